@@ -1,1 +1,9 @@
-export {};
+export {
+  CertificateAuthority,
+  type AuthorityFiles,
+  type CreateOptions,
+  type Leaf,
+  type LeafNames,
+  type LeafOptions,
+} from './authority.ts';
+export { AuthorityError, type AuthorityErrorCode } from './errors.ts';

@@ -1,0 +1,231 @@
+import { createHash, randomBytes, sign, type KeyObject } from 'node:crypto';
+import * as der from './der.ts';
+import type { SubjectName } from './subject-names.ts';
+
+const oid = {
+  commonName: der.objectIdentifier('2.5.4.3'),
+  organizationName: der.objectIdentifier('2.5.4.10'),
+  subjectKeyIdentifier: der.objectIdentifier('2.5.29.14'),
+  keyUsage: der.objectIdentifier('2.5.29.15'),
+  subjectAltName: der.objectIdentifier('2.5.29.17'),
+  basicConstraints: der.objectIdentifier('2.5.29.19'),
+  authorityKeyIdentifier: der.objectIdentifier('2.5.29.35'),
+  extendedKeyUsage: der.objectIdentifier('2.5.29.37'),
+  serverAuth: der.objectIdentifier('1.3.6.1.5.5.7.3.1'),
+};
+
+/** X.520's upper bound on a common name (RFC 5280 appendix A.1, ub-common-name). */
+export const longestCommonName = 64;
+
+/** A signing key with the certificate algorithm that goes with it. */
+export interface Signer {
+  key: KeyObject;
+  digest: 'sha256' | 'sha384';
+  /** AlgorithmIdentifier, DER. */
+  algorithm: Buffer;
+}
+
+const algorithms = {
+  'prime256v1': { digest: 'sha256', algorithm: der.sequence(der.objectIdentifier('1.2.840.10045.4.3.2')) },
+  'secp384r1': { digest: 'sha384', algorithm: der.sequence(der.objectIdentifier('1.2.840.10045.4.3.3')) },
+  // RFC 4055 section 5: the parameters of the RSA algorithms are an explicit NULL.
+  'rsa': {
+    digest: 'sha256',
+    algorithm: der.sequence(der.objectIdentifier('1.2.840.113549.1.1.11'), der.tlv(der.Tag.null)),
+  },
+} as const;
+
+/** The signer for a private key, or a sentence about why that kind of key cannot sign here. */
+export function signerFor(key: KeyObject): Signer | string {
+  const details = key.asymmetricKeyDetails;
+  if (key.asymmetricKeyType === 'rsa') {
+    const bits = details?.modulusLength ?? 0;
+    return bits >= 2048
+      ? { key, ...algorithms.rsa }
+      : `The CA key is RSA with ${bits} bits; clients refuse less than 2048.`;
+  }
+  const curve = details?.namedCurve;
+  if (key.asymmetricKeyType === 'ec' && (curve === 'prime256v1' || curve === 'secp384r1')) {
+    return { key, ...algorithms[curve] };
+  }
+  const found = [key.asymmetricKeyType, curve].filter((part) => part !== undefined).join(' ');
+  return `The CA key is of the kind "${found}"; EC P-256, EC P-384 and RSA are supported.`;
+}
+
+/** A public key as it stands in a certificate, with its identifier. */
+export interface SubjectKey {
+  /** SubjectPublicKeyInfo, DER. */
+  spki: Buffer;
+  /** 20 octets, RFC 7093 section 2 method 1. */
+  identifier: Buffer;
+}
+
+/** The subject key of a public key object. */
+export function subjectKey(publicKey: KeyObject): SubjectKey {
+  const spki = publicKey.export({ type: 'spki', format: 'der' });
+  const bits = der.readElements(der.readElement(spki).content)[1]?.content.subarray(1) ?? spki;
+  return { spki, identifier: createHash('sha256').update(bits).digest().subarray(0, 20) };
+}
+
+/** Name, DER: organisation, then common name, each left out when undefined. */
+export function distinguishedName(parts: { organization?: string | undefined; commonName?: string | undefined }): Buffer {
+  const attributes: Buffer[] = [];
+  const add = (type: Buffer, value: string | undefined): void => {
+    if (value !== undefined) attributes.push(der.setOfOne(der.sequence(type, der.utf8String(value))));
+  };
+  add(oid.organizationName, parts.organization);
+  add(oid.commonName, parts.commonName);
+  return der.sequence(...attributes);
+}
+
+function extension(type: Buffer, value: Buffer, critical: boolean): Buffer {
+  return critical
+    ? der.sequence(type, der.booleanTrue, der.octetString(value))
+    : der.sequence(type, der.octetString(value));
+}
+
+const critical = true;
+const caConstraints = extension(oid.basicConstraints, der.sequence(der.booleanTrue), critical);
+const leafConstraints = extension(oid.basicConstraints, der.sequence(), critical);
+// keyCertSign is bit 5, cRLSign bit 6; digitalSignature is bit 0 (RFC 5280 section 4.2.1.3).
+const caUsage = extension(oid.keyUsage, der.bitString(Uint8Array.of(0b0000_0110), 1), critical);
+const leafUsage = extension(oid.keyUsage, der.bitString(Uint8Array.of(0b1000_0000), 7), critical);
+const leafExtendedUsage = extension(oid.extendedKeyUsage, der.sequence(oid.serverAuth), !critical);
+
+const subjectKeyIdentifier = (identifier: Buffer): Buffer =>
+  extension(oid.subjectKeyIdentifier, der.octetString(identifier), !critical);
+
+const authorityKeyIdentifier = (identifier: Uint8Array): Buffer =>
+  extension(oid.authorityKeyIdentifier, der.sequence(der.contextTag(0, identifier, true)), !critical);
+
+function subjectAltName(names: readonly SubjectName[], isCritical: boolean): Buffer {
+  const general = names.map((name) =>
+    name.kind === 'dns'
+      ? der.contextTag(2, Buffer.from(name.text, 'latin1'), true)
+      : der.contextTag(7, name.octets, true),
+  );
+  return extension(oid.subjectAltName, der.sequence(...general), isCritical);
+}
+
+interface Contents {
+  issuer: Uint8Array;
+  subject: Uint8Array;
+  notBefore: Date;
+  notAfter: Date;
+  spki: Uint8Array;
+  extensions: readonly Buffer[];
+}
+
+function certificate(contents: Contents, signer: Signer): Buffer {
+  const version3 = der.contextTag(0, der.tlv(der.Tag.integer, Uint8Array.of(2)));
+  const tbs = der.sequence(
+    version3,
+    serialNumber(),
+    signer.algorithm,
+    contents.issuer,
+    der.sequence(der.time(contents.notBefore), der.time(contents.notAfter)),
+    contents.subject,
+    contents.spki,
+    der.contextTag(3, der.sequence(...contents.extensions)),
+  );
+  return der.sequence(tbs, signer.algorithm, der.bitString(sign(signer.digest, tbs, signer.key)));
+}
+
+/** 128 random bits; zero is not a positive number, so it is drawn again. */
+function serialNumber(): Buffer {
+  for (;;) {
+    const bits = randomBytes(16);
+    if (bits.some((octet) => octet !== 0)) return der.unsignedInteger(bits);
+  }
+}
+
+/** A self-signed CA certificate, DER. */
+export function caCertificate(options: {
+  subject: Buffer;
+  key: SubjectKey;
+  signer: Signer;
+  notBefore: Date;
+  notAfter: Date;
+}): Buffer {
+  return certificate(
+    {
+      issuer: options.subject,
+      subject: options.subject,
+      notBefore: options.notBefore,
+      notAfter: options.notAfter,
+      spki: options.key.spki,
+      extensions: [
+        caConstraints,
+        caUsage,
+        subjectKeyIdentifier(options.key.identifier),
+        authorityKeyIdentifier(options.key.identifier),
+      ],
+    },
+    options.signer,
+  );
+}
+
+/** A server certificate for `names`, DER. `issuer` is the raw Name of the CA. */
+export function leafCertificate(options: {
+  issuer: Uint8Array;
+  issuerKeyIdentifier: Uint8Array;
+  signer: Signer;
+  names: readonly SubjectName[];
+  key: SubjectKey;
+  notBefore: Date;
+  notAfter: Date;
+}): Buffer {
+  const commonName = options.names.find((name) => name.text.length <= longestCommonName)?.text;
+  return certificate(
+    {
+      issuer: options.issuer,
+      subject: distinguishedName({ commonName }),
+      notBefore: options.notBefore,
+      notAfter: options.notAfter,
+      spki: options.key.spki,
+      extensions: [
+        leafConstraints,
+        leafUsage,
+        leafExtendedUsage,
+        // RFC 5280 section 4.2.1.6: critical exactly when the subject is empty.
+        subjectAltName(options.names, commonName === undefined),
+        subjectKeyIdentifier(options.key.identifier),
+        authorityKeyIdentifier(options.issuerKeyIdentifier),
+      ],
+    },
+    options.signer,
+  );
+}
+
+/** What issuing needs to know of a CA certificate and node's X509Certificate does not tell. */
+export interface IssuerFacts {
+  /** The subject, Name, DER, byte for byte. */
+  subject: Uint8Array;
+  /** The subject key identifier, when the certificate has one. */
+  keyIdentifier: Uint8Array | undefined;
+  /** False when a key usage extension is there and does not allow signing certificates. */
+  maySignCertificates: boolean;
+}
+
+/** Reads {@link IssuerFacts} from a certificate in DER. Throws a RangeError for malformed bytes. */
+export function issuerFacts(certificateDer: Uint8Array): IssuerFacts {
+  const tbs = der.readElement(der.readElement(certificateDer).content);
+  const fields = der.readElements(tbs.content);
+  if (fields[0]?.tag === 0xa0) fields.shift();
+  const subject = fields[4];
+  if (subject === undefined) throw new RangeError('the certificate has no subject field');
+  const facts: IssuerFacts = { subject: subject.raw, keyIdentifier: undefined, maySignCertificates: true };
+  const extensions = fields.find((field) => field.tag === 0xa3);
+  if (extensions === undefined) return facts;
+  for (const item of der.readElements(der.readElement(extensions.content).content)) {
+    const parts = der.readElements(item.content);
+    const type = parts[0];
+    const value = parts.at(-1);
+    if (type === undefined || value?.tag !== der.Tag.octetString) continue;
+    if (oid.subjectKeyIdentifier.equals(type.raw)) facts.keyIdentifier = der.readElement(value.content).content;
+    if (oid.keyUsage.equals(type.raw)) {
+      facts.maySignCertificates = ((der.readElement(value.content).content[1] ?? 0) & 0b0000_0100) !== 0;
+    }
+  }
+  return facts;
+}
