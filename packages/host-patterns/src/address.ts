@@ -1,0 +1,162 @@
+/** An IP address. `value` has 128 bits; IPv4 stands in it as IPv4-mapped IPv6 (`::ffff:a.b.c.d`). */
+export interface IpAddress {
+  version: 4 | 6;
+  value: bigint;
+}
+
+/** A network; `prefixBits` counts from the top of the 128 bits, so that an IPv4 /8 has 104. */
+export interface IpNetwork extends IpAddress {
+  prefixBits: number;
+}
+
+const mappedPrefix = 0xffffn << 32n;
+
+/** Whether a 128-bit value lies in ::ffff:0:0/96 (RFC 4291 section 2.5.5.2). */
+const isMapped = (value: bigint): boolean => value >> 32n === 0xffffn;
+
+/**
+ * Strict text form of IPv4 (four decimal parts, no leading zeros) or IPv6 (RFC 4291 section 2.2; a zone after `%` and
+ * surrounding brackets are ignored). Undefined for anything else.
+ */
+export function parseAddress(text: string): IpAddress | undefined {
+  if (!text.includes(':')) {
+    const value = ipv4Value(text);
+    return value === undefined ? undefined : { version: 4, value: mappedPrefix | BigInt(value) };
+  }
+  let bare = text.startsWith('[') && text.endsWith(']') ? text.slice(1, -1) : text;
+  const zone = bare.indexOf('%');
+  if (zone === bare.length - 1) return undefined;
+  if (zone !== -1) bare = bare.slice(0, zone);
+  const value = ipv6Value(bare);
+  return value === undefined ? undefined : { version: 6, value };
+}
+
+function ipv4Value(text: string): number | undefined {
+  if (text.length > 15) return undefined;
+  const parts = text.split('.');
+  if (parts.length !== 4) return undefined;
+  let value = 0;
+  for (const part of parts) {
+    if (!/^(?:0|[1-9][0-9]{0,2})$/.test(part)) return undefined;
+    const octet = Number(part);
+    if (octet > 255) return undefined;
+    value = value * 256 + octet;
+  }
+  return value;
+}
+
+function ipv6Value(text: string): bigint | undefined {
+  if (text.length > 45) return undefined;
+  const halves = text.split('::');
+  if (halves.length > 2) return undefined;
+  const head = ipv6Groups(halves[0] ?? '', halves.length === 1);
+  const tail = ipv6Groups(halves[1] ?? '', true);
+  if (head === undefined || tail === undefined) return undefined;
+  const missing = 8 - head.length - tail.length;
+  if (halves.length === 2 ? missing < 1 : missing !== 0) return undefined;
+  let value = 0n;
+  for (const group of [...head, ...Array<number>(missing).fill(0), ...tail]) value = (value << 16n) | BigInt(group);
+  return value;
+}
+
+function ipv6Groups(text: string, mayEndInIpv4: boolean): number[] | undefined {
+  if (text === '') return [];
+  const groups: number[] = [];
+  const parts = text.split(':');
+  for (const [index, part] of parts.entries()) {
+    if (mayEndInIpv4 && index === parts.length - 1 && part.includes('.')) {
+      const value = ipv4Value(part);
+      if (value === undefined) return undefined;
+      groups.push(Math.floor(value / 65536), value % 65536);
+    } else {
+      if (!/^[0-9a-fA-F]{1,4}$/.test(part)) return undefined;
+      groups.push(Number.parseInt(part, 16));
+    }
+  }
+  return groups;
+}
+
+/** Canonical text: dotted decimal, or RFC 5952 for IPv6 (IPv4-mapped addresses with a dotted tail). */
+export function formatAddress(address: IpAddress): string {
+  if (address.version === 4) return dotted(address.value);
+  if (isMapped(address.value)) return `::ffff:${dotted(address.value)}`;
+  const groups = Array.from({ length: 8 }, (_, index) => Number((address.value >> BigInt(112 - index * 16)) & 0xffffn));
+  const [start, length] = longestZeroRun(groups);
+  const hex = (part: number[]): string => part.map((group) => group.toString(16)).join(':');
+  return length < 2 ? hex(groups) : `${hex(groups.slice(0, start))}::${hex(groups.slice(start + length))}`;
+}
+
+function dotted(value: bigint): string {
+  const low = Number(value & 0xffff_ffffn);
+  return `${low >>> 24}.${(low >>> 16) & 255}.${(low >>> 8) & 255}.${low & 255}`;
+}
+
+function longestZeroRun(groups: readonly number[]): [start: number, length: number] {
+  let best: [number, number] = [0, 0];
+  for (let start = 0; start < groups.length; start += 1) {
+    let end = start;
+    while (groups[end] === 0) end += 1;
+    if (end - start > best[1]) best = [start, end - start];
+  }
+  return best;
+}
+
+/**
+ * A network in CIDR form, or a single address. Bits below the prefix are ignored, as in `10.1.2.3/8`. Undefined for
+ * anything else.
+ */
+export function parseNetwork(text: string): IpNetwork | undefined {
+  const slash = text.indexOf('/');
+  const address = parseAddress(slash === -1 ? text : text.slice(0, slash));
+  if (address === undefined) return undefined;
+  if (slash === -1) return { ...address, prefixBits: 128 };
+  const bits = text.slice(slash + 1);
+  if (!/^(?:0|[1-9][0-9]{0,2})$/.test(bits)) return undefined;
+  const prefixBits = Number(bits) + (address.version === 4 ? 96 : 0);
+  if (prefixBits > 128) return undefined;
+  const hostBits = BigInt(128 - prefixBits);
+  return { version: address.version, value: (address.value >> hostBits) << hostBits, prefixBits };
+}
+
+/**
+ * Whether the network holds the address. IPv4 and its IPv4-mapped IPv6 form are one address, except that an IPv6
+ * network wider than ::ffff:0:0/96, such as `::/0`, does not hold plain IPv4.
+ */
+export function networkContains(network: IpNetwork, address: IpAddress): boolean {
+  if (address.version === 4 && network.prefixBits < 96) return false;
+  const hostBits = BigInt(128 - network.prefixBits);
+  return address.value >> hostBits === network.value >> hostBits;
+}
+
+const networks = (...texts: readonly string[]): IpNetwork[] => texts.map(parseNetwork).filter((n) => n !== undefined);
+
+const loopbackNetworks = networks('127.0.0.0/8', '::1');
+const privateNetworks = networks(
+  '10.0.0.0/8',
+  '172.16.0.0/12',
+  '192.168.0.0/16',
+  '169.254.0.0/16',
+  '100.64.0.0/10',
+  'fc00::/7',
+  'fe80::/10',
+  'fec0::/10',
+);
+const unspecifiedNetworks = networks('0.0.0.0', '::');
+
+function isIn(list: readonly IpNetwork[], text: string): boolean {
+  const address = parseAddress(text);
+  return address !== undefined && list.some((network) => networkContains(network, address));
+}
+
+/** 127.0.0.0/8 or ::1, also IPv4-mapped. False for names and for text that is no address. */
+export const isLoopback = (address: string): boolean => isIn(loopbackNetworks, address);
+
+/**
+ * An address of a network that is not the public internet: RFC 1918, link-local, carrier-grade NAT (RFC 6598), unique
+ * local and site-local IPv6; also IPv4-mapped. Loopback is not among them. False for names and for text that is no
+ * address.
+ */
+export const isPrivate = (address: string): boolean => isIn(privateNetworks, address);
+
+/** 0.0.0.0 or ::, also IPv4-mapped. False for names and for text that is no address. */
+export const isUnspecified = (address: string): boolean => isIn(unspecifiedNetworks, address);

@@ -1,0 +1,183 @@
+import { networkContains, parseAddress, type IpAddress, type IpNetwork } from './address.ts';
+import { canonicalHost } from './canonical-host.ts';
+import { LiteralSearch } from './literal-search.ts';
+import { parseHostPattern } from './pattern.ts';
+
+/**
+ * How the users of patterns differ:
+ *
+ * | style | `domain` | `*.domain` |
+ * |---|---|---|
+ * | `block-list` | itself and below | below |
+ * | `focus` | itself | below |
+ * | `ignored` (ignored and passthrough domains) | itself and below | itself and below |
+ * | `bypass` (hosts reached without the upstream proxy) | itself and below | itself and below |
+ *
+ * In all styles `.domain` is itself and below, any other `*` makes an anchored glob whose stars also cross dots, and
+ * addresses and CIDR networks match addresses only.
+ */
+export type PatternStyle = 'block-list' | 'focus' | 'ignored' | 'bypass';
+
+const styles: Readonly<Record<PatternStyle, { nameCoversBelow: boolean; starCoversItself: boolean }>> = {
+  'block-list': { nameCoversBelow: true, starCoversItself: false },
+  'focus': { nameCoversBelow: false, starCoversItself: false },
+  'ignored': { nameCoversBelow: true, starCoversItself: true },
+  'bypass': { nameCoversBelow: true, starCoversItself: true },
+};
+
+/** A compiled list. Hosts come without a port; see {@link canonicalHost} for what spelling does not matter. */
+export interface HostMatcher {
+  matches(host: string): boolean;
+  /** The first pattern of the list that matches, as it was written. */
+  find(host: string): string | undefined;
+  /** Patterns that could not be read and therefore never match. */
+  readonly issues: readonly { pattern: string; issue: string }[];
+}
+
+/**
+ * Compiles a list once, so that one look-up costs about the same for one pattern and for thousands. Never throws;
+ * whoever must not fail open has to look at `issues`.
+ */
+export function compileHostPatterns(patterns: readonly string[], style: PatternStyle): HostMatcher {
+  const { nameCoversBelow, starCoversItself } = styles[style];
+  const issues: { pattern: string; issue: string }[] = [];
+  const names = new NameTree();
+  const networks = new NetworkTable();
+  const globs: Glob[] = [];
+  for (const [index, text] of patterns.entries()) {
+    const pattern = parseHostPattern(text);
+    if ('issue' in pattern) issues.push({ pattern: text, issue: pattern.issue });
+    else if (pattern.kind === 'name') names.add(pattern.name, index, { itself: true, below: nameCoversBelow });
+    else if (pattern.kind === 'suffix') names.add(pattern.name, index, { itself: true, below: true });
+    else if (pattern.kind === 'subdomains') names.add(pattern.name, index, { itself: starCoversItself, below: true });
+    else if (pattern.kind === 'network') networks.add(pattern.network, index);
+    else globs.push({ literals: pattern.literals, index });
+  }
+  const globTable = new GlobTable(globs);
+  const findIndex = (host: string): number => {
+    const name = canonicalHost(host);
+    if (name === '') return nowhere;
+    const address = parseAddress(name);
+    const found = address === undefined ? names.find(name) : networks.find(address);
+    return globTable.findBefore(name, found);
+  };
+  return {
+    matches: (host) => findIndex(host) !== nowhere,
+    find: (host) => patterns[findIndex(host)],
+    issues,
+  };
+}
+
+/** Greater than every index, so that `Math.min` keeps the first match. */
+const nowhere = Infinity;
+
+interface NameNode {
+  children: Map<string, NameNode>;
+  itself: number;
+  below: number;
+}
+
+/** Names by label, from the top-level domain down. */
+class NameTree {
+  readonly #root: NameNode = newNode();
+
+  add(name: string, index: number, covers: { itself: boolean; below: boolean }): void {
+    let node = this.#root;
+    for (const label of name.split('.').reverse()) {
+      let child = node.children.get(label);
+      if (child === undefined) {
+        child = newNode();
+        node.children.set(label, child);
+      }
+      node = child;
+    }
+    if (covers.itself) node.itself = Math.min(node.itself, index);
+    if (covers.below) node.below = Math.min(node.below, index);
+  }
+
+  find(name: string): number {
+    let found = nowhere;
+    let node = this.#root;
+    for (let end = name.length; end > 0; ) {
+      const dot = name.lastIndexOf('.', end - 1);
+      const child = node.children.get(name.slice(dot + 1, end));
+      if (child === undefined) return found;
+      found = Math.min(found, dot === -1 ? child.itself : child.below);
+      node = child;
+      end = dot;
+    }
+    return found;
+  }
+}
+
+const newNode = (): NameNode => ({ children: new Map(), itself: nowhere, below: nowhere });
+
+/** Networks by prefix length, so that a look-up costs one hash per length in use. */
+class NetworkTable {
+  readonly #byLength = new Map<number, Map<bigint, { network: IpNetwork; index: number }>>();
+
+  add(network: IpNetwork, index: number): void {
+    const table = this.#byLength.get(network.prefixBits) ?? new Map<bigint, { network: IpNetwork; index: number }>();
+    this.#byLength.set(network.prefixBits, table);
+    const key = network.value >> BigInt(128 - network.prefixBits);
+    if (!table.has(key)) table.set(key, { network, index });
+  }
+
+  find(address: IpAddress): number {
+    let found = nowhere;
+    for (const [prefixBits, table] of this.#byLength) {
+      const entry = table.get(address.value >> BigInt(128 - prefixBits));
+      if (entry !== undefined && networkContains(entry.network, address)) found = Math.min(found, entry.index);
+    }
+    return found;
+  }
+}
+
+interface Glob {
+  literals: readonly string[];
+  index: number;
+}
+
+/** Globs, found by their longest literal, then checked whole. */
+class GlobTable {
+  readonly #globs: readonly Glob[];
+  readonly #search: LiteralSearch;
+  readonly #matchesAll: number = nowhere;
+
+  constructor(globs: readonly Glob[]) {
+    this.#globs = globs;
+    const keys: [string, number][] = [];
+    for (const [number, glob] of globs.entries()) {
+      const longest = glob.literals.reduce((best, literal) => (literal.length > best.length ? literal : best), '');
+      if (longest === '') this.#matchesAll = Math.min(this.#matchesAll, glob.index);
+      else keys.push([longest, number]);
+    }
+    this.#search = new LiteralSearch(keys);
+  }
+
+  /** The first matching index that is below `limit`, else `limit`. */
+  findBefore(name: string, limit: number): number {
+    let found = Math.min(limit, this.#matchesAll);
+    this.#search.search(name, (number) => {
+      const glob = this.#globs[number];
+      if (glob !== undefined && glob.index < found && matchesGlob(glob.literals, name)) found = glob.index;
+    });
+    return found;
+  }
+}
+
+/** Anchored; takes each middle literal at its first place, which never loses a match and never goes back. */
+function matchesGlob(literals: readonly string[], text: string): boolean {
+  const head = literals[0] ?? '';
+  const tail = literals.at(-1) ?? '';
+  const end = text.length - tail.length;
+  if (end < head.length || !text.startsWith(head) || !text.endsWith(tail)) return false;
+  let at = head.length;
+  for (let index = 1; index < literals.length - 1; index += 1) {
+    const literal = literals[index] ?? '';
+    const place = text.indexOf(literal, at);
+    if (place === -1 || place + literal.length > end) return false;
+    at = place + literal.length;
+  }
+  return true;
+}
