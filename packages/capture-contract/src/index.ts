@@ -1,1 +1,49 @@
-export {};
+import { blocklistOperations } from "./blocklist.ts";
+import { captureOperations } from "./capture.ts";
+import { certOperations } from "./cert.ts";
+import { configOperations } from "./config.ts";
+import { exportOperations } from "./export.ts";
+import { focusOperations } from "./focus.ts";
+import { metricsOperations } from "./metrics.ts";
+import { ApiErrorBody } from "./primitives.ts";
+import { sessionsOperations } from "./sessions.ts";
+import { trafficOperations } from "./traffic.ts";
+
+/** Every operation of Weir's API, by slice. REST, client, CLI, OpenAPI and agents are made from it. */
+export const operations = {
+  traffic: trafficOperations,
+  sessions: sessionsOperations,
+  export: exportOperations,
+  cert: certOperations,
+  config: configOperations,
+  capture: captureOperations,
+  blocklist: blocklistOperations,
+  focus: focusOperations,
+  metrics: metricsOperations,
+} as const;
+
+export type SliceName = keyof typeof operations;
+
+export const apiInfo = {
+  title: "Weir",
+  version: "0.1.0",
+  description:
+    "The API of Weir, a traffic-capturing proxy. Everything the web UI and the command line do goes through it.",
+  prefix: "/api",
+  error: ApiErrorBody,
+} as const;
+
+export { ERRORS } from "./errors.ts";
+export type { ErrorCode } from "./errors.ts";
+export * from "./blocklist.ts";
+export * from "./capture.ts";
+export * from "./cert.ts";
+export * from "./config.ts";
+export * from "./events.ts";
+export * from "./export.ts";
+export * from "./focus.ts";
+export * from "./message.ts";
+export * from "./metrics.ts";
+export * from "./primitives.ts";
+export * from "./sessions.ts";
+export * from "./traffic.ts";

@@ -1,0 +1,57 @@
+import { defineOperations, oneOf, strictObject } from "@headworks/contract-kit";
+import { Type } from "typebox";
+import type { Static } from "typebox";
+import { ToggleBody } from "./primitives.ts";
+
+export const CaptureStatus = strictObject(
+  { capture_enabled: Type.Boolean(), mode: oneOf(["recording", "passthrough"]) },
+  { $id: "CaptureStatus" },
+);
+export type CaptureStatus = Static<typeof CaptureStatus>;
+
+export const CaptureStats = strictObject(
+  {
+    entry_count: Type.Integer(),
+    max_entries: Type.Integer({ description: "0 = no limit" }),
+    total_size_bytes: Type.Integer({ description: "Stored bodies of the active session" }),
+    max_total_size_bytes: Type.Integer({ description: "0 = no limit" }),
+    max_body_size: Type.Integer(),
+    capture_enabled: Type.Boolean(),
+    capture_request_bodies: Type.Boolean(),
+    capture_response_bodies: Type.Boolean(),
+    ignored_domains: Type.Array(Type.String()),
+    store_size_bytes: Type.Integer({ description: "Database and body files on disk" }),
+    bodies_not_stored: Type.Integer({ description: "Bodies shed because storage fell behind, since start" }),
+    entries_lost: Type.Integer({ description: "Entries that could not be stored (full disk), since start" }),
+    storage_ok: Type.Boolean(),
+    storage_problem: Type.Union([Type.String(), Type.Null()]),
+  },
+  { $id: "CaptureStats" },
+);
+export type CaptureStats = Static<typeof CaptureStats>;
+
+export const captureOperations = defineOperations({
+  getCapture: {
+    method: "GET",
+    path: "/capture",
+    summary: "Capture status: recording or passthrough",
+    access: "config:read",
+    responses: { 200: CaptureStatus },
+  },
+  toggleCapture: {
+    method: "POST",
+    path: "/capture/toggle",
+    summary: "Flip the capture mode, or set it with `enabled`",
+    access: "config:write",
+    body: ToggleBody,
+    bodyOptional: true,
+    responses: { 200: CaptureStatus },
+  },
+  getCaptureStats: {
+    method: "GET",
+    path: "/capture/stats",
+    summary: "What is stored, and its limits",
+    access: "config:read",
+    responses: { 200: CaptureStats },
+  },
+});

@@ -1,0 +1,73 @@
+import { nullable, oneOf, strictObject } from "@headworks/contract-kit";
+import { Type } from "typebox";
+import type { Static } from "typebox";
+import type { TrafficSnapshot } from "./traffic.ts";
+
+/** What a client may filter by; all given parts must match. */
+export const SubscribeFilter = strictObject({
+  search: Type.Optional(nullable(Type.String({ maxLength: 4096 }))),
+  method: Type.Optional(nullable(Type.String({ maxLength: 255 }))),
+  status_code: Type.Optional(nullable(Type.String({ maxLength: 255 }))),
+  q: Type.Optional(nullable(Type.String({ maxLength: 4096 }))),
+});
+export type SubscribeFilter = Static<typeof SubscribeFilter>;
+
+/** Optional channels beyond traffic. */
+export const CHANNELS = ["changes", "tasks"] as const;
+
+/** Messages a client may send on `/ws`. The bare text `ping` is tolerated too. */
+export const ClientMessage = Type.Union([
+  strictObject({ type: Type.Literal("Ping") }),
+  strictObject({
+    type: Type.Literal("Subscribe"),
+    data: Type.Optional(
+      strictObject({
+        filter: Type.Optional(nullable(SubscribeFilter)),
+        channels: Type.Optional(Type.Array(oneOf([...CHANNELS]), { maxItems: 8 })),
+      }),
+    ),
+  }),
+  strictObject({ type: Type.Literal("Unsubscribe") }),
+  strictObject({
+    type: Type.Literal("GetInitialTraffic"),
+    data: Type.Optional(
+      strictObject({ limit: Type.Optional(nullable(Type.Integer({ minimum: 0, maximum: 1000 }))) }),
+    ),
+  }),
+]);
+export type ClientMessage = Static<typeof ClientMessage>;
+
+/** Progress of a long import or export. */
+export interface TaskProgress {
+  readonly id: string;
+  readonly kind: "import-har" | "import-session";
+  readonly bytes: number;
+  readonly total_bytes: number | null;
+  readonly entries: number;
+  readonly done: boolean;
+  readonly error: string | null;
+}
+
+/** What changed outside the traffic list, so that other windows can fetch it again. */
+export type ChangeTopic = "config" | "capture" | "sessions" | "blocklist" | "focus" | "cert" | "storage";
+
+/**
+ * Messages the service sends. A frame holds one message, or a JSON array of messages sent in one flush when the
+ * client asked for `/ws?batch=1`; without it every message is a frame of its own, as the specification shows.
+ */
+export type ServerMessage =
+  | { readonly type: "Connected"; readonly data: { readonly client_id: string } }
+  | { readonly type: "InitialTraffic"; readonly data: readonly TrafficSnapshot[] }
+  | { readonly type: "Traffic"; readonly data: TrafficEvent }
+  | { readonly type: "Resync"; readonly data: { readonly missed: number } }
+  | { readonly type: "Pong" }
+  | { readonly type: "Error"; readonly data: { readonly message: string } }
+  | { readonly type: "Changed"; readonly data: { readonly topic: ChangeTopic } }
+  | { readonly type: "Task"; readonly data: TaskProgress };
+
+export type TrafficEvent =
+  | { readonly type: "Added"; readonly data: TrafficSnapshot }
+  | { readonly type: "Updated"; readonly data: TrafficSnapshot }
+  | { readonly type: "Deleted"; readonly data: readonly string[] }
+  | { readonly type: "Cleared" }
+  | { readonly type: "CountUpdate"; readonly data: number };

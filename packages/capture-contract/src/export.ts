@@ -1,0 +1,39 @@
+import { defineOperations, media, oneOf, strictObject } from "@headworks/contract-kit";
+import { Type } from "typebox";
+import { IdParams } from "./primitives.ts";
+import { TrafficFilter } from "./traffic.ts";
+
+/** Command lines and snippets that reproduce a request. */
+export const SNIPPET_FORMATS = ["curl", "curl-powershell", "curl-cmd", "fetch", "python", "httpie", "wget"] as const;
+
+export const exportOperations = defineOperations({
+  exportHar: {
+    method: "GET",
+    path: "/export/har",
+    summary: "Traffic of the active session as HAR 1.2, oldest first, streamed",
+    access: "traffic:export",
+    query: strictObject({
+      ...TrafficFilter.properties,
+      ids: Type.Optional(Type.String({ maxLength: 400_000, description: "Comma list of entries" })),
+    }),
+    responses: { 200: media("application/json", "HAR 1.2; `X-Total-Count` says how many entries it will hold") },
+  },
+  exportCurl: {
+    method: "GET",
+    path: "/export/curl/{id}",
+    summary: "A cURL command that reproduces the request byte for byte",
+    access: "traffic:export",
+    params: IdParams,
+    responses: { 200: strictObject({ curl: Type.String() }) },
+    expose: { mcp: { name: "export_curl", readOnly: true } },
+  },
+  exportSnippet: {
+    method: "GET",
+    path: "/export/snippet/{id}",
+    summary: "The request as a command line or a piece of code",
+    access: "traffic:export",
+    params: IdParams,
+    query: strictObject({ format: Type.Optional(oneOf([...SNIPPET_FORMATS], { default: "curl" })) }),
+    responses: { 200: strictObject({ format: oneOf([...SNIPPET_FORMATS]), text: Type.String() }) },
+  },
+});

@@ -1,0 +1,102 @@
+import { nullable, oneOf, strictObject } from "@headworks/contract-kit";
+import { Type } from "typebox";
+import type { Static } from "typebox";
+
+/** Fields as they came: order, case and duplicates kept. */
+export const HeadersList = Type.Array(Type.Tuple([Type.String(), Type.String()]), {
+  description: "Name and value pairs in wire order, duplicates kept",
+});
+
+export const BodyState = oneOf(["none", "complete", "truncated", "not_stored"], {
+  description:
+    "`none`: no body; `complete`: stored whole; `truncated`: cut at `max_body_size`; `not_stored`: switched off, or shed under load",
+});
+
+const bodyProperties = {
+  body: nullable(Type.String(), {
+    description: "UTF-8 text as it is, otherwise `base64:` and standard base64; null when absent or not asked for",
+  }),
+  body_encoding: nullable(oneOf(["utf8", "base64"])),
+  body_size: Type.Integer({ minimum: 0, description: "Bytes on the wire after transfer coding was removed" }),
+  body_stored_size: Type.Integer({ minimum: 0, description: "Bytes that are stored" }),
+  body_state: BodyState,
+};
+
+export const RequestData = strictObject(
+  {
+    method: Type.String(),
+    url: Type.String(),
+    host: Type.String(),
+    path: Type.String({ description: "Path and query" }),
+    headers: Type.Record(Type.String(), Type.String(), { description: "Duplicates joined by a comma" }),
+    headers_list: HeadersList,
+    trailers_list: Type.Optional(HeadersList),
+    ...bodyProperties,
+    content_type: nullable(Type.String()),
+    http_version: nullable(Type.String()),
+  },
+  { $id: "RequestData" },
+);
+export type RequestData = Static<typeof RequestData>;
+
+export const ResponseData = strictObject(
+  {
+    status_code: Type.Integer(),
+    status_message: nullable(Type.String()),
+    headers: Type.Record(Type.String(), Type.String()),
+    headers_list: HeadersList,
+    trailers_list: Type.Optional(HeadersList),
+    ...bodyProperties,
+    content_type: nullable(Type.String()),
+    duration_ms: Type.Number(),
+    http_version: nullable(Type.String()),
+  },
+  { $id: "ResponseData" },
+);
+export type ResponseData = Static<typeof ResponseData>;
+
+/** Milliseconds of each stage; null where a stage did not happen (a reused connection has no dns, connect, tls). */
+export const Timings = strictObject(
+  {
+    blocked: nullable(Type.Number()),
+    dns: nullable(Type.Number()),
+    connect: nullable(Type.Number({ description: "TCP only; `tls` is apart" })),
+    tls: nullable(Type.Number()),
+    send: nullable(Type.Number()),
+    wait: nullable(Type.Number()),
+    receive: nullable(Type.Number()),
+  },
+  { $id: "Timings" },
+);
+export type Timings = Static<typeof Timings>;
+
+/** Where and why an exchange failed. */
+export const Failure = strictObject(
+  {
+    stage: oneOf(["resolve", "connect", "proxy-handshake", "tls", "send", "receive", "client-read", "client-write", "policy"]),
+    side: oneOf(["client", "upstream", "internal"]),
+    code: Type.String({ description: "Stable code such as `UPSTREAM_REFUSED`" }),
+    message: Type.String(),
+  },
+  { $id: "Failure" },
+);
+export type Failure = Static<typeof Failure>;
+
+/** What TLS looked like on both sides of an intercepted exchange. */
+export const TlsInfo = strictObject(
+  {
+    client_version: nullable(Type.String()),
+    client_cipher: nullable(Type.String()),
+    sni: nullable(Type.String()),
+    upstream_version: nullable(Type.String()),
+    upstream_cipher: nullable(Type.String()),
+    upstream_verified: nullable(
+      Type.Boolean({ description: "False when verification is switched off for this host" }),
+    ),
+    upstream_subject: nullable(Type.String()),
+    upstream_issuer: nullable(Type.String()),
+    upstream_valid_to: nullable(Type.String()),
+  },
+  { $id: "TlsInfo" },
+);
+export type TlsInfo = Static<typeof TlsInfo>;

@@ -1,0 +1,29 @@
+import { oneOf, strictObject } from "@headworks/contract-kit";
+import { Type } from "typebox";
+import type { Static } from "typebox";
+
+export const Id = Type.String({ minLength: 1, maxLength: 64, description: "UUID" });
+export const Timestamp = Type.String({ format: "date-time", description: "RFC 3339, UTC, with milliseconds" });
+export const Name = Type.String({ minLength: 1, maxLength: 255, pattern: "\\S" });
+
+export const IdParams = strictObject({ id: Id });
+
+/** Body of every `/{id}/toggle`: sets when given, flips when the body is absent. */
+export const ToggleBody = strictObject({ enabled: Type.Boolean() });
+export const ToggleResult = strictObject({ id: Id, enabled: Type.Boolean() }, { $id: "ToggleResult" });
+
+export const CreatedId = strictObject({ id: Id }, { $id: "CreatedId" });
+
+/** The body of every non-2xx answer. */
+export const ApiErrorBody = strictObject(
+  {
+    error: Type.String({ description: "One sentence for people" }),
+    code: Type.String({ description: "Stable code for programs" }),
+    message: Type.Optional(Type.String()),
+    details: Type.Optional(Type.Array(strictObject({ path: Type.String(), message: Type.String() }))),
+  },
+  { $id: "ApiError" },
+);
+export type ApiErrorBody = Static<typeof ApiErrorBody>;
+
+export const BooleanText = oneOf(["true", "false"]);

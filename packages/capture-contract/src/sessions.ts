@@ -1,0 +1,101 @@
+import { defineOperations, media, nullable, oneOf, strictObject, upload } from "@headworks/contract-kit";
+import { Type } from "typebox";
+import type { Static } from "typebox";
+import { BooleanText, Id, IdParams, Name, Timestamp } from "./primitives.ts";
+
+/** A capture session: a named set of entries. */
+export const CaptureSession = strictObject(
+  {
+    id: Id,
+    name: nullable(Type.String()),
+    created_at: Timestamp,
+    updated_at: Timestamp,
+    request_count: Type.Integer(),
+    total_size_bytes: Type.Integer({ description: "Stored bodies" }),
+    is_current: Type.Boolean(),
+    notes: nullable(Type.String()),
+    tags: Type.Array(Type.String()),
+  },
+  { $id: "CaptureSession" },
+);
+export type CaptureSession = Static<typeof CaptureSession>;
+
+export const sessionsOperations = defineOperations({
+  listSessions: {
+    method: "GET",
+    path: "/sessions",
+    summary: "List capture sessions, latest updated first",
+    access: "sessions:read",
+    responses: { 200: Type.Array(CaptureSession) },
+    expose: { mcp: { name: "list_sessions", readOnly: true } },
+  },
+  createSession: {
+    method: "POST",
+    path: "/sessions",
+    summary: "Create a session (without making it active)",
+    access: "sessions:write",
+    body: strictObject({ name: Type.Optional(Name), description: Type.Optional(Type.String({ maxLength: 65536 })) }),
+    bodyOptional: true,
+    responses: { 200: CaptureSession },
+  },
+  importSession: {
+    method: "POST",
+    path: "/sessions/import",
+    summary: "Restore a native session export",
+    description: "Streamed: a file of any size may be sent.",
+    access: "sessions:write",
+    query: strictObject({
+      session_name: Type.Optional(Name),
+      switch_session: Type.Optional(BooleanText),
+      task_id: Type.Optional(Type.String({ maxLength: 64 })),
+    }),
+    body: upload(["application/json", "application/octet-stream"], "A file that `export?format=session` wrote"),
+    responses: { 200: CaptureSession },
+  },
+  getSession: {
+    method: "GET",
+    path: "/sessions/{id}",
+    summary: "One session",
+    access: "sessions:read",
+    params: IdParams,
+    responses: { 200: CaptureSession },
+  },
+  updateSession: {
+    method: "PATCH",
+    path: "/sessions/{id}",
+    summary: "Rename a session, set its notes or tags",
+    access: "sessions:write",
+    params: IdParams,
+    body: strictObject({
+      name: Type.Optional(Name),
+      notes: Type.Optional(nullable(Type.String({ maxLength: 65536 }))),
+      tags: Type.Optional(Type.Array(Name, { maxItems: 64 })),
+    }),
+    responses: { 200: CaptureSession },
+  },
+  deleteSession: {
+    method: "DELETE",
+    path: "/sessions/{id}",
+    summary: "Delete a session and its entries; the active session cannot be deleted",
+    access: "sessions:delete",
+    params: IdParams,
+    responses: { 204: null },
+  },
+  exportSession: {
+    method: "GET",
+    path: "/sessions/{id}/export",
+    summary: "Export a session as HAR or in the native, lossless format",
+    access: "sessions:read",
+    params: IdParams,
+    query: strictObject({ format: Type.Optional(oneOf(["har", "session"], { default: "session" })) }),
+    responses: { 200: media("application/json", "HAR 1.2, or the native session document") },
+  },
+  switchSession: {
+    method: "POST",
+    path: "/sessions/{id}/switch",
+    summary: "Make a session the active one",
+    access: "sessions:write",
+    params: IdParams,
+    responses: { 200: strictObject({ success: Type.Literal(true) }) },
+  },
+});

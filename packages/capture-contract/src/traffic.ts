@@ -1,0 +1,372 @@
+import { defineOperations, media, nullable, oneOf, strictObject, upload } from "@headworks/contract-kit";
+import { Type } from "typebox";
+import type { Static } from "typebox";
+import { Failure, RequestData, ResponseData, Timings, TlsInfo } from "./message.ts";
+import { BooleanText, Id, IdParams, Name, Timestamp } from "./primitives.ts";
+
+export const EntryState = oneOf(["pending", "complete", "failed"]);
+export type EntryState = Static<typeof EntryState>;
+
+/** Resource types, used by the `type:` field of the query language and by the type pills. */
+export const RESOURCE_TYPES = [
+  "document",
+  "script",
+  "stylesheet",
+  "image",
+  "font",
+  "media",
+  "json",
+  "xml",
+  "text",
+  "form",
+  "websocket",
+  "event-stream",
+  "grpc",
+  "wasm",
+  "binary",
+  "tunnel",
+  "other",
+] as const;
+export const ResourceType = oneOf([...RESOURCE_TYPES]);
+export type ResourceType = Static<typeof ResourceType>;
+
+/** A stored exchange or tunnel. */
+export const TrafficEntry = strictObject(
+  {
+    id: Id,
+    seq: Type.Integer({ description: "Ascending number in order of arrival; the # column" }),
+    session_id: Id,
+    state: EntryState,
+    request: RequestData,
+    response: nullable(ResponseData),
+    timestamp: Timestamp,
+    modified: Type.Boolean(),
+    notes: nullable(Type.String()),
+    request_size: Type.Integer({ description: "Header fields and body, bytes" }),
+    response_size: nullable(Type.Integer()),
+    is_passthrough: Type.Boolean({ description: "A tunnel: bytes were counted, not read" }),
+    script_intercepted: Type.Boolean(),
+    client_addr: nullable(Type.String()),
+    server_addr: nullable(Type.String()),
+    device_id: nullable(Type.String()),
+    resource_type: ResourceType,
+    timings: Timings,
+    failure: nullable(Failure),
+    tls: nullable(TlsInfo),
+    source: oneOf(["upstream", "slice", "import"], { description: "Who made the answer" }),
+    connection_id: nullable(Type.Integer({ description: "Number of the client connection" })),
+  },
+  { $id: "TrafficEntry" },
+);
+export type TrafficEntry = Static<typeof TrafficEntry>;
+
+/** One row of a traffic list: no fields, no bodies. */
+export const TrafficSnapshot = strictObject(
+  {
+    id: Id,
+    seq: Type.Integer(),
+    session_id: Id,
+    state: EntryState,
+    method: Type.String(),
+    url: Type.String(),
+    scheme: Type.String(),
+    host: Type.String(),
+    path: Type.String(),
+    status_code: nullable(Type.Integer()),
+    status_message: nullable(Type.String()),
+    content_type: nullable(Type.String()),
+    response_content_type: nullable(Type.String()),
+    resource_type: ResourceType,
+    duration_ms: nullable(Type.Number()),
+    ttfb_ms: nullable(Type.Number()),
+    request_size: Type.Integer(),
+    response_size: nullable(Type.Integer()),
+    timestamp: Timestamp,
+    modified: Type.Boolean(),
+    has_request_body: Type.Boolean(),
+    has_response_body: Type.Boolean(),
+    is_passthrough: Type.Boolean(),
+    http_version: nullable(Type.String()),
+    script_intercepted: Type.Boolean(),
+    device_id: nullable(Type.String()),
+    client_addr: nullable(Type.String()),
+    server_addr: nullable(Type.String()),
+    failure_code: nullable(Type.String()),
+    source: oneOf(["upstream", "slice", "import"]),
+    has_note: Type.Boolean(),
+    timings: Timings,
+  },
+  { $id: "TrafficSnapshot" },
+);
+export type TrafficSnapshot = Static<typeof TrafficSnapshot>;
+
+const filterProperties = {
+  q: Type.Optional(Type.String({ maxLength: 4096, description: "Query language; combined with the other filters by AND" })),
+  method: Type.Optional(Type.String({ maxLength: 255 })),
+  url: Type.Optional(Type.String({ maxLength: 4096, description: "Substring, or a pattern with `*`" })),
+  status_code: Type.Optional(Type.String({ maxLength: 255, description: "`404`, `4xx`, `400-499`, or a comma list of these" })),
+  status: Type.Optional(Type.String({ maxLength: 255, description: "Same as `status_code`" })),
+  content_type: Type.Optional(Type.String({ maxLength: 255, description: "Substring of the answer's media type" })),
+  host: Type.Optional(Type.String({ maxLength: 255 })),
+  search: Type.Optional(Type.String({ maxLength: 4096, description: "Text in URL, header fields or bodies" })),
+  file_type: Type.Optional(Type.String({ maxLength: 32, description: "Suffix of the path" })),
+  header: Type.Optional(Type.String({ maxLength: 1024, description: "`name` or `name:value`" })),
+  cookie: Type.Optional(Type.String({ maxLength: 1024 })),
+  is_passthrough: Type.Optional(BooleanText),
+  min_size: Type.Optional(Type.Integer({ minimum: 0, description: "Bytes of the answer" })),
+  max_size: Type.Optional(Type.Integer({ minimum: 0 })),
+  min_time: Type.Optional(Type.Number({ minimum: 0, description: "Duration in milliseconds" })),
+  max_time: Type.Optional(Type.Number({ minimum: 0 })),
+  session_id: Type.Optional(Type.String({ maxLength: 64, description: "Default: the active session" })),
+};
+
+/** Filter parameters shared by lists, counts, summaries and exports. */
+export const TrafficFilter = strictObject(filterProperties);
+export type TrafficFilter = Static<typeof TrafficFilter>;
+
+export const SORT_COLUMNS = [
+  "seq",
+  "timestamp",
+  "method",
+  "status",
+  "host",
+  "path",
+  "type",
+  "size",
+  "request_size",
+  "duration",
+  "ttfb",
+] as const;
+
+const limit = Type.Optional(Type.Integer({ minimum: 1, maximum: 1000, default: 100 }));
+const offset = Type.Optional(Type.Integer({ minimum: 0, default: 0 }));
+
+export const HistogramBucket = strictObject({
+  start: Timestamp,
+  count: Type.Integer(),
+  errors: Type.Integer(),
+});
+
+/** Totals over a filter: the footer, the pills and the overview strip. */
+export const TrafficSummary = strictObject(
+  {
+    total: Type.Integer({ description: "Entries of the session" }),
+    matched: Type.Integer(),
+    pending: Type.Integer(),
+    request_bytes: Type.Integer(),
+    response_bytes: Type.Integer(),
+    duration_p50_ms: nullable(Type.Number()),
+    duration_p95_ms: nullable(Type.Number()),
+    errors: Type.Integer({ description: "Failed, or status 400 and above" }),
+    by_type: Type.Record(Type.String(), Type.Integer()),
+    by_status_class: Type.Record(Type.String(), Type.Integer()),
+    first_timestamp: nullable(Timestamp),
+    last_timestamp: nullable(Timestamp),
+    histogram: Type.Array(HistogramBucket, { description: "At most 60 equal slices of the time range" }),
+  },
+  { $id: "TrafficSummary" },
+);
+export type TrafficSummary = Static<typeof TrafficSummary>;
+
+export const TreeNode = strictObject(
+  {
+    name: Type.String({ description: "Host with port, or a path" }),
+    count: Type.Integer(),
+    errors: Type.Integer(),
+    response_bytes: Type.Integer(),
+    last_timestamp: Timestamp,
+  },
+  { $id: "TreeNode" },
+);
+export type TreeNode = Static<typeof TreeNode>;
+
+/** Fields whose values {@link trafficOperations.listTrafficValues} can enumerate for completion. */
+export const VALUE_FIELDS = ["host", "method", "status", "path", "type", "scheme", "mime", "header", "client"] as const;
+
+export const ImportResult = strictObject(
+  {
+    session_id: Id,
+    imported_count: Type.Integer(),
+    skipped_count: Type.Integer(),
+    errors: Type.Array(Type.String(), { description: "At most 100 sentences, `entry N: …`" }),
+  },
+  { $id: "ImportResult" },
+);
+export type ImportResult = Static<typeof ImportResult>;
+
+export const trafficOperations = defineOperations({
+  listTraffic: {
+    method: "GET",
+    path: "/traffic",
+    summary: "List captured entries, newest first",
+    description:
+      "A bare array with `X-Total-Count`. With `cursor` (empty for the first page) the answer is `{entries, next_cursor}`.",
+    access: "traffic:read",
+    query: strictObject({
+      ...filterProperties,
+      limit,
+      offset,
+      cursor: Type.Optional(Type.String({ maxLength: 255 })),
+      include_bodies: Type.Optional(BooleanText),
+    }),
+    responses: {
+      200: Type.Union([
+        Type.Array(TrafficEntry),
+        strictObject({ entries: Type.Array(TrafficEntry), next_cursor: nullable(Type.String()) }),
+      ]),
+    },
+    expose: { mcp: { name: "list_traffic", readOnly: true } },
+  },
+  listTrafficRows: {
+    method: "GET",
+    path: "/traffic/rows",
+    summary: "A window of rows of a filtered, sorted list",
+    description: "Light rows for tables: `X-Total-Count` style totals come in the body.",
+    access: "traffic:read",
+    query: strictObject({
+      ...filterProperties,
+      sort: Type.Optional(oneOf([...SORT_COLUMNS], { default: "seq" })),
+      order: Type.Optional(oneOf(["asc", "desc"], { default: "desc" })),
+      limit,
+      offset,
+    }),
+    responses: { 200: strictObject({ total: Type.Integer(), rows: Type.Array(TrafficSnapshot) }) },
+    expose: { cli: false },
+  },
+  countTraffic: {
+    method: "GET",
+    path: "/traffic/count",
+    summary: "Count entries",
+    access: "traffic:read",
+    query: TrafficFilter,
+    responses: { 200: strictObject({ count: Type.Integer() }) },
+  },
+  summarizeTraffic: {
+    method: "GET",
+    path: "/traffic/summary",
+    summary: "Totals, percentiles, types and a time histogram over a filter",
+    access: "traffic:read",
+    query: TrafficFilter,
+    responses: { 200: TrafficSummary },
+  },
+  treeTraffic: {
+    method: "GET",
+    path: "/traffic/tree",
+    summary: "Hosts with counts, or the paths of one host",
+    access: "traffic:read",
+    query: strictObject({ ...filterProperties, of_host: Type.Optional(Type.String({ maxLength: 300 })) }),
+    responses: { 200: Type.Array(TreeNode) },
+  },
+  listTrafficValues: {
+    method: "GET",
+    path: "/traffic/values",
+    summary: "Values seen in the traffic, for completion",
+    access: "traffic:read",
+    query: strictObject({
+      field: oneOf([...VALUE_FIELDS]),
+      prefix: Type.Optional(Type.String({ maxLength: 255 })),
+      session_id: Type.Optional(Type.String({ maxLength: 64 })),
+      limit: Type.Optional(Type.Integer({ minimum: 1, maximum: 200, default: 20 })),
+    }),
+    responses: { 200: Type.Array(strictObject({ value: Type.String(), count: Type.Integer() })) },
+    expose: { cli: false },
+  },
+  getTraffic: {
+    method: "GET",
+    path: "/traffic/{id}",
+    summary: "One entry with full header fields and bodies",
+    access: "traffic:read",
+    params: IdParams,
+    query: strictObject({
+      decompressed: Type.Optional(BooleanText),
+      include_bodies: Type.Optional(BooleanText),
+    }),
+    responses: { 200: TrafficEntry },
+    expose: { mcp: { name: "get_traffic", readOnly: true } },
+  },
+  getTrafficBody: {
+    method: "GET",
+    path: "/traffic/{id}/body/{side}",
+    summary: "A body as bytes; honours Range",
+    description:
+      "With `decoded=true` the content coding is removed. `charset=utf-8` also converts text to UTF-8. The answer is always `application/octet-stream` or `text/plain`, never the captured type.",
+    access: "traffic:read",
+    params: strictObject({ id: Id, side: oneOf(["request", "response"]) }),
+    query: strictObject({
+      decoded: Type.Optional(BooleanText),
+      charset: Type.Optional(oneOf(["utf-8"])),
+      download: Type.Optional(BooleanText),
+    }),
+    responses: {
+      200: media("application/octet-stream", "The body"),
+      206: media("application/octet-stream", "A part of the body"),
+    },
+  },
+  noteTraffic: {
+    method: "PATCH",
+    path: "/traffic/{id}",
+    summary: "Set or clear the note of an entry",
+    access: "traffic:write",
+    params: IdParams,
+    body: strictObject({ notes: nullable(Type.String({ maxLength: 65536 })) }),
+    responses: { 200: strictObject({ id: Id, notes: nullable(Type.String()) }) },
+  },
+  deleteTraffic: {
+    method: "DELETE",
+    path: "/traffic/{id}",
+    summary: "Delete one entry",
+    access: "traffic:delete",
+    params: IdParams,
+    responses: { 204: null },
+  },
+  getScriptTraces: {
+    method: "GET",
+    path: "/traffic/{id}/script-traces",
+    summary: "Script executions that touched an entry",
+    access: "traffic:read",
+    params: IdParams,
+    responses: {
+      200: Type.Array(
+        strictObject({
+          script_id: Id,
+          script_name: Type.String(),
+          duration_ms: Type.Number(),
+          success: Type.Boolean(),
+          error: nullable(Type.String()),
+          console: Type.Array(Type.String()),
+          timestamp: Timestamp,
+          traffic_entry_id: Id,
+          hook: Type.String(),
+        }),
+      ),
+    },
+    expose: { cli: false },
+  },
+  clearTraffic: {
+    method: "POST",
+    path: "/traffic/clear",
+    summary: "Clear the captured traffic of the active session, or only the entries named by `ids`",
+    access: "traffic:delete",
+    query: strictObject({
+      ids: Type.Optional(Type.String({ maxLength: 400_000, description: "Comma list" })),
+      session_id: Type.Optional(Type.String({ maxLength: 64 })),
+    }),
+    body: strictObject({ ids: Type.Optional(Type.Array(Id, { maxItems: 100_000 })) }),
+    bodyOptional: true,
+    responses: { 204: null },
+  },
+  importHar: {
+    method: "POST",
+    path: "/traffic/import/har",
+    summary: "Import a HAR document into a new session; live capture is untouched",
+    description: "The document itself, or `{har, session_name, switch_session}`. Streamed: a file of any size may be sent.",
+    access: "traffic:export",
+    query: strictObject({
+      session_name: Type.Optional(Name),
+      switch_session: Type.Optional(BooleanText),
+      task_id: Type.Optional(Type.String({ maxLength: 64, description: "Names this import in `Task` events" })),
+    }),
+    body: upload(["application/json", "application/octet-stream"], "HAR 1.1 or 1.2"),
+    responses: { 200: ImportResult },
+  },
+});

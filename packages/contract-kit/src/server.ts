@@ -1,0 +1,106 @@
+import { Ajv2020 } from "ajv/dist/2020.js";
+import type { ErrorObject, ValidateFunction } from "ajv";
+import addFormats from "ajv-formats";
+import type { TSchema } from "typebox";
+import type { Operation } from "./operation.ts";
+
+export { JsonBytes } from "./operation.ts";
+
+/** One problem with a request: where, and what. `path` is a JSON pointer below `params`, `query` or `body`. */
+export interface Issue {
+  readonly path: string;
+  readonly message: string;
+}
+
+export interface RequestValues {
+  readonly params: unknown;
+  readonly query: unknown;
+  readonly body: unknown;
+}
+
+/** Checks one request; query and path values are coerced from text, bodies never are. Gives every issue found. */
+export type RequestValidator = (values: RequestValues) => { readonly issues: Issue[]; readonly values: RequestValues };
+
+const options = { allErrors: true, strict: false, useDefaults: true, ownProperties: true } as const;
+const bodies = new Ajv2020({ ...options, coerceTypes: false });
+const texts = new Ajv2020({ ...options, coerceTypes: true });
+for (const ajv of [bodies, texts]) (addFormats as unknown as (ajv: Ajv2020) => void)(ajv);
+
+/** Compiles an operation's schemas into one function. */
+export function compileRequestValidator(operation: Operation): RequestValidator {
+  const params = operation.params ? texts.compile(operation.params) : undefined;
+  const query = operation.query ? texts.compile(operation.query) : undefined;
+  const isUpload = operation.body !== undefined && "upload" in operation.body;
+  const body = operation.body && !isUpload ? bodies.compile(operation.body as TSchema) : undefined;
+  return (values) => {
+    const issues: Issue[] = [];
+    run(params, values.params, "params", issues);
+    if (query) run(query, values.query, "query", issues);
+    else refuseAll(values.query, issues);
+    const absent = values.body === undefined;
+    if (body && !(absent && operation.bodyOptional)) {
+      if (absent) issues.push({ path: "body", message: "a JSON body is required" });
+      else run(body, values.body, "body", issues);
+    }
+    return { issues, values };
+  };
+}
+
+/** Compiles a check of one value that is not a request: configuration files, imported documents. */
+export function compileValueValidator(schema: TSchema, name: string): (value: unknown) => Issue[] {
+  const validate = bodies.compile(schema);
+  return (value) => {
+    const issues: Issue[] = [];
+    run(validate, value, name, issues);
+    return issues;
+  };
+}
+
+function run(validate: ValidateFunction | undefined, value: unknown, place: string, issues: Issue[]): void {
+  if (!validate || validate(value)) return;
+  for (const error of meaningful(validate.errors ?? [])) {
+    issues.push({ path: place + pointer(error), message: sentence(error) });
+  }
+}
+
+function refuseAll(query: unknown, issues: Issue[]): void {
+  for (const name of Object.keys((query ?? {}) as object)) {
+    issues.push({ path: `query/${name}`, message: "unknown parameter; this operation takes none" });
+  }
+}
+
+/** A union reports each branch's failure and then itself; the branches say more than the union does. */
+function meaningful(errors: readonly ErrorObject[]): ErrorObject[] {
+  const unions = errors.filter((error) => error.keyword === "anyOf");
+  const isTypeMiss = (error: ErrorObject) => error.keyword === "type" || error.keyword === "const";
+  return errors.filter((error) => {
+    if (error.keyword === "anyOf") return !errors.some((other) => inside(other, error) && !isTypeMiss(other));
+    return !unions.some((union) => inside(error, union) && isTypeMiss(error));
+  });
+}
+
+function inside(error: ErrorObject, union: ErrorObject): boolean {
+  return error !== union && error.instancePath.startsWith(union.instancePath) && error.schemaPath.includes("/anyOf/");
+}
+
+function pointer(error: ErrorObject): string {
+  const extra = error.params as { additionalProperty?: string; missingProperty?: string };
+  const last = extra.additionalProperty ?? extra.missingProperty;
+  return error.instancePath + (last === undefined ? "" : `/${last}`);
+}
+
+function sentence(error: ErrorObject): string {
+  const params = error.params as Record<string, unknown>;
+  switch (error.keyword) {
+    case "additionalProperties":
+      return "unknown property";
+    case "required":
+      return "is required";
+    case "enum":
+      return `must be one of ${(params["allowedValues"] as unknown[]).map((value) => JSON.stringify(value)).join(", ")}`;
+    case "anyOf":
+      return "does not have an accepted type";
+    default:
+      return error.message ?? "is not valid";
+  }
+}
