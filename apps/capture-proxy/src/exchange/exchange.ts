@@ -1,0 +1,146 @@
+import type { RawFields } from "@headworks/http1";
+import type { BodyCapture } from "./body.ts";
+import type { Failure } from "./failure.ts";
+
+export type Scheme = "http" | "https" | "ws" | "wss" | "tcp";
+export type HttpVersion = "HTTP/1.0" | "HTTP/1.1" | "HTTP/2" | "SOCKS5";
+
+/** Facts about one side's TLS connection. */
+export interface TlsFacts {
+  readonly version: string;
+  readonly cipher: string;
+}
+
+/** Facts about the upstream's TLS connection; `verified` is false where verification is switched off. */
+export interface UpstreamTlsFacts extends TlsFacts {
+  readonly verified: boolean;
+  readonly subject: string | undefined;
+  readonly issuer: string | undefined;
+  readonly validToMs: number | undefined;
+}
+
+/** What is known of the client's connection; shared by all its exchanges. */
+export interface ClientFacts {
+  /** `address:port`, IPv6 in brackets. */
+  readonly address: string;
+  /** Number of the connection since start. */
+  readonly connection: number;
+  readonly sni: string | undefined;
+  readonly tls: TlsFacts | undefined;
+}
+
+/** A request head as the client sent it; the target is resolved, fields keep case, order and duplicates. */
+export interface RequestMessage {
+  method: string;
+  scheme: Scheme;
+  /** Lower-case name or address without brackets. */
+  host: string;
+  port: number;
+  /** Path and query exactly as sent, `/` at least; `*` for OPTIONS. */
+  path: string;
+  version: HttpVersion;
+  fields: RawFields;
+  trailers: RawFields | undefined;
+}
+
+export interface ResponseMessage {
+  status: number;
+  reason: string;
+  version: HttpVersion;
+  fields: RawFields;
+  trailers: RawFields | undefined;
+}
+
+/** Monotonic moments in milliseconds; zero where a step did not happen. */
+export interface Moments {
+  started: number;
+  requestEnded: number;
+  resolveStarted: number;
+  connectStarted: number;
+  tlsStarted: number;
+  upstreamReady: number;
+  sendStarted: number;
+  sendEnded: number;
+  firstByte: number;
+  ended: number;
+}
+
+export type ExchangeState =
+  | { readonly step: "receiving" }
+  | { readonly step: "forwarding" }
+  | { readonly step: "responding" }
+  | { readonly step: "completed" }
+  | { readonly step: "failed"; readonly failure: Failure };
+
+/** One request and its answer, or one tunnel, while it is in flight. Observers keep no reference after `onFinished`. */
+export interface Exchange {
+  /** UUID, ascending in time. */
+  readonly id: string;
+  /** Wall clock, milliseconds since 1970. */
+  readonly startedAtMs: number;
+  readonly client: ClientFacts;
+  request: RequestMessage;
+  response: ResponseMessage | undefined;
+  readonly requestBody: BodyCapture;
+  readonly responseBody: BodyCapture;
+  readonly moments: Moments;
+  state: ExchangeState;
+  /** Who made the answer. */
+  source: "upstream" | "slice";
+  /** A tunnel: bytes are counted, not read. */
+  passthrough: boolean;
+  /** A slice changed the request or the answer. */
+  modified: boolean;
+  /** `address:port` that was dialled. */
+  serverAddress: string | undefined;
+  upstreamTls: UpstreamTlsFacts | undefined;
+  /** False: nothing of it is stored or shown (Passthrough mode, ignored domains). */
+  readonly isRecorded: boolean;
+  /** For slices: names what they did to this exchange, such as a hit of a rule. */
+  annotations: Readonly<Record<string, string>> | undefined;
+}
+
+/** What observers see: the same object, which they must not change. */
+export type ExchangeView = Readonly<Exchange>;
+
+/** The absolute URL of a request; default ports are left out, as browsers show it. */
+export function exchangeUrl(request: Readonly<RequestMessage>): string {
+  const host = request.host.includes(":") ? `[${request.host}]` : request.host;
+  const standard = DEFAULT_PORTS[request.scheme] === request.port;
+  const path = request.path.startsWith("/") ? request.path : `/${request.path}`;
+  return `${request.scheme}://${host}${standard ? "" : `:${request.port}`}${path}`;
+}
+
+const DEFAULT_PORTS: Readonly<Record<Scheme, number>> = { http: 80, ws: 80, https: 443, wss: 443, tcp: -1 };
+
+/** Milliseconds of each stage, null where it did not happen. */
+export interface StageTimings {
+  readonly blocked: number | null;
+  readonly dns: number | null;
+  readonly connect: number | null;
+  readonly tls: number | null;
+  readonly send: number | null;
+  readonly wait: number | null;
+  readonly receive: number | null;
+}
+
+/** Stage durations from the moments of an exchange. */
+export function stageTimings(moments: Readonly<Moments>): StageTimings {
+  const { started, resolveStarted, connectStarted, tlsStarted, upstreamReady, sendStarted, sendEnded, firstByte, ended } =
+    moments;
+  const firstStep = resolveStarted || connectStarted || sendStarted || ended;
+  return {
+    blocked: firstStep > 0 ? between(started, firstStep) : null,
+    dns: resolveStarted > 0 && connectStarted > 0 ? between(resolveStarted, connectStarted) : null,
+    connect: connectStarted > 0 && upstreamReady > 0 ? between(connectStarted, tlsStarted || upstreamReady) : null,
+    tls: tlsStarted > 0 && upstreamReady > 0 ? between(tlsStarted, upstreamReady) : null,
+    send: sendStarted > 0 ? between(sendStarted, sendEnded || firstByte || ended) : null,
+    wait: sendStarted > 0 && firstByte > 0 ? between(sendEnded > 0 && sendEnded < firstByte ? sendEnded : firstByte, firstByte) : null,
+    receive: firstByte > 0 && ended > 0 ? between(firstByte, ended) : null,
+  };
+}
+
+/** Microsecond resolution is noise here; two decimals keep records short. */
+function between(from: number, to: number): number {
+  return Math.max(0, Math.round((to - from) * 100) / 100);
+}

@@ -1,0 +1,47 @@
+import type { SliceName } from "@headworks/capture-contract";
+import type { RawFields } from "@headworks/http1";
+import type { Exchange, ExchangeView, ClientFacts } from "./exchange.ts";
+
+/** An answer made here instead of by the origin. */
+export interface SyntheticResponse {
+  readonly status: number;
+  readonly reason?: string;
+  readonly fields: RawFields;
+  readonly body: Buffer;
+}
+
+export type Verdict =
+  | { readonly kind: "continue" }
+  | { readonly kind: "respond"; readonly response: SyntheticResponse }
+  | { readonly kind: "abort"; readonly reason: string };
+
+export const CONTINUE: Verdict = { kind: "continue" };
+
+/** Where a client wants to go, before TLS and before any request is known. */
+export interface Target {
+  readonly host: string;
+  readonly port: number;
+  readonly client: ClientFacts;
+}
+
+/** What a slice may do to an exchange. Phases run in this order; absent ones cost nothing. */
+export interface Interceptor {
+  readonly name: SliceName;
+  /** For CONNECT targets. `respond` is the answer to CONNECT when no TLS can carry it. */
+  onTarget?(target: Target): Verdict | Promise<Verdict>;
+  /** The request head is known, nothing was sent upstream. May change `exchange.request`. */
+  onRequestHead?(exchange: Exchange): Verdict | Promise<Verdict>;
+  /** The answer's head is known, nothing was sent to the client. May change `exchange.response`. */
+  onResponseHead?(exchange: Exchange): Verdict | Promise<Verdict>;
+}
+
+/** What a slice may learn. Observers cannot delay, change or fail an exchange; they must not throw and must not await. */
+export interface Observer {
+  readonly name: SliceName;
+  /** Request head known: the entry can be shown. */
+  onStarted?(exchange: ExchangeView): void;
+  /** Answer head known. */
+  onResponding?(exchange: ExchangeView): void;
+  /** Exactly once, after the client got its last byte or the failure is final. */
+  onFinished?(exchange: ExchangeView): void;
+}

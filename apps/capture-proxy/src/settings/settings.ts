@@ -1,0 +1,15 @@
+import type { ConfigField, ConfigPatch, Settings } from "@headworks/capture-contract";
+
+/** The settings in force, their sources and their file. */
+export interface SettingsStore {
+  /** Values in force. Replaced whole on every change, never edited. Fields that apply after a restart keep their start value here. */
+  readonly running: Settings;
+  /** Values as configured: equals `running` but for fields that wait for a restart. */
+  readonly configured: Settings;
+  /** Checks everything, persists atomically, then publishes. Throws ApiError and changes nothing when one field is invalid or cannot be persisted. */
+  patch(change: ConfigPatch): void;
+  /** Called after each published change. Gives the function that stops it. */
+  onChange(listener: (running: Settings, previous: Settings) => void): () => void;
+  /** Each field with source, default, value and whether a restart is pending; secrets redacted. */
+  describe(): ConfigField[];
+}

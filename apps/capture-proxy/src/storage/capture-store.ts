@@ -1,0 +1,136 @@
+import type {
+  CaptureSession,
+  ImportResult,
+  TrafficEntry,
+  TrafficFilter,
+  TrafficSnapshot,
+  TrafficSummary,
+  TreeNode,
+} from "@headworks/capture-contract";
+import type { BodySpool } from "#exchange/body.ts";
+import type { ExchangeView } from "#exchange/exchange.ts";
+
+/** How storage is doing. */
+export interface StorageStatus {
+  readonly ok: boolean;
+  /** One sentence while something is wrong (disk full, read-only), else null. */
+  readonly problem: string | null;
+  readonly entryCount: number;
+  readonly totalSizeBytes: number;
+  readonly storeSizeBytes: number;
+  readonly bodiesNotStored: number;
+  readonly entriesLost: number;
+  readonly backlogBytes: number;
+  readonly backlogEntries: number;
+  readonly writtenEntries: number;
+  readonly lastBatchMs: number;
+}
+
+/** What the store tells the proxy thread unasked. */
+export interface StoreEvents {
+  /** Entries were removed to keep limits. */
+  pruned(ids: readonly string[]): void;
+  /** Storage stopped or started working. */
+  statusChanged(status: StorageStatus): void;
+}
+
+export interface RowWindow {
+  readonly filter: TrafficFilter;
+  readonly sort: string;
+  readonly order: "asc" | "desc";
+  readonly offset: number;
+  readonly limit: number;
+}
+
+export interface BodyPart {
+  /** Bytes of the whole body in the asked form. */
+  readonly totalBytes: number;
+  readonly start: number;
+  readonly bytes: Uint8Array;
+  readonly contentType: string | null;
+  /** A coding could not be removed or input was cut; `bytes` holds what could be decoded. */
+  readonly partial: boolean;
+}
+
+export interface StoreLimits {
+  readonly maxRequests: number;
+  readonly maxTotalSizeMb: number | null;
+  readonly maxBodyBytes: number;
+}
+
+/**
+ * The captured traffic. Writing never waits: `record` hands over and returns; a writer thread commits batches
+ * (an exchange is on disk within 250 ms of its end). Reading happens on reader threads and never holds up the proxy thread.
+ */
+export interface CaptureStore {
+  readonly spool: BodySpool;
+  /** Number of the next entry; ascending over restarts. */
+  nextSeq(): number;
+  /** Stores or replaces an entry. `seq` from nextSeq; called once at the end, and once before for exchanges that take long. */
+  record(seq: number, exchange: ExchangeView): void;
+  /** Resolves when everything recorded so far is committed. */
+  flush(): Promise<void>;
+  setLimits(limits: StoreLimits): void;
+  status(): StorageStatus;
+  on<K extends keyof StoreEvents>(event: K, listener: StoreEvents[K]): void;
+
+  /** Id of the session that new entries belong to. */
+  readonly activeSessionId: string;
+  listSessions(): Promise<CaptureSession[]>;
+  getSession(id: string): Promise<CaptureSession | undefined>;
+  createSession(name: string | null, notes: string | null): Promise<CaptureSession>;
+  updateSession(id: string, change: { name?: string; notes?: string | null; tags?: string[] }): Promise<CaptureSession | undefined>;
+  /** "active": it is the active one and stays. */
+  deleteSession(id: string): Promise<"deleted" | "unknown" | "active">;
+  switchSession(id: string): Promise<boolean>;
+
+  /** Entries as JSON text already, so that large lists cost the proxy thread nothing. */
+  listEntries(query: {
+    filter: TrafficFilter;
+    limit: number;
+    offset: number;
+    cursor: string | undefined;
+    includeBodies: boolean;
+    signal: AbortSignal;
+  }): Promise<{ json: Uint8Array; total: number }>;
+  listRows(window: RowWindow, signal: AbortSignal): Promise<{ json: Uint8Array; total: number }>;
+  latestRows(limit: number): Promise<TrafficSnapshot[]>;
+  count(filter: TrafficFilter, signal: AbortSignal): Promise<number>;
+  summarize(filter: TrafficFilter, signal: AbortSignal): Promise<TrafficSummary>;
+  tree(filter: TrafficFilter, ofHost: string | undefined, signal: AbortSignal): Promise<TreeNode[]>;
+  values(field: string, prefix: string, sessionId: string | undefined, limit: number): Promise<{ value: string; count: number }[]>;
+  getEntry(id: string, options: { includeBodies: boolean; decompressed: boolean }): Promise<TrafficEntry | undefined>;
+  /** A range of a body: `end` exclusive, undefined to the end (bounded to 16 MiB a call). */
+  readBody(
+    id: string,
+    side: "request" | "response",
+    options: { decoded: boolean; utf8: boolean; start: number; end: number | undefined },
+  ): Promise<BodyPart | undefined>;
+  setNote(id: string, notes: string | null): Promise<boolean>;
+  /** Removes entries; gives the ids that existed. */
+  deleteEntries(ids: readonly string[]): Promise<string[]>;
+  clearSession(sessionId: string): Promise<void>;
+
+  /** Streams entries oldest first, full with raw bodies, in pieces of JSON-free records for exporters. */
+  exportHar(
+    filter: TrafficFilter,
+    ids: readonly string[] | undefined,
+    signal: AbortSignal,
+  ): Promise<{ total: number; chunks: AsyncIterable<Uint8Array> }>;
+  exportSession(id: string, signal: AbortSignal): Promise<{ total: number; chunks: AsyncIterable<Uint8Array> } | undefined>;
+  importHar(
+    source: AsyncIterable<Uint8Array>,
+    options: ImportOptions,
+  ): Promise<ImportResult>;
+  importSession(source: AsyncIterable<Uint8Array>, options: ImportOptions): Promise<ImportResult>;
+
+  /** Commits what is queued and ends the threads. */
+  close(): Promise<void>;
+}
+
+export interface ImportOptions {
+  readonly sessionName: string | undefined;
+  readonly switchSession: boolean;
+  readonly signal: AbortSignal;
+  readonly onProgress: (progress: { bytes: number; entries: number }) => void;
+}
