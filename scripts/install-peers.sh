@@ -1,0 +1,63 @@
+#!/usr/bin/env bash
+# Installs what the tests talk to: real clients and tools from Debian's (or Ubuntu's) packages. Safe to run again; does
+# nothing and needs no rights if all is there. Tests of a missing peer are skipped, except with CI=true, where they fail.
+set -euo pipefail
+
+# What is looked for, and the package that brings it. A path or a command name; "py:" stands for a module of the
+# system's Python.
+peers=(
+  "chromium chromium"
+  "certutil libnss3-tools"
+  "openssl openssl"
+  "curl curl"
+  "wget wget"
+  "git git"
+  "/usr/bin/python3 python3"
+  "py:requests python3-requests"
+  "go golang-go"
+  "java default-jdk-headless"
+  "javac default-jdk-headless"
+  "mitmdump mitmproxy"
+  "ncat ncat"
+  "ab apache2-utils"
+  "wrk wrk"
+  "xmllint libxml2-utils"
+  "/etc/ssl/certs/ca-certificates.crt ca-certificates"
+)
+
+is_there() {
+  case "$1" in
+    py:*) /usr/bin/python3 -c "import ${1#py:}" 2>/dev/null ;;
+    /*) test -e "$1" ;;
+    *) command -v "$1" >/dev/null ;;
+  esac
+}
+
+missing=()
+for peer in "${peers[@]}"; do
+  read -r what package <<<"$peer"
+  is_there "$what" || missing+=("$package")
+done
+
+if [ ${#missing[@]} -eq 0 ]; then
+  echo "Test peers: all ${#peers[@]} are there"
+  exit 0
+fi
+if ! command -v apt-get >/dev/null; then
+  echo "Test peers: ${missing[*]} missing, and there is no apt-get here; install them by hand" >&2
+  exit 1
+fi
+
+as_root=()
+if [ "$(id -u)" -ne 0 ]; then as_root=(sudo); fi
+mapfile -t missing < <(printf '%s\n' "${missing[@]}" | sort -u)
+echo "Test peers: installing ${missing[*]}"
+export DEBIAN_FRONTEND=noninteractive
+"${as_root[@]}" apt-get update -qq
+"${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${missing[@]}" >/dev/null
+
+for peer in "${peers[@]}"; do
+  read -r what package <<<"$peer"
+  is_there "$what" || { echo "Test peers: $package is installed, but $what is still not there" >&2; exit 1; }
+done
+echo "Test peers: done"

@@ -1,0 +1,75 @@
+import { spawn } from "node:child_process";
+import type { ChildProcess } from "node:child_process";
+import { constants } from "node:os";
+
+/** A process to run: a script of ours under the Node that runs this one. */
+export interface Service {
+  readonly name: string;
+  /** Path of the entry file. */
+  readonly entry: string;
+  readonly args: readonly string[];
+}
+
+/** Where signals come from: the process itself, or a stand-in. */
+export interface SignalSource {
+  on(signal: NodeJS.Signals, listener: () => void): unknown;
+  off(signal: NodeJS.Signals, listener: () => void): unknown;
+}
+
+/** One key press may arrive several times: from the terminal, and again from npm. */
+const SAME_KEY_PRESS_MS = 500;
+
+/**
+ * Runs services side by side until all have ended, and resolves to the exit code of the first that ended. When one
+ * ends, the others are asked to end too. Interrupts are passed on once per key press; a hang-up counts as a request to end.
+ */
+export async function runServices(services: readonly Service[], signals: SignalSource = process): Promise<number> {
+  const children = services.map(({ entry, args }) =>
+    // A group of its own: the terminal's Ctrl+C reaches this process only, which passes it on exactly once.
+    spawn(process.execPath, [entry, ...args], { stdio: ["ignore", "inherit", "inherit"], detached: true }),
+  );
+  const stopForwarding = forwardSignals(signals, children);
+  let first: number | undefined;
+  try {
+    await Promise.all(
+      children.map(async (child) => {
+        const code = await exitCode(child);
+        first ??= code;
+        for (const other of children) if (other !== child) send(other, "SIGTERM");
+      }),
+    );
+  } finally {
+    stopForwarding();
+    for (const child of children) send(child, "SIGTERM");
+  }
+  return first ?? 0;
+}
+
+function forwardSignals(signals: SignalSource, children: readonly ChildProcess[]): () => void {
+  let lastMs = Number.NEGATIVE_INFINITY;
+  const listeners = (["SIGINT", "SIGTERM", "SIGHUP"] as const).map((signal) => {
+    const listener = (): void => {
+      const nowMs = performance.now();
+      if (nowMs - lastMs < SAME_KEY_PRESS_MS) return;
+      lastMs = nowMs;
+      for (const child of children) send(child, signal === "SIGHUP" ? "SIGTERM" : signal);
+    };
+    signals.on(signal, listener);
+    return { signal, listener };
+  });
+  return () => {
+    for (const { signal, listener } of listeners) signals.off(signal, listener);
+  };
+}
+
+function send(child: ChildProcess, signal: NodeJS.Signals): void {
+  if (child.exitCode === null && child.signalCode === null) child.kill(signal);
+}
+
+/** The exit code as a shell reports it: 128 and the signal's number for a process ended by a signal. */
+function exitCode(child: ChildProcess): Promise<number> {
+  return new Promise((resolve, reject) => {
+    child.once("error", reject);
+    child.once("exit", (code, signal) => resolve(code ?? 128 + (signal === null ? 0 : constants.signals[signal])));
+  });
+}

@@ -1,0 +1,68 @@
+/** Names, places and tests: the data behind `check-slices.ts`. */
+
+/** The roles a slice's file may have: `<slice>.<role>.ts`. A pure file has no role and is named for its noun. */
+export const SLICE_ROLES: readonly string[] = [
+  "slice",
+  "compile",
+  "check",
+  "interceptor",
+  "observer",
+  "operations",
+  "store",
+  "worker",
+];
+
+/** Names that say nothing about what is inside, so that anything ends up there. Forbidden for files and folders. */
+export const DENIED_NAMES: readonly string[] = [
+  "common",
+  "core",
+  "helper",
+  "helpers",
+  "lib",
+  "manager",
+  "misc",
+  "shared",
+  "util",
+  "utils",
+];
+
+/** Denied also as one word of a longer name, such as `string-utils.ts`. */
+export const DENIED_WORDS: readonly string[] = ["helper", "helpers", "manager", "misc", "util", "utils"];
+
+/** An app that is made of slices, and what has to agree with its slice names. */
+export interface SlicedApp {
+  readonly slices: string;
+  readonly list: string;
+  readonly contract: string;
+  readonly views: string;
+  /** First path segments that belong to a slice of another name. */
+  readonly aliases: Readonly<Record<string, string>>;
+  /** Views that show no slice, each with the reason. */
+  readonly viewsWithoutSlice: Readonly<Record<string, string>>;
+}
+
+export const slicedApps: readonly SlicedApp[] = [
+  {
+    slices: "apps/capture-proxy/src/slices",
+    list: "apps/capture-proxy/src/slices.ts",
+    contract: "packages/capture-contract/src",
+    views: "apps/capture-ui/src/views",
+    aliases: { health: "metrics", performance: "metrics" },
+    viewsWithoutSlice: {},
+  },
+];
+
+/** Why a file with logic has no test beside it: another test shows it works, or nothing could be shown. */
+export type Excuse = { readonly testedBy: string } | { readonly because: string };
+
+/**
+ * Files (globs from the root) without a test beside them. `testedBy` must exist; an entry that no longer excuses any
+ * file is reported, so that the list cannot rot.
+ */
+export const untestedFiles: Readonly<Record<string, Excuse>> = {
+  "apps/capture-ui/src/**/*.tsx": { because: "components are shown working in a real browser by e2e/" },
+  "scripts/check.ts": { because: "starts the checks, which are tested; every CI run shows it" },
+  "scripts/import-rules.ts": { testedBy: "scripts/check-imports.test.ts" },
+  "scripts/test.ts": { because: "starts the test runner with what test-selection.ts chose" },
+  "scripts/workspaces.ts": { testedBy: "scripts/check-imports.test.ts" },
+};

@@ -1,0 +1,72 @@
+import { spawn } from "node:child_process";
+import { createHash } from "node:crypto";
+import { existsSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { createRequire } from "node:module";
+import { dirname, join } from "node:path";
+import { filesBelow } from "./source-tree.ts";
+
+/** The workspace of the UI; the only one with a build. */
+const UI = "apps/capture-ui";
+const BUILT = `${UI}/dist`;
+/** Holds the fingerprint of the sources that the build was made from. */
+const STAMP = `${BUILT}/.sources`;
+/** Workspaces whose sources end up in the bundle. */
+const BUNDLED = ["capture-contract", "contract-kit", "http-fields", "query-language"].map(
+  (name) => `packages/${name}/src`,
+);
+
+/** Whether the built UI matches its sources; `absent` if there is no UI to build. */
+export type UiState = "absent" | "missing" | "stale" | "fresh";
+
+/**
+ * Compares contents, not times: a fresh clone, a switched branch and a restored cache all have times that say nothing.
+ */
+export function uiState(root: string): UiState {
+  if (!existsSync(join(root, UI, "src"))) return "absent";
+  if (!existsSync(join(root, BUILT, "index.html"))) return "missing";
+  const stamp = join(root, STAMP);
+  return existsSync(stamp) && readFileSync(stamp, "utf8") === sourceFingerprint(root) ? "fresh" : "stale";
+}
+
+/**
+ * Builds the UI if it is missing or stale, calling `say` once before it does. Rejects with the bundler's output if the
+ * build fails.
+ */
+export async function ensureUi(root: string, say: (line: string) => void, build = bundle): Promise<UiState> {
+  const state = uiState(root);
+  if (state === "absent") say("No web UI in this tree; starting without it");
+  if (state !== "missing" && state !== "stale") return state;
+  say(state === "missing" ? "Building the web UI (once) …" : "Building the web UI (its sources changed) …");
+  // Taken before the build, so that an edit made while it runs leaves the build stale.
+  const fingerprint = sourceFingerprint(root);
+  // A build that fails half-way must not look fresh.
+  rmSync(join(root, STAMP), { force: true });
+  await build(root);
+  writeFileSync(join(root, STAMP), fingerprint);
+  return "fresh";
+}
+
+function sourceFingerprint(root: string): string {
+  const hash = createHash("sha256");
+  const files = [UI, ...BUNDLED].flatMap((folder) => filesBelow(root, folder));
+  for (const file of [...files.filter((name) => !/\.test\.tsx?$/u.test(name)), "package-lock.json"].toSorted()) {
+    const path = join(root, file);
+    const content = existsSync(path) ? readFileSync(path) : Buffer.alloc(0);
+    hash.update(`${file}\0${content.length}\0`).update(content);
+  }
+  return hash.digest("hex");
+}
+
+async function bundle(root: string): Promise<void> {
+  const folder = join(root, UI);
+  const vite = join(dirname(createRequire(join(folder, "package.json")).resolve("vite/package.json")), "bin/vite.js");
+  const child = spawn(process.execPath, [vite, "build"], { cwd: folder, stdio: ["ignore", "pipe", "pipe"] });
+  let output = "";
+  for (const stream of [child.stdout, child.stderr]) {
+    stream.setEncoding("utf8").on("data", (text: string) => (output += text));
+  }
+  const code = await new Promise<number | null>((resolve, reject) =>
+    child.once("error", reject).once("close", resolve),
+  );
+  if (code !== 0) throw new Error(`The web UI does not build (exit code ${code ?? "none"})\n${output}`);
+}
