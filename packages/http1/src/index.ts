@@ -1,1 +1,34 @@
-export {};
+export {
+  connectionOptions,
+  fieldValue,
+  fieldValues,
+  hasField,
+  removeField,
+  setField,
+  setFraming,
+  withoutHopByHop,
+  type HopByHopOptions,
+} from "./fields.ts";
+export { HTTP1_ERROR_CODES, Http1Error, type Http1ErrorCode } from "./http1-error.ts";
+export {
+  CHUNKED,
+  hasBody,
+  lengthFraming,
+  NO_BODY,
+  REQUEST_LIMITS,
+  RESPONSE_LIMITS,
+  UNTIL_CLOSE,
+  type Framing,
+  type Limits,
+  type Oddity,
+  type RawFields,
+  type RequestHead,
+  type ResponseHead,
+  type TargetForm,
+  type Version,
+} from "./message.ts";
+export type { MessageSink, ReaderState } from "./message-reader.ts";
+export { RequestReader } from "./request-reader.ts";
+export { ResponseReader, type ResponseReaderOptions, type ResponseSink } from "./response-reader.ts";
+export { CHUNK_END, chunkPrefix, LAST_CHUNK, lastChunkWithTrailers, requestHeadText, responseHeadText } from "./serialize.ts";
+export { isAuthority, isAuthorityWithPort } from "./authority.ts";

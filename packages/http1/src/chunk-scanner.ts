@@ -1,0 +1,208 @@
+import { CR, FIELD_VALUE, HEX_VALUE, LF, SEMICOLON, SP, TAB } from "./characters.ts";
+import { HeadCollector } from "./head-collector.ts";
+import { Http1Error } from "./http1-error.ts";
+import type { Limits, Oddity } from "./message.ts";
+
+/** Where the scanner hands what it finds. */
+export interface ChunkSink {
+  onChunkData(data: Buffer): void;
+  /** The trailer section with its closing empty line; only called when it has at least one line. */
+  onTrailerSection(text: string): void;
+}
+
+/** What the scanner accepts beyond plain sizes. */
+export interface ChunkRules {
+  /** Extensions are dropped rather than refused. */
+  readonly dropsExtensions: boolean;
+  /** Called for each tolerated oddity; absent: nothing is tolerated. */
+  readonly tolerate: ((oddity: Oddity) => void) | undefined;
+}
+
+const SIZE = 0;
+const AFTER_SIZE = 1;
+const EXTENSION = 2;
+const SIZE_LF = 3;
+const DATA = 4;
+const DATA_CR = 5;
+const DATA_LF = 6;
+const TRAILERS = 7;
+const DONE = 8;
+const MOST_SIZE_DIGITS = 8;
+
+/** Scans the chunked coding (RFC 9112 section 7.1) in input cut anywhere; data is passed on as views, never copied. */
+export class ChunkScanner {
+  readonly #sink: ChunkSink;
+  readonly #rules: ChunkRules;
+  readonly #limits: Limits;
+  readonly #trailers: HeadCollector;
+  #phase = SIZE;
+  #digits = 0;
+  #sizeBytes = 0;
+  #lineBytes = 0;
+  #extensionBytes = 0;
+
+  constructor(sink: ChunkSink, rules: ChunkRules, limits: Limits) {
+    this.#sink = sink;
+    this.#rules = rules;
+    this.#limits = limits;
+    this.#trailers = new HeadCollector(limits.trailerBytes, rules.tolerate !== undefined);
+  }
+
+  get done(): boolean {
+    return this.#phase === DONE;
+  }
+
+  /** Only the empty line that closes the trailer section is missing. */
+  get onlyLastLineMissing(): boolean {
+    return this.#phase === TRAILERS && this.#trailers.heldBytes === 0;
+  }
+
+  /** Ready for the first chunk of another message. */
+  reset(): void {
+    this.#phase = SIZE;
+    this.#digits = 0;
+    this.#sizeBytes = 0;
+    this.#lineBytes = 0;
+    this.#extensionBytes = 0;
+    this.#trailers.reset();
+  }
+
+  /**
+   * Scans from `offset` up to the end of the body, the end of the input, or just behind the first piece of data
+   * handed on, whichever comes first. Returns the offset reached.
+   * @throws Http1Error
+   */
+  read(chunk: Buffer, offset: number): number {
+    let at = offset;
+    while (at < chunk.length) {
+      if (this.#phase === DATA) return this.#readData(chunk, at);
+      if (this.#phase === TRAILERS) return this.#readTrailers(chunk, at);
+      this.#step(chunk[at] ?? 0);
+      at++;
+    }
+    return at;
+  }
+
+  #readData(chunk: Buffer, at: number): number {
+    const end = Math.min(chunk.length, at + this.#sizeBytes);
+    this.#sizeBytes -= end - at;
+    if (this.#sizeBytes === 0) this.#phase = DATA_CR;
+    this.#sink.onChunkData(at === 0 && end === chunk.length ? chunk : chunk.subarray(at, end));
+    return end;
+  }
+
+  #readTrailers(chunk: Buffer, at: number): number {
+    const trailers = this.#trailers;
+    const end = trailers.take(chunk, at);
+    if (end < 0) {
+      if (trailers.overflowed) throw new Http1Error("trailers-too-large");
+      return chunk.length;
+    }
+    const { text, doomed } = trailers;
+    trailers.reset();
+    this.#phase = DONE;
+    if (text === "\n") this.#tolerate("bare-lf", "bad-line-end");
+    else if (text !== "\r\n") this.#sink.onTrailerSection(text);
+    if (doomed) throw new Http1Error("bad-line-end");
+    return end;
+  }
+
+  #step(byte: number): void {
+    switch (this.#phase) {
+      case SIZE:
+        this.#onSizeByte(byte);
+        break;
+      case AFTER_SIZE:
+        if (byte === SEMICOLON) this.#beginExtension();
+        else if (byte === SP || byte === TAB) this.#countLineByte();
+        else this.#endPadding(byte);
+        break;
+      case EXTENSION:
+        this.#onExtensionByte(byte);
+        break;
+      case SIZE_LF:
+        if (byte !== LF) throw new Http1Error("bad-line-end");
+        this.#endSizeLine();
+        break;
+      case DATA_CR:
+        if (byte === CR) {
+          this.#phase = DATA_LF;
+        } else {
+          if (byte !== LF) throw new Http1Error("bad-chunk-end");
+          this.#tolerate("bare-lf", "bad-chunk-end");
+          this.#phase = SIZE;
+        }
+        break;
+      default:
+        if (byte !== LF) throw new Http1Error("bad-chunk-end");
+        this.#phase = SIZE;
+    }
+  }
+
+  #onSizeByte(byte: number): void {
+    const value = HEX_VALUE[byte] ?? 255;
+    if (value < 16) {
+      this.#digits++;
+      if (this.#digits > MOST_SIZE_DIGITS) throw new Http1Error("bad-chunk-size");
+      this.#sizeBytes = this.#sizeBytes * 16 + value;
+      return;
+    }
+    if (this.#digits === 0) throw new Http1Error("bad-chunk-size");
+    if (byte === CR) {
+      this.#phase = SIZE_LF;
+    } else if (byte === LF) {
+      this.#tolerate("bare-lf", "bad-line-end");
+      this.#endSizeLine();
+    } else if (byte === SEMICOLON) {
+      this.#beginExtension();
+    } else if ((byte === SP || byte === TAB) && this.#rules.dropsExtensions) {
+      this.#phase = AFTER_SIZE;
+      this.#countLineByte();
+    } else {
+      throw new Http1Error("bad-chunk-size");
+    }
+  }
+
+  #endPadding(byte: number): void {
+    if (byte !== CR) throw new Http1Error("bad-chunk-size");
+    this.#tolerate("chunk-size-padding", "bad-chunk-size");
+    this.#phase = SIZE_LF;
+  }
+
+  #beginExtension(): void {
+    if (!this.#rules.dropsExtensions) throw new Http1Error("chunk-extension");
+    this.#phase = EXTENSION;
+    this.#countLineByte();
+  }
+
+  #onExtensionByte(byte: number): void {
+    if (byte === CR) {
+      this.#phase = SIZE_LF;
+      return;
+    }
+    // A lone LF inside an extension ends the line for some parsers and not for others, so nobody may accept it.
+    if (byte === LF) throw new Http1Error("bad-line-end");
+    if (FIELD_VALUE[byte] !== 1) throw new Http1Error("control-character");
+    this.#countLineByte();
+  }
+
+  #countLineByte(): void {
+    this.#lineBytes++;
+    this.#extensionBytes++;
+    const { chunkLineBytes, chunkExtensionBytes } = this.#limits;
+    if (this.#lineBytes + MOST_SIZE_DIGITS > chunkLineBytes || this.#extensionBytes > chunkExtensionBytes) {
+      throw new Http1Error("chunk-line-too-long");
+    }
+  }
+
+  #endSizeLine(): void {
+    this.#phase = this.#sizeBytes === 0 ? TRAILERS : DATA;
+    this.#digits = 0;
+    this.#lineBytes = 0;
+  }
+
+  #tolerate(oddity: Oddity, code: "bad-line-end" | "bad-chunk-end" | "bad-chunk-size"): void {
+    if (this.#rules.tolerate === undefined) throw new Http1Error(code);
+    this.#rules.tolerate(oddity);
+  }
+}

@@ -1,0 +1,151 @@
+import { COLON, CR, FIELD_VALUE, LF, SP, TAB, TCHAR } from "./characters.ts";
+import { Http1Error } from "./http1-error.ts";
+import type { RawFields } from "./message.ts";
+
+/** What the fields of one head say about framing, the connection and routing. Reused from head to head. */
+export class HeadFacts {
+  /** Values of Content-Length in order; undefined when there is none. */
+  contentLength: string | undefined = undefined;
+  contentLengthCount = 0;
+  /** Whether two Content-Length values differ. */
+  contentLengthDiffers = false;
+  transferEncoding: string | undefined = undefined;
+  transferEncodingCount = 0;
+  transferEncodingDiffers = false;
+  host: string | undefined = undefined;
+  hostCount = 0;
+  expect: string | undefined = undefined;
+  upgrade: string | undefined = undefined;
+  connectionClose = false;
+  connectionKeepAlive = false;
+  connectionUpgrade = false;
+
+  reset(): void {
+    this.contentLength = undefined;
+    this.contentLengthCount = 0;
+    this.contentLengthDiffers = false;
+    this.transferEncoding = undefined;
+    this.transferEncodingCount = 0;
+    this.transferEncodingDiffers = false;
+    this.host = undefined;
+    this.hostCount = 0;
+    this.expect = undefined;
+    this.upgrade = undefined;
+    this.connectionClose = false;
+    this.connectionKeepAlive = false;
+    this.connectionUpgrade = false;
+  }
+
+  /** Takes note of a field if it is one of the few that matter to the codec. */
+  note(name: string, value: string): void {
+    switch (name.length) {
+      case 4:
+        if (isName(name, "host")) {
+          this.host = value;
+          this.hostCount++;
+        }
+        break;
+      case 6:
+        if (isName(name, "expect")) this.expect = value;
+        break;
+      case 7:
+        if (isName(name, "upgrade")) {
+          this.upgrade = this.upgrade === undefined ? value : `${this.upgrade}, ${value}`;
+        }
+        break;
+      case 10:
+        if (isName(name, "connection")) this.#noteConnection(value);
+        break;
+      case 14:
+        if (isName(name, "content-length")) {
+          this.contentLengthDiffers ||= this.contentLengthCount > 0 && value !== this.contentLength;
+          this.contentLength = value;
+          this.contentLengthCount++;
+        }
+        break;
+      case 17:
+        if (isName(name, "transfer-encoding")) {
+          this.transferEncodingDiffers ||=
+            this.transferEncoding !== undefined && value.toLowerCase() !== this.transferEncoding.toLowerCase();
+          this.transferEncoding = value;
+          this.transferEncodingCount++;
+        }
+        break;
+      default:
+    }
+  }
+
+  #noteConnection(value: string): void {
+    if (value === "keep-alive") {
+      this.connectionKeepAlive = true;
+      return;
+    }
+    for (const part of value.toLowerCase().split(",")) {
+      const option = part.trim();
+      if (option === "close") this.connectionClose = true;
+      else if (option === "keep-alive") this.connectionKeepAlive = true;
+      else if (option === "upgrade") this.connectionUpgrade = true;
+    }
+  }
+}
+
+/** Whether `name` is `lowerName` in any letter case. */
+function isName(name: string, lowerName: string): boolean {
+  // The first letter decides most comparisons without making a lower-cased copy.
+  return (name.charCodeAt(0) | 0x20) === lowerName.charCodeAt(0) && name.toLowerCase() === lowerName;
+}
+
+/**
+ * Parses field lines of `text` from `at` to the empty line at its end (RFC 9112 section 5, nothing tolerated).
+ * @throws Http1Error for the first byte, in reading order, that does not belong there.
+ */
+export function readFieldLines(text: string, at: number, fieldCount: number, facts: HeadFacts): RawFields {
+  const fields: RawFields = [];
+  const mostEntries = 2 * fieldCount;
+  while (text.charCodeAt(at) !== CR) {
+    const nameStart = at;
+    let code = text.charCodeAt(at);
+    while (TCHAR[code] === 1) code = text.charCodeAt(++at);
+    if (code !== COLON || at === nameStart) throw new Http1Error(nameErrorCode(text, at, nameStart));
+    const name = text.slice(nameStart, at);
+
+    code = text.charCodeAt(++at);
+    while (code === SP || code === TAB) code = text.charCodeAt(++at);
+    const valueStart = at;
+    while (FIELD_VALUE[code] === 1) code = text.charCodeAt(++at);
+    if (code !== CR || text.charCodeAt(at + 1) !== LF) throw new Http1Error(strayByteCode(code));
+    let valueEnd = at;
+    while (valueEnd > valueStart && isBlank(text.charCodeAt(valueEnd - 1))) valueEnd--;
+
+    if (fields.length >= mostEntries) throw new Http1Error("too-many-fields");
+    const value = text.slice(valueStart, valueEnd);
+    fields.push(name, value);
+    facts.note(name, value);
+    at += 2;
+  }
+  if (at + 2 !== text.length || text.charCodeAt(at + 1) !== LF) throw new Http1Error("bad-line-end");
+  return fields;
+}
+
+/** SP or HTAB. */
+export function isBlank(code: number): boolean {
+  return code === SP || code === TAB;
+}
+
+/** The code for a byte that ended a value, a method or a target although it may not stand there. */
+export function strayByteCode(code: number): "bad-line-end" | "control-character" {
+  return code === CR || code === LF ? "bad-line-end" : "control-character";
+}
+
+function nameErrorCode(text: string, at: number, nameStart: number): Http1Error["code"] {
+  const code = text.charCodeAt(at);
+  const isFirstByte = at === nameStart;
+  if (isBlank(code)) {
+    if (isFirstByte) return text.indexOf("\n") === nameStart - 1 ? "space-before-field" : "line-folding";
+    let behind = at;
+    while (isBlank(text.charCodeAt(behind))) behind++;
+    return text.charCodeAt(behind) === COLON ? "space-before-colon" : "bad-field-name";
+  }
+  if (code === CR || code === LF) return "bad-line-end";
+  return code < SP || code === 0x7f ? "control-character" : "bad-field-name";
+}

@@ -1,0 +1,166 @@
+import type { Framing, RawFields } from "./message.ts";
+
+/** Whether `name` is `lowerName` in any letter case. */
+function isName(name: string, lowerName: string): boolean {
+  return name.length === lowerName.length && (name === lowerName || name.toLowerCase() === lowerName);
+}
+
+/** Value of the first field called `lowerName`, or undefined. */
+export function fieldValue(fields: Readonly<RawFields>, lowerName: string): string | undefined {
+  for (let at = 0; at < fields.length; at += 2) {
+    if (isName(fields[at] ?? "", lowerName)) return fields[at + 1];
+  }
+  return undefined;
+}
+
+/** Values of all fields called `lowerName`, in order; not split at commas. */
+export function fieldValues(fields: Readonly<RawFields>, lowerName: string): string[] {
+  const values: string[] = [];
+  for (let at = 0; at < fields.length; at += 2) {
+    if (isName(fields[at] ?? "", lowerName)) values.push(fields[at + 1] ?? "");
+  }
+  return values;
+}
+
+/** Whether there is a field called `lowerName`. */
+export function hasField(fields: Readonly<RawFields>, lowerName: string): boolean {
+  return fieldValue(fields, lowerName) !== undefined;
+}
+
+/**
+ * Gives the field `name` exactly one value, in place: where the first one stood (its spelling becomes `name`),
+ * otherwise at the end. Repeats are removed.
+ */
+export function setField(fields: RawFields, name: string, value: string): void {
+  const lowerName = name.toLowerCase();
+  let kept = 0;
+  let isSet = false;
+  for (let at = 0; at < fields.length; at += 2) {
+    const present = fields[at] ?? "";
+    const isSame = isName(present, lowerName);
+    if (isSame && isSet) continue;
+    fields[kept] = isSame ? name : present;
+    fields[kept + 1] = isSame ? value : (fields[at + 1] ?? "");
+    isSet ||= isSame;
+    kept += 2;
+  }
+  fields.length = kept;
+  if (!isSet) fields.push(name, value);
+}
+
+/** Removes all fields called `lowerName`, in place; returns whether there was one. */
+export function removeField(fields: RawFields, lowerName: string): boolean {
+  let kept = 0;
+  for (let at = 0; at < fields.length; at += 2) {
+    const name = fields[at] ?? "";
+    if (isName(name, lowerName)) continue;
+    fields[kept] = name;
+    fields[kept + 1] = fields[at + 1] ?? "";
+    kept += 2;
+  }
+  const found = kept < fields.length;
+  fields.length = kept;
+  return found;
+}
+
+/** The lower-cased options of all Connection fields (RFC 9110 section 7.6.1), empty members left out. */
+export function connectionOptions(fields: Readonly<RawFields>): string[] {
+  const options: string[] = [];
+  for (let at = 0; at < fields.length; at += 2) {
+    if (!isName(fields[at] ?? "", "connection")) continue;
+    for (const part of (fields[at + 1] ?? "").toLowerCase().split(",")) {
+      const option = part.trim();
+      if (option !== "") options.push(option);
+    }
+  }
+  return options;
+}
+
+const HOP_BY_HOP = new Set(["connection", "keep-alive", "te", "trailer", "upgrade"]);
+const NEVER_BY_CONNECTION = new Set([
+  "authorization",
+  "content-length",
+  "cookie",
+  "forwarded",
+  "host",
+  "set-cookie",
+  "transfer-encoding",
+]);
+
+/** What `withoutHopByHop` does beyond the fixed list; all names in lower case. */
+export interface HopByHopOptions {
+  /** Fields that Connection may name without effect, in addition to framing, routing and identity fields. */
+  readonly protect?: ReadonlySet<string>;
+  /** Further fields to remove. */
+  readonly remove?: ReadonlySet<string>;
+  /** Hop-by-hop fields to keep all the same, for example `te` or `trailer` where trailers are passed on. */
+  readonly keep?: ReadonlySet<string>;
+}
+
+/**
+ * A copy without what concerns only one connection: Connection and the fields it names, Keep-Alive, Proxy-*, TE,
+ * Trailer, Upgrade (RFC 9110 section 7.6.1). Connection can never remove Host, Content-Length, Transfer-Encoding,
+ * Authorization, cookies, Forwarded or X-Forwarded-*: a client would use that to strip what a proxy relies on.
+ * Framing fields stay; see `setFraming`.
+ */
+export function withoutHopByHop(fields: Readonly<RawFields>, options: HopByHopOptions = {}): RawFields {
+  const { protect, remove, keep } = options;
+  const named = connectionOptions(fields);
+  const kept: RawFields = [];
+  for (let at = 0; at < fields.length; at += 2) {
+    const name = fields[at] ?? "";
+    const lowerName = name.toLowerCase();
+    const isFixed = HOP_BY_HOP.has(lowerName) || lowerName.startsWith("proxy-");
+    if (isFixed && keep?.has(lowerName) !== true) continue;
+    if (remove?.has(lowerName) === true) continue;
+    const isNamed = !isFixed && named.length > 0 && named.includes(lowerName);
+    if (isNamed && !isProtected(lowerName) && protect?.has(lowerName) !== true) continue;
+    kept.push(name, fields[at + 1] ?? "");
+  }
+  return kept;
+}
+
+function isProtected(lowerName: string): boolean {
+  return NEVER_BY_CONNECTION.has(lowerName) || lowerName.startsWith("x-forwarded-");
+}
+
+/**
+ * Makes the framing fields say `framing` and nothing else, in place: what is forwarded is framed by what was read,
+ * never by what else a lenient reader saw. `none` keeps one Content-Length, because in an answer to HEAD and in
+ * a 304 it describes the body that would have come; remove it yourself from 204 and 2xx to CONNECT.
+ */
+export function setFraming(fields: RawFields, framing: Framing): void {
+  switch (framing.kind) {
+    case "length":
+      removeField(fields, "transfer-encoding");
+      if (!hasJust(fields, "content-length", String(framing.lengthBytes))) {
+        setField(fields, "Content-Length", String(framing.lengthBytes));
+      }
+      break;
+    case "chunked":
+      removeField(fields, "content-length");
+      if (!hasJust(fields, "transfer-encoding", "chunked")) setField(fields, "Transfer-Encoding", "chunked");
+      break;
+    case "until-close":
+      removeField(fields, "transfer-encoding");
+      removeField(fields, "content-length");
+      break;
+    case "none": {
+      removeField(fields, "transfer-encoding");
+      const [first, ...others] = fieldValues(fields, "content-length");
+      if (first !== undefined && (others.length > 0 || first.includes(","))) {
+        setField(fields, "Content-Length", (first.split(",")[0] ?? "").trim());
+      }
+    }
+  }
+}
+
+function hasJust(fields: RawFields, lowerName: string, value: string): boolean {
+  let found = 0;
+  for (let at = 0; at < fields.length; at += 2) {
+    if (!isName(fields[at] ?? "", lowerName)) continue;
+    if (fields[at + 1] !== value) return false;
+    found++;
+  }
+  return found === 1;
+}

@@ -1,0 +1,33 @@
+import { TCHAR, consistsOf } from "./characters.ts";
+import { Http1Error, type Http1ErrorCode } from "./http1-error.ts";
+
+const MOST_LENGTH_DIGITS = 15;
+
+/**
+ * Reads a Content-Length value: digits only, at most 15 of them, so that the number is exact.
+ * @throws Http1Error `bad-content-length`
+ */
+export function readContentLength(value: string): number {
+  if (value.length === 0 || value.length > MOST_LENGTH_DIGITS) throw new Http1Error("bad-content-length");
+  let lengthBytes = 0;
+  for (let at = 0; at < value.length; at++) {
+    const digit = value.charCodeAt(at) - 0x30;
+    if (digit < 0 || digit > 9) throw new Http1Error("bad-content-length");
+    lengthBytes = lengthBytes * 10 + digit;
+  }
+  return lengthBytes;
+}
+
+/** Whether a Transfer-Encoding value is exactly `chunked`. */
+export function isChunked(value: string): boolean {
+  return value === "chunked" || (value.length === 7 && value.toLowerCase() === "chunked");
+}
+
+/** Why a Transfer-Encoding value other than `chunked` is refused: an unknown coding, or not a list of codings. */
+export function transferEncodingErrorCode(value: string): Http1ErrorCode {
+  const codings = value.split(",").map((part) => part.trim());
+  const allTokens = codings.every((coding) => coding.length > 0 && consistsOf(coding, TCHAR));
+  return allTokens && codings.some((coding) => coding.toLowerCase() !== "chunked")
+    ? "unknown-transfer-coding"
+    : "bad-transfer-encoding";
+}

@@ -1,0 +1,132 @@
+import { CR, FIELD_VALUE, LF } from "./characters.ts";
+
+const HEAD_END = Buffer.from("\r\n\r\n", "latin1");
+const SMALLEST_HOLD_BYTES = 512;
+
+/**
+ * Finds the end of a head (or trailer section) in input that may be cut anywhere. The usual case, a whole head inside
+ * one chunk, costs one native search; a cut head is copied aside and every byte is looked at once, so the total work
+ * is linear however small the pieces are.
+ */
+export class HeadCollector {
+  /** The collected bytes as latin1, from the first byte to the end of the empty line; set when a call returned >= 0. */
+  text = "";
+  /**
+   * The text does not end with an empty line: a byte came that no valid head can contain, and waiting for the rest
+   * would keep the peer waiting too. Parsing it finds the first error in reading order.
+   */
+  doomed = false;
+  /** The limit was passed before the end was found. */
+  overflowed = false;
+  readonly #limitBytes: number;
+  readonly #toleratesLines: boolean;
+  #held: Buffer | undefined;
+  #heldBytes = 0;
+  #lineBytes = 0;
+  #afterCr = false;
+
+  /** @param toleratesLines  true: LF alone ends a line, and control characters are left to the parser. */
+  constructor(limitBytes: number, toleratesLines: boolean) {
+    this.#limitBytes = limitBytes;
+    this.#toleratesLines = toleratesLines;
+  }
+
+  get heldBytes(): number {
+    return this.#heldBytes;
+  }
+
+  /** The held byte at `index`, or -1. */
+  heldByte(index: number): number {
+    return index < this.#heldBytes ? (this.#held?.[index] ?? -1) : -1;
+  }
+
+  reset(): void {
+    this.text = "";
+    this.doomed = false;
+    this.overflowed = false;
+    this.#held = undefined;
+    this.#heldBytes = 0;
+    this.#lineBytes = 0;
+    this.#afterCr = false;
+  }
+
+  /**
+   * The fast path: looks for `CR LF CR LF` behind `offset` when nothing is held.
+   * Returns the offset just behind it with `text` set, or -1 without having taken anything.
+   */
+  takeWhole(chunk: Buffer, offset: number): number {
+    const found = chunk.indexOf(HEAD_END, offset);
+    if (found < 0) return -1;
+    const end = found + 4;
+    if (end - offset > this.#limitBytes) return -1;
+    this.text = chunk.toString("latin1", offset, end);
+    return end;
+  }
+
+  /**
+   * The careful path: takes bytes up to the first empty line. Returns the offset behind it with `text` set,
+   * or -1 when everything was taken and more is needed, or when the limit was passed (`overflowed`).
+   */
+  take(chunk: Buffer, offset: number): number {
+    const stop = Math.min(chunk.length, offset + this.#limitBytes - this.#heldBytes);
+    const end = this.#toleratesLines ? this.#scanTolerant(chunk, offset, stop) : this.#scanStrict(chunk, offset, stop);
+    if (end < 0) {
+      this.#hold(chunk, offset, stop);
+      this.overflowed = stop < chunk.length;
+      return -1;
+    }
+    if (this.#heldBytes === 0) {
+      this.text = chunk.toString("latin1", offset, end);
+    } else {
+      this.#hold(chunk, offset, end);
+      this.text = this.#held?.toString("latin1", 0, this.#heldBytes) ?? "";
+    }
+    return end;
+  }
+
+  #scanStrict(chunk: Buffer, offset: number, stop: number): number {
+    for (let at = offset; at < stop; at++) {
+      const byte = chunk[at] ?? 0;
+      if (this.#afterCr) {
+        this.#afterCr = false;
+        this.doomed = byte !== LF;
+        if (this.doomed || this.#lineBytes === 0) return at + 1;
+        this.#lineBytes = 0;
+      } else if (byte === CR) {
+        this.#afterCr = true;
+      } else if (FIELD_VALUE[byte] === 1) {
+        this.#lineBytes++;
+      } else {
+        this.doomed = true;
+        return at + 1;
+      }
+    }
+    return -1;
+  }
+
+  #scanTolerant(chunk: Buffer, offset: number, stop: number): number {
+    for (let at = offset; at < stop; at++) {
+      const byte = chunk[at];
+      if (byte === LF) {
+        if (this.#lineBytes === 0) return at + 1;
+        this.#lineBytes = 0;
+      } else if (byte !== CR) {
+        this.#lineBytes++;
+      }
+    }
+    return -1;
+  }
+
+  #hold(chunk: Buffer, from: number, to: number): void {
+    const neededBytes = this.#heldBytes + to - from;
+    let held = this.#held;
+    if (held === undefined || held.length < neededBytes) {
+      const grown = Buffer.allocUnsafeSlow(Math.max(SMALLEST_HOLD_BYTES, neededBytes, 2 * this.#heldBytes));
+      held?.copy(grown, 0, 0, this.#heldBytes);
+      held = grown;
+      this.#held = grown;
+    }
+    chunk.copy(held, this.#heldBytes, from, to);
+    this.#heldBytes = neededBytes;
+  }
+}

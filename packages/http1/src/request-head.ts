@@ -1,0 +1,143 @@
+import { isAuthority, isAuthorityWithPort } from "./authority.ts";
+import { CR, LF, SP, TARGET, TCHAR } from "./characters.ts";
+import { readFieldLines, strayByteCode, type HeadFacts } from "./field-lines.ts";
+import { isChunked, readContentLength, transferEncodingErrorCode } from "./framing-fields.ts";
+import { Http1Error, type Http1ErrorCode } from "./http1-error.ts";
+import { CHUNKED, hasBody, lengthFraming, NO_BODY, type Framing, type RequestHead } from "./message.ts";
+import type { TargetForm, Version } from "./message.ts";
+
+const SLASH = 0x2f;
+const HTTP_1_1 = "HTTP/1.1\r\n";
+const HTTP_1_0 = "HTTP/1.0\r\n";
+const VERSION_LENGTH = HTTP_1_1.length;
+const SCHEME = /^[a-z][a-z0-9+.-]*:\/\//i;
+
+/**
+ * Parses a whole request head, from the method to the empty line (RFC 9112 sections 3 to 6, nothing tolerated).
+ * @throws Http1Error
+ */
+export function parseRequestHead(text: string, fieldCount: number, facts: HeadFacts): RequestHead {
+  let at = 0;
+  let code = text.charCodeAt(0);
+  while (TCHAR[code] === 1) code = text.charCodeAt(++at);
+  if (code !== SP || at === 0) throw new Http1Error(methodErrorCode(code, at));
+  const method = text.slice(0, at);
+
+  const targetStart = ++at;
+  code = text.charCodeAt(at);
+  while (TARGET[code] === 1) code = text.charCodeAt(++at);
+  if (code !== SP || at === targetStart) throw new Http1Error(targetErrorCode(code, at, targetStart));
+  const target = text.slice(targetStart, at);
+  at++;
+
+  const version: Version | undefined = text.startsWith(HTTP_1_1, at)
+    ? "1.1"
+    : text.startsWith(HTTP_1_0, at)
+      ? "1.0"
+      : undefined;
+  if (version === undefined) throw new Http1Error(versionErrorCode(text, at));
+
+  facts.reset();
+  const fields = readFieldLines(text, at + VERSION_LENGTH, fieldCount, facts);
+  const targetForm = targetFormOf(method, target);
+  const authority = authorityOf(targetForm, target, version, facts);
+  const framing = requestFraming(method, version, facts);
+  const isModern = version === "1.1";
+  return {
+    method,
+    target,
+    targetForm,
+    authority,
+    version,
+    fields,
+    framing,
+    keepAlive: !facts.connectionClose && (isModern || facts.connectionKeepAlive),
+    expectContinue: isModern && facts.expect !== undefined && facts.expect.toLowerCase() === "100-continue",
+    upgrade:
+      isModern && facts.connectionUpgrade && !hasBody(framing) && facts.upgrade !== undefined
+        ? facts.upgrade.toLowerCase()
+        : undefined,
+    host: facts.host,
+    headSizeBytes: text.length,
+  };
+}
+
+function methodErrorCode(code: number, at: number): Http1ErrorCode {
+  if (at === 0 && (code === CR || code === LF)) return "leading-empty-line";
+  if (code === CR || code === LF) return "bad-request-line";
+  return code < SP || code === 0x7f ? "control-character" : "bad-method";
+}
+
+function targetErrorCode(code: number, at: number, targetStart: number): Http1ErrorCode {
+  if (at === targetStart && code === SP) return "bad-request-line";
+  if (code === CR || code === LF) return "bad-request-line";
+  return code < SP || code === 0x7f ? strayByteCode(code) : "bad-target";
+}
+
+function versionErrorCode(text: string, at: number): Http1ErrorCode {
+  const lineEnd = text.indexOf("\r\n", at);
+  const rest = lineEnd < 0 ? text.slice(at) : text.slice(at, lineEnd);
+  if (/[\r\n]/.test(rest)) return "bad-line-end";
+  if (/^HTTP\/[0-9]\.[0-9]$/.test(rest)) return "unsupported-version";
+  return /[ \t]/.test(rest) ? "bad-request-line" : "bad-version";
+}
+
+function targetFormOf(method: string, target: string): TargetForm {
+  if (method === "CONNECT") {
+    if (!isAuthorityWithPort(target)) throw new Http1Error("bad-target");
+    return "authority";
+  }
+  if (target.charCodeAt(0) === SLASH) return "origin";
+  if (target === "*" && method === "OPTIONS") return "asterisk";
+  if (!SCHEME.test(target)) throw new Http1Error("bad-target");
+  return "absolute";
+}
+
+function authorityOf(
+  form: TargetForm,
+  target: string,
+  version: Version,
+  facts: HeadFacts,
+): string | undefined {
+  const host = facts.host;
+  if (facts.hostCount > 1) throw new Http1Error("repeated-host");
+  if (host === undefined && version === "1.1") throw new Http1Error("missing-host");
+  if (form === "origin" || form === "asterisk") {
+    if (host !== undefined && !isAuthority(host)) throw new Http1Error("bad-host");
+    return host;
+  }
+  // An empty Host is what RFC 9110 section 7.2 asks for when the target has no authority of its own to repeat.
+  if (host !== undefined && host !== "" && !isAuthority(host)) throw new Http1Error("bad-host");
+  if (form === "authority") return target;
+  const start = target.indexOf("://") + 3;
+  let end = start;
+  while (end < target.length && !"/?".includes(target.charAt(end))) end++;
+  const authority = target.slice(start, end);
+  if (!isAuthority(authority)) throw new Http1Error("bad-target");
+  return authority;
+}
+
+function requestFraming(method: string, version: Version, facts: HeadFacts): Framing {
+  if (facts.transferEncoding === undefined && facts.contentLength === undefined) return NO_BODY;
+  const framing = fieldFraming(version, facts);
+  if (method !== "CONNECT") return framing;
+  if (hasBody(framing)) throw new Http1Error("connect-with-body");
+  return NO_BODY;
+}
+
+/**
+ * Framing from Content-Length or Transfer-Encoding, one of which is present, without tolerance.
+ * @throws Http1Error
+ */
+export function fieldFraming(version: Version, facts: HeadFacts): Framing {
+  const { transferEncoding, contentLength } = facts;
+  if (transferEncoding === undefined) {
+    if (facts.contentLengthCount > 1) throw new Http1Error("repeated-content-length");
+    return lengthFraming(readContentLength(contentLength ?? ""));
+  }
+  if (contentLength !== undefined) throw new Http1Error("content-length-with-transfer-encoding");
+  if (facts.transferEncodingCount > 1) throw new Http1Error("repeated-transfer-encoding");
+  if (!isChunked(transferEncoding)) throw new Http1Error(transferEncodingErrorCode(transferEncoding));
+  if (version === "1.0") throw new Http1Error("transfer-encoding-in-http-1.0");
+  return CHUNKED;
+}

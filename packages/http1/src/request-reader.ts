@@ -1,0 +1,45 @@
+import { HeadFacts, readFieldLines } from "./field-lines.ts";
+import { Http1Error, type Http1ErrorCode } from "./http1-error.ts";
+import { MessageReader, type MessageSink } from "./message-reader.ts";
+import { REQUEST_LIMITS, type Limits, type RawFields, type RequestHead } from "./message.ts";
+import { parseRequestHead } from "./request-head.ts";
+import { allowedTrailers } from "./trailer-fields.ts";
+
+/**
+ * Reads requests from bytes cut anywhere, one at a time and strictly: whatever two parsers could read differently is
+ * refused. Never throws on input; errors go to the sink once and end the reader.
+ */
+export class RequestReader extends MessageReader<RequestHead> {
+  readonly #facts = new HeadFacts();
+
+  constructor(sink: MessageSink<RequestHead>, limits: Partial<Limits> = {}) {
+    super(sink, { ...REQUEST_LIMITS, ...limits }, { dropsExtensions: false, tolerate: undefined });
+  }
+
+  protected override readHead(chunk: Buffer, at: number): number {
+    const { collector } = this;
+    let end = collector.heldBytes === 0 ? collector.takeWhole(chunk, at) : -1;
+    if (end < 0) {
+      end = collector.take(chunk, at);
+      if (end < 0) {
+        if (collector.overflowed) throw new Http1Error("head-too-large");
+        return chunk.length;
+      }
+    }
+    const head = parseRequestHead(collector.text, this.limits.fieldCount, this.#facts);
+    if (collector.doomed) throw new Http1Error("bad-line-end");
+    this.beginBody(head, head.framing);
+    return end;
+  }
+
+  protected override parseTrailers(text: string): RawFields {
+    this.#facts.reset();
+    const fields = readFieldLines(text, 0, this.limits.fieldCount, this.#facts);
+    if (allowedTrailers(fields) !== fields) throw new Http1Error("forbidden-trailer");
+    return fields;
+  }
+
+  protected override asError(code: Http1ErrorCode): Http1Error {
+    return new Http1Error(code);
+  }
+}

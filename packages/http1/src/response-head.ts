@@ -1,0 +1,141 @@
+import { CR, FIELD_VALUE, LF, SP } from "./characters.ts";
+import { HeadFacts, readFieldLines, strayByteCode } from "./field-lines.ts";
+import { Http1Error } from "./http1-error.ts";
+import { lengthFraming, NO_BODY, UNTIL_CLOSE } from "./message.ts";
+import type { Framing, Oddity, ResponseHead, Version } from "./message.ts";
+import { readContentLength } from "./framing-fields.ts";
+import { fieldFraming } from "./request-head.ts";
+
+const NO_ODDITIES: readonly Oddity[] = Object.freeze([]);
+const VERSION_LENGTH = "HTTP/1.1".length;
+const STATUS_AT = VERSION_LENGTH + 1;
+const REASON_AT = STATUS_AT + 4;
+
+/** A status line taken apart. */
+export interface StatusLine {
+  readonly version: Version;
+  readonly status: number;
+  readonly reason: string;
+  /** Where the first field line starts. */
+  readonly end: number;
+}
+
+/**
+ * Parses a whole answer head (RFC 9112 sections 4 to 6, nothing tolerated).
+ * @param method  method of the request this answers
+ * @throws Http1Error
+ */
+export function parseResponseHead(text: string, method: string, fieldCount: number, facts: HeadFacts): ResponseHead {
+  const line = readStatusLine(text);
+  facts.reset();
+  const fields = readFieldLines(text, line.end, fieldCount, facts);
+  const declared = declaredFraming(line.version, facts);
+  return responseHead(line, fields, actualFraming(method, line.status, declared), facts, NO_ODDITIES, text.length);
+}
+
+function readStatusLine(text: string): StatusLine {
+  const version = text.startsWith("HTTP/1.1 ") ? "1.1" : text.startsWith("HTTP/1.0 ") ? "1.0" : undefined;
+  if (version === undefined) throw new Http1Error(startErrorCode(text));
+  const status = readStatus(text, STATUS_AT);
+  if (status === undefined || text.charCodeAt(STATUS_AT + 3) !== SP) throw new Http1Error("bad-status-line");
+  let at = REASON_AT;
+  let code = text.charCodeAt(at);
+  while (FIELD_VALUE[code] === 1) code = text.charCodeAt(++at);
+  if (code !== CR || text.charCodeAt(at + 1) !== LF) throw new Http1Error(strayByteCode(code));
+  return { version, status, reason: text.slice(REASON_AT, at), end: at + 2 };
+}
+
+function startErrorCode(text: string): Http1Error["code"] {
+  if (text.startsWith("\r") || text.startsWith("\n")) return "leading-empty-line";
+  return "bad-status-line";
+}
+
+/** Three digits from `at`, 100 to 999, or undefined. */
+export function readStatus(text: string, at: number): number | undefined {
+  const hundreds = text.charCodeAt(at) - 0x30;
+  const tens = text.charCodeAt(at + 1) - 0x30;
+  const ones = text.charCodeAt(at + 2) - 0x30;
+  const areDigits = hundreds >= 1 && hundreds <= 9 && tens >= 0 && tens <= 9 && ones >= 0 && ones <= 9;
+  return areDigits ? hundreds * 100 + tens * 10 + ones : undefined;
+}
+
+function declaredFraming(version: Version, facts: HeadFacts): Framing {
+  if (facts.transferEncoding === undefined && facts.contentLength === undefined) return UNTIL_CLOSE;
+  return fieldFraming(version, facts);
+}
+
+/**
+ * The framing that holds for an answer whose fields declare `declared`: no body for 1xx, 204, 304, for any answer to
+ * HEAD, and for 2xx to CONNECT (RFC 9112 section 6.3).
+ */
+export function actualFraming(method: string, status: number, declared: Framing): Framing {
+  const isBodiless =
+    status < 200 ||
+    status === 204 ||
+    status === 304 ||
+    method === "HEAD" ||
+    (method === "CONNECT" && status < 300);
+  return isBodiless ? NO_BODY : declared;
+}
+
+/** Puts a head together from what was parsed. */
+export function responseHead(
+  line: StatusLine,
+  fields: string[],
+  framing: Framing,
+  facts: HeadFacts,
+  oddities: readonly Oddity[],
+  headSizeBytes: number,
+): ResponseHead {
+  const mayStayOpen = !facts.connectionClose && (line.version === "1.1" || facts.connectionKeepAlive);
+  return {
+    version: line.version,
+    status: line.status,
+    reason: line.reason,
+    fields,
+    framing,
+    keepAlive: mayStayOpen && framing.kind !== "until-close" && oddities.length === 0,
+    upgrade: line.status === 101 && facts.upgrade !== undefined ? facts.upgrade.toLowerCase() : undefined,
+    oddities,
+    headSizeBytes,
+  };
+}
+
+/**
+ * Framing of a leniently read answer. Tolerates only what every reader that goes on at all reads the same way.
+ * @throws Http1Error where two readings would end the message at different bytes
+ */
+export function tolerantFraming(version: Version, facts: HeadFacts, tolerate: (oddity: Oddity) => void): Framing {
+  const { transferEncoding } = facts;
+  if (transferEncoding === undefined) {
+    return facts.contentLength === undefined ? UNTIL_CLOSE : tolerantLength(facts, facts.contentLength, tolerate);
+  }
+  if (facts.transferEncodingCount > 1) {
+    if (facts.transferEncodingDiffers) throw new Http1Error("repeated-transfer-encoding");
+    tolerate("repeated-transfer-encoding");
+    facts.transferEncodingCount = 1;
+  }
+  const { contentLength } = facts;
+  if (transferEncoding.toLowerCase() === "identity") {
+    // Today's rules read such a body until the connection closes, yesterday's by its Content-Length.
+    if (contentLength !== undefined) throw new Http1Error("ambiguous-framing");
+    tolerate("identity-transfer-encoding");
+    return UNTIL_CLOSE;
+  }
+  if (contentLength !== undefined) {
+    tolerantLength(facts, contentLength, tolerate);
+    tolerate("content-length-with-transfer-encoding");
+    facts.contentLength = undefined;
+  }
+  // Browsers ignore the field in HTTP/1.0 and others obey it, so there it stays an error.
+  return fieldFraming(version, facts);
+}
+
+function tolerantLength(facts: HeadFacts, value: string, tolerate: (oddity: Oddity) => void): Framing {
+  if (facts.contentLengthDiffers) throw new Http1Error("repeated-content-length");
+  const parts = value.split(",").map((part) => part.trim());
+  const first = parts[0] ?? "";
+  if (parts.some((part) => part !== first)) throw new Http1Error("repeated-content-length");
+  if (parts.length > 1 || facts.contentLengthCount > 1) tolerate("repeated-content-length");
+  return lengthFraming(readContentLength(first));
+}

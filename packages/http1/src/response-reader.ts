@@ -1,0 +1,198 @@
+import { CR, LF } from "./characters.ts";
+import { HeadFacts, readFieldLines } from "./field-lines.ts";
+import { Http1Error, type Http1ErrorCode } from "./http1-error.ts";
+import { MessageReader, type MessageSink } from "./message-reader.ts";
+import { RESPONSE_LIMITS } from "./message.ts";
+import type { Limits, Oddity, RawFields, ResponseHead } from "./message.ts";
+import { parseResponseHead } from "./response-head.ts";
+import { parseTolerantly, parseTrailersTolerantly } from "./tolerant-response-head.ts";
+import { allowedTrailers } from "./trailer-fields.ts";
+
+/** A message sink that also hears the informational answers (1xx other than 101) before the final one. */
+export interface ResponseSink extends MessageSink<ResponseHead> {
+  onInformational(head: ResponseHead): void;
+}
+
+/** How a response reader treats what an origin sends. */
+export interface ResponseReaderOptions {
+  /** true: read what browsers read, recording each oddity; false: refuse it. */
+  readonly lenient: boolean;
+  readonly limits?: Partial<Limits>;
+}
+
+const MOST_EMPTY_LINES = 16;
+const START = "HTTP/";
+const RADIO_START = "ICY ";
+
+/** Reads answers from bytes cut anywhere. Never throws on input; errors go to the sink once and end the reader. */
+export class ResponseReader extends MessageReader<ResponseHead> {
+  readonly #sink: ResponseSink;
+  readonly #lenient: boolean;
+  readonly #facts = new HeadFacts();
+  readonly #tolerate = (oddity: Oddity): void => {
+    if (!this.#oddities.includes(oddity)) this.#oddities.push(oddity);
+  };
+  #oddities: Oddity[] = [];
+  #method: string | undefined;
+  #offersUpgrade = false;
+  #informationalCount = 0;
+  #emptyLines = 0;
+  #afterLeadingCr = false;
+
+  constructor(sink: ResponseSink, options: ResponseReaderOptions) {
+    let tolerate: ((oddity: Oddity) => void) | undefined;
+    if (options.lenient) tolerate = (oddity) => this.#tolerate(oddity);
+    super(sink, { ...RESPONSE_LIMITS, ...options.limits }, { dropsExtensions: true, tolerate });
+    this.#sink = sink;
+    this.#lenient = options.lenient;
+  }
+
+  /** Everything tolerated so far in the present answer, head and body. Not empty: close the connection after it. */
+  get oddities(): readonly Oddity[] {
+    return this.#oddities;
+  }
+
+  /**
+   * Announces that a request was, or is being, sent: needed before each answer, which is framed by its method.
+   * Bytes without it are refused. Implies `next` after an ended answer.
+   * @param upgrade  the protocols the request offered; without it a 101 is refused
+   */
+  expect(method: string, upgrade?: string): void {
+    this.next();
+    this.#method = method;
+    this.#offersUpgrade = upgrade !== undefined;
+    this.#informationalCount = 0;
+    this.#emptyLines = 0;
+    this.#afterLeadingCr = false;
+    if (this.#oddities.length > 0) this.#oddities = [];
+  }
+
+  /** Ready for another `expect`; bytes before it are refused. */
+  override next(): void {
+    if (this.state === "ended") this.#method = undefined;
+    super.next();
+  }
+
+  protected override readHead(chunk: Buffer, from: number): number {
+    const method = this.#method;
+    if (method === undefined) throw new Http1Error("unexpected-answer");
+    const { collector } = this;
+    let at = from;
+    if (this.#lenient && collector.heldBytes === 0) {
+      at = this.#skipEmptyLines(chunk, from);
+      if (at === chunk.length) return at;
+    }
+    let head: ResponseHead | undefined;
+    let end = collector.heldBytes === 0 ? collector.takeWhole(chunk, at) : -1;
+    if (end >= 0) head = this.#parseWhole(collector.text, method);
+    if (head === undefined) {
+      end = collector.take(chunk, at);
+      if (end < 0) {
+        if (collector.overflowed) throw new Http1Error("head-too-large");
+        this.#checkStart();
+        return chunk.length;
+      }
+      head = this.#parse(collector.text, method);
+      if (collector.doomed) throw new Http1Error("bad-line-end");
+    }
+    this.#deliver(head);
+    return end;
+  }
+
+  /** The head up to the first CR LF CR LF; lenient: undefined when that is not plain, as it may end earlier. */
+  #parseWhole(text: string, method: string): ResponseHead | undefined {
+    if (!this.#lenient) return this.#parse(text, method);
+    return this.#oddities.length > 0 ? undefined : this.#tryStrict(text, method);
+  }
+
+  #parse(text: string, method: string): ResponseHead {
+    if (!this.#lenient) return parseResponseHead(text, method, this.limits.fieldCount, this.#facts);
+    const head = this.#oddities.length === 0 ? this.#tryStrict(text, method) : undefined;
+    return head ?? parseTolerantly(text, method, this.limits.fieldCount, this.#facts, this.#oddities);
+  }
+
+  #tryStrict(text: string, method: string): ResponseHead | undefined {
+    try {
+      return parseResponseHead(text, method, this.limits.fieldCount, this.#facts);
+    } catch {
+      return undefined;
+    }
+  }
+
+  #deliver(head: ResponseHead): void {
+    for (const oddity of head.oddities) this.#tolerate(oddity);
+    if (head.status >= 200 || head.status === 101) {
+      if (head.status === 101 && !this.#offersUpgrade) throw new Http1Error("unexpected-upgrade");
+      this.beginBody(head, head.framing);
+      return;
+    }
+    this.#informationalCount++;
+    if (this.#informationalCount > this.limits.informationalCount) throw new Http1Error("too-many-informational");
+    this.collector.reset();
+    this.#sink.onInformational(head);
+  }
+
+  #skipEmptyLines(chunk: Buffer, from: number): number {
+    let at = from;
+    for (; at < chunk.length; at++) {
+      const byte = chunk[at];
+      if (byte === LF) {
+        this.#afterLeadingCr = false;
+        this.#tolerate("leading-empty-line");
+        this.#emptyLines++;
+        if (this.#emptyLines > MOST_EMPTY_LINES) throw new Http1Error("leading-empty-line");
+      } else if (this.#afterLeadingCr) {
+        throw new Http1Error("bad-line-end");
+      } else if (byte === CR) {
+        this.#afterLeadingCr = true;
+      } else {
+        break;
+      }
+    }
+    return at;
+  }
+
+  /** Whatever does not start like an answer is refused before its end is waited for. */
+  #checkStart(): void {
+    const { collector } = this;
+    let start = "";
+    for (let index = 0; index < Math.min(START.length, collector.heldBytes); index++) {
+      start += String.fromCharCode(collector.heldByte(index));
+    }
+    if (START.startsWith(start)) return;
+    const lenientStart = start.toUpperCase();
+    if (this.#lenient && (START.startsWith(lenientStart) || RADIO_START.startsWith(lenientStart.slice(0, 4)))) return;
+    throw new Http1Error("bad-status-line");
+  }
+
+  protected override parseTrailers(text: string): RawFields {
+    const fields = this.#readTrailers(text);
+    const allowed = allowedTrailers(fields);
+    if (allowed !== fields) {
+      if (!this.#lenient) throw new Http1Error("forbidden-trailer");
+      this.#tolerate("dropped-trailer");
+    }
+    return allowed;
+  }
+
+  #readTrailers(text: string): RawFields {
+    const { fieldCount } = this.limits;
+    this.#facts.reset();
+    if (!this.#lenient) return readFieldLines(text, 0, fieldCount, this.#facts);
+    try {
+      return readFieldLines(text, 0, fieldCount, this.#facts);
+    } catch {
+      return parseTrailersTolerantly(text, fieldCount, this.#tolerate);
+    }
+  }
+
+  protected override endsWithoutLastLine(): boolean {
+    if (!this.#lenient || !this.onlyLastLineMissing) return false;
+    this.#tolerate("missing-last-line");
+    return true;
+  }
+
+  protected override asError(code: Http1ErrorCode): Http1Error {
+    return new Http1Error(code, 502);
+  }
+}
