@@ -32,7 +32,7 @@ const REFUSALS = {
   "bad-chunk-end": [400, "Chunk data is not followed by CR LF"],
   "forbidden-trailer": [400, "A trailer carries a field that is only allowed in the head"],
   "trailers-too-large": [431, "The trailer section is too large"],
-  "truncated": [400, "The peer ended the connection inside a message"],
+  truncated: [400, "The peer ended the connection inside a message"],
   "unexpected-answer": [502, "Bytes arrived although no answer is expected"],
   "unexpected-upgrade": [502, "The answer switches protocols although the request offered no upgrade"],
   "too-many-informational": [502, "Too many informational answers before the final one"],

@@ -30,5 +30,20 @@ export {
 export type { MessageSink, ReaderState } from "./message-reader.ts";
 export { RequestReader } from "./request-reader.ts";
 export { ResponseReader, type ResponseReaderOptions, type ResponseSink } from "./response-reader.ts";
-export { CHUNK_END, chunkPrefix, LAST_CHUNK, lastChunkWithTrailers, requestHeadText, responseHeadText } from "./serialize.ts";
+export {
+  CHUNK_END,
+  chunkPrefix,
+  LAST_CHUNK,
+  lastChunkWithTrailers,
+  requestHeadText,
+  responseHeadText,
+} from "./serialize.ts";
 export { isAuthority, isAuthorityWithPort } from "./authority.ts";
+export {
+  DownstreamState,
+  type AfterAnswer,
+  type AfterClientEnd,
+  type AfterRefusal,
+  type AnswerStart,
+} from "./downstream-state.ts";
+export { isIdempotent, UpstreamState, type UpstreamRequest } from "./upstream-state.ts";

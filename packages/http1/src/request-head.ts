@@ -3,8 +3,16 @@ import { CR, LF, SP, TARGET, TCHAR } from "./characters.ts";
 import { readFieldLines, strayByteCode, type HeadFacts } from "./field-lines.ts";
 import { isChunked, readContentLength, transferEncodingErrorCode } from "./framing-fields.ts";
 import { Http1Error, type Http1ErrorCode } from "./http1-error.ts";
-import { CHUNKED, hasBody, lengthFraming, NO_BODY, type Framing, type RequestHead } from "./message.ts";
-import type { TargetForm, Version } from "./message.ts";
+import {
+  CHUNKED,
+  hasBody,
+  lengthFraming,
+  NO_BODY,
+  type Framing,
+  type RequestHead,
+  type TargetForm,
+  type Version,
+} from "./message.ts";
 
 const SLASH = 0x2f;
 const HTTP_1_1 = "HTTP/1.1\r\n";
@@ -93,12 +101,7 @@ function targetFormOf(method: string, target: string): TargetForm {
   return "absolute";
 }
 
-function authorityOf(
-  form: TargetForm,
-  target: string,
-  version: Version,
-  facts: HeadFacts,
-): string | undefined {
+function authorityOf(form: TargetForm, target: string, version: Version, facts: HeadFacts): string | undefined {
   const host = facts.host;
   if (facts.hostCount > 1) throw new Http1Error("repeated-host");
   if (host === undefined && version === "1.1") throw new Http1Error("missing-host");

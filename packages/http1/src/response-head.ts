@@ -1,8 +1,15 @@
 import { CR, FIELD_VALUE, LF, SP } from "./characters.ts";
-import { HeadFacts, readFieldLines, strayByteCode } from "./field-lines.ts";
+import { readFieldLines, strayByteCode, type HeadFacts } from "./field-lines.ts";
 import { Http1Error } from "./http1-error.ts";
-import { lengthFraming, NO_BODY, UNTIL_CLOSE } from "./message.ts";
-import type { Framing, Oddity, ResponseHead, Version } from "./message.ts";
+import {
+  lengthFraming,
+  NO_BODY,
+  UNTIL_CLOSE,
+  type Framing,
+  type Oddity,
+  type ResponseHead,
+  type Version,
+} from "./message.ts";
 import { readContentLength } from "./framing-fields.ts";
 import { fieldFraming } from "./request-head.ts";
 
@@ -70,11 +77,7 @@ function declaredFraming(version: Version, facts: HeadFacts): Framing {
  */
 export function actualFraming(method: string, status: number, declared: Framing): Framing {
   const isBodiless =
-    status < 200 ||
-    status === 204 ||
-    status === 304 ||
-    method === "HEAD" ||
-    (method === "CONNECT" && status < 300);
+    status < 200 || status === 204 || status === 304 || method === "HEAD" || (method === "CONNECT" && status < 300);
   return isBodiless ? NO_BODY : declared;
 }
 

@@ -67,7 +67,12 @@ function readStatusLine(text: string, tolerate: Tolerate): StatusLine {
   return { version: versionOf(protocol, major, minor, tolerate), status, reason, end: 0 };
 }
 
-function versionOf(protocol: string, major: string | undefined, minor: string | undefined, tolerate: Tolerate): Version {
+function versionOf(
+  protocol: string,
+  major: string | undefined,
+  minor: string | undefined,
+  tolerate: Tolerate,
+): Version {
   if (protocol === "HTTP/1.1") return "1.1";
   if (protocol === "HTTP/1.0") return "1.0";
   tolerate("odd-version");

@@ -1,0 +1,171 @@
+import assert from "node:assert/strict";
+import { UNTIL_CLOSE, type Framing, type RequestHead } from "./message.ts";
+
+/** What the answer's head must say, and how its body is framed for this client. */
+export interface AnswerStart {
+  readonly framing: Framing;
+  /** The value of the Connection field to write, or undefined to leave it out. */
+  readonly connection: "close" | "keep-alive" | undefined;
+  readonly closeAfterAnswer: boolean;
+}
+
+/**
+ * What follows an answer. `read`: the next request. `close`: end the connection. `linger`: end the writing side, then
+ * read and discard for a bounded time before destroying it, since the client may still be sending and a reset would
+ * take the answer away from it.
+ */
+export type AfterAnswer = "read" | "close" | "linger";
+
+/** `answer`: an error may be answered, then the connection ends. `destroy`: nothing sensible can be said any more. */
+export type AfterRefusal = "answer" | "destroy";
+
+/** `close`: nothing is going on, end it. `finish`: let the present exchange end first. `destroy`: it cannot end. */
+export type AfterClientEnd = "close" | "finish" | "destroy";
+
+const READ_BEHIND: AnswerStart = Object.freeze({ framing: UNTIL_CLOSE, connection: "close", closeAfterAnswer: true });
+
+/**
+ * The rules of one client connection on the server side, without the connection: which bytes are read when, which
+ * answers close it, who sends 100 (Continue). One request is answered at a time, in the order of arrival.
+ * Events in, decisions out; an event that the owner may not raise in the present state is an AssertionError.
+ */
+export class DownstreamState {
+  #request: "none" | "arriving" | "complete" | "refused" = "none";
+  #answer: "none" | "started" = "none";
+  #expectation: "none" | "waiting" | "settled" = "none";
+  #ownership: "open" | "tunnel" | "closed" = "open";
+  #mustClose = false;
+  #clientEnded = false;
+  #isModern = true;
+
+  /** Whether input goes to the request reader now; otherwise it stays unread (or belongs to a tunnel). */
+  get mayRead(): boolean {
+    return this.#ownership === "open" && (this.#request === "none" || this.#request === "arriving");
+  }
+
+  /** No request is being received or answered: the time for idle connections is running. */
+  get isIdle(): boolean {
+    return this.#ownership === "open" && this.#request === "none";
+  }
+
+  get isTunnel(): boolean {
+    return this.#ownership === "tunnel";
+  }
+
+  /** Whether an answer may still be started for the present request. */
+  get mayAnswer(): boolean {
+    return this.#ownership === "open" && this.#request !== "none" && this.#answer === "none";
+  }
+
+  /** A request head was read. */
+  requestStarted(head: Pick<RequestHead, "version" | "keepAlive" | "expectContinue">): void {
+    assert(this.isIdle, "a request starts only when the one before is answered");
+    this.#request = "arriving";
+    this.#answer = "none";
+    this.#isModern = head.version === "1.1";
+    this.#mustClose ||= !head.keepAlive;
+    this.#expectation = head.expectContinue ? "waiting" : "none";
+  }
+
+  /** A part of the request body was read: the client did not wait for 100 (Continue), or no longer does. */
+  requestData(): void {
+    if (this.#expectation === "waiting") this.#expectation = "settled";
+  }
+
+  /** The request was read to its end. */
+  requestEnded(): void {
+    if (this.#request === "arriving") this.#request = "complete";
+  }
+
+  /**
+   * The body is wanted now. True: write `100 Continue`, once; false: nobody waits for it.
+   */
+  bodyWanted(): boolean {
+    if (this.#expectation !== "waiting" || !this.mayAnswer || this.#request !== "arriving") return false;
+    this.#expectation = "settled";
+    return true;
+  }
+
+  /**
+   * The origin sent an informational answer. True: pass it on. A 100 is passed on only to a client that waits for one
+   * and got none yet; nothing at all to HTTP/1.0, and nothing behind the final head.
+   */
+  informational(status: number): boolean {
+    if (!this.#isModern || !this.mayAnswer || status === 101) return false;
+    return status === 100 ? this.bodyWanted() : true;
+  }
+
+  /**
+   * The final head is about to be written.
+   * @param framing  how the answer's body arrives
+   */
+  answerStarted(framing: Framing): AnswerStart {
+    assert(this.mayAnswer, "one answer for each request");
+    this.#answer = "started";
+    // An answer before the end of the request: the rest of the body and a next request could not be told apart.
+    if (this.#request !== "complete" || this.#clientEnded) this.#mustClose = true;
+    if (framing.kind === "until-close" || (framing.kind === "chunked" && !this.#isModern)) {
+      this.#mustClose = true;
+      return READ_BEHIND;
+    }
+    const keeps = this.#isModern ? undefined : "keep-alive";
+    return { framing, connection: this.#mustClose ? "close" : keeps, closeAfterAnswer: this.#mustClose };
+  }
+
+  /** The answer was written to its end. */
+  answerEnded(): AfterAnswer {
+    assert(this.#ownership === "open" && this.#answer === "started", "an answer ends only after it started");
+    this.#answer = "none";
+    this.#request = "none";
+    this.#expectation = "none";
+    if (!this.#mustClose) return "read";
+    this.#ownership = "closed";
+    return this.#clientEnded ? "close" : "linger";
+  }
+
+  /** The request reader refused the input. */
+  requestRefused(): AfterRefusal {
+    this.#mustClose = true;
+    if (this.#ownership === "open" && this.#answer === "none") {
+      this.#request = "refused";
+      return "answer";
+    }
+    this.#ownership = "closed";
+    return "destroy";
+  }
+
+  /** The client sent its last byte, but may still read. */
+  clientEnded(): AfterClientEnd {
+    if (this.#ownership === "tunnel") return "finish";
+    this.#clientEnded = true;
+    if (this.#ownership === "closed") return "close";
+    if (this.#request === "complete" || this.#request === "refused") {
+      this.#mustClose = true;
+      return "finish";
+    }
+    const wasIdle = this.#request === "none";
+    this.#ownership = "closed";
+    return wasIdle ? "close" : "destroy";
+  }
+
+  /** The service is stopping: the present exchange is the last one. */
+  drain(): "close" | "finish" {
+    this.#mustClose = true;
+    if (!this.isIdle) return "finish";
+    this.#ownership = "closed";
+    return "close";
+  }
+
+  /** The head that switches protocols (101, or 2xx to CONNECT) is about to be written: all further bytes are the tunnel's. */
+  tunnelStarted(): void {
+    assert(this.mayAnswer && this.#request === "complete", "a tunnel answers a complete request");
+    this.#ownership = "tunnel";
+  }
+
+  /** The connection is gone, for whatever reason. Returns whether an exchange was cut short: abort its upstream side. */
+  closed(): boolean {
+    const wasBusy = this.#ownership === "open" && this.#request !== "none";
+    this.#ownership = "closed";
+    return wasBusy;
+  }
+}
