@@ -89,12 +89,23 @@ function rottenExcuseProblems(
 /** Whether anything in a file runs that could be wrong; types, constants and re-exports are not logic. */
 export function hasLogic(file: string, source: string): boolean {
   if (file.endsWith(".tsx")) return true;
-  const tokens = tokenize(stripTypeScriptTypes(source));
+  const code = withoutTypes(source);
+  if (code === undefined) return true;
+  const tokens = tokenize(code);
   return tokens.some(
     (token, index) =>
       (token.kind === "word" && LOGIC_WORDS.has(token.text)) ||
       (token.text === "=" && tokens[index + 1]?.text === ">" && tokens[index + 1]?.start === token.start + 1),
   );
+}
+
+/** Nothing for a source that does not parse; the type check says what is wrong with it. */
+function withoutTypes(source: string): string | undefined {
+  try {
+    return stripTypeScriptTypes(source);
+  } catch {
+    return undefined;
+  }
 }
 
 /** A switched-off rule says why, after two dashes. */

@@ -1,0 +1,34 @@
+import assert from "node:assert/strict";
+import { describe, test } from "node:test";
+import { apiInfo, operations } from "@headworks/capture-contract";
+import { firstDifference, openApiText } from "./write-openapi.ts";
+
+describe("the OpenAPI document", () => {
+  test("has a path for every operation of the contract", () => {
+    const document = JSON.parse(openApiText()) as { paths: Record<string, Record<string, unknown>> };
+    const tables: readonly Readonly<Record<string, { readonly method: string; readonly path: string }>>[] =
+      Object.values(operations);
+    const all = tables.flatMap((table) => Object.values(table));
+    assert.ok(all.length > 0);
+    for (const { method, path } of all) {
+      assert.ok(document.paths[apiInfo.prefix + path]?.[method.toLowerCase()], `${method} ${path}`);
+    }
+  });
+
+  test("is the same text every time", () => {
+    assert.equal(openApiText(), openApiText());
+  });
+});
+
+describe("a difference between the committed and the fresh document", () => {
+  const cases: readonly [string, string, string, string | undefined][] = [
+    ["nothing for equal texts", "a\nb\n", "a\nb\n", undefined],
+    ["the changed line with both versions", "a\nb\n", "a\nc\n", "line 2:\n  - b\n  + c"],
+    ["the end, if lines were added", "a", "a\nb", "line 2:\n  - (end of file)\n  + b"],
+    ["the end, if lines were removed", "a\nb", "a", "line 2:\n  - b\n  + (end of file)"],
+    ["the first line, if nothing was committed", "", "a\n", "line 1:\n  - \n  + a"],
+  ];
+  for (const [name, committed, wanted, expected] of cases) {
+    test(`is ${name}`, () => assert.equal(firstDifference(committed, wanted), expected));
+  }
+});
