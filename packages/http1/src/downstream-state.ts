@@ -1,5 +1,5 @@
-import assert from "node:assert/strict";
 import { UNTIL_CLOSE, type Framing, type RequestHead } from "./message.ts";
+import { demand } from "./owner-rule.ts";
 
 /** What the answer's head must say, and how its body is framed for this client. */
 export interface AnswerStart {
@@ -27,7 +27,7 @@ const READ_BEHIND: AnswerStart = Object.freeze({ framing: UNTIL_CLOSE, connectio
 /**
  * The rules of one client connection on the server side, without the connection: which bytes are read when, which
  * answers close it, who sends 100 (Continue). One request is answered at a time, in the order of arrival.
- * Events in, decisions out; an event that the owner may not raise in the present state is an AssertionError.
+ * Events in, decisions out; an event that the owner may not raise in the present state is an error.
  */
 export class DownstreamState {
   #request: "none" | "arriving" | "complete" | "refused" = "none";
@@ -59,7 +59,7 @@ export class DownstreamState {
 
   /** A request head was read. */
   requestStarted(head: Pick<RequestHead, "version" | "keepAlive" | "expectContinue">): void {
-    assert(this.isIdle, "a request starts only when the one before is answered");
+    demand(this.isIdle, "a request starts only when the one before is answered");
     this.#request = "arriving";
     this.#answer = "none";
     this.#isModern = head.version === "1.1";
@@ -100,7 +100,7 @@ export class DownstreamState {
    * @param framing  how the answer's body arrives
    */
   answerStarted(framing: Framing): AnswerStart {
-    assert(this.mayAnswer, "one answer for each request");
+    demand(this.mayAnswer, "one answer for each request");
     this.#answer = "started";
     // An answer before the end of the request: the rest of the body and a next request could not be told apart.
     if (this.#request !== "complete" || this.#clientEnded) this.#mustClose = true;
@@ -114,7 +114,7 @@ export class DownstreamState {
 
   /** The answer was written to its end. */
   answerEnded(): AfterAnswer {
-    assert(this.#ownership === "open" && this.#answer === "started", "an answer ends only after it started");
+    demand(this.#ownership === "open" && this.#answer === "started", "an answer ends only after it started");
     this.#answer = "none";
     this.#request = "none";
     this.#expectation = "none";
@@ -158,7 +158,7 @@ export class DownstreamState {
 
   /** The head that switches protocols (101, or 2xx to CONNECT) is about to be written: all further bytes are the tunnel's. */
   tunnelStarted(): void {
-    assert(this.mayAnswer && this.#request === "complete", "a tunnel answers a complete request");
+    demand(this.mayAnswer && this.#request === "complete", "a tunnel answers a complete request");
     this.#ownership = "tunnel";
   }
 

@@ -1,5 +1,5 @@
-import assert from "node:assert/strict";
 import type { ResponseHead } from "./message.ts";
+import { demand } from "./owner-rule.ts";
 
 /** What about a request decides how its connection may be used. */
 export interface UpstreamRequest {
@@ -20,7 +20,7 @@ export function isIdempotent(method: string): boolean {
 
 /**
  * The rules of one connection to an origin, without the connection: one exchange at a time, and when it may carry
- * another. Events in, decisions out; an event that the owner may not raise in the present state is an AssertionError.
+ * another. Events in, decisions out; an event that the owner may not raise in the present state is an error.
  */
 export class UpstreamState {
   #phase: "idle" | "busy" | "tunnel" | "closed" = "idle";
@@ -42,7 +42,7 @@ export class UpstreamState {
 
   /** The first byte of a request is about to be written. */
   requestStarted(request: UpstreamRequest): void {
-    assert(this.#phase === "idle", "one request in flight for each connection");
+    demand(this.#phase === "idle", "one request in flight for each connection");
     this.#phase = "busy";
     this.#request = request;
     this.#exchangeCount++;
@@ -72,7 +72,7 @@ export class UpstreamState {
 
   /** The final head was read. */
   answerStarted(head: Pick<ResponseHead, "keepAlive" | "framing" | "oddities">): void {
-    assert(this.#phase === "busy", "an answer belongs to a request");
+    demand(this.#phase === "busy", "an answer belongs to a request");
     this.#hasAnswerBytes = true;
     this.#answerAllowsReuse = head.keepAlive && head.framing.kind !== "until-close" && head.oddities.length === 0;
   }
@@ -84,7 +84,7 @@ export class UpstreamState {
    * @returns `keep` only if the request was sent completely and nobody and nothing speaks against another exchange
    */
   answerEnded(surplus: boolean, oddityCount: number): "keep" | "destroy" {
-    assert(this.#phase === "busy", "an answer ends after it started");
+    demand(this.#phase === "busy", "an answer ends after it started");
     const keeps =
       this.#isSent && this.#request?.keepAlive === true && this.#answerAllowsReuse && !surplus && oddityCount === 0;
     this.#phase = keeps ? "idle" : "closed";
@@ -94,7 +94,7 @@ export class UpstreamState {
 
   /** The answer switched protocols: all further bytes are the tunnel's, and the connection is never used again. */
   tunnelStarted(): void {
-    assert(this.#phase === "busy", "a tunnel answers a request");
+    demand(this.#phase === "busy", "a tunnel answers a request");
     this.#phase = "tunnel";
   }
 
