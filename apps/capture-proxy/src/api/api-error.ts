@@ -1,0 +1,46 @@
+import { ERRORS } from "@headworks/capture-contract";
+import type { ErrorCode } from "@headworks/capture-contract";
+
+/** One problem with one field: a path such as `body/pattern`, and what is wrong with it. */
+export interface ErrorDetail {
+  readonly path: string;
+  readonly message: string;
+}
+
+/** An expected refusal. Its code decides the status; its message is shown to the caller, so it holds no secrets. */
+export class ApiError extends Error {
+  readonly code: ErrorCode;
+  readonly details: readonly ErrorDetail[] | undefined;
+
+  constructor(
+    code: ErrorCode,
+    message?: string,
+    options: { readonly details?: readonly ErrorDetail[]; readonly cause?: unknown } = {},
+  ) {
+    super(message ?? ERRORS[code].message, options.cause === undefined ? undefined : { cause: options.cause });
+    this.name = "ApiError";
+    this.code = code;
+    this.details = options.details;
+  }
+
+  /** The HTTP status of the code. */
+  get status(): number {
+    return ERRORS[this.code].status;
+  }
+}
+
+/**
+ * Throws 404 `<Thing> not found`; `return notFound(…)` reads well at the end of a handler. The id is for the
+ * log of whoever debugs, not for the message: it came from outside.
+ */
+export function notFound(thing: string, id?: string): never {
+  const sentence = `${thing.charAt(0).toUpperCase()}${thing.slice(1)} not found`;
+  throw new ApiError("NOT_FOUND", sentence, id === undefined ? {} : { cause: id });
+}
+
+/** A refusal that names fields; the message says the first of them. */
+export function validationError(details: readonly ErrorDetail[]): ApiError {
+  const [first] = details;
+  const message = first === undefined ? undefined : `${first.path}: ${first.message}`;
+  return new ApiError("VALIDATION_ERROR", message, { details });
+}
