@@ -19,12 +19,12 @@ const isMapped = (value: bigint): boolean => value >> 32n === 0xffffn;
  * surrounding brackets are ignored). Undefined for anything else.
  */
 export function parseAddress(text: string): IpAddress | undefined {
-  if (!text.includes(':')) {
+  if (!text.includes(":")) {
     const value = ipv4Value(text);
     return value === undefined ? undefined : { version: 4, value: mappedPrefix | BigInt(value) };
   }
-  let bare = text.startsWith('[') && text.endsWith(']') ? text.slice(1, -1) : text;
-  const zone = bare.indexOf('%');
+  let bare = text.startsWith("[") && text.endsWith("]") ? text.slice(1, -1) : text;
+  const zone = bare.indexOf("%");
   if (zone === bare.length - 1) return undefined;
   if (zone !== -1) bare = bare.slice(0, zone);
   const value = ipv6Value(bare);
@@ -33,7 +33,7 @@ export function parseAddress(text: string): IpAddress | undefined {
 
 function ipv4Value(text: string): number | undefined {
   if (text.length > 15) return undefined;
-  const parts = text.split('.');
+  const parts = text.split(".");
   if (parts.length !== 4) return undefined;
   let value = 0;
   for (const part of parts) {
@@ -47,10 +47,10 @@ function ipv4Value(text: string): number | undefined {
 
 function ipv6Value(text: string): bigint | undefined {
   if (text.length > 45) return undefined;
-  const halves = text.split('::');
+  const halves = text.split("::");
   if (halves.length > 2) return undefined;
-  const head = ipv6Groups(halves[0] ?? '', halves.length === 1);
-  const tail = ipv6Groups(halves[1] ?? '', true);
+  const head = ipv6Groups(halves[0] ?? "", halves.length === 1);
+  const tail = ipv6Groups(halves[1] ?? "", true);
   if (head === undefined || tail === undefined) return undefined;
   const missing = 8 - head.length - tail.length;
   if (halves.length === 2 ? missing < 1 : missing !== 0) return undefined;
@@ -60,11 +60,11 @@ function ipv6Value(text: string): bigint | undefined {
 }
 
 function ipv6Groups(text: string, mayEndInIpv4: boolean): number[] | undefined {
-  if (text === '') return [];
+  if (text === "") return [];
   const groups: number[] = [];
-  const parts = text.split(':');
+  const parts = text.split(":");
   for (const [index, part] of parts.entries()) {
-    if (mayEndInIpv4 && index === parts.length - 1 && part.includes('.')) {
+    if (mayEndInIpv4 && index === parts.length - 1 && part.includes(".")) {
       const value = ipv4Value(part);
       if (value === undefined) return undefined;
       groups.push(Math.floor(value / 65536), value % 65536);
@@ -82,7 +82,7 @@ export function formatAddress(address: IpAddress): string {
   if (isMapped(address.value)) return `::ffff:${dotted(address.value)}`;
   const groups = Array.from({ length: 8 }, (_, index) => Number((address.value >> BigInt(112 - index * 16)) & 0xffffn));
   const [start, length] = longestZeroRun(groups);
-  const hex = (part: number[]): string => part.map((group) => group.toString(16)).join(':');
+  const hex = (part: number[]): string => part.map((group) => group.toString(16)).join(":");
   return length < 2 ? hex(groups) : `${hex(groups.slice(0, start))}::${hex(groups.slice(start + length))}`;
 }
 
@@ -106,7 +106,7 @@ function longestZeroRun(groups: readonly number[]): [start: number, length: numb
  * anything else.
  */
 export function parseNetwork(text: string): IpNetwork | undefined {
-  const slash = text.indexOf('/');
+  const slash = text.indexOf("/");
   const address = parseAddress(slash === -1 ? text : text.slice(0, slash));
   if (address === undefined) return undefined;
   if (slash === -1) return { ...address, prefixBits: 128 };
@@ -130,18 +130,18 @@ export function networkContains(network: IpNetwork, address: IpAddress): boolean
 
 const networks = (...texts: readonly string[]): IpNetwork[] => texts.map(parseNetwork).filter((n) => n !== undefined);
 
-const loopbackNetworks = networks('127.0.0.0/8', '::1');
+const loopbackNetworks = networks("127.0.0.0/8", "::1");
 const privateNetworks = networks(
-  '10.0.0.0/8',
-  '172.16.0.0/12',
-  '192.168.0.0/16',
-  '169.254.0.0/16',
-  '100.64.0.0/10',
-  'fc00::/7',
-  'fe80::/10',
-  'fec0::/10',
+  "10.0.0.0/8",
+  "172.16.0.0/12",
+  "192.168.0.0/16",
+  "169.254.0.0/16",
+  "100.64.0.0/10",
+  "fc00::/7",
+  "fe80::/10",
+  "fec0::/10",
 );
-const unspecifiedNetworks = networks('0.0.0.0', '::');
+const unspecifiedNetworks = networks("0.0.0.0", "::");
 
 function isIn(list: readonly IpNetwork[], text: string): boolean {
   const address = parseAddress(text);

@@ -1,4 +1,4 @@
-import { formatAddress, parseAddress } from './address.ts';
+import { formatAddress, parseAddress } from "./address.ts";
 
 const plainName = /^[a-z0-9_-]+(?:\.[a-z0-9_-]+)*$/;
 /** What the WHATWG URL parser would read as an IPv4 address, and getaddrinfo often too: `127.1`, `0x7f000001`. */
@@ -11,7 +11,7 @@ const numericEnd = /(?:^|\.)(?:[0-9]+|0x[0-9a-f]*)$/;
  */
 export function canonicalHost(host: string): string {
   let text = host.toLowerCase();
-  if (text.endsWith('.')) text = text.slice(0, -1);
+  if (text.endsWith(".")) text = text.slice(0, -1);
   if (plainName.test(text) && !numericEnd.test(text)) return text;
   const address = parseAddress(text);
   if (address !== undefined) return formatAddress(address);
@@ -24,7 +24,7 @@ function throughUrl(text: string): string | undefined {
   if (/[\x00-\x20\x7f#%/:<>?@[\\\]^|]/.test(text)) return undefined;
   try {
     const { hostname } = new URL(`http://${text}/`);
-    return hostname.endsWith('.') ? hostname.slice(0, -1) : hostname;
+    return hostname.endsWith(".") ? hostname.slice(0, -1) : hostname;
   } catch {
     return undefined;
   }

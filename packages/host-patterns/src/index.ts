@@ -8,8 +8,8 @@ export {
   parseNetwork,
   type IpAddress,
   type IpNetwork,
-} from './address.ts';
-export { canonicalHost } from './canonical-host.ts';
-export { parseHostPort, type HostPort } from './host-port.ts';
-export { compileHostPatterns, type HostMatcher, type PatternStyle } from './matcher.ts';
-export { validateHostPattern } from './pattern.ts';
+} from "./address.ts";
+export { canonicalHost } from "./canonical-host.ts";
+export { parseHostPort, type HostPort } from "./host-port.ts";
+export { compileHostPatterns, type HostMatcher, type PatternStyle } from "./matcher.ts";
+export { validateHostPattern } from "./pattern.ts";

@@ -1,7 +1,7 @@
-import { networkContains, parseAddress, type IpAddress, type IpNetwork } from './address.ts';
-import { canonicalHost } from './canonical-host.ts';
-import { LiteralSearch } from './literal-search.ts';
-import { parseHostPattern } from './pattern.ts';
+import { networkContains, parseAddress, type IpAddress, type IpNetwork } from "./address.ts";
+import { canonicalHost } from "./canonical-host.ts";
+import { LiteralSearch } from "./literal-search.ts";
+import { parseHostPattern } from "./pattern.ts";
 
 /**
  * How the users of patterns differ:
@@ -16,13 +16,13 @@ import { parseHostPattern } from './pattern.ts';
  * In all styles `.domain` is itself and below, any other `*` makes an anchored glob whose stars also cross dots, and
  * addresses and CIDR networks match addresses only.
  */
-export type PatternStyle = 'block-list' | 'focus' | 'ignored' | 'bypass';
+export type PatternStyle = "block-list" | "focus" | "ignored" | "bypass";
 
 const styles: Readonly<Record<PatternStyle, { nameCoversBelow: boolean; starCoversItself: boolean }>> = {
-  'block-list': { nameCoversBelow: true, starCoversItself: false },
-  'focus': { nameCoversBelow: false, starCoversItself: false },
-  'ignored': { nameCoversBelow: true, starCoversItself: true },
-  'bypass': { nameCoversBelow: true, starCoversItself: true },
+  "block-list": { nameCoversBelow: true, starCoversItself: false },
+  focus: { nameCoversBelow: false, starCoversItself: false },
+  ignored: { nameCoversBelow: true, starCoversItself: true },
+  bypass: { nameCoversBelow: true, starCoversItself: true },
 };
 
 /** A compiled list. Hosts come without a port; see {@link canonicalHost} for what spelling does not matter. */
@@ -46,17 +46,17 @@ export function compileHostPatterns(patterns: readonly string[], style: PatternS
   const globs: Glob[] = [];
   for (const [index, text] of patterns.entries()) {
     const pattern = parseHostPattern(text);
-    if ('issue' in pattern) issues.push({ pattern: text, issue: pattern.issue });
-    else if (pattern.kind === 'name') names.add(pattern.name, index, { itself: true, below: nameCoversBelow });
-    else if (pattern.kind === 'suffix') names.add(pattern.name, index, { itself: true, below: true });
-    else if (pattern.kind === 'subdomains') names.add(pattern.name, index, { itself: starCoversItself, below: true });
-    else if (pattern.kind === 'network') networks.add(pattern.network, index);
+    if ("issue" in pattern) issues.push({ pattern: text, issue: pattern.issue });
+    else if (pattern.kind === "name") names.add(pattern.name, index, { itself: true, below: nameCoversBelow });
+    else if (pattern.kind === "suffix") names.add(pattern.name, index, { itself: true, below: true });
+    else if (pattern.kind === "subdomains") names.add(pattern.name, index, { itself: starCoversItself, below: true });
+    else if (pattern.kind === "network") networks.add(pattern.network, index);
     else globs.push({ literals: pattern.literals, index });
   }
   const globTable = new GlobTable(globs);
   const findIndex = (host: string): number => {
     const name = canonicalHost(host);
-    if (name === '') return nowhere;
+    if (name === "") return nowhere;
     const address = parseAddress(name);
     const found = address === undefined ? names.find(name) : networks.find(address);
     return globTable.findBefore(name, found);
@@ -83,7 +83,7 @@ class NameTree {
 
   add(name: string, index: number, covers: { itself: boolean; below: boolean }): void {
     let node = this.#root;
-    for (const label of name.split('.').reverse()) {
+    for (const label of name.split(".").reverse()) {
       let child = node.children.get(label);
       if (child === undefined) {
         child = newNode();
@@ -98,8 +98,8 @@ class NameTree {
   find(name: string): number {
     let found = nowhere;
     let node = this.#root;
-    for (let end = name.length; end > 0; ) {
-      const dot = name.lastIndexOf('.', end - 1);
+    for (let end = name.length; end > 0;) {
+      const dot = name.lastIndexOf(".", end - 1);
       const child = node.children.get(name.slice(dot + 1, end));
       if (child === undefined) return found;
       found = Math.min(found, dot === -1 ? child.itself : child.below);
@@ -148,8 +148,8 @@ class GlobTable {
     this.#globs = globs;
     const keys: [string, number][] = [];
     for (const [number, glob] of globs.entries()) {
-      const longest = glob.literals.reduce((best, literal) => (literal.length > best.length ? literal : best), '');
-      if (longest === '') this.#matchesAll = Math.min(this.#matchesAll, glob.index);
+      const longest = glob.literals.reduce((best, literal) => (literal.length > best.length ? literal : best), "");
+      if (longest === "") this.#matchesAll = Math.min(this.#matchesAll, glob.index);
       else keys.push([longest, number]);
     }
     this.#search = new LiteralSearch(keys);
@@ -168,13 +168,13 @@ class GlobTable {
 
 /** Anchored; takes each middle literal at its first place, which never loses a match and never goes back. */
 function matchesGlob(literals: readonly string[], text: string): boolean {
-  const head = literals[0] ?? '';
-  const tail = literals.at(-1) ?? '';
+  const head = literals[0] ?? "";
+  const tail = literals.at(-1) ?? "";
   const end = text.length - tail.length;
   if (end < head.length || !text.startsWith(head) || !text.endsWith(tail)) return false;
   let at = head.length;
   for (let index = 1; index < literals.length - 1; index += 1) {
-    const literal = literals[index] ?? '';
+    const literal = literals[index] ?? "";
     const place = text.indexOf(literal, at);
     if (place === -1 || place + literal.length > end) return false;
     at = place + literal.length;

@@ -1,4 +1,4 @@
-import { createPrivateKey, generateKeyPairSync, randomBytes, X509Certificate, type KeyObject } from 'node:crypto';
+import { createPrivateKey, generateKeyPairSync, randomBytes, X509Certificate, type KeyObject } from "node:crypto";
 import {
   caCertificate,
   distinguishedName,
@@ -10,10 +10,10 @@ import {
   type IssuerFacts,
   type Signer,
   type SubjectKey,
-} from './certificate.ts';
-import { AuthorityError } from './errors.ts';
-import { certificateBlocks, toPem } from './pem.ts';
-import { subjectNames } from './subject-names.ts';
+} from "./certificate.ts";
+import { AuthorityError } from "./errors.ts";
+import { certificateBlocks, toPem } from "./pem.ts";
+import { subjectNames } from "./subject-names.ts";
 
 const dayMs = 86_400_000;
 /** Clients with a slow clock must accept what was issued a moment ago. */
@@ -22,7 +22,7 @@ const defaultCaDays = 1826;
 const longestCaDays = 3653;
 /** The CA/Browser Forum's limit for public leaves since March 2026 is 200 days; some clients apply it to all. */
 const longestLeafDays = 199;
-const serverAuth = '1.3.6.1.5.5.7.3.1';
+const serverAuth = "1.3.6.1.5.5.7.3.1";
 
 /** A CA as two PEM texts: certificate (the CA's own first, its issuers may follow) and unencrypted private key. */
 export interface AuthorityFiles {
@@ -81,9 +81,9 @@ export class CertificateAuthority {
 
   private constructor(certificate: X509Certificate, signer: Signer, facts: IssuerFacts, issuersPem: string) {
     this.certificateDer = certificate.raw;
-    this.certificatePem = toPem('CERTIFICATE', certificate.raw);
+    this.certificatePem = toPem("CERTIFICATE", certificate.raw);
     this.fingerprintSha256 = certificate.fingerprint256;
-    this.subject = certificate.subject.split('\n').join(', ');
+    this.subject = certificate.subject.split("\n").join(", ");
     this.notBefore = certificate.validFromDate;
     this.notAfter = certificate.validToDate;
     this.#signer = signer;
@@ -97,17 +97,17 @@ export class CertificateAuthority {
    * random digits, so that two machines' CAs can be told apart in a trust store.
    */
   static create(options: CreateOptions = {}): CertificateAuthority {
-    const commonName = options.commonName ?? `Weir CA ${randomBytes(2).toString('hex')}`;
-    const organization = options.organization ?? 'Weir';
-    checkNamePart('common name', commonName);
-    checkNamePart('organization', organization);
+    const commonName = options.commonName ?? `Weir CA ${randomBytes(2).toString("hex")}`;
+    const organization = options.organization ?? "Weir";
+    checkNamePart("common name", commonName);
+    checkNamePart("organization", organization);
     const notBefore = wholeSeconds(options.notBefore ?? new Date(Date.now() - clockSkewMs));
     const notAfter = endOf(notBefore, options.validDays ?? defaultCaDays, longestCaDays);
-    const { privateKey, publicKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
+    const { privateKey, publicKey } = generateKeyPairSync("ec", { namedCurve: "P-256" });
     const signer = usableSigner(privateKey);
     const subject = distinguishedName({ organization, commonName });
     const bytes = caCertificate({ subject, key: subjectKey(publicKey), signer, notBefore, notAfter });
-    return new CertificateAuthority(new X509Certificate(bytes), signer, issuerFacts(bytes), '');
+    return new CertificateAuthority(new X509Certificate(bytes), signer, issuerFacts(bytes), "");
   }
 
   /**
@@ -121,15 +121,15 @@ export class CertificateAuthority {
     const key = readPrivateKey(files.keyPem);
     const signer = usableSigner(key);
     if (!certificate.checkPrivateKey(key)) {
-      throw new AuthorityError('key-mismatch', 'The private key does not belong to the CA certificate.');
+      throw new AuthorityError("key-mismatch", "The private key does not belong to the CA certificate.");
     }
     const facts = issuerFacts(certificate.raw);
     checkIsAuthority(certificate, facts);
     const end = certificate.validToDate;
     if (end.getTime() <= now.getTime()) {
-      throw new AuthorityError('expired', `The CA certificate expired on ${end.toISOString().slice(0, 10)}.`);
+      throw new AuthorityError("expired", `The CA certificate expired on ${end.toISOString().slice(0, 10)}.`);
     }
-    const issuersPem = issuers.map((issuer) => toPem('CERTIFICATE', readCertificate(issuer).raw)).join('');
+    const issuersPem = issuers.map((issuer) => toPem("CERTIFICATE", readCertificate(issuer).raw)).join("");
     return new CertificateAuthority(certificate, signer, facts, issuersPem);
   }
 
@@ -155,7 +155,7 @@ export class CertificateAuthority {
     const notAfter = wantedEnd.getTime() > this.notAfter.getTime() ? this.notAfter : wantedEnd;
     const usableFrom = options.notBefore === undefined ? Date.now() : notBefore.getTime();
     if (notAfter.getTime() <= usableFrom) {
-      throw new AuthorityError('expired', `The CA certificate expired on ${this.notAfter.toISOString().slice(0, 10)}.`);
+      throw new AuthorityError("expired", `The CA certificate expired on ${this.notAfter.toISOString().slice(0, 10)}.`);
     }
     const leafKey = sharedLeafKey();
     const bytes = leafCertificate({
@@ -167,7 +167,7 @@ export class CertificateAuthority {
       notBefore,
       notAfter,
     });
-    const certificatePem = toPem('CERTIFICATE', bytes);
+    const certificatePem = toPem("CERTIFICATE", bytes);
     return { certificatePem, keyPem: leafKey.pem, chainPem: certificatePem + this.#chainPem, notBefore, notAfter };
   }
 }
@@ -176,22 +176,22 @@ let leafKeyOfProcess: { subjectKey: SubjectKey; pem: string } | undefined;
 
 function sharedLeafKey(): { subjectKey: SubjectKey; pem: string } {
   if (leafKeyOfProcess === undefined) {
-    const { privateKey, publicKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
+    const { privateKey, publicKey } = generateKeyPairSync("ec", { namedCurve: "P-256" });
     leafKeyOfProcess = { subjectKey: subjectKey(publicKey), pem: privatePem(privateKey) };
   }
   return leafKeyOfProcess;
 }
 
-const privatePem = (key: KeyObject): string => key.export({ type: 'pkcs8', format: 'pem' }).toString();
+const privatePem = (key: KeyObject): string => key.export({ type: "pkcs8", format: "pem" }).toString();
 
 function readCertificate(block: string | undefined): X509Certificate {
   if (block === undefined) {
-    throw new AuthorityError('unreadable-certificate', 'The CA certificate file holds no PEM certificate.');
+    throw new AuthorityError("unreadable-certificate", "The CA certificate file holds no PEM certificate.");
   }
   try {
     return new X509Certificate(block);
   } catch (cause) {
-    throw new AuthorityError('unreadable-certificate', 'The CA certificate cannot be read: it is damaged.', { cause });
+    throw new AuthorityError("unreadable-certificate", "The CA certificate cannot be read: it is damaged.", { cause });
   }
 }
 
@@ -199,49 +199,52 @@ function readPrivateKey(pem: string): KeyObject {
   try {
     return createPrivateKey(pem);
   } catch (cause) {
-    const encrypted = pem.includes('ENCRYPTED');
+    const encrypted = pem.includes("ENCRYPTED");
     const reason = encrypted
-      ? 'The CA private key is encrypted; give it without a passphrase.'
-      : 'The CA private key cannot be read: it is not an unencrypted PEM private key.';
-    throw new AuthorityError('unreadable-key', reason, { cause });
+      ? "The CA private key is encrypted; give it without a passphrase."
+      : "The CA private key cannot be read: it is not an unencrypted PEM private key.";
+    throw new AuthorityError("unreadable-key", reason, { cause });
   }
 }
 
 function usableSigner(key: KeyObject): Signer {
   const signer = signerFor(key);
-  if (typeof signer === 'string') throw new AuthorityError('unsupported-key', signer);
+  if (typeof signer === "string") throw new AuthorityError("unsupported-key", signer);
   return signer;
 }
 
 function checkIsAuthority(certificate: X509Certificate, facts: IssuerFacts): void {
   if (!certificate.ca) {
-    throw new AuthorityError('not-a-ca', 'The certificate is not a CA certificate (basic constraints lack CA:TRUE).');
+    throw new AuthorityError("not-a-ca", "The certificate is not a CA certificate (basic constraints lack CA:TRUE).");
   }
   if (!facts.maySignCertificates) {
-    throw new AuthorityError('not-a-ca', 'The CA certificate may not sign certificates (key usage lacks keyCertSign).');
+    throw new AuthorityError("not-a-ca", "The CA certificate may not sign certificates (key usage lacks keyCertSign).");
   }
   const purposes: readonly string[] | undefined = certificate.keyUsage;
   if (purposes !== undefined && !purposes.includes(serverAuth)) {
-    throw new AuthorityError('not-a-ca', 'The CA certificate is limited to purposes other than TLS servers.');
+    throw new AuthorityError("not-a-ca", "The CA certificate is limited to purposes other than TLS servers.");
   }
 }
 
 function checkNamePart(what: string, value: string): void {
-  if (value.trim() === '' || value.length > longestCommonName || /[\x00-\x1f\x7f]/.test(value)) {
-    throw new AuthorityError('invalid-option', `The ${what} of a CA has 1 to ${longestCommonName} printable characters.`);
+  if (value.trim() === "" || value.length > longestCommonName || /[\x00-\x1f\x7f]/.test(value)) {
+    throw new AuthorityError(
+      "invalid-option",
+      `The ${what} of a CA has 1 to ${longestCommonName} printable characters.`,
+    );
   }
 }
 
 /** The last second of a span of whole days; both ends count (RFC 5280 section 4.1.2.5). */
 function endOf(notBefore: Date, validDays: number, longestDays: number): Date {
   if (!Number.isSafeInteger(validDays) || validDays < 1 || validDays > longestDays) {
-    throw new AuthorityError('invalid-option', `The validity must be a whole number of days from 1 to ${longestDays}.`);
+    throw new AuthorityError("invalid-option", `The validity must be a whole number of days from 1 to ${longestDays}.`);
   }
   return new Date(notBefore.getTime() + validDays * dayMs - 1000);
 }
 
 function wholeSeconds(date: Date): Date {
   const ms = date.getTime();
-  if (Number.isNaN(ms)) throw new AuthorityError('invalid-option', 'The start of the validity is not a date.');
+  if (Number.isNaN(ms)) throw new AuthorityError("invalid-option", "The start of the validity is not a date.");
   return new Date(Math.floor(ms / 1000) * 1000);
 }

@@ -1,17 +1,17 @@
-import { createHash, randomBytes, sign, type KeyObject } from 'node:crypto';
-import * as der from './der.ts';
-import type { SubjectName } from './subject-names.ts';
+import { createHash, randomBytes, sign, type KeyObject } from "node:crypto";
+import * as der from "./der.ts";
+import type { SubjectName } from "./subject-names.ts";
 
 const oid = {
-  commonName: der.objectIdentifier('2.5.4.3'),
-  organizationName: der.objectIdentifier('2.5.4.10'),
-  subjectKeyIdentifier: der.objectIdentifier('2.5.29.14'),
-  keyUsage: der.objectIdentifier('2.5.29.15'),
-  subjectAltName: der.objectIdentifier('2.5.29.17'),
-  basicConstraints: der.objectIdentifier('2.5.29.19'),
-  authorityKeyIdentifier: der.objectIdentifier('2.5.29.35'),
-  extendedKeyUsage: der.objectIdentifier('2.5.29.37'),
-  serverAuth: der.objectIdentifier('1.3.6.1.5.5.7.3.1'),
+  commonName: der.objectIdentifier("2.5.4.3"),
+  organizationName: der.objectIdentifier("2.5.4.10"),
+  subjectKeyIdentifier: der.objectIdentifier("2.5.29.14"),
+  keyUsage: der.objectIdentifier("2.5.29.15"),
+  subjectAltName: der.objectIdentifier("2.5.29.17"),
+  basicConstraints: der.objectIdentifier("2.5.29.19"),
+  authorityKeyIdentifier: der.objectIdentifier("2.5.29.35"),
+  extendedKeyUsage: der.objectIdentifier("2.5.29.37"),
+  serverAuth: der.objectIdentifier("1.3.6.1.5.5.7.3.1"),
 };
 
 /** X.520's upper bound on a common name (RFC 5280 appendix A.1, ub-common-name). */
@@ -20,35 +20,35 @@ export const longestCommonName = 64;
 /** A signing key with the certificate algorithm that goes with it. */
 export interface Signer {
   key: KeyObject;
-  digest: 'sha256' | 'sha384';
+  digest: "sha256" | "sha384";
   /** AlgorithmIdentifier, DER. */
   algorithm: Buffer;
 }
 
 const algorithms = {
-  'prime256v1': { digest: 'sha256', algorithm: der.sequence(der.objectIdentifier('1.2.840.10045.4.3.2')) },
-  'secp384r1': { digest: 'sha384', algorithm: der.sequence(der.objectIdentifier('1.2.840.10045.4.3.3')) },
+  prime256v1: { digest: "sha256", algorithm: der.sequence(der.objectIdentifier("1.2.840.10045.4.3.2")) },
+  secp384r1: { digest: "sha384", algorithm: der.sequence(der.objectIdentifier("1.2.840.10045.4.3.3")) },
   // RFC 4055 section 5: the parameters of the RSA algorithms are an explicit NULL.
-  'rsa': {
-    digest: 'sha256',
-    algorithm: der.sequence(der.objectIdentifier('1.2.840.113549.1.1.11'), der.tlv(der.Tag.null)),
+  rsa: {
+    digest: "sha256",
+    algorithm: der.sequence(der.objectIdentifier("1.2.840.113549.1.1.11"), der.tlv(der.Tag.null)),
   },
 } as const;
 
 /** The signer for a private key, or a sentence about why that kind of key cannot sign here. */
 export function signerFor(key: KeyObject): Signer | string {
   const details = key.asymmetricKeyDetails;
-  if (key.asymmetricKeyType === 'rsa') {
+  if (key.asymmetricKeyType === "rsa") {
     const bits = details?.modulusLength ?? 0;
     return bits >= 2048
       ? { key, ...algorithms.rsa }
       : `The CA key is RSA with ${bits} bits; clients refuse less than 2048.`;
   }
   const curve = details?.namedCurve;
-  if (key.asymmetricKeyType === 'ec' && (curve === 'prime256v1' || curve === 'secp384r1')) {
+  if (key.asymmetricKeyType === "ec" && (curve === "prime256v1" || curve === "secp384r1")) {
     return { key, ...algorithms[curve] };
   }
-  const found = [key.asymmetricKeyType, curve].filter((part) => part !== undefined).join(' ');
+  const found = [key.asymmetricKeyType, curve].filter((part) => part !== undefined).join(" ");
   return `The CA key is of the kind "${found}"; EC P-256, EC P-384 and RSA are supported.`;
 }
 
@@ -62,13 +62,16 @@ export interface SubjectKey {
 
 /** The subject key of a public key object. */
 export function subjectKey(publicKey: KeyObject): SubjectKey {
-  const spki = publicKey.export({ type: 'spki', format: 'der' });
+  const spki = publicKey.export({ type: "spki", format: "der" });
   const bits = der.readElements(der.readElement(spki).content)[1]?.content.subarray(1) ?? spki;
-  return { spki, identifier: createHash('sha256').update(bits).digest().subarray(0, 20) };
+  return { spki, identifier: createHash("sha256").update(bits).digest().subarray(0, 20) };
 }
 
 /** Name, DER: organisation, then common name, each left out when undefined. */
-export function distinguishedName(parts: { organization?: string | undefined; commonName?: string | undefined }): Buffer {
+export function distinguishedName(parts: {
+  organization?: string | undefined;
+  commonName?: string | undefined;
+}): Buffer {
   const attributes: Buffer[] = [];
   const add = (type: Buffer, value: string | undefined): void => {
     if (value !== undefined) attributes.push(der.setOfOne(der.sequence(type, der.utf8String(value))));
@@ -100,8 +103,8 @@ const authorityKeyIdentifier = (identifier: Uint8Array): Buffer =>
 
 function subjectAltName(names: readonly SubjectName[], isCritical: boolean): Buffer {
   const general = names.map((name) =>
-    name.kind === 'dns'
-      ? der.contextTag(2, Buffer.from(name.text, 'latin1'), true)
+    name.kind === "dns"
+      ? der.contextTag(2, Buffer.from(name.text, "latin1"), true)
       : der.contextTag(7, name.octets, true),
   );
   return extension(oid.subjectAltName, der.sequence(...general), isCritical);
@@ -213,7 +216,7 @@ export function issuerFacts(certificateDer: Uint8Array): IssuerFacts {
   const fields = der.readElements(tbs.content);
   if (fields[0]?.tag === 0xa0) fields.shift();
   const subject = fields[4];
-  if (subject === undefined) throw new RangeError('the certificate has no subject field');
+  if (subject === undefined) throw new RangeError("the certificate has no subject field");
   const facts: IssuerFacts = { subject: subject.raw, keyIdentifier: undefined, maySignCertificates: true };
   const extensions = fields.find((field) => field.tag === 0xa3);
   if (extensions === undefined) return facts;

@@ -47,14 +47,12 @@ export function unsignedInteger(magnitude: Uint8Array): Buffer {
   while (start < magnitude.length - 1 && magnitude[start] === 0) start += 1;
   const digits = magnitude.subarray(start);
   const first = digits[0] ?? 0;
-  return first >= 0x80 || digits.length === 0
-    ? tlv(Tag.integer, Uint8Array.of(0), digits)
-    : tlv(Tag.integer, digits);
+  return first >= 0x80 || digits.length === 0 ? tlv(Tag.integer, Uint8Array.of(0), digits) : tlv(Tag.integer, digits);
 }
 
 /** OBJECT IDENTIFIER from its dotted form. */
 export function objectIdentifier(dotted: string): Buffer {
-  const [first = 0, second = 0, ...rest] = dotted.split('.').map(Number);
+  const [first = 0, second = 0, ...rest] = dotted.split(".").map(Number);
   const octets: number[] = [];
   for (const arc of [first * 40 + second, ...rest]) {
     const base128 = [arc & 0x7f];
@@ -74,19 +72,16 @@ export const bitString = (bytes: Uint8Array, unusedBits = 0): Buffer =>
   tlv(Tag.bitString, Uint8Array.of(unusedBits), bytes);
 
 /** UTF8String. */
-export const utf8String = (text: string): Buffer => tlv(Tag.utf8String, Buffer.from(text, 'utf8'));
+export const utf8String = (text: string): Buffer => tlv(Tag.utf8String, Buffer.from(text, "utf8"));
 
 /** Time as RFC 5280 section 4.1.2.5 wants it: UTCTime for 1950 to 2049, else GeneralizedTime; whole seconds, UTC. */
 export function time(date: Date): Buffer {
   const year = date.getUTCFullYear();
-  if (!(year >= 0 && year <= 9999)) throw new RangeError('a certificate date must lie in the years 0 to 9999');
-  const digits = date
-    .toISOString()
-    .slice(0, 19)
-    .replace(/[-:T]/g, '');
+  if (!(year >= 0 && year <= 9999)) throw new RangeError("a certificate date must lie in the years 0 to 9999");
+  const digits = date.toISOString().slice(0, 19).replace(/[-:T]/g, "");
   return year >= 1950 && year < 2050
-    ? tlv(Tag.utcTime, Buffer.from(`${digits.slice(2)}Z`, 'latin1'))
-    : tlv(Tag.generalizedTime, Buffer.from(`${digits}Z`, 'latin1'));
+    ? tlv(Tag.utcTime, Buffer.from(`${digits.slice(2)}Z`, "latin1"))
+    : tlv(Tag.generalizedTime, Buffer.from(`${digits}Z`, "latin1"));
 }
 
 /** `[number]` around encoded content: constructed (explicit tagging) unless `primitive`. */
@@ -104,26 +99,26 @@ export interface DerElement {
 export function readElement(bytes: Uint8Array): DerElement {
   const tag = bytes[0];
   const first = bytes[1];
-  if (tag === undefined || first === undefined) throw new RangeError('a DER element is cut short');
-  if ((tag & 0x1f) === 0x1f) throw new RangeError('a DER tag above 30 is not supported');
+  if (tag === undefined || first === undefined) throw new RangeError("a DER element is cut short");
+  if ((tag & 0x1f) === 0x1f) throw new RangeError("a DER tag above 30 is not supported");
   let length = first;
   let start = 2;
   if (first >= 0x80) {
     const count = first & 0x7f;
-    if (count === 0 || count > 4) throw new RangeError('a DER length is indefinite or too large');
+    if (count === 0 || count > 4) throw new RangeError("a DER length is indefinite or too large");
     length = 0;
     for (let index = 0; index < count; index += 1) length = length * 256 + (bytes[2 + index] ?? 0);
     start = 2 + count;
   }
   const end = start + length;
-  if (end > bytes.length) throw new RangeError('a DER element is cut short');
+  if (end > bytes.length) throw new RangeError("a DER element is cut short");
   return { tag, content: bytes.subarray(start, end), raw: bytes.subarray(0, end) };
 }
 
 /** Reads all elements lying one after another in `bytes`. */
 export function readElements(bytes: Uint8Array): DerElement[] {
   const elements: DerElement[] = [];
-  for (let rest = bytes; rest.length > 0; ) {
+  for (let rest = bytes; rest.length > 0;) {
     const element = readElement(rest);
     elements.push(element);
     rest = rest.subarray(element.raw.length);

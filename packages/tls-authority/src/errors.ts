@@ -1,13 +1,13 @@
 /** What was wrong; `message` says the same as a sentence for people. */
 export type AuthorityErrorCode =
-  | 'unreadable-certificate'
-  | 'unreadable-key'
-  | 'unsupported-key'
-  | 'key-mismatch'
-  | 'not-a-ca'
-  | 'expired'
-  | 'invalid-name'
-  | 'invalid-option';
+  | "unreadable-certificate"
+  | "unreadable-key"
+  | "unsupported-key"
+  | "key-mismatch"
+  | "not-a-ca"
+  | "expired"
+  | "invalid-name"
+  | "invalid-option";
 
 /** The one error type of this package. */
 export class AuthorityError extends Error {
@@ -15,7 +15,7 @@ export class AuthorityError extends Error {
 
   constructor(code: AuthorityErrorCode, message: string, options?: ErrorOptions) {
     super(message, options);
-    this.name = 'AuthorityError';
+    this.name = "AuthorityError";
     this.code = code;
   }
 }

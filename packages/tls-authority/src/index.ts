@@ -5,5 +5,5 @@ export {
   type Leaf,
   type LeafNames,
   type LeafOptions,
-} from './authority.ts';
-export { AuthorityError, type AuthorityErrorCode } from './errors.ts';
+} from "./authority.ts";
+export { AuthorityError, type AuthorityErrorCode } from "./errors.ts";

@@ -1,0 +1,50 @@
+import { once, type EventEmitter } from "node:events";
+import { setTimeout as delay } from "node:timers/promises";
+import { defaultTimeoutMs, withTimeout } from "./timeout.ts";
+
+/** `what` completes the sentence "… did not happen" of a failure. */
+export interface WaitOptions {
+  timeoutMs?: number;
+  what?: string;
+}
+
+/**
+ * Waits until `probe` answers something truthy, and answers that. It is asked at once, then every few milliseconds;
+ * only for state that announces no change of its own, see {@link waitForEvent} for the rest. What `probe` throws is
+ * final.
+ */
+export async function waitUntil<T>(
+  probe: () => T | Promise<T>,
+  options: WaitOptions = {},
+): Promise<Exclude<T, false | 0 | "" | null | undefined>> {
+  const timeoutMs = options.timeoutMs ?? defaultTimeoutMs;
+  const deadline = performance.now() + timeoutMs;
+  for (;;) {
+    const answer = await probe();
+    if (isTruthy(answer)) return answer;
+    if (performance.now() >= deadline) {
+      throw new Error(`${options.what ?? probe.toString()} did not happen within ${timeoutMs} ms`);
+    }
+    await delay(3);
+  }
+}
+
+const isTruthy = <T>(value: T): value is Exclude<T, false | 0 | "" | null | undefined> => Boolean(value);
+
+/** Waits for the next `event` of an emitter and answers its arguments; rejects when it emits `error` first. */
+export async function waitForEvent(
+  emitter: EventEmitter,
+  event: string,
+  options: WaitOptions = {},
+): Promise<unknown[]> {
+  const stop = new AbortController();
+  try {
+    return await withTimeout<unknown[]>(
+      once(emitter, event, { signal: stop.signal }),
+      options.timeoutMs ?? defaultTimeoutMs,
+      () => `${options.what ?? `the event "${event}"`} did not happen`,
+    );
+  } finally {
+    stop.abort();
+  }
+}
