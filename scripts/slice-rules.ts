@@ -48,7 +48,11 @@ export const slicedApps: readonly SlicedApp[] = [
     contract: "packages/capture-contract/src",
     views: "apps/capture-ui/src/views",
     aliases: { health: "metrics", performance: "metrics" },
-    viewsWithoutSlice: {},
+    viewsWithoutSlice: {
+      detail: "one exchange of traffic, large enough for a folder of its own",
+      "first-run": "shown while nothing has been captured; reads several slices",
+      settings: "edits config under the name people look for",
+    },
   },
 ];
 

@@ -4,6 +4,8 @@ import type { Service } from "./services.ts";
 import { repositoryRoot } from "./source-tree.ts";
 import { ensureUi } from "./ui-build.ts";
 
+// Tested by services.test.ts
+
 /** What `npm start` runs side by side. Arguments after `--` go to Weir. */
 function servicesToStart(args: readonly string[]): Service[] {
   return [{ name: "weir", entry: join(repositoryRoot, "apps/capture-proxy/src/main.ts"), args: ["serve", ...args] }];
