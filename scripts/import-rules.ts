@@ -77,7 +77,7 @@ const tests: readonly Zone[] = [
     files: ["scripts/**/*.test.ts"],
     node: "all",
     npm: "all",
-    ours: ["scripts", "testkit"],
+    ours: ["scripts", "testkit", ...CONTRACT, "contract-kit/*"],
     instead: "Test a script through its functions",
   },
   {
