@@ -1,0 +1,160 @@
+import type {
+  ChangeTopic,
+  ClientMessage,
+  ServerMessage,
+  TaskProgress,
+  TrafficEvent,
+} from "@headworks/capture-contract";
+import { useSyncExternalStore } from "react";
+import { backoffMs } from "./live-backoff.ts";
+
+/** State of the live channel. `retryAtMs` is when the next attempt starts. */
+export type Connection =
+  | { readonly state: "connecting" }
+  | { readonly state: "live" }
+  | { readonly state: "reconnecting"; readonly retryAtMs: number; readonly attempt: number }
+  | { readonly state: "offline"; readonly retryAtMs: number; readonly attempt: number };
+
+/** What listeners are told. `resync` means that events were missed and lists must be fetched again. */
+export interface LiveListener {
+  readonly traffic?: (events: readonly TrafficEvent[]) => void;
+  readonly resync?: () => void;
+  readonly changed?: (topic: ChangeTopic) => void;
+  readonly task?: (task: TaskProgress) => void;
+}
+
+/** After so many failed attempts the service counts as gone rather than restarting. */
+const OFFLINE_AFTER = 4;
+/** A connection without a word for this long is probed, and closed if the probe is not answered. */
+const SILENCE_MS = 25_000;
+
+const listeners = new Set<LiveListener>();
+const watchers = new Set<() => void>();
+let connection: Connection = { state: "connecting" };
+let socket: WebSocket | null = null;
+let attempt = 0;
+let retryTimer: number | undefined;
+let silenceTimer: number | undefined;
+let everLive = false;
+
+function setConnection(next: Connection): void {
+  connection = next;
+  for (const watcher of watchers) watcher();
+}
+
+/** Adds a listener; the returned function removes it. */
+export function listenLive(listener: LiveListener): () => void {
+  listeners.add(listener);
+  return () => listeners.delete(listener);
+}
+
+/** The state of the live channel. */
+export function useConnection(): Connection {
+  return useSyncExternalStore(
+    (watcher) => {
+      watchers.add(watcher);
+      return () => watchers.delete(watcher);
+    },
+    () => connection,
+  );
+}
+
+/** Opens the channel and keeps it open. Called once, by the entry point. */
+export function startLive(): void {
+  connect();
+  // A laptop that wakes up need not wait for the timer.
+  addEventListener("online", retryNow);
+  document.addEventListener("visibilitychange", () => {
+    if (document.visibilityState === "visible") retryNow();
+  });
+}
+
+/** Tries again at once instead of at the end of the countdown. */
+export function retryNow(): void {
+  if (connection.state !== "reconnecting" && connection.state !== "offline") return;
+  window.clearTimeout(retryTimer);
+  connect();
+}
+
+function connect(): void {
+  const url = new URL("/ws?batch=1", location.href);
+  url.protocol = url.protocol === "https:" ? "wss:" : "ws:";
+  let opened: WebSocket;
+  try {
+    opened = new WebSocket(url);
+  } catch {
+    lost();
+    return;
+  }
+  socket = opened;
+  opened.addEventListener("open", () => {
+    send({ type: "Subscribe", data: { channels: ["changes", "tasks"] } });
+    attempt = 0;
+    setConnection({ state: "live" });
+    // Whatever happened while we were away is unknown.
+    if (everLive) for (const listener of listeners) listener.resync?.();
+    everLive = true;
+    watchSilence();
+  });
+  opened.addEventListener("message", (event: MessageEvent<unknown>) => {
+    watchSilence();
+    if (typeof event.data === "string") receive(event.data);
+  });
+  opened.addEventListener("close", () => {
+    if (socket === opened) lost();
+  });
+}
+
+function lost(): void {
+  window.clearTimeout(silenceTimer);
+  socket = null;
+  attempt += 1;
+  const delay = backoffMs(attempt, Math.random());
+  setConnection({
+    state: attempt > OFFLINE_AFTER ? "offline" : "reconnecting",
+    retryAtMs: Date.now() + delay,
+    attempt,
+  });
+  window.clearTimeout(retryTimer);
+  retryTimer = window.setTimeout(connect, delay);
+}
+
+function watchSilence(): void {
+  window.clearTimeout(silenceTimer);
+  silenceTimer = window.setTimeout(() => {
+    send({ type: "Ping" });
+    silenceTimer = window.setTimeout(() => socket?.close(), 10_000);
+  }, SILENCE_MS);
+}
+
+function send(message: ClientMessage): void {
+  if (socket?.readyState === WebSocket.OPEN) socket.send(JSON.stringify(message));
+}
+
+function receive(text: string): void {
+  const parsed: unknown = JSON.parse(text);
+  const messages = (Array.isArray(parsed) ? parsed : [parsed]) as readonly ServerMessage[];
+  const traffic: TrafficEvent[] = [];
+  for (const message of messages) {
+    switch (message.type) {
+      case "Traffic":
+        traffic.push(message.data);
+        break;
+      case "Resync":
+        for (const listener of listeners) listener.resync?.();
+        break;
+      case "Changed":
+        for (const listener of listeners) listener.changed?.(message.data.topic);
+        break;
+      case "Task":
+        for (const listener of listeners) listener.task?.(message.data);
+        break;
+      case "Connected":
+      case "InitialTraffic":
+      case "Pong":
+      case "Error":
+        break;
+    }
+  }
+  if (traffic.length > 0) for (const listener of listeners) listener.traffic?.(traffic);
+}

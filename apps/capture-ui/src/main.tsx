@@ -1,0 +1,30 @@
+import { QueryClientProvider } from "@tanstack/react-query";
+import { StrictMode } from "react";
+import { createRoot } from "react-dom/client";
+import { listenLive, startLive } from "./live.ts";
+import { applyPreferences } from "./preferences.ts";
+import { queryClient } from "./queries.ts";
+import { Shell } from "./shell/shell.tsx";
+import { TooltipProvider } from "./ui/tooltip.tsx";
+import "./ui/tokens.css";
+import "./ui/base.css";
+
+const root = document.querySelector<HTMLElement>("#root");
+if (root === null) throw new Error("The page has no #root");
+
+applyPreferences(document.documentElement);
+listenLive({
+  changed: (topic) => void queryClient.invalidateQueries({ queryKey: [topic] }),
+  resync: () => void queryClient.invalidateQueries(),
+});
+startLive();
+
+createRoot(root).render(
+  <StrictMode>
+    <QueryClientProvider client={queryClient}>
+      <TooltipProvider>
+        <Shell />
+      </TooltipProvider>
+    </QueryClientProvider>
+  </StrictMode>,
+);

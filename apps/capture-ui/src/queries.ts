@@ -1,0 +1,53 @@
+import { QueryClient, queryOptions } from "@tanstack/react-query";
+import { ApiFailure, api } from "./api.ts";
+
+/**
+ * The cache of everything that is not a traffic list. The first part of each key is a topic of the service's `Changed`
+ * events (`config`, `capture`, `sessions`, `blocklist`, `focus`, `cert`, `storage`), so an event invalidates by topic.
+ */
+export const queryClient = new QueryClient({
+  defaultOptions: {
+    queries: {
+      staleTime: 30_000,
+      // Localhost: a refused connection is real, and the live channel tells when the service is back.
+      retry: (count, error) => count < 1 && error instanceof ApiFailure && error.status >= 500,
+      refetchOnWindowFocus: false,
+    },
+  },
+});
+
+export const configQuery = queryOptions({
+  queryKey: ["config"],
+  queryFn: ({ signal }) => api.config.getConfig({ signal }),
+});
+
+export const captureQuery = queryOptions({
+  queryKey: ["capture"],
+  queryFn: ({ signal }) => api.capture.getCapture({ signal }),
+});
+
+/** Counts and sizes of the store; the shell polls it because traffic changes it all the time. */
+export const statsQuery = queryOptions({
+  queryKey: ["storage", "stats"],
+  queryFn: ({ signal }) => api.capture.getCaptureStats({ signal }),
+});
+
+export const sessionsQuery = queryOptions({
+  queryKey: ["sessions"],
+  queryFn: ({ signal }) => api.sessions.listSessions({ signal }),
+});
+
+export const focusQuery = queryOptions({
+  queryKey: ["focus"],
+  queryFn: ({ signal }) => api.focus.listFocusHosts({ signal }),
+});
+
+export const blocklistQuery = queryOptions({
+  queryKey: ["blocklist"],
+  queryFn: ({ signal }) => api.blocklist.listBlockEntries({ signal }),
+});
+
+export const healthQuery = queryOptions({
+  queryKey: ["config", "health"],
+  queryFn: ({ signal }) => api.metrics.getDetailedHealth({ signal }),
+});

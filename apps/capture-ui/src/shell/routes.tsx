@@ -1,0 +1,71 @@
+import { Focus, Layers, Rows3, Settings, ShieldBan, Smartphone } from "lucide-react";
+import { lazy } from "react";
+import type { ComponentType } from "react";
+
+/** A screen of the rail. Views load when they are first shown. */
+export interface Route {
+  readonly path: string;
+  readonly label: string;
+  /** Second key after G. */
+  readonly goKey: string;
+  readonly icon: ComponentType<{ readonly size?: number }>;
+  readonly view: ComponentType;
+}
+
+export const ROUTES: readonly Route[] = [
+  {
+    path: "/traffic",
+    label: "Traffic",
+    goKey: "T",
+    icon: Rows3,
+    view: lazy(() => import("../views/traffic/traffic-view.tsx").then((module) => ({ default: module.TrafficView }))),
+  },
+  {
+    path: "/sessions",
+    label: "Sessions",
+    goKey: "S",
+    icon: Layers,
+    view: lazy(() =>
+      import("../views/sessions/sessions-view.tsx").then((module) => ({ default: module.SessionsView })),
+    ),
+  },
+  {
+    path: "/blocklist",
+    label: "Block",
+    goKey: "B",
+    icon: ShieldBan,
+    view: lazy(() =>
+      import("../views/blocklist/blocklist-view.tsx").then((module) => ({ default: module.BlocklistView })),
+    ),
+  },
+  {
+    path: "/focus",
+    label: "Focus",
+    goKey: "F",
+    icon: Focus,
+    view: lazy(() => import("../views/focus/focus-view.tsx").then((module) => ({ default: module.FocusView }))),
+  },
+  {
+    path: "/setup",
+    label: "Set-up",
+    goKey: "U",
+    icon: Smartphone,
+    view: lazy(() =>
+      import("../views/first-run/first-run-view.tsx").then((module) => ({ default: module.FirstRunView })),
+    ),
+  },
+  {
+    path: "/settings",
+    label: "Settings",
+    goKey: ",",
+    icon: Settings,
+    view: lazy(() =>
+      import("../views/settings/settings-view.tsx").then((module) => ({ default: module.SettingsView })),
+    ),
+  },
+];
+
+/** The route of a path, or undefined for an address that does not exist. */
+export function routeOf(path: string): Route | undefined {
+  return ROUTES.find((route) => path === route.path || path.startsWith(`${route.path}/`));
+}

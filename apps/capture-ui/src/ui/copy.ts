@@ -1,0 +1,32 @@
+import { toast } from "./toast.tsx";
+
+/** Puts text on the clipboard and says so. `what` names it: `URL`, `cURL command`. */
+export async function copyText(text: string, what: string): Promise<void> {
+  const done = (await writeClipboard(text)) || copyThroughSelection(text);
+  if (done) toast({ key: "copy", tone: "success", title: `${what} copied`, durationMs: 1800 });
+  else toast({ key: "copy", tone: "error", title: "The browser did not allow copying" });
+}
+
+async function writeClipboard(text: string): Promise<boolean> {
+  try {
+    await navigator.clipboard.writeText(text);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+/** The clipboard API is missing when the page comes over plain HTTP from another machine. */
+function copyThroughSelection(text: string): boolean {
+  const area = document.createElement("textarea");
+  area.value = text;
+  area.style.position = "fixed";
+  area.style.opacity = "0";
+  const focused = document.activeElement;
+  document.body.append(area);
+  area.select();
+  const done = document.execCommand("copy");
+  area.remove();
+  if (focused instanceof HTMLElement) focused.focus();
+  return done;
+}

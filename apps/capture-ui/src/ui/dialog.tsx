@@ -1,0 +1,126 @@
+import { Dialog as Base } from "@base-ui/react/dialog";
+import { X } from "lucide-react";
+import { create } from "zustand";
+import type { FormEvent, ReactNode } from "react";
+import { Button, IconButton } from "./button.tsx";
+import { classNames } from "./class-names.ts";
+import styles from "./dialog.module.css";
+
+/** A modal window. Focus moves in, stays in, and returns when it closes; Esc and a click outside close it. */
+export function Dialog({
+  open,
+  onClose,
+  title,
+  description,
+  size = "normal",
+  actions,
+  onSubmit,
+  children,
+}: {
+  readonly open: boolean;
+  readonly onClose: () => void;
+  readonly title: string;
+  readonly description?: ReactNode;
+  /** `bare` has no padding and hides its title except from screen readers. */
+  readonly size?: "normal" | "wide" | "bare";
+  /** Buttons at the end. */
+  readonly actions?: ReactNode;
+  /** With it the content is a form: Enter in a field submits, and a button of type `submit` does too. */
+  readonly onSubmit?: () => void;
+  readonly children?: ReactNode;
+}) {
+  const submit = (event: FormEvent) => {
+    event.preventDefault();
+    onSubmit?.();
+  };
+  const content = (
+    <>
+      {size === "bare" ? (
+        <Base.Title className="visually-hidden">{title}</Base.Title>
+      ) : (
+        <div className={styles["head"]}>
+          <Base.Title className={styles["title"]}>{title}</Base.Title>
+          <IconButton label="Close" icon={<X size={16} />} onClick={onClose} />
+        </div>
+      )}
+      {description !== undefined && (
+        <Base.Description className={styles["description"]}>{description}</Base.Description>
+      )}
+      {children}
+      {actions !== undefined && <div className={styles["actions"]}>{actions}</div>}
+    </>
+  );
+  const className = classNames(
+    styles["popup"],
+    size === "wide" && styles["wide"],
+    size === "bare" && classNames(styles["wide"], styles["bare"]),
+  );
+  return (
+    <Base.Root
+      open={open}
+      onOpenChange={(next) => {
+        if (!next) onClose();
+      }}
+    >
+      <Base.Portal>
+        <Base.Backdrop className={styles["scrim"]} />
+        <Base.Viewport className={styles["viewport"]}>
+          <Base.Popup className={className} render={onSubmit === undefined ? <div /> : <form onSubmit={submit} />}>
+            {content}
+          </Base.Popup>
+        </Base.Viewport>
+      </Base.Portal>
+    </Base.Root>
+  );
+}
+
+interface Question {
+  readonly title: string;
+  readonly text: ReactNode;
+  /** Text of the button that goes ahead: a verb. */
+  readonly action: string;
+  readonly danger?: boolean;
+}
+
+const useQuestion = create<{ readonly open: (Question & { readonly answer: (yes: boolean) => void }) | null }>(() => ({
+  open: null,
+}));
+
+/** Asks before something that cannot be undone. Resolves to false when the user closes the window. */
+export function confirmAction(question: Question): Promise<boolean> {
+  useQuestion.getState().open?.answer(false);
+  return new Promise((resolve) => {
+    useQuestion.setState({
+      open: {
+        ...question,
+        answer: (yes) => {
+          useQuestion.setState({ open: null });
+          resolve(yes);
+        },
+      },
+    });
+  });
+}
+
+/** Place where {@link confirmAction} shows its window; the shell renders it once. */
+export function ConfirmHost() {
+  const question = useQuestion((state) => state.open);
+  if (question === null) return null;
+  return (
+    <Dialog
+      open
+      title={question.title}
+      description={question.text}
+      onClose={() => question.answer(false)}
+      onSubmit={() => question.answer(true)}
+      actions={
+        <>
+          <Button onClick={() => question.answer(false)}>Cancel</Button>
+          <Button type="submit" variant={question.danger === true ? "danger" : "primary"}>
+            {question.action}
+          </Button>
+        </>
+      }
+    />
+  );
+}

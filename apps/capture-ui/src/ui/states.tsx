@@ -1,0 +1,57 @@
+import { CircleAlert } from "lucide-react";
+import type { ReactNode } from "react";
+import { errorText } from "../api.ts";
+import { Button } from "./button.tsx";
+import { classNames } from "./class-names.ts";
+import styles from "./states.module.css";
+
+/** What a view shows when there is nothing to show, and what to do about it. */
+export function EmptyState({
+  icon,
+  title,
+  children,
+  actions,
+}: {
+  readonly icon?: ReactNode;
+  readonly title: string;
+  readonly children?: ReactNode;
+  readonly actions?: ReactNode;
+}) {
+  return (
+    <div className={styles["state"]}>
+      {icon}
+      <p className={styles["title"]}>{title}</p>
+      {children !== undefined && <div className={styles["text"]}>{children}</div>}
+      {actions !== undefined && <div className={styles["actions"]}>{actions}</div>}
+    </div>
+  );
+}
+
+/** What a view shows when its data cannot be had: what failed, why, and a way to try again. */
+export function ErrorState({
+  title,
+  error,
+  onRetry,
+}: {
+  readonly title: string;
+  readonly error: unknown;
+  readonly onRetry?: () => void;
+}) {
+  return (
+    <div className={classNames(styles["state"], styles["error"])} role="alert">
+      <CircleAlert size={28} aria-hidden />
+      <p className={styles["title"]}>{title}</p>
+      <div className={styles["text"]}>{errorText(error)}</div>
+      {onRetry !== undefined && (
+        <div className={styles["actions"]}>
+          <Button onClick={onRetry}>Try again</Button>
+        </div>
+      )}
+    </div>
+  );
+}
+
+/** Something is under way. Takes the size of the text around it. */
+export function Spinner({ label = "Loading" }: { readonly label?: string }) {
+  return <output className={styles["spinner"]} aria-label={label} />;
+}

@@ -1,0 +1,25 @@
+import type { ReactNode } from "react";
+import { classNames } from "./class-names.ts";
+import styles from "./tag.module.css";
+
+/** A short mark on a row or a heading. */
+export function Tag({
+  tone = "accent",
+  title,
+  children,
+}: {
+  readonly tone?: "accent" | "neutral" | "warning" | "error" | "ok";
+  readonly title?: string;
+  readonly children: ReactNode;
+}) {
+  return (
+    <span className={classNames(styles["tag"], tone !== "accent" && styles[tone])} title={title}>
+      {children}
+    </span>
+  );
+}
+
+/** Keys as they are printed on a keyboard: `Ctrl K`. */
+export function KeyHint({ keys }: { readonly keys: string }) {
+  return <kbd className={styles["keys"]}>{keys}</kbd>;
+}

@@ -1,0 +1,35 @@
+import { Tooltip as Base } from "@base-ui/react/tooltip";
+import type { ReactElement, ReactNode } from "react";
+import styles from "./tooltip.module.css";
+
+/** Groups tooltips so that moving between them shows the next one at once. Wraps the whole app. */
+export function TooltipProvider({ children }: { readonly children: ReactNode }) {
+  return <Base.Provider delay={500}>{children}</Base.Provider>;
+}
+
+/** Text beside an element while it is hovered or focused. The child must be one element that takes a ref. */
+export function Tooltip({
+  text,
+  keys,
+  side = "bottom",
+  children,
+}: {
+  readonly text: ReactNode;
+  readonly keys?: string;
+  readonly side?: "top" | "bottom" | "left" | "right";
+  readonly children: ReactElement;
+}) {
+  return (
+    <Base.Root>
+      <Base.Trigger render={children} />
+      <Base.Portal>
+        <Base.Positioner side={side} sideOffset={6} className={styles["positioner"]}>
+          <Base.Popup className={styles["popup"]}>
+            <span>{text}</span>
+            {keys !== undefined && <span className={styles["keys"]}>{keys}</span>}
+          </Base.Popup>
+        </Base.Positioner>
+      </Base.Portal>
+    </Base.Root>
+  );
+}
