@@ -14,6 +14,7 @@ peers=(
   "git git"
   "/usr/bin/python3 python3"
   "py:requests python3-requests"
+  "http httpie"
   "go golang-go"
   "java default-jdk-headless"
   "javac default-jdk-headless"
@@ -52,9 +53,10 @@ as_root=()
 if [ "$(id -u)" -ne 0 ]; then as_root=(sudo); fi
 mapfile -t missing < <(printf '%s\n' "${missing[@]}" | sort -u)
 echo "Test peers: installing ${missing[*]}"
-export DEBIAN_FRONTEND=noninteractive
-"${as_root[@]}" apt-get update -qq
-"${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${missing[@]}" >/dev/null
+# Waits for another package manager at work, and tries a failing mirror again.
+apt=(env DEBIAN_FRONTEND=noninteractive apt-get -qq -o DPkg::Lock::Timeout=300 -o Acquire::Retries=3)
+"${as_root[@]}" "${apt[@]}" update
+"${as_root[@]}" "${apt[@]}" install -y --no-install-recommends "${missing[@]}" >/dev/null
 
 for peer in "${peers[@]}"; do
   read -r what package <<<"$peer"
