@@ -1,1 +1,29 @@
-export {};
+export { compileQuery, type CompileOptions, type Predicate } from "./compile.ts";
+export { describeQuery } from "./describe.ts";
+export { completions, type Suggestion, type ValuesSource } from "./completions.ts";
+export { FIELDS, type Field, type NumberField, type NumberUnit, type TextField } from "./fields.ts";
+export { formatQuery } from "./format.ts";
+export { fromParameters, type ParameterResult, type QueryParameters } from "./from-parameters.ts";
+export { parseQuery, type ParseOptions, type ParseResult } from "./parse.ts";
+export {
+  checkPattern,
+  compilePattern,
+  type LinearPattern,
+  type PatternCheck,
+  type PatternError,
+} from "./pattern/pattern.ts";
+export { indexable, needs, type Approximation, type Needs, type Plan, type PlanColumn } from "./plan.ts";
+export { BUILT_IN_PRESETS, type Presets } from "./presets.ts";
+export {
+  allOf,
+  anyOf,
+  EVERYTHING,
+  type FieldTest,
+  type Moment,
+  type NumberRange,
+  type Query,
+  type QueryError,
+  type TextValue,
+} from "./query.ts";
+export type { QueryRecord, RecordState } from "./record.ts";
+export { tokens, type Token, type TokenKind } from "./tokens.ts";

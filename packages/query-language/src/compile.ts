@@ -1,0 +1,230 @@
+import { Evaluation } from "./evaluation.ts";
+import { fieldOf, type Field, type TextField } from "./fields.ts";
+import { foldAscii, foldUnicode } from "./fold.ts";
+import { parseJsonPath, selectJson } from "./json-path.ts";
+import { inRange } from "./numbers.ts";
+import type { FieldTest, Moment, Query, TextValue } from "./query.ts";
+import type { QueryRecord } from "./record.ts";
+import { fieldLines } from "./record-fields.ts";
+import { compileValue, compileValues, type TextManner, type TextMatch } from "./text-match.ts";
+
+/** Whether a record satisfies a query. Never throws for a record whose methods do not throw. */
+export type Predicate = (record: QueryRecord) => boolean;
+
+/** What the meaning of a query depends on besides the record. */
+export interface CompileOptions {
+  /** The present, milliseconds since 1970; `since:10m` counts back from here. */
+  readonly nowMs: number;
+}
+
+interface Step {
+  /** Cheaper steps run first: 0 columns, 1 header fields, 2 bodies. */
+  readonly cost: number;
+  readonly holds: (record: QueryRecord, evaluation: Evaluation) => boolean;
+}
+
+/**
+ * Turns a query into closures. Everything that depends on the query alone (lower case, patterns, paths) is done here,
+ * once; terms about columns run before those about headers, and those before bodies. The predicate is not re-entrant:
+ * a record's methods must not call it.
+ */
+export function compileQuery(query: Query, options: CompileOptions): Predicate {
+  const step = compileStep(query, options);
+  const evaluation = new Evaluation();
+  if (step.cost < 2) return (record) => step.holds(record, evaluation);
+  return (record) => {
+    try {
+      return step.holds(record, evaluation);
+    } finally {
+      evaluation.reset();
+    }
+  };
+}
+
+function compileStep(query: Query, options: CompileOptions): Step {
+  switch (query.kind) {
+    case "all":
+      return { cost: 0, holds: () => true };
+    case "and":
+    case "or":
+      return compileJoin(query.kind, query.terms, options);
+    case "not": {
+      const term = compileStep(query.term, options);
+      return { cost: term.cost, holds: (record, evaluation) => !term.holds(record, evaluation) };
+    }
+    case "preset":
+      return compileStep(query.query, options);
+    case "anywhere":
+      return compileAnywhere(query.value);
+    case "since": {
+      const from = momentMs(query.moment, options.nowMs);
+      return { cost: 0, holds: (record) => record.timestampMs >= from };
+    }
+    case "before": {
+      const until = momentMs(query.moment, options.nowMs);
+      return { cost: 0, holds: (record) => record.timestampMs < until };
+    }
+    case "json":
+      return compileJson(query.side === "req" ? "request" : "response", query.path, query.test);
+    case "field":
+      return compileField(fieldOf(query.field), query.key, query.test);
+  }
+}
+
+/** The time a moment stands for, given the present. */
+export function momentMs(moment: Moment, nowMs: number): number {
+  return moment.kind === "at" ? moment.epochMs : nowMs - moment.ms;
+}
+
+function compileJoin(kind: "and" | "or", terms: readonly Query[], options: CompileOptions): Step {
+  const steps = terms.map((term) => compileStep(term, options)).sort((left, right) => left.cost - right.cost);
+  const cost = steps.at(-1)?.cost ?? 0;
+  const deciding = kind === "or";
+  return {
+    cost,
+    holds: (record, evaluation) => {
+      for (const step of steps) if (step.holds(record, evaluation) === deciding) return deciding;
+      return !deciding;
+    },
+  };
+}
+
+const COSTS = { columns: 0, fields: 1, requestBody: 2, responseBody: 2, bothBodies: 2 } as const;
+
+function compileField(field: Field, key: string | null, test: FieldTest): Step {
+  const cost = COSTS[field.reads];
+  const { value } = field;
+  if (value.type === "number") return { cost, holds: compileNumber(value.read, test) };
+  if (test.kind === "exists") {
+    return { cost, holds: (record, evaluation) => value.read(record, key, evaluation).some((text) => text !== "") };
+  }
+  if (test.kind === "number") return { cost, holds: () => false };
+  if (field.reads === "requestBody" || field.reads === "responseBody" || field.reads === "bothBodies") {
+    const sides = field.reads === "requestBody" ? REQUEST : field.reads === "responseBody" ? RESPONSE : BOTH;
+    return { cost, holds: compileBodies(sides, test, value) };
+  }
+  return { cost, holds: compileTexts((record, evaluation) => value.read(record, key, evaluation), test, value) };
+}
+
+const REQUEST = ["request"] as const;
+const RESPONSE = ["response"] as const;
+const BOTH = ["request", "response"] as const;
+
+function compileNumber(read: (record: QueryRecord) => number | undefined, test: FieldTest): Step["holds"] {
+  if (test.kind === "exists") return (record) => read(record) !== undefined;
+  if (test.kind === "text") return () => false;
+  const { ranges } = test;
+  const wanted = test.mode === "matches";
+  return (record) => {
+    const value = read(record);
+    return value !== undefined && ranges.some((range) => inRange(range, value)) === wanted;
+  };
+}
+
+type TextTest = FieldTest & { readonly kind: "text" };
+
+function compileTexts(
+  read: (record: QueryRecord, evaluation: Evaluation) => readonly string[],
+  test: TextTest,
+  manner: TextManner,
+): Step["holds"] {
+  const matches = compileValues(test, manner);
+  const fold = manner.fold === "ascii" ? foldAscii : foldUnicode;
+  const differs = test.mode === "differs";
+  const single = matches[0];
+  if (!differs && matches.length === 1 && single !== undefined) {
+    return (record, evaluation) => {
+      for (const text of read(record, evaluation)) {
+        if (single.matches(single.usesFolded ? fold(text) : text)) return true;
+      }
+      return false;
+    };
+  }
+  return (record, evaluation) => {
+    const texts = read(record, evaluation);
+    if (differs && texts.every((text) => text === "")) return false;
+    for (const text of texts) {
+      const folded = fold(text);
+      if (matches.some((match) => match.matches(match.usesFolded ? folded : text))) return !differs;
+    }
+    return differs;
+  };
+}
+
+function compileBodies(sides: readonly ("request" | "response")[], test: TextTest, manner: TextField): Step["holds"] {
+  const matches = compileValues(test, manner);
+  const differs = test.mode === "differs";
+  return (record, evaluation) => {
+    let present = false;
+    for (const side of sides) {
+      const text = evaluation.text(record, side);
+      if (text === undefined) continue;
+      present ||= text !== "";
+      if (matches.some((match) => bodyMatches(match, record, side, evaluation))) return !differs;
+    }
+    return differs && present;
+  };
+}
+
+function bodyMatches(
+  match: TextMatch,
+  record: QueryRecord,
+  side: "request" | "response",
+  evaluation: Evaluation,
+): boolean {
+  const text = match.usesFolded ? evaluation.folded(record, side) : evaluation.text(record, side);
+  return text !== undefined && match.matches(text);
+}
+
+const ANYWHERE: TextManner = { literal: "contains", fold: "unicode", floating: true };
+
+/** Free text: the URL first, because it is at hand, then the header lines, then the bodies. */
+function compileAnywhere(value: TextValue): Step {
+  const match = compileValue(value, ANYWHERE);
+  const holdsFor = (text: string): boolean => match.matches(match.usesFolded ? foldUnicode(text) : text);
+  return {
+    cost: 2,
+    holds: (record, evaluation) =>
+      holdsFor(record.url) ||
+      fieldLines(record.requestFields()).some(holdsFor) ||
+      fieldLines(record.responseFields()).some(holdsFor) ||
+      bodyMatches(match, record, "request", evaluation) ||
+      bodyMatches(match, record, "response", evaluation),
+  };
+}
+
+const JSON_TEXT: TextManner = { literal: "equals", fold: "unicode" };
+
+/** JSON values compare by content: strings by their characters, numbers and literals as JSON writes them. */
+function compileJson(side: "request" | "response", path: string, test: FieldTest): Step {
+  const parsed = parseJsonPath(path);
+  if (!parsed.ok) throw new RangeError(`\`${path}\` is not a JSON path`);
+  const { steps } = parsed;
+  const select = (record: QueryRecord, evaluation: Evaluation): readonly unknown[] => {
+    const root = evaluation.json(record, side);
+    return root === undefined ? [] : selectJson(root, steps);
+  };
+  if (test.kind === "exists") return { cost: 2, holds: (record, evaluation) => select(record, evaluation).length > 0 };
+  if (test.kind === "number") {
+    const holdsFor = (value: unknown): boolean =>
+      typeof value === "number" && test.ranges.some((range) => inRange(range, value));
+    const wanted = test.mode === "matches";
+    return {
+      cost: 2,
+      holds: (record, evaluation) => {
+        const numbers = select(record, evaluation).filter((value) => typeof value === "number");
+        return numbers.length > 0 && numbers.some(holdsFor) === wanted;
+      },
+    };
+  }
+  return {
+    cost: 2,
+    holds: compileTexts((record, evaluation) => select(record, evaluation).flatMap(scalarText), test, JSON_TEXT),
+  };
+}
+
+/** Objects and arrays have no text of their own: ask for their members. */
+function scalarText(value: unknown): readonly string[] {
+  if (typeof value === "string") return [value];
+  return typeof value === "number" || typeof value === "boolean" || value === null ? [String(value)] : [];
+}

@@ -1,0 +1,407 @@
+import { foldAscii } from "./fold.ts";
+import type { Evaluation } from "./evaluation.ts";
+import type { PlanColumn } from "./plan.ts";
+import type { QueryRecord } from "./record.ts";
+import { cookiePairs, fieldLines, fieldValues } from "./record-fields.ts";
+
+/** How numbers of a field are written. */
+export type NumberUnit = "count" | "status" | "duration" | "size" | "time";
+
+/** Which material a field reads, from cheap to dear. */
+export type Reads = "columns" | "fields" | "requestBody" | "responseBody" | "bothBodies";
+
+/** A field whose values are text. */
+export interface TextField {
+  readonly type: "text";
+  /** What a bare value means: part of the text, or the whole of it. */
+  readonly literal: "contains" | "equals";
+  /** How letters are compared; exact comparison (`:=`) ignores case too when `caseless` is set. */
+  readonly fold: "ascii" | "unicode";
+  readonly caseless?: boolean;
+  /** Wildcards may match inside the text and need not cover all of it. */
+  readonly floating?: boolean;
+  /** All values of the field; absent ones are left out. */
+  readonly read: (record: QueryRecord, key: string | null, evaluation: Evaluation) => readonly string[];
+  /** The columns that hold the same values, in the order of `read`. */
+  readonly columns?: readonly PlanColumn[];
+  /** The only accepted values. */
+  readonly choices?: readonly string[];
+  /** Shorter or alternative spellings of values. */
+  readonly aliases?: Readonly<Record<string, string>>;
+}
+
+/** A field whose value is one number. */
+export interface NumberField {
+  readonly type: "number";
+  readonly unit: NumberUnit;
+  readonly read: (record: QueryRecord) => number | undefined;
+  readonly column?: PlanColumn;
+}
+
+/** One word of the language. New features add rows to `FIELDS`; parser, predicate, completion and help follow. */
+export interface Field {
+  readonly name: string;
+  readonly aliases?: readonly string[];
+  /** What the field is, as part of a sentence. */
+  readonly phrase: string;
+  /** Whether `field[key]` is accepted, and whether the case of the key's letters matters. */
+  readonly keyed?: "caseless" | "exact";
+  /** Values often begin with a slash, so `/…/` is a pattern only when it contains pattern characters. */
+  readonly slashes?: boolean;
+  readonly reads: Reads;
+  readonly value: TextField | NumberField;
+}
+
+const NONE: readonly string[] = [];
+
+function one(value: string | undefined): readonly string[] {
+  return value === undefined ? NONE : [value];
+}
+
+function extension(path: string): readonly string[] {
+  const dot = path.lastIndexOf(".");
+  return dot === -1 || dot === path.length - 1 || path.includes("/", dot) ? NONE : [path.slice(dot + 1)];
+}
+
+const BOOLEAN = {
+  type: "text",
+  literal: "equals",
+  fold: "ascii",
+  caseless: true,
+  choices: ["true", "false"],
+  aliases: { yes: "true", no: "false", on: "true", off: "false" },
+} as const;
+
+/** Other names people use for kinds of resources. */
+const TYPE_ALIASES = {
+  js: "script",
+  css: "stylesheet",
+  style: "stylesheet",
+  img: "image",
+  doc: "document",
+  ws: "websocket",
+  sse: "event-stream",
+};
+
+/** All fields of the language. */
+export const FIELDS: readonly Field[] = [
+  {
+    name: "method",
+    phrase: "the method",
+    reads: "columns",
+    value: {
+      type: "text",
+      literal: "equals",
+      fold: "ascii",
+      caseless: true,
+      columns: ["method"],
+      read: (r) => [r.method],
+    },
+  },
+  {
+    name: "scheme",
+    phrase: "the scheme",
+    reads: "columns",
+    value: {
+      type: "text",
+      literal: "equals",
+      fold: "ascii",
+      caseless: true,
+      columns: ["scheme"],
+      read: (r) => [r.scheme],
+    },
+  },
+  {
+    name: "host",
+    aliases: ["domain"],
+    phrase: "the host",
+    reads: "columns",
+    value: {
+      type: "text",
+      literal: "contains",
+      fold: "ascii",
+      caseless: true,
+      columns: ["host"],
+      read: (r) => [r.host],
+    },
+  },
+  {
+    name: "port",
+    phrase: "the port",
+    reads: "columns",
+    value: { type: "number", unit: "count", column: "port", read: (r) => r.port },
+  },
+  {
+    name: "path",
+    phrase: "the path",
+    slashes: true,
+    reads: "columns",
+    value: { type: "text", literal: "contains", fold: "ascii", columns: ["path"], read: (r) => [r.path] },
+  },
+  {
+    name: "query",
+    phrase: "the query string",
+    slashes: true,
+    reads: "columns",
+    value: { type: "text", literal: "contains", fold: "ascii", read: (r) => [r.query] },
+  },
+  {
+    name: "ext",
+    phrase: "the file extension",
+    reads: "columns",
+    value: { type: "text", literal: "equals", fold: "ascii", read: (r) => extension(r.path) },
+  },
+  {
+    name: "url",
+    phrase: "the URL",
+    slashes: true,
+    reads: "columns",
+    value: { type: "text", literal: "contains", fold: "ascii", read: (r) => [r.url] },
+  },
+  {
+    name: "status",
+    phrase: "the status",
+    reads: "columns",
+    value: { type: "number", unit: "status", column: "status", read: (r) => r.status },
+  },
+  {
+    name: "type",
+    phrase: "the type of the response",
+    reads: "columns",
+    value: {
+      type: "text",
+      literal: "contains",
+      fold: "ascii",
+      caseless: true,
+      columns: ["resourceType", "responseType"],
+      aliases: TYPE_ALIASES,
+      read: (r) =>
+        r.resourceType === undefined
+          ? one(r.responseType)
+          : r.responseType === undefined
+            ? [r.resourceType]
+            : [r.resourceType, r.responseType],
+    },
+  },
+  {
+    name: "reqtype",
+    phrase: "the type of the request body",
+    reads: "columns",
+    value: {
+      type: "text",
+      literal: "contains",
+      fold: "ascii",
+      caseless: true,
+      columns: ["requestType"],
+      read: (r) => one(r.requestType),
+    },
+  },
+  {
+    name: "header",
+    phrase: "a header",
+    keyed: "caseless",
+    reads: "fields",
+    value: {
+      type: "text",
+      literal: "contains",
+      fold: "unicode",
+      read: (r, key) =>
+        key === null
+          ? [...fieldLines(r.requestFields()), ...fieldLines(r.responseFields())]
+          : [...fieldValues(r.requestFields(), key), ...fieldValues(r.responseFields(), key)],
+    },
+  },
+  {
+    name: "req.header",
+    phrase: "a request header",
+    keyed: "caseless",
+    reads: "fields",
+    value: {
+      type: "text",
+      literal: "contains",
+      fold: "unicode",
+      read: (r, key) => (key === null ? fieldLines(r.requestFields()) : fieldValues(r.requestFields(), key)),
+    },
+  },
+  {
+    name: "resp.header",
+    phrase: "a response header",
+    keyed: "caseless",
+    reads: "fields",
+    value: {
+      type: "text",
+      literal: "contains",
+      fold: "unicode",
+      read: (r, key) => (key === null ? fieldLines(r.responseFields()) : fieldValues(r.responseFields(), key)),
+    },
+  },
+  {
+    name: "cookie",
+    phrase: "a cookie",
+    keyed: "exact",
+    reads: "fields",
+    value: {
+      type: "text",
+      literal: "contains",
+      fold: "unicode",
+      read: (r, key) => cookiePairs(r.requestFields(), r.responseFields(), key),
+    },
+  },
+  {
+    name: "body",
+    phrase: "a body",
+    reads: "bothBodies",
+    value: {
+      type: "text",
+      literal: "contains",
+      fold: "unicode",
+      floating: true,
+      read: (r, _key, e) => [...one(e.text(r, "request")), ...one(e.text(r, "response"))],
+    },
+  },
+  {
+    name: "req.body",
+    phrase: "the request body",
+    reads: "requestBody",
+    value: {
+      type: "text",
+      literal: "contains",
+      fold: "unicode",
+      floating: true,
+      read: (r, _key, e) => one(e.text(r, "request")),
+    },
+  },
+  {
+    name: "resp.body",
+    phrase: "the response body",
+    reads: "responseBody",
+    value: {
+      type: "text",
+      literal: "contains",
+      fold: "unicode",
+      floating: true,
+      read: (r, _key, e) => one(e.text(r, "response")),
+    },
+  },
+  {
+    name: "size",
+    phrase: "the response size",
+    reads: "columns",
+    value: { type: "number", unit: "size", column: "responseSizeBytes", read: (r) => r.responseSizeBytes },
+  },
+  {
+    name: "reqsize",
+    phrase: "the request size",
+    reads: "columns",
+    value: { type: "number", unit: "size", column: "requestSizeBytes", read: (r) => r.requestSizeBytes },
+  },
+  {
+    name: "dur",
+    aliases: ["duration"],
+    phrase: "the duration",
+    reads: "columns",
+    value: { type: "number", unit: "duration", column: "durationMs", read: (r) => r.durationMs },
+  },
+  {
+    name: "ttfb",
+    phrase: "the time to the first byte",
+    reads: "columns",
+    value: { type: "number", unit: "duration", read: (r) => r.ttfbMs },
+  },
+  {
+    name: "proto",
+    aliases: ["protocol"],
+    phrase: "the protocol version",
+    reads: "columns",
+    value: {
+      type: "text",
+      literal: "contains",
+      fold: "ascii",
+      caseless: true,
+      aliases: { h1: "http/1", h2: "http/2", h3: "http/3" },
+      read: (r) => one(r.httpVersion),
+    },
+  },
+  {
+    name: "client",
+    phrase: "the client address",
+    reads: "columns",
+    value: { type: "text", literal: "contains", fold: "ascii", read: (r) => one(r.clientAddress) },
+  },
+  {
+    name: "session",
+    phrase: "the session",
+    reads: "columns",
+    value: { type: "text", literal: "equals", fold: "ascii", read: (r) => [r.sessionId] },
+  },
+  {
+    name: "state",
+    phrase: "the state",
+    reads: "columns",
+    value: {
+      type: "text",
+      literal: "equals",
+      fold: "ascii",
+      caseless: true,
+      columns: ["state"],
+      choices: ["pending", "complete", "failed"],
+      aliases: { completed: "complete", error: "failed", running: "pending" },
+      read: (r) => [r.state],
+    },
+  },
+  {
+    name: "modified",
+    phrase: "modified on the way",
+    reads: "columns",
+    value: { ...BOOLEAN, read: (r: QueryRecord) => [String(r.modified)] },
+  },
+  {
+    name: "passthrough",
+    phrase: "passed through unread",
+    reads: "columns",
+    value: { ...BOOLEAN, columns: ["isPassthrough"], read: (r: QueryRecord) => [String(r.isPassthrough)] },
+  },
+  {
+    name: "note",
+    phrase: "the note",
+    reads: "columns",
+    value: { type: "text", literal: "contains", fold: "unicode", read: (r) => one(r.note) },
+  },
+  {
+    name: "time",
+    phrase: "the start time",
+    reads: "columns",
+    value: { type: "number", unit: "time", column: "timestampMs", read: (r) => r.timestampMs },
+  },
+  {
+    name: "id",
+    phrase: "the id",
+    reads: "columns",
+    value: { type: "text", literal: "equals", fold: "ascii", caseless: true, read: (r) => [r.id] },
+  },
+  {
+    name: "seq",
+    phrase: "the sequence number",
+    reads: "columns",
+    value: { type: "number", unit: "count", read: (r) => r.seq },
+  },
+];
+
+const BY_NAME = new Map(FIELDS.flatMap((field) => [field.name, ...(field.aliases ?? [])].map((name) => [name, field])));
+
+/** Finds a field by name or alias, whatever the case. */
+export function findField(name: string): Field | undefined {
+  return BY_NAME.get(foldAscii(name));
+}
+
+/** The field of an already parsed query. Throws on a name that no row defines: the query did not come from the parser. */
+export function fieldOf(name: string): Field {
+  const field = findField(name);
+  if (field === undefined) throw new RangeError(`no field is called \`${name}\``);
+  return field;
+}
+
+/** All names a user may write before a colon. */
+export function fieldNames(): readonly string[] {
+  return [...FIELDS.map((field) => field.name), "since", "before", "json"];
+}

@@ -1,0 +1,346 @@
+import { fieldNames, findField, type Field } from "./fields.ts";
+import { foldAscii } from "./fold.ts";
+import { parseJsonPath } from "./json-path.ts";
+import { comparison, parseDuration, parseInstant, parseNumber, parseRange } from "./numbers.ts";
+import { checkPattern } from "./pattern/pattern.ts";
+import { BUILT_IN_PRESETS, type Presets } from "./presets.ts";
+import {
+  allOf,
+  anyOf,
+  EVERYTHING,
+  type FieldTest,
+  type NumberRange,
+  type Query,
+  type QueryError,
+  type TextValue,
+} from "./query.ts";
+import { scan, type ScannedItem, type ScannedTerm, type ScannedValue, type Span } from "./scan.ts";
+import { suggestion } from "./suggestion.ts";
+
+/** What parsing gives: a query, or the first thing that is wrong with the text. */
+export type ParseResult =
+  | { readonly ok: true; readonly query: Query }
+  | { readonly ok: false; readonly error: QueryError };
+
+/** Knowledge from outside the text. */
+export interface ParseOptions {
+  /** Saved filters by name, in addition to the built-in ones. */
+  readonly presets?: Presets;
+}
+
+const LONGEST_TEXT = 16_384;
+const DEEPEST_NESTING = 64;
+const MOST_VALUES = 500;
+const MOST_PRESETS = 100;
+
+class Refusal extends Error {
+  readonly span: Span;
+
+  constructor(message: string, span: Span) {
+    super(message);
+    this.span = span;
+  }
+}
+
+/**
+ * Parses a query. An empty text is the query that everything satisfies. Errors carry a sentence for users and the
+ * place in UTF-16 offsets. Texts over 16,384 characters and nesting over 64 levels are refused.
+ */
+export function parseQuery(text: string, options: ParseOptions = {}): ParseResult {
+  try {
+    return {
+      ok: true,
+      query: parseText(text, { known: { ...options.presets, ...BUILT_IN_PRESETS }, expansions: 0 }, []),
+    };
+  } catch (error) {
+    if (!(error instanceof Refusal)) throw error;
+    return { ok: false, error: { message: error.message, start: error.span.start, end: error.span.end } };
+  }
+}
+
+/** All presets, and how many were expanded so far: presets that name presets must not grow a query without end. */
+interface PresetBook {
+  readonly known: Presets;
+  expansions: number;
+}
+
+function parseText(text: string, presets: PresetBook, enclosing: readonly string[]): Query {
+  if (text.length > LONGEST_TEXT) {
+    throw new Refusal(`a query may have at most ${LONGEST_TEXT} characters`, { start: LONGEST_TEXT, end: text.length });
+  }
+  return new Parser(scan(text), text, presets, enclosing).run();
+}
+
+class Parser {
+  readonly #items: readonly ScannedItem[];
+  readonly #text: string;
+  readonly #presets: PresetBook;
+  readonly #enclosing: readonly string[];
+  #next = 0;
+  #depth = 0;
+
+  constructor(items: readonly ScannedItem[], text: string, presets: PresetBook, enclosing: readonly string[]) {
+    this.#items = items;
+    this.#text = text;
+    this.#presets = presets;
+    this.#enclosing = enclosing;
+  }
+
+  run(): Query {
+    if (this.#items.length === 0) return EVERYTHING;
+    const query = this.#alternatives();
+    const rest = this.#items[this.#next];
+    if (rest !== undefined) throw new Refusal("this `)` has no `(`", rest);
+    return query;
+  }
+
+  #alternatives(): Query {
+    const terms = [this.#conjunction()];
+    while (this.#items[this.#next]?.type === "or") {
+      this.#next += 1;
+      terms.push(this.#conjunction());
+    }
+    return anyOf(terms);
+  }
+
+  #conjunction(): Query {
+    const terms = [this.#negation()];
+    for (;;) {
+      const item = this.#items[this.#next];
+      if (item === undefined || item.type === "or" || item.type === "close") return allOf(terms);
+      if (item.type === "and") this.#next += 1;
+      terms.push(this.#negation());
+    }
+  }
+
+  #negation(): Query {
+    let negated = false;
+    for (;;) {
+      const item = this.#items[this.#next];
+      if (item?.type !== "not" && item?.type !== "minus") break;
+      negated = !negated;
+      this.#next += 1;
+    }
+    const term = this.#primary();
+    return negated ? { kind: "not", term } : term;
+  }
+
+  #primary(): Query {
+    const item = this.#items[this.#next];
+    if (item === undefined) throw new Refusal(this.#missing(), { start: this.#text.length, end: this.#text.length });
+    this.#next += 1;
+    if (item.type === "open") return this.#group(item);
+    if (item.type === "preset") return this.#preset(item.name, item);
+    if (item.type === "term") return parseTerm(item, this.#text);
+    throw new Refusal(`a term is expected here, not \`${this.#text.slice(item.start, item.end)}\``, item);
+  }
+
+  #missing(): string {
+    const last = this.#items.at(-1);
+    const written = last === undefined ? "" : this.#text.slice(last.start, last.end);
+    return last?.type === "open" ? "the group is not closed: `)` is missing" : `a term is missing after \`${written}\``;
+  }
+
+  #group(open: Span): Query {
+    this.#depth += 1;
+    if (this.#depth > DEEPEST_NESTING) throw new Refusal(`groups may be nested at most ${DEEPEST_NESTING} deep`, open);
+    const query = this.#alternatives();
+    const close = this.#items[this.#next];
+    if (close?.type !== "close") throw new Refusal("the group is not closed: `)` is missing", open);
+    this.#next += 1;
+    this.#depth -= 1;
+    return query;
+  }
+
+  #preset(name: string, span: Span): Query {
+    const { known } = this.#presets;
+    const text = Object.hasOwn(known, name) ? known[name] : undefined;
+    if (text === undefined) {
+      const near = suggestion(name, Object.keys(known));
+      throw new Refusal(`unknown preset \`@${name}\`${near === undefined ? "" : `; did you mean \`@${near}\`?`}`, span);
+    }
+    if (this.#enclosing.includes(name)) throw new Refusal(`the preset \`@${name}\` contains itself`, span);
+    this.#presets.expansions += 1;
+    if (this.#presets.expansions > MOST_PRESETS) throw new Refusal(`more than ${MOST_PRESETS} presets are used`, span);
+    try {
+      return { kind: "preset", name, query: parseText(text, this.#presets, [...this.#enclosing, name]) };
+    } catch (error) {
+      if (error instanceof Refusal) throw new Refusal(`in the preset \`@${name}\`: ${error.message}`, span);
+      throw error;
+    }
+  }
+}
+
+function parseTerm(term: ScannedTerm & { readonly problem?: QueryError }, text: string): Query {
+  const { field } = term;
+  if (field === undefined) {
+    if (term.problem !== undefined) throw new Refusal(term.problem.message, term.problem);
+    const value = term.values[0];
+    if (value === undefined) throw new Refusal("a value is missing", term);
+    refuseMissingColon(value, text);
+    return { kind: "anywhere", value: textValue(value) };
+  }
+  const name = foldAscii(field.name);
+  const row = findField(name);
+  if (row === undefined && !["json", "since", "before"].includes(name)) throw unknownField(field.name, field);
+  if (term.problem !== undefined) throw new Refusal(term.problem.message, term.problem);
+  if (term.values.length > MOST_VALUES) throw new Refusal(`a list may have at most ${MOST_VALUES} values`, term);
+  if (row !== undefined) return fieldTerm(row, term);
+  return name === "json" ? jsonTerm(term) : momentTerm(name === "since" ? "since" : "before", term);
+}
+
+function unknownField(name: string, span: Span): Refusal {
+  const near = suggestion(name, fieldNames());
+  if (near !== undefined) return new Refusal(`unknown field \`${name}\`; did you mean \`${near}\`?`, span);
+  const known = fieldNames().join(", ");
+  return new Refusal(
+    `unknown field \`${name}\`; put it in quotes to search for the text, or use one of: ${known}`,
+    span,
+  );
+}
+
+/** `status>=400` would otherwise be searched for as text, which is never what was meant. */
+function refuseMissingColon(value: ScannedValue, text: string): void {
+  if (value.kind !== "word") return;
+  const written = /^([A-Za-z.]+)(!=|>=|<=|=|>|<)/.exec(text.slice(value.start, value.end));
+  const name = written?.[1] ?? "";
+  if (written === null || findField(name) === undefined) return;
+  throw new Refusal(
+    `a colon is missing: write \`${name}:${written[2]}…\`, or use quotes to search for the text`,
+    value,
+  );
+}
+
+function fieldTerm(row: Field, term: ScannedTerm): Query {
+  const key = term.field?.key;
+  if (key !== undefined && row.keyed === undefined) throw new Refusal(`\`${row.name}\` takes no name in brackets`, key);
+  const name = key?.text.trim();
+  if (name === "") throw new Refusal(`the name in the brackets of \`${row.name}[…]\` is missing`, term);
+  const written = name === undefined ? null : row.keyed === "caseless" ? foldAscii(name) : name;
+  return { kind: "field", field: row.name, key: written, test: fieldTest(row, term) };
+}
+
+function fieldTest(row: Field, term: ScannedTerm): FieldTest {
+  const operator = (term.operator?.text ?? ":").slice(1);
+  if (asksExistence(term)) return { kind: "exists" };
+  if (row.value.type === "number") return numberTest(row.name, row.value.unit, operator, term);
+  if (operator !== "" && operator !== "=" && operator !== "!=") {
+    throw new Refusal(`\`${row.name}\` is text and cannot be compared with \`${operator}\``, term.operator ?? term);
+  }
+  const { choices, aliases } = row.value;
+  const values = term.values.map((value) => {
+    const parsed = operator === "" ? textValue(value) : { kind: "literal" as const, text: plainText(value, operator) };
+    if (choices === undefined) return parsed;
+    const text = parsed.kind === "literal" ? foldAscii(parsed.text) : "";
+    const choice = aliases !== undefined && Object.hasOwn(aliases, text) ? aliases[text] : text;
+    if (choice === undefined || !choices.includes(choice)) {
+      throw new Refusal(`\`${row.name}\` is one of ${choices.join(", ")}`, value);
+    }
+    return { kind: "literal" as const, text: choice };
+  });
+  return { kind: "text", mode: operator === "" ? "matches" : operator === "=" ? "equals" : "differs", values };
+}
+
+function asksExistence(term: ScannedTerm): boolean {
+  const [value] = term.values;
+  return (
+    term.values.length === 1 &&
+    term.operator?.text === ":" &&
+    value?.kind === "word" &&
+    value.parts.length === 2 &&
+    value.parts.every((part) => part === "")
+  );
+}
+
+const EXAMPLES = {
+  count: "`443` or `1..1024`",
+  status: "`404`, `5xx` or `400..499`",
+  duration: "`200ms`, `1s` or `10m`",
+  size: "`10kb`, `2MB` or `1024`",
+  time: "`2026-11-21` or `2026-11-21T10:00:00Z`",
+};
+
+function numberTest(name: string, unit: keyof typeof EXAMPLES, operator: string, term: ScannedTerm): FieldTest {
+  const ranges: NumberRange[] = term.values.map((value) => {
+    const text = value.kind === "pattern" ? undefined : value.kind === "quoted" ? value.text : value.parts.join("*");
+    const compares = operator !== "" && operator !== "=" && operator !== "!=";
+    const number = text === undefined ? undefined : compares ? parseNumber(text, unit) : parseRange(text, unit);
+    if (number === undefined) throw new Refusal(`\`${name}\` needs a value such as ${EXAMPLES[unit]}`, value);
+    return "minExcluded" in number ? number : comparison(operator, number);
+  });
+  return { kind: "number", mode: operator === "!=" ? "differs" : "matches", ranges };
+}
+
+function momentTerm(kind: "since" | "before", term: ScannedTerm): Query {
+  const [value] = term.values;
+  const text = value?.kind === "word" ? value.parts.join("*") : value?.kind === "quoted" ? value.text : "";
+  if (term.operator?.text !== ":" || term.values.length !== 1) {
+    throw new Refusal(`\`${kind}\` takes one time, such as \`${kind}:10m\``, term);
+  }
+  const ms = parseDuration(text);
+  if (ms !== undefined && ms >= 0) return { kind, moment: { kind: "ago", ms } };
+  const instant = parseInstant(text);
+  if (instant === undefined) {
+    throw new Refusal(
+      `\`${kind}\` needs an age such as \`10m\` or a time such as \`2026-11-21T10:00:00Z\``,
+      value ?? term,
+    );
+  }
+  return { kind, moment: { kind: "at", epochMs: instant.start } };
+}
+
+function jsonTerm(term: ScannedTerm): Query {
+  const key = term.field?.key;
+  const form = "write `json(resp,$.a.b):value` or `json(req,$.a.b):value`";
+  const match = /^\s*(req|resp)\s*,\s*(\S.*)$/s.exec(key?.text ?? "");
+  if (key === undefined || match === null) throw new Refusal(form, term.field ?? term);
+  const path = (match[2] ?? "").trimEnd();
+  const parsed = parseJsonPath(path);
+  if (!parsed.ok) {
+    const offset = key.start + key.text.indexOf(path, key.text.indexOf(","));
+    throw new Refusal(parsed.message, { start: offset + parsed.at, end: key.end });
+  }
+  return { kind: "json", side: match[1] === "req" ? "req" : "resp", path, test: jsonTest(term) };
+}
+
+function jsonTest(term: ScannedTerm): FieldTest {
+  const operator = (term.operator?.text ?? ":").slice(1);
+  if (asksExistence(term)) return { kind: "exists" };
+  const [first] = term.values;
+  const isRange =
+    operator === "" &&
+    first?.kind === "word" &&
+    first.parts.length === 1 &&
+    parseRange(first.parts.join(""), "count") !== undefined &&
+    first.parts.join("").includes("..");
+  if (isRange || (operator !== "" && operator !== "=" && operator !== "!=")) {
+    return numberTest("json", "count", operator, term);
+  }
+  const values = term.values.map((value) =>
+    operator === "" ? textValue(value) : { kind: "literal" as const, text: plainText(value, operator) },
+  );
+  return { kind: "text", mode: operator === "" ? "matches" : operator === "=" ? "equals" : "differs", values };
+}
+
+function plainText(value: ScannedValue, operator: string): string {
+  if (value.kind === "quoted") return value.text;
+  if (value.kind === "word") return value.parts.join("*");
+  throw new Refusal(`\`:${operator}\` compares whole values; use \`:\` with a pattern`, value);
+}
+
+function textValue(value: ScannedValue): TextValue {
+  if (value.kind === "quoted") return { kind: "literal", text: value.text };
+  if (value.kind === "word") {
+    const [first] = value.parts;
+    return value.parts.length === 1 && first !== undefined
+      ? { kind: "literal", text: first }
+      : { kind: "wildcard", parts: value.parts };
+  }
+  const checked = checkPattern(value.source, value.flags);
+  if (checked.ok) return { kind: "pattern", source: value.source, flags: value.flags };
+  const offset = value.start + 1;
+  throw new Refusal(`in the pattern: ${checked.error.message}`, {
+    start: offset + checked.error.start,
+    end: offset + checked.error.end,
+  });
+}

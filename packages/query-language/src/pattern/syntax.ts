@@ -1,0 +1,269 @@
+import {
+  charSet,
+  complement,
+  DIGITS,
+  LAST_UNIT,
+  LINE_ENDS,
+  rangesOf,
+  SPACES,
+  withoutCase,
+  WORD,
+  type CharSet,
+} from "./char-set.ts";
+
+/** A parsed pattern. Greediness and captures are not kept: they do not change whether a text matches. */
+export type PatternNode =
+  | { readonly kind: "empty" }
+  | { readonly kind: "set"; readonly set: CharSet }
+  | { readonly kind: "sequence"; readonly items: readonly PatternNode[] }
+  | { readonly kind: "choice"; readonly items: readonly PatternNode[] }
+  | { readonly kind: "repeat"; readonly item: PatternNode; readonly min: number; readonly max: number }
+  | { readonly kind: "assert"; readonly what: Assertion };
+
+/** Places between characters. */
+export type Assertion = "start" | "end" | "lineStart" | "lineEnd" | "boundary" | "notBoundary";
+
+/** What is wrong with a pattern; offsets are relative to its source. */
+export class PatternRefusal extends Error {
+  readonly start: number;
+  readonly end: number;
+
+  constructor(message: string, start: number, end: number) {
+    super(message);
+    this.start = start;
+    this.end = end;
+  }
+}
+
+/** Modes of a pattern. */
+export interface PatternFlags {
+  readonly ignoreCase: boolean;
+  readonly multiline: boolean;
+  readonly dotAll: boolean;
+}
+
+const LARGEST_COUNT = 1000;
+const DEEPEST_GROUP = 100;
+const CONTROL: Readonly<Record<string, number>> = { t: 9, n: 10, v: 11, f: 12, r: 13 };
+const NAMED_SETS: Readonly<Record<string, CharSet>> = {
+  d: DIGITS,
+  w: WORD,
+  s: SPACES,
+  D: complement(DIGITS),
+  W: complement(WORD),
+  S: complement(SPACES),
+};
+
+/**
+ * Parses the regular part of ECMAScript's pattern syntax. What no automaton can do in linear time (backreferences,
+ * look-around) and what is malformed is refused with its place.
+ */
+export function parsePattern(source: string, flags: PatternFlags): PatternNode {
+  return new PatternParser(source, flags).run();
+}
+
+class PatternParser {
+  readonly #source: string;
+  readonly #flags: PatternFlags;
+  readonly #names = new Set<string>();
+  #at = 0;
+  #depth = 0;
+
+  constructor(source: string, flags: PatternFlags) {
+    this.#source = source;
+    this.#flags = flags;
+  }
+
+  run(): PatternNode {
+    const node = this.#choice();
+    if (this.#at < this.#source.length) this.#refuse("this `)` has no `(`", this.#at, this.#at + 1);
+    return node;
+  }
+
+  #refuse(message: string, start: number, end = this.#at): never {
+    throw new PatternRefusal(message, start, Math.max(start, Math.min(end, this.#source.length)));
+  }
+
+  #peek(): string {
+    return this.#source.charAt(this.#at);
+  }
+
+  #take(text: string): boolean {
+    if (!this.#source.startsWith(text, this.#at)) return false;
+    this.#at += text.length;
+    return true;
+  }
+
+  #choice(): PatternNode {
+    const items = [this.#sequence()];
+    while (this.#take("|")) items.push(this.#sequence());
+    const [first] = items;
+    return items.length === 1 && first !== undefined ? first : { kind: "choice", items };
+  }
+
+  #sequence(): PatternNode {
+    const items: PatternNode[] = [];
+    for (let next = this.#peek(); next !== "" && next !== "|" && next !== ")"; next = this.#peek()) {
+      items.push(this.#quantified());
+    }
+    const [first] = items;
+    if (first === undefined) return { kind: "empty" };
+    return items.length === 1 ? first : { kind: "sequence", items };
+  }
+
+  #quantified(): PatternNode {
+    const start = this.#at;
+    const item = this.#atom();
+    const count = this.#count();
+    if (count === undefined) return item;
+    if (item.kind === "assert") this.#refuse("an assertion cannot be repeated", start);
+    if (this.#peek() === "?") this.#at += 1;
+    const again = this.#at;
+    if (this.#count() !== undefined) this.#refuse("a quantifier follows a quantifier", again);
+    return { kind: "repeat", item, ...count };
+  }
+
+  #count(): { readonly min: number; readonly max: number } | undefined {
+    if (this.#take("*")) return { min: 0, max: Infinity };
+    if (this.#take("+")) return { min: 1, max: Infinity };
+    if (this.#take("?")) return { min: 0, max: 1 };
+    const braces = /\{(\d+)(?:(,)(\d*))?\}/y;
+    braces.lastIndex = this.#at;
+    const match = braces.exec(this.#source);
+    if (match === null) return undefined;
+    const start = this.#at;
+    this.#at = braces.lastIndex;
+    const min = Number(match[1]);
+    const max = match[2] === undefined ? min : match[3] === "" || match[3] === undefined ? Infinity : Number(match[3]);
+    if (min > max) this.#refuse("the numbers of this quantifier are out of order", start);
+    if (min > LARGEST_COUNT || (max !== Infinity && max > LARGEST_COUNT)) {
+      this.#refuse(`a quantifier may count to at most ${LARGEST_COUNT}`, start);
+    }
+    return { min, max };
+  }
+
+  #atom(): PatternNode {
+    const start = this.#at;
+    const char = this.#peek();
+    this.#at += 1;
+    if (char === "^") return { kind: "assert", what: this.#flags.multiline ? "lineStart" : "start" };
+    if (char === "$") return { kind: "assert", what: this.#flags.multiline ? "lineEnd" : "end" };
+    if (char === ".") return { kind: "set", set: this.#flags.dotAll ? [0, LAST_UNIT] : complement(LINE_ENDS) };
+    if (char === "(") return this.#group(start);
+    if (char === "[") return { kind: "set", set: this.#class(start) };
+    if (char === "\\") return this.#escape(start);
+    if (char === "*" || char === "+" || char === "?") {
+      this.#refuse(`nothing stands before \`${char}\` to be repeated`, start);
+    }
+    if (char === "{" && /^\{\d+(?:,\d*)?\}/.test(this.#source.slice(start))) {
+      this.#refuse("nothing stands before this quantifier", start);
+    }
+    return this.#literal(char.charCodeAt(0));
+  }
+
+  #literal(unit: number): PatternNode {
+    return { kind: "set", set: this.#cased([unit, unit]) };
+  }
+
+  #cased(set: CharSet): CharSet {
+    return this.#flags.ignoreCase ? withoutCase(set) : set;
+  }
+
+  #group(start: number): PatternNode {
+    if (this.#take("?")) {
+      if (this.#take("=") || this.#take("!")) {
+        this.#refuse("look-ahead is not supported: it cannot run in linear time", start);
+      }
+      if (this.#take("<=") || this.#take("<!")) {
+        this.#refuse("look-behind is not supported: it cannot run in linear time", start);
+      }
+      if (!this.#take(":")) {
+        const name = /^<[A-Za-z_$][\w$]*>/.exec(this.#source.slice(this.#at))?.[0];
+        if (name === undefined) this.#refuse("unknown kind of group; use `(?:…)`", start, this.#at + 1);
+        if (this.#names.has(name)) this.#refuse(`two groups are called ${name}`, start, this.#at + name.length);
+        this.#names.add(name);
+        this.#at += name.length;
+      }
+    }
+    this.#depth += 1;
+    if (this.#depth > DEEPEST_GROUP) this.#refuse(`groups may be nested at most ${DEEPEST_GROUP} deep`, start);
+    const node = this.#choice();
+    if (!this.#take(")")) this.#refuse("the group is not closed: `)` is missing", start);
+    this.#depth -= 1;
+    return node;
+  }
+
+  #escape(start: number): PatternNode {
+    const char = this.#peek();
+    if (char === "b" || char === "B") {
+      this.#at += 1;
+      return { kind: "assert", what: char === "b" ? "boundary" : "notBoundary" };
+    }
+    const set = this.#classEscape(start);
+    return { kind: "set", set: typeof set === "number" ? this.#cased([set, set]) : this.#cased(set) };
+  }
+
+  /** What follows a backslash, inside or outside a class: one unit or a named set. */
+  #classEscape(start: number): number | CharSet {
+    const char = this.#peek();
+    if (char === "") this.#refuse("the pattern ends with a backslash", start);
+    this.#at += 1;
+    if (Object.hasOwn(NAMED_SETS, char)) return NAMED_SETS[char] ?? [];
+    const control = Object.hasOwn(CONTROL, char) ? CONTROL[char] : undefined;
+    if (control !== undefined) return control;
+    if (/[1-9]/.test(char)) this.#refuse("backreferences are not supported: they cannot run in linear time", start);
+    if (char === "k") this.#refuse("backreferences are not supported: they cannot run in linear time", start);
+    if (char === "0") {
+      if (/\d/.test(this.#peek())) this.#refuse("octal escapes are not supported", start, this.#at + 1);
+      return 0;
+    }
+    if (char === "x" || char === "u") {
+      const digits = (char === "x" ? /^[0-9A-Fa-f]{2}/ : /^[0-9A-Fa-f]{4}/).exec(
+        this.#source.slice(this.#at, this.#at + 4),
+      )?.[0];
+      if (digits === undefined) {
+        this.#refuse(`\`\\${char}\` needs ${char === "x" ? "two" : "four"} hexadecimal digits`, start);
+      }
+      this.#at += digits.length;
+      return Number.parseInt(digits, 16);
+    }
+    if (/[A-Za-z]/.test(char)) this.#refuse(`unknown escape \`\\${char}\``, start);
+    return char.charCodeAt(0);
+  }
+
+  #class(start: number): CharSet {
+    const negated = this.#take("^");
+    const ranges: [number, number][] = [];
+    while (!this.#take("]")) {
+      if (this.#peek() === "") this.#refuse("the character class is not closed: `]` is missing", start);
+      const from = this.#classAtom();
+      const at = this.#at;
+      if (
+        this.#peek() === "-" &&
+        this.#source.charAt(this.#at + 1) !== "]" &&
+        this.#source.charAt(this.#at + 1) !== ""
+      ) {
+        this.#at += 1;
+        const to = this.#classAtom();
+        if (typeof from !== "number" || typeof to !== "number") {
+          this.#refuse("a range needs single characters at its ends", at);
+        }
+        if (from > to) this.#refuse("the ends of this range are out of order", at - 1);
+        ranges.push([from, to]);
+      } else if (typeof from === "number") ranges.push([from, from]);
+      else ranges.push(...rangesOf(from));
+    }
+    const set = this.#cased(charSet(ranges));
+    return negated ? complement(set) : set;
+  }
+
+  #classAtom(): number | CharSet {
+    const start = this.#at;
+    const char = this.#peek();
+    this.#at += 1;
+    if (char !== "\\") return char.charCodeAt(0);
+    if (this.#take("b")) return 8;
+    if (this.#take("-")) return 45;
+    return this.#classEscape(start);
+  }
+}

@@ -1,0 +1,58 @@
+/** How far an exchange has come: still running, answered, or ended without a usable answer. */
+export type RecordState = "pending" | "complete" | "failed";
+
+/**
+ * What a query sees of one captured exchange. Plain properties are cheap facts that a store keeps in columns;
+ * methods stand for material that has to be fetched or decoded and are called only when the query asks for it.
+ */
+export interface QueryRecord {
+  readonly id: string;
+  /** Position in the order of capture, when the store numbers its entries. */
+  readonly seq?: number | undefined;
+  readonly sessionId: string;
+  /** Method token as sent. */
+  readonly method: string;
+  /** `http`, `https`, `ws`, `wss`. */
+  readonly scheme: string;
+  /** Host without port, as sent. */
+  readonly host: string;
+  /** Effective port, the scheme's default included. */
+  readonly port: number;
+  /** Path without query. */
+  readonly path: string;
+  /** Query without the leading `?`, empty when there is none. */
+  readonly query: string;
+  /** The full URL as shown to users. */
+  readonly url: string;
+  /** Undefined until a response head has arrived. */
+  readonly status: number | undefined;
+  /** `HTTP/1.1`, `HTTP/2`, `SOCKS5`. */
+  readonly httpVersion: string | undefined;
+  /** Media type of the request body without parameters. */
+  readonly requestType: string | undefined;
+  /** Media type of the response body without parameters. */
+  readonly responseType: string | undefined;
+  /** Coarse kind of resource: `document`, `script`, `image`, `websocket`, `tunnel` and so on. */
+  readonly resourceType: string | undefined;
+  readonly requestSizeBytes: number;
+  readonly responseSizeBytes: number | undefined;
+  readonly durationMs: number | undefined;
+  /** Time to the first byte of the response. */
+  readonly ttfbMs: number | undefined;
+  /** Start of the exchange, milliseconds since 1970. */
+  readonly timestampMs: number;
+  /** `ip:port` of the client. */
+  readonly clientAddress: string | undefined;
+  readonly state: RecordState;
+  readonly isPassthrough: boolean;
+  readonly modified: boolean;
+  readonly note: string | undefined;
+  /** Request header fields as a flat list: name, value, name, value. */
+  requestFields(): readonly string[];
+  /** Response header fields as a flat list; empty while there is no response. */
+  responseFields(): readonly string[];
+  /** Decoded text of the request body; undefined when there is none or it is not text. */
+  requestText(): string | undefined;
+  /** Decoded text of the response body; undefined when there is none or it is not text. */
+  responseText(): string | undefined;
+}
