@@ -29,9 +29,6 @@ export const TARGET = table((code) => code > 0x20 && code < 0x7f && code !== 0x2
 /** Letters of a host name that mean the same to everybody; percent escapes and sub-delimiters do not. */
 export const HOST_NAME = table(members(`-._~${ALPHANUMERIC}`));
 
-/** What cannot end a line or a C string, and fits one byte: the least a written value must keep. */
-export const WRITABLE = table((code) => code !== 0 && code !== CR && code !== LF);
-
 /** Value of a hexadecimal digit, or 255. */
 export const HEX_VALUE = Uint8Array.from({ length: 256 }, (_, code) => {
   const value = Number.parseInt(String.fromCharCode(code), 16);

@@ -97,9 +97,16 @@ function isName(name: string, lowerName: string): boolean {
 
 /**
  * Parses field lines of `text` from `at` to the empty line at its end (RFC 9112 section 5, nothing tolerated).
+ * @param isClean  the text is nothing but field-value characters and pairs of CR LF
  * @throws Http1Error for the first byte, in reading order, that does not belong there.
  */
-export function readFieldLines(text: string, at: number, fieldCount: number, facts: HeadFacts): RawFields {
+export function readFieldLines(
+  text: string,
+  at: number,
+  isClean: boolean,
+  fieldCount: number,
+  facts: HeadFacts,
+): RawFields {
   const fields: RawFields = [];
   const mostEntries = 2 * fieldCount;
   while (text.charCodeAt(at) !== CR) {
@@ -112,8 +119,12 @@ export function readFieldLines(text: string, at: number, fieldCount: number, fac
     code = text.charCodeAt(++at);
     while (code === SP || code === TAB) code = text.charCodeAt(++at);
     const valueStart = at;
-    while (FIELD_VALUE[code] === 1) code = text.charCodeAt(++at);
-    if (code !== CR || text.charCodeAt(at + 1) !== LF) throw new Http1Error(strayByteCode(code));
+    if (isClean) {
+      at = text.indexOf("\r", at);
+    } else {
+      while (FIELD_VALUE[code] === 1) code = text.charCodeAt(++at);
+      if (code !== CR || text.charCodeAt(at + 1) !== LF) throw new Http1Error(strayByteCode(code));
+    }
     let valueEnd = at;
     while (valueEnd > valueStart && isBlank(text.charCodeAt(valueEnd - 1))) valueEnd--;
 

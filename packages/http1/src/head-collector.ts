@@ -1,16 +1,18 @@
 import { CR, FIELD_VALUE, LF } from "./characters.ts";
+import { cleanHeadEnd } from "./clean-head.ts";
 
-const HEAD_END = Buffer.from("\r\n\r\n", "latin1");
 const SMALLEST_HOLD_BYTES = 512;
 
 /**
  * Finds the end of a head (or trailer section) in input that may be cut anywhere. The usual case, a whole head inside
- * one chunk, costs one native search; a cut head is copied aside and every byte is looked at once, so the total work
+ * one chunk, costs one pass over its words; a cut head is copied aside and every byte is looked at once, so the total work
  * is linear however small the pieces are.
  */
 export class HeadCollector {
   /** The collected bytes as latin1, from the first byte to the end of the empty line; set when a call returned >= 0. */
   text = "";
+  /** The text is nothing but field-value characters and pairs of CR LF. */
+  isClean = false;
   /**
    * The text does not end with an empty line: a byte came that no valid head can contain, and waiting for the rest
    * would keep the peer waiting too. Parsing it finds the first error in reading order.
@@ -42,6 +44,7 @@ export class HeadCollector {
 
   reset(): void {
     this.text = "";
+    this.isClean = false;
     this.doomed = false;
     this.overflowed = false;
     this.#held = undefined;
@@ -51,15 +54,14 @@ export class HeadCollector {
   }
 
   /**
-   * The fast path: looks for `CR LF CR LF` behind `offset` when nothing is held.
-   * Returns the offset just behind it with `text` set, or -1 without having taken anything.
+   * The fast path, when nothing is held: takes a whole and clean head from `offset`. Returns the offset just behind
+   * it with `text` set, or -1 without having taken anything.
    */
-  takeWhole(chunk: Buffer, offset: number): number {
-    const found = chunk.indexOf(HEAD_END, offset);
-    if (found < 0) return -1;
-    const end = found + 4;
-    if (end - offset > this.#limitBytes) return -1;
+  takeClean(chunk: Buffer, offset: number): number {
+    const end = cleanHeadEnd(chunk, offset, this.#limitBytes);
+    if (end < 0) return -1;
     this.text = chunk.toString("latin1", offset, end);
+    this.isClean = true;
     return end;
   }
 
@@ -75,6 +77,7 @@ export class HeadCollector {
       this.overflowed = stop < chunk.length;
       return -1;
     }
+    this.isClean = !this.#toleratesLines && !this.doomed;
     if (this.#heldBytes === 0) {
       this.text = chunk.toString("latin1", offset, end);
     } else {

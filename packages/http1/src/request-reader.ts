@@ -18,7 +18,7 @@ export class RequestReader extends MessageReader<RequestHead> {
 
   protected override readHead(chunk: Buffer, at: number): number {
     const { collector } = this;
-    let end = collector.heldBytes === 0 ? collector.takeWhole(chunk, at) : -1;
+    let end = collector.heldBytes === 0 ? collector.takeClean(chunk, at) : -1;
     if (end < 0) {
       end = collector.take(chunk, at);
       if (end < 0) {
@@ -26,7 +26,7 @@ export class RequestReader extends MessageReader<RequestHead> {
         return chunk.length;
       }
     }
-    const head = parseRequestHead(collector.text, this.limits.fieldCount, this.#facts);
+    const head = parseRequestHead(collector.text, collector.isClean, this.limits.fieldCount, this.#facts);
     if (collector.doomed) throw new Http1Error("bad-line-end");
     this.beginBody(head, head.framing);
     return end;
@@ -34,7 +34,7 @@ export class RequestReader extends MessageReader<RequestHead> {
 
   protected override parseTrailers(text: string): RawFields {
     this.#facts.reset();
-    const fields = readFieldLines(text, 0, this.limits.fieldCount, this.#facts);
+    const fields = readFieldLines(text, 0, false, this.limits.fieldCount, this.#facts);
     if (allowedTrailers(fields) !== fields) throw new Http1Error("forbidden-trailer");
     return fields;
   }

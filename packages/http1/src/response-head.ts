@@ -29,13 +29,20 @@ export interface StatusLine {
 
 /**
  * Parses a whole answer head (RFC 9112 sections 4 to 6, nothing tolerated).
+ * @param isClean  the text is nothing but field-value characters and pairs of CR LF; nothing but speed depends on it
  * @param method  method of the request this answers
  * @throws Http1Error
  */
-export function parseResponseHead(text: string, method: string, fieldCount: number, facts: HeadFacts): ResponseHead {
+export function parseResponseHead(
+  text: string,
+  isClean: boolean,
+  method: string,
+  fieldCount: number,
+  facts: HeadFacts,
+): ResponseHead {
   const line = readStatusLine(text);
   facts.reset();
-  const fields = readFieldLines(text, line.end, fieldCount, facts);
+  const fields = readFieldLines(text, line.end, isClean, fieldCount, facts);
   const declared = declaredFraming(line.version, facts);
   return responseHead(line, fields, actualFraming(method, line.status, declared), facts, NO_ODDITIES, text.length);
 }

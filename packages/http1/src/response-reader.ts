@@ -81,41 +81,35 @@ export class ResponseReader extends MessageReader<ResponseHead> {
       at = this.#skipEmptyLines(chunk, from);
       if (at === chunk.length) return at;
     }
-    let head: ResponseHead | undefined;
-    let end = collector.heldBytes === 0 ? collector.takeWhole(chunk, at) : -1;
-    if (end >= 0) head = this.#parseWhole(collector.text, method);
-    if (head === undefined) {
+    let end = collector.heldBytes === 0 ? collector.takeClean(chunk, at) : -1;
+    if (end < 0) {
       end = collector.take(chunk, at);
       if (end < 0) {
         if (collector.overflowed) throw new Http1Error("head-too-large");
         this.#checkStart();
         return chunk.length;
       }
-      head = this.#parse(collector.text, method);
-      if (collector.doomed) throw new Http1Error("bad-line-end");
     }
+    const head = this.#parse(collector.text, method);
+    if (collector.doomed) throw new Http1Error("bad-line-end");
     this.#deliver(head);
     return end;
   }
 
-  /** The head up to the first CR LF CR LF; lenient: undefined when that is not plain, as it may end earlier. */
-  #parseWhole(text: string, method: string): ResponseHead | undefined {
-    if (!this.#lenient) return this.#parse(text, method);
-    return this.#oddities.length > 0 ? undefined : this.#tryStrict(text, method);
-  }
-
   #parse(text: string, method: string): ResponseHead {
-    if (!this.#lenient) return parseResponseHead(text, method, this.limits.fieldCount, this.#facts);
-    const head = this.#oddities.length === 0 ? this.#tryStrict(text, method) : undefined;
-    return head ?? parseTolerantly(text, method, this.limits.fieldCount, this.#facts, this.#oddities);
+    if (!this.#lenient) return this.#parseStrictly(text, method);
+    if (this.#oddities.length === 0) {
+      try {
+        return this.#parseStrictly(text, method);
+      } catch {
+        // Not plain; whether it can be tolerated is for the other parser to say.
+      }
+    }
+    return parseTolerantly(text, method, this.limits.fieldCount, this.#facts, this.#oddities);
   }
 
-  #tryStrict(text: string, method: string): ResponseHead | undefined {
-    try {
-      return parseResponseHead(text, method, this.limits.fieldCount, this.#facts);
-    } catch {
-      return undefined;
-    }
+  #parseStrictly(text: string, method: string): ResponseHead {
+    return parseResponseHead(text, this.collector.isClean, method, this.limits.fieldCount, this.#facts);
   }
 
   #deliver(head: ResponseHead): void {
@@ -177,9 +171,9 @@ export class ResponseReader extends MessageReader<ResponseHead> {
   #readTrailers(text: string): RawFields {
     const { fieldCount } = this.limits;
     this.#facts.reset();
-    if (!this.#lenient) return readFieldLines(text, 0, fieldCount, this.#facts);
+    if (!this.#lenient) return readFieldLines(text, 0, false, fieldCount, this.#facts);
     try {
-      return readFieldLines(text, 0, fieldCount, this.#facts);
+      return readFieldLines(text, 0, false, fieldCount, this.#facts);
     } catch {
       return parseTrailersTolerantly(text, fieldCount, this.#tolerate);
     }
