@@ -1,1 +1,19 @@
-export {};
+/** HTTP field values; safe for the browser. Content codings are in the entry `./content-coding`. */
+export { negotiate, parseAccept, prefersHtml, type MediaRange } from "./accept.ts";
+export { decodeJwt, parseAuthorization, type Authorization, type Jwt } from "./authorization.ts";
+export { formatCookies, parseCookies, parseSetCookie, type Cookie, type SetCookie } from "./cookies.ts";
+export { formatHttpDate, parseCookieDate, parseHttpDate } from "./http-date.ts";
+export { isJson, isTextual, isXml, parseMediaType, type MediaType, type MediaTypeLike } from "./media-type.ts";
+export {
+  multipartBoundary,
+  parseMultipart,
+  parseMultipartBody,
+  type Multipart,
+  type MultipartLimits,
+  type MultipartPart,
+} from "./multipart.ts";
+export type { Parameter } from "./parameters.ts";
+export { reasonPhrase } from "./reason-phrases.ts";
+export { resourceType, resourceTypes, type ResourceHints, type ResourceType } from "./resource-type.ts";
+export { decodeText, type DecodedText } from "./text-decoding.ts";
+export { formatUrlEncoded, parseQuery, parseUrlEncoded, percentDecoded, type QueryParameter } from "./url-encoded.ts";

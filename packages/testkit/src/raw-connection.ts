@@ -82,8 +82,9 @@ export class RawConnection {
       for (;;) {
         const answer = ready();
         if (answer !== undefined) return answer;
-        if (this.#ended)
+        if (this.#ended) {
           throw new Error(`the connection ended before ${what}; ${this.#state()}`, { cause: this.#error });
+        }
         const { promise, resolve } = Promise.withResolvers<undefined>();
         this.#wake.push(() => resolve(undefined));
         await promise;

@@ -1,0 +1,11 @@
+/** Content codings and body text; the entry that needs node:zlib. */
+export { decodeContentSync } from "./decode-at-once.ts";
+export { createContentDecoder, decodeContent, type ContentDecoder } from "./decode-in-pieces.ts";
+export {
+  parseContentEncoding,
+  type ContentCoding,
+  type DecodedContent,
+  type DecodingLimits,
+  type DecodingStop,
+} from "./decoding-plan.ts";
+export { decodeText, type DecodedText } from "./text-decoding.ts";

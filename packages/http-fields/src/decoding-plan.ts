@@ -1,0 +1,77 @@
+import { splitOutsideQuotes } from "./parameters.ts";
+
+/** A content coding (RFC 9110 section 8.4.1) that can be undone here. */
+export type ContentCoding = "gzip" | "deflate" | "br" | "zstd";
+
+/**
+ * Why decoding stopped early: the input ended too soon, is not of the coding it claims, gives more than the limit, or
+ * names a coding that is unknown (or more codings than anybody sends).
+ */
+export type DecodingStop = "truncated" | "damaged" | "limit" | "unsupported";
+
+/** What decoding gave. */
+export interface DecodedContent {
+  /** Everything, or what could be had when `stop` is set; never more than the limit. */
+  bytes: Uint8Array;
+  stop: DecodingStop | undefined;
+  /** Codings that are still on `bytes`, in the order they were applied; empty except with `unsupported`. */
+  remaining: readonly string[];
+}
+
+/** `maxBytes` bounds the output of every step; 64 MiB unless told otherwise. */
+export interface DecodingLimits {
+  maxBytes?: number;
+}
+
+/** The limit when none is given. */
+export const defaultMaxBytes = 64 * 1024 * 1024;
+/** As curl does: a chain of codings multiplies what a small input can grow to. */
+const longestChain = 5;
+
+const codingNames = new Map<string, ContentCoding>([
+  ["gzip", "gzip"],
+  ["x-gzip", "gzip"],
+  ["deflate", "deflate"],
+  ["br", "br"],
+  ["zstd", "zstd"],
+]);
+
+/** The codings of one or more Content-Encoding values, lower case, in the order they were applied; no `identity`. */
+export function parseContentEncoding(values: string | readonly string[] | undefined): string[] {
+  if (values === undefined) return [];
+  const text = typeof values === "string" ? values : values.join(",");
+  return splitOutsideQuotes(text.toLowerCase(), ",").filter((coding) => coding !== "" && coding !== "identity");
+}
+
+/** The codings to undo, last applied first, and those that stay because of an unknown one. */
+export function decodingPlan(contentEncoding: string | readonly string[] | undefined): {
+  steps: ContentCoding[];
+  remaining: string[];
+} {
+  const remaining = parseContentEncoding(contentEncoding);
+  const steps: ContentCoding[] = [];
+  if (remaining.length > longestChain) return { steps, remaining };
+  for (let name = remaining.at(-1); name !== undefined; name = remaining.at(-1)) {
+    const coding = codingNames.get(name);
+    if (coding === undefined) break;
+    steps.push(coding);
+    remaining.pop();
+  }
+  return { steps, remaining };
+}
+
+/**
+ * Whether a `deflate` body begins with the zlib header (RFC 1950 section 2.2) it should have; some servers send raw
+ * deflate. The first octet tells: in raw deflate the low nibble 8 would be a stored block with padding that no encoder
+ * writes.
+ */
+export const hasZlibHeader = (firstOctet: number): boolean => (firstOctet & 0x0f) === 8;
+
+/** Why zlib failed. */
+export function stopOf(error: unknown): DecodingStop {
+  const code = error instanceof Error && "code" in error ? error.code : undefined;
+  if (code === "ERR_BUFFER_TOO_LARGE") return "limit";
+  // Brotli reports a short input by its message only.
+  const isShort = code === "Z_BUF_ERROR" || (error instanceof Error && error.message === "unexpected end of file");
+  return isShort ? "truncated" : "damaged";
+}

@@ -1,0 +1,109 @@
+import { isToken, parameterValue, parseParameter, splitOutsideQuotes, type Parameter } from "./parameters.ts";
+
+/** A media type (RFC 9110 section 8.3.1), in lower case except for parameter values. */
+export interface MediaType {
+  type: string;
+  subtype: string;
+  /** `type/subtype` */
+  essence: string;
+  /** What follows the last `+` of the subtype, such as `json`; empty without one. */
+  suffix: string;
+  parameters: readonly Parameter[];
+  /** The charset parameter, lower case. */
+  charset: string | undefined;
+}
+
+/**
+ * Reads a Content-Type value. Undefined when there is no `type/subtype`; parameters that cannot be read are left out.
+ * Of several values joined by commas the first counts.
+ */
+export function parseMediaType(text: string | undefined): MediaType | undefined {
+  if (text === undefined) return undefined;
+  const first = splitOutsideQuotes(text, ",")[0] ?? "";
+  const [essence = "", ...rest] = splitOutsideQuotes(first, ";");
+  const [type = "", subtype = "", ...more] = essence.toLowerCase().split("/");
+  if (!isToken(type) || !isToken(subtype) || more.length > 0) return undefined;
+  const parameters = rest.map(parseParameter).filter((parameter) => parameter !== undefined);
+  const plus = subtype.lastIndexOf("+");
+  return {
+    type,
+    subtype,
+    essence: `${type}/${subtype}`,
+    suffix: plus === -1 ? "" : subtype.slice(plus + 1),
+    parameters,
+    charset: parameterValue(parameters, "charset")?.toLowerCase(),
+  };
+}
+
+/** The media type given, or the one a Content-Type value names. */
+export type MediaTypeLike = MediaType | string | undefined;
+
+/** The one place that turns a {@link MediaTypeLike} into a media type. */
+export const toMediaType = (like: MediaTypeLike): MediaType | undefined =>
+  typeof like === "object" ? like : parseMediaType(like);
+
+const textualSubtypes = new Set([
+  "csp-report",
+  "csv",
+  "ecmascript",
+  "graphql",
+  "javascript",
+  "json",
+  "json5",
+  "jsonl",
+  "jwt",
+  "ld+json",
+  "mpegurl",
+  "ndjson",
+  "pem-certificate-chain",
+  "sdp",
+  "sparql-query",
+  "sql",
+  "toml",
+  "typescript",
+  "vnd.apple.mpegurl",
+  "www-form-urlencoded",
+  "xml",
+  "xml-dtd",
+  "yaml",
+  "sh",
+]);
+const textualSuffixes = new Set(["json", "xml", "yaml", "json-seq"]);
+
+/** Whether a body of this type is for reading as text. A missing or broken type is not. */
+export function isTextual(like: MediaTypeLike): boolean {
+  const mediaType = toMediaType(like);
+  if (mediaType === undefined) return false;
+  const { type, subtype, suffix } = mediaType;
+  if (type === "text" || textualSuffixes.has(suffix)) return true;
+  const plain = subtype.startsWith("x-") ? subtype.slice(2) : subtype;
+  return (type === "application" || type === "audio") && textualSubtypes.has(plain);
+}
+
+/** Whether the type is JSON, by name or by suffix. */
+export function isJson(like: MediaTypeLike): boolean {
+  const mediaType = toMediaType(like);
+  return mediaType !== undefined && (jsonEssences.has(mediaType.essence) || mediaType.suffix === "json");
+}
+
+const jsonEssences = new Set([
+  "application/json",
+  "text/json",
+  "text/x-json",
+  "application/x-json",
+  "application/csp-report",
+  "application/json5",
+  "application/x-ndjson",
+  "application/ndjson",
+  "application/jsonl",
+  "application/json-seq",
+]);
+
+/** Whether the type is XML but not HTML, SVG or another type with a use of its own. */
+export function isXml(like: MediaTypeLike): boolean {
+  const mediaType = toMediaType(like);
+  if (mediaType === undefined) return false;
+  return (
+    ["text/xml", "application/xml", "application/xml-dtd"].includes(mediaType.essence) || mediaType.suffix === "xml"
+  );
+}
