@@ -37,7 +37,7 @@ test("a tree that follows the table has no problems", () => {
     "apps/capture-proxy/src/proxy.ts": 'import { slices } from "./slices.ts"; import "#storage/database.ts";',
     "apps/capture-proxy/src/slices.ts": 'import "./slices/mocks/mocks.slice.ts";',
     "apps/capture-proxy/src/slices/mocks/mocks.slice.ts":
-      'import "./mock-rule.ts"; import type { Database } from "#storage/database.ts"; import "#exchange/phases.ts"; import { Type } from "typebox";',
+      'import "./mock-rule.ts"; import type { Database } from "#storage/database.ts"; import "#exchange/phases.ts"; import { Type } from "typebox"; import type { Logger } from "pino"; import { ApiError } from "#api/api-error.ts";',
     "apps/capture-proxy/src/slices/mocks/mock-rule.ts": "export const rule = 1;",
     "apps/capture-proxy/src/slices/mocks/mock-rule.test.ts":
       'import "node:net"; import "@headworks/testkit"; import "#proxy.ts";',
@@ -114,6 +114,18 @@ describe("a forbidden import is reported with its line and what to do", () => {
       `${proxy}/slices/focus/focus.operations.ts`,
       'import Fastify from "fastify";',
       /fastify may be imported in proxy\/api only/u,
+    ],
+    [
+      "making a logger in a slice",
+      `${proxy}/slices/focus/focus.operations.ts`,
+      'import { pino } from "pino";',
+      /pino may be imported in proxy\/composition only/u,
+    ],
+    [
+      "the API's inside in a slice, past its error type",
+      `${proxy}/slices/focus/focus.operations.ts`,
+      'import { ApiError } from "#api/api-error.ts"; import { bind } from "#api/bind.ts";',
+      /"#api\/bind\.ts": proxy\/slices may not import proxy\/api\./u,
     ],
     [
       "the composition root in a command",

@@ -35,6 +35,9 @@ const FORMATS = "format:*";
 /** The contract of Weir and the kit that gives contracts their shape, without the server's part. */
 const CONTRACT = ["capture-contract", "contract-kit"];
 
+/** For the type of the logger everybody receives; making one is reserved, see `reservedModules`. */
+const LOGGER = "pino";
+
 const takeAsParameter = "Receive it as a parameter; the composition root (proxy.ts) sees both sides and connects them";
 const findTheNoun =
   "Move the shared noun to the engine folder that owns it, or receive a contribution through the slice host";
@@ -124,7 +127,7 @@ const packages: readonly Zone[] = [
     ...format(
       "http-fields/content-coding",
       ["zlib", "stream", "buffer"],
-      ["packages/http-fields/src/content-coding*.ts"],
+      ["packages/http-fields/src/{content-coding,decode}*.ts"],
     ),
     ours: ["format:http-fields"],
   },
@@ -211,10 +214,19 @@ const proxy: readonly Zone[] = [
     name: "proxy/slice-shape",
     files: ["apps/capture-proxy/src/slice.ts", "apps/capture-proxy/src/slice-*.ts"],
     node: ["events"],
-    npm: ["typebox", "pino"],
+    npm: ["typebox", LOGGER],
     ours: CONTRACT,
     typesOf: ["proxy/exchange", "proxy/storage", "proxy/settings", "contract-kit/server"],
     instead: "The shape of a slice is types",
+  },
+  {
+    // Thrown wherever an operation is carried out, so it belongs to no folder's inside.
+    name: "proxy/api-error",
+    files: ["apps/capture-proxy/src/api/api-error.ts"],
+    node: [],
+    npm: [],
+    ours: CONTRACT,
+    instead: "An error is a code of the contract and a sentence",
   },
   {
     name: "proxy/exchange",
@@ -229,7 +241,7 @@ const proxy: readonly Zone[] = [
     name: "proxy/connection",
     files: ["apps/capture-proxy/src/connection/**"],
     node: { allBut: [...SYSTEM, "http", "https", "fs"] },
-    npm: ["ws"],
+    npm: ["ws", LOGGER],
     ours: ["proxy/exchange", FORMATS, "upstream-pool"],
     typesOf: [...CONTRACT, "proxy/upstream", "proxy/settings"],
     instead: `The data path speaks over raw sockets and our codec, and knows no feature. ${takeAsParameter}`,
@@ -238,7 +250,7 @@ const proxy: readonly Zone[] = [
     name: "proxy/upstream",
     files: ["apps/capture-proxy/src/upstream/**"],
     node: { allBut: [...SYSTEM, "http", "https", "fs"] },
-    npm: [],
+    npm: [LOGGER],
     ours: ["proxy/exchange", FORMATS, "upstream-pool"],
     typesOf: [...CONTRACT, "proxy/settings"],
     instead: `The data path speaks over raw sockets and our codec, and knows no feature. ${takeAsParameter}`,
@@ -247,7 +259,7 @@ const proxy: readonly Zone[] = [
     name: "proxy/storage",
     files: ["apps/capture-proxy/src/storage/**"],
     node: { allBut: [...NETWORK, "child_process", "cluster"] },
-    npm: [],
+    npm: [LOGGER],
     ours: [FORMATS],
     typesOf: [...CONTRACT, "proxy/exchange", "proxy/settings"],
     instead: `The store opens, migrates, batches and commits. ${takeAsParameter}`,
@@ -256,8 +268,8 @@ const proxy: readonly Zone[] = [
     name: "proxy/settings",
     files: ["apps/capture-proxy/src/settings/**"],
     node: { allBut: [...NETWORK, ...SYSTEM] },
-    npm: ["typebox"],
-    ours: [...CONTRACT, "contract-kit/server", FORMATS],
+    npm: ["typebox", LOGGER],
+    ours: ["proxy/api-error", ...CONTRACT, "contract-kit/server", FORMATS],
     instead: "Settings come from defaults, a file, the environment and flags; nothing else is needed",
   },
   {
@@ -266,8 +278,8 @@ const proxy: readonly Zone[] = [
     islands: true,
     doors: ["apps/capture-proxy/src/slices/*/*.slice.ts"],
     node: { allBut: [...NETWORK, "child_process", "cluster", "sqlite", "inspector", "repl"] },
-    npm: ["typebox", "@prometheus-io/client", "uqr"],
-    ours: ["proxy/exchange", ...CONTRACT, FORMATS],
+    npm: ["typebox", "@prometheus-io/client", "uqr", LOGGER],
+    ours: ["proxy/api-error", "proxy/exchange", ...CONTRACT, FORMATS],
     typesOf: ["proxy/storage", "proxy/settings", "proxy/slice-shape"],
     instead: findTheNoun,
   },
@@ -275,8 +287,8 @@ const proxy: readonly Zone[] = [
     name: "proxy/api",
     files: ["apps/capture-proxy/src/api/**"],
     node: { allBut: ["net", "tls", "http2", "dgram", ...SYSTEM] },
-    npm: ["fastify", "@fastify/*", "ws", "typebox"],
-    ours: [...CONTRACT, "contract-kit/server", "contract-kit/openapi", FORMATS],
+    npm: ["fastify", "@fastify/*", "ws", "typebox", LOGGER],
+    ours: ["proxy/api-error", ...CONTRACT, "contract-kit/server", "contract-kit/openapi", FORMATS],
     typesOf: ["proxy/slices", "proxy/slice-shape", "proxy/settings", "proxy/storage", "proxy/exchange"],
     instead: `The API turns HTTP into operations and back. ${takeAsParameter}`,
   },
@@ -284,7 +296,7 @@ const proxy: readonly Zone[] = [
     name: "proxy/cli-serve",
     files: ["apps/capture-proxy/src/cli/serve.ts"],
     node: "all",
-    npm: ["commander"],
+    npm: ["commander", LOGGER],
     ours: ["proxy/cli", "proxy/composition", "proxy/settings", ...CONTRACT, "contract-kit/*", FORMATS],
     instead: "serve starts the composition root; what it needs from inside comes from there",
   },
