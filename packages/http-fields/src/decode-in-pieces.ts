@@ -49,7 +49,10 @@ export function createContentDecoder(
   };
 }
 
-/** Like `decodeContentSync`, off the main thread, and with all bytes that could be decoded before a stop. */
+/**
+ * Like `decodeContentSync`, off the main thread, and with the bytes that could be decoded before a stop: all of them
+ * for a truncated body or at the limit; before damage zlib keeps the last few kilobytes to itself.
+ */
 export async function decodeContent(
   body: Uint8Array,
   contentEncoding: string | readonly string[] | undefined,

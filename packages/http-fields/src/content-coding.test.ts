@@ -1,0 +1,187 @@
+import assert from "node:assert/strict";
+import { randomBytes } from "node:crypto";
+import { test } from "node:test";
+import { brotliCompressSync, deflateRawSync, deflateSync, gzipSync, zstdCompressSync } from "node:zlib";
+import fc from "fast-check";
+import { createContentDecoder, decodeContent, decodeContentSync, parseContentEncoding } from "./content-coding.ts";
+
+const encoders: Readonly<Record<string, (bytes: Uint8Array) => Buffer>> = {
+  gzip: (bytes) => gzipSync(bytes),
+  "x-gzip": (bytes) => gzipSync(bytes),
+  deflate: (bytes) => deflateSync(bytes),
+  br: (bytes) => brotliCompressSync(bytes),
+  zstd: (bytes) => zstdCompressSync(bytes),
+};
+const names = Object.keys(encoders);
+const encode = (bytes: Uint8Array, coding: string): Uint8Array => encoders[coding]?.(bytes) ?? bytes;
+/** Long enough for several blocks of every coding. */
+const mixed = Buffer.concat(
+  Array.from({ length: 8 }, () => Buffer.concat([Buffer.from("text that repeats ".repeat(3000)), randomBytes(20_000)])),
+);
+
+test("codings are listed in the order they were applied, without identity", () => {
+  assert.deepEqual(parseContentEncoding("GZip, identity,,  br"), ["gzip", "br"]);
+  assert.deepEqual(parseContentEncoding(["deflate", "gzip"]), ["deflate", "gzip"]);
+  assert.deepEqual(parseContentEncoding(undefined), []);
+});
+
+for (const coding of names) {
+  test(`${coding} is decoded at once and in pieces`, async () => {
+    const encoded = encode(mixed, coding);
+    const expected = { stop: undefined, remaining: [] };
+    const atOnce = decodeContentSync(encoded, coding);
+    assert.deepEqual({ stop: atOnce.stop, remaining: atOnce.remaining }, expected);
+    assert.ok(mixed.equals(atOnce.bytes));
+    const whole = await decodeContent(encoded, coding);
+    assert.ok(mixed.equals(whole.bytes));
+    const pieces: Uint8Array[] = [];
+    const decoder = createContentDecoder(coding, (bytes) => pieces.push(bytes));
+    for (let start = 0; start < encoded.length; start += 997) await decoder.write(encoded.subarray(start, start + 997));
+    assert.deepEqual(await decoder.end(), expected);
+    assert.ok(mixed.equals(Buffer.concat(pieces)));
+  });
+
+  test(`${coding} that is cut short gives its beginning and says so`, async () => {
+    const encoded = encode(mixed, coding);
+    for (const fraction of [0.3, 0.7, 0.99]) {
+      const cut = encoded.subarray(0, Math.floor(encoded.length * fraction));
+      const whole = await decodeContent(cut, coding);
+      const atOnce = decodeContentSync(cut, coding);
+      for (const { bytes, stop } of [whole, atOnce]) {
+        assert.equal(stop, "truncated");
+        assert.ok(mixed.subarray(0, bytes.length).equals(bytes), "a true beginning");
+      }
+      assert.ok(whole.bytes.length > mixed.length * (fraction - 0.3), `${whole.bytes.length} bytes of ${fraction}`);
+      assert.equal(atOnce.bytes.length, whole.bytes.length);
+    }
+  });
+
+  test(`${coding} never gives more than the limit`, async () => {
+    const bomb = encode(Buffer.alloc(50_000_000), coding);
+    const whole = await decodeContent(bomb, coding, { maxBytes: 100_000 });
+    assert.equal(whole.stop, "limit");
+    assert.equal(whole.bytes.length, 100_000);
+    const atOnce = decodeContentSync(bomb, coding, { maxBytes: 100_000 });
+    assert.equal(atOnce.stop, "limit");
+    assert.equal(atOnce.bytes.length, 0);
+    const exact = await decodeContent(encode(mixed, coding), coding, { maxBytes: mixed.length });
+    assert.equal(exact.stop, undefined);
+    assert.equal(decodeContentSync(encode(mixed, coding), coding, { maxBytes: mixed.length }).stop, undefined);
+  });
+
+  test(`what is not ${coding} is called damaged`, async () => {
+    for (const body of [Buffer.from("<html>not compressed, but long enough to tell</html>"), Buffer.alloc(100, 0xff)]) {
+      assert.equal((await decodeContent(body, coding)).stop, "damaged");
+      assert.equal(decodeContentSync(body, coding).stop, "damaged");
+    }
+  });
+
+  test(`an empty body needs no ${coding}`, async () => {
+    const expected = { bytes: new Uint8Array(0), stop: undefined, remaining: [] };
+    assert.deepEqual(decodeContentSync(new Uint8Array(0), coding), expected);
+    const { bytes, ...outcome } = await decodeContent(new Uint8Array(0), coding);
+    assert.equal(bytes.length, 0);
+    assert.deepEqual(outcome, { stop: undefined, remaining: [] });
+  });
+}
+
+test("damage in the middle keeps what came before it", async () => {
+  const encoded = Buffer.from(gzipSync(mixed));
+  const middle = Math.floor(encoded.length / 2);
+  encoded.fill(0xff, middle, middle + 500);
+  const { bytes, stop } = await decodeContent(encoded, "gzip");
+  assert.equal(stop, "damaged");
+  const intactBytes = Math.floor(mixed.length * 0.35);
+  assert.ok(bytes.length > intactBytes);
+  assert.ok(mixed.subarray(0, intactBytes).equals(bytes.subarray(0, intactBytes)));
+});
+
+test("a wrong checksum is damage", async () => {
+  const encoded = Buffer.from(gzipSync(mixed));
+  encoded.writeUInt32LE(1, encoded.length - 8);
+  const { bytes, stop } = await decodeContent(encoded, "gzip");
+  assert.equal(stop, "damaged");
+  assert.ok(bytes.length > mixed.length - 40_000 && mixed.subarray(0, bytes.length).equals(bytes));
+});
+
+test("raw deflate is taken for deflate, whatever its first block", async () => {
+  for (const level of [0, 1, 6, 9]) {
+    for (const body of [mixed, Buffer.from("a"), Buffer.alloc(70_000)]) {
+      const encoded = deflateRawSync(body, { level });
+      assert.ok(body.equals(decodeContentSync(encoded, "deflate").bytes));
+      assert.ok(body.equals((await decodeContent(encoded, "deflate")).bytes));
+    }
+  }
+});
+
+test("several gzip members are one body, and what follows them is left out", async () => {
+  const encoded = Buffer.concat([gzipSync("one "), gzipSync("two"), Buffer.from("\0\0garbage")]);
+  assert.equal(Buffer.from(decodeContentSync(encoded, "gzip").bytes).toString(), "one two");
+  assert.equal(Buffer.from((await decodeContent(encoded, "gzip")).bytes).toString(), "one two");
+});
+
+test("an unknown coding ends the decoding and is named", async () => {
+  const encoded = gzipSync("inner");
+  for (const result of [decodeContentSync(encoded, "foo, gzip"), await decodeContent(encoded, "foo, gzip")]) {
+    assert.deepEqual(
+      { ...result, bytes: Buffer.from(result.bytes).toString() },
+      { bytes: "inner", stop: "unsupported", remaining: ["foo"] },
+    );
+  }
+});
+
+test("a chain longer than anybody sends is not tried", () => {
+  const chain = Array<string>(6).fill("gzip").join(",");
+  assert.deepEqual(decodeContentSync(Buffer.from("x"), chain).stop, "unsupported");
+});
+
+test("the limit holds at every step of a chain", async () => {
+  const inner = gzipSync(Buffer.alloc(20_000_000));
+  const bomb = gzipSync(gzipSync(inner));
+  const { bytes, stop } = await decodeContent(bomb, "gzip, gzip, gzip", { maxBytes: 5000 });
+  assert.equal(stop, "limit");
+  assert.ok(bytes.length <= 5000);
+  const { stop: nothingAllowed } = await decodeContent(bomb, "gzip", { maxBytes: 0 });
+  assert.equal(nothingAllowed, "limit");
+});
+
+test("any chain of codings gives back the body, however it is cut", async () => {
+  await fc.assert(
+    fc.asyncProperty(
+      fc.uint8Array({ maxLength: 5000 }),
+      fc.array(fc.constantFrom(...names), { maxLength: 4 }),
+      fc.integer({ min: 1, max: 500 }),
+      async (body, chain, pieceBytes) => {
+        const encoded = chain.reduce(encode, body);
+        const contentEncoding = chain.join(", ");
+        assert.deepEqual(Buffer.from(decodeContentSync(encoded, contentEncoding).bytes), Buffer.from(body));
+        const pieces: Uint8Array[] = [];
+        const decoder = createContentDecoder(contentEncoding, (bytes) => pieces.push(bytes));
+        for (let start = 0; start < encoded.length; start += pieceBytes) {
+          await decoder.write(encoded.subarray(start, start + pieceBytes));
+        }
+        assert.deepEqual(await decoder.end(), { stop: undefined, remaining: [] });
+        assert.deepEqual(Buffer.concat(pieces), Buffer.from(body));
+      },
+    ),
+    { numRuns: 60 },
+  );
+});
+
+test("hostile bytes never throw and never go past the limit", async () => {
+  await fc.assert(
+    fc.asyncProperty(
+      fc.uint8Array({ maxLength: 300 }),
+      fc.constantFrom(...names, "gzip, br", "zstd, deflate"),
+      fc.boolean(),
+      async (noise, coding, hasTrueStart) => {
+        const last = coding.split(", ").at(-1) ?? "";
+        const body = hasTrueStart ? Buffer.concat([encode(mixed.subarray(0, 500), last).subarray(0, 60), noise]) : noise;
+        const atOnce = decodeContentSync(body, coding, { maxBytes: 400 });
+        const whole = await decodeContent(body, coding, { maxBytes: 400 });
+        assert.ok(atOnce.bytes.length <= 400 && whole.bytes.length <= 400);
+      },
+    ),
+    { numRuns: 300 },
+  );
+});
