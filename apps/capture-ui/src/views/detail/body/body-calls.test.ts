@@ -1,0 +1,64 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { serveBody } from "./body-calls.ts";
+import type { BodyCallName, WorkerAnswer } from "./body-calls.ts";
+
+/** Opens a body behind the worker's messages; gives a function that makes one call. */
+async function desk(body: string, contentType = "application/json") {
+  const answers: WorkerAnswer[] = [];
+  const serve = serveBody(
+    (answer) => answers.push(structuredClone(answer)),
+    () => Promise.resolve(new Response(body)),
+  );
+  await serve({ kind: "open", source: { url: "/body?", contentType } });
+  let id = 0;
+  return async (name: BodyCallName, ...parameters: unknown[]): Promise<unknown> => {
+    await serve({ kind: "call", id: ++id, name, parameters });
+    const answer = answers.at(-1);
+    assert.ok(answer !== undefined && answer.kind !== "progress" && answer.id === id);
+    if (answer.kind === "failure") throw new Error(answer.message);
+    return answer.value;
+  };
+}
+
+test("the tree of a body is opened, walked and read by node", async () => {
+  const call = await desk('{"a":[{"b":"x"}]}');
+  assert.equal(await call("openTree"), 3);
+  assert.equal(await call("collapseTree"), 2);
+  assert.deepEqual(await call("expandNode", 0), { complete: true, rows: 4 });
+  assert.equal(await call("nodePath", 3), "$.a[0].b");
+  assert.equal(await call("nodeValue", 3), "x");
+  assert.equal(await call("nodeValue", 1), '[{"b":"x"}]');
+});
+
+test("tables, text, search and wrapping answer for the same body", async () => {
+  const call = await desk('[{"id":1},{"id":2}]');
+  assert.deepEqual(await call("tables"), [{ node: 0, path: "$", count: 2 }]);
+  assert.deepEqual(await call("openTable", 0), { columns: ["id"], rows: 2 });
+  assert.equal(((await call("tableRows", 0, 5)) as unknown[]).length, 2);
+  assert.equal(await call("text", "raw"), '[{"id":1},{"id":2}]');
+  assert.deepEqual(await call("search", "pretty", { text: "id", regex: false, matchCase: false }), {
+    matches: [
+      { row: 2, startColumn: 5, endColumn: 7 },
+      { row: 5, startColumn: 5, endColumn: 7 },
+    ],
+    more: false,
+  });
+  assert.deepEqual(await call("wrap", 8), { rawRows: 3, prettyRows: 10 });
+});
+
+test("parts of a multipart body come with a preview, and their bytes can be had", async () => {
+  const type = "multipart/form-data; boundary=b";
+  const call = await desk('--b\r\nContent-Disposition: form-data; name="n"\r\n\r\nhello\r\n--b--', type);
+  const { parts } = (await call("parts", type)) as { parts: { name: string; preview: string; start: number; end: number }[] };
+  assert.deepEqual(parts.map(({ name, preview }) => [name, preview]), [["n", "hello"]]);
+  const bytes = await call("bytes", parts[0]?.start, parts[0]?.end);
+  assert.equal(new TextDecoder().decode(bytes as Uint8Array), "hello");
+});
+
+test("a call that fails answers with the reason, and the next one still works", async () => {
+  const call = await desk("not json");
+  await assert.rejects(call("openTree"), /Not JSON/u);
+  assert.equal(await call("text", "raw"), "not json");
+  await assert.rejects(call("search", "raw", { text: "(", regex: true, matchCase: false }), /regular expression/iu);
+});

@@ -1,0 +1,196 @@
+import { BodyDocument } from "./body-document.ts";
+import type { BodyProgress, BodySource } from "./body-document.ts";
+import { JsonTable, tableCandidates } from "./json-table.ts";
+import type { TableRow } from "./json-table.ts";
+import { JsonTree } from "./json-tree.ts";
+import { splitMultipart } from "./multipart.ts";
+import type { BodyPart, MultipartBody } from "./multipart.ts";
+import type { RowMatch, TextRow } from "./text-layer.ts";
+import { searchBytes } from "./text-search.ts";
+import type { SearchQuery } from "./text-search.ts";
+import { TreeRows } from "./tree-rows.ts";
+import type { TreeRow } from "./tree-rows.ts";
+
+export type LayerName = "raw" | "pretty";
+
+/** Text above this is never handed over as one string. */
+export const WHOLE_TEXT_BYTES = 1_048_576;
+const PART_PREVIEW_BYTES = 2000;
+
+export interface FoundMatches {
+  readonly matches: readonly RowMatch[];
+  readonly more: boolean;
+}
+
+export interface PartPreview extends BodyPart {
+  /** The beginning as text; null for bytes that are no text. */
+  readonly preview: string | null;
+}
+
+/** What the page may ask of the worker that holds a body. Each answer is bounded, whatever the size of the body. */
+export interface BodyCalls {
+  rows(layer: LayerName, from: number, to: number): readonly TextRow[];
+  /** Lays lines out for a width in characters; null to not wrap. Gives the rows of both layers. */
+  wrap(columns: number | null): { readonly rawRows: number; readonly prettyRows: number };
+  /** The text if it is small, else null. */
+  text(layer: LayerName): string | null;
+  search(layer: LayerName, query: SearchQuery): FoundMatches;
+  loadRest(): Promise<void>;
+  openTree(): number;
+  treeRows(from: number, to: number): readonly TreeRow[];
+  toggleNode(node: number): number;
+  expandNode(node: number): { readonly rows: number; readonly complete: boolean };
+  collapseTree(): number;
+  nodePath(node: number): string;
+  /** The node's value as sent; null above the size for one string. */
+  nodeValue(node: number): string | null;
+  tables(): readonly { readonly node: number; readonly path: string; readonly count: number }[];
+  openTable(node: number): { readonly columns: readonly string[]; readonly rows: number };
+  tableRows(from: number, to: number): readonly TableRow[];
+  parts(contentType: string): { readonly parts: readonly PartPreview[]; readonly problem: MultipartBody["problem"] };
+  /** A copy of `[start, end)` of the raw bytes. */
+  bytes(start: number, end: number): Uint8Array<ArrayBuffer>;
+}
+
+export type BodyCallName = keyof BodyCalls;
+
+/** Messages to the worker. */
+export type WorkerRequest =
+  | { readonly kind: "open"; readonly source: BodySource }
+  | { readonly kind: "call"; readonly id: number; readonly name: BodyCallName; readonly parameters: readonly unknown[] };
+
+/** Messages from the worker. */
+export type WorkerAnswer =
+  | { readonly kind: "progress"; readonly progress: BodyProgress }
+  | { readonly kind: "result"; readonly id: number; readonly value: unknown }
+  | { readonly kind: "failure"; readonly id: number; readonly message: string };
+
+/** Answers calls about one body. */
+export class BodyDesk implements BodyCalls {
+  readonly #document: BodyDocument;
+  #tree: TreeRows | null = null;
+  #table: JsonTable | null = null;
+
+  constructor(document: BodyDocument) {
+    this.#document = document;
+  }
+
+  rows(layer: LayerName, from: number, to: number) {
+    return this.#layer(layer).window(from, Math.min(to, from + 2000));
+  }
+
+  wrap(columns: number | null) {
+    const { raw, pretty } = this.#document;
+    raw.wrapAt(columns);
+    pretty?.wrapAt(columns);
+    return { rawRows: raw.rows, prettyRows: pretty?.rows ?? 0 };
+  }
+
+  text(layer: LayerName) {
+    return this.#layer(layer).text(WHOLE_TEXT_BYTES);
+  }
+
+  search(layer: LayerName, query: SearchQuery) {
+    const text = this.#layer(layer);
+    const result = searchBytes(text.bytes, query);
+    return { matches: text.locate(result), more: result.more };
+  }
+
+  async loadRest() {
+    await this.#document.loadRest();
+  }
+
+  openTree() {
+    return this.#treeRows().length;
+  }
+
+  treeRows(from: number, to: number) {
+    return this.#treeRows().rows(from, Math.min(to, from + 2000));
+  }
+
+  toggleNode(node: number) {
+    const rows = this.#treeRows();
+    rows.toggle(node);
+    return rows.length;
+  }
+
+  expandNode(node: number) {
+    const rows = this.#treeRows();
+    return { complete: rows.expandAll(node), rows: rows.length };
+  }
+
+  collapseTree() {
+    const rows = this.#treeRows();
+    rows.collapseAll();
+    return rows.length;
+  }
+
+  nodePath(node: number) {
+    return this.#treeRows().tree.path(node);
+  }
+
+  nodeValue(node: number) {
+    const { tree } = this.#treeRows();
+    if (tree.size(node) > WHOLE_TEXT_BYTES) return null;
+    return tree.text(node);
+  }
+
+  tables() {
+    return tableCandidates(this.#treeRows().tree);
+  }
+
+  openTable(node: number) {
+    this.#table = new JsonTable(this.#treeRows().tree, node);
+    return { columns: this.#table.columns, rows: this.#table.length };
+  }
+
+  tableRows(from: number, to: number) {
+    return this.#table?.rows(from, Math.min(to, from + 1000)) ?? [];
+  }
+
+  parts(contentType: string) {
+    const { bytes } = this.#document.raw;
+    const { parts, problem } = splitMultipart(bytes, contentType);
+    return { problem, parts: parts.map((part) => ({ ...part, preview: previewOf(bytes, part) })) };
+  }
+
+  bytes(start: number, end: number) {
+    return this.#document.raw.bytes.slice(start, end);
+  }
+
+  #layer(name: LayerName) {
+    const { raw, pretty } = this.#document;
+    return name === "pretty" ? (pretty ?? raw) : raw;
+  }
+
+  #treeRows(): TreeRows {
+    this.#tree ??= new TreeRows(JsonTree.parse(this.#document.raw.bytes));
+    return this.#tree;
+  }
+}
+
+function previewOf(bytes: Uint8Array, part: BodyPart): string | null {
+  const beginning = bytes.subarray(part.start, Math.min(part.end, part.start + PART_PREVIEW_BYTES));
+  for (const byte of beginning) if (byte < 9 || (byte > 13 && byte < 32)) return null;
+  return new TextDecoder().decode(beginning);
+}
+
+/** Connects a desk to the messages of a worker: call the result with every message of the page. */
+export function serveBody(post: (answer: WorkerAnswer) => void, fetchBody: typeof fetch = fetch) {
+  let desk: BodyDesk | null = null;
+  return async (request: WorkerRequest): Promise<void> => {
+    if (request.kind === "open") {
+      const document = new BodyDocument(request.source, (progress) => post({ kind: "progress", progress }), fetchBody);
+      desk = new BodyDesk(document);
+      await document.open();
+      return;
+    }
+    try {
+      if (desk === null) throw new Error("No body is open");
+      const call = desk[request.name].bind(desk) as (...parameters: readonly unknown[]) => unknown;
+      post({ kind: "result", id: request.id, value: await call(...request.parameters) });
+    } catch (error) {
+      post({ kind: "failure", id: request.id, message: error instanceof Error ? error.message : String(error) });
+    }
+  };
+}

@@ -1,0 +1,62 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { serveBody } from "./body-calls.ts";
+import type { WorkerAnswer, WorkerRequest } from "./body-calls.ts";
+import { BodyClient, CallTimeout } from "./body-client.ts";
+import type { BodyWorker } from "./body-client.ts";
+
+/** A worker in this thread. */
+function localWorker(body: string): BodyWorker & { ended: boolean; sent: WorkerRequest[] } {
+  const worker: BodyWorker & { ended: boolean; sent: WorkerRequest[] } = {
+    ended: false,
+    sent: [],
+    onmessage: null,
+    onerror: null,
+    postMessage: (message) => {
+      worker.sent.push(message);
+      // What a pattern without end looks like from outside: no answer.
+      if (message.kind === "call" && message.name === "search") return;
+      void serve(message);
+    },
+    terminate: () => {
+      worker.ended = true;
+    },
+  };
+  const serve = serveBody(
+    (data) => worker.onmessage?.({ data } as MessageEvent<WorkerAnswer>),
+    () => Promise.resolve(new Response(body)),
+  );
+  return worker;
+}
+
+async function opened(body: string) {
+  const worker = localWorker(body);
+  const ready = Promise.withResolvers<void>();
+  const client = new BodyClient(worker, { url: "/x?", contentType: "application/json" }, (progress) => {
+    if (progress.done) ready.resolve();
+  });
+  await ready.promise;
+  return { worker, client };
+}
+
+test("answers reach the call that asked", async () => {
+  const { client } = await opened('{"a":1}');
+  const [rows, text] = await Promise.all([client.call("openTree", []), client.call("text", ["raw"])]);
+  assert.equal(rows, 2);
+  assert.equal(text, '{"a":1}');
+});
+
+test("a call that takes too long ends the worker and refuses everything that waits", async () => {
+  const { client, worker } = await opened('{"a":1}');
+  const query = { text: "(a+)+$", regex: true, matchCase: false };
+  await assert.rejects(client.call("search", ["raw", query], 5), CallTimeout);
+  assert.equal(worker.ended, true);
+});
+
+test("closing refuses calls that wait", async () => {
+  const { client, worker } = await opened("[]");
+  const call = client.call("search", ["raw", { text: "x", regex: false, matchCase: false }]);
+  client.close();
+  await assert.rejects(call, /closed/u);
+  assert.equal(worker.ended, true);
+});

@@ -1,0 +1,73 @@
+import type { BodyCallName, BodyCalls, WorkerAnswer, WorkerRequest } from "./body-calls.ts";
+import type { BodyProgress, BodySource } from "./body-document.ts";
+
+/** The part of a Worker that is used; tests give their own. */
+export interface BodyWorker {
+  postMessage(message: WorkerRequest): void;
+  terminate(): void;
+  onmessage: ((event: MessageEvent<WorkerAnswer>) => void) | null;
+  onerror: ((event: ErrorEvent) => void) | null;
+}
+
+type Answer<N extends BodyCallName> = Awaited<ReturnType<BodyCalls[N]>>;
+
+/** A call that took longer than it may; the worker was ended, since a pattern that never ends cannot be interrupted. */
+export class CallTimeout extends Error {}
+
+/** One body, held by its own worker. Calls are answered in order. */
+export class BodyClient {
+  readonly #worker: BodyWorker;
+  readonly #waiting = new Map<number, { resolve: (value: never) => void; reject: (reason: Error) => void }>();
+  #lastId = 0;
+
+  constructor(worker: BodyWorker, source: BodySource, onProgress: (progress: BodyProgress) => void) {
+    this.#worker = worker;
+    worker.onmessage = ({ data }) => {
+      if (data.kind === "progress") onProgress(data.progress);
+      else this.#settle(data);
+    };
+    worker.onerror = (event) => this.#end(new Error(event.message || "The viewer stopped working"));
+    worker.postMessage({ kind: "open", source });
+  }
+
+  /** Asks the worker. With `timeoutMs` the worker is ended when the answer does not come in time. */
+  call<N extends BodyCallName>(name: N, parameters: Parameters<BodyCalls[N]>, timeoutMs?: number): Promise<Answer<N>> {
+    const id = ++this.#lastId;
+    return new Promise<Answer<N>>((resolve, reject) => {
+      const timer =
+        timeoutMs === undefined
+          ? undefined
+          : setTimeout(() => this.#end(new CallTimeout("This takes too long")), timeoutMs);
+      this.#waiting.set(id, {
+        resolve: (value) => {
+          clearTimeout(timer);
+          resolve(value);
+        },
+        reject: (reason) => {
+          clearTimeout(timer);
+          reject(reason);
+        },
+      });
+      this.#worker.postMessage({ kind: "call", id, name, parameters });
+    });
+  }
+
+  /** Ends the worker; calls that wait are refused. */
+  close(): void {
+    this.#end(new Error("The body was closed"));
+  }
+
+  #settle(answer: Exclude<WorkerAnswer, { kind: "progress" }>): void {
+    const waiting = this.#waiting.get(answer.id);
+    this.#waiting.delete(answer.id);
+    if (answer.kind === "result") waiting?.resolve(answer.value as never);
+    else waiting?.reject(new Error(answer.message));
+  }
+
+  #end(reason: Error): void {
+    this.#worker.terminate();
+    const waiting = [...this.#waiting.values()];
+    this.#waiting.clear();
+    for (const { reject } of waiting) reject(reason);
+  }
+}

@@ -1,0 +1,238 @@
+import { printBraces } from "./brace-printer.ts";
+import { detectBody, isTextKind, needsConversion } from "./body-format.ts";
+import type { BodyKind } from "./body-format.ts";
+import { JsonPrinter } from "./json-printer.ts";
+import type { JsonProblem } from "./json-printer.ts";
+import { printMarkup } from "./markup-printer.ts";
+import { TextLayer } from "./text-layer.ts";
+
+/** Where a body is fetched from and what was declared about it. */
+export interface BodySource {
+  /** Address of the decoded body, with a query part. */
+  readonly url: string;
+  readonly contentType: string | null;
+}
+
+/** How far a body has come. Sent whenever something changed, some ten times a second at most. */
+export interface BodyProgress {
+  readonly kind: BodyKind;
+  readonly type: string;
+  readonly loadedBytes: number;
+  readonly totalBytes: number | null;
+  /** All bytes that are wanted have arrived. */
+  readonly done: boolean;
+  readonly error: string | null;
+  readonly rawRows: number;
+  readonly prettyRows: number;
+  readonly prettyBytes: number;
+  /** The body is larger than is held in memory; the end is missing in text views. */
+  readonly cut: boolean;
+  readonly problem: JsonProblem | null;
+}
+
+/** Bytes of the first request: enough for a screen and for telling the kind. */
+const FIRST_BYTES = 262_144;
+const RAW_LIMIT_BYTES = 128 * 1024 * 1024;
+const PRETTY_LIMIT_BYTES = 256 * 1024 * 1024;
+/** Layout of markup, scripts and styles works on whole strings; larger ones are shown as sent. */
+const WHOLE_PRINT_LIMIT_BYTES = 4 * 1024 * 1024;
+const REPORT_INTERVAL_MS = 100;
+
+interface Slice {
+  readonly body: ReadableStream<Uint8Array> | null;
+  readonly totalBytes: number | null;
+  readonly isPartial: boolean;
+}
+
+/** A decoded body that is fetched piece by piece and held as bytes; runs in a worker. */
+export class BodyDocument {
+  readonly #source: BodySource;
+  readonly #fetch: typeof fetch;
+  readonly #report: (progress: BodyProgress) => void;
+  readonly #stop = new AbortController();
+  #kind: BodyKind = "empty";
+  #type = "";
+  #raw = new TextLayer(0, false);
+  #pretty: TextLayer | null = null;
+  #printer: JsonPrinter | null = null;
+  #loaded = 0;
+  #total: number | null = null;
+  #done = false;
+  #error: string | null = null;
+  #reportedMs = -Infinity;
+  #rest: (() => Promise<void>) | null = null;
+
+  constructor(source: BodySource, report: (progress: BodyProgress) => void, fetchBody: typeof fetch = fetch) {
+    this.#source = source;
+    this.#report = report;
+    this.#fetch = fetchBody;
+  }
+
+  get kind(): BodyKind {
+    return this.#kind;
+  }
+
+  get raw(): TextLayer {
+    return this.#raw;
+  }
+
+  /** The laid-out form; null where the kind has none. */
+  get pretty(): TextLayer | null {
+    return this.#pretty;
+  }
+
+  /** Fetches the beginning, tells the kind, and goes on if the kind is shown as text. */
+  async open(): Promise<void> {
+    try {
+      let first = await this.#range("", 0, FIRST_BYTES);
+      let beginning = await readAll(first.body);
+      const detected = detectBody(this.#source.contentType, beginning);
+      this.#kind = detected.kind;
+      this.#type = detected.type;
+      const isText = isTextKind(detected.kind);
+      let query = "";
+      if (isText && needsConversion(this.#source.contentType, beginning)) {
+        query = "&charset=utf-8";
+        first = await this.#range(query, 0, FIRST_BYTES);
+        beginning = await readAll(first.body);
+      }
+      this.#begin(beginning, first);
+      this.#rest = () => this.#load(query);
+      if (isText || detected.kind === "multipart") await this.loadRest();
+      else this.#send(true);
+    } catch (error) {
+      this.#fail(error);
+    }
+  }
+
+  /** Fetches what is missing; for kinds that are not loaded by themselves. */
+  async loadRest(): Promise<void> {
+    const rest = this.#rest;
+    this.#rest = null;
+    if (rest === null) return;
+    try {
+      await rest();
+    } catch (error) {
+      this.#fail(error);
+    }
+  }
+
+  close(): void {
+    this.#stop.abort();
+  }
+
+  #begin(beginning: Uint8Array, first: Slice): void {
+    const isJson = this.#kind === "json";
+    this.#raw = new TextLayer(RAW_LIMIT_BYTES, isJson);
+    if (isJson) {
+      const pretty = new TextLayer(PRETTY_LIMIT_BYTES, true);
+      this.#pretty = pretty;
+      this.#printer = new JsonPrinter((bytes) => pretty.append(bytes));
+    }
+    this.#total = first.totalBytes ?? beginning.length;
+    this.#take(beginning);
+    this.#done = this.#loaded >= (this.#total ?? 0);
+    this.#send(true);
+  }
+
+  async #load(query: string): Promise<void> {
+    if (!this.#done) {
+      const slice = await this.#range(query, this.#loaded, RAW_LIMIT_BYTES - this.#loaded);
+      if (!slice.isPartial) throw new Error("The service did not send the part that was asked for");
+      const reader = slice.body?.getReader();
+      for (let part = await reader?.read(); part !== undefined && !part.done; part = await reader?.read()) {
+        this.#take(part.value);
+        this.#send(false);
+      }
+    }
+    this.#printer?.finish();
+    if (this.#printer === null) this.#printWhole();
+    this.#done = true;
+    this.#send(true);
+  }
+
+  #take(chunk: Uint8Array): void {
+    this.#loaded += chunk.length;
+    this.#raw.append(chunk);
+    this.#printer?.push(chunk);
+  }
+
+  #printWhole(): void {
+    const source = this.#raw.text(WHOLE_PRINT_LIMIT_BYTES);
+    if (source === null) return;
+    let printed: string;
+    switch (this.#kind) {
+      case "html":
+        printed = printMarkup(source, "html");
+        break;
+      case "xml":
+      case "svg":
+        printed = printMarkup(source, "xml");
+        break;
+      case "css":
+      case "javascript":
+        printed = printBraces(source, this.#kind);
+        break;
+      default:
+        return;
+    }
+    this.#pretty = new TextLayer(PRETTY_LIMIT_BYTES, false);
+    this.#pretty.append(new TextEncoder().encode(printed));
+  }
+
+  async #range(query: string, start: number, length: number): Promise<Slice> {
+    const response = await this.#fetch(this.#source.url + query, {
+      headers: { range: `bytes=${start}-${start + length - 1}` },
+      signal: this.#stop.signal,
+    });
+    if (!response.ok) throw new Error(await failureText(response));
+    const total = /\/(\d+)$/u.exec(response.headers.get("content-range") ?? "")?.[1];
+    return {
+      body: response.body,
+      totalBytes: total === undefined ? null : Number(total),
+      isPartial: response.status === 206,
+    };
+  }
+
+  #fail(error: unknown): void {
+    if (this.#stop.signal.aborted) return;
+    this.#error = error instanceof Error ? error.message : String(error);
+    this.#done = true;
+    this.#send(true);
+  }
+
+  #send(now: boolean): void {
+    const time = performance.now();
+    if (!now && time - this.#reportedMs < REPORT_INTERVAL_MS) return;
+    this.#reportedMs = time;
+    this.#report({
+      kind: this.#kind,
+      type: this.#type,
+      loadedBytes: this.#loaded,
+      totalBytes: this.#total,
+      done: this.#done,
+      error: this.#error,
+      rawRows: this.#raw.rows,
+      prettyRows: this.#pretty?.rows ?? 0,
+      prettyBytes: this.#pretty?.bytes.length ?? 0,
+      cut: this.#raw.cut || this.#pretty?.cut === true || (this.#total ?? 0) > RAW_LIMIT_BYTES,
+      problem: this.#done ? (this.#printer?.problem ?? null) : null,
+    });
+  }
+}
+
+async function readAll(body: ReadableStream<Uint8Array> | null): Promise<Uint8Array> {
+  return body === null ? new Uint8Array(0) : new Uint8Array(await new Response(body as BodyInit).arrayBuffer());
+}
+
+/** The service's sentence about why there is no body. */
+async function failureText(response: Response): Promise<string> {
+  const text = await response.text();
+  try {
+    const { error } = JSON.parse(text) as { error?: unknown };
+    if (typeof error === "string") return error;
+  } catch {
+    // Not the service's own answer.
+  }
+  return `The service answered ${response.status}`;
+}

@@ -1,0 +1,192 @@
+/** What a body is, as far as its display goes. */
+export type BodyKind =
+  | "empty"
+  | "json"
+  | "xml"
+  | "html"
+  | "css"
+  | "javascript"
+  | "text"
+  | "form"
+  | "multipart"
+  | "image"
+  | "svg"
+  | "audio"
+  | "video"
+  | "binary";
+
+export type BodyViewName = "pretty" | "raw" | "tree" | "table" | "preview" | "image" | "media" | "form" | "multipart" | "hex";
+
+export const VIEW_LABELS: Readonly<Record<BodyViewName, string>> = {
+  pretty: "Pretty",
+  raw: "Raw",
+  tree: "Tree",
+  table: "Table",
+  preview: "Preview",
+  image: "Image",
+  media: "Play",
+  form: "Form",
+  multipart: "Parts",
+  hex: "Hex",
+};
+
+/** Views of each kind; the first one is shown unless the user chose another. */
+export const KIND_VIEWS: Readonly<Record<BodyKind, readonly BodyViewName[]>> = {
+  empty: [],
+  json: ["pretty", "raw", "tree", "table", "hex"],
+  xml: ["pretty", "raw", "hex"],
+  html: ["pretty", "raw", "preview", "hex"],
+  css: ["pretty", "raw", "hex"],
+  javascript: ["pretty", "raw", "hex"],
+  text: ["raw", "hex"],
+  form: ["form", "raw", "hex"],
+  multipart: ["multipart", "raw", "hex"],
+  image: ["image", "hex"],
+  svg: ["image", "pretty", "raw", "hex"],
+  audio: ["media", "hex"],
+  video: ["media", "hex"],
+  binary: ["hex", "raw"],
+};
+
+/** `type/subtype` in lower case, without parameters; empty for an absent or senseless field. */
+export function mediaType(contentType: string | null): string {
+  const type = (contentType ?? "").split(";", 1)[0]?.trim().toLowerCase() ?? "";
+  return /^[\w!#$&^.+-]+\/[\w!#$&^.+-]+$/u.test(type) ? type : "";
+}
+
+/** A parameter of a Content-Type or Content-Disposition field, quotes removed. */
+export function fieldParameter(value: string, name: string): string | null {
+  const pattern = /;\s*([\w!#$%&'*+.^`|~-]+)\s*=\s*(?:"((?:[^"\\]|\\.)*)"|([^;\s]*))/gu;
+  for (const [, key, quoted, plain] of value.matchAll(pattern)) {
+    if (key?.toLowerCase() === name) return quoted === undefined ? (plain ?? "") : quoted.replaceAll(/\\(.)/gu, "$1");
+  }
+  return null;
+}
+
+/** Pictures that every browser shows; others stay bytes. */
+const IMAGE_TYPES = new Set([
+  "image/png",
+  "image/jpeg",
+  "image/gif",
+  "image/webp",
+  "image/avif",
+  "image/bmp",
+  "image/x-icon",
+  "image/vnd.microsoft.icon",
+  "image/apng",
+]);
+
+/**
+ * Decides by the declared media type, and by the first bytes where the type is absent, generic or contradicted by them.
+ * `prefix` are the first bytes after the content coding was removed; some 1,000 are enough.
+ */
+export function detectBody(contentType: string | null, prefix: Uint8Array): { readonly kind: BodyKind; readonly type: string } {
+  if (prefix.length === 0) return { kind: "empty", type: "" };
+  const type = mediaType(contentType);
+  const magic = magicType(prefix);
+  if (magic !== null && (type === "" || isGeneric(type) || /^(?:image|audio|video|text)\//u.test(type))) {
+    return { kind: kindOfType(magic) ?? "binary", type: magic };
+  }
+  if (type === "multipart/form-data" || type.startsWith("multipart/")) return { kind: "multipart", type };
+  // A declared text may be in any charset; the service converts it. Undeclared text must be UTF-8.
+  const isText = looksLikeText(prefix) || (kindOfType(type) !== null && isLegacyText(prefix));
+  if (type === "application/x-www-form-urlencoded" && isText) return { kind: "form", type };
+  const declared = kindOfType(type);
+  if (declared !== null && declared !== "text") {
+    const readable = declared === "audio" || declared === "video" || declared === "image";
+    return { kind: readable || isText ? declared : "binary", type };
+  }
+  if (!isText) return { kind: "binary", type };
+  // JavaScript, Markdown and CSV begin with anything; only what cannot be mistaken is taken for more than text.
+  const sniffed = declared === null || type === "text/plain" || type === "text/html" ? sniffText(prefix) : null;
+  return { kind: sniffed ?? "text", type };
+}
+
+function isGeneric(type: string): boolean {
+  return type === "application/octet-stream" || type === "binary/octet-stream" || type === "application/binary";
+}
+
+function kindOfType(type: string): BodyKind | null {
+  if (type === "image/svg+xml") return "svg";
+  if (IMAGE_TYPES.has(type)) return "image";
+  if (type.startsWith("audio/")) return "audio";
+  if (type.startsWith("video/")) return "video";
+  if (type === "text/html" || type === "application/xhtml+xml") return "html";
+  if (type === "text/css") return "css";
+  if (/^(?:text|application)\/(?:x-)?(?:javascript|ecmascript)$/u.test(type) || type === "text/typescript") return "javascript";
+  if (/[/+]json$/u.test(type) || /\/(?:x-)?(?:ndjson|jsonlines|json5|csp-report|har|manifest\+json)$/u.test(type)) return "json";
+  if (/[/+]xml$/u.test(type) || type === "application/xml-dtd") return "xml";
+  if (type.startsWith("text/")) return "text";
+  return null;
+}
+
+const MAGIC: readonly (readonly [type: string, at: number, bytes: string])[] = [
+  ["image/png", 0, "\x89PNG\r\n\x1a\n"],
+  ["image/jpeg", 0, "\xff\xd8\xff"],
+  ["image/gif", 0, "GIF8"],
+  ["image/bmp", 0, "BM"],
+  ["image/avif", 4, "ftypavif"],
+  ["video/mp4", 4, "ftyp"],
+  ["video/webm", 0, "\x1aE\xdf\xa3"],
+  ["audio/ogg", 0, "OggS"],
+  ["audio/mpeg", 0, "ID3"],
+  ["audio/flac", 0, "fLaC"],
+];
+
+/** The type that the first bytes prove, if any. */
+function magicType(prefix: Uint8Array): string | null {
+  const text = String.fromCharCode(...prefix.subarray(0, 16));
+  if (text.startsWith("RIFF")) {
+    if (text.startsWith("WEBP", 8)) return "image/webp";
+    return text.startsWith("WAVE", 8) ? "audio/wav" : null;
+  }
+  for (const [type, at, bytes] of MAGIC) {
+    // Two letters prove little: a bitmap also has zero bytes near its beginning.
+    if (text.startsWith(bytes, at) && (bytes.length > 2 || !looksLikeText(prefix))) return type;
+  }
+  return null;
+}
+
+function sniffText(prefix: Uint8Array): BodyKind | null {
+  const text = new TextDecoder().decode(prefix.subarray(0, 1024)).trimStart();
+  if (/^<(?:!doctype\s+html|html|head|body)\b/iu.test(text)) return "html";
+  if (/^<svg\b/iu.test(text)) return "svg";
+  if (/^<(?:\?xml\b|[a-z][\w.-]*:?[\w.-]*[\s>])/iu.test(text)) return "xml";
+  if (/^(?:\{\s*(?:"|\}|$)|\[\s*(?:["{[\]\d-]|true|false|null|$))/u.test(text)) return "json";
+  return null;
+}
+
+/** A prefix this long may end inside a character. */
+const CUT_BYTES = 1000;
+
+/** Valid UTF-8 (up to a character cut at the end) without control characters other than white space. */
+export function looksLikeText(prefix: Uint8Array): boolean {
+  if (prefix.some(isControl)) return false;
+  try {
+    new TextDecoder("utf-8", { fatal: true }).decode(prefix, { stream: prefix.length >= CUT_BYTES });
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+function isControl(byte: number): boolean {
+  return byte < 9 || byte === 11 || (byte > 13 && byte < 32 && byte !== 27);
+}
+
+/** Text in another charset: no control characters, or the byte order mark of UTF-16. */
+function isLegacyText(prefix: Uint8Array): boolean {
+  if ((prefix[0] === 0xff && prefix[1] === 0xfe) || (prefix[0] === 0xfe && prefix[1] === 0xff)) return true;
+  return !prefix.some(isControl);
+}
+
+/** Whether the service has to convert a text before it can be read as UTF-8. */
+export function needsConversion(contentType: string | null, prefix: Uint8Array): boolean {
+  const charset = fieldParameter(contentType ?? "", "charset")?.toLowerCase() ?? "";
+  return !looksLikeText(prefix) || !["", "utf-8", "utf8", "us-ascii", "ascii"].includes(charset);
+}
+
+/** Kinds whose bytes are read as text. */
+export function isTextKind(kind: BodyKind): boolean {
+  return ["json", "xml", "html", "css", "javascript", "text", "form", "svg"].includes(kind);
+}

@@ -1,0 +1,6 @@
+import { serveBody } from "./body-calls.ts";
+import type { WorkerRequest } from "./body-calls.ts";
+
+const serve = serveBody((answer) => self.postMessage(answer));
+
+self.addEventListener("message", (event: MessageEvent<WorkerRequest>) => void serve(event.data));

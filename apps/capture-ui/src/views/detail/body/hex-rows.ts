@@ -1,0 +1,46 @@
+/** Bytes of one row. */
+export const HEX_ROW_BYTES = 16;
+
+export interface HexRow {
+  readonly offset: number;
+  /** Two digits a byte in two groups of eight. */
+  readonly hex: string;
+  /** Printable ASCII; a dot for the rest. */
+  readonly ascii: string;
+}
+
+const DIGITS = Array.from({ length: 256 }, (_, byte) => byte.toString(16).padStart(2, "0"));
+
+/** Rows for bytes that begin at `offset` of the body (a multiple of 16). */
+export function hexRows(bytes: Uint8Array, offset: number): HexRow[] {
+  const rows: HexRow[] = [];
+  for (let at = 0; at < bytes.length; at += HEX_ROW_BYTES) {
+    const part = bytes.subarray(at, at + HEX_ROW_BYTES);
+    const hex = Array.from(part, (byte) => DIGITS[byte] ?? "");
+    rows.push({
+      offset: offset + at,
+      hex: `${hex.slice(0, 8).join(" ")}  ${hex.slice(8).join(" ")}`.trimEnd(),
+      ascii: String.fromCharCode(...part).replaceAll(/[^\x20-\x7e]/gu, "·"),
+    });
+  }
+  return rows;
+}
+
+/** Digits that the offsets of a body need: at least six. */
+export function offsetDigits(size: number): number {
+  return Math.max(6, Math.max(0, size - 1).toString(16).length);
+}
+
+/** Bytes that a text of hexadecimal digits stands for (`de ad`, `0xDEAD`); null if it is none. */
+export function parseHex(text: string): Uint8Array | null {
+  const digits = text.replaceAll(/0x|[\s,]/giu, "");
+  if (digits === "" || digits.length % 2 !== 0 || !/^[\da-f]+$/iu.test(digits)) return null;
+  return Uint8Array.from(digits.match(/../gu) ?? [], (pair) => Number.parseInt(pair, 16));
+}
+
+/** Pages of `pageBytes` that cover the rows `[from, to)` of a body of `size` bytes. */
+export function pagesOfRows(from: number, to: number, size: number, pageBytes: number): number[] {
+  const first = Math.max(0, Math.floor((from * HEX_ROW_BYTES) / pageBytes));
+  const last = Math.min(Math.ceil(size / pageBytes) - 1, Math.floor((Math.max(from, to - 1) * HEX_ROW_BYTES) / pageBytes));
+  return Array.from({ length: Math.max(0, last - first + 1) }, (_, index) => first + index);
+}

@@ -1,0 +1,45 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import fc from "fast-check";
+import { printMarkup } from "./markup-printer.ts";
+
+test("nested elements are indented; an element with only text stays on one line", () => {
+  assert.equal(
+    printMarkup('<?xml version="1.0"?><a x="1>2"><b>text</b><c/><d><e>1</e></d></a>', "xml"),
+    ['<?xml version="1.0"?>', '<a x="1>2">', "  <b>text</b>", "  <c/>", "  <d>", "    <e>1</e>", "  </d>", "</a>"].join("\n"),
+  );
+});
+
+test("HTML keeps lines of text together and the content of pre and script as it is", () => {
+  assert.equal(
+    printMarkup("<!doctype html><body><p>Hello <b>you</b>, there</p><br><pre> a\n  b</pre><img src=x></body>", "html"),
+    ["<!doctype html>", "<body>", "  <p>Hello <b>you</b>, there</p>", "  <br>", "  <pre> a\n  b</pre>", "  <img src=x>", "</body>"].join("\n"),
+  );
+  assert.match(printMarkup("<script>if (a<b) { x('</p>') }</script>", "html"), /if \(a<b\) \{ x\('<\/p>'\) \}/u);
+});
+
+test("comments and CDATA are kept whole", () => {
+  const printed = printMarkup("<a><!-- <b> --><![CDATA[<c>]]></a>", "xml");
+  assert.ok(printed.includes("<!-- <b> -->"));
+  assert.ok(printed.includes("<![CDATA[<c>]]>"));
+});
+
+test("no letter is lost, whatever the text is", () => {
+  const part = fc.constantFrom("<a>", "</a>", "<b c='>'>", "text", "<", ">", "<!--", "-->", "<br>", "<pre>", "</pre>", " ", "\n", "é");
+  fc.assert(
+    fc.property(fc.array(part, { maxLength: 30 }), fc.constantFrom("xml" as const, "html" as const), (parts, language) => {
+      const bare = (text: string) => text.replaceAll(/\s/gu, "");
+      assert.equal(bare(printMarkup(parts.join(""), language)), bare(parts.join("")));
+    }),
+  );
+});
+
+test("tags opened without end do not fill memory", () => {
+  assert.ok(printMarkup("<a>".repeat(50_000), "xml").length < 50_000 * 90);
+});
+
+test("quotes that never end do not stall", () => {
+  const started = performance.now();
+  printMarkup(`<a b="${"x'".repeat(20_000)}`, "html");
+  assert.ok(performance.now() - started < 3000);
+});
