@@ -1,0 +1,128 @@
+import { JsonBytes } from "@headworks/contract-kit";
+import type { MediaResponse, Operation } from "@headworks/contract-kit";
+import { compileRequestValidator } from "@headworks/contract-kit/server";
+import type { RequestValidator } from "@headworks/contract-kit/server";
+import { ApiError, validationError } from "./api-error.ts";
+import type { ErrorDetail } from "./api-error.ts";
+import { authorize } from "./authorize.ts";
+import type { Identify } from "./authorize.ts";
+import { announcesBody, mediaType, readJsonBody, refuseCoding } from "./read-body.ts";
+import type { BodySource } from "./read-body.ts";
+
+/** A handler without its types: what a table of all slices can hold. */
+export type AnyHandler = (input: {
+  params: unknown;
+  query: unknown;
+  body: unknown;
+  headers: Readonly<Record<string, string | string[] | undefined>>;
+  signal: AbortSignal;
+}) => unknown;
+
+/** One request as the HTTP library gives it. */
+export interface BoundRequest {
+  readonly params: Readonly<Record<string, string>>;
+  /** Text after the question mark, without it. */
+  readonly search: string;
+  readonly source: BodySource;
+  readonly signal: AbortSignal;
+}
+
+/** What goes out; `body` undefined is an empty answer. */
+export interface BoundAnswer {
+  readonly status: number;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body: string | Uint8Array | AsyncIterable<string | Uint8Array> | undefined;
+}
+
+interface Result {
+  readonly status: number;
+  readonly headers?: Readonly<Record<string, string>>;
+  readonly body?: unknown;
+}
+
+/**
+ * One operation and its handler as a function from request to answer: who may call, parsing, validation, the handler,
+ * serialization, in this order. Throws ApiError for refusals.
+ */
+export function bindOperation(operation: Operation, handler: AnyHandler, identify: Identify): (request: BoundRequest) => Promise<BoundAnswer> {
+  const validate = compileRequestValidator(operation);
+  return async (request) => {
+    const { source, signal } = request;
+    const decision = authorize(operation.access, await identify(source.headers));
+    if (decision !== "allowed") throw new ApiError(decision === "forbidden" ? "FORBIDDEN" : "UNAUTHORIZED");
+    const query = parseSearch(request.search);
+    const body = await readBody(operation, source);
+    const values = checkedValues(validate, { params: { ...request.params }, query, body: isUpload(operation) ? undefined : body });
+    const input = { ...values, ...(isUpload(operation) ? { body } : {}), headers: source.headers, signal };
+    return serialize(operation, (await handler(input)) as Result);
+  };
+}
+
+function checkedValues(validate: RequestValidator, given: Parameters<RequestValidator>[0]): Parameters<RequestValidator>[0] {
+  const { issues, values } = validate(given);
+  if (issues.length > 0) throw validationError(issues);
+  return values;
+}
+
+/** Query parameters by name. A repeated one is refused: two readers could take different ones for the meant one. */
+export function parseSearch(search: string): Record<string, string> {
+  const repeated: ErrorDetail[] = [];
+  const entries = new Map<string, string>();
+  for (const [name, value] of new URLSearchParams(search)) {
+    if (entries.has(name)) repeated.push({ path: `query/${name}`, message: "is given more than once" });
+    entries.set(name, value);
+  }
+  if (repeated.length > 0) throw validationError(repeated);
+  return Object.fromEntries(entries);
+}
+
+function isUpload(operation: Operation): boolean {
+  return operation.body !== undefined && "upload" in operation.body;
+}
+
+async function readBody(operation: Operation, source: BodySource): Promise<unknown> {
+  if (operation.body && "upload" in operation.body) {
+    const accepted = operation.body.upload as readonly string[];
+    if (!announcesBody(source)) throw validationError([{ path: "body", message: "a body is required" }]);
+    if (!accepted.includes(mediaType(source) ?? "")) {
+      throw new ApiError("UNSUPPORTED_MEDIA_TYPE", `The body must be ${accepted.join(" or ")}`);
+    }
+    refuseCoding(source);
+    return source;
+  }
+  if (operation.method === "GET") return undefined;
+  const body = await readJsonBody(source);
+  if (operation.body !== undefined || body === undefined) return body;
+  refuseBody(body);
+  return undefined;
+}
+
+/** Operations without a body accept `{}`, which many clients send; anything in it is a misunderstanding. */
+function refuseBody(body: unknown): void {
+  if (typeof body !== "object" || body === null || Array.isArray(body)) {
+    throw validationError([{ path: "body", message: "this operation takes no body" }]);
+  }
+  const names = Object.keys(body);
+  if (names.length > 0) throw validationError(names.map((name) => ({ path: `body/${name}`, message: "unknown property" })));
+}
+
+function serialize(operation: Operation, result: Result): BoundAnswer {
+  const declared = operation.responses[result.status];
+  if (declared === undefined) throw new TypeError(`${operation.method} ${operation.path} answered ${result.status}, which its contract does not list`);
+  const headers = lowerCased(result.headers ?? {});
+  if (declared === null) return { status: result.status, headers, body: undefined };
+  if ("media" in declared) {
+    const { media } = declared as MediaResponse;
+    return { status: result.status, headers: { "content-type": withCharset(media), ...headers }, body: result.body as string };
+  }
+  const body = result.body instanceof JsonBytes ? result.body.bytes : JSON.stringify(result.body);
+  return { status: result.status, headers: { "content-type": "application/json; charset=utf-8", ...headers }, body };
+}
+
+function withCharset(media: string): string {
+  return media.startsWith("text/") && !media.includes("charset") ? `${media}; charset=utf-8` : media;
+}
+
+function lowerCased(headers: Readonly<Record<string, string>>): Record<string, string> {
+  return Object.fromEntries(Object.entries(headers).map(([name, value]) => [name.toLowerCase(), value]));
+}

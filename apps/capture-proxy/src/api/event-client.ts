@@ -1,0 +1,173 @@
+import type { Duplex } from "node:stream";
+import type { ServerMessage, SubscribeFilter, TrafficEvent, TrafficSnapshot } from "@headworks/capture-contract";
+import type { WebSocket } from "ws";
+import { compileEventFilter } from "./event-filter.ts";
+import type { EventFilter } from "./event-filter.ts";
+import { textFrames } from "./text-frame.ts";
+
+/** A client whose unsent bytes exceed this is behind: it gets nothing more until it has caught up. */
+export const BEHIND_BYTES = 4 * 1024 * 1024;
+
+/** One flush: events, and what is shared by all clients that see all of them. */
+export interface Flush {
+  readonly events: readonly TrafficEvent[];
+  /** The JSON text of the event's message at an index, made at most once. */
+  readonly text: (index: number) => string;
+  /** All messages as separate frames. */
+  readonly frames: () => Buffer;
+  /** All messages as one frame with a JSON array. */
+  readonly batch: () => Buffer;
+}
+
+export interface ClientParts {
+  readonly id: string;
+  readonly webSocket: WebSocket;
+  /** The connection below, for writing frames that were encoded once for everybody. */
+  readonly socket: Duplex;
+  /** The client asked for `?batch=1`. */
+  readonly isBatched: boolean;
+  readonly latestRows: (limit: number) => Promise<readonly TrafficSnapshot[]>;
+  readonly nowMs: () => number;
+  readonly onFailure: (error: unknown) => void;
+}
+
+/** How many rows a client gets unless it asks for more. */
+export const INITIAL_ROWS = 100;
+
+/** One connection on `/ws`: what it wants to see, and how far behind it is. */
+export class EventClient {
+  readonly id: string;
+  readonly webSocket: WebSocket;
+  /** Answered the last heartbeat. */
+  isAlive = true;
+  isSubscribed = true;
+  channels: ReadonlySet<string> = new Set();
+  readonly #parts: ClientParts;
+  #filter: EventFilter = { kind: "all" };
+  /** Pending entries this client was shown under its filter; they may stop matching when they complete. */
+  readonly #shownPending = new Set<string>();
+  /** Flushes that arrive while initial rows are fetched wait here, so that the rows come first. */
+  #held: Flush[] | undefined;
+  #wantedRows: number | undefined;
+  #missed = 0;
+  #isBehind = false;
+
+  constructor(parts: ClientParts) {
+    this.id = parts.id;
+    this.webSocket = parts.webSocket;
+    this.#parts = parts;
+    parts.socket.on("drain", () => this.#catchUp());
+  }
+
+  /** Sends one message outside the flushes. */
+  send(message: ServerMessage): void {
+    this.#write(textFrames([JSON.stringify(message)]));
+  }
+
+  subscribe(filter: SubscribeFilter | null | undefined, channels: readonly string[]): void {
+    const compiled = compileEventFilter(filter, this.#parts.nowMs());
+    if (compiled.kind === "refused") return this.send({ type: "Error", data: { message: compiled.message } });
+    this.#filter = compiled;
+    this.#shownPending.clear();
+    this.isSubscribed = true;
+    this.channels = new Set(channels);
+  }
+
+  unsubscribe(): void {
+    this.isSubscribed = false;
+    this.channels = new Set();
+    this.#shownPending.clear();
+    this.#missed = 0;
+  }
+
+  /** Sends the latest rows; a request while one is under way is served once more after it. */
+  sendInitialRows(limit: number): void {
+    if (this.#held !== undefined) {
+      this.#wantedRows = limit;
+      return;
+    }
+    this.#held = [];
+    this.#fetchRows(limit).then(
+      () => this.#release(),
+      (error: unknown) => {
+        this.#parts.onFailure(error);
+        this.send({ type: "Error", data: { message: "The latest entries cannot be read now" } });
+        this.#release();
+      },
+    );
+  }
+
+  /** Takes a flush: sends it, holds it back, or counts it as missed. */
+  deliver(flush: Flush): void {
+    if (!this.isSubscribed) return;
+    if (this.#held !== undefined) {
+      this.#held.push(flush);
+      return;
+    }
+    if (this.#unsentBytes() > BEHIND_BYTES) this.#isBehind = true;
+    if (this.#isBehind) {
+      this.#missed += flush.events.length;
+      return;
+    }
+    const bytes = this.#filter.kind === "some" ? this.#filtered(flush, this.#filter.matches) : this.#parts.isBatched ? flush.batch() : flush.frames();
+    if (bytes.length > 0) this.#write(bytes);
+  }
+
+  async #fetchRows(limit: number): Promise<void> {
+    const rows = limit === 0 ? [] : await this.#parts.latestRows(limit);
+    const filter = this.#filter;
+    const shown = filter.kind === "some" ? rows.filter(filter.matches) : rows;
+    this.send({ type: "InitialTraffic", data: shown });
+  }
+
+  #release(): void {
+    const held = this.#held ?? [];
+    this.#held = undefined;
+    for (const flush of held) this.deliver(flush);
+    const wanted = this.#wantedRows;
+    this.#wantedRows = undefined;
+    if (wanted !== undefined) this.sendInitialRows(wanted);
+  }
+
+  /** A client that was behind and has taken everything starts again from the latest rows. */
+  #catchUp(): void {
+    if (!this.#isBehind) return;
+    this.#isBehind = false;
+    const missed = this.#missed;
+    this.#missed = 0;
+    this.#shownPending.clear();
+    if (missed === 0 || !this.isSubscribed) return;
+    this.send({ type: "Resync", data: { missed } });
+    this.sendInitialRows(INITIAL_ROWS);
+  }
+
+  #filtered(flush: Flush, matches: (row: TrafficSnapshot) => boolean): Buffer {
+    const texts: string[] = [];
+    for (const [index, event] of flush.events.entries()) {
+      if (event.type !== "Added" && event.type !== "Updated") {
+        texts.push(flush.text(index));
+        continue;
+      }
+      const { id, state } = event.data;
+      if (matches(event.data)) {
+        texts.push(flush.text(index));
+        if (state === "pending") this.#shownPending.add(id);
+        else this.#shownPending.delete(id);
+      } else if (this.#shownPending.delete(id)) {
+        texts.push(JSON.stringify({ type: "Traffic", data: { type: "Deleted", data: [id] } } satisfies ServerMessage));
+      }
+    }
+    if (texts.length === 0) return EMPTY;
+    return this.#parts.isBatched ? textFrames([`[${texts.join(",")}]`]) : textFrames(texts);
+  }
+
+  #unsentBytes(): number {
+    return this.webSocket.bufferedAmount;
+  }
+
+  #write(frames: Buffer): void {
+    if (this.webSocket.readyState === this.webSocket.OPEN) this.#parts.socket.write(frames);
+  }
+}
+
+const EMPTY = Buffer.alloc(0);

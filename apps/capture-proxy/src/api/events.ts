@@ -1,0 +1,207 @@
+import { randomUUID } from "node:crypto";
+import type { IncomingMessage } from "node:http";
+import type { Duplex } from "node:stream";
+import { CHANNELS, ClientMessage } from "@headworks/capture-contract";
+import type { ChangeTopic, ServerMessage, TaskProgress, TrafficEvent, TrafficSnapshot } from "@headworks/capture-contract";
+import { compileValueValidator } from "@headworks/contract-kit/server";
+import { WebSocketServer } from "ws";
+import type { RawData, WebSocket } from "ws";
+import type { Clock, EventSink } from "../slice.ts";
+import { EventClient, INITIAL_ROWS } from "./event-client.ts";
+import type { Flush } from "./event-client.ts";
+import { coalesce } from "./event-window.ts";
+import { answer } from "./respond-error.ts";
+import type { ErrorAnswer } from "./respond-error.ts";
+import { textFrames } from "./text-frame.ts";
+
+/** Twenty flushes a second: below what an eye notices, and each costs one write for each client. */
+const FLUSH_MS = 50;
+const HEARTBEAT_MS = 30_000;
+const LARGEST_MESSAGE_BYTES = 65_536;
+const MOST_CLIENTS = 64;
+
+export interface EventHubOptions {
+  readonly clock: Clock;
+  /** The latest rows of the store, newest first. */
+  readonly latestRows: (limit: number) => Promise<readonly TrafficSnapshot[]>;
+  readonly log: { warn(facts: object, message: string): void };
+  readonly mostClients?: number;
+}
+
+/** Everybody who listens on `/ws`, as the place where slices report events. */
+export interface EventHub extends EventSink {
+  /** Completes a WebSocket handshake that passed the gate; gives the refusal when it cannot. */
+  accept(request: IncomingMessage, socket: Duplex, head: Buffer): ErrorAnswer | undefined;
+  readonly clientCount: number;
+  /** Tells clients that the service goes away and ends their connections. */
+  close(): void;
+}
+
+/** Creates the hub; nothing runs until somebody listens. */
+export function createEventHub(options: EventHubOptions): EventHub {
+  return new Hub(options);
+}
+
+const validateMessage = compileValueValidator(ClientMessage, "message");
+
+class Hub implements EventHub {
+  readonly #options: EventHubOptions;
+  readonly #server = new WebSocketServer({ noServer: true, maxPayload: LARGEST_MESSAGE_BYTES, perMessageDeflate: false, clientTracking: false });
+  readonly #clients = new Set<EventClient>();
+  #queue: TrafficEvent[] = [];
+  #isArmed = false;
+  #stopHeartbeat: (() => void) | undefined;
+  #isClosed = false;
+  hasListeners = false;
+
+  constructor(options: EventHubOptions) {
+    this.#options = options;
+  }
+
+  get clientCount(): number {
+    return this.#clients.size;
+  }
+
+  /** Runs for every exchange on the proxy thread: it must do no more than append. */
+  traffic(event: TrafficEvent): void {
+    if (!this.hasListeners) return;
+    this.#queue.push(event);
+    if (this.#isArmed) return;
+    this.#isArmed = true;
+    this.#options.clock.after(FLUSH_MS, () => this.#flush());
+  }
+
+  changed(topic: ChangeTopic): void {
+    this.#announce("changes", { type: "Changed", data: { topic } });
+  }
+
+  task(progress: TaskProgress): void {
+    this.#announce("tasks", { type: "Task", data: progress });
+  }
+
+  accept(request: IncomingMessage, socket: Duplex, head: Buffer): ErrorAnswer | undefined {
+    if (this.#isClosed) return answer("SERVICE_UNAVAILABLE", "The service is stopping");
+    if (this.#clients.size >= (this.#options.mostClients ?? MOST_CLIENTS)) return answer("SERVICE_UNAVAILABLE", "Too many clients are listening");
+    if (request.headers.upgrade?.toLowerCase() !== "websocket") return answer("BAD_REQUEST", "Only WebSocket upgrades are served here");
+    const query = new URLSearchParams(request.url?.split("?")[1] ?? "");
+    this.#server.handleUpgrade(request, socket, head, (webSocket) => this.#welcome(webSocket, socket, query.get("batch") === "1"));
+    return undefined;
+  }
+
+  close(): void {
+    this.#isClosed = true;
+    this.#stopHeartbeat?.();
+    for (const { webSocket } of this.#clients) {
+      webSocket.close(1001, "The service is stopping");
+      this.#options.clock.after(1000, () => webSocket.terminate());
+    }
+  }
+
+  #welcome(webSocket: WebSocket, socket: Duplex, isBatched: boolean): void {
+    const client = new EventClient({
+      id: randomUUID(),
+      webSocket,
+      socket,
+      isBatched,
+      latestRows: this.#options.latestRows,
+      nowMs: () => this.#options.clock.now(),
+      onFailure: (error) => this.#options.log.warn({ err: error }, "the latest rows could not be read for a live client"),
+    });
+    this.#clients.add(client);
+    this.#stopHeartbeat ??= this.#options.clock.every(HEARTBEAT_MS, () => this.#heartbeat());
+    this.#countListeners();
+    webSocket.on("message", (data, isBinary) => this.#receive(client, data, isBinary));
+    webSocket.on("pong", () => (client.isAlive = true));
+    // ws closes the connection itself, with the right code; there is nothing to add and nobody to tell.
+    webSocket.on("error", () => undefined);
+    webSocket.on("close", () => this.#farewell(client));
+    client.send({ type: "Connected", data: { client_id: client.id } });
+    client.sendInitialRows(INITIAL_ROWS);
+  }
+
+  #farewell(client: EventClient): void {
+    this.#clients.delete(client);
+    this.#countListeners();
+    if (this.#clients.size > 0) return;
+    this.#stopHeartbeat?.();
+    this.#stopHeartbeat = undefined;
+  }
+
+  #countListeners(): void {
+    this.hasListeners = [...this.#clients].some((client) => client.isSubscribed);
+    if (!this.hasListeners) this.#queue = [];
+  }
+
+  #heartbeat(): void {
+    for (const client of this.#clients) {
+      if (!client.isAlive) {
+        client.webSocket.terminate();
+        continue;
+      }
+      client.isAlive = false;
+      client.webSocket.ping();
+    }
+  }
+
+  #receive(client: EventClient, data: RawData, isBinary: boolean): void {
+    client.isAlive = true;
+    const text = isBinary ? undefined : String(data);
+    if (text === "ping") return client.send({ type: "Pong" });
+    const message = text === undefined ? "A message must be text" : parseMessage(text);
+    if (typeof message === "string") return client.send({ type: "Error", data: { message } });
+    switch (message.type) {
+      case "Ping":
+        return client.send({ type: "Pong" });
+      case "Subscribe":
+        client.subscribe(message.data?.filter, message.data?.channels ?? []);
+        return this.#countListeners();
+      case "Unsubscribe":
+        client.unsubscribe();
+        return this.#countListeners();
+      case "GetInitialTraffic":
+        return client.sendInitialRows(message.data?.limit ?? INITIAL_ROWS);
+    }
+  }
+
+  #flush(): void {
+    this.#isArmed = false;
+    const queued = this.#queue;
+    this.#queue = [];
+    const events = coalesce(queued);
+    if (events.length === 0) return;
+    const flush = createFlush(events);
+    for (const client of this.#clients) client.deliver(flush);
+  }
+
+  #announce(channel: (typeof CHANNELS)[number], message: ServerMessage): void {
+    for (const client of this.#clients) if (client.channels.has(channel)) client.send(message);
+  }
+}
+
+/** Everything that several clients need is made on first use and kept. */
+function createFlush(events: readonly TrafficEvent[]): Flush {
+  const texts: string[] = [];
+  const text = (index: number): string => (texts[index] ??= `{"type":"Traffic","data":${JSON.stringify(events[index])}}`);
+  const all = (): string[] => events.map((_, index) => text(index));
+  let frames: Buffer | undefined;
+  let batch: Buffer | undefined;
+  return {
+    events,
+    text,
+    frames: () => (frames ??= textFrames(all())),
+    batch: () => (batch ??= textFrames([`[${all().join(",")}]`])),
+  };
+}
+
+/** A message of the contract, or the sentence that tells the client what is wrong. */
+function parseMessage(text: string): ClientMessage | string {
+  let value: unknown;
+  try {
+    value = JSON.parse(text);
+  } catch {
+    return "The message is not valid JSON";
+  }
+  const [issue] = validateMessage(value);
+  if (issue === undefined) return value as ClientMessage;
+  return `The message is not one of Ping, Subscribe, Unsubscribe, GetInitialTraffic: ${issue.path} ${issue.message}`;
+}

@@ -1,0 +1,131 @@
+import { canonicalHost, compileHostPatterns, isLoopback, isUnspecified, parseAddress, parseHostPort } from "@headworks/host-patterns";
+import type { ErrorCode } from "@headworks/capture-contract";
+
+/** What the gate looks at. Everything in it was sent by the other side except `localAddress`. */
+export interface GateRequest {
+  readonly method: string;
+  /** Request target as sent. */
+  readonly target: string;
+  /** Every Host field of the request. */
+  readonly hosts: readonly string[];
+  readonly origin: string | undefined;
+  readonly secFetchSite: string | undefined;
+  readonly secFetchMode: string | undefined;
+  /** True for a WebSocket handshake. */
+  readonly isUpgrade: boolean;
+  /** The address of this machine that the connection was made to. */
+  readonly localAddress: string | undefined;
+}
+
+/** Names by which the service may be addressed besides loopback and the address of the connection. */
+export interface AllowedHosts {
+  /** `api_host` as configured. */
+  readonly boundHost: string;
+  readonly allowedApiHosts: readonly string[];
+  readonly publicIp: string | null;
+}
+
+export type GateDecision =
+  | { readonly kind: "pass" }
+  | { readonly kind: "refuse"; readonly code: Extract<ErrorCode, "BAD_REQUEST" | "HOST_NOT_ALLOWED" | "CROSS_SITE">; readonly message: string };
+
+const PASS: GateDecision = { kind: "pass" };
+
+/** Decides before anything else looks at a request whether it may come from where it comes from. Pure. */
+export type Gate = (request: GateRequest) => GateDecision;
+
+/**
+ * Two checks against web pages in the user's browser, which can reach loopback but cannot choose these fields freely:
+ * the Host must be one of ours (a rebound name is not), and the request must come from our own pages or from no page.
+ */
+export function compileGate(allowed: AllowedHosts): Gate {
+  const names = compileHostPatterns(allowed.allowedApiHosts, "focus");
+  const exact = new Set([allowed.boundHost, allowed.publicIp ?? ""].filter((host) => host !== "" && !isUnspecified(host)).map(canonicalHost));
+  const isOurs = (host: string, localAddress: string | undefined): boolean => {
+    const name = canonicalHost(host);
+    if (name === "localhost" || name.endsWith(".localhost") || isLoopback(name)) return true;
+    if (exact.has(name) || names.matches(name)) return true;
+    return localAddress !== undefined && isSameAddress(name, localAddress);
+  };
+  return (request) => {
+    if (!request.target.startsWith("/")) return refuse("BAD_REQUEST", "The request target must be a path");
+    const [host, ...others] = request.hosts;
+    if (others.length > 0) return refuse("BAD_REQUEST", "The request has more than one Host");
+    const parsed = parseHostPort(host ?? "");
+    if ("issue" in parsed || !isOurs(parsed.host, request.localAddress)) {
+      return refuse("HOST_NOT_ALLOWED", "This Host is not one of this service; add it to allowed_api_hosts");
+    }
+    return isCrossSite(request, host ?? "") ? refuse("CROSS_SITE", "The request comes from another site") : PASS;
+  };
+}
+
+function refuse(code: "BAD_REQUEST" | "HOST_NOT_ALLOWED" | "CROSS_SITE", message: string): GateDecision {
+  return { kind: "refuse", code, message };
+}
+
+function isCrossSite(request: GateRequest, host: string): boolean {
+  if (request.origin !== undefined && !isOwnOrigin(request.origin, host)) return true;
+  const site = request.secFetchSite;
+  if (site === undefined || site === "same-origin" || site === "none") return false;
+  return !isPageVisit(request);
+}
+
+/** The listener speaks plain HTTP; behind a proxy that terminates TLS the page's scheme is https. */
+function isOwnOrigin(origin: string, host: string): boolean {
+  const lower = host.toLowerCase();
+  return origin.toLowerCase() === `http://${lower}` || origin.toLowerCase() === `https://${lower}`;
+}
+
+/** Following a link to the UI is harmless: the page runs in its own origin and the linking site reads nothing. */
+function isPageVisit(request: GateRequest): boolean {
+  const isRead = request.method === "GET" || request.method === "HEAD";
+  if (!isRead || request.isUpgrade || request.secFetchMode !== "navigate" || request.origin !== undefined) return false;
+  return !isApiPath(pathOf(request.target));
+}
+
+/** The path of an origin-form target. */
+export function pathOf(target: string): string {
+  const end = target.search(/[?#]/);
+  return end === -1 ? target : target.slice(0, end);
+}
+
+/** API paths in every spelling that some layer could take for one: the UI's documents are never served there. */
+export function isApiPath(path: string): boolean {
+  return /^\/+(?:api|ws|metrics|health)(?:[/.;]|$)/i.test(decodedOnce(path));
+}
+
+function decodedOnce(path: string): string {
+  return path.replace(/%([0-7][0-9a-f])/gi, (_, hex: string) => String.fromCharCode(Number.parseInt(hex, 16)));
+}
+
+function isSameAddress(name: string, localAddress: string): boolean {
+  const left = parseAddress(name);
+  const right = parseAddress(localAddress);
+  return left !== undefined && right !== undefined && left.value === right.value;
+}
+
+/** Fields of every answer, refusals included. */
+export const SECURITY_FIELDS: Readonly<Record<string, string>> = {
+  "Content-Security-Policy": [
+    "default-src 'none'",
+    "script-src 'self'",
+    "style-src 'self' 'unsafe-inline'",
+    "img-src 'self' data: blob:",
+    "font-src 'self'",
+    "connect-src 'self'",
+    "worker-src 'self'",
+    "manifest-src 'self'",
+    "frame-src 'self' blob:",
+    "media-src 'self' blob:",
+    "base-uri 'none'",
+    "form-action 'none'",
+    "frame-ancestors 'none'",
+  ].join("; "),
+  "X-Content-Type-Options": "nosniff",
+  "X-Frame-Options": "DENY",
+  "Referrer-Policy": "no-referrer",
+  "Cross-Origin-Resource-Policy": "same-origin",
+  "Cross-Origin-Opener-Policy": "same-origin",
+  "Permissions-Policy": "camera=(), microphone=(), geolocation=()",
+  "Cache-Control": "no-store",
+};

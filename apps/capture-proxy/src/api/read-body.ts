@@ -1,0 +1,83 @@
+import { ApiError } from "./api-error.ts";
+
+/** JSON bodies above this many bytes are refused; uploads have no limit. */
+export const JSON_BODY_LIMIT_BYTES = 10 * 1024 * 1024;
+
+/** The parts of an incoming message that reading a body needs. */
+export interface BodySource extends AsyncIterable<Uint8Array> {
+  readonly headers: Readonly<Record<string, string | string[] | undefined>>;
+}
+
+/** Whether the message announces a body; one of length 0 counts as none. */
+export function announcesBody(source: BodySource): boolean {
+  if (source.headers["transfer-encoding"] !== undefined) return true;
+  const length = source.headers["content-length"];
+  return length !== undefined && length !== "0";
+}
+
+/** The media type of the message in lower case without parameters, undefined when absent. */
+export function mediaType(source: BodySource): string | undefined {
+  return text(source.headers["content-type"])?.split(";", 1)[0]?.trim().toLowerCase();
+}
+
+/**
+ * Reads and parses a JSON body; undefined when there is none. Throws ApiError: 415 for another media type or coding,
+ * 413 above the limit (as soon as that is known), 400 for bytes that are not UTF-8 or not JSON.
+ */
+export async function readJsonBody(source: BodySource, limitBytes: number = JSON_BODY_LIMIT_BYTES): Promise<unknown> {
+  if (!announcesBody(source)) return undefined;
+  if (Number(source.headers["content-length"] ?? 0) > limitBytes) throw tooLarge(limitBytes);
+  const pieces: Uint8Array[] = [];
+  let sizeBytes = 0;
+  refuseForeignBody(source);
+  for await (const piece of source) {
+    sizeBytes += piece.length;
+    if (sizeBytes > limitBytes) throw tooLarge(limitBytes);
+    pieces.push(piece);
+  }
+  return sizeBytes === 0 ? undefined : parseJson(Buffer.concat(pieces, sizeBytes));
+}
+
+/** Throws 415 unless the body is plain JSON: forms and text are what a page of another site can send unasked. */
+function refuseForeignBody(source: BodySource): void {
+  const type = mediaType(source);
+  if (type === undefined || !/^application\/(?:[\w.+-]+\+)?json$/.test(type)) {
+    throw new ApiError("UNSUPPORTED_MEDIA_TYPE", "The body must be application/json");
+  }
+  refuseCoding(source);
+  const charset = /;\s*charset\s*=\s*"?([^";\s]+)/i.exec(text(source.headers["content-type"]) ?? "")?.[1];
+  if (charset !== undefined && !/^utf-?8$/i.test(charset)) {
+    throw new ApiError("UNSUPPORTED_MEDIA_TYPE", "The body must be UTF-8");
+  }
+}
+
+/** Throws 415 for a compressed body: its size would say nothing about what it unpacks to. */
+export function refuseCoding(source: BodySource): void {
+  const coding = text(source.headers["content-encoding"]);
+  if (coding !== undefined && coding.trim().toLowerCase() !== "identity") {
+    throw new ApiError("UNSUPPORTED_MEDIA_TYPE", "The body must not be compressed");
+  }
+}
+
+function parseJson(bytes: Buffer): unknown {
+  let decoded: string;
+  try {
+    decoded = new TextDecoder("utf-8", { fatal: true }).decode(bytes);
+  } catch (cause) {
+    throw new ApiError("BAD_REQUEST", "The body is not valid UTF-8", { cause });
+  }
+  try {
+    return JSON.parse(decoded);
+  } catch (cause) {
+    const position = /at position \d+/.exec((cause as SyntaxError).message)?.[0];
+    throw new ApiError("BAD_REQUEST", `The body is not valid JSON${position === undefined ? "" : ` (${position})`}`, { cause });
+  }
+}
+
+function tooLarge(limitBytes: number): ApiError {
+  return new ApiError("PAYLOAD_TOO_LARGE", `The body is larger than ${limitBytes} bytes`);
+}
+
+function text(value: string | string[] | undefined): string | undefined {
+  return Array.isArray(value) ? value.join(", ") : value;
+}

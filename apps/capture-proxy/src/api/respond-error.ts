@@ -1,0 +1,50 @@
+import { ERRORS } from "@headworks/capture-contract";
+import type { ApiErrorBody, ErrorCode } from "@headworks/capture-contract";
+import { ApiError } from "./api-error.ts";
+
+/** A refusal or failure as HTTP: status, body and fields. */
+export interface ErrorAnswer {
+  readonly status: number;
+  readonly body: ApiErrorBody;
+  readonly headers: Readonly<Record<string, string>>;
+  /** Something is broken here, and the log should have it. */
+  readonly isInternal: boolean;
+}
+
+/** The one place where an error becomes HTTP. What is not an expected refusal is hidden behind 500 `INTERNAL`. */
+export function errorAnswer(error: unknown): ErrorAnswer {
+  if (error instanceof ApiError) return answer(error.code, error.message, error.details);
+  const known = fromFramework(error);
+  return known ?? { ...answer("INTERNAL"), isInternal: true };
+}
+
+/** The answer of a code, without an error object. */
+export function answer(code: ErrorCode, message: string = ERRORS[code].message, details?: ApiError["details"]): ErrorAnswer {
+  const { status } = ERRORS[code];
+  const repeated = status === 401 || status === 403 ? { message } : {};
+  const listed = details === undefined ? {} : { details: details.map(({ path, message: text }) => ({ path, message: text })) };
+  return { status, body: { error: message, code, ...repeated, ...listed }, headers: {}, isInternal: false };
+}
+
+const FRAMEWORK: Readonly<Record<string, readonly [ErrorCode, string]>> = {
+  FST_ERR_BAD_URL: ["BAD_REQUEST", "The path is not valid percent-encoding"],
+  FST_ERR_CTP_BODY_TOO_LARGE: ["PAYLOAD_TOO_LARGE", ERRORS.PAYLOAD_TOO_LARGE.message],
+  FST_ERR_CTP_INVALID_CONTENT_LENGTH: ["BAD_REQUEST", "The body does not have the announced length"],
+  FST_ERR_CTP_INVALID_MEDIA_TYPE: ["UNSUPPORTED_MEDIA_TYPE", ERRORS.UNSUPPORTED_MEDIA_TYPE.message],
+  FST_STATIC_FORBIDDEN_PATH: ["NOT_FOUND", "There is nothing at this path"],
+  ECONNRESET: ["CANCELLED", ERRORS.CANCELLED.message],
+};
+
+function fromFramework(error: unknown): ErrorAnswer | undefined {
+  const code = (error as { code?: unknown } | null)?.code;
+  const entry = typeof code === "string" ? FRAMEWORK[code] : undefined;
+  return entry && answer(...entry);
+}
+
+/** The bytes of an answer on a socket that has no HTTP response object: malformed requests and refused upgrades. */
+export function rawAnswer({ status, body }: ErrorAnswer, reason: string, headers: Readonly<Record<string, string>>): string {
+  const text = JSON.stringify(body);
+  const fields = { ...headers, "Content-Type": "application/json; charset=utf-8", "Content-Length": String(Buffer.byteLength(text)), Connection: "close" };
+  const lines = Object.entries(fields).map(([name, value]) => `${name}: ${value}\r\n`);
+  return `HTTP/1.1 ${status} ${reason}\r\n${lines.join("")}\r\n${text}`;
+}

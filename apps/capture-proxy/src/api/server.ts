@@ -1,0 +1,282 @@
+import { createServer } from "node:http";
+import type { IncomingMessage, Server, ServerResponse } from "node:http";
+import { Readable } from "node:stream";
+import fastifyStatic from "@fastify/static";
+import { apiInfo, operations as weirOperations } from "@headworks/capture-contract";
+import type { AnyOperations } from "@headworks/contract-kit";
+import { openApiDocument } from "@headworks/contract-kit/openapi";
+import Fastify from "fastify";
+import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
+import type { SettingsStore } from "#settings/settings.ts";
+import { LOCAL_ADMIN } from "./authorize.ts";
+import type { Identify } from "./authorize.ts";
+import { bindOperation } from "./bind.ts";
+import type { AnyHandler, BoundAnswer } from "./bind.ts";
+import { renderApiDocs } from "./docs-page.ts";
+import { SECURITY_FIELDS, compileGate, isApiPath, pathOf } from "./gate.ts";
+import type { Gate } from "./gate.ts";
+import type { EventHub } from "./events.ts";
+import { compileRouteTable } from "./route-table.ts";
+import type { RouteTable } from "./route-table.ts";
+import { answer, errorAnswer, rawAnswer } from "./respond-error.ts";
+import type { ErrorAnswer } from "./respond-error.ts";
+import { MISSING_BUILD_PAGE, chooseUiFile } from "./ui-files.ts";
+
+/** The part of a logger that the API uses. */
+export interface ApiLog {
+  debug(facts: object, message: string): void;
+  warn(facts: object, message: string): void;
+  error(facts: object, message: string): void;
+}
+
+/** A slice as the API sees it: its name in the contract and one handler for each operation. */
+export interface BoundSlice {
+  readonly name: string;
+  readonly operations: object;
+}
+
+/** A document outside the contract, such as `/setup`: path, and what renders it. */
+export interface ApiPage {
+  readonly path: string;
+  readonly render: () => { readonly html: string; readonly contentSecurityPolicy?: string };
+}
+
+export interface ApiServerOptions {
+  readonly slices: readonly BoundSlice[];
+  readonly settings: Pick<SettingsStore, "running" | "onChange">;
+  readonly events: EventHub;
+  readonly log: ApiLog;
+  /** Where the built UI lies; it may be absent. */
+  readonly uiDirectory: string;
+  readonly pages?: readonly ApiPage[];
+  /** Who calls; everybody is the local admin unless given. */
+  readonly identify?: Identify;
+  /** The contract to serve; Weir's own unless a test says otherwise. */
+  readonly operations?: AnyOperations;
+}
+
+/** The REST API, `/ws` and the web UI on one listener. */
+export interface ApiServer {
+  /** Resolves to the address in use, `http://127.0.0.1:3001`. Rejects with `code: "EADDRINUSE"` and the like. */
+  listen(port: number, host: string): Promise<string>;
+  /** Stops accepting, lets requests in flight finish for `graceMs`, then cuts them off. */
+  close(graceMs: number): Promise<void>;
+}
+
+/** Builds the server; nothing listens yet. */
+export function createApiServer(options: ApiServerOptions): ApiServer {
+  const gate = watchGate(options.settings);
+  const operations = options.operations ?? weirOperations;
+  const routes = compileRouteTable(operations, apiInfo.prefix);
+  let server: Server | undefined;
+  const app = Fastify({
+    logger: false,
+    exposeHeadRoutes: false,
+    routerOptions: { maxParamLength: 1024 },
+    forceCloseConnections: "idle",
+    frameworkErrors: (error, _request, reply) => sendError(reply, errorAnswer(error)),
+    serverFactory: (handler) => (server = createGatedServer(gate, handler, options)),
+  });
+  app.removeAllContentTypeParsers();
+  // Bodies are read by the binding, which knows the operation's limit; Fastify must not touch them.
+  app.addContentTypeParser("*", (_request, _payload, done) => done(null));
+  app.setErrorHandler((error, _request, reply) => {
+    const found = errorAnswer(error);
+    if (found.isInternal) options.log.error({ err: error }, "a request failed");
+    return sendError(reply, found);
+  });
+  registerOperations(app, operations, options);
+  registerDocuments(app, operations, options);
+  registerUi(app, routes, options.uiDirectory);
+  return {
+    listen: async (port, host) => {
+      await app.listen({ port, host });
+      return addressOf(server);
+    },
+    close: async (graceMs) => {
+      options.events.close();
+      const cut = setTimeout(() => server?.closeAllConnections(), graceMs);
+      try {
+        await app.close();
+      } finally {
+        clearTimeout(cut);
+      }
+    },
+  };
+}
+
+/** The gate of the settings in force; compiled again when they change. */
+function watchGate(settings: ApiServerOptions["settings"]): Gate {
+  const compile = ({ api_host, allowed_api_hosts, public_ip }: SettingsStore["running"]): Gate =>
+    compileGate({ boundHost: api_host, allowedApiHosts: allowed_api_hosts, publicIp: public_ip });
+  let current = compile(settings.running);
+  settings.onChange((running) => (current = compile(running)));
+  return (request) => current(request);
+}
+
+/** The gate stands before the framework, so that no route, error path or upgrade can be reached around it. */
+function createGatedServer(gate: Gate, handler: (request: IncomingMessage, response: ServerResponse) => void, options: ApiServerOptions): Server {
+  const server = createServer((request, response) => {
+    for (const [name, value] of Object.entries(SECURITY_FIELDS)) response.setHeader(name, value);
+    const decision = gate(gateRequest(request, false));
+    if (decision.kind === "pass") return handler(request, response);
+    writeAnswer(response, answer(decision.code, decision.message));
+    return undefined;
+  });
+  server.on("upgrade", (request, socket, head) => {
+    const decision = gate(gateRequest(request, true));
+    const path = pathOf(request.url ?? "");
+    const refusal =
+      decision.kind === "refuse"
+        ? answer(decision.code, decision.message)
+        : path === "/ws" || path === "/api/ws"
+          ? options.events.accept(request, socket, head)
+          : answer("NOT_FOUND");
+    if (refusal) socket.end(rawAnswer(refusal, "Refused", SECURITY_FIELDS));
+  });
+  server.on("clientError", (error: NodeJS.ErrnoException, socket) => {
+    if (error.code === "ECONNRESET" || !socket.writable) return socket.destroy();
+    socket.end(rawAnswer(clientErrorAnswer(error.code), "Bad Request", SECURITY_FIELDS));
+    return undefined;
+  });
+  return server;
+}
+
+function clientErrorAnswer(code: string | undefined): ErrorAnswer {
+  if (code === "HPE_HEADER_OVERFLOW") return { ...answer("BAD_REQUEST", "The header fields are too large"), status: 431 };
+  if (code === "ERR_HTTP_REQUEST_TIMEOUT") return { ...answer("BAD_REQUEST", "The request took too long"), status: 408 };
+  return answer("BAD_REQUEST", "This is not a valid HTTP request");
+}
+
+function gateRequest(request: IncomingMessage, isUpgrade: boolean): Parameters<Gate>[0] {
+  const single = (name: string): string | undefined => {
+    const value = request.headers[name];
+    return Array.isArray(value) ? value.join(", ") : value;
+  };
+  return {
+    method: request.method ?? "",
+    target: request.url ?? "",
+    hosts: request.headersDistinct["host"] ?? [],
+    origin: single("origin"),
+    secFetchSite: single("sec-fetch-site"),
+    secFetchMode: single("sec-fetch-mode"),
+    isUpgrade,
+    localAddress: request.socket.localAddress,
+  };
+}
+
+function writeAnswer(response: ServerResponse, { status, body, headers }: ErrorAnswer): void {
+  const text = JSON.stringify(body);
+  response.writeHead(status, { ...headers, "content-type": "application/json; charset=utf-8", "content-length": Buffer.byteLength(text), connection: "close" });
+  response.end(text);
+}
+
+function registerOperations(app: FastifyInstance, operations: AnyOperations, options: ApiServerOptions): void {
+  const identify = options.identify ?? (() => LOCAL_ADMIN);
+  for (const slice of options.slices) {
+    const table = operations[slice.name];
+    if (!table) throw new TypeError(`The contract has no slice ${slice.name}`);
+    const handlers = slice.operations as Record<string, AnyHandler>;
+    for (const [name, operation] of Object.entries(table)) {
+      const handler = handlers[name];
+      if (!handler) throw new TypeError(`The slice ${slice.name} has no handler for ${name}`);
+      const run = bindOperation(operation, handler, identify);
+      for (const path of [apiInfo.prefix + operation.path, ...(operation.aliases ?? [])]) {
+        app.route({
+          method: operation.method === "GET" ? ["GET", "HEAD"] : [operation.method],
+          url: path.replace(/\{(\w+)\}/g, ":$1"),
+          handler: async (request, reply) => {
+            const search = request.raw.url?.split("?").slice(1).join("?") ?? "";
+            const params = request.params as Record<string, string>;
+            return send(reply, await run({ params, search, source: request.raw, signal: goneSignal(reply) }));
+          },
+        });
+      }
+    }
+  }
+}
+
+/** Aborts when the client goes away before its answer is complete. */
+function goneSignal(reply: FastifyReply): AbortSignal {
+  const controller = new AbortController();
+  reply.raw.once("close", () => {
+    if (!reply.raw.writableFinished) controller.abort();
+  });
+  return controller.signal;
+}
+
+function send(reply: FastifyReply, { status, headers, body }: BoundAnswer): FastifyReply {
+  reply.code(status).headers(headers);
+  if (body === undefined) return reply.send();
+  if (reply.request.method === "HEAD") return sendHead(reply, body);
+  if (typeof body === "string") return reply.send(body);
+  if (body instanceof Uint8Array) return reply.send(Buffer.from(body.buffer, body.byteOffset, body.byteLength));
+  return reply.send(Readable.from(body, { objectMode: false }));
+}
+
+/** Fields of the answer that GET would give, without running a stream to its end. */
+function sendHead(reply: FastifyReply, body: NonNullable<BoundAnswer["body"]>): FastifyReply {
+  if (typeof body === "string" || body instanceof Uint8Array) reply.header("content-length", Buffer.byteLength(body));
+  else void body[Symbol.asyncIterator]().return?.();
+  return reply.send("");
+}
+
+function sendError(reply: FastifyReply, { status, body, headers }: ErrorAnswer): FastifyReply {
+  // What is left of a refused body is not read; the connection cannot carry another request.
+  if (status === 413) reply.header("connection", "close");
+  return reply.code(status).headers(headers).type("application/json; charset=utf-8").send(JSON.stringify(body));
+}
+
+function registerDocuments(app: FastifyInstance, operations: AnyOperations, options: ApiServerOptions): void {
+  const openApi = JSON.stringify(openApiDocument(operations, apiInfo));
+  const docs = renderApiDocs(operations, apiInfo);
+  const document = (path: string, type: string, text: () => string, policy?: () => string | undefined): void => {
+    app.route({
+      method: ["GET", "HEAD"],
+      url: path,
+      handler: (_request, reply) => {
+        const body = text();
+        const own = policy?.();
+        if (own !== undefined) reply.header("content-security-policy", own);
+        return send(reply, { status: 200, headers: { "content-type": type }, body });
+      },
+    });
+  };
+  document("/api/openapi.json", "application/json; charset=utf-8", () => openApi);
+  document("/api/docs", "text/html; charset=utf-8", () => docs);
+  for (const page of options.pages ?? []) {
+    document(page.path, "text/html; charset=utf-8", () => page.render().html, () => page.render().contentSecurityPolicy);
+  }
+}
+
+function registerUi(app: FastifyInstance, routes: RouteTable, uiDirectory: string): void {
+  app.register(fastifyStatic, { root: uiDirectory, serve: false, cacheControl: false, dotfiles: "ignore", suppressWarning: true });
+  const notFound = (request: FastifyRequest, reply: FastifyReply): FastifyReply => {
+    const path = pathOf(request.raw.url ?? "/");
+    const allowed = routes.methodsOf(path);
+    if (allowed.length > 0) return sendError(reply.header("allow", allowed.join(", ")), answer("METHOD_NOT_ALLOWED"));
+    const isRead = request.raw.method === "GET" || request.raw.method === "HEAD";
+    if (isRead || isApiPath(path)) return sendError(reply, answer("NOT_FOUND", "There is nothing at this path"));
+    return sendError(reply.header("allow", "GET, HEAD"), answer("METHOD_NOT_ALLOWED"));
+  };
+  app.setNotFoundHandler(notFound);
+  app.route({
+    method: ["GET", "HEAD"],
+    url: "/*",
+    handler: (request, reply) => {
+      const target = request.raw.url ?? "/";
+      if (isApiPath(pathOf(target))) return notFound(request, reply);
+      const chosen = chooseUiFile(target, uiDirectory);
+      if (chosen.kind === "not-found") return notFound(request, reply);
+      if (chosen.kind === "file") return reply.header("cache-control", chosen.cacheControl).sendFile(chosen.path);
+      return send(reply, { status: 200, headers: { "content-type": "text/html; charset=utf-8" }, body: MISSING_BUILD_PAGE });
+    },
+  });
+}
+
+function addressOf(server: Server | undefined): string {
+  const address = server?.address();
+  if (typeof address !== "object" || address === null) throw new TypeError("The API server has no address");
+  const host = address.family === "IPv6" ? `[${address.address}]` : address.address;
+  return `http://${host}:${address.port}`;
+}

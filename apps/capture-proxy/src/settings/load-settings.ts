@@ -1,0 +1,220 @@
+import type { ConfigField, ConfigPatch, Settings } from "@headworks/capture-contract";
+import { ApiError, validationError } from "#api/api-error.ts";
+import type { ErrorDetail } from "#api/api-error.ts";
+import { configPath, readConfigFile, writeConfigFile } from "./config-file.ts";
+import type { ConfigDocument } from "./config-file.ts";
+import { redact } from "./redaction.ts";
+import { SETTING_FIELDS, nested, valueAt } from "./setting-fields.ts";
+import type { FlatSettings, SettingField } from "./setting-fields.ts";
+import { environmentName, flagName } from "./setting-inputs.ts";
+import { normalizeSetting, settingProblem, settingsProblems } from "./setting-rules.ts";
+import type { Environment, Flags } from "./setting-sources.ts";
+import { unknownKeys, valuesOfEnvironment, valuesOfFile, valuesOfFlags } from "./setting-sources.ts";
+import type { SettingsStore } from "./settings.ts";
+import { StartupError } from "./startup-error.ts";
+
+/** The part of a logger that is used here. */
+export interface SettingsLog {
+  warn(facts: object, message: string): void;
+  error(facts: object, message: string): void;
+}
+
+export interface LoadOptions {
+  readonly dataDir: string;
+  readonly environment: Environment;
+  readonly flags: Flags;
+  readonly log: SettingsLog;
+}
+
+type Source = ConfigField["source"];
+
+/**
+ * Reads the settings: schema defaults, below `<data_dir>/config.json`, below the environment, below flags. Throws
+ * {@link StartupError} with one sentence for the first value that cannot be used.
+ */
+export function loadSettings(options: LoadOptions): SettingsStore {
+  const path = configPath(options.dataDir);
+  const document = readConfigFile(path);
+  const layers: readonly (readonly [Source, FlatSettings])[] = [
+    ["default", Object.fromEntries(SETTING_FIELDS.map((field) => [field.name, field.default]))],
+    ["file", valuesOfFile(document, path)],
+    ["environment", valuesOfEnvironment(options.environment)],
+    ["flag", valuesOfFlags(options.flags)],
+  ];
+  const values: Record<string, unknown> = {};
+  const sources = new Map<string, Source>();
+  for (const [source, layer] of layers) {
+    for (const [name, value] of Object.entries(layer)) {
+      values[name] = value;
+      sources.set(name, source);
+    }
+  }
+  const [problem] = settingsProblems(frozen(values));
+  if (problem) throw new StartupError(`The setting ${problem.field} ${problem.message}`);
+  const unknown = unknownKeys(document);
+  if (unknown.length > 0) options.log.warn({ path, keys: unknown }, "config.json has keys that are no settings; they are kept");
+  return new FileSettings(path, options.log, values, sources);
+}
+
+function frozen(values: FlatSettings): Settings {
+  const settings = nested(values);
+  for (const value of Object.values(settings)) if (typeof value === "object" && value !== null) Object.freeze(value);
+  return Object.freeze(settings) as Settings;
+}
+
+/** Read-only fields of what GET shows; they may come back and are not changes. */
+const DERIVED = new Set(["socks_auth_enabled", "access_control_enabled", "shown_host", "upstream_proxy.auth_enabled"]);
+
+class FileSettings implements SettingsStore {
+  running: Settings;
+  configured: Settings;
+  readonly #path: string;
+  readonly #log: SettingsLog;
+  #values: FlatSettings;
+  #sources: ReadonlyMap<string, Source>;
+  readonly #atStart: FlatSettings;
+  readonly #listeners = new Set<(running: Settings, previous: Settings) => void>();
+
+  constructor(path: string, log: SettingsLog, values: FlatSettings, sources: ReadonlyMap<string, Source>) {
+    this.#path = path;
+    this.#log = log;
+    this.#values = values;
+    this.#atStart = values;
+    this.#sources = sources;
+    this.configured = frozen(values);
+    this.running = this.configured;
+  }
+
+  patch(change: ConfigPatch): void {
+    const changes = changedFields(change, this.#values);
+    if (changes.size === 0) return;
+    const values = { ...this.#values, ...Object.fromEntries(changes) };
+    const configured = frozen(values);
+    const problems = settingsProblems(configured);
+    if (problems.length > 0) {
+      throw validationError(problems.map(({ field, message }) => ({ path: bodyPath(field), message })));
+    }
+    this.#persist(changes);
+    const previous = this.running;
+    this.#values = values;
+    this.#sources = new Map([...this.#sources, ...[...changes.keys()].map((name) => [name, "file"] as const)]);
+    this.configured = configured;
+    this.running = frozen(this.#runningValues());
+    this.#publish(previous);
+  }
+
+  onChange(listener: (running: Settings, previous: Settings) => void): () => void {
+    this.#listeners.add(listener);
+    return () => this.#listeners.delete(listener);
+  }
+
+  describe(): ConfigField[] {
+    return SETTING_FIELDS.map((field) => this.#describeField(field));
+  }
+
+  #describeField(field: SettingField): ConfigField {
+    const value = this.#values[field.name];
+    const running = valueAt(this.running, field);
+    const { default: _default, description: _description, ...schema } = field.schema as Record<string, unknown>;
+    return {
+      name: field.name,
+      applies: field.applies,
+      source: this.#sources.get(field.name) ?? "default",
+      default: redact(field.schema, field.default),
+      value: redact(field.schema, value),
+      running: redact(field.schema, running),
+      restart_pending: !isSame(value, running),
+      ...(field.description === undefined ? {} : { description: field.description }),
+      environment: environmentName(field),
+      flag: flagName(field),
+      schema,
+    };
+  }
+
+  /** Fields that apply after a restart keep the value the process started with. */
+  #runningValues(): FlatSettings {
+    return Object.fromEntries(
+      SETTING_FIELDS.map(({ name, applies }) => [name, applies === "restart" ? this.#atStart[name] : this.#values[name]]),
+    );
+  }
+
+  /** Writes only what was changed through the API: values of flags and of the environment do not creep into the file. */
+  #persist(changes: ReadonlyMap<string, unknown>): void {
+    try {
+      const document = withValues(readConfigFile(this.#path), changes);
+      writeConfigFile(this.#path, document);
+    } catch (cause) {
+      this.#log.error({ err: cause, path: this.#path }, "settings could not be saved");
+      const reason = cause instanceof StartupError ? cause.message : ((cause as NodeJS.ErrnoException).code ?? "unknown error");
+      throw new ApiError("SERVICE_UNAVAILABLE", `The settings cannot be saved: ${reason}`, { cause });
+    }
+  }
+
+  #publish(previous: Settings): void {
+    for (const listener of this.#listeners) {
+      try {
+        listener(this.running, previous);
+      } catch (error) {
+        this.#log.error({ err: error }, "a listener failed to take over changed settings");
+      }
+    }
+  }
+}
+
+/** The fields that differ from the values in force, in normal spelling. Throws 400 naming every bad one. */
+function changedFields(change: ConfigPatch, current: FlatSettings): Map<string, unknown> {
+  const details: ErrorDetail[] = [];
+  const changes = new Map<string, unknown>();
+  for (const [name, value] of withCleared(givenFields(change))) {
+    const field = SETTING_FIELDS.find((candidate) => candidate.name === name);
+    if (!field) {
+      details.push({ path: bodyPath(name), message: "unknown property" });
+      continue;
+    }
+    const normal = normalizeSetting(name, value);
+    const problem = field.problems(value)[0] ?? field.problems(normal)[0] ?? settingProblem(name, normal);
+    if (problem !== undefined) details.push({ path: bodyPath(name), message: problem });
+    else if (!isSame(normal, current[name])) changes.set(name, normal);
+  }
+  if (details.length > 0) throw validationError(details);
+  return changes;
+}
+
+function givenFields(change: ConfigPatch): Map<string, unknown> {
+  const given = new Map<string, unknown>();
+  for (const [key, value] of Object.entries(change)) {
+    if (key !== "upstream_proxy") given.set(key, value);
+    else for (const [inner, innerValue] of Object.entries(value as object)) given.set(`${key}.${inner}`, innerValue);
+  }
+  for (const name of [...given.keys()]) if (DERIVED.has(name) || given.get(name) === undefined) given.delete(name);
+  return given;
+}
+
+/** A password makes no sense without its user: clearing the user clears both. */
+function withCleared(given: Map<string, unknown>): Map<string, unknown> {
+  for (const [user, password] of [
+    ["socks_auth_username", "socks_auth_password"],
+    ["upstream_proxy.auth_username", "upstream_proxy.auth_password"],
+  ] as const) {
+    if (given.get(user) === "") given.set(user, null);
+    if (given.get(user) === null && !given.has(password)) given.set(password, null);
+  }
+  return given;
+}
+
+function withValues(document: ConfigDocument, changes: ReadonlyMap<string, unknown>): ConfigDocument {
+  const result: ConfigDocument = { ...document };
+  for (const [name, value] of changes) {
+    const [head = "", tail] = name.split(".");
+    if (tail === undefined) result[head] = value;
+    else result[head] = { ...(result[head] as object | undefined), [tail]: value };
+  }
+  return result;
+}
+
+const bodyPath = (field: string): string => `body/${field.replace(/\./g, "/")}`;
+
+function isSame(left: unknown, right: unknown): boolean {
+  if (!Array.isArray(left) || !Array.isArray(right)) return left === right;
+  return left.length === right.length && left.every((entry, index) => entry === right[index]);
+}

@@ -1,0 +1,129 @@
+import { parseHostPort } from "@headworks/host-patterns";
+import { SETTING_FIELDS, settingField } from "./setting-fields.ts";
+import type { SettingField } from "./setting-fields.ts";
+import { parseSettingText } from "./setting-text.ts";
+
+/** What an input says about fields, or why it says nothing usable. */
+export type InputReading = { readonly values: Readonly<Record<string, unknown>> } | { readonly problem: string };
+
+/** One way to set fields from outside: an environment variable, a flag, or both. */
+export interface SettingInput {
+  /** Flag without its dashes; null where there is none. */
+  readonly flag: string | null;
+  /** Environment variables without their prefix, the preferred one first. */
+  readonly environment: readonly string[];
+  readonly fields: readonly string[];
+  /** `switch`: a flag without a value; `list`: may be repeated. */
+  readonly takes: "value" | "list" | "switch";
+  readonly placeholder: string;
+  readonly description: string;
+  readonly read: (text: string) => InputReading;
+}
+
+/** Fields whose variables or flags are spelled otherwise than the field. */
+const SPELLINGS: Readonly<Record<string, { readonly flag?: string | null; readonly environment?: readonly string[] }>> = {
+  allowed_ips: { flag: "allowed-ip" },
+  allowed_api_hosts: { flag: "allowed-api-host" },
+  ignored_domains: { flag: "ignored-domain" },
+  passthrough_domains: { flag: "passthrough-domain" },
+  upstream_insecure_hosts: { flag: "upstream-insecure-host" },
+  upstream_ca_file: { flag: "upstream-ca" },
+  public_ip: { environment: ["PUBLIC_IP", "HOST_IP"] },
+  socks_auth_username: { flag: "socks-username", environment: ["SOCKS_USERNAME", "SOCKS_AUTH_USERNAME"] },
+  socks_auth_password: { flag: "socks-password", environment: ["SOCKS_PASSWORD", "SOCKS_AUTH_PASSWORD"] },
+  "upstream_proxy.protocol": { flag: "upstream-protocol", environment: ["UPSTREAM_PROTOCOL", "UPSTREAM_PROXY_PROTOCOL"] },
+  "upstream_proxy.host": { flag: null },
+  "upstream_proxy.port": { flag: null },
+  "upstream_proxy.auth_username": { flag: null },
+  "upstream_proxy.auth_password": { flag: null },
+  "upstream_proxy.no_proxy_hosts": { flag: "upstream-no-proxy", environment: ["UPSTREAM_NO_PROXY", "UPSTREAM_PROXY_NO_PROXY_HOSTS"] },
+};
+
+/** Inputs that set several fields, or one the other way round. They come after the plain ones and so win over them. */
+const COMPOUND: readonly SettingInput[] = [
+  {
+    flag: "upstream-proxy",
+    environment: ["UPSTREAM_PROXY"],
+    fields: ["upstream_proxy.host", "upstream_proxy.port"],
+    takes: "value",
+    placeholder: "host:port",
+    description: "Proxy to chain through",
+    read: readAddress,
+  },
+  {
+    flag: "upstream-auth",
+    environment: ["UPSTREAM_AUTH"],
+    fields: ["upstream_proxy.auth_username", "upstream_proxy.auth_password"],
+    takes: "value",
+    placeholder: "user:pass",
+    description: "Credentials for the upstream proxy",
+    read: readCredentials,
+  },
+  {
+    flag: "no-https",
+    environment: ["NO_HTTPS"],
+    fields: ["intercept_https"],
+    takes: "switch",
+    placeholder: "",
+    description: "Tunnel HTTPS without reading it",
+    read: readNoHttps,
+  },
+];
+
+/** Every input, the plain ones first. */
+export const SETTING_INPUTS: readonly SettingInput[] = [...SETTING_FIELDS.map(plainInput), ...COMPOUND];
+
+/** The preferred variable of a field, with prefix. */
+export function environmentName(field: SettingField): string {
+  return `WEIR_${SETTING_INPUTS.find((input) => input.fields.length === 1 && input.fields[0] === field.name)?.environment[0] ?? ""}`;
+}
+
+/** The flag of a field with its dashes; a compound flag where the field has none of its own. */
+export function flagName(field: SettingField): string | null {
+  const inputs = SETTING_INPUTS.filter((input) => input.flag !== null && input.fields.includes(field.name));
+  return inputs[0] === undefined ? null : `--${inputs[0].flag}`;
+}
+
+function plainInput(field: SettingField): SettingInput {
+  const spelling = SPELLINGS[field.name] ?? {};
+  const type = (field.schema as { type?: string }).type;
+  return {
+    flag: spelling.flag === undefined ? field.name.replace(/[._]/g, "-") : spelling.flag,
+    environment: spelling.environment ?? [field.name.replace(/\./g, "_").toUpperCase()],
+    fields: [field.name],
+    takes: type === "array" ? "list" : type === "boolean" ? "switch" : "value",
+    placeholder: type === "integer" ? "number" : type === "array" ? "list" : "value",
+    description: field.description ?? field.name.replace(/[._]/g, " "),
+    read: (text) => readField(field, text),
+  };
+}
+
+function readField(field: SettingField, text: string): InputReading {
+  const parsed = parseSettingText(field.schema, text);
+  if ("problem" in parsed) return parsed;
+  const [problem] = field.problems(parsed.value);
+  return problem === undefined ? { values: { [field.name]: parsed.value } } : { problem };
+}
+
+function readAddress(text: string): InputReading {
+  const parsed = parseHostPort(text);
+  if ("issue" in parsed) return { problem: `must be host:port. ${parsed.issue.replace(/\.$/, "")}` };
+  if (parsed.port === undefined) return { problem: "must be host:port; the port is missing" };
+  return { values: { "upstream_proxy.host": parsed.host, "upstream_proxy.port": parsed.port } };
+}
+
+function readCredentials(text: string): InputReading {
+  const colon = text.indexOf(":");
+  if (colon < 1) return { problem: "must be user:pass" };
+  const values = { "upstream_proxy.auth_username": text.slice(0, colon), "upstream_proxy.auth_password": text.slice(colon + 1) };
+  for (const [name, value] of Object.entries(values)) {
+    const [problem] = settingField(name)?.problems(value) ?? [];
+    if (problem !== undefined) return { problem };
+  }
+  return { values };
+}
+
+function readNoHttps(text: string): InputReading {
+  const parsed = parseSettingText({ type: "boolean" }, text);
+  return "problem" in parsed ? parsed : { values: { intercept_https: parsed.value !== true } };
+}

@@ -1,0 +1,88 @@
+import type { Settings } from "@headworks/capture-contract";
+import { canonicalHost, parseAddress, parseNetwork, validateHostPattern } from "@headworks/host-patterns";
+import { SETTING_FIELDS } from "./setting-fields.ts";
+
+/** What is wrong with a field beyond its schema. `field` is dotted. */
+export interface RuleProblem {
+  readonly field: string;
+  readonly message: string;
+}
+
+const HOST_LISTS = new Set([
+  "allowed_api_hosts",
+  "ignored_domains",
+  "passthrough_domains",
+  "upstream_insecure_hosts",
+  "upstream_proxy.no_proxy_hosts",
+]);
+
+/** The one spelling in which a value is kept: lists trimmed, in lower case, without repetition, sorted; hosts trimmed. */
+export function normalizeSetting(field: string, value: unknown): unknown {
+  if (Array.isArray(value)) {
+    const entries = value.map((entry) => String(entry).trim().toLowerCase()).filter((entry) => entry !== "");
+    return [...new Set(entries)].sort();
+  }
+  if (typeof value !== "string") return value;
+  if (field === "host" || field === "api_host" || field === "upstream_proxy.host") return bareHost(value);
+  if (field === "public_ip") return value.trim() === "" ? null : bareHost(value);
+  return value;
+}
+
+/** Rules about the meaning of one value, which a schema cannot say. The value has its normal spelling. */
+export function settingProblem(field: string, value: unknown): string | undefined {
+  if (HOST_LISTS.has(field)) return hostListProblem(field, value as readonly string[]);
+  if (field === "allowed_ips") {
+    const bad = (value as readonly string[]).find((entry) => parseNetwork(entry) === undefined);
+    return bad === undefined ? undefined : `${JSON.stringify(bad)} is neither an IP address nor a CIDR block`;
+  }
+  if (typeof value !== "string") return undefined;
+  if (field === "public_ip") return parseAddress(value) ? undefined : "must be an IP address or null";
+  if (field === "host" || field === "api_host") return isBindable(value) ? undefined : "must be an IP address or a host name";
+  if (field === "upstream_proxy.host" && value !== "") return isBindable(value) ? undefined : "must be a host without scheme and port";
+  return undefined;
+}
+
+/** Rules between fields. */
+export function settingsProblems(settings: Settings): RuleProblem[] {
+  const problems: RuleProblem[] = [];
+  const upstream = settings.upstream_proxy;
+  if (upstream.enabled && upstream.host === "") {
+    problems.push({ field: "upstream_proxy.host", message: "is required when the upstream proxy is enabled" });
+  }
+  if (upstream.enabled && upstream.port === 0) {
+    problems.push({ field: "upstream_proxy.port", message: "is required when the upstream proxy is enabled" });
+  }
+  if (upstream.auth_password !== null && upstream.auth_username === null) {
+    problems.push({ field: "upstream_proxy.auth_password", message: "needs upstream_proxy.auth_username" });
+  }
+  if (settings.socks_auth_password !== null && settings.socks_auth_username === null) {
+    problems.push({ field: "socks_auth_password", message: "needs socks_auth_username" });
+  }
+  return problems;
+}
+
+/** Names of the fields that hold lists of host patterns. */
+export const hostListFields: ReadonlySet<string> = HOST_LISTS;
+
+function hostListProblem(field: string, entries: readonly string[]): string | undefined {
+  for (const entry of entries) {
+    const problem = validateHostPattern(entry);
+    if (problem !== undefined) return `${JSON.stringify(entry)}: ${problem.replace(/\.$/, "")}`;
+    // A pattern for every name would take away the protection against DNS rebinding that this list is part of.
+    if (field === "allowed_api_hosts" && /^[*.]+$/.test(entry)) return `${JSON.stringify(entry)} would allow every name`;
+  }
+  return undefined;
+}
+
+function bareHost(text: string): string {
+  const trimmed = text.trim();
+  const inner = trimmed.startsWith("[") && trimmed.endsWith("]") ? trimmed.slice(1, -1) : trimmed;
+  return inner.includes("%") ? inner : canonicalHost(inner);
+}
+
+function isBindable(host: string): boolean {
+  return parseAddress(host) !== undefined || (/^[a-z0-9_-]+(?:\.[a-z0-9_-]+)*$/.test(host) && host.length <= 253);
+}
+
+/** Dotted names of all fields, for messages about misspelt ones. */
+export const settingNames: readonly string[] = SETTING_FIELDS.map((field) => field.name);

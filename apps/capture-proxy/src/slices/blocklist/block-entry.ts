@@ -1,0 +1,61 @@
+import type { BlockEntry, BlockEntryUpdate, NewBlockEntry } from "@headworks/capture-contract";
+
+export const DEFAULT_STATUS = 403;
+export const DEFAULT_BODY = "Blocked by Weir";
+export const DEFAULT_CONTENT_TYPE = "text/plain";
+
+/** An entry as it is kept: times as numbers, every default filled in. */
+export interface StoredBlockEntry {
+  readonly id: string;
+  readonly pattern: string;
+  readonly note: string | null;
+  readonly enabled: boolean;
+  readonly hitCount: number;
+  readonly statusCode: number;
+  readonly responseBody: string;
+  readonly contentType: string;
+  readonly deviceId: string | null;
+  readonly createdAtMs: number;
+  readonly updatedAtMs: number;
+}
+
+/** The fields a caller may write, defaults filled in; `null` asks for the default. The pattern is trimmed, lower-case. */
+function written(body: NewBlockEntry | BlockEntryUpdate): Omit<StoredBlockEntry, "id" | "hitCount" | "createdAtMs" | "updatedAtMs"> {
+  return {
+    pattern: body.pattern.trim().toLowerCase(),
+    note: body.note ?? null,
+    enabled: body.enabled ?? true,
+    statusCode: body.status_code ?? DEFAULT_STATUS,
+    responseBody: body.response_body ?? DEFAULT_BODY,
+    contentType: body.content_type ?? DEFAULT_CONTENT_TYPE,
+    deviceId: body.device_id ?? null,
+  };
+}
+
+/** A new entry that never hit. */
+export function newBlockEntry(id: string, body: NewBlockEntry, nowMs: number): StoredBlockEntry {
+  return { id, ...written(body), hitCount: 0, createdAtMs: nowMs, updatedAtMs: nowMs };
+}
+
+/** An update replaces what a caller may write; id, hits and creation time stay. */
+export function updatedBlockEntry(entry: StoredBlockEntry, body: BlockEntryUpdate, nowMs: number): StoredBlockEntry {
+  const { id, hitCount, createdAtMs } = entry;
+  return { id, ...written(body), hitCount, createdAtMs, updatedAtMs: nowMs };
+}
+
+/** The wire form; `extraHits` are not persisted yet. */
+export function showBlockEntry(entry: StoredBlockEntry, extraHits: number): BlockEntry {
+  return {
+    id: entry.id,
+    pattern: entry.pattern,
+    note: entry.note,
+    enabled: entry.enabled,
+    hit_count: entry.hitCount + extraHits,
+    status_code: entry.statusCode,
+    response_body: entry.responseBody,
+    content_type: entry.contentType,
+    created_at: new Date(entry.createdAtMs).toISOString(),
+    updated_at: new Date(entry.updatedAtMs).toISOString(),
+    device_id: entry.deviceId,
+  };
+}

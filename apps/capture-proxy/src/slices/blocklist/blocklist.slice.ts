@@ -1,0 +1,35 @@
+import type { blocklistOperations } from "@headworks/capture-contract";
+import type { Slice, SliceHost } from "../../slice.ts";
+import { compileBlockRules } from "./blocklist.compile.ts";
+import type { BlockRules } from "./blocklist.compile.ts";
+import { createBlocklistInterceptor } from "./blocklist.interceptor.ts";
+import { createBlocklistOperations } from "./blocklist.operations.ts";
+import { createBlocklistStore } from "./blocklist.store.ts";
+import { createHitCounter } from "./blocklist.worker.ts";
+
+/** Hosts that are answered here instead of by their origins. */
+export function createBlocklistSlice(host: SliceHost): Slice<typeof blocklistOperations> {
+  const { clock, log, events } = host;
+  const store = createBlocklistStore(host.database);
+  const compile = (): BlockRules => {
+    const compiled = compileBlockRules(store.list());
+    if (compiled.issues.length > 0) log.error({ issues: compiled.issues }, "block entries with unreadable patterns block nothing");
+    return compiled;
+  };
+  let rules = compile();
+  const hits = createHitCounter({
+    store,
+    clock,
+    onFailure: (error) => log.warn({ err: error }, "hit counts of the block list could not be saved; they are kept and tried again"),
+  });
+  const onChange = (): void => {
+    rules = compile();
+    events.changed("blocklist");
+  };
+  return {
+    name: "blocklist",
+    operations: createBlocklistOperations({ store, hits, clock, onChange }),
+    interceptor: createBlocklistInterceptor({ rules: () => rules, onHit: hits.hit }),
+    worker: hits.worker,
+  };
+}

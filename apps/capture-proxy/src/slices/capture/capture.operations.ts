@@ -1,0 +1,45 @@
+import type { CaptureStats, CaptureStatus, Settings, captureOperations } from "@headworks/capture-contract";
+import type { Handlers } from "@headworks/contract-kit";
+import type { SliceHost } from "../../slice.ts";
+
+const MEBIBYTE = 1_048_576;
+
+/** Handlers of the capture's operations. The mode is a setting, so that it survives a restart. */
+export function createCaptureOperations(host: Pick<SliceHost, "settings" | "store" | "events">): Handlers<typeof captureOperations> {
+  const { settings, store, events } = host;
+  return {
+    getCapture: () => ({ status: 200, body: captureStatus(settings.running) }),
+    toggleCapture: ({ body }) => {
+      const enabled = body?.enabled ?? !settings.running.capture_enabled;
+      if (enabled !== settings.running.capture_enabled) {
+        settings.patch({ capture_enabled: enabled });
+        events.changed("capture");
+      }
+      return { status: 200, body: captureStatus(settings.running) };
+    },
+    getCaptureStats: () => ({ status: 200, body: captureStats(settings.running, store.status()) }),
+  };
+}
+
+function captureStatus({ capture_enabled }: Settings): CaptureStatus {
+  return { capture_enabled, mode: capture_enabled ? "recording" : "passthrough" };
+}
+
+function captureStats(settings: Settings, status: ReturnType<SliceHost["store"]["status"]>): CaptureStats {
+  return {
+    entry_count: status.entryCount,
+    max_entries: settings.max_requests,
+    total_size_bytes: status.totalSizeBytes,
+    max_total_size_bytes: (settings.max_total_size_mb ?? 0) * MEBIBYTE,
+    max_body_size: settings.max_body_size,
+    capture_enabled: settings.capture_enabled,
+    capture_request_bodies: settings.capture_request_bodies,
+    capture_response_bodies: settings.capture_response_bodies,
+    ignored_domains: [...settings.ignored_domains],
+    store_size_bytes: status.storeSizeBytes,
+    bodies_not_stored: status.bodiesNotStored,
+    entries_lost: status.entriesLost,
+    storage_ok: status.ok,
+    storage_problem: status.problem,
+  };
+}

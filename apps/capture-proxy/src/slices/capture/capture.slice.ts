@@ -1,0 +1,8 @@
+import type { captureOperations } from "@headworks/capture-contract";
+import type { Slice, SliceHost } from "../../slice.ts";
+import { createCaptureOperations } from "./capture.operations.ts";
+
+/** Recording or passing through, and what is stored. */
+export function createCaptureSlice(host: SliceHost): Slice<typeof captureOperations> {
+  return { name: "capture", operations: createCaptureOperations(host) };
+}

@@ -1,0 +1,35 @@
+import { networkInterfaces } from "node:os";
+import type { ProxyConfig, Settings, configOperations } from "@headworks/capture-contract";
+import type { Handlers } from "@headworks/contract-kit";
+import type { SliceHost } from "../../slice.ts";
+import { shownHost } from "./shown-host.ts";
+
+/** Handlers of the configuration's operations. */
+export function createConfigOperations(host: Pick<SliceHost, "settings" | "events">): Handlers<typeof configOperations> {
+  const { settings, events } = host;
+  return {
+    getConfig: () => ({ status: 200, body: showConfig(settings.configured, { verbose: false }) }),
+    updateConfig: ({ body }) => {
+      const before = settings.configured;
+      settings.patch(body);
+      if (settings.configured !== before) events.changed("config");
+      if (settings.configured.capture_enabled !== before.capture_enabled) events.changed("capture");
+      return { status: 200, body: showConfig(settings.configured, { verbose: true }) };
+    },
+    describeConfig: () => ({ status: 200, body: settings.describe() }),
+  };
+}
+
+/** Settings without secrets and with what follows from them. Only the answer to a change shows `verbose`. */
+export function showConfig(settings: Settings, show: { readonly verbose: boolean }): ProxyConfig {
+  const { verbose, socks_auth_password: socksPassword, upstream_proxy: upstream, ...shown } = settings;
+  const { auth_password: upstreamPassword, ...shownUpstream } = upstream;
+  return {
+    ...shown,
+    ...(show.verbose ? { verbose } : {}),
+    socks_auth_enabled: settings.socks_auth_username !== null && socksPassword !== null,
+    access_control_enabled: settings.allowed_ips.length > 0,
+    upstream_proxy: { ...shownUpstream, auth_enabled: upstream.auth_username !== null && upstreamPassword !== null },
+    shown_host: shownHost(settings, networkInterfaces()),
+  };
+}
