@@ -1,6 +1,7 @@
-import type { ChangeTopic, Settings, SliceName, TaskProgress, TrafficEvent } from "@headworks/capture-contract";
+import type { ChangeTopic, SliceName, TaskProgress, TrafficEvent } from "@headworks/capture-contract";
 import type { Handlers, Operations } from "@headworks/contract-kit";
 import type { Logger } from "pino";
+import type { TrafficGauges } from "#exchange/gauges.ts";
 import type { Interceptor, Observer } from "#exchange/phases.ts";
 import type { SettingsStore } from "#settings/settings.ts";
 import type { CaptureStore } from "#storage/capture-store.ts";
@@ -24,19 +25,6 @@ export interface EventSink {
   task(progress: TaskProgress): void;
   /** True while somebody listens; lets a hot path skip work nobody sees. */
   readonly hasListeners: boolean;
-}
-
-/** Live numbers of the data path, kept by the connections and read by metrics. */
-export interface TrafficGauges {
-  readonly activeConnections: number;
-  readonly activeExchanges: number;
-  readonly activeTunnels: number;
-  readonly tunnelsTotal: number;
-  readonly tlsHandshakesTotal: number;
-  readonly tlsHandshakesFailed: number;
-  readonly upstreamConnections: number;
-  readonly idleUpstreamConnections: number;
-  readonly pendingRequests: number;
 }
 
 /** Addresses the listeners are bound to, known after start. */
@@ -76,5 +64,3 @@ export interface Slice<T extends Operations> {
   readonly observer?: Observer;
   readonly worker?: SliceWorker;
 }
-
-export type { Settings };

@@ -65,6 +65,22 @@ export interface Moments {
   ended: number;
 }
 
+/** Moments of an exchange that starts now. */
+export function newMoments(): Moments {
+  return {
+    started: performance.now(),
+    requestEnded: 0,
+    resolveStarted: 0,
+    connectStarted: 0,
+    tlsStarted: 0,
+    upstreamReady: 0,
+    sendStarted: 0,
+    sendEnded: 0,
+    firstByte: 0,
+    ended: 0,
+  };
+}
+
 export type ExchangeState =
   | { readonly step: "receiving" }
   | { readonly step: "forwarding" }
@@ -126,8 +142,17 @@ export interface StageTimings {
 
 /** Stage durations from the moments of an exchange. */
 export function stageTimings(moments: Readonly<Moments>): StageTimings {
-  const { started, resolveStarted, connectStarted, tlsStarted, upstreamReady, sendStarted, sendEnded, firstByte, ended } =
-    moments;
+  const {
+    started,
+    resolveStarted,
+    connectStarted,
+    tlsStarted,
+    upstreamReady,
+    sendStarted,
+    sendEnded,
+    firstByte,
+    ended,
+  } = moments;
   const firstStep = resolveStarted || connectStarted || sendStarted || ended;
   return {
     blocked: firstStep > 0 ? between(started, firstStep) : null,
@@ -135,7 +160,10 @@ export function stageTimings(moments: Readonly<Moments>): StageTimings {
     connect: connectStarted > 0 && upstreamReady > 0 ? between(connectStarted, tlsStarted || upstreamReady) : null,
     tls: tlsStarted > 0 && upstreamReady > 0 ? between(tlsStarted, upstreamReady) : null,
     send: sendStarted > 0 ? between(sendStarted, sendEnded || firstByte || ended) : null,
-    wait: sendStarted > 0 && firstByte > 0 ? between(sendEnded > 0 && sendEnded < firstByte ? sendEnded : firstByte, firstByte) : null,
+    wait:
+      sendStarted > 0 && firstByte > 0
+        ? between(sendEnded > 0 && sendEnded < firstByte ? sendEnded : firstByte, firstByte)
+        : null,
     receive: firstByte > 0 && ended > 0 ? between(firstByte, ended) : null,
   };
 }

@@ -1,0 +1,342 @@
+import type { Socket } from "node:net";
+import { fieldValue, removeField, responseHeadText } from "@headworks/http1";
+import type { RequestHead } from "@headworks/http1";
+import type { ClientFacts, Moments } from "#exchange/exchange.ts";
+import type { Failure } from "#exchange/failure.ts";
+import type { Verdict } from "#exchange/phases.ts";
+import type { Dialled } from "#upstream/dial.ts";
+import type { ClientHello } from "./client-hello.ts";
+import type { Timed } from "./deadlines.ts";
+import { detectProtocol } from "./detect.ts";
+import { failureResponse } from "./failure-page.ts";
+import { HttpConnection } from "./http-connection.ts";
+import { MAGIC_HOST } from "./proxy-services.ts";
+import type { ProxyServices } from "./proxy-services.ts";
+import { relay } from "./relay.ts";
+import { SilenceBreaker } from "./silence-breaker.ts";
+import { STATUS_TEXT } from "./status-text.ts";
+import { parseConnectTarget } from "./target.ts";
+import { terminateTls } from "./tls-handshake.ts";
+import { TunnelExchange } from "./tunnel-exchange.ts";
+
+/** More than any ClientHello or request line needs. */
+const MAX_SNIFF_BYTES = 65_536;
+
+type Refusal = Exclude<Verdict, { kind: "continue" }>;
+
+/** What the listener keeps of a connection, to end it at shutdown. */
+export interface ConnectionHandle {
+  /** The present exchange is the last one. */
+  drain(): void;
+  /** Ends at once; exchanges in flight fail with the given reason. */
+  abort(failure: Failure): void;
+}
+
+/**
+ * What happens after CONNECT: decides between interception and a relay, by the settings and by the first bytes, and
+ * hands the socket to the one or the other.
+ */
+export class ConnectTunnel implements Timed, ConnectionHandle {
+  deadlineMs = Number.POSITIVE_INFINITY;
+  readonly #services: ProxyServices;
+  readonly #facts: ClientFacts;
+  readonly #socket: Socket;
+  readonly #target: { readonly host: string; readonly port: number; readonly fields: string[] };
+  #sniffed: Buffer | undefined;
+  #silence: SilenceBreaker | undefined;
+  #cancelDial: (() => void) | undefined;
+  #next: ConnectionHandle | undefined;
+
+  /** Takes the socket of a CONNECT request whose head was read; `first` are bytes read behind it. */
+  static open(
+    services: ProxyServices,
+    facts: ClientFacts,
+    socket: Socket,
+    head: RequestHead,
+    first: Buffer | undefined,
+  ): ConnectionHandle | undefined {
+    const target = parseConnectTarget(head.target);
+    if (typeof target === "string") {
+      const failure: Failure = { stage: "client-read", side: "client", code: "CLIENT_PROTOCOL", message: target };
+      socket.on("error", ignoreError);
+      answerFailure(socket, failure, head.fields);
+      return undefined;
+    }
+    const fields = [...head.fields];
+    removeField(fields, "proxy-authorization");
+    return new ConnectTunnel(services, facts, socket, { ...target, fields }, first);
+  }
+
+  private constructor(
+    services: ProxyServices,
+    facts: ClientFacts,
+    socket: Socket,
+    target: { readonly host: string; readonly port: number; readonly fields: string[] },
+    first: Buffer | undefined,
+  ) {
+    this.#services = services;
+    this.#facts = facts;
+    this.#socket = socket;
+    this.#target = target;
+    this.#sniffed = first;
+    socket.on("error", ignoreError);
+    socket.on("close", this.#onClose);
+    const policy = services.policy();
+    const mayIntercept = policy.interceptsTls && !policy.passesThrough(target.host);
+    if (mayIntercept || target.host === MAGIC_HOST) this.#acceptAndSniff();
+    else this.#withVerdict((verdict) => this.#relayOrRefuse(verdict));
+  }
+
+  drain(): void {
+    if (this.#next) this.#next.drain();
+    else this.#socket.destroy();
+  }
+
+  abort(failure: Failure): void {
+    this.#next?.abort(failure);
+    this.#socket.destroy();
+  }
+
+  /** The client opened a tunnel and never used it. */
+  onDeadline(): void {
+    this.#socket.destroy();
+  }
+
+  // Interception is off for this target: CONNECT is answered when the origin is there.
+
+  #relayOrRefuse(verdict: Verdict): void {
+    const entry = this.#entry();
+    if (verdict.kind !== "continue") {
+      entry.ended(blocked(this.#target.host, verdict));
+      return this.#answerRefusal(verdict);
+    }
+    this.#dialFor(entry, {
+      connected: (dialled) => {
+        this.#accept();
+        this.#startRelay(entry, dialled);
+      },
+      failed: (failure) => answerFailure(this.#socket, failure, this.#target.fields),
+    });
+  }
+
+  #answerRefusal(verdict: Refusal): void {
+    if (verdict.kind === "abort") return void this.#socket.destroy();
+    const { status, reason = STATUS_TEXT[status] ?? "", fields, body } = verdict.response;
+    this.#socket.write(responseHeadText(status, reason, [...fields, "Connection", "close"]), "latin1");
+    this.#socket.end(body);
+    this.#socket.resume();
+  }
+
+  // Interception is on: CONNECT is answered at once, and the first bytes decide.
+
+  #acceptAndSniff(): void {
+    this.#accept();
+    this.#services.deadlines.add(this);
+    this.deadlineMs = performance.now() + this.#services.policy().idleTimeoutMs;
+    if (this.#sniffed && this.#decide(this.#sniffed)) return;
+    const { host, port } = this.#target;
+    if (host !== MAGIC_HOST) {
+      this.#silence = new SilenceBreaker(this.#services, host, port, (dialled, moments) =>
+        this.#serverSpoke(dialled, moments),
+      );
+    }
+    this.#socket.on("data", this.#onSniff);
+    this.#socket.on("end", this.#onSniffEnd);
+    this.#socket.resume();
+  }
+
+  readonly #onSniff = (chunk: Buffer): void => {
+    this.#silence?.cancel();
+    this.#sniffed = this.#sniffed ? Buffer.concat([this.#sniffed, chunk]) : chunk;
+    this.#decide(this.#sniffed);
+  };
+
+  readonly #onSniffEnd = (): void => {
+    if (this.#sniffed) this.#relaySniffed();
+    else this.#socket.end();
+  };
+
+  /** True when the bytes are enough for a decision, which was carried out. */
+  #decide(first: Buffer): boolean {
+    let detected = detectProtocol(first);
+    if (detected === "need-more") {
+      if (first.length < MAX_SNIFF_BYTES) return false;
+      detected = { protocol: "other" };
+    }
+    if (detected.protocol === "tls" && !this.#passesThrough(detected.hello)) this.#interceptTls(detected.hello);
+    else if (detected.protocol === "http1") this.#interceptPlain(first);
+    else this.#relaySniffed();
+    return true;
+  }
+
+  #passesThrough(hello: ClientHello): boolean {
+    return hello.serverName !== undefined && this.#services.policy().passesThrough(hello.serverName);
+  }
+
+  #interceptPlain(first: Buffer): void {
+    this.#release();
+    const { host, port } = this.#target;
+    const base = { scheme: "http" as const, host, port, serverName: undefined };
+    const connection = new HttpConnection(this.#services, this.#socket, this.#facts, base, undefined);
+    this.#next = connection;
+    connection.begin(first);
+  }
+
+  #interceptTls(hello: ClientHello): void {
+    this.#release();
+    const services = this.#services;
+    const { host, port } = this.#target;
+    const { serverName } = hello;
+    if (this.#sniffed) this.#socket.unshift(this.#sniffed);
+    services.gauges.tlsHandshakesTotal += 1;
+    terminateTls({
+      socket: this.#socket,
+      secureContext: services.leafContexts.get(serverName ?? host),
+      serverName,
+      host: serverName ?? host,
+      facts: this.#facts,
+      timeoutMs: services.policy().headTimeoutMs,
+      done: (secure, facts) => {
+        const connection = new HttpConnection(
+          services,
+          secure,
+          facts,
+          { scheme: "https", host, port, serverName },
+          undefined,
+        );
+        this.#next = connection;
+        connection.begin(undefined);
+      },
+      failed: (failure) => {
+        services.gauges.tlsHandshakesFailed += 1;
+        if (host !== MAGIC_HOST) this.#entry().ended(failure);
+      },
+    });
+  }
+
+  /** Neither TLS nor HTTP, or TLS that is to pass: the bytes go on as they are. */
+  #relaySniffed(): void {
+    this.#release();
+    this.#withVerdict((verdict) => {
+      const entry = this.#entry();
+      if (verdict.kind !== "continue") {
+        // CONNECT was answered already, and what is inside is not HTTP: there is no way to tell the client why.
+        entry.ended(blocked(this.#target.host, verdict));
+        this.#socket.destroy();
+        return;
+      }
+      this.#dialFor(entry, {
+        connected: (dialled) => this.#startRelay(entry, dialled),
+        failed: () => this.#socket.destroy(),
+      });
+    });
+  }
+
+  #serverSpoke(dialled: Dialled, moments: Moments): void {
+    this.#release();
+    this.#withVerdict((verdict) => {
+      const entry = this.#entry(moments);
+      if (verdict.kind === "continue") return this.#startRelay(entry, dialled);
+      entry.ended(blocked(this.#target.host, verdict));
+      dialled.socket.destroy();
+      this.#socket.destroy();
+    });
+  }
+
+  // Steps
+
+  #accept(): void {
+    this.#socket.write(responseHeadText(200, "Connection established", []), "latin1");
+  }
+
+  #withVerdict(decided: (verdict: Verdict) => void): void {
+    const { host, port } = this.#target;
+    const verdict = this.#services.pipeline.target({ host, port, client: this.#facts });
+    if (!(verdict instanceof Promise)) return decided(verdict);
+    void verdict.then((later) => {
+      if (!this.#socket.destroyed) decided(later);
+    });
+  }
+
+  #dialFor(
+    entry: TunnelExchange,
+    result: { connected: (dialled: Dialled) => void; failed: (failure: Failure) => void },
+  ): void {
+    const { host, port } = this.#target;
+    const cancel = this.#services.dialer.dial({ host, port, secure: false, serverName: undefined }, entry.moments, {
+      connected: (dialled) => {
+        this.#cancelDial = undefined;
+        result.connected(dialled);
+      },
+      failed: (failure) => {
+        this.#cancelDial = undefined;
+        entry.ended(failure);
+        result.failed(failure);
+      },
+    });
+    this.#cancelDial = () => {
+      cancel();
+      const message = "The client closed the connection before the tunnel was open";
+      entry.ended({ stage: "client-read", side: "client", code: "CLIENT_ABORTED", message });
+    };
+  }
+
+  #startRelay(entry: TunnelExchange, dialled: Dialled): void {
+    const first = this.#sniffed;
+    this.#sniffed = undefined;
+    if (this.#socket.destroyed) {
+      dialled.socket.destroy();
+      entry.ended({ stage: "client-read", side: "client", code: "CLIENT_ABORTED", message: "The client went away" });
+      return;
+    }
+    this.#release();
+    entry.opened(dialled.address);
+    const running = relay({
+      client: this.#socket,
+      upstream: dialled.socket,
+      fromClient: first,
+      fromUpstream: undefined,
+      counts: entry,
+      services: this.#services,
+      onEnd: (failure) => entry.ended(failure),
+    });
+    this.#next = { drain: () => undefined, abort: running.abort };
+  }
+
+  #entry(moments?: Moments): TunnelExchange {
+    return new TunnelExchange(this.#services, this.#facts, this.#target, moments);
+  }
+
+  /** The socket goes to its next owner. */
+  #release(): void {
+    this.#silence?.cancel();
+    this.#services.deadlines.delete(this);
+    this.#socket.off("data", this.#onSniff);
+    this.#socket.off("end", this.#onSniffEnd);
+    this.#socket.pause();
+  }
+
+  readonly #onClose = (): void => {
+    this.#release();
+    this.#cancelDial?.();
+  };
+}
+
+function ignoreError(): void {
+  // "close" follows and does what is needed.
+}
+
+function blocked(host: string, verdict: Refusal): Failure {
+  const message =
+    verdict.kind === "abort" ? verdict.reason : `A rule answers for ${host} with ${verdict.response.status}`;
+  return { stage: "policy", side: "internal", code: "BLOCKED", message };
+}
+
+function answerFailure(socket: Socket, failure: Failure, fields: string[]): void {
+  if (socket.destroyed) return;
+  const page = failureResponse(failure, fieldValue(fields, "accept") === undefined ? [] : fields);
+  const head = responseHeadText(page.status, STATUS_TEXT[page.status] ?? "", [...page.fields, "Connection", "close"]);
+  socket.write(head, "latin1");
+  socket.end(page.body);
+  socket.resume();
+}

@@ -1,0 +1,42 @@
+/** Something that must make progress before a moment on the monotonic clock. */
+export interface Timed {
+  /** Monotonic milliseconds; Infinity for no deadline. Written freely, read by the sweep. */
+  deadlineMs: number;
+  onDeadline(): void;
+}
+
+/**
+ * Watches any number of deadlines with one timer. Setting a deadline is a plain assignment, so that a busy
+ * connection can move its own with every byte; the price is that it fires up to one interval late.
+ */
+export class DeadlineSweep {
+  readonly #watched = new Set<Timed>();
+  readonly #timer: NodeJS.Timeout;
+
+  constructor(intervalMs = 500) {
+    this.#timer = setInterval(() => this.#sweep(), intervalMs);
+    this.#timer.unref();
+  }
+
+  add(timed: Timed): void {
+    this.#watched.add(timed);
+  }
+
+  delete(timed: Timed): void {
+    this.#watched.delete(timed);
+  }
+
+  stop(): void {
+    clearInterval(this.#timer);
+    this.#watched.clear();
+  }
+
+  #sweep(): void {
+    const nowMs = performance.now();
+    for (const timed of this.#watched) {
+      if (timed.deadlineMs > nowMs) continue;
+      timed.deadlineMs = Number.POSITIVE_INFINITY;
+      timed.onDeadline();
+    }
+  }
+}

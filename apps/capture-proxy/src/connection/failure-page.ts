@@ -1,0 +1,53 @@
+import { STATUS_CODES } from "node:http";
+import { fieldValue } from "@headworks/http1";
+import type { RawFields } from "@headworks/http1";
+import { failureStatus } from "#exchange/failure.ts";
+import type { Failure } from "#exchange/failure.ts";
+import type { SyntheticResponse } from "#exchange/phases.ts";
+
+/** What a client is told when its exchange failed: a short page, or JSON when it asks for that. */
+export function failureResponse(failure: Failure, requestFields: Readonly<RawFields>): SyntheticResponse {
+  const status = failureStatus(failure);
+  const isJson = asksForJson(fieldValue(requestFields, "accept") ?? "");
+  const text = isJson ? failureJson(failure) : failurePage(failure, status);
+  const body = Buffer.from(text, "utf8");
+  return {
+    status,
+    fields: [
+      "Content-Type",
+      isJson ? "application/json" : "text/html; charset=utf-8",
+      "Content-Length",
+      String(body.length),
+      "Cache-Control",
+      "no-store",
+      "X-Weir-Error",
+      failure.code,
+    ],
+    body,
+  };
+}
+
+/** JSON only for those who name it and do not name HTML; browsers and plain `*\/*` get the page. */
+function asksForJson(accept: string): boolean {
+  return /\bjson\b/i.test(accept) && !/\btext\/html\b/i.test(accept);
+}
+
+function failureJson(failure: Failure): string {
+  const { message: error, code, stage, side } = failure;
+  return `${JSON.stringify({ error, code, stage, side })}\n`;
+}
+
+function failurePage(failure: Failure, status: number): string {
+  const title = `${status} ${STATUS_CODES[status] ?? ""}`.trim();
+  return `<!doctype html>
+<html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width"><title>${title}</title>
+<style>:root{color-scheme:light dark}body{font:16px/1.5 system-ui,sans-serif;max-width:42rem;margin:12vh auto;padding:0 1.5rem}
+h1{font-size:1.25rem}code{font:13px ui-monospace,monospace;opacity:.75}</style></head>
+<body><h1>${title}</h1><p>${escapeHtml(failure.message)}.</p>
+<p><code>${failure.code} · stage ${failure.stage} · side ${failure.side}</code></p><p>Weir, the proxy in between, made this page.</p></body></html>
+`;
+}
+
+function escapeHtml(text: string): string {
+  return text.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;").replaceAll('"', "&quot;");
+}

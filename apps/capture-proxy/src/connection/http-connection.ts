@@ -1,0 +1,373 @@
+import type { Socket } from "node:net";
+import { parseHostPort } from "@headworks/host-patterns";
+import { DownstreamState, RequestReader, responseHeadText } from "@headworks/http1";
+import type { Http1Error, RequestHead } from "@headworks/http1";
+import type { ClientFacts, RequestMessage } from "#exchange/exchange.ts";
+import type { Failure } from "#exchange/failure.ts";
+import { BatchedWriter } from "#upstream/batched-writer.ts";
+import type { Destination, Dialled } from "#upstream/dial.ts";
+import { OriginConnection } from "#upstream/origin-connection.ts";
+import type { Timed } from "./deadlines.ts";
+import { failureResponse } from "./failure-page.ts";
+import { HttpExchange } from "./http-exchange.ts";
+import type { ProxyServices } from "./proxy-services.ts";
+import { planRequest } from "./request-plan.ts";
+import type { TunnelBase } from "./request-plan.ts";
+import { relay } from "./relay.ts";
+import { STATUS_TEXT } from "./status-text.ts";
+
+/** How long a client may go on sending after an answer that closes its connection. */
+const LINGER_MS = 2000;
+/** Connections to origins that one client connection keeps; only plain proxy requests ever need more than one. */
+const MAX_ORIGINS = 8;
+
+/** A CONNECT request was read; the socket, without listeners and paused, is the owner's now. */
+export type ConnectHandler = (head: RequestHead, socket: Socket, first: Buffer | undefined) => void;
+
+/**
+ * One client connection that speaks HTTP/1.1: to the proxy itself, or inside a tunnel that is intercepted. Requests
+ * are answered one at a time in their order; pipelined ones wait unread, which holds the client back.
+ */
+export class HttpConnection implements Timed {
+  deadlineMs: number;
+  readonly services: ProxyServices;
+  readonly facts: ClientFacts;
+  readonly writer: BatchedWriter;
+  readonly state = new DownstreamState();
+  readonly #socket: Socket;
+  readonly #base: TunnelBase | undefined;
+  readonly #onConnect: ConnectHandler | undefined;
+  readonly #reader: RequestReader;
+  readonly #origins: OriginConnection[] = [];
+  #exchange: HttpExchange | undefined;
+  #connectHead: RequestHead | undefined;
+  #held: Buffer | undefined;
+  #isWorking = false;
+  #isLingering = false;
+  #isHeadTimed = false;
+  #lastHost: string | undefined;
+  #lastHostPort: { host: string; port: number | undefined } | undefined;
+
+  constructor(
+    services: ProxyServices,
+    socket: Socket,
+    facts: ClientFacts,
+    base: TunnelBase | undefined,
+    onConnect: ConnectHandler | undefined,
+  ) {
+    this.services = services;
+    this.facts = facts;
+    this.writer = new BatchedWriter(socket);
+    this.#socket = socket;
+    this.#base = base;
+    this.#onConnect = onConnect;
+    this.deadlineMs = performance.now() + services.policy().headTimeoutMs;
+    this.#reader = new RequestReader({
+      onHead: (head) => this.#onHead(head),
+      onData: (piece) => {
+        this.state.requestData();
+        this.#exchange?.onRequestData(piece);
+      },
+      onTrailers: (fields) => this.#exchange?.onRequestTrailers(fields),
+      onEnd: () => {
+        this.state.requestEnded();
+        this.#exchange?.onRequestEnd();
+      },
+      onError: (error) => this.#refuse(error),
+    });
+    services.deadlines.add(this);
+    socket.on("data", this.#onData);
+    socket.on("end", this.#onEnd);
+    socket.on("drain", this.#onDrain);
+    socket.on("error", ignoreError);
+    socket.on("close", this.#onClose);
+  }
+
+  /** Bytes that were read before this connection was made. */
+  begin(first: Buffer | undefined): void {
+    if (first) this.#onData(first);
+    else this.#socket.resume();
+  }
+
+  /** The present exchange is the last one; an idle connection closes at once. */
+  drain(): void {
+    if (this.#isLingering || this.state.isTunnel) return;
+    if (this.state.drain() === "close") this.#socket.end();
+  }
+
+  /** Ends at once whatever goes on. */
+  abort(failure: Failure): void {
+    this.#exchange?.fail(failure);
+    this.#socket.destroy();
+  }
+
+  /** A byte moved: the exchange is alive. */
+  touch(): void {
+    this.deadlineMs = performance.now() + this.services.policy().idleTimeoutMs;
+  }
+
+  /** The request body cannot be taken further for now. */
+  holdReading(): void {
+    this.#reader.pause();
+    this.#socket.pause();
+  }
+
+  releaseReading(): void {
+    this.#reader.resume();
+    if (!this.#isWorking) this.#work();
+  }
+
+  /** A connection to the same place that has nothing to do. */
+  idleOrigin(destination: Destination): OriginConnection | undefined {
+    return this.#origins.find(({ isIdle, destination: known }) => isIdle && isSamePlace(known, destination));
+  }
+
+  adoptOrigin(destination: Destination, dialled: Dialled): OriginConnection {
+    const origin = new OriginConnection(destination, dialled, (gone) => {
+      const at = this.#origins.indexOf(gone);
+      if (at === -1) return;
+      this.#origins.splice(at, 1);
+      this.services.gauges.upstreamConnections -= 1;
+    });
+    if (this.#origins.length >= MAX_ORIGINS) this.#origins.find(({ isIdle }) => isIdle)?.destroy();
+    this.#origins.push(origin);
+    this.services.gauges.upstreamConnections += 1;
+    return origin;
+  }
+
+  /** The present answer was written to its end. */
+  exchangeEnded(): void {
+    this.#exchange = undefined;
+    switch (this.state.answerEnded()) {
+      case "read":
+        this.#reader.next();
+        this.#reader.resume();
+        this.touch();
+        if (!this.#isWorking) this.#work();
+        return;
+      case "close":
+        this.#socket.end();
+        return;
+      case "linger":
+        this.#linger();
+    }
+  }
+
+  /** The present exchange cannot be completed: the client must see a cut connection, not a short answer. */
+  exchangeBroken(): void {
+    this.#exchange = undefined;
+    this.#socket.destroy();
+  }
+
+  /** After a 101: both sockets belong to the new protocol until one of them ends. */
+  switchProtocols(
+    origin: { readonly socket: Socket; readonly bytes: Buffer | undefined },
+    exchange: HttpExchange,
+  ): void {
+    this.state.tunnelStarted();
+    this.writer.flush();
+    const first = this.#held;
+    this.#held = undefined;
+    this.#exchange = undefined;
+    this.#release();
+    relay({
+      client: this.#socket,
+      upstream: origin.socket,
+      fromClient: first,
+      fromUpstream: origin.bytes,
+      counts: exchange,
+      services: this.services,
+      onEnd: (failure) => exchange.tunnelEnded(failure),
+    });
+  }
+
+  onDeadline(): void {
+    if (this.#isLingering || this.state.isIdle) {
+      if (!this.#isLingering && this.#reader.hasPartialHead) this.#answerTimeout();
+      else this.#socket.destroy();
+      return;
+    }
+    const exchange = this.#exchange;
+    if (!exchange) return void this.#socket.destroy();
+    const idleTimeoutMs = this.services.policy().idleTimeoutMs;
+    this.touch();
+    if (exchange.isReceiving) {
+      const message = `The client sent nothing for ${idleTimeoutMs} ms in the middle of its request`;
+      exchange.fail({ stage: "client-read", side: "client", code: "CLIENT_TIMEOUT", message });
+    } else {
+      const message = `${exchange.request.host} sent nothing for ${idleTimeoutMs} ms`;
+      exchange.fail({ stage: "receive", side: "upstream", code: "UPSTREAM_TIMEOUT", message });
+    }
+  }
+
+  #onHead(head: RequestHead): void {
+    this.#isHeadTimed = false;
+    this.state.requestStarted(head);
+    if (head.method === "CONNECT" && this.#onConnect) {
+      this.#connectHead = head;
+      return;
+    }
+    const planned = planRequest(head, this.#base, this.#hostOf(head), this.services, this.#socket);
+    if (planned.kind === "refused") {
+      this.#answerRefusal(planned.status, planned.failure, head);
+      return;
+    }
+    this.#exchange = new HttpExchange(this, head, planned.request as RequestMessage, planned.plan);
+    this.#exchange.start();
+  }
+
+  /** The Host of most requests on a connection is the same text. */
+  #hostOf(head: RequestHead): { host: string; port: number | undefined } | undefined {
+    const authority = head.host;
+    if (authority === undefined) return undefined;
+    if (authority !== this.#lastHost) {
+      const parsed = parseHostPort(authority);
+      this.#lastHost = authority;
+      this.#lastHostPort = "issue" in parsed ? undefined : parsed;
+    }
+    return this.#lastHostPort;
+  }
+
+  readonly #onData = (chunk: Buffer): void => {
+    if (this.#isLingering) return;
+    this.#held = this.#held ? Buffer.concat([this.#held, chunk]) : chunk;
+    if (!this.#isWorking) this.#work();
+    this.#setDeadline();
+  };
+
+  /** Reads what is held, request after request, as far as the answers allow. */
+  #work(): void {
+    this.#isWorking = true;
+    while (this.#held !== undefined && this.state.mayRead && !this.#reader.isPaused) {
+      const chunk = this.#held;
+      this.#held = undefined;
+      const at = this.#reader.read(chunk);
+      if (at < chunk.length) this.#held = chunk.subarray(at);
+      if (this.#connectHead) return this.#handOver(this.#connectHead);
+      this.#exchange?.onRequestBatch();
+    }
+    this.#isWorking = false;
+    if (this.#socket.destroyed || this.state.isTunnel) return;
+    if (this.#held !== undefined || this.#reader.isPaused) this.#socket.pause();
+    else this.#socket.resume();
+  }
+
+  #setDeadline(): void {
+    if (this.state.isIdle && this.#reader.hasPartialHead) {
+      // Set once for each head, so that a byte now and then does not keep the connection for ever.
+      if (!this.#isHeadTimed) this.deadlineMs = performance.now() + this.services.policy().headTimeoutMs;
+      this.#isHeadTimed = true;
+    } else if (!this.#isLingering) {
+      this.touch();
+    }
+  }
+
+  #handOver(head: RequestHead): void {
+    const first = this.#held;
+    this.#held = undefined;
+    this.state.tunnelStarted();
+    this.#release();
+    this.#socket.pause();
+    this.#onConnect?.(head, this.#socket, first);
+  }
+
+  /** Gives the socket away. */
+  #release(): void {
+    this.services.deadlines.delete(this);
+    this.#socket.off("data", this.#onData);
+    this.#socket.off("end", this.#onEnd);
+    this.#socket.off("drain", this.#onDrain);
+    this.#socket.off("error", ignoreError);
+    this.#socket.off("close", this.#onClose);
+    for (const origin of [...this.#origins]) origin.destroy();
+  }
+
+  #refuse(error: Http1Error): void {
+    const failure: Failure = {
+      stage: "client-read",
+      side: "client",
+      code: "CLIENT_PROTOCOL",
+      message: `The request is not valid HTTP: ${error.message}`,
+      cause: error,
+    };
+    if (this.state.requestRefused() === "destroy") {
+      if (this.#exchange) this.#exchange.fail(failure);
+      else this.#socket.destroy();
+      return;
+    }
+    if (this.#exchange) this.#exchange.fail(failure);
+    else this.#answerRefusal(error.status, failure, undefined);
+  }
+
+  #answerTimeout(): void {
+    const message = `No complete request head came within ${this.services.policy().headTimeoutMs} ms`;
+    this.state.requestRefused();
+    this.#answerRefusal(408, { stage: "client-read", side: "client", code: "CLIENT_TIMEOUT", message }, undefined);
+  }
+
+  /** Answers a request that never became an exchange, then closes. */
+  #answerRefusal(status: number, failure: Failure, head: RequestHead | undefined): void {
+    const page = failureResponse(failure, head?.fields ?? []);
+    this.state.drain();
+    const start = this.state.answerStarted({ kind: "length", lengthBytes: page.body.length });
+    const fields = [...page.fields, "Connection", start.connection ?? "close"];
+    this.writer.text(responseHeadText(status, STATUS_TEXT[status] ?? "", fields));
+    if (head?.method !== "HEAD") this.writer.bytes(page.body);
+    this.writer.flush();
+    this.state.answerEnded();
+    this.#linger();
+  }
+
+  /** Closing at once would reset the connection under an answer that the client has not read yet. */
+  #linger(): void {
+    this.#isLingering = true;
+    this.#held = undefined;
+    this.#reader.pause();
+    this.#socket.end();
+    this.#socket.resume();
+    this.deadlineMs = performance.now() + LINGER_MS;
+  }
+
+  readonly #onEnd = (): void => {
+    switch (this.state.clientEnded()) {
+      case "close":
+        this.#socket.end();
+        return;
+      case "destroy":
+        this.#clientGone();
+        this.#socket.destroy();
+        return;
+      case "finish":
+    }
+  };
+
+  readonly #onDrain = (): void => {
+    this.touch();
+    this.#exchange?.onClientDrain();
+  };
+
+  readonly #onClose = (): void => {
+    this.services.deadlines.delete(this);
+    this.#clientGone();
+    for (const origin of [...this.#origins]) origin.destroy();
+  };
+
+  #clientGone(): void {
+    this.state.closed();
+    this.#exchange?.fail({
+      stage: "client-write",
+      side: "client",
+      code: "CLIENT_ABORTED",
+      message: "The client closed the connection before the answer was complete",
+    });
+    this.#exchange = undefined;
+  }
+}
+
+function ignoreError(): void {
+  // "close" follows and does what is needed.
+}
+
+function isSamePlace(a: Destination, b: Destination): boolean {
+  return a.host === b.host && a.port === b.port && a.secure === b.secure && a.serverName === b.serverName;
+}

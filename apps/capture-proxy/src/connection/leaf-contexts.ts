@@ -1,0 +1,64 @@
+import { isIP } from "node:net";
+import { createSecureContext } from "node:tls";
+import type { SecureContext } from "node:tls";
+import type { CertificateAuthority } from "@headworks/tls-authority";
+
+const DAY_MS = 86_400_000;
+/** Contexts kept; at some 50 KB each a crawl over many names stays bounded. */
+const MAX_CONTEXTS = 1000;
+
+interface Entry {
+  readonly context: SecureContext;
+  readonly renewAtMs: number;
+}
+
+/**
+ * TLS contexts with a leaf certificate for each name that clients asked for, made on first use and kept, least
+ * recently used first out. A leaf is replaced a day before it expires, all of them when the authority changes.
+ */
+export class LeafContexts {
+  readonly #authority: () => CertificateAuthority;
+  readonly #entries = new Map<string, Entry>();
+  #issuer: CertificateAuthority | undefined;
+
+  constructor(authority: () => CertificateAuthority) {
+    this.#authority = authority;
+  }
+
+  /** Number of contexts held. */
+  get size(): number {
+    return this.#entries.size;
+  }
+
+  /** The context to answer a client with that wants to talk to `name` (a host name or an address). */
+  get(name: string): SecureContext {
+    const authority = this.#authority();
+    if (authority !== this.#issuer) {
+      this.#entries.clear();
+      this.#issuer = authority;
+    }
+    const known = this.#entries.get(name);
+    if (known && known.renewAtMs > Date.now()) {
+      this.#entries.delete(name);
+      this.#entries.set(name, known);
+      return known.context;
+    }
+    const entry = issue(authority, name);
+    this.#entries.set(name, entry);
+    if (this.#entries.size > MAX_CONTEXTS) {
+      const oldest = this.#entries.keys().next().value;
+      if (oldest !== undefined) this.#entries.delete(oldest);
+    }
+    return entry.context;
+  }
+}
+
+function issue(authority: CertificateAuthority, name: string): Entry {
+  const leaf = authority.issueLeaf(isIP(name) === 0 ? { dns: [name] } : { ip: [name] });
+  const context = createSecureContext({
+    key: leaf.keyPem,
+    cert: leaf.chainPem,
+    minVersion: "TLSv1.2",
+  });
+  return { context, renewAtMs: leaf.notAfter.getTime() - DAY_MS };
+}

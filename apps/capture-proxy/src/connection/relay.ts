@@ -1,0 +1,110 @@
+import type { Socket } from "node:net";
+import type { BodyCapture } from "#exchange/body.ts";
+import type { Failure } from "#exchange/failure.ts";
+import type { Timed } from "./deadlines.ts";
+import type { ProxyServices } from "./proxy-services.ts";
+
+interface RelayOptions {
+  readonly client: Socket;
+  readonly upstream: Socket;
+  /** Bytes read from each side before the relay began. */
+  readonly fromClient: Buffer | undefined;
+  readonly fromUpstream: Buffer | undefined;
+  /** Counts what flows. */
+  readonly counts: { readonly requestBody: BodyCapture; readonly responseBody: BodyCapture };
+  readonly services: ProxyServices;
+  /** Exactly once, when both directions are done or one side broke. */
+  readonly onEnd: (failure: Failure | undefined) => void;
+}
+
+/** Carries bytes both ways, untouched, each side slowed down to what the other takes; half-closes are carried over. */
+export function relay(options: RelayOptions): { readonly abort: (failure: Failure) => void } {
+  const tunnel = new Relay(options);
+  return { abort: (failure) => tunnel.end(failure) };
+}
+
+class Relay implements Timed {
+  deadlineMs = Number.POSITIVE_INFINITY;
+  readonly #options: RelayOptions;
+  #openDirections = 2;
+  #isOver = false;
+
+  constructor(options: RelayOptions) {
+    this.#options = options;
+    const { client, upstream, fromClient, fromUpstream, counts, services } = options;
+    services.gauges.activeTunnels += 1;
+    services.gauges.tunnelsTotal += 1;
+    services.deadlines.add(this);
+    this.#touch();
+    this.#carry(client, upstream, counts.requestBody, fromClient);
+    this.#carry(upstream, client, counts.responseBody, fromUpstream);
+    for (const [socket, side] of [
+      [client, "client"],
+      [upstream, "upstream"],
+    ] as const) {
+      socket.on("error", (error: NodeJS.ErrnoException) => this.end(brokenBy(side, error)));
+      socket.on("close", () => this.end(undefined));
+    }
+    client.resume();
+    upstream.resume();
+  }
+
+  onDeadline(): void {
+    const message = `No byte moved for ${this.#options.services.policy().idleTimeoutMs} ms`;
+    this.end({ stage: "receive", side: "upstream", code: "UPSTREAM_TIMEOUT", message });
+  }
+
+  end(failure: Failure | undefined): void {
+    if (this.#isOver) return;
+    this.#isOver = true;
+    const { client, upstream, services, counts, onEnd } = this.#options;
+    services.deadlines.delete(this);
+    services.gauges.activeTunnels -= 1;
+    finishOrDestroy(client, failure);
+    finishOrDestroy(upstream, failure);
+    counts.requestBody.end();
+    counts.responseBody.end();
+    onEnd(failure);
+  }
+
+  #carry(from: Socket, to: Socket, count: BodyCapture, first: Buffer | undefined): void {
+    const pass = (piece: Buffer): void => {
+      this.#touch();
+      count.add(piece);
+      if (!to.write(piece)) from.pause();
+    };
+    if (first) pass(first);
+    from.on("data", pass);
+    to.on("drain", () => from.resume());
+    from.on("end", () => {
+      to.end();
+      this.#openDirections -= 1;
+      if (this.#openDirections === 0) this.end(undefined);
+    });
+  }
+
+  #touch(): void {
+    this.deadlineMs = performance.now() + this.#options.services.policy().idleTimeoutMs;
+  }
+}
+
+/** Without a failure, what was written may still leave; with one, the other side should learn of it at once. */
+function finishOrDestroy(socket: Socket, failure: Failure | undefined): void {
+  if (failure) socket.destroy();
+  else if (!socket.destroyed) socket.destroySoon();
+}
+
+function brokenBy(side: "client" | "upstream", error: NodeJS.ErrnoException): Failure {
+  const who = side === "client" ? "The client" : "The origin";
+  const cause = error;
+  if (side === "client") {
+    return { stage: "client-write", side, code: "CLIENT_ABORTED", message: `${who} reset the tunnel`, cause };
+  }
+  return {
+    stage: "receive",
+    side,
+    code: "UPSTREAM_RESET",
+    message: `${who} reset the tunnel (${error.code ?? error.message})`,
+    cause,
+  };
+}

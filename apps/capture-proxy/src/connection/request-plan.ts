@@ -1,0 +1,141 @@
+import type { Socket } from "node:net";
+import { removeField } from "@headworks/http1";
+import type { RequestHead } from "@headworks/http1";
+import type { RequestMessage, Scheme } from "#exchange/exchange.ts";
+import type { Failure } from "#exchange/failure.ts";
+import { isWebSocketRequest } from "./http-exchange.ts";
+import type { ExchangePlan } from "./http-exchange.ts";
+import { MAGIC_HOST } from "./proxy-services.ts";
+import type { ProxyServices } from "./proxy-services.ts";
+import { parseAbsoluteTarget } from "./target.ts";
+
+/** What a tunnel leads to, for the requests inside it. */
+export interface TunnelBase {
+  readonly scheme: "http" | "https";
+  readonly host: string;
+  readonly port: number;
+  /** The name the client asked for by SNI; the origin is asked for the same. */
+  readonly serverName: string | undefined;
+}
+
+/** What to do with a request head. */
+export type PlannedRequest =
+  | { readonly kind: "planned"; readonly request: RequestMessage; readonly plan: ExchangePlan }
+  | { readonly kind: "refused"; readonly status: number; readonly failure: Failure };
+
+interface HostPort {
+  readonly host: string;
+  readonly port: number | undefined;
+}
+
+/**
+ * Decides where a request goes and how its entry names it. Inside a tunnel the connection goes where CONNECT said;
+ * on the proxy's own port the target must be absolute, or the request is for the proxy itself.
+ * @param hostField  the parsed Host field, undefined when it is absent or not valid
+ */
+export function planRequest(
+  head: RequestHead,
+  base: TunnelBase | undefined,
+  hostField: HostPort | undefined,
+  services: ProxyServices,
+  socket: Socket,
+): PlannedRequest {
+  if (base) return inTunnel(head, base, hostField, services);
+  if (head.targetForm === "absolute") return absolute(head, services);
+  return toProxyItself(head, hostField, services, socket);
+}
+
+function inTunnel(
+  head: RequestHead,
+  base: TunnelBase,
+  hostField: HostPort | undefined,
+  services: ProxyServices,
+): PlannedRequest {
+  let path = head.target;
+  let place: HostPort = hostField ?? base;
+  let authority: string | undefined;
+  if (head.targetForm === "absolute") {
+    const target = parseAbsoluteTarget(head.target, head.method);
+    if (typeof target === "string") return refused(target);
+    ({ path } = target);
+    place = target;
+    authority = target.authority;
+  }
+  const secure = base.scheme === "https";
+  const request = message(head, base.scheme, place.host, place.port ?? base.port, path, head.fields);
+  if (base.host === MAGIC_HOST) return ownPage(request, services, secure);
+  const { host, port, serverName } = base;
+  return {
+    kind: "planned",
+    request,
+    plan: { kind: "forward", destination: { host, port, secure, serverName }, authority },
+  };
+}
+
+function absolute(head: RequestHead, services: ProxyServices): PlannedRequest {
+  const target = parseAbsoluteTarget(head.target, head.method);
+  if (typeof target === "string") return refused(target);
+  const { scheme, host, port, path, authority } = target;
+  // Credentials for this proxy concern nobody else, neither the origin nor whoever reads the record.
+  const fields = [...head.fields];
+  removeField(fields, "proxy-authorization");
+  const request = message(head, scheme, host, port, path, fields);
+  const secure = scheme === "https";
+  if (host === MAGIC_HOST) return ownPage(request, services, secure);
+  return {
+    kind: "planned",
+    request,
+    plan: { kind: "forward", destination: { host, port, secure, serverName: undefined }, authority },
+  };
+}
+
+function toProxyItself(
+  head: RequestHead,
+  hostField: HostPort | undefined,
+  services: ProxyServices,
+  socket: Socket,
+): PlannedRequest {
+  const host = hostField?.host ?? "";
+  const isOwn = host === MAGIC_HOST || host === "localhost" || host === socket.localAddress || host === "127.0.0.1";
+  if (!isOwn) {
+    return refused(
+      `This is a proxy: ask it for an absolute URL, as programs do that were told to use a proxy, or open http://${MAGIC_HOST}/ through it`,
+    );
+  }
+  return ownPage(message(head, "http", host, hostField?.port ?? 80, head.target, head.fields), services, false);
+}
+
+function message(
+  head: RequestHead,
+  scheme: "http" | "https",
+  host: string,
+  port: number,
+  path: string,
+  fields: string[],
+): RequestMessage {
+  const isWebSocket = head.upgrade !== undefined && isWebSocketRequest(head);
+  const shown: Scheme = isWebSocket ? (scheme === "https" ? "wss" : "ws") : scheme;
+  return {
+    method: head.method,
+    scheme: shown,
+    host,
+    port,
+    path,
+    version: head.version === "1.1" ? "HTTP/1.1" : "HTTP/1.0",
+    fields,
+    trailers: undefined,
+  };
+}
+
+function ownPage(request: RequestMessage, services: ProxyServices, secure: boolean): PlannedRequest {
+  const response = services.ownPages({ method: request.method, path: request.path, secure });
+  return { kind: "planned", request, plan: { kind: "own-page", response } };
+}
+
+function refused(message: string): PlannedRequest {
+  return {
+    kind: "refused",
+    status: 400,
+    failure: { stage: "client-read", side: "client", code: "CLIENT_PROTOCOL", message },
+  };
+}

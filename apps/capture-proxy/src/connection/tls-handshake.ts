@@ -1,0 +1,90 @@
+import type { Socket } from "node:net";
+import { TLSSocket } from "node:tls";
+import type { SecureContext } from "node:tls";
+import type { ClientFacts } from "#exchange/exchange.ts";
+import type { Failure } from "#exchange/failure.ts";
+
+interface HandshakeOptions {
+  /** Paused; what was read of the ClientHello is unshifted. */
+  readonly socket: Socket;
+  readonly secureContext: SecureContext;
+  readonly serverName: string | undefined;
+  /** Who the client wanted to reach, for messages. */
+  readonly host: string;
+  readonly facts: ClientFacts;
+  readonly timeoutMs: number;
+  readonly done: (socket: TLSSocket, facts: ClientFacts) => void;
+  readonly failed: (failure: Failure) => void;
+}
+
+/** Answers a client's TLS handshake with the given certificate; one of the two outcomes is called, once. */
+export function terminateTls(options: HandshakeOptions): void {
+  const { socket, secureContext, serverName, host, facts, timeoutMs, done, failed } = options;
+  const secure = new TLSSocket(socket, { isServer: true, secureContext, ALPNProtocols: ["http/1.1"] });
+  let isSettled = false;
+  const settle = (): boolean => {
+    if (isSettled) return false;
+    isSettled = true;
+    clearTimeout(timer);
+    secure.off("secure", onSecure);
+    secure.off("_tlsError", onError);
+    secure.off("error", onError);
+    secure.off("close", onClose);
+    return true;
+  };
+  const fail = (failure: Failure): void => {
+    if (!settle()) return;
+    secure.on("error", () => undefined);
+    secure.destroy();
+    socket.destroy();
+    failed(failure);
+  };
+  const onSecure = (): void => {
+    if (!settle()) return;
+    const tls = { version: secure.getProtocol() ?? "", cipher: secure.getCipher().standardName };
+    done(secure, { ...facts, sni: serverName, tls });
+  };
+  const onError = (error: NodeJS.ErrnoException): void => fail(clientTlsFailure(error, host));
+  const onClose = (): void =>
+    fail({
+      stage: "tls",
+      side: "client",
+      code: "CLIENT_CERTIFICATE_REFUSED",
+      message: `The client closed the connection to ${host} during TLS; it probably does not trust the certificate of this proxy`,
+    });
+  const timer = setTimeout(() => {
+    const message = `The client did not complete TLS within ${timeoutMs} ms`;
+    fail({ stage: "tls", side: "client", code: "CLIENT_TIMEOUT", message });
+  }, timeoutMs);
+  secure.on("secure", onSecure);
+  secure.on("_tlsError", onError);
+  secure.on("error", onError);
+  secure.on("close", onClose);
+}
+
+/** Alerts by which clients say that they do not accept a certificate (RFC 8446, 6.2). */
+const REFUSALS = [
+  "UNKNOWN_CA",
+  "BAD_CERTIFICATE",
+  "CERTIFICATE_UNKNOWN",
+  "CERTIFICATE_EXPIRED",
+  "CERTIFICATE_REVOKED",
+  "UNSUPPORTED_CERTIFICATE",
+  "ACCESS_DENIED",
+];
+
+/** What a handshake error says about the client. */
+export function clientTlsFailure(error: NodeJS.ErrnoException & { reason?: string }, host: string): Failure {
+  const code = (error.code ?? "").toUpperCase();
+  const alert = REFUSALS.find((name) => code.endsWith(name));
+  if (alert !== undefined) {
+    const message = `The client refused the certificate for ${host} (alert ${alert.toLowerCase().replaceAll("_", " ")}): it does not trust the CA of this proxy`;
+    return { stage: "tls", side: "client", code: "CLIENT_CERTIFICATE_REFUSED", message, cause: error };
+  }
+  if (code === "ECONNRESET" || code === "EPIPE") {
+    const message = `The client reset the connection to ${host} during TLS; it probably does not trust the certificate of this proxy`;
+    return { stage: "tls", side: "client", code: "CLIENT_CERTIFICATE_REFUSED", message, cause: error };
+  }
+  const message = `TLS with the client failed on the way to ${host} (${error.reason ?? error.code ?? error.message})`;
+  return { stage: "tls", side: "client", code: "CLIENT_TLS", message, cause: error };
+}

@@ -1,0 +1,30 @@
+/** Live numbers of the data path, kept by the connections and read by metrics. */
+export interface TrafficGauges {
+  readonly activeConnections: number;
+  readonly activeExchanges: number;
+  readonly activeTunnels: number;
+  readonly tunnelsTotal: number;
+  readonly tlsHandshakesTotal: number;
+  readonly tlsHandshakesFailed: number;
+  readonly upstreamConnections: number;
+  readonly idleUpstreamConnections: number;
+  readonly pendingRequests: number;
+}
+
+/** The same, for those who keep the numbers. */
+export type MutableGauges = { -readonly [K in keyof TrafficGauges]: TrafficGauges[K] };
+
+/** All zero. */
+export function newGauges(): MutableGauges {
+  return {
+    activeConnections: 0,
+    activeExchanges: 0,
+    activeTunnels: 0,
+    tunnelsTotal: 0,
+    tlsHandshakesTotal: 0,
+    tlsHandshakesFailed: 0,
+    upstreamConnections: 0,
+    idleUpstreamConnections: 0,
+    pendingRequests: 0,
+  };
+}

@@ -1,0 +1,121 @@
+import type { Exchange, ExchangeView } from "./exchange.ts";
+import { CONTINUE } from "./phases.ts";
+import type { Interceptor, Observer, Target, Verdict } from "./phases.ts";
+
+/** Told when a slice misbehaves: its name, the phase, and what it threw. */
+export type SliceFault = (slice: string, phase: string, error: unknown) => void;
+
+type Phase<T> = { readonly name: string; readonly run: (subject: T) => Verdict | Promise<Verdict> };
+
+/**
+ * The interceptors and observers of all slices, sorted into phases once. A phase nobody takes part in costs one
+ * length check. The first verdict that is not `continue` ends a phase. An interceptor that throws is treated as
+ * `continue`, unless it is listed as failing closed: then the exchange is aborted.
+ */
+export class Pipeline {
+  readonly #target: Phase<Target>[];
+  readonly #requestHead: Phase<Exchange>[];
+  readonly #responseHead: Phase<Exchange>[];
+  readonly #observers: readonly Observer[];
+  readonly #failClosed: ReadonlySet<string>;
+  readonly #onFault: SliceFault;
+
+  constructor(
+    interceptors: readonly Interceptor[],
+    observers: readonly Observer[],
+    failClosed: ReadonlySet<string>,
+    onFault: SliceFault,
+  ) {
+    this.#target = interceptors.flatMap((slice) =>
+      slice.onTarget ? [{ name: slice.name, run: slice.onTarget.bind(slice) }] : [],
+    );
+    this.#requestHead = interceptors.flatMap((slice) =>
+      slice.onRequestHead ? [{ name: slice.name, run: slice.onRequestHead.bind(slice) }] : [],
+    );
+    this.#responseHead = interceptors.flatMap((slice) =>
+      slice.onResponseHead ? [{ name: slice.name, run: slice.onResponseHead.bind(slice) }] : [],
+    );
+    this.#observers = observers;
+    this.#failClosed = failClosed;
+    this.#onFault = onFault;
+  }
+
+  /** Before a tunnel is opened. */
+  target(target: Target): Verdict | Promise<Verdict> {
+    return this.#run(this.#target, target, "onTarget", 0);
+  }
+
+  requestHead(exchange: Exchange): Verdict | Promise<Verdict> {
+    return this.#run(this.#requestHead, exchange, "onRequestHead", 0);
+  }
+
+  responseHead(exchange: Exchange): Verdict | Promise<Verdict> {
+    return this.#run(this.#responseHead, exchange, "onResponseHead", 0);
+  }
+
+  started(exchange: ExchangeView): void {
+    for (const observer of this.#observers) {
+      try {
+        observer.onStarted?.(exchange);
+      } catch (error) {
+        this.#onFault(observer.name, "onStarted", error);
+      }
+    }
+  }
+
+  responding(exchange: ExchangeView): void {
+    for (const observer of this.#observers) {
+      try {
+        observer.onResponding?.(exchange);
+      } catch (error) {
+        this.#onFault(observer.name, "onResponding", error);
+      }
+    }
+  }
+
+  finished(exchange: ExchangeView): void {
+    for (const observer of this.#observers) {
+      try {
+        observer.onFinished?.(exchange);
+      } catch (error) {
+        this.#onFault(observer.name, "onFinished", error);
+      }
+    }
+  }
+
+  #run<T>(phases: readonly Phase<T>[], subject: T, phase: string, from: number): Verdict | Promise<Verdict> {
+    for (let index = from; index < phases.length; index += 1) {
+      const step = phases[index] as Phase<T>;
+      let verdict: Verdict | Promise<Verdict>;
+      try {
+        verdict = step.run(subject);
+      } catch (error) {
+        verdict = this.#faulted(step.name, phase, error);
+      }
+      if (verdict instanceof Promise) return this.#runRest(verdict, phases, subject, phase, index);
+      if (verdict.kind !== "continue") return verdict;
+    }
+    return CONTINUE;
+  }
+
+  async #runRest<T>(
+    pending: Promise<Verdict>,
+    phases: readonly Phase<T>[],
+    subject: T,
+    phase: string,
+    index: number,
+  ): Promise<Verdict> {
+    let verdict: Verdict;
+    try {
+      verdict = await pending;
+    } catch (error) {
+      verdict = this.#faulted(phases[index]?.name ?? "", phase, error);
+    }
+    return verdict.kind === "continue" ? this.#run(phases, subject, phase, index + 1) : verdict;
+  }
+
+  #faulted(slice: string, phase: string, error: unknown): Verdict {
+    this.#onFault(slice, phase, error);
+    return this.#failClosed.has(slice) ? { kind: "abort", reason: `The rule engine of ${slice} failed` } : CONTINUE;
+  }
+}

@@ -1,0 +1,73 @@
+import type { Socket } from "node:net";
+import { CHUNK_END, chunkPrefix } from "@headworks/http1";
+
+/** Pieces up to this size travel as text together with the head before them: one write instead of two. */
+const TEXT_PIECE_BYTES = 8192;
+/** Larger pieces are copied behind waiting text up to this size; above it the copy costs more than a second write. */
+const JOINED_PIECE_BYTES = 131_072;
+const MAX_WAITING_CHARACTERS = 65_536;
+
+/**
+ * Gathers what one read caused to be written, so that a small message leaves in one write. Text is latin1, which
+ * holds any byte. The owner calls {@link flush} when the read is worked off.
+ */
+export class BatchedWriter {
+  readonly #socket: Socket;
+  #text = "";
+
+  constructor(socket: Socket) {
+    this.#socket = socket;
+  }
+
+  text(text: string): void {
+    this.#text += text;
+  }
+
+  bytes(piece: Buffer): void {
+    if (piece.length <= TEXT_PIECE_BYTES) {
+      this.#text += piece.toString("latin1");
+      if (this.#text.length > MAX_WAITING_CHARACTERS) this.flush();
+    } else if (this.#text === "") {
+      this.#socket.write(piece);
+    } else {
+      this.#joined(piece, "");
+    }
+  }
+
+  /** The piece as one chunk of a chunked body. */
+  chunk(piece: Buffer): void {
+    this.#text += chunkPrefix(piece.length);
+    if (piece.length <= TEXT_PIECE_BYTES) {
+      this.#text += piece.toString("latin1") + CHUNK_END;
+      if (this.#text.length > MAX_WAITING_CHARACTERS) this.flush();
+    } else {
+      this.#joined(piece, CHUNK_END);
+    }
+  }
+
+  /** Hands over what waits. False: the socket's buffer is full, stop producing until it drained. */
+  flush(): boolean {
+    if (this.#text !== "") {
+      const text = this.#text;
+      this.#text = "";
+      this.#socket.write(text, "latin1");
+    }
+    return !this.#socket.writableNeedDrain;
+  }
+
+  #joined(piece: Buffer, suffix: string): void {
+    const text = this.#text;
+    if (piece.length > JOINED_PIECE_BYTES) {
+      this.#text = suffix;
+      this.#socket.write(text, "latin1");
+      this.#socket.write(piece);
+      return;
+    }
+    this.#text = "";
+    const joined = Buffer.allocUnsafe(text.length + piece.length + suffix.length);
+    joined.write(text, 0, "latin1");
+    piece.copy(joined, text.length);
+    joined.write(suffix, text.length + piece.length, "latin1");
+    this.#socket.write(joined);
+  }
+}

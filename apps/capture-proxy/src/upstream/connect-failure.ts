@@ -1,0 +1,88 @@
+import type { Failure, FailureCode } from "#exchange/failure.ts";
+
+type NodeError = NodeJS.ErrnoException & {
+  readonly errors?: readonly NodeJS.ErrnoException[];
+  readonly reason?: string;
+};
+
+/** What a failed name lookup or TCP connection means, in words for the person who sees the error page. */
+export function connectFailure(error: NodeError, host: string, port: number): Failure {
+  const place = `${host}:${port}`;
+  const first = error.errors?.[0] ?? error;
+  switch (first.code) {
+    case "ENOTFOUND":
+    case "EAI_NODATA":
+    case "EAI_NONAME":
+      return failure("resolve", "DNS_NOT_FOUND", `The name ${host} does not exist`, error);
+    case "EAI_AGAIN":
+    case "EAI_FAIL":
+    case "ESERVFAIL":
+    case "ETIMEOUT":
+      return failure("resolve", "DNS_FAILED", `The name ${host} could not be resolved (${first.code})`, error);
+    case "ECONNREFUSED":
+      return failure("connect", "UPSTREAM_REFUSED", `${place} refused the connection`, error);
+    case "ETIMEDOUT":
+      return failure("connect", "UPSTREAM_TIMEOUT", `${place} did not accept the connection in time`, error);
+    case "ECONNRESET":
+    case "EPIPE":
+      return failure("connect", "UPSTREAM_RESET", `${place} reset the connection`, error);
+    default:
+      return failure(
+        "connect",
+        "UPSTREAM_UNREACHABLE",
+        `${place} cannot be reached (${first.code ?? first.message})`,
+        error,
+      );
+  }
+}
+
+/** What went wrong between TCP and the first request byte. */
+export function tlsFailure(error: NodeError, serverName: string): Failure {
+  const code = error.code ?? "";
+  const certificateProblem = CERTIFICATE_PROBLEMS[code];
+  if (certificateProblem !== undefined) {
+    const detail = code === "ERR_TLS_CERT_ALTNAME_INVALID" && error.reason ? ` (${error.reason})` : "";
+    const message = `The certificate of ${serverName} ${certificateProblem}${detail}; nothing was sent to it`;
+    return failure("tls", "UPSTREAM_CERTIFICATE", message, error);
+  }
+  if (code === "ECONNRESET" || code === "EPIPE") {
+    return failure("tls", "UPSTREAM_RESET", `${serverName} reset the connection during TLS`, error);
+  }
+  return failure(
+    "tls",
+    "UPSTREAM_TLS",
+    `TLS with ${serverName} failed (${error.reason ?? (code || error.message)})`,
+    error,
+  );
+}
+
+/** What went wrong on a connection that had worked. */
+export function brokenConnection(error: NodeError, place: string, stage: "send" | "receive"): Failure {
+  const isReset = error.code === "ECONNRESET" || error.code === "EPIPE" || error.code === "ECONNABORTED";
+  if (isReset) return failure(stage, "UPSTREAM_RESET", `${place} reset the connection`, error);
+  return failure(stage, "UPSTREAM_CLOSED", `The connection to ${place} broke (${error.code ?? error.message})`, error);
+}
+
+function failure(stage: Failure["stage"], code: FailureCode, message: string, cause: unknown): Failure {
+  return { stage, side: "upstream", code, message, cause };
+}
+
+const CERTIFICATE_PROBLEMS: Readonly<Record<string, string>> = {
+  ERR_TLS_CERT_ALTNAME_INVALID: "is for another name",
+  CERT_HAS_EXPIRED: "has expired",
+  CERT_NOT_YET_VALID: "is not valid yet",
+  CERT_REVOKED: "was revoked",
+  CERT_REJECTED: "is not trusted for this purpose",
+  CERT_UNTRUSTED: "is not trusted",
+  CERT_CHAIN_TOO_LONG: "has too long a chain",
+  CERT_SIGNATURE_FAILURE: "has a wrong signature",
+  DEPTH_ZERO_SELF_SIGNED_CERT: "is signed by itself",
+  SELF_SIGNED_CERT_IN_CHAIN: "comes from an unknown authority",
+  UNABLE_TO_GET_ISSUER_CERT: "comes from an unknown authority",
+  UNABLE_TO_GET_ISSUER_CERT_LOCALLY: "comes from an unknown authority",
+  UNABLE_TO_VERIFY_LEAF_SIGNATURE: "comes from an unknown authority",
+  INVALID_CA: "comes from an authority that may not issue it",
+  INVALID_PURPOSE: "is not meant for servers",
+  PATH_LENGTH_EXCEEDED: "has too long a chain",
+  HOSTNAME_MISMATCH: "is for another name",
+};

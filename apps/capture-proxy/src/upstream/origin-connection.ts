@@ -1,0 +1,227 @@
+import type { Socket } from "node:net";
+import { Http1Error, ResponseReader, UpstreamState } from "@headworks/http1";
+import type { RawFields, ResponseHead, UpstreamRequest } from "@headworks/http1";
+import type { UpstreamTlsFacts } from "#exchange/exchange.ts";
+import type { Failure } from "#exchange/failure.ts";
+import { BatchedWriter } from "./batched-writer.ts";
+import { brokenConnection } from "./connect-failure.ts";
+import type { Destination, Dialled } from "./dial.ts";
+
+/** The exchange that a connection serves at the moment. Calls come in the order of the answer's bytes. */
+export interface AnswerHandler {
+  onInformational(head: ResponseHead): void;
+  onAnswerHead(head: ResponseHead): void;
+  onAnswerData(piece: Buffer): void;
+  onAnswerTrailers(fields: RawFields): void;
+  /** The head was a 101 and its read is worked off: the handler must take the connection over now. */
+  onProtocolSwitched(): void;
+  /** One read is worked off: flush what it caused. */
+  onAnswerBatch(): void;
+  /** The answer is complete; the connection is free or gone already. */
+  onAnswerEnd(): void;
+  /** No answer will be completed. `retry`: the request may be sent once more on a new connection. */
+  onOriginLost(outcome: "retry" | "fail", failure: Failure): void;
+  /** The origin takes more of the request. */
+  onOriginDrain(): void;
+}
+
+/**
+ * One HTTP/1.1 connection to an origin: one exchange at a time, its answer read strictly in framing and leniently in
+ * form. Belongs to one client connection, so nothing of one client can reach another.
+ */
+export class OriginConnection {
+  readonly destination: Destination;
+  readonly address: string;
+  readonly tls: UpstreamTlsFacts | undefined;
+  readonly socket: Socket;
+  readonly writer: BatchedWriter;
+  /** Monotonic moment at which the first bytes of the present answer arrived; 0 before. */
+  firstByteMs = 0;
+  readonly #state = new UpstreamState();
+  readonly #reader: ResponseReader;
+  readonly #onGone: (connection: OriginConnection) => void;
+  #handler: AnswerHandler | undefined;
+  #held: Buffer | undefined;
+  #answerEnded = false;
+  #isSwitching = false;
+  #protocolError: Http1Error | undefined;
+
+  constructor(destination: Destination, dialled: Dialled, onGone: (connection: OriginConnection) => void) {
+    this.destination = destination;
+    this.address = dialled.address;
+    this.tls = dialled.tls;
+    this.socket = dialled.socket;
+    this.writer = new BatchedWriter(this.socket);
+    this.#onGone = onGone;
+    this.#reader = new ResponseReader(
+      {
+        onInformational: (head) => this.#handler?.onInformational(head),
+        onHead: (head) => this.#onHead(head),
+        onData: (piece) => this.#handler?.onAnswerData(piece),
+        onTrailers: (fields) => this.#handler?.onAnswerTrailers(fields),
+        onEnd: () => {
+          this.#answerEnded = !this.#isSwitching;
+        },
+        onError: (error) => {
+          this.#protocolError = error;
+        },
+      },
+      { lenient: true },
+    );
+    this.socket.on("data", this.#onData);
+    this.socket.on("end", this.#onEnd);
+    this.socket.on("drain", this.#onDrain);
+    this.socket.on("error", this.#onError);
+    this.socket.on("close", this.#onClose);
+  }
+
+  get isIdle(): boolean {
+    return this.#state.isIdle;
+  }
+
+  /** An exchange takes the connection. */
+  begin(handler: AnswerHandler, request: UpstreamRequest, upgrade: string | undefined): void {
+    this.#state.requestStarted(request);
+    this.#reader.expect(request.method, upgrade);
+    this.#handler = handler;
+    this.firstByteMs = 0;
+  }
+
+  requestSent(): void {
+    this.#state.requestSent();
+  }
+
+  /** Stops reading the answer, inside a callback too. */
+  hold(): void {
+    this.#reader.pause();
+    this.socket.pause();
+  }
+
+  /** Reads on. */
+  release(): void {
+    this.#reader.resume();
+    const held = this.#held;
+    this.#held = undefined;
+    if (held) this.#read(held);
+    if (!this.#reader.isPaused) this.socket.resume();
+  }
+
+  /** The connection becomes a tunnel; gives the socket, without listeners and paused, and bytes read already. */
+  takeOver(): { readonly socket: Socket; readonly bytes: Buffer | undefined } {
+    this.#state.tunnelStarted();
+    this.#handler = undefined;
+    this.#detach();
+    this.socket.pause();
+    const bytes = this.#held;
+    this.#held = undefined;
+    this.#onGone(this);
+    return { socket: this.socket, bytes };
+  }
+
+  /** Whoever used it went away; its bytes must not reach anybody else. */
+  destroy(): void {
+    this.#state.abandon();
+    this.#handler = undefined;
+    this.socket.destroy();
+  }
+
+  #onHead(head: ResponseHead): void {
+    this.#state.answerStarted(head);
+    this.#isSwitching = head.status === 101;
+    this.#handler?.onAnswerHead(head);
+  }
+
+  readonly #onData = (chunk: Buffer): void => {
+    if (this.firstByteMs === 0) this.firstByteMs = performance.now();
+    if (this.#state.bytesArrived() === "destroy") {
+      this.socket.destroy();
+      return;
+    }
+    this.#read(chunk);
+  };
+
+  #read(chunk: Buffer): void {
+    const at = this.#reader.read(chunk);
+    if (this.#protocolError) return this.#refuse(this.#protocolError);
+    const hasRest = at < chunk.length;
+    if (this.#isSwitching) {
+      if (hasRest) this.#held = chunk.subarray(at);
+      this.#handler?.onProtocolSwitched();
+      return;
+    }
+    if (this.#reader.isPaused && !this.#answerEnded) {
+      if (hasRest) this.#held = chunk.subarray(at);
+      this.#handler?.onAnswerBatch();
+      return;
+    }
+    if (this.#answerEnded) this.#complete(hasRest);
+    else this.#handler?.onAnswerBatch();
+  }
+
+  #complete(surplus: boolean): void {
+    const handler = this.#handler;
+    this.#answerEnded = false;
+    this.#handler = undefined;
+    const next = this.#state.answerEnded(surplus, this.#reader.oddities.length);
+    if (next === "keep") this.#reader.next();
+    else this.socket.destroy();
+    handler?.onAnswerEnd();
+  }
+
+  #refuse(error: Http1Error): void {
+    const place = `${this.destination.host}:${this.destination.port}`;
+    this.#lose({
+      stage: "receive",
+      side: "upstream",
+      code: error.code === "truncated" ? "UPSTREAM_CLOSED" : "UPSTREAM_PROTOCOL",
+      message:
+        error.code === "truncated"
+          ? `${place} closed the connection in the middle of its answer`
+          : `The answer of ${place} is not valid HTTP: ${error.message}`,
+      cause: error,
+    });
+  }
+
+  #lose(failure: Failure): void {
+    const handler = this.#handler;
+    this.#handler = undefined;
+    const outcome = this.#state.lost();
+    this.socket.destroy();
+    if (outcome !== "none") handler?.onOriginLost(outcome, failure);
+  }
+
+  readonly #onEnd = (): void => {
+    this.#reader.end();
+    if (this.#protocolError) return this.#refuse(this.#protocolError);
+    if (this.#answerEnded) return this.#complete(false);
+    this.#closedEarly();
+  };
+
+  readonly #onDrain = (): void => {
+    this.#handler?.onOriginDrain();
+  };
+
+  readonly #onError = (error: NodeJS.ErrnoException): void => {
+    const place = `${this.destination.host}:${this.destination.port}`;
+    this.#lose(brokenConnection(error, place, this.firstByteMs === 0 ? "send" : "receive"));
+  };
+
+  readonly #onClose = (): void => {
+    this.#closedEarly();
+    this.#onGone(this);
+  };
+
+  #closedEarly(): void {
+    const place = `${this.destination.host}:${this.destination.port}`;
+    const message = `${place} closed the connection without an answer`;
+    this.#lose({ stage: "receive", side: "upstream", code: "UPSTREAM_CLOSED", message });
+  }
+
+  #detach(): void {
+    this.socket.off("data", this.#onData);
+    this.socket.off("end", this.#onEnd);
+    this.socket.off("drain", this.#onDrain);
+    this.socket.off("error", this.#onError);
+    this.socket.off("close", this.#onClose);
+  }
+}

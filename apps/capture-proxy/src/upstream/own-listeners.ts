@@ -1,0 +1,39 @@
+import { isIPv4 } from "node:net";
+
+interface Listener {
+  readonly address: string;
+  readonly port: number;
+}
+
+/**
+ * Knows where this service listens, so that a connection that would lead back into it is refused. The decision is
+ * taken on the two ends of a connected socket, so names, aliases and odd spellings of addresses cannot mislead it.
+ */
+export class OwnListeners {
+  readonly #listeners: Listener[] = [];
+
+  add(address: string, port: number): void {
+    this.#listeners.push({ address: plainAddress(address), port });
+  }
+
+  /** True when the connected peer is one of our listeners. `localAddress` is our end of the same connection. */
+  includes(remoteAddress: string, remotePort: number, localAddress: string): boolean {
+    const remote = plainAddress(remoteAddress);
+    return this.#listeners.some((listener) => {
+      if (listener.port !== remotePort) return false;
+      if (listener.address === remote) return true;
+      const isAnyAddress = listener.address === "0.0.0.0" || listener.address === "::";
+      return isAnyAddress && (isLoopback(remote) || remote === plainAddress(localAddress));
+    });
+  }
+}
+
+/** IPv4-mapped IPv6 addresses mean the IPv4 address. */
+function plainAddress(address: string): string {
+  const lower = address.toLowerCase();
+  return lower.startsWith("::ffff:") && isIPv4(lower.slice(7)) ? lower.slice(7) : lower;
+}
+
+function isLoopback(address: string): boolean {
+  return address === "::1" || (isIPv4(address) && address.startsWith("127."));
+}

@@ -1,0 +1,150 @@
+import { once } from "node:events";
+import type { Logger } from "pino";
+import { CertificateAuthority } from "@headworks/tls-authority";
+import { DeadlineSweep } from "#connection/deadlines.ts";
+import { LeafContexts } from "#connection/leaf-contexts.ts";
+import { ProxyListener } from "#connection/listener.ts";
+import type { ProxyServices, TrafficPolicy } from "#connection/proxy-services.ts";
+import type { BodySpool } from "#exchange/body.ts";
+import type { ExchangeView } from "#exchange/exchange.ts";
+import { newGauges } from "#exchange/gauges.ts";
+import type { Interceptor } from "#exchange/phases.ts";
+import { Pipeline } from "#exchange/pipeline.ts";
+import { Dialer } from "#upstream/dial.ts";
+import { OwnListeners } from "#upstream/own-listeners.ts";
+import { UpstreamTrust } from "#upstream/trust.ts";
+
+/** The data path alone: real sockets, no store, no API; finished exchanges are kept for the test to look at. */
+export interface Engine {
+  readonly port: number;
+  readonly ca: CertificateAuthority;
+  readonly finished: ExchangeView[];
+  readonly services: ProxyServices;
+  /** The next exchange that finishes, or the last one when `count` have finished already. */
+  waitFor(count: number): Promise<ExchangeView[]>;
+  stop(): Promise<void>;
+}
+
+export interface EngineOptions {
+  readonly policy?: Partial<TrafficPolicy>;
+  readonly interceptors?: readonly Interceptor[];
+  readonly insecureHosts?: readonly string[];
+  readonly upstreamCaFile?: string;
+  readonly connectTimeoutMs?: number;
+  readonly spool?: BodySpool;
+  readonly host?: string;
+}
+
+const authority = CertificateAuthority.create();
+const silent = { info() {}, warn() {}, error() {}, debug() {} } as unknown as Logger;
+
+/** A spool that keeps large bodies in memory. */
+export function memorySpool(): BodySpool & { readonly bodies: Map<number, Buffer[]> } {
+  const bodies = new Map<number, Buffer[]>();
+  let last = 0;
+  return {
+    bodies,
+    open() {
+      const id = (last += 1);
+      const pieces: Buffer[] = [];
+      bodies.set(id, pieces);
+      return {
+        id,
+        write(piece) {
+          pieces.push(piece);
+          return true;
+        },
+        end() {},
+        discard() {
+          bodies.delete(id);
+        },
+      };
+    },
+  };
+}
+
+export async function startEngine(options: EngineOptions = {}): Promise<Engine> {
+  const finished: ExchangeView[] = [];
+  const waiters = new Set<() => void>();
+  const pipeline = new Pipeline(
+    options.interceptors ?? [],
+    [
+      {
+        name: "traffic",
+        onFinished(exchange) {
+          finished.push(exchange);
+          for (const wake of waiters) wake();
+        },
+      },
+    ],
+    new Set(["blocklist"]),
+    (slice, phase, error) => {
+      throw new Error(`${slice} failed in ${phase}`, { cause: error });
+    },
+  );
+  const own = new OwnListeners();
+  const trust = new UpstreamTrust({
+    caFile: options.upstreamCaFile ?? null,
+    insecure: false,
+    insecureHosts: options.insecureHosts ?? [],
+  });
+  const policy: TrafficPolicy = {
+    interceptsTls: true,
+    records: () => true,
+    passesThrough: () => false,
+    allowsClient: () => true,
+    maxBodyBytes: 20_971_520,
+    capturesRequestBodies: true,
+    capturesResponseBodies: true,
+    idleTimeoutMs: 30_000,
+    headTimeoutMs: 10_000,
+    ...options.policy,
+  };
+  const deadlines = new DeadlineSweep(50);
+  const services: ProxyServices = {
+    pipeline,
+    dialer: new Dialer(trust, own, () => options.connectTimeoutMs ?? 5000),
+    leafContexts: new LeafContexts(() => authority),
+    deadlines,
+    gauges: newGauges(),
+    log: silent,
+    spool: options.spool ?? memorySpool(),
+    policy: () => policy,
+    ownPages: ({ path }) => {
+      const body = Buffer.from(`own page ${path}`);
+      return { status: 200, fields: ["Content-Type", "text/plain", "Content-Length", String(body.length)], body };
+    },
+  };
+  const listener = new ProxyListener(services);
+  const address = await listener.listen(0, options.host ?? "127.0.0.1");
+  own.add(address.address, address.port);
+  return {
+    port: address.port,
+    ca: authority,
+    finished,
+    services,
+    async waitFor(count) {
+      while (finished.length < count) {
+        await new Promise<void>((resolve, reject) => {
+          const timer = setTimeout(
+            () => reject(new Error(`only ${finished.length} of ${count} exchanges finished`)),
+            10_000,
+          );
+          const wake = (): void => {
+            clearTimeout(timer);
+            waiters.delete(wake);
+            resolve();
+          };
+          waiters.add(wake);
+        });
+      }
+      return finished;
+    },
+    async stop() {
+      await listener.close(0);
+      deadlines.stop();
+    },
+  };
+}
+
+export { once };
