@@ -70,7 +70,7 @@ export class CertificateAuthority {
   readonly certificateDer: Buffer;
   /** SHA-256 over the DER, as upper-case hexadecimal pairs with colons. */
   readonly fingerprintSha256: string;
-  /** The subject on one line, such as `O=Weir, CN=Weir CA 09af`. */
+  /** The subject on one line, such as `O=Weir, CN=Weir CA 09af`; special characters as in RFC 2253. */
   readonly subject: string;
   readonly notBefore: Date;
   readonly notAfter: Date;
@@ -124,7 +124,7 @@ export class CertificateAuthority {
       throw new AuthorityError("key-mismatch", "The private key does not belong to the CA certificate.");
     }
     const facts = issuerFacts(certificate.raw);
-    checkIsAuthority(certificate, facts);
+    checkIsAuthority(certificate);
     const end = certificate.validToDate;
     if (end.getTime() <= now.getTime()) {
       throw new AuthorityError("expired", `The CA certificate expired on ${end.toISOString().slice(0, 10)}.`);
@@ -213,12 +213,13 @@ function usableSigner(key: KeyObject): Signer {
   return signer;
 }
 
-function checkIsAuthority(certificate: X509Certificate, facts: IssuerFacts): void {
+function checkIsAuthority(certificate: X509Certificate): void {
+  // OpenSSL's verdict: basic constraints must say CA, and a key usage must not forbid signing certificates.
   if (!certificate.ca) {
-    throw new AuthorityError("not-a-ca", "The certificate is not a CA certificate (basic constraints lack CA:TRUE).");
-  }
-  if (!facts.maySignCertificates) {
-    throw new AuthorityError("not-a-ca", "The CA certificate may not sign certificates (key usage lacks keyCertSign).");
+    throw new AuthorityError(
+      "not-a-ca",
+      "The certificate is not a CA certificate: its basic constraints or key usage do not allow signing certificates.",
+    );
   }
   const purposes: readonly string[] | undefined = certificate.keyUsage;
   if (purposes !== undefined && !purposes.includes(serverAuth)) {

@@ -206,8 +206,6 @@ export interface IssuerFacts {
   subject: Uint8Array;
   /** The subject key identifier, when the certificate has one. */
   keyIdentifier: Uint8Array | undefined;
-  /** False when a key usage extension is there and does not allow signing certificates. */
-  maySignCertificates: boolean;
 }
 
 /** Reads {@link IssuerFacts} from a certificate in DER. Throws a RangeError for malformed bytes. */
@@ -217,7 +215,7 @@ export function issuerFacts(certificateDer: Uint8Array): IssuerFacts {
   if (fields[0]?.tag === 0xa0) fields.shift();
   const subject = fields[4];
   if (subject === undefined) throw new RangeError("the certificate has no subject field");
-  const facts: IssuerFacts = { subject: subject.raw, keyIdentifier: undefined, maySignCertificates: true };
+  const facts: IssuerFacts = { subject: subject.raw, keyIdentifier: undefined };
   const extensions = fields.find((field) => field.tag === 0xa3);
   if (extensions === undefined) return facts;
   for (const item of der.readElements(der.readElement(extensions.content).content)) {
@@ -226,9 +224,6 @@ export function issuerFacts(certificateDer: Uint8Array): IssuerFacts {
     const value = parts.at(-1);
     if (type === undefined || value?.tag !== der.Tag.octetString) continue;
     if (oid.subjectKeyIdentifier.equals(type.raw)) facts.keyIdentifier = der.readElement(value.content).content;
-    if (oid.keyUsage.equals(type.raw)) {
-      facts.maySignCertificates = ((der.readElement(value.content).content[1] ?? 0) & 0b0000_0100) !== 0;
-    }
   }
   return facts;
 }

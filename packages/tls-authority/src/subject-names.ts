@@ -10,20 +10,23 @@ const longestDnsName = 253;
 const dnsName = /^(?:\*\.)?[a-z0-9_-]+(?:\.[a-z0-9_-]+)*$/;
 
 /**
- * The names of a leaf, in order (DNS first) and without repetition. Case, a trailing dot, the brackets and the zone
+ * The names of a leaf, in order (`dns` first) and without repetition. Case, a trailing dot, the brackets and the zone
  * of an IPv6 address do not matter; IDNs become A-labels; an address given among the DNS names is taken as an
  * address. Throws {@link AuthorityError} `invalid-name` for what cannot stand in a certificate, and for no name at all.
  */
 export function subjectNames(names: { dns?: readonly string[]; ip?: readonly string[] }): SubjectName[] {
   const found = new Map<string, SubjectName>();
+  const add = (name: SubjectName): void => {
+    const key = name.kind === "dns" ? name.text : `ip ${name.octets.join(".")}`;
+    if (!found.has(key)) found.set(key, name);
+  };
   for (const text of names.dns ?? []) {
-    const name = addressName(text) ?? dnsSubjectName(text);
-    found.set(`${name.kind} ${name.text}`, name);
+    add(addressName(text) ?? dnsSubjectName(text));
   }
   for (const text of names.ip ?? []) {
     const name = addressName(text);
     if (name === undefined) throw new AuthorityError("invalid-name", `${quoted(text)} is not an IP address.`);
-    found.set(`${name.kind} ${name.text}`, name);
+    add(name);
   }
   if (found.size === 0) throw new AuthorityError("invalid-name", "A leaf certificate needs at least one name.");
   return [...found.values()];
