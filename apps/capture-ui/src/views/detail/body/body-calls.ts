@@ -1,10 +1,9 @@
+import { multipartBoundary, parseMultipart } from "@headworks/http-fields";
 import { BodyDocument } from "./body-document.ts";
 import type { BodyProgress, BodySource } from "./body-document.ts";
 import { JsonTable, tableCandidates } from "./json-table.ts";
 import type { TableRow } from "./json-table.ts";
 import { JsonTree } from "./json-tree.ts";
-import { splitMultipart } from "./multipart.ts";
-import type { BodyPart, MultipartBody } from "./multipart.ts";
 import type { RowMatch, TextRow } from "./text-layer.ts";
 import { searchBytes } from "./text-search.ts";
 import type { SearchQuery } from "./text-search.ts";
@@ -22,7 +21,15 @@ export interface FoundMatches {
   readonly more: boolean;
 }
 
-export interface PartPreview extends BodyPart {
+/** One part of a multipart body. */
+export interface PartPreview {
+  readonly headers: readonly (readonly [name: string, value: string])[];
+  readonly name: string | null;
+  readonly filename: string | null;
+  readonly contentType: string | null;
+  /** `[start, end)` of the content in the body. */
+  readonly start: number;
+  readonly end: number;
   /** The beginning as text; null for bytes that are no text. */
   readonly preview: string | null;
 }
@@ -47,7 +54,7 @@ export interface BodyCalls {
   tables(): readonly { readonly node: number; readonly path: string; readonly count: number }[];
   openTable(node: number): { readonly columns: readonly string[]; readonly rows: number };
   tableRows(from: number, to: number): readonly TableRow[];
-  parts(contentType: string): { readonly parts: readonly PartPreview[]; readonly problem: MultipartBody["problem"] };
+  parts(contentType: string): { readonly parts: readonly PartPreview[]; readonly problem: string | null };
   /** A copy of `[start, end)` of the raw bytes. */
   bytes(start: number, end: number): Uint8Array<ArrayBuffer>;
 }
@@ -150,8 +157,20 @@ export class BodyDesk implements BodyCalls {
 
   parts(contentType: string) {
     const { bytes } = this.#document.raw;
-    const { parts, problem } = splitMultipart(bytes, contentType);
-    return { problem, parts: parts.map((part) => ({ ...part, preview: previewOf(bytes, part) })) };
+    const boundary = multipartBoundary(contentType);
+    if (boundary === undefined) return { parts: [], problem: "The Content-Type names no usable boundary" };
+    const multipart = parseMultipart(bytes, boundary);
+    if (multipart === undefined) return { parts: [], problem: "The boundary does not appear in the body" };
+    const parts = multipart.parts.map(({ body, headers, name, filename, contentType: type }): PartPreview => ({
+      headers,
+      name: name ?? null,
+      filename: filename ?? null,
+      contentType: type ?? null,
+      start: body.byteOffset - bytes.byteOffset,
+      end: body.byteOffset - bytes.byteOffset + body.length,
+      preview: previewOf(body),
+    }));
+    return { parts, problem: multipart.isComplete ? null : "The body ends before its last part does, or has too many parts" };
   }
 
   bytes(start: number, end: number) {
@@ -169,8 +188,8 @@ export class BodyDesk implements BodyCalls {
   }
 }
 
-function previewOf(bytes: Uint8Array, part: BodyPart): string | null {
-  const beginning = bytes.subarray(part.start, Math.min(part.end, part.start + PART_PREVIEW_BYTES));
+function previewOf(body: Uint8Array): string | null {
+  const beginning = body.subarray(0, PART_PREVIEW_BYTES);
   for (const byte of beginning) if (byte < 9 || (byte > 13 && byte < 32)) return null;
   return new TextDecoder().decode(beginning);
 }

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
-import { KIND_VIEWS, detectBody, fieldParameter, mediaType, needsConversion } from "./body-format.ts";
+import { KIND_VIEWS, detectBody, needsConversion } from "./body-format.ts";
 
 const bytes = (text: string) => Uint8Array.from(text, (letter) => letter.charCodeAt(0));
 
@@ -53,19 +53,6 @@ test("no bytes and no type make detection fail, and every kind but empty has a v
       assert.equal(KIND_VIEWS[kind].length > 0, prefix.length > 0);
     }),
   );
-});
-
-test("parameters are read with their quotes removed", () => {
-  assert.equal(fieldParameter('multipart/form-data; boundary="a;b"', "boundary"), "a;b");
-  assert.equal(fieldParameter("multipart/form-data; Boundary=xyz; q=1", "boundary"), "xyz");
-  assert.equal(fieldParameter('form-data; name="a\\"b"; filename="f"', "name"), 'a"b');
-  assert.equal(fieldParameter("text/plain", "charset"), null);
-});
-
-test("a media type is compared without parameters and case", () => {
-  assert.equal(mediaType("Text/HTML ; charset=x"), "text/html");
-  assert.equal(mediaType("<script>"), "");
-  assert.equal(mediaType(null), "");
 });
 
 test("a text is converted where its charset is not UTF-8", () => {

@@ -1,3 +1,5 @@
+import { parseMediaType } from "@headworks/http-fields";
+
 /** What a body is, as far as its display goes. */
 export type BodyKind =
   | "empty"
@@ -48,21 +50,6 @@ export const KIND_VIEWS: Readonly<Record<BodyKind, readonly BodyViewName[]>> = {
   binary: ["hex", "raw"],
 };
 
-/** `type/subtype` in lower case, without parameters; empty for an absent or senseless field. */
-export function mediaType(contentType: string | null): string {
-  const type = (contentType ?? "").split(";", 1)[0]?.trim().toLowerCase() ?? "";
-  return /^[\w!#$&^.+-]+\/[\w!#$&^.+-]+$/u.test(type) ? type : "";
-}
-
-/** A parameter of a Content-Type or Content-Disposition field, quotes removed. */
-export function fieldParameter(value: string, name: string): string | null {
-  const pattern = /;\s*([\w!#$%&'*+.^`|~-]+)\s*=\s*(?:"((?:[^"\\]|\\.)*)"|([^;\s]*))/gu;
-  for (const [, key, quoted, plain] of value.matchAll(pattern)) {
-    if (key?.toLowerCase() === name) return quoted === undefined ? (plain ?? "") : quoted.replaceAll(/\\(.)/gu, "$1");
-  }
-  return null;
-}
-
 /** Pictures that every browser shows; others stay bytes. */
 const IMAGE_TYPES = new Set([
   "image/png",
@@ -82,7 +69,7 @@ const IMAGE_TYPES = new Set([
  */
 export function detectBody(contentType: string | null, prefix: Uint8Array): { readonly kind: BodyKind; readonly type: string } {
   if (prefix.length === 0) return { kind: "empty", type: "" };
-  const type = mediaType(contentType);
+  const type = parseMediaType(contentType ?? "")?.essence ?? "";
   const magic = magicType(prefix);
   if (magic !== null && (type === "" || isGeneric(type) || /^(?:image|audio|video|text)\//u.test(type))) {
     return { kind: kindOfType(magic) ?? "binary", type: magic };
@@ -182,7 +169,7 @@ function isLegacyText(prefix: Uint8Array): boolean {
 
 /** Whether the service has to convert a text before it can be read as UTF-8. */
 export function needsConversion(contentType: string | null, prefix: Uint8Array): boolean {
-  const charset = fieldParameter(contentType ?? "", "charset")?.toLowerCase() ?? "";
+  const charset = parseMediaType(contentType ?? "")?.charset ?? "";
   return !looksLikeText(prefix) || !["", "utf-8", "utf8", "us-ascii", "ascii"].includes(charset);
 }
 

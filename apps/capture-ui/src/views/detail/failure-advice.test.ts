@@ -1,0 +1,43 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import type { Failure } from "@headworks/capture-contract";
+import { failureAdvice, tunnelReason } from "./failure-advice.ts";
+
+const failure = (change: Partial<Failure>): Failure => ({
+  stage: "connect",
+  side: "upstream",
+  code: "UPSTREAM_REFUSED",
+  message: "Connection refused by 127.0.0.1:9",
+  ...change,
+});
+
+test("a client that refuses our certificate is led to the set-up", () => {
+  const advice = failureAdvice(failure({ stage: "tls", side: "client", code: "CLIENT_TLS_REJECTED" }));
+  assert.equal(advice.link?.to, "/setup");
+  assert.match(advice.explanation, /certificate/u);
+});
+
+test("the same stage on the other side has another cause", () => {
+  const advice = failureAdvice(failure({ stage: "tls" }));
+  assert.equal(advice.link?.to, "/settings");
+  assert.match(advice.explanation, /server's certificate/u);
+});
+
+test("a blocked host leads to the block list, any other rule says its own words", () => {
+  assert.equal(failureAdvice(failure({ stage: "policy", side: "internal", code: "BLOCKED" })).link?.to, "/blocklist");
+  assert.match(failureAdvice(failure({ stage: "policy", side: "internal", code: "LOOP", message: "A loop" })).explanation, /A loop/u);
+});
+
+test("every stage on every side has a title and an explanation", () => {
+  for (const stage of ["resolve", "connect", "proxy-handshake", "tls", "send", "receive", "client-read", "client-write", "policy"] as const) {
+    for (const side of ["client", "upstream", "internal"] as const) {
+      const advice = failureAdvice(failure({ stage, side }));
+      assert.ok(advice.title.length > 10 && advice.explanation.length > 10, `${side} ${stage}`);
+    }
+  }
+});
+
+test("only tunnels have a reason for being unread", () => {
+  assert.equal(tunnelReason({ is_passthrough: false, failure: null }), null);
+  assert.match(tunnelReason({ is_passthrough: true, failure: null }) ?? "", /unread/u);
+});

@@ -1,0 +1,49 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { groupHeaders, headerLines, headerValues, headersAsText } from "./header-groups.ts";
+
+const headers: [string, string][] = [
+  ["Host", "a.example"],
+  ["X-Tag", "1"],
+  ["Accept", "*/*"],
+  ["x-tag", "2"],
+  ["Content-Security-Policy", "default-src 'none'"],
+];
+
+test("order, case and duplicates stay as they were sent", () => {
+  const lines = headerLines(headers);
+  assert.deepEqual(
+    lines.map(({ position, name, value, occurrences }) => [position, name, value, occurrences]),
+    [
+      [0, "Host", "a.example", 1],
+      [1, "X-Tag", "1", 2],
+      [2, "Accept", "*/*", 1],
+      [3, "x-tag", "2", 2],
+      [4, "Content-Security-Policy", "default-src 'none'", 1],
+    ],
+  );
+  assert.equal(headersAsText(headers).split("\n")[3], "x-tag: 2");
+});
+
+test("a search looks at names and values", () => {
+  assert.deepEqual(headerLines(headers, "EXAMPLE").map((line) => line.name), ["Host"]);
+  assert.deepEqual(headerLines(headers, "tag").map((line) => line.value), ["1", "2"]);
+});
+
+test("each field is in exactly one group, and groups keep the order of the wire", () => {
+  const groups = groupHeaders(headerLines(headers));
+  assert.deepEqual(
+    groups.map(({ title, lines }) => [title, lines.map((line) => line.name)]),
+    [
+      ["Request and routing", ["Host"]],
+      ["Content", ["Accept"]],
+      ["Security", ["Content-Security-Policy"]],
+      ["Other", ["X-Tag", "x-tag"]],
+    ],
+  );
+});
+
+test("values of one name are found whatever its case", () => {
+  assert.deepEqual(headerValues(headers, "x-tag"), ["1", "2"]);
+  assert.deepEqual(headerValues(headers, "cookie"), []);
+});

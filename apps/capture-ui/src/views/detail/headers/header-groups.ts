@@ -1,0 +1,61 @@
+/** A field as it came, with its place in the message. */
+export interface HeaderLine {
+  readonly position: number;
+  readonly name: string;
+  readonly value: string;
+  /** How many fields of this name the message has. */
+  readonly occurrences: number;
+}
+
+export interface HeaderGroup {
+  readonly title: string;
+  readonly lines: readonly HeaderLine[];
+}
+
+const GROUPS: readonly (readonly [title: string, pattern: RegExp])[] = [
+  ["Request and routing", /^(?::.*|host|origin|referer|forwarded|via|x-forwarded-.*|x-real-ip|user-agent|from|expect|upgrade|connection|location)$/u],
+  ["Content", /^(?:content-(?!security).*|transfer-encoding|trailer|te|range|accept-ranges|accept.*|last-modified|link)$/u],
+  ["Caching", /^(?:cache-control|age|expires|pragma|etag|vary|if-.*|date|cdn-cache-control|x-cache.*|cf-cache-status)$/u],
+  ["Credentials and cookies", /^(?:authorization|proxy-auth.*|www-authenticate|cookie|set-cookie|x-api-key|x-csrf-token|x-auth-.*)$/u],
+  ["Security", /^(?:content-security-policy.*|strict-transport-security|x-frame-options|x-content-type-options|x-xss-protection|referrer-policy|permissions-policy|cross-origin-.*|access-control-.*|clear-site-data|sec-fetch-.*)$/u],
+  ["Client hints", /^(?:sec-ch-.*|accept-ch|dnt|sec-gpc|save-data|priority)$/u],
+];
+
+/** Fields in wire order; `search` keeps those with the text in name or value. */
+export function headerLines(headers: readonly (readonly [string, string])[], search = ""): HeaderLine[] {
+  const counts = new Map<string, number>();
+  for (const [name] of headers) counts.set(name.toLowerCase(), (counts.get(name.toLowerCase()) ?? 0) + 1);
+  const needle = search.trim().toLowerCase();
+  return headers.flatMap(([name, value], position) =>
+    needle === "" || name.toLowerCase().includes(needle) || value.toLowerCase().includes(needle)
+      ? [{ position, name, value, occurrences: counts.get(name.toLowerCase()) ?? 1 }]
+      : [],
+  );
+}
+
+/** Lines by subject; inside a group the order of the wire stays. Groups without lines are left out. */
+export function groupHeaders(lines: readonly HeaderLine[]): HeaderGroup[] {
+  const byTitle = new Map<string, HeaderLine[]>();
+  for (const line of lines) {
+    const name = line.name.toLowerCase();
+    // Accept-CH tells about hints although its name begins like the others of content.
+    const title = name === "accept-ch" ? "Client hints" : (GROUPS.find(([, pattern]) => pattern.test(name))?.[0] ?? "Other");
+    const group = byTitle.get(title);
+    if (group === undefined) byTitle.set(title, [line]);
+    else group.push(line);
+  }
+  return [...GROUPS.map(([title]) => title), "Other"].flatMap((title) => {
+    const group = byTitle.get(title);
+    return group === undefined ? [] : [{ title, lines: group }];
+  });
+}
+
+/** The fields as lines of HTTP/1.1, for the clipboard. */
+export function headersAsText(headers: readonly (readonly [string, string])[]): string {
+  return headers.map(([name, value]) => `${name}: ${value}`).join("\n");
+}
+
+/** Values of all fields of a name, in order. */
+export function headerValues(headers: readonly (readonly [string, string])[], name: string): string[] {
+  return headers.flatMap(([key, value]) => (key.toLowerCase() === name ? [value] : []));
+}

@@ -1,0 +1,52 @@
+import type { Timings } from "@headworks/capture-contract";
+
+/** One stage of an exchange as a bar. */
+export interface TimingBar {
+  readonly stage: keyof Timings;
+  readonly label: string;
+  readonly explanation: string;
+  readonly startMs: number;
+  readonly durationMs: number;
+  /** Place and width in percent of the whole. */
+  readonly left: number;
+  readonly width: number;
+}
+
+const STAGES: readonly (readonly [stage: keyof Timings, label: string, explanation: string])[] = [
+  ["blocked", "Blocked", "Waited inside Weir: for a rule, a free connection, or its turn"],
+  ["dns", "DNS", "Turned the host name into an address"],
+  ["connect", "Connect", "Opened the TCP connection to the server"],
+  ["tls", "TLS", "Agreed on keys and checked the server's certificate"],
+  ["send", "Send", "Sent the request's head and body"],
+  ["wait", "Waiting", "From the last byte of the request to the first byte of the response: the server's own time plus the way there and back"],
+  ["receive", "Receive", "Read the response's body"],
+];
+
+/** The stages that took place, one after another, and their sum. */
+export function timingBars(timings: Timings): { readonly bars: readonly TimingBar[]; readonly totalMs: number } {
+  const present = STAGES.flatMap(([stage, label, explanation]) => {
+    const durationMs = timings[stage];
+    return durationMs === null ? [] : [{ stage, label, explanation, durationMs: Math.max(0, durationMs) }];
+  });
+  const totalMs = present.reduce((sum, { durationMs }) => sum + durationMs, 0);
+  let startMs = 0;
+  const bars = present.map((bar) => {
+    const placed = {
+      ...bar,
+      startMs,
+      left: totalMs === 0 ? 0 : (startMs / totalMs) * 100,
+      width: totalMs === 0 ? 0 : (bar.durationMs / totalMs) * 100,
+    };
+    startMs += bar.durationMs;
+    return placed;
+  });
+  return { bars, totalMs };
+}
+
+/** Why stages are missing; null if none is. */
+export function missingStages(timings: Timings): string | null {
+  if (timings.connect === null && timings.dns === null) {
+    return timings.wait === null ? null : "An open connection was used again, so there was no lookup, connection and TLS";
+  }
+  return null;
+}
