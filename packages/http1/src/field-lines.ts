@@ -113,7 +113,8 @@ export function readFieldLines(
     const nameStart = at;
     let code = text.charCodeAt(at);
     while (TCHAR[code] === 1) code = text.charCodeAt(++at);
-    if (code !== COLON || at === nameStart) throw new Http1Error(nameErrorCode(text, at, nameStart));
+    if (code !== COLON || at === nameStart)
+      throw new Http1Error(nameErrorCode(text, at, nameStart, fields.length === 0));
     const name = text.slice(nameStart, at);
 
     code = text.charCodeAt(++at);
@@ -148,15 +149,16 @@ export function strayByteCode(code: number): "bad-line-end" | "control-character
   return code === CR || code === LF ? "bad-line-end" : "control-character";
 }
 
-function nameErrorCode(text: string, at: number, nameStart: number): Http1Error["code"] {
+function nameErrorCode(text: string, at: number, nameStart: number, isFirst: boolean): Http1Error["code"] {
   const code = text.charCodeAt(at);
   const isFirstByte = at === nameStart;
   if (isBlank(code)) {
-    if (isFirstByte) return text.indexOf("\n") === nameStart - 1 ? "space-before-field" : "line-folding";
+    if (isFirstByte) return isFirst ? "space-before-field" : "line-folding";
     let behind = at;
     while (isBlank(text.charCodeAt(behind))) behind++;
     return text.charCodeAt(behind) === COLON ? "space-before-colon" : "bad-field-name";
   }
+  if (code === CR && text.charCodeAt(at + 1) === LF) return "bad-field-name";
   if (code === CR || code === LF) return "bad-line-end";
   return code < SP || code === 0x7f ? "control-character" : "bad-field-name";
 }

@@ -59,7 +59,8 @@ function readStatusLine(text: string): StatusLine {
   return { version, status, reason: text.slice(REASON_AT, at), end: at + 2 };
 }
 
-function startErrorCode(text: string): Http1Error["code"] {
+/** The code for an answer that does not start with a known version. */
+export function startErrorCode(text: string): Http1Error["code"] {
   if (text.startsWith("\r") || text.startsWith("\n")) return "leading-empty-line";
   return "bad-status-line";
 }

@@ -3,7 +3,7 @@ import { HeadFacts, readFieldLines } from "./field-lines.ts";
 import { Http1Error, type Http1ErrorCode } from "./http1-error.ts";
 import { MessageReader, type MessageSink } from "./message-reader.ts";
 import { RESPONSE_LIMITS, type Limits, type Oddity, type RawFields, type ResponseHead } from "./message.ts";
-import { parseResponseHead } from "./response-head.ts";
+import { parseResponseHead, startErrorCode } from "./response-head.ts";
 import { parseTolerantly, parseTrailersTolerantly } from "./tolerant-response-head.ts";
 import { allowedTrailers } from "./trailer-fields.ts";
 
@@ -155,7 +155,7 @@ export class ResponseReader extends MessageReader<ResponseHead> {
     if (START.startsWith(start)) return;
     const lenientStart = start.toUpperCase();
     if (this.#lenient && (START.startsWith(lenientStart) || RADIO_START.startsWith(lenientStart.slice(0, 4)))) return;
-    throw new Http1Error("bad-status-line");
+    throw new Http1Error(startErrorCode(start));
   }
 
   protected override parseTrailers(text: string): RawFields {
