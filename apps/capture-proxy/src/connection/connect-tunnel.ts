@@ -1,4 +1,5 @@
 import type { Socket } from "node:net";
+import type { SecureContext } from "node:tls";
 import { fieldValue, removeField, responseHeadText } from "@headworks/http1";
 import type { RequestHead } from "@headworks/http1";
 import type { ClientFacts, Moments } from "#exchange/exchange.ts";
@@ -187,11 +188,13 @@ export class ConnectTunnel implements Timed, ConnectionHandle {
     const services = this.#services;
     const { host, port } = this.#target;
     const { serverName } = hello;
+    const secureContext = this.#leafContext(serverName ?? host);
+    if (!secureContext) return;
     if (this.#sniffed) this.#socket.unshift(this.#sniffed);
     services.gauges.tlsHandshakesTotal += 1;
     terminateTls({
       socket: this.#socket,
-      secureContext: services.leafContexts.get(serverName ?? host),
+      secureContext,
       serverName,
       host: serverName ?? host,
       facts: this.#facts,
@@ -212,6 +215,17 @@ export class ConnectTunnel implements Timed, ConnectionHandle {
         if (host !== MAGIC_HOST) this.#entry().ended(failure);
       },
     });
+  }
+
+  #leafContext(name: string): SecureContext | undefined {
+    try {
+      return this.#services.leafContexts.get(name);
+    } catch (error) {
+      const message = `No certificate can be made for ${name}: ${error instanceof Error ? error.message : String(error)}`;
+      this.#entry().ended({ stage: "tls", side: "internal", code: "INTERNAL", message, cause: error });
+      this.#socket.destroy();
+      return undefined;
+    }
   }
 
   /** Neither TLS nor HTTP, or TLS that is to pass: the bytes go on as they are. */

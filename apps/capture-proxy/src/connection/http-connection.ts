@@ -153,10 +153,15 @@ export class HttpConnection implements Timed {
     }
   }
 
-  /** The present exchange cannot be completed: the client must see a cut connection, not a short answer. */
-  exchangeBroken(): void {
+  /**
+   * The present exchange cannot be completed: the client must see a cut connection, not a short answer.
+   * @param atOnce  false: what was written already may still leave, since its framing shows that something is missing
+   */
+  exchangeBroken(atOnce: boolean): void {
     this.#exchange = undefined;
-    this.#socket.destroy();
+    this.writer.flush();
+    if (atOnce) this.#socket.destroy();
+    else this.#socket.destroySoon();
   }
 
   /** After a 101: both sockets belong to the new protocol until one of them ends. */
@@ -191,7 +196,10 @@ export class HttpConnection implements Timed {
     if (!exchange) return void this.#socket.destroy();
     const idleTimeoutMs = this.services.policy().idleTimeoutMs;
     this.touch();
-    if (exchange.isReceiving) {
+    if (this.#socket.writableNeedDrain) {
+      const message = `The client took nothing of the answer for ${idleTimeoutMs} ms`;
+      exchange.fail({ stage: "client-write", side: "client", code: "CLIENT_TIMEOUT", message });
+    } else if (exchange.isReceiving) {
       const message = `The client sent nothing for ${idleTimeoutMs} ms in the middle of its request`;
       exchange.fail({ stage: "client-read", side: "client", code: "CLIENT_TIMEOUT", message });
     } else {
@@ -241,15 +249,31 @@ export class HttpConnection implements Timed {
     while (this.#held !== undefined && this.state.mayRead && !this.#reader.isPaused) {
       const chunk = this.#held;
       this.#held = undefined;
-      const at = this.#reader.read(chunk);
-      if (at < chunk.length) this.#held = chunk.subarray(at);
-      if (this.#connectHead) return this.#handOver(this.#connectHead);
-      this.#exchange?.onRequestBatch();
+      try {
+        const at = this.#reader.read(chunk);
+        if (at < chunk.length) this.#held = chunk.subarray(at);
+        if (this.#connectHead) return this.#handOver(this.#connectHead);
+        this.#exchange?.onRequestBatch();
+      } catch (error) {
+        this.#broken(error);
+      }
     }
     this.#isWorking = false;
     if (this.#socket.destroyed || this.state.isTunnel) return;
     if (this.#held !== undefined || this.#reader.isPaused) this.#socket.pause();
     else this.#socket.resume();
+  }
+
+  /** A defect of ours ends this connection, not the process. */
+  #broken(error: unknown): void {
+    this.services.log.error({ err: error }, "A client connection failed");
+    this.abort({
+      stage: "policy",
+      side: "internal",
+      code: "INTERNAL",
+      message: "The proxy failed; its log says why",
+      cause: error,
+    });
   }
 
   #setDeadline(): void {

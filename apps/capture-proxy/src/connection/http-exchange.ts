@@ -5,6 +5,7 @@ import {
   LAST_CHUNK,
   lastChunkWithTrailers,
   NO_BODY,
+  removeField,
   requestHeadText,
   responseHeadText,
 } from "@headworks/http1";
@@ -173,7 +174,8 @@ export class HttpExchange implements Exchange, AnswerHandler {
     }
     this.#isOver = true;
     this.#settle(this.state);
-    this.#connection.exchangeBroken();
+    // A body that only the end of the connection delimits would look complete after a clean close.
+    this.#connection.exchangeBroken(this.#answer === undefined || this.#answer.framing.kind === "until-close");
   }
 
   // Request side
@@ -212,7 +214,8 @@ export class HttpExchange implements Exchange, AnswerHandler {
 
   /** The client takes more of the answer. */
   onClientDrain(): void {
-    this.#origin?.release();
+    // While the answer's head is still being decided on, its body must stay where it is.
+    if (this.#answer !== undefined) this.#origin?.release();
   }
 
   // Towards the origin
@@ -363,10 +366,11 @@ export class HttpExchange implements Exchange, AnswerHandler {
     const response = this.response as ResponseMessage;
     const start = this.#connection.state.answerStarted(head.framing);
     this.#answer = start;
+    const fields = answerFields(response.fields, start);
+    // RFC 9110, 8.6: a 204 has no Content-Length, whatever the origin says.
+    if (response.status === 204) removeField(fields, "content-length");
     try {
-      this.#connection.writer.text(
-        responseHeadText(response.status, response.reason, answerFields(response.fields, start)),
-      );
+      this.#connection.writer.text(responseHeadText(response.status, response.reason, fields));
     } catch (error) {
       if (!(error instanceof Http1Error)) throw error;
       this.fail({

@@ -12,7 +12,9 @@ export interface TrafficGauges {
 }
 
 /** The same, for those who keep the numbers. */
-export type MutableGauges = { -readonly [K in keyof TrafficGauges]: TrafficGauges[K] };
+export type MutableGauges = {
+  -readonly [K in Exclude<keyof TrafficGauges, "idleUpstreamConnections">]: TrafficGauges[K];
+} & TrafficGauges;
 
 /** All zero. */
 export function newGauges(): MutableGauges {
@@ -24,7 +26,9 @@ export function newGauges(): MutableGauges {
     tlsHandshakesTotal: 0,
     tlsHandshakesFailed: 0,
     upstreamConnections: 0,
-    idleUpstreamConnections: 0,
+    get idleUpstreamConnections() {
+      return Math.max(0, this.upstreamConnections + this.pendingRequests - this.activeExchanges);
+    },
     pendingRequests: 0,
   };
 }

@@ -141,6 +141,16 @@ export class OriginConnection {
   };
 
   #read(chunk: Buffer): void {
+    try {
+      this.#readAnswer(chunk);
+    } catch (error) {
+      // A defect of ours ends this exchange, not the process.
+      const message = "The proxy failed; its log says why";
+      this.#lose({ stage: "receive", side: "internal", code: "INTERNAL", message, cause: error });
+    }
+  }
+
+  #readAnswer(chunk: Buffer): void {
     const at = this.#reader.read(chunk);
     if (this.#protocolError) return this.#refuse(this.#protocolError);
     const hasRest = at < chunk.length;
