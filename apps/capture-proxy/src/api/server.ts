@@ -8,6 +8,7 @@ import { openApiDocument } from "@headworks/contract-kit/openapi";
 import Fastify from "fastify";
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import type { SettingsStore } from "#settings/settings.ts";
+import { ApiError } from "./api-error.ts";
 import { LOCAL_ADMIN } from "./authorize.ts";
 import type { Identify } from "./authorize.ts";
 import { bindOperation } from "./bind.ts";
@@ -62,6 +63,8 @@ export interface ApiServer {
   /** Stops accepting, lets requests in flight finish for `graceMs`, then cuts them off. */
   close(graceMs: number): Promise<void>;
 }
+
+const NOTHING_HERE = "There is nothing at this path";
 
 /** Builds the server; nothing listens yet. */
 export function createApiServer(options: ApiServerOptions): ApiServer {
@@ -188,6 +191,8 @@ function registerOperations(app: FastifyInstance, operations: AnyOperations, opt
           handler: async (request, reply) => {
             const search = request.raw.url?.split("?").slice(1).join("?") ?? "";
             const params = request.params as Record<string, string>;
+            // The router lets `/things/` match `/things/:id`; a path without the id is another path.
+            if (Object.values(params).includes("")) throw new ApiError("NOT_FOUND", NOTHING_HERE);
             return send(reply, await run({ params, search, source: request.raw, signal: goneSignal(reply) }));
           },
         });
@@ -256,7 +261,7 @@ function registerUi(app: FastifyInstance, routes: RouteTable, uiDirectory: strin
     const allowed = routes.methodsOf(path);
     if (allowed.length > 0) return sendError(reply.header("allow", allowed.join(", ")), answer("METHOD_NOT_ALLOWED"));
     const isRead = request.raw.method === "GET" || request.raw.method === "HEAD";
-    if (isRead || isApiPath(path)) return sendError(reply, answer("NOT_FOUND", "There is nothing at this path"));
+    if (isRead || isApiPath(path)) return sendError(reply, answer("NOT_FOUND", NOTHING_HERE));
     return sendError(reply.header("allow", "GET, HEAD"), answer("METHOD_NOT_ALLOWED"));
   };
   app.setNotFoundHandler(notFound);

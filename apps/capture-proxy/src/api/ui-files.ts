@@ -21,7 +21,7 @@ export function chooseUiFile(target: string, uiDirectory: string): UiAnswer {
   } catch {
     return { kind: "not-found" };
   }
-  if (path.includes("\0") || path.includes("\\")) return { kind: "not-found" };
+  if (/[\0\\]|\/\/|(?:^|\/)\.\.?(?:\/|$)/.test(path)) return { kind: "not-found" };
   const name = path.slice(path.lastIndexOf("/") + 1);
   if (path.startsWith("/assets/")) return { kind: "file", path: path.slice(1), cacheControl: "public, max-age=31536000, immutable" };
   if (name.includes(".") && name !== "index.html") return { kind: "file", path: path.slice(1), cacheControl: "no-cache" };

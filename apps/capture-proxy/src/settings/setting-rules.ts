@@ -1,3 +1,4 @@
+// Tested by load-settings.test.ts
 import type { Settings } from "@headworks/capture-contract";
 import { canonicalHost, parseAddress, parseNetwork, validateHostPattern } from "@headworks/host-patterns";
 import { SETTING_FIELDS } from "./setting-fields.ts";
