@@ -60,12 +60,18 @@ export class LiteralSearch {
     }
   }
 
-  /** Calls `onFound` with the number of each literal at each place it occurs in `text`. */
+  /** Calls `onFound` once with the number of each literal that occurs in `text`, in the order they end. */
   search(text: string, onFound: (number: number) => void): void {
+    let reported: Set<number> | undefined;
     let node = 0;
     for (let index = 0; index < text.length; index += 1) {
       node = this.#step(node, text.charCodeAt(index));
-      for (let at = node; at !== 0; at = this.#alsoFound[at] ?? 0) {
+      const isEnd = (this.#found[node] ?? []).length > 0;
+      for (let at = isEnd ? node : (this.#alsoFound[node] ?? 0); at !== 0; at = this.#alsoFound[at] ?? 0) {
+        reported ??= new Set();
+        // What follows along the fallbacks was reported together with this node.
+        if (reported.has(at)) break;
+        reported.add(at);
         for (const number of this.#found[at] ?? []) onFound(number);
       }
     }

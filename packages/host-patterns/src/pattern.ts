@@ -74,6 +74,7 @@ function nameIssue(name: string, forbidden: RegExp): string | undefined {
   if (character !== undefined) return `A host pattern cannot have the character ${JSON.stringify(character)}.`;
   if (name.startsWith(".") || name.includes("..")) return "A part of the name between two dots is empty.";
   if (name.length > longestHostName) return `A host name has at most ${longestHostName} characters.`;
-  if (name.split(".").some((label) => label.length > 63)) return "A part of the name is longer than 63 characters.";
+  const isTooLong = (label: string): boolean => label.length > 63 && !label.includes("*");
+  if (name.split(".").some(isTooLong)) return "A part of the name is longer than 63 characters.";
   return undefined;
 }
