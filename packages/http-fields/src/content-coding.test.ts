@@ -57,7 +57,7 @@ for (const coding of names) {
   });
 
   test(`${coding} never gives more than the limit`, async () => {
-    const bomb = encode(Buffer.alloc(50_000_000), coding);
+    const bomb = encode(Buffer.alloc(4_000_000), coding);
     const whole = await decodeContent(bomb, coding, { maxBytes: 100_000 });
     assert.equal(whole.stop, "limit");
     assert.equal(whole.bytes.length, 100_000);
@@ -136,7 +136,7 @@ test("a chain longer than anybody sends is not tried", () => {
 });
 
 test("the limit holds at every step of a chain", async () => {
-  const inner = gzipSync(Buffer.alloc(20_000_000));
+  const inner = gzipSync(Buffer.alloc(4_000_000));
   const bomb = gzipSync(gzipSync(inner));
   const { bytes, stop } = await decodeContent(bomb, "gzip, gzip, gzip", { maxBytes: 5000 });
   assert.equal(stop, "limit");
@@ -176,7 +176,9 @@ test("hostile bytes never throw and never go past the limit", async () => {
       fc.boolean(),
       async (noise, coding, hasTrueStart) => {
         const last = coding.split(", ").at(-1) ?? "";
-        const body = hasTrueStart ? Buffer.concat([encode(mixed.subarray(0, 500), last).subarray(0, 60), noise]) : noise;
+        const body = hasTrueStart
+          ? Buffer.concat([encode(mixed.subarray(0, 500), last).subarray(0, 60), noise])
+          : noise;
         const atOnce = decodeContentSync(body, coding, { maxBytes: 400 });
         const whole = await decodeContent(body, coding, { maxBytes: 400 });
         assert.ok(atOnce.bytes.length <= 400 && whole.bytes.length <= 400);

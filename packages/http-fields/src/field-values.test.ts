@@ -1,0 +1,272 @@
+import assert from "node:assert/strict";
+import { STATUS_CODES } from "node:http";
+import { test } from "node:test";
+import fc from "fast-check";
+import {
+  decodeJwt,
+  formatCookies,
+  formatHttpDate,
+  formatUrlEncoded,
+  negotiate,
+  parseAccept,
+  parseAuthorization,
+  parseCookieDate,
+  parseCookies,
+  parseHttpDate,
+  parseQuery,
+  parseSetCookie,
+  parseUrlEncoded,
+  percentDecoded,
+  prefersHtml,
+  reasonPhrase,
+} from "./index.ts";
+
+test("cookies keep order, duplicates and odd pairs", () => {
+  assert.deepEqual(parseCookies(['a=1; b="two"; a=3;; lone ;=x; c==;d=a=b', "e=5"]), [
+    { name: "a", value: "1" },
+    { name: "b", value: '"two"' },
+    { name: "a", value: "3" },
+    { name: "", value: "lone" },
+    { name: "", value: "x" },
+    { name: "c", value: "=" },
+    { name: "d", value: "a=b" },
+    { name: "e", value: "5" },
+  ]);
+  assert.deepEqual(parseCookies(""), []);
+  assert.equal(formatCookies(parseCookies("a=1;b; c=3")), "a=1; b; c=3");
+});
+
+test("all attributes of a Set-Cookie are read", () => {
+  const text =
+    "id=a=b; Path=/x; Domain=.Example.COM; Max-Age=60; Expires=Wed, 21 Oct 2015 07:28:00 GMT; Secure; HttpOnly; SameSite=lax; Partitioned; Priority=High; Odd=1";
+  const { attributes, ...cookie } = parseSetCookie(text);
+  assert.deepEqual(cookie, {
+    name: "id",
+    value: "a=b",
+    path: "/x",
+    domain: "example.com",
+    maxAgeSeconds: 60,
+    expiresMs: Date.UTC(2015, 9, 21, 7, 28),
+    secure: true,
+    httpOnly: true,
+    sameSite: "Lax",
+    partitioned: true,
+    priority: "High",
+  });
+  assert.deepEqual(
+    attributes.map(({ name }) => name).join(),
+    "Path,Domain,Max-Age,Expires,Secure,HttpOnly,SameSite,Partitioned,Priority,Odd",
+  );
+  assert.deepEqual(attributes.at(-1), { name: "Odd", value: "1" });
+  assert.deepEqual(attributes[4], { name: "Secure", value: undefined });
+});
+
+test("odd attributes of a Set-Cookie are kept as written and otherwise ignored", () => {
+  const { attributes, ...cookie } = parseSetCookie(
+    "=; Max-Age=1.5; Expires=soon; Path=/a; Path=b; SameSite=Lax; SameSite=?; Domain=;;secure=no",
+  );
+  assert.deepEqual(cookie, { name: "", value: "", secure: true, httpOnly: false, partitioned: false });
+  assert.equal(attributes.length, 8);
+});
+
+const cookieDates: [text: string, iso: string | undefined][] = [
+  ["Wed, 21 Oct 2015 07:28:00 GMT", "2015-10-21T07:28:00.000Z"],
+  ["Wednesday, 21-Oct-15 07:28:00 GMT", "2015-10-21T07:28:00.000Z"],
+  ["Wed Oct 21 7:28:0 2015", "2015-10-21T07:28:00.000Z"],
+  ["21 october 99 23:59:59 whatever", "1999-10-21T23:59:59.000Z"],
+  ["1 Jan 69 00:00:00", "2069-01-01T00:00:00.000Z"],
+  ["30 Feb 2020 00:00:00", undefined],
+  ["21 Oct 1600 00:00:00", undefined],
+  ["21 Oct 2015 24:00:00", undefined],
+  ["21 Oct 2015", undefined],
+  ["", undefined],
+];
+
+for (const [text, iso] of cookieDates) {
+  test(`the cookie date "${text}" is ${iso ?? "none"}`, () => {
+    const ms = parseCookieDate(text);
+    assert.equal(ms === undefined ? undefined : new Date(ms).toISOString(), iso);
+  });
+}
+
+const httpDates: [text: string, ms: number | undefined][] = [
+  ["Sun, 06 Nov 1994 08:49:37 GMT", 784111777000],
+  ["Mon, 06 Nov 1994 08:49:37 GMT", undefined],
+  ["Sun, 6 Nov 1994 08:49:37 GMT", undefined],
+  ["Sunday, 06-Nov-94 08:49:37 GMT", undefined],
+  ["Sun Nov  6 08:49:37 1994", undefined],
+  ["Sun, 06 Nov 1994 08:49:37 UTC", undefined],
+  ["Sun, 06 Nov 1994 24:00:00 GMT", undefined],
+  ["Wed, 30 Feb 2022 00:00:00 GMT", undefined],
+  [" Sun, 06 Nov 1994 08:49:37 GMT", undefined],
+  ["", undefined],
+];
+
+for (const [text, ms] of httpDates) {
+  test(`the HTTP date "${text}" is ${ms ?? "none"}`, () => assert.equal(parseHttpDate(text), ms));
+}
+
+test("HTTP dates are written as they are read", () => {
+  const whole = fc
+    .integer({ min: Date.UTC(1000, 0), max: Date.UTC(9999, 11, 31) })
+    .map((ms) => ms - (((ms % 1000) + 1000) % 1000));
+  fc.assert(fc.property(whole, (ms) => assert.equal(parseHttpDate(formatHttpDate(ms)), ms)));
+  assert.equal(formatHttpDate(1999), "Thu, 01 Jan 1970 00:00:01 GMT");
+  for (const ms of [NaN, 8.64e15, -8.64e15]) assert.throws(() => formatHttpDate(ms), RangeError);
+});
+
+test("query parameters keep order, duplicates and their raw form", () => {
+  assert.deepEqual(parseQuery("https://x/p?a=1&b&a=%C3%BC+%zz&&=v&c=#?d=1"), [
+    { rawName: "a", rawValue: "1", name: "a", value: "1" },
+    { rawName: "b", rawValue: undefined, name: "b", value: "" },
+    { rawName: "a", rawValue: "%C3%BC+%zz", name: "a", value: "ü %zz" },
+    { rawName: "", rawValue: "v", name: "", value: "v" },
+    { rawName: "c", rawValue: "", name: "c", value: "" },
+  ]);
+  assert.deepEqual(parseQuery("/path#?a=1"), []);
+  assert.equal(percentDecoded("%ff%41%"), "\u{fffd}A%");
+});
+
+test("parameters are decoded as URLSearchParams does, and written back", () => {
+  const text = fc.string({ unit: fc.constantFrom(..."a %2B+&=0F?".split(""), "%C3%BC", "%F0%9F%98%80") });
+  // Node's own class garbles octets that are no UTF-8 when characters outside ASCII stand beside them: ASCII only.
+  fc.assert(
+    fc.property(text, (query) => {
+      const pairs = parseUrlEncoded(query).map(({ name, value }): [string, string] => [name, value]);
+      assert.deepEqual(pairs, [...new URLSearchParams(query)]);
+      const again = parseUrlEncoded(formatUrlEncoded(parseUrlEncoded(query)));
+      assert.deepEqual(
+        again.map(({ name, value }): [string, string] => [name, value]),
+        pairs,
+      );
+    }),
+    { numRuns: 1000 },
+  );
+});
+
+const offers = ["application/json", "text/html", "text/plain"] as const;
+const negotiations: [accept: string | undefined, chosen: string | undefined][] = [
+  [undefined, "application/json"],
+  ["", "application/json"],
+  ["*/*", "application/json"],
+  ["text/*", "text/html"],
+  ["text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8", "text/html"],
+  ["text/plain, application/json", "text/plain"],
+  ["text/html;q=0.5, application/json;q=0.4", "text/html"],
+  ["*/*, application/json;q=0", "text/html"],
+  ["text/*;q=0.9, text/html;q=0.1, application/*;q=0.5", "text/plain"],
+  ["TEXT/HTML", "text/html"],
+  ["image/png", undefined],
+  ["text/html;q=0", undefined],
+  ["text/html;level=1", undefined],
+  ["text/html;q=2, text/plain;q=0.1", "text/plain"],
+  ["garbage, */html, text/plain", "text/plain"],
+];
+
+for (const [accept, chosen] of negotiations) {
+  test(`Accept "${accept ?? "(absent)"}" chooses ${chosen ?? "nothing"}`, () => {
+    assert.equal(negotiate(accept, offers), chosen);
+  });
+}
+
+test("an offer with parameters meets a range that asks for them", () => {
+  const versions = ["application/json;v=1", "application/json;v=2"] as const;
+  assert.equal(negotiate('application/json; V="2"', versions), "application/json;v=2");
+  assert.deepEqual(parseAccept("a/b;x=1;q=0.25;ext=1"), [
+    { type: "a", subtype: "b", parameters: [["x", "1"]], quality: 0.25 },
+  ]);
+});
+
+test("only clients that name HTML get it", () => {
+  assert.equal(prefersHtml("text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"), true);
+  for (const accept of [undefined, "*/*", "application/json", "application/json, text/html;q=0.9"]) {
+    assert.equal(prefersHtml(accept), false);
+  }
+});
+
+test("reason phrases are those of the registry", () => {
+  const newer: Record<number, string> = { 413: "Content Too Large", 422: "Unprocessable Content", 418: "I'm a Teapot" };
+  const droppedByRegistry = new Set([509]);
+  for (const [code, phrase] of Object.entries(STATUS_CODES)) {
+    const status = Number(code);
+    if (!droppedByRegistry.has(status)) assert.equal(reasonPhrase(status), newer[status] ?? phrase);
+  }
+  for (const status of [0, 299, 999, NaN]) assert.equal(reasonPhrase(status), "");
+});
+
+const base64Url = (value: unknown): string => Buffer.from(JSON.stringify(value)).toString("base64url");
+const token = `${base64Url({ alg: "none" })}.${base64Url({ sub: "ü", iat: 1, exp: 2.5, nbf: "x" })}.`;
+
+test("credentials are decoded by scheme", () => {
+  const basic = (text: string): string => `Basic ${Buffer.from(text).toString("base64")}`;
+  assert.deepEqual(parseAuthorization(basic("Aladdin:open:sesame")), {
+    kind: "basic",
+    scheme: "Basic",
+    username: "Aladdin",
+    password: "open:sesame",
+  });
+  const latin1 = parseAuthorization(`basic   ${Buffer.from("j\xf6:", "latin1").toString("base64")}`);
+  assert.deepEqual(latin1, { kind: "basic", scheme: "basic", username: "jö", password: "" });
+  assert.equal(parseAuthorization(basic("no colon")).kind, "other");
+  assert.equal(parseAuthorization("Basic !!!").kind, "other");
+  const bearer = parseAuthorization(`Bearer ${token}`);
+  assert.equal(bearer.kind === "bearer" && bearer.jwt?.payload["sub"], "ü");
+  assert.deepEqual(parseAuthorization("bearer opaque"), {
+    kind: "bearer",
+    scheme: "bearer",
+    token: "opaque",
+    jwt: undefined,
+  });
+  assert.deepEqual(parseAuthorization('Digest username="a, b", qop=auth'), {
+    kind: "other",
+    scheme: "Digest",
+    rest: 'username="a, b", qop=auth',
+    parameters: [
+      ["username", "a, b"],
+      ["qop", "auth"],
+    ],
+  });
+  assert.deepEqual(parseAuthorization(""), { kind: "other", scheme: "", rest: "", parameters: [] });
+});
+
+test("a token's times are read only when they are numbers", () => {
+  const jwt = decodeJwt(token);
+  assert.deepEqual([jwt?.header["alg"], jwt?.signature], ["none", ""]);
+  assert.deepEqual([jwt?.issuedAtMs, jwt?.expiresAtMs, jwt?.notBeforeMs], [1000, 2500, undefined]);
+});
+
+test("what is no token is not taken for one", () => {
+  const array = base64Url([]);
+  const object = base64Url({});
+  for (const text of [
+    "",
+    "a.b",
+    "a.b.c",
+    `${object}.${array}.x`,
+    `${object}.${object}`,
+    `${object}.${object}.x.y`,
+    `{}.{}.x`,
+    "%.%.%",
+  ]) {
+    assert.equal(decodeJwt(text), undefined, text);
+  }
+});
+
+test("any text is answered by every reader", () => {
+  fc.assert(
+    fc.property(
+      fc.oneof(fc.string({ unit: "binary" }), fc.string({ unit: fc.constantFrom(...'a=;, "\\%:./?&*q0'.split("")) })),
+      (text) => {
+        parseCookies(text);
+        parseSetCookie(text);
+        parseQuery(text);
+        parseAccept(text);
+        negotiate(text, offers);
+        parseAuthorization(text);
+        parseHttpDate(text);
+        parseCookieDate(text);
+      },
+    ),
+    { numRuns: 1000 },
+  );
+});
