@@ -86,9 +86,79 @@ const FRAMINGS: readonly (readonly [string, string, Verdicts])[] = [
   ],
   ["an extension", "1;x\r\na\r\n0\r\n\r\n", { request: refused("chunk-extension"), strict: "a", lenient: "a" }],
   [
-    "a quoted extension",
-    '1 ;\tx="0\\";"\r\na\r\n0;y=z\r\n\r\n',
-    { request: refused("bad-chunk-size"), strict: "a", lenient: "a" },
+    "quoted extensions",
+    '1;a="0\\";";b=c;d\r\na\r\n0;y=z\r\n\r\n',
+    { request: refused("chunk-extension"), strict: "a", lenient: "a" },
+  ],
+  [
+    "blanks in an extension",
+    "1;\tx= y \r\na\r\n0\r\n\r\n",
+    {
+      request: refused("chunk-extension"),
+      strict: refused("bad-chunk-extension"),
+      lenient: "a",
+      oddities: ["odd-chunk-extension"],
+    },
+  ],
+  [
+    "an extension without a name",
+    "1;\r\na\r\n0\r\n\r\n",
+    {
+      request: refused("chunk-extension"),
+      strict: refused("bad-chunk-extension"),
+      lenient: "a",
+      oddities: ["odd-chunk-extension"],
+    },
+  ],
+  [
+    "an extension without a value",
+    "1;x=\r\na\r\n0\r\n\r\n",
+    {
+      request: refused("chunk-extension"),
+      strict: refused("bad-chunk-extension"),
+      lenient: "a",
+      oddities: ["odd-chunk-extension"],
+    },
+  ],
+  [
+    "an extension that is no token",
+    "1;x(y)\r\na\r\n0\r\n\r\n",
+    {
+      request: refused("chunk-extension"),
+      strict: refused("bad-chunk-extension"),
+      lenient: "a",
+      oddities: ["odd-chunk-extension"],
+    },
+  ],
+  [
+    "text behind a quoted extension",
+    '1;x="y"z\r\na\r\n0\r\n\r\n',
+    {
+      request: refused("chunk-extension"),
+      strict: refused("bad-chunk-extension"),
+      lenient: "a",
+      oddities: ["odd-chunk-extension"],
+    },
+  ],
+  [
+    "an open quote in an extension",
+    '1;x="y\r\na\r\n0\r\n\r\n',
+    {
+      request: refused("chunk-extension"),
+      strict: refused("bad-chunk-extension"),
+      lenient: "a",
+      oddities: ["odd-chunk-extension"],
+    },
+  ],
+  [
+    "a blank before an extension",
+    "1 ;x\r\na\r\n0\r\n\r\n",
+    {
+      request: refused("bad-chunk-size"),
+      strict: refused("bad-chunk-size"),
+      lenient: "a",
+      oddities: ["chunk-size-padding"],
+    },
   ],
   [
     "an extension on the last chunk",
@@ -199,7 +269,7 @@ test("chunk lines, all extensions together, and trailers are bounded, however th
   const cases: readonly (readonly [string, Http1ErrorCode | undefined])[] = [
     [`1;${"x".repeat(40)}\r\na\r\n0\r\n\r\n`, undefined],
     [`1;${"x".repeat(70)}\r\na\r\n0\r\n\r\n`, "chunk-line-too-long"],
-    [`1${" ".repeat(70)};x\r\na\r\n0\r\n\r\n`, "chunk-line-too-long"],
+    [`1;x="${" ".repeat(70)}"\r\na\r\n0\r\n\r\n`, "chunk-line-too-long"],
     [`${`1;${"x".repeat(40)}\r\na\r\n`.repeat(3)}0\r\n\r\n`, "chunk-line-too-long"],
     [`0\r\nX: ${"y".repeat(40)}\r\n\r\n`, undefined],
     [`0\r\nX: ${"y".repeat(50)}\r\n\r\n`, "trailers-too-large"],

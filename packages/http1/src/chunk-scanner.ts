@@ -1,6 +1,7 @@
-import { CR, FIELD_VALUE, HEX_VALUE, LF, SEMICOLON, SP, TAB } from "./characters.ts";
+import { CR, HEX_VALUE, LF, SEMICOLON, SP, TAB } from "./characters.ts";
 import { HeadCollector } from "./head-collector.ts";
-import { Http1Error } from "./http1-error.ts";
+import { nextExtensionPlace, type ExtensionPlace } from "./chunk-extension.ts";
+import { Http1Error, type Http1ErrorCode } from "./http1-error.ts";
 import type { Limits, Oddity } from "./message.ts";
 
 /** Where the scanner hands what it finds. */
@@ -39,6 +40,7 @@ export class ChunkScanner {
   #digits = 0;
   #sizeBytes = 0;
   #lineBytes = 0;
+  #extension: ExtensionPlace = "name-start";
   #extensionBytes = 0;
 
   constructor(sink: ChunkSink, rules: ChunkRules, limits: Limits) {
@@ -115,7 +117,8 @@ export class ChunkScanner {
       case AFTER_SIZE:
         if (byte === SEMICOLON) this.#beginExtension();
         else if (byte === SP || byte === TAB) this.#countLineByte();
-        else this.#endPadding(byte);
+        else if (byte === CR) this.#phase = SIZE_LF;
+        else throw new Http1Error("bad-chunk-size");
         break;
       case EXTENSION:
         this.#onExtensionByte(byte);
@@ -155,7 +158,8 @@ export class ChunkScanner {
       this.#endSizeLine();
     } else if (byte === SEMICOLON) {
       this.#beginExtension();
-    } else if ((byte === SP || byte === TAB) && this.#rules.dropsExtensions) {
+    } else if (byte === SP || byte === TAB) {
+      this.#tolerate("chunk-size-padding", "bad-chunk-size");
       this.#phase = AFTER_SIZE;
       this.#countLineByte();
     } else {
@@ -163,26 +167,27 @@ export class ChunkScanner {
     }
   }
 
-  #endPadding(byte: number): void {
-    if (byte !== CR) throw new Http1Error("bad-chunk-size");
-    this.#tolerate("chunk-size-padding", "bad-chunk-size");
-    this.#phase = SIZE_LF;
-  }
-
   #beginExtension(): void {
     if (!this.#rules.dropsExtensions) throw new Http1Error("chunk-extension");
     this.#phase = EXTENSION;
+    this.#extension = "name-start";
     this.#countLineByte();
   }
 
   #onExtensionByte(byte: number): void {
-    if (byte === CR) {
+    // A lone LF inside an extension ends the line for some parsers and not for others, so nobody may accept it.
+    if (byte === LF) throw new Http1Error("bad-line-end");
+    let place = nextExtensionPlace(this.#extension, byte);
+    if (place === "bad") {
+      place = nextExtensionPlace("anything", byte);
+      if (place === "bad") throw new Http1Error("control-character");
+      this.#tolerate("odd-chunk-extension", "bad-chunk-extension");
+    }
+    if (place === "end") {
       this.#phase = SIZE_LF;
       return;
     }
-    // A lone LF inside an extension ends the line for some parsers and not for others, so nobody may accept it.
-    if (byte === LF) throw new Http1Error("bad-line-end");
-    if (FIELD_VALUE[byte] !== 1) throw new Http1Error("control-character");
+    this.#extension = place;
     this.#countLineByte();
   }
 
@@ -201,7 +206,7 @@ export class ChunkScanner {
     this.#lineBytes = 0;
   }
 
-  #tolerate(oddity: Oddity, code: "bad-line-end" | "bad-chunk-end" | "bad-chunk-size"): void {
+  #tolerate(oddity: Oddity, code: Http1ErrorCode): void {
     if (this.#rules.tolerate === undefined) throw new Http1Error(code);
     this.#rules.tolerate(oddity);
   }

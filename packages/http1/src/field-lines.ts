@@ -113,8 +113,9 @@ export function readFieldLines(
     const nameStart = at;
     let code = text.charCodeAt(at);
     while (TCHAR[code] === 1) code = text.charCodeAt(++at);
-    if (code !== COLON || at === nameStart)
+    if (code !== COLON || at === nameStart) {
       throw new Http1Error(nameErrorCode(text, at, nameStart, fields.length === 0));
+    }
     const name = text.slice(nameStart, at);
 
     code = text.charCodeAt(++at);

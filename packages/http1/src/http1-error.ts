@@ -28,6 +28,7 @@ const REFUSALS = {
   "connect-with-body": [400, "A CONNECT request cannot have a body"],
   "bad-chunk-size": [400, "A chunk size is not 1 to 8 hexadecimal digits"],
   "chunk-extension": [400, "Chunk extensions are not accepted"],
+  "bad-chunk-extension": [400, "A chunk extension is malformed"],
   "chunk-line-too-long": [400, "A chunk-size line, or all chunk extensions together, are too long"],
   "bad-chunk-end": [400, "Chunk data is not followed by CR LF"],
   "forbidden-trailer": [400, "A trailer carries a field that is only allowed in the head"],

@@ -71,6 +71,7 @@ export type Oddity =
   | "line-folding"
   | "missing-last-line"
   | "missing-reason-space"
+  | "odd-chunk-extension"
   | "odd-version"
   | "repeated-content-length"
   | "repeated-transfer-encoding"

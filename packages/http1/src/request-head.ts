@@ -18,7 +18,8 @@ const SLASH = 0x2f;
 const HTTP_1_1 = "HTTP/1.1\r\n";
 const HTTP_1_0 = "HTTP/1.0\r\n";
 const VERSION_LENGTH = HTTP_1_1.length;
-const SCHEME = /^[a-z][a-z0-9+.-]*:\/\//i;
+/** Letters only, as in http, https, ws and wss: other parsers stumble over the digits that RFC 3986 allows. */
+const SCHEME = /^[a-z]+:\/\//i;
 
 /**
  * Parses a whole request head, from the method to the empty line (RFC 9112 sections 3 to 6, nothing tolerated).

@@ -175,6 +175,7 @@ const REFUSED: readonly (readonly [string, string, Http1ErrorCode, number?])[] =
   ["a target without a slash", `GET index HTTP/1.1\r\n${HOST}\r\n`, "bad-target"],
   ["* for GET", `GET * HTTP/1.1\r\n${HOST}\r\n`, "bad-target"],
   ["an absolute target without authority", `GET http:///x HTTP/1.1\r\n${HOST}\r\n`, "bad-target"],
+  ["a scheme with a digit", `GET h2://a.test/ HTTP/1.1\r\n${HOST}\r\n`, "bad-target"],
   ["user information", `GET http://a.test@b.test/ HTTP/1.1\r\n${HOST}\r\n`, "bad-target"],
   ["a backslash in the authority", `GET http://b.test\\@a.test/ HTTP/1.1\r\n${HOST}\r\n`, "bad-target"],
   ["a port out of range in the target", `GET http://b.test:65536/ HTTP/1.1\r\n${HOST}\r\n`, "bad-target"],

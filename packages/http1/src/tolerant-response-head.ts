@@ -6,6 +6,7 @@ import { actualFraming, readStatus, responseHead, tolerantFraming, type StatusLi
 
 type Tolerate = (oddity: Oddity) => void;
 
+const START = /^(?:HTTP\/|ICY )/i;
 const STATUS_LINE = /^(HTTP\/([0-9])(?:\.([0-9]))?|ICY)([ \t]+)([0-9]{3})(?:([ \t]+)(.*))?$/i;
 const FRAMING_NAME = /content-length|transfer-encoding/i;
 /** A folded line which readers that do not fold take for a framing field. */
@@ -23,6 +24,7 @@ export function parseTolerantly(
   facts: HeadFacts,
   earlier: readonly Oddity[],
 ): ResponseHead {
+  if (!START.test(text)) throw new Http1Error("bad-status-line");
   const oddities = new Set<Oddity>(earlier);
   const tolerate: Tolerate = (oddity) => void oddities.add(oddity);
   const lines = splitLines(text, tolerate);

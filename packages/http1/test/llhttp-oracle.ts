@@ -51,8 +51,10 @@ export function readWithOracle(kind: "request" | "response", pieces: readonly Bu
   const reading: OracleReading = { messages: [], error: undefined };
   let pendingFields: string[] = [];
   parser.initialize(kind === "request" ? HTTPParser.REQUEST : HTTPParser.RESPONSE, {}, 1 << 20);
-  parser[HTTPParser.kOnHeaders] = (fields: string[]) => {
+  let pendingTarget = "";
+  parser[HTTPParser.kOnHeaders] = (fields: string[], target: string) => {
     pendingFields.push(...fields);
+    pendingTarget += target;
   };
   parser[HTTPParser.kOnHeadersComplete] = (
     major: number,
@@ -67,7 +69,8 @@ export function readWithOracle(kind: "request" | "response", pieces: readonly Bu
   ) => {
     reading.messages.push({
       method: method === undefined ? undefined : methods[method],
-      target,
+      // Behind trailers the parser hands out even a small head in parts.
+      target: target ?? pendingTarget,
       status,
       version: `${major}.${minor}`,
       fields: [...pendingFields, ...(fields ?? [])],
@@ -77,6 +80,7 @@ export function readWithOracle(kind: "request" | "response", pieces: readonly Bu
       ended: false,
     });
     pendingFields = [];
+    pendingTarget = "";
     return 0;
   };
   parser[HTTPParser.kOnBody] = (data: Buffer) => {
@@ -89,6 +93,7 @@ export function readWithOracle(kind: "request" | "response", pieces: readonly Bu
     message.trailers = pendingFields;
     message.ended = true;
     pendingFields = [];
+    pendingTarget = "";
   };
   for (const piece of pieces) {
     const result = parser.execute(piece);

@@ -23,7 +23,9 @@ export interface Recording<Head> {
   readonly informational: number[];
   error: Http1ErrorCode | undefined;
   status: number | undefined;
-  /** Bytes that no message took. */
+  /** Bytes up to the end of the last whole request. */
+  takenBytes: number;
+  /** Bytes behind an answer. */
   rest: string;
   state: string;
   oddities: readonly Oddity[];
@@ -36,6 +38,7 @@ class RecordingSink<Head extends RequestHead | ResponseHead> {
     informational: [],
     error: undefined,
     status: undefined,
+    takenBytes: 0,
     rest: "",
     state: "head",
     oddities: [],
@@ -92,15 +95,19 @@ export function readRequests(
 ): Recording<RequestHead> {
   const sink = new RecordingSink<RequestHead>();
   const reader = new RequestReader(sink, options.limits);
+  let behindBytes = 0;
   for (const piece of pieces) {
     let at = 0;
     while (at < piece.length) {
       const from = at;
       at = reader.read(piece, at);
       if (at < from || at > piece.length) throw new Error("an offset outside the input");
-      if (reader.state === "ended") reader.next();
-      else if (at < piece.length) throw new Error("input left over inside a message");
+      if (reader.state === "ended") {
+        sink.recording.takenBytes = behindBytes + at;
+        reader.next();
+      } else if (at < piece.length) throw new Error("input left over inside a message");
     }
+    behindBytes += piece.length;
   }
   if (options.end === true) reader.end();
   sink.recording.state = reader.state;

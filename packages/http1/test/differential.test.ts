@@ -1,0 +1,127 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import fc from "fast-check";
+import type { RequestHead } from "../src/index.ts";
+import { cutAt, nearAnswers, nearRequests } from "./arbitrary-messages.ts";
+import { ORACLE_METHODS, readWithOracle, type OracleMessage } from "./llhttp-oracle.ts";
+import { bytes, readAnswer, readRequests, type Recorded } from "./recording.ts";
+
+const METHODS = ["GET", "POST", "PUT", "DELETE", "HEAD", "OPTIONS", "PATCH", "CONNECT", "PROPFIND", "M-SEARCH"];
+const PROBE = "GET /probe HTTP/1.1\r\nHost: probe.test\r\n\r\n";
+const RUNS = 6_000;
+const places = fc.array(fc.nat(), { maxLength: 6 });
+
+test("the oracle refuses what everybody must refuse, so that agreeing with it means something", () => {
+  for (const input of [
+    "GET / HTTP/1.1\nHost: a\n\n",
+    "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n",
+    "GET / HTTP/1.1\r\nHost : a\r\n\r\n",
+  ]) {
+    assert.notEqual(readWithOracle("request", [bytes(input)]).error, undefined);
+  }
+  assert(METHODS.every((method) => ORACLE_METHODS.includes(method)));
+});
+
+test("what the strict reader accepts, Node's parser accepts, with the same requests at the same bytes", () => {
+  let accepted = 0;
+  let withBody = 0;
+  fc.assert(
+    fc.property(nearRequests(METHODS), places, (input, cuts) => {
+      const whole = readRequests([input]);
+      assert.deepEqual(readRequests(cutAt(input, cuts)), whole, "cuts change nothing");
+      const complete = whole.messages.filter(({ ended }) => ended);
+      // Unknown methods are the one thing we accept and Node's parser does not: a proxy passes them on.
+      if (complete.length === 0 || !complete.every(({ head }) => ORACLE_METHODS.includes(head.method))) return;
+      // Behind a CONNECT Node's parser gives the bytes away, and behind a close it reads none.
+      const last = complete.findIndex(({ head }) => head.method === "CONNECT" || !head.keepAlive);
+      const compared = last < 0 ? complete : complete.slice(0, last + 1);
+      const oracle = readWithOracle("request", [input.subarray(0, whole.takenBytes), bytes(last < 0 ? PROBE : "")]);
+      assert.deepEqual(oracle.messages.slice(0, compared.length).map(describeOracle), compared.map(describeRequest));
+      for (const [index, { head }] of compared.entries()) {
+        if (head.keepAlive) assert.equal(oracle.messages[index]?.keepAlive, true, "nobody closes where we go on");
+      }
+      if (last < 0) {
+        assert.equal(oracle.error, undefined);
+        assert.deepEqual(
+          oracle.messages.slice(compared.length).map(({ target }) => target),
+          ["/probe"],
+        );
+      }
+      accepted += compared.length;
+      withBody += compared.filter((message) => message.body !== "").length;
+    }),
+    { numRuns: RUNS },
+  );
+  assert(accepted > RUNS / 20 && withBody > RUNS / 200, `only ${accepted} accepted, ${withBody} with a body`);
+});
+
+function describeRequest({ head, body, trailers }: Recorded<RequestHead>): unknown {
+  const { method, target, version, fields } = head;
+  return { method, target, version, fields, body, trailers: trailers ?? [] };
+}
+
+function describeOracle({ method, target, version, fields, body, trailers }: OracleMessage): unknown {
+  return { method, target, version, fields, body, trailers };
+}
+
+test("what the strict reader accepts as an answer, Node's parser accepts, with the same body", () => {
+  let accepted = 0;
+  fc.assert(
+    fc.property(nearAnswers, places, (input, cuts) => {
+      const whole = readAnswer([input], { end: true });
+      assert.deepEqual({ ...readAnswer(cutAt(input, cuts), { end: true }), rest: "" }, { ...whole, rest: "" });
+      const [message] = whole.messages;
+      if (message?.ended !== true || whole.error !== undefined) return;
+      const taken = input.subarray(0, input.length - whole.rest.length);
+      const oracle = readWithOracle("response", [taken], true);
+      assert.equal(oracle.error, undefined);
+      const [read] = oracle.messages;
+      assert.deepEqual(
+        [read?.status, read?.version, read?.fields, read?.body, read?.trailers, oracle.messages.length],
+        [message.head.status, message.head.version, message.head.fields, message.body, message.trailers ?? [], 1],
+      );
+      accepted++;
+    }),
+    { numRuns: RUNS },
+  );
+  assert(accepted > RUNS / 20, `only ${accepted} accepted`);
+});
+
+test("the lenient mode reads everything the strict mode reads, and exactly like it", () => {
+  fc.assert(
+    fc.property(nearAnswers, (input) => {
+      const strict = readAnswer([input], { end: true });
+      if (strict.error !== undefined) return;
+      assert.deepEqual(readAnswer([input], { end: true, lenient: true }), strict);
+    }),
+    { numRuns: RUNS },
+  );
+});
+
+test("the lenient mode gives one verdict however an answer is cut, and never stays open behind an oddity", () => {
+  let odd = 0;
+  fc.assert(
+    fc.property(nearAnswers, places, (input, cuts) => {
+      const whole = readAnswer([input], { end: true, lenient: true });
+      assert.deepEqual(readAnswer(cutAt(input, cuts), { end: true, lenient: true }), whole);
+      const [message] = whole.messages;
+      if (message !== undefined && message.head.oddities.length > 0) {
+        odd++;
+        assert.equal(message.head.keepAlive, false);
+      }
+    }),
+    { numRuns: RUNS },
+  );
+  assert(odd > RUNS / 50, `only ${odd} odd answers`);
+});
+
+test("random bytes never make a reader throw, hang or take less than all", () => {
+  fc.assert(
+    fc.property(fc.uint8Array({ maxLength: 200 }), fc.boolean(), places, (raw, lenient, cuts) => {
+      const pieces = cutAt(Buffer.from(raw), cuts);
+      readRequests(pieces, { end: true });
+      readAnswer(pieces, { end: true, lenient });
+    }),
+    { numRuns: RUNS },
+  );
+});
