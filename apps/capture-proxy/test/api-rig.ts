@@ -1,5 +1,6 @@
 import { mkdirSync } from "node:fs";
 import type { TrafficSnapshot } from "@headworks/capture-contract";
+import type { TrafficGauges } from "#exchange/gauges.ts";
 import { openDatabase, STATE_MIGRATIONS } from "#storage/database.ts";
 import type { Database } from "#storage/database.ts";
 import type { CaptureStore, StorageStatus } from "#storage/capture-store.ts";
@@ -13,7 +14,7 @@ import type { ApiPage, ApiServerOptions, BoundSlice } from "#api/server.ts";
 import { FakeClock, temporaryDirectory } from "@headworks/testkit";
 import type { TemporaryDirectory } from "@headworks/testkit";
 import { pino } from "pino";
-import type { SliceHost, TrafficGauges } from "../src/slice.ts";
+import type { SliceHost } from "../src/slice.ts";
 
 export const HEALTHY: StorageStatus = {
   ok: true,
@@ -66,7 +67,12 @@ export interface ApiRig {
   readonly events: EventHub;
   readonly host: SliceHost;
   /** Calls the API; the body is sent as JSON. */
-  call(method: string, path: string, body?: unknown, headers?: Record<string, string>): Promise<{ status: number; headers: Headers; json: unknown }>;
+  call(
+    method: string,
+    path: string,
+    body?: unknown,
+    headers?: Record<string, string>,
+  ): Promise<{ status: number; headers: Headers; json: unknown }>;
   [Symbol.asyncDispose](): Promise<void>;
 }
 
@@ -78,7 +84,12 @@ export async function startApi(options: ApiRigOptions = {}): Promise<ApiRig> {
   const settings = loadSettings({ dataDir: directory.path, environment: {}, flags: options.flags ?? {}, log });
   const database = openDatabase(":memory:", { migrations: STATE_MIGRATIONS });
   const latestRows = options.latestRows ?? (async () => []);
-  const events = createEventHub({ clock, latestRows, log, ...(options.mostClients === undefined ? {} : { mostClients: options.mostClients }) });
+  const events = createEventHub({
+    clock,
+    latestRows,
+    log,
+    ...(options.mostClients === undefined ? {} : { mostClients: options.mostClients }),
+  });
   const store = { status: options.status ?? (() => HEALTHY), latestRows } as unknown as CaptureStore;
   let apiAddress = "http://127.0.0.1:0";
   const host: SliceHost = {
@@ -124,9 +135,18 @@ export async function startApi(options: ApiRigOptions = {}): Promise<ApiRig> {
   };
 }
 
-async function callApi(url: string, method: string, body: unknown, headers: Record<string, string> = {}): ReturnType<ApiRig["call"]> {
+async function callApi(
+  url: string,
+  method: string,
+  body: unknown,
+  headers: Record<string, string> = {},
+): ReturnType<ApiRig["call"]> {
   const withType = body === undefined ? headers : { "content-type": "application/json", ...headers };
-  const response = await fetch(url, { method, headers: withType, ...(body === undefined ? {} : { body: JSON.stringify(body) }) });
+  const response = await fetch(url, {
+    method,
+    headers: withType,
+    ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+  });
   const text = await response.text();
   const isJson = response.headers.get("content-type")?.startsWith("application/json") === true;
   return { status: response.status, headers: response.headers, json: isJson && text !== "" ? JSON.parse(text) : text };

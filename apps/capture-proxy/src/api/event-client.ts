@@ -1,3 +1,4 @@
+// Tested by events.test.ts
 import type { Duplex } from "node:stream";
 import type { ServerMessage, SubscribeFilter, TrafficEvent, TrafficSnapshot } from "@headworks/capture-contract";
 import type { WebSocket } from "ws";

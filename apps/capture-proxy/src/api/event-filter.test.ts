@@ -1,0 +1,60 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import type { SubscribeFilter, TrafficSnapshot } from "@headworks/capture-contract";
+import { row } from "../../test/rows.ts";
+import { compileEventFilter } from "./event-filter.ts";
+
+const NOW = Date.parse("2026-01-01T00:01:00.000Z");
+
+test("a filter decides by what a live row carries", () => {
+  const table: readonly (readonly [SubscribeFilter, Partial<TrafficSnapshot>, boolean])[] = [
+    [{ method: "GET" }, {}, true],
+    [{ method: "post,put" }, {}, false],
+    [{ method: "post,put" }, { method: "PUT" }, true],
+    [{ status_code: "4xx" }, {}, false],
+    [{ status_code: "200,404" }, { status_code: 404 }, true],
+    [{ status_code: "400-499" }, { status_code: null }, false],
+    [{ search: "ITEMS" }, {}, true],
+    [{ search: "other.test" }, {}, false],
+    [{ q: "host:example.test status:2xx" }, {}, true],
+    [{ q: "-host:example.test" }, {}, false],
+    [{ q: "port:443" }, {}, true],
+    [{ q: "port:8443" }, { url: "https://api.example.test:8443/v1" }, true],
+    [{ q: "type:json" }, {}, true],
+    [{ q: "dur:>10ms size:>1kb" }, {}, true],
+    [{ q: "state:pending" }, {}, false],
+    [{ q: "since:2m" }, {}, true],
+    [{ q: "since:10s" }, {}, false],
+    [{ q: "path:/v1/items" }, {}, true],
+    [{ q: "passthrough:true" }, {}, false],
+    [{ method: "GET", q: "status:500" }, {}, false],
+    [{ method: null, status_code: "", search: " ", q: "state:complete" }, {}, true],
+  ];
+  for (const [filter, change, expected] of table) {
+    const compiled = compileEventFilter(filter, NOW);
+    assert.equal(compiled.kind, "some", JSON.stringify(compiled));
+    if (compiled.kind === "some") assert.equal(compiled.matches(row(change)), expected, JSON.stringify(filter));
+  }
+});
+
+test("no condition is no filter", () => {
+  for (const filter of [null, undefined, {}, { q: "" }, { search: null, method: "" }]) assert.equal(compileEventFilter(filter, NOW).kind, "all");
+});
+
+test("a filter that live rows cannot decide is refused with the reason", () => {
+  const table: readonly (readonly [SubscribeFilter, RegExp])[] = [
+    [{ q: "word" }, /no bodies/],
+    [{ q: "body:secret" }, /no bodies/],
+    [{ q: "header:cookie" }, /no header fields/],
+    [{ q: "method:GET OR header[accept]:json" }, /no header fields/],
+    [{ q: "-(method:GET note:todo)" }, /no notes/],
+    [{ q: "status:" }, /./],
+    [{ q: "nosuchfield:1" }, /nosuchfield/],
+    [{ status_code: "teapot" }, /status_code/],
+  ];
+  for (const [filter, message] of table) {
+    const compiled = compileEventFilter(filter, NOW);
+    assert.equal(compiled.kind, "refused", JSON.stringify(filter));
+    if (compiled.kind === "refused") assert.match(compiled.message, message);
+  }
+});

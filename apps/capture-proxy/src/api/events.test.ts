@@ -1,0 +1,360 @@
+import assert from "node:assert/strict";
+import { once } from "node:events";
+import { test } from "node:test";
+import type { ServerMessage, TrafficEvent, TrafficSnapshot } from "@headworks/capture-contract";
+import { rawClient, waitUntil } from "@headworks/testkit";
+import { WebSocket } from "ws";
+import type { ClientOptions } from "ws";
+import { startApi } from "../../test/api-rig.ts";
+import type { ApiRig } from "../../test/api-rig.ts";
+import { row } from "../../test/rows.ts";
+
+/** A client on `/ws` that keeps what it is sent. */
+class Listener {
+  readonly webSocket: WebSocket;
+  readonly messages: ServerMessage[] = [];
+  readonly frames: string[] = [];
+  closed: { code: number; reason: string } | undefined;
+
+  constructor(api: ApiRig, path = "/ws", options: ClientOptions = {}) {
+    this.webSocket = new WebSocket(`ws://127.0.0.1:${api.port}${path}`, options);
+    this.webSocket.on("message", (data) => {
+      const text = String(data);
+      this.frames.push(text);
+      const parsed = JSON.parse(text) as ServerMessage | ServerMessage[];
+      this.messages.push(...(Array.isArray(parsed) ? parsed : [parsed]));
+    });
+    this.webSocket.on("close", (code, reason) => (this.closed = { code, reason: String(reason) }));
+    this.webSocket.on("error", () => undefined);
+  }
+
+  send(message: object | string): void {
+    this.webSocket.send(typeof message === "string" ? message : JSON.stringify(message));
+  }
+
+  /** Waits for the message after those taken so far. */
+  async next(): Promise<ServerMessage> {
+    await waitUntil(() => this.messages.length > 0);
+    const message = this.messages.shift();
+    assert.ok(message);
+    return message;
+  }
+
+  /** Takes the two messages every client begins with. */
+  async greeted(): Promise<this> {
+    assert.equal((await this.next()).type, "Connected");
+    assert.equal((await this.next()).type, "InitialTraffic");
+    return this;
+  }
+
+  /** A round trip: everything the service sent before it has arrived. */
+  async settled(): Promise<void> {
+    this.send({ type: "Ping" });
+    await waitUntil(() => this.messages.some((message) => message.type === "Pong"));
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    if (this.closed) return;
+    this.webSocket.terminate();
+    await waitUntil(() => this.closed !== undefined);
+  }
+}
+
+const added = (change: Partial<TrafficSnapshot> = {}): TrafficEvent => ({ type: "Added", data: row(change) });
+const updated = (change: Partial<TrafficSnapshot> = {}): TrafficEvent => ({ type: "Updated", data: row(change) });
+const traffic = (event: TrafficEvent): ServerMessage => ({ type: "Traffic", data: event });
+
+async function flush(api: ApiRig): Promise<void> {
+  await api.clock.advance(50);
+}
+
+test("a client is greeted with its id and the latest rows, at both addresses", async () => {
+  await using api = await startApi({ latestRows: async (limit) => [row({ seq: limit })] });
+  for (const path of ["/ws", "/api/ws"]) {
+    await using client = new Listener(api, path);
+    const connected = await client.next();
+    assert.equal(connected.type, "Connected");
+    assert.match(connected.type === "Connected" ? connected.data.client_id : "", /^[0-9a-f-]{36}$/);
+    assert.deepEqual(await client.next(), { type: "InitialTraffic", data: [row({ seq: 100 })] });
+  }
+});
+
+test("events of a window reach every client, one frame each, or one frame in all for who asked for batches", async () => {
+  await using api = await startApi();
+  await using plain = await new Listener(api).greeted();
+  await using batched = await new Listener(api, "/ws?batch=1").greeted();
+  plain.frames.length = batched.frames.length = 0;
+  const events: readonly TrafficEvent[] = [added({ id: "a", state: "pending" }), added({ id: "b" }), updated({ id: "a" }), { type: "CountUpdate", data: 2 }];
+  for (const event of events) api.events.traffic(event);
+  await flush(api);
+  const expected = [traffic(added({ id: "a" })), traffic(added({ id: "b" })), traffic({ type: "CountUpdate", data: 2 })];
+  await waitUntil(() => plain.messages.length === 3 && batched.messages.length === 3);
+  assert.deepEqual(plain.messages, expected);
+  assert.deepEqual(batched.messages, expected);
+  assert.equal(plain.frames.length, 3);
+  assert.equal(batched.frames.length, 1);
+});
+
+test("frames of every length class are read by a WebSocket client", async () => {
+  await using api = await startApi();
+  await using client = await new Listener(api).greeted();
+  for (const length of [0, 200, 70_000]) {
+    api.events.traffic(added({ id: `ü${length}`, url: "x".repeat(length) }));
+    await flush(api);
+    assert.deepEqual(await client.next(), traffic(added({ id: `ü${length}`, url: "x".repeat(length) })));
+  }
+});
+
+test("deletions and clearing are told", async () => {
+  await using api = await startApi();
+  await using client = await new Listener(api).greeted();
+  api.events.traffic({ type: "Cleared" });
+  api.events.traffic({ type: "Deleted", data: ["x", "y"] });
+  await flush(api);
+  assert.deepEqual(await client.next(), { type: "Traffic", data: { type: "Cleared" } });
+  assert.deepEqual(await client.next(), traffic({ type: "Deleted", data: ["x", "y"] }));
+});
+
+test("Ping gets Pong, also as bare text", async () => {
+  await using api = await startApi();
+  await using client = await new Listener(api).greeted();
+  client.send({ type: "Ping" });
+  assert.deepEqual(await client.next(), { type: "Pong" });
+  client.send("ping");
+  assert.deepEqual(await client.next(), { type: "Pong" });
+});
+
+test("what is no message of the contract gets an Error and the connection stays", async () => {
+  await using api = await startApi();
+  await using client = await new Listener(api).greeted();
+  const table: readonly (string | Buffer | object)[] = [
+    "not json",
+    "[]",
+    "null",
+    { type: "Shout" },
+    { type: "Subscribe", data: { filter: { colour: "red" } } },
+    { type: "Subscribe", data: { filter: { method: 5 } } },
+    { type: "Subscribe", data: { channels: ["nope"] } },
+    { type: "GetInitialTraffic", data: { limit: 1001 } },
+    { type: "GetInitialTraffic", data: { limit: -1 } },
+    { type: "Ping", extra: 1 },
+    Buffer.from("{}"),
+  ];
+  for (const message of table) {
+    if (message instanceof Buffer) client.webSocket.send(message);
+    else client.send(message);
+    const answer = await client.next();
+    assert.equal(answer.type, "Error", JSON.stringify(message));
+  }
+  await client.settled();
+});
+
+test("a filter is applied to events and rows, and one that needs more than rows is refused", async () => {
+  await using api = await startApi({ latestRows: async () => [row({ id: "old-get" }), row({ id: "old-post", method: "POST" })] });
+  await using client = await new Listener(api).greeted();
+  client.send({ type: "Subscribe", data: { filter: { method: "POST" } } });
+  client.send({ type: "GetInitialTraffic", data: { limit: 10 } });
+  const initial = await client.next();
+  assert.deepEqual(initial.type === "InitialTraffic" ? initial.data.map(({ id }) => id) : [], ["old-post"]);
+  api.events.traffic(added({ id: "get" }));
+  api.events.traffic(added({ id: "post", method: "POST" }));
+  await flush(api);
+  assert.deepEqual(await client.next(), traffic(added({ id: "post", method: "POST" })));
+  client.send({ type: "Subscribe", data: { filter: { q: "body:secret" } } });
+  const refused = await client.next();
+  assert.equal(refused.type, "Error");
+  api.events.traffic(added({ id: "get2" }));
+  await flush(api);
+  await client.settled();
+  assert.deepEqual(client.messages, [{ type: "Pong" }], "the earlier filter stays");
+});
+
+test("an entry that stops matching when it completes is taken back", async () => {
+  await using api = await startApi();
+  await using client = await new Listener(api, "/ws?batch=1").greeted();
+  client.send({ type: "Subscribe", data: { filter: { q: "state:pending" } } });
+  await client.settled();
+  client.messages.length = 0;
+  api.events.traffic(added({ id: "a", state: "pending" }));
+  await flush(api);
+  api.events.traffic(updated({ id: "a" }));
+  await flush(api);
+  api.events.traffic(updated({ id: "a", modified: true }));
+  await flush(api);
+  await client.settled();
+  assert.deepEqual(client.messages, [traffic(added({ id: "a", state: "pending" })), traffic({ type: "Deleted", data: ["a"] }), { type: "Pong" }]);
+});
+
+test("an unsubscribed client is told nothing until it subscribes again", async () => {
+  await using api = await startApi();
+  await using client = await new Listener(api).greeted();
+  client.send({ type: "Unsubscribe" });
+  await client.settled();
+  assert.equal(api.events.hasListeners, false);
+  api.events.traffic(added());
+  await flush(api);
+  client.send({ type: "Subscribe" });
+  await waitUntil(() => api.events.hasListeners);
+  api.events.traffic(added({ id: "second" }));
+  await flush(api);
+  await waitUntil(() => client.messages.length === 2);
+  assert.deepEqual(client.messages, [{ type: "Pong" }, traffic(added({ id: "second" }))]);
+});
+
+test("rows asked for are given up to the limit, none for zero", async () => {
+  const limits: number[] = [];
+  await using api = await startApi({
+    latestRows: async (limit) => {
+      limits.push(limit);
+      return [row()];
+    },
+  });
+  await using client = await new Listener(api).greeted();
+  for (const limit of [1000, 0, null]) {
+    client.send({ type: "GetInitialTraffic", data: { limit } });
+    const answer = await client.next();
+    assert.deepEqual(answer, { type: "InitialTraffic", data: limit === 0 ? [] : [row()] });
+  }
+  assert.deepEqual(limits, [100, 1000, 100]);
+});
+
+test("events that happen while the first rows are fetched come after them", async () => {
+  const { promise, resolve } = Promise.withResolvers<TrafficSnapshot[]>();
+  await using api = await startApi({ latestRows: () => promise });
+  await using client = new Listener(api);
+  assert.equal((await client.next()).type, "Connected");
+  api.events.traffic(added({ id: "early" }));
+  await flush(api);
+  resolve([row({ id: "stored" })]);
+  assert.deepEqual(await client.next(), { type: "InitialTraffic", data: [row({ id: "stored" })] });
+  assert.deepEqual(await client.next(), traffic(added({ id: "early" })));
+});
+
+test("rows that cannot be read are an Error, and events go on", async () => {
+  await using api = await startApi({ latestRows: () => Promise.reject(new Error("disk")) });
+  await using client = new Listener(api);
+  assert.equal((await client.next()).type, "Connected");
+  const answer = await client.next();
+  assert.equal(answer.type, "Error");
+  assert.doesNotMatch(JSON.stringify(answer), /disk/);
+  api.events.traffic(added());
+  await flush(api);
+  assert.deepEqual(await client.next(), traffic(added()));
+});
+
+test("other channels are for who asked for them", async () => {
+  await using api = await startApi();
+  await using asked = await new Listener(api).greeted();
+  await using other = await new Listener(api).greeted();
+  asked.send({ type: "Subscribe", data: { channels: ["changes", "tasks"] } });
+  await asked.settled();
+  asked.messages.length = 0;
+  const progress = { id: "t", kind: "import-har", bytes: 1, total_bytes: null, entries: 0, done: false, error: null } as const;
+  api.events.changed("blocklist");
+  api.events.task(progress);
+  await asked.settled();
+  await other.settled();
+  assert.deepEqual(asked.messages, [{ type: "Changed", data: { topic: "blocklist" } }, { type: "Task", data: progress }, { type: "Pong" }]);
+  assert.deepEqual(other.messages, [{ type: "Pong" }]);
+});
+
+test("a client that does not read misses events, is told how many, and starts again; others miss nothing", async () => {
+  await using api = await startApi({ latestRows: async () => [row({ id: "latest" })] });
+  await using slow = await new Listener(api).greeted();
+  await using quick = await new Listener(api).greeted();
+  slow.webSocket.pause();
+  const filler = "x".repeat(3000);
+  const total = 6000;
+  for (let count = 0; count < total; count += 1) {
+    api.events.traffic(added({ id: `e${count}`, url: filler }));
+    if (count % 500 === 499) await flush(api);
+  }
+  await waitUntil(() => quick.messages.length === total);
+  slow.webSocket.resume();
+  await waitUntil(() => slow.messages.at(-1)?.type === "InitialTraffic");
+  const resync = slow.messages.find((message) => message.type === "Resync");
+  assert.ok(resync?.type === "Resync");
+  const got = slow.messages.filter((message) => message.type === "Traffic").length;
+  assert.equal(resync.data.missed, total - got, "every event was delivered or counted");
+  assert.ok(resync.data.missed > 0);
+  assert.deepEqual(slow.messages.at(-1), { type: "InitialTraffic", data: [row({ id: "latest" })] });
+  slow.messages.length = 0;
+  api.events.traffic(added({ id: "after" }));
+  await flush(api);
+  assert.deepEqual(await slow.next(), traffic(added({ id: "after" })));
+});
+
+test("a message over 64 KB ends the connection with the code for it", async () => {
+  await using api = await startApi();
+  await using client = await new Listener(api).greeted();
+  client.send(`"${"x".repeat(65_536)}"`);
+  await waitUntil(() => client.closed !== undefined);
+  assert.equal(client.closed?.code, 1009);
+  assert.equal(api.events.clientCount, 0);
+});
+
+test("a handshake is refused before the upgrade when it comes from elsewhere, is for elsewhere, or is one too many", async () => {
+  await using api = await startApi({ mostClients: 1 });
+  const table: readonly (readonly [string, ClientOptions, number, string])[] = [
+    ["/ws", { origin: "https://evil.test" }, 403, "CROSS_SITE"],
+    ["/ws", { origin: "null" }, 403, "CROSS_SITE"],
+    ["/ws", { headers: { "sec-fetch-site": "cross-site" } }, 403, "CROSS_SITE"],
+    ["/api/ws", { origin: `http://localhost:${api.port}` }, 403, "CROSS_SITE"],
+    ["/ws", { headers: { host: "evil.test" } }, 421, "HOST_NOT_ALLOWED"],
+    ["/other", {}, 404, "NOT_FOUND"],
+    ["/ws/", {}, 404, "NOT_FOUND"],
+  ];
+  const refusal = async (path: string, options: ClientOptions): Promise<{ status: number; code: string }> => {
+    const webSocket = new WebSocket(`ws://127.0.0.1:${api.port}${path}`, options);
+    webSocket.on("error", () => undefined);
+    const [, response] = (await once(webSocket, "unexpected-response")) as [unknown, AsyncIterable<Buffer> & { statusCode: number }];
+    let text = "";
+    for await (const piece of response) text += String(piece);
+    return { status: response.statusCode, code: (JSON.parse(text) as { code: string }).code };
+  };
+  for (const [path, options, status, code] of table) assert.deepEqual(await refusal(path, options), { status, code }, path);
+  await using own = await new Listener(api, "/ws", { origin: `http://127.0.0.1:${api.port}` }).greeted();
+  assert.deepEqual(await refusal("/ws", {}), { status: 503, code: "SERVICE_UNAVAILABLE" });
+  await own.settled();
+});
+
+test("upgrades to other protocols are not served", async () => {
+  await using api = await startApi();
+  await using connection = await rawClient(api.port);
+  await connection.write("GET /ws HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\nUpgrade: h2c\r\n\r\n");
+  assert.match(String(await connection.collect()), /^HTTP\/1\.1 400 [\s\S]*BAD_REQUEST/);
+});
+
+test("a client that stops answering heartbeats is dropped, others stay", async () => {
+  await using api = await startApi();
+  await using alive = await new Listener(api).greeted();
+  await using connection = await rawClient(api.port);
+  await connection.write("GET /ws HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: MDEyMzQ1Njc4OWFiY2RlZg==\r\n\r\n");
+  await connection.readUntil("Connected");
+  const ponged = once(alive.webSocket, "ping");
+  await api.clock.advance(30_000);
+  await ponged;
+  await alive.settled();
+  await api.clock.advance(30_000);
+  await waitUntil(() => api.events.clientCount === 1);
+  assert.equal(alive.closed, undefined);
+});
+
+test("stopping says goodbye", async () => {
+  const api = await startApi();
+  const client = await new Listener(api).greeted();
+  await api[Symbol.asyncDispose]();
+  await waitUntil(() => client.closed !== undefined);
+  assert.deepEqual(client.closed, { code: 1001, reason: "The service is stopping" });
+});
+
+test("without listeners an event leaves nothing behind", async () => {
+  await using api = await startApi();
+  const timers = api.clock.pendingTimers;
+  for (let count = 0; count < 100; count += 1) api.events.traffic(added());
+  assert.equal(api.clock.pendingTimers, timers);
+  await using client = await new Listener(api).greeted();
+  await flush(api);
+  await client.settled();
+  assert.deepEqual(client.messages, [{ type: "Pong" }]);
+});

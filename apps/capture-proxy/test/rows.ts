@@ -1,0 +1,40 @@
+import type { TrafficSnapshot } from "@headworks/capture-contract";
+
+/** A completed row of a traffic list with some values changed. */
+export function row(change: Partial<TrafficSnapshot> = {}): TrafficSnapshot {
+  return {
+    id: "0198f0f0-0000-7000-8000-000000000001",
+    seq: 1,
+    session_id: "0198f0f0-0000-7000-8000-0000000000aa",
+    state: "complete",
+    method: "GET",
+    url: "https://api.example.test/v1/items?page=2",
+    scheme: "https",
+    host: "api.example.test",
+    path: "/v1/items?page=2",
+    status_code: 200,
+    status_message: "OK",
+    content_type: null,
+    response_content_type: "application/json; charset=utf-8",
+    resource_type: "json",
+    duration_ms: 12.5,
+    ttfb_ms: 10.1,
+    request_size: 300,
+    response_size: 1200,
+    timestamp: "2026-01-01T00:00:00.000Z",
+    modified: false,
+    has_request_body: false,
+    has_response_body: true,
+    is_passthrough: false,
+    http_version: "HTTP/1.1",
+    script_intercepted: false,
+    device_id: null,
+    client_addr: "127.0.0.1:50000",
+    server_addr: "192.0.2.1:443",
+    failure_code: null,
+    source: "upstream",
+    has_note: false,
+    timings: { blocked: 0.1, dns: 1, connect: 2, tls: 3, send: 0.2, wait: 4, receive: 2.2 },
+    ...change,
+  };
+}
