@@ -1,5 +1,5 @@
 import { isToken, parseParameter, splitOutsideQuotes, type Parameter } from "./parameters.ts";
-import { parseMediaType } from "./media-type.ts";
+import { parseMediaType, type MediaType } from "./media-type.ts";
 
 /** One media range of an Accept field. */
 export interface MediaRange {
@@ -47,7 +47,8 @@ export function negotiate<T extends string>(accept: string | undefined, offers: 
   const ranges = parseAccept(accept);
   let best: { offer: T; rank: Rank } | undefined;
   for (const offer of offers) {
-    const rank = rankOf(offer, ranges);
+    const mediaType = parseMediaType(offer);
+    const rank = mediaType === undefined ? undefined : rankOf(mediaType, ranges);
     if (rank !== undefined && rank.quality > 0 && (best === undefined || isBetter(rank, best.rank))) {
       best = { offer, rank };
     }
@@ -61,7 +62,7 @@ interface Rank {
   place: number;
 }
 
-function rankOf(offer: string, ranges: readonly MediaRange[]): Rank | undefined {
+function rankOf(offer: MediaType, ranges: readonly MediaRange[]): Rank | undefined {
   let best: Rank | undefined;
   for (const [place, range] of ranges.entries()) {
     const specificity = specificityOf(range, offer);
@@ -72,13 +73,11 @@ function rankOf(offer: string, ranges: readonly MediaRange[]): Rank | undefined 
 }
 
 /** 0 for any type, 1 for any subtype, 2 for an exact type, more with parameters; undefined without a match. */
-function specificityOf(range: MediaRange, offer: string): number | undefined {
-  const mediaType = parseMediaType(offer);
-  if (mediaType === undefined) return undefined;
-  if (range.type !== "*" && range.type !== mediaType.type) return undefined;
-  if (range.subtype !== "*" && range.subtype !== mediaType.subtype) return undefined;
+function specificityOf(range: MediaRange, offer: MediaType): number | undefined {
+  if (range.type !== "*" && range.type !== offer.type) return undefined;
+  if (range.subtype !== "*" && range.subtype !== offer.subtype) return undefined;
   const offered = (parameter: Parameter): boolean =>
-    mediaType.parameters.some(
+    offer.parameters.some(
       ([name, value]) => name === parameter[0] && value.toLowerCase() === parameter[1].toLowerCase(),
     );
   if (!range.parameters.every(offered)) return undefined;
