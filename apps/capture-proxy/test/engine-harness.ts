@@ -1,4 +1,3 @@
-import { once } from "node:events";
 import type { Logger } from "pino";
 import { CertificateAuthority } from "@headworks/tls-authority";
 import { DeadlineSweep } from "#connection/deadlines.ts";
@@ -22,7 +21,7 @@ export interface Engine {
   readonly services: ProxyServices;
   /** The next exchange that finishes, or the last one when `count` have finished already. */
   waitFor(count: number): Promise<ExchangeView[]>;
-  stop(): Promise<void>;
+  stop(graceMs?: number): Promise<void>;
 }
 
 export interface EngineOptions {
@@ -140,11 +139,9 @@ export async function startEngine(options: EngineOptions = {}): Promise<Engine> 
       }
       return finished;
     },
-    async stop() {
-      await listener.close(0);
+    async stop(graceMs = 0) {
+      await listener.close(graceMs);
       deadlines.stop();
     },
   };
 }
-
-export { once };

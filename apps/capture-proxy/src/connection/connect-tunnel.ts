@@ -23,6 +23,9 @@ import { TunnelExchange } from "./tunnel-exchange.ts";
 /** More than any ClientHello or request line needs. */
 const MAX_SNIFF_BYTES = 65_536;
 
+/** How soon after TLS a client that refuses the certificate hangs up. */
+const REFUSAL_MS = 1000;
+
 type Refusal = Exclude<Verdict, { kind: "continue" }>;
 
 /** What the listener keeps of a connection, to end it at shutdown. */
@@ -208,12 +211,27 @@ export class ConnectTunnel implements Timed, ConnectionHandle {
           undefined,
         );
         this.#next = connection;
+        this.#watchForRefusal(secure, connection);
         connection.begin(undefined);
       },
       failed: (failure) => {
         services.gauges.tlsHandshakesFailed += 1;
         if (host !== MAGIC_HOST) this.#entry().ended(failure);
       },
+    });
+  }
+
+  /**
+   * Some clients complete TLS before they look at the certificate, then hang up without a word. A connection that is
+   * closed at once, unused, is most likely such a refusal.
+   */
+  #watchForRefusal(secure: Socket, connection: HttpConnection): void {
+    const establishedMs = performance.now();
+    secure.once("end", () => {
+      if (connection.hasReceived || performance.now() - establishedMs > REFUSAL_MS || this.#target.host === MAGIC_HOST)
+        return;
+      const message = `The client hung up right after TLS with ${this.#target.host}; it probably does not trust the CA of this proxy`;
+      this.#entry().ended({ stage: "tls", side: "client", code: "CLIENT_CERTIFICATE_REFUSED", message });
     });
   }
 

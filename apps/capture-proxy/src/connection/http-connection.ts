@@ -18,6 +18,11 @@ import { STATUS_TEXT } from "./status-text.ts";
 
 /** How long a client may go on sending after an answer that closes its connection. */
 const LINGER_MS = 2000;
+/**
+ * A client that ended its sending side may still read, or may be gone: TCP does not tell until something is written.
+ * After this time without a byte from the origin it counts as gone.
+ */
+const HALF_CLOSED_MS = 5000;
 /** Connections to origins that one client connection keeps; only plain proxy requests ever need more than one. */
 const MAX_ORIGINS = 8;
 
@@ -45,6 +50,8 @@ export class HttpConnection implements Timed {
   #isWorking = false;
   #isLingering = false;
   #isHeadTimed = false;
+  #hasClientEnded = false;
+  #hasReceived = false;
   #lastHost: string | undefined;
   #lastHostPort: { host: string; port: number | undefined } | undefined;
 
@@ -83,6 +90,11 @@ export class HttpConnection implements Timed {
     socket.on("close", this.#onClose);
   }
 
+  /** Whether the client ever sent anything on this connection. */
+  get hasReceived(): boolean {
+    return this.#hasReceived;
+  }
+
   /** Bytes that were read before this connection was made. */
   begin(first: Buffer | undefined): void {
     if (first) this.#onData(first);
@@ -103,7 +115,9 @@ export class HttpConnection implements Timed {
 
   /** A byte moved: the exchange is alive. */
   touch(): void {
-    this.deadlineMs = performance.now() + this.services.policy().idleTimeoutMs;
+    const { idleTimeoutMs } = this.services.policy();
+    this.deadlineMs =
+      performance.now() + (this.#hasClientEnded ? Math.min(HALF_CLOSED_MS, idleTimeoutMs) : idleTimeoutMs);
   }
 
   /** The request body cannot be taken further for now. */
@@ -194,6 +208,11 @@ export class HttpConnection implements Timed {
     }
     const exchange = this.#exchange;
     if (!exchange) return void this.#socket.destroy();
+    if (this.#hasClientEnded) {
+      this.#clientGone();
+      this.#socket.destroy();
+      return;
+    }
     const idleTimeoutMs = this.services.policy().idleTimeoutMs;
     this.touch();
     if (this.#socket.writableNeedDrain) {
@@ -238,6 +257,7 @@ export class HttpConnection implements Timed {
 
   readonly #onData = (chunk: Buffer): void => {
     if (this.#isLingering) return;
+    this.#hasReceived = true;
     this.#held = this.#held ? Buffer.concat([this.#held, chunk]) : chunk;
     if (!this.#isWorking) this.#work();
     this.#setDeadline();
@@ -362,6 +382,8 @@ export class HttpConnection implements Timed {
         this.#socket.destroy();
         return;
       case "finish":
+        this.#hasClientEnded = true;
+        this.touch();
     }
   };
 

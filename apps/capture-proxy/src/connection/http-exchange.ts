@@ -166,6 +166,7 @@ export class HttpExchange implements Exchange, AnswerHandler {
   /** Ends the exchange with a failure: an error page when nothing was answered yet, else a cut connection. */
   fail(failure: Failure): void {
     if (this.#isOver) return;
+    if (failure.code === "INTERNAL") this.#connection.services.log.error({ err: failure.cause }, "An exchange failed");
     this.#releaseOrigin();
     this.state = { step: "failed", failure };
     if (this.#connection.state.mayAnswer && failure.code !== "CLIENT_ABORTED") {

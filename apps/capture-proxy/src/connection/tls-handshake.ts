@@ -30,6 +30,8 @@ export function terminateTls(options: HandshakeOptions): void {
     secure.off("_tlsError", onError);
     secure.off("error", onError);
     secure.off("close", onClose);
+    secure.off("end", onClose);
+    secure.off("readable", onReadable);
     return true;
   };
   const fail = (failure: Failure): void => {
@@ -52,6 +54,8 @@ export function terminateTls(options: HandshakeOptions): void {
       code: "CLIENT_CERTIFICATE_REFUSED",
       message: `The client closed the connection to ${host} during TLS; it probably does not trust the certificate of this proxy`,
     });
+  // Nobody reads yet, and the end of a stream that nobody reads is never announced.
+  const onReadable = (): void => void secure.read(0);
   const timer = setTimeout(() => {
     const message = `The client did not complete TLS within ${timeoutMs} ms`;
     fail({ stage: "tls", side: "client", code: "CLIENT_TIMEOUT", message });
@@ -60,6 +64,8 @@ export function terminateTls(options: HandshakeOptions): void {
   secure.on("_tlsError", onError);
   secure.on("error", onError);
   secure.on("close", onClose);
+  secure.on("end", onClose);
+  secure.on("readable", onReadable);
 }
 
 /** Alerts by which clients say that they do not accept a certificate (RFC 8446, 6.2). */

@@ -14,7 +14,7 @@ export interface TrafficGauges {
 /** The same, for those who keep the numbers. */
 export type MutableGauges = {
   -readonly [K in Exclude<keyof TrafficGauges, "idleUpstreamConnections">]: TrafficGauges[K];
-} & TrafficGauges;
+} & Pick<TrafficGauges, "idleUpstreamConnections">;
 
 /** All zero. */
 export function newGauges(): MutableGauges {
