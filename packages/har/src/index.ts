@@ -1,1 +1,7 @@
-export {};
+export { decodeHar, HarDecoder, HarFormatError, type HarDecoderOptions, type HarItem } from "./decode.ts";
+export { encodeHar, harEntryText, harEpilogue, harPrologue } from "./encode.ts";
+export type * from "./exchange.ts";
+export { fromHarEntry } from "./from-entry.ts";
+export type * from "./har.ts";
+export { readHarEntry, type EntryReading } from "./read-entry.ts";
+export { toHarEntry } from "./to-entry.ts";

@@ -1,0 +1,299 @@
+import type { HarEntry } from "./har.ts";
+import { readHarEntry } from "./read-entry.ts";
+import { ValueScanner } from "./value-scanner.ts";
+
+/** What a decoder finds. A refused element is skipped; its message begins with `entry N:`, N counting from 0. */
+export type HarItem =
+  | { readonly kind: "entry"; readonly index: number; readonly entry: HarEntry }
+  | { readonly kind: "refused"; readonly index: number; readonly byteOffset: number; readonly message: string };
+
+/** Bounds of a decoder. */
+export interface HarDecoderOptions {
+  /** Elements of more bytes are refused. Default 256 MB. */
+  readonly maxEntryBytes?: number;
+  /** Elements nested deeper are refused. Default 64. */
+  readonly maxDepth?: number;
+}
+
+/** The document is not a HAR. `byteOffset` says where it stopped making sense. */
+export class HarFormatError extends Error {
+  readonly byteOffset: number;
+
+  constructor(message: string, byteOffset: number) {
+    super(`${message} (at byte ${byteOffset})`);
+    this.name = "HarFormatError";
+    this.byteOffset = byteOffset;
+  }
+}
+
+type State = "start" | "key" | "inKey" | "colon" | "value" | "skip" | "after" | "element" | "inElement" | "done";
+
+const DEFAULT_ENTRY_BYTES = 256 * 1024 * 1024;
+const DEFAULT_DEPTH = 64;
+/** Longer keys are none that matters. */
+const LONGEST_KEY = 256;
+/** Longer values of the log's own members are left out of `header`. */
+const LONGEST_MEMBER = 65_536;
+const HEADER_MEMBERS: ReadonlySet<string> = new Set(["version", "creator", "browser", "comment"]);
+const BYTE_ORDER_MARK = [0xef, 0xbb, 0xbf];
+
+/**
+ * Reads HAR 1.1 and 1.2 documents of any size as their bytes arrive. Memory holds at most one entry. `entries` may
+ * stand anywhere among the members of `log`; duplicate members and unknown ones do no harm.
+ *
+ *     for await (const chunk of file) for (const item of decoder.write(chunk)) …
+ *     decoder.end();
+ */
+export class HarDecoder {
+  readonly #maxEntryBytes: number;
+  readonly #scanner: ValueScanner;
+  readonly #text = new TextDecoder("utf-8", { ignoreBOM: true });
+  #state: State = "start";
+  #level: "root" | "log" = "root";
+  #key = "";
+  #parts: Uint8Array[] = [];
+  #partBytes = 0;
+  #keeps = false;
+  #elementOffset = 0;
+  #index = 0;
+  #seen = 0;
+  #sawEntries = false;
+  readonly #header = new Map<string, unknown>();
+
+  constructor(options: HarDecoderOptions = {}) {
+    this.#maxEntryBytes = options.maxEntryBytes ?? DEFAULT_ENTRY_BYTES;
+    this.#scanner = new ValueScanner(options.maxDepth ?? DEFAULT_DEPTH);
+  }
+
+  /** Bytes consumed so far. */
+  get bytesSeen(): number {
+    return this.#seen;
+  }
+
+  /** Elements of `entries` found so far, refused ones included. */
+  get entryCount(): number {
+    return this.#index;
+  }
+
+  /** `version`, `creator`, `browser` and `comment` of the log as far as they were met; unchecked JSON values. */
+  get header(): ReadonlyMap<string, unknown> {
+    return this.#header;
+  }
+
+  /**
+   * Consumes a chunk and yields what it completes. The chunk may be reused once the generator has ended; a generator
+   * that is not run to its end loses the rest of the chunk. Throws `HarFormatError`.
+   */
+  *write(chunk: Uint8Array): Generator<HarItem, void, void> {
+    const base = this.#seen;
+    let at = 0;
+    while (at < chunk.length) {
+      if (this.#state === "inElement") {
+        const start = at;
+        at = this.#throughElement(chunk, at);
+        this.#seen = base + at;
+        if (this.#state !== "inElement") yield this.#element(chunk, start, at);
+      } else if (this.#state === "skip") at = this.#throughSkipped(chunk, at);
+      else if (this.#state === "inKey") at = this.#throughKey(chunk, at);
+      else if (this.#structure(chunk[at] ?? 0, base + at)) at += 1;
+      this.#seen = base + at;
+    }
+  }
+
+  /** Says that no more bytes come. Throws `HarFormatError` when the document is incomplete or has no `log.entries`. */
+  end(): void {
+    if (this.#state !== "done") {
+      const where =
+        this.#state === "inElement" || this.#state === "element" ? `in entry ${this.#index}` : "before its end";
+      throw new HarFormatError(this.#seen === 0 ? "the file is empty" : `the file stops ${where}`, this.#seen);
+    }
+    if (!this.#sawEntries) throw new HarFormatError("there is no `log.entries` array", this.#seen);
+  }
+
+  /** Takes one byte outside of values; false when a value begins with it. */
+  #structure(byte: number, offset: number): boolean {
+    if (byte === 0x20 || byte === 0x0a || byte === 0x0d || byte === 0x09) return true;
+    switch (this.#state) {
+      case "start":
+        if (offset < 3 && byte === BYTE_ORDER_MARK[offset]) return true;
+        if (byte !== 0x7b) throw new HarFormatError("a HAR begins with `{`", offset);
+        this.#state = "key";
+        return true;
+      case "key":
+        if (byte === 0x7d) this.#close();
+        else if (byte === 0x22) this.#beginKey();
+        else throw new HarFormatError("a member name is expected", offset);
+        return true;
+      case "colon":
+        if (byte !== 0x3a) throw new HarFormatError("a colon is expected", offset);
+        this.#state = "value";
+        return true;
+      case "value":
+        return this.#beginValue(byte, offset);
+      case "after":
+        if (byte === 0x2c) this.#state = "key";
+        else if (byte === 0x7d) this.#close();
+        else throw new HarFormatError("`,` or `}` is expected", offset);
+        return true;
+      case "element":
+        return this.#beginElement(byte, offset);
+      case "done":
+        if (byte !== 0) throw new HarFormatError("there is something after the end of the document", offset);
+        return true;
+      case "inKey":
+      case "skip":
+      case "inElement":
+        return false;
+    }
+  }
+
+  #close(): void {
+    this.#state = this.#level === "log" ? "after" : "done";
+    this.#level = "root";
+  }
+
+  #beginKey(): void {
+    this.#scanner.begin();
+    this.#scanner.scan(QUOTATION_MARK, 0);
+    this.#collect(true);
+    this.#state = "inKey";
+  }
+
+  #collect(keeps: boolean): void {
+    this.#parts = [];
+    this.#partBytes = 0;
+    this.#keeps = keeps;
+  }
+
+  /** Remembers a piece; beyond the limit everything is dropped. */
+  #keep(piece: Uint8Array, limit: number): void {
+    this.#partBytes += piece.length;
+    if (!this.#keeps) return;
+    if (this.#partBytes <= limit) this.#parts.push(piece.slice());
+    else {
+      this.#keeps = false;
+      this.#parts = [];
+    }
+  }
+
+  #throughKey(chunk: Uint8Array, from: number): number {
+    const isComplete = this.#scanner.scan(chunk, from);
+    const to = isComplete ? this.#scanner.end : chunk.length;
+    this.#keep(chunk.subarray(from, to), LONGEST_KEY);
+    if (isComplete) {
+      const name = this.#keeps ? parseJson(`"${this.#text.decode(joined(this.#parts))}`) : undefined;
+      this.#key = name?.ok === true && typeof name.value === "string" ? name.value : "";
+      this.#state = "colon";
+    }
+    return to;
+  }
+
+  #beginValue(byte: number, offset: number): boolean {
+    if (this.#level === "root" && this.#key === "log" && byte === 0x7b) {
+      this.#level = "log";
+      this.#state = "key";
+      return true;
+    }
+    if (this.#level === "log" && this.#key === "entries" && byte === 0x5b) {
+      this.#sawEntries = true;
+      this.#state = "element";
+      return true;
+    }
+    if (byte === 0x2c || byte === 0x7d || byte === 0x5d || byte === 0x3a) {
+      throw new HarFormatError("a value is expected", offset);
+    }
+    this.#scanner.begin();
+    this.#collect(this.#level === "log" && HEADER_MEMBERS.has(this.#key));
+    this.#state = "skip";
+    return false;
+  }
+
+  #throughSkipped(chunk: Uint8Array, from: number): number {
+    const isComplete = this.#scanner.scan(chunk, from);
+    const to = isComplete ? this.#scanner.end : chunk.length;
+    if (this.#keeps) this.#keep(chunk.subarray(from, to), LONGEST_MEMBER);
+    if (isComplete) {
+      const value = this.#keeps ? parseJson(this.#text.decode(joined(this.#parts))) : undefined;
+      if (value?.ok === true) this.#header.set(this.#key, value.value);
+      this.#state = "after";
+    }
+    return to;
+  }
+
+  #beginElement(byte: number, offset: number): boolean {
+    if (byte === 0x2c) return true;
+    if (byte === 0x5d) {
+      this.#state = "after";
+      return true;
+    }
+    if (byte === 0x7d || byte === 0x3a) throw new HarFormatError("an entry is expected", offset);
+    this.#scanner.begin();
+    this.#collect(true);
+    this.#elementOffset = offset;
+    this.#state = "inElement";
+    return false;
+  }
+
+  #throughElement(chunk: Uint8Array, from: number): number {
+    if (this.#scanner.scan(chunk, from)) {
+      this.#state = "element";
+      return this.#scanner.end;
+    }
+    this.#keep(chunk.subarray(from), this.#maxEntryBytes);
+    return chunk.length;
+  }
+
+  #element(chunk: Uint8Array, from: number, to: number): HarItem {
+    const index = this.#index;
+    this.#index += 1;
+    const size = this.#partBytes + to - from;
+    const parts = this.#parts;
+    this.#parts = [];
+    const refused = (why: string): HarItem => ({
+      kind: "refused",
+      index,
+      byteOffset: this.#elementOffset,
+      message: `entry ${index}: ${why}`,
+    });
+    if (size > this.#maxEntryBytes) return refused(`has ${size} bytes, more than the allowed ${this.#maxEntryBytes}`);
+    if (this.#scanner.isTooDeep) return refused("is nested too deep");
+    const rest = chunk.subarray(from, to);
+    const parsed = parseJson(this.#text.decode(parts.length === 0 ? rest : joined([...parts, rest])));
+    if (!parsed.ok) return refused("is not JSON");
+    const read = readHarEntry(parsed.value);
+    return read.ok ? { kind: "entry", index, entry: read.entry } : refused(read.message);
+  }
+}
+
+const QUOTATION_MARK = Uint8Array.of(0x22);
+
+function joined(parts: readonly Uint8Array[]): Uint8Array {
+  const [first] = parts;
+  if (parts.length === 1 && first !== undefined) return first;
+  const whole = new Uint8Array(parts.reduce((sum, part) => sum + part.length, 0));
+  let at = 0;
+  for (const part of parts) {
+    whole.set(part, at);
+    at += part.length;
+  }
+  return whole;
+}
+
+/** The engine's own message is left out: it quotes the text around the fault, which may hold a secret. */
+function parseJson(text: string): { readonly ok: true; readonly value: unknown } | { readonly ok: false } {
+  try {
+    return { ok: true, value: JSON.parse(text) };
+  } catch {
+    return { ok: false };
+  }
+}
+
+/** Decodes a stream of bytes; see `HarDecoder`. Throws `HarFormatError` when the document breaks off or is no HAR. */
+export async function* decodeHar(
+  source: AsyncIterable<Uint8Array>,
+  options: HarDecoderOptions = {},
+): AsyncGenerator<HarItem> {
+  const decoder = new HarDecoder(options);
+  for await (const chunk of source) yield* decoder.write(chunk);
+  decoder.end();
+}

@@ -1,0 +1,88 @@
+/** A body as a capture holds it. */
+export interface HarBody {
+  readonly bytes: Uint8Array;
+  /** Whether `bytes` still carry the content coding that the header fields name. */
+  readonly isEncoded: boolean;
+  /** Whether `bytes` are only the beginning. */
+  readonly isTruncated: boolean;
+  /** Bytes that were transferred; more than `bytes.length` when truncated. Undefined when that was not counted. */
+  readonly transferredBytes: number | undefined;
+}
+
+/** Request head and body. */
+export interface HarExchangeRequest {
+  readonly method: string;
+  readonly url: string;
+  /** `HTTP/1.1`, `HTTP/2`. */
+  readonly httpVersion: string;
+  /** Header fields as a flat list: name, value, name, value; order, case and duplicates as received. */
+  readonly fields: readonly string[];
+  /** Undefined when there was none or it was not kept. */
+  readonly body: HarBody | undefined;
+}
+
+/** Response head and body. */
+export interface HarExchangeResponse {
+  readonly status: number;
+  readonly reason: string;
+  readonly httpVersion: string;
+  readonly fields: readonly string[];
+  readonly body: HarBody | undefined;
+}
+
+/** Durations of the phases in milliseconds; undefined where a phase did not happen or was not measured. */
+export interface HarExchangeTimings {
+  readonly blocked: number | undefined;
+  readonly dns: number | undefined;
+  /** TCP alone, without TLS. */
+  readonly connect: number | undefined;
+  readonly tls: number | undefined;
+  readonly send: number | undefined;
+  readonly wait: number | undefined;
+  readonly receive: number | undefined;
+}
+
+/** A message on a WebSocket connection. */
+export interface HarWebSocketMessage {
+  readonly from: "client" | "server";
+  /** Milliseconds since 1970. */
+  readonly atMs: number;
+  /** Opcode of RFC 6455 section 5.2: 1 text, 2 binary. */
+  readonly opcode: number;
+  readonly data: Uint8Array;
+}
+
+/** An exchange as this package takes and gives it, free of how any program stores it. */
+export interface HarExchange {
+  /** Start, whole milliseconds since 1970. */
+  readonly startedMs: number;
+  readonly request: HarExchangeRequest;
+  /** Undefined when none was received. */
+  readonly response: HarExchangeResponse | undefined;
+  readonly timings: HarExchangeTimings;
+  /** `ip`, `ip:port` or `[ipv6]:port` of the server. */
+  readonly serverAddress: string | undefined;
+  readonly clientAddress: string | undefined;
+  readonly connectionId: string | undefined;
+  readonly note: string | undefined;
+  readonly webSocketMessages: readonly HarWebSocketMessage[] | undefined;
+  /** What only our own programs understand. */
+  readonly weir: HarOwnFacts;
+}
+
+/** Facts that HAR has no room for. */
+export interface HarOwnFacts {
+  readonly id: string | undefined;
+  readonly session: string | undefined;
+  readonly isPassthrough: boolean;
+  /** Why the exchange failed. */
+  readonly failure: string | undefined;
+  /** Further plain JSON data of the program. */
+  readonly more: Readonly<Record<string, unknown>> | undefined;
+}
+
+/**
+ * Removes the codings that a Content-Encoding value names. Undefined when it cannot: unknown coding, damaged or
+ * incomplete data, or a result that would be too large.
+ */
+export type ContentDecoder = (bytes: Uint8Array, contentEncoding: string) => Uint8Array | undefined;

@@ -1,0 +1,118 @@
+import { bodyBytes, fromBase64 } from "./body-text.ts";
+import type { HarBody, HarExchange, HarWebSocketMessage } from "./exchange.ts";
+import type { HarEntry, HarPair, HarResponse } from "./har.ts";
+import { readOwnRecord, type OwnBodyRecord, type OwnRecord } from "./own-record.ts";
+import { fromHarTimings, readTimings } from "./timings.ts";
+
+/**
+ * Reads an entry as an exchange. Entries that `toHarEntry` wrote come back identical; those of other programs come
+ * back with decoded bodies (`isEncoded` false, although the header fields may name a coding) and without the pseudo
+ * fields of HTTP/2.
+ */
+export function fromHarEntry(entry: HarEntry): HarExchange {
+  const own = readOwnRecord(entry["_weir"]);
+  const { request, response } = entry;
+  const { postData } = request;
+  const sent = postData && { text: postData.text, isBase64: postData._encoding === "base64" };
+  const isAnswered = own === undefined ? response.status > 0 : own.noResponse !== true;
+  return {
+    startedMs: Date.parse(entry.startedDateTime),
+    request: {
+      method: request.method,
+      url: request.url,
+      httpVersion: httpVersion(request.httpVersion, own),
+      fields: flatFields(request.headers, own),
+      body: body(sent, request.bodySize, own, own?.request),
+    },
+    response: isAnswered ? exchangeResponse(response, own) : undefined,
+    timings: readTimings(own?.timings) ?? fromHarTimings(entry.timings),
+    serverAddress: own?.serverAddress ?? serverAddress(entry.serverIPAddress),
+    clientAddress: own?.clientAddress,
+    connectionId: entry.connection,
+    note: entry.comment,
+    webSocketMessages: messages(entry["_webSocketMessages"]),
+    weir: {
+      id: own?.id,
+      session: own?.session,
+      isPassthrough: own?.passthrough === true,
+      failure: own?.failure,
+      more: own?.more,
+    },
+  };
+}
+
+function exchangeResponse(response: HarResponse, own: OwnRecord | undefined): HarExchange["response"] {
+  const { content } = response;
+  const received =
+    content.text === undefined ? undefined : { text: content.text, isBase64: content.encoding === "base64" };
+  return {
+    status: response.status,
+    reason: response.statusText,
+    httpVersion: httpVersion(response.httpVersion, own),
+    fields: flatFields(response.headers, own),
+    body: body(received, response.bodySize, own, own?.response),
+  };
+}
+
+/** Programs disagree on how to write the version; our own entries have it as it was. */
+function httpVersion(written: string, own: OwnRecord | undefined): string {
+  if (own !== undefined) return written;
+  const lower = written.toLowerCase();
+  if (/^(?:http\/)?(?:h?2|2\.0|h2c)$/.test(lower)) return "HTTP/2";
+  if (/^(?:http\/)?(?:h?3|3\.0)$/.test(lower)) return "HTTP/3";
+  return /^http\/\d/.test(lower) ? written.toUpperCase() : "HTTP/1.1";
+}
+
+function flatFields(headers: readonly HarPair[], own: OwnRecord | undefined): readonly string[] {
+  const kept = own === undefined ? headers.filter(({ name }) => name !== "" && !name.startsWith(":")) : headers;
+  return kept.flatMap(({ name, value }) => [name, value]);
+}
+
+function body(
+  shown: { readonly text: string; readonly isBase64: boolean } | undefined,
+  bodySize: number,
+  own: OwnRecord | undefined,
+  record: OwnBodyRecord | undefined,
+): HarBody | undefined {
+  if (shown === undefined) return undefined;
+  const bytes = record?.raw === undefined ? bodyBytes(shown) : fromBase64(record.raw);
+  const foreign = bodySize < 0 ? undefined : bodySize;
+  const noted = record?.transferred === undefined ? bytes.length : (record.transferred ?? undefined);
+  return {
+    bytes,
+    isEncoded: record?.encoded === true,
+    isTruncated: record?.truncated === true,
+    transferredBytes: own === undefined ? foreign : noted,
+  };
+}
+
+function serverAddress(address: string | undefined): string | undefined {
+  return address === undefined || address === "" ? undefined : address.replace(/^\[(.*)\]$/, "$1");
+}
+
+function messages(value: unknown): readonly HarWebSocketMessage[] | undefined {
+  if (!Array.isArray(value)) return undefined;
+  const list: readonly unknown[] = value;
+  return list.flatMap((item): HarWebSocketMessage[] => {
+    if (typeof item !== "object" || item === null) return [];
+    const found = new Map(Object.entries<unknown>({ ...item }));
+    const [type, time, opcode, data] = [found.get("type"), found.get("time"), found.get("opcode"), found.get("data")];
+    if (
+      (type !== "send" && type !== "receive") ||
+      typeof time !== "number" ||
+      typeof opcode !== "number" ||
+      typeof data !== "string"
+    ) {
+      return [];
+    }
+    const isBase64 = opcode !== 1 || found.get("_encoding") === "base64";
+    return [
+      {
+        from: type === "send" ? "client" : "server",
+        atMs: Math.round(time * 1000),
+        opcode,
+        data: bodyBytes({ text: data, isBase64 }),
+      },
+    ];
+  });
+}

@@ -1,0 +1,214 @@
+import type {
+  HarContent,
+  HarCookie,
+  HarEntry,
+  HarPair,
+  HarParam,
+  HarPostData,
+  HarRequest,
+  HarResponse,
+  HarTimings,
+} from "./har.ts";
+
+/** A well-formed entry, or what makes the value none. */
+export type EntryReading =
+  | { readonly ok: true; readonly entry: HarEntry }
+  | { readonly ok: false; readonly message: string };
+
+type Members = Readonly<Record<string, unknown>>;
+
+/**
+ * Makes a complete HAR 1.2 entry of what another program wrote: HAR 1.1, missing lists and sizes, numbers written as
+ * text. Only what gives an entry its meaning is required: an object with a request that has a method and a URL, and a
+ * readable start time. Unknown members are dropped, those that begin with an underscore are kept.
+ */
+export function readHarEntry(value: unknown): EntryReading {
+  const entry = members(value);
+  if (entry === undefined) return refuse("is not an object");
+  const request = members(entry["request"]);
+  if (request === undefined) return refuse("has no request");
+  const method = text(request["method"]);
+  if (method === undefined || !/^[!#$%&'*+.^_`|~0-9A-Za-z-]{1,64}$/.test(method)) {
+    return refuse("has no request method");
+  }
+  const url = text(request["url"]);
+  if (url === undefined || url === "") return refuse("has no request URL");
+  const started = text(entry["startedDateTime"]) ?? "";
+  if (Number.isNaN(Date.parse(started))) return refuse("has no readable startedDateTime");
+  const timings = readTimings(members(entry["timings"]), number(entry["time"]));
+  const serverIPAddress = text(entry["serverIPAddress"]);
+  const connection = text(entry["connection"]);
+  const comment = text(entry["comment"]);
+  return {
+    ok: true,
+    entry: {
+      ...extensions(entry),
+      startedDateTime: started,
+      time: number(entry["time"]) ?? 0,
+      request: readRequest(request, method, url),
+      response: readResponse(members(entry["response"]) ?? {}),
+      cache: members(entry["cache"]) ?? {},
+      timings,
+      ...(serverIPAddress && { serverIPAddress }),
+      ...(connection && { connection }),
+      ...(comment !== undefined && { comment }),
+    },
+  };
+}
+
+function refuse(message: string): EntryReading {
+  return { ok: false, message };
+}
+
+function members(value: unknown): Members | undefined {
+  return typeof value === "object" && value !== null && !Array.isArray(value) ? { ...value } : undefined;
+}
+
+/** Numbers are accepted for text because some programs write ports and connection ids so. */
+function text(value: unknown): string | undefined {
+  return typeof value === "string" ? value : typeof value === "number" ? String(value) : undefined;
+}
+
+function number(value: unknown): number | undefined {
+  const found = typeof value === "string" && value.trim() !== "" ? Number(value) : value;
+  return typeof found === "number" && Number.isFinite(found) ? found : undefined;
+}
+
+function extensions(value: Members): Readonly<Record<`_${string}`, unknown>> {
+  const kept: Record<`_${string}`, unknown> = {};
+  for (const [name, member] of Object.entries(value)) {
+    // Setting `__proto__` would change the object instead of giving it a member.
+    if (isExtension(name) && !name.startsWith("__")) kept[name] = member;
+  }
+  return kept;
+}
+
+function isExtension(name: string): name is `_${string}` {
+  return name.startsWith("_");
+}
+
+function readRequest(request: Members, method: string, url: string): HarRequest {
+  const postData = members(request["postData"]);
+  return {
+    ...extensions(request),
+    method,
+    url,
+    httpVersion: text(request["httpVersion"]) ?? "",
+    cookies: cookies(request["cookies"]),
+    headers: pairs(request["headers"]),
+    queryString: pairs(request["queryString"]),
+    ...(postData && { postData: readPostData(postData) }),
+    headersSize: number(request["headersSize"]) ?? -1,
+    bodySize: number(request["bodySize"]) ?? -1,
+  };
+}
+
+function readPostData(postData: Members): HarPostData {
+  const params = list(postData["params"]).flatMap((param): HarParam[] => {
+    const name = text(param["name"]);
+    const value = text(param["value"]);
+    const fileName = text(param["fileName"]);
+    const contentType = text(param["contentType"]);
+    if (name === undefined) return [];
+    return [
+      {
+        name,
+        ...(value !== undefined && { value }),
+        ...(fileName !== undefined && { fileName }),
+        ...(contentType !== undefined && { contentType }),
+      },
+    ];
+  });
+  const mimeType = text(postData["mimeType"]) ?? "";
+  const written = text(postData["text"]);
+  const isBase64 = postData["encoding"] === "base64" || postData["_encoding"] === "base64";
+  const isForm = /^application\/x-www-form-urlencoded\b/i.test(mimeType);
+  const rebuilt = isForm
+    ? new URLSearchParams(params.map(({ name, value }): [string, string] => [name, value ?? ""])).toString()
+    : "";
+  return {
+    ...extensions(postData),
+    mimeType,
+    text: written ?? rebuilt,
+    ...(params.length > 0 && { params }),
+    ...(isBase64 && written !== undefined && { _encoding: "base64" as const }),
+  };
+}
+
+function readResponse(response: Members): HarResponse {
+  return {
+    ...extensions(response),
+    status: number(response["status"]) ?? 0,
+    statusText: text(response["statusText"]) ?? "",
+    httpVersion: text(response["httpVersion"]) ?? "",
+    cookies: cookies(response["cookies"]),
+    headers: pairs(response["headers"]),
+    content: readContent(members(response["content"]) ?? {}),
+    redirectURL: text(response["redirectURL"]) ?? "",
+    headersSize: number(response["headersSize"]) ?? -1,
+    bodySize: number(response["bodySize"]) ?? -1,
+  };
+}
+
+function readContent(content: Members): HarContent {
+  const written = text(content["text"]);
+  const compression = number(content["compression"]);
+  const comment = text(content["comment"]);
+  return {
+    ...extensions(content),
+    size: number(content["size"]) ?? 0,
+    ...(compression !== undefined && { compression }),
+    mimeType: text(content["mimeType"]) ?? "",
+    ...(written !== undefined && { text: written }),
+    ...(content["encoding"] === "base64" && { encoding: "base64" as const }),
+    ...(comment !== undefined && { comment }),
+  };
+}
+
+function readTimings(timings: Members | undefined, total: number | undefined): HarTimings {
+  if (timings === undefined) return { send: 0, wait: Math.max(0, total ?? 0), receive: 0 };
+  const phase = (name: string): number => Math.max(0, number(timings[name]) ?? 0);
+  const optional = (name: string): number => number(timings[name]) ?? -1;
+  return {
+    ...extensions(timings),
+    blocked: optional("blocked"),
+    dns: optional("dns"),
+    connect: optional("connect"),
+    send: phase("send"),
+    wait: phase("wait"),
+    receive: phase("receive"),
+    ssl: optional("ssl"),
+  };
+}
+
+function list(value: unknown): readonly Members[] {
+  return Array.isArray(value) ? value.map(members).filter((item) => item !== undefined) : [];
+}
+
+function pairs(value: unknown): readonly HarPair[] {
+  return list(value).flatMap((pair): HarPair[] => {
+    const name = text(pair["name"]);
+    return name === undefined ? [] : [{ name, value: text(pair["value"]) ?? "" }];
+  });
+}
+
+function cookies(value: unknown): readonly HarCookie[] {
+  return list(value).flatMap((cookie): HarCookie[] => {
+    const name = text(cookie["name"]);
+    if (name === undefined) return [];
+    const [path, domain, expires, sameSite] = ["path", "domain", "expires", "sameSite"].map((key) => text(cookie[key]));
+    const { httpOnly, secure } = { httpOnly: cookie["httpOnly"], secure: cookie["secure"] };
+    return [
+      {
+        name,
+        value: text(cookie["value"]) ?? "",
+        ...(path !== undefined && { path }),
+        ...(domain !== undefined && { domain }),
+        ...(expires !== undefined && { expires }),
+        ...(typeof httpOnly === "boolean" && { httpOnly }),
+        ...(typeof secure === "boolean" && { secure }),
+        ...(sameSite !== undefined && { sameSite }),
+      },
+    ];
+  });
+}

@@ -1,0 +1,64 @@
+import type { HarExchangeTimings } from "./exchange.ts";
+import type { HarTimings } from "./har.ts";
+
+/** HAR's timings of an exchange: -1 for what did not happen, TLS inside `connect`, unknown obligatory phases as 0. */
+export function toHarTimings(timings: HarExchangeTimings): HarTimings {
+  const { connect, tls } = timings;
+  return {
+    blocked: timings.blocked ?? -1,
+    dns: timings.dns ?? -1,
+    connect: connect === undefined && tls === undefined ? -1 : (connect ?? 0) + (tls ?? 0),
+    send: timings.send ?? 0,
+    wait: timings.wait ?? 0,
+    receive: timings.receive ?? 0,
+    ssl: tls ?? -1,
+  };
+}
+
+/** The total: every phase that applies, TLS counted once. */
+export function totalMs(timings: HarTimings): number {
+  const phases = [timings.blocked, timings.dns, timings.connect, timings.send, timings.wait, timings.receive];
+  return phases.reduce((sum: number, ms) => sum + Math.max(0, ms ?? 0), 0);
+}
+
+/** Reads HAR's timings back as far as they can tell. */
+export function fromHarTimings(timings: HarTimings): HarExchangeTimings {
+  const known = (ms: number | undefined): number | undefined => (ms === undefined || ms < 0 ? undefined : ms);
+  const tls = known(timings.ssl);
+  const both = known(timings.connect);
+  return {
+    blocked: known(timings.blocked),
+    dns: known(timings.dns),
+    connect: both === undefined ? undefined : Math.max(0, both - (tls ?? 0)),
+    tls,
+    send: known(timings.send),
+    wait: known(timings.wait),
+    receive: known(timings.receive),
+  };
+}
+
+const PHASES = ["blocked", "dns", "connect", "tls", "send", "wait", "receive"] as const;
+
+/** Whether two sets of timings say the same. */
+export function sameTimings(left: HarExchangeTimings, right: HarExchangeTimings): boolean {
+  return PHASES.every((phase) => Object.is(left[phase], right[phase]));
+}
+
+/** Timings from JSON data of any origin; whatever is no duration counts as unknown. */
+export function readTimings(value: unknown): HarExchangeTimings | undefined {
+  if (typeof value !== "object" || value === null) return undefined;
+  const found = new Map(Object.entries<unknown>({ ...value }));
+  const ms = (phase: string): number | undefined => {
+    const duration = found.get(phase);
+    return typeof duration === "number" && duration >= 0 ? duration : undefined;
+  };
+  return {
+    blocked: ms("blocked"),
+    dns: ms("dns"),
+    connect: ms("connect"),
+    tls: ms("tls"),
+    send: ms("send"),
+    wait: ms("wait"),
+    receive: ms("receive"),
+  };
+}

@@ -1,0 +1,202 @@
+import { bodyText, toBase64 } from "./body-text.ts";
+import type {
+  ContentDecoder,
+  HarBody,
+  HarExchange,
+  HarExchangeRequest,
+  HarExchangeResponse,
+  HarWebSocketMessage,
+} from "./exchange.ts";
+import {
+  fieldSectionBytes,
+  fieldValues,
+  formPairs,
+  headerPairs,
+  queryPairs,
+  requestCookies,
+  responseCookies,
+} from "./fields.ts";
+import type { HarContent, HarEntry, HarParam, HarPostData, HarRequest, HarResponse } from "./har.ts";
+import { multipartParams } from "./multipart.ts";
+import { ownBodyRecord, ownFacts, type OwnRecord } from "./own-record.ts";
+import { fromHarTimings, sameTimings, toHarTimings, totalMs } from "./timings.ts";
+
+/** A body with its content coding removed, when there is one and it can be. */
+interface ShownBody {
+  readonly bytes: Uint8Array;
+  readonly isDecoded: boolean;
+  readonly comment: string | undefined;
+}
+
+/**
+ * Writes an exchange as a HAR 1.2 entry that other tools understand. Whatever HAR has no room for goes to `_weir`, so
+ * that `fromHarEntry` gives the same exchange back: the bytes of a body as kept are repeated there only when the
+ * decoded text does not determine them. `decode` removes content codings.
+ */
+export function toHarEntry(exchange: HarExchange, decode: ContentDecoder): HarEntry {
+  const { request, response, serverAddress, connectionId, note, webSocketMessages, weir } = exchange;
+  const sent = shownBody(request.body, request.fields, decode);
+  const received = shownBody(response?.body, response?.fields ?? [], decode);
+  const timings = toHarTimings(exchange.timings);
+  const serverIPAddress = serverAddress === undefined ? undefined : withoutPort(serverAddress);
+  const requestRecord = ownBodyRecord(request.body, sent?.isDecoded ?? false);
+  const responseRecord = ownBodyRecord(response?.body, received?.isDecoded ?? false);
+  const own: OwnRecord = {
+    ...ownFacts(exchange),
+    ...(serverAddress !== undefined && serverAddress !== serverIPAddress && { serverAddress }),
+    ...(!sameTimings(fromHarTimings(timings), exchange.timings) && { timings: exchange.timings }),
+    ...(requestRecord && { request: requestRecord }),
+    ...(responseRecord && { response: responseRecord }),
+  };
+  return {
+    startedDateTime: new Date(exchange.startedMs).toISOString(),
+    time: totalMs(timings),
+    request: harRequest(request, sent),
+    response: response === undefined ? noResponse(weir.failure) : harResponse(response, received, exchange.startedMs),
+    cache: {},
+    timings,
+    ...(serverIPAddress !== undefined && { serverIPAddress }),
+    ...(connectionId !== undefined && { connection: connectionId }),
+    ...(note !== undefined && { comment: note }),
+    ...(webSocketMessages && { _webSocketMessages: webSocketMessages.map(harMessage) }),
+    _weir: own,
+  };
+}
+
+function shownBody(
+  body: HarBody | undefined,
+  fields: readonly string[],
+  decode: ContentDecoder,
+): ShownBody | undefined {
+  if (body === undefined) return undefined;
+  const { bytes, isTruncated, transferredBytes } = body;
+  const comments: string[] = [];
+  if (isTruncated) {
+    comments.push(
+      `only the first ${bytes.length}${transferredBytes === undefined ? "" : ` of ${transferredBytes}`} bytes were captured`,
+    );
+  }
+  const coding = fieldValues(fields, "content-encoding").join(", ").trim();
+  const needsDecoding = body.isEncoded && coding !== "" && coding.toLowerCase() !== "identity";
+  const decoded = needsDecoding ? decode(bytes, coding) : undefined;
+  if (needsDecoding && decoded === undefined) comments.push(`the content coding ${coding} could not be removed`);
+  return {
+    bytes: decoded ?? bytes,
+    isDecoded: decoded !== undefined,
+    comment: comments.length === 0 ? undefined : comments.join("; "),
+  };
+}
+
+function contentType(fields: readonly string[]): string {
+  return fieldValues(fields, "content-type")[0] ?? "";
+}
+
+function isHttp1(version: string): boolean {
+  return /^HTTP\/1\.[01]$/.test(version);
+}
+
+function harRequest(request: HarExchangeRequest, body: ShownBody | undefined): HarRequest {
+  const { method, url, httpVersion, fields } = request;
+  const target =
+    method === "CONNECT"
+      ? withoutScheme(url)
+      : url.replace(/^[A-Za-z][A-Za-z0-9+.-]*:\/\/[^/?#]*/, "").replace(/#.*$/s, "") || "/";
+  const line = method.length + target.length + httpVersion.length + 4;
+  return {
+    method,
+    url,
+    httpVersion,
+    cookies: requestCookies(fields),
+    headers: headerPairs(fields),
+    queryString: queryPairs(url),
+    ...(body && { postData: harPostData(body, contentType(fields)) }),
+    headersSize: isHttp1(httpVersion) ? line + fieldSectionBytes(fields) : -1,
+    bodySize: request.body === undefined ? 0 : (request.body.transferredBytes ?? -1),
+  };
+}
+
+function withoutScheme(url: string): string {
+  return url.replace(/^[A-Za-z][A-Za-z0-9+.-]*:\/\//, "").replace(/\/.*$/s, "");
+}
+
+function harPostData(body: ShownBody, mimeType: string): HarPostData {
+  const { text, isBase64 } = bodyText(body.bytes, mimeType);
+  const params = formParams(body.bytes, mimeType);
+  return {
+    mimeType,
+    text,
+    ...(params.length > 0 && { params }),
+    ...(isBase64 && { _encoding: "base64" as const }),
+    ...(body.comment !== undefined && { comment: body.comment }),
+  };
+}
+
+function formParams(bytes: Uint8Array, mimeType: string): readonly HarParam[] {
+  const text = (): string => Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString("latin1");
+  if (/^\s*application\/x-www-form-urlencoded\b/i.test(mimeType)) return formPairs(text());
+  return /^\s*multipart\/form-data\b/i.test(mimeType) ? multipartParams(text(), mimeType) : [];
+}
+
+function noResponse(failure: string | undefined): HarResponse {
+  return {
+    status: 0,
+    statusText: "",
+    httpVersion: "",
+    cookies: [],
+    headers: [],
+    content: { size: 0, mimeType: "" },
+    redirectURL: "",
+    headersSize: -1,
+    bodySize: -1,
+    ...(failure !== undefined && { _error: failure }),
+  };
+}
+
+function harResponse(response: HarExchangeResponse, body: ShownBody | undefined, startedMs: number): HarResponse {
+  const { status, reason, httpVersion, fields } = response;
+  const line = httpVersion.length + String(status).length + reason.length + 4;
+  return {
+    status,
+    statusText: reason,
+    httpVersion,
+    cookies: responseCookies(fields, startedMs),
+    headers: headerPairs(fields),
+    content: harContent(response, body),
+    redirectURL: fieldValues(fields, "location")[0] ?? "",
+    headersSize: isHttp1(httpVersion) ? line + fieldSectionBytes(fields) : -1,
+    bodySize: response.body?.transferredBytes ?? -1,
+  };
+}
+
+function harContent(response: HarExchangeResponse, body: ShownBody | undefined): HarContent {
+  const mimeType = contentType(response.fields);
+  if (body === undefined) return { size: 0, mimeType };
+  const { text, isBase64 } = bodyText(body.bytes, mimeType);
+  const kept = response.body?.bytes.length ?? 0;
+  return {
+    size: body.bytes.length,
+    ...(body.isDecoded && response.body?.isTruncated === false && { compression: body.bytes.length - kept }),
+    mimeType,
+    text,
+    ...(isBase64 && { encoding: "base64" as const }),
+    ...(body.comment !== undefined && { comment: body.comment }),
+  };
+}
+
+/** The address without port and brackets. */
+function withoutPort(address: string): string {
+  return /^\[(.+)\](?::\d+)?$/.exec(address)?.[1] ?? /^([^:]+):\d+$/.exec(address)?.[1] ?? address;
+}
+
+/** The form that Chrome writes: seconds, and base64 for everything but text messages. */
+function harMessage(message: HarWebSocketMessage): Readonly<Record<string, unknown>> {
+  const { text, isBase64 } =
+    message.opcode === 1 ? bodyText(message.data, "") : { text: toBase64(message.data), isBase64: false };
+  return {
+    type: message.from === "client" ? "send" : "receive",
+    time: message.atMs / 1000,
+    opcode: message.opcode,
+    data: text,
+    ...(isBase64 && { _encoding: "base64" }),
+  };
+}
