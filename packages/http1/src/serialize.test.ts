@@ -1,0 +1,148 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import fc from "fast-check";
+import { bytes, readAnswer, readRequests } from "../test/recording.ts";
+import {
+  CHUNK_END,
+  chunkPrefix,
+  Http1Error,
+  LAST_CHUNK,
+  lastChunkWithTrailers,
+  requestHeadText,
+  responseHeadText,
+} from "./index.ts";
+
+const token = fc.string({ unit: fc.constantFrom(..."abcXYZ019-_!~".split("")), minLength: 1, maxLength: 10 });
+const value = fc
+  .string({ unit: fc.constantFrom(...'aZ09 ,;:=\t"/\\\xe9\xff'.split("")), maxLength: 30 })
+  .map((text) => text.replace(/^[ \t]+|[ \t]+$/g, ""));
+const FRAMING = ["content-length", "transfer-encoding", "host", "connection"];
+const fields = fc
+  .array(fc.tuple(token, value), { maxLength: 20 })
+  .map((pairs) => pairs.filter(([name]) => !FRAMING.includes(name.toLowerCase())).flat());
+
+test("heads are written in the form of RFC 9112", () => {
+  assert.equal(requestHeadText("GET", "/a?b", ["Host", "x", "A", ""]), "GET /a?b HTTP/1.1\r\nHost: x\r\nA: \r\n\r\n");
+  assert.equal(responseHeadText(200, "OK", ["A", "b"]), "HTTP/1.1 200 OK\r\nA: b\r\n\r\n");
+  assert.equal(responseHeadText(204, "", []), "HTTP/1.1 204 \r\n\r\n");
+  assert.equal(chunkPrefix(255), "ff\r\n");
+  assert.equal(lastChunkWithTrailers([]), LAST_CHUNK);
+  assert.equal(lastChunkWithTrailers(["A", "b"]), "0\r\nA: b\r\n\r\n");
+});
+
+test("what is written is read back the same: requests", () => {
+  fc.assert(
+    fc.property(token, fields, (method, others) => {
+      fc.pre(method !== "CONNECT");
+      const written = ["Host", "a.test:80", ...others];
+      const { messages, error } = readRequests([bytes(requestHeadText(method, "/x?y=z", written))]);
+      assert.equal(error, undefined);
+      const head = messages[0]?.head;
+      assert.deepEqual([head?.method, head?.target, head?.fields], [method, "/x?y=z", written]);
+    }),
+  );
+});
+
+test("what is written is read back the same: answers with chunks and trailers", () => {
+  const chunks = fc.array(
+    fc.string({ unit: fc.constantFrom("a", "\r", "\n", "0", "\xff"), minLength: 1, maxLength: 40 }),
+  );
+  const trailers = fc
+    .array(
+      fc.tuple(
+        token.map((name) => `X-${name}`),
+        value,
+      ),
+      { maxLength: 3 },
+    )
+    .map((pairs) => pairs.flat());
+  fc.assert(
+    fc.property(
+      fc.integer({ min: 200, max: 999 }),
+      value,
+      fields,
+      chunks,
+      trailers,
+      (status, reason, others, data, last) => {
+        fc.pre(status !== 204 && status !== 304);
+        const written = ["Transfer-Encoding", "chunked", ...others];
+        const body = data.map((text) => chunkPrefix(text.length) + text + CHUNK_END).join("");
+        const text = responseHeadText(status, reason, written) + body + lastChunkWithTrailers(last);
+        const { messages, error } = readAnswer([bytes(text)]);
+        assert.equal(error, undefined);
+        const [message] = messages;
+        assert.deepEqual([message?.head.status, message?.head.reason, message?.head.fields], [status, reason, written]);
+        assert.deepEqual([message?.body, message?.trailers ?? [], message?.ended], [data.join(""), last, true]);
+      },
+    ),
+  );
+});
+
+const UNSAFE = ["\r", "\n", "\0", "\r\n", "a\r\nX: y", "\r\n\r\n", "\u010a", "\u0d0a", "\ud83d\ude00", "x\n", "\nx"];
+
+for (const part of UNSAFE) {
+  test(`no part of a head may carry ${JSON.stringify(part)}`, () => {
+    const attempts: (() => string)[] = [
+      () => requestHeadText(`GET${part}`, "/", []),
+      () => requestHeadText("GET", `/${part}`, []),
+      () => requestHeadText("GET", "/", [`A${part}`, "b"]),
+      () => requestHeadText("GET", "/", ["A", `b${part}`]),
+      () => requestHeadText("GET", "/", ["A", part, "C", "d"]),
+      () => responseHeadText(200, `OK${part}`, []),
+      () => responseHeadText(200, part, ["A", "b"]),
+      () => responseHeadText(200, "OK", [`${part}A`, "b"]),
+      () => responseHeadText(200, "OK", ["A", `${part}b`]),
+      () => lastChunkWithTrailers(["A", part]),
+      () => lastChunkWithTrailers([part, "b"]),
+    ];
+    for (const attempt of attempts) {
+      assert.throws(
+        attempt,
+        (error) => error instanceof Http1Error && error.code === "unsafe-text" && error.status === 500,
+      );
+    }
+  });
+}
+
+test("names, methods and targets that would shift a boundary are refused", () => {
+  for (const name of ["", "A:", "A B", " A", "A\t", "(A)", "A\xe9"]) {
+    assert.throws(() => requestHeadText("GET", "/", [name, "x"]), Http1Error, name);
+  }
+  for (const method of ["", "GET ", "G(T"]) assert.throws(() => requestHeadText(method, "/", []), Http1Error);
+  for (const target of ["", "/ HTTP/1.1", "/a b", "/\xe9", "/#x"]) {
+    assert.throws(() => requestHeadText("GET", target, []), Http1Error);
+  }
+  for (const status of [0, 99, 1000, 200.5, Number.NaN]) {
+    assert.throws(() => responseHeadText(status, "", []), Http1Error);
+  }
+});
+
+test("control characters that end nothing are written, since lenient readers let them in", () => {
+  assert.equal(responseHeadText(200, "O\x1bK", ["A", "\x07"]), "HTTP/1.1 200 O\x1bK\r\nA: \x07\r\n\r\n");
+});
+
+test("a written head never has more or fewer lines than it has parts", () => {
+  const anything = fc.string({
+    unit: fc.constantFrom("a", "\r", "\n", "\0", ":", " ", "\u010a", "\xff"),
+    maxLength: 4,
+  });
+  fc.assert(
+    fc.property(anything, fc.array(fc.tuple(anything, anything), { maxLength: 3 }), (reason, pairs) => {
+      let text;
+      try {
+        text = responseHeadText(200, reason, pairs.flat());
+      } catch (error) {
+        assert(error instanceof Http1Error);
+        return;
+      }
+      assert.equal(text.split(/[\r\n]+/).length, pairs.length + 2);
+      assert.equal(text.split("\r\n").length, pairs.length + 3);
+    }),
+    { numRuns: 2_000 },
+  );
+});
+
+test("chunk sizes that would end the body or not fit are refused", () => {
+  for (const size of [0, -1, 1.5, Number.NaN, 2 ** 32]) assert.throws(() => chunkPrefix(size), RangeError);
+  assert.equal(chunkPrefix(2 ** 32 - 1), "ffffffff\r\n");
+});
