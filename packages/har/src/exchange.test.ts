@@ -236,6 +236,28 @@ test("parts of a multipart form are listed by name, files without their content"
   assert.deepEqual(problemsOf(entry), []);
 });
 
+test("a form made to be slow is written in time", () => {
+  const spaces = " ".repeat(1_000_000);
+  const parts = [
+    `content-disposition: form-data; name="a"${";".repeat(100_000)}`,
+    `content-disposition: form-data; name=b\r\nContent-Type: x${spaces}y`,
+    `content-disposition: form-data;${spaces}x`,
+  ];
+  const text = `${parts.map((part) => `--B\r\n${part}\r\n\r\nv\r\n`).join("")}--B--`;
+  const request = {
+    ...ORDINARY.request,
+    fields: ["Content-Type", "multipart/form-data; boundary=B"],
+    body: bodyOf(text),
+  };
+  const began = performance.now();
+  const entry = toHarEntry({ ...ORDINARY, request }, decodeContent);
+  assert.ok(performance.now() - began < 2000, `${performance.now() - began} ms`);
+  assert.deepEqual(
+    entry.request.postData?.params?.map(({ name }) => name),
+    ["a", "b"],
+  );
+});
+
 test("an exchange without response has status 0 and the reason", () => {
   const exchange: HarExchange = {
     ...ORDINARY,

@@ -2,6 +2,8 @@ import type { HarParam } from "./har.ts";
 
 /** More parts than this are not listed; the body's text has them all. */
 const MOST_PARTS = 1000;
+/** A part's own head is read this far; patterns then cannot be made slow by it. */
+const LONGEST_HEAD = 4096;
 /** Values beyond this are left out of the list of parts. */
 const LONGEST_VALUE = 65_536;
 
@@ -25,18 +27,18 @@ export function multipartParams(text: string, contentType: string): readonly Har
 
 function part(text: string): HarParam | undefined {
   const blank = text.indexOf("\r\n\r\n");
-  const head = blank === -1 ? text : text.slice(0, blank);
+  const head = text.slice(0, Math.min(blank === -1 ? text.length : blank, LONGEST_HEAD));
   const disposition = /^content-disposition:[ \t]*form-data(.*)$/im.exec(head)?.[1];
   const name = parameter(disposition, "name");
   if (name === undefined) return undefined;
   const fileName = parameter(disposition, "filename");
-  const contentType = /^content-type:[ \t]*(\S.*?)\s*$/im.exec(head)?.[1];
+  const contentType = /^content-type:(.*)$/im.exec(head)?.[1]?.trim();
   const value = blank === -1 ? "" : text.slice(blank + 4);
   return {
     name,
     ...(fileName === undefined && value.length <= LONGEST_VALUE && { value: utf8(value) }),
     ...(fileName !== undefined && { fileName }),
-    ...(contentType !== undefined && { contentType }),
+    ...(contentType !== undefined && contentType !== "" && { contentType }),
   };
 }
 

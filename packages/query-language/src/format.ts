@@ -102,7 +102,7 @@ function isPlain(text: string, place: "free" | "slashes" | "value" | "exact"): b
 
 /** Parts of a wildcard value cannot be quoted, so what would end or change the word is escaped. */
 function escapeWord(part: string): string {
-  return part.replace(/[\\*"()|/@:\s-]/g, (char) => `\\${char}`);
+  return part.replace(/[\\*"()|/@:=!<>\s-]/g, (char) => `\\${char}`);
 }
 
 function quote(text: string): string {

@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import fc from "fast-check";
 import { compileQuery } from "./compile.ts";
 import { formatQuery } from "./format.ts";
 import { fromParameters, type QueryParameters } from "./from-parameters.ts";
@@ -10,6 +11,7 @@ const CASES: readonly (readonly [QueryParameters, string])[] = [
   [{}, ""],
   [{ method: "POST,put", host: undefined }, "method:(POST|put)"],
   [{ url: "/v1/", host: "*.example.com" }, 'url:"/v1/" host:*.example.com'],
+  [{ host: "*" }, "host:*"],
   [{ status_code: "404" }, "status:404"],
   [{ status_code: "4xx, 500,502-504" }, "status:(4xx|500|502..504)"],
   [{ status: "200" }, "status:200"],
@@ -58,6 +60,56 @@ for (const [parameters, parameter, message] of REFUSED) {
     assert.match(result.error.message, message);
   });
 }
+
+test("whatever the parameters hold, the query can be written and read back", () => {
+  const value = fc.string({
+    unit: fc.constantFrom(
+      "a",
+      "A",
+      "*",
+      " ",
+      '"',
+      "/",
+      ":",
+      "=",
+      ",",
+      "-",
+      ".",
+      "(",
+      "|",
+      "\\",
+      "é",
+      "]",
+      "@",
+      "4",
+      "x",
+    ),
+    maxLength: 6,
+  });
+  const names = [
+    "method",
+    "url",
+    "status_code",
+    "content_type",
+    "host",
+    "search",
+    "file_type",
+    "header",
+    "cookie",
+    "min_size",
+    "max_time",
+  ];
+  fc.assert(
+    fc.property(fc.dictionary(fc.constantFrom(...names), value), (parameters) => {
+      const result = fromParameters(parameters);
+      if (!result.ok) return;
+      const parsed = parseQuery(formatQuery(result.query));
+      assert.ok(parsed.ok, parsed.ok ? "" : parsed.error.message);
+      assert.deepEqual(parsed.query, result.query);
+    }),
+    { numRuns: 3000 },
+  );
+});
 
 test("a name that the language does not know is refused, inherited ones included", () => {
   for (const name of ["limit", "toString", "__proto__"]) {

@@ -75,11 +75,11 @@ const BUILDERS: Readonly<Record<string, (value: string, name: string) => Query>>
     }
     return text("method", methods);
   },
-  url: (value) => text("url", [wildcards(value)]),
+  url: (value) => containing("url", value),
   status_code: statuses,
   status: statuses,
-  content_type: (value) => text("type", [wildcards(value)]),
-  host: (value) => text("host", [wildcards(value)]),
+  content_type: (value) => containing("type", value),
+  host: (value) => containing("host", value),
   search: (value) => ({ kind: "anywhere", value: literal(value) }),
   file_type: (value, name) => {
     const types = value.split(",").map((type) => type.trim().replace(/^\*?\./, ""));
@@ -102,14 +102,13 @@ function literal(value: string): TextValue {
   return { kind: "literal", text: value };
 }
 
-/** Stars are wildcards; without stars the value may stand anywhere. */
-function wildcards(value: string): TextValue {
+/** Stars are wildcards; without stars the value may stand anywhere. Stars alone ask for any value. */
+function containing(field: string, value: string): Query {
   const parts = value.split("*");
-  if (parts.length === 1) return literal(value);
-  return {
-    kind: "wildcard",
-    parts: parts.filter((part, index) => part !== "" || index === 0 || index === parts.length - 1),
-  };
+  if (parts.length === 1) return text(field, [literal(value)]);
+  if (parts.every((part) => part === "")) return { kind: "field", field, key: null, test: { kind: "exists" } };
+  const kept = parts.filter((part, index) => part !== "" || index === 0 || index === parts.length - 1);
+  return text(field, [{ kind: "wildcard", parts: kept }]);
 }
 
 function alternatives(value: string): readonly TextValue[] {

@@ -185,3 +185,26 @@ test("saved filters join the presets and must not contain themselves or explode"
   );
   assert.ok(!parseQuery("@p0", { presets: doubling }).ok);
 });
+
+test("texts made to be slow are read in time", () => {
+  for (const piece of [
+    "/[ ",
+    "/a ",
+    "json( ",
+    "header[ ",
+    'a"',
+    "(",
+    "-",
+    "a|",
+    "host:(a|",
+    '"\\',
+    "@errors ",
+    "a*",
+    "a OR ",
+  ]) {
+    const text = piece.repeat(Math.floor(16_000 / piece.length));
+    const began = performance.now();
+    parseQuery(text);
+    assert.ok(performance.now() - began < 1000, `${piece}: ${performance.now() - began} ms`);
+  }
+});

@@ -42,6 +42,8 @@ const KEYWORD = /(AND|OR|NOT)(?=[\s()]|$)/y;
 const PRESET = /@[A-Za-z0-9_.-]*/y;
 const FLAGS = /[A-Za-z]*/y;
 const PATTERN_CHARACTERS = /[\\^$*+?()[\]{}|]/;
+/** How far the end of a pattern is looked for; patterns may have half of that. */
+const LONGEST_LOOK_AHEAD = 2000;
 const ESCAPES: Readonly<Record<string, string>> = { n: "\n", r: "\r", t: "\t" };
 
 function sticky(expression: RegExp, text: string, at: number): string | undefined {
@@ -224,7 +226,8 @@ class Scanner {
   #pattern(inList: boolean): (ScannedValue & { readonly kind: "pattern" }) | undefined {
     const start = this.#at;
     let inClass = false;
-    for (let at = start + 1; at < this.#text.length; at += 1) {
+    const furthest = Math.min(this.#text.length, start + LONGEST_LOOK_AHEAD);
+    for (let at = start + 1; at < furthest; at += 1) {
       const char = this.#text.charAt(at);
       if (char === "\\") at += 1;
       else if (char === "[") inClass = true;
@@ -255,7 +258,7 @@ class Scanner {
       if (char === "*") {
         parts.push(part);
         part = "";
-      } else if (char === "\\" && /[\\*"()|/@:\s-]/.test(this.#char())) {
+      } else if (char === "\\" && /[\\*"()|/@:=!<>\s-]/.test(this.#char())) {
         part += this.#char();
         this.#at += 1;
       } else {
