@@ -66,6 +66,8 @@ export interface CaptureStore {
   readonly spool: BodySpool;
   /** Number of the next entry; ascending over restarts. */
   nextSeq(): number;
+  /** The list row of an exchange as the store will give it. */
+  snapshotOf(seq: number, exchange: ExchangeView): TrafficSnapshot;
   /** Stores or replaces an entry. `seq` from nextSeq; called once at the end, and once before for exchanges that take long. */
   record(seq: number, exchange: ExchangeView): void;
   /** Resolves when everything recorded so far is committed. */
@@ -79,7 +81,10 @@ export interface CaptureStore {
   listSessions(): Promise<CaptureSession[]>;
   getSession(id: string): Promise<CaptureSession | undefined>;
   createSession(name: string | null, notes: string | null): Promise<CaptureSession>;
-  updateSession(id: string, change: { name?: string; notes?: string | null; tags?: string[] }): Promise<CaptureSession | undefined>;
+  updateSession(
+    id: string,
+    change: { name?: string; notes?: string | null; tags?: string[] },
+  ): Promise<CaptureSession | undefined>;
   /** "active": it is the active one and stays. */
   deleteSession(id: string): Promise<"deleted" | "unknown" | "active">;
   switchSession(id: string): Promise<boolean>;
@@ -98,7 +103,12 @@ export interface CaptureStore {
   count(filter: TrafficFilter, signal: AbortSignal): Promise<number>;
   summarize(filter: TrafficFilter, signal: AbortSignal): Promise<TrafficSummary>;
   tree(filter: TrafficFilter, ofHost: string | undefined, signal: AbortSignal): Promise<TreeNode[]>;
-  values(field: string, prefix: string, sessionId: string | undefined, limit: number): Promise<{ value: string; count: number }[]>;
+  values(
+    field: string,
+    prefix: string,
+    sessionId: string | undefined,
+    limit: number,
+  ): Promise<{ value: string; count: number }[]>;
   getEntry(id: string, options: { includeBodies: boolean; decompressed: boolean }): Promise<TrafficEntry | undefined>;
   /** A range of a body: `end` exclusive, undefined to the end (bounded to 16 MiB a call). */
   readBody(
@@ -111,21 +121,24 @@ export interface CaptureStore {
   deleteEntries(ids: readonly string[]): Promise<string[]>;
   clearSession(sessionId: string): Promise<void>;
 
+  /** Commits what is queued and ends the threads. */
+  close(): Promise<void>;
+}
+
+/** Moving traffic in and out. */
+export interface TrafficTransfer {
   /** Streams entries oldest first, full with raw bodies, in pieces of JSON-free records for exporters. */
   exportHar(
     filter: TrafficFilter,
     ids: readonly string[] | undefined,
     signal: AbortSignal,
   ): Promise<{ total: number; chunks: AsyncIterable<Uint8Array> }>;
-  exportSession(id: string, signal: AbortSignal): Promise<{ total: number; chunks: AsyncIterable<Uint8Array> } | undefined>;
-  importHar(
-    source: AsyncIterable<Uint8Array>,
-    options: ImportOptions,
-  ): Promise<ImportResult>;
+  exportSession(
+    id: string,
+    signal: AbortSignal,
+  ): Promise<{ total: number; chunks: AsyncIterable<Uint8Array> } | undefined>;
+  importHar(source: AsyncIterable<Uint8Array>, options: ImportOptions): Promise<ImportResult>;
   importSession(source: AsyncIterable<Uint8Array>, options: ImportOptions): Promise<ImportResult>;
-
-  /** Commits what is queued and ends the threads. */
-  close(): Promise<void>;
 }
 
 export interface ImportOptions {

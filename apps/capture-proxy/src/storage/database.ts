@@ -1,3 +1,7 @@
+import { DatabaseSync } from "node:sqlite";
+import type { StatementSync } from "node:sqlite";
+import { migrate } from "./migrations.ts";
+
 /** A value SQLite stores. */
 export type SqlValue = null | number | bigint | string | Uint8Array;
 export type SqlRow = Record<string, SqlValue>;
@@ -16,4 +20,138 @@ export interface Database {
   /** All or nothing; nested calls join the outer transaction. */
   transaction<T>(work: () => T): T;
   close(): void;
+}
+
+/** FULL: a commit is on disk when it returns. NORMAL: it survives the process, and a power cut up to the last sync. */
+export type Synchronous = "FULL" | "NORMAL";
+
+export interface DatabaseOptions {
+  /** Folder with `NNNN-topic.sql` files. Without it the schema is taken as it is. */
+  readonly migrations?: URL;
+  readonly readOnly?: boolean;
+  /** FULL unless told otherwise. */
+  readonly synchronous?: Synchronous;
+  /** "none" for a file that only serves as a lock. */
+  readonly journal?: "wal" | "none";
+  /** How long a statement waits for another connection's lock. */
+  readonly busyTimeoutMs?: number;
+  /** Pages of log after which it is moved into the file. */
+  readonly autoCheckpointPages?: number;
+  readonly cacheBytes?: number;
+  /** Extra functions for SQL, by name; they must depend on their arguments alone. */
+  readonly functions?: Readonly<Record<string, (value: SqlValue) => SqlValue>>;
+}
+
+/** Large pages make rows of a few kilobytes cheap to append; measured best of 4, 8, 16 and 32 KiB. */
+const PAGE_BYTES = 16_384;
+
+/** Opens a file, creating it unless read-only, and brings it to the newest schema. Throws {@link DatabaseTooNewError} or SQLite's error. */
+export function openDatabase(path: string, options: DatabaseOptions = {}): Database {
+  const readOnly = options.readOnly ?? false;
+  const connection = new DatabaseSync(path, { readOnly, timeout: options.busyTimeoutMs ?? 5000 });
+  try {
+    if (!readOnly && options.journal !== "none") {
+      connection.exec(`PRAGMA page_size = ${PAGE_BYTES}`);
+      connection.exec("PRAGMA journal_mode = WAL");
+      connection.exec(`PRAGMA synchronous = ${options.synchronous ?? "FULL"}`);
+      connection.exec(`PRAGMA wal_autocheckpoint = ${options.autoCheckpointPages ?? 1000}`);
+      connection.exec("PRAGMA journal_size_limit = 67108864");
+    }
+    connection.exec(`PRAGMA cache_size = -${Math.ceil((options.cacheBytes ?? 16_777_216) / 1024)}`);
+    connection.exec("PRAGMA foreign_keys = ON");
+    // A file may come from elsewhere; what its schema calls must not be trusted.
+    connection.exec("PRAGMA trusted_schema = OFF");
+    for (const [name, compute] of Object.entries(options.functions ?? {})) {
+      connection.function(name, { deterministic: true }, compute as (...values: SqlValue[]) => SqlValue);
+    }
+    const database = new SqliteDatabase(connection);
+    if (options.migrations !== undefined) migrate(database, options.migrations, readOnly);
+    return database;
+  } catch (error) {
+    connection.close();
+    throw error;
+  }
+}
+
+/** Migrations of rules and other small state. */
+export const STATE_MIGRATIONS = new URL("./migrations/state/", import.meta.url);
+/** Migrations of captured traffic. */
+export const TRAFFIC_MIGRATIONS = new URL("./migrations/traffic/", import.meta.url);
+
+class SqliteDatabase implements Database {
+  readonly #connection: DatabaseSync;
+
+  constructor(connection: DatabaseSync) {
+    this.#connection = connection;
+  }
+
+  prepare(sql: string): Statement {
+    return new SqliteStatement(this.#connection.prepare(sql));
+  }
+
+  exec(sql: string): void {
+    this.#connection.exec(sql);
+  }
+
+  transaction<T>(work: () => T): T {
+    if (this.#connection.isTransaction) return work();
+    this.#connection.exec("BEGIN IMMEDIATE");
+    try {
+      const result = work();
+      this.#connection.exec("COMMIT");
+      return result;
+    } catch (error) {
+      // SQLite itself rolls back on some errors, a full disk among them.
+      if (this.#connection.isTransaction) this.#connection.exec("ROLLBACK");
+      throw error;
+    }
+  }
+
+  close(): void {
+    if (this.#connection.isOpen) this.#connection.close();
+  }
+}
+
+class SqliteStatement implements Statement {
+  readonly #statement: StatementSync;
+
+  constructor(statement: StatementSync) {
+    this.#statement = statement;
+  }
+
+  run(...values: SqlValue[]): { readonly changes: number; readonly lastInsertRowid: number } {
+    return this.#statement.run(...values) as { changes: number; lastInsertRowid: number };
+  }
+
+  get(...values: SqlValue[]): SqlRow | undefined {
+    return this.#statement.get(...values) as SqlRow | undefined;
+  }
+
+  all(...values: SqlValue[]): SqlRow[] {
+    return this.#statement.all(...values) as SqlRow[];
+  }
+
+  iterate(...values: SqlValue[]): IterableIterator<SqlRow> {
+    return this.#statement.iterate(...values) as IterableIterator<SqlRow>;
+  }
+}
+
+/** Why SQLite could not do something, as far as the caller can act on it. */
+export type DatabaseTrouble = "full" | "read-only" | "corrupt" | "busy" | "io" | "other";
+
+const TROUBLE_BY_CODE: Readonly<Record<number, DatabaseTrouble>> = {
+  5: "busy",
+  6: "busy",
+  8: "read-only",
+  10: "io",
+  11: "corrupt",
+  13: "full",
+  14: "io",
+  26: "corrupt",
+};
+
+/** Sorts an error that a database call threw. */
+export function troubleOf(error: unknown): DatabaseTrouble {
+  if (!(error instanceof Error) || !("errcode" in error) || typeof error.errcode !== "number") return "other";
+  return TROUBLE_BY_CODE[error.errcode & 0xff] ?? "other";
 }

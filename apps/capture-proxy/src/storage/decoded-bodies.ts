@@ -1,0 +1,181 @@
+import { closeSync, mkdirSync, mkdtempSync, openSync, rmSync, writeSync } from "node:fs";
+import { join } from "node:path";
+import { setImmediate as nextTurn } from "node:timers/promises";
+import { createContentDecoder, decodeText } from "@headworks/http-fields/content-coding";
+import { parseMediaType } from "@headworks/http-fields";
+import { readFilePart } from "./stored-bodies.ts";
+
+/** Results up to this size stay in memory. */
+const MEMORY_BYTES = 1_048_576;
+/** Decoding ends here: what is larger is a bomb or nothing anybody reads. */
+const MOST_DECODED_BYTES = 2_147_483_648;
+const PIECE_BYTES = 1_048_576;
+/** Decoded bodies kept for further ranges. */
+const KEPT_BODIES = 8;
+
+/** A decoded body: in memory or in a file. */
+export interface DecodedForm {
+  readonly totalBytes: number;
+  readonly partial: boolean;
+  read(start: number, end: number): Uint8Array;
+}
+
+export interface DecodingRequest {
+  /** Names the body and the form of it that is asked for. */
+  readonly key: string;
+  /** Bytes, or the path of a file. */
+  readonly source: Uint8Array | string;
+  readonly contentEncoding: string | undefined;
+  /** Set to convert text to UTF-8. */
+  readonly toUtf8From: string | undefined;
+}
+
+/** Bodies without their content coding; large ones are decoded once, piece by piece, into a file that later ranges read from. */
+export class DecodedBodies {
+  readonly #folder: string;
+  readonly #kept = new Map<string, { readonly form: Promise<DecodedForm>; path: string | undefined }>();
+  #nextFile = 1;
+
+  /** `parent` gets a folder for the files, which goes with `close`. */
+  constructor(parent: string) {
+    mkdirSync(parent, { recursive: true, mode: 0o700 });
+    this.#folder = mkdtempSync(join(parent, "reader-"));
+  }
+
+  async get(request: DecodingRequest): Promise<DecodedForm> {
+    const known = this.#kept.get(request.key);
+    if (known !== undefined) return await known.form;
+    const kept = { form: this.#decode(request, (path) => (kept.path = path)), path: undefined as string | undefined };
+    this.#kept.set(request.key, kept);
+    const [oldest] = this.#kept.keys();
+    if (this.#kept.size > KEPT_BODIES && oldest !== undefined) this.#forget(oldest);
+    try {
+      return await kept.form;
+    } catch (error) {
+      this.#forget(request.key);
+      throw error;
+    }
+  }
+
+  close(): void {
+    rmSync(this.#folder, { recursive: true, force: true });
+  }
+
+  #forget(key: string): void {
+    const kept = this.#kept.get(key);
+    this.#kept.delete(key);
+    // A file that is still being written has its path set by then; readers that hold its form open it by name.
+    void kept?.form.catch(() => undefined).then(() => {
+      if (kept.path !== undefined) rmSync(kept.path, { force: true });
+    });
+  }
+
+  async #decode(request: DecodingRequest, onFile: (path: string) => void): Promise<DecodedForm> {
+    const path = join(this.#folder, `${this.#nextFile++}.decoded`);
+    const output = new GrowingOutput(path, onFile);
+    try {
+      const partial = await decodeInto(request, (bytes) => output.write(bytes));
+      return output.finish(partial, (bytes) => smallText(request, bytes));
+    } catch (error) {
+      output.abandon();
+      throw error;
+    }
+  }
+}
+
+/** Gives whether something is missing. */
+async function decodeInto(request: DecodingRequest, write: (bytes: Uint8Array) => void): Promise<boolean> {
+  const charset = knownCharset(request.toUtf8From);
+  const text = charset === undefined || charset === "utf-8" ? undefined : new TextDecoder(charset);
+  const encoder = new TextEncoder();
+  const deliver = text === undefined ? write : (bytes: Uint8Array) => write(encoder.encode(text.decode(bytes, { stream: true })));
+  const decoder = createContentDecoder(request.contentEncoding, deliver, { maxBytes: MOST_DECODED_BYTES });
+  for (let start = 0; ; start += PIECE_BYTES) {
+    const piece = pieceOf(request.source, start, start + PIECE_BYTES);
+    if (piece.length === 0) break;
+    await decoder.write(piece);
+    await nextTurn();
+  }
+  const { stop } = await decoder.end();
+  if (text !== undefined) write(encoder.encode(text.decode()));
+  return stop !== undefined;
+}
+
+function pieceOf(source: Uint8Array | string, start: number, end: number): Uint8Array {
+  return typeof source === "string" ? (readFilePart(source, start, end) ?? new Uint8Array(0)) : source.subarray(start, end);
+}
+
+function knownCharset(contentType: string | undefined): string | undefined {
+  const label = parseMediaType(contentType)?.charset;
+  try {
+    return label === undefined ? undefined : new TextDecoder(label).encoding;
+  } catch {
+    return undefined;
+  }
+}
+
+/** A small text without a declared charset is looked at as a whole: it may declare its own. */
+function smallText(request: DecodingRequest, bytes: Uint8Array): Uint8Array {
+  const { toUtf8From } = request;
+  if (toUtf8From === undefined || knownCharset(toUtf8From) !== undefined) return bytes;
+  const { text, charset } = decodeText(bytes, toUtf8From);
+  return charset === "utf-8" ? bytes : new TextEncoder().encode(text);
+}
+
+/** Memory first, a file once there is much. */
+class GrowingOutput {
+  readonly #path: string;
+  readonly #onFile: (path: string) => void;
+  #pieces: Uint8Array[] = [];
+  #bytes = 0;
+  #fd: number | undefined;
+
+  constructor(path: string, onFile: (path: string) => void) {
+    this.#path = path;
+    this.#onFile = onFile;
+  }
+
+  write(piece: Uint8Array): void {
+    if (piece.length === 0) return;
+    this.#bytes += piece.length;
+    if (this.#fd === undefined) {
+      // The decoder may use its memory again.
+      this.#pieces.push(piece.slice());
+      if (this.#bytes > MEMORY_BYTES) this.#moveToFile();
+      return;
+    }
+    writeAll(this.#fd, piece);
+  }
+
+  finish(partial: boolean, lastStep: (bytes: Uint8Array) => Uint8Array): DecodedForm {
+    if (this.#fd === undefined) {
+      const bytes = lastStep(Buffer.concat(this.#pieces));
+      return { totalBytes: bytes.length, partial, read: (start, end) => bytes.slice(start, end) };
+    }
+    closeSync(this.#fd);
+    this.#fd = undefined;
+    const path = this.#path;
+    return {
+      totalBytes: this.#bytes,
+      partial,
+      read: (start, end) => readFilePart(path, start, end) ?? new Uint8Array(0),
+    };
+  }
+
+  abandon(): void {
+    if (this.#fd !== undefined) closeSync(this.#fd);
+    rmSync(this.#path, { force: true });
+  }
+
+  #moveToFile(): void {
+    this.#fd = openSync(this.#path, "wx", 0o600);
+    this.#onFile(this.#path);
+    for (const piece of this.#pieces) writeAll(this.#fd, piece);
+    this.#pieces = [];
+  }
+}
+
+function writeAll(fd: number, bytes: Uint8Array): void {
+  let from = 0;
+  while (from < bytes.length) from += writeSync(fd, bytes, from);
+}

@@ -1,0 +1,110 @@
+import type { ResourceType } from "@headworks/capture-contract";
+import { resourceType } from "@headworks/http-fields";
+import type { ExchangeState, ExchangeView, Moments } from "#exchange/exchange.ts";
+
+/** Codes of `entry.state`, in the order of the contract's names. */
+export const ENTRY_STATES = ["pending", "complete", "failed"] as const;
+/** Codes of `entry.*_body_state`. */
+export const BODY_STATES = ["none", "complete", "truncated", "not_stored"] as const;
+
+export const FLAG_MODIFIED = 1;
+export const FLAG_PASSTHROUGH = 2;
+export const FLAG_SCRIPTED = 4;
+
+/** What one pass over header fields tells. */
+export interface FieldFacts {
+  /** As lists count it: `name: value` with its line end, summed over all fields. */
+  readonly sizeBytes: number;
+  /** Lower-case media type without parameters. */
+  readonly mediaType: string | null;
+}
+
+/** Sums up fields and finds their media type; the first Content-Type counts. */
+export function readFields(fields: readonly string[]): FieldFacts {
+  let sizeBytes = 0;
+  let mediaType: string | null = null;
+  for (let index = 0; index + 1 < fields.length; index += 2) {
+    const name = fields[index] ?? "";
+    const value = fields[index + 1] ?? "";
+    sizeBytes += name.length + value.length + 4;
+    if (name.length === 12 && mediaType === null && name.toLowerCase() === "content-type")
+      mediaType = withoutParameters(value);
+  }
+  return { sizeBytes, mediaType };
+}
+
+function withoutParameters(value: string): string | null {
+  const end = value.indexOf(";");
+  const type = (end === -1 ? value : value.slice(0, end)).trim().toLowerCase();
+  return type === "" ? null : type;
+}
+
+/** The first value of a field, by lower-case name. */
+export function fieldValue(fields: readonly string[], lowerName: string): string | undefined {
+  for (let index = 0; index + 1 < fields.length; index += 2) {
+    const name = fields[index] ?? "";
+    if (name.length === lowerName.length && name.toLowerCase() === lowerName) return fields[index + 1];
+  }
+  return undefined;
+}
+
+/** `entry.state` of an exchange. */
+export function stateCode(state: ExchangeState): 0 | 1 | 2 {
+  return state.step === "completed" ? 1 : state.step === "failed" ? 2 : 0;
+}
+
+/** Whole microseconds from the first moment to the end; null while it runs. */
+export function durationUs(moments: Readonly<Moments>): number | null {
+  return moments.ended > 0 ? microseconds(moments.ended - moments.started) : null;
+}
+
+/** Whole microseconds until the answer's first byte; null when none came. */
+export function ttfbUs(moments: Readonly<Moments>): number | null {
+  return moments.firstByte > 0 ? microseconds(moments.firstByte - moments.started) : null;
+}
+
+/** Resolution of ten microseconds, as the stage timings have it. */
+function microseconds(milliseconds: number): number {
+  return Math.max(0, Math.round(milliseconds * 100)) * 10;
+}
+
+/** `entry.flags` of an exchange. */
+export function flagsOf(exchange: ExchangeView): number {
+  return (exchange.modified ? FLAG_MODIFIED : 0) | (exchange.passthrough ? FLAG_PASSTHROUGH : 0);
+}
+
+/** What decides the kind of resource. */
+export interface ResourceHints {
+  readonly scheme: string;
+  readonly method: string;
+  /** Path with query. */
+  readonly path: string;
+  readonly status: number | null;
+  readonly requestType: string | null;
+  readonly responseType: string | null;
+  readonly passthrough: boolean;
+}
+
+/** The coarse kind of an exchange; what was asked for counts when the answer says nothing. */
+export function resourceTypeOf(hints: ResourceHints): ResourceType {
+  if (hints.passthrough || hints.method === "CONNECT" || hints.scheme === "tcp") return "tunnel";
+  if (hints.scheme === "ws" || hints.scheme === "wss" || hints.status === 101) return "websocket";
+  const { responseType, requestType } = hints;
+  if (requestType?.startsWith("application/grpc") === true) return "grpc";
+  const byType = responseType === null ? "other" : typeOfMedia(responseType);
+  if (byType !== "other" && byType !== "binary") return byType;
+  const byPath = resourceType(responseType ?? undefined, hints.path);
+  return byPath === "other" && requestType !== null ? typeOfMedia(requestType) : byPath;
+}
+
+const MEDIA_TYPES = new Map<string, ResourceType>();
+const MOST_MEDIA_TYPES = 1024;
+
+/** Parsing a media type for every exchange would cost more than all the rest; origins may invent types without end. */
+function typeOfMedia(mediaType: string): ResourceType {
+  const known = MEDIA_TYPES.get(mediaType);
+  if (known !== undefined) return known;
+  const found = resourceType(mediaType, "/");
+  if (MEDIA_TYPES.size < MOST_MEDIA_TYPES) MEDIA_TYPES.set(mediaType, found);
+  return found;
+}

@@ -1,0 +1,212 @@
+import type {
+  Failure,
+  RequestData,
+  ResponseData,
+  Timings,
+  TlsInfo,
+  TrafficEntry,
+  TrafficSnapshot,
+} from "@headworks/capture-contract";
+import { exchangeUrl } from "#exchange/exchange.ts";
+import type { Scheme } from "#exchange/exchange.ts";
+import type { SqlRow } from "./database.ts";
+import {
+  BODY_STATES,
+  ENTRY_STATES,
+  FLAG_MODIFIED,
+  FLAG_PASSTHROUGH,
+  FLAG_SCRIPTED,
+  fieldValue,
+} from "./entry-facts.ts";
+
+/** Columns of `entry` for a list row. */
+export const SNAPSHOT_COLUMNS =
+  "seq, id, state, started_ms, method, scheme, host, port, path, status, status_message, request_type, response_type, " +
+  "resource_type, duration_us, ttfb_us, request_size, response_size, request_version, response_version, flags, source, " +
+  "client_addr, server_addr, device_id, failure_code, note IS NOT NULL AS has_note, timings, " +
+  "request_body_size, response_body_size";
+
+/** The list row of a stored entry. */
+export function snapshotOfRow(row: SqlRow, sessionId: string): TrafficSnapshot {
+  const flags = Number(row["flags"]);
+  return {
+    id: String(row["id"]),
+    seq: Number(row["seq"]),
+    session_id: sessionId,
+    state: ENTRY_STATES[Number(row["state"]) as 0 | 1 | 2],
+    method: String(row["method"]),
+    url: urlOfRow(row),
+    scheme: String(row["scheme"]),
+    host: String(row["host"]),
+    path: String(row["path"]),
+    status_code: numberOrNull(row["status"]),
+    status_message: textOrNull(row["status_message"]),
+    content_type: textOrNull(row["request_type"]),
+    response_content_type: textOrNull(row["response_type"]),
+    resource_type: String(row["resource_type"]) as TrafficSnapshot["resource_type"],
+    duration_ms: milliseconds(row["duration_us"]),
+    ttfb_ms: milliseconds(row["ttfb_us"]),
+    request_size: Number(row["request_size"]),
+    response_size: numberOrNull(row["response_size"]),
+    timestamp: new Date(Number(row["started_ms"])).toISOString(),
+    modified: (flags & FLAG_MODIFIED) !== 0,
+    has_request_body: Number(row["request_body_size"]) > 0,
+    has_response_body: Number(row["response_body_size"]) > 0,
+    is_passthrough: (flags & FLAG_PASSTHROUGH) !== 0,
+    http_version: textOrNull(row["response_version"]) ?? textOrNull(row["request_version"]),
+    script_intercepted: (flags & FLAG_SCRIPTED) !== 0,
+    device_id: textOrNull(row["device_id"]),
+    client_addr: textOrNull(row["client_addr"]),
+    server_addr: textOrNull(row["server_addr"]),
+    failure_code: textOrNull(row["failure_code"]),
+    source: String(row["source"]) as TrafficSnapshot["source"],
+    has_note: Number(row["has_note"]) === 1,
+    timings: timingsOf(row["timings"]),
+  };
+}
+
+/** The absolute URL of a row with scheme, host, port and path. */
+export function urlOfRow(row: SqlRow): string {
+  return exchangeUrl({
+    method: "",
+    scheme: String(row["scheme"]) as Scheme,
+    host: String(row["host"]),
+    port: Number(row["port"]),
+    path: String(row["path"]),
+    version: "HTTP/1.1",
+    fields: [],
+    trailers: undefined,
+  });
+}
+
+/** A body as answers carry it. */
+export interface ShownBody {
+  readonly bytes: Uint8Array | undefined;
+  readonly fields: string[];
+}
+
+/** A stored entry with its fields; bodies are given apart because they may have been decoded. */
+export function entryOfRow(row: SqlRow, sessionId: string, request: ShownBody, response: ShownBody): TrafficEntry {
+  const flags = Number(row["flags"]);
+  return {
+    id: String(row["id"]),
+    seq: Number(row["seq"]),
+    session_id: sessionId,
+    state: ENTRY_STATES[Number(row["state"]) as 0 | 1 | 2],
+    request: requestOf(row, request),
+    response: row["response_fields"] === null ? null : responseOf(row, response),
+    timestamp: new Date(Number(row["started_ms"])).toISOString(),
+    modified: (flags & FLAG_MODIFIED) !== 0,
+    notes: textOrNull(row["note"]),
+    request_size: Number(row["request_size"]),
+    response_size: numberOrNull(row["response_size"]),
+    is_passthrough: (flags & FLAG_PASSTHROUGH) !== 0,
+    script_intercepted: (flags & FLAG_SCRIPTED) !== 0,
+    client_addr: textOrNull(row["client_addr"]),
+    server_addr: textOrNull(row["server_addr"]),
+    device_id: textOrNull(row["device_id"]),
+    resource_type: String(row["resource_type"]) as TrafficEntry["resource_type"],
+    timings: timingsOf(row["timings"]),
+    failure: parsed<Failure>(row["failure"]) as TrafficEntry["failure"],
+    tls: parsed<TlsInfo>(row["tls"]),
+    source: String(row["source"]) as TrafficEntry["source"],
+    connection_id: numberOrNull(row["connection_id"]),
+  };
+}
+
+function requestOf(row: SqlRow, body: ShownBody): RequestData {
+  const trailers = parsed<string[]>(row["request_trailers"]);
+  return {
+    method: String(row["method"]),
+    url: urlOfRow(row),
+    host: String(row["host"]),
+    path: String(row["path"]),
+    headers: joinedFields(body.fields),
+    headers_list: fieldPairs(body.fields),
+    ...(trailers !== null && { trailers_list: fieldPairs(trailers) }),
+    ...bodyText(body.bytes),
+    body_size: Number(row["request_body_size"]),
+    body_stored_size: Number(row["request_body_stored"]),
+    body_state: BODY_STATES[Number(row["request_body_state"]) as 0 | 1 | 2 | 3],
+    content_type: fieldValue(body.fields, "content-type") ?? null,
+    http_version: textOrNull(row["request_version"]),
+  };
+}
+
+function responseOf(row: SqlRow, body: ShownBody): ResponseData {
+  const trailers = parsed<string[]>(row["response_trailers"]);
+  return {
+    status_code: Number(row["status"]),
+    status_message: textOrNull(row["status_message"]),
+    headers: joinedFields(body.fields),
+    headers_list: fieldPairs(body.fields),
+    ...(trailers !== null && { trailers_list: fieldPairs(trailers) }),
+    ...bodyText(body.bytes),
+    body_size: Number(row["response_body_size"]),
+    body_stored_size: Number(row["response_body_stored"]),
+    body_state: BODY_STATES[Number(row["response_body_state"]) as 0 | 1 | 2 | 3],
+    content_type: fieldValue(body.fields, "content-type") ?? null,
+    duration_ms: milliseconds(row["duration_us"]) ?? 0,
+    http_version: textOrNull(row["response_version"]),
+  };
+}
+
+const UTF8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
+
+/** Text as it is when it is UTF-8; a text that looks like the mark of base64 is marked as base64 itself. */
+export function bodyText(bytes: Uint8Array | undefined): Pick<RequestData, "body" | "body_encoding"> {
+  if (bytes === undefined) return { body: null, body_encoding: null };
+  try {
+    const text = UTF8.decode(bytes);
+    if (!text.startsWith("base64:")) return { body: text, body_encoding: "utf8" };
+  } catch {
+    // Not UTF-8: base64 below.
+  }
+  const base64 = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString("base64");
+  return { body: `base64:${base64}`, body_encoding: "base64" };
+}
+
+function fieldPairs(fields: readonly string[]): [string, string][] {
+  const pairs: [string, string][] = [];
+  for (let index = 0; index + 1 < fields.length; index += 2) pairs.push([fields[index] ?? "", fields[index + 1] ?? ""]);
+  return pairs;
+}
+
+/** Duplicates joined as RFC 9110 section 5.3 allows; Set-Cookie, which must not be joined, by line ends. */
+function joinedFields(fields: readonly string[]): Record<string, string> {
+  const names = new Map<string, string>();
+  const joined = new Map<string, string>();
+  for (let index = 0; index + 1 < fields.length; index += 2) {
+    const name = fields[index] ?? "";
+    const lower = name.toLowerCase();
+    const first = names.get(lower) ?? name;
+    names.set(lower, first);
+    const before = joined.get(first);
+    const value = fields[index + 1] ?? "";
+    joined.set(first, before === undefined ? value : `${before}${lower === "set-cookie" ? "\n" : ", "}${value}`);
+  }
+  return Object.fromEntries(joined);
+}
+
+function timingsOf(value: unknown): Timings {
+  const [blocked = null, dns = null, connect = null, tls = null, send = null, wait = null, receive = null] =
+    parsed<(number | null)[]>(value) ?? [];
+  return { blocked, dns, connect, tls, send, wait, receive };
+}
+
+/** JSON of a column, written by this program. */
+export function parsed<T>(value: unknown): T | null {
+  return typeof value === "string" ? (JSON.parse(value) as T) : null;
+}
+
+function milliseconds(value: unknown): number | null {
+  return value === null || value === undefined ? null : Number(value) / 1000;
+}
+
+function numberOrNull(value: unknown): number | null {
+  return value === null || value === undefined ? null : Number(value);
+}
+
+function textOrNull(value: unknown): string | null {
+  return typeof value === "string" ? value : null;
+}

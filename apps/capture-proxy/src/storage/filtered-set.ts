@@ -1,0 +1,218 @@
+import { setImmediate as nextTurn } from "node:timers/promises";
+import type { Database, SqlRow, SqlValue, Statement } from "./database.ts";
+import type { FilterPlan } from "./filter-plan.ts";
+import type { SessionScope } from "./reader-messages.ts";
+import { RECORD_COLUMNS, RECORD_HEAD_COLUMNS, RowRecord } from "./row-record.ts";
+import { SeqSet } from "./seq-set.ts";
+import type { StoredBodies } from "./stored-bodies.ts";
+
+/** Others get their turn at the latest after this time. */
+const TURN_MS = 15;
+const CHUNK_ROWS = 256;
+
+/** The question was withdrawn. */
+export class CancelledError extends Error {
+  override readonly name = "CancelledError";
+
+  constructor() {
+    super("The question was withdrawn");
+  }
+}
+
+/** Whether a question still stands. */
+export interface Interest {
+  readonly cancelled: boolean;
+}
+
+/** The entries of a session that a filter finds. It is extended as needed and follows what happens in the store. */
+export class FilteredSet {
+  readonly plan: FilterPlan;
+  readonly createdMs = Date.now();
+  /** Changes whenever the set may have. */
+  generation = 0;
+  readonly #database: Database;
+  readonly #scope: SessionScope;
+  readonly #bodies: StoredBodies;
+  readonly #set = new SeqSet();
+  readonly #older: Statement;
+  readonly #newer: Statement;
+  /** Entries above this number were not looked at. */
+  #highest = 0;
+  /** Entries below this number were not looked at. */
+  #lowest = Number.MAX_SAFE_INTEGER;
+  #isComplete = false;
+  #changed = new Set<number>();
+  #removed = new Set<number>();
+  #turn: Promise<void> = Promise.resolve();
+
+  constructor(database: Database, bodies: StoredBodies, scope: SessionScope, plan: FilterPlan) {
+    this.#database = database;
+    this.#bodies = bodies;
+    this.#scope = scope;
+    this.plan = plan;
+    const columns = plan.predicate === undefined ? "e.seq" : this.#columns();
+    const heads = this.#needsHeads() ? "JOIN head h ON h.seq = e.seq" : "";
+    const source = `SELECT ${columns} FROM entry e INDEXED BY entry_by_session ${heads} WHERE e.session = ? AND`;
+    // The condition's columns are those of `entry`; `head` shares only `seq` with it, which no condition names.
+    this.#older = database.prepare(`${source} e.seq > ? AND e.seq < ? AND (${plan.where}) ORDER BY e.seq DESC LIMIT ?`);
+    this.#newer = database.prepare(`${source} e.seq > ? AND (${plan.where}) ORDER BY e.seq LIMIT ?`);
+  }
+
+  get length(): number {
+    return this.#set.length;
+  }
+
+  /** Everything was looked at; `length` is the final count. */
+  get isComplete(): boolean {
+    return this.#isComplete;
+  }
+
+  slice(from: number, count: number): number[] {
+    return this.#set.slice(from, count);
+  }
+
+  placeBelow(seq: number): number {
+    return this.#set.placeBelow(seq);
+  }
+
+  /** All numbers, newest first. */
+  all(): number[] {
+    return this.#set.slice(0, this.#set.length);
+  }
+
+  /** The store changed. Takes effect at the next `extend`. */
+  note(changed: readonly number[], removed: readonly number[]): void {
+    for (const seq of changed) this.#changed.add(seq);
+    for (const seq of removed) this.#removed.add(seq);
+  }
+
+  /**
+   * Brings the set up to date and looks at older entries until `enough` says so or nothing is left. Calls wait for
+   * each other. Rejects with {@link CancelledError} when interest is lost.
+   */
+  async extend(interest: Interest, enough: (set: FilteredSet) => boolean): Promise<void> {
+    const before = this.#turn;
+    const { promise, resolve } = Promise.withResolvers<void>();
+    this.#turn = promise;
+    await before;
+    try {
+      await this.#extend(interest, enough);
+    } finally {
+      resolve();
+    }
+  }
+
+  async #extend(interest: Interest, enough: (set: FilteredSet) => boolean): Promise<void> {
+    if (interest.cancelled) throw new CancelledError();
+    if (this.#highest === 0) this.#begin();
+    this.#applyChanges();
+    if (this.plan.predicate === undefined) return this.#collect();
+    await this.#scan(interest, () => this.#addNewer(), () => false);
+    if (!this.#isComplete) await this.#scan(interest, () => this.#addOlder(), enough);
+  }
+
+  #begin(): void {
+    const row = this.#database.prepare("SELECT MAX(seq) AS seq FROM entry WHERE session = ?").get(this.#scope.number);
+    this.#highest = Math.max(Number(row?.["seq"] ?? 0), this.#scope.floorSeq);
+    this.#lowest = this.#highest + 1;
+  }
+
+  /** Runs steps, with turns for others in between, until one says there is no more. */
+  async #scan(interest: Interest, step: () => boolean, enough: (set: FilteredSet) => boolean): Promise<void> {
+    let turnEndsMs = performance.now() + TURN_MS;
+    while (!enough(this) && step()) {
+      if (interest.cancelled) throw new CancelledError();
+      if (performance.now() < turnEndsMs) continue;
+      await nextTurn();
+      turnEndsMs = performance.now() + TURN_MS;
+    }
+  }
+
+  /** The condition says everything: SQL gives all numbers as one text, many times cheaper than row by row. */
+  #collect(): void {
+    const { values } = this.plan;
+    if (!this.#isComplete) {
+      for (const seq of this.#numbers("e.seq > ? AND e.seq < ?", [this.#scope.floorSeq, this.#lowest], values, "DESC")) {
+        this.#set.addOldest(seq);
+      }
+      this.#isComplete = true;
+      this.generation += 1;
+    }
+    for (const seq of this.#numbers("e.seq > ?", [this.#highest], values, "ASC")) {
+      this.#set.addNewest(seq);
+      this.generation += 1;
+    }
+    const row = this.#database.prepare("SELECT MAX(seq) AS seq FROM entry WHERE session = ?").get(this.#scope.number);
+    this.#highest = Math.max(this.#highest, Number(row?.["seq"] ?? 0));
+  }
+
+  #numbers(range: string, bounds: readonly number[], values: readonly SqlValue[], order: "ASC" | "DESC"): number[] {
+    const row = this.#database
+      .prepare(
+        `SELECT group_concat(seq) AS seqs FROM (SELECT e.seq AS seq FROM entry e INDEXED BY entry_by_session
+         WHERE e.session = ? AND ${range} AND (${this.plan.where}) ORDER BY e.seq ${order})`,
+      )
+      .get(this.#scope.number, ...bounds, ...values);
+    const seqs = row?.["seqs"];
+    return typeof seqs === "string" ? (JSON.parse(`[${seqs}]`) as number[]) : [];
+  }
+
+  #addOlder(): boolean {
+    const rows = this.#older.all(this.#scope.number, this.#scope.floorSeq, this.#lowest, ...this.plan.values, CHUNK_ROWS);
+    for (const row of rows) {
+      if (!this.#holds(row)) continue;
+      this.#set.addOldest(Number(row["seq"]));
+      this.generation += 1;
+    }
+    this.#lowest = Number(rows.at(-1)?.["seq"] ?? this.#lowest);
+    this.#isComplete = rows.length < CHUNK_ROWS;
+    return !this.#isComplete;
+  }
+
+  #addNewer(): boolean {
+    const rows = this.#newer.all(this.#scope.number, this.#highest, ...this.plan.values, CHUNK_ROWS);
+    for (const row of rows) {
+      if (!this.#holds(row)) continue;
+      this.#set.addNewest(Number(row["seq"]));
+      this.generation += 1;
+    }
+    this.#highest = Number(rows.at(-1)?.["seq"] ?? this.#highest);
+    return rows.length === CHUNK_ROWS;
+  }
+
+  #holds(row: SqlRow): boolean {
+    return this.plan.predicate?.(new RowRecord(row, this.#scope.id, this.#bodies)) ?? true;
+  }
+
+  #applyChanges(): void {
+    if (this.#changed.size === 0 && this.#removed.size === 0) return;
+    const changed = [...this.#changed].filter((seq) => !this.#removed.has(seq));
+    this.#set.removeAll(new Set([...this.#changed, ...this.#removed]));
+    this.#changed = new Set();
+    this.#removed = new Set();
+    this.generation += 1;
+    if (changed.length === 0) return;
+    const heads = this.#needsHeads() ? "JOIN head h ON h.seq = e.seq" : "";
+    const columns = this.plan.predicate === undefined ? "e.seq" : this.#columns();
+    const rows = this.#database
+      .prepare(
+        `SELECT ${columns} FROM entry e ${heads} WHERE e.session = ? AND e.seq > ? AND (${this.plan.where})
+         AND e.seq IN (SELECT value FROM json_each(?))`,
+      )
+      .all(this.#scope.number, this.#scope.floorSeq, ...this.plan.values, JSON.stringify(changed));
+    for (const row of rows) {
+      const seq = Number(row["seq"]);
+      const lookedAt = seq <= this.#highest && (this.#isComplete || seq >= this.#lowest);
+      if (lookedAt && this.#holds(row)) this.#set.insert(seq);
+    }
+  }
+
+  #needsHeads(): boolean {
+    const { predicate, needs } = this.plan;
+    return predicate !== undefined && (needs.headFields || needs.requestBody || needs.responseBody);
+  }
+
+  #columns(): string {
+    return this.#needsHeads() ? `${RECORD_COLUMNS}, ${RECORD_HEAD_COLUMNS}` : RECORD_COLUMNS;
+  }
+}

@@ -1,0 +1,306 @@
+import { randomUUID } from "node:crypto";
+import { mkdirSync, rmSync } from "node:fs";
+import { dirname, join, resolve } from "node:path";
+import type { CaptureSession, TrafficEntry, TrafficFilter, TrafficSnapshot, TrafficSummary, TreeNode } from "@headworks/capture-contract";
+import type { BodySpool } from "#exchange/body.ts";
+import type { ExchangeView } from "#exchange/exchange.ts";
+import type { BodyPart, CaptureStore, RowWindow, StorageStatus, StoreEvents, StoreLimits } from "./capture-store.ts";
+import { lockForThisProcess } from "./data-lock.ts";
+import { snapshotOfExchange } from "./entry-snapshot.ts";
+import { ReaderPool } from "./reader-pool.ts";
+import type { Lane } from "./reader-pool.ts";
+import type { SessionNames, SessionScope } from "./reader-messages.ts";
+import { WriterClient } from "./writer-client.ts";
+import type { SessionRecord, StoreChange } from "./writer-messages.ts";
+
+/** The lines a store writes. */
+export interface StoreLog {
+  info(facts: object, sentence: string): void;
+  warn(facts: object, sentence: string): void;
+  error(facts: object, sentence: string): void;
+}
+
+export interface CaptureStoreOptions {
+  readonly dataDir: string;
+  /** Default: `traffic.db` in the data directory. */
+  readonly databasePath?: string | undefined;
+  readonly limits: StoreLimits;
+  readonly log: StoreLog;
+  readonly clock: { now(): number };
+}
+
+/** Ids removed in one transaction. */
+const DELETED_AT_ONCE = 1000;
+
+/**
+ * Opens the captured traffic of a data directory, creating it when needed, for this process alone. Rejects with one
+ * sentence when another process has it, when a newer version wrote it, or when it cannot be written.
+ */
+export async function openCaptureStore(options: CaptureStoreOptions): Promise<CaptureStore> {
+  const dataDir = resolve(options.dataDir);
+  const path = resolve(options.databasePath ?? join(dataDir, "traffic.db"));
+  mkdirSync(dataDir, { recursive: true, mode: 0o700 });
+  mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
+  const unlocks = [lockForThisProcess(join(dataDir, "weir.lock"), dataDir)];
+  const unlock = (): void => {
+    for (const release of unlocks.splice(0)) release();
+  };
+  try {
+    if (dirname(path) !== dataDir) unlocks.push(lockForThisProcess(`${path}.lock`, path));
+    const setup = { path, bodiesFolder: join(dataDir, "bodies"), decodedFolder: join(dataDir, "decoded") };
+    rmSync(setup.decodedFolder, { recursive: true, force: true });
+    const store = new ThreadedCaptureStore(options, unlock);
+    await store.start(setup);
+    return store;
+  } catch (error) {
+    unlock();
+    throw error;
+  }
+}
+
+/** The store's face on the proxy thread: one thread writes, two read. */
+class ThreadedCaptureStore implements CaptureStore {
+  readonly #options: CaptureStoreOptions;
+  readonly #unlock: () => void;
+  readonly #listeners: { [K in keyof StoreEvents]: StoreEvents[K][] } = { pruned: [], statusChanged: [] };
+  #openWriter: WriterClient | undefined;
+  #openReaders: ReaderPool | undefined;
+
+  constructor(options: CaptureStoreOptions, unlock: () => void) {
+    this.#options = options;
+    this.#unlock = unlock;
+  }
+
+  async start(setup: { path: string; bodiesFolder: string; decodedFolder: string }): Promise<void> {
+    const { log } = this.#options;
+    this.#openWriter = await WriterClient.start(
+      { path: setup.path, bodiesFolder: setup.bodiesFolder, limits: this.#options.limits },
+      {
+        changed: (change) => this.#changed(change),
+        statusChanged: () => {
+          // Asked for before the writer is at hand only while it starts.
+          const writer = this.#openWriter;
+          if (writer !== undefined) for (const listener of this.#listeners.statusChanged) listener(writer.status());
+        },
+        alarm: (sentence) => log.error({}, sentence),
+        databaseReplaced: () => this.#openReaders?.reopen(),
+      },
+    );
+    this.#openReaders = new ReaderPool(setup, (reason) => log.error({}, reason));
+  }
+
+  get spool(): BodySpool {
+    return this.#writer.spool;
+  }
+
+  nextSeq(): number {
+    return this.#writer.nextSeq();
+  }
+
+  snapshotOf(seq: number, exchange: ExchangeView): TrafficSnapshot {
+    return snapshotOfExchange(seq, this.activeSessionId, exchange);
+  }
+
+  record(seq: number, exchange: ExchangeView): void {
+    this.#writer.record(seq, exchange);
+  }
+
+  async flush(): Promise<void> {
+    await this.#writer.flush();
+  }
+
+  setLimits(limits: StoreLimits): void {
+    this.#writer.setLimits(limits);
+  }
+
+  status(): StorageStatus {
+    return this.#writer.status();
+  }
+
+  on<K extends keyof StoreEvents>(event: K, listener: StoreEvents[K]): void {
+    this.#listeners[event].push(listener);
+  }
+
+  get activeSessionId(): string {
+    return this.#activeSession.id;
+  }
+
+  async listSessions(): Promise<CaptureSession[]> {
+    return [...this.#writer.sessions.values()]
+      .sort((left, right) => right.updatedMs - left.updatedMs || right.number - left.number)
+      .map((session) => this.#shownSession(session));
+  }
+
+  async getSession(id: string): Promise<CaptureSession | undefined> {
+    const session = this.#sessionById(id);
+    return session === undefined ? undefined : this.#shownSession(session);
+  }
+
+  async createSession(name: string | null, notes: string | null): Promise<CaptureSession> {
+    const nowMs = this.#options.clock.now();
+    const created = await this.#writer.call({ op: "createSession", id: randomUUID(), name, notes, nowMs });
+    return this.#shownSession(created as SessionRecord);
+  }
+
+  async updateSession(
+    id: string,
+    change: { name?: string; notes?: string | null; tags?: string[] },
+  ): Promise<CaptureSession | undefined> {
+    const nowMs = this.#options.clock.now();
+    const updated = await this.#writer.call({ op: "updateSession", id, ...change, nowMs });
+    return updated === undefined ? undefined : this.#shownSession(updated as SessionRecord);
+  }
+
+  async deleteSession(id: string): Promise<"deleted" | "unknown" | "active"> {
+    return (await this.#writer.call({ op: "deleteSession", id })) as "deleted" | "unknown" | "active";
+  }
+
+  async switchSession(id: string): Promise<boolean> {
+    return (await this.#writer.call({ op: "switchSession", id, nowMs: this.#options.clock.now() })) === true;
+  }
+
+  async listEntries(query: {
+    filter: TrafficFilter;
+    limit: number;
+    offset: number;
+    cursor: string | undefined;
+    includeBodies: boolean;
+    signal: AbortSignal;
+  }): Promise<{ json: Uint8Array; total: number }> {
+    const { filter, limit, offset, cursor, includeBodies, signal } = query;
+    const scope = this.#scope(filter.session_id);
+    const request = { op: "entries", scope, filter, limit, offset, cursor, includeBodies } as const;
+    return (await this.#readers.ask(laneOf(filter), request, signal)) as { json: Uint8Array; total: number };
+  }
+
+  async listRows(window: RowWindow, signal: AbortSignal): Promise<{ json: Uint8Array; total: number }> {
+    const scope = this.#scope(window.filter.session_id);
+    const lane = window.sort === "seq" ? laneOf(window.filter) : "scan";
+    return (await this.#readers.ask(lane, { op: "rows", scope, ...window }, signal)) as { json: Uint8Array; total: number };
+  }
+
+  async latestRows(limit: number): Promise<TrafficSnapshot[]> {
+    return (await this.#readers.ask("quick", { op: "latest", scope: this.#scope(undefined), limit })) as TrafficSnapshot[];
+  }
+
+  async count(filter: TrafficFilter, signal: AbortSignal): Promise<number> {
+    const scope = this.#scope(filter.session_id);
+    return (await this.#readers.ask(laneOf(filter), { op: "count", scope, filter }, signal)) as number;
+  }
+
+  async summarize(filter: TrafficFilter, signal: AbortSignal): Promise<TrafficSummary> {
+    const scope = this.#scope(filter.session_id);
+    return (await this.#readers.ask("scan", { op: "summary", scope, filter }, signal)) as TrafficSummary;
+  }
+
+  async tree(filter: TrafficFilter, ofHost: string | undefined, signal: AbortSignal): Promise<TreeNode[]> {
+    const scope = this.#scope(filter.session_id);
+    return (await this.#readers.ask("scan", { op: "tree", scope, filter, ofHost }, signal)) as TreeNode[];
+  }
+
+  async values(
+    field: string,
+    prefix: string,
+    sessionId: string | undefined,
+    limit: number,
+  ): Promise<{ value: string; count: number }[]> {
+    const request = { op: "values", scope: this.#scope(sessionId), field, prefix, limit } as const;
+    return (await this.#readers.ask("quick", request)) as { value: string; count: number }[];
+  }
+
+  async getEntry(
+    id: string,
+    options: { includeBodies: boolean; decompressed: boolean },
+  ): Promise<TrafficEntry | undefined> {
+    const request = { op: "entry", id, sessions: this.#sessionNames(), ...options } as const;
+    return (await this.#readers.ask("quick", request)) as TrafficEntry | undefined;
+  }
+
+  async readBody(
+    id: string,
+    side: "request" | "response",
+    options: { decoded: boolean; utf8: boolean; start: number; end: number | undefined },
+  ): Promise<BodyPart | undefined> {
+    const request = { op: "body", id, side, sessions: this.#sessionNames(), ...options } as const;
+    return (await this.#readers.ask("quick", request)) as BodyPart | undefined;
+  }
+
+  async setNote(id: string, notes: string | null): Promise<boolean> {
+    return (await this.#writer.call({ op: "setNote", id, note: notes === "" ? null : notes })) === true;
+  }
+
+  async deleteEntries(ids: readonly string[]): Promise<string[]> {
+    const removed: string[] = [];
+    for (let from = 0; from < ids.length; from += DELETED_AT_ONCE) {
+      const part = await this.#writer.call({ op: "deleteEntries", ids: ids.slice(from, from + DELETED_AT_ONCE) });
+      for (const id of part as string[]) removed.push(id);
+    }
+    return removed;
+  }
+
+  async clearSession(sessionId: string): Promise<void> {
+    await this.#writer.call({ op: "clearSession", id: sessionId, nowMs: this.#options.clock.now() });
+  }
+
+  async close(): Promise<void> {
+    await this.#readers.close();
+    await this.#writer.close();
+    this.#unlock();
+  }
+
+  get #writer(): WriterClient {
+    if (this.#openWriter === undefined) throw new Error("The store is not open");
+    return this.#openWriter;
+  }
+
+  get #readers(): ReaderPool {
+    if (this.#openReaders === undefined) throw new Error("The store is not open");
+    return this.#openReaders;
+  }
+
+  get #activeSession(): SessionRecord {
+    const session = this.#writer.sessions.get(this.#writer.activeSession);
+    if (session === undefined) throw new Error("There is no active session");
+    return session;
+  }
+
+  #changed(change: StoreChange): void {
+    this.#openReaders?.note(change);
+    if (change.prunedIds.length > 0) for (const listener of this.#listeners.pruned) listener(change.prunedIds);
+  }
+
+  #sessionById(id: string): SessionRecord | undefined {
+    for (const session of this.#writer.sessions.values()) if (session.id === id) return session;
+    return undefined;
+  }
+
+  /** An unknown session has no entries. */
+  #scope(sessionId: string | undefined): SessionScope {
+    const session = sessionId === undefined ? this.#activeSession : this.#sessionById(sessionId);
+    if (session === undefined) return { number: -1, id: sessionId ?? "", floorSeq: 0, entryCount: 0 };
+    return { number: session.number, id: session.id, floorSeq: session.floorSeq, entryCount: session.entryCount };
+  }
+
+  #sessionNames(): SessionNames {
+    return this.#writer.sessions;
+  }
+
+  #shownSession(session: SessionRecord): CaptureSession {
+    return {
+      id: session.id,
+      name: session.name,
+      created_at: new Date(session.createdMs).toISOString(),
+      updated_at: new Date(session.updatedMs).toISOString(),
+      request_count: session.entryCount,
+      total_size_bytes: session.storedBytes,
+      is_current: session.number === this.#writer.activeSession,
+      notes: session.notes,
+      tags: [...session.tags],
+    };
+  }
+}
+
+/** A filter that looks at more than the session may have to scan. */
+function laneOf(filter: TrafficFilter): Lane {
+  return Object.keys(filter).some((name) => name !== "session_id") ? "scan" : "quick";
+}

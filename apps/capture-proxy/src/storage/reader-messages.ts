@@ -1,0 +1,94 @@
+import type { TrafficFilter } from "@headworks/capture-contract";
+
+/** The session a question is about, as it was when it was asked. */
+export interface SessionScope {
+  readonly number: number;
+  readonly id: string;
+  readonly floorSeq: number;
+  readonly entryCount: number;
+}
+
+export interface RowsRequest {
+  readonly op: "rows";
+  readonly scope: SessionScope;
+  readonly filter: TrafficFilter;
+  readonly sort: string;
+  readonly order: "asc" | "desc";
+  readonly offset: number;
+  readonly limit: number;
+}
+
+export interface EntriesRequest {
+  readonly op: "entries";
+  readonly scope: SessionScope;
+  readonly filter: TrafficFilter;
+  readonly limit: number;
+  readonly offset: number;
+  readonly cursor: string | undefined;
+  readonly includeBodies: boolean;
+}
+
+/** Entries may be in any session: number to id, and what was cleared. */
+export type SessionNames = ReadonlyMap<number, { readonly id: string; readonly floorSeq: number }>;
+
+export interface BodyRequest {
+  readonly op: "body";
+  readonly id: string;
+  readonly sessions: SessionNames;
+  readonly side: "request" | "response";
+  readonly decoded: boolean;
+  readonly utf8: boolean;
+  readonly start: number;
+  readonly end: number | undefined;
+}
+
+export type ReaderRequest =
+  | RowsRequest
+  | EntriesRequest
+  | BodyRequest
+  | { readonly op: "latest"; readonly scope: SessionScope; readonly limit: number }
+  | { readonly op: "count"; readonly scope: SessionScope; readonly filter: TrafficFilter }
+  | { readonly op: "summary"; readonly scope: SessionScope; readonly filter: TrafficFilter }
+  | {
+      readonly op: "tree";
+      readonly scope: SessionScope;
+      readonly filter: TrafficFilter;
+      readonly ofHost: string | undefined;
+    }
+  | {
+      readonly op: "values";
+      readonly scope: SessionScope;
+      readonly field: string;
+      readonly prefix: string;
+      readonly limit: number;
+    }
+  | {
+      readonly op: "entry";
+      readonly id: string;
+      readonly sessions: SessionNames;
+      readonly includeBodies: boolean;
+      readonly decompressed: boolean;
+    };
+
+export interface ReaderSetup {
+  readonly path: string;
+  readonly bodiesFolder: string;
+  /** For decoded forms of large bodies, while the thread runs. */
+  readonly decodedFolder: string;
+}
+
+export type ToReader =
+  | { readonly kind: "request"; readonly id: number; readonly request: ReaderRequest }
+  | { readonly kind: "cancel"; readonly id: number }
+  | {
+      readonly kind: "change";
+      readonly changedSeqs: readonly number[];
+      readonly removedSeqs: readonly number[];
+      readonly reset: boolean;
+    }
+  | { readonly kind: "reopen" }
+  | { readonly kind: "close" };
+
+export type FromReader =
+  | { readonly kind: "answer"; readonly id: number; readonly value: unknown }
+  | { readonly kind: "failed"; readonly id: number; readonly name: string; readonly message: string };

@@ -1,0 +1,130 @@
+import { Worker } from "node:worker_threads";
+import type { FromReader, ReaderRequest, ReaderSetup, ToReader } from "./reader-messages.ts";
+import type { StoreChange } from "./writer-messages.ts";
+
+/** More questions than this at a time per thread are refused: they would only make each other late. */
+const MOST_QUESTIONS = 64;
+
+/** Too many questions, or the threads are gone. */
+export class ReaderBusyError extends Error {
+  override readonly name = "ReaderBusyError";
+}
+
+/** A question that a reader thread could not answer; `name` is that of the thread's error. */
+export class ReaderError extends Error {
+  constructor(name: string, message: string) {
+    super(message);
+    this.name = name;
+  }
+}
+
+interface Question {
+  readonly resolve: (value: unknown) => void;
+  readonly reject: (error: Error) => void;
+}
+
+/** Which thread answers: quick look-ups must not wait behind scans, and scans find their sets where they left them. */
+export type Lane = "quick" | "scan";
+
+/** The threads that read. */
+export class ReaderPool {
+  readonly #lanes: Readonly<Record<Lane, ReaderLane>>;
+
+  constructor(setup: ReaderSetup, onBroken: (reason: string) => void) {
+    this.#lanes = {
+      quick: new ReaderLane(setup, "weir-reader-quick", onBroken),
+      scan: new ReaderLane(setup, "weir-reader-scan", onBroken),
+    };
+  }
+
+  /** Asks; rejects with the signal's reason when it aborts, with {@link ReaderError} when the thread cannot answer. */
+  async ask(lane: Lane, request: ReaderRequest, signal?: AbortSignal): Promise<unknown> {
+    return await this.#lanes[lane].ask(request, signal);
+  }
+
+  /** Caches follow the store. */
+  note(change: StoreChange): void {
+    if (change.changedSeqs.length === 0 && change.removedSeqs.length === 0 && !change.reset) return;
+    const { changedSeqs, removedSeqs, reset } = change;
+    for (const lane of Object.values(this.#lanes)) lane.tell({ kind: "change", changedSeqs, removedSeqs, reset });
+  }
+
+  /** The database file is another one now. */
+  reopen(): void {
+    for (const lane of Object.values(this.#lanes)) lane.tell({ kind: "reopen" });
+  }
+
+  async close(): Promise<void> {
+    await Promise.all(Object.values(this.#lanes).map(async (lane) => await lane.close()));
+  }
+}
+
+class ReaderLane {
+  readonly #setup: ReaderSetup;
+  readonly #name: string;
+  readonly #onBroken: (reason: string) => void;
+  readonly #questions = new Map<number, Question>();
+  #worker: Worker;
+  #nextId = 1;
+  #closing = false;
+
+  constructor(setup: ReaderSetup, name: string, onBroken: (reason: string) => void) {
+    this.#setup = setup;
+    this.#name = name;
+    this.#onBroken = onBroken;
+    this.#worker = this.#start();
+  }
+
+  async ask(request: ReaderRequest, signal?: AbortSignal): Promise<unknown> {
+    signal?.throwIfAborted();
+    if (this.#closing || this.#questions.size >= MOST_QUESTIONS) {
+      throw new ReaderBusyError("Too many questions to the store at a time");
+    }
+    const id = this.#nextId++;
+    const { promise, resolve, reject } = Promise.withResolvers<unknown>();
+    this.#questions.set(id, { resolve, reject });
+    const onAbort = (): void => {
+      this.tell({ kind: "cancel", id });
+      reject(signal?.reason as Error);
+    };
+    signal?.addEventListener("abort", onAbort, { once: true });
+    this.tell({ kind: "request", id, request });
+    try {
+      return await promise;
+    } finally {
+      signal?.removeEventListener("abort", onAbort);
+    }
+  }
+
+  tell(message: ToReader): void {
+    this.#worker.postMessage(message);
+  }
+
+  async close(): Promise<void> {
+    this.#closing = true;
+    const ended = new Promise<void>((resolve) => this.#worker.once("exit", () => resolve()));
+    this.tell({ kind: "close" });
+    const timer = setTimeout(() => void this.#worker.terminate(), 5000);
+    await ended;
+    clearTimeout(timer);
+  }
+
+  #start(): Worker {
+    const worker = new Worker(new URL("./reader.worker.ts", import.meta.url), { workerData: this.#setup, name: this.#name });
+    worker.on("message", (message: FromReader) => {
+      const question = this.#questions.get(message.id);
+      this.#questions.delete(message.id);
+      if (message.kind === "answer") question?.resolve(message.value);
+      else question?.reject(new ReaderError(message.name, message.message));
+    });
+    worker.on("error", (error) => this.#onBroken(`A reader thread broke: ${error.message}`));
+    worker.on("exit", () => {
+      for (const { reject } of this.#questions.values()) reject(new ReaderBusyError("A reader thread ended"));
+      this.#questions.clear();
+      if (!this.#closing) this.#worker = this.#start();
+    });
+    // Questions keep the process alive through whoever waits for them; an idle reader does not.
+    worker.unref();
+    return worker;
+  }
+}

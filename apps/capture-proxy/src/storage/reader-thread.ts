@@ -1,0 +1,139 @@
+import { statSync } from "node:fs";
+import type { BodyPart } from "./capture-store.ts";
+import { DecodedBodies } from "./decoded-bodies.ts";
+import { fieldValue } from "./entry-facts.ts";
+import { parsed } from "./entry-shapes.ts";
+import { CancelledError } from "./filtered-set.ts";
+import type { Interest } from "./filtered-set.ts";
+import type { BodyRequest, FromReader, ReaderRequest, ReaderSetup, ToReader } from "./reader-messages.ts";
+import { readFilePart } from "./stored-bodies.ts";
+import { TrafficReader } from "./traffic-reader.ts";
+
+/** A body is answered in ranges of at most this much. */
+const MOST_RANGE_BYTES = 16_777_216;
+
+/** What a reader thread does with messages: answers questions, several at a time in turns. */
+export class ReaderThread {
+  readonly #setup: ReaderSetup;
+  readonly #post: (message: FromReader, transfer: ArrayBuffer[]) => void;
+  readonly #interests = new Map<number, { cancelled: boolean }>();
+  readonly #decoded: DecodedBodies;
+  #reader: TrafficReader;
+
+  constructor(
+    setup: ReaderSetup,
+    post: (message: FromReader, transfer: ArrayBuffer[]) => void,
+  ) {
+    this.#setup = setup;
+    this.#post = post;
+    this.#decoded = new DecodedBodies(setup.decodedFolder);
+    this.#reader = new TrafficReader(setup);
+  }
+
+  /** False: it was the last message. */
+  receive(message: ToReader): boolean {
+    switch (message.kind) {
+      case "request":
+        void this.#serve(message.id, message.request);
+        return true;
+      case "cancel": {
+        const interest = this.#interests.get(message.id);
+        if (interest !== undefined) interest.cancelled = true;
+        return true;
+      }
+      case "change":
+        this.#reader.note(message.changedSeqs, message.removedSeqs, message.reset);
+        return true;
+      case "reopen":
+        this.#reader.close();
+        this.#reader = new TrafficReader(this.#setup);
+        return true;
+      case "close":
+        this.#reader.close();
+        this.#decoded.close();
+        return false;
+    }
+  }
+
+  async #serve(id: number, request: ReaderRequest): Promise<void> {
+    const interest = { cancelled: false };
+    this.#interests.set(id, interest);
+    try {
+      const value = await this.#answer(request, interest);
+      this.#post({ kind: "answer", id, value }, transferable(value));
+    } catch (error) {
+      const known = error instanceof Error ? error : new Error(String(error));
+      this.#post({ kind: "failed", id, name: interest.cancelled ? CancelledError.name : known.name, message: known.message }, []);
+    } finally {
+      this.#interests.delete(id);
+    }
+  }
+
+  async #answer(request: ReaderRequest, interest: Interest): Promise<unknown> {
+    switch (request.op) {
+      case "rows": {
+        const { rows, total } = await this.#reader.rows(request, interest);
+        return { json: jsonBytes({ total, rows }), total };
+      }
+      case "entries": {
+        const { page, total } = await this.#reader.entries(request, interest);
+        return { json: jsonBytes(page), total };
+      }
+      case "latest":
+        return this.#reader.latest(request.scope, request.limit);
+      case "count":
+        return await this.#reader.count(request.scope, request.filter, interest);
+      case "summary":
+        return await this.#reader.summary(request.scope, request.filter, interest);
+      case "tree":
+        return await this.#reader.tree(request.scope, request.filter, request.ofHost, interest);
+      case "values":
+        return this.#reader.values(request.scope, request.field, request.prefix, request.limit);
+      case "entry":
+        return await this.#reader.entry(request.id, request.sessions, request.includeBodies, request.decompressed);
+      case "body":
+        return await this.#body(request);
+    }
+  }
+
+  async #body(request: BodyRequest): Promise<BodyPart | undefined> {
+    const { side, start } = request;
+    const row = this.#reader.visibleRow(request.id, request.sessions);
+    if (row === undefined) return undefined;
+    const seq = Number(row["seq"]);
+    const fields = parsed<string[]>(row[`${side}_fields`]) ?? [];
+    const contentType = fieldValue(fields, "content-type") ?? null;
+    const isCut = Number(row[`${side}_body_stored`]) < Number(row[`${side}_body_size`]);
+    const source = this.#reader.bodies.locate(seq, side) ?? new Uint8Array(0);
+    if (!request.decoded && !request.utf8) {
+      const totalBytes = typeof source === "string" ? (statSync(source, { throwIfNoEntry: false })?.size ?? 0) : source.length;
+      const end = rangeEnd(request, totalBytes);
+      const bytes = typeof source === "string" ? readFilePart(source, start, end) : source.slice(start, end);
+      return { totalBytes, start, bytes: bytes ?? new Uint8Array(0), contentType, partial: isCut };
+    }
+    const form = await this.#decoded.get({
+      key: `${seq} ${side} ${request.decoded} ${request.utf8}`,
+      source,
+      contentEncoding: request.decoded ? fieldValue(fields, "content-encoding") : undefined,
+      toUtf8From: request.utf8 ? (contentType ?? "text/plain") : undefined,
+    });
+    const bytes = form.read(start, rangeEnd(request, form.totalBytes));
+    return { totalBytes: form.totalBytes, start, bytes, contentType, partial: form.partial || isCut };
+  }
+}
+
+function rangeEnd(request: BodyRequest, totalBytes: number): number {
+  return Math.max(request.start, Math.min(request.end ?? totalBytes, totalBytes, request.start + MOST_RANGE_BYTES));
+}
+
+function jsonBytes(value: unknown): Uint8Array {
+  return new TextEncoder().encode(JSON.stringify(value));
+}
+
+/** Bytes go over without a copy; views of pooled memory cannot. */
+function transferable(value: unknown): ArrayBuffer[] {
+  if (typeof value !== "object" || value === null) return [];
+  const bytes = "json" in value ? value.json : "bytes" in value ? value.bytes : undefined;
+  if (!(bytes instanceof Uint8Array) || !(bytes.buffer instanceof ArrayBuffer)) return [];
+  return bytes.byteLength === bytes.buffer.byteLength ? [bytes.buffer] : [];
+}

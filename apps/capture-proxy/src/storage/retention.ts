@@ -1,0 +1,144 @@
+import type { StoreLimits } from "./capture-store.ts";
+import type { ChangeLog } from "./change-log.ts";
+import type { Database, Statement } from "./database.ts";
+import type { EntryRows } from "./entry-rows.ts";
+import type { SessionTable } from "./session-table.ts";
+
+/** Entries removed in one transaction: a few milliseconds, so that batches never wait long. */
+const STEP_ENTRIES = 500;
+
+/**
+ * Keeps the limits and removes what was cleared or deleted, oldest first, a bounded number of entries at a time.
+ * Entries that still run are not removed for limits: their end would have nowhere to go.
+ */
+export class Retention {
+  limits: StoreLimits;
+  readonly #database: Database;
+  readonly #sessions: SessionTable;
+  readonly #rows: EntryRows;
+  /** Sessions that have rows at or below their floor. */
+  readonly #cleared = new Set<number>();
+  /** Deleted sessions that have rows. */
+  readonly #doomed = new Set<number>();
+  readonly #oldestOfSession: Statement;
+  readonly #oldest: Statement;
+  readonly #upTo: Statement;
+
+  constructor(database: Database, sessions: SessionTable, rows: EntryRows, limits: StoreLimits) {
+    this.#database = database;
+    this.#sessions = sessions;
+    this.#rows = rows;
+    this.limits = limits;
+    this.#oldestOfSession = database.prepare(
+      "SELECT seq FROM entry WHERE session = ? AND seq > ? AND state <> 0 ORDER BY seq LIMIT ?",
+    );
+    this.#oldest = database.prepare(
+      "SELECT seq, request_body_stored + response_body_stored AS stored FROM entry WHERE state <> 0 ORDER BY seq LIMIT ?",
+    );
+    this.#upTo = database.prepare("SELECT seq FROM entry WHERE session = ? AND seq <= ? ORDER BY seq LIMIT ?");
+    this.recall();
+  }
+
+  /** Finds out from the tables what is left to remove: at the start, and after a transaction failed. */
+  recall(): void {
+    this.#doomed.clear();
+    this.#cleared.clear();
+    for (const row of this.#database.prepare("SELECT number FROM session WHERE doomed = 1").all())
+      this.doom(Number(row["number"]));
+    for (const session of this.#sessions.all()) if (session.floorSeq > 0) this.cleared(session.number);
+  }
+
+  /** A session was deleted. */
+  doom(number: number): void {
+    this.#doomed.add(number);
+    this.#cleared.delete(number);
+  }
+
+  /** A session was cleared. */
+  cleared(number: number): void {
+    this.#cleared.add(number);
+  }
+
+  get isNeeded(): boolean {
+    return this.#doomed.size > 0 || this.#cleared.size > 0 || this.#excessEntries() > 0 || this.#excessBytes() > 0;
+  }
+
+  /** For the transaction of a batch: brings the store back to its limits as far as one step goes. */
+  enforce(log: ChangeLog): void {
+    this.#pruneEntries(log);
+    this.#pruneBytes(log);
+  }
+
+  /** One bounded step of everything that is due. */
+  step(log: ChangeLog): void {
+    const [doomed] = this.#doomed;
+    const [cleared] = this.#cleared;
+    if (doomed !== undefined) this.#removeDoomed(doomed, log);
+    else if (cleared !== undefined) this.#removeCleared(cleared, log);
+    else this.enforce(log);
+  }
+
+  #excessEntries(log?: ChangeLog): number {
+    const { maxRequests } = this.limits;
+    const active = log?.session(this.#sessions, this.#sessions.activeNumber) ?? this.#sessions.active;
+    return maxRequests === 0 || active === undefined ? 0 : active.entryCount - maxRequests - this.#unprunable;
+  }
+
+  /** Entries over the limit that were all still running when last looked; looking again at once would not help. */
+  #unprunable = 0;
+
+  #pruneEntries(log: ChangeLog): void {
+    this.#unprunable = 0;
+    const excess = this.#excessEntries(log);
+    const active = this.#sessions.active;
+    if (excess <= 0 || active === undefined) return;
+    const wanted = Math.min(excess, STEP_ENTRIES);
+    const rows = this.#oldestOfSession.all(active.number, active.floorSeq, wanted);
+    for (const row of rows) this.#prune(Number(row["seq"]), log);
+    if (rows.length < wanted) this.#unprunable = excess - rows.length;
+  }
+
+  #excessBytes(): number {
+    const { maxTotalSizeMb } = this.limits;
+    if (maxTotalSizeMb === null || this.#cleared.size > 0 || this.#doomed.size > 0) return 0;
+    return this.#sessions.totalStoredBytes - maxTotalSizeMb * 1_048_576 - this.#unprunableBytes;
+  }
+
+  #unprunableBytes = 0;
+
+  #pruneBytes(log: ChangeLog): void {
+    this.#unprunableBytes = 0;
+    let excess = this.#excessBytes();
+    if (excess <= 0) return;
+    for (const session of log.touched) {
+      excess += session.storedBytes - (this.#sessions.byNumber(session.number)?.storedBytes ?? 0);
+    }
+    const rows = excess > 0 ? this.#oldest.all(STEP_ENTRIES) : [];
+    for (const row of rows) {
+      if (excess <= 0) return;
+      this.#prune(Number(row["seq"]), log);
+      excess -= Number(row["stored"]);
+    }
+    if (rows.length === 0) this.#unprunableBytes = Math.max(0, excess);
+  }
+
+  #prune(seq: number, log: ChangeLog): void {
+    const id = this.#rows.remove(seq, log);
+    if (id !== undefined) log.prunedIds.push(id);
+  }
+
+  #removeDoomed(number: number, log: ChangeLog): void {
+    const rows = this.#upTo.all(number, Number.MAX_SAFE_INTEGER, STEP_ENTRIES);
+    for (const row of rows) this.#rows.remove(Number(row["seq"]), log, false);
+    if (rows.length === STEP_ENTRIES) return;
+    this.#database.prepare("DELETE FROM session WHERE number = ?").run(number);
+    this.#doomed.delete(number);
+  }
+
+  #removeCleared(number: number, log: ChangeLog): void {
+    const floor = this.#sessions.byNumber(number)?.floorSeq ?? 0;
+    const rows = this.#upTo.all(number, floor, STEP_ENTRIES);
+    for (const row of rows) this.#rows.remove(Number(row["seq"]), log, false);
+    if (rows.length < STEP_ENTRIES) this.#cleared.delete(number);
+  }
+}

@@ -1,0 +1,94 @@
+// Tested by open-capture-store.test.ts
+import { BodyCapture } from "#exchange/body.ts";
+import type { BodySpool } from "#exchange/body.ts";
+import type { Exchange } from "#exchange/exchange.ts";
+
+/** What a made-up exchange is like; everything has a plain default. */
+export interface SampleOptions {
+  readonly id?: string;
+  readonly method?: string;
+  readonly scheme?: Exchange["request"]["scheme"];
+  readonly host?: string;
+  readonly port?: number;
+  readonly path?: string;
+  readonly status?: number;
+  readonly startedAtMs?: number;
+  readonly durationMs?: number;
+  readonly requestFields?: string[];
+  readonly responseFields?: string[];
+  readonly requestBody?: readonly (string | Uint8Array)[];
+  readonly responseBody?: readonly (string | Uint8Array)[];
+  readonly limitBytes?: number;
+  /** Where large bodies go; without it nothing of a body is stored. */
+  readonly spool?: BodySpool | undefined;
+  readonly state?: Exchange["state"];
+}
+
+let serial = 0;
+
+/** A finished exchange for tests and measurements, as the data path would hand it over. */
+export function sampleExchange(options: SampleOptions = {}): Exchange {
+  serial += 1;
+  const state = options.state ?? { step: "completed" };
+  const isOver = state.step === "completed" || state.step === "failed";
+  const hasAnswer = state.step === "completed" || state.step === "responding";
+  const requestBody = filled(options.requestBody ?? [], options);
+  const responseBody = filled(options.responseBody ?? [], options);
+  if (isOver) {
+    requestBody.end();
+    responseBody.end();
+  }
+  const duration = options.durationMs ?? 12.5;
+  return {
+    id: options.id ?? `0193${(Date.now() % 0xffff).toString(16).padStart(4, "0")}-0000-7000-8000-${serial.toString(16).padStart(12, "0")}`,
+    startedAtMs: options.startedAtMs ?? 1_763_700_000_000 + serial,
+    client: { address: "127.0.0.1:50000", connection: 7, sni: undefined, tls: undefined },
+    request: {
+      method: options.method ?? "GET",
+      scheme: options.scheme ?? "https",
+      host: options.host ?? "example.com",
+      port: options.port ?? 443,
+      path: options.path ?? "/items?page=1",
+      version: "HTTP/1.1",
+      fields: options.requestFields ?? ["Host", options.host ?? "example.com", "Accept", "*/*"],
+      trailers: undefined,
+    },
+    response: hasAnswer
+      ? {
+          status: options.status ?? 200,
+          reason: "OK",
+          version: "HTTP/1.1",
+          fields: options.responseFields ?? ["Content-Type", "text/plain; charset=utf-8", "X-Order", "1", "x-order", "2"],
+          trailers: undefined,
+        }
+      : undefined,
+    requestBody,
+    responseBody,
+    moments: {
+      started: 1000,
+      requestEnded: 1001,
+      resolveStarted: 0,
+      connectStarted: 0,
+      tlsStarted: 0,
+      upstreamReady: 0,
+      sendStarted: 1001,
+      sendEnded: 1001.5,
+      firstByte: hasAnswer ? 1000 + duration * 0.75 : 0,
+      ended: isOver ? 1000 + duration : 0,
+    },
+    state,
+    source: "upstream",
+    passthrough: false,
+    modified: false,
+    serverAddress: "192.0.2.1:443",
+    upstreamTls: undefined,
+    isRecorded: true,
+    annotations: undefined,
+  };
+}
+
+function filled(pieces: readonly (string | Uint8Array)[], options: SampleOptions): BodyCapture {
+  const body = new BodyCapture(options.limitBytes ?? 20_971_520, options.spool);
+  for (const piece of pieces) body.add(Buffer.from(piece));
+  return body;
+}

@@ -1,0 +1,323 @@
+import type { TrafficEntry, TrafficFilter, TrafficSnapshot } from "@headworks/capture-contract";
+import { openDatabase, TRAFFIC_MIGRATIONS } from "./database.ts";
+import type { Database, SqlRow, SqlValue, Statement } from "./database.ts";
+import { entryOfRow, parsed, SNAPSHOT_COLUMNS, snapshotOfRow } from "./entry-shapes.ts";
+import { planFilter } from "./filter-plan.ts";
+import { FilteredSet } from "./filtered-set.ts";
+import type { Interest } from "./filtered-set.ts";
+import type { EntriesRequest, ReaderSetup, RowsRequest, SessionNames, SessionScope } from "./reader-messages.ts";
+import { decodedEntry } from "./decoded-entry.ts";
+import { StoredBodies } from "./stored-bodies.ts";
+import { summarize } from "./traffic-summary.ts";
+import { treeOf, valuesOf } from "./traffic-values.ts";
+
+/** When a page is full, the scan for the total goes on no longer than this. */
+const TOTAL_BUDGET_MS = 250;
+/** Sets kept for scrolling; the least lately used goes. */
+const KEPT_SETS = 16;
+/** A set whose meaning depends on the present is good for so long. */
+const TIMED_SET_MS = 1000;
+/** Sorting is left to SQL, without keeping the order, for windows within this many rows of the top. */
+const TOP_ROWS = 2000;
+/** The order of so many entries is kept a little although entries came in. */
+const LARGE_SET = 100_000;
+const LARGE_SET_MS = 2000;
+/** Bodies of one page of a list, and of one entry; larger ones are to be fetched by range. */
+const PAGE_BODY_BYTES = 33_554_432;
+const ENTRY_BODY_BYTES = 67_108_864;
+
+const SORT_COLUMNS: Readonly<Record<string, string>> = {
+  timestamp: "started_ms",
+  method: "method",
+  status: "status",
+  host: "host",
+  path: "path",
+  type: "resource_type",
+  size: "response_size",
+  request_size: "request_size",
+  duration: "duration_us",
+  ttfb: "ttfb_us",
+};
+
+interface KeptOrder {
+  readonly generation: number;
+  readonly madeMs: number;
+  /** Ascending by the column, then by number. */
+  readonly seqs: readonly number[];
+}
+
+interface KeptSet {
+  readonly set: FilteredSet;
+  readonly orders: Map<string, KeptOrder>;
+}
+
+/** The reading side of the traffic database on one thread. Questions take turns, so that none holds up the others. */
+export class TrafficReader {
+  readonly bodies: StoredBodies;
+  readonly #database: Database;
+  readonly #row: Statement;
+  readonly #whole: Statement;
+  readonly #byId: Statement;
+  readonly #sets = new Map<string, KeptSet>();
+
+  constructor(setup: ReaderSetup) {
+    this.#database = openDatabase(setup.path, { readOnly: true, migrations: TRAFFIC_MIGRATIONS, cacheBytes: 67_108_864 });
+    this.bodies = new StoredBodies(this.#database, setup.bodiesFolder);
+    this.#row = this.#database.prepare(`SELECT ${SNAPSHOT_COLUMNS} FROM entry WHERE seq = ?`);
+    const whole = "SELECT e.*, h.* FROM entry e JOIN head h ON h.seq = e.seq";
+    this.#whole = this.#database.prepare(`${whole} WHERE e.seq = ?`);
+    this.#byId = this.#database.prepare(`${whole} WHERE e.id = ?`);
+  }
+
+  close(): void {
+    this.#database.close();
+  }
+
+  /** Entries were rewritten or removed. */
+  note(changed: readonly number[], removed: readonly number[], reset: boolean): void {
+    if (reset) this.#sets.clear();
+    else for (const { set } of this.#sets.values()) set.note(changed, removed);
+  }
+
+  /** A window of rows. The total of a filter that needs looking into entries may still grow: see the budget. */
+  async rows(request: RowsRequest, interest: Interest): Promise<{ rows: TrafficSnapshot[]; total: number }> {
+    const { seqs, total } = await this.#window(request, interest);
+    return { rows: this.#snapshots(seqs, request.scope), total };
+  }
+
+  latest(scope: SessionScope, limit: number): TrafficSnapshot[] {
+    return this.#snapshots(this.#newest(scope, limit, 0), scope);
+  }
+
+  async count(scope: SessionScope, filter: TrafficFilter, interest: Interest): Promise<number> {
+    const plan = planFilter(filter, Date.now());
+    if (plan.isEverything) return scope.entryCount;
+    if (plan.predicate === undefined) return this.#countWhere(scope, plan.where, plan.values);
+    const { set } = this.#keptSet(scope, filter);
+    await set.extend(interest, () => false);
+    return set.length;
+  }
+
+  /** A condition on `entry` that holds for exactly what the filter finds. */
+  async #condition(scope: SessionScope, filter: TrafficFilter, interest: Interest): Promise<{ where: string; values: SqlValue[] }> {
+    const plan = planFilter(filter, Date.now());
+    if (plan.predicate === undefined) {
+      return { where: `session = ? AND seq > ? AND (${plan.where})`, values: [scope.number, scope.floorSeq, ...plan.values] };
+    }
+    const { set } = this.#keptSet(scope, filter);
+    await set.extend(interest, () => false);
+    return { where: "seq IN (SELECT value FROM json_each(?))", values: [JSON.stringify(set.all())] };
+  }
+
+  async summary(scope: SessionScope, filter: TrafficFilter, interest: Interest): Promise<unknown> {
+    const { where, values } = await this.#condition(scope, filter, interest);
+    return summarize(this.#database, scope.entryCount, where, values);
+  }
+
+  async tree(scope: SessionScope, filter: TrafficFilter, ofHost: string | undefined, interest: Interest): Promise<unknown> {
+    const { where, values } = await this.#condition(scope, filter, interest);
+    return treeOf(this.#database, ofHost, where, values);
+  }
+
+  values(scope: SessionScope, field: string, prefix: string, limit: number): unknown {
+    return valuesOf(this.#database, scope, field, prefix, limit);
+  }
+
+  /** A page of full entries, newest first, as the API answers it. */
+  async entries(request: EntriesRequest, interest: Interest): Promise<{ page: unknown; total: number }> {
+    const { scope, filter, limit, cursor } = request;
+    const plan = planFilter(filter, Date.now());
+    let seqs: number[];
+    let total: number;
+    if (cursor === undefined) {
+      ({ seqs, total } = await this.#window({ ...request, op: "rows", sort: "seq", order: "desc" }, interest, true));
+    } else {
+      const before = cursor === "" ? Number.MAX_SAFE_INTEGER : seqOfCursor(cursor);
+      if (plan.isEverything) {
+        seqs = this.#newest(scope, limit + 1, 0, before);
+        total = scope.entryCount;
+      } else {
+        const { set } = this.#keptSet(scope, filter);
+        await set.extend(interest, (found) => found.length - found.placeBelow(before) > limit);
+        seqs = set.slice(set.placeBelow(before), limit + 1);
+        total = set.length;
+      }
+    }
+    const shown = seqs.slice(0, limit);
+    let roomBytes = PAGE_BODY_BYTES;
+    const entries = shown.flatMap((seq) => {
+      const row = this.#whole.get(seq);
+      if (row === undefined) return [];
+      const bodyBytes = Number(row["request_body_stored"]) + Number(row["response_body_stored"]);
+      const withBodies = request.includeBodies && bodyBytes <= roomBytes;
+      if (withBodies) roomBytes -= bodyBytes;
+      return [this.#entry(row, scope.id, withBodies)];
+    });
+    if (cursor === undefined) return { page: entries, total };
+    const last = shown.at(-1);
+    return { page: { entries, next_cursor: seqs.length > limit && last !== undefined ? cursorOfSeq(last) : null }, total };
+  }
+
+  async entry(
+    id: string,
+    sessions: SessionNames,
+    includeBodies: boolean,
+    decompressed: boolean,
+  ): Promise<TrafficEntry | undefined> {
+    const row = this.visibleRow(id, sessions);
+    const session = sessions.get(Number(row?.["session"]));
+    if (row === undefined || session === undefined) return undefined;
+    const entry = this.#entry(row, session.id, includeBodies);
+    return includeBodies && decompressed ? await decodedEntry(entry, row, this.bodies, ENTRY_BODY_BYTES) : entry;
+  }
+
+  /** The row of an entry with its head; undefined for what was cleared or deleted. */
+  visibleRow(id: string, sessions: SessionNames): SqlRow | undefined {
+    const row = this.#byId.get(id);
+    const session = sessions.get(Number(row?.["session"]));
+    return row === undefined || session === undefined || Number(row["seq"]) <= session.floorSeq ? undefined : row;
+  }
+
+  #entry(row: SqlRow, sessionId: string, includeBodies: boolean): TrafficEntry {
+    const seq = Number(row["seq"]);
+    const read = (side: "request" | "response"): Uint8Array | undefined => {
+      const stored = Number(row[`${side}_body_stored`]);
+      return includeBodies && stored > 0 && stored <= ENTRY_BODY_BYTES ? this.bodies.read(seq, side, stored) : undefined;
+    };
+    return entryOfRow(
+      row,
+      sessionId,
+      { bytes: read("request"), fields: parsed<string[]>(row["request_fields"]) ?? [] },
+      { bytes: read("response"), fields: parsed<string[]>(row["response_fields"]) ?? [] },
+    );
+  }
+
+  async #window(request: RowsRequest, interest: Interest, wholeTotal = false): Promise<{ seqs: number[]; total: number }> {
+    const { scope, filter, sort, order, offset, limit } = request;
+    const plan = planFilter(filter, Date.now());
+    const column = SORT_COLUMNS[sort];
+    if (column === undefined && plan.isEverything) {
+      const seqs = order === "desc" ? this.#newest(scope, limit, offset) : this.#oldest(scope, limit, offset);
+      return { seqs, total: scope.entryCount };
+    }
+    if (column !== undefined && plan.predicate === undefined && offset + limit <= TOP_ROWS) {
+      const total = plan.isEverything ? scope.entryCount : this.#countWhere(scope, plan.where, plan.values);
+      return { seqs: this.#top(request, column, plan.where, plan.values), total };
+    }
+    const kept = this.#keptSet(scope, filter);
+    const { set } = kept;
+    const startedMs = performance.now();
+    const isOrdered = column === undefined && order === "desc";
+    await set.extend(interest, (found) => {
+      if (!isOrdered || wholeTotal) return false;
+      return found.length >= offset + limit && performance.now() - startedMs > TOTAL_BUDGET_MS;
+    });
+    if (column === undefined) {
+      const from = order === "desc" ? offset : Math.max(0, set.length - offset - limit);
+      const seqs = set.slice(from, order === "desc" ? limit : Math.max(0, Math.min(limit, set.length - offset)));
+      return { seqs: order === "desc" ? seqs : seqs.reverse(), total: set.length };
+    }
+    const sorted = this.#ordered(kept, scope, sort, column);
+    if (order === "asc") return { seqs: sorted.slice(offset, offset + limit), total: sorted.length };
+    const end = sorted.length - offset;
+    return { seqs: end <= 0 ? [] : sorted.slice(Math.max(0, end - limit), end).reverse(), total: sorted.length };
+  }
+
+  #keptSet(scope: SessionScope, filter: TrafficFilter): KeptSet {
+    const { session_id: _session, ...rest } = filter;
+    const key = JSON.stringify([scope.number, scope.floorSeq, Object.entries(rest).sort()]);
+    const known = this.#sets.get(key);
+    this.#sets.delete(key);
+    const isGood = known !== undefined && !(known.set.plan.isTimed && Date.now() - known.set.createdMs > TIMED_SET_MS);
+    const kept = isGood
+      ? known
+      : { set: new FilteredSet(this.#database, this.bodies, scope, planFilter(filter, Date.now())), orders: new Map<string, KeptOrder>() };
+    this.#sets.set(key, kept);
+    const [oldest] = this.#sets.keys();
+    if (this.#sets.size > KEPT_SETS && oldest !== undefined) this.#sets.delete(oldest);
+    return kept;
+  }
+
+  #ordered(kept: KeptSet, scope: SessionScope, sort: string, column: string): readonly number[] {
+    const { set, orders } = kept;
+    const known = orders.get(sort);
+    const ageMs = Date.now() - (known?.madeMs ?? 0);
+    if (known !== undefined && (known.generation === set.generation || (known.seqs.length > LARGE_SET && ageMs < LARGE_SET_MS))) {
+      return known.seqs;
+    }
+    const { where, values } = set.plan;
+    const [condition, bound]: [string, SqlValue[]] =
+      set.plan.predicate === undefined
+        ? [`session = ? AND seq > ? AND (${where})`, [scope.number, scope.floorSeq, ...values]]
+        : ["seq IN (SELECT value FROM json_each(?))", [JSON.stringify(set.all())]];
+    const row = this.#database
+      .prepare(`SELECT group_concat(seq) AS seqs FROM (SELECT seq FROM entry WHERE ${condition} ORDER BY ${column}, seq)`)
+      .get(...bound);
+    const seqs = typeof row?.["seqs"] === "string" ? (JSON.parse(`[${row["seqs"]}]`) as number[]) : [];
+    orders.set(sort, { generation: set.generation, madeMs: Date.now(), seqs });
+    return seqs;
+  }
+
+  #countWhere(scope: SessionScope, where: string, values: readonly SqlValue[]): number {
+    const row = this.#database
+      .prepare(`SELECT COUNT(*) AS count FROM entry INDEXED BY entry_by_session WHERE session = ? AND seq > ? AND (${where})`)
+      .get(scope.number, scope.floorSeq, ...values);
+    return Number(row?.["count"] ?? 0);
+  }
+
+  #top(request: RowsRequest, column: string, where: string, values: readonly SqlValue[]): number[] {
+    const direction = request.order === "asc" ? "ASC" : "DESC";
+    const { scope, limit, offset } = request;
+    return this.#database
+      .prepare(
+        `SELECT seq FROM entry INDEXED BY entry_by_session WHERE session = ? AND seq > ? AND (${where})
+         ORDER BY ${column} ${direction}, seq ${direction} LIMIT ? OFFSET ?`,
+      )
+      .all(scope.number, scope.floorSeq, ...values, limit, offset)
+      .map((row) => Number(row["seq"]));
+  }
+
+  #newest(scope: SessionScope, limit: number, offset: number, below = Number.MAX_SAFE_INTEGER): number[] {
+    return this.#database
+      .prepare("SELECT seq FROM entry WHERE session = ? AND seq > ? AND seq < ? ORDER BY seq DESC LIMIT ? OFFSET ?")
+      .all(scope.number, scope.floorSeq, below, limit, offset)
+      .map((row) => Number(row["seq"]));
+  }
+
+  #oldest(scope: SessionScope, limit: number, offset: number): number[] {
+    return this.#database
+      .prepare("SELECT seq FROM entry WHERE session = ? AND seq > ? ORDER BY seq LIMIT ? OFFSET ?")
+      .all(scope.number, scope.floorSeq, limit, offset)
+      .map((row) => Number(row["seq"]));
+  }
+
+  #snapshots(seqs: readonly number[], scope: SessionScope): TrafficSnapshot[] {
+    return seqs.flatMap((seq) => {
+      const row = this.#row.get(seq);
+      return row === undefined ? [] : [snapshotOfRow(row, scope.id)];
+    });
+  }
+}
+
+/** Cursors are the number of the last entry shown, in base64url so that nobody counts on it. */
+export function cursorOfSeq(seq: number): string {
+  return Buffer.from(JSON.stringify({ s: seq })).toString("base64url");
+}
+
+/** A cursor from elsewhere. */
+export class CursorError extends Error {
+  override readonly name = "CursorError";
+}
+
+function seqOfCursor(cursor: string): number {
+  try {
+    const parsedCursor: unknown = JSON.parse(Buffer.from(cursor, "base64url").toString());
+    if (typeof parsedCursor === "object" && parsedCursor !== null && "s" in parsedCursor) {
+      const { s } = parsedCursor;
+      if (typeof s === "number" && Number.isSafeInteger(s) && s >= 0) return s;
+    }
+  } catch {
+    // Not JSON: refused below.
+  }
+  throw new CursorError("cursor: this is no cursor of this service");
+}

@@ -1,0 +1,318 @@
+import { Worker } from "node:worker_threads";
+import type { BodySpool } from "#exchange/body.ts";
+import type { ExchangeView } from "#exchange/exchange.ts";
+import { FileSpool } from "./body-spool.ts";
+import type { StorageStatus, StoreLimits } from "./capture-store.ts";
+import { DatabaseTooNewError } from "./migrations.ts";
+import { RecordQueue } from "./record-queue.ts";
+import type { FromWriter, SessionRecord, StoreChange, ToWriter, WriterCall, WriterSetup } from "./writer-messages.ts";
+
+/** Above this much unwritten, bodies are shed; */
+export const BODY_BACKLOG_BYTES = 67_108_864;
+/** above this much, whole entries are lost. */
+const ENTRY_BACKLOG_BYTES = 2 * BODY_BACKLOG_BYTES;
+const ENTRY_BACKLOG = 200_000;
+/** A writer thread that broke is started again after this time. */
+const RESTART_MS = 1000;
+/** On the way out, a disk that does not answer is not waited for longer. */
+const CLOSE_MS = 10_000;
+
+/** What the proxy's side of the writer tells its owner. */
+export interface WriterEvents {
+  changed(change: StoreChange): void;
+  statusChanged(): void;
+  /** The database file is another one from now on. */
+  databaseReplaced(): void;
+  /** A loud line for the log. */
+  alarm(sentence: string): void;
+}
+
+interface Waiter {
+  readonly batch: number;
+  readonly resolve: () => void;
+}
+
+/** The proxy thread's side of the writer thread: hands over, counts what is on its way, never waits. */
+export class WriterClient {
+  readonly sessions = new Map<number, SessionRecord>();
+  activeSession = 0;
+  readonly #setup: WriterSetup;
+  readonly #events: WriterEvents;
+  readonly #queue: RecordQueue;
+  #worker: Worker | undefined;
+  #spool: FileSpool | undefined;
+  #nextSeq = 1;
+  /** Numbers of entries that were recorded while they run. */
+  readonly #pending = new Set<number>();
+  readonly #calls = new Map<number, { resolve: (value: unknown) => void; reject: (error: Error) => void }>();
+  #nextCall = 1;
+  #sentBatches = 0;
+  #doneBatches = 0;
+  #waiters: Waiter[] = [];
+  #sentBytes = 0;
+  #sentEntries = 0;
+  #closing = false;
+  #problem: string | null = null;
+  #storeSizeBytes = 0;
+  #bodiesNotStored = 0;
+  #entriesLost = 0;
+  #writtenEntries = 0;
+  #lastBatchMs = 0;
+  #limits: StoreLimits;
+
+  private constructor(setup: WriterSetup, events: WriterEvents) {
+    this.#setup = setup;
+    this.#limits = setup.limits;
+    this.#events = events;
+    this.#queue = new RecordQueue((batch) => {
+      this.#sentBatches += 1;
+      this.#sentBytes += batch.bytes;
+      this.#sentEntries += batch.entries;
+      this.#send(batch, [batch.bodies]);
+    });
+  }
+
+  /** Starts the thread; rejects when the database cannot be opened. */
+  static async start(setup: WriterSetup, events: WriterEvents): Promise<WriterClient> {
+    const client = new WriterClient(setup, events);
+    await client.#startThread();
+    return client;
+  }
+
+  get spool(): BodySpool {
+    if (this.#spool === undefined) throw new Error("The store is not open");
+    return this.#spool;
+  }
+
+  nextSeq(): number {
+    return this.#nextSeq++;
+  }
+
+  record(seq: number, exchange: ExchangeView): void {
+    const running = exchange.state.step !== "completed" && exchange.state.step !== "failed";
+    const again = this.#pending.has(seq);
+    if (running) this.#pending.add(seq);
+    else if (again) this.#pending.delete(seq);
+    const backlogBytes = this.#sentBytes + this.#queue.bytes;
+    if (this.#worker === undefined || backlogBytes > ENTRY_BACKLOG_BYTES || this.#sentEntries > ENTRY_BACKLOG) {
+      this.#entriesLost += 1;
+      discardSpooled(exchange);
+      return;
+    }
+    const storesBodies = backlogBytes <= BODY_BACKLOG_BYTES;
+    if (!storesBodies && !running) this.#shedBodies(exchange);
+    this.#queue.add(seq, again, this.activeSession, exchange, storesBodies);
+  }
+
+  async flush(): Promise<void> {
+    this.#queue.flush();
+    if (this.#doneBatches >= this.#sentBatches) return;
+    const { promise, resolve } = Promise.withResolvers<void>();
+    this.#waiters.push({ batch: this.#sentBatches, resolve });
+    await promise;
+  }
+
+  /** Asks for a change and waits until it is on disk. */
+  async call(request: WriterCall): Promise<unknown> {
+    if (this.#worker === undefined) throw new Error(this.#problem ?? "The store is closed");
+    this.#queue.flush();
+    const call = this.#nextCall++;
+    const { promise, resolve, reject } = Promise.withResolvers<unknown>();
+    this.#calls.set(call, { resolve, reject });
+    this.#send({ kind: "call", call, request }, []);
+    return await promise;
+  }
+
+  setLimits(limits: StoreLimits): void {
+    this.#limits = limits;
+    this.#send({ kind: "limits", limits }, []);
+  }
+
+  status(): StorageStatus {
+    const active = this.sessions.get(this.activeSession);
+    return {
+      ok: this.#problem === null,
+      problem: this.#problem,
+      entryCount: active?.entryCount ?? 0,
+      totalSizeBytes: active?.storedBytes ?? 0,
+      storeSizeBytes: this.#storeSizeBytes,
+      bodiesNotStored: this.#bodiesNotStored,
+      entriesLost: this.#entriesLost,
+      backlogBytes: this.#sentBytes + this.#queue.bytes,
+      backlogEntries: this.#sentEntries + this.#queue.entries,
+      writtenEntries: this.#writtenEntries,
+      lastBatchMs: this.#lastBatchMs,
+    };
+  }
+
+  /** Commits what is queued and ends the thread; entries that the disk refuses are counted as lost. */
+  async close(): Promise<void> {
+    this.#queue.flush();
+    this.#closing = true;
+    const worker = this.#worker;
+    if (worker === undefined) return;
+    const ended = new Promise<void>((resolve) => worker.once("exit", () => resolve()));
+    this.#send({ kind: "close" }, []);
+    const timer = setTimeout(() => void worker.terminate(), CLOSE_MS);
+    await ended;
+    clearTimeout(timer);
+  }
+
+  async #startThread(): Promise<void> {
+    const worker = new Worker(new URL("./writer.worker.ts", import.meta.url), {
+      workerData: { ...this.#setup, limits: this.#limits },
+      name: "weir-writer",
+    });
+    const { promise, resolve, reject } = Promise.withResolvers<void>();
+    worker.on("message", (message: FromWriter) => {
+      if (message.kind === "refused") {
+        reject(message.tooNew ? new DatabaseTooNewError(message.error) : new Error(message.error));
+        return;
+      }
+      if (message.kind === "ready") {
+        this.#worker = worker;
+        this.#begin(message);
+        resolve();
+        return;
+      }
+      this.#receive(message);
+    });
+    worker.on("error", (error) => {
+      this.#setProblem(`The storage thread broke: ${error.message}`);
+      reject(error);
+    });
+    worker.on("exit", () => {
+      reject(new Error("The storage thread ended"));
+      if (this.#worker === worker) this.#threadEnded();
+    });
+    await promise;
+  }
+
+  #begin(message: FromWriter & { kind: "ready" }): void {
+    this.#nextSeq = Math.max(this.#nextSeq, message.nextSeq);
+    this.#spool ??= new FileSpool(
+      {
+        send: (toWriter, transfer) => this.#send(toWriter, transfer),
+        reserve: (bytes) => this.#reserve(bytes),
+        release: (bytes) => (this.#sentBytes -= bytes),
+        shed: () => (this.#bodiesNotStored += 1),
+      },
+      message.nextFile,
+    );
+    this.#apply(message.change);
+    if (message.movedAside !== null) this.#tellMovedAside(message.movedAside);
+    this.#setProblem(null);
+  }
+
+  #reserve(bytes: number): boolean {
+    if (this.#worker === undefined || this.#sentBytes + this.#queue.bytes + bytes > BODY_BACKLOG_BYTES) return false;
+    this.#sentBytes += bytes;
+    return true;
+  }
+
+  #receive(message: FromWriter): void {
+    switch (message.kind) {
+      case "change":
+        return this.#apply(message.change);
+      case "committed":
+        return this.#committed(message);
+      case "pieceDone":
+        this.#sentBytes -= message.bytes;
+        return;
+      case "fileFailed":
+        return this.#spool?.failed(message.file);
+      case "size":
+        this.#storeSizeBytes = message.bytes;
+        return;
+      case "trouble":
+        return this.#setProblem(message.problem);
+      case "reopened":
+        this.#events.databaseReplaced();
+        return this.#tellMovedAside(message.movedAside);
+      case "answer":
+        this.#calls.get(message.call)?.resolve(message.value);
+        this.#calls.delete(message.call);
+        return;
+      case "callFailed":
+        this.#calls.get(message.call)?.reject(new Error(message.error));
+        this.#calls.delete(message.call);
+        return;
+      case "ready":
+      case "refused":
+      case "closed":
+        return;
+    }
+  }
+
+  #committed(message: FromWriter & { kind: "committed" }): void {
+    this.#sentBytes -= message.bytes;
+    this.#sentEntries -= message.entries;
+    this.#writtenEntries += message.written;
+    this.#entriesLost += message.lost;
+    this.#bodiesNotStored += message.bodiesNotStored;
+    this.#lastBatchMs = message.ms;
+    this.#doneBatches += 1;
+    while (this.#waiters[0] !== undefined && this.#waiters[0].batch <= this.#doneBatches)
+      this.#waiters.shift()?.resolve();
+  }
+
+  #apply(change: StoreChange): void {
+    for (const number of change.removedSessions) this.sessions.delete(number);
+    for (const session of change.sessions) this.sessions.set(session.number, session);
+    this.activeSession = change.activeSession;
+    this.#events.changed(change);
+  }
+
+  #send(message: ToWriter, transfer: ArrayBuffer[]): void {
+    this.#worker?.postMessage(message, transfer);
+  }
+
+  #shedBodies(exchange: ExchangeView): void {
+    for (const body of [exchange.requestBody, exchange.responseBody]) {
+      if (body.storedBytes > 0) this.#bodiesNotStored += 1;
+    }
+    discardSpooled(exchange);
+  }
+
+  #setProblem(problem: string | null): void {
+    if (problem === this.#problem) return;
+    const began = this.#problem === null;
+    this.#problem = problem;
+    if (began && problem !== null) this.#events.alarm(problem);
+    this.#events.statusChanged();
+  }
+
+  #tellMovedAside(path: string): void {
+    this.#events.alarm(`The traffic database was damaged. It was kept as ${path}; capture goes on in a new one`);
+  }
+
+  /** Everything on its way to the thread is gone with it. */
+  #threadEnded(): void {
+    this.#worker = undefined;
+    this.#entriesLost += this.#sentEntries;
+    this.#sentEntries = 0;
+    this.#sentBytes = 0;
+    this.#doneBatches = this.#sentBatches;
+    for (const waiter of this.#waiters) waiter.resolve();
+    this.#waiters = [];
+    for (const { reject } of this.#calls.values()) reject(new Error("The storage thread ended"));
+    this.#calls.clear();
+    this.#spool?.failAll();
+    if (this.#closing) return;
+    this.#setProblem(this.#problem ?? "The storage thread ended: entries are not stored until it is back");
+    this.#restartLater();
+  }
+
+  #restartLater(): void {
+    setTimeout(() => {
+      if (this.#closing) return;
+      this.#startThread().catch(() => this.#restartLater());
+    }, RESTART_MS).unref();
+  }
+}
+
+function discardSpooled(exchange: ExchangeView): void {
+  if (exchange.state.step !== "completed" && exchange.state.step !== "failed") return;
+  exchange.requestBody.discard();
+  exchange.responseBody.discard();
+}

@@ -1,0 +1,109 @@
+import type { StoreLimits } from "./capture-store.ts";
+
+/** A session as the writer keeps it. */
+export interface SessionRecord {
+  readonly number: number;
+  readonly id: string;
+  readonly name: string | null;
+  readonly notes: string | null;
+  readonly tags: readonly string[];
+  readonly createdMs: number;
+  readonly updatedMs: number;
+  readonly entryCount: number;
+  readonly storedBytes: number;
+  /** Entries up to this number were cleared. */
+  readonly floorSeq: number;
+}
+
+/** What the writer thread starts with. */
+export interface WriterSetup {
+  readonly path: string;
+  readonly bodiesFolder: string;
+  readonly limits: StoreLimits;
+}
+
+/** Entries that must be committed together. */
+export interface RecordBatch {
+  readonly kind: "batch";
+  readonly entries: number;
+  /** Of text and bodies. */
+  readonly bytes: number;
+  readonly text: string;
+  /** Inline bodies one after the other, in the order of the records. */
+  readonly bodies: ArrayBuffer;
+}
+
+/** Changes that are answered when they are on disk. */
+export type WriterCall =
+  | {
+      readonly op: "createSession";
+      readonly id: string;
+      readonly name: string | null;
+      readonly notes: string | null;
+      readonly nowMs: number;
+    }
+  | {
+      readonly op: "updateSession";
+      readonly id: string;
+      readonly name?: string;
+      readonly notes?: string | null;
+      readonly tags?: readonly string[];
+      readonly nowMs: number;
+    }
+  | { readonly op: "deleteSession"; readonly id: string }
+  | { readonly op: "switchSession"; readonly id: string; readonly nowMs: number }
+  | { readonly op: "clearSession"; readonly id: string; readonly nowMs: number }
+  | { readonly op: "setNote"; readonly id: string; readonly note: string | null }
+  | { readonly op: "deleteEntries"; readonly ids: readonly string[] };
+
+export type ToWriter =
+  | RecordBatch
+  | { readonly kind: "piece"; readonly file: number; readonly bytes: Uint8Array }
+  | { readonly kind: "fileEnd"; readonly file: number }
+  | { readonly kind: "fileDiscard"; readonly file: number }
+  | { readonly kind: "limits"; readonly limits: StoreLimits }
+  | { readonly kind: "call"; readonly call: number; readonly request: WriterCall }
+  | { readonly kind: "close" };
+
+/** What changed in the database, for caches elsewhere. */
+export interface StoreChange {
+  /** Sessions whose facts changed, as they are now. */
+  readonly sessions: readonly SessionRecord[];
+  readonly removedSessions: readonly number[];
+  readonly activeSession: number;
+  /** Entries rewritten, or inserted below a number that was committed before. */
+  readonly changedSeqs: readonly number[];
+  readonly removedSeqs: readonly number[];
+  /** Removed to keep limits; a part of the removed ones. */
+  readonly prunedIds: readonly string[];
+  /** A session was cleared: cached lists are void. */
+  readonly reset: boolean;
+}
+
+export type FromWriter =
+  | {
+      readonly kind: "ready";
+      readonly change: StoreChange;
+      readonly nextSeq: number;
+      readonly nextFile: number;
+      readonly movedAside: string | null;
+    }
+  | { readonly kind: "refused"; readonly error: string; readonly tooNew: boolean }
+  | { readonly kind: "change"; readonly change: StoreChange }
+  | {
+      readonly kind: "committed";
+      readonly entries: number;
+      readonly bytes: number;
+      readonly written: number;
+      readonly lost: number;
+      readonly bodiesNotStored: number;
+      readonly ms: number;
+    }
+  | { readonly kind: "pieceDone"; readonly bytes: number }
+  | { readonly kind: "fileFailed"; readonly file: number }
+  | { readonly kind: "size"; readonly bytes: number }
+  | { readonly kind: "trouble"; readonly problem: string | null }
+  | { readonly kind: "reopened"; readonly movedAside: string }
+  | { readonly kind: "answer"; readonly call: number; readonly value: unknown }
+  | { readonly kind: "callFailed"; readonly call: number; readonly error: string }
+  | { readonly kind: "closed" };

@@ -1,0 +1,263 @@
+import { renameSync, rmSync } from "node:fs";
+import { troubleOf } from "./database.ts";
+import { DatabaseTooNewError } from "./migrations.ts";
+import { TrafficWriter } from "./traffic-writer.ts";
+import type { ChangeLog } from "./change-log.ts";
+import type { SessionTable } from "./session-table.ts";
+import type { FromWriter, RecordBatch, StoreChange, ToWriter, WriterSetup } from "./writer-messages.ts";
+
+/** After a failed commit the next attempt comes so much later. */
+const RETRY_MS = 1000;
+/** Committed entries are brought to the disk at the latest after this time, well within the promised second. */
+const SYNC_MS = 500;
+
+const SENTENCES = {
+  full: "The disk is full: traffic goes on, but new entries cannot be stored",
+  "read-only": "The data directory cannot be written: traffic goes on, but new entries cannot be stored",
+  corrupt: "The traffic database is damaged",
+  busy: "Another program holds the traffic database: new entries wait to be stored",
+  io: "The disk reports errors: traffic goes on, but new entries cannot be stored",
+  other: "The traffic database refuses entries",
+} as const;
+
+/** What the writer thread does with messages: commits batches in order, keeps them while the disk refuses, tidies in between. */
+export class WriterThread {
+  readonly #setup: WriterSetup;
+  readonly #post: (message: FromWriter) => void;
+  readonly #end: () => void;
+  #writer: TrafficWriter | undefined;
+  /** Batches that wait for the disk. The proxy thread bounds them: it sends no more than its backlog allows. */
+  readonly #waiting: RecordBatch[] = [];
+  #problem: string | null = null;
+  #retry: NodeJS.Timeout | undefined;
+  #syncTimer: NodeJS.Timeout | undefined;
+  #syncing: Promise<void> = Promise.resolve();
+  #tidying = false;
+  #closing = false;
+
+  constructor(setup: WriterSetup, post: (message: FromWriter) => void, end: () => void) {
+    this.#setup = setup;
+    this.#post = post;
+    this.#end = end;
+  }
+
+  /** Opens the database and says `ready` or `refused`. */
+  start(): void {
+    try {
+      const movedAside = this.#open();
+      const writer = this.#running;
+      this.#post({
+        kind: "ready",
+        change: everything(writer),
+        nextSeq: writer.highestSeq + 1,
+        nextFile: writer.nextFile,
+        movedAside,
+      });
+      this.#post({ kind: "size", bytes: writer.sizeBytes });
+      this.#tidySoon();
+    } catch (error) {
+      const tooNew = error instanceof DatabaseTooNewError;
+      this.#post({ kind: "refused", error: error instanceof Error ? error.message : String(error), tooNew });
+      this.#end();
+    }
+  }
+
+  receive(message: ToWriter): void {
+    switch (message.kind) {
+      case "batch":
+        this.#waiting.push(message);
+        if (this.#problem === null) this.#drain();
+        return;
+      case "piece":
+        if (!this.#running.files.append(message.file, message.bytes))
+          this.#post({ kind: "fileFailed", file: message.file });
+        this.#post({ kind: "pieceDone", bytes: message.bytes.length });
+        return;
+      case "fileEnd":
+        return this.#running.files.finish(message.file);
+      case "fileDiscard":
+        return this.#running.files.discard(message.file);
+      case "limits":
+        this.#running.setLimits(message.limits);
+        return this.#tidySoon();
+      case "call":
+        return this.#call(message);
+      case "close":
+        void this.#close();
+    }
+  }
+
+  get #running(): TrafficWriter {
+    if (this.#writer === undefined) throw new Error("The writer is not open");
+    return this.#writer;
+  }
+
+  /** Gives the path a damaged file was moved to, or null. */
+  #open(): string | null {
+    const { path, bodiesFolder, limits } = this.#setup;
+    const onChange = (log: ChangeLog, sessions: SessionTable): void =>
+      this.#post({ kind: "change", change: log.toChange(sessions) });
+    try {
+      this.#writer = new TrafficWriter(path, bodiesFolder, limits, onChange);
+      return null;
+    } catch (error) {
+      if (troubleOf(error) !== "corrupt") throw error;
+      const aside = moveAside(path, bodiesFolder);
+      this.#writer = new TrafficWriter(path, bodiesFolder, limits, onChange);
+      return aside;
+    }
+  }
+
+  #drain(): void {
+    for (let batch = this.#waiting[0]; batch !== undefined; batch = this.#waiting[0]) {
+      const startedMs = performance.now();
+      try {
+        const { lost, bodiesNotStored } = this.#running.write(batch);
+        this.#waiting.shift();
+        this.#post({
+          kind: "committed",
+          entries: batch.entries,
+          bytes: batch.bytes,
+          written: batch.entries - lost,
+          lost,
+          bodiesNotStored,
+          ms: performance.now() - startedMs,
+        });
+      } catch (error) {
+        return this.#fail(error);
+      }
+    }
+    this.#setProblem(null);
+    this.#syncSoon();
+    this.#tidySoon();
+  }
+
+  #fail(error: unknown): void {
+    const trouble = troubleOf(error);
+    if (trouble === "corrupt" && this.#startAnew()) return this.#drain();
+    const reason = error instanceof Error ? error.message : String(error);
+    this.#setProblem(`${SENTENCES[trouble]} (${reason})`);
+    this.#retry ??= setTimeout(() => {
+      this.#retry = undefined;
+      this.#drain();
+    }, RETRY_MS);
+  }
+
+  /** Damage found while running: the file is kept for rescue, and capture goes on in a new one. */
+  #startAnew(): boolean {
+    const { path, bodiesFolder, limits } = this.#setup;
+    try {
+      const old = this.#running;
+      old.close();
+      const aside = moveAside(path, bodiesFolder);
+      this.#writer = new TrafficWriter(path, bodiesFolder, limits, (log, sessions) =>
+        this.#post({ kind: "change", change: log.toChange(sessions) }),
+      );
+      const removedSessions = old.sessions.all().map((session) => session.number);
+      this.#post({ kind: "change", change: { ...everything(this.#writer), removedSessions } });
+      this.#post({ kind: "reopened", movedAside: aside });
+      return true;
+    } catch {
+      return false;
+    }
+  }
+
+  #setProblem(problem: string | null): void {
+    if (problem === this.#problem) return;
+    this.#problem = problem;
+    this.#post({ kind: "trouble", problem });
+  }
+
+  #call(message: ToWriter & { kind: "call" }): void {
+    try {
+      this.#post({ kind: "answer", call: message.call, value: this.#running.call(message.request) });
+    } catch (error) {
+      const reason = error instanceof Error ? error.message : String(error);
+      this.#post({ kind: "callFailed", call: message.call, error: `${SENTENCES[troubleOf(error)]} (${reason})` });
+    }
+    this.#tidySoon();
+  }
+
+  /** One bounded step, then everybody else's turn, until nothing is left. */
+  #tidySoon(): void {
+    if (this.#tidying || this.#closing) return;
+    this.#tidying = true;
+    setImmediate(() => {
+      this.#tidying = false;
+      if (this.#closing || this.#problem !== null) return;
+      try {
+        if (this.#running.tidy()) this.#tidySoon();
+      } catch (error) {
+        this.#fail(error);
+      }
+    });
+  }
+
+  #syncSoon(): void {
+    this.#syncTimer ??= setTimeout(() => {
+      this.#syncing = this.#sync().finally(() => (this.#syncTimer = undefined));
+    }, SYNC_MS);
+  }
+
+  async #sync(): Promise<void> {
+    try {
+      await this.#running.sync();
+      this.#post({ kind: "size", bytes: this.#running.sizeBytes });
+    } catch (error) {
+      const reason = error instanceof Error ? error.message : String(error);
+      this.#setProblem(`${SENTENCES.io} (${reason})`);
+      this.#retry ??= setTimeout(() => {
+        this.#retry = undefined;
+        this.#drain();
+      }, RETRY_MS);
+    }
+  }
+
+  async #close(): Promise<void> {
+    this.#closing = true;
+    clearTimeout(this.#retry);
+    clearTimeout(this.#syncTimer);
+    if (this.#waiting.length > 0) this.#drain();
+    clearTimeout(this.#retry);
+    clearTimeout(this.#syncTimer);
+    await this.#syncing;
+    await this.#sync();
+    clearTimeout(this.#retry);
+    this.#running.close();
+    this.#post({ kind: "closed" });
+    this.#end();
+  }
+}
+
+/** All sessions, as a change from nothing. */
+function everything(writer: TrafficWriter): StoreChange {
+  return {
+    sessions: writer.sessions.all(),
+    removedSessions: [],
+    activeSession: writer.sessions.activeNumber,
+    changedSeqs: [],
+    removedSeqs: [],
+    prunedIds: [],
+    reset: true,
+  };
+}
+
+/** Keeps a damaged database under another name, with its log and its bodies: a new one would sweep them away. */
+function moveAside(path: string, bodiesFolder: string): string {
+  const suffixOfNow = `.corrupt-${new Date().toISOString().replaceAll(/[:.]/gu, "-")}`;
+  const aside = `${path}${suffixOfNow}`;
+  renameSync(path, aside);
+  try {
+    renameSync(bodiesFolder, `${bodiesFolder}${suffixOfNow}`);
+  } catch {
+    // There are no bodies yet, or they stay and are swept: capture must go on either way.
+  }
+  for (const suffix of ["-wal", "-shm"]) {
+    try {
+      renameSync(`${path}${suffix}`, `${aside}${suffix}`);
+    } catch {
+      rmSync(`${path}${suffix}`, { force: true });
+    }
+  }
+  return aside;
+}
