@@ -1,3 +1,4 @@
+// Tested by ../../test/engine-flow.test.ts
 import type { Socket } from "node:net";
 import type { SecureContext } from "node:tls";
 import { fieldValue, removeField, responseHeadText } from "@headworks/http1";

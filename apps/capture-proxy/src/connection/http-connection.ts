@@ -1,3 +1,4 @@
+// Tested by ../../test/engine-flow.test.ts
 import type { Socket } from "node:net";
 import { parseHostPort } from "@headworks/host-patterns";
 import { DownstreamState, RequestReader, responseHeadText } from "@headworks/http1";

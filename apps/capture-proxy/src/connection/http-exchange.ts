@@ -1,3 +1,4 @@
+// Tested by ../../test/engine-flow.test.ts
 import {
   hasBody,
   hasField,

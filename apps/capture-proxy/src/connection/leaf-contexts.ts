@@ -1,3 +1,4 @@
+// Tested by ../../test/engine-flow.test.ts
 import { isIP } from "node:net";
 import { createSecureContext } from "node:tls";
 import type { SecureContext } from "node:tls";

@@ -1,3 +1,4 @@
+// Tested by ../../test/engine-flow.test.ts
 import { createServer } from "node:net";
 import type { AddressInfo, Server, Socket } from "node:net";
 import type { Failure } from "#exchange/failure.ts";

@@ -1,3 +1,4 @@
+// Tested by ../../test/engine-flow.test.ts
 import type { Socket } from "node:net";
 import { removeField } from "@headworks/http1";
 import type { RequestHead } from "@headworks/http1";

@@ -1,3 +1,4 @@
+// Tested by ../../test/engine-flow.test.ts
 import type { Socket } from "node:net";
 import { newMoments } from "#exchange/exchange.ts";
 import type { Moments } from "#exchange/exchange.ts";

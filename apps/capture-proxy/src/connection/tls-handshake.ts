@@ -1,3 +1,4 @@
+// Tested by ../../test/engine-flow.test.ts
 import type { Socket } from "node:net";
 import { TLSSocket } from "node:tls";
 import type { SecureContext } from "node:tls";

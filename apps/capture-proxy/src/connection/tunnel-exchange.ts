@@ -1,3 +1,4 @@
+// Tested by ../../test/engine-flow.test.ts
 import { BodyCapture } from "#exchange/body.ts";
 import { newExchangeId } from "#exchange/exchange-id.ts";
 import { newMoments } from "#exchange/exchange.ts";

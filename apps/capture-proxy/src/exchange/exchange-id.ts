@@ -1,3 +1,4 @@
+// Tested by exchange.test.ts
 import { randomFillSync } from "node:crypto";
 
 const POOL_BYTES = 8192;

@@ -1,3 +1,4 @@
+// Tested by exchange.test.ts
 /** At which step an exchange failed. */
 export type FailureStage =
   | "resolve"

@@ -1,3 +1,4 @@
+// Tested by ../../test/engine-flow.test.ts
 import type { Socket } from "node:net";
 import { CHUNK_END, chunkPrefix } from "@headworks/http1";
 

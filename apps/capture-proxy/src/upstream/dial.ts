@@ -1,3 +1,4 @@
+// Tested by ../../test/engine-flow.test.ts
 import { connect as connectTcp, isIP } from "node:net";
 import type { Socket } from "node:net";
 import { connect as connectTls } from "node:tls";

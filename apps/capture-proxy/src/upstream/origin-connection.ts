@@ -1,3 +1,4 @@
+// Tested by ../../test/engine-flow.test.ts
 import type { Socket } from "node:net";
 import { Http1Error, ResponseReader, UpstreamState } from "@headworks/http1";
 import type { RawFields, ResponseHead, UpstreamRequest } from "@headworks/http1";

@@ -1,3 +1,4 @@
+// Tested by connect-failure.test.ts
 import { isIPv4 } from "node:net";
 
 interface Listener {

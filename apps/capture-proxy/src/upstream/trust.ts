@@ -1,3 +1,4 @@
+// Tested by ../../test/engine-flow.test.ts
 import { readFileSync } from "node:fs";
 import { createSecureContext, getCACertificates } from "node:tls";
 import type { SecureContext, TLSSocket } from "node:tls";

@@ -1,0 +1,94 @@
+import assert from "node:assert/strict";
+import { once } from "node:events";
+import { createServer } from "node:net";
+import type { AddressInfo } from "node:net";
+import { test } from "node:test";
+import { connect } from "node:tls";
+import fc from "fast-check";
+import { readClientHello } from "./client-hello.ts";
+import { detectProtocol } from "./detect.ts";
+
+/** The first bytes a real TLS client sends. */
+async function recordHello(options: { servername?: string; ALPNProtocols?: string[] }): Promise<Buffer> {
+  const server = createServer();
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const client = connect({ host: "127.0.0.1", port: (server.address() as AddressInfo).port, ...options });
+  client.on("error", () => undefined);
+  const [socket] = await once(server, "connection");
+  const [bytes] = (await once(socket, "data")) as [Buffer];
+  client.destroy();
+  socket.destroy();
+  server.close();
+  return bytes;
+}
+
+const hello = await recordHello({ servername: "Shop.Example", ALPNProtocols: ["h2", "http/1.1"] });
+const bareHello = await recordHello({});
+
+/** The same handshake bytes in records of one byte each. */
+function inTinyRecords(bytes: Buffer): Buffer {
+  const body = bytes.subarray(5);
+  return Buffer.concat([...body].map((byte) => Buffer.from([0x16, 3, 1, 0, 1, byte])));
+}
+
+test("a real ClientHello gives its server name in lower case and its protocols", () => {
+  assert.deepEqual(readClientHello(hello), { serverName: "shop.example", protocols: ["h2", "http/1.1"] });
+  assert.deepEqual(readClientHello(bareHello), { serverName: undefined, protocols: [] });
+});
+
+test("every beginning of a ClientHello asks for more, however it is cut into records", () => {
+  for (const whole of [hello, inTinyRecords(hello)]) {
+    for (let end = 0; end < whole.length; end += 1) assert.equal(readClientHello(whole.subarray(0, end)), "need-more");
+    assert.deepEqual(readClientHello(whole), { serverName: "shop.example", protocols: ["h2", "http/1.1"] });
+  }
+});
+
+test("damaged ClientHellos never throw and always end in one of the three answers", () => {
+  fc.assert(
+    fc.property(fc.nat(hello.length - 1), fc.integer({ min: 0, max: 255 }), (at, byte) => {
+      const damaged = Buffer.from(hello);
+      damaged[at] = byte;
+      const result = readClientHello(damaged);
+      assert.ok(result === "need-more" || result === "not-tls" || typeof result === "object");
+    }),
+  );
+});
+
+test("a name that no host can have is not taken over", () => {
+  const odd = Buffer.from(hello.toString("latin1").replace("Shop.Example", "Shop\0Example"), "latin1");
+  assert.deepEqual(readClientHello(odd), { serverName: undefined, protocols: ["h2", "http/1.1"] });
+});
+
+const CASES: readonly [string, string, string][] = [
+  ["a request line", "GET / HTTP/1.1\r\n", "http1"],
+  ["an unknown method", "M-SEARCH * HTTP/1.1\r\n", "http1"],
+  ["an absolute target", "GET http://x/ HTTP/1.1\r\n", "http1"],
+  ["a lower-case word", "helo there\r\n", "other"],
+  ["binary", "\x00\x01\x02", "other"],
+  ["an SSH banner", "SSH-2.0-OpenSSH\r\n", "other"],
+  ["a method without an end", "A".repeat(40), "other"],
+  ["a target that is no target", "GET ?x HTTP/1.1\r\n", "other"],
+  ["the HTTP/2 preface", "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", "http2"],
+  ["something that looks like a TLS record", "\x16\x05\x00\x00\x10abc", "other"],
+];
+for (const [name, bytes, protocol] of CASES) {
+  test(`${name} is ${protocol}`, () => {
+    const detected = detectProtocol(Buffer.from(bytes, "latin1"));
+    assert.equal(detected === "need-more" ? detected : detected.protocol, protocol);
+  });
+}
+
+test("what is decided on the first bytes is not decided differently on more of them", () => {
+  fc.assert(
+    fc.property(fc.uint8Array({ maxLength: 64 }), (bytes) => {
+      const whole = Buffer.from(bytes);
+      let decided: string | undefined;
+      for (let end = 1; end <= whole.length; end += 1) {
+        const detected = detectProtocol(whole.subarray(0, end));
+        if (detected === "need-more") assert.equal(decided, undefined);
+        else decided = detected.protocol;
+      }
+    }),
+  );
+});

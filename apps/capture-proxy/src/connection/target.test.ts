@@ -1,0 +1,50 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { parseAbsoluteTarget, parseConnectTarget } from "./target.ts";
+
+const GOOD: readonly [string, object][] = [
+  ["http://a.example", { scheme: "http", host: "a.example", port: 80, path: "/", authority: "a.example" }],
+  [
+    "HTTP://A.Example:8080/x?y=1",
+    { scheme: "http", host: "a.example", port: 8080, path: "/x?y=1", authority: "A.Example:8080" },
+  ],
+  ["https://a.example/", { scheme: "https", host: "a.example", port: 443, path: "/", authority: "a.example" }],
+  ["http://[::1]:81?q", { scheme: "http", host: "::1", port: 81, path: "/?q", authority: "[::1]:81" }],
+  [
+    "http://user:p%40ss@h.example/p#frag",
+    { scheme: "http", host: "h.example", port: 80, path: "/p", authority: "h.example" },
+  ],
+];
+for (const [target, expected] of GOOD) {
+  test(`the target ${target} is taken apart`, () => assert.deepEqual(parseAbsoluteTarget(target, "GET"), expected));
+}
+
+test("OPTIONS without a path asks about the whole server", () => {
+  const target = parseAbsoluteTarget("http://a.example", "OPTIONS");
+  assert.equal(typeof target === "object" && target.path, "*");
+});
+
+for (const target of [
+  "/",
+  "ftp://x/",
+  "http://",
+  "http://x:0/",
+  "http://x:70000/",
+  "http://a b/",
+  "http://[::1/",
+  "x:80",
+]) {
+  test(`the target ${target} is refused with a sentence`, () => {
+    const result = parseAbsoluteTarget(target, "GET");
+    assert.equal(typeof result, "string");
+    assert.ok((result as string).length > 15);
+  });
+}
+
+test("CONNECT takes a host and a port, nothing less", () => {
+  assert.deepEqual(parseConnectTarget("A.Example:443"), { host: "a.example", port: 443 });
+  assert.deepEqual(parseConnectTarget("[::1]:443"), { host: "::1", port: 443 });
+  for (const bad of ["a.example", "a.example:", ":443", "a.example:0", "::1:443", "u@a.example:443"]) {
+    assert.equal(typeof parseConnectTarget(bad), "string", bad);
+  }
+});

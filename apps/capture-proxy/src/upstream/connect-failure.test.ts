@@ -1,0 +1,53 @@
+// Also tests own-listeners.ts.
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { brokenConnection, connectFailure, tlsFailure } from "./connect-failure.ts";
+import { OwnListeners } from "./own-listeners.ts";
+
+const error = (code: string): NodeJS.ErrnoException => Object.assign(new Error(code), { code });
+
+const CONNECTS: readonly [string, string, string][] = [
+  ["ENOTFOUND", "resolve", "DNS_NOT_FOUND"],
+  ["EAI_AGAIN", "resolve", "DNS_FAILED"],
+  ["ECONNREFUSED", "connect", "UPSTREAM_REFUSED"],
+  ["ETIMEDOUT", "connect", "UPSTREAM_TIMEOUT"],
+  ["ECONNRESET", "connect", "UPSTREAM_RESET"],
+  ["EHOSTUNREACH", "connect", "UPSTREAM_UNREACHABLE"],
+];
+for (const [code, stage, failureCode] of CONNECTS) {
+  test(`${code} while connecting is ${failureCode} at stage ${stage}`, () => {
+    const failure = connectFailure(error(code), "h.example", 80);
+    assert.deepEqual([failure.stage, failure.code, failure.side], [stage, failureCode, "upstream"]);
+    assert.match(failure.message, /h\.example/);
+  });
+}
+
+test("when all addresses of a name refuse, the first one says why", () => {
+  const both = Object.assign(new Error("all"), {
+    code: "ECONNREFUSED",
+    errors: [error("ECONNREFUSED"), error("ENETUNREACH")],
+  });
+  assert.equal(connectFailure(both, "h", 1).code, "UPSTREAM_REFUSED");
+});
+
+test("certificate problems are told apart from other TLS problems", () => {
+  assert.equal(tlsFailure(error("CERT_HAS_EXPIRED"), "h").code, "UPSTREAM_CERTIFICATE");
+  assert.match(tlsFailure(error("CERT_HAS_EXPIRED"), "h").message, /expired/);
+  assert.equal(tlsFailure(error("ERR_SSL_WRONG_VERSION_NUMBER"), "h").code, "UPSTREAM_TLS");
+  assert.equal(tlsFailure(error("ECONNRESET"), "h").code, "UPSTREAM_RESET");
+  assert.equal(brokenConnection(error("EPIPE"), "h:1", "send").code, "UPSTREAM_RESET");
+  assert.equal(brokenConnection(error("EIO"), "h:1", "receive").code, "UPSTREAM_CLOSED");
+});
+
+test("own listeners are known by the address that was dialled", () => {
+  const own = new OwnListeners();
+  own.add("127.0.0.1", 8888);
+  own.add("0.0.0.0", 3001);
+  assert.ok(own.includes("127.0.0.1", 8888, "127.0.0.1"));
+  assert.ok(own.includes("::ffff:127.0.0.1", 8888, "::ffff:127.0.0.1"));
+  assert.ok(!own.includes("127.0.0.2", 8888, "127.0.0.1"));
+  assert.ok(!own.includes("127.0.0.1", 8889, "127.0.0.1"));
+  assert.ok(own.includes("127.9.9.9", 3001, "127.0.0.1"));
+  assert.ok(own.includes("192.0.2.7", 3001, "192.0.2.7"));
+  assert.ok(!own.includes("192.0.2.8", 3001, "192.0.2.7"));
+});
