@@ -44,7 +44,6 @@ test("tables, text, search and wrapping answer for the same body", async () => {
     ],
     more: false,
   });
-  assert.deepEqual(await call("wrap", 8), { rawRows: 3, prettyRows: 10 });
 });
 
 test("parts of a multipart body come with a preview, and their bytes can be had", async () => {

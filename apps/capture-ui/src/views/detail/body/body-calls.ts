@@ -37,8 +37,8 @@ export interface PartPreview {
 /** What the page may ask of the worker that holds a body. Each answer is bounded, whatever the size of the body. */
 export interface BodyCalls {
   rows(layer: LayerName, from: number, to: number): readonly TextRow[];
-  /** Lays lines out for a width in characters; null to not wrap. Gives the rows of both layers. */
-  wrap(columns: number | null): { readonly rawRows: number; readonly prettyRows: number };
+  /** Lays lines out for a width in characters; null to not wrap. The new numbers of rows come as progress. */
+  wrap(columns: number | null): void;
   /** The text if it is small, else null. */
   text(layer: LayerName): string | null;
   search(layer: LayerName, query: SearchQuery): FoundMatches;
@@ -87,10 +87,7 @@ export class BodyDesk implements BodyCalls {
   }
 
   wrap(columns: number | null) {
-    const { raw, pretty } = this.#document;
-    raw.wrapAt(columns);
-    pretty?.wrapAt(columns);
-    return { rawRows: raw.rows, prettyRows: pretty?.rows ?? 0 };
+    this.#document.wrapAt(columns);
   }
 
   text(layer: LayerName) {

@@ -118,3 +118,12 @@ test("a closed document reports nothing more", async () => {
   await opened;
   assert.deepEqual(reports, []);
 });
+
+test("wrapping lays all rows out anew, also those that come later", async () => {
+  const { document, reports } = await open(encode('[{"id":1},{"id":2}]'), "application/json");
+  document.wrapAt(8);
+  const last = reports.at(-1);
+  assert.deepEqual([last?.rawRows, last?.prettyRows, last?.layout], [3, 10, 1]);
+  document.wrapAt(8);
+  assert.equal(reports.at(-1), last);
+});

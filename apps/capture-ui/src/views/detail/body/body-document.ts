@@ -28,6 +28,8 @@ export interface BodyProgress {
   /** The body is larger than is held in memory; the end is missing in text views. */
   readonly cut: boolean;
   readonly problem: JsonProblem | null;
+  /** Counts how often rows were laid out anew: rows fetched before are stale. */
+  readonly layout: number;
 }
 
 /** Bytes of the first request: enough for a screen and for telling the kind. */
@@ -61,6 +63,8 @@ export class BodyDocument {
   #error: string | null = null;
   #reportedMs = -Infinity;
   #rest: (() => Promise<void>) | null = null;
+  #columns: number | null = null;
+  #layout = 0;
 
   constructor(source: BodySource, report: (progress: BodyProgress) => void, fetchBody: typeof fetch = fetch) {
     this.#source = source;
@@ -117,15 +121,25 @@ export class BodyDocument {
     }
   }
 
+  /** Lays lines out for a width in characters; null to not wrap. */
+  wrapAt(columns: number | null): void {
+    if (columns === this.#columns) return;
+    this.#columns = columns;
+    this.#raw.wrapAt(columns);
+    this.#pretty?.wrapAt(columns);
+    this.#layout++;
+    this.#send(true);
+  }
+
   close(): void {
     this.#stop.abort();
   }
 
   #begin(beginning: Uint8Array, first: Slice): void {
     const isJson = this.#kind === "json";
-    this.#raw = new TextLayer(RAW_LIMIT_BYTES, isJson);
+    this.#raw = this.#layer(RAW_LIMIT_BYTES, isJson);
     if (isJson) {
-      const pretty = new TextLayer(PRETTY_LIMIT_BYTES, true);
+      const pretty = this.#layer(PRETTY_LIMIT_BYTES, true);
       this.#pretty = pretty;
       this.#printer = new JsonPrinter((bytes) => pretty.append(bytes));
     }
@@ -149,6 +163,12 @@ export class BodyDocument {
     if (this.#printer === null) this.#printWhole();
     this.#done = true;
     this.#send(true);
+  }
+
+  #layer(limitBytes: number, isJson: boolean): TextLayer {
+    const layer = new TextLayer(limitBytes, isJson);
+    layer.wrapAt(this.#columns);
+    return layer;
   }
 
   #take(chunk: Uint8Array): void {
@@ -176,7 +196,7 @@ export class BodyDocument {
       default:
         return;
     }
-    this.#pretty = new TextLayer(PRETTY_LIMIT_BYTES, false);
+    this.#pretty = this.#layer(PRETTY_LIMIT_BYTES, false);
     this.#pretty.append(new TextEncoder().encode(printed));
   }
 
@@ -217,6 +237,7 @@ export class BodyDocument {
       prettyBytes: this.#pretty?.bytes.length ?? 0,
       cut: this.#raw.cut || this.#pretty?.cut === true || (this.#total ?? 0) > RAW_LIMIT_BYTES,
       problem: this.#done ? (this.#printer?.problem ?? null) : null,
+      layout: this.#layout,
     });
   }
 }

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { hexRows, offsetDigits, pagesOfRows, parseHex } from "./hex-rows.ts";
+import { hexRows, offsetDigits } from "./hex-rows.ts";
 
 test("sixteen bytes make a row with offset, digits and letters", () => {
   const rows = hexRows(new TextEncoder().encode("GET / HTTP/1.1\r\n\0é"), 32);
@@ -15,16 +15,4 @@ test("offsets have as many digits as the last one needs", () => {
   assert.equal(offsetDigits(0), 6);
   assert.equal(offsetDigits(0x100_0000), 6);
   assert.equal(offsetDigits(0x100_0001), 7);
-});
-
-test("hexadecimal digits are read with or without spaces and prefix", () => {
-  assert.deepEqual([...(parseHex("de AD, 0xbe") ?? [])], [0xde, 0xad, 0xbe]);
-  for (const wrong of ["", "d", "xy", "0x"]) assert.equal(parseHex(wrong), null, wrong);
-});
-
-test("the pages that cover a window of rows are asked for, never one beyond the end", () => {
-  assert.deepEqual(pagesOfRows(0, 10, 100, 64), [0, 1]);
-  assert.deepEqual(pagesOfRows(4, 8, 10_000, 64), [1]);
-  assert.deepEqual(pagesOfRows(3, 5, 10_000, 64), [0, 1]);
-  assert.deepEqual(pagesOfRows(0, 10, 0, 64), []);
 });

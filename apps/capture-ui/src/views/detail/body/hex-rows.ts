@@ -30,17 +30,3 @@ export function hexRows(bytes: Uint8Array, offset: number): HexRow[] {
 export function offsetDigits(size: number): number {
   return Math.max(6, Math.max(0, size - 1).toString(16).length);
 }
-
-/** Bytes that a text of hexadecimal digits stands for (`de ad`, `0xDEAD`); null if it is none. */
-export function parseHex(text: string): Uint8Array | null {
-  const digits = text.replaceAll(/0x|[\s,]/giu, "");
-  if (digits === "" || digits.length % 2 !== 0 || !/^[\da-f]+$/iu.test(digits)) return null;
-  return Uint8Array.from(digits.match(/../gu) ?? [], (pair) => Number.parseInt(pair, 16));
-}
-
-/** Pages of `pageBytes` that cover the rows `[from, to)` of a body of `size` bytes. */
-export function pagesOfRows(from: number, to: number, size: number, pageBytes: number): number[] {
-  const first = Math.max(0, Math.floor((from * HEX_ROW_BYTES) / pageBytes));
-  const last = Math.min(Math.ceil(size / pageBytes) - 1, Math.floor((Math.max(from, to - 1) * HEX_ROW_BYTES) / pageBytes));
-  return Array.from({ length: Math.max(0, last - first + 1) }, (_, index) => first + index);
-}

@@ -49,7 +49,7 @@ function decodeCredentials(value: string, nowMs: number): DecodedValue | null {
       return {
         mark: credentials.scheme,
         tone: "accent",
-        details: credentials.parameters.map((parameter) => [parameter.name, parameter.value] as const),
+        details: credentials.parameters.map(([name, text]) => [name, text] as const),
       };
   }
 }

@@ -1,0 +1,117 @@
+import { parseUrlEncoded } from "@headworks/http-fields";
+import { Download } from "lucide-react";
+import { useEffect, useMemo, useState } from "react";
+import { errorText } from "../../../api.ts";
+import { IconButton } from "../../../ui/button.tsx";
+import { formatBytes } from "../../../ui/format.ts";
+import { EmptyState, Spinner } from "../../../ui/states.tsx";
+import { Tag } from "../../../ui/tag.tsx";
+import { ParamTable } from "../param-table.tsx";
+import styles from "./body.module.css";
+import type { PartPreview } from "./body-calls.ts";
+import type { BodyClient } from "./body-client.ts";
+import { previewDocument, withoutActiveParts } from "./preview-document.ts";
+
+/** The raw text of a body that is small enough for one string. */
+function useWholeText(client: BodyClient, done: boolean): { readonly text: string | null; readonly problem: string | null; readonly ready: boolean } {
+  const [answer, setAnswer] = useState<{ readonly text: string | null; readonly problem: string | null } | null>(null);
+  useEffect(() => {
+    if (!done) return undefined;
+    let current = true;
+    client.call("text", ["raw"]).then(
+      (text) => current && setAnswer({ text, problem: text === null ? "It is larger than 1 MB; Raw shows it." : null }),
+      (error: unknown) => current && setAnswer({ text: null, problem: errorText(error) }),
+    );
+    return () => {
+      current = false;
+    };
+  }, [client, done]);
+  return { text: answer?.text ?? null, problem: answer?.problem ?? null, ready: answer !== null };
+}
+
+/** Captured HTML as a page without scripts, network, forms and links. */
+export function PreviewViewer({ client, done }: { readonly client: BodyClient; readonly done: boolean }) {
+  const { text, problem, ready } = useWholeText(client, done);
+  const page = useMemo(() => {
+    if (text === null) return "";
+    // A parsed document that is not shown loads and runs nothing.
+    const parsed = new DOMParser().parseFromString(text, "text/html");
+    withoutActiveParts(parsed);
+    const doctype = parsed.doctype === null ? "" : "<!doctype html>";
+    return previewDocument(doctype + parsed.documentElement.outerHTML);
+  }, [text]);
+  if (problem !== null) return <EmptyState title="There is no preview">{problem}</EmptyState>;
+  if (!ready) return <EmptyState title="Loading the page" icon={<Spinner />} />;
+  return (
+    <div className={styles["stack"]}>
+      <div className={styles["subbar"]}>
+        <span className={styles["quiet"]}>Scripts, links, forms and everything from the network are off.</span>
+      </div>
+      <iframe className={styles["preview"]} title="Preview of the captured page" sandbox="" srcDoc={page} referrerPolicy="no-referrer" />
+    </div>
+  );
+}
+
+/** Fields of a URL-encoded form. */
+export function FormViewer({ client, done }: { readonly client: BodyClient; readonly done: boolean }) {
+  const { text, problem, ready } = useWholeText(client, done);
+  if (problem !== null) return <EmptyState title="The form cannot be shown">{problem}</EmptyState>;
+  if (!ready) return <EmptyState title="Reading the form" icon={<Spinner />} />;
+  return (
+    <div className={styles["scroll"]}>
+      <ParamTable label="Form fields" parameters={parseUrlEncoded(text ?? "")} empty="The form has no fields." />
+    </div>
+  );
+}
+
+/** Parts of a multipart body with their headers, a glance at their content, and each for download. */
+export function PartsViewer({ client, done, contentType }: { readonly client: BodyClient; readonly done: boolean; readonly contentType: string }) {
+  const [found, setFound] = useState<{ readonly parts: readonly PartPreview[]; readonly problem: string | null } | null>(null);
+  useEffect(() => {
+    if (!done) return undefined;
+    let current = true;
+    client.call("parts", [contentType]).then(
+      (answer) => current && setFound(answer),
+      (error: unknown) => current && setFound({ parts: [], problem: errorText(error) }),
+    );
+    return () => {
+      current = false;
+    };
+  }, [client, done, contentType]);
+  if (found === null) return <EmptyState title="Reading the parts" icon={<Spinner />} />;
+  const save = async (part: PartPreview): Promise<void> => {
+    const bytes = await client.call("bytes", [part.start, part.end]);
+    const url = URL.createObjectURL(new Blob([bytes], { type: "application/octet-stream" }));
+    const link = document.createElement("a");
+    link.href = url;
+    link.download = (part.filename ?? part.name ?? "part").replaceAll(/[^\w.-]+/gu, "_").slice(-80) || "part";
+    link.click();
+    URL.revokeObjectURL(url);
+  };
+  return (
+    <div className={styles["scroll"]}>
+      {found.problem !== null && <p className={styles["notice"]}>{found.problem}</p>}
+      {found.parts.map((part) => (
+        <section key={part.start} className={styles["part"]}>
+          <h4 className={styles["partHead"]}>
+            <span>{part.name ?? "Part without a name"}</span>
+            {part.filename !== null && <Tag tone="neutral">{part.filename}</Tag>}
+            <span className={styles["quiet"]}>
+              {part.contentType ?? "text/plain"} · {formatBytes(part.end - part.start)}
+            </span>
+            <span className={styles["grow"]} />
+            <IconButton label="Download this part" icon={<Download size={14} />} onClick={() => void save(part)} />
+          </h4>
+          {part.preview === null ? (
+            <p className={styles["quiet"]}>Binary content</p>
+          ) : (
+            <pre className={styles["partText"]}>
+              {part.preview}
+              {part.end - part.start > 2000 && "…"}
+            </pre>
+          )}
+        </section>
+      ))}
+    </div>
+  );
+}

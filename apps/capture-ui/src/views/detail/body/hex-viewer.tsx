@@ -1,0 +1,91 @@
+import { useCallback, useState } from "react";
+import { Segmented } from "../../../ui/segmented.tsx";
+import { EmptyState } from "../../../ui/states.tsx";
+import styles from "./body.module.css";
+import { HEX_ROW_BYTES, hexRows, offsetDigits } from "./hex-rows.ts";
+import { useBlocks } from "./use-blocks.tsx";
+import { WindowList } from "./window-list.tsx";
+
+const ROW_PX = 19;
+/** 64 KiB a request. */
+const BLOCK_ROWS = 4096;
+
+type Coding = "decoded" | "received";
+
+/** Bytes of a body, fetched by range as they come into view. */
+export function HexViewer({
+  bodyUrl,
+  decodedBytes,
+  storedBytes,
+  isEncoded,
+  label,
+}: {
+  /** Address of the body for either form. */
+  readonly bodyUrl: (decoded: boolean) => string;
+  /** Null when decoding failed. */
+  readonly decodedBytes: number | null;
+  readonly storedBytes: number;
+  readonly isEncoded: boolean;
+  readonly label: string;
+}) {
+  const [coding, setCoding] = useState<Coding>(decodedBytes === null ? "received" : "decoded");
+  const decoded = coding === "decoded" && decodedBytes !== null;
+  const size = decoded ? decodedBytes : storedBytes;
+  const url = bodyUrl(decoded);
+  const [problem, setProblem] = useState<string | null>(null);
+  const load = useCallback(
+    async (from: number, to: number) => {
+      const start = from * HEX_ROW_BYTES;
+      const response = await fetch(url, { headers: { range: `bytes=${start}-${to * HEX_ROW_BYTES - 1}` } });
+      if (!response.ok) {
+        setProblem(`The service answered ${response.status}`);
+        throw new Error("No bytes");
+      }
+      setProblem(null);
+      const bytes = new Uint8Array(await response.arrayBuffer());
+      // A service that ignores ranges sends everything.
+      return hexRows(response.status === 206 ? bytes : bytes.subarray(start, to * HEX_ROW_BYTES), start);
+    },
+    [url],
+  );
+  const blocks = useBlocks(load, url, BLOCK_ROWS);
+  const digits = offsetDigits(size);
+  return (
+    <div className={styles["stack"]}>
+      {isEncoded && decodedBytes !== null && (
+        <div className={styles["subbar"]}>
+          <Segmented
+            label="Bytes"
+            value={coding}
+            options={[
+              { value: "decoded", label: "Decoded" },
+              { value: "received", label: "As received" },
+            ]}
+            onChange={setCoding}
+          />
+        </div>
+      )}
+      {problem === null ? (
+        <WindowList
+          rows={Math.ceil(size / HEX_ROW_BYTES)}
+          rowPx={ROW_PX}
+          label={label}
+          className={styles["code"]}
+          onVisible={blocks.want}
+          renderRow={(index) => {
+            const row = blocks.row(index);
+            return (
+              <div key={index} className={styles["hexRow"]} style={{ height: ROW_PX }}>
+                <span className={styles["quiet"]}>{(index * HEX_ROW_BYTES).toString(16).padStart(digits, "0")}</span>
+                <span className={styles["hexBytes"]}>{row?.hex ?? ""}</span>
+                <span className={styles["ascii"]}>{row?.ascii ?? ""}</span>
+              </div>
+            );
+          }}
+        />
+      ) : (
+        <EmptyState title="The bytes cannot be shown">{problem}</EmptyState>
+      )}
+    </div>
+  );
+}

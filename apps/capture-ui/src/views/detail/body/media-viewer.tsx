@@ -1,0 +1,88 @@
+import { useState } from "react";
+import { formatBytes } from "../../../ui/format.ts";
+import { Segmented } from "../../../ui/segmented.tsx";
+import { EmptyState, Spinner } from "../../../ui/states.tsx";
+import { classNames } from "../../../ui/class-names.ts";
+import styles from "./body.module.css";
+import { MAX_OBJECT_BYTES, useObjectUrl } from "./use-object-url.tsx";
+
+/** A picture with its dimensions. SVG comes as a picture too, where browsers neither run scripts nor load anything. */
+export function ImageViewer({ url, type, totalBytes }: { readonly url: string; readonly type: string; readonly totalBytes: number }) {
+  if (totalBytes > MAX_OBJECT_BYTES) return <TooLarge totalBytes={totalBytes} />;
+  return <Picture url={url} type={type} />;
+}
+
+function Picture({ url, type }: { readonly url: string; readonly type: string }) {
+  const object = useObjectUrl(url, type);
+  const [size, setSize] = useState<{ readonly width: number; readonly height: number } | null>(null);
+  const [broken, setBroken] = useState(false);
+  const [fit, setFit] = useState<"fit" | "actual">("fit");
+  if (object.state === "loading") return <EmptyState title="Loading the picture" icon={<Spinner />} />;
+  if (object.state === "failed") return <EmptyState title="The picture cannot be loaded">{object.problem}</EmptyState>;
+  if (broken) return <EmptyState title="The browser cannot show this picture">Its bytes are not a picture of type {type}, or it was cut. Hex shows them.</EmptyState>;
+  return (
+    <div className={styles["stack"]}>
+      <div className={styles["subbar"]}>
+        <span className={styles["quiet"]}>
+          {size === null ? " " : size.width === 0 ? "no own size · " : `${size.width} × ${size.height} · `}
+          {type} · {formatBytes(object.sizeBytes)}
+        </span>
+        <span className={styles["grow"]} />
+        <Segmented
+          label="Size"
+          value={fit}
+          options={[
+            { value: "fit", label: "Fit" },
+            { value: "actual", label: "100 %" },
+          ]}
+          onChange={setFit}
+        />
+      </div>
+      {/* oxlint-disable-next-line jsx-a11y/no-noninteractive-tabindex -- what scrolls must be reachable by keyboard */}
+      <div className={styles["canvas"]} tabIndex={0} role="group" aria-label="Picture">
+        <img
+          src={object.url}
+          alt="Captured body"
+          className={classNames(fit === "fit" && styles["fitted"])}
+          onLoad={(event) => setSize({ width: event.currentTarget.naturalWidth, height: event.currentTarget.naturalHeight })}
+          onError={() => setBroken(true)}
+        />
+      </div>
+    </div>
+  );
+}
+
+/** A recording with the browser's own controls. */
+export function MediaViewer({
+  url,
+  type,
+  kind,
+  totalBytes,
+}: {
+  readonly url: string;
+  readonly type: string;
+  readonly kind: "audio" | "video";
+  readonly totalBytes: number;
+}) {
+  if (totalBytes > MAX_OBJECT_BYTES) return <TooLarge totalBytes={totalBytes} />;
+  return <Recording url={url} type={type} kind={kind} />;
+}
+
+function Recording({ url, type, kind }: { readonly url: string; readonly type: string; readonly kind: "audio" | "video" }) {
+  const object = useObjectUrl(url, type);
+  const [broken, setBroken] = useState(false);
+  if (object.state === "loading") return <EmptyState title="Loading the recording" icon={<Spinner />} />;
+  if (object.state === "failed") return <EmptyState title="The recording cannot be loaded">{object.problem}</EmptyState>;
+  if (broken) return <EmptyState title="The browser cannot play this">Its type is {type}. It may be one part of a longer stream; download it to play it elsewhere.</EmptyState>;
+  const Player = kind;
+  return (
+    <div className={styles["canvas"]}>
+      {/* oxlint-disable-next-line jsx-a11y/media-has-caption -- captured bytes have no captions to offer */}
+      <Player controls src={object.url} className={styles["fitted"]} onError={() => setBroken(true)} />
+    </div>
+  );
+}
+
+function TooLarge({ totalBytes }: { readonly totalBytes: number }) {
+  return <EmptyState title="Too large to show here">{formatBytes(totalBytes)}; download it to look at it.</EmptyState>;
+}

@@ -1,0 +1,75 @@
+import { useCallback, useEffect, useRef, useState } from "react";
+
+/** Rows of a long list, held in blocks that are fetched when they come into view. */
+export interface Blocks<T> {
+  /** A row if it is there already. */
+  readonly row: (index: number) => T | undefined;
+  /** Fetches what is missing of `[from, to)`. */
+  readonly want: (from: number, to: number) => void;
+}
+
+const KEPT_BLOCKS = 40;
+
+/**
+ * Fetches rows through `load` in blocks. A change of `version` makes all rows stale; the old ones stay until the new ones
+ * are there, so that nothing flickers. A block at the end that was not full is fetched again once the list has grown.
+ */
+export function useBlocks<T>(
+  load: (from: number, to: number) => Promise<readonly T[]>,
+  version: string,
+  blockRows = 200,
+): Blocks<T> {
+  const [, setTick] = useState(0);
+  const held = useRef(new Map<number, { readonly version: string; readonly rows: readonly T[] }>());
+  const asked = useRef(new Map<number, string>());
+  const latest = useRef({ load, version });
+  latest.current = { load, version };
+  const alive = useRef(true);
+  useEffect(() => {
+    alive.current = true;
+    return () => {
+      alive.current = false;
+    };
+  }, []);
+
+  const fetchBlock = useCallback(
+    (block: number, needed: number) => {
+      const { load: loadRows, version: current } = latest.current;
+      const key = `${current}:${needed}`;
+      if (asked.current.get(block) === key) return;
+      asked.current.set(block, key);
+      loadRows(block * blockRows, (block + 1) * blockRows).then(
+        (rows) => {
+          if (!alive.current || latest.current.version !== current) return;
+          held.current.delete(block);
+          held.current.set(block, { version: current, rows });
+          for (const old of held.current.keys()) {
+            if (held.current.size <= KEPT_BLOCKS) break;
+            held.current.delete(old);
+            asked.current.delete(old);
+          }
+          setTick((tick) => tick + 1);
+        },
+        () => asked.current.delete(block),
+      );
+    },
+    [blockRows],
+  );
+
+  const row = useCallback(
+    (index: number) => held.current.get(Math.floor(index / blockRows))?.rows[index % blockRows],
+    [blockRows],
+  );
+  const want = useCallback(
+    (from: number, to: number) => {
+      for (let block = Math.floor(from / blockRows); block * blockRows < to; block++) {
+        const needed = Math.min(to - block * blockRows, blockRows);
+        const found = held.current.get(block);
+        const fresh = found !== undefined && found.version === latest.current.version;
+        if (!fresh || found.rows.length < needed) fetchBlock(block, fresh ? needed : 0);
+      }
+    },
+    [blockRows, fetchBlock],
+  );
+  return { row, want };
+}

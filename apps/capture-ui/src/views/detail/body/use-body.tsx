@@ -1,0 +1,26 @@
+import { useEffect, useState } from "react";
+import { BodyClient } from "./body-client.ts";
+import type { BodyProgress } from "./body-document.ts";
+
+/** An open body: the way to ask for its rows, and how far it has come. */
+export interface OpenBody {
+  readonly client: BodyClient | null;
+  readonly progress: BodyProgress | null;
+  /** Opens it anew, after a failure or a pattern without end. */
+  readonly reopen: () => void;
+}
+
+/** Opens a body in a worker while the component is mounted. A change of `revision` fetches it again. */
+export function useBody(url: string, contentType: string | null, revision: string): OpenBody {
+  const [open, setOpen] = useState<Omit<OpenBody, "reopen">>({ client: null, progress: null });
+  const [attempt, setAttempt] = useState(0);
+  useEffect(() => {
+    const worker = new Worker(new URL("./body.worker.ts", import.meta.url), { type: "module" });
+    const client = new BodyClient(worker, { url: new URL(url, location.origin).href, contentType }, (progress) =>
+      setOpen({ client, progress }),
+    );
+    setOpen({ client, progress: null });
+    return () => client.close();
+  }, [url, contentType, revision, attempt]);
+  return { ...open, reopen: () => setAttempt((count) => count + 1) };
+}

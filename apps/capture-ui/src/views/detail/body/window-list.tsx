@@ -1,0 +1,124 @@
+import { useCallback, useEffect, useLayoutEffect, useRef, useState } from "react";
+import type { KeyboardEvent, ReactNode, Ref } from "react";
+import { useImperativeHandle } from "react";
+import { classNames } from "../../../ui/class-names.ts";
+import styles from "./body.module.css";
+import { contentPx, isScaled, renderedRows, scrollOf, topRow, topToShow } from "./window-math.ts";
+
+export interface WindowListHandle {
+  /** Scrolls just as far as needed to show a row. */
+  readonly show: (row: number) => void;
+  readonly focus: () => void;
+}
+
+/** A list of any length of which only the rows in view exist in the page. */
+export function WindowList({
+  rows,
+  rowPx,
+  label,
+  renderRow,
+  onVisible,
+  header,
+  role,
+  className,
+  handle,
+  onKeyDown,
+  activeId,
+  onResize,
+}: {
+  readonly rows: number;
+  readonly rowPx: number;
+  readonly label: string;
+  readonly renderRow: (row: number) => ReactNode;
+  /** Told which rows are needed, after each render. */
+  readonly onVisible: (from: number, to: number) => void;
+  /** Stays at the top. */
+  readonly header?: ReactNode;
+  readonly role?: "tree" | "table" | "group";
+  readonly className?: string | undefined;
+  readonly handle?: Ref<WindowListHandle>;
+  readonly onKeyDown?: (event: KeyboardEvent<HTMLDivElement>) => void;
+  /** Element that a screen reader takes as focused. */
+  readonly activeId?: string | undefined;
+  readonly onResize?: (widthPx: number) => void;
+}) {
+  const frame = useRef<HTMLDivElement>(null);
+  const [scrollPx, setScrollPx] = useState(0);
+  const [viewportPx, setViewportPx] = useState(400);
+  const geometry = { rows, rowPx, viewportPx };
+  const shown = renderedRows(geometry, scrollPx);
+
+  useEffect(() => onVisible(shown.from, shown.to));
+  useLayoutEffect(() => {
+    const element = frame.current;
+    if (element === null) return undefined;
+    const measure = (): void => {
+      setViewportPx(Math.max(rowPx, element.clientHeight));
+      onResize?.(element.clientWidth);
+    };
+    const observer = new ResizeObserver(measure);
+    observer.observe(element);
+    measure();
+    return () => observer.disconnect();
+  }, [rowPx, onResize]);
+
+  const scrollTo = useCallback((px: number) => {
+    if (frame.current === null) return;
+    frame.current.scrollTop = px;
+    setScrollPx(px);
+  }, []);
+  useImperativeHandle(handle, () => ({
+    show: (row) => scrollTo(scrollOf(geometry, topToShow(geometry, topRow(geometry, scrollPx), row))),
+    focus: () => frame.current?.focus({ preventScroll: true }),
+  }));
+
+  // In a scaled list a turn of the wheel would jump over thousands of rows.
+  const scaled = isScaled(geometry);
+  useEffect(() => {
+    const element = frame.current;
+    if (element === null || !scaled) return undefined;
+    const onWheel = (event: WheelEvent): void => {
+      if (event.ctrlKey || event.deltaY === 0) return;
+      event.preventDefault();
+      const size = { rows, rowPx, viewportPx };
+      const unit = event.deltaMode === 1 ? 1 : event.deltaMode === 2 ? viewportPx / rowPx : 1 / rowPx;
+      scrollTo(scrollOf(size, topRow(size, element.scrollTop) + event.deltaY * unit));
+    };
+    element.addEventListener("wheel", onWheel, { passive: false });
+    return () => element.removeEventListener("wheel", onWheel);
+  }, [scaled, rows, rowPx, viewportPx, scrollTo]);
+
+  const onKey = (event: KeyboardEvent<HTMLDivElement>): void => {
+    onKeyDown?.(event);
+    if (event.defaultPrevented) return;
+    const page = viewportPx / rowPx - 1;
+    const step = { ArrowDown: 1, ArrowUp: -1, PageDown: page, PageUp: -page, Home: -Infinity, End: Infinity }[event.key];
+    if (step === undefined || event.target !== event.currentTarget) return;
+    event.preventDefault();
+    event.stopPropagation();
+    const top = step === -Infinity ? 0 : step === Infinity ? rows : topRow(geometry, scrollPx) + step;
+    scrollTo(scrollOf(geometry, top));
+  };
+
+  return (
+    <div
+      ref={frame}
+      role={role ?? "group"}
+      aria-label={label}
+      aria-rowcount={role === "table" ? rows + 1 : undefined}
+      aria-activedescendant={activeId}
+      // A scrolled region must be reachable by keyboard.
+      tabIndex={0}
+      className={classNames(styles["window"], className)}
+      onScroll={(event) => setScrollPx(event.currentTarget.scrollTop)}
+      onKeyDown={onKey}
+    >
+      {header}
+      <div className={styles["sizer"]} role="presentation" style={{ height: contentPx(geometry) }}>
+        <div className={styles["rows"]} role="presentation" style={{ transform: `translateY(${shown.offsetPx}px)` }}>
+          {Array.from({ length: Math.max(0, shown.to - shown.from) }, (_, index) => renderRow(shown.from + index))}
+        </div>
+      </div>
+    </div>
+  );
+}

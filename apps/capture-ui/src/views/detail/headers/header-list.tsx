@@ -1,0 +1,139 @@
+import { ChevronRight, Copy, ListTree } from "lucide-react";
+import { useState } from "react";
+import { Button, IconButton } from "../../../ui/button.tsx";
+import { classNames } from "../../../ui/class-names.ts";
+import { copyText } from "../../../ui/copy.ts";
+import { TextInput } from "../../../ui/field.tsx";
+import { Tag } from "../../../ui/tag.tsx";
+import { Tooltip } from "../../../ui/tooltip.tsx";
+import styles from "../detail.module.css";
+import { useDetailMemory } from "../detail-memory.ts";
+import { decodeValue } from "./decoded-value.ts";
+import { groupHeaders, headerLines, headersAsText } from "./header-groups.ts";
+import type { HeaderLine } from "./header-groups.ts";
+import { headerNote } from "./header-notes.ts";
+
+type Headers = readonly (readonly [string, string])[];
+
+/** Fields of a message as they came, with search, explanations and decoded values. */
+export function HeaderList({ title, headers, trailers }: { readonly title: string; readonly headers: Headers; readonly trailers?: Headers | undefined }) {
+  const [search, setSearch] = useState("");
+  const grouped = useDetailMemory((memory) => memory.groupHeaders);
+  const lines = headerLines(headers, search);
+  const groups = grouped ? groupHeaders(lines) : [{ title: "", lines }];
+  return (
+    <>
+      <div className={styles["sideHead"]}>
+        <h2>
+          {title} <span className={styles["quiet"]}>{headers.length}</span>
+        </h2>
+        <span className={styles["grow"]} />
+        {headers.length > 5 && (
+          <TextInput
+            className={styles["filter"]}
+            type="search"
+            placeholder="Find a field"
+            aria-label={`Find in the ${title.toLowerCase()} fields`}
+            value={search}
+            onChange={(event) => setSearch(event.target.value)}
+            onKeyDown={(event) => {
+              if (event.key !== "Escape" || search === "") return;
+              event.stopPropagation();
+              setSearch("");
+            }}
+          />
+        )}
+        <IconButton
+          label="Group by subject"
+          icon={<ListTree size={14} />}
+          pressed={grouped}
+          onClick={() => useDetailMemory.setState({ groupHeaders: !grouped })}
+        />
+        <IconButton label="Copy all fields" icon={<Copy size={14} />} onClick={() => void copyText(headersAsText(headers), "Fields")} />
+      </div>
+      {lines.length === 0 && <p className={styles["none"]}>{headers.length === 0 ? "No fields" : "No field contains this"}</p>}
+      {groups.map((group) => (
+        <div key={group.title}>
+          {group.title !== "" && <h3 className={styles["groupTitle"]}>{group.title}</h3>}
+          <dl className={styles["fields"]}>
+            {group.lines.map((line) => (
+              <HeaderField key={line.position} line={line} />
+            ))}
+          </dl>
+        </div>
+      ))}
+      {trailers !== undefined && trailers.length > 0 && (
+        <>
+          <h3 className={styles["groupTitle"]}>Trailers</h3>
+          <dl className={styles["fields"]}>
+            {headerLines(trailers).map((line) => (
+              <HeaderField key={line.position} line={line} />
+            ))}
+          </dl>
+        </>
+      )}
+    </>
+  );
+}
+
+const LONG_VALUE = 600;
+
+function HeaderField({ line }: { readonly line: HeaderLine }) {
+  const [open, setOpen] = useState(false);
+  const [whole, setWhole] = useState(false);
+  const note = headerNote(line.name);
+  const decoded = decodeValue(line.name, line.value, Date.now());
+  const isLong = line.value.length > LONG_VALUE && !whole;
+  return (
+    <div className={styles["field"]}>
+      <dt>
+        {note === null ? (
+          line.name
+        ) : (
+          <Tooltip text={note} side="top">
+            {/* oxlint-disable-next-line jsx-a11y/no-noninteractive-tabindex -- the explanation must be reachable by keyboard */}
+            <span className={styles["explained"]} tabIndex={0}>
+              {line.name}
+            </span>
+          </Tooltip>
+        )}
+      </dt>
+      <dd>
+        {isLong ? `${line.value.slice(0, LONG_VALUE)}…` : line.value}
+        {isLong && (
+          <Button variant="ghost" onClick={() => setWhole(true)}>
+            Show all
+          </Button>
+        )}
+        {decoded !== null && (
+          <button type="button" className={styles["markButton"]} aria-expanded={open} onClick={() => setOpen(!open)}>
+            <Tag tone={decoded.tone}>
+              <ChevronRight size={10} style={{ rotate: open ? "90deg" : "0deg" }} aria-hidden />
+              {decoded.mark}
+            </Tag>
+          </button>
+        )}
+      </dd>
+      <dd className={styles["fieldAction"]}>
+        <IconButton label={`Copy ${line.name}`} icon={<Copy size={12} />} onClick={() => void copyText(line.value, line.name)} />
+      </dd>
+      {open && decoded !== null && (
+        <dd className={classNames(styles["decoded"])}>
+          {decoded.details.map(([name, value], index) => (
+            // Cookies of one name may repeat.
+            <DecodedLine key={`${index}-${name}`} name={name} value={value} />
+          ))}
+        </dd>
+      )}
+    </div>
+  );
+}
+
+function DecodedLine({ name, value }: { readonly name: string; readonly value: string }) {
+  return (
+    <>
+      <span className={styles["quiet"]}>{name}</span>
+      <span>{value}</span>
+    </>
+  );
+}

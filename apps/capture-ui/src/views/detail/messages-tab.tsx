@@ -1,0 +1,70 @@
+import type { TrafficEntry } from "@headworks/capture-contract";
+import { Link } from "../../shell/link.tsx";
+import { Spinner } from "../../ui/states.tsx";
+import { classNames } from "../../ui/class-names.ts";
+import { BodyPanel } from "./body/body-panel.tsx";
+import type { Side } from "./body/body-panel.tsx";
+import styles from "./detail.module.css";
+import { failureAdvice } from "./failure-advice.ts";
+import { HeaderList } from "./headers/header-list.tsx";
+
+type Message = TrafficEntry["request"] | NonNullable<TrafficEntry["response"]>;
+
+/** Request and response side by side, below each other where there is no room. */
+export function MessagesTab({ entry }: { readonly entry: TrafficEntry }) {
+  return (
+    <div className={styles["columns"]}>
+      <MessageSide entry={entry} side="request" message={entry.request} />
+      {entry.response === null ? <MissingResponse entry={entry} /> : <MessageSide entry={entry} side="response" message={entry.response} />}
+    </div>
+  );
+}
+
+function MessageSide({ entry, side, message }: { readonly entry: TrafficEntry; readonly side: Side; readonly message: Message }) {
+  const hasBody = message.body_state === "complete" || message.body_state === "truncated";
+  return (
+    <section className={styles["side"]} aria-label={side === "request" ? "Request" : "Response"}>
+      {/* oxlint-disable-next-line jsx-a11y/no-noninteractive-tabindex -- what scrolls must be reachable by keyboard */}
+      <div className={styles["headerPart"]} tabIndex={0} role="group" aria-label={`${side} fields`}>
+        <HeaderList title={side === "request" ? "Request" : "Response"} headers={message.headers_list} trailers={message.trailers_list} />
+      </div>
+      <div className={classNames(styles["bodyPart"], !(hasBody && message.body_stored_size > 0) && styles["emptyBody"])}>
+        <BodyPanel entryId={entry.id} side={side} message={message} />
+      </div>
+    </section>
+  );
+}
+
+function MissingResponse({ entry }: { readonly entry: TrafficEntry }) {
+  if (entry.failure !== null) {
+    const advice = failureAdvice(entry.failure);
+    return (
+      <section className={styles["side"]} aria-label="Response">
+        <div className={styles["body"]}>
+          <div className={styles["callout"]} role="note">
+            <h3>{advice.title}</h3>
+            <p>{advice.explanation}</p>
+            {advice.advice !== null && <p>{advice.advice}</p>}
+            <code>
+              {entry.failure.code}: {entry.failure.message}
+            </code>
+            {advice.link !== null && <Link href={advice.link.to}>{advice.link.label}</Link>}
+          </div>
+        </div>
+      </section>
+    );
+  }
+  return (
+    <section className={styles["side"]} aria-label="Response">
+      <p className={styles["body"]}>
+        {entry.state === "pending" ? (
+          <>
+            <Spinner label="Waiting" /> <span className={styles["quiet"]}>Waiting for the response</span>
+          </>
+        ) : (
+          <span className={styles["quiet"]}>There is no response.</span>
+        )}
+      </p>
+    </section>
+  );
+}

@@ -1,0 +1,165 @@
+import type { TrafficEntry } from "@headworks/capture-contract";
+import type { ReactNode } from "react";
+import { Link } from "../../shell/link.tsx";
+import { classNames } from "../../ui/class-names.ts";
+import { formatBytes, formatDateTime, formatDuration } from "../../ui/format.ts";
+import styles from "./detail.module.css";
+import { statusText } from "./entry-facts.ts";
+import { failureAdvice, tunnelReason } from "./failure-advice.ts";
+import { NoteEditor } from "./note-editor.tsx";
+import { timingBars } from "./timing-bars.ts";
+
+type Line = readonly [label: string, value: ReactNode];
+
+/** What happened, in words and numbers. */
+export function OverviewTab({ entry }: { readonly entry: TrafficEntry }) {
+  const tunnel = tunnelReason(entry);
+  return (
+    <div className={styles["body"]}>
+      {entry.failure !== null && <FailureCallout failure={entry.failure} />}
+      {tunnel !== null && (
+        <div className={classNames(styles["callout"], styles["calloutInfo"])} role="note">
+          <h3>A tunnel</h3>
+          <p>{tunnel}</p>
+          <p>
+            {formatBytes(entry.request_size)} went to the server, {formatBytes(entry.response_size)} came back.{" "}
+            <Link href="/settings">Settings for interception</Link>
+          </p>
+        </div>
+      )}
+      <div className={styles["cards"]}>
+        <Section title="Summary" lines={summaryLines(entry)} />
+        <Section title="Connection" lines={connectionLines(entry)} />
+        {entry.tls !== null && <Section title="TLS, client to Weir" lines={clientTlsLines(entry.tls)} />}
+        {entry.tls !== null && <Section title="TLS, Weir to server" lines={upstreamTlsLines(entry.tls)} />}
+        <TimingSection entry={entry} />
+        <section className={styles["section"]}>
+          <h3>Note</h3>
+          <NoteEditor id={entry.id} notes={entry.notes} />
+        </section>
+      </div>
+    </div>
+  );
+}
+
+function FailureCallout({ failure }: { readonly failure: NonNullable<TrafficEntry["failure"]> }) {
+  const advice = failureAdvice(failure);
+  return (
+    <div className={styles["callout"]} role="note">
+      <h3>{advice.title}</h3>
+      <p>{advice.explanation}</p>
+      {advice.advice !== null && <p>{advice.advice}</p>}
+      <code>
+        {failure.code}: {failure.message}
+      </code>
+      {advice.link !== null && (
+        <p>
+          <Link href={advice.link.to}>{advice.link.label}</Link>
+        </p>
+      )}
+    </div>
+  );
+}
+
+function Section({ title, lines }: { readonly title: string; readonly lines: readonly Line[] }) {
+  const shown = lines.filter(([, value]) => value !== null && value !== "");
+  return (
+    <section className={styles["section"]}>
+      <h3>{title}</h3>
+      {shown.length === 0 ? (
+        <p className={styles["none"]}>Nothing is known.</p>
+      ) : (
+        <dl className={styles["summary"]}>
+          {shown.map(([label, value]) => (
+            <div key={label} style={{ display: "contents" }}>
+              <dt>{label}</dt>
+              <dd>{value}</dd>
+            </div>
+          ))}
+        </dl>
+      )}
+    </section>
+  );
+}
+
+const SOURCES: Readonly<Record<TrafficEntry["source"], string>> = {
+  upstream: "The server",
+  slice: "Weir itself, by a rule",
+  import: "Imported from a file",
+};
+
+function summaryLines(entry: TrafficEntry): Line[] {
+  const { request, response } = entry;
+  return [
+    ["Number", `#${entry.seq}`],
+    ["Began", `${formatDateTime(Date.parse(entry.timestamp))}`],
+    ["Method", request.method],
+    ["Outcome", statusText(entry)],
+    ["Answered by", response === null ? null : SOURCES[entry.source]],
+    ["Type", response?.content_type ?? request.content_type],
+    ["Request", sizeText(entry.request_size, request.body_size)],
+    ["Response", response === null ? null : sizeText(entry.response_size ?? 0, response.body_size)],
+    ["Duration", response === null ? null : formatDuration(response.duration_ms)],
+    ["Changed", entry.modified ? "Yes, by a rule" : null],
+  ];
+}
+
+function sizeText(whole: number, body: number): string {
+  return `${formatBytes(whole)}, of it body ${formatBytes(body)}`;
+}
+
+function connectionLines(entry: TrafficEntry): Line[] {
+  return [
+    ["Client", entry.client_addr],
+    ["Server", entry.server_addr],
+    ["Connection", entry.connection_id === null ? null : `number ${entry.connection_id} of the client`],
+    ["Protocol", [entry.request.http_version, entry.response?.http_version].filter((version) => version != null).join(" → ")],
+    ["Device", entry.device_id],
+  ];
+}
+
+function clientTlsLines(tls: NonNullable<TrafficEntry["tls"]>): Line[] {
+  return [
+    ["Version", tls.client_version],
+    ["Cipher", tls.client_cipher],
+    ["Server name", tls.sni],
+  ];
+}
+
+function upstreamTlsLines(tls: NonNullable<TrafficEntry["tls"]>): Line[] {
+  const verified = tls.upstream_verified;
+  return [
+    ["Version", tls.upstream_version],
+    ["Cipher", tls.upstream_cipher],
+    ["Certificate", verified === null ? null : verified ? "Verified" : <b style={{ color: "var(--client)" }}>Not verified: switched off for this host</b>],
+    ["Subject", tls.upstream_subject],
+    ["Issuer", tls.upstream_issuer],
+    ["Valid to", tls.upstream_valid_to],
+  ];
+}
+
+function TimingSection({ entry }: { readonly entry: TrafficEntry }) {
+  const { bars, totalMs } = timingBars(entry.timings);
+  if (bars.length === 0) return null;
+  return (
+    <section className={styles["section"]}>
+      <h3>Timing</h3>
+      <div className={styles["times"]}>
+        {bars.map((bar) => (
+          <div key={bar.stage} style={{ display: "contents" }}>
+            <span title={bar.explanation}>{bar.label}</span>
+            <span className={styles["track"]}>
+              <i style={{ left: `${bar.left}%`, width: `${bar.width}%`, background: `var(--${bar.stage})` }} />
+            </span>
+            <span style={{ textAlign: "end" }}>{formatDuration(bar.durationMs)}</span>
+          </div>
+        ))}
+        <span className={styles["total"]}>Total</span>
+        <span className={styles["total"]}>&nbsp;</span>
+        <span className={styles["total"]} style={{ textAlign: "end" }}>
+          {formatDuration(totalMs)}
+        </span>
+      </div>
+    </section>
+  );
+}
