@@ -14,12 +14,15 @@ test("every code gives its own status and a sentence without a full stop", () =>
 });
 
 test("a missing thing is named, its id is not repeated to the caller", () => {
-  assert.throws(() => notFound("block entry", "<script>"), (error) => {
-    assert.ok(error instanceof ApiError);
-    assert.equal(error.code, "NOT_FOUND");
-    assert.equal(error.message, "Block entry not found");
-    return true;
-  });
+  assert.throws(
+    () => notFound("block entry", "<script>"),
+    (error) => {
+      assert.ok(error instanceof ApiError);
+      assert.equal(error.code, "NOT_FOUND");
+      assert.equal(error.message, "Block entry not found");
+      return true;
+    },
+  );
 });
 
 test("a validation error says the first field and carries all of them", () => {

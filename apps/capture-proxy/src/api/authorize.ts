@@ -7,7 +7,9 @@ export interface Principal {
 }
 
 /** Gives the caller of a request, or undefined when it shows no credentials. Throws ApiError for bad ones. */
-export type Identify = (headers: Readonly<Record<string, string | string[] | undefined>>) => Promise<Principal | undefined> | Principal | undefined;
+export type Identify = (
+  headers: Readonly<Record<string, string | string[] | undefined>>,
+) => Promise<Principal | undefined> | Principal | undefined;
 
 /** Everybody who reaches the API while authentication is off. */
 export const LOCAL_ADMIN: Principal = { name: "local", scopes: ["*:*"] };

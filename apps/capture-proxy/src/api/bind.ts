@@ -44,7 +44,11 @@ interface Result {
  * One operation and its handler as a function from request to answer: who may call, parsing, validation, the handler,
  * serialization, in this order. Throws ApiError for refusals.
  */
-export function bindOperation(operation: Operation, handler: AnyHandler, identify: Identify): (request: BoundRequest) => Promise<BoundAnswer> {
+export function bindOperation(
+  operation: Operation,
+  handler: AnyHandler,
+  identify: Identify,
+): (request: BoundRequest) => Promise<BoundAnswer> {
   const validate = compileRequestValidator(operation);
   return async (request) => {
     const { source, signal } = request;
@@ -52,13 +56,20 @@ export function bindOperation(operation: Operation, handler: AnyHandler, identif
     if (decision !== "allowed") throw new ApiError(decision === "forbidden" ? "FORBIDDEN" : "UNAUTHORIZED");
     const query = parseSearch(request.search);
     const body = await readBody(operation, source);
-    const values = checkedValues(validate, { params: { ...request.params }, query, body: isUpload(operation) ? undefined : body });
+    const values = checkedValues(validate, {
+      params: { ...request.params },
+      query,
+      body: isUpload(operation) ? undefined : body,
+    });
     const input = { ...values, ...(isUpload(operation) ? { body } : {}), headers: source.headers, signal };
     return serialize(operation, (await handler(input)) as Result);
   };
 }
 
-function checkedValues(validate: RequestValidator, given: Parameters<RequestValidator>[0]): Parameters<RequestValidator>[0] {
+function checkedValues(
+  validate: RequestValidator,
+  given: Parameters<RequestValidator>[0],
+): Parameters<RequestValidator>[0] {
   const { issues, values } = validate(given);
   if (issues.length > 0) throw validationError(issues);
   return values;
@@ -103,17 +114,25 @@ function refuseBody(body: unknown): void {
     throw validationError([{ path: "body", message: "this operation takes no body" }]);
   }
   const names = Object.keys(body);
-  if (names.length > 0) throw validationError(names.map((name) => ({ path: `body/${name}`, message: "unknown property" })));
+  if (names.length > 0)
+    throw validationError(names.map((name) => ({ path: `body/${name}`, message: "unknown property" })));
 }
 
 function serialize(operation: Operation, result: Result): BoundAnswer {
   const declared = operation.responses[result.status];
-  if (declared === undefined) throw new TypeError(`${operation.method} ${operation.path} answered ${result.status}, which its contract does not list`);
+  if (declared === undefined)
+    throw new TypeError(
+      `${operation.method} ${operation.path} answered ${result.status}, which its contract does not list`,
+    );
   const headers = lowerCased(result.headers ?? {});
   if (declared === null) return { status: result.status, headers, body: undefined };
   if ("media" in declared) {
     const { media } = declared as MediaResponse;
-    return { status: result.status, headers: { "content-type": withCharset(media), ...headers }, body: result.body as string };
+    return {
+      status: result.status,
+      headers: { "content-type": withCharset(media), ...headers },
+      body: result.body as string,
+    };
   }
   const body = result.body instanceof JsonBytes ? result.body.bytes : JSON.stringify(result.body);
   return { status: result.status, headers: { "content-type": "application/json; charset=utf-8", ...headers }, body };

@@ -12,7 +12,9 @@ export function renderApiDocs(operations: AnyOperations, info: DocsInfo): string
   const slices = Object.entries(operations);
   const contents = slices
     .map(([slice, table]) => {
-      const links = Object.entries(table).map(([name, { method, path }]) => `<li><a href="#${escape(name)}"><code>${method} ${escape(path)}</code></a></li>`);
+      const links = Object.entries(table).map(
+        ([name, { method, path }]) => `<li><a href="#${escape(name)}"><code>${method} ${escape(path)}</code></a></li>`,
+      );
       return `<details open><summary>${escape(slice)}</summary><ul>${links.join("")}</ul></details>`;
     })
     .join("");
@@ -78,7 +80,8 @@ function renderBody(operation: Operation): string {
 function renderResponses(operation: Operation): string {
   const items = Object.entries(operation.responses).map(([status, response]) => {
     if (response === null) return `<dt>${status}</dt><dd>empty</dd>`;
-    if ("media" in response) return `<dt>${status}</dt><dd><code>${escape(String(response.media))}</code> ${escape(String(response.description))}</dd>`;
+    if ("media" in response)
+      return `<dt>${status}</dt><dd><code>${escape(String(response.media))}</code> ${escape(String(response.description))}</dd>`;
     return `<dt>${status}</dt><dd><code>${escape(typeOf(response))}</code></dd>`;
   });
   return `<dl>${items.join("")}</dl>`;
@@ -106,13 +109,19 @@ export function typeOf(schema: object): string {
   if (facts.anyOf) return facts.anyOf.map(typeOf).join(" | ") + preset;
   if (facts.type === "array") {
     const { items } = facts;
-    return Array.isArray(items) ? `[${items.map(typeOf).join(", ")}]` : `${bracketed(typeOf((items ?? {}) as object))}[]`;
+    return Array.isArray(items)
+      ? `[${items.map(typeOf).join(", ")}]`
+      : `${bracketed(typeOf((items ?? {}) as object))}[]`;
   }
   if (facts.type === "object" && facts.properties) {
-    return `{ ${Object.entries(facts.properties).map(([name, property]) => `${name}: ${typeOf(property)}`).join(", ")} }`;
+    return `{ ${Object.entries(facts.properties)
+      .map(([name, property]) => `${name}: ${typeOf(property)}`)
+      .join(", ")} }`;
   }
-  if (facts.type === "object" && facts.patternProperties) return `{ [name]: ${typeOf(Object.values(facts.patternProperties)[0] ?? {})} }`;
-  const range = facts.minimum === undefined && facts.maximum === undefined ? "" : ` ${facts.minimum ?? ""}..${facts.maximum ?? ""}`;
+  if (facts.type === "object" && facts.patternProperties)
+    return `{ [name]: ${typeOf(Object.values(facts.patternProperties)[0] ?? {})} }`;
+  const range =
+    facts.minimum === undefined && facts.maximum === undefined ? "" : ` ${facts.minimum ?? ""}..${facts.maximum ?? ""}`;
   return (facts.type ?? "any") + range + preset;
 }
 

@@ -110,7 +110,12 @@ export class EventClient {
       this.#missed += flush.events.length;
       return;
     }
-    const bytes = this.#filter.kind === "some" ? this.#filtered(flush, this.#filter.matches) : this.#parts.isBatched ? flush.batch() : flush.frames();
+    const bytes =
+      this.#filter.kind === "some"
+        ? this.#filtered(flush, this.#filter.matches)
+        : this.#parts.isBatched
+          ? flush.batch()
+          : flush.frames();
     if (bytes.length > 0) this.#write(bytes);
   }
 

@@ -38,7 +38,8 @@ test("a filter decides by what a live row carries", () => {
 });
 
 test("no condition is no filter", () => {
-  for (const filter of [null, undefined, {}, { q: "" }, { search: null, method: "" }]) assert.equal(compileEventFilter(filter, NOW).kind, "all");
+  for (const filter of [null, undefined, {}, { q: "" }, { search: null, method: "" }])
+    assert.equal(compileEventFilter(filter, NOW).kind, "all");
 });
 
 test("a filter that live rows cannot decide is refused with the reason", () => {

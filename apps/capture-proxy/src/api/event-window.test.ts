@@ -4,8 +4,14 @@ import type { TrafficEvent } from "@headworks/capture-contract";
 import { row } from "../../test/rows.ts";
 import { coalesce } from "./event-window.ts";
 
-const added = (id: string, state: "pending" | "complete" = "pending"): TrafficEvent => ({ type: "Added", data: row({ id, state }) });
-const updated = (id: string, state: "pending" | "complete" = "complete"): TrafficEvent => ({ type: "Updated", data: row({ id, state }) });
+const added = (id: string, state: "pending" | "complete" = "pending"): TrafficEvent => ({
+  type: "Added",
+  data: row({ id, state }),
+});
+const updated = (id: string, state: "pending" | "complete" = "complete"): TrafficEvent => ({
+  type: "Updated",
+  data: row({ id, state }),
+});
 const deleted = (...ids: string[]): TrafficEvent => ({ type: "Deleted", data: ids });
 const cleared: TrafficEvent = { type: "Cleared" };
 const count = (data: number): TrafficEvent => ({ type: "CountUpdate", data });
@@ -13,7 +19,11 @@ const count = (data: number): TrafficEvent => ({ type: "CountUpdate", data });
 test("a window comes down to one event for each entry, in order, with the latest row", () => {
   const table: readonly (readonly [string, readonly TrafficEvent[], readonly TrafficEvent[]])[] = [
     ["nothing", [], []],
-    ["added and updated is added, complete", [added("a"), added("b"), updated("a")], [added("a", "complete"), added("b")]],
+    [
+      "added and updated is added, complete",
+      [added("a"), added("b"), updated("a")],
+      [added("a", "complete"), added("b")],
+    ],
     ["updated twice", [updated("a", "pending"), updated("a")], [updated("a")]],
     ["deleted after added", [added("a"), added("b"), deleted("a")], [added("b"), deleted("a")]],
     ["added again after deleted", [added("a"), deleted("a"), added("a")], [deleted("a"), added("a")]],

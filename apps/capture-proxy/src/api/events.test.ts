@@ -84,10 +84,19 @@ test("events of a window reach every client, one frame each, or one frame in all
   await using plain = await new Listener(api).greeted();
   await using batched = await new Listener(api, "/ws?batch=1").greeted();
   plain.frames.length = batched.frames.length = 0;
-  const events: readonly TrafficEvent[] = [added({ id: "a", state: "pending" }), added({ id: "b" }), updated({ id: "a" }), { type: "CountUpdate", data: 2 }];
+  const events: readonly TrafficEvent[] = [
+    added({ id: "a", state: "pending" }),
+    added({ id: "b" }),
+    updated({ id: "a" }),
+    { type: "CountUpdate", data: 2 },
+  ];
   for (const event of events) api.events.traffic(event);
   await flush(api);
-  const expected = [traffic(added({ id: "a" })), traffic(added({ id: "b" })), traffic({ type: "CountUpdate", data: 2 })];
+  const expected = [
+    traffic(added({ id: "a" })),
+    traffic(added({ id: "b" })),
+    traffic({ type: "CountUpdate", data: 2 }),
+  ];
   await waitUntil(() => plain.messages.length === 3 && batched.messages.length === 3);
   assert.deepEqual(plain.messages, expected);
   assert.deepEqual(batched.messages, expected);
@@ -150,7 +159,9 @@ test("what is no message of the contract gets an Error and the connection stays"
 });
 
 test("a filter is applied to events and rows, and one that needs more than rows is refused", async () => {
-  await using api = await startApi({ latestRows: async () => [row({ id: "old-get" }), row({ id: "old-post", method: "POST" })] });
+  await using api = await startApi({
+    latestRows: async () => [row({ id: "old-get" }), row({ id: "old-post", method: "POST" })],
+  });
   await using client = await new Listener(api).greeted();
   client.send({ type: "Subscribe", data: { filter: { method: "POST" } } });
   client.send({ type: "GetInitialTraffic", data: { limit: 10 } });
@@ -182,7 +193,11 @@ test("an entry that stops matching when it completes is taken back", async () =>
   api.events.traffic(updated({ id: "a", modified: true }));
   await flush(api);
   await client.settled();
-  assert.deepEqual(client.messages, [traffic(added({ id: "a", state: "pending" })), traffic({ type: "Deleted", data: ["a"] }), { type: "Pong" }]);
+  assert.deepEqual(client.messages, [
+    traffic(added({ id: "a", state: "pending" })),
+    traffic({ type: "Deleted", data: ["a"] }),
+    { type: "Pong" },
+  ]);
 });
 
 test("an unsubscribed client is told nothing until it subscribes again", async () => {
@@ -249,12 +264,24 @@ test("other channels are for who asked for them", async () => {
   asked.send({ type: "Subscribe", data: { channels: ["changes", "tasks"] } });
   await asked.settled();
   asked.messages.length = 0;
-  const progress = { id: "t", kind: "import-har", bytes: 1, total_bytes: null, entries: 0, done: false, error: null } as const;
+  const progress = {
+    id: "t",
+    kind: "import-har",
+    bytes: 1,
+    total_bytes: null,
+    entries: 0,
+    done: false,
+    error: null,
+  } as const;
   api.events.changed("blocklist");
   api.events.task(progress);
   await asked.settled();
   await other.settled();
-  assert.deepEqual(asked.messages, [{ type: "Changed", data: { topic: "blocklist" } }, { type: "Task", data: progress }, { type: "Pong" }]);
+  assert.deepEqual(asked.messages, [
+    { type: "Changed", data: { topic: "blocklist" } },
+    { type: "Task", data: progress },
+    { type: "Pong" },
+  ]);
   assert.deepEqual(other.messages, [{ type: "Pong" }]);
 });
 
@@ -307,12 +334,16 @@ test("a handshake is refused before the upgrade when it comes from elsewhere, is
   const refusal = async (path: string, options: ClientOptions): Promise<{ status: number; code: string }> => {
     const webSocket = new WebSocket(`ws://127.0.0.1:${api.port}${path}`, options);
     webSocket.on("error", () => undefined);
-    const [, response] = (await once(webSocket, "unexpected-response")) as [unknown, AsyncIterable<Buffer> & { statusCode: number }];
+    const [, response] = (await once(webSocket, "unexpected-response")) as [
+      unknown,
+      AsyncIterable<Buffer> & { statusCode: number },
+    ];
     let text = "";
     for await (const piece of response) text += String(piece);
     return { status: response.statusCode, code: (JSON.parse(text) as { code: string }).code };
   };
-  for (const [path, options, status, code] of table) assert.deepEqual(await refusal(path, options), { status, code }, path);
+  for (const [path, options, status, code] of table)
+    assert.deepEqual(await refusal(path, options), { status, code }, path);
   await using own = await new Listener(api, "/ws", { origin: `http://127.0.0.1:${api.port}` }).greeted();
   assert.deepEqual(await refusal("/ws", {}), { status: 503, code: "SERVICE_UNAVAILABLE" });
   await own.settled();
@@ -329,7 +360,9 @@ test("a client that stops answering heartbeats is dropped, others stay", async (
   await using api = await startApi();
   await using alive = await new Listener(api).greeted();
   await using connection = await rawClient(api.port);
-  await connection.write("GET /ws HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: MDEyMzQ1Njc4OWFiY2RlZg==\r\n\r\n");
+  await connection.write(
+    "GET /ws HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: MDEyMzQ1Njc4OWFiY2RlZg==\r\n\r\n",
+  );
   await connection.readUntil("Connected");
   const ponged = once(alive.webSocket, "ping");
   await api.clock.advance(30_000);

@@ -2,7 +2,13 @@ import { randomUUID } from "node:crypto";
 import type { IncomingMessage } from "node:http";
 import type { Duplex } from "node:stream";
 import { CHANNELS, ClientMessage } from "@headworks/capture-contract";
-import type { ChangeTopic, ServerMessage, TaskProgress, TrafficEvent, TrafficSnapshot } from "@headworks/capture-contract";
+import type {
+  ChangeTopic,
+  ServerMessage,
+  TaskProgress,
+  TrafficEvent,
+  TrafficSnapshot,
+} from "@headworks/capture-contract";
 import { compileValueValidator } from "@headworks/contract-kit/server";
 import { WebSocketServer } from "ws";
 import type { RawData, WebSocket } from "ws";
@@ -46,7 +52,12 @@ const validateMessage = compileValueValidator(ClientMessage, "message");
 
 class Hub implements EventHub {
   readonly #options: EventHubOptions;
-  readonly #server = new WebSocketServer({ noServer: true, maxPayload: LARGEST_MESSAGE_BYTES, perMessageDeflate: false, clientTracking: false });
+  readonly #server = new WebSocketServer({
+    noServer: true,
+    maxPayload: LARGEST_MESSAGE_BYTES,
+    perMessageDeflate: false,
+    clientTracking: false,
+  });
   readonly #clients = new Set<EventClient>();
   #queue: TrafficEvent[] = [];
   #isArmed = false;
@@ -81,10 +92,14 @@ class Hub implements EventHub {
 
   accept(request: IncomingMessage, socket: Duplex, head: Buffer): ErrorAnswer | undefined {
     if (this.#isClosed) return answer("SERVICE_UNAVAILABLE", "The service is stopping");
-    if (this.#clients.size >= (this.#options.mostClients ?? MOST_CLIENTS)) return answer("SERVICE_UNAVAILABLE", "Too many clients are listening");
-    if (request.headers.upgrade?.toLowerCase() !== "websocket") return answer("BAD_REQUEST", "Only WebSocket upgrades are served here");
+    if (this.#clients.size >= (this.#options.mostClients ?? MOST_CLIENTS))
+      return answer("SERVICE_UNAVAILABLE", "Too many clients are listening");
+    if (request.headers.upgrade?.toLowerCase() !== "websocket")
+      return answer("BAD_REQUEST", "Only WebSocket upgrades are served here");
     const query = new URLSearchParams(request.url?.split("?")[1] ?? "");
-    this.#server.handleUpgrade(request, socket, head, (webSocket) => this.#welcome(webSocket, socket, query.get("batch") === "1"));
+    this.#server.handleUpgrade(request, socket, head, (webSocket) =>
+      this.#welcome(webSocket, socket, query.get("batch") === "1"),
+    );
     return undefined;
   }
 
@@ -105,7 +120,8 @@ class Hub implements EventHub {
       isBatched,
       latestRows: this.#options.latestRows,
       nowMs: () => this.#options.clock.now(),
-      onFailure: (error) => this.#options.log.warn({ err: error }, "the latest rows could not be read for a live client"),
+      onFailure: (error) =>
+        this.#options.log.warn({ err: error }, "the latest rows could not be read for a live client"),
     });
     this.#clients.add(client);
     this.#stopHeartbeat ??= this.#options.clock.every(HEARTBEAT_MS, () => this.#heartbeat());
@@ -181,7 +197,8 @@ class Hub implements EventHub {
 /** Everything that several clients need is made on first use and kept. */
 function createFlush(events: readonly TrafficEvent[]): Flush {
   const texts: string[] = [];
-  const text = (index: number): string => (texts[index] ??= `{"type":"Traffic","data":${JSON.stringify(events[index])}}`);
+  const text = (index: number): string =>
+    (texts[index] ??= `{"type":"Traffic","data":${JSON.stringify(events[index])}}`);
   const all = (): string[] => events.map((_, index) => text(index));
   let frames: Buffer | undefined;
   let batch: Buffer | undefined;

@@ -3,7 +3,11 @@ import { test } from "node:test";
 import { compileGate, isApiPath } from "./gate.ts";
 import type { GateRequest } from "./gate.ts";
 
-const gate = compileGate({ boundHost: "127.0.0.1", allowedApiHosts: ["weir.corp.test", "*.lab.test"], publicIp: "203.0.113.7" });
+const gate = compileGate({
+  boundHost: "127.0.0.1",
+  allowedApiHosts: ["weir.corp.test", "*.lab.test"],
+  publicIp: "203.0.113.7",
+});
 
 function ask(change: Partial<GateRequest>): string {
   const decision = gate({
@@ -72,26 +76,61 @@ test("pages of other sites read nothing and change nothing", () => {
     ["address bar", { secFetchSite: "none", secFetchMode: "navigate" }, "pass"],
     ["simple POST", { method: "POST", origin: "https://evil.test", secFetchSite: "cross-site" }, "CROSS_SITE"],
     ["POST of an old browser", { method: "POST", origin: "http://evil.test" }, "CROSS_SITE"],
-    ["other port of the machine", { method: "POST", origin: "http://127.0.0.1:8080", secFetchSite: "same-site" }, "CROSS_SITE"],
+    [
+      "other port of the machine",
+      { method: "POST", origin: "http://127.0.0.1:8080", secFetchSite: "same-site" },
+      "CROSS_SITE",
+    ],
     ["other name of the machine", { origin: "http://localhost:3001" }, "CROSS_SITE"],
     ["sandboxed frame", { origin: "null" }, "CROSS_SITE"],
     ["prefix trick", { origin: "http://127.0.0.1:3001.evil.test" }, "CROSS_SITE"],
     ["form post by navigation", { method: "POST", secFetchSite: "cross-site", secFetchMode: "navigate" }, "CROSS_SITE"],
     ["image of another site", { secFetchSite: "cross-site", secFetchMode: "no-cors" }, "CROSS_SITE"],
-    ["script tag on the UI's files", { target: "/assets/a.js", secFetchSite: "cross-site", secFetchMode: "no-cors" }, "CROSS_SITE"],
+    [
+      "script tag on the UI's files",
+      { target: "/assets/a.js", secFetchSite: "cross-site", secFetchMode: "no-cors" },
+      "CROSS_SITE",
+    ],
     ["link to API data", { secFetchSite: "cross-site", secFetchMode: "navigate" }, "CROSS_SITE"],
-    ["link to API data, odd spelling", { target: "//API/traffic", secFetchSite: "cross-site", secFetchMode: "navigate" }, "CROSS_SITE"],
-    ["link to API data, encoded", { target: "/%61pi/traffic", secFetchSite: "cross-site", secFetchMode: "navigate" }, "CROSS_SITE"],
+    [
+      "link to API data, odd spelling",
+      { target: "//API/traffic", secFetchSite: "cross-site", secFetchMode: "navigate" },
+      "CROSS_SITE",
+    ],
+    [
+      "link to API data, encoded",
+      { target: "/%61pi/traffic", secFetchSite: "cross-site", secFetchMode: "navigate" },
+      "CROSS_SITE",
+    ],
     ["link to the UI", { target: "/traffic", secFetchSite: "cross-site", secFetchMode: "navigate" }, "pass"],
-    ["link to the UI's root", { target: "/?q=status:500", secFetchSite: "same-site", secFetchMode: "navigate" }, "pass"],
-    ["live socket of another site", { target: "/ws", isUpgrade: true, origin: "https://evil.test", secFetchSite: "cross-site", secFetchMode: "websocket" }, "CROSS_SITE"],
-    ["live socket of the UI", { target: "/ws", isUpgrade: true, origin: own, secFetchSite: "same-origin", secFetchMode: "websocket" }, "pass"],
+    [
+      "link to the UI's root",
+      { target: "/?q=status:500", secFetchSite: "same-site", secFetchMode: "navigate" },
+      "pass",
+    ],
+    [
+      "live socket of another site",
+      {
+        target: "/ws",
+        isUpgrade: true,
+        origin: "https://evil.test",
+        secFetchSite: "cross-site",
+        secFetchMode: "websocket",
+      },
+      "CROSS_SITE",
+    ],
+    [
+      "live socket of the UI",
+      { target: "/ws", isUpgrade: true, origin: own, secFetchSite: "same-origin", secFetchMode: "websocket" },
+      "pass",
+    ],
     ["unknown site relation", { secFetchSite: "banana" }, "CROSS_SITE"],
   ];
   for (const [what, change, expected] of table) assert.equal(ask(change), expected, what);
 });
 
 test("an API path is one in every spelling some layer could read as such", () => {
-  for (const path of ["/api", "/api/x", "//api/x", "/API/x", "/%61pi/x", "/api%2fx", "/ws", "/health", "/metrics"]) assert.equal(isApiPath(path), true, path);
+  for (const path of ["/api", "/api/x", "//api/x", "/API/x", "/%61pi/x", "/api%2fx", "/ws", "/health", "/metrics"])
+    assert.equal(isApiPath(path), true, path);
   for (const path of ["/", "/apiary", "/traffic", "/sessions/api", "/wsx"]) assert.equal(isApiPath(path), false, path);
 });

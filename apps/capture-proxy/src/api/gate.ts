@@ -1,4 +1,11 @@
-import { canonicalHost, compileHostPatterns, isLoopback, isUnspecified, parseAddress, parseHostPort } from "@headworks/host-patterns";
+import {
+  canonicalHost,
+  compileHostPatterns,
+  isLoopback,
+  isUnspecified,
+  parseAddress,
+  parseHostPort,
+} from "@headworks/host-patterns";
 import type { ErrorCode } from "@headworks/capture-contract";
 
 /** What the gate looks at. Everything in it was sent by the other side except `localAddress`. */
@@ -27,7 +34,11 @@ export interface AllowedHosts {
 
 export type GateDecision =
   | { readonly kind: "pass" }
-  | { readonly kind: "refuse"; readonly code: Extract<ErrorCode, "BAD_REQUEST" | "HOST_NOT_ALLOWED" | "CROSS_SITE">; readonly message: string };
+  | {
+      readonly kind: "refuse";
+      readonly code: Extract<ErrorCode, "BAD_REQUEST" | "HOST_NOT_ALLOWED" | "CROSS_SITE">;
+      readonly message: string;
+    };
 
 const PASS: GateDecision = { kind: "pass" };
 
@@ -40,7 +51,11 @@ export type Gate = (request: GateRequest) => GateDecision;
  */
 export function compileGate(allowed: AllowedHosts): Gate {
   const names = compileHostPatterns(allowed.allowedApiHosts, "focus");
-  const exact = new Set([allowed.boundHost, allowed.publicIp ?? ""].filter((host) => host !== "" && !isUnspecified(host)).map(canonicalHost));
+  const exact = new Set(
+    [allowed.boundHost, allowed.publicIp ?? ""]
+      .filter((host) => host !== "" && !isUnspecified(host))
+      .map(canonicalHost),
+  );
   const isOurs = (host: string, localAddress: string | undefined): boolean => {
     const name = canonicalHost(host);
     if (name === "localhost" || name.endsWith(".localhost") || isLoopback(name)) return true;

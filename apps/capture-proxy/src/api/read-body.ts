@@ -70,7 +70,9 @@ function parseJson(bytes: Buffer): unknown {
     return JSON.parse(decoded);
   } catch (cause) {
     const position = /at position \d+/.exec((cause as SyntaxError).message)?.[0];
-    throw new ApiError("BAD_REQUEST", `The body is not valid JSON${position === undefined ? "" : ` (${position})`}`, { cause });
+    throw new ApiError("BAD_REQUEST", `The body is not valid JSON${position === undefined ? "" : ` (${position})`}`, {
+      cause,
+    });
   }
 }
 

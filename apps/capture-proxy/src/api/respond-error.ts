@@ -19,10 +19,15 @@ export function errorAnswer(error: unknown): ErrorAnswer {
 }
 
 /** The answer of a code, without an error object. */
-export function answer(code: ErrorCode, message: string = ERRORS[code].message, details?: ApiError["details"]): ErrorAnswer {
+export function answer(
+  code: ErrorCode,
+  message: string = ERRORS[code].message,
+  details?: ApiError["details"],
+): ErrorAnswer {
   const { status } = ERRORS[code];
   const repeated = status === 401 || status === 403 ? { message } : {};
-  const listed = details === undefined ? {} : { details: details.map(({ path, message: text }) => ({ path, message: text })) };
+  const listed =
+    details === undefined ? {} : { details: details.map(({ path, message: text }) => ({ path, message: text })) };
   return { status, body: { error: message, code, ...repeated, ...listed }, headers: {}, isInternal: false };
 }
 
@@ -42,9 +47,18 @@ function fromFramework(error: unknown): ErrorAnswer | undefined {
 }
 
 /** The bytes of an answer on a socket that has no HTTP response object: malformed requests and refused upgrades. */
-export function rawAnswer({ status, body }: ErrorAnswer, reason: string, headers: Readonly<Record<string, string>>): string {
+export function rawAnswer(
+  { status, body }: ErrorAnswer,
+  reason: string,
+  headers: Readonly<Record<string, string>>,
+): string {
   const text = JSON.stringify(body);
-  const fields = { ...headers, "Content-Type": "application/json; charset=utf-8", "Content-Length": String(Buffer.byteLength(text)), Connection: "close" };
+  const fields = {
+    ...headers,
+    "Content-Type": "application/json; charset=utf-8",
+    "Content-Length": String(Buffer.byteLength(text)),
+    Connection: "close",
+  };
   const lines = Object.entries(fields).map(([name, value]) => `${name}: ${value}\r\n`);
   return `HTTP/1.1 ${status} ${reason}\r\n${lines.join("")}\r\n${text}`;
 }

@@ -24,5 +24,8 @@ export function compileRouteTable(operations: AnyOperations, prefix: string): Ro
     known: [...known].sort(),
   }));
   // An exact path such as /blocklist/stats hides the parameter route beside it for its own methods only.
-  return { methodsOf: (path) => [...new Set(patterns.filter(({ pattern }) => pattern.test(path)).flatMap(({ known }) => known))].sort() };
+  return {
+    methodsOf: (path) =>
+      [...new Set(patterns.filter(({ pattern }) => pattern.test(path)).flatMap(({ known }) => known))].sort(),
+  };
 }

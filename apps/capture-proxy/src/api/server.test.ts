@@ -22,12 +22,46 @@ const things = {
       query: strictObject({ limit: Type.Optional(Type.Integer({ minimum: 1, maximum: 1000, default: 100 })) }),
       responses: { 200: Type.Array(Type.Object({})) },
     },
-    createThing: { method: "POST", path: "/things", summary: "Create", access: "things:write", body: strictObject({ name: Type.String() }), responses: { 201: strictObject({ name: Type.String() }) } },
+    createThing: {
+      method: "POST",
+      path: "/things",
+      summary: "Create",
+      access: "things:write",
+      body: strictObject({ name: Type.String() }),
+      responses: { 201: strictObject({ name: Type.String() }) },
+    },
     flip: { method: "POST", path: "/things/flip", summary: "Flip", access: "things:write", responses: { 204: null } },
-    readThing: { method: "GET", path: "/things/{id}", summary: "One", access: "things:read", params: strictObject({ id: Type.String({ maxLength: 64 }) }), responses: { 200: media("application/octet-stream", "Bytes"), 206: media("application/octet-stream", "Part") } },
-    importThings: { method: "POST", path: "/things/import", summary: "Import", access: "things:write", body: upload(["application/json"], "Anything"), responses: { 200: strictObject({ bytes: Type.Integer() }) } },
-    slow: { method: "GET", path: "/things/slow/stream", summary: "Stream", access: "public", responses: { 200: media("text/plain", "Text") } },
-    broken: { method: "GET", path: "/things/broken", summary: "Throws", access: "public", responses: { 200: media("text/plain", "Never") }, aliases: ["/broken"] },
+    readThing: {
+      method: "GET",
+      path: "/things/{id}",
+      summary: "One",
+      access: "things:read",
+      params: strictObject({ id: Type.String({ maxLength: 64 }) }),
+      responses: { 200: media("application/octet-stream", "Bytes"), 206: media("application/octet-stream", "Part") },
+    },
+    importThings: {
+      method: "POST",
+      path: "/things/import",
+      summary: "Import",
+      access: "things:write",
+      body: upload(["application/json"], "Anything"),
+      responses: { 200: strictObject({ bytes: Type.Integer() }) },
+    },
+    slow: {
+      method: "GET",
+      path: "/things/slow/stream",
+      summary: "Stream",
+      access: "public",
+      responses: { 200: media("text/plain", "Text") },
+    },
+    broken: {
+      method: "GET",
+      path: "/things/broken",
+      summary: "Throws",
+      access: "public",
+      responses: { 200: media("text/plain", "Never") },
+      aliases: ["/broken"],
+    },
   }),
 };
 
@@ -36,14 +70,22 @@ interface Seen {
   streamEnded: boolean;
 }
 
-function startThings(options: Parameters<typeof startApi>[0] = {}, seen: Seen = { aborted: false, streamEnded: false }): Promise<ApiRig> {
+function startThings(
+  options: Parameters<typeof startApi>[0] = {},
+  seen: Seen = { aborted: false, streamEnded: false },
+): Promise<ApiRig> {
   const handlers = {
-    listThings: ({ query }: { query: { limit: number } }) => ({ status: 200, headers: { "X-Total-Count": "2" }, body: new JsonBytes(Buffer.from(`[{"limit":${query.limit}}]`)) }),
+    listThings: ({ query }: { query: { limit: number } }) => ({
+      status: 200,
+      headers: { "X-Total-Count": "2" },
+      body: new JsonBytes(Buffer.from(`[{"limit":${query.limit}}]`)),
+    }),
     createThing: ({ body }: { body: { name: string } }) => ({ status: 201, body }),
     flip: () => ({ status: 204 }),
     readThing: ({ params, headers }: { params: { id: string }; headers: Record<string, string> }) => {
       if (params.id === "missing") return notFound("thing", params.id);
-      if (headers["range"] === undefined) return { status: 200, headers: { "Accept-Ranges": "bytes" }, body: Buffer.from("0123456789") };
+      if (headers["range"] === undefined)
+        return { status: 200, headers: { "Accept-Ranges": "bytes" }, body: Buffer.from("0123456789") };
       return { status: 206, headers: { "Content-Range": "bytes 2-4/10" }, body: Buffer.from("234") };
     },
     importThings: async ({ body }: { body: AsyncIterable<Uint8Array> }) => {
@@ -75,7 +117,13 @@ function startThings(options: Parameters<typeof startApi>[0] = {}, seen: Seen = 
 }
 
 /** A request with exactly the given fields and body bytes, which `fetch` would not send. */
-async function send(port: number, method: string, path: string, headers: Record<string, string> = {}, body?: string | Buffer): Promise<{ status: number; headers: IncomingMessage["headers"]; text: string }> {
+async function send(
+  port: number,
+  method: string,
+  path: string,
+  headers: Record<string, string> = {},
+  body?: string | Buffer,
+): Promise<{ status: number; headers: IncomingMessage["headers"]; text: string }> {
   const outgoing = httpRequest({ port, host: "127.0.0.1", method, path, headers, agent: false });
   outgoing.end(body);
   const [incoming] = (await once(outgoing, "response")) as [IncomingMessage];
@@ -87,7 +135,15 @@ const JSON_TYPE = { "content-type": "application/json" };
 
 test("every answer that is no success has one shape, whatever went wrong", async () => {
   await using api = await startThings();
-  const table: readonly (readonly [string, string, Record<string, string>, string | undefined, number, string, RegExp])[] = [
+  const table: readonly (readonly [
+    string,
+    string,
+    Record<string, string>,
+    string | undefined,
+    number,
+    string,
+    RegExp,
+  ])[] = [
     ["GET", "/api/nothing", {}, undefined, 404, "NOT_FOUND", /nothing at this path/],
     ["GET", "/api", {}, undefined, 404, "NOT_FOUND", /nothing/],
     ["GET", "/api/things/", {}, undefined, 404, "NOT_FOUND", /nothing/],
@@ -109,14 +165,54 @@ test("every answer that is no success has one shape, whatever went wrong", async
     ["POST", "/api/things", JSON_TYPE, "null", 400, "VALIDATION_ERROR", /body/],
     ["POST", "/api/things", JSON_TYPE, '{"name":"a","__proto__":{}}', 400, "VALIDATION_ERROR", /__proto__/],
     ["POST", "/api/things", JSON_TYPE, `${"[".repeat(100_000)}`, 400, "BAD_REQUEST", /JSON/],
-    ["POST", "/api/things", { "content-type": "text/plain" }, '{"name":"a"}', 415, "UNSUPPORTED_MEDIA_TYPE", /application\/json/],
-    ["POST", "/api/things", { "content-type": "application/x-www-form-urlencoded" }, "name=a", 415, "UNSUPPORTED_MEDIA_TYPE", /application\/json/],
+    [
+      "POST",
+      "/api/things",
+      { "content-type": "text/plain" },
+      '{"name":"a"}',
+      415,
+      "UNSUPPORTED_MEDIA_TYPE",
+      /application\/json/,
+    ],
+    [
+      "POST",
+      "/api/things",
+      { "content-type": "application/x-www-form-urlencoded" },
+      "name=a",
+      415,
+      "UNSUPPORTED_MEDIA_TYPE",
+      /application\/json/,
+    ],
     ["POST", "/api/things", {}, '{"name":"a"}', 415, "UNSUPPORTED_MEDIA_TYPE", /application\/json/],
-    ["POST", "/api/things", { "content-type": "application/json; charset=utf-16" }, '{"name":"a"}', 415, "UNSUPPORTED_MEDIA_TYPE", /UTF-8/],
-    ["POST", "/api/things", { ...JSON_TYPE, "content-encoding": "gzip" }, "x", 415, "UNSUPPORTED_MEDIA_TYPE", /compressed/],
+    [
+      "POST",
+      "/api/things",
+      { "content-type": "application/json; charset=utf-16" },
+      '{"name":"a"}',
+      415,
+      "UNSUPPORTED_MEDIA_TYPE",
+      /UTF-8/,
+    ],
+    [
+      "POST",
+      "/api/things",
+      { ...JSON_TYPE, "content-encoding": "gzip" },
+      "x",
+      415,
+      "UNSUPPORTED_MEDIA_TYPE",
+      /compressed/,
+    ],
     ["POST", "/api/things/flip", JSON_TYPE, '{"enabled":true}', 400, "VALIDATION_ERROR", /body\/enabled/],
     ["POST", "/api/things/flip", JSON_TYPE, "[1]", 400, "VALIDATION_ERROR", /takes no body/],
-    ["POST", "/api/things/import", { "content-type": "text/csv" }, "a,b", 415, "UNSUPPORTED_MEDIA_TYPE", /application\/json/],
+    [
+      "POST",
+      "/api/things/import",
+      { "content-type": "text/csv" },
+      "a,b",
+      415,
+      "UNSUPPORTED_MEDIA_TYPE",
+      /application\/json/,
+    ],
     ["POST", "/api/things/import", JSON_TYPE, "", 400, "VALIDATION_ERROR", /body is required/],
     ["GET", "/api/things?limit=0", {}, undefined, 400, "VALIDATION_ERROR", /query\/limit/],
     ["GET", "/api/things?limit=1001", {}, undefined, 400, "VALIDATION_ERROR", /query\/limit/],
@@ -170,7 +266,10 @@ test("a request is refused by its Host and by its origin before anything else lo
     assert.equal(foreign.status, 403, path);
     assert.equal((JSON.parse(foreign.text) as { code: string; message: string }).code, "CROSS_SITE");
   }
-  const preflight = await send(api.port, "OPTIONS", "/api/things", { "origin": "https://evil.test", "access-control-request-method": "POST" });
+  const preflight = await send(api.port, "OPTIONS", "/api/things", {
+    origin: "https://evil.test",
+    "access-control-request-method": "POST",
+  });
   assert.equal(preflight.status, 403);
   assert.equal(preflight.headers["access-control-allow-origin"], undefined);
 });
@@ -220,11 +319,16 @@ test("an upload of any size reaches the handler as a stream, JSON over the limit
   const large = Buffer.alloc(12 * 1024 * 1024, "x");
   const imported = await send(api.port, "POST", "/api/things/import", JSON_TYPE, large);
   assert.deepEqual(JSON.parse(imported.text), { bytes: large.length });
-  const announced = await send(api.port, "POST", "/api/things", { ...JSON_TYPE, "content-length": String(10 * 1024 * 1024 + 1) }).catch((error: unknown) => error);
+  const announced = await send(api.port, "POST", "/api/things", {
+    ...JSON_TYPE,
+    "content-length": String(10 * 1024 * 1024 + 1),
+  }).catch((error: unknown) => error);
   assert.ok(!(announced instanceof Error));
   assert.equal((announced as { status: number }).status, 413);
   await using connection = await rawClient(api.port);
-  await connection.write("POST /api/things HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n");
+  await connection.write(
+    "POST /api/things HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n",
+  );
   const chunk = `100000\r\n${"x".repeat(0x100000)}\r\n`;
   for (let count = 0; count < 11; count += 1) await connection.write(chunk).catch(() => undefined);
   assert.match((await connection.readUntil("}")).toString(), /HTTP\/1\.1 413 [\s\S]*PAYLOAD_TOO_LARGE/);
@@ -306,7 +410,9 @@ test("without a build the pages say how to make one, the API works", async () =>
 
 test("the API describes itself for programs and for people, without a script", async () => {
   await using api = await startThings();
-  const openApi = JSON.parse((await send(api.port, "GET", "/api/openapi.json")).text) as { paths: Record<string, object> };
+  const openApi = JSON.parse((await send(api.port, "GET", "/api/openapi.json")).text) as {
+    paths: Record<string, object>;
+  };
   assert.ok(openApi.paths["/api/things/{id}"]);
   const docs = await send(api.port, "GET", "/api/docs");
   assert.match(docs.text, /id="importThings"/);
@@ -314,7 +420,9 @@ test("the API describes itself for programs and for people, without a script", a
 });
 
 test("pages outside the contract may bring a content policy of their own", async () => {
-  await using api = await startThings({ pages: [{ path: "/setup", render: () => ({ html: "<p>hi</p>", contentSecurityPolicy: "default-src 'none'" }) }] });
+  await using api = await startThings({
+    pages: [{ path: "/setup", render: () => ({ html: "<p>hi</p>", contentSecurityPolicy: "default-src 'none'" }) }],
+  });
   const { headers, text } = await send(api.port, "GET", "/setup");
   assert.equal(text, "<p>hi</p>");
   assert.equal(headers["content-security-policy"], "default-src 'none'");
@@ -324,7 +432,14 @@ test("a port that is taken is reported as such", async () => {
   await using api = await startThings();
   await using other = await startThings();
   const { createApiServer } = await import("./server.ts");
-  const server = createApiServer({ slices: [], operations: {}, settings: other.settings, events: other.events, log: other.host.log, uiDirectory: "/none" });
+  const server = createApiServer({
+    slices: [],
+    operations: {},
+    settings: other.settings,
+    events: other.events,
+    log: other.host.log,
+    uiDirectory: "/none",
+  });
   await assert.rejects(server.listen(api.port, "127.0.0.1"), { code: "EADDRINUSE" });
   await server.close(0);
 });

@@ -118,7 +118,11 @@ function watchGate(settings: ApiServerOptions["settings"]): Gate {
 }
 
 /** The gate stands before the framework, so that no route, error path or upgrade can be reached around it. */
-function createGatedServer(gate: Gate, handler: (request: IncomingMessage, response: ServerResponse) => void, options: ApiServerOptions): Server {
+function createGatedServer(
+  gate: Gate,
+  handler: (request: IncomingMessage, response: ServerResponse) => void,
+  options: ApiServerOptions,
+): Server {
   const server = createServer((request, response) => {
     for (const [name, value] of Object.entries(SECURITY_FIELDS)) response.setHeader(name, value);
     const decision = gate(gateRequest(request, false));
@@ -146,8 +150,10 @@ function createGatedServer(gate: Gate, handler: (request: IncomingMessage, respo
 }
 
 function clientErrorAnswer(code: string | undefined): ErrorAnswer {
-  if (code === "HPE_HEADER_OVERFLOW") return { ...answer("BAD_REQUEST", "The header fields are too large"), status: 431 };
-  if (code === "ERR_HTTP_REQUEST_TIMEOUT") return { ...answer("BAD_REQUEST", "The request took too long"), status: 408 };
+  if (code === "HPE_HEADER_OVERFLOW")
+    return { ...answer("BAD_REQUEST", "The header fields are too large"), status: 431 };
+  if (code === "ERR_HTTP_REQUEST_TIMEOUT")
+    return { ...answer("BAD_REQUEST", "The request took too long"), status: 408 };
   return answer("BAD_REQUEST", "This is not a valid HTTP request");
 }
 
@@ -170,7 +176,12 @@ function gateRequest(request: IncomingMessage, isUpgrade: boolean): Parameters<G
 
 function writeAnswer(response: ServerResponse, { status, body, headers }: ErrorAnswer): void {
   const text = JSON.stringify(body);
-  response.writeHead(status, { ...headers, "content-type": "application/json; charset=utf-8", "content-length": Buffer.byteLength(text), connection: "close" });
+  response.writeHead(status, {
+    ...headers,
+    "content-type": "application/json; charset=utf-8",
+    "content-length": Buffer.byteLength(text),
+    connection: "close",
+  });
   response.end(text);
 }
 
@@ -250,12 +261,23 @@ function registerDocuments(app: FastifyInstance, operations: AnyOperations, opti
   document("/api/openapi.json", "application/json; charset=utf-8", () => openApi);
   document("/api/docs", "text/html; charset=utf-8", () => docs);
   for (const page of options.pages ?? []) {
-    document(page.path, "text/html; charset=utf-8", () => page.render().html, () => page.render().contentSecurityPolicy);
+    document(
+      page.path,
+      "text/html; charset=utf-8",
+      () => page.render().html,
+      () => page.render().contentSecurityPolicy,
+    );
   }
 }
 
 function registerUi(app: FastifyInstance, routes: RouteTable, uiDirectory: string): void {
-  app.register(fastifyStatic, { root: uiDirectory, serve: false, cacheControl: false, dotfiles: "ignore", suppressWarning: true });
+  app.register(fastifyStatic, {
+    root: uiDirectory,
+    serve: false,
+    cacheControl: false,
+    dotfiles: "ignore",
+    suppressWarning: true,
+  });
   const notFound = (request: FastifyRequest, reply: FastifyReply): FastifyReply => {
     const path = pathOf(request.raw.url ?? "/");
     const allowed = routes.methodsOf(path);
@@ -274,7 +296,11 @@ function registerUi(app: FastifyInstance, routes: RouteTable, uiDirectory: strin
       const chosen = chooseUiFile(target, uiDirectory);
       if (chosen.kind === "not-found") return notFound(request, reply);
       if (chosen.kind === "file") return reply.header("cache-control", chosen.cacheControl).sendFile(chosen.path);
-      return send(reply, { status: 200, headers: { "content-type": "text/html; charset=utf-8" }, body: MISSING_BUILD_PAGE });
+      return send(reply, {
+        status: 200,
+        headers: { "content-type": "text/html; charset=utf-8" },
+        body: MISSING_BUILD_PAGE,
+      });
     },
   });
 }

@@ -57,7 +57,7 @@ export function writeConfigFile(path: string, document: ConfigDocument): void {
     const file = openSync(temporary, "wx", 0o600);
     try {
       const bytes = Buffer.from(`${JSON.stringify(document, null, 2)}\n`);
-      for (let at = 0; at < bytes.length; ) at += writeSync(file, bytes, at);
+      for (let at = 0; at < bytes.length;) at += writeSync(file, bytes, at);
       fsyncSync(file);
     } finally {
       closeSync(file);

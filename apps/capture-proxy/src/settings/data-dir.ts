@@ -17,7 +17,10 @@ export function resolveDataDir(sources: DataDirSources): string {
   const chosen = flag ?? environment["WEIR_DATA_DIR"] ?? environment["SERVICE_DATA_DIR"];
   if (chosen !== undefined && chosen !== "") return resolve(chosen);
   if (platform === "win32") {
-    return win32.join(environment["LOCALAPPDATA"] ?? environment["APPDATA"] ?? win32.join(homeDir, "AppData", "Local"), "weir");
+    return win32.join(
+      environment["LOCALAPPDATA"] ?? environment["APPDATA"] ?? win32.join(homeDir, "AppData", "Local"),
+      "weir",
+    );
   }
   if (platform === "darwin") return posix.join(homeDir, "Library", "Application Support", "weir");
   const xdg = environment["XDG_DATA_HOME"];

@@ -19,13 +19,22 @@ interface Sources {
 
 function load(directory: TemporaryDirectory, sources: Sources = {}, warnings: object[] = []): SettingsStore {
   if (sources.file !== undefined) {
-    writeFileSync(directory.file("config.json"), typeof sources.file === "string" ? sources.file : JSON.stringify(sources.file));
+    writeFileSync(
+      directory.file("config.json"),
+      typeof sources.file === "string" ? sources.file : JSON.stringify(sources.file),
+    );
   }
   const log = { warn: (facts: object) => void warnings.push(facts), error: () => undefined };
-  return loadSettings({ dataDir: directory.path, environment: sources.environment ?? {}, flags: sources.flags ?? {}, log });
+  return loadSettings({
+    dataDir: directory.path,
+    environment: sources.environment ?? {},
+    flags: sources.flags ?? {},
+    log,
+  });
 }
 
-const stored = (directory: TemporaryDirectory): Record<string, unknown> => JSON.parse(readFileSync(directory.file("config.json"), "utf8")) as Record<string, unknown>;
+const stored = (directory: TemporaryDirectory): Record<string, unknown> =>
+  JSON.parse(readFileSync(directory.file("config.json"), "utf8")) as Record<string, unknown>;
 
 test("defaults are below the file, the file below the environment, the environment below flags", async () => {
   await using directory = await temporaryDirectory();
@@ -33,7 +42,10 @@ test("defaults are below the file, the file below the environment, the environme
   const environment = { WEIR_API_PORT: "2002", WEIR_SOCKS_PORT: "2003", SERVICE_SOCKS_PORT: "2999" };
   const settings = load(directory, { file, environment, flags: { "socks-port": "3003" } });
   const { proxy_port, api_port, socks_port, max_requests, upstream_proxy } = settings.running;
-  assert.deepEqual([proxy_port, api_port, socks_port, max_requests, upstream_proxy.host], [1001, 2002, 3003, 10_000, "file.test"]);
+  assert.deepEqual(
+    [proxy_port, api_port, socks_port, max_requests, upstream_proxy.host],
+    [1001, 2002, 3003, 10_000, "file.test"],
+  );
   const sources = Object.fromEntries(settings.describe().map(({ name, source }) => [name, source]));
   assert.equal(sources["proxy_port"], "file");
   assert.equal(sources["api_port"], "environment");
@@ -50,10 +62,18 @@ test("variables and flags set the fields they are meant for, in both spellings",
     [{ environment: { SERVICE_UPSTREAM_PROXY: "proxy.test:3128" } }, "upstream_proxy.port", 3128],
     [{ environment: { WEIR_UPSTREAM_PROXY: "[::1]:3128" } }, "upstream_proxy.host", "::1"],
     [{ environment: { WEIR_UPSTREAM_PROXY: "proxy.test:3128" } }, "upstream_proxy.enabled", true],
-    [{ environment: { WEIR_UPSTREAM_PROXY: "proxy.test:3128", WEIR_UPSTREAM_PROXY_ENABLED: "off" } }, "upstream_proxy.enabled", false],
+    [
+      { environment: { WEIR_UPSTREAM_PROXY: "proxy.test:3128", WEIR_UPSTREAM_PROXY_ENABLED: "off" } },
+      "upstream_proxy.enabled",
+      false,
+    ],
     [{ environment: { WEIR_UPSTREAM_PROTOCOL: "socks5" } }, "upstream_proxy.protocol", "socks5"],
     [{ environment: { WEIR_UPSTREAM_AUTH: "user:pa:ss" } }, "upstream_proxy.auth_password", "pa:ss"],
-    [{ environment: { SERVICE_UPSTREAM_NO_PROXY: "b.test, A.test,,b.test" } }, "upstream_proxy.no_proxy_hosts", ["a.test", "b.test"]],
+    [
+      { environment: { SERVICE_UPSTREAM_NO_PROXY: "b.test, A.test,,b.test" } },
+      "upstream_proxy.no_proxy_hosts",
+      ["a.test", "b.test"],
+    ],
     [{ environment: { WEIR_NO_HTTPS: "yes" } }, "intercept_https", false],
     [{ environment: { WEIR_HOST_IP: "192.168.7.7" } }, "public_ip", "192.168.7.7"],
     [{ environment: { WEIR_ALLOWED_IPS: "10.0.0.0/8,::1" } }, "allowed_ips", ["10.0.0.0/8", "::1"]],
@@ -79,33 +99,63 @@ test("a value that cannot be used stops the start with a sentence naming where i
   const table: readonly (readonly [Sources, string])[] = [
     [{ environment: { WEIR_PROXY_PORT: "eighty" } }, "WEIR_PROXY_PORT must be a whole number"],
     [{ environment: { WEIR_PROXY_PORT: "70000" } }, "WEIR_PROXY_PORT must be <= 65535"],
-    [{ environment: { SERVICE_UPSTREAM_PROTOCOL: "ftp" } }, "SERVICE_UPSTREAM_PROTOCOL must be one of http, https, socks5"],
+    [
+      { environment: { SERVICE_UPSTREAM_PROTOCOL: "ftp" } },
+      "SERVICE_UPSTREAM_PROTOCOL must be one of http, https, socks5",
+    ],
     [{ environment: { WEIR_INTERCEPT_HTTPS: "maybe" } }, "WEIR_INTERCEPT_HTTPS must be true or false"],
-    [{ environment: { WEIR_UPSTREAM_PROXY: "proxy.test" } }, "WEIR_UPSTREAM_PROXY must be host:port; the port is missing"],
-    [{ environment: { WEIR_UPSTREAM_PROXY: "http://proxy.test:1" } }, "WEIR_UPSTREAM_PROXY must be host:port. Write an IPv6 address in brackets, such as [::1]:443"],
+    [
+      { environment: { WEIR_UPSTREAM_PROXY: "proxy.test" } },
+      "WEIR_UPSTREAM_PROXY must be host:port; the port is missing",
+    ],
+    [
+      { environment: { WEIR_UPSTREAM_PROXY: "http://proxy.test:1" } },
+      "WEIR_UPSTREAM_PROXY must be host:port. Write an IPv6 address in brackets, such as [::1]:443",
+    ],
     [{ environment: { WEIR_UPSTREAM_AUTH: "nobody" } }, "WEIR_UPSTREAM_AUTH must be user:pass"],
     [{ environment: { WEIR_PUBLIC_IP: "example.com" } }, "WEIR_PUBLIC_IP must be an IP address or null"],
-    [{ flags: { "allowed-ip": ["10.0.0.300"] } }, '--allowed-ip "10.0.0.300" is neither an IP address nor a CIDR block'],
-    [{ flags: { "ignored-domain": "http://x" } }, '--ignored-domain "http://x": Give a host without a scheme, such as example.com'],
+    [
+      { flags: { "allowed-ip": ["10.0.0.300"] } },
+      '--allowed-ip "10.0.0.300" is neither an IP address nor a CIDR block',
+    ],
+    [
+      { flags: { "ignored-domain": "http://x" } },
+      '--ignored-domain "http://x": Give a host without a scheme, such as example.com',
+    ],
     [{ flags: { "allowed-api-host": "*" } }, '--allowed-api-host "*" would allow every name'],
     [{ flags: { "no-such": "1" } }, "--no-such is not a setting"],
-    [{ flags: { "upstream-proxy-enabled": true } }, "The setting upstream_proxy.host is required when the upstream proxy is enabled"],
+    [
+      { flags: { "upstream-proxy-enabled": true } },
+      "The setting upstream_proxy.host is required when the upstream proxy is enabled",
+    ],
     [{ flags: { "socks-password": "p" } }, "The setting socks_auth_password needs socks_auth_username"],
     [{ file: { proxy_port: "8888" } }, `${path}: proxy_port must be integer`],
-    [{ file: { upstream_proxy: { protocol: "ftp" } } }, `${path}: upstream_proxy.protocol must be one of "http", "https", "socks5"`],
+    [
+      { file: { upstream_proxy: { protocol: "ftp" } } },
+      `${path}: upstream_proxy.protocol must be one of "http", "https", "socks5"`,
+    ],
     [{ file: { upstream_proxy: 5 } }, `${path}: upstream_proxy must be an object`],
     [{ file: { ignored_domains: ["ok.test", 5] } }, `${path}: ignored_domains entry 1 must be string`],
-    [{ file: { allowed_ips: ["nonsense"] } }, `${path}: allowed_ips "nonsense" is neither an IP address nor a CIDR block`],
+    [
+      { file: { allowed_ips: ["nonsense"] } },
+      `${path}: allowed_ips "nonsense" is neither an IP address nor a CIDR block`,
+    ],
     [{ file: "[]" }, `${path} must hold a JSON object`],
     [{ file: "" }, `${path} is not valid JSON: the file is empty`],
-    [{ file: '{\n  "proxy_port": 1,\n  oops\n}' }, `${path} is not valid JSON: line 3, column 3: Expected double-quoted property name`],
+    [
+      { file: '{\n  "proxy_port": 1,\n  oops\n}' },
+      `${path} is not valid JSON: line 3, column 3: Expected double-quoted property name`,
+    ],
   ];
   for (const [sources, message] of table) {
-    assert.throws(() => load(directory, { file: {}, ...sources }), (error) => {
-      assert.ok(error instanceof StartupError, String(error));
-      assert.equal(error.message, message);
-      return true;
-    });
+    assert.throws(
+      () => load(directory, { file: {}, ...sources }),
+      (error) => {
+        assert.ok(error instanceof StartupError, String(error));
+        assert.equal(error.message, message);
+        return true;
+      },
+    );
   }
 });
 
@@ -120,7 +170,9 @@ test("keys that are no settings are named in a warning and survive a change", as
   const warnings: object[] = [];
   const file = { log_config: { enabled: true }, proxyport: 1, upstream_proxy: { hots: "x" }, verbose: true };
   const settings = load(directory, { file }, warnings);
-  assert.deepEqual(warnings, [{ path: directory.file("config.json"), keys: ["log_config", "proxyport", "upstream_proxy.hots"] }]);
+  assert.deepEqual(warnings, [
+    { path: directory.file("config.json"), keys: ["log_config", "proxyport", "upstream_proxy.hots"] },
+  ]);
   settings.patch({ max_requests: 7 });
   assert.deepEqual(stored(directory), { ...file, max_requests: 7 });
 });
@@ -169,12 +221,19 @@ test("one bad field refuses the whole change and names every bad one", async () 
     [{ host: "a b" }, ["body/host"]],
   ];
   for (const [change, paths] of table) {
-    assert.throws(() => settings.patch(change as ConfigPatch), (error) => {
-      assert.ok(error instanceof ApiError);
-      assert.equal(error.code, "VALIDATION_ERROR");
-      assert.deepEqual(error.details?.map((detail) => detail.path), paths, JSON.stringify(change));
-      return true;
-    });
+    assert.throws(
+      () => settings.patch(change as ConfigPatch),
+      (error) => {
+        assert.ok(error instanceof ApiError);
+        assert.equal(error.code, "VALIDATION_ERROR");
+        assert.deepEqual(
+          error.details?.map((detail) => detail.path),
+          paths,
+          JSON.stringify(change),
+        );
+        return true;
+      },
+    );
   }
   assert.equal(settings.running, before);
   assert.deepEqual(readdirSync(directory.path), []);
@@ -190,8 +249,14 @@ test("null clears what may be empty, and clearing a user clears the password wit
     socks_auth_password: "p",
     upstream_proxy: { auth_username: "u", auth_password: "p" },
   });
-  settings.patch({ public_ip: null, max_total_size_mb: null, socks_auth_username: null, upstream_proxy: { auth_username: null } });
-  const { public_ip, max_total_size_mb, socks_auth_username, socks_auth_password, upstream_proxy } = settings.configured;
+  settings.patch({
+    public_ip: null,
+    max_total_size_mb: null,
+    socks_auth_username: null,
+    upstream_proxy: { auth_username: null },
+  });
+  const { public_ip, max_total_size_mb, socks_auth_username, socks_auth_password, upstream_proxy } =
+    settings.configured;
   assert.deepEqual([public_ip, max_total_size_mb, socks_auth_username, socks_auth_password], [null, null, null, null]);
   assert.deepEqual([upstream_proxy.auth_username, upstream_proxy.auth_password], [null, null]);
 });
@@ -211,7 +276,9 @@ test("what GET shows may be sent back: its derived fields are no changes", async
 
 test("each field takes effect when its schema says: now, or after a restart", async () => {
   await using directory = await temporaryDirectory();
-  const settings = load(directory, { file: { upstream_proxy: { host: "a.test", port: 1, auth_username: "a" }, socks_auth_username: "s" } });
+  const settings = load(directory, {
+    file: { upstream_proxy: { host: "a.test", port: 1, auth_username: "a" }, socks_auth_username: "s" },
+  });
   for (const field of SETTING_FIELDS) {
     const other = otherValue(field.name, field.schema, valueAt(settings.configured, field));
     const [head = "", tail] = field.name.split(".");
@@ -253,7 +320,10 @@ test("a change is refused while the file holds something else than settings", as
   await using directory = await temporaryDirectory();
   const settings = load(directory);
   writeFileSync(directory.file("config.json"), "{ half");
-  assert.throws(() => settings.patch({ max_requests: 5 }), (error) => error instanceof ApiError && error.code === "SERVICE_UNAVAILABLE" && error.message.includes("line 1"));
+  assert.throws(
+    () => settings.patch({ max_requests: 5 }),
+    (error) => error instanceof ApiError && error.code === "SERVICE_UNAVAILABLE" && error.message.includes("line 1"),
+  );
   assert.equal(readFileSync(directory.file("config.json"), "utf8"), "{ half");
   assert.equal(settings.running.max_requests, 10_000);
 });

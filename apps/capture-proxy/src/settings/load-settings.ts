@@ -1,3 +1,4 @@
+import { networkInterfaces } from "node:os";
 import type { ConfigField, ConfigPatch, Settings } from "@headworks/capture-contract";
 import { ApiError, validationError } from "#api/api-error.ts";
 import type { ErrorDetail } from "#api/api-error.ts";
@@ -11,6 +12,7 @@ import { normalizeSetting, settingProblem, settingsProblems } from "./setting-ru
 import type { Environment, Flags } from "./setting-sources.ts";
 import { unknownKeys, valuesOfEnvironment, valuesOfFile, valuesOfFlags } from "./setting-sources.ts";
 import type { SettingsStore } from "./settings.ts";
+import { shownHost } from "./shown-host.ts";
 import { StartupError } from "./startup-error.ts";
 
 /** The part of a logger that is used here. */
@@ -52,7 +54,8 @@ export function loadSettings(options: LoadOptions): SettingsStore {
   const [problem] = settingsProblems(frozen(values));
   if (problem) throw new StartupError(`The setting ${problem.field} ${problem.message}`);
   const unknown = unknownKeys(document);
-  if (unknown.length > 0) options.log.warn({ path, keys: unknown }, "config.json has keys that are no settings; they are kept");
+  if (unknown.length > 0)
+    options.log.warn({ path, keys: unknown }, "config.json has keys that are no settings; they are kept");
   return new FileSettings(path, options.log, values, sources);
 }
 
@@ -112,6 +115,10 @@ class FileSettings implements SettingsStore {
     return SETTING_FIELDS.map((field) => this.#describeField(field));
   }
 
+  shownHost(): string {
+    return shownHost(this.configured, networkInterfaces());
+  }
+
   #describeField(field: SettingField): ConfigField {
     const value = this.#values[field.name];
     const running = valueAt(this.running, field);
@@ -134,7 +141,10 @@ class FileSettings implements SettingsStore {
   /** Fields that apply after a restart keep the value the process started with. */
   #runningValues(): FlatSettings {
     return Object.fromEntries(
-      SETTING_FIELDS.map(({ name, applies }) => [name, applies === "restart" ? this.#atStart[name] : this.#values[name]]),
+      SETTING_FIELDS.map(({ name, applies }) => [
+        name,
+        applies === "restart" ? this.#atStart[name] : this.#values[name],
+      ]),
     );
   }
 
@@ -145,7 +155,8 @@ class FileSettings implements SettingsStore {
       writeConfigFile(this.#path, document);
     } catch (cause) {
       this.#log.error({ err: cause, path: this.#path }, "settings could not be saved");
-      const reason = cause instanceof StartupError ? cause.message : ((cause as NodeJS.ErrnoException).code ?? "unknown error");
+      const reason =
+        cause instanceof StartupError ? cause.message : ((cause as NodeJS.ErrnoException).code ?? "unknown error");
       throw new ApiError("SERVICE_UNAVAILABLE", `The settings cannot be saved: ${reason}`, { cause });
     }
   }

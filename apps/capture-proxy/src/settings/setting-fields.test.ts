@@ -24,17 +24,42 @@ test("every field can be set from the environment and from the command line, and
 
 test("the specification's variables and flags exist", () => {
   const flags = new Set(SETTING_INPUTS.map((input) => input.flag));
-  for (const flag of ["upstream-proxy-enabled", "upstream-proxy", "upstream-protocol", "upstream-auth", "upstream-no-proxy", "enable-socks", "socks-port", "socks-username", "socks-password", "no-https", "host"]) {
+  for (const flag of [
+    "upstream-proxy-enabled",
+    "upstream-proxy",
+    "upstream-protocol",
+    "upstream-auth",
+    "upstream-no-proxy",
+    "enable-socks",
+    "socks-port",
+    "socks-username",
+    "socks-password",
+    "no-https",
+    "host",
+  ]) {
     assert.ok(flags.has(flag), flag);
   }
   const variables = new Set(SETTING_INPUTS.flatMap((input) => input.environment));
-  for (const name of ["UPSTREAM_PROXY_ENABLED", "UPSTREAM_PROXY", "UPSTREAM_PROTOCOL", "UPSTREAM_AUTH", "UPSTREAM_NO_PROXY", "ENABLE_SOCKS", "SOCKS_PORT", "SOCKS_USERNAME", "SOCKS_PASSWORD"]) {
+  for (const name of [
+    "UPSTREAM_PROXY_ENABLED",
+    "UPSTREAM_PROXY",
+    "UPSTREAM_PROTOCOL",
+    "UPSTREAM_AUTH",
+    "UPSTREAM_NO_PROXY",
+    "ENABLE_SOCKS",
+    "SOCKS_PORT",
+    "SOCKS_USERNAME",
+    "SOCKS_PASSWORD",
+  ]) {
     assert.ok(variables.has(name), name);
   }
 });
 
 test("passwords and nothing else are secrets", () => {
-  assert.deepEqual(SETTING_FIELDS.filter((field) => field.isSecret).map((field) => field.name), ["socks_auth_password", "upstream_proxy.auth_password"]);
+  assert.deepEqual(
+    SETTING_FIELDS.filter((field) => field.isSecret).map((field) => field.name),
+    ["socks_auth_password", "upstream_proxy.auth_password"],
+  );
 });
 
 test("flat and nested forms are the same values", () => {

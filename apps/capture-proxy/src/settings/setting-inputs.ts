@@ -22,23 +22,30 @@ export interface SettingInput {
 }
 
 /** Fields whose variables or flags are spelled otherwise than the field. */
-const SPELLINGS: Readonly<Record<string, { readonly flag?: string | null; readonly environment?: readonly string[] }>> = {
-  allowed_ips: { flag: "allowed-ip" },
-  allowed_api_hosts: { flag: "allowed-api-host" },
-  ignored_domains: { flag: "ignored-domain" },
-  passthrough_domains: { flag: "passthrough-domain" },
-  upstream_insecure_hosts: { flag: "upstream-insecure-host" },
-  upstream_ca_file: { flag: "upstream-ca" },
-  public_ip: { environment: ["PUBLIC_IP", "HOST_IP"] },
-  socks_auth_username: { flag: "socks-username", environment: ["SOCKS_USERNAME", "SOCKS_AUTH_USERNAME"] },
-  socks_auth_password: { flag: "socks-password", environment: ["SOCKS_PASSWORD", "SOCKS_AUTH_PASSWORD"] },
-  "upstream_proxy.protocol": { flag: "upstream-protocol", environment: ["UPSTREAM_PROTOCOL", "UPSTREAM_PROXY_PROTOCOL"] },
-  "upstream_proxy.host": { flag: null },
-  "upstream_proxy.port": { flag: null },
-  "upstream_proxy.auth_username": { flag: null },
-  "upstream_proxy.auth_password": { flag: null },
-  "upstream_proxy.no_proxy_hosts": { flag: "upstream-no-proxy", environment: ["UPSTREAM_NO_PROXY", "UPSTREAM_PROXY_NO_PROXY_HOSTS"] },
-};
+const SPELLINGS: Readonly<Record<string, { readonly flag?: string | null; readonly environment?: readonly string[] }>> =
+  {
+    allowed_ips: { flag: "allowed-ip" },
+    allowed_api_hosts: { flag: "allowed-api-host" },
+    ignored_domains: { flag: "ignored-domain" },
+    passthrough_domains: { flag: "passthrough-domain" },
+    upstream_insecure_hosts: { flag: "upstream-insecure-host" },
+    upstream_ca_file: { flag: "upstream-ca" },
+    public_ip: { environment: ["PUBLIC_IP", "HOST_IP"] },
+    socks_auth_username: { flag: "socks-username", environment: ["SOCKS_USERNAME", "SOCKS_AUTH_USERNAME"] },
+    socks_auth_password: { flag: "socks-password", environment: ["SOCKS_PASSWORD", "SOCKS_AUTH_PASSWORD"] },
+    "upstream_proxy.protocol": {
+      flag: "upstream-protocol",
+      environment: ["UPSTREAM_PROTOCOL", "UPSTREAM_PROXY_PROTOCOL"],
+    },
+    "upstream_proxy.host": { flag: null },
+    "upstream_proxy.port": { flag: null },
+    "upstream_proxy.auth_username": { flag: null },
+    "upstream_proxy.auth_password": { flag: null },
+    "upstream_proxy.no_proxy_hosts": {
+      flag: "upstream-no-proxy",
+      environment: ["UPSTREAM_NO_PROXY", "UPSTREAM_PROXY_NO_PROXY_HOSTS"],
+    },
+  };
 
 /** Inputs that set several fields, or one the other way round. They come after the plain ones and so win over them. */
 const COMPOUND: readonly SettingInput[] = [
@@ -116,7 +123,10 @@ function readAddress(text: string): InputReading {
 function readCredentials(text: string): InputReading {
   const colon = text.indexOf(":");
   if (colon < 1) return { problem: "must be user:pass" };
-  const values = { "upstream_proxy.auth_username": text.slice(0, colon), "upstream_proxy.auth_password": text.slice(colon + 1) };
+  const values = {
+    "upstream_proxy.auth_username": text.slice(0, colon),
+    "upstream_proxy.auth_password": text.slice(colon + 1),
+  };
   for (const [name, value] of Object.entries(values)) {
     const [problem] = settingField(name)?.problems(value) ?? [];
     if (problem !== undefined) return { problem };

@@ -36,7 +36,9 @@ export function unknownKeys(document: ConfigDocument): string[] {
   return Object.entries(document).flatMap(([key, value]) => {
     if (known.has(key)) return [];
     if (!heads.has(key)) return [key];
-    return Object.keys(value as object).map((inner) => `${key}.${inner}`).filter((name) => !known.has(name));
+    return Object.keys(value as object)
+      .map((inner) => `${key}.${inner}`)
+      .filter((name) => !known.has(name));
   });
 }
 

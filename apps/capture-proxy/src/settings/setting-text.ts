@@ -23,7 +23,12 @@ export function parseSettingText(schema: unknown, text: string): ParsedText {
     case "integer":
       return /^-?[0-9]{1,15}$/.test(text.trim()) ? { value: Number(text) } : { problem: "must be a whole number" };
     case "array":
-      return { value: text.split(",").map((part) => part.trim()).filter((part) => part !== "") };
+      return {
+        value: text
+          .split(",")
+          .map((part) => part.trim())
+          .filter((part) => part !== ""),
+      };
     case "string":
       if (!facts.enum || facts.enum.includes(text)) return { value: text };
       return { problem: `must be one of ${facts.enum.join(", ")}` };

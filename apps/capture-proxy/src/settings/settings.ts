@@ -12,4 +12,6 @@ export interface SettingsStore {
   onChange(listener: (running: Settings, previous: Settings) => void): () => void;
   /** Each field with source, default, value and whether a restart is pending; secrets redacted. */
   describe(): ConfigField[];
+  /** Address to give to devices, worked out from the settings and this machine's interfaces. */
+  shownHost(): string;
 }

@@ -1,27 +1,29 @@
-import { networkInterfaces } from "node:os";
-import type { ProxyConfig, Settings, configOperations } from "@headworks/capture-contract";
+import type { ProxyConfig, configOperations } from "@headworks/capture-contract";
 import type { Handlers } from "@headworks/contract-kit";
+import type { SettingsStore } from "#settings/settings.ts";
 import type { SliceHost } from "../../slice.ts";
-import { shownHost } from "./shown-host.ts";
 
 /** Handlers of the configuration's operations. */
-export function createConfigOperations(host: Pick<SliceHost, "settings" | "events">): Handlers<typeof configOperations> {
+export function createConfigOperations(
+  host: Pick<SliceHost, "settings" | "events">,
+): Handlers<typeof configOperations> {
   const { settings, events } = host;
   return {
-    getConfig: () => ({ status: 200, body: showConfig(settings.configured, { verbose: false }) }),
+    getConfig: () => ({ status: 200, body: showConfig(settings, { verbose: false }) }),
     updateConfig: ({ body }) => {
       const before = settings.configured;
       settings.patch(body);
       if (settings.configured !== before) events.changed("config");
       if (settings.configured.capture_enabled !== before.capture_enabled) events.changed("capture");
-      return { status: 200, body: showConfig(settings.configured, { verbose: true }) };
+      return { status: 200, body: showConfig(settings, { verbose: true }) };
     },
     describeConfig: () => ({ status: 200, body: settings.describe() }),
   };
 }
 
 /** Settings without secrets and with what follows from them. Only the answer to a change shows `verbose`. */
-export function showConfig(settings: Settings, show: { readonly verbose: boolean }): ProxyConfig {
+function showConfig(store: SettingsStore, show: { readonly verbose: boolean }): ProxyConfig {
+  const settings = store.configured;
   const { verbose, socks_auth_password: socksPassword, upstream_proxy: upstream, ...shown } = settings;
   const { auth_password: upstreamPassword, ...shownUpstream } = upstream;
   return {
@@ -30,6 +32,6 @@ export function showConfig(settings: Settings, show: { readonly verbose: boolean
     socks_auth_enabled: settings.socks_auth_username !== null && socksPassword !== null,
     access_control_enabled: settings.allowed_ips.length > 0,
     upstream_proxy: { ...shownUpstream, auth_enabled: upstream.auth_username !== null && upstreamPassword !== null },
-    shown_host: shownHost(settings, networkInterfaces()),
+    shown_host: store.shownHost(),
   };
 }

@@ -1,0 +1,99 @@
+import { once } from "node:events";
+import { request as httpRequest } from "node:http";
+import type { IncomingMessage } from "node:http";
+import { request as httpsRequest } from "node:https";
+import type { Socket } from "node:net";
+import type { TLSSocket } from "node:tls";
+
+/** One step and what came of it. */
+export interface ProbeStep {
+  readonly name: string;
+  readonly ok: boolean;
+  readonly detail: string;
+}
+
+export interface ProbeRequest {
+  /** `http://127.0.0.1:8888` */
+  readonly proxyAddress: string;
+  readonly url: string;
+  /** The only CA that is trusted. */
+  readonly caPem: string;
+  readonly signal: AbortSignal;
+}
+
+const TIMEOUT_MS = 5000;
+const LONGEST_BODY_BYTES = 65_536;
+
+/**
+ * Does what a browser does with an HTTPS address behind a proxy, and says how far it came: connect, open a tunnel, TLS
+ * with a certificate of the given CA, request. Gives the steps up to the first that failed; never rejects.
+ */
+export async function probeInterception(request: ProbeRequest): Promise<ProbeStep[]> {
+  const signal = AbortSignal.any([request.signal, AbortSignal.timeout(TIMEOUT_MS)]);
+  const steps: ProbeStep[] = [];
+  let current = "Connect to the proxy";
+  const passed = (detail: string, next: string): void => {
+    steps.push({ name: current, ok: true, detail });
+    current = next;
+  };
+  let socket: Socket | undefined;
+  try {
+    const target = new URL(request.url);
+    socket = await openTunnel(new URL(request.proxyAddress), target, signal, (detail) => passed(detail, "Open a tunnel"));
+    passed(`CONNECT ${target.hostname}:443 was accepted`, "Make TLS with a certificate of this CA");
+    const status = await fetchThrough(socket, target, request.caPem, signal, (detail) => passed(detail, "Get an answer"));
+    if (status !== 200) throw new Error(`The answer had status ${status}`);
+    passed("The answer had status 200", "");
+  } catch (error) {
+    steps.push({ name: current, ok: false, detail: signal.aborted ? `Nothing happened for ${TIMEOUT_MS} ms` : sentence(error) });
+  } finally {
+    socket?.destroy();
+  }
+  return steps;
+}
+
+async function openTunnel(proxy: URL, target: URL, signal: AbortSignal, onConnected: (detail: string) => void): Promise<Socket> {
+  const outgoing = httpRequest({
+    host: unbracketed(proxy.hostname),
+    port: proxy.port === "" ? 80 : Number(proxy.port),
+    method: "CONNECT",
+    path: `${target.hostname}:443`,
+    headers: { host: `${target.hostname}:443` },
+    agent: false,
+    signal,
+  });
+  outgoing.once("socket", (socket) => socket.once("connect", () => onConnected(`Connected to ${proxy.host}`)));
+  const answered = Promise.race([once(outgoing, "connect", { signal }), once(outgoing, "response", { signal })]);
+  outgoing.end();
+  const [response, socket] = (await answered) as [IncomingMessage, Socket | undefined];
+  if (response.statusCode === 200 && socket !== undefined) return socket;
+  response.resume();
+  outgoing.destroy();
+  throw new Error(`The proxy answered CONNECT with status ${response.statusCode}`);
+}
+
+async function fetchThrough(socket: Socket, target: URL, ca: string, signal: AbortSignal, onSecure: (detail: string) => void): Promise<number> {
+  const outgoing = httpsRequest(target, { socket, servername: target.hostname, ca, agent: false, signal } as Parameters<typeof httpsRequest>[1] & object);
+  outgoing.once("socket", (used) => {
+    const secure = used as TLSSocket;
+    secure.once("secureConnect", () => onSecure(`${secure.getProtocol() ?? "TLS"}, issued by ${String(secure.getPeerCertificate().issuer.CN)}`));
+  });
+  const answered = once(outgoing, "response", { signal });
+  outgoing.end();
+  const [response] = (await answered) as [IncomingMessage];
+  let sizeBytes = 0;
+  for await (const piece of response) {
+    sizeBytes += (piece as Buffer).length;
+    if (sizeBytes > LONGEST_BODY_BYTES) break;
+  }
+  return response.statusCode ?? 0;
+}
+
+function sentence(error: unknown): string {
+  const { code, message } = error as NodeJS.ErrnoException;
+  return code === undefined || message.includes(code) ? message : `${message} (${code})`;
+}
+
+function unbracketed(hostname: string): string {
+  return hostname.startsWith("[") ? hostname.slice(1, -1) : hostname;
+}

@@ -1,0 +1,202 @@
+import { randomBytes } from "node:crypto";
+import { chmodSync, closeSync, existsSync, fsyncSync, linkSync, mkdirSync, openSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { AuthorityError, CertificateAuthority } from "@headworks/tls-authority";
+
+/** Why there is no usable CA, as a sentence for the person who starts the service. */
+export class AuthorityStoreError extends Error {
+  constructor(message: string, options?: ErrorOptions) {
+    super(message, options);
+    this.name = "AuthorityStoreError";
+  }
+}
+
+/** PEM files of a CA made elsewhere. */
+export interface ImportedFiles {
+  readonly certificateFile: string;
+  readonly keyFile: string;
+}
+
+export interface AuthorityStoreOptions {
+  readonly dataDir: string;
+  readonly nowMs: () => number;
+  readonly log: { warn(facts: object, message: string): void; info(facts: object, message: string): void };
+  /** Use this CA instead of one of our own; its files are read, never written. */
+  readonly imported?: ImportedFiles;
+}
+
+/** The CA in force and its files. */
+export interface AuthorityStore {
+  readonly current: CertificateAuthority;
+  /** The PEM file of the certificate on this machine. */
+  readonly certificatePath: string;
+  readonly isImported: boolean;
+  /** Replaces the CA by a new one; the old files stay beside it. Throws {@link AuthorityStoreError}, imported CAs included. */
+  renew(): void;
+  /** Called after the CA was replaced. Gives the function that stops it. */
+  onChange(listener: (authority: CertificateAuthority) => void): () => void;
+}
+
+/**
+ * Loads the CA from `<data_dir>/certs`, or makes one on the first start. An expired CA of our own is replaced. Throws
+ * {@link AuthorityStoreError} when files are missing, damaged or do not belong together: clients trust this CA, so
+ * it is never silently replaced by another.
+ */
+export function openAuthorityStore(options: AuthorityStoreOptions): AuthorityStore {
+  if (options.imported) {
+    const authority = load(options.imported.certificateFile, options.imported.keyFile, options.nowMs());
+    return new Store(options, authority, options.imported.certificateFile);
+  }
+  const files = authorityFiles(options.dataDir);
+  mkdirSync(files.directory, { recursive: true, mode: 0o700 });
+  return new Store(options, openOwn(files, options), files.certificate);
+}
+
+interface Files {
+  readonly directory: string;
+  readonly certificate: string;
+  readonly key: string;
+}
+
+function authorityFiles(dataDir: string): Files {
+  const directory = join(dataDir, "certs");
+  return { directory, certificate: join(directory, "weir-ca.pem"), key: join(directory, "weir-ca-key.pem") };
+}
+
+function openOwn(files: Files, options: AuthorityStoreOptions): CertificateAuthority {
+  const hasCertificate = existsSync(files.certificate);
+  const hasKey = existsSync(files.key);
+  if (hasCertificate && !hasKey) {
+    throw new AuthorityStoreError(
+      `${files.key} is missing: put it back, or remove ${files.certificate} to have a new CA made, which clients must trust anew`,
+    );
+  }
+  // A key alone is what an interrupted first start leaves behind; nobody can trust a certificate that never existed.
+  if (!hasCertificate) return create(files);
+  keepPrivate(files.key, options);
+  try {
+    return load(files.certificate, files.key, options.nowMs());
+  } catch (error) {
+    const isExpired = error instanceof AuthorityStoreError && error.cause instanceof AuthorityError && error.cause.code === "expired";
+    if (!isExpired) throw error;
+    options.log.warn({ path: files.certificate }, "the CA has expired; a new one was made, which clients must trust anew");
+    return replace(files, options.nowMs());
+  }
+}
+
+function load(certificateFile: string, keyFile: string, nowMs: number): CertificateAuthority {
+  const certificatePem = read(certificateFile);
+  const keyPem = read(keyFile);
+  try {
+    return CertificateAuthority.load({ certificatePem, keyPem }, new Date(nowMs));
+  } catch (error) {
+    if (!(error instanceof AuthorityError)) throw error;
+    throw new AuthorityStoreError(`The CA in ${certificateFile} cannot be used: ${error.message.replace(/\.$/, "")}`, { cause: error });
+  }
+}
+
+/** A PEM file is a few kilobytes; anything much larger is another file. */
+const LARGEST_PEM_BYTES = 1_048_576;
+
+function read(path: string): string {
+  try {
+    if (statSync(path).size > LARGEST_PEM_BYTES) throw new Error("it is too large for a PEM file");
+    return readFileSync(path, "utf8");
+  } catch (error) {
+    throw new AuthorityStoreError(`Cannot read ${path}: ${(error as Error).message}`, { cause: error });
+  }
+}
+
+function keepPrivate(keyFile: string, options: AuthorityStoreOptions): void {
+  if (process.platform === "win32" || (statSync(keyFile).mode & 0o077) === 0) return;
+  options.log.warn({ path: keyFile }, "the CA's private key could be read by other users; its mode is now 0600");
+  chmodSync(keyFile, 0o600);
+}
+
+/** The key goes first: a certificate without its key is the one state that cannot be repaired. */
+function create(files: Files): CertificateAuthority {
+  const authority = CertificateAuthority.create();
+  placeNew(files.key, authority.keyPem());
+  placeNew(files.certificate, authority.certificatePem);
+  return authority;
+}
+
+/** Puts a whole file in place; a leftover of an interrupted start is moved aside, never overwritten. */
+function placeNew(path: string, text: string): void {
+  if (existsSync(path)) renameSync(path, `${path}.unused-${randomBytes(4).toString("hex")}`);
+  const temporary = writeTemporary(path, text);
+  try {
+    renameSync(temporary, path);
+  } catch (error) {
+    rmSync(temporary, { force: true });
+    throw error;
+  }
+  syncDirectory(path);
+}
+
+/** The old pair stays under a name with the time; a hard link keeps the path filled at every moment. */
+function replace(files: Files, nowMs: number): CertificateAuthority {
+  const authority = CertificateAuthority.create();
+  const stamp = new Date(nowMs).toISOString().replace(/[-:]|\.\d+/g, "");
+  const suffix = `${stamp}-${randomBytes(2).toString("hex")}`;
+  const key = writeTemporary(files.key, authority.keyPem());
+  const certificate = writeTemporary(files.certificate, authority.certificatePem);
+  keepAside(files.key, join(files.directory, `weir-ca-key-${suffix}.pem`));
+  keepAside(files.certificate, join(files.directory, `weir-ca-${suffix}.pem`));
+  renameSync(key, files.key);
+  renameSync(certificate, files.certificate);
+  syncDirectory(files.certificate);
+  return authority;
+}
+
+function keepAside(path: string, aside: string): void {
+  try {
+    linkSync(path, aside);
+  } catch {
+    // File systems without hard links.
+    writeFileSync(aside, readFileSync(path), { mode: 0o600, flag: "wx", flush: true });
+  }
+}
+
+function writeTemporary(path: string, text: string): string {
+  const temporary = `${path}.${randomBytes(6).toString("hex")}.tmp`;
+  writeFileSync(temporary, text, { mode: 0o600, flag: "wx", flush: true });
+  return temporary;
+}
+
+function syncDirectory(file: string): void {
+  if (process.platform === "win32") return;
+  const handle = openSync(join(file, ".."), "r");
+  try {
+    fsyncSync(handle);
+  } finally {
+    closeSync(handle);
+  }
+}
+
+class Store implements AuthorityStore {
+  current: CertificateAuthority;
+  readonly certificatePath: string;
+  readonly isImported: boolean;
+  readonly #options: AuthorityStoreOptions;
+  readonly #listeners = new Set<(authority: CertificateAuthority) => void>();
+
+  constructor(options: AuthorityStoreOptions, authority: CertificateAuthority, certificatePath: string) {
+    this.#options = options;
+    this.current = authority;
+    this.certificatePath = certificatePath;
+    this.isImported = options.imported !== undefined;
+  }
+
+  renew(): void {
+    if (this.isImported) throw new AuthorityStoreError("The CA was imported: replace its files and start again");
+    this.current = replace(authorityFiles(this.#options.dataDir), this.#options.nowMs());
+    this.#options.log.info({ fingerprint: this.current.fingerprintSha256 }, "a new CA is in force; clients must trust it anew");
+    for (const listener of this.#listeners) listener(this.current);
+  }
+
+  onChange(listener: (authority: CertificateAuthority) => void): () => void {
+    this.#listeners.add(listener);
+    return () => this.#listeners.delete(listener);
+  }
+}

@@ -1,0 +1,30 @@
+import type { metricsOperations } from "@headworks/capture-contract";
+import type { Slice, SliceHost } from "../../slice.ts";
+import { ExchangeCounts } from "./exchange-counts.ts";
+import { LoopMonitor } from "./loop-monitor.ts";
+import { createMetricsObserver } from "./metrics.observer.ts";
+import { createMetricsOperations, currentMetrics } from "./metrics.operations.ts";
+import { createPrometheusText } from "./prometheus.ts";
+
+/** Health, counts and rates of everything that passes through. */
+export function createMetricsSlice(host: SliceHost): Slice<typeof metricsOperations> {
+  const { clock } = host;
+  const startedMs = clock.monotonic();
+  const counts = new ExchangeCounts();
+  const loop = new LoopMonitor(clock);
+  const prometheus = createPrometheusText(() => ({
+    metrics: currentMetrics(host, counts, startedMs),
+    storage: host.store.status(),
+    loop: loop.sample(),
+    residentBytes: process.memoryUsage.rss(),
+  }));
+  return {
+    name: "metrics",
+    operations: createMetricsOperations(host, { counts, loop, prometheus, startedMs }),
+    observer: createMetricsObserver((exchange) => {
+      counts.add(exchange, clock.monotonic());
+      if (!exchange.isTunnel) prometheus.observe(exchange.latencyMs);
+    }),
+    worker: { start: (signal) => loop.start(signal) },
+  };
+}

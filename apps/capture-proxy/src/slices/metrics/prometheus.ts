@@ -1,0 +1,80 @@
+import { Counter, Gauge, Histogram, Registry } from "@prometheus-io/client";
+import type { Metrics } from "@headworks/capture-contract";
+import type { StorageStatus } from "#storage/capture-store.ts";
+import { LATENCY_BOUNDS_MS } from "./exchange-counts.ts";
+import type { LoopSample } from "./loop-monitor.ts";
+
+/** Everything that a scrape shows, read at that moment. */
+export interface ScrapeFacts {
+  readonly metrics: Metrics;
+  readonly storage: StorageStatus;
+  readonly loop: LoopSample;
+  readonly residentBytes: number;
+}
+
+export interface PrometheusText {
+  /** Counts one request's latency. */
+  observe(latencyMs: number): void;
+  text(): Promise<string>;
+}
+
+/** The metrics in Prometheus text format, in base units, in a registry of their own. */
+export function createPrometheusText(read: () => ScrapeFacts): PrometheusText {
+  const registry = new Registry();
+  const registers = [registry];
+  const latency = new Histogram({
+    name: "weir_request_duration_seconds",
+    help: "Time from the first byte of a request to the last byte of its answer",
+    buckets: LATENCY_BOUNDS_MS.map((bound) => bound / 1000),
+    registers,
+  });
+  const requests = new Counter({ name: "weir_requests_total", help: "Finished requests", labelNames: ["result"], registers });
+  const hits = new Counter({ name: "weir_intercept_hits_total", help: "Requests that a rule acted on", labelNames: ["rule"], registers });
+  const counters = COUNTERS.map(([name, help, value]) => [new Counter({ name, help, registers }), value] as const);
+  const gauges = GAUGES.map(([name, help, value]) => [new Gauge({ name, help, registers }), value] as const);
+  return {
+    observe: (latencyMs) => latency.observe(latencyMs / 1000),
+    text: () => {
+      const facts = read();
+      requests.reset();
+      requests.inc({ result: "success" }, facts.metrics.requests_success);
+      requests.inc({ result: "failed" }, facts.metrics.requests_failed);
+      hits.reset();
+      for (const [rule, count] of Object.entries(facts.metrics.intercept_hits)) hits.inc({ rule }, count);
+      for (const [counter, value] of counters) {
+        counter.reset();
+        counter.inc(value(facts));
+      }
+      for (const [gauge, value] of gauges) gauge.set(value(facts));
+      return registry.metrics();
+    },
+  };
+}
+
+type Row = readonly [name: string, help: string, value: (facts: ScrapeFacts) => number];
+
+const COUNTERS: readonly Row[] = [
+  ["weir_received_bytes_total", "Bytes from clients", ({ metrics }) => metrics.bytes_received],
+  ["weir_sent_bytes_total", "Bytes to clients", ({ metrics }) => metrics.bytes_sent],
+  ["weir_tunnels_total", "Tunnels opened", ({ metrics }) => metrics.tunnels_total],
+  ["weir_tls_handshakes_total", "TLS handshakes with clients", ({ metrics }) => metrics.tls_handshakes_total],
+  ["weir_tls_handshakes_failed_total", "TLS handshakes that clients or this proxy refused", ({ metrics }) => metrics.tls_handshakes_failed],
+  ["weir_bodies_not_stored_total", "Bodies shed because storage fell behind", ({ storage }) => storage.bodiesNotStored],
+  ["weir_entries_lost_total", "Entries that could not be stored", ({ storage }) => storage.entriesLost],
+  ["weir_entries_written_total", "Entries committed to the store", ({ storage }) => storage.writtenEntries],
+];
+
+const GAUGES: readonly Row[] = [
+  ["weir_active_connections", "Client connections that are open", ({ metrics }) => metrics.active_connections],
+  ["weir_active_requests", "Requests in flight", ({ metrics }) => metrics.active_exchanges],
+  ["weir_active_tunnels", "Tunnels that are open", ({ metrics }) => metrics.active_tunnels],
+  ["weir_uptime_seconds", "Time since start", ({ metrics }) => metrics.uptime_secs],
+  ["weir_storage_up", "1 while the store works", ({ storage }) => (storage.ok ? 1 : 0)],
+  ["weir_storage_entries", "Entries of the active session", ({ storage }) => storage.entryCount],
+  ["weir_storage_size_bytes", "Database and body files on disk", ({ storage }) => storage.storeSizeBytes],
+  ["weir_storage_backlog_bytes", "Bytes waiting to be written", ({ storage }) => storage.backlogBytes],
+  ["weir_storage_backlog_entries", "Entries waiting to be written", ({ storage }) => storage.backlogEntries],
+  ["weir_event_loop_delay_p99_seconds", "How late timers fire, 99th percentile of the last minute", ({ loop }) => loop.delayP99Ms / 1000],
+  ["weir_event_loop_utilization", "Share of time the main thread works", ({ loop }) => loop.utilization],
+  ["process_resident_memory_bytes", "Resident memory size in bytes", ({ residentBytes }) => residentBytes],
+];
