@@ -100,12 +100,11 @@ export class ChunkScanner {
       if (trailers.overflowed) throw new Http1Error("trailers-too-large");
       return chunk.length;
     }
-    const { text, doomed } = trailers;
+    const { text } = trailers;
     trailers.reset();
     this.#phase = DONE;
     if (text === "\n") this.#tolerate("bare-lf", "bad-line-end");
     else if (text !== "\r\n") this.#sink.onTrailerSection(text);
-    if (doomed) throw new Http1Error("bad-line-end");
     return end;
   }
 

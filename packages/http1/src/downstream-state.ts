@@ -103,7 +103,7 @@ export class DownstreamState {
     demand(this.mayAnswer, "one answer for each request");
     this.#answer = "started";
     // An answer before the end of the request: the rest of the body and a next request could not be told apart.
-    if (this.#request !== "complete" || this.#clientEnded) this.#mustClose = true;
+    if (this.#request !== "complete") this.#mustClose = true;
     if (framing.kind === "until-close" || (framing.kind === "chunked" && !this.#isModern)) {
       this.#mustClose = true;
       return READ_BEHIND;

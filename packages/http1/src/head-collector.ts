@@ -9,15 +9,15 @@ const SMALLEST_HOLD_BYTES = 512;
  * is linear however small the pieces are.
  */
 export class HeadCollector {
-  /** The collected bytes as latin1, from the first byte to the end of the empty line; set when a call returned >= 0. */
+  /**
+   * The collected bytes as latin1, set when a call returned an offset: from the first byte to the end of the empty
+   * line, or in strict mode to the first byte that no valid head can contain. Such a text does not end with an empty
+   * line, so parsing it fails, at the first error in reading order; waiting for the rest would only keep the peer
+   * waiting too.
+   */
   text = "";
   /** The text is nothing but field-value characters and pairs of CR LF. */
   isClean = false;
-  /**
-   * The text does not end with an empty line: a byte came that no valid head can contain, and waiting for the rest
-   * would keep the peer waiting too. Parsing it finds the first error in reading order.
-   */
-  doomed = false;
   /** The limit was passed before the end was found. */
   overflowed = false;
   readonly #limitBytes: number;
@@ -45,7 +45,6 @@ export class HeadCollector {
   reset(): void {
     this.text = "";
     this.isClean = false;
-    this.doomed = false;
     this.overflowed = false;
     this.#held = undefined;
     this.#heldBytes = 0;
@@ -77,7 +76,6 @@ export class HeadCollector {
       this.overflowed = stop < chunk.length;
       return -1;
     }
-    this.isClean = !this.#toleratesLines && !this.doomed;
     if (this.#heldBytes === 0) {
       this.text = chunk.toString("latin1", offset, end);
     } else {
@@ -92,15 +90,15 @@ export class HeadCollector {
       const byte = chunk[at] ?? 0;
       if (this.#afterCr) {
         this.#afterCr = false;
-        this.doomed = byte !== LF;
-        if (this.doomed || this.#lineBytes === 0) return at + 1;
+        this.isClean = byte === LF;
+        if (!this.isClean || this.#lineBytes === 0) return at + 1;
         this.#lineBytes = 0;
       } else if (byte === CR) {
         this.#afterCr = true;
       } else if (FIELD_VALUE[byte] === 1) {
         this.#lineBytes++;
       } else {
-        this.doomed = true;
+        this.isClean = false;
         return at + 1;
       }
     }

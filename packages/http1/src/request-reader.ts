@@ -27,7 +27,6 @@ export class RequestReader extends MessageReader<RequestHead> {
       }
     }
     const head = parseRequestHead(collector.text, collector.isClean, this.limits.fieldCount, this.#facts);
-    if (collector.doomed) throw new Http1Error("bad-line-end");
     this.beginBody(head, head.framing);
     return end;
   }

@@ -498,6 +498,20 @@ test("informational answers are bounded", () => {
   }
 });
 
+test("informational answers are counted for each answer anew", () => {
+  let count = 0;
+  const reader = new ResponseReader(
+    { onHead() {}, onInformational: () => void count++, onData() {}, onEnd() {}, onError: assert.fail },
+    { lenient: false },
+  );
+  const input = bytes(`${"HTTP/1.1 102 P\r\n\r\n".repeat(20)}HTTP/1.1 204 -\r\n\r\n`);
+  for (let answer = 0; answer < 3; answer++) {
+    reader.expect("GET");
+    assert.equal(reader.read(input), input.length);
+  }
+  assert.equal(count, 60);
+});
+
 test("101 is refused unless the request offered an upgrade", () => {
   const input = bytes("HTTP/1.1 101 Switching\r\nUpgrade: websocket\r\n\r\n");
   assert.equal(readAnswer([input]).error, "unexpected-upgrade");
@@ -517,6 +531,20 @@ test("bytes that no request asked for are refused, also behind an answer", () =>
   reader.next();
   reader.read(answer);
   assert.deepEqual(errors, ["unexpected-answer"]);
+});
+
+test("an owner that expects another answer inside the present one is stopped", () => {
+  const reader = new ResponseReader(
+    { onHead() {}, onInformational() {}, onData() {}, onEnd() {}, onError: assert.fail },
+    { lenient: false },
+  );
+  reader.expect("GET");
+  reader.read(bytes("HTTP/1.1 200 OK\r\n"));
+  assert.throws(() => reader.expect("GET"), /Broken rule/);
+  reader.read(bytes("Content-Length: 1\r\n\r\n"));
+  assert.throws(() => reader.expect("GET"), /Broken rule/);
+  reader.read(bytes("a"));
+  reader.expect("GET");
 });
 
 test("one reader reads a whole connection, with the oddities of each answer alone", () => {

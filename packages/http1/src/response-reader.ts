@@ -3,6 +3,7 @@ import { HeadFacts, readFieldLines } from "./field-lines.ts";
 import { Http1Error, type Http1ErrorCode } from "./http1-error.ts";
 import { MessageReader, type MessageSink } from "./message-reader.ts";
 import { RESPONSE_LIMITS, type Limits, type Oddity, type RawFields, type ResponseHead } from "./message.ts";
+import { demand } from "./owner-rule.ts";
 import { parseResponseHead, startErrorCode } from "./response-head.ts";
 import { parseTolerantly, parseTrailersTolerantly } from "./tolerant-response-head.ts";
 import { allowedTrailers } from "./trailer-fields.ts";
@@ -55,8 +56,10 @@ export class ResponseReader extends MessageReader<ResponseHead> {
    * Announces that a request was, or is being, sent: needed before each answer, which is framed by its method.
    * Bytes without it are refused. Implies `next` after an ended answer.
    * @param upgrade  the protocols the request offered; without it a 101 is refused
+   * @throws Error when the present answer has begun and not ended
    */
   expect(method: string, upgrade?: string): void {
+    demand(this.state !== "body" && !this.hasPartialHead, "the next answer is expected behind the present one");
     this.next();
     this.#method = method;
     this.#offersUpgrade = upgrade !== undefined;
@@ -91,7 +94,6 @@ export class ResponseReader extends MessageReader<ResponseHead> {
       }
     }
     const head = this.#parse(collector.text, method);
-    if (collector.doomed) throw new Http1Error("bad-line-end");
     this.#deliver(head);
     return end;
   }
