@@ -195,7 +195,7 @@ const packages: readonly Zone[] = [
 const proxy: readonly Zone[] = [
   {
     name: "proxy/composition",
-    files: ["apps/capture-proxy/src/{main,proxy,slices}.ts"],
+    files: ["apps/capture-proxy/src/{main,proxy,slices,clock}.ts"],
     node: "all",
     npm: "all",
     ours: ["proxy/*", ...CONTRACT, "contract-kit/*", FORMATS, "upstream-pool"],
@@ -242,8 +242,9 @@ const proxy: readonly Zone[] = [
     files: ["apps/capture-proxy/src/connection/**"],
     node: { allBut: [...SYSTEM, "http", "https", "fs"] },
     npm: ["ws", LOGGER],
-    ours: ["proxy/exchange", FORMATS, "upstream-pool"],
-    typesOf: [...CONTRACT, "proxy/upstream", "proxy/settings"],
+    // A client connection owns the connections to origins that serve it, so it makes them.
+    ours: ["proxy/exchange", "proxy/upstream", FORMATS],
+    typesOf: [...CONTRACT, "proxy/settings"],
     instead: `The data path speaks over raw sockets and our codec, and knows no feature. ${takeAsParameter}`,
   },
   {
@@ -251,7 +252,7 @@ const proxy: readonly Zone[] = [
     files: ["apps/capture-proxy/src/upstream/**"],
     node: { allBut: [...SYSTEM, "http", "https", "fs"] },
     npm: [LOGGER],
-    ours: ["proxy/exchange", FORMATS, "upstream-pool"],
+    ours: ["proxy/exchange", FORMATS],
     typesOf: [...CONTRACT, "proxy/settings"],
     instead: `The data path speaks over raw sockets and our codec, and knows no feature. ${takeAsParameter}`,
   },
@@ -260,8 +261,9 @@ const proxy: readonly Zone[] = [
     files: ["apps/capture-proxy/src/storage/**"],
     node: { allBut: [...NETWORK, "child_process", "cluster"] },
     npm: [LOGGER],
-    ours: [FORMATS],
-    typesOf: [...CONTRACT, "proxy/exchange", "proxy/settings"],
+    // The engine's nouns are what is stored; they are pure.
+    ours: ["proxy/exchange", FORMATS],
+    typesOf: [...CONTRACT, "proxy/settings"],
     instead: `The store opens, migrates, batches and commits. ${takeAsParameter}`,
   },
   {

@@ -1,16 +1,14 @@
 import assert from "node:assert/strict";
 import { once } from "node:events";
-import { writeFileSync } from "node:fs";
 import { createServer, request as httpRequest } from "node:http";
 import type { IncomingMessage, RequestListener } from "node:http";
 import { createServer as createSecureServer } from "node:https";
 import { connect } from "node:net";
 import type { AddressInfo, Server, Socket } from "node:net";
-import { join } from "node:path";
 import { after, test } from "node:test";
 import { connect as connectTls } from "node:tls";
 import type { TLSSocket } from "node:tls";
-import { temporaryDirectory, waitUntil } from "@headworks/testkit";
+import { waitUntil } from "@headworks/testkit";
 import { CertificateAuthority } from "@headworks/tls-authority";
 import { startEngine } from "./engine-harness.ts";
 import type { Engine, EngineOptions } from "./engine-harness.ts";
@@ -24,11 +22,7 @@ const originCa = CertificateAuthority.create({ commonName: "Origins" });
 const leaf = originCa.issueLeaf({ dns: ["localhost"], ip: ["127.0.0.1"] });
 
 async function engine(options: EngineOptions = {}): Promise<Engine> {
-  const directory = await temporaryDirectory();
-  cleanups.push(() => directory.remove());
-  const upstreamCaFile = join(directory.path, "roots.pem");
-  writeFileSync(upstreamCaFile, originCa.certificatePem);
-  const started = await startEngine({ upstreamCaFile, ...options });
+  const started = await startEngine({ upstreamRoots: originCa.certificatePem, ...options });
   cleanups.push(() => started.stop());
   return started;
 }

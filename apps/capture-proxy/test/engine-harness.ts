@@ -28,7 +28,7 @@ export interface EngineOptions {
   readonly policy?: Partial<TrafficPolicy>;
   readonly interceptors?: readonly Interceptor[];
   readonly insecureHosts?: readonly string[];
-  readonly upstreamCaFile?: string;
+  readonly upstreamRoots?: string;
   readonly connectTimeoutMs?: number;
   readonly spool?: BodySpool;
   readonly host?: string;
@@ -83,7 +83,7 @@ export async function startEngine(options: EngineOptions = {}): Promise<Engine> 
   );
   const own = new OwnListeners();
   const trust = new UpstreamTrust({
-    caFile: options.upstreamCaFile ?? null,
+    extraRootsPem: options.upstreamRoots ?? null,
     insecure: false,
     insecureHosts: options.insecureHosts ?? [],
   });

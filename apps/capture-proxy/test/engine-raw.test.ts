@@ -6,7 +6,7 @@ import { after, test } from "node:test";
 import { startEngine } from "./engine-harness.ts";
 import type { Engine } from "./engine-harness.ts";
 
-const cleanups: (() => Promise<unknown> | unknown)[] = [];
+const cleanups: (() => unknown)[] = [];
 after(async () => {
   for (const cleanup of cleanups.reverse()) await cleanup();
 });
@@ -208,7 +208,7 @@ test("a client that sends its head byte by byte is ended in time with 408", asyn
   const proxy = await engine({ policy: { headTimeoutMs: 300 } });
   const socket = connect(proxy.port, "127.0.0.1");
   await once(socket, "connect");
-  const bytes = [..."GET http://x/ HTTP/1.1\r\nHost: x\r\nX-Slow: "];
+  const bytes = "GET http://x/ HTTP/1.1\r\nHost: x\r\nX-Slow: ".split("");
   const drip = setInterval(() => socket.write(bytes.shift() ?? "a"), 20);
   let text = "";
   socket.on("data", (chunk) => (text += chunk.toString()));

@@ -1,4 +1,5 @@
 // Tested by ../../test/engine-flow.test.ts
+import { reasonPhrase } from "@headworks/http-fields";
 import type { Socket } from "node:net";
 import type { SecureContext } from "node:tls";
 import { fieldValue, removeField, responseHeadText } from "@headworks/http1";
@@ -16,7 +17,6 @@ import { MAGIC_HOST } from "./proxy-services.ts";
 import type { ProxyServices } from "./proxy-services.ts";
 import { relay } from "./relay.ts";
 import { SilenceBreaker } from "./silence-breaker.ts";
-import { STATUS_TEXT } from "./status-text.ts";
 import { parseConnectTarget } from "./target.ts";
 import { terminateTls } from "./tls-handshake.ts";
 import { TunnelExchange } from "./tunnel-exchange.ts";
@@ -126,7 +126,7 @@ export class ConnectTunnel implements Timed, ConnectionHandle {
 
   #answerRefusal(verdict: Refusal): void {
     if (verdict.kind === "abort") return void this.#socket.destroy();
-    const { status, reason = STATUS_TEXT[status] ?? "", fields, body } = verdict.response;
+    const { status, reason = reasonPhrase(status), fields, body } = verdict.response;
     this.#socket.write(responseHeadText(status, reason, [...fields, "Connection", "close"]), "latin1");
     this.#socket.end(body);
     this.#socket.resume();
@@ -368,7 +368,7 @@ function blocked(host: string, verdict: Refusal): Failure {
 function answerFailure(socket: Socket, failure: Failure, fields: string[]): void {
   if (socket.destroyed) return;
   const page = failureResponse(failure, fieldValue(fields, "accept") === undefined ? [] : fields);
-  const head = responseHeadText(page.status, STATUS_TEXT[page.status] ?? "", [...page.fields, "Connection", "close"]);
+  const head = responseHeadText(page.status, reasonPhrase(page.status), [...page.fields, "Connection", "close"]);
   socket.write(head, "latin1");
   socket.end(page.body);
   socket.resume();

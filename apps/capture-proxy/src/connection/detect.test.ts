@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { once } from "node:events";
 import { createServer } from "node:net";
-import type { AddressInfo } from "node:net";
+import type { AddressInfo, Socket } from "node:net";
 import { test } from "node:test";
 import { connect } from "node:tls";
 import fc from "fast-check";
@@ -15,7 +15,7 @@ async function recordHello(options: { servername?: string; ALPNProtocols?: strin
   await once(server, "listening");
   const client = connect({ host: "127.0.0.1", port: (server.address() as AddressInfo).port, ...options });
   client.on("error", () => undefined);
-  const [socket] = await once(server, "connection");
+  const [socket] = (await once(server, "connection")) as [Socket];
   const [bytes] = (await once(socket, "data")) as [Buffer];
   client.destroy();
   socket.destroy();

@@ -1,4 +1,4 @@
-import { STATUS_CODES } from "node:http";
+import { prefersHtml, reasonPhrase } from "@headworks/http-fields";
 import { fieldValue } from "@headworks/http1";
 import type { RawFields } from "@headworks/http1";
 import { failureStatus } from "#exchange/failure.ts";
@@ -38,7 +38,7 @@ function failureJson(failure: Failure): string {
 }
 
 function failurePage(failure: Failure, status: number): string {
-  const title = `${status} ${STATUS_CODES[status] ?? ""}`.trim();
+  const title = `${status} ${reasonPhrase(status)}`.trim();
   return `<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width"><title>${title}</title>
 <style>:root{color-scheme:light dark}body{font:16px/1.5 system-ui,sans-serif;max-width:42rem;margin:12vh auto;padding:0 1.5rem}

@@ -1,9 +1,10 @@
 // Tested by ../../test/engine-flow.test.ts
+import { reasonPhrase } from "@headworks/http-fields";
 import type { Socket } from "node:net";
 import { parseHostPort } from "@headworks/host-patterns";
 import { DownstreamState, RequestReader, responseHeadText } from "@headworks/http1";
 import type { Http1Error, RequestHead } from "@headworks/http1";
-import type { ClientFacts, RequestMessage } from "#exchange/exchange.ts";
+import type { ClientFacts } from "#exchange/exchange.ts";
 import type { Failure } from "#exchange/failure.ts";
 import { BatchedWriter } from "#upstream/batched-writer.ts";
 import type { Destination, Dialled } from "#upstream/dial.ts";
@@ -15,7 +16,6 @@ import type { ProxyServices } from "./proxy-services.ts";
 import { planRequest } from "./request-plan.ts";
 import type { TunnelBase } from "./request-plan.ts";
 import { relay } from "./relay.ts";
-import { STATUS_TEXT } from "./status-text.ts";
 
 /** How long a client may go on sending after an answer that closes its connection. */
 const LINGER_MS = 2000;
@@ -240,7 +240,7 @@ export class HttpConnection implements Timed {
       this.#answerRefusal(planned.status, planned.failure, head);
       return;
     }
-    this.#exchange = new HttpExchange(this, head, planned.request as RequestMessage, planned.plan);
+    this.#exchange = new HttpExchange(this, head, planned.request, planned.plan);
     this.#exchange.start();
   }
 
@@ -324,7 +324,7 @@ export class HttpConnection implements Timed {
     this.#socket.off("drain", this.#onDrain);
     this.#socket.off("error", ignoreError);
     this.#socket.off("close", this.#onClose);
-    for (const origin of [...this.#origins]) origin.destroy();
+    this.#destroyOrigins();
   }
 
   #refuse(error: Http1Error): void {
@@ -356,7 +356,7 @@ export class HttpConnection implements Timed {
     this.state.drain();
     const start = this.state.answerStarted({ kind: "length", lengthBytes: page.body.length });
     const fields = [...page.fields, "Connection", start.connection ?? "close"];
-    this.writer.text(responseHeadText(status, STATUS_TEXT[status] ?? "", fields));
+    this.writer.text(responseHeadText(status, reasonPhrase(status), fields));
     if (head?.method !== "HEAD") this.writer.bytes(page.body);
     this.writer.flush();
     this.state.answerEnded();
@@ -396,8 +396,13 @@ export class HttpConnection implements Timed {
   readonly #onClose = (): void => {
     this.services.deadlines.delete(this);
     this.#clientGone();
-    for (const origin of [...this.#origins]) origin.destroy();
+    this.#destroyOrigins();
   };
+
+  #destroyOrigins(): void {
+    // Each leaves the list when it is gone, so the list is walked as it was.
+    for (const origin of this.#origins.slice()) origin.destroy();
+  }
 
   #clientGone(): void {
     this.state.closed();

@@ -1,4 +1,5 @@
 // Tested by ../../test/engine-flow.test.ts
+import { reasonPhrase } from "@headworks/http-fields";
 import {
   hasBody,
   hasField,
@@ -30,7 +31,6 @@ import type { AnswerHandler, OriginConnection } from "#upstream/origin-connectio
 import { failureResponse } from "./failure-page.ts";
 import { answerFields, informationalFields, requestFields, switchFields } from "./forwarded-fields.ts";
 import type { HttpConnection } from "./http-connection.ts";
-import { STATUS_TEXT } from "./status-text.ts";
 
 const RECEIVING: ExchangeState = { step: "receiving" };
 const FORWARDING: ExchangeState = { step: "forwarding" };
@@ -145,7 +145,7 @@ export class HttpExchange implements Exchange, AnswerHandler {
     this.moments.firstByte = performance.now();
     this.response = {
       status: response.status,
-      reason: response.reason ?? STATUS_TEXT[response.status] ?? "",
+      reason: response.reason ?? reasonPhrase(response.status),
       version: "HTTP/1.1",
       fields: response.fields,
       trailers: undefined,

@@ -1,4 +1,5 @@
 // Tested by ../../test/engine-flow.test.ts
+import { reasonPhrase } from "@headworks/http-fields";
 import { BodyCapture } from "#exchange/body.ts";
 import { newExchangeId } from "#exchange/exchange-id.ts";
 import { newMoments } from "#exchange/exchange.ts";
@@ -13,7 +14,6 @@ import type {
 import { failureStatus } from "#exchange/failure.ts";
 import type { Failure } from "#exchange/failure.ts";
 import type { ProxyServices } from "./proxy-services.ts";
-import { STATUS_TEXT } from "./status-text.ts";
 
 /**
  * The entry of a tunnel: bytes are counted, not read. Named by its target, `https://host:443/` as `https://host/`,
@@ -103,7 +103,7 @@ export class TunnelExchange implements Exchange {
     this.source = "slice";
     this.response = {
       status,
-      reason: STATUS_TEXT[status] ?? "",
+      reason: reasonPhrase(status),
       version: "HTTP/1.1",
       fields: ["Content-Type", "text/plain; charset=utf-8"],
       trailers: undefined,

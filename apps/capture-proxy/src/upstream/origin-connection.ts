@@ -1,7 +1,7 @@
 // Tested by ../../test/engine-flow.test.ts
 import type { Socket } from "node:net";
-import { Http1Error, ResponseReader, UpstreamState } from "@headworks/http1";
-import type { RawFields, ResponseHead, UpstreamRequest } from "@headworks/http1";
+import { ResponseReader, UpstreamState } from "@headworks/http1";
+import type { Http1Error, RawFields, ResponseHead, UpstreamRequest } from "@headworks/http1";
 import type { UpstreamTlsFacts } from "#exchange/exchange.ts";
 import type { Failure } from "#exchange/failure.ts";
 import { BatchedWriter } from "./batched-writer.ts";

@@ -1,5 +1,4 @@
 // Tested by ../../test/engine-flow.test.ts
-import { readFileSync } from "node:fs";
 import { createSecureContext, getCACertificates } from "node:tls";
 import type { SecureContext, TLSSocket } from "node:tls";
 import type { HostMatcher } from "@headworks/host-patterns";
@@ -14,8 +13,8 @@ interface Peer {
 
 /** What makes an origin's certificate acceptable. */
 export interface TrustSettings {
-  /** PEM file with roots beside the system's and the bundled ones. */
-  readonly caFile: string | null;
+  /** PEM text of roots beside the system's and the bundled ones; read once. */
+  readonly extraRootsPem: string | null;
   /** Verify nothing. */
   readonly insecure: boolean;
   /** Hosts that are not verified. */
@@ -32,12 +31,12 @@ const MAX_SESSIONS = 2000;
 export class UpstreamTrust {
   readonly #sessions = new Map<string, Buffer>();
   #context: SecureContext | undefined;
-  #caFile: string | null;
+  readonly #extraRootsPem: string | null;
   #insecure: boolean;
   #insecureHosts: HostMatcher;
 
   constructor(settings: TrustSettings) {
-    this.#caFile = settings.caFile;
+    this.#extraRootsPem = settings.extraRootsPem;
     this.#insecure = settings.insecure;
     this.#insecureHosts = compileHostPatterns(settings.insecureHosts, "ignored");
   }
@@ -94,7 +93,7 @@ export class UpstreamTrust {
   }
 
   #createContext(): SecureContext {
-    const extra = this.#caFile === null ? [] : [readFileSync(this.#caFile, "utf8")];
+    const extra = this.#extraRootsPem === null ? [] : [this.#extraRootsPem];
     const roots = new Set([...getCACertificates("bundled"), ...getCACertificates("system"), ...extra]);
     return createSecureContext({ ca: [...roots], minVersion: "TLSv1.2" });
   }
