@@ -1,22 +1,60 @@
-import { Suspense, useEffect } from "react";
+import { Suspense, lazy, useEffect, useState } from "react";
+import { setPreferences, usePreferences } from "../preferences.ts";
+import { DropZone } from "../transfer/drop-zone.tsx";
+import { Button } from "../ui/button.tsx";
 import { ConfirmHost } from "../ui/dialog.tsx";
 import { EmptyState, Spinner } from "../ui/states.tsx";
 import { ToastHost } from "../ui/toast.tsx";
+import { useAction, useKeyboard } from "./actions.ts";
+import { toggleCapture } from "./capture.ts";
+import { CatchErrors } from "./catch-errors.tsx";
 import { Link } from "./link.tsx";
 import { navigate, usePlace } from "./router.ts";
 import { ROUTES, routeOf } from "./routes.tsx";
 import styles from "./shell.module.css";
+import { TopBar } from "./top-bar.tsx";
 
-/** The frame around every screen. */
+const CommandPalette = lazy(() =>
+  import("./command-palette.tsx").then((module) => ({ default: module.CommandPalette })),
+);
+const CheatSheet = lazy(() => import("./cheat-sheet.tsx").then((module) => ({ default: module.CheatSheet })));
+
+const THEMES = ["system", "light", "dark"] as const;
+
+/** Goes through system, light and dark. */
+export function nextTheme(): void {
+  const now = THEMES.indexOf(usePreferences.getState().theme);
+  setPreferences({ theme: THEMES[(now + 1) % THEMES.length] ?? "system" });
+}
+
+/** The frame around every screen: bar, rail, windows, messages, keys. */
 export function Shell() {
   const { path } = usePlace();
   const route = routeOf(path);
+  const [open, setOpen] = useState<"palette" | "cheatSheet" | null>(null);
   useEffect(() => {
     if (path === "/") navigate("/traffic", { replace: true });
   }, [path]);
+  useEffect(() => {
+    document.title = route === undefined ? "Weir" : `${route.label} · Weir`;
+  }, [route]);
+  useKeyboard();
+  useAction("palette", () => setOpen("palette"));
+  useAction("cheatSheet", () => setOpen("cheatSheet"));
+  useAction("toggleCapture", () => void toggleCapture());
+  useAction("theme", nextTheme);
+  useAction("goTraffic", () => navigate("/traffic"));
+  useAction("goSessions", () => navigate("/sessions"));
+  useAction("goBlocklist", () => navigate("/blocklist"));
+  useAction("goFocus", () => navigate("/focus"));
+  useAction("goSetup", () => navigate("/setup"));
+  useAction("goSettings", () => navigate("/settings"));
   return (
     <div className={styles["shell"]}>
-      <header style={{ gridColumn: "1 / -1" }} />
+      <a className={styles["skip"]} href="#main">
+        Skip to the content
+      </a>
+      <TopBar onCommands={() => setOpen("palette")} onKeys={() => setOpen("cheatSheet")} />
       <nav className={styles["rail"]} aria-label="Screens">
         {ROUTES.map(({ path: href, label, icon: Icon }) => (
           <Link
@@ -30,13 +68,30 @@ export function Shell() {
           </Link>
         ))}
       </nav>
-      <main className={styles["main"]}>
-        <Suspense fallback={<EmptyState icon={<Spinner />} title="" />}>
-          {route === undefined ? <EmptyState title="There is no such page" /> : <route.view />}
-        </Suspense>
+      <main id="main" tabIndex={-1} className={styles["main"]}>
+        <CatchErrors key={route?.path ?? path}>
+          <Suspense fallback={<EmptyState icon={<Spinner />} title="" />}>
+            {route === undefined ? <NoSuchPage empty={path === "/"} /> : <route.view />}
+          </Suspense>
+        </CatchErrors>
       </main>
+      <Suspense fallback={null}>
+        {open === "palette" && <CommandPalette onClose={() => setOpen(null)} />}
+        {open === "cheatSheet" && <CheatSheet onClose={() => setOpen(null)} />}
+      </Suspense>
+      <DropZone />
       <ToastHost />
       <ConfirmHost />
     </div>
+  );
+}
+
+function NoSuchPage({ empty }: { readonly empty: boolean }) {
+  if (empty) return null;
+  return (
+    <EmptyState
+      title="There is no such page"
+      actions={<Button onClick={() => navigate("/traffic")}>Go to the traffic</Button>}
+    />
   );
 }

@@ -1,6 +1,7 @@
 import { Dialog as Base } from "@base-ui/react/dialog";
 import { X } from "lucide-react";
 import { create } from "zustand";
+import { useRef } from "react";
 import type { FormEvent, ReactNode } from "react";
 import { Button, IconButton } from "./button.tsx";
 import { classNames } from "./class-names.ts";
@@ -29,6 +30,7 @@ export function Dialog({
   readonly onSubmit?: () => void;
   readonly children?: ReactNode;
 }) {
+  const popup = useRef<HTMLDivElement>(null);
   const submit = (event: FormEvent) => {
     event.preventDefault();
     onSubmit?.();
@@ -65,7 +67,13 @@ export function Dialog({
       <Base.Portal>
         <Base.Backdrop className={styles["scrim"]} />
         <Base.Viewport className={styles["viewport"]}>
-          <Base.Popup className={className} render={onSubmit === undefined ? <div /> : <form onSubmit={submit} />}>
+          <Base.Popup
+            ref={popup}
+            // The first field rather than the button that closes.
+            initialFocus={() => popup.current?.querySelector<HTMLElement>("input, textarea") ?? true}
+            className={className}
+            render={onSubmit === undefined ? <div /> : <form onSubmit={submit} />}
+          >
             {content}
           </Base.Popup>
         </Base.Viewport>

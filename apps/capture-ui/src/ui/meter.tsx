@@ -1,4 +1,3 @@
-/* oxlint-disable jsx-a11y/prefer-tag-over-role -- <meter> cannot be styled the same in every browser */
 import { classNames } from "./class-names.ts";
 import styles from "./meter.module.css";
 

@@ -1,4 +1,3 @@
-/* oxlint-disable jsx-a11y/prefer-tag-over-role -- radio inputs cannot be styled as one strip with roving focus */
 import type { KeyboardEvent, ReactNode } from "react";
 import styles from "./segmented.module.css";
 

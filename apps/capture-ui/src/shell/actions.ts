@@ -1,0 +1,106 @@
+import { useEffect, useRef } from "react";
+import { BINDINGS, chordOf, meaningOf, shownKeys, type ActionId } from "./keyboard.ts";
+
+type Handler = () => void;
+
+/** Handlers by action; the one that was mounted last has the word. */
+const handlers = new Map<ActionId, Handler[]>();
+/** A started sequence (`G` …) is forgotten after this time. */
+const SEQUENCE_MS = 1200;
+
+/** While the component is mounted and `handler` is given, the action's keys and its line in the palette call it. */
+export function useAction(action: ActionId, handler: Handler | undefined): void {
+  const latest = useRef(handler);
+  useEffect(() => {
+    latest.current = handler;
+  });
+  const enabled = handler !== undefined;
+  useEffect(() => {
+    if (!enabled) return undefined;
+    const call: Handler = () => latest.current?.();
+    handlers.set(action, [...(handlers.get(action) ?? []), call]);
+    return () => {
+      handlers.set(action, handlers.get(action)?.filter((other) => other !== call) ?? []);
+    };
+  }, [action, enabled]);
+}
+
+/** Runs an action. Answers whether anything on screen gives it a meaning. */
+export function runAction(action: ActionId): boolean {
+  const handler = handlers.get(action)?.at(-1);
+  handler?.();
+  return handler !== undefined;
+}
+
+/** Whether an action has a meaning now. */
+export function canRun(action: ActionId): boolean {
+  return (handlers.get(action)?.length ?? 0) > 0;
+}
+
+const MAC = typeof navigator !== "undefined" && /Mac|iPhone|iPad/u.test(navigator.platform);
+
+/** The first keys of an action as this platform names them. */
+export function keysOf(action: ActionId): string {
+  const keys = BINDINGS.find((binding) => binding.action === action)?.keys[0];
+  return keys === undefined ? "" : shownKeys(keys, MAC);
+}
+
+/** Every way to type a binding, as this platform names the keys. */
+export function allKeys(keys: readonly string[]): readonly string[] {
+  return keys.map((one) => shownKeys(one, MAC));
+}
+
+function isTyping(target: EventTarget | null): boolean {
+  if (!(target instanceof HTMLElement)) return false;
+  if (target.isContentEditable) return true;
+  if (target instanceof HTMLInputElement) return !["checkbox", "radio", "button", "range"].includes(target.type);
+  return target instanceof HTMLTextAreaElement || target instanceof HTMLSelectElement;
+}
+
+/** Keys that a focused control uses itself: buttons take Space and Enter, menus and tabs take arrows. */
+function belongsToControl(target: EventTarget | null, chord: string): boolean {
+  if (!(target instanceof HTMLElement)) return false;
+  const control = target.closest(
+    "button, a, summary, [role=menu], [role=tab], [role=radio], [role=switch], [role=separator], [role=option]",
+  );
+  if (control === null) return false;
+  if (chord === "Enter" || chord === "Space") return true;
+  return (
+    /Arrow|Home|End|Page/u.test(chord) &&
+    control.matches("[role=menu], [role=tab], [role=radio], [role=separator], [role=option]")
+  );
+}
+
+/** Listens to the keyboard for the whole app. Called once by the shell. */
+export function useKeyboard(): void {
+  useEffect(() => {
+    let prefix: string | undefined;
+    let timer = 0;
+    const onKeyDown = (event: KeyboardEvent): void => {
+      if (event.defaultPrevented || event.isComposing) return;
+      const chord = chordOf(event);
+      if (chord === undefined) return;
+      const begun = prefix;
+      prefix = undefined;
+      window.clearTimeout(timer);
+      const meaning = meaningOf(chord, begun, isTyping(event.target));
+      if (meaning.kind === "prefix") {
+        prefix = meaning.chord;
+        timer = window.setTimeout(() => (prefix = undefined), SEQUENCE_MS);
+        return;
+      }
+      if (meaning.kind !== "action" || belongsToControl(event.target, chord)) return;
+      // A modal window or an open menu has the keyboard for itself.
+      const modal = document.querySelector(
+        "[role=dialog][data-open], [role=alertdialog][data-open], [role=menu][data-open]",
+      );
+      if (modal !== null && meaning.binding.action !== "palette") return;
+      if (runAction(meaning.binding.action)) event.preventDefault();
+    };
+    addEventListener("keydown", onKeyDown);
+    return () => {
+      window.clearTimeout(timer);
+      removeEventListener("keydown", onKeyDown);
+    };
+  }, []);
+}

@@ -1,0 +1,23 @@
+import { api, errorText } from "../api.ts";
+import { captureQuery, queryClient } from "../queries.ts";
+import { toast } from "../ui/toast.tsx";
+
+/** Switches between recording and passing through. */
+export async function toggleCapture(): Promise<void> {
+  const before = queryClient.getQueryData(captureQuery.queryKey);
+  try {
+    // Set rather than flip: two windows that press Space together mean the same.
+    const status = await api.capture.toggleCapture(
+      before === undefined ? {} : { body: { enabled: !before.capture_enabled } },
+    );
+    queryClient.setQueryData(captureQuery.queryKey, status);
+    toast({
+      key: "capture",
+      title: status.capture_enabled ? "Recording" : "Passing through",
+      text: status.capture_enabled ? "Traffic is kept." : "Traffic flows, but nothing is kept.",
+      durationMs: 2500,
+    });
+  } catch (error) {
+    toast({ tone: "error", title: "The mode could not be changed", text: errorText(error) });
+  }
+}

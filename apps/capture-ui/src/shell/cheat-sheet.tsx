@@ -1,0 +1,34 @@
+import { Dialog } from "../ui/dialog.tsx";
+import { KeyHint } from "../ui/tag.tsx";
+import { allKeys } from "./actions.ts";
+import styles from "./cheat-sheet.module.css";
+import { BINDINGS, type Binding } from "./keyboard.ts";
+
+const GROUPS: readonly Binding["group"][] = ["Everywhere", "Screens", "List", "Entry"];
+
+/** All keys, by where they work. */
+export function CheatSheet({ onClose }: { readonly onClose: () => void }) {
+  return (
+    <Dialog open onClose={onClose} title="Keys" size="wide">
+      <div className={styles["groups"]}>
+        {GROUPS.map((group) => (
+          <section key={group}>
+            <h3 className={styles["title"]}>{group}</h3>
+            <dl className={styles["list"]}>
+              {BINDINGS.filter((binding) => binding.group === group).map((binding) => (
+                <div key={binding.action} className={styles["line"]}>
+                  <dt>{binding.label}</dt>
+                  <dd>
+                    {allKeys(binding.keys).map((keys) => (
+                      <KeyHint key={keys} keys={keys} />
+                    ))}
+                  </dd>
+                </div>
+              ))}
+            </dl>
+          </section>
+        ))}
+      </div>
+    </Dialog>
+  );
+}

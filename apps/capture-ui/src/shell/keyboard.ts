@@ -1,0 +1,151 @@
+/**
+ * Every key of the app, in one table: the cheat sheet, tooltips and the palette are made of it. A screen that is shown
+ * gives actions their meaning with `useAction`; keys without one do nothing.
+ */
+export interface Binding {
+  readonly action: ActionId;
+  /** Chords such as `Ctrl+K`, or two keys after another such as `G T`. `Ctrl` stands for ⌘ on a Mac too. */
+  readonly keys: readonly string[];
+  readonly label: string;
+  readonly group: "Everywhere" | "Screens" | "List" | "Entry";
+  /** Also while a text field has the focus. */
+  readonly whileTyping?: boolean;
+}
+
+export type ActionId =
+  | "palette"
+  | "cheatSheet"
+  | "toggleCapture"
+  | "theme"
+  | "focusQuery"
+  | "goTraffic"
+  | "goSessions"
+  | "goBlocklist"
+  | "goFocus"
+  | "goSetup"
+  | "goSettings"
+  | "list.next"
+  | "list.previous"
+  | "list.nextPage"
+  | "list.previousPage"
+  | "list.first"
+  | "list.last"
+  | "list.extendNext"
+  | "list.extendPrevious"
+  | "list.open"
+  | "list.selectAll"
+  | "list.delete"
+  | "list.clear"
+  | "list.copyCurl"
+  | "list.copyUrl"
+  | "list.focusOnly"
+  | "close"
+  | "note"
+  | "detail.previousTab"
+  | "detail.nextTab"
+  | "detail.layout";
+
+export const BINDINGS: readonly Binding[] = [
+  { action: "palette", keys: ["Ctrl+K"], label: "Commands", group: "Everywhere", whileTyping: true },
+  { action: "cheatSheet", keys: ["?"], label: "This list of keys", group: "Everywhere" },
+  { action: "toggleCapture", keys: ["Space"], label: "Record or pass through", group: "Everywhere" },
+  { action: "theme", keys: ["Ctrl+Shift+L"], label: "Next theme", group: "Everywhere", whileTyping: true },
+  { action: "focusQuery", keys: ["/", "Ctrl+F"], label: "Filter", group: "Everywhere" },
+  { action: "close", keys: ["Escape"], label: "Close, or clear the selection", group: "Everywhere" },
+  { action: "goTraffic", keys: ["G T"], label: "Traffic", group: "Screens" },
+  { action: "goSessions", keys: ["G S"], label: "Sessions", group: "Screens" },
+  { action: "goBlocklist", keys: ["G B"], label: "Block list", group: "Screens" },
+  { action: "goFocus", keys: ["G F"], label: "Focus", group: "Screens" },
+  { action: "goSetup", keys: ["G U"], label: "Set-up", group: "Screens" },
+  { action: "goSettings", keys: ["G ,"], label: "Settings", group: "Screens" },
+  { action: "list.next", keys: ["J", "ArrowDown"], label: "Next entry", group: "List" },
+  { action: "list.previous", keys: ["K", "ArrowUp"], label: "Previous entry", group: "List" },
+  { action: "list.nextPage", keys: ["PageDown"], label: "Next page", group: "List" },
+  { action: "list.previousPage", keys: ["PageUp"], label: "Previous page", group: "List" },
+  { action: "list.first", keys: ["Home"], label: "First entry", group: "List" },
+  { action: "list.last", keys: ["End"], label: "Last entry", group: "List" },
+  {
+    action: "list.extendNext",
+    keys: ["Shift+ArrowDown", "Shift+J"],
+    label: "Extend the selection down",
+    group: "List",
+  },
+  {
+    action: "list.extendPrevious",
+    keys: ["Shift+ArrowUp", "Shift+K"],
+    label: "Extend the selection up",
+    group: "List",
+  },
+  { action: "list.open", keys: ["Enter"], label: "Open the entry", group: "List" },
+  { action: "list.selectAll", keys: ["Ctrl+A"], label: "Select all", group: "List" },
+  { action: "list.delete", keys: ["Delete"], label: "Delete the selection", group: "List" },
+  { action: "list.clear", keys: ["Ctrl+L"], label: "Clear the list", group: "List" },
+  { action: "list.focusOnly", keys: ["H"], label: "Only focused hosts", group: "List" },
+  { action: "list.copyCurl", keys: ["Y"], label: "Copy as cURL", group: "Entry" },
+  { action: "list.copyUrl", keys: ["U"], label: "Copy the URL", group: "Entry" },
+  { action: "note", keys: ["M"], label: "Write a note", group: "Entry" },
+  { action: "detail.previousTab", keys: ["["], label: "Previous tab", group: "Entry" },
+  { action: "detail.nextTab", keys: ["]"], label: "Next tab", group: "Entry" },
+  { action: "detail.layout", keys: ["L"], label: "Details on the right or below", group: "Entry" },
+];
+
+/** The parts of a keyboard event that matter. */
+export interface KeyPress {
+  readonly key: string;
+  readonly ctrlKey: boolean;
+  readonly metaKey: boolean;
+  readonly altKey: boolean;
+  readonly shiftKey: boolean;
+}
+
+/** Names a key press as the table writes it; undefined for a modifier alone and for what the app never uses. */
+export function chordOf(press: KeyPress): string | undefined {
+  if (press.altKey || ["Control", "Meta", "Shift", "Alt", "Dead", "Process", "Unidentified"].includes(press.key)) {
+    return undefined;
+  }
+  const named = press.key === " " ? "Space" : press.key.length === 1 ? press.key.toUpperCase() : press.key;
+  // Shift is part of how "?" is typed, but a choice for letters and named keys.
+  const shift = press.shiftKey && (named.length > 1 || /[A-Z]/u.test(named)) ? "Shift+" : "";
+  return `${press.ctrlKey || press.metaKey ? "Ctrl+" : ""}${shift}${named}`;
+}
+
+/** What a key press means: an action, the first half of one, or nothing. */
+export type KeyMeaning =
+  | { readonly kind: "action"; readonly binding: Binding }
+  | { readonly kind: "prefix"; readonly chord: string }
+  | { readonly kind: "none" };
+
+const BY_KEYS = new Map(BINDINGS.flatMap((binding) => binding.keys.map((keys) => [keys, binding])));
+const PREFIXES = new Set([...BY_KEYS.keys()].flatMap((keys) => (keys.includes(" ") ? (keys.split(" ")[0] ?? []) : [])));
+
+/** Looks a chord up; `prefix` is the first key of a sequence that was begun. */
+export function meaningOf(chord: string, prefix: string | undefined, typing: boolean): KeyMeaning {
+  const binding = BY_KEYS.get(prefix === undefined ? chord : `${prefix} ${chord}`) ?? BY_KEYS.get(chord);
+  if (binding !== undefined && (!typing || binding.whileTyping === true)) return { kind: "action", binding };
+  if (!typing && PREFIXES.has(chord)) return { kind: "prefix", chord };
+  return { kind: "none" };
+}
+
+/** Keys as shown to people, with this platform's names. */
+export function shownKeys(keys: string, mac: boolean): string {
+  const names: Readonly<Record<string, string>> = mac
+    ? { Ctrl: "⌘", Shift: "⇧", ArrowDown: "↓", ArrowUp: "↑", Escape: "Esc", Delete: "Del" }
+    : { ArrowDown: "↓", ArrowUp: "↑", Escape: "Esc", Delete: "Del", PageDown: "Page down", PageUp: "Page up" };
+  return keys
+    .split(" ")
+    .map((chord) =>
+      chord
+        .split("+")
+        .map((part) => names[part] ?? part)
+        .join(" "),
+    )
+    .join(" then ");
+}
+
+/** Keys that two actions claim, or that can never be reached because a prefix comes first. */
+export function conflicts(bindings: readonly Binding[]): readonly string[] {
+  const all = bindings.flatMap((binding) => binding.keys);
+  const twice = all.filter((keys, index) => all.indexOf(keys) !== index);
+  const prefixes = all.flatMap((keys) => (keys.includes(" ") ? (keys.split(" ")[0] ?? []) : []));
+  return [...new Set([...twice, ...all.filter((keys) => prefixes.includes(keys))])];
+}

@@ -1,0 +1,182 @@
+import { useQuery } from "@tanstack/react-query";
+import { Command, Copy, Keyboard, MonitorSmartphone, SlidersHorizontal } from "lucide-react";
+import { setPreferences, usePreferences, type Density, type Theme, type TimeFormat } from "../preferences.ts";
+import { captureQuery, configQuery, healthQuery, statsQuery } from "../queries.ts";
+import { Button, IconButton } from "../ui/button.tsx";
+import { classNames } from "../ui/class-names.ts";
+import { copyText } from "../ui/copy.ts";
+import { formatCount } from "../ui/format.ts";
+import { Menu, type MenuEntry } from "../ui/menu.tsx";
+import { Meter } from "../ui/meter.tsx";
+import { KeyHint } from "../ui/tag.tsx";
+import { Tooltip } from "../ui/tooltip.tsx";
+import { keysOf } from "./actions.ts";
+import { toggleCapture } from "./capture.ts";
+import { Link } from "./link.tsx";
+import { navigate } from "./router.ts";
+import { SessionSwitcher } from "./session-switcher.tsx";
+import styles from "./top-bar.module.css";
+
+function Mark() {
+  return (
+    <svg viewBox="0 0 24 24" fill="none" aria-hidden>
+      <path d="M2 6h20v4H2z" fill="var(--accent)" />
+      <path
+        d="M3 13c2.2 0 2.2 1.6 4.5 1.6S9.7 13 12 13s2.2 1.6 4.5 1.6S18.8 13 21 13M3 18c2.2 0 2.2 1.6 4.5 1.6S9.7 18 12 18s2.2 1.6 4.5 1.6S18.8 18 21 18"
+        stroke="var(--accent)"
+        strokeWidth="1.8"
+        strokeLinecap="round"
+      />
+    </svg>
+  );
+}
+
+const THEMES: readonly { readonly value: Theme; readonly label: string }[] = [
+  { value: "system", label: "Like the system" },
+  { value: "light", label: "Light" },
+  { value: "dark", label: "Dark" },
+];
+const DENSITIES: readonly { readonly value: Density; readonly label: string }[] = [
+  { value: "compact", label: "Compact" },
+  { value: "normal", label: "Normal" },
+  { value: "comfortable", label: "Comfortable" },
+];
+const TIMES: readonly { readonly value: TimeFormat; readonly label: string }[] = [
+  { value: "local", label: "Local time" },
+  { value: "relative", label: "Time since" },
+  { value: "utc", label: "UTC" },
+];
+
+function displayMenu(): readonly MenuEntry[] {
+  const { theme, density, timeFormat } = usePreferences.getState();
+  return [
+    { kind: "heading", label: "Theme" },
+    { kind: "choice", value: theme, options: THEMES, onChange: (value) => setPreferences({ theme: value as Theme }) },
+    { kind: "separator" },
+    { kind: "heading", label: "Rows" },
+    {
+      kind: "choice",
+      value: density,
+      options: DENSITIES,
+      onChange: (value) => setPreferences({ density: value as Density }),
+    },
+    { kind: "separator" },
+    { kind: "heading", label: "Times" },
+    {
+      kind: "choice",
+      value: timeFormat,
+      options: TIMES,
+      onChange: (value) => setPreferences({ timeFormat: value as TimeFormat }),
+    },
+  ];
+}
+
+function CaptureToggle() {
+  const capture = useQuery(captureQuery);
+  const recording = capture.data?.capture_enabled;
+  if (recording === undefined) return null;
+  return (
+    <Tooltip
+      text={
+        recording
+          ? "Traffic is kept. Click to pass it through without keeping it."
+          : "Traffic flows, but nothing is kept. Click to record."
+      }
+      keys={keysOf("toggleCapture")}
+    >
+      <Button
+        className={classNames(recording ? styles["recording"] : styles["passing"])}
+        aria-pressed={recording}
+        onClick={() => void toggleCapture()}
+      >
+        <span className={styles["recordDot"]} aria-hidden />
+        {recording ? "Recording" : "Passthrough"}
+      </Button>
+    </Tooltip>
+  );
+}
+
+/** Host and port of an address that listens everywhere are those to give to programs. */
+function useProxyAddress(): string | undefined {
+  const health = useQuery(healthQuery);
+  const config = useQuery(configQuery);
+  const address = health.data?.proxy_address;
+  if (address !== undefined && address !== "") {
+    return address.replace(/^(?:0\.0\.0\.0|\[::\])(?=:)/u, config.data?.shown_host ?? "127.0.0.1");
+  }
+  return config.data === undefined ? undefined : `${config.data.shown_host}:${config.data.proxy_port}`;
+}
+
+function ProxyAddress() {
+  const address = useProxyAddress();
+  if (address === undefined) return null;
+  return (
+    <span className={styles["address"]}>
+      Proxy&nbsp;<b>{address}</b>
+      <IconButton
+        label="Copy the proxy's address"
+        icon={<Copy size={13} />}
+        onClick={() => void copyText(address, "Address")}
+      />
+    </span>
+  );
+}
+
+function Quota() {
+  const stats = useQuery({ ...statsQuery, refetchInterval: 10_000 });
+  if (stats.data === undefined) return null;
+  const { entry_count: count, max_entries: max } = stats.data;
+  const text = max === 0 ? `${formatCount(count)} entries` : `${formatCount(count)} of ${formatCount(max)}`;
+  const hint =
+    max === 0 ? "There is no limit." : "When the session is full, the oldest entries make room for new ones.";
+  return (
+    <Tooltip text={hint}>
+      <div className={styles["meter"]}>
+        <Meter value={count} max={max} label="Entries of the session" text={text} />
+      </div>
+    </Tooltip>
+  );
+}
+
+/** What is recorded, where to, and the way to everything else. */
+export function TopBar({ onCommands, onKeys }: { readonly onCommands: () => void; readonly onKeys: () => void }) {
+  return (
+    <header className={styles["bar"]}>
+      <Link href="/traffic" className={styles["brand"]} aria-label="Weir">
+        <Mark />
+      </Link>
+      <CaptureToggle />
+      <SessionSwitcher />
+      <ProxyAddress />
+      <Quota />
+      <span className={styles["spacer"]} />
+      <div className={styles["tools"]}>
+        <Button
+          className={styles["connect"]}
+          icon={<MonitorSmartphone size={14} />}
+          aria-label="Connect a device"
+          onClick={() => navigate("/setup")}
+        >
+          <span className={classNames(styles["optional"], styles["text"])}>Connect a device</span>
+        </Button>
+        <Button icon={<Command size={14} />} aria-label="Commands" onClick={onCommands}>
+          <span className={classNames(styles["optional"], styles["text"])}>
+            Commands <KeyHint keys={keysOf("palette")} />
+          </span>
+        </Button>
+        <Menu
+          align="end"
+          items={displayMenu}
+          trigger={<IconButton label="Display" icon={<SlidersHorizontal size={15} />} />}
+        />
+        <IconButton
+          className={styles["connect"]}
+          label="Keys"
+          keys="?"
+          icon={<Keyboard size={15} />}
+          onClick={onKeys}
+        />
+      </div>
+    </header>
+  );
+}

@@ -1,0 +1,91 @@
+import { ApiFailure, api, errorText, isAbort } from "../api.ts";
+import { formatBytes, formatCount } from "../ui/format.ts";
+import { toast } from "../ui/toast.tsx";
+
+/** Ids that fit into the address of the request. */
+const MOST_IDS = 10_000;
+
+/** A file name with the date: `weir-2026-11-21-140211.har`. */
+function fileName(extension: string): string {
+  return `weir-${new Date().toISOString().slice(0, 19).replace("T", "-").replaceAll(":", "")}.${extension}`;
+}
+
+/** Passes a body on and reports how much of it came. */
+function counted(response: Response, report: (bytes: number) => void): Response {
+  let bytes = 0;
+  const counter = new TransformStream<Uint8Array, Uint8Array>({
+    transform(chunk, controller) {
+      bytes += chunk.byteLength;
+      report(bytes);
+      controller.enqueue(chunk);
+    },
+  });
+  return new Response(response.body?.pipeThrough(counter) ?? null);
+}
+
+async function download(
+  what: string,
+  name: string,
+  request: (signal: AbortSignal) => Promise<Response>,
+): Promise<void> {
+  const key = `export-${name}`;
+  const controller = new AbortController();
+  const show = (text: string): void => {
+    toast({
+      key,
+      durationMs: 0,
+      title: `Exporting ${what}`,
+      text,
+      action: { label: "Stop", onSelect: () => controller.abort() },
+    });
+  };
+  show("Waiting for the service");
+  let shownAt = 0;
+  try {
+    const response = await request(controller.signal);
+    const total = response.headers.get("x-total-count");
+    // The browser keeps large blobs on disk, so nothing here grows with the export.
+    const blob = await counted(response, (bytes) => {
+      if (performance.now() - shownAt < 150) return;
+      shownAt = performance.now();
+      show(`${formatBytes(bytes)}${total === null ? "" : ` of ${formatCount(Number(total))} entries`}`);
+    }).blob();
+    const link = document.createElement("a");
+    link.href = URL.createObjectURL(blob);
+    link.download = name;
+    link.click();
+    window.setTimeout(() => URL.revokeObjectURL(link.href), 60_000);
+    toast({ key, tone: "success", title: `${what} exported`, text: `${name}, ${formatBytes(blob.size)}` });
+  } catch (error) {
+    if (isAbort(error)) toast({ key, title: "The export was stopped" });
+    else toast({ key, tone: "error", title: "The export failed", text: errorText(error) });
+  }
+}
+
+/** Saves entries as HAR: those of a query, or those that are named. */
+export async function exportHar(
+  selection: { readonly q: string } | { readonly ids: readonly string[] },
+): Promise<void> {
+  if ("ids" in selection && selection.ids.length > MOST_IDS) {
+    toast({
+      tone: "error",
+      title: `At most ${formatCount(MOST_IDS)} chosen entries can be exported`,
+      text: "Export with a filter instead.",
+    });
+    return;
+  }
+  const query = "ids" in selection ? { ids: selection.ids.join(",") } : selection.q === "" ? {} : { q: selection.q };
+  const what =
+    "ids" in selection
+      ? `${formatCount(selection.ids.length)} ${selection.ids.length === 1 ? "entry" : "entries"}`
+      : "traffic";
+  await download(what, fileName("har"), (signal) => api.export.exportHar({ query, signal }));
+}
+
+/** Saves a whole session in the lossless native format. */
+export async function exportSession(id: string | undefined): Promise<void> {
+  await download("the session", fileName("session.json"), (signal) => {
+    if (id === undefined) throw new ApiFailure(404, "NOT_FOUND", "There is no active session");
+    return api.sessions.exportSession({ params: { id }, query: { format: "session" }, signal });
+  });
+}

@@ -1,0 +1,116 @@
+import type { CaptureSession, ImportResult } from "@headworks/capture-contract";
+import { api, errorText, isAbort, operations, operationUrl } from "../api.ts";
+import { listenLive } from "../live.ts";
+import { queryClient } from "../queries.ts";
+import { navigate } from "../shell/router.ts";
+import { formatBytes, formatCount } from "../ui/format.ts";
+import { toast } from "../ui/toast.tsx";
+import { fileKind, sessionName, type FileKind } from "./file-kind.ts";
+import { sendFile } from "./send-file.ts";
+
+/** Bytes that are read to see what a file is. */
+const PEEK_BYTES = 4096;
+
+async function send(file: File, kind: FileKind, taskId: string, report: (sent: number) => void, signal: AbortSignal) {
+  const query = { session_name: sessionName(file.name), task_id: taskId };
+  if (kind === "har") {
+    const url = operationUrl(operations.traffic.importHar, { query });
+    const result = (await sendFile(url, file, report, signal)) as ImportResult;
+    return {
+      sessionId: result.session_id,
+      count: result.imported_count,
+      skipped: result.skipped_count,
+      errors: result.errors,
+    };
+  }
+  const url = operationUrl(operations.sessions.importSession, { query });
+  const session = (await sendFile(url, file, report, signal)) as CaptureSession;
+  return { sessionId: session.id, count: session.request_count, skipped: 0, errors: [] as readonly string[] };
+}
+
+async function importFile(file: File): Promise<void> {
+  const kind = fileKind(file.name, await file.slice(0, PEEK_BYTES).text());
+  if (kind === undefined) {
+    toast({ tone: "error", title: `${file.name} is not a HAR file or a session`, text: "Both are JSON documents." });
+    return;
+  }
+  const controller = new AbortController();
+  const taskId = crypto.randomUUID();
+  const key = `import-${taskId}`;
+  let sent = 0;
+  let entries = 0;
+  const show = (): void => {
+    const percent = file.size === 0 ? 100 : Math.min(100, Math.floor((sent / file.size) * 100));
+    toast({
+      key,
+      durationMs: 0,
+      title: `Importing ${file.name}`,
+      text: `${percent} % of ${formatBytes(file.size)}${entries > 0 ? `, ${formatCount(entries)} entries` : ""}`,
+      action: { label: "Stop", onSelect: () => controller.abort() },
+    });
+  };
+  const stop = listenLive({
+    task: (task) => {
+      if (task.id !== taskId || task.done) return;
+      entries = task.entries;
+      show();
+    },
+  });
+  show();
+  try {
+    const result = await send(
+      file,
+      kind,
+      taskId,
+      (bytes) => {
+        sent = bytes;
+        show();
+      },
+      controller.signal,
+    );
+    const problems =
+      result.skipped > 0
+        ? ` ${formatCount(result.skipped)} were left out: ${result.errors.slice(0, 2).join("; ")}`
+        : "";
+    toast({
+      key,
+      tone: "success",
+      durationMs: 12_000,
+      title: `${formatCount(result.count)} entries from ${file.name}`,
+      text: `They are in a session of their own.${problems}`,
+      action: { label: "Open this session", onSelect: () => void openSession(result.sessionId) },
+    });
+  } catch (error) {
+    if (isAbort(error)) toast({ key, title: `The import of ${file.name} was stopped` });
+    else toast({ key, tone: "error", title: `${file.name} could not be imported`, text: errorText(error) });
+  } finally {
+    stop();
+    await queryClient.invalidateQueries({ queryKey: ["sessions"] });
+  }
+}
+
+/** Makes a session the active one and shows its traffic. */
+export async function openSession(id: string): Promise<void> {
+  try {
+    await api.sessions.switchSession({ params: { id } });
+    await queryClient.invalidateQueries({ queryKey: ["sessions"] });
+    navigate("/traffic");
+  } catch (error) {
+    toast({ tone: "error", title: "The session could not be opened", text: errorText(error) });
+  }
+}
+
+/** Imports files one after another, each into a session of its own. */
+export async function importFiles(files: readonly File[]): Promise<void> {
+  for (const file of files) await importFile(file);
+}
+
+/** Lets the person choose files and imports them. */
+export function chooseAndImport(): void {
+  const input = document.createElement("input");
+  input.type = "file";
+  input.multiple = true;
+  input.accept = ".har,.json,application/json";
+  input.addEventListener("change", () => void importFiles([...(input.files ?? [])]));
+  input.click();
+}

@@ -1,0 +1,44 @@
+import { ApiFailure } from "../api.ts";
+
+/** Sends a file and reports how much of it left. `fetch` cannot tell; XMLHttpRequest can. Rejects with ApiFailure. */
+export function sendFile(
+  url: string,
+  file: Blob,
+  onProgress: (sentBytes: number) => void,
+  signal: AbortSignal,
+): Promise<unknown> {
+  return new Promise((resolve, reject) => {
+    const request = new XMLHttpRequest();
+    request.open("POST", url);
+    request.setRequestHeader("content-type", "application/json");
+    request.setRequestHeader("accept", "application/json");
+    request.upload.addEventListener("progress", (event) => onProgress(event.loaded));
+    request.addEventListener("load", () => {
+      const answer = readAnswer(request.responseText);
+      if (request.status >= 200 && request.status < 300) resolve(answer);
+      else reject(failure(request.status, answer, request.responseText));
+    });
+    request.addEventListener("error", () => reject(new ApiFailure(0, "UNREACHABLE", "Cannot reach the service")));
+    request.addEventListener("abort", () => reject(new DOMException("The import was stopped", "AbortError")));
+    signal.addEventListener("abort", () => request.abort());
+    request.send(file);
+  });
+}
+
+function readAnswer(text: string): unknown {
+  try {
+    return JSON.parse(text) as unknown;
+  } catch {
+    return undefined;
+  }
+}
+
+function failure(status: number, answer: unknown, text: string): ApiFailure {
+  const { error, code, details } = (answer ?? {}) as {
+    readonly error?: unknown;
+    readonly code?: unknown;
+    readonly details?: unknown;
+  };
+  const message = typeof error === "string" ? error : text.slice(0, 200) || `The service answered ${status}`;
+  return new ApiFailure(status, typeof code === "string" ? code : "HTTP_ERROR", message, details);
+}

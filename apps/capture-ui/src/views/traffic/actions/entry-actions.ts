@@ -1,0 +1,124 @@
+import type { SNIPPET_FORMATS, TrafficSnapshot } from "@headworks/capture-contract";
+import { api, errorText, operations, operationUrl } from "../../../api.ts";
+import { configQuery, queryClient } from "../../../queries.ts";
+import { copyText } from "../../../ui/copy.ts";
+import { confirmAction } from "../../../ui/dialog.tsx";
+import { formatCount } from "../../../ui/format.ts";
+import { toast } from "../../../ui/toast.tsx";
+
+export type SnippetFormat = (typeof SNIPPET_FORMATS)[number];
+
+/** Formats in the order of menus. */
+export const SNIPPETS: readonly { readonly format: SnippetFormat; readonly label: string }[] = [
+  { format: "curl", label: "cURL" },
+  { format: "curl-powershell", label: "cURL for PowerShell" },
+  { format: "curl-cmd", label: "cURL for cmd.exe" },
+  { format: "fetch", label: "fetch" },
+  { format: "python", label: "Python" },
+  { format: "httpie", label: "HTTPie" },
+  { format: "wget", label: "wget" },
+];
+
+/** Runs something that may fail and says so; answers whether it worked. */
+export async function attempt(what: string, action: () => Promise<unknown>): Promise<boolean> {
+  try {
+    await action();
+    return true;
+  } catch (error) {
+    toast({ tone: "error", title: what, text: errorText(error) });
+    return false;
+  }
+}
+
+/** Copies a request as a command or as code. */
+export async function copySnippet(id: string, format: SnippetFormat): Promise<void> {
+  const label = SNIPPETS.find((snippet) => snippet.format === format)?.label ?? format;
+  await attempt(`The ${label} text could not be made`, async () => {
+    const { text } = await api.export.exportSnippet({ params: { id }, query: { format } });
+    await copyText(text, label);
+  });
+}
+
+/** Copies the call that gets the entry from the API. */
+export async function copyApiCall(id: string): Promise<void> {
+  const url = location.origin + operationUrl(operations.traffic.getTraffic, { params: { id } });
+  await copyText(`curl -s '${url}'`, "API call");
+}
+
+/** Copies the URLs of entries, one per line. */
+export async function copyUrls(rows: readonly TrafficSnapshot[]): Promise<void> {
+  await copyText(rows.map((row) => row.url).join("\n"), rows.length === 1 ? "URL" : `${formatCount(rows.length)} URLs`);
+}
+
+/** Deletes entries; more than one only after a question. Answers whether they are gone. */
+export async function deleteEntries(ids: readonly string[]): Promise<boolean> {
+  const [first] = ids;
+  if (first === undefined) return false;
+  if (ids.length === 1) {
+    return attempt("The entry could not be deleted", () => api.traffic.deleteTraffic({ params: { id: first } }));
+  }
+  const sure = await confirmAction({
+    title: `Delete ${formatCount(ids.length)} entries?`,
+    text: "They are removed from the session for good.",
+    action: "Delete",
+    danger: true,
+  });
+  return (
+    sure && attempt("The entries could not be deleted", () => api.traffic.clearTraffic({ body: { ids: [...ids] } }))
+  );
+}
+
+/** Empties the active session after a question. */
+export async function clearAll(total: number): Promise<boolean> {
+  if (total === 0) return false;
+  const sure = await confirmAction({
+    title: `Clear ${formatCount(total)} ${total === 1 ? "entry" : "entries"}?`,
+    text: "All traffic of the active session is removed for good, also what the filter hides. Export it first if you may need it.",
+    action: "Clear",
+    danger: true,
+  });
+  return sure && attempt("The session could not be cleared", () => api.traffic.clearTraffic({}));
+}
+
+/** The host without its port, as rules take it. */
+export function ruleHost(row: Pick<TrafficSnapshot, "host">): string {
+  return row.host.replace(/:\d+$/u, "");
+}
+
+/** Adds a host to the block list. */
+export async function blockHost(host: string): Promise<void> {
+  const done = await attempt(`${host} could not be blocked`, () =>
+    api.blocklist.createBlockEntry({ body: { pattern: host } }),
+  );
+  if (!done) return;
+  await queryClient.invalidateQueries({ queryKey: ["blocklist"] });
+  toast({ tone: "success", title: `${host} is blocked`, text: "See Block for the list." });
+}
+
+/** Adds a host to the focus patterns. */
+export async function focusHost(host: string): Promise<void> {
+  const done = await attempt(`${host} could not be focused`, () => api.focus.addFocusHost({ body: { pattern: host } }));
+  if (!done) return;
+  await queryClient.invalidateQueries({ queryKey: ["focus"] });
+  toast({ tone: "success", title: `${host} is in focus` });
+}
+
+async function addToList(name: "ignored_domains" | "passthrough_domains", host: string, done: string): Promise<void> {
+  await attempt(`${host} could not be added`, async () => {
+    const config = await queryClient.fetchQuery({ ...configQuery, staleTime: 0 });
+    const list = config[name] ?? [];
+    if (!list.includes(host)) await api.config.updateConfig({ body: { [name]: [...list, host] } });
+    await queryClient.invalidateQueries({ queryKey: ["config"] });
+    toast({ tone: "success", title: done, text: "Settings has the list." });
+  });
+}
+
+/** Proxies a host from now on without recording it. */
+export function ignoreHost(host: string): Promise<void> {
+  return addToList("ignored_domains", host, `${host} is no longer recorded`);
+}
+
+/** Leaves the TLS of a host alone from now on. */
+export function passThroughHost(host: string): Promise<void> {
+  return addToList("passthrough_domains", host, `TLS of ${host} is no longer intercepted`);
+}

@@ -1,0 +1,67 @@
+import type { RefObject } from "react";
+import { setPreferences, usePreferences } from "../../../preferences.ts";
+import { useAction } from "../../../shell/actions.ts";
+import type { GridHandle } from "../list/grid.tsx";
+import type { TrafficList } from "../list/traffic-list.ts";
+import type { useSelection } from "../use-selection.ts";
+import { copySnippet, copyUrls } from "./entry-actions.ts";
+
+/** Gives the keys of the list and of the chosen entry their meaning. */
+export function useListKeys({
+  list,
+  grid,
+  queryInput,
+  chosen,
+  openId,
+  remove,
+  clear,
+  editNote,
+}: {
+  readonly list: TrafficList;
+  readonly grid: RefObject<GridHandle | null>;
+  readonly queryInput: RefObject<HTMLInputElement | null>;
+  readonly chosen: ReturnType<typeof useSelection>;
+  readonly openId: string | null;
+  readonly remove: (ids: readonly string[]) => void;
+  readonly clear: () => void;
+  readonly editNote: (id: string) => void;
+}): void {
+  const { selection } = chosen;
+  const active = selection.active;
+  const withActive = (action: (id: string) => void) => (active === null ? undefined : () => action(active));
+  const page = (): number => grid.current?.pageSize() ?? 20;
+
+  useAction("focusQuery", () => {
+    queryInput.current?.focus();
+    queryInput.current?.select();
+  });
+  useAction("list.next", () => chosen.moveBy(1));
+  useAction("list.previous", () => chosen.moveBy(-1));
+  useAction("list.nextPage", () => chosen.moveBy(page()));
+  useAction("list.previousPage", () => chosen.moveBy(-page()));
+  useAction("list.first", () => chosen.moveTo(0, false));
+  useAction("list.last", () => chosen.moveTo(list.length - 1, false));
+  useAction("list.extendNext", () => chosen.moveBy(1, true));
+  useAction("list.extendPrevious", () => chosen.moveBy(-1, true));
+  useAction("list.selectAll", () => void chosen.selectAll());
+  useAction(
+    "list.open",
+    withActive((id) => chosen.open(id)),
+  );
+  useAction(
+    "list.copyCurl",
+    withActive((id) => void copySnippet(id, "curl")),
+  );
+  useAction("note", withActive(editNote));
+  useAction("list.delete", selection.ids.size === 0 ? undefined : () => remove([...selection.ids]));
+  useAction(
+    "list.copyUrl",
+    selection.ids.size === 0 ? undefined : () => void copyUrls([...selection.ids].flatMap((id) => list.byId(id) ?? [])),
+  );
+  useAction("list.clear", clear);
+  useAction("list.focusOnly", () => setPreferences({ focusOnly: !usePreferences.getState().focusOnly }));
+  useAction("detail.layout", () =>
+    setPreferences({ detailLayout: usePreferences.getState().detailLayout === "right" ? "bottom" : "right" }),
+  );
+  useAction("close", openId !== null ? chosen.close : selection.ids.size > 0 ? chosen.clear : undefined);
+}

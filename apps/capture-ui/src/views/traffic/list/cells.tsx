@@ -1,0 +1,99 @@
+import type { TrafficSnapshot } from "@headworks/capture-contract";
+import { Ban, StickyNote } from "lucide-react";
+import type { ReactNode } from "react";
+import type { TimeFormat } from "../../../preferences.ts";
+import { formatAgo, formatBytes, formatCount, formatDuration, formatTimeOfDay } from "../../../ui/format.ts";
+import { Tag } from "../../../ui/tag.tsx";
+import { statusTone, typeLabel } from "./cell-text.ts";
+import type { ColumnId } from "./columns.ts";
+import styles from "./grid.module.css";
+import { durationLength, segments } from "./waterfall-maths.ts";
+
+/** What cells need beside the row. */
+export interface CellContext {
+  readonly timeFormat: TimeFormat;
+  readonly nowMs: number;
+}
+
+function Status({ row }: { readonly row: TrafficSnapshot }) {
+  const tone = statusTone(row);
+  if (tone === "failed") {
+    return (
+      <span className={styles["failed"]} title={row.failure_code ?? "failed"}>
+        <Ban size={13} aria-label="failed" />
+      </span>
+    );
+  }
+  if (tone === "waiting") return <span className={styles["pulse"]} role="img" aria-label="waiting" />;
+  return <span className={styles[tone]}>{row.status_code}</span>;
+}
+
+function Path({ row }: { readonly row: TrafficSnapshot }) {
+  return (
+    <>
+      <span className={styles["pathText"]}>{row.path}</span>
+      {row.modified && <Tag>changed</Tag>}
+      {row.source === "slice" && <Tag tone="warning">answered by Weir</Tag>}
+      {row.has_note && <StickyNote size={12} className={styles["noteMark"]} aria-label="has a note" />}
+    </>
+  );
+}
+
+function Stages({ row }: { readonly row: TrafficSnapshot }) {
+  const length = durationLength(row.duration_ms);
+  if (row.duration_ms === null) return <span className={styles["stagesOpen"]} />;
+  return (
+    <span className={styles["stages"]} style={{ width: `${length * 100}%` }}>
+      {segments(row.timings).map((segment) => (
+        <i
+          key={segment.stage}
+          data-stage={segment.stage}
+          style={{ left: `${segment.start * 100}%`, width: `${segment.width * 100}%` }}
+        />
+      ))}
+    </span>
+  );
+}
+
+function time(row: TrafficSnapshot, { timeFormat, nowMs }: CellContext): string {
+  const at = Date.parse(row.timestamp);
+  return timeFormat === "relative" ? formatAgo(at, nowMs) : formatTimeOfDay(at, timeFormat === "utc");
+}
+
+/** What a column shows for a row. */
+export function cellContent(column: ColumnId, row: TrafficSnapshot, context: CellContext): ReactNode {
+  switch (column) {
+    case "seq":
+      return formatCount(row.seq);
+    case "time":
+      return time(row, context);
+    case "method":
+      return row.method;
+    case "status":
+      return <Status row={row} />;
+    case "host":
+      return row.host;
+    case "path":
+      return <Path row={row} />;
+    case "type":
+      return typeLabel(row);
+    case "size":
+      return row.state === "pending" ? "" : formatBytes(row.response_size);
+    case "duration":
+      return row.duration_ms === null ? (row.state === "pending" ? "…" : "—") : formatDuration(row.duration_ms);
+    case "waterfall":
+      return <Stages row={row} />;
+    case "protocol":
+      return row.http_version ?? "—";
+    case "session":
+      return row.session_id.slice(0, 8);
+    case "server":
+      return row.server_addr ?? "—";
+    case "requestSize":
+      return formatBytes(row.request_size);
+    case "ttfb":
+      return row.ttfb_ms === null ? "—" : formatDuration(row.ttfb_ms);
+    case "client":
+      return row.client_addr ?? "—";
+  }
+}

@@ -1,0 +1,17 @@
+import { create } from "zustand";
+import { persist } from "zustand/middleware";
+import { DEFAULT_LAYOUT, readLayout, type ColumnLayout } from "./columns.ts";
+
+/** The column layout of this browser. */
+export const useColumns = create<ColumnLayout>()(
+  persist((): ColumnLayout => DEFAULT_LAYOUT, {
+    name: "weir.columns",
+    version: 1,
+    merge: (stored) => readLayout(stored),
+  }),
+);
+
+/** Changes the layout; it is kept in this browser. */
+export function changeColumns(change: (layout: ColumnLayout) => ColumnLayout): void {
+  useColumns.setState((layout) => change(layout));
+}

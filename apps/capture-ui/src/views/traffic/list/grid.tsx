@@ -1,0 +1,188 @@
+import { ArrowUp } from "lucide-react";
+import { useEffect, useImperativeHandle, useMemo, useRef, useState, useSyncExternalStore } from "react";
+import type { CSSProperties, MouseEvent, ReactNode, Ref } from "react";
+import { usePreferences } from "../../../preferences.ts";
+import { formatCount } from "../../../ui/format.ts";
+import { ContextMenu, type MenuEntry } from "../../../ui/menu.tsx";
+import { useColumns } from "./column-store.ts";
+import { COLUMNS, gridTemplate, visibleColumns, type ColumnSpec } from "./columns.ts";
+import styles from "./grid.module.css";
+import { GridRows } from "./grid-rows.tsx";
+import { HeaderRow } from "./header.tsx";
+import { rowElementId } from "./row.tsx";
+import type { Selection } from "./selection.ts";
+import type { TrafficList } from "./traffic-list.ts";
+import { axisOf, type Axis } from "./waterfall-maths.ts";
+import { useDrawnRows, useSize } from "./use-drawn-rows.ts";
+import { scrollHeight, scrollToShow } from "./window-maths.ts";
+
+/** What the rest of the screen may ask of the grid. */
+export interface GridHandle {
+  /** Scrolls as little as possible to show a row. */
+  show(index: number): void;
+  /** Rows that fit on one page. */
+  pageSize(): number;
+  focus(): void;
+}
+
+const WATERFALL_COLUMNS = COLUMNS.filter((column) => ["status", "method", "host", "path"].includes(column.id));
+const WATERFALL_TEMPLATE = "3px 66px 50px minmax(80px, 0.5fr) minmax(110px, 0.9fr) minmax(200px, 2fr)";
+
+/** The present, renewed each second while it is needed. */
+function useNow(active: boolean): number {
+  const [now, setNow] = useState(() => Date.now());
+  useEffect(() => {
+    if (!active) return undefined;
+    const timer = window.setInterval(() => setNow(Date.now()), 1000);
+    return () => window.clearInterval(timer);
+  }, [active]);
+  return now;
+}
+
+const ROW_PX = { compact: 24, normal: 28, comfortable: 34 } as const;
+
+export interface GridProps {
+  readonly ref: Ref<GridHandle>;
+  readonly list: TrafficList;
+  readonly mode: "list" | "waterfall";
+  readonly selection: Selection;
+  readonly focused: ((host: string) => boolean) | undefined;
+  readonly onRowClick: (index: number, event: MouseEvent) => void;
+  readonly onRowOpen: (index: number) => void;
+  readonly onSort: (column: ColumnSpec) => void;
+  readonly rowMenu: (index: number) => readonly MenuEntry[];
+  /** Shown instead of rows when there are none. */
+  readonly whenEmpty: ReactNode;
+}
+
+/** The virtual list of entries as an ARIA grid: rows are drawn for what can be seen, and loaded in windows. */
+export function Grid({
+  ref,
+  list,
+  mode,
+  selection,
+  focused,
+  onRowClick,
+  onRowOpen,
+  onSort,
+  rowMenu,
+  whenEmpty,
+}: GridProps) {
+  const version = useSyncExternalStore(list.subscribe, list.version);
+  const scroller = useRef<HTMLDivElement>(null);
+  const size = useSize(scroller);
+  const layout = useColumns();
+  const { timeFormat, density } = usePreferences();
+  const waterfall = mode === "waterfall";
+  const nowMs = useNow(timeFormat === "relative" || waterfall);
+  const rowPx = ROW_PX[density];
+  const { viewport, latest, drawn, seen, update } = useDrawnRows(list, scroller, rowPx, size.height, waterfall);
+
+  useImperativeHandle(ref, () => ({
+    show(index) {
+      const element = scroller.current;
+      if (element !== null) element.scrollTop = scrollToShow(latest.current, element.scrollTop, index);
+    },
+    pageSize: () => Math.max(1, Math.floor(latest.current.heightPx / latest.current.rowHeightPx) - 1),
+    focus: () => scroller.current?.focus({ preventScroll: true }),
+  }));
+
+  const columns = useMemo(
+    () => (waterfall ? WATERFALL_COLUMNS : visibleColumns(layout, size.width - 10)),
+    [layout, size.width, waterfall],
+  );
+  const context = useMemo(() => ({ timeFormat, nowMs }), [timeFormat, nowMs]);
+  const axis = waterfall ? visibleAxis(list, seen, nowMs) : undefined;
+  const template = waterfall ? WATERFALL_TEMPLATE : gridTemplate(layout, columns);
+  const activeShown = selection.active !== null && list.indexOf(selection.active) !== undefined;
+  return (
+    <div className={styles["frame"]}>
+      <ContextMenu
+        items={(event) => {
+          const index = rowIndexOf(event);
+          return index === undefined ? [] : rowMenu(index);
+        }}
+      >
+        {/* oxlint-disable-next-line jsx-a11y/click-events-have-key-events -- keys come through the table of bindings */}
+        <div
+          ref={scroller}
+          role="grid"
+          aria-label="Captured traffic"
+          aria-rowcount={list.length + 1}
+          aria-colcount={columns.length}
+          aria-multiselectable="true"
+          aria-busy={!list.loaded}
+          aria-activedescendant={activeShown && selection.active !== null ? rowElementId(selection.active) : undefined}
+          tabIndex={0}
+          className={styles["grid"]}
+          style={{ "--columns": template } as CSSProperties}
+          onScroll={update}
+          onClick={(event) => {
+            const index = rowIndexOf(event);
+            if (index !== undefined) onRowClick(index, event);
+          }}
+          onDoubleClick={(event) => {
+            const index = rowIndexOf(event);
+            if (index !== undefined) onRowOpen(index);
+          }}
+        >
+          <div role="rowgroup" className={styles["headGroup"]}>
+            <HeaderRow columns={columns} scope={list.scope} onSort={onSort} axis={axis} fixed={waterfall} />
+          </div>
+          <div role="rowgroup" className={styles["body"]} style={{ height: scrollHeight(viewport) }}>
+            <GridRows
+              list={list}
+              version={version}
+              drawn={drawn}
+              rowHeightPx={rowPx}
+              columns={columns}
+              selection={selection}
+              focused={focused}
+              context={context}
+              axis={axis}
+            />
+          </div>
+        </div>
+      </ContextMenu>
+      {list.length === 0 && <div className={styles["over"]}>{whenEmpty}</div>}
+      <NewPill
+        count={list.newCount}
+        onShow={() => {
+          list.showNew();
+          if (scroller.current !== null) scroller.current.scrollTop = 0;
+        }}
+      />
+    </div>
+  );
+}
+
+/** The position of the row that an event happened in. */
+function rowIndexOf(event: MouseEvent): number | undefined {
+  const row = event.target instanceof Element ? event.target.closest("[data-index]") : null;
+  return row === null ? undefined : Number(row.getAttribute("data-index"));
+}
+
+function NewPill({ count, onShow }: { readonly count: number; readonly onShow: () => void }) {
+  if (count === 0) return null;
+  return (
+    <button type="button" className={styles["newPill"]} onClick={onShow}>
+      <ArrowUp size={13} aria-hidden />
+      {formatCount(count)} new
+    </button>
+  );
+}
+
+function visibleAxis(
+  list: TrafficList,
+  seen: { readonly first: number; readonly last: number },
+  nowMs: number,
+): Axis | undefined {
+  const exchanges: { startMs: number; durationMs: number }[] = [];
+  for (let index = seen.first; index <= seen.last; index += 1) {
+    const row = list.rowAt(index);
+    if (row === undefined) continue;
+    const startMs = Date.parse(row.timestamp);
+    exchanges.push({ startMs, durationMs: row.duration_ms ?? Math.max(0, Math.min(60_000, nowMs - startMs)) });
+  }
+  return axisOf(exchanges, 6);
+}

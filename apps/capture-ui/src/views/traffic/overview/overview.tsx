@@ -1,0 +1,100 @@
+import type { TrafficSummary } from "@headworks/capture-contract";
+import { useRef, useState } from "react";
+import type { PointerEvent } from "react";
+import { formatCount, formatDuration, formatTimeOfDay } from "../../../ui/format.ts";
+import { usePreferences } from "../../../preferences.ts";
+import { dragRange, histogramBars, rangeOnStrip } from "./histogram-maths.ts";
+import styles from "./overview.module.css";
+
+interface Range {
+  readonly fromMs: number;
+  readonly toMs: number;
+}
+
+/** Traffic over time. Dragging shows only what started in that stretch; `summary` counts without the range. */
+export function Overview({
+  summary,
+  range,
+  onRange,
+}: {
+  readonly summary: TrafficSummary | undefined;
+  readonly range: Range | null;
+  readonly onRange: (range: Range | null) => void;
+}) {
+  const strip = useRef<HTMLDivElement>(null);
+  const [drag, setDrag] = useState<{ readonly from: number; readonly to: number } | null>(null);
+  const utc = usePreferences((preferences) => preferences.timeFormat === "utc");
+  const startMs = Date.parse(summary?.first_timestamp ?? "");
+  const endMs = Date.parse(summary?.last_timestamp ?? "");
+  const known = Number.isFinite(startMs) && Number.isFinite(endMs) && endMs > startMs;
+  const buckets = summary?.histogram ?? [];
+  const bars = histogramBars(buckets);
+  const place = (event: PointerEvent): number => {
+    const box = strip.current?.getBoundingClientRect();
+    return box === undefined || box.width === 0 ? 0 : (event.clientX - box.left) / box.width;
+  };
+  const dragged = drag === null || !known ? null : dragRange(startMs, endMs, drag.from, drag.to);
+  const shown = dragged ?? range;
+  const marked = shown === null || !known ? undefined : rangeOnStrip(startMs, endMs, shown);
+  return (
+    <div className={styles["frame"]}>
+      <div
+        ref={strip}
+        role="img"
+        aria-label={`Traffic over time: ${formatCount(summary?.matched ?? 0)} entries${known ? ` in ${formatDuration(endMs - startMs)}` : ""}`}
+        className={styles["strip"]}
+        onPointerDown={(event) => {
+          if (!known || event.button !== 0) return;
+          event.currentTarget.setPointerCapture(event.pointerId);
+          setDrag({ from: place(event), to: place(event) });
+        }}
+        onPointerMove={(event) => {
+          if (drag !== null) setDrag({ from: drag.from, to: place(event) });
+        }}
+        onPointerUp={() => {
+          if (drag !== null && known) {
+            onRange(Math.abs(drag.to - drag.from) < 0.004 ? null : dragRange(startMs, endMs, drag.from, drag.to));
+          }
+          setDrag(null);
+        }}
+        onPointerCancel={() => setDrag(null)}
+      >
+        {bars.map((bar, index) => (
+          <span
+            key={buckets[index]?.start ?? index}
+            className={styles["bar"]}
+            style={{ height: `${bar.height * 100}%` }}
+            title={
+              buckets[index] === undefined
+                ? undefined
+                : `${formatTimeOfDay(Date.parse(buckets[index].start), utc)}: ${formatCount(buckets[index].count)} entries, ${formatCount(buckets[index].errors)} errors`
+            }
+          >
+            {bar.errors > 0 && <i style={{ height: `max(2px, ${bar.errors * 100}%)` }} />}
+          </span>
+        ))}
+        {marked !== undefined && (
+          <span
+            className={styles["range"]}
+            style={{ left: `${marked.left * 100}%`, width: `${marked.width * 100}%` }}
+          />
+        )}
+      </div>
+      <div className={styles["labels"]}>
+        <span>{known ? formatTimeOfDay(startMs, utc).slice(0, 8) : ""}</span>
+        {shown === null ? (
+          <span>{known ? "Drag to show a stretch of time" : ""}</span>
+        ) : (
+          <span>
+            {formatTimeOfDay(shown.fromMs, utc)} to {formatTimeOfDay(shown.toMs, utc)} (
+            {formatDuration(shown.toMs - shown.fromMs)})
+            <button type="button" className={styles["reset"]} onClick={() => onRange(null)}>
+              Show all
+            </button>
+          </span>
+        )}
+        <span>{known ? formatTimeOfDay(endMs, utc).slice(0, 8) : ""}</span>
+      </div>
+    </div>
+  );
+}

@@ -1,0 +1,97 @@
+/** The choices that, beside the text, decide what a list shows. */
+export interface QueryParts {
+  readonly q: string;
+  /** Names of type pills. */
+  readonly pills: readonly PillId[];
+  /** Start times, in milliseconds since 1970. */
+  readonly range: { readonly fromMs: number; readonly toMs: number } | null;
+  /** Host patterns that alone are shown; empty shows all hosts. */
+  readonly hosts: readonly string[];
+}
+
+export interface PillSpec {
+  readonly id: string;
+  readonly label: string;
+  /** Term of the query language. */
+  readonly q: string;
+  /** Resource types that are counted for it. */
+  readonly types: readonly string[];
+}
+
+export const PILLS = [
+  { id: "api", label: "API", q: "type:(json|xml|grpc)", types: ["json", "xml", "grpc"] },
+  { id: "doc", label: "Doc", q: "type:document", types: ["document"] },
+  { id: "js", label: "JS", q: "type:script", types: ["script"] },
+  { id: "css", label: "CSS", q: "type:stylesheet", types: ["stylesheet"] },
+  { id: "image", label: "Image", q: "type:image", types: ["image"] },
+  { id: "font", label: "Font", q: "type:font", types: ["font"] },
+  { id: "media", label: "Media", q: "type:media", types: ["media"] },
+  { id: "ws", label: "WS", q: "type:websocket", types: ["websocket"] },
+  { id: "sse", label: "SSE", q: "type:event-stream", types: ["event-stream"] },
+  { id: "grpc", label: "gRPC", q: "type:grpc", types: ["grpc"] },
+  { id: "tunnel", label: "Tunnel", q: "type:tunnel", types: ["tunnel"] },
+  { id: "errors", label: "Errors", q: "(status:>=400 OR state:failed)", types: [] },
+] as const satisfies readonly PillSpec[];
+
+export type PillId = (typeof PILLS)[number]["id"];
+
+/** Reads the `show` parameter of the address; unknown names are left out. */
+export function readPills(text: string | null): readonly PillId[] {
+  const names = (text ?? "").split(",");
+  return PILLS.flatMap((pill) => (names.includes(pill.id) ? [pill.id] : []));
+}
+
+/** Reads the `time` parameter of the address, `from-to` in milliseconds. */
+export function readRange(text: string | null): QueryParts["range"] {
+  const match = /^(\d{1,15})-(\d{1,15})$/u.exec(text ?? "");
+  if (match === null) return null;
+  const fromMs = Number(match[1]);
+  const toMs = Number(match[2]);
+  return fromMs < toMs ? { fromMs, toMs } : null;
+}
+
+/** A value as the query language writes it: bare when it can be, quoted otherwise. */
+export function queryValue(text: string): string {
+  if (/^[\p{L}\p{N}_.:/%~=+,;&?#$!-]+$/u.test(text) && !text.startsWith("/") && !text.startsWith("-")) return text;
+  return `"${text.replace(/[\\"]/gu, "\\$&")}"`;
+}
+
+/** A host pattern (`name`, `.name`, `*.name`, `a*b`) as a term about the host. */
+export function hostTerm(pattern: string): string {
+  const name = pattern.trim().toLowerCase();
+  if (name.startsWith(".")) return `(host:=${queryValue(name.slice(1))} OR host:*${name})`;
+  return name.includes("*") ? `host:${name}` : `host:=${queryValue(name)}`;
+}
+
+/** One query text of all parts. `without` leaves parts out, for counts that must not depend on them. */
+export function effectiveQuery(
+  parts: QueryParts,
+  without: { readonly pills?: boolean; readonly range?: boolean } = {},
+): string {
+  const terms: string[] = [];
+  const text = parts.q.trim();
+  const pills = without.pills === true ? [] : PILLS.filter((pill) => parts.pills.includes(pill.id));
+  const range = without.range === true ? null : parts.range;
+  if (pills.length > 0) {
+    const types = pills.filter((pill) => pill.id !== "errors").map((pill) => pill.q);
+    const errors = pills.filter((pill) => pill.id === "errors").map((pill) => pill.q);
+    // Types are alternatives; "errors" narrows them.
+    if (types.length > 0) terms.push(types.length === 1 ? types.join("") : `(${types.join(" OR ")})`);
+    terms.push(...errors);
+  }
+  if (range !== null) {
+    terms.push(`time:>=${new Date(range.fromMs).toISOString()}`, `time:<=${new Date(range.toMs).toISOString()}`);
+  }
+  if (parts.hosts.length > 0) terms.push(`(${parts.hosts.map(hostTerm).join(" OR ")})`);
+  if (terms.length === 0) return text;
+  if (text !== "") terms.unshift(`(${text})`);
+  return terms.join(" ");
+}
+
+/** Adds a term to a query text with AND; a term that is there already is not added twice. */
+export function addTerm(q: string, term: string): string {
+  const text = q.trim();
+  if (text === "") return term;
+  if (` ${text} `.includes(` ${term} `)) return text;
+  return /\bOR\b/u.test(text) ? `(${text}) ${term}` : `${text} ${term}`;
+}

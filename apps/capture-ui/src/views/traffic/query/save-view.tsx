@@ -1,0 +1,48 @@
+import { BUILT_IN_PRESETS } from "@headworks/query-language";
+import { useState } from "react";
+import { Button } from "../../../ui/button.tsx";
+import { Dialog } from "../../../ui/dialog.tsx";
+import { Field, TextInput } from "../../../ui/field.tsx";
+import { toast } from "../../../ui/toast.tsx";
+import { viewNameProblem } from "./saved-views.ts";
+import { keepView } from "./view-store.ts";
+
+/** Asks for a name and keeps the query under it. */
+export function SaveViewDialog({ q, onClose }: { readonly q: string; readonly onClose: () => void }) {
+  const [name, setName] = useState("");
+  const [tried, setTried] = useState(false);
+  const problem = viewNameProblem(name, Object.keys(BUILT_IN_PRESETS));
+  const save = () => {
+    setTried(true);
+    if (problem !== undefined) return;
+    keepView({ name, q });
+    toast({ tone: "success", title: `Saved as @${name}` });
+    onClose();
+  };
+  return (
+    <Dialog
+      open
+      onClose={onClose}
+      onSubmit={save}
+      title="Save this view"
+      description={
+        <>
+          Keeps <code>{q}</code> in this browser. Use it again from the history menu, or write{" "}
+          <code>@{name === "" ? "name" : name}</code> in a filter.
+        </>
+      }
+      actions={
+        <>
+          <Button onClick={onClose}>Cancel</Button>
+          <Button type="submit" variant="primary">
+            Save view
+          </Button>
+        </>
+      }
+    >
+      <Field label="Name" error={tried ? problem : undefined}>
+        <TextInput mono value={name} onChange={(event) => setName(event.target.value)} placeholder="slow-checkout" />
+      </Field>
+    </Dialog>
+  );
+}

@@ -1,0 +1,66 @@
+/** A query that was given a name. */
+export interface SavedView {
+  readonly name: string;
+  readonly q: string;
+}
+
+const MOST_VIEWS = 50;
+const MOST_HISTORY = 30;
+/** Names can be used as presets (`@name`), so they are written as the language allows. */
+const NAME = /^[A-Za-z0-9_.-]{1,40}$/u;
+
+/** Makes a list of views of whatever was stored. */
+export function readViews(stored: unknown): readonly SavedView[] {
+  if (!Array.isArray(stored)) return [];
+  return stored
+    .flatMap((item: unknown) => {
+      const { name, q } = (item ?? {}) as { readonly name?: unknown; readonly q?: unknown };
+      return typeof name === "string" && NAME.test(name) && typeof q === "string" && q.trim() !== ""
+        ? [{ name, q }]
+        : [];
+    })
+    .slice(0, MOST_VIEWS);
+}
+
+/** A sentence that says what is wrong with a name, or undefined. */
+export function viewNameProblem(name: string, taken: readonly string[]): string | undefined {
+  if (name === "") return "Give the view a name.";
+  if (!NAME.test(name)) return "Use letters, digits, dot, dash and underscore, so that it can be written as @name.";
+  return taken.includes(name) ? "This name belongs to a built-in filter." : undefined;
+}
+
+/** Adds a view or replaces the one of the same name. */
+export function saveView(views: readonly SavedView[], view: SavedView): readonly SavedView[] {
+  return [...views.filter((other) => other.name !== view.name), view].slice(-MOST_VIEWS);
+}
+
+/** Puts a query at the top of the history; each text is there once. */
+export function addToHistory(history: readonly string[], q: string): readonly string[] {
+  const text = q.trim();
+  if (text === "") return history;
+  return [text, ...history.filter((other) => other !== text)].slice(0, MOST_HISTORY);
+}
+
+/** Makes a history of whatever was stored. */
+export function readHistory(stored: unknown): readonly string[] {
+  return Array.isArray(stored)
+    ? stored.filter((item): item is string => typeof item === "string").slice(0, MOST_HISTORY)
+    : [];
+}
+
+/** The saved views as presets of the query language. */
+export function viewPresets(views: readonly SavedView[]): Readonly<Record<string, string>> {
+  return Object.fromEntries(views.map((view) => [view.name, view.q]));
+}
+
+/**
+ * Replaces `@name` of saved views by their text: they are kept in this browser, and the service knows only the built-in
+ * ones. Names inside quotes stay.
+ */
+export function expandViews(q: string, views: readonly SavedView[], depth = 0): string {
+  if (views.length === 0 || depth > 8) return q;
+  return q.replace(/"(?:[^"\\]|\\.)*"|@([A-Za-z0-9_.-]+)/gu, (whole, name: string | undefined) => {
+    const view = name === undefined ? undefined : views.find((other) => other.name === name);
+    return view === undefined ? whole : `(${expandViews(view.q, views, depth + 1)})`;
+  });
+}

@@ -1,0 +1,108 @@
+import { useCallback, useEffect, useRef, useState } from "react";
+import type { MouseEvent, RefObject } from "react";
+import { setParams } from "../../shell/router.ts";
+import { formatCount } from "../../ui/format.ts";
+import { toast } from "../../ui/toast.tsx";
+import { isAbort, errorText } from "../../api.ts";
+import type { GridHandle } from "./list/grid.tsx";
+import { NOTHING_SELECTED, selectOne, selectRange, toggleOne, withoutIds, type Selection } from "./list/selection.ts";
+import type { TrafficList } from "./list/traffic-list.ts";
+
+const MOST_SELECTED = 10_000;
+/** While an arrow key is held down, the details follow only when it rests. */
+const FOLLOW_MS = 90;
+
+/** Selection by mouse and keyboard, and the entry whose details are open. */
+export function useSelection(list: TrafficList, grid: RefObject<GridHandle | null>, openId: string | null) {
+  const [selection, setSelection] = useState<Selection>(openId === null ? NOTHING_SELECTED : selectOne(openId));
+  const [seenId, setSeenId] = useState(openId);
+  // A link to an entry, or the back button, selects it too.
+  if (openId !== seenId) {
+    setSeenId(openId);
+    if (openId !== null && !selection.ids.has(openId)) setSelection(selectOne(openId));
+  }
+  const follow = useRef<number | undefined>(undefined);
+
+  const open = useCallback((id: string, replace = false) => setParams({ id }, { replace }), []);
+  const close = useCallback(() => {
+    window.clearTimeout(follow.current);
+    setParams({ id: null }, { replace: true });
+  }, []);
+  useEffect(() => () => window.clearTimeout(follow.current), []);
+
+  const extendTo = async (index: number): Promise<void> => {
+    const row = list.rowAt(index);
+    const anchor = selection.anchor === null ? undefined : list.indexOf(selection.anchor);
+    if (row === undefined) return;
+    try {
+      const range = await list.idsBetween(anchor ?? index, index, MOST_SELECTED);
+      setSelection((now) => selectRange(now, row.id, range));
+    } catch (error) {
+      if (!isAbort(error)) {
+        toast({ tone: "error", title: "The rows in between could not be fetched", text: errorText(error) });
+      }
+    }
+  };
+
+  const onRowClick = (index: number, event: MouseEvent): void => {
+    const row = list.rowAt(index);
+    if (row === undefined) return;
+    if (event.shiftKey) void extendTo(index);
+    else if (event.ctrlKey || event.metaKey) setSelection((now) => toggleOne(now, row.id));
+    else {
+      setSelection(selectOne(row.id));
+      open(row.id, openId !== null);
+    }
+  };
+
+  const moveTo = (index: number, extend: boolean): void => {
+    const target = Math.max(0, Math.min(list.length - 1, index));
+    grid.current?.show(target);
+    if (extend) {
+      void extendTo(target);
+      return;
+    }
+    const row = list.rowAt(target);
+    if (row === undefined) return;
+    setSelection(selectOne(row.id));
+    if (openId === null) return;
+    window.clearTimeout(follow.current);
+    follow.current = window.setTimeout(() => open(row.id, true), FOLLOW_MS);
+  };
+  const activeIndex = (): number | undefined =>
+    selection.active === null ? undefined : list.indexOf(selection.active);
+  const moveBy = (step: number, extend = false): void => {
+    const at = activeIndex();
+    moveTo(at === undefined ? (step > 0 ? 0 : list.length - 1) : at + step, extend);
+  };
+  const selectAll = async (): Promise<void> => {
+    try {
+      const ids = await list.idsBetween(0, list.length - 1, MOST_SELECTED);
+      setSelection((now) => ({
+        ids: new Set(ids),
+        active: now.active ?? ids[0] ?? null,
+        anchor: now.anchor ?? ids[0] ?? null,
+      }));
+      if (list.length > MOST_SELECTED) {
+        toast({
+          title: `The first ${formatCount(MOST_SELECTED)} entries are selected`,
+          text: "Export and clear work on everything without a selection.",
+        });
+      }
+    } catch (error) {
+      toast({ tone: "error", title: "The entries could not be selected", text: errorText(error) });
+    }
+  };
+  return {
+    selection,
+    open,
+    close,
+    onRowClick,
+    moveBy,
+    moveTo,
+    selectAll,
+    choose: (id: string) => setSelection(selectOne(id)),
+    clear: () => setSelection(NOTHING_SELECTED),
+    drop: (ids: readonly string[]) => setSelection((now) => withoutIds(now, ids)),
+  };
+}

@@ -1,0 +1,56 @@
+import { keepPreviousData, useQuery } from "@tanstack/react-query";
+import { useMemo, useSyncExternalStore } from "react";
+import { api } from "../../api.ts";
+import { usePreferences } from "../../preferences.ts";
+import { focusQuery, statsQuery } from "../../queries.ts";
+import { focusMatcher } from "./list/focus-match.ts";
+import { useTrafficList } from "./list/use-traffic-list.ts";
+import { effectiveQuery } from "./query/effective-query.ts";
+import { expandViews } from "./query/saved-views.ts";
+import { useViews } from "./query/view-store.ts";
+import type { useViewState } from "./use-view-state.ts";
+
+function useSummary(q: string, enabled = true) {
+  return useQuery({
+    queryKey: ["traffic", "summary", q],
+    queryFn: ({ signal }) => api.traffic.summarizeTraffic({ query: q === "" ? {} : { q }, signal }),
+    placeholderData: keepPreviousData,
+    enabled,
+  });
+}
+
+/** The list and the totals for what the screen is asked to show. */
+export function useTrafficData(view: ReturnType<typeof useViewState>) {
+  const focusOnly = usePreferences((preferences) => preferences.focusOnly);
+  const views = useViews((state) => state.views);
+  const focus = useQuery(focusQuery);
+  const stats = useQuery(statsQuery);
+  const patterns = useMemo(() => focus.data?.map((host) => host.pattern) ?? [], [focus.data]);
+  const focused = useMemo(() => (patterns.length === 0 ? undefined : focusMatcher(patterns)), [patterns]);
+  const parts = {
+    q: expandViews(view.q, views),
+    pills: view.pills,
+    range: view.range,
+    hosts: focusOnly ? patterns : [],
+  };
+  const q = effectiveQuery(parts);
+  const list = useTrafficList({ q, ...view.sort });
+  useSyncExternalStore(list.subscribe, list.version);
+  const summary = useSummary(q);
+  const withoutPills = useSummary(effectiveQuery(parts, { pills: true }), view.pills.length > 0);
+  const withoutRange = useSummary(effectiveQuery(parts, { range: true }), view.range !== null);
+  return {
+    /** One query text of everything that is chosen. */
+    q,
+    list,
+    summary: summary.data,
+    /** Counted without the pills, so that each pill says what it would show. */
+    pillSummary: view.pills.length > 0 ? withoutPills.data : summary.data,
+    /** Counted without the time range, so that the strip shows what lies around it. */
+    stripSummary: view.range === null ? summary.data : withoutRange.data,
+    stats: stats.data,
+    hasFocusPatterns: patterns.length > 0,
+    /** Tells focused hosts; undefined when nothing is to be dimmed. */
+    focused: focusOnly ? undefined : focused,
+  };
+}
