@@ -110,6 +110,8 @@ export interface CaptureStore {
     limit: number,
   ): Promise<{ value: string; count: number }[]>;
   getEntry(id: string, options: { includeBodies: boolean; decompressed: boolean }): Promise<TrafficEntry | undefined>;
+  /** The list row of an entry. */
+  getRow(id: string): Promise<TrafficSnapshot | undefined>;
   /** A range of a body: `end` exclusive, undefined to the end (bounded to 16 MiB a call). */
   readBody(
     id: string,
@@ -147,3 +149,6 @@ export interface ImportOptions {
   readonly signal: AbortSignal;
   readonly onProgress: (progress: { bytes: number; entries: number }) => void;
 }
+
+export { openCaptureStore } from "./open-capture-store.ts";
+export type { CaptureStoreOptions } from "./open-capture-store.ts";

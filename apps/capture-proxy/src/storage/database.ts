@@ -38,8 +38,6 @@ export interface DatabaseOptions {
   /** Pages of log after which it is moved into the file. */
   readonly autoCheckpointPages?: number;
   readonly cacheBytes?: number;
-  /** Extra functions for SQL, by name; they must depend on their arguments alone. */
-  readonly functions?: Readonly<Record<string, (value: SqlValue) => SqlValue>>;
 }
 
 /** Large pages make rows of a few kilobytes cheap to append; measured best of 4, 8, 16 and 32 KiB. */
@@ -61,9 +59,6 @@ export function openDatabase(path: string, options: DatabaseOptions = {}): Datab
     connection.exec("PRAGMA foreign_keys = ON");
     // A file may come from elsewhere; what its schema calls must not be trusted.
     connection.exec("PRAGMA trusted_schema = OFF");
-    for (const [name, compute] of Object.entries(options.functions ?? {})) {
-      connection.function(name, { deterministic: true }, compute as (...values: SqlValue[]) => SqlValue);
-    }
     const database = new SqliteDatabase(connection);
     if (options.migrations !== undefined) migrate(database, options.migrations, readOnly);
     return database;
@@ -124,11 +119,11 @@ class SqliteStatement implements Statement {
   }
 
   get(...values: SqlValue[]): SqlRow | undefined {
-    return this.#statement.get(...values) as SqlRow | undefined;
+    return this.#statement.get(...values);
   }
 
   all(...values: SqlValue[]): SqlRow[] {
-    return this.#statement.all(...values) as SqlRow[];
+    return this.#statement.all(...values);
   }
 
   iterate(...values: SqlValue[]): IterableIterator<SqlRow> {

@@ -65,9 +65,11 @@ export class DecodedBodies {
     const kept = this.#kept.get(key);
     this.#kept.delete(key);
     // A file that is still being written has its path set by then; readers that hold its form open it by name.
-    void kept?.form.catch(() => undefined).then(() => {
-      if (kept.path !== undefined) rmSync(kept.path, { force: true });
-    });
+    void kept?.form
+      .catch(() => undefined)
+      .then(() => {
+        if (kept.path !== undefined) rmSync(kept.path, { force: true });
+      });
   }
 
   async #decode(request: DecodingRequest, onFile: (path: string) => void): Promise<DecodedForm> {
@@ -88,7 +90,8 @@ async function decodeInto(request: DecodingRequest, write: (bytes: Uint8Array) =
   const charset = knownCharset(request.toUtf8From);
   const text = charset === undefined || charset === "utf-8" ? undefined : new TextDecoder(charset);
   const encoder = new TextEncoder();
-  const deliver = text === undefined ? write : (bytes: Uint8Array) => write(encoder.encode(text.decode(bytes, { stream: true })));
+  const deliver =
+    text === undefined ? write : (bytes: Uint8Array) => write(encoder.encode(text.decode(bytes, { stream: true })));
   const decoder = createContentDecoder(request.contentEncoding, deliver, { maxBytes: MOST_DECODED_BYTES });
   for (let start = 0; ; start += PIECE_BYTES) {
     const piece = pieceOf(request.source, start, start + PIECE_BYTES);
@@ -102,7 +105,9 @@ async function decodeInto(request: DecodingRequest, write: (bytes: Uint8Array) =
 }
 
 function pieceOf(source: Uint8Array | string, start: number, end: number): Uint8Array {
-  return typeof source === "string" ? (readFilePart(source, start, end) ?? new Uint8Array(0)) : source.subarray(start, end);
+  return typeof source === "string"
+    ? (readFilePart(source, start, end) ?? new Uint8Array(0))
+    : source.subarray(start, end);
 }
 
 function knownCharset(contentType: string | undefined): string | undefined {

@@ -27,8 +27,9 @@ export function readFields(fields: readonly string[]): FieldFacts {
     const name = fields[index] ?? "";
     const value = fields[index + 1] ?? "";
     sizeBytes += name.length + value.length + 4;
-    if (name.length === 12 && mediaType === null && name.toLowerCase() === "content-type")
+    if (name.length === 12 && mediaType === null && name.toLowerCase() === "content-type") {
       mediaType = withoutParameters(value);
+    }
   }
   return { sizeBytes, mediaType };
 }

@@ -129,7 +129,8 @@ export class EntryRows {
     const response = this.#settle(record[33], log);
     const stored = request[1] + response[1];
     const before = record[1] === 1 ? this.#existing.get(record[0]) : undefined;
-    if (record[1] === 1 && !this.#isVisible(before, record[0], log)) {
+    const isGone = record[1] === 1 ? !this.#isVisible(before, record[0], log) : this.#isCleared(record, log);
+    if (isGone) {
       log.removedFiles.push(...[request[4], response[4]].filter((file) => file !== 0));
       return;
     }
@@ -178,6 +179,12 @@ export class EntryRows {
     if (row === undefined) return false;
     const session = log.session(this.#sessions, Number(row["session"]));
     return session !== undefined && seq > session.floorSeq;
+  }
+
+  /** Its session was cleared after the entry got its number. */
+  #isCleared(record: EntryRecord, log: ChangeLog): boolean {
+    const session = log.session(this.#sessions, record[3]) ?? this.#sessions.active;
+    return session !== undefined && record[0] <= session.floorSeq;
   }
 
   /** A spooled body whose file failed is not there. */

@@ -60,7 +60,7 @@ export function snapshotOfRow(row: SqlRow, sessionId: string): TrafficSnapshot {
     server_addr: textOrNull(row["server_addr"]),
     failure_code: textOrNull(row["failure_code"]),
     source: String(row["source"]) as TrafficSnapshot["source"],
-    has_note: Number(row["has_note"]) === 1,
+    has_note: row["has_note"] === undefined ? row["note"] !== null : Number(row["has_note"]) === 1,
     timings: timingsOf(row["timings"]),
   };
 }
@@ -107,7 +107,7 @@ export function entryOfRow(row: SqlRow, sessionId: string, request: ShownBody, r
     device_id: textOrNull(row["device_id"]),
     resource_type: String(row["resource_type"]) as TrafficEntry["resource_type"],
     timings: timingsOf(row["timings"]),
-    failure: parsed<Failure>(row["failure"]) as TrafficEntry["failure"],
+    failure: parsed<Failure>(row["failure"]),
     tls: parsed<TlsInfo>(row["tls"]),
     source: String(row["source"]) as TrafficEntry["source"],
     connection_id: numberOrNull(row["connection_id"]),

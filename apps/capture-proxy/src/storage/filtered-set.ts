@@ -107,7 +107,11 @@ export class FilteredSet {
     if (this.#highest === 0) this.#begin();
     this.#applyChanges();
     if (this.plan.predicate === undefined) return this.#collect();
-    await this.#scan(interest, () => this.#addNewer(), () => false);
+    await this.#scan(
+      interest,
+      () => this.#addNewer(),
+      () => false,
+    );
     if (!this.#isComplete) await this.#scan(interest, () => this.#addOlder(), enough);
   }
 
@@ -132,7 +136,12 @@ export class FilteredSet {
   #collect(): void {
     const { values } = this.plan;
     if (!this.#isComplete) {
-      for (const seq of this.#numbers("e.seq > ? AND e.seq < ?", [this.#scope.floorSeq, this.#lowest], values, "DESC")) {
+      for (const seq of this.#numbers(
+        "e.seq > ? AND e.seq < ?",
+        [this.#scope.floorSeq, this.#lowest],
+        values,
+        "DESC",
+      )) {
         this.#set.addOldest(seq);
       }
       this.#isComplete = true;
@@ -158,7 +167,13 @@ export class FilteredSet {
   }
 
   #addOlder(): boolean {
-    const rows = this.#older.all(this.#scope.number, this.#scope.floorSeq, this.#lowest, ...this.plan.values, CHUNK_ROWS);
+    const rows = this.#older.all(
+      this.#scope.number,
+      this.#scope.floorSeq,
+      this.#lowest,
+      ...this.plan.values,
+      CHUNK_ROWS,
+    );
     for (const row of rows) {
       if (!this.#holds(row)) continue;
       this.#set.addOldest(Number(row["seq"]));

@@ -1,7 +1,14 @@
 import { randomUUID } from "node:crypto";
 import { mkdirSync, rmSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
-import type { CaptureSession, TrafficEntry, TrafficFilter, TrafficSnapshot, TrafficSummary, TreeNode } from "@headworks/capture-contract";
+import type {
+  CaptureSession,
+  TrafficEntry,
+  TrafficFilter,
+  TrafficSnapshot,
+  TrafficSummary,
+  TreeNode,
+} from "@headworks/capture-contract";
 import type { BodySpool } from "#exchange/body.ts";
 import type { ExchangeView } from "#exchange/exchange.ts";
 import type { BodyPart, CaptureStore, RowWindow, StorageStatus, StoreEvents, StoreLimits } from "./capture-store.ts";
@@ -176,11 +183,18 @@ class ThreadedCaptureStore implements CaptureStore {
   async listRows(window: RowWindow, signal: AbortSignal): Promise<{ json: Uint8Array; total: number }> {
     const scope = this.#scope(window.filter.session_id);
     const lane = window.sort === "seq" ? laneOf(window.filter) : "scan";
-    return (await this.#readers.ask(lane, { op: "rows", scope, ...window }, signal)) as { json: Uint8Array; total: number };
+    return (await this.#readers.ask(lane, { op: "rows", scope, ...window }, signal)) as {
+      json: Uint8Array;
+      total: number;
+    };
   }
 
   async latestRows(limit: number): Promise<TrafficSnapshot[]> {
-    return (await this.#readers.ask("quick", { op: "latest", scope: this.#scope(undefined), limit })) as TrafficSnapshot[];
+    return (await this.#readers.ask("quick", {
+      op: "latest",
+      scope: this.#scope(undefined),
+      limit,
+    })) as TrafficSnapshot[];
   }
 
   async count(filter: TrafficFilter, signal: AbortSignal): Promise<number> {
@@ -214,6 +228,11 @@ class ThreadedCaptureStore implements CaptureStore {
   ): Promise<TrafficEntry | undefined> {
     const request = { op: "entry", id, sessions: this.#sessionNames(), ...options } as const;
     return (await this.#readers.ask("quick", request)) as TrafficEntry | undefined;
+  }
+
+  async getRow(id: string): Promise<TrafficSnapshot | undefined> {
+    const request = { op: "row", id, sessions: this.#sessionNames() } as const;
+    return (await this.#readers.ask("quick", request)) as TrafficSnapshot | undefined;
   }
 
   async readBody(

@@ -62,6 +62,7 @@ export type ReaderRequest =
       readonly prefix: string;
       readonly limit: number;
     }
+  | { readonly op: "row"; readonly id: string; readonly sessions: SessionNames }
   | {
       readonly op: "entry";
       readonly id: string;

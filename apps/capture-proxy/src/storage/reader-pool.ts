@@ -110,14 +110,17 @@ class ReaderLane {
   }
 
   #start(): Worker {
-    const worker = new Worker(new URL("./reader.worker.ts", import.meta.url), { workerData: this.#setup, name: this.#name });
+    const worker = new Worker(new URL("./reader.worker.ts", import.meta.url), {
+      workerData: this.#setup,
+      name: this.#name,
+    });
     worker.on("message", (message: FromReader) => {
       const question = this.#questions.get(message.id);
       this.#questions.delete(message.id);
       if (message.kind === "answer") question?.resolve(message.value);
       else question?.reject(new ReaderError(message.name, message.message));
     });
-    worker.on("error", (error) => this.#onBroken(`A reader thread broke: ${error.message}`));
+    worker.on("error", (error: Error) => this.#onBroken(`A reader thread broke: ${error.message}`));
     worker.on("exit", () => {
       for (const { reject } of this.#questions.values()) reject(new ReaderBusyError("A reader thread ended"));
       this.#questions.clear();

@@ -20,10 +20,7 @@ export class ReaderThread {
   readonly #decoded: DecodedBodies;
   #reader: TrafficReader;
 
-  constructor(
-    setup: ReaderSetup,
-    post: (message: FromReader, transfer: ArrayBuffer[]) => void,
-  ) {
+  constructor(setup: ReaderSetup, post: (message: FromReader, transfer: ArrayBuffer[]) => void) {
     this.#setup = setup;
     this.#post = post;
     this.#decoded = new DecodedBodies(setup.decodedFolder);
@@ -63,7 +60,10 @@ export class ReaderThread {
       this.#post({ kind: "answer", id, value }, transferable(value));
     } catch (error) {
       const known = error instanceof Error ? error : new Error(String(error));
-      this.#post({ kind: "failed", id, name: interest.cancelled ? CancelledError.name : known.name, message: known.message }, []);
+      this.#post(
+        { kind: "failed", id, name: interest.cancelled ? CancelledError.name : known.name, message: known.message },
+        [],
+      );
     } finally {
       this.#interests.delete(id);
     }
@@ -89,6 +89,8 @@ export class ReaderThread {
         return await this.#reader.tree(request.scope, request.filter, request.ofHost, interest);
       case "values":
         return this.#reader.values(request.scope, request.field, request.prefix, request.limit);
+      case "row":
+        return this.#reader.snapshot(request.id, request.sessions);
       case "entry":
         return await this.#reader.entry(request.id, request.sessions, request.includeBodies, request.decompressed);
       case "body":
@@ -106,7 +108,8 @@ export class ReaderThread {
     const isCut = Number(row[`${side}_body_stored`]) < Number(row[`${side}_body_size`]);
     const source = this.#reader.bodies.locate(seq, side) ?? new Uint8Array(0);
     if (!request.decoded && !request.utf8) {
-      const totalBytes = typeof source === "string" ? (statSync(source, { throwIfNoEntry: false })?.size ?? 0) : source.length;
+      const totalBytes =
+        typeof source === "string" ? (statSync(source, { throwIfNoEntry: false })?.size ?? 0) : source.length;
       const end = rangeEnd(request, totalBytes);
       const bytes = typeof source === "string" ? readFilePart(source, start, end) : source.slice(start, end);
       return { totalBytes, start, bytes: bytes ?? new Uint8Array(0), contentType, partial: isCut };

@@ -43,8 +43,9 @@ export class Retention {
   recall(): void {
     this.#doomed.clear();
     this.#cleared.clear();
-    for (const row of this.#database.prepare("SELECT number FROM session WHERE doomed = 1").all())
+    for (const row of this.#database.prepare("SELECT number FROM session WHERE doomed = 1").all()) {
       this.doom(Number(row["number"]));
+    }
     for (const session of this.#sessions.all()) if (session.floorSeq > 0) this.cleared(session.number);
   }
 

@@ -40,7 +40,9 @@ export function sampleExchange(options: SampleOptions = {}): Exchange {
   }
   const duration = options.durationMs ?? 12.5;
   return {
-    id: options.id ?? `0193${(Date.now() % 0xffff).toString(16).padStart(4, "0")}-0000-7000-8000-${serial.toString(16).padStart(12, "0")}`,
+    id:
+      options.id ??
+      `0193${(Date.now() % 0xffff).toString(16).padStart(4, "0")}-0000-7000-8000-${serial.toString(16).padStart(12, "0")}`,
     startedAtMs: options.startedAtMs ?? 1_763_700_000_000 + serial,
     client: { address: "127.0.0.1:50000", connection: 7, sni: undefined, tls: undefined },
     request: {
@@ -58,7 +60,14 @@ export function sampleExchange(options: SampleOptions = {}): Exchange {
           status: options.status ?? 200,
           reason: "OK",
           version: "HTTP/1.1",
-          fields: options.responseFields ?? ["Content-Type", "text/plain; charset=utf-8", "X-Order", "1", "x-order", "2"],
+          fields: options.responseFields ?? [
+            "Content-Type",
+            "text/plain; charset=utf-8",
+            "X-Order",
+            "1",
+            "x-order",
+            "2",
+          ],
           trailers: undefined,
         }
       : undefined,

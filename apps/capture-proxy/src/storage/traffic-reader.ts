@@ -61,7 +61,11 @@ export class TrafficReader {
   readonly #sets = new Map<string, KeptSet>();
 
   constructor(setup: ReaderSetup) {
-    this.#database = openDatabase(setup.path, { readOnly: true, migrations: TRAFFIC_MIGRATIONS, cacheBytes: 67_108_864 });
+    this.#database = openDatabase(setup.path, {
+      readOnly: true,
+      migrations: TRAFFIC_MIGRATIONS,
+      cacheBytes: 67_108_864,
+    });
     this.bodies = new StoredBodies(this.#database, setup.bodiesFolder);
     this.#row = this.#database.prepare(`SELECT ${SNAPSHOT_COLUMNS} FROM entry WHERE seq = ?`);
     const whole = "SELECT e.*, h.* FROM entry e JOIN head h ON h.seq = e.seq";
@@ -99,10 +103,17 @@ export class TrafficReader {
   }
 
   /** A condition on `entry` that holds for exactly what the filter finds. */
-  async #condition(scope: SessionScope, filter: TrafficFilter, interest: Interest): Promise<{ where: string; values: SqlValue[] }> {
+  async #condition(
+    scope: SessionScope,
+    filter: TrafficFilter,
+    interest: Interest,
+  ): Promise<{ where: string; values: SqlValue[] }> {
     const plan = planFilter(filter, Date.now());
     if (plan.predicate === undefined) {
-      return { where: `session = ? AND seq > ? AND (${plan.where})`, values: [scope.number, scope.floorSeq, ...plan.values] };
+      return {
+        where: `session = ? AND seq > ? AND (${plan.where})`,
+        values: [scope.number, scope.floorSeq, ...plan.values],
+      };
     }
     const { set } = this.#keptSet(scope, filter);
     await set.extend(interest, () => false);
@@ -114,7 +125,12 @@ export class TrafficReader {
     return summarize(this.#database, scope.entryCount, where, values);
   }
 
-  async tree(scope: SessionScope, filter: TrafficFilter, ofHost: string | undefined, interest: Interest): Promise<unknown> {
+  async tree(
+    scope: SessionScope,
+    filter: TrafficFilter,
+    ofHost: string | undefined,
+    interest: Interest,
+  ): Promise<unknown> {
     const { where, values } = await this.#condition(scope, filter, interest);
     return treeOf(this.#database, ofHost, where, values);
   }
@@ -155,7 +171,10 @@ export class TrafficReader {
     });
     if (cursor === undefined) return { page: entries, total };
     const last = shown.at(-1);
-    return { page: { entries, next_cursor: seqs.length > limit && last !== undefined ? cursorOfSeq(last) : null }, total };
+    return {
+      page: { entries, next_cursor: seqs.length > limit && last !== undefined ? cursorOfSeq(last) : null },
+      total,
+    };
   }
 
   async entry(
@@ -171,6 +190,13 @@ export class TrafficReader {
     return includeBodies && decompressed ? await decodedEntry(entry, row, this.bodies, ENTRY_BODY_BYTES) : entry;
   }
 
+  /** The list row of an entry. */
+  snapshot(id: string, sessions: SessionNames): TrafficSnapshot | undefined {
+    const row = this.visibleRow(id, sessions);
+    const session = sessions.get(Number(row?.["session"]));
+    return row === undefined || session === undefined ? undefined : snapshotOfRow(row, session.id);
+  }
+
   /** The row of an entry with its head; undefined for what was cleared or deleted. */
   visibleRow(id: string, sessions: SessionNames): SqlRow | undefined {
     const row = this.#byId.get(id);
@@ -182,7 +208,9 @@ export class TrafficReader {
     const seq = Number(row["seq"]);
     const read = (side: "request" | "response"): Uint8Array | undefined => {
       const stored = Number(row[`${side}_body_stored`]);
-      return includeBodies && stored > 0 && stored <= ENTRY_BODY_BYTES ? this.bodies.read(seq, side, stored) : undefined;
+      return includeBodies && stored > 0 && stored <= ENTRY_BODY_BYTES
+        ? this.bodies.read(seq, side, stored)
+        : undefined;
     };
     return entryOfRow(
       row,
@@ -192,7 +220,11 @@ export class TrafficReader {
     );
   }
 
-  async #window(request: RowsRequest, interest: Interest, wholeTotal = false): Promise<{ seqs: number[]; total: number }> {
+  async #window(
+    request: RowsRequest,
+    interest: Interest,
+    wholeTotal = false,
+  ): Promise<{ seqs: number[]; total: number }> {
     const { scope, filter, sort, order, offset, limit } = request;
     const plan = planFilter(filter, Date.now());
     const column = SORT_COLUMNS[sort];
@@ -225,13 +257,16 @@ export class TrafficReader {
 
   #keptSet(scope: SessionScope, filter: TrafficFilter): KeptSet {
     const { session_id: _session, ...rest } = filter;
-    const key = JSON.stringify([scope.number, scope.floorSeq, Object.entries(rest).sort()]);
+    const key = JSON.stringify([scope.number, scope.floorSeq, filterKey(rest)]);
     const known = this.#sets.get(key);
     this.#sets.delete(key);
     const isGood = known !== undefined && !(known.set.plan.isTimed && Date.now() - known.set.createdMs > TIMED_SET_MS);
     const kept = isGood
       ? known
-      : { set: new FilteredSet(this.#database, this.bodies, scope, planFilter(filter, Date.now())), orders: new Map<string, KeptOrder>() };
+      : {
+          set: new FilteredSet(this.#database, this.bodies, scope, planFilter(filter, Date.now())),
+          orders: new Map<string, KeptOrder>(),
+        };
     this.#sets.set(key, kept);
     const [oldest] = this.#sets.keys();
     if (this.#sets.size > KEPT_SETS && oldest !== undefined) this.#sets.delete(oldest);
@@ -242,7 +277,10 @@ export class TrafficReader {
     const { set, orders } = kept;
     const known = orders.get(sort);
     const ageMs = Date.now() - (known?.madeMs ?? 0);
-    if (known !== undefined && (known.generation === set.generation || (known.seqs.length > LARGE_SET && ageMs < LARGE_SET_MS))) {
+    if (
+      known !== undefined &&
+      (known.generation === set.generation || (known.seqs.length > LARGE_SET && ageMs < LARGE_SET_MS))
+    ) {
       return known.seqs;
     }
     const { where, values } = set.plan;
@@ -251,7 +289,9 @@ export class TrafficReader {
         ? [`session = ? AND seq > ? AND (${where})`, [scope.number, scope.floorSeq, ...values]]
         : ["seq IN (SELECT value FROM json_each(?))", [JSON.stringify(set.all())]];
     const row = this.#database
-      .prepare(`SELECT group_concat(seq) AS seqs FROM (SELECT seq FROM entry WHERE ${condition} ORDER BY ${column}, seq)`)
+      .prepare(
+        `SELECT group_concat(seq) AS seqs FROM (SELECT seq FROM entry WHERE ${condition} ORDER BY ${column}, seq)`,
+      )
       .get(...bound);
     const seqs = typeof row?.["seqs"] === "string" ? (JSON.parse(`[${row["seqs"]}]`) as number[]) : [];
     orders.set(sort, { generation: set.generation, madeMs: Date.now(), seqs });
@@ -260,7 +300,9 @@ export class TrafficReader {
 
   #countWhere(scope: SessionScope, where: string, values: readonly SqlValue[]): number {
     const row = this.#database
-      .prepare(`SELECT COUNT(*) AS count FROM entry INDEXED BY entry_by_session WHERE session = ? AND seq > ? AND (${where})`)
+      .prepare(
+        `SELECT COUNT(*) AS count FROM entry INDEXED BY entry_by_session WHERE session = ? AND seq > ? AND (${where})`,
+      )
       .get(scope.number, scope.floorSeq, ...values);
     return Number(row?.["count"] ?? 0);
   }
@@ -297,6 +339,11 @@ export class TrafficReader {
       return row === undefined ? [] : [snapshotOfRow(row, scope.id)];
     });
   }
+}
+
+/** The same filter always has the same key, whatever the order of its parameters. */
+function filterKey(filter: TrafficFilter): unknown[] {
+  return Object.entries(filter).sort(([left], [right]) => (left < right ? -1 : 1));
 }
 
 /** Cursors are the number of the last entry shown, in base64url so that nobody counts on it. */

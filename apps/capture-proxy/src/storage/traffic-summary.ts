@@ -5,7 +5,12 @@ const SLICES = 60;
 const IS_ERROR = "(state = 2 OR COALESCE(status >= 400, FALSE))";
 
 /** Totals of the entries that a condition on `entry` holds for; `total` is the session's count. */
-export function summarize(database: Database, total: number, where: string, values: readonly SqlValue[]): TrafficSummary {
+export function summarize(
+  database: Database,
+  total: number,
+  where: string,
+  values: readonly SqlValue[],
+): TrafficSummary {
   const groups = database
     .prepare(
       `SELECT resource_type AS type, COALESCE(status / 100, 0) AS class, COUNT(*) AS count, SUM(state = 0) AS pending,

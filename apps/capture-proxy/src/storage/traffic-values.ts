@@ -11,10 +11,16 @@ const RECENT_ENTRIES = 100_000;
 const RECENT_HEADS = 2000;
 
 /** Hosts (with port) that a condition holds for, or with `ofHost` the paths of one of them; most frequent first. */
-export function treeOf(database: Database, ofHost: string | undefined, where: string, values: readonly SqlValue[]): TreeNode[] {
+export function treeOf(
+  database: Database,
+  ofHost: string | undefined,
+  where: string,
+  values: readonly SqlValue[],
+): TreeNode[] {
   const name = ofHost === undefined ? HOST : PATH;
   const condition = ofHost === undefined ? where : `${where} AND (${HOST} = ? OR host = ?)`;
-  const bound = ofHost === undefined ? values : [...values, ofHost.toLowerCase(), ofHost.toLowerCase().replaceAll(/[[\]]/gu, "")];
+  const bound =
+    ofHost === undefined ? values : [...values, ofHost.toLowerCase(), ofHost.toLowerCase().replaceAll(/[[\]]/gu, "")];
   return database
     .prepare(
       `SELECT ${name} AS name, COUNT(*) AS count, SUM(state = 2 OR COALESCE(status >= 400, FALSE)) AS errors,
@@ -64,7 +70,12 @@ export function valuesOf(
     .map((row) => ({ value: String(row["value"]), count: Number(row["count"]) }));
 }
 
-function headerNames(database: Database, scope: SessionScope, prefix: string, limit: number): { value: string; count: number }[] {
+function headerNames(
+  database: Database,
+  scope: SessionScope,
+  prefix: string,
+  limit: number,
+): { value: string; count: number }[] {
   const counts = new Map<string, number>();
   const wanted = prefix.toLowerCase();
   const rows = database

@@ -165,8 +165,9 @@ export class TrafficWriter {
     this.#database.transaction(() => {
       work(log);
       const nowMs = Date.now();
-      for (const session of log.touched)
+      for (const session of log.touched) {
         this.sessions.writeCounters({ ...session, updatedMs: Math.max(nowMs, session.updatedMs) });
+      }
     });
     for (const session of log.touched) log.put({ ...session, updatedMs: Math.max(Date.now(), session.updatedMs) });
     log.apply(this.sessions);

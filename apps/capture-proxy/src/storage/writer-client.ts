@@ -177,7 +177,7 @@ export class WriterClient {
       }
       this.#receive(message);
     });
-    worker.on("error", (error) => {
+    worker.on("error", (error: Error) => {
       this.#setProblem(`The storage thread broke: ${error.message}`);
       reject(error);
     });
@@ -252,8 +252,9 @@ export class WriterClient {
     this.#bodiesNotStored += message.bodiesNotStored;
     this.#lastBatchMs = message.ms;
     this.#doneBatches += 1;
-    while (this.#waiters[0] !== undefined && this.#waiters[0].batch <= this.#doneBatches)
+    while (this.#waiters[0] !== undefined && this.#waiters[0].batch <= this.#doneBatches) {
       this.#waiters.shift()?.resolve();
+    }
   }
 
   #apply(change: StoreChange): void {

@@ -69,8 +69,9 @@ export class WriterThread {
         if (this.#problem === null) this.#drain();
         return;
       case "piece":
-        if (!this.#running.files.append(message.file, message.bytes))
+        if (!this.#running.files.append(message.file, message.bytes)) {
           this.#post({ kind: "fileFailed", file: message.file });
+        }
         this.#post({ kind: "pieceDone", bytes: message.bytes.length });
         return;
       case "fileEnd":

@@ -1,0 +1,107 @@
+import type { ExchangeView } from "#exchange/exchange.ts";
+import type { Observer } from "#exchange/phases.ts";
+import type { SliceHost } from "../../slice.ts";
+
+/** An exchange that is over sooner is recorded and shown once, with its end. */
+const SHOW_AFTER_MS = 100;
+const SWEEP_MS = 50;
+const COUNT_EVERY_MS = 1000;
+
+interface Running {
+  seq: number;
+  readonly startedMs: number;
+}
+
+/**
+ * Records exchanges and tells listeners of them. Short ones are told once, when they end; those that take longer are
+ * recorded and told while they run, and again at their end. One sweep for all replaces a timer for each.
+ */
+export class TrafficObserver implements Observer {
+  readonly name = "traffic";
+  readonly #host: Pick<SliceHost, "clock" | "events" | "store">;
+  /** Not recorded yet, in the order of their start. */
+  readonly #fresh = new Map<ExchangeView, Running>();
+  /** Recorded as running. */
+  readonly #shown = new Map<ExchangeView, number>();
+  /** Removed by somebody while they ran: their end is not recorded. */
+  readonly #dropped = new WeakSet<ExchangeView>();
+  #toldCount = -1;
+  #countToldMs = 0;
+
+  constructor(host: Pick<SliceHost, "clock" | "events" | "store">) {
+    this.#host = host;
+  }
+
+  onStarted(exchange: ExchangeView): void {
+    if (!exchange.isRecorded) return;
+    this.#fresh.set(exchange, { seq: this.#host.store.nextSeq(), startedMs: this.#host.clock.monotonic() });
+  }
+
+  onFinished(exchange: ExchangeView): void {
+    if (!exchange.isRecorded) return;
+    const { store, events } = this.#host;
+    if (this.#dropped.delete(exchange)) {
+      exchange.requestBody.discard();
+      exchange.responseBody.discard();
+      return;
+    }
+    const shown = this.#shown.get(exchange);
+    // What failed before its head was known was never announced.
+    const seq = shown ?? this.#fresh.get(exchange)?.seq ?? store.nextSeq();
+    this.#shown.delete(exchange);
+    this.#fresh.delete(exchange);
+    store.record(seq, exchange);
+    if (!events.hasListeners) return;
+    events.traffic({ type: shown === undefined ? "Added" : "Updated", data: store.snapshotOf(seq, exchange) });
+  }
+
+  /** Sweeps until the signal aborts. */
+  start(signal: AbortSignal): void {
+    const stop = this.#host.clock.every(SWEEP_MS, () => this.#sweep());
+    signal.addEventListener("abort", stop, { once: true });
+  }
+
+  /** Entries were removed by their ids. */
+  forget(ids: readonly string[]): void {
+    if (this.#shown.size === 0) return;
+    const removed = new Set(ids);
+    for (const exchange of this.#shown.keys()) if (removed.has(exchange.id)) this.#drop(exchange);
+  }
+
+  /**
+   * The active session is being cleared: what is shown of running exchanges goes with it. Those that are not shown
+   * yet come after the clearing and get numbers that say so.
+   */
+  forgetAll(): void {
+    for (const exchange of this.#shown.keys()) this.#drop(exchange);
+    for (const running of this.#fresh.values()) running.seq = this.#host.store.nextSeq();
+  }
+
+  #drop(exchange: ExchangeView): void {
+    this.#shown.delete(exchange);
+    this.#dropped.add(exchange);
+  }
+
+  #sweep(): void {
+    const { clock, store, events } = this.#host;
+    const nowMs = clock.monotonic();
+    for (const [exchange, { seq, startedMs }] of this.#fresh) {
+      // The map is in the order of starts: all that follow are younger.
+      if (nowMs - startedMs < SHOW_AFTER_MS) break;
+      this.#fresh.delete(exchange);
+      this.#shown.set(exchange, seq);
+      store.record(seq, exchange);
+      if (events.hasListeners) events.traffic({ type: "Added", data: store.snapshotOf(seq, exchange) });
+    }
+    this.#tellCount(nowMs);
+  }
+
+  #tellCount(nowMs: number): void {
+    if (nowMs - this.#countToldMs < COUNT_EVERY_MS || !this.#host.events.hasListeners) return;
+    this.#countToldMs = nowMs;
+    const { entryCount } = this.#host.store.status();
+    if (entryCount === this.#toldCount) return;
+    this.#toldCount = entryCount;
+    this.#host.events.traffic({ type: "CountUpdate", data: entryCount });
+  }
+}

@@ -1,0 +1,118 @@
+import type { TrafficFilter, trafficOperations } from "@headworks/capture-contract";
+import { JsonBytes } from "@headworks/contract-kit";
+import type { Handlers } from "@headworks/contract-kit";
+import { notFound } from "#api/api-error.ts";
+import type { SliceHost } from "../../slice.ts";
+import { answerBody } from "./body-answer.ts";
+import { answerHarImport } from "./har-import.ts";
+import { asked, checkFilter } from "./traffic.check.ts";
+import type { TrafficObserver } from "./traffic.observer.ts";
+
+/** Handlers of the traffic's operations. Lists come from the store as bytes, so that large ones cost this thread nothing. */
+export function createTrafficOperations(
+  host: Pick<SliceHost, "store" | "events" | "clock">,
+  observer: TrafficObserver,
+): Handlers<typeof trafficOperations> {
+  return { ...createQuestions(host.store), ...createChanges(host, observer) };
+}
+
+type Table = Handlers<typeof trafficOperations>;
+type Change = "noteTraffic" | "deleteTraffic" | "clearTraffic" | "importHar";
+
+function createChanges(host: Pick<SliceHost, "store" | "events">, observer: TrafficObserver): Pick<Table, Change> {
+  const { store, events } = host;
+  const removeEntries = async (ids: readonly string[]): Promise<string[]> => {
+    observer.forget(ids);
+    const removed = await asked(store.deleteEntries(ids));
+    if (removed.length > 0) events.traffic({ type: "Deleted", data: removed });
+    return removed;
+  };
+  return {
+    noteTraffic: async ({ params, body }) => {
+      const notes = body.notes === "" ? null : body.notes;
+      if (!(await asked(store.setNote(params.id, notes)))) return notFound("entry", params.id);
+      const row = events.hasListeners ? await asked(store.getRow(params.id)) : undefined;
+      if (row !== undefined) events.traffic({ type: "Updated", data: row });
+      return { status: 200, body: { id: params.id, notes } };
+    },
+    deleteTraffic: async ({ params }) => {
+      const removed = await removeEntries([params.id]);
+      return removed.length === 0 ? notFound("entry", params.id) : { status: 204 };
+    },
+    clearTraffic: async ({ query, body }) => {
+      const listed = query.ids
+        ?.split(",")
+        .map((id) => id.trim())
+        .filter((id) => id !== "");
+      if (listed !== undefined || body?.ids !== undefined) {
+        await removeEntries([...new Set([...(listed ?? []), ...(body?.ids ?? [])])]);
+        return { status: 204 };
+      }
+      await clearSession(host, observer, query.session_id);
+      return { status: 204 };
+    },
+    importHar: async (input) => await answerHarImport(host, input),
+  };
+}
+
+function createQuestions(store: SliceHost["store"]): Omit<Table, Change> {
+  return {
+    listTraffic: async ({ query, signal }) => {
+      const { limit = 100, offset = 0, cursor, include_bodies, ...filter } = query;
+      checkFilter(filter);
+      const includeBodies = include_bodies === "true";
+      const { json, total } = await asked(store.listEntries({ filter, limit, offset, cursor, includeBodies, signal }));
+      return { status: 200, headers: { "x-total-count": String(total) }, body: new JsonBytes(json) };
+    },
+    listTrafficRows: async ({ query, signal }) => {
+      const { sort = "seq", order = "desc", limit = 100, offset = 0, ...filter } = query;
+      checkFilter(filter);
+      const { json } = await asked(store.listRows({ filter, sort, order, limit, offset }, signal));
+      return { status: 200, body: new JsonBytes(json) };
+    },
+    countTraffic: async ({ query, signal }) => {
+      checkFilter(query);
+      return { status: 200, body: { count: await asked(store.count(query, signal)) } };
+    },
+    summarizeTraffic: async ({ query, signal }) => {
+      checkFilter(query);
+      return { status: 200, body: await asked(store.summarize(query, signal)) };
+    },
+    treeTraffic: async ({ query, signal }) => {
+      const { of_host: ofHost, ...filter } = query;
+      checkFilter(filter);
+      return { status: 200, body: await asked(store.tree(filter, ofHost, signal)) };
+    },
+    listTrafficValues: async ({ query }) => {
+      const { field, prefix = "", session_id: sessionId, limit = 20 } = query;
+      return { status: 200, body: await asked(store.values(field, prefix, sessionId, limit)) };
+    },
+    getTraffic: async ({ params, query }) => {
+      const options = { includeBodies: query.include_bodies !== "false", decompressed: query.decompressed === "true" };
+      const entry = await asked(store.getEntry(params.id, options));
+      return { status: 200, body: entry ?? notFound("entry", params.id) };
+    },
+    getTrafficBody: async (input) => await answerBody(store, input),
+    getScriptTraces: async ({ params }) => {
+      const row = await asked(store.getRow(params.id));
+      return row === undefined ? notFound("entry", params.id) : { status: 200, body: [] };
+    },
+  };
+}
+
+async function clearSession(
+  { store, events }: Pick<SliceHost, "store" | "events">,
+  observer: TrafficObserver,
+  sessionId: TrafficFilter["session_id"],
+): Promise<void> {
+  const id = sessionId ?? store.activeSessionId;
+  if (id !== store.activeSessionId) {
+    if ((await store.getSession(id)) === undefined) return notFound("session", id);
+    await asked(store.clearSession(id));
+  } else {
+    observer.forgetAll();
+    await asked(store.clearSession(id));
+    events.traffic({ type: "Cleared" });
+  }
+  events.changed("sessions");
+}
