@@ -20,7 +20,9 @@ export interface StoredBlockEntry {
 }
 
 /** The fields a caller may write, defaults filled in; `null` asks for the default. The pattern is trimmed, lower-case. */
-function written(body: NewBlockEntry | BlockEntryUpdate): Omit<StoredBlockEntry, "id" | "hitCount" | "createdAtMs" | "updatedAtMs"> {
+function written(
+  body: NewBlockEntry | BlockEntryUpdate,
+): Omit<StoredBlockEntry, "id" | "hitCount" | "createdAtMs" | "updatedAtMs"> {
   return {
     pattern: body.pattern.trim().toLowerCase(),
     note: body.note ?? null,

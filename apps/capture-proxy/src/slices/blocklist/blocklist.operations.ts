@@ -18,8 +18,14 @@ export interface BlocklistOperationsParts {
 }
 
 /** Handlers of the block list's operations. */
-export function createBlocklistOperations({ store, hits, clock, onChange }: BlocklistOperationsParts): Handlers<typeof blocklistOperations> {
-  const find = (id: string): StoredBlockEntry => store.list().find((entry) => entry.id === id) ?? notFound("block entry", id);
+export function createBlocklistOperations({
+  store,
+  hits,
+  clock,
+  onChange,
+}: BlocklistOperationsParts): Handlers<typeof blocklistOperations> {
+  const find = (id: string): StoredBlockEntry =>
+    store.list().find((entry) => entry.id === id) ?? notFound("block entry", id);
   const replace = (entry: StoredBlockEntry): StoredBlockEntry => {
     if (!store.update(entry)) return notFound("block entry", entry.id);
     onChange();
@@ -39,7 +45,10 @@ export function createBlocklistOperations({ store, hits, clock, onChange }: Bloc
       const entries = store.list();
       const enabled = entries.filter((entry) => entry.enabled).length;
       const totalHits = entries.reduce((sum, entry) => sum + entry.hitCount + hits.pending(entry.id), 0);
-      return { status: 200, body: { total: entries.length, enabled, disabled: entries.length - enabled, total_hits: totalHits } };
+      return {
+        status: 200,
+        body: { total: entries.length, enabled, disabled: entries.length - enabled, total_hits: totalHits },
+      };
     },
     getBlockEntry: ({ params }) => ({ status: 200, body: show(find(params.id)) }),
     updateBlockEntry: ({ params, body }) => {

@@ -42,8 +42,16 @@ test("the list is newest first, the statistics count enabled and disabled entrie
   await using api = await startBlocklist();
   for (const pattern of ["a.test", "b.test", "c.test"]) await create(api, { pattern, enabled: pattern !== "b.test" });
   const { json } = await api.call("GET", "/api/blocklist");
-  assert.deepEqual((json as BlockEntry[]).map((entry) => entry.pattern), ["c.test", "b.test", "a.test"]);
-  assert.deepEqual((await api.call("GET", "/api/blocklist/stats")).json, { total: 3, enabled: 2, disabled: 1, total_hits: 0 });
+  assert.deepEqual(
+    (json as BlockEntry[]).map((entry) => entry.pattern),
+    ["c.test", "b.test", "a.test"],
+  );
+  assert.deepEqual((await api.call("GET", "/api/blocklist/stats")).json, {
+    total: 3,
+    enabled: 2,
+    disabled: 1,
+    total_hits: 0,
+  });
 });
 
 test("PUT takes what GET gave, keeps id, hits and creation time, and changes what was changed", async () => {
@@ -54,14 +62,25 @@ test("PUT takes what GET gave, keeps id, hits and creation time, and changes wha
   const same = await api.call("PUT", `/api/blocklist/${id}`, before);
   assert.equal(same.status, 200, JSON.stringify(same.json));
   assert.deepEqual(same.json, { ...before, updated_at: new Date(api.clock.now()).toISOString() });
-  const changed = await api.call("PUT", `/api/blocklist/${id}`, { ...before, pattern: "*.b.test", response_body: "", hit_count: 99 });
-  assert.deepEqual(changed.json, { ...before, pattern: "*.b.test", response_body: "", updated_at: new Date(api.clock.now()).toISOString() });
+  const changed = await api.call("PUT", `/api/blocklist/${id}`, {
+    ...before,
+    pattern: "*.b.test",
+    response_body: "",
+    hit_count: 99,
+  });
+  assert.deepEqual(changed.json, {
+    ...before,
+    pattern: "*.b.test",
+    response_body: "",
+    updated_at: new Date(api.clock.now()).toISOString(),
+  });
 });
 
 test("a toggle sets what its body says and flips without one", async () => {
   await using api = await startBlocklist();
   const id = await create(api, { pattern: "a.test" });
-  const toggle = async (body?: object): Promise<unknown> => (await api.call("POST", `/api/blocklist/${id}/toggle`, body)).json;
+  const toggle = async (body?: object): Promise<unknown> =>
+    (await api.call("POST", `/api/blocklist/${id}/toggle`, body)).json;
   assert.deepEqual(await toggle({ enabled: true }), { id, enabled: true });
   assert.deepEqual(await toggle(), { id, enabled: false });
   assert.deepEqual(await toggle(), { id, enabled: true });

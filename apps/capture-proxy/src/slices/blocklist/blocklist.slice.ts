@@ -13,14 +13,16 @@ export function createBlocklistSlice(host: SliceHost): Slice<typeof blocklistOpe
   const store = createBlocklistStore(host.database);
   const compile = (): BlockRules => {
     const compiled = compileBlockRules(store.list());
-    if (compiled.issues.length > 0) log.error({ issues: compiled.issues }, "block entries with unreadable patterns block nothing");
+    if (compiled.issues.length > 0)
+      log.error({ issues: compiled.issues }, "block entries with unreadable patterns block nothing");
     return compiled;
   };
   let rules = compile();
   const hits = createHitCounter({
     store,
     clock,
-    onFailure: (error) => log.warn({ err: error }, "hit counts of the block list could not be saved; they are kept and tried again"),
+    onFailure: (error) =>
+      log.warn({ err: error }, "hit counts of the block list could not be saved; they are kept and tried again"),
   });
   const onChange = (): void => {
     rules = compile();

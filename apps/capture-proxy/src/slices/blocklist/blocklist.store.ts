@@ -30,11 +30,26 @@ export function createBlocklistStore(database: Database): BlocklistStore {
     list: () => list.all().map(toEntry),
     insert: (entry) => {
       const { id, pattern, note, enabled, hitCount, statusCode, responseBody, contentType, deviceId } = entry;
-      insert.run(id, pattern, note, Number(enabled), hitCount, statusCode, responseBody, contentType, deviceId, entry.createdAtMs, entry.updatedAtMs);
+      insert.run(
+        id,
+        pattern,
+        note,
+        Number(enabled),
+        hitCount,
+        statusCode,
+        responseBody,
+        contentType,
+        deviceId,
+        entry.createdAtMs,
+        entry.updatedAtMs,
+      );
     },
     update: (entry) => {
       const { id, pattern, note, enabled, statusCode, responseBody, contentType, deviceId, updatedAtMs } = entry;
-      return update.run(pattern, note, Number(enabled), statusCode, responseBody, contentType, deviceId, updatedAtMs, id).changes > 0;
+      return (
+        update.run(pattern, note, Number(enabled), statusCode, responseBody, contentType, deviceId, updatedAtMs, id)
+          .changes > 0
+      );
     },
     remove: (id) => remove.run(id).changes > 0,
     addHits: (hits) =>

@@ -14,7 +14,11 @@ export interface HitCounter {
 }
 
 /** Counts hits in memory and adds them to the stored counts now and then, and once more at the end. */
-export function createHitCounter(parts: { store: BlocklistStore; clock: Clock; onFailure: (error: unknown) => void }): HitCounter {
+export function createHitCounter(parts: {
+  store: BlocklistStore;
+  clock: Clock;
+  onFailure: (error: unknown) => void;
+}): HitCounter {
   let hits = new Map<string, number>();
   const persist = (): void => {
     if (hits.size === 0) return;

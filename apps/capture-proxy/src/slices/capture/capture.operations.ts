@@ -5,7 +5,9 @@ import type { SliceHost } from "../../slice.ts";
 const MEBIBYTE = 1_048_576;
 
 /** Handlers of the capture's operations. The mode is a setting, so that it survives a restart. */
-export function createCaptureOperations(host: Pick<SliceHost, "settings" | "store" | "events">): Handlers<typeof captureOperations> {
+export function createCaptureOperations(
+  host: Pick<SliceHost, "settings" | "store" | "events">,
+): Handlers<typeof captureOperations> {
   const { settings, store, events } = host;
   return {
     getCapture: () => ({ status: 200, body: captureStatus(settings.running) }),

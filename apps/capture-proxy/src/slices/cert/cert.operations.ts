@@ -1,3 +1,4 @@
+// Tested by cert.slice.test.ts
 import type { certOperations } from "@headworks/capture-contract";
 import type { Handlers } from "@headworks/contract-kit";
 import { ApiError } from "#api/api-error.ts";

@@ -1,3 +1,4 @@
+// Tested by cert.slice.test.ts
 import type { SyntheticResponse } from "#exchange/phases.ts";
 import type { CertificateAuthority } from "@headworks/tls-authority";
 import { mobileConfig } from "./mobile-config.ts";

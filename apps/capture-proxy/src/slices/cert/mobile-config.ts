@@ -1,3 +1,4 @@
+// Tested by cert.slice.test.ts
 import { createHash } from "node:crypto";
 import type { CertificateAuthority } from "@headworks/tls-authority";
 

@@ -1,3 +1,4 @@
+// Tested by cert.slice.test.ts
 import { X509Certificate } from "node:crypto";
 import type { CertificateInfo } from "@headworks/capture-contract";
 import { isLoopback } from "@headworks/host-patterns";

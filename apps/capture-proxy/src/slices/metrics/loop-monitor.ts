@@ -1,5 +1,5 @@
 import { monitorEventLoopDelay, performance } from "node:perf_hooks";
-import type { EventLoopUtilization, IntervalHistogram } from "node:perf_hooks";
+import type { EventLoopUtilization } from "node:perf_hooks";
 import type { Clock } from "../../slice.ts";
 
 /** How busy the main thread is. */
@@ -17,7 +17,7 @@ const WINDOW_MS = 60_000;
 /** Watches the event loop in windows of a minute; a sample is of the window that runs, or of the last one while it is young. */
 export class LoopMonitor {
   readonly #clock: Clock;
-  readonly #histogram: IntervalHistogram = monitorEventLoopDelay({ resolution: RESOLUTION_MS });
+  readonly #histogram = monitorEventLoopDelay({ resolution: RESOLUTION_MS });
   #begin: EventLoopUtilization = performance.eventLoopUtilization();
   #beganMs = 0;
   #last: LoopSample | undefined;

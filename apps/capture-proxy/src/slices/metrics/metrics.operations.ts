@@ -96,7 +96,7 @@ function detailedHealth(host: SliceHost, uptimeSecs: number): DetailedHealth {
     auth_required: false,
     license: { licensed: false, plan: null, seats_used: 0, seats_total: null, expires_at: null },
     dependencies: { database: storage.ok ? "ok" : "failing" },
-    details: { node: process.version, platform: process.platform, ...(storage.problem === null ? {} : { database: storage.problem }) },
+    details: { node: process.version, platform: process.platform },
     proxy_address: addresses.proxy,
     api_address: addresses.api,
   };
