@@ -1,0 +1,15 @@
+import type { SliceName } from "@headworks/capture-contract";
+
+/** The order in which slices see a request. Slices that do not intercept are not listed. */
+export const INTERCEPTOR_ORDER = [
+  "blocklist", // a blocked host costs no further work and opens no connection
+] as const satisfies readonly SliceName[];
+
+/** The order in which slices learn of exchanges. */
+export const OBSERVER_ORDER = [
+  "metrics", // counts everything, recorded or not
+  "traffic", // stores and announces
+] as const satisfies readonly SliceName[];
+
+/** Slices whose failure must not let a request through: what they decide is a promise to the user. */
+export const FAIL_CLOSED: ReadonlySet<string> = new Set<SliceName>(["blocklist"]);

@@ -1,0 +1,246 @@
+// Tested by ../test/proxy.test.ts
+import { mkdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import type { Logger } from "pino";
+import { apiInfo } from "@headworks/capture-contract";
+import type { Settings } from "@headworks/capture-contract";
+import { apiExposureProblem } from "#api/api-exposure.ts";
+import { createEventHub } from "#api/events.ts";
+import type { EventHub } from "#api/events.ts";
+import { createApiServer } from "#api/server.ts";
+import { DeadlineSweep } from "#connection/deadlines.ts";
+import { LeafContexts } from "#connection/leaf-contexts.ts";
+import { ProxyListener } from "#connection/listener.ts";
+import type { ProxyServices } from "#connection/proxy-services.ts";
+import { compileTrafficPolicy } from "#connection/traffic-policy.ts";
+import { newGauges } from "#exchange/gauges.ts";
+import type { SyntheticResponse } from "#exchange/phases.ts";
+import { Pipeline } from "#exchange/pipeline.ts";
+import { loadSettings } from "#settings/load-settings.ts";
+import type { SettingsStore } from "#settings/settings.ts";
+import { StartupError } from "#settings/startup-error.ts";
+import type { CaptureStore } from "#storage/capture-store.ts";
+import { openDatabase, STATE_MIGRATIONS } from "#storage/database.ts";
+import type { Database } from "#storage/database.ts";
+import { openCaptureStore } from "#storage/open-capture-store.ts";
+import { Dialer } from "#upstream/dial.ts";
+import { OwnListeners } from "#upstream/own-listeners.ts";
+import { UpstreamTrust } from "#upstream/trust.ts";
+import { systemClock } from "./clock.ts";
+import { FAIL_CLOSED, INTERCEPTOR_ORDER, OBSERVER_ORDER } from "./pipeline-order.ts";
+import type { Addresses, SliceHost } from "./slice.ts";
+import { createSlices, openAuthorityStore } from "./slices.ts";
+import type { AuthorityStore, Slices } from "./slices.ts";
+
+export interface ProxyOptions {
+  readonly dataDir: string;
+  readonly environment: Readonly<Record<string, string | undefined>>;
+  /** Command-line values by setting name. */
+  readonly flags: Readonly<Record<string, string | number | boolean | readonly string[] | undefined>>;
+  readonly log: Logger;
+  /** Where the built web UI lies. */
+  readonly uiDirectory?: string;
+  /** Serve the API without authentication on an address others can reach. */
+  readonly allowInsecureApi?: boolean;
+}
+
+/** A started Weir. */
+export interface RunningProxy {
+  readonly addresses: Addresses;
+  readonly certificatePath: string;
+  readonly fingerprint: string;
+  /** Takes no more connections, lets exchanges in flight end for `graceMs` (5 s), commits what was recorded. */
+  stop(graceMs?: number): Promise<void>;
+}
+
+const GRACE_MS = 5000;
+
+/**
+ * Puts all parts together and starts listening. Throws {@link StartupError} for what its user can mend, with one
+ * sentence; errors of the system's `listen` keep their code (`EADDRINUSE`).
+ */
+export async function createProxy(options: ProxyOptions): Promise<RunningProxy> {
+  const { dataDir, log } = options;
+  // Whatever is written from here on holds traffic, keys or settings: it is for this user alone.
+  process.umask(0o077);
+  mkdirSync(dataDir, { recursive: true, mode: 0o700 });
+  const settings = loadSettings({ dataDir, environment: options.environment, flags: options.flags, log });
+  refuseExposure(settings.running, options.allowInsecureApi ?? false);
+  const started = new StartedParts();
+  try {
+    const authority = openAuthorityStore({ dataDir, nowMs: systemClock.now, log });
+    const database = openDatabase(join(dataDir, "weir.db"), { migrations: STATE_MIGRATIONS });
+    started.onStop(() => database.close());
+    const store = await openCaptureStore({ dataDir, limits: storeLimits(settings.running), log, clock: systemClock });
+    started.onStop(() => store.close());
+    return await assemble({ options, settings, authority, database, store, started });
+  } catch (error) {
+    await started.stop();
+    throw error;
+  }
+}
+
+interface Parts {
+  readonly options: ProxyOptions;
+  readonly settings: SettingsStore;
+  readonly authority: AuthorityStore;
+  readonly database: Database;
+  readonly store: CaptureStore;
+  readonly started: StartedParts;
+}
+
+async function assemble(parts: Parts): Promise<RunningProxy> {
+  const { options, settings, authority, database, store, started } = parts;
+  const { log, dataDir } = options;
+  const gauges = newGauges();
+  const events = createEventHub({ clock: systemClock, latestRows: (limit) => store.latestRows(limit), log });
+  const addresses = { proxy: "", api: "" };
+  const host: SliceHost = {
+    version: apiInfo.version,
+    dataDir,
+    clock: systemClock,
+    log,
+    database,
+    store,
+    settings,
+    events,
+    gauges,
+    addresses: () => addresses,
+  };
+  const slices = createSlices(host, authority);
+  const own = new OwnListeners();
+  const services = dataPath(parts, slices, own, gauges);
+  followSettings(parts, events);
+
+  const listener = new ProxyListener(services);
+  const proxyAddress = await listener.listen(settings.running.proxy_port, settings.running.host);
+  own.add(proxyAddress.address, proxyAddress.port);
+  addresses.proxy = `http://${authorityText(proxyAddress.address, proxyAddress.port)}`;
+  const api = createApiServer({
+    slices: slices.all,
+    settings,
+    events,
+    log,
+    uiDirectory: options.uiDirectory ?? fileURLToPath(new URL("../../capture-ui/dist/", import.meta.url)),
+    pages: [slices.cert.setupPage],
+  });
+  try {
+    addresses.api = await api.listen(settings.running.api_port, settings.running.api_host);
+  } catch (error) {
+    await listener.close(0);
+    throw error;
+  }
+  const apiUrl = new URL(addresses.api);
+  own.add(apiUrl.hostname.replace(/^\[|\]$/g, ""), Number(apiUrl.port));
+
+  const workers = new AbortController();
+  for (const slice of slices.all) slice.worker?.start(workers.signal);
+  return {
+    addresses,
+    certificatePath: authority.certificatePath,
+    get fingerprint() {
+      return authority.current.fingerprintSha256;
+    },
+    async stop(graceMs = GRACE_MS) {
+      await listener.close(graceMs);
+      workers.abort();
+      events.close();
+      await api.close(Math.min(graceMs, 1000));
+      services.deadlines.stop();
+      await started.stop();
+    },
+  };
+}
+
+/** The part that carries traffic: it knows the settings only as a compiled policy, and slices only as phases. */
+function dataPath(
+  parts: Parts,
+  slices: Slices,
+  own: OwnListeners,
+  gauges: ReturnType<typeof newGauges>,
+): ProxyServices {
+  const { settings, authority, store, options } = parts;
+  const { log } = options;
+  const { running } = settings;
+  const pipeline = new Pipeline(
+    slices.interceptors(INTERCEPTOR_ORDER),
+    slices.observers(OBSERVER_ORDER),
+    FAIL_CLOSED,
+    (slice, phase, error) => log.error({ err: error, slice, phase }, "A slice failed"),
+  );
+  const trust = new UpstreamTrust(trustSettings(running, readRoots(running.upstream_ca_file)));
+  setImmediate(() => trust.prepare());
+  let policy = compileTrafficPolicy(running);
+  settings.onChange((changed) => {
+    policy = compileTrafficPolicy(changed);
+    trust.update(trustSettings(changed, null));
+  });
+  return {
+    pipeline,
+    dialer: new Dialer(trust, own, () => settings.running.connect_timeout_ms),
+    leafContexts: new LeafContexts(() => authority.current),
+    deadlines: new DeadlineSweep(),
+    gauges,
+    log,
+    spool: store.spool,
+    policy: () => policy,
+    ownPages: (request): SyntheticResponse => slices.cert.handleMagicHost(request),
+  };
+}
+
+function followSettings({ settings, store }: Parts, events: EventHub): void {
+  settings.onChange((running) => store.setLimits(storeLimits(running)));
+  store.on("pruned", (ids) => events.traffic({ type: "Deleted", data: ids }));
+  store.on("statusChanged", () => events.changed("storage"));
+}
+
+function storeLimits(settings: Settings): { maxRequests: number; maxTotalSizeMb: number | null; maxBodyBytes: number } {
+  return {
+    maxRequests: settings.max_requests,
+    maxTotalSizeMb: settings.max_total_size_mb,
+    maxBodyBytes: settings.max_body_size,
+  };
+}
+
+function trustSettings(
+  settings: Settings,
+  extraRootsPem: string | null,
+): ConstructorParameters<typeof UpstreamTrust>[0] {
+  return {
+    extraRootsPem,
+    insecure: settings.upstream_insecure,
+    insecureHosts: settings.upstream_insecure_hosts,
+  };
+}
+
+function readRoots(file: string | null): string | null {
+  if (file === null) return null;
+  try {
+    return readFileSync(file, "utf8");
+  } catch (error) {
+    throw new StartupError(`The file of additional roots ${file} cannot be read: ${(error as Error).message}`);
+  }
+}
+
+function refuseExposure(settings: Settings, isInsecureAllowed: boolean): void {
+  const problem = apiExposureProblem({ apiHost: settings.api_host, isAuthenticated: false, isInsecureAllowed });
+  if (problem !== undefined) throw new StartupError(problem);
+}
+
+function authorityText(address: string, port: number): string {
+  return address.includes(":") ? `[${address}]:${port}` : `${address}:${port}`;
+}
+
+/** What was started, ended in reverse order. */
+class StartedParts {
+  readonly #stops: (() => unknown)[] = [];
+
+  onStop(stop: () => unknown): void {
+    this.#stops.push(stop);
+  }
+
+  async stop(): Promise<void> {
+    for (const stop of this.#stops.splice(0).reverse()) await stop();
+  }
+}

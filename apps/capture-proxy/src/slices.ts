@@ -1,0 +1,71 @@
+// Tested by ../test/proxy.test.ts
+import type { SliceName } from "@headworks/capture-contract";
+import { probeInterception } from "#api/interception-probe.ts";
+import type { Interceptor, Observer } from "#exchange/phases.ts";
+import type { SliceHost, SliceWorker } from "./slice.ts";
+import { createBlocklistSlice } from "./slices/blocklist/blocklist.slice.ts";
+import { createCaptureSlice } from "./slices/capture/capture.slice.ts";
+import { createCertSlice } from "./slices/cert/cert.slice.ts";
+import type { AuthorityStore, CertSlice } from "./slices/cert/cert.slice.ts";
+import { createConfigSlice } from "./slices/config/config.slice.ts";
+import { createFocusSlice } from "./slices/focus/focus.slice.ts";
+import { createMetricsSlice } from "./slices/metrics/metrics.slice.ts";
+import { createSessionsSlice } from "./slices/sessions/sessions.slice.ts";
+import { createTrafficSlice } from "./slices/traffic/traffic.slice.ts";
+
+export { openAuthorityStore } from "./slices/cert/cert.slice.ts";
+export type { AuthorityStore } from "./slices/cert/cert.slice.ts";
+
+/** A slice as the composition root handles it: the contract's types are checked where each slice is made. */
+interface AnySlice {
+  readonly name: SliceName;
+  readonly operations: object;
+  readonly interceptor?: Interceptor;
+  readonly observer?: Observer;
+  readonly worker?: SliceWorker;
+}
+
+/** All slices of Weir. */
+export interface Slices {
+  readonly all: readonly AnySlice[];
+  readonly cert: CertSlice;
+  /** The interceptors of the named slices, in that order; a slice that intercepts but is not named is a defect. */
+  interceptors(order: readonly SliceName[]): Interceptor[];
+  observers(order: readonly SliceName[]): Observer[];
+}
+
+/** Makes every slice. */
+export function createSlices(host: SliceHost, authority: AuthorityStore): Slices {
+  const cert = createCertSlice(host, { authority, probe: probeInterception });
+  const all: readonly AnySlice[] = [
+    createTrafficSlice(host),
+    createSessionsSlice(host),
+    cert,
+    createConfigSlice(host),
+    createCaptureSlice(host),
+    createBlocklistSlice(host),
+    createFocusSlice(host),
+    createMetricsSlice(host),
+  ];
+  return {
+    all,
+    cert,
+    interceptors: (order) => inOrder(order, all, (slice) => slice.interceptor, "pipeline-order.ts"),
+    observers: (order) => inOrder(order, all, (slice) => slice.observer, "pipeline-order.ts"),
+  };
+}
+
+function inOrder<T>(
+  order: readonly SliceName[],
+  slices: readonly AnySlice[],
+  part: (slice: AnySlice) => T | undefined,
+  where: string,
+): T[] {
+  const missing = slices.find((slice) => part(slice) !== undefined && !order.includes(slice.name));
+  if (missing) throw new TypeError(`The slice ${missing.name} has no place in ${where}`);
+  return order.flatMap((name) => {
+    const found = slices.find((slice) => slice.name === name);
+    const taken = found && part(found);
+    return taken === undefined ? [] : [taken];
+  });
+}
