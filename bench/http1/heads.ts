@@ -27,7 +27,10 @@ const native = createRequire(import.meta.url)("_http_common") as { HTTPParser: N
 
 const COMMON: readonly (readonly [string, string])[] = [
   ["Host", "www.example.com"],
-  ["User-Agent", "Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/140.0.0.0 Safari/537.36"],
+  [
+    "User-Agent",
+    "Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/140.0.0.0 Safari/537.36",
+  ],
   ["Accept", "text/html,application/xhtml+xml,application/xml;q=0.9,image/avif,image/webp,*/*;q=0.8"],
   ["Accept-Encoding", "gzip, deflate, br, zstd"],
   ["Connection", "keep-alive"],
@@ -110,7 +113,10 @@ function compare(title: string, own: () => void, other: () => void): void {
   console.log(title.padEnd(34), cells.map((cell) => cell.padStart(9)).join(""));
 }
 
-console.log("CPU microseconds per head".padEnd(34), ["own", "llhttp", "ratio"].map((cell) => cell.padStart(9)).join(""));
+console.log(
+  "CPU microseconds per head".padEnd(34),
+  ["own", "llhttp", "ratio"].map((cell) => cell.padStart(9)).join(""),
+);
 for (const count of [5, 12, 30]) {
   const request = Buffer.from(requestHeadText("GET", "/shop/items?page=3", fieldsOf(count)), "latin1");
   compare(`request, ${count} fields, ${request.length} B`, ownRequests(request), nativeParser("REQUEST", request));

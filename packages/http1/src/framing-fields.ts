@@ -1,5 +1,7 @@
 import { TCHAR, consistsOf } from "./characters.ts";
+import type { HeadFacts } from "./field-lines.ts";
 import { Http1Error, type Http1ErrorCode } from "./http1-error.ts";
+import { CHUNKED, lengthFraming, type Framing, type Version } from "./message.ts";
 
 const MOST_LENGTH_DIGITS = 15;
 
@@ -19,15 +21,32 @@ export function readContentLength(value: string): number {
 }
 
 /** Whether a Transfer-Encoding value is exactly `chunked`. */
-export function isChunked(value: string): boolean {
+function isChunked(value: string): boolean {
   return value === "chunked" || (value.length === 7 && value.toLowerCase() === "chunked");
 }
 
 /** Why a Transfer-Encoding value other than `chunked` is refused: an unknown coding, or not a list of codings. */
-export function transferEncodingErrorCode(value: string): Http1ErrorCode {
+function transferEncodingErrorCode(value: string): Http1ErrorCode {
   const codings = value.split(",").map((part) => part.trim());
   const allTokens = codings.every((coding) => coding.length > 0 && consistsOf(coding, TCHAR));
   return allTokens && codings.some((coding) => coding.toLowerCase() !== "chunked")
     ? "unknown-transfer-coding"
     : "bad-transfer-encoding";
+}
+
+/**
+ * Framing from Content-Length or Transfer-Encoding, one of which is present, without tolerance.
+ * @throws Http1Error
+ */
+export function fieldFraming(version: Version, facts: HeadFacts): Framing {
+  const { transferEncoding, contentLength } = facts;
+  if (transferEncoding === undefined) {
+    if (facts.contentLengthCount > 1) throw new Http1Error("repeated-content-length");
+    return lengthFraming(readContentLength(contentLength ?? ""));
+  }
+  if (contentLength !== undefined) throw new Http1Error("content-length-with-transfer-encoding");
+  if (facts.transferEncodingCount > 1) throw new Http1Error("repeated-transfer-encoding");
+  if (!isChunked(transferEncoding)) throw new Http1Error(transferEncodingErrorCode(transferEncoding));
+  if (version === "1.0") throw new Http1Error("transfer-encoding-in-http-1.0");
+  return CHUNKED;
 }

@@ -1,18 +1,9 @@
 import { isAuthority, isAuthorityWithPort } from "./authority.ts";
 import { CR, LF, SP, TARGET, TCHAR } from "./characters.ts";
 import { readFieldLines, strayByteCode, type HeadFacts } from "./field-lines.ts";
-import { isChunked, readContentLength, transferEncodingErrorCode } from "./framing-fields.ts";
+import { fieldFraming } from "./framing-fields.ts";
 import { Http1Error, type Http1ErrorCode } from "./http1-error.ts";
-import {
-  CHUNKED,
-  hasBody,
-  lengthFraming,
-  NO_BODY,
-  type Framing,
-  type RequestHead,
-  type TargetForm,
-  type Version,
-} from "./message.ts";
+import { hasBody, NO_BODY, type Framing, type RequestHead, type TargetForm, type Version } from "./message.ts";
 
 const SLASH = 0x2f;
 const HTTP_1_1 = "HTTP/1.1\r\n";
@@ -128,21 +119,4 @@ function requestFraming(method: string, version: Version, facts: HeadFacts): Fra
   if (method !== "CONNECT") return framing;
   if (hasBody(framing)) throw new Http1Error("connect-with-body");
   return NO_BODY;
-}
-
-/**
- * Framing from Content-Length or Transfer-Encoding, one of which is present, without tolerance.
- * @throws Http1Error
- */
-export function fieldFraming(version: Version, facts: HeadFacts): Framing {
-  const { transferEncoding, contentLength } = facts;
-  if (transferEncoding === undefined) {
-    if (facts.contentLengthCount > 1) throw new Http1Error("repeated-content-length");
-    return lengthFraming(readContentLength(contentLength ?? ""));
-  }
-  if (contentLength !== undefined) throw new Http1Error("content-length-with-transfer-encoding");
-  if (facts.transferEncodingCount > 1) throw new Http1Error("repeated-transfer-encoding");
-  if (!isChunked(transferEncoding)) throw new Http1Error(transferEncodingErrorCode(transferEncoding));
-  if (version === "1.0") throw new Http1Error("transfer-encoding-in-http-1.0");
-  return CHUNKED;
 }

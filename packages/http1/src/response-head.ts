@@ -10,8 +10,7 @@ import {
   type ResponseHead,
   type Version,
 } from "./message.ts";
-import { readContentLength } from "./framing-fields.ts";
-import { fieldFraming } from "./request-head.ts";
+import { fieldFraming, readContentLength } from "./framing-fields.ts";
 
 const NO_ODDITIES: readonly Oddity[] = Object.freeze([]);
 const VERSION_LENGTH = "HTTP/1.1".length;
