@@ -36,7 +36,7 @@ import type { AuthorityStore, Slices } from "./slices.ts";
 export interface ProxyOptions {
   readonly dataDir: string;
   readonly environment: Readonly<Record<string, string | undefined>>;
-  /** Command-line values by setting name. */
+  /** Command-line values by flag name, without dashes in front. */
   readonly flags: Readonly<Record<string, string | number | boolean | readonly string[] | undefined>>;
   readonly log: Logger;
   /** Where the built web UI lies. */

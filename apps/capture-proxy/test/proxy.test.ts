@@ -1,0 +1,161 @@
+import assert from "node:assert/strict";
+import { once } from "node:events";
+import { createServer, request } from "node:http";
+import type { IncomingMessage } from "node:http";
+import { connect } from "node:net";
+import type { AddressInfo } from "node:net";
+import { after, test } from "node:test";
+import { temporaryDirectory, waitUntil } from "@headworks/testkit";
+import { pino } from "pino";
+import { createProxy } from "#proxy.ts";
+import type { RunningProxy } from "#proxy.ts";
+
+const cleanups: (() => unknown)[] = [];
+after(async () => {
+  for (const cleanup of cleanups.reverse()) await cleanup();
+});
+
+async function started(dataDir: string, flags: Record<string, unknown> = {}): Promise<RunningProxy> {
+  const proxy = await createProxy({
+    dataDir,
+    environment: {},
+    flags: { "proxy-port": "0", "api-port": "0", ...flags } as never,
+    log: pino({ level: "silent" }),
+  });
+  return proxy;
+}
+
+async function dataDirectory(): Promise<string> {
+  const directory = await temporaryDirectory();
+  cleanups.push(() => directory.remove());
+  return directory.path;
+}
+
+async function origin(): Promise<number> {
+  const server = createServer((incoming, response) => response.end(`answer to ${incoming.url}`));
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  cleanups.push(() => {
+    server.close();
+    server.closeAllConnections();
+  });
+  return (server.address() as AddressInfo).port;
+}
+
+async function get(proxy: RunningProxy, url: string): Promise<{ status: number; text: string }> {
+  const { hostname, port } = new URL(proxy.addresses.proxy);
+  const outgoing = request({ host: hostname, port, path: url, headers: { host: new URL(url).host }, agent: false });
+  outgoing.end();
+  const [response] = (await once(outgoing, "response")) as [IncomingMessage];
+  let text = "";
+  for await (const piece of response) text += String(piece);
+  return { status: response.statusCode ?? 0, text };
+}
+
+async function api(proxy: RunningProxy, path: string, init?: RequestInit): Promise<unknown> {
+  const response = await fetch(`${proxy.addresses.api}/api${path}`, init);
+  const text = await response.text();
+  return text === "" ? undefined : JSON.parse(text);
+}
+
+const patch = (body: object): RequestInit => ({
+  method: "PATCH",
+  headers: { "content-type": "application/json" },
+  body: JSON.stringify(body),
+});
+
+const count = async (proxy: RunningProxy): Promise<number> =>
+  ((await api(proxy, "/traffic/count")) as { count: number }).count;
+
+test("what passes through is stored, listed and there again after a restart", async () => {
+  const dataDir = await dataDirectory();
+  const port = await origin();
+  const first = await started(dataDir);
+  assert.equal((await get(first, `http://127.0.0.1:${port}/kept?x=1`)).text, "answer to /kept?x=1");
+  await waitUntil(async () => (await count(first)) === 1);
+  const fingerprint = first.fingerprint;
+  await first.stop();
+
+  const second = await started(dataDir);
+  cleanups.push(() => second.stop(0));
+  const entries = (await api(second, "/traffic?include_bodies=true")) as {
+    request: { url: string };
+    response: { body: string };
+  }[];
+  assert.deepEqual(
+    entries.map((entry) => [entry.request.url, entry.response.body]),
+    [[`http://127.0.0.1:${port}/kept?x=1`, "answer to /kept?x=1"]],
+  );
+  assert.equal(second.fingerprint, fingerprint);
+});
+
+test("in Passthrough mode and for ignored domains requests flow and nothing is stored", async () => {
+  const port = await origin();
+  const proxy = await started(await dataDirectory());
+  cleanups.push(() => proxy.stop(0));
+  await api(proxy, "/capture/toggle", { method: "POST" });
+  assert.equal((await get(proxy, `http://127.0.0.1:${port}/a`)).status, 200);
+  await api(proxy, "/capture/toggle", { method: "POST" });
+  await api(proxy, "/config", patch({ ignored_domains: ["localhost"] }));
+  assert.equal((await get(proxy, `http://localhost:${port}/b`)).status, 200);
+  assert.equal((await get(proxy, `http://127.0.0.1:${port}/c`)).status, 200);
+  await waitUntil(async () => (await count(proxy)) > 0);
+  const rows = (await api(proxy, "/traffic/rows")) as { rows: { path: string }[] };
+  assert.deepEqual(
+    rows.rows.map((row) => row.path),
+    ["/c"],
+  );
+});
+
+test("a blocked host is answered by rule, and its entry says who answered", async () => {
+  const port = await origin();
+  const proxy = await started(await dataDirectory());
+  cleanups.push(() => proxy.stop(0));
+  await api(proxy, "/blocklist", {
+    method: "POST",
+    headers: { "content-type": "application/json" },
+    body: JSON.stringify({ pattern: "127.0.0.1", status_code: 451, response_body: "not here" }),
+  });
+  assert.deepEqual(await get(proxy, `http://127.0.0.1:${port}/`), { status: 451, text: "not here" });
+  await waitUntil(async () => (await count(proxy)) === 1);
+  const { rows } = (await api(proxy, "/traffic/rows")) as { rows: { source: string; status_code: number }[] };
+  assert.deepEqual(
+    rows.map((row) => [row.source, row.status_code]),
+    [["slice", 451]],
+  );
+});
+
+test("the API behind the proxy cannot be reached through the proxy, by any spelling of its address", async () => {
+  const proxy = await started(await dataDirectory());
+  cleanups.push(() => proxy.stop(0));
+  const port = new URL(proxy.addresses.api).port;
+  for (const host of ["127.0.0.1", "localhost", "[::ffff:127.0.0.1]"]) {
+    const { status, text } = await get(proxy, `http://${host}:${port}/api/traffic`);
+    assert.notEqual(status, 200, host);
+    assert.doesNotMatch(text, /^\[/, host);
+  }
+});
+
+test("the proxy answers its own set-up page by name and by address", async () => {
+  const proxy = await started(await dataDirectory());
+  cleanups.push(() => proxy.stop(0));
+  assert.match((await get(proxy, "http://weir/")).text, /Weir/);
+  const { hostname, port } = new URL(proxy.addresses.proxy);
+  const socket = connect(Number(port), hostname);
+  socket.end(`GET /cert.pem HTTP/1.1\r\nHost: ${hostname}:${port}\r\nConnection: close\r\n\r\n`);
+  let text = "";
+  for await (const piece of socket) text += String(piece);
+  assert.match(text, /-----BEGIN CERTIFICATE-----/);
+});
+
+test("a port in use is the system's error, and nothing is left running", async () => {
+  const dataDir = await dataDirectory();
+  const proxy = await started(dataDir);
+  cleanups.push(() => proxy.stop(0));
+  const port = Number(new URL(proxy.addresses.proxy).port);
+  await assert.rejects(started(await dataDirectory(), { "proxy-port": String(port) }), { code: "EADDRINUSE" });
+});
+
+test("an API for everybody on the network needs an explicit word", async () => {
+  await assert.rejects(started(await dataDirectory(), { "api-host": "0.0.0.0" }), /--insecure-api/);
+});
