@@ -1,3 +1,4 @@
+// Tested by authorize.test.ts
 import { isLoopback } from "@headworks/host-patterns";
 
 /**

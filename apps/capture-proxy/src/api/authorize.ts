@@ -25,6 +25,6 @@ export function authorize(access: Access, principal: Principal | undefined): Aut
 }
 
 function covers(scope: string, resource: string, permission: string): boolean {
-  const [ofResource, ofPermission] = scope.split(":");
-  return (ofResource === "*" || ofResource === resource) && (ofPermission === "*" || ofPermission === permission);
+  const [ofResource, ofPermission, ...rest] = scope.split(":");
+  return rest.length === 0 && (ofResource === "*" || ofResource === resource) && (ofPermission === "*" || ofPermission === permission);
 }

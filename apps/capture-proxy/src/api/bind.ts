@@ -1,3 +1,4 @@
+// Tested by server.test.ts
 import { JsonBytes } from "@headworks/contract-kit";
 import type { MediaResponse, Operation } from "@headworks/contract-kit";
 import { compileRequestValidator } from "@headworks/contract-kit/server";

@@ -1,3 +1,4 @@
+// Tested by server.test.ts
 import type { AnyOperations, Operation } from "@headworks/contract-kit";
 
 interface DocsInfo {

@@ -40,6 +40,7 @@ export async function probeInterception(request: ProbeRequest): Promise<ProbeSte
   try {
     const target = new URL(request.url);
     socket = await openTunnel(new URL(request.proxyAddress), target, signal, (detail) => passed(detail, "Open a tunnel"));
+    socket.on("error", () => undefined);
     passed(`CONNECT ${target.hostname}:443 was accepted`, "Make TLS with a certificate of this CA");
     const status = await fetchThrough(socket, target, request.caPem, signal, (detail) => passed(detail, "Get an answer"));
     if (status !== 200) throw new Error(`The answer had status ${status}`);
@@ -63,6 +64,8 @@ async function openTunnel(proxy: URL, target: URL, signal: AbortSignal, onConnec
     signal,
   });
   outgoing.once("socket", (socket) => socket.once("connect", () => onConnected(`Connected to ${proxy.host}`)));
+  // An abort also ends what is no longer waited for; without a listener that would end the process.
+  outgoing.on("error", () => undefined);
   const answered = Promise.race([once(outgoing, "connect", { signal }), once(outgoing, "response", { signal })]);
   outgoing.end();
   const [response, socket] = (await answered) as [IncomingMessage, Socket | undefined];
@@ -78,6 +81,7 @@ async function fetchThrough(socket: Socket, target: URL, ca: string, signal: Abo
     const secure = used as TLSSocket;
     secure.once("secureConnect", () => onSecure(`${secure.getProtocol() ?? "TLS"}, issued by ${String(secure.getPeerCertificate().issuer.CN)}`));
   });
+  outgoing.on("error", () => undefined);
   const answered = once(outgoing, "response", { signal });
   outgoing.end();
   const [response] = (await answered) as [IncomingMessage];

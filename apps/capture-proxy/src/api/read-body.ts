@@ -1,3 +1,4 @@
+// Tested by server.test.ts
 import { ApiError } from "./api-error.ts";
 
 /** JSON bodies above this many bytes are refused; uploads have no limit. */

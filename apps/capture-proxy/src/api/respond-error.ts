@@ -1,3 +1,4 @@
+// Tested by server.test.ts
 import { ERRORS } from "@headworks/capture-contract";
 import type { ApiErrorBody, ErrorCode } from "@headworks/capture-contract";
 import { ApiError } from "./api-error.ts";

@@ -1,3 +1,4 @@
+// Tested by server.test.ts
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { pathOf } from "./gate.ts";

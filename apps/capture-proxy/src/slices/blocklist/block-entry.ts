@@ -1,3 +1,4 @@
+// Tested by blocklist.slice.test.ts
 import type { BlockEntry, BlockEntryUpdate, NewBlockEntry } from "@headworks/capture-contract";
 
 export const DEFAULT_STATUS = 403;

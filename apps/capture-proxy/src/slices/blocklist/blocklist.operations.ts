@@ -1,3 +1,4 @@
+// Tested by blocklist.slice.test.ts
 import { randomUUID } from "node:crypto";
 import type { blocklistOperations } from "@headworks/capture-contract";
 import type { Handlers } from "@headworks/contract-kit";

@@ -1,3 +1,4 @@
+// Tested by blocklist.slice.test.ts
 import type { Database, SqlRow } from "#storage/database.ts";
 import type { StoredBlockEntry } from "./block-entry.ts";
 

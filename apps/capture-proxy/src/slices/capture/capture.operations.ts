@@ -1,3 +1,4 @@
+// Tested by capture.slice.test.ts
 import type { CaptureStats, CaptureStatus, Settings, captureOperations } from "@headworks/capture-contract";
 import type { Handlers } from "@headworks/contract-kit";
 import type { SliceHost } from "../../slice.ts";

@@ -1,3 +1,4 @@
+// Tested by config.slice.test.ts
 import type { ProxyConfig, configOperations } from "@headworks/capture-contract";
 import type { Handlers } from "@headworks/contract-kit";
 import type { SettingsStore } from "#settings/settings.ts";

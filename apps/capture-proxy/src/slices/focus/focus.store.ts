@@ -1,3 +1,4 @@
+// Tested by focus.slice.test.ts
 import type { Database, SqlRow } from "#storage/database.ts";
 
 export interface StoredFocusHost {

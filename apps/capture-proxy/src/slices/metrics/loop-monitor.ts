@@ -1,3 +1,4 @@
+// Tested by metrics.slice.test.ts
 import { monitorEventLoopDelay, performance } from "node:perf_hooks";
 import type { EventLoopUtilization } from "node:perf_hooks";
 import type { Clock } from "../../slice.ts";

@@ -1,3 +1,4 @@
+// Tested by metrics.slice.test.ts
 import { Counter, Gauge, Histogram, Registry } from "@prometheus-io/client";
 import type { Metrics } from "@headworks/capture-contract";
 import type { StorageStatus } from "#storage/capture-store.ts";
