@@ -277,7 +277,7 @@ test("the field order, case and duplicates of both sides survive, and Host follo
   const proxy = await engine();
   const { text, socket } = await talk(
     proxy.port,
-    `GET http://127.0.0.1:${port}/p?q HTTP/1.1\r\nX-b: 1\r\nHOST: other.example\r\nx-A: 2\r\nX-b: 3\r\nProxy-Connection: keep-alive\r\nProxy-Authorization: Basic eA==\r\n\r\n`,
+    `GET http://user:pw@127.0.0.1:${port}/p?q HTTP/1.1\r\nX-b: 1\r\nHOST: other.example\r\nx-A: 2\r\nX-b: 3\r\nProxy-Connection: keep-alive\r\nProxy-Authorization: Basic eA==\r\n\r\n`,
     /Content-Length: 0\r\n\r\n$/,
   );
   socket.destroy();

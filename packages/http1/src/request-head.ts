@@ -15,9 +15,16 @@ const SCHEME = /^[a-z]+:\/\//i;
 /**
  * Parses a whole request head, from the method to the empty line (RFC 9112 sections 3 to 6, nothing tolerated).
  * @param isClean  the text is nothing but field-value characters and pairs of CR LF; nothing but speed depends on it
+ * @param dropsUserinfo  see {@link RequestReaderOptions}
  * @throws Http1Error
  */
-export function parseRequestHead(text: string, isClean: boolean, fieldCount: number, facts: HeadFacts): RequestHead {
+export function parseRequestHead(
+  text: string,
+  isClean: boolean,
+  fieldCount: number,
+  facts: HeadFacts,
+  dropsUserinfo = false,
+): RequestHead {
   let at = 0;
   let code = text.charCodeAt(0);
   while (TCHAR[code] === 1) code = text.charCodeAt(++at);
@@ -41,7 +48,7 @@ export function parseRequestHead(text: string, isClean: boolean, fieldCount: num
   facts.reset();
   const fields = readFieldLines(text, at + VERSION_LENGTH, isClean, fieldCount, facts);
   const targetForm = targetFormOf(method, target);
-  const authority = authorityOf(targetForm, target, version, facts);
+  const authority = authorityOf(targetForm, target, version, facts, dropsUserinfo);
   const framing = requestFraming(method, version, facts);
   const isModern = version === "1.1";
   return {
@@ -94,7 +101,13 @@ function targetFormOf(method: string, target: string): TargetForm {
   return "absolute";
 }
 
-function authorityOf(form: TargetForm, target: string, version: Version, facts: HeadFacts): string | undefined {
+function authorityOf(
+  form: TargetForm,
+  target: string,
+  version: Version,
+  facts: HeadFacts,
+  dropsUserinfo: boolean,
+): string | undefined {
   const host = facts.host;
   if (facts.hostCount > 1) throw new Http1Error("repeated-host");
   if (host === undefined && version === "1.1") throw new Http1Error("missing-host");
@@ -103,14 +116,22 @@ function authorityOf(form: TargetForm, target: string, version: Version, facts: 
     return host;
   }
   // An empty Host is what RFC 9110 section 7.2 asks for when the target has no authority of its own to repeat.
-  if (host !== undefined && host !== "" && !isAuthority(host)) throw new Http1Error("bad-host");
+  const plainHost = host !== undefined && dropsUserinfo && form === "absolute" ? withoutUserinfo(host) : host;
+  if (plainHost !== undefined && plainHost !== "" && !isAuthority(plainHost)) throw new Http1Error("bad-host");
   if (form === "authority") return target;
   const start = target.indexOf("://") + 3;
   let end = start;
   while (end < target.length && !"/?".includes(target.charAt(end))) end++;
-  const authority = target.slice(start, end);
+  const written = target.slice(start, end);
+  const authority = dropsUserinfo ? withoutUserinfo(written) : written;
   if (!isAuthority(authority)) throw new Http1Error("bad-target");
   return authority;
+}
+
+/** What stands behind the only "@"; with several of them nobody can say where the host begins, so nothing is dropped. */
+function withoutUserinfo(text: string): string {
+  const at = text.indexOf("@");
+  return at >= 0 && text.lastIndexOf("@") === at ? text.slice(at + 1) : text;
 }
 
 function requestFraming(method: string, version: Version, facts: HeadFacts): Framing {

@@ -474,3 +474,28 @@ test("an error thrown by the sink itself is the owner's and passes through", () 
   });
   assert.throws(() => reader.read(bytes(`GET / HTTP/1.1\r\n${HOST}\r\n`)), /mine/);
 });
+
+const WITH_USERINFO: readonly [string, string, string | Http1ErrorCode][] = [
+  ["credentials before the host", "GET http://user:p%40ss@a.test:81/x HTTP/1.1\r\nHost: b.test\r\n\r\n", "a.test:81"],
+  ["credentials in Host too", "GET http://u@a.test/ HTTP/1.1\r\nHost: u@a.test\r\n\r\n", "a.test"],
+  ["two at signs", "GET http://u@v@a.test/ HTTP/1.1\r\nHost: a.test\r\n\r\n", "bad-target"],
+  ["credentials in Host of an origin-form request", "GET / HTTP/1.1\r\nHost: u@a.test\r\n\r\n", "bad-host"],
+  ["nothing behind the at sign", "GET http://u@/ HTTP/1.1\r\nHost: a.test\r\n\r\n", "bad-target"],
+];
+for (const [name, bytes, expected] of WITH_USERINFO) {
+  test(`with dropsUserinfo, ${name}: ${expected}`, () => {
+    let outcome: string | undefined;
+    const reader = new RequestReader(
+      {
+        onHead: (head) => (outcome = head.authority),
+        onData: () => undefined,
+        onEnd: () => undefined,
+        onError: (error) => (outcome = error.code),
+      },
+      {},
+      { dropsUserinfo: true },
+    );
+    reader.read(Buffer.from(bytes, "latin1"));
+    assert.equal(outcome, expected);
+  });
+}

@@ -5,6 +5,14 @@ import { REQUEST_LIMITS, type Limits, type RawFields, type RequestHead } from ".
 import { parseRequestHead } from "./request-head.ts";
 import { allowedTrailers } from "./trailer-fields.ts";
 
+export interface RequestReaderOptions {
+  /**
+   * Accepts `user:password@` before the host of an absolute target, as some clients write it, and leaves it out of
+   * `authority`. Whoever forwards the request must build its target anew. Refused otherwise (RFC 9110 section 4.2.4).
+   */
+  readonly dropsUserinfo?: boolean;
+}
+
 /**
  * Reads requests from bytes cut anywhere, one at a time and strictly: whatever two parsers could read differently is
  * refused. Never throws on input; errors go to the sink once and end the reader.
@@ -12,8 +20,11 @@ import { allowedTrailers } from "./trailer-fields.ts";
 export class RequestReader extends MessageReader<RequestHead> {
   readonly #facts = new HeadFacts();
 
-  constructor(sink: MessageSink<RequestHead>, limits: Partial<Limits> = {}) {
+  readonly #dropsUserinfo: boolean;
+
+  constructor(sink: MessageSink<RequestHead>, limits: Partial<Limits> = {}, options: RequestReaderOptions = {}) {
     super(sink, { ...REQUEST_LIMITS, ...limits }, { dropsExtensions: false, tolerate: undefined });
+    this.#dropsUserinfo = options.dropsUserinfo ?? false;
   }
 
   protected override readHead(chunk: Buffer, at: number): number {
@@ -26,7 +37,8 @@ export class RequestReader extends MessageReader<RequestHead> {
         return chunk.length;
       }
     }
-    const head = parseRequestHead(collector.text, collector.isClean, this.limits.fieldCount, this.#facts);
+    const { fieldCount } = this.limits;
+    const head = parseRequestHead(collector.text, collector.isClean, fieldCount, this.#facts, this.#dropsUserinfo);
     this.beginBody(head, head.framing);
     return end;
   }

@@ -70,19 +70,23 @@ export class HttpConnection implements Timed {
     this.#base = base;
     this.#onConnect = onConnect;
     this.deadlineMs = performance.now() + services.policy().headTimeoutMs;
-    this.#reader = new RequestReader({
-      onHead: (head) => this.#onHead(head),
-      onData: (piece) => {
-        this.state.requestData();
-        this.#exchange?.onRequestData(piece);
+    this.#reader = new RequestReader(
+      {
+        onHead: (head) => this.#onHead(head),
+        onData: (piece) => {
+          this.state.requestData();
+          this.#exchange?.onRequestData(piece);
+        },
+        onTrailers: (fields) => this.#exchange?.onRequestTrailers(fields),
+        onEnd: () => {
+          this.state.requestEnded();
+          this.#exchange?.onRequestEnd();
+        },
+        onError: (error) => this.#refuse(error),
       },
-      onTrailers: (fields) => this.#exchange?.onRequestTrailers(fields),
-      onEnd: () => {
-        this.state.requestEnded();
-        this.#exchange?.onRequestEnd();
-      },
-      onError: (error) => this.#refuse(error),
-    });
+      {},
+      { dropsUserinfo: true },
+    );
     services.deadlines.add(this);
     socket.on("data", this.#onData);
     socket.on("end", this.#onEnd);
