@@ -1,0 +1,154 @@
+import { Agent, request } from "node:http";
+import type { IncomingMessage } from "node:http";
+import { Agent as SecureAgent, request as secureRequest } from "node:https";
+import type { Readable } from "node:stream";
+import { pipeline } from "node:stream/promises";
+import { ApiFailure, operationUrl } from "@headworks/contract-kit/client";
+import type { Operation } from "@headworks/contract-kit";
+import { CommandFailure, EXIT } from "./exit-codes.ts";
+
+// Tested by ../../test/cli-call.test.ts
+
+/** Where the service is and how long to wait for it. */
+export interface ApiAddress {
+  /** Without a slash at its end: `http://127.0.0.1:3001`. */
+  readonly baseUrl: string;
+  readonly timeoutMs: number;
+}
+
+/** What is sent with one operation. */
+export interface ApiRequest {
+  readonly params?: Readonly<Record<string, unknown>>;
+  readonly query?: Readonly<Record<string, unknown>>;
+  /** A value sent as JSON. */
+  readonly body?: unknown;
+  /** Bytes sent as they are, instead of `body`. */
+  readonly upload?: Readable;
+  readonly signal?: AbortSignal;
+}
+
+const DEFAULT_URL = "http://127.0.0.1:3001";
+const DEFAULT_TIMEOUT_S = 30;
+
+/** Reads `--api-url` and `--timeout` or their variables. Throws {@link CommandFailure} when they cannot be used. */
+export function apiAddress(
+  given: { readonly apiUrl?: string; readonly timeout?: string },
+  environment: Readonly<Record<string, string | undefined>>,
+): ApiAddress {
+  const text = given.apiUrl ?? environment["WEIR_API_URL"] ?? environment["SERVICE_API_URL"] ?? DEFAULT_URL;
+  const url = URL.canParse(text) ? new URL(text) : undefined;
+  if (url === undefined || !/^https?:$/.test(url.protocol) || url.search !== "" || url.hash !== "") {
+    throw new CommandFailure(
+      EXIT.usage,
+      `${JSON.stringify(text)} is not the address of a service, such as ${DEFAULT_URL}`,
+    );
+  }
+  const seconds =
+    given.timeout ?? environment["WEIR_TIMEOUT"] ?? environment["SERVICE_TIMEOUT"] ?? String(DEFAULT_TIMEOUT_S);
+  const timeoutMs = Number(seconds) * 1000;
+  if (seconds.trim() === "" || !Number.isFinite(timeoutMs) || timeoutMs <= 0 || timeoutMs > 86_400_000) {
+    throw new CommandFailure(EXIT.usage, `${JSON.stringify(seconds)} is not a number of seconds between 0 and 86400`);
+  }
+  return { baseUrl: url.href.replace(/\/+$/, ""), timeoutMs };
+}
+
+/**
+ * Calls one operation and gives the answer as it comes, headers read, body not. Throws {@link ApiFailure} for anything
+ * but a success. Speaks through node:http with an agent of its own: a proxy named in the environment, which may be
+ * the very service that is called, is never between.
+ */
+export async function callApi(address: ApiAddress, operation: Operation, input: ApiRequest): Promise<IncomingMessage> {
+  const response = await send(address, operation, input);
+  const status = response.statusCode ?? 0;
+  if (status >= 200 && status < 300) return response;
+  throw await refusal(response, status);
+}
+
+/** Calls an operation whose answer is JSON (or nothing); also gives the text it was and the answer's header fields. */
+export async function callJson(
+  address: ApiAddress,
+  operation: Operation,
+  input: ApiRequest,
+): Promise<{ readonly text: string; readonly value: unknown; readonly headers: IncomingMessage["headers"] }> {
+  const response = await callApi(address, operation, input);
+  const text = await readText(response);
+  if (text === "") return { text, value: undefined, headers: response.headers };
+  try {
+    return { text, value: JSON.parse(text) as unknown, headers: response.headers };
+  } catch (cause) {
+    throw new ApiFailure(
+      response.statusCode ?? 0,
+      "NOT_JSON",
+      `${address.baseUrl} does not answer like Weir's API`,
+      undefined,
+      cause,
+    );
+  }
+}
+
+async function send(address: ApiAddress, operation: Operation, input: ApiRequest): Promise<IncomingMessage> {
+  const url = new URL(address.baseUrl + operationUrl(operation, input));
+  const isSecure = url.protocol === "https:";
+  const json = input.upload === undefined && input.body !== undefined ? JSON.stringify(input.body) : undefined;
+  const outgoing = (isSecure ? secureRequest : request)(url, {
+    method: operation.method,
+    agent: isSecure ? new SecureAgent() : new Agent(),
+    headers: { accept: "application/json, */*", ...bodyFields(operation, input, json) },
+    ...(input.signal === undefined ? {} : { signal: input.signal }),
+  });
+  const { promise, resolve, reject } = Promise.withResolvers<IncomingMessage>();
+  outgoing.once("response", resolve);
+  outgoing.once("error", (error) => reject(unreachable(address, error)));
+  // Idle time, not total time: a transfer may take as long as it moves.
+  outgoing.setTimeout(address.timeoutMs, () => {
+    const message = `${address.baseUrl} did not answer within ${address.timeoutMs / 1000} seconds`;
+    outgoing.destroy(new ApiFailure(0, "TIMEOUT", message));
+  });
+  if (input.upload === undefined) outgoing.end(json);
+  else pipeline(input.upload, outgoing).catch((error: unknown) => reject(unreachable(address, error as Error)));
+  return await promise;
+}
+
+function bodyFields(operation: Operation, input: ApiRequest, json: string | undefined): Record<string, string> {
+  if (json !== undefined)
+    {return { "content-type": "application/json", "content-length": String(Buffer.byteLength(json)) };}
+  if (input.upload === undefined) return operation.method === "GET" ? {} : { "content-length": "0" };
+  const types =
+    operation.body !== undefined && "upload" in operation.body ? (operation.body.upload) : [];
+  return { "content-type": types[0] ?? "application/octet-stream" };
+}
+
+function unreachable(address: ApiAddress, error: Error & { code?: string }): unknown {
+  if (error instanceof ApiFailure || error.name === "AbortError") return error;
+  const reason = error.code === "ECONNREFUSED" || error.code === undefined ? "" : ` (${error.code})`;
+  const advice = "start it with `weir serve`, or name another address with --api-url or WEIR_API_URL";
+  return new ApiFailure(
+    0,
+    "UNREACHABLE",
+    `No Weir answers at ${address.baseUrl}${reason}: ${advice}`,
+    undefined,
+    error,
+  );
+}
+
+async function refusal(response: IncomingMessage, status: number): Promise<ApiFailure> {
+  const text = await readText(response);
+  let body: { error?: unknown; code?: unknown; details?: unknown } | null | undefined;
+  try {
+    body = JSON.parse(text) as { error?: unknown } | null;
+  } catch {
+    // Something else answered; its first line is the best message there is.
+  }
+  const message =
+    typeof body?.error === "string"
+      ? body.error
+      : `The answer was ${status}: ${text.trim().split("\n", 1)[0]?.slice(0, 200) ?? ""}`;
+  return new ApiFailure(status, typeof body?.code === "string" ? body.code : "HTTP_ERROR", message, body?.details);
+}
+
+/** The whole body as text. */
+export async function readText(source: AsyncIterable<Uint8Array>): Promise<string> {
+  const chunks: Uint8Array[] = [];
+  for await (const chunk of source) chunks.push(chunk);
+  return Buffer.concat(chunks).toString("utf8");
+}

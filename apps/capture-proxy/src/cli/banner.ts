@@ -1,0 +1,43 @@
+import type { Terminal } from "./terminal.ts";
+import { visibleText } from "./terminal.ts";
+
+// Tested by ../../test/cli-serve.test.ts
+
+export interface BannerFacts {
+  readonly proxy: string;
+  readonly api: string;
+  readonly dataDir: string;
+  readonly certificatePath: string;
+  readonly fingerprint: string;
+  readonly version: string;
+}
+
+/** What `weir serve` says when it listens: where it is, how to send traffic through it, what to trust. */
+export function banner(facts: BannerFacts, terminal: Terminal): string {
+  const name = (text: string): string => terminal.style("dim", text.padEnd(12));
+  const address = (text: string): string => terminal.style("cyan", text);
+  const path = shellQuoted(facts.certificatePath);
+  return [
+    terminal.style("bold", `Weir ${facts.version} is running`),
+    "",
+    `  ${name("Proxy")}${address(facts.proxy)}`,
+    `  ${name("Web UI, API")}${address(facts.api)}`,
+    `  ${name("Set-up page")}${address(`${facts.api}/setup`)}, or http://weir/ through the proxy`,
+    `  ${name("Data")}${visibleText(facts.dataDir)}`,
+    `  ${name("CA")}${visibleText(facts.certificatePath)}`,
+    `  ${name("")}SHA-256 ${facts.fingerprint}`,
+    "",
+    "  Capture one program, trust included:",
+    `    weir run -- curl https://example.com`,
+    "  or point a client at it yourself:",
+    `    curl --proxy ${facts.proxy} --cacert ${path} https://example.com`,
+    "",
+    terminal.style("dim", "  Ctrl+C stops."),
+    "",
+  ].join("\n");
+}
+
+/** The text as one word of a POSIX shell. */
+export function shellQuoted(text: string): string {
+  return /^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", String.raw`'\''`)}'`;
+}

@@ -1,0 +1,231 @@
+import { readFileSync } from "node:fs";
+import { Argument } from "commander";
+import type { Command } from "commander";
+import { operations } from "@headworks/capture-contract";
+import { ApiFailure } from "@headworks/contract-kit/client";
+import type { Operation, Operations } from "@headworks/contract-kit";
+import { apiAddress, callApi, callJson, readText } from "./api-connection.ts";
+import type { ApiAddress, ApiRequest } from "./api-connection.ts";
+import { COMMAND_SHAPES, commandName } from "./command-names.ts";
+import type { CommandShape, CommandShortcut } from "./command-names.ts";
+import { CommandFailure, EXIT } from "./exit-codes.ts";
+import { globalOptions } from "./global-options.ts";
+import type { Invocation, Outcome } from "./invocation.ts";
+import { present } from "./present.ts";
+import { addPropertyOptions, givenValue, inputProperties, pathParameters } from "./schema-options.ts";
+import type { InputProperty } from "./schema-options.ts";
+import { visibleJson } from "./terminal.ts";
+import { openUpload, saveAnswer } from "./transfer.ts";
+
+// Tested by ../../test/cli-call.test.ts
+
+/** One operation as a command. */
+interface OperationCommand {
+  readonly operation: Operation;
+  readonly shape: CommandShape;
+  readonly shortcut: CommandShortcut | undefined;
+  readonly properties: readonly InputProperty[];
+  readonly positional: readonly string[];
+}
+
+/** Adds a subcommand for every operation of a slice that the command line offers, and the shortcuts. */
+export function addOperationCommands(group: Command, slice: string, invocation: Invocation, outcome: Outcome): void {
+  const table = (operations as Readonly<Record<string, Operations>>)[slice] ?? {};
+  for (const [name, operation] of Object.entries(table)) {
+    if (operation.expose?.cli === false) continue;
+    const shape = COMMAND_SHAPES[`${slice}.${name}`] ?? {};
+    const add = (commandText: string, summary: string, shortcut?: CommandShortcut): void => {
+      const command = group
+        .command(commandText)
+        .summary(summary)
+        .description(operation.description === undefined ? summary : `${summary}.\n${operation.description}`);
+      const properties = shortcut?.body === undefined ? inputProperties(operation, shape) : [];
+      fillCommand(
+        command,
+        { operation, shape, shortcut, properties, positional: shortcut?.positional ?? shape.positional ?? [] },
+        invocation,
+        outcome,
+      );
+    };
+    add(commandName(slice, name), operation.summary);
+    for (const shortcut of shape.shortcuts ?? []) add(shortcut.name, shortcut.summary, shortcut);
+  }
+}
+
+function fillCommand(command: Command, facts: OperationCommand, invocation: Invocation, outcome: Outcome): void {
+  const { operation, properties, positional, shape } = facts;
+  for (const { name, choices } of pathParameters(operation)) {
+    const argument = new Argument(`<${name}>`, name === "id" ? "The id" : `The ${name}`);
+    command.addArgument(choices === undefined ? argument : argument.choices(choices));
+  }
+  for (const name of positional)
+    {command.argument(`<${name}>`, propertyNamed(properties, name)?.schema.description ?? `The ${name}`);}
+  if (isUpload(operation)) command.argument("<file>", "The file to send; `-` reads standard input");
+  for (const property of properties) {
+    const name = property.path.join(".");
+    if (!positional.includes(name)) addPropertyOptions(command, property, shape.flags?.[name]);
+  }
+  if (hasJsonBody(operation) && facts.shortcut?.body === undefined) {
+    command.option(
+      "--body <json>",
+      "The whole body as JSON, `@file` or `-` for standard input; flags are set on top of it",
+    );
+  }
+  if (hasMedia(operation)) command.option("-o, --output <file>", "Write to a file instead of standard output");
+  for (const option of globalOptions()) if (option.long !== "--json" || !hasMedia(operation)) command.addOption(option);
+  command.action(async () => {
+    outcome.exitCode = await runOperation(command, facts, invocation);
+  });
+}
+
+/** Calls the operation with what the command line says and shows the answer. */
+async function runOperation(command: Command, facts: OperationCommand, invocation: Invocation): Promise<number> {
+  const given = command.optsWithGlobals<{ apiUrl?: string; timeout?: string; json?: boolean; output?: string }>();
+  const address = apiAddress(given, invocation.environment);
+  try {
+    const input = await requestOf(command, facts, invocation);
+    if (hasMedia(facts.operation))
+      {await saveAnswer(await callApi(address, facts.operation, input), given.output, invocation);}
+    else await showJson(address, facts.operation, input, given.json === true, invocation);
+    return EXIT.ok;
+  } catch (error) {
+    if (error instanceof ApiFailure) throw new CommandFailure(EXIT.failure, failureText(error), { cause: error });
+    throw error;
+  }
+}
+
+/** The service's sentence with its code, and one line for each detail. */
+export function failureText(failure: ApiFailure): string {
+  const details = Array.isArray(failure.details) ? (failure.details as { path?: unknown; message?: unknown }[]) : [];
+  const lines = details.map(({ path, message }) => `\n  ${String(path as string)}: ${String(message as string)}`);
+  return failure.status === 0 ? failure.message : `${failure.message} (${failure.code})${lines.join("")}`;
+}
+
+async function requestOf(command: Command, facts: OperationCommand, invocation: Invocation): Promise<ApiRequest> {
+  const { operation, properties, positional, shape } = facts;
+  const words = [...command.processedArgs] as string[];
+  const params = Object.fromEntries(pathParameters(operation).map(({ name }) => [name, words.shift() ?? ""]));
+  const query: Record<string, unknown> = {};
+  const whole = command.opts<{ body?: string }>().body;
+  const bodies: { value: unknown } = {
+    value: facts.shortcut?.body ?? (whole === undefined ? undefined : await readBody(whole, invocation)),
+  };
+  for (const property of properties) {
+    const name = property.path.join(".");
+    const value = positional.includes(name) ? words.shift() : givenValue(command, property, shape.flags?.[name]);
+    if (value === undefined) continue;
+    if (property.place === "query") query[name] = value;
+    else bodies.value = withValue(bodies.value, property.path, value);
+  }
+  refuseMissing(properties, query, bodies.value, operation);
+  return {
+    params,
+    query,
+    ...(bodies.value === undefined && hasJsonBody(operation) && operation.bodyOptional !== true ? { body: {} } : {}),
+    ...(bodies.value === undefined ? {} : { body: bodies.value }),
+    ...(isUpload(operation) ? { upload: await openUpload(words.shift() ?? "-", invocation) } : {}),
+  };
+}
+
+function refuseMissing(
+  properties: readonly InputProperty[],
+  query: Readonly<Record<string, unknown>>,
+  body: unknown,
+  operation: Operation,
+): void {
+  const given = { ...query, ...(typeof body === "object" && body !== null ? body : {}) };
+  const isBodyLeftOut = body === undefined && operation.bodyOptional === true;
+  const missing = properties
+    .filter((property) => property.isRequired && !(property.place === "body" && isBodyLeftOut))
+    .map(({ path }) => path.join("-"))
+    .filter((name) => !Object.hasOwn(given, name))
+    .map((name) => `--${name.replaceAll("_", "-")}`);
+  if (missing.length > 0)
+    {throw new CommandFailure(EXIT.usage, `${missing.join(" and ")} ${missing.length === 1 ? "is" : "are"} required`);}
+}
+
+async function readBody(text: string, invocation: Invocation): Promise<unknown> {
+  const source = text === "-" ? "standard input" : text.startsWith("@") ? text.slice(1) : "--body";
+  let json = text;
+  try {
+    if (text === "-") json = await readText(invocation.stdin as AsyncIterable<Uint8Array>);
+    else if (text.startsWith("@")) json = readFileSync(text.slice(1), "utf8");
+  } catch (error) {
+    throw new CommandFailure(EXIT.failure, `Cannot read ${source}: ${(error as Error).message}`, { cause: error });
+  }
+  try {
+    return JSON.parse(json) as unknown;
+  } catch (error) {
+    throw new CommandFailure(EXIT.usage, `${source} is not JSON: ${(error as Error).message}`, { cause: error });
+  }
+}
+
+function withValue(target: unknown, path: readonly string[], value: unknown): unknown {
+  const [name, ...rest] = path;
+  if (name === undefined) return value;
+  const object = typeof target === "object" && target !== null ? (target as Record<string, unknown>) : {};
+  return { ...object, [name]: withValue(object[name], rest, value) };
+}
+
+async function showJson(
+  address: ApiAddress,
+  operation: Operation,
+  input: ApiRequest,
+  isRaw: boolean,
+  invocation: Invocation,
+): Promise<void> {
+  const { stdout, stderr } = invocation;
+  const { text, value, headers } = await callJson(address, operation, input);
+  if (isRaw) {
+    if (text !== "") stdout.write(`${stdout.isTty ? visibleJson(text) : text}\n`);
+    return;
+  }
+  if (value === undefined) {
+    stderr.write("Done\n");
+    return;
+  }
+  const schemaId = rowSchemaId(operation);
+  const page = pageOf(value);
+  stdout.write(present(page?.entries ?? value, schemaId, stdout));
+  const total = Number(headers["x-total-count"] ?? Number.NaN);
+  if (Array.isArray(value) && total > value.length)
+    {stderr.write(`${stderr.style("dim", `${value.length} of ${total}`)}\n`);}
+  if (page?.next !== undefined) stderr.write(`${stderr.style("dim", `More: --cursor ${page.next}`)}\n`);
+}
+
+function pageOf(value: unknown): { readonly entries: unknown; readonly next: string | undefined } | undefined {
+  if (typeof value !== "object" || value === null || !("entries" in value) || !("next_cursor" in value))
+    {return undefined;}
+  return { entries: value.entries, next: typeof value.next_cursor === "string" ? value.next_cursor : undefined };
+}
+
+/** The name of the schema of the answer, or of its rows. */
+function rowSchemaId(operation: Operation): string | undefined {
+  interface Named {
+    readonly $id?: string;
+    readonly items?: Named;
+    readonly anyOf?: readonly Named[];
+  }
+  const success = operation.responses[200] ?? operation.responses[201];
+  const schema = (success ?? {}) as Named;
+  const first = schema.anyOf?.[0] ?? schema;
+  return first.$id ?? first.items?.$id;
+}
+
+function propertyNamed(properties: readonly InputProperty[], name: string): InputProperty | undefined {
+  return properties.find(({ path }) => path.join(".") === name);
+}
+
+function isUpload(operation: Operation): boolean {
+  return operation.body !== undefined && "upload" in operation.body;
+}
+
+function hasJsonBody(operation: Operation): boolean {
+  return operation.body !== undefined && !isUpload(operation);
+}
+
+function hasMedia(operation: Operation): boolean {
+  return Object.entries(operation.responses).some(
+    ([status, response]) => status.startsWith("2") && response !== null && "media" in response,
+  );
+}

@@ -1,0 +1,18 @@
+/** A top-level command whose subcommands are operations of the API. Kept apart so that help needs no schema. */
+export interface CommandGroup {
+  readonly slice: string;
+  readonly summary: string;
+}
+
+/** One group for each slice of the contract, in the order of the help; a test holds it against the contract. */
+export const COMMAND_GROUPS: readonly CommandGroup[] = [
+  { slice: "traffic", summary: "List, search, follow and import captured traffic" },
+  { slice: "sessions", summary: "Capture sessions: named sets of entries" },
+  { slice: "export", summary: "HAR files and command lines that repeat a request" },
+  { slice: "capture", summary: "Recording or passing through" },
+  { slice: "config", summary: "Settings of the running service" },
+  { slice: "blocklist", summary: "Hosts that are refused" },
+  { slice: "focus", summary: "Hosts to look at" },
+  { slice: "cert", summary: "The CA of the running service" },
+  { slice: "metrics", summary: "Health, counters and performance" },
+];

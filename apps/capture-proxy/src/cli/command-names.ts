@@ -1,0 +1,89 @@
+// Tested by ../../test/cli-call.test.ts
+
+/** Where the command of an operation differs from what its name and schema give. */
+export interface CommandShape {
+  readonly name?: string;
+  /** Body or query properties given as words instead of flags, in order. */
+  readonly positional?: readonly string[];
+  /** Other flags of properties: `status_code: "-s, --status <code>"`. */
+  readonly flags?: Readonly<Record<string, string>>;
+  /** Properties that have no flag: read-only fields that the body tolerates, or second spellings. */
+  readonly hidden?: readonly string[];
+  /** Further commands that do the same with some values set. */
+  readonly shortcuts?: readonly CommandShortcut[];
+}
+
+/** A further name for an operation with part of its input fixed. */
+export interface CommandShortcut {
+  readonly name: string;
+  readonly summary: string;
+  readonly body?: Readonly<Record<string, unknown>>;
+  readonly positional?: readonly string[];
+}
+
+/** Words that an operation's name repeats because its slice is about them. */
+const NOUNS: Readonly<Record<string, readonly string[]>> = {
+  traffic: ["traffic"],
+  sessions: ["session", "sessions"],
+  export: ["export"],
+  cert: ["certificate"],
+  config: ["config"],
+  capture: ["capture"],
+  blocklist: ["blocklist", "block", "entry", "entries"],
+  focus: ["focus", "host", "hosts"],
+  metrics: ["metrics"],
+};
+
+const FILTER_FLAGS = { q: "-q, --query <query>", method: "-m, --method <method>", status_code: "-s, --status <codes>" };
+
+/** The exceptions, by slice and operation. */
+export const COMMAND_SHAPES: Readonly<Record<string, CommandShape>> = {
+  "traffic.listTraffic": {
+    flags: { ...FILTER_FLAGS, limit: "-l, --limit <count>" },
+    hidden: ["status"],
+    shortcuts: [
+      { name: "search", summary: "List entries with a text in URL, header fields or bodies", positional: ["search"] },
+    ],
+  },
+  "traffic.countTraffic": { flags: FILTER_FLAGS, hidden: ["status"] },
+  "traffic.summarizeTraffic": { name: "summary", flags: FILTER_FLAGS, hidden: ["status"] },
+  "traffic.treeTraffic": { flags: FILTER_FLAGS, hidden: ["status"] },
+  "traffic.getTrafficBody": { name: "body" },
+  "traffic.importHar": {
+    flags: { session_name: "-n, --session-name <name>", switch_session: "--switch" },
+    hidden: ["task_id"],
+  },
+  "sessions.createSession": { flags: { name: "-n, --name <name>", description: "-d, --description <text>" } },
+  "sessions.importSession": {
+    flags: { session_name: "-n, --session-name <name>", switch_session: "--switch" },
+    hidden: ["task_id"],
+  },
+  "sessions.exportSession": { flags: { format: "-f, --format <format>" } },
+  "export.exportHar": { flags: FILTER_FLAGS, hidden: ["status"] },
+  "export.exportSnippet": { flags: { format: "-f, --format <format>" } },
+  "cert.testInterception": { name: "test" },
+  "config.updateConfig": {
+    hidden: ["socks_auth_enabled", "access_control_enabled", "shown_host", "upstream_proxy.auth_enabled"],
+  },
+  "capture.getCapture": { name: "status" },
+  "capture.toggleCapture": {
+    shortcuts: [
+      { name: "enable", summary: "Record what passes through", body: { enabled: true } },
+      { name: "disable", summary: "Pass traffic through without recording it", body: { enabled: false } },
+    ],
+  },
+  "blocklist.updateBlockEntry": { hidden: ["id", "hit_count", "created_at", "updated_at"] },
+  "focus.addFocusHost": { positional: ["pattern"] },
+  "metrics.getDetailedHealth": { name: "health" },
+};
+
+/** The subcommand of an operation: its name without the words of its slice, and without `get` where more is left. */
+export function commandName(slice: string, operationName: string): string {
+  const given = COMMAND_SHAPES[`${slice}.${operationName}`]?.name;
+  if (given !== undefined) return given;
+  const words = operationName.replace(/[A-Z]/g, (letter) => ` ${letter.toLowerCase()}`).split(" ");
+  const nouns = NOUNS[slice] ?? [slice];
+  const telling = words.filter((word) => !nouns.includes(word));
+  const [first, ...rest] = telling;
+  return (first === "get" && rest.length > 0 ? rest : telling).join("-");
+}

@@ -1,0 +1,88 @@
+import { X509Certificate } from "node:crypto";
+import { existsSync, readFileSync, statSync } from "node:fs";
+import { getCACertificates } from "node:tls";
+import { AuthorityError, CertificateAuthority } from "@headworks/tls-authority";
+import { authorityPaths } from "./authority-files.ts";
+import type { Finding, Patient } from "./doctor.ts";
+
+// Tested by ../../test/cli-doctor.test.ts
+
+const SOON_MS = 30 * 86_400_000;
+
+/** Whether the CA's files are there, belong together, are private and valid. */
+export function checkAuthority({ dataDir, nowMs }: Patient): readonly Finding[] {
+  const name = "CA";
+  const { certificate, key } = authorityPaths(dataDir);
+  if (!existsSync(certificate))
+    {return [{ name, status: "skip", detail: "there is none yet; the first start makes it" }];}
+  if (!existsSync(key))
+    {return [
+      {
+        name,
+        status: "fail",
+        detail: `the private key ${key} is missing`,
+        advice: `put it back, or remove ${certificate} to have a new CA made`,
+      },
+    ];}
+  const findings = [validity(certificate, key, nowMs)];
+  if (process.platform !== "win32" && (statSync(key).mode & 0o077) !== 0) {
+    findings.push({
+      name,
+      status: "fail",
+      detail: `other users can read the private key ${key}`,
+      advice: `chmod 600 ${key}`,
+    });
+  }
+  return findings;
+}
+
+function validity(certificate: string, key: string, nowMs: number): Finding {
+  const name = "CA";
+  let authority: CertificateAuthority;
+  try {
+    const files = { certificatePem: readFileSync(certificate, "utf8"), keyPem: readFileSync(key, "utf8") };
+    authority = CertificateAuthority.load(files, new Date(nowMs));
+  } catch (error) {
+    const advice =
+      error instanceof AuthorityError && error.code === "expired"
+        ? "weir ca renew"
+        : "weir ca import, or move both files away and start again";
+    return { name, status: "fail", detail: `${certificate} cannot be used: ${(error as Error).message}`, advice };
+  }
+  const detail = `${authority.subject}, valid until ${authority.notAfter.toISOString().slice(0, 10)}`;
+  if (authority.notBefore.getTime() > nowMs)
+    {return { name, status: "fail", detail: `${detail}, but not yet`, advice: "set the clock" };}
+  if (authority.notAfter.getTime() - nowMs < SOON_MS)
+    {return { name, status: "warn", detail, advice: "weir ca renew, then trust the new one" };}
+  return { name, status: "ok", detail };
+}
+
+/** Whether programs that ask the system trust the CA. Not to trust it is no error: `weir run` needs no system-wide trust. */
+export function checkAuthorityTrust({ dataDir }: Patient): Finding {
+  const name = "System trust";
+  const { certificate } = authorityPaths(dataDir);
+  if (!existsSync(certificate)) return { name, status: "skip", detail: "there is no CA yet" };
+  let authority: X509Certificate;
+  try {
+    authority = new X509Certificate(readFileSync(certificate));
+  } catch {
+    return { name, status: "skip", detail: "the CA cannot be read" };
+  }
+  if (isTrusted(authority)) return { name, status: "ok", detail: "the system trusts the CA" };
+  return {
+    name,
+    status: "warn",
+    detail: "the system does not trust the CA",
+    advice: "`weir ca install-help` shows how; `weir run -- PROGRAM` works without",
+  };
+}
+
+function isTrusted(authority: X509Certificate): boolean {
+  return getCACertificates("system").some((pem) => {
+    const root = new X509Certificate(pem);
+    return (
+      root.fingerprint256 === authority.fingerprint256 ||
+      (authority.checkIssued(root) && authority.verify(root.publicKey))
+    );
+  });
+}

@@ -1,0 +1,188 @@
+import { randomBytes } from "node:crypto";
+import { existsSync, readdirSync, rmSync, statSync, statfsSync, writeFileSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { trafficOperations } from "@headworks/capture-contract";
+import type { TrafficEntry } from "@headworks/capture-contract";
+import { callJson } from "./api-connection.ts";
+import type { Finding, Patient } from "./doctor.ts";
+import { sizeText } from "./present-values.ts";
+
+// Tested by ../../test/cli-doctor.test.ts
+
+const LEAST_NODE = [24, 15] as const;
+
+/** TypeScript runs as source and the store is Node's own SQLite; older versions lack one or the other. */
+export function checkNode(): Finding {
+  const name = "Node.js";
+  const [major = 0, minor = 0] = process.versions.node.split(".").map(Number);
+  const isNew = major > LEAST_NODE[0] || (major === LEAST_NODE[0] && minor >= LEAST_NODE[1]);
+  if (isNew) return { name, status: "ok", detail: process.versions.node };
+  return {
+    name,
+    status: "fail",
+    detail: `${process.versions.node} is too old`,
+    advice: `use ${LEAST_NODE.join(".")} or newer`,
+  };
+}
+
+const LITTLE_SPACE = 1_073_741_824;
+const NO_SPACE = 104_857_600;
+
+/** Whether the data directory can be written, is private and has room. */
+export function checkDataDirectory({ dataDir }: Patient): readonly Finding[] {
+  const name = "Data directory";
+  const exists = existsSync(dataDir);
+  const place = exists ? dataDir : nearestExisting(dataDir);
+  const problem = writeProblem(place);
+  if (problem !== undefined)
+    {return [
+      {
+        name,
+        status: "fail",
+        detail: `${place} cannot be written: ${problem}`,
+        advice: "mend its rights, or choose another with --data-dir",
+      },
+    ];}
+  const findings: Finding[] = [
+    { name, status: "ok", detail: exists ? dataDir : `${dataDir} will be made at the first start` },
+  ];
+  if (exists && process.platform !== "win32" && (statSync(dataDir).mode & 0o077) !== 0) {
+    findings.push({
+      name,
+      status: "warn",
+      detail: `other users can look into ${dataDir}`,
+      advice: `captured traffic holds passwords: chmod 700 ${dataDir}`,
+    });
+  }
+  const { bavail, bsize } = statfsSync(place);
+  const free = bavail * bsize;
+  const status = free < NO_SPACE ? "fail" : free < LITTLE_SPACE ? "warn" : "ok";
+  findings.push({
+    name: "Disk",
+    status,
+    detail: `${sizeText(free)} free`,
+    ...(status === "ok" ? {} : { advice: "make room, or set max_total_size_mb" }),
+  });
+  return findings;
+}
+
+function nearestExisting(path: string): string {
+  for (let place = path; ; place = dirname(place)) if (existsSync(place) || dirname(place) === place) return place;
+}
+
+/** Asking for rights is not enough: a read-only file system, a quota or a container may say no all the same. */
+function writeProblem(directory: string): string | undefined {
+  const path = join(directory, `.weir-doctor-${randomBytes(6).toString("hex")}`);
+  try {
+    if (!statSync(directory).isDirectory()) return "it is not a directory";
+    writeFileSync(path, "x", { flag: "wx", mode: 0o600, flush: true });
+    return undefined;
+  } catch (error) {
+    return (error as Error).message;
+  } finally {
+    rmSync(path, { force: true });
+  }
+}
+
+const LAST_BUILD_YEAR = 2025;
+const FUTURE_MS = 5 * 60_000;
+
+/** A clock that is behind what was written with it makes certificates invalid and entries jump. */
+export async function checkClock({ dataDir, nowMs, health, address }: Patient): Promise<Finding> {
+  const name = "Clock";
+  const advice = "set the clock (timedatectl, or the settings of the system)";
+  if (new Date(nowMs).getUTCFullYear() < LAST_BUILD_YEAR)
+    {return { name, status: "fail", detail: `says ${new Date(nowMs).toISOString()}`, advice };}
+  const newest = newestFile(dataDir);
+  if (newest !== undefined && newest.timeMs > nowMs + FUTURE_MS) {
+    return {
+      name,
+      status: "fail",
+      detail: `is behind: ${newest.path} was written at ${new Date(newest.timeMs).toISOString()}`,
+      advice,
+    };
+  }
+  if (health) {
+    const { value } = await callJson(address, trafficOperations.listTraffic, { query: { limit: 1 } });
+    const [entry] = value as TrafficEntry[];
+    if (entry && Date.parse(entry.timestamp) > nowMs + FUTURE_MS)
+      {return { name, status: "fail", detail: `is behind the newest entry, of ${entry.timestamp}`, advice };}
+  }
+  return { name, status: "ok", detail: new Date(nowMs).toISOString() };
+}
+
+function newestFile(directory: string): { readonly path: string; readonly timeMs: number } | undefined {
+  if (!existsSync(directory)) return undefined;
+  const files = readdirSync(directory, { withFileTypes: true }).filter((entry) => entry.isFile());
+  const times = files.map(({ name }) => ({
+    path: join(directory, name),
+    timeMs: statSync(join(directory, name)).mtimeMs,
+  }));
+  return times.toSorted((left, right) => right.timeMs - left.timeMs)[0];
+}
+
+/** Above this the check takes minutes. */
+const LARGEST_CHECKED_BYTES = 4_294_967_296;
+
+/** SQLite's own check of every database in the data directory. */
+export async function checkDatabases({ dataDir, invocation }: Patient): Promise<readonly Finding[]> {
+  const name = "Database";
+  const files = existsSync(dataDir) ? readdirSync(dataDir).filter((file) => file.endsWith(".db")) : [];
+  if (files.length === 0) return [{ name, status: "skip", detail: "there is none yet" }];
+  const findings: Finding[] = [];
+  for (const file of files) {
+    const path = join(dataDir, file);
+    const { size } = statSync(path);
+    if (size > LARGEST_CHECKED_BYTES)
+      {findings.push({ name, status: "skip", detail: `${file} holds ${sizeText(size)}, which takes too long to check` });}
+    else findings.push(await checkDatabase(path, file, size, invocation.parts.checkDatabase));
+  }
+  return findings;
+}
+
+async function checkDatabase(
+  path: string,
+  file: string,
+  size: number,
+  check: (path: string) => Promise<readonly string[]>,
+): Promise<Finding> {
+  const name = "Database";
+  const advice = `stop the service and move ${path} away; a new one is made at the next start`;
+  try {
+    const [problem] = await check(path);
+    if (problem !== undefined) return { name, status: "fail", detail: `${file} is damaged: ${problem}`, advice };
+    return { name, status: "ok", detail: `${file}, ${sizeText(size)}, is sound` };
+  } catch (error) {
+    return { name, status: "fail", detail: `${file} cannot be read: ${(error as Error).message}`, advice };
+  }
+}
+
+const PROXY_VARIABLES = ["HTTP_PROXY", "http_proxy", "HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy"];
+
+/** Variables of this shell that send traffic somewhere else. */
+export function checkProxyVariables({ invocation, health }: Patient): Finding {
+  const name = "Proxy variables";
+  const set = PROXY_VARIABLES.filter((variable) => (invocation.environment[variable] ?? "") !== "");
+  if (set.length === 0) return { name, status: "ok", detail: "none is set" };
+  const ours = health === undefined ? undefined : new URL(health.proxy_address).host;
+  const elsewhere = set.filter((variable) => hostOf(invocation.environment[variable] ?? "") !== ours);
+  if (elsewhere.length === 0) return { name, status: "ok", detail: `${set.join(", ")} point at this proxy` };
+  const shown = elsewhere
+    .map((variable) => `${variable}=${withoutPassword(invocation.environment[variable] ?? "")}`)
+    .join(", ");
+  return {
+    name,
+    status: "warn",
+    detail: `${shown} ${elsewhere.length === 1 ? "points" : "point"} elsewhere`,
+    advice: "programs started here do not use Weir; `weir run -- PROGRAM` sets them for one program",
+  };
+}
+
+function hostOf(text: string): string | undefined {
+  const full = text.includes("://") ? text : `http://${text}`;
+  return URL.canParse(full) ? new URL(full).host.replace("localhost", "127.0.0.1") : undefined;
+}
+
+function withoutPassword(text: string): string {
+  return text.replace(/\/\/[^@/]*@/, "//[REDACTED]@");
+}

@@ -1,0 +1,191 @@
+import { homedir } from "node:os";
+import type { Command } from "commander";
+import { metricsOperations } from "@headworks/capture-contract";
+import type { DetailedHealth,Settings } from "@headworks/capture-contract";
+import { ApiFailure } from "@headworks/contract-kit/client";
+import { resolveDataDir } from "#settings/data-dir.ts";
+import { loadSettings } from "#settings/load-settings.ts";
+import { StartupError } from "#settings/startup-error.ts";
+import { apiAddress, callJson } from "./api-connection.ts";
+import type { ApiAddress } from "./api-connection.ts";
+import { checkAuthority, checkAuthorityTrust } from "./doctor-authority.ts";
+import { checkClock, checkDataDirectory, checkDatabases, checkNode, checkProxyVariables } from "./doctor-machine.ts";
+import { checkInterception, checkPort } from "./doctor-service.ts";
+import { EXIT } from "./exit-codes.ts";
+import { globalOptions } from "./global-options.ts";
+import type { Invocation, Outcome } from "./invocation.ts";
+import { visibleText } from "./terminal.ts";
+import type { Terminal } from "./terminal.ts";
+
+// Tested by ../../test/cli-doctor.test.ts
+
+/** What one check found. Only `fail` makes the whole an error; `warn` may be intended; `skip` could not be looked at. */
+export interface Finding {
+  readonly name: string;
+  readonly status: "ok" | "warn" | "fail" | "skip";
+  readonly detail: string;
+  /** What to do about it. */
+  readonly advice?: string;
+}
+
+/** What the checks look at. */
+export interface Patient {
+  readonly invocation: Invocation;
+  readonly dataDir: string;
+  readonly settings: Settings | undefined;
+  readonly address: ApiAddress;
+  /** Health of the service at `address`; undefined when none answers. */
+  readonly health: DetailedHealth | undefined;
+  readonly nowMs: number;
+}
+
+type Check = (patient: Patient) => Finding | readonly Finding[] | Promise<Finding | readonly Finding[]>;
+
+const CHECKS: readonly (readonly [name: string, check: Check])[] = [
+  ["Node.js", checkNode],
+  ["Data directory", checkDataDirectory],
+  ["Proxy port", (patient) => checkPort(patient, "proxy")],
+  ["API port", (patient) => checkPort(patient, "api")],
+  ["Service", checkService],
+  ["CA", checkAuthority],
+  ["System trust", checkAuthorityTrust],
+  ["Clock", checkClock],
+  ["Database", checkDatabases],
+  ["Proxy variables", checkProxyVariables],
+  ["Interception", checkInterception],
+];
+
+/** Adds the flags and the action of `weir doctor`. */
+export function fillDoctor(command: Command, invocation: Invocation, outcome: Outcome): void {
+  command.option("--data-dir <path>", "The data directory to look at (env WEIR_DATA_DIR)");
+  for (const option of globalOptions()) command.addOption(option);
+  command.action(async () => {
+    outcome.exitCode = await doctor(invocation, command.optsWithGlobals());
+  });
+}
+
+async function doctor(
+  invocation: Invocation,
+  options: { dataDir?: string; json?: boolean; apiUrl?: string; timeout?: string },
+): Promise<number> {
+  const { environment, stdout } = invocation;
+  const address = apiAddress(options, environment);
+  const dataDir = resolveDataDir({
+    flag: options.dataDir,
+    environment,
+    platform: process.platform,
+    homeDir: homedir(),
+  });
+  const { settings, finding } = readSettings(dataDir, environment);
+  const patient: Patient = {
+    invocation,
+    dataDir,
+    settings,
+    address,
+    health: await healthAt(address),
+    nowMs: Date.now(),
+  };
+  const findings: Finding[] = [];
+  const report = (found: Finding): void => {
+    findings.push(found);
+    if (options.json !== true) stdout.write(findingLine(found, stdout));
+  };
+  report(finding);
+  for (const [name, check] of CHECKS) {
+    for (const found of await examined(name, check, patient)) report(found);
+  }
+  const isWell = findings.every(({ status }) => status !== "fail");
+  if (options.json === true)
+    {stdout.write(`${JSON.stringify({ ok: isWell, data_dir: dataDir, api_url: address.baseUrl, checks: findings })}\n`);}
+  return isWell ? EXIT.ok : EXIT.failure;
+}
+
+/** A check that breaks is a finding too; the others still run. */
+async function examined(name: string, check: Check, patient: Patient): Promise<readonly Finding[]> {
+  try {
+    const found = await check(patient);
+    return Array.isArray(found) ? (found as readonly Finding[]) : [found as Finding];
+  } catch (error) {
+    return [{ name, status: "fail", detail: `could not be checked: ${(error as Error).message}` }];
+  }
+}
+
+function readSettings(
+  dataDir: string,
+  environment: Invocation["environment"],
+): { settings: Settings | undefined; finding: Finding } {
+  const warnings: string[] = [];
+  const log = {
+    warn: (facts: object, message: string) => void warnings.push(`${message}: ${JSON.stringify(facts)}`),
+    error: () => undefined,
+  };
+  try {
+    const settings = loadSettings({ dataDir, environment, flags: {}, log }).configured;
+    const [warning] = warnings;
+    if (warning !== undefined) return { settings, finding: { name: "Settings", status: "warn", detail: warning } };
+    return { settings, finding: { name: "Settings", status: "ok", detail: "every value can be used" } };
+  } catch (error) {
+    if (!(error instanceof StartupError)) throw error;
+    return {
+      settings: undefined,
+      finding: {
+        name: "Settings",
+        status: "fail",
+        detail: error.message,
+        advice: "mend the value; the service does not start with it",
+      },
+    };
+  }
+}
+
+/** Short: a service on this machine answers at once or is in trouble. */
+const PROBE_MS = 3000;
+
+async function healthAt(address: ApiAddress): Promise<DetailedHealth | undefined> {
+  try {
+    const { value } = await callJson(
+      { ...address, timeoutMs: Math.min(address.timeoutMs, PROBE_MS) },
+      metricsOperations.getDetailedHealth,
+      {},
+    );
+    return typeof (value as Partial<DetailedHealth> | null)?.proxy_address === "string"
+      ? (value as DetailedHealth)
+      : undefined;
+  } catch (error) {
+    if (error instanceof ApiFailure) return undefined;
+    throw error;
+  }
+}
+
+function checkService({ health, address }: Patient): Finding {
+  const name = "Service";
+  if (!health)
+    {return {
+      name,
+      status: "skip",
+      detail: `no Weir answers at ${address.baseUrl}`,
+      advice: "start it with `weir serve`, or name another address with --api-url",
+    };}
+  const sick = Object.entries(health.dependencies).filter(
+    ([, state]) => !["ok", "healthy", "up"].includes(state.toLowerCase()),
+  );
+  if (!health.healthy)
+    {return {
+      name,
+      status: "fail",
+      detail: `says it is not well: ${sick.map(([part, state]) => `${part} ${state}`).join(", ")}`,
+    };}
+  return {
+    name,
+    status: "ok",
+    detail: `${health.version} answers at ${address.baseUrl}, up for ${health.uptime_secs} s`,
+  };
+}
+
+const MARKS = { ok: ["✓", "green"], warn: ["!", "yellow"], fail: ["✗", "red"], skip: ["–", "dim"] } as const;
+
+function findingLine({ name, status, detail, advice }: Finding, terminal: Terminal): string {
+  const [mark, style] = MARKS[status];
+  const text = `${terminal.style(style, mark)} ${terminal.style("bold", name)}: ${visibleText(detail)}\n`;
+  return advice === undefined ? text : `${text}    ${visibleText(advice)}\n`;
+}

@@ -1,0 +1,25 @@
+/** What the process ends with. `weir run` ends with the command's own code instead, or with 126, 127 or 128 + signal. */
+export const EXIT = {
+  ok: 0,
+  /** Something was tried and did not work; the sentence is on standard error. */
+  failure: 1,
+  /** The command line itself is wrong; nothing was tried. */
+  usage: 2,
+  addressInUse: 3,
+  /** The service cannot start: a setting, the data directory, a certificate. */
+  cannotStart: 4,
+  notExecutable: 126,
+  commandNotFound: 127,
+  signalBase: 128,
+} as const;
+
+/** Ends a command with one sentence on standard error and an exit code. */
+export class CommandFailure extends Error {
+  readonly exitCode: number;
+
+  constructor(exitCode: number, message: string, options?: ErrorOptions) {
+    super(message, options);
+    this.name = "CommandFailure";
+    this.exitCode = exitCode;
+  }
+}

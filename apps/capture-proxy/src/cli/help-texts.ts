@@ -1,0 +1,36 @@
+/** Shown below the options of `weir serve --help`. */
+export const SERVE_HELP = `
+Every setting can be given, from weakest to strongest, in <data dir>/config.json, as an environment variable
+(WEIR_… or SERVICE_…), or as a flag. "weir config describe" shows each value and where it came from.
+
+Other environment variables:
+  WEIR_DATA_DIR     the data directory
+  WEIR_WEB_DIR      a built web UI to serve instead of the own one
+  WEIR_LOG          log level: off, error, warn, info, debug, trace, or weir=debug,info (RUST_LOG is read too)
+  NO_COLOR          no colours
+
+Examples:
+  weir serve
+  weir serve --proxy-port 9000 --api-port 9001 --data-dir ./capture
+  weir serve --host 0.0.0.0 --allowed-ip 192.168.1.0/24      devices of the local network
+  weir serve --passthrough-domain '*.bank.example' --ignored-domain telemetry.example
+  weir serve -p 0 -a 0 --json | jq -r .proxy
+
+Exit codes: 0 stopped, 1 failed, 2 wrong usage, 3 address in use, 4 cannot start.
+`;
+
+/** Shown below the options of `weir run --help`. */
+export const RUN_HELP = `
+The program gets variables that make curl, wget, git, Node, Python, Ruby, Go, Rust, Java, Deno and others use the proxy
+and trust its CA, on top of what they trust already. Its standard streams and its exit code are its own.
+With every flag of "weir serve" that is a setting, the run gets a proxy of its own with that setting.
+
+Examples:
+  weir run -- curl https://example.com
+  weir run --summary -- npm test
+  weir run --har calls.har -- python3 script.py
+  weir run --session "login flow" -- ./app
+
+Exit codes: the program's; 128 + n when signal n ended it; 127 not found, 126 cannot be run; 1 and 4 are also ours when
+the capture could not start or the HAR file could not be written.
+`;

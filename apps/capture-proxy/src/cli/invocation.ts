@@ -1,0 +1,64 @@
+import type { ServiceLog } from "./serve.ts";
+import type { Terminal } from "./terminal.ts";
+
+/** How the log is written. */
+export interface LogOptions {
+  readonly level: string;
+  /** JSON lines instead of text. */
+  readonly isJson: boolean;
+  readonly hasColours: boolean;
+}
+
+/** The CA of a data directory, opened without a running service. */
+export interface OfflineAuthority {
+  /** The PEM file of the certificate. */
+  readonly path: string;
+  readonly certificatePem: string;
+  readonly certificateDer: Uint8Array;
+  readonly fingerprint: string;
+  readonly subject: string;
+  readonly notBefore: Date;
+  readonly notAfter: Date;
+  /** Replaces it by a new one; the old files stay beside it. */
+  renew(): OfflineAuthority;
+}
+
+/** A connection on which a service sends messages. */
+export interface MessageSocket {
+  onOpen(listener: () => void): void;
+  onMessage(listener: (text: string) => void): void;
+  /** Called once, when the connection is over or never came to be. */
+  onClose(listener: (reason: string) => void): void;
+  send(text: string): void;
+  close(): void;
+}
+
+/** What the commands need from the inside of the service; lent by the process's entry, each loaded when first asked for. */
+export interface Parts {
+  /** A logger on standard error, and what brings its last lines out. */
+  readonly createLogger: (options: LogOptions) => Promise<{ readonly log: ServiceLog; readonly flush: () => void }>;
+  /** SQLite's own quick check of a file; the sentences it has to say, none when all is well. */
+  readonly checkDatabase: (path: string) => Promise<readonly string[]>;
+  /** Opens the CA of a data directory, making one where there is none yet. Throws an error with a sentence. */
+  readonly openAuthority: (dataDir: string) => Promise<OfflineAuthority>;
+  readonly openSocket: (url: string) => Promise<MessageSocket>;
+}
+
+/** One run of the command line. */
+export interface Invocation {
+  readonly version: string;
+  readonly environment: Readonly<Record<string, string | undefined>>;
+  readonly stdin: NodeJS.ReadStream;
+  readonly stdout: Terminal;
+  readonly stderr: Terminal;
+  readonly parts: Parts;
+  /** Aborted when nobody reads standard output any more. */
+  readonly outputGone: AbortSignal;
+  /** Ends the process at once; for a second interrupt. */
+  readonly exitNow: (code: number) => void;
+}
+
+/** Where a command leaves its exit code. */
+export interface Outcome {
+  exitCode: number;
+}

@@ -1,0 +1,83 @@
+import type { RequestData, ResponseData, TrafficEntry } from "@headworks/capture-contract";
+import { durationText, sizeText, timeText } from "./present-values.ts";
+import { renderPairs } from "./table.ts";
+import type { Terminal } from "./terminal.ts";
+import { visibleText } from "./terminal.ts";
+
+// Tested by ../../test/cli-table.test.ts
+
+/** How much of a body a person gets to see; `weir traffic body` gives all of it. */
+const SHOWN_BODY_CHARACTERS = 16_384;
+
+/** One entry: facts, both heads in wire order, both bodies as far as they are text. */
+export function presentEntry(entry: TrafficEntry, terminal: Terminal): string {
+  const { request, response } = entry;
+  const parts = [
+    renderPairs(facts(entry), terminal),
+    message(requestLine(request), request, "request", entry.id, terminal),
+  ];
+  if (response) parts.push(message(statusLine(response), response, "response", entry.id, terminal));
+  return parts.join("\n");
+}
+
+function facts(entry: TrafficEntry): [string, string][] {
+  const { timings } = entry;
+  const stages = Object.entries(timings).flatMap(([name, ms]) => (ms === null ? [] : [`${name} ${durationText(ms)}`]));
+  const rows: [string, string | null | undefined][] = [
+    ["Id", entry.id],
+    ["Number", String(entry.seq)],
+    ["URL", entry.request.url],
+    [
+      "State",
+      entry.failure ? `failed: ${entry.failure.message} (${entry.failure.code}, ${entry.failure.stage})` : entry.state,
+    ],
+    ["Started", timeText(entry.timestamp)],
+    ["Duration", durationText(entry.response?.duration_ms)],
+    ["Timings", stages.join(", ")],
+    ["Client", entry.client_addr],
+    ["Server", entry.server_addr],
+    ["TLS", tlsText(entry)],
+    ["Answered by", entry.source === "upstream" ? null : entry.source],
+    ["Note", entry.notes],
+  ];
+  return rows.filter((row): row is [string, string] => row[1] !== null && row[1] !== undefined && row[1] !== "");
+}
+
+function tlsText({ tls }: TrafficEntry): string | null {
+  if (!tls) return null;
+  const verified = tls.upstream_verified === false ? " (certificate not verified)" : "";
+  return `client ${tls.client_version ?? "-"}, origin ${tls.upstream_version ?? "-"}${verified}`;
+}
+
+function requestLine(request: RequestData): string {
+  return `${request.method} ${request.path} ${request.http_version ?? ""}`.trim();
+}
+
+function statusLine(response: ResponseData): string {
+  return `${response.http_version ?? "HTTP"} ${response.status_code} ${response.status_message ?? ""}`.trim();
+}
+
+function message(line: string, data: RequestData | ResponseData, side: string, id: string, terminal: Terminal): string {
+  const fields = data.headers_list.map(
+    ([name, value]) => `${terminal.style("cyan", visibleText(name))}: ${visibleText(value)}`,
+  );
+  return `${[terminal.style("bold", visibleText(line)), ...fields].join("\n")}\n${bodyText(data, side, id, terminal)}`;
+}
+
+function bodyText(data: RequestData | ResponseData, side: string, id: string, terminal: Terminal): string {
+  if (data.body_state === "none" || data.body_size === 0) return "";
+  const size = sizeText(data.body_size);
+  const more = `weir traffic body ${id} ${side}`;
+  const remark = (text: string): string => `\n${terminal.style("dim", `[${text}]`)}\n`;
+  if (data.body_state === "not_stored") return remark(`body of ${size}, not stored`);
+  if (data.body === null) return remark(`body of ${size}: ${more}`);
+  if (data.body_encoding === "base64") return remark(`${size} that are no text: ${more} -o FILE`);
+  const shown = visibleText(data.body.slice(0, SHOWN_BODY_CHARACTERS).replaceAll("\r\n", "\n"), true);
+  const isCut = data.body.length > SHOWN_BODY_CHARACTERS;
+  const end = isCut
+    ? remark(`cut; all of it: ${more}`)
+    : data.body_state === "truncated"
+      ? remark(`stored up to ${sizeText(data.body_stored_size)} of ${size}`)
+      : "\n";
+  return `\n${shown}${end}`;
+}

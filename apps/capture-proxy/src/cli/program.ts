@@ -1,0 +1,183 @@
+import { Argument, Command, CommanderError } from "commander";
+import { COMMAND_GROUPS } from "./command-groups.ts";
+import { CommandFailure, EXIT } from "./exit-codes.ts";
+import { globalOptions } from "./global-options.ts";
+import type { Invocation, Outcome } from "./invocation.ts";
+
+// Tested by ../../test/cli-process.test.ts
+
+/** A command whose options and action are loaded when it is called, so that the others start fast. */
+interface LazyCommand {
+  readonly name: string;
+  readonly summary: string;
+  readonly fill: (command: Command, invocation: Invocation, outcome: Outcome) => Promise<void>;
+}
+
+const COMMANDS: readonly LazyCommand[] = [
+  {
+    name: "serve",
+    summary: "Start the proxy, its API and its web UI (the default command)",
+    fill: async (command, invocation, outcome) => {
+      const [{ addServeOptions, serve }, { SERVE_HELP }] = await Promise.all([
+        import("./serve.ts"),
+        import("./help-texts.ts"),
+      ]);
+      addServeOptions(command);
+      command.addHelpText("after", SERVE_HELP).action(async () => {
+        outcome.exitCode = await serve(invocation, command);
+      });
+    },
+  },
+  {
+    name: "run",
+    summary: "Run a program with its traffic captured: weir run -- npm test",
+    fill: async (command, invocation, outcome) => {
+      const [{ addRunOptions, run }, { RUN_HELP }] = await Promise.all([
+        import("./run-command.ts"),
+        import("./help-texts.ts"),
+      ]);
+      addRunOptions(command);
+      command.addHelpText("after", RUN_HELP).action(async () => {
+        outcome.exitCode = await run(invocation, command);
+      });
+    },
+  },
+  ...COMMAND_GROUPS.map(({ slice, summary }): LazyCommand => ({
+    name: slice,
+    summary,
+    fill: async (command, invocation, outcome) => {
+      const { addOperationCommands } = await import("./call.ts");
+      addOperationCommands(command, slice, invocation, outcome);
+      if (slice === "traffic") (await import("./tail.ts")).addTailCommand(command, invocation, outcome);
+    },
+  })),
+  {
+    name: "ca",
+    summary: "The CA in the data directory: export, import, renew, how to trust it",
+    fill: async (command, invocation, outcome) => {
+      const { addCaCommands } = await import("./ca.ts");
+      addCaCommands(command, invocation, outcome);
+    },
+  },
+  {
+    name: "doctor",
+    summary: "Check this machine, the data directory and the running service",
+    fill: async (command, invocation, outcome) => {
+      const { fillDoctor } = await import("./doctor.ts");
+      fillDoctor(command, invocation, outcome);
+    },
+  },
+  {
+    name: "completion",
+    summary: "Print a completion script for bash, zsh or fish",
+    fill: async (command, invocation, outcome) => {
+      const { completionScript, SHELLS } = await import("./completion.ts");
+      const argument = new Argument("<shell>", "The shell").choices(SHELLS);
+      command.addArgument(argument).action(async (shell: (typeof SHELLS)[number]) => {
+        const whole = await buildProgram(invocation, outcome, "all");
+        invocation.stdout.write(completionScript(whole, shell));
+      });
+    },
+  },
+];
+
+/** The names of all top-level commands. */
+export const COMMAND_NAMES: readonly string[] = COMMANDS.map((command) => command.name);
+
+/** Runs one command line (without node and script); resolves to the exit code. */
+export async function runCommandLine(args: readonly string[], invocation: Invocation): Promise<number> {
+  const outcome: Outcome = { exitCode: EXIT.ok };
+  const words = withDefaultCommand(args);
+  try {
+    const program = await buildProgram(invocation, outcome, chosenCommand(words));
+    await program.parseAsync(words, { from: "user" });
+    return outcome.exitCode;
+  } catch (error) {
+    return failureCode(error, invocation);
+  }
+}
+
+/** The command tree. Only the named command is complete; `"all"` completes every one. */
+export async function buildProgram(
+  invocation: Invocation,
+  outcome: Outcome,
+  complete: string | undefined,
+): Promise<Command> {
+  const program = new Command("weir")
+    .description("Weir captures, shows and exports the HTTP traffic that passes through it.")
+    .version(invocation.version, "-V, --version", "Print the version")
+    .helpOption("-h, --help", "Show help")
+    .helpCommand("help [command]", "Show help for a command")
+    .enablePositionalOptions()
+    .showSuggestionAfterError()
+    .exitOverride()
+    .configureOutput({
+      writeOut: (text) => invocation.stdout.write(text),
+      writeErr: (text) => invocation.stderr.write(text),
+      getOutHelpWidth: () => helpWidth(invocation.stdout.columns),
+      getErrHelpWidth: () => helpWidth(invocation.stderr.columns),
+    });
+  for (const option of globalOptions()) program.addOption(option);
+  program.addHelpText("after", TOP_HELP);
+  for (const { name, summary, fill } of COMMANDS) {
+    const command = program.command(name).summary(summary).description(summary);
+    if (complete === "all" || complete === name) await fill(command, invocation, outcome);
+  }
+  return program;
+}
+
+const TOP_HELP = `
+Examples:
+  weir                                  start, with what the configuration says
+  weir run -- npm test                  capture what one program sends
+  weir traffic list -q "status:5xx"     look at what was captured
+  weir export har -o traffic.har        take it along
+  weir doctor                           find out why something does not work
+
+Exit codes: 0 done, 1 failed, 2 wrong usage, 3 address in use, 4 cannot start.
+`;
+
+function helpWidth(columns: number): number {
+  return Number.isFinite(columns) ? Math.min(columns, 120) : 100;
+}
+
+const VALUE_OPTIONS = new Set(["--api-url", "--timeout"]);
+
+/** The first word that is a command; values of the options before it are no commands. */
+function chosenCommand(words: readonly string[]): string | undefined {
+  for (let at = 0; at < words.length; at++) {
+    const word = words[at] ?? "";
+    if (VALUE_OPTIONS.has(word)) at++;
+    else if (word === "help") return words[at + 1];
+    else if (!word.startsWith("-")) return word;
+  }
+  return undefined;
+}
+
+/** `weir` and `weir --proxy-port 9000` mean `weir serve …`. */
+function withDefaultCommand(args: readonly string[]): readonly string[] {
+  const [first] = args;
+  if (first === undefined) return ["serve"];
+  if (!first.startsWith("-") || ["-h", "--help", "-V", "--version"].includes(first)) return args;
+  const known = chosenCommand(args);
+  const isGlobal = ["--api-url", "--timeout", "--json"].some((name) => first === name || first.startsWith(`${name}=`));
+  if (isGlobal && known !== undefined && (COMMAND_NAMES.includes(known) || known === "help")) return args;
+  return ["serve", ...args];
+}
+
+/** Says on standard error what went wrong, once, and gives the exit code. */
+function failureCode(error: unknown, invocation: Invocation): number {
+  if (error instanceof CommanderError) {
+    // Commander has written its message already; asking for help or the version is no failure.
+    return error.exitCode === 0 ? EXIT.ok : EXIT.usage;
+  }
+  const { stderr } = invocation;
+  if (error instanceof CommandFailure) {
+    if (error.message !== "") stderr.write(`${stderr.style("red", "weir:")} ${error.message}\n`);
+    return error.exitCode;
+  }
+  stderr.write(
+    `${stderr.style("red", "weir:")} ${error instanceof Error ? (error.stack ?? error.message) : String(error)}\n`,
+  );
+  return EXIT.failure;
+}

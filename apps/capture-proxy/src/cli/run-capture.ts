@@ -1,0 +1,165 @@
+import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { basename, join, resolve } from "node:path";
+import { certOperations, metricsOperations, sessionsOperations } from "@headworks/capture-contract";
+import type { CaptureSession, DetailedHealth } from "@headworks/capture-contract";
+import { ApiFailure } from "@headworks/contract-kit/client";
+import type { Flags } from "#settings/setting-sources.ts";
+import { apiAddress, callApi, callJson, readText } from "./api-connection.ts";
+import type { ApiAddress } from "./api-connection.ts";
+import { CommandFailure, EXIT } from "./exit-codes.ts";
+import type { Invocation } from "./invocation.ts";
+import { logLevel } from "./log-lines.ts";
+import type { RunOptions } from "./run-command.ts";
+import { startProxy } from "./serve.ts";
+
+// Tested by ../../test/cli-run.test.ts
+
+/** A proxy to send a program's traffic through, and the session that holds what it captures. */
+export interface Capture {
+  readonly address: ApiAddress;
+  readonly proxyUrl: string;
+  readonly caPem: string;
+  readonly sessionId: string;
+  readonly sessionName: string | null;
+  /** A proxy for this run alone; nothing else goes through it. */
+  readonly isOwn: boolean;
+  /** What is captured stays after the run. */
+  readonly isKept: boolean;
+  /** Stops an own proxy, or gives a shared one its former session back. */
+  end(): Promise<void>;
+}
+
+/** How long a service that may or may not run gets to answer. */
+const PROBE_MS = 2000;
+/** Connections of a program that has ended need no more than a moment. */
+const STOP_MS = 1000;
+
+/** The running service with a session of its own for this run, or a proxy started for it. */
+export async function findCapture(
+  invocation: Invocation,
+  options: RunOptions,
+  flags: Flags,
+  program: string,
+): Promise<Capture> {
+  const isAlone = options.isolated === true || options.dataDir !== undefined || Object.keys(flags).length > 0;
+  const name =
+    options.session ?? `weir run ${basename(program)} ${new Date().toISOString().slice(0, 19).replace("T", " ")}`;
+  if (!isAlone) {
+    const address = apiAddress(options, invocation.environment);
+    const health = await healthOf(address);
+    if (health !== undefined) return await sharedCapture(address, health, name);
+  }
+  return await ownCapture(invocation, options, flags);
+}
+
+/** The health of a Weir at an address; nothing when none answers there. */
+async function healthOf(address: ApiAddress): Promise<DetailedHealth | undefined> {
+  try {
+    const { value } = await callJson(
+      { ...address, timeoutMs: Math.min(address.timeoutMs, PROBE_MS) },
+      metricsOperations.getDetailedHealth,
+      {},
+    );
+    return typeof (value as Partial<DetailedHealth> | null)?.proxy_address === "string"
+      ? (value as DetailedHealth)
+      : undefined;
+  } catch (error) {
+    if (error instanceof ApiFailure) return undefined;
+    throw error;
+  }
+}
+
+async function sharedCapture(address: ApiAddress, health: DetailedHealth, name: string): Promise<Capture> {
+  try {
+    const caPem = await readText(await callApi(address, certOperations.getCaCertificate, { query: { format: "pem" } }));
+    const before = await currentSession(address);
+    const session = (await callJson(address, sessionsOperations.createSession, { body: { name } }))
+      .value as CaptureSession;
+    await callJson(address, sessionsOperations.switchSession, { params: { id: session.id } });
+    return {
+      address,
+      proxyUrl: reachable(health.proxy_address, address.baseUrl),
+      caPem,
+      sessionId: session.id,
+      sessionName: session.name,
+      isOwn: false,
+      isKept: true,
+      end: async () => {
+        // Somebody may have chosen another session meanwhile; that choice stays.
+        if (before === undefined || (await currentSession(address))?.id !== session.id) return;
+        await callJson(address, sessionsOperations.switchSession, { params: { id: before.id } });
+      },
+    };
+  } catch (error) {
+    if (error instanceof ApiFailure)
+      {throw new CommandFailure(EXIT.failure, `The Weir at ${address.baseUrl} cannot be used: ${error.message}`, {
+        cause: error,
+      });}
+    throw error;
+  }
+}
+
+async function currentSession(address: ApiAddress): Promise<CaptureSession | undefined> {
+  const { value } = await callJson(address, sessionsOperations.listSessions, {});
+  return (value as CaptureSession[]).find((session) => session.is_current);
+}
+
+/** A listener on every address is reached where its API was reached. */
+export function reachable(proxyAddress: string, apiUrl: string): string {
+  const url = new URL(proxyAddress);
+  if (url.hostname === "0.0.0.0" || url.hostname === "[::]") url.hostname = new URL(apiUrl).hostname;
+  return url.origin;
+}
+
+async function ownCapture(invocation: Invocation, options: RunOptions, flags: Flags): Promise<Capture> {
+  const isTemporary = options.dataDir === undefined;
+  const dataDir =
+    options.dataDir === undefined ? mkdtempSync(join(tmpdir(), "weir-run-data-")) : resolve(options.dataDir);
+  const removeData = (): void => {
+    if (isTemporary) rmSync(dataDir, { recursive: true, force: true, maxRetries: 5, retryDelay: 50 });
+  };
+  try {
+    const level = invocation.environment["WEIR_LOG"] ?? invocation.environment["RUST_LOG"];
+    const proxy = await startProxy(invocation, {
+      dataDir,
+      // The program's standard error is not ours to write to, unless somebody asked for a log.
+      logLevel:
+        level === undefined && flags["verbose"] !== true
+          ? "silent"
+          : logLevel(invocation.environment, flags["verbose"] === true),
+      flags: { host: "127.0.0.1", "api-host": "127.0.0.1", "proxy-port": "0", "api-port": "0", ...flags },
+    });
+    const address = { baseUrl: proxy.addresses.api, timeoutMs: 30_000 };
+    const session = isTemporary ? await currentSession(address) : await ownSession(address, options.session);
+    return {
+      address,
+      proxyUrl: proxy.addresses.proxy,
+      caPem: readFileSync(proxy.certificatePath, "utf8"),
+      sessionId: session?.id ?? "",
+      sessionName: session?.name ?? null,
+      isOwn: true,
+      isKept: !isTemporary,
+      end: async () => {
+        try {
+          await proxy.stop(STOP_MS);
+        } finally {
+          removeData();
+        }
+      },
+    };
+  } catch (error) {
+    removeData();
+    throw error;
+  }
+}
+
+/** A directory that is kept may hold former runs; this one gets a session of its own. */
+async function ownSession(address: ApiAddress, name: string | undefined): Promise<CaptureSession> {
+  const { value } = await callJson(address, sessionsOperations.createSession, {
+    body: { name: name ?? `weir run ${new Date().toISOString().slice(0, 19)}` },
+  });
+  const session = value as CaptureSession;
+  await callJson(address, sessionsOperations.switchSession, { params: { id: session.id } });
+  return session;
+}

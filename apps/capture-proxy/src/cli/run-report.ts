@@ -1,0 +1,64 @@
+import { setTimeout as delay } from "node:timers/promises";
+import { exportOperations, metricsOperations, trafficOperations } from "@headworks/capture-contract";
+import type { Metrics, TrafficEntry, TrafficSummary } from "@headworks/capture-contract";
+import { callApi, callJson } from "./api-connection.ts";
+import type { Invocation } from "./invocation.ts";
+import { sizeText } from "./present-values.ts";
+import { present } from "./present.ts";
+import type { Capture } from "./run-capture.ts";
+import type { RunOptions } from "./run-command.ts";
+import { visibleText } from "./terminal.ts";
+import { saveAnswer } from "./transfer.ts";
+
+// Tested by ../../test/cli-run.test.ts
+
+/** Rows of the table of `--summary`. */
+const SHOWN_ROWS = 1000;
+/** A proxy that others use too may never come to rest. */
+const SETTLE_MS = 3000;
+const POLL_MS = 20;
+
+/** Writes what a run captured where it was asked for; says on a terminal where it is. */
+export async function reportRun(capture: Capture, options: RunOptions, invocation: Invocation): Promise<void> {
+  const { stderr } = invocation;
+  const isAsked = options.har !== undefined || options.summary === true;
+  if (!isAsked && !stderr.isTty) return;
+  await settled(capture);
+  const query = { session_id: capture.sessionId };
+  if (options.har !== undefined)
+    {await saveAnswer(await callApi(capture.address, exportOperations.exportHar, { query }), options.har, invocation);}
+  const summary = (await callJson(capture.address, trafficOperations.summarizeTraffic, { query }))
+    .value as TrafficSummary;
+  if (options.summary === true) {
+    const { value } = await callJson(capture.address, trafficOperations.listTraffic, {
+      query: { ...query, limit: SHOWN_ROWS },
+    });
+    stderr.write(present((value as TrafficEntry[]).toReversed(), "TrafficEntry", stderr));
+  }
+  stderr.write(stderr.style("dim", `${totals(summary)}${place(capture, options)}`) + "\n");
+}
+
+function totals({ total, errors, request_bytes: sent, response_bytes: received }: TrafficSummary): string {
+  const count = total === 1 ? "1 exchange" : `${total} exchanges`;
+  const failures = errors === 0 ? "" : `, ${errors} with errors`;
+  return `weir: ${count}${failures}, ${sizeText(sent)} sent, ${sizeText(received)} received`;
+}
+
+function place(capture: Capture, options: RunOptions): string {
+  if (!capture.isOwn)
+    {return `; session ${visibleText(capture.sessionName ?? capture.sessionId)} at ${capture.address.baseUrl}`;}
+  if (options.har !== undefined) return `; written to ${visibleText(options.har)}`;
+  if (capture.isKept) return `; kept in ${visibleText(options.dataDir ?? "")}`;
+  return options.summary === true ? "" : "; not kept (see --har, --summary, --data-dir, or start `weir serve`)";
+}
+
+/** Waits until what the program sent is in the store: nothing of its own is open and nothing waits to be written. */
+async function settled(capture: Capture): Promise<void> {
+  const deadlineMs = performance.now() + SETTLE_MS;
+  while (performance.now() < deadlineMs) {
+    const { value } = await callJson(capture.address, metricsOperations.getPerformance, {});
+    const { metrics, storage } = value as { metrics: Metrics; storage: { backlog_entries: number } };
+    if (metrics.active_exchanges === 0 && metrics.active_tunnels === 0 && storage.backlog_entries === 0) return;
+    await delay(POLL_MS);
+  }
+}

@@ -1,0 +1,157 @@
+import { InvalidArgumentError, Option } from "commander";
+import type { Command } from "commander";
+import type { Operation } from "@headworks/contract-kit";
+import type { CommandShape } from "./command-names.ts";
+
+// Tested by ../../test/cli-call.test.ts
+
+/** The parts of a JSON Schema that decide how a flag reads. */
+interface Schema {
+  readonly type?: string;
+  readonly enum?: readonly string[];
+  readonly anyOf?: readonly Schema[];
+  readonly items?: Schema;
+  readonly properties?: Readonly<Record<string, Schema>>;
+  readonly required?: readonly string[];
+  readonly default?: unknown;
+  readonly description?: string;
+  readonly minimum?: number;
+  readonly maximum?: number;
+}
+
+/** One property of a request as a flag or a positional word. */
+export interface InputProperty {
+  readonly place: "query" | "body";
+  /** Names from the outside in: `["upstream_proxy", "host"]`. */
+  readonly path: readonly string[];
+  readonly schema: Schema;
+  readonly isRequired: boolean;
+}
+
+/** Path parameters of an operation in the order of its path, with their choices. */
+export function pathParameters(
+  operation: Operation,
+): { readonly name: string; readonly choices: readonly string[] | undefined }[] {
+  const properties = (operation.params)?.properties ?? {};
+  return Array.from(operation.path.matchAll(/\{(\w+)\}/g), ([, name = ""]) => ({
+    name,
+    choices: properties[name]?.enum,
+  }));
+}
+
+/** What may be said about a request besides its path; a body's property wins over a query's of the same name. */
+export function inputProperties(operation: Operation, shape: CommandShape): InputProperty[] {
+  const hidden = new Set(shape.hidden);
+  const isUpload = operation.body !== undefined && "upload" in operation.body;
+  const body = isUpload ? [] : leaves(operation.body, "body", []);
+  const inBody = new Set(body.map((property) => property.path.join(".")));
+  const query = leaves(operation.query, "query", []).filter(
+    ({ path }) => !inBody.has(path.join(".")),
+  );
+  return [...query, ...body].filter(({ path }) => !hidden.has(path.join(".")));
+}
+
+function leaves(schema: Schema | undefined, place: "query" | "body", path: readonly string[]): InputProperty[] {
+  const required = new Set(schema?.required);
+  return Object.entries(schema?.properties ?? {}).flatMap(([name, property]) => {
+    const own = [...path, name];
+    if (property.type === "object" && property.properties !== undefined) return leaves(property, place, own);
+    return [{ place, path: own, schema: property, isRequired: required.has(name) && path.length === 0 }];
+  });
+}
+
+/** Adds the flags of a property to a command; booleans get a form that says no. */
+export function addPropertyOptions(command: Command, property: InputProperty, given: string | undefined): void {
+  const name = property.path.join("-").replaceAll("_", "-");
+  const flags = given ?? (isBoolean(property.schema) ? `--${name}` : `--${name} <${placeholder(property.schema)}>`);
+  const option = new Option(flags, descriptionOf(property));
+  if (!isBoolean(property.schema)) {
+    command.addOption(option.argParser((text: string, previous: unknown) => readText(property.schema, text, previous)));
+    return;
+  }
+  command.addOption(option);
+  command.addOption(new Option(`--no-${option.name()}`, `The opposite of --${option.name()}`).hideHelp());
+}
+
+/** The value that was given for a property on the command line, undefined where none was. */
+export function givenValue(command: Command, property: InputProperty, flags: string | undefined): unknown {
+  const key = new Option(flags ?? `--${property.path.join("-").replaceAll("_", "-")}`).attributeName();
+  if (command.getOptionValueSource(key) !== "cli") return undefined;
+  const value: unknown = command.getOptionValue(key);
+  // Query texts say true and false as words.
+  return typeof value === "boolean" && property.schema.type === "string" ? String(value) : value;
+}
+
+/** Reads one value by its schema; lists grow with each flag and split at commas. Throws commander's usage error. */
+export function readText(schema: Schema, text: string, previous?: unknown): unknown {
+  if (schema.anyOf) {
+    if (text === "null") return null;
+    const branch = schema.anyOf.find((candidate) => candidate.type !== "null");
+    return readText(branch ?? {}, text, previous);
+  }
+  if (schema.enum !== undefined && !schema.enum.includes(text)) {
+    throw new InvalidArgumentError(`It must be one of ${schema.enum.join(", ")}.`);
+  }
+  switch (schema.type) {
+    case "integer":
+    case "number":
+      return readNumber(schema, text);
+    case "array": {
+      const items = text
+        .split(",")
+        .map((item) => item.trim())
+        .filter((item) => item !== "");
+      return [
+        ...(Array.isArray(previous) ? (previous as unknown[]) : []),
+        ...items.map((item) => readText(schema.items ?? {}, item)),
+      ];
+    }
+    default:
+      return text;
+  }
+}
+
+function readNumber(schema: Schema, text: string): number {
+  const value = Number(text);
+  const isWhole = schema.type !== "integer" || Number.isSafeInteger(value);
+  if (text.trim() === "" || !Number.isFinite(value) || !isWhole) {
+    throw new InvalidArgumentError(schema.type === "integer" ? "It must be a whole number." : "It must be a number.");
+  }
+  if (value < (schema.minimum ?? value)) throw new InvalidArgumentError(`It must be at least ${schema.minimum}.`);
+  if (value > (schema.maximum ?? value)) throw new InvalidArgumentError(`It must be at most ${schema.maximum}.`);
+  return value;
+}
+
+/** Booleans, and query parameters that only know the words true and false. */
+function isBoolean(schema: Schema): boolean {
+  return (
+    schema.type === "boolean" ||
+    (schema.enum?.length === 2 && schema.enum.includes("true") && schema.enum.includes("false"))
+  );
+}
+
+function placeholder(schema: Schema): string {
+  if (schema.enum !== undefined) return schema.enum.length <= 4 ? schema.enum.join("|") : "choice";
+  if (schema.anyOf !== undefined) return placeholder(schema.anyOf.find((candidate) => candidate.type !== "null") ?? {});
+  if (schema.type === "integer" || schema.type === "number") return "number";
+  return schema.type === "array" ? "list" : "text";
+}
+
+function descriptionOf({ path, schema, isRequired }: InputProperty): string {
+  const text = schema.description ?? capitalized(path.join(" ").replaceAll("_", " "));
+  const inner = schema.anyOf?.find((candidate) => candidate.type !== "null") ?? schema;
+  const facts = [
+    ...(inner.enum !== undefined && inner.enum.length > 4 ? [inner.enum.join(", ")] : []),
+    ...(schema.type === "array" ? ["comma list, repeatable"] : []),
+    ...(schema.anyOf?.some((candidate) => candidate.type === "null") === true ? ["`null` clears it"] : []),
+    ...(isRequired ? ["required"] : []),
+    ...(schema.default === undefined || schema.default === null || Array.isArray(schema.default)
+      ? []
+      : [`default ${String(schema.default)}`]),
+  ];
+  return facts.length === 0 ? text : `${text} (${facts.join("; ")})`;
+}
+
+function capitalized(text: string): string {
+  return text.slice(0, 1).toUpperCase() + text.slice(1);
+}

@@ -1,0 +1,240 @@
+import { spawn } from "node:child_process";
+import { homedir } from "node:os";
+import type { Command } from "commander";
+import type { Logger } from "pino";
+import { resolveDataDir } from "#settings/data-dir.ts";
+import type { Flags } from "#settings/setting-sources.ts";
+import { StartupError } from "#settings/startup-error.ts";
+import { banner } from "./banner.ts";
+import { CommandFailure, EXIT } from "./exit-codes.ts";
+import type { Invocation } from "./invocation.ts";
+import { logLevel } from "./log-lines.ts";
+import { addSettingOptions, settingFlags } from "./serve-options.ts";
+
+// Tested by ../../test/cli-serve.test.ts
+
+/** Exchanges that are open when the service is asked to stop get this long to end. */
+const GRACE_MS = 5000;
+
+/** The logger that everything inside the service receives. */
+export type ServiceLog = Logger;
+
+/** What a start needs besides the settings' own sources. */
+export interface StartOptions {
+  readonly dataDir: string;
+  readonly flags: Flags;
+  readonly environment?: Invocation["environment"];
+  readonly allowInsecureApi?: boolean;
+  readonly logLevel: string;
+  readonly isJsonLog?: boolean;
+}
+
+/** A running service as the commands see it. */
+export interface StartedProxy {
+  readonly addresses: { readonly proxy: string; readonly api: string };
+  readonly certificatePath: string;
+  readonly fingerprint: string;
+  /** Stops accepting, gives open exchanges `graceMs`, commits what was recorded, and brings out the log. */
+  stop(graceMs?: number): Promise<void>;
+}
+
+/** Starts the service in this process. Throws {@link CommandFailure} with a sentence for what its user can mend. */
+export async function startProxy(invocation: Invocation, options: StartOptions): Promise<StartedProxy> {
+  const [{ createProxy }, { log, flush }] = await Promise.all([
+    import("#proxy.ts"),
+    invocation.parts.createLogger({
+      level: options.logLevel,
+      isJson: options.isJsonLog ?? false,
+      hasColours: invocation.stderr.style("dim", "x") !== "x",
+    }),
+  ]);
+  const webDirectory = invocation.environment["WEIR_WEB_DIR"];
+  try {
+    const proxy = await createProxy({
+      dataDir: options.dataDir,
+      environment: options.environment ?? invocation.environment,
+      flags: options.flags,
+      log,
+      allowInsecureApi: options.allowInsecureApi ?? false,
+      ...(webDirectory === undefined || webDirectory === "" ? {} : { uiDirectory: webDirectory }),
+    });
+    return {
+      addresses: proxy.addresses,
+      certificatePath: proxy.certificatePath,
+      fingerprint: proxy.fingerprint,
+      stop: async (graceMs) => {
+        try {
+          await proxy.stop(graceMs);
+        } finally {
+          flush();
+        }
+      },
+    };
+  } catch (error) {
+    flush();
+    throw startFailure(error);
+  }
+}
+
+/** The exit code and sentence of a start that failed; what nobody can mend keeps its stack. */
+function startFailure(error: unknown): unknown {
+  const system = systemError(error);
+  if (system?.code === "EADDRINUSE")
+    {return new CommandFailure(EXIT.addressInUse, inUseSentence(error, system), { cause: error });}
+  if (error instanceof StartupError || (error instanceof Error && MENDABLE.has(error.name))) {
+    return new CommandFailure(EXIT.cannotStart, error.message, { cause: error });
+  }
+  if (system?.code === "EACCES" && system.port !== undefined) {
+    return new CommandFailure(
+      EXIT.cannotStart,
+      `Port ${system.port} needs more rights than this user has; choose one above 1023`,
+      { cause: error },
+    );
+  }
+  if (system?.code === "EADDRNOTAVAIL") {
+    return new CommandFailure(
+      EXIT.cannotStart,
+      `This machine has no address ${system.address ?? ""}; choose another with --host or --api-host`,
+      { cause: error },
+    );
+  }
+  if (system?.path !== undefined)
+    {return new CommandFailure(EXIT.cannotStart, `Cannot use ${system.path}: ${(error as Error).message}`, {
+      cause: error,
+    });}
+  return error;
+}
+
+/** Errors of the parts that come with a sentence for the user, by name: their classes belong to the inside. */
+const MENDABLE = new Set(["AuthorityStoreError", "DataDirectoryInUseError", "DatabaseTooNewError"]);
+
+interface SystemError {
+  readonly code: string;
+  readonly port?: number;
+  readonly address?: string;
+  readonly path?: string;
+}
+
+function systemError(error: unknown): SystemError | undefined {
+  for (
+    let cause: unknown = error;
+    typeof cause === "object" && cause !== null;
+    cause = (cause as { cause?: unknown }).cause
+  ) {
+    if ("code" in cause && typeof cause.code === "string" && cause.code.startsWith("E")) return cause as SystemError;
+  }
+  return undefined;
+}
+
+function inUseSentence(error: unknown, { port, address }: SystemError): string {
+  if (error instanceof StartupError) return error.message;
+  const place = port === undefined ? "The address" : `Port ${port}${address === undefined ? "" : ` on ${address}`}`;
+  return `${place} is in use: stop what listens there, or choose another port with --proxy-port or --api-port (0 lets the system choose)`;
+}
+
+/** Adds the flags of `weir serve`. */
+export function addServeOptions(command: Command): void {
+  addSettingOptions(command);
+  command
+    .option("--data-dir <path>", "Where captured traffic, settings and the CA are kept (env WEIR_DATA_DIR)")
+    .option("--insecure-api", "Allow the API on an address beyond this machine without authentication")
+    .option("--open-browser", "Open the web UI when started")
+    .option("--log-json", "Write the log as JSON lines")
+    .option("--json", "Print the addresses as one line of JSON instead of a text");
+}
+
+/** `weir serve`: runs until it is asked to stop; resolves to the exit code. */
+export async function serve(invocation: Invocation, command: Command): Promise<number> {
+  const given = command.opts<{
+    dataDir?: string;
+    insecureApi?: boolean;
+    openBrowser?: boolean;
+    logJson?: boolean;
+    json?: boolean;
+  }>();
+  const flags = settingFlags(command);
+  const { environment } = invocation;
+  const dataDir = resolveDataDir({ flag: given.dataDir, environment, platform: process.platform, homeDir: homedir() });
+  const stopRequest = firstSignal(invocation);
+  const proxy = await startProxy(invocation, {
+    dataDir,
+    flags,
+    allowInsecureApi: given.insecureApi ?? false,
+    logLevel: logLevel(environment, flags["verbose"] === true),
+    isJsonLog: given.logJson ?? false,
+  });
+  const facts = {
+    ...proxy.addresses,
+    dataDir,
+    certificatePath: proxy.certificatePath,
+    fingerprint: proxy.fingerprint,
+    version: invocation.version,
+  };
+  if (given.json === true) invocation.stdout.write(`${JSON.stringify(jsonFacts(facts))}\n`);
+  else invocation.stdout.write(banner(facts, invocation.stdout));
+  if (given.openBrowser === true) openBrowser(proxy.addresses.api);
+  const signal = await stopRequest.received;
+  if (given.json !== true) invocation.stdout.write(stoppingLine(signal));
+  await proxy.stop(GRACE_MS);
+  stopRequest.release();
+  return EXIT.ok;
+}
+
+function stoppingLine(signal: NodeJS.Signals): string {
+  const again = signal === "SIGINT" ? "Ctrl+C" : "a second signal";
+  return `Stopping: open exchanges get ${GRACE_MS / 1000} seconds, ${again} ends at once\n`;
+}
+
+function jsonFacts(facts: Parameters<typeof banner>[0]): object {
+  return {
+    proxy: facts.proxy,
+    api: facts.api,
+    pid: process.pid,
+    data_dir: facts.dataDir,
+    certificate: facts.certificatePath,
+    fingerprint_sha256: facts.fingerprint,
+    version: facts.version,
+  };
+}
+
+/** A key press reaches the process from the terminal and again from whatever started it; both count as one. */
+const SAME_KEY_PRESS_MS = 400;
+
+/** The first request to stop; a second one ends the process without waiting. */
+function firstSignal(invocation: Invocation): {
+  readonly received: Promise<NodeJS.Signals>;
+  readonly release: () => void;
+} {
+  const { promise, resolve } = Promise.withResolvers<NodeJS.Signals>();
+  let firstMs: number | undefined;
+  const listener = (signal: NodeJS.Signals): void => {
+    const nowMs = performance.now();
+    if (firstMs === undefined) {
+      firstMs = nowMs;
+      resolve(signal);
+    } else if (nowMs - firstMs >= SAME_KEY_PRESS_MS) {
+      invocation.exitNow(EXIT.signalBase + (signal === "SIGINT" ? 2 : signal === "SIGHUP" ? 1 : 15));
+    }
+  };
+  const names = ["SIGINT", "SIGTERM", "SIGHUP"] as const;
+  for (const name of names) process.on(name, listener);
+  return {
+    received: promise,
+    release: () => {
+      for (const name of names) process.off(name, listener);
+    },
+  };
+}
+
+function openBrowser(url: string): void {
+  const [program, args] =
+    process.platform === "darwin"
+      ? ["open", [url]]
+      : process.platform === "win32"
+        ? ["cmd", ["/c", "start", "", url]]
+        : ["xdg-open", [url]];
+  const child = spawn(program, args, { stdio: "ignore", detached: true });
+  // Without a desktop there is nothing to open, and the banner names the address.
+  child.on("error", () => undefined);
+  child.unref();
+}

@@ -1,0 +1,201 @@
+import { setTimeout as delay } from "node:timers/promises";
+import type { Command } from "commander";
+import { Option } from "commander";
+import type { ServerMessage, TrafficSnapshot } from "@headworks/capture-contract";
+import { apiAddress } from "./api-connection.ts";
+import { CommandFailure, EXIT } from "./exit-codes.ts";
+import { globalOptions } from "./global-options.ts";
+import type { Invocation, MessageSocket, Outcome } from "./invocation.ts";
+import { durationText, sizeText } from "./present-values.ts";
+import { visibleJson, visibleText } from "./terminal.ts";
+import type { Terminal } from "./terminal.ts";
+import { fitted, padded } from "./text-width.ts";
+
+// Tested by ../../test/cli-tail.test.ts
+
+interface TailOptions {
+  readonly query?: string;
+  readonly lines: number;
+  readonly json?: boolean;
+  readonly apiUrl?: string;
+  readonly timeout?: string;
+}
+
+const FIRST_RETRY_MS = 250;
+const LAST_RETRY_MS = 5000;
+
+/** Adds `weir traffic tail`. */
+export function addTailCommand(group: Command, invocation: Invocation, outcome: Outcome): void {
+  const summary = "Follow the traffic: one line for each exchange when it ends";
+  const command = group
+    .command("tail")
+    .summary(summary)
+    .description(`${summary}. Connects again when the service restarts; Ctrl+C ends it.`)
+    .option("-q, --query <query>", "Only exchanges that match this query")
+    .addOption(new Option("-n, --lines <count>", "How many of the latest to show first").default(10).argParser(count));
+  for (const option of globalOptions()) {
+    command.addOption(
+      option.long === "--json" ? new Option("--json", "Print one JSON object for each exchange") : option,
+    );
+  }
+  command.action(async () => {
+    outcome.exitCode = await tail(invocation, command.optsWithGlobals());
+  });
+}
+
+function count(text: string): number {
+  const value = Number(text);
+  if (!Number.isInteger(value) || value < 0 || value > 1000)
+    {throw new CommandFailure(EXIT.usage, "--lines takes a number from 0 to 1000");}
+  return value;
+}
+
+/** Follows until it is interrupted or nobody reads; resolves to the exit code. */
+async function tail(invocation: Invocation, options: TailOptions): Promise<number> {
+  const { stderr } = invocation;
+  const address = apiAddress(options, invocation.environment);
+  const url = `${address.baseUrl.replace(/^http/, "ws")}/ws?batch=1`;
+  const stop = new AbortController();
+  let interrupted = false;
+  const onInterrupt = (): void => {
+    interrupted = true;
+    stop.abort();
+  };
+  process.once("SIGINT", onInterrupt).once("SIGTERM", onInterrupt);
+  invocation.outputGone.addEventListener("abort", () => stop.abort(), { once: true });
+  const printer = new EntryPrinter(invocation.stdout, options.json === true);
+  let waitMs = FIRST_RETRY_MS;
+  let hasConnected = false;
+  while (!stop.signal.aborted) {
+    const result = await follow(
+      await invocation.parts.openSocket(url),
+      options,
+      printer,
+      hasConnected,
+      invocation,
+      stop.signal,
+    );
+    if (result.kind === "refused") throw new CommandFailure(EXIT.failure, result.message);
+    if (stop.signal.aborted) break;
+    if (result.kind === "never-open" && !hasConnected) {
+      throw new CommandFailure(
+        EXIT.failure,
+        `No Weir answers at ${address.baseUrl}: start it with \`weir serve\`, or name another address with --api-url or WEIR_API_URL`,
+      );
+    }
+    if (result.kind === "ended") {
+      if (!hasConnected || waitMs === FIRST_RETRY_MS)
+        {stderr.write(`weir: the connection ended (${visibleText(result.reason)}); connecting again\n`);}
+      hasConnected = true;
+      waitMs = FIRST_RETRY_MS;
+    }
+    await delay(waitMs, undefined, { signal: stop.signal }).catch(() => undefined);
+    waitMs = Math.min(waitMs * 2, LAST_RETRY_MS);
+  }
+  process.off("SIGINT", onInterrupt).off("SIGTERM", onInterrupt);
+  return interrupted ? EXIT.signalBase + 2 : EXIT.ok;
+}
+
+type FollowResult =
+  | { readonly kind: "ended"; readonly reason: string }
+  | { readonly kind: "never-open" }
+  | { readonly kind: "refused"; readonly message: string };
+
+/** Prints what one connection brings, until it is over. */
+async function follow(
+  socket: MessageSocket,
+  options: TailOptions,
+  printer: EntryPrinter,
+  isAgain: boolean,
+  invocation: Invocation,
+  signal: AbortSignal,
+): Promise<FollowResult> {
+  const { promise, resolve } = Promise.withResolvers<FollowResult>();
+  let isOpen = false;
+  const onAbort = (): void => socket.close();
+  signal.addEventListener("abort", onAbort, { once: true });
+  socket.onOpen(() => {
+    isOpen = true;
+    const filter = options.query === undefined ? null : { q: options.query };
+    socket.send(JSON.stringify({ type: "Subscribe", data: { filter } }));
+    // After a gap the latest rows fill it; the printer knows which were shown already.
+    socket.send(JSON.stringify({ type: "GetInitialTraffic", data: { limit: isAgain ? 1000 : options.lines } }));
+  });
+  socket.onMessage((text) => {
+    const parsed = JSON.parse(text) as ServerMessage | readonly ServerMessage[];
+    for (const message of Array.isArray(parsed) ? (parsed as readonly ServerMessage[]) : [parsed as ServerMessage]) {
+      if (message.type === "Error") {
+        resolve({ kind: "refused", message: message.data.message });
+        socket.close();
+      } else if (message.type === "Resync") {
+        invocation.stderr.write(
+          `weir: ${message.data.missed} events were skipped because they came faster than they were read\n`,
+        );
+      } else printer.take(message);
+    }
+  });
+  socket.onClose((reason) => resolve(isOpen ? { kind: "ended", reason } : { kind: "never-open" }));
+  if (signal.aborted) socket.close();
+  try {
+    return await promise;
+  } finally {
+    signal.removeEventListener("abort", onAbort);
+  }
+}
+
+/** How many entries are remembered so that none is printed twice after a reconnect. */
+const REMEMBERED = 5000;
+
+/** Prints each exchange once, when it is over. */
+export class EntryPrinter {
+  readonly #terminal: Terminal;
+  readonly #isJson: boolean;
+  readonly #printed = new Set<string>();
+
+  constructor(terminal: Terminal, isJson: boolean) {
+    this.#terminal = terminal;
+    this.#isJson = isJson;
+  }
+
+  take(message: ServerMessage): void {
+    if (message.type === "InitialTraffic") {
+      for (const row of message.data.toSorted((left, right) => left.seq - right.seq)) this.#print(row);
+    } else if (message.type === "Traffic" && (message.data.type === "Added" || message.data.type === "Updated"))
+      {this.#print(message.data.data);}
+  }
+
+  #print(row: TrafficSnapshot): void {
+    if (row.state === "pending" || this.#printed.has(row.id)) return;
+    this.#printed.add(row.id);
+    if (this.#printed.size > REMEMBERED)
+      {for (const oldest of this.#printed.values()) {
+        this.#printed.delete(oldest);
+        break;
+      }}
+    this.#terminal.write(`${this.#isJson ? this.#jsonLine(row) : entryLine(row, this.#terminal)}\n`);
+  }
+
+  #jsonLine(row: TrafficSnapshot): string {
+    const text = JSON.stringify(row);
+    return this.#terminal.isTty ? visibleJson(text) : text;
+  }
+}
+
+/** `12:00:01 GET    200  1.2 KiB   35 ms  https://…`, cut to the window. */
+export function entryLine(row: TrafficSnapshot, terminal: Terminal): string {
+  const status =
+    row.status_code === null
+      ? (row.failure_code ?? (row.is_passthrough ? "tunnel" : row.state))
+      : String(row.status_code);
+  const isBad = row.status_code === null ? row.failure_code !== null : row.status_code >= 400;
+  const time = new Date(row.timestamp).toTimeString().slice(0, 8);
+  const parts = [
+    terminal.style("dim", time),
+    padded(visibleText(row.method), 7),
+    terminal.style(isBad ? "red" : "green", padded(visibleText(status), 3)),
+    padded(sizeText(row.response_size), 9, "right"),
+    padded(durationText(row.duration_ms), 8, "right"),
+  ];
+  const used = 8 + 1 + 7 + 1 + Math.max(3, status.length) + 1 + 9 + 1 + 8 + 2;
+  return `${parts.join(" ")}  ${fitted(visibleText(row.url), Math.max(20, terminal.columns - used), "middle")}`;
+}

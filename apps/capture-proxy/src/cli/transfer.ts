@@ -1,0 +1,107 @@
+import { createReadStream, createWriteStream } from "node:fs";
+import { rename, rm, stat } from "node:fs/promises";
+import type { IncomingMessage } from "node:http";
+import { Transform } from "node:stream";
+import type { Readable, TransformCallback } from "node:stream";
+import { pipeline } from "node:stream/promises";
+import { StringDecoder } from "node:string_decoder";
+import { CommandFailure, EXIT } from "./exit-codes.ts";
+import type { Invocation } from "./invocation.ts";
+import { sizeText } from "./present-values.ts";
+import { visibleText } from "./terminal.ts";
+import type { Terminal } from "./terminal.ts";
+
+// Tested by ../../test/cli-call.test.ts
+
+/** Opens what an upload reads: a file, or standard input for `-`. Throws {@link CommandFailure} when it cannot be read. */
+export async function openUpload(path: string, invocation: Invocation): Promise<Readable> {
+  if (path === "-") return withProgress(invocation.stdin, undefined, invocation.stderr, "sent");
+  try {
+    const facts = await stat(path);
+    if (facts.isDirectory()) throw new CommandFailure(EXIT.failure, `${path} is a directory, not a file`);
+    return withProgress(createReadStream(path), facts.isFile() ? facts.size : undefined, invocation.stderr, "sent");
+  } catch (error) {
+    if (error instanceof CommandFailure) throw error;
+    throw new CommandFailure(EXIT.failure, `Cannot read ${path}: ${(error as Error).message}`, { cause: error });
+  }
+}
+
+/** Writes an answer's bytes to a file, which appears only when it is complete, or to standard output. */
+export async function saveAnswer(
+  response: IncomingMessage,
+  path: string | undefined,
+  invocation: Invocation,
+): Promise<void> {
+  if (path === undefined || path === "-") return await toStandardOutput(response, invocation);
+  const length = Number(response.headers["content-length"] ?? Number.NaN);
+  const partial = `${path}.${process.pid}.part`;
+  try {
+    const bytes = withProgress(response, Number.isNaN(length) ? undefined : length, invocation.stderr, "received");
+    await pipeline(bytes, createWriteStream(partial, { flags: "wx" }));
+    await rename(partial, path);
+  } catch (error) {
+    await rm(partial, { force: true });
+    throw new CommandFailure(EXIT.failure, `Cannot write ${path}: ${(error as Error).message}`, { cause: error });
+  }
+  return undefined;
+}
+
+async function toStandardOutput(response: IncomingMessage, invocation: Invocation): Promise<void> {
+  const { stdout } = invocation;
+  try {
+    if (stdout.isTty) await pipeline(response, new VisibleBytes(), stdout.stream, { end: false });
+    else await pipeline(response, stdout.stream, { end: false });
+  } catch (error) {
+    // `weir export har | head` is a normal way to use it.
+    if (invocation.outputGone.aborted || (error as { code?: string }).code === "EPIPE") return;
+    throw new CommandFailure(EXIT.failure, `The answer broke off: ${(error as Error).message}`, { cause: error });
+  }
+}
+
+/** Captured bytes on their way to a person: control characters become visible. */
+class VisibleBytes extends Transform {
+  readonly #decoder = new StringDecoder("utf8");
+
+  override _transform(chunk: Buffer, _encoding: BufferEncoding, done: TransformCallback): void {
+    done(null, visibleText(this.#decoder.write(chunk).replaceAll("\r\n", "\n"), true));
+  }
+
+  override _flush(done: TransformCallback): void {
+    done(null, `${visibleText(this.#decoder.end(), true)}\n`);
+  }
+}
+
+/** How often a progress line is drawn. */
+const REDRAW_MS = 100;
+
+/** Counts what flows through and draws it on a terminal; elsewhere the stream is left as it is. */
+function withProgress(source: Readable, totalBytes: number | undefined, terminal: Terminal, verb: string): Readable {
+  if (!terminal.isTty) return source;
+  let bytes = 0;
+  let drawnMs = Number.NEGATIVE_INFINITY;
+  const draw = (): void => terminal.write(`\r\x1b[K${progressLine(bytes, totalBytes, terminal.columns, verb)}`);
+  const counted = new Transform({
+    transform(chunk: Buffer, _encoding, done) {
+      bytes += chunk.length;
+      if (performance.now() - drawnMs >= REDRAW_MS) {
+        drawnMs = performance.now();
+        draw();
+      }
+      done(null, chunk);
+    },
+  });
+  counted.once("close", () => terminal.write("\r\x1b[K"));
+  source.on("error", (error) => counted.destroy(error));
+  return source.pipe(counted);
+}
+
+/** `[#####     ]  50 %  1.0 MiB of 2.0 MiB`, as wide as there is room. */
+export function progressLine(bytes: number, totalBytes: number | undefined, columns: number, verb: string): string {
+  if (totalBytes === undefined || totalBytes === 0) return `${sizeText(bytes)} ${verb}`;
+  const share = Math.min(1, bytes / totalBytes);
+  const text = `${String(Math.floor(share * 100)).padStart(3)} %  ${sizeText(bytes)} of ${sizeText(totalBytes)}`;
+  const room = Math.min(40, columns - text.length - 5);
+  if (room < 5) return text;
+  const filled = Math.round(share * room);
+  return `[${"#".repeat(filled)}${" ".repeat(room - filled)}] ${text}`;
+}

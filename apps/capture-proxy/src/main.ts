@@ -1,0 +1,106 @@
+#!/usr/bin/env node
+import { enableCompileCache } from "node:module";
+import { homedir } from "node:os";
+import { join } from "node:path";
+import type { Invocation, OfflineAuthority, Parts } from "#cli/invocation.ts";
+
+// Tested by ../test/cli-process.test.ts
+
+// In a folder of this user's own: whoever can write there can decide what this process runs.
+if (process.env["NODE_COMPILE_CACHE"] === undefined) enableCompileCache(cacheDirectory());
+
+const [{ runCommandLine }, { terminalOf }] = await Promise.all([import("#cli/program.ts"), import("#cli/terminal.ts")]);
+
+/** What the commands may use of the inside; everything is loaded on first use. */
+const parts: Parts = {
+  createLogger: async ({ level, isJson, hasColours }) => {
+    const [{ destination, pino }, { textLogLine }] = await Promise.all([import("pino"), import("#cli/log-lines.ts")]);
+    // Asynchronous, and lossy when nobody reads: a stalled terminal must not stall the proxy.
+    const sink = destination({ fd: 2, sync: false, maxLength: 4_194_304 });
+    const lines = isJson ? sink : { write: (line: string) => void sink.write(textLogLine(line, hasColours)) };
+    return { log: pino({ level, base: null }, lines), flush: () => sink.flushSync() };
+  },
+  checkDatabase: async (path) => {
+    const { openDatabase } = await import("#storage/database.ts");
+    const database = openDatabase(path, { readOnly: true });
+    try {
+      const answers = database
+        .prepare("PRAGMA quick_check(10)")
+        .all()
+        .flatMap((row) => Object.values(row).map(String));
+      return answers.filter((answer) => answer !== "ok");
+    } finally {
+      database.close();
+    }
+  },
+  openAuthority: async (dataDir) => {
+    const { openAuthorityStore } = await import("#slices/cert/cert.slice.ts");
+    const warn = (_facts: object, message: string): void => void process.stderr.write(`weir: ${message}\n`);
+    const store = openAuthorityStore({ dataDir, nowMs: () => Date.now(), log: { warn, info: () => undefined } });
+    const facts = (): OfflineAuthority => ({
+      path: store.certificatePath,
+      certificatePem: store.current.certificatePem,
+      certificateDer: store.current.certificateDer,
+      fingerprint: store.current.fingerprintSha256,
+      subject: store.current.subject,
+      notBefore: store.current.notBefore,
+      notAfter: store.current.notAfter,
+      renew: () => {
+        store.renew();
+        return facts();
+      },
+    });
+    return facts();
+  },
+  openSocket: async (url) => {
+    const { WebSocket } = await import("ws");
+    const socket = new WebSocket(url, { perMessageDeflate: false, handshakeTimeout: 10_000, maxPayload: 67_108_864 });
+    let reason = "the connection ended";
+    socket.on("error", (error) => (reason = error.message));
+    return {
+      onOpen: (listener) => void socket.on("open", listener),
+      onMessage: (listener) => void socket.on("message", (data: Buffer) => listener(data.toString("utf8"))),
+      onClose: (listener) => void socket.once("close", () => listener(reason)),
+      send: (text) => socket.send(text),
+      close: () => socket.close(),
+    };
+  },
+};
+
+const gone = new AbortController();
+for (const stream of [process.stdout, process.stderr]) {
+  stream.on("error", (error: NodeJS.ErrnoException) => {
+    if (error.code !== "EPIPE" && error.code !== "EIO") throw error;
+    if (stream === process.stdout) gone.abort();
+  });
+}
+
+const { version } = (await import("../package.json", { with: { type: "json" } })).default;
+const invocation: Invocation = {
+  version,
+  environment: process.env,
+  stdin: process.stdin,
+  stdout: terminalOf(process.stdout, process.env),
+  stderr: terminalOf(process.stderr, process.env),
+  parts,
+  outputGone: gone.signal,
+  exitNow: (code) => process.exit(code),
+};
+const exitCode = await runCommandLine(process.argv.slice(2), invocation);
+await Promise.all([written(process.stdout), written(process.stderr)]);
+process.exit(exitCode);
+
+/** Resolves when what was written so far has left the process, or nobody takes it any more. */
+async function written(stream: NodeJS.WriteStream): Promise<void> {
+  await new Promise<void>((resolve) => {
+    stream.once("error", () => resolve());
+    stream.write("", () => resolve());
+  });
+}
+
+function cacheDirectory(): string {
+  const home = homedir();
+  if (process.platform === "win32") return join(process.env["LOCALAPPDATA"] ?? home, "weir", "compile-cache");
+  if (process.platform === "darwin") return join(home, "Library", "Caches", "weir", "compile-cache");
+  return join(process.env["XDG_CACHE_HOME"] ?? join(home, ".cache"), "weir", "compile-cache");
+}
