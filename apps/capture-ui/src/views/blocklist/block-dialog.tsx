@@ -1,0 +1,79 @@
+import type { BlockEntry } from "@headworks/capture-contract";
+import { useMutation, useQueryClient } from "@tanstack/react-query";
+import { useState } from "react";
+import { api } from "../../api.ts";
+import { Button } from "../../ui/button.tsx";
+import { Dialog } from "../../ui/dialog.tsx";
+import { Field, TextArea, TextInput } from "../../ui/field.tsx";
+import { fieldErrors } from "../settings/field-errors.ts";
+import { BLOCK_FIELDS, NEW_BLOCK, bodyOf, draftOf } from "./block-form.ts";
+import type { BlockDraft } from "./block-form.ts";
+import styles from "./blocklist.module.css";
+
+/** Creates or changes a block entry; what the service refuses is shown at its field. */
+export function BlockDialog({ entry, onClose }: { readonly entry: BlockEntry | null; readonly onClose: () => void }) {
+  const client = useQueryClient();
+  const [draft, setDraft] = useState<BlockDraft>(entry === null ? NEW_BLOCK : draftOf(entry));
+  const [problems, setProblems] = useState<Readonly<Record<string, string>>>({});
+  const save = useMutation({
+    mutationFn: async (body: Parameters<typeof api.blocklist.createBlockEntry>[0]["body"]) => {
+      if (entry === null) await api.blocklist.createBlockEntry({ body });
+      else await api.blocklist.updateBlockEntry({ params: { id: entry.id }, body });
+    },
+    onSuccess: async () => {
+      await client.invalidateQueries({ queryKey: ["blocklist"] });
+      onClose();
+    },
+  });
+  const refused = save.error === null ? { fields: {} as Readonly<Record<string, string>>, general: null } : fieldErrors(save.error, BLOCK_FIELDS);
+  const errorOf = (name: (typeof BLOCK_FIELDS)[number]) => problems[name] ?? refused.fields[name];
+  const set = (change: Partial<BlockDraft>): void => {
+    setDraft({ ...draft, ...change });
+    setProblems({});
+    save.reset();
+  };
+  const submit = (): void => {
+    const made = bodyOf(draft);
+    if (made.ok) save.mutate(made.body);
+    else setProblems(made.fields);
+  };
+  return (
+    <Dialog
+      open
+      onClose={onClose}
+      onSubmit={submit}
+      title={entry === null ? "Block a host" : "Change a block entry"}
+      actions={
+        <>
+          <Button onClick={onClose}>Cancel</Button>
+          <Button type="submit" variant="primary" disabled={save.isPending}>
+            {entry === null ? "Block" : "Save"}
+          </Button>
+        </>
+      }
+    >
+      <Field label="Host or pattern" hint="ads.example.com, *.ads.example.com, 10.0.0.0/8" error={errorOf("pattern")}>
+        <TextInput mono autoFocus maxLength={255} value={draft.pattern} onChange={(event) => set({ pattern: event.target.value })} />
+      </Field>
+      <Field label="Note" error={errorOf("note")}>
+        <TextInput maxLength={4096} placeholder="Why it is blocked" value={draft.note} onChange={(event) => set({ note: event.target.value })} />
+      </Field>
+      <div className={styles["pair"]}>
+        <Field label="Status" hint="200 to 599" error={errorOf("status_code")}>
+          <TextInput inputMode="numeric" placeholder="403" maxLength={3} value={draft.statusCode} onChange={(event) => set({ statusCode: event.target.value })} />
+        </Field>
+        <Field label="Content type" error={errorOf("content_type")}>
+          <TextInput mono placeholder="text/plain" maxLength={255} value={draft.contentType} onChange={(event) => set({ contentType: event.target.value })} />
+        </Field>
+      </div>
+      <Field label="Body of the answer" error={errorOf("response_body")}>
+        <TextArea mono rows={4} value={draft.responseBody} onChange={(event) => set({ responseBody: event.target.value })} />
+      </Field>
+      {refused.general !== null && (
+        <p className={styles["error"]} role="alert">
+          {refused.general}
+        </p>
+      )}
+    </Dialog>
+  );
+}

@@ -1,0 +1,44 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import type { BlockEntry } from "@headworks/capture-contract";
+import { NEW_BLOCK, bodyOf, draftOf, restoreBody } from "./block-form.ts";
+
+const entry: BlockEntry = {
+  id: "1",
+  pattern: "*.ads.example",
+  note: null,
+  enabled: false,
+  hit_count: 7,
+  status_code: 403,
+  response_body: "no",
+  content_type: "text/plain",
+  created_at: "2026-01-01T00:00:00.000Z",
+  updated_at: "2026-01-01T00:00:00.000Z",
+  device_id: null,
+};
+
+test("what is left empty is left to the service", () => {
+  assert.deepEqual(bodyOf({ ...NEW_BLOCK, pattern: " ads.example " }), {
+    ok: true,
+    body: { pattern: "ads.example", note: null, content_type: null, response_body: null },
+  });
+});
+
+test("an entry goes through its draft unchanged", () => {
+  assert.deepEqual(bodyOf(draftOf(entry)), {
+    ok: true,
+    body: { pattern: "*.ads.example", note: null, status_code: 403, content_type: "text/plain", response_body: "no" },
+  });
+});
+
+test("an empty pattern and a status that is no number are refused at their fields", () => {
+  assert.deepEqual(bodyOf({ ...NEW_BLOCK, statusCode: "4x" }), {
+    ok: false,
+    fields: { pattern: "A host or pattern is needed", status_code: "Three digits, such as 403" },
+  });
+});
+
+test("a deleted entry comes back as it was, also switched off", () => {
+  const { id: _id, hit_count: _hits, created_at: _created, updated_at: _updated, ...rest } = entry;
+  assert.deepEqual(restoreBody(entry), rest);
+});

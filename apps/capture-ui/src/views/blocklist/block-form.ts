@@ -1,0 +1,61 @@
+import type { BlockEntry, NewBlockEntry } from "@headworks/capture-contract";
+
+/** What the dialog holds: text, as typed. */
+export interface BlockDraft {
+  readonly pattern: string;
+  readonly note: string;
+  readonly statusCode: string;
+  readonly contentType: string;
+  readonly responseBody: string;
+}
+
+export const BLOCK_FIELDS = ["pattern", "note", "status_code", "content_type", "response_body", "enabled", "device_id"] as const;
+
+/** A new entry's draft; the service fills in what is left empty. */
+export const NEW_BLOCK: BlockDraft = { pattern: "", note: "", statusCode: "", contentType: "", responseBody: "" };
+
+/** The draft that edits an entry. */
+export function draftOf(entry: BlockEntry): BlockDraft {
+  return {
+    pattern: entry.pattern,
+    note: entry.note ?? "",
+    statusCode: String(entry.status_code),
+    contentType: entry.content_type,
+    responseBody: entry.response_body,
+  };
+}
+
+/** The body that a draft stands for. Text that is no number goes as it is would never be valid, so it is refused here. */
+export function bodyOf(
+  draft: BlockDraft,
+): { readonly ok: true; readonly body: NewBlockEntry } | { readonly ok: false; readonly fields: Readonly<Record<string, string>> } {
+  const fields: Record<string, string> = {};
+  const pattern = draft.pattern.trim();
+  if (pattern === "") fields["pattern"] = "A host or pattern is needed";
+  const status = draft.statusCode.trim();
+  if (status !== "" && !/^\d{3}$/u.test(status)) fields["status_code"] = "Three digits, such as 403";
+  if (Object.keys(fields).length > 0) return { ok: false, fields };
+  return {
+    ok: true,
+    body: {
+      pattern,
+      note: draft.note.trim() === "" ? null : draft.note.trim(),
+      ...(status === "" ? {} : { status_code: Number(status) }),
+      content_type: draft.contentType.trim() === "" ? null : draft.contentType.trim(),
+      response_body: draft.responseBody === "" ? null : draft.responseBody,
+    },
+  };
+}
+
+/** The body that brings a deleted entry back; its number of hits starts anew. */
+export function restoreBody(entry: BlockEntry): NewBlockEntry {
+  return {
+    pattern: entry.pattern,
+    note: entry.note,
+    enabled: entry.enabled,
+    status_code: entry.status_code,
+    response_body: entry.response_body,
+    content_type: entry.content_type,
+    device_id: entry.device_id,
+  };
+}

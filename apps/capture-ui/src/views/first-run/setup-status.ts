@@ -1,0 +1,47 @@
+import type { TrafficSnapshot } from "@headworks/capture-contract";
+
+/** How far a step of the set-up is. */
+export type StepStatus = "done" | "waiting" | "problem";
+
+/** What the traffic seen so far says about the set-up. */
+export interface Seen {
+  readonly first: TrafficSnapshot | null;
+  readonly trust: StepStatus;
+}
+
+export const NOTHING_SEEN: Seen = { first: null, trust: "waiting" };
+
+/** Takes one more entry into account. A decrypted exchange proves trust, a refused handshake disproves it until then. */
+export function withEntry(seen: Seen, entry: TrafficSnapshot): Seen {
+  const isReadable = (entry.scheme === "https" || entry.scheme === "wss") && !entry.is_passthrough;
+  const proves = isReadable && entry.source !== "import" && entry.status_code !== null;
+  const refused = entry.failure_code !== null && /CLIENT.*TLS|TLS.*CLIENT|CERT.*REJECT|CLIENT.*CERT/u.test(entry.failure_code);
+  const trust = proves || seen.trust === "done" ? "done" : refused ? "problem" : seen.trust;
+  const first = seen.first === null || seen.first.id === entry.id ? entry : seen.first;
+  return { first, trust };
+}
+
+/** The platform whose instructions are shown first, from what the browser says about itself. */
+export function guessPlatform(userAgent: string, offered: readonly string[]): string | null {
+  const guess = /iPhone|iPad/u.test(userAgent)
+    ? "ios"
+    : /Android/u.test(userAgent)
+      ? "android"
+      : /Windows/u.test(userAgent)
+        ? "windows"
+        : /Mac OS/u.test(userAgent)
+          ? "macos"
+          : "linux";
+  return offered.find((id) => id === guess) ?? offered.find((id) => id.startsWith(guess)) ?? offered[0] ?? null;
+}
+
+/** Lines that set the variables in a shell. Values are quoted so that nothing in them is run. */
+export function exportLines(environment: readonly { readonly name: string; readonly value: string }[], shell: "sh" | "powershell" | "cmd"): string {
+  return environment
+    .map(({ name, value }) => {
+      if (shell === "sh") return `export ${name}='${value.replaceAll("'", String.raw`'\''`)}'`;
+      if (shell === "powershell") return `$env:${name} = '${value.replaceAll("'", "''")}'`;
+      return `set "${name}=${value.replaceAll(/["%]/gu, "")}"`;
+    })
+    .join("\n");
+}

@@ -1,0 +1,27 @@
+import type { CaptureSession } from "@headworks/capture-contract";
+import { formatDateTime } from "../../ui/format.ts";
+
+/** What a session is called: its name, or when it began. */
+export function sessionTitle(session: Pick<CaptureSession, "name" | "created_at">): string {
+  return session.name ?? `Session of ${formatDateTime(Date.parse(session.created_at)).slice(0, 16)}`;
+}
+
+export type ParsedTags = { readonly ok: true; readonly tags: readonly string[] } | { readonly ok: false; readonly message: string };
+
+/** Tags between commas; blank and repeated ones are dropped. */
+export function parseTags(text: string): ParsedTags {
+  const tags = [...new Set(text.split(",").map((tag) => tag.trim()))].filter((tag) => tag !== "");
+  if (tags.length > 64) return { ok: false, message: "At most 64 tags" };
+  if (tags.some((tag) => tag.length > 255)) return { ok: false, message: "A tag has at most 255 characters" };
+  return { ok: true, tags };
+}
+
+/** A name for a downloaded session: what file systems allow, with the ending of the format. */
+export function exportFileName(session: Pick<CaptureSession, "name" | "created_at">, format: "har" | "session"): string {
+  const base = sessionTitle(session)
+    .normalize("NFKD")
+    .replaceAll(/[^\w.-]+/gu, "-")
+    .replaceAll(/^[-.]+|[-.]+$/gu, "")
+    .slice(0, 80);
+  return `${base === "" ? "session" : base}${format === "har" ? ".har" : ".session.json"}`;
+}

@@ -1,0 +1,201 @@
+import type { CaptureSession } from "@headworks/capture-contract";
+import { useQuery, useQueryClient } from "@tanstack/react-query";
+import { Check, Download, FolderInput, Layers, MoreHorizontal, Pencil, Plus, Trash2 } from "lucide-react";
+import { useState } from "react";
+import { api, operationUrl, operations } from "../../api.ts";
+import { sessionsQuery } from "../../queries.ts";
+import { chooseAndImport, openSession } from "../../transfer/import.ts";
+import { Button, IconButton } from "../../ui/button.tsx";
+import { confirmAction } from "../../ui/dialog.tsx";
+import { TextInput } from "../../ui/field.tsx";
+import { formatBytes, formatCount, formatDateTime } from "../../ui/format.ts";
+import { Menu } from "../../ui/menu.tsx";
+import { EmptyState, ErrorState, Spinner } from "../../ui/states.tsx";
+import { NumberCell, Table } from "../../ui/table.tsx";
+import { Tag } from "../../ui/tag.tsx";
+import { toast } from "../../ui/toast.tsx";
+import { Page } from "../settings/page.tsx";
+import { attempt } from "../traffic/actions/entry-actions.ts";
+import { SessionDialog } from "./session-dialog.tsx";
+import { exportFileName, sessionTitle } from "./session-form.ts";
+import styles from "./sessions.module.css";
+
+/** Named sets of traffic: make, name, open, export, import and delete them. */
+export function SessionsView() {
+  const sessions = useQuery({ ...sessionsQuery, refetchInterval: 10_000 });
+  const [editing, setEditing] = useState<CaptureSession | "new" | null>(null);
+  const list = sessions.data ?? [];
+  return (
+    <Page
+      title="Sessions"
+      description="Traffic is recorded into the active session. Others are kept until you delete them. Files dropped on this page are imported."
+      wide
+      actions={
+        <>
+          <Button icon={<FolderInput size={14} />} onClick={chooseAndImport}>
+            Import
+          </Button>
+          <Button variant="primary" icon={<Plus size={14} />} onClick={() => setEditing("new")}>
+            New session
+          </Button>
+        </>
+      }
+    >
+      {sessions.error !== null && <ErrorState title="The sessions cannot be loaded" error={sessions.error} onRetry={() => void sessions.refetch()} />}
+      {sessions.isPending && <EmptyState title="Loading the sessions" icon={<Spinner />} />}
+      {sessions.isSuccess && list.length === 0 && (
+        <EmptyState title="There is no session yet" icon={<Layers size={28} />}>
+          The first one begins with the first request.
+        </EmptyState>
+      )}
+      {list.length > 0 && (
+        <Table label="Sessions">
+          <thead>
+            <tr>
+              <th scope="col">Name</th>
+              <NumberCell as="th" scope="col">
+                Entries
+              </NumberCell>
+              <NumberCell as="th" scope="col">
+                Size
+              </NumberCell>
+              <th scope="col" className={styles["wide"]}>
+                Created
+              </th>
+              <th scope="col" className={styles["medium"]}>
+                Updated
+              </th>
+              <th scope="col">
+                <span className="visually-hidden">Actions</span>
+              </th>
+            </tr>
+          </thead>
+          <tbody>
+            {list.map((session) => (
+              <SessionRow key={session.id} session={session} onEdit={() => setEditing(session)} />
+            ))}
+          </tbody>
+        </Table>
+      )}
+      {editing !== null && <SessionDialog session={editing === "new" ? null : editing} onClose={() => setEditing(null)} />}
+    </Page>
+  );
+}
+
+function download(session: CaptureSession, format: "har" | "session"): void {
+  // The browser streams it to disk and shows how far it is.
+  const link = document.createElement("a");
+  link.href = operationUrl(operations.sessions.exportSession, { params: { id: session.id }, query: { format } });
+  link.download = exportFileName(session, format);
+  link.click();
+  toast({ title: `Exporting ${sessionTitle(session)}`, text: "The browser's downloads show the progress." });
+}
+
+function SessionRow({ session, onEdit }: { readonly session: CaptureSession; readonly onEdit: () => void }) {
+  const client = useQueryClient();
+  const [renaming, setRenaming] = useState(false);
+  const remove = async (): Promise<void> => {
+    const sure = await confirmAction({
+      title: `Delete ${sessionTitle(session)}?`,
+      text: `${formatCount(session.request_count)} entries and ${formatBytes(session.total_size_bytes)} of bodies are gone for good. Export the session first if you may need it.`,
+      action: "Delete",
+      danger: true,
+    });
+    if (!sure) return;
+    await attempt("The session was not deleted", () => api.sessions.deleteSession({ params: { id: session.id } }));
+    await client.invalidateQueries({ queryKey: ["sessions"] });
+  };
+  return (
+    <tr aria-selected={session.is_current}>
+      <td>
+        {renaming ? (
+          <RenameField session={session} onDone={() => setRenaming(false)} />
+        ) : (
+          <span className={styles["name"]}>
+            <span className={session.name === null ? styles["quiet"] : styles["title"]} onDoubleClick={() => setRenaming(true)}>
+              {sessionTitle(session)}
+            </span>
+            <IconButton label={`Rename ${sessionTitle(session)}`} className={styles["rename"] ?? ""} icon={<Pencil size={12} />} onClick={() => setRenaming(true)} />
+            {session.is_current && <Tag tone="ok">active</Tag>}
+            {session.tags.map((tag) => (
+              <Tag key={tag} tone="neutral">
+                {tag}
+              </Tag>
+            ))}
+          </span>
+        )}
+        {session.notes !== null && session.notes !== "" && <div className={styles["notes"]}>{session.notes}</div>}
+      </td>
+      <NumberCell>{formatCount(session.request_count)}</NumberCell>
+      <NumberCell className={styles["nowrap"]}>{formatBytes(session.total_size_bytes)}</NumberCell>
+      <td className={styles["wide"]}>{formatDateTime(Date.parse(session.created_at)).slice(0, 16)}</td>
+      <td className={styles["medium"]}>{formatDateTime(Date.parse(session.updated_at)).slice(0, 16)}</td>
+      <td className={styles["actions"]}>
+        {session.is_current ? (
+          <Button variant="ghost" onClick={() => void openSession(session.id)}>
+            Show
+          </Button>
+        ) : (
+          <Button onClick={() => void openSession(session.id)}>Open</Button>
+        )}
+        <Menu
+          align="end"
+          trigger={<IconButton label={`More for ${sessionTitle(session)}`} icon={<MoreHorizontal size={15} />} />}
+          items={() => [
+            { kind: "item", label: "Name, notes and tags", icon: <Pencil size={14} />, onSelect: onEdit },
+            { kind: "separator" },
+            { kind: "item", label: "Export as HAR", detail: "For browsers and other tools", icon: <Download size={14} />, onSelect: () => download(session, "har") },
+            { kind: "item", label: "Export native", detail: "Everything, for Weir", icon: <Download size={14} />, onSelect: () => download(session, "session") },
+            { kind: "separator" },
+            {
+              kind: "item",
+              label: "Delete",
+              ...(session.is_current ? { detail: "Traffic is recorded into it; open another session first" } : {}),
+              icon: <Trash2 size={14} />,
+              danger: true,
+              disabled: session.is_current,
+              onSelect: () => void remove(),
+            },
+          ]}
+        />
+      </td>
+    </tr>
+  );
+}
+
+function RenameField({ session, onDone }: { readonly session: CaptureSession; readonly onDone: () => void }) {
+  const client = useQueryClient();
+  const [name, setName] = useState(session.name ?? "");
+  const save = async (): Promise<void> => {
+    const next = name.trim();
+    if (next === "" || next === session.name) {
+      onDone();
+      return;
+    }
+    const saved = await attempt("The session was not renamed", () => api.sessions.updateSession({ params: { id: session.id }, body: { name: next } }));
+    await client.invalidateQueries({ queryKey: ["sessions"] });
+    if (saved) onDone();
+  };
+  return (
+    <span className={styles["renaming"]}>
+      <TextInput
+        // The field appears because the user asked for it.
+        // oxlint-disable-next-line jsx-a11y/no-autofocus -- see above
+        autoFocus
+        aria-label="Name of the session"
+        maxLength={255}
+        value={name}
+        onFocus={(event) => event.target.select()}
+        onChange={(event) => setName(event.target.value)}
+        onKeyDown={(event) => {
+          if (event.key === "Enter") void save();
+          else if (event.key === "Escape") onDone();
+          else return;
+          event.preventDefault();
+          event.stopPropagation();
+        }}
+      />
+      <IconButton label="Save the name" icon={<Check size={15} />} onClick={() => void save()} />
+    </span>
+  );
+}

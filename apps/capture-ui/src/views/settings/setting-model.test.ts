@@ -1,0 +1,63 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { Settings } from "@headworks/capture-contract";
+import type { ConfigField } from "@headworks/capture-contract";
+import { fromDraft, groupSettings, patchOf, settingControl, settingLabel, toDraft, valueText } from "./setting-model.ts";
+
+/** Every real setting, nested ones dotted, as the service describes it. */
+const fields: ConfigField[] = Object.entries(Settings.properties).flatMap(([name, schema]) =>
+  name === "upstream_proxy"
+    ? Object.entries((schema as unknown as { properties: object }).properties).map(([inner, innerSchema]) => describe(`${name}.${inner}`, innerSchema))
+    : [describe(name, schema)],
+);
+
+function describe(name: string, schema: unknown): ConfigField {
+  const initial = (schema as { default?: unknown }).default;
+  return { name, applies: "now", source: "default", default: initial, value: initial, running: initial, restart_pending: false, environment: "X", flag: null, schema };
+}
+
+test("every setting is in exactly one group, has a control that fits its schema, and a label", () => {
+  const groups = groupSettings(fields);
+  assert.deepEqual(groups.flatMap((group) => group.fields.map((field) => field.name)).toSorted(), fields.map((field) => field.name).toSorted());
+  assert.deepEqual(groups.find((group) => group.id === "other")?.fields.map((field) => field.name), ["verbose"]);
+  const kindOf = (name: string) => settingControl(fields.find((field) => field.name === name) ?? { schema: null }).kind;
+  assert.equal(kindOf("intercept_https"), "switch");
+  assert.equal(kindOf("proxy_port"), "number");
+  assert.equal(kindOf("max_total_size_mb"), "number");
+  assert.equal(kindOf("upstream_proxy.protocol"), "choice");
+  assert.equal(kindOf("ignored_domains"), "list");
+  assert.equal(kindOf("upstream_proxy.auth_password"), "secret");
+  assert.equal(kindOf("public_ip"), "text");
+  for (const field of fields) assert.match(settingLabel(field.name), /^[A-Z]/u);
+});
+
+test("a default goes through its control and comes back unchanged", () => {
+  for (const field of fields) {
+    const control = settingControl(field);
+    const parsed = fromDraft(control, toDraft(control, field.value));
+    assert.deepEqual(parsed, { ok: true, value: field.value }, field.name);
+  }
+});
+
+test("a draft that cannot be a value is refused with the reason", () => {
+  const port = { kind: "number", minimum: 1, maximum: 65_535, optional: false } as const;
+  for (const draft of ["", "0", "65536", "8o80", "1.5", "1e99"]) assert.equal(fromDraft(port, draft).ok, false, draft);
+  assert.deepEqual(fromDraft(port, " 8,080 "), { ok: true, value: 8080 });
+  assert.deepEqual(fromDraft({ ...port, optional: true }, ""), { ok: true, value: null });
+});
+
+test("a list drops blank and repeated lines", () => {
+  assert.deepEqual(fromDraft({ kind: "list", maxItems: 3 }, " a.example \n\n*.b\na.example\n"), { ok: true, value: ["a.example", "*.b"] });
+  assert.equal(fromDraft({ kind: "list", maxItems: 1 }, "a\nb").ok, false);
+});
+
+test("dotted names become nested objects, together with their neighbours", () => {
+  assert.deepEqual(patchOf({ verbose: true, "upstream_proxy.host": "p", "upstream_proxy.port": 1 }), {
+    verbose: true,
+    upstream_proxy: { host: "p", port: 1 },
+  });
+});
+
+test("values are told in a few words", () => {
+  assert.deepEqual([true, false, null, [], ["a"], ["a", "b"], 5].map(valueText), ["on", "off", "none", "none", "1 line", "2 lines", "5"]);
+});

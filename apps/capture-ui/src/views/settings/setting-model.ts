@@ -1,0 +1,174 @@
+import type { ConfigField } from "@headworks/capture-contract";
+
+/** The control that a setting gets. */
+export type SettingControl =
+  | { readonly kind: "switch" }
+  | { readonly kind: "number"; readonly minimum: number | null; readonly maximum: number | null; readonly optional: boolean }
+  | { readonly kind: "choice"; readonly options: readonly string[] }
+  | { readonly kind: "list"; readonly maxItems: number | null }
+  | { readonly kind: "secret" }
+  | { readonly kind: "text"; readonly optional: boolean };
+
+export interface SettingGroup {
+  readonly id: string;
+  readonly title: string;
+  readonly fields: readonly ConfigField[];
+}
+
+const GROUPS: readonly (readonly [id: string, title: string, pattern: RegExp])[] = [
+  ["interception", "HTTPS interception", /^(?:intercept_https|enable_h2_downstream|passthrough_domains)$/u],
+  ["recording", "Recording", /^(?:capture_.*|max_requests|max_body_size|max_total_size_mb|ignored_domains)$/u],
+  ["origin-tls", "Certificates of servers", /^upstream_(?:insecure.*|ca_file)$/u],
+  ["upstream-proxy", "Upstream proxy", /^upstream_proxy\./u],
+  ["listeners", "Addresses", /^(?:host|proxy_port|api_host|api_port|allowed_api_hosts|public_ip|allowed_ips)$/u],
+  ["socks", "SOCKS", /^(?:enable_socks|socks_.*)$/u],
+  ["limits", "Time limits", /_timeout_ms$/u],
+];
+
+/** Settings by subject, each exactly once; unknown ones come last. */
+export function groupSettings(fields: readonly ConfigField[]): SettingGroup[] {
+  const placed = GROUPS.map(([id, title, pattern]) => ({ id, title, fields: fields.filter((field) => pattern.test(field.name)) }));
+  const known = new Set(placed.flatMap((group) => group.fields));
+  const rest = fields.filter((field) => !known.has(field));
+  return [...placed, { id: "other", title: "Other", fields: rest }].filter((group) => group.fields.length > 0);
+}
+
+const LABELS: Readonly<Record<string, string>> = {
+  api_host: "API address",
+  api_port: "API port",
+  host: "Proxy address",
+  allowed_ips: "Allowed clients",
+  allowed_api_hosts: "Extra names of the API",
+  public_ip: "Address shown to devices",
+  enable_h2_downstream: "HTTP/2 towards clients",
+  intercept_https: "Intercept HTTPS",
+  capture_enabled: "Record traffic",
+  max_requests: "Entries kept",
+  max_body_size: "Stored part of a body, bytes",
+  max_total_size_mb: "All stored bodies, MB",
+  ignored_domains: "Hosts that are not recorded",
+  passthrough_domains: "Hosts that are not intercepted",
+  upstream_insecure_hosts: "Hosts that are not verified",
+  upstream_insecure: "Verify no certificate at all",
+  upstream_ca_file: "File with additional roots",
+  enable_socks: "SOCKS5 listener",
+  socks_port: "SOCKS5 port",
+  socks_auth_username: "User name",
+  socks_auth_password: "Password",
+  verbose: "Detailed log",
+  "upstream_proxy.enabled": "Use an upstream proxy",
+  "upstream_proxy.no_proxy_hosts": "Hosts reached directly",
+  "upstream_proxy.auth_username": "User name",
+  "upstream_proxy.auth_password": "Password",
+};
+
+/** A name for people: `connect_timeout_ms` gives `Connect timeout, ms`. */
+export function settingLabel(name: string): string {
+  const known = LABELS[name];
+  if (known !== undefined) return known;
+  const words = (name.split(".").at(-1) ?? name).split("_");
+  const unit = words.at(-1) === "ms" || words.at(-1) === "mb" ? words.pop() : undefined;
+  const text = words.join(" ");
+  return `${text.charAt(0).toUpperCase()}${text.slice(1)}${unit === undefined ? "" : `, ${unit === "mb" ? "MB" : unit}`}`;
+}
+
+interface JsonSchema {
+  readonly type?: unknown;
+  readonly enum?: unknown;
+  readonly anyOf?: unknown;
+  readonly minimum?: unknown;
+  readonly maximum?: unknown;
+  readonly maxItems?: unknown;
+  readonly "x-secret"?: unknown;
+}
+
+/** Chooses the control by the setting's JSON Schema. */
+export function settingControl(field: Pick<ConfigField, "schema">): SettingControl {
+  const outer = (field.schema ?? {}) as JsonSchema;
+  const choices: readonly unknown[] = Array.isArray(outer.anyOf) ? outer.anyOf : [];
+  const isNull = (schema: unknown): boolean => ((schema ?? {}) as JsonSchema).type === "null";
+  const optional = choices.some(isNull);
+  const inner = (choices.find((schema) => !isNull(schema)) ?? outer) as JsonSchema;
+  if (outer["x-secret"] === true || inner["x-secret"] === true) return { kind: "secret" };
+  const number = (value: unknown): number | null => (typeof value === "number" ? value : null);
+  if (Array.isArray(inner.enum)) return { kind: "choice", options: inner.enum.map(String) };
+  switch (inner.type) {
+    case "boolean":
+      return { kind: "switch" };
+    case "integer":
+    case "number":
+      return { kind: "number", minimum: number(inner.minimum), maximum: number(inner.maximum), optional };
+    case "array":
+      return { kind: "list", maxItems: number(inner.maxItems) };
+    default:
+      return { kind: "text", optional };
+  }
+}
+
+/** A draft is what the control holds: a boolean or text. */
+export type Draft = boolean | string;
+
+/** What the control shows for a value. Secrets start empty. */
+export function toDraft(control: SettingControl, value: unknown): Draft {
+  switch (control.kind) {
+    case "switch":
+      return value === true;
+    case "list":
+      return Array.isArray(value) ? value.map(String).join("\n") : "";
+    case "secret":
+      return "";
+    default:
+      return typeof value === "string" || typeof value === "number" ? String(value) : "";
+  }
+}
+
+export type ParsedDraft = { readonly ok: true; readonly value: unknown } | { readonly ok: false; readonly message: string };
+
+/** The value that a draft stands for, or what is wrong with it. The service has the last word. */
+export function fromDraft(control: SettingControl, draft: Draft): ParsedDraft {
+  if (typeof draft === "boolean") return { ok: true, value: draft };
+  switch (control.kind) {
+    case "number": {
+      const text = draft.trim().replaceAll(/[\s,_](?=\d{3})/gu, "");
+      if (text === "") return control.optional ? { ok: true, value: null } : { ok: false, message: "A number is needed" };
+      if (!/^-?\d+$/u.test(text) || !Number.isSafeInteger(Number(text))) return { ok: false, message: "A whole number is needed" };
+      const value = Number(text);
+      if (control.minimum !== null && value < control.minimum) return { ok: false, message: `At least ${control.minimum.toLocaleString("en")}` };
+      if (control.maximum !== null && value > control.maximum) return { ok: false, message: `At most ${control.maximum.toLocaleString("en")}` };
+      return { ok: true, value };
+    }
+    case "list": {
+      const items = draft.split("\n").map((line) => line.trim());
+      const value = [...new Set(items.filter((line) => line !== ""))];
+      if (control.maxItems !== null && value.length > control.maxItems) return { ok: false, message: `At most ${control.maxItems.toLocaleString("en")} lines` };
+      return { ok: true, value };
+    }
+    case "secret":
+      return { ok: true, value: draft === "" ? null : draft };
+    case "text":
+      return { ok: true, value: control.optional && draft.trim() === "" ? null : draft.trim() };
+    default:
+      return { ok: true, value: draft };
+  }
+}
+
+/** A change of one group as the body of a PATCH: dotted names become nested objects. */
+export function patchOf(changes: Readonly<Record<string, unknown>>): Record<string, unknown> {
+  const patch: Record<string, unknown> = {};
+  for (const [name, value] of Object.entries(changes)) {
+    const [head = name, ...rest] = name.split(".");
+    if (rest.length === 0) patch[head] = value;
+    else patch[head] = { ...((patch[head] ?? {}) as object), [rest.join(".")]: value };
+  }
+  return patch;
+}
+
+/** A value in a few words: `off`, `none`, `3 lines`. */
+export function valueText(value: unknown): string {
+  if (value === true) return "on";
+  if (value === false) return "off";
+  if (value === null || value === "" || (Array.isArray(value) && value.length === 0)) return "none";
+  if (Array.isArray(value)) return value.length === 1 ? "1 line" : `${value.length} lines`;
+  if (typeof value === "number" || typeof value === "string") return String(value);
+  return JSON.stringify(value) ?? "";
+}
