@@ -1,0 +1,168 @@
+import { mkdirSync } from "node:fs";
+import { join } from "node:path";
+import type { DrivenLoad } from "./driven-load.ts";
+import type { LoadJob, LoadResult } from "./load.ts";
+import type { OriginReady } from "./origin.ts";
+import { processorTime, residentMb, untilQuiet } from "./processor-time.ts";
+import type { Contender, RunningProxy } from "./proxies.ts";
+import type { Row } from "./rows.ts";
+
+/** What one contender cost in one round. */
+export interface Round {
+  readonly requests: number;
+  readonly perSecond: number;
+  /** CPU time of the proxy per request: all threads and child processes, until it was quiet again. */
+  readonly cpuUs: number;
+  /** Of that, its first thread. */
+  readonly mainThreadUs: number;
+  /** Share of one core that the proxy had while requests came; near 1: the proxy was the bottleneck. */
+  readonly coreShare: number;
+  /** Connections that the load client had to open anew. */
+  readonly reopened: number;
+  readonly p50Ms: number;
+  readonly p99Ms: number;
+}
+
+/** One contender in one row. */
+export interface Measured {
+  readonly contender: Contender;
+  readonly rounds: readonly Round[];
+  readonly residentMb: number;
+  readonly stored: string;
+  /** Set when it failed; what was measured before that is kept. */
+  readonly problem: string | undefined;
+}
+
+export interface RunOptions {
+  readonly seconds: number;
+  readonly rounds: number;
+  readonly connections: number;
+  readonly origin: OriginReady;
+  readonly originCaFile: string;
+  readonly directory: string;
+  readonly nodeOptions: readonly string[];
+}
+
+/** A contender that takes part in a row; `failed` once it gave a wrong answer or died. */
+interface Participant {
+  readonly contender: Contender;
+  readonly proxy: RunningProxy | undefined;
+  readonly rounds: Round[];
+  exchanges: number;
+  problem: string | undefined;
+}
+
+/** New connections cost so much that fewer at a time keep every proxy busy, and the slow ones from timing out. */
+const NEW_AT_A_TIME = 16;
+
+/** Compilers of the contenders need thousands of requests before they have done their work. */
+const WARM_UP_SECONDS = 4;
+
+/**
+ * Measures a row: every contender is started afresh, serves one round that does not count, then the rounds go in turn
+ * from contender to contender, so that whatever else the machine does meets all of them alike.
+ */
+export async function measureRow(
+  row: Row,
+  contenders: readonly Contender[],
+  load: DrivenLoad,
+  options: RunOptions,
+): Promise<Measured[]> {
+  const participants: Participant[] = [];
+  try {
+    for (const contender of contenders) participants.push(await enter(row, contender, options));
+    for (let round = 0; round <= options.rounds; round += 1) {
+      // Every other round goes the other way, so that nobody always follows the same one.
+      const order = round % 2 === 0 ? participants : participants.toReversed();
+      for (const participant of order) await playRound(row, participant, load, options, round > 0);
+    }
+    const measured: Measured[] = [];
+    for (const participant of participants) measured.push(await summary(participant));
+    return measured;
+  } finally {
+    for (const { proxy } of participants) await proxy?.stop();
+  }
+}
+
+async function enter(row: Row, contender: Contender, options: RunOptions): Promise<Participant> {
+  const directory = join(options.directory, `${row.name}-${contender.name}`);
+  mkdirSync(directory);
+  const { originCaFile, nodeOptions } = options;
+  try {
+    const proxy = await contender.start({ directory, originCaFile, nodeOptions });
+    return { contender, proxy, rounds: [], exchanges: 0, problem: undefined };
+  } catch (error) {
+    return { contender, proxy: undefined, rounds: [], exchanges: 0, problem: messageOf(error) };
+  }
+}
+
+async function playRound(
+  row: Row,
+  participant: Participant,
+  load: DrivenLoad,
+  options: RunOptions,
+  counts: boolean,
+): Promise<void> {
+  const { proxy } = participant;
+  if (proxy === undefined || participant.problem !== undefined) return;
+  const connections = row.isNewConnectionEach ? Math.min(NEW_AT_A_TIME, options.connections) : options.connections;
+  const job: LoadJob = {
+    proxyPort: proxy.port,
+    scheme: row.scheme,
+    originPort: row.scheme === "http" ? options.origin.httpPort : options.origin.httpsPort,
+    bodyBytes: row.bodyBytes,
+    connections,
+    isNewConnectionEach: row.isNewConnectionEach,
+    caPem: proxy.caPem,
+  };
+  try {
+    await load.open(job);
+    if (!row.isNewConnectionEach) participant.exchanges += connections;
+    await untilQuiet(proxy.pid);
+    const before = processorTime(proxy.pid);
+    const seconds = counts ? options.seconds : Math.max(options.seconds, WARM_UP_SECONDS);
+    const result = await load.run({ milliseconds: seconds * 1000 });
+    const atEnd = processorTime(proxy.pid);
+    await untilQuiet(proxy.pid);
+    const after = processorTime(proxy.pid);
+    participant.exchanges += result.requests;
+    if (counts) participant.rounds.push(asRound(result, before, atEnd, after));
+    await load.close();
+  } catch (error) {
+    participant.problem = messageOf(error);
+    await load.close().catch(() => undefined);
+  }
+}
+
+type Moment = ReturnType<typeof processorTime>;
+
+function asRound(result: LoadResult, before: Moment, atEnd: Moment, after: Moment): Round {
+  const { requests, elapsedMs, opened, p50Ms, p99Ms } = result;
+  return {
+    requests,
+    perSecond: (requests / elapsedMs) * 1000,
+    cpuUs: (after.totalUs - before.totalUs) / requests,
+    mainThreadUs: (after.mainThreadUs - before.mainThreadUs) / requests,
+    coreShare: (atEnd.totalUs - before.totalUs) / 1000 / elapsedMs,
+    reopened: opened,
+    p50Ms,
+    p99Ms,
+  };
+}
+
+async function summary(participant: Participant): Promise<Measured> {
+  const { contender, proxy, rounds, exchanges } = participant;
+  let { problem } = participant;
+  let stored = "";
+  if (proxy !== undefined && problem === undefined) {
+    try {
+      stored = await proxy.stored(exchanges);
+    } catch (error) {
+      problem = messageOf(error);
+    }
+  }
+  const resident = proxy === undefined ? 0 : residentMb(proxy.pid).nowMb;
+  return { contender, rounds, residentMb: resident, stored, problem };
+}
+
+const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));

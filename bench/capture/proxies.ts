@@ -1,0 +1,224 @@
+import { execFileSync, spawnSync } from "node:child_process";
+import { existsSync, readFileSync, statSync } from "node:fs";
+import { connect, createServer, type AddressInfo } from "node:net";
+import { join } from "node:path";
+import { spawnProcess, waitUntil } from "@headworks/testkit";
+import { CORES, pinned } from "./pinning.ts";
+
+/** Where a proxy is started. */
+export interface Site {
+  /** An empty directory of its own. */
+  readonly directory: string;
+  /** PEM file of the origin's CA, which the proxy must trust. */
+  readonly originCaFile: string;
+  /** Options of Node itself, for proxies that are Node programs. */
+  readonly nodeOptions?: readonly string[];
+}
+
+/** A started proxy. */
+export interface RunningProxy {
+  readonly pid: number;
+  readonly port: number;
+  /** The CA that its clients must trust. */
+  readonly caPem: string;
+  /** What it has stored by now, in words; throws when that is less than `exchanges`. */
+  readonly stored: (exchanges: number) => Promise<string>;
+  readonly stop: () => Promise<void>;
+}
+
+/** One of the compared programs. */
+export interface Contender {
+  readonly name: string;
+  /** What it keeps of an exchange while it is measured. */
+  readonly stores: string;
+  /** Undefined when it is not installed. */
+  readonly version: () => string | undefined;
+  readonly start: (site: Site) => Promise<RunningProxy>;
+}
+
+const repository = join(import.meta.dirname, "../..");
+const peersDirectory = join(repository, "bench/peers");
+
+/** A port that was free a moment ago, for programs that cannot let the system choose one. */
+export async function freePort(): Promise<number> {
+  const server = createServer();
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  const { port } = server.address() as AddressInfo;
+  await new Promise((resolve) => server.close(resolve));
+  return port;
+}
+
+/** What `weir serve --json` says. */
+interface WeirFacts {
+  readonly proxy: string;
+  readonly api: string;
+  readonly certificate: string;
+}
+
+/** Arguments of Node that start Weir with its default settings but for the limit on entries. */
+export function weirArguments(
+  directory: string,
+  originCaFile: string,
+  ports: { proxy: number; api: number },
+): string[] {
+  return [
+    join(repository, "apps/capture-proxy/src/main.ts"),
+    "serve",
+    `--proxy-port=${ports.proxy}`,
+    `--api-port=${ports.api}`,
+    `--data-dir=${directory}`,
+    "--max-requests=1000000",
+    `--upstream-ca=${originCaFile}`,
+    "--json",
+  ];
+}
+
+export interface RunningWeir extends RunningProxy {
+  readonly api: string;
+}
+
+/** Starts Weir and waits for its listeners. */
+export async function startWeir(site: Site): Promise<RunningWeir> {
+  const args = weirArguments(join(site.directory, "data"), site.originCaFile, { proxy: 0, api: 0 });
+  const { command, args: all } = pinned(CORES.proxy, {
+    command: process.execPath,
+    args: [...(site.nodeOptions ?? []), ...args],
+  });
+  const child = await spawnProcess(command, all);
+  const [line] = await child.waitForOutput(/^\{.*\}$/m, 20_000);
+  const facts = JSON.parse(line) as WeirFacts;
+  return {
+    pid: child.pid,
+    port: Number(new URL(facts.proxy).port),
+    api: facts.api,
+    caPem: readFileSync(facts.certificate, "utf8"),
+    stored: async (exchanges) => await weirStored(facts.api, exchanges),
+    stop: async () => {
+      const exit = await child.stop("SIGTERM", 15_000);
+      if (exit.code !== 0) {
+        throw new Error(`Weir ended with ${exit.code ?? exit.signal}: ${exit.stderr.slice(0, 2000)}`);
+      }
+    },
+  };
+}
+
+async function weirStored(api: string, exchanges: number): Promise<string> {
+  const answer = await fetch(`${api}/api/capture/stats`);
+  if (!answer.ok) throw new Error(`GET /api/capture/stats: ${answer.status} ${await answer.text()}`);
+  const stats = (await answer.json()) as Record<
+    "entry_count" | "total_size_bytes" | "bodies_not_stored" | "entries_lost",
+    number
+  >;
+  if (stats.entry_count < exchanges || stats.entries_lost > 0) {
+    throw new Error(`Weir stored ${stats.entry_count} of ${exchanges} exchanges, ${stats.entries_lost} lost`);
+  }
+  const shed = stats.bodies_not_stored === 0 ? "" : `, ${stats.bodies_not_stored} bodies shed`;
+  return `${stats.entry_count} entries, ${megabytes(stats.total_size_bytes)} of bodies${shed}`;
+}
+
+const megabytes = (bytes: number): string => `${(bytes / 1e6).toFixed(0)} MB`;
+
+const weir: Contender = {
+  name: "weir",
+  stores: "every exchange, heads and bodies, in SQLite",
+  version: () => {
+    const { version } = JSON.parse(readFileSync(join(repository, "apps/capture-proxy/package.json"), "utf8")) as {
+      version: string;
+    };
+    const commit = spawnSync("git", ["-C", repository, "rev-parse", "--short", "HEAD"], { encoding: "utf8" });
+    return commit.status === 0 ? `${version} (${commit.stdout.trim()})` : version;
+  },
+  start: startWeir,
+};
+
+const mitmdump: Contender = {
+  name: "mitmdump",
+  stores: "every exchange in a flow file (-w); quiet (-q), since its line per request costs it more",
+  version: () => {
+    const run = spawnSync("mitmdump", ["--version"], { encoding: "utf8" });
+    return run.status === 0 ? /Mitmproxy: (\S+)/.exec(run.stdout)?.[1] : undefined;
+  },
+  start: async ({ directory, originCaFile }) => {
+    const port = await freePort();
+    const flows = join(directory, "flows");
+    const settings = [`confdir=${directory}`, `ssl_verify_upstream_trusted_ca=${originCaFile}`];
+    const { command, args } = pinned(CORES.proxy, {
+      command: "mitmdump",
+      args: [
+        "-q",
+        "-w",
+        flows,
+        "--listen-host",
+        "127.0.0.1",
+        "-p",
+        String(port),
+        ...settings.flatMap((s) => ["--set", s]),
+      ],
+    });
+    const child = await spawnProcess(command, args);
+    const caFile = join(directory, "mitmproxy-ca-cert.pem");
+    await waitUntil(async () => existsSync(caFile) && (await accepts(port)), { timeoutMs: 20_000 });
+    return {
+      pid: child.pid,
+      port,
+      caPem: readFileSync(caFile, "utf8"),
+      stored: async () => `${megabytes(statSync(flows).size)} of flows`,
+      stop: async () => void (await child.stop("SIGTERM", 10_000)),
+    };
+  },
+};
+
+/** Whether something listens on the port of 127.0.0.1. */
+export async function accepts(port: number): Promise<boolean> {
+  const socket = connect(port, "127.0.0.1");
+  const { promise, resolve } = Promise.withResolvers<boolean>();
+  socket.once("connect", () => resolve(true)).once("error", () => resolve(false));
+  return await promise.finally(() => socket.destroy());
+}
+
+/** A proxy of the registry, started through its driver in bench/peers. */
+function registryPeer(name: string, stores: string): Contender {
+  return {
+    name,
+    stores,
+    version: () => {
+      const file = join(peersDirectory, "node_modules", name, "package.json");
+      return existsSync(file) ? (JSON.parse(readFileSync(file, "utf8")) as { version: string }).version : undefined;
+    },
+    start: async ({ directory, originCaFile, nodeOptions = [] }) => {
+      const driver = join(peersDirectory, `${name}.mjs`);
+      const { command, args } = pinned(CORES.proxy, {
+        command: process.execPath,
+        args: [...nodeOptions, driver, String(await freePort()), directory, originCaFile],
+      });
+      const env = { HOME: directory, TMPDIR: directory, NODE_EXTRA_CA_CERTS: originCaFile, NODE_ENV: "production" };
+      const child = await spawnProcess(command, args, { cwd: directory, env });
+      const [line] = await child.waitForOutput(/^\{.*\}$/m, 20_000);
+      const { port, ca } = JSON.parse(line) as { port: number; ca: string };
+      return {
+        pid: child.pid,
+        port,
+        caPem: readFileSync(ca, "utf8"),
+        stored: async () => "not checked",
+        stop: async () => void (await child.stop("SIGTERM", 3000)),
+      };
+    },
+  };
+}
+
+/** Weir first: the others are compared with it. */
+export const CONTENDERS: readonly [Contender, ...Contender[]] = [
+  weir,
+  mitmdump,
+  registryPeer("mockttp", "requests in memory (recordTraffic, its default), nothing on disk"),
+  registryPeer("http-mitm-proxy", "nothing"),
+  registryPeer("anyproxy", "heads in an in-memory database, bodies of answers in a file each"),
+];
+
+/** Facts about the machine that a reader of the figures needs. */
+export function machineFacts(): readonly string[] {
+  const cpu = /^model name\s*:\s*(.*)$/m.exec(readFileSync("/proc/cpuinfo", "utf8"))?.[1] ?? "unknown processor";
+  const load = readFileSync("/proc/loadavg", "utf8").split(" ").slice(0, 3).join(" ");
+  const kernel = execFileSync("uname", ["-sr"], { encoding: "utf8" }).trim();
+  return [cpu, kernel, `Node ${process.versions.node}`, `OpenSSL ${process.versions.openssl}`, `load before ${load}`];
+}

@@ -1,0 +1,67 @@
+/** One kind of traffic. */
+export interface Row {
+  readonly name: string;
+  readonly title: string;
+  readonly scheme: "http" | "https";
+  readonly bodyBytes: number;
+  readonly isNewConnectionEach: boolean;
+  /**
+   * By contender: what its CPU per request must be at least, as a multiple of Weir's, and what we aim for. Contenders
+   * that are not named are measured without a target.
+   */
+  readonly targets: Readonly<Record<string, { readonly floor: number; readonly aim: number }>>;
+}
+
+const kept = { isNewConnectionEach: false } as const;
+
+export const ROWS: readonly Row[] = [
+  {
+    ...kept,
+    name: "https-2k",
+    title: "HTTPS inside CONNECT, connections kept, 2 KB",
+    scheme: "https",
+    bodyBytes: 2048,
+    targets: {
+      mitmdump: { floor: 15, aim: 20 },
+      mockttp: { floor: 5, aim: 7 },
+      anyproxy: { floor: 5, aim: 7 },
+      "http-mitm-proxy": { floor: 2.5, aim: 3.5 },
+    },
+  },
+  {
+    ...kept,
+    name: "https-100k",
+    title: "HTTPS inside CONNECT, connections kept, 100 KB",
+    scheme: "https",
+    bodyBytes: 102_400,
+    targets: {},
+  },
+  {
+    ...kept,
+    name: "http-2k",
+    title: "plain HTTP, connections kept, 2 KB",
+    scheme: "http",
+    bodyBytes: 2048,
+    targets: {},
+  },
+  {
+    ...kept,
+    name: "http-100k",
+    title: "plain HTTP, connections kept, 100 KB",
+    scheme: "http",
+    bodyBytes: 102_400,
+    targets: {},
+  },
+  {
+    name: "new-tls",
+    title: "new intercepted connection each: CONNECT, TLS, one request of 2 KB",
+    scheme: "https",
+    bodyBytes: 2048,
+    isNewConnectionEach: true,
+    targets: {
+      mitmdump: { floor: 6, aim: 8 },
+      mockttp: { floor: 3.5, aim: 4.5 },
+      "http-mitm-proxy": { floor: 1.6, aim: 2 },
+    },
+  },
+];
