@@ -62,7 +62,12 @@ export const certOperations = defineOperations({
         magic_host: Type.String({ description: "The page reachable through the proxy: `http://weir/`" }),
         qr_svg: Type.String({ description: "SVG of the set-up page's address for a phone on the same network" }),
         platforms: Type.Array(
-          strictObject({ id: Type.String(), name: Type.String(), steps: Type.Array(Type.String()), command: Type.Optional(Type.String()) }),
+          strictObject({
+            id: Type.String(),
+            name: Type.String(),
+            steps: Type.Array(Type.String()),
+            command: Type.Optional(Type.String()),
+          }),
         ),
         environment: Type.Array(strictObject({ name: Type.String(), value: Type.String() })),
       }),

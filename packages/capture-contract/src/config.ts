@@ -28,39 +28,112 @@ export const UpstreamProxySettings = strictObject({
  */
 export const Settings = strictObject({
   proxy_port: port({ default: 8888, "x-applies": "restart", description: "Proxy listener; 0 lets the system choose" }),
-  api_port: port({ default: 3001, "x-applies": "restart", description: "REST API and web UI; 0 lets the system choose" }),
-  host: Type.String({ default: "127.0.0.1", minLength: 1, maxLength: 255, "x-applies": "restart", description: "Address of the proxy listener" }),
-  api_host: Type.String({ default: "127.0.0.1", minLength: 1, maxLength: 255, "x-applies": "restart", description: "Address of the API and the web UI" }),
+  api_port: port({
+    default: 3001,
+    "x-applies": "restart",
+    description: "REST API and web UI; 0 lets the system choose",
+  }),
+  host: Type.String({
+    default: "127.0.0.1",
+    minLength: 1,
+    maxLength: 255,
+    "x-applies": "restart",
+    description: "Address of the proxy listener",
+  }),
+  api_host: Type.String({
+    default: "127.0.0.1",
+    minLength: 1,
+    maxLength: 255,
+    "x-applies": "restart",
+    description: "Address of the API and the web UI",
+  }),
   allowed_api_hosts: hostList("Extra names by which the API may be addressed", "now"),
-  public_ip: nullable(Type.String({ maxLength: 64 }), { default: null, "x-applies": "now", description: "Address shown to devices" }),
+  public_ip: nullable(Type.String({ maxLength: 64 }), {
+    default: null,
+    "x-applies": "now",
+    description: "Address shown to devices",
+  }),
   intercept_https: Type.Boolean({ default: true, "x-applies": "now" }),
   enable_h2_downstream: Type.Boolean({ default: false, "x-applies": "restart" }),
-  max_requests: Type.Integer({ default: 10_000, minimum: 0, maximum: 1_000_000, "x-applies": "now", description: "Entries kept in the active session, 0 = no limit" }),
-  max_body_size: Type.Integer({ default: 20_971_520, minimum: 0, maximum: 1_073_741_824, "x-applies": "now", description: "Bytes of a body that are stored" }),
-  max_total_size_mb: nullable(Type.Integer({ minimum: 1, maximum: 1_048_576 }), { default: null, "x-applies": "now", description: "Stored bodies of all sessions, null = no limit" }),
+  max_requests: Type.Integer({
+    default: 10_000,
+    minimum: 0,
+    maximum: 1_000_000,
+    "x-applies": "now",
+    description: "Entries kept in the active session, 0 = no limit",
+  }),
+  max_body_size: Type.Integer({
+    default: 20_971_520,
+    minimum: 0,
+    maximum: 1_073_741_824,
+    "x-applies": "now",
+    description: "Bytes of a body that are stored",
+  }),
+  max_total_size_mb: nullable(Type.Integer({ minimum: 1, maximum: 1_048_576 }), {
+    default: null,
+    "x-applies": "now",
+    description: "Stored bodies of all sessions, null = no limit",
+  }),
   capture_request_bodies: Type.Boolean({ default: true, "x-applies": "now" }),
   capture_response_bodies: Type.Boolean({ default: true, "x-applies": "now" }),
   capture_enabled: Type.Boolean({ default: true, "x-applies": "now", description: "False is the Passthrough mode" }),
   ignored_domains: hostList("Hosts that are proxied but not recorded"),
   passthrough_domains: hostList("Hosts whose TLS is not intercepted"),
   upstream_insecure_hosts: hostList("Hosts whose certificate is not verified; marked on each entry"),
-  upstream_insecure: Type.Boolean({ default: false, "x-applies": "now", description: "Verify no upstream certificate; marked on each entry" }),
-  upstream_ca_file: nullable(Type.String({ maxLength: 4096 }), { default: null, "x-applies": "restart", description: "PEM file with additional trusted roots" }),
-  allowed_ips: hostList("Client addresses or CIDR blocks allowed to use the proxy; empty allows all, loopback always is"),
-  connect_timeout_ms: Type.Integer({ default: 10_000, minimum: 100, maximum: 600_000, "x-applies": "now", description: "Name resolution, connection and TLS towards the origin" }),
-  idle_timeout_ms: Type.Integer({ default: 300_000, minimum: 1000, maximum: 86_400_000, "x-applies": "now", description: "An exchange or tunnel without a byte for this long is ended" }),
-  head_timeout_ms: Type.Integer({ default: 60_000, minimum: 100, maximum: 600_000, "x-applies": "now", description: "A client must finish a request head within this time" }),
+  upstream_insecure: Type.Boolean({
+    default: false,
+    "x-applies": "now",
+    description: "Verify no upstream certificate; marked on each entry",
+  }),
+  upstream_ca_file: nullable(Type.String({ maxLength: 4096 }), {
+    default: null,
+    "x-applies": "restart",
+    description: "PEM file with additional trusted roots",
+  }),
+  allowed_ips: hostList(
+    "Client addresses or CIDR blocks allowed to use the proxy; empty allows all, loopback always is",
+  ),
+  connect_timeout_ms: Type.Integer({
+    default: 10_000,
+    minimum: 100,
+    maximum: 600_000,
+    "x-applies": "now",
+    description: "Name resolution, connection and TLS towards the origin",
+  }),
+  idle_timeout_ms: Type.Integer({
+    default: 300_000,
+    minimum: 1000,
+    maximum: 86_400_000,
+    "x-applies": "now",
+    description: "An exchange or tunnel without a byte for this long is ended",
+  }),
+  head_timeout_ms: Type.Integer({
+    default: 60_000,
+    minimum: 100,
+    maximum: 600_000,
+    "x-applies": "now",
+    description: "A client must finish a request head within this time",
+  }),
   verbose: Type.Boolean({ default: false, "x-applies": "now" }),
   enable_socks: Type.Boolean({ default: false, "x-applies": "restart" }),
   socks_port: Type.Integer({ default: 1080, minimum: 1, maximum: 65535, "x-applies": "restart" }),
   socks_auth_username: nullable(Type.String({ maxLength: 255 }), { default: null, "x-applies": "restart" }),
-  socks_auth_password: nullable(Type.String({ maxLength: 255 }), { default: null, "x-applies": "restart", "x-secret": true }),
+  socks_auth_password: nullable(Type.String({ maxLength: 255 }), {
+    default: null,
+    "x-applies": "restart",
+    "x-secret": true,
+  }),
   upstream_proxy: UpstreamProxySettings,
 });
 export type Settings = Static<typeof Settings>;
 
 const { auth_password: _hidden, ...shownUpstream } = UpstreamProxySettings.properties;
-const { verbose: _verbose, socks_auth_password: _socksPassword, upstream_proxy: _upstream, ...shown } = Settings.properties;
+const {
+  verbose: _verbose,
+  socks_auth_password: _socksPassword,
+  upstream_proxy: _upstream,
+  ...shown
+} = Settings.properties;
 
 /** What GET shows: settings without secrets, plus what is derived. */
 export const ProxyConfig = strictObject(
@@ -81,7 +154,9 @@ const patchProperties = Object.fromEntries(
     const { default: _default, ...rest } = schema as unknown as { default?: unknown };
     return [name, Type.Optional(rest as never)];
   }),
-) as unknown as { [K in keyof typeof Settings.properties]: ReturnType<typeof Type.Optional<(typeof Settings.properties)[K]>> };
+) as unknown as {
+  [K in keyof typeof Settings.properties]: ReturnType<typeof Type.Optional<(typeof Settings.properties)[K]>>;
+};
 
 const upstreamPatch = Object.fromEntries(
   Object.entries(UpstreamProxySettings.properties).map(([name, schema]) => {

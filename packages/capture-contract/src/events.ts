@@ -30,9 +30,7 @@ export const ClientMessage = Type.Union([
   strictObject({ type: Type.Literal("Unsubscribe") }),
   strictObject({
     type: Type.Literal("GetInitialTraffic"),
-    data: Type.Optional(
-      strictObject({ limit: Type.Optional(nullable(Type.Integer({ minimum: 0, maximum: 1000 }))) }),
-    ),
+    data: Type.Optional(strictObject({ limit: Type.Optional(nullable(Type.Integer({ minimum: 0, maximum: 1000 }))) })),
   }),
 ]);
 export type ClientMessage = Static<typeof ClientMessage>;

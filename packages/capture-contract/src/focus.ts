@@ -3,10 +3,7 @@ import { Type } from "typebox";
 import type { Static } from "typebox";
 import { Id, IdParams, Timestamp } from "./primitives.ts";
 
-export const FocusHost = strictObject(
-  { id: Id, pattern: Type.String(), created_at: Timestamp },
-  { $id: "FocusHost" },
-);
+export const FocusHost = strictObject({ id: Id, pattern: Type.String(), created_at: Timestamp }, { $id: "FocusHost" });
 export type FocusHost = Static<typeof FocusHost>;
 
 export const focusOperations = defineOperations({

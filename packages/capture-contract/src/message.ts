@@ -73,7 +73,17 @@ export type Timings = Static<typeof Timings>;
 /** Where and why an exchange failed. */
 export const Failure = strictObject(
   {
-    stage: oneOf(["resolve", "connect", "proxy-handshake", "tls", "send", "receive", "client-read", "client-write", "policy"]),
+    stage: oneOf([
+      "resolve",
+      "connect",
+      "proxy-handshake",
+      "tls",
+      "send",
+      "receive",
+      "client-read",
+      "client-write",
+      "policy",
+    ]),
     side: oneOf(["client", "upstream", "internal"]),
     code: Type.String({ description: "Stable code such as `UPSTREAM_REFUSED`" }),
     message: Type.String(),
@@ -90,9 +100,7 @@ export const TlsInfo = strictObject(
     sni: nullable(Type.String()),
     upstream_version: nullable(Type.String()),
     upstream_cipher: nullable(Type.String()),
-    upstream_verified: nullable(
-      Type.Boolean({ description: "False when verification is switched off for this host" }),
-    ),
+    upstream_verified: nullable(Type.Boolean({ description: "False when verification is switched off for this host" })),
     upstream_subject: nullable(Type.String()),
     upstream_issuer: nullable(Type.String()),
     upstream_valid_to: nullable(Type.String()),

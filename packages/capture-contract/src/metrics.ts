@@ -114,7 +114,11 @@ export const metricsOperations = defineOperations({
           active_connections: Type.Integer(),
           pending_requests: Type.Integer(),
         }),
-        event_loop: strictObject({ delay_p50_ms: Type.Number(), delay_p99_ms: Type.Number(), utilization: Type.Number() }),
+        event_loop: strictObject({
+          delay_p50_ms: Type.Number(),
+          delay_p99_ms: Type.Number(),
+          utilization: Type.Number(),
+        }),
         storage: strictObject({
           backlog_bytes: Type.Integer(),
           backlog_entries: Type.Integer(),

@@ -101,10 +101,14 @@ export const TrafficSnapshot = strictObject(
 export type TrafficSnapshot = Static<typeof TrafficSnapshot>;
 
 const filterProperties = {
-  q: Type.Optional(Type.String({ maxLength: 4096, description: "Query language; combined with the other filters by AND" })),
+  q: Type.Optional(
+    Type.String({ maxLength: 4096, description: "Query language; combined with the other filters by AND" }),
+  ),
   method: Type.Optional(Type.String({ maxLength: 255 })),
   url: Type.Optional(Type.String({ maxLength: 4096, description: "Substring, or a pattern with `*`" })),
-  status_code: Type.Optional(Type.String({ maxLength: 255, description: "`404`, `4xx`, `400-499`, or a comma list of these" })),
+  status_code: Type.Optional(
+    Type.String({ maxLength: 255, description: "`404`, `4xx`, `400-499`, or a comma list of these" }),
+  ),
   status: Type.Optional(Type.String({ maxLength: 255, description: "Same as `status_code`" })),
   content_type: Type.Optional(Type.String({ maxLength: 255, description: "Substring of the answer's media type" })),
   host: Type.Optional(Type.String({ maxLength: 255 })),
@@ -359,7 +363,8 @@ export const trafficOperations = defineOperations({
     method: "POST",
     path: "/traffic/import/har",
     summary: "Import a HAR document into a new session; live capture is untouched",
-    description: "The document itself, or `{har, session_name, switch_session}`. Streamed: a file of any size may be sent.",
+    description:
+      "The document itself, or `{har, session_name, switch_session}`. Streamed: a file of any size may be sent.",
     access: "traffic:export",
     query: strictObject({
       session_name: Type.Optional(Name),

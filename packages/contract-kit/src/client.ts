@@ -26,9 +26,7 @@ export interface ClientOptions {
 /** One function per operation, grouped by slice. */
 export type Client<T extends AnyOperations> = {
   readonly [S in keyof T]: {
-    readonly [K in keyof T[S]]: (
-      input: OperationInput<T[S][K]>,
-    ) => Promise<OperationOutput<T[S][K]>>;
+    readonly [K in keyof T[S]]: (input: OperationInput<T[S][K]>) => Promise<OperationOutput<T[S][K]>>;
   };
 };
 
@@ -43,7 +41,10 @@ export function operationUrl(
   const search = new URLSearchParams();
   for (const [name, value] of Object.entries((input.query ?? {}) as Record<string, unknown>)) {
     if (value === undefined) continue;
-    search.set(name, Array.isArray(value) ? value.join(",") : String(value));
+    search.set(
+      name,
+      Array.isArray(value) ? value.join(",") : typeof value === "string" ? value : JSON.stringify(value),
+    );
   }
   const text = search.toString();
   return `${prefix}${path}${text === "" ? "" : `?${text}`}`;
@@ -95,7 +96,12 @@ async function readAnswer(operation: Operation, response: Response): Promise<unk
       // An intermediary answered; its text is the best message there is.
     }
     const message = typeof body.error === "string" ? body.error : text || response.statusText;
-    throw new ApiFailure(response.status, typeof body.code === "string" ? body.code : "HTTP_ERROR", message, body.details);
+    throw new ApiFailure(
+      response.status,
+      typeof body.code === "string" ? body.code : "HTTP_ERROR",
+      message,
+      body.details,
+    );
   }
   const declared = operation.responses[response.status];
   if (declared && "media" in declared) return response;

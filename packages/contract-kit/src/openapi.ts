@@ -12,6 +12,12 @@ export interface ApiInfo {
 
 type Json = Record<string, unknown>;
 
+/** What is read of a schema of parameters. */
+interface ObjectSchema {
+  readonly properties?: Readonly<Record<string, { readonly description?: string }>>;
+  readonly required?: readonly string[];
+}
+
 /** The OpenAPI 3.1 document of an operations table; schemas with `$id` become components. */
 export function openApiDocument(operations: AnyOperations, info: ApiInfo): Json {
   const components: Record<string, Json> = {};
@@ -27,7 +33,12 @@ export function openApiDocument(operations: AnyOperations, info: ApiInfo): Json 
   }
   return {
     openapi: "3.1.0",
-    info: { title: info.title, version: info.version, description: info.description, license: { name: "MIT", identifier: "MIT" } },
+    info: {
+      title: info.title,
+      version: info.version,
+      description: info.description,
+      license: { name: "MIT", identifier: "MIT" },
+    },
     servers: [{ url: "/" }],
     tags: Object.keys(operations).map((name) => ({ name })),
     paths,
@@ -35,7 +46,13 @@ export function openApiDocument(operations: AnyOperations, info: ApiInfo): Json 
   };
 }
 
-function operationObject(slice: string, id: string, operation: Operation, info: ApiInfo, components: Record<string, Json>): Json {
+function operationObject(
+  slice: string,
+  id: string,
+  operation: Operation,
+  info: ApiInfo,
+  components: Record<string, Json>,
+): Json {
   const parameters = [
     ...parameterObjects(operation.params, "path", components),
     ...parameterObjects(operation.query, "query", components),
@@ -60,8 +77,12 @@ function operationObject(slice: string, id: string, operation: Operation, info: 
   };
 }
 
-function parameterObjects(schema: TSchema | undefined, place: "path" | "query", components: Record<string, Json>): Json[] {
-  const object = schema as { properties?: Record<string, TSchema & { description?: string }>; required?: string[] } | undefined;
+function parameterObjects(
+  schema: TSchema | undefined,
+  place: "path" | "query",
+  components: Record<string, Json>,
+): Json[] {
+  const object: ObjectSchema | undefined = schema;
   return Object.entries(object?.properties ?? {}).map(([name, property]) => ({
     name,
     in: place,
@@ -78,14 +99,17 @@ function bodyObject(operation: Operation, components: Record<string, Json>): Jso
     const content = Object.fromEntries(upload.map((type) => [type, { schema: { type: "string", format: "binary" } }]));
     return { requestBody: { description, required: true, content } };
   }
-  const schema = reference(operation.body as TSchema, components);
+  const schema = reference(operation.body, components);
   return { requestBody: { required: operation.bodyOptional !== true, content: { "application/json": { schema } } } };
 }
 
-function responseObject(response: TSchema | { media: string; description: string } | null, components: Record<string, Json>): Json {
+function responseObject(
+  response: TSchema | { media: string; description: string } | null,
+  components: Record<string, Json>,
+): Json {
   if (response === null) return { description: "Done" };
   if ("media" in response) {
-    const { media, description } = response as { media: string; description: string };
+    const { media, description } = response;
     return { description, content: { [media]: { schema: { type: "string" } } } };
   }
   const description = (response as { description?: string }).description ?? "Success";
@@ -98,7 +122,7 @@ function reference(schema: unknown, components: Record<string, Json>): unknown {
   if (typeof schema !== "object" || schema === null) return schema;
   const { $id, ...rest } = schema as Json & { $id?: string };
   if ($id !== undefined) {
-    if (!(($id) in components)) {
+    if (!($id in components)) {
       components[$id] = {};
       components[$id] = copy(rest, components);
     }

@@ -31,7 +31,7 @@ export function compileRequestValidator(operation: Operation): RequestValidator 
   const params = operation.params ? texts.compile(operation.params) : undefined;
   const query = operation.query ? texts.compile(operation.query) : undefined;
   const isUpload = operation.body !== undefined && "upload" in operation.body;
-  const body = operation.body && !isUpload ? bodies.compile(operation.body as TSchema) : undefined;
+  const body = operation.body && !isUpload ? bodies.compile(operation.body) : undefined;
   return (values) => {
     const issues: Issue[] = [];
     run(params, values.params, "params", issues);
@@ -64,7 +64,7 @@ function run(validate: ValidateFunction | undefined, value: unknown, place: stri
 }
 
 function refuseAll(query: unknown, issues: Issue[]): void {
-  for (const name of Object.keys((query ?? {}) as object)) {
+  for (const name of Object.keys(query ?? {})) {
     issues.push({ path: `query/${name}`, message: "unknown parameter; this operation takes none" });
   }
 }

@@ -26,5 +26,9 @@ export function authorize(access: Access, principal: Principal | undefined): Aut
 
 function covers(scope: string, resource: string, permission: string): boolean {
   const [ofResource, ofPermission, ...rest] = scope.split(":");
-  return rest.length === 0 && (ofResource === "*" || ofResource === resource) && (ofPermission === "*" || ofPermission === permission);
+  return (
+    rest.length === 0 &&
+    (ofResource === "*" || ofResource === resource) &&
+    (ofPermission === "*" || ofPermission === permission)
+  );
 }

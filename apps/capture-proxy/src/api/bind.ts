@@ -1,6 +1,6 @@
 // Tested by server.test.ts
 import { JsonBytes } from "@headworks/contract-kit";
-import type { MediaResponse, Operation } from "@headworks/contract-kit";
+import type { Operation } from "@headworks/contract-kit";
 import { compileRequestValidator } from "@headworks/contract-kit/server";
 import type { RequestValidator } from "@headworks/contract-kit/server";
 import { ApiError, validationError } from "./api-error.ts";
@@ -94,7 +94,7 @@ function isUpload(operation: Operation): boolean {
 
 async function readBody(operation: Operation, source: BodySource): Promise<unknown> {
   if (operation.body && "upload" in operation.body) {
-    const accepted = operation.body.upload as readonly string[];
+    const accepted = operation.body.upload;
     if (!announcesBody(source)) throw validationError([{ path: "body", message: "a body is required" }]);
     if (!accepted.includes(mediaType(source) ?? "")) {
       throw new ApiError("UNSUPPORTED_MEDIA_TYPE", `The body must be ${accepted.join(" or ")}`);
@@ -115,20 +115,22 @@ function refuseBody(body: unknown): void {
     throw validationError([{ path: "body", message: "this operation takes no body" }]);
   }
   const names = Object.keys(body);
-  if (names.length > 0)
+  if (names.length > 0) {
     throw validationError(names.map((name) => ({ path: `body/${name}`, message: "unknown property" })));
+  }
 }
 
 function serialize(operation: Operation, result: Result): BoundAnswer {
   const declared = operation.responses[result.status];
-  if (declared === undefined)
+  if (declared === undefined) {
     throw new TypeError(
       `${operation.method} ${operation.path} answered ${result.status}, which its contract does not list`,
     );
+  }
   const headers = lowerCased(result.headers ?? {});
   if (declared === null) return { status: result.status, headers, body: undefined };
   if ("media" in declared) {
-    const { media } = declared as MediaResponse;
+    const { media } = declared;
     return {
       status: result.status,
       headers: { "content-type": withCharset(media), ...headers },

@@ -81,8 +81,9 @@ function renderBody(operation: Operation): string {
 function renderResponses(operation: Operation): string {
   const items = Object.entries(operation.responses).map(([status, response]) => {
     if (response === null) return `<dt>${status}</dt><dd>empty</dd>`;
-    if ("media" in response)
+    if ("media" in response) {
       return `<dt>${status}</dt><dd><code>${escape(String(response.media))}</code> ${escape(String(response.description))}</dd>`;
+    }
     return `<dt>${status}</dt><dd><code>${escape(typeOf(response))}</code></dd>`;
   });
   return `<dl>${items.join("")}</dl>`;
@@ -110,17 +111,16 @@ export function typeOf(schema: object): string {
   if (facts.anyOf) return facts.anyOf.map(typeOf).join(" | ") + preset;
   if (facts.type === "array") {
     const { items } = facts;
-    return Array.isArray(items)
-      ? `[${items.map(typeOf).join(", ")}]`
-      : `${bracketed(typeOf((items ?? {}) as object))}[]`;
+    return Array.isArray(items) ? `[${items.map(typeOf).join(", ")}]` : `${bracketed(typeOf(items ?? {}))}[]`;
   }
   if (facts.type === "object" && facts.properties) {
     return `{ ${Object.entries(facts.properties)
       .map(([name, property]) => `${name}: ${typeOf(property)}`)
       .join(", ")} }`;
   }
-  if (facts.type === "object" && facts.patternProperties)
+  if (facts.type === "object" && facts.patternProperties) {
     return `{ [name]: ${typeOf(Object.values(facts.patternProperties)[0] ?? {})} }`;
+  }
   const range =
     facts.minimum === undefined && facts.maximum === undefined ? "" : ` ${facts.minimum ?? ""}..${facts.maximum ?? ""}`;
   return (facts.type ?? "any") + range + preset;

@@ -38,8 +38,9 @@ test("a filter decides by what a live row carries", () => {
 });
 
 test("no condition is no filter", () => {
-  for (const filter of [null, undefined, {}, { q: "" }, { search: null, method: "" }])
+  for (const filter of [null, undefined, {}, { q: "" }, { search: null, method: "" }]) {
     assert.equal(compileEventFilter(filter, NOW).kind, "all");
+  }
 });
 
 test("a filter that live rows cannot decide is refused with the reason", () => {

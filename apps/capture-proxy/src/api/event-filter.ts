@@ -32,8 +32,9 @@ export function compileEventFilter(filter: SubscribeFilter | null | undefined, n
   const query = allOf(terms);
   if (query.kind === "all") return { kind: "all" };
   const missing = missingMaterial(query);
-  if (missing !== undefined)
+  if (missing !== undefined) {
     return { kind: "refused", message: `Live rows carry no ${missing}; this filter cannot be applied to them` };
+  }
   const predicate = compileQuery(query, { nowMs });
   return { kind: "some", matches: (row) => predicate(recordOf(row)) };
 }

@@ -19,7 +19,7 @@ class Listener {
   constructor(api: ApiRig, path = "/ws", options: ClientOptions = {}) {
     this.webSocket = new WebSocket(`ws://127.0.0.1:${api.port}${path}`, options);
     this.webSocket.on("message", (data) => {
-      const text = String(data);
+      const text = (data as Buffer).toString();
       this.frames.push(text);
       const parsed = JSON.parse(text) as ServerMessage | ServerMessage[];
       this.messages.push(...(Array.isArray(parsed) ? parsed : [parsed]));
@@ -342,8 +342,9 @@ test("a handshake is refused before the upgrade when it comes from elsewhere, is
     for await (const piece of response) text += String(piece);
     return { status: response.statusCode, code: (JSON.parse(text) as { code: string }).code };
   };
-  for (const [path, options, status, code] of table)
+  for (const [path, options, status, code] of table) {
     assert.deepEqual(await refusal(path, options), { status, code }, path);
+  }
   await using own = await new Listener(api, "/ws", { origin: `http://127.0.0.1:${api.port}` }).greeted();
   assert.deepEqual(await refusal("/ws", {}), { status: 503, code: "SERVICE_UNAVAILABLE" });
   await own.settled();

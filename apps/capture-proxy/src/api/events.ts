@@ -1,7 +1,7 @@
 import { randomUUID } from "node:crypto";
 import type { IncomingMessage } from "node:http";
 import type { Duplex } from "node:stream";
-import { CHANNELS, ClientMessage } from "@headworks/capture-contract";
+import { ClientMessage } from "@headworks/capture-contract";
 import type {
   ChangeTopic,
   ServerMessage,
@@ -12,7 +12,7 @@ import type {
 import { compileValueValidator } from "@headworks/contract-kit/server";
 import { WebSocketServer } from "ws";
 import type { RawData, WebSocket } from "ws";
-import type { Clock, EventSink } from "../slice.ts";
+import type { Clock, EventSink } from "#slice.ts";
 import { EventClient, INITIAL_ROWS } from "./event-client.ts";
 import type { Flush } from "./event-client.ts";
 import { coalesce } from "./event-window.ts";
@@ -92,10 +92,12 @@ class Hub implements EventHub {
 
   accept(request: IncomingMessage, socket: Duplex, head: Buffer): ErrorAnswer | undefined {
     if (this.#isClosed) return answer("SERVICE_UNAVAILABLE", "The service is stopping");
-    if (this.#clients.size >= (this.#options.mostClients ?? MOST_CLIENTS))
+    if (this.#clients.size >= (this.#options.mostClients ?? MOST_CLIENTS)) {
       return answer("SERVICE_UNAVAILABLE", "Too many clients are listening");
-    if (request.headers.upgrade?.toLowerCase() !== "websocket")
+    }
+    if (request.headers.upgrade?.toLowerCase() !== "websocket") {
       return answer("BAD_REQUEST", "Only WebSocket upgrades are served here");
+    }
     const query = new URLSearchParams(request.url?.split("?")[1] ?? "");
     this.#server.handleUpgrade(request, socket, head, (webSocket) =>
       this.#welcome(webSocket, socket, query.get("batch") === "1"),
@@ -161,7 +163,7 @@ class Hub implements EventHub {
 
   #receive(client: EventClient, data: RawData, isBinary: boolean): void {
     client.isAlive = true;
-    const text = isBinary ? undefined : String(data);
+    const text = isBinary ? undefined : (data as Buffer).toString();
     if (text === "ping") return client.send({ type: "Pong" });
     const message = text === undefined ? "A message must be text" : parseMessage(text);
     if (typeof message === "string") return client.send({ type: "Error", data: { message } });
@@ -189,7 +191,7 @@ class Hub implements EventHub {
     for (const client of this.#clients) client.deliver(flush);
   }
 
-  #announce(channel: (typeof CHANNELS)[number], message: ServerMessage): void {
+  #announce(channel: "changes" | "tasks", message: ServerMessage): void {
     for (const client of this.#clients) if (client.channels.has(channel)) client.send(message);
   }
 }

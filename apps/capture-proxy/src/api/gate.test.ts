@@ -130,7 +130,8 @@ test("pages of other sites read nothing and change nothing", () => {
 });
 
 test("an API path is one in every spelling some layer could read as such", () => {
-  for (const path of ["/api", "/api/x", "//api/x", "/API/x", "/%61pi/x", "/api%2fx", "/ws", "/health", "/metrics"])
+  for (const path of ["/api", "/api/x", "//api/x", "/API/x", "/%61pi/x", "/api%2fx", "/ws", "/health", "/metrics"]) {
     assert.equal(isApiPath(path), true, path);
+  }
   for (const path of ["/", "/apiary", "/traffic", "/sessions/api", "/wsx"]) assert.equal(isApiPath(path), false, path);
 });

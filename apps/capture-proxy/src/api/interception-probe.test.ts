@@ -12,7 +12,12 @@ import type { ProbeStep } from "./interception-probe.ts";
 const ca = CertificateAuthority.create();
 
 /** A proxy that answers CONNECT as told and, inside, HTTPS with a leaf of `issuer`. */
-async function startProxy(options: { connectStatus?: number; issuer?: CertificateAuthority; names?: string[]; answer?: string }): Promise<{ address: string; server: Server; sockets: Set<Socket> }> {
+async function startProxy(options: {
+  connectStatus?: number;
+  issuer?: CertificateAuthority;
+  names?: string[];
+  answer?: string;
+}): Promise<{ address: string; server: Server; sockets: Set<Socket> }> {
   const leaf = (options.issuer ?? ca).issueLeaf({ dns: options.names ?? ["weir"] });
   const secureContext = createSecureContext({ cert: leaf.chainPem, key: leaf.keyPem });
   const sockets = new Set<Socket>();
@@ -20,7 +25,9 @@ async function startProxy(options: { connectStatus?: number; issuer?: Certificat
   server.on("connection", (socket) => sockets.add(socket));
   server.on("connect", (_request, socket: Socket) => {
     socket.on("error", () => undefined);
-    if (options.connectStatus !== undefined) return socket.end(`HTTP/1.1 ${options.connectStatus} No\r\nContent-Length: 0\r\n\r\n`);
+    if (options.connectStatus !== undefined) {
+      return socket.end(`HTTP/1.1 ${options.connectStatus} No\r\nContent-Length: 0\r\n\r\n`);
+    }
     socket.write("HTTP/1.1 200 OK\r\n\r\n");
     const secure = new TLSSocket(socket, { isServer: true, secureContext });
     secure.on("error", () => undefined);
@@ -34,10 +41,18 @@ async function startProxy(options: { connectStatus?: number; issuer?: Certificat
   return { address: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, server, sockets };
 }
 
-async function probe(options: Parameters<typeof startProxy>[0], signal: AbortSignal = new AbortController().signal): Promise<ProbeStep[]> {
+async function probe(
+  options: Parameters<typeof startProxy>[0],
+  signal: AbortSignal = new AbortController().signal,
+): Promise<ProbeStep[]> {
   const { address, server, sockets } = await startProxy(options);
   try {
-    return await probeInterception({ proxyAddress: address, url: "https://weir/check", caPem: ca.certificatePem, signal });
+    return await probeInterception({
+      proxyAddress: address,
+      url: "https://weir/check",
+      caPem: ca.certificatePem,
+      signal,
+    });
   } finally {
     for (const socket of sockets) socket.destroy();
     server.close();
@@ -72,7 +87,12 @@ test("nobody at the address is the first step's failure", async () => {
   const { address, server } = await startProxy({});
   server.close();
   await once(server, "close");
-  const steps = await probeInterception({ proxyAddress: address, url: "https://weir/check", caPem: ca.certificatePem, signal: new AbortController().signal });
+  const steps = await probeInterception({
+    proxyAddress: address,
+    url: "https://weir/check",
+    caPem: ca.certificatePem,
+    signal: new AbortController().signal,
+  });
   assert.equal(shape(steps), "-");
   assert.match(steps[0]?.detail ?? "", /ECONNREFUSED/);
 });

@@ -2,8 +2,6 @@ import { once } from "node:events";
 import { request as httpRequest } from "node:http";
 import type { IncomingMessage } from "node:http";
 import { request as httpsRequest } from "node:https";
-import type { Socket } from "node:net";
-import type { TLSSocket } from "node:tls";
 
 /** One step and what came of it. */
 export interface ProbeStep {
@@ -19,6 +17,14 @@ export interface ProbeRequest {
   /** The only CA that is trusted. */
   readonly caPem: string;
   readonly signal: AbortSignal;
+}
+
+type Socket = IncomingMessage["socket"];
+
+/** What the socket of an HTTPS request knows besides. */
+interface SecureSocket {
+  getProtocol(): string | null;
+  getPeerCertificate(): { readonly issuer: { readonly CN?: string | string[] } };
 }
 
 const TIMEOUT_MS = 5000;
@@ -39,21 +45,34 @@ export async function probeInterception(request: ProbeRequest): Promise<ProbeSte
   let socket: Socket | undefined;
   try {
     const target = new URL(request.url);
-    socket = await openTunnel(new URL(request.proxyAddress), target, signal, (detail) => passed(detail, "Open a tunnel"));
+    socket = await openTunnel(new URL(request.proxyAddress), target, signal, (detail) =>
+      passed(detail, "Open a tunnel"),
+    );
     socket.on("error", () => undefined);
     passed(`CONNECT ${target.hostname}:443 was accepted`, "Make TLS with a certificate of this CA");
-    const status = await fetchThrough(socket, target, request.caPem, signal, (detail) => passed(detail, "Get an answer"));
+    const status = await fetchThrough(socket, target, request.caPem, signal, (detail) =>
+      passed(detail, "Get an answer"),
+    );
     if (status !== 200) throw new Error(`The answer had status ${status}`);
     passed("The answer had status 200", "");
   } catch (error) {
-    steps.push({ name: current, ok: false, detail: signal.aborted ? `Nothing happened for ${TIMEOUT_MS} ms` : sentence(error) });
+    steps.push({
+      name: current,
+      ok: false,
+      detail: signal.aborted ? `Nothing happened for ${TIMEOUT_MS} ms` : sentence(error),
+    });
   } finally {
     socket?.destroy();
   }
   return steps;
 }
 
-async function openTunnel(proxy: URL, target: URL, signal: AbortSignal, onConnected: (detail: string) => void): Promise<Socket> {
+async function openTunnel(
+  proxy: URL,
+  target: URL,
+  signal: AbortSignal,
+  onConnected: (detail: string) => void,
+): Promise<Socket> {
   const outgoing = httpRequest({
     host: unbracketed(proxy.hostname),
     port: proxy.port === "" ? 80 : Number(proxy.port),
@@ -75,11 +94,22 @@ async function openTunnel(proxy: URL, target: URL, signal: AbortSignal, onConnec
   throw new Error(`The proxy answered CONNECT with status ${response.statusCode}`);
 }
 
-async function fetchThrough(socket: Socket, target: URL, ca: string, signal: AbortSignal, onSecure: (detail: string) => void): Promise<number> {
-  const outgoing = httpsRequest(target, { socket, servername: target.hostname, ca, agent: false, signal } as Parameters<typeof httpsRequest>[1] & object);
+async function fetchThrough(
+  socket: Socket,
+  target: URL,
+  ca: string,
+  signal: AbortSignal,
+  onSecure: (detail: string) => void,
+): Promise<number> {
+  const outgoing = httpsRequest(target, { socket, servername: target.hostname, ca, agent: false, signal } as Parameters<
+    typeof httpsRequest
+  >[1] &
+    object);
   outgoing.once("socket", (used) => {
-    const secure = used as TLSSocket;
-    secure.once("secureConnect", () => onSecure(`${secure.getProtocol() ?? "TLS"}, issued by ${String(secure.getPeerCertificate().issuer.CN)}`));
+    used.once("secureConnect", () => {
+      const secure = used as unknown as SecureSocket;
+      onSecure(`${secure.getProtocol() ?? "TLS"}, issued by ${String(secure.getPeerCertificate().issuer.CN)}`);
+    });
   });
   outgoing.on("error", () => undefined);
   const answered = once(outgoing, "response", { signal });

@@ -84,8 +84,9 @@ function startThings(
     flip: () => ({ status: 204 }),
     readThing: ({ params, headers }: { params: { id: string }; headers: Record<string, string> }) => {
       if (params.id === "missing") return notFound("thing", params.id);
-      if (headers["range"] === undefined)
+      if (headers["range"] === undefined) {
         return { status: 200, headers: { "Accept-Ranges": "bytes" }, body: Buffer.from("0123456789") };
+      }
       return { status: 206, headers: { "Content-Range": "bytes 2-4/10" }, body: Buffer.from("234") };
     },
     importThings: async ({ body }: { body: AsyncIterable<Uint8Array> }) => {

@@ -77,7 +77,7 @@ export function createApiServer(options: ApiServerOptions): ApiServer {
     exposeHeadRoutes: false,
     routerOptions: { maxParamLength: 1024 },
     forceCloseConnections: "idle",
-    frameworkErrors: (error, _request, reply) => sendError(reply, errorAnswer(error)),
+    frameworkErrors: (error, _request, reply) => void sendError(reply, errorAnswer(error)),
     serverFactory: (handler) => (server = createGatedServer(gate, handler, options)),
   });
   app.removeAllContentTypeParsers();
@@ -150,10 +150,12 @@ function createGatedServer(
 }
 
 function clientErrorAnswer(code: string | undefined): ErrorAnswer {
-  if (code === "HPE_HEADER_OVERFLOW")
+  if (code === "HPE_HEADER_OVERFLOW") {
     return { ...answer("BAD_REQUEST", "The header fields are too large"), status: 431 };
-  if (code === "ERR_HTTP_REQUEST_TIMEOUT")
+  }
+  if (code === "ERR_HTTP_REQUEST_TIMEOUT") {
     return { ...answer("BAD_REQUEST", "The request took too long"), status: 408 };
+  }
   return answer("BAD_REQUEST", "This is not a valid HTTP request");
 }
 
@@ -222,7 +224,7 @@ function goneSignal(reply: FastifyReply): AbortSignal {
 }
 
 function send(reply: FastifyReply, { status, headers, body }: BoundAnswer): FastifyReply {
-  reply.code(status).headers(headers);
+  void reply.code(status).headers(headers);
   if (body === undefined) return reply.send();
   if (reply.request.method === "HEAD") return sendHead(reply, body);
   if (typeof body === "string") return reply.send(body);
@@ -232,14 +234,15 @@ function send(reply: FastifyReply, { status, headers, body }: BoundAnswer): Fast
 
 /** Fields of the answer that GET would give, without running a stream to its end. */
 function sendHead(reply: FastifyReply, body: NonNullable<BoundAnswer["body"]>): FastifyReply {
-  if (typeof body === "string" || body instanceof Uint8Array) reply.header("content-length", Buffer.byteLength(body));
+  const isWhole = typeof body === "string" || body instanceof Uint8Array;
+  if (isWhole) void reply.header("content-length", Buffer.byteLength(body));
   else void body[Symbol.asyncIterator]().return?.();
   return reply.send("");
 }
 
 function sendError(reply: FastifyReply, { status, body, headers }: ErrorAnswer): FastifyReply {
   // What is left of a refused body is not read; the connection cannot carry another request.
-  if (status === 413) reply.header("connection", "close");
+  if (status === 413) void reply.header("connection", "close");
   return reply.code(status).headers(headers).type("application/json; charset=utf-8").send(JSON.stringify(body));
 }
 
@@ -253,7 +256,7 @@ function registerDocuments(app: FastifyInstance, operations: AnyOperations, opti
       handler: (_request, reply) => {
         const body = text();
         const own = policy?.();
-        if (own !== undefined) reply.header("content-security-policy", own);
+        if (own !== undefined) void reply.header("content-security-policy", own);
         return send(reply, { status: 200, headers: { "content-type": type }, body });
       },
     });
@@ -271,7 +274,7 @@ function registerDocuments(app: FastifyInstance, operations: AnyOperations, opti
 }
 
 function registerUi(app: FastifyInstance, routes: RouteTable, uiDirectory: string): void {
-  app.register(fastifyStatic, {
+  void app.register(fastifyStatic, {
     root: uiDirectory,
     serve: false,
     cacheControl: false,

@@ -24,10 +24,12 @@ export function chooseUiFile(target: string, uiDirectory: string): UiAnswer {
   }
   if (/[\0\\]|\/\/|(?:^|\/)\.\.?(?:\/|$)/.test(path)) return { kind: "not-found" };
   const name = path.slice(path.lastIndexOf("/") + 1);
-  if (path.startsWith("/assets/"))
+  if (path.startsWith("/assets/")) {
     return { kind: "file", path: path.slice(1), cacheControl: "public, max-age=31536000, immutable" };
-  if (name.includes(".") && name !== "index.html")
+  }
+  if (name.includes(".") && name !== "index.html") {
     return { kind: "file", path: path.slice(1), cacheControl: "no-cache" };
+  }
   return existsSync(join(uiDirectory, "index.html")) ? DOCUMENT : { kind: "missing-build" };
 }
 

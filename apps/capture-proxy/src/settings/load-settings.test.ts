@@ -1,7 +1,6 @@
 import assert from "node:assert/strict";
 import { mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { test } from "node:test";
-import type { ConfigPatch } from "@headworks/capture-contract";
 import { ApiError } from "#api/api-error.ts";
 import { temporaryDirectory } from "@headworks/testkit";
 import type { TemporaryDirectory } from "@headworks/testkit";
@@ -222,7 +221,7 @@ test("one bad field refuses the whole change and names every bad one", async () 
   ];
   for (const [change, paths] of table) {
     assert.throws(
-      () => settings.patch(change as ConfigPatch),
+      () => settings.patch(change),
       (error) => {
         assert.ok(error instanceof ApiError);
         assert.equal(error.code, "VALIDATION_ERROR");
@@ -283,7 +282,7 @@ test("each field takes effect when its schema says: now, or after a restart", as
     const other = otherValue(field.name, field.schema, valueAt(settings.configured, field));
     const [head = "", tail] = field.name.split(".");
     const before = valueAt(settings.running, field);
-    settings.patch((tail === undefined ? { [head]: other } : { [head]: { [tail]: other } }) as ConfigPatch);
+    settings.patch(tail === undefined ? { [head]: other } : { [head]: { [tail]: other } });
     assert.deepEqual(valueAt(settings.configured, field), other, field.name);
     const described = settings.describe().find(({ name }) => name === field.name);
     assert.ok(described);

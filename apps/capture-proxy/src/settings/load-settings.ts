@@ -54,8 +54,9 @@ export function loadSettings(options: LoadOptions): SettingsStore {
   const [problem] = settingsProblems(frozen(values));
   if (problem) throw new StartupError(`The setting ${problem.field} ${problem.message}`);
   const unknown = unknownKeys(document);
-  if (unknown.length > 0)
+  if (unknown.length > 0) {
     options.log.warn({ path, keys: unknown }, "config.json has keys that are no settings; they are kept");
+  }
   return new FileSettings(path, options.log, values, sources);
 }
 
@@ -197,7 +198,9 @@ function givenFields(change: ConfigPatch): Map<string, unknown> {
     if (key !== "upstream_proxy") given.set(key, value);
     else for (const [inner, innerValue] of Object.entries(value as object)) given.set(`${key}.${inner}`, innerValue);
   }
-  for (const name of [...given.keys()]) if (DERIVED.has(name) || given.get(name) === undefined) given.delete(name);
+  for (const name of Array.from(given.keys())) {
+    if (DERIVED.has(name) || given.get(name) === undefined) given.delete(name);
+  }
   return given;
 }
 

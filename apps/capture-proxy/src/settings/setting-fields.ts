@@ -45,7 +45,7 @@ export function nested(flat: FlatSettings): Record<string, unknown> {
   for (const [name, value] of Object.entries(flat)) {
     const [head = "", tail] = name.split(".");
     if (tail === undefined) result[head] = value;
-    else ((result[head] ??= {}), ((result[head] as Record<string, unknown>)[tail] = value));
+    else result[head] = { ...(result[head] as object | undefined), [tail]: value };
   }
   return result;
 }
@@ -72,8 +72,9 @@ function leaves(properties: Readonly<Record<string, TSchema>>, path: readonly st
 function leaf(path: readonly string[], schema: TSchema, facts: SchemaFacts): SettingField {
   const applies = facts["x-applies"];
   const name = path.join(".");
-  if (applies === undefined || facts.default === undefined)
+  if (applies === undefined || facts.default === undefined) {
     throw new TypeError(`${name} says no default or no x-applies`);
+  }
   let check: ReturnType<typeof compileValueValidator> | undefined;
   return {
     name,

@@ -38,10 +38,12 @@ export function settingProblem(field: string, value: unknown): string | undefine
   }
   if (typeof value !== "string") return undefined;
   if (field === "public_ip") return parseAddress(value) ? undefined : "must be an IP address or null";
-  if (field === "host" || field === "api_host")
+  if (field === "host" || field === "api_host") {
     return isBindable(value) ? undefined : "must be an IP address or a host name";
-  if (field === "upstream_proxy.host" && value !== "")
+  }
+  if (field === "upstream_proxy.host" && value !== "") {
     return isBindable(value) ? undefined : "must be a host without scheme and port";
+  }
   return undefined;
 }
 
@@ -72,8 +74,9 @@ function hostListProblem(field: string, entries: readonly string[]): string | un
     const problem = validateHostPattern(entry);
     if (problem !== undefined) return `${JSON.stringify(entry)}: ${problem.replace(/\.$/, "")}`;
     // A pattern for every name would take away the protection against DNS rebinding that this list is part of.
-    if (field === "allowed_api_hosts" && /^[*.]+$/.test(entry))
+    if (field === "allowed_api_hosts" && /^[*.]+$/.test(entry)) {
       return `${JSON.stringify(entry)} would allow every name`;
+    }
   }
   return undefined;
 }

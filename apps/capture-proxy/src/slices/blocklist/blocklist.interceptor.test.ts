@@ -12,8 +12,10 @@ function setUp(...bodies: readonly Parameters<typeof newBlockEntry>[1][]) {
   const hits: string[] = [];
   const rules = compileBlockRules(bodies.map((body, index) => entry(`e${index}`, body)));
   const interceptor = createBlocklistInterceptor({ rules: () => rules, onHit: (id) => hits.push(id) });
-  const target = (host: string): Verdict | Promise<Verdict> | undefined => interceptor.onTarget?.({ host, port: 443 } as Target);
-  const head = (exchange: Partial<Exchange>): Verdict | Promise<Verdict> | undefined => interceptor.onRequestHead?.(exchange as Exchange);
+  const target = (host: string): Verdict | Promise<Verdict> | undefined =>
+    interceptor.onTarget?.({ host, port: 443 } as Target);
+  const head = (exchange: Partial<Exchange>): Verdict | Promise<Verdict> | undefined =>
+    interceptor.onRequestHead?.(exchange as Exchange);
   return { hits, rules, target, head };
 }
 
@@ -41,8 +43,16 @@ test("a bare domain blocks itself and its subdomains, a starred one only those, 
 });
 
 test("a blocked request is answered with the entry's answer and marked, and one hit is counted", () => {
-  const { head, hits } = setUp({ pattern: "ads.test", status_code: 451, response_body: "nö", content_type: "text/html; charset=utf-8" });
-  const exchange: Partial<Exchange> = { request: { host: "x.ads.test" } as Exchange["request"], annotations: { other: "kept" } };
+  const { head, hits } = setUp({
+    pattern: "ads.test",
+    status_code: 451,
+    response_body: "nö",
+    content_type: "text/html; charset=utf-8",
+  });
+  const exchange: Partial<Exchange> = {
+    request: { host: "x.ads.test" } as Exchange["request"],
+    annotations: { other: "kept" },
+  };
   assert.deepEqual(head(exchange), {
     kind: "respond",
     response: {
@@ -76,8 +86,14 @@ test("a tunnel to a blocked host is answered at CONNECT", () => {
 });
 
 test("of several entries that match the oldest decides, and equal patterns count for the oldest", () => {
-  const { head, hits } = setUp({ pattern: "*.a.test", status_code: 410 }, { pattern: "x.a.test", status_code: 411 }, { pattern: "*.a.test" });
-  const verdict = head({ request: { host: "x.a.test" } as Exchange["request"], annotations: undefined }) as { response: SyntheticResponse };
+  const { head, hits } = setUp(
+    { pattern: "*.a.test", status_code: 410 },
+    { pattern: "x.a.test", status_code: 411 },
+    { pattern: "*.a.test" },
+  );
+  const verdict = head({ request: { host: "x.a.test" } as Exchange["request"], annotations: undefined }) as {
+    response: SyntheticResponse;
+  };
   assert.equal(verdict.response.status, 410);
   assert.deepEqual(hits, ["e0"]);
 });
@@ -96,5 +112,8 @@ test("thousands of entries cost a look-up about what one costs, and stored nonse
   const started = performance.now();
   for (let count = 0; count < 20_000; count += 1) rules.find(`x.h${count % 5000}.test`);
   assert.ok(performance.now() - started < 2000);
-  assert.deepEqual(setUp({ pattern: "a//b" }).rules.issues.map(({ pattern }) => pattern), ["a//b"]);
+  assert.deepEqual(
+    setUp({ pattern: "a//b" }).rules.issues.map(({ pattern }) => pattern),
+    ["a//b"],
+  );
 });

@@ -4,7 +4,7 @@ import type { blocklistOperations } from "@headworks/capture-contract";
 import type { Handlers } from "@headworks/contract-kit";
 import { validateHostPattern } from "@headworks/host-patterns";
 import { notFound, validationError } from "#api/api-error.ts";
-import type { Clock } from "../../slice.ts";
+import type { Clock } from "#slice.ts";
 import { newBlockEntry, showBlockEntry, updatedBlockEntry } from "./block-entry.ts";
 import type { StoredBlockEntry } from "./block-entry.ts";
 import type { BlocklistStore } from "./blocklist.store.ts";

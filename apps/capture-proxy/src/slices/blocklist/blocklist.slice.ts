@@ -1,5 +1,5 @@
 import type { blocklistOperations } from "@headworks/capture-contract";
-import type { Slice, SliceHost } from "../../slice.ts";
+import type { Slice, SliceHost } from "#slice.ts";
 import { compileBlockRules } from "./blocklist.compile.ts";
 import type { BlockRules } from "./blocklist.compile.ts";
 import { createBlocklistInterceptor } from "./blocklist.interceptor.ts";
@@ -13,8 +13,9 @@ export function createBlocklistSlice(host: SliceHost): Slice<typeof blocklistOpe
   const store = createBlocklistStore(host.database);
   const compile = (): BlockRules => {
     const compiled = compileBlockRules(store.list());
-    if (compiled.issues.length > 0)
+    if (compiled.issues.length > 0) {
       log.error({ issues: compiled.issues }, "block entries with unreadable patterns block nothing");
+    }
     return compiled;
   };
   let rules = compile();
@@ -31,7 +32,7 @@ export function createBlocklistSlice(host: SliceHost): Slice<typeof blocklistOpe
   return {
     name: "blocklist",
     operations: createBlocklistOperations({ store, hits, clock, onChange }),
-    interceptor: createBlocklistInterceptor({ rules: () => rules, onHit: hits.hit }),
+    interceptor: createBlocklistInterceptor({ rules: () => rules, onHit: (entryId) => hits.hit(entryId) }),
     worker: hits.worker,
   };
 }

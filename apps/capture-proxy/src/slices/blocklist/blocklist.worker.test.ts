@@ -25,7 +25,15 @@ function setUp() {
   };
   const hits = createHitCounter({ store: counted, clock, onFailure: (error) => failures.push(error) });
   const stored = () => Object.fromEntries(store.list().map(({ id, hitCount }) => [id, hitCount]));
-  return { database, clock, hits, stored, failures, batches: () => batches, setBroken: (value: boolean) => (isBroken = value) };
+  return {
+    database,
+    clock,
+    hits,
+    stored,
+    failures,
+    batches: () => batches,
+    setBroken: (value: boolean) => (isBroken = value),
+  };
 }
 
 test("hits are persisted in batches, not one by one", async () => {

@@ -1,4 +1,4 @@
-import type { Clock, SliceWorker } from "../../slice.ts";
+import type { Clock, SliceWorker } from "#slice.ts";
 import type { BlocklistStore } from "./blocklist.store.ts";
 
 /** Hits cost a transaction for each batch, not for each request; a crash loses at most this much of the counts. */

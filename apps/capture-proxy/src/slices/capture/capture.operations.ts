@@ -1,7 +1,7 @@
 // Tested by capture.slice.test.ts
 import type { CaptureStats, CaptureStatus, Settings, captureOperations } from "@headworks/capture-contract";
 import type { Handlers } from "@headworks/contract-kit";
-import type { SliceHost } from "../../slice.ts";
+import type { SliceHost } from "#slice.ts";
 
 const MEBIBYTE = 1_048_576;
 

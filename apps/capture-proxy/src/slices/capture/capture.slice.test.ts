@@ -5,7 +5,8 @@ import { HEALTHY, startApi } from "../../../test/api-rig.ts";
 import type { ApiRig, ApiRigOptions } from "../../../test/api-rig.ts";
 import { createCaptureSlice } from "./capture.slice.ts";
 
-const startCapture = (options: ApiRigOptions = {}): Promise<ApiRig> => startApi({ ...options, slices: (host) => [createCaptureSlice(host)] });
+const startCapture = (options: ApiRigOptions = {}): Promise<ApiRig> =>
+  startApi({ ...options, slices: (host) => [createCaptureSlice(host)] });
 
 const recording = { capture_enabled: true, mode: "recording" };
 const passthrough = { capture_enabled: false, mode: "passthrough" };
@@ -19,17 +20,25 @@ test("a toggle flips without a body, sets with one, and survives a restart", asy
   assert.deepEqual(await toggle({ enabled: true }), recording);
   assert.deepEqual(await toggle({ enabled: false }), passthrough);
   assert.deepEqual((await api.call("GET", "/api/capture")).json, passthrough);
-  assert.equal((JSON.parse(readFileSync(api.directory.file("config.json"), "utf8")) as { capture_enabled: boolean }).capture_enabled, false);
+  assert.equal(
+    (JSON.parse(readFileSync(api.directory.file("config.json"), "utf8")) as { capture_enabled: boolean })
+      .capture_enabled,
+    false,
+  );
 });
 
 test("a toggle that is not understood changes nothing", async () => {
   await using api = await startCapture();
-  for (const body of [{}, { enabled: "no" }, { enable: false }]) assert.equal((await api.call("POST", "/api/capture/toggle", body)).status, 400);
+  for (const body of [{}, { enabled: "no" }, { enable: false }]) {
+    assert.equal((await api.call("POST", "/api/capture/toggle", body)).status, 400);
+  }
   assert.deepEqual((await api.call("GET", "/api/capture")).json, recording);
 });
 
 test("statistics join what is stored with its limits, 0 standing for no limit", async () => {
-  await using api = await startCapture({ status: () => ({ ...HEALTHY, ok: false, problem: "The disk is full", entriesLost: 7 }) });
+  await using api = await startCapture({
+    status: () => ({ ...HEALTHY, ok: false, problem: "The disk is full", entriesLost: 7 }),
+  });
   const expected = {
     entry_count: 3,
     max_entries: 10_000,
@@ -48,5 +57,9 @@ test("statistics join what is stored with its limits, 0 standing for no limit", 
   };
   assert.deepEqual((await api.call("GET", "/api/capture/stats")).json, expected);
   api.settings.patch({ max_total_size_mb: 2, ignored_domains: ["a.test"] });
-  assert.deepEqual((await api.call("GET", "/api/capture/stats")).json, { ...expected, max_total_size_bytes: 2_097_152, ignored_domains: ["a.test"] });
+  assert.deepEqual((await api.call("GET", "/api/capture/stats")).json, {
+    ...expected,
+    max_total_size_bytes: 2_097_152,
+    ignored_domains: ["a.test"],
+  });
 });

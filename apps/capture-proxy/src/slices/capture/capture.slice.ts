@@ -1,5 +1,5 @@
 import type { captureOperations } from "@headworks/capture-contract";
-import type { Slice, SliceHost } from "../../slice.ts";
+import type { Slice, SliceHost } from "#slice.ts";
 import { createCaptureOperations } from "./capture.operations.ts";
 
 /** Recording or passing through, and what is stored. */

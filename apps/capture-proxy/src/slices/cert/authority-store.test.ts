@@ -10,7 +10,10 @@ import type { AuthorityStore, ImportedFiles } from "./authority-store.ts";
 
 const DAY_MS = 86_400_000;
 
-function open(directory: TemporaryDirectory, options: { imported?: ImportedFiles; nowMs?: number; warnings?: string[] } = {}): AuthorityStore {
+function open(
+  directory: TemporaryDirectory,
+  options: { imported?: ImportedFiles; nowMs?: number; warnings?: string[] } = {},
+): AuthorityStore {
   return openAuthorityStore({
     dataDir: directory.path,
     nowMs: () => options.nowMs ?? Date.now(),
@@ -63,20 +66,47 @@ test("a key without a certificate is a start that was interrupted: a new CA is m
 });
 
 test("files that cannot be used stop the start with a sentence and stay as they are", async () => {
-  const damage: readonly (readonly [string, (directory: TemporaryDirectory) => void, RegExp])[] = [
-    ["no key", (directory) => rmSync(directory.file("certs", "weir-ca-key.pem")), /weir-ca-key\.pem is missing: put it back, or remove/],
-    ["garbage", (directory) => writeFileSync(directory.file("certs", "weir-ca.pem"), "garbage"), /cannot be used: The CA certificate file holds no PEM certificate/],
+  const damage: readonly (readonly [string, (directory: TemporaryDirectory) => unknown, RegExp])[] = [
+    [
+      "no key",
+      (directory) => rmSync(directory.file("certs", "weir-ca-key.pem")),
+      /weir-ca-key\.pem is missing: put it back, or remove/,
+    ],
+    [
+      "garbage",
+      (directory) => writeFileSync(directory.file("certs", "weir-ca.pem"), "garbage"),
+      /cannot be used: The CA certificate file holds no PEM certificate/,
+    ],
     ["empty", (directory) => writeFileSync(directory.file("certs", "weir-ca.pem"), ""), /cannot be used/],
-    ["other key", (directory) => writeFileSync(directory.file("certs", "weir-ca-key.pem"), CertificateAuthority.create().keyPem()), /does not belong to the CA certificate$/],
-    ["huge", (directory) => writeFileSync(directory.file("certs", "weir-ca.pem"), Buffer.alloc(2_000_000)), /too large for a PEM file/],
-    ["folder", (directory) => void (rmSync(directory.file("certs", "weir-ca.pem")), mkdirSync(directory.file("certs", "weir-ca.pem"))), /Cannot read/],
+    [
+      "other key",
+      (directory) => writeFileSync(directory.file("certs", "weir-ca-key.pem"), CertificateAuthority.create().keyPem()),
+      /does not belong to the CA certificate$/,
+    ],
+    [
+      "huge",
+      (directory) => writeFileSync(directory.file("certs", "weir-ca.pem"), Buffer.alloc(2_000_000)),
+      /too large for a PEM file/,
+    ],
+    [
+      "folder",
+      (directory) => (
+        rmSync(directory.file("certs", "weir-ca.pem")),
+        mkdirSync(directory.file("certs", "weir-ca.pem"))
+      ),
+      /Cannot read/,
+    ],
   ];
   for (const [what, spoil, message] of damage) {
     await using directory = await temporaryDirectory();
     open(directory);
     spoil(directory);
     const before = certs(directory);
-    assert.throws(() => open(directory), (error) => error instanceof AuthorityStoreError && message.test(error.message), what);
+    assert.throws(
+      () => open(directory),
+      (error) => error instanceof AuthorityStoreError && message.test(error.message),
+      what,
+    );
     assert.deepEqual(certs(directory), before, what);
   }
 });
@@ -105,7 +135,25 @@ test("a key that others could read is made private again", async () => {
 test("a CA made elsewhere is used where it lies and never renewed by us", async () => {
   await using directory = await temporaryDirectory();
   const [key, certificate] = [directory.file("ca.key"), directory.file("ca.crt")];
-  execFileSync("openssl", ["req", "-x509", "-newkey", "rsa:2048", "-nodes", "-keyout", key, "-out", certificate, "-days", "30", "-subj", "/CN=Elsewhere"], { stdio: "ignore" });
+  execFileSync(
+    "openssl",
+    [
+      "req",
+      "-x509",
+      "-newkey",
+      "rsa:2048",
+      "-nodes",
+      "-keyout",
+      key,
+      "-out",
+      certificate,
+      "-days",
+      "30",
+      "-subj",
+      "/CN=Elsewhere",
+    ],
+    { stdio: "ignore" },
+  );
   const store = open(directory, { imported: { certificateFile: certificate, keyFile: key } });
   assert.equal(store.isImported, true);
   assert.equal(store.certificatePath, certificate);

@@ -1,5 +1,18 @@
 import { randomBytes } from "node:crypto";
-import { chmodSync, closeSync, existsSync, fsyncSync, linkSync, mkdirSync, openSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from "node:fs";
+import {
+  chmodSync,
+  closeSync,
+  existsSync,
+  fsyncSync,
+  linkSync,
+  mkdirSync,
+  openSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from "node:fs";
 import { join } from "node:path";
 import { AuthorityError, CertificateAuthority } from "@headworks/tls-authority";
 
@@ -77,9 +90,13 @@ function openOwn(files: Files, options: AuthorityStoreOptions): CertificateAutho
   try {
     return load(files.certificate, files.key, options.nowMs());
   } catch (error) {
-    const isExpired = error instanceof AuthorityStoreError && error.cause instanceof AuthorityError && error.cause.code === "expired";
+    const isExpired =
+      error instanceof AuthorityStoreError && error.cause instanceof AuthorityError && error.cause.code === "expired";
     if (!isExpired) throw error;
-    options.log.warn({ path: files.certificate }, "the CA has expired; a new one was made, which clients must trust anew");
+    options.log.warn(
+      { path: files.certificate },
+      "the CA has expired; a new one was made, which clients must trust anew",
+    );
     return replace(files, options.nowMs());
   }
 }
@@ -91,7 +108,9 @@ function load(certificateFile: string, keyFile: string, nowMs: number): Certific
     return CertificateAuthority.load({ certificatePem, keyPem }, new Date(nowMs));
   } catch (error) {
     if (!(error instanceof AuthorityError)) throw error;
-    throw new AuthorityStoreError(`The CA in ${certificateFile} cannot be used: ${error.message.replace(/\.$/, "")}`, { cause: error });
+    throw new AuthorityStoreError(`The CA in ${certificateFile} cannot be used: ${error.message.replace(/\.$/, "")}`, {
+      cause: error,
+    });
   }
 }
 
@@ -191,7 +210,10 @@ class Store implements AuthorityStore {
   renew(): void {
     if (this.isImported) throw new AuthorityStoreError("The CA was imported: replace its files and start again");
     this.current = replace(authorityFiles(this.#options.dataDir), this.#options.nowMs());
-    this.#options.log.info({ fingerprint: this.current.fingerprintSha256 }, "a new CA is in force; clients must trust it anew");
+    this.#options.log.info(
+      { fingerprint: this.current.fingerprintSha256 },
+      "a new CA is in force; clients must trust it anew",
+    );
     for (const listener of this.#listeners) listener(this.current);
   }
 

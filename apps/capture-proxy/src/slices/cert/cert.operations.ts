@@ -2,7 +2,7 @@
 import type { certOperations } from "@headworks/capture-contract";
 import type { Handlers } from "@headworks/contract-kit";
 import { ApiError } from "#api/api-error.ts";
-import type { SliceHost } from "../../slice.ts";
+import type { SliceHost } from "#slice.ts";
 import { AuthorityStoreError } from "./authority-store.ts";
 import type { AuthorityStore } from "./authority-store.ts";
 import { mobileConfig } from "./mobile-config.ts";
@@ -40,7 +40,9 @@ export function createCertOperations(
 ): Handlers<typeof certOperations> {
   return {
     getCaCertificate: ({ query }) => {
-      if (!host.settings.running.intercept_https) throw new ApiError("NOT_FOUND", "HTTPS interception is off, so no CA certificate is in use");
+      if (!host.settings.running.intercept_https) {
+        throw new ApiError("NOT_FOUND", "HTTPS interception is off, so no CA certificate is in use");
+      }
       const { certificatePem, certificateDer } = authority.current;
       const headers = { "Content-Disposition": 'attachment; filename="weir-ca.crt"' };
       return { status: 200, headers, body: query.format === "der" ? certificateDer : certificatePem };
@@ -72,7 +74,11 @@ export function createCertOperations(
     },
     testInterception: async ({ signal }) => {
       const { intercept_https: isOn } = host.settings.running;
-      const setting = { name: "HTTPS interception is on", ok: isOn, detail: isOn ? "intercept_https is true" : "intercept_https is false" };
+      const setting = {
+        name: "HTTPS interception is on",
+        ok: isOn,
+        detail: isOn ? "intercept_https is true" : "intercept_https is false",
+      };
       const proxyAddress = setupData(host, authority).proxyAddress;
       const steps = await probe({ proxyAddress, url: CHECK_URL, caPem: authority.current.certificatePem, signal });
       const all = [setting, ...steps];
@@ -86,6 +92,10 @@ function renew(authority: AuthorityStore): void {
     authority.renew();
   } catch (cause) {
     if (cause instanceof AuthorityStoreError) throw new ApiError("CONFLICT", cause.message, { cause });
-    throw new ApiError("SERVICE_UNAVAILABLE", `The new CA cannot be saved: ${(cause as NodeJS.ErrnoException).code ?? "unknown error"}`, { cause });
+    throw new ApiError(
+      "SERVICE_UNAVAILABLE",
+      `The new CA cannot be saved: ${(cause as NodeJS.ErrnoException).code ?? "unknown error"}`,
+      { cause },
+    );
   }
 }

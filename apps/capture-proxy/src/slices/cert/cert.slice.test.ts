@@ -29,7 +29,8 @@ async function startCert(options: ApiRigOptions = {}, probe: InterceptionProbe =
   return { api, ...made };
 }
 
-const header = (fields: readonly string[], name: string): string | undefined => fields[fields.findIndex((text, index) => index % 2 === 0 && text.toLowerCase() === name) + 1];
+const header = (fields: readonly string[], name: string): string | undefined =>
+  fields[fields.findIndex((text, index) => index % 2 === 0 && text.toLowerCase() === name) + 1];
 
 test("the certificate is served as PEM and DER, the key by nothing", async () => {
   const { api, authority } = await startCert();
@@ -88,11 +89,31 @@ test("the profile for Apple devices holds the certificate under stable identifie
 test("the set-up data names this machine's file and addresses in every command", async () => {
   const { api } = await startCert({ proxyAddress: "http://0.0.0.0:9999", flags: { "public-ip": "192.168.7.7" } });
   await using _api = api;
-  const setup = (await api.call("GET", "/api/cert/setup")).json as { proxy_address: string; qr_svg: string; platforms: { id: string; command?: string; steps: string[] }[]; environment: { name: string; value: string }[] };
+  const setup = (await api.call("GET", "/api/cert/setup")).json as {
+    proxy_address: string;
+    qr_svg: string;
+    platforms: { id: string; command?: string; steps: string[] }[];
+    environment: { name: string; value: string }[];
+  };
   assert.equal(setup.proxy_address, "http://127.0.0.1:9999");
   assert.match(setup.qr_svg, /^<svg /);
   const ids = setup.platforms.map(({ id }) => id);
-  assert.deepEqual(ids, ["macos", "windows", "linux-debian", "linux-fedora", "firefox", "chrome", "ios", "android", "java", "node", "python", "go", "curl", "git"]);
+  assert.deepEqual(ids, [
+    "macos",
+    "windows",
+    "linux-debian",
+    "linux-fedora",
+    "firefox",
+    "chrome",
+    "ios",
+    "android",
+    "java",
+    "node",
+    "python",
+    "go",
+    "curl",
+    "git",
+  ]);
   const path = api.directory.file("certs", "weir-ca.pem");
   for (const { id, command } of setup.platforms) if (command !== undefined) assert.ok(command.includes(path), id);
   const ios = setup.platforms.find(({ id }) => id === "ios");
@@ -127,7 +148,10 @@ test("the set-up host gives the page, the certificate in its forms, and nothing 
     assert.equal(header(answer.fields, "x-content-type-options"), "nosniff");
     assert.doesNotMatch(answer.body.toString("latin1"), /PRIVATE KEY/);
   }
-  assert.deepEqual(slice.handleMagicHost({ method: "GET", path: "/cert.crt", secure: false }).body, authority.current.certificateDer);
+  assert.deepEqual(
+    slice.handleMagicHost({ method: "GET", path: "/cert.crt", secure: false }).body,
+    authority.current.certificateDer,
+  );
 });
 
 test("the page needs no script, allows itself only its own style, and fits both places it is shown", async () => {
@@ -158,7 +182,7 @@ test("text that came from outside is inert on the page", async () => {
   const { renderSetupPage } = await import("./setup-page.ts");
   const { setupData } = await import("./setup-data.ts");
   const authority = openAuthorityStore({ dataDir: api.directory.path, nowMs: () => Date.now(), log: api.host.log });
-  const data = setupData({ addresses: api.host.addresses, clock: api.host.clock, settings: { ...hostile } as typeof api.host.settings }, authority);
+  const data = setupData({ addresses: api.host.addresses, clock: api.host.clock, settings: hostile }, authority);
   const html = renderSetupPage(data, { pem: "/", der: "/", mobileConfig: "/", check: "/" });
   assert.doesNotMatch(html, /<script>/);
   assert.ok(slice);
@@ -174,7 +198,10 @@ test("the test reports each step and whether all of them passed", async () => {
   await using _api = api;
   const first = (await api.call("POST", "/api/cert/test")).json as { ok: boolean; steps: { name: string }[] };
   assert.equal(first.ok, true);
-  assert.deepEqual(first.steps.map(({ name }) => name), ["HTTPS interception is on", "Connect to the proxy"]);
+  assert.deepEqual(
+    first.steps.map(({ name }) => name),
+    ["HTTPS interception is on", "Connect to the proxy"],
+  );
   assert.deepEqual(asked, ["http://127.0.0.1:8888", "https://weir/check", authority.current.certificatePem]);
   api.settings.patch({ intercept_https: false });
   assert.equal(((await api.call("POST", "/api/cert/test")).json as { ok: boolean }).ok, false);

@@ -1,6 +1,6 @@
 import type { certOperations } from "@headworks/capture-contract";
 import type { SyntheticResponse } from "#exchange/phases.ts";
-import type { Slice, SliceHost } from "../../slice.ts";
+import type { Slice, SliceHost } from "#slice.ts";
 import { createCertOperations } from "./cert.operations.ts";
 import type { CertOperationsParts } from "./cert.operations.ts";
 import { handleMagicHost } from "./magic-host.ts";
@@ -16,7 +16,10 @@ export interface CertSlice extends Slice<typeof certOperations> {
   /** For requests to `http://weir/` and to the proxy's own address. */
   readonly handleMagicHost: (request: OwnRequest) => SyntheticResponse;
   /** The same page for `/setup` on the API's port. */
-  readonly setupPage: { readonly path: string; readonly render: () => { readonly html: string; readonly contentSecurityPolicy: string } };
+  readonly setupPage: {
+    readonly path: string;
+    readonly render: () => { readonly html: string; readonly contentSecurityPolicy: string };
+  };
 }
 
 /** The CA certificate, how to trust it, and whether that works. */
@@ -34,6 +37,9 @@ export function createCertSlice(host: SliceHost, parts: CertOperationsParts): Ce
     name: "cert",
     operations: createCertOperations(host, parts),
     handleMagicHost: (request) => handleMagicHost({ authority: () => authority.current, data }, request),
-    setupPage: { path: "/setup", render: () => ({ html: renderSetupPage(data(), links), contentSecurityPolicy: setupPagePolicy() }) },
+    setupPage: {
+      path: "/setup",
+      render: () => ({ html: renderSetupPage(data(), links), contentSecurityPolicy: setupPagePolicy() }),
+    },
   };
 }

@@ -55,7 +55,16 @@ function check(isSecure: boolean): SyntheticResponse {
 
 function page(data: SetupData): SyntheticResponse {
   const links = { pem: "/cert.pem", der: "/cert.crt", mobileConfig: "/weir.mobileconfig", check: "https://weir/check" };
-  const fields = ["Content-Type", "text/html; charset=utf-8", "Content-Security-Policy", setupPagePolicy(), "X-Frame-Options", "DENY", "Referrer-Policy", "no-referrer"];
+  const fields = [
+    "Content-Type",
+    "text/html; charset=utf-8",
+    "Content-Security-Policy",
+    setupPagePolicy(),
+    "X-Frame-Options",
+    "DENY",
+    "Referrer-Policy",
+    "no-referrer",
+  ];
   return respond(200, renderSetupPage(data, links), fields);
 }
 
@@ -71,7 +80,15 @@ function respond(status: number, body: string | Buffer, fields: readonly string[
   const bytes = typeof body === "string" ? Buffer.from(body) : body;
   return {
     status,
-    fields: [...fields, "Content-Length", String(bytes.length), "Cache-Control", "no-store", "X-Content-Type-Options", "nosniff"],
+    fields: [
+      ...fields,
+      "Content-Length",
+      String(bytes.length),
+      "Cache-Control",
+      "no-store",
+      "X-Content-Type-Options",
+      "nosniff",
+    ],
     body: bytes,
   };
 }

@@ -3,7 +3,7 @@ import { X509Certificate } from "node:crypto";
 import type { CertificateInfo } from "@headworks/capture-contract";
 import { isLoopback } from "@headworks/host-patterns";
 import { renderSVG } from "uqr";
-import type { SliceHost } from "../../slice.ts";
+import type { SliceHost } from "#slice.ts";
 import type { AuthorityStore } from "./authority-store.ts";
 import { environmentGuide, platformGuides } from "./setup-guide.ts";
 import type { PlatformGuide } from "./setup-guide.ts";
@@ -30,7 +30,10 @@ export interface SetupData {
 }
 
 /** Collects what the set-up page and the API show. */
-export function setupData(host: Pick<SliceHost, "addresses" | "settings" | "clock">, authority: AuthorityStore): SetupData {
+export function setupData(
+  host: Pick<SliceHost, "addresses" | "settings" | "clock">,
+  authority: AuthorityStore,
+): SetupData {
   const addresses = host.addresses();
   const proxy = new URL(addresses.proxy);
   const devicePort = Number(proxy.port === "" ? 80 : proxy.port);

@@ -6,12 +6,24 @@ import { platformGuides } from "./setup-guide.ts";
 const facts = { proxyUrl: "http://127.0.0.1:8888", deviceHost: "192.168.1.2", devicePort: 8888 };
 
 test("a path with spaces, quotes and dollars stays one word for a shell", () => {
-  for (const caPath of ["/home/u/My Data/ca.pem", "/home/o'brien/$HOME/`id`/ca.pem", "/plain/ca.pem", "/a\\b\"c/ca.pem"]) {
+  for (const caPath of [
+    "/home/u/My Data/ca.pem",
+    "/home/o'brien/$HOME/`id`/ca.pem",
+    "/plain/ca.pem",
+    '/a\\b"c/ca.pem',
+  ]) {
     for (const { id, command } of platformGuides({ ...facts, caPath })) {
       if (command === undefined || id === "windows") continue;
       const separators = command.replaceAll("&&", ";").replaceAll("sudo ", "");
-      const words = execFileSync("sh", ["-c", `set -f; for word in ${separators.split(";").join(" ")}; do printf '%s\\n' "$word"; done`], { encoding: "utf8" });
-      assert.ok(words.split("\n").some((word) => word === caPath || word.endsWith(`=${caPath}`)), `${id}: ${command}`);
+      const words = execFileSync(
+        "sh",
+        ["-c", `set -f; for word in ${separators.split(";").join(" ")}; do printf '%s\\n' "$word"; done`],
+        { encoding: "utf8" },
+      );
+      assert.ok(
+        words.split("\n").some((word) => word === caPath || word.endsWith(`=${caPath}`)),
+        `${id}: ${command}`,
+      );
     }
   }
 });

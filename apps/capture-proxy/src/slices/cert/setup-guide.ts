@@ -20,7 +20,15 @@ export interface GuideFacts {
 /** Environment variables that most command-line programs understand. */
 export function environmentGuide({ caPath, proxyUrl }: GuideFacts): { name: string; value: string }[] {
   const proxies = ["HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy"].map((name) => ({ name, value: proxyUrl }));
-  const trust = ["NODE_EXTRA_CA_CERTS", "SSL_CERT_FILE", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "GIT_SSL_CAINFO", "AWS_CA_BUNDLE", "DENO_CERT"];
+  const trust = [
+    "NODE_EXTRA_CA_CERTS",
+    "SSL_CERT_FILE",
+    "REQUESTS_CA_BUNDLE",
+    "CURL_CA_BUNDLE",
+    "GIT_SSL_CAINFO",
+    "AWS_CA_BUNDLE",
+    "DENO_CERT",
+  ];
   return [...proxies, { name: "NODE_USE_ENV_PROXY", value: "1" }, ...trust.map((name) => ({ name, value: caPath }))];
 }
 
@@ -54,13 +62,19 @@ function desktopGuides({ caPath, proxyUrl }: GuideFacts): PlatformGuide[] {
     {
       id: "linux-debian",
       name: "Linux (Debian, Ubuntu)",
-      steps: ["Trust the certificate with the command below", "Set the environment variables listed on this page, or the proxy of your desktop"],
+      steps: [
+        "Trust the certificate with the command below",
+        "Set the environment variables listed on this page, or the proxy of your desktop",
+      ],
       command: `sudo cp ${path} /usr/local/share/ca-certificates/weir-ca.crt && sudo update-ca-certificates`,
     },
     {
       id: "linux-fedora",
       name: "Linux (Fedora, RHEL)",
-      steps: ["Trust the certificate with the command below", "Set the environment variables listed on this page, or the proxy of your desktop"],
+      steps: [
+        "Trust the certificate with the command below",
+        "Set the environment variables listed on this page, or the proxy of your desktop",
+      ],
       command: `sudo cp ${path} /etc/pki/ca-trust/source/anchors/weir-ca.pem && sudo update-ca-trust`,
     },
   ];
@@ -146,7 +160,9 @@ function runtimeGuides({ caPath, proxyUrl }: GuideFacts): PlatformGuide[] {
     {
       id: "go",
       name: "Go",
-      steps: ["On Linux start the program with these variables; on macOS and Windows trust the certificate in the system"],
+      steps: [
+        "On Linux start the program with these variables; on macOS and Windows trust the certificate in the system",
+      ],
       command: `SSL_CERT_FILE=${path} HTTP_PROXY=${proxyUrl} HTTPS_PROXY=${proxyUrl} go run .`,
     },
     {

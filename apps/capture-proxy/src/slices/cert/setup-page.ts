@@ -54,7 +54,9 @@ export function setupPagePolicy(): string {
 }
 
 function downloads({ certificate }: SetupData, links: SetupLinks): string {
-  const expiry = certificate.expires_soon ? `<p class="warning">It expires on ${escape(certificate.not_after.slice(0, 10))}.</p>` : "";
+  const expiry = certificate.expires_soon
+    ? `<p class="warning">It expires on ${escape(certificate.not_after.slice(0, 10))}.</p>`
+    : "";
   return `<section aria-labelledby="certificate"><h2 id="certificate">1. Trust the certificate</h2>
 <ul class="buttons">
 <li><a href="${escape(links.pem)}">macOS, Windows, Linux, Android <small>PEM</small></a></li>

@@ -2,7 +2,7 @@
 import type { ProxyConfig, configOperations } from "@headworks/capture-contract";
 import type { Handlers } from "@headworks/contract-kit";
 import type { SettingsStore } from "#settings/settings.ts";
-import type { SliceHost } from "../../slice.ts";
+import type { SliceHost } from "#slice.ts";
 
 /** Handlers of the configuration's operations. */
 export function createConfigOperations(

@@ -5,7 +5,8 @@ import { startApi } from "../../../test/api-rig.ts";
 import type { ApiRig } from "../../../test/api-rig.ts";
 import { createConfigSlice } from "./config.slice.ts";
 
-const startConfig = (flags: Record<string, string | boolean> = {}): Promise<ApiRig> => startApi({ flags, slices: (host) => [createConfigSlice(host)] });
+const startConfig = (flags: Record<string, string | boolean> = {}): Promise<ApiRig> =>
+  startApi({ flags, slices: (host) => [createConfigSlice(host)] });
 const SECRET = "hunter2-hunter2";
 
 async function get(api: ApiRig): Promise<ProxyConfig> {
@@ -13,7 +14,13 @@ async function get(api: ApiRig): Promise<ProxyConfig> {
 }
 
 test("the configuration shows every field but passwords, and what follows from it", async () => {
-  await using api = await startConfig({ "socks-username": "u", "socks-password": SECRET, "upstream-auth": `u:${SECRET}`, "allowed-ip": "10.0.0.1", "public-ip": "203.0.113.5" });
+  await using api = await startConfig({
+    "socks-username": "u",
+    "socks-password": SECRET,
+    "upstream-auth": `u:${SECRET}`,
+    "allowed-ip": "10.0.0.1",
+    "public-ip": "203.0.113.5",
+  });
   const config = await get(api);
   assert.equal(config.proxy_port, 8888);
   assert.equal(config.shown_host, "203.0.113.5");
@@ -21,7 +28,9 @@ test("the configuration shows every field but passwords, and what follows from i
   assert.equal(config.access_control_enabled, true);
   assert.equal(config.upstream_proxy.auth_enabled, true);
   assert.equal("verbose" in config, false);
-  for (const path of ["/api/config", "/api/config/fields"]) assert.doesNotMatch(JSON.stringify((await api.call("GET", path)).json), new RegExp(SECRET));
+  for (const path of ["/api/config", "/api/config/fields"]) {
+    assert.doesNotMatch(JSON.stringify((await api.call("GET", path)).json), new RegExp(SECRET));
+  }
 });
 
 test("what GET shows can be sent back and changes nothing", async () => {
@@ -44,7 +53,15 @@ test("a change answers the whole configuration with verbose, and never the passw
   const config = json as ProxyConfig;
   assert.equal(config.verbose, true);
   assert.deepEqual(config.passthrough_domains, ["a.test", "b.test"]);
-  assert.deepEqual(config.upstream_proxy, { enabled: true, protocol: "http", host: "proxy.test", port: 3128, auth_username: "u", auth_enabled: true, no_proxy_hosts: [] });
+  assert.deepEqual(config.upstream_proxy, {
+    enabled: true,
+    protocol: "http",
+    host: "proxy.test",
+    port: 3128,
+    auth_username: "u",
+    auth_enabled: true,
+    no_proxy_hosts: [],
+  });
   assert.doesNotMatch(JSON.stringify(json), new RegExp(SECRET));
 });
 
@@ -71,7 +88,10 @@ test("one invalid field refuses the whole change and is named", async () => {
     assert.equal(status, 400, JSON.stringify(change));
     const { code, details } = json as { code: string; details: { path: string }[] };
     assert.equal(code, "VALIDATION_ERROR");
-    assert.deepEqual(details.map((detail) => detail.path), [path]);
+    assert.deepEqual(
+      details.map((detail) => detail.path),
+      [path],
+    );
   }
   assert.deepEqual(await get(api), before);
 });
@@ -81,9 +101,33 @@ test("each field says where its value came from, when it applies and whether it 
   await api.call("PATCH", "/api/config", { proxy_port: 9001, max_requests: 7 });
   const fields = (await api.call("GET", "/api/config/fields")).json as ConfigField[];
   const field = (name: string): Partial<ConfigField> => {
-    const { schema: _schema, description: _description, ...rest } = fields.find((candidate) => candidate.name === name) ?? assert.fail(name);
+    const {
+      schema: _schema,
+      description: _description,
+      ...rest
+    } = fields.find((candidate) => candidate.name === name) ?? assert.fail(name);
     return rest;
   };
-  assert.deepEqual(field("proxy_port"), { name: "proxy_port", applies: "restart", source: "file", default: 8888, value: 9001, running: 9000, restart_pending: true, environment: "WEIR_PROXY_PORT", flag: "--proxy-port" });
-  assert.deepEqual(field("max_requests"), { name: "max_requests", applies: "now", source: "file", default: 10_000, value: 7, running: 7, restart_pending: false, environment: "WEIR_MAX_REQUESTS", flag: "--max-requests" });
+  assert.deepEqual(field("proxy_port"), {
+    name: "proxy_port",
+    applies: "restart",
+    source: "file",
+    default: 8888,
+    value: 9001,
+    running: 9000,
+    restart_pending: true,
+    environment: "WEIR_PROXY_PORT",
+    flag: "--proxy-port",
+  });
+  assert.deepEqual(field("max_requests"), {
+    name: "max_requests",
+    applies: "now",
+    source: "file",
+    default: 10_000,
+    value: 7,
+    running: 7,
+    restart_pending: false,
+    environment: "WEIR_MAX_REQUESTS",
+    flag: "--max-requests",
+  });
 });

@@ -1,5 +1,5 @@
 import type { configOperations } from "@headworks/capture-contract";
-import type { Slice, SliceHost } from "../../slice.ts";
+import type { Slice, SliceHost } from "#slice.ts";
 import { createConfigOperations } from "./config.operations.ts";
 
 /** Settings over the API. */

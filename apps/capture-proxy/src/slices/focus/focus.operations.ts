@@ -4,11 +4,14 @@ import type { FocusHost, focusOperations } from "@headworks/capture-contract";
 import type { Handlers } from "@headworks/contract-kit";
 import { validateHostPattern } from "@headworks/host-patterns";
 import { notFound, validationError } from "#api/api-error.ts";
-import type { SliceHost } from "../../slice.ts";
+import type { SliceHost } from "#slice.ts";
 import type { FocusStore, StoredFocusHost } from "./focus.store.ts";
 
 /** Handlers of the focus patterns' operations. */
-export function createFocusOperations({ clock, events }: Pick<SliceHost, "clock" | "events">, store: FocusStore): Handlers<typeof focusOperations> {
+export function createFocusOperations(
+  { clock, events }: Pick<SliceHost, "clock" | "events">,
+  store: FocusStore,
+): Handlers<typeof focusOperations> {
   return {
     listFocusHosts: () => ({ status: 200, body: store.list().map(show) }),
     addFocusHost: ({ body }) => {

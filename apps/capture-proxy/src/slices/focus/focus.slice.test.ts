@@ -13,12 +13,17 @@ async function add(api: ApiRig, pattern: string): Promise<FocusHost> {
   return json as FocusHost;
 }
 
-const patterns = async (api: ApiRig): Promise<string[]> => ((await api.call("GET", "/api/focus")).json as FocusHost[]).map(({ pattern }) => pattern);
+const patterns = async (api: ApiRig): Promise<string[]> =>
+  ((await api.call("GET", "/api/focus")).json as FocusHost[]).map(({ pattern }) => pattern);
 
 test("patterns are trimmed, in lower case and listed oldest first", async () => {
   await using api = await startFocus();
   const first = await add(api, " API.Example.test ");
-  assert.deepEqual(first, { id: first.id, pattern: "api.example.test", created_at: new Date(api.clock.now()).toISOString() });
+  assert.deepEqual(first, {
+    id: first.id,
+    pattern: "api.example.test",
+    created_at: new Date(api.clock.now()).toISOString(),
+  });
   await add(api, "*.a.test");
   await add(api, "*api*");
   assert.deepEqual(await patterns(api), ["api.example.test", "*.a.test", "*api*"]);
@@ -38,7 +43,10 @@ test("one is removed by its id, all of them at once", async () => {
   await add(api, "b.test");
   await add(api, "c.test");
   assert.equal((await api.call("DELETE", `/api/focus/${id}`)).status, 204);
-  assert.deepEqual((await api.call("DELETE", `/api/focus/${id}`)).json, { error: "Focus pattern not found", code: "NOT_FOUND" });
+  assert.deepEqual((await api.call("DELETE", `/api/focus/${id}`)).json, {
+    error: "Focus pattern not found",
+    code: "NOT_FOUND",
+  });
   assert.deepEqual(await patterns(api), ["b.test", "c.test"]);
   assert.equal((await api.call("DELETE", "/api/focus")).status, 204);
   assert.equal((await api.call("DELETE", "/api/focus")).status, 204);
@@ -47,7 +55,15 @@ test("one is removed by its id, all of them at once", async () => {
 
 test("what is no host pattern is refused", async () => {
   await using api = await startFocus();
-  for (const body of [{}, { pattern: "" }, { pattern: " " }, { pattern: "a/b" }, { pattern: 1 }, { pattern: "a".repeat(256) }, { pattern: "a.test", id: "x" }]) {
+  for (const body of [
+    {},
+    { pattern: "" },
+    { pattern: " " },
+    { pattern: "a/b" },
+    { pattern: 1 },
+    { pattern: "a".repeat(256) },
+    { pattern: "a.test", id: "x" },
+  ]) {
     assert.equal((await api.call("POST", "/api/focus", body)).status, 400, JSON.stringify(body));
   }
   assert.deepEqual(await patterns(api), []);

@@ -1,5 +1,5 @@
 import type { focusOperations } from "@headworks/capture-contract";
-import type { Slice, SliceHost } from "../../slice.ts";
+import type { Slice, SliceHost } from "#slice.ts";
 import { createFocusOperations } from "./focus.operations.ts";
 import { createFocusStore } from "./focus.store.ts";
 

@@ -24,7 +24,13 @@ export class ExchangeCounts {
   latencySumMs = 0;
   bytesFromClients = 0;
   bytesToClients = 0;
-  readonly hits: Record<keyof Metrics["intercept_hits"], number> = { block_list: 0, mocks: 0, rewrites: 0, breakpoints: 0, throttle: 0 };
+  readonly hits: Record<keyof Metrics["intercept_hits"], number> = {
+    block_list: 0,
+    mocks: 0,
+    rewrites: 0,
+    breakpoints: 0,
+    throttle: 0,
+  };
   readonly #buckets: number[] = Array.from({ length: LATENCY_BOUNDS_MS.length + 1 }, () => 0);
   /** Requests of each of the last seconds, at the second modulo the length. */
   readonly #perSecond: number[] = Array.from({ length: RATE_SECONDS + 1 }, () => 0);

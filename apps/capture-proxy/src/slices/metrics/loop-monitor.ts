@@ -1,7 +1,7 @@
 // Tested by metrics.slice.test.ts
 import { monitorEventLoopDelay, performance } from "node:perf_hooks";
 import type { EventLoopUtilization } from "node:perf_hooks";
-import type { Clock } from "../../slice.ts";
+import type { Clock } from "#slice.ts";
 
 /** How busy the main thread is. */
 export interface LoopSample {

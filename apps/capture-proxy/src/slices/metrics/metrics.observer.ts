@@ -30,7 +30,8 @@ function countsOf(exchange: ExchangeView): FinishedExchange {
     latencyMs: Math.max(0, moments.ended - moments.started),
     bytesFromClient: requestBody.sizeBytes + headBytes(request.fields, request.method.length + request.path.length),
     bytesToClient: responseBody.sizeBytes + (response ? headBytes(response.fields, response.reason.length + 3) : 0),
-    touchedBy: annotations === undefined ? NO_HITS : Object.keys(annotations).flatMap((slice) => HIT_NAMES[slice] ?? []),
+    touchedBy:
+      annotations === undefined ? NO_HITS : Object.keys(annotations).flatMap((slice) => HIT_NAMES[slice] ?? []),
   };
 }
 

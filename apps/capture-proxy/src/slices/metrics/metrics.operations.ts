@@ -2,7 +2,7 @@
 import { totalmem } from "node:os";
 import type { DetailedHealth, Metrics, metricsOperations } from "@headworks/capture-contract";
 import type { Handlers } from "@headworks/contract-kit";
-import type { SliceHost } from "../../slice.ts";
+import type { SliceHost } from "#slice.ts";
 import type { ExchangeCounts } from "./exchange-counts.ts";
 import type { LoopMonitor } from "./loop-monitor.ts";
 import type { PrometheusText } from "./prometheus.ts";
@@ -16,7 +16,10 @@ export interface MetricsOperationsParts {
 }
 
 /** Handlers of health and metrics. */
-export function createMetricsOperations(host: SliceHost, parts: MetricsOperationsParts): Handlers<typeof metricsOperations> {
+export function createMetricsOperations(
+  host: SliceHost,
+  parts: MetricsOperationsParts,
+): Handlers<typeof metricsOperations> {
   const { counts, loop, prometheus, startedMs } = parts;
   const read = () => currentMetrics(host, counts, startedMs);
   return {
@@ -34,7 +37,11 @@ export function createMetricsOperations(host: SliceHost, parts: MetricsOperation
         status: 200,
         body: {
           metrics: read(),
-          memory: { used_bytes: usedBytes, total_bytes: totalmem(), usage_percent: rounded((usedBytes / totalmem()) * 100) },
+          memory: {
+            used_bytes: usedBytes,
+            total_bytes: totalmem(),
+            usage_percent: rounded((usedBytes / totalmem()) * 100),
+          },
           pool: {
             total_connections: gauges.upstreamConnections,
             idle_connections: gauges.idleUpstreamConnections,
@@ -55,7 +62,11 @@ export function createMetricsOperations(host: SliceHost, parts: MetricsOperation
 }
 
 /** All numbers at this moment, under every spelling that clients look for. */
-export function currentMetrics(host: Pick<SliceHost, "gauges" | "clock">, counts: ExchangeCounts, startedMs: number): Metrics {
+export function currentMetrics(
+  host: Pick<SliceHost, "gauges" | "clock">,
+  counts: ExchangeCounts,
+  startedMs: number,
+): Metrics {
   const { gauges, clock } = host;
   const monotonicMs = clock.monotonic();
   const success = counts.requests - counts.failed;

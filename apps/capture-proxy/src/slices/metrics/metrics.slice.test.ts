@@ -47,7 +47,9 @@ test("health is OK while the store works and 503 in plain words when it does not
 });
 
 test("detailed health names the service, its addresses and its store", async () => {
-  const { api } = await startMetrics({ status: () => ({ ...HEALTHY, ok: false, problem: "Cannot write /home/u/weir" }) });
+  const { api } = await startMetrics({
+    status: () => ({ ...HEALTHY, ok: false, problem: "Cannot write /home/u/weir" }),
+  });
   await using _api = api;
   await api.clock.advance(61_500);
   const health = (await api.call("GET", "/api/health/detailed")).json as DetailedHealth;
@@ -67,7 +69,12 @@ test("finished exchanges are counted under every spelling", async () => {
   await using _api = api;
   slice.observer?.onFinished?.(exchange());
   slice.observer?.onFinished?.(exchange({ annotations: { blocklist: "id", other: "x" } }));
-  slice.observer?.onFinished?.(exchange({ state: { step: "failed", failure: { stage: "connect", side: "upstream", code: "UPSTREAM_REFUSED", message: "" } }, response: undefined }));
+  slice.observer?.onFinished?.(
+    exchange({
+      state: { step: "failed", failure: { stage: "connect", side: "upstream", code: "UPSTREAM_REFUSED", message: "" } },
+      response: undefined,
+    }),
+  );
   slice.observer?.onFinished?.(exchange({ passthrough: true }));
   await api.clock.advance(1000);
   const metrics = (await api.call("GET", "/api/metrics")).json as Metrics;
@@ -81,7 +88,10 @@ test("finished exchanges are counted under every spelling", async () => {
   assert.equal(metrics.intercept_hits.block_list, 1);
   assert.equal(metrics.tls_handshakes_failed, 1);
   assert.ok(metrics.bytes_received > 4 * 5 && metrics.bytes_sent > 4 * 100);
-  assert.deepEqual(metrics.latency_buckets_ms.find(({ le }) => le === 50), { le: 50, count: 3 });
+  assert.deepEqual(
+    metrics.latency_buckets_ms.find(({ le }) => le === 50),
+    { le: 50, count: 3 },
+  );
 });
 
 test("Prometheus reads the same numbers, twice alike", async () => {

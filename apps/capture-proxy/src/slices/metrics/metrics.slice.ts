@@ -1,5 +1,5 @@
 import type { metricsOperations } from "@headworks/capture-contract";
-import type { Slice, SliceHost } from "../../slice.ts";
+import type { Slice, SliceHost } from "#slice.ts";
 import { ExchangeCounts } from "./exchange-counts.ts";
 import { LoopMonitor } from "./loop-monitor.ts";
 import { createMetricsObserver } from "./metrics.observer.ts";

@@ -29,8 +29,18 @@ export function createPrometheusText(read: () => ScrapeFacts): PrometheusText {
     buckets: LATENCY_BOUNDS_MS.map((bound) => bound / 1000),
     registers,
   });
-  const requests = new Counter({ name: "weir_requests_total", help: "Finished requests", labelNames: ["result"], registers });
-  const hits = new Counter({ name: "weir_intercept_hits_total", help: "Requests that a rule acted on", labelNames: ["rule"], registers });
+  const requests = new Counter({
+    name: "weir_requests_total",
+    help: "Finished requests",
+    labelNames: ["result"],
+    registers,
+  });
+  const hits = new Counter({
+    name: "weir_intercept_hits_total",
+    help: "Requests that a rule acted on",
+    labelNames: ["rule"],
+    registers,
+  });
   const counters = COUNTERS.map(([name, help, value]) => [new Counter({ name, help, registers }), value] as const);
   const gauges = GAUGES.map(([name, help, value]) => [new Gauge({ name, help, registers }), value] as const);
   return {
@@ -59,7 +69,11 @@ const COUNTERS: readonly Row[] = [
   ["weir_sent_bytes_total", "Bytes to clients", ({ metrics }) => metrics.bytes_sent],
   ["weir_tunnels_total", "Tunnels opened", ({ metrics }) => metrics.tunnels_total],
   ["weir_tls_handshakes_total", "TLS handshakes with clients", ({ metrics }) => metrics.tls_handshakes_total],
-  ["weir_tls_handshakes_failed_total", "TLS handshakes that clients or this proxy refused", ({ metrics }) => metrics.tls_handshakes_failed],
+  [
+    "weir_tls_handshakes_failed_total",
+    "TLS handshakes that clients or this proxy refused",
+    ({ metrics }) => metrics.tls_handshakes_failed,
+  ],
   ["weir_bodies_not_stored_total", "Bodies shed because storage fell behind", ({ storage }) => storage.bodiesNotStored],
   ["weir_entries_lost_total", "Entries that could not be stored", ({ storage }) => storage.entriesLost],
   ["weir_entries_written_total", "Entries committed to the store", ({ storage }) => storage.writtenEntries],
@@ -75,7 +89,11 @@ const GAUGES: readonly Row[] = [
   ["weir_storage_size_bytes", "Database and body files on disk", ({ storage }) => storage.storeSizeBytes],
   ["weir_storage_backlog_bytes", "Bytes waiting to be written", ({ storage }) => storage.backlogBytes],
   ["weir_storage_backlog_entries", "Entries waiting to be written", ({ storage }) => storage.backlogEntries],
-  ["weir_event_loop_delay_p99_seconds", "How late timers fire, 99th percentile of the last minute", ({ loop }) => loop.delayP99Ms / 1000],
+  [
+    "weir_event_loop_delay_p99_seconds",
+    "How late timers fire, 99th percentile of the last minute",
+    ({ loop }) => loop.delayP99Ms / 1000,
+  ],
   ["weir_event_loop_utilization", "Share of time the main thread works", ({ loop }) => loop.utilization],
   ["process_resident_memory_bytes", "Resident memory size in bytes", ({ residentBytes }) => residentBytes],
 ];
