@@ -81,9 +81,10 @@ function histogram(
     count: 0,
     errors: 0,
   }));
+  // Numbers are bound as REAL, so the division has to be cut to whole slices.
   const rows = database
     .prepare(
-      `SELECT (started_ms - ?) / ? AS slice, COUNT(*) AS count, SUM(${IS_ERROR}) AS errors FROM entry WHERE ${where} GROUP BY 1`,
+      `SELECT CAST((started_ms - ?) / ? AS INTEGER) AS slice, COUNT(*) AS count, SUM(${IS_ERROR}) AS errors FROM entry WHERE ${where} GROUP BY 1`,
     )
     .all(firstMs, sliceMs, ...values);
   for (const row of rows) {
