@@ -99,28 +99,29 @@ export class Retention {
     if (rows.length < wanted) this.#unprunable = excess - rows.length;
   }
 
-  #excessBytes(): number {
+  #excessBytes(log?: ChangeLog): number {
     const { maxTotalSizeMb } = this.limits;
     if (maxTotalSizeMb === null || this.#cleared.size > 0 || this.#doomed.size > 0) return 0;
-    return this.#sessions.totalStoredBytes - maxTotalSizeMb * 1_048_576 - this.#unprunableBytes;
+    let storedBytes = this.#sessions.totalStoredBytes;
+    for (const session of log?.touched ?? []) {
+      storedBytes += session.storedBytes - (this.#sessions.byNumber(session.number)?.storedBytes ?? 0);
+    }
+    return storedBytes - maxTotalSizeMb * 1_048_576 - this.#unprunableBytes;
   }
 
   #unprunableBytes = 0;
 
   #pruneBytes(log: ChangeLog): void {
     this.#unprunableBytes = 0;
-    let excess = this.#excessBytes();
+    let excess = this.#excessBytes(log);
     if (excess <= 0) return;
-    for (const session of log.touched) {
-      excess += session.storedBytes - (this.#sessions.byNumber(session.number)?.storedBytes ?? 0);
-    }
-    const rows = excess > 0 ? this.#oldest.all(STEP_ENTRIES) : [];
+    const rows = this.#oldest.all(STEP_ENTRIES);
     for (const row of rows) {
       if (excess <= 0) return;
       this.#prune(Number(row["seq"]), log);
       excess -= Number(row["stored"]);
     }
-    if (rows.length === 0) this.#unprunableBytes = Math.max(0, excess);
+    if (rows.length === 0) this.#unprunableBytes = excess;
   }
 
   #prune(seq: number, log: ChangeLog): void {

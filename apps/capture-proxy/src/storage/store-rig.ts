@@ -1,0 +1,58 @@
+// Tested by open-capture-store.test.ts
+import type { TrafficEntry, TrafficFilter, TrafficSnapshot } from "@headworks/capture-contract";
+import type { Exchange } from "#exchange/exchange.ts";
+import type { CaptureStore, StoreLimits } from "./capture-store.ts";
+import { openCaptureStore } from "./open-capture-store.ts";
+import { sampleExchange } from "./sample-exchange.ts";
+import type { SampleOptions } from "./sample-exchange.ts";
+
+/** A real store on a directory, with the shortcuts that tests want. `await using` closes it. */
+export interface StoreRig {
+  readonly store: CaptureStore;
+  /** Error lines the store wrote. */
+  readonly alarms: readonly string[];
+  /** Records a finished exchange; large bodies go through the spool. */
+  add(options?: SampleOptions): Exchange;
+  rows(filter?: TrafficFilter, window?: RowOptions): Promise<{ total: number; rows: TrafficSnapshot[] }>;
+  entry(id: string): Promise<TrafficEntry | undefined>;
+  [Symbol.asyncDispose](): Promise<void>;
+}
+
+export interface RowOptions {
+  readonly sort?: string;
+  readonly order?: "asc" | "desc";
+  readonly offset?: number;
+  readonly limit?: number;
+}
+
+export const NO_LIMITS: StoreLimits = { maxRequests: 0, maxTotalSizeMb: null, maxBodyBytes: 20_971_520 };
+
+/** A signal that never fires. */
+export const NEVER = new AbortController().signal;
+
+/** Opens the store of a directory for a test. */
+export async function openRig(dataDir: string, limits: Partial<StoreLimits> = {}): Promise<StoreRig> {
+  const alarms: string[] = [];
+  const ignore = (): void => undefined;
+  const store = await openCaptureStore({
+    dataDir,
+    limits: { ...NO_LIMITS, ...limits },
+    log: { info: ignore, warn: ignore, error: (_facts, sentence) => void alarms.push(sentence) },
+    clock: { now: () => Date.now() },
+  });
+  return {
+    store,
+    alarms,
+    add: (options = {}) => {
+      const exchange = sampleExchange({ spool: store.spool, ...options });
+      store.record(store.nextSeq(), exchange);
+      return exchange;
+    },
+    rows: async (filter = {}, { sort = "seq", order = "desc", offset = 0, limit = 1000 } = {}) => {
+      const { json } = await store.listRows({ filter, sort, order, offset, limit }, NEVER);
+      return JSON.parse(new TextDecoder().decode(json)) as { total: number; rows: TrafficSnapshot[] };
+    },
+    entry: async (id) => await store.getEntry(id, { includeBodies: true, decompressed: false }),
+    [Symbol.asyncDispose]: async () => await store.close(),
+  };
+}
