@@ -13,6 +13,8 @@ export interface StoreRig {
   readonly alarms: readonly string[];
   /** Records a finished exchange; large bodies go through the spool. */
   add(options?: SampleOptions): Exchange;
+  /** Records an exchange, running or over, under a number. */
+  addAs(seq: number, options: SampleOptions): Exchange;
   rows(filter?: TrafficFilter, window?: RowOptions): Promise<{ total: number; rows: TrafficSnapshot[] }>;
   entry(id: string): Promise<TrafficEntry | undefined>;
   [Symbol.asyncDispose](): Promise<void>;
@@ -46,6 +48,11 @@ export async function openRig(dataDir: string, limits: Partial<StoreLimits> = {}
     add: (options = {}) => {
       const exchange = sampleExchange({ spool: store.spool, ...options });
       store.record(store.nextSeq(), exchange);
+      return exchange;
+    },
+    addAs: (seq, options) => {
+      const exchange = sampleExchange({ spool: store.spool, ...options });
+      store.record(seq, exchange);
       return exchange;
     },
     rows: async (filter = {}, { sort = "seq", order = "desc", offset = 0, limit = 1000 } = {}) => {
