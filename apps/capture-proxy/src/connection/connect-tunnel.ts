@@ -224,16 +224,21 @@ export class ConnectTunnel implements Timed, ConnectionHandle {
 
   /**
    * Some clients complete TLS before they look at the certificate, then hang up without a word. A connection that is
-   * closed at once, unused, is most likely such a refusal.
+   * closed at once, unused, is most likely such a refusal. It ends in a reset when the client had not read our session
+   * tickets yet.
    */
   #watchForRefusal(secure: Socket, connection: HttpConnection): void {
     const establishedMs = performance.now();
-    secure.once("end", () => {
-      if (connection.hasReceived || performance.now() - establishedMs > REFUSAL_MS || this.#target.host === MAGIC_HOST)
-        return;
+    let isTold = false;
+    const gone = (): void => {
+      const isLate = performance.now() - establishedMs > REFUSAL_MS;
+      if (isTold || isLate || connection.hasReceived || this.#target.host === MAGIC_HOST) return;
+      isTold = true;
       const message = `The client hung up right after TLS with ${this.#target.host}; it probably does not trust the CA of this proxy`;
       this.#entry().ended({ stage: "tls", side: "client", code: "CLIENT_CERTIFICATE_REFUSED", message });
-    });
+    };
+    secure.once("end", gone);
+    secure.once("error", gone);
   }
 
   #leafContext(name: string): SecureContext | undefined {

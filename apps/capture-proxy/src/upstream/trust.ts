@@ -23,13 +23,22 @@ export interface TrustSettings {
 
 const MAX_SESSIONS = 2000;
 
+/** What is known of a certificate that was verified. */
+type CertificateFacts = Pick<UpstreamTlsFacts, "subject" | "issuer" | "validToMs">;
+
+/** A resumed connection shows no certificate: what the first one showed is kept with the session. */
+interface KnownSession {
+  readonly session: Buffer;
+  readonly certificate: CertificateFacts;
+}
+
 /**
  * Decides how origins prove who they are: against the system's and the bundled roots, unless verification is
  * switched off for all or for some hosts. Keeps TLS sessions of verified connections, so that the next connection
  * to the same peer is cheaper; a session never crosses peers, names or a change of these settings.
  */
 export class UpstreamTrust {
-  readonly #sessions = new Map<string, Buffer>();
+  readonly #sessions = new Map<string, KnownSession>();
   #context: SecureContext | undefined;
   readonly #extraRootsPem: string | null;
   #insecure: boolean;
@@ -61,32 +70,38 @@ export class UpstreamTrust {
   options(peer: Peer): { secureContext: SecureContext; rejectUnauthorized: boolean; session?: Buffer } {
     this.prepare();
     const verifies = this.verifies(peer.serverName);
-    const session = verifies ? this.#sessions.get(sessionKey(peer)) : undefined;
+    const known = verifies ? this.#sessions.get(sessionKey(peer)) : undefined;
+    // A session proves the name only as long as the certificate did that it was made with.
+    const mayResume = known !== undefined && (known.certificate.validToMs ?? 0) > Date.now();
     return {
       secureContext: this.#context as SecureContext,
       rejectUnauthorized: verifies,
-      ...(session === undefined ? {} : { session }),
+      ...(mayResume ? { session: known.session } : {}),
     };
   }
 
   /** What the entry says of a connection, and the start of remembering its sessions. */
   facts(socket: TLSSocket, peer: Peer): UpstreamTlsFacts {
     const verified = this.verifies(peer.serverName) && socket.authorized;
-    if (verified) socket.on("session", (session) => this.#remember(sessionKey(peer), session));
+    const certificate = this.#certificateFacts(socket, peer);
+    if (verified) socket.on("session", (session) => this.#remember(sessionKey(peer), { session, certificate }));
+    return { version: socket.getProtocol() ?? "", cipher: socket.getCipher().standardName, verified, ...certificate };
+  }
+
+  #certificateFacts(socket: TLSSocket, peer: Peer): CertificateFacts {
     const certificate = socket.getPeerX509Certificate();
+    const known = certificate === undefined ? this.#sessions.get(sessionKey(peer))?.certificate : undefined;
+    if (known) return known;
     return {
-      version: socket.getProtocol() ?? "",
-      cipher: socket.getCipher().standardName,
-      verified,
       subject: oneLine(certificate?.subject),
       issuer: oneLine(certificate?.issuer),
       validToMs: certificate ? Date.parse(certificate.validTo) : undefined,
     };
   }
 
-  #remember(key: string, session: Buffer): void {
+  #remember(key: string, known: KnownSession): void {
     this.#sessions.delete(key);
-    this.#sessions.set(key, session);
+    this.#sessions.set(key, known);
     if (this.#sessions.size <= MAX_SESSIONS) return;
     const oldest = this.#sessions.keys().next().value;
     if (oldest !== undefined) this.#sessions.delete(oldest);
