@@ -1,0 +1,140 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import type { IncomingMessage, ServerResponse } from "node:http";
+import { startOrigin, waitUntil } from "@headworks/testkit";
+import type { Exit, Origin, TemporaryDirectory } from "@headworks/testkit";
+import { Cleanups, LOCAL_NAMES, originAuthority, startWeir, workDirectory } from "./rig.ts";
+import type { Entry, Weir } from "./rig.ts";
+
+/** What a client under test gets to work with. */
+export interface Bench {
+  readonly weir: Weir;
+  /** HTTPS, certified by {@link originAuthority}, which no client knows. */
+  readonly secure: Origin;
+  readonly plain: Origin;
+  readonly directory: TemporaryDirectory;
+}
+
+/** One way to use a client: what it asks for, and what must come of it. */
+export interface ClientCase {
+  readonly name: string;
+  readonly skip?: string | false;
+  /** Path and query, unique in its file. */
+  readonly path: string;
+  readonly method?: string;
+  /** Asks over plain HTTP; there is nothing to trust then. */
+  readonly plain?: true;
+  /** What the client sends. */
+  readonly body?: Buffer;
+  /** Status that the origin answers; 200 unless given. */
+  readonly status?: number;
+  /** How often Weir sees the request; some clients ask twice. */
+  readonly run: (bench: Bench, url: string, trusts: boolean) => Promise<Exit>;
+  /** The client has no way to keep the body apart from its own output. */
+  readonly outputIsOther?: true;
+  /** Looks at what an unusual client says when it refuses; by default a non-zero exit code is wanted. */
+  readonly refused?: (exit: Exit) => void;
+}
+
+/** Answer of the client origins: text and bytes that no text has. */
+export const ANSWER = Buffer.concat([Buffer.from("answer of the origin: "), Buffer.from([0, 255, 13, 10, 128])]);
+
+/** Starts Weir and two origins for the tests of one file. */
+export async function startBench(cleanups: Cleanups, handler = answerAll): Promise<Bench> {
+  const weir = cleanups.use(await startWeir());
+  const tls = { authority: originAuthority, names: LOCAL_NAMES };
+  const secure = cleanups.use(await startOrigin({ tls, handler }));
+  const plain = cleanups.use(await startOrigin({ handler }));
+  return { weir, secure, plain, directory: await workDirectory(cleanups) };
+}
+
+function answerAll(request: IncomingMessage, response: ServerResponse): void {
+  const status = Number(/[?&]status=(\d+)/.exec(request.url ?? "")?.[1] ?? 200);
+  request.resume().on("end", () => {
+    response.writeHead(status, { "content-type": "application/octet-stream", "x-origin": "yes" });
+    response.end(request.method === "HEAD" ? undefined : ANSWER);
+  });
+}
+
+/** Registers one test for each case that trusts Weir's CA, and one for each HTTPS case that does not. */
+export function testClients(bench: () => Bench, cases: readonly ClientCase[]): void {
+  for (const each of cases) {
+    const { name, skip = false } = each;
+    test(
+      `${name}: the exchange passes and its entry is true to it`,
+      { skip },
+      async () => await trusted(bench(), each),
+    );
+    if (each.plain === true) continue;
+    test(
+      `${name}: without trust it refuses, and an entry says why`,
+      { skip },
+      async () => await distrusting(bench(), each),
+    );
+  }
+}
+
+async function trusted(bench: Bench, each: ClientCase): Promise<void> {
+  const { weir } = bench;
+  const url = urlOf(bench, each);
+  const exit = await each.run(bench, url, true);
+  const told = `${exit.stdout}\n${exit.stderr}`;
+  assert.equal(exit.code, 0, told);
+  if (each.outputIsOther !== true && each.method !== "HEAD")
+    assert.ok(exit.stdout.includes("answer of the origin: "), told);
+  const [entry] = await weir.waitForEntries(1, each.path);
+  assert.ok(entry);
+  assert.equal(entry.failure, null);
+  assert.equal(entry.state, "complete");
+  assert.equal(entry.request.method, each.method ?? "GET");
+  assert.equal(entry.request.url, url);
+  assert.equal(entry.response?.status_code, each.status ?? 200);
+  assert.deepEqual(await weir.body(entry, "response"), each.method === "HEAD" ? Buffer.alloc(0) : ANSWER);
+  assert.deepEqual(await weir.body(entry, "request"), each.body ?? Buffer.alloc(0));
+  assertTlsFacts(entry, each.plain === true);
+}
+
+/** Both sides' TLS as the entry tells it. */
+export function assertTlsFacts(entry: Entry, isPlain: boolean): void {
+  if (isPlain) {
+    assert.equal(entry.tls, null);
+    return;
+  }
+  assert.match(entry.tls?.client_version ?? "", /^TLSv1\.[23]$/);
+  assert.match(entry.tls?.client_cipher ?? "", /^TLS_/);
+  assert.equal(entry.tls?.sni, "localhost");
+  assert.equal(entry.tls?.upstream_version, "TLSv1.3");
+  assert.equal(entry.tls?.upstream_verified, true);
+  assert.match(entry.tls?.upstream_issuer ?? "", /Origins of the end-to-end tests/);
+}
+
+async function distrusting(bench: Bench, each: ClientCase): Promise<void> {
+  const { weir, secure } = bench;
+  const asked = secure.requests.length;
+  const before = (await refusals(weir)).length;
+  const exit = await each.run(bench, urlOf(bench, each), false);
+  if (each.refused) each.refused(exit);
+  else assert.notEqual(exit.code, 0, `the client accepted an unknown certificate:\n${exit.stdout}\n${exit.stderr}`);
+  assert.equal(secure.requests.length, asked, "a request reached the origin");
+  const said = await waitUntil(
+    async () => {
+      const all = await refusals(weir);
+      return all.length > before && all;
+    },
+    { what: "an entry that says that the client refused" },
+  );
+  for (const entry of said) {
+    assert.equal(entry.request.method, "CONNECT");
+    assert.equal(entry.response?.status_code, 502);
+    assert.equal(entry.failure?.side, "client");
+  }
+}
+
+/** The entries that say that a client did not trust Weir. */
+export async function refusals(weir: Weir): Promise<Entry[]> {
+  return (await weir.entries()).filter(({ failure }) => failure?.code === "CLIENT_CERTIFICATE_REFUSED");
+}
+
+function urlOf({ secure, plain }: Bench, { path, plain: isPlain }: ClientCase): string {
+  return isPlain === true ? `http://localhost:${plain.port}${path}` : `https://localhost:${secure.port}${path}`;
+}
