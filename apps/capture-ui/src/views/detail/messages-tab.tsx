@@ -13,9 +13,17 @@ type Message = TrafficEntry["request"] | NonNullable<TrafficEntry["response"]>;
 /** Request and response side by side, below each other where there is no room. */
 export function MessagesTab({ entry }: { readonly entry: TrafficEntry }) {
   return (
-    <div className={styles["columns"]}>
-      <MessageSide entry={entry} side="request" message={entry.request} />
-      {entry.response === null ? <MissingResponse entry={entry} /> : <MessageSide entry={entry} side="response" message={entry.response} />}
+    <div className={styles["messages"]}>
+      {entry.failure !== null && entry.response !== null && (
+        <p className={styles["failed"]}>
+          <b>{failureAdvice(entry.failure).title}</b>
+          <code>{entry.failure.message}</code>
+        </p>
+      )}
+      <div className={styles["columns"]}>
+        <MessageSide entry={entry} side="request" message={entry.request} />
+        {entry.response === null ? <MissingResponse entry={entry} /> : <MessageSide entry={entry} side="response" message={entry.response} />}
+      </div>
     </div>
   );
 }

@@ -14,11 +14,11 @@ test("an HTTPS exchange that could be read proves that the client trusts the cer
 });
 
 test("a refused handshake is a problem until one succeeds", () => {
-  const refused = withEntry(NOTHING_SEEN, entry({ status_code: null, failure_code: "CLIENT_TLS_REFUSED" }));
+  const refused = withEntry(NOTHING_SEEN, entry({ status_code: null, failure_code: "CLIENT_CERTIFICATE_REFUSED" }));
   assert.equal(refused.trust, "problem");
   const later = withEntry(refused, entry({ id: "2" }));
   assert.equal(later.trust, "done");
-  assert.equal(withEntry(later, entry({ status_code: null, failure_code: "CLIENT_TLS_REFUSED" })).trust, "done");
+  assert.equal(withEntry(later, entry({ status_code: null, failure_code: "CLIENT_CERTIFICATE_REFUSED" })).trust, "done");
 });
 
 test("the first entry stays the first, but its later states replace it", () => {

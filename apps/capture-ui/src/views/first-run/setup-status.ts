@@ -15,7 +15,7 @@ export const NOTHING_SEEN: Seen = { first: null, trust: "waiting" };
 export function withEntry(seen: Seen, entry: TrafficSnapshot): Seen {
   const isReadable = (entry.scheme === "https" || entry.scheme === "wss") && !entry.is_passthrough;
   const proves = isReadable && entry.source !== "import" && entry.status_code !== null;
-  const refused = entry.failure_code !== null && /CLIENT.*TLS|TLS.*CLIENT|CERT.*REJECT|CLIENT.*CERT/u.test(entry.failure_code);
+  const refused = entry.failure_code === "CLIENT_CERTIFICATE_REFUSED" || entry.failure_code === "CLIENT_TLS";
   const trust = proves || seen.trust === "done" ? "done" : refused ? "problem" : seen.trust;
   const first = seen.first === null || seen.first.id === entry.id ? entry : seen.first;
   return { first, trust };

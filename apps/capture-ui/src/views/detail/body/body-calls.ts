@@ -192,7 +192,7 @@ function previewOf(body: Uint8Array): string | null {
 }
 
 /** Connects a desk to the messages of a worker: call the result with every message of the page. */
-export function serveBody(post: (answer: WorkerAnswer) => void, fetchBody: typeof fetch = fetch) {
+export function serveBody(post: (answer: WorkerAnswer) => void, fetchBody?: typeof fetch) {
   let desk: BodyDesk | null = null;
   return async (request: WorkerRequest): Promise<void> => {
     if (request.kind === "open") {

@@ -66,10 +66,11 @@ export class BodyDocument {
   #columns: number | null = null;
   #layout = 0;
 
-  constructor(source: BodySource, report: (progress: BodyProgress) => void, fetchBody: typeof fetch = fetch) {
+  constructor(source: BodySource, report: (progress: BodyProgress) => void, fetchBody?: typeof fetch) {
     this.#source = source;
     this.#report = report;
-    this.#fetch = fetchBody;
+    // A worker's own fetch refuses to be called as a method of something else.
+    this.#fetch = fetchBody ?? ((input, init) => fetch(input, init));
   }
 
   get kind(): BodyKind {

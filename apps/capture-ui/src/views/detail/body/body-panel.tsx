@@ -131,9 +131,11 @@ function StoredBody({ entryId, side, message }: { readonly entryId: string; read
         tools={
           <>
             {view !== null && (
-              <Segmented label={`View of the ${side} body`} value={view} options={offered.map((name) => ({ value: name, label: VIEW_LABELS[name] }))} onChange={choose} />
+              <div className={styles["views"]}>
+                <Segmented label={`View of the ${side} body`} value={view} options={offered.map((name) => ({ value: name, label: VIEW_LABELS[name] }))} onChange={choose} />
+              </div>
             )}
-            <span className={styles["grow"]} />
+            <div className={styles["tools"]}>
             <IconButton label="Search in the body" keys="Ctrl F" icon={<Search size={14} />} pressed={searching} onClick={() => (searching ? setSearching(false) : openSearch())} />
             {layer !== null && (
               <IconButton label="Wrap long lines" icon={<WrapText size={14} />} pressed={wrap} onClick={() => useDetailMemory.setState({ wrap: !wrap })} />
@@ -147,6 +149,7 @@ function StoredBody({ entryId, side, message }: { readonly entryId: string; read
                 { kind: "item", label: "As received", detail: coding === "" ? "The stored bytes" : `Still ${coding}`, onSelect: () => download(false) },
               ]}
             />
+            </div>
           </>
         }
       >

@@ -83,7 +83,7 @@ export function TextViewer({
           const marks = row === undefined ? [] : marksOf(index, search);
           return (
             <div key={index} className={styles["line"]} style={{ height: TEXT_ROW_PX }}>
-              <span className={styles["number"]} style={{ width: `${digits}ch` }} aria-hidden>
+              <span className={styles["gutter"]} style={{ width: `${digits}ch` }} aria-hidden>
                 {row === undefined || row.continued ? "" : row.line}
               </span>
               <span>

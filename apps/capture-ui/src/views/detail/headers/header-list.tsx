@@ -84,6 +84,9 @@ function HeaderField({ line }: { readonly line: HeaderLine }) {
   const note = headerNote(line.name);
   const decoded = decodeValue(line.name, line.value, Date.now());
   const isLong = line.value.length > LONG_VALUE && !whole;
+  // What is decoded below need not fill lines with letters that nobody reads; copying gives all of it.
+  const isFolded = decoded !== null && /^JWT/u.test(decoded.mark) && !open && line.value.length > 40;
+  const shown = isFolded ? `${line.value.slice(0, 22)}…` : isLong ? `${line.value.slice(0, LONG_VALUE)}…` : line.value;
   return (
     <div className={styles["field"]}>
       <dt>
@@ -99,8 +102,8 @@ function HeaderField({ line }: { readonly line: HeaderLine }) {
         )}
       </dt>
       <dd>
-        {isLong ? `${line.value.slice(0, LONG_VALUE)}…` : line.value}
-        {isLong && (
+        {shown}{" "}
+        {isLong && !isFolded && (
           <Button variant="ghost" onClick={() => setWhole(true)}>
             Show all
           </Button>
