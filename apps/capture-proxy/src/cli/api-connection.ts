@@ -35,7 +35,7 @@ export function apiAddress(
   given: { readonly apiUrl?: string; readonly timeout?: string },
   environment: Readonly<Record<string, string | undefined>>,
 ): ApiAddress {
-  const text = given.apiUrl ?? environment["WEIR_API_URL"] ?? environment["SERVICE_API_URL"] ?? DEFAULT_URL;
+  const text = firstGiven(given.apiUrl, environment["WEIR_API_URL"], environment["SERVICE_API_URL"]) ?? DEFAULT_URL;
   const url = URL.canParse(text) ? new URL(text) : undefined;
   if (url === undefined || !/^https?:$/.test(url.protocol) || url.search !== "" || url.hash !== "") {
     throw new CommandFailure(
@@ -44,12 +44,17 @@ export function apiAddress(
     );
   }
   const seconds =
-    given.timeout ?? environment["WEIR_TIMEOUT"] ?? environment["SERVICE_TIMEOUT"] ?? String(DEFAULT_TIMEOUT_S);
+    firstGiven(given.timeout, environment["WEIR_TIMEOUT"], environment["SERVICE_TIMEOUT"]) ?? String(DEFAULT_TIMEOUT_S);
   const timeoutMs = Number(seconds) * 1000;
   if (seconds.trim() === "" || !Number.isFinite(timeoutMs) || timeoutMs <= 0 || timeoutMs > 86_400_000) {
     throw new CommandFailure(EXIT.usage, `${JSON.stringify(seconds)} is not a number of seconds between 0 and 86400`);
   }
   return { baseUrl: url.href.replace(/\/+$/, ""), timeoutMs };
+}
+
+/** An empty variable is as good as none; an empty flag is a mistake and stays one. */
+function firstGiven(flag: string | undefined, ...variables: readonly (string | undefined)[]): string | undefined {
+  return flag ?? variables.find((variable) => variable !== undefined && variable !== "");
 }
 
 /**

@@ -103,7 +103,7 @@ export function failureText(failure: ApiFailure): string {
 
 async function requestOf(command: Command, facts: OperationCommand, invocation: Invocation): Promise<ApiRequest> {
   const { operation, properties, positional, shape } = facts;
-  const words = [...command.processedArgs] as string[];
+  const words = Array.from(command.processedArgs as readonly string[]);
   const params = Object.fromEntries(pathParameters(operation).map(({ name }) => [name, words.shift() ?? ""]));
   const query: Record<string, unknown> = {};
   const whole = command.opts<{ body?: string }>().body;

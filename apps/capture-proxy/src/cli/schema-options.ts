@@ -32,7 +32,7 @@ export interface InputProperty {
 export function pathParameters(
   operation: Operation,
 ): { readonly name: string; readonly choices: readonly string[] | undefined }[] {
-  const properties = (operation.params)?.properties ?? {};
+  const properties = schemaOf(operation.params).properties ?? {};
   return Array.from(operation.path.matchAll(/\{(\w+)\}/g), ([, name = ""]) => ({
     name,
     choices: properties[name]?.enum,
@@ -43,12 +43,16 @@ export function pathParameters(
 export function inputProperties(operation: Operation, shape: CommandShape): InputProperty[] {
   const hidden = new Set(shape.hidden);
   const isUpload = operation.body !== undefined && "upload" in operation.body;
-  const body = isUpload ? [] : leaves(operation.body, "body", []);
+  const body = isUpload ? [] : leaves(schemaOf(operation.body), "body", []);
   const inBody = new Set(body.map((property) => property.path.join(".")));
-  const query = leaves(operation.query, "query", []).filter(
+  const query = leaves(schemaOf(operation.query), "query", []).filter(
     ({ path }) => !inBody.has(path.join(".")),
   );
   return [...query, ...body].filter(({ path }) => !hidden.has(path.join(".")));
+}
+
+function schemaOf(schema: unknown): Schema {
+  return schema ?? {};
 }
 
 function leaves(schema: Schema | undefined, place: "query" | "body", path: readonly string[]): InputProperty[] {
@@ -60,13 +64,21 @@ function leaves(schema: Schema | undefined, place: "query" | "body", path: reado
   });
 }
 
+interface Box {
+  readonly value: unknown;
+}
+
 /** Adds the flags of a property to a command; booleans get a form that says no. */
 export function addPropertyOptions(command: Command, property: InputProperty, given: string | undefined): void {
   const name = property.path.join("-").replaceAll("_", "-");
   const flags = given ?? (isBoolean(property.schema) ? `--${name}` : `--${name} <${placeholder(property.schema)}>`);
   const option = new Option(flags, descriptionOf(property));
   if (!isBoolean(property.schema)) {
-    command.addOption(option.argParser((text: string, previous: unknown) => readText(property.schema, text, previous)));
+    // In a box: commander takes a parsed null for an absent value.
+    const parse = (text: string, previous: Box | undefined): Box => ({
+      value: readText(property.schema, text, previous?.value),
+    });
+    command.addOption(option.argParser(parse));
     return;
   }
   command.addOption(option);
@@ -77,9 +89,10 @@ export function addPropertyOptions(command: Command, property: InputProperty, gi
 export function givenValue(command: Command, property: InputProperty, flags: string | undefined): unknown {
   const key = new Option(flags ?? `--${property.path.join("-").replaceAll("_", "-")}`).attributeName();
   if (command.getOptionValueSource(key) !== "cli") return undefined;
-  const value: unknown = command.getOptionValue(key);
+  const value = command.getOptionValue(key) as boolean | Box;
+  if (typeof value === "object") return value.value;
   // Query texts say true and false as words.
-  return typeof value === "boolean" && property.schema.type === "string" ? String(value) : value;
+  return property.schema.type === "string" ? String(value) : value;
 }
 
 /** Reads one value by its schema; lists grow with each flag and split at commas. Throws commander's usage error. */
@@ -147,7 +160,7 @@ function descriptionOf({ path, schema, isRequired }: InputProperty): string {
     ...(isRequired ? ["required"] : []),
     ...(schema.default === undefined || schema.default === null || Array.isArray(schema.default)
       ? []
-      : [`default ${String(schema.default)}`]),
+      : [`default ${JSON.stringify(schema.default)}`]),
   ];
   return facts.length === 0 ? text : `${text} (${facts.join("; ")})`;
 }

@@ -1,0 +1,68 @@
+import assert from "node:assert/strict";
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { fileURLToPath } from "node:url";
+import { test } from "node:test";
+import { COMMAND_NAMES } from "#cli/program.ts";
+import { runInside, weir } from "./cli-rig.ts";
+
+test("help names every command and needs no schema to do so", async () => {
+  const { code, stdout, stderr } = await weir(["--help"]);
+  assert.deepEqual([code, stderr], [0, ""]);
+  for (const name of COMMAND_NAMES) assert.match(stdout, new RegExp(`^ {2}${name} `, "m"));
+});
+
+for (const name of COMMAND_NAMES) {
+  test(`weir ${name} --help explains the command`, async () => {
+    const { code, stdout, stderr } = await runInside([name, "--help"]);
+    assert.deepEqual([code, stderr], [0, ""]);
+    assert.match(stdout, new RegExp(`^Usage: weir ${name}`));
+    assert.equal((await runInside(["help", name])).stdout, stdout);
+  });
+}
+
+test("the help of serve shows flags, variables, defaults and examples", async () => {
+  const { stdout } = await runInside(["serve", "--help"]);
+  for (const expected of [
+    "-p, --proxy-port <number>",
+    "default 8888",
+    "env WEIR_PROXY_PORT",
+    "--insecure-api",
+    "weir serve --host 0.0.0.0",
+    "Exit codes",
+  ]) {
+    assert.ok(stdout.replace(/\s+/g, " ").includes(expected), expected);
+  }
+});
+
+test("the version is one line on standard output", async () => {
+  const { code, stdout } = await weir(["--version"]);
+  assert.deepEqual([code, /^\d+\.\d+\.\d+\n$/.test(stdout)], [0, true]);
+});
+
+const usage: readonly (readonly string[])[] = [
+  ["frobnicate"],
+  ["serve", "extra"],
+  ["--no-such-flag"],
+  ["serve", "--proxy-port"],
+  ["run"],
+  ["ca", "import", "one"],
+  ["completion", "tcsh"],
+];
+for (const args of usage) {
+  test(`weir ${args.join(" ")} is a usage error: exit code 2 and a sentence on standard error`, async () => {
+    const { code, stdout, stderr } = await runInside(args);
+    assert.deepEqual([code, stdout], [2, ""]);
+    assert.match(stderr, /^error: .+/);
+  });
+}
+
+test("a reader that leaves early ends a command without a complaint", async () => {
+  const main = fileURLToPath(new URL("../src/main.ts", import.meta.url));
+  const child = spawn(process.execPath, [main, "completion", "bash"], { stdio: ["ignore", "pipe", "pipe"] });
+  let stderr = "";
+  child.stderr.setEncoding("utf8").on("data", (text: string) => (stderr += text));
+  child.stdout.destroy();
+  const [code] = (await once(child, "close")) as [number | null];
+  assert.deepEqual([code, stderr], [0, ""]);
+});

@@ -1,0 +1,102 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { Command } from "commander";
+import { logLevel, textLogLine } from "#cli/log-lines.ts";
+import { addSettingOptions, settingFlags } from "#cli/serve-options.ts";
+import { SETTING_FIELDS } from "#settings/setting-fields.ts";
+import { SETTING_INPUTS } from "#settings/setting-inputs.ts";
+import { valuesOfFlags } from "#settings/setting-sources.ts";
+import type { Flags } from "#settings/setting-sources.ts";
+
+function parsed(args: readonly string[]): Flags {
+  const command = new Command("serve").exitOverride().configureOutput({ writeErr: () => undefined });
+  addSettingOptions(command);
+  command.parse(args, { from: "user" });
+  return settingFlags(command);
+}
+
+const cases: readonly (readonly [string, Flags])[] = [
+  ["", {}],
+  [
+    "-p 9000 -a 9001 -H 0.0.0.0 -m 5 -v",
+    { "proxy-port": "9000", "api-port": "9001", host: "0.0.0.0", "max-requests": "5", verbose: true },
+  ],
+  ["--no-https", { "no-https": true }],
+  ["--no-intercept-https", { "intercept-https": false }],
+  ["--intercept-https", { "intercept-https": true }],
+  ["--allowed-ip 10.0.0.1 --allowed-ip 10.1.0.0/16", { "allowed-ip": ["10.0.0.1", "10.1.0.0/16"] }],
+  [
+    "--public-ip 192.0.2.1 --upstream-ca roots.pem --upstream-insecure",
+    { "public-ip": "192.0.2.1", "upstream-ca": "roots.pem", "upstream-insecure": true },
+  ],
+  ["--upstream-proxy proxy:3128 --upstream-auth a:b", { "upstream-proxy": "proxy:3128", "upstream-auth": "a:b" }],
+  [
+    "--upstream-proxy-enabled --upstream-protocol socks5",
+    { "upstream-proxy-enabled": true, "upstream-protocol": "socks5" },
+  ],
+];
+for (const [line, flags] of cases) {
+  test(`the flags ${JSON.stringify(line)} reach the settings as they were given`, () => {
+    assert.deepEqual(parsed(line.split(" ").filter((word) => word !== "")), flags);
+  });
+}
+
+test("every setting with a flag is on the command line, described, and understood by the settings", () => {
+  const command = new Command("serve");
+  addSettingOptions(command);
+  const known = new Map(command.options.map((option) => [option.long, option]));
+  for (const input of SETTING_INPUTS) {
+    if (input.flag === null) continue;
+    const option = known.get(`--${input.flag}`);
+    assert.ok(option, `--${input.flag}`);
+    assert.match(option.description, /env WEIR_[A-Z]/);
+  }
+  for (const field of SETTING_FIELDS) {
+    if (typeof field.default !== "number" || field.name.includes(".")) continue;
+    const option = known.get(`--${field.name.replaceAll("_", "-")}`);
+    assert.match(option?.description ?? "", new RegExp(`default ${field.default}\\b`), field.name);
+  }
+});
+
+test("two flags never share a letter or a name", () => {
+  const command = new Command("serve");
+  addSettingOptions(command);
+  const names = command.options.flatMap((option) => [option.short, option.long]).filter((name) => name !== undefined);
+  assert.equal(new Set(names).size, names.length);
+});
+
+test("a switch given twice is what was said last", () => {
+  assert.deepEqual(valuesOfFlags(parsed(["--capture-enabled", "--no-capture-enabled"])), { capture_enabled: false });
+});
+
+const levels: readonly (readonly [Record<string, string>, boolean, string])[] = [
+  [{}, false, "info"],
+  [{}, true, "debug"],
+  [{ RUST_LOG: "warn" }, false, "warn"],
+  [{ RUST_LOG: "warn", WEIR_LOG: "trace" }, false, "trace"],
+  [{ RUST_LOG: "OFF" }, false, "silent"],
+  [{ RUST_LOG: "info,weir=debug" }, false, "debug"],
+  [{ RUST_LOG: "weir=error,trace" }, false, "error"],
+  [{ RUST_LOG: "hyper=trace" }, false, "info"],
+  [{ RUST_LOG: "hyper=trace,warn" }, true, "warn"],
+  [{ WEIR_LOG: "nonsense" }, false, "info"],
+  [{ WEIR_LOG: "" }, true, "debug"],
+];
+for (const [environment, isVerbose, level] of levels) {
+  test(`${JSON.stringify(environment)}${isVerbose ? " with --verbose" : ""} logs from ${level} on`, () => {
+    assert.equal(logLevel(environment, isVerbose), level);
+  });
+}
+
+test("a log line for people holds time, level, message and facts", () => {
+  const line = textLogLine(JSON.stringify({ level: 40, time: 0, msg: "disk full", path: "/x y", count: 3 }), false);
+  assert.equal(line, '1970-01-01T00:00:00.000Z WARN  disk full path="/x y" count=3\n');
+});
+
+test("a log line shows an error's stack below it and lets no control character through", () => {
+  const error = { type: "Error", message: "bad\x1b[2J", stack: "Error: bad\x1b[2J\n    at x" };
+  const line = textLogLine(JSON.stringify({ level: 50, time: 0, msg: "failed \x07", err: error }), false);
+  assert.equal(line, "1970-01-01T00:00:00.000Z ERROR failed ␇\n    Error: bad␛[2J\n        at x\n");
+});
+
+test("what is no JSON is logged as it is", () => assert.equal(textLogLine("plain\n", false), "plain\n"));

@@ -1,0 +1,184 @@
+import assert from "node:assert/strict";
+import { createServer } from "node:net";
+import type { AddressInfo } from "node:net";
+import { once } from "node:events";
+import { writeFile } from "node:fs/promises";
+import { test } from "node:test";
+import { proxyClient, rawClient, startOrigin, startRawServer, temporaryDirectory, waitUntil } from "@headworks/testkit";
+import { banner, shellQuoted } from "#cli/banner.ts";
+import { serveWeir, startWeir, weir, window } from "./cli-rig.ts";
+
+const port = (url: string): number => Number(new URL(url).port);
+
+test("serve prints addresses, the CA and its fingerprint, and ends with 0 when asked to", async () => {
+  await using directory = await temporaryDirectory();
+  await using child = await startWeir(["-p", "0", "--api-port", "0", "--data-dir", directory.path]);
+  await child.waitForOutput(/Ctrl\+C stops/, 30_000);
+  const text = child.stdout();
+  assert.match(text, /Proxy +http:\/\/127\.0\.0\.1:\d+\n/);
+  assert.match(text, /Web UI, API +http:\/\/127\.0\.0\.1:\d+\n/);
+  assert.match(text, /SHA-256 ([0-9A-F]{2}:){31}[0-9A-F]{2}\n/);
+  assert.ok(text.includes(directory.path));
+  const exit = await child.stop("SIGTERM");
+  assert.deepEqual([exit.code, exit.signal], [0, null]);
+});
+
+test("serve --json prints one line that a program can use", async () => {
+  await using served = await serveWeir();
+  const line = JSON.parse(served.process.stdout()) as Record<string, unknown>;
+  assert.deepEqual(Object.keys(line).toSorted(), [
+    "api",
+    "certificate",
+    "data_dir",
+    "fingerprint_sha256",
+    "pid",
+    "proxy",
+    "version",
+  ]);
+  assert.equal(line["pid"], served.process.pid);
+  assert.equal((await fetch(`${served.api}/health`)).status, 200);
+});
+
+for (const which of ["proxy", "api"] as const) {
+  test(`an occupied ${which} port is named in one sentence, with exit code 3`, async () => {
+    const occupant = createServer().listen(0, "127.0.0.1");
+    await once(occupant, "listening");
+    const taken = (occupant.address() as AddressInfo).port;
+    await using directory = await temporaryDirectory();
+    const ports = which === "proxy" ? ["-p", String(taken), "-a", "0"] : ["-p", "0", "-a", String(taken)];
+    const { code, stdout, stderr } = await weir(["serve", "--data-dir", directory.path, ...ports]);
+    occupant.close();
+    assert.deepEqual([code, stdout], [3, ""]);
+    assert.match(stderr, new RegExp(`^weir: .*\\b${taken}\\b.*\\n$`));
+  });
+}
+
+test("what the user can mend is one sentence with exit code 4", async () => {
+  await using directory = await temporaryDirectory();
+  await writeFile(directory.file("config.json"), '{"proxy_port": "high"}');
+  const cases: readonly (readonly [readonly string[], RegExp])[] = [
+    [["--data-dir", directory.path], /config\.json: proxy_port/],
+    [["--data-dir", directory.file("config.json", "below")], /Cannot use .*config\.json/],
+    [["--data-dir", directory.file("a"), "--max-requests", "-5"], /--max-requests/],
+    [["--data-dir", directory.file("b"), "--api-host", "0.0.0.0", "-a", "0", "-p", "0"], /--insecure-api/],
+    [["--data-dir", directory.file("c"), "--host", "192.0.2.77", "-a", "0", "-p", "0"], /192\.0\.2\.77/],
+    [
+      ["--data-dir", directory.file("d"), "--upstream-ca", directory.file("missing.pem"), "-a", "0", "-p", "0"],
+      /missing\.pem/,
+    ],
+  ];
+  for (const [args, sentence] of cases) {
+    const { code, stdout, stderr } = await weir(["serve", ...args]);
+    assert.deepEqual([code, stdout], [4, ""], `${args.join(" ")}: ${stderr}`);
+    assert.match(stderr, sentence);
+    assert.equal(stderr.trim().split("\n").length, 1, stderr);
+  }
+});
+
+test("a second service on the same data directory is refused with a sentence", async () => {
+  await using served = await serveWeir();
+  const { code, stderr } = await weir(["serve", "-p", "0", "-a", "0", "--data-dir", served.dataDir]);
+  assert.equal(code, 4);
+  assert.match(stderr, /^weir: Another running proxy uses .*\n$/);
+});
+
+test("an exchange that is open when SIGTERM comes is finished and recorded", async () => {
+  const release = Promise.withResolvers<void>();
+  const asked = Promise.withResolvers<void>();
+  await using origin = await startOrigin({
+    handler: (_request, response) => {
+      asked.resolve();
+      void release.promise.then(() => response.end("late answer"));
+    },
+  });
+  const served = await serveWeir();
+  try {
+    const answer = proxyClient(port(served.proxy)).fetch(`${origin.url}/slow`);
+    await asked.promise;
+    process.kill(served.process.pid, "SIGTERM");
+    await waitUntil(() => isRefused(port(served.proxy)), { what: "the listener's end" });
+    release.resolve();
+    const response = await answer;
+    assert.deepEqual([response.status, response.body.toString()], [200, "late answer"]);
+    const exit = await served.process.exited;
+    assert.equal(exit.code, 0);
+    await using again = await serveAgain(served.dataDir);
+    const entries = (await (await fetch(`${again.api}/api/traffic`)).json()) as {
+      request: { url: string };
+      state: string;
+    }[];
+    assert.deepEqual(
+      entries.map((entry) => [entry.request.url, entry.state]),
+      [[`${origin.url}/slow`, "complete"]],
+    );
+  } finally {
+    await served[Symbol.asyncDispose]();
+  }
+});
+
+test("a second signal ends at once, whatever is open", async () => {
+  const asked = Promise.withResolvers<void>();
+  await using origin = await startRawServer(async (connection) => {
+    await connection.readUntil("\r\n\r\n");
+    asked.resolve();
+    await connection.closed;
+  });
+  await using served = await serveWeir();
+  await using client = await rawClient(port(served.proxy));
+  await client.write(`GET http://127.0.0.1:${origin.port}/ HTTP/1.1\r\nHost: 127.0.0.1:${origin.port}\r\n\r\n`);
+  await asked.promise;
+  process.kill(served.process.pid, "SIGTERM");
+  await waitUntil(() => isRefused(port(served.proxy)), { what: "the listener's end" });
+  // Two signals within a moment are one key press that came on two ways.
+  const startMs = performance.now();
+  await waitUntil(() => performance.now() - startMs > 450);
+  process.kill(served.process.pid, "SIGTERM");
+  const exit = await served.process.exited;
+  assert.equal(exit.code, 143);
+  assert.ok(performance.now() - startMs < 3000);
+});
+
+test("the log is text on standard error, JSON lines on request, and quiet when told so", async () => {
+  const text = await logOf([], { WEIR_LOG: "trace" });
+  const json = await logOf(["--log-json"], { WEIR_LOG: "trace" });
+  for (const line of json) assert.equal(typeof (JSON.parse(line) as { level: unknown }).level, "number");
+  for (const line of text) assert.doesNotMatch(line, /^\{/);
+  assert.deepEqual(await logOf([], { WEIR_LOG: "off" }), []);
+});
+
+async function logOf(args: readonly string[], env: Readonly<Record<string, string>>): Promise<string[]> {
+  const served = await serveWeir(args, env);
+  const { stderr } = await served.process.stop();
+  await served[Symbol.asyncDispose]();
+  return stderr.split("\n").filter((line) => line !== "");
+}
+
+async function serveAgain(dataDir: string): Promise<{ api: string; [Symbol.asyncDispose](): Promise<void> }> {
+  const child = await startWeir(["serve", "--json", "-p", "0", "-a", "0", "--data-dir", dataDir]);
+  const [line] = await child.waitForOutput(/^\{.*\}$/m, 30_000);
+  const { api } = JSON.parse(line) as { api: string };
+  return { api, [Symbol.asyncDispose]: async () => void (await child.stop()) };
+}
+
+async function isRefused(at: number): Promise<boolean> {
+  try {
+    const client = await rawClient(at);
+    client.destroy();
+    return false;
+  } catch {
+    return true;
+  }
+}
+
+test("the banner quotes a path so that its command can be copied", () => {
+  const facts = {
+    proxy: "http://127.0.0.1:1",
+    api: "http://127.0.0.1:2",
+    dataDir: "/d",
+    certificatePath: "/my data/it's.pem",
+    fingerprint: "AA",
+    version: "1",
+  };
+  assert.ok(banner(facts, window(200)).includes(String.raw`--cacert '/my data/it'\''s.pem' https://`));
+  assert.equal(shellQuoted("/plain/path.pem"), "/plain/path.pem");
+});

@@ -1,0 +1,220 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import fc from "fast-check";
+import { durationText, sizeText, timeText, valueText } from "#cli/present-values.ts";
+import { present, tableNames } from "#cli/present.ts";
+import { renderPairs, renderTable } from "#cli/table.ts";
+import type { Column } from "#cli/table.ts";
+import { terminalOf, visibleJson, visibleText } from "#cli/terminal.ts";
+import { fitted, padded, textWidth } from "#cli/text-width.ts";
+import { operations } from "@headworks/capture-contract";
+import { Writable } from "node:stream";
+import { window } from "./cli-rig.ts";
+
+const widths: readonly (readonly [string, number])[] = [
+  ["", 0],
+  ["abc", 3],
+  ["é", 1],
+  ["e\u0301", 1],
+  ["日本語", 6],
+  ["한국", 4],
+  ["ｆｕｌｌ", 8],
+  ["👍", 2],
+  ["👩‍👩‍👧‍👦", 2],
+  ["🇩🇪", 2],
+  ["❤️", 2],
+  ["\u200d", 0],
+  ["Ünïcödé", 7],
+  ["a日b", 4],
+  ["1", 1],
+];
+
+for (const [text, width] of widths) {
+  test(`${JSON.stringify(text)} takes ${width} columns`, () => assert.equal(textWidth(text), width));
+}
+
+test("a cut text never takes more columns than it was given and keeps whole characters", () => {
+  const anything = fc.string({ unit: "grapheme", maxLength: 40 });
+  fc.assert(
+    fc.property(
+      anything,
+      fc.integer({ min: 0, max: 30 }),
+      fc.constantFrom("end" as const, "middle" as const),
+      (text, columns, where) => {
+        const shown = fitted(text, columns, where);
+        assert.ok(textWidth(shown) <= columns, shown);
+        if (text.isWellFormed()) assert.ok(shown.isWellFormed());
+        if (textWidth(text) <= columns) assert.equal(shown, text);
+      },
+    ),
+  );
+});
+
+test("a text cut in its middle keeps its beginning and its end", () => {
+  assert.match(
+    fitted("https://example.com/a/long/path/to/file.js", 20, "middle"),
+    /^https:\/\/ex.*…e?\.js$|^https:\/\/ex.*…[file]*\.js$/,
+  );
+});
+
+test("padding counts columns, not characters", () => {
+  assert.equal(padded("日本", 6), "日本  ");
+  assert.equal(padded("日本", 6, "right"), "  日本");
+  assert.equal(padded("long", 2), "long");
+});
+
+interface Row {
+  readonly id: string;
+  readonly name: string;
+  readonly count: number;
+}
+
+const columns: readonly Column<Row>[] = [
+  { title: "Id", text: (row) => row.id },
+  { title: "Name", text: (row) => row.name, shrinksTo: 4 },
+  { title: "Count", text: (row) => String(row.count), align: "right" },
+];
+
+test("columns are as wide as their widest cell, numbers stand at the right", () => {
+  const rows = [
+    { id: "a", name: "one", count: 1 },
+    { id: "bb", name: "twenty", count: 20_000 },
+  ];
+  assert.equal(renderTable(rows, columns, window(80)), "Id  Name    Count\na   one         1\nbb  twenty  20000\n");
+});
+
+test("no line of a table is wider than the window, whatever the cells hold", () => {
+  const row = fc.record({
+    id: fc.string({ maxLength: 5 }),
+    name: fc.string({ unit: "grapheme", maxLength: 80 }),
+    count: fc.nat(),
+  });
+  fc.assert(
+    fc.property(fc.array(row, { maxLength: 8 }), fc.integer({ min: 50, max: 120 }), (rows, width) => {
+      const lines = renderTable(rows, columns, window(width)).split("\n");
+      assert.equal(lines.length, rows.length + 2);
+      for (const line of lines) assert.ok(textWidth(line) <= width, `${textWidth(line)} > ${width}: ${line}`);
+    }),
+  );
+});
+
+test("where nobody looks nothing is cut", () => {
+  const pipe = terminalOf(new Writable(), {});
+  const name = "x".repeat(500);
+  assert.ok(renderTable([{ id: "a", name, count: 1 }], columns, pipe).includes(name));
+});
+
+test("a captured name cannot move the cursor, ring the bell, add lines or turn the text round", () => {
+  const hostile = "a\x1b[2Jb\x07c\nd\re\u009b31mf\u202eg";
+  const line = renderTable([{ id: "1", name: hostile, count: 1 }], columns, window(120));
+  assert.doesNotMatch(line, /[\x00-\x09\x0b-\x1f\x7f-\x9f\u202e]/);
+  assert.equal(line.split("\n").length, 3);
+});
+
+test("visible text keeps ordinary text and, if asked, line feeds and tabs", () => {
+  assert.equal(visibleText("grün 日本 👩‍👧"), "grün 日本 👩‍👧");
+  assert.equal(visibleText("a\tb\n", true), "a\tb\n");
+  assert.equal(visibleText("a\tb\n\x1b"), "a␉b␊␛");
+});
+
+test("JSON for a terminal parses to the same value and holds no control characters", () => {
+  fc.assert(
+    fc.property(fc.jsonValue(), fc.string({ unit: "binary" }), (value, text) => {
+      const json = JSON.stringify({ value, text, c1: "\u009b\u202e" });
+      const shown = visibleJson(json);
+      assert.deepEqual(JSON.parse(shown), JSON.parse(json));
+      assert.doesNotMatch(shown, /[\x00-\x1f\x7f-\x9f\u202e]/);
+    }),
+  );
+});
+
+test("pairs stand in two columns, several lines below their name", () => {
+  assert.equal(
+    renderPairs(
+      [
+        ["a", "1"],
+        ["long", "x\ny"],
+      ],
+      window(80),
+    ),
+    "a     1\nlong  \n    x\n    y\n",
+  );
+});
+
+const sizes: readonly (readonly [number | null, string])[] = [
+  [null, ""],
+  [0, "0 B"],
+  [1023, "1023 B"],
+  [1024, "1.0 KiB"],
+  [1536, "1.5 KiB"],
+  [102_400, "100 KiB"],
+  [1_048_575, "1.0 MiB"],
+  [1_073_741_824, "1.0 GiB"],
+];
+for (const [bytes, text] of sizes)
+  test(`${bytes} bytes are ${JSON.stringify(text)}`, () => assert.equal(sizeText(bytes), text));
+
+const durations: readonly (readonly [number | null, string])[] = [
+  [null, ""],
+  [0, "0.0 ms"],
+  [3.14, "3.1 ms"],
+  [9.96, "10 ms"],
+  [999.4, "999 ms"],
+  [999.6, "1.00 s"],
+  [59_990, "59.99 s"],
+  [125_000, "2 min 5 s"],
+];
+for (const [ms, text] of durations)
+  test(`${ms} ms are ${JSON.stringify(text)}`, () => assert.equal(durationText(ms), text));
+
+test("values are shown on one line", () => {
+  assert.equal(valueText(null), "");
+  assert.equal(valueText(true), "yes");
+  assert.equal(valueText(["a", 1, false]), "a, 1, no");
+  assert.equal(valueText({ a: 1 }), '{"a":1}');
+  assert.equal(timeText("not a time"), "not a time");
+});
+
+test("every named row of the contract's lists has a table", () => {
+  const named = new Set<string>();
+  for (const table of Object.values(operations)) {
+    for (const operation of Object.values(table) as {
+      expose?: { cli?: false };
+      responses: Record<string, unknown>;
+    }[]) {
+      if (operation.expose?.cli === false) continue;
+      const id = (operation.responses["200"] as { items?: { $id?: string } } | undefined)?.items?.$id;
+      if (id !== undefined) named.add(id);
+    }
+  }
+  assert.deepEqual(
+    [...named].filter((name) => !tableNames.includes(name)),
+    [],
+  );
+  assert.ok(named.size >= 4);
+});
+
+test("a list without a table shows its properties, an object its pairs", () => {
+  assert.equal(present([{ a: 1, b: "x" }], undefined, window(80)), "a  b\n1  x\n");
+  assert.equal(
+    present({ outer: { inner: 2 }, list: ["x"] }, undefined, window(80)),
+    "outer.inner  2\nlist         x\n",
+  );
+  assert.equal(present({ used_bytes: 2048 }, undefined, window(80)), "used_bytes  2048 (2.0 KiB)\n");
+});
+
+const color: readonly (readonly [Record<string, string>, boolean, boolean])[] = [
+  [{}, true, true],
+  [{}, false, false],
+  [{ NO_COLOR: "1" }, true, false],
+  [{ NO_COLOR: "" }, true, true],
+  [{ FORCE_COLOR: "1" }, false, true],
+  [{ FORCE_COLOR: "0" }, true, false],
+  [{ TERM: "dumb" }, true, false],
+];
+for (const [environment, isTTY, expected] of color) {
+  test(`with ${JSON.stringify(environment)} on a ${isTTY ? "terminal" : "pipe"} there are ${expected ? "" : "no "}colours`, () => {
+    const terminal = terminalOf(Object.assign(new Writable(), { isTTY, columns: 80 }), environment);
+    assert.equal(terminal.style("red", "x") !== "x", expected);
+  });
+}
