@@ -4,7 +4,7 @@ import { allKeys } from "./actions.ts";
 import styles from "./cheat-sheet.module.css";
 import { BINDINGS, type Binding } from "./keyboard.ts";
 
-const GROUPS: readonly Binding["group"][] = ["Everywhere", "Screens", "List", "Entry"];
+const GROUPS: readonly Binding["group"][] = ["Everywhere", "Screens", "Entry", "List"];
 
 /** All keys, by where they work. */
 export function CheatSheet({ onClose }: { readonly onClose: () => void }) {

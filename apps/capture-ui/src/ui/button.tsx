@@ -5,11 +5,11 @@ import { Tooltip } from "./tooltip.tsx";
 
 export interface ButtonProps extends ComponentPropsWithRef<"button"> {
   /** `primary` at most once in a view; `danger` for what cannot be undone; `ghost` inside toolbars. */
-  readonly variant?: "default" | "primary" | "danger" | "ghost";
-  readonly size?: "medium" | "large";
-  readonly icon?: ReactNode;
+  readonly variant?: "default" | "primary" | "danger" | "ghost" | undefined;
+  readonly size?: "medium" | "large" | undefined;
+  readonly icon?: ReactNode | undefined;
   /** Shows a pressed toggle, for the eye and for screen readers. */
-  readonly pressed?: boolean;
+  readonly pressed?: boolean | undefined;
 }
 
 /** A button with text, and an icon before it if given. */
@@ -46,7 +46,7 @@ export interface IconButtonProps extends Omit<ButtonProps, "children" | "icon"> 
   readonly label: string;
   readonly icon: ReactNode;
   /** Keys that do the same, shown in the tooltip. */
-  readonly keys?: string;
+  readonly keys?: string | undefined;
 }
 
 /** A button that is only an icon; its label is a tooltip and its accessible name. */

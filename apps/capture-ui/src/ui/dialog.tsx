@@ -21,14 +21,14 @@ export function Dialog({
   readonly open: boolean;
   readonly onClose: () => void;
   readonly title: string;
-  readonly description?: ReactNode;
+  readonly description?: ReactNode | undefined;
   /** `bare` has no padding and hides its title except from screen readers. */
-  readonly size?: "normal" | "wide" | "bare";
+  readonly size?: "normal" | "wide" | "bare" | undefined;
   /** Buttons at the end. */
-  readonly actions?: ReactNode;
+  readonly actions?: ReactNode | undefined;
   /** With it the content is a form: Enter in a field submits, and a button of type `submit` does too. */
-  readonly onSubmit?: () => void;
-  readonly children?: ReactNode;
+  readonly onSubmit?: (() => void) | undefined;
+  readonly children?: ReactNode | undefined;
 }) {
   const popup = useRef<HTMLDivElement>(null);
   const submit = (event: FormEvent) => {
@@ -70,7 +70,7 @@ export function Dialog({
           <Base.Popup
             ref={popup}
             // The first field rather than the button that closes.
-            initialFocus={() => popup.current?.querySelector<HTMLElement>("input, textarea") ?? true}
+            initialFocus={() => popup.current?.querySelector<HTMLElement>("input, textarea") ?? popup.current}
             className={className}
             render={onSubmit === undefined ? <div /> : <form onSubmit={submit} />}
           >
@@ -87,7 +87,7 @@ interface Question {
   readonly text: ReactNode;
   /** Text of the button that goes ahead: a verb. */
   readonly action: string;
-  readonly danger?: boolean;
+  readonly danger?: boolean | undefined;
 }
 
 const useQuestion = create<{ readonly open: (Question & { readonly answer: (yes: boolean) => void }) | null }>(() => ({

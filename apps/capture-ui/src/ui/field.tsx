@@ -24,10 +24,10 @@ export function Field({
   className,
 }: {
   readonly label: ReactNode;
-  readonly hint?: ReactNode;
-  readonly error?: ReactNode;
+  readonly hint?: ReactNode | undefined;
+  readonly error?: ReactNode | undefined;
   readonly children: ReactNode;
-  readonly className?: string;
+  readonly className?: string | undefined;
 }) {
   const id = useId();
   const invalid = error !== undefined && error !== null && error !== "";
@@ -101,9 +101,9 @@ export function Switch({
 }: {
   readonly checked: boolean;
   readonly onChange: (checked: boolean) => void;
-  readonly label?: ReactNode;
-  readonly disabled?: boolean;
-  readonly "aria-label"?: string;
+  readonly label?: ReactNode | undefined;
+  readonly disabled?: boolean | undefined;
+  readonly "aria-label"?: string | undefined;
 }) {
   const field = useFieldProps();
   const control = (
@@ -143,8 +143,8 @@ export function Select<V extends string>({
   readonly value: V;
   readonly options: readonly SelectOption<V>[];
   readonly onChange: (value: V) => void;
-  readonly disabled?: boolean;
-  readonly "aria-label"?: string;
+  readonly disabled?: boolean | undefined;
+  readonly "aria-label"?: string | undefined;
 }) {
   return (
     <BaseSelect.Root

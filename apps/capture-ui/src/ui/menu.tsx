@@ -11,18 +11,18 @@ export type MenuEntry =
   | {
       readonly kind: "item";
       readonly label: string;
-      readonly detail?: string;
-      readonly icon?: ReactNode;
-      readonly keys?: string;
-      readonly danger?: boolean;
-      readonly disabled?: boolean;
+      readonly detail?: string | undefined;
+      readonly icon?: ReactNode | undefined;
+      readonly keys?: string | undefined;
+      readonly danger?: boolean | undefined;
+      readonly disabled?: boolean | undefined;
       readonly onSelect: () => void;
     }
   | {
       readonly kind: "check";
       readonly label: string;
       readonly checked: boolean;
-      readonly disabled?: boolean;
+      readonly disabled?: boolean | undefined;
       readonly onChange: (checked: boolean) => void;
     }
   | {
@@ -34,7 +34,7 @@ export type MenuEntry =
   | {
       readonly kind: "submenu";
       readonly label: string;
-      readonly icon?: ReactNode;
+      readonly icon?: ReactNode | undefined;
       readonly items: readonly MenuEntry[];
     }
   | { readonly kind: "heading"; readonly label: string }

@@ -12,10 +12,10 @@ export function EmptyState({
   children,
   actions,
 }: {
-  readonly icon?: ReactNode;
+  readonly icon?: ReactNode | undefined;
   readonly title: string;
-  readonly children?: ReactNode;
-  readonly actions?: ReactNode;
+  readonly children?: ReactNode | undefined;
+  readonly actions?: ReactNode | undefined;
 }) {
   return (
     <div className={styles["state"]}>
@@ -35,7 +35,7 @@ export function ErrorState({
 }: {
   readonly title: string;
   readonly error: unknown;
-  readonly onRetry?: () => void;
+  readonly onRetry?: (() => void) | undefined;
 }) {
   return (
     <div className={classNames(styles["state"], styles["error"])} role="alert">

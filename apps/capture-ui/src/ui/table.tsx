@@ -10,7 +10,7 @@ export function Table({
 }: {
   readonly label: string;
   readonly children: ReactNode;
-  readonly className?: string;
+  readonly className?: string | undefined;
 }) {
   return (
     <div className={classNames(styles["frame"], className)}>

@@ -24,7 +24,7 @@ export function Tabs<V extends string>({
   readonly onChange: (value: V) => void;
   readonly tabs: readonly TabSpec<V>[];
   readonly label: string;
-  readonly className?: string;
+  readonly className?: string | undefined;
 }) {
   const shown = tabs.find((tab) => tab.value === value);
   return (

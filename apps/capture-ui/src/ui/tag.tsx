@@ -8,8 +8,8 @@ export function Tag({
   title,
   children,
 }: {
-  readonly tone?: "accent" | "neutral" | "warning" | "error" | "ok";
-  readonly title?: string;
+  readonly tone?: "accent" | "neutral" | "warning" | "error" | "ok" | undefined;
+  readonly title?: string | undefined;
   readonly children: ReactNode;
 }) {
   return (

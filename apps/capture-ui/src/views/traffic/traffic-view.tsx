@@ -108,6 +108,7 @@ export function TrafficView() {
         ref={grid}
         list={list}
         mode={view.mode}
+        hold={view.id !== null}
         selection={selection}
         focused={focused}
         onRowClick={chosen.onRowClick}

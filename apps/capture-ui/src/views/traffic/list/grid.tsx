@@ -45,6 +45,8 @@ export interface GridProps {
   readonly ref: Ref<GridHandle>;
   readonly list: TrafficList;
   readonly mode: "list" | "waterfall";
+  /** New rows wait until they are asked for: somebody reads an entry. */
+  readonly hold: boolean;
   readonly selection: Selection;
   readonly focused: ((host: string) => boolean) | undefined;
   readonly onRowClick: (index: number, event: MouseEvent) => void;
@@ -60,6 +62,7 @@ export function Grid({
   ref,
   list,
   mode,
+  hold,
   selection,
   focused,
   onRowClick,
@@ -76,7 +79,7 @@ export function Grid({
   const waterfall = mode === "waterfall";
   const nowMs = useNow(timeFormat === "relative" || waterfall);
   const rowPx = ROW_PX[density];
-  const { viewport, latest, drawn, seen, update } = useDrawnRows(list, scroller, rowPx, size.height, waterfall);
+  const { viewport, latest, drawn, seen, update } = useDrawnRows(list, scroller, rowPx, size.height, waterfall, hold);
 
   useImperativeHandle(ref, () => ({
     show(index) {

@@ -40,10 +40,14 @@ const REFRESH_MS = 1000;
 
 interface Flight {
   readonly controller: AbortController;
+  /** First position that was asked for, and its place in the list of the service. */
   readonly first: number;
+  readonly offset: number;
+  /** Ordinal of the newest row, and how many rows had been taken out, when it was sent. */
   readonly head: number;
-  /** Additions that were merged when it was sent. */
   readonly removed: number;
+  /** Events may have been missed before it. */
+  readonly afterGap: boolean;
 }
 
 /**
@@ -214,7 +218,7 @@ export class TrafficList {
 
   /** Fetches what is on screen again: events were missed. */
   resync(): void {
-    if (this.#loaded) this.#refresh();
+    if (this.#loaded) this.#fetch(this.#windowStart(), true);
     else this.reload();
   }
 
@@ -300,7 +304,11 @@ export class TrafficList {
   }
 
   #add(row: TrafficSnapshot): boolean {
-    if (this.#rows.update(row)) return false;
+    const known = this.#rows.ordinalOf(row.id);
+    if (known !== undefined && known <= this.#head) {
+      this.#rows.update(row);
+      return false;
+    }
     if (!this.#exact) {
       this.#unseen += 1;
       return true;
@@ -368,13 +376,16 @@ export class TrafficList {
     return false;
   }
 
-  #fetch(first: number): void {
+  #fetch(first: number, afterGap = false): void {
     this.#flight?.controller.abort();
     const controller = new AbortController();
-    const flight: Flight = { controller, first, head: this.#head - this.#hidden, removed: this.#removed };
+    const offset = first + this.#hidden;
+    // An answer that was to close a gap and is given up leaves the gap to the next one.
+    const gap = afterGap || this.#flight?.afterGap === true;
+    const flight: Flight = { controller, first, offset, head: this.#head, removed: this.#removed, afterGap: gap };
     this.#flight = flight;
     this.#lastFetch = this.#clock.now();
-    this.#source(this.#scope, first + this.#hidden, WINDOW_SIZE, controller.signal).then(
+    this.#source(this.#scope, offset, WINDOW_SIZE, controller.signal).then(
       (window) => {
         if (this.#flight !== flight) return;
         this.#flight = undefined;
@@ -399,38 +410,51 @@ export class TrafficList {
       this.#head = 0;
       this.#hidden = 0;
       this.#total = total;
-      this.#putAll(this.#head - flight.first, rows);
+      this.#putAll(-flight.offset, rows);
       return;
     }
-    const top = flight.head - flight.first;
+    const top = flight.head - flight.offset;
     if (!this.#newestFirst) {
       this.#total = total;
       this.#putAll(top, rows);
       return;
     }
-    const shift = this.#shift(top, rows, total);
-    if (shift < 0) {
-      // Something above was taken away that we never saw: only this window is certain.
-      this.#rows.clear();
-      this.#putAll(top, rows);
+    const grown = this.#grown(top, rows, total, flight.afterGap);
+    // Something above was taken away that we never saw, or too much came to see how: only this window is certain.
+    if (grown === undefined || grown < 0) this.#rows.clear();
+    const above = Math.max(0, grown ?? 0);
+    this.#putAll(top + above, rows);
+    if (this.#exact) {
+      // Rows that came on top are counted when their events arrive.
+      this.#total = total + (this.#head - flight.head) - above - (this.#removed - flight.removed);
+      if (flight.afterGap) this.#raise(flight.head + above);
     } else {
-      this.#putAll(top - shift, rows);
-      if (!this.#exact) {
-        const grown = flight.head + shift - (this.#head - this.#hidden);
-        this.#head += grown;
-        this.#hidden = this.#following ? 0 : this.#hidden + grown;
-      }
+      this.#total = total;
+      const head = Math.max(this.#head, flight.head + above);
+      this.#hidden = this.#following ? 0 : this.#hidden + head - this.#head;
+      this.#head = head;
     }
-    const addedSince = this.#exact ? this.#head - this.#hidden - flight.head : 0;
-    this.#total = Math.max(rows.length, total + addedSince - (this.#exact ? this.#removed - flight.removed : 0));
+    this.#total = Math.max(this.#hidden, this.#total);
   }
 
-  /** How many rows came on top between the request as we meant it and the answer, told from rows that are known. */
-  #shift(top: number, rows: readonly TrafficSnapshot[], total: number): number {
+  /** Counts rows on top whose events never came. */
+  #raise(head: number): void {
+    const missed = Math.max(0, head - this.#head);
+    this.#head += missed;
+    this.#total += missed;
+    this.#hidden = this.#following ? 0 : this.#hidden + missed;
+  }
+
+  /**
+   * How many rows came on top between what we knew at the request and the answer, told from rows that are known;
+   * undefined when that cannot be told but matters.
+   */
+  #grown(top: number, rows: readonly TrafficSnapshot[], total: number, afterGap: boolean): number | undefined {
     for (const [index, row] of rows.entries()) {
       const known = this.#rows.ordinalOf(row.id);
-      if (known !== undefined) return top - index - known;
+      if (known !== undefined) return known - (top - index);
     }
+    if (afterGap) return undefined;
     return this.#exact ? 0 : Math.max(0, total - this.#total);
   }
 

@@ -35,7 +35,8 @@ function needsDrawing(drawn: DrawnWindow, next: DrawnWindow, length: number): bo
 
 /**
  * Which rows to draw in a scrolled element; tells the list what is seen and whether the reader is at the top. `exact`
- * also gives the rows that are really in sight, at the price of drawing on every row that is scrolled by.
+ * also gives the rows that are really in sight, at the price of drawing on every row that is scrolled by. While `hold` is set, rows stay
+ * where they are even at the top.
  */
 export function useDrawnRows(
   list: TrafficList,
@@ -43,6 +44,7 @@ export function useDrawnRows(
   rowHeightPx: number,
   elementHeightPx: number,
   exact: boolean,
+  hold: boolean,
 ) {
   const { length } = list;
   const viewport: Viewport = useMemo(
@@ -57,7 +59,7 @@ export function useDrawnRows(
     const element = scroller.current;
     if (element === null) return;
     const next = drawnWindow(latest.current, element.scrollTop);
-    list.setFollowing(element.scrollTop < AT_TOP_PX);
+    list.setFollowing(!hold && element.scrollTop < AT_TOP_PX);
     list.setRange(next.first, next.last);
     if (exact) {
       setSeen((now) =>
@@ -76,6 +78,6 @@ export function useDrawnRows(
   useLayoutEffect(() => {
     latest.current = viewport;
     measured();
-  }, [viewport, list, exact]);
+  }, [viewport, list, exact, hold]);
   return { viewport, latest, drawn, seen, update };
 }

@@ -136,7 +136,7 @@ export function QueryBar({ inputRef, q, onChange, busy, problem, onLeave }: Quer
   const sentence =
     error?.message ??
     problem ??
-    (parsed.ok && text.trim() !== "" ? `Shows ${describeQuery(parsed.query)}.` : undefined);
+    (parsed.ok && text.trim() !== "" ? `Shows entries where ${describeQuery(parsed.query)}.` : undefined);
   const wrong = error !== undefined || problem !== undefined;
   return (
     <search className={styles["bar"]}>

@@ -1,0 +1,65 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { BINDINGS, chordOf, conflicts, meaningOf, shownKeys, type KeyPress } from "./keyboard.ts";
+
+const press = (key: string, modifiers: Partial<KeyPress> = {}): KeyPress => ({
+  key,
+  ctrlKey: false,
+  metaKey: false,
+  altKey: false,
+  shiftKey: false,
+  ...modifiers,
+});
+
+test("no two actions share keys, and no key hides behind a prefix", () => {
+  assert.deepEqual(conflicts(BINDINGS), []);
+});
+
+test("a conflict would be found", () => {
+  const [first] = BINDINGS;
+  assert.ok(first);
+  assert.deepEqual(conflicts([first, { ...first, action: "theme" }]), ["Ctrl+K"]);
+  assert.deepEqual(conflicts([{ ...first, keys: ["G"] }, { ...first, keys: ["G T"] }]), ["G"]);
+});
+
+test("every binding can be typed: its keys are chords that a keyboard gives", () => {
+  for (const keys of BINDINGS.flatMap((binding) => binding.keys.flatMap((one) => one.split(" ")))) {
+    const parts = keys.split("+");
+    const key = parts.at(-1) ?? "";
+    const typed = key === "Space" ? " " : /^[A-Z]$/u.test(key) ? key.toLowerCase() : key;
+    const chord = chordOf(press(typed, { ctrlKey: parts.includes("Ctrl"), shiftKey: parts.includes("Shift") || key === "?" }));
+    assert.equal(chord, keys);
+  }
+});
+
+test("modifiers alone, dead keys and Alt mean nothing", () => {
+  for (const key of ["Control", "Shift", "Meta", "Dead", "Process"]) assert.equal(chordOf(press(key)), undefined);
+  assert.equal(chordOf(press("k", { altKey: true })), undefined);
+});
+
+test("the command key counts as Ctrl", () => {
+  assert.equal(chordOf(press("k", { metaKey: true })), "Ctrl+K");
+});
+
+test("while typing only keys that say so have a meaning", () => {
+  assert.equal(meaningOf("J", undefined, true).kind, "none");
+  assert.equal(meaningOf("G", undefined, true).kind, "none");
+  assert.equal(meaningOf("Ctrl+K", undefined, true).kind, "action");
+});
+
+test("G begins a sequence whose second key chooses the screen", () => {
+  assert.deepEqual(meaningOf("G", undefined, false), { kind: "prefix", chord: "G" });
+  const second = meaningOf("S", "G", false);
+  assert.equal(second.kind === "action" && second.binding.action, "goSessions");
+});
+
+test("a second key without a sequence keeps its own meaning", () => {
+  const meaning = meaningOf("J", "G", false);
+  assert.equal(meaning.kind === "action" && meaning.binding.action, "list.next");
+});
+
+test("keys are shown with the names of the platform", () => {
+  assert.equal(shownKeys("Ctrl+K", false), "Ctrl K");
+  assert.equal(shownKeys("Ctrl+K", true), "⌘ K");
+  assert.equal(shownKeys("G T", false), "G then T");
+});

@@ -1,0 +1,79 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import fc from "fast-check";
+import { formatAgo, formatBytes, formatCount, formatDateTime, formatDuration, formatShare, formatTimeOfDay } from "./format.ts";
+
+test("sizes keep three digits at most and change the unit before they read 1024", () => {
+  const cases: readonly [number | null | undefined, string][] = [
+    [null, "—"],
+    [undefined, "—"],
+    [Number.NaN, "—"],
+    [-5, "0 B"],
+    [0, "0 B"],
+    [412, "412 B"],
+    [1023, "1023 B"],
+    [1024, "1.0 KB"],
+    [3277, "3.2 KB"],
+    [102_349, "100 KB"],
+    [1_048_575, "1.0 MB"],
+    [333_447_168, "318 MB"],
+    [5 * 1024 ** 5, "5120 TB"],
+  ];
+  for (const [size, text] of cases) assert.equal(formatBytes(size), text);
+});
+
+test("durations choose a unit that can be read at a glance", () => {
+  const cases: readonly [number | null, string][] = [
+    [null, "—"],
+    [0, "0 ms"],
+    [0.04, "0 ms"],
+    [0.44, "0.4 ms"],
+    [3, "3 ms"],
+    [9.96, "10 ms"],
+    [184.4, "184 ms"],
+    [999.4, "999 ms"],
+    [999.6, "1.00 s"],
+    [59_990, "59.99 s"],
+    [59_999, "1 min 0 s"],
+    [125_000, "2 min 5 s"],
+    [3_725_000, "1 h 2 min"],
+  ];
+  for (const [ms, text] of cases) assert.equal(formatDuration(ms), text);
+});
+
+test("no size and no duration prints a unit overflow, an exponent or NaN", () => {
+  fc.assert(
+    fc.property(fc.double({ min: 0, max: 1e15, noNaN: true }), (value) => {
+      assert.match(formatBytes(value), /^\d{1,4}(?:\.\d)? (?:B|KB|MB|GB|TB)$/u);
+      assert.doesNotMatch(formatDuration(value), /NaN|e\+|1000 ms|60\.00 s/u);
+    }),
+  );
+});
+
+test("a share of nothing is no share, and a small one is not shown as none", () => {
+  assert.equal(formatShare(0, 0), "0 %");
+  assert.equal(formatShare(1, 100_000), "< 0.1 %");
+  assert.equal(formatShare(14, 1000), "1.4 %");
+  assert.equal(formatShare(50, 100), "50 %");
+  assert.equal(formatShare(9999, 10_000), "100 %");
+});
+
+test("times are shown with milliseconds in UTC on request", () => {
+  const at = Date.UTC(2026, 10, 21, 4, 2, 1, 4);
+  assert.equal(formatTimeOfDay(at, true), "04:02:01.004");
+  assert.equal(formatDateTime(at, true), "2026-11-21 04:02:01 UTC");
+  assert.equal(formatTimeOfDay(Number.NaN), "—");
+});
+
+test("ages never run into the future", () => {
+  const now = 1_000_000_000;
+  assert.equal(formatAgo(now + 5000, now), "now");
+  assert.equal(formatAgo(now - 12_000, now), "12 s ago");
+  assert.equal(formatAgo(now - 200_000, now), "3 min ago");
+  assert.equal(formatAgo(now - 8_000_000, now), "2 h ago");
+  assert.equal(formatAgo(now - 200_000_000, now), "2 d ago");
+});
+
+test("counts have thousands separators", () => {
+  assert.equal(formatCount(4212), "4,212");
+});

@@ -1,0 +1,40 @@
+import type { TrafficSnapshot } from "@headworks/capture-contract";
+
+/** A row for tests: everything that is not given is plain. */
+export function fakeRow(seq: number, changes: Partial<TrafficSnapshot> = {}): TrafficSnapshot {
+  return {
+    id: `id-${seq}`,
+    seq,
+    session_id: "session",
+    state: "complete",
+    method: "GET",
+    url: `https://a.example/${seq}`,
+    scheme: "https",
+    host: "a.example",
+    path: `/${seq}`,
+    status_code: 200,
+    status_message: "OK",
+    content_type: null,
+    response_content_type: "application/json",
+    resource_type: "json",
+    duration_ms: 12,
+    ttfb_ms: 10,
+    request_size: 100,
+    response_size: 200,
+    timestamp: "2026-11-21T12:00:00.000Z",
+    modified: false,
+    has_request_body: false,
+    has_response_body: true,
+    is_passthrough: false,
+    http_version: "HTTP/1.1",
+    script_intercepted: false,
+    device_id: null,
+    client_addr: null,
+    server_addr: null,
+    failure_code: null,
+    source: "upstream",
+    has_note: false,
+    timings: { blocked: null, dns: null, connect: null, tls: null, send: null, wait: null, receive: null },
+    ...changes,
+  };
+}
