@@ -1,3 +1,4 @@
+// Tested by secret.test.ts
 import type { Static, TSchema } from "typebox";
 
 /**

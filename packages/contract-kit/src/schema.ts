@@ -1,3 +1,4 @@
+// Tested by secret.test.ts
 import { Type } from "typebox";
 import type { TProperties, TSchema, TSchemaOptions } from "typebox";
 

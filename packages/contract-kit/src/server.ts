@@ -32,10 +32,11 @@ export function compileRequestValidator(operation: Operation): RequestValidator 
   const query = operation.query ? texts.compile(operation.query) : undefined;
   const isUpload = operation.body !== undefined && "upload" in operation.body;
   const body = operation.body && !isUpload ? bodies.compile(operation.body) : undefined;
+  const numbers = { params: numericNames(operation.params), query: numericNames(operation.query) };
   return (values) => {
     const issues: Issue[] = [];
-    run(params, values.params, "params", issues);
-    if (query) run(query, values.query, "query", issues);
+    runTexts(params, values.params, "params", numbers.params, issues);
+    if (query) runTexts(query, values.query, "query", numbers.query, issues);
     else refuseAll(values.query, issues);
     const absent = values.body === undefined;
     if (body && !(absent && operation.bodyOptional)) {
@@ -44,6 +45,28 @@ export function compileRequestValidator(operation: Operation): RequestValidator 
     }
     return { issues, values };
   };
+}
+
+/** Names of parameters that are numbers. */
+function numericNames(schema: TSchema | undefined): string[] {
+  const { properties } = (schema ?? {}) as { properties?: Record<string, { type?: string }> };
+  return Object.keys(properties ?? {}).filter((name) => /^(?:integer|number)$/.test(properties?.[name]?.type ?? ""));
+}
+
+/** The validator's own reading of numbers takes `0x10`, `1e3` and ` 5 `, which nobody means. */
+function runTexts(
+  validate: ValidateFunction | undefined,
+  value: unknown,
+  place: string,
+  numbers: readonly string[],
+  issues: Issue[],
+): void {
+  const texts = (value ?? {}) as Record<string, unknown>;
+  const odd = numbers.filter((name) => typeof texts[name] === "string" && !/^-?\d+(?:\.\d+)?$/.test(texts[name]));
+  const found: Issue[] = [];
+  run(validate, value, place, found);
+  for (const name of odd) issues.push({ path: `${place}/${name}`, message: "must be a number" });
+  issues.push(...found.filter((issue) => !odd.some((name) => issue.path === `${place}/${name}`)));
 }
 
 /** Compiles a check of one value that is not a request: configuration files, imported documents. */

@@ -1,0 +1,108 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { Type } from "typebox";
+import { openApiDocument } from "./openapi.ts";
+import { defineOperations, media, upload } from "./operation.ts";
+import { nullable, strictObject } from "./schema.ts";
+
+const Part = strictObject({ n: Type.Integer() }, { $id: "Part" });
+const Thing = strictObject({ id: Type.String(), part: nullable(Part), parts: Type.Array(Part) }, { $id: "Thing" });
+const ErrorBody = strictObject({ error: Type.String() }, { $id: "ApiError" });
+
+const operations = {
+  things: defineOperations({
+    getThing: {
+      method: "GET",
+      path: "/things/{id}",
+      summary: "One",
+      description: "More about it",
+      access: "things:read",
+      params: strictObject({ id: Type.String({ description: "Which" }) }),
+      query: strictObject({ full: Type.Optional(Type.Boolean()) }),
+      responses: { 200: Thing, 204: null },
+    },
+    putThing: {
+      method: "PUT",
+      path: "/things/{id}",
+      summary: "Put",
+      access: "things:write",
+      params: strictObject({ id: Type.String() }),
+      body: Thing,
+      responses: { 200: Thing },
+    },
+    flip: {
+      method: "POST",
+      path: "/flip",
+      summary: "Flip",
+      access: "things:write",
+      body: Part,
+      bodyOptional: true,
+      responses: { 204: null },
+    },
+    send: {
+      method: "POST",
+      path: "/send",
+      summary: "Send",
+      access: "public",
+      body: upload(["text/csv", "text/plain"], "Rows"),
+      responses: { 200: media("text/plain", "Said") },
+      aliases: ["/send"],
+    },
+  }),
+};
+
+interface Document {
+  readonly openapi: string;
+  readonly paths: Record<string, Record<string, Record<string, unknown>>>;
+  readonly components: { readonly schemas: Record<string, unknown> };
+}
+
+const document = openApiDocument(operations, {
+  title: "T",
+  version: "1",
+  description: "D",
+  prefix: "/api",
+  error: ErrorBody,
+}) as unknown as Document;
+
+test("every operation stands at its path, aliases outside the prefix too, under an id of its own", () => {
+  assert.deepEqual(Object.keys(document.paths), ["/api/things/{id}", "/api/flip", "/api/send", "/send"]);
+  const ids = Object.values(document.paths).flatMap((item) =>
+    Object.values(item).map((operation) => operation["operationId"]),
+  );
+  assert.deepEqual(ids, ["getThing", "putThing", "flip", "send", "sendAtRoot"]);
+  assert.deepEqual(Object.keys(document.paths["/api/things/{id}"] ?? {}), ["get", "put"]);
+});
+
+test("named schemas become components once, references point at them, and no $id is left", () => {
+  assert.deepEqual(Object.keys(document.components.schemas).sort(), ["ApiError", "Part", "Thing"]);
+  const text = JSON.stringify(document);
+  assert.doesNotMatch(text, /"\$id"/);
+  for (const [, name = ""] of text.matchAll(/#\/components\/schemas\/(\w+)/g)) {
+    assert.ok(name in document.components.schemas, name);
+  }
+  assert.deepEqual(
+    (document.components.schemas["Thing"] as { properties: Record<string, unknown> }).properties["parts"],
+    { type: "array", items: { $ref: "#/components/schemas/Part" } },
+  );
+});
+
+test("parameters, bodies and answers are described, failures in general", () => {
+  const get = document.paths["/api/things/{id}"]?.["get"];
+  assert.deepEqual(get?.["parameters"], [
+    { name: "id", in: "path", required: true, description: "Which", schema: { type: "string", description: "Which" } },
+    { name: "full", in: "query", required: false, schema: { type: "boolean" } },
+  ]);
+  assert.equal(get?.["x-access"], "things:read");
+  const responses = get?.["responses"] as Record<string, { content?: Record<string, { schema: unknown }> }>;
+  assert.deepEqual(Object.keys(responses), ["200", "204", "default"]);
+  assert.deepEqual(responses["200"]?.content?.["application/json"]?.schema, { $ref: "#/components/schemas/Thing" });
+  assert.deepEqual(responses["default"]?.content?.["application/json"]?.schema, {
+    $ref: "#/components/schemas/ApiError",
+  });
+  const body = (path: string, method: string) =>
+    document.paths[path]?.[method]?.["requestBody"] as { required: boolean; content: object };
+  assert.equal(body("/api/things/{id}", "put").required, true);
+  assert.equal(body("/api/flip", "post").required, false);
+  assert.deepEqual(Object.keys(body("/api/send", "post").content), ["text/csv", "text/plain"]);
+});

@@ -1,0 +1,145 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { Type } from "typebox";
+import { defineOperations, upload } from "./operation.ts";
+import type { Operation } from "./operation.ts";
+import { nullable, oneOf, strictObject } from "./schema.ts";
+import { compileRequestValidator, compileValueValidator } from "./server.ts";
+
+const table = defineOperations({
+  listThings: {
+    method: "GET",
+    path: "/things",
+    summary: "List",
+    access: "things:read",
+    query: strictObject({
+      limit: Type.Optional(Type.Integer({ minimum: 1, maximum: 1000, default: 100 })),
+      ratio: Type.Optional(Type.Number()),
+      order: Type.Optional(oneOf(["asc", "desc"])),
+      name: Type.Optional(Type.String({ maxLength: 5 })),
+    }),
+    responses: { 200: null },
+  },
+  putThing: {
+    method: "PUT",
+    path: "/things/{id}",
+    summary: "Put",
+    access: "things:write",
+    params: strictObject({ id: Type.String({ minLength: 1 }) }),
+    body: strictObject({
+      count: Type.Integer(),
+      when: Type.Optional(Type.String({ format: "date-time" })),
+      note: Type.Optional(nullable(Type.String({ maxLength: 3 }))),
+      tags: Type.Optional(Type.Array(Type.String())),
+    }),
+    responses: { 200: null },
+  },
+  flip: {
+    method: "POST",
+    path: "/flip",
+    summary: "Flip",
+    access: "public",
+    body: strictObject({ on: Type.Boolean() }),
+    bodyOptional: true,
+    responses: { 204: null },
+  },
+  send: {
+    method: "POST",
+    path: "/send",
+    summary: "Send",
+    access: "public",
+    body: upload(["text/plain"], "Text"),
+    responses: { 204: null },
+  },
+});
+
+const paths = (operation: Operation, values: { params?: object; query?: object; body?: unknown }): string[] =>
+  compileRequestValidator(operation)({
+    params: values.params ?? {},
+    query: values.query ?? {},
+    body: values.body,
+  }).issues.map(({ path, message }) => `${path} ${message}`);
+
+test("query texts become numbers, absent ones their defaults", () => {
+  const { issues, values } = compileRequestValidator(table.listThings)({
+    params: {},
+    query: { ratio: "0.5", limit: "7" },
+    body: undefined,
+  });
+  assert.deepEqual(issues, []);
+  assert.deepEqual(values.query, { ratio: 0.5, limit: 7 });
+  assert.deepEqual(compileRequestValidator(table.listThings)({ params: {}, query: {}, body: undefined }).values.query, {
+    limit: 100,
+  });
+});
+
+test("what is wrong with a query is said for each parameter, once", () => {
+  const cases: readonly (readonly [Record<string, string>, readonly string[]])[] = [
+    [{ limit: "0" }, ["query/limit must be >= 1"]],
+    [{ limit: "1001" }, ["query/limit must be <= 1000"]],
+    [{ limit: "1.5" }, ["query/limit must be integer"]],
+    [{ limit: "ten" }, ["query/limit must be a number"]],
+    [{ limit: "" }, ["query/limit must be a number"]],
+    [{ limit: " 5 " }, ["query/limit must be a number"]],
+    [{ limit: "0x10" }, ["query/limit must be a number"]],
+    [{ limit: "1e2" }, ["query/limit must be a number"]],
+    [{ limit: "+5" }, ["query/limit must be a number"]],
+    [{ ratio: "Infinity" }, ["query/ratio must be a number"]],
+    [{ order: "up" }, ['query/order must be one of "asc", "desc"']],
+    [{ name: "sixsix" }, ["query/name must NOT have more than 5 characters"]],
+    [{ lmit: "5", order: "up" }, ['query/order must be one of "asc", "desc"', "query/lmit unknown property"]],
+  ];
+  for (const [query, expected] of cases) {
+    assert.deepEqual(paths(table.listThings, { query }).sort(), [...expected].sort(), JSON.stringify(query));
+  }
+});
+
+test("an operation without query parameters takes none", () => {
+  assert.deepEqual(paths(table.flip, { query: { x: "1" } }), ["query/x unknown parameter; this operation takes none"]);
+});
+
+test("bodies are never coerced and every issue is named", () => {
+  const cases: readonly (readonly [unknown, readonly string[]])[] = [
+    [{ count: 1, when: "2026-01-01T00:00:00Z", note: null, tags: [] }, []],
+    [undefined, ["body a JSON body is required"]],
+    [null, ["body must be object"]],
+    [[], ["body must be object"]],
+    [{}, ["body/count is required"]],
+    [{ count: "1" }, ["body/count must be integer"]],
+    [{ count: 1.5 }, ["body/count must be integer"]],
+    [{ count: 1, note: "long" }, ["body/note must NOT have more than 3 characters"]],
+    [{ count: 1, note: 5 }, ["body/note does not have an accepted type"]],
+    [{ count: 1, when: "yesterday" }, ['body/when must match format "date-time"']],
+    [{ count: 1, tags: ["a", 5] }, ["body/tags/1 must be string"]],
+    [{ count: "x", extra: 1 }, ["body/extra unknown property", "body/count must be integer"]],
+    [JSON.parse('{"count":1,"__proto__":{"a":1}}'), ["body/__proto__ unknown property"]],
+    [{ count: 1, constructor: 1 }, ["body/constructor unknown property"]],
+  ];
+  for (const [body, expected] of cases) {
+    assert.deepEqual(
+      paths(table.putThing, { params: { id: "a" }, body }).sort(),
+      [...expected].sort(),
+      JSON.stringify(body),
+    );
+  }
+});
+
+test("what every object inherits is no property of a request", () => {
+  assert.deepEqual(paths(table.putThing, { params: {}, body: { count: 1 } }), ["params/id is required"]);
+  assert.deepEqual(paths({ ...table.flip, body: strictObject({ toString: Type.String() }) }, { body: {} }), [
+    "body/toString is required",
+  ]);
+});
+
+test("an optional body may be absent but not wrong; an upload is not looked at", () => {
+  assert.deepEqual(paths(table.flip, {}), []);
+  assert.deepEqual(paths(table.flip, { body: { on: true } }), []);
+  assert.deepEqual(paths(table.flip, { body: {} }), ["body/on is required"]);
+  assert.deepEqual(paths(table.send, {}), []);
+});
+
+test("values that are no requests are checked under the given name", () => {
+  const check = compileValueValidator(strictObject({ a: Type.Integer() }), "document");
+  assert.deepEqual(check({ a: 1 }), []);
+  assert.deepEqual(check({ a: "1" }), [{ path: "document/a", message: "must be integer" }]);
+});
