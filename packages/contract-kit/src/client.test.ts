@@ -103,7 +103,7 @@ test("calls give parsed JSON, nothing, or the answer itself, as the contract say
   await withService(
     (request, body, response) => {
       seen.push(
-        `${request.method} ${request.url} ${request.headers["content-type"] ?? "-"} ${request.headers["x-key"] ?? "-"} ${body}`,
+        `${request.method} ${request.url} ${request.headers["content-type"] ?? "-"} ${String(request.headers["x-key"] ?? "-")} ${body}`,
       );
       if (request.url === "/api/text") return response.end("plain");
       if (request.method === "DELETE") return response.writeHead(204).end();

@@ -10,7 +10,7 @@ test("a secret comes out of nothing but reveal", () => {
   const secret = new Secret("hunter2");
   const shown = [
     String(secret),
-    `${secret}`,
+    ["secret is", secret].join(" "),
     JSON.stringify({ secret }),
     inspect(secret),
     inspect({ deep: { secret } }),
