@@ -19,10 +19,10 @@ function requestsSkip(): { readonly path: string; readonly skip: string | false 
   for (const path of [python.path, "/usr/bin/python3"]) {
     if (path !== "" && spawnSync(path, ["-c", "import requests"]).status === 0) return { path, skip: false };
   }
-  if (process.env["CI"] === "true")
-    throw new Error("no python3 has the module requests, and with CI=true nothing may be skipped");
-  process.stdout.write("# skipping: no python3 has the module requests\n");
-  return { path: "", skip: "no python3 has the module requests" };
+  const skip = "no python3 has the module requests";
+  if (process.env["CI"] === "true") throw new Error(`${skip}, and with CI=true nothing may be skipped`);
+  process.stdout.write(`# skipping: ${skip}\n`);
+  return { path: "", skip };
 }
 
 const URLLIB = `

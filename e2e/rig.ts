@@ -76,7 +76,11 @@ export async function startWeir(options: WeirOptions = {}): Promise<Weir> {
     process.execPath,
     MAIN,
     "serve",
-    ...["--json", "--data-dir", dataDir, "-p", "0", "-a", "0", "--upstream-ca", rootsFile],
+    "--json",
+    `--data-dir=${dataDir}`,
+    "--proxy-port=0",
+    "--api-port=0",
+    `--upstream-ca=${rootsFile}`,
     ...(options.args ?? []),
   ];
   const child = await spawnProcess(command[0] ?? "", command.slice(1));
