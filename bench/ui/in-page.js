@@ -1,3 +1,4 @@
+/* oxlint-disable typescript/no-unsafe-argument, typescript/no-unsafe-assignment -- plain JavaScript of the page */
 /* Runs inside the measured page; `ui.bench.ts` calls it by name. */
 globalThis.measure = {
   /** Milliseconds since navigation, and since the rows were asked for, after the next frame was drawn. */

@@ -29,11 +29,11 @@ function shellGzipKb(): number {
     const text = readFileSync(join(DIST, file), "utf8");
     if (file.endsWith(".css")) return;
     for (const match of text.matchAll(/(?:from|import)\s*"\.\/([^"]+\.js)"/gu)) visit(`assets/${match[1] ?? ""}`);
-    for (const match of file.endsWith(".html") ? text.matchAll(/(?:src|href)="\/(assets\/[^"]+)"/gu) : [])
-      visit(match[1] ?? "");
+    if (!file.endsWith(".html")) return;
+    for (const match of text.matchAll(/(?:src|href)="\/(assets\/[^"]+)"/gu)) visit(match[1] ?? "");
   };
   visit("index.html");
-  for (const file of readdirSync(join(DIST, "assets"))) if (/^traffic-view/u.test(file)) visit(`assets/${file}`);
+  for (const file of readdirSync(join(DIST, "assets"))) if (file.startsWith("traffic-view")) visit(`assets/${file}`);
   return [...seen].reduce((sum, file) => sum + gzipSync(readFileSync(join(DIST, file))).length, 0) / 1000;
 }
 

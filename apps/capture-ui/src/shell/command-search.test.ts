@@ -2,7 +2,12 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { findCommands, matchScore, type Command } from "./command-search.ts";
 
-const command = (label: string, words?: string): Command => ({ id: label, label, run: () => undefined, ...(words === undefined ? {} : { words }) });
+const command = (label: string, words?: string): Command => ({
+  id: label,
+  label,
+  run: () => undefined,
+  ...(words === undefined ? {} : { words }),
+});
 
 test("every typed word has to occur", () => {
   assert.equal(matchScore("export har", "Export everything as HAR") > 0, true);
@@ -10,7 +15,13 @@ test("every typed word has to occur", () => {
 });
 
 test("beginnings come before middles, and labels before further words", () => {
-  const found = findCommands("re", [command("Compare", ""), command("Show more"), command("Record"), command("Dark", "reset"), command("Do the rest")]);
+  const found = findCommands("re", [
+    command("Compare", ""),
+    command("Show more"),
+    command("Record"),
+    command("Dark", "reset"),
+    command("Do the rest"),
+  ]);
   assert.deepEqual(
     found.map(({ label }) => label),
     ["Record", "Do the rest", "Compare", "Show more", "Dark"],

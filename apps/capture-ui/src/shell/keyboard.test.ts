@@ -19,7 +19,13 @@ test("a conflict would be found", () => {
   const [first] = BINDINGS;
   assert.ok(first);
   assert.deepEqual(conflicts([first, { ...first, action: "theme" }]), ["Ctrl+K"]);
-  assert.deepEqual(conflicts([{ ...first, keys: ["G"] }, { ...first, keys: ["G T"] }]), ["G"]);
+  assert.deepEqual(
+    conflicts([
+      { ...first, keys: ["G"] },
+      { ...first, keys: ["G T"] },
+    ]),
+    ["G"],
+  );
 });
 
 test("every binding can be typed: its keys are chords that a keyboard gives", () => {
@@ -27,7 +33,9 @@ test("every binding can be typed: its keys are chords that a keyboard gives", ()
     const parts = keys.split("+");
     const key = parts.at(-1) ?? "";
     const typed = key === "Space" ? " " : /^[A-Z]$/u.test(key) ? key.toLowerCase() : key;
-    const chord = chordOf(press(typed, { ctrlKey: parts.includes("Ctrl"), shiftKey: parts.includes("Shift") || key === "?" }));
+    const chord = chordOf(
+      press(typed, { ctrlKey: parts.includes("Ctrl"), shiftKey: parts.includes("Shift") || key === "?" }),
+    );
     assert.equal(chord, keys);
   }
 });

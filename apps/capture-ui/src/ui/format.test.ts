@@ -1,7 +1,15 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
-import { formatAgo, formatBytes, formatCount, formatDateTime, formatDuration, formatShare, formatTimeOfDay } from "./format.ts";
+import {
+  formatAgo,
+  formatBytes,
+  formatCount,
+  formatDateTime,
+  formatDuration,
+  formatShare,
+  formatTimeOfDay,
+} from "./format.ts";
 
 test("sizes keep three digits at most and change the unit before they read 1024", () => {
   const cases: readonly [number | null | undefined, string][] = [

@@ -5,6 +5,7 @@ import type { GridHandle } from "../list/grid.tsx";
 import type { TrafficList } from "../list/traffic-list.ts";
 import type { useSelection } from "../use-selection.ts";
 import { copySnippet, copyUrls } from "./entry-actions.ts";
+import type { useRowActions } from "./use-row-actions.ts";
 
 /** Gives the keys of the list and of the chosen entry their meaning. */
 export function useListKeys({
@@ -13,18 +14,14 @@ export function useListKeys({
   queryInput,
   chosen,
   openId,
-  remove,
-  clear,
-  editNote,
+  actions,
 }: {
   readonly list: TrafficList;
   readonly grid: RefObject<GridHandle | null>;
   readonly queryInput: RefObject<HTMLInputElement | null>;
   readonly chosen: ReturnType<typeof useSelection>;
   readonly openId: string | null;
-  readonly remove: (ids: readonly string[]) => void;
-  readonly clear: () => void;
-  readonly editNote: (id: string) => void;
+  readonly actions: ReturnType<typeof useRowActions>;
 }): void {
   const { selection } = chosen;
   const active = selection.active;
@@ -52,13 +49,13 @@ export function useListKeys({
     "list.copyCurl",
     withActive((id) => void copySnippet(id, "curl")),
   );
-  useAction("note", withActive(editNote));
-  useAction("list.delete", selection.ids.size === 0 ? undefined : () => remove([...selection.ids]));
+  useAction("note", withActive(actions.editNote));
+  useAction("list.delete", selection.ids.size === 0 ? undefined : () => actions.remove([...selection.ids]));
   useAction(
     "list.copyUrl",
     selection.ids.size === 0 ? undefined : () => void copyUrls([...selection.ids].flatMap((id) => list.byId(id) ?? [])),
   );
-  useAction("list.clear", clear);
+  useAction("list.clear", actions.clear);
   useAction("list.focusOnly", () => setPreferences({ focusOnly: !usePreferences.getState().focusOnly }));
   useAction("detail.layout", () =>
     setPreferences({ detailLayout: usePreferences.getState().detailLayout === "right" ? "bottom" : "right" }),

@@ -17,8 +17,9 @@ test("patterns mean what they mean in rules", () => {
     ["a*b*a", "aba", true],
     ["a*a", "a", false],
   ];
-  for (const [pattern, host, expected] of cases)
+  for (const [pattern, host, expected] of cases) {
     assert.equal(focusMatcher([pattern])(host), expected, `${pattern} ${host}`);
+  }
 });
 
 test("no pattern matches nothing, and one of several is enough", () => {
@@ -28,6 +29,7 @@ test("no pattern matches nothing, and one of several is enough", () => {
 
 test("many different hosts do not fill the memory and stay right", () => {
   const focused = focusMatcher(["*.yes"]);
-  for (let index = 0; index < 12_000; index += 1)
+  for (let index = 0; index < 12_000; index += 1) {
     assert.equal(focused(`${index}.${index % 2 === 0 ? "yes" : "no"}`), index % 2 === 0);
+  }
 });

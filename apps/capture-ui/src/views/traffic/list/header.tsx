@@ -161,6 +161,7 @@ function HeaderCell({
     <span
       ref={cell}
       role="columnheader"
+      tabIndex={-1}
       data-column={column.id}
       aria-sort={sorted ? (scope.order === "asc" ? "ascending" : "descending") : undefined}
       className={classNames(

@@ -38,8 +38,9 @@ test("an OR in the text does not swallow the other choices", () => {
 
 test("whatever is chosen, the result is a query", () => {
   const range = { fromMs: 1_795_000_000_000, toMs: 1_795_000_001_000 };
-  for (const pill of PILLS)
+  for (const pill of PILLS) {
     parses(effectiveQuery({ q: "host:x", pills: [pill.id], range, hosts: ["*.a.example", ".b.example", "c"] }));
+  }
 });
 
 test("counts can leave out what they must not depend on", () => {
