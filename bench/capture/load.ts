@@ -12,6 +12,7 @@ import { answeredBody } from "./answered-body.ts";
 export interface LoadJob {
   readonly proxyPort: number;
   readonly scheme: "http" | "https";
+  readonly originHost: string;
   readonly originPort: number;
   readonly bodyBytes: number;
   readonly connections: number;
@@ -37,7 +38,6 @@ export interface LoadResult {
 
 export type LoadReply = { readonly result: LoadResult } | { readonly problem: string };
 
-const HOST = "localhost";
 const FIELDS = [
   "User-Agent: Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/140.0.0.0 Safari/537.36",
   "Accept: application/json",
@@ -68,7 +68,7 @@ class Channel {
     raw.on("error", () => undefined);
     await once(raw, "connect");
     if (job.scheme === "http") return new Channel(job, raw, expected);
-    const authority = `${HOST}:${job.originPort}`;
+    const authority = `${job.originHost}:${job.originPort}`;
     raw.write(`CONNECT ${authority} HTTP/1.1\r\nHost: ${authority}\r\nProxy-Connection: keep-alive\r\n\r\n`);
     let answer = "";
     while (!answer.includes("\r\n\r\n")) {
@@ -78,7 +78,7 @@ class Channel {
     if (!/^HTTP\/1\.[01] 200 /.test(answer) || !answer.endsWith("\r\n\r\n")) {
       throw new LoadError(`CONNECT was answered with ${JSON.stringify(answer.slice(0, 200))}`);
     }
-    const secure = connectTls({ socket: raw, servername: HOST, secureContext: context });
+    const secure = connectTls({ socket: raw, servername: job.originHost, secureContext: context });
     await once(secure, "secureConnect");
     return new Channel(job, secure, expected);
   }
@@ -87,7 +87,7 @@ class Channel {
     this.#job = job;
     this.#socket = socket;
     this.#expected = expected;
-    const authority = `${HOST}:${job.originPort}`;
+    const authority = `${job.originHost}:${job.originPort}`;
     this.#head = `Host: ${authority}\r\n${FIELDS}`;
     this.#reader = new ResponseReader(
       {
@@ -120,7 +120,7 @@ class Channel {
     this.#settled = { resolve, reject };
     this.#bytes = 0;
     this.#reader.expect("GET");
-    const place = this.#job.scheme === "http" ? `http://${HOST}:${this.#job.originPort}` : "";
+    const place = this.#job.scheme === "http" ? `http://${this.#job.originHost}:${this.#job.originPort}` : "";
     this.#socket.write(`GET ${place}/${this.#job.bodyBytes}?n=${number} HTTP/1.1\r\n${this.#head}`, "latin1");
     return promise;
   }

@@ -109,6 +109,7 @@ async function playRound(
   const job: LoadJob = {
     proxyPort: proxy.port,
     scheme: row.scheme,
+    originHost: options.origin.host,
     originPort: row.scheme === "http" ? options.origin.httpPort : options.origin.httpsPort,
     bodyBytes: row.bodyBytes,
     connections,

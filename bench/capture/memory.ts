@@ -39,6 +39,7 @@ export async function measureMemory(): Promise<Outcome> {
     await load.open({
       proxyPort: weir.port,
       scheme: "https",
+      originHost: origin.host,
       originPort: origin.httpsPort,
       bodyBytes: 2048,
       connections: 64,

@@ -1,6 +1,7 @@
 import { writeFileSync } from "node:fs";
 import { lookup } from "node:dns/promises";
 import { once } from "node:events";
+import { hostname } from "node:os";
 import { createServer, type AddressInfo, type Server, type Socket } from "node:net";
 import { createServer as createTlsServer } from "node:tls";
 import { CertificateAuthority } from "@headworks/tls-authority";
@@ -13,6 +14,8 @@ import { answeredBody } from "./answered-body.ts";
  * Usage: spawned with an IPC channel: node origin.ts <file to write its CA certificate to>
  */
 export interface OriginReady {
+  /** The name by which it is asked for. */
+  readonly host: string;
   readonly httpPort: number;
   readonly httpsPort: number;
 }
@@ -59,10 +62,10 @@ function serve(socket: Socket): void {
   });
 }
 
-/** On every address that "localhost" has here, since proxies differ in which they try first. */
-async function listen(make: () => Server): Promise<number> {
+/** On every address that the name has here, since proxies differ in which they try first. */
+async function listen(host: string, make: () => Server): Promise<number> {
   let port = 0;
-  for (const { address } of await lookup("localhost", { all: true })) {
+  for (const { address } of await lookup(host, { all: true })) {
     const server = make();
     const listening = once(server, "listening");
     server.listen(port, address, 1024);
@@ -72,13 +75,32 @@ async function listen(make: () => Server): Promise<number> {
   return port;
 }
 
+/**
+ * The machine's own name if it leads to this machine: some proxies treat "localhost" specially (mockttp tries ::1
+ * first, each time), which is no part of what is compared.
+ */
+async function ownName(): Promise<string> {
+  try {
+    const server = createServer();
+    const listening = once(server, "listening");
+    server.listen(0, (await lookup(hostname())).address);
+    await listening;
+    server.close();
+    return hostname().toLowerCase();
+  } catch {
+    return "localhost";
+  }
+}
+
+const host = await ownName();
 const authority = CertificateAuthority.create({ commonName: "Benchmark origin CA", organization: "Benchmark" });
-const leaf = authority.issueLeaf({ dns: ["localhost"], ip: ["127.0.0.1", "::1"] });
+const leaf = authority.issueLeaf({ dns: [host] });
 writeFileSync(process.argv[2] ?? "", authority.certificatePem);
 
 const ready: OriginReady = {
-  httpPort: await listen(() => createServer(serve)),
-  httpsPort: await listen(() => createTlsServer({ key: leaf.keyPem, cert: leaf.certificatePem }, serve)),
+  host,
+  httpPort: await listen(host, () => createServer(serve)),
+  httpsPort: await listen(host, () => createTlsServer({ key: leaf.keyPem, cert: leaf.certificatePem }, serve)),
 };
 process.send?.(ready);
 process.on("disconnect", () => process.exit());

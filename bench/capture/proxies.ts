@@ -189,7 +189,7 @@ function registryPeer(name: string, stores: string): Contender {
       const driver = join(peersDirectory, `${name}.mjs`);
       const { command, args } = pinned(CORES.proxy, {
         command: process.execPath,
-        args: [...nodeOptions, driver, String(await freePort()), directory, originCaFile],
+        args: [...nodeOptions, driver, String(await freePort()), directory],
       });
       const env = { HOME: directory, TMPDIR: directory, NODE_EXTRA_CA_CERTS: originCaFile, NODE_ENV: "production" };
       const child = await spawnProcess(command, args, { cwd: directory, env });

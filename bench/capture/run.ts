@@ -21,7 +21,7 @@ Compares Weir with other intercepting proxies, CPU per request first. See ../REA
   --seconds <n>         length of a round (default 3)
   --rounds <n>          rounds that count; one more is run before them (default 3)
   --connections <n>     connections at a time (default 64; at most 16 where each request opens one)
-  --node-options <text> options of Node for the proxies, such as --cpu-prof
+  --node-options=<text> options of Node for the proxies, such as --cpu-prof
   --json <file>         write all figures there
   --memory              instead: 200,000 exchanges through Weir, then its memory
   --startup             instead: from spawn to both listeners
