@@ -14,7 +14,7 @@ import type { ApiPage, ApiServerOptions, BoundSlice } from "#api/server.ts";
 import { FakeClock, temporaryDirectory } from "@headworks/testkit";
 import type { TemporaryDirectory } from "@headworks/testkit";
 import { pino } from "pino";
-import type { SliceHost } from "../src/slice.ts";
+import type { SliceHost } from "#slice.ts";
 
 export const HEALTHY: StorageStatus = {
   ok: true,
@@ -30,7 +30,7 @@ export const HEALTHY: StorageStatus = {
   lastBatchMs: 1.5,
 };
 
-export const IDLE_GAUGES: TrafficGauges = {
+const IDLE_GAUGES: TrafficGauges = {
   activeConnections: 2,
   activeExchanges: 1,
   activeTunnels: 0,

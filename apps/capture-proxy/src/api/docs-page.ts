@@ -90,7 +90,7 @@ function renderResponses(operation: Operation): string {
 }
 
 /** A short notation for a schema: `string`, `integer 1..1000 = 100`, `BlockEntry[]`, `"asc" | "desc"`. */
-export function typeOf(schema: object): string {
+function typeOf(schema: object): string {
   const facts = schema as {
     $id?: string;
     type?: string;

@@ -7,7 +7,7 @@ import type { EventFilter } from "./event-filter.ts";
 import { textFrames } from "./text-frame.ts";
 
 /** A client whose unsent bytes exceed this is behind: it gets nothing more until it has caught up. */
-export const BEHIND_BYTES = 4 * 1024 * 1024;
+const BEHIND_BYTES = 4 * 1024 * 1024;
 
 /** One flush: events, and what is shared by all clients that see all of them. */
 export interface Flush {

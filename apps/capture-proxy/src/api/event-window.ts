@@ -1,13 +1,10 @@
 import type { TrafficEvent, TrafficSnapshot } from "@headworks/capture-contract";
 
-/** An event after coalescing: rows are known by what a client has to do with them. */
-export type WindowEvent = TrafficEvent;
-
 /**
  * What a window of events comes to: one event for each entry (the first kind with the latest row), nothing of entries
  * deleted or cleared in the same window, only the last count. Order is that of each entry's first event.
  */
-export function coalesce(events: readonly TrafficEvent[]): readonly WindowEvent[] {
+export function coalesce(events: readonly TrafficEvent[]): readonly TrafficEvent[] {
   const result: (TrafficEvent | undefined)[] = [];
   const places = new Map<string, number>();
   let countPlace = -1;

@@ -350,11 +350,67 @@ test("a handshake is refused before the upgrade when it comes from elsewhere, is
   await own.settled();
 });
 
-test("upgrades to other protocols are not served", async () => {
+test("offers of other protocols are ignored, and the request is answered as without them", async () => {
+  await using api = await startApi();
+  const expected: readonly (readonly [string, RegExp])[] = [
+    ["/ws", /^HTTP\/1\.1 404 [\s\S]*NOT_FOUND/],
+    ["/api/docs", /^HTTP\/1\.1 200 /],
+  ];
+  for (const [path, answer] of expected) {
+    await using connection = await rawClient(api.port);
+    await connection.write(
+      `GET ${path} HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade, close\r\nUpgrade: h2c\r\n\r\n`,
+    );
+    assert.match(String(await connection.collect()), answer);
+  }
+});
+
+test("a handshake that is wrong is refused like any other request", async () => {
   await using api = await startApi();
   await using connection = await rawClient(api.port);
-  await connection.write("GET /ws HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\nUpgrade: h2c\r\n\r\n");
-  assert.match(String(await connection.collect()), /^HTTP\/1\.1 400 [\s\S]*BAD_REQUEST/);
+  await connection.write(
+    "GET /ws HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n\r\n",
+  );
+  assert.match(String(await connection.collect()), /^HTTP\/1\.1 400 Bad Request\r\n[\s\S]*"code":"BAD_REQUEST"/);
+});
+
+test("with authentication the live socket needs credentials that may read traffic", async () => {
+  const identify = (headers: Readonly<Record<string, string | string[] | undefined>>) => {
+    const scope = headers["x-test-scope"];
+    if (scope === "slow") return new Promise<undefined>((resolve) => setImmediate(() => resolve(undefined)));
+    return typeof scope === "string" ? { name: "x", scopes: [scope] } : undefined;
+  };
+  await using api = await startApi({ identify });
+  const refusal = async (headers: Record<string, string>): Promise<number> => {
+    const webSocket = new WebSocket(`ws://127.0.0.1:${api.port}/ws`, { headers });
+    webSocket.on("error", () => undefined);
+    const [, response] = (await once(webSocket, "unexpected-response")) as [
+      unknown,
+      { statusCode: number; resume(): void },
+    ];
+    response.resume();
+    return response.statusCode;
+  };
+  assert.equal(await refusal({}), 401);
+  assert.equal(await refusal({ "x-test-scope": "slow" }), 401);
+  assert.equal(await refusal({ "x-test-scope": "config:read" }), 403);
+  await using allowed = await new Listener(api, "/ws", { headers: { "x-test-scope": "traffic:read" } }).greeted();
+  await allowed.settled();
+});
+
+test("a connection reset in the middle of a handshake ends nothing else", async () => {
+  await using api = await startApi({
+    identify: () => new Promise((resolve) => setImmediate(() => resolve(undefined))),
+  });
+  for (let count = 0; count < 20; count += 1) {
+    const connection = await rawClient(api.port);
+    await connection.write(
+      "GET /ws HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: MDEyMzQ1Njc4OWFiY2RlZg==\r\n\r\n",
+    );
+    connection.reset();
+    await connection.closed;
+  }
+  assert.equal((await api.call("GET", "/api/docs")).status, 200);
 });
 
 test("a client that stops answering heartbeats is dropped, others stay", async () => {

@@ -16,7 +16,8 @@ import type { Clock, EventSink } from "#slice.ts";
 import { EventClient, INITIAL_ROWS } from "./event-client.ts";
 import type { Flush } from "./event-client.ts";
 import { coalesce } from "./event-window.ts";
-import { answer } from "./respond-error.ts";
+import { SECURITY_FIELDS } from "./gate.ts";
+import { answer, rawAnswer } from "./respond-error.ts";
 import type { ErrorAnswer } from "./respond-error.ts";
 import { textFrames } from "./text-frame.ts";
 
@@ -67,6 +68,9 @@ class Hub implements EventHub {
 
   constructor(options: EventHubOptions) {
     this.#options = options;
+    this.#server.on("wsClientError", (error, socket) => {
+      socket.end(rawAnswer(answer("BAD_REQUEST", error.message), SECURITY_FIELDS));
+    });
   }
 
   get clientCount(): number {
@@ -94,9 +98,6 @@ class Hub implements EventHub {
     if (this.#isClosed) return answer("SERVICE_UNAVAILABLE", "The service is stopping");
     if (this.#clients.size >= (this.#options.mostClients ?? MOST_CLIENTS)) {
       return answer("SERVICE_UNAVAILABLE", "Too many clients are listening");
-    }
-    if (request.headers.upgrade?.toLowerCase() !== "websocket") {
-      return answer("BAD_REQUEST", "Only WebSocket upgrades are served here");
     }
     const query = new URLSearchParams(request.url?.split("?")[1] ?? "");
     this.#server.handleUpgrade(request, socket, head, (webSocket) =>

@@ -32,7 +32,7 @@ export interface AllowedHosts {
   readonly publicIp: string | null;
 }
 
-export type GateDecision =
+type GateDecision =
   | { readonly kind: "pass" }
   | {
       readonly kind: "refuse";

@@ -2,7 +2,7 @@
 import { ApiError } from "./api-error.ts";
 
 /** JSON bodies above this many bytes are refused; uploads have no limit. */
-export const JSON_BODY_LIMIT_BYTES = 10 * 1024 * 1024;
+const JSON_BODY_LIMIT_BYTES = 10 * 1024 * 1024;
 
 /** The parts of an incoming message that reading a body needs. */
 export interface BodySource extends AsyncIterable<Uint8Array> {

@@ -1,4 +1,5 @@
 // Tested by server.test.ts
+import { STATUS_CODES } from "node:http";
 import { ERRORS } from "@headworks/capture-contract";
 import type { ApiErrorBody, ErrorCode } from "@headworks/capture-contract";
 import { ApiError } from "./api-error.ts";
@@ -43,16 +44,14 @@ const FRAMEWORK: Readonly<Record<string, readonly [ErrorCode, string]>> = {
 
 function fromFramework(error: unknown): ErrorAnswer | undefined {
   const code = (error as { code?: unknown } | null)?.code;
+  // A full disk, a lock, a damaged file: the caller may try again, and the log has the reason.
+  if (code === "ERR_SQLITE_ERROR") return { ...answer("CORE_DATABASE"), isInternal: true };
   const entry = typeof code === "string" ? FRAMEWORK[code] : undefined;
   return entry && answer(...entry);
 }
 
 /** The bytes of an answer on a socket that has no HTTP response object: malformed requests and refused upgrades. */
-export function rawAnswer(
-  { status, body }: ErrorAnswer,
-  reason: string,
-  headers: Readonly<Record<string, string>>,
-): string {
+export function rawAnswer({ status, body }: ErrorAnswer, headers: Readonly<Record<string, string>>): string {
   const text = JSON.stringify(body);
   const fields = {
     ...headers,
@@ -61,5 +60,5 @@ export function rawAnswer(
     Connection: "close",
   };
   const lines = Object.entries(fields).map(([name, value]) => `${name}: ${value}\r\n`);
-  return `HTTP/1.1 ${status} ${reason}\r\n${lines.join("")}\r\n${text}`;
+  return `HTTP/1.1 ${status} ${STATUS_CODES[status] ?? "Refused"}\r\n${lines.join("")}\r\n${text}`;
 }

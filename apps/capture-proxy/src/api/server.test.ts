@@ -6,6 +6,7 @@ import type { IncomingMessage } from "node:http";
 import { test } from "node:test";
 import { defineOperations, JsonBytes, media, strictObject, upload } from "@headworks/contract-kit";
 import { rawClient, temporaryDirectory, waitUntil } from "@headworks/testkit";
+import fc from "fast-check";
 import { Type } from "typebox";
 import { startApi } from "../../test/api-rig.ts";
 import type { ApiRig } from "../../test/api-rig.ts";
@@ -257,6 +258,26 @@ test("bytes that are no HTTP get the same shape and the connection ends", async 
   assert.match(text, /X-Content-Type-Options: nosniff/);
 });
 
+test("requests that Node would refuse by itself get the same shape and fields", async () => {
+  await using api = await startThings();
+  const table: readonly (readonly [string, number, string])[] = [
+    ["GET / HTTP/1.1\r\n", 421, "HOST_NOT_ALLOWED"],
+    ["GET / HTTP/1.0\r\n", 421, "HOST_NOT_ALLOWED"],
+    ["GET / HTTP/1.1\r\nHost: localhost\r\nExpect: cake\r\n", 417, "BAD_REQUEST"],
+    ["GET / HTTP/1.1\r\nHost: localhost\r\nHost: evil.test\r\n", 400, "BAD_REQUEST"],
+    ["GET http://localhost/ HTTP/1.1\r\nHost: localhost\r\n", 400, "BAD_REQUEST"],
+    [`GET / HTTP/1.1\r\nHost: localhost\r\nX: ${"x".repeat(20_000)}\r\n`, 431, "BAD_REQUEST"],
+  ];
+  for (const [head, status, code] of table) {
+    await using connection = await rawClient(api.port);
+    await connection.write(`${head}Connection: close\r\n\r\n`);
+    const text = (await connection.collect()).toString();
+    assert.equal(Number(text.slice(9, 12)), status, head.slice(0, 80));
+    assert.match(text, new RegExp(`"code":"${code}"`));
+    assert.match(text, /Content-Security-Policy: default-src 'none'/i);
+  }
+});
+
 test("a request is refused by its Host and by its origin before anything else looks at it", async () => {
   await using api = await startThings();
   for (const path of ["/api/things", "/", "/assets/x.js", "/api/docs", "/nothing", "/api/things/%zz"]) {
@@ -427,6 +448,120 @@ test("pages outside the contract may bring a content policy of their own", async
   const { headers, text } = await send(api.port, "GET", "/setup");
   assert.equal(text, "<p>hi</p>");
   assert.equal(headers["content-security-policy"], "default-src 'none'");
+});
+
+test("a store that fails is 503 with its own code, and the reason stays inside", async () => {
+  await using api = await startThings({
+    slices: ({ database }) => [
+      {
+        name: "things",
+        operations: {
+          ...Object.fromEntries(Object.keys(things.things).map((name) => [name, () => ({ status: 204 })])),
+          broken: () => database.exec("INSERT INTO no_such_table VALUES (1)"),
+        },
+      },
+    ],
+  });
+  const { status, json } = await api.call("GET", "/api/things/broken");
+  assert.equal(status, 503);
+  assert.deepEqual(json, { error: "The store does not answer", code: "CORE_DATABASE" });
+});
+
+test("whatever is asked, the answer is HTTP with the agreed shape, and the service lives", async () => {
+  await using api = await startThings();
+  const token = fc.constantFrom(
+    "/",
+    "api",
+    "things",
+    "..",
+    "%2e%2e",
+    "%2f",
+    "%00",
+    "%zz",
+    "?",
+    "&",
+    "=",
+    "#",
+    ";",
+    "\\",
+    "x",
+    "*",
+    "http://",
+    "a@b",
+    ":",
+    "ü",
+    "\t",
+    " ",
+  );
+  const target = fc.array(token, { maxLength: 8 }).map((parts) => `/${parts.join("")}`);
+  const method = fc.constantFrom(
+    "GET",
+    "HEAD",
+    "POST",
+    "PUT",
+    "PATCH",
+    "DELETE",
+    "OPTIONS",
+    "TRACE",
+    "PROPFIND",
+    "get",
+    "BREW",
+  );
+  const field = fc.tuple(
+    fc.constantFrom(
+      "Host",
+      "Origin",
+      "Content-Type",
+      "Content-Length",
+      "Transfer-Encoding",
+      "Connection",
+      "Upgrade",
+      "Expect",
+      "Range",
+    ),
+    fc.constantFrom(
+      "localhost",
+      "evil.test",
+      "null",
+      "application/json",
+      "0",
+      "5",
+      "-1",
+      "chunked",
+      "keep-alive",
+      "websocket",
+      "100-continue",
+      "bytes=0-",
+      "",
+      "ü",
+    ),
+  );
+  await fc.assert(
+    fc.asyncProperty(
+      method,
+      target,
+      fc.array(field, { maxLength: 4 }),
+      fc.string({ maxLength: 40 }),
+      async (verb, path, fields, body) => {
+        await using connection = await rawClient(api.port);
+        const lines = fields.map(([name, value]) => `${name}: ${value}\r\n`).join("");
+        await connection.write(
+          `${verb} ${path} HTTP/1.1\r\nHost: localhost\r\n${lines}Connection: close\r\n\r\n${body}`,
+        );
+        connection.end();
+        const text = (await connection.collect()).toString();
+        if (text === "") return;
+        assert.match(text, /^HTTP\/1\.1 \d{3} /);
+        const status = Number(text.slice(9, 12));
+        assert.ok(status !== 500, text);
+        if (status >= 400 && verb !== "HEAD" && !path.includes(":")) {
+          assert.match(text, /"code":"[A-Z_]+"/, text);
+        }
+      },
+    ),
+    { numRuns: 300 },
+  );
+  assert.equal((await send(api.port, "GET", "/api/things")).status, 200);
 });
 
 test("a port that is taken is reported as such", async () => {

@@ -1,5 +1,4 @@
-import { createServer } from "node:http";
-import type { IncomingMessage, Server, ServerResponse } from "node:http";
+import type { Server } from "node:http";
 import { Readable } from "node:stream";
 import fastifyStatic from "@fastify/static";
 import { apiInfo, operations as weirOperations } from "@headworks/capture-contract";
@@ -14,17 +13,18 @@ import type { Identify } from "./authorize.ts";
 import { bindOperation } from "./bind.ts";
 import type { AnyHandler, BoundAnswer } from "./bind.ts";
 import { renderApiDocs } from "./docs-page.ts";
-import { SECURITY_FIELDS, compileGate, isApiPath, pathOf } from "./gate.ts";
+import { compileGate, isApiPath, pathOf } from "./gate.ts";
 import type { Gate } from "./gate.ts";
+import { createGatedServer } from "./gated-server.ts";
 import type { EventHub } from "./events.ts";
 import { compileRouteTable } from "./route-table.ts";
 import type { RouteTable } from "./route-table.ts";
-import { answer, errorAnswer, rawAnswer } from "./respond-error.ts";
+import { answer, errorAnswer } from "./respond-error.ts";
 import type { ErrorAnswer } from "./respond-error.ts";
 import { MISSING_BUILD_PAGE, chooseUiFile } from "./ui-files.ts";
 
 /** The part of a logger that the API uses. */
-export interface ApiLog {
+interface ApiLog {
   debug(facts: object, message: string): void;
   warn(facts: object, message: string): void;
   error(facts: object, message: string): void;
@@ -69,6 +69,7 @@ const NOTHING_HERE = "There is nothing at this path";
 /** Builds the server; nothing listens yet. */
 export function createApiServer(options: ApiServerOptions): ApiServer {
   const gate = watchGate(options.settings);
+  const identify = options.identify ?? (() => LOCAL_ADMIN);
   const operations = options.operations ?? weirOperations;
   const routes = compileRouteTable(operations, apiInfo.prefix);
   let server: Server | undefined;
@@ -78,7 +79,7 @@ export function createApiServer(options: ApiServerOptions): ApiServer {
     routerOptions: { maxParamLength: 1024 },
     forceCloseConnections: "idle",
     frameworkErrors: (error, _request, reply) => void sendError(reply, errorAnswer(error)),
-    serverFactory: (handler) => (server = createGatedServer(gate, handler, options)),
+    serverFactory: (handler) => (server = createGatedServer({ gate, handler, events: options.events, identify })),
   });
   app.removeAllContentTypeParsers();
   // Bodies are read by the binding, which knows the operation's limit; Fastify must not touch them.
@@ -88,7 +89,7 @@ export function createApiServer(options: ApiServerOptions): ApiServer {
     if (found.isInternal) options.log.error({ err: error }, "a request failed");
     return sendError(reply, found);
   });
-  registerOperations(app, operations, options);
+  registerOperations(app, operations, options.slices, identify);
   registerDocuments(app, operations, options);
   registerUi(app, routes, options.uiDirectory);
   return {
@@ -117,79 +118,13 @@ function watchGate(settings: ApiServerOptions["settings"]): Gate {
   return (request) => current(request);
 }
 
-/** The gate stands before the framework, so that no route, error path or upgrade can be reached around it. */
-function createGatedServer(
-  gate: Gate,
-  handler: (request: IncomingMessage, response: ServerResponse) => void,
-  options: ApiServerOptions,
-): Server {
-  const server = createServer((request, response) => {
-    for (const [name, value] of Object.entries(SECURITY_FIELDS)) response.setHeader(name, value);
-    const decision = gate(gateRequest(request, false));
-    if (decision.kind === "pass") return handler(request, response);
-    writeAnswer(response, answer(decision.code, decision.message));
-    return undefined;
-  });
-  server.on("upgrade", (request, socket, head) => {
-    const decision = gate(gateRequest(request, true));
-    const path = pathOf(request.url ?? "");
-    const refusal =
-      decision.kind === "refuse"
-        ? answer(decision.code, decision.message)
-        : path === "/ws" || path === "/api/ws"
-          ? options.events.accept(request, socket, head)
-          : answer("NOT_FOUND");
-    if (refusal) socket.end(rawAnswer(refusal, "Refused", SECURITY_FIELDS));
-  });
-  server.on("clientError", (error: NodeJS.ErrnoException, socket) => {
-    if (error.code === "ECONNRESET" || !socket.writable) return socket.destroy();
-    socket.end(rawAnswer(clientErrorAnswer(error.code), "Bad Request", SECURITY_FIELDS));
-    return undefined;
-  });
-  return server;
-}
-
-function clientErrorAnswer(code: string | undefined): ErrorAnswer {
-  if (code === "HPE_HEADER_OVERFLOW") {
-    return { ...answer("BAD_REQUEST", "The header fields are too large"), status: 431 };
-  }
-  if (code === "ERR_HTTP_REQUEST_TIMEOUT") {
-    return { ...answer("BAD_REQUEST", "The request took too long"), status: 408 };
-  }
-  return answer("BAD_REQUEST", "This is not a valid HTTP request");
-}
-
-function gateRequest(request: IncomingMessage, isUpgrade: boolean): Parameters<Gate>[0] {
-  const single = (name: string): string | undefined => {
-    const value = request.headers[name];
-    return Array.isArray(value) ? value.join(", ") : value;
-  };
-  return {
-    method: request.method ?? "",
-    target: request.url ?? "",
-    hosts: request.headersDistinct["host"] ?? [],
-    origin: single("origin"),
-    secFetchSite: single("sec-fetch-site"),
-    secFetchMode: single("sec-fetch-mode"),
-    isUpgrade,
-    localAddress: request.socket.localAddress,
-  };
-}
-
-function writeAnswer(response: ServerResponse, { status, body, headers }: ErrorAnswer): void {
-  const text = JSON.stringify(body);
-  response.writeHead(status, {
-    ...headers,
-    "content-type": "application/json; charset=utf-8",
-    "content-length": Buffer.byteLength(text),
-    connection: "close",
-  });
-  response.end(text);
-}
-
-function registerOperations(app: FastifyInstance, operations: AnyOperations, options: ApiServerOptions): void {
-  const identify = options.identify ?? (() => LOCAL_ADMIN);
-  for (const slice of options.slices) {
+function registerOperations(
+  app: FastifyInstance,
+  operations: AnyOperations,
+  slices: readonly BoundSlice[],
+  identify: Identify,
+): void {
+  for (const slice of slices) {
     const table = operations[slice.name];
     if (!table) throw new TypeError(`The contract has no slice ${slice.name}`);
     const handlers = slice.operations as Record<string, AnyHandler>;

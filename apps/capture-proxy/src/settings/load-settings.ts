@@ -16,7 +16,7 @@ import { shownHost } from "./shown-host.ts";
 import { StartupError } from "./startup-error.ts";
 
 /** The part of a logger that is used here. */
-export interface SettingsLog {
+interface SettingsLog {
   warn(facts: object, message: string): void;
   error(facts: object, message: string): void;
 }

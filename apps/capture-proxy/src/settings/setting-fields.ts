@@ -2,7 +2,7 @@ import { Settings } from "@headworks/capture-contract";
 import { compileValueValidator } from "@headworks/contract-kit/server";
 import type { TSchema } from "typebox";
 
-export type Applies = "now" | "next-cycle" | "restart";
+type Applies = "now" | "next-cycle" | "restart";
 
 /** One leaf of the settings: `proxy_port`, `upstream_proxy.host`. */
 export interface SettingField {

@@ -5,7 +5,7 @@ import type { SettingField } from "./setting-fields.ts";
 import { parseSettingText } from "./setting-text.ts";
 
 /** What an input says about fields, or why it says nothing usable. */
-export type InputReading = { readonly values: Readonly<Record<string, unknown>> } | { readonly problem: string };
+type InputReading = { readonly values: Readonly<Record<string, unknown>> } | { readonly problem: string };
 
 /** One way to set fields from outside: an environment variable, a flag, or both. */
 export interface SettingInput {

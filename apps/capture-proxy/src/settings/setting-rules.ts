@@ -1,7 +1,6 @@
 // Tested by load-settings.test.ts
 import type { Settings } from "@headworks/capture-contract";
 import { canonicalHost, parseAddress, parseNetwork, validateHostPattern } from "@headworks/host-patterns";
-import { SETTING_FIELDS } from "./setting-fields.ts";
 
 /** What is wrong with a field beyond its schema. `field` is dotted. */
 export interface RuleProblem {
@@ -66,9 +65,6 @@ export function settingsProblems(settings: Settings): RuleProblem[] {
   return problems;
 }
 
-/** Names of the fields that hold lists of host patterns. */
-export const hostListFields: ReadonlySet<string> = HOST_LISTS;
-
 function hostListProblem(field: string, entries: readonly string[]): string | undefined {
   for (const entry of entries) {
     const problem = validateHostPattern(entry);
@@ -90,6 +86,3 @@ function bareHost(text: string): string {
 function isBindable(host: string): boolean {
   return parseAddress(host) !== undefined || (/^[a-z0-9_-]+(?:\.[a-z0-9_-]+)*$/.test(host) && host.length <= 253);
 }
-
-/** Dotted names of all fields, for messages about misspelt ones. */
-export const settingNames: readonly string[] = SETTING_FIELDS.map((field) => field.name);

@@ -1,9 +1,9 @@
 // Tested by blocklist.slice.test.ts
 import type { BlockEntry, BlockEntryUpdate, NewBlockEntry } from "@headworks/capture-contract";
 
-export const DEFAULT_STATUS = 403;
-export const DEFAULT_BODY = "Blocked by Weir";
-export const DEFAULT_CONTENT_TYPE = "text/plain";
+const DEFAULT_STATUS = 403;
+const DEFAULT_BODY = "Blocked by Weir";
+const DEFAULT_CONTENT_TYPE = "text/plain";
 
 /** An entry as it is kept: times as numbers, every default filled in. */
 export interface StoredBlockEntry {

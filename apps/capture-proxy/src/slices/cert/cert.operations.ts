@@ -9,7 +9,7 @@ import { mobileConfig } from "./mobile-config.ts";
 import { certificateInfo, setupData } from "./setup-data.ts";
 
 /** One step of the test and what came of it. */
-export interface ProbeStep {
+interface ProbeStep {
   readonly name: string;
   readonly ok: boolean;
   readonly detail: string;

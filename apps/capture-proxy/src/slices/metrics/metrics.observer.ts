@@ -4,15 +4,18 @@ import type { Observer } from "#exchange/phases.ts";
 import type { Metrics } from "@headworks/capture-contract";
 import type { FinishedExchange } from "./exchange-counts.ts";
 
+type HitName = keyof Metrics["intercept_hits"];
+
 /** How slices that leave an annotation are called in the metrics. */
-const HIT_NAMES: Readonly<Record<string, keyof Metrics["intercept_hits"]>> = {
+const HIT_NAMES: Readonly<Record<string, HitName>> = {
   blocklist: "block_list",
   mocks: "mocks",
   rewrites: "rewrites",
   breakpoints: "breakpoints",
   throttle: "throttle",
 };
-const NO_HITS: readonly (keyof Metrics["intercept_hits"])[] = [];
+const NO_HITS: readonly HitName[] = [];
+const BLOCKED: readonly HitName[] = ["block_list"];
 
 /** Reports every finished exchange, recorded or not. */
 export function createMetricsObserver(onFinished: (exchange: FinishedExchange) => void): Observer {
@@ -23,16 +26,21 @@ export function createMetricsObserver(onFinished: (exchange: FinishedExchange) =
 }
 
 function countsOf(exchange: ExchangeView): FinishedExchange {
-  const { request, response, requestBody, responseBody, moments, annotations } = exchange;
+  const { request, response, requestBody, responseBody, moments } = exchange;
   return {
     hasFailed: exchange.state.step === "failed",
     isTunnel: exchange.passthrough,
     latencyMs: Math.max(0, moments.ended - moments.started),
     bytesFromClient: requestBody.sizeBytes + headBytes(request.fields, request.method.length + request.path.length),
     bytesToClient: responseBody.sizeBytes + (response ? headBytes(response.fields, response.reason.length + 3) : 0),
-    touchedBy:
-      annotations === undefined ? NO_HITS : Object.keys(annotations).flatMap((slice) => HIT_NAMES[slice] ?? []),
+    touchedBy: touchedBy(exchange),
   };
+}
+
+/** A tunnel that was refused at CONNECT never became a request that a slice could leave an annotation on. */
+function touchedBy({ annotations, state }: ExchangeView): readonly HitName[] {
+  if (annotations !== undefined) return Object.keys(annotations).flatMap((slice) => HIT_NAMES[slice] ?? []);
+  return state.step === "failed" && state.failure.code === "BLOCKED" ? BLOCKED : NO_HITS;
 }
 
 /** Bytes of a head as HTTP/1.1 writes it: `name: value` and a line end each. */

@@ -75,7 +75,8 @@ test("finished exchanges are counted under every spelling", async () => {
       response: undefined,
     }),
   );
-  slice.observer?.onFinished?.(exchange({ passthrough: true }));
+  const failure = { stage: "policy", side: "internal", code: "BLOCKED", message: "" } as const;
+  slice.observer?.onFinished?.(exchange({ passthrough: true, state: { step: "failed", failure } }));
   await api.clock.advance(1000);
   const metrics = (await api.call("GET", "/api/metrics")).json as Metrics;
   assert.equal(metrics.requests_total, 3);
@@ -85,7 +86,7 @@ test("finished exchanges are counted under every spelling", async () => {
   assert.equal(metrics.avg_latency_ms, 30);
   assert.equal(metrics.requests_per_second, 0.3);
   assert.equal(metrics.requests_per_sec, 0.3);
-  assert.equal(metrics.intercept_hits.block_list, 1);
+  assert.equal(metrics.intercept_hits.block_list, 2);
   assert.equal(metrics.tls_handshakes_failed, 1);
   assert.ok(metrics.bytes_received > 4 * 5 && metrics.bytes_sent > 4 * 100);
   assert.deepEqual(

@@ -1,0 +1,118 @@
+// Tested by server.test.ts
+import { createServer } from "node:http";
+import type { IncomingMessage, Server, ServerResponse } from "node:http";
+import type { Duplex } from "node:stream";
+import { ApiError } from "./api-error.ts";
+import { authorize } from "./authorize.ts";
+import type { Identify } from "./authorize.ts";
+import type { EventHub } from "./events.ts";
+import { SECURITY_FIELDS, pathOf } from "./gate.ts";
+import type { Gate } from "./gate.ts";
+import { answer, errorAnswer, rawAnswer } from "./respond-error.ts";
+import type { ErrorAnswer } from "./respond-error.ts";
+
+export interface GatedServerParts {
+  readonly gate: Gate;
+  /** Takes the requests that pass. */
+  readonly handler: (request: IncomingMessage, response: ServerResponse) => void;
+  readonly events: Pick<EventHub, "accept">;
+  readonly identify: Identify;
+}
+
+/** What a live client sees is traffic. */
+const LIVE_ACCESS = "traffic:read";
+const LIVE_PATHS = new Set(["/ws", "/api/ws"]);
+
+/**
+ * The HTTP server with the gate before everything else, so that no route, error path or upgrade can be reached around
+ * it, and with the security fields on every answer.
+ */
+export function createGatedServer({ gate, handler, events, identify }: GatedServerParts): Server {
+  const server = createServer(
+    {
+      // Offers of other protocols, such as h2c, are ignored (RFC 9110 section 7.8).
+      shouldUpgradeCallback: ({ headers }) => headers.upgrade?.toLowerCase() === "websocket",
+      // Node's own refusal has neither body nor fields; the gate refuses a request without Host anyway.
+      requireHostHeader: false,
+    },
+    (request, response) => {
+      for (const [name, value] of Object.entries(SECURITY_FIELDS)) response.setHeader(name, value);
+      const decision = gate(gateRequest(request, false));
+      if (decision.kind === "pass") return handler(request, response);
+      writeAnswer(response, answer(decision.code, decision.message));
+      return undefined;
+    },
+  );
+  server.on("upgrade", (request, socket, head) => {
+    // A reset while the handshake is decided must not end the process.
+    socket.on("error", () => socket.destroy());
+    const decision = gate(gateRequest(request, true));
+    if (decision.kind === "refuse") return refuse(socket, answer(decision.code, decision.message));
+    if (!LIVE_PATHS.has(pathOf(request.url ?? ""))) return refuse(socket, answer("NOT_FOUND"));
+    mayListen(identify, request).then(
+      (refusal) => {
+        const found = refusal ?? events.accept(request, socket, head);
+        if (found) refuse(socket, found);
+      },
+      (error: unknown) => refuse(socket, errorAnswer(error)),
+    );
+    return undefined;
+  });
+  server.on("checkExpectation", (_request, response) => {
+    for (const [name, value] of Object.entries(SECURITY_FIELDS)) response.setHeader(name, value);
+    writeAnswer(response, { ...answer("BAD_REQUEST", "The only expectation served is 100-continue"), status: 417 });
+  });
+  server.on("clientError", (error: NodeJS.ErrnoException, socket) => {
+    if (error.code === "ECONNRESET" || !socket.writable) return socket.destroy();
+    return refuse(socket, clientErrorAnswer(error.code));
+  });
+  return server;
+}
+
+async function mayListen(identify: Identify, request: IncomingMessage): Promise<ErrorAnswer | undefined> {
+  const decision = authorize(LIVE_ACCESS, await identify(request.headers));
+  if (decision === "allowed") return undefined;
+  return errorAnswer(new ApiError(decision === "forbidden" ? "FORBIDDEN" : "UNAUTHORIZED"));
+}
+
+function refuse(socket: Duplex, refusal: ErrorAnswer): void {
+  socket.end(rawAnswer(refusal, SECURITY_FIELDS));
+}
+
+function clientErrorAnswer(code: string | undefined): ErrorAnswer {
+  if (code === "HPE_HEADER_OVERFLOW") {
+    return { ...answer("BAD_REQUEST", "The header fields are too large"), status: 431 };
+  }
+  if (code === "ERR_HTTP_REQUEST_TIMEOUT") {
+    return { ...answer("BAD_REQUEST", "The request took too long"), status: 408 };
+  }
+  return answer("BAD_REQUEST", "This is not a valid HTTP request");
+}
+
+function gateRequest(request: IncomingMessage, isUpgrade: boolean): Parameters<Gate>[0] {
+  const single = (name: string): string | undefined => {
+    const value = request.headers[name];
+    return Array.isArray(value) ? value.join(", ") : value;
+  };
+  return {
+    method: request.method ?? "",
+    target: request.url ?? "",
+    hosts: request.headersDistinct["host"] ?? [],
+    origin: single("origin"),
+    secFetchSite: single("sec-fetch-site"),
+    secFetchMode: single("sec-fetch-mode"),
+    isUpgrade,
+    localAddress: request.socket.localAddress,
+  };
+}
+
+function writeAnswer(response: ServerResponse, { status, body, headers }: ErrorAnswer): void {
+  const text = JSON.stringify(body);
+  response.writeHead(status, {
+    ...headers,
+    "content-type": "application/json; charset=utf-8",
+    "content-length": Buffer.byteLength(text),
+    connection: "close",
+  });
+  response.end(text);
+}
