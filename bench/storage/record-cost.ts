@@ -30,7 +30,7 @@ const sample = (index: number) =>
 const rss: number[] = [];
 let cpuMs = 0;
 const startedMs = performance.now();
-for (let done = 0; done < entries; ) {
+for (let done = 0; done < entries;) {
   const exchanges = Array.from({ length: Math.min(500, entries - done) }, (_, index) => sample(done + index));
   const before = process.threadCpuUsage();
   for (const exchange of exchanges) store.record(store.nextSeq(), exchange);

@@ -123,12 +123,6 @@ export interface CaptureStore {
   deleteEntries(ids: readonly string[]): Promise<string[]>;
   clearSession(sessionId: string): Promise<void>;
 
-  /** Commits what is queued and ends the threads. */
-  close(): Promise<void>;
-}
-
-/** Moving traffic in and out. */
-export interface TrafficTransfer {
   /** Streams entries oldest first, full with raw bodies, in pieces of JSON-free records for exporters. */
   exportHar(
     filter: TrafficFilter,
@@ -141,6 +135,9 @@ export interface TrafficTransfer {
   ): Promise<{ total: number; chunks: AsyncIterable<Uint8Array> } | undefined>;
   importHar(source: AsyncIterable<Uint8Array>, options: ImportOptions): Promise<ImportResult>;
   importSession(source: AsyncIterable<Uint8Array>, options: ImportOptions): Promise<ImportResult>;
+
+  /** Commits what is queued and ends the threads. */
+  close(): Promise<void>;
 }
 
 export interface ImportOptions {

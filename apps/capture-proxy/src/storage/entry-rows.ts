@@ -4,6 +4,7 @@ import type { Database, SqlRow, Statement } from "./database.ts";
 import { NOT_STORED } from "./record-message.ts";
 import type { BodyRecord, EntryRecord } from "./record-message.ts";
 import type { SessionTable } from "./session-table.ts";
+import type { RecordBatch } from "./writer-messages.ts";
 
 const ENTRY_COLUMNS = [
   "seq",
@@ -40,6 +41,7 @@ const ENTRY_COLUMNS = [
   "response_body_size",
   "response_body_stored",
   "response_body_state",
+  "note",
 ] as const;
 
 /** One record with its lines and the bytes of its inline bodies. */
@@ -52,7 +54,7 @@ export interface IncomingEntry {
 }
 
 /** Splits a batch into its entries; bodies stay views of the batch's buffer. */
-export function* entriesOfBatch(text: string, bodies: ArrayBuffer): Generator<IncomingEntry> {
+export function* entriesOfBatch({ text, bodies, firstSeq }: RecordBatch): Generator<IncomingEntry> {
   const lines = text.split("\n");
   let offset = 0;
   const slice = (bytes: number): Uint8Array | undefined => {
@@ -63,6 +65,7 @@ export function* entriesOfBatch(text: string, bodies: ArrayBuffer): Generator<In
   };
   for (let index = 0; index + 2 < lines.length; index += 3) {
     const record = JSON.parse(lines[index] ?? "") as EntryRecord;
+    if (firstSeq !== undefined) record[0] = firstSeq + index / 3;
     const requestBytes = slice(record[32][3]);
     const responseBytes = slice(record[33][3]);
     yield {
@@ -96,7 +99,7 @@ export class EntryRows {
     this.#insert = database.prepare(
       `INSERT INTO entry (${ENTRY_COLUMNS.join(", ")}) VALUES (${ENTRY_COLUMNS.map(() => "?").join(", ")})`,
     );
-    const updated = ENTRY_COLUMNS.filter((column) => column !== "seq" && column !== "session");
+    const updated = ENTRY_COLUMNS.filter((column) => column !== "seq" && column !== "session" && column !== "note");
     this.#update = database.prepare(
       `UPDATE entry SET ${updated.map((column) => `${column} = ?`).join(", ")} WHERE seq = ?`,
     );
@@ -140,7 +143,8 @@ export class EntryRows {
         : Number(before["session"]);
     if (before !== undefined) {
       const [seq, id, , ...values] = rowValues(record, request, response, session);
-      this.#update.run(id ?? null, ...values, seq ?? null);
+      // A note given while the exchange ran stays.
+      this.#update.run(id ?? null, ...values.slice(0, -1), seq ?? null);
     } else {
       this.#insert.run(...rowValues(record, request, response, session));
     }
@@ -243,5 +247,6 @@ function rowValues(
     response[0],
     response[1],
     response[2],
+    record[34],
   ];
 }

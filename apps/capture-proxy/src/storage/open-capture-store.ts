@@ -3,6 +3,7 @@ import { mkdirSync, rmSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
 import type {
   CaptureSession,
+  ImportResult,
   TrafficEntry,
   TrafficFilter,
   TrafficSnapshot,
@@ -11,14 +12,23 @@ import type {
 } from "@headworks/capture-contract";
 import type { BodySpool } from "#exchange/body.ts";
 import type { ExchangeView } from "#exchange/exchange.ts";
-import type { BodyPart, CaptureStore, RowWindow, StorageStatus, StoreEvents, StoreLimits } from "./capture-store.ts";
+import type {
+  BodyPart,
+  CaptureStore,
+  ImportOptions,
+  RowWindow,
+  StorageStatus,
+  StoreEvents,
+  StoreLimits,
+} from "./capture-store.ts";
 import { lockForThisProcess } from "./data-lock.ts";
 import { snapshotOfExchange } from "./entry-snapshot.ts";
 import { ReaderPool } from "./reader-pool.ts";
 import type { Lane } from "./reader-pool.ts";
 import type { SessionNames, SessionScope } from "./reader-messages.ts";
+import { runImport } from "./traffic-import.ts";
 import { WriterClient } from "./writer-client.ts";
-import type { SessionRecord, StoreChange } from "./writer-messages.ts";
+import type { RecordBatch, SessionRecord, StoreChange } from "./writer-messages.ts";
 
 /** The lines a store writes. */
 export interface StoreLog {
@@ -261,10 +271,95 @@ class ThreadedCaptureStore implements CaptureStore {
     await this.#writer.call({ op: "clearSession", id: sessionId, nowMs: this.#options.clock.now() });
   }
 
+  async exportHar(
+    filter: TrafficFilter,
+    ids: readonly string[] | undefined,
+    signal: AbortSignal,
+  ): Promise<{ total: number; chunks: AsyncIterable<Uint8Array> }> {
+    return await this.#export(filter, ids, undefined, signal);
+  }
+
+  async exportSession(
+    id: string,
+    signal: AbortSignal,
+  ): Promise<{ total: number; chunks: AsyncIterable<Uint8Array> } | undefined> {
+    const session = await this.getSession(id);
+    return session === undefined ? undefined : await this.#export({ session_id: id }, undefined, session, signal);
+  }
+
+  async importHar(source: AsyncIterable<Uint8Array>, options: ImportOptions): Promise<ImportResult> {
+    return await this.#import("har", "Imported HAR", source, options);
+  }
+
+  async importSession(source: AsyncIterable<Uint8Array>, options: ImportOptions): Promise<ImportResult> {
+    return await this.#import("session", "Imported session", source, options);
+  }
+
   async close(): Promise<void> {
     await this.#readers.close();
     await this.#writer.close();
     this.#unlock();
+  }
+
+  async #export(
+    filter: TrafficFilter,
+    ids: readonly string[] | undefined,
+    session: CaptureSession | undefined,
+    signal: AbortSignal,
+  ): Promise<{ total: number; chunks: AsyncIterable<Uint8Array> }> {
+    const readers = this.#readers;
+    const { handle, total } = (await readers.ask(
+      "scan",
+      {
+        op: "exportOpen",
+        scope: this.#scope(filter.session_id),
+        filter,
+        ids,
+        sessions: this.#sessionNames(),
+        session,
+        exportedAt: new Date(this.#options.clock.now()).toISOString(),
+      },
+      signal,
+    )) as { handle: number; total: number };
+    async function* chunks(): AsyncGenerator<Uint8Array> {
+      try {
+        for (;;) {
+          const { bytes } = (await readers.ask("scan", { op: "exportNext", handle }, signal)) as { bytes?: Uint8Array };
+          if (bytes === undefined) return;
+          yield bytes;
+        }
+      } finally {
+        await readers.ask("scan", { op: "exportClose", handle });
+      }
+    }
+    return { total, chunks: chunks() };
+  }
+
+  /** Into a session of its own, which is removed again when the document turns out to be bad. */
+  async #import(
+    format: "har" | "session",
+    defaultName: string,
+    source: AsyncIterable<Uint8Array>,
+    options: ImportOptions,
+  ): Promise<ImportResult> {
+    const created = await this.createSession(options.sessionName ?? defaultName, null);
+    const sessionNumber = this.#sessionById(created.id)?.number ?? 0;
+    try {
+      const setup = { format, sessionNumber, maxBodyBytes: this.#writer.limits.maxBodyBytes };
+      const target = { record: async (batch: RecordBatch) => await this.#writer.recordImported(batch) };
+      const { session, ...counts } = await runImport(setup, source, options, target);
+      const name = options.sessionName ?? session.name;
+      await this.updateSession(created.id, {
+        ...(name !== undefined && { name }),
+        ...(session.notes !== undefined && { notes: session.notes }),
+        ...(session.tags !== undefined && { tags: [...session.tags] }),
+      });
+      if (options.switchSession || session.switchSession === true) await this.switchSession(created.id);
+      return { session_id: created.id, ...counts };
+    } catch (error) {
+      await this.deleteSession(created.id);
+      throw error;
+    }
   }
 
   get #writer(): WriterClient {

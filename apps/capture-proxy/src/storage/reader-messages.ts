@@ -1,4 +1,4 @@
-import type { TrafficFilter } from "@headworks/capture-contract";
+import type { CaptureSession, TrafficFilter } from "@headworks/capture-contract";
 
 /** The session a question is about, as it was when it was asked. */
 export interface SessionScope {
@@ -42,7 +42,21 @@ export interface BodyRequest {
   readonly end: number | undefined;
 }
 
+/** What an export holds: a session's entries (by a filter), or entries by their ids. */
+export interface ExportRequest {
+  readonly op: "exportOpen";
+  readonly scope: SessionScope;
+  readonly filter: TrafficFilter;
+  readonly ids: readonly string[] | undefined;
+  readonly sessions: SessionNames;
+  /** A native document when its session is given, else a HAR. */
+  readonly session: CaptureSession | undefined;
+  readonly exportedAt: string;
+}
+
 export type ReaderRequest =
+  | ExportRequest
+  | { readonly op: "exportNext" | "exportClose"; readonly handle: number }
   | RowsRequest
   | EntriesRequest
   | BodyRequest

@@ -7,6 +7,7 @@ import { CancelledError } from "./filtered-set.ts";
 import type { Interest } from "./filtered-set.ts";
 import type { BodyRequest, FromReader, ReaderRequest, ReaderSetup, ToReader } from "./reader-messages.ts";
 import { readFilePart } from "./stored-bodies.ts";
+import type { TrafficExport } from "./traffic-export.ts";
 import { TrafficReader } from "./traffic-reader.ts";
 
 /** A body is answered in ranges of at most this much. */
@@ -18,6 +19,8 @@ export class ReaderThread {
   readonly #post: (message: FromReader, transfer: ArrayBuffer[]) => void;
   readonly #interests = new Map<number, { cancelled: boolean }>();
   readonly #decoded: DecodedBodies;
+  readonly #exports = new Map<number, TrafficExport>();
+  #nextExport = 1;
   #reader: TrafficReader;
 
   constructor(setup: ReaderSetup, post: (message: FromReader, transfer: ArrayBuffer[]) => void) {
@@ -95,6 +98,15 @@ export class ReaderThread {
         return await this.#reader.entry(request.id, request.sessions, request.includeBodies, request.decompressed);
       case "body":
         return await this.#body(request);
+      case "exportOpen": {
+        const document = await this.#reader.openExport(request, interest);
+        this.#exports.set(this.#nextExport, document);
+        return { handle: this.#nextExport++, total: document.total };
+      }
+      case "exportNext":
+        return { bytes: this.#exports.get(request.handle)?.next() };
+      case "exportClose":
+        return this.#exports.delete(request.handle);
     }
   }
 

@@ -45,6 +45,8 @@ export type EntryRecord = [
   tls: TlsInfo | null,
   requestBody: BodyRecord,
   responseBody: BodyRecord,
+  /** Only imported entries come with one. */
+  note: string | null,
 ];
 
 /** `inlineBytes` are taken from the batch's buffer in order; `spooled` names a body that was sent ahead. */
@@ -112,6 +114,7 @@ export function encodeRecord(
     tlsOf(exchange),
     bodyRecord(exchange.requestBody, code, storesBodies),
     bodyRecord(exchange.responseBody, code, storesBodies),
+    null,
   ];
   const responseLine = response === undefined ? "" : JSON.stringify(response.fields);
   return `${JSON.stringify(record)}\n${JSON.stringify(request.fields)}\n${responseLine}`;

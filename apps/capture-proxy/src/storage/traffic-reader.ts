@@ -5,12 +5,23 @@ import { entryOfRow, parsed, SNAPSHOT_COLUMNS, snapshotOfRow } from "./entry-sha
 import { planFilter } from "./filter-plan.ts";
 import { FilteredSet } from "./filtered-set.ts";
 import type { Interest } from "./filtered-set.ts";
-import type { EntriesRequest, ReaderSetup, RowsRequest, SessionNames, SessionScope } from "./reader-messages.ts";
+import type {
+  EntriesRequest,
+  ExportRequest,
+  ReaderSetup,
+  RowsRequest,
+  SessionNames,
+  SessionScope,
+} from "./reader-messages.ts";
 import { decodedEntry } from "./decoded-entry.ts";
 import { StoredBodies } from "./stored-bodies.ts";
+import { harExport, sessionExport } from "./traffic-export.ts";
+import type { TrafficExport } from "./traffic-export.ts";
 import { summarize } from "./traffic-summary.ts";
 import { treeOf, valuesOf } from "./traffic-values.ts";
 
+/** Named in exports. */
+const APPLICATION_VERSION = "0.1.0";
 /** When a page is full, the scan for the total goes on no longer than this. */
 const TOTAL_BUDGET_MS = 250;
 /** Sets kept for scrolling; the least lately used goes. */
@@ -118,6 +129,31 @@ export class TrafficReader {
     const { set } = this.#keptSet(scope, filter);
     await set.extend(interest, () => false);
     return { where: "seq IN (SELECT value FROM json_each(?))", values: [JSON.stringify(set.all())] };
+  }
+
+  /** An export of the entries that match now, oldest first. */
+  async openExport(request: ExportRequest, interest: Interest): Promise<TrafficExport> {
+    const { scope, filter, ids, sessions, session } = request;
+    const condition =
+      ids === undefined
+        ? await this.#condition(scope, filter, interest)
+        : { where: "id IN (SELECT value FROM json_each(?))", values: [JSON.stringify(ids)] };
+    const row = this.#database
+      .prepare(`SELECT group_concat(seq) AS seqs FROM (SELECT seq FROM entry WHERE ${condition.where} ORDER BY seq)`)
+      .get(...condition.values);
+    const seqs = typeof row?.["seqs"] === "string" ? (JSON.parse(`[${row["seqs"]}]`) as number[]) : [];
+    const whole = (seq: number): { row: SqlRow; sessionId: string } | undefined => {
+      const found = this.#whole.get(seq);
+      const owner = sessions.get(Number(found?.["session"]));
+      return found === undefined || owner === undefined || seq <= owner.floorSeq
+        ? undefined
+        : { row: found, sessionId: owner.id };
+    };
+    if (session === undefined) return harExport(seqs, APPLICATION_VERSION, whole, this.bodies);
+    return sessionExport(seqs, session, request.exportedAt, (seq) => {
+      const found = whole(seq);
+      return found && this.#entry(found.row, found.sessionId, true);
+    });
   }
 
   async summary(scope: SessionScope, filter: TrafficFilter, interest: Interest): Promise<unknown> {

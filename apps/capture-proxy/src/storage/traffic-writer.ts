@@ -77,7 +77,7 @@ export class TrafficWriter {
 
   #writeBatch(batch: RecordBatch, tolerant: boolean): { readonly lost: number; readonly bodiesNotStored: number } {
     const log = this.#commit((change) => {
-      for (const entry of entriesOfBatch(batch.text, batch.bodies)) {
+      for (const entry of entriesOfBatch(batch)) {
         if (!tolerant) {
           this.#rows.store(entry, change);
           continue;

@@ -5,7 +5,15 @@ import { FileSpool } from "./body-spool.ts";
 import type { StorageStatus, StoreLimits } from "./capture-store.ts";
 import { DatabaseTooNewError } from "./migrations.ts";
 import { RecordQueue } from "./record-queue.ts";
-import type { FromWriter, SessionRecord, StoreChange, ToWriter, WriterCall, WriterSetup } from "./writer-messages.ts";
+import type {
+  FromWriter,
+  RecordBatch,
+  SessionRecord,
+  StoreChange,
+  ToWriter,
+  WriterCall,
+  WriterSetup,
+} from "./writer-messages.ts";
 
 /** Above this much unwritten, bodies are shed; */
 export const BODY_BACKLOG_BYTES = 67_108_864;
@@ -49,6 +57,8 @@ export class WriterClient {
   #sentBatches = 0;
   #doneBatches = 0;
   #waiters: Waiter[] = [];
+  /** Imports that wait for a commit: rather than wait for the disk, they are told. */
+  readonly #troubled = new Set<(reason: Error) => void>();
   #sentBytes = 0;
   #sentEntries = 0;
   #closing = false;
@@ -64,12 +74,7 @@ export class WriterClient {
     this.#setup = setup;
     this.#limits = setup.limits;
     this.#events = events;
-    this.#queue = new RecordQueue((batch) => {
-      this.#sentBatches += 1;
-      this.#sentBytes += batch.bytes;
-      this.#sentEntries += batch.entries;
-      this.#send(batch, [batch.bodies]);
-    });
+    this.#queue = new RecordQueue((batch) => this.#sendBatch(batch));
   }
 
   /** Starts the thread; rejects when the database cannot be opened. */
@@ -104,12 +109,32 @@ export class WriterClient {
     this.#queue.add(seq, again, this.activeSession, exchange, storesBodies);
   }
 
+  /** Hands over entries that were made elsewhere; they get numbers of their own. */
+  async recordImported(batch: RecordBatch): Promise<void> {
+    if (this.#worker === undefined) throw new Error(this.#problem ?? "The store is closed");
+    const firstSeq = this.#nextSeq;
+    this.#nextSeq += batch.entries;
+    this.#sendBatch({ ...batch, firstSeq });
+    const trouble = Promise.withResolvers<never>();
+    this.#troubled.add(trouble.reject);
+    try {
+      if (this.#problem !== null) throw new Error(this.#problem);
+      await Promise.race([this.flush(), trouble.promise]);
+    } finally {
+      this.#troubled.delete(trouble.reject);
+    }
+  }
+
   async flush(): Promise<void> {
     this.#queue.flush();
     if (this.#doneBatches >= this.#sentBatches) return;
     const { promise, resolve } = Promise.withResolvers<void>();
     this.#waiters.push({ batch: this.#sentBatches, resolve });
     await promise;
+  }
+
+  get limits(): StoreLimits {
+    return this.#limits;
   }
 
   /** Asks for a change and waits until it is on disk. */
@@ -264,6 +289,13 @@ export class WriterClient {
     this.#events.changed(change);
   }
 
+  #sendBatch(batch: RecordBatch): void {
+    this.#sentBatches += 1;
+    this.#sentBytes += batch.bytes;
+    this.#sentEntries += batch.entries;
+    this.#send(batch, [batch.bodies]);
+  }
+
   #send(message: ToWriter, transfer: ArrayBuffer[]): void {
     this.#worker?.postMessage(message, transfer);
   }
@@ -279,6 +311,7 @@ export class WriterClient {
     if (problem === this.#problem) return;
     const began = this.#problem === null;
     this.#problem = problem;
+    if (problem !== null) for (const reject of this.#troubled) reject(new Error(problem));
     if (began && problem !== null) this.#events.alarm(problem);
     this.#events.statusChanged();
   }

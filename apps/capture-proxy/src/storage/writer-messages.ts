@@ -31,6 +31,8 @@ export interface RecordBatch {
   readonly text: string;
   /** Inline bodies one after the other, in the order of the records. */
   readonly bodies: ArrayBuffer;
+  /** Imported entries are numbered here: the first gets this number, the others follow. */
+  readonly firstSeq?: number;
 }
 
 /** Changes that are answered when they are on disk. */

@@ -25,6 +25,7 @@ export function checkFilter(filter: TrafficFilter): void {
 
 const CODES = {
   CursorError: "VALIDATION_ERROR",
+  ImportRefusedError: "BAD_REQUEST",
   FilterError: "VALIDATION_ERROR",
   ReaderBusyError: "SERVICE_UNAVAILABLE",
   CancelledError: "CANCELLED",

@@ -1,0 +1,232 @@
+/** The document is not what was expected. */
+export class DocumentError extends Error {
+  override readonly name = "DocumentError";
+}
+
+/** What to do with a member of the document's object. */
+export interface MemberHandlers {
+  /** Members that are arrays: called with the bytes of each element. */
+  readonly elements?: Readonly<Record<string, (bytes: Uint8Array, index: number) => void>>;
+  /** Called when the array of such a member ends. */
+  readonly arrays?: Readonly<Record<string, () => void>>;
+  /** Small members: called with the parsed value. */
+  readonly values?: Readonly<Record<string, (value: unknown) => void>>;
+  /** Members whose bytes are passed on as they come; called with undefined at their end. */
+  readonly streams?: Readonly<Record<string, (bytes: Uint8Array | undefined) => void>>;
+}
+
+type Mode =
+  | { readonly kind: "skip" }
+  | { readonly kind: "value"; readonly done: (value: unknown) => void }
+  | { readonly kind: "stream"; readonly take: (bytes: Uint8Array | undefined) => void }
+  | {
+      readonly kind: "elements";
+      readonly take: (bytes: Uint8Array, index: number) => void;
+      readonly done: (() => void) | undefined;
+    };
+
+const LONGEST_KEY_BYTES = 256;
+const LARGEST_VALUE_BYTES = 1_048_576;
+const LARGEST_ELEMENT_BYTES = 536_870_912;
+const DEEPEST = 128;
+const [QUOTE, BACKSLASH, COMMA, OPEN_OBJECT, CLOSE_OBJECT, OPEN_ARRAY, CLOSE_ARRAY, COLON] = [
+  0x22, 0x5c, 0x2c, 0x7b, 0x7d, 0x5b, 0x5d, 0x3a,
+];
+
+/**
+ * Takes a JSON object of any size apart while its bytes arrive: finds the ends of its members (and of the elements
+ * of one level of arrays) and leaves their inside to `JSON.parse`. Memory holds one element at most.
+ */
+export class MemberScanner {
+  readonly #handlers: MemberHandlers;
+  #depth = 0;
+  #inString = false;
+  #escaped = false;
+  /** Between members; within a key; between key and value; within a value. */
+  #place: "before" | "members" | "key" | "colon" | "value" | "after" = "before";
+  #mode: Mode = { kind: "skip" };
+  #index = 0;
+  #parts: Uint8Array[] = [];
+  #partBytes = 0;
+  #seenBytes = 0;
+
+  constructor(handlers: MemberHandlers) {
+    this.#handlers = handlers;
+  }
+
+  /** Takes a chunk; it must not be changed before the next one is given. Throws {@link DocumentError}. */
+  write(chunk: Uint8Array): void {
+    /** Where the part of the current key, value or element begins that is in this chunk; -1 outside. */
+    let start = this.#keeps() ? 0 : -1;
+    for (let at = 0; at < chunk.length; at += 1) {
+      const byte = chunk[at] ?? 0;
+      if (this.#inString) {
+        at = this.#throughString(chunk, at);
+        if (this.#inString) break;
+        if (this.#place === "key") {
+          this.#keep(chunk, start, at);
+          this.#endKey();
+          start = -1;
+        }
+        continue;
+      }
+      start = this.#structure(chunk, at, byte, start);
+    }
+    if (start !== -1) this.#keep(chunk, start, chunk.length);
+    this.#seenBytes += chunk.length;
+  }
+
+  /** No more bytes come. Throws {@link DocumentError} when the document is incomplete. */
+  end(): void {
+    if (this.#place !== "after")
+      throw new DocumentError(this.#seenBytes === 0 ? "the file is empty" : "the file stops before its end");
+  }
+
+  #keeps(): boolean {
+    if (this.#place === "key") return true;
+    return (
+      this.#place === "value" &&
+      this.#mode.kind !== "skip" &&
+      (this.#mode.kind !== "elements" || this.#partBytes > 0 || this.#parts.length > 0)
+    );
+  }
+
+  /** Gives the place of the quote that ends the string, or stays in it. */
+  #throughString(chunk: Uint8Array, from: number): number {
+    for (let at = from; at < chunk.length; at += 1) {
+      const byte = chunk[at];
+      if (this.#escaped) this.#escaped = false;
+      else if (byte === BACKSLASH) this.#escaped = true;
+      else if (byte === QUOTE) {
+        this.#inString = false;
+        return at;
+      }
+    }
+    return chunk.length;
+  }
+
+  /** One byte outside of strings; gives the new start of what is being kept. */
+  #structure(chunk: Uint8Array, at: number, byte: number, start: number): number {
+    const isSpace = byte === 0x20 || byte === 0x0a || byte === 0x0d || byte === 0x09;
+    switch (this.#place) {
+      case "before":
+        if (isSpace || byte === 0xef || byte === 0xbb || byte === 0xbf) return -1;
+        if (byte !== OPEN_OBJECT) throw new DocumentError("the document begins with `{`");
+        this.#place = "members";
+        return -1;
+      case "members":
+        if (isSpace || byte === COMMA) return -1;
+        if (byte === CLOSE_OBJECT) this.#place = "after";
+        else if (byte === QUOTE) {
+          this.#place = "key";
+          this.#inString = true;
+          return at + 1;
+        } else throw new DocumentError("a member name is expected");
+        return -1;
+      case "colon":
+        if (isSpace) return -1;
+        if (byte !== COLON) throw new DocumentError("a colon is expected");
+        this.#place = "value";
+        this.#depth = 0;
+        this.#index = 0;
+        return this.#mode.kind === "skip" || this.#mode.kind === "elements" ? -1 : at + 1;
+      case "value":
+        return this.#inValue(chunk, at, byte, start, isSpace);
+      case "after":
+        if (!isSpace) throw new DocumentError("something follows the document");
+        return -1;
+      case "key":
+        return start;
+    }
+  }
+
+  #inValue(chunk: Uint8Array, at: number, byte: number, start: number, isSpace: boolean): number {
+    const isElements = this.#mode.kind === "elements";
+    if (this.#depth === 0 && isElements) {
+      if (isSpace) return -1;
+      // A member of that name with another shape is none that is meant.
+      if (byte !== OPEN_ARRAY) this.#mode = { kind: "skip" };
+    }
+    if (byte === QUOTE) this.#inString = true;
+    const isEndOfValue = this.#depth === 0 && (byte === COMMA || byte === CLOSE_OBJECT);
+    const isEndOfElement = isElements && this.#depth === 1 && (byte === COMMA || byte === CLOSE_ARRAY);
+    if (isEndOfValue || isEndOfElement) {
+      if (start !== -1) this.#keep(chunk, start, at);
+      if (isEndOfValue) {
+        this.#endValue();
+        this.#place = byte === COMMA ? "members" : "after";
+      } else {
+        this.#endElement();
+        if (byte === CLOSE_ARRAY) {
+          this.#depth -= 1;
+          if (this.#mode.kind === "elements") this.#mode.done?.();
+        }
+      }
+      return -1;
+    }
+    const startsElement = isElements && this.#depth === 1 && start === -1 && !isSpace;
+    if (byte === OPEN_OBJECT || byte === OPEN_ARRAY) {
+      this.#depth += 1;
+      if (this.#depth > DEEPEST) throw new DocumentError("the document is nested too deeply");
+    } else if (byte === CLOSE_OBJECT || byte === CLOSE_ARRAY) this.#depth -= 1;
+    return startsElement ? at : start;
+  }
+
+  #keep(chunk: Uint8Array, start: number, end: number): void {
+    if (end <= start) return;
+    const bytes = chunk.subarray(start, end);
+    if (this.#place === "value" && this.#mode.kind === "stream") return this.#mode.take(bytes);
+    this.#partBytes += bytes.length;
+    const most =
+      this.#place === "key"
+        ? LONGEST_KEY_BYTES
+        : this.#mode.kind === "value"
+          ? LARGEST_VALUE_BYTES
+          : LARGEST_ELEMENT_BYTES;
+    if (this.#partBytes > most) throw new DocumentError("a member is too large");
+    this.#parts.push(bytes.slice());
+  }
+
+  #take(): Uint8Array {
+    const [only] = this.#parts;
+    const bytes = this.#parts.length === 1 && only !== undefined ? only : Buffer.concat(this.#parts);
+    this.#parts = [];
+    this.#partBytes = 0;
+    return bytes;
+  }
+
+  #endKey(): void {
+    const key = parseJson(`"${new TextDecoder().decode(this.#take())}"`);
+    this.#mode = typeof key === "string" ? this.#modeOf(key) : { kind: "skip" };
+    this.#place = "colon";
+  }
+
+  #modeOf(key: string): Mode {
+    const { elements, values, streams } = this.#handlers;
+    const element = elements !== undefined && Object.hasOwn(elements, key) ? elements[key] : undefined;
+    if (element !== undefined) return { kind: "elements", take: element, done: this.#handlers.arrays?.[key] };
+    const value = values !== undefined && Object.hasOwn(values, key) ? values[key] : undefined;
+    if (value !== undefined) return { kind: "value", done: value };
+    const stream = streams !== undefined && Object.hasOwn(streams, key) ? streams[key] : undefined;
+    return stream === undefined ? { kind: "skip" } : { kind: "stream", take: stream };
+  }
+
+  #endValue(): void {
+    if (this.#mode.kind === "value") this.#mode.done(parseJson(new TextDecoder().decode(this.#take())));
+    else if (this.#mode.kind === "stream") this.#mode.take(undefined);
+  }
+
+  #endElement(): void {
+    if (this.#mode.kind !== "elements" || this.#partBytes === 0) return;
+    this.#mode.take(this.#take(), this.#index);
+    this.#index += 1;
+  }
+}
+
+function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    throw new DocumentError("the document is not JSON");
+  }
+}
