@@ -8,6 +8,7 @@ import { createCaptureSlice } from "./slices/capture/capture.slice.ts";
 import { createCertSlice } from "./slices/cert/cert.slice.ts";
 import type { AuthorityStore, CertSlice } from "./slices/cert/cert.slice.ts";
 import { createConfigSlice } from "./slices/config/config.slice.ts";
+import { createExportSlice } from "./slices/export/export.slice.ts";
 import { createFocusSlice } from "./slices/focus/focus.slice.ts";
 import { createMetricsSlice } from "./slices/metrics/metrics.slice.ts";
 import { createSessionsSlice } from "./slices/sessions/sessions.slice.ts";
@@ -40,6 +41,7 @@ export function createSlices(host: SliceHost, authority: AuthorityStore): Slices
   const all: readonly AnySlice[] = [
     createTrafficSlice(host),
     createSessionsSlice(host),
+    createExportSlice(host),
     cert,
     createConfigSlice(host),
     createCaptureSlice(host),
