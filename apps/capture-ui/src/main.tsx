@@ -1,3 +1,6 @@
+// First, so that the styles of components come after the general ones.
+import "./ui/tokens.css";
+import "./ui/base.css";
 import { QueryClientProvider } from "@tanstack/react-query";
 import { StrictMode } from "react";
 import { createRoot } from "react-dom/client";
@@ -6,8 +9,6 @@ import { applyPreferences } from "./preferences.ts";
 import { queryClient } from "./queries.ts";
 import { Shell } from "./shell/shell.tsx";
 import { TooltipProvider } from "./ui/tooltip.tsx";
-import "./ui/tokens.css";
-import "./ui/base.css";
 
 const root = document.querySelector<HTMLElement>("#root");
 if (root === null) throw new Error("The page has no #root");

@@ -159,7 +159,7 @@ export function TopBar({ onCommands, onKeys }: { readonly onCommands: () => void
         >
           <span className={classNames(styles["optional"], styles["text"])}>Connect a device</span>
         </Button>
-        <Button icon={<Command size={14} />} aria-label="Commands" onClick={onCommands}>
+        <Button icon={<Command size={14} />} aria-label={`Commands ${keysOf("palette")}`} onClick={onCommands}>
           <span className={classNames(styles["optional"], styles["text"])}>
             Commands <KeyHint keys={keysOf("palette")} />
           </span>

@@ -72,9 +72,14 @@ export function Dialog({
             // The first field rather than the button that closes.
             initialFocus={() => popup.current?.querySelector<HTMLElement>("input, textarea") ?? popup.current}
             className={className}
-            render={onSubmit === undefined ? <div /> : <form onSubmit={submit} />}
           >
-            {content}
+            {onSubmit === undefined ? (
+              content
+            ) : (
+              <form className={styles["form"]} onSubmit={submit}>
+                {content}
+              </form>
+            )}
           </Base.Popup>
         </Base.Viewport>
       </Base.Portal>

@@ -25,8 +25,18 @@ export interface GridHandle {
   focus(): void;
 }
 
-const WATERFALL_COLUMNS = COLUMNS.filter((column) => ["status", "method", "host", "path"].includes(column.id));
-const WATERFALL_TEMPLATE = "3px 66px 50px minmax(80px, 0.5fr) minmax(110px, 0.9fr) minmax(200px, 2fr)";
+/** The waterfall gives its room to the time axis. */
+const WATERFALL = {
+  wide: {
+    columns: COLUMNS.filter((column) => ["status", "method", "host", "path"].includes(column.id)),
+    template: "3px 66px 50px minmax(80px, 0.5fr) minmax(110px, 0.9fr) minmax(200px, 2fr)",
+  },
+  narrow: {
+    columns: COLUMNS.filter((column) => ["status", "path"].includes(column.id)),
+    template: "3px 44px minmax(90px, 0.8fr) minmax(140px, 1fr)",
+  },
+};
+const NARROW_PX = 640;
 
 /** The present, renewed each second while it is needed. */
 function useNow(active: boolean): number {
@@ -90,14 +100,16 @@ export function Grid({
     focus: () => scroller.current?.focus({ preventScroll: true }),
   }));
 
+  const arrangement = size.width < NARROW_PX ? WATERFALL.narrow : WATERFALL.wide;
   const columns = useMemo(
-    () => (waterfall ? WATERFALL_COLUMNS : visibleColumns(layout, size.width - 10)),
-    [layout, size.width, waterfall],
+    () => (waterfall ? arrangement.columns : visibleColumns(layout, size.width - 10)),
+    [layout, size.width, waterfall, arrangement],
   );
   const context = useMemo(() => ({ timeFormat, nowMs }), [timeFormat, nowMs]);
   const axis = waterfall ? visibleAxis(list, seen, nowMs) : undefined;
-  const template = waterfall ? WATERFALL_TEMPLATE : gridTemplate(layout, columns);
-  const activeShown = selection.active !== null && list.indexOf(selection.active) !== undefined;
+  const template = waterfall ? arrangement.template : gridTemplate(layout, columns);
+  const activeIndex = selection.active === null ? undefined : list.indexOf(selection.active);
+  const activeShown = activeIndex !== undefined && activeIndex >= drawn.first && activeIndex <= drawn.last;
   return (
     <div className={styles["frame"]}>
       <ContextMenu
