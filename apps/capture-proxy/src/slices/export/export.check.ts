@@ -1,0 +1,57 @@
+import type { TrafficEntry } from "@headworks/capture-contract";
+import { ApiError } from "#api/api-error.ts";
+import type { Field, SnippetRequest } from "./snippet-request.ts";
+
+/** Bodies above this are nothing for a command line or a clipboard. */
+export const LARGEST_BODY_BYTES = 8_388_608;
+
+const SCHEMES: Readonly<Record<string, "http" | "https">> = { http: "http", https: "https", ws: "http", wss: "https" };
+
+/**
+ * The request of an entry, ready to be written out. Throws 409 when it cannot be reproduced: tunnels have no request
+ * of their own, and a command that sends another body than the original one would mislead whoever runs it.
+ */
+export function reproducibleRequest(entry: TrafficEntry, body: Uint8Array): SnippetRequest {
+  const { request } = entry;
+  const url = /^([a-z]+):\/\/([^/?#]+)/u.exec(request.url);
+  const scheme = SCHEMES[url?.[1] ?? ""];
+  if (entry.is_passthrough || request.method === "CONNECT" || scheme === undefined) {
+    throw new ApiError("CONFLICT", "This is a tunnel: what went through it was counted, not read");
+  }
+  return {
+    method: request.method,
+    scheme,
+    authority: url?.[2] ?? "",
+    target: request.path,
+    version: versionOf(request.http_version),
+    fields: request.headers_list.filter(isSendable),
+    body,
+  };
+}
+
+/** Throws 409 with the reason when the body of an entry's request is not there, or not whole. */
+export function checkBody({ request, state }: Pick<TrafficEntry, "request" | "state">): void {
+  const { body_state: bodyState, body_size: size, body_stored_size: stored } = request;
+  if (bodyState === "truncated") {
+    throw new ApiError("CONFLICT", `Only the first ${stored} of ${size} bytes of the request's body were stored`);
+  }
+  if (bodyState === "not_stored") {
+    const reason = state === "pending" ? "The request is still running" : "The request's body was not stored";
+    throw new ApiError("CONFLICT", `${reason}: it cannot be reproduced`);
+  }
+  if (stored > LARGEST_BODY_BYTES) {
+    throw new ApiError(
+      "CONFLICT",
+      `The request's body has ${stored} bytes, too many for a command: fetch it by itself and send it from a file`,
+    );
+  }
+}
+
+function versionOf(version: string | null): SnippetRequest["version"] {
+  return version === "HTTP/1.0" || version === "HTTP/2" ? version : "HTTP/1.1";
+}
+
+/** Entries of imported files may hold what no message can. */
+function isSendable([name, value]: Field): boolean {
+  return /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/u.test(name) && /^[\t\x20-\x7e\x80-\xff]*$/u.test(value);
+}

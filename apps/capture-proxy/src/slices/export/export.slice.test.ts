@@ -1,0 +1,168 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { temporaryDirectory } from "@headworks/testkit";
+import { openRig } from "#storage/store-rig.ts";
+import type { StoreRig } from "#storage/store-rig.ts";
+import type { StoreLimits } from "#storage/capture-store.ts";
+import { startApi } from "../../../test/api-rig.ts";
+import type { ApiRig } from "../../../test/api-rig.ts";
+import { createExportSlice } from "./export.slice.ts";
+import { LARGEST_BODY_BYTES } from "./export.check.ts";
+
+interface ExportRig {
+  readonly api: ApiRig;
+  readonly rig: StoreRig;
+  [Symbol.asyncDispose](): Promise<void>;
+}
+
+async function start(limits: Partial<StoreLimits> = {}): Promise<ExportRig> {
+  const directory = await temporaryDirectory();
+  const rig = await openRig(directory.file("data"), limits);
+  const api = await startApi({
+    slices: (host) => [createExportSlice({ ...host, store: rig.store })],
+  });
+  return {
+    api,
+    rig,
+    [Symbol.asyncDispose]: async () => {
+      await api[Symbol.asyncDispose]();
+      await rig[Symbol.asyncDispose]();
+      await directory.remove();
+    },
+  };
+}
+
+interface Har {
+  readonly log: {
+    readonly version: string;
+    readonly entries: readonly {
+      readonly request: { readonly url: string };
+      readonly _weir: { readonly id: string };
+    }[];
+  };
+}
+
+test("curl's command names the URL with its scheme, the fields and the body", async () => {
+  await using started = await start();
+  const { id } = started.rig.add({
+    method: "POST",
+    host: "api.example",
+    path: "/v1?x=1",
+    requestFields: ["Host", "api.example", "x-KEY", "it's", "Content-Length", "7"],
+    requestBody: ['{"a":1}'],
+  });
+  await started.rig.store.flush();
+  const { status, json } = await started.api.call("GET", `/api/export/curl/${id}`);
+  assert.equal(status, 200);
+  const { curl } = json as { curl: string };
+  assert.match(curl, /^curl 'https:\/\/api\.example\/v1\?x=1'/);
+  assert.match(curl, /-H 'x-KEY: it'\\''s'/);
+  assert.match(curl, /--data-raw '\{"a":1\}'$/);
+  assert.doesNotMatch(curl, /host:|content-length:/i);
+});
+
+test("every format of the contract is written", async () => {
+  await using started = await start();
+  const { id } = started.rig.add();
+  await started.rig.store.flush();
+  const marks = {
+    curl: /^curl '/,
+    "curl-powershell": /curl\.exe --config -/,
+    "curl-cmd": /^curl /,
+    fetch: /await fetch\("https:/,
+    python: /^import http\.client/,
+    httpie: /^http /,
+    wget: /^wget /,
+  } as const;
+  for (const [format, mark] of Object.entries(marks)) {
+    const { status, json } = await started.api.call("GET", `/api/export/snippet/${id}?format=${format}`);
+    assert.equal(status, 200);
+    const answer = json as { format: string; text: string };
+    assert.equal(answer.format, format);
+    assert.match(answer.text, mark);
+  }
+  const byDefault = await started.api.call("GET", `/api/export/snippet/${id}`);
+  assert.equal((byDefault.json as { format: string }).format, "curl");
+  assert.equal((await started.api.call("GET", `/api/export/snippet/${id}?format=ruby`)).status, 400);
+});
+
+test("a large body comes whole", async () => {
+  await using started = await start();
+  const body = Buffer.alloc(1_500_000, "0123456789");
+  const { id } = started.rig.add({ method: "PUT", requestBody: [body] });
+  await started.rig.store.flush();
+  const { json } = await started.api.call("GET", `/api/export/curl/${id}`);
+  const base64 = /<<'END-OF-BODY'[^\n]*(?:\\\n[^\n]*)*\n([A-Za-z0-9+/=\n]+)\nEND-OF-BODY\n$/u.exec(
+    (json as { curl: string }).curl,
+  );
+  assert.ok(Buffer.from(base64?.[1] ?? "", "base64").equals(body));
+});
+
+test("unknown ids are 404", async () => {
+  await using started = await start();
+  for (const path of ["/api/export/curl/none", "/api/export/snippet/none?format=wget"]) {
+    const { status, json } = await started.api.call("GET", path);
+    assert.equal(status, 404);
+    assert.deepEqual({ ...(json as object) }, { error: "Entry not found", code: "NOT_FOUND" });
+  }
+});
+
+test("what cannot be reproduced is refused with the reason", async (t) => {
+  await using started = await start({ maxBodyBytes: 20_971_520 });
+  const { rig, api } = started;
+  const cases = [
+    { is: "a tunnel", entry: rig.add({ method: "CONNECT", scheme: "tcp", path: "/" }), says: /tunnel/ },
+    {
+      is: "a cut body",
+      entry: rig.add({ method: "POST", requestBody: ["0123456789"], limitBytes: 4 }),
+      says: /first 4 of 10 bytes/,
+    },
+    {
+      is: "a body that was not stored",
+      entry: rig.add({ method: "POST", requestBody: ["x"], spool: undefined }),
+      says: /not stored/,
+    },
+    {
+      is: "a body too large for a command",
+      entry: rig.add({ method: "POST", requestBody: [Buffer.alloc(LARGEST_BODY_BYTES + 1)] }),
+      says: /too many for a command/,
+    },
+  ];
+  await rig.store.flush();
+  for (const { is, entry, says } of cases) {
+    await t.test(is, async () => {
+      const { status, json } = await api.call("GET", `/api/export/curl/${entry.id}`);
+      assert.equal(status, 409);
+      assert.equal((json as { code: string }).code, "CONFLICT");
+      assert.match((json as { error: string }).error, says);
+    });
+  }
+});
+
+test("HAR comes oldest first, with its count, filtered and by ids", async () => {
+  await using started = await start();
+  const { rig, api } = started;
+  const [first, second, third] = ["/1", "/2", "/3"].map((path) => rig.add({ path }));
+  await rig.store.flush();
+  const all = await api.call("GET", "/api/export/har");
+  assert.equal(all.status, 200);
+  assert.equal(all.headers.get("x-total-count"), "3");
+  assert.match(all.headers.get("content-type") ?? "", /^application\/json/);
+  assert.equal(all.headers.get("content-disposition"), null);
+  const idsOf = (answer: { json: unknown }): string[] =>
+    (answer.json as Har).log.entries.map((entry) => entry._weir.id);
+  assert.deepEqual(idsOf(all), [first?.id, second?.id, third?.id]);
+  assert.equal((all.json as Har).log.version, "1.2");
+  const some = await api.call("GET", `/api/export/har?ids=${third?.id},${first?.id},none`);
+  assert.equal(some.headers.get("x-total-count"), "2");
+  assert.deepEqual(idsOf(some), [first?.id, third?.id]);
+  assert.deepEqual(idsOf(await api.call("GET", "/api/export/har?url=/2")), [second?.id]);
+  assert.deepEqual(idsOf(await api.call("GET", "/api/export/har?ids=")), []);
+});
+
+test("a filter that does not parse is refused before anything is sent", async () => {
+  await using started = await start();
+  const { status, json } = await started.api.call("GET", `/api/export/har?q=${encodeURIComponent("status:(")}`);
+  assert.equal(status, 400);
+  assert.equal((json as { code: string }).code, "VALIDATION_ERROR");
+});

@@ -1,0 +1,58 @@
+import { fieldsToTell, shownText, urlOf } from "./snippet-request.ts";
+import type { SnippetRequest } from "./snippet-request.ts";
+
+/** Names that fetch sets itself or refuses (the Fetch standard's forbidden ones that Node refuses as well). */
+const REFUSED: ReadonlySet<string> = new Set([
+  "connection",
+  "content-length",
+  "expect",
+  "host",
+  "keep-alive",
+  "te",
+  "trailer",
+  "transfer-encoding",
+  "upgrade",
+]);
+const REFUSED_METHODS: ReadonlySet<string> = new Set(["CONNECT", "TRACE", "TRACK"]);
+
+/**
+ * A call of fetch for Node and browsers. fetch writes names in lower case, adds fields of its own, and cannot send
+ * every request; comments in the text say where that is the case.
+ */
+export function fetchText(request: SnippetRequest): string {
+  const isBodyless = request.method === "GET" || request.method === "HEAD";
+  const comments = [
+    ...(REFUSED_METHODS.has(request.method.toUpperCase()) ? ["fetch refuses this method"] : []),
+    ...(isBodyless && request.body.length > 0 ? ["fetch sends no body with this method; it is left out"] : []),
+  ];
+  const headers = fieldsToTell(request)
+    .filter(([name]) => !REFUSED.has(name.toLowerCase()))
+    .map(([name, value]) => `    [${literal(name)}, ${literal(value)}],\n`);
+  const members = [
+    `  method: ${literal(request.method)},\n`,
+    ...(headers.length > 0 ? [`  headers: [\n${headers.join("")}  ],\n`] : []),
+    ...(request.body.length > 0 && !isBodyless ? [`  body: ${bodyLiteral(request.body)},\n`] : []),
+    '  redirect: "manual",\n',
+  ];
+  return [
+    ...comments.map((comment) => `// ${comment}\n`),
+    `const response = await fetch(${literal(urlOf(request))}, {\n${members.join("")}});\n`,
+    "console.log(response.status, await response.text());\n",
+  ].join("");
+}
+
+function bodyLiteral(body: Uint8Array): string {
+  const text = shownText(body, { lineEnds: true });
+  const bytes = `Uint8Array.from(atob(${JSON.stringify(Buffer.from(body).toString("base64"))}), (c) => c.charCodeAt(0))`;
+  // fetch gives text a Content-Type when there is none; bytes stay as they are.
+  return text === undefined ? bytes : `new TextEncoder().encode(${literal(text)})`;
+}
+
+/** A string that stays one wherever it is pasted, a script element included. */
+function literal(text: string): string {
+  return JSON.stringify(text).replaceAll(/[^\x20-\x7e]|</gu, (character) =>
+    [...Array(character.length).keys()]
+      .map((unit) => `\\u${character.charCodeAt(unit).toString(16).padStart(4, "0")}`)
+      .join(""),
+  );
+}

@@ -1,0 +1,419 @@
+import assert from "node:assert/strict";
+import { writeFile } from "node:fs/promises";
+import { test } from "node:test";
+import { peer, runProcess, temporaryDirectory } from "@headworks/testkit";
+import fc from "fast-check";
+import { curlText } from "./curl-text.ts";
+import { curlCmdText, curlPowershellText } from "./curl-windows-text.ts";
+import { fetchText } from "./fetch-text.ts";
+import { httpieText } from "./httpie-text.ts";
+import { pythonText } from "./python-text.ts";
+import { startRecordingOrigin } from "./recording-origin.ts";
+import type { RecordedRequest, RecordingOrigin } from "./recording-origin.ts";
+import type { Field, SnippetRequest } from "./snippet-request.ts";
+import { wgetText } from "./wget-text.ts";
+
+interface Case extends Partial<Omit<SnippetRequest, "body" | "fields">> {
+  readonly is: string;
+  readonly fields?: readonly Field[];
+  readonly body?: string | Uint8Array;
+}
+
+const ALL_BYTES = Uint8Array.from({ length: 256 }, (_, index) => index);
+
+const NASTY: readonly Case[] = [
+  { is: "a plain GET", fields: [["Accept", "*/*"]] },
+  { is: "no fields at all" },
+  {
+    is: "lower-case names in an unusual order",
+    fields: [
+      ["x-b", "1"],
+      ["accept", "text/html"],
+      ["X-A", "2"],
+    ],
+  },
+  {
+    is: "repeated fields",
+    fields: [
+      ["X-Same", "1"],
+      ["x-same", "2"],
+      ["X-Same", "1"],
+    ],
+  },
+  {
+    is: "empty values",
+    fields: [
+      ["X-Empty", ""],
+      ["Accept", ""],
+      ["User-Agent", ""],
+    ],
+  },
+  {
+    is: "quotation marks and shell syntax in a value",
+    fields: [["X-Q", `'"\`$(touch pwned)\\;|&<>*?~#!{a,b}[c]%s%PATH%`]],
+  },
+  {
+    is: "a value that begins with @",
+    fields: [
+      ["X-At", "@/etc/passwd"],
+      ["X-Dash", "-o pwned"],
+    ],
+  },
+  { is: "bytes above 127 that are UTF-8", fields: [["X-Name", Buffer.from("café ✓").toString("latin1")]] },
+  { is: "bytes above 127 that are no UTF-8", fields: [["X-Name", "caf\xe9 'it''s' !x \\ %d"]] },
+  { is: "text direction marks", fields: [["X-Bidi", Buffer.from("a\u202eb").toString("latin1")]] },
+  { is: "a tab inside a value", fields: [["X-Tab", "a\tb"]] },
+  {
+    is: "names of unusual characters",
+    fields: [
+      ["!#$%&'*+-.^_`|~0", "token"],
+      ["-X-Dash", "1"],
+    ],
+  },
+  {
+    is: "cookies and credentials",
+    fields: [
+      ["Cookie", "a=1; b='2'"],
+      ["Authorization", "Basic dTpw"],
+    ],
+  },
+  { is: "brackets in the target", target: "/a[1]{x,y}?q[]=1&r={2}" },
+  { is: "dot segments", target: "/a/./b/../c/..?x=/../y" },
+  { is: "encoded dot segments", target: "/a/%2e%2E/b/%2e" },
+  { is: "percent signs that encode nothing", target: "/100%/%zz?%" },
+  { is: "an empty query", target: "/a?" },
+  { is: "characters that no URL has", target: `/a|b"c<d>e^f\`g\\h` },
+  { is: "two slashes at the start", target: "//evil.example/x" },
+  { is: "shell syntax in the target", target: "/$(touch${IFS}pwned);'&&touch+pwned" },
+  { is: "the server as a whole", method: "OPTIONS", target: "*" },
+  { is: "HEAD", method: "HEAD" },
+  { is: "a method nobody knows", method: "PURGE" },
+  { is: "a method in lower case with a mark", method: "m!x'" },
+  { is: "HTTP/1.0", version: "HTTP/1.0", fields: [["X-Old", "1"]] },
+  { is: "POST without a body", method: "POST", fields: [["Content-Length", "0"]] },
+  { is: "POST that announces nothing", method: "POST" },
+  { is: "DELETE with a body", method: "DELETE", body: "x=1" },
+  { is: "GET with a body", method: "GET", body: '{"query": 1}', fields: [["Content-Type", "application/json"]] },
+  { is: "JSON", method: "POST", body: '{"it\'s": "ok", "é": "\\n"}', fields: [["content-type", "application/json"]] },
+  { is: "a body of several lines", method: "PUT", body: "one\ntwo 'x'\n\n$HOME `id`\n" },
+  { is: "a body that looks like history", method: "PUT", body: "a !! b\n!-1\n!x" },
+  { is: "line ends of the other kind", method: "PUT", body: "a\r\nb\r" },
+  { is: "a body that begins with @", method: "POST", body: "@/etc/hostname" },
+  { is: "a body that begins with -", method: "POST", body: "-n\u0000%s" },
+  { is: "every byte there is", method: "POST", body: ALL_BYTES },
+  { is: "a body with NUL at the end", method: "POST", body: "abc\u0000" },
+  { is: "a body of terminal commands", method: "POST", body: "\u001b]0;pwned\u0007\u001b[2J" },
+  { is: "a long text", method: "POST", body: "line of text '\"$!\n".repeat(5000) },
+  { is: "long binary data", method: "POST", body: Buffer.alloc(300_000, ALL_BYTES) },
+  { is: "chunks", method: "POST", body: "in chunks", fields: [["Transfer-Encoding", "chunked"]] },
+  {
+    is: "a field of the connection",
+    fields: [
+      ["Connection", "keep-alive"],
+      ["X-After", "1"],
+    ],
+  },
+  {
+    is: "an upgrade",
+    fields: [
+      ["Connection", "Upgrade"],
+      ["Upgrade", "x-none"],
+    ],
+  },
+];
+
+function requestOf(given: Case, authority: string): SnippetRequest {
+  const body = typeof given.body === "string" ? Buffer.from(given.body) : (given.body ?? new Uint8Array(0));
+  const named = given.fields ?? [];
+  const has = (lower: string): boolean => named.some(([name]) => name.toLowerCase() === lower);
+  const length: Field[] = body.length > 0 && !has("transfer-encoding") ? [["Content-Length", String(body.length)]] : [];
+  return {
+    method: given.method ?? "GET",
+    scheme: "http",
+    authority,
+    target: given.target ?? "/path?a=1&b=2",
+    version: given.version ?? "HTTP/1.1",
+    fields: [["Host", authority], ...named, ...length],
+    body,
+  };
+}
+
+/** What a tool has to reproduce: everything but what belongs to the connection. */
+function wire(request: SnippetRequest): RecordedRequest {
+  const fields = request.fields.filter(([name, value]) => name !== "Connection" || value === "Upgrade");
+  return {
+    line: `${request.method} ${request.target} ${request.version}`,
+    fields,
+    body: Buffer.from(request.body),
+  };
+}
+
+const ENVIRONMENT = { http_proxy: "", HTTP_PROXY: "", no_proxy: "*", LC_ALL: "C.UTF-8" };
+
+async function runShell(text: string, shell = "sh"): Promise<void> {
+  await using directory = await temporaryDirectory();
+  await writeFile(directory.file("command.sh"), text);
+  const { code, stderr } = await runProcess(shell, ["command.sh"], {
+    cwd: directory.path,
+    env: { ...ENVIRONMENT, HOME: directory.path },
+    timeoutMs: 20_000,
+  });
+  assert.equal(code, 0, `${stderr}\n${text.slice(0, 2000)}`);
+  const pwned = await runProcess("ls", [directory.path]);
+  assert.equal(pwned.stdout.trim(), "command.sh", "the text left something behind");
+}
+
+function onlyRequest(origin: RecordingOrigin): RecordedRequest {
+  const [request, ...more] = origin.take();
+  assert.ok(request !== undefined, "nothing arrived");
+  assert.equal(more.length, 0, "more than one request arrived");
+  return request;
+}
+
+/** curl writes Host first and Content-Length behind what it was told. */
+function sameAsSent(arrived: RecordedRequest, request: SnippetRequest): void {
+  const expected = wire(request);
+  assert.equal(arrived.line, expected.line);
+  assert.deepEqual(arrived.fields, expected.fields);
+  assert.ok(arrived.body.equals(expected.body), `the body differs: ${arrived.body.length} bytes`);
+}
+
+const curl = peer("curl");
+const bash = peer("bash");
+const python = peer("python3");
+const wget = peer("wget");
+const httpie = peer("http");
+
+test("curl sends the request again byte for byte", { skip: curl.skip }, async (t) => {
+  await using origin = await startRecordingOrigin();
+  for (const given of NASTY) {
+    await t.test(given.is, async () => {
+      const request = requestOf(given, origin.authority);
+      await runShell(curlText(request));
+      sameAsSent(onlyRequest(origin), request);
+    });
+  }
+});
+
+const fieldName = fc.stringMatching(/^[!#$%&'*+.^_`|~0-9A-Za-z-]{1,12}$/);
+const RESERVED =
+  /^(?:host|content-length|transfer-encoding|connection|keep-alive|proxy-connection|expect|te|upgrade|trailer)$/i;
+const fieldValue = fc
+  .array(fc.oneof(fc.integer({ min: 0x20, max: 0x7e }), fc.integer({ min: 0x80, max: 0xff })), { maxLength: 40 })
+  .map((codes) => String.fromCharCode(...codes).trim())
+  .filter((value) => !/^[\x20\xa0\t]|[\x20\xa0\t]$/.test(value));
+const randomRequest = fc.record({
+  method: fc.constantFrom("GET", "POST", "PUT", "PATCH", "DELETE", "QUERY"),
+  target: fc.stringMatching(/^\/[!"$-~]{0,30}$/),
+  fields: fc.array(
+    fc.tuple(
+      fieldName.filter((name) => !RESERVED.test(name)),
+      fieldValue,
+    ),
+    { maxLength: 6 },
+  ),
+  body: fc.oneof(
+    fc.constant(new Uint8Array(0)),
+    fc.uint8Array({ maxLength: 3000 }),
+    fc.string({ maxLength: 300, unit: "grapheme" }).map((text) => Buffer.from(text)),
+  ),
+});
+
+for (const shell of [
+  { name: "sh", skip: false as const },
+  { name: "bash", skip: bash.skip },
+]) {
+  test(`any request at all survives ${shell.name} and curl`, { skip: curl.skip || shell.skip }, async () => {
+    await using origin = await startRecordingOrigin();
+    const property = fc.asyncProperty(randomRequest, async (given) => {
+      const request = requestOf({ is: "random", ...given }, origin.authority);
+      await runShell(curlText(request), shell.name);
+      sameAsSent(onlyRequest(origin), request);
+    });
+    await fc.assert(property, { numRuns: 40 });
+  });
+}
+
+test("Python sends every field in its place", { skip: python.skip }, async (t) => {
+  await using origin = await startRecordingOrigin();
+  for (const given of NASTY) {
+    await t.test(given.is, async () => {
+      const request = requestOf(given, origin.authority);
+      const { code, stderr } = await runProcess(python.path, ["-"], { input: pythonText(request), env: ENVIRONMENT });
+      assert.equal(code, 0, stderr);
+      const arrived = onlyRequest(origin);
+      assert.equal(arrived.line, wire(request).line);
+      assert.deepEqual(arrived.fields, request.fields);
+      assert.ok(arrived.body.equals(Buffer.from(request.body)));
+    });
+  }
+});
+
+/** Fields that were asked for, whatever the tool adds and however it groups and spells them. */
+function carries(arrived: RecordedRequest, request: SnippetRequest, except: ReadonlySet<string> = new Set()): void {
+  const skipped = new Set(["host", "connection", "content-length", "transfer-encoding", ...except]);
+  const gather = (fields: readonly Field[]): Map<string, string> => {
+    const gathered = new Map<string, string>();
+    for (const [name, value] of fields) {
+      const lower = name.toLowerCase();
+      const before = gathered.get(lower);
+      gathered.set(lower, before === undefined ? value : `${before}${lower === "cookie" ? "; " : ", "}${value}`);
+    }
+    return gathered;
+  };
+  const found = gather(arrived.fields);
+  for (const [name, value] of gather(request.fields)) {
+    if (!skipped.has(name)) assert.equal(found.get(name), value, name);
+  }
+}
+
+/** Targets that other tools rewrite, each in its own way. */
+const REWRITTEN = /segments|no URL has|shell syntax in the target|encode nothing|empty query|two slashes|brackets/;
+
+test("fetch sends method, fields and body, binary ones too", async (t) => {
+  await using origin = await startRecordingOrigin();
+  for (const given of NASTY) {
+    if (/GET with a body|server as a whole|upgrade/.test(given.is)) continue;
+    await t.test(given.is, async () => {
+      const request = requestOf(given, origin.authority);
+      const text = `process.noDeprecation = true;\n${fetchText(request)}`;
+      assert.match(text, /^[\n\x20-\x7e]*$/, "only plain characters");
+      const { code, stderr } = await runProcess(process.execPath, ["--input-type=module", "-"], { input: text });
+      assert.equal(code, 0, stderr);
+      const arrived = onlyRequest(origin);
+      if (!REWRITTEN.test(given.is)) assert.equal(arrived.line, `${request.method} ${request.target} HTTP/1.1`);
+      carries(arrived, request);
+      assert.ok(arrived.body.equals(Buffer.from(request.body)));
+    });
+  }
+});
+
+test("fetch says what it leaves out", () => {
+  const request = requestOf({ is: "", body: "x" }, "example.com");
+  assert.match(fetchText(request), /^\/\/ fetch sends no body with this method/);
+  assert.match(fetchText({ ...request, method: "TRACE" }), /^\/\/ fetch refuses this method/);
+});
+
+test("a script element that holds the text of fetch stays closed in", () => {
+  const request = requestOf({ is: "", method: "POST", body: "</script><script>alert(1)</script>" }, "example.com");
+  assert.ok(!fetchText(request).includes("<"));
+});
+
+/** HTTPie writes fields in UTF-8 and methods in upper case. */
+const NOT_FOR_HTTPIE = /no UTF-8|server as a whole|HTTP\/1.0|lower case with|upgrade|tab inside|unusual characters/;
+
+test("HTTPie sends method, fields and body", { skip: httpie.skip }, async (t) => {
+  await using origin = await startRecordingOrigin();
+  for (const given of NASTY) {
+    if (NOT_FOR_HTTPIE.test(given.is)) continue;
+    await t.test(given.is, async () => {
+      const request = requestOf(given, origin.authority);
+      await runShell(httpieText(request));
+      const arrived = onlyRequest(origin);
+      if (!REWRITTEN.test(given.is)) assert.equal(arrived.line, wire(request).line);
+      carries(arrived, request, given.is.includes("shell syntax in a value") ? new Set(["x-q"]) : new Set());
+      assert.ok(arrived.body.equals(Buffer.from(request.body)));
+    });
+  }
+});
+
+test("wget sends method, fields and body", { skip: wget.skip }, async (t) => {
+  await using origin = await startRecordingOrigin();
+  for (const given of NASTY) {
+    if (/server as a whole|HTTP\/1.0|lower case with/.test(given.is)) continue;
+    await t.test(given.is, async () => {
+      const request = requestOf(given, origin.authority);
+      await runShell(wgetText(request));
+      const arrived = onlyRequest(origin);
+      if (!REWRITTEN.test(given.is)) assert.equal(arrived.line, wire(request).line);
+      carries(arrived, request);
+      assert.ok(arrived.body.equals(Buffer.from(request.body)));
+    });
+  }
+});
+
+/** Does with the text what PowerShell would: writes the files, gives curl the here-string or the file. */
+async function runPowershellText(text: string, folder: string): Promise<void> {
+  const args: string[] = [];
+  for (const [, name, base64] of text.matchAll(
+    /WriteAllBytes\(\$(\w+), \[Convert\]::FromBase64String\('([^']*)'\)\)/gu,
+  )) {
+    await writeFile(`${folder}/${name}`, Buffer.from(base64 ?? "", "base64"));
+    args.push(...(name === "body" ? ["--data-binary", `@${folder}/body`] : ["--config", `${folder}/request`]));
+  }
+  const hereString = /@'\n([\s\S]*)'@ \| curl\.exe --config -/u.exec(text)?.[1];
+  // The text ends at the first line that begins with '@, wherever that is.
+  assert.ok(hereString === undefined || !/^'@/mu.test(hereString), "the here-string ends too early");
+  if (hereString !== undefined) args.push("--config", "-");
+  const { code, stderr } = await runProcess("curl", args, { input: hereString ?? "", env: ENVIRONMENT });
+  assert.equal(code, 0, stderr);
+}
+
+test("curl reads from PowerShell's text what sends the request again", { skip: curl.skip }, async (t) => {
+  await using origin = await startRecordingOrigin();
+  for (const given of NASTY) {
+    await t.test(given.is, async () => {
+      await using directory = await temporaryDirectory();
+      const request = requestOf(given, origin.authority);
+      const text = curlPowershellText(request);
+      assert.match(text, /^[\n\x20-\x7e]*$/, "only plain characters");
+      await runPowershellText(text, directory.path);
+      sameAsSent(onlyRequest(origin), request);
+    });
+  }
+});
+
+/** Does with the text what cmd.exe would, for the few commands that it uses. */
+async function runCmdText(text: string, folder: string): Promise<void> {
+  const files = new Map<string, string>();
+  for (const line of text.trimEnd().split("\n")) {
+    assert.ok(line.length < 8191, "a line that cmd takes");
+    const echo = /^>>?"%TEMP%\\([\w.-]+)" echo ([A-Za-z0-9+/=]+)$/u.exec(line);
+    if (echo) files.set(echo[1] ?? "", `${files.get(echo[1] ?? "") ?? ""}${echo[2]}`);
+    else if (line.startsWith("certutil ")) {
+      const name = /"%TEMP%\\([\w-]+)" >nul$/u.exec(line)?.[1] ?? "";
+      await writeFile(`${folder}/${name}`, Buffer.from(files.get(`${name}.b64`) ?? "", "base64"));
+    } else {
+      const isPlain = !line.includes("%TEMP%");
+      const words = [...line.replaceAll("%TEMP%\\", `${folder}/`).matchAll(/"([^"]*)"|(\S+)/gu)];
+      if (isPlain) assert.match(line, /^[^%!^\\\n]*$/u, "nothing that cmd looks at");
+      const args = words.slice(1).map(([, quoted, bare]) => quoted ?? bare ?? "");
+      const { code, stderr } = await runProcess("curl", args, { env: ENVIRONMENT });
+      assert.equal(code, 0, stderr);
+    }
+  }
+}
+
+test("curl reads from the text for cmd what sends the request again", { skip: curl.skip }, async (t) => {
+  await using origin = await startRecordingOrigin();
+  for (const given of NASTY) {
+    await t.test(given.is, async () => {
+      await using directory = await temporaryDirectory();
+      const request = requestOf(given, origin.authority);
+      await runCmdText(curlCmdText(request), directory.path);
+      sameAsSent(onlyRequest(origin), request);
+    });
+  }
+});
+
+test("over TLS curl is told the version, since it would choose another one", () => {
+  const request = { ...requestOf({ is: "" }, "example.com"), scheme: "https" as const };
+  assert.match(curlText(request), /--http1\.1/);
+  assert.match(curlText({ ...request, version: "HTTP/2" }), /--http2\b/);
+  assert.match(curlText({ ...request, version: "HTTP/1.0" }), /--http1\.0/);
+});
+
+test("a simple request makes a command that people can read", () => {
+  const request = requestOf({ is: "", method: "POST", body: '{"a":1}', fields: [["Accept", "*/*"]] }, "example.com");
+  assert.equal(
+    curlText(request),
+    [
+      "curl 'http://example.com/path?a=1&b=2'",
+      "--request POST",
+      "-H 'Accept: */*'",
+      "-H 'User-Agent:'",
+      "-H 'Content-Type:'",
+      `--data-raw '{"a":1}'`,
+    ].join(" \\\n  "),
+  );
+});
