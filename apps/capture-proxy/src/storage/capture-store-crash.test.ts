@@ -19,8 +19,9 @@ test("killed at any moment, the store holds every entry that was acknowledged, a
     assert.equal(stderr, "");
     // A line cut by the kill was not read by anybody: it promises nothing.
     const lines = stdout.slice(0, stdout.lastIndexOf("\n")).split("\n");
-    for (const line of lines)
+    for (const line of lines) {
       if (line.startsWith("stored ")) for (const id of line.slice(7).split(",")) acknowledged.add(id);
+    }
     const database = openDatabase(directory.file("traffic.db"));
     assert.deepEqual(
       database.prepare("PRAGMA integrity_check").get(),

@@ -3,13 +3,13 @@ import { writeSync } from "node:fs";
 import { openRig } from "./store-rig.ts";
 
 /** Records without end and says which entries are stored, for a test that kills it. */
-const { store, add } = await openRig(process.argv[2] ?? "");
+const rig = await openRig(process.argv[2] ?? "");
 for (;;) {
   const ids: string[] = [];
   for (let index = 0; index < 40; index += 1) {
     const size = index % 10 === 0 ? 300_000 : index * 20;
-    ids.push(add({ id: crypto.randomUUID(), responseBody: ["x".repeat(size)] }).id);
+    ids.push(rig.add({ id: crypto.randomUUID(), responseBody: ["x".repeat(size)] }).id);
   }
-  await store.flush();
+  await rig.store.flush();
   writeSync(1, `stored ${ids.join(",")}\n`);
 }

@@ -19,6 +19,7 @@ export interface FilterPlan {
   /** Undefined when the condition says everything. */
   readonly predicate: Predicate | undefined;
   readonly needs: Needs;
+  readonly query: Query;
   readonly isEverything: boolean;
   /** The meaning depends on the present, so that a result must not be kept long. */
   readonly isTimed: boolean;
@@ -40,6 +41,7 @@ export function planFilter(filter: TrafficFilter, nowMs: number): FilterPlan {
     values,
     predicate: exact ? undefined : compileQuery(query, { nowMs }),
     needs: needs(query),
+    query,
     isEverything: exact && plan.kind === "any",
     isTimed: isTimed(query),
   };

@@ -4,11 +4,12 @@ import type { FilterPlan } from "./filter-plan.ts";
 import type { SessionScope } from "./reader-messages.ts";
 import { RECORD_COLUMNS, RECORD_HEAD_COLUMNS, RowRecord } from "./row-record.ts";
 import { SeqSet } from "./seq-set.ts";
+import { SIEVE_COLUMNS, SIEVE_JOINS, TextSieve } from "./text-sieve.ts";
 import type { StoredBodies } from "./stored-bodies.ts";
 
 /** Others get their turn at the latest after this time. */
 const TURN_MS = 15;
-const CHUNK_ROWS = 256;
+const CHUNK_ROWS = 64;
 
 /** The question was withdrawn. */
 export class CancelledError extends Error {
@@ -36,6 +37,8 @@ export class FilteredSet {
   readonly #set = new SeqSet();
   readonly #older: Statement;
   readonly #newer: Statement;
+  readonly #whole: Statement;
+  readonly #sieve: TextSieve | undefined;
   /** Entries above this number were not looked at. */
   #highest = 0;
   /** Entries below this number were not looked at. */
@@ -50,10 +53,12 @@ export class FilteredSet {
     this.#bodies = bodies;
     this.#scope = scope;
     this.plan = plan;
-    const columns = plan.predicate === undefined ? "e.seq" : this.#columns();
+    this.#sieve = plan.predicate === undefined ? undefined : TextSieve.of(plan.query, bodies);
     const heads = this.#needsHeads() ? "JOIN head h ON h.seq = e.seq" : "";
-    const source = `SELECT ${columns} FROM entry e INDEXED BY entry_by_session ${heads} WHERE e.session = ? AND`;
-    // The condition's columns are those of `entry`; `head` shares only `seq` with it, which no condition names.
+    const parts = this.#sieve === undefined ? [this.#columns(), heads] : [SIEVE_COLUMNS, SIEVE_JOINS];
+    const source = `SELECT ${parts[0]} FROM entry e INDEXED BY entry_by_session ${parts[1]} WHERE e.session = ? AND`;
+    this.#whole = database.prepare(`SELECT ${this.#columns()} FROM entry e ${heads} WHERE e.seq = ?`);
+    // The condition's columns are those of `entry`; what is joined shares only `seq` with it, which no condition names.
     this.#older = database.prepare(`${source} e.seq > ? AND e.seq < ? AND (${plan.where}) ORDER BY e.seq DESC LIMIT ?`);
     this.#newer = database.prepare(`${source} e.seq > ? AND (${plan.where}) ORDER BY e.seq LIMIT ?`);
   }
@@ -109,10 +114,10 @@ export class FilteredSet {
     if (this.plan.predicate === undefined) return this.#collect();
     await this.#scan(
       interest,
-      () => this.#addNewer(),
+      (turnEndsMs) => this.#addNewer(turnEndsMs),
       () => false,
     );
-    if (!this.#isComplete) await this.#scan(interest, () => this.#addOlder(), enough);
+    if (!this.#isComplete) await this.#scan(interest, (turnEndsMs) => this.#addOlder(turnEndsMs), enough);
   }
 
   #begin(): void {
@@ -121,13 +126,17 @@ export class FilteredSet {
     this.#lowest = this.#highest + 1;
   }
 
-  /** Runs steps, with turns for others in between, until one says there is no more. */
-  async #scan(interest: Interest, step: () => boolean, enough: (set: FilteredSet) => boolean): Promise<void> {
+  /** Runs steps, each until the end of its turn at most, with turns for others in between, until nothing is left. */
+  async #scan(
+    interest: Interest,
+    step: (turnEndsMs: number) => boolean,
+    enough: (set: FilteredSet) => boolean,
+  ): Promise<void> {
     let turnEndsMs = performance.now() + TURN_MS;
-    while (!enough(this) && step()) {
-      if (interest.cancelled) throw new CancelledError();
+    while (!enough(this) && step(turnEndsMs)) {
       if (performance.now() < turnEndsMs) continue;
       await nextTurn();
+      if (interest.cancelled) throw new CancelledError();
       turnEndsMs = performance.now() + TURN_MS;
     }
   }
@@ -166,36 +175,44 @@ export class FilteredSet {
     return typeof seqs === "string" ? (JSON.parse(`[${seqs}]`) as number[]) : [];
   }
 
-  #addOlder(): boolean {
-    const rows = this.#older.all(
-      this.#scope.number,
-      this.#scope.floorSeq,
-      this.#lowest,
-      ...this.plan.values,
-      CHUNK_ROWS,
-    );
+  #addOlder(turnEndsMs: number): boolean {
+    const bounds = [this.#scope.number, this.#scope.floorSeq, this.#lowest, ...this.plan.values];
+    const rows = this.#older.all(...bounds, CHUNK_ROWS);
     for (const row of rows) {
-      if (!this.#holds(row)) continue;
-      this.#set.addOldest(Number(row["seq"]));
-      this.generation += 1;
+      const seq = Number(row["seq"]);
+      if (this.#holds(row)) {
+        this.#set.addOldest(seq);
+        this.generation += 1;
+      }
+      this.#lowest = seq;
+      if (performance.now() > turnEndsMs) return true;
     }
-    this.#lowest = Number(rows.at(-1)?.["seq"] ?? this.#lowest);
     this.#isComplete = rows.length < CHUNK_ROWS;
     return !this.#isComplete;
   }
 
-  #addNewer(): boolean {
+  #addNewer(turnEndsMs: number): boolean {
     const rows = this.#newer.all(this.#scope.number, this.#highest, ...this.plan.values, CHUNK_ROWS);
     for (const row of rows) {
-      if (!this.#holds(row)) continue;
-      this.#set.addNewest(Number(row["seq"]));
-      this.generation += 1;
+      const seq = Number(row["seq"]);
+      if (this.#holds(row)) {
+        this.#set.addNewest(seq);
+        this.generation += 1;
+      }
+      this.#highest = seq;
+      if (performance.now() > turnEndsMs) return true;
     }
-    this.#highest = Number(rows.at(-1)?.["seq"] ?? this.#highest);
     return rows.length === CHUNK_ROWS;
   }
 
   #holds(row: SqlRow): boolean {
+    if (this.#sieve === undefined) return this.#satisfies(row);
+    if (!this.#sieve.mayHold(row)) return false;
+    const whole = this.#whole.get(row["seq"] ?? null);
+    return whole !== undefined && this.#satisfies(whole);
+  }
+
+  #satisfies(row: SqlRow): boolean {
     return this.plan.predicate?.(new RowRecord(row, this.#scope.id, this.#bodies)) ?? true;
   }
 
@@ -208,17 +225,16 @@ export class FilteredSet {
     this.generation += 1;
     if (changed.length === 0) return;
     const heads = this.#needsHeads() ? "JOIN head h ON h.seq = e.seq" : "";
-    const columns = this.plan.predicate === undefined ? "e.seq" : this.#columns();
     const rows = this.#database
       .prepare(
-        `SELECT ${columns} FROM entry e ${heads} WHERE e.session = ? AND e.seq > ? AND (${this.plan.where})
+        `SELECT ${this.#columns()} FROM entry e ${heads} WHERE e.session = ? AND e.seq > ? AND (${this.plan.where})
          AND e.seq IN (SELECT value FROM json_each(?))`,
       )
       .all(this.#scope.number, this.#scope.floorSeq, ...this.plan.values, JSON.stringify(changed));
     for (const row of rows) {
       const seq = Number(row["seq"]);
       const lookedAt = seq <= this.#highest && (this.#isComplete || seq >= this.#lowest);
-      if (lookedAt && this.#holds(row)) this.#set.insert(seq);
+      if (lookedAt && this.#satisfies(row)) this.#set.insert(seq);
     }
   }
 
@@ -228,6 +244,7 @@ export class FilteredSet {
   }
 
   #columns(): string {
+    if (this.plan.predicate === undefined) return "e.seq";
     return this.#needsHeads() ? `${RECORD_COLUMNS}, ${RECORD_HEAD_COLUMNS}` : RECORD_COLUMNS;
   }
 }

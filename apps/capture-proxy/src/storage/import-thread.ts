@@ -80,8 +80,9 @@ export class ImportThread {
       },
       values: {
         session_name: (value) => {
-          if (typeof value !== "string" || value.trim() === "" || value.length > 255)
+          if (typeof value !== "string" || value.trim() === "" || value.length > 255) {
             throw new DocumentError("`session_name` is no name");
+          }
           this.#session = { ...this.#session, name: value };
         },
         switch_session: (value) => {

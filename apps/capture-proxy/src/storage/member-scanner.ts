@@ -78,8 +78,9 @@ export class MemberScanner {
 
   /** No more bytes come. Throws {@link DocumentError} when the document is incomplete. */
   end(): void {
-    if (this.#place !== "after")
+    if (this.#place !== "after") {
       throw new DocumentError(this.#seenBytes === 0 ? "the file is empty" : "the file stops before its end");
+    }
   }
 
   #keeps(): boolean {

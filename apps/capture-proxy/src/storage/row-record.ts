@@ -139,15 +139,21 @@ export function textOfBody(
   mediaType: string | undefined,
   contentType: string | undefined,
 ): string | undefined {
+  if (!mayBeText(mediaType)) return undefined;
   if (mediaType === undefined || mediaType === "application/octet-stream") {
     if (bytes.subarray(0, 1024).includes(0)) return undefined;
-  } else if (!isTextualType(mediaType)) return undefined;
+  }
   if (contentType === undefined || !/charset/iu.test(contentType)) {
     const buffer = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
     const text = buffer.toString("utf8");
     if (!text.includes("\u{FFFD}")) return text;
   }
   return decodeText(bytes, contentType).text;
+}
+
+/** Whether bodies of a media type are looked into at all. */
+export function mayBeText(mediaType: string | undefined): boolean {
+  return mediaType === undefined || mediaType === "application/octet-stream" || isTextualType(mediaType);
 }
 
 const TEXTUAL = new Map<string, boolean>();
