@@ -51,7 +51,9 @@ export type ChangeTopic = "config" | "capture" | "sessions" | "blocklist" | "foc
 
 /**
  * Messages the service sends. A frame holds one message, or a JSON array of messages sent in one flush when the
- * client asked for `/ws?batch=1`; without it every message is a frame of its own, as the specification shows.
+ * client asked for `/ws?batch=1`; without it every message is a frame of its own, as the specification shows. The
+ * parts of a {@link SubscribeFilter} may stand in the address too (`/ws?q=status:5xx`): such a filter holds from the first
+ * event on, while one sent with `Subscribe` holds from when it arrives.
  */
 export type ServerMessage =
   | { readonly type: "Connected"; readonly data: { readonly client_id: string } }

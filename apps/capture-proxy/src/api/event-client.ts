@@ -27,6 +27,8 @@ export interface ClientParts {
   readonly socket: Duplex;
   /** The client asked for `?batch=1`. */
   readonly isBatched: boolean;
+  /** What it wants to see until it subscribes to something else. */
+  readonly filter: EventFilter;
   readonly latestRows: (limit: number) => Promise<readonly TrafficSnapshot[]>;
   readonly nowMs: () => number;
   readonly onFailure: (error: unknown) => void;
@@ -44,7 +46,7 @@ export class EventClient {
   isSubscribed = true;
   channels: ReadonlySet<string> = new Set();
   readonly #parts: ClientParts;
-  #filter: EventFilter = { kind: "all" };
+  #filter: EventFilter;
   /** Pending entries this client was shown under its filter; they may stop matching when they complete. */
   readonly #shownPending = new Set<string>();
   /** Flushes that arrive while initial rows are fetched wait here, so that the rows come first. */
@@ -56,6 +58,7 @@ export class EventClient {
   constructor(parts: ClientParts) {
     this.id = parts.id;
     this.webSocket = parts.webSocket;
+    this.#filter = parts.filter;
     this.#parts = parts;
     parts.socket.on("drain", () => this.#catchUp());
   }

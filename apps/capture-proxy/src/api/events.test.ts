@@ -180,6 +180,28 @@ test("a filter is applied to events and rows, and one that needs more than rows 
   assert.deepEqual(client.messages, [{ type: "Pong" }], "the earlier filter stays");
 });
 
+test("a filter in the address holds from the first row and the first event on", async () => {
+  await using api = await startApi({
+    latestRows: async () => [row({ id: "get" }), row({ id: "post", method: "POST" })],
+  });
+  await using client = new Listener(api, "/ws?method=POST&q=status:200");
+  assert.equal((await client.next()).type, "Connected");
+  const initial = await client.next();
+  assert.deepEqual(initial.type === "InitialTraffic" ? initial.data.map(({ id }) => id) : [], ["post"]);
+  api.events.traffic(added({ id: "get2" }));
+  api.events.traffic(added({ id: "post2", method: "POST" }));
+  await flush(api);
+  assert.deepEqual(await client.next(), traffic(added({ id: "post2", method: "POST" })));
+  const refused = new WebSocket(`ws://127.0.0.1:${api.port}/ws?q=body:x`);
+  refused.on("error", () => undefined);
+  const [, response] = (await once(refused, "unexpected-response")) as [
+    unknown,
+    { statusCode: number; resume(): void },
+  ];
+  response.resume();
+  assert.equal(response.statusCode, 400);
+});
+
 test("an entry that stops matching when it completes is taken back", async () => {
   await using api = await startApi();
   await using client = await new Listener(api, "/ws?batch=1").greeted();

@@ -5,6 +5,7 @@ import { ClientMessage } from "@headworks/capture-contract";
 import type {
   ChangeTopic,
   ServerMessage,
+  SubscribeFilter,
   TaskProgress,
   TrafficEvent,
   TrafficSnapshot,
@@ -14,7 +15,8 @@ import { WebSocketServer } from "ws";
 import type { RawData, WebSocket } from "ws";
 import type { Clock, EventSink } from "#slice.ts";
 import { EventClient, INITIAL_ROWS } from "./event-client.ts";
-import type { Flush } from "./event-client.ts";
+import type { ClientParts, Flush } from "./event-client.ts";
+import { compileEventFilter } from "./event-filter.ts";
 import { coalesce } from "./event-window.ts";
 import { SECURITY_FIELDS } from "./gate.ts";
 import { answer, rawAnswer } from "./respond-error.ts";
@@ -99,10 +101,11 @@ class Hub implements EventHub {
     if (this.#clients.size >= (this.#options.mostClients ?? MOST_CLIENTS)) {
       return answer("SERVICE_UNAVAILABLE", "Too many clients are listening");
     }
-    const query = new URLSearchParams(request.url?.split("?")[1] ?? "");
-    this.#server.handleUpgrade(request, socket, head, (webSocket) =>
-      this.#welcome(webSocket, socket, query.get("batch") === "1"),
-    );
+    const query = new URLSearchParams(request.url?.split("?").slice(1).join("?") ?? "");
+    const filter = compileEventFilter(filterOf(query), this.#options.clock.now());
+    if (filter.kind === "refused") return answer("VALIDATION_ERROR", filter.message);
+    const wishes = { isBatched: query.get("batch") === "1", filter };
+    this.#server.handleUpgrade(request, socket, head, (webSocket) => this.#welcome(webSocket, socket, wishes));
     return undefined;
   }
 
@@ -115,12 +118,12 @@ class Hub implements EventHub {
     }
   }
 
-  #welcome(webSocket: WebSocket, socket: Duplex, isBatched: boolean): void {
+  #welcome(webSocket: WebSocket, socket: Duplex, wishes: Wishes): void {
     const client = new EventClient({
       id: randomUUID(),
       webSocket,
       socket,
-      isBatched,
+      ...wishes,
       latestRows: this.#options.latestRows,
       nowMs: () => this.#options.clock.now(),
       onFailure: (error) =>
@@ -195,6 +198,15 @@ class Hub implements EventHub {
   #announce(channel: "changes" | "tasks", message: ServerMessage): void {
     for (const client of this.#clients) if (client.channels.has(channel)) client.send(message);
   }
+}
+
+/** What a client asked for in the address. */
+type Wishes = Pick<ClientParts, "isBatched" | "filter">;
+
+/** A filter in the address holds from the first event on; one sent with Subscribe cannot. */
+function filterOf(query: URLSearchParams): SubscribeFilter {
+  const names = ["search", "method", "status_code", "q"] as const;
+  return Object.fromEntries(names.map((name) => [name, query.get(name)]));
 }
 
 /** Everything that several clients need is made on first use and kept. */
