@@ -58,8 +58,9 @@ describe("the command line and the contract", () => {
       assert.ok(operation, key);
       const known = JSON.stringify([operation.query ?? {}, operation.body ?? {}]);
       const named = [...Object.keys(shape.flags ?? {}), ...(shape.hidden ?? []), ...(shape.positional ?? [])];
-      for (const property of named)
+      for (const property of named) {
         assert.ok(known.includes(`"${property.split(".").at(-1) ?? ""}"`), `${key}: ${property}`);
+      }
     }
   });
 

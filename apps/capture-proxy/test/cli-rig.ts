@@ -7,7 +7,8 @@ import { runCommandLine } from "#cli/program.ts";
 import { terminalOf } from "#cli/terminal.ts";
 import type { Terminal } from "#cli/terminal.ts";
 
-const MAIN = fileURLToPath(new URL("../src/main.ts", import.meta.url));
+/** The entry of the command line. */
+export const MAIN = fileURLToPath(new URL("../src/main.ts", import.meta.url));
 const CACHE = fileURLToPath(new URL("../../../node_modules/.cache/weir-tests", import.meta.url));
 
 /** Variables of whoever runs the tests must not reach the commands. */

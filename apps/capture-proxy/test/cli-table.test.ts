@@ -151,8 +151,9 @@ const sizes: readonly (readonly [number | null, string])[] = [
   [1_048_575, "1.0 MiB"],
   [1_073_741_824, "1.0 GiB"],
 ];
-for (const [bytes, text] of sizes)
+for (const [bytes, text] of sizes) {
   test(`${bytes} bytes are ${JSON.stringify(text)}`, () => assert.equal(sizeText(bytes), text));
+}
 
 const durations: readonly (readonly [number | null, string])[] = [
   [null, ""],
@@ -164,8 +165,9 @@ const durations: readonly (readonly [number | null, string])[] = [
   [59_990, "59.99 s"],
   [125_000, "2 min 5 s"],
 ];
-for (const [ms, text] of durations)
+for (const [ms, text] of durations) {
   test(`${ms} ms are ${JSON.stringify(text)}`, () => assert.equal(durationText(ms), text));
+}
 
 test("values are shown on one line", () => {
   assert.equal(valueText(null), "");

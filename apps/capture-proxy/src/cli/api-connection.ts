@@ -115,11 +115,11 @@ async function send(address: ApiAddress, operation: Operation, input: ApiRequest
 }
 
 function bodyFields(operation: Operation, input: ApiRequest, json: string | undefined): Record<string, string> {
-  if (json !== undefined)
-    {return { "content-type": "application/json", "content-length": String(Buffer.byteLength(json)) };}
+  if (json !== undefined) {
+    return { "content-type": "application/json", "content-length": String(Buffer.byteLength(json)) };
+  }
   if (input.upload === undefined) return operation.method === "GET" ? {} : { "content-length": "0" };
-  const types =
-    operation.body !== undefined && "upload" in operation.body ? (operation.body.upload) : [];
+  const types = operation.body !== undefined && "upload" in operation.body ? operation.body.upload : [];
   return { "content-type": types[0] ?? "application/octet-stream" };
 }
 

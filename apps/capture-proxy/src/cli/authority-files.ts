@@ -28,8 +28,9 @@ export function importAuthority(
   // Whole files first, renames after: an interruption leaves the old pair, or a pair that the start refuses with a sentence.
   const certificate = writeAside(paths.certificate, certificatePem);
   const key = writeAside(paths.key, keyPem);
-  for (const path of [paths.key, paths.certificate])
-    {if (existsSync(path)) copyFileSync(path, path.replace(/\.pem$/, `-${stamp}.pem`));}
+  for (const path of [paths.key, paths.certificate]) {
+    if (existsSync(path)) copyFileSync(path, path.replace(/\.pem$/, `-${stamp}.pem`));
+  }
   renameSync(key, paths.key);
   renameSync(certificate, paths.certificate);
   return authority;

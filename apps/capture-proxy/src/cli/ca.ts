@@ -120,8 +120,9 @@ const exportCertificate: CaAction = async (invocation, options) => {
     }
     return;
   }
-  if (options.der === true && invocation.stdout.isTty)
-    {throw new CommandFailure(EXIT.usage, "DER is binary: name a file with -o, or pipe it on");}
+  if (options.der === true && invocation.stdout.isTty) {
+    throw new CommandFailure(EXIT.usage, "DER is binary: name a file with -o, or pipe it on");
+  }
   invocation.stdout.stream.write(bytes);
 };
 
@@ -138,8 +139,9 @@ const renew: CaAction = async (invocation, options) => {
   stderr.write(
     `${stderr.style("yellow", "Every client and device that trusts the present CA must trust the new one before its HTTPS works again.")}\n`,
   );
-  if (options.yes !== true && !(await isConfirmed(invocation)))
-    {throw new CommandFailure(EXIT.failure, "Nothing was changed; --yes makes a new CA without asking");}
+  if (options.yes !== true && !(await isConfirmed(invocation))) {
+    throw new CommandFailure(EXIT.failure, "Nothing was changed; --yes makes a new CA without asking");
+  }
   const address = apiAddress(options, invocation.environment);
   const running = await runningCertificate(address);
   if (running?.path === authorityPaths(dataDirOf(invocation, options)).certificate) {

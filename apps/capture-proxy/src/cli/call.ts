@@ -2,7 +2,6 @@ import { readFileSync } from "node:fs";
 import { Argument } from "commander";
 import type { Command } from "commander";
 import { operations } from "@headworks/capture-contract";
-import { ApiFailure } from "@headworks/contract-kit/client";
 import type { Operation, Operations } from "@headworks/contract-kit";
 import { apiAddress, callApi, callJson, readText } from "./api-connection.ts";
 import type { ApiAddress, ApiRequest } from "./api-connection.ts";
@@ -58,8 +57,9 @@ function fillCommand(command: Command, facts: OperationCommand, invocation: Invo
     const argument = new Argument(`<${name}>`, name === "id" ? "The id" : `The ${name}`);
     command.addArgument(choices === undefined ? argument : argument.choices(choices));
   }
-  for (const name of positional)
-    {command.argument(`<${name}>`, propertyNamed(properties, name)?.schema.description ?? `The ${name}`);}
+  for (const name of positional) {
+    command.argument(`<${name}>`, propertyNamed(properties, name)?.schema.description ?? `The ${name}`);
+  }
   if (isUpload(operation)) command.argument("<file>", "The file to send; `-` reads standard input");
   for (const property of properties) {
     const name = property.path.join(".");
@@ -82,23 +82,11 @@ function fillCommand(command: Command, facts: OperationCommand, invocation: Invo
 async function runOperation(command: Command, facts: OperationCommand, invocation: Invocation): Promise<number> {
   const given = command.optsWithGlobals<{ apiUrl?: string; timeout?: string; json?: boolean; output?: string }>();
   const address = apiAddress(given, invocation.environment);
-  try {
-    const input = await requestOf(command, facts, invocation);
-    if (hasMedia(facts.operation))
-      {await saveAnswer(await callApi(address, facts.operation, input), given.output, invocation);}
-    else await showJson(address, facts.operation, input, given.json === true, invocation);
-    return EXIT.ok;
-  } catch (error) {
-    if (error instanceof ApiFailure) throw new CommandFailure(EXIT.failure, failureText(error), { cause: error });
-    throw error;
-  }
-}
-
-/** The service's sentence with its code, and one line for each detail. */
-export function failureText(failure: ApiFailure): string {
-  const details = Array.isArray(failure.details) ? (failure.details as { path?: unknown; message?: unknown }[]) : [];
-  const lines = details.map(({ path, message }) => `\n  ${String(path as string)}: ${String(message as string)}`);
-  return failure.status === 0 ? failure.message : `${failure.message} (${failure.code})${lines.join("")}`;
+  const input = await requestOf(command, facts, invocation);
+  if (hasMedia(facts.operation)) {
+    await saveAnswer(await callApi(address, facts.operation, input), given.output, invocation);
+  } else await showJson(address, facts.operation, input, given.json === true, invocation);
+  return EXIT.ok;
 }
 
 async function requestOf(command: Command, facts: OperationCommand, invocation: Invocation): Promise<ApiRequest> {
@@ -140,8 +128,9 @@ function refuseMissing(
     .map(({ path }) => path.join("-"))
     .filter((name) => !Object.hasOwn(given, name))
     .map((name) => `--${name.replaceAll("_", "-")}`);
-  if (missing.length > 0)
-    {throw new CommandFailure(EXIT.usage, `${missing.join(" and ")} ${missing.length === 1 ? "is" : "are"} required`);}
+  if (missing.length > 0) {
+    throw new CommandFailure(EXIT.usage, `${missing.join(" and ")} ${missing.length === 1 ? "is" : "are"} required`);
+  }
 }
 
 async function readBody(text: string, invocation: Invocation): Promise<unknown> {
@@ -188,14 +177,16 @@ async function showJson(
   const page = pageOf(value);
   stdout.write(present(page?.entries ?? value, schemaId, stdout));
   const total = Number(headers["x-total-count"] ?? Number.NaN);
-  if (Array.isArray(value) && total > value.length)
-    {stderr.write(`${stderr.style("dim", `${value.length} of ${total}`)}\n`);}
+  if (Array.isArray(value) && total > value.length) {
+    stderr.write(`${stderr.style("dim", `${value.length} of ${total}`)}\n`);
+  }
   if (page?.next !== undefined) stderr.write(`${stderr.style("dim", `More: --cursor ${page.next}`)}\n`);
 }
 
 function pageOf(value: unknown): { readonly entries: unknown; readonly next: string | undefined } | undefined {
-  if (typeof value !== "object" || value === null || !("entries" in value) || !("next_cursor" in value))
-    {return undefined;}
+  if (typeof value !== "object" || value === null || !("entries" in value) || !("next_cursor" in value)) {
+    return undefined;
+  }
   return { entries: value.entries, next: typeof value.next_cursor === "string" ? value.next_cursor : undefined };
 }
 

@@ -43,7 +43,7 @@ function nodesOf(command: Command, path: string): Node[] {
       name: option.long ?? "",
       summary: option.description,
       takesValue: option.required || option.optional,
-      choices: option.argChoices ?? placeholderChoices(option.flags),
+      choices: option.argChoices ?? [],
     }));
   const node = {
     path,
@@ -51,12 +51,6 @@ function nodesOf(command: Command, path: string): Node[] {
     flags: [...flags, { name: "--help", summary: "Show help", takesValue: false, choices: [] }],
   };
   return [node, ...command.commands.flatMap((child) => nodesOf(child, `${path} ${child.name()}`.trim()))];
-}
-
-/** `--format <har|session>` names its choices in its placeholder. */
-function placeholderChoices(flags: string): readonly string[] {
-  const inner = /<([^>]*\|[^>]*)>/.exec(flags)?.[1];
-  return inner === undefined ? [] : inner.split("|");
 }
 
 function bashScript(nodes: readonly Node[]): string {

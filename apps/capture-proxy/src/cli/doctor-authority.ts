@@ -13,17 +13,19 @@ const SOON_MS = 30 * 86_400_000;
 export function checkAuthority({ dataDir, nowMs }: Patient): readonly Finding[] {
   const name = "CA";
   const { certificate, key } = authorityPaths(dataDir);
-  if (!existsSync(certificate))
-    {return [{ name, status: "skip", detail: "there is none yet; the first start makes it" }];}
-  if (!existsSync(key))
-    {return [
+  if (!existsSync(certificate)) {
+    return [{ name, status: "skip", detail: "there is none yet; the first start makes it" }];
+  }
+  if (!existsSync(key)) {
+    return [
       {
         name,
         status: "fail",
         detail: `the private key ${key} is missing`,
         advice: `put it back, or remove ${certificate} to have a new CA made`,
       },
-    ];}
+    ];
+  }
   const findings = [validity(certificate, key, nowMs)];
   if (process.platform !== "win32" && (statSync(key).mode & 0o077) !== 0) {
     findings.push({
@@ -50,10 +52,12 @@ function validity(certificate: string, key: string, nowMs: number): Finding {
     return { name, status: "fail", detail: `${certificate} cannot be used: ${(error as Error).message}`, advice };
   }
   const detail = `${authority.subject}, valid until ${authority.notAfter.toISOString().slice(0, 10)}`;
-  if (authority.notBefore.getTime() > nowMs)
-    {return { name, status: "fail", detail: `${detail}, but not yet`, advice: "set the clock" };}
-  if (authority.notAfter.getTime() - nowMs < SOON_MS)
-    {return { name, status: "warn", detail, advice: "weir ca renew, then trust the new one" };}
+  if (authority.notBefore.getTime() > nowMs) {
+    return { name, status: "fail", detail: `${detail}, but not yet`, advice: "set the clock" };
+  }
+  if (authority.notAfter.getTime() - nowMs < SOON_MS) {
+    return { name, status: "warn", detail, advice: "weir ca renew, then trust the new one" };
+  }
   return { name, status: "ok", detail };
 }
 

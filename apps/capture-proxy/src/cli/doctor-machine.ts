@@ -34,15 +34,16 @@ export function checkDataDirectory({ dataDir }: Patient): readonly Finding[] {
   const exists = existsSync(dataDir);
   const place = exists ? dataDir : nearestExisting(dataDir);
   const problem = writeProblem(place);
-  if (problem !== undefined)
-    {return [
+  if (problem !== undefined) {
+    return [
       {
         name,
         status: "fail",
         detail: `${place} cannot be written: ${problem}`,
         advice: "mend its rights, or choose another with --data-dir",
       },
-    ];}
+    ];
+  }
   const findings: Finding[] = [
     { name, status: "ok", detail: exists ? dataDir : `${dataDir} will be made at the first start` },
   ];
@@ -91,8 +92,9 @@ const FUTURE_MS = 5 * 60_000;
 export async function checkClock({ dataDir, nowMs, health, address }: Patient): Promise<Finding> {
   const name = "Clock";
   const advice = "set the clock (timedatectl, or the settings of the system)";
-  if (new Date(nowMs).getUTCFullYear() < LAST_BUILD_YEAR)
-    {return { name, status: "fail", detail: `says ${new Date(nowMs).toISOString()}`, advice };}
+  if (new Date(nowMs).getUTCFullYear() < LAST_BUILD_YEAR) {
+    return { name, status: "fail", detail: `says ${new Date(nowMs).toISOString()}`, advice };
+  }
   const newest = newestFile(dataDir);
   if (newest !== undefined && newest.timeMs > nowMs + FUTURE_MS) {
     return {
@@ -105,8 +107,9 @@ export async function checkClock({ dataDir, nowMs, health, address }: Patient): 
   if (health) {
     const { value } = await callJson(address, trafficOperations.listTraffic, { query: { limit: 1 } });
     const [entry] = value as TrafficEntry[];
-    if (entry && Date.parse(entry.timestamp) > nowMs + FUTURE_MS)
-      {return { name, status: "fail", detail: `is behind the newest entry, of ${entry.timestamp}`, advice };}
+    if (entry && Date.parse(entry.timestamp) > nowMs + FUTURE_MS) {
+      return { name, status: "fail", detail: `is behind the newest entry, of ${entry.timestamp}`, advice };
+    }
   }
   return { name, status: "ok", detail: new Date(nowMs).toISOString() };
 }
@@ -133,9 +136,9 @@ export async function checkDatabases({ dataDir, invocation }: Patient): Promise<
   for (const file of files) {
     const path = join(dataDir, file);
     const { size } = statSync(path);
-    if (size > LARGEST_CHECKED_BYTES)
-      {findings.push({ name, status: "skip", detail: `${file} holds ${sizeText(size)}, which takes too long to check` });}
-    else findings.push(await checkDatabase(path, file, size, invocation.parts.checkDatabase));
+    if (size > LARGEST_CHECKED_BYTES) {
+      findings.push({ name, status: "skip", detail: `${file} holds ${sizeText(size)}, which takes too long to check` });
+    } else findings.push(await checkDatabase(path, file, size, invocation.parts.checkDatabase));
   }
   return findings;
 }

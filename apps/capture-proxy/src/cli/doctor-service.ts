@@ -16,16 +16,18 @@ export async function checkPort({ settings, health }: Patient, which: "proxy" | 
   const code = await listenProblem(port, host);
   if (code === undefined) return { name, status: "ok", detail: `${port} is free` };
   const own = health && new URL(which === "proxy" ? health.proxy_address : health.api_address);
-  if (code === "EADDRINUSE" && own && Number(own.port || 80) === port)
-    {return { name, status: "ok", detail: `${port} is used by the running Weir` };}
+  if (code === "EADDRINUSE" && own && Number(own.port || 80) === port) {
+    return { name, status: "ok", detail: `${port} is used by the running Weir` };
+  }
   const flag = which === "proxy" ? "--proxy-port" : "--api-port";
-  if (code === "EADDRINUSE")
-    {return {
+  if (code === "EADDRINUSE") {
+    return {
       name,
       status: "fail",
       detail: `${port} on ${host} is used by another program`,
       advice: `stop it, or choose another port with ${flag}`,
-    };}
+    };
+  }
   return {
     name,
     status: "fail",

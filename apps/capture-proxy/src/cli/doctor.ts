@@ -1,7 +1,7 @@
 import { homedir } from "node:os";
 import type { Command } from "commander";
 import { metricsOperations } from "@headworks/capture-contract";
-import type { DetailedHealth,Settings } from "@headworks/capture-contract";
+import type { DetailedHealth, Settings } from "@headworks/capture-contract";
 import { ApiFailure } from "@headworks/contract-kit/client";
 import { resolveDataDir } from "#settings/data-dir.ts";
 import { loadSettings } from "#settings/load-settings.ts";
@@ -95,8 +95,9 @@ async function doctor(
     for (const found of await examined(name, check, patient)) report(found);
   }
   const isWell = findings.every(({ status }) => status !== "fail");
-  if (options.json === true)
-    {stdout.write(`${JSON.stringify({ ok: isWell, data_dir: dataDir, api_url: address.baseUrl, checks: findings })}\n`);}
+  if (options.json === true) {
+    stdout.write(`${JSON.stringify({ ok: isWell, data_dir: dataDir, api_url: address.baseUrl, checks: findings })}\n`);
+  }
   return isWell ? EXIT.ok : EXIT.failure;
 }
 
@@ -159,22 +160,24 @@ async function healthAt(address: ApiAddress): Promise<DetailedHealth | undefined
 
 function checkService({ health, address }: Patient): Finding {
   const name = "Service";
-  if (!health)
-    {return {
+  if (!health) {
+    return {
       name,
       status: "skip",
       detail: `no Weir answers at ${address.baseUrl}`,
       advice: "start it with `weir serve`, or name another address with --api-url",
-    };}
+    };
+  }
   const sick = Object.entries(health.dependencies).filter(
     ([, state]) => !["ok", "healthy", "up"].includes(state.toLowerCase()),
   );
-  if (!health.healthy)
-    {return {
+  if (!health.healthy) {
+    return {
       name,
       status: "fail",
       detail: `says it is not well: ${sick.map(([part, state]) => `${part} ${state}`).join(", ")}`,
-    };}
+    };
+  }
   return {
     name,
     status: "ok",

@@ -1,3 +1,5 @@
+// Tested by ../../test/cli-process.test.ts
+
 /** What the process ends with. `weir run` ends with the command's own code instead, or with 126, 127 or 128 + signal. */
 export const EXIT = {
   ok: 0,

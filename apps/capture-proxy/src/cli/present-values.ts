@@ -40,7 +40,8 @@ export function valueText(value: unknown): string {
   if (value === null || value === undefined) return "";
   if (typeof value === "string") return value;
   if (typeof value === "boolean") return value ? "yes" : "no";
-  if (Array.isArray(value) && value.every((item) => typeof item !== "object" || item === null))
-    {return value.map(valueText).join(", ");}
+  if (Array.isArray(value) && value.every((item) => typeof item !== "object" || item === null)) {
+    return value.map(valueText).join(", ");
+  }
   return JSON.stringify(value);
 }

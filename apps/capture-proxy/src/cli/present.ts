@@ -150,8 +150,9 @@ function pairsOf(value: object, prefix: string): [string, string][] {
     if (Array.isArray(entry) && entry.some((item) => typeof item === "object")) {
       return [[name, entry.map((item) => objectLine(item)).join("\n")]];
     }
-    if (typeof entry === "number" && /bytes$|_size$/.test(key))
-      {return [[name, entry < 1024 ? `${entry} B` : `${entry} (${sizeText(entry)})`]];}
+    if (typeof entry === "number" && /bytes$|_size$/.test(key)) {
+      return [[name, entry < 1024 ? `${entry} B` : `${entry} (${sizeText(entry)})`]];
+    }
     return [[name, valueText(entry)]];
   });
 }

@@ -1,4 +1,5 @@
 import { Argument, Command, CommanderError } from "commander";
+import type { ApiFailure } from "@headworks/contract-kit/client";
 import { COMMAND_GROUPS } from "./command-groups.ts";
 import { CommandFailure, EXIT } from "./exit-codes.ts";
 import { globalOptions } from "./global-options.ts";
@@ -93,7 +94,7 @@ export async function runCommandLine(args: readonly string[], invocation: Invoca
     await program.parseAsync(words, { from: "user" });
     return outcome.exitCode;
   } catch (error) {
-    return failureCode(error, invocation);
+    return failureCode(await forPeople(error), invocation);
   }
 }
 
@@ -163,6 +164,13 @@ function withDefaultCommand(args: readonly string[]): readonly string[] {
   const isGlobal = ["--api-url", "--timeout", "--json"].some((name) => first === name || first.startsWith(`${name}=`));
   if (isGlobal && known !== undefined && (COMMAND_NAMES.includes(known) || known === "help")) return args;
   return ["serve", ...args];
+}
+
+/** A refusal of the service as the sentence it is; the class is loaded only by commands that call the service. */
+async function forPeople(error: unknown): Promise<unknown> {
+  if (!(error instanceof Error) || error.name !== "ApiFailure") return error;
+  const { apiFailureText } = await import("./api-failure-text.ts");
+  return new CommandFailure(EXIT.failure, apiFailureText(error as ApiFailure), { cause: error });
 }
 
 /** Says on standard error what went wrong, once, and gives the exit code. */

@@ -92,10 +92,11 @@ async function sharedCapture(address: ApiAddress, health: DetailedHealth, name: 
       },
     };
   } catch (error) {
-    if (error instanceof ApiFailure)
-      {throw new CommandFailure(EXIT.failure, `The Weir at ${address.baseUrl} cannot be used: ${error.message}`, {
+    if (error instanceof ApiFailure) {
+      throw new CommandFailure(EXIT.failure, `The Weir at ${address.baseUrl} cannot be used: ${error.message}`, {
         cause: error,
-      });}
+      });
+    }
     throw error;
   }
 }

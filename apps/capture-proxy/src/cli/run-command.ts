@@ -1,6 +1,8 @@
 import { spawn } from "node:child_process";
 import type { ChildProcess } from "node:child_process";
-import { constants } from "node:os";
+import { accessSync, constants } from "node:fs";
+import { constants as systemConstants } from "node:os";
+import { dirname, resolve } from "node:path";
 import type { Command } from "commander";
 import { CommandFailure, EXIT } from "./exit-codes.ts";
 import { addSettingOptions, settingFlags } from "./serve-options.ts";
@@ -63,6 +65,7 @@ const SHOWN = new Set([
 export async function run(invocation: Invocation, command: Command): Promise<number> {
   const options = command.opts<RunOptions>();
   const [program = "", ...programArguments] = command.args;
+  if (options.har !== undefined) refuseUnwritable(options.har);
   const capture = await findCapture(invocation, options, settingFlags(command), program);
   const trust = writeTrustFiles(capture.caPem, invocation.environment);
   try {
@@ -78,6 +81,15 @@ export async function run(invocation: Invocation, command: Command): Promise<num
   } finally {
     trust.remove();
     await capture.end();
+  }
+}
+
+/** Said before the program runs, not after an hour of it. */
+function refuseUnwritable(path: string): void {
+  try {
+    accessSync(dirname(resolve(path)), constants.W_OK);
+  } catch (error) {
+    throw new CommandFailure(EXIT.failure, `Cannot write ${path}: ${(error as Error).message}`, { cause: error });
   }
 }
 
@@ -104,7 +116,7 @@ async function runProgram(
   const { promise, resolve, reject } = Promise.withResolvers<number>();
   child.once("error", (error: NodeJS.ErrnoException) => reject(startProblem(program, error)));
   child.once("exit", (code, signal) =>
-    resolve(code ?? EXIT.signalBase + (signal === null ? 0 : constants.signals[signal])),
+    resolve(code ?? EXIT.signalBase + (signal === null ? 0 : systemConstants.signals[signal])),
   );
   try {
     return await promise;
@@ -114,8 +126,9 @@ async function runProgram(
 }
 
 function startProblem(program: string, error: NodeJS.ErrnoException): CommandFailure {
-  if (error.code === "ENOENT")
-    {return new CommandFailure(EXIT.commandNotFound, `There is no program ${JSON.stringify(program)}`, { cause: error });}
+  if (error.code === "ENOENT") {
+    return new CommandFailure(EXIT.commandNotFound, `There is no program ${JSON.stringify(program)}`, { cause: error });
+  }
   return new CommandFailure(EXIT.notExecutable, `${JSON.stringify(program)} cannot be run: ${error.message}`, {
     cause: error,
   });

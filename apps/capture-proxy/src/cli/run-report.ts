@@ -25,8 +25,9 @@ export async function reportRun(capture: Capture, options: RunOptions, invocatio
   if (!isAsked && !stderr.isTty) return;
   await settled(capture);
   const query = { session_id: capture.sessionId };
-  if (options.har !== undefined)
-    {await saveAnswer(await callApi(capture.address, exportOperations.exportHar, { query }), options.har, invocation);}
+  if (options.har !== undefined) {
+    await saveAnswer(await callApi(capture.address, exportOperations.exportHar, { query }), options.har, invocation);
+  }
   const summary = (await callJson(capture.address, trafficOperations.summarizeTraffic, { query }))
     .value as TrafficSummary;
   if (options.summary === true) {
@@ -45,8 +46,9 @@ function totals({ total, errors, request_bytes: sent, response_bytes: received }
 }
 
 function place(capture: Capture, options: RunOptions): string {
-  if (!capture.isOwn)
-    {return `; session ${visibleText(capture.sessionName ?? capture.sessionId)} at ${capture.address.baseUrl}`;}
+  if (!capture.isOwn) {
+    return `; session ${visibleText(capture.sessionName ?? capture.sessionId)} at ${capture.address.baseUrl}`;
+  }
   if (options.har !== undefined) return `; written to ${visibleText(options.har)}`;
   if (capture.isKept) return `; kept in ${visibleText(options.dataDir ?? "")}`;
   return options.summary === true ? "" : "; not kept (see --har, --summary, --data-dir, or start `weir serve`)";

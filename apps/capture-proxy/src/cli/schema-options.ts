@@ -45,9 +45,7 @@ export function inputProperties(operation: Operation, shape: CommandShape): Inpu
   const isUpload = operation.body !== undefined && "upload" in operation.body;
   const body = isUpload ? [] : leaves(schemaOf(operation.body), "body", []);
   const inBody = new Set(body.map((property) => property.path.join(".")));
-  const query = leaves(schemaOf(operation.query), "query", []).filter(
-    ({ path }) => !inBody.has(path.join(".")),
-  );
+  const query = leaves(schemaOf(operation.query), "query", []).filter(({ path }) => !inBody.has(path.join(".")));
   return [...query, ...body].filter(({ path }) => !hidden.has(path.join(".")));
 }
 
@@ -78,6 +76,9 @@ export function addPropertyOptions(command: Command, property: InputProperty, gi
     const parse = (text: string, previous: Box | undefined): Box => ({
       value: readText(property.schema, text, previous?.value),
     });
+    const inner = innerSchema(property.schema);
+    // For help and completion; the parser refuses what is not among them.
+    if (inner.enum !== undefined) option.argChoices = [...inner.enum];
     command.addOption(option.argParser(parse));
     return;
   }
@@ -99,8 +100,7 @@ export function givenValue(command: Command, property: InputProperty, flags: str
 export function readText(schema: Schema, text: string, previous?: unknown): unknown {
   if (schema.anyOf) {
     if (text === "null") return null;
-    const branch = schema.anyOf.find((candidate) => candidate.type !== "null");
-    return readText(branch ?? {}, text, previous);
+    return readText(innerSchema(schema), text, previous);
   }
   if (schema.enum !== undefined && !schema.enum.includes(text)) {
     throw new InvalidArgumentError(`It must be one of ${schema.enum.join(", ")}.`);
@@ -143,18 +143,21 @@ function isBoolean(schema: Schema): boolean {
   );
 }
 
+/** What a nullable value is when it is not null. */
+function innerSchema(schema: Schema): Schema {
+  return schema.anyOf?.find((candidate) => candidate.type !== "null") ?? schema;
+}
+
 function placeholder(schema: Schema): string {
-  if (schema.enum !== undefined) return schema.enum.length <= 4 ? schema.enum.join("|") : "choice";
-  if (schema.anyOf !== undefined) return placeholder(schema.anyOf.find((candidate) => candidate.type !== "null") ?? {});
+  if (schema.anyOf !== undefined) return placeholder(innerSchema(schema));
+  if (schema.enum !== undefined) return "choice";
   if (schema.type === "integer" || schema.type === "number") return "number";
   return schema.type === "array" ? "list" : "text";
 }
 
 function descriptionOf({ path, schema, isRequired }: InputProperty): string {
   const text = schema.description ?? capitalized(path.join(" ").replaceAll("_", " "));
-  const inner = schema.anyOf?.find((candidate) => candidate.type !== "null") ?? schema;
   const facts = [
-    ...(inner.enum !== undefined && inner.enum.length > 4 ? [inner.enum.join(", ")] : []),
     ...(schema.type === "array" ? ["comma list, repeatable"] : []),
     ...(schema.anyOf?.some((candidate) => candidate.type === "null") === true ? ["`null` clears it"] : []),
     ...(isRequired ? ["required"] : []),

@@ -79,8 +79,9 @@ export async function startProxy(invocation: Invocation, options: StartOptions):
 /** The exit code and sentence of a start that failed; what nobody can mend keeps its stack. */
 function startFailure(error: unknown): unknown {
   const system = systemError(error);
-  if (system?.code === "EADDRINUSE")
-    {return new CommandFailure(EXIT.addressInUse, inUseSentence(error, system), { cause: error });}
+  if (system?.code === "EADDRINUSE") {
+    return new CommandFailure(EXIT.addressInUse, inUseSentence(error, system), { cause: error });
+  }
   if (error instanceof StartupError || (error instanceof Error && MENDABLE.has(error.name))) {
     return new CommandFailure(EXIT.cannotStart, error.message, { cause: error });
   }
@@ -98,10 +99,11 @@ function startFailure(error: unknown): unknown {
       { cause: error },
     );
   }
-  if (system?.path !== undefined)
-    {return new CommandFailure(EXIT.cannotStart, `Cannot use ${system.path}: ${(error as Error).message}`, {
+  if (system?.path !== undefined) {
+    return new CommandFailure(EXIT.cannotStart, `Cannot use ${system.path}: ${(error as Error).message}`, {
       cause: error,
-    });}
+    });
+  }
   return error;
 }
 

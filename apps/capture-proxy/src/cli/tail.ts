@@ -1,8 +1,10 @@
 import { setTimeout as delay } from "node:timers/promises";
 import type { Command } from "commander";
 import { Option } from "commander";
-import type { ServerMessage, TrafficSnapshot } from "@headworks/capture-contract";
-import { apiAddress } from "./api-connection.ts";
+import { trafficOperations } from "@headworks/capture-contract";
+import type { ServerMessage, TrafficEvent, TrafficSnapshot } from "@headworks/capture-contract";
+import { apiAddress, callJson } from "./api-connection.ts";
+import type { ApiAddress } from "./api-connection.ts";
 import { CommandFailure, EXIT } from "./exit-codes.ts";
 import { globalOptions } from "./global-options.ts";
 import type { Invocation, MessageSocket, Outcome } from "./invocation.ts";
@@ -45,8 +47,9 @@ export function addTailCommand(group: Command, invocation: Invocation, outcome: 
 
 function count(text: string): number {
   const value = Number(text);
-  if (!Number.isInteger(value) || value < 0 || value > 1000)
-    {throw new CommandFailure(EXIT.usage, "--lines takes a number from 0 to 1000");}
+  if (!Number.isInteger(value) || value < 0 || value > 1000) {
+    throw new CommandFailure(EXIT.usage, "--lines takes a number from 0 to 1000");
+  }
   return value;
 }
 
@@ -67,14 +70,14 @@ async function tail(invocation: Invocation, options: TailOptions): Promise<numbe
   let waitMs = FIRST_RETRY_MS;
   let hasConnected = false;
   while (!stop.signal.aborted) {
-    const result = await follow(
-      await invocation.parts.openSocket(url),
-      options,
+    const result = await follow({
+      socket: await invocation.parts.openSocket(url),
+      query: options.query,
       printer,
-      hasConnected,
-      invocation,
-      stop.signal,
-    );
+      catchUp: () => printStored(address, options, printer),
+      stderr,
+      signal: stop.signal,
+    });
     if (result.kind === "refused") throw new CommandFailure(EXIT.failure, result.message);
     if (stop.signal.aborted) break;
     if (result.kind === "never-open" && !hasConnected) {
@@ -84,8 +87,9 @@ async function tail(invocation: Invocation, options: TailOptions): Promise<numbe
       );
     }
     if (result.kind === "ended") {
-      if (!hasConnected || waitMs === FIRST_RETRY_MS)
-        {stderr.write(`weir: the connection ended (${visibleText(result.reason)}); connecting again\n`);}
+      if (!hasConnected || waitMs === FIRST_RETRY_MS) {
+        stderr.write(`weir: the connection ended (${visibleText(result.reason)}); connecting again\n`);
+      }
       hasConnected = true;
       waitMs = FIRST_RETRY_MS;
     }
@@ -101,38 +105,58 @@ type FollowResult =
   | { readonly kind: "never-open" }
   | { readonly kind: "refused"; readonly message: string };
 
+/** What following one connection needs. */
+interface Followed {
+  readonly socket: MessageSocket;
+  readonly query: string | undefined;
+  readonly printer: EntryPrinter;
+  /** Prints the newest rows that match, older than what is live. */
+  readonly catchUp: () => Promise<void>;
+  readonly stderr: Terminal;
+  readonly signal: AbortSignal;
+}
+
 /** Prints what one connection brings, until it is over. */
-async function follow(
-  socket: MessageSocket,
-  options: TailOptions,
-  printer: EntryPrinter,
-  isAgain: boolean,
-  invocation: Invocation,
-  signal: AbortSignal,
-): Promise<FollowResult> {
+async function follow({ socket, query, printer, catchUp, stderr, signal }: Followed): Promise<FollowResult> {
   const { promise, resolve } = Promise.withResolvers<FollowResult>();
   let isOpen = false;
+  const end = (result: FollowResult): void => {
+    resolve(result);
+    socket.close();
+  };
+  const fill = (): void => {
+    printer.hold();
+    catchUp().then(
+      () => printer.release(),
+      (error: unknown) => end({ kind: "refused", message: (error as Error).message }),
+    );
+  };
   const onAbort = (): void => socket.close();
   signal.addEventListener("abort", onAbort, { once: true });
   socket.onOpen(() => {
     isOpen = true;
-    const filter = options.query === undefined ? null : { q: options.query };
-    socket.send(JSON.stringify({ type: "Subscribe", data: { filter } }));
-    // After a gap the latest rows fill it; the printer knows which were shown already.
-    socket.send(JSON.stringify({ type: "GetInitialTraffic", data: { limit: isAgain ? 1000 : options.lines } }));
+    socket.send(JSON.stringify({ type: "Subscribe", data: { filter: query === undefined ? null : { q: query } } }));
+    // A connection sees everything until it has subscribed; what comes after the Pong is filtered.
+    socket.send(JSON.stringify({ type: "Ping" }));
   });
+  let isFiltered = false;
+  const take = (message: ServerMessage): void => {
+    if (message.type === "Error") return end({ kind: "refused", message: message.data.message });
+    if (message.type === "Pong") {
+      isFiltered = true;
+      return fill();
+    }
+    if (message.type === "Resync") {
+      stderr.write(`weir: ${message.data.missed} events came faster than they were read; the newest entries follow\n`);
+      return fill();
+    }
+    if (isFiltered && message.type === "Traffic") printer.take(message.data);
+    return undefined;
+  };
   socket.onMessage((text) => {
     const parsed = JSON.parse(text) as ServerMessage | readonly ServerMessage[];
-    for (const message of Array.isArray(parsed) ? (parsed as readonly ServerMessage[]) : [parsed as ServerMessage]) {
-      if (message.type === "Error") {
-        resolve({ kind: "refused", message: message.data.message });
-        socket.close();
-      } else if (message.type === "Resync") {
-        invocation.stderr.write(
-          `weir: ${message.data.missed} events were skipped because they came faster than they were read\n`,
-        );
-      } else printer.take(message);
-    }
+    const messages = Array.isArray(parsed) ? (parsed as readonly ServerMessage[]) : [parsed as ServerMessage];
+    for (const message of messages) take(message);
   });
   socket.onClose((reason) => resolve(isOpen ? { kind: "ended", reason } : { kind: "never-open" }));
   if (signal.aborted) socket.close();
@@ -143,36 +167,67 @@ async function follow(
   }
 }
 
-/** How many entries are remembered so that none is printed twice after a reconnect. */
+/** How many of the newest entries are asked for to fill a gap. */
+const GAP_ROWS = 1000;
+
+/** Prints the rows that were there first, and after a gap those that came in it. */
+async function printStored(address: ApiAddress, options: TailOptions, printer: EntryPrinter): Promise<void> {
+  const limit = printer.oldestSeq === undefined ? Math.max(1, options.lines) : GAP_ROWS;
+  const query = { ...(options.query === undefined ? {} : { q: options.query }), sort: "seq", order: "desc", limit };
+  const { value } = await callJson(address, trafficOperations.listTrafficRows, { query });
+  const { rows } = value as { rows: TrafficSnapshot[] };
+  printer.start(options.lines === 0 ? (rows[0]?.seq ?? -1) + 1 : (rows.at(-1)?.seq ?? 0));
+  for (const row of rows.toReversed()) printer.print(row);
+}
+
+/** How many entries are remembered so that none is printed twice after a gap. */
 const REMEMBERED = 5000;
 
 /** Prints each exchange once, when it is over. */
 export class EntryPrinter {
+  /** Entries before this one are not asked for; set once by {@link start}. */
+  oldestSeq: number | undefined;
   readonly #terminal: Terminal;
   readonly #isJson: boolean;
   readonly #printed = new Set<string>();
+  /** Live rows wait here while stored ones, which are older, are fetched. */
+  #held: TrafficSnapshot[] | undefined;
 
   constructor(terminal: Terminal, isJson: boolean) {
     this.#terminal = terminal;
     this.#isJson = isJson;
   }
 
-  take(message: ServerMessage): void {
-    if (message.type === "InitialTraffic") {
-      for (const row of message.data.toSorted((left, right) => left.seq - right.seq)) this.#print(row);
-    } else if (message.type === "Traffic" && (message.data.type === "Added" || message.data.type === "Updated"))
-      {this.#print(message.data.data);}
+  start(oldestSeq: number): void {
+    this.oldestSeq ??= oldestSeq;
   }
 
-  #print(row: TrafficSnapshot): void {
-    if (row.state === "pending" || this.#printed.has(row.id)) return;
+  hold(): void {
+    this.#held ??= [];
+  }
+
+  release(): void {
+    const held = this.#held ?? [];
+    this.#held = undefined;
+    for (const row of held) this.print(row);
+  }
+
+  take(event: TrafficEvent): void {
+    if (event.type !== "Added" && event.type !== "Updated") return;
+    if (this.#held === undefined) this.print(event.data);
+    else this.#held.push(event.data);
+  }
+
+  print(row: TrafficSnapshot): void {
+    if (row.state === "pending" || this.#printed.has(row.id) || row.seq < (this.oldestSeq ?? 0)) return;
     this.#printed.add(row.id);
-    if (this.#printed.size > REMEMBERED)
-      {for (const oldest of this.#printed.values()) {
-        this.#printed.delete(oldest);
-        break;
-      }}
+    if (this.#printed.size > REMEMBERED) this.#forgetOldest();
     this.#terminal.write(`${this.#isJson ? this.#jsonLine(row) : entryLine(row, this.#terminal)}\n`);
+  }
+
+  #forgetOldest(): void {
+    const oldest = this.#printed.values().next();
+    if (oldest.done !== true) this.#printed.delete(oldest.value);
   }
 
   #jsonLine(row: TrafficSnapshot): string {
@@ -197,5 +252,5 @@ export function entryLine(row: TrafficSnapshot, terminal: Terminal): string {
     padded(durationText(row.duration_ms), 8, "right"),
   ];
   const used = 8 + 1 + 7 + 1 + Math.max(3, status.length) + 1 + 9 + 1 + 8 + 2;
-  return `${parts.join(" ")}  ${fitted(visibleText(row.url), Math.max(20, terminal.columns - used), "middle")}`;
+  return `${parts.join(" ")}  ${fitted(visibleText(row.url), Math.max(10, terminal.columns - used), "middle")}`;
 }

@@ -1,0 +1,11 @@
+import type { ApiFailure } from "@headworks/contract-kit/client";
+import { visibleText } from "./terminal.ts";
+
+// Tested by ../../test/cli-call.test.ts
+
+/** The service's sentence with its code, and one line for each detail. */
+export function apiFailureText(failure: ApiFailure): string {
+  const details = Array.isArray(failure.details) ? (failure.details as { path?: string; message?: string }[]) : [];
+  const lines = details.map(({ path, message }) => `\n  ${visibleText(path ?? "")}: ${visibleText(message ?? "")}`);
+  return failure.status === 0 ? failure.message : `${visibleText(failure.message)} (${failure.code})${lines.join("")}`;
+}
