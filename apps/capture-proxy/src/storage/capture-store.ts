@@ -146,6 +146,3 @@ export interface ImportOptions {
   readonly signal: AbortSignal;
   readonly onProgress: (progress: { bytes: number; entries: number }) => void;
 }
-
-export { openCaptureStore } from "./open-capture-store.ts";
-export type { CaptureStoreOptions } from "./open-capture-store.ts";

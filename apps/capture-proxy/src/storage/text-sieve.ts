@@ -86,7 +86,7 @@ export class TextSieve {
     if (NOT_ASCII_CHARSET.test(lowerFields)) return undefined;
     const plain = lowerFields.includes("content-encoding") ? decoded(stored, row, side) : stored;
     if ((plain[0] === 0xff && plain[1] === 0xfe) || (plain[0] === 0xfe && plain[1] === 0xff)) return undefined;
-    const text = Buffer.from(plain.buffer, plain.byteOffset, plain.byteLength).latin1Slice().toLowerCase();
+    const text = Buffer.from(plain.buffer, plain.byteOffset, plain.byteLength).toString("latin1").toLowerCase();
     return FOLDING_TO_ASCII.test(text) ? undefined : text;
   }
 }

@@ -1,0 +1,299 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import type { TrafficEntry, TrafficEvent, TrafficSnapshot } from "@headworks/capture-contract";
+import { temporaryDirectory } from "@headworks/testkit";
+import { sampleExchange } from "#storage/sample-exchange.ts";
+import { openRig } from "#storage/store-rig.ts";
+import type { StoreRig } from "#storage/store-rig.ts";
+import { startApi } from "../../../test/api-rig.ts";
+import type { ApiRig } from "../../../test/api-rig.ts";
+import { createTrafficSlice } from "./traffic.slice.ts";
+
+interface Rig {
+  readonly api: ApiRig;
+  readonly stored: StoreRig;
+  [Symbol.asyncDispose](): Promise<void>;
+}
+
+async function startTraffic(): Promise<Rig> {
+  const directory = await temporaryDirectory();
+  const stored = await openRig(directory.path);
+  const api = await startApi({ slices: (host) => [createTrafficSlice({ ...host, store: stored.store })] });
+  return {
+    api,
+    stored,
+    [Symbol.asyncDispose]: async () => {
+      await api[Symbol.asyncDispose]();
+      await stored[Symbol.asyncDispose]();
+      await directory.remove();
+    },
+  };
+}
+
+async function get<T>({ api }: Rig, path: string, status = 200): Promise<{ body: T; headers: Headers }> {
+  const answer = await api.call("GET", `/api/traffic${path}`);
+  assert.equal(answer.status, status, `${path}: ${JSON.stringify(answer.json)}`);
+  return { body: answer.json as T, headers: answer.headers };
+}
+
+test("lists are bare arrays, newest first, with their total; rows, counts and summaries agree", async () => {
+  await using rig = await startTraffic();
+  const ids = [200, 404, 500].map((status) => rig.stored.add({ status, responseBody: ["text"] }).id);
+  await rig.stored.store.flush();
+  const list = await get<TrafficEntry[]>(rig, "?limit=2");
+  assert.deepEqual(
+    list.body.map((entry) => entry.id),
+    [ids[2], ids[1]],
+  );
+  assert.equal(list.headers.get("x-total-count"), "3");
+  assert.equal(list.body[0]?.response?.body, null);
+  const withBodies = await get<TrafficEntry[]>(rig, "?limit=1&include_bodies=true");
+  assert.equal(withBodies.body[0]?.response?.body, "text");
+  const page = await get<{ entries: TrafficEntry[]; next_cursor: string | null }>(rig, "?cursor=&limit=2");
+  const rest = await get<{ entries: TrafficEntry[]; next_cursor: string | null }>(
+    rig,
+    `?cursor=${page.body.next_cursor}&limit=2`,
+  );
+  assert.deepEqual(
+    [...page.body.entries, ...rest.body.entries].map((entry) => entry.id),
+    ids.toReversed(),
+  );
+  assert.equal(rest.body.next_cursor, null);
+  const rows = await get<{ total: number; rows: TrafficSnapshot[] }>(rig, "/rows?sort=status&order=asc&status=4xx,5xx");
+  assert.deepEqual(
+    rows.body.rows.map((row) => row.status_code),
+    [404, 500],
+  );
+  assert.deepEqual((await get(rig, "/count?status_code=404")).body, { count: 1 });
+  assert.equal((await get<{ errors: number }>(rig, "/summary")).body.errors, 2);
+  assert.equal((await get<unknown[]>(rig, "/tree")).body.length, 1);
+  assert.deepEqual((await get(rig, "/values?field=host")).body, [{ value: "example.com", count: 3 }]);
+});
+
+test("what does not parse is refused with the parameter and the place", async () => {
+  await using rig = await startTraffic();
+  const bad: readonly [query: string, path: string][] = [
+    ["?q=status:(", "query/q"],
+    ["/rows?q=nofield:1", "query/q"],
+    ["/count?status_code=many", "query/status_code"],
+    ["/summary?file_type=.", "query/file_type"],
+    ["/rows?sort=color", "query/sort"],
+    ["?limit=0", "query/limit"],
+  ];
+  for (const [query, path] of bad) {
+    const { body } = await get<{ code: string; details: { path: string }[] }>(rig, query, 400);
+    assert.equal(body.code, "VALIDATION_ERROR", query);
+    assert.equal(body.details[0]?.path, path, query);
+  }
+  const { body } = await get<{ code: string; error: string }>(rig, "?cursor=nonsense", 400);
+  assert.deepEqual([body.code, body.error], ["VALIDATION_ERROR", "cursor: this is no cursor of this service"]);
+});
+
+test("an entry is read, noted and deleted by its id; unknown ids are 404 everywhere", async () => {
+  await using rig = await startTraffic();
+  const { id } = rig.stored.add({ responseBody: ["text"] });
+  await rig.stored.store.flush();
+  assert.equal((await get<TrafficEntry>(rig, `/${id}`)).body.response?.body, "text");
+  assert.equal((await get<TrafficEntry>(rig, `/${id}?include_bodies=false`)).body.response?.body, null);
+  assert.deepEqual((await get(rig, `/${id}/script-traces`)).body, []);
+  assert.deepEqual((await rig.api.call("PATCH", `/api/traffic/${id}`, { notes: "look" })).json, { id, notes: "look" });
+  assert.equal((await get<TrafficEntry>(rig, `/${id}`)).body.notes, "look");
+  for (const path of ["/unknown", "/unknown/script-traces", "/unknown/body/response"]) {
+    const { body } = await get<{ code: string; error: string }>(rig, path, 404);
+    assert.deepEqual([body.code, body.error], ["NOT_FOUND", "Entry not found"], path);
+  }
+  assert.equal((await rig.api.call("PATCH", "/api/traffic/unknown", { notes: null })).status, 404);
+  assert.equal((await rig.api.call("DELETE", `/api/traffic/${id}`)).status, 204);
+  assert.equal((await rig.api.call("DELETE", `/api/traffic/${id}`)).status, 404);
+});
+
+test("bodies come whole or in ranges, never with their captured type", async () => {
+  await using rig = await startTraffic();
+  const text = "0123456789".repeat(300_000);
+  const { id } = rig.stored.add({ responseFields: ["Content-Type", "text/html"], responseBody: [text] });
+  await rig.stored.store.flush();
+  const url = `${rig.api.url}/api/traffic/${id}/body/response`;
+  const whole = await fetch(url);
+  assert.equal(whole.headers.get("content-type"), "application/octet-stream");
+  assert.equal(whole.headers.get("x-content-type-options"), "nosniff");
+  assert.equal(await whole.text(), text);
+  const ranges: readonly [field: string, status: number, expected: string][] = [
+    ["bytes=2999995-", 206, "56789"],
+    ["bytes=-3", 206, "789"],
+    ["bytes=0-0", 206, "0"],
+    ["bytes=2000000-2000004", 206, "01234"],
+    ["bytes=3000000-", 416, ""],
+    ["lines=1-2", 200, text],
+  ];
+  for (const [range, status, expected] of ranges) {
+    const answer = await fetch(url, { headers: { range } });
+    assert.equal(answer.status, status, range);
+    const body = await answer.text();
+    if (status !== 416) assert.equal(body, expected, range);
+    if (status === 206) assert.match(answer.headers.get("content-range") ?? "", /^bytes \d+-\d+\/3000000$/u);
+  }
+  const download = await fetch(`${url}?download=true&charset=utf-8&decoded=true`, { headers: { range: "bytes=0-3" } });
+  assert.equal(download.headers.get("content-type"), "text/plain; charset=utf-8");
+  assert.match(download.headers.get("content-disposition") ?? "", /^attachment; filename="response-/u);
+  assert.equal(await download.text(), "0123");
+});
+
+test("clearing removes the named entries, or the session's; other sessions stay", async () => {
+  await using rig = await startTraffic();
+  const { store } = rig.stored;
+  const ids = Array.from({ length: 4 }, () => rig.stored.add().id);
+  await store.flush();
+  assert.equal((await rig.api.call("POST", `/api/traffic/clear?ids=${ids[0]},unknown`)).status, 204);
+  assert.equal((await rig.api.call("POST", "/api/traffic/clear", { ids: [ids[1]] })).status, 204);
+  assert.equal(store.status().entryCount, 2);
+  const other = await store.createSession("other", null);
+  assert.equal((await rig.api.call("POST", `/api/traffic/clear?session_id=${other.id}`)).status, 204);
+  assert.equal(store.status().entryCount, 2);
+  assert.equal((await rig.api.call("POST", "/api/traffic/clear?session_id=unknown")).status, 404);
+  assert.equal((await rig.api.call("POST", "/api/traffic/clear")).status, 204);
+  assert.equal(store.status().entryCount, 0);
+});
+
+test("a HAR is imported into a session of its own; a bad one is refused", async () => {
+  await using rig = await startTraffic();
+  rig.stored.add({ responseBody: ["answer"] });
+  await rig.stored.store.flush();
+  const { chunks } = await rig.stored.store.exportHar({}, undefined, new AbortController().signal);
+  const har = Buffer.concat(await Array.fromAsync(chunks));
+  const imported = await rig.api.call("POST", "/api/traffic/import/har?session_name=Copy", JSON.parse(har.toString()));
+  assert.equal(imported.status, 200, JSON.stringify(imported.json));
+  const { session_id: sessionId, ...counts } = imported.json as { session_id: string };
+  assert.deepEqual(counts, { imported_count: 1, skipped_count: 0, errors: [] });
+  const copy = await get<TrafficEntry[]>(rig, `?session_id=${sessionId}&include_bodies=true`);
+  assert.equal(copy.body[0]?.response?.body, "answer");
+  const refused = await rig.api.call("POST", "/api/traffic/import/har", { log: {} });
+  assert.equal(refused.status, 400);
+  assert.equal((refused.json as { code: string }).code, "BAD_REQUEST");
+});
+
+interface Watched {
+  readonly events: TrafficEvent[];
+  readonly slice: ReturnType<typeof createTrafficSlice>;
+  readonly stored: StoreRig;
+  readonly clock: ApiRig["clock"];
+  [Symbol.asyncDispose](): Promise<void>;
+}
+
+/** The slice with an ear on its events. */
+async function watchTraffic(hasListeners = true): Promise<Watched> {
+  const rig = await startTraffic();
+  const events: TrafficEvent[] = [];
+  const slice = createTrafficSlice({
+    ...rig.api.host,
+    store: rig.stored.store,
+    events: {
+      traffic: (event) => void events.push(event),
+      changed: () => undefined,
+      task: () => undefined,
+      hasListeners,
+    },
+  });
+  const stop = new AbortController();
+  slice.worker?.start(stop.signal);
+  return {
+    events,
+    slice,
+    stored: rig.stored,
+    clock: rig.api.clock,
+    [Symbol.asyncDispose]: async () => {
+      stop.abort();
+      await rig[Symbol.asyncDispose]();
+    },
+  };
+}
+
+const kinds = (events: readonly TrafficEvent[]): string[] =>
+  events.flatMap((event) =>
+    event.type === "Added" || event.type === "Updated" ? [`${event.type} ${event.data.state}`] : [],
+  );
+
+test("a short exchange is told once, with its end; a long one while it runs and again at its end", async () => {
+  await using watched = await watchTraffic();
+  const { slice, events, stored, clock } = watched;
+  const short = sampleExchange();
+  slice.observer?.onStarted?.(short);
+  await clock.advance(60);
+  slice.observer?.onFinished?.(short);
+  assert.deepEqual(kinds(events), ["Added complete"]);
+  const long = sampleExchange({ state: { step: "forwarding" } });
+  slice.observer?.onStarted?.(long);
+  await clock.advance(90);
+  assert.deepEqual(kinds(events), ["Added complete"]);
+  await clock.advance(100);
+  assert.deepEqual(kinds(events), ["Added complete", "Added pending"]);
+  await stored.store.flush();
+  assert.deepEqual(
+    (await stored.rows()).rows.map((row) => row.state),
+    ["pending", "complete"],
+  );
+  const ended = Object.assign(long, { state: { step: "completed" }, response: sampleExchange().response });
+  slice.observer?.onFinished?.(ended);
+  assert.deepEqual(kinds(events), ["Added complete", "Added pending", "Updated complete"]);
+  await stored.store.flush();
+  const { rows } = await stored.rows();
+  const told = events.flatMap((event) => (event.type === "Updated" ? [event.data] : []));
+  assert.deepEqual(rows[0], JSON.parse(JSON.stringify(told[0])), "what is told is what is stored");
+});
+
+test("what is not to be recorded is neither stored nor told, and nothing is told when nobody listens", async () => {
+  await using watched = await watchTraffic(false);
+  const { slice, events, stored } = watched;
+  const hidden = { ...sampleExchange(), isRecorded: false };
+  slice.observer?.onStarted?.(hidden);
+  slice.observer?.onFinished?.(hidden);
+  slice.observer?.onFinished?.(sampleExchange());
+  await stored.store.flush();
+  assert.equal(stored.store.status().entryCount, 1);
+  assert.deepEqual(events, []);
+});
+
+test("clearing takes running entries along, but not those that show only afterwards", async () => {
+  await using watched = await watchTraffic();
+  const { slice, stored, clock } = watched;
+  const shown = sampleExchange({ state: { step: "forwarding" } });
+  slice.observer?.onStarted?.(shown);
+  await clock.advance(200);
+  const fresh = sampleExchange();
+  slice.observer?.onStarted?.(fresh);
+  const finished = sampleExchange();
+  slice.observer?.onFinished?.(finished);
+  await slice.operations.clearTraffic({
+    params: undefined,
+    query: {},
+    body: undefined,
+    headers: {},
+    signal: new AbortController().signal,
+  });
+  slice.observer?.onFinished?.(Object.assign(shown, { state: { step: "completed" } }));
+  slice.observer?.onFinished?.(fresh);
+  await stored.store.flush();
+  assert.deepEqual(
+    (await stored.rows()).rows.map((row) => row.id),
+    [fresh.id],
+  );
+  assert.equal(stored.store.status().entryCount, 1);
+});
+
+test("entries removed to keep limits are told as deleted, and counts once a second", async () => {
+  await using watched = await watchTraffic();
+  const { slice, events, stored, clock } = watched;
+  stored.store.setLimits({ maxRequests: 1, maxTotalSizeMb: null, maxBodyBytes: 1 });
+  const gone = sampleExchange();
+  slice.observer?.onFinished?.(gone);
+  slice.observer?.onFinished?.(sampleExchange());
+  await stored.store.flush();
+  assert.deepEqual(
+    events.filter((event) => event.type === "Deleted"),
+    [{ type: "Deleted", data: [gone.id] }],
+  );
+  await clock.advance(1100);
+  assert.deepEqual(
+    events.filter((event) => event.type === "CountUpdate"),
+    [{ type: "CountUpdate", data: 1 }],
+  );
+});
