@@ -88,7 +88,9 @@ export function BlocklistView() {
             {list.map((entry) => (
               <tr key={entry.id} className={entry.enabled ? undefined : styles["off"]}>
                 <td className={styles["switch"]}>
-                  <Switch aria-label={`Block ${entry.pattern}`} checked={entry.enabled} onChange={(enabled) => toggle.mutate({ id: entry.id, enabled })} />
+                  <span className={styles["switchBox"]}>
+                    <Switch aria-label={`Block ${entry.pattern}`} checked={entry.enabled} onChange={(enabled) => toggle.mutate({ id: entry.id, enabled })} />
+                  </span>
                 </td>
                 <td>
                   <code className={styles["pattern"]}>{entry.pattern}</code>

@@ -12,9 +12,9 @@ export function CookiesTab({ entry }: { readonly entry: TrafficEntry }) {
   return (
     <div className={styles["body"]}>
       <section className={styles["section"]}>
-        <h3>
+        <h2>
           Sent with the request <span className={styles["quiet"]}>{sent.length}</span>
-        </h3>
+        </h2>
         {sent.length === 0 ? (
           <p className={styles["none"]}>No cookies were sent.</p>
         ) : (
@@ -37,9 +37,9 @@ export function CookiesTab({ entry }: { readonly entry: TrafficEntry }) {
         )}
       </section>
       <section className={styles["section"]}>
-        <h3>
+        <h2>
           Set by the response <span className={styles["quiet"]}>{received.length}</span>
-        </h3>
+        </h2>
         {received.length === 0 ? (
           <p className={styles["none"]}>No cookies were set.</p>
         ) : (
@@ -65,7 +65,7 @@ export function CookiesTab({ entry }: { readonly entry: TrafficEntry }) {
                     <td>{cookieLife(cookie, receivedMs)}</td>
                     <td>
                       {cookie.domain ?? "this host"}
-                      {cookie.path ?? ""}
+                      {cookie.path === undefined ? "" : `, ${cookie.path}`}
                     </td>
                     <td>
                       <span style={{ display: "flex", flexWrap: "wrap", gap: 4 }}>

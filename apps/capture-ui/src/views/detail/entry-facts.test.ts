@@ -16,8 +16,9 @@ test("the status is given with its reason, sent or standard", () => {
     ["failed", response(200, "OK"), false, "200 OK, then failed"],
     ["complete", null, true, "No response"],
   ] as const) {
-    assert.equal(statusText({ state, response: answer, is_passthrough: tunnel }), text);
+    assert.equal(statusText({ state, response: answer, is_passthrough: tunnel, source: "upstream" }), text);
   }
+  assert.equal(statusText({ state: "failed", response: response(502), is_passthrough: false, source: "slice" }), "Failed, answered with 502 Bad Gateway");
 });
 
 test("every outcome and every method has a colour", () => {

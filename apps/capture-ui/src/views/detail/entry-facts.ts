@@ -31,12 +31,14 @@ export function statusColor(entry: Pick<TrafficEntry, "state" | "response">): st
 }
 
 /** Status and reason, or how far the entry has come. */
-export function statusText(entry: Pick<TrafficEntry, "state" | "response" | "is_passthrough">): string {
+export function statusText(entry: Pick<TrafficEntry, "state" | "response" | "is_passthrough" | "source">): string {
   const { response } = entry;
   if (response !== null) {
     const reason = response.status_message ?? reasonPhrase(response.status_code) ?? "";
     const text = `${response.status_code} ${reason}`.trim();
-    return entry.state === "failed" ? `${text}, then failed` : text;
+    // An answer of ours tells of a failure that came before it, an answer of the server's broke off later.
+    if (entry.state === "failed") return entry.source === "slice" ? `Failed, answered with ${text}` : `${text}, then failed`;
+    return text;
   }
   if (entry.state === "failed") return "Failed";
   if (entry.state === "pending") return entry.is_passthrough ? "Open" : "Waiting";

@@ -20,7 +20,7 @@ export function MessagesTab({ entry }: { readonly entry: TrafficEntry }) {
           <code>{entry.failure.message}</code>
         </p>
       )}
-      <div className={styles["columns"]}>
+      <div className={styles["columns"]} data-lean={hasNoBody(entry.request) || undefined}>
         <MessageSide entry={entry} side="request" message={entry.request} />
         {entry.response === null ? <MissingResponse entry={entry} /> : <MessageSide entry={entry} side="response" message={entry.response} />}
       </div>
@@ -28,15 +28,18 @@ export function MessagesTab({ entry }: { readonly entry: TrafficEntry }) {
   );
 }
 
+function hasNoBody(message: Message): boolean {
+  return message.body_stored_size === 0;
+}
+
 function MessageSide({ entry, side, message }: { readonly entry: TrafficEntry; readonly side: Side; readonly message: Message }) {
-  const hasBody = message.body_state === "complete" || message.body_state === "truncated";
   return (
     <section className={styles["side"]} aria-label={side === "request" ? "Request" : "Response"}>
       {/* oxlint-disable-next-line jsx-a11y/no-noninteractive-tabindex -- what scrolls must be reachable by keyboard */}
       <div className={styles["headerPart"]} tabIndex={0} role="group" aria-label={`${side} fields`}>
         <HeaderList title={side === "request" ? "Request" : "Response"} headers={message.headers_list} trailers={message.trailers_list} />
       </div>
-      <div className={classNames(styles["bodyPart"], !(hasBody && message.body_stored_size > 0) && styles["emptyBody"])}>
+      <div className={classNames(styles["bodyPart"], hasNoBody(message) && styles["emptyBody"])}>
         <BodyPanel entryId={entry.id} side={side} message={message} />
       </div>
     </section>
@@ -50,7 +53,7 @@ function MissingResponse({ entry }: { readonly entry: TrafficEntry }) {
       <section className={styles["side"]} aria-label="Response">
         <div className={styles["body"]}>
           <div className={styles["callout"]} role="note">
-            <h3>{advice.title}</h3>
+            <h2>{advice.title}</h2>
             <p>{advice.explanation}</p>
             {advice.advice !== null && <p>{advice.advice}</p>}
             <code>

@@ -19,7 +19,7 @@ export function OverviewTab({ entry }: { readonly entry: TrafficEntry }) {
       {entry.failure !== null && <FailureCallout failure={entry.failure} />}
       {tunnel !== null && (
         <div className={classNames(styles["callout"], styles["calloutInfo"])} role="note">
-          <h3>A tunnel</h3>
+          <h2>A tunnel</h2>
           <p>{tunnel}</p>
           <p>
             {formatBytes(entry.request_size)} went to the server, {formatBytes(entry.response_size)} came back.{" "}
@@ -34,7 +34,7 @@ export function OverviewTab({ entry }: { readonly entry: TrafficEntry }) {
         {entry.tls !== null && <Section title="TLS, Weir to server" lines={upstreamTlsLines(entry.tls)} />}
         <TimingSection entry={entry} />
         <section className={styles["section"]}>
-          <h3>Note</h3>
+          <h2>Note</h2>
           <NoteEditor id={entry.id} notes={entry.notes} />
         </section>
       </div>
@@ -46,7 +46,7 @@ function FailureCallout({ failure }: { readonly failure: NonNullable<TrafficEntr
   const advice = failureAdvice(failure);
   return (
     <div className={styles["callout"]} role="note">
-      <h3>{advice.title}</h3>
+      <h2>{advice.title}</h2>
       <p>{advice.explanation}</p>
       {advice.advice !== null && <p>{advice.advice}</p>}
       <code>
@@ -65,7 +65,7 @@ function Section({ title, lines }: { readonly title: string; readonly lines: rea
   const shown = lines.filter(([, value]) => value !== null && value !== "");
   return (
     <section className={styles["section"]}>
-      <h3>{title}</h3>
+      <h2>{title}</h2>
       {shown.length === 0 ? (
         <p className={styles["none"]}>Nothing is known.</p>
       ) : (
@@ -95,7 +95,7 @@ function summaryLines(entry: TrafficEntry): Line[] {
     ["Began", `${formatDateTime(Date.parse(entry.timestamp))}`],
     ["Method", request.method],
     ["Outcome", statusText(entry)],
-    ["Answered by", response === null ? null : SOURCES[entry.source]],
+    ["Answered by", response === null ? null : entry.source === "slice" && entry.failure !== null ? "Weir itself, to report the failure" : SOURCES[entry.source]],
     ["Type", response?.content_type ?? request.content_type],
     ["Request", sizeText(entry.request_size, request.body_size)],
     ["Response", response === null ? null : sizeText(entry.response_size ?? 0, response.body_size)],
@@ -143,7 +143,7 @@ function TimingSection({ entry }: { readonly entry: TrafficEntry }) {
   if (bars.length === 0) return null;
   return (
     <section className={styles["section"]}>
-      <h3>Timing</h3>
+      <h2>Timing</h2>
       <div className={styles["times"]}>
         {bars.map((bar) => (
           <div key={bar.stage} style={{ display: "contents" }}>

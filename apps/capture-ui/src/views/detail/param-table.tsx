@@ -21,9 +21,9 @@ export function ParamTable({
   return (
     <>
       <div className={styles["tableHead"]}>
-        <h3>
+        <h2>
           {label} <span className={styles["quiet"]}>{parameters.length}</span>
-        </h3>
+        </h2>
         <Switch label="Decoded" checked={decoded} onChange={(on) => useDetailMemory.setState({ decodedParams: on })} />
       </div>
       <table className={styles["pairs"]} aria-label={label}>

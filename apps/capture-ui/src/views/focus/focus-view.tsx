@@ -113,7 +113,7 @@ function AddPattern() {
           }}
         />
       </Field>
-      <Button type="submit" size="large" variant="primary" disabled={pattern.trim() === "" || add.isPending}>
+      <Button type="submit" size="large" variant="primary" disabled={add.isPending}>
         Add
       </Button>
     </form>

@@ -115,13 +115,13 @@ function SessionRow({ session, onEdit }: { readonly session: CaptureSession; rea
             <span className={session.name === null ? styles["quiet"] : styles["title"]} onDoubleClick={() => setRenaming(true)}>
               {sessionTitle(session)}
             </span>
-            <IconButton label={`Rename ${sessionTitle(session)}`} className={styles["rename"] ?? ""} icon={<Pencil size={12} />} onClick={() => setRenaming(true)} />
             {session.is_current && <Tag tone="ok">active</Tag>}
             {session.tags.map((tag) => (
               <Tag key={tag} tone="neutral">
                 {tag}
               </Tag>
             ))}
+            <IconButton label={`Rename ${sessionTitle(session)}`} className={styles["rename"] ?? ""} icon={<Pencil size={12} />} onClick={() => setRenaming(true)} />
           </span>
         )}
         {session.notes !== null && session.notes !== "" && <div className={styles["notes"]}>{session.notes}</div>}
@@ -130,7 +130,8 @@ function SessionRow({ session, onEdit }: { readonly session: CaptureSession; rea
       <NumberCell className={styles["nowrap"]}>{formatBytes(session.total_size_bytes)}</NumberCell>
       <td className={styles["wide"]}>{formatDateTime(Date.parse(session.created_at)).slice(0, 16)}</td>
       <td className={styles["medium"]}>{formatDateTime(Date.parse(session.updated_at)).slice(0, 16)}</td>
-      <td className={styles["actions"]}>
+      <td>
+        <div className={styles["actions"]}>
         {session.is_current ? (
           <Button variant="ghost" onClick={() => void openSession(session.id)}>
             Show
@@ -158,6 +159,7 @@ function SessionRow({ session, onEdit }: { readonly session: CaptureSession; rea
             },
           ]}
         />
+        </div>
       </td>
     </tr>
   );

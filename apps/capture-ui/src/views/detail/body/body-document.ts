@@ -28,6 +28,8 @@ export interface BodyProgress {
   /** The body is larger than is held in memory; the end is missing in text views. */
   readonly cut: boolean;
   readonly problem: JsonProblem | null;
+  /** The content coding is damaged or cut: what is there is all that could be decoded. */
+  readonly isBroken: boolean;
   /** Counts how often rows were laid out anew: rows fetched before are stale. */
   readonly layout: number;
 }
@@ -41,6 +43,8 @@ const WHOLE_PRINT_LIMIT_BYTES = 4 * 1024 * 1024;
 const REPORT_INTERVAL_MS = 100;
 
 interface Slice {
+  /** The content coding ended too early or is damaged: these are only the bytes that could be decoded. */
+  readonly isBroken: boolean;
   readonly body: ReadableStream<Uint8Array> | null;
   readonly totalBytes: number | null;
   readonly isPartial: boolean;
@@ -65,6 +69,7 @@ export class BodyDocument {
   #rest: (() => Promise<void>) | null = null;
   #columns: number | null = null;
   #layout = 0;
+  #isBroken = false;
 
   constructor(source: BodySource, report: (progress: BodyProgress) => void, fetchBody?: typeof fetch) {
     this.#source = source;
@@ -144,6 +149,7 @@ export class BodyDocument {
       this.#pretty = pretty;
       this.#printer = new JsonPrinter((bytes) => pretty.append(bytes));
     }
+    this.#isBroken = first.isBroken;
     this.#total = first.totalBytes ?? beginning.length;
     this.#take(beginning);
     this.#done = this.#loaded >= (this.#total ?? 0);
@@ -206,9 +212,13 @@ export class BodyDocument {
       headers: { range: `bytes=${start}-${start + length - 1}` },
       signal: this.#stop.signal,
     });
+    const isBroken = response.headers.get("x-body-partial") === "true";
+    // Nothing at all could be decoded, so there is no byte 0 either.
+    if (response.status === 416) return { isBroken: true, body: null, totalBytes: 0, isPartial: true };
     if (!response.ok) throw new Error(await failureText(response));
     const total = /\/(\d+)$/u.exec(response.headers.get("content-range") ?? "")?.[1];
     return {
+      isBroken,
       body: response.body,
       totalBytes: total === undefined ? null : Number(total),
       isPartial: response.status === 206,
@@ -238,6 +248,7 @@ export class BodyDocument {
       prettyBytes: this.#pretty?.bytes.length ?? 0,
       cut: this.#raw.cut || this.#pretty?.cut === true || (this.#total ?? 0) > RAW_LIMIT_BYTES,
       problem: this.#done ? (this.#printer?.problem ?? null) : null,
+      isBroken: this.#isBroken,
       layout: this.#layout,
     });
   }

@@ -37,7 +37,7 @@ export type Side = "request" | "response";
 export function BodyPanel({ entryId, side, message }: { readonly entryId: string; readonly side: Side; readonly message: Message }) {
   if (message.body_state === "not_stored") {
     return (
-      <BodyFrame title="Body">
+      <BodyFrame side={side} title="Body">
         <EmptyState title="The body was not stored">
           {formatBytes(message.body_size)} went through. Storing bodies is switched off, or storage could not keep up at that moment.
         </EmptyState>
@@ -46,7 +46,7 @@ export function BodyPanel({ entryId, side, message }: { readonly entryId: string
   }
   if (message.body_state === "none" || message.body_stored_size === 0) {
     return (
-      <BodyFrame title="Body">
+      <BodyFrame side={side} title="Body">
         <p className={styles["noBody"]}>The {side} has no body.</p>
       </BodyFrame>
     );
@@ -54,9 +54,19 @@ export function BodyPanel({ entryId, side, message }: { readonly entryId: string
   return <StoredBody entryId={entryId} side={side} message={message} />;
 }
 
-function BodyFrame({ title, tools, children }: { readonly title: ReactNode; readonly tools?: ReactNode; readonly children: ReactNode }) {
+function BodyFrame({
+  side,
+  title,
+  tools,
+  children,
+}: {
+  readonly side: Side;
+  readonly title: ReactNode;
+  readonly tools?: ReactNode;
+  readonly children: ReactNode;
+}) {
   return (
-    <section className={styles["panel"]} aria-label="Body">
+    <section className={styles["panel"]} aria-label={`Body of the ${side}`}>
       <div className={styles["toolbar"]}>
         <h3 className={styles["title"]}>{title}</h3>
         {tools}
@@ -122,6 +132,7 @@ function StoredBody({ entryId, side, message }: { readonly entryId: string; read
       }}
     >
       <BodyFrame
+        side={side}
         title={
           <>
             Body
@@ -163,7 +174,7 @@ function StoredBody({ entryId, side, message }: { readonly entryId: string; read
           <div className={styles["view"]}>
             <View
               key={view ?? "none"}
-              view={progress.error !== null && progress.loadedBytes === 0 ? "hex" : view}
+              view={isUndecodable(progress) ? "hex" : view}
               client={client}
               progress={progress}
               search={search}
@@ -177,6 +188,11 @@ function StoredBody({ entryId, side, message }: { readonly entryId: string; read
       </BodyFrame>
     </div>
   );
+}
+
+/** Nothing of the decoded body can be had, only the bytes as they came. */
+function isUndecodable(progress: BodyProgress): boolean {
+  return progress.loadedBytes === 0 && (progress.error !== null || progress.isBroken);
 }
 
 function BodySize({ message, progress, coding }: { readonly message: Message; readonly progress: BodyProgress; readonly coding: string }) {
@@ -201,8 +217,16 @@ function Notices({ message, progress, onRetry }: { readonly message: Message; re
   if (progress?.error != null) {
     notices.push(
       <p key="error" className={styles["problem"]} role="alert">
-        {progress.loadedBytes === 0 ? "The body cannot be decoded, so its bytes are shown as received" : "The rest of the body could not be loaded"}: {progress.error}
+        {progress.loadedBytes === 0 ? "The body could not be loaded decoded; its bytes are shown as received" : "The rest of the body could not be loaded"}: {progress.error}
         <Button onClick={onRetry}>Try again</Button>
+      </p>,
+    );
+  }
+  if (progress?.isBroken === true && message.body_state !== "truncated") {
+    const coding = headerValues(message.headers_list, "content-encoding").join(", ");
+    notices.push(
+      <p key="broken" className={styles["notice"]}>
+        The body is not valid {coding === "" ? "in its content coding" : coding}; {progress.loadedBytes === 0 ? "its bytes are shown as received" : "only what could be decoded is shown"}.
       </p>,
     );
   }
@@ -277,7 +301,7 @@ function View({
       return (
         <HexViewer
           bodyUrl={bodyUrl}
-          decodedBytes={progress.error !== null && progress.loadedBytes === 0 ? null : totalBytes}
+          decodedBytes={isUndecodable(progress) ? null : totalBytes}
           storedBytes={message.body_stored_size}
           isEncoded={isEncoded}
           label={`${side} body in hexadecimal`}

@@ -105,7 +105,8 @@ export function PartsViewer({ client, done, contentType }: { readonly client: Bo
           {part.preview === null ? (
             <p className={styles["quiet"]}>Binary content</p>
           ) : (
-            <pre className={styles["partText"]}>
+            // oxlint-disable-next-line jsx-a11y/no-noninteractive-tabindex -- what scrolls must be reachable by keyboard
+            <pre className={styles["partText"]} tabIndex={0}>
               {part.preview}
               {part.end - part.start > 2000 && "…"}
             </pre>

@@ -19,14 +19,12 @@ export function withoutActiveParts(page: Document): void {
   }
   for (const element of page.querySelectorAll("meta[http-equiv]")) element.remove();
   for (const element of page.querySelectorAll("*")) {
-    for (const { name } of [...element.attributes]) {
+    for (const { name, value } of [...element.attributes]) {
       const attribute = name.toLowerCase();
-      if (attribute.startsWith("on") || ["ping", "autofocus", "srcdoc", "action", "formaction", "background"].includes(attribute)) element.removeAttribute(name);
+      const isForeign = ["src", "srcset", "poster", "data", "href", "xlink:href"].includes(attribute) && !/^\s*data:/iu.test(value);
+      if (isForeign || attribute.startsWith("on") || ["ping", "autofocus", "srcdoc", "action", "formaction", "background"].includes(attribute)) element.removeAttribute(name);
     }
-    // Links lead nowhere: a click must not replace the preview with a live page.
-    if (element.localName === "a" || element.localName === "area") {
-      element.removeAttribute("href");
-      element.removeAttribute("xlink:href");
-    }
+    // Links lead nowhere, not even to a page of their own making.
+    if (element.localName === "a" || element.localName === "area") element.removeAttribute("href");
   }
 }

@@ -1,11 +1,10 @@
 import { ChevronRight, Copy, ListTree } from "lucide-react";
-import { useState } from "react";
+import { useId, useLayoutEffect, useRef, useState } from "react";
 import { Button, IconButton } from "../../../ui/button.tsx";
 import { classNames } from "../../../ui/class-names.ts";
 import { copyText } from "../../../ui/copy.ts";
 import { TextInput } from "../../../ui/field.tsx";
 import { Tag } from "../../../ui/tag.tsx";
-import { Tooltip } from "../../../ui/tooltip.tsx";
 import styles from "../detail.module.css";
 import { useDetailMemory } from "../detail-memory.ts";
 import { decodeValue } from "./decoded-value.ts";
@@ -90,16 +89,7 @@ function HeaderField({ line }: { readonly line: HeaderLine }) {
   return (
     <div className={styles["field"]}>
       <dt>
-        {note === null ? (
-          line.name
-        ) : (
-          <Tooltip text={note} side="top">
-            {/* oxlint-disable-next-line jsx-a11y/no-noninteractive-tabindex -- the explanation must be reachable by keyboard */}
-            <span className={styles["explained"]} tabIndex={0}>
-              {line.name}
-            </span>
-          </Tooltip>
-        )}
+        {note === null ? line.name : <Explained name={line.name} note={note} />}
       </dt>
       <dd>
         {shown}{" "}
@@ -118,7 +108,13 @@ function HeaderField({ line }: { readonly line: HeaderLine }) {
         )}
       </dd>
       <dd className={styles["fieldAction"]}>
-        <IconButton label={`Copy ${line.name}`} icon={<Copy size={12} />} onClick={() => void copyText(line.value, line.name)} />
+        <Button
+          variant="ghost"
+          aria-label={`Copy ${line.name}`}
+          title={`Copy ${line.name}`}
+          icon={<Copy size={12} />}
+          onClick={() => void copyText(line.value, line.name)}
+        />
       </dd>
       {open && decoded !== null && (
         <dd className={classNames(styles["decoded"])}>
@@ -129,6 +125,50 @@ function HeaderField({ line }: { readonly line: HeaderLine }) {
         </dd>
       )}
     </div>
+  );
+}
+
+/** A name with its explanation. The tooltip only exists once it is wanted: a message may have hundreds of fields. */
+function Explained({ name, note }: { readonly name: string; readonly note: string }) {
+  const [wanted, setWanted] = useState(false);
+  const id = useId();
+  return (
+    <span className={styles["explainedBox"]} onPointerEnter={() => setWanted(true)} onPointerLeave={() => setWanted(false)}>
+      <button
+        type="button"
+        className={styles["explained"]}
+        aria-describedby={wanted ? id : undefined}
+        onFocus={() => setWanted(true)}
+        onBlur={() => setWanted(false)}
+        onKeyDown={(event) => {
+          if (event.key !== "Escape" || !wanted) return;
+          event.stopPropagation();
+          setWanted(false);
+        }}
+      >
+        {name}
+      </button>
+      {wanted && <NoteBubble id={id} note={note} />}
+    </span>
+  );
+}
+
+/** Stands in the top layer, so that no scrolled part cuts it. */
+function NoteBubble({ id, note }: { readonly id: string; readonly note: string }) {
+  const bubble = useRef<HTMLSpanElement>(null);
+  useLayoutEffect(() => {
+    const element = bubble.current;
+    const box = element?.parentElement?.getBoundingClientRect();
+    if (element == null || box === undefined) return;
+    element.showPopover();
+    const { width, height } = element.getBoundingClientRect();
+    element.style.left = `${Math.max(8, Math.min(box.left, innerWidth - width - 8))}px`;
+    element.style.top = `${box.top - height - 4 < 8 ? box.bottom + 4 : box.top - height - 4}px`;
+  }, []);
+  return (
+    <span ref={bubble} id={id} role="tooltip" popover="manual" className={styles["bubble"]}>
+      {note}
+    </span>
   );
 }
 
