@@ -3,7 +3,7 @@ import { mkdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import type { Logger } from "pino";
-import { apiInfo } from "@headworks/capture-contract";
+import { apiInfo, plannedSwitchProblem } from "@headworks/capture-contract";
 import type { Settings } from "@headworks/capture-contract";
 import { apiExposureProblem } from "#api/api-exposure.ts";
 import { createEventHub } from "#api/events.ts";
@@ -30,7 +30,7 @@ import { UpstreamTrust } from "#upstream/trust.ts";
 import { systemClock } from "./clock.ts";
 import { FAIL_CLOSED, INTERCEPTOR_ORDER, OBSERVER_ORDER } from "./pipeline-order.ts";
 import type { Addresses, SliceHost } from "./slice.ts";
-import { createSlices, openAuthorityStore } from "./slices.ts";
+import { AuthorityStoreError, createSlices, openAuthorityStore } from "./slices.ts";
 import type { AuthorityStore, Slices } from "./slices.ts";
 
 export interface ProxyOptions {
@@ -41,6 +41,8 @@ export interface ProxyOptions {
   readonly log: Logger;
   /** Where the built web UI lies. */
   readonly uiDirectory?: string;
+  /** PEM files of a CA made elsewhere, to be used instead of one of our own. */
+  readonly importedAuthority?: { readonly certificateFile: string; readonly keyFile: string };
   /** Serve the API without authentication on an address others can reach. */
   readonly allowInsecureApi?: boolean;
 }
@@ -67,9 +69,11 @@ export async function createProxy(options: ProxyOptions): Promise<RunningProxy> 
   mkdirSync(dataDir, { recursive: true, mode: 0o700 });
   const settings = loadSettings({ dataDir, environment: options.environment, flags: options.flags, log });
   refuseExposure(settings.running, options.allowInsecureApi ?? false);
+  const planned = plannedSwitchProblem(settings.running);
+  if (planned !== undefined) throw new StartupError(planned);
   const started = new StartedParts();
   try {
-    const authority = openAuthorityStore({ dataDir, nowMs: systemClock.now, log });
+    const authority = openAuthority(options);
     const database = openDatabase(join(dataDir, "weir.db"), { migrations: STATE_MIGRATIONS });
     started.onStop(() => database.close());
     const store = await openCaptureStore({ dataDir, limits: storeLimits(settings.running), log, clock: systemClock });
@@ -77,6 +81,20 @@ export async function createProxy(options: ProxyOptions): Promise<RunningProxy> 
     return await assemble({ options, settings, authority, database, store, started });
   } catch (error) {
     await started.stop();
+    throw error;
+  }
+}
+
+function openAuthority({ dataDir, log, importedAuthority }: ProxyOptions): AuthorityStore {
+  try {
+    return openAuthorityStore({
+      dataDir,
+      nowMs: systemClock.now,
+      log,
+      ...(importedAuthority === undefined ? {} : { imported: importedAuthority }),
+    });
+  } catch (error) {
+    if (error instanceof AuthorityStoreError) throw new StartupError(error.message, { cause: error });
     throw error;
   }
 }

@@ -14,7 +14,7 @@ import { createMetricsSlice } from "./slices/metrics/metrics.slice.ts";
 import { createSessionsSlice } from "./slices/sessions/sessions.slice.ts";
 import { createTrafficSlice } from "./slices/traffic/traffic.slice.ts";
 
-export { openAuthorityStore } from "./slices/cert/cert.slice.ts";
+export { AuthorityStoreError, openAuthorityStore } from "./slices/cert/cert.slice.ts";
 export type { AuthorityStore } from "./slices/cert/cert.slice.ts";
 
 /** A slice as the composition root handles it: the contract's types are checked where each slice is made. */

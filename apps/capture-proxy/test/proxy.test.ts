@@ -159,3 +159,10 @@ test("a port in use is the system's error, and nothing is left running", async (
 test("an API for everybody on the network needs an explicit word", async () => {
   await assert.rejects(started(await dataDirectory(), { "api-host": "0.0.0.0" }), /--insecure-api/);
 });
+
+test("a start with a switch that nothing acts on is refused by name", async () => {
+  await assert.rejects(
+    started(await dataDirectory(), { "upstream-proxy": "proxy.test:3128" }),
+    /upstream_proxy\.enabled/,
+  );
+});

@@ -127,6 +127,34 @@ export const Settings = strictObject({
 });
 export type Settings = Static<typeof Settings>;
 
+/**
+ * Switches whose feature is not part of this version. They can be read and carried along, but not turned on: a proxy
+ * that ignored an upstream proxy would send traffic where nobody wanted it.
+ */
+export const PLANNED_SWITCHES: readonly {
+  readonly field: string;
+  readonly feature: string;
+  readonly isOn: (settings: Settings) => boolean;
+}[] = [
+  {
+    field: "upstream_proxy.enabled",
+    feature: "Chaining through an upstream proxy",
+    isOn: (settings) => settings.upstream_proxy.enabled,
+  },
+  { field: "enable_socks", feature: "The SOCKS5 listener", isOn: (settings) => settings.enable_socks },
+  {
+    field: "enable_h2_downstream",
+    feature: "HTTP/2 towards clients",
+    isOn: (settings) => settings.enable_h2_downstream,
+  },
+];
+
+/** A sentence about the first planned switch that is on, undefined when none is. */
+export function plannedSwitchProblem(settings: Settings): string | undefined {
+  const planned = PLANNED_SWITCHES.find(({ isOn }) => isOn(settings));
+  return planned && `${planned.feature} is not part of this version; ${planned.field} must stay off`;
+}
+
 const { auth_password: _hidden, ...shownUpstream } = UpstreamProxySettings.properties;
 const {
   verbose: _verbose,

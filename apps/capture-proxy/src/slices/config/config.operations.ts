@@ -1,6 +1,8 @@
 // Tested by config.slice.test.ts
-import type { ProxyConfig, configOperations } from "@headworks/capture-contract";
+import { plannedSwitchProblem } from "@headworks/capture-contract";
+import type { ConfigPatch, ProxyConfig, Settings, configOperations } from "@headworks/capture-contract";
 import type { Handlers } from "@headworks/contract-kit";
+import { ApiError } from "#api/api-error.ts";
 import type { SettingsStore } from "#settings/settings.ts";
 import type { SliceHost } from "#slice.ts";
 
@@ -13,6 +15,8 @@ export function createConfigOperations(
     getConfig: () => ({ status: 200, body: showConfig(settings, { verbose: false }) }),
     updateConfig: ({ body }) => {
       const before = settings.configured;
+      const problem = plannedSwitchProblem(patched(before, body));
+      if (problem !== undefined) throw new ApiError("NOT_IMPLEMENTED", problem);
       settings.patch(body);
       if (settings.configured !== before) events.changed("config");
       if (settings.configured.capture_enabled !== before.capture_enabled) events.changed("capture");
@@ -20,6 +24,11 @@ export function createConfigOperations(
     },
     describeConfig: () => ({ status: 200, body: settings.describe() }),
   };
+}
+
+/** The settings as a change would leave them, unchecked. */
+function patched(before: Settings, change: ConfigPatch): Settings {
+  return { ...before, ...change, upstream_proxy: { ...before.upstream_proxy, ...change.upstream_proxy } } as Settings;
 }
 
 /** Settings without secrets and with what follows from them. Only the answer to a change shows `verbose`. */

@@ -47,14 +47,14 @@ test("a change answers the whole configuration with verbose, and never the passw
   const { status, json } = await api.call("PATCH", "/api/config", {
     verbose: true,
     passthrough_domains: [" B.test", "a.test"],
-    upstream_proxy: { enabled: true, host: "proxy.test", port: 3128, auth_username: "u", auth_password: SECRET },
+    upstream_proxy: { host: "proxy.test", port: 3128, auth_username: "u", auth_password: SECRET },
   });
   assert.equal(status, 200, JSON.stringify(json));
   const config = json as ProxyConfig;
   assert.equal(config.verbose, true);
   assert.deepEqual(config.passthrough_domains, ["a.test", "b.test"]);
   assert.deepEqual(config.upstream_proxy, {
-    enabled: true,
+    enabled: false,
     protocol: "http",
     host: "proxy.test",
     port: 3128,
@@ -131,3 +131,18 @@ test("each field says where its value came from, when it applies and whether it 
     flag: "--max-requests",
   });
 });
+
+for (const change of [
+  { upstream_proxy: { enabled: true, host: "proxy.test", port: 3128 } },
+  { enable_socks: true },
+  { enable_h2_downstream: true },
+]) {
+  test(`${Object.keys(change)[0]} cannot be turned on, since nothing would act on it`, async () => {
+    await using api = await startConfig();
+    const before = await get(api);
+    const { status, json } = await api.call("PATCH", "/api/config", { ...change, max_requests: 5 });
+    assert.equal(status, 501);
+    assert.equal((json as { code: string }).code, "NOT_IMPLEMENTED");
+    assert.deepEqual(await get(api), before);
+  });
+}
