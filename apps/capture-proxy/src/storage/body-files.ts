@@ -1,3 +1,4 @@
+// Tested by open-capture-store.test.ts
 import { closeSync, fsync, mkdirSync, openSync, readdirSync, statSync, unlinkSync, writeSync } from "node:fs";
 import { open } from "node:fs/promises";
 import { join } from "node:path";

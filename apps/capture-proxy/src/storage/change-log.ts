@@ -1,3 +1,4 @@
+// Tested by open-capture-store.test.ts
 import type { SessionTable } from "./session-table.ts";
 import type { SessionRecord, StoreChange } from "./writer-messages.ts";
 

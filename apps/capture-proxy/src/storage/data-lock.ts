@@ -1,3 +1,4 @@
+// Tested by open-capture-store.test.ts
 import { openDatabase, troubleOf } from "./database.ts";
 
 /** Another process has the data directory. */

@@ -1,3 +1,4 @@
+// Tested by open-capture-store.test.ts
 import type { RequestData, ResponseData, TrafficEntry } from "@headworks/capture-contract";
 import { decodeContent } from "@headworks/http-fields/content-coding";
 import type { SqlRow } from "./database.ts";

@@ -1,3 +1,4 @@
+// Tested by open-capture-store.test.ts
 import type { BodyFiles } from "./body-files.ts";
 import type { ChangeLog } from "./change-log.ts";
 import type { Database, SqlRow, Statement } from "./database.ts";

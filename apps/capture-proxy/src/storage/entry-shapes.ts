@@ -1,3 +1,4 @@
+// Tested by open-capture-store.test.ts
 import type {
   Failure,
   RequestData,

@@ -1,3 +1,4 @@
+// Tested by open-capture-store.test.ts
 import type { TrafficSnapshot } from "@headworks/capture-contract";
 import { exchangeUrl, stageTimings } from "#exchange/exchange.ts";
 import type { ExchangeView } from "#exchange/exchange.ts";

@@ -1,3 +1,4 @@
+// Tested by capture-store-search.test.ts
 import type { TrafficFilter } from "@headworks/capture-contract";
 import {
   allOf,

@@ -1,3 +1,4 @@
+// Tested by capture-store-search.test.ts
 import { setImmediate as nextTurn } from "node:timers/promises";
 import type { Database, SqlRow, SqlValue, Statement } from "./database.ts";
 import type { FilterPlan } from "./filter-plan.ts";

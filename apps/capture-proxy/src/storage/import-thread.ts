@@ -1,3 +1,4 @@
+// Tested by traffic-transfer.test.ts
 import { fromHarEntry, HarDecoder, HarFormatError } from "@headworks/har";
 import type { HarItem } from "@headworks/har";
 import type { FromImport, ImportedSession, ImportSetup, ToImport } from "./import-messages.ts";

@@ -1,3 +1,4 @@
+// Tested by traffic-transfer.test.ts
 import { parentPort, workerData } from "node:worker_threads";
 import type { FromImport, ImportSetup, ToImport } from "./import-messages.ts";
 import { ImportThread } from "./import-thread.ts";

@@ -1,3 +1,4 @@
+// Tested by traffic-transfer.test.ts
 import { randomUUID } from "node:crypto";
 import type { Failure, RequestData, ResponseData, Timings, TlsInfo, TrafficEntry } from "@headworks/capture-contract";
 import type { HarBody, HarExchange } from "@headworks/har";

@@ -1,3 +1,4 @@
+// Tested by open-capture-store.test.ts
 import { Worker } from "node:worker_threads";
 import type { FromReader, ReaderRequest, ReaderSetup, ToReader } from "./reader-messages.ts";
 import type { StoreChange } from "./writer-messages.ts";

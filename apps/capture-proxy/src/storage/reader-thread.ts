@@ -1,3 +1,4 @@
+// Tested by open-capture-store.test.ts
 import { statSync } from "node:fs";
 import type { BodyPart } from "./capture-store.ts";
 import { DecodedBodies } from "./decoded-bodies.ts";

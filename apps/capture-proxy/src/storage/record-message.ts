@@ -1,3 +1,4 @@
+// Tested by open-capture-store.test.ts
 import type { Failure, TlsInfo } from "@headworks/capture-contract";
 import type { RawFields } from "@headworks/http1";
 import { stageTimings } from "#exchange/exchange.ts";

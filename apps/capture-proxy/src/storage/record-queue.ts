@@ -1,3 +1,4 @@
+// Tested by open-capture-store.test.ts
 import { encodeRecord, inlineBytes } from "./record-message.ts";
 import type { ExchangeView } from "#exchange/exchange.ts";
 import type { RecordBatch } from "./writer-messages.ts";

@@ -1,3 +1,4 @@
+// Tested by open-capture-store.test.ts
 import type { StoreLimits } from "./capture-store.ts";
 import type { ChangeLog } from "./change-log.ts";
 import type { Database, Statement } from "./database.ts";

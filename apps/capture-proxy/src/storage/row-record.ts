@@ -1,3 +1,4 @@
+// Tested by capture-store-search.test.ts
 import type { QueryRecord, RecordState } from "@headworks/query-language";
 import { decodeContentSync, decodeText } from "@headworks/http-fields/content-coding";
 import { isTextual } from "@headworks/http-fields";

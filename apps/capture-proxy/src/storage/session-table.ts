@@ -1,3 +1,4 @@
+// Tested by open-capture-store.test.ts
 import type { Database, SqlRow, Statement } from "./database.ts";
 import type { SessionRecord } from "./writer-messages.ts";
 

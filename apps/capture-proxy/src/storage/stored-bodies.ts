@@ -1,3 +1,4 @@
+// Tested by open-capture-store.test.ts
 import { closeSync, openSync, readSync, fstatSync } from "node:fs";
 import { bodyFilePath } from "./body-files.ts";
 import type { Database, Statement } from "./database.ts";

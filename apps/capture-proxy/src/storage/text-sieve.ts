@@ -1,3 +1,4 @@
+// Tested by capture-store-search.test.ts
 import type { Query } from "@headworks/query-language";
 import { decodeContentSync } from "@headworks/http-fields/content-coding";
 import type { SqlRow } from "./database.ts";

@@ -1,3 +1,4 @@
+// Tested by traffic-transfer.test.ts
 import { Worker } from "node:worker_threads";
 import type { ImportResult } from "@headworks/capture-contract";
 import type { ImportOptions } from "./capture-store.ts";

@@ -1,3 +1,4 @@
+// Tested by capture-store-search.test.ts
 import type { TrafficSummary } from "@headworks/capture-contract";
 import type { Database, SqlValue } from "./database.ts";
 

@@ -1,3 +1,4 @@
+// Tested by capture-store-search.test.ts
 import type { TreeNode } from "@headworks/capture-contract";
 import type { Database, SqlValue } from "./database.ts";
 import { parsed } from "./entry-shapes.ts";

@@ -1,3 +1,4 @@
+// Tested by open-capture-store.test.ts
 import { Worker } from "node:worker_threads";
 import type { BodySpool } from "#exchange/body.ts";
 import type { ExchangeView } from "#exchange/exchange.ts";

@@ -1,3 +1,4 @@
+// Tested by capture-store-disk.test.ts
 import { renameSync, rmSync } from "node:fs";
 import { troubleOf } from "./database.ts";
 import { DatabaseTooNewError } from "./migrations.ts";

@@ -1,3 +1,4 @@
+// Tested by open-capture-store.test.ts
 import { parentPort, workerData } from "node:worker_threads";
 import { WriterThread } from "./writer-thread.ts";
 import type { FromWriter, ToWriter, WriterSetup } from "./writer-messages.ts";

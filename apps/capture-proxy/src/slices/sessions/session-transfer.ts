@@ -1,3 +1,4 @@
+// Tested by sessions.slice.test.ts
 import { randomUUID } from "node:crypto";
 import type { sessionsOperations } from "@headworks/capture-contract";
 import type { HandlerInput, HandlerResult } from "@headworks/contract-kit";

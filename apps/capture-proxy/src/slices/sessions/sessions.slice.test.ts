@@ -67,11 +67,7 @@ test("an exported session is imported again as the same; a bad file is refused a
   const id = stored.store.activeSessionId;
   const exported = await api.call("GET", `/api/sessions/${id}/export`);
   assert.equal(exported.headers.get("x-total-count"), "1");
-  const imported = await api.call(
-    "POST",
-    "/api/sessions/import?session_name=Copy&switch_session=true",
-    exported.json as object,
-  );
+  const imported = await api.call("POST", "/api/sessions/import?session_name=Copy&switch_session=true", exported.json);
   assert.equal(imported.status, 200, JSON.stringify(imported.json));
   const session = imported.json as CaptureSession;
   assert.deepEqual([session.name, session.request_count, session.is_current], ["Copy", 1, true]);

@@ -1,3 +1,4 @@
+// Tested by traffic.slice.test.ts
 import type { trafficOperations } from "@headworks/capture-contract";
 import type { HandlerInput, HandlerResult } from "@headworks/contract-kit";
 import { ApiError, notFound } from "#api/api-error.ts";

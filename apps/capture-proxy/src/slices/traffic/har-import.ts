@@ -1,3 +1,4 @@
+// Tested by traffic.slice.test.ts
 import { randomUUID } from "node:crypto";
 import type { trafficOperations } from "@headworks/capture-contract";
 import type { HandlerInput, HandlerResult } from "@headworks/contract-kit";

@@ -1,3 +1,4 @@
+// Tested by traffic.slice.test.ts
 import type { TrafficFilter } from "@headworks/capture-contract";
 import { fromParameters, parseQuery } from "@headworks/query-language";
 import { ApiError, validationError } from "#api/api-error.ts";

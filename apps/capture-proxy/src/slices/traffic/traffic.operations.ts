@@ -1,3 +1,4 @@
+// Tested by traffic.slice.test.ts
 import type { TrafficFilter, trafficOperations } from "@headworks/capture-contract";
 import { JsonBytes } from "@headworks/contract-kit";
 import type { Handlers } from "@headworks/contract-kit";
