@@ -7,12 +7,14 @@ import { createRoot } from "react-dom/client";
 import { listenLive, startLive } from "./live.ts";
 import { applyPreferences } from "./preferences.ts";
 import { queryClient } from "./queries.ts";
+import { reloadAfterUpdate } from "./shell/reload-after-update.ts";
 import { Shell } from "./shell/shell.tsx";
 import { TooltipProvider } from "./ui/tooltip.tsx";
 
 const root = document.querySelector<HTMLElement>("#root");
 if (root === null) throw new Error("The page has no #root");
 
+reloadAfterUpdate();
 applyPreferences(document.documentElement);
 listenLive({
   changed: (topic) => void queryClient.invalidateQueries({ queryKey: [topic] }),

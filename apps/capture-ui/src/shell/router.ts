@@ -21,11 +21,6 @@ function update(): void {
 
 addEventListener("popstate", update);
 
-/** The current place, outside of components. */
-export function currentPlace(): Place {
-  return place;
-}
-
 /** The current place; renders again when it changes. */
 export function usePlace(): Place {
   return useSyncExternalStore(

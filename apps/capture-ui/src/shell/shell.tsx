@@ -22,7 +22,7 @@ const CheatSheet = lazy(() => import("./cheat-sheet.tsx").then((module) => ({ de
 const THEMES = ["system", "light", "dark"] as const;
 
 /** Goes through system, light and dark. */
-export function nextTheme(): void {
+function nextTheme(): void {
   const now = THEMES.indexOf(usePreferences.getState().theme);
   setPreferences({ theme: THEMES[(now + 1) % THEMES.length] ?? "system" });
 }

@@ -2,6 +2,7 @@ import { useQuery } from "@tanstack/react-query";
 import { Command, Copy, Keyboard, MonitorSmartphone, SlidersHorizontal } from "lucide-react";
 import { setPreferences, usePreferences, type Density, type Theme, type TimeFormat } from "../preferences.ts";
 import { captureQuery, configQuery, healthQuery, statsQuery } from "../queries.ts";
+import { useConnection } from "../live.ts";
 import { Button, IconButton } from "../ui/button.tsx";
 import { classNames } from "../ui/class-names.ts";
 import { copyText } from "../ui/copy.ts";
@@ -74,6 +75,7 @@ function displayMenu(): readonly MenuEntry[] {
 function CaptureToggle() {
   const capture = useQuery(captureQuery);
   const recording = capture.data?.capture_enabled;
+  const offline = useConnection().state === "offline";
   if (recording === undefined) return null;
   return (
     <Tooltip
@@ -87,6 +89,7 @@ function CaptureToggle() {
       <Button
         className={classNames(recording ? styles["recording"] : styles["passing"])}
         aria-pressed={recording}
+        disabled={offline}
         onClick={() => void toggleCapture()}
       >
         <span className={styles["recordDot"]} aria-hidden />
@@ -102,7 +105,8 @@ function useProxyAddress(): string | undefined {
   const config = useQuery(configQuery);
   const address = health.data?.proxy_address;
   if (address !== undefined && address !== "") {
-    return address.replace(/^(?:0\.0\.0\.0|\[::\])(?=:)/u, config.data?.shown_host ?? "127.0.0.1");
+    const bare = address.replace(/^http:\/\//u, "").replace(/\/$/u, "");
+    return bare.replace(/^(?:0\.0\.0\.0|\[::\])(?=:)/u, config.data?.shown_host ?? "127.0.0.1");
   }
   return config.data === undefined ? undefined : `${config.data.shown_host}:${config.data.proxy_port}`;
 }

@@ -55,7 +55,7 @@ async function download(
     link.download = name;
     link.click();
     window.setTimeout(() => URL.revokeObjectURL(link.href), 60_000);
-    toast({ key, tone: "success", title: `${what} exported`, text: `${name}, ${formatBytes(blob.size)}` });
+    toast({ key, tone: "success", title: `Exported ${what}`, text: `${name}, ${formatBytes(blob.size)}` });
   } catch (error) {
     if (isAbort(error)) toast({ key, title: "The export was stopped" });
     else toast({ key, tone: "error", title: "The export failed", text: errorText(error) });

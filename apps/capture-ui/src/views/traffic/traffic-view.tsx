@@ -102,7 +102,7 @@ export function TrafficView() {
         )}
         {list.error !== undefined && refused === undefined && list.length > 0 && (
           <p className={styles["notice"]} role="alert">
-            New rows cannot be fetched. {errorText(list.error)}
+            <span>These rows may be out of date. {errorText(list.error)}</span>
             <Button onClick={() => list.resync()}>Try again</Button>
           </p>
         )}

@@ -21,6 +21,7 @@ function Status({ row }: { readonly row: TrafficSnapshot }) {
     return (
       <span className={styles["failed"]} title={row.failure_code ?? "failed"}>
         <Ban size={13} aria-label="failed" />
+        {row.status_code !== null && <span>{row.status_code}</span>}
       </span>
     );
   }
@@ -33,7 +34,7 @@ function Path({ row }: { readonly row: TrafficSnapshot }) {
     <>
       <span className={styles["pathText"]}>{row.path}</span>
       {row.modified && <Tag>changed</Tag>}
-      {row.source === "slice" && <Tag tone="warning">answered by Weir</Tag>}
+      {row.source === "slice" && row.state !== "failed" && <Tag tone="warning">answered by Weir</Tag>}
       {row.has_note && <StickyNote size={12} className={styles["noteMark"]} aria-label="has a note" />}
     </>
   );

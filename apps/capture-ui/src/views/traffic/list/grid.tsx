@@ -114,7 +114,9 @@ export function Grid({
     <div className={styles["frame"]}>
       <ContextMenu
         items={(event) => {
-          const index = rowIndexOf(event);
+          // The menu key acts on the row that the keyboard is on.
+          const byKey = event.button !== 2 && event.target === scroller.current;
+          const index = byKey ? activeIndex : rowIndexOf(event);
           return index === undefined ? [] : rowMenu(index);
         }}
       >

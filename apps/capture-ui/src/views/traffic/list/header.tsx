@@ -36,7 +36,10 @@ export function columnMenu(): readonly MenuEntry[] {
   ];
 }
 
-function headerMenu(column: ColumnSpec, columns: readonly ColumnSpec[]): readonly MenuEntry[] {
+/** How much a menu changes a width; dragging and arrows are finer. */
+const STEP_PX = 40;
+
+function headerMenu(column: ColumnSpec, columns: readonly ColumnSpec[], widthPx: number): readonly MenuEntry[] {
   const at = columns.findIndex((other) => other.id === column.id);
   const before = columns[at - 1];
   const after = columns[at + 2];
@@ -52,6 +55,16 @@ function headerMenu(column: ColumnSpec, columns: readonly ColumnSpec[]): readonl
       label: "Move right",
       disabled: at === columns.length - 1,
       onSelect: () => changeColumns((layout) => moveColumn(layout, column.id, after?.id ?? null)),
+    },
+    {
+      kind: "item",
+      label: "Wider",
+      onSelect: () => changeColumns((layout) => resizeColumn(layout, column.id, widthPx + STEP_PX)),
+    },
+    {
+      kind: "item",
+      label: "Narrower",
+      onSelect: () => changeColumns((layout) => resizeColumn(layout, column.id, widthPx - STEP_PX)),
     },
     {
       kind: "item",
@@ -110,10 +123,10 @@ export function HeaderRow({
   return (
     <ContextMenu
       items={(event) => {
-        const id =
-          event.target instanceof Element ? event.target.closest("[data-column]")?.getAttribute("data-column") : null;
-        const column = columns.find((other) => other.id === id);
-        return column === undefined ? columnMenu() : headerMenu(column, columns);
+        const cell = event.target instanceof Element ? event.target.closest("[data-column]") : null;
+        const column = columns.find((other) => other.id === cell?.getAttribute("data-column"));
+        if (cell === null || column === undefined) return columnMenu();
+        return headerMenu(column, columns, cell.getBoundingClientRect().width);
       }}
     >
       {row}
@@ -186,7 +199,7 @@ function HeaderCell({
       {column.sort === undefined ? (
         <span className={styles["headerText"]}>{column.label}</span>
       ) : (
-        <button type="button" className={styles["headerButton"]} onClick={() => onSort(column)} tabIndex={-1}>
+        <button type="button" className={styles["headerButton"]} onClick={() => onSort(column)}>
           <span className={styles["headerText"]}>{column.label}</span>
           {sorted && <Arrow size={11} aria-hidden />}
         </button>

@@ -27,7 +27,7 @@ export interface ListClock {
 }
 
 /** Rows per request. */
-export const WINDOW_SIZE = 200;
+const WINDOW_SIZE = 200;
 const CAPACITY = 12_000;
 /** Rows beyond the visible ones that are wanted too. */
 const MARGIN = 40;

@@ -1,7 +1,7 @@
 import type { Timings } from "@headworks/capture-contract";
 
 /** Stages in the order in which they happen. */
-export const STAGES = ["blocked", "dns", "connect", "tls", "send", "wait", "receive"] as const;
+const STAGES = ["blocked", "dns", "connect", "tls", "send", "wait", "receive"] as const;
 export type Stage = (typeof STAGES)[number];
 
 /** A stage as a part of a bar: left edge and width in 0…1. */

@@ -27,6 +27,8 @@ export function Overview({
   const startMs = Date.parse(summary?.first_timestamp ?? "");
   const endMs = Date.parse(summary?.last_timestamp ?? "");
   const known = Number.isFinite(startMs) && Number.isFinite(endMs) && endMs > startMs;
+  // Milliseconds tell the ends apart only when they are close.
+  const label = (atMs: number): string => formatTimeOfDay(atMs, utc).slice(0, endMs - startMs < 10_000 ? 12 : 8);
   const buckets = summary?.histogram ?? [];
   const bars = histogramBars(buckets);
   const place = (event: PointerEvent): number => {
@@ -81,7 +83,7 @@ export function Overview({
         )}
       </div>
       <div className={styles["labels"]}>
-        <span>{known ? formatTimeOfDay(startMs, utc).slice(0, 8) : ""}</span>
+        <span>{known ? label(startMs) : ""}</span>
         {shown === null ? (
           <span>{known ? "Drag to show a stretch of time" : ""}</span>
         ) : (
@@ -93,7 +95,7 @@ export function Overview({
             </button>
           </span>
         )}
-        <span>{known ? formatTimeOfDay(endMs, utc).slice(0, 8) : ""}</span>
+        <span>{known ? label(endMs) : ""}</span>
       </div>
     </div>
   );

@@ -12,7 +12,7 @@ import styles from "./query-bar.module.css";
 import { viewPresets } from "./saved-views.ts";
 import { useCompletions } from "./use-completions.ts";
 import { useQueryDraft } from "./use-query-draft.ts";
-import { rememberQuery, useViews } from "./view-store.ts";
+import { dropView, rememberQuery, useViews } from "./view-store.ts";
 
 interface QueryBarProps {
   readonly inputRef: RefObject<HTMLInputElement | null>;
@@ -207,10 +207,20 @@ function historyMenu(apply: (q: string) => void): readonly MenuEntry[] {
     onSelect: () => apply(view.q),
   }));
   const earlier = history.slice(0, 15).map((q): MenuEntry => ({ kind: "item", label: q, onSelect: () => apply(q) }));
+  const forget: MenuEntry = {
+    kind: "submenu",
+    label: "Remove a saved view",
+    items: views.map((view): MenuEntry => ({
+      kind: "item",
+      label: `@${view.name}`,
+      danger: true,
+      onSelect: () => dropView(view.name),
+    })),
+  };
   const heading = (label: string): MenuEntry => ({ kind: "heading", label });
   if (saved.length + earlier.length === 0) return [heading("No filters yet")];
   return [
-    ...(saved.length > 0 ? [heading("Saved views"), ...saved] : []),
+    ...(saved.length > 0 ? [heading("Saved views"), ...saved, forget, { kind: "separator" as const }] : []),
     ...(earlier.length > 0 ? [heading("Earlier"), ...earlier] : []),
   ];
 }
