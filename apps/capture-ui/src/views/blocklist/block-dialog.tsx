@@ -25,7 +25,10 @@ export function BlockDialog({ entry, onClose }: { readonly entry: BlockEntry | n
       onClose();
     },
   });
-  const refused = save.error === null ? { fields: {} as Readonly<Record<string, string>>, general: null } : fieldErrors(save.error, BLOCK_FIELDS);
+  const refused =
+    save.error === null
+      ? { fields: {} as Readonly<Record<string, string>>, general: null }
+      : fieldErrors(save.error, BLOCK_FIELDS);
   const errorOf = (name: (typeof BLOCK_FIELDS)[number]) => problems[name] ?? refused.fields[name];
   const set = (change: Partial<BlockDraft>): void => {
     setDraft({ ...draft, ...change });
@@ -53,21 +56,49 @@ export function BlockDialog({ entry, onClose }: { readonly entry: BlockEntry | n
       }
     >
       <Field label="Host or pattern" hint="ads.example.com, *.ads.example.com, 10.0.0.0/8" error={errorOf("pattern")}>
-        <TextInput mono autoFocus maxLength={255} value={draft.pattern} onChange={(event) => set({ pattern: event.target.value })} />
+        <TextInput
+          mono
+          autoFocus
+          maxLength={255}
+          value={draft.pattern}
+          onChange={(event) => set({ pattern: event.target.value })}
+        />
       </Field>
       <Field label="Note" error={errorOf("note")}>
-        <TextInput maxLength={4096} placeholder="Why it is blocked" value={draft.note} onChange={(event) => set({ note: event.target.value })} />
+        <TextInput
+          maxLength={4096}
+          placeholder="Why it is blocked"
+          value={draft.note}
+          onChange={(event) => set({ note: event.target.value })}
+        />
       </Field>
       <div className={styles["pair"]}>
         <Field label="Status" hint="200 to 599" error={errorOf("status_code")}>
-          <TextInput inputMode="numeric" placeholder="403" maxLength={3} value={draft.statusCode} onChange={(event) => set({ statusCode: event.target.value })} />
+          <TextInput
+            inputMode="numeric"
+            placeholder="403"
+            maxLength={3}
+            value={draft.statusCode}
+            onChange={(event) => set({ statusCode: event.target.value })}
+          />
         </Field>
         <Field label="Content type" error={errorOf("content_type")}>
-          <TextInput mono placeholder="text/plain" maxLength={255} value={draft.contentType} onChange={(event) => set({ contentType: event.target.value })} />
+          <TextInput
+            mono
+            placeholder="text/plain"
+            maxLength={255}
+            value={draft.contentType}
+            onChange={(event) => set({ contentType: event.target.value })}
+          />
         </Field>
       </div>
       <Field label="Body of the answer" error={errorOf("response_body")}>
-        <TextArea mono rows={4} value={draft.responseBody} onChange={(event) => set({ responseBody: event.target.value })} />
+        <TextArea
+          mono
+          rows={4}
+          value={draft.responseBody}
+          onChange={(event) => set({ responseBody: event.target.value })}
+        />
       </Field>
       {refused.general !== null && (
         <p className={styles["error"]} role="alert">

@@ -9,7 +9,15 @@ export interface BlockDraft {
   readonly responseBody: string;
 }
 
-export const BLOCK_FIELDS = ["pattern", "note", "status_code", "content_type", "response_body", "enabled", "device_id"] as const;
+export const BLOCK_FIELDS = [
+  "pattern",
+  "note",
+  "status_code",
+  "content_type",
+  "response_body",
+  "enabled",
+  "device_id",
+] as const;
 
 /** A new entry's draft; the service fills in what is left empty. */
 export const NEW_BLOCK: BlockDraft = { pattern: "", note: "", statusCode: "", contentType: "", responseBody: "" };
@@ -28,7 +36,9 @@ export function draftOf(entry: BlockEntry): BlockDraft {
 /** The body that a draft stands for. Text that is no number goes as it is would never be valid, so it is refused here. */
 export function bodyOf(
   draft: BlockDraft,
-): { readonly ok: true; readonly body: NewBlockEntry } | { readonly ok: false; readonly fields: Readonly<Record<string, string>> } {
+):
+  | { readonly ok: true; readonly body: NewBlockEntry }
+  | { readonly ok: false; readonly fields: Readonly<Record<string, string>> } {
   const fields: Record<string, string> = {};
   const pattern = draft.pattern.trim();
   if (pattern === "") fields["pattern"] = "A host or pattern is needed";

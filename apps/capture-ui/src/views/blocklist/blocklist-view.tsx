@@ -29,7 +29,9 @@ export function BlocklistView() {
   const refresh = () => client.invalidateQueries({ queryKey: ["blocklist"] });
   const toggle = useMutation({
     mutationFn: ({ id, enabled }: { readonly id: string; readonly enabled: boolean }) =>
-      attempt("The entry was not switched", () => api.blocklist.toggleBlockEntry({ params: { id }, body: { enabled } })),
+      attempt("The entry was not switched", () =>
+        api.blocklist.toggleBlockEntry({ params: { id }, body: { enabled } }),
+      ),
     onSettled: refresh,
   });
   const restore = async (entry: BlockEntry): Promise<void> => {
@@ -37,10 +39,16 @@ export function BlocklistView() {
     await refresh();
   };
   const remove = async (entry: BlockEntry): Promise<void> => {
-    const done = await attempt("The entry was not deleted", () => api.blocklist.deleteBlockEntry({ params: { id: entry.id } }));
+    const done = await attempt("The entry was not deleted", () =>
+      api.blocklist.deleteBlockEntry({ params: { id: entry.id } }),
+    );
     await refresh();
     if (done) {
-      toast({ title: `${entry.pattern} is not blocked any more`, durationMs: 8000, action: { label: "Undo", onSelect: () => void restore(entry) } });
+      toast({
+        title: `${entry.pattern} is not blocked any more`,
+        durationMs: 8000,
+        action: { label: "Undo", onSelect: () => void restore(entry) },
+      });
     }
   };
   const list = entries.data ?? [];
@@ -50,7 +58,12 @@ export function BlocklistView() {
     </Button>
   );
   return (
-    <Page title="Block list" description="Requests to these hosts get the answer given here; no connection is opened." wide actions={list.length > 0 && add}>
+    <Page
+      title="Block list"
+      description="Requests to these hosts get the answer given here; no connection is opened."
+      wide
+      actions={list.length > 0 && add}
+    >
       {stats.data !== undefined && list.length > 0 && (
         <dl className={styles["stats"]}>
           <Stat label="Entries" value={stats.data.total} />
@@ -59,7 +72,13 @@ export function BlocklistView() {
           <Stat label="Requests stopped" value={stats.data.total_hits} />
         </dl>
       )}
-      {entries.error !== null && <ErrorState title="The block list cannot be loaded" error={entries.error} onRetry={() => void entries.refetch()} />}
+      {entries.error !== null && (
+        <ErrorState
+          title="The block list cannot be loaded"
+          error={entries.error}
+          onRetry={() => void entries.refetch()}
+        />
+      )}
       {entries.isPending && <EmptyState title="Loading the block list" icon={<Spinner />} />}
       {entries.isSuccess && list.length === 0 && (
         <EmptyState title="Nothing is blocked" icon={<ShieldBan size={28} />} actions={add}>
@@ -89,7 +108,11 @@ export function BlocklistView() {
               <tr key={entry.id} className={entry.enabled ? undefined : styles["off"]}>
                 <td className={styles["switch"]}>
                   <span className={styles["switchBox"]}>
-                    <Switch aria-label={`Block ${entry.pattern}`} checked={entry.enabled} onChange={(enabled) => toggle.mutate({ id: entry.id, enabled })} />
+                    <Switch
+                      aria-label={`Block ${entry.pattern}`}
+                      checked={entry.enabled}
+                      onChange={(enabled) => toggle.mutate({ id: entry.id, enabled })}
+                    />
                   </span>
                 </td>
                 <td>
@@ -102,8 +125,16 @@ export function BlocklistView() {
                 <NumberCell>{formatCount(entry.hit_count)}</NumberCell>
                 <td className={styles["wide"]}>{formatDateTime(Date.parse(entry.created_at))}</td>
                 <td className={styles["actions"]}>
-                  <IconButton label={`Edit ${entry.pattern}`} icon={<Pencil size={14} />} onClick={() => setEditing(entry)} />
-                  <IconButton label={`Delete ${entry.pattern}`} icon={<Trash2 size={14} />} onClick={() => void remove(entry)} />
+                  <IconButton
+                    label={`Edit ${entry.pattern}`}
+                    icon={<Pencil size={14} />}
+                    onClick={() => setEditing(entry)}
+                  />
+                  <IconButton
+                    label={`Delete ${entry.pattern}`}
+                    icon={<Trash2 size={14} />}
+                    onClick={() => void remove(entry)}
+                  />
                 </td>
               </tr>
             ))}

@@ -5,7 +5,12 @@ import { parseSetCookie } from "@headworks/http-fields";
 import { cookieConcerns, cookieCount, cookieLife } from "./cookie-rows.ts";
 
 test("cookies of all fields in both directions are counted", () => {
-  const request = { headers_list: [["Cookie", "a=1; b=2"], ["cookie", "c=3"]] } as unknown as RequestData;
+  const request = {
+    headers_list: [
+      ["Cookie", "a=1; b=2"],
+      ["cookie", "c=3"],
+    ],
+  } as unknown as RequestData;
   const response = { headers_list: [["Set-Cookie", "d=4"]] } as unknown as ResponseData;
   assert.equal(cookieCount({ request, response }), 4);
   assert.equal(cookieCount({ request, response: null }), 3);

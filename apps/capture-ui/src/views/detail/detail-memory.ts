@@ -13,11 +13,20 @@ export interface DetailMemory {
   readonly wrap: boolean;
   readonly groupHeaders: boolean;
   readonly decodedParams: boolean;
+  /** Header fields are shown; folded away they leave their room to the body. */
+  readonly fieldsOpen: boolean;
 }
 
 export const useDetailMemory = create<DetailMemory>()(
   persist(
-    (): DetailMemory => ({ tab: "messages", views: {}, wrap: true, groupHeaders: false, decodedParams: true }),
+    (): DetailMemory => ({
+      tab: "messages",
+      views: {},
+      wrap: true,
+      groupHeaders: false,
+      decodedParams: true,
+      fieldsOpen: true,
+    }),
     { name: "weir.detail", version: 1 },
   ),
 );

@@ -125,7 +125,12 @@ function Headline({ entry, onClose }: { readonly entry: TrafficEntry; readonly o
         ))}
       </h1>
       <div className={styles["headActions"]}>
-        <IconButton label="Copy the URL" keys="U" icon={<Copy size={14} />} onClick={() => void copyText(request.url, "URL")} />
+        <IconButton
+          label="Copy the URL"
+          keys="U"
+          icon={<Copy size={14} />}
+          onClick={() => void copyText(request.url, "URL")}
+        />
         <IconButton label="Close the details" keys="Esc" icon={<X size={16} />} onClick={onClose} />
       </div>
       <p className={styles["facts"]}>
@@ -167,7 +172,12 @@ function EntryTabs({ entry }: { readonly entry: TrafficEntry }) {
     overview: { value: "overview", label: "Overview", content: () => <OverviewTab key={entry.id} entry={entry} /> },
     messages: { value: "messages", label: "Messages", content: () => <MessagesTab key={entry.id} entry={entry} /> },
     params: { value: "params", label: "Params", content: () => <ParamsTab key={entry.id} entry={entry} /> },
-    cookies: { value: "cookies", label: "Cookies", count: cookies === 0 ? undefined : cookies, content: () => <CookiesTab entry={entry} /> },
+    cookies: {
+      value: "cookies",
+      label: "Cookies",
+      count: cookies === 0 ? undefined : cookies,
+      content: () => <CookiesTab entry={entry} />,
+    },
     timing: { value: "timing", label: "Timing", content: () => <TimingTab entry={entry} /> },
   };
   return <Tabs label="Parts of the entry" value={tab} onChange={choose} tabs={shown.map((name) => specs[name])} />;

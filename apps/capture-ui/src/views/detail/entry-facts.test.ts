@@ -3,7 +3,8 @@ import { test } from "node:test";
 import type { ResponseData } from "@headworks/capture-contract";
 import { methodColor, statusColor, statusText } from "./entry-facts.ts";
 
-const response = (status: number, message: string | null = null) => ({ status_code: status, status_message: message }) as ResponseData;
+const response = (status: number, message: string | null = null) =>
+  ({ status_code: status, status_message: message }) as ResponseData;
 
 test("the status is given with its reason, sent or standard", () => {
   for (const [state, answer, tunnel, text] of [
@@ -18,11 +19,16 @@ test("the status is given with its reason, sent or standard", () => {
   ] as const) {
     assert.equal(statusText({ state, response: answer, is_passthrough: tunnel, source: "upstream" }), text);
   }
-  assert.equal(statusText({ state: "failed", response: response(502), is_passthrough: false, source: "slice" }), "Failed, answered with 502 Bad Gateway");
+  assert.equal(
+    statusText({ state: "failed", response: response(502), is_passthrough: false, source: "slice" }),
+    "Failed, answered with 502 Bad Gateway",
+  );
 });
 
 test("every outcome and every method has a colour", () => {
-  for (const status of [101, 200, 304, 404, 503]) assert.match(statusColor({ state: "complete", response: response(status) }), /^var\(--/u);
+  for (const status of [101, 200, 304, 404, 503])
+    assert.match(statusColor({ state: "complete", response: response(status) }), /^var\(--/u);
   assert.equal(statusColor({ state: "failed", response: response(200) }), "var(--server)");
-  for (const method of ["GET", "POST", "PATCH", "DELETE", "CONNECT", "odd"]) assert.match(methodColor(method), /^var\(--/u);
+  for (const method of ["GET", "POST", "PATCH", "DELETE", "CONNECT", "odd"])
+    assert.match(methodColor(method), /^var\(--/u);
 });

@@ -37,7 +37,8 @@ export function statusText(entry: Pick<TrafficEntry, "state" | "response" | "is_
     const reason = response.status_message ?? reasonPhrase(response.status_code) ?? "";
     const text = `${response.status_code} ${reason}`.trim();
     // An answer of ours tells of a failure that came before it, an answer of the server's broke off later.
-    if (entry.state === "failed") return entry.source === "slice" ? `Failed, answered with ${text}` : `${text}, then failed`;
+    if (entry.state === "failed")
+      return entry.source === "slice" ? `Failed, answered with ${text}` : `${text}, then failed`;
     return text;
   }
   if (entry.state === "failed") return "Failed";
@@ -47,7 +48,9 @@ export function statusText(entry: Pick<TrafficEntry, "state" | "response" | "is_
 
 /** Versions of the protocols, for the line of facts. */
 export function entryFacts(entry: Pick<TrafficEntry, "request" | "response" | "tls">): string[] {
-  const versions = new Set([entry.request.http_version, entry.response?.http_version].filter((version) => version != null));
+  const versions = new Set(
+    [entry.request.http_version, entry.response?.http_version].filter((version) => version != null),
+  );
   const tls = entry.tls?.client_version ?? entry.tls?.upstream_version;
   return [[...versions].join(" → "), tls ?? ""].filter((fact) => fact !== "");
 }

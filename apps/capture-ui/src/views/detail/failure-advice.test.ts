@@ -25,11 +25,24 @@ test("the same stage on the other side has another cause", () => {
 
 test("a blocked host leads to the block list, any other rule says its own words", () => {
   assert.equal(failureAdvice(failure({ stage: "policy", side: "internal", code: "BLOCKED" })).link?.to, "/blocklist");
-  assert.match(failureAdvice(failure({ stage: "policy", side: "internal", code: "LOOP", message: "A loop" })).explanation, /A loop/u);
+  assert.match(
+    failureAdvice(failure({ stage: "policy", side: "internal", code: "LOOP", message: "A loop" })).explanation,
+    /A loop/u,
+  );
 });
 
 test("every stage on every side has a title and an explanation", () => {
-  for (const stage of ["resolve", "connect", "proxy-handshake", "tls", "send", "receive", "client-read", "client-write", "policy"] as const) {
+  for (const stage of [
+    "resolve",
+    "connect",
+    "proxy-handshake",
+    "tls",
+    "send",
+    "receive",
+    "client-read",
+    "client-write",
+    "policy",
+  ] as const) {
     for (const side of ["client", "upstream", "internal"] as const) {
       const advice = failureAdvice(failure({ stage, side }));
       assert.ok(advice.title.length > 10 && advice.explanation.length > 10, `${side} ${stage}`);

@@ -31,12 +31,14 @@ export function stageText(stage: Stage): string {
 const UPSTREAM: Readonly<Partial<Record<Stage, Omit<FailureAdvice, "title">>>> = {
   resolve: {
     explanation: "The name of the server could not be turned into an address.",
-    advice: "Check the spelling of the host, and whether this machine can resolve it. A name that only exists inside a VPN needs the VPN here.",
+    advice:
+      "Check the spelling of the host, and whether this machine can resolve it. A name that only exists inside a VPN needs the VPN here.",
     link: null,
   },
   connect: {
     explanation: "No connection to the server came about.",
-    advice: "The server may be down, or a firewall may be in between. If the network demands a proxy, set an upstream proxy.",
+    advice:
+      "The server may be down, or a firewall may be in between. If the network demands a proxy, set an upstream proxy.",
     link: { to: "/settings", label: "Upstream proxy settings" },
   },
   "proxy-handshake": {
@@ -45,8 +47,10 @@ const UPSTREAM: Readonly<Partial<Record<Stage, Omit<FailureAdvice, "title">>>> =
     link: { to: "/settings", label: "Upstream proxy settings" },
   },
   tls: {
-    explanation: "The server's certificate was not accepted, or no encryption both sides know was found. No part of the request was sent.",
-    advice: "If the server uses a private authority, add its root under upstream CA file. For a test server, list the host under hosts that are not verified.",
+    explanation:
+      "The server's certificate was not accepted, or no encryption both sides know was found. No part of the request was sent.",
+    advice:
+      "If the server uses a private authority, add its root under upstream CA file. For a test server, list the host under hosts that are not verified.",
     link: { to: "/settings", label: "TLS settings" },
   },
   send: {
@@ -55,7 +59,8 @@ const UPSTREAM: Readonly<Partial<Record<Stage, Omit<FailureAdvice, "title">>>> =
     link: null,
   },
   receive: {
-    explanation: "The server closed the connection, went silent, or sent something that is not HTTP before the response was complete.",
+    explanation:
+      "The server closed the connection, went silent, or sent something that is not HTTP before the response was complete.",
     advice: "What had arrived by then is shown. Repeat the request to see whether it always stops there.",
     link: null,
   },
@@ -63,8 +68,10 @@ const UPSTREAM: Readonly<Partial<Record<Stage, Omit<FailureAdvice, "title">>>> =
 
 const CLIENT: Readonly<Partial<Record<Stage, Omit<FailureAdvice, "title">>>> = {
   tls: {
-    explanation: "The client refused Weir's certificate, so it does not trust Weir's authority yet, or it only accepts certificates it knows (pinning).",
-    advice: "Install the certificate on the client. For an app with pinned certificates, add the host to the hosts that are not intercepted.",
+    explanation:
+      "The client refused Weir's certificate, so it does not trust Weir's authority yet, or it only accepts certificates it knows (pinning).",
+    advice:
+      "Install the certificate on the client. For an app with pinned certificates, add the host to the hosts that are not intercepted.",
     link: { to: "/setup", label: "Set up the certificate" },
   },
   "client-read": {
@@ -89,7 +96,12 @@ const TITLES: Readonly<Record<Failure["side"], string>> = {
 export function failureAdvice(failure: Failure): FailureAdvice {
   const title = `${TITLES[failure.side]} while ${stageText(failure.stage)}`;
   if (failure.stage === "policy") return { title: "A rule stopped this", ...policyAdvice(failure) };
-  const known = failure.side === "client" ? CLIENT[failure.stage] : failure.side === "upstream" ? UPSTREAM[failure.stage] : undefined;
+  const known =
+    failure.side === "client"
+      ? CLIENT[failure.stage]
+      : failure.side === "upstream"
+        ? UPSTREAM[failure.stage]
+        : undefined;
   return { title, ...(known ?? { explanation: failure.message, advice: null, link: null }) };
 }
 

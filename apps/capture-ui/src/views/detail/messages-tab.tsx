@@ -22,7 +22,11 @@ export function MessagesTab({ entry }: { readonly entry: TrafficEntry }) {
       )}
       <div className={styles["columns"]} data-lean={hasNoBody(entry.request) || undefined}>
         <MessageSide entry={entry} side="request" message={entry.request} />
-        {entry.response === null ? <MissingResponse entry={entry} /> : <MessageSide entry={entry} side="response" message={entry.response} />}
+        {entry.response === null ? (
+          <MissingResponse entry={entry} />
+        ) : (
+          <MessageSide entry={entry} side="response" message={entry.response} />
+        )}
       </div>
     </div>
   );
@@ -32,12 +36,24 @@ function hasNoBody(message: Message): boolean {
   return message.body_stored_size === 0;
 }
 
-function MessageSide({ entry, side, message }: { readonly entry: TrafficEntry; readonly side: Side; readonly message: Message }) {
+function MessageSide({
+  entry,
+  side,
+  message,
+}: {
+  readonly entry: TrafficEntry;
+  readonly side: Side;
+  readonly message: Message;
+}) {
   return (
     <section className={styles["side"]} aria-label={side === "request" ? "Request" : "Response"}>
       {/* oxlint-disable-next-line jsx-a11y/no-noninteractive-tabindex -- what scrolls must be reachable by keyboard */}
       <div className={styles["headerPart"]} tabIndex={0} role="group" aria-label={`${side} fields`}>
-        <HeaderList title={side === "request" ? "Request" : "Response"} headers={message.headers_list} trailers={message.trailers_list} />
+        <HeaderList
+          title={side === "request" ? "Request" : "Response"}
+          headers={message.headers_list}
+          trailers={message.trailers_list}
+        />
       </div>
       <div className={classNames(styles["bodyPart"], hasNoBody(message) && styles["emptyBody"])}>
         <BodyPanel entryId={entry.id} side={side} message={message} />

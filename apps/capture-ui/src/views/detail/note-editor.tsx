@@ -11,7 +11,8 @@ export function NoteEditor({ id, notes }: { readonly id: string; readonly notes:
   const client = useQueryClient();
   const [draft, setDraft] = useState<string | null>(null);
   const save = useMutation({
-    mutationFn: (text: string) => api.traffic.noteTraffic({ params: { id }, body: { notes: text.trim() === "" ? null : text } }),
+    mutationFn: (text: string) =>
+      api.traffic.noteTraffic({ params: { id }, body: { notes: text.trim() === "" ? null : text } }),
     onSuccess: async () => {
       await client.invalidateQueries({ queryKey: ["entry", id] });
       setDraft(null);

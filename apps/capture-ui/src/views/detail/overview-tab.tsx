@@ -95,7 +95,14 @@ function summaryLines(entry: TrafficEntry): Line[] {
     ["Began", `${formatDateTime(Date.parse(entry.timestamp))}`],
     ["Method", request.method],
     ["Outcome", statusText(entry)],
-    ["Answered by", response === null ? null : entry.source === "slice" && entry.failure !== null ? "Weir itself, to report the failure" : SOURCES[entry.source]],
+    [
+      "Answered by",
+      response === null
+        ? null
+        : entry.source === "slice" && entry.failure !== null
+          ? "Weir itself, to report the failure"
+          : SOURCES[entry.source],
+    ],
     ["Type", response?.content_type ?? request.content_type],
     ["Request", sizeText(entry.request_size, request.body_size)],
     ["Response", response === null ? null : sizeText(entry.response_size ?? 0, response.body_size)],
@@ -113,7 +120,10 @@ function connectionLines(entry: TrafficEntry): Line[] {
     ["Client", entry.client_addr],
     ["Server", entry.server_addr],
     ["Connection", entry.connection_id === null ? null : `number ${entry.connection_id} of the client`],
-    ["Protocol", [entry.request.http_version, entry.response?.http_version].filter((version) => version != null).join(" → ")],
+    [
+      "Protocol",
+      [entry.request.http_version, entry.response?.http_version].filter((version) => version != null).join(" → "),
+    ],
     ["Device", entry.device_id],
   ];
 }
@@ -131,7 +141,14 @@ function upstreamTlsLines(tls: NonNullable<TrafficEntry["tls"]>): Line[] {
   return [
     ["Version", tls.upstream_version],
     ["Cipher", tls.upstream_cipher],
-    ["Certificate", verified === null ? null : verified ? "Verified" : <b style={{ color: "var(--client)" }}>Not verified: switched off for this host</b>],
+    [
+      "Certificate",
+      verified === null ? null : verified ? (
+        "Verified"
+      ) : (
+        <b style={{ color: "var(--client)" }}>Not verified: switched off for this host</b>
+      ),
+    ],
     ["Subject", tls.upstream_subject],
     ["Issuer", tls.upstream_issuer],
     ["Valid to", tls.upstream_valid_to],

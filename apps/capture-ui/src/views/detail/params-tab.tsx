@@ -13,7 +13,8 @@ const MAX_FORM_BYTES = 1_048_576;
 /** Parameters of the query and of a form in the request's body. */
 export function ParamsTab({ entry }: { readonly entry: TrafficEntry }) {
   const { request } = entry;
-  const hasForm = /^application\/x-www-form-urlencoded\b/iu.test(request.content_type ?? "") && request.body_stored_size > 0;
+  const hasForm =
+    /^application\/x-www-form-urlencoded\b/iu.test(request.content_type ?? "") && request.body_stored_size > 0;
   return (
     <div className={styles["body"]}>
       <section className={styles["section"]}>
@@ -22,7 +23,9 @@ export function ParamsTab({ entry }: { readonly entry: TrafficEntry }) {
       {hasForm && (
         <section className={styles["section"]}>
           {request.body_stored_size > MAX_FORM_BYTES ? (
-            <p className={styles["none"]}>The form is {formatBytes(request.body_stored_size)}; the body viewers in Messages show it.</p>
+            <p className={styles["none"]}>
+              The form is {formatBytes(request.body_stored_size)}; the body viewers in Messages show it.
+            </p>
           ) : (
             <FormParams id={entry.id} />
           )}
@@ -44,7 +47,8 @@ function FormParams({ id }: { readonly id: string }) {
       return response.text();
     },
   });
-  if (form.error !== null) return <ErrorState title="The form cannot be read" error={form.error} onRetry={() => void form.refetch()} />;
+  if (form.error !== null)
+    return <ErrorState title="The form cannot be read" error={form.error} onRetry={() => void form.refetch()} />;
   if (form.data === undefined) return <Spinner label="Reading the form" />;
   return <ParamTable label="Form" parameters={parseUrlEncoded(form.data)} empty="The form has no fields." />;
 }

@@ -26,9 +26,21 @@ test("no time at all is no division by zero", () => {
 test("bars never leave their track", () => {
   const duration = fc.option(fc.double({ min: -1, max: 1e9, noNaN: true }));
   fc.assert(
-    fc.property(fc.record({ blocked: duration, dns: duration, connect: duration, tls: duration, send: duration, wait: duration, receive: duration }), (timings) => {
-      for (const { left, width } of timingBars(timings).bars) assert.ok(left >= 0 && width >= 0 && left + width < 100.001);
-    }),
+    fc.property(
+      fc.record({
+        blocked: duration,
+        dns: duration,
+        connect: duration,
+        tls: duration,
+        send: duration,
+        wait: duration,
+        receive: duration,
+      }),
+      (timings) => {
+        for (const { left, width } of timingBars(timings).bars)
+          assert.ok(left >= 0 && width >= 0 && left + width < 100.001);
+      },
+    ),
   );
 });
 

@@ -18,7 +18,11 @@ const STAGES: readonly (readonly [stage: keyof Timings, label: string, explanati
   ["connect", "Connect", "Opened the TCP connection to the server"],
   ["tls", "TLS", "Agreed on keys and checked the server's certificate"],
   ["send", "Send", "Sent the request's head and body"],
-  ["wait", "Waiting", "From the last byte of the request to the first byte of the response: the server's own time plus the way there and back"],
+  [
+    "wait",
+    "Waiting",
+    "From the last byte of the request to the first byte of the response: the server's own time plus the way there and back",
+  ],
   ["receive", "Receive", "Read the response's body"],
 ];
 
@@ -46,7 +50,9 @@ export function timingBars(timings: Timings): { readonly bars: readonly TimingBa
 /** Why stages are missing; null if none is. */
 export function missingStages(timings: Timings): string | null {
   if (timings.connect === null && timings.dns === null) {
-    return timings.wait === null ? null : "An open connection was used again, so there was no lookup, connection and TLS";
+    return timings.wait === null
+      ? null
+      : "An open connection was used again, so there was no lookup, connection and TLS";
   }
   return null;
 }

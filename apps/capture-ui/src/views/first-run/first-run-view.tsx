@@ -27,19 +27,29 @@ export function FirstRunView({ compact = false }: { readonly compact?: boolean }
   const setup = useQuery(setupQuery);
   const connection = useConnection();
   const seen = useSeen();
-  const listening: StepStatus = connection.state === "live" || setup.isSuccess ? "done" : connection.state === "connecting" ? "waiting" : "problem";
+  const listening: StepStatus =
+    connection.state === "live" || setup.isSuccess ? "done" : connection.state === "connecting" ? "waiting" : "problem";
 
   const steps = (
     <ol className={classNames(styles["steps"], compact && styles["compact"])}>
-      <Step number={1} title="The proxy listens" status={listening} summary={listening === "done" ? "Ready" : "Weir does not answer"}>
+      <Step
+        number={1}
+        title="The proxy listens"
+        status={listening}
+        summary={listening === "done" ? "Ready" : "Weir does not answer"}
+      >
         {setup.data !== undefined && <Command text={setup.data.proxy_address} what="Proxy address" />}
-        {!compact && <p className={styles["text"]}>Programs that use this address as their HTTP and HTTPS proxy show up here.</p>}
+        {!compact && (
+          <p className={styles["text"]}>Programs that use this address as their HTTP and HTTPS proxy show up here.</p>
+        )}
       </Step>
       <Step
         number={2}
         title="Trust the certificate"
         status={seen.trust}
-        summary={{ done: "Trusted by a client", waiting: "Needed to read HTTPS", problem: "A client refused it" }[seen.trust]}
+        summary={
+          { done: "Trusted by a client", waiting: "Needed to read HTTPS", problem: "A client refused it" }[seen.trust]
+        }
       >
         {compact ? (
           <p className={styles["text"]}>
@@ -52,10 +62,24 @@ export function FirstRunView({ compact = false }: { readonly compact?: boolean }
           </>
         )}
       </Step>
-      <Step number={3} title="Send traffic" status={seen.first === null ? "waiting" : "done"} summary={seen.first === null ? "Nothing has come yet" : "It flows"}>
-        {compact ? <Command text="weir run -- curl https://example.com" what="Command" /> : setup.data !== undefined && <SendTraffic setup={setup.data} />}
+      <Step
+        number={3}
+        title="Send traffic"
+        status={seen.first === null ? "waiting" : "done"}
+        summary={seen.first === null ? "Nothing has come yet" : "It flows"}
+      >
+        {compact ? (
+          <Command text="weir run -- curl https://example.com" what="Command" />
+        ) : (
+          setup.data !== undefined && <SendTraffic setup={setup.data} />
+        )}
       </Step>
-      <Step number={4} title="See it" status={seen.first === null ? "waiting" : "done"} summary={seen.first === null ? "The first request appears here" : "The first request"}>
+      <Step
+        number={4}
+        title="See it"
+        status={seen.first === null ? "waiting" : "done"}
+        summary={seen.first === null ? "The first request appears here" : "The first request"}
+      >
         <FirstRow seen={seen} />
       </Step>
     </ol>
@@ -71,8 +95,13 @@ export function FirstRunView({ compact = false }: { readonly compact?: boolean }
     );
   }
   return (
-    <Page title="Set-up" description="Four steps to the first request. Come back any time, for another device or program.">
-      {setup.error !== null && <ErrorState title="The set-up data cannot be loaded" error={setup.error} onRetry={() => void setup.refetch()} />}
+    <Page
+      title="Set-up"
+      description="Four steps to the first request. Come back any time, for another device or program."
+    >
+      {setup.error !== null && (
+        <ErrorState title="The set-up data cannot be loaded" error={setup.error} onRetry={() => void setup.refetch()} />
+      )}
       {setup.isPending && <EmptyState title="Loading" icon={<Spinner />} />}
       {steps}
     </Page>
@@ -91,7 +120,12 @@ function useSeen(): Seen {
     () =>
       listenLive({
         traffic: (events) =>
-          setLive((seen) => events.reduce((sum, event) => (event.type === "Added" || event.type === "Updated" ? withEntry(sum, event.data) : sum), seen)),
+          setLive((seen) =>
+            events.reduce(
+              (sum, event) => (event.type === "Added" || event.type === "Updated" ? withEntry(sum, event.data) : sum),
+              seen,
+            ),
+          ),
       }),
     [],
   );

@@ -59,13 +59,23 @@ export function SendTraffic({ setup }: { readonly setup: Setup }) {
       {way === "device" && (
         <div className={styles["device"]}>
           {/* An image runs nothing, whatever is inside. */}
-          <img className={styles["qr"]} alt="QR code of the set-up page" src={`data:image/svg+xml;charset=utf-8,${encodeURIComponent(setup.qr_svg)}`} />
+          <img
+            className={styles["qr"]}
+            alt="QR code of the set-up page"
+            src={`data:image/svg+xml;charset=utf-8,${encodeURIComponent(setup.qr_svg)}`}
+          />
           <div className={styles["text"]}>
-            <p>Scan the code with a phone on the same network; the page leads through the proxy setting and the certificate.</p>
+            <p>
+              Scan the code with a phone on the same network; the page leads through the proxy setting and the
+              certificate.
+            </p>
             <p>
               With the proxy already set, open <code>{setup.magic_host}</code> on the device.
             </p>
-            <p>The proxy must listen on an address the phone can reach: set Proxy address in the settings to 0.0.0.0 and list the phone under Allowed clients.</p>
+            <p>
+              The proxy must listen on an address the phone can reach: set Proxy address in the settings to 0.0.0.0 and
+              list the phone under Allowed clients.
+            </p>
           </div>
         </div>
       )}

@@ -4,11 +4,24 @@ import type { TrafficSnapshot } from "@headworks/capture-contract";
 import { NOTHING_SEEN, exportLines, guessPlatform, withEntry } from "./setup-status.ts";
 
 const entry = (change: Partial<TrafficSnapshot>) =>
-  ({ id: "1", scheme: "https", is_passthrough: false, status_code: 200, failure_code: null, source: "upstream", ...change }) as TrafficSnapshot;
+  ({
+    id: "1",
+    scheme: "https",
+    is_passthrough: false,
+    status_code: 200,
+    failure_code: null,
+    source: "upstream",
+    ...change,
+  }) as TrafficSnapshot;
 
 test("an HTTPS exchange that could be read proves that the client trusts the certificate", () => {
   assert.equal(withEntry(NOTHING_SEEN, entry({})).trust, "done");
-  for (const change of [{ scheme: "http" }, { is_passthrough: true }, { source: "import" as const }, { status_code: null }]) {
+  for (const change of [
+    { scheme: "http" },
+    { is_passthrough: true },
+    { source: "import" as const },
+    { status_code: null },
+  ]) {
     assert.equal(withEntry(NOTHING_SEEN, entry(change)).trust, "waiting", JSON.stringify(change));
   }
 });
@@ -18,7 +31,10 @@ test("a refused handshake is a problem until one succeeds", () => {
   assert.equal(refused.trust, "problem");
   const later = withEntry(refused, entry({ id: "2" }));
   assert.equal(later.trust, "done");
-  assert.equal(withEntry(later, entry({ status_code: null, failure_code: "CLIENT_CERTIFICATE_REFUSED" })).trust, "done");
+  assert.equal(
+    withEntry(later, entry({ status_code: null, failure_code: "CLIENT_CERTIFICATE_REFUSED" })).trust,
+    "done",
+  );
 });
 
 test("the first entry stays the first, but its later states replace it", () => {

@@ -36,7 +36,10 @@ export function guessPlatform(userAgent: string, offered: readonly string[]): st
 }
 
 /** Lines that set the variables in a shell. Values are quoted so that nothing in them is run. */
-export function exportLines(environment: readonly { readonly name: string; readonly value: string }[], shell: "sh" | "powershell" | "cmd"): string {
+export function exportLines(
+  environment: readonly { readonly name: string; readonly value: string }[],
+  shell: "sh" | "powershell" | "cmd",
+): string {
   return environment
     .map(({ name, value }) => {
       if (shell === "sh") return `export ${name}='${value.replaceAll("'", String.raw`'\''`)}'`;

@@ -17,7 +17,12 @@ export interface Platform {
 /** How each system, browser and runtime is made to trust the certificate. */
 export function TrustGuide({ platforms }: { readonly platforms: readonly Platform[] }) {
   const certificate = useQuery(certificateQuery);
-  const [chosen, setChosen] = useState(() => guessPlatform(navigator.userAgent, platforms.map((platform) => platform.id)));
+  const [chosen, setChosen] = useState(() =>
+    guessPlatform(
+      navigator.userAgent,
+      platforms.map((platform) => platform.id),
+    ),
+  );
   const platform = platforms.find(({ id }) => id === chosen) ?? platforms[0];
   return (
     <>
@@ -29,7 +34,12 @@ export function TrustGuide({ platforms }: { readonly platforms: readonly Platfor
         ))}
       </div>
       <div className={styles["platformSelect"]}>
-        <Select aria-label="System" value={platform?.id ?? ""} options={platforms.map(({ id, name }) => ({ value: id, label: name }))} onChange={setChosen} />
+        <Select
+          aria-label="System"
+          value={platform?.id ?? ""}
+          options={platforms.map(({ id, name }) => ({ value: id, label: name }))}
+          onChange={setChosen}
+        />
       </div>
       {platform !== undefined && (
         <div className={styles["guide"]}>

@@ -20,11 +20,17 @@ export function FocusView() {
   const hosts = useQuery(focusQuery);
   const refresh = () => client.invalidateQueries({ queryKey: ["focus"] });
   const remove = useMutation({
-    mutationFn: (id: string) => attempt("The pattern was not removed", () => api.focus.removeFocusHost({ params: { id } })),
+    mutationFn: (id: string) =>
+      attempt("The pattern was not removed", () => api.focus.removeFocusHost({ params: { id } })),
     onSettled: refresh,
   });
   const clear = async (): Promise<void> => {
-    const sure = await confirmAction({ title: "Remove all focus patterns?", text: "All hosts are then shown alike.", action: "Remove all", danger: true });
+    const sure = await confirmAction({
+      title: "Remove all focus patterns?",
+      text: "All hosts are then shown alike.",
+      action: "Remove all",
+      danger: true,
+    });
     if (!sure) return;
     await attempt("The patterns were not removed", () => api.focus.clearFocusHosts({}));
     await refresh();
@@ -43,7 +49,9 @@ export function FocusView() {
       }
     >
       <AddPattern />
-      {hosts.error !== null && <ErrorState title="The patterns cannot be loaded" error={hosts.error} onRetry={() => void hosts.refetch()} />}
+      {hosts.error !== null && (
+        <ErrorState title="The patterns cannot be loaded" error={hosts.error} onRetry={() => void hosts.refetch()} />
+      )}
       {hosts.isPending && <EmptyState title="Loading the patterns" icon={<Spinner />} />}
       {hosts.isSuccess && list.length === 0 && (
         <EmptyState title="No host is in focus" icon={<Focus size={28} />}>
@@ -71,7 +79,11 @@ export function FocusView() {
                 </td>
                 <td className={styles["added"]}>{formatDateTime(Date.parse(host.created_at))}</td>
                 <td className={styles["action"]}>
-                  <IconButton label={`Remove ${host.pattern}`} icon={<X size={15} />} onClick={() => remove.mutate(host.id)} />
+                  <IconButton
+                    label={`Remove ${host.pattern}`}
+                    icon={<X size={15} />}
+                    onClick={() => remove.mutate(host.id)}
+                  />
                 </td>
               </tr>
             ))}
@@ -101,7 +113,11 @@ function AddPattern() {
         if (pattern.trim() !== "") add.mutate(pattern.trim());
       }}
     >
-      <Field label="Host or pattern" hint="api.example.com, *.example.com, 10.0.0.0/8" error={problem === null ? undefined : (problem.fields["pattern"] ?? problem.general)}>
+      <Field
+        label="Host or pattern"
+        hint="api.example.com, *.example.com, 10.0.0.0/8"
+        error={problem === null ? undefined : (problem.fields["pattern"] ?? problem.general)}
+      >
         <TextInput
           mono
           maxLength={255}

@@ -13,7 +13,13 @@ import styles from "./sessions.module.css";
 const FIELDS = ["name", "notes", "tags", "description"] as const;
 
 /** Makes a session, or changes the name, notes and tags of one. */
-export function SessionDialog({ session, onClose }: { readonly session: CaptureSession | null; readonly onClose: () => void }) {
+export function SessionDialog({
+  session,
+  onClose,
+}: {
+  readonly session: CaptureSession | null;
+  readonly onClose: () => void;
+}) {
   const client = useQueryClient();
   const [name, setName] = useState(session?.name ?? "");
   const [notes, setNotes] = useState(session?.notes ?? "");
@@ -29,14 +35,19 @@ export function SessionDialog({ session, onClose }: { readonly session: CaptureS
         await api.sessions.updateSession({ params: { id: session.id }, body: { ...named, notes: noted, tags: list } });
         return;
       }
-      const made = await api.sessions.createSession({ body: { ...named, ...(noted === null ? {} : { description: noted }) } });
+      const made = await api.sessions.createSession({
+        body: { ...named, ...(noted === null ? {} : { description: noted }) },
+      });
       if (list.length > 0) await api.sessions.updateSession({ params: { id: made.id }, body: { tags: list } });
       if (open) await openSession(made.id);
     },
     onSuccess: onClose,
     onSettled: () => client.invalidateQueries({ queryKey: ["sessions"] }),
   });
-  const refused = save.error === null ? { fields: {} as Readonly<Record<string, string>>, general: null } : fieldErrors(save.error, FIELDS);
+  const refused =
+    save.error === null
+      ? { fields: {} as Readonly<Record<string, string>>, general: null }
+      : fieldErrors(save.error, FIELDS);
   return (
     <Dialog
       open
@@ -52,7 +63,11 @@ export function SessionDialog({ session, onClose }: { readonly session: CaptureS
         </>
       }
     >
-      <Field label="Name" hint={session === null ? "Left empty, it is called after the time" : undefined} error={refused.fields["name"]}>
+      <Field
+        label="Name"
+        hint={session === null ? "Left empty, it is called after the time" : undefined}
+        error={refused.fields["name"]}
+      >
         <TextInput autoFocus maxLength={255} value={name} onChange={(event) => setName(event.target.value)} />
       </Field>
       <Field label="Notes" error={refused.fields["notes"] ?? refused.fields["description"]}>

@@ -6,7 +6,9 @@ export function sessionTitle(session: Pick<CaptureSession, "name" | "created_at"
   return session.name ?? `Session of ${formatDateTime(Date.parse(session.created_at)).slice(0, 16)}`;
 }
 
-export type ParsedTags = { readonly ok: true; readonly tags: readonly string[] } | { readonly ok: false; readonly message: string };
+export type ParsedTags =
+  | { readonly ok: true; readonly tags: readonly string[] }
+  | { readonly ok: false; readonly message: string };
 
 /** Tags between commas; blank and repeated ones are dropped. */
 export function parseTags(text: string): ParsedTags {
@@ -17,7 +19,10 @@ export function parseTags(text: string): ParsedTags {
 }
 
 /** A name for a downloaded session: what file systems allow, with the ending of the format. */
-export function exportFileName(session: Pick<CaptureSession, "name" | "created_at">, format: "har" | "session"): string {
+export function exportFileName(
+  session: Pick<CaptureSession, "name" | "created_at">,
+  format: "har" | "session",
+): string {
   const base = sessionTitle(session)
     .normalize("NFKD")
     .replaceAll(/[^\w.-]+/gu, "-")

@@ -41,7 +41,13 @@ export function SessionsView() {
         </>
       }
     >
-      {sessions.error !== null && <ErrorState title="The sessions cannot be loaded" error={sessions.error} onRetry={() => void sessions.refetch()} />}
+      {sessions.error !== null && (
+        <ErrorState
+          title="The sessions cannot be loaded"
+          error={sessions.error}
+          onRetry={() => void sessions.refetch()}
+        />
+      )}
       {sessions.isPending && <EmptyState title="Loading the sessions" icon={<Spinner />} />}
       {sessions.isSuccess && list.length === 0 && (
         <EmptyState title="There is no session yet" icon={<Layers size={28} />}>
@@ -77,7 +83,9 @@ export function SessionsView() {
           </tbody>
         </Table>
       )}
-      {editing !== null && <SessionDialog session={editing === "new" ? null : editing} onClose={() => setEditing(null)} />}
+      {editing !== null && (
+        <SessionDialog session={editing === "new" ? null : editing} onClose={() => setEditing(null)} />
+      )}
     </Page>
   );
 }
@@ -112,7 +120,10 @@ function SessionRow({ session, onEdit }: { readonly session: CaptureSession; rea
           <RenameField session={session} onDone={() => setRenaming(false)} />
         ) : (
           <span className={styles["name"]}>
-            <span className={session.name === null ? styles["quiet"] : styles["title"]} onDoubleClick={() => setRenaming(true)}>
+            <span
+              className={session.name === null ? styles["quiet"] : styles["title"]}
+              onDoubleClick={() => setRenaming(true)}
+            >
               {sessionTitle(session)}
             </span>
             {session.is_current && <Tag tone="ok">active</Tag>}
@@ -121,7 +132,12 @@ function SessionRow({ session, onEdit }: { readonly session: CaptureSession; rea
                 {tag}
               </Tag>
             ))}
-            <IconButton label={`Rename ${sessionTitle(session)}`} className={styles["rename"] ?? ""} icon={<Pencil size={12} />} onClick={() => setRenaming(true)} />
+            <IconButton
+              label={`Rename ${sessionTitle(session)}`}
+              className={styles["rename"] ?? ""}
+              icon={<Pencil size={12} />}
+              onClick={() => setRenaming(true)}
+            />
           </span>
         )}
         {session.notes !== null && session.notes !== "" && <div className={styles["notes"]}>{session.notes}</div>}
@@ -132,33 +148,45 @@ function SessionRow({ session, onEdit }: { readonly session: CaptureSession; rea
       <td className={styles["medium"]}>{formatDateTime(Date.parse(session.updated_at)).slice(0, 16)}</td>
       <td>
         <div className={styles["actions"]}>
-        {session.is_current ? (
-          <Button variant="ghost" onClick={() => void openSession(session.id)}>
-            Show
-          </Button>
-        ) : (
-          <Button onClick={() => void openSession(session.id)}>Open</Button>
-        )}
-        <Menu
-          align="end"
-          trigger={<IconButton label={`More for ${sessionTitle(session)}`} icon={<MoreHorizontal size={15} />} />}
-          items={() => [
-            { kind: "item", label: "Name, notes and tags", icon: <Pencil size={14} />, onSelect: onEdit },
-            { kind: "separator" },
-            { kind: "item", label: "Export as HAR", detail: "For browsers and other tools", icon: <Download size={14} />, onSelect: () => download(session, "har") },
-            { kind: "item", label: "Export native", detail: "Everything, for Weir", icon: <Download size={14} />, onSelect: () => download(session, "session") },
-            { kind: "separator" },
-            {
-              kind: "item",
-              label: "Delete",
-              ...(session.is_current ? { detail: "Traffic is recorded into it; open another session first" } : {}),
-              icon: <Trash2 size={14} />,
-              danger: true,
-              disabled: session.is_current,
-              onSelect: () => void remove(),
-            },
-          ]}
-        />
+          {session.is_current ? (
+            <Button variant="ghost" onClick={() => void openSession(session.id)}>
+              Show
+            </Button>
+          ) : (
+            <Button onClick={() => void openSession(session.id)}>Open</Button>
+          )}
+          <Menu
+            align="end"
+            trigger={<IconButton label={`More for ${sessionTitle(session)}`} icon={<MoreHorizontal size={15} />} />}
+            items={() => [
+              { kind: "item", label: "Name, notes and tags", icon: <Pencil size={14} />, onSelect: onEdit },
+              { kind: "separator" },
+              {
+                kind: "item",
+                label: "Export as HAR",
+                detail: "For browsers and other tools",
+                icon: <Download size={14} />,
+                onSelect: () => download(session, "har"),
+              },
+              {
+                kind: "item",
+                label: "Export native",
+                detail: "Everything, for Weir",
+                icon: <Download size={14} />,
+                onSelect: () => download(session, "session"),
+              },
+              { kind: "separator" },
+              {
+                kind: "item",
+                label: "Delete",
+                ...(session.is_current ? { detail: "Traffic is recorded into it; open another session first" } : {}),
+                icon: <Trash2 size={14} />,
+                danger: true,
+                disabled: session.is_current,
+                onSelect: () => void remove(),
+              },
+            ]}
+          />
         </div>
       </td>
     </tr>
@@ -174,7 +202,9 @@ function RenameField({ session, onDone }: { readonly session: CaptureSession; re
       onDone();
       return;
     }
-    const saved = await attempt("The session was not renamed", () => api.sessions.updateSession({ params: { id: session.id }, body: { name: next } }));
+    const saved = await attempt("The session was not renamed", () =>
+      api.sessions.updateSession({ params: { id: session.id }, body: { name: next } }),
+    );
     await client.invalidateQueries({ queryKey: ["sessions"] });
     if (saved) onDone();
   };

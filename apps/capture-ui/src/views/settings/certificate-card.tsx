@@ -24,7 +24,9 @@ export const certificateQuery = {
 export function downloadCertificate(format: "pem" | "der" | "mobileconfig"): void {
   const link = document.createElement("a");
   link.href =
-    format === "mobileconfig" ? operationUrl(operations.cert.getMobileConfig, {}) : operationUrl(operations.cert.getCaCertificate, { query: { format } });
+    format === "mobileconfig"
+      ? operationUrl(operations.cert.getMobileConfig, {})
+      : operationUrl(operations.cert.getCaCertificate, { query: { format } });
   link.download = format === "pem" ? "weir-ca.pem" : format === "der" ? "weir-ca.crt" : "weir-ca.mobileconfig";
   link.click();
 }
@@ -35,9 +37,24 @@ export function CertificateDownload() {
     <Menu
       trigger={<Button icon={<Download size={14} />}>Download</Button>}
       items={() => [
-        { kind: "item", label: "PEM", detail: "For command lines, Linux, most tools", onSelect: () => downloadCertificate("pem") },
-        { kind: "item", label: "DER (.crt)", detail: "For Windows and Android", onSelect: () => downloadCertificate("der") },
-        { kind: "item", label: "Apple profile", detail: "For iPhone, iPad and macOS", onSelect: () => downloadCertificate("mobileconfig") },
+        {
+          kind: "item",
+          label: "PEM",
+          detail: "For command lines, Linux, most tools",
+          onSelect: () => downloadCertificate("pem"),
+        },
+        {
+          kind: "item",
+          label: "DER (.crt)",
+          detail: "For Windows and Android",
+          onSelect: () => downloadCertificate("der"),
+        },
+        {
+          kind: "item",
+          label: "Apple profile",
+          detail: "For iPhone, iPad and macOS",
+          onSelect: () => downloadCertificate("mobileconfig"),
+        },
       ]}
     />
   );
@@ -51,7 +68,12 @@ export function CertificateCard() {
     mutationFn: () => attempt("The certificate was not renewed", () => api.cert.renewCertificate({})),
     onSuccess: async (done) => {
       await client.invalidateQueries({ queryKey: ["cert"] });
-      if (done) toast({ tone: "success", title: "There is a new certificate", text: "Clients must trust it before they can be intercepted again." });
+      if (done)
+        toast({
+          tone: "success",
+          title: "There is a new certificate",
+          text: "Clients must trust it before they can be intercepted again.",
+        });
     },
   });
   const askToRenew = async (): Promise<void> => {
@@ -77,7 +99,13 @@ export function CertificateCard() {
         </span>
       }
     >
-      {certificate.error !== null && <ErrorState title="The certificate cannot be read" error={certificate.error} onRetry={() => void certificate.refetch()} />}
+      {certificate.error !== null && (
+        <ErrorState
+          title="The certificate cannot be read"
+          error={certificate.error}
+          onRetry={() => void certificate.refetch()}
+        />
+      )}
       {certificate.isPending && <Spinner label="Reading the certificate" />}
       {info !== undefined && (
         <dl className={styles["facts"]}>
@@ -86,11 +114,16 @@ export function CertificateCard() {
           <dt>Fingerprint (SHA-256)</dt>
           <dd className={styles["fingerprint"]}>
             <code>{info.fingerprint_sha256}</code>
-            <IconButton label="Copy the fingerprint" icon={<Copy size={13} />} onClick={() => void copyText(info.fingerprint_sha256, "Fingerprint")} />
+            <IconButton
+              label="Copy the fingerprint"
+              icon={<Copy size={13} />}
+              onClick={() => void copyText(info.fingerprint_sha256, "Fingerprint")}
+            />
           </dd>
           <dt>Valid</dt>
           <dd>
-            {formatDateTime(Date.parse(info.not_before)).slice(0, 10)} to {formatDateTime(Date.parse(info.not_after)).slice(0, 10)}{" "}
+            {formatDateTime(Date.parse(info.not_before)).slice(0, 10)} to{" "}
+            {formatDateTime(Date.parse(info.not_after)).slice(0, 10)}{" "}
             {info.expires_soon && <Tag tone="warning">ends soon</Tag>}
           </dd>
           <dt>File</dt>

@@ -14,7 +14,11 @@ test("each detail goes to its field, however the service writes the place", () =
     ["ignored_domains.3", "ignored_domains"],
     ["body.ignored_domains[0]", "ignored_domains"],
   ] as const) {
-    assert.deepEqual(fieldErrors(refusal([{ path, message: "is wrong" }]), known), { fields: { [field]: "Is wrong" }, general: null }, path);
+    assert.deepEqual(
+      fieldErrors(refusal([{ path, message: "is wrong" }]), known),
+      { fields: { [field]: "Is wrong" }, general: null },
+      path,
+    );
   }
 });
 

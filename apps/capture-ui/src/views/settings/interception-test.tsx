@@ -6,12 +6,22 @@ import { Spinner } from "../../ui/states.tsx";
 import styles from "./settings.module.css";
 
 /** Sends one HTTPS request through the proxy and shows how each step went. */
-export function InterceptionTest({ label = "Test interception", hint }: { readonly label?: string; readonly hint?: string }) {
+export function InterceptionTest({
+  label = "Test interception",
+  hint,
+}: {
+  readonly label?: string;
+  readonly hint?: string;
+}) {
   const test = useMutation({ mutationFn: () => api.cert.testInterception({}) });
   return (
     <div className={styles["test"]}>
       <div className={styles["testHead"]}>
-        <Button disabled={test.isPending} icon={test.isPending ? <Spinner label="Testing" /> : undefined} onClick={() => test.mutate()}>
+        <Button
+          disabled={test.isPending}
+          icon={test.isPending ? <Spinner label="Testing" /> : undefined}
+          onClick={() => test.mutate()}
+        >
           {label}
         </Button>
         {hint !== undefined && test.data === undefined && <span className={styles["quiet"]}>{hint}</span>}
@@ -30,7 +40,11 @@ export function InterceptionTest({ label = "Test interception", hint }: { readon
         <ol className={styles["steps"]}>
           {test.data.steps.map((step) => (
             <li key={step.name}>
-              {step.ok ? <CircleCheck size={15} className={styles["good"]} aria-label="Passed" /> : <CircleX size={15} className={styles["bad"]} aria-label="Failed" />}
+              {step.ok ? (
+                <CircleCheck size={15} className={styles["good"]} aria-label="Passed" />
+              ) : (
+                <CircleX size={15} className={styles["bad"]} aria-label="Failed" />
+              )}
               <span>
                 {step.name} <span className={styles["quiet"]}>{step.detail}</span>
               </span>

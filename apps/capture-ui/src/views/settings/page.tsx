@@ -33,7 +33,17 @@ export function Page({
 }
 
 /** A framed part of a page with a heading. */
-export function Card({ title, aside, children, id }: { readonly title: ReactNode; readonly aside?: ReactNode; readonly children: ReactNode; readonly id?: string }) {
+export function Card({
+  title,
+  aside,
+  children,
+  id,
+}: {
+  readonly title: ReactNode;
+  readonly aside?: ReactNode;
+  readonly children: ReactNode;
+  readonly id?: string;
+}) {
   return (
     <section className={styles["card"]} id={id}>
       <div className={styles["cardHead"]}>

@@ -24,14 +24,19 @@ export function SettingGroupCard({ group }: { readonly group: SettingGroup }) {
   const [errors, setErrors] = useState<FieldErrors>(NO_ERRORS);
   const names = group.fields.map((field) => field.name);
   const save = useMutation({
-    mutationFn: (changes: Readonly<Record<string, unknown>>) => api.config.updateConfig({ body: patchOf(changes) as ConfigPatch }),
+    mutationFn: (changes: Readonly<Record<string, unknown>>) =>
+      api.config.updateConfig({ body: patchOf(changes) as ConfigPatch }),
     onSuccess: async (_, changes) => {
       await client.invalidateQueries({ queryKey: ["config"] });
       await client.invalidateQueries({ queryKey: ["capture"] });
       setDrafts((old) => Object.fromEntries(Object.entries(old).filter(([name]) => !(name in changes))));
       setErrors(NO_ERRORS);
       const later = group.fields.some((field) => field.name in changes && field.applies === "restart");
-      toast({ tone: "success", title: `${group.title} saved`, ...(later ? { text: "Part of it takes effect after a restart." } : {}) });
+      toast({
+        tone: "success",
+        title: `${group.title} saved`,
+        ...(later ? { text: "Part of it takes effect after a restart." } : {}),
+      });
     },
     onError: (error) => setErrors(fieldErrors(error, names)),
   });
@@ -131,18 +136,30 @@ function SettingRow({
   return (
     <div className={styles["row"]} data-changed={draft !== undefined || undefined}>
       <div className={styles["control"]}>
-        <Field label={label} hint={field.description} error={error} className={control.kind === "switch" ? styles["switchField"] : undefined}>
+        <Field
+          label={label}
+          hint={field.description}
+          error={error}
+          className={control.kind === "switch" ? styles["switchField"] : undefined}
+        >
           <Control control={control} field={field} value={value} isEdited={draft !== undefined} onEdit={onEdit} />
         </Field>
       </div>
       <div className={styles["meta"]}>
-        <code title={`Environment: ${field.environment}${field.flag === null ? "" : `, flag: ${field.flag}`}`}>{field.name}</code>
+        <code title={`Environment: ${field.environment}${field.flag === null ? "" : `, flag: ${field.flag}`}`}>
+          {field.name}
+        </code>
         <span className={styles["tags"]}>
-          {field.source !== "default" && <Tag tone={field.source === "file" ? "neutral" : "warning"}>{SOURCES[field.source]}</Tag>}
+          {field.source !== "default" && (
+            <Tag tone={field.source === "file" ? "neutral" : "warning"}>{SOURCES[field.source]}</Tag>
+          )}
           {field.applies === "restart" && !field.restart_pending && <Tag tone="neutral">after restart</Tag>}
           {field.applies === "next-cycle" && <Tag tone="neutral">next cycle</Tag>}
           {field.restart_pending && (
-            <Tag tone="warning" title={`In force until then: ${control.kind === "secret" ? "the old one" : valueText(field.running)}`}>
+            <Tag
+              tone="warning"
+              title={`In force until then: ${control.kind === "secret" ? "the old one" : valueText(field.running)}`}
+            >
               waits for restart
             </Tag>
           )}
@@ -151,7 +168,11 @@ function SettingRow({
           ) : (
             !isDefault &&
             field.source === "file" && (
-              <IconButton label={`Reset to the default: ${control.kind === "secret" ? "none" : valueText(field.default)}`} icon={<RotateCcw size={13} />} onClick={onReset} />
+              <IconButton
+                label={`Reset to the default: ${control.kind === "secret" ? "none" : valueText(field.default)}`}
+                icon={<RotateCcw size={13} />}
+                onClick={onReset}
+              />
             )
           )}
         </span>
@@ -178,7 +199,13 @@ function Control({
     case "switch":
       return <Switch checked={value === true} onChange={onEdit} />;
     case "choice":
-      return <Select value={text} options={control.options.map((option) => ({ value: option, label: option }))} onChange={onEdit} />;
+      return (
+        <Select
+          value={text}
+          options={control.options.map((option) => ({ value: option, label: option }))}
+          onChange={onEdit}
+        />
+      );
     case "list":
       return (
         <TextArea
@@ -195,7 +222,9 @@ function Control({
         <TextInput
           type="password"
           autoComplete="new-password"
-          placeholder={isEdited ? "Empty: removed when saved" : field.value === null ? "Not set" : "Set; type to replace it"}
+          placeholder={
+            isEdited ? "Empty: removed when saved" : field.value === null ? "Not set" : "Set; type to replace it"
+          }
           value={text}
           onChange={(event) => onEdit(event.target.value)}
         />
@@ -211,6 +240,13 @@ function Control({
         />
       );
     case "text":
-      return <TextInput mono placeholder={control.optional ? "Not set" : undefined} value={text} onChange={(event) => onEdit(event.target.value)} />;
+      return (
+        <TextInput
+          mono
+          placeholder={control.optional ? "Not set" : undefined}
+          value={text}
+          onChange={(event) => onEdit(event.target.value)}
+        />
+      );
   }
 }

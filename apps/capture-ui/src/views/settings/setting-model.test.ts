@@ -2,24 +2,51 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { Settings } from "@headworks/capture-contract";
 import type { ConfigField } from "@headworks/capture-contract";
-import { fromDraft, groupSettings, patchOf, settingControl, settingLabel, toDraft, valueText } from "./setting-model.ts";
+import {
+  fromDraft,
+  groupSettings,
+  patchOf,
+  settingControl,
+  settingLabel,
+  toDraft,
+  valueText,
+} from "./setting-model.ts";
 
 /** Every real setting, nested ones dotted, as the service describes it. */
 const fields: ConfigField[] = Object.entries(Settings.properties).flatMap(([name, schema]) =>
   name === "upstream_proxy"
-    ? Object.entries((schema as unknown as { properties: object }).properties).map(([inner, innerSchema]) => describe(`${name}.${inner}`, innerSchema))
+    ? Object.entries((schema as unknown as { properties: object }).properties).map(([inner, innerSchema]) =>
+        describe(`${name}.${inner}`, innerSchema),
+      )
     : [describe(name, schema)],
 );
 
 function describe(name: string, schema: unknown): ConfigField {
   const initial = (schema as { default?: unknown }).default;
-  return { name, applies: "now", source: "default", default: initial, value: initial, running: initial, restart_pending: false, environment: "X", flag: null, schema };
+  return {
+    name,
+    applies: "now",
+    source: "default",
+    default: initial,
+    value: initial,
+    running: initial,
+    restart_pending: false,
+    environment: "X",
+    flag: null,
+    schema,
+  };
 }
 
 test("every setting is in exactly one group, has a control that fits its schema, and a label", () => {
   const groups = groupSettings(fields);
-  assert.deepEqual(groups.flatMap((group) => group.fields.map((field) => field.name)).toSorted(), fields.map((field) => field.name).toSorted());
-  assert.deepEqual(groups.find((group) => group.id === "other")?.fields.map((field) => field.name), ["verbose"]);
+  assert.deepEqual(
+    groups.flatMap((group) => group.fields.map((field) => field.name)).toSorted(),
+    fields.map((field) => field.name).toSorted(),
+  );
+  assert.deepEqual(
+    groups.find((group) => group.id === "other")?.fields.map((field) => field.name),
+    ["verbose"],
+  );
   const kindOf = (name: string) => settingControl(fields.find((field) => field.name === name) ?? { schema: null }).kind;
   assert.equal(kindOf("intercept_https"), "switch");
   assert.equal(kindOf("proxy_port"), "number");
@@ -47,7 +74,10 @@ test("a draft that cannot be a value is refused with the reason", () => {
 });
 
 test("a list drops blank and repeated lines", () => {
-  assert.deepEqual(fromDraft({ kind: "list", maxItems: 3 }, " a.example \n\n*.b\na.example\n"), { ok: true, value: ["a.example", "*.b"] });
+  assert.deepEqual(fromDraft({ kind: "list", maxItems: 3 }, " a.example \n\n*.b\na.example\n"), {
+    ok: true,
+    value: ["a.example", "*.b"],
+  });
   assert.equal(fromDraft({ kind: "list", maxItems: 1 }, "a\nb").ok, false);
 });
 
@@ -59,5 +89,13 @@ test("dotted names become nested objects, together with their neighbours", () =>
 });
 
 test("values are told in a few words", () => {
-  assert.deepEqual([true, false, null, [], ["a"], ["a", "b"], 5].map(valueText), ["on", "off", "none", "none", "1 line", "2 lines", "5"]);
+  assert.deepEqual([true, false, null, [], ["a"], ["a", "b"], 5].map(valueText), [
+    "on",
+    "off",
+    "none",
+    "none",
+    "1 line",
+    "2 lines",
+    "5",
+  ]);
 });

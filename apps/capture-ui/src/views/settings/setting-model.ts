@@ -3,7 +3,12 @@ import type { ConfigField } from "@headworks/capture-contract";
 /** The control that a setting gets. */
 export type SettingControl =
   | { readonly kind: "switch" }
-  | { readonly kind: "number"; readonly minimum: number | null; readonly maximum: number | null; readonly optional: boolean }
+  | {
+      readonly kind: "number";
+      readonly minimum: number | null;
+      readonly maximum: number | null;
+      readonly optional: boolean;
+    }
   | { readonly kind: "choice"; readonly options: readonly string[] }
   | { readonly kind: "list"; readonly maxItems: number | null }
   | { readonly kind: "secret" }
@@ -27,7 +32,11 @@ const GROUPS: readonly (readonly [id: string, title: string, pattern: RegExp])[]
 
 /** Settings by subject, each exactly once; unknown ones come last. */
 export function groupSettings(fields: readonly ConfigField[]): SettingGroup[] {
-  const placed = GROUPS.map(([id, title, pattern]) => ({ id, title, fields: fields.filter((field) => pattern.test(field.name)) }));
+  const placed = GROUPS.map(([id, title, pattern]) => ({
+    id,
+    title,
+    fields: fields.filter((field) => pattern.test(field.name)),
+  }));
   const known = new Set(placed.flatMap((group) => group.fields));
   const rest = fields.filter((field) => !known.has(field));
   return [...placed, { id: "other", title: "Other", fields: rest }].filter((group) => group.fields.length > 0);
@@ -122,7 +131,9 @@ export function toDraft(control: SettingControl, value: unknown): Draft {
   }
 }
 
-export type ParsedDraft = { readonly ok: true; readonly value: unknown } | { readonly ok: false; readonly message: string };
+export type ParsedDraft =
+  | { readonly ok: true; readonly value: unknown }
+  | { readonly ok: false; readonly message: string };
 
 /** The value that a draft stands for, or what is wrong with it. The service has the last word. */
 export function fromDraft(control: SettingControl, draft: Draft): ParsedDraft {
@@ -130,17 +141,22 @@ export function fromDraft(control: SettingControl, draft: Draft): ParsedDraft {
   switch (control.kind) {
     case "number": {
       const text = draft.trim().replaceAll(/[\s,_](?=\d{3})/gu, "");
-      if (text === "") return control.optional ? { ok: true, value: null } : { ok: false, message: "A number is needed" };
-      if (!/^-?\d+$/u.test(text) || !Number.isSafeInteger(Number(text))) return { ok: false, message: "A whole number is needed" };
+      if (text === "")
+        return control.optional ? { ok: true, value: null } : { ok: false, message: "A number is needed" };
+      if (!/^-?\d+$/u.test(text) || !Number.isSafeInteger(Number(text)))
+        return { ok: false, message: "A whole number is needed" };
       const value = Number(text);
-      if (control.minimum !== null && value < control.minimum) return { ok: false, message: `At least ${control.minimum.toLocaleString("en")}` };
-      if (control.maximum !== null && value > control.maximum) return { ok: false, message: `At most ${control.maximum.toLocaleString("en")}` };
+      if (control.minimum !== null && value < control.minimum)
+        return { ok: false, message: `At least ${control.minimum.toLocaleString("en")}` };
+      if (control.maximum !== null && value > control.maximum)
+        return { ok: false, message: `At most ${control.maximum.toLocaleString("en")}` };
       return { ok: true, value };
     }
     case "list": {
       const items = draft.split("\n").map((line) => line.trim());
       const value = [...new Set(items.filter((line) => line !== ""))];
-      if (control.maxItems !== null && value.length > control.maxItems) return { ok: false, message: `At most ${control.maxItems.toLocaleString("en")} lines` };
+      if (control.maxItems !== null && value.length > control.maxItems)
+        return { ok: false, message: `At most ${control.maxItems.toLocaleString("en")} lines` };
       return { ok: true, value };
     }
     case "secret":

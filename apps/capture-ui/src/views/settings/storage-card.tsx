@@ -11,7 +11,9 @@ export function StorageCard() {
   const data = stats.data;
   return (
     <Card id="storage" title="Storage">
-      {stats.error !== null && <ErrorState title="Storage cannot be read" error={stats.error} onRetry={() => void stats.refetch()} />}
+      {stats.error !== null && (
+        <ErrorState title="Storage cannot be read" error={stats.error} onRetry={() => void stats.refetch()} />
+      )}
       {stats.isPending && <Spinner label="Reading the storage" />}
       {data !== undefined && (
         <>
@@ -21,8 +23,18 @@ export function StorageCard() {
             </p>
           )}
           <div className={styles["bars"]}>
-            <Bar label="Entries of the active session" value={data.entry_count} max={data.max_entries} text={formatCount} />
-            <Bar label="Stored bodies of the active session" value={data.total_size_bytes} max={data.max_total_size_bytes} text={formatBytes} />
+            <Bar
+              label="Entries of the active session"
+              value={data.entry_count}
+              max={data.max_entries}
+              text={formatCount}
+            />
+            <Bar
+              label="Stored bodies of the active session"
+              value={data.total_size_bytes}
+              max={data.max_total_size_bytes}
+              text={formatBytes}
+            />
           </div>
           <dl className={styles["facts"]}>
             <dt>On disk, all sessions</dt>
@@ -30,7 +42,9 @@ export function StorageCard() {
             <dt>Stored part of one body</dt>
             <dd>at most {formatBytes(data.max_body_size)}</dd>
             <dt>Bodies not stored since start</dt>
-            <dd className={data.bodies_not_stored > 0 ? styles["bad"] : undefined}>{formatCount(data.bodies_not_stored)}</dd>
+            <dd className={data.bodies_not_stored > 0 ? styles["bad"] : undefined}>
+              {formatCount(data.bodies_not_stored)}
+            </dd>
             <dt>Entries lost since start</dt>
             <dd className={data.entries_lost > 0 ? styles["bad"] : undefined}>{formatCount(data.entries_lost)}</dd>
           </dl>
@@ -40,7 +54,17 @@ export function StorageCard() {
   );
 }
 
-function Bar({ label, value, max, text }: { readonly label: string; readonly value: number; readonly max: number; readonly text: (value: number) => string }) {
+function Bar({
+  label,
+  value,
+  max,
+  text,
+}: {
+  readonly label: string;
+  readonly value: number;
+  readonly max: number;
+  readonly text: (value: number) => string;
+}) {
   const share = max > 0 ? Math.min(1, value / max) : 0;
   return (
     <div className={styles["bar"]}>
@@ -48,7 +72,14 @@ function Bar({ label, value, max, text }: { readonly label: string; readonly val
       <span className={styles["barText"]}>
         <b>{text(value)}</b> {max > 0 ? `of ${text(max)}` : "no limit"}
       </span>
-      <span className={styles["barTrack"]} role="meter" aria-label={label} aria-valuemin={0} aria-valuemax={Math.max(1, max, value)} aria-valuenow={value}>
+      <span
+        className={styles["barTrack"]}
+        role="meter"
+        aria-label={label}
+        aria-valuemin={0}
+        aria-valuemax={Math.max(1, max, value)}
+        aria-valuenow={value}
+      >
         <i style={{ width: `${share * 100}%` }} data-full={share > 0.9 || undefined} />
       </span>
     </div>

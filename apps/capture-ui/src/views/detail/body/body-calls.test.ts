@@ -49,8 +49,13 @@ test("tables, text, search and wrapping answer for the same body", async () => {
 test("parts of a multipart body come with a preview, and their bytes can be had", async () => {
   const type = "multipart/form-data; boundary=b";
   const call = await desk('--b\r\nContent-Disposition: form-data; name="n"\r\n\r\nhello\r\n--b--', type);
-  const { parts } = (await call("parts", type)) as { parts: { name: string; preview: string; start: number; end: number }[] };
-  assert.deepEqual(parts.map(({ name, preview }) => [name, preview]), [["n", "hello"]]);
+  const { parts } = (await call("parts", type)) as {
+    parts: { name: string; preview: string; start: number; end: number }[];
+  };
+  assert.deepEqual(
+    parts.map(({ name, preview }) => [name, preview]),
+    [["n", "hello"]],
+  );
   const bytes = await call("bytes", parts[0]?.start, parts[0]?.end);
   assert.equal(new TextDecoder().decode(bytes as Uint8Array), "hello");
 });

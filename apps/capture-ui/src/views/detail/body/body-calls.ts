@@ -64,7 +64,12 @@ export type BodyCallName = keyof BodyCalls;
 /** Messages to the worker. */
 export type WorkerRequest =
   | { readonly kind: "open"; readonly source: BodySource }
-  | { readonly kind: "call"; readonly id: number; readonly name: BodyCallName; readonly parameters: readonly unknown[] };
+  | {
+      readonly kind: "call";
+      readonly id: number;
+      readonly name: BodyCallName;
+      readonly parameters: readonly unknown[];
+    };
 
 /** Messages from the worker. */
 export type WorkerAnswer =
@@ -167,7 +172,10 @@ export class BodyDesk implements BodyCalls {
       end: body.byteOffset - bytes.byteOffset + body.length,
       preview: previewOf(body),
     }));
-    return { parts, problem: multipart.isComplete ? null : "The body ends before its last part does, or has too many parts" };
+    return {
+      parts,
+      problem: multipart.isComplete ? null : "The body ends before its last part does, or has too many parts",
+    };
   }
 
   bytes(start: number, end: number) {

@@ -26,7 +26,11 @@ const encode = (text: string) => new TextEncoder().encode(text);
 
 async function open(body: Uint8Array<ArrayBuffer>, contentType: string | null, fetchBody = serve(body).fetchBody) {
   const reports: BodyProgress[] = [];
-  const document = new BodyDocument({ url: "/body?decoded=true", contentType }, (progress) => reports.push(progress), fetchBody);
+  const document = new BodyDocument(
+    { url: "/body?decoded=true", contentType },
+    (progress) => reports.push(progress),
+    fetchBody,
+  );
   await document.open();
   const last = reports.at(-1);
   assert.ok(last);
@@ -129,10 +133,14 @@ test("wrapping lays all rows out anew, also those that come later", async () => 
 });
 
 test("a body whose coding is damaged says so, with what could be decoded or with nothing", async () => {
-  const some: typeof fetch = () => Promise.resolve(new Response("{\"a\":", { headers: { "x-body-partial": "true" } }));
+  const some: typeof fetch = () => Promise.resolve(new Response('{"a":', { headers: { "x-body-partial": "true" } }));
   const first = await open(encode(""), "application/json", some);
   assert.deepEqual([first.last.isBroken, first.last.loadedBytes, first.last.error], [true, 5, null]);
-  const nothing: typeof fetch = () => Promise.resolve(Response.json({ error: "The body has 0 bytes" }, { status: 416 }));
+  const nothing: typeof fetch = () =>
+    Promise.resolve(Response.json({ error: "The body has 0 bytes" }, { status: 416 }));
   const second = await open(encode(""), "application/json", nothing);
-  assert.deepEqual([second.last.isBroken, second.last.totalBytes, second.last.done, second.last.error], [true, 0, true, null]);
+  assert.deepEqual(
+    [second.last.isBroken, second.last.totalBytes, second.last.done, second.last.error],
+    [true, 0, true, null],
+  );
 });

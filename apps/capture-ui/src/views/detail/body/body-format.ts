@@ -17,7 +17,17 @@ export type BodyKind =
   | "video"
   | "binary";
 
-export type BodyViewName = "pretty" | "raw" | "tree" | "table" | "preview" | "image" | "media" | "form" | "multipart" | "hex";
+export type BodyViewName =
+  | "pretty"
+  | "raw"
+  | "tree"
+  | "table"
+  | "preview"
+  | "image"
+  | "media"
+  | "form"
+  | "multipart"
+  | "hex";
 
 export const VIEW_LABELS: Readonly<Record<BodyViewName, string>> = {
   pretty: "Pretty",
@@ -67,7 +77,10 @@ const IMAGE_TYPES = new Set([
  * Decides by the declared media type, and by the first bytes where the type is absent, generic or contradicted by them.
  * `prefix` are the first bytes after the content coding was removed; some 1,000 are enough.
  */
-export function detectBody(contentType: string | null, prefix: Uint8Array): { readonly kind: BodyKind; readonly type: string } {
+export function detectBody(
+  contentType: string | null,
+  prefix: Uint8Array,
+): { readonly kind: BodyKind; readonly type: string } {
   if (prefix.length === 0) return { kind: "empty", type: "" };
   const type = parseMediaType(contentType ?? "")?.essence ?? "";
   const magic = magicType(prefix);
@@ -100,8 +113,10 @@ function kindOfType(type: string): BodyKind | null {
   if (type.startsWith("video/")) return "video";
   if (type === "text/html" || type === "application/xhtml+xml") return "html";
   if (type === "text/css") return "css";
-  if (/^(?:text|application)\/(?:x-)?(?:javascript|ecmascript)$/u.test(type) || type === "text/typescript") return "javascript";
-  if (/[/+]json$/u.test(type) || /\/(?:x-)?(?:ndjson|jsonlines|json5|csp-report|har|manifest\+json)$/u.test(type)) return "json";
+  if (/^(?:text|application)\/(?:x-)?(?:javascript|ecmascript)$/u.test(type) || type === "text/typescript")
+    return "javascript";
+  if (/[/+]json$/u.test(type) || /\/(?:x-)?(?:ndjson|jsonlines|json5|csp-report|har|manifest\+json)$/u.test(type))
+    return "json";
   if (/[/+]xml$/u.test(type) || type === "application/xml-dtd") return "xml";
   if (type.startsWith("text/")) return "text";
   return null;

@@ -30,16 +30,28 @@ import { useBody } from "./use-body.tsx";
 import { useSearch } from "./use-search.tsx";
 import type { BodySearch } from "./use-search.tsx";
 
-type Message = Pick<RequestData | ResponseData, "headers_list" | "content_type" | "body_state" | "body_size" | "body_stored_size">;
+type Message = Pick<
+  RequestData | ResponseData,
+  "headers_list" | "content_type" | "body_state" | "body_size" | "body_stored_size"
+>;
 export type Side = "request" | "response";
 
 /** The body of one side: nothing, a reason why it is not there, or its viewers. */
-export function BodyPanel({ entryId, side, message }: { readonly entryId: string; readonly side: Side; readonly message: Message }) {
+export function BodyPanel({
+  entryId,
+  side,
+  message,
+}: {
+  readonly entryId: string;
+  readonly side: Side;
+  readonly message: Message;
+}) {
   if (message.body_state === "not_stored") {
     return (
       <BodyFrame side={side} title="Body">
         <EmptyState title="The body was not stored">
-          {formatBytes(message.body_size)} went through. Storing bodies is switched off, or storage could not keep up at that moment.
+          {formatBytes(message.body_size)} went through. Storing bodies is switched off, or storage could not keep up at
+          that moment.
         </EmptyState>
       </BodyFrame>
     );
@@ -76,7 +88,15 @@ function BodyFrame({
   );
 }
 
-function StoredBody({ entryId, side, message }: { readonly entryId: string; readonly side: Side; readonly message: Message }) {
+function StoredBody({
+  entryId,
+  side,
+  message,
+}: {
+  readonly entryId: string;
+  readonly side: Side;
+  readonly message: Message;
+}) {
   const bodyUrl = (decoded: boolean, download = false): string =>
     operationUrl(operations.traffic.getTrafficBody, {
       params: { id: entryId, side },
@@ -109,7 +129,8 @@ function StoredBody({ entryId, side, message }: { readonly entryId: string; read
 
   const copyAll = async (): Promise<void> => {
     const text = client === null ? null : await client.call("text", [layer ?? "raw"]);
-    if (text === null) toast({ tone: "error", title: "The body is too large for the clipboard", text: "Download it instead." });
+    if (text === null)
+      toast({ tone: "error", title: "The body is too large for the clipboard", text: "Download it instead." });
     else await copyText(text, "Body");
   };
   const download = (decoded: boolean): void => {
@@ -136,30 +157,53 @@ function StoredBody({ entryId, side, message }: { readonly entryId: string; read
         title={
           <>
             Body
-            {progress !== null && progress.totalBytes !== null && <BodySize message={message} progress={progress} coding={coding} />}
+            {progress !== null && progress.totalBytes !== null && (
+              <BodySize message={message} progress={progress} coding={coding} />
+            )}
           </>
         }
         tools={
           <>
             {view !== null && (
               <div className={styles["views"]}>
-                <Segmented label={`View of the ${side} body`} value={view} options={offered.map((name) => ({ value: name, label: VIEW_LABELS[name] }))} onChange={choose} />
+                <Segmented
+                  label={`View of the ${side} body`}
+                  value={view}
+                  options={offered.map((name) => ({ value: name, label: VIEW_LABELS[name] }))}
+                  onChange={choose}
+                />
               </div>
             )}
             <div className={styles["tools"]}>
-            <IconButton label="Search in the body" keys="Ctrl F" icon={<Search size={14} />} pressed={searching} onClick={() => (searching ? setSearching(false) : openSearch())} />
-            {layer !== null && (
-              <IconButton label="Wrap long lines" icon={<WrapText size={14} />} pressed={wrap} onClick={() => useDetailMemory.setState({ wrap: !wrap })} />
-            )}
-            <IconButton label="Copy the body" icon={<Copy size={14} />} onClick={() => void copyAll()} />
-            <Menu
-              align="end"
-              trigger={<IconButton label="Download the body" icon={<Download size={14} />} />}
-              items={() => [
-                { kind: "item", label: "Decoded", detail: "Content coding removed", onSelect: () => download(true) },
-                { kind: "item", label: "As received", detail: coding === "" ? "The stored bytes" : `Still ${coding}`, onSelect: () => download(false) },
-              ]}
-            />
+              <IconButton
+                label="Search in the body"
+                keys="Ctrl F"
+                icon={<Search size={14} />}
+                pressed={searching}
+                onClick={() => (searching ? setSearching(false) : openSearch())}
+              />
+              {layer !== null && (
+                <IconButton
+                  label="Wrap long lines"
+                  icon={<WrapText size={14} />}
+                  pressed={wrap}
+                  onClick={() => useDetailMemory.setState({ wrap: !wrap })}
+                />
+              )}
+              <IconButton label="Copy the body" icon={<Copy size={14} />} onClick={() => void copyAll()} />
+              <Menu
+                align="end"
+                trigger={<IconButton label="Download the body" icon={<Download size={14} />} />}
+                items={() => [
+                  { kind: "item", label: "Decoded", detail: "Content coding removed", onSelect: () => download(true) },
+                  {
+                    kind: "item",
+                    label: "As received",
+                    detail: coding === "" ? "The stored bytes" : `Still ${coding}`,
+                    onSelect: () => download(false),
+                  },
+                ]}
+              />
             </div>
           </>
         }
@@ -195,29 +239,53 @@ function isUndecodable(progress: BodyProgress): boolean {
   return progress.loadedBytes === 0 && (progress.error !== null || progress.isBroken);
 }
 
-function BodySize({ message, progress, coding }: { readonly message: Message; readonly progress: BodyProgress; readonly coding: string }) {
+function BodySize({
+  message,
+  progress,
+  coding,
+}: {
+  readonly message: Message;
+  readonly progress: BodyProgress;
+  readonly coding: string;
+}) {
   const decoded = progress.totalBytes ?? 0;
-  if (coding === "" || decoded === message.body_stored_size) return <Tag tone="neutral">{formatBytes(message.body_size)}</Tag>;
+  if (coding === "" || decoded === message.body_stored_size)
+    return <Tag tone="neutral">{formatBytes(message.body_size)}</Tag>;
   return (
-    <Tag tone="neutral" title={`${coding}: ${formatCount(message.body_stored_size)} bytes received, ${formatCount(decoded)} decoded`}>
+    <Tag
+      tone="neutral"
+      title={`${coding}: ${formatCount(message.body_stored_size)} bytes received, ${formatCount(decoded)} decoded`}
+    >
       {formatBytes(message.body_stored_size)} → {formatBytes(decoded)}
     </Tag>
   );
 }
 
-function Notices({ message, progress, onRetry }: { readonly message: Message; readonly progress: BodyProgress | null; readonly onRetry: () => void }) {
+function Notices({
+  message,
+  progress,
+  onRetry,
+}: {
+  readonly message: Message;
+  readonly progress: BodyProgress | null;
+  readonly onRetry: () => void;
+}) {
   const notices: ReactNode[] = [];
   if (message.body_state === "truncated") {
     notices.push(
       <p key="truncated" className={styles["notice"]}>
-        Only the first {formatBytes(message.body_stored_size)} of {formatBytes(message.body_size)} were stored; the limit is a setting.
+        Only the first {formatBytes(message.body_stored_size)} of {formatBytes(message.body_size)} were stored; the
+        limit is a setting.
       </p>,
     );
   }
   if (progress?.error != null) {
     notices.push(
       <p key="error" className={styles["problem"]} role="alert">
-        {progress.loadedBytes === 0 ? "The body could not be loaded decoded; its bytes are shown as received" : "The rest of the body could not be loaded"}: {progress.error}
+        {progress.loadedBytes === 0
+          ? "The body could not be loaded decoded; its bytes are shown as received"
+          : "The rest of the body could not be loaded"}
+        : {progress.error}
         <Button onClick={onRetry}>Try again</Button>
       </p>,
     );
@@ -226,7 +294,8 @@ function Notices({ message, progress, onRetry }: { readonly message: Message; re
     const coding = headerValues(message.headers_list, "content-encoding").join(", ");
     notices.push(
       <p key="broken" className={styles["notice"]}>
-        The body is not valid {coding === "" ? "in its content coding" : coding}; {progress.loadedBytes === 0 ? "its bytes are shown as received" : "only what could be decoded is shown"}.
+        The body is not valid {coding === "" ? "in its content coding" : coding};{" "}
+        {progress.loadedBytes === 0 ? "its bytes are shown as received" : "only what could be decoded is shown"}.
       </p>,
     );
   }
@@ -246,7 +315,15 @@ function Notices({ message, progress, onRetry }: { readonly message: Message; re
   }
   if (progress !== null && !progress.done && progress.totalBytes !== null) {
     notices.push(
-      <div key="progress" className={styles["progress"]} role="progressbar" aria-label="Loading the body" aria-valuemin={0} aria-valuemax={progress.totalBytes} aria-valuenow={progress.loadedBytes}>
+      <div
+        key="progress"
+        className={styles["progress"]}
+        role="progressbar"
+        aria-label="Loading the body"
+        aria-valuemin={0}
+        aria-valuemax={progress.totalBytes}
+        aria-valuenow={progress.loadedBytes}
+      >
         <i style={{ width: `${(progress.loadedBytes / Math.max(1, progress.totalBytes)) * 100}%` }} />
       </div>,
     );
@@ -288,9 +365,18 @@ function View({
       if (view === "table") return <TableViewer client={client} label={`${side} body as a table`} />;
       return <TreeViewer client={client} label={`${side} body as a tree`} />;
     case "image":
-      return <ImageViewer url={bodyUrl(true)} type={progress.type || "application/octet-stream"} totalBytes={totalBytes} />;
+      return (
+        <ImageViewer url={bodyUrl(true)} type={progress.type || "application/octet-stream"} totalBytes={totalBytes} />
+      );
     case "media":
-      return <MediaViewer url={bodyUrl(true)} type={progress.type} kind={progress.kind === "audio" ? "audio" : "video"} totalBytes={totalBytes} />;
+      return (
+        <MediaViewer
+          url={bodyUrl(true)}
+          type={progress.type}
+          kind={progress.kind === "audio" ? "audio" : "video"}
+          totalBytes={totalBytes}
+        />
+      );
     case "preview":
       return <PreviewViewer client={client} done={progress.done} />;
     case "form":
@@ -318,7 +404,12 @@ function SearchBar({ search, onClose }: { readonly search: BodySearch; readonly 
   const { query, setQuery } = search;
   const count = search.matches.length;
   const status =
-    search.problem ?? (query.text === "" ? "" : count === 0 ? "No match" : `${formatCount(search.position + 1)} of ${formatCount(count)}${search.more ? "+" : ""}`);
+    search.problem ??
+    (query.text === ""
+      ? ""
+      : count === 0
+        ? "No match"
+        : `${formatCount(search.position + 1)} of ${formatCount(count)}${search.more ? "+" : ""}`);
   return (
     <div className={styles["search"]} role="search">
       <TextInput
@@ -336,16 +427,40 @@ function SearchBar({ search, onClose }: { readonly search: BodySearch; readonly 
           event.stopPropagation();
         }}
       />
-      <Button variant="ghost" aria-label="Match case" title="Match case" pressed={query.matchCase} onClick={() => setQuery({ ...query, matchCase: !query.matchCase })}>
+      <Button
+        variant="ghost"
+        aria-label="Match case"
+        title="Match case"
+        pressed={query.matchCase}
+        onClick={() => setQuery({ ...query, matchCase: !query.matchCase })}
+      >
         Aa
       </Button>
-      <Button variant="ghost" aria-label="Regular expression" title="Regular expression" pressed={query.regex} onClick={() => setQuery({ ...query, regex: !query.regex })}>
+      <Button
+        variant="ghost"
+        aria-label="Regular expression"
+        title="Regular expression"
+        pressed={query.regex}
+        onClick={() => setQuery({ ...query, regex: !query.regex })}
+      >
         .*
       </Button>
       <output className={search.problem === null ? styles["quiet"] : styles["problemText"]}>{status}</output>
       <span className={styles["grow"]} />
-      <IconButton label="Previous match" keys="Shift Enter" icon={<ChevronUp size={14} />} disabled={count === 0} onClick={() => search.step(-1)} />
-      <IconButton label="Next match" keys="Enter" icon={<ChevronDown size={14} />} disabled={count === 0} onClick={() => search.step(1)} />
+      <IconButton
+        label="Previous match"
+        keys="Shift Enter"
+        icon={<ChevronUp size={14} />}
+        disabled={count === 0}
+        onClick={() => search.step(-1)}
+      />
+      <IconButton
+        label="Next match"
+        keys="Enter"
+        icon={<ChevronDown size={14} />}
+        disabled={count === 0}
+        onClick={() => search.step(1)}
+      />
       <IconButton label="Close the search" keys="Esc" icon={<X size={14} />} onClick={onClose} />
     </div>
   );

@@ -1,8 +1,11 @@
 const MAX_INDENT = 40;
 /** After these a slash begins a regular expression, not a division. */
-const BEFORE_PATTERN = /(?:^|[=([{,;:!&|?+*%~^<>-]|\b(?:return|typeof|case|in|of|delete|void|throw|new|do|else|yield|await))$/u;
-const SCRIPT_TOKEN = /\/\/[^\n]*|\/\*[\s\S]*?(?:\*\/|$)|"(?:[^"\\\n]|\\[\s\S])*"?|'(?:[^'\\\n]|\\[\s\S])*'?|`(?:[^`\\]|\\[\s\S])*`?|\s+|[\w$]+|[^\w$\s]/gu;
-const STYLE_TOKEN = /\/\*[\s\S]*?(?:\*\/|$)|"(?:[^"\\\n]|\\[\s\S])*"?|'(?:[^'\\\n]|\\[\s\S])*'?|url\([^)"'\n]*\)?|\s+|[\w-]+|[^\w\s-]/gu;
+const BEFORE_PATTERN =
+  /(?:^|[=([{,;:!&|?+*%~^<>-]|\b(?:return|typeof|case|in|of|delete|void|throw|new|do|else|yield|await))$/u;
+const SCRIPT_TOKEN =
+  /\/\/[^\n]*|\/\*[\s\S]*?(?:\*\/|$)|"(?:[^"\\\n]|\\[\s\S])*"?|'(?:[^'\\\n]|\\[\s\S])*'?|`(?:[^`\\]|\\[\s\S])*`?|\s+|[\w$]+|[^\w$\s]/gu;
+const STYLE_TOKEN =
+  /\/\*[\s\S]*?(?:\*\/|$)|"(?:[^"\\\n]|\\[\s\S])*"?|'(?:[^'\\\n]|\\[\s\S])*'?|url\([^)"'\n]*\)?|\s+|[\w-]+|[^\w\s-]/gu;
 const PATTERN = /\/(?:[^/\\[\n]|\\.|\[(?:[^\]\\\n]|\\.)*\])+\/[a-z]*/uy;
 
 /**
@@ -15,7 +18,10 @@ export function printBraces(source: string, language: "javascript" | "css"): str
   const token = new RegExp(language === "css" ? STYLE_TOKEN : SCRIPT_TOKEN);
   let position = 0;
   while (position < source.length) {
-    const text = language === "javascript" && source[position] === "/" ? (patternAt(source, position, out.tail()) ?? tokenAt(token, source, position)) : tokenAt(token, source, position);
+    const text =
+      language === "javascript" && source[position] === "/"
+        ? (patternAt(source, position, out.tail()) ?? tokenAt(token, source, position))
+        : tokenAt(token, source, position);
     position += text.length;
     if (/^\s/u.test(text)) {
       if (text.includes("\n") && parens.length === 0) out.breakLine();

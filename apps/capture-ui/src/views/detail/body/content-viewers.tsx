@@ -13,7 +13,10 @@ import type { BodyClient } from "./body-client.ts";
 import { previewDocument, withoutActiveParts } from "./preview-document.ts";
 
 /** The raw text of a body that is small enough for one string. */
-function useWholeText(client: BodyClient, done: boolean): { readonly text: string | null; readonly problem: string | null; readonly ready: boolean } {
+function useWholeText(
+  client: BodyClient,
+  done: boolean,
+): { readonly text: string | null; readonly problem: string | null; readonly ready: boolean } {
   const [answer, setAnswer] = useState<{ readonly text: string | null; readonly problem: string | null } | null>(null);
   useEffect(() => {
     if (!done) return undefined;
@@ -47,7 +50,13 @@ export function PreviewViewer({ client, done }: { readonly client: BodyClient; r
       <div className={styles["subbar"]}>
         <span className={styles["quiet"]}>Scripts, links, forms and everything from the network are off.</span>
       </div>
-      <iframe className={styles["preview"]} title="Preview of the captured page" sandbox="" srcDoc={page} referrerPolicy="no-referrer" />
+      <iframe
+        className={styles["preview"]}
+        title="Preview of the captured page"
+        sandbox=""
+        srcDoc={page}
+        referrerPolicy="no-referrer"
+      />
     </div>
   );
 }
@@ -65,8 +74,19 @@ export function FormViewer({ client, done }: { readonly client: BodyClient; read
 }
 
 /** Parts of a multipart body with their headers, a glance at their content, and each for download. */
-export function PartsViewer({ client, done, contentType }: { readonly client: BodyClient; readonly done: boolean; readonly contentType: string }) {
-  const [found, setFound] = useState<{ readonly parts: readonly PartPreview[]; readonly problem: string | null } | null>(null);
+export function PartsViewer({
+  client,
+  done,
+  contentType,
+}: {
+  readonly client: BodyClient;
+  readonly done: boolean;
+  readonly contentType: string;
+}) {
+  const [found, setFound] = useState<{
+    readonly parts: readonly PartPreview[];
+    readonly problem: string | null;
+  } | null>(null);
   useEffect(() => {
     if (!done) return undefined;
     let current = true;

@@ -61,7 +61,9 @@ export class JsonTable {
 }
 
 /** Arrays worth a table, largest first: arrays whose first item is an object, at most three levels down. */
-export function tableCandidates(tree: JsonTree): { readonly node: number; readonly path: string; readonly count: number }[] {
+export function tableCandidates(
+  tree: JsonTree,
+): { readonly node: number; readonly path: string; readonly count: number }[] {
   const found: number[] = [];
   const visit = (node: number, depth: number): void => {
     if (tree.kind(node) === "array" && tree.count(node) > 0 && tree.kind(node + 1) === "object") found.push(node);

@@ -6,14 +6,24 @@ import { printMarkup } from "./markup-printer.ts";
 test("nested elements are indented; an element with only text stays on one line", () => {
   assert.equal(
     printMarkup('<?xml version="1.0"?><a x="1>2"><b>text</b><c/><d><e>1</e></d></a>', "xml"),
-    ['<?xml version="1.0"?>', '<a x="1>2">', "  <b>text</b>", "  <c/>", "  <d>", "    <e>1</e>", "  </d>", "</a>"].join("\n"),
+    ['<?xml version="1.0"?>', '<a x="1>2">', "  <b>text</b>", "  <c/>", "  <d>", "    <e>1</e>", "  </d>", "</a>"].join(
+      "\n",
+    ),
   );
 });
 
 test("HTML keeps lines of text together and the content of pre and script as it is", () => {
   assert.equal(
     printMarkup("<!doctype html><body><p>Hello <b>you</b>, there</p><br><pre> a\n  b</pre><img src=x></body>", "html"),
-    ["<!doctype html>", "<body>", "  <p>Hello <b>you</b>, there</p>", "  <br>", "  <pre> a\n  b</pre>", "  <img src=x>", "</body>"].join("\n"),
+    [
+      "<!doctype html>",
+      "<body>",
+      "  <p>Hello <b>you</b>, there</p>",
+      "  <br>",
+      "  <pre> a\n  b</pre>",
+      "  <img src=x>",
+      "</body>",
+    ].join("\n"),
   );
   assert.match(printMarkup("<script>if (a<b) { x('</p>') }</script>", "html"), /if \(a<b\) \{ x\('<\/p>'\) \}/u);
 });
@@ -25,12 +35,31 @@ test("comments and CDATA are kept whole", () => {
 });
 
 test("no letter is lost, whatever the text is", () => {
-  const part = fc.constantFrom("<a>", "</a>", "<b c='>'>", "text", "<", ">", "<!--", "-->", "<br>", "<pre>", "</pre>", " ", "\n", "é");
+  const part = fc.constantFrom(
+    "<a>",
+    "</a>",
+    "<b c='>'>",
+    "text",
+    "<",
+    ">",
+    "<!--",
+    "-->",
+    "<br>",
+    "<pre>",
+    "</pre>",
+    " ",
+    "\n",
+    "é",
+  );
   fc.assert(
-    fc.property(fc.array(part, { maxLength: 30 }), fc.constantFrom("xml" as const, "html" as const), (parts, language) => {
-      const bare = (text: string) => text.replaceAll(/\s/gu, "");
-      assert.equal(bare(printMarkup(parts.join(""), language)), bare(parts.join("")));
-    }),
+    fc.property(
+      fc.array(part, { maxLength: 30 }),
+      fc.constantFrom("xml" as const, "html" as const),
+      (parts, language) => {
+        const bare = (text: string) => text.replaceAll(/\s/gu, "");
+        assert.equal(bare(printMarkup(parts.join(""), language)), bare(parts.join("")));
+      },
+    ),
   );
 });
 

@@ -4,10 +4,13 @@ const VOID = new Set("area base br col embed hr img input link meta param source
 const VERBATIM = new Set(["script", "style", "pre", "textarea", "title"]);
 /** Elements inside a line of text: no line break is put around them. */
 const INLINE = new Set(
-  "a abbr b bdi bdo br button cite code data dfn em i img input kbd label mark q s samp select small span strong sub sup time u var wbr".split(" "),
+  "a abbr b bdi bdo br button cite code data dfn em i img input kbd label mark q s samp select small span strong sub sup time u var wbr".split(
+    " ",
+  ),
 );
 const MAX_INDENT = 40;
-const TOKEN = /<!--[\s\S]*?(?:-->|$)|<!\[CDATA\[[\s\S]*?(?:\]\]>|$)|<[?!][^>]*>?|<\/?[A-Za-z_](?:[^>"']|"[^"]*"|'[^']*')*>?|[^<]+|</gu;
+const TOKEN =
+  /<!--[\s\S]*?(?:-->|$)|<!\[CDATA\[[\s\S]*?(?:\]\]>|$)|<[?!][^>]*>?|<\/?[A-Za-z_](?:[^>"']|"[^"]*"|'[^']*')*>?|[^<]+|</gu;
 
 /**
  * Indents XML or HTML for reading. Nothing is parsed into a document and nothing is corrected; what is not markup passes

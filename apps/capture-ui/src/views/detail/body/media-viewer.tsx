@@ -7,7 +7,15 @@ import styles from "./body.module.css";
 import { MAX_OBJECT_BYTES, useObjectUrl } from "./use-object-url.tsx";
 
 /** A picture with its dimensions. SVG comes as a picture too, where browsers neither run scripts nor load anything. */
-export function ImageViewer({ url, type, totalBytes }: { readonly url: string; readonly type: string; readonly totalBytes: number }) {
+export function ImageViewer({
+  url,
+  type,
+  totalBytes,
+}: {
+  readonly url: string;
+  readonly type: string;
+  readonly totalBytes: number;
+}) {
   if (totalBytes > MAX_OBJECT_BYTES) return <TooLarge totalBytes={totalBytes} />;
   return <Picture url={url} type={type} />;
 }
@@ -19,7 +27,12 @@ function Picture({ url, type }: { readonly url: string; readonly type: string })
   const [fit, setFit] = useState<"fit" | "actual">("fit");
   if (object.state === "loading") return <EmptyState title="Loading the picture" icon={<Spinner />} />;
   if (object.state === "failed") return <EmptyState title="The picture cannot be loaded">{object.problem}</EmptyState>;
-  if (broken) return <EmptyState title="The browser cannot show this picture">Its bytes are not a picture of type {type}, or it was cut. Hex shows them.</EmptyState>;
+  if (broken)
+    return (
+      <EmptyState title="The browser cannot show this picture">
+        Its bytes are not a picture of type {type}, or it was cut. Hex shows them.
+      </EmptyState>
+    );
   return (
     <div className={styles["stack"]}>
       <div className={styles["subbar"]}>
@@ -44,7 +57,9 @@ function Picture({ url, type }: { readonly url: string; readonly type: string })
           src={object.url}
           alt="Captured body"
           className={classNames(fit === "fit" && styles["fitted"])}
-          onLoad={(event) => setSize({ width: event.currentTarget.naturalWidth, height: event.currentTarget.naturalHeight })}
+          onLoad={(event) =>
+            setSize({ width: event.currentTarget.naturalWidth, height: event.currentTarget.naturalHeight })
+          }
           onError={() => setBroken(true)}
         />
       </div>
@@ -68,12 +83,26 @@ export function MediaViewer({
   return <Recording url={url} type={type} kind={kind} />;
 }
 
-function Recording({ url, type, kind }: { readonly url: string; readonly type: string; readonly kind: "audio" | "video" }) {
+function Recording({
+  url,
+  type,
+  kind,
+}: {
+  readonly url: string;
+  readonly type: string;
+  readonly kind: "audio" | "video";
+}) {
   const object = useObjectUrl(url, type);
   const [broken, setBroken] = useState(false);
   if (object.state === "loading") return <EmptyState title="Loading the recording" icon={<Spinner />} />;
-  if (object.state === "failed") return <EmptyState title="The recording cannot be loaded">{object.problem}</EmptyState>;
-  if (broken) return <EmptyState title="The browser cannot play this">Its type is {type}. It may be one part of a longer stream; download it to play it elsewhere.</EmptyState>;
+  if (object.state === "failed")
+    return <EmptyState title="The recording cannot be loaded">{object.problem}</EmptyState>;
+  if (broken)
+    return (
+      <EmptyState title="The browser cannot play this">
+        Its type is {type}. It may be one part of a longer stream; download it to play it elsewhere.
+      </EmptyState>
+    );
   const Player = kind;
   return (
     <div className={styles["canvas"]}>

@@ -1,5 +1,6 @@
 /** Nothing runs, nothing is fetched, nothing is sent. */
-const POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; font-src data:; media-src data:; form-action 'none'; base-uri 'none'";
+const POLICY =
+  "default-src 'none'; style-src 'unsafe-inline'; img-src data:; font-src data:; media-src data:; form-action 'none'; base-uri 'none'";
 
 /**
  * The page that shows captured HTML inside a sandboxed frame. The policy stands before any captured byte, so it is in
@@ -14,15 +15,23 @@ export function previewDocument(html: string): string {
 
 /** Removes what the policy cannot forbid: connections opened ahead, refreshes, other bases, nested pages. */
 export function withoutActiveParts(page: Document): void {
-  for (const element of page.querySelectorAll("script, iframe, frame, object, embed, portal, fencedframe, base, link, noscript, template")) {
+  for (const element of page.querySelectorAll(
+    "script, iframe, frame, object, embed, portal, fencedframe, base, link, noscript, template",
+  )) {
     if (element.localName !== "noscript") element.remove();
   }
   for (const element of page.querySelectorAll("meta[http-equiv]")) element.remove();
   for (const element of page.querySelectorAll("*")) {
     for (const { name, value } of [...element.attributes]) {
       const attribute = name.toLowerCase();
-      const isForeign = ["src", "srcset", "poster", "data", "href", "xlink:href"].includes(attribute) && !/^\s*data:/iu.test(value);
-      if (isForeign || attribute.startsWith("on") || ["ping", "autofocus", "srcdoc", "action", "formaction", "background"].includes(attribute)) element.removeAttribute(name);
+      const isForeign =
+        ["src", "srcset", "poster", "data", "href", "xlink:href"].includes(attribute) && !/^\s*data:/iu.test(value);
+      if (
+        isForeign ||
+        attribute.startsWith("on") ||
+        ["ping", "autofocus", "srcdoc", "action", "formaction", "background"].includes(attribute)
+      )
+        element.removeAttribute(name);
     }
     // Links lead nowhere, not even to a page of their own making.
     if (element.localName === "a" || element.localName === "area") element.removeAttribute("href");

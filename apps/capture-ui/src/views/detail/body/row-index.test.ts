@@ -54,13 +54,21 @@ test("an empty text is one empty row", () => {
 
 test("the rows of any text, however it was cut on the way, put together give the text", () => {
   fc.assert(
-    fc.property(fc.string({ unit: "grapheme" }), fc.integer({ min: 8, max: 20 }), fc.integer({ min: 1, max: 9 }), (text, width, pieces) => {
-      const rows = rowsOf(text, width, pieces);
-      let joined = "";
-      for (const [position, row] of rows.entries()) joined += (position > 0 && !row.continued ? "\n" : "") + row.text;
-      assert.equal(joined, text.replace(/\r+\n/gu, (found) => "\r".repeat(found.length - 2) + "\n").replace(/\r$/u, ""));
-      assert.deepEqual(rows, rowsOf(text, width));
-    }),
+    fc.property(
+      fc.string({ unit: "grapheme" }),
+      fc.integer({ min: 8, max: 20 }),
+      fc.integer({ min: 1, max: 9 }),
+      (text, width, pieces) => {
+        const rows = rowsOf(text, width, pieces);
+        let joined = "";
+        for (const [position, row] of rows.entries()) joined += (position > 0 && !row.continued ? "\n" : "") + row.text;
+        assert.equal(
+          joined,
+          text.replace(/\r+\n/gu, (found) => "\r".repeat(found.length - 2) + "\n").replace(/\r$/u, ""),
+        );
+        assert.deepEqual(rows, rowsOf(text, width));
+      },
+    ),
   );
 });
 

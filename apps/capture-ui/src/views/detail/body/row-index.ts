@@ -46,7 +46,12 @@ export class RowIndex {
       const byte = chunk[index] ?? 0;
       const offset = base + index;
       // A row may be four bytes over its width rather than split a character.
-      if (offset - this.#rowStart >= this.maxRowBytes && byte !== NEWLINE && byte !== RETURN && (byte & 0xc0) !== 0x80) {
+      if (
+        offset - this.#rowStart >= this.maxRowBytes &&
+        byte !== NEWLINE &&
+        byte !== RETURN &&
+        (byte & 0xc0) !== 0x80
+      ) {
         this.#open(offset);
       } else if (offset - this.#rowStart >= this.maxRowBytes + 4 && byte !== NEWLINE) {
         // Not UTF-8 at all: any place is as good as another.

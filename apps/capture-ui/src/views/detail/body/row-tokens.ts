@@ -11,9 +11,12 @@ export type TokenLanguage = "json" | "markup" | "script" | "style" | "plain";
 type Tone = RowToken["tone"];
 
 const JSON_TOKEN = /("(?:[^"\\]|\\.)*"?)(\s*:)?|(-?\d[\d.eE+-]*)|(true|false|null)\b/gu;
-const MARKUP_TOKEN = /(<!--.*?(?:-->|$)|<[!?][^>]*>?)|(<\/?[\w:.-]+|\/?>)|([\w:.-]+)(?==)|("[^"]*"|'[^']*')|(&[\w#]+;)/gu;
-const CODE_TOKEN = /(\/\/.*|\/\*.*?(?:\*\/|$))|("(?:[^"\\]|\\.)*"?|'(?:[^'\\]|\\.)*'?|`(?:[^`\\]|\\.)*`?)|\b(\d[\w.]*)|\b(?:(async|await|break|case|catch|class|const|continue|default|delete|do|else|export|extends|false|finally|for|from|function|if|import|in|instanceof|let|new|null|of|return|super|switch|this|throw|true|try|typeof|undefined|var|void|while|yield)\b)/gu;
-const STYLE_TOKEN = /(\/\*.*?(?:\*\/|$))|("[^"]*"|'[^']*')|(#[\da-fA-F]{3,8}\b|-?\d[\d.]*[a-z%]*)|(@[\w-]+|!important)|([\w-]+)(?=\s*:[^:{]*(?:;|$))/gu;
+const MARKUP_TOKEN =
+  /(<!--.*?(?:-->|$)|<[!?][^>]*>?)|(<\/?[\w:.-]+|\/?>)|([\w:.-]+)(?==)|("[^"]*"|'[^']*')|(&[\w#]+;)/gu;
+const CODE_TOKEN =
+  /(\/\/.*|\/\*.*?(?:\*\/|$))|("(?:[^"\\]|\\.)*"?|'(?:[^'\\]|\\.)*'?|`(?:[^`\\]|\\.)*`?)|\b(\d[\w.]*)|\b(?:(async|await|break|case|catch|class|const|continue|default|delete|do|else|export|extends|false|finally|for|from|function|if|import|in|instanceof|let|new|null|of|return|super|switch|this|throw|true|try|typeof|undefined|var|void|while|yield)\b)/gu;
+const STYLE_TOKEN =
+  /(\/\*.*?(?:\*\/|$))|("[^"]*"|'[^']*')|(#[\da-fA-F]{3,8}\b|-?\d[\d.]*[a-z%]*)|(@[\w-]+|!important)|([\w-]+)(?=\s*:[^:{]*(?:;|$))/gu;
 
 /** Tones of the pattern's groups, in order. */
 const PATTERNS: Readonly<Record<Exclude<TokenLanguage, "plain" | "json">, readonly [RegExp, readonly Tone[]]>> = {

@@ -39,7 +39,11 @@ export function TableViewer({ client, label }: { readonly client: BodyClient; re
   if (problem !== null) return <EmptyState title="There is no table to show">{problem}</EmptyState>;
   if (candidates === null) return <EmptyState title="Looking for arrays" icon={<Spinner />} />;
   if (chosen === null) {
-    return <EmptyState title="No array of objects">A table needs an array whose items are objects; this body has none in its first levels.</EmptyState>;
+    return (
+      <EmptyState title="No array of objects">
+        A table needs an array whose items are objects; this body has none in its first levels.
+      </EmptyState>
+    );
   }
   return (
     <div className={styles["stack"]}>
@@ -49,7 +53,10 @@ export function TableViewer({ client, label }: { readonly client: BodyClient; re
             <Select
               aria-label="Array"
               value={String(chosen)}
-              options={candidates.map(({ node, path, count }) => ({ value: String(node), label: `${path} (${formatCount(count)})` }))}
+              options={candidates.map(({ node, path, count }) => ({
+                value: String(node),
+                label: `${path} (${formatCount(count)})`,
+              }))}
               onChange={(value) => setChosen(Number(value))}
             />
           </div>
@@ -60,7 +67,15 @@ export function TableViewer({ client, label }: { readonly client: BodyClient; re
   );
 }
 
-function ArrayTable({ client, node, label }: { readonly client: BodyClient; readonly node: number; readonly label: string }) {
+function ArrayTable({
+  client,
+  node,
+  label,
+}: {
+  readonly client: BodyClient;
+  readonly node: number;
+  readonly label: string;
+}) {
   const [table, setTable] = useState<{ readonly columns: readonly string[]; readonly rows: number } | null>(null);
   useEffect(() => {
     let current = true;
@@ -75,8 +90,10 @@ function ArrayTable({ client, node, label }: { readonly client: BodyClient; read
   const load = useCallback((from: number, to: number) => client.call("tableRows", [from, to]), [client]);
   const blocks = useBlocks(load, String(node));
   if (table === null) return <EmptyState title="Reading the array" icon={<Spinner />} />;
-  const template = `64px ${table.columns.map((name) => `minmax(${Math.min(260, Math.max(90, name.length * 8 + 40))}px, 1fr)`).join(" ")}`;
-  const minWidth = 64 + table.columns.reduce((sum, name) => sum + Math.min(260, Math.max(90, name.length * 8 + 40)), 0);
+  const numberPx = Math.max(56, String(table.rows).length * 8 + 28);
+  const template = `${numberPx}px ${table.columns.map((name) => `minmax(${Math.min(260, Math.max(90, name.length * 8 + 40))}px, 1fr)`).join(" ")}`;
+  const minWidth =
+    numberPx + table.columns.reduce((sum, name) => sum + Math.min(260, Math.max(90, name.length * 8 + 40)), 0);
   return (
     <WindowList
       rows={table.rows}
@@ -111,7 +128,12 @@ function ArrayTable({ client, node, label }: { readonly client: BodyClient; read
             {table.columns.map((name, column) => {
               const cell = row?.cells[column];
               return (
-                <span role="cell" key={name} title={cell?.text} className={cell?.kind === "number" ? styles["number"] : undefined}>
+                <span
+                  role="cell"
+                  key={name}
+                  title={cell?.text}
+                  className={cell?.kind === "number" ? styles["number"] : undefined}
+                >
                   {cell?.text ?? ""}
                 </span>
               );

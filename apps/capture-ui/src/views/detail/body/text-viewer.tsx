@@ -91,7 +91,10 @@ export function TextViewer({
                   ? ""
                   : markTokens(rowTokens(row.text, language, row.inString), marks).map((token, position) => (
                       // Pieces of a row have no identity besides their place.
-                      <span key={`${position}`} className={styles[token.mark === undefined ? token.tone : `${token.mark}Mark`]}>
+                      <span
+                        key={`${position}`}
+                        className={styles[token.mark === undefined ? token.tone : `${token.mark}Mark`]}
+                      >
                         {token.text}
                       </span>
                     ))}

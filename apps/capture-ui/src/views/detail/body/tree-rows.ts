@@ -117,7 +117,7 @@ export class TreeRows {
     /** Ends of the open containers and the positions reached in them. */
     const ends: number[] = [];
     const reached: number[] = [];
-    for (let at = 0; at < tree.length; ) {
+    for (let at = 0; at < tree.length;) {
       while (ends.length > 0 && at >= (ends.at(-1) ?? 0)) {
         ends.pop();
         reached.pop();

@@ -57,7 +57,8 @@ export function TreeViewer({ client, label }: { readonly client: BodyClient; rea
   const copyPath = async (row: TreeRow): Promise<void> => copyText(await client.call("nodePath", [row.node]), "Path");
   const copyValue = async (row: TreeRow): Promise<void> => {
     const value = await client.call("nodeValue", [row.node]);
-    if (value === null) toast({ tone: "error", title: "The value is too large for the clipboard", text: "Download the body instead." });
+    if (value === null)
+      toast({ tone: "error", title: "The value is too large for the clipboard", text: "Download the body instead." });
     else await copyText(value, "Value");
   };
   const expandAll = async (): Promise<void> => {
@@ -146,7 +147,9 @@ export function TreeViewer({ client, label }: { readonly client: BodyClient; rea
               onKeyDown={() => undefined}
             >
               <span className={styles["twist"]}>
-                {isContainer && row.count > 0 && (row.expanded ? <ChevronDown size={14} /> : <ChevronRight size={14} />)}
+                {isContainer &&
+                  row.count > 0 &&
+                  (row.expanded ? <ChevronDown size={14} /> : <ChevronRight size={14} />)}
               </span>
               {row.label !== null && (
                 <>
@@ -156,8 +159,20 @@ export function TreeViewer({ client, label }: { readonly client: BodyClient; rea
               )}
               <TreeValue row={row} />
               <span className={styles["nodeActions"]}>
-                <IconButton label="Copy path" keys="p" icon={<Link2 size={13} />} tabIndex={-1} onClick={(event) => (event.stopPropagation(), void copyPath(row))} />
-                <IconButton label="Copy value" keys="c" icon={<Copy size={13} />} tabIndex={-1} onClick={(event) => (event.stopPropagation(), void copyValue(row))} />
+                <IconButton
+                  label="Copy path"
+                  keys="p"
+                  icon={<Link2 size={13} />}
+                  tabIndex={-1}
+                  onClick={(event) => (event.stopPropagation(), void copyPath(row))}
+                />
+                <IconButton
+                  label="Copy value"
+                  keys="c"
+                  icon={<Copy size={13} />}
+                  tabIndex={-1}
+                  onClick={(event) => (event.stopPropagation(), void copyValue(row))}
+                />
               </span>
             </div>
           );

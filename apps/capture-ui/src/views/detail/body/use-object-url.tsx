@@ -25,7 +25,8 @@ export function useObjectUrl(url: string, type: string): ObjectUrl {
         created = URL.createObjectURL(blob);
         setObject({ state: "ready", url: created, sizeBytes: blob.size });
       } catch (error) {
-        if (!stop.signal.aborted) setObject({ state: "failed", problem: error instanceof Error ? error.message : String(error) });
+        if (!stop.signal.aborted)
+          setObject({ state: "failed", problem: error instanceof Error ? error.message : String(error) });
       }
     };
     void load();

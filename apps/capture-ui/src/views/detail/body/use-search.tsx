@@ -24,9 +24,17 @@ const NONE: readonly RowMatch[] = [];
 const TIMEOUT_MS = 6000;
 
 /** Searches a layer of a body in its worker, again whenever its rows were laid out anew. */
-export function useSearch(client: BodyClient | null, layer: LayerName | null, revision: string, onStuck: () => void): BodySearch {
+export function useSearch(
+  client: BodyClient | null,
+  layer: LayerName | null,
+  revision: string,
+  onStuck: () => void,
+): BodySearch {
   const [query, setQuery] = useState(EMPTY);
-  const [found, setFound] = useState<{ readonly matches: readonly RowMatch[]; readonly more: boolean }>({ matches: NONE, more: false });
+  const [found, setFound] = useState<{ readonly matches: readonly RowMatch[]; readonly more: boolean }>({
+    matches: NONE,
+    more: false,
+  });
   const [position, setPosition] = useState(0);
   const [problem, setProblem] = useState<string | null>(null);
 
@@ -52,7 +60,8 @@ export function useSearch(client: BodyClient | null, layer: LayerName | null, re
             setProblem("The pattern takes too long");
             setQuery(EMPTY);
             onStuck();
-          } else setProblem(error instanceof Error ? error.message.replace(/^Invalid regular expression: /u, "") : "");
+          } else
+            setProblem(error instanceof Error ? error.message.replace(/^Invalid regular expression: .*: /u, "") : "");
         },
       );
     }, 150);

@@ -92,7 +92,9 @@ export function WindowList({
     onKeyDown?.(event);
     if (event.defaultPrevented) return;
     const page = viewportPx / rowPx - 1;
-    const step = { ArrowDown: 1, ArrowUp: -1, PageDown: page, PageUp: -page, Home: -Infinity, End: Infinity }[event.key];
+    const step = { ArrowDown: 1, ArrowUp: -1, PageDown: page, PageUp: -page, Home: -Infinity, End: Infinity }[
+      event.key
+    ];
     if (step === undefined || event.target !== event.currentTarget) return;
     event.preventDefault();
     event.stopPropagation();

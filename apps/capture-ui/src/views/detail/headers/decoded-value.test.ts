@@ -10,12 +10,18 @@ const token = (payload: object) => `${part({ alg: "HS256", typ: "JWT" })}.${part
 test("a bearer token says when it ends and shows its claims with times in words", () => {
   const decoded = decodeValue("Authorization", `Bearer ${token({ sub: "42", exp: now / 1000 + 660 })}`, now);
   assert.equal(decoded?.mark, "JWT, expires in 11 min");
-  assert.deepEqual(decoded?.details.find(([name]) => name === "sub"), ["sub", "42"]);
+  assert.deepEqual(
+    decoded?.details.find(([name]) => name === "sub"),
+    ["sub", "42"],
+  );
   assert.match(decoded?.details.find(([name]) => name === "exp")?.[1] ?? "", /2026-01-01 00:11:00 UTC/u);
 });
 
 test("a token that has ended, or has not begun, is a warning", () => {
-  assert.equal(decodeValue("authorization", `Bearer ${token({ exp: now / 1000 - 7200 })}`, now)?.mark, "JWT, expired 2 h ago");
+  assert.equal(
+    decodeValue("authorization", `Bearer ${token({ exp: now / 1000 - 7200 })}`, now)?.mark,
+    "JWT, expired 2 h ago",
+  );
   assert.equal(decodeValue("authorization", `Bearer ${token({ nbf: now / 1000 + 60 })}`, now)?.tone, "warning");
 });
 
@@ -40,7 +46,11 @@ test("cookies are counted, and a Set-Cookie says how long it lives", () => {
 
 test("no value makes decoding fail", () => {
   const name = fc.constantFrom("authorization", "cookie", "set-cookie", "x-other");
-  const value = fc.oneof(fc.string(), fc.string().map((text) => `Bearer eyJ${text}.eyJ${text}.x`), fc.base64String().map((text) => `Basic ${text}`));
+  const value = fc.oneof(
+    fc.string(),
+    fc.string().map((text) => `Bearer eyJ${text}.eyJ${text}.x`),
+    fc.base64String().map((text) => `Basic ${text}`),
+  );
   fc.assert(fc.property(name, value, (field, text) => void decodeValue(field, text, now)));
 });
 

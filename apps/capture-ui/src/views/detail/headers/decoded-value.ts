@@ -64,7 +64,12 @@ function describeJwt(jwt: Jwt, nowMs: number): DecodedValue {
   const expires = jwt.expiresAtMs;
   const isExpired = expires !== undefined && expires <= nowMs;
   const isEarly = jwt.notBeforeMs !== undefined && jwt.notBeforeMs > nowMs;
-  const when = expires === undefined ? "without end" : isExpired ? `expired ${span(nowMs - expires)} ago` : `expires in ${span(expires - nowMs)}`;
+  const when =
+    expires === undefined
+      ? "without end"
+      : isExpired
+        ? `expired ${span(nowMs - expires)} ago`
+        : `expires in ${span(expires - nowMs)}`;
   return {
     mark: `JWT, ${isEarly ? "not valid yet" : when}`,
     tone: isExpired || isEarly ? "warning" : "accent",

@@ -26,8 +26,14 @@ test("order, case and duplicates stay as they were sent", () => {
 });
 
 test("a search looks at names and values", () => {
-  assert.deepEqual(headerLines(headers, "EXAMPLE").map((line) => line.name), ["Host"]);
-  assert.deepEqual(headerLines(headers, "tag").map((line) => line.value), ["1", "2"]);
+  assert.deepEqual(
+    headerLines(headers, "EXAMPLE").map((line) => line.name),
+    ["Host"],
+  );
+  assert.deepEqual(
+    headerLines(headers, "tag").map((line) => line.value),
+    ["1", "2"],
+  );
 });
 
 test("each field is in exactly one group, and groups keep the order of the wire", () => {

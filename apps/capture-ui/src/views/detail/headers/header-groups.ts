@@ -13,11 +13,26 @@ export interface HeaderGroup {
 }
 
 const GROUPS: readonly (readonly [title: string, pattern: RegExp])[] = [
-  ["Request and routing", /^(?::.*|host|origin|referer|forwarded|via|x-forwarded-.*|x-real-ip|user-agent|from|expect|upgrade|connection|location)$/u],
-  ["Content", /^(?:content-(?!security).*|transfer-encoding|trailer|te|range|accept-ranges|accept.*|last-modified|link)$/u],
-  ["Caching", /^(?:cache-control|age|expires|pragma|etag|vary|if-.*|date|cdn-cache-control|x-cache.*|cf-cache-status)$/u],
-  ["Credentials and cookies", /^(?:authorization|proxy-auth.*|www-authenticate|cookie|set-cookie|x-api-key|x-csrf-token|x-auth-.*)$/u],
-  ["Security", /^(?:content-security-policy.*|strict-transport-security|x-frame-options|x-content-type-options|x-xss-protection|referrer-policy|permissions-policy|cross-origin-.*|access-control-.*|clear-site-data|sec-fetch-.*)$/u],
+  [
+    "Request and routing",
+    /^(?::.*|host|origin|referer|forwarded|via|x-forwarded-.*|x-real-ip|user-agent|from|expect|upgrade|connection|location)$/u,
+  ],
+  [
+    "Content",
+    /^(?:content-(?!security).*|transfer-encoding|trailer|te|range|accept-ranges|accept.*|last-modified|link)$/u,
+  ],
+  [
+    "Caching",
+    /^(?:cache-control|age|expires|pragma|etag|vary|if-.*|date|cdn-cache-control|x-cache.*|cf-cache-status)$/u,
+  ],
+  [
+    "Credentials and cookies",
+    /^(?:authorization|proxy-auth.*|www-authenticate|cookie|set-cookie|x-api-key|x-csrf-token|x-auth-.*)$/u,
+  ],
+  [
+    "Security",
+    /^(?:content-security-policy.*|strict-transport-security|x-frame-options|x-content-type-options|x-xss-protection|referrer-policy|permissions-policy|cross-origin-.*|access-control-.*|clear-site-data|sec-fetch-.*)$/u,
+  ],
   ["Client hints", /^(?:sec-ch-.*|accept-ch|dnt|sec-gpc|save-data|priority)$/u],
 ];
 
@@ -39,7 +54,8 @@ export function groupHeaders(lines: readonly HeaderLine[]): HeaderGroup[] {
   for (const line of lines) {
     const name = line.name.toLowerCase();
     // Accept-CH tells about hints although its name begins like the others of content.
-    const title = name === "accept-ch" ? "Client hints" : (GROUPS.find(([, pattern]) => pattern.test(name))?.[0] ?? "Other");
+    const title =
+      name === "accept-ch" ? "Client hints" : (GROUPS.find(([, pattern]) => pattern.test(name))?.[0] ?? "Other");
     const group = byTitle.get(title);
     if (group === undefined) byTitle.set(title, [line]);
     else group.push(line);

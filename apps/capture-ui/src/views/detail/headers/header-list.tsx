@@ -15,19 +15,38 @@ import { headerNote } from "./header-notes.ts";
 type Headers = readonly (readonly [string, string])[];
 
 /** Fields of a message as they came, with search, explanations and decoded values. */
-export function HeaderList({ title, headers, trailers }: { readonly title: string; readonly headers: Headers; readonly trailers?: Headers | undefined }) {
+export function HeaderList({
+  title,
+  headers,
+  trailers,
+}: {
+  readonly title: string;
+  readonly headers: Headers;
+  readonly trailers?: Headers | undefined;
+}) {
   const [search, setSearch] = useState("");
   const grouped = useDetailMemory((memory) => memory.groupHeaders);
   const lines = headerLines(headers, search);
+  const isOpen = useDetailMemory((memory) => memory.fieldsOpen);
   const groups = grouped ? groupHeaders(lines) : [{ title: "", lines }];
+  const shownGroups = isOpen ? groups : [];
   return (
     <>
       <div className={styles["sideHead"]}>
         <h2>
-          {title} <span className={styles["quiet"]}>{headers.length}</span>
+          <button
+            type="button"
+            className={styles["fold"]}
+            aria-expanded={isOpen}
+            aria-label={`${title} fields, ${headers.length}`}
+            onClick={() => useDetailMemory.setState({ fieldsOpen: !isOpen })}
+          >
+            <ChevronRight size={12} style={{ rotate: isOpen ? "90deg" : "0deg" }} aria-hidden />
+            {title} <span className={styles["quiet"]}>{headers.length}</span>
+          </button>
         </h2>
         <span className={styles["grow"]} />
-        {headers.length > 5 && (
+        {isOpen && headers.length > 5 && (
           <TextInput
             className={styles["filter"]}
             type="search"
@@ -48,10 +67,16 @@ export function HeaderList({ title, headers, trailers }: { readonly title: strin
           pressed={grouped}
           onClick={() => useDetailMemory.setState({ groupHeaders: !grouped })}
         />
-        <IconButton label="Copy all fields" icon={<Copy size={14} />} onClick={() => void copyText(headersAsText(headers), "Fields")} />
+        <IconButton
+          label="Copy all fields"
+          icon={<Copy size={14} />}
+          onClick={() => void copyText(headersAsText(headers), "Fields")}
+        />
       </div>
-      {lines.length === 0 && <p className={styles["none"]}>{headers.length === 0 ? "No fields" : "No field contains this"}</p>}
-      {groups.map((group) => (
+      {isOpen && lines.length === 0 && (
+        <p className={styles["none"]}>{headers.length === 0 ? "No fields" : "No field contains this"}</p>
+      )}
+      {shownGroups.map((group) => (
         <div key={group.title}>
           {group.title !== "" && <h3 className={styles["groupTitle"]}>{group.title}</h3>}
           <dl className={styles["fields"]}>
@@ -61,7 +86,7 @@ export function HeaderList({ title, headers, trailers }: { readonly title: strin
           </dl>
         </div>
       ))}
-      {trailers !== undefined && trailers.length > 0 && (
+      {isOpen && trailers !== undefined && trailers.length > 0 && (
         <>
           <h3 className={styles["groupTitle"]}>Trailers</h3>
           <dl className={styles["fields"]}>
@@ -84,20 +109,18 @@ function HeaderField({ line }: { readonly line: HeaderLine }) {
   const decoded = decodeValue(line.name, line.value, Date.now());
   const isLong = line.value.length > LONG_VALUE && !whole;
   // What is decoded below need not fill lines with letters that nobody reads; copying gives all of it.
-  const isFolded = decoded !== null && /^JWT/u.test(decoded.mark) && !open && line.value.length > 40;
+  const isFolded = decoded !== null && /^JWT/u.test(decoded.mark) && line.value.length > 40 && !whole;
   const shown = isFolded ? `${line.value.slice(0, 22)}…` : isLong ? `${line.value.slice(0, LONG_VALUE)}…` : line.value;
   return (
     <div className={styles["field"]}>
-      <dt>
-        {note === null ? line.name : <Explained name={line.name} note={note} />}
-      </dt>
+      <dt>{note === null ? line.name : <Explained name={line.name} note={note} />}</dt>
       <dd>
         {shown}{" "}
-        {isLong && !isFolded && (
+        {(isLong && !isFolded) || (isFolded && open) ? (
           <Button variant="ghost" onClick={() => setWhole(true)}>
             Show all
           </Button>
-        )}
+        ) : null}
         {decoded !== null && (
           <button type="button" className={styles["markButton"]} aria-expanded={open} onClick={() => setOpen(!open)}>
             <Tag tone={decoded.tone}>
@@ -133,7 +156,11 @@ function Explained({ name, note }: { readonly name: string; readonly note: strin
   const [wanted, setWanted] = useState(false);
   const id = useId();
   return (
-    <span className={styles["explainedBox"]} onPointerEnter={() => setWanted(true)} onPointerLeave={() => setWanted(false)}>
+    <span
+      className={styles["explainedBox"]}
+      onPointerEnter={() => setWanted(true)}
+      onPointerLeave={() => setWanted(false)}
+    >
       <button
         type="button"
         className={styles["explained"]}
