@@ -244,6 +244,14 @@ describe("a command as a request", () => {
     assert.equal(stderr, "weir: The request is not valid (VALIDATION_ERROR)\n  body/pattern: is bad\n");
   });
 
+  test("a detail that the sentence says already is not said twice", async () => {
+    json(
+      { error: "query/q: bad query", code: "VALIDATION_ERROR", details: [{ path: "query/q", message: "bad query" }] },
+      400,
+    );
+    assert.equal((await call(["traffic", "list"])).stderr, "weir: query/q: bad query (VALIDATION_ERROR)\n");
+  });
+
   test("an answer that is no JSON and no Weir is named as such", async () => {
     respond = (_request, response) =>
       response.writeHead(502, { "content-type": "text/html" }).end("<h1>Bad gateway</h1>\nmore");

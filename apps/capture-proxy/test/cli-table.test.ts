@@ -137,7 +137,7 @@ test("pairs stand in two columns, several lines below their name", () => {
       ],
       window(80),
     ),
-    "a     1\nlong  \n    x\n    y\n",
+    "a     1\nlong\n    x\n    y\n",
   );
 });
 
@@ -194,6 +194,17 @@ test("every named row of the contract's lists has a table", () => {
     [],
   );
   assert.ok(named.size >= 4);
+});
+
+test("steps of a test are lines with a mark, long lists of objects only counted", () => {
+  const steps = [
+    { name: "Connect", ok: true, detail: "done" },
+    { name: "Answer", ok: false, detail: "none" },
+  ];
+  assert.equal(present({ steps }, undefined, window(80)), "steps\n    ✓ Connect: done\n    ✗ Answer: none\n");
+  const many = Array.from({ length: 60 }, (_, at) => ({ at }));
+  assert.equal(present({ many }, undefined, window(80)), "many  60, see --json\n");
+  assert.equal(present({ few: [{ at: 1, n: 2 }] }, undefined, window(80)), "few  at 1  n 2\n");
 });
 
 test("a list without a table shows its properties, an object its pairs", () => {

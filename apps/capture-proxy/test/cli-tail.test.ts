@@ -92,8 +92,13 @@ async function followed(
   const server = createHttpServer((request, response) => {
     requests.push(request.url ?? "");
     response.setHeader("content-type", "application/json");
-    const page = rows.length > 1 ? rows.shift() : rows[0];
-    response.end(JSON.stringify({ total: 0, rows: page ?? [] }));
+    const page = rows.shift();
+    response.statusCode = page === undefined ? 400 : 200;
+    response.end(
+      JSON.stringify(
+        page === undefined ? { error: "that is all", code: "VALIDATION_ERROR" } : { total: 0, rows: page },
+      ),
+    );
   }).listen(0, "127.0.0.1");
   await once(server, "listening");
   const openSocket = async (url: string): Promise<MessageSocket> => {
@@ -107,7 +112,6 @@ async function followed(
   return { ...result, requests, urls, ids: lines.map((line) => (JSON.parse(line) as TrafficSnapshot).id) };
 }
 
-const refusal: ServerMessage = { type: "Error", data: { message: "that is all" } };
 const pong: ServerMessage = { type: "Pong" };
 const added = (data: TrafficSnapshot): ServerMessage => ({ type: "Traffic", data: { type: "Added", data } });
 const updated = (data: TrafficSnapshot): ServerMessage => ({ type: "Traffic", data: { type: "Updated", data } });
@@ -124,7 +128,7 @@ test("each exchange is one line, when it ends, stored ones first, whatever how o
     sent,
   );
   const stored = [row("b", { seq: 2 }), row("a", { seq: 1 })];
-  const last = scripted([refusal]);
+  const last = scripted([pong]);
   const { ids, code, stderr, requests } = await followed(["-q", "host:a", "-n", "5"], [stored], [live, last]);
   assert.deepEqual(ids, ["a", "b", "c"]);
   assert.deepEqual(
@@ -139,21 +143,23 @@ test("each exchange is one line, when it ends, stored ones first, whatever how o
 test("a connection that ends is made again, and what came in between is shown once and nothing older", async () => {
   const first = [row("a", { seq: 5 })];
   const second = [row("b", { seq: 6 }), row("a", { seq: 5 }), row("long-ago", { seq: 4 })];
-  const again = scripted([pong, { type: "Resync", data: { missed: 9 } }]);
+  const trouble: ServerMessage = { type: "Error", data: { message: "not now" } };
+  const again = scripted([pong, trouble, { type: "Resync", data: { missed: 9 } }]);
   const { ids, stderr, urls } = await followed(
     ["-n", "1"],
-    [first, second],
-    [scripted([pong]), dead, again, scripted([refusal])],
+    [first, second, second],
+    [scripted([pong]), dead, again, scripted([pong])],
   );
   assert.deepEqual(ids, ["a", "b"]);
   assert.deepEqual(new Set(urls), new Set(["ws://127.0.0.1/ws?batch=1"]));
   assert.match(stderr, /the connection ended \(the service stopped\); connecting again/);
   assert.match(stderr, /9 events came faster/);
+  assert.match(stderr, /weir: not now/);
 });
 
 test("--lines 0 shows only what comes from now on", async () => {
   const live = scripted([pong, added(row("new", { seq: 8 }))]);
-  const { ids } = await followed(["-n", "0"], [[row("old", { seq: 7 })]], [live, scripted([refusal])]);
+  const { ids } = await followed(["-n", "0"], [[row("old", { seq: 7 })]], [live, scripted([pong])]);
   assert.deepEqual(ids, ["new"]);
 });
 

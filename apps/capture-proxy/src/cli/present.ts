@@ -148,7 +148,7 @@ function pairsOf(value: object, prefix: string): [string, string][] {
     const name = `${prefix}${key}`;
     if (typeof entry === "object" && entry !== null && !Array.isArray(entry)) return pairsOf(entry, `${name}.`);
     if (Array.isArray(entry) && entry.some((item) => typeof item === "object")) {
-      return [[name, entry.map((item) => objectLine(item)).join("\n")]];
+      return [[name, objectLines(entry)]];
     }
     if (typeof entry === "number" && /bytes$|_size$/.test(key)) {
       return [[name, entry < 1024 ? `${entry} B` : `${entry} (${sizeText(entry)})`]];
@@ -157,8 +157,19 @@ function pairsOf(value: object, prefix: string): [string, string][] {
   });
 }
 
+/** More than these are for programs; `--json` has them. */
+const SHOWN_OBJECTS = 20;
+
+function objectLines(items: readonly unknown[]): string {
+  if (items.length > SHOWN_OBJECTS) return `${items.length}, see --json`;
+  return items.map((item) => objectLine(item)).join("\n");
+}
+
+/** A step of a test as a line with a mark, everything else as its properties in a row. */
 function objectLine(item: unknown): string {
   if (typeof item !== "object" || item === null) return valueText(item);
+  const { name, ok, detail } = item as { name?: unknown; ok?: unknown; detail?: unknown };
+  if (typeof name === "string" && typeof ok === "boolean") return `${ok ? "✓" : "✗"} ${name}: ${valueText(detail)}`;
   return Object.entries(item)
     .map(([key, value]) => `${key} ${valueText(value)}`)
     .join("  ");

@@ -93,10 +93,10 @@ export function renderPairs(pairs: readonly (readonly [string, string])[], termi
   const width = pairs.reduce((widest, [name]) => Math.max(widest, textWidth(name)), 0);
   return pairs
     .map(([name, value]) => {
-      const label = terminal.style("dim", padded(visibleText(name), width));
-      const lines = visibleText(value, true).split("\n");
-      const shown = lines.length === 1 ? lines[0] : lines.map((line) => `\n    ${line}`).join("");
-      return `${label}  ${shown ?? ""}`.trimEnd() + "\n";
+      const [first = "", ...rest] = visibleText(value, true).split("\n");
+      const label = padded(visibleText(name), width);
+      if (rest.length === 0) return `${`${terminal.style("dim", label)}  ${first}`.trimEnd()}\n`;
+      return `${terminal.style("dim", visibleText(name))}\n${[first, ...rest].map((line) => `    ${line}\n`).join("")}`;
     })
     .join("");
 }

@@ -3,6 +3,7 @@ import type { Command } from "commander";
 import { Option } from "commander";
 import { trafficOperations } from "@headworks/capture-contract";
 import type { ServerMessage, TrafficEvent, TrafficSnapshot } from "@headworks/capture-contract";
+import { ApiFailure } from "@headworks/contract-kit/client";
 import { apiAddress, callJson } from "./api-connection.ts";
 import type { ApiAddress } from "./api-connection.ts";
 import { CommandFailure, EXIT } from "./exit-codes.ts";
@@ -91,7 +92,7 @@ async function tail(invocation: Invocation, options: TailOptions): Promise<numbe
         stderr.write(`weir: the connection ended (${visibleText(result.reason)}); connecting again\n`);
       }
       hasConnected = true;
-      waitMs = FIRST_RETRY_MS;
+      if (result.hasWorked) waitMs = FIRST_RETRY_MS;
     }
     await delay(waitMs, undefined, { signal: stop.signal }).catch(() => undefined);
     waitMs = Math.min(waitMs * 2, LAST_RETRY_MS);
@@ -101,7 +102,8 @@ async function tail(invocation: Invocation, options: TailOptions): Promise<numbe
 }
 
 type FollowResult =
-  | { readonly kind: "ended"; readonly reason: string }
+  /** `hasWorked`: entries were read on this connection, so that another one is worth a quick try. */
+  | { readonly kind: "ended"; readonly reason: string; readonly hasWorked: boolean }
   | { readonly kind: "never-open" }
   | { readonly kind: "refused"; readonly message: string };
 
@@ -120,6 +122,7 @@ interface Followed {
 async function follow({ socket, query, printer, catchUp, stderr, signal }: Followed): Promise<FollowResult> {
   const { promise, resolve } = Promise.withResolvers<FollowResult>();
   let isOpen = false;
+  let hasWorked = false;
   const end = (result: FollowResult): void => {
     resolve(result);
     socket.close();
@@ -127,8 +130,11 @@ async function follow({ socket, query, printer, catchUp, stderr, signal }: Follo
   const fill = (): void => {
     printer.hold();
     catchUp().then(
-      () => printer.release(),
-      (error: unknown) => end({ kind: "refused", message: (error as Error).message }),
+      () => {
+        hasWorked = true;
+        printer.release();
+      },
+      (error: unknown) => end(afterFailure(error)),
     );
   };
   const onAbort = (): void => socket.close();
@@ -141,7 +147,8 @@ async function follow({ socket, query, printer, catchUp, stderr, signal }: Follo
   });
   let isFiltered = false;
   const take = (message: ServerMessage): void => {
-    if (message.type === "Error") return end({ kind: "refused", message: message.data.message });
+    // A filter that the service refuses is refused when the stored rows are asked for, too; that ends the command.
+    if (message.type === "Error") return stderr.write(`weir: ${visibleText(message.data.message)}\n`);
     if (message.type === "Pong") {
       isFiltered = true;
       return fill();
@@ -158,13 +165,20 @@ async function follow({ socket, query, printer, catchUp, stderr, signal }: Follo
     const messages = Array.isArray(parsed) ? (parsed as readonly ServerMessage[]) : [parsed as ServerMessage];
     for (const message of messages) take(message);
   });
-  socket.onClose((reason) => resolve(isOpen ? { kind: "ended", reason } : { kind: "never-open" }));
+  socket.onClose((reason) => resolve(isOpen ? { kind: "ended", reason, hasWorked } : { kind: "never-open" }));
   if (signal.aborted) socket.close();
   try {
     return await promise;
   } finally {
     signal.removeEventListener("abort", onAbort);
   }
+}
+
+/** A request that the service does not accept stays wrong; everything else may be better in a moment. */
+function afterFailure(error: unknown): FollowResult {
+  const message = error instanceof Error ? error.message : String(error);
+  const isRefused = error instanceof ApiFailure && error.status >= 400 && error.status < 500;
+  return isRefused ? { kind: "refused", message } : { kind: "ended", reason: message, hasWorked: false };
 }
 
 /** How many of the newest entries are asked for to fill a gap. */
