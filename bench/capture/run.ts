@@ -1,4 +1,5 @@
 import { writeFileSync } from "node:fs";
+import { loadavg } from "node:os";
 import { parseArgs } from "node:util";
 import { temporaryDirectory } from "@headworks/testkit";
 import { DrivenLoad, startOriginProcess } from "./driven-load.ts";
@@ -121,6 +122,11 @@ async function compare(): Promise<number> {
     load.stop();
     origin.stop();
   }
+  console.log(
+    `Load average at the end: ${loadavg()
+      .map((load) => load.toFixed(2))
+      .join(" ")}`,
+  );
   console.log(failed === 0 ? "Every floor is held." : `${failed} not held.`);
   writeJson({ machine: machineFacts(), pinned: canPin, results });
   return failed === 0 ? 0 : 1;
