@@ -86,60 +86,12 @@ export function BlocklistView() {
         </EmptyState>
       )}
       {list.length > 0 && (
-        <Table label="Block list">
-          <thead>
-            <tr>
-              <th scope="col">On</th>
-              <th scope="col">Pattern</th>
-              <th scope="col">Answer</th>
-              <NumberCell as="th" scope="col">
-                Hits
-              </NumberCell>
-              <th scope="col" className={styles["wide"]}>
-                Added
-              </th>
-              <th scope="col">
-                <span className="visually-hidden">Actions</span>
-              </th>
-            </tr>
-          </thead>
-          <tbody>
-            {list.map((entry) => (
-              <tr key={entry.id} className={entry.enabled ? undefined : styles["off"]}>
-                <td className={styles["switch"]}>
-                  <span className={styles["switchBox"]}>
-                    <Switch
-                      aria-label={`Block ${entry.pattern}`}
-                      checked={entry.enabled}
-                      onChange={(enabled) => toggle.mutate({ id: entry.id, enabled })}
-                    />
-                  </span>
-                </td>
-                <td>
-                  <code className={styles["pattern"]}>{entry.pattern}</code>
-                  {entry.note !== null && <div className={styles["note"]}>{entry.note}</div>}
-                </td>
-                <td className={styles["answer"]}>
-                  {entry.status_code} <span className={styles["quiet"]}>{entry.content_type}</span>
-                </td>
-                <NumberCell>{formatCount(entry.hit_count)}</NumberCell>
-                <td className={styles["wide"]}>{formatDateTime(Date.parse(entry.created_at))}</td>
-                <td className={styles["actions"]}>
-                  <IconButton
-                    label={`Edit ${entry.pattern}`}
-                    icon={<Pencil size={14} />}
-                    onClick={() => setEditing(entry)}
-                  />
-                  <IconButton
-                    label={`Delete ${entry.pattern}`}
-                    icon={<Trash2 size={14} />}
-                    onClick={() => void remove(entry)}
-                  />
-                </td>
-              </tr>
-            ))}
-          </tbody>
-        </Table>
+        <BlockTable
+          list={list}
+          onToggle={(id, enabled) => toggle.mutate({ id, enabled })}
+          onEdit={setEditing}
+          onDelete={(entry) => void remove(entry)}
+        />
       )}
       {editing !== null && <BlockDialog entry={editing === "new" ? null : editing} onClose={() => setEditing(null)} />}
     </Page>
@@ -152,5 +104,70 @@ function Stat({ label, value }: { readonly label: string; readonly value: number
       <dt>{label}</dt>
       <dd>{formatCount(value)}</dd>
     </div>
+  );
+}
+
+function BlockTable({
+  list,
+  onToggle,
+  onEdit,
+  onDelete,
+}: {
+  readonly list: readonly BlockEntry[];
+  readonly onToggle: (id: string, enabled: boolean) => void;
+  readonly onEdit: (entry: BlockEntry) => void;
+  readonly onDelete: (entry: BlockEntry) => void;
+}) {
+  return (
+    <Table label="Block list">
+      <thead>
+        <tr>
+          <th scope="col">On</th>
+          <th scope="col">Pattern</th>
+          <th scope="col">Answer</th>
+          <NumberCell as="th" scope="col">
+            Hits
+          </NumberCell>
+          <th scope="col" className={styles["wide"]}>
+            Added
+          </th>
+          <th scope="col">
+            <span className="visually-hidden">Actions</span>
+          </th>
+        </tr>
+      </thead>
+      <tbody>
+        {list.map((entry) => (
+          <tr key={entry.id} className={entry.enabled ? undefined : styles["off"]}>
+            <td className={styles["switch"]}>
+              <span className={styles["switchBox"]}>
+                <Switch
+                  aria-label={`Block ${entry.pattern}`}
+                  checked={entry.enabled}
+                  onChange={(enabled) => onToggle(entry.id, enabled)}
+                />
+              </span>
+            </td>
+            <td>
+              <code className={styles["pattern"]}>{entry.pattern}</code>
+              {entry.note !== null && <div className={styles["note"]}>{entry.note}</div>}
+            </td>
+            <td className={styles["answer"]}>
+              {entry.status_code} <span className={styles["quiet"]}>{entry.content_type}</span>
+            </td>
+            <NumberCell>{formatCount(entry.hit_count)}</NumberCell>
+            <td className={styles["wide"]}>{formatDateTime(Date.parse(entry.created_at))}</td>
+            <td className={styles["actions"]}>
+              <IconButton label={`Edit ${entry.pattern}`} icon={<Pencil size={14} />} onClick={() => onEdit(entry)} />
+              <IconButton
+                label={`Delete ${entry.pattern}`}
+                icon={<Trash2 size={14} />}
+                onClick={() => onDelete(entry)}
+              />
+            </td>
+          </tr>
+        ))}
+      </tbody>
+    </Table>
   );
 }

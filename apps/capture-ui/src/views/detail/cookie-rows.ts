@@ -29,8 +29,9 @@ export function cookieLife(cookie: SetCookie, receivedMs: number): string {
 /** What is unsafe about a cookie; empty if nothing is. */
 export function cookieConcerns(cookie: SetCookie, isSecureOrigin: boolean): string[] {
   const concerns: string[] = [];
-  if (cookie.sameSite === "None" && !cookie.secure)
+  if (cookie.sameSite === "None" && !cookie.secure) {
     concerns.push("SameSite=None without Secure is refused by browsers");
+  }
   if (cookie.secure && !isSecureOrigin) concerns.push("Secure was set over plain HTTP and is refused by browsers");
   if (cookie.name.startsWith("__Host-") && (!cookie.secure || cookie.domain !== undefined || cookie.path !== "/")) {
     concerns.push("__Host- asks for Secure, Path=/ and no Domain");

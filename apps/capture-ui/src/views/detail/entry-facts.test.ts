@@ -26,9 +26,11 @@ test("the status is given with its reason, sent or standard", () => {
 });
 
 test("every outcome and every method has a colour", () => {
-  for (const status of [101, 200, 304, 404, 503])
+  for (const status of [101, 200, 304, 404, 503]) {
     assert.match(statusColor({ state: "complete", response: response(status) }), /^var\(--/u);
+  }
   assert.equal(statusColor({ state: "failed", response: response(200) }), "var(--server)");
-  for (const method of ["GET", "POST", "PATCH", "DELETE", "CONNECT", "odd"])
+  for (const method of ["GET", "POST", "PATCH", "DELETE", "CONNECT", "odd"]) {
     assert.match(methodColor(method), /^var\(--/u);
+  }
 });

@@ -37,8 +37,9 @@ export function statusText(entry: Pick<TrafficEntry, "state" | "response" | "is_
     const reason = response.status_message ?? reasonPhrase(response.status_code) ?? "";
     const text = `${response.status_code} ${reason}`.trim();
     // An answer of ours tells of a failure that came before it, an answer of the server's broke off later.
-    if (entry.state === "failed")
+    if (entry.state === "failed") {
       return entry.source === "slice" ? `Failed, answered with ${text}` : `${text}, then failed`;
+    }
     return text;
   }
   if (entry.state === "failed") return "Failed";

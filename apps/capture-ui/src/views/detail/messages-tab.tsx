@@ -3,7 +3,7 @@ import { Link } from "../../shell/link.tsx";
 import { Spinner } from "../../ui/states.tsx";
 import { classNames } from "../../ui/class-names.ts";
 import { BodyPanel } from "./body/body-panel.tsx";
-import type { Side } from "./body/body-panel.tsx";
+import type { Side } from "./body/message-side.ts";
 import styles from "./detail.module.css";
 import { failureAdvice } from "./failure-advice.ts";
 import { HeaderList } from "./headers/header-list.tsx";

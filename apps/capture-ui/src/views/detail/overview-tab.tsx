@@ -146,7 +146,9 @@ function upstreamTlsLines(tls: NonNullable<TrafficEntry["tls"]>): Line[] {
       verified === null ? null : verified ? (
         "Verified"
       ) : (
-        <b style={{ color: "var(--client)" }}>Not verified: switched off for this host</b>
+        <b key="certificate" style={{ color: "var(--client)" }}>
+          Not verified: switched off for this host
+        </b>
       ),
     ],
     ["Subject", tls.upstream_subject],

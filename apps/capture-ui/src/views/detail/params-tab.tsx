@@ -47,8 +47,9 @@ function FormParams({ id }: { readonly id: string }) {
       return response.text();
     },
   });
-  if (form.error !== null)
+  if (form.error !== null) {
     return <ErrorState title="The form cannot be read" error={form.error} onRetry={() => void form.refetch()} />;
+  }
   if (form.data === undefined) return <Spinner label="Reading the form" />;
   return <ParamTable label="Form" parameters={parseUrlEncoded(form.data)} empty="The form has no fields." />;
 }

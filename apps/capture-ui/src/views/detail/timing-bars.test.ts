@@ -37,8 +37,9 @@ test("bars never leave their track", () => {
         receive: duration,
       }),
       (timings) => {
-        for (const { left, width } of timingBars(timings).bars)
+        for (const { left, width } of timingBars(timings).bars) {
           assert.ok(left >= 0 && width >= 0 && left + width < 100.001);
+        }
       },
     ),
   );

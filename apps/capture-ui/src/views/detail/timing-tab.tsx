@@ -46,8 +46,7 @@ export function TimingTab({ entry }: { readonly entry: TrafficEntry }) {
           ))}
           <tr>
             <th scope="row">Total</th>
-            <td>{missing !== null && <small>{missing}.</small>}</td>
-            <td />
+            <td colSpan={2}>{missing === null ? "" : <small>{missing}.</small>}</td>
             <td className={styles["num"]}>
               <b>{formatDuration(totalMs)}</b>
             </td>

@@ -68,6 +68,7 @@ export function SessionDialog({
         hint={session === null ? "Left empty, it is called after the time" : undefined}
         error={refused.fields["name"]}
       >
+        {/* oxlint-disable-next-line jsx-a11y/no-autofocus -- the dialog opened for this field */}
         <TextInput autoFocus maxLength={255} value={name} onChange={(event) => setName(event.target.value)} />
       </Field>
       <Field label="Notes" error={refused.fields["notes"] ?? refused.fields["description"]}>

@@ -68,12 +68,13 @@ export function CertificateCard() {
     mutationFn: () => attempt("The certificate was not renewed", () => api.cert.renewCertificate({})),
     onSuccess: async (done) => {
       await client.invalidateQueries({ queryKey: ["cert"] });
-      if (done)
+      if (done) {
         toast({
           tone: "success",
           title: "There is a new certificate",
           text: "Clients must trust it before they can be intercepted again.",
         });
+      }
     },
   });
   const askToRenew = async (): Promise<void> => {

@@ -10,8 +10,9 @@ export interface FieldErrors {
 
 /** Sorts the details of a refusal to the fields of a form; `known` are the names that the form shows. */
 export function fieldErrors(error: unknown, known: readonly string[]): FieldErrors {
-  if (!(error instanceof ApiFailure))
+  if (!(error instanceof ApiFailure)) {
     return { fields: {}, general: error instanceof Error ? error.message : String(error) };
+  }
   const fields: Record<string, string> = {};
   const rest: string[] = [];
   const details: readonly unknown[] = Array.isArray(error.details) ? error.details : [];

@@ -1,4 +1,4 @@
-import type { ConfigField, ConfigPatch } from "@headworks/capture-contract";
+import type { ConfigField } from "@headworks/capture-contract";
 import { useMutation, useQueryClient } from "@tanstack/react-query";
 import { RotateCcw } from "lucide-react";
 import { useState } from "react";
@@ -24,8 +24,7 @@ export function SettingGroupCard({ group }: { readonly group: SettingGroup }) {
   const [errors, setErrors] = useState<FieldErrors>(NO_ERRORS);
   const names = group.fields.map((field) => field.name);
   const save = useMutation({
-    mutationFn: (changes: Readonly<Record<string, unknown>>) =>
-      api.config.updateConfig({ body: patchOf(changes) as ConfigPatch }),
+    mutationFn: (changes: Readonly<Record<string, unknown>>) => api.config.updateConfig({ body: patchOf(changes) }),
     onSuccess: async (_, changes) => {
       await client.invalidateQueries({ queryKey: ["config"] });
       await client.invalidateQueries({ queryKey: ["capture"] });

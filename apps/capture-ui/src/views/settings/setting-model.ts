@@ -141,22 +141,27 @@ export function fromDraft(control: SettingControl, draft: Draft): ParsedDraft {
   switch (control.kind) {
     case "number": {
       const text = draft.trim().replaceAll(/[\s,_](?=\d{3})/gu, "");
-      if (text === "")
+      if (text === "") {
         return control.optional ? { ok: true, value: null } : { ok: false, message: "A number is needed" };
-      if (!/^-?\d+$/u.test(text) || !Number.isSafeInteger(Number(text)))
+      }
+      if (!/^-?\d+$/u.test(text) || !Number.isSafeInteger(Number(text))) {
         return { ok: false, message: "A whole number is needed" };
+      }
       const value = Number(text);
-      if (control.minimum !== null && value < control.minimum)
+      if (control.minimum !== null && value < control.minimum) {
         return { ok: false, message: `At least ${control.minimum.toLocaleString("en")}` };
-      if (control.maximum !== null && value > control.maximum)
+      }
+      if (control.maximum !== null && value > control.maximum) {
         return { ok: false, message: `At most ${control.maximum.toLocaleString("en")}` };
+      }
       return { ok: true, value };
     }
     case "list": {
       const items = draft.split("\n").map((line) => line.trim());
       const value = [...new Set(items.filter((line) => line !== ""))];
-      if (control.maxItems !== null && value.length > control.maxItems)
+      if (control.maxItems !== null && value.length > control.maxItems) {
         return { ok: false, message: `At most ${control.maxItems.toLocaleString("en")} lines` };
+      }
       return { ok: true, value };
     }
     case "secret":
@@ -174,7 +179,7 @@ export function patchOf(changes: Readonly<Record<string, unknown>>): Record<stri
   for (const [name, value] of Object.entries(changes)) {
     const [head = name, ...rest] = name.split(".");
     if (rest.length === 0) patch[head] = value;
-    else patch[head] = { ...((patch[head] ?? {}) as object), [rest.join(".")]: value };
+    else patch[head] = { ...(patch[head] as object | undefined), [rest.join(".")]: value };
   }
   return patch;
 }

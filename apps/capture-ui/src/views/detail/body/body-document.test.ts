@@ -7,9 +7,9 @@ import type { BodyProgress } from "./body-document.ts";
 function serve(body: Uint8Array<ArrayBuffer>, converted?: Uint8Array<ArrayBuffer>) {
   const asked: string[] = [];
   const fetchBody: typeof fetch = (input, init) => {
-    const bytes = String(input).includes("charset") ? (converted ?? body) : body;
+    const bytes = (input as string).includes("charset") ? (converted ?? body) : body;
     const range = new Headers(init?.headers).get("range") ?? "";
-    asked.push(`${String(input)} ${range}`);
+    asked.push(`${input as string} ${range}`);
     const [, start = "0", end = "0"] = /bytes=(\d+)-(\d+)/u.exec(range) ?? [];
     const slice = bytes.slice(Number(start), Number(end) + 1);
     return Promise.resolve(

@@ -113,10 +113,12 @@ function kindOfType(type: string): BodyKind | null {
   if (type.startsWith("video/")) return "video";
   if (type === "text/html" || type === "application/xhtml+xml") return "html";
   if (type === "text/css") return "css";
-  if (/^(?:text|application)\/(?:x-)?(?:javascript|ecmascript)$/u.test(type) || type === "text/typescript")
+  if (/^(?:text|application)\/(?:x-)?(?:javascript|ecmascript)$/u.test(type) || type === "text/typescript") {
     return "javascript";
-  if (/[/+]json$/u.test(type) || /\/(?:x-)?(?:ndjson|jsonlines|json5|csp-report|har|manifest\+json)$/u.test(type))
+  }
+  if (/[/+]json$/u.test(type) || /\/(?:x-)?(?:ndjson|jsonlines|json5|csp-report|har|manifest\+json)$/u.test(type)) {
     return "json";
+  }
   if (/[/+]xml$/u.test(type) || type === "application/xml-dtd") return "xml";
   if (type.startsWith("text/")) return "text";
   return null;

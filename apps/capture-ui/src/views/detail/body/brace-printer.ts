@@ -117,7 +117,7 @@ class Lines {
   /** After a closing brace a line ends, unless what follows belongs to it. */
   afterBlock(following: string): void {
     if (/^\s*(?:else|catch|finally|while|from|of|in|instanceof)\b/u.test(following)) this.#pendingSpace = true;
-    else if (!/^\s*[,;.()\[\]:?&|=*+]/u.test(following)) this.#pendingBreak = true;
+    else if (!/^\s*[,;.()[\]:?&|=*+]/u.test(following)) this.#pendingBreak = true;
   }
 
   indent(): void {

@@ -27,12 +27,13 @@ function Picture({ url, type }: { readonly url: string; readonly type: string })
   const [fit, setFit] = useState<"fit" | "actual">("fit");
   if (object.state === "loading") return <EmptyState title="Loading the picture" icon={<Spinner />} />;
   if (object.state === "failed") return <EmptyState title="The picture cannot be loaded">{object.problem}</EmptyState>;
-  if (broken)
+  if (broken) {
     return (
       <EmptyState title="The browser cannot show this picture">
         Its bytes are not a picture of type {type}, or it was cut. Hex shows them.
       </EmptyState>
     );
+  }
   return (
     <div className={styles["stack"]}>
       <div className={styles["subbar"]}>
@@ -95,18 +96,19 @@ function Recording({
   const object = useObjectUrl(url, type);
   const [broken, setBroken] = useState(false);
   if (object.state === "loading") return <EmptyState title="Loading the recording" icon={<Spinner />} />;
-  if (object.state === "failed")
+  if (object.state === "failed") {
     return <EmptyState title="The recording cannot be loaded">{object.problem}</EmptyState>;
-  if (broken)
+  }
+  if (broken) {
     return (
       <EmptyState title="The browser cannot play this">
         Its type is {type}. It may be one part of a longer stream; download it to play it elsewhere.
       </EmptyState>
     );
+  }
   const Player = kind;
   return (
     <div className={styles["canvas"]}>
-      {/* oxlint-disable-next-line jsx-a11y/media-has-caption -- captured bytes have no captions to offer */}
       <Player controls src={object.url} className={styles["fitted"]} onError={() => setBroken(true)} />
     </div>
   );

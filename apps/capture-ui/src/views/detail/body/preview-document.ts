@@ -22,7 +22,7 @@ export function withoutActiveParts(page: Document): void {
   }
   for (const element of page.querySelectorAll("meta[http-equiv]")) element.remove();
   for (const element of page.querySelectorAll("*")) {
-    for (const { name, value } of [...element.attributes]) {
+    for (const { name, value } of Array.from(element.attributes)) {
       const attribute = name.toLowerCase();
       const isForeign =
         ["src", "srcset", "poster", "data", "href", "xlink:href"].includes(attribute) && !/^\s*data:/iu.test(value);
@@ -30,8 +30,9 @@ export function withoutActiveParts(page: Document): void {
         isForeign ||
         attribute.startsWith("on") ||
         ["ping", "autofocus", "srcdoc", "action", "formaction", "background"].includes(attribute)
-      )
+      ) {
         element.removeAttribute(name);
+      }
     }
     // Links lead nowhere, not even to a page of their own making.
     if (element.localName === "a" || element.localName === "area") element.removeAttribute("href");

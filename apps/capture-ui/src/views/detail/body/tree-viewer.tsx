@@ -57,9 +57,9 @@ export function TreeViewer({ client, label }: { readonly client: BodyClient; rea
   const copyPath = async (row: TreeRow): Promise<void> => copyText(await client.call("nodePath", [row.node]), "Path");
   const copyValue = async (row: TreeRow): Promise<void> => {
     const value = await client.call("nodeValue", [row.node]);
-    if (value === null)
+    if (value === null) {
       toast({ tone: "error", title: "The value is too large for the clipboard", text: "Download the body instead." });
-    else await copyText(value, "Value");
+    } else await copyText(value, "Value");
   };
   const expandAll = async (): Promise<void> => {
     const result = await client.call("expandNode", [0]);
@@ -130,54 +130,80 @@ export function TreeViewer({ client, label }: { readonly client: BodyClient; rea
           if (row === undefined) return <div key={index} style={{ height: ROW_PX }} />;
           const isContainer = row.kind === "object" || row.kind === "array";
           return (
-            <div
+            <TreeLine
               key={index}
               id={`${id}-${index}`}
-              role="treeitem"
-              tabIndex={-1}
-              aria-level={row.depth + 1}
-              aria-expanded={isContainer ? row.expanded : undefined}
-              aria-selected={index === active}
-              className={styles["node"]}
-              style={{ height: ROW_PX, paddingLeft: 6 + row.depth * 16 }}
-              onClick={() => {
+              row={row}
+              isActive={index === active}
+              onSelect={() => {
                 setActive(index);
                 if (isContainer) void toggle(row);
               }}
-              onKeyDown={() => undefined}
-            >
-              <span className={styles["twist"]}>
-                {isContainer &&
-                  row.count > 0 &&
-                  (row.expanded ? <ChevronDown size={14} /> : <ChevronRight size={14} />)}
-              </span>
-              {row.label !== null && (
-                <>
-                  <span className={row.inArray ? styles["quiet"] : styles["key"]}>{row.label}</span>
-                  <span className={styles["colon"]}>:</span>
-                </>
-              )}
-              <TreeValue row={row} />
-              <span className={styles["nodeActions"]}>
-                <IconButton
-                  label="Copy path"
-                  keys="p"
-                  icon={<Link2 size={13} />}
-                  tabIndex={-1}
-                  onClick={(event) => (event.stopPropagation(), void copyPath(row))}
-                />
-                <IconButton
-                  label="Copy value"
-                  keys="c"
-                  icon={<Copy size={13} />}
-                  tabIndex={-1}
-                  onClick={(event) => (event.stopPropagation(), void copyValue(row))}
-                />
-              </span>
-            </div>
+              onCopyPath={() => void copyPath(row)}
+              onCopyValue={() => void copyValue(row)}
+            />
           );
         }}
       />
+    </div>
+  );
+}
+
+function TreeLine({
+  id,
+  row,
+  isActive,
+  onSelect,
+  onCopyPath,
+  onCopyValue,
+}: {
+  readonly id: string;
+  readonly row: TreeRow;
+  readonly isActive: boolean;
+  readonly onSelect: () => void;
+  readonly onCopyPath: () => void;
+  readonly onCopyValue: () => void;
+}) {
+  const isContainer = row.kind === "object" || row.kind === "array";
+  return (
+    <div
+      id={id}
+      role="treeitem"
+      tabIndex={-1}
+      aria-level={row.depth + 1}
+      aria-expanded={isContainer ? row.expanded : undefined}
+      aria-selected={isActive}
+      className={styles["node"]}
+      style={{ height: ROW_PX, paddingLeft: 6 + row.depth * 16 }}
+      onClick={onSelect}
+      onKeyDown={() => undefined}
+    >
+      <span className={styles["twist"]}>
+        {isContainer && row.count > 0 && (row.expanded ? <ChevronDown size={14} /> : <ChevronRight size={14} />)}
+      </span>
+      {row.label !== null && (
+        <>
+          <span className={row.inArray ? styles["quiet"] : styles["key"]}>{row.label}</span>
+          <span className={styles["colon"]}>:</span>
+        </>
+      )}
+      <TreeValue row={row} />
+      <span className={styles["nodeActions"]}>
+        <IconButton
+          label="Copy path"
+          keys="p"
+          icon={<Link2 size={13} />}
+          tabIndex={-1}
+          onClick={(event) => (event.stopPropagation(), onCopyPath())}
+        />
+        <IconButton
+          label="Copy value"
+          keys="c"
+          icon={<Copy size={13} />}
+          tabIndex={-1}
+          onClick={(event) => (event.stopPropagation(), onCopyValue())}
+        />
+      </span>
     </div>
   );
 }

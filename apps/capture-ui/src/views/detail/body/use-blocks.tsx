@@ -1,4 +1,4 @@
-import { useCallback, useEffect, useRef, useState } from "react";
+import { useCallback, useEffect, useLayoutEffect, useRef, useState } from "react";
 
 /** Rows of a long list, held in blocks that are fetched when they come into view. */
 export interface Blocks<T> {
@@ -23,7 +23,10 @@ export function useBlocks<T>(
   const held = useRef(new Map<number, { readonly version: string; readonly rows: readonly T[] }>());
   const asked = useRef(new Map<number, string>());
   const latest = useRef({ load, version });
-  latest.current = { load, version };
+  // Before the effects that ask for rows, which are those of components below.
+  useLayoutEffect(() => {
+    latest.current = { load, version };
+  });
   const alive = useRef(true);
   useEffect(() => {
     alive.current = true;

@@ -10,8 +10,8 @@ export interface OpenBody {
   readonly reopen: () => void;
 }
 
-/** Opens a body in a worker while the component is mounted. A change of `revision` fetches it again. */
-export function useBody(url: string, contentType: string | null, revision: string): OpenBody {
+/** Opens a body in a worker while the component is mounted. */
+export function useBody(url: string, contentType: string | null): OpenBody {
   const [open, setOpen] = useState<Omit<OpenBody, "reopen">>({ client: null, progress: null });
   const [attempt, setAttempt] = useState(0);
   useEffect(() => {
@@ -19,8 +19,7 @@ export function useBody(url: string, contentType: string | null, revision: strin
     const client = new BodyClient(worker, { url: new URL(url, location.origin).href, contentType }, (progress) =>
       setOpen({ client, progress }),
     );
-    setOpen({ client, progress: null });
     return () => client.close();
-  }, [url, contentType, revision, attempt]);
+  }, [url, contentType, attempt]);
   return { ...open, reopen: () => setAttempt((count) => count + 1) };
 }

@@ -25,8 +25,9 @@ export function useObjectUrl(url: string, type: string): ObjectUrl {
         created = URL.createObjectURL(blob);
         setObject({ state: "ready", url: created, sizeBytes: blob.size });
       } catch (error) {
-        if (!stop.signal.aborted)
+        if (!stop.signal.aborted) {
           setObject({ state: "failed", problem: error instanceof Error ? error.message : String(error) });
+        }
       }
     };
     void load();

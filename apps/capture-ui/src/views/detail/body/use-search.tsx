@@ -60,8 +60,9 @@ export function useSearch(
             setProblem("The pattern takes too long");
             setQuery(EMPTY);
             onStuck();
-          } else
+          } else {
             setProblem(error instanceof Error ? error.message.replace(/^Invalid regular expression: .*: /u, "") : "");
+          }
         },
       );
     }, 150);

@@ -1,6 +1,5 @@
-import { useCallback, useEffect, useLayoutEffect, useRef, useState } from "react";
+import { useCallback, useEffect, useLayoutEffect, useRef, useState, useImperativeHandle } from "react";
 import type { KeyboardEvent, ReactNode, Ref } from "react";
-import { useImperativeHandle } from "react";
 import { classNames } from "../../../ui/class-names.ts";
 import styles from "./body.module.css";
 import { contentPx, isScaled, renderedRows, scrollOf, topRow, topToShow } from "./window-math.ts";
@@ -103,6 +102,7 @@ export function WindowList({
   };
 
   return (
+    // oxlint-disable-next-line jsx-a11y/no-static-element-interactions -- the role comes from the caller, or is group
     <div
       ref={frame}
       role={role ?? "group"}

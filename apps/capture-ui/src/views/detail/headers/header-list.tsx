@@ -105,11 +105,12 @@ const LONG_VALUE = 600;
 function HeaderField({ line }: { readonly line: HeaderLine }) {
   const [open, setOpen] = useState(false);
   const [whole, setWhole] = useState(false);
+  const [nowMs] = useState(() => Date.now());
   const note = headerNote(line.name);
-  const decoded = decodeValue(line.name, line.value, Date.now());
+  const decoded = decodeValue(line.name, line.value, nowMs);
   const isLong = line.value.length > LONG_VALUE && !whole;
   // What is decoded below need not fill lines with letters that nobody reads; copying gives all of it.
-  const isFolded = decoded !== null && /^JWT/u.test(decoded.mark) && line.value.length > 40 && !whole;
+  const isFolded = decoded !== null && decoded.mark.startsWith("JWT") && line.value.length > 40 && !whole;
   const shown = isFolded ? `${line.value.slice(0, 22)}…` : isLong ? `${line.value.slice(0, LONG_VALUE)}…` : line.value;
   return (
     <div className={styles["field"]}>

@@ -1,0 +1,103 @@
+import type { ReactNode } from "react";
+import { Button } from "../../../ui/button.tsx";
+import { formatBytes, formatCount } from "../../../ui/format.ts";
+import { Tag } from "../../../ui/tag.tsx";
+import { headerValues } from "../headers/header-groups.ts";
+import styles from "./body.module.css";
+import type { BodyProgress } from "./body-document.ts";
+import type { Message } from "./message-side.ts";
+
+/** How large the body is, received and decoded. */
+export function BodySize({
+  message,
+  progress,
+  coding,
+}: {
+  readonly message: Message;
+  readonly progress: BodyProgress;
+  readonly coding: string;
+}) {
+  const decoded = progress.totalBytes ?? 0;
+  if (coding === "" || decoded === message.body_stored_size) {
+    return <Tag tone="neutral">{formatBytes(message.body_size)}</Tag>;
+  }
+  return (
+    <Tag
+      tone="neutral"
+      title={`${coding}: ${formatCount(message.body_stored_size)} bytes received, ${formatCount(decoded)} decoded`}
+    >
+      {formatBytes(message.body_stored_size)} → {formatBytes(decoded)}
+    </Tag>
+  );
+}
+
+/** What is missing or wrong about the body, and how far it has come. */
+export function Notices({
+  message,
+  progress,
+  onRetry,
+}: {
+  readonly message: Message;
+  readonly progress: BodyProgress | null;
+  readonly onRetry: () => void;
+}) {
+  const notices: ReactNode[] = [];
+  if (message.body_state === "truncated") {
+    notices.push(
+      <p key="truncated" className={styles["notice"]}>
+        Only the first {formatBytes(message.body_stored_size)} of {formatBytes(message.body_size)} were stored; the
+        limit is a setting.
+      </p>,
+    );
+  }
+  if (progress?.error != null) {
+    notices.push(
+      <p key="error" className={styles["problem"]} role="alert">
+        {progress.loadedBytes === 0
+          ? "The body could not be loaded decoded; its bytes are shown as received"
+          : "The rest of the body could not be loaded"}
+        : {progress.error}
+        <Button onClick={onRetry}>Try again</Button>
+      </p>,
+    );
+  }
+  if (progress?.isBroken === true && message.body_state !== "truncated") {
+    const coding = headerValues(message.headers_list, "content-encoding").join(", ");
+    notices.push(
+      <p key="broken" className={styles["notice"]}>
+        The body is not valid {coding === "" ? "in its content coding" : coding};{" "}
+        {progress.loadedBytes === 0 ? "its bytes are shown as received" : "only what could be decoded is shown"}.
+      </p>,
+    );
+  }
+  if (progress?.cut === true) {
+    notices.push(
+      <p key="cut" className={styles["notice"]}>
+        Text views hold the first part only; Hex and the download have everything.
+      </p>,
+    );
+  }
+  if (progress?.problem != null && message.body_state !== "truncated") {
+    notices.push(
+      <p key="json" className={styles["notice"]}>
+        Not valid JSON at byte {formatCount(progress.problem.offset)}: {progress.problem.message}.
+      </p>,
+    );
+  }
+  if (progress !== null && !progress.done && progress.totalBytes !== null) {
+    notices.push(
+      <div
+        key="progress"
+        className={styles["progress"]}
+        role="progressbar"
+        aria-label="Loading the body"
+        aria-valuemin={0}
+        aria-valuemax={progress.totalBytes}
+        aria-valuenow={progress.loadedBytes}
+      >
+        <i style={{ width: `${(progress.loadedBytes / Math.max(1, progress.totalBytes)) * 100}%` }} />
+      </div>,
+    );
+  }
+  return notices;
+}

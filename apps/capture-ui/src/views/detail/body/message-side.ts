@@ -1,0 +1,9 @@
+import type { RequestData, ResponseData } from "@headworks/capture-contract";
+
+/** The part of a message that its body's display needs. */
+export type Message = Pick<
+  RequestData | ResponseData,
+  "headers_list" | "content_type" | "body_state" | "body_size" | "body_stored_size"
+>;
+
+export type Side = "request" | "response";
