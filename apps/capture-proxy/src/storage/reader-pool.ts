@@ -6,6 +6,8 @@ import type { StoreChange } from "./writer-messages.ts";
 /** More questions than this at a time per thread are refused: they would only make each other late. */
 const MOST_QUESTIONS = 64;
 
+const RESTART_MS = 1000;
+
 /** Too many questions, or the threads are gone. */
 export class ReaderBusyError extends Error {
   override readonly name = "ReaderBusyError";
@@ -65,7 +67,8 @@ class ReaderLane {
   readonly #name: string;
   readonly #onBroken: (reason: string) => void;
   readonly #questions = new Map<number, Question>();
-  #worker: Worker;
+  #worker: Worker | undefined;
+  #startedMs = 0;
   #nextId = 1;
   #closing = false;
 
@@ -73,7 +76,7 @@ class ReaderLane {
     this.#setup = setup;
     this.#name = name;
     this.#onBroken = onBroken;
-    this.#worker = this.#start();
+    this.#start();
   }
 
   async ask(request: ReaderRequest, signal?: AbortSignal): Promise<unknown> {
@@ -81,6 +84,7 @@ class ReaderLane {
     if (this.#closing || this.#questions.size >= MOST_QUESTIONS) {
       throw new ReaderBusyError("Too many questions to the store at a time");
     }
+    if (this.#worker === undefined) this.#startAgain();
     const id = this.#nextId++;
     const { promise, resolve, reject } = Promise.withResolvers<unknown>();
     this.#questions.set(id, { resolve, reject });
@@ -98,19 +102,28 @@ class ReaderLane {
   }
 
   tell(message: ToReader): void {
-    this.#worker.postMessage(message);
+    this.#worker?.postMessage(message);
   }
 
   async close(): Promise<void> {
     this.#closing = true;
-    const ended = new Promise<void>((resolve) => this.#worker.once("exit", () => resolve()));
+    const worker = this.#worker;
+    if (worker === undefined) return;
+    const ended = new Promise<void>((resolve) => worker.once("exit", () => resolve()));
     this.tell({ kind: "close" });
-    const timer = setTimeout(() => void this.#worker.terminate(), 5000);
+    const timer = setTimeout(() => void worker.terminate(), 5000);
     await ended;
     clearTimeout(timer);
   }
 
-  #start(): Worker {
+  /** A thread that broke is started again by the next question; one that breaks at once, once a second. */
+  #startAgain(): void {
+    if (performance.now() - this.#startedMs < RESTART_MS) throw new ReaderBusyError("A reader thread ended");
+    this.#start();
+  }
+
+  #start(): void {
+    this.#startedMs = performance.now();
     const worker = new Worker(new URL("./reader.worker.ts", import.meta.url), {
       workerData: this.#setup,
       name: this.#name,
@@ -125,10 +138,10 @@ class ReaderLane {
     worker.on("exit", () => {
       for (const { reject } of this.#questions.values()) reject(new ReaderBusyError("A reader thread ended"));
       this.#questions.clear();
-      if (!this.#closing) this.#worker = this.#start();
+      this.#worker = undefined;
     });
     // Questions keep the process alive through whoever waits for them; an idle reader does not.
     worker.unref();
-    return worker;
+    this.#worker = worker;
   }
 }

@@ -3,7 +3,7 @@ import { randomUUID } from "node:crypto";
 import type { sessionsOperations } from "@headworks/capture-contract";
 import type { HandlerInput, HandlerResult } from "@headworks/contract-kit";
 import { ApiError, notFound } from "#api/api-error.ts";
-import type { SliceHost } from "../../slice.ts";
+import type { SliceHost } from "#slice.ts";
 
 type Operations = typeof sessionsOperations;
 

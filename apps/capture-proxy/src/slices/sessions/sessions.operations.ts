@@ -2,7 +2,7 @@
 import type { sessionsOperations } from "@headworks/capture-contract";
 import type { Handlers } from "@headworks/contract-kit";
 import { ApiError, notFound } from "#api/api-error.ts";
-import type { SliceHost } from "../../slice.ts";
+import type { SliceHost } from "#slice.ts";
 import { answerSessionExport, answerSessionImport } from "./session-transfer.ts";
 
 /** Handlers of the sessions' operations. */

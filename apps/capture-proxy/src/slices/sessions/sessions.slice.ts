@@ -1,5 +1,5 @@
 import type { sessionsOperations } from "@headworks/capture-contract";
-import type { Slice, SliceHost } from "../../slice.ts";
+import type { Slice, SliceHost } from "#slice.ts";
 import { createSessionsOperations } from "./sessions.operations.ts";
 
 /** Capture sessions: named sets of entries, one of which receives what is captured. */

@@ -2,7 +2,7 @@
 import { randomUUID } from "node:crypto";
 import type { trafficOperations } from "@headworks/capture-contract";
 import type { HandlerInput, HandlerResult } from "@headworks/contract-kit";
-import type { SliceHost } from "../../slice.ts";
+import type { SliceHost } from "#slice.ts";
 import { asked } from "./traffic.check.ts";
 
 type ImportOperation = (typeof trafficOperations)["importHar"];

@@ -1,7 +1,7 @@
 // Tested by traffic.slice.test.ts
 import type { ExchangeView } from "#exchange/exchange.ts";
 import type { Observer } from "#exchange/phases.ts";
-import type { SliceHost } from "../../slice.ts";
+import type { SliceHost } from "#slice.ts";
 
 /** An exchange that is over sooner is recorded and shown once, with its end. */
 const SHOW_AFTER_MS = 100;

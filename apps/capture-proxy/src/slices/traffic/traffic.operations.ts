@@ -3,7 +3,7 @@ import type { TrafficFilter, trafficOperations } from "@headworks/capture-contra
 import { JsonBytes } from "@headworks/contract-kit";
 import type { Handlers } from "@headworks/contract-kit";
 import { notFound } from "#api/api-error.ts";
-import type { SliceHost } from "../../slice.ts";
+import type { SliceHost } from "#slice.ts";
 import { answerBody } from "./body-answer.ts";
 import { answerHarImport } from "./har-import.ts";
 import { asked, checkFilter } from "./traffic.check.ts";
