@@ -53,9 +53,35 @@ async function open(page: Page, url: string): Promise<Painted> {
   return page.evaluate<Painted>("measure.painted()");
 }
 
+/** Frames per second of an empty page. */
+async function idleFps(page: Page): Promise<number> {
+  await page.goto("data:text/html,<div role=grid></div>");
+  const frames = await scroll(page, 0, 1500);
+  return frames.fps;
+}
+
 /** Scrolls for some seconds by a distance per frame and measures the frames. */
 function scroll(page: Page, pixelsPerFrame: number, ms: number): Promise<Frames> {
   return page.evaluate<Frames>(`measure.scroll(${pixelsPerFrame}, ${ms})`);
+}
+
+/** The same, with the work of the main thread per frame: it says more than frames when the machine has other work. */
+async function scrollWork(
+  page: Page,
+  pixelsPerFrame: number,
+  ms: number,
+): Promise<Frames & { readonly workMs: number }> {
+  const session = await page.context().newCDPSession(page);
+  await session.send("Performance.enable");
+  const busyMs = async (): Promise<number> => {
+    const { metrics } = await session.send("Performance.getMetrics");
+    return (metrics.find((metric) => metric.name === "TaskDuration")?.value ?? 0) * 1000;
+  };
+  const before = await busyMs();
+  const frames = await scroll(page, pixelsPerFrame, ms);
+  const workMs = ((await busyMs()) - before) / Math.max(1, (frames.fps * ms) / 1000);
+  await session.detach();
+  return { ...frames, workMs };
 }
 
 async function heapMb(page: Page): Promise<number> {
@@ -92,25 +118,30 @@ async function measure(): Promise<readonly Result[]> {
     const context = await browser.newContext({ viewport: { width: 1440, height: 900 } });
     const page = await context.newPage();
     await page.addInitScript({ path: join(import.meta.dirname, "in-page.js") });
+    // What the machine gives to a page that does nothing: without it, numbers of a busy machine mean little.
+    const idle = await idleFps(page);
     const cold = await open(page, `${api.url}/traffic`);
-    const slow = await scroll(page, 60, 4000);
+    const slow = await scrollWork(page, 60, 4000);
     const fast = await scroll(page, 6000, 4000);
     await scroll(page, -1e9, 500);
     const live = await liveFrames(page, api, 5000);
     const filter = await filterMs(page);
     await open(page, `${api.url}/traffic?mode=waterfall`);
-    const waterfall = await scroll(page, 60, 3000);
+    const waterfall = await scrollWork(page, 60, 3000);
     const warm = await open(page, `${api.url}/traffic`);
     await scroll(page, 40_000, 4000);
     const heap = await heapMb(page);
     return [
+      { what: "An empty page on this machine now", value: idle, unit: "fps", limit: 0, atLeast: true },
       { what: "Traffic screen, compressed", value: shellGzipKb(), unit: "kB", limit: 300 },
       { what: `First rows of ${ROWS}: request to screen`, value: warm.sinceRequestMs, unit: "ms", limit: 500 },
       { what: "  from opening the page, nothing cached", value: cold.sinceNavigationMs, unit: "ms", limit: 1500 },
       { what: "Scrolling, 2 rows a frame", value: slow.fps, unit: "fps", limit: 55, atLeast: true },
+      { what: "  main thread per frame", value: slow.workMs, unit: "ms", limit: 16 },
       { what: "  longest frame", value: slow.longestMs, unit: "ms", limit: 100 },
       { what: "Scrolling, 200 rows a frame", value: fast.fps, unit: "fps", limit: 50, atLeast: true },
       { what: "Waterfall, 2 rows a frame", value: waterfall.fps, unit: "fps", limit: 50, atLeast: true },
+      { what: "  main thread per frame", value: waterfall.workMs, unit: "ms", limit: 16 },
       { what: "1,000 events/s at the top", value: live.fps, unit: "fps", limit: 55, atLeast: true },
       { what: "  longest frame", value: live.longestMs, unit: "ms", limit: 100 },
       { what: "Filter to first row, slowest of 5", value: filter, unit: "ms", limit: 500 },

@@ -106,7 +106,11 @@ export function Grid({
     [layout, size.width, waterfall, arrangement],
   );
   const context = useMemo(() => ({ timeFormat, nowMs }), [timeFormat, nowMs]);
-  const axis = waterfall ? visibleAxis(list, seen, nowMs) : undefined;
+  const axis = useMemo(() => {
+    // The list is the same object when its rows change; its version is not.
+    void version;
+    return waterfall ? visibleAxis(list, seen, nowMs) : undefined;
+  }, [waterfall, list, version, seen, nowMs]);
   const template = waterfall ? arrangement.template : gridTemplate(layout, columns);
   const activeIndex = selection.active === null ? undefined : list.indexOf(selection.active);
   const activeShown = activeIndex !== undefined && activeIndex >= drawn.first && activeIndex <= drawn.last;

@@ -1,4 +1,4 @@
-import { useEffectEvent, useLayoutEffect, useMemo, useRef, useState } from "react";
+import { useEffect, useEffectEvent, useLayoutEffect, useMemo, useRef, useState } from "react";
 import type { RefObject } from "react";
 import type { TrafficList } from "./traffic-list.ts";
 import { drawnWindow, type DrawnWindow, type Viewport } from "./window-maths.ts";
@@ -10,6 +10,9 @@ const RESERVE = 2;
 /** The header is inside the scrolled element. */
 const HEADER_PX = 26;
 const AT_TOP_PX = 2;
+
+/** What depends on the rows in sight (a time axis moves every bar) follows scrolling only so often. */
+const SEEN_MS = 120;
 
 /** Width and height inside the scroll bars. */
 export function useSize(ref: RefObject<HTMLElement | null>): { readonly width: number; readonly height: number } {
@@ -35,7 +38,7 @@ function needsDrawing(drawn: DrawnWindow, next: DrawnWindow, length: number): bo
 
 /**
  * Which rows to draw in a scrolled element; tells the list what is seen and whether the reader is at the top. `exact`
- * also gives the rows that are really in sight, at the price of drawing on every row that is scrolled by. While `hold` is set, rows stay
+ * also gives the rows that are really in sight. While `hold` is set, rows stay
  * where they are even at the top.
  */
 export function useDrawnRows(
@@ -55,16 +58,27 @@ export function useDrawnRows(
   const [drawn, setDrawn] = useState<DrawnWindow>({ first: 0, last: 60, shiftPx: 0 });
   const [seen, setSeen] = useState({ first: 0, last: 40 });
 
+  const seenTimer = useRef<number | undefined>(undefined);
+  useEffect(
+    () => () => {
+      window.clearTimeout(seenTimer.current);
+      seenTimer.current = undefined;
+    },
+    [],
+  );
+
   const update = (): void => {
     const element = scroller.current;
     if (element === null) return;
     const next = drawnWindow(latest.current, element.scrollTop);
     list.setFollowing(!hold && element.scrollTop < AT_TOP_PX);
     list.setRange(next.first, next.last);
-    if (exact) {
-      setSeen((now) =>
-        now.first === next.first && now.last === next.last ? now : { first: next.first, last: next.last },
-      );
+    if (exact && seenTimer.current === undefined) {
+      seenTimer.current = window.setTimeout(() => {
+        seenTimer.current = undefined;
+        const { first, last } = drawnWindow(latest.current, element.scrollTop);
+        setSeen((now) => (now.first === first && now.last === last ? now : { first, last }));
+      }, SEEN_MS);
     }
     setDrawn((now) =>
       needsDrawing(now, next, latest.current.length)
