@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { once } from "node:events";
 import { after, test } from "node:test";
 import { connect as connectTls } from "node:tls";
-import { proxyClient, startOrigin } from "@headworks/testkit";
+import { proxyClient, rawClient, startOrigin, startRawServer } from "@headworks/testkit";
 import { CertificateAuthority } from "@headworks/tls-authority";
 import { startEngine } from "./engine-harness.ts";
 import type { Engine, EngineOptions } from "./engine-harness.ts";
@@ -50,4 +50,38 @@ test("a client that resets the connection right after TLS counts as one that ref
   assert.equal(exchange?.request.method, "CONNECT");
   assert.equal(exchange?.state.step === "failed" && exchange.state.failure.code, "CLIENT_CERTIFICATE_REFUSED");
   assert.equal(proxy.finished.length, 1);
+});
+
+test("an answer without framing that breaks off is a reset for the client, never a regular end", async () => {
+  const origin = await startRawServer(async (connection) => {
+    await connection.readUntil("\r\n\r\n");
+    await connection.write("HTTP/1.1 200 OK\r\n\r\npart");
+    await told.promise;
+    connection.reset();
+  });
+  cleanups.push(() => origin.close());
+  const told = Promise.withResolvers<void>();
+  const proxy = await engine();
+  const client = await rawClient(proxy.port);
+  await client.write(`GET http://127.0.0.1:${origin.port}/ HTTP/1.1\r\nHost: x\r\n\r\n`);
+  await client.readUntil("part");
+  told.resolve();
+  assert.equal(((await client.closed) as NodeJS.ErrnoException | undefined)?.code, "ECONNRESET");
+});
+
+test("a tunnel whose origin resets it is reset for the client too", async () => {
+  const told = Promise.withResolvers<void>();
+  const origin = await startRawServer(async (connection) => {
+    await connection.write("220 ready\r\n");
+    await told.promise;
+    connection.reset();
+  });
+  cleanups.push(() => origin.close());
+  const proxy = await engine();
+  const { connection } = await proxyClient(proxy.port).tunnel(`127.0.0.1:${origin.port}`);
+  await connection.readUntil("220 ready");
+  told.resolve();
+  assert.equal(((await connection.closed) as NodeJS.ErrnoException | undefined)?.code, "ECONNRESET");
+  const [exchange] = await proxy.waitFor(1);
+  assert.equal(exchange?.state.step === "failed" && exchange.state.failure.code, "UPSTREAM_RESET");
 });

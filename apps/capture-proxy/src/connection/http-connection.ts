@@ -9,6 +9,7 @@ import type { Failure } from "#exchange/failure.ts";
 import { BatchedWriter } from "#upstream/batched-writer.ts";
 import type { Destination, Dialled } from "#upstream/dial.ts";
 import { OriginConnection } from "#upstream/origin-connection.ts";
+import { cutConnection } from "./cut.ts";
 import type { Timed } from "./deadlines.ts";
 import { failureResponse } from "./failure-page.ts";
 import { HttpExchange } from "./http-exchange.ts";
@@ -179,7 +180,7 @@ export class HttpConnection implements Timed {
   exchangeBroken(atOnce: boolean): void {
     this.#exchange = undefined;
     this.writer.flush();
-    if (atOnce) this.#socket.destroy();
+    if (atOnce) cutConnection(this.#socket);
     else this.#socket.destroySoon();
   }
 

@@ -2,6 +2,7 @@
 import type { Socket } from "node:net";
 import type { BodyCapture } from "#exchange/body.ts";
 import type { Failure } from "#exchange/failure.ts";
+import { cutConnection } from "./cut.ts";
 import type { Timed } from "./deadlines.ts";
 import type { ProxyServices } from "./proxy-services.ts";
 
@@ -91,7 +92,7 @@ class Relay implements Timed {
 
 /** Without a failure, what was written may still leave; with one, the other side should learn of it at once. */
 function finishOrDestroy(socket: Socket, failure: Failure | undefined): void {
-  if (failure) socket.destroy();
+  if (failure) cutConnection(socket);
   else if (!socket.destroyed) socket.destroySoon();
 }
 
