@@ -2,7 +2,7 @@ import type { ServiceLog } from "./serve.ts";
 import type { Terminal } from "./terminal.ts";
 
 /** How the log is written. */
-export interface LogOptions {
+interface LogOptions {
   readonly level: string;
   /** JSON lines instead of text. */
   readonly isJson: boolean;

@@ -42,7 +42,7 @@ const traffic: readonly Wide<TrafficEntry>[] = [
 ];
 
 /** The status code, or why there is none. */
-export function entryStatus(row: Pick<TrafficEntry, "state" | "failure" | "response" | "is_passthrough">): string {
+function entryStatus(row: Pick<TrafficEntry, "state" | "failure" | "response" | "is_passthrough">): string {
   if (row.response) return String(row.response.status_code);
   if (row.failure) return row.failure.code;
   if (row.is_passthrough) return "tunnel";

@@ -99,7 +99,7 @@ export async function runCommandLine(args: readonly string[], invocation: Invoca
 }
 
 /** The command tree. Only the named command is complete; `"all"` completes every one. */
-export async function buildProgram(
+async function buildProgram(
   invocation: Invocation,
   outcome: Outcome,
   complete: string | undefined,
