@@ -38,11 +38,11 @@ export function HeaderList({
             type="button"
             className={styles["fold"]}
             aria-expanded={isOpen}
-            aria-label={`${title} fields, ${headers.length}`}
             onClick={() => useDetailMemory.setState({ fieldsOpen: !isOpen })}
           >
             <ChevronRight size={12} style={{ rotate: isOpen ? "90deg" : "0deg" }} aria-hidden />
             {title} <span className={styles["quiet"]}>{headers.length}</span>
+            <span className="visually-hidden">fields</span>
           </button>
         </h2>
         <span className={styles["grow"]} />
