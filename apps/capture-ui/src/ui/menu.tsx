@@ -163,10 +163,10 @@ export function ContextMenu({
     <BaseContextMenu.Root>
       <BaseContextMenu.Trigger
         render={children}
-        onContextMenuCapture={(event) => {
+        onContextMenu={(event) => {
           const next = items(event);
           setEntries(next);
-          if (next.length === 0) event.stopPropagation();
+          if (next.length === 0) event.preventBaseUIHandler();
         }}
       />
       <BaseContextMenu.Portal>
