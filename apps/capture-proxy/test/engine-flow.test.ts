@@ -166,6 +166,7 @@ test("with interception off, TLS is relayed and only counted", async () => {
   const [exchange] = await proxy.waitFor(1);
   assert.equal(exchange?.passthrough, true);
   assert.ok((exchange?.responseBody.sizeBytes ?? 0) > 500);
+  assert.equal(exchange?.responseBody.storedBytes, 0);
   assert.equal(exchange?.response?.status, 200);
 });
 

@@ -13,17 +13,9 @@ import {
 } from "@headworks/http1";
 import type { AnswerStart, Framing, RawFields, RequestHead, ResponseHead } from "@headworks/http1";
 import { BodyCapture } from "#exchange/body.ts";
-import { newExchangeId } from "#exchange/exchange-id.ts";
+import type { BodySpool } from "#exchange/body.ts";
 import { newMoments } from "#exchange/exchange.ts";
-import type {
-  ClientFacts,
-  Exchange,
-  ExchangeState,
-  Moments,
-  RequestMessage,
-  ResponseMessage,
-  UpstreamTlsFacts,
-} from "#exchange/exchange.ts";
+import type { ExchangeState, RequestMessage, ResponseMessage } from "#exchange/exchange.ts";
 import type { Failure } from "#exchange/failure.ts";
 import type { SyntheticResponse, Verdict } from "#exchange/phases.ts";
 import type { Destination, Dialled } from "#upstream/dial.ts";
@@ -31,8 +23,8 @@ import type { AnswerHandler, OriginConnection } from "#upstream/origin-connectio
 import { failureResponse } from "./failure-page.ts";
 import { answerFields, informationalFields, requestFields, switchFields } from "./forwarded-fields.ts";
 import type { HttpConnection } from "./http-connection.ts";
+import { LiveExchange } from "./live-exchange.ts";
 
-const RECEIVING: ExchangeState = { step: "receiving" };
 const FORWARDING: ExchangeState = { step: "forwarding" };
 const RESPONDING: ExchangeState = { step: "responding" };
 const COMPLETED: ExchangeState = { step: "completed" };
@@ -57,24 +49,7 @@ const DRAINED_BODY_BYTES = 1_048_576;
  * One HTTP/1.1 exchange: takes a request from its client connection, runs the phases, sends it to the origin, and
  * brings the answer back. It is the `Exchange` that slices see and the handler of the origin's answer in one object.
  */
-export class HttpExchange implements Exchange, AnswerHandler {
-  readonly id: string;
-  readonly startedAtMs: number;
-  readonly client: ClientFacts;
-  request: RequestMessage;
-  response: ResponseMessage | undefined = undefined;
-  readonly requestBody: BodyCapture;
-  readonly responseBody: BodyCapture;
-  readonly moments: Moments = newMoments();
-  state: ExchangeState = RECEIVING;
-  source: "upstream" | "slice" = "upstream";
-  passthrough = false;
-  modified = false;
-  serverAddress: string | undefined = undefined;
-  upstreamTls: UpstreamTlsFacts | undefined = undefined;
-  readonly isRecorded: boolean;
-  annotations: Readonly<Record<string, string>> | undefined = undefined;
-
+export class HttpExchange extends LiveExchange implements AnswerHandler {
   readonly #connection: HttpConnection;
   readonly #head: RequestHead;
   readonly #plan: ExchangePlan;
@@ -85,48 +60,36 @@ export class HttpExchange implements Exchange, AnswerHandler {
   #isRequestComplete = false;
   #isSent = false;
   #isRetry = false;
-  #isOver = false;
   #answer: AnswerStart | undefined;
   #answerAfterBody: SyntheticResponse | undefined;
 
   constructor(connection: HttpConnection, head: RequestHead, request: RequestMessage, plan: ExchangePlan) {
     const { services, facts } = connection;
     const policy = services.policy();
-    this.startedAtMs = Date.now();
-    this.id = newExchangeId(this.startedAtMs);
-    this.client = facts;
-    this.request = request;
+    const isRecorded = plan.kind === "forward" && policy.records(request.host);
+    const spoolIf = (captures: boolean): BodySpool | undefined => (isRecorded && captures ? services.spool : undefined);
+    super(services, {
+      client: facts,
+      request,
+      isRecorded,
+      requestBody: new BodyCapture(policy.maxBodyBytes, spoolIf(policy.capturesRequestBodies)),
+      responseBody: new BodyCapture(policy.maxBodyBytes, spoolIf(policy.capturesResponseBodies)),
+      moments: newMoments(),
+    });
     this.#connection = connection;
     this.#head = head;
     this.#plan = plan;
-    this.isRecorded = plan.kind === "forward" && policy.records(request.host);
-    const { spool } = services;
-    this.requestBody = new BodyCapture(
-      policy.maxBodyBytes,
-      this.isRecorded && policy.capturesRequestBodies ? spool : undefined,
-    );
-    this.responseBody = new BodyCapture(
-      policy.maxBodyBytes,
-      this.isRecorded && policy.capturesResponseBodies ? spool : undefined,
-    );
-  }
-
-  /** True once the answer ended or the exchange failed for good. */
-  get isOver(): boolean {
-    return this.#isOver;
   }
 
   /** Runs the request phases, then forwards or answers. */
   start(): void {
-    const { services } = this.#connection;
-    services.gauges.activeExchanges += 1;
-    services.pipeline.started(this);
+    this.announce();
     if (this.#plan.kind === "own-page") return this.#respondAfterBody(this.#plan.response);
-    const verdict = services.pipeline.requestHead(this);
+    const verdict = this.services.pipeline.requestHead(this);
     if (!(verdict instanceof Promise)) return this.#decided(verdict);
     this.#connection.holdReading();
     void verdict.then((later) => {
-      if (this.#isOver) return;
+      if (this.isOver) return;
       this.#decided(later);
       this.#origin?.writer.flush();
       this.#connection.releaseReading();
@@ -140,7 +103,7 @@ export class HttpExchange implements Exchange, AnswerHandler {
 
   /** Answers without an origin. */
   respond(response: SyntheticResponse): void {
-    if (this.#isOver || !this.#connection.state.mayAnswer) return;
+    if (this.isOver || !this.#connection.state.mayAnswer) return;
     this.source = "slice";
     this.moments.firstByte = performance.now();
     this.response = {
@@ -150,7 +113,7 @@ export class HttpExchange implements Exchange, AnswerHandler {
       fields: response.fields,
       trailers: undefined,
     };
-    this.#connection.services.pipeline.responding(this);
+    this.services.pipeline.responding(this);
     const hasNoBody = this.request.method === "HEAD" || response.status === 204 || response.status === 304;
     const framing: Framing = hasNoBody ? NO_BODY : { kind: "length", lengthBytes: response.body.length };
     const start = this.#connection.state.answerStarted(framing);
@@ -166,16 +129,15 @@ export class HttpExchange implements Exchange, AnswerHandler {
 
   /** Ends the exchange with a failure: an error page when nothing was answered yet, else a cut connection. */
   fail(failure: Failure): void {
-    if (this.#isOver) return;
-    if (failure.code === "INTERNAL") this.#connection.services.log.error({ err: failure.cause }, "An exchange failed");
+    if (this.isOver) return;
+    if (failure.code === "INTERNAL") this.services.log.error({ err: failure.cause }, "An exchange failed");
     this.#releaseOrigin();
     this.state = { step: "failed", failure };
     if (this.#connection.state.mayAnswer && failure.code !== "CLIENT_ABORTED") {
       this.respond(failureResponse(failure, this.#head.fields));
       return;
     }
-    this.#isOver = true;
-    this.#settle(this.state);
+    this.#end(this.state);
     // A body that only the end of the connection delimits would look complete after a clean close.
     this.#connection.exchangeBroken(this.#answer === undefined || this.#answer.framing.kind === "until-close");
   }
@@ -183,7 +145,7 @@ export class HttpExchange implements Exchange, AnswerHandler {
   // Request side
 
   onRequestData(piece: Buffer): void {
-    if (this.#isOver) return;
+    if (this.isOver) return;
     this.requestBody.add(piece);
     if (this.#answerAfterBody !== undefined) {
       if (this.requestBody.sizeBytes > DRAINED_BODY_BYTES) this.respond(this.#answerAfterBody);
@@ -249,7 +211,7 @@ export class HttpExchange implements Exchange, AnswerHandler {
     this.state = FORWARDING;
     const idle = this.#connection.idleOrigin(plan.destination);
     if (idle) return this.#send(idle, plan);
-    const { services } = this.#connection;
+    const { services } = this;
     services.gauges.pendingRequests += 1;
     this.#abandonDial = services.dialer.dial(plan.destination, this.moments, {
       connected: (dialled) => this.#connected(dialled, plan),
@@ -271,7 +233,7 @@ export class HttpExchange implements Exchange, AnswerHandler {
   #dialEnded(): void {
     if (this.#abandonDial === undefined) return;
     this.#abandonDial = undefined;
-    this.#connection.services.gauges.pendingRequests -= 1;
+    this.services.gauges.pendingRequests -= 1;
   }
 
   #send(origin: OriginConnection, plan: ForwardPlan): void {
@@ -335,7 +297,7 @@ export class HttpExchange implements Exchange, AnswerHandler {
   }
 
   onAnswerHead(head: ResponseHead): void {
-    const { pipeline } = this.#connection.services;
+    const { pipeline } = this.services;
     this.moments.firstByte = this.#origin?.firstByteMs ?? performance.now();
     this.state = RESPONDING;
     this.response = {
@@ -351,7 +313,7 @@ export class HttpExchange implements Exchange, AnswerHandler {
     if (!(verdict instanceof Promise)) return this.#answerDecided(verdict, head);
     this.#origin?.hold();
     void verdict.then((later) => {
-      if (this.#isOver) return;
+      if (this.isOver) return;
       this.#answerDecided(later, head);
       this.#origin?.release();
     });
@@ -403,7 +365,7 @@ export class HttpExchange implements Exchange, AnswerHandler {
 
   onAnswerEnd(): void {
     this.#origin = undefined;
-    if (this.#isOver) return;
+    if (this.isOver) return;
     if (this.#answer?.framing.kind === "chunked") {
       const trailers = this.response?.trailers;
       this.#connection.writer.text(trailers ? lastChunkWithTrailers(trailers) : LAST_CHUNK);
@@ -422,28 +384,21 @@ export class HttpExchange implements Exchange, AnswerHandler {
 
   /** The tunnel of a switched protocol ended. */
   tunnelEnded(failure: Failure | undefined): void {
-    if (this.#isOver) return;
-    this.#isOver = true;
-    this.#settle(failure ? { step: "failed", failure } : COMPLETED);
+    if (this.isOver) return;
+    this.#end(failure ? { step: "failed", failure } : COMPLETED);
   }
 
   // End
 
   #finish(state: ExchangeState): void {
-    this.#isOver = true;
-    this.#settle(state);
+    this.#end(state);
     this.#connection.writer.flush();
     this.#connection.exchangeEnded();
   }
 
-  #settle(state: ExchangeState): void {
+  #end(state: ExchangeState): void {
     this.#releaseOrigin();
-    this.moments.ended = performance.now();
-    this.state = state;
-    this.requestBody.end();
-    this.responseBody.end();
-    this.#connection.services.gauges.activeExchanges -= 1;
-    this.#connection.services.pipeline.finished(this);
+    this.settle(state);
   }
 
   /** The origin's connection is not needed any more, in whatever state it is. */
