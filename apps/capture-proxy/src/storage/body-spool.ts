@@ -36,6 +36,12 @@ export class FileSpool implements BodySpool {
     return body;
   }
 
+  /** Sets numbers of files aside for somebody else; gives the first. */
+  reserve(count: number): number {
+    this.#nextFile += count;
+    return this.#nextFile - count;
+  }
+
   /** The writer could not write a body's file. */
   failed(file: number): void {
     this.#open.get(file)?.fail();

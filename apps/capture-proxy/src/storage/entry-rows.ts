@@ -1,4 +1,5 @@
 // Tested by open-capture-store.test.ts
+import { randomUUID } from "node:crypto";
 import type { BodyFiles } from "./body-files.ts";
 import type { ChangeLog } from "./change-log.ts";
 import type { Database, SqlRow, Statement } from "./database.ts";
@@ -52,6 +53,8 @@ export interface IncomingEntry {
   readonly responseFields: string;
   readonly requestBytes: Uint8Array | undefined;
   readonly responseBytes: Uint8Array | undefined;
+  /** It comes from a file, and its id may be taken. */
+  readonly isImported: boolean;
 }
 
 /** Splits a batch into its entries; bodies stay views of the batch's buffer. */
@@ -75,6 +78,7 @@ export function* entriesOfBatch({ text, bodies, firstSeq }: RecordBatch): Genera
       responseFields: lines[index + 2] ?? "",
       requestBytes,
       responseBytes,
+      isImported: firstSeq !== undefined,
     };
   }
 }
@@ -88,6 +92,7 @@ export class EntryRows {
   readonly #insertHead: Statement;
   readonly #insertBody: Statement;
   readonly #existing: Statement;
+  readonly #byId: Statement;
   readonly #deleteEntry: Statement;
   readonly #deleteHead: Statement;
   readonly #deleteBodies: Statement;
@@ -109,6 +114,7 @@ export class EntryRows {
     this.#existing = database.prepare(
       "SELECT session, request_body_stored + response_body_stored AS stored FROM entry WHERE seq = ?",
     );
+    this.#byId = database.prepare("SELECT 1 FROM entry WHERE id = ?");
     this.#deleteEntry = database.prepare(
       "DELETE FROM entry WHERE seq = ? RETURNING id, session, request_body_stored + response_body_stored AS stored",
     );
@@ -129,6 +135,7 @@ export class EntryRows {
   /** Inserts an entry, or replaces one that was recorded while it ran. An entry removed meanwhile stays removed. */
   store(entry: IncomingEntry, log: ChangeLog): void {
     const { record } = entry;
+    if (entry.isImported && this.#byId.get(record[2]) !== undefined) record[2] = randomUUID();
     const request = this.#settle(record[32], log);
     const response = this.#settle(record[33], log);
     const stored = request[1] + response[1];

@@ -2,8 +2,12 @@
 export interface ImportSetup {
   readonly format: "har" | "session";
   readonly sessionNumber: number;
-  readonly maxBodyBytes: number;
+  /** Large bodies are given files from this number on. */
+  readonly firstFile: number;
 }
+
+/** So many numbers of files are set aside for an import. */
+export const FILES_OF_AN_IMPORT = 1_000_000;
 
 export type ToImport = { readonly kind: "chunk"; readonly bytes: Uint8Array } | { readonly kind: "end" };
 
@@ -23,6 +27,7 @@ export type FromImport =
       readonly text: string;
       readonly bodies: ArrayBuffer;
     }
+  | { readonly kind: "body"; readonly file: number; readonly bytes: Uint8Array; readonly isLast: boolean }
   | { readonly kind: "taken"; readonly entries: number }
   | {
       readonly kind: "done";

@@ -1,26 +1,27 @@
-// Tested by traffic-transfer.test.ts
-import { fromHarEntry, HarDecoder, HarFormatError } from "@headworks/har";
-import type { HarItem } from "@headworks/har";
+import { HarFormatError } from "@headworks/har";
+import { harReader, sessionReader } from "./document-entries.ts";
+import type { DocumentReader } from "./document-entries.ts";
+import { FILES_OF_AN_IMPORT } from "./import-messages.ts";
 import type { FromImport, ImportedSession, ImportSetup, ToImport } from "./import-messages.ts";
-import { importedEntry, importedHarExchange } from "./imported-entry.ts";
+import { encodeImported } from "./imported-entry.ts";
 import type { ImportedEntry } from "./imported-entry.ts";
-import { DocumentError, MemberScanner } from "./member-scanner.ts";
+import { DocumentError } from "./member-scanner.ts";
 
 const BATCH_ENTRIES = 256;
 const BATCH_BYTES = 4_194_304;
+const PIECE_BYTES = 1_048_576;
 const MOST_ERRORS = 100;
 
-/** Takes a document apart while it arrives and gives its entries in batches; bad entries are skipped and named. */
+/** Takes a document apart while it arrives and gives its entries in batches. */
 export class ImportThread {
   readonly #setup: ImportSetup;
   readonly #post: (message: FromImport, transfer: ArrayBuffer[]) => void;
-  readonly #scanner: MemberScanner;
-  readonly #har = new HarDecoder();
-  #sawDocument = false;
+  readonly #reader: DocumentReader;
   #session: ImportedSession = {};
   #texts: string[] = [];
   #bodies: Uint8Array[] = [];
   #bytes = 0;
+  #files = 0;
   #imported = 0;
   #skipped = 0;
   readonly #errors: string[] = [];
@@ -29,23 +30,28 @@ export class ImportThread {
   constructor(setup: ImportSetup, post: (message: FromImport, transfer: ArrayBuffer[]) => void) {
     this.#setup = setup;
     this.#post = post;
-    this.#scanner = new MemberScanner(setup.format === "har" ? this.#harMembers() : this.#sessionMembers());
+    const open = setup.format === "har" ? harReader : sessionReader;
+    this.#reader = open({
+      entry: (entry) => this.#add(entry),
+      skip: (sentence) => {
+        this.#skipped += 1;
+        if (this.#errors.length < MOST_ERRORS) this.#errors.push(sentence);
+      },
+      session: (facts) => (this.#session = { ...this.#session, ...facts }),
+      piece: (file, bytes, isLast) => this.#piece(file, bytes, isLast),
+      nextFile: () => this.#nextFile(),
+    });
   }
 
   receive(message: ToImport): void {
     if (this.#isRefused) return;
     try {
       if (message.kind === "chunk") {
-        this.#scanner.write(message.bytes);
+        this.#reader.write(message.bytes);
         this.#post({ kind: "taken", entries: this.#imported }, []);
         return;
       }
-      this.#scanner.end();
-      if (!this.#sawDocument) {
-        throw new DocumentError(
-          this.#setup.format === "har" ? "there is no `log.entries` array" : "there is no `entries` array",
-        );
-      }
+      this.#reader.end();
       this.#flush();
       const { imported, skipped } = { imported: this.#imported, skipped: this.#skipped };
       this.#post({ kind: "done", imported, skipped, errors: this.#errors, session: this.#session }, []);
@@ -56,91 +62,34 @@ export class ImportThread {
     }
   }
 
-  /** A HAR stands alone, or as the member `har` of a request with options. */
-  #harMembers(): ConstructorParameters<typeof MemberScanner>[0] {
-    const encoder = new TextEncoder();
-    const feed = (bytes: Uint8Array): void => {
-      for (const item of this.#har.write(bytes)) this.#addHarItem(item);
-    };
-    let isFirst = true;
-    return {
-      streams: {
-        har: (bytes) => {
-          if (bytes !== undefined) return feed(bytes);
-          this.#har.end();
-          this.#sawDocument = true;
-        },
-        log: (bytes) => {
-          if (isFirst) feed(encoder.encode('{"log":'));
-          isFirst = false;
-          if (bytes !== undefined) return feed(bytes);
-          feed(encoder.encode("}"));
-          this.#har.end();
-          this.#sawDocument = true;
-        },
-      },
-      values: {
-        session_name: (value) => {
-          if (typeof value !== "string" || value.trim() === "" || value.length > 255) {
-            throw new DocumentError("`session_name` is no name");
-          }
-          this.#session = { ...this.#session, name: value };
-        },
-        switch_session: (value) => {
-          if (typeof value !== "boolean") throw new DocumentError("`switch_session` is true or false");
-          this.#session = { ...this.#session, switchSession: value };
-        },
-      },
-    };
-  }
-
-  #sessionMembers(): ConstructorParameters<typeof MemberScanner>[0] {
-    const decoder = new TextDecoder();
-    return {
-      values: {
-        version: (value) => {
-          if (value !== "1.0") throw new DocumentError("the file has a version that this program does not know");
-        },
-        session: (value) => (this.#session = sessionOf(value)),
-      },
-      elements: {
-        entries: (bytes, index) =>
-          this.#add(index, () => {
-            const entry: unknown = JSON.parse(decoder.decode(bytes));
-            return importedEntry(entry, this.#setup.sessionNumber, this.#setup.maxBodyBytes);
-          }),
-      },
-      arrays: { entries: () => (this.#sawDocument = true) },
-    };
-  }
-
-  #addHarItem(item: HarItem): void {
-    if (item.kind === "refused") return this.#refuse(item.message);
-    this.#add(item.index, () =>
-      importedHarExchange(fromHarEntry(item.entry), this.#setup.sessionNumber, this.#setup.maxBodyBytes),
-    );
-  }
-
-  #add(index: number, make: () => ImportedEntry): void {
-    let entry: ImportedEntry;
-    try {
-      entry = make();
-    } catch (error) {
-      return this.#refuse(`entry ${index}: ${error instanceof Error ? error.message : String(error)}`);
-    }
+  #add(entry: ImportedEntry): void {
+    const { text, bodies } = encodeImported(entry, this.#setup.sessionNumber, (bytes) => this.#storeBody(bytes));
     this.#imported += 1;
-    this.#texts.push(entry.text);
-    this.#bytes += entry.text.length;
-    for (const body of entry.bodies) {
+    this.#texts.push(text);
+    this.#bytes += text.length;
+    for (const body of bodies) {
       this.#bodies.push(body);
       this.#bytes += body.length;
     }
     if (this.#texts.length >= BATCH_ENTRIES || this.#bytes >= BATCH_BYTES) this.#flush();
   }
 
-  #refuse(sentence: string): void {
-    this.#skipped += 1;
-    if (this.#errors.length < MOST_ERRORS) this.#errors.push(sentence);
+  #storeBody(bytes: Uint8Array): number {
+    const file = this.#nextFile();
+    for (let at = 0; at < bytes.length; at += PIECE_BYTES) {
+      this.#piece(file, bytes.subarray(at, at + PIECE_BYTES), at + PIECE_BYTES >= bytes.length);
+    }
+    return file;
+  }
+
+  #piece(file: number, bytes: Uint8Array, isLast: boolean): void {
+    const own = new Uint8Array(bytes);
+    this.#post({ kind: "body", file, bytes: own, isLast }, [own.buffer]);
+  }
+
+  #nextFile(): number {
+    if (this.#files === FILES_OF_AN_IMPORT) throw new Error("The document has too many large bodies");
+    return this.#setup.firstFile + this.#files++;
   }
 
   #flush(): void {
@@ -158,14 +107,4 @@ export class ImportThread {
     this.#bodies = [];
     this.#bytes = 0;
   }
-}
-
-function sessionOf(value: unknown): ImportedSession {
-  if (typeof value !== "object" || value === null) throw new DocumentError("`session` is no object");
-  const { name, notes, tags } = value as Record<string, unknown>;
-  return {
-    ...(typeof name === "string" && name.trim() !== "" && { name: name.slice(0, 255) }),
-    ...(typeof notes === "string" && { notes: notes.slice(0, 65_536) }),
-    ...(Array.isArray(tags) && { tags: tags.filter((tag) => typeof tag === "string").slice(0, 64) }),
-  };
 }

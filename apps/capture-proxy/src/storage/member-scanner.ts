@@ -1,33 +1,37 @@
-/** The document is not what was expected. */
+/** The document is not what was expected; the message ends with the place. */
 export class DocumentError extends Error {
   override readonly name = "DocumentError";
+
+  constructor(message: string, byteOffset: number) {
+    super(`${message} (at byte ${byteOffset})`);
+  }
 }
 
 /** What to do with a member of the document's object. */
 export interface MemberHandlers {
-  /** Members that are arrays: called with the bytes of each element. */
-  readonly elements?: Readonly<Record<string, (bytes: Uint8Array, index: number) => void>>;
+  /** Members that are arrays: called with the bytes of each element and its place in the document. */
+  readonly elements?: Readonly<Record<string, (bytes: Uint8Array, index: number, byteOffset: number) => void>>;
   /** Called when the array of such a member ends. */
   readonly arrays?: Readonly<Record<string, () => void>>;
-  /** Small members: called with the parsed value. */
-  readonly values?: Readonly<Record<string, (value: unknown) => void>>;
+  /** Small members: called with the parsed value and its place. */
+  readonly values?: Readonly<Record<string, (value: unknown, byteOffset: number) => void>>;
   /** Members whose bytes are passed on as they come; called with undefined at their end. */
-  readonly streams?: Readonly<Record<string, (bytes: Uint8Array | undefined) => void>>;
+  readonly streams?: Readonly<Record<string, (bytes: Uint8Array | undefined, byteOffset: number) => void>>;
 }
 
 type Mode =
   | { readonly kind: "skip" }
-  | { readonly kind: "value"; readonly done: (value: unknown) => void }
-  | { readonly kind: "stream"; readonly take: (bytes: Uint8Array | undefined) => void }
+  | { readonly kind: "value"; readonly done: (value: unknown, byteOffset: number) => void }
+  | { readonly kind: "stream"; readonly take: (bytes: Uint8Array | undefined, byteOffset: number) => void }
   | {
       readonly kind: "elements";
-      readonly take: (bytes: Uint8Array, index: number) => void;
+      readonly take: (bytes: Uint8Array, index: number, byteOffset: number) => void;
       readonly done: (() => void) | undefined;
     };
 
 const LONGEST_KEY_BYTES = 256;
 const LARGEST_VALUE_BYTES = 1_048_576;
-const LARGEST_ELEMENT_BYTES = 536_870_912;
+const LARGEST_ELEMENT_BYTES = 134_217_728;
 const DEEPEST = 128;
 const [QUOTE, BACKSLASH, COMMA, OPEN_OBJECT, CLOSE_OBJECT, OPEN_ARRAY, CLOSE_ARRAY, COLON] = [
   0x22, 0x5c, 0x2c, 0x7b, 0x7d, 0x5b, 0x5d, 0x3a,
@@ -49,9 +53,23 @@ export class MemberScanner {
   #parts: Uint8Array[] = [];
   #partBytes = 0;
   #seenBytes = 0;
+  /** Where the current value or element begins in the document. */
+  #beginsAt = 0;
+  /** The byte that is being looked at. */
+  #at = 0;
 
   constructor(handlers: MemberHandlers) {
     this.#handlers = handlers;
+  }
+
+  /** Bytes of all chunks so far. */
+  get seenBytes(): number {
+    return this.#seenBytes;
+  }
+
+  /** A complaint about the byte that is being looked at. */
+  #error(message: string): DocumentError {
+    return new DocumentError(message, this.#seenBytes + this.#at);
   }
 
   /** Takes a chunk; it must not be changed before the next one is given. Throws {@link DocumentError}. */
@@ -70,16 +88,18 @@ export class MemberScanner {
         }
         continue;
       }
+      this.#at = at;
       start = this.#structure(chunk, at, byte, start);
     }
     if (start !== -1) this.#keep(chunk, start, chunk.length);
     this.#seenBytes += chunk.length;
+    this.#at = 0;
   }
 
   /** No more bytes come. Throws {@link DocumentError} when the document is incomplete. */
   end(): void {
     if (this.#place !== "after") {
-      throw new DocumentError(this.#seenBytes === 0 ? "the file is empty" : "the file stops before its end");
+      throw this.#error(this.#seenBytes === 0 ? "the file is empty" : "the file stops before its end");
     }
   }
 
@@ -112,7 +132,7 @@ export class MemberScanner {
     switch (this.#place) {
       case "before":
         if (isSpace || byte === 0xef || byte === 0xbb || byte === 0xbf) return -1;
-        if (byte !== OPEN_OBJECT) throw new DocumentError("the document begins with `{`");
+        if (byte !== OPEN_OBJECT) throw this.#error("the document begins with `{`");
         this.#place = "members";
         return -1;
       case "members":
@@ -122,19 +142,20 @@ export class MemberScanner {
           this.#place = "key";
           this.#inString = true;
           return at + 1;
-        } else throw new DocumentError("a member name is expected");
+        } else throw this.#error("a member name is expected");
         return -1;
       case "colon":
         if (isSpace) return -1;
-        if (byte !== COLON) throw new DocumentError("a colon is expected");
+        if (byte !== COLON) throw this.#error("a colon is expected");
         this.#place = "value";
         this.#depth = 0;
         this.#index = 0;
+        this.#beginsAt = this.#seenBytes + at + 1;
         return this.#mode.kind === "skip" || this.#mode.kind === "elements" ? -1 : at + 1;
       case "value":
         return this.#inValue(chunk, at, byte, start, isSpace);
       case "after":
-        if (!isSpace) throw new DocumentError("something follows the document");
+        if (!isSpace) throw this.#error("something follows the document");
         return -1;
       case "key":
         return start;
@@ -168,15 +189,17 @@ export class MemberScanner {
     const startsElement = isElements && this.#depth === 1 && start === -1 && !isSpace;
     if (byte === OPEN_OBJECT || byte === OPEN_ARRAY) {
       this.#depth += 1;
-      if (this.#depth > DEEPEST) throw new DocumentError("the document is nested too deeply");
+      if (this.#depth > DEEPEST) throw this.#error("the document is nested too deeply");
     } else if (byte === CLOSE_OBJECT || byte === CLOSE_ARRAY) this.#depth -= 1;
-    return startsElement ? at : start;
+    if (!startsElement) return start;
+    this.#beginsAt = this.#seenBytes + at;
+    return at;
   }
 
   #keep(chunk: Uint8Array, start: number, end: number): void {
     if (end <= start) return;
     const bytes = chunk.subarray(start, end);
-    if (this.#place === "value" && this.#mode.kind === "stream") return this.#mode.take(bytes);
+    if (this.#place === "value" && this.#mode.kind === "stream") return this.#mode.take(bytes, this.#beginsAt);
     this.#partBytes += bytes.length;
     const most =
       this.#place === "key"
@@ -184,7 +207,7 @@ export class MemberScanner {
         : this.#mode.kind === "value"
           ? LARGEST_VALUE_BYTES
           : LARGEST_ELEMENT_BYTES;
-    if (this.#partBytes > most) throw new DocumentError("a member is too large");
+    if (this.#partBytes > most) throw this.#error("a member is too large");
     this.#parts.push(bytes.slice());
   }
 
@@ -197,7 +220,8 @@ export class MemberScanner {
   }
 
   #endKey(): void {
-    const key = parseJson(`"${new TextDecoder().decode(this.#take())}"`);
+    const written = Buffer.concat([QUOTATION_MARK, this.#take(), QUOTATION_MARK]);
+    const key = parseJson(written, this.#seenBytes + this.#at);
     this.#mode = typeof key === "string" ? this.#modeOf(key) : { kind: "skip" };
     this.#place = "colon";
   }
@@ -213,21 +237,30 @@ export class MemberScanner {
   }
 
   #endValue(): void {
-    if (this.#mode.kind === "value") this.#mode.done(parseJson(new TextDecoder().decode(this.#take())));
-    else if (this.#mode.kind === "stream") this.#mode.take(undefined);
+    if (this.#mode.kind === "value") this.#mode.done(parseJson(this.#take(), this.#beginsAt), this.#beginsAt);
+    else if (this.#mode.kind === "stream") this.#mode.take(undefined, this.#beginsAt);
   }
 
   #endElement(): void {
     if (this.#mode.kind !== "elements" || this.#partBytes === 0) return;
-    this.#mode.take(this.#take(), this.#index);
+    this.#mode.take(this.#take(), this.#index, this.#beginsAt);
     this.#index += 1;
   }
 }
 
-function parseJson(text: string): unknown {
+const QUOTATION_MARK = Uint8Array.of(QUOTE);
+
+/** The engine's own message is left out: it quotes the text around the fault. Throws {@link DocumentError}. */
+export function parseJson(bytes: Uint8Array, byteOffset: number): unknown {
+  let text: string;
+  try {
+    text = new TextDecoder("utf-8", { fatal: true }).decode(bytes);
+  } catch {
+    throw new DocumentError("this is not valid UTF-8", byteOffset);
+  }
   try {
     return JSON.parse(text);
   } catch {
-    throw new DocumentError("the document is not JSON");
+    throw new DocumentError("this is not JSON", byteOffset);
   }
 }

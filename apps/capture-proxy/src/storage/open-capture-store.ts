@@ -26,9 +26,11 @@ import { snapshotOfExchange } from "./entry-snapshot.ts";
 import { ReaderPool } from "./reader-pool.ts";
 import type { Lane } from "./reader-pool.ts";
 import type { SessionNames, SessionScope } from "./reader-messages.ts";
+import { exportChunks } from "./export-chunks.ts";
+import { FILES_OF_AN_IMPORT } from "./import-messages.ts";
 import { runImport } from "./traffic-import.ts";
 import { WriterClient } from "./writer-client.ts";
-import type { RecordBatch, SessionRecord, StoreChange } from "./writer-messages.ts";
+import type { SessionRecord, StoreChange } from "./writer-messages.ts";
 
 /** The lines a store writes. */
 export interface StoreLog {
@@ -80,6 +82,8 @@ class ThreadedCaptureStore implements CaptureStore {
   readonly #options: CaptureStoreOptions;
   readonly #unlock: () => void;
   readonly #listeners: { [K in keyof StoreEvents]: StoreEvents[K][] } = { pruned: [], statusChanged: [] };
+  /** Sessions that are being imported: nobody sees them before they are whole. */
+  readonly #importing = new Set<string>();
   #openWriter: WriterClient | undefined;
   #openReaders: ReaderPool | undefined;
 
@@ -144,19 +148,18 @@ class ThreadedCaptureStore implements CaptureStore {
 
   async listSessions(): Promise<CaptureSession[]> {
     return [...this.#writer.sessions.values()]
+      .filter((session) => !this.#importing.has(session.id))
       .sort((left, right) => right.updatedMs - left.updatedMs || right.number - left.number)
       .map((session) => this.#shownSession(session));
   }
 
   async getSession(id: string): Promise<CaptureSession | undefined> {
-    const session = this.#sessionById(id);
+    const session = this.#importing.has(id) ? undefined : this.#sessionById(id);
     return session === undefined ? undefined : this.#shownSession(session);
   }
 
   async createSession(name: string | null, notes: string | null): Promise<CaptureSession> {
-    const nowMs = this.#options.clock.now();
-    const created = await this.#writer.call({ op: "createSession", id: randomUUID(), name, notes, nowMs });
-    return this.#shownSession(created as SessionRecord);
+    return this.#shownSession(await this.#createSession(name, notes, false));
   }
 
   async updateSession(
@@ -173,6 +176,7 @@ class ThreadedCaptureStore implements CaptureStore {
   }
 
   async switchSession(id: string): Promise<boolean> {
+    if (this.#importing.has(id)) return false;
     return (await this.#writer.call({ op: "switchSession", id, nowMs: this.#options.clock.now() })) === true;
   }
 
@@ -301,6 +305,12 @@ class ThreadedCaptureStore implements CaptureStore {
     this.#unlock();
   }
 
+  async #createSession(name: string | null, notes: string | null, isProvisional: boolean): Promise<SessionRecord> {
+    const nowMs = this.#options.clock.now();
+    const id = randomUUID();
+    return (await this.#writer.call({ op: "createSession", id, name, notes, nowMs, isProvisional })) as SessionRecord;
+  }
+
   async #export(
     filter: TrafficFilter,
     ids: readonly string[] | undefined,
@@ -321,18 +331,14 @@ class ThreadedCaptureStore implements CaptureStore {
       },
       signal,
     )) as { handle: number; total: number };
-    async function* chunks(): AsyncGenerator<Uint8Array> {
-      try {
-        for (;;) {
-          const { bytes } = (await readers.ask("scan", { op: "exportNext", handle }, signal)) as { bytes?: Uint8Array };
-          if (bytes === undefined) return;
-          yield bytes;
-        }
-      } finally {
-        await readers.ask("scan", { op: "exportClose", handle });
-      }
-    }
-    return { total, chunks: chunks() };
+    const source = {
+      next: async () => {
+        const { bytes } = (await readers.ask("scan", { op: "exportNext", handle }, signal)) as { bytes?: Uint8Array };
+        return bytes;
+      },
+      close: async () => void (await readers.ask("scan", { op: "exportClose", handle })),
+    };
+    return { total, chunks: exportChunks(source, signal) };
   }
 
   /** Into a session of its own, which is removed again when the document turns out to be bad. */
@@ -342,22 +348,31 @@ class ThreadedCaptureStore implements CaptureStore {
     source: AsyncIterable<Uint8Array>,
     options: ImportOptions,
   ): Promise<ImportResult> {
-    const created = await this.createSession(options.sessionName ?? defaultName, null);
-    const sessionNumber = this.#sessionById(created.id)?.number ?? 0;
+    const writer = this.#writer;
+    const created = await this.#createSession(options.sessionName ?? defaultName, null, true);
+    this.#importing.add(created.id);
     try {
-      const setup = { format, sessionNumber, maxBodyBytes: this.#writer.limits.maxBodyBytes };
-      const target = { record: async (batch: RecordBatch) => await this.#writer.recordImported(batch) };
-      const { session, ...counts } = await runImport(setup, source, options, target);
+      const firstFile = writer.reserveFiles(FILES_OF_AN_IMPORT);
+      const setup = { format, sessionNumber: created.number, firstFile };
+      const { session, ...counts } = await runImport(setup, source, options, {
+        record: async (batch) => await writer.recordImported(batch),
+        appendBody: async (file, bytes, isLast) => void (await writer.call({ op: "appendBody", file, bytes, isLast })),
+        discardBodies: (files) => writer.discardFiles(files),
+      });
       const name = options.sessionName ?? session.name;
       await this.updateSession(created.id, {
         ...(name !== undefined && { name }),
         ...(session.notes !== undefined && { notes: session.notes }),
         ...(session.tags !== undefined && { tags: [...session.tags] }),
       });
+      await writer.call({ op: "keepSession", id: created.id });
+      this.#importing.delete(created.id);
       if (options.switchSession || session.switchSession === true) await this.switchSession(created.id);
       return { session_id: created.id, ...counts };
     } catch (error) {
-      await this.deleteSession(created.id);
+      // Without a disk it stays provisional, and goes at the next start.
+      await this.deleteSession(created.id).catch(() => undefined);
+      this.#importing.delete(created.id);
       throw error;
     }
   }

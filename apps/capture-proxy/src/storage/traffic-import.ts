@@ -5,6 +5,10 @@ import type { ImportOptions } from "./capture-store.ts";
 import type { FromImport, ImportedSession, ImportSetup, ToImport } from "./import-messages.ts";
 import type { RecordBatch } from "./writer-messages.ts";
 
+const PROGRESS_MS = 100;
+/** A document that needs more to be understood ends its import, not the program. */
+const MOST_HEAP_MB = 2048;
+
 /** The document is not what it should be; the message says what is wrong with it. */
 export class ImportRefusedError extends Error {
   override readonly name = "ImportRefusedError";
@@ -14,6 +18,10 @@ export class ImportRefusedError extends Error {
 export interface ImportTarget {
   /** Resolves when the batch is committed, which is what makes the sender wait. */
   record(batch: RecordBatch): Promise<void>;
+  /** Resolves when the piece is in the body's file; must be asked for before the entry that the body belongs to. */
+  appendBody(file: number, bytes: Uint8Array, isLast: boolean): Promise<void>;
+  /** The import failed: files that no entry refers to are not wanted. */
+  discardBodies(files: readonly number[]): void;
 }
 
 export type ImportOutcome = Omit<ImportResult, "session_id"> & { readonly session: ImportedSession };
@@ -31,23 +39,50 @@ export async function runImport(
 ): Promise<ImportOutcome> {
   const conversation = new Conversation(setup, target);
   try {
-    let bytes = 0;
+    const progress = new Progress(options.onProgress);
     for await (const chunk of source) {
       options.signal.throwIfAborted();
-      bytes += chunk.length;
-      const entries = await conversation.take(chunk);
-      options.onProgress({ bytes, entries });
+      progress.report(chunk.length, await conversation.take(chunk));
     }
     options.signal.throwIfAborted();
     const done = await conversation.finish();
+    progress.end(done.imported);
     return {
       imported_count: done.imported,
       skipped_count: done.skipped,
       errors: [...done.errors],
       session: done.session,
     };
+  } catch (error) {
+    await conversation.close();
+    conversation.discardBodies();
+    // A source that broke because its sender went away is called off, not broken.
+    options.signal.throwIfAborted();
+    throw error;
   } finally {
     await conversation.close();
+  }
+}
+
+/** Tells how far an import is, not more often than anybody wants to know. */
+class Progress {
+  readonly #tell: ImportOptions["onProgress"];
+  #bytes = 0;
+  #toldMs = Number.NEGATIVE_INFINITY;
+
+  constructor(tell: ImportOptions["onProgress"]) {
+    this.#tell = tell;
+  }
+
+  report(bytes: number, entries: number): void {
+    this.#bytes += bytes;
+    if (performance.now() - this.#toldMs < PROGRESS_MS) return;
+    this.#toldMs = performance.now();
+    this.#tell({ bytes: this.#bytes, entries });
+  }
+
+  end(entries: number): void {
+    this.#tell({ bytes: this.#bytes, entries });
   }
 }
 
@@ -55,16 +90,20 @@ class Conversation {
   readonly #worker: Worker;
   readonly #target: ImportTarget;
   #answer = Promise.withResolvers<FromImport>();
-  #batches: Promise<void>[] = [];
+  /** What is on its way to the disk. */
+  #writes: Promise<void>[] = [];
+  readonly #files = new Set<number>();
 
   constructor(setup: ImportSetup, target: ImportTarget) {
     this.#target = target;
     this.#worker = new Worker(new URL("./import.worker.ts", import.meta.url), {
       workerData: setup,
       name: "weir-import",
+      resourceLimits: { maxOldGenerationSizeMb: MOST_HEAP_MB },
     });
     this.#worker.on("message", (message: FromImport) => {
-      if (message.kind === "batch") this.#batches.push(this.#record(message));
+      if (message.kind === "batch") this.#write(this.#record(message));
+      else if (message.kind === "body") this.#write(this.#appendBody(message));
       else this.#answer.resolve(message);
     });
     this.#worker.on("error", (error: Error) => this.#answer.reject(error));
@@ -75,7 +114,9 @@ class Conversation {
 
   /** Gives the number of entries found so far. */
   async take(chunk: Uint8Array): Promise<number> {
-    const message = await this.#ask({ kind: "chunk", bytes: chunk });
+    // A view would take all of the memory it looks at along.
+    const bytes = new Uint8Array(chunk);
+    const message = await this.#ask({ kind: "chunk", bytes }, [bytes.buffer]);
     return message.kind === "taken" ? message.entries : 0;
   }
 
@@ -86,27 +127,39 @@ class Conversation {
   }
 
   async close(): Promise<void> {
-    await Promise.allSettled(this.#batches);
     await this.#worker.terminate();
+    await Promise.allSettled(this.#writes);
   }
 
-  async #ask(message: ToImport): Promise<FromImport> {
-    this.#worker.postMessage(message);
+  discardBodies(): void {
+    this.#target.discardBodies([...this.#files]);
+  }
+
+  async #ask(message: ToImport, transfer: ArrayBuffer[] = []): Promise<FromImport> {
+    this.#worker.postMessage(message, transfer);
     const answer = await this.#answer.promise;
     this.#answer = Promise.withResolvers<FromImport>();
     this.#answer.promise.catch(() => undefined);
     if (answer.kind === "refused") throw new ImportRefusedError(answer.message);
-    const batches = this.#batches;
-    this.#batches = [];
-    await Promise.all(batches);
+    const writes = this.#writes;
+    await Promise.all(writes);
+    this.#writes = [];
     return answer;
   }
 
   async #record(message: FromImport & { kind: "batch" }): Promise<void> {
     const { entries, bytes, text, bodies } = message;
-    const recorded = this.#target.record({ kind: "batch", entries, bytes, text, bodies });
+    await this.#target.record({ kind: "batch", entries, bytes, text, bodies });
+  }
+
+  async #appendBody({ file, bytes, isLast }: FromImport & { kind: "body" }): Promise<void> {
+    this.#files.add(file);
+    await this.#target.appendBody(file, bytes, isLast);
+  }
+
+  #write(write: Promise<void>): void {
     // Looked at when the chunk is done; until then a failure must not count as unheard.
-    recorded.catch(() => undefined);
-    await recorded;
+    write.catch(() => undefined);
+    this.#writes.push(write);
   }
 }

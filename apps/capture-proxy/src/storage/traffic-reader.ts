@@ -16,7 +16,8 @@ import type {
 } from "./reader-messages.ts";
 import { decodedEntry } from "./decoded-entry.ts";
 import { StoredBodies } from "./stored-bodies.ts";
-import { harExport, sessionExport } from "./traffic-export.ts";
+import { LARGEST_EMBEDDED_BODY_BYTES, sessionExport } from "./session-export.ts";
+import { harExport } from "./traffic-export.ts";
 import type { TrafficExport } from "./traffic-export.ts";
 import { summarize } from "./traffic-summary.ts";
 import { treeOf, valuesOf } from "./traffic-values.ts";
@@ -150,11 +151,15 @@ export class TrafficReader {
         ? undefined
         : { row: found, sessionId: owner.id };
     };
-    if (session === undefined) return harExport(seqs, APPLICATION_VERSION, whole, this.bodies);
-    return sessionExport(seqs, session, request.exportedAt, (seq) => {
-      const found = whole(seq);
-      return found && this.#entry(found.row, found.sessionId, true);
-    });
+    const source = { seqs, whole, bodies: this.bodies };
+    if (session === undefined) return harExport(source, APPLICATION_VERSION);
+    const large = this.#database
+      .prepare(
+        `SELECT seq FROM entry WHERE (${condition.where}) AND MAX(request_body_stored, response_body_stored) > ? ORDER BY seq`,
+      )
+      .all(...condition.values, LARGEST_EMBEDDED_BODY_BYTES);
+    const largeSeqs = large.map((row) => Number(row["seq"]));
+    return sessionExport({ ...source, largeSeqs }, session, request.exportedAt);
   }
 
   async summary(scope: SessionScope, filter: TrafficFilter, interest: Interest): Promise<unknown> {

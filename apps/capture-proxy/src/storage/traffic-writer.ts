@@ -122,6 +122,10 @@ export class TrafficWriter {
           return this.#createSession(request);
         case "updateSession":
           return this.#updateSession(request);
+        case "keepSession":
+          return this.#keepSession(request.id);
+        case "appendBody":
+          return this.#appendBody(request);
         case "deleteSession":
           return this.#deleteSession(request.id);
         case "switchSession":
@@ -224,10 +228,28 @@ export class TrafficWriter {
   }
 
   #createSession(request: WriterCall & { op: "createSession" }): unknown {
-    const log = this.#commit((change) =>
-      change.put(this.sessions.insert(request.id, request.name, request.notes, request.nowMs)),
-    );
+    const log = this.#commit((change) => {
+      const session = this.sessions.insert(request.id, request.name, request.notes, request.nowMs);
+      if (request.isProvisional) this.#setDoomed(session.number, 1);
+      change.put(session);
+    });
     return log.toChange(this.sessions).sessions[0];
+  }
+
+  #keepSession(id: string): boolean {
+    const session = this.sessions.byId(id);
+    if (session === undefined) return false;
+    this.#commit(() => this.#setDoomed(session.number, 0));
+    return true;
+  }
+
+  #setDoomed(number: number, doomed: 0 | 1): void {
+    this.#database.prepare("UPDATE session SET doomed = ? WHERE number = ?").run(doomed, number);
+  }
+
+  #appendBody({ file, bytes, isLast }: WriterCall & { op: "appendBody" }): void {
+    if (bytes.length > 0 && !this.files.append(file, bytes)) throw new Error("The file of a body cannot be written");
+    if (isLast) this.files.finish(file);
   }
 
   #updateSession(request: WriterCall & { op: "updateSession" }): unknown {
@@ -252,7 +274,7 @@ export class TrafficWriter {
     if (session === undefined) return "unknown";
     if (session.number === this.sessions.activeNumber) return "active";
     this.#commit((log) => {
-      this.#database.prepare("UPDATE session SET doomed = 1 WHERE number = ?").run(session.number);
+      this.#setDoomed(session.number, 1);
       log.removedSessions.push(session);
       log.reset = true;
     });

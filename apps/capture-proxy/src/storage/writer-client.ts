@@ -110,6 +110,16 @@ export class WriterClient {
     this.#queue.add(seq, again, this.activeSession, exchange, storesBodies);
   }
 
+  /** Sets numbers of body files aside; gives the first. */
+  reserveFiles(count: number): number {
+    if (this.#spool === undefined) throw new Error("The store is not open");
+    return this.#spool.reserve(count);
+  }
+
+  discardFiles(files: readonly number[]): void {
+    for (const file of files) this.#send({ kind: "fileDiscard", file }, []);
+  }
+
   /** Hands over entries that were made elsewhere; they get numbers of their own. */
   async recordImported(batch: RecordBatch): Promise<void> {
     if (this.#worker === undefined) throw new Error(this.#problem ?? "The store is closed");

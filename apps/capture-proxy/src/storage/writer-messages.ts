@@ -43,6 +43,8 @@ export type WriterCall =
       readonly name: string | null;
       readonly notes: string | null;
       readonly nowMs: number;
+      /** It goes at the next start unless it is kept: an import that is cut off leaves nothing behind. */
+      readonly isProvisional: boolean;
     }
   | {
       readonly op: "updateSession";
@@ -52,6 +54,8 @@ export type WriterCall =
       readonly tags?: readonly string[];
       readonly nowMs: number;
     }
+  | { readonly op: "keepSession"; readonly id: string }
+  | { readonly op: "appendBody"; readonly file: number; readonly bytes: Uint8Array; readonly isLast: boolean }
   | { readonly op: "deleteSession"; readonly id: string }
   | { readonly op: "switchSession"; readonly id: string; readonly nowMs: number }
   | { readonly op: "clearSession"; readonly id: string; readonly nowMs: number }

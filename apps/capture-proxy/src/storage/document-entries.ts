@@ -1,0 +1,150 @@
+import { fromHarEntry, HarDecoder } from "@headworks/har";
+import type { HarItem } from "@headworks/har";
+import type { ImportedSession } from "./import-messages.ts";
+import type { ImportedEntry, StoredFile } from "./imported-entry.ts";
+import { importedHarEntry } from "./imported-har-entry.ts";
+import { importedNativeEntry } from "./imported-native-entry.ts";
+import { MemberError } from "./checked-members.ts";
+import { LargeBodies } from "./large-bodies.ts";
+import { DocumentError, MemberScanner, parseJson } from "./member-scanner.ts";
+import { SESSION_FORMAT_VERSION } from "./session-export.ts";
+
+/** Where the entries of a document go while it is read. */
+export interface DocumentTarget {
+  entry(entry: ImportedEntry): void;
+  /** An entry that cannot be used; the sentence names it. */
+  skip(sentence: string): void;
+  session(facts: ImportedSession): void;
+  /** A piece of a body that is written to a file. */
+  piece(file: number, bytes: Uint8Array, isLast: boolean): void;
+  nextFile(): number;
+}
+
+/** Reads a document from its bytes as they come. Both methods throw {@link DocumentError} or `HarFormatError`. */
+export interface DocumentReader {
+  write(bytes: Uint8Array): void;
+  /** The document is over. */
+  end(): void;
+}
+
+/** A HAR that stands alone, or as the member `har` of a request with options. Unusable entries are skipped. */
+export function harReader(target: DocumentTarget): DocumentReader {
+  const decoder = new HarDecoder();
+  let documents = 0;
+  const add = (item: HarItem): void => {
+    if (item.kind === "refused") return target.skip(item.message);
+    let entry: ImportedEntry;
+    try {
+      entry = importedHarEntry(fromHarEntry(item.entry));
+    } catch (error) {
+      return target.skip(`entry ${item.index}: ${error instanceof Error ? error.message : String(error)}`);
+    }
+    target.entry(entry);
+  };
+  const feed = (bytes: Uint8Array): void => {
+    for (const item of decoder.write(bytes)) add(item);
+  };
+  const begin = (byteOffset: number): void => {
+    documents += 1;
+    if (documents > 1) throw new DocumentError("there is more than one HAR in the document", byteOffset);
+  };
+  let isOpen = false;
+  const stream = (before: string, after: string) => (bytes: Uint8Array | undefined, byteOffset: number) => {
+    if (!isOpen) {
+      begin(byteOffset);
+      isOpen = true;
+      feed(Buffer.from(before));
+    }
+    if (bytes !== undefined) return feed(bytes);
+    feed(Buffer.from(after));
+    decoder.end();
+    isOpen = false;
+  };
+  const scanner = new MemberScanner({
+    streams: { har: stream("", ""), log: stream('{"log":', "}") },
+    values: {
+      session_name: (value, byteOffset) => {
+        if (typeof value !== "string" || value.trim() === "" || value.length > 255) {
+          throw new DocumentError("`session_name` is no name", byteOffset);
+        }
+        target.session({ name: value });
+      },
+      switch_session: (value, byteOffset) => {
+        if (typeof value !== "boolean") throw new DocumentError("`switch_session` is not true or false", byteOffset);
+        target.session({ switchSession: value });
+      },
+    },
+  });
+  return {
+    write: (bytes) => scanner.write(bytes),
+    end: () => {
+      scanner.end();
+      if (documents === 0) throw new DocumentError("there is no `log.entries` array", scanner.seenBytes);
+    },
+  };
+}
+
+/** A native session document. The first entry that is not as it must be ends the import: it must be restored whole. */
+export function sessionReader(target: DocumentTarget): DocumentReader {
+  const bodies = new LargeBodies(target);
+  let sawEntries = false;
+  let sawVersion = false;
+  const checked = <T>(what: string, byteOffset: number, make: () => T): T => {
+    try {
+      return make();
+    } catch (error) {
+      if (error instanceof MemberError) throw new DocumentError(`${what}: ${error.message}`, byteOffset);
+      throw error;
+    }
+  };
+  const scanner = new MemberScanner({
+    values: {
+      version: (value, byteOffset) => {
+        if (value !== SESSION_FORMAT_VERSION) throw new DocumentError(versionSentence(value), byteOffset);
+        sawVersion = true;
+      },
+      session: (value, byteOffset) => checked("session", byteOffset, () => target.session(sessionFacts(value))),
+    },
+    elements: {
+      bodies: (bytes, index, byteOffset) => {
+        if (sawEntries) throw new DocumentError("`bodies` must stand before `entries`", byteOffset);
+        checked(`bodies ${index}`, byteOffset, () => bodies.add(parseJson(bytes, byteOffset)));
+      },
+      entries: (bytes, index, byteOffset) => {
+        if (!sawVersion) throw new DocumentError("`version` must stand before `entries`", byteOffset);
+        bodies.finish();
+        const value = parseJson(bytes, byteOffset);
+        const find = (id: string, side: "request" | "response"): StoredFile | undefined => bodies.take(id, side);
+        target.entry(checked(`entry ${index}`, byteOffset, () => importedNativeEntry(value, find)));
+      },
+    },
+    arrays: { entries: () => (sawEntries = true) },
+  });
+  return {
+    write: (bytes) => scanner.write(bytes),
+    end: () => {
+      scanner.end();
+      if (!sawVersion) throw new DocumentError("there is no `version`: this is no session document", scanner.seenBytes);
+      if (!sawEntries) throw new DocumentError("there is no `entries` array", scanner.seenBytes);
+    },
+  };
+}
+
+function versionSentence(value: unknown): string {
+  const isNewer = typeof value === "string" && Number.parseFloat(value) > Number.parseFloat(SESSION_FORMAT_VERSION);
+  return isNewer
+    ? `the document has version ${JSON.stringify(value.slice(0, 20))}, made by a newer program; this one reads ${SESSION_FORMAT_VERSION}`
+    : `the document's \`version\` is not "${SESSION_FORMAT_VERSION}"`;
+}
+
+function sessionFacts(value: unknown): ImportedSession {
+  if (typeof value !== "object" || value === null || Array.isArray(value)) throw new MemberError("is not an object");
+  const { name, notes, tags } = value as Readonly<Record<string, unknown>>;
+  return {
+    ...(typeof name === "string" && name.trim() !== "" && { name: name.slice(0, 255) }),
+    ...(typeof notes === "string" && { notes: notes.slice(0, 65_536) }),
+    ...(Array.isArray(tags) && {
+      tags: tags.filter((tag) => typeof tag === "string" && tag.trim() !== "" && tag.length <= 255).slice(0, 64),
+    }),
+  };
+}

@@ -1,0 +1,128 @@
+import type { HarBody, HarExchange, HarExchangeTimings } from "@headworks/har";
+import type { Failure, TlsInfo } from "@headworks/capture-contract";
+import type { SqlRow } from "./database.ts";
+import { BODY_STATES, ENTRY_STATES, FLAG_PASSTHROUGH } from "./entry-facts.ts";
+import { parsed, urlOfRow } from "./entry-shapes.ts";
+import type { StoredBodies } from "./stored-bodies.ts";
+
+/** What `_weir` carries as `more`: the facts of a stored entry that HAR has no room for, so that none is lost. */
+export interface HarExtras {
+  readonly state: string;
+  readonly source: string;
+  readonly flags: number;
+  /** Where the URL does not give it back. */
+  readonly path: string;
+  readonly port: number;
+  readonly durationUs: number | null;
+  readonly ttfbUs: number | null;
+  readonly failure: Failure | null;
+  readonly tls: TlsInfo | null;
+  readonly requestTrailers: string[] | null;
+  readonly responseTrailers: string[] | null;
+  readonly requestBody: HarBodyFacts;
+  readonly responseBody: HarBodyFacts;
+}
+
+/** What became of a body in the store. */
+export interface HarBodyFacts {
+  readonly size: number;
+  readonly state: string;
+}
+
+/** A stored entry as an exchange of the HAR package; bodies are cut at `maxBodyBytes`. */
+export function harExchangeOf(row: SqlRow, sessionId: string, bodies: StoredBodies, maxBodyBytes: number): HarExchange {
+  const failure = parsed<Failure>(row["failure"]);
+  return {
+    startedMs: Number(row["started_ms"]),
+    request: {
+      method: String(row["method"]),
+      url: urlOfRow(row),
+      httpVersion: textOf(row["request_version"]) ?? "HTTP/1.1",
+      fields: parsed<string[]>(row["request_fields"]) ?? [],
+      body: harBody(row, "request", bodies, maxBodyBytes),
+    },
+    response:
+      row["response_fields"] === null
+        ? undefined
+        : {
+            status: Number(row["status"]),
+            reason: textOf(row["status_message"]) ?? "",
+            httpVersion: textOf(row["response_version"]) ?? "HTTP/1.1",
+            fields: parsed<string[]>(row["response_fields"]) ?? [],
+            body: harBody(row, "response", bodies, maxBodyBytes),
+          },
+    timings: harTimings(row),
+    serverAddress: textOf(row["server_addr"]),
+    clientAddress: textOf(row["client_addr"]),
+    connectionId: row["connection_id"] === null ? undefined : String(row["connection_id"]),
+    note: textOf(row["note"]),
+    webSocketMessages: undefined,
+    weir: {
+      id: String(row["id"]),
+      session: sessionId,
+      isPassthrough: (Number(row["flags"]) & FLAG_PASSTHROUGH) !== 0,
+      failure: failure?.message,
+      more: { ...extrasOf(row, failure) },
+    },
+  };
+}
+
+function extrasOf(row: SqlRow, failure: Failure | null): HarExtras {
+  return {
+    state: ENTRY_STATES[Number(row["state"]) as 0 | 1 | 2],
+    source: String(row["source"]),
+    flags: Number(row["flags"]),
+    path: String(row["path"]),
+    port: Number(row["port"]),
+    durationUs: numberOf(row["duration_us"]),
+    ttfbUs: numberOf(row["ttfb_us"]),
+    failure,
+    tls: parsed<TlsInfo>(row["tls"]),
+    requestTrailers: parsed<string[]>(row["request_trailers"]),
+    responseTrailers: parsed<string[]>(row["response_trailers"]),
+    requestBody: bodyFacts(row, "request"),
+    responseBody: bodyFacts(row, "response"),
+  };
+}
+
+function bodyFacts(row: SqlRow, side: "request" | "response"): HarBodyFacts {
+  return {
+    size: Number(row[`${side}_body_size`]),
+    state: BODY_STATES[Number(row[`${side}_body_state`]) as 0 | 1 | 2 | 3],
+  };
+}
+
+function harBody(
+  row: SqlRow,
+  side: "request" | "response",
+  bodies: StoredBodies,
+  maxBodyBytes: number,
+): HarBody | undefined {
+  const { size, state } = bodyFacts(row, side);
+  if (size === 0 || state === "not_stored") return undefined;
+  const stored = Math.min(Number(row[`${side}_body_stored`]), maxBodyBytes);
+  const bytes = bodies.read(Number(row["seq"]), side, stored) ?? new Uint8Array(0);
+  return { bytes, isEncoded: true, isTruncated: bytes.length < size, transferredBytes: size };
+}
+
+function harTimings(row: SqlRow): HarExchangeTimings {
+  const stages = parsed<(number | null)[]>(row["timings"]) ?? [];
+  const stage = (place: number): number | undefined => stages[place] ?? undefined;
+  return {
+    blocked: stage(0),
+    dns: stage(1),
+    connect: stage(2),
+    tls: stage(3),
+    send: stage(4),
+    wait: stage(5),
+    receive: stage(6),
+  };
+}
+
+function textOf(value: unknown): string | undefined {
+  return typeof value === "string" ? value : undefined;
+}
+
+function numberOf(value: unknown): number | null {
+  return value === null || value === undefined ? null : Number(value);
+}

@@ -1,0 +1,159 @@
+import { randomUUID } from "node:crypto";
+import type { Failure } from "@headworks/capture-contract";
+import type { HarBody, HarExchange, HarExchangeTimings } from "@headworks/har";
+import { ENTRY_STATES, FLAG_PASSTHROUGH } from "./entry-facts.ts";
+import { CheckedMembers, checkedFailure, checkedTls, MemberError } from "./checked-members.ts";
+import { bodyStateCode, targetOfUrl } from "./imported-entry.ts";
+import type { ImportedEntry, ImportedMessage, ImportedTarget } from "./imported-entry.ts";
+
+/**
+ * An entry of a HAR. What our own export noted besides is taken over where it makes sense; bodies that other programs
+ * decoded lose the field that names the coding, since it would be untrue. Throws for a URL that cannot be captured.
+ */
+export function importedHarEntry(exchange: HarExchange): ImportedEntry {
+  const { request, response, timings, weir } = exchange;
+  const own = new OwnFacts(weir.more);
+  const failure =
+    own.read((more) => checkedFailure(more.object("failure"))) ??
+    (weir.failure === undefined ? null : failed(weir.failure));
+  const state = own.read((more) => more.oneOf("state", ENTRY_STATES));
+  const isComplete = state === null ? response !== undefined && failure === null : state === "complete";
+  const totalMs = sumOf(timings);
+  const flags = own.read((more) => more.whole("flags"));
+  return {
+    id: weir.id !== undefined && weir.id.length <= 64 ? weir.id : randomUUID(),
+    state: ENTRY_STATES.indexOf(isComplete ? "complete" : "failed"),
+    startedMs: exchange.startedMs,
+    method: request.method,
+    target: targetOf(request.url, own),
+    status: response?.status ?? null,
+    statusMessage: response?.reason ?? null,
+    durationUs: own.has("durationUs") ? own.read((more) => more.whole("durationUs")) : Math.round(totalMs * 1000),
+    ttfbUs: own.has("ttfbUs") ? own.read((more) => more.whole("ttfbUs")) : ttfbUs(exchange, totalMs),
+    requestVersion: request.httpVersion || null,
+    responseVersion: response?.httpVersion || null,
+    flags: flags === null ? (weir.isPassthrough ? FLAG_PASSTHROUGH : 0) : flags & 7,
+    source: "import",
+    clientAddress: exchange.clientAddress ?? null,
+    serverAddress: exchange.serverAddress ?? null,
+    connection: connectionNumber(exchange.connectionId),
+    timings: stagesOf(timings).map((stage) => stage ?? null),
+    failure: failure ?? (state === "pending" ? failed("Was still running when it was exported") : null),
+    tls: own.read((more) => checkedTls(more.object("tls"))),
+    note: exchange.note ?? null,
+    request: message(request.fields, request.body, own, "request"),
+    response: response === undefined ? undefined : message(response.fields, response.body, own, "response"),
+  };
+}
+
+/** `_weir.more` of a file that anybody may have written: a member of the wrong type counts as absent. */
+class OwnFacts {
+  readonly #more: CheckedMembers | null;
+
+  constructor(more: Readonly<Record<string, unknown>> | undefined) {
+    this.#more = more === undefined ? null : new CheckedMembers(more, "_weir.more");
+  }
+
+  has(name: string): boolean {
+    // Null is a fact too: our own export writes it where there was nothing to measure.
+    return this.#more?.holds(name) ?? false;
+  }
+
+  read<T>(reader: (more: CheckedMembers) => T | null): T | null {
+    if (this.#more === null) return null;
+    try {
+      return reader(this.#more);
+    } catch (error) {
+      if (error instanceof MemberError) return null;
+      throw error;
+    }
+  }
+}
+
+function targetOf(url: string, own: OwnFacts): ImportedTarget {
+  const target = targetOfUrl(url);
+  const path = own.read((more) => more.optionalText("path"));
+  const port = own.read((more) => (more.raw("port") === -1 ? -1 : more.whole("port")));
+  return {
+    ...target,
+    // A URL cannot show the target of OPTIONS for a whole server, nor a port that has no scheme.
+    ...(path === "*" && { path }),
+    ...(target.scheme === "tcp" && port !== null && port <= 65_535 && { port }),
+  };
+}
+
+function message(
+  fields: readonly string[],
+  body: HarBody | undefined,
+  own: OwnFacts,
+  side: "request" | "response",
+): ImportedMessage {
+  const noted = own.read((more) => more.object(`${side}Body`));
+  const size = noted === null ? null : own.read(() => noted.whole("size"));
+  const state = noted === null ? null : own.read(() => noted.optionalText("state"));
+  const isDecoded = body !== undefined && !body.isEncoded;
+  const transferred = body === undefined || (isDecoded && !body.isTruncated) ? 0 : (body.transferredBytes ?? 0);
+  return {
+    fields: sendableFields(isDecoded ? without(fields, "content-encoding") : fields),
+    trailers: own.read((more) => trailersOf(more, `${side}Trailers`)),
+    body: body?.bytes,
+    bodySize: size ?? transferred,
+    bodyState: bodyStateCode(state ?? (body?.isTruncated === true ? "truncated" : "complete")),
+  };
+}
+
+function trailersOf(more: CheckedMembers, name: string): string[] | null {
+  const list = more.array(name);
+  return list === null ? null : sendableFields(list.filter((text) => typeof text === "string"));
+}
+
+/**
+ * Fields as messages can have them. Other programs join repeated Set-Cookie fields by line ends and write texts beyond
+ * bytes; names that are none are left out.
+ */
+function sendableFields(fields: readonly string[]): string[] {
+  const kept: string[] = [];
+  for (let index = 0; index + 1 < fields.length; index += 2) {
+    const [name = "", value = ""] = [fields[index], fields[index + 1]];
+    if (!/^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/u.test(name)) continue;
+    const lines = name.toLowerCase() === "set-cookie" ? value.split(/\r?\n/u) : [value];
+    for (const line of lines) kept.push(name, wireValue(line));
+  }
+  return kept;
+}
+
+function wireValue(value: string): string {
+  const clean = value.replaceAll(/[\x00-\x08\x0a-\x1f\x7f]+/gu, " ");
+  return /[^\x00-\xff]/u.test(clean) ? Buffer.from(clean, "utf8").toString("latin1") : clean;
+}
+
+function without(fields: readonly string[], lowerName: string): string[] {
+  const kept: string[] = [];
+  for (let index = 0; index + 1 < fields.length; index += 2) {
+    const name = fields[index] ?? "";
+    if (name.toLowerCase() !== lowerName) kept.push(name, fields[index + 1] ?? "");
+  }
+  return kept;
+}
+
+function stagesOf(timings: HarExchangeTimings): (number | undefined)[] {
+  const { blocked, dns, connect, tls, send, wait, receive } = timings;
+  return [blocked, dns, connect, tls, send, wait, receive];
+}
+
+function sumOf(timings: HarExchangeTimings): number {
+  const total = stagesOf(timings).reduce<number>((sum, stage) => sum + (stage ?? 0), 0);
+  return Math.min(total, 1e12);
+}
+
+function ttfbUs({ response, timings }: HarExchange, totalMs: number): number | null {
+  return response === undefined ? null : Math.max(0, Math.round((totalMs - (timings.receive ?? 0)) * 1000));
+}
+
+function connectionNumber(id: string | undefined): number | null {
+  return id !== undefined && /^\d{1,15}$/u.test(id) ? Number(id) : null;
+}
+
+function failed(sentence: string): Failure {
+  return { stage: "receive", side: "upstream", code: "INTERNAL", message: sentence };
+}
