@@ -1,0 +1,104 @@
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+import { proxyClient, rawClient } from "@headworks/testkit";
+import { Cleanups, startWeir } from "./rig.ts";
+import type { Weir } from "./rig.ts";
+import { descriptorsReturn } from "./watch.ts";
+
+const cleanups = new Cleanups();
+let weir: Weir;
+before(async () => {
+  weir = cleanups.use(await startWeir());
+});
+after(() => cleanups.run());
+
+const SPELLINGS = [
+  "127.0.0.1",
+  "localhost",
+  "LOCALHOST",
+  "localhost.",
+  "127.1",
+  "0x7f.1",
+  "0177.0.0.1",
+  "2130706433",
+  "0.0.0.0",
+  "0",
+  "[::ffff:127.0.0.1]",
+  "[::ffff:7f00:1]",
+  "[0:0:0:0:0:ffff:127.0.0.1]",
+  "[::1]",
+  "[::]",
+  "127.0.0.1.",
+];
+
+type Ask = (host: string, port: number) => Promise<string>;
+
+const WAYS: readonly [name: string, ask: Ask][] = [
+  [
+    "absolute form",
+    async (host, port) => {
+      await using client = await rawClient(weir.proxyPort);
+      await client.write(`GET http://${host}:${port}/api/traffic HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n`);
+      return (await client.collect()).toString("latin1");
+    },
+  ],
+  [
+    "absolute form with https",
+    async (host, port) => {
+      await using client = await rawClient(weir.proxyPort);
+      await client.write(`GET https://${host}:${port}/api/traffic HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n`);
+      return (await client.collect()).toString("latin1");
+    },
+  ],
+  [
+    "CONNECT",
+    async (host, port) => {
+      await using client = await rawClient(weir.proxyPort);
+      await client.write(
+        `CONNECT ${host}:${port} HTTP/1.1\r\nHost: x\r\n\r\nGET /api/traffic HTTP/1.1\r\nHost: localhost:${port}\r\nConnection: close\r\n\r\n`,
+      );
+      return (await client.collect()).toString("latin1").replace(/^HTTP\/1\.1 200 Connection established\r\n\r\n/, "");
+    },
+  ],
+  [
+    "CONNECT with bytes that are relayed",
+    async (host, port) => {
+      await using client = await rawClient(weir.proxyPort);
+      await client.write(`CONNECT ${host}:${port} HTTP/1.1\r\nHost: x\r\n\r\n\0get / relayed`);
+      return (await client.collect()).toString("latin1").replace(/^HTTP\/1\.1 200 Connection established\r\n\r\n/, "");
+    },
+  ],
+];
+
+for (const [way, ask] of WAYS) {
+  for (const side of ["proxy", "api"] as const) {
+    test(`Weir's own ${side} port cannot be reached by ${way}, whatever its spelling`, async () => {
+      await weir.stats();
+      const before = weir.openFiles();
+      for (const host of SPELLINGS) {
+        const startedMs = performance.now();
+        const answer = await ask(host, side === "proxy" ? weir.proxyPort : weir.apiPort);
+        assert.ok(performance.now() - startedMs < 1000, `${host} took too long`);
+        assert.match(answer, /^$|^HTTP\/1\.1 (?:400|502|508) /, `${host}: ${answer.slice(0, 200)}`);
+      }
+      await descriptorsReturn(weir, before);
+    });
+  }
+}
+
+test("the plain spellings are recognised as a loop, and the entry says so", async () => {
+  const client = proxyClient(weir.proxyPort);
+  for (const host of ["127.0.0.1", "localhost"]) {
+    const { status } = await client.fetch(`http://${host}:${weir.proxyPort}/loop`);
+    assert.equal(status, 508, host);
+  }
+  for (const entry of await weir.waitForEntries(2, "/loop")) assert.equal(entry.failure?.code, "LOOP");
+});
+
+test("a Weir whose origin is itself by way of a second Weir ends too", async () => {
+  await using second = await startWeir();
+  const client = proxyClient(weir.proxyPort);
+  const { status } = await client.fetch(`http://127.0.0.1:${second.proxyPort}/through`);
+  // The other instance takes an origin-form request for a question to itself.
+  assert.ok(status < 500, String(status));
+});

@@ -1,0 +1,73 @@
+import assert from "node:assert/strict";
+import { setTimeout as delay } from "node:timers/promises";
+import { waitUntil } from "@headworks/testkit";
+import type { Weir } from "./rig.ts";
+
+/** What {@link watchHealth} saw. */
+export interface HealthReport {
+  readonly probes: number;
+  readonly p99Ms: number;
+  readonly maxMs: number;
+}
+
+/** Asks for `/health` every 50 ms until stopped; a probe that fails makes `stop` reject. */
+export function watchHealth(weir: Weir): { stop(): Promise<HealthReport> } {
+  const took: number[] = [];
+  let isOver = false;
+  const watching = (async (): Promise<void> => {
+    while (!isOver) {
+      const startedMs = performance.now();
+      const response = await fetch(`${weir.apiUrl}/health`, { signal: AbortSignal.timeout(5000) });
+      assert.equal(await response.text(), "OK");
+      took.push(performance.now() - startedMs);
+      await delay(50);
+    }
+  })();
+  watching.catch(() => undefined);
+  return {
+    async stop() {
+      isOver = true;
+      await watching;
+      const sorted = took.toSorted((a, b) => a - b);
+      return { probes: took.length, p99Ms: sorted[Math.floor(sorted.length * 0.99)] ?? 0, maxMs: sorted.at(-1) ?? 0 };
+    },
+  };
+}
+
+/** Runs `attack` with the side probe beside it: Weir must answer all along, within a second. */
+export async function whileHealthy(weir: Weir, what: string, attack: () => Promise<void>): Promise<void> {
+  const watch = watchHealth(weir);
+  try {
+    await attack();
+  } finally {
+    const { probes, p99Ms, maxMs } = await watch.stop();
+    process.stdout.write(`# ${what}: ${probes} probes, p99 ${p99Ms.toFixed(0)} ms, max ${maxMs.toFixed(0)} ms\n`);
+    assert.ok(maxMs < 1000, `/health took ${maxMs} ms during ${what}`);
+  }
+}
+
+/** Sockets of our own calls of the API come and go; a leak is much larger than that. */
+const SLACK_FILES = 8;
+
+/** Waits until Weir holds no more descriptors than before, give or take the API's own. */
+export async function descriptorsReturn(weir: Weir, before: number, timeoutMs = 15_000): Promise<void> {
+  await waitUntil(() => weir.openFiles() <= before + SLACK_FILES, {
+    timeoutMs,
+    what: `the return from ${weir.openFiles()} to ${before} open descriptors`,
+  });
+}
+
+/** Runs `work` over all items, at most `limit` at once. */
+export async function inParallel<T>(
+  items: Iterable<T>,
+  limit: number,
+  work: (item: T) => Promise<void>,
+): Promise<void> {
+  const iterator = items[Symbol.iterator]();
+  const worker = async (): Promise<void> => {
+    for (let next = iterator.next(); next.done !== true; next = iterator.next()) await work(next.value);
+  };
+  await Promise.all(Array.from({ length: limit }, worker));
+}
+
+export const numbers = (count: number): number[] => Array.from({ length: count }, (_, index) => index);
