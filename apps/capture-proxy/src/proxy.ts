@@ -23,6 +23,8 @@ import { StartupError } from "#settings/startup-error.ts";
 import type { CaptureStore } from "#storage/capture-store.ts";
 import { openDatabase, STATE_MIGRATIONS } from "#storage/database.ts";
 import type { Database } from "#storage/database.ts";
+import { DataDirectoryInUseError } from "#storage/data-lock.ts";
+import { DatabaseTooNewError } from "#storage/migrations.ts";
 import { openCaptureStore } from "#storage/open-capture-store.ts";
 import { Dialer } from "#upstream/dial.ts";
 import { OwnListeners } from "#upstream/own-listeners.ts";
@@ -73,7 +75,13 @@ export async function createProxy(options: ProxyOptions): Promise<RunningProxy> 
   if (planned !== undefined) throw new StartupError(planned);
   const started = new StartedParts();
   try {
-    const authority = openAuthority(options);
+    const { importedAuthority: imported } = options;
+    const authority = openAuthorityStore({
+      dataDir,
+      nowMs: systemClock.now,
+      log,
+      ...(imported === undefined ? {} : { imported }),
+    });
     const database = openDatabase(join(dataDir, "weir.db"), { migrations: STATE_MIGRATIONS });
     started.onStop(() => database.close());
     const store = await openCaptureStore({ dataDir, limits: storeLimits(settings.running), log, clock: systemClock });
@@ -81,22 +89,17 @@ export async function createProxy(options: ProxyOptions): Promise<RunningProxy> 
     return await assemble({ options, settings, authority, database, store, started });
   } catch (error) {
     await started.stop();
-    throw error;
+    throw startupError(error);
   }
 }
 
-function openAuthority({ dataDir, log, importedAuthority }: ProxyOptions): AuthorityStore {
-  try {
-    return openAuthorityStore({
-      dataDir,
-      nowMs: systemClock.now,
-      log,
-      ...(importedAuthority === undefined ? {} : { imported: importedAuthority }),
-    });
-  } catch (error) {
-    if (error instanceof AuthorityStoreError) throw new StartupError(error.message, { cause: error });
-    throw error;
-  }
+/** What the parts report as unusable becomes one kind of error; the sentences are theirs. */
+function startupError(error: unknown): unknown {
+  const isMendable =
+    error instanceof AuthorityStoreError ||
+    error instanceof DataDirectoryInUseError ||
+    error instanceof DatabaseTooNewError;
+  return isMendable ? new StartupError(error.message, { cause: error }) : error;
 }
 
 interface Parts {

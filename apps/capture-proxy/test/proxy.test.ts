@@ -166,3 +166,10 @@ test("a start with a switch that nothing acts on is refused by name", async () =
     /upstream_proxy\.enabled/,
   );
 });
+
+test("a second Weir on the same data directory is refused with a sentence", async () => {
+  const dataDir = await dataDirectory();
+  const proxy = await started(dataDir);
+  cleanups.push(() => proxy.stop(0));
+  await assert.rejects(started(dataDir), { name: "StartupError", message: new RegExp(dataDir) });
+});

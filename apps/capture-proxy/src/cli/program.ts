@@ -99,11 +99,7 @@ export async function runCommandLine(args: readonly string[], invocation: Invoca
 }
 
 /** The command tree. Only the named command is complete; `"all"` completes every one. */
-async function buildProgram(
-  invocation: Invocation,
-  outcome: Outcome,
-  complete: string | undefined,
-): Promise<Command> {
+async function buildProgram(invocation: Invocation, outcome: Outcome, complete: string | undefined): Promise<Command> {
   const program = new Command("weir")
     .description("Weir captures, shows and exports the HTTP traffic that passes through it.")
     .version(invocation.version, "-V, --version", "Print the version")

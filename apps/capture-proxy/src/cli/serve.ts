@@ -82,7 +82,7 @@ function startFailure(error: unknown): unknown {
   if (system?.code === "EADDRINUSE") {
     return new CommandFailure(EXIT.addressInUse, inUseSentence(error, system), { cause: error });
   }
-  if (error instanceof StartupError || (error instanceof Error && MENDABLE.has(error.name))) {
+  if (error instanceof StartupError) {
     return new CommandFailure(EXIT.cannotStart, error.message, { cause: error });
   }
   if (system?.code === "EACCES" && system.port !== undefined) {
@@ -106,9 +106,6 @@ function startFailure(error: unknown): unknown {
   }
   return error;
 }
-
-/** Errors of the parts that come with a sentence for the user, by name: their classes belong to the inside. */
-const MENDABLE = new Set(["AuthorityStoreError", "DataDirectoryInUseError", "DatabaseTooNewError"]);
 
 interface SystemError {
   readonly code: string;
