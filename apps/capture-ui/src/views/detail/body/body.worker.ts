@@ -1,3 +1,4 @@
+// Tested by body-calls.test.ts
 import { serveBody } from "./body-calls.ts";
 import type { WorkerRequest } from "./body-calls.ts";
 

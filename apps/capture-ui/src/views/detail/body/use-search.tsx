@@ -70,8 +70,7 @@ export function useSearch(
       current = false;
       window.clearTimeout(timer);
     };
-    // onStuck is a fresh function each time and must not start a search.
-    // oxlint-disable-next-line react/exhaustive-deps
+    // oxlint-disable-next-line react/exhaustive-deps -- onStuck is a fresh function each time and must not start a search
   }, [client, layer, query, revision]);
 
   const byRow = useMemo(() => {
