@@ -156,7 +156,8 @@ class GrowingOutput {
   finish(partial: boolean, lastStep: (bytes: Uint8Array) => Uint8Array): DecodedForm {
     if (this.#fd === undefined) {
       const bytes = lastStep(Buffer.concat(this.#pieces));
-      return { totalBytes: bytes.length, partial, read: (start, end) => bytes.slice(start, end) };
+      // A copy: what is handed out goes to another thread and is gone from this one; Buffer's own slice shares memory.
+      return { totalBytes: bytes.length, partial, read: (start, end) => new Uint8Array(bytes.subarray(start, end)) };
     }
     closeSync(this.#fd);
     this.#fd = undefined;
