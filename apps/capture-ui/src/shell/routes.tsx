@@ -46,7 +46,7 @@ export const ROUTES: readonly Route[] = [
     view: lazy(() => import("../views/focus/focus-view.tsx").then((module) => ({ default: module.FocusView }))),
   },
   {
-    path: "/setup",
+    path: "/connect",
     label: "Set-up",
     goKey: "U",
     icon: Smartphone,

@@ -47,7 +47,7 @@ export function Shell() {
   useAction("goSessions", () => navigate("/sessions"));
   useAction("goBlocklist", () => navigate("/blocklist"));
   useAction("goFocus", () => navigate("/focus"));
-  useAction("goSetup", () => navigate("/setup"));
+  useAction("goSetup", () => navigate("/connect"));
   useAction("goSettings", () => navigate("/settings"));
   return (
     <div className={styles["shell"]}>

@@ -159,7 +159,7 @@ export function TopBar({ onCommands, onKeys }: { readonly onCommands: () => void
           className={styles["connect"]}
           icon={<MonitorSmartphone size={14} />}
           aria-label="Connect a device"
-          onClick={() => navigate("/setup")}
+          onClick={() => navigate("/connect")}
         >
           <span className={classNames(styles["optional"], styles["text"])}>Connect a device</span>
         </Button>
