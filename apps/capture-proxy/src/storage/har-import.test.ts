@@ -1,0 +1,206 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { gzipSync } from "node:zlib";
+import type { ImportResult, TrafficEntry } from "@headworks/capture-contract";
+import { temporaryDirectory } from "@headworks/testkit";
+import type { ImportOptions } from "./capture-store.ts";
+import { NEVER, openRig } from "./store-rig.ts";
+import type { StoreRig } from "./store-rig.ts";
+
+type Json = Record<string, unknown>;
+
+async function* cut(text: string | Buffer, pieceBytes = 1000): AsyncGenerator<Uint8Array> {
+  const bytes = Buffer.from(text);
+  for (let at = 0; at < bytes.length; at += pieceBytes) yield bytes.subarray(at, at + pieceBytes);
+}
+
+async function importHar(rig: StoreRig, text: string, options: Partial<ImportOptions> = {}): Promise<ImportResult> {
+  const all = { sessionName: undefined, switchSession: false, signal: NEVER, onProgress: () => undefined, ...options };
+  return await rig.store.importHar(cut(text), all);
+}
+
+/** An entry as browsers write it. */
+function entryOf(request: Json = {}, response: Json = {}): Json {
+  return {
+    startedDateTime: "2026-01-02T03:04:05.678Z",
+    time: 60,
+    request: { method: "GET", url: "https://example.com/a", httpVersion: "http/2.0", headers: [], ...request },
+    response: {
+      status: 200,
+      statusText: "",
+      httpVersion: "h2",
+      headers: [],
+      content: { size: 0, mimeType: "text/plain" },
+      ...response,
+    },
+    timings: { blocked: 1, dns: 2, connect: 30, ssl: 20, send: 1, wait: 20, receive: 6 },
+  };
+}
+
+const har = (...entries: readonly unknown[]): string => JSON.stringify({ log: { version: "1.2", entries } });
+
+async function onlyEntry(rig: StoreRig, text: string): Promise<TrafficEntry> {
+  const result = await importHar(rig, text);
+  assert.deepEqual([result.imported_count, result.skipped_count, result.errors], [1, 0, []]);
+  const { rows } = await rig.rows({ session_id: result.session_id });
+  const entry = await rig.entry(rows[0]?.id ?? "");
+  assert.ok(entry !== undefined);
+  return entry;
+}
+
+test("what browsers write becomes an entry: time, stages, version, source", async () => {
+  await using directory = await temporaryDirectory();
+  await using rig = await openRig(directory.path);
+  const entry = await onlyEntry(rig, har(entryOf({ headers: [{ name: ":authority", value: "example.com" }] })));
+  assert.equal(entry.timestamp, "2026-01-02T03:04:05.678Z");
+  assert.deepEqual([entry.request.http_version, entry.source, entry.state], ["HTTP/2", "import", "complete"]);
+  assert.deepEqual(entry.timings, { blocked: 1, dns: 2, connect: 10, tls: 20, send: 1, wait: 20, receive: 6 });
+  assert.equal(entry.response?.duration_ms, 60);
+  assert.deepEqual(entry.request.headers_list, []);
+});
+
+test("a body that was decoded loses the field that names its coding, and binary ones stay binary", async () => {
+  await using directory = await temporaryDirectory();
+  await using rig = await openRig(directory.path);
+  const headers = [
+    { name: "content-encoding", value: "gzip" },
+    { name: "content-type", value: "image/png" },
+  ];
+  const content = { size: 3, mimeType: "image/png", text: "AP/+", encoding: "base64" };
+  const { response } = await onlyEntry(rig, har(entryOf({}, { headers, content, bodySize: 23 })));
+  assert.deepEqual(response?.headers_list, [["content-type", "image/png"]]);
+  assert.deepEqual([response?.body, response?.body_state, response?.body_size], ["base64:AP/+", "complete", 3]);
+});
+
+test("fields become what a message can have", async () => {
+  await using directory = await temporaryDirectory();
+  await using rig = await openRig(directory.path);
+  const headers = [
+    { name: "Set-Cookie", value: "a=1\nb=2" },
+    { name: "X-Wide", value: "snow \u2603" },
+    { name: "X-Lines", value: "a\r\nInjected: yes" },
+    { name: "no name", value: "x" },
+  ];
+  const { response } = await onlyEntry(rig, har(entryOf({}, { headers })));
+  assert.deepEqual(response?.headers_list, [
+    ["Set-Cookie", "a=1"],
+    ["Set-Cookie", "b=2"],
+    ["X-Wide", Buffer.from("snow \u2603").toString("latin1")],
+    ["X-Lines", "a Injected: yes"],
+  ]);
+});
+
+test("targets become what a request can have", async () => {
+  await using directory = await temporaryDirectory();
+  await using rig = await openRig(directory.path);
+  for (const [url, shown] of [
+    ["https://user:secret@Example.COM/a", "https://example.com/a"],
+    ["http://example.com:8080?q#fragment", "http://example.com:8080/?q"],
+    ["http://[::1]:81/\u00e9 x", "http://[::1]:81/%C3%A9%20x"],
+    ["wss://example.com/live", "wss://example.com/live"],
+  ] as const) {
+    assert.equal((await onlyEntry(rig, har(entryOf({ url })))).request.url, shown);
+  }
+});
+
+test("the options stand wherever they like around the document", async () => {
+  await using directory = await temporaryDirectory();
+  await using rig = await openRig(directory.path);
+  const document = har(entryOf());
+  const orders = [
+    `{"har":${document},"session_name":"N","switch_session":true}`,
+    `{"switch_session":true,"unknown":[{}],"har":${document},"session_name":"N"}`,
+    ` {"session_name":"N" , "switch_session":true,\n"har" : ${document} } `,
+  ];
+  for (const text of orders) {
+    const result = await importHar(rig, text);
+    assert.equal(result.imported_count, 1);
+    assert.equal((await rig.store.getSession(result.session_id))?.name, "N");
+    assert.equal(rig.store.activeSessionId, result.session_id);
+  }
+  const named = await importHar(rig, orders[0] ?? "", { sessionName: "Given outside" });
+  assert.equal((await rig.store.getSession(named.session_id))?.name, "Given outside");
+  const bare = await importHar(rig, document);
+  assert.equal((await rig.store.getSession(bare.session_id))?.name, "Imported HAR");
+  assert.notEqual(rig.store.activeSessionId, bare.session_id);
+});
+
+test("unusable entries are counted, the first hundred of them named", async () => {
+  await using directory = await temporaryDirectory();
+  await using rig = await openRig(directory.path);
+  const bad = [null, { request: {} }, entryOf({ url: "about:blank" }), entryOf({ url: "http://a b/" })];
+  const result = await importHar(rig, har(entryOf(), ...bad, ...Array.from({ length: 200 }, () => 7), entryOf()));
+  assert.deepEqual([result.imported_count, result.skipped_count, result.errors.length], [2, 204, 100]);
+  assert.deepEqual(
+    result.errors.slice(0, 5).map((sentence) => sentence.slice(0, 8)),
+    ["entry 1:", "entry 2:", "entry 3:", "entry 4:", "entry 5:"],
+  );
+  const { total } = await rig.rows({ session_id: result.session_id });
+  assert.equal(total, 2);
+});
+
+test("documents that are no HAR are refused and leave nothing behind", async () => {
+  await using directory = await temporaryDirectory();
+  await using rig = await openRig(directory.path);
+  const document = har();
+  for (const [text, says] of [
+    ["", /empty/],
+    ["[]", /begins with/],
+    ["{}", /`log\.entries`/],
+    ['{"log":{"entries":{}}}', /`log\.entries`/],
+    ['{"log":[]}', /`log\.entries`/],
+    ['{"har":null}', /begins with/],
+    [`{"har":${document},"log":{"entries":[]}}`, /more than one HAR/],
+    [`{"har":${document},"session_name":7}`, /session_name/],
+    [`{"har":${document},"session_name":"${"x".repeat(256)}"}`, /session_name/],
+    [`{"har":${document},"switch_session":"true"}`, /switch_session/],
+    [document.slice(0, -1), /stops before its end/],
+    [`{"log":{"entries":${"[".repeat(200)}`, /nested/],
+  ] as const) {
+    await assert.rejects(importHar(rig, text), { name: "ImportRefusedError", message: says }, text.slice(0, 60));
+  }
+  assert.equal((await rig.store.listSessions()).length, 1);
+});
+
+test("our own facts in a file of somebody else do no harm", async () => {
+  await using directory = await temporaryDirectory();
+  await using rig = await openRig(directory.path);
+  const more = {
+    state: "exploded",
+    flags: -1,
+    path: 7,
+    durationUs: "long",
+    failure: { stage: {}, code: 9 },
+    tls: [],
+    requestTrailers: [1, "X", "y", "Z"],
+    requestBody: { size: -5, state: null },
+    __proto__: null,
+  };
+  const own = { version: 1, id: "x".repeat(500), more };
+  const entry = await onlyEntry(rig, har({ ...entryOf(), _weir: own }));
+  assert.deepEqual([entry.state, entry.failure, entry.tls, entry.request.body_size], ["complete", null, null, 0]);
+  assert.ok(entry.id.length < 64);
+  assert.equal(rig.store.status().entriesLost, 0);
+});
+
+test("a HAR of our own gives back what HAR has no room for", async () => {
+  await using directory = await temporaryDirectory();
+  await using rig = await openRig(directory.path);
+  rig.add({ method: "OPTIONS", path: "*" });
+  rig.add({ responseBody: ["not kept"], spool: undefined });
+  rig.add({ responseBody: [gzipSync("x".repeat(5000))], limitBytes: 20, responseFields: ["Content-Encoding", "gzip"] });
+  rig.add({ durationMs: 99.99, scheme: "tcp", port: 5222, host: "tunnel.example", method: "CONNECT", path: "/" });
+  await rig.store.flush();
+  const session = rig.store.activeSessionId;
+  const native = async (id: string): Promise<unknown> => {
+    const document = await rig.store.exportSession(id, NEVER);
+    const text = Buffer.concat(await Array.fromAsync(document?.chunks ?? cut(""))).toString();
+    return (JSON.parse(text) as { entries: Json[] }).entries.map(
+      ({ id: _id, seq: _seq, session_id: _session, source: _source, ...rest }) => rest,
+    );
+  };
+  const { chunks } = await rig.store.exportHar({}, undefined, NEVER);
+  const text = Buffer.concat(await Array.fromAsync(chunks)).toString();
+  const { session_id: imported } = await importHar(rig, text);
+  assert.deepEqual(await native(imported), await native(session));
+});
