@@ -210,7 +210,15 @@ function dataPath(
   };
 }
 
-function followSettings({ settings, store }: Parts, events: EventHub): void {
+function followSettings({ settings, store, options }: Parts, events: EventHub): void {
+  const { log } = options;
+  const quietLevel = log.level;
+  const verboseLevel = log.isLevelEnabled("debug") ? quietLevel : "debug";
+  const setLevel = ({ verbose }: Settings): void => {
+    log.level = verbose ? verboseLevel : quietLevel;
+  };
+  setLevel(settings.running);
+  settings.onChange(setLevel);
   settings.onChange((running) => store.setLimits(storeLimits(running)));
   store.on("pruned", (ids) => events.traffic({ type: "Deleted", data: ids }));
   store.on("statusChanged", () => events.changed("storage"));

@@ -15,12 +15,16 @@ after(async () => {
   for (const cleanup of cleanups.reverse()) await cleanup();
 });
 
-async function started(dataDir: string, flags: Record<string, unknown> = {}): Promise<RunningProxy> {
+async function started(
+  dataDir: string,
+  flags: Record<string, unknown> = {},
+  log = pino({ level: "silent" }),
+): Promise<RunningProxy> {
   const proxy = await createProxy({
     dataDir,
     environment: {},
     flags: { "proxy-port": "0", "api-port": "0", ...flags } as never,
-    log: pino({ level: "silent" }),
+    log,
   });
   return proxy;
 }
@@ -172,4 +176,23 @@ test("a second Weir on the same data directory is refused with a sentence", asyn
   const proxy = await started(dataDir);
   cleanups.push(() => proxy.stop(0));
   await assert.rejects(started(dataDir), { name: "StartupError", message: new RegExp(dataDir) });
+});
+
+test("verbose logs a line for each exchange, and stops when it is switched off", async () => {
+  const port = await origin();
+  const lines: string[] = [];
+  const log = pino({ level: "info" }, { write: (line: string) => void lines.push(line) });
+  const proxy = await started(await dataDirectory(), {}, log);
+  cleanups.push(() => proxy.stop(0));
+  for (const [path, verbose] of [
+    ["/quiet", false],
+    ["/told", true],
+    ["/told-again", true],
+    ["/silent", false],
+  ] as const) {
+    await api(proxy, "/config", patch({ verbose }));
+    await get(proxy, `http://127.0.0.1:${port}${path}`);
+  }
+  const told = lines.map((line) => (JSON.parse(line) as { msg: string }).msg).filter((text) => text.startsWith("GET "));
+  assert.deepEqual(told, [`GET http://127.0.0.1:${port}/told`, `GET http://127.0.0.1:${port}/told-again`]);
 });

@@ -1,6 +1,7 @@
 // Tested by ../../test/engine-flow.test.ts
 import type { BodyCapture } from "#exchange/body.ts";
 import { newExchangeId } from "#exchange/exchange-id.ts";
+import { exchangeUrl } from "#exchange/exchange.ts";
 import type {
   ClientFacts,
   Exchange,
@@ -78,6 +79,19 @@ export abstract class LiveExchange implements Exchange {
     this.responseBody.end();
     this.services.gauges.activeExchanges -= 1;
     this.services.pipeline.finished(this);
+    if (this.services.log.isLevelEnabled("debug")) this.#log();
     return true;
+  }
+
+  #log(): void {
+    const { request, response, moments, state } = this;
+    const facts = {
+      status: response?.status,
+      durationMs: Math.round(moments.ended - moments.started),
+      requestBytes: this.requestBody.sizeBytes,
+      responseBytes: this.responseBody.sizeBytes,
+      ...(state.step === "failed" ? { failure: state.failure.code } : {}),
+    };
+    this.services.log.debug(facts, `${request.method} ${exchangeUrl(request)}`);
   }
 }

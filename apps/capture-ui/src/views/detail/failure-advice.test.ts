@@ -13,7 +13,7 @@ const failure = (change: Partial<Failure>): Failure => ({
 
 test("a client that refuses our certificate is led to the set-up", () => {
   const advice = failureAdvice(failure({ stage: "tls", side: "client", code: "CLIENT_TLS_REJECTED" }));
-  assert.equal(advice.link?.to, "/setup");
+  assert.equal(advice.link?.to, "/connect");
   assert.match(advice.explanation, /certificate/u);
 });
 

@@ -6,7 +6,7 @@ export interface FailureAdvice {
   readonly explanation: string;
   readonly advice: string | null;
   /** A screen of this interface where it can be mended. */
-  readonly link: { readonly to: "/setup" | "/settings" | "/blocklist"; readonly label: string } | null;
+  readonly link: { readonly to: "/connect" | "/settings" | "/blocklist"; readonly label: string } | null;
 }
 
 type Stage = Failure["stage"];
@@ -72,7 +72,7 @@ const CLIENT: Readonly<Partial<Record<Stage, Omit<FailureAdvice, "title">>>> = {
       "The client refused Weir's certificate, so it does not trust Weir's authority yet, or it only accepts certificates it knows (pinning).",
     advice:
       "Install the certificate on the client. For an app with pinned certificates, add the host to the hosts that are not intercepted.",
-    link: { to: "/setup", label: "Set up the certificate" },
+    link: { to: "/connect", label: "Set up the certificate" },
   },
   "client-read": {
     explanation: "The client went away, or sent something that is not HTTP, before its request was complete.",

@@ -53,7 +53,7 @@ export function FirstRunView({ compact = false }: { readonly compact?: boolean }
       >
         {compact ? (
           <p className={styles["text"]}>
-            <Link href="/setup">Instructions for each system</Link>
+            <Link href="/connect">Instructions for each system</Link>
           </p>
         ) : (
           <>

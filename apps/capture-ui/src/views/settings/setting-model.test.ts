@@ -1,10 +1,11 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { Settings } from "@headworks/capture-contract";
+import { PLANNED_SWITCHES, Settings } from "@headworks/capture-contract";
 import type { ConfigField } from "@headworks/capture-contract";
 import {
   fromDraft,
   groupSettings,
+  isEffective,
   patchOf,
   settingControl,
   settingLabel,
@@ -98,4 +99,11 @@ test("values are told in a few words", () => {
     "2 lines",
     "5",
   ]);
+});
+
+test("every switch that the service refuses to turn on is left out, with what belongs to it", () => {
+  const shown = new Set(fields.filter(isEffective).map((field) => field.name));
+  for (const { field } of PLANNED_SWITCHES) assert.ok(!shown.has(field), field);
+  assert.ok(!shown.has("socks_port") && !shown.has("upstream_proxy.host"));
+  assert.ok(shown.has("upstream_insecure") && shown.has("intercept_https"));
 });

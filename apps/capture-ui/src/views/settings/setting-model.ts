@@ -30,6 +30,14 @@ const GROUPS: readonly (readonly [id: string, title: string, pattern: RegExp])[]
   ["limits", "Time limits", /_timeout_ms$/u],
 ];
 
+/** Settings of features that this version does not have; the service refuses to turn them on. */
+const PLANNED = /^(?:upstream_proxy\.|enable_socks$|socks_|enable_h2_downstream$)/u;
+
+/** Whether changing a setting has an effect. */
+export function isEffective(field: ConfigField): boolean {
+  return !PLANNED.test(field.name);
+}
+
 /** Settings by subject, each exactly once; unknown ones come last. */
 export function groupSettings(fields: readonly ConfigField[]): SettingGroup[] {
   const placed = GROUPS.map(([id, title, pattern]) => ({

@@ -4,7 +4,7 @@ import { ErrorState, Spinner, EmptyState } from "../../ui/states.tsx";
 import { CertificateCard } from "./certificate-card.tsx";
 import { Page } from "./page.tsx";
 import { SettingGroupCard } from "./setting-group.tsx";
-import { groupSettings } from "./setting-model.ts";
+import { groupSettings, isEffective } from "./setting-model.ts";
 import styles from "./settings.module.css";
 import { StorageCard } from "./storage-card.tsx";
 
@@ -13,7 +13,7 @@ const fieldsKey = ["config", "fields"] as const;
 /** Every setting, made from what the service says about itself, and the certificate and storage beside them. */
 export function SettingsView() {
   const fields = useQuery({ queryKey: fieldsKey, queryFn: ({ signal }) => api.config.describeConfig({ signal }) });
-  const groups = groupSettings(fields.data ?? []);
+  const groups = groupSettings((fields.data ?? []).filter(isEffective));
   const pending = (fields.data ?? []).filter((field) => field.restart_pending);
   return (
     <Page
