@@ -96,7 +96,16 @@ const tests: readonly Zone[] = [
     files: ["bench/**"],
     node: "all",
     npm: "all",
-    ours: [...CONTRACT, "contract-kit/*", FORMATS, "upstream-pool", "testkit", "proxy/storage", "proxy/exchange", "proxy/api"],
+    ours: [
+      ...CONTRACT,
+      "contract-kit/*",
+      FORMATS,
+      "upstream-pool",
+      "testkit",
+      "proxy/storage",
+      "proxy/exchange",
+      "proxy/api",
+    ],
     instead: "A benchmark drives real processes, or one package or engine part alone",
   },
   {

@@ -38,7 +38,7 @@ const authority = CertificateAuthority.create();
 const silent = pino({ level: "silent" });
 
 /** A spool that keeps large bodies in memory. */
-export function memorySpool(): BodySpool & { readonly bodies: Map<number, Buffer[]> } {
+function memorySpool(): BodySpool & { readonly bodies: Map<number, Buffer[]> } {
   const bodies = new Map<number, Buffer[]>();
   let last = 0;
   return {

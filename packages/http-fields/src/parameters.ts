@@ -36,7 +36,7 @@ export function parseParameter(text: string): Parameter | undefined {
 }
 
 /** The contents of a quoted string (RFC 9110 section 5.6.4), or the text itself when it is none. */
-export function unquoted(text: string): string {
+function unquoted(text: string): string {
   if (!text.startsWith('"')) return text;
   let value = "";
   for (let index = 1; index < text.length; index += 1) {

@@ -5,7 +5,7 @@ import { compileQuery } from "./compile.ts";
 import { parseQuery } from "./parse.ts";
 import { indexable, needs, type Plan } from "./plan.ts";
 import type { Query } from "./query.ts";
-import { queries, recordOf, records, type RecordFacts } from "./random-queries.ts";
+import { queries, recordOf, records, type RecordFacts } from "../test/random-queries.ts";
 import { interpret } from "./naive-interpreter.ts";
 import type { QueryRecord } from "./record.ts";
 

@@ -4,7 +4,7 @@ import fc from "fast-check";
 import { completions, type ValuesSource } from "./completions.ts";
 import { parseQuery } from "./parse.ts";
 import { formatQuery } from "./format.ts";
-import { queries } from "./random-queries.ts";
+import { queries } from "../test/random-queries.ts";
 
 async function labels(text: string, source?: ValuesSource): Promise<readonly string[]> {
   return (await completions(text, text.length, source)).map(({ label }) => label);

@@ -3,7 +3,7 @@ import { test } from "node:test";
 import fc from "fast-check";
 import { describeQuery } from "./describe.ts";
 import { parseQuery } from "./parse.ts";
-import { queries } from "./random-queries.ts";
+import { queries } from "../test/random-queries.ts";
 
 const CASES: readonly (readonly [string, string])[] = [
   ["", "everything"],

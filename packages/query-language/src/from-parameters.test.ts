@@ -5,7 +5,7 @@ import { compileQuery } from "./compile.ts";
 import { formatQuery } from "./format.ts";
 import { fromParameters, type QueryParameters } from "./from-parameters.ts";
 import { parseQuery } from "./parse.ts";
-import { recordOf } from "./random-queries.ts";
+import { recordOf } from "../test/random-queries.ts";
 
 const CASES: readonly (readonly [QueryParameters, string])[] = [
   [{}, ""],

@@ -4,7 +4,7 @@ import fc from "fast-check";
 import { formatQuery } from "./format.ts";
 import { parseQuery } from "./parse.ts";
 import type { Query } from "./query.ts";
-import { queries } from "./random-queries.ts";
+import { queries } from "../test/random-queries.ts";
 
 function parsed(text: string): Query {
   const result = parseQuery(text);

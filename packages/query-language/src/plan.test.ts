@@ -4,7 +4,7 @@ import { test } from "node:test";
 import fc from "fast-check";
 import { compileQuery } from "./compile.ts";
 import { indexable, type Plan, type PlanColumn } from "./plan.ts";
-import { queries, records } from "./random-queries.ts";
+import { queries, records } from "../test/random-queries.ts";
 
 const COLUMNS: readonly PlanColumn[] = [
   "method",

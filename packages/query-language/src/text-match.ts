@@ -13,7 +13,7 @@ export interface TextMatch {
 export type TextManner = Pick<TextField, "literal" | "fold" | "caseless" | "floating" | "aliases">;
 
 /** Patterns look at so many characters of a text and no further, which bounds the time one record can take. */
-export const LONGEST_EXAMINED = 1_048_576;
+const LONGEST_EXAMINED = 1_048_576;
 
 /** The alternative of a value that the alias table of the field knows. */
 export function aliasOf(manner: TextManner, text: string): string {
@@ -42,7 +42,7 @@ export function compileValue(value: TextValue, manner: TextManner): TextMatch {
 }
 
 /** Compiles a whole-value comparison, as of `:=` and `:!=`. */
-export function compileEquality(text: string, manner: TextManner): TextMatch {
+function compileEquality(text: string, manner: TextManner): TextMatch {
   const fold = manner.fold === "ascii" ? foldAscii : foldUnicode;
   if (manner.caseless === true) {
     const folded = fold(aliasOf(manner, text));

@@ -81,7 +81,7 @@ const REFUSALS = [
 ];
 
 /** What a handshake error says about the client. */
-export function clientTlsFailure(error: NodeJS.ErrnoException & { reason?: string }, host: string): Failure {
+function clientTlsFailure(error: NodeJS.ErrnoException & { reason?: string }, host: string): Failure {
   const code = (error.code ?? "").toUpperCase();
   const alert = REFUSALS.find((name) => code.endsWith(name));
   if (alert !== undefined) {

@@ -24,7 +24,7 @@ const STAGES: Readonly<Record<Stage, string>> = {
 };
 
 /** The stage in words, for `Failed while …`. */
-export function stageText(stage: Stage): string {
+function stageText(stage: Stage): string {
   return STAGES[stage];
 }
 

@@ -21,7 +21,7 @@ export const certificateQuery = {
 };
 
 /** Starts a download of the CA certificate. */
-export function downloadCertificate(format: "pem" | "der" | "mobileconfig"): void {
+function downloadCertificate(format: "pem" | "der" | "mobileconfig"): void {
   const link = document.createElement("a");
   link.href =
     format === "mobileconfig"

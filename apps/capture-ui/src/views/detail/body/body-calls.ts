@@ -13,7 +13,7 @@ import type { TreeRow } from "./tree-rows.ts";
 export type LayerName = "raw" | "pretty";
 
 /** Text above this is never handed over as one string. */
-export const WHOLE_TEXT_BYTES = 1_048_576;
+const WHOLE_TEXT_BYTES = 1_048_576;
 const PART_PREVIEW_BYTES = 2000;
 
 export interface FoundMatches {
@@ -78,7 +78,7 @@ export type WorkerAnswer =
   | { readonly kind: "failure"; readonly id: number; readonly message: string };
 
 /** Answers calls about one body. */
-export class BodyDesk implements BodyCalls {
+class BodyDesk implements BodyCalls {
   readonly #document: BodyDocument;
   #tree: TreeRows | null = null;
   #table: JsonTable | null = null;

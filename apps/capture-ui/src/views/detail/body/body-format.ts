@@ -164,7 +164,7 @@ function sniffText(prefix: Uint8Array): BodyKind | null {
 const CUT_BYTES = 1000;
 
 /** Valid UTF-8 (up to a character cut at the end) without control characters other than white space. */
-export function looksLikeText(prefix: Uint8Array): boolean {
+function looksLikeText(prefix: Uint8Array): boolean {
   if (prefix.some(isControl)) return false;
   try {
     new TextDecoder("utf-8", { fatal: true }).decode(prefix, { stream: prefix.length >= CUT_BYTES });

@@ -1,6 +1,6 @@
 import { NumberList } from "./byte-store.ts";
 
-export const NODE_KINDS = ["object", "array", "string", "number", "true", "false", "null"] as const;
+const NODE_KINDS = ["object", "array", "string", "number", "true", "false", "null"] as const;
 export type NodeKind = (typeof NODE_KINDS)[number];
 
 /** More nodes than this are not read; the memory for them would be some 200 MB. */

@@ -22,7 +22,7 @@ export interface RowMatch {
 }
 
 /** Rows are cut here when lines are not wrapped: longer ones make scrolling slow in every browser. */
-export const UNWRAPPED_ROW_BYTES = 2000;
+const UNWRAPPED_ROW_BYTES = 2000;
 
 const decoder = new TextDecoder("utf-8", { ignoreBOM: true });
 

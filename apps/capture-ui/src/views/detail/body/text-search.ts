@@ -25,7 +25,7 @@ const OVERLAP_BYTES = 1 << 14;
 const NEWLINE = 10;
 
 /** The pattern of a query; throws SyntaxError with the engine's words for an invalid expression. */
-export function searchPattern(query: SearchQuery): RegExp {
+function searchPattern(query: SearchQuery): RegExp {
   const source = query.regex ? query.text : query.text.replaceAll(/[\\^$.*+?()[\]{}|/]/gu, String.raw`\$&`);
   return new RegExp(source, query.matchCase ? "gmu" : "gimu");
 }

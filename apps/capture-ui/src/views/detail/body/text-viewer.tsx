@@ -12,7 +12,7 @@ import { useBlocks } from "./use-blocks.tsx";
 import { WindowList } from "./window-list.tsx";
 import type { WindowListHandle } from "./window-list.tsx";
 
-export const TEXT_ROW_PX = 19;
+const TEXT_ROW_PX = 19;
 
 const LANGUAGES: Readonly<Partial<Record<BodyKind, TokenLanguage>>> = {
   json: "json",

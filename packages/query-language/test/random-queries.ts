@@ -1,8 +1,8 @@
 /** Random records and queries for property tests. Not part of the package's interface. */
 import fc from "fast-check";
-import { FIELDS, type Field, type NumberUnit } from "./fields.ts";
-import { allOf, anyOf, type FieldTest, type NumberRange, type Query, type TextValue } from "./query.ts";
-import type { QueryRecord } from "./record.ts";
+import { FIELDS, type Field, type NumberUnit } from "../src/fields.ts";
+import { allOf, anyOf, type FieldTest, type NumberRange, type Query, type TextValue } from "../src/query.ts";
+import type { QueryRecord } from "../src/record.ts";
 
 /** A record made of plain data. */
 export function recordOf(facts: Partial<RecordFacts> = {}): QueryRecord {
