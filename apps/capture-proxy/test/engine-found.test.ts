@@ -22,6 +22,8 @@ async function engine(options: EngineOptions = {}): Promise<Engine> {
   return started;
 }
 
+const codeOf = (error: NodeJS.ErrnoException | undefined): string | undefined => error?.code;
+
 test("an entry names the origin's certificate on a resumed TLS session too", async () => {
   const origin = await startOrigin({ tls: { authority: originCa } });
   cleanups.push(() => origin.close());
@@ -66,7 +68,7 @@ test("an answer without framing that breaks off is a reset for the client, never
   await client.write(`GET http://127.0.0.1:${origin.port}/ HTTP/1.1\r\nHost: x\r\n\r\n`);
   await client.readUntil("part");
   told.resolve();
-  assert.equal(((await client.closed) as NodeJS.ErrnoException | undefined)?.code, "ECONNRESET");
+  assert.equal(codeOf(await client.closed), "ECONNRESET");
 });
 
 test("a tunnel whose origin resets it is reset for the client too", async () => {
@@ -81,7 +83,26 @@ test("a tunnel whose origin resets it is reset for the client too", async () => 
   const { connection } = await proxyClient(proxy.port).tunnel(`127.0.0.1:${origin.port}`);
   await connection.readUntil("220 ready");
   told.resolve();
-  assert.equal(((await connection.closed) as NodeJS.ErrnoException | undefined)?.code, "ECONNRESET");
+  assert.equal(codeOf(await connection.closed), "ECONNRESET");
   const [exchange] = await proxy.waitFor(1);
   assert.equal(exchange?.state.step === "failed" && exchange.state.failure.code, "UPSTREAM_RESET");
+});
+
+test("a handshake outlives the eviction of its certificate", async () => {
+  for (const maxVersion of ["TLSv1.2", "TLSv1.3"] as const) {
+    const proxy = await engine();
+    const { connection } = await proxyClient(proxy.port).tunnel("weir:443");
+    const socket = connection.detach();
+    const secure = connectTls({ socket, servername: "evicted.example", ca: proxy.ca.certificatePem, maxVersion });
+    while (proxy.services.gauges.tlsHandshakesTotal === 0) await new Promise((resolve) => setImmediate(resolve));
+    assert.equal(secure.getProtocol() === null || !secure.authorized, true, "the handshake is not over yet");
+    for (let index = 0; index < 1100; index += 1) proxy.services.leafContexts.get(`h${index}.example`);
+    assert.equal(proxy.services.leafContexts.size, 1000);
+    await once(secure, "secureConnect");
+    secure.write("GET / HTTP/1.1\r\nHost: weir\r\n\r\n");
+    const [answer] = (await once(secure, "data")) as [Buffer];
+    assert.match(answer.toString(), /own page/);
+    secure.destroy();
+    socket.destroy();
+  }
 });

@@ -31,11 +31,14 @@ export class LeafContexts {
     return this.#entries.size;
   }
 
-  /** The context to answer a client with that wants to talk to `name` (a host name or an address). */
+  /**
+   * The context to answer a client with that wants to talk to `name` (a host name or an address). To be used at once:
+   * a later call may close it, which concerns only sessions that are yet to begin.
+   */
   get(name: string): SecureContext {
     const authority = this.#authority();
     if (authority !== this.#issuer) {
-      this.#entries.clear();
+      for (const stale of this.#entries.keys()) this.#drop(stale);
       this.#issuer = authority;
     }
     const known = this.#entries.get(name);
@@ -45,12 +48,21 @@ export class LeafContexts {
       return known.context;
     }
     const entry = issue(authority, name);
+    this.#drop(name);
     this.#entries.set(name, entry);
     if (this.#entries.size > MAX_CONTEXTS) {
       const oldest = this.#entries.keys().next().value;
-      if (oldest !== undefined) this.#entries.delete(oldest);
+      if (oldest !== undefined) this.#drop(oldest);
     }
     return entry.context;
+  }
+
+  #drop(name: string): void {
+    const entry = this.#entries.get(name);
+    if (!entry) return;
+    this.#entries.delete(name);
+    // The collector sees a small object and lets thousands pile up, each with some 50 KB that it does not see.
+    (entry.context.context as { close?: () => void }).close?.();
   }
 }
 
