@@ -35,11 +35,10 @@ test(
     await waitUntil(() => weir.openFiles() >= 120, { what: "the use of every descriptor" });
     const refused = await waitUntil(() => held.filter(({ ended }) => ended).length, { what: "a refused connection" });
     assert.ok(refused > 0);
-    for (const _ of numbers(20))
-      await rawClient(weir.proxyPort).then(
-        (connection) => held.push(connection),
-        () => undefined,
-      );
+    for (const _ of numbers(20)) {
+      const late = await rawClient(weir.proxyPort).catch(() => undefined);
+      if (late) held.push(late);
+    }
     for (const connection of held) connection.destroy();
     await waitUntil(async () => (await get()) === 200, { what: "service after the flood" });
     await waitUntil(async () => (await fetch(`${weir.apiUrl}/health`)).ok);
