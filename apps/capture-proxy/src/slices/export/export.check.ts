@@ -1,3 +1,4 @@
+// Tested by export.slice.test.ts
 import type { TrafficEntry } from "@headworks/capture-contract";
 import { ApiError } from "#api/api-error.ts";
 import type { Field, SnippetRequest } from "./snippet-request.ts";

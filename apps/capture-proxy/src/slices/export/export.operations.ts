@@ -1,7 +1,8 @@
+// Tested by export.slice.test.ts
 import type { TrafficFilter, exportOperations } from "@headworks/capture-contract";
 import type { Handlers } from "@headworks/contract-kit";
 import { ApiError, notFound } from "#api/api-error.ts";
-import type { SliceHost } from "../../slice.ts";
+import type { SliceHost } from "#slice.ts";
 import { curlText } from "./curl-text.ts";
 import { curlCmdText, curlPowershellText } from "./curl-windows-text.ts";
 import { checkBody, LARGEST_BODY_BYTES, reproducibleRequest } from "./export.check.ts";

@@ -1,3 +1,4 @@
+// Tested by snippets.test.ts
 import { fieldsToTell, shownText, urlOf } from "./snippet-request.ts";
 import type { SnippetRequest } from "./snippet-request.ts";
 

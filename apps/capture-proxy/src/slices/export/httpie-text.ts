@@ -1,3 +1,4 @@
+// Tested by snippets.test.ts
 import { bodyCommand, bodyWord, shellWord } from "./shell-words.ts";
 import { fieldsToTell, hasField, sendsBody, urlOf } from "./snippet-request.ts";
 import type { SnippetRequest } from "./snippet-request.ts";

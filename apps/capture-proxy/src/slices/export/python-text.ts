@@ -1,3 +1,4 @@
+// Tested by snippets.test.ts
 import type { SnippetRequest } from "./snippet-request.ts";
 
 const LONGEST_ESCAPED_BYTES = 4096;

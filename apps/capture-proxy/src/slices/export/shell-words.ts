@@ -1,7 +1,8 @@
+// Tested by snippets.test.ts
 import { shownText, wireBytes } from "./snippet-request.ts";
 
 /** A word of this many bytes may be an argument on every system; Linux refuses more than 128 KiB. */
-export const LONGEST_ARGUMENT_BYTES = 32_768;
+const LONGEST_ARGUMENT_BYTES = 32_768;
 /** Longer bodies are written in base64: an escape costs four characters per byte. */
 const LONGEST_ESCAPED_BYTES = 1024;
 const BASE64_LINE = 76;

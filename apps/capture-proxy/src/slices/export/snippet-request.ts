@@ -1,3 +1,4 @@
+// Tested by snippets.test.ts
 /** A request as snippets reproduce it. Texts are what was on the wire, one character per byte. */
 export interface SnippetRequest {
   readonly method: string;
@@ -30,7 +31,7 @@ export function hasField(request: SnippetRequest, lowerName: string): boolean {
 }
 
 /** The body has the length that its own field announces, or none announces one: tools will write the same. */
-export function announcesOwnLength(request: SnippetRequest): boolean {
+function announcesOwnLength(request: SnippetRequest): boolean {
   return valuesOf(request, "content-length").every((value) => value === String(request.body.length));
 }
 

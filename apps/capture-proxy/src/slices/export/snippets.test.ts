@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { writeFile } from "node:fs/promises";
+import { readdir, writeFile } from "node:fs/promises";
 import { test } from "node:test";
 import { peer, runProcess, temporaryDirectory } from "@headworks/testkit";
 import fc from "fast-check";
@@ -8,8 +8,8 @@ import { curlCmdText, curlPowershellText } from "./curl-windows-text.ts";
 import { fetchText } from "./fetch-text.ts";
 import { httpieText } from "./httpie-text.ts";
 import { pythonText } from "./python-text.ts";
-import { startRecordingOrigin } from "./recording-origin.ts";
-import type { RecordedRequest, RecordingOrigin } from "./recording-origin.ts";
+import { startRecordingOrigin } from "../../../test/recording-origin.ts";
+import type { RecordedRequest, RecordingOrigin } from "../../../test/recording-origin.ts";
 import type { Field, SnippetRequest } from "./snippet-request.ts";
 import { wgetText } from "./wget-text.ts";
 
@@ -159,8 +159,7 @@ async function runShell(text: string, shell = "sh"): Promise<void> {
     timeoutMs: 20_000,
   });
   assert.equal(code, 0, `${stderr}\n${text.slice(0, 2000)}`);
-  const pwned = await runProcess("ls", [directory.path]);
-  assert.equal(pwned.stdout.trim(), "command.sh", "the text left something behind");
+  assert.deepEqual(await readdir(directory.path), ["command.sh"], "the text left something behind");
 }
 
 function onlyRequest(origin: RecordingOrigin): RecordedRequest {
@@ -299,13 +298,17 @@ test("a script element that holds the text of fetch stays closed in", () => {
   assert.ok(!fetchText(request).includes("<"));
 });
 
-/** HTTPie writes fields in UTF-8 and methods in upper case. */
-const NOT_FOR_HTTPIE = /no UTF-8|server as a whole|HTTP\/1.0|lower case with|upgrade|tab inside|unusual characters/;
+/**
+ * HTTPie takes most of a second to start, so it runs the cases only that its own syntax could spoil. It writes fields
+ * in UTF-8 and methods in upper case.
+ */
+const FOR_HTTPIE =
+  /no fields|lower-case names|repeated|empty values|shell syntax|begins with|are UTF-8|cookies|dot segments|HEAD|nobody|without a body|DELETE|GET with|JSON|several lines|every byte|long text|chunks/;
 
 test("HTTPie sends method, fields and body", { skip: httpie.skip }, async (t) => {
   await using origin = await startRecordingOrigin();
   for (const given of NASTY) {
-    if (NOT_FOR_HTTPIE.test(given.is)) continue;
+    if (!FOR_HTTPIE.test(given.is)) continue;
     await t.test(given.is, async () => {
       const request = requestOf(given, origin.authority);
       await runShell(httpieText(request));

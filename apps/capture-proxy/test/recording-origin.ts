@@ -1,4 +1,3 @@
-// Tested by snippets.test.ts
 import { startRawServer } from "@headworks/testkit";
 import type { RawConnection } from "@headworks/testkit";
 
