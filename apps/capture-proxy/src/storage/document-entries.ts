@@ -1,3 +1,4 @@
+// Tested by session-import.test.ts
 import { fromHarEntry, HarDecoder } from "@headworks/har";
 import type { HarItem } from "@headworks/har";
 import type { ImportedSession } from "./import-messages.ts";

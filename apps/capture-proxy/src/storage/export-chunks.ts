@@ -1,3 +1,4 @@
+// Tested by session-import.test.ts
 /** What a document's pieces are asked of. */
 export interface PieceSource {
   /** The next piece; undefined after the last. */

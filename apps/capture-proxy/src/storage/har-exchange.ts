@@ -1,3 +1,4 @@
+// Tested by har-import.test.ts
 import type { HarBody, HarExchange, HarExchangeTimings } from "@headworks/har";
 import type { Failure, TlsInfo } from "@headworks/capture-contract";
 import type { SqlRow } from "./database.ts";

@@ -1,3 +1,4 @@
+// Tested by session-import.test.ts
 import { HarFormatError } from "@headworks/har";
 import { harReader, sessionReader } from "./document-entries.ts";
 import type { DocumentReader } from "./document-entries.ts";

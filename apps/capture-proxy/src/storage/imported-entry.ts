@@ -1,3 +1,4 @@
+// Tested by session-import.test.ts
 import { parseHostPort } from "@headworks/host-patterns";
 import type { Failure, TlsInfo } from "@headworks/capture-contract";
 import { INLINE_BODY_BYTES } from "#exchange/body.ts";
@@ -157,7 +158,7 @@ export function targetOfUrl(url: string): ImportedTarget {
 }
 
 /** Percent-encodes everything that is no visible ASCII, as UTF-8. */
-export function visibleAscii(path: string): string {
+function visibleAscii(path: string): string {
   return path.replaceAll(/[^\x21-\x7e]+/gu, (text) =>
     [...Buffer.from(text, "utf8")].map((byte) => `%${byte.toString(16).toUpperCase().padStart(2, "0")}`).join(""),
   );

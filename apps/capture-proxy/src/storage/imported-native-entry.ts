@@ -1,3 +1,4 @@
+// Tested by session-import.test.ts
 import { randomUUID } from "node:crypto";
 import type { Failure } from "@headworks/capture-contract";
 import { BODY_STATES, ENTRY_STATES, FLAG_MODIFIED, FLAG_PASSTHROUGH, FLAG_SCRIPTED } from "./entry-facts.ts";

@@ -1,3 +1,4 @@
+// Tested by session-import.test.ts
 import { CheckedMembers, MemberError } from "./checked-members.ts";
 import { base64Bytes } from "./imported-native-entry.ts";
 import type { StoredFile } from "./imported-entry.ts";

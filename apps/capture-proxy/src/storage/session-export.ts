@@ -1,3 +1,4 @@
+// Tested by session-import.test.ts
 import type { CaptureSession } from "@headworks/capture-contract";
 import type { SqlRow } from "./database.ts";
 import { entryOfRow, parsed } from "./entry-shapes.ts";

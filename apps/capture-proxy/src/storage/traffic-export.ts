@@ -1,3 +1,4 @@
+// Tested by traffic-transfer.test.ts
 import { decodeContentSync } from "@headworks/http-fields/content-coding";
 import { harEntryText, harEpilogue, harPrologue, toHarEntry } from "@headworks/har";
 import type { SqlRow } from "./database.ts";
