@@ -1,0 +1,80 @@
+import assert from "node:assert/strict";
+import { rm, writeFile } from "node:fs/promises";
+import { spawnSync } from "node:child_process";
+import { test } from "node:test";
+import { proxyClient, startOrigin, temporaryDirectory, waitUntil } from "@headworks/testkit";
+import { startWeir } from "./rig.ts";
+
+/** A small file system of its own needs rights that not every user and not every sandbox has. */
+async function smallDisk(): Promise<{ path: string; remove(): Promise<void> } | undefined> {
+  const directory = await temporaryDirectory();
+  const isMounted =
+    process.getuid?.() === 0 &&
+    spawnSync("mount", ["-t", "tmpfs", "-o", "size=24m", "tmpfs", directory.path]).status === 0;
+  if (!isMounted) {
+    await directory.remove();
+    return undefined;
+  }
+  return {
+    path: directory.path,
+    async remove() {
+      spawnSync("umount", ["-l", directory.path]);
+      await directory.remove();
+    },
+  };
+}
+
+test("a full disk stops recording, not proxying, is said aloud, and passes without a restart", async (context) => {
+  const disk = await smallDisk();
+  if (disk === undefined) {
+    process.stdout.write("# skipping: no small file system can be mounted here\n");
+    context.skip("needs the right to mount a file system");
+    return;
+  }
+  try {
+    const body = Buffer.alloc(150_000, "disk");
+    await using origin = await startOrigin({ handler: (_request, response) => response.end(body) });
+    await using weir = await startWeir({ dataDir: `${disk.path}/data`, args: ["--log-json"] });
+    const client = proxyClient(weir.proxyPort);
+    const get = async (path: string): Promise<void> => {
+      const answer = await client.fetch(`${origin.url}${path}`);
+      assert.equal(answer.status, 200);
+      assert.deepEqual(answer.body, body);
+    };
+    await get("/before");
+    await weir.waitForEntries(1, "/before");
+    const filler = `${disk.path}/filler`;
+    await writeFile(filler, Buffer.alloc(64e6)).catch((error: NodeJS.ErrnoException) =>
+      assert.equal(error.code, "ENOSPC"),
+    );
+    const logged = weir.process.stderr().length;
+    await waitUntil(
+      async () => {
+        await get("/full");
+        return !(await weir.stats()).storage_ok;
+      },
+      { timeoutMs: 20_000, what: "the report of a full disk" },
+    );
+    for (let index = 0; index < 30; index += 1) await get(`/still/${index}`);
+    const stats = await weir.stats();
+    assert.match(stats.storage_problem ?? "", /full|space|disk/i);
+    const lines = weir.process
+      .stderr()
+      .slice(logged)
+      .split("\n")
+      .filter((line) => line !== "");
+    assert.ok(lines.length >= 1 && lines.length < 10, `${lines.length} log lines:\n${lines.slice(0, 12).join("\n")}`);
+    await rm(filler);
+    await waitUntil(async () => (await weir.stats()).storage_ok, { timeoutMs: 20_000, what: "the recovery" });
+    await get("/recorded-again");
+    const [entry] = await weir.waitForEntries(1, "/recorded-again");
+    assert.ok(entry);
+    assert.deepEqual(await weir.body(entry, "response"), body);
+    // What could not be written is counted, or was kept until it could be.
+    const kept = (await weir.entries("/still/")).length;
+    assert.ok(kept + (await weir.stats()).entries_lost >= 30, `${kept} of 30 are there, and the rest is not counted`);
+    assert.ok((await weir.entries("/before")).length === 1, "what was there before is still there");
+  } finally {
+    await disk.remove();
+  }
+});
