@@ -1,3 +1,4 @@
+// Tested by ../test/proxy.test.ts
 import type { Clock } from "./slice.ts";
 
 /** The real clock. */

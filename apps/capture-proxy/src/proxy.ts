@@ -78,7 +78,7 @@ export async function createProxy(options: ProxyOptions): Promise<RunningProxy> 
     const { importedAuthority: imported } = options;
     const authority = openAuthorityStore({
       dataDir,
-      nowMs: systemClock.now,
+      nowMs: () => systemClock.now(),
       log,
       ...(imported === undefined ? {} : { imported }),
     });

@@ -17,13 +17,13 @@ after(async () => {
 
 async function started(
   dataDir: string,
-  flags: Record<string, unknown> = {},
+  flags: Record<string, string> = {},
   log = pino({ level: "silent" }),
 ): Promise<RunningProxy> {
   const proxy = await createProxy({
     dataDir,
     environment: {},
-    flags: { "proxy-port": "0", "api-port": "0", ...flags } as never,
+    flags: { "proxy-port": "0", "api-port": "0", ...flags },
     log,
   });
   return proxy;

@@ -1,3 +1,4 @@
+// Tested by exchange.test.ts
 /** Bytes as HAR can hold them: text, or text that is base64. */
 export interface BodyText {
   readonly text: string;

@@ -1,3 +1,4 @@
+// Tested by decode.test.ts
 import type { HarEntry, HarHeader } from "./har.ts";
 
 /** The text before the first entry. */

@@ -1,3 +1,4 @@
+// Tested by exchange.test.ts
 import { bodyBytes, fromBase64 } from "./body-text.ts";
 import type { HarBody, HarExchange, HarWebSocketMessage } from "./exchange.ts";
 import type { HarEntry, HarPair, HarResponse } from "./har.ts";

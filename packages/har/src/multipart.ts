@@ -1,3 +1,4 @@
+// Tested by exchange.test.ts
 import type { HarParam } from "./har.ts";
 
 /** More parts than this are not listed; the body's text has them all. */

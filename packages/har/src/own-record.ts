@@ -1,3 +1,4 @@
+// Tested by exchange.test.ts
 import { toBase64 } from "./body-text.ts";
 import type { HarBody, HarExchange, HarExchangeTimings } from "./exchange.ts";
 

@@ -1,3 +1,4 @@
+// Tested by decode.test.ts
 import type {
   HarContent,
   HarCookie,

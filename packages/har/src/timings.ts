@@ -1,3 +1,4 @@
+// Tested by exchange.test.ts
 import type { HarExchangeTimings } from "./exchange.ts";
 import type { HarTimings } from "./har.ts";
 

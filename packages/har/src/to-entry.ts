@@ -1,3 +1,4 @@
+// Tested by exchange.test.ts
 import { bodyText, toBase64 } from "./body-text.ts";
 import type {
   ContentDecoder,

@@ -1,3 +1,4 @@
+// Tested by decode.test.ts
 const QUOTE = 0x22;
 const BACKSLASH = 0x5c;
 

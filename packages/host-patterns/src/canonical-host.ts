@@ -1,3 +1,4 @@
+// Tested by matcher.test.ts
 import { formatAddress, parseAddress } from "./address.ts";
 
 const plainName = /^[a-z0-9_-]+(?:\.[a-z0-9_-]+)*$/;

@@ -1,3 +1,4 @@
+// Tested by matcher.test.ts
 import { parseNetwork, type IpNetwork } from "./address.ts";
 import { canonicalHost } from "./canonical-host.ts";
 import { longestHostName } from "./host-port.ts";

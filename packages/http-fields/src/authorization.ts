@@ -1,3 +1,4 @@
+// Tested by field-values.test.ts
 import { parseParameter, splitOutsideQuotes, type Parameter } from "./parameters.ts";
 
 /** An Authorization or Proxy-Authorization value, decoded for showing. Nothing is verified. */

@@ -1,3 +1,4 @@
+// Tested by content-coding.test.ts
 import type { Buffer } from "node:buffer";
 import {
   brotliDecompressSync,

@@ -1,3 +1,4 @@
+// Tested by field-values.test.ts
 /** The IANA registry of HTTP status codes. */
 const phrases: Readonly<Record<number, string>> = {
   100: "Continue",

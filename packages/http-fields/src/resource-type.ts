@@ -1,3 +1,4 @@
+// Tested by field-values.test.ts
 import { isJson, isXml, parseMediaType, type MediaType } from "./media-type.ts";
 
 /** What an exchange is about, for filters and labels. */

@@ -1,3 +1,4 @@
+// Tested by field-values.test.ts
 /** One piece between `&`s, as it was written and decoded. */
 export interface QueryParameter {
   rawName: string;

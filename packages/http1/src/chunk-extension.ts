@@ -1,3 +1,4 @@
+// Tested by chunk-scanner.test.ts
 import { CR, FIELD_VALUE, SEMICOLON, TCHAR } from "./characters.ts";
 
 const EQUALS = 0x3d;

@@ -1,3 +1,4 @@
+// Tested by request-reader.test.ts
 import { CR, FIELD_VALUE, LF } from "./characters.ts";
 import { cleanHeadEnd } from "./clean-head.ts";
 

@@ -1,3 +1,4 @@
+// Tested by request-reader.test.ts
 import { isAuthority, isAuthorityWithPort } from "./authority.ts";
 import { CR, LF, SP, TARGET, TCHAR } from "./characters.ts";
 import { readFieldLines, strayByteCode, type HeadFacts } from "./field-lines.ts";

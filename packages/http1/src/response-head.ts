@@ -1,3 +1,4 @@
+// Tested by response-reader.test.ts
 import { CR, FIELD_VALUE, LF, SP } from "./characters.ts";
 import { readFieldLines, strayByteCode, type HeadFacts } from "./field-lines.ts";
 import { Http1Error } from "./http1-error.ts";

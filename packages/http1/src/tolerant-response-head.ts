@@ -1,3 +1,4 @@
+// Tested by response-reader.test.ts
 import { FIELD_VALUE, isToken, consistsOf } from "./characters.ts";
 import { isBlank, type HeadFacts } from "./field-lines.ts";
 import { Http1Error } from "./http1-error.ts";

@@ -1,3 +1,4 @@
+// Tested by response-reader.test.ts
 import type { RawFields } from "./message.ts";
 
 /**

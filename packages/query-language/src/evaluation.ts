@@ -1,3 +1,4 @@
+// Tested by compile.test.ts
 import { foldUnicode } from "./fold.ts";
 import type { QueryRecord } from "./record.ts";
 

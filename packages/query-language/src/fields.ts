@@ -1,3 +1,4 @@
+// Tested by compile.test.ts
 import { foldAscii } from "./fold.ts";
 import type { Evaluation } from "./evaluation.ts";
 import type { PlanColumn } from "./plan.ts";

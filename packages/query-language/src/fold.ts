@@ -1,3 +1,4 @@
+// Tested by compile.test.ts
 const NON_ASCII = /[^\0-\x7f]/;
 const ASCII_UPPER = /[A-Z]+/g;
 

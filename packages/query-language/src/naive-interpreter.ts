@@ -1,3 +1,4 @@
+// Tested by compile.test.ts
 /** The plainest possible reading of a query, written apart from the compiler to check it. Only for tests. */
 import { Evaluation } from "./evaluation.ts";
 import { fieldOf } from "./fields.ts";

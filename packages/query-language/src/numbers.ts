@@ -1,3 +1,4 @@
+// Tested by compile.test.ts
 import type { NumberUnit } from "./fields.ts";
 import type { NumberRange } from "./query.ts";
 

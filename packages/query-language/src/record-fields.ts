@@ -1,3 +1,4 @@
+// Tested by compile.test.ts
 import { foldAscii } from "./fold.ts";
 
 /** Values of all header fields with that lower-case name. `fields` is flat: name, value, name, value. */

@@ -1,3 +1,4 @@
+// Tested by compile.test.ts
 import { findField } from "./fields.ts";
 import type { QueryError } from "./query.ts";
 

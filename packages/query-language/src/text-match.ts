@@ -1,3 +1,4 @@
+// Tested by compile.test.ts
 import type { TextField } from "./fields.ts";
 import { foldAscii, foldUnicode } from "./fold.ts";
 import { compilePattern } from "./pattern/pattern.ts";

@@ -1,3 +1,4 @@
+// Tested by clock-and-waiting.test.ts
 interface Timer {
   dueMs: number;
   /** Undefined for a timer that fires once. */

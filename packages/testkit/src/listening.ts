@@ -1,3 +1,4 @@
+// Tested by clock-and-waiting.test.ts
 import { once } from "node:events";
 import type { Server, Socket } from "node:net";
 

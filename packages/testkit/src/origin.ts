@@ -1,3 +1,4 @@
+// Tested by origin-and-proxy-client.test.ts
 import { CertificateAuthority, type LeafNames } from "@headworks/tls-authority";
 import {
   createServer,

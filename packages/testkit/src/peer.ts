@@ -1,3 +1,4 @@
+// Tested by clock-and-waiting.test.ts
 import { accessSync, constants, statSync } from "node:fs";
 import { delimiter, join } from "node:path";
 

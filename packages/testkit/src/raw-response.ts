@@ -1,3 +1,4 @@
+// Tested by raw-sockets.test.ts
 import type { RawConnection } from "./raw-connection.ts";
 import { defaultTimeoutMs } from "./timeout.ts";
 

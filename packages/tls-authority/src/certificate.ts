@@ -1,3 +1,4 @@
+// Tested by authority.test.ts
 import { createHash, randomBytes, sign, type KeyObject } from "node:crypto";
 import * as der from "./der.ts";
 import type { SubjectName } from "./subject-names.ts";

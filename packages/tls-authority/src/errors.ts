@@ -1,3 +1,4 @@
+// Tested by authority.test.ts
 /** What was wrong; `message` says the same as a sentence for people. */
 export type AuthorityErrorCode =
   | "unreadable-certificate"

@@ -27,9 +27,9 @@ export function failureResponse(failure: Failure, requestFields: Readonly<RawFie
   };
 }
 
-/** JSON only for those who name it and do not name HTML; browsers and plain `*\/*` get the page. */
+/** JSON only for those who name it and would not rather have HTML; browsers and plain `*\/*` get the page. */
 function asksForJson(accept: string): boolean {
-  return /\bjson\b/i.test(accept) && !/\btext\/html\b/i.test(accept);
+  return /\bjson\b/i.test(accept) && !prefersHtml(accept);
 }
 
 function failureJson(failure: Failure): string {

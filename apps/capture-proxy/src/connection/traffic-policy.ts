@@ -1,3 +1,4 @@
+// Tested by ../../test/proxy.test.ts
 import type { Settings } from "@headworks/capture-contract";
 import { compileHostPatterns, isLoopback } from "@headworks/host-patterns";
 import type { TrafficPolicy } from "./proxy-services.ts";

@@ -1,3 +1,4 @@
+// Tested by ../../test/engine-flow.test.ts
 /** Live numbers of the data path, kept by the connections and read by metrics. */
 export interface TrafficGauges {
   readonly activeConnections: number;

@@ -1,3 +1,4 @@
+// Tested by pattern.test.ts
 import { WORD, LINE_ENDS, rangesOf, type CharSet } from "./char-set.ts";
 import type { Assertion, PatternNode } from "./syntax.ts";
 

@@ -1,3 +1,4 @@
+// Tested by pattern.test.ts
 import {
   charSet,
   complement,

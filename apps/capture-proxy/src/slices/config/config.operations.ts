@@ -28,7 +28,7 @@ export function createConfigOperations(
 
 /** The settings as a change would leave them, unchecked. */
 function patched(before: Settings, change: ConfigPatch): Settings {
-  return { ...before, ...change, upstream_proxy: { ...before.upstream_proxy, ...change.upstream_proxy } } as Settings;
+  return { ...before, ...change, upstream_proxy: { ...before.upstream_proxy, ...change.upstream_proxy } };
 }
 
 /** Settings without secrets and with what follows from them. Only the answer to a change shows `verbose`. */
