@@ -1,6 +1,6 @@
 import type { SNIPPET_FORMATS, TrafficSnapshot } from "@headworks/capture-contract";
 import { api, errorText, operations, operationUrl } from "../../../api.ts";
-import { configQuery, queryClient } from "../../../queries.ts";
+import { configQuery, queryClient, statsQuery } from "../../../queries.ts";
 import { copyText } from "../../../ui/copy.ts";
 import { confirmAction } from "../../../ui/dialog.tsx";
 import { formatCount } from "../../../ui/format.ts";
@@ -68,9 +68,14 @@ export async function deleteEntries(ids: readonly string[]): Promise<boolean> {
   );
 }
 
-/** Empties the active session after a question. */
-export async function clearAll(total: number): Promise<boolean> {
-  if (total === 0) return false;
+/** Empties the active session after a question that says how much there is at this moment. */
+export async function clearAll(): Promise<boolean> {
+  let total = 0;
+  const counted = await attempt("The entries could not be counted", async () => {
+    const stats = await queryClient.fetchQuery({ ...statsQuery, staleTime: 0 });
+    total = stats.entry_count;
+  });
+  if (!counted || total === 0) return false;
   const sure = await confirmAction({
     title: `Clear ${formatCount(total)} ${total === 1 ? "entry" : "entries"}?`,
     text: "All traffic of the active session is removed for good, also what the filter hides. Export it first if you may need it.",

@@ -24,7 +24,7 @@ export function useRowActions(
     if (view.id !== null && ids.includes(view.id)) chosen.close();
   };
   const clear = async (): Promise<void> => {
-    if (!(await clearAll(data.stats?.entry_count ?? data.summary?.total ?? list.length))) return;
+    if (!(await clearAll())) return;
     chosen.clear();
     chosen.close();
     list.reload();

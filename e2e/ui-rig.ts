@@ -1,0 +1,172 @@
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+import type { RequestListener } from "node:http";
+import { peer, proxyClient, startOrigin, waitUntil } from "@headworks/testkit";
+import type { Origin, ProxiedRequest, ProxyClient } from "@headworks/testkit";
+import { chromium } from "playwright-core";
+import type { Browser, BrowserContextOptions, Locator, Page } from "playwright-core";
+import { Cleanups, startWeir } from "./rig.ts";
+import type { Entry, Weir } from "./rig.ts";
+import { site } from "./ui-site.ts";
+
+/** What a journey works with: a service of its file's own, an origin behind it, and a browser page without a past. */
+export interface UiBench {
+  readonly weir: Weir;
+  readonly origin: Origin;
+  readonly client: ProxyClient;
+  /** A window on the UI; every one is checked for dialogs and errors when its test ends. */
+  open(path: string, options?: BrowserContextOptions): Promise<Page>;
+  /** Asks the origin for paths, one after another, and waits until their entries are complete. */
+  send(...requests: readonly (string | ProxiedRequest)[]): Promise<readonly Entry[]>;
+}
+
+const chromiumPeer = peer("chromium");
+/** Generous: the machine that runs this may be busy with other tests. */
+const TIMEOUT_MS = 20_000;
+
+/** Registers the life of service, origin and browser for one file, and answers how to add journeys to it. */
+export function uiFile(handler: RequestListener = site) {
+  const cleanups = new Cleanups();
+  let shared: { weir: Weir; origin: Origin; browser: Browser } | undefined;
+  before(async () => {
+    if (chromiumPeer.skip !== false) return;
+    const weir = cleanups.use(await startWeir());
+    const origin = cleanups.use(await startOrigin({ handler }));
+    const browser = await launchChromium();
+    cleanups.use({ [Symbol.asyncDispose]: async () => await browser.close() });
+    shared = { weir, origin, browser };
+  });
+  after(() => cleanups.run());
+
+  /** One journey: a session of its own, a browser context of its own. */
+  return function journey(name: string, run: (bench: UiBench) => Promise<void>): void {
+    void test(name, { skip: chromiumPeer.skip }, async () => {
+      assert.ok(shared);
+      const { weir, origin, browser } = shared;
+      await callApi(weir, "POST", "/sessions", { name });
+      const session = (await weir.get<{ id: string; name: string }[]>("/sessions")).find((each) => each.name === name);
+      assert.ok(session);
+      await callApi(weir, "POST", `/sessions/${session.id}/switch`);
+      await using windows = new Windows(browser, weir);
+      const client = proxyClient(weir.proxyPort, { ca: weir.caPem });
+      await run({
+        weir,
+        origin,
+        client,
+        open: async (path, options) => await windows.open(path, options),
+        send: async (...requests) => await send(weir, origin, client, requests),
+      });
+      windows.assertQuiet();
+    });
+  };
+}
+
+/** Starts the browser of this machine without anything that talks to the outside. */
+export async function launchChromium(): Promise<Browser> {
+  return await chromium.launch({
+    executablePath: chromiumPeer.path,
+    timeout: 60_000,
+    args: [
+      "--no-sandbox",
+      "--disable-gpu",
+      "--disable-quic",
+      "--no-first-run",
+      "--disable-background-networking",
+      "--disable-component-update",
+      "--disable-sync",
+    ],
+  });
+}
+
+/** Pages of one test, and whatever went wrong in them. */
+class Windows implements AsyncDisposable {
+  readonly #browser: Browser;
+  readonly #weir: Weir;
+  readonly #cleanups = new Cleanups();
+  readonly #troubles: string[] = [];
+
+  constructor(browser: Browser, weir: Weir) {
+    this.#browser = browser;
+    this.#weir = weir;
+  }
+
+  async open(path: string, options: BrowserContextOptions = {}): Promise<Page> {
+    const context = await this.#browser.newContext({ viewport: { width: 1280, height: 800 }, ...options });
+    this.#cleanups.use({ [Symbol.asyncDispose]: async () => await context.close() });
+    context.setDefaultTimeout(TIMEOUT_MS);
+    const page = await context.newPage();
+    page.on("pageerror", (error) => this.#troubles.push(`error in the page: ${error.stack ?? error.message}`));
+    page.on("dialog", (dialog) => {
+      this.#troubles.push(`dialog: ${dialog.message()}`);
+      void dialog.dismiss();
+    });
+    page.on("popup", () => this.#troubles.push("a window opened by itself"));
+    page.on("console", (message) => {
+      if (/Content Security Policy/u.test(message.text())) this.#troubles.push(message.text());
+    });
+    await page.goto(this.#weir.apiUrl + path);
+    await page.getByRole("navigation", { name: "Screens" }).waitFor();
+    return page;
+  }
+
+  assertQuiet(): void {
+    assert.deepEqual(this.#troubles, []);
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#cleanups.run();
+  }
+}
+
+async function send(
+  weir: Weir,
+  origin: Origin,
+  client: ProxyClient,
+  requests: readonly (string | ProxiedRequest)[],
+): Promise<readonly Entry[]> {
+  const before = (await weir.entries()).length;
+  for (const each of requests) {
+    const request = typeof each === "string" ? { url: each } : each;
+    const url = request.url.startsWith("/") ? origin.url + request.url : request.url;
+    await client.fetch({ ...request, url });
+  }
+  return (await weir.waitForEntries(before + requests.length, undefined, TIMEOUT_MS)).slice(before);
+}
+
+/** A call that changes something; throws unless the answer is a 2xx. */
+export async function callApi(weir: Weir, method: string, path: string, body?: unknown): Promise<unknown> {
+  const response = await fetch(`${weir.apiUrl}/api${path}`, {
+    method,
+    headers: { "content-type": "application/json" },
+    ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+  });
+  const text = await response.text();
+  assert.ok(response.ok, `${method} ${path} was answered ${response.status}: ${text}`);
+  return text === "" ? undefined : JSON.parse(text);
+}
+
+/** The row of the traffic list whose sentence contains `text`. */
+export function row(page: Page, text: string | RegExp): Locator {
+  return page.getByRole("grid", { name: "Captured traffic" }).getByRole("row", { name: text });
+}
+
+/** Opens the details of a row, and waits until they are those of that row. */
+export async function openRow(page: Page, path: string): Promise<Locator> {
+  await row(page, path).click();
+  const pane = page.getByRole("region", { name: "Entry" });
+  await pane.getByRole("heading", { level: 1 }).filter({ hasText: path }).waitFor();
+  return pane;
+}
+
+/** Waits until a locator finds exactly `count` elements. */
+export async function waitForCount(locator: Locator, count: number): Promise<void> {
+  await waitUntil(async () => (await locator.count()) === count, {
+    timeoutMs: TIMEOUT_MS,
+    what: `${count} of ${locator.toString()}`,
+  });
+}
+
+/** Waits until something about the page or the service holds. */
+export async function eventually(what: string, probe: () => boolean | Promise<boolean>): Promise<void> {
+  await waitUntil(probe, { timeoutMs: TIMEOUT_MS, what });
+}

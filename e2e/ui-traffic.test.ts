@@ -1,0 +1,193 @@
+import assert from "node:assert/strict";
+import { readFile } from "node:fs/promises";
+import { callApi, eventually, openRow, row, uiFile, waitForCount } from "./ui-rig.ts";
+
+const journey = uiFile();
+
+journey("The first run shows four steps, tests interception, and lets the first row slide in", async (bench) => {
+  const page = await bench.open("/traffic");
+  await page.getByRole("heading", { name: "No traffic yet" }).waitFor();
+  for (const title of ["The proxy listens", "Trust the certificate", "Send traffic", "See it"]) {
+    await page.getByRole("heading", { name: title }).waitFor();
+  }
+  await page.getByRole("link", { name: "Instructions for each system" }).click();
+  await page.getByRole("button", { name: "Test now" }).click();
+  await page.getByText("Interception works on Weir's side").waitFor();
+  await page.getByText("Nothing has come yet").waitFor();
+  await bench.send("/orders?first");
+  await page.getByText("It flows").waitFor();
+  await page.getByRole("link", { name: "Open it in the traffic list" }).click();
+  await page
+    .getByRole("region", { name: "Entry" })
+    .getByRole("heading", { name: /orders\?first/u })
+    .waitFor();
+});
+
+journey("Rows appear while the traffic flows, newest on top", async (bench) => {
+  await bench.send("/orders");
+  const page = await bench.open("/traffic");
+  await row(page, /\/orders, 200/u).waitFor();
+  await page.getByText("Live", { exact: true }).waitFor();
+  await bench.send("/missing", "/broken");
+  await row(page, /\/missing, 404/u).waitFor();
+  await row(page, /\/broken, 500/u).waitFor();
+  await waitForCount(page.getByRole("grid").locator("[data-index]"), 3);
+  assert.match((await page.locator('[data-index="0"]').getAttribute("aria-label")) ?? "", /\/broken, 500/u);
+});
+
+journey("The filter completes, says what is wrong, applies, and pills narrow it", async (bench) => {
+  await bench.send("/orders", "/style.css", "/missing", "/dot.png");
+  const page = await bench.open("/traffic");
+  const rows = page.getByRole("grid").locator("[data-index]");
+  await waitForCount(rows, 4);
+  const filter = page.getByRole("combobox", { name: "Filter" });
+  await filter.fill("stat");
+  await page
+    .getByRole("option", { name: /^status/u })
+    .first()
+    .waitFor();
+  await filter.press("Tab");
+  assert.match(await filter.inputValue(), /^status:/u);
+  await filter.fill("status:>=");
+  await page
+    .getByRole("alert")
+    .getByText(/at character/u)
+    .waitFor();
+  assert.equal(await filter.getAttribute("aria-invalid"), "true");
+  await filter.fill("status:>=400");
+  await filter.press("Enter");
+  await waitForCount(rows, 1);
+  await row(page, "/missing").waitFor();
+  assert.match(page.url(), /q=status/u);
+  await page.getByRole("button", { name: "Clear the filter" }).click();
+  await waitForCount(rows, 4);
+  await page.getByRole("button", { name: /^CSS/u }).click();
+  await waitForCount(rows, 1);
+  await row(page, "/style.css").waitFor();
+});
+
+journey("Columns sort, and the tree and the waterfall show the same traffic", async (bench) => {
+  await bench.send("/orders", "/broken", "/missing");
+  const page = await bench.open("/traffic");
+  await page
+    .getByRole("columnheader", { name: /Status/u })
+    .getByRole("button")
+    .first()
+    .click();
+  await eventually("the highest status on top", async () =>
+    ((await page.locator('[data-index="0"]').getAttribute("aria-label")) ?? "").includes("/broken, 500"),
+  );
+  await page.getByRole("radio", { name: "Tree" }).click();
+  await page
+    .getByRole("treeitem", { name: /127\.0\.0\.1/u })
+    .first()
+    .waitFor();
+  await page.getByRole("radio", { name: "Waterfall" }).click();
+  await row(page, "/missing").waitFor();
+});
+
+journey("A failed exchange shows the status that the client got and why", async (bench) => {
+  await bench.send("/reset");
+  const page = await bench.open("/traffic");
+  const failed = row(page, /\/reset, failed/u);
+  await failed.getByText("502", { exact: true }).waitFor();
+  const pane = await openRow(page, "/reset");
+  await pane.getByText(/answered with 502/u).waitFor();
+});
+
+journey("The menu of a row copies a cURL command that repeats the request", async (bench) => {
+  await bench.send({ url: "/orders?copied", headers: [["X-Quote", "it's"]] });
+  const page = await bench.open("/traffic", { permissions: ["clipboard-read", "clipboard-write"] });
+  await row(page, "copied").click({ button: "right" });
+  await page.getByRole("menuitem", { name: /^Copy as cURL/u }).click();
+  await page.getByText("cURL copied").waitFor();
+  const text = await page.evaluate("navigator.clipboard.readText()");
+  assert.match(String(text), /^curl .*orders\?copied/su);
+  assert.ok(String(text).includes("X-Quote"));
+});
+
+journey("The menu of a row blocks its host, and the next request is stopped", async (bench) => {
+  await bench.send("/orders?before");
+  const page = await bench.open("/traffic");
+  await row(page, "before").click({ button: "right" });
+  await page.getByRole("menuitem", { name: "Block this host" }).click();
+  await page.getByText("127.0.0.1 is blocked").waitFor();
+  const asked = bench.origin.requests.length;
+  await bench.send("/orders?after");
+  assert.equal(bench.origin.requests.length, asked, "the request reached the origin");
+  await row(page, /after, 403/u).waitFor();
+  await page.getByRole("link", { name: "Block", exact: true }).click();
+  await page.getByRole("button", { name: "Delete 127.0.0.1" }).click();
+  await page.getByText("Nothing is blocked").waitFor();
+  const [, open] = await bench.send("/orders?open", "/orders?open2");
+  assert.equal(open?.response?.status_code, 200);
+});
+
+journey("The menu of a row stops the recording of its host", async (bench) => {
+  await bench.send("/orders?kept");
+  const page = await bench.open("/traffic");
+  await row(page, "kept").click({ button: "right" });
+  await page.getByRole("menuitem", { name: "Stop recording this host" }).click();
+  await page.getByText("127.0.0.1 is no longer recorded").waitFor();
+  assert.equal((await bench.client.fetch(`${bench.origin.url}/orders?unseen`)).status, 200);
+  await callApi(bench.weir, "PATCH", "/config", { ignored_domains: [] });
+  await bench.send("/orders?again");
+  await row(page, "again").waitFor();
+  assert.equal(await row(page, "unseen").count(), 0);
+});
+
+journey("Entries are deleted one by one and all at once, the latter only after a question", async (bench) => {
+  await bench.send("/orders?one", "/orders?two", "/orders?three");
+  const page = await bench.open("/traffic");
+  await row(page, "one").click({ button: "right" });
+  await page.getByRole("menuitem", { name: /^Delete/u }).click();
+  await waitForCount(row(page, "one"), 0);
+  await page.getByRole("button", { name: "Clear the session" }).click();
+  await page.getByRole("dialog").getByRole("button", { name: "Cancel" }).click();
+  assert.equal((await bench.weir.entries()).length, 2);
+  await page.getByRole("button", { name: "Clear the session" }).click();
+  await page.getByRole("dialog", { name: "Clear 2 entries?" }).getByRole("button", { name: "Clear" }).click();
+  await page.getByRole("heading", { name: "No traffic yet" }).waitFor();
+  assert.equal((await bench.weir.entries()).length, 0);
+});
+
+journey("Several selected entries are exported as a HAR document", async (bench) => {
+  await bench.send("/orders?a", "/orders?b", "/orders?c");
+  const page = await bench.open("/traffic");
+  await row(page, "orders?a").click({ modifiers: ["Control"] });
+  await row(page, "orders?c").click({ modifiers: ["Control"] });
+  await page.getByText("2 selected").waitFor();
+  await row(page, "orders?c").click({ button: "right" });
+  const [file] = await Promise.all([
+    page.waitForEvent("download"),
+    page.getByRole("menuitem", { name: "Export as HAR" }).click(),
+  ]);
+  assert.match(file.suggestedFilename(), /\.har$/u);
+  const har = JSON.parse(await readFile(await file.path(), "utf8")) as {
+    readonly log: {
+      readonly version: string;
+      readonly entries: readonly { readonly request: { readonly url: string } }[];
+    };
+  };
+  assert.equal(har.log.version, "1.2");
+  assert.deepEqual(har.log.entries.map(({ request }) => new URL(request.url).search).toSorted(), ["?a", "?c"]);
+});
+
+journey("A HAR file is imported into a session of its own, which can be opened", async (bench) => {
+  await bench.send("/orders?exported");
+  const har = await (await fetch(`${bench.weir.apiUrl}/api/export/har`)).text();
+  const page = await bench.open("/traffic");
+  const [chooser] = await Promise.all([
+    page.waitForEvent("filechooser"),
+    page.getByRole("button", { name: "Import", exact: true }).click(),
+  ]);
+  const buffer = Buffer.from(har.replaceAll("exported", "imported"));
+  await chooser.setFiles({ name: "from browser.har", mimeType: "application/json", buffer });
+  await page.getByText("1 entries from from browser.har").or(page.getByText("1 entry from from browser.har")).waitFor();
+  await page.getByRole("button", { name: "Open this session" }).click();
+  await row(page, "imported").waitFor();
+  await page
+    .getByRole("button", { name: /^Session/u })
+    .getByText("from browser")
+    .waitFor();
+});
