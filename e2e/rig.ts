@@ -13,7 +13,8 @@ for (const name of Object.keys(process.env)) {
   if (isAboutTrust.test(name)) delete process.env[name];
 }
 
-const MAIN = fileURLToPath(new URL("../apps/capture-proxy/src/main.ts", import.meta.url));
+/** The program under test. */
+export const MAIN = fileURLToPath(new URL("../apps/capture-proxy/src/main.ts", import.meta.url));
 
 /** The CA behind every HTTPS origin of a test file; Weir trusts it, clients do not need to. */
 export const originAuthority = CertificateAuthority.create({ commonName: "Origins of the end-to-end tests" });
