@@ -2,8 +2,10 @@ import assert from "node:assert/strict";
 import { once } from "node:events";
 import { after, test } from "node:test";
 import { connect as connectTls } from "node:tls";
-import { proxyClient, rawClient, startOrigin, startRawServer } from "@headworks/testkit";
+import { proxyClient, rawClient, startOrigin, startRawServer, waitUntil } from "@headworks/testkit";
+import type { RawConnection } from "@headworks/testkit";
 import { CertificateAuthority } from "@headworks/tls-authority";
+import type { Interceptor } from "#exchange/phases.ts";
 import { startEngine } from "./engine-harness.ts";
 import type { Engine, EngineOptions } from "./engine-harness.ts";
 
@@ -105,4 +107,32 @@ test("a handshake outlives the eviction of its certificate", async () => {
     secure.destroy();
     socket.destroy();
   }
+});
+
+test("a client that keeps its side open behind a refused CONNECT is let go of in time", async () => {
+  const rules: Interceptor = {
+    name: "blocklist",
+    onTarget: () => ({ kind: "respond", response: { status: 403, fields: [], body: Buffer.from("no") } }),
+  };
+  const proxy = await engine({ policy: { interceptsTls: false }, interceptors: [rules] });
+  const open = await engine({ policy: { interceptsTls: false } });
+  const gone = await startOrigin();
+  await gone.close();
+  const clients: RawConnection[] = [];
+  for (const [{ port }, target, status] of [
+    [proxy, "no-port.example", 400],
+    [proxy, "blocked.example:443", 403],
+    [open, `127.0.0.1:${gone.port}`, 502],
+  ] as const) {
+    const { response, connection } = await proxyClient(port).tunnel(target);
+    assert.equal(response.status, status);
+    clients.push(connection);
+  }
+  for (const { services } of [proxy, open]) {
+    await waitUntil(() => services.gauges.activeConnections === 0, {
+      timeoutMs: 5000,
+      what: "the end of the connections",
+    });
+  }
+  for (const client of clients) client.destroy();
 });

@@ -9,6 +9,7 @@ import type { Failure } from "#exchange/failure.ts";
 import type { Verdict } from "#exchange/phases.ts";
 import type { Dialled } from "#upstream/dial.ts";
 import type { ClientHello } from "./client-hello.ts";
+import { endAndLinger } from "./cut.ts";
 import type { Timed } from "./deadlines.ts";
 import { detectProtocol } from "./detect.ts";
 import { failureResponse } from "./failure-page.ts";
@@ -128,8 +129,7 @@ export class ConnectTunnel implements Timed, ConnectionHandle {
     if (verdict.kind === "abort") return void this.#socket.destroy();
     const { status, reason = reasonPhrase(status), fields, body } = verdict.response;
     this.#socket.write(responseHeadText(status, reason, [...fields, "Connection", "close"]), "latin1");
-    this.#socket.end(body);
-    this.#socket.resume();
+    endAndLinger(this.#socket, body);
   }
 
   // Interception is on: CONNECT is answered at once, and the first bytes decide.
@@ -375,6 +375,5 @@ function answerFailure(socket: Socket, failure: Failure, fields: string[]): void
   const page = failureResponse(failure, fieldValue(fields, "accept") === undefined ? [] : fields);
   const head = responseHeadText(page.status, reasonPhrase(page.status), [...page.fields, "Connection", "close"]);
   socket.write(head, "latin1");
-  socket.end(page.body);
-  socket.resume();
+  endAndLinger(socket, page.body);
 }

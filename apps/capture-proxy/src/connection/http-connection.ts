@@ -9,7 +9,7 @@ import type { Failure } from "#exchange/failure.ts";
 import { BatchedWriter } from "#upstream/batched-writer.ts";
 import type { Destination, Dialled } from "#upstream/dial.ts";
 import { OriginConnection } from "#upstream/origin-connection.ts";
-import { cutConnection } from "./cut.ts";
+import { cutConnection, LINGER_MS } from "./cut.ts";
 import type { Timed } from "./deadlines.ts";
 import { failureResponse } from "./failure-page.ts";
 import { HttpExchange } from "./http-exchange.ts";
@@ -18,8 +18,6 @@ import { planRequest } from "./request-plan.ts";
 import type { TunnelBase } from "./request-plan.ts";
 import { relay } from "./relay.ts";
 
-/** How long a client may go on sending after an answer that closes its connection. */
-const LINGER_MS = 2000;
 /**
  * A client that ended its sending side may still read, or may be gone: TCP does not tell until something is written.
  * After this time without a byte from the origin it counts as gone.
