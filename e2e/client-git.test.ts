@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { readFile } from "node:fs/promises";
+import { readFile, writeFile } from "node:fs/promises";
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { after, before, test } from "node:test";
 import { peer, runProcess, waitUntil } from "@headworks/testkit";
@@ -97,7 +97,7 @@ test("git clones, fetches and pushes over HTTPS through the proxy", { skip: git.
   assert.match(await readFile(`${copy}/.git/packed-refs`, "utf8"), /refs\/tags\/v1/);
   const large = "a line that git compresses only a little, since it differs: ";
   const blob = Array.from({ length: 60_000 }, (_, index) => large + Math.sqrt(index)).join("\n");
-  await (await import("node:fs/promises")).writeFile(`${copy}/large.txt`, blob);
+  await writeFile(`${copy}/large.txt`, blob);
   for (const args of [
     ["add", "."],
     ["commit", "-q", "-m", "second"],

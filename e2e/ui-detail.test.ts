@@ -62,11 +62,15 @@ journey("A picture is shown with its size, and plain bytes in hexadecimal", asyn
   const picture = body(await openRow(page, "/dot.png"));
   await picture.getByText(/1 × 1/u).waitFor();
   const bytes = body(await openRow(page, "/bytes"));
-  await bytes.getByText(/^10 11 12 13/u).first().waitFor();
+  await bytes
+    .getByText(/^10 11 12 13/u)
+    .first()
+    .waitFor();
 });
 
 journey("Forms and multipart bodies are taken apart", async (bench) => {
-  const part = (head: string, text: string): string => `--line\r\nContent-Disposition: form-data; ${head}\r\n\r\n${text}\r\n`;
+  const part = (head: string, text: string): string =>
+    `--line\r\nContent-Disposition: form-data; ${head}\r\n\r\n${text}\r\n`;
   await bench.send(
     {
       method: "POST",
@@ -95,7 +99,11 @@ journey("Parameters, cookies and timings have tabs of their own", async (bench) 
   const page = await bench.open("/traffic");
   const pane = await openRow(page, "/orders");
   await pane.getByRole("tab", { name: "Params" }).click();
-  await pane.getByRole("cell", { name: "price" }).or(pane.getByText("price", { exact: true })).first().waitFor();
+  await pane
+    .getByRole("cell", { name: "price" })
+    .or(pane.getByText("price", { exact: true }))
+    .first()
+    .waitFor();
   await pane.getByRole("tab", { name: /^Cookies/u }).click();
   await pane.getByRole("rowheader", { name: "seen" }).waitFor();
   await pane.getByRole("rowheader", { name: "basket" }).waitFor();
@@ -167,6 +175,9 @@ journey("Hostile text in path, field, body, note and session name stays text on 
   await page.getByRole("radio", { name: "Tree" }).click();
   await page.getByRole("treeitem").first().waitFor();
   await page.getByRole("link", { name: "Sessions", exact: true }).click();
-  await page.getByText(PAYLOADS[0] ?? "").first().waitFor();
+  await page
+    .getByText(PAYLOADS[0] ?? "")
+    .first()
+    .waitFor();
   assert.equal(await page.evaluate("window.attacked"), undefined);
 });
