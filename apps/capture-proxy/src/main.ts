@@ -7,7 +7,11 @@ import type { Invocation, OfflineAuthority, Parts } from "#cli/invocation.ts";
 // Tested by ../test/cli-process.test.ts
 
 // In a folder of this user's own: whoever can write there can decide what this process runs.
-if (process.env["NODE_COMPILE_CACHE"] === undefined) enableCompileCache(cacheDirectory());
+if (process.env["NODE_COMPILE_CACHE"] === undefined) {
+  const { directory } = enableCompileCache(cacheDirectory());
+  // Threads look at the environment only; without this each of them would compile everything anew.
+  if (directory !== undefined) process.env["NODE_COMPILE_CACHE"] = cacheDirectory();
+}
 
 const [{ runCommandLine }, { terminalOf }] = await Promise.all([import("#cli/program.ts"), import("#cli/terminal.ts")]);
 

@@ -59,6 +59,7 @@ export interface RunningProxy {
 }
 
 const GRACE_MS = 5000;
+const TRUST_DELAY_MS = 250;
 
 /**
  * Puts all parts together and starts listening. Throws {@link StartupError} for what its user can mend, with one
@@ -191,7 +192,8 @@ function dataPath(
     (slice, phase, error) => log.error({ err: error, slice, phase }, "A slice failed"),
   );
   const trust = new UpstreamTrust(trustSettings(running, readRoots(running.upstream_ca_file)));
-  setImmediate(() => trust.prepare());
+  // Reading the roots takes tens of milliseconds: after the start, and before most first connections.
+  setTimeout(() => trust.prepare(), TRUST_DELAY_MS).unref();
   let policy = compileTrafficPolicy(running);
   settings.onChange((changed) => {
     policy = compileTrafficPolicy(changed);

@@ -26,8 +26,16 @@ const bodies = new Ajv2020({ ...options, coerceTypes: false });
 const texts = new Ajv2020({ ...options, coerceTypes: true });
 for (const ajv of [bodies, texts]) (addFormats as unknown as (ajv: Ajv2020) => void)(ajv);
 
-/** Compiles an operation's schemas into one function. */
+/**
+ * An operation's schemas as one function. They are compiled when it is first called: compiling a whole contract at the
+ * start would cost a quarter of a second that nobody is waiting to spend.
+ */
 export function compileRequestValidator(operation: Operation): RequestValidator {
+  let validate: RequestValidator | undefined;
+  return (values) => (validate ??= compiledRequestValidator(operation))(values);
+}
+
+function compiledRequestValidator(operation: Operation): RequestValidator {
   const params = operation.params ? texts.compile(operation.params) : undefined;
   const query = operation.query ? texts.compile(operation.query) : undefined;
   const isUpload = operation.body !== undefined && "upload" in operation.body;
@@ -69,10 +77,11 @@ function runTexts(
   issues.push(...found.filter((issue) => !odd.some((name) => issue.path === `${place}/${name}`)));
 }
 
-/** Compiles a check of one value that is not a request: configuration files, imported documents. */
+/** A check of one value that is not a request: configuration files, imported documents. Compiled at its first use. */
 export function compileValueValidator(schema: TSchema, name: string): (value: unknown) => Issue[] {
-  const validate = bodies.compile(schema);
+  let validate: ValidateFunction | undefined;
   return (value) => {
+    validate ??= bodies.compile(schema);
     const issues: Issue[] = [];
     run(validate, value, name, issues);
     return issues;

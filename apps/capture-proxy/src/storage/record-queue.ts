@@ -3,8 +3,8 @@ import { encodeRecord, inlineBytes } from "./record-message.ts";
 import type { ExchangeView } from "#exchange/exchange.ts";
 import type { RecordBatch } from "./writer-messages.ts";
 
-/** A batch is sent when it has waited so long, */
-const BATCH_MS = 5;
+/** A batch is sent when it has waited so long: a commit rewrites pages, and pages are shared by what comes together, */
+const BATCH_MS = 20;
 /** or has so many entries, */
 const BATCH_ENTRIES = 256;
 /** or so many bytes. */

@@ -6,6 +6,7 @@ import type { ConnectionOptions, TLSSocket } from "node:tls";
 import type { Moments, UpstreamTlsFacts } from "#exchange/exchange.ts";
 import type { Failure } from "#exchange/failure.ts";
 import { connectFailure, tlsFailure } from "./connect-failure.ts";
+import { NameCache } from "./name-cache.ts";
 import type { OwnListeners } from "./own-listeners.ts";
 import type { UpstreamTrust } from "./trust.ts";
 
@@ -31,6 +32,9 @@ export interface DialResult {
   connected(dialled: Dialled): void;
   failed(failure: Failure): void;
 }
+
+/** One for the process, as the system's own resolver is. */
+const names = new NameCache();
 
 /** Opens connections to origins: resolves, connects, proves the certificate, refuses to call ourselves. */
 export class Dialer {
@@ -91,7 +95,7 @@ class Attempt {
   }
 
   #openTcp({ host, port }: Destination): Socket {
-    return connectTcp({ host, port, noDelay: true, autoSelectFamily: true });
+    return connectTcp({ host, port, noDelay: true, autoSelectFamily: true, lookup: names.lookup });
   }
 
   #openTls(destination: Destination): TLSSocket {
@@ -102,6 +106,7 @@ class Attempt {
       port,
       noDelay: true,
       autoSelectFamily: true,
+      lookup: names.lookup,
       ALPNProtocols: ["http/1.1"],
       ...(isIP(serverName) === 0 ? { servername: serverName } : {}),
       ...this.#trust.options({ host, port, serverName }),

@@ -1,0 +1,86 @@
+import assert from "node:assert/strict";
+import type { LookupAddress } from "node:dns";
+import { test } from "node:test";
+import { NameCache } from "./name-cache.ts";
+
+interface Rig {
+  readonly cache: NameCache;
+  readonly asked: string[];
+  nowMs: number;
+  answer: (error: NodeJS.ErrnoException | null, addresses?: LookupAddress[]) => void;
+}
+
+function rig(): Rig {
+  const asked: string[] = [];
+  const pending: ((error: NodeJS.ErrnoException | null, addresses: LookupAddress[]) => void)[] = [];
+  const state: Rig = {
+    asked,
+    nowMs: 0,
+    cache: new NameCache(
+      (name, _options, answer) => {
+        asked.push(name);
+        pending.push(answer);
+      },
+      () => state.nowMs,
+    ),
+    answer: (error, addresses = []) => pending.shift()?.(error, addresses),
+  };
+  return state;
+}
+
+const ADDRESSES: LookupAddress[] = [
+  { address: "192.0.2.1", family: 4 },
+  { address: "2001:db8::1", family: 6 },
+];
+
+const all = (cache: NameCache, name: string): Promise<LookupAddress[]> =>
+  new Promise((resolve, reject) => {
+    cache.lookup(name, { all: true }, (error, found) => (error ? reject(error) : resolve(found as LookupAddress[])));
+  });
+
+test("what is asked at once is asked of the system once, and again only after two seconds", async () => {
+  const state = rig();
+  const both = Promise.all([all(state.cache, "a.test"), all(state.cache, "a.test")]);
+  state.answer(null, ADDRESSES);
+  assert.deepEqual(await both, [ADDRESSES, ADDRESSES]);
+  state.nowMs = 1999;
+  assert.deepEqual(await all(state.cache, "a.test"), ADDRESSES);
+  assert.deepEqual(state.asked, ["a.test"]);
+  state.nowMs = 2001;
+  const later = all(state.cache, "a.test");
+  state.answer(null, [{ address: "192.0.2.9", family: 4 }]);
+  assert.deepEqual(await later, [{ address: "192.0.2.9", family: 4 }]);
+  assert.deepEqual(state.asked, ["a.test", "a.test"]);
+});
+
+test("a caller that wants one address gets the first", async () => {
+  const state = rig();
+  const one = new Promise((resolve) => {
+    state.cache.lookup("a.test", { family: 0 }, (_error, address, family) => resolve([address, family]));
+  });
+  state.answer(null, ADDRESSES);
+  assert.deepEqual(await one, ["192.0.2.1", 4]);
+});
+
+test("a failure reaches everybody who waits and nobody who comes later", async () => {
+  const state = rig();
+  const failed = assert.rejects(all(state.cache, "a.test"), { code: "ENOTFOUND" });
+  state.answer(Object.assign(new Error("no"), { code: "ENOTFOUND" }));
+  await failed;
+  const later = all(state.cache, "a.test");
+  state.answer(null, ADDRESSES);
+  assert.deepEqual(await later, ADDRESSES);
+});
+
+test("names are kept up to a bound, oldest out first", async () => {
+  const state = rig();
+  for (let index = 0; index <= 1000; index += 1) {
+    const found = all(state.cache, `n${index}.test`);
+    state.answer(null, ADDRESSES);
+    await found;
+  }
+  await all(state.cache, "n1.test");
+  assert.equal(state.asked.length, 1001);
+  void all(state.cache, "n0.test");
+  assert.equal(state.asked.length, 1002);
+});

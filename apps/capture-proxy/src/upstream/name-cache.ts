@@ -1,0 +1,72 @@
+import { lookup } from "node:dns";
+import type { LookupAddress, LookupAllOptions, LookupOptions } from "node:dns";
+import type { LookupFunction } from "node:net";
+
+type Answer = (error: NodeJS.ErrnoException | null, addresses: LookupAddress[]) => void;
+
+/** How long an answer is used again: long enough for a page that opens many connections, too short to be noticed. */
+const KEPT_MS = 2000;
+const MOST_NAMES = 1000;
+
+interface Kept {
+  readonly expiresMs: number;
+  readonly addresses: LookupAddress[];
+}
+
+/**
+ * Name lookup for `net.connect` that asks the system once for what is asked many times at once. Failures are not kept.
+ */
+export class NameCache {
+  readonly #kept = new Map<string, Kept>();
+  readonly #asking = new Map<string, Answer[]>();
+  readonly #resolve: (name: string, options: LookupAllOptions, answer: Answer) => void;
+  readonly #nowMs: () => number;
+
+  constructor(
+    resolve: (name: string, options: LookupAllOptions, answer: Answer) => void = lookup,
+    nowMs = performance.now.bind(performance),
+  ) {
+    this.#resolve = resolve;
+    this.#nowMs = nowMs;
+  }
+
+  /** In the form that `net.connect` takes. */
+  readonly lookup: LookupFunction = (name, options, answer) => {
+    const key = `${name}|${options.family ?? 0}|${options.hints ?? 0}`;
+    this.#ask(key, name, options, (error, addresses) => {
+      if (options.all === true) return answer(error, addresses);
+      const [first] = addresses;
+      answer(error, first?.address ?? "", first?.family ?? 0);
+    });
+  };
+
+  #ask(key: string, name: string, options: LookupOptions, answer: Answer): void {
+    const kept = this.#kept.get(key);
+    if (kept && kept.expiresMs > this.#nowMs()) {
+      // Never within the call: whoever asks is still setting up its listeners.
+      process.nextTick(answer, null, kept.addresses);
+      return;
+    }
+    const waiting = this.#asking.get(key);
+    if (waiting) {
+      waiting.push(answer);
+      return;
+    }
+    const answers = [answer];
+    this.#asking.set(key, answers);
+    this.#resolve(name, { ...options, all: true }, (error, addresses) => {
+      this.#asking.delete(key);
+      if (error) this.#kept.delete(key);
+      else this.#keep(key, addresses);
+      for (const each of answers) each(error, addresses);
+    });
+  }
+
+  #keep(key: string, addresses: LookupAddress[]): void {
+    this.#kept.delete(key);
+    this.#kept.set(key, { expiresMs: this.#nowMs() + KEPT_MS, addresses });
+    if (this.#kept.size <= MOST_NAMES) return;
+    const oldest = this.#kept.keys().next().value;
+    if (oldest !== undefined) this.#kept.delete(oldest);
+  }
+}
