@@ -43,6 +43,7 @@ journey("A search in a body steps through its matches and takes regular expressi
 });
 
 journey("Captured HTML is previewed without running any of it", async (bench) => {
+  bench.expectRefusedHandlers();
   await bench.send("/page");
   const page = await bench.open("/traffic");
   const panel = body(await openRow(page, "/page"));
@@ -139,6 +140,7 @@ const PAYLOADS = [
 ];
 
 journey("Hostile text in path, field, body, note and session name stays text on every screen", async (bench) => {
+  bench.expectRefusedHandlers();
   const all = PAYLOADS.join(" ");
   await bench.send(
     ...PAYLOADS.map((payload, index) => ({
@@ -155,7 +157,7 @@ journey("Hostile text in path, field, body, note and session name stays text on 
   const entries = await bench.weir.entries("attack=");
   assert.equal(entries.length, PAYLOADS.length);
   for (const [index, entry] of entries.entries()) {
-    await callApi(bench.weir, "PUT", `/traffic/${entry.id}/notes`, { notes: PAYLOADS[index] });
+    await callApi(bench.weir, "PATCH", `/traffic/${entry.id}`, { notes: PAYLOADS[index] });
   }
   const sessions = await bench.weir.get<{ id: string; is_current: boolean }[]>("/sessions");
   const current = sessions.find((session) => session.is_current);
@@ -172,7 +174,7 @@ journey("Hostile text in path, field, body, note and session name stays text on 
     const panel = body(pane, "request");
     for (const view of ["Preview", "Raw", "Pretty"]) await show(panel, view);
   }
-  await page.getByRole("radio", { name: "Tree" }).click();
+  await page.getByRole("radiogroup", { name: "View", exact: true }).getByRole("radio", { name: "Tree" }).click();
   await page.getByRole("treeitem").first().waitFor();
   await page.getByRole("link", { name: "Sessions", exact: true }).click();
   await page

@@ -1,0 +1,217 @@
+import assert from "node:assert/strict";
+import { proxyClient, temporaryDirectory } from "@headworks/testkit";
+import { startWeir } from "./rig.ts";
+import { eventually, row, uiFile, waitForCount } from "./ui-rig.ts";
+
+const journey = uiFile();
+
+interface Session {
+  readonly id: string;
+  readonly name: string | null;
+  readonly is_current: boolean;
+}
+
+journey("A session is made, filled, renamed, left and deleted", async (bench) => {
+  const page = await bench.open("/sessions");
+  await page.getByRole("button", { name: "New session" }).click();
+  const dialog = page.getByRole("dialog", { name: "New session" });
+  await dialog.getByRole("textbox", { name: "Name" }).fill("Checkout bug");
+  await dialog.getByRole("button", { name: "Create" }).click();
+  await page
+    .getByRole("button", { name: /^Session/u })
+    .getByText("Checkout bug")
+    .waitFor();
+  await bench.send("/orders?inside");
+  await page.getByRole("link", { name: "Traffic", exact: true }).click();
+  await row(page, "inside").waitFor();
+  await page.getByRole("link", { name: "Sessions", exact: true }).click();
+  await page.getByRole("button", { name: "Rename Checkout bug" }).click();
+  const name = page.getByRole("textbox", { name: "Name of the session" });
+  await name.fill("Checkout mended");
+  await name.press("Enter");
+  const mended = page.getByRole("row", { name: /Checkout mended/u });
+  await mended.getByText("active").waitFor();
+  const other = page.getByRole("row", { name: /A session is made/u });
+  await other.getByRole("button", { name: "Open", exact: true }).click();
+  await page.getByRole("heading", { name: "No traffic yet" }).waitFor();
+  await page.getByRole("link", { name: "Sessions", exact: true }).click();
+  await page.getByRole("button", { name: "More for Checkout mended" }).click();
+  await page.getByRole("menuitem", { name: "Delete" }).click();
+  await page.getByRole("dialog").getByRole("button", { name: "Delete" }).click();
+  await waitForCount(mended, 0);
+  const left = await bench.weir.get<Session[]>("/sessions");
+  assert.equal(
+    left.some((session) => session.name === "Checkout mended"),
+    false,
+  );
+});
+
+journey("A block entry is refused at its field, made, switched off, deleted and brought back", async (bench) => {
+  const page = await bench.open("/blocklist");
+  await page.getByRole("button", { name: "Block a host" }).click();
+  const dialog = page.getByRole("dialog", { name: "Block a host" });
+  await dialog.getByRole("textbox", { name: "Host or pattern" }).fill("127.0.0.1");
+  await dialog.getByRole("textbox", { name: "Status" }).fill("999");
+  await dialog.getByRole("button", { name: "Block", exact: true }).click();
+  await dialog.getByRole("alert").waitFor();
+  await dialog.getByRole("textbox", { name: "Status" }).fill("418");
+  await dialog.getByRole("textbox", { name: "Body of the answer" }).fill("no tea");
+  await dialog.getByRole("button", { name: "Block", exact: true }).click();
+  await page.getByRole("switch", { name: "Block 127.0.0.1" }).waitFor();
+  const url = `${bench.origin.url}/orders`;
+  const stopped = await bench.client.fetch(url);
+  assert.equal(stopped.status, 418);
+  assert.equal(stopped.body.toString(), "no tea");
+  await page.getByRole("switch", { name: "Block 127.0.0.1" }).click();
+  await eventually("the request passes again", async () => (await bench.client.fetch(url)).status === 200);
+  await page.getByRole("button", { name: "Delete 127.0.0.1" }).click();
+  await page.getByText("Nothing is blocked").waitFor();
+  await page.getByRole("button", { name: "Undo" }).click();
+  await page.getByRole("switch", { name: "Block 127.0.0.1" }).waitFor();
+  await page.getByRole("button", { name: "Delete 127.0.0.1" }).click();
+  await page.getByText("Nothing is blocked").waitFor();
+});
+
+journey("A focused host stands out, and alone on demand", async (bench) => {
+  await bench.send("/orders", `http://localhost:${bench.origin.port}/orders?elsewhere`);
+  const page = await bench.open("/focus");
+  await page.getByText("No host is in focus").waitFor();
+  await page.getByRole("textbox", { name: "Host or pattern" }).fill("local host");
+  await page.getByRole("button", { name: "Add", exact: true }).click();
+  await page.getByRole("alert").waitFor();
+  await page.getByRole("textbox", { name: "Host or pattern" }).fill("localhost");
+  await page.getByRole("button", { name: "Add", exact: true }).click();
+  await page.getByRole("button", { name: "Remove localhost" }).waitFor();
+  await page.getByRole("link", { name: "Traffic", exact: true }).click();
+  const rows = page.getByRole("grid").locator("[data-index]");
+  await waitForCount(rows, 2);
+  await page.getByRole("button", { name: "Show only focused hosts" }).click();
+  await waitForCount(rows, 1);
+  await row(page, "elsewhere").waitFor();
+  await page.getByRole("button", { name: "Show all hosts" }).click();
+  await waitForCount(rows, 2);
+  await page.getByRole("link", { name: "Focus", exact: true }).click();
+  await page.getByRole("button", { name: "Remove localhost" }).click();
+  await page.getByText("No host is in focus").waitFor();
+});
+
+journey("A setting is refused at its field, and kept when it is right", async (bench) => {
+  const page = await bench.open("/settings");
+  const limit = page.getByRole("textbox", { name: "Entries kept" });
+  await limit.fill("-5");
+  await page.getByRole("button", { name: "Save", exact: true }).click();
+  await page.getByRole("alert").waitFor();
+  assert.equal(await limit.getAttribute("aria-invalid"), "true");
+  await limit.fill("4321");
+  await page.getByRole("button", { name: "Save", exact: true }).click();
+  await page.getByText("Recording saved").waitFor();
+  await page.reload();
+  await eventually(
+    "the limit after a reload",
+    async () => (await limit.count()) === 1 && (await limit.inputValue()) === "4321",
+  );
+  assert.equal((await bench.weir.get<{ max_requests: number }>("/config")).max_requests, 4321);
+});
+
+journey("Recording stops and starts again by one button", async (bench) => {
+  const page = await bench.open("/traffic");
+  await page.getByRole("button", { name: "Recording", exact: true }).click();
+  await page.getByRole("button", { name: "Passthrough" }).waitFor();
+  assert.equal((await bench.client.fetch(`${bench.origin.url}/orders?unseen`)).status, 200);
+  await page.getByRole("button", { name: "Passthrough" }).click();
+  await page.getByRole("button", { name: "Recording", exact: true }).waitFor();
+  await bench.send("/orders?seen");
+  await row(page, "?seen").waitFor();
+  assert.equal(await row(page, "unseen").count(), 0);
+});
+
+journey("The theme is chosen, and remembered", async (bench) => {
+  const page = await bench.open("/traffic", { colorScheme: "light" });
+  const background = async (): Promise<unknown> =>
+    await page.evaluate("getComputedStyle(document.body).backgroundColor");
+  const light = await background();
+  await page.getByRole("button", { name: "Display" }).click();
+  await page.getByRole("menuitemradio", { name: "Dark" }).click();
+  const dark = await background();
+  assert.notEqual(dark, light);
+  await page.reload();
+  await page.getByRole("navigation", { name: "Screens" }).waitFor();
+  assert.equal(await background(), dark);
+});
+
+journey("Everything that matters can be done with keys alone", async (bench) => {
+  await bench.send("/orders?one", "/orders?two", "/orders?three");
+  const page = await bench.open("/traffic");
+  await row(page, "three").waitFor();
+  const heading = page.getByRole("region", { name: "Entry" }).getByRole("heading", { level: 1 });
+  await page.keyboard.press("j");
+  await page.keyboard.press("j");
+  await page.keyboard.press("Enter");
+  await heading.getByText("two").waitFor();
+  await page.keyboard.press("j");
+  await heading.getByText("one").waitFor();
+  await page.keyboard.press("k");
+  await heading.getByText("two").waitFor();
+  await page.keyboard.press("Escape");
+  await heading.waitFor({ state: "detached" });
+  await page.keyboard.press("/");
+  await page.keyboard.type("three");
+  await page.keyboard.press("Enter");
+  await waitForCount(page.getByRole("grid").locator("[data-index]"), 1);
+  await page.keyboard.press("?");
+  await page.getByRole("dialog").getByText("Next entry").waitFor();
+  await page.keyboard.press("Escape");
+  await page.getByRole("dialog").waitFor({ state: "detached" });
+  await page.keyboard.press("Control+k");
+  await page.getByRole("dialog").waitFor();
+  await page.keyboard.press("Escape");
+  await page.getByRole("dialog").waitFor({ state: "detached" });
+  await page.keyboard.press("g");
+  await page.keyboard.press("s");
+  await page.getByRole("heading", { level: 1, name: "Sessions" }).waitFor();
+});
+
+journey("On a narrow screen the details take the whole page, and nothing is cut off at the side", async (bench) => {
+  await bench.send("/orders?narrow");
+  const page = await bench.open("/traffic", { viewport: { width: 420, height: 800 } });
+  const overflow = async (): Promise<unknown> =>
+    await page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth");
+  await row(page, "narrow").click();
+  const pane = page.getByRole("region", { name: "Entry" });
+  await pane.getByRole("button", { name: "Close the details" }).waitFor();
+  const box = await pane.boundingBox();
+  assert.ok(box !== null && box.width >= 340, `the details are ${box?.width} px wide`);
+  assert.equal(await overflow(), 0);
+  await pane.getByRole("button", { name: "Close the details" }).click();
+  for (const path of ["/sessions", "/blocklist", "/focus", "/connect", "/settings"]) {
+    await page.goto(bench.weir.apiUrl + path);
+    await page.getByRole("heading", { level: 1 }).waitFor();
+    assert.equal(await overflow(), 0, path);
+  }
+});
+
+journey("A list that is empty because of the filter says so", async (bench) => {
+  await bench.send("/orders");
+  const page = await bench.open("/traffic?q=host:nowhere.example");
+  await page.getByText("Nothing matches the filter").waitFor();
+  await page.getByRole("button", { name: "Show everything" }).click();
+  await row(page, "/orders").waitFor();
+});
+
+journey("A page outlives a restart of the service and then shows what came meanwhile", async (bench) => {
+  await using data = await temporaryDirectory();
+  const first = await startWeir({ dataDir: data.path });
+  const url = `${bench.origin.url}/orders`;
+  await proxyClient(first.proxyPort).fetch(`${url}?early`);
+  const page = await bench.open(`${first.apiUrl}/traffic`);
+  await row(page, "early").waitFor();
+  await page.getByText("Live", { exact: true }).waitFor();
+  await first.stop();
+  await page.getByRole("button", { name: /^(?:Reconnecting|Offline)/u }).waitFor();
+  const ports = [`--proxy-port=${first.proxyPort}`, `--api-port=${first.apiPort}`];
+  await using second = await startWeir({ dataDir: data.path, args: ports });
+  await proxyClient(second.proxyPort).fetch(`${url}?late`);
+  await page.getByText("Live", { exact: true }).waitFor();
+  await row(page, "late").waitFor();
+  await row(page, "early").waitFor();
+});
