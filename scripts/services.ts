@@ -5,6 +5,8 @@ import { constants } from "node:os";
 /** A process to run: a script of ours under the Node that runs this one. */
 export interface Service {
   readonly name: string;
+  /** Options for Node itself. */
+  readonly nodeOptions?: readonly string[];
   /** Path of the entry file. */
   readonly entry: string;
   readonly args: readonly string[];
@@ -24,9 +26,12 @@ const SAME_KEY_PRESS_MS = 500;
  * ends, the others are asked to end too. Interrupts are passed on once per key press; a hang-up counts as a request to end.
  */
 export async function runServices(services: readonly Service[], signals: SignalSource = process): Promise<number> {
-  const children = services.map(({ entry, args }) =>
+  const children = services.map(({ nodeOptions = [], entry, args }) =>
     // A group of its own: the terminal's Ctrl+C reaches this process only, which passes it on exactly once.
-    spawn(process.execPath, [entry, ...args], { stdio: ["ignore", "inherit", "inherit"], detached: true }),
+    spawn(process.execPath, [...nodeOptions, entry, ...args], {
+      stdio: ["ignore", "inherit", "inherit"],
+      detached: true,
+    }),
   );
   const stopForwarding = forwardSignals(signals, children);
   let first: number | undefined;

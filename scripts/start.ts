@@ -8,7 +8,15 @@ import { ensureUi } from "./ui-build.ts";
 
 /** What `npm start` runs side by side. Arguments after `--` go to Weir. */
 function servicesToStart(args: readonly string[]): Service[] {
-  return [{ name: "weir", entry: join(repositoryRoot, "apps/capture-proxy/src/main.ts"), args: ["serve", ...args] }];
+  return [
+    {
+      name: "weir",
+      // As in the first line of the file.
+      nodeOptions: ["--max-semi-space-size=16"],
+      entry: join(repositoryRoot, "apps/capture-proxy/src/main.ts"),
+      args: ["serve", ...args],
+    },
+  ];
 }
 
 try {

@@ -62,6 +62,8 @@ export function weirArguments(
   ports: { proxy: number; api: number },
 ): string[] {
   return [
+    // As in the first line of the file, which is what users start.
+    "--max-semi-space-size=16",
     join(repository, "apps/capture-proxy/src/main.ts"),
     "serve",
     `--proxy-port=${ports.proxy}`,

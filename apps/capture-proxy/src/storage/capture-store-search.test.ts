@@ -138,6 +138,18 @@ test("every filter finds what it says, counted, listed and summed up alike", asy
   }
 });
 
+test("a filter asked of an empty session finds what arrives afterwards", async () => {
+  await using directory = await temporaryDirectory();
+  await using rig = await openRig(directory.path);
+  const filters: TrafficFilter[] = [{ method: "GET" }, { q: "body:abc" }];
+  for (const filter of filters) assert.equal((await rig.rows(filter)).total, 0);
+  for (const expected of [1, 2]) {
+    rig.add({ responseBody: ["abc"] });
+    await rig.store.flush();
+    for (const filter of filters) assert.equal((await rig.rows(filter)).total, expected, JSON.stringify(filter));
+  }
+});
+
 test("a filter that does not parse is refused by name", async () => {
   await using directory = await temporaryDirectory();
   await using rig = await openRig(directory.path);

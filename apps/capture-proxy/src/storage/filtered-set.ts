@@ -45,6 +45,7 @@ export class FilteredSet {
   /** Entries below this number were not looked at. */
   #lowest = Number.MAX_SAFE_INTEGER;
   #isComplete = false;
+  #hasBegun = false;
   #changed = new Set<number>();
   #removed = new Set<number>();
   #turn: Promise<void> = Promise.resolve();
@@ -110,7 +111,7 @@ export class FilteredSet {
 
   async #extend(interest: Interest, enough: (set: FilteredSet) => boolean): Promise<void> {
     if (interest.cancelled) throw new CancelledError();
-    if (this.#highest === 0) this.#begin();
+    if (!this.#hasBegun) this.#begin();
     this.#applyChanges();
     if (this.plan.predicate === undefined) return this.#collect();
     await this.#scan(
@@ -121,7 +122,9 @@ export class FilteredSet {
     if (!this.#isComplete) await this.#scan(interest, (turnEndsMs) => this.#addOlder(turnEndsMs), enough);
   }
 
+  /** Once, whatever is found: a set that begins in an empty session must see what arrives afterwards as newer. */
   #begin(): void {
+    this.#hasBegun = true;
     const row = this.#database.prepare("SELECT MAX(seq) AS seq FROM entry WHERE session = ?").get(this.#scope.number);
     this.#highest = Math.max(Number(row?.["seq"] ?? 0), this.#scope.floorSeq);
     this.#lowest = this.#highest + 1;

@@ -127,6 +127,8 @@ class ReaderLane {
     const worker = new Worker(new URL("./reader.worker.ts", import.meta.url), {
       workerData: this.#setup,
       name: this.#name,
+      // Each batch is garbage at once; without a bound the heap would grow before V8 looked.
+      resourceLimits: { maxYoungGenerationSizeMb: 16 },
     });
     worker.on("message", (message: FromReader) => {
       const question = this.#questions.get(message.id);

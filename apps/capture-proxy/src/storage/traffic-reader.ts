@@ -77,7 +77,7 @@ export class TrafficReader {
     this.#database = openDatabase(setup.path, {
       readOnly: true,
       migrations: TRAFFIC_MIGRATIONS,
-      cacheBytes: 67_108_864,
+      cacheBytes: 33_554_432,
     });
     this.bodies = new StoredBodies(this.#database, setup.bodiesFolder);
     this.#row = this.#database.prepare(`SELECT ${SNAPSHOT_COLUMNS} FROM entry WHERE seq = ?`);

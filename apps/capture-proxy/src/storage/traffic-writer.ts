@@ -43,7 +43,7 @@ export class TrafficWriter {
       migrations: TRAFFIC_MIGRATIONS,
       synchronous: "NORMAL",
       autoCheckpointPages: AUTO_CHECKPOINT_PAGES,
-      cacheBytes: 33_554_432,
+      cacheBytes: 16_777_216,
     });
     try {
       this.files = new BodyFiles(bodiesFolder);

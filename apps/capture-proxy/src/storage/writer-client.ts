@@ -198,6 +198,8 @@ export class WriterClient {
     const worker = new Worker(new URL("./writer.worker.ts", import.meta.url), {
       workerData: { ...this.#setup, limits: this.#limits },
       name: "weir-writer",
+      // Each batch is garbage at once; without a bound the heap would grow before V8 looked.
+      resourceLimits: { maxYoungGenerationSizeMb: 16 },
     });
     const { promise, resolve, reject } = Promise.withResolvers<void>();
     worker.on("message", (message: FromWriter) => {
