@@ -27,6 +27,7 @@ export function renderSetupPage(data: SetupData, links: SetupLinks): string {
 </head>
 <body>
 <main>
+<p class="brand">${MARK} Weir</p>
 <h1>Set up this device</h1>
 <p>Two steps: trust the certificate below, and send traffic through the proxy. Only do this for a proxy that is yours.</p>
 ${downloads(data, links)}
@@ -34,7 +35,7 @@ ${proxySection(data)}
 ${checkSection(links)}
 <section aria-labelledby="platforms"><h2 id="platforms">Step by step</h2>${data.platforms.map(platform).join("")}</section>
 ${environment(data)}
-${links.ui === undefined ? "" : `<p><a href="${escape(links.ui)}">Open the web UI</a></p>`}
+${links.ui === undefined ? "" : `<p class="more"><a href="${escape(links.ui)}">Open the web UI</a></p>`}
 </main>
 </body>
 </html>
@@ -101,27 +102,36 @@ function environment(data: SetupData): string {
 /** The picture behind `https://weir/check`: that it arrived is the proof. */
 export const CHECK_SVG = `<svg xmlns="http://www.w3.org/2000/svg" width="280" height="40" viewBox="0 0 280 40" role="img" aria-label="It works"><rect width="280" height="40" rx="8" fill="#1a7f37"/><path d="M14 21l5 5 10-12" fill="none" stroke="#fff" stroke-width="3" stroke-linecap="round" stroke-linejoin="round"/><text x="42" y="26" font-family="system-ui, sans-serif" font-size="16" fill="#fff">HTTPS goes through Weir</text></svg>\n`;
 
+/** The mark of the web UI. */
+const MARK = `<svg viewBox="0 0 24 24" fill="none" aria-hidden="true"><path d="M2 6h20v4H2z" fill="currentColor"/><path d="M3 13c2.2 0 2.2 1.6 4.5 1.6S9.7 13 12 13s2.2 1.6 4.5 1.6S18.8 13 21 13M3 18c2.2 0 2.2 1.6 4.5 1.6S9.7 18 12 18s2.2 1.6 4.5 1.6S18.8 18 21 18" stroke="currentColor" stroke-width="1.8" stroke-linecap="round"/></svg>`;
+
 /** Text for HTML, in content and in double-quoted attributes. */
 function escape(text: string): string {
   return text.replace(/[&<>"']/g, (character) => `&#${character.charCodeAt(0)};`);
 }
 
 const STYLE = `
-:root { color-scheme: light dark; font: 17px/1.5 system-ui, sans-serif; --line: color-mix(in srgb, CanvasText 20%, transparent); --accent: light-dark(#0b57d0, #8ab4f8); }
-body { margin: 0; background: Canvas; color: CanvasText; }
-main { max-width: 44rem; margin: 0 auto; padding: 1rem 1rem 4rem; }
-h1 { font-size: 1.6rem; } h2 { font-size: 1.15rem; margin-top: 2rem; }
-a { color: var(--accent); }
-.buttons { list-style: none; padding: 0; display: grid; gap: .5rem; grid-template-columns: repeat(auto-fit, minmax(12rem, 1fr)); }
-.buttons a { display: block; padding: .75rem 1rem; border: 1px solid var(--line); border-radius: .6rem; text-decoration: none; font-weight: 600; }
-.buttons small { font-weight: 400; opacity: .75; }
-dl { display: grid; grid-template-columns: auto 1fr; gap: .25rem 1rem; } dt { opacity: .75; } dd { margin: 0; overflow-wrap: anywhere; }
-code { font-family: ui-monospace, monospace; font-size: .92em; overflow-wrap: anywhere; }
-pre { overflow-x: auto; padding: .75rem; border: 1px solid var(--line); border-radius: .6rem; } pre code { overflow-wrap: normal; }
-details { border-top: 1px solid var(--line); padding: .5rem 0; } summary { cursor: pointer; font-weight: 600; padding: .25rem 0; }
-figure { margin: 1rem 0; text-align: center; } .qr svg { width: min(13rem, 60vw); height: auto; border-radius: .6rem; } figcaption { font-size: .9rem; opacity: .85; }
-.check img { max-width: 100%; border-radius: .5rem; } .warning { border-left: 4px solid light-dark(#b3261e, #f2b8b5); padding-left: .75rem; }
-@media (max-width: 30rem) { dl { grid-template-columns: 1fr; } dt { margin-top: .5rem; } }
+:root { color-scheme: light dark; font: 15px/1.55 system-ui, "Segoe UI", Roboto, "Noto Sans", sans-serif; --bg: light-dark(#f6f8f9, #0f1519); --panel: light-dark(#fff, #151d22); --line: light-dark(#dfe5e8, #26323a); --ink: light-dark(#16232b, #e4ecf0); --quiet: light-dark(#4b5c66, #a6b6bf); --accent: light-dark(#0b6b7d, #3bc9db); --accent-soft: light-dark(#e2f3f6, #12343b); --accent-line: light-dark(#8cc8d3, #25616c); --warn: light-dark(#b04708, #ffa94d); --warn-soft: light-dark(#fdeee3, #38260f); }
+* { box-sizing: border-box; }
+body { margin: 0; background: var(--bg); color: var(--ink); -webkit-text-size-adjust: 100%; }
+main { max-width: 46rem; margin: 0 auto; padding: 1.5rem 1rem 4rem; }
+h1 { margin: 0; font-size: 1.5rem; line-height: 1.25; } h1 + p { margin: .4rem 0 0; color: var(--quiet); }
+.brand { display: flex; align-items: center; gap: .5rem; margin: 0 0 1.25rem; font-weight: 650; } .brand svg { width: 1.5rem; height: 1.5rem; color: var(--accent); }
+section { margin-top: 1rem; padding: 1rem 1.25rem 1.25rem; border: 1px solid var(--line); border-radius: 10px; background: var(--panel); }
+h2 { margin: 0 0 .75rem; font-size: 1.05rem; } p { margin: .5rem 0; }
+a { color: var(--accent); } a:focus-visible, summary:focus-visible { outline: 2px solid var(--accent); outline-offset: 2px; border-radius: 6px; }
+.buttons { list-style: none; margin: 0 0 1rem; padding: 0; display: grid; gap: .5rem; grid-template-columns: repeat(auto-fit, minmax(12rem, 1fr)); }
+.buttons a { display: flex; flex-direction: column; justify-content: center; height: 100%; min-height: 3.5rem; padding: .6rem .9rem; border: 1px solid var(--accent-line); border-radius: 8px; background: var(--accent-soft); text-decoration: none; font-weight: 600; }
+.buttons a:hover { border-color: var(--accent); } .buttons small { color: var(--quiet); font-weight: 400; }
+dl { display: grid; grid-template-columns: max-content 1fr; gap: .35rem 1.25rem; margin: 0; } dt { color: var(--quiet); } dd { margin: 0; overflow-wrap: anywhere; }
+code { font-family: ui-monospace, "SF Mono", "Cascadia Mono", Menlo, Consolas, "DejaVu Sans Mono", monospace; font-size: .9em; overflow-wrap: anywhere; }
+pre { margin: .75rem 0 0; overflow-x: auto; padding: .75rem .9rem; border: 1px solid var(--line); border-radius: 8px; background: var(--bg); } pre code { overflow-wrap: normal; }
+details { border-top: 1px solid var(--line); } details:last-child { margin-bottom: -.75rem; } summary { cursor: pointer; font-weight: 600; padding: .7rem 0; } details ol { margin: 0 0 .75rem; padding-left: 1.4rem; } details pre { margin-bottom: 1rem; }
+figure { display: flex; align-items: center; gap: 1.25rem; margin: 1.25rem 0 0; } .qr { flex: none; padding: .5rem; border: 1px solid var(--line); border-radius: 8px; background: #fff; line-height: 0; } .qr svg { width: 9rem; height: auto; } figcaption { color: var(--quiet); }
+.check img { display: block; max-width: 100%; min-height: 40px; border-radius: 8px; color: var(--quiet); }
+.warning { margin: .9rem 0 0; padding: .6rem .9rem; border-radius: 8px; background: var(--warn-soft); color: var(--warn); }
+.more { margin: 1.25rem 0 0; text-align: center; }
+@media (max-width: 30rem) { dl { grid-template-columns: 1fr; gap: 0; } dd + dt { margin-top: .6rem; } figure { flex-direction: column; text-align: center; } .qr svg { width: min(13rem, 60vw); } }
 `;
 
 const STYLE_HASH = `sha256-${createHash("sha256").update(STYLE).digest("base64")}`;
