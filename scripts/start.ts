@@ -12,7 +12,7 @@ function servicesToStart(args: readonly string[]): Service[] {
     {
       name: "weir",
       // As in the first line of the file.
-      nodeOptions: ["--max-semi-space-size=16"],
+      nodeOptions: ["--max-semi-space-size=16", "--single-threaded-gc"],
       entry: join(repositoryRoot, "apps/capture-proxy/src/main.ts"),
       args: ["serve", ...args],
     },

@@ -64,6 +64,7 @@ export function weirArguments(
   return [
     // As in the first line of the file, which is what users start.
     "--max-semi-space-size=16",
+    "--single-threaded-gc",
     join(repository, "apps/capture-proxy/src/main.ts"),
     "serve",
     `--proxy-port=${ports.proxy}`,

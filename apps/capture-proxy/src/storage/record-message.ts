@@ -2,7 +2,7 @@
 import type { Failure, TlsInfo } from "@headworks/capture-contract";
 import type { RawFields } from "@headworks/http1";
 import { stageTimings } from "#exchange/exchange.ts";
-import type { ExchangeView } from "#exchange/exchange.ts";
+import type { ExchangeView, UpstreamTlsFacts } from "#exchange/exchange.ts";
 import type { BodyCapture } from "#exchange/body.ts";
 import { BODY_STATES, durationUs, flagsOf, readFields, resourceTypeOf, stateCode, ttfbUs } from "./entry-facts.ts";
 
@@ -148,20 +148,37 @@ export function inlineBytes(body: BodyCapture): number {
   return bytes;
 }
 
+/** All exchanges of a connection share its facts, so what is made of them is kept as long as they are. */
+const upstreamParts = new WeakMap<UpstreamTlsFacts, typeof NO_UPSTREAM_TLS>();
+
 function tlsOf(exchange: ExchangeView): TlsInfo | null {
   const { tls, sni } = exchange.client;
   const upstream = exchange.upstreamTls;
   if (tls === undefined && upstream === undefined && sni === undefined) return null;
+  const client = { client_version: tls?.version ?? null, client_cipher: tls?.cipher ?? null, sni: sni ?? null };
+  if (upstream === undefined) return { ...client, ...NO_UPSTREAM_TLS };
+  let known = upstreamParts.get(upstream);
+  if (known === undefined) upstreamParts.set(upstream, (known = upstreamPart(upstream)));
+  return { ...client, ...known };
+}
+
+const NO_UPSTREAM_TLS: Omit<TlsInfo, "client_version" | "client_cipher" | "sni"> = {
+  upstream_version: null,
+  upstream_cipher: null,
+  upstream_verified: null,
+  upstream_subject: null,
+  upstream_issuer: null,
+  upstream_valid_to: null,
+};
+
+function upstreamPart(upstream: UpstreamTlsFacts): typeof NO_UPSTREAM_TLS {
   return {
-    client_version: tls?.version ?? null,
-    client_cipher: tls?.cipher ?? null,
-    sni: sni ?? null,
-    upstream_version: upstream?.version ?? null,
-    upstream_cipher: upstream?.cipher ?? null,
-    upstream_verified: upstream?.verified ?? null,
-    upstream_subject: upstream?.subject ?? null,
-    upstream_issuer: upstream?.issuer ?? null,
-    upstream_valid_to: moment(upstream?.validToMs),
+    upstream_version: upstream.version,
+    upstream_cipher: upstream.cipher,
+    upstream_verified: upstream.verified,
+    upstream_subject: upstream.subject ?? null,
+    upstream_issuer: upstream.issuer ?? null,
+    upstream_valid_to: moment(upstream.validToMs),
   };
 }
 
