@@ -18,7 +18,9 @@ export function errorText(error: unknown): string {
             : [];
         })
       : [];
-    return details.length === 0 ? error.message : `${error.message} (${details.slice(0, 3).join("; ")})`;
+    // A message that was made of its only detail would be said twice.
+    const isSaid = details.every((detail) => error.message.includes(detail));
+    return isSaid ? error.message : `${error.message} (${details.slice(0, 3).join("; ")})`;
   }
   return error instanceof Error ? error.message : String(error);
 }

@@ -32,6 +32,9 @@ export function MessagesTab({ entry }: { readonly entry: TrafficEntry }) {
   );
 }
 
+/** Bodies up to this size need only a few lines where sides stand below each other. */
+const SHORT_BODY_BYTES = 240;
+
 function hasNoBody(message: Message): boolean {
   return message.body_stored_size === 0;
 }
@@ -55,7 +58,10 @@ function MessageSide({
           trailers={message.trailers_list}
         />
       </div>
-      <div className={classNames(styles["bodyPart"], hasNoBody(message) && styles["emptyBody"])}>
+      <div
+        className={classNames(styles["bodyPart"], hasNoBody(message) && styles["emptyBody"])}
+        data-short={message.body_stored_size <= SHORT_BODY_BYTES || undefined}
+      >
         <BodyPanel entryId={entry.id} side={side} message={message} />
       </div>
     </section>

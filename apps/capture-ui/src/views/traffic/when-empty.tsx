@@ -1,4 +1,5 @@
 import { Suspense, lazy } from "react";
+import { ApiFailure } from "../../api.ts";
 import { Button } from "../../ui/button.tsx";
 import { EmptyState, ErrorState } from "../../ui/states.tsx";
 import type { TrafficList } from "./list/traffic-list.ts";
@@ -17,6 +18,16 @@ export function WhenEmpty({
   readonly filtered: boolean;
   readonly onShowAll: () => void;
 }) {
+  if (list.error instanceof ApiFailure && list.error.status === 400) {
+    return (
+      <EmptyState
+        title="The filter cannot be understood"
+        actions={<Button onClick={onShowAll}>Show everything</Button>}
+      >
+        The line below the filter says where it goes wrong.
+      </EmptyState>
+    );
+  }
   if (list.error !== undefined) {
     return <ErrorState title="The traffic cannot be shown" error={list.error} onRetry={() => list.resync()} />;
   }

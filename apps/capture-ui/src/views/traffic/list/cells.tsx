@@ -19,7 +19,7 @@ function Status({ row }: { readonly row: TrafficSnapshot }) {
   const tone = statusTone(row);
   if (tone === "failed") {
     return (
-      <span className={styles["failed"]} title={row.failure_code ?? "failed"}>
+      <span className={styles["failed"]} title={row.failure_code === null ? "Failed" : `Failed: ${row.failure_code}`}>
         <Ban size={13} aria-label="failed" />
         {row.status_code !== null && <span>{row.status_code}</span>}
       </span>

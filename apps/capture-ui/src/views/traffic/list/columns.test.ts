@@ -30,17 +30,14 @@ test("a wide list shows the default columns in order", () => {
 });
 
 test("a narrow list gives up the least important columns first, and the path last", () => {
-  assert.deepEqual(ids(visibleColumns(DEFAULT_LAYOUT, 680)), [
-    "time",
-    "method",
-    "status",
-    "host",
-    "path",
-    "size",
-    "duration",
-  ]);
+  assert.deepEqual(ids(visibleColumns(DEFAULT_LAYOUT, 680)), ["time", "method", "status", "host", "path", "duration"]);
   assert.deepEqual(ids(visibleColumns(DEFAULT_LAYOUT, 420)), ["method", "status", "host", "path"]);
   assert.deepEqual(ids(visibleColumns(DEFAULT_LAYOUT, 0)), ["path"]);
+});
+
+test("the time and the size give way before hosts and paths become hard to read", () => {
+  assert.ok(!ids(visibleColumns(DEFAULT_LAYOUT, 600)).includes("time"));
+  assert.deepEqual(ids(visibleColumns(DEFAULT_LAYOUT, 600)), ["method", "status", "host", "path", "duration"]);
 });
 
 test("what is shown always fits", () => {

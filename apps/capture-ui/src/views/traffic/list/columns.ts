@@ -29,6 +29,8 @@ export interface ColumnSpec {
   readonly minPx: number;
   /** Takes a part of the room that is left over. */
   readonly grow?: number;
+  /** Width that a growing column has before columns of low importance get any. */
+  readonly wantedPx?: number;
   readonly numeric?: boolean;
   /** When the room is too small, columns with a low number go last. */
   readonly rank: number;
@@ -68,8 +70,28 @@ export const COLUMNS: readonly ColumnSpec[] = [
     rank: 1,
     shownByDefault: true,
   },
-  { id: "host", label: "Host", sort: "host", widthPx: 170, minPx: 90, grow: 0.8, rank: 3, shownByDefault: true },
-  { id: "path", label: "Path", sort: "path", widthPx: 200, minPx: 120, grow: 1.6, rank: 0, shownByDefault: true },
+  {
+    id: "host",
+    label: "Host",
+    sort: "host",
+    widthPx: 170,
+    minPx: 90,
+    wantedPx: 130,
+    grow: 1,
+    rank: 3,
+    shownByDefault: true,
+  },
+  {
+    id: "path",
+    label: "Path",
+    sort: "path",
+    widthPx: 200,
+    minPx: 120,
+    wantedPx: 180,
+    grow: 1.6,
+    rank: 0,
+    shownByDefault: true,
+  },
   { id: "type", label: "Type", sort: "type", widthPx: 72, minPx: 44, rank: 7, shownByDefault: true },
   {
     id: "size",
@@ -195,6 +217,8 @@ export function toggleColumn(layout: ColumnLayout, id: ColumnId): ColumnLayout {
   return left.length === 0 ? layout : { ...layout, hidden: [...layout.hidden, id] };
 }
 
+/** Columns from this rank on give way before the growing ones become hard to read. */
+const SPARE_RANK = 5;
 const GAP_PX = 8;
 const BAR_PX = 3;
 
@@ -207,10 +231,13 @@ export function visibleColumns(layout: ColumnLayout, roomPx: number): readonly C
   };
   const kept = new Set<ColumnId>();
   let used = BAR_PX;
+  let wanted = 0;
   for (const column of chosen.toSorted((left, right) => left.rank - right.rank)) {
-    if (kept.size > 0 && used + need(column) > roomPx) break;
+    const reserved = column.rank >= SPARE_RANK ? wanted : 0;
+    if (kept.size > 0 && used + need(column) + reserved > roomPx) break;
     kept.add(column.id);
     used += need(column);
+    if (layout.widths[column.id] === undefined) wanted += Math.max(0, (column.wantedPx ?? 0) - column.minPx);
   }
   return chosen.filter((column) => kept.has(column.id));
 }
