@@ -33,7 +33,7 @@ export interface ClientCase {
 }
 
 /** Answer of the client origins: text and bytes that no text has. */
-export const ANSWER = Buffer.concat([Buffer.from("answer of the origin: "), Buffer.from([0, 255, 13, 10, 128])]);
+const ANSWER = Buffer.concat([Buffer.from("answer of the origin: "), Buffer.from([0, 255, 13, 10, 128])]);
 
 /** Starts Weir and two origins for the tests of one file. */
 export async function startBench(cleanups: Cleanups, handler = answerAll): Promise<Bench> {

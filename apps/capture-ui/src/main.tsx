@@ -8,6 +8,7 @@ import { listenLive, startLive } from "./live.ts";
 import { applyPreferences } from "./preferences.ts";
 import { queryClient } from "./queries.ts";
 import { reloadAfterUpdate } from "./shell/reload-after-update.ts";
+import { routeOf } from "./shell/routes.tsx";
 import { Shell } from "./shell/shell.tsx";
 import { TooltipProvider } from "./ui/tooltip.tsx";
 
@@ -22,12 +23,21 @@ listenLive({
 });
 startLive();
 
-createRoot(root).render(
-  <StrictMode>
-    <QueryClientProvider client={queryClient}>
-      <TooltipProvider>
-        <Shell />
-      </TooltipProvider>
-    </QueryClientProvider>
-  </StrictMode>,
+function start(into: HTMLElement): void {
+  createRoot(into).render(
+    <StrictMode>
+      <QueryClientProvider client={queryClient}>
+        <TooltipProvider>
+          <Shell />
+        </TooltipProvider>
+      </QueryClientProvider>
+    </StrictMode>,
+  );
+}
+
+// What the first screen needs is fetched beside the rest; if it cannot be had, the screen itself says so.
+const first = routeOf(location.pathname === "/" ? "/traffic" : location.pathname);
+(first?.preload() ?? Promise.resolve()).then(
+  () => start(root),
+  () => start(root),
 );

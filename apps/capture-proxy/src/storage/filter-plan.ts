@@ -27,7 +27,7 @@ export interface FilterPlan {
 }
 
 /** The filter's text was checked at the edge; whoever skipped that gets this. */
-export class FilterError extends Error {
+class FilterError extends Error {
   override readonly name = "FilterError";
 }
 
@@ -49,7 +49,7 @@ export function planFilter(filter: TrafficFilter, nowMs: number): FilterPlan {
 }
 
 /** The one query that all parts of a filter make together. */
-export function queryOfFilter(filter: TrafficFilter): Query {
+function queryOfFilter(filter: TrafficFilter): Query {
   const { q, session_id: _session, min_size, max_size, min_time, max_time, ...texts } = filter;
   const typed = q === undefined ? { ok: true as const, query: EVERYTHING } : parseQuery(q);
   if (!typed.ok) throw new FilterError(`q: ${typed.error.message} (at character ${typed.error.start})`);

@@ -9,12 +9,12 @@ const MOST_QUESTIONS = 64;
 const RESTART_MS = 1000;
 
 /** Too many questions, or the threads are gone. */
-export class ReaderBusyError extends Error {
+class ReaderBusyError extends Error {
   override readonly name = "ReaderBusyError";
 }
 
 /** A question that a reader thread could not answer; `name` is that of the thread's error. */
-export class ReaderError extends Error {
+class ReaderError extends Error {
   constructor(name: string, message: string) {
     super(message);
     this.name = name;

@@ -135,7 +135,7 @@ export class RowRecord implements QueryRecord {
 }
 
 /** The text of a decoded body, or undefined when it is not for reading. Without a type, bytes without NUL count as text. */
-export function textOfBody(
+function textOfBody(
   bytes: Uint8Array,
   mediaType: string | undefined,
   contentType: string | undefined,

@@ -27,7 +27,7 @@ export interface RowOptions {
   readonly limit?: number;
 }
 
-export const NO_LIMITS: StoreLimits = { maxRequests: 0, maxTotalSizeMb: null, maxBodyBytes: 20_971_520 };
+const NO_LIMITS: StoreLimits = { maxRequests: 0, maxTotalSizeMb: null, maxBodyBytes: 20_971_520 };
 
 /** A signal that never fires. */
 export const NEVER = new AbortController().signal;

@@ -10,7 +10,7 @@ const PROGRESS_MS = 100;
 const MOST_HEAP_MB = 2048;
 
 /** The document is not what it should be; the message says what is wrong with it. */
-export class ImportRefusedError extends Error {
+class ImportRefusedError extends Error {
   override readonly name = "ImportRefusedError";
 }
 

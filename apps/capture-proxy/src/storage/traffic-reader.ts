@@ -389,12 +389,12 @@ function filterKey(filter: TrafficFilter): unknown[] {
 }
 
 /** Cursors are the number of the last entry shown, in base64url so that nobody counts on it. */
-export function cursorOfSeq(seq: number): string {
+function cursorOfSeq(seq: number): string {
   return Buffer.from(JSON.stringify({ s: seq })).toString("base64url");
 }
 
 /** A cursor from elsewhere. */
-export class CursorError extends Error {
+class CursorError extends Error {
   override readonly name = "CursorError";
 }
 

@@ -17,7 +17,7 @@ import type {
 } from "./writer-messages.ts";
 
 /** Above this much unwritten, bodies are shed; */
-export const BODY_BACKLOG_BYTES = 67_108_864;
+const BODY_BACKLOG_BYTES = 67_108_864;
 /** above this much, whole entries are lost. */
 const ENTRY_BACKLOG_BYTES = 2 * BODY_BACKLOG_BYTES;
 const ENTRY_BACKLOG = 200_000;

@@ -10,6 +10,23 @@ export interface Route {
   readonly goKey: string;
   readonly icon: ComponentType<{ readonly size?: number }>;
   readonly view: ComponentType;
+  /** Fetches the view ahead, so that it appears without a fallback before it. */
+  readonly preload: () => Promise<void>;
+}
+
+type ViewModule = { readonly default: ComponentType };
+
+function loaded(load: () => Promise<ViewModule>): Pick<Route, "view" | "preload"> {
+  let ready: ViewModule | undefined;
+  // React holds back what follows a fallback for 300 ms, even when it is there. A thenable that answers at once is
+  // rendered without one.
+  const atOnce = (module: ViewModule) => ({ then: (use: (module: ViewModule) => void) => use(module) });
+  return {
+    view: lazy(() => (ready === undefined ? load() : (atOnce(ready) as unknown as Promise<ViewModule>))),
+    preload: async () => {
+      ready = await load();
+    },
+  };
 }
 
 export const ROUTES: readonly Route[] = [
@@ -18,23 +35,21 @@ export const ROUTES: readonly Route[] = [
     label: "Traffic",
     goKey: "T",
     icon: Rows3,
-    view: lazy(() => import("../views/traffic/traffic-view.tsx").then((module) => ({ default: module.TrafficView }))),
+    ...loaded(() => import("../views/traffic/traffic-view.tsx").then((module) => ({ default: module.TrafficView }))),
   },
   {
     path: "/sessions",
     label: "Sessions",
     goKey: "S",
     icon: Layers,
-    view: lazy(() =>
-      import("../views/sessions/sessions-view.tsx").then((module) => ({ default: module.SessionsView })),
-    ),
+    ...loaded(() => import("../views/sessions/sessions-view.tsx").then((module) => ({ default: module.SessionsView }))),
   },
   {
     path: "/blocklist",
     label: "Block",
     goKey: "B",
     icon: ShieldBan,
-    view: lazy(() =>
+    ...loaded(() =>
       import("../views/blocklist/blocklist-view.tsx").then((module) => ({ default: module.BlocklistView })),
     ),
   },
@@ -43,14 +58,14 @@ export const ROUTES: readonly Route[] = [
     label: "Focus",
     goKey: "F",
     icon: Focus,
-    view: lazy(() => import("../views/focus/focus-view.tsx").then((module) => ({ default: module.FocusView }))),
+    ...loaded(() => import("../views/focus/focus-view.tsx").then((module) => ({ default: module.FocusView }))),
   },
   {
     path: "/connect",
     label: "Set-up",
     goKey: "U",
     icon: Smartphone,
-    view: lazy(() =>
+    ...loaded(() =>
       import("../views/first-run/first-run-view.tsx").then((module) => ({ default: module.FirstRunView })),
     ),
   },
@@ -59,9 +74,7 @@ export const ROUTES: readonly Route[] = [
     label: "Settings",
     goKey: ",",
     icon: Settings,
-    view: lazy(() =>
-      import("../views/settings/settings-view.tsx").then((module) => ({ default: module.SettingsView })),
-    ),
+    ...loaded(() => import("../views/settings/settings-view.tsx").then((module) => ({ default: module.SettingsView }))),
   },
 ];
 

@@ -9,7 +9,7 @@ import { setupData } from "./setup-data.ts";
 import { renderSetupPage, setupPagePolicy } from "./setup-page.ts";
 
 export { AuthorityStoreError, openAuthorityStore } from "./authority-store.ts";
-export type { AuthorityStore, AuthorityStoreOptions } from "./authority-store.ts";
+export type { AuthorityStore } from "./authority-store.ts";
 
 /** The slice, and the pages it gives to the proxy and to the API's port. */
 export interface CertSlice extends Slice<typeof certOperations> {
