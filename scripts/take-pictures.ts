@@ -21,7 +21,14 @@ async function takePictures(apiUrl: string, folder: string): Promise<void> {
   await call(apiUrl, `/sessions/${String(imported["session_id"])}/switch`);
   const browser = await chromium.launch({
     executablePath: process.env["WEIR_CHROMIUM"] ?? "/usr/bin/chromium",
-    args: ["--no-sandbox", "--disable-gpu", "--disable-lcd-text", "--no-first-run", "--disable-background-networking", "--disable-sync"],
+    args: [
+      "--no-sandbox",
+      "--disable-gpu",
+      "--disable-lcd-text",
+      "--no-first-run",
+      "--disable-background-networking",
+      "--disable-sync",
+    ],
   });
   try {
     for (const [colorScheme, name] of [

@@ -1,3 +1,4 @@
+// Tested by ../../../e2e/ui-traffic.test.ts
 import { operations } from "@headworks/capture-contract";
 import { ApiFailure, createClient, operationUrl } from "@headworks/contract-kit/client";
 

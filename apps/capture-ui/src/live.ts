@@ -1,3 +1,4 @@
+// Tested by ../../../e2e/ui-traffic.test.ts
 import type {
   ChangeTopic,
   ClientMessage,

@@ -1,3 +1,4 @@
+// Tested by ../../../e2e/ui-traffic.test.ts
 import { QueryClient, queryOptions } from "@tanstack/react-query";
 import { ApiFailure, api } from "./api.ts";
 

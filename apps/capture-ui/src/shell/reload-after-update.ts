@@ -1,3 +1,4 @@
+// Tested by ../../../../e2e/ui-screens.test.ts
 const KEY = "weir.reloaded";
 /** A page that was just loaded anew and still misses a part is broken in another way. */
 const PATIENCE_MS = 15_000;

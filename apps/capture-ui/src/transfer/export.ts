@@ -1,3 +1,4 @@
+// Tested by ../../../../e2e/ui-traffic.test.ts
 import { ApiFailure, api, errorText, isAbort } from "../api.ts";
 import { formatBytes, formatCount } from "../ui/format.ts";
 import { toast } from "../ui/toast.tsx";

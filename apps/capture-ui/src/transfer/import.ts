@@ -1,3 +1,4 @@
+// Tested by ../../../../e2e/ui-traffic.test.ts
 import type { CaptureSession, ImportResult } from "@headworks/capture-contract";
 import { api, errorText, isAbort, operations, operationUrl } from "../api.ts";
 import { listenLive } from "../live.ts";

@@ -1,3 +1,4 @@
+// Tested by ../../../../../../e2e/ui-traffic.test.ts
 import type { SNIPPET_FORMATS, TrafficSnapshot } from "@headworks/capture-contract";
 import { api, errorText, operations, operationUrl } from "../../../api.ts";
 import { configQuery, queryClient, statsQuery } from "../../../queries.ts";

@@ -1,3 +1,4 @@
+// Tested by ../../../../../../e2e/ui-traffic.test.ts
 import { useState } from "react";
 import { exportHar } from "../../../transfer/export.ts";
 import type { MenuEntry } from "../../../ui/menu.tsx";

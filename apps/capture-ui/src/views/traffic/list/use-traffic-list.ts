@@ -1,3 +1,4 @@
+// Tested by ../../../../../../e2e/ui-traffic.test.ts
 import { useQuery } from "@tanstack/react-query";
 import { useEffect, useRef, useState } from "react";
 import { api } from "../../../api.ts";

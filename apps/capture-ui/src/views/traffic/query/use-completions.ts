@@ -1,3 +1,4 @@
+// Tested by ../../../../../../e2e/ui-traffic.test.ts
 import { VALUE_FIELDS } from "@headworks/capture-contract";
 import { completions, type Presets, type Suggestion } from "@headworks/query-language";
 import { useEffect, useState } from "react";
