@@ -17,12 +17,15 @@ export interface Route {
 type ViewModule = { readonly default: ComponentType };
 
 function loaded(load: () => Promise<ViewModule>): Pick<Route, "view" | "preload"> {
+  const Later = lazy(load);
   let ready: ViewModule | undefined;
-  // React holds back what follows a fallback for 300 ms, even when it is there. A thenable that answers at once is
-  // rendered without one.
-  const atOnce = (module: ViewModule) => ({ then: (use: (module: ViewModule) => void) => use(module) });
+  // React holds back what follows a fallback for 300 ms, so what is there already is shown without one.
+  const View = () => {
+    const Shown = ready?.default ?? Later;
+    return <Shown />;
+  };
   return {
-    view: lazy(() => (ready === undefined ? load() : (atOnce(ready) as unknown as Promise<ViewModule>))),
+    view: View,
     preload: async () => {
       ready = await load();
     },
