@@ -68,7 +68,7 @@ export function uiFile(handler: RequestListener = site) {
 }
 
 /** Starts the browser of this machine without anything that talks to the outside. */
-export async function launchChromium(): Promise<Browser> {
+async function launchChromium(): Promise<Browser> {
   return await chromium.launch({
     executablePath: chromiumPeer.path,
     timeout: 60_000,
