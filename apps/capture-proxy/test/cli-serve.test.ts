@@ -2,9 +2,10 @@ import assert from "node:assert/strict";
 import { createServer } from "node:net";
 import type { AddressInfo } from "node:net";
 import { once } from "node:events";
-import { writeFile } from "node:fs/promises";
+import { readFile, writeFile } from "node:fs/promises";
 import { test } from "node:test";
 import { proxyClient, rawClient, startOrigin, startRawServer, temporaryDirectory, waitUntil } from "@headworks/testkit";
+import { CertificateAuthority } from "@headworks/tls-authority";
 import { banner, shellQuoted } from "#cli/banner.ts";
 import { serveWeir, startWeir, weir, window } from "./cli-rig.ts";
 
@@ -66,6 +67,7 @@ test("what the user can mend is one sentence with exit code 4", async () => {
       ["--data-dir", directory.file("d"), "--upstream-ca", directory.file("missing.pem"), "-a", "0", "-p", "0"],
       /missing\.pem/,
     ],
+    [["--data-dir", directory.file("e"), "--ca-cert-file", "ca.pem", "-a", "0", "-p", "0"], /needs --ca-key-file/],
   ];
   for (const [args, sentence] of cases) {
     const { code, stdout, stderr } = await weir(["serve", ...args]);
@@ -73,6 +75,31 @@ test("what the user can mend is one sentence with exit code 4", async () => {
     assert.match(stderr, sentence);
     assert.equal(stderr.trim().split("\n").length, 1, stderr);
   }
+});
+
+test("serve uses a CA made elsewhere without touching its files", async () => {
+  await using directory = await temporaryDirectory();
+  const authority = CertificateAuthority.create({ commonName: "Ours already" });
+  const [certificate, key] = [directory.file("ours.pem"), directory.file("ours-key.pem")];
+  await writeFile(certificate, authority.certificatePem);
+  await writeFile(key, authority.keyPem());
+  await using child = await startWeir([
+    "-p",
+    "0",
+    "-a",
+    "0",
+    "--json",
+    "--data-dir",
+    directory.file("data"),
+    "--ca-cert-file",
+    certificate,
+    "--ca-key-file",
+    key,
+  ]);
+  await child.waitForOutput(/^\{.*\}$/m, 30_000);
+  const facts = JSON.parse(child.stdout()) as { certificate: string; fingerprint_sha256: string };
+  assert.deepEqual([facts.certificate, facts.fingerprint_sha256], [certificate, authority.fingerprintSha256]);
+  assert.equal(await readFile(certificate, "utf8"), authority.certificatePem);
 });
 
 test("a second service on the same data directory is refused with a sentence", async () => {

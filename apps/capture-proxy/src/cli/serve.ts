@@ -2,6 +2,8 @@ import { spawn } from "node:child_process";
 import { homedir } from "node:os";
 import type { Command } from "commander";
 import type { Logger } from "pino";
+import { readAuthorityImport } from "#settings/authority-import.ts";
+import type { AuthorityImport } from "#settings/authority-import.ts";
 import { resolveDataDir } from "#settings/data-dir.ts";
 import type { Flags } from "#settings/setting-sources.ts";
 import { StartupError } from "#settings/startup-error.ts";
@@ -25,6 +27,7 @@ export interface StartOptions {
   readonly flags: Flags;
   readonly environment?: Invocation["environment"];
   readonly allowInsecureApi?: boolean;
+  readonly importedAuthority?: AuthorityImport | undefined;
   readonly logLevel: string;
   readonly isJsonLog?: boolean;
 }
@@ -56,6 +59,7 @@ export async function startProxy(invocation: Invocation, options: StartOptions):
       flags: options.flags,
       log,
       allowInsecureApi: options.allowInsecureApi ?? false,
+      ...(options.importedAuthority === undefined ? {} : { importedAuthority: options.importedAuthority }),
       ...(webDirectory === undefined || webDirectory === "" ? {} : { uiDirectory: webDirectory }),
     });
     return {
@@ -137,6 +141,8 @@ export function addServeOptions(command: Command): void {
   command
     .option("--data-dir <path>", "Where captured traffic, settings and the CA are kept (env WEIR_DATA_DIR)")
     .option("--insecure-api", "Allow the API on an address beyond this machine without authentication")
+    .option("--ca-cert-file <path>", "Use this CA instead of one of Weir's own, PEM (env WEIR_CA_CERT_FILE)")
+    .option("--ca-key-file <path>", "Its private key, PEM (env WEIR_CA_KEY_FILE)")
     .option("--open-browser", "Open the web UI when started")
     .option("--log-json", "Write the log as JSON lines")
     .option("--json", "Print the addresses as one line of JSON instead of a text");
@@ -147,6 +153,8 @@ export async function serve(invocation: Invocation, command: Command): Promise<n
   const given = command.opts<{
     dataDir?: string;
     insecureApi?: boolean;
+    caCertFile?: string;
+    caKeyFile?: string;
     openBrowser?: boolean;
     logJson?: boolean;
     json?: boolean;
@@ -159,6 +167,7 @@ export async function serve(invocation: Invocation, command: Command): Promise<n
     dataDir,
     flags,
     allowInsecureApi: given.insecureApi ?? false,
+    importedAuthority: importedAuthority(given, environment),
     logLevel: logLevel(environment, flags["verbose"] === true),
     isJsonLog: given.logJson ?? false,
   });
@@ -177,6 +186,18 @@ export async function serve(invocation: Invocation, command: Command): Promise<n
   await proxy.stop(GRACE_MS);
   stopRequest.release();
   return EXIT.ok;
+}
+
+/** As {@link readAuthorityImport}, with the exit code of a start that cannot be. */
+function importedAuthority(
+  given: { readonly caCertFile?: string; readonly caKeyFile?: string },
+  environment: Invocation["environment"],
+): AuthorityImport | undefined {
+  try {
+    return readAuthorityImport({ certificateFlag: given.caCertFile, keyFlag: given.caKeyFile, environment });
+  } catch (error) {
+    throw startFailure(error);
+  }
 }
 
 function stoppingLine(signal: NodeJS.Signals): string {

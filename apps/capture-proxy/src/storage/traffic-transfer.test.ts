@@ -196,3 +196,41 @@ test("an import that is called off leaves nothing behind", async () => {
   assert.equal((await rig.store.listSessions()).length, 1);
   assert.deepEqual(readdirSync(directory.file("bodies")), []);
 });
+
+test("the size of an imported answer counts its body, also where the file does not say how large it was", async () => {
+  await using directory = await temporaryDirectory();
+  await using rig = await openRig(directory.path);
+  const entry = {
+    startedDateTime: "2026-01-02T03:04:05.678Z",
+    time: 1,
+    request: {
+      method: "GET",
+      url: "http://a.example/",
+      httpVersion: "HTTP/1.1",
+      headers: [],
+      queryString: [],
+      cookies: [],
+      headersSize: -1,
+      bodySize: 0,
+    },
+    response: {
+      status: 200,
+      statusText: "OK",
+      httpVersion: "HTTP/1.1",
+      cookies: [],
+      redirectURL: "",
+      headersSize: -1,
+      bodySize: -1,
+      headers: [{ name: "A", value: "b" }],
+      content: { size: 600, mimeType: "text/plain", text: "x".repeat(600) },
+    },
+    cache: {},
+    timings: { send: 0, wait: 1, receive: 0 },
+  };
+  const bytes = Buffer.from(
+    JSON.stringify({ log: { version: "1.2", creator: { name: "x", version: "1" }, entries: [entry] } }),
+  );
+  const { session_id: session } = await rig.store.importHar(cut(bytes, 100), importing());
+  const { rows } = await rig.rows({ session_id: session });
+  assert.equal(rows[0]?.response_size, 600 + "A: b\r\n".length);
+});
