@@ -32,11 +32,12 @@ with urllib.request.urlopen(urllib.request.Request(sys.argv[1], data=data)) as a
     sys.stdout.buffer.write(answer.read())
 `;
 
+// The body goes in one piece: requests before 2.29, which Debian 12 has, sends streamed bodies past the proxy's CONNECT.
 const REQUESTS = `
 import sys, requests
 with requests.Session() as session:
     body = sys.stdin.buffer.read()
-    answer = session.request(sys.argv[2], sys.argv[1], data=iter([body[:5], body[5:]]) if body else None)
+    answer = session.request(sys.argv[2], sys.argv[1], data=body or None)
     answer.raise_for_status()
     sys.stdout.buffer.write(answer.content)
 `;
@@ -87,7 +88,7 @@ testClients(
       run: session("GET"),
     },
     {
-      name: "Python requests with a streamed body",
+      name: "Python requests with a body",
       path: "/requests-put",
       method: "PUT",
       body,
