@@ -284,6 +284,22 @@ test("with a Weir running, a run gets a session there, and the former session is
   assert.equal((await sessions()).find((session) => session.is_current)?.id, before?.id);
 });
 
+test("with a Weir running, a run without a name goes to the active session, where people are looking", async () => {
+  await using origin = await startOrigin({ handler: (_request, response) => void response.end("seen") });
+  await using served = await serveWeir();
+  const result = await weir(
+    ["run", "--", process.execPath, "-e", "fetch(process.argv[1]).then(r=>r.text())", origin.url],
+    {
+      env: { WEIR_API_URL: served.api },
+    },
+  );
+  assert.equal(result.code, 0, result.stderr);
+  const count = async (): Promise<number> =>
+    ((await (await fetch(`${served.api}/api/traffic/count`)).json()) as { count: number }).count;
+  await waitUntil(async () => (await count()) === 1, { what: "the entry in the active session" });
+  assert.equal(((await (await fetch(`${served.api}/api/sessions`)).json()) as unknown[]).length, 1);
+});
+
 test("a directory that is kept holds one session for each run, and weir inside a run speaks to its service past the proxy", async () => {
   await using directory = await temporaryDirectory();
   await mkdir(directory.file("kept"));

@@ -204,6 +204,7 @@ test("the banner quotes a path so that its command can be copied", () => {
     dataDir: "/d",
     certificatePath: "/my data/it's.pem",
     fingerprint: "AA",
+    command: "npx weir",
     version: "1",
   };
   assert.ok(banner(facts, window(200)).includes(String.raw`--cacert '/my data/it'\''s.pem' https://`));

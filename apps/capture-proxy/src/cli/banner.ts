@@ -10,6 +10,8 @@ export interface BannerFacts {
   readonly certificatePath: string;
   readonly fingerprint: string;
   readonly version: string;
+  /** How the command is called where this was started: `weir`, or `npx weir` in a clone. */
+  readonly command: string;
 }
 
 /** What `weir serve` says when it listens: where it is, how to send traffic through it, what to trust. */
@@ -28,7 +30,7 @@ export function banner(facts: BannerFacts, terminal: Terminal): string {
     `  ${name("")}SHA-256 ${facts.fingerprint}`,
     "",
     "  Capture one program, trust included:",
-    `    weir run -- curl https://example.com`,
+    `    ${facts.command} run -- curl https://example.com`,
     "  or point a client at it yourself:",
     `    curl --proxy ${facts.proxy} --cacert ${path} https://example.com`,
     "",

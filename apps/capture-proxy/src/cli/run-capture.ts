@@ -22,6 +22,8 @@ export interface Capture {
   readonly caPem: string;
   readonly sessionId: string;
   readonly sessionName: string | null;
+  /** The session holds this run and nothing else. */
+  readonly hasOwnSession: boolean;
   /** A proxy for this run alone; nothing else goes through it. */
   readonly isOwn: boolean;
   /** What is captured stays after the run. */
@@ -43,14 +45,22 @@ export async function findCapture(
   program: string,
 ): Promise<Capture> {
   const isAlone = options.isolated === true || options.dataDir !== undefined || Object.keys(flags).length > 0;
-  const name =
-    options.session ?? `weir run ${basename(program)} ${new Date().toISOString().slice(0, 19).replace("T", " ")}`;
   if (!isAlone) {
     const address = apiAddress(options, invocation.environment);
     const health = await healthOf(address);
-    if (health !== undefined) return await sharedCapture(address, health, name);
+    if (health !== undefined) return await sharedCapture(address, health, sessionName(options, program));
   }
   return await ownCapture(invocation, options, flags);
+}
+
+/**
+ * The name of a session for this run alone: asked for, or needed because a report is to hold this run and nothing else.
+ * Otherwise the traffic goes where people are looking, into the active session.
+ */
+function sessionName(options: RunOptions, program: string): string | undefined {
+  if (options.session !== undefined) return options.session;
+  if (options.har === undefined && options.summary !== true) return undefined;
+  return `weir run ${basename(program)} ${new Date().toISOString().slice(0, 19).replace("T", " ")}`;
 }
 
 /** The health of a Weir at an address; nothing when none answers there. */
@@ -70,24 +80,24 @@ async function healthOf(address: ApiAddress): Promise<DetailedHealth | undefined
   }
 }
 
-async function sharedCapture(address: ApiAddress, health: DetailedHealth, name: string): Promise<Capture> {
+async function sharedCapture(address: ApiAddress, health: DetailedHealth, name: string | undefined): Promise<Capture> {
   try {
     const caPem = await readText(await callApi(address, certOperations.getCaCertificate, { query: { format: "pem" } }));
     const before = await currentSession(address);
-    const session = (await callJson(address, sessionsOperations.createSession, { body: { name } }))
-      .value as CaptureSession;
-    await callJson(address, sessionsOperations.switchSession, { params: { id: session.id } });
+    const session = name === undefined ? before : await newSession(address, name);
     return {
       address,
       proxyUrl: reachable(health.proxy_address, address.baseUrl),
       caPem,
-      sessionId: session.id,
-      sessionName: session.name,
+      sessionId: session?.id ?? "",
+      sessionName: session?.name ?? null,
+      hasOwnSession: name !== undefined,
       isOwn: false,
       isKept: true,
       end: async () => {
+        if (before === undefined || before.id === session?.id) return;
         // Somebody may have chosen another session meanwhile; that choice stays.
-        if (before === undefined || (await currentSession(address))?.id !== session.id) return;
+        if ((await currentSession(address))?.id !== session?.id) return;
         await callJson(address, sessionsOperations.switchSession, { params: { id: before.id } });
       },
     };
@@ -99,6 +109,13 @@ async function sharedCapture(address: ApiAddress, health: DetailedHealth, name: 
     }
     throw error;
   }
+}
+
+async function newSession(address: ApiAddress, name: string): Promise<CaptureSession> {
+  const { value } = await callJson(address, sessionsOperations.createSession, { body: { name } });
+  const session = value as CaptureSession;
+  await callJson(address, sessionsOperations.switchSession, { params: { id: session.id } });
+  return session;
 }
 
 async function currentSession(address: ApiAddress): Promise<CaptureSession | undefined> {
@@ -132,13 +149,16 @@ async function ownCapture(invocation: Invocation, options: RunOptions, flags: Fl
       flags: { host: "127.0.0.1", "api-host": "127.0.0.1", "proxy-port": "0", "api-port": "0", ...flags },
     });
     const address = { baseUrl: proxy.addresses.api, timeoutMs: 30_000 };
-    const session = isTemporary ? await currentSession(address) : await ownSession(address, options.session);
+    // A directory that is kept may hold former runs; this one gets a session of its own.
+    const name = options.session ?? `weir run ${new Date().toISOString().slice(0, 19)}`;
+    const session = isTemporary ? await currentSession(address) : await newSession(address, name);
     return {
       address,
       proxyUrl: proxy.addresses.proxy,
       caPem: readFileSync(proxy.certificatePath, "utf8"),
       sessionId: session?.id ?? "",
       sessionName: session?.name ?? null,
+      hasOwnSession: true,
       isOwn: true,
       isKept: !isTemporary,
       end: async () => {
@@ -153,14 +173,4 @@ async function ownCapture(invocation: Invocation, options: RunOptions, flags: Fl
     removeData();
     throw error;
   }
-}
-
-/** A directory that is kept may hold former runs; this one gets a session of its own. */
-async function ownSession(address: ApiAddress, name: string | undefined): Promise<CaptureSession> {
-  const { value } = await callJson(address, sessionsOperations.createSession, {
-    body: { name: name ?? `weir run ${new Date().toISOString().slice(0, 19)}` },
-  });
-  const session = value as CaptureSession;
-  await callJson(address, sessionsOperations.switchSession, { params: { id: session.id } });
-  return session;
 }

@@ -23,6 +23,10 @@ export async function reportRun(capture: Capture, options: RunOptions, invocatio
   const { stderr } = invocation;
   const isAsked = options.har !== undefined || options.summary === true;
   if (!isAsked && !stderr.isTty) return;
+  if (!capture.hasOwnSession) {
+    stderr.write(`${stderr.style("dim", `weir: captured${place(capture, options)}`)}\n`);
+    return;
+  }
   await settled(capture);
   const query = { session_id: capture.sessionId };
   if (options.har !== undefined) {

@@ -177,6 +177,8 @@ export async function serve(invocation: Invocation, command: Command): Promise<n
     certificatePath: proxy.certificatePath,
     fingerprint: proxy.fingerprint,
     version: invocation.version,
+    // npm sets this for what it starts; there the command is not in the shell's path.
+    command: environment["npm_lifecycle_event"] === undefined ? "weir" : "npx weir",
   };
   if (given.json === true) invocation.stdout.write(`${JSON.stringify(jsonFacts(facts))}\n`);
   else invocation.stdout.write(banner(facts, invocation.stdout));
