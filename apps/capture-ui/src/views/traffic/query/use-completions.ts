@@ -4,7 +4,6 @@ import { completions, type Presets, type Suggestion } from "@headworks/query-lan
 import { useEffect, useState } from "react";
 import { api } from "../../../api.ts";
 
-const WAIT_MS = 60;
 const MOST = 20;
 
 /** Values for completion come from the traffic of the active session; without an answer there are none. */
@@ -18,21 +17,24 @@ async function seenValues(request: { readonly field: string; readonly prefix: st
   }
 }
 
-/** What could be typed at the caret, a moment after typing stopped. */
+interface Found {
+  readonly text: string;
+  readonly caret: number;
+  readonly suggestions: readonly Suggestion[];
+}
+
+const NOTHING: readonly Suggestion[] = [];
+
+/** What could be typed at the caret. Suggestions for another text are none: accepting one would garble this text. */
 export function useCompletions(open: boolean, text: string, caret: number, presets: Presets): readonly Suggestion[] {
-  const [suggestions, setSuggestions] = useState<readonly Suggestion[]>([]);
+  const [found, setFound] = useState<Found>();
   useEffect(() => {
     if (!open) return undefined;
     const controller = new AbortController();
-    const timer = window.setTimeout(() => {
-      void completions(text, caret, (request) => seenValues(request, controller.signal), { presets }).then((next) => {
-        if (!controller.signal.aborted) setSuggestions(next.slice(0, MOST));
-      });
-    }, WAIT_MS);
-    return () => {
-      window.clearTimeout(timer);
-      controller.abort();
-    };
+    void completions(text, caret, (request) => seenValues(request, controller.signal), { presets }).then((next) => {
+      if (!controller.signal.aborted) setFound({ text, caret, suggestions: next.slice(0, MOST) });
+    });
+    return () => controller.abort();
   }, [open, text, caret, presets]);
-  return suggestions;
+  return found?.text === text && found.caret === caret ? found.suggestions : NOTHING;
 }
