@@ -1,12 +1,10 @@
 import { homedir } from "node:os";
 import type { Command } from "commander";
-import { metricsOperations } from "@headworks/capture-contract";
 import type { DetailedHealth, Settings } from "@headworks/capture-contract";
-import { ApiFailure } from "@headworks/contract-kit/client";
 import { resolveDataDir } from "#settings/data-dir.ts";
 import { loadSettings } from "#settings/load-settings.ts";
 import { StartupError } from "#settings/startup-error.ts";
-import { apiAddress, callJson } from "./api-connection.ts";
+import { apiAddress } from "./api-connection.ts";
 import type { ApiAddress } from "./api-connection.ts";
 import { checkAuthority, checkAuthorityTrust } from "./doctor-authority.ts";
 import { checkClock, checkDataDirectory, checkDatabases, checkNode, checkProxyVariables } from "./doctor-machine.ts";
@@ -14,6 +12,7 @@ import { checkInterception, checkPort } from "./doctor-service.ts";
 import { EXIT } from "./exit-codes.ts";
 import { globalOptions } from "./global-options.ts";
 import type { Invocation, Outcome } from "./invocation.ts";
+import { serviceHealth } from "./service-health.ts";
 import { visibleText } from "./terminal.ts";
 import type { Terminal } from "./terminal.ts";
 
@@ -82,7 +81,7 @@ async function doctor(
     dataDir,
     settings,
     address,
-    health: await healthAt(address),
+    health: await serviceHealth(address, PROBE_MS),
     nowMs: Date.now(),
   };
   const findings: Finding[] = [];
@@ -141,22 +140,6 @@ function readSettings(
 
 /** Short: a service on this machine answers at once or is in trouble. */
 const PROBE_MS = 3000;
-
-async function healthAt(address: ApiAddress): Promise<DetailedHealth | undefined> {
-  try {
-    const { value } = await callJson(
-      { ...address, timeoutMs: Math.min(address.timeoutMs, PROBE_MS) },
-      metricsOperations.getDetailedHealth,
-      {},
-    );
-    return typeof (value as Partial<DetailedHealth> | null)?.proxy_address === "string"
-      ? (value as DetailedHealth)
-      : undefined;
-  } catch (error) {
-    if (error instanceof ApiFailure) return undefined;
-    throw error;
-  }
-}
 
 function checkService({ health, address }: Patient): Finding {
   const name = "Service";

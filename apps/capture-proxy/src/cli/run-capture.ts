@@ -1,7 +1,7 @@
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { basename, join, resolve } from "node:path";
-import { certOperations, metricsOperations, sessionsOperations } from "@headworks/capture-contract";
+import { certOperations, sessionsOperations } from "@headworks/capture-contract";
 import type { CaptureSession, DetailedHealth } from "@headworks/capture-contract";
 import { ApiFailure } from "@headworks/contract-kit/client";
 import type { Flags } from "#settings/setting-sources.ts";
@@ -12,6 +12,7 @@ import type { Invocation } from "./invocation.ts";
 import { logLevel } from "./log-lines.ts";
 import type { RunOptions } from "./run-command.ts";
 import { startProxy } from "./serve.ts";
+import { serviceHealth } from "./service-health.ts";
 
 // Tested by ../../test/cli-run.test.ts
 
@@ -47,7 +48,7 @@ export async function findCapture(
   const isAlone = options.isolated === true || options.dataDir !== undefined || Object.keys(flags).length > 0;
   if (!isAlone) {
     const address = apiAddress(options, invocation.environment);
-    const health = await healthOf(address);
+    const health = await serviceHealth(address, PROBE_MS);
     if (health !== undefined) return await sharedCapture(address, health, sessionName(options, program));
   }
   return await ownCapture(invocation, options, flags);
@@ -61,23 +62,6 @@ function sessionName(options: RunOptions, program: string): string | undefined {
   if (options.session !== undefined) return options.session;
   if (options.har === undefined && options.summary !== true) return undefined;
   return `weir run ${basename(program)} ${new Date().toISOString().slice(0, 19).replace("T", " ")}`;
-}
-
-/** The health of a Weir at an address; nothing when none answers there. */
-async function healthOf(address: ApiAddress): Promise<DetailedHealth | undefined> {
-  try {
-    const { value } = await callJson(
-      { ...address, timeoutMs: Math.min(address.timeoutMs, PROBE_MS) },
-      metricsOperations.getDetailedHealth,
-      {},
-    );
-    return typeof (value as Partial<DetailedHealth> | null)?.proxy_address === "string"
-      ? (value as DetailedHealth)
-      : undefined;
-  } catch (error) {
-    if (error instanceof ApiFailure) return undefined;
-    throw error;
-  }
 }
 
 async function sharedCapture(address: ApiAddress, health: DetailedHealth, name: string | undefined): Promise<Capture> {
