@@ -6,7 +6,12 @@ import { ensureUi } from "./ui-build.ts";
 /** Two at once: a test process starts servers and clients of its own. */
 const CONCURRENCY = 2;
 /** Longer than any test takes; a test that hangs then fails by name instead of stopping the run. */
-const TEST_TIMEOUT_MS = 300_000;
+const TEST_TIMEOUT_MS = 180_000;
+/**
+ * The runner waits without an end for a file whose tests are over and whose process is not. Where nobody looks, it is
+ * stopped then.
+ */
+const SILENCE_LIMIT_MS = TEST_TIMEOUT_MS + 60_000;
 
 const { files, options, needsUi } = selectTests(sourceFiles(repositoryRoot), process.argv.slice(2));
 if (files.length === 0) {
@@ -26,9 +31,20 @@ const runner = spawn(
     ...options,
     ...files,
   ],
-  { cwd: repositoryRoot, stdio: ["ignore", "inherit", "inherit"] },
+  { cwd: repositoryRoot, stdio: ["ignore", process.stdout.isTTY ? "inherit" : "pipe", "inherit"] },
 );
+let hangs = false;
+if (runner.stdout !== null) {
+  const silence = setTimeout(() => {
+    hangs = true;
+    console.error(`Nothing was reported for ${SILENCE_LIMIT_MS / 1000} s; what still runs is named below.`);
+    runner.kill("SIGINT");
+    setTimeout(() => runner.kill("SIGKILL"), 10_000).unref();
+  }, SILENCE_LIMIT_MS).unref();
+  runner.stdout.on("data", () => silence.refresh());
+  runner.stdout.pipe(process.stdout);
+}
 for (const signal of ["SIGINT", "SIGTERM"] as const) process.on(signal, () => runner.kill(signal));
-runner.once("exit", (code) => {
-  process.exitCode = code ?? 1;
+runner.once("close", (code) => {
+  process.exitCode = hangs ? 1 : (code ?? 1);
 });

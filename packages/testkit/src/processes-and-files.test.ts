@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { existsSync } from "node:fs";
 import { mkdir, writeFile } from "node:fs/promises";
 import { test } from "node:test";
-import { peer, runProcess, spawnProcess, temporaryDirectory } from "./index.ts";
+import { peer, runProcess, spawnProcess, temporaryDirectory, waitUntil } from "./index.ts";
 
 const isAlive = (pid: number): boolean => {
   try {
@@ -53,6 +53,13 @@ test("a process that ignores SIGTERM is killed after the grace", { skip: process
   ]);
   await child.waitForOutput(/ready/);
   assert.equal((await child.stop("SIGTERM", 50)).signal, "SIGKILL");
+});
+
+test("a program left behind by a killed child is ended too", { skip: process.platform === "win32" }, async () => {
+  const child = await spawnProcess("sh", ["-c", "sleep 1000 & echo $!; kill -KILL $$"]);
+  const orphan = Number((await child.waitForOutput(/[0-9]+/))[0]);
+  await child.stop("SIGTERM", 50);
+  await waitUntil(() => !isAlive(orphan), { what: "the end of the orphan" });
 });
 
 test("waiting for output that never comes tells what came instead", async () => {

@@ -27,15 +27,35 @@ export interface SpawnedProcess {
   stderr(): string;
   /** Waits until either output matches; rejects when the process ends first, or after `timeoutMs`. */
   waitForOutput(pattern: RegExp, timeoutMs?: number): Promise<RegExpExecArray>;
-  /** Sends `signal` (SIGTERM), and SIGKILL when it is still there after `graceMs` (5 s). */
+  /**
+   * Sends `signal` (SIGTERM); when it, or a program it left behind, is still there after `graceMs` (5 s), all of them
+   * get SIGKILL.
+   */
   stop(signal?: NodeJS.Signals, graceMs?: number): Promise<Exit>;
   [Symbol.asyncDispose](): Promise<void>;
 }
 
 const running = new Set<ChildProcess>();
 process.on("exit", () => {
-  for (const child of running) child.kill("SIGKILL");
+  for (const child of running) killWithDescendants(child);
 });
+// Signals are not passed on to the groups of the children, and one that ends us would leave them running.
+for (const signal of ["SIGINT", "SIGTERM"] as const) process.once(signal, () => process.exit(1));
+
+/** Every child leads a process group, so that a program which outlived the child that started it is ended too. */
+const LEADS_GROUP = process.platform !== "win32";
+
+function killWithDescendants(child: ChildProcess): void {
+  if (!LEADS_GROUP || child.pid === undefined) {
+    child.kill("SIGKILL");
+    return;
+  }
+  try {
+    process.kill(-child.pid, "SIGKILL");
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== "ESRCH") throw error;
+  }
+}
 
 /** Starts a program without a shell. Rejects when it cannot be started. It never outlives this process. */
 export async function spawnProcess(
@@ -47,6 +67,7 @@ export async function spawnProcess(
     cwd: options.cwd,
     env: { ...process.env, ...options.env },
     stdio: ["pipe", "pipe", "pipe"],
+    detached: LEADS_GROUP,
     windowsHide: true,
   });
   const output = { stdout: "", stderr: "" };
@@ -78,7 +99,7 @@ export async function spawnProcess(
   };
   const stop: SpawnedProcess["stop"] = async (signal = "SIGTERM", graceMs = 5000) => {
     child.kill(signal);
-    const timer = setTimeout(() => child.kill("SIGKILL"), graceMs);
+    const timer = setTimeout(() => killWithDescendants(child), graceMs);
     return await exited.finally(() => clearTimeout(timer));
   };
   return {

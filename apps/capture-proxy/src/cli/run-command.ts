@@ -111,17 +111,19 @@ async function runProgram(
   programArguments: readonly string[],
   environment: Record<string, string | undefined>,
 ): Promise<number> {
-  const child = spawn(program, programArguments, { stdio: "inherit", env: environment, windowsHide: true });
-  const stopForwarding = forwardSignals(child);
-  const { promise, resolve, reject } = Promise.withResolvers<number>();
-  child.once("error", (error: NodeJS.ErrnoException) => reject(startProblem(program, error)));
-  child.once("exit", (code, signal) =>
-    resolve(code ?? EXIT.signalBase + (signal === null ? 0 : systemConstants.signals[signal])),
-  );
+  // Before the start: a signal that came right after it would end us and leave the program running.
+  const signals = forwardSignals();
   try {
+    const child = spawn(program, programArguments, { stdio: "inherit", env: environment, windowsHide: true });
+    const { promise, resolve, reject } = Promise.withResolvers<number>();
+    child.once("error", (error: NodeJS.ErrnoException) => reject(startProblem(program, error)));
+    child.once("exit", (code, signal) =>
+      resolve(code ?? EXIT.signalBase + (signal === null ? 0 : systemConstants.signals[signal])),
+    );
+    signals.to(child);
     return await promise;
   } finally {
-    stopForwarding();
+    signals.stop();
   }
 }
 
@@ -134,14 +136,21 @@ function startProblem(program: string, error: NodeJS.ErrnoException): CommandFai
   });
 }
 
-function forwardSignals(child: ChildProcess): () => void {
+/** Catches signals from now on; those go to the child once there is one (handlers run only between our own steps). */
+function forwardSignals(): { to: (child: ChildProcess) => void; stop: () => void } {
   // A terminal sends its key presses to the program as well, which would get them twice.
   const byTerminal = new Set<NodeJS.Signals>(process.stdin.isTTY ? ["SIGINT", "SIGQUIT"] : []);
+  let target: ChildProcess | undefined;
   const listener = (signal: NodeJS.Signals): void => {
-    if (!byTerminal.has(signal)) child.kill(signal);
+    if (!byTerminal.has(signal)) target?.kill(signal);
   };
   for (const signal of FORWARDED) process.on(signal, listener);
-  return () => {
-    for (const signal of FORWARDED) process.off(signal, listener);
+  return {
+    to: (child) => {
+      target = child;
+    },
+    stop: () => {
+      for (const signal of FORWARDED) process.off(signal, listener);
+    },
   };
 }

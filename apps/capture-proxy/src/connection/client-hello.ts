@@ -7,13 +7,21 @@ export interface ClientHello {
   readonly protocols: readonly string[];
 }
 
-/** `need-more`: the bytes so far are a correct beginning. `not-tls`: they are something else. */
-export type HelloResult = ClientHello | "need-more" | "not-tls";
+/** The bytes so far are a correct beginning; another look is worth it when at least so many, from the first, are there. */
+export interface HelloBeginning {
+  readonly needsBytes: number;
+}
+
+/** `not-tls`: the bytes are something else. */
+export type HelloResult = ClientHello | HelloBeginning | "not-tls";
 
 const RECORD_HEADER_BYTES = 5;
 const HANDSHAKE = 0x16;
 const CLIENT_HELLO = 1;
+const MESSAGE_HEADER_BYTES = 4;
 const MAX_HELLO_BYTES = 65_536;
+/** RFC 8446, 5.2, and what older versions allowed above it. */
+const MAX_RECORD_BYTES = 16_640;
 
 /**
  * Reads a ClientHello (RFC 8446, 4.1.2), which may be spread over several records. Bytes that claim to be TLS but
@@ -21,7 +29,7 @@ const MAX_HELLO_BYTES = 65_536;
  */
 export function readClientHello(bytes: Buffer): HelloResult {
   const handshake = handshakeBytes(bytes);
-  if (typeof handshake === "string") return handshake;
+  if (handshake === "not-tls" || "needsBytes" in handshake) return handshake;
   const reader = new Cursor(handshake.body);
   if (!reader.skip(2 + 32) || !reader.skipVector(1) || !reader.skipVector(2) || !reader.skipVector(1)) return "not-tls";
   if (reader.remaining === 0) return { serverName: undefined, protocols: [] };
@@ -31,31 +39,40 @@ export function readClientHello(bytes: Buffer): HelloResult {
 }
 
 /** Joins the handshake message from the records that carry it. */
-function handshakeBytes(bytes: Buffer): { body: Buffer } | "need-more" | "not-tls" {
+function handshakeBytes(bytes: Buffer): { body: Buffer } | HelloBeginning | "not-tls" {
   const pieces: Buffer[] = [];
+  const start: number[] = [];
   let total = 0;
+  let messageBytes = MESSAGE_HEADER_BYTES;
   let at = 0;
-  for (;;) {
-    if (at < bytes.length && bytes[at] !== HANDSHAKE) return "not-tls";
-    if (at + 1 < bytes.length && bytes[at + 1] !== 3) return "not-tls";
-    if (at + RECORD_HEADER_BYTES > bytes.length) return "need-more";
-    const recordBytes = bytes.readUInt16BE(at + 3);
-    if (recordBytes === 0 || recordBytes > 16_640) return "not-tls";
-    const end = at + RECORD_HEADER_BYTES + recordBytes;
-    const piece = bytes.subarray(at + RECORD_HEADER_BYTES, Math.min(end, bytes.length));
+  while (at < bytes.length) {
+    const recordBytes = recordLength(bytes, at);
+    if (recordBytes === "not-tls") return recordBytes;
+    at += RECORD_HEADER_BYTES;
+    if (recordBytes === undefined || at >= bytes.length) break;
+    const piece = bytes.subarray(at, at + recordBytes);
     pieces.push(piece);
     total += piece.length;
-    const joined = pieces.length === 1 ? piece : Buffer.concat(pieces);
-    if (joined.length > 0 && joined[0] !== CLIENT_HELLO) return "not-tls";
-    if (joined.length >= 4) {
-      const size = joined.readUIntBE(1, 3);
-      if (size > MAX_HELLO_BYTES) return "not-tls";
-      if (joined.length >= 4 + size) return { body: joined.subarray(4, 4 + size) };
+    at += piece.length;
+    if (start.length < MESSAGE_HEADER_BYTES) {
+      start.push(...piece.subarray(0, MESSAGE_HEADER_BYTES - start.length));
+      if (start[0] !== CLIENT_HELLO) return "not-tls";
+      if (start.length === MESSAGE_HEADER_BYTES) messageBytes += Buffer.from(start).readUIntBE(1, 3);
+      if (messageBytes > MAX_HELLO_BYTES) return "not-tls";
     }
-    if (end > bytes.length || total > MAX_HELLO_BYTES) return "need-more";
-    at = end;
-    if (at === bytes.length) return "need-more";
+    if (total >= messageBytes) return { body: Buffer.concat(pieces).subarray(MESSAGE_HEADER_BYTES, messageBytes) };
   }
+  // A client may cut its message into thousands of records; to read them anew for every byte would cost seconds.
+  return { needsBytes: at + messageBytes - total };
+}
+
+/** Undefined when the header of the record is not complete. */
+function recordLength(bytes: Buffer, at: number): number | undefined | "not-tls" {
+  if (bytes[at] !== HANDSHAKE) return "not-tls";
+  if (at + 1 < bytes.length && bytes[at + 1] !== 3) return "not-tls";
+  if (at + RECORD_HEADER_BYTES > bytes.length) return undefined;
+  const length = bytes.readUInt16BE(at + 3);
+  return length === 0 || length > MAX_RECORD_BYTES ? "not-tls" : length;
 }
 
 function readExtensions(extensions: Cursor): ClientHello | "not-tls" {

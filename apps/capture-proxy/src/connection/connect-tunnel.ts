@@ -49,6 +49,10 @@ export class ConnectTunnel implements Timed, ConnectionHandle {
   readonly #socket: Socket;
   readonly #target: { readonly host: string; readonly port: number; readonly fields: string[] };
   #sniffed: Buffer | undefined;
+  /** Bytes behind `#sniffed` that nobody has looked at yet, because more of them are needed. */
+  readonly #unread: Buffer[] = [];
+  #unreadBytes = 0;
+  #neededBytes = 0;
   #silence: SilenceBreaker | undefined;
   #cancelDial: (() => void) | undefined;
   #next: ConnectionHandle | undefined;
@@ -152,11 +156,21 @@ export class ConnectTunnel implements Timed, ConnectionHandle {
 
   readonly #onSniff = (chunk: Buffer): void => {
     this.#silence?.cancel();
-    this.#sniffed = this.#sniffed ? Buffer.concat([this.#sniffed, chunk]) : chunk;
-    this.#decide(this.#sniffed);
+    this.#unread.push(chunk);
+    this.#unreadBytes += chunk.length;
+    if (this.#unreadBytes < this.#neededBytes) return;
+    this.#decide(this.#joinUnread());
   };
 
+  #joinUnread(): Buffer {
+    const pieces = this.#sniffed ? [this.#sniffed, ...this.#unread.splice(0)] : this.#unread.splice(0);
+    this.#unreadBytes = 0;
+    this.#sniffed = pieces.length === 1 && pieces[0] ? pieces[0] : Buffer.concat(pieces);
+    return this.#sniffed;
+  }
+
   readonly #onSniffEnd = (): void => {
+    if (this.#unreadBytes > 0) this.#joinUnread();
     if (this.#sniffed) this.#relaySniffed();
     else this.#socket.end();
   };
@@ -164,8 +178,11 @@ export class ConnectTunnel implements Timed, ConnectionHandle {
   /** True when the bytes are enough for a decision, which was carried out. */
   #decide(first: Buffer): boolean {
     let detected = detectProtocol(first);
-    if (detected === "need-more") {
-      if (first.length < MAX_SNIFF_BYTES) return false;
+    if (detected.protocol === "undecided") {
+      if (detected.needsBytes <= MAX_SNIFF_BYTES) {
+        this.#neededBytes = detected.needsBytes - first.length;
+        return false;
+      }
       detected = { protocol: "other" };
     }
     if (detected.protocol === "tls" && !this.#passesThrough(detected.hello)) this.#interceptTls(detected.hello);

@@ -7,7 +7,8 @@ export type Detected =
   | { readonly protocol: "http1" }
   | { readonly protocol: "http2" }
   | { readonly protocol: "other" }
-  | "need-more";
+  /** Another look is worth it when at least so many bytes, from the first, are there. */
+  | { readonly protocol: "undecided"; readonly needsBytes: number };
 
 const HTTP2_PREFACE = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 /** A method token is at most this long before we stop believing in HTTP. */
@@ -15,15 +16,15 @@ const MAX_METHOD_BYTES = 32;
 
 /** Decides on the protocol from the first bytes; pure, and total: every input ends in an answer once it is long enough. */
 export function detectProtocol(first: Buffer): Detected {
-  if (first.length === 0) return "need-more";
+  if (first.length === 0) return oneMoreByte(first.length);
   if (first[0] === 0x16) {
     const hello = readClientHello(first);
-    if (hello === "need-more") return "need-more";
-    return hello === "not-tls" ? { protocol: "other" } : { protocol: "tls", hello };
+    if (hello === "not-tls") return { protocol: "other" };
+    return "needsBytes" in hello ? { protocol: "undecided", ...hello } : { protocol: "tls", hello };
   }
   const text = first.toString("latin1", 0, Math.max(HTTP2_PREFACE.length, MAX_METHOD_BYTES + 2));
   if (HTTP2_PREFACE.startsWith(text.slice(0, HTTP2_PREFACE.length))) {
-    return text.length >= HTTP2_PREFACE.length ? { protocol: "http2" } : "need-more";
+    return text.length >= HTTP2_PREFACE.length ? { protocol: "http2" } : oneMoreByte(text.length);
   }
   return detectHttp1(text);
 }
@@ -32,10 +33,14 @@ function detectHttp1(text: string): Detected {
   const space = text.indexOf(" ");
   if (space === -1) {
     if (text.length > MAX_METHOD_BYTES || !/^[A-Z][A-Z0-9_-]*$/.test(text)) return { protocol: "other" };
-    return "need-more";
+    return oneMoreByte(text.length);
   }
   if (space > MAX_METHOD_BYTES || !/^[A-Z][A-Z0-9_-]*$/.test(text.slice(0, space))) return { protocol: "other" };
-  if (space + 1 === text.length) return "need-more";
+  if (space + 1 === text.length) return oneMoreByte(text.length);
   const target = text[space + 1];
   return target === "/" || target === "*" || target === "h" ? { protocol: "http1" } : { protocol: "other" };
+}
+
+function oneMoreByte(present: number): Detected {
+  return { protocol: "undecided", needsBytes: present + 1 };
 }
