@@ -18,11 +18,27 @@ export interface Clock {
   after(delayMs: number, callback: () => void): () => void;
 }
 
-/** Where slices tell connected clients what happened. Never waits, never throws. */
+/** What an import is called in events, and how many bytes it is going to take in. */
+export interface TaskStart {
+  /** Chosen by the caller of the API; one is made up without. */
+  readonly id: string | undefined;
+  readonly kind: TaskProgress["kind"];
+  /** The field `Content-Length` of the upload. */
+  readonly contentLength: string | string[] | undefined;
+}
+
+/** Something that takes long and reports how far it is. */
+export type RunTask<T> = (report: (soFar: Pick<TaskProgress, "bytes" | "entries">) => void) => Promise<T>;
+
+/** Where slices tell connected clients what happened. Telling never waits and never throws. */
 export interface EventSink {
   traffic(event: TrafficEvent): void;
   changed(topic: ChangeTopic): void;
-  task(progress: TaskProgress): void;
+  /**
+   * Runs an import and tells how far it is: whenever `run` reports, and once at its end, good or bad. Gives and throws
+   * what `run` does.
+   */
+  task<T extends { readonly imported_count: number }>(start: TaskStart, run: RunTask<T>): Promise<T>;
   /** True while somebody listens; lets a hot path skip work nobody sees. */
   readonly hasListeners: boolean;
 }

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { once } from "node:events";
 import { test } from "node:test";
+import { ERRORS } from "@headworks/capture-contract";
 import type { ServerMessage, TrafficEvent, TrafficSnapshot } from "@headworks/capture-contract";
 import { rawClient, waitUntil } from "@headworks/testkit";
 import { WebSocket } from "ws";
@@ -286,25 +287,53 @@ test("other channels are for who asked for them", async () => {
   asked.send({ type: "Subscribe", data: { channels: ["changes", "tasks"] } });
   await asked.settled();
   asked.messages.length = 0;
-  const progress = {
-    id: "t",
-    kind: "import-har",
-    bytes: 1,
-    total_bytes: null,
-    entries: 0,
-    done: false,
-    error: null,
-  } as const;
   api.events.changed("blocklist");
-  api.events.task(progress);
+  const start = { id: "t", kind: "import-har", contentLength: "20" } as const;
+  const result = { imported_count: 3 };
+  assert.equal(
+    await api.events.task(start, async (report) => {
+      report({ bytes: 10, entries: 1 });
+      return await Promise.resolve(result);
+    }),
+    result,
+  );
   await asked.settled();
   await other.settled();
+  const progress = { id: "t", kind: "import-har", bytes: 10, total_bytes: 20, entries: 1, done: false, error: null };
   assert.deepEqual(asked.messages, [
     { type: "Changed", data: { topic: "blocklist" } },
     { type: "Task", data: progress },
+    { type: "Task", data: { ...progress, entries: 3, done: true } },
     { type: "Pong" },
   ]);
   assert.deepEqual(other.messages, [{ type: "Pong" }]);
+});
+
+test("a task that fails says why, but nothing that the API would hide, and one without a name gets one", async () => {
+  await using api = await startApi();
+  await using asked = await new Listener(api).greeted();
+  asked.send({ type: "Subscribe", data: { channels: ["tasks"] } });
+  await asked.settled();
+  asked.messages.length = 0;
+  const refusal = Object.assign(new Error("this is no HAR"), { name: "ImportRefusedError" });
+  const failures: readonly (readonly [error: Error, told: string])[] = [
+    [refusal, "this is no HAR"],
+    [new Error("EIO /home/somebody/weir.db"), ERRORS.INTERNAL.message],
+  ];
+  for (const [error, told] of failures) {
+    const start = { id: undefined, kind: "import-session", contentLength: undefined } as const;
+    await assert.rejects(
+      api.events.task(start, async () => await Promise.reject(error)),
+      error,
+    );
+    await asked.settled();
+    const [message] = asked.messages.splice(0);
+    assert.ok(message?.type === "Task");
+    const { id, ...progress } = message.data;
+    assert.match(id, /^[\da-f-]{36}$/u);
+    const expected = { kind: "import-session", bytes: 0, total_bytes: null, entries: 0, done: true, error: told };
+    assert.deepEqual(progress, expected);
+  }
 });
 
 test("a client that does not read misses events, is told how many, and starts again; others miss nothing", async () => {

@@ -13,13 +13,13 @@ import type {
 import { compileValueValidator } from "@headworks/contract-kit/server";
 import { WebSocketServer } from "ws";
 import type { RawData, WebSocket } from "ws";
-import type { Clock, EventSink } from "#slice.ts";
+import type { Clock, EventSink, RunTask, TaskStart } from "#slice.ts";
 import { EventClient, INITIAL_ROWS } from "./event-client.ts";
 import type { ClientParts, Flush } from "./event-client.ts";
 import { compileEventFilter } from "./event-filter.ts";
 import { coalesce } from "./event-window.ts";
 import { SECURITY_FIELDS } from "./gate.ts";
-import { answer, rawAnswer } from "./respond-error.ts";
+import { answer, errorAnswer, rawAnswer } from "./respond-error.ts";
 import type { ErrorAnswer } from "./respond-error.ts";
 import { textFrames } from "./text-frame.ts";
 
@@ -92,8 +92,20 @@ class Hub implements EventHub {
     this.#announce("changes", { type: "Changed", data: { topic } });
   }
 
-  task(progress: TaskProgress): void {
-    this.#announce("tasks", { type: "Task", data: progress });
+  async task<T extends { readonly imported_count: number }>(start: TaskStart, run: RunTask<T>): Promise<T> {
+    let progress = progressOf(start);
+    const tell = (change: Partial<TaskProgress>): void => {
+      progress = { ...progress, ...change };
+      this.#announce("tasks", { type: "Task", data: progress });
+    };
+    try {
+      const result = await run(({ bytes, entries }) => tell({ bytes, entries }));
+      tell({ done: true, entries: result.imported_count });
+      return result;
+    } catch (error) {
+      tell({ done: true, error: errorAnswer(error).body.error });
+      throw error;
+    }
   }
 
   accept(request: IncomingMessage, socket: Duplex, head: Buffer): ErrorAnswer | undefined {
@@ -198,6 +210,19 @@ class Hub implements EventHub {
   #announce(channel: "changes" | "tasks", message: ServerMessage): void {
     for (const client of this.#clients) if (client.channels.has(channel)) client.send(message);
   }
+}
+
+function progressOf({ id, kind, contentLength }: TaskStart): TaskProgress {
+  const isKnown = typeof contentLength === "string" && /^\d{1,15}$/u.test(contentLength);
+  return {
+    id: id ?? randomUUID(),
+    kind,
+    bytes: 0,
+    total_bytes: isKnown ? Number(contentLength) : null,
+    entries: 0,
+    done: false,
+    error: null,
+  };
 }
 
 /** What a client asked for in the address. */

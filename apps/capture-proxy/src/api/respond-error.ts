@@ -16,7 +16,7 @@ export interface ErrorAnswer {
 /** The one place where an error becomes HTTP. What is not an expected refusal is hidden behind 500 `INTERNAL`. */
 export function errorAnswer(error: unknown): ErrorAnswer {
   if (error instanceof ApiError) return answer(error.code, error.message, error.details);
-  const known = fromFramework(error);
+  const known = fromStore(error) ?? fromFramework(error);
   return known ?? { ...answer("INTERNAL"), isInternal: true };
 }
 
@@ -41,6 +41,22 @@ const FRAMEWORK: Readonly<Record<string, readonly [ErrorCode, string]>> = {
   FST_STATIC_FORBIDDEN_PATH: ["NOT_FOUND", "There is nothing at this path"],
   ECONNRESET: ["CANCELLED", ERRORS.CANCELLED.message],
 };
+
+/** What the store refuses. Its errors cross threads, where only their names are left of their classes. */
+const STORE: Readonly<Record<string, ErrorCode>> = {
+  CursorError: "VALIDATION_ERROR",
+  FilterError: "VALIDATION_ERROR",
+  ImportRefusedError: "BAD_REQUEST",
+  ReaderBusyError: "SERVICE_UNAVAILABLE",
+  CancelledError: "CANCELLED",
+  AbortError: "CANCELLED",
+};
+
+function fromStore(error: unknown): ErrorAnswer | undefined {
+  if (!(error instanceof Error) || !Object.hasOwn(STORE, error.name)) return undefined;
+  const code = STORE[error.name];
+  return code && answer(code, error.message);
+}
 
 function fromFramework(error: unknown): ErrorAnswer | undefined {
   const code = (error as { code?: unknown } | null)?.code;

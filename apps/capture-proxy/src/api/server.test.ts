@@ -467,6 +467,40 @@ test("a store that fails is 503 with its own code, and the reason stays inside",
   assert.deepEqual(json, { error: "The store does not answer", code: "CORE_DATABASE" });
 });
 
+test("what the store refuses by name has that refusal's code, and its sentence", async () => {
+  let error = new Error("none");
+  await using api = await startThings({
+    slices: () => [
+      {
+        name: "things",
+        operations: {
+          ...Object.fromEntries(Object.keys(things.things).map((name) => [name, () => ({ status: 204 })])),
+          broken: async () => await Promise.reject(error),
+        },
+      },
+    ],
+  });
+  const codes: readonly (readonly [name: string, status: number, code: string])[] = [
+    ["CursorError", 400, "VALIDATION_ERROR"],
+    ["FilterError", 400, "VALIDATION_ERROR"],
+    ["ImportRefusedError", 400, "BAD_REQUEST"],
+    ["ReaderBusyError", 503, "SERVICE_UNAVAILABLE"],
+    ["CancelledError", 499, "CANCELLED"],
+    ["AbortError", 499, "CANCELLED"],
+  ];
+  for (const [name, status, code] of codes) {
+    error = Object.assign(new Error("why"), { name });
+    const answer = await api.call("GET", "/api/things/broken");
+    assert.equal(answer.status, status, name);
+    assert.deepEqual(answer.json, { error: "why", code }, name);
+  }
+  for (const name of ["Error", "constructor", "__proto__"]) {
+    error = Object.assign(new Error("why"), { name });
+    const answer = await api.call("GET", "/api/things/broken");
+    assert.deepEqual([answer.status, (answer.json as { code: string }).code], [500, "INTERNAL"], name);
+  }
+});
+
 test("whatever is asked, the answer is HTTP with the agreed shape, and the service lives", async () => {
   await using api = await startThings();
   const token = fc.constantFrom(

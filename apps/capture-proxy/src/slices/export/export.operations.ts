@@ -40,7 +40,7 @@ export function createExportOperations({ store }: Pick<SliceHost, "store">): Han
   return {
     exportHar: async ({ query, signal }) => {
       const { ids, ...filter } = query;
-      const { total, chunks } = await asked(store.exportHar(filter satisfies TrafficFilter, idList(ids), signal));
+      const { total, chunks } = await store.exportHar(filter satisfies TrafficFilter, idList(ids), signal);
       return { status: 200, headers: { "x-total-count": String(total) }, body: chunks };
     },
     exportCurl: async ({ params }) => ({ status: 200, body: { curl: curlText(await requestOf(params.id)) } }),
@@ -55,21 +55,4 @@ const NOTHING = new Uint8Array(0);
 
 function idList(ids: string | undefined): string[] | undefined {
   return ids?.split(",").flatMap((id) => (id.trim() === "" ? [] : [id.trim()]));
-}
-
-const REFUSALS = {
-  FilterError: "VALIDATION_ERROR",
-  ReaderBusyError: "SERVICE_UNAVAILABLE",
-  CancelledError: "CANCELLED",
-  AbortError: "CANCELLED",
-} as const;
-
-/** What the store refuses by name becomes the API's error. */
-async function asked<T>(question: Promise<T>): Promise<T> {
-  try {
-    return await question;
-  } catch (error) {
-    if (!(error instanceof Error) || !Object.hasOwn(REFUSALS, error.name)) throw error;
-    throw new ApiError(REFUSALS[error.name as keyof typeof REFUSALS], error.message, { cause: error });
-  }
 }

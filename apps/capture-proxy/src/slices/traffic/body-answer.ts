@@ -4,7 +4,6 @@ import type { HandlerInput, HandlerResult } from "@headworks/contract-kit";
 import { ApiError, notFound } from "#api/api-error.ts";
 import type { CaptureStore } from "#storage/capture-store.ts";
 import { parseRange } from "./body-range.ts";
-import { asked } from "./traffic.check.ts";
 
 const PIECE_BYTES = 1_048_576;
 
@@ -18,7 +17,7 @@ export async function answerBody(
   const { params, query, headers, signal } = input;
   const options = { decoded: query.decoded === "true", utf8: query.charset === "utf-8" };
   const read = async (start: number, end: number) => {
-    const part = await asked(store.readBody(params.id, params.side, { ...options, start, end }));
+    const part = await store.readBody(params.id, params.side, { ...options, start, end });
     return part ?? notFound("entry", params.id);
   };
   const head = await read(0, PIECE_BYTES);

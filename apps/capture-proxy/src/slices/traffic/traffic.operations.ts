@@ -5,8 +5,7 @@ import type { Handlers } from "@headworks/contract-kit";
 import { notFound } from "#api/api-error.ts";
 import type { SliceHost } from "#slice.ts";
 import { answerBody } from "./body-answer.ts";
-import { answerHarImport } from "./har-import.ts";
-import { asked, checkFilter } from "./traffic.check.ts";
+import { checkFilter } from "./traffic.check.ts";
 import type { TrafficObserver } from "./traffic.observer.ts";
 
 /** Handlers of the traffic's operations. Lists come from the store as bytes, so that large ones cost this thread nothing. */
@@ -24,15 +23,15 @@ function createChanges(host: Pick<SliceHost, "store" | "events">, observer: Traf
   const { store, events } = host;
   const removeEntries = async (ids: readonly string[]): Promise<string[]> => {
     observer.forget(ids);
-    const removed = await asked(store.deleteEntries(ids));
+    const removed = await store.deleteEntries(ids);
     if (removed.length > 0) events.traffic({ type: "Deleted", data: removed });
     return removed;
   };
   return {
     noteTraffic: async ({ params, body }) => {
       const notes = body.notes === "" ? null : body.notes;
-      if (!(await asked(store.setNote(params.id, notes)))) return notFound("entry", params.id);
-      const row = events.hasListeners ? await asked(store.getRow(params.id)) : undefined;
+      if (!(await store.setNote(params.id, notes))) return notFound("entry", params.id);
+      const row = events.hasListeners ? await store.getRow(params.id) : undefined;
       if (row !== undefined) events.traffic({ type: "Updated", data: row });
       return { status: 200, body: { id: params.id, notes } };
     },
@@ -52,7 +51,16 @@ function createChanges(host: Pick<SliceHost, "store" | "events">, observer: Traf
       await clearSession(host, observer, query.session_id);
       return { status: 204 };
     },
-    importHar: async (input) => await answerHarImport(host, input),
+    importHar: async ({ query, body, headers, signal }) => {
+      const { session_name: sessionName, switch_session: switchSession, task_id: id } = query;
+      const result = await events.task(
+        { id, kind: "import-har", contentLength: headers["content-length"] },
+        async (onProgress) =>
+          await store.importHar(body, { sessionName, switchSession: switchSession === "true", signal, onProgress }),
+      );
+      events.changed("sessions");
+      return { status: 200, body: result };
+    },
   };
 }
 
@@ -62,40 +70,40 @@ function createQuestions(store: SliceHost["store"]): Omit<Table, Change> {
       const { limit = 100, offset = 0, cursor, include_bodies, ...filter } = query;
       checkFilter(filter);
       const includeBodies = include_bodies === "true";
-      const { json, total } = await asked(store.listEntries({ filter, limit, offset, cursor, includeBodies, signal }));
+      const { json, total } = await store.listEntries({ filter, limit, offset, cursor, includeBodies, signal });
       return { status: 200, headers: { "x-total-count": String(total) }, body: new JsonBytes(json) };
     },
     listTrafficRows: async ({ query, signal }) => {
       const { sort = "seq", order = "desc", limit = 100, offset = 0, ...filter } = query;
       checkFilter(filter);
-      const { json } = await asked(store.listRows({ filter, sort, order, limit, offset }, signal));
+      const { json } = await store.listRows({ filter, sort, order, limit, offset }, signal);
       return { status: 200, body: new JsonBytes(json) };
     },
     countTraffic: async ({ query, signal }) => {
       checkFilter(query);
-      return { status: 200, body: { count: await asked(store.count(query, signal)) } };
+      return { status: 200, body: { count: await store.count(query, signal) } };
     },
     summarizeTraffic: async ({ query, signal }) => {
       checkFilter(query);
-      return { status: 200, body: await asked(store.summarize(query, signal)) };
+      return { status: 200, body: await store.summarize(query, signal) };
     },
     treeTraffic: async ({ query, signal }) => {
       const { of_host: ofHost, ...filter } = query;
       checkFilter(filter);
-      return { status: 200, body: await asked(store.tree(filter, ofHost, signal)) };
+      return { status: 200, body: await store.tree(filter, ofHost, signal) };
     },
     listTrafficValues: async ({ query }) => {
       const { field, prefix = "", session_id: sessionId, limit = 20 } = query;
-      return { status: 200, body: await asked(store.values(field, prefix, sessionId, limit)) };
+      return { status: 200, body: await store.values(field, prefix, sessionId, limit) };
     },
     getTraffic: async ({ params, query }) => {
       const options = { includeBodies: query.include_bodies !== "false", decompressed: query.decompressed === "true" };
-      const entry = await asked(store.getEntry(params.id, options));
+      const entry = await store.getEntry(params.id, options);
       return { status: 200, body: entry ?? notFound("entry", params.id) };
     },
     getTrafficBody: async (input) => await answerBody(store, input),
     getScriptTraces: async ({ params }) => {
-      const row = await asked(store.getRow(params.id));
+      const row = await store.getRow(params.id);
       return row === undefined ? notFound("entry", params.id) : { status: 200, body: [] };
     },
   };
@@ -109,10 +117,10 @@ async function clearSession(
   const id = sessionId ?? store.activeSessionId;
   if (id !== store.activeSessionId) {
     if ((await store.getSession(id)) === undefined) return notFound("session", id);
-    await asked(store.clearSession(id));
+    await store.clearSession(id);
   } else {
     observer.forgetAll();
-    await asked(store.clearSession(id));
+    await store.clearSession(id);
     events.traffic({ type: "Cleared" });
   }
   events.changed("sessions");

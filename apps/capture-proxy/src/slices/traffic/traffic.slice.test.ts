@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { Readable } from "node:stream";
 import type { TrafficEntry, TrafficEvent, TrafficSnapshot } from "@headworks/capture-contract";
 import { temporaryDirectory } from "@headworks/testkit";
 import { sampleExchange } from "#storage/sample-exchange.ts";
@@ -171,6 +172,35 @@ test("a HAR is imported into a session of its own; a bad one is refused", async 
   assert.equal((refused.json as { code: string }).code, "BAD_REQUEST");
 });
 
+test("an import tells listeners how far it is, under the name that its caller chose", async () => {
+  await using rig = await startTraffic();
+  const told: object[] = [];
+  const slice = createTrafficSlice({
+    ...rig.api.host,
+    store: rig.stored.store,
+    events: {
+      traffic: () => undefined,
+      changed: (topic) => told.push({ topic }),
+      task: async (start, run) => {
+        told.push(start);
+        return await run((soFar) => told.push(soFar));
+      },
+      hasListeners: true,
+    },
+  });
+  const har = Buffer.from('{"log":{"entries":[]}}');
+  await slice.operations.importHar({
+    params: undefined,
+    query: { task_id: "mine" },
+    body: Readable.from([har]),
+    headers: { "content-length": String(har.length) },
+    signal: new AbortController().signal,
+  });
+  assert.deepEqual(told[0], { id: "mine", kind: "import-har", contentLength: String(har.length) });
+  assert.deepEqual(told.at(-2), { bytes: har.length, entries: 0 });
+  assert.deepEqual(told.at(-1), { topic: "sessions" });
+});
+
 interface Watched {
   readonly events: TrafficEvent[];
   readonly slice: ReturnType<typeof createTrafficSlice>;
@@ -189,7 +219,7 @@ async function watchTraffic(hasListeners = true): Promise<Watched> {
     events: {
       traffic: (event) => void events.push(event),
       changed: () => undefined,
-      task: () => undefined,
+      task: async (_start, run) => await run(() => undefined),
       hasListeners,
     },
   });
