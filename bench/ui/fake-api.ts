@@ -224,7 +224,7 @@ function trafficAnswer(
       query.get("order") === "asc"
         ? sorted.slice(offset, offset + limit)
         : sorted.slice(Math.max(0, sorted.length - offset - limit), Math.max(0, sorted.length - offset)).toReversed();
-    return ok({ total: sorted.length, rows });
+    return ok({ total: sorted.length, total_complete: true, rows });
   }
   if (path === "/traffic/summary") return ok(store.summary(filter));
   if (path === "/traffic/count") return ok({ count: store.matching(filter).length });

@@ -174,7 +174,7 @@ export type TrafficSummary = Static<typeof TrafficSummary>;
 
 export const TreeNode = strictObject(
   {
-    name: Type.String({ description: "Host with port, or a path" }),
+    name: Type.String({ description: "Host, with its port unless that is the scheme's own; or a path" }),
     count: Type.Integer(),
     errors: Type.Integer(),
     response_bytes: Type.Integer(),
@@ -204,7 +204,7 @@ export const trafficOperations = defineOperations({
     path: "/traffic",
     summary: "List captured entries, newest first",
     description:
-      "A bare array with `X-Total-Count`. With `cursor` (empty for the first page) the answer is `{entries, next_cursor}`.",
+      "A bare array with `X-Total-Count`. With `cursor` (empty for the first page) the answer is `{entries, next_cursor}`, and `X-Total-Complete: false` says that more may match than were counted so far.",
     access: "traffic:read",
     query: strictObject({
       ...filterProperties,
@@ -225,7 +225,8 @@ export const trafficOperations = defineOperations({
     method: "GET",
     path: "/traffic/rows",
     summary: "A window of rows of a filtered, sorted list",
-    description: "Light rows for tables: `X-Total-Count` style totals come in the body.",
+    description:
+      "Light rows for tables. A filter that has to look into entries may take long to count them all: until then `total_complete` is false, `total` is what was found so far, and asking again goes on from there.",
     access: "traffic:read",
     query: strictObject({
       ...filterProperties,
@@ -234,7 +235,13 @@ export const trafficOperations = defineOperations({
       limit,
       offset,
     }),
-    responses: { 200: strictObject({ total: Type.Integer(), rows: Type.Array(TrafficSnapshot) }) },
+    responses: {
+      200: strictObject({
+        total: Type.Integer(),
+        total_complete: Type.Boolean({ description: "Everything was looked at" }),
+        rows: Type.Array(TrafficSnapshot),
+      }),
+    },
     expose: { cli: false },
   },
   countTraffic: {
@@ -258,7 +265,10 @@ export const trafficOperations = defineOperations({
     path: "/traffic/tree",
     summary: "Hosts with counts, or the paths of one host",
     access: "traffic:read",
-    query: strictObject({ ...filterProperties, of_host: Type.Optional(Type.String({ maxLength: 300 })) }),
+    query: strictObject({
+      ...filterProperties,
+      of_host: Type.Optional(Type.String({ maxLength: 300, description: "A name of the tree, or `host:port`" })),
+    }),
     responses: { 200: Type.Array(TreeNode) },
   },
   listTrafficValues: {

@@ -176,21 +176,32 @@ test("completion gives the values of a field, most frequent first", async () => 
   assert.deepEqual(await values("method", "%"), []);
 });
 
-test("the tree names hosts with ports, and the paths of one host", async () => {
+test("the tree names hosts with ports that are not their scheme's own, and the paths of one host", async () => {
   await using directory = await temporaryDirectory();
   await using rig = await openRig(directory.path);
   await named(rig);
+  rig.add({ host: "api.example.com", port: 8443, path: "/odd" });
+  rig.add({ scheme: "http", host: "::1", port: 443, path: "/odd" });
+  await rig.store.flush();
   const hosts = await rig.store.tree({}, undefined, NEVER);
   assert.deepEqual(
     hosts.map((node) => `${node.name} ${node.count} ${node.errors}`),
-    ["api.example.com:443 2 1", "auth.example.com:443 1 0", "cdn.example.com:443 1 0", "down.test:80 1 1"],
+    [
+      "api.example.com 2 1",
+      "[::1]:443 1 0",
+      "api.example.com:8443 1 0",
+      "auth.example.com 1 0",
+      "cdn.example.com 1 0",
+      "down.test 1 1",
+    ],
   );
-  const paths = await rig.store.tree({}, "api.example.com:443", NEVER);
-  assert.deepEqual(
-    paths.map((node) => node.name),
-    ["/v1/orders", "/v1/report.csv"],
-  );
-  assert.deepEqual(await rig.store.tree({}, "API.example.com", NEVER), paths);
+  const paths = async (host: string): Promise<string[]> =>
+    (await rig.store.tree({}, host, NEVER)).map((node) => node.name);
+  for (const host of ["api.example.com", "API.example.com", "api.example.com:443"]) {
+    assert.deepEqual(await paths(host), ["/v1/orders", "/v1/report.csv"], host);
+  }
+  for (const host of ["api.example.com:8443", "[::1]:443"]) assert.deepEqual(await paths(host), ["/odd"], host);
+  for (const host of ["::1", "[::1]", "down.test:443", "nowhere"]) assert.deepEqual(await paths(host), [], host);
 });
 
 const SORTS = {

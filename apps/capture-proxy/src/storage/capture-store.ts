@@ -97,7 +97,7 @@ export interface CaptureStore {
     cursor: string | undefined;
     includeBodies: boolean;
     signal: AbortSignal;
-  }): Promise<{ json: Uint8Array; total: number }>;
+  }): Promise<{ json: Uint8Array; total: number; isComplete: boolean }>;
   listRows(window: RowWindow, signal: AbortSignal): Promise<{ json: Uint8Array; total: number }>;
   latestRows(limit: number): Promise<TrafficSnapshot[]>;
   count(filter: TrafficFilter, signal: AbortSignal): Promise<number>;

@@ -187,11 +187,15 @@ class ThreadedCaptureStore implements CaptureStore {
     cursor: string | undefined;
     includeBodies: boolean;
     signal: AbortSignal;
-  }): Promise<{ json: Uint8Array; total: number }> {
+  }): Promise<{ json: Uint8Array; total: number; isComplete: boolean }> {
     const { filter, limit, offset, cursor, includeBodies, signal } = query;
     const scope = this.#scope(filter.session_id);
     const request = { op: "entries", scope, filter, limit, offset, cursor, includeBodies } as const;
-    return (await this.#readers.ask(laneOf(filter), request, signal)) as { json: Uint8Array; total: number };
+    return (await this.#readers.ask(laneOf(filter), request, signal)) as {
+      json: Uint8Array;
+      total: number;
+      isComplete: boolean;
+    };
   }
 
   async listRows(window: RowWindow, signal: AbortSignal): Promise<{ json: Uint8Array; total: number }> {

@@ -76,12 +76,12 @@ export class ReaderThread {
   async #answer(request: ReaderRequest, interest: Interest): Promise<unknown> {
     switch (request.op) {
       case "rows": {
-        const { rows, total } = await this.#reader.rows(request, interest);
-        return { json: jsonBytes({ total, rows }), total };
+        const { rows, total, isComplete } = await this.#reader.rows(request, interest);
+        return { json: jsonBytes({ total, total_complete: isComplete, rows }), total };
       }
       case "entries": {
-        const { page, total } = await this.#reader.entries(request, interest);
-        return { json: jsonBytes(page), total };
+        const { page, total, isComplete } = await this.#reader.entries(request, interest);
+        return { json: jsonBytes(page), total, isComplete };
       }
       case "latest":
         return this.#reader.latest(request.scope, request.limit);

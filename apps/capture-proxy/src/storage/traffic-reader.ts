@@ -52,6 +52,13 @@ const SORT_COLUMNS: Readonly<Record<string, string>> = {
   ttfb: "ttfb_us",
 };
 
+/** How many entries a filter finds. */
+export interface Total {
+  readonly total: number;
+  /** False while older entries were not looked at yet: there may be more. */
+  readonly isComplete: boolean;
+}
+
 interface KeptOrder {
   readonly generation: number;
   readonly madeMs: number;
@@ -97,9 +104,9 @@ export class TrafficReader {
   }
 
   /** A window of rows. The total of a filter that needs looking into entries may still grow: see the budget. */
-  async rows(request: RowsRequest, interest: Interest): Promise<{ rows: TrafficSnapshot[]; total: number }> {
-    const { seqs, total } = await this.#window(request, interest);
-    return { rows: this.#snapshots(seqs, request.scope), total };
+  async rows(request: RowsRequest, interest: Interest): Promise<Total & { rows: TrafficSnapshot[] }> {
+    const { seqs, total, isComplete } = await this.#window(request, interest);
+    return { rows: this.#snapshots(seqs, request.scope), total, isComplete };
   }
 
   latest(scope: SessionScope, limit: number): TrafficSnapshot[] {
@@ -182,13 +189,18 @@ export class TrafficReader {
   }
 
   /** A page of full entries, newest first, as the API answers it. */
-  async entries(request: EntriesRequest, interest: Interest): Promise<{ page: unknown; total: number }> {
+  async entries(request: EntriesRequest, interest: Interest): Promise<Total & { page: unknown }> {
     const { scope, filter, limit, cursor } = request;
     const plan = planFilter(filter, Date.now());
     let seqs: number[];
     let total: number;
+    let isComplete = true;
     if (cursor === undefined) {
-      ({ seqs, total } = await this.#window({ ...request, op: "rows", sort: "seq", order: "desc" }, interest, true));
+      ({ seqs, total, isComplete } = await this.#window(
+        { ...request, op: "rows", sort: "seq", order: "desc" },
+        interest,
+        true,
+      ));
     } else {
       const before = cursor === "" ? Number.MAX_SAFE_INTEGER : seqOfCursor(cursor);
       if (plan.isEverything) {
@@ -199,6 +211,7 @@ export class TrafficReader {
         await set.extend(interest, (found) => found.length - found.placeBelow(before) > limit);
         seqs = set.slice(set.placeBelow(before), limit + 1);
         total = set.length;
+        isComplete = set.isComplete;
       }
     }
     const shown = seqs.slice(0, limit);
@@ -211,11 +224,12 @@ export class TrafficReader {
       if (withBodies) roomBytes -= bodyBytes;
       return [this.#entry(row, scope.id, withBodies)];
     });
-    if (cursor === undefined) return { page: entries, total };
+    if (cursor === undefined) return { page: entries, total, isComplete };
     const last = shown.at(-1);
     return {
       page: { entries, next_cursor: seqs.length > limit && last !== undefined ? cursorOfSeq(last) : null },
       total,
+      isComplete,
     };
   }
 
@@ -262,21 +276,17 @@ export class TrafficReader {
     );
   }
 
-  async #window(
-    request: RowsRequest,
-    interest: Interest,
-    wholeTotal = false,
-  ): Promise<{ seqs: number[]; total: number }> {
+  async #window(request: RowsRequest, interest: Interest, wholeTotal = false): Promise<Total & { seqs: number[] }> {
     const { scope, filter, sort, order, offset, limit } = request;
     const plan = planFilter(filter, Date.now());
     const column = SORT_COLUMNS[sort];
     if (column === undefined && plan.isEverything) {
       const seqs = order === "desc" ? this.#newest(scope, limit, offset) : this.#oldest(scope, limit, offset);
-      return { seqs, total: scope.entryCount };
+      return { seqs, total: scope.entryCount, isComplete: true };
     }
     if (column !== undefined && plan.predicate === undefined && offset + limit <= TOP_ROWS) {
       const total = plan.isEverything ? scope.entryCount : this.#countWhere(scope, plan.where, plan.values);
-      return { seqs: this.#top(request, column, plan.where, plan.values), total };
+      return { seqs: this.#top(request, column, plan.where, plan.values), total, isComplete: true };
     }
     const kept = this.#keptSet(scope, filter);
     const { set } = kept;
@@ -289,12 +299,13 @@ export class TrafficReader {
     if (column === undefined) {
       const from = order === "desc" ? offset : Math.max(0, set.length - offset - limit);
       const seqs = set.slice(from, order === "desc" ? limit : Math.max(0, Math.min(limit, set.length - offset)));
-      return { seqs: order === "desc" ? seqs : seqs.reverse(), total: set.length };
+      return { seqs: order === "desc" ? seqs : seqs.reverse(), total: set.length, isComplete: set.isComplete };
     }
     const sorted = this.#ordered(kept, scope, sort, column);
-    if (order === "asc") return { seqs: sorted.slice(offset, offset + limit), total: sorted.length };
+    const total = { total: sorted.length, isComplete: set.isComplete };
+    if (order === "asc") return { seqs: sorted.slice(offset, offset + limit), ...total };
     const end = sorted.length - offset;
-    return { seqs: end <= 0 ? [] : sorted.slice(Math.max(0, end - limit), end).reverse(), total: sorted.length };
+    return { seqs: end <= 0 ? [] : sorted.slice(Math.max(0, end - limit), end).reverse(), ...total };
   }
 
   #keptSet(scope: SessionScope, filter: TrafficFilter): KeptSet {

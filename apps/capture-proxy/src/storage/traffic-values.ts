@@ -5,13 +5,19 @@ import { parsed } from "./entry-shapes.ts";
 import type { SessionScope } from "./reader-messages.ts";
 
 const PATH = "(CASE instr(path, '?') WHEN 0 THEN path ELSE substr(path, 1, instr(path, '?') - 1) END)";
-const HOST = "((CASE WHEN instr(host, ':') > 0 THEN '[' || host || ']' ELSE host END) || ':' || port)";
+const BARE_HOST = "(CASE WHEN instr(host, ':') > 0 THEN '[' || host || ']' ELSE host END)";
+const HOST_AND_PORT = `(${BARE_HOST} || ':' || port)`;
+const IS_DEFAULT_PORT = "((port = 443 AND scheme IN ('https', 'wss')) OR (port = 80 AND scheme IN ('http', 'ws')))";
+const HOST = `(CASE WHEN ${IS_DEFAULT_PORT} THEN ${BARE_HOST} ELSE ${HOST_AND_PORT} END)`;
 const MOST_NODES = 5000;
 /** Completion looks at this many of the newest entries. */
 const RECENT_ENTRIES = 100_000;
 const RECENT_HEADS = 2000;
 
-/** Hosts (with port) that a condition holds for, or with `ofHost` the paths of one of them; most frequent first. */
+/**
+ * Hosts (with their port where it is not the scheme's own) that a condition holds for, or with `ofHost` the paths of one
+ * of them, which may be named with any port; most frequent first.
+ */
 export function treeOf(
   database: Database,
   ofHost: string | undefined,
@@ -19,9 +25,8 @@ export function treeOf(
   values: readonly SqlValue[],
 ): TreeNode[] {
   const name = ofHost === undefined ? HOST : PATH;
-  const condition = ofHost === undefined ? where : `${where} AND (${HOST} = ? OR host = ?)`;
-  const bound =
-    ofHost === undefined ? values : [...values, ofHost.toLowerCase(), ofHost.toLowerCase().replaceAll(/[[\]]/gu, "")];
+  const condition = ofHost === undefined ? where : `${where} AND ? IN (${HOST}, ${HOST_AND_PORT})`;
+  const bound = ofHost === undefined ? values : [...values, asciiLower(ofHost)];
   return database
     .prepare(
       `SELECT ${name} AS name, COUNT(*) AS count, SUM(state = 2 OR COALESCE(status >= 400, FALSE)) AS errors,

@@ -70,8 +70,9 @@ function createQuestions(store: SliceHost["store"]): Omit<Table, Change> {
       const { limit = 100, offset = 0, cursor, include_bodies, ...filter } = query;
       checkFilter(filter);
       const includeBodies = include_bodies === "true";
-      const { json, total } = await store.listEntries({ filter, limit, offset, cursor, includeBodies, signal });
-      return { status: 200, headers: { "x-total-count": String(total) }, body: new JsonBytes(json) };
+      const page = await store.listEntries({ filter, limit, offset, cursor, includeBodies, signal });
+      const headers = { "x-total-count": String(page.total), "x-total-complete": String(page.isComplete) };
+      return { status: 200, headers, body: new JsonBytes(page.json) };
     },
     listTrafficRows: async ({ query, signal }) => {
       const { sort = "seq", order = "desc", limit = 100, offset = 0, ...filter } = query;

@@ -60,7 +60,11 @@ test("lists are bare arrays, newest first, with their total; rows, counts and su
     ids.toReversed(),
   );
   assert.equal(rest.body.next_cursor, null);
-  const rows = await get<{ total: number; rows: TrafficSnapshot[] }>(rig, "/rows?sort=status&order=asc&status=4xx,5xx");
+  const rows = await get<{ total: number; total_complete: boolean; rows: TrafficSnapshot[] }>(
+    rig,
+    "/rows?sort=status&order=asc&status=4xx,5xx",
+  );
+  assert.deepEqual([rows.body.total, rows.body.total_complete], [2, true]);
   assert.deepEqual(
     rows.body.rows.map((row) => row.status_code),
     [404, 500],
@@ -69,6 +73,26 @@ test("lists are bare arrays, newest first, with their total; rows, counts and su
   assert.equal((await get<{ errors: number }>(rig, "/summary")).body.errors, 2);
   assert.equal((await get<unknown[]>(rig, "/tree")).body.length, 1);
   assert.deepEqual((await get(rig, "/values?field=host")).body, [{ value: "example.com", count: 3 }]);
+});
+
+test("a page of a filter that looks into entries says whether its total is that of all", async () => {
+  await using rig = await startTraffic();
+  for (let count = 0; count < 200; count += 1) rig.stored.add({ responseBody: ["needle"] });
+  await rig.stored.store.flush();
+  const told = async (query: string): Promise<(string | null)[]> => {
+    const { headers } = await get(rig, `?q=resp.body:needle&limit=5${query}`);
+    return [headers.get("x-total-complete"), headers.get("x-total-count")];
+  };
+  const [isComplete, count] = await told("&cursor=");
+  assert.equal(isComplete, "false", "the page was full long before everything was looked at");
+  assert.ok(Number(count) > 5 && Number(count) < 200, `${count}`);
+  assert.deepEqual(await told(""), ["true", "200"]);
+  assert.deepEqual(await told("&cursor="), ["true", "200"]);
+  assert.deepEqual((await get(rig, "/rows?q=resp.body:needle&limit=5")).body, {
+    total: 200,
+    total_complete: true,
+    rows: (await get<{ rows: unknown[] }>(rig, "/rows?limit=5")).body.rows,
+  });
 });
 
 test("what does not parse is refused with the parameter and the place", async () => {

@@ -129,7 +129,7 @@ export function Grid({
           ref={scroller}
           role="grid"
           aria-label="Captured traffic"
-          aria-rowcount={list.length + 1}
+          aria-rowcount={list.isLengthKnown ? list.length + 1 : -1}
           aria-colcount={columns.length}
           aria-multiselectable="true"
           aria-busy={!list.loaded}

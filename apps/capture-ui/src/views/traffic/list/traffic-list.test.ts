@@ -48,6 +48,8 @@ class TestService {
   calls: { scope: ListScope; offset: number }[] = [];
   held: (() => void)[] | undefined;
   failure: Error | undefined;
+  /** So many rows were counted so far; a window is always found whole. */
+  counted = Infinity;
   #seq = 0;
 
   constructor(count: number) {
@@ -87,7 +89,8 @@ class TestService {
     const wanted = /^status:(\d+)$/u.exec(scope.q)?.[1];
     const rows = wanted === undefined ? this.rows : this.rows.filter((row) => row.status_code === Number(wanted));
     const sorted = scope.order === "desc" ? rows.toReversed() : rows;
-    return { total: rows.length, rows: sorted.slice(offset, offset + limit) };
+    const counted = Math.min(rows.length, Math.max(this.counted, offset + limit));
+    return { total: counted, total_complete: counted === rows.length, rows: sorted.slice(offset, offset + limit) };
   }
 
   async release(): Promise<void> {
@@ -118,6 +121,29 @@ test("the first window is the newest rows", async () => {
   const { list } = await listOf(new TestService(1000));
   assert.equal(list.length, 1000);
   assert.deepEqual(seqs(list, 0, 2), [1000, 999, 998]);
+});
+
+test("while the service still counts, the list is asked for again, and what is found is no news on top", async () => {
+  const service = new TestService(1000);
+  service.counted = 300;
+  const { list, clock } = await listOf(service, { ...NEWEST, q: "status:200" });
+  assert.equal(list.length, 300);
+  assert.equal(list.isLengthKnown, false);
+  list.setFollowing(false);
+  list.setRange(290, 299);
+  service.counted = 600;
+  await clock.advance(50);
+  assert.equal(list.length, 600);
+  assert.equal(list.newCount, 0);
+  assert.deepEqual(seqs(list, 290, 292), [710, 709, 708]);
+  service.counted = 1000;
+  await clock.advance(2000);
+  assert.equal(list.length, 1000);
+  assert.equal(list.isLengthKnown, true);
+  assert.equal(list.newCount, 0);
+  const calls = service.calls.length;
+  await clock.advance(5000);
+  assert.equal(service.calls.length, calls, "nothing more is asked once everything is counted");
 });
 
 test("additions appear on top at the next flush, not one by one", async () => {

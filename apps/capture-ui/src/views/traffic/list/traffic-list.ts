@@ -13,6 +13,8 @@ export interface ListScope {
 
 export interface Window {
   readonly total: number;
+  /** False while the service has not looked at everything: there may be more. */
+  readonly total_complete: boolean;
   readonly rows: readonly TrafficSnapshot[];
 }
 
@@ -65,6 +67,7 @@ export class TrafficList {
   #version = 0;
   #head = 0;
   #total = 0;
+  #isTotalKnown = true;
   #hidden = 0;
   #removed = 0;
   #following = true;
@@ -99,6 +102,10 @@ export class TrafficList {
   /** Rows that are shown, loaded or not. */
   get length(): number {
     return Math.max(0, this.#total - this.#hidden);
+  }
+  /** Whether `length` is that of the whole list; until then it grows. */
+  get isLengthKnown(): boolean {
+    return this.#isTotalKnown;
   }
   /** Rows that arrived since the reader left the top; for lists with another order, events that may concern it. */
   get newCount(): number {
@@ -294,6 +301,7 @@ export class TrafficList {
       case "Cleared":
         this.#rows.clear();
         this.#total = 0;
+        this.#isTotalKnown = true;
         this.#hidden = 0;
         this.#unseen = 0;
         return this.#scope.q !== "";
@@ -391,6 +399,8 @@ export class TrafficList {
         this.#flight = undefined;
         this.#error = undefined;
         this.#place(flight, window);
+        // The service went on counting for this answer only: it does again when it is asked again.
+        if (!window.total_complete) this.#scheduleRefresh();
         this.#ensure();
         this.#changed();
       },
@@ -403,7 +413,9 @@ export class TrafficList {
     );
   }
 
-  #place(flight: Flight, { total, rows }: Window): void {
+  #place(flight: Flight, { total, total_complete: isComplete, rows }: Window): void {
+    const wasKnown = this.#isTotalKnown;
+    this.#isTotalKnown = isComplete;
     if (!this.#loaded) {
       this.#rows.clear();
       this.#loaded = true;
@@ -419,7 +431,9 @@ export class TrafficList {
       this.#putAll(top, rows);
       return;
     }
-    const grown = this.#grown(top, rows, total, flight.afterGap);
+    // What is found while the service counts on is older than what is known, not newer.
+    const added = wasKnown ? Math.max(0, total - this.#total) : 0;
+    const grown = this.#grown(top, rows, added, flight.afterGap);
     // Something above was taken away that we never saw, or too much came to see how: only this window is certain.
     if (grown === undefined || grown < 0) this.#rows.clear();
     const above = Math.max(0, grown ?? 0);
@@ -446,16 +460,16 @@ export class TrafficList {
   }
 
   /**
-   * How many rows came on top between what we knew at the request and the answer, told from rows that are known;
-   * undefined when that cannot be told but matters.
+   * How many rows came on top between what we knew at the request and the answer, told from rows that are known, else
+   * from how many were `added` in all; undefined when that cannot be told but matters.
    */
-  #grown(top: number, rows: readonly TrafficSnapshot[], total: number, afterGap: boolean): number | undefined {
+  #grown(top: number, rows: readonly TrafficSnapshot[], added: number, afterGap: boolean): number | undefined {
     for (const [index, row] of rows.entries()) {
       const known = this.#rows.ordinalOf(row.id);
       if (known !== undefined) return known - (top - index);
     }
     if (afterGap) return undefined;
-    return this.#exact ? 0 : Math.max(0, total - this.#total);
+    return this.#exact ? 0 : added;
   }
 
   #putAll(top: number, rows: readonly TrafficSnapshot[]): void {
