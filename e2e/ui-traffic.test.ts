@@ -81,7 +81,10 @@ journey("Columns sort, and the tree and the waterfall show the same traffic", as
   await page
     .getByRole("treeitem", { name: /127\.0\.0\.1/u })
     .first()
-    .waitFor();
+    .click();
+  await page.getByRole("treeitem", { name: /\/missing/u }).click();
+  await row(page, "/missing").waitFor();
+  assert.equal(await row(page, "/orders").count(), 0, "choosing a path shows its entries alone");
   await page.getByRole("radio", { name: "Waterfall" }).click();
   await row(page, "/missing").waitFor();
 });

@@ -13,7 +13,7 @@ import { Footer } from "./footer.tsx";
 import { Grid, type GridHandle } from "./list/grid.tsx";
 import type { TrafficList } from "./list/traffic-list.ts";
 import { Overview } from "./overview/overview.tsx";
-import { addTerm, queryValue } from "./query/effective-query.ts";
+import { addTerm, nodeTerms } from "./query/effective-query.ts";
 import { SaveViewDialog } from "./query/save-view.tsx";
 import { Toolbar } from "./toolbar.tsx";
 import styles from "./traffic.module.css";
@@ -50,9 +50,8 @@ export function TrafficView() {
       <TrafficTree
         q={q}
         onChoose={(host, path) => {
-          const terms = [`host:=${queryValue(host)}`, ...(path === null ? [] : [`path:=${queryValue(path)}`])];
           view.setMode("list");
-          view.setQ(terms.reduce((text, term) => addTerm(text, term), view.q));
+          view.setQ(nodeTerms(host, path).reduce((text, term) => addTerm(text, term), view.q));
         }}
       />
     ) : (

@@ -1,11 +1,13 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { parseQuery } from "@headworks/query-language";
+import { compileQuery, parseQuery } from "@headworks/query-language";
+import type { QueryRecord } from "@headworks/query-language";
 import fc from "fast-check";
 import {
   addTerm,
   effectiveQuery,
   hostTerm,
+  nodeTerms,
   PILLS,
   queryValue,
   readPills,
@@ -46,6 +48,26 @@ test("whatever is chosen, the result is a query", () => {
 test("counts can leave out what they must not depend on", () => {
   const parts: QueryParts = { q: "x", pills: ["js"], range: { fromMs: 0, toMs: 1 }, hosts: [] };
   assert.equal(effectiveQuery(parts, { pills: true, range: true }), "x");
+});
+
+test("a node of the tree becomes terms that find its entries", () => {
+  const table: readonly (readonly [name: string, path: string | null, expected: string])[] = [
+    ["example.com", null, "host:=example.com"],
+    ["example.com:8443", "/a b", 'host:=example.com port:8443 path:="/a b"'],
+    ["[::1]", null, "host:=::1"],
+    ["[::1]:80", "/", 'host:=::1 port:80 path:="/"'],
+  ];
+  for (const [name, path, expected] of table) {
+    const q = nodeTerms(name, path).join(" ");
+    assert.equal(q, expected);
+    const result = parseQuery(q);
+    assert.ok(result.ok, q);
+    const holds = compileQuery(result.query, { nowMs: 0 });
+    const ports: Readonly<Record<string, number>> = { "example.com:8443": 8443, "[::1]:80": 80 };
+    const host = name.includes("::1") ? "::1" : "example.com";
+    assert.ok(holds({ host, port: ports[name] ?? 443, path: path ?? "/x" } as QueryRecord), q);
+    assert.ok(!holds({ host: "other.example.com", port: ports[name] ?? 443, path: path ?? "/x" } as QueryRecord), q);
+  }
 });
 
 test("any value can be written so that it is read back as a whole", () => {

@@ -63,6 +63,17 @@ export function hostTerm(pattern: string): string {
   return name.includes("*") ? `host:${name}` : `host:=${queryValue(name)}`;
 }
 
+/** What a node of the tree stands for, as terms: a host, named with its port or without, and perhaps one of its paths. */
+export function nodeTerms(name: string, path: string | null): readonly string[] {
+  const port = /:(\d{1,5})$/u.exec(name)?.[1];
+  const host = port === undefined ? name : name.slice(0, -port.length - 1);
+  return [
+    `host:=${queryValue(host.replace(/^\[(.*)\]$/u, "$1"))}`,
+    ...(port === undefined ? [] : [`port:${port}`]),
+    ...(path === null ? [] : [`path:=${queryValue(path)}`]),
+  ];
+}
+
 /** One query text of all parts. `without` leaves parts out, for counts that must not depend on them. */
 export function effectiveQuery(
   parts: QueryParts,
