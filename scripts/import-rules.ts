@@ -35,6 +35,9 @@ const FORMATS = "format:*";
 /** The contract of Weir and the kit that gives contracts their shape, without the server's part. */
 const CONTRACT = ["capture-contract", "contract-kit"];
 
+/** The same for Sluice. */
+const GATEWAY_CONTRACT = ["gateway-contract", "contract-kit"];
+
 /** For the type of the logger everybody receives; making one is reserved, see `reservedModules`. */
 const LOGGER = "pino";
 
@@ -68,11 +71,19 @@ const tests: readonly Zone[] = [
     instead: "A test imports its own workspace, packages and the testkit",
   },
   {
+    name: "gateway-tests",
+    files: ["apps/gateway/**/*.test.ts", "apps/gateway/test/**"],
+    node: "all",
+    npm: "all",
+    ours: ["gateway/*", ...GATEWAY_CONTRACT, "contract-kit/*", FORMATS, "testkit"],
+    instead: "A test imports its own workspace, packages and the testkit",
+  },
+  {
     name: "package-tests",
     files: ["packages/*/**/*.test.ts", "packages/*/test/**"],
     node: "all",
     npm: "all",
-    ours: [...CONTRACT, "contract-kit/*", FORMATS, "upstream-pool", "testkit"],
+    ours: [...CONTRACT, "gateway-contract", "contract-kit/*", FORMATS, "upstream-pool", "testkit"],
     instead: "A package's test knows packages, never an app",
   },
   {
@@ -88,7 +99,7 @@ const tests: readonly Zone[] = [
     files: ["e2e/**"],
     node: "all",
     npm: "all",
-    ours: [...CONTRACT, "contract-kit/*", FORMATS, "testkit", "scripts"],
+    ours: [...CONTRACT, "gateway-contract", "contract-kit/*", FORMATS, "testkit", "scripts"],
     instead: "End-to-end tests drive real processes from outside: start main.ts and talk to it",
   },
   {
@@ -105,6 +116,9 @@ const tests: readonly Zone[] = [
       "proxy/storage",
       "proxy/exchange",
       "proxy/api",
+      "gateway/storage",
+      "gateway/request",
+      "gateway/upstream",
     ],
     instead: "A benchmark drives real processes, or one package or engine part alone",
   },
@@ -113,7 +127,7 @@ const tests: readonly Zone[] = [
     files: ["scripts/**"],
     node: "all",
     npm: "all",
-    ours: [...CONTRACT, "contract-kit/*"],
+    ours: [...CONTRACT, "gateway-contract", "contract-kit/*"],
     instead: "Scripts work on the repository from outside; start a service as a process",
   },
 ];
@@ -147,7 +161,8 @@ const packages: readonly Zone[] = [
   format("har", ["buffer", "stream", "string_decoder"]),
   // node:net for isIP, node:url for domainToASCII.
   format("tls-authority", ["crypto", "net", "url", "buffer"]),
-  format("query-language", []),
+  format("linear-pattern", []),
+  { ...format("query-language", []), ours: ["format:linear-pattern"] },
   format("socks5", ["buffer"]),
   format("grpc-framing", ["buffer", "zlib"]),
   format("log-file", ["fs", "path", "stream", "zlib"]),
@@ -194,6 +209,14 @@ const packages: readonly Zone[] = [
   {
     name: "capture-contract",
     files: ["packages/capture-contract/**"],
+    node: [],
+    npm: ["typebox"],
+    ours: ["contract-kit"],
+    instead: "A contract is schemas and operations, safe for browsers",
+  },
+  {
+    name: "gateway-contract",
+    files: ["packages/gateway-contract/**"],
     node: [],
     npm: ["typebox"],
     ours: ["contract-kit"],
@@ -321,6 +344,136 @@ const proxy: readonly Zone[] = [
   },
 ];
 
+const gateway: readonly Zone[] = [
+  {
+    name: "gateway/composition",
+    files: ["apps/gateway/src/{main,gateway,slices,pipeline-order,clock}.ts"],
+    node: "all",
+    npm: "all",
+    ours: ["gateway/*", ...GATEWAY_CONTRACT, "contract-kit/*", FORMATS],
+    instead: "Sluice is made of this app and packages",
+  },
+  {
+    name: "gateway/slice-shape",
+    files: ["apps/gateway/src/slice.ts"],
+    node: [],
+    npm: [LOGGER],
+    ours: GATEWAY_CONTRACT,
+    typesOf: ["gateway/request", "gateway/storage"],
+    instead: "The shape of a slice is types",
+  },
+  {
+    name: "gateway/request",
+    files: ["apps/gateway/src/request/**"],
+    node: { allBut: ["http", "https", "http2", "dgram", "dns", ...SYSTEM, "fs"] },
+    npm: [LOGGER],
+    ours: [...GATEWAY_CONTRACT, FORMATS, "gateway/upstream"],
+    typesOf: ["gateway/slice-shape"],
+    instead: "The engine handles one request and knows no feature; receive it as a parameter from gateway.ts",
+  },
+  {
+    name: "gateway/routing",
+    files: ["apps/gateway/src/routing/**"],
+    node: [],
+    npm: [],
+    ours: [...GATEWAY_CONTRACT, FORMATS, "gateway/request"],
+    typesOf: ["gateway/slice-shape", "gateway/upstream"],
+    instead: "Routing is pure: a document in, a table and actions out",
+  },
+  {
+    name: "gateway/listener",
+    files: ["apps/gateway/src/listener/**"],
+    node: { allBut: [...SYSTEM, "http", "https"] },
+    npm: [LOGGER],
+    ours: ["gateway/request", ...GATEWAY_CONTRACT, FORMATS],
+    typesOf: ["gateway/slice-shape"],
+    instead: "Listeners turn bytes of clients into requests; receive anything else as a parameter from gateway.ts",
+  },
+  {
+    name: "gateway/upstream",
+    files: ["apps/gateway/src/upstream/**"],
+    node: { allBut: [...SYSTEM, "http", "https"] },
+    npm: [LOGGER],
+    ours: [...GATEWAY_CONTRACT, FORMATS],
+    typesOf: ["gateway/slice-shape"],
+    instead: "Upstreams are sockets, health and choice; receive anything else as a parameter from gateway.ts",
+  },
+  {
+    name: "gateway/egress",
+    files: ["apps/gateway/src/egress/**"],
+    node: { allBut: [...SYSTEM] },
+    npm: [LOGGER],
+    ours: [...GATEWAY_CONTRACT, FORMATS],
+    typesOf: ["gateway/slice-shape"],
+    instead: "Egress opens checked connections of our own; receive anything else as a parameter",
+  },
+  {
+    name: "gateway/config",
+    files: ["apps/gateway/src/config/**"],
+    node: { allBut: [...NETWORK, ...SYSTEM] },
+    npm: ["yaml", "typebox", LOGGER],
+    ours: [...GATEWAY_CONTRACT, "contract-kit/server", FORMATS, "gateway/request", "gateway/routing"],
+    typesOf: ["gateway/slice-shape", "gateway/upstream"],
+    instead: "Configuration reads, checks and compiles; slices come in as a list from gateway.ts",
+  },
+  {
+    name: "gateway/storage",
+    files: ["apps/gateway/src/storage/**"],
+    node: { allBut: [...NETWORK, "child_process", "cluster"] },
+    npm: [LOGGER],
+    ours: [...GATEWAY_CONTRACT, FORMATS],
+    typesOf: ["gateway/slice-shape"],
+    instead: "The store opens, migrates and commits; receive anything else as a parameter",
+  },
+  {
+    name: "gateway/events",
+    files: ["apps/gateway/src/events/**"],
+    node: { allBut: [...NETWORK, ...SYSTEM] },
+    npm: [LOGGER],
+    ours: [...GATEWAY_CONTRACT, FORMATS],
+    typesOf: ["gateway/slice-shape", "gateway/storage"],
+    instead: "Events are made and handed on here; who sends them is a slice",
+  },
+  {
+    name: "gateway/slices",
+    files: ["apps/gateway/src/slices/*/**"],
+    islands: true,
+    doors: ["apps/gateway/src/slices/*/*.slice.ts"],
+    node: {
+      allBut: ["net", "tls", "http", "https", "http2", "dgram", "child_process", "cluster", "sqlite", "inspector"],
+    },
+    npm: ["typebox", "jose", "@prometheus-io/client", LOGGER],
+    ours: [...GATEWAY_CONTRACT, FORMATS, "gateway/request", "gateway/egress"],
+    typesOf: ["gateway/slice-shape", "gateway/storage", "gateway/upstream", "gateway/events"],
+    instead: findTheNoun,
+  },
+  {
+    name: "gateway/admin",
+    files: ["apps/gateway/src/admin/**"],
+    node: { allBut: ["http2", "dgram", ...SYSTEM] },
+    npm: ["fastify", "@fastify/*", "typebox", "yaml", LOGGER],
+    ours: [...GATEWAY_CONTRACT, "contract-kit/server", "contract-kit/openapi", FORMATS],
+    typesOf: [
+      "gateway/slices",
+      "gateway/slice-shape",
+      "gateway/config",
+      "gateway/storage",
+      "gateway/events",
+      "gateway/request",
+      "gateway/upstream",
+    ],
+    instead: "The admin API turns HTTP into operations and back; what it works on comes from gateway.ts",
+  },
+  {
+    name: "gateway/cli",
+    files: ["apps/gateway/src/cli/**"],
+    node: "all",
+    npm: ["commander", LOGGER],
+    ours: ["gateway/composition", "gateway/config", ...GATEWAY_CONTRACT, "contract-kit/*", FORMATS],
+    instead: "Commands work on documents, or call the admin API; serve starts the composition root",
+  },
+];
+
 const ui: readonly Zone[] = [
   {
     name: "ui-build",
@@ -341,7 +494,7 @@ const ui: readonly Zone[] = [
 ];
 
 /** All zones in order of matching. */
-export const importZones: readonly Zone[] = [...tests, ...packages, ...proxy, ...ui];
+export const importZones: readonly Zone[] = [...tests, ...packages, ...proxy, ...gateway, ...ui];
 
 /**
  * Modules reserved for one place, whoever's table would allow more: one importer means one place to look when the module
@@ -350,14 +503,15 @@ export const importZones: readonly Zone[] = [...tests, ...packages, ...proxy, ..
 export const reservedModules: Readonly<
   Record<string, { readonly zones: readonly string[]; readonly because: string }>
 > = {
-  "node:sqlite": { zones: ["proxy/storage"], because: "storage/ owns the database; ask the store" },
-  fastify: { zones: ["proxy/api"], because: "only api/ speaks HTTP to people and tools" },
-  pino: { zones: ["proxy/composition"], because: "everybody else receives a Logger" },
+  "node:sqlite": { zones: ["proxy/storage", "gateway/storage"], because: "storage/ owns the database; ask the store" },
+  fastify: { zones: ["proxy/api", "gateway/admin"], because: "only api/ and admin/ speak HTTP to people and tools" },
+  pino: { zones: ["proxy/composition", "gateway/composition"], because: "everybody else receives a Logger" },
 };
 
 /** Entries that browsers load: nothing they reach at run time may import a Node built-in. */
 export const browserEntries: readonly string[] = [
   "packages/capture-contract/src/index.ts",
+  "packages/gateway-contract/src/index.ts",
   "packages/contract-kit/src/index.ts",
   "packages/contract-kit/src/client.ts",
   "packages/query-language/src/index.ts",

@@ -5,13 +5,6 @@ export { FIELDS, type Field, type NumberField, type NumberUnit, type TextField }
 export { formatQuery } from "./format.ts";
 export { fromParameters, type ParameterResult, type QueryParameters } from "./from-parameters.ts";
 export { parseQuery, type ParseOptions, type ParseResult } from "./parse.ts";
-export {
-  checkPattern,
-  compilePattern,
-  type LinearPattern,
-  type PatternCheck,
-  type PatternError,
-} from "./pattern/pattern.ts";
 export { indexable, needs, type Approximation, type Needs, type Plan, type PlanColumn } from "./plan.ts";
 export { BUILT_IN_PRESETS, type Presets } from "./presets.ts";
 export {

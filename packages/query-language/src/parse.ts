@@ -2,7 +2,7 @@ import { fieldNames, findField, type Field } from "./fields.ts";
 import { foldAscii } from "./fold.ts";
 import { parseJsonPath } from "./json-path.ts";
 import { comparison, parseDuration, parseInstant, parseNumber, parseRange } from "./numbers.ts";
-import { checkPattern } from "./pattern/pattern.ts";
+import { checkPattern } from "@headworks/linear-pattern";
 import { BUILT_IN_PRESETS, type Presets } from "./presets.ts";
 import {
   allOf,

@@ -1,7 +1,7 @@
 // Tested by compile.test.ts
 import type { TextField } from "./fields.ts";
 import { foldAscii, foldUnicode } from "./fold.ts";
-import { compilePattern } from "./pattern/pattern.ts";
+import { compilePattern } from "@headworks/linear-pattern";
 import type { FieldTest, TextValue } from "./query.ts";
 
 /** A compiled comparison. `folded` is the text in lower case when `usesFolded` asks for it, else the text itself. */

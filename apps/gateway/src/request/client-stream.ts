@@ -1,0 +1,63 @@
+// Tested by ../../test/pipeline.test.ts
+import type { X509Certificate } from "node:crypto";
+import type { Socket } from "node:net";
+import type { Framing, RawFields } from "@headworks/http1";
+
+/** What is known of the listener that accepted a connection. */
+export interface ListenerFacts {
+  readonly name: string;
+  readonly isSecure: boolean;
+  readonly port: number;
+}
+
+/** The other end of a client's connection; behind the PROXY protocol, who it says. */
+export interface Peer {
+  readonly address: string;
+  readonly port: number;
+  /** The client's certificate, if it was asked for, sent, and verified. */
+  readonly certificate?: X509Certificate;
+  readonly serverName?: string;
+}
+
+/** What happens on the client's side of a request. Calls never come from inside a call to {@link ClientStream}. */
+export interface ClientHandler {
+  onBodyData(piece: Buffer): void;
+  onBodyTrailers(fields: RawFields): void;
+  onBodyEnd(): void;
+  /** One read is worked off: flush what it caused. */
+  onBodyBatch(): void;
+  /** The client takes more of the answer. */
+  onClientDrain(): void;
+  /** The client went away, or broke the grammar of its body, before the answer was complete. */
+  onClientGone(): void;
+}
+
+/** One request of a client, whatever the protocol: its body in, its answer out. */
+export interface ClientStream {
+  readonly version: "1.0" | "1.1" | "2";
+  /** Undefined until somebody handles the request. */
+  handler: ClientHandler | undefined;
+  /**
+   * Begins to deliver the body to `handler` (and says 100 Continue to a client that waits for it). A stream whose
+   * body is never asked for answers and closes, or drops what comes.
+   */
+  readBody(): void;
+  pauseBody(): void;
+  resumeBody(): void;
+  sendInformational(status: number, reason: string, fields: RawFields): void;
+  /** Starts the answer; hop-by-hop and framing fields are this stream's business and must not be in `fields`. */
+  sendHead(status: number, reason: string, fields: RawFields, framing: Framing): void;
+  sendData(piece: Buffer): void;
+  /** Ends the answer. */
+  sendEnd(trailers?: RawFields): void;
+  /** Hands over what waits. False: stop producing until `onClientDrain`. */
+  flush(): boolean;
+  /** Ends the answer in the middle, so that the client sees that it is not whole. */
+  abort(): void;
+  /**
+   * After a 101 was written with {@link sendHead}: gives the raw connection and bytes read behind the request.
+   * Undefined where there is none (HTTP/2).
+   */
+  takeOver(): { readonly socket: Socket; readonly bytes: Buffer | undefined } | undefined;
+  readonly canUpgrade: boolean;
+}

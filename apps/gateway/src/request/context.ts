@@ -1,0 +1,94 @@
+// Tested by ../../test/pipeline.test.ts
+import type { Framing, RawFields } from "@headworks/http1";
+import type { CompiledRoute, Generation } from "./generation.ts";
+import type { ListenerFacts, Peer } from "./client-stream.ts";
+
+/** A consumer that a request was recognised as, compiled from the document. */
+export interface ConsumerIdentity {
+  readonly name: string;
+  readonly groups: readonly string[];
+  readonly priority: number | undefined;
+  /** How it proved who it is. */
+  readonly credential: "api_key" | "basic" | "jwt" | "mtls" | "hmac";
+  /** Claims of its token; only with `jwt`. */
+  readonly claims?: Readonly<Record<string, unknown>>;
+}
+
+/** What happened on the way to the upstream; for logs and metrics. */
+export interface UpstreamFacts {
+  upstream: string;
+  endpoint: string;
+  attempts: number;
+}
+
+/** What is known of one request while it is handled. Everything downstream receives this value. */
+export class RequestContext {
+  /** The configuration that was current when the head was read; the request keeps it to its end. */
+  readonly generation: Generation;
+  readonly listener: ListenerFacts;
+  readonly peer: Peer;
+  readonly startedMs: number;
+  readonly version: "1.0" | "1.1" | "2";
+  readonly method: string;
+  /** Target in origin form as it was sent, path and query. */
+  readonly target: string;
+  /** The part of `target` before `?`; checked: no dot segments, no backslash, no control bytes. */
+  readonly path: string;
+  /** The part behind `?`, raw; undefined without `?`. */
+  readonly query: string | undefined;
+  /** Host and port the client asked for. */
+  readonly authority: string | undefined;
+  /** Fields as the client sent them. */
+  readonly fields: Readonly<RawFields>;
+  readonly framing: Framing;
+  requestId = "";
+  route: CompiledRoute | undefined;
+  /** Parameters of an exact path template or named groups of a pattern. */
+  pathParameters: Readonly<Record<string, string>> | undefined;
+  consumer: ConsumerIdentity | undefined;
+  /** Fields to add to every answer, such as limits that apply; slices push pairs. */
+  answerFields: RawFields | undefined;
+  upstream: UpstreamFacts | undefined;
+  /** Flags of the access log. */
+  wasRateLimited = false;
+  wasShed = false;
+  isBroken = false;
+  #clientAddress: string | undefined;
+
+  constructor(parts: {
+    readonly generation: Generation;
+    readonly listener: ListenerFacts;
+    readonly peer: Peer;
+    readonly startedMs: number;
+    readonly version: "1.0" | "1.1" | "2";
+    readonly method: string;
+    readonly target: string;
+    readonly authority: string | undefined;
+    readonly fields: Readonly<RawFields>;
+    readonly framing: Framing;
+  }) {
+    this.generation = parts.generation;
+    this.listener = parts.listener;
+    this.peer = parts.peer;
+    this.startedMs = parts.startedMs;
+    this.version = parts.version;
+    this.method = parts.method;
+    this.target = parts.target;
+    const mark = parts.target.indexOf("?");
+    this.path = mark === -1 ? parts.target : parts.target.slice(0, mark);
+    this.query = mark === -1 ? undefined : parts.target.slice(mark + 1);
+    this.authority = parts.authority;
+    this.fields = parts.fields;
+    this.framing = parts.framing;
+  }
+
+  /** The address of the client: the peer, or behind trusted proxies the last address they do not vouch for. */
+  get clientAddress(): string {
+    return (this.#clientAddress ??= this.generation.trustedProxies.clientAddress(this.peer.address, this.fields));
+  }
+
+  /** Adds a field to whatever answer this request gets. */
+  addAnswerField(name: string, value: string): void {
+    (this.answerFields ??= []).push(name, value);
+  }
+}

@@ -1,0 +1,54 @@
+// Tested by ../../test/pipeline.test.ts
+import type { ConfigDocument, Route } from "@headworks/gateway-contract";
+import type { UpstreamChoice } from "#upstream/upstream-group.ts";
+import type { AnswerStore, BodyFilter, Decorator, Gate } from "./phases.ts";
+import type { RequestContext } from "./context.ts";
+import type { TrustedProxies } from "./trusted-proxies.ts";
+
+/** What a route does with a request. */
+export type CompiledAction =
+  | {
+      readonly kind: "proxy";
+      /** Which upstream gets it: the service's, or one of its split. */
+      readonly choose: (request: RequestContext) => UpstreamChoice;
+      /** The target to ask the upstream for, path and query. */
+      readonly rewrite: (request: RequestContext) => string;
+      /** Changes the fields on their way to the upstream; undefined when there is nothing to change. */
+      readonly changeFields: ((request: RequestContext, fields: string[]) => void) | undefined;
+    }
+  | {
+      readonly kind: "answer";
+      readonly answer: (request: RequestContext) => import("./phases.ts").Answer | import("./phases.ts").Refusal;
+    };
+
+/** A route with everything that was said about it, ready to run. */
+export interface CompiledRoute {
+  readonly name: string;
+  readonly document: Route;
+  readonly index: number;
+  readonly gates: readonly Gate[];
+  readonly decorators: readonly Decorator[];
+  readonly bodyFilters: readonly BodyFilter[];
+  readonly answerStore: AnswerStore | undefined;
+  readonly action: CompiledAction;
+  readonly priority: number;
+}
+
+/** Finds the route of a request. */
+export interface RouteTable {
+  /** Sets `route` and `pathParameters` of the request; false when none takes it. */
+  resolve(request: RequestContext): boolean;
+}
+
+/** One published configuration, compiled. Never changed; requests keep the one they started with. */
+export interface Generation {
+  readonly number: number;
+  /** At most 53 bits, so that it is exact as a JSON number. */
+  readonly contentHash: number;
+  readonly document: ConfigDocument;
+  readonly routes: RouteTable;
+  readonly routeList: readonly CompiledRoute[];
+  readonly trustedProxies: TrustedProxies;
+  /** Gates for requests that no route takes, by listener name. */
+  readonly unroutedGates: ReadonlyMap<string, readonly Gate[]>;
+}

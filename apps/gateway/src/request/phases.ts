@@ -1,0 +1,92 @@
+// Tested by ../../test/pipeline.test.ts
+import type { Transform } from "node:stream";
+import type { ErrorCode } from "@headworks/gateway-contract";
+import type { Framing, RawFields } from "@headworks/http1";
+import type { RequestContext } from "./context.ts";
+
+/** A whole answer that the gateway gives itself. */
+export interface Answer {
+  readonly status: number;
+  /** Without framing, date or identity fields: those are added when it is sent. */
+  readonly fields: RawFields;
+  readonly body: Buffer | string;
+}
+
+/** A refusal: its body is the error envelope, made when it is sent. `fields` come on top. */
+export interface Refusal {
+  readonly code: ErrorCode;
+  /** Instead of the code's own sentence. */
+  readonly message?: string;
+  readonly fields?: RawFields;
+  /** The client cannot be followed any more: the connection is closed behind the answer. */
+  readonly closes?: boolean;
+}
+
+/** Undefined: go on. Anything else is a short-circuit answer: it ends the request before its action. */
+export type Verdict = Answer | Refusal | undefined;
+
+/** Looks at requests of a route before its action, in the order of `pipeline-order.ts`. */
+export interface Gate {
+  /** Must not throw for anything a client can cause. A promise costs a turn: only where something is waited for. */
+  check(request: RequestContext): Verdict | Promise<Verdict>;
+}
+
+/** The head of an answer on its way to the client; `fields` may be changed in place. */
+export interface AnswerHead {
+  status: number;
+  reason: string;
+  readonly fields: RawFields;
+}
+
+/**
+ * Where an answer was made: by the upstream; by the route's action (redirect, respond, and failures of the action
+ * itself such as 502 and 504); or by a gate or guard before it.
+ */
+export type AnswerOrigin = "upstream" | "action" | "short-circuit";
+
+/** Changes heads of answers. */
+export interface Decorator {
+  /** `action-responses`: never on short-circuit answers. */
+  readonly on: "action-responses" | "every-route-response";
+  decorate(request: RequestContext, head: AnswerHead, origin: AnswerOrigin): void;
+}
+
+/** Changes bodies of answers, such as compression. */
+export interface BodyFilter {
+  /** A stream to send the body through, or undefined to leave it; may change the head when it gives one. */
+  filter(request: RequestContext, head: AnswerHead, framing: Framing, origin: AnswerOrigin): Transform | undefined;
+}
+
+/** Keeps answers for later requests. */
+export interface AnswerStore {
+  /** A kept answer that may be used for the request; `miss` may become an answer to keep. */
+  lookup(request: RequestContext): Answer | "miss" | "bypass" | Promise<Answer | "miss" | "bypass">;
+  /** Called with the head of an answer to a `miss`; gives where its body goes, or undefined not to keep it. */
+  capture(request: RequestContext, head: AnswerHead, framing: Framing): AnswerCapture | undefined;
+  /** No answer came of a `miss`. */
+  abandon(request: RequestContext): void;
+}
+
+export interface AnswerCapture {
+  data(piece: Buffer): void;
+  end(): void;
+  abandon(): void;
+}
+
+/** A request that ended, for counters and logs. */
+export interface FinishedRequest {
+  readonly request: RequestContext;
+  /** 0 if the client went away before an answer was started. */
+  readonly status: number;
+  readonly origin: AnswerOrigin;
+  /** The code of the error body, if it had one. */
+  readonly code: ErrorCode | undefined;
+  readonly durationMs: number;
+  readonly sentBytes: number;
+  readonly isComplete: boolean;
+}
+
+/** Learns of requests; cannot change or delay them. */
+export interface Observer {
+  onFinished(finished: FinishedRequest): void;
+}

@@ -1,0 +1,55 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { TrustedProxies } from "./trusted-proxies.ts";
+
+const CASES: readonly [string, string[], string, string[], string][] = [
+  ["nobody is trusted: the peer is the client", [], "10.0.0.1", ["X-Forwarded-For", "1.2.3.4"], "10.0.0.1"],
+  [
+    "an untrusted peer is the client whatever it says",
+    ["10.0.0.0/8"],
+    "9.9.9.9",
+    ["X-Forwarded-For", "1.2.3.4"],
+    "9.9.9.9",
+  ],
+  ["a trusted peer names the client", ["10.0.0.0/8"], "10.0.0.1", ["X-Forwarded-For", "1.2.3.4"], "1.2.3.4"],
+  [
+    "what the client itself prepended is not believed",
+    ["10.0.0.0/8"],
+    "10.0.0.1",
+    ["X-Forwarded-For", "6.6.6.6, 1.2.3.4"],
+    "1.2.3.4",
+  ],
+  [
+    "chains of trusted proxies are walked",
+    ["10.0.0.0/8"],
+    "10.0.0.1",
+    ["X-Forwarded-For", "1.2.3.4, 10.0.0.2"],
+    "1.2.3.4",
+  ],
+  [
+    "several lines are one list",
+    ["10.0.0.0/8"],
+    "10.0.0.1",
+    ["X-Forwarded-For", "1.2.3.4", "x-forwarded-for", "10.0.0.2"],
+    "1.2.3.4",
+  ],
+  [
+    "all are trusted: the leftmost one is the client",
+    ["10.0.0.0/8"],
+    "10.0.0.1",
+    ["X-Forwarded-For", "10.0.0.3, 10.0.0.2"],
+    "10.0.0.3",
+  ],
+  ["garbage ends the walk", ["10.0.0.0/8"], "10.0.0.1", ["X-Forwarded-For", "1.2.3.4, unknown, 10.0.0.2"], "10.0.0.2"],
+  ["without the field it is the peer", ["10.0.0.0/8"], "10.0.0.1", [], "10.0.0.1"],
+  [
+    "IPv6 networks and mapped addresses count",
+    ["2001:db8::/32", "::ffff:10.0.0.0/104"],
+    "2001:db8::1",
+    ["X-Forwarded-For", "2a00::5"],
+    "2a00::5",
+  ],
+];
+for (const [name, trusted, peer, fields, expected] of CASES) {
+  test(name, () => assert.equal(new TrustedProxies(trusted).clientAddress(peer, fields), expected));
+}

@@ -1,0 +1,63 @@
+import type { Upstream } from "@headworks/gateway-contract";
+
+/** What balancing may look at. */
+export interface PickKey {
+  /** Address of the connection's peer, for `ip_hash`. */
+  readonly peerAddress: string;
+  /** Value of the field that `header_hash` names, if the request has it. */
+  readonly headerValue: string | undefined;
+}
+
+/** One endpoint with everything that is remembered about it; survives generations under `address:port`. */
+export interface EndpointState {
+  readonly address: string;
+  readonly port: number;
+  /** `address:port`, IPv6 in brackets. */
+  readonly key: string;
+  /** Attempts between their dispatch and the head of the answer. */
+  readonly inFlight: number;
+  /** An attempt begins. */
+  dispatched(): void;
+  /**
+   * The head of its answer came; a status of 500 and above counts as a failure. Exactly one of `answered` and
+   * `failed` follows every `dispatched`.
+   */
+  answered(status: number, latencyMs: number): void;
+  /** No head came: refused, reset, timed out, not HTTP. */
+  failed(): void;
+  /** The attempt was given up by us (the client went away, a hedge lost): neither success nor failure. */
+  abandoned(): void;
+  /** The body of an answer broke off: counts against the endpoint, not against the breaker. */
+  bodyBroke(): void;
+}
+
+/** Whether an attempt may start. */
+export type Admission = { readonly admitted: true } | { readonly admitted: false; readonly retryAfterS: number };
+
+/** An upstream: its endpoints, balancing, health, breaker and retry budget. */
+export interface UpstreamGroup {
+  readonly name: string;
+  /** As the running generation has it. */
+  readonly document: Upstream;
+  /**
+   * Asks the breaker, before every attempt. An admitted attempt must end in exactly one of `observed`, `unobserved`.
+   */
+  admit(): Admission;
+  /** The breaker learns of an attempt: true for a head below 500. */
+  observed(ok: boolean): void;
+  /** An admitted attempt says nothing about the upstream: saturated here, no endpoint, given up by us. */
+  unobserved(): void;
+  /** An endpoint for an attempt, not one of `tried` while another can be had; undefined if there is none at all. */
+  pick(key: PickKey, tried: readonly EndpointState[]): EndpointState | undefined;
+  /** A first attempt was made; feeds the retry budget. */
+  countRequest(): void;
+  /** Takes one retry from the budget; false when it is spent. */
+  spendRetry(): boolean;
+}
+
+/** The upstream chosen for a request. */
+export interface UpstreamChoice {
+  readonly group: UpstreamGroup;
+  /** A cookie to set on the answer, for stickiness. */
+  readonly setCookie: string | undefined;
+}

@@ -1,0 +1,23 @@
+import { oneOf, strictObject } from "@headworks/contract-kit";
+import { Type } from "typebox";
+import type { Static } from "typebox";
+import { Cidr, DryRun, NameList } from "./primitives.ts";
+
+/** Who may pass. It may stand at five levels: consumer, route, service, listener and the whole gateway. */
+export const Authorization = strictObject({
+  allowed_consumers: Type.Optional(NameList),
+  denied_consumers: Type.Optional(NameList),
+  allowed_groups: Type.Optional(NameList),
+  denied_groups: Type.Optional(NameList),
+  required_scopes: Type.Optional(NameList),
+  required_claims: Type.Optional(Type.Record(Type.String(), Type.String())),
+  ip_acl: Type.Optional(
+    strictObject({
+      allow: Type.Optional(Type.Array(Cidr)),
+      deny: Type.Optional(Type.Array(Cidr)),
+      default: Type.Optional(oneOf(["allow", "deny"])),
+    }),
+  ),
+  dry_run: Type.Optional(DryRun),
+});
+export type Authorization = Static<typeof Authorization>;

@@ -1,0 +1,72 @@
+import { oneOf, strictObject } from "@headworks/contract-kit";
+import { Type } from "typebox";
+import type { Static } from "typebox";
+import { Authorization } from "./authorization.ts";
+import { DryRun, FilePath, Name, NameList, Priority, SecretText, Uint64 } from "./primitives.ts";
+
+const ApiKeyCredential = strictObject({ type: Type.Literal("api_key"), key: SecretText });
+const BasicCredential = strictObject({
+  type: Type.Literal("basic"),
+  username: Type.String({ minLength: 1, maxLength: 255, pattern: "^[^:]+$" }),
+  password: SecretText,
+});
+const JwtCredential = strictObject({
+  type: Type.Literal("jwt"),
+  issuer: Type.String({ minLength: 1 }),
+  audiences: Type.Optional(Type.Array(Type.String({ minLength: 1 }))),
+});
+/** Exactly one of `subject` (common name) and `fingerprint` (SHA-256 of the certificate, hexadecimal). */
+const MtlsCredential = strictObject({
+  type: Type.Literal("mtls"),
+  subject: Type.Optional(Type.String({ minLength: 1 })),
+  fingerprint: Type.Optional(Type.String({ pattern: "^([0-9A-Fa-f]{2}:?){32}$" })),
+});
+const HmacCredential = strictObject({
+  type: Type.Literal("hmac"),
+  key_id: Type.String({ minLength: 1, maxLength: 128, pattern: "^[!-~]+$" }),
+  secret: SecretText,
+});
+
+export const Credential = Type.Union([
+  ApiKeyCredential,
+  BasicCredential,
+  JwtCredential,
+  MtlsCredential,
+  HmacCredential,
+]);
+export type Credential = Static<typeof Credential>;
+
+/** Budgets over UTC calendar windows (specification, consumer quotas). */
+export const Quotas = strictObject({
+  daily_requests: Type.Optional(Uint64),
+  monthly_requests: Type.Optional(Uint64),
+  dry_run: Type.Optional(DryRun),
+});
+export type Quotas = Static<typeof Quotas>;
+
+export const Consumer = strictObject({
+  name: Name,
+  groups: Type.Optional(NameList),
+  credentials: Type.Optional(Type.Array(Credential)),
+  quotas: Type.Optional(Quotas),
+  policies: Type.Optional(NameList),
+  authorization: Type.Optional(Authorization),
+  priority: Type.Optional(Priority),
+  type: Type.Optional(oneOf(["user", "agent"])),
+});
+export type Consumer = Static<typeof Consumer>;
+
+/** Where the keys of an issuer of JSON Web Tokens are. */
+export const JwtProvider = strictObject({
+  name: Name,
+  jwks_url: Type.String({ pattern: "^https?://" }),
+  issuer: Type.Optional(Type.String({ minLength: 1 })),
+  audience: Type.Optional(Type.String({ minLength: 1 })),
+  /** Everybody with a good token of this provider is this consumer. */
+  consumer: Type.Optional(Name),
+  algorithms: Type.Optional(Type.Array(Type.String(), { minItems: 1 })),
+  refresh_secs: Type.Optional(Type.Integer({ minimum: 1, maximum: 86_400 })),
+  leeway_secs: Type.Optional(Type.Integer({ minimum: 0, maximum: 3600 })),
+  trusted_ca_file: Type.Optional(FilePath),
+});
+export type JwtProvider = Static<typeof JwtProvider>;

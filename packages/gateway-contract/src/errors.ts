@@ -1,0 +1,36 @@
+/** Every code of an error body, with its status and the sentence used when nothing more precise is known. */
+export const ERRORS = {
+  bad_request: { status: 400, message: "The request is not valid" },
+  ambiguous_framing: { status: 400, message: "The end of the request cannot be told" },
+  unauthorized: { status: 401, message: "unauthorized" },
+  forbidden: { status: 403, message: "forbidden" },
+  policy_denied: { status: 403, message: "A policy denies this request" },
+  no_route: { status: 404, message: "no route" },
+  method_not_allowed: { status: 405, message: "This resource does not have that method" },
+  request_timeout: { status: 408, message: "The request took too long to arrive" },
+  request_body_too_large: { status: 413, message: "The body is larger than allowed" },
+  uri_too_long: { status: 414, message: "The request target is longer than allowed" },
+  misdirected_request: { status: 421, message: "This name is not served here" },
+  rate_limit_exceeded: { status: 429, message: "rate limit exceeded" },
+  quota_exceeded: { status: 429, message: "quota exceeded" },
+  request_headers_too_large: { status: 431, message: "The header is larger than allowed" },
+  internal: { status: 500, message: "Something broke inside; the log has the details" },
+  authentication_unavailable: { status: 500, message: "Credentials cannot be checked now" },
+  quota_store_unavailable: { status: 500, message: "The quota cannot be charged now" },
+  invalid_redirect_target: { status: 500, message: "The redirect's target cannot be written as a header" },
+  upgrade_not_supported: { status: 501, message: "This upgrade is not supported" },
+  unknown_transfer_coding: { status: 501, message: "This transfer coding is not supported" },
+  upstream_unavailable: { status: 502, message: "upstream unavailable" },
+  upstream_circuit_open: { status: 503, message: "upstream circuit open" },
+  upstream_saturated: { status: 503, message: "upstream saturated" },
+  gateway_saturated: { status: 503, message: "gateway saturated" },
+  policy_unavailable: { status: 503, message: "The policy decision point does not answer" },
+  maintenance: { status: 503, message: "route under maintenance" },
+  not_ready: { status: 503, message: "not ready" },
+  upstream_connect_timeout: { status: 504, message: "upstream connect timed out" },
+  upstream_response_timeout: { status: 504, message: "upstream response timed out" },
+  version_not_supported: { status: 505, message: "This HTTP version is not supported" },
+} as const satisfies Record<string, { status: number; message: string }>;
+
+/** Codes of the data plane. */
+export type ErrorCode = keyof typeof ERRORS;

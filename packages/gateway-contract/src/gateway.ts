@@ -1,0 +1,82 @@
+import { oneOf, strictObject } from "@headworks/contract-kit";
+import { Type } from "typebox";
+import type { Static } from "typebox";
+import { Authorization } from "./authorization.ts";
+import { JwtProvider } from "./consumers.ts";
+import { Cidr, FilePath, NameList, PositiveCount, PositiveMs, Token } from "./primitives.ts";
+
+/** Keeps outbound connections of webhooks and callouts away from ranges of addresses. Present means on. */
+export const SsrfFilter = strictObject({
+  enabled: Type.Optional(Type.Boolean()),
+  deny: Type.Optional(Type.Array(Cidr)),
+  allow: Type.Optional(Type.Array(Cidr)),
+  /** Older spelling of `allow`. */
+  allowlist: Type.Optional(Type.Array(Cidr)),
+  normalize_embedded_ipv4: Type.Optional(Type.Boolean()),
+});
+export type SsrfFilter = Static<typeof SsrfFilter>;
+
+/** Settings of the whole gateway: at the root of the document or under `gateway`, never the same one in both. */
+export const gatewayFields = {
+  name: Type.Optional(Type.String({ minLength: 1, maxLength: 64, pattern: "^[A-Za-z0-9._-]+$" })),
+  trusted_proxies: Type.Optional(Type.Array(Cidr)),
+  max_concurrent_requests: Type.Optional(PositiveCount),
+  load_shed_dry_run: Type.Optional(Type.Boolean()),
+  admission_queue: Type.Optional(
+    strictObject({
+      enabled: Type.Optional(Type.Boolean()),
+      max_queue_size: Type.Optional(Type.Integer({ minimum: 1, maximum: 10_000 })),
+      queue_timeout_ms: Type.Optional(Type.Integer({ minimum: 1, maximum: 10_000 })),
+      per_priority: Type.Optional(Type.Boolean()),
+    }),
+  ),
+  allow_empty_routes: Type.Optional(Type.Boolean()),
+  global_policies: Type.Optional(NameList),
+  authorization: Type.Optional(Authorization),
+  request_id_header: Type.Optional(Token),
+  shutdown_timeout_ms: Type.Optional(PositiveMs),
+  forward_credentials: Type.Optional(Type.Boolean()),
+  ssrf_filter: Type.Optional(SsrfFilter),
+  egress: Type.Optional(strictObject({ dns_timeout_ms: Type.Optional(PositiveMs) })),
+  jwt_providers: Type.Optional(Type.Array(JwtProvider)),
+  hmac_auth: Type.Optional(
+    strictObject({ max_clock_skew_secs: Type.Optional(Type.Integer({ minimum: 1, maximum: 3600 })) }),
+  ),
+} as const;
+
+export const GatewaySettings = strictObject(gatewayFields);
+export type GatewaySettings = Static<typeof GatewaySettings>;
+
+export const ADMIN_ROLES = ["viewer", "operator", "admin"] as const;
+export type AdminRole = (typeof ADMIN_ROLES)[number];
+
+/** Exactly one of the fields. */
+const CertificateMatch = strictObject(
+  {
+    subject: Type.Optional(Type.String({ minLength: 1 })),
+    san_uri: Type.Optional(Type.String({ minLength: 1 })),
+    san_dns: Type.Optional(Type.String({ minLength: 1 })),
+    fingerprint: Type.Optional(Type.String({ pattern: "^([0-9A-Fa-f]{2}:?){32}$" })),
+  },
+  { minProperties: 1, maxProperties: 1 },
+);
+
+export const Admin = strictObject({
+  bind: Type.Optional(Type.String({ default: "127.0.0.1:2019" })),
+  tls: Type.Optional(strictObject({ cert_file: FilePath, key_file: FilePath, client_ca_file: FilePath })),
+  /** Absent: every valid certificate is an administrator. */
+  roles: Type.Optional(Type.Array(strictObject({ match: CertificateMatch, role: oneOf([...ADMIN_ROLES]) }))),
+  audit_log: Type.Optional(strictObject({ path: Type.Optional(FilePath) })),
+});
+export type Admin = Static<typeof Admin>;
+
+export const Analytics = strictObject({
+  exports: Type.Optional(
+    strictObject({
+      directory: FilePath,
+      window: Type.Optional(oneOf(["hourly", "daily", "monthly"])),
+      formats: Type.Optional(Type.Array(oneOf(["csv", "json"]), { minItems: 1, uniqueItems: true })),
+    }),
+  ),
+});
+export type Analytics = Static<typeof Analytics>;

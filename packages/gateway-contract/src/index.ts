@@ -1,0 +1,39 @@
+/** The contract of Sluice; safe for browsers. */
+export { Authorization } from "./authorization.ts";
+export { Consumer, Credential, JwtProvider, Quotas } from "./consumers.ts";
+export { DocumentSchema, type ConfigDocument, type DocumentInput } from "./document.ts";
+export { ERRORS, type ErrorCode } from "./errors.ts";
+export type { EventEnvelope, EventPayloads } from "./events.ts";
+export { Admin, ADMIN_ROLES, Analytics, GatewaySettings, SsrfFilter, type AdminRole } from "./gateway.ts";
+export { ISSUE_CODES, type Issue, type IssueCode } from "./issues.ts";
+export { Listener, ListenerTls } from "./listeners.ts";
+export { Callout, Policy, RateLimit } from "./policies.ts";
+export { EVENT_KINDS, type EventKind } from "./primitives.ts";
+export {
+  Action,
+  Cache,
+  Compression,
+  Cors,
+  Deprecation,
+  Limits,
+  Maintenance,
+  Match,
+  Rewrite,
+  Route,
+  SecurityHeaders,
+  Transforms,
+  type FieldChanges,
+} from "./routes.ts";
+export {
+  ActiveHealth,
+  Breaker,
+  Endpoint,
+  LOAD_BALANCERS,
+  PassiveHealth,
+  Retries,
+  Service,
+  Upstream,
+  UpstreamTimeouts,
+  UpstreamTls,
+} from "./upstreams.ts";
+export { WebhookTarget } from "./webhooks.ts";

@@ -1,0 +1,54 @@
+/** Codes of what can be wrong with a document; stable, for editors and programs. */
+export const ISSUE_CODES = [
+  "syntax",
+  "unknown_field",
+  "required",
+  "type",
+  "out_of_range",
+  "bad_value",
+  "duplicate_name",
+  "duplicate_url",
+  "duplicate_setting",
+  "duplicate_credential",
+  "address_collision",
+  "unknown_reference",
+  "secret_unresolved",
+  "secret_malformed",
+  "redacted_placeholder",
+  "bad_url",
+  "bad_header",
+  "bad_file",
+  "unknown_event_kind",
+  "empty_events",
+  "quota_empty",
+  "quota_zero",
+  "deprecation_empty",
+  "date_not_imf_fixdate",
+  "date_weekday_mismatch",
+  "sunset_past",
+  "sunset_before_since",
+  "since_before_epoch",
+  "uri_without_since",
+  "bad_media_type",
+  "bad_cidr",
+  "ssrf_deny_required",
+  "regex_invalid",
+  "route_shadowed",
+  "empty_routes",
+  "unused",
+] as const;
+export type IssueCode = (typeof ISSUE_CODES)[number];
+
+/** One thing that is wrong. */
+export interface Issue {
+  readonly code: IssueCode;
+  /** JSON pointer (RFC 6901) to the field. */
+  readonly path: string;
+  /** One sentence that names the thing and the limit; never a secret's value. */
+  readonly message: string;
+  /** `warning`: the document is published all the same. */
+  readonly severity: "error" | "warning";
+  /** Place in the text, counted from 1. */
+  readonly line?: number;
+  readonly column?: number;
+}

@@ -1,0 +1,40 @@
+import { oneOf, strictObject } from "@headworks/contract-kit";
+import { Type } from "typebox";
+import type { Static } from "typebox";
+import { DryRun, Name, PositiveCount, PositiveMs, SecretHeaderMap } from "./primitives.ts";
+
+export const RateLimit = strictObject({
+  name: Type.Optional(Name),
+  /** Joined into one key. */
+  selector: Type.Array(oneOf(["ip", "credential", "route"]), { minItems: 1, uniqueItems: true }),
+  requests_per: strictObject(
+    {
+      s: Type.Optional(PositiveCount),
+      minute: Type.Optional(PositiveCount),
+      hour: Type.Optional(PositiveCount),
+    },
+    { minProperties: 1 },
+  ),
+  burst: Type.Optional(PositiveCount),
+});
+export type RateLimit = Static<typeof RateLimit>;
+
+/** A decision point outside: Open Policy Agent's data API, or any that answers 2xx or not. */
+export const Callout = strictObject({
+  type: oneOf(["opa", "http"]),
+  url: Type.String({ pattern: "^https?://" }),
+  timeout_ms: Type.Optional(PositiveMs),
+  on_error: Type.Optional(oneOf(["deny", "allow"])),
+  cache_ttl_ms: Type.Optional(Type.Integer({ minimum: 0, maximum: 3_600_000 })),
+  headers: Type.Optional(SecretHeaderMap),
+});
+export type Callout = Static<typeof Callout>;
+
+/** A named bundle that routes, services, listeners, consumers or the whole gateway refer to. */
+export const Policy = strictObject({
+  name: Name,
+  dry_run: Type.Optional(DryRun),
+  rate_limits: Type.Optional(Type.Array(RateLimit)),
+  callout: Type.Optional(Callout),
+});
+export type Policy = Static<typeof Policy>;

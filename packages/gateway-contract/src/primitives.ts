@@ -1,0 +1,50 @@
+import { oneOf } from "@headworks/contract-kit";
+import { Type } from "typebox";
+
+/** Name of an entity of the document. */
+export const Name = Type.String({ minLength: 1, maxLength: 255, pattern: "^\\S(.*\\S)?$" });
+export const Port = Type.Integer({ minimum: 1, maximum: 65_535 });
+/** 0 lets the system choose. */
+export const ListenPort = Type.Integer({ minimum: 0, maximum: 65_535 });
+export const Token = Type.String({ pattern: "^[!#$%&'*+.^_`|~0-9A-Za-z-]+$" });
+export const FilePath = Type.String({ minLength: 1 });
+
+export const MOST_U32 = 4_294_967_295;
+/** A number of milliseconds that must be above zero. */
+export const PositiveMs = Type.Integer({ minimum: 1, maximum: MOST_U32 });
+export const Ms = Type.Integer({ minimum: 0, maximum: MOST_U32 });
+export const PositiveCount = Type.Integer({ minimum: 1, maximum: MOST_U32 });
+
+/** Weight of an entity when many want in: 0 to 10, 8 and above may use the reserve. */
+export const Priority = Type.Integer({ minimum: 0, maximum: 10 });
+
+/**
+ * An unsigned 64-bit number. The reader gives it as a bigint, since a number would round it; validators have to know
+ * the keyword `x-uint64`.
+ */
+export const Uint64 = Type.Unsafe<bigint>({ "x-uint64": true, type: "integer", minimum: 0 });
+
+/** Text that may be a secret reference, `${NAME}` or `${file:/path}`, and is never echoed when written out. */
+export const SecretText = Type.String({ minLength: 1, "x-secret": true });
+
+/** Header names to values; values may be secret references where `x-secret` says so. */
+export const HeaderMap = Type.Record(Type.String(), Type.String());
+export const SecretHeaderMap = Type.Record(Type.String(), SecretText);
+
+/** `address/length`, or one address. */
+export const Cidr = Type.String({ minLength: 2, maxLength: 64 });
+export const NameList = Type.Array(Name);
+
+export const DryRun = Type.Boolean({ default: false, description: "Evaluate and report, never refuse" });
+
+export const EVENT_KINDS = [
+  "breaker_opened",
+  "breaker_half_open",
+  "breaker_closed",
+  "endpoint_ejected",
+  "endpoint_recovered",
+  "config_published",
+  "config_rejected",
+] as const;
+export const EventKind = oneOf([...EVENT_KINDS]);
+export type EventKind = (typeof EVENT_KINDS)[number];

@@ -1,0 +1,158 @@
+import { oneOf, strictObject } from "@headworks/contract-kit";
+import { Type } from "typebox";
+import type { Static } from "typebox";
+import { Authorization } from "./authorization.ts";
+import { FilePath, Ms, Name, NameList, Port, PositiveCount, PositiveMs, Token } from "./primitives.ts";
+
+export const Endpoint = strictObject({
+  address: Type.String({ minLength: 1 }),
+  port: Port,
+  weight: Type.Optional(Type.Integer({ minimum: 1, maximum: 65_535, default: 1 })),
+  /** Gets no new requests; those in flight end. */
+  drain: Type.Optional(Type.Boolean({ default: false })),
+});
+export type Endpoint = Static<typeof Endpoint>;
+
+const Ratio = Type.Number({ exclusiveMinimum: 0, maximum: 1 });
+
+/** Stops all traffic to an upstream that fails. Absent: off. */
+export const Breaker = strictObject({
+  consecutive_failures: Type.Optional(PositiveCount),
+  error_ratio: Type.Optional(Ratio),
+  error_volume: Type.Optional(PositiveCount),
+  window_ms: Type.Optional(PositiveMs),
+  open_ms: Type.Optional(PositiveMs),
+  half_open_probes: Type.Optional(PositiveCount),
+});
+export type Breaker = Static<typeof Breaker>;
+
+/** Takes endpoints that fail out of rotation, judged by the answers of real traffic. */
+export const PassiveHealth = strictObject({
+  consecutive_failures: Type.Optional(PositiveCount),
+  failure_ratio: Type.Optional(Ratio),
+  failure_min_volume: Type.Optional(PositiveCount),
+  window_ms: Type.Optional(PositiveMs),
+  eject_ms: Type.Optional(PositiveMs),
+  half_open_probes: Type.Optional(PositiveCount),
+  max_ejected_percent: Type.Optional(Type.Integer({ minimum: 1, maximum: 100 })),
+  eject_backoff: Type.Optional(Type.Number({ minimum: 1, maximum: 10 })),
+});
+export type PassiveHealth = Static<typeof PassiveHealth>;
+
+/** Asks endpoints how they are. */
+export const ActiveHealth = strictObject({
+  kind: Type.Optional(oneOf(["http", "tcp"])),
+  path: Type.Optional(Type.String({ pattern: "^/[!-~]*$" })),
+  interval_ms: Type.Optional(PositiveMs),
+  timeout_ms: Type.Optional(PositiveMs),
+  jitter_ms: Type.Optional(Ms),
+  success_threshold: Type.Optional(PositiveCount),
+  failure_threshold: Type.Optional(PositiveCount),
+  expected_statuses: Type.Optional(
+    Type.Array(Type.String({ pattern: "^([1-5]xx|[1-5][0-9][0-9])$" }), { minItems: 1 }),
+  ),
+});
+export type ActiveHealth = Static<typeof ActiveHealth>;
+
+export const Retries = strictObject({
+  attempts: Type.Optional(Type.Integer({ minimum: 0, maximum: 10 })),
+  backoff_base_ms: Type.Optional(PositiveMs),
+  backoff_cap_ms: Type.Optional(PositiveMs),
+  retry_statuses: Type.Optional(Type.Array(Type.Integer({ minimum: 400, maximum: 599 }))),
+  retry_transport: Type.Optional(Type.Boolean()),
+  retry_post: Type.Optional(Type.Boolean()),
+  budget_percent: Type.Optional(Type.Number({ exclusiveMinimum: 0, maximum: 100 })),
+  buffer_max_bytes: Type.Optional(Type.Integer({ minimum: 0, maximum: 67_108_864 })),
+  hedge: Type.Optional(
+    strictObject({
+      hedge_after_ms: Type.Integer({ minimum: 1, maximum: 300_000 }),
+      hedge_max: Type.Optional(Type.Integer({ minimum: 1, maximum: 4 })),
+    }),
+  ),
+});
+export type Retries = Static<typeof Retries>;
+
+export const UpstreamTimeouts = strictObject({
+  /** Name lookup, TCP and TLS together. */
+  connect_ms: Type.Optional(PositiveMs),
+  /** For each attempt, up to the answer's head, waiting for a connection included. */
+  read_ms: Type.Optional(PositiveMs),
+  /** Between two pieces of the answer's body. */
+  write_ms: Type.Optional(PositiveMs),
+  /** The whole chain of attempts. */
+  request_ms: Type.Optional(PositiveMs),
+  happy_eyeballs_ms: Type.Optional(Type.Integer({ minimum: 0, maximum: 600_000 })),
+});
+export type UpstreamTimeouts = Static<typeof UpstreamTimeouts>;
+
+export const UpstreamTls = strictObject({
+  /** Replaces the public roots. */
+  trusted_ca_file: Type.Optional(FilePath),
+  client_cert_file: Type.Optional(FilePath),
+  client_key_file: Type.Optional(FilePath),
+  server_name: Type.Optional(Type.String({ minLength: 1 })),
+});
+export type UpstreamTls = Static<typeof UpstreamTls>;
+
+export const LOAD_BALANCERS = [
+  "round_robin",
+  "least_requests",
+  "random",
+  "ip_hash",
+  "header_hash",
+  "peak_ewma",
+] as const;
+
+/** A group of endpoints that serve the same thing. */
+export const Upstream = strictObject({
+  name: Name,
+  endpoints: Type.Optional(Type.Array(Endpoint)),
+  load_balancer: Type.Optional(oneOf([...LOAD_BALANCERS])),
+  /** Field that `header_hash` looks at. */
+  hash_header: Type.Optional(Token),
+  protocol: Type.Optional(oneOf(["http1", "https", "http2", "h2c"])),
+  timeouts: Type.Optional(UpstreamTimeouts),
+  connection_cap: Type.Optional(PositiveCount),
+  max_pending: Type.Optional(PositiveCount),
+  slow_start_ms: Type.Optional(Type.Integer({ minimum: 0, maximum: 600_000 })),
+  health: Type.Optional(PassiveHealth),
+  active_health: Type.Optional(ActiveHealth),
+  breaker: Type.Optional(Breaker),
+  retries: Type.Optional(Retries),
+  tls: Type.Optional(UpstreamTls),
+  /** Same as `tls.trusted_ca_file`. */
+  trusted_ca_file: Type.Optional(FilePath),
+  dns_discovery: Type.Optional(
+    strictObject({
+      hostname: Type.String({ minLength: 1 }),
+      port: Port,
+      record_type: Type.Optional(oneOf(["A", "AAAA", "SRV"])),
+      refresh_interval_s: Type.Optional(Type.Integer({ minimum: 1, maximum: 3600 })),
+      min_endpoints: Type.Optional(PositiveCount),
+      fail_open: Type.Optional(Type.Boolean()),
+    }),
+  ),
+});
+export type Upstream = Static<typeof Upstream>;
+
+/** What routes name: an upstream, or a split over several. */
+export const Service = strictObject({
+  name: Name,
+  upstream: Type.Optional(Name),
+  split: Type.Optional(
+    strictObject({
+      targets: Type.Array(
+        strictObject({ upstream: Name, weight: Type.Optional(Type.Integer({ minimum: 0, maximum: 65_535 })) }),
+        { minItems: 2, maxItems: 8 },
+      ),
+    }),
+  ),
+  sticky: Type.Optional(
+    strictObject({ cookie: Token, ttl_s: Type.Optional(Type.Integer({ minimum: 1, maximum: 2_592_000 })) }),
+  ),
+  policies: Type.Optional(NameList),
+  authorization: Type.Optional(Authorization),
+  base_path: Type.Optional(Type.String()),
+  version: Type.Optional(Type.String()),
+});
+export type Service = Static<typeof Service>;

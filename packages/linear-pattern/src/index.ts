@@ -1,0 +1,1 @@
+export { checkPattern, compilePattern, type LinearPattern, type PatternCheck, type PatternError } from "./pattern.ts";
