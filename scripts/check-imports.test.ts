@@ -107,19 +107,19 @@ describe("a forbidden import is reported with its line and what to do", () => {
       "SQLite outside the store",
       `${proxy}/settings/settings.ts`,
       'import { DatabaseSync } from "node:sqlite";',
-      /node:sqlite may be imported in proxy\/storage only/u,
+      /node:sqlite may be imported in proxy\/storage, gateway\/storage only/u,
     ],
     [
       "the web framework in a slice",
       `${proxy}/slices/focus/focus.operations.ts`,
       'import Fastify from "fastify";',
-      /fastify may be imported in proxy\/api only/u,
+      /fastify may be imported in proxy\/api, gateway\/admin only/u,
     ],
     [
       "making a logger in a slice",
       `${proxy}/slices/focus/focus.operations.ts`,
       'import { pino } from "pino";',
-      /pino may be imported in proxy\/composition only/u,
+      /pino may be imported in proxy\/composition, gateway\/composition only/u,
     ],
     [
       "the API's inside in a slice, past its error type",

@@ -9,7 +9,7 @@ import { apiExposureProblem } from "#api/api-exposure.ts";
 import { createEventHub } from "#api/events.ts";
 import type { EventHub } from "#api/events.ts";
 import { createApiServer } from "#api/server.ts";
-import { DeadlineSweep } from "#connection/deadlines.ts";
+import { DeadlineSweep } from "@headworks/sockets";
 import { LeafContexts } from "#connection/leaf-contexts.ts";
 import { ProxyListener } from "#connection/listener.ts";
 import type { ProxyServices } from "#connection/proxy-services.ts";

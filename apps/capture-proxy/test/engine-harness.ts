@@ -1,6 +1,6 @@
 import { pino } from "pino";
 import { CertificateAuthority } from "@headworks/tls-authority";
-import { DeadlineSweep } from "#connection/deadlines.ts";
+import { DeadlineSweep } from "@headworks/sockets";
 import { LeafContexts } from "#connection/leaf-contexts.ts";
 import { ProxyListener } from "#connection/listener.ts";
 import type { ProxyServices, TrafficPolicy } from "#connection/proxy-services.ts";

@@ -6,11 +6,10 @@ import { DownstreamState, RequestReader, responseHeadText } from "@headworks/htt
 import type { Http1Error, RequestHead } from "@headworks/http1";
 import type { ClientFacts } from "#exchange/exchange.ts";
 import type { Failure } from "#exchange/failure.ts";
-import { BatchedWriter } from "#upstream/batched-writer.ts";
+import { BatchedWriter, cutConnection, LINGER_MS } from "@headworks/sockets";
+import type { Timed } from "@headworks/sockets";
 import type { Destination, Dialled } from "#upstream/dial.ts";
 import { OriginConnection } from "#upstream/origin-connection.ts";
-import { cutConnection, LINGER_MS } from "./cut.ts";
-import type { Timed } from "./deadlines.ts";
 import { failureResponse } from "./failure-page.ts";
 import { HttpExchange } from "./http-exchange.ts";
 import type { ProxyServices } from "./proxy-services.ts";

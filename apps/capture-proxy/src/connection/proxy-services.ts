@@ -4,7 +4,7 @@ import type { MutableGauges } from "#exchange/gauges.ts";
 import type { SyntheticResponse } from "#exchange/phases.ts";
 import type { Pipeline } from "#exchange/pipeline.ts";
 import type { Dialer } from "#upstream/dial.ts";
-import type { DeadlineSweep } from "./deadlines.ts";
+import type { DeadlineSweep } from "@headworks/sockets";
 import type { LeafContexts } from "./leaf-contexts.ts";
 
 /** What the data path needs of the settings, compiled once per change and replaced whole. */

@@ -2,8 +2,8 @@
 import type { Socket } from "node:net";
 import type { BodyCapture } from "#exchange/body.ts";
 import type { Failure } from "#exchange/failure.ts";
-import { cutConnection } from "./cut.ts";
-import type { Timed } from "./deadlines.ts";
+import { cutConnection } from "@headworks/sockets";
+import type { Timed } from "@headworks/sockets";
 import type { ProxyServices } from "./proxy-services.ts";
 
 interface RelayOptions {

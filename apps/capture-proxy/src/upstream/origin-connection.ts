@@ -4,7 +4,7 @@ import { ResponseReader, UpstreamState } from "@headworks/http1";
 import type { Http1Error, RawFields, ResponseHead, UpstreamRequest } from "@headworks/http1";
 import type { UpstreamTlsFacts } from "#exchange/exchange.ts";
 import type { Failure } from "#exchange/failure.ts";
-import { BatchedWriter } from "./batched-writer.ts";
+import { BatchedWriter } from "@headworks/sockets";
 import { brokenConnection } from "./connect-failure.ts";
 import type { Destination, Dialled } from "./dial.ts";
 

@@ -1,4 +1,4 @@
-// Tested by ../../test/engine-flow.test.ts
+// Tested by ../../../apps/capture-proxy/test/engine-flow.test.ts
 import type { Socket } from "node:net";
 import { CHUNK_END, chunkPrefix } from "@headworks/http1";
 

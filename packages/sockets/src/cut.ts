@@ -1,4 +1,4 @@
-// Tested by ../../test/engine-found.test.ts
+// Tested by ../../../apps/capture-proxy/test/engine-found.test.ts
 import type { Socket } from "node:net";
 import { TLSSocket } from "node:tls";
 
