@@ -33,7 +33,9 @@ export function toBase64(bytes: Uint8Array): string {
   return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString("base64");
 }
 
-/** Bytes of base64 text. */
+/** Bytes of base64 text. Short ones lie in a pool that they must not keep alive; long ones are not copied. */
 export function fromBase64(text: string): Uint8Array {
-  return new Uint8Array(Buffer.from(text, "base64"));
+  const bytes = Buffer.from(text, "base64");
+  const isAlone = bytes.length === bytes.buffer.byteLength;
+  return isAlone ? new Uint8Array(bytes.buffer) : new Uint8Array(bytes);
 }

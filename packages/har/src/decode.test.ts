@@ -132,6 +132,48 @@ test("elements that are no entries are skipped and reported by number and place"
   assert.equal(document.slice(fourth.byteOffset, fourth.byteOffset + 5), '{"a":');
 });
 
+test("what cannot be true of an exchange is refused, or unknown where that is possible", () => {
+  const withStatus = (status: unknown): unknown => ({ ...ENTRY, response: { ...ENTRY.response, status } });
+  const refused: readonly (readonly [entry: unknown, why: string])[] = [
+    [withStatus(3.5), "has a response status that is none"],
+    [withStatus(1000), "has a response status that is none"],
+    [withStatus("200.1"), "has a response status that is none"],
+    [{ ...ENTRY, startedDateTime: "+275760-09-13T00:00:00Z" }, "has no readable startedDateTime"],
+    [{ ...ENTRY, startedDateTime: "-000001-01-01T00:00:00Z" }, "has no readable startedDateTime"],
+  ];
+  for (const [entry, why] of refused) {
+    const { items } = decode([bytesOf(`{"log":{"entries":[${JSON.stringify(entry)}]}}`)]);
+    assert.deepEqual(comments(items), [`entry 0: ${why}`], JSON.stringify(entry));
+  }
+  const odd =
+    '{"startedDateTime":"2026-01-01T00:00:00Z","time":1e999,"request":{"method":"GET","url":"http://a/","bodySize":1e300,"headersSize":-7},"response":{"status":-1,"bodySize":2.5,"content":{"size":-3}},"timings":{"blocked":1e300,"wait":1e999,"send":5}}';
+  const [item] = decode([bytesOf(`{"log":{"entries":[${odd}]}}`)]).items;
+  assert.ok(item?.kind === "entry");
+  const { request, response, timings, time } = item.entry;
+  assert.deepEqual([request.bodySize, request.headersSize, response.bodySize, response.content.size], [-1, -1, -1, 0]);
+  assert.deepEqual([response.status, time, timings.blocked, timings.wait, timings.send], [0, 0, -1, 0, 5]);
+});
+
+test("an entry that is not UTF-8 is refused, not mended", () => {
+  const [before, after] = JSON.stringify(entryWith("\u{1f600}-mark")).split("\u{1f600}-mark").map(bytesOf);
+  assert.ok(before !== undefined && after !== undefined);
+  const whole = (comment: Uint8Array): Uint8Array =>
+    Buffer.concat([bytesOf('{"log":{"entries":['), before, comment, after, bytesOf(`,${JSON.stringify(ENTRY)}]}}`)]);
+  for (const size of [1, 7, 100_000]) {
+    const cut = (bytes: Uint8Array): Uint8Array[] =>
+      Array.from({ length: Math.ceil(bytes.length / size) }, (_, at) => bytes.subarray(at * size, (at + 1) * size));
+    for (const bad of [[0xff], [0xc3], [0xed, 0xa0, 0x80], [0xf0, 0x9f, 0x98]]) {
+      const { items } = decode(cut(whole(Uint8Array.from(bad))));
+      assert.deepEqual(comments(items), ["entry 0: is not valid UTF-8", ""], bad.join());
+    }
+    assert.deepEqual(comments(decode(cut(whole(bytesOf("\u{1f600}")))).items), ["\u{1f600}", ""]);
+  }
+  const large = "\u{1f600}".repeat(600_000);
+  assert.deepEqual(comments(decode([whole(bytesOf(large)).subarray()]).items)[0], large);
+  const torn = Buffer.concat([bytesOf(large), Uint8Array.of(0xf0)]);
+  assert.deepEqual(comments(decode([whole(torn)]).items)[0], "entry 0: is not valid UTF-8");
+});
+
 test("messages never repeat what the file contains", () => {
   const { items } = decode([bytesOf('{"log":{"entries":[{"password":hunter2}]}}')]);
   assert.ok(!comments(items).join().includes("hunter2"));
@@ -170,6 +212,14 @@ const BROKEN: readonly (readonly [string, RegExp, number])[] = [
   ['{"log":}', /value is expected/, 7],
   ['{"log":{"entries":[}', /entry is expected/, 19],
   ['{"a":1]', /`,` or `}`/, 6],
+  ['{"a":1,}', /member name/, 7],
+  ['{"log":{,"entries":[]}}', /member name/, 8],
+  ['{"log":{"entries":[,]}}', /entry is expected/, 19],
+  ['{"log":{"entries":[1,]}}', /entry is expected/, 21],
+  ['{"log":{"entries":[1,,2]}}', /entry is expected/, 21],
+  ['{"log":{"entries":[1 2]}}', /`,` or `]`/, 21],
+  ['{"log":{"entries":[{}{}]}}', /`,` or `]`/, 21],
+  ['{"log":{"entries":["a"', /stops before its end/, 22],
 ];
 
 for (const [document, message, offset] of BROKEN) {

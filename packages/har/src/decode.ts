@@ -26,7 +26,20 @@ export class HarFormatError extends Error {
   }
 }
 
-type State = "start" | "key" | "inKey" | "colon" | "value" | "skip" | "after" | "element" | "inElement" | "done";
+type State =
+  | "start"
+  | "firstKey"
+  | "key"
+  | "inKey"
+  | "colon"
+  | "value"
+  | "skip"
+  | "after"
+  | "firstElement"
+  | "element"
+  | "inElement"
+  | "afterElement"
+  | "done";
 
 const DEFAULT_ENTRY_BYTES = 256 * 1024 * 1024;
 const DEFAULT_DEPTH = 64;
@@ -47,7 +60,6 @@ const BYTE_ORDER_MARK = [0xef, 0xbb, 0xbf];
 export class HarDecoder {
   readonly #maxEntryBytes: number;
   readonly #scanner: ValueScanner;
-  readonly #text = new TextDecoder("utf-8", { ignoreBOM: true });
   #state: State = "start";
   #level: "root" | "log" = "root";
   #key = "";
@@ -103,8 +115,8 @@ export class HarDecoder {
   /** Says that no more bytes come. Throws `HarFormatError` when the document is incomplete or has no `log.entries`. */
   end(): void {
     if (this.#state !== "done") {
-      const where =
-        this.#state === "inElement" || this.#state === "element" ? `in entry ${this.#index}` : "before its end";
+      const isInEntries = ["inElement", "firstElement", "element"].includes(this.#state);
+      const where = isInEntries ? `in entry ${this.#index}` : "before its end";
       throw new HarFormatError(this.#seen === 0 ? "the file is empty" : `the file stops ${where}`, this.#seen);
     }
     if (!this.#sawEntries) throw new HarFormatError("there is no `log.entries` array", this.#seen);
@@ -117,10 +129,11 @@ export class HarDecoder {
       case "start":
         if (offset < 3 && byte === BYTE_ORDER_MARK[offset]) return true;
         if (byte !== 0x7b) throw new HarFormatError("a HAR begins with `{`", offset);
-        this.#state = "key";
+        this.#state = "firstKey";
         return true;
+      case "firstKey":
       case "key":
-        if (byte === 0x7d) this.#close();
+        if (byte === 0x7d && this.#state === "firstKey") this.#close();
         else if (byte === 0x22) this.#beginKey();
         else throw new HarFormatError("a member name is expected", offset);
         return true;
@@ -135,9 +148,16 @@ export class HarDecoder {
         else if (byte === 0x7d) this.#close();
         else throw new HarFormatError("`,` or `}` is expected", offset);
         return true;
+      case "firstElement":
       case "element":
         return this.#beginElement(byte, offset);
+      case "afterElement":
+        if (byte === 0x2c) this.#state = "element";
+        else if (byte === 0x5d) this.#state = "after";
+        else throw new HarFormatError("`,` or `]` is expected", offset);
+        return true;
       case "done":
+        // Some programs write whole blocks and fill the last one up with zeros.
         if (byte !== 0) throw new HarFormatError("there is something after the end of the document", offset);
         return true;
       case "inKey":
@@ -181,7 +201,7 @@ export class HarDecoder {
     const to = isComplete ? this.#scanner.end : chunk.length;
     this.#keep(chunk.subarray(from, to), LONGEST_KEY);
     if (isComplete) {
-      const name = this.#keeps ? parseJson(`"${this.#text.decode(joined(this.#parts))}`) : undefined;
+      const name = this.#keeps ? parseJson([QUOTATION_MARK, ...this.#parts]) : undefined;
       this.#key = name?.ok === true && typeof name.value === "string" ? name.value : "";
       this.#state = "colon";
     }
@@ -191,12 +211,12 @@ export class HarDecoder {
   #beginValue(byte: number, offset: number): boolean {
     if (this.#level === "root" && this.#key === "log" && byte === 0x7b) {
       this.#level = "log";
-      this.#state = "key";
+      this.#state = "firstKey";
       return true;
     }
     if (this.#level === "log" && this.#key === "entries" && byte === 0x5b) {
       this.#sawEntries = true;
-      this.#state = "element";
+      this.#state = "firstElement";
       return true;
     }
     if (byte === 0x2c || byte === 0x7d || byte === 0x5d || byte === 0x3a) {
@@ -213,7 +233,7 @@ export class HarDecoder {
     const to = isComplete ? this.#scanner.end : chunk.length;
     if (this.#keeps) this.#keep(chunk.subarray(from, to), LONGEST_MEMBER);
     if (isComplete) {
-      const value = this.#keeps ? parseJson(this.#text.decode(joined(this.#parts))) : undefined;
+      const value = this.#keeps ? parseJson(this.#parts) : undefined;
       if (value?.ok === true) this.#header.set(this.#key, value.value);
       this.#state = "after";
     }
@@ -221,12 +241,12 @@ export class HarDecoder {
   }
 
   #beginElement(byte: number, offset: number): boolean {
-    if (byte === 0x2c) return true;
-    if (byte === 0x5d) {
+    if (byte === 0x5d && this.#state === "firstElement") {
       this.#state = "after";
       return true;
     }
-    if (byte === 0x7d || byte === 0x3a) throw new HarFormatError("an entry is expected", offset);
+    if (byte === 0x2c || byte === 0x5d || byte === 0x7d || byte === 0x3a)
+      throw new HarFormatError("an entry is expected", offset);
     this.#scanner.begin();
     this.#collect(true);
     this.#elementOffset = offset;
@@ -236,7 +256,7 @@ export class HarDecoder {
 
   #throughElement(chunk: Uint8Array, from: number): number {
     if (this.#scanner.scan(chunk, from)) {
-      this.#state = "element";
+      this.#state = "afterElement";
       return this.#scanner.end;
     }
     this.#keep(chunk.subarray(from), this.#maxEntryBytes);
@@ -257,34 +277,48 @@ export class HarDecoder {
     });
     if (size > this.#maxEntryBytes) return refused(`has ${size} bytes, more than the allowed ${this.#maxEntryBytes}`);
     if (this.#scanner.isTooDeep) return refused("is nested too deep");
-    const rest = chunk.subarray(from, to);
-    const parsed = parseJson(this.#text.decode(parts.length === 0 ? rest : joined([...parts, rest])));
-    if (!parsed.ok) return refused("is not JSON");
+    parts.push(chunk.subarray(from, to));
+    const parsed = parseJson(parts);
+    if (!parsed.ok) return refused(parsed.message);
     const read = readHarEntry(parsed.value);
     return read.ok ? { kind: "entry", index, entry: read.entry } : refused(read.message);
   }
 }
 
 const QUOTATION_MARK = Uint8Array.of(0x22);
+const NOTHING = new Uint8Array(0);
 
-function joined(parts: readonly Uint8Array[]): Uint8Array {
-  const [first] = parts;
-  if (parts.length === 1 && first !== undefined) return first;
-  const whole = new Uint8Array(parts.reduce((sum, part) => sum + part.length, 0));
-  let at = 0;
-  for (const part of parts) {
-    whole.set(part, at);
-    at += part.length;
-  }
-  return whole;
-}
+type JsonReading = { readonly ok: true; readonly value: unknown } | { readonly ok: false; readonly message: string };
 
-/** The engine's own message is left out: it quotes the text around the fault, which may hold a secret. */
-function parseJson(text: string): { readonly ok: true; readonly value: unknown } | { readonly ok: false } {
+/** Parses JSON. The engine's own message is left out: it quotes the text around the fault, which may hold a secret. */
+function parseJson(pieces: Uint8Array[]): JsonReading {
+  const text = utf8Text(pieces);
+  if (text === undefined) return { ok: false, message: "is not valid UTF-8" };
   try {
     return { ok: true, value: JSON.parse(text) };
   } catch {
-    return { ok: false };
+    return { ok: false, message: "is not JSON" };
+  }
+}
+
+const STRICT = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
+/** Above this, time matters less than having the bytes in memory once. */
+const QUICK_BYTES = 1_048_576;
+
+/** The text of all pieces, which are taken out of the list; undefined when they are not UTF-8. */
+function utf8Text(pieces: Uint8Array[]): string | undefined {
+  const sizeBytes = pieces.reduce((sum, piece) => sum + piece.length, 0);
+  try {
+    if (sizeBytes <= QUICK_BYTES) return STRICT.decode(pieces.length === 1 ? pieces[0] : Buffer.concat(pieces));
+    const decoder = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
+    let text = "";
+    for (const [index, piece] of pieces.entries()) {
+      text += decoder.decode(piece, { stream: true });
+      pieces[index] = NOTHING;
+    }
+    return text + decoder.decode();
+  } catch {
+    return undefined;
   }
 }
 

@@ -101,7 +101,9 @@ function messages(value: unknown): readonly HarWebSocketMessage[] | undefined {
     if (
       (type !== "send" && type !== "receive") ||
       typeof time !== "number" ||
+      !Number.isSafeInteger(Math.round(time * 1000)) ||
       typeof opcode !== "number" ||
+      !(opcode >= 0 && opcode <= 15) ||
       typeof data !== "string"
     ) {
       return [];

@@ -1,4 +1,5 @@
 // Tested by decode.test.ts
+import { knownMs } from "./timings.ts";
 import type {
   HarContent,
   HarCookie,
@@ -20,8 +21,9 @@ type Members = Readonly<Record<string, unknown>>;
 
 /**
  * Makes a complete HAR 1.2 entry of what another program wrote: HAR 1.1, missing lists and sizes, numbers written as
- * text. Only what gives an entry its meaning is required: an object with a request that has a method and a URL, and a
- * readable start time. Unknown members are dropped, those that begin with an underscore are kept.
+ * text. Only what gives an entry its meaning is required: an object with a request that has a method and a URL, a
+ * readable start time of the years 0 to 9999, and a status that is one if there is any. Sizes and durations that are
+ * none count as unknown. Unknown members are dropped, those that begin with an underscore are kept.
  */
 export function readHarEntry(value: unknown): EntryReading {
   const entry = members(value);
@@ -35,7 +37,11 @@ export function readHarEntry(value: unknown): EntryReading {
   const url = text(request["url"]);
   if (url === undefined || url === "") return refuse("has no request URL");
   const started = text(entry["startedDateTime"]) ?? "";
-  if (Number.isNaN(Date.parse(started))) return refuse("has no readable startedDateTime");
+  const year = new Date(started).getUTCFullYear();
+  if (!(year >= 0 && year <= 9999)) return refuse("has no readable startedDateTime");
+  const response = members(entry["response"]) ?? {};
+  const status = number(response["status"]) ?? 0;
+  if (!Number.isInteger(status) || status > 999) return refuse("has a response status that is none");
   const timings = readTimings(members(entry["timings"]), number(entry["time"]));
   const serverIPAddress = text(entry["serverIPAddress"]);
   const connection = text(entry["connection"]);
@@ -47,7 +53,7 @@ export function readHarEntry(value: unknown): EntryReading {
       startedDateTime: started,
       time: number(entry["time"]) ?? 0,
       request: readRequest(request, method, url),
-      response: readResponse(members(entry["response"]) ?? {}),
+      response: readResponse(response, status),
       cache: members(entry["cache"]) ?? {},
       timings,
       ...(serverIPAddress && { serverIPAddress }),
@@ -75,6 +81,12 @@ function number(value: unknown): number | undefined {
   return typeof found === "number" && Number.isFinite(found) ? found : undefined;
 }
 
+/** Bytes; -1 when unknown. */
+function size(value: unknown): number {
+  const found = number(value);
+  return found !== undefined && Number.isSafeInteger(found) && found >= 0 ? found : -1;
+}
+
 function extensions(value: Members): Readonly<Record<`_${string}`, unknown>> {
   const kept: Record<`_${string}`, unknown> = {};
   for (const [name, member] of Object.entries(value)) {
@@ -99,8 +111,8 @@ function readRequest(request: Members, method: string, url: string): HarRequest 
     headers: pairs(request["headers"]),
     queryString: pairs(request["queryString"]),
     ...(postData && { postData: readPostData(postData) }),
-    headersSize: number(request["headersSize"]) ?? -1,
-    bodySize: number(request["bodySize"]) ?? -1,
+    headersSize: size(request["headersSize"]),
+    bodySize: size(request["bodySize"]),
   };
 }
 
@@ -136,18 +148,18 @@ function readPostData(postData: Members): HarPostData {
   };
 }
 
-function readResponse(response: Members): HarResponse {
+function readResponse(response: Members, status: number): HarResponse {
   return {
     ...extensions(response),
-    status: number(response["status"]) ?? 0,
+    status: Math.max(0, status),
     statusText: text(response["statusText"]) ?? "",
     httpVersion: text(response["httpVersion"]) ?? "",
     cookies: cookies(response["cookies"]),
     headers: pairs(response["headers"]),
     content: readContent(members(response["content"]) ?? {}),
     redirectURL: text(response["redirectURL"]) ?? "",
-    headersSize: number(response["headersSize"]) ?? -1,
-    bodySize: number(response["bodySize"]) ?? -1,
+    headersSize: size(response["headersSize"]),
+    bodySize: size(response["bodySize"]),
   };
 }
 
@@ -157,7 +169,7 @@ function readContent(content: Members): HarContent {
   const comment = text(content["comment"]);
   return {
     ...extensions(content),
-    size: number(content["size"]) ?? 0,
+    size: Math.max(0, size(content["size"])),
     ...(compression !== undefined && { compression }),
     mimeType: text(content["mimeType"]) ?? "",
     ...(written !== undefined && { text: written }),
@@ -167,9 +179,9 @@ function readContent(content: Members): HarContent {
 }
 
 function readTimings(timings: Members | undefined, total: number | undefined): HarTimings {
-  if (timings === undefined) return { send: 0, wait: Math.max(0, total ?? 0), receive: 0 };
-  const phase = (name: string): number => Math.max(0, number(timings[name]) ?? 0);
-  const optional = (name: string): number => number(timings[name]) ?? -1;
+  const optional = (name: string): number => knownMs(number(timings?.[name])) ?? -1;
+  const phase = (name: string): number => Math.max(0, optional(name));
+  if (timings === undefined) return { send: 0, wait: knownMs(total) ?? 0, receive: 0 };
   return {
     ...extensions(timings),
     blocked: optional("blocked"),

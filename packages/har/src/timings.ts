@@ -22,19 +22,26 @@ export function totalMs(timings: HarTimings): number {
   return phases.reduce((sum: number, ms) => sum + Math.max(0, ms ?? 0), 0);
 }
 
+/** Longer durations (30 years) are none: somebody computed with an unknown start or end. */
+const LONGEST_MS = 1e12;
+
+/** A duration from a file; what is none counts as unknown. */
+export function knownMs(ms: unknown): number | undefined {
+  return typeof ms === "number" && ms >= 0 && ms <= LONGEST_MS ? ms : undefined;
+}
+
 /** Reads HAR's timings back as far as they can tell. */
 export function fromHarTimings(timings: HarTimings): HarExchangeTimings {
-  const known = (ms: number | undefined): number | undefined => (ms === undefined || ms < 0 ? undefined : ms);
-  const tls = known(timings.ssl);
-  const both = known(timings.connect);
+  const tls = knownMs(timings.ssl);
+  const both = knownMs(timings.connect);
   return {
-    blocked: known(timings.blocked),
-    dns: known(timings.dns),
+    blocked: knownMs(timings.blocked),
+    dns: knownMs(timings.dns),
     connect: both === undefined ? undefined : Math.max(0, both - (tls ?? 0)),
     tls,
-    send: known(timings.send),
-    wait: known(timings.wait),
-    receive: known(timings.receive),
+    send: knownMs(timings.send),
+    wait: knownMs(timings.wait),
+    receive: knownMs(timings.receive),
   };
 }
 
@@ -49,10 +56,7 @@ export function sameTimings(left: HarExchangeTimings, right: HarExchangeTimings)
 export function readTimings(value: unknown): HarExchangeTimings | undefined {
   if (typeof value !== "object" || value === null) return undefined;
   const found = new Map(Object.entries<unknown>({ ...value }));
-  const ms = (phase: string): number | undefined => {
-    const duration = found.get(phase);
-    return typeof duration === "number" && duration >= 0 ? duration : undefined;
-  };
+  const ms = (phase: string): number | undefined => knownMs(found.get(phase));
   return {
     blocked: ms("blocked"),
     dns: ms("dns"),
