@@ -69,22 +69,23 @@ test("a switch given twice is what was said last", () => {
   assert.deepEqual(valuesOfFlags(parsed(["--capture-enabled", "--no-capture-enabled"])), { capture_enabled: false });
 });
 
-const levels: readonly (readonly [Record<string, string>, boolean, string])[] = [
-  [{}, false, "info"],
-  [{}, true, "debug"],
-  [{ RUST_LOG: "warn" }, false, "warn"],
-  [{ RUST_LOG: "warn", WEIR_LOG: "trace" }, false, "trace"],
-  [{ RUST_LOG: "OFF" }, false, "silent"],
-  [{ RUST_LOG: "info,weir=debug" }, false, "debug"],
-  [{ RUST_LOG: "weir=error,trace" }, false, "error"],
-  [{ RUST_LOG: "hyper=trace" }, false, "info"],
-  [{ RUST_LOG: "hyper=trace,warn" }, true, "warn"],
-  [{ WEIR_LOG: "nonsense" }, false, "info"],
-  [{ WEIR_LOG: "" }, true, "debug"],
+const levels: readonly (readonly [Record<string, string>, string, string])[] = [
+  [{}, "info", "info"],
+  [{}, "debug", "debug"],
+  [{ RUST_LOG: "warn" }, "info", "warn"],
+  [{ RUST_LOG: "warn", WEIR_LOG: "trace" }, "info", "trace"],
+  [{ RUST_LOG: "OFF" }, "info", "silent"],
+  [{ RUST_LOG: "info,weir=debug" }, "info", "debug"],
+  [{ RUST_LOG: "weir=error,trace" }, "info", "error"],
+  [{ RUST_LOG: "hyper=trace" }, "info", "info"],
+  [{ RUST_LOG: "hyper=trace,warn" }, "debug", "warn"],
+  [{ WEIR_LOG: "nonsense" }, "info", "info"],
+  [{ WEIR_LOG: "" }, "debug", "debug"],
+  [{ WEIR_LOG: "", RUST_LOG: "error" }, "silent", "error"],
 ];
-for (const [environment, isVerbose, level] of levels) {
-  test(`${JSON.stringify(environment)}${isVerbose ? " with --verbose" : ""} logs from ${level} on`, () => {
-    assert.equal(logLevel(environment, isVerbose), level);
+for (const [environment, defaultLevel, level] of levels) {
+  test(`${JSON.stringify(environment)} instead of ${defaultLevel} logs from ${level} on`, () => {
+    assert.equal(logLevel(environment, defaultLevel), level);
   });
 }
 

@@ -16,10 +16,10 @@ const LEVELS: Readonly<Record<string, string>> = {
 
 /**
  * The log level that `WEIR_LOG` or `RUST_LOG` asks for: a level (`debug`), or a comma list of `target=level` in which
- * `weir=…` wins over the level without a target. Nothing usable gives the default: `info`, or `debug` with `--verbose`.
+ * `weir=…` wins over the level without a target. Nothing usable gives the default. An empty variable asks for nothing.
  */
-export function logLevel(environment: Readonly<Record<string, string | undefined>>, isVerbose: boolean): string {
-  const text = environment["WEIR_LOG"] ?? environment["RUST_LOG"] ?? "";
+export function logLevel(environment: Readonly<Record<string, string | undefined>>, defaultLevel: string): string {
+  const text = [environment["WEIR_LOG"], environment["RUST_LOG"]].find((variable) => (variable ?? "") !== "") ?? "";
   let general: string | undefined;
   let own: string | undefined;
   for (const directive of text.split(",")) {
@@ -27,7 +27,7 @@ export function logLevel(environment: Readonly<Record<string, string | undefined
     if (level === undefined) general = LEVELS[target] ?? general;
     else if (target === "weir") own = LEVELS[level] ?? own;
   }
-  return own ?? general ?? (isVerbose ? "debug" : "info");
+  return own ?? general ?? defaultLevel;
 }
 
 const NAMES: readonly (readonly [number, string, "red" | "yellow" | "green" | "cyan" | "dim"])[] = [

@@ -12,6 +12,7 @@ import type { Invocation } from "./invocation.ts";
 import { logLevel } from "./log-lines.ts";
 import type { RunOptions } from "./run-command.ts";
 import { startProxy } from "./serve.ts";
+import type { StartedProxy } from "./serve.ts";
 import { serviceHealth } from "./service-health.ts";
 
 // Tested by ../../test/cli-run.test.ts
@@ -38,18 +39,22 @@ const PROBE_MS = 2000;
 /** Connections of a program that has ended need no more than a moment. */
 const STOP_MS = 1000;
 
-/** The running service with a session of its own for this run, or a proxy started for it. */
+/**
+ * The running service with a session of its own for this run, or a proxy started for it. `signal` cuts short what only
+ * asks; a change that was begun is brought to its end, so that `end` can take it back.
+ */
 export async function findCapture(
   invocation: Invocation,
   options: RunOptions,
   flags: Flags,
   program: string,
+  signal: AbortSignal,
 ): Promise<Capture> {
   const isAlone = options.isolated === true || options.dataDir !== undefined || Object.keys(flags).length > 0;
   if (!isAlone) {
     const address = apiAddress(options, invocation.environment);
-    const health = await serviceHealth(address, PROBE_MS);
-    if (health !== undefined) return await sharedCapture(address, health, sessionName(options, program));
+    const health = await serviceHealth(address, PROBE_MS, signal);
+    if (health !== undefined) return await sharedCapture(address, health, sessionName(options, program), signal);
   }
   return await ownCapture(invocation, options, flags);
 }
@@ -64,10 +69,16 @@ function sessionName(options: RunOptions, program: string): string | undefined {
   return `weir run ${basename(program)} ${new Date().toISOString().slice(0, 19).replace("T", " ")}`;
 }
 
-async function sharedCapture(address: ApiAddress, health: DetailedHealth, name: string | undefined): Promise<Capture> {
+async function sharedCapture(
+  address: ApiAddress,
+  health: DetailedHealth,
+  name: string | undefined,
+  signal: AbortSignal,
+): Promise<Capture> {
   try {
-    const caPem = await readText(await callApi(address, certOperations.getCaCertificate, { query: { format: "pem" } }));
-    const before = await currentSession(address);
+    const certificate = await callApi(address, certOperations.getCaCertificate, { query: { format: "pem" }, signal });
+    const caPem = await readText(certificate);
+    const before = await currentSession(address, signal);
     const session = name === undefined ? before : await newSession(address, name);
     return {
       address,
@@ -102,8 +113,8 @@ async function newSession(address: ApiAddress, name: string): Promise<CaptureSes
   return session;
 }
 
-async function currentSession(address: ApiAddress): Promise<CaptureSession | undefined> {
-  const { value } = await callJson(address, sessionsOperations.listSessions, {});
+async function currentSession(address: ApiAddress, signal?: AbortSignal): Promise<CaptureSession | undefined> {
+  const { value } = await callJson(address, sessionsOperations.listSessions, signal === undefined ? {} : { signal });
   return (value as CaptureSession[]).find((session) => session.is_current);
 }
 
@@ -118,18 +129,19 @@ async function ownCapture(invocation: Invocation, options: RunOptions, flags: Fl
   const isTemporary = options.dataDir === undefined;
   const dataDir =
     options.dataDir === undefined ? mkdtempSync(join(tmpdir(), "weir-run-data-")) : resolve(options.dataDir);
-  const removeData = (): void => {
-    if (isTemporary) rmSync(dataDir, { recursive: true, force: true, maxRetries: 5, retryDelay: 50 });
+  let proxy: StartedProxy | undefined;
+  const end = async (): Promise<void> => {
+    try {
+      await proxy?.stop(STOP_MS);
+    } finally {
+      if (isTemporary) rmSync(dataDir, { recursive: true, force: true, maxRetries: 5, retryDelay: 50 });
+    }
   };
   try {
-    const level = invocation.environment["WEIR_LOG"] ?? invocation.environment["RUST_LOG"];
-    const proxy = await startProxy(invocation, {
+    proxy = await startProxy(invocation, {
       dataDir,
       // The program's standard error is not ours to write to, unless somebody asked for a log.
-      logLevel:
-        level === undefined && flags["verbose"] !== true
-          ? "silent"
-          : logLevel(invocation.environment, flags["verbose"] === true),
+      logLevel: logLevel(invocation.environment, flags["verbose"] === true ? "debug" : "silent"),
       flags: { host: "127.0.0.1", "api-host": "127.0.0.1", "proxy-port": "0", "api-port": "0", ...flags },
     });
     const address = { baseUrl: proxy.addresses.api, timeoutMs: 30_000 };
@@ -145,16 +157,10 @@ async function ownCapture(invocation: Invocation, options: RunOptions, flags: Fl
       hasOwnSession: true,
       isOwn: true,
       isKept: !isTemporary,
-      end: async () => {
-        try {
-          await proxy.stop(STOP_MS);
-        } finally {
-          removeData();
-        }
-      },
+      end,
     };
   } catch (error) {
-    removeData();
+    await end();
     throw error;
   }
 }

@@ -1,5 +1,4 @@
 import { spawn } from "node:child_process";
-import type { ChildProcess } from "node:child_process";
 import { accessSync, constants } from "node:fs";
 import { constants as systemConstants } from "node:os";
 import { dirname, resolve } from "node:path";
@@ -11,6 +10,8 @@ import type { Invocation } from "./invocation.ts";
 import { findCapture } from "./run-capture.ts";
 import type { Capture } from "./run-capture.ts";
 import { reportRun } from "./run-report.ts";
+import { RunSignals } from "./run-signals.ts";
+import { visibleText } from "./terminal.ts";
 import { writeTrustFiles } from "./trust-files.ts";
 
 // Tested by ../../test/cli-run.test.ts
@@ -61,26 +62,44 @@ const SHOWN = new Set([
   "--upstream-insecure",
 ]);
 
-/** `weir run`: captures what one program sends; resolves to the program's exit code. */
+/** `weir run`: captures what one program sends; resolves to the program's exit code, or 128 + n when signal n cut it short. */
 export async function run(invocation: Invocation, command: Command): Promise<number> {
+  const signals = new RunSignals();
+  try {
+    const code = await captured(invocation, command, signals);
+    return signals.exitCode ?? code;
+  } catch (error) {
+    // What fails after such a signal fails because of it.
+    if (signals.exitCode !== undefined) return signals.exitCode;
+    throw error;
+  } finally {
+    signals.release();
+  }
+}
+
+async function captured(invocation: Invocation, command: Command, signals: RunSignals): Promise<number> {
   const options = command.opts<RunOptions>();
   const [program = "", ...programArguments] = command.args;
   if (options.har !== undefined) refuseUnwritable(options.har);
-  const capture = await findCapture(invocation, options, settingFlags(command), program);
-  const trust = writeTrustFiles(capture.caPem, invocation.environment);
+  const capture = await findCapture(invocation, options, settingFlags(command), program, signals.cut);
   try {
-    const environment = clientEnvironment(invocation.environment, {
-      ...trust,
-      proxyUrl: capture.proxyUrl,
-      apiUrl: capture.address.baseUrl,
-      noProxy: options.direct ?? "",
-    });
-    const code = await runProgram(program, programArguments, environment);
-    await finish(capture, options, invocation);
-    return code;
+    signals.cut.throwIfAborted();
+    const trust = writeTrustFiles(capture.caPem, invocation.environment);
+    try {
+      const environment = clientEnvironment(invocation.environment, {
+        ...trust,
+        proxyUrl: capture.proxyUrl,
+        apiUrl: capture.address.baseUrl,
+        noProxy: options.direct ?? "",
+      });
+      const code = await runProgram(program, programArguments, environment, signals);
+      await report(capture, options, invocation, signals.cut);
+      return code;
+    } finally {
+      trust.remove();
+    }
   } finally {
-    trust.remove();
-    await capture.end();
+    await end(capture, invocation);
   }
 }
 
@@ -94,37 +113,52 @@ function refuseUnwritable(path: string): void {
 }
 
 /** The program's own result is not lost because its record could not be written: the sentence goes to standard error. */
-async function finish(capture: Capture, options: RunOptions, invocation: Invocation): Promise<void> {
+async function report(
+  capture: Capture,
+  options: RunOptions,
+  invocation: Invocation,
+  signal: AbortSignal,
+): Promise<void> {
   try {
-    await reportRun(capture, options, invocation);
+    await reportRun(capture, options, invocation, signal);
   } catch (error) {
-    if (options.har !== undefined) throw error;
-    invocation.stderr.write(`weir: ${(error as Error).message}\n`);
+    if (options.har !== undefined || signal.aborted) throw error;
+    complain(invocation, error);
   }
 }
 
-const FORWARDED = ["SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT", "SIGUSR1", "SIGUSR2", "SIGCONT"] as const;
+/** As {@link report}: a service that has gone meanwhile takes no exit code with it. */
+async function end(capture: Capture, invocation: Invocation): Promise<void> {
+  try {
+    await capture.end();
+  } catch (error) {
+    complain(invocation, error);
+  }
+}
+
+function complain({ stderr }: Invocation, error: unknown): void {
+  stderr.write(`weir: ${visibleText((error as Error).message)}\n`);
+}
 
 /** Runs the program on our own standard streams; resolves to its exit code, 128 + n when signal n ended it. */
 async function runProgram(
   program: string,
   programArguments: readonly string[],
   environment: Record<string, string | undefined>,
+  signals: RunSignals,
 ): Promise<number> {
-  // Before the start: a signal that came right after it would end us and leave the program running.
-  const signals = forwardSignals();
-  try {
-    const child = spawn(program, programArguments, { stdio: "inherit", env: environment, windowsHide: true });
-    const { promise, resolve, reject } = Promise.withResolvers<number>();
-    child.once("error", (error: NodeJS.ErrnoException) => reject(startProblem(program, error)));
-    child.once("exit", (code, signal) =>
-      resolve(code ?? EXIT.signalBase + (signal === null ? 0 : systemConstants.signals[signal])),
-    );
-    signals.to(child);
-    return await promise;
-  } finally {
-    signals.stop();
-  }
+  const child = spawn(program, programArguments, { stdio: "inherit", env: environment, windowsHide: true });
+  const { promise, resolve, reject } = Promise.withResolvers<number>();
+  signals.passTo(child);
+  child.once("error", (error: NodeJS.ErrnoException) => {
+    signals.passTo(undefined);
+    reject(startProblem(program, error));
+  });
+  child.once("exit", (code, signal) => {
+    signals.passTo(undefined);
+    resolve(code ?? EXIT.signalBase + (signal === null ? 0 : systemConstants.signals[signal]));
+  });
+  return await promise;
 }
 
 function startProblem(program: string, error: NodeJS.ErrnoException): CommandFailure {
@@ -134,23 +168,4 @@ function startProblem(program: string, error: NodeJS.ErrnoException): CommandFai
   return new CommandFailure(EXIT.notExecutable, `${JSON.stringify(program)} cannot be run: ${error.message}`, {
     cause: error,
   });
-}
-
-/** Catches signals from now on; those go to the child once there is one (handlers run only between our own steps). */
-function forwardSignals(): { to: (child: ChildProcess) => void; stop: () => void } {
-  // A terminal sends its key presses to the program as well, which would get them twice.
-  const byTerminal = new Set<NodeJS.Signals>(process.stdin.isTTY ? ["SIGINT", "SIGQUIT"] : []);
-  let target: ChildProcess | undefined;
-  const listener = (signal: NodeJS.Signals): void => {
-    if (!byTerminal.has(signal)) target?.kill(signal);
-  };
-  for (const signal of FORWARDED) process.on(signal, listener);
-  return {
-    to: (child) => {
-      target = child;
-    },
-    stop: () => {
-      for (const signal of FORWARDED) process.off(signal, listener);
-    },
-  };
 }

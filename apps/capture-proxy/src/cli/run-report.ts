@@ -19,7 +19,12 @@ const SETTLE_MS = 3000;
 const POLL_MS = 20;
 
 /** Writes what a run captured where it was asked for; says on a terminal where it is. */
-export async function reportRun(capture: Capture, options: RunOptions, invocation: Invocation): Promise<void> {
+export async function reportRun(
+  capture: Capture,
+  options: RunOptions,
+  invocation: Invocation,
+  signal: AbortSignal,
+): Promise<void> {
   const { stderr } = invocation;
   const isAsked = options.har !== undefined || options.summary === true;
   if (!isAsked && !stderr.isTty) return;
@@ -27,16 +32,21 @@ export async function reportRun(capture: Capture, options: RunOptions, invocatio
     stderr.write(`${stderr.style("dim", `weir: captured${place(capture, options)}`)}\n`);
     return;
   }
-  await settled(capture);
+  await settled(capture, signal);
   const query = { session_id: capture.sessionId };
   if (options.har !== undefined) {
-    await saveAnswer(await callApi(capture.address, exportOperations.exportHar, { query }), options.har, invocation);
+    await saveAnswer(
+      await callApi(capture.address, exportOperations.exportHar, { query, signal }),
+      options.har,
+      invocation,
+    );
   }
-  const summary = (await callJson(capture.address, trafficOperations.summarizeTraffic, { query }))
+  const summary = (await callJson(capture.address, trafficOperations.summarizeTraffic, { query, signal }))
     .value as TrafficSummary;
   if (options.summary === true) {
     const { value } = await callJson(capture.address, trafficOperations.listTraffic, {
       query: { ...query, limit: SHOWN_ROWS },
+      signal,
     });
     stderr.write(present((value as TrafficEntry[]).toReversed(), "TrafficEntry", stderr));
   }
@@ -59,12 +69,12 @@ function place(capture: Capture, options: RunOptions): string {
 }
 
 /** Waits until what the program sent is in the store: nothing of its own is open and nothing waits to be written. */
-async function settled(capture: Capture): Promise<void> {
+async function settled(capture: Capture, signal: AbortSignal): Promise<void> {
   const deadlineMs = performance.now() + SETTLE_MS;
   while (performance.now() < deadlineMs) {
-    const { value } = await callJson(capture.address, metricsOperations.getPerformance, {});
+    const { value } = await callJson(capture.address, metricsOperations.getPerformance, { signal });
     const { metrics, storage } = value as { metrics: Metrics; storage: { backlog_entries: number } };
     if (metrics.active_exchanges === 0 && metrics.active_tunnels === 0 && storage.backlog_entries === 0) return;
-    await delay(POLL_MS);
+    await delay(POLL_MS, undefined, { signal });
   }
 }

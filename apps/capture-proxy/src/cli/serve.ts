@@ -168,7 +168,7 @@ export async function serve(invocation: Invocation, command: Command): Promise<n
     flags,
     allowInsecureApi: given.insecureApi ?? false,
     importedAuthority: importedAuthority(given, environment),
-    logLevel: logLevel(environment, flags["verbose"] === true),
+    logLevel: logLevel(environment, flags["verbose"] === true ? "debug" : "info"),
     isJsonLog: given.logJson ?? false,
   });
   const facts = {

@@ -6,12 +6,16 @@ import { callJson } from "./api-connection.ts";
 import type { ApiAddress } from "./api-connection.ts";
 
 /** The health of a Weir at an address; nothing when none answers there within `probeMs`. */
-export async function serviceHealth(address: ApiAddress, probeMs: number): Promise<DetailedHealth | undefined> {
+export async function serviceHealth(
+  address: ApiAddress,
+  probeMs: number,
+  signal?: AbortSignal,
+): Promise<DetailedHealth | undefined> {
   try {
     const { value } = await callJson(
       { ...address, timeoutMs: Math.min(address.timeoutMs, probeMs) },
       metricsOperations.getDetailedHealth,
-      {},
+      signal === undefined ? {} : { signal },
     );
     return typeof (value as Partial<DetailedHealth> | null)?.proxy_address === "string"
       ? (value as DetailedHealth)

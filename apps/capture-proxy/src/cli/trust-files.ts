@@ -31,9 +31,23 @@ const SYSTEM_BUNDLES = [
   "/etc/ssl/cert.pem",
 ];
 
-/** Writes the files to a directory that only this user can read. `remove` takes it away. */
+/** Writes the files to a directory that only this user can read. `remove` takes it away; nothing is left when it fails. */
 export function writeTrustFiles(caPem: string, environment: Readonly<Record<string, string | undefined>>): TrustFiles {
   const directory = mkdtempSync(join(tmpdir(), "weir-run-"));
+  const remove = (): void => rmSync(directory, { recursive: true, force: true });
+  try {
+    return { directory, ...writtenFiles(directory, caPem, environment), remove };
+  } catch (error) {
+    remove();
+    throw error;
+  }
+}
+
+function writtenFiles(
+  directory: string,
+  caPem: string,
+  environment: Readonly<Record<string, string | undefined>>,
+): Omit<TrustFiles, "directory" | "remove"> {
   const own = certificatesOf(caPem);
   const users = CA_VARIABLES.flatMap((name) => certificatesOf(readIfThere(environment[name])));
   const all = unique([...own, ...users, ...systemRoots()]);
@@ -44,7 +58,6 @@ export function writeTrustFiles(caPem: string, environment: Readonly<Record<stri
   };
   const bundle = write("roots-and-weir-ca.pem", pemText(all));
   return {
-    directory,
     bundle,
     extra: write("weir-ca.pem", pemText(unique([...own, ...users]))),
     javaStore: write("java-trust-store.p12", javaTrustStore(all.map((text) => Buffer.from(text, "base64")))),
@@ -52,7 +65,6 @@ export function writeTrustFiles(caPem: string, environment: Readonly<Record<stri
       "wgetrc",
       `${readIfThere(environment["WGETRC"] ?? join(homedir(), ".wgetrc"))}\nca_certificate = ${bundle}\n`,
     ),
-    remove: () => rmSync(directory, { recursive: true, force: true }),
   };
 }
 
