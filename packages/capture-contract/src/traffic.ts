@@ -117,8 +117,10 @@ const filterProperties = {
   header: Type.Optional(Type.String({ maxLength: 1024, description: "`name` or `name:value`" })),
   cookie: Type.Optional(Type.String({ maxLength: 1024 })),
   is_passthrough: Type.Optional(BooleanText),
-  min_size: Type.Optional(Type.Integer({ minimum: 0, description: "Bytes of the answer" })),
-  max_size: Type.Optional(Type.Integer({ minimum: 0 })),
+  min_size: Type.Optional(
+    Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER, description: "Bytes of the answer" }),
+  ),
+  max_size: Type.Optional(Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER })),
   min_time: Type.Optional(Type.Number({ minimum: 0, description: "Duration in milliseconds" })),
   max_time: Type.Optional(Type.Number({ minimum: 0 })),
   session_id: Type.Optional(Type.String({ maxLength: 64, description: "Default: the active session" })),
@@ -143,7 +145,7 @@ export const SORT_COLUMNS = [
 ] as const;
 
 const limit = Type.Optional(Type.Integer({ minimum: 1, maximum: 1000, default: 100 }));
-const offset = Type.Optional(Type.Integer({ minimum: 0, default: 0 }));
+const offset = Type.Optional(Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER, default: 0 }));
 
 export const HistogramBucket = strictObject({
   start: Timestamp,

@@ -59,17 +59,79 @@ test("what browsers write becomes an entry: time, stages, version, source", asyn
   assert.deepEqual(entry.request.headers_list, []);
 });
 
-test("a body that was decoded loses the field that names its coding, and binary ones stay binary", async () => {
+/** What is stored of a response with these codings whose file has this content. */
+async function codedResponse(rig: StoreRig, codings: readonly string[], content: Json) {
+  const headers = codings.map((value) => ({ name: "Content-Encoding", value }));
+  const { id, response } = await onlyEntry(rig, har(entryOf({}, { headers, content, bodySize: 23 })));
+  const read = async (decoded: boolean): Promise<Buffer> => {
+    const options = { decoded, utf8: false, start: 0, end: undefined };
+    return Buffer.from((await rig.store.readBody(id, "response", options))?.bytes ?? assert.fail("no body"));
+  };
+  const shown = response?.headers_list.map(([name, value]) => `${name}: ${value}`);
+  return { response, shown, raw: await read(false), decoded: await read(true) };
+}
+
+test("a body that another program decoded is encoded again, so that fields and content stay what they were", async () => {
   await using directory = await temporaryDirectory();
   await using rig = await openRig(directory.path);
-  const headers = [
-    { name: "content-encoding", value: "gzip" },
-    { name: "content-type", value: "image/png" },
+  const png = { size: 3, mimeType: "image/png", text: "AP/+", encoding: "base64" };
+  const page = { size: 5, mimeType: "text/html", text: "<p>é" };
+  for (const codings of [["gzip"], ["x-gzip"], ["deflate"], ["br"], ["zstd"], ["br, gzip"], ["GZIP"]]) {
+    for (const [content, bytes] of [
+      [png, Buffer.from("AP/+", "base64")],
+      [page, Buffer.from("<p>é")],
+      [{ ...page, text: ";" }, Buffer.from(";")],
+    ] as const) {
+      const stored = await codedResponse(rig, codings, content);
+      assert.deepEqual(
+        stored.shown,
+        codings.map((coding) => `Content-Encoding: ${coding}`),
+      );
+      assert.deepEqual(stored.decoded, bytes, codings.join());
+      assert.notDeepEqual(stored.raw, bytes, codings.join());
+      assert.equal(stored.response?.body_state, "complete");
+      assert.equal(stored.response.body_size, stored.raw.length);
+    }
+  }
+});
+
+test("a body that another program left encoded stays as it is", async () => {
+  await using directory = await temporaryDirectory();
+  await using rig = await openRig(directory.path);
+  const packed = gzipSync("content");
+  const content = { size: 7, mimeType: "text/plain", text: packed.toString("base64"), encoding: "base64" };
+  const { shown, raw, decoded } = await codedResponse(rig, ["gzip"], content);
+  assert.deepEqual(shown, ["Content-Encoding: gzip"]);
+  assert.deepEqual([raw, decoded.toString()], [packed, "content"]);
+});
+
+test("a decoded body loses the field that names a coding nobody knows here, and only then", async () => {
+  await using directory = await temporaryDirectory();
+  await using rig = await openRig(directory.path);
+  const table: readonly (readonly [coding: string, shown: readonly string[]])[] = [
+    ["dcb", []],
+    ["gzip, constructor", []],
+    ["identity", ["Content-Encoding: identity"]],
   ];
-  const content = { size: 3, mimeType: "image/png", text: "AP/+", encoding: "base64" };
-  const { response } = await onlyEntry(rig, har(entryOf({}, { headers, content, bodySize: 23 })));
-  assert.deepEqual(response?.headers_list, [["content-type", "image/png"]]);
-  assert.deepEqual([response?.body, response?.body_state, response?.body_size], ["base64:AP/+", "complete", 3]);
+  for (const [coding, expected] of table) {
+    const { shown, raw } = await codedResponse(rig, [coding], { size: 4, mimeType: "text/plain", text: "text" });
+    assert.deepEqual([shown, raw.toString()], [expected, "text"], coding);
+  }
+  const { response } = await onlyEntry(
+    rig,
+    har(entryOf({}, { headers: [{ name: "content-encoding", value: "dcb" }], content: { size: 0 } })),
+  );
+  assert.deepEqual(response?.headers_list, [["content-encoding", "dcb"]], "without a body nothing is untrue");
+});
+
+test("an id that no address can have is replaced", async () => {
+  await using directory = await temporaryDirectory();
+  await using rig = await openRig(directory.path);
+  for (const id of ["", "a/b", "..\u0000", "x".repeat(65), "a b"]) {
+    const entry = await onlyEntry(rig, har({ ...entryOf(), _weir: { version: 1, id } }));
+    assert.match(entry.id, /^[\da-f-]{36}$/u, JSON.stringify(id));
+  }
+  assert.equal((await onlyEntry(rig, har({ ...entryOf(), _weir: { version: 1, id: "mine.1_a-b" } }))).id, "mine.1_a-b");
 });
 
 test("fields become what a message can have", async () => {

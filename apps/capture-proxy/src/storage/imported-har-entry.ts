@@ -4,12 +4,14 @@ import type { Failure } from "@headworks/capture-contract";
 import type { HarBody, HarExchange, HarExchangeTimings } from "@headworks/har";
 import { ENTRY_STATES, FLAG_PASSTHROUGH } from "./entry-facts.ts";
 import { CheckedMembers, checkedFailure, checkedTls, MemberError } from "./checked-members.ts";
+import { codedBody } from "./coded-body.ts";
 import { bodyStateCode, targetOfUrl } from "./imported-entry.ts";
 import type { ImportedEntry, ImportedMessage, ImportedTarget } from "./imported-entry.ts";
 
 /**
  * An entry of a HAR. What our own export noted besides is taken over where it makes sense; bodies that other programs
- * decoded lose the field that names the coding, since it would be untrue. Throws for a URL that cannot be captured.
+ * decoded are encoded again, or lose the field that names a coding unknown here, since it would be untrue. Throws for a
+ * URL that cannot be captured.
  */
 export function importedHarEntry(exchange: HarExchange): ImportedEntry {
   const { request, response, timings, weir } = exchange;
@@ -22,7 +24,7 @@ export function importedHarEntry(exchange: HarExchange): ImportedEntry {
   const totalMs = sumOf(timings);
   const flags = own.read((more) => more.whole("flags"));
   return {
-    id: weir.id !== undefined && weir.id.length <= 64 ? weir.id : randomUUID(),
+    id: weir.id !== undefined && /^[\w.-]{1,64}$/u.test(weir.id) ? weir.id : randomUUID(),
     state: ENTRY_STATES.indexOf(isComplete ? "complete" : "failed"),
     startedMs: exchange.startedMs,
     method: request.method,
@@ -93,11 +95,12 @@ function message(
   const size = noted === null ? null : own.read(() => noted.whole("size"));
   const state = noted === null ? null : own.read(() => noted.optionalText("state"));
   const isDecoded = body !== undefined && !body.isEncoded;
+  const coded = isDecoded ? codedBody(body.bytes, fieldValues(fields, "content-encoding")) : body?.bytes;
   const transferred = body === undefined || (isDecoded && !body.isTruncated) ? 0 : (body.transferredBytes ?? 0);
   return {
-    fields: sendableFields(isDecoded ? without(fields, "content-encoding") : fields),
+    fields: sendableFields(isDecoded && coded === undefined ? without(fields, "content-encoding") : fields),
     trailers: own.read((more) => trailersOf(more, `${side}Trailers`)),
-    body: body?.bytes,
+    body: coded ?? body?.bytes,
     bodySize: size ?? transferred,
     bodyState: bodyStateCode(state ?? (body?.isTruncated === true ? "truncated" : "complete")),
   };
@@ -126,6 +129,10 @@ function sendableFields(fields: readonly string[]): string[] {
 function wireValue(value: string): string {
   const clean = value.replaceAll(/[\x00-\x08\x0a-\x1f\x7f]+/gu, " ");
   return /[^\x00-\xff]/u.test(clean) ? Buffer.from(clean, "utf8").toString("latin1") : clean;
+}
+
+function fieldValues(fields: readonly string[], lowerName: string): string[] {
+  return fields.filter((_, index) => index % 2 === 1 && fields[index - 1]?.toLowerCase() === lowerName);
 }
 
 function without(fields: readonly string[], lowerName: string): string[] {

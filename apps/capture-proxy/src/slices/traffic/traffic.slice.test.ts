@@ -104,6 +104,9 @@ test("what does not parse is refused with the parameter and the place", async ()
     ["/summary?file_type=.", "query/file_type"],
     ["/rows?sort=color", "query/sort"],
     ["?limit=0", "query/limit"],
+    ["?offset=99999999999999999999", "query/offset"],
+    ["/rows?offset=9007199254740992", "query/offset"],
+    ["?min_size=99999999999999999999", "query/min_size"],
   ];
   for (const [query, path] of bad) {
     const { body } = await get<{ code: string; details: { path: string }[] }>(rig, query, 400);
