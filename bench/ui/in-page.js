@@ -1,4 +1,5 @@
-/* oxlint-disable typescript/no-unsafe-argument, typescript/no-unsafe-assignment -- plain JavaScript of the page */
+/* oxlint-disable typescript/no-unsafe-argument, typescript/no-unsafe-assignment, typescript/no-unsafe-call -- plain JavaScript of the page */
+/* oxlint-disable typescript/no-unsafe-member-access, typescript/no-unsafe-return -- the same */
 /* Runs inside the measured page; `ui.bench.ts` calls it by name. */
 globalThis.measure = {
   /** Milliseconds since navigation, and since the rows were asked for, after the next frame was drawn. */
@@ -50,4 +51,41 @@ globalThis.measure = {
       };
       requestAnimationFrame(look);
     }),
+
+  /** Clicks what `selector` finds with `label` in it, and tells when the response's body shows `text`. */
+  bodyShown: (selector, label, text) =>
+    new Promise((resolve) => {
+      const target = [...document.querySelectorAll(selector)].find((each) => each.textContent.includes(label));
+      const start = performance.now();
+      for (const type of ["mousedown", "mouseup", "click"]) {
+        (target.firstElementChild ?? target).dispatchEvent(new MouseEvent(type, { bubbles: true, cancelable: true }));
+      }
+      const look = () => {
+        const body = document.querySelector("[aria-label='Body of the response']");
+        if (body === null || !body.textContent.includes(text)) requestAnimationFrame(look);
+        // The next frame is the first that has it on the screen.
+        else requestAnimationFrame(() => resolve(performance.now() - start));
+      };
+      requestAnimationFrame(look);
+    }),
+
+  /** Milliseconds from now until the body in view has loaded whole. */
+  wholeBody: () =>
+    new Promise((resolve) => {
+      const start = performance.now();
+      const look = () => {
+        if (document.querySelector("[aria-label='Loading the body']")) requestAnimationFrame(look);
+        else resolve(performance.now() - start);
+      };
+      requestAnimationFrame(look);
+    }),
+
+  /** From here on, notes how long tasks of the main thread take. */
+  watchTasks: () => {
+    globalThis.tasks = new PerformanceObserver(() => {});
+    globalThis.tasks.observe({ type: "longtask" });
+  },
+
+  /** The longest of them in milliseconds; those under 50 ms count as 0. */
+  longestTask: () => Math.max(0, ...globalThis.tasks.takeRecords().map((task) => task.duration)),
 };

@@ -4,12 +4,15 @@ import { gzipSync } from "node:zlib";
 import type { Page } from "playwright-core";
 import { launchBrowser } from "./browser.ts";
 import { startFakeApi, type FakeApi } from "./fake-api.ts";
+import { measureLargeBody } from "./large-body.ts";
 
 /**
- * The budgets of the web UI over 100,000 generated entries, in a real browser without a GPU:
+ * The budgets of the web UI over 100,000 generated entries, and over bodies of 20 MB that a real Weir captured, in a
+ * real browser without a GPU:
  * `npm run build && node bench/ui/ui.bench.ts`. Exits with 1 when a budget is exceeded.
  */
 const DIST = join(import.meta.dirname, "../../apps/capture-ui/dist");
+const IN_PAGE = join(import.meta.dirname, "in-page.js");
 const ROWS = Number(process.env["ROWS"] ?? 100_000);
 
 interface Result {
@@ -117,7 +120,7 @@ async function measure(): Promise<readonly Result[]> {
   try {
     const context = await browser.newContext({ viewport: { width: 1440, height: 900 } });
     const page = await context.newPage();
-    await page.addInitScript({ path: join(import.meta.dirname, "in-page.js") });
+    await page.addInitScript({ path: IN_PAGE });
     // What the machine gives to a page that does nothing: without it, numbers of a busy machine mean little.
     const idle = await idleFps(page);
     const cold = await open(page, `${api.url}/traffic`);
@@ -131,6 +134,8 @@ async function measure(): Promise<readonly Result[]> {
     const warm = await open(page, `${api.url}/traffic`);
     await scroll(page, 40_000, 4000);
     const heap = await heapMb(page);
+    await context.close();
+    const body = await measureLargeBody(browser, IN_PAGE);
     return [
       { what: "An empty page on this machine now", value: idle, unit: "fps", limit: 0, atLeast: true },
       { what: "Traffic screen, compressed", value: shellGzipKb(), unit: "kB", limit: 300 },
@@ -146,6 +151,12 @@ async function measure(): Promise<readonly Result[]> {
       { what: "  longest frame", value: live.longestMs, unit: "ms", limit: 100 },
       { what: "Filter to first row, slowest of 5", value: filter, unit: "ms", limit: 500 },
       { what: "JavaScript heap after scrolling through", value: heap, unit: "MB", limit: 250 },
+      { what: "20 MB of JSON: first click to first lines", value: body.firstClickMs, unit: "ms", limit: 300 },
+      { what: "  click on a row, slowest of 5", value: body.rowMs, unit: "ms", limit: 300 },
+      { what: "  the same, sent gzipped", value: body.gzipMs, unit: "ms", limit: 300 },
+      { what: "  click on the tab, slowest of 5", value: body.tabMs, unit: "ms", limit: 300 },
+      { what: "  longest task while they load", value: body.longestTaskMs, unit: "ms", limit: 50 },
+      { what: "  until the whole is laid out", value: body.wholeMs, unit: "ms", limit: 5000 },
     ];
   } finally {
     await browser.close();

@@ -1,6 +1,7 @@
 import { Focus, Layers, Rows3, Settings, ShieldBan, Smartphone } from "lucide-react";
-import { lazy } from "react";
 import type { ComponentType } from "react";
+import { EmptyState, Spinner } from "../ui/states.tsx";
+import { later } from "./later.tsx";
 
 /** A screen of the rail. Views load when they are first shown. */
 export interface Route {
@@ -14,22 +15,11 @@ export interface Route {
   readonly preload: () => Promise<void>;
 }
 
-type ViewModule = { readonly default: ComponentType };
+const waiting = <EmptyState icon={<Spinner />} title="" />;
 
-function loaded(load: () => Promise<ViewModule>): Pick<Route, "view" | "preload"> {
-  const Later = lazy(load);
-  let ready: ViewModule | undefined;
-  // React holds back what follows a fallback for 300 ms, so what is there already is shown without one.
-  const View = () => {
-    const Shown = ready?.default ?? Later;
-    return <Shown />;
-  };
-  return {
-    view: View,
-    preload: async () => {
-      ready = await load();
-    },
-  };
+function screen(load: () => Promise<ComponentType>): Pick<Route, "view" | "preload"> {
+  const { View, preload } = later(load, waiting);
+  return { view: View, preload };
 }
 
 export const ROUTES: readonly Route[] = [
@@ -38,46 +28,42 @@ export const ROUTES: readonly Route[] = [
     label: "Traffic",
     goKey: "T",
     icon: Rows3,
-    ...loaded(() => import("../views/traffic/traffic-view.tsx").then((module) => ({ default: module.TrafficView }))),
+    ...screen(async () => (await import("../views/traffic/traffic-view.tsx")).TrafficView),
   },
   {
     path: "/sessions",
     label: "Sessions",
     goKey: "S",
     icon: Layers,
-    ...loaded(() => import("../views/sessions/sessions-view.tsx").then((module) => ({ default: module.SessionsView }))),
+    ...screen(async () => (await import("../views/sessions/sessions-view.tsx")).SessionsView),
   },
   {
     path: "/blocklist",
     label: "Block",
     goKey: "B",
     icon: ShieldBan,
-    ...loaded(() =>
-      import("../views/blocklist/blocklist-view.tsx").then((module) => ({ default: module.BlocklistView })),
-    ),
+    ...screen(async () => (await import("../views/blocklist/blocklist-view.tsx")).BlocklistView),
   },
   {
     path: "/focus",
     label: "Focus",
     goKey: "F",
     icon: Focus,
-    ...loaded(() => import("../views/focus/focus-view.tsx").then((module) => ({ default: module.FocusView }))),
+    ...screen(async () => (await import("../views/focus/focus-view.tsx")).FocusView),
   },
   {
     path: "/connect",
     label: "Set-up",
     goKey: "U",
     icon: Smartphone,
-    ...loaded(() =>
-      import("../views/first-run/first-run-view.tsx").then((module) => ({ default: module.FirstRunView })),
-    ),
+    ...screen(async () => (await import("../views/first-run/first-run-view.tsx")).FirstRunView),
   },
   {
     path: "/settings",
     label: "Settings",
     goKey: ",",
     icon: Settings,
-    ...loaded(() => import("../views/settings/settings-view.tsx").then((module) => ({ default: module.SettingsView }))),
+    ...screen(async () => (await import("../views/settings/settings-view.tsx")).SettingsView),
   },
 ];
 

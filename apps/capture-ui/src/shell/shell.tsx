@@ -1,23 +1,22 @@
-import { Suspense, lazy, useEffect, useState } from "react";
+import { useEffect, useState } from "react";
 import { setPreferences, usePreferences } from "../preferences.ts";
 import { DropZone } from "../transfer/drop-zone.tsx";
 import { Button } from "../ui/button.tsx";
 import { ConfirmHost } from "../ui/dialog.tsx";
-import { EmptyState, Spinner } from "../ui/states.tsx";
+import { EmptyState } from "../ui/states.tsx";
 import { ToastHost } from "../ui/toast.tsx";
 import { useAction, useKeyboard } from "./actions.ts";
 import { toggleCapture } from "./capture.ts";
 import { CatchErrors } from "./catch-errors.tsx";
+import { later } from "./later.tsx";
 import { Link } from "./link.tsx";
 import { navigate, usePlace } from "./router.ts";
 import { ROUTES, routeOf } from "./routes.tsx";
 import styles from "./shell.module.css";
 import { TopBar } from "./top-bar.tsx";
 
-const CommandPalette = lazy(() =>
-  import("./command-palette.tsx").then((module) => ({ default: module.CommandPalette })),
-);
-const CheatSheet = lazy(() => import("./cheat-sheet.tsx").then((module) => ({ default: module.CheatSheet })));
+const CommandPalette = later(async () => (await import("./command-palette.tsx")).CommandPalette);
+const CheatSheet = later(async () => (await import("./cheat-sheet.tsx")).CheatSheet);
 
 const THEMES = ["system", "light", "dark"] as const;
 
@@ -70,15 +69,11 @@ export function Shell() {
       </nav>
       <main id="main" tabIndex={-1} className={styles["main"]}>
         <CatchErrors key={route?.path ?? path}>
-          <Suspense fallback={<EmptyState icon={<Spinner />} title="" />}>
-            {route === undefined ? <NoSuchPage empty={path === "/"} /> : <route.view />}
-          </Suspense>
+          {route === undefined ? <NoSuchPage empty={path === "/"} /> : <route.view />}
         </CatchErrors>
       </main>
-      <Suspense fallback={null}>
-        {open === "palette" && <CommandPalette onClose={() => setOpen(null)} />}
-        {open === "cheatSheet" && <CheatSheet onClose={() => setOpen(null)} />}
-      </Suspense>
+      {open === "palette" && <CommandPalette.View onClose={() => setOpen(null)} />}
+      {open === "cheatSheet" && <CheatSheet.View onClose={() => setOpen(null)} />}
       <DropZone />
       <ToastHost />
       <ConfirmHost />

@@ -13,6 +13,7 @@ import { EmptyState, ErrorState, Spinner } from "../../ui/states.tsx";
 import { Tabs } from "../../ui/tabs.tsx";
 import type { TabSpec } from "../../ui/tabs.tsx";
 import { Tag } from "../../ui/tag.tsx";
+import { prepareWorker } from "./body/spare-worker.ts";
 import { CookiesTab } from "./cookies-tab.tsx";
 import { cookieCount } from "./cookie-rows.ts";
 import styles from "./detail.module.css";
@@ -24,6 +25,9 @@ import { OverviewTab } from "./overview-tab.tsx";
 import { ParamsTab } from "./params-tab.tsx";
 import { TimingTab } from "./timing-tab.tsx";
 import { urlParts } from "./url-parts.ts";
+
+// Whoever fetched this code ahead is likely to open an entry.
+prepareWorker();
 
 const detailKey = (id: string) => ["entry", id] as const;
 

@@ -1,6 +1,7 @@
-import { Suspense, lazy, useEffect, useRef, useState } from "react";
+import { useEffect, useRef, useState } from "react";
 import { ApiFailure, errorText } from "../../api.ts";
 import { setPreferences, usePreferences } from "../../preferences.ts";
+import { later } from "../../shell/later.tsx";
 import { navigate } from "../../shell/router.ts";
 import { useNarrow } from "../../shell/use-narrow.ts";
 import { SplitPane } from "../../ui/split-pane.tsx";
@@ -23,9 +24,11 @@ import { useTrafficData } from "./use-traffic-data.ts";
 import { useViewState } from "./use-view-state.ts";
 import { WhenEmpty } from "./when-empty.tsx";
 
-const EntryDetail = lazy(() =>
-  import("../detail/entry-detail.tsx").then((module) => ({ default: module.EntryDetail })),
+const EntryDetail = later(
+  async () => (await import("../detail/entry-detail.tsx")).EntryDetail,
+  <EmptyState icon={<Spinner />} title="" />,
 );
+
 /** The captured traffic: filter, list, and the details of one entry beside it. */
 export function TrafficView() {
   const view = useViewState();
@@ -42,6 +45,11 @@ export function TrafficView() {
 
   const actions = useRowActions(view, data, chosen);
   useListKeys({ list, grid, queryInput, chosen, openId: view.id, actions });
+
+  // The first click on a row must not wait for code.
+  useEffect(() => {
+    if (list.loaded) EntryDetail.preload().catch(() => undefined);
+  }, [list.loaded]);
 
   const busy = useBusy(list);
   const refused = list.error instanceof ApiFailure && list.error.status === 400 ? list.error.message : undefined;
@@ -73,12 +81,7 @@ export function TrafficView() {
       />
     );
   const layout = narrow ? "full" : preferences.detailLayout;
-  const detail =
-    view.id === null ? null : (
-      <Suspense fallback={<EmptyState icon={<Spinner />} title="" />}>
-        <EntryDetail id={view.id} onClose={chosen.close} layout={layout} />
-      </Suspense>
-    );
+  const detail = view.id === null ? null : <EntryDetail.View id={view.id} onClose={chosen.close} layout={layout} />;
   return (
     <div className={styles["traffic"]}>
       <h1 className="visually-hidden">Traffic</h1>

@@ -1,12 +1,10 @@
-import { Suspense, lazy } from "react";
 import { ApiFailure } from "../../api.ts";
+import { later } from "../../shell/later.tsx";
 import { Button } from "../../ui/button.tsx";
 import { EmptyState, ErrorState } from "../../ui/states.tsx";
 import type { TrafficList } from "./list/traffic-list.ts";
 
-const FirstRunView = lazy(() =>
-  import("../first-run/first-run-view.tsx").then((module) => ({ default: module.FirstRunView })),
-);
+const FirstRun = later(async () => (await import("../first-run/first-run-view.tsx")).FirstRunView);
 
 /** What stands in place of rows: a failure, a filter that shows nothing, or the way to the first traffic. */
 export function WhenEmpty({
@@ -39,9 +37,5 @@ export function WhenEmpty({
       </EmptyState>
     );
   }
-  return (
-    <Suspense fallback={null}>
-      <FirstRunView compact />
-    </Suspense>
-  );
+  return <FirstRun.View compact />;
 }

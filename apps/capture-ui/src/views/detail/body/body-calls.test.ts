@@ -46,6 +46,34 @@ test("tables, text, search and wrapping answer for the same body", async () => {
   });
 });
 
+test("rows are handed out while a large body is still laid out, and its text only when it is whole", async () => {
+  const body = `[${'{"id":1,"text":"abc"},'.repeat(40_000)}0]`;
+  const answers: WorkerAnswer[] = [];
+  const ask = (name: BodyCallName, ...parameters: unknown[]): void =>
+    // As a message would come: not before what is under way has paused.
+    void setTimeout(() => void serve({ kind: "call", id: 0, name, parameters }), 0);
+  const serve = serveBody(
+    (answer) => {
+      if (answers.length === 0) {
+        ask("rows", "pretty", 0, 2);
+        ask("text", "raw");
+      }
+      answers.push(answer);
+    },
+    () => Promise.resolve(new Response(body)),
+  );
+  await serve({ kind: "open", source: { url: "/body?", contentType: "application/json" } });
+  const whole = answers.findIndex((answer) => answer.kind === "progress" && answer.progress.done);
+  const [rows, text] = answers.filter((answer) => answer.kind === "result");
+  assert.ok(rows !== undefined && answers.indexOf(rows) < whole);
+  assert.deepEqual(
+    (rows.value as { text: string }[]).map((row) => row.text),
+    ["[", "  {"],
+  );
+  assert.ok(text !== undefined && answers.indexOf(text) > whole);
+  assert.equal(text.value, body);
+});
+
 test("parts of a multipart body come with a preview, and their bytes can be had", async () => {
   const type = "multipart/form-data; boundary=b";
   const call = await desk('--b\r\nContent-Disposition: form-data; name="n"\r\n\r\nhello\r\n--b--', type);

@@ -39,8 +39,8 @@ export interface BodyCalls {
   rows(layer: LayerName, from: number, to: number): readonly TextRow[];
   /** Lays lines out for a width in characters; null to not wrap. The new numbers of rows come as progress. */
   wrap(columns: number | null): void;
-  /** The text if it is small, else null. */
-  text(layer: LayerName): string | null;
+  /** The whole text, once it has come, if it is small, else null. */
+  text(layer: LayerName): Promise<string | null>;
   search(layer: LayerName, query: SearchQuery): FoundMatches;
   loadRest(): Promise<void>;
   openTree(): number;
@@ -95,7 +95,8 @@ class BodyDesk implements BodyCalls {
     this.#document.wrapAt(columns);
   }
 
-  text(layer: LayerName) {
+  async text(layer: LayerName) {
+    await this.#document.loadRest();
     return this.#layer(layer).text(WHOLE_TEXT_BYTES);
   }
 

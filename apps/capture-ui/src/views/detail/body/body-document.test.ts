@@ -54,6 +54,7 @@ test("a large body is asked for in two ranges, and its beginning is shown before
   assert.deepEqual(asked, ["/body?decoded=true bytes=0-262143", "/body?decoded=true bytes=262144-134217727"]);
   const first = reports[0];
   assert.ok(first !== undefined && !first.done && first.prettyRows > 1000);
+  assert.ok(first.loadedBytes < 50_000, `${first.loadedBytes} bytes were laid out before anything was shown`);
   assert.equal(last.loadedBytes, body.length);
   assert.equal(last.totalBytes, body.length);
 });
@@ -66,6 +67,19 @@ test("a binary body is not fetched beyond its beginning until someone asks", asy
   assert.equal(asked.length, 1);
   await document.loadRest();
   await document.loadRest();
+  assert.equal(asked.length, 2);
+  assert.equal(document.raw.bytes.length, body.length);
+});
+
+test("all of a body is there however early someone asks for the rest", async () => {
+  const body = new Uint8Array(400_000);
+  const { asked, fetchBody } = serve(body);
+  const document = new BodyDocument(
+    { url: "/b?", contentType: "application/octet-stream" },
+    () => undefined,
+    fetchBody,
+  );
+  await Promise.all([document.open(), document.loadRest()]);
   assert.equal(asked.length, 2);
   assert.equal(document.raw.bytes.length, body.length);
 });

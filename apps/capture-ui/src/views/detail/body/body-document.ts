@@ -41,6 +41,11 @@ const PRETTY_LIMIT_BYTES = 256 * 1024 * 1024;
 /** Layout of markup, scripts and styles works on whole strings; larger ones are shown as sent. */
 const WHOLE_PRINT_LIMIT_BYTES = 4 * 1024 * 1024;
 const REPORT_INTERVAL_MS = 100;
+/** Read before anything is shown: more rows than a screen has, whatever they look like. */
+const FIRST_SCREEN_BYTES = 32_768;
+const PIECE_BYTES = 131_072;
+/** So long the page's questions about rows may wait while a body is laid out. */
+const WORK_SLICE_MS = 12;
 
 interface Slice {
   /** The content coding ended too early or is damaged: these are only the bytes that could be decoded. */
@@ -66,10 +71,15 @@ export class BodyDocument {
   #done = false;
   #error: string | null = null;
   #reportedMs = -Infinity;
-  #rest: (() => Promise<void>) | null = null;
+  /** Whether the beginning could be had. */
+  #beginning: Promise<boolean> = Promise.resolve(false);
+  #whole: Promise<void> | null = null;
+  /** What to add to the address so that the text comes as UTF-8. */
+  #query = "";
   #columns: number | null = null;
   #layout = 0;
   #isBroken = false;
+  #pausedMs = -Infinity;
 
   constructor(source: BodySource, report: (progress: BodyProgress) => void, fetchBody?: typeof fetch) {
     this.#source = source;
@@ -93,38 +103,19 @@ export class BodyDocument {
 
   /** Fetches the beginning, tells the kind, and goes on if the kind is shown as text. */
   async open(): Promise<void> {
-    try {
-      let first = await this.#range("", 0, FIRST_BYTES);
-      let beginning = await readAll(first.body);
-      const detected = detectBody(this.#source.contentType, beginning);
-      this.#kind = detected.kind;
-      this.#type = detected.type;
-      const isText = isTextKind(detected.kind);
-      let query = "";
-      if (isText && needsConversion(this.#source.contentType, beginning)) {
-        query = "&charset=utf-8";
-        first = await this.#range(query, 0, FIRST_BYTES);
-        beginning = await readAll(first.body);
-      }
-      this.#begin(beginning, first);
-      this.#rest = () => this.#load(query);
-      if (isText || detected.kind === "multipart") await this.loadRest();
-      else this.#send(true);
-    } catch (error) {
-      this.#fail(error);
+    this.#beginning = this.#loadBeginning();
+    if (!(await this.#beginning)) return;
+    if (isTextKind(this.#kind) || this.#kind === "multipart") await this.loadRest();
+    else {
+      this.#done = this.#hasAll();
+      this.#send(true);
     }
   }
 
-  /** Fetches what is missing; for kinds that are not loaded by themselves. */
-  async loadRest(): Promise<void> {
-    const rest = this.#rest;
-    this.#rest = null;
-    if (rest === null) return;
-    try {
-      await rest();
-    } catch (error) {
-      this.#fail(error);
-    }
+  /** Resolves when all that is wanted is there or has failed; fetches it for kinds that are not loaded by themselves. */
+  loadRest(): Promise<void> {
+    this.#whole ??= this.#loadWhole();
+    return this.#whole;
   }
 
   /** Lays lines out for a width in characters; null to not wrap. */
@@ -141,41 +132,85 @@ export class BodyDocument {
     this.#stop.abort();
   }
 
-  #begin(beginning: Uint8Array, first: Slice): void {
-    const isJson = this.#kind === "json";
-    this.#raw = this.#layer(RAW_LIMIT_BYTES, isJson);
-    if (isJson) {
-      const pretty = this.#layer(PRETTY_LIMIT_BYTES, true);
-      this.#pretty = pretty;
-      this.#printer = new JsonPrinter((bytes) => pretty.append(bytes));
+  async #loadBeginning(): Promise<boolean> {
+    try {
+      let first = await this.#range(0, FIRST_BYTES);
+      let beginning = await readAll(first.body);
+      const detected = detectBody(this.#source.contentType, beginning);
+      this.#kind = detected.kind;
+      this.#type = detected.type;
+      if (isTextKind(detected.kind) && needsConversion(this.#source.contentType, beginning)) {
+        this.#query = "&charset=utf-8";
+        first = await this.#range(0, FIRST_BYTES);
+        beginning = await readAll(first.body);
+      }
+      this.#makeLayers();
+      this.#isBroken = first.isBroken;
+      this.#total = first.totalBytes ?? beginning.length;
+      await this.#takeAll(beginning);
+      return true;
+    } catch (error) {
+      this.#fail(error);
+      return false;
     }
-    this.#isBroken = first.isBroken;
-    this.#total = first.totalBytes ?? beginning.length;
-    this.#take(beginning);
-    this.#done = this.#loaded >= (this.#total ?? 0);
-    this.#send(true);
   }
 
-  async #load(query: string): Promise<void> {
-    if (!this.#done) {
-      const slice = await this.#range(query, this.#loaded, RAW_LIMIT_BYTES - this.#loaded);
-      if (!slice.isPartial) throw new Error("The service did not send the part that was asked for");
-      const reader = slice.body?.getReader();
-      for (let part = await reader?.read(); part !== undefined && !part.done; part = await reader?.read()) {
-        this.#take(part.value);
-        this.#send(false);
-      }
+  #makeLayers(): void {
+    const isJson = this.#kind === "json";
+    this.#raw = this.#layer(RAW_LIMIT_BYTES, isJson);
+    if (!isJson) return;
+    const pretty = this.#layer(PRETTY_LIMIT_BYTES, true);
+    this.#pretty = pretty;
+    this.#printer = new JsonPrinter((bytes) => pretty.append(bytes));
+  }
+
+  #hasAll(): boolean {
+    return this.#loaded >= (this.#total ?? 0);
+  }
+
+  async #loadWhole(): Promise<void> {
+    if (!(await this.#beginning)) return;
+    try {
+      if (!this.#hasAll()) await this.#fetchRest();
+      this.#printer?.finish();
+      if (this.#printer === null) this.#printWhole();
+      this.#done = true;
+      this.#send(true);
+    } catch (error) {
+      this.#fail(error);
     }
-    this.#printer?.finish();
-    if (this.#printer === null) this.#printWhole();
-    this.#done = true;
-    this.#send(true);
+  }
+
+  async #fetchRest(): Promise<void> {
+    const slice = await this.#range(this.#loaded, RAW_LIMIT_BYTES - this.#loaded);
+    if (!slice.isPartial) throw new Error("The service did not send the part that was asked for");
+    const reader = slice.body?.getReader();
+    for (let part = await reader?.read(); part !== undefined && !part.done; part = await reader?.read()) {
+      await this.#takeAll(part.value);
+    }
   }
 
   #layer(limitBytes: number, isJson: boolean): TextLayer {
     const layer = new TextLayer(limitBytes, isJson);
     layer.wrapAt(this.#columns);
     return layer;
+  }
+
+  /** Takes a chunk in pieces, and between them lets the page ask for rows of what is there. */
+  async #takeAll(chunk: Uint8Array): Promise<void> {
+    for (let at = 0; at < chunk.length && !this.#stop.signal.aborted;) {
+      const isFirst = this.#loaded === 0;
+      const piece = chunk.subarray(at, at + (isFirst ? FIRST_SCREEN_BYTES : PIECE_BYTES));
+      this.#take(piece);
+      at += piece.length;
+      this.#send(isFirst);
+      if (isFirst || performance.now() - this.#pausedMs > WORK_SLICE_MS) await this.#pause();
+    }
+  }
+
+  async #pause(): Promise<void> {
+    await new Promise((resolve) => setTimeout(resolve, 0));
+    this.#pausedMs = performance.now();
   }
 
   #take(chunk: Uint8Array): void {
@@ -207,8 +242,8 @@ export class BodyDocument {
     this.#pretty.append(new TextEncoder().encode(printed));
   }
 
-  async #range(query: string, start: number, length: number): Promise<Slice> {
-    const response = await this.#fetch(this.#source.url + query, {
+  async #range(start: number, length: number): Promise<Slice> {
+    const response = await this.#fetch(this.#source.url + this.#query, {
       headers: { range: `bytes=${start}-${start + length - 1}` },
       signal: this.#stop.signal,
     });

@@ -42,7 +42,7 @@ export function TextViewer({
   const ruler = useRef<HTMLSpanElement>(null);
   const [widthPx, setWidthPx] = useState(0);
   const rows = layer === "pretty" ? progress.prettyRows : progress.rawRows;
-  const digits = Math.max(2, String(rows).length);
+  const digits = Math.max(2, String(expectedRows(rows, progress)).length);
   const language = LANGUAGES[progress.kind] ?? "plain";
 
   useEffect(() => {
@@ -105,6 +105,11 @@ export function TextViewer({
       />
     </>
   );
+}
+
+/** What the rows will be when all has come: a gutter that grows while a body loads would move the text. */
+function expectedRows(rows: number, { loadedBytes, totalBytes, done }: BodyProgress): number {
+  return done || loadedBytes === 0 ? rows : Math.ceil((rows * (totalBytes ?? loadedBytes)) / loadedBytes);
 }
 
 function marksOf(row: number, search: BodySearch): RowMark[] {

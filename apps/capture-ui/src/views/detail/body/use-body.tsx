@@ -1,6 +1,7 @@
 import { useEffect, useState } from "react";
 import { BodyClient } from "./body-client.ts";
 import type { BodyProgress } from "./body-document.ts";
+import { prepareWorker, takeWorker } from "./spare-worker.ts";
 
 /** An open body: the way to ask for its rows, and how far it has come. */
 export interface OpenBody {
@@ -15,11 +16,14 @@ export function useBody(url: string, contentType: string | null): OpenBody {
   const [open, setOpen] = useState<Omit<OpenBody, "reopen">>({ client: null, progress: null });
   const [attempt, setAttempt] = useState(0);
   useEffect(() => {
-    const worker = new Worker(new URL("./body.worker.ts", import.meta.url), { type: "module" });
-    const client = new BodyClient(worker, { url: new URL(url, location.origin).href, contentType }, (progress) =>
+    const client = new BodyClient(takeWorker(), { url: new URL(url, location.origin).href, contentType }, (progress) =>
       setOpen({ client, progress }),
     );
     return () => client.close();
   }, [url, contentType, attempt]);
+  const isDone = open.progress?.done === true;
+  useEffect(() => {
+    if (isDone) prepareWorker();
+  }, [isDone]);
   return { ...open, reopen: () => setAttempt((count) => count + 1) };
 }
