@@ -2,12 +2,17 @@ import { oneOf, strictObject } from "@headworks/contract-kit";
 import { Type } from "typebox";
 import type { Static } from "typebox";
 import { Authorization } from "./authorization.ts";
-import { DryRun, FilePath, Name, NameList, Priority, SecretText, Uint64 } from "./primitives.ts";
+import { DryRun, FilePath, Fingerprint, HttpUrl, Name, NameList, Priority, SecretText, Uint64 } from "./primitives.ts";
 
 const ApiKeyCredential = strictObject({ type: Type.Literal("api_key"), key: SecretText });
 const BasicCredential = strictObject({
   type: Type.Literal("basic"),
-  username: Type.String({ minLength: 1, maxLength: 255, pattern: "^[^:]+$" }),
+  username: Type.String({
+    minLength: 1,
+    maxLength: 255,
+    pattern: "^[^:]+$",
+    "x-expects": "a user name without a colon",
+  }),
   password: SecretText,
 });
 const JwtCredential = strictObject({
@@ -19,11 +24,11 @@ const JwtCredential = strictObject({
 const MtlsCredential = strictObject({
   type: Type.Literal("mtls"),
   subject: Type.Optional(Type.String({ minLength: 1 })),
-  fingerprint: Type.Optional(Type.String({ pattern: "^([0-9A-Fa-f]{2}:?){32}$" })),
+  fingerprint: Type.Optional(Fingerprint),
 });
 const HmacCredential = strictObject({
   type: Type.Literal("hmac"),
-  key_id: Type.String({ minLength: 1, maxLength: 128, pattern: "^[!-~]+$" }),
+  key_id: Type.String({ minLength: 1, maxLength: 128, pattern: "^[!-~]+$", "x-expects": "visible ASCII" }),
   secret: SecretText,
 });
 
@@ -59,7 +64,7 @@ export type Consumer = Static<typeof Consumer>;
 /** Where the keys of an issuer of JSON Web Tokens are. */
 export const JwtProvider = strictObject({
   name: Name,
-  jwks_url: Type.String({ pattern: "^https?://" }),
+  jwks_url: HttpUrl,
   issuer: Type.Optional(Type.String({ minLength: 1 })),
   audience: Type.Optional(Type.String({ minLength: 1 })),
   /** Everybody with a good token of this provider is this consumer. */

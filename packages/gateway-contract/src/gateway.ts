@@ -3,7 +3,7 @@ import { Type } from "typebox";
 import type { Static } from "typebox";
 import { Authorization } from "./authorization.ts";
 import { JwtProvider } from "./consumers.ts";
-import { Cidr, FilePath, NameList, PositiveCount, PositiveMs, Token } from "./primitives.ts";
+import { Cidr, FilePath, Fingerprint, NameList, PositiveCount, PositiveMs, Token } from "./primitives.ts";
 
 /** Keeps outbound connections of webhooks and callouts away from ranges of addresses. Present means on. */
 export const SsrfFilter = strictObject({
@@ -18,7 +18,14 @@ export type SsrfFilter = Static<typeof SsrfFilter>;
 
 /** Settings of the whole gateway: at the root of the document or under `gateway`, never the same one in both. */
 export const gatewayFields = {
-  name: Type.Optional(Type.String({ minLength: 1, maxLength: 64, pattern: "^[A-Za-z0-9._-]+$" })),
+  name: Type.Optional(
+    Type.String({
+      minLength: 1,
+      maxLength: 64,
+      pattern: "^[A-Za-z0-9._-]+$",
+      "x-expects": "letters, digits and the characters . _ -",
+    }),
+  ),
   trusted_proxies: Type.Optional(Type.Array(Cidr)),
   max_concurrent_requests: Type.Optional(PositiveCount),
   load_shed_dry_run: Type.Optional(Type.Boolean()),
@@ -56,7 +63,7 @@ const CertificateMatch = strictObject(
     subject: Type.Optional(Type.String({ minLength: 1 })),
     san_uri: Type.Optional(Type.String({ minLength: 1 })),
     san_dns: Type.Optional(Type.String({ minLength: 1 })),
-    fingerprint: Type.Optional(Type.String({ pattern: "^([0-9A-Fa-f]{2}:?){32}$" })),
+    fingerprint: Type.Optional(Fingerprint),
   },
   { minProperties: 1, maxProperties: 1 },
 );

@@ -36,6 +36,7 @@ export const ISSUE_CODES = [
   "route_shadowed",
   "empty_routes",
   "unused",
+  "compile_failed",
 ] as const;
 export type IssueCode = (typeof ISSUE_CODES)[number];
 

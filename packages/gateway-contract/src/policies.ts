@@ -1,7 +1,7 @@
 import { oneOf, strictObject } from "@headworks/contract-kit";
 import { Type } from "typebox";
 import type { Static } from "typebox";
-import { DryRun, Name, PositiveCount, PositiveMs, SecretHeaderMap } from "./primitives.ts";
+import { DryRun, HttpUrl, Name, PositiveCount, PositiveMs, SecretHeaderMap } from "./primitives.ts";
 
 export const RateLimit = strictObject({
   name: Type.Optional(Name),
@@ -22,7 +22,7 @@ export type RateLimit = Static<typeof RateLimit>;
 /** A decision point outside: Open Policy Agent's data API, or any that answers 2xx or not. */
 export const Callout = strictObject({
   type: oneOf(["opa", "http"]),
-  url: Type.String({ pattern: "^https?://" }),
+  url: HttpUrl,
   timeout_ms: Type.Optional(PositiveMs),
   on_error: Type.Optional(oneOf(["deny", "allow"])),
   cache_ttl_ms: Type.Optional(Type.Integer({ minimum: 0, maximum: 3_600_000 })),

@@ -1,13 +1,29 @@
 import { oneOf } from "@headworks/contract-kit";
 import { Type } from "typebox";
 
+/*
+ * Keywords of our own: `x-expects` completes "must be …" where a pattern says too little, `x-file` marks paths of files,
+ * `x-secret` text that may be a secret reference and is never echoed, `x-uint64` unsigned 64-bit numbers,
+ * `x-header-map` header names to values, `x-header-renames` header names to header names.
+ */
+
 /** Name of an entity of the document. */
-export const Name = Type.String({ minLength: 1, maxLength: 255, pattern: "^\\S(.*\\S)?$" });
+export const Name = Type.String({
+  minLength: 1,
+  maxLength: 255,
+  pattern: "^\\S(.*\\S)?$",
+  "x-expects": "a name without space at its ends",
+});
 export const Port = Type.Integer({ minimum: 1, maximum: 65_535 });
 /** 0 lets the system choose. */
 export const ListenPort = Type.Integer({ minimum: 0, maximum: 65_535 });
-export const Token = Type.String({ pattern: "^[!#$%&'*+.^_`|~0-9A-Za-z-]+$" });
-export const FilePath = Type.String({ minLength: 1 });
+/** A method, a header name, a cookie name (RFC 9110 section 5.6.2). */
+export const Token = Type.String({
+  pattern: "^[!#$%&'*+.^_`|~0-9A-Za-z-]+$",
+  "x-expects": "one or more letters, digits and characters of !#$%&'*+-.^_`|~",
+});
+/** A path of a file; relative ones start at the configuration file's directory. */
+export const FilePath = Type.String({ minLength: 1, "x-file": true });
 
 export const MOST_U32 = 4_294_967_295;
 /** A number of milliseconds that must be above zero. */
@@ -28,8 +44,18 @@ export const Uint64 = Type.Unsafe<bigint>({ "x-uint64": true, type: "integer", m
 export const SecretText = Type.String({ minLength: 1, "x-secret": true });
 
 /** Header names to values; values may be secret references where `x-secret` says so. */
-export const HeaderMap = Type.Record(Type.String(), Type.String());
-export const SecretHeaderMap = Type.Record(Type.String(), SecretText);
+export const HeaderMap = Type.Record(Type.String(), Type.String(), { "x-header-map": true });
+export const SecretHeaderMap = Type.Record(Type.String(), SecretText, { "x-header-map": true });
+export const HeaderRenames = Type.Record(Type.String(), Type.String(), { "x-header-renames": true });
+/** SHA-256 of a certificate. */
+export const Fingerprint = Type.String({
+  pattern: "^([0-9A-Fa-f]{2}:?){31}[0-9A-Fa-f]{2}$",
+  "x-expects": "the SHA-256 of a certificate: 64 hexadecimal digits, with or without colons",
+});
+export const HttpUrl = Type.String({
+  pattern: "^[Hh][Tt][Tt][Pp][Ss]?://",
+  "x-expects": "an absolute http or https URL",
+});
 
 /** `address/length`, or one address. */
 export const Cidr = Type.String({ minLength: 2, maxLength: 64 });

@@ -2,7 +2,7 @@ import { oneOf, strictObject } from "@headworks/contract-kit";
 import { Type } from "typebox";
 import type { Static } from "typebox";
 import { Authorization } from "./authorization.ts";
-import { DryRun, HeaderMap, Name, NameList, PositiveCount, Priority, Token } from "./primitives.ts";
+import { DryRun, HeaderMap, HeaderRenames, Name, NameList, PositiveCount, Priority, Token } from "./primitives.ts";
 
 /** A name, and the value it must have; without a value, being there is enough. */
 const Criterion = strictObject({ name: Type.String({ minLength: 1 }), value: Type.Optional(Type.String()) });
@@ -36,7 +36,7 @@ const RedirectAction = strictObject({
   scheme: Type.Optional(oneOf(["http", "https"])),
   host: Type.Optional(Type.String({ minLength: 1 })),
   port: Type.Optional(Type.Integer({ minimum: 1, maximum: 65_535 })),
-  path: Type.Optional(Type.String({ pattern: "^/" })),
+  path: Type.Optional(Type.String({ pattern: "^/", "x-expects": "a path that begins with /" })),
 });
 const RespondAction = strictObject({
   type: Type.Literal("respond"),
@@ -98,13 +98,22 @@ export type Cache = Static<typeof Cache>;
 const FieldChanges = strictObject({
   set: Type.Optional(HeaderMap),
   add: Type.Optional(HeaderMap),
-  rename: Type.Optional(HeaderMap),
-  remove: Type.Optional(Type.Array(Type.String({ minLength: 1 }))),
+  rename: Type.Optional(HeaderRenames),
+  remove: Type.Optional(Type.Array(Token)),
 });
 export type FieldChanges = Static<typeof FieldChanges>;
 
+/** The same for query parameters, whose names may be any text. */
+const ParameterMap = Type.Record(Type.String(), Type.String());
+const QueryChanges = strictObject({
+  set: Type.Optional(ParameterMap),
+  add: Type.Optional(ParameterMap),
+  rename: Type.Optional(ParameterMap),
+  remove: Type.Optional(Type.Array(Type.String({ minLength: 1 }))),
+});
+
 export const Transforms = strictObject({
-  request: Type.Optional(strictObject({ headers: Type.Optional(FieldChanges), query: Type.Optional(FieldChanges) })),
+  request: Type.Optional(strictObject({ headers: Type.Optional(FieldChanges), query: Type.Optional(QueryChanges) })),
   response: Type.Optional(strictObject({ headers: Type.Optional(FieldChanges) })),
 });
 export type Transforms = Static<typeof Transforms>;
@@ -124,7 +133,7 @@ export type SecurityHeaders = Static<typeof SecurityHeaders>;
 
 export const Maintenance = strictObject({
   retry_after_secs: Type.Optional(PositiveCount),
-  message: Type.Optional(Type.String({ pattern: "\\S" })),
+  message: Type.Optional(Type.String({ pattern: "\\S", "x-expects": "more than white space" })),
 });
 export type Maintenance = Static<typeof Maintenance>;
 

@@ -42,14 +42,17 @@ export type PassiveHealth = Static<typeof PassiveHealth>;
 /** Asks endpoints how they are. */
 export const ActiveHealth = strictObject({
   kind: Type.Optional(oneOf(["http", "tcp"])),
-  path: Type.Optional(Type.String({ pattern: "^/[!-~]*$" })),
+  path: Type.Optional(Type.String({ pattern: "^/[!-~]*$", "x-expects": "a path of visible ASCII that begins with /" })),
   interval_ms: Type.Optional(PositiveMs),
   timeout_ms: Type.Optional(PositiveMs),
   jitter_ms: Type.Optional(Ms),
   success_threshold: Type.Optional(PositiveCount),
   failure_threshold: Type.Optional(PositiveCount),
   expected_statuses: Type.Optional(
-    Type.Array(Type.String({ pattern: "^([1-5]xx|[1-5][0-9][0-9])$" }), { minItems: 1 }),
+    Type.Array(
+      Type.String({ pattern: "^([1-5]xx|[1-5][0-9][0-9])$", "x-expects": 'a status such as "204" or "2xx"' }),
+      { minItems: 1 },
+    ),
   ),
 });
 export type ActiveHealth = Static<typeof ActiveHealth>;
