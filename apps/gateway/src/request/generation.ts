@@ -11,8 +11,8 @@ export type CompiledAction =
       readonly kind: "proxy";
       /** Which upstream gets it: the service's, or one of its split. */
       readonly choose: (request: RequestContext) => UpstreamChoice;
-      /** The target to ask the upstream for, path and query. */
-      readonly rewrite: (request: RequestContext) => string;
+      /** The target to ask the upstream for, path and query; undefined when what came out must not be sent: 400. */
+      readonly rewrite: (request: RequestContext) => string | undefined;
       /** Changes the fields on their way to the upstream; undefined when there is nothing to change. */
       readonly changeFields: ((request: RequestContext, fields: string[]) => void) | undefined;
     }
