@@ -14,7 +14,9 @@ export const exportOperations = defineOperations({
     access: "traffic:export",
     query: strictObject({
       ...TrafficFilter.properties,
-      ids: Type.Optional(Type.String({ maxLength: 400_000, description: "Comma list of entries" })),
+      ids: Type.Optional(
+        Type.String({ maxLength: 400_000, description: "Comma list of entries, instead of a filter" }),
+      ),
     }),
     responses: { 200: media("application/json", "HAR 1.2; `X-Total-Count` says how many entries it will hold") },
   },

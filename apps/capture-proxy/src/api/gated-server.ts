@@ -22,6 +22,8 @@ export interface GatedServerParts {
 /** What a live client sees is traffic. */
 const LIVE_ACCESS = "traffic:read";
 const LIVE_PATHS = new Set(["/ws", "/api/ws"]);
+/** Lists of ids stand in the address, up to 400,000 characters of them. */
+const LARGEST_HEAD_BYTES = 524_288;
 
 /**
  * The HTTP server with the gate before everything else, so that no route, error path or upgrade can be reached around
@@ -30,6 +32,7 @@ const LIVE_PATHS = new Set(["/ws", "/api/ws"]);
 export function createGatedServer({ gate, handler, events, identify }: GatedServerParts): Server {
   const server = createServer(
     {
+      maxHeaderSize: LARGEST_HEAD_BYTES,
       // Offers of other protocols, such as h2c, are ignored (RFC 9110 section 7.8).
       shouldUpgradeCallback: ({ headers }) => headers.upgrade?.toLowerCase() === "websocket",
       // Node's own refusal has neither body nor fields; the gate refuses a request without Host anyway.

@@ -1,9 +1,9 @@
 // Tested by blocklist.slice.test.ts
 import { randomUUID } from "node:crypto";
-import type { blocklistOperations } from "@headworks/capture-contract";
+import type { BlockEntryUpdate, NewBlockEntry, blocklistOperations } from "@headworks/capture-contract";
 import type { Handlers } from "@headworks/contract-kit";
 import { validateHostPattern } from "@headworks/host-patterns";
-import { notFound, validationError } from "#api/api-error.ts";
+import { ApiError, notFound, validationError } from "#api/api-error.ts";
 import type { Clock } from "#slice.ts";
 import { newBlockEntry, showBlockEntry, updatedBlockEntry } from "./block-entry.ts";
 import type { StoredBlockEntry } from "./block-entry.ts";
@@ -36,7 +36,7 @@ export function createBlocklistOperations({
   return {
     listBlockEntries: () => ({ status: 200, body: store.list().reverse().map(show) }),
     createBlockEntry: ({ body }) => {
-      checkPattern(body.pattern);
+      checkWritten(body);
       const entry = newBlockEntry(randomUUID(), body, clock.now());
       store.insert(entry);
       onChange();
@@ -53,7 +53,7 @@ export function createBlocklistOperations({
     },
     getBlockEntry: ({ params }) => ({ status: 200, body: show(find(params.id)) }),
     updateBlockEntry: ({ params, body }) => {
-      checkPattern(body.pattern);
+      checkWritten(body);
       return { status: 200, body: show(replace(updatedBlockEntry(find(params.id), body, clock.now()))) };
     },
     deleteBlockEntry: ({ params }) => {
@@ -71,7 +71,11 @@ export function createBlocklistOperations({
   };
 }
 
-function checkPattern(pattern: string): void {
+function checkWritten({ pattern, device_id: device }: NewBlockEntry | BlockEntryUpdate): void {
+  // Devices are not told apart yet: an entry for one would block all.
+  if (device !== undefined && device !== null) {
+    throw new ApiError("NOT_IMPLEMENTED", "Entries for one device alone are not possible: leave device_id out");
+  }
   const problem = validateHostPattern(pattern);
   if (problem !== undefined) throw validationError([{ path: "body/pattern", message: problem.replace(/\.$/, "") }]);
 }

@@ -106,6 +106,19 @@ test("a deleted entry is gone, and everything about an unknown id is 404", async
   }
 });
 
+test("an entry for one device alone is refused, since it would block all", async () => {
+  await using api = await startBlocklist();
+  const id = await create(api, { pattern: "a.test", device_id: null });
+  for (const [method, path] of [
+    ["POST", "/api/blocklist"],
+    ["PUT", `/api/blocklist/${id}`],
+  ] as const) {
+    const { status, json } = await api.call(method, path, { pattern: "b.test", device_id: "phone" });
+    assert.deepEqual([status, (json as { code: string }).code], [501, "NOT_IMPLEMENTED"]);
+  }
+  assert.equal((await read(api, id)).pattern, "a.test");
+});
+
 test("values that cannot be a block entry are refused with the field's name and change nothing", async () => {
   await using api = await startBlocklist();
   const bad: readonly (readonly [object, string])[] = [

@@ -52,7 +52,8 @@ function versionOf(version: string | null): SnippetRequest["version"] {
   return version === "HTTP/1.0" || version === "HTTP/2" ? version : "HTTP/1.1";
 }
 
-/** Entries of imported files may hold what no message can. */
+/** Entries of imported files may hold what no message can; what was said to the proxy alone is no part of the request. */
 function isSendable([name, value]: Field): boolean {
+  if (/^proxy-connection$/iu.test(name)) return false;
   return /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/u.test(name) && /^[\t\x20-\x7e\x80-\xff]*$/u.test(value);
 }

@@ -1,7 +1,7 @@
 // Tested by export.slice.test.ts
 import type { TrafficFilter, exportOperations } from "@headworks/capture-contract";
 import type { Handlers } from "@headworks/contract-kit";
-import { ApiError, notFound } from "#api/api-error.ts";
+import { ApiError, notFound, validationError } from "#api/api-error.ts";
 import type { SliceHost } from "#slice.ts";
 import { curlText } from "./curl-text.ts";
 import { curlCmdText, curlPowershellText } from "./curl-windows-text.ts";
@@ -40,6 +40,9 @@ export function createExportOperations({ store }: Pick<SliceHost, "store">): Han
   return {
     exportHar: async ({ query, signal }) => {
       const { ids, ...filter } = query;
+      if (ids !== undefined && Object.keys(filter).length > 0) {
+        throw validationError([{ path: "query/ids", message: "cannot be combined with a filter" }]);
+      }
       const { total, chunks } = await store.exportHar(filter satisfies TrafficFilter, idList(ids), signal);
       return { status: 200, headers: { "x-total-count": String(total) }, body: chunks };
     },

@@ -81,6 +81,12 @@ test("every format of the contract is written", async () => {
     assert.equal(answer.format, format);
     assert.match(answer.text, mark);
   }
+  const { id: proxied } = started.rig.add({ requestFields: ["Host", "example.com", "Proxy-Connection", "Keep-Alive"] });
+  await started.rig.store.flush();
+  for (const format of Object.keys(marks)) {
+    const { json } = await started.api.call("GET", `/api/export/snippet/${proxied}?format=${format}`);
+    assert.doesNotMatch((json as { text: string }).text, /proxy-connection/iu, format);
+  }
   const byDefault = await started.api.call("GET", `/api/export/snippet/${id}`);
   assert.equal((byDefault.json as { format: string }).format, "curl");
   assert.equal((await started.api.call("GET", `/api/export/snippet/${id}?format=ruby`)).status, 400);
@@ -158,6 +164,19 @@ test("HAR comes oldest first, with its count, filtered and by ids", async () => 
   assert.deepEqual(idsOf(some), [first?.id, third?.id]);
   assert.deepEqual(idsOf(await api.call("GET", "/api/export/har?url=/2")), [second?.id]);
   assert.deepEqual(idsOf(await api.call("GET", "/api/export/har?ids=")), []);
+  const many = Array.from({ length: 10_000 }, (_, index) => `unknown-${String(index).padStart(28, "0")}`);
+  assert.deepEqual(idsOf(await api.call("GET", `/api/export/har?ids=${[second?.id, ...many].join(",")}`)), [
+    second?.id,
+  ]);
+});
+
+test("ids and a filter together are refused, since one of them would be ignored", async () => {
+  await using started = await start();
+  for (const filter of ["q=status:200", "session_id=x", "method=GET"]) {
+    const { status, json } = await started.api.call("GET", `/api/export/har?ids=x&${filter}`);
+    assert.equal(status, 400, filter);
+    assert.equal((json as { details: { path: string }[] }).details[0]?.path, "query/ids");
+  }
 });
 
 test("a filter that does not parse is refused before anything is sent", async () => {
