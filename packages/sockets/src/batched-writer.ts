@@ -14,10 +14,13 @@ const MAX_WAITING_CHARACTERS = 65_536;
  */
 export class BatchedWriter {
   readonly #socket: Socket;
+  readonly #copies: boolean;
   #text = "";
 
-  constructor(socket: Socket) {
+  /** `copies`: pieces lie in memory that is overwritten after the call. */
+  constructor(socket: Socket, copies = false) {
     this.#socket = socket;
+    this.#copies = copies;
   }
 
   text(text: string): void {
@@ -29,7 +32,7 @@ export class BatchedWriter {
       this.#text += piece.toString("latin1");
       if (this.#text.length > MAX_WAITING_CHARACTERS) this.flush();
     } else if (this.#text === "") {
-      this.#socket.write(piece);
+      this.#socket.write(this.#copies ? Buffer.from(piece) : piece);
     } else {
       this.#joined(piece, "");
     }
@@ -61,7 +64,7 @@ export class BatchedWriter {
     if (piece.length > JOINED_PIECE_BYTES) {
       this.#text = suffix;
       this.#socket.write(text, "latin1");
-      this.#socket.write(piece);
+      this.#socket.write(this.#copies ? Buffer.from(piece) : piece);
       return;
     }
     this.#text = "";

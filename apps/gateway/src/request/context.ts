@@ -41,11 +41,15 @@ export class RequestContext {
   /** Fields as the client sent them. */
   readonly fields: Readonly<RawFields>;
   readonly framing: Framing;
+  /** Lower-case protocol a client offers to switch to, if it may be followed. */
+  readonly upgrade: string | undefined;
   requestId = "";
   route: CompiledRoute | undefined;
   /** Parameters of an exact path template or named groups of a pattern. */
   pathParameters: Readonly<Record<string, string>> | undefined;
   consumer: ConsumerIdentity | undefined;
+  /** Lower-case names of fields that carried the credential and are not for the upstream. */
+  credentialFields: ReadonlySet<string> | undefined;
   /** Fields to add to every answer, such as limits that apply; slices push pairs. */
   answerFields: RawFields | undefined;
   upstream: UpstreamFacts | undefined;
@@ -66,6 +70,7 @@ export class RequestContext {
     readonly authority: string | undefined;
     readonly fields: Readonly<RawFields>;
     readonly framing: Framing;
+    readonly upgrade: string | undefined;
   }) {
     this.generation = parts.generation;
     this.listener = parts.listener;
@@ -80,6 +85,7 @@ export class RequestContext {
     this.authority = parts.authority;
     this.fields = parts.fields;
     this.framing = parts.framing;
+    this.upgrade = parts.upgrade;
   }
 
   /** The address of the client: the peer, or behind trusted proxies the last address they do not vouch for. */

@@ -1,7 +1,7 @@
 // Tested by ../../test/pipeline.test.ts
 import type { ConfigDocument, Route } from "@headworks/gateway-contract";
 import type { UpstreamChoice } from "#upstream/upstream-group.ts";
-import type { AnswerStore, BodyFilter, Decorator, Gate } from "./phases.ts";
+import type { Answer, AnswerStore, BodyFilter, Decorator, Gate, Refusal } from "./phases.ts";
 import type { RequestContext } from "./context.ts";
 import type { TrustedProxies } from "./trusted-proxies.ts";
 
@@ -18,7 +18,7 @@ export type CompiledAction =
     }
   | {
       readonly kind: "answer";
-      readonly answer: (request: RequestContext) => import("./phases.ts").Answer | import("./phases.ts").Refusal;
+      readonly answer: (request: RequestContext) => Answer | Refusal;
     };
 
 /** A route with everything that was said about it, ready to run. */

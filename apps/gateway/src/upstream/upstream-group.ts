@@ -39,6 +39,7 @@ export interface UpstreamGroup {
   readonly name: string;
   /** As the running generation has it. */
   readonly document: Upstream;
+  readonly endpoints: readonly EndpointState[];
   /**
    * Asks the breaker, before every attempt. An admitted attempt must end in exactly one of `observed`, `unobserved`.
    */

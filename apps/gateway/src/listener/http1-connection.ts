@@ -1,0 +1,368 @@
+// Tested by ../../test/pipeline.test.ts
+import type { Socket } from "node:net";
+import type { ErrorCode } from "@headworks/gateway-contract";
+import {
+  DownstreamState,
+  hasBody,
+  LAST_CHUNK,
+  lastChunkWithTrailers,
+  RequestReader,
+  responseHeadText,
+  setFraming,
+  type Framing,
+  type Http1Error,
+  type RawFields,
+  type RequestHead,
+} from "@headworks/http1";
+import { BatchedWriter, cutConnection, LINGER_MS, type Timed } from "@headworks/sockets";
+import type { ClientHandler, ClientStream, ListenerFacts, Peer } from "#request/client-stream.ts";
+import type { ConnectionServices } from "./connection-services.ts";
+
+/** A client that ended its side may still read, or be gone: without a byte for so long it counts as gone. */
+const HALF_CLOSED_MS = 5000;
+
+/**
+ * One client connection that speaks HTTP/1.1. Requests are answered one at a time in their order; pipelined ones wait
+ * unread, which holds the client back.
+ */
+export class Http1Connection implements ClientStream, Timed {
+  deadlineMs: number;
+  handler: ClientHandler | undefined;
+  readonly #services: ConnectionServices;
+  readonly #listener: ListenerFacts;
+  readonly #peer: Peer;
+  readonly #socket: Socket;
+  readonly #writer: BatchedWriter;
+  readonly #state = new DownstreamState();
+  readonly #reader: RequestReader;
+  #head: RequestHead | undefined;
+  #held: Buffer | undefined;
+  #isWorking = false;
+  #isLingering = false;
+  #isHeadTimed = false;
+  #isBodyWanted = false;
+  #isChunkedAnswer = false;
+  #requestDeadlineMs = Number.POSITIVE_INFINITY;
+  #hasClientEnded = false;
+
+  constructor(services: ConnectionServices, listener: ListenerFacts, peer: Peer, socket: Socket) {
+    this.#services = services;
+    this.#listener = listener;
+    this.#peer = peer;
+    this.#socket = socket;
+    // Answers of upstreams arrive in one buffer that is used again and again.
+    this.#writer = new BatchedWriter(socket, true);
+    this.deadlineMs = performance.now() + services.timeouts.headMs;
+    this.#reader = new RequestReader(
+      {
+        onHead: (head) => this.#onHead(head),
+        onData: (piece) => {
+          this.#state.requestData();
+          this.handler?.onBodyData(piece);
+        },
+        onTrailers: (fields) => this.handler?.onBodyTrailers(fields),
+        onEnd: () => {
+          this.#state.requestEnded();
+          if (this.#isBodyWanted) this.handler?.onBodyEnd();
+        },
+        onError: (error) => this.#refuse(error),
+      },
+      services.limits,
+    );
+    services.deadlines.add(this);
+    socket.on("data", this.#onData);
+    socket.on("end", this.#onEnd);
+    socket.on("drain", this.#onDrain);
+    socket.on("error", ignoreError);
+    socket.on("close", this.#onClose);
+  }
+
+  /** Bytes that were read before this connection was made. */
+  begin(first: Buffer | undefined): void {
+    if (first) this.#onData(first);
+    else this.#socket.resume();
+  }
+
+  get version(): "1.0" | "1.1" {
+    return this.#head?.version ?? "1.1";
+  }
+
+  get canUpgrade(): boolean {
+    return true;
+  }
+
+  /** The present exchange is the last one; an idle connection closes at once. */
+  drain(): void {
+    if (this.#isLingering || this.#state.isTunnel) return;
+    if (this.#state.drain() === "close") this.#socket.end();
+  }
+
+  destroy(): void {
+    this.#socket.destroy();
+  }
+
+  // The stream of the present request
+
+  readBody(): void {
+    this.#isBodyWanted = true;
+    if (this.#state.bodyWanted()) {
+      this.#writer.text("HTTP/1.1 100 Continue\r\n\r\n");
+      this.#writer.flush();
+    }
+    this.resumeBody();
+  }
+
+  pauseBody(): void {
+    this.#reader.pause();
+    this.#socket.pause();
+  }
+
+  resumeBody(): void {
+    this.#reader.resume();
+    if (!this.#isWorking) this.#work();
+  }
+
+  sendInformational(status: number, reason: string, fields: RawFields): void {
+    if (!this.#state.informational(status)) return;
+    this.#writer.text(responseHeadText(status, reason, fields));
+    this.#writer.flush();
+  }
+
+  sendHead(status: number, reason: string, fields: RawFields, framing: Framing): void {
+    if (status === 101) {
+      this.#writer.text(responseHeadText(status, reason, fields));
+      this.#writer.flush();
+      return;
+    }
+    const start = this.#state.answerStarted(framing);
+    this.#isChunkedAnswer = start.framing.kind === "chunked";
+    if (start.framing.kind === "length") fields.push("Content-Length", String(start.framing.lengthBytes));
+    else if (this.#isChunkedAnswer) fields.push("Transfer-Encoding", "chunked");
+    else setFraming(fields, start.framing);
+    if (start.connection !== undefined) fields.push("Connection", start.connection);
+    this.#writer.text(responseHeadText(status, reason, fields));
+  }
+
+  sendData(piece: Buffer): void {
+    if (this.#isChunkedAnswer) this.#writer.chunk(piece);
+    else this.#writer.bytes(piece);
+  }
+
+  sendEnd(trailers?: RawFields): void {
+    if (this.#isChunkedAnswer) {
+      this.#writer.text(trailers === undefined ? LAST_CHUNK : lastChunkWithTrailers(trailers));
+    }
+    this.#writer.flush();
+    this.#finish();
+    switch (this.#state.answerEnded()) {
+      case "read":
+        if (this.#reader.state !== "ended") return this.#linger();
+        this.#reader.next();
+        this.#reader.resume();
+        this.#touch();
+        if (!this.#isWorking) this.#work();
+        return;
+      case "close":
+        this.#socket.end();
+        return;
+      case "linger":
+        this.#linger();
+    }
+  }
+
+  flush(): boolean {
+    return this.#writer.flush();
+  }
+
+  abort(): void {
+    this.#finish();
+    this.#writer.flush();
+    cutConnection(this.#socket);
+  }
+
+  takeOver(): { readonly socket: Socket; readonly bytes: Buffer | undefined } {
+    this.#state.tunnelStarted();
+    this.#finish();
+    this.#services.deadlines.delete(this);
+    this.#socket.off("data", this.#onData);
+    this.#socket.off("end", this.#onEnd);
+    this.#socket.off("drain", this.#onDrain);
+    this.#socket.off("error", ignoreError);
+    this.#socket.off("close", this.#onClose);
+    this.#services.closed(this);
+    this.#socket.pause();
+    const bytes = this.#held;
+    this.#held = undefined;
+    return { socket: this.#socket, bytes };
+  }
+
+  onDeadline(): void {
+    if (this.#isLingering || this.#state.isIdle) {
+      if (!this.#isLingering && this.#reader.hasPartialHead) this.#answerRefusal("request_timeout", undefined);
+      else this.#socket.destroy();
+      return;
+    }
+    if (this.#hasClientEnded || performance.now() >= this.#requestDeadlineMs || this.#socket.writableNeedDrain) {
+      this.#clientGone();
+      this.#socket.destroy();
+      return;
+    }
+    if (this.#isBodyWanted && this.#reader.state === "body" && !this.#reader.isPaused) {
+      if (this.#state.mayAnswer) {
+        const handler = this.handler;
+        this.handler = undefined;
+        handler?.onClientGone();
+        this.#answerRefusal("request_timeout", undefined);
+      } else {
+        this.#clientGone();
+        this.#socket.destroy();
+      }
+      return;
+    }
+    this.#touch();
+  }
+
+  #onHead(head: RequestHead): void {
+    this.#isHeadTimed = false;
+    this.#head = head;
+    this.#state.requestStarted(head);
+    this.#isBodyWanted = false;
+    const nowMs = performance.now();
+    const { requestMs } = this.#services.timeouts;
+    this.#requestDeadlineMs = requestMs > 0 ? nowMs + requestMs : Number.POSITIVE_INFINITY;
+    // Not in the head's own bytes: what may be answered with a refusal must not read its body first.
+    if (hasBody(head.framing)) this.#reader.pause();
+    this.#services.request(head, this.#listener, this.#peer, nowMs, this);
+  }
+
+  readonly #onData = (chunk: Buffer): void => {
+    if (this.#isLingering) return;
+    this.#held = this.#held ? Buffer.concat([this.#held, chunk]) : chunk;
+    if (!this.#isWorking) this.#work();
+    this.#setDeadline();
+  };
+
+  /** Reads what is held, request after request, as far as the answers allow. */
+  #work(): void {
+    this.#isWorking = true;
+    while (this.#held !== undefined && this.#state.mayRead && !this.#reader.isPaused) {
+      const chunk = this.#held;
+      this.#held = undefined;
+      const at = this.#reader.read(chunk);
+      if (at < chunk.length) this.#held = chunk.subarray(at);
+      if (this.#isBodyWanted) this.handler?.onBodyBatch();
+    }
+    this.#isWorking = false;
+    if (this.#socket.destroyed || this.#state.isTunnel || this.#isLingering) return;
+    if (this.#held !== undefined || this.#reader.isPaused) this.#socket.pause();
+    else this.#socket.resume();
+  }
+
+  #setDeadline(): void {
+    if (this.#state.isIdle && this.#reader.hasPartialHead) {
+      // Set once for each head, so that a byte now and then does not keep the connection for ever.
+      if (!this.#isHeadTimed) this.deadlineMs = performance.now() + this.#services.timeouts.headMs;
+      this.#isHeadTimed = true;
+    } else if (!this.#isLingering) {
+      this.#touch();
+    }
+  }
+
+  #touch(): void {
+    const { idleMs, bodyMs } = this.#services.timeouts;
+    const isReceiving = this.#isBodyWanted && this.#reader.state === "body";
+    let limitMs = isReceiving && bodyMs > 0 ? bodyMs : idleMs;
+    if (this.#hasClientEnded) limitMs = Math.min(limitMs, HALF_CLOSED_MS);
+    this.deadlineMs = Math.min(performance.now() + limitMs, this.#requestDeadlineMs);
+  }
+
+  #refuse(error: Http1Error): void {
+    const handler = this.handler;
+    this.handler = undefined;
+    const next = this.#state.requestRefused();
+    handler?.onClientGone();
+    if (next === "destroy") return void this.#socket.destroy();
+    this.#answerRefusal(codeOf(error), error.message);
+  }
+
+  /** Answers what never became a request, or broke in its middle, then closes. */
+  #answerRefusal(code: ErrorCode, message: string | undefined): void {
+    const answer = this.#services.refusal(code, message, this.#listener);
+    if (this.#state.isIdle) this.#state.requestRefused();
+    this.#state.drain();
+    const body = Buffer.from(answer.body);
+    const start = this.#state.answerStarted({ kind: "length", lengthBytes: body.length });
+    const fields = [...answer.fields, "Content-Length", String(body.length), "Connection", start.connection ?? "close"];
+    this.#writer.text(responseHeadText(answer.status, answer.reason, fields));
+    this.#writer.bytes(body);
+    this.#writer.flush();
+    this.#state.answerEnded();
+    this.#linger();
+  }
+
+  /** Closing at once would reset the connection under an answer that the client has not read yet. */
+  #linger(): void {
+    this.#isLingering = true;
+    this.#held = undefined;
+    this.#reader.pause();
+    this.#socket.end();
+    this.#socket.resume();
+    this.deadlineMs = performance.now() + LINGER_MS;
+  }
+
+  readonly #onEnd = (): void => {
+    switch (this.#state.clientEnded()) {
+      case "close":
+        this.#socket.end();
+        return;
+      case "destroy":
+        this.#clientGone();
+        this.#socket.destroy();
+        return;
+      case "finish":
+        this.#hasClientEnded = true;
+        this.#touch();
+    }
+  };
+
+  readonly #onDrain = (): void => {
+    this.#touch();
+    this.handler?.onClientDrain();
+  };
+
+  readonly #onClose = (): void => {
+    this.#services.deadlines.delete(this);
+    this.#clientGone();
+    this.#services.closed(this);
+  };
+
+  #finish(): void {
+    this.handler = undefined;
+    this.#isBodyWanted = false;
+    this.#requestDeadlineMs = Number.POSITIVE_INFINITY;
+  }
+
+  #clientGone(): void {
+    this.#state.closed();
+    const handler = this.handler;
+    this.#finish();
+    handler?.onClientGone();
+  }
+}
+
+function codeOf(error: Http1Error): ErrorCode {
+  switch (error.status) {
+    case 431:
+      return "request_headers_too_large";
+    case 501:
+      return "unknown_transfer_coding";
+    case 505:
+      return "version_not_supported";
+    default:
+      return error.code === "content-length-with-transfer-encoding" ? "ambiguous_framing" : "bad_request";
+  }
+}
+
+function ignoreError(): void {
+  // "close" follows and does what is needed.
+}

@@ -1,0 +1,214 @@
+// Tested by ../../test/pipeline.test.ts
+import type { Transform } from "node:stream";
+import { reasonPhrase } from "@headworks/http-fields";
+import { CHUNKED, fieldValue, lengthFraming, NO_BODY, type Framing, type RawFields } from "@headworks/http1";
+import type { ErrorCode } from "@headworks/gateway-contract";
+import type { ClientHandler, ClientStream } from "./client-stream.ts";
+import type { RequestContext } from "./context.ts";
+import { errorAnswer, isRefusal } from "./error-answer.ts";
+import type { AnswerHead, AnswerOrigin, Verdict } from "./phases.ts";
+
+/** Statuses whose answers never have a body (RFC 9110, 6.4.1). */
+function isBodiless(method: string, status: number): boolean {
+  return method === "HEAD" || status === 204 || status === 304;
+}
+
+/** Sends one answer of the gateway or of an upstream to the client, decorated as the route asks. */
+export class AnswerDelivery implements ClientHandler {
+  readonly request: RequestContext;
+  readonly stream: ClientStream;
+  readonly #done: (delivery: AnswerDelivery) => void;
+  status = 0;
+  origin: AnswerOrigin = "short-circuit";
+  code: ErrorCode | undefined;
+  sentBytes = 0;
+  isComplete = false;
+  /** It counts against the limit of concurrent requests. */
+  hasPermit = false;
+  /** Its answer may be kept for later requests, and was handed to whoever keeps it. */
+  capturesAnswer = false;
+  wasCaptured = false;
+  #isEnded = false;
+  #filter: Transform | undefined;
+  #trailers: RawFields | undefined;
+  #isFilterFull = false;
+  /** Called when the client, or a filter, takes more. */
+  onDrain: (() => void) | undefined;
+
+  constructor(request: RequestContext, stream: ClientStream, done: (delivery: AnswerDelivery) => void) {
+    this.request = request;
+    this.stream = stream;
+    this.#done = done;
+    // Until somebody wants the body, only the client going away matters.
+    stream.handler = this;
+  }
+
+  onBodyData(): void {}
+  onBodyTrailers(): void {}
+  onBodyEnd(): void {}
+  onBodyBatch(): void {}
+
+  onClientDrain(): void {
+    this.clientDrained();
+  }
+
+  onClientGone(): void {
+    this.clientGone();
+  }
+
+  get isStarted(): boolean {
+    return this.status !== 0;
+  }
+
+  get isEnded(): boolean {
+    return this.#isEnded;
+  }
+
+  /** Sends a whole answer that was made here. */
+  answer(verdict: NonNullable<Verdict>, origin: AnswerOrigin): void {
+    if (this.#isEnded || this.isStarted) return;
+    if (isRefusal(verdict)) this.code = verdict.code;
+    const whole = isRefusal(verdict) ? errorAnswer(verdict, this.request.requestId) : verdict;
+    const body = typeof whole.body === "string" ? Buffer.from(whole.body) : whole.body;
+    const head: AnswerHead = {
+      status: whole.status,
+      reason: reasonPhrase(whole.status),
+      fields: [...whole.fields],
+    };
+    const bodiless = isBodiless(this.request.method, whole.status);
+    const framing = whole.status === 204 || whole.status === 304 ? NO_BODY : lengthFraming(body.length);
+    const sent = this.head(head, framing, origin);
+    if (!bodiless && sent.kind !== "none" && body.length > 0) this.data(body);
+    this.end(undefined);
+  }
+
+  /** Starts an answer; `fields` of the head become the client's. Gives how the body is framed. */
+  head(head: AnswerHead, framing: Framing, origin: AnswerOrigin): Framing {
+    const { request } = this;
+    const { route } = request;
+    this.origin = origin;
+    let sent = framing;
+    if (route !== undefined) {
+      if (origin !== "short-circuit" && route.bodyFilters.length > 0 && !isBodiless(request.method, head.status)) {
+        sent = this.#startFilter(head, framing, origin);
+      }
+      for (const decorator of route.decorators) {
+        if (origin === "short-circuit" && decorator.on === "action-responses") continue;
+        decorator.decorate(request, head, origin);
+      }
+    }
+    if (request.answerFields !== undefined) head.fields.push(...request.answerFields);
+    head.fields.push("X-Request-Id", request.requestId);
+    if (origin !== "upstream" && fieldValue(head.fields, "date") === undefined) head.fields.push("Date", httpDateNow());
+    this.status = head.status;
+    if (request.method === "HEAD" && sent.kind === "length") {
+      head.fields.push("Content-Length", String(sent.lengthBytes));
+      sent = NO_BODY;
+    }
+    this.stream.sendHead(head.status, head.reason, head.fields, sent);
+    return sent;
+  }
+
+  data(piece: Buffer): void {
+    if (this.#filter !== undefined) {
+      // The piece may lie in memory that is read into again.
+      this.#isFilterFull = !this.#filter.write(Buffer.from(piece));
+      return;
+    }
+    this.sentBytes += piece.length;
+    this.stream.sendData(piece);
+  }
+
+  end(trailers: RawFields | undefined): void {
+    if (this.#filter !== undefined) {
+      this.#trailers = trailers;
+      this.#filter.end();
+      return;
+    }
+    this.#finish(true);
+    this.stream.sendEnd(trailers);
+  }
+
+  /** Hands over what waits. False: stop producing until `onDrain`. */
+  flush(): boolean {
+    return this.stream.flush() && !this.#isFilterFull;
+  }
+
+  /** The answer cannot be completed: the client must see that. */
+  abort(): void {
+    if (this.#isEnded) return;
+    this.#filter?.destroy();
+    this.#finish(false);
+    this.stream.abort();
+  }
+
+  /** The client is gone: nothing can be sent any more. */
+  clientGone(): void {
+    if (this.#isEnded) return;
+    this.#filter?.destroy();
+    this.#finish(false);
+  }
+
+  /** A 101 of the upstream: its fields go out, the rest is a tunnel. */
+  switched(fields: RawFields): void {
+    this.status = 101;
+    this.origin = "upstream";
+    fields.push("X-Request-Id", this.request.requestId);
+    this.stream.sendHead(101, reasonPhrase(101), fields, NO_BODY);
+  }
+
+  tunnelEnded(sentBytes: number): void {
+    this.sentBytes = sentBytes;
+    this.#finish(true);
+  }
+
+  #startFilter(head: AnswerHead, framing: Framing, origin: AnswerOrigin): Framing {
+    for (const candidate of this.request.route?.bodyFilters ?? []) {
+      const filter = candidate.filter(this.request, head, framing, origin);
+      if (filter === undefined) continue;
+      this.#filter = filter;
+      filter.on("data", (piece: Buffer) => {
+        this.sentBytes += piece.length;
+        this.stream.sendData(piece);
+        if (!this.stream.flush()) filter.pause();
+      });
+      filter.on("drain", () => {
+        this.#isFilterFull = false;
+        this.onDrain?.();
+      });
+      filter.on("end", () => {
+        if (this.#isEnded) return;
+        this.#finish(true);
+        this.stream.sendEnd(this.#trailers);
+      });
+      filter.on("error", () => this.abort());
+      return CHUNKED;
+    }
+    return framing;
+  }
+
+  /** The client takes more. */
+  clientDrained(): void {
+    this.#filter?.resume();
+    if (!this.#isFilterFull) this.onDrain?.();
+  }
+
+  #finish(isComplete: boolean): void {
+    this.#isEnded = true;
+    this.isComplete = isComplete;
+    this.#done(this);
+  }
+}
+
+let dateText = "";
+let dateUntilMs = 0;
+
+/** IMF-fixdate of the present second. */
+function httpDateNow(): string {
+  const nowMs = Date.now();
+  if (nowMs >= dateUntilMs) {
+    dateText = new Date(nowMs).toUTCString();
+    dateUntilMs = nowMs - (nowMs % 1000) + 1000;
+  }
+  return dateText;
+}

@@ -1,0 +1,170 @@
+// Tested by ../../test/pipeline.test.ts
+import { fieldValue } from "@headworks/http1";
+import type { ErrorCode } from "@headworks/gateway-contract";
+import type { Logger } from "pino";
+import { AnswerDelivery } from "./answer-delivery.ts";
+import type { ClientStream } from "./client-stream.ts";
+import type { RequestContext } from "./context.ts";
+import type { CompiledRoute } from "./generation.ts";
+import type { Answer, FinishedRequest, Gate, Observer, Verdict } from "./phases.ts";
+import { ProxiedRequest, type EndpointPools } from "./proxied-request.ts";
+import { acceptableRequestId, newRequestId } from "./request-id.ts";
+
+/** What the pipeline is made of. */
+export interface PipelineParts {
+  readonly pools: EndpointPools;
+  readonly observers: readonly Observer[];
+  /** Answers paths that are the gateway's own (`/healthz`, `/readyz`, `/metrics`); undefined for all others. */
+  readonly reserved: (request: RequestContext) => Answer | undefined | Promise<Answer>;
+  /** Says what is wrong with a path that nobody may route or forward. */
+  readonly pathProblem: (path: string) => string | undefined;
+  /** Admits a request to its action; the permit is given back when it ends. */
+  readonly admission: Admission;
+  readonly log: Logger;
+}
+
+/** Bounds how many requests are in their actions at a time. */
+export interface Admission {
+  /** `admitted`: call `release` once. A verdict: it is shed. */
+  admit(request: RequestContext): true | NonNullable<Verdict> | Promise<true | NonNullable<Verdict>>;
+  release(request: RequestContext): void;
+}
+
+const NO_GATES: readonly Gate[] = [];
+
+/** Takes a request from its head to the end of its answer. */
+export class Pipeline {
+  readonly #parts: PipelineParts;
+  #active = 0;
+
+  constructor(parts: PipelineParts) {
+    this.#parts = parts;
+  }
+
+  /** Requests between their head and the end of their answer. */
+  get activeRequests(): number {
+    return this.#active;
+  }
+
+  handle(request: RequestContext, stream: ClientStream): void {
+    this.#active += 1;
+    request.requestId = acceptableRequestId(fieldValue(request.fields, "x-request-id")) ?? newRequestId();
+    const delivery = new AnswerDelivery(request, stream, this.#onDone);
+    try {
+      this.#route(request, delivery);
+    } catch (error) {
+      this.#failed(delivery, error);
+    }
+  }
+
+  #route(request: RequestContext, delivery: AnswerDelivery): void {
+    const problem = this.#parts.pathProblem(request.path);
+    if (problem !== undefined) return delivery.answer({ code: "bad_request", message: problem }, "short-circuit");
+    const reserved = this.#parts.reserved(request);
+    if (reserved !== undefined) {
+      return this.#when(delivery, reserved, (answer) => delivery.answer(answer, "short-circuit"));
+    }
+    if (!request.generation.routes.resolve(request) || request.route === undefined) {
+      const gates = request.generation.unroutedGates.get(request.listener.name) ?? NO_GATES;
+      return this.#gates(delivery, gates, 0, () => delivery.answer({ code: "no_route" }, "short-circuit"));
+    }
+    const { route } = request;
+    this.#gates(delivery, route.gates, 0, () => this.#admit(delivery, route));
+  }
+
+  /** Asks one gate after the other; waits only where one has to. */
+  #gates(delivery: AnswerDelivery, gates: readonly Gate[], from: number, passed: () => void): void {
+    for (let at = from; at < gates.length; at++) {
+      const verdict = gates[at]?.check(delivery.request);
+      if (verdict === undefined) continue;
+      if (verdict instanceof Promise) {
+        return this.#when(delivery, verdict, (later) => {
+          if (later === undefined) this.#gates(delivery, gates, at + 1, passed);
+          else delivery.answer(later, "short-circuit");
+        });
+      }
+      return delivery.answer(verdict, "short-circuit");
+    }
+    passed();
+  }
+
+  #admit(delivery: AnswerDelivery, route: CompiledRoute): void {
+    const admitted = this.#parts.admission.admit(delivery.request);
+    if (admitted === true) return this.#act(delivery, route);
+    const decided = (verdict: true | NonNullable<Verdict>): void => {
+      if (verdict !== true) {
+        delivery.request.wasShed = true;
+        return delivery.answer(verdict, "short-circuit");
+      }
+      this.#act(delivery, route);
+    };
+    if (admitted instanceof Promise) this.#when(delivery, admitted, decided);
+    else decided(admitted);
+  }
+
+  #act(delivery: AnswerDelivery, route: CompiledRoute): void {
+    delivery.hasPermit = true;
+    const { request } = delivery;
+    const store = route.answerStore;
+    if (store === undefined) return this.#run(delivery, route);
+    const found = store.lookup(request);
+    const decided = (known: Answer | "miss" | "bypass"): void => {
+      if (known === "miss") {
+        delivery.capturesAnswer = true;
+        this.#run(delivery, route);
+      } else if (known === "bypass") this.#run(delivery, route);
+      else delivery.answer(known, "action");
+    };
+    if (found instanceof Promise) this.#when(delivery, found, decided);
+    else decided(found);
+  }
+
+  #run(delivery: AnswerDelivery, route: CompiledRoute): void {
+    const { action } = route;
+    if (action.kind === "answer") return delivery.answer(action.answer(delivery.request), "action");
+    new ProxiedRequest(delivery, action, this.#parts.pools).start();
+  }
+
+  #when<T>(delivery: AnswerDelivery, value: T | Promise<T>, next: (value: T) => void): void {
+    if (value instanceof Promise) void this.#later(delivery, value, next);
+    else next(value);
+  }
+
+  /** Goes on when what had to be waited for is there, unless the client went away meanwhile. */
+  async #later<T>(delivery: AnswerDelivery, value: Promise<T>, next: (value: T) => void): Promise<void> {
+    try {
+      const settled = await value;
+      if (!delivery.isEnded) next(settled);
+    } catch (error) {
+      this.#failed(delivery, error);
+    }
+  }
+
+  /** A defect of ours ends this request, not the process. */
+  #failed(delivery: AnswerDelivery, error: unknown): void {
+    this.#parts.log.error(
+      { err: error, request_id: delivery.request.requestId },
+      "A request failed inside the gateway",
+    );
+    if (delivery.isEnded) return;
+    if (delivery.isStarted) delivery.abort();
+    else delivery.answer({ code: "internal" }, "short-circuit");
+  }
+
+  readonly #onDone = (delivery: AnswerDelivery): void => {
+    this.#active -= 1;
+    const { request } = delivery;
+    if (delivery.hasPermit) this.#parts.admission.release(request);
+    if (delivery.capturesAnswer && !delivery.wasCaptured) request.route?.answerStore?.abandon(request);
+    const finished: FinishedRequest = {
+      request,
+      status: delivery.status,
+      origin: delivery.origin,
+      code: delivery.code satisfies ErrorCode | undefined,
+      durationMs: performance.now() - request.startedMs,
+      sentBytes: delivery.sentBytes,
+      isComplete: delivery.isComplete,
+    };
+    for (const observer of this.#parts.observers) observer.onFinished(finished);
+  };
+}

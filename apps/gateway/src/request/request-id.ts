@@ -1,0 +1,28 @@
+const MOST_CHARACTERS = 128;
+const PRINTABLE = /^[!-~]+$/;
+
+const boot = process.hrtime.bigint();
+const bootNs = BigInt(Date.now()) * 1_000_000n;
+let counter = 0;
+let secondPart = "";
+let secondPartUntil = 0;
+
+/**
+ * A new id: `req-<16 hex digits: nanoseconds since 1970>-<6 hex digits: a counter>`. Unique in this process; the time
+ * part is that of the present millisecond.
+ */
+export function newRequestId(): string {
+  const nowMs = performance.now();
+  if (nowMs >= secondPartUntil) {
+    secondPartUntil = Math.floor(nowMs) + 1;
+    secondPart = `req-${(bootNs + process.hrtime.bigint() - boot).toString(16).padStart(16, "0")}-`;
+  }
+  counter = (counter + 1) & 0xff_ffff;
+  return secondPart + (counter + 0x100_0000).toString(16).slice(1);
+}
+
+/** The id a client sent, if it may be kept: printable ASCII without spaces, at most 128 characters. */
+export function acceptableRequestId(sent: string | undefined): string | undefined {
+  if (sent === undefined || sent.length > MOST_CHARACTERS || !PRINTABLE.test(sent)) return undefined;
+  return sent;
+}

@@ -1,0 +1,222 @@
+// Tested by ../../test/pipeline.test.ts
+import type { Socket } from "node:net";
+import {
+  hasBody,
+  LAST_CHUNK,
+  lastChunkWithTrailers,
+  requestHeadText,
+  ResponseReader,
+  UpstreamState,
+  type Framing,
+  type Http1Error,
+  type RawFields,
+} from "@headworks/http1";
+import { BatchedWriter } from "@headworks/sockets";
+import type { AnswerHandler, UpstreamExchange, UpstreamFailure } from "./upstream-exchange.ts";
+
+/** What a connection tells its pool. */
+export interface ConnectionOwner {
+  /** It may carry another request. */
+  freed(connection: Http1Exchange): void;
+  gone(connection: Http1Exchange): void;
+}
+
+/**
+ * One HTTP/1.1 connection to an endpoint: one exchange at a time, answers read strictly. Used for one request after
+ * the other as the rules of `UpstreamState` allow.
+ */
+export class Http1Exchange implements UpstreamExchange {
+  readonly socket: Socket;
+  readonly #authority: string;
+  readonly #owner: ConnectionOwner;
+  readonly #writer: BatchedWriter;
+  readonly #state = new UpstreamState();
+  readonly #reader: ResponseReader;
+  #handler: AnswerHandler | undefined;
+  #isChunked = false;
+  #held: Buffer | undefined;
+  #answerEnded = false;
+  #isSwitching = false;
+  #hasAnswerBytes = false;
+  #protocolError: Http1Error | undefined;
+
+  constructor(socket: Socket, authority: string, owner: ConnectionOwner) {
+    this.socket = socket;
+    this.#authority = authority;
+    this.#owner = owner;
+    this.#writer = new BatchedWriter(socket);
+    this.#reader = new ResponseReader(
+      {
+        onInformational: (head) => this.#handler?.onInformational(head),
+        onHead: (head) => {
+          this.#state.answerStarted(head);
+          this.#isSwitching = head.status === 101;
+          this.#handler?.onAnswerHead(head);
+        },
+        onData: (piece) => this.#handler?.onAnswerData(piece),
+        onTrailers: (fields) => this.#handler?.onAnswerTrailers(fields),
+        onEnd: () => {
+          this.#answerEnded = !this.#isSwitching;
+        },
+        onError: (error) => {
+          this.#protocolError = error;
+        },
+      },
+      { lenient: false },
+    );
+    socket.on("end", this.#onEnd);
+    socket.on("drain", this.#onDrain);
+    socket.on("error", this.#onError);
+    socket.on("close", this.#onClose);
+  }
+
+  get isIdle(): boolean {
+    return this.#state.isIdle;
+  }
+
+  send(request: {
+    readonly method: string;
+    readonly target: string;
+    readonly fields: RawFields;
+    readonly framing: Framing;
+    readonly upgrade: string | undefined;
+    readonly handler: AnswerHandler;
+  }): void {
+    const { method, fields, framing, upgrade } = request;
+    const withBody = hasBody(framing);
+    this.#state.requestStarted({ method, hasBody: withBody, keepAlive: true, isRetry: false });
+    this.#reader.expect(method, upgrade);
+    this.#handler = request.handler;
+    this.#hasAnswerBytes = false;
+    this.#isChunked = framing.kind === "chunked";
+    if (framing.kind === "length") fields.push("Content-Length", String(framing.lengthBytes));
+    else if (this.#isChunked) fields.push("Transfer-Encoding", "chunked");
+    if (upgrade !== undefined) fields.push("Connection", "Upgrade", "Upgrade", upgrade);
+    fields.unshift("Host", this.#authority);
+    this.#writer.text(requestHeadText(method, request.target, fields));
+    if (!withBody) {
+      this.#state.requestSent();
+      this.#writer.flush();
+    }
+  }
+
+  sendData(piece: Buffer): void {
+    if (this.#isChunked) this.#writer.chunk(piece);
+    else this.#writer.bytes(piece);
+  }
+
+  sendEnd(trailers: RawFields | undefined): void {
+    if (this.#isChunked) this.#writer.text(trailers === undefined ? LAST_CHUNK : lastChunkWithTrailers(trailers));
+    this.#state.requestSent();
+    this.#writer.flush();
+  }
+
+  flush(): boolean {
+    return this.#writer.flush();
+  }
+
+  hold(): void {
+    this.#reader.pause();
+    this.socket.pause();
+  }
+
+  release(): void {
+    this.#reader.resume();
+    const held = this.#held;
+    this.#held = undefined;
+    if (held) this.#read(held);
+    if (!this.#reader.isPaused) this.socket.resume();
+  }
+
+  abandon(): void {
+    this.#state.abandon();
+    this.#handler = undefined;
+    this.socket.destroy();
+  }
+
+  takeOver(): { readonly socket: Socket; readonly bytes: Buffer | undefined } {
+    this.#state.tunnelStarted();
+    this.#handler = undefined;
+    this.socket.off("end", this.#onEnd);
+    this.socket.off("drain", this.#onDrain);
+    this.socket.off("error", this.#onError);
+    this.socket.off("close", this.#onClose);
+    this.socket.pause();
+    const bytes = this.#held;
+    this.#held = undefined;
+    this.#owner.gone(this);
+    return { socket: this.socket, bytes };
+  }
+
+  /**
+   * Bytes of the endpoint. They may lie in memory that the next read overwrites, so whatever outlives this call is
+   * copied.
+   */
+  receive(chunk: Buffer): void {
+    if (this.#state.bytesArrived() === "destroy") {
+      this.socket.destroy();
+      return;
+    }
+    this.#hasAnswerBytes = true;
+    this.#read(chunk);
+  }
+
+  #read(chunk: Buffer): void {
+    const at = this.#reader.read(chunk);
+    if (this.#protocolError) return this.#refuse(this.#protocolError);
+    const hasRest = at < chunk.length;
+    if (this.#isSwitching) {
+      if (hasRest) this.#held = Buffer.from(chunk.subarray(at));
+      this.#handler?.onSwitched();
+      return;
+    }
+    if (!this.#answerEnded) {
+      if (hasRest) this.#held = Buffer.from(chunk.subarray(at));
+      this.#handler?.onAnswerBatch();
+      return;
+    }
+    this.#complete(hasRest);
+  }
+
+  #complete(surplus: boolean): void {
+    const handler = this.#handler;
+    this.#answerEnded = false;
+    this.#handler = undefined;
+    if (this.#state.answerEnded(surplus, this.#reader.oddities.length) === "keep") {
+      this.#reader.next();
+      this.#owner.freed(this);
+    } else {
+      this.socket.destroy();
+    }
+    handler?.onAnswerEnd();
+  }
+
+  #refuse(error: Http1Error): void {
+    this.#lose(error.code === "truncated" ? "reset" : "protocol", error.message);
+  }
+
+  #lose(failure: UpstreamFailure, detail: string): void {
+    const handler = this.#handler;
+    const isStale = this.#state.exchangeCount > 1 && !this.#hasAnswerBytes;
+    this.#handler = undefined;
+    this.#state.lost();
+    this.socket.destroy();
+    handler?.onUpstreamLost(failure, isStale, detail);
+  }
+
+  readonly #onEnd = (): void => {
+    this.#reader.end();
+    if (this.#protocolError) return this.#refuse(this.#protocolError);
+    if (this.#answerEnded) return this.#complete(false);
+    this.#lose("reset", "closed without an answer");
+  };
+
+  readonly #onDrain = (): void => this.#handler?.onUpstreamDrain();
+
+  readonly #onError = (error: Error): void => this.#lose("reset", error.message);
+
+  readonly #onClose = (): void => {
+    this.#lose("reset", "closed without an answer");
+    this.#owner.gone(this);
+  };
+}

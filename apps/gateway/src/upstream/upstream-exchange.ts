@@ -1,0 +1,77 @@
+// Tested by ../../test/pipeline.test.ts
+import type { Socket } from "node:net";
+import type { Framing, RawFields, ResponseHead } from "@headworks/http1";
+
+/** Why an attempt failed. */
+export type UpstreamFailure =
+  /** No connection within `connect_ms`. */
+  | "connect-timeout"
+  /** Refused, unreachable, no such name, bad certificate. */
+  | "connect"
+  /** No head within `read_ms`. */
+  | "response-timeout"
+  /** The connection broke before the head was complete. */
+  | "reset"
+  /** The answer is not HTTP. */
+  | "protocol"
+  /** More wait for a connection than `max_pending` allows. */
+  | "saturated";
+
+/** Receives one answer. Calls come in the order of its bytes, never from inside a call to the exchange. */
+export interface AnswerHandler {
+  onInformational(head: ResponseHead): void;
+  onAnswerHead(head: ResponseHead): void;
+  onAnswerData(piece: Buffer): void;
+  onAnswerTrailers(fields: RawFields): void;
+  /** One read is worked off: flush what it caused. */
+  onAnswerBatch(): void;
+  /** The answer is complete; the exchange must not be touched any more. */
+  onAnswerEnd(): void;
+  /**
+   * No complete answer will come. `stale`: the connection had been used before and closed before a byte of an answer
+   * came, so that trying once more elsewhere is no second attempt.
+   */
+  onUpstreamLost(failure: UpstreamFailure, stale: boolean, detail: string): void;
+  /** The upstream takes more of the request. */
+  onUpstreamDrain(): void;
+  /** The head was a 101: call `takeOver` now. */
+  onSwitched(): void;
+}
+
+/** One request on its way to an endpoint, whatever the protocol. */
+export interface UpstreamExchange {
+  /** Must be called once, first. `fields` come without Host and framing. */
+  send(request: {
+    readonly method: string;
+    readonly target: string;
+    readonly fields: RawFields;
+    readonly framing: Framing;
+    readonly upgrade: string | undefined;
+    readonly handler: AnswerHandler;
+  }): void;
+  sendData(piece: Buffer): void;
+  sendEnd(trailers: RawFields | undefined): void;
+  /** False: stop producing until `onUpstreamDrain`. */
+  flush(): boolean;
+  /** Stops and continues the answer. */
+  hold(): void;
+  release(): void;
+  /** Nobody wants the answer any more. */
+  abandon(): void;
+  takeOver(): { readonly socket: Socket; readonly bytes: Buffer | undefined };
+}
+
+/** Someone who waits for a way to an endpoint. */
+export interface ExchangeWaiter {
+  onExchange(exchange: UpstreamExchange): void;
+  onUnavailable(failure: UpstreamFailure, detail: string): void;
+}
+
+/** Ways to one endpoint. */
+export interface EndpointPool {
+  /** Answers at once where it can; gives a way to cancel the wait otherwise. */
+  acquire(waiter: ExchangeWaiter): (() => void) | undefined;
+  /** Idle connections close now, busy ones with their answer. */
+  retire(): void;
+  readonly openConnections: number;
+}
