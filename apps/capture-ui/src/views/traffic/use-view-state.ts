@@ -4,7 +4,7 @@ import { setParams, usePlace } from "../../shell/router.ts";
 import { SORT_COLUMNS } from "@headworks/capture-contract";
 import { readPills, readRange, type PillId, type QueryParts } from "./query/effective-query.ts";
 import type { ColumnSpec } from "./list/columns.ts";
-import type { ListScope } from "./list/traffic-list.ts";
+import type { ListScope } from "./list/row-sequence.ts";
 
 export type ViewMode = "list" | "tree" | "waterfall";
 

@@ -1,4 +1,4 @@
-import type { SortColumn } from "./traffic-list.ts";
+import type { SortColumn } from "./row-sequence.ts";
 
 export type ColumnId =
   | "seq"

@@ -16,7 +16,7 @@ import {
   type ColumnSpec,
 } from "./columns.ts";
 import styles from "./grid.module.css";
-import type { ListScope } from "./traffic-list.ts";
+import type { ListScope } from "./row-sequence.ts";
 import type { Axis } from "./waterfall-maths.ts";
 
 /** Which columns are shown, and back to the beginning. */

@@ -3,7 +3,8 @@ import { test } from "node:test";
 import type { TrafficEvent, TrafficSnapshot } from "@headworks/capture-contract";
 import fc from "fast-check";
 import { fakeRow } from "../../../../test/fake-rows.ts";
-import { TrafficList, type ListClock, type ListScope, type Window, type WindowSource } from "./traffic-list.ts";
+import type { ListScope, Window } from "./row-sequence.ts";
+import { TrafficList, type ListClock, type WindowSource } from "./traffic-list.ts";
 
 /** Time that stands still until it is moved. */
 class TestClock implements ListClock {

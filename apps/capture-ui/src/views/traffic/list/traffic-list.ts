@@ -1,22 +1,6 @@
-import type { SORT_COLUMNS, TrafficEvent, TrafficSnapshot } from "@headworks/capture-contract";
-import { RowStore } from "./row-store.ts";
-
-export type SortColumn = (typeof SORT_COLUMNS)[number];
-
-/** What a list shows, and in which order. */
-export interface ListScope {
-  /** Text of the query language; empty for everything. */
-  readonly q: string;
-  readonly sort: SortColumn;
-  readonly order: "asc" | "desc";
-}
-
-export interface Window {
-  readonly total: number;
-  /** False while the service has not looked at everything: there may be more. */
-  readonly total_complete: boolean;
-  readonly rows: readonly TrafficSnapshot[];
-}
+import type { TrafficEvent, TrafficSnapshot } from "@headworks/capture-contract";
+import { RowSequence } from "./row-sequence.ts";
+import type { Asked, ListScope, Window } from "./row-sequence.ts";
 
 /** Fetches rows `offset` to `offset + limit` of a list. Rejects when the signal aborts. */
 export type WindowSource = (scope: ListScope, offset: number, limit: number, signal: AbortSignal) => Promise<Window>;
@@ -30,7 +14,6 @@ export interface ListClock {
 
 /** Rows per request. */
 const WINDOW_SIZE = 200;
-const CAPACITY = 12_000;
 /** Rows beyond the visible ones that are wanted too. */
 const MARGIN = 40;
 /** At most ten changes a second reach the screen. */
@@ -42,37 +25,23 @@ const REFRESH_MS = 1000;
 
 interface Flight {
   readonly controller: AbortController;
-  /** First position that was asked for, and its place in the list of the service. */
+  /** First position that was asked for. */
   readonly first: number;
-  readonly offset: number;
-  /** Ordinal of the newest row, and how many rows had been taken out, when it was sent. */
-  readonly head: number;
-  readonly removed: number;
-  /** Events may have been missed before it. */
-  readonly afterGap: boolean;
+  readonly asked: Asked;
 }
 
 /**
- * A list on the server, seen through windows, kept current by events. The newest-first list without a filter is merged
- * exactly: additions go on top, changes in place. Every other list takes changes of rows it knows in place and is
- * fetched again soon. While the reader is not at the top, additions stay hidden (`hidden` counts them) and no visible row
- * moves.
+ * A list on the server, seen through windows that are fetched as they come into view, and kept current by events. While
+ * the reader is not at the top, additions stay hidden (`newCount` counts them) and no visible row moves.
  */
 export class TrafficList {
   readonly #source: WindowSource;
   readonly #clock: ListClock;
-  readonly #rows = new RowStore(CAPACITY);
+  readonly #rows = new RowSequence();
   readonly #watchers = new Set<() => void>();
-  #scope: ListScope = { q: "", sort: "seq", order: "desc" };
   #version = 0;
-  #head = 0;
-  #total = 0;
-  #isTotalKnown = true;
-  #hidden = 0;
-  #removed = 0;
   #following = true;
   #range = { first: 0, last: 60 };
-  #loaded = false;
   #error: unknown = undefined;
   #flight: Flight | undefined;
   #events: TrafficEvent[] = [];
@@ -81,7 +50,6 @@ export class TrafficList {
   #cancelRefresh: (() => void) | undefined;
   #lastFetch = -Infinity;
   #lastRefresh = -Infinity;
-  #unseen = 0;
 
   constructor(source: WindowSource, clock: ListClock) {
     this.#source = source;
@@ -97,83 +65,65 @@ export class TrafficList {
   };
 
   get scope(): ListScope {
-    return this.#scope;
+    return this.#rows.scope;
   }
   /** Rows that are shown, loaded or not. */
   get length(): number {
-    return Math.max(0, this.#total - this.#hidden);
+    return this.#rows.length;
   }
   /** Whether `length` is that of the whole list; until then it grows. */
   get isLengthKnown(): boolean {
-    return this.#isTotalKnown;
+    return this.#rows.isLengthKnown;
   }
   /** Rows that arrived since the reader left the top; for lists with another order, events that may concern it. */
   get newCount(): number {
-    return this.#newestFirst ? this.#hidden : this.#unseen;
+    return this.#rows.newCount;
   }
   /** Whether the first window has been answered. */
   get loaded(): boolean {
-    return this.#loaded;
+    return this.#rows.loaded;
   }
   /** Why the last request failed; undefined after a success. */
   get error(): unknown {
     return this.#error;
   }
-  get #newestFirst(): boolean {
-    return this.#scope.sort === "seq" && this.#scope.order === "desc";
-  }
-  get #exact(): boolean {
-    return this.#newestFirst && this.#scope.q === "";
-  }
 
   /** The row at a position, 0 at the top, if it is loaded. */
   rowAt(index: number): TrafficSnapshot | undefined {
-    return this.#rows.get(this.#ordinal(index));
+    return this.#rows.at(index);
   }
 
   /** A number that stays with the row at a position while rows come on top of it. */
   ordinalAt(index: number): number {
-    return this.#ordinal(index);
+    return this.#rows.ordinalAt(index);
   }
 
   /** Where an entry is, if it is loaded and shown. */
   indexOf(id: string): number | undefined {
-    const ordinal = this.#rows.ordinalOf(id);
-    const index = ordinal === undefined ? -1 : this.#head - this.#hidden - ordinal;
-    return index >= 0 ? index : undefined;
+    return this.#rows.indexOf(id);
   }
 
   /** A loaded row by id, shown or not. */
   byId(id: string): TrafficSnapshot | undefined {
-    const ordinal = this.#rows.ordinalOf(id);
-    return ordinal === undefined ? undefined : this.#rows.get(ordinal);
-  }
-
-  #ordinal(index: number): number {
-    return this.#head - this.#hidden - index;
+    return this.#rows.byId(id);
   }
 
   /** Shows another list; the rows of the old one stay until the first window of the new one is here. */
   setScope(scope: ListScope): void {
-    if (
-      this.#loaded &&
-      scope.q === this.#scope.q &&
-      scope.sort === this.#scope.sort &&
-      scope.order === this.#scope.order
-    ) {
-      return;
-    }
-    this.#scope = scope;
-    this.reload();
+    const { q, sort, order } = this.scope;
+    if (this.loaded && scope.q === q && scope.sort === sort && scope.order === order) return;
+    this.#restart(scope);
   }
 
   /** Forgets everything and starts at the top. */
   reload(): void {
+    this.#restart(this.scope);
+  }
+
+  #restart(scope: ListScope): void {
     this.#abort();
     this.#events = [];
-    this.#loaded = false;
-    this.#hidden = 0;
-    this.#unseen = 0;
+    this.#rows.restart(scope);
     this.#range = { first: 0, last: 60 };
     this.#fetch(0);
     this.#changed();
@@ -195,14 +145,8 @@ export class TrafficList {
 
   /** Shows the rows that arrived meanwhile. */
   showNew(): void {
-    if (this.#newestFirst) {
-      if (this.#hidden === 0) return;
-      this.#hidden = 0;
-    } else {
-      if (this.#unseen === 0) return;
-      this.#unseen = 0;
-      this.#refresh();
-    }
+    if (!this.#rows.showNew()) return;
+    if (!this.#rows.isNewestFirst) this.#refresh();
     this.#ensure();
     this.#changed();
   }
@@ -218,14 +162,14 @@ export class TrafficList {
 
   /** Takes entries out at once, before the service says so. */
   remove(ids: readonly string[]): void {
-    this.#remove(ids);
+    this.#rows.remove(ids);
     this.#ensure();
     this.#changed();
   }
 
   /** Fetches what is on screen again: events were missed. */
   resync(): void {
-    if (this.#loaded) this.#fetch(this.#windowStart(), true);
+    if (this.loaded) this.#fetch(this.#windowStart(), true);
     else this.reload();
   }
 
@@ -244,7 +188,7 @@ export class TrafficList {
       }
       const wanted = Math.min(1000, last - index + 1);
       const signal = new AbortController().signal;
-      const { rows } = await this.#source(this.#scope, index + this.#hidden, wanted, signal);
+      const { rows } = await this.#source(this.scope, this.#rows.offsetOf(index), wanted, signal);
       ids.push(...rows.map((loaded) => loaded.id));
       if (rows.length < wanted) break;
       index += rows.length - 1;
@@ -277,72 +221,18 @@ export class TrafficList {
     const events = this.#events;
     this.#events = [];
     let stale = false;
-    for (const event of events) stale = this.#merge(event) || stale;
-    if (this.#loaded && stale) this.#scheduleRefresh();
-    if (this.#newestFirst && this.#following) this.#hidden = 0;
-    this.#rows.trim(this.#ordinal((this.#range.first + this.#range.last) / 2));
+    for (const event of events) stale = this.#rows.merge(event) || stale;
+    if (this.loaded && stale) this.#scheduleRefresh();
+    if (this.#rows.isNewestFirst && this.#following) this.#rows.showNew();
+    this.#rows.trim((this.#range.first + this.#range.last) / 2);
     this.#ensure();
     this.#changed();
-  }
-
-  /** Answers whether the list has to be fetched again to be right. */
-  #merge(event: TrafficEvent): boolean {
-    switch (event.type) {
-      case "Added":
-        return this.#add(event.data);
-      case "Updated": {
-        const known = this.#rows.update(event.data);
-        if (this.#exact) return false;
-        // A change can bring an entry into a filter, out of it, or to another place.
-        return this.#scope.q !== "" || (known && this.#scope.sort !== "seq");
-      }
-      case "Deleted":
-        return this.#remove(event.data);
-      case "Cleared":
-        this.#rows.clear();
-        this.#total = 0;
-        this.#isTotalKnown = true;
-        this.#hidden = 0;
-        this.#unseen = 0;
-        return this.#scope.q !== "";
-      case "CountUpdate":
-        if (this.#scope.q === "") this.#total = Math.max(this.#hidden, event.data);
-        return false;
-    }
-  }
-
-  #add(row: TrafficSnapshot): boolean {
-    const known = this.#rows.ordinalOf(row.id);
-    if (known !== undefined && known <= this.#head) {
-      this.#rows.update(row);
-      return false;
-    }
-    if (!this.#exact) {
-      this.#unseen += 1;
-      return true;
-    }
-    this.#head += 1;
-    this.#total += 1;
-    this.#hidden += 1;
-    this.#rows.put(this.#head, row);
-    return false;
-  }
-
-  /** Entries nobody knows here are taken for the oldest ones, which the quota removes. */
-  #remove(ids: readonly string[]): boolean {
-    const shownTop = this.#head - this.#hidden;
-    const gone = this.#rows.remove(ids);
-    const removed = this.#scope.q === "" ? ids.length : gone.length;
-    this.#removed += removed;
-    this.#total = Math.max(0, this.#total - removed);
-    this.#hidden = Math.max(0, this.#hidden - gone.filter((ordinal) => ordinal > shownTop).length);
-    return gone.length < ids.length;
   }
 
   #scheduleRefresh(): void {
     if (this.#cancelRefresh !== undefined) return;
     // Another order would shuffle the rows under the reader's eyes; the "new" button does it.
-    if (!this.#following && !this.#newestFirst && this.#scope.order === "desc") return;
+    if (!this.#following && !this.#rows.isNewestFirst && this.scope.order === "desc") return;
     const wait = Math.max(FLUSH_MS, this.#lastRefresh + REFRESH_MS - this.#clock.now());
     this.#cancelRefresh = this.#clock.after(wait, () => {
       this.#cancelRefresh = undefined;
@@ -352,7 +242,7 @@ export class TrafficList {
 
   #refresh(): void {
     this.#lastRefresh = this.#clock.now();
-    if (this.#following) this.#unseen = 0;
+    if (this.#following) this.#rows.showNew();
     this.#fetch(this.#windowStart());
   }
 
@@ -363,7 +253,7 @@ export class TrafficList {
 
   /** Asks for what is visible and missing, but not on every frame of a fast scroll. */
   #ensure(): void {
-    if (!this.#loaded || this.#cancelFetch !== undefined || !this.#missing()) return;
+    if (!this.loaded || this.#cancelFetch !== undefined || !this.#missing()) return;
     const wait = this.#lastFetch + FETCH_GAP_MS - this.#clock.now();
     const start = () => {
       this.#cancelFetch = undefined;
@@ -387,18 +277,17 @@ export class TrafficList {
   #fetch(first: number, afterGap = false): void {
     this.#flight?.controller.abort();
     const controller = new AbortController();
-    const offset = first + this.#hidden;
     // An answer that was to close a gap and is given up leaves the gap to the next one.
-    const gap = afterGap || this.#flight?.afterGap === true;
-    const flight: Flight = { controller, first, offset, head: this.#head, removed: this.#removed, afterGap: gap };
+    const asked = this.#rows.ask(first, afterGap || this.#flight?.asked.afterGap === true);
+    const flight: Flight = { controller, first, asked };
     this.#flight = flight;
     this.#lastFetch = this.#clock.now();
-    this.#source(this.#scope, offset, WINDOW_SIZE, controller.signal).then(
+    this.#source(this.scope, asked.offset, WINDOW_SIZE, controller.signal).then(
       (window) => {
         if (this.#flight !== flight) return;
         this.#flight = undefined;
         this.#error = undefined;
-        this.#place(flight, window);
+        this.#rows.place(asked, window, this.#following);
         // The service went on counting for this answer only: it does again when it is asked again.
         if (!window.total_complete) this.#scheduleRefresh();
         this.#ensure();
@@ -411,69 +300,5 @@ export class TrafficList {
         this.#changed();
       },
     );
-  }
-
-  #place(flight: Flight, { total, total_complete: isComplete, rows }: Window): void {
-    const wasKnown = this.#isTotalKnown;
-    this.#isTotalKnown = isComplete;
-    if (!this.#loaded) {
-      this.#rows.clear();
-      this.#loaded = true;
-      this.#head = 0;
-      this.#hidden = 0;
-      this.#total = total;
-      this.#putAll(-flight.offset, rows);
-      return;
-    }
-    const top = flight.head - flight.offset;
-    if (!this.#newestFirst) {
-      this.#total = total;
-      this.#putAll(top, rows);
-      return;
-    }
-    // What is found while the service counts on is older than what is known, not newer.
-    const added = wasKnown ? Math.max(0, total - this.#total) : 0;
-    const grown = this.#grown(top, rows, added, flight.afterGap);
-    // Something above was taken away that we never saw, or too much came to see how: only this window is certain.
-    if (grown === undefined || grown < 0) this.#rows.clear();
-    const above = Math.max(0, grown ?? 0);
-    this.#putAll(top + above, rows);
-    if (this.#exact) {
-      // Rows that came on top are counted when their events arrive.
-      this.#total = total + (this.#head - flight.head) - above - (this.#removed - flight.removed);
-      if (flight.afterGap) this.#raise(flight.head + above);
-    } else {
-      this.#total = total;
-      const head = Math.max(this.#head, flight.head + above);
-      this.#hidden = this.#following ? 0 : this.#hidden + head - this.#head;
-      this.#head = head;
-    }
-    this.#total = Math.max(this.#hidden, this.#total);
-  }
-
-  /** Counts rows on top whose events never came. */
-  #raise(head: number): void {
-    const missed = Math.max(0, head - this.#head);
-    this.#head += missed;
-    this.#total += missed;
-    this.#hidden = this.#following ? 0 : this.#hidden + missed;
-  }
-
-  /**
-   * How many rows came on top between what we knew at the request and the answer, told from rows that are known, else
-   * from how many were `added` in all; undefined when that cannot be told but matters.
-   */
-  #grown(top: number, rows: readonly TrafficSnapshot[], added: number, afterGap: boolean): number | undefined {
-    for (const [index, row] of rows.entries()) {
-      const known = this.#rows.ordinalOf(row.id);
-      if (known !== undefined) return known - (top - index);
-    }
-    if (afterGap) return undefined;
-    return this.#exact ? 0 : added;
-  }
-
-  #putAll(top: number, rows: readonly TrafficSnapshot[]): void {
-    for (const [index, row] of rows.entries()) this.#rows.put(top - index, row);
-    this.#rows.trim(top - rows.length / 2);
   }
 }

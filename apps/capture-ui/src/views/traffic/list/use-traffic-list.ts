@@ -4,7 +4,8 @@ import { useEffect, useRef, useState } from "react";
 import { api } from "../../../api.ts";
 import { listenLive } from "../../../live.ts";
 import { queryClient, sessionsQuery } from "../../../queries.ts";
-import { TrafficList, type ListScope } from "./traffic-list.ts";
+import type { ListScope } from "./row-sequence.ts";
+import { TrafficList } from "./traffic-list.ts";
 
 const clock = {
   now: () => performance.now(),
