@@ -4,20 +4,19 @@ import type { Program } from "./program.ts";
 import type { Assertion } from "./syntax.ts";
 
 /** What stood before the current place; decides assertions. */
-const AT_START = 1;
+export const AT_START = 1;
 const AFTER_WORD = 2;
 const AFTER_LINE_END = 4;
 
 const UNKNOWN = -1;
 const ACCEPT = -2;
 const DEAD = -3;
+const GAVE_UP = -4;
 
 /** Kept states before the table is thrown away and begun anew. */
 const MOST_STATES = 1000;
 /** The same bound in table cells, for patterns that tell many classes of units apart. */
 const MOST_CELLS = 1_000_000;
-/** Work, in visited instructions, that one text may cost beyond the table look-ups. */
-const MOST_WORK = 2_000_000;
 
 /**
  * Runs a program over texts in time linear in the text. States of the deterministic automaton are made when first
@@ -26,6 +25,7 @@ const MOST_WORK = 2_000_000;
  */
 export class Automaton {
   readonly #program: Program;
+  readonly #mostWork: number;
   readonly #classCount: number;
   readonly #classOfLow = new Uint16Array(256);
   readonly #boundaries: Uint16Array;
@@ -40,8 +40,10 @@ export class Automaton {
   readonly #seen: Uint32Array;
   #mark = 0;
 
-  constructor(program: Program) {
+  /** `mostWork`: visited instructions that one text may cost beyond the table look-ups. */
+  constructor(program: Program, mostWork: number) {
     this.#program = program;
+    this.#mostWork = mostWork;
     this.#boundaries = Uint16Array.from(program.boundaries);
     this.#classCount = program.boundaries.length;
     for (let unit = 0; unit < 256; unit += 1) this.#classOfLow[unit] = this.#search(unit);
@@ -52,8 +54,8 @@ export class Automaton {
     this.#clear();
   }
 
-  /** Whether the pattern matches somewhere in the text. False also when the work budget is spent. */
-  test(text: string): boolean {
+  /** Whether the pattern matches somewhere in the text; `gave-up` when the work budget is spent. */
+  search(text: string): boolean | "gave-up" {
     const low = this.#classOfLow;
     const width = this.#classCount + 1;
     this.#work = 0;
@@ -66,6 +68,7 @@ export class Automaton {
         if (next === UNKNOWN) next = this.#step(state, index);
         if (next === ACCEPT) return true;
         if (next === DEAD) return false;
+        if (next === GAVE_UP) return "gave-up";
       }
       state = next;
     }
@@ -123,7 +126,7 @@ export class Automaton {
     let result: number;
     if (waiting === undefined) result = ACCEPT;
     else if (atEnd) result = DEAD;
-    else if (this.#work > MOST_WORK) return DEAD;
+    else if (this.#work > this.#mostWork) return GAVE_UP;
     else {
       const next = this.#advance(waiting, unit);
       if (next.length === 0) result = DEAD;
@@ -169,11 +172,13 @@ export class Automaton {
   }
 }
 
-function contextAfter(unit: number): number {
+/** What assertions want to know of the unit that stood before. */
+export function contextAfter(unit: number): number {
   return (contains(WORD, unit) ? AFTER_WORD : 0) | (contains(LINE_ENDS, unit) ? AFTER_LINE_END : 0);
 }
 
-function holds(what: Assertion, before: number, unit: number | undefined): boolean {
+/** Whether an assertion holds between what stood before and the unit that follows. */
+export function holds(what: Assertion, before: number, unit: number | undefined): boolean {
   switch (what) {
     case "start":
       return (before & AT_START) !== 0;

@@ -1,1 +1,8 @@
-export { checkPattern, compilePattern, type LinearPattern, type PatternCheck, type PatternError } from "./pattern.ts";
+export {
+  checkPattern,
+  compilePattern,
+  type LinearPattern,
+  type PatternCheck,
+  type PatternError,
+  type PatternMatch,
+} from "./pattern.ts";

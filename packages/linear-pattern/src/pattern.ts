@@ -1,4 +1,6 @@
 import { Automaton } from "./automaton.ts";
+import { CaptureMachine } from "./capture-machine.ts";
+import { buildCaptureProgram, type CaptureProgram } from "./capture-program.ts";
 import { buildProgram, LARGEST_PROGRAM, ProgramTooLarge, type Program } from "./program.ts";
 import { parsePattern, PatternRefusal } from "./syntax.ts";
 
@@ -12,15 +14,41 @@ export interface PatternError {
 /** The outcome of checking a pattern. */
 export type PatternCheck = { readonly ok: true } | { readonly ok: false; readonly error: PatternError };
 
-/** A compiled pattern. */
+/** The leftmost match of a pattern; of several that begin there, the one that ECMAScript's `RegExp` would find. */
+export interface PatternMatch {
+  /** Offsets of the whole match, in UTF-16 units; `end` exclusive. */
+  readonly start: number;
+  readonly end: number;
+  /** What the groups captured, by number; 0 is the whole match. Undefined for a group that took no part. */
+  readonly groups: readonly (string | undefined)[];
+  /** The same by name, for the groups that have one; without a prototype. */
+  readonly named: Readonly<Record<string, string | undefined>>;
+}
+
+/** A compiled pattern. All methods take time linear in the text, whatever pattern and text are. */
 export interface LinearPattern {
-  /** Whether the pattern matches somewhere in the text; takes time linear in the text, whatever pattern and text are. */
+  /** Names of its groups, in order. */
+  readonly groupNames: readonly string[];
+  /** Whether the pattern matches somewhere in the text. False also for a text that costs too much; see `search`. */
   test(text: string): boolean;
+  /**
+   * Whether the pattern matches somewhere in the text. `gave-up` for a text that spends the work budget, which takes a
+   * pattern of hundreds of states and a long text made for it: neither answer would be true.
+   */
+  search(text: string): boolean | "gave-up";
+  /** What the pattern matches first; undefined when nothing. Costs more than `search`, and gives up like it. */
+  match(text: string): PatternMatch | undefined | "gave-up";
 }
 
 const LONGEST_SOURCE = 1000;
 
-function build(source: string, flags: string): Program | PatternError {
+interface Built {
+  readonly program: Program;
+  readonly captures: CaptureProgram;
+  readonly groupNames: readonly (string | undefined)[];
+}
+
+function build(source: string, flags: string): Built | PatternError {
   if (source.length > LONGEST_SOURCE) {
     return {
       message: `a pattern may have at most ${LONGEST_SOURCE} characters`,
@@ -38,7 +66,12 @@ function build(source: string, flags: string): Program | PatternError {
   }
   const modes = { ignoreCase: flags.includes("i"), multiline: flags.includes("m"), dotAll: flags.includes("s") };
   try {
-    return buildProgram(parsePattern(source, modes));
+    const parsed = parsePattern(source, modes);
+    return {
+      program: buildProgram(parsed.node),
+      captures: buildCaptureProgram(parsed),
+      groupNames: parsed.groupNames,
+    };
   } catch (error) {
     if (error instanceof PatternRefusal) return { message: error.message, start: error.start, end: error.end };
     if (error instanceof ProgramTooLarge) {
@@ -54,18 +87,71 @@ function build(source: string, flags: string): Program | PatternError {
 
 /**
  * Says whether a pattern can be run in linear time by `compilePattern`: the syntax of ECMAScript patterns (flags `i`,
- * `m`, `s`) without backreferences and look-around, at most 1,000 characters, counts up to 1,000. Nested quantifiers
+ * `m`, `s`) without backreferences and look-around, at most 1,000 characters and 100 groups, counts up to 1,000. Nested quantifiers
  * and ambiguous alternatives are fine, because nothing here backtracks. A pattern that passes is *not* thereby safe
  * for `RegExp`.
  */
 export function checkPattern(source: string, flags = ""): PatternCheck {
   const built = build(source, flags);
-  return "instructions" in built ? { ok: true } : { ok: false, error: built };
+  return "program" in built ? { ok: true } : { ok: false, error: built };
 }
 
-/** Compiles a pattern. Throws a `RangeError` for one that `checkPattern` refuses. */
-export function compilePattern(source: string, flags = ""): LinearPattern {
+/** Visited instructions of an automaton that one text may cost unless told otherwise. */
+const MOST_WORK = 2_000_000;
+
+/**
+ * Compiles a pattern. `mostWork` bounds what one text may cost, in steps of some tens of nanoseconds, before the
+ * pattern gives up. Throws a `RangeError` for a pattern that `checkPattern` refuses.
+ */
+export function compilePattern(source: string, flags = "", mostWork = MOST_WORK): LinearPattern {
   const built = build(source, flags);
-  if (!("instructions" in built)) throw new RangeError(`pattern /${source}/: ${built.message}`);
-  return new Automaton(built);
+  if (!("program" in built)) throw new RangeError(`pattern /${source}/: ${built.message}`);
+  return new CompiledPattern(built, mostWork);
+}
+
+class CompiledPattern implements LinearPattern {
+  readonly groupNames: readonly string[];
+  readonly #built: Built;
+  readonly #mostWork: number;
+  readonly #automaton: Automaton;
+  /** Made when the first match is asked for: most patterns are only tested. */
+  #machine: CaptureMachine | undefined;
+
+  constructor(built: Built, mostWork: number) {
+    this.#built = built;
+    this.#mostWork = mostWork;
+    this.#automaton = new Automaton(built.program, mostWork);
+    this.groupNames = built.groupNames.filter((name) => name !== undefined);
+  }
+
+  test(text: string): boolean {
+    return this.#automaton.search(text) === true;
+  }
+
+  search(text: string): boolean | "gave-up" {
+    return this.#automaton.search(text);
+  }
+
+  match(text: string): PatternMatch | undefined | "gave-up" {
+    // The automaton is an order of magnitude faster, and most texts do not match most patterns.
+    if (this.#automaton.search(text) === false) return undefined;
+    const { captures, program, groupNames } = this.#built;
+    const slots = (this.#machine ??= new CaptureMachine(captures, program.anchored, this.#mostWork)).run(text);
+    return slots === undefined || slots === "gave-up" ? slots : matchOf(text, slots, groupNames);
+  }
+}
+
+function matchOf(
+  text: string,
+  slots: Readonly<Int32Array>,
+  groupNames: readonly (string | undefined)[],
+): PatternMatch {
+  const groups: (string | undefined)[] = [];
+  for (let slot = 0; slot + 1 < slots.length; slot += 2) {
+    const start = slots[slot] ?? -1;
+    groups.push(start === -1 ? undefined : text.slice(start, slots[slot + 1]));
+  }
+  const named = Object.create(null) as Record<string, string | undefined>;
+  for (const [index, name] of groupNames.entries()) if (name !== undefined) named[name] = groups[index + 1];
+  return { start: slots[0] ?? 0, end: slots[1] ?? 0, groups, named };
 }

@@ -59,6 +59,8 @@ function emit(node: PatternNode, next: number, add: Add, output: Output): number
       return add({ kind: "consume", set: node.set, next });
     case "assert":
       return add({ kind: "assert", what: node.what, next });
+    case "group":
+      return emit(node.item, next, add, output);
     case "sequence":
       return node.items.reduceRight((following, item) => emit(item, following, add, output), next);
     case "choice":
@@ -88,6 +90,7 @@ function beginsAtStart(node: PatternNode): boolean {
   if (node.kind === "assert") return node.what === "start";
   if (node.kind === "sequence") return node.items[0] !== undefined && beginsAtStart(node.items[0]);
   if (node.kind === "choice") return node.items.every(beginsAtStart);
+  if (node.kind === "group") return beginsAtStart(node.item);
   return node.kind === "repeat" && node.min > 0 && beginsAtStart(node.item);
 }
 

@@ -12,17 +12,33 @@ import {
   type CharSet,
 } from "./char-set.ts";
 
-/** A parsed pattern. Greediness and captures are not kept: they do not change whether a text matches. */
+/** A parsed pattern. */
 export type PatternNode =
   | { readonly kind: "empty" }
   | { readonly kind: "set"; readonly set: CharSet }
   | { readonly kind: "sequence"; readonly items: readonly PatternNode[] }
   | { readonly kind: "choice"; readonly items: readonly PatternNode[] }
-  | { readonly kind: "repeat"; readonly item: PatternNode; readonly min: number; readonly max: number }
+  | {
+      readonly kind: "repeat";
+      readonly item: PatternNode;
+      readonly min: number;
+      readonly max: number;
+      /** Tries more repetitions before fewer; changes what is captured, never whether a text matches. */
+      readonly isGreedy: boolean;
+    }
+  /** A group that captures; numbers begin with 1, in the order of the opening parentheses. */
+  | { readonly kind: "group"; readonly item: PatternNode; readonly number: number }
   | { readonly kind: "assert"; readonly what: Assertion };
 
 /** Places between characters. */
 export type Assertion = "start" | "end" | "lineStart" | "lineEnd" | "boundary" | "notBoundary";
+
+/** A pattern and what its groups are called. */
+export interface ParsedPattern {
+  readonly node: PatternNode;
+  /** Names of the groups that capture, in order; undefined for those without a name. */
+  readonly groupNames: readonly (string | undefined)[];
+}
 
 /** What is wrong with a pattern; offsets are relative to its source. */
 export class PatternRefusal extends Error {
@@ -45,6 +61,8 @@ export interface PatternFlags {
 
 const LARGEST_COUNT = 1000;
 const DEEPEST_GROUP = 100;
+/** Bounds the memory of a match, which keeps the groups of every way it follows. */
+const MOST_GROUPS = 100;
 const CONTROL: Readonly<Record<string, number>> = { t: 9, n: 10, v: 11, f: 12, r: 13 };
 const NAMED_SETS: Readonly<Record<string, CharSet>> = {
   d: DIGITS,
@@ -59,14 +77,14 @@ const NAMED_SETS: Readonly<Record<string, CharSet>> = {
  * Parses the regular part of ECMAScript's pattern syntax. What no automaton can do in linear time (backreferences,
  * look-around) and what is malformed is refused with its place.
  */
-export function parsePattern(source: string, flags: PatternFlags): PatternNode {
+export function parsePattern(source: string, flags: PatternFlags): ParsedPattern {
   return new PatternParser(source, flags).run();
 }
 
 class PatternParser {
   readonly #source: string;
   readonly #flags: PatternFlags;
-  readonly #names = new Set<string>();
+  readonly #groupNames: (string | undefined)[] = [];
   #at = 0;
   #depth = 0;
 
@@ -75,10 +93,10 @@ class PatternParser {
     this.#flags = flags;
   }
 
-  run(): PatternNode {
+  run(): ParsedPattern {
     const node = this.#choice();
     if (this.#at < this.#source.length) this.#refuse("this `)` has no `(`", this.#at, this.#at + 1);
-    return node;
+    return { node, groupNames: this.#groupNames };
   }
 
   #refuse(message: string, start: number, end = this.#at): never {
@@ -118,10 +136,10 @@ class PatternParser {
     const count = this.#count();
     if (count === undefined) return item;
     if (item.kind === "assert") this.#refuse("an assertion cannot be repeated", start);
-    if (this.#peek() === "?") this.#at += 1;
+    const isGreedy = !this.#take("?");
     const again = this.#at;
     if (this.#count() !== undefined) this.#refuse("a quantifier follows a quantifier", again);
-    return { kind: "repeat", item, ...count };
+    return { kind: "repeat", item, ...count, isGreedy };
   }
 
   #count(): { readonly min: number; readonly max: number } | undefined {
@@ -171,6 +189,8 @@ class PatternParser {
   }
 
   #group(start: number): PatternNode {
+    let name: string | undefined;
+    let captures = true;
     if (this.#take("?")) {
       if (this.#take("=") || this.#take("!")) {
         this.#refuse("look-ahead is not supported: it cannot run in linear time", start);
@@ -178,20 +198,29 @@ class PatternParser {
       if (this.#take("<=") || this.#take("<!")) {
         this.#refuse("look-behind is not supported: it cannot run in linear time", start);
       }
-      if (!this.#take(":")) {
-        const name = /^<[A-Za-z_$][\w$]*>/.exec(this.#source.slice(this.#at))?.[0];
-        if (name === undefined) this.#refuse("unknown kind of group; use `(?:…)`", start, this.#at + 1);
-        if (this.#names.has(name)) this.#refuse(`two groups are called ${name}`, start, this.#at + name.length);
-        this.#names.add(name);
-        this.#at += name.length;
-      }
+      if (this.#take(":")) captures = false;
+      else name = this.#groupName(start);
     }
+    // The number counts opening parentheses, so it is taken before what is inside.
+    const number = captures ? this.#groupNames.push(name) : 0;
+    if (number > MOST_GROUPS) this.#refuse(`a pattern may have at most ${MOST_GROUPS} groups; use \`(?:…)\``, start);
     this.#depth += 1;
     if (this.#depth > DEEPEST_GROUP) this.#refuse(`groups may be nested at most ${DEEPEST_GROUP} deep`, start);
-    const node = this.#choice();
+    const item = this.#choice();
     if (!this.#take(")")) this.#refuse("the group is not closed: `)` is missing", start);
     this.#depth -= 1;
-    return node;
+    return captures ? { kind: "group", item, number } : item;
+  }
+
+  #groupName(start: number): string {
+    const bracketed = /^<[A-Za-z_$][\w$]*>/.exec(this.#source.slice(this.#at))?.[0];
+    if (bracketed === undefined) this.#refuse("unknown kind of group; use `(?:…)`", start, this.#at + 1);
+    const name = bracketed.slice(1, -1);
+    if (this.#groupNames.includes(name)) {
+      this.#refuse(`two groups are called ${bracketed}`, start, this.#at + bracketed.length);
+    }
+    this.#at += bracketed.length;
+    return name;
   }
 
   #escape(start: number): PatternNode {

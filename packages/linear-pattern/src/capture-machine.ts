@@ -1,0 +1,161 @@
+// Tested by match.test.ts
+import { AT_START, contextAfter, holds } from "./automaton.ts";
+import type { CaptureProgram } from "./capture-program.ts";
+import { contains } from "./char-set.ts";
+
+const UNSET = -1;
+
+/** The ways that are followed at one place of the text, in order of preference, with what each has captured. */
+interface Ways {
+  count: number;
+  /** Instructions, each one that consumes or matches. */
+  readonly at: Int32Array;
+  readonly slots: Int32Array;
+}
+
+/**
+ * Runs a program over a text once, following all ways at the same time (Pike's machine). Of several ways that come
+ * to the same instruction at the same place only the preferred one goes on, so time is bounded by text times program
+ * and memory by the program. "The same" includes whether a repetition has consumed something since it began, because
+ * that decides whether it may end.
+ */
+export class CaptureMachine {
+  readonly #program: CaptureProgram;
+  readonly #anchored: boolean;
+  readonly #mostWork: number;
+  readonly #seen: Uint32Array;
+  readonly #slots: Int32Array;
+  readonly #best: Int32Array;
+  readonly #stack: number[] = [];
+  #current: Ways;
+  #following: Ways;
+  #mark = 0;
+  #work = 0;
+
+  /** `mostWork`: visited instructions that one text may cost. */
+  constructor(program: CaptureProgram, anchored: boolean, mostWork: number) {
+    this.#program = program;
+    this.#mostWork = mostWork;
+    this.#anchored = anchored;
+    const states = 2 * program.instructions.length;
+    this.#seen = new Uint32Array(states);
+    this.#slots = new Int32Array(program.slotCount);
+    this.#best = new Int32Array(program.slotCount);
+    this.#current = emptyWays(states, program.slotCount);
+    this.#following = emptyWays(states, program.slotCount);
+  }
+
+  /**
+   * The leftmost match: offsets of where each group begins and ends, -1 for those that took no part. Valid up to the
+   * next call.
+   */
+  run(text: string): Readonly<Int32Array> | undefined | "gave-up" {
+    let hasMatch = false;
+    this.#work = 0;
+    this.#nextPlace();
+    this.#current.count = 0;
+    for (let at = 0; at <= text.length; at += 1) {
+      if (!hasMatch && (at === 0 || !this.#anchored)) {
+        this.#slots.fill(UNSET);
+        this.#follow(this.#current, this.#program.start, 0, text, at);
+      }
+      if (this.#current.count === 0 && (hasMatch || this.#anchored)) break;
+      if (this.#work > this.#mostWork) return "gave-up";
+      if (this.#step(text, at)) hasMatch = true;
+    }
+    return hasMatch ? this.#best : undefined;
+  }
+
+  #nextPlace(): void {
+    this.#mark += 1;
+    // Old marks must not look new when the counter starts again.
+    if (this.#mark > 0xffff_ffff) {
+      this.#seen.fill(0);
+      this.#mark = 1;
+    }
+  }
+
+  /** Moves every way over the unit at `at`. True when a match was found: ways of less preference are dropped then. */
+  #step(text: string, at: number): boolean {
+    const { instructions, slotCount } = this.#program;
+    const { count, at: places, slots } = this.#current;
+    const unit = at < text.length ? text.charCodeAt(at) : -1;
+    this.#nextPlace();
+    this.#following.count = 0;
+    let hasMatch = false;
+    for (let way = 0; way < count && !hasMatch; way += 1) {
+      const instruction = instructions[places[way] ?? 0];
+      const own = slots.subarray(way * slotCount, (way + 1) * slotCount);
+      if (instruction?.kind === "match") {
+        this.#best.set(own);
+        hasMatch = true;
+      } else if (instruction?.kind === "consume" && unit !== -1 && contains(instruction.set, unit)) {
+        this.#slots.set(own);
+        this.#follow(this.#following, instruction.next, 1, text, at + 1);
+      }
+    }
+    [this.#current, this.#following] = [this.#following, this.#current];
+    return hasMatch;
+  }
+
+  /**
+   * Adds to `ways` all that can be reached without consuming, in order of preference. The stack holds states
+   * (instruction and whether something was consumed), and below 0 orders to give a slot its former value back, which
+   * stands under them.
+   */
+  #follow(ways: Ways, start: number, hasConsumed: 0 | 1, text: string, at: number): void {
+    const { instructions, slotCount } = this.#program;
+    const slots = this.#slots;
+    const stack = this.#stack;
+    const before = at === 0 ? AT_START : contextAfter(text.charCodeAt(at - 1));
+    const unit = at < text.length ? text.charCodeAt(at) : undefined;
+    stack.push(2 * start + hasConsumed);
+    for (let state = stack.pop(); state !== undefined; state = stack.pop()) {
+      if (state < 0) {
+        slots[-state - 1] = stack.pop() ?? UNSET;
+        continue;
+      }
+      if (this.#seen[state] === this.#mark) continue;
+      this.#seen[state] = this.#mark;
+      this.#work += 1;
+      const flag = state & 1;
+      const place = state >> 1;
+      const instruction = instructions[place];
+      if (instruction === undefined) continue;
+      switch (instruction.kind) {
+        case "consume":
+        case "match":
+          ways.at[ways.count] = place;
+          ways.slots.set(slots, ways.count * slotCount);
+          ways.count += 1;
+          break;
+        case "fork":
+          stack.push(2 * instruction.second + flag, 2 * instruction.first + flag);
+          break;
+        case "assert":
+          if (holds(instruction.what, before, unit)) stack.push(2 * instruction.next + flag);
+          break;
+        case "save":
+          stack.push(slots[instruction.slot] ?? UNSET, -instruction.slot - 1, 2 * instruction.next + flag);
+          slots[instruction.slot] = at;
+          break;
+        case "clear":
+          for (let slot = instruction.from; slot < instruction.to; slot += 1) {
+            stack.push(slots[slot] ?? UNSET, -slot - 1);
+            slots[slot] = UNSET;
+          }
+          stack.push(2 * instruction.next + flag);
+          break;
+        case "begin":
+          stack.push(2 * instruction.next);
+          break;
+        case "end":
+          if (flag === 1) stack.push(2 * instruction.next + flag);
+      }
+    }
+  }
+}
+
+function emptyWays(states: number, slotCount: number): Ways {
+  return { count: 0, at: new Int32Array(states), slots: new Int32Array(states * slotCount) };
+}
