@@ -1,0 +1,216 @@
+import type { Match } from "@headworks/gateway-contract";
+import { fieldValue, fieldValues, type RawFields } from "@headworks/http1";
+import { wireText } from "./wire-text.ts";
+
+/** The parts of a request that criteria look at; a `RequestContext` has them. */
+export interface CriteriaRequest {
+  readonly method: string;
+  readonly authority: string | undefined;
+  /** The part of the target behind `?`, raw. */
+  readonly query: string | undefined;
+  readonly fields: Readonly<RawFields>;
+}
+
+/** One thing that a route asks of a request besides its path. */
+export interface Criterion {
+  readonly kind: "host" | "methods" | "headers" | "query" | "cookies" | "accept";
+  /** Name of the header, parameter or cookie. */
+  readonly name?: string;
+  /** What the document asks for, in words of the document. */
+  readonly expected: string;
+  matches(request: CriteriaRequest): boolean;
+  /** What the request has in that place; undefined when there is nothing. For explanations, not for speed. */
+  found(request: CriteriaRequest): string | undefined;
+}
+
+/** What explanations say of a name without a value. */
+export const PRESENT = "(present)";
+
+/** Compiles the criteria of a route, cheapest first. All of them must hold. Empty for a route that has none. */
+export function compileCriteria(match: Match): readonly Criterion[] {
+  const criteria: Criterion[] = [];
+  if (match.methods !== undefined && match.methods.length > 0) criteria.push(methodsCriterion(match.methods));
+  if (match.host !== undefined) criteria.push(hostCriterion(match.host));
+  for (const [name, value] of Object.entries(match.headers ?? {})) criteria.push(headerCriterion(name, value));
+  if (match.accept !== undefined) criteria.push(acceptCriterion(match.accept));
+  for (const { name, value } of match.query ?? []) criteria.push(queryCriterion(name, value));
+  for (const { name, value } of match.cookies ?? []) criteria.push(cookieCriterion(name, value));
+  return criteria;
+}
+
+/** Any letter case; an allowed GET does not allow HEAD. */
+function methodsCriterion(methods: readonly string[]): Criterion {
+  const allowed = new Set(methods.map((method) => method.toUpperCase()));
+  return {
+    kind: "methods",
+    expected: [...allowed].join(", "),
+    matches: ({ method }) => allowed.has(method) || allowed.has(method.toUpperCase()),
+    found: ({ method }) => method,
+  };
+}
+
+/** The host as it was asked for, or without its port; any letter case, no wildcards. */
+function hostCriterion(host: string): Criterion {
+  const wanted = wireText(host.toLowerCase());
+  return {
+    kind: "host",
+    expected: host,
+    matches: ({ authority }) => {
+      if (authority === undefined || authority.length < wanted.length) return false;
+      if (authority === wanted) return true;
+      const lower = authority.toLowerCase();
+      return lower.startsWith(wanted) && (lower.length === wanted.length || isPort(lower, wanted.length));
+    },
+    found: ({ authority }) => authority,
+  };
+}
+
+function isPort(authority: string, at: number): boolean {
+  if (authority.charCodeAt(at) !== 0x3a) return false;
+  for (let index = at + 1; index < authority.length; index += 1) {
+    const code = authority.charCodeAt(index);
+    if (code < 0x30 || code > 0x39) return false;
+  }
+  return true;
+}
+
+/** The first line of that name has exactly these bytes. */
+function headerCriterion(name: string, value: string): Criterion {
+  const lowerName = name.toLowerCase();
+  const wanted = wireText(value);
+  return {
+    kind: "headers",
+    name: lowerName,
+    expected: value,
+    matches: ({ fields }) => fieldValue(fields, lowerName) === wanted,
+    found: ({ fields }) => fieldValue(fields, lowerName),
+  };
+}
+
+/** Any parameter of that name counts, `a` like `a=`; nothing is decoded. */
+function queryCriterion(name: string, value: string | undefined): Criterion {
+  const wantedName = wireText(name);
+  const wanted = value === undefined ? undefined : wireText(value);
+  return {
+    kind: "query",
+    name,
+    expected: value ?? PRESENT,
+    matches: ({ query }) => query !== undefined && hasPair(query, "&", wantedName, wanted),
+    found: ({ query }) => (query === undefined ? undefined : pairValues(query, "&", wantedName)),
+  };
+}
+
+/** Any cookie of that name in any Cookie line counts; quotes belong to the value. */
+function cookieCriterion(name: string, value: string | undefined): Criterion {
+  const wantedName = wireText(name);
+  const wanted = value === undefined ? undefined : wireText(value);
+  return {
+    kind: "cookies",
+    name,
+    expected: value ?? PRESENT,
+    matches: ({ fields }) => fieldValues(fields, "cookie").some((line) => hasPair(line, ";", wantedName, wanted)),
+    found: ({ fields }) => pairValues(fieldValues(fields, "cookie").join(";"), ";", wantedName),
+  };
+}
+
+/**
+ * Whether a list of `name=value` has that name, with that value if one is asked for; a name alone has an empty value.
+ * Blanks around a pair do not count.
+ */
+function hasPair(list: string, separator: string, name: string, value: string | undefined): boolean {
+  for (let start = 0; start <= list.length; ) {
+    let end = list.indexOf(separator, start);
+    if (end === -1) end = list.length;
+    const first = skipBlanks(list, start, end);
+    const last = skipBlanksBack(list, first, end);
+    const nameEnd = first + name.length;
+    if (nameEnd <= last && list.startsWith(name, first)) {
+      if (nameEnd === last) {
+        if (value === undefined || value === "") return true;
+      } else if (list.charCodeAt(nameEnd) === 0x3d) {
+        if (value === undefined) return true;
+        if (last - nameEnd - 1 === value.length && list.startsWith(value, nameEnd + 1)) return true;
+      }
+    }
+    start = end + 1;
+  }
+  return false;
+}
+
+/** Values of all pairs of that name, for people. */
+function pairValues(list: string, separator: string, name: string): string | undefined {
+  const values: string[] = [];
+  for (const piece of list.split(separator)) {
+    const pair = piece.slice(skipBlanks(piece, 0, piece.length), skipBlanksBack(piece, 0, piece.length));
+    const equals = pair.indexOf("=");
+    if ((equals === -1 ? pair : pair.slice(0, equals)) === name) values.push(equals === -1 ? "" : pair.slice(equals + 1));
+  }
+  return values.length === 0 ? undefined : values.join(", ");
+}
+
+/**
+ * A member of any Accept line is this media type: any letter case, whatever its parameters and its weight (`q=0`
+ * counts too). Wildcards are no media type and an absent field has no member, so neither matches.
+ */
+function acceptCriterion(accept: string): Criterion {
+  const wanted = accept.trim().toLowerCase();
+  return {
+    kind: "accept",
+    expected: wanted,
+    matches: ({ fields }) => fieldValues(fields, "accept").some((line) => lists(line, wanted)),
+    found: ({ fields }) => {
+      const lines = fieldValues(fields, "accept");
+      return lines.length === 0 ? undefined : lines.join(", ");
+    },
+  };
+}
+
+const COMMA = 0x2c;
+const SEMICOLON = 0x3b;
+const QUOTE = 0x22;
+const BACKSLASH = 0x5c;
+
+/** Walks one Accept line; commas and semicolons inside quoted strings separate nothing (RFC 9110 section 5.6.4). */
+function lists(line: string, mediaType: string): boolean {
+  let start = 0;
+  let typeEnd = -1;
+  let isQuoted = false;
+  for (let at = 0; at <= line.length; at += 1) {
+    const code = at === line.length ? COMMA : line.charCodeAt(at);
+    if (isQuoted && at < line.length) {
+      if (code === BACKSLASH && at + 1 < line.length) at += 1;
+      else if (code === QUOTE) isQuoted = false;
+    } else if (code === QUOTE) isQuoted = true;
+    else if (code === SEMICOLON) {
+      if (typeEnd === -1) typeEnd = at;
+    } else if (code === COMMA) {
+      if (isMediaType(line, start, typeEnd === -1 ? at : typeEnd, mediaType)) return true;
+      start = at + 1;
+      typeEnd = -1;
+    }
+  }
+  return false;
+}
+
+function isMediaType(line: string, start: number, end: number, mediaType: string): boolean {
+  const first = skipBlanks(line, start, end);
+  const last = skipBlanksBack(line, first, end);
+  return last - first === mediaType.length && line.slice(first, last).toLowerCase() === mediaType;
+}
+
+function skipBlanks(text: string, from: number, end: number): number {
+  let at = from;
+  while (at < end && isBlank(text.charCodeAt(at))) at += 1;
+  return at;
+}
+
+function skipBlanksBack(text: string, start: number, from: number): number {
+  let at = from;
+  while (at > start && isBlank(text.charCodeAt(at - 1))) at -= 1;
+  return at;
+}
+
+/** Optional whitespace of RFC 9110 section 5.6.3. */
+function isBlank(code: number): boolean {
+  return code === 0x20 || code === 0x09;
+}

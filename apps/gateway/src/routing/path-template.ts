@@ -1,0 +1,51 @@
+/** One segment of an exact path: its text, or the name of a parameter. */
+export type TemplateSegment =
+  | { readonly kind: "static"; readonly text: string }
+  | { readonly kind: "parameter"; readonly name: string };
+
+const PARAMETER = /^\{([A-Za-z_][A-Za-z0-9_]*)\}$/;
+
+/**
+ * Reads the value of an exact path. A segment `{name}` takes any segment that is not empty; every other segment is
+ * literal. A text is returned for what cannot be read: it says what is wrong.
+ */
+export function parseTemplate(value: string): readonly TemplateSegment[] | string {
+  const names = new Set<string>();
+  const segments: TemplateSegment[] = [];
+  for (const text of value.slice(1).split("/")) {
+    if (!text.includes("{") && !text.includes("}")) {
+      segments.push({ kind: "static", text });
+      continue;
+    }
+    const name = PARAMETER.exec(text)?.[1];
+    if (name === undefined) {
+      return `"${text}" is no parameter: one takes a whole segment, written {name} with letters, digits and _`;
+    }
+    if (names.has(name)) return `the parameter {${name}} stands there twice`;
+    names.add(name);
+    segments.push({ kind: "parameter", name });
+  }
+  return segments;
+}
+
+/** The template with its parameters unnamed: templates with the same form take the same paths. */
+export function templateForm(segments: readonly TemplateSegment[]): string {
+  return segments.map((segment) => (segment.kind === "static" ? `/${segment.text}` : "/{}")).join("");
+}
+
+/** Names of the parameters, in order. */
+export function parameterNames(segments: readonly TemplateSegment[]): string[] {
+  return segments.flatMap((segment) => (segment.kind === "parameter" ? [segment.name] : []));
+}
+
+/** A prefix without its trailing slashes, which do not count: `/v1/` is `/v1`, and `/` is empty. */
+export function barePrefix(prefix: string): string {
+  let end = prefix.length;
+  while (end > 0 && prefix.charCodeAt(end - 1) === 0x2f) end -= 1;
+  return prefix.slice(0, end);
+}
+
+/** Whether the path is the bare prefix, or goes on behind it with a slash: `/v1` has `/v1/x`, never `/v10`. */
+export function hasPrefix(path: string, bare: string): boolean {
+  return path.startsWith(bare) && (path.length === bare.length || path.charCodeAt(bare.length) === 0x2f);
+}

@@ -1,0 +1,160 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import type { Match } from "@headworks/gateway-contract";
+import { compileRouteTable } from "./route-table.ts";
+import { compiledRoute, requestFor, type RequestParts } from "./routing-fixtures.test.ts";
+
+/** Resolves a request over routes given by name; answers the name of the route, or undefined. */
+function resolve(matches: Readonly<Record<string, Match>>, parts: RequestParts): string | undefined {
+  const table = compileRouteTable(Object.entries(matches).map(([name, match], index) => compiledRoute(name, match, index)));
+  const request = requestFor(parts);
+  const found = table.resolve(request);
+  assert.equal(found, request.route !== undefined);
+  if (!found) assert.equal(request.pathParameters, undefined);
+  return request.route?.name;
+}
+
+const exact = (value: string): Match => ({ path: { type: "exact", value } });
+const prefix = (value: string): Match => ({ path: { type: "prefix", value } });
+const regex = (value: string): Match => ({ path: { type: "regex", value } });
+
+const PATHS: readonly (readonly [string, Readonly<Record<string, Match>>, string, string | undefined])[] = [
+  ["exact wins over regex and prefix, whatever the order", { p: prefix("/a"), r: regex("^/a"), e: exact("/a") }, "/a", "e"],
+  ["regex wins over prefix", { p: prefix("/a"), r: regex("^/a") }, "/a/b", "r"],
+  ["the first declared of two patterns wins", { one: regex("b"), two: regex("^/ab$") }, "/ab", "one"],
+  ["a pattern is searched, not anchored", { r: regex("b.d") }, "/abcde", "r"],
+  ["the longest prefix wins, whatever the order", { a: prefix("/a"), abc: prefix("/a/b/c"), ab: prefix("/a/b") }, "/a/b/x", "ab"],
+  ["the first declared of two equal prefixes wins", { one: prefix("/a"), two: prefix("/a/") }, "/a/b", "one"],
+  ["a prefix takes its own path", { v1: prefix("/v1") }, "/v1", "v1"],
+  ["a prefix takes its own path with a slash", { v1: prefix("/v1") }, "/v1/", "v1"],
+  ["a prefix takes what is below it", { v1: prefix("/v1") }, "/v1/x", "v1"],
+  ["a prefix ends at a segment boundary", { v1: prefix("/v1") }, "/v10", undefined],
+  ["an encoded slash is no segment boundary", { v1: prefix("/v1") }, "/v1%2fx", undefined],
+  ["letter case counts in paths", { v1: prefix("/v1") }, "/V1", undefined],
+  ["an encoded letter is not its letter", { a: prefix("/a") }, "/%61", undefined],
+  ["a slash at the end of a prefix does not count", { v1: prefix("/v1/") }, "/v1", "v1"],
+  ["the prefix / takes everything", { all: prefix("/") }, "/any/thing", "all"],
+  ["the prefix / takes empty segments", { all: prefix("/"), admin: prefix("/admin") }, "//admin", "all"],
+  ["an empty segment is a segment", { two: prefix("/a//b") }, "/a//b/c", "two"],
+  ["an exact path does not take a slash more", { e: exact("/a") }, "/a/", undefined],
+  ["an exact path with a slash does not take one less", { e: exact("/a/") }, "/a", undefined],
+  ["a parameter takes one segment", { user: exact("/users/{id}") }, "/users/7", "user"],
+  ["a parameter takes no empty segment", { user: exact("/users/{id}") }, "/users/", undefined],
+  ["a parameter takes no two segments", { user: exact("/users/{id}") }, "/users/7/x", undefined],
+  ["static beats parameter", { user: exact("/users/{id}"), me: exact("/users/me") }, "/users/me", "me"],
+  ["the leftmost static segment decides", { right: exact("/{x}/b"), left: exact("/a/{y}") }, "/a/b", "left"],
+  ["a static segment that leads nowhere is left again", { one: exact("/a/{x}/c"), two: exact("/{y}/b/d") }, "/a/b/d", "two"],
+  ["of two exact routes with the same path the first declared one counts", { one: exact("/a"), two: exact("/a") }, "/a", "one"],
+  ["no path matches: no route", { a: prefix("/a") }, "/b", undefined],
+  ["an asterisk is no path", { all: prefix("/"), any: regex("") }, "*", undefined],
+];
+for (const [name, matches, target, expected] of PATHS) {
+  test(name, () => assert.equal(resolve(matches, { target }), expected));
+}
+
+test("no routes at all: no route", () => assert.equal(resolve({}, { target: "/" }), undefined));
+
+test("the query is no part of the path", () => {
+  assert.equal(resolve({ a: exact("/a") }, { target: "/a?b=/c" }), "a");
+});
+
+test("parameters of a template are raw bytes of the path", () => {
+  const table = compileRouteTable([compiledRoute("r", exact("/users/{id}/files/{file}"), 0)]);
+  const request = requestFor({ target: "/users/a%2Fb/files/%41?x=1" });
+  assert.ok(table.resolve(request));
+  assert.deepEqual({ ...request.pathParameters }, { id: "a%2Fb", file: "%41" });
+});
+
+test("parameters of a path that was tried and left are not mixed in", () => {
+  const table = compileRouteTable([
+    compiledRoute("one", exact("/{a}/x/{b}/nowhere"), 0),
+    compiledRoute("two", exact("/{c}/{d}/{e}/end"), 1),
+  ]);
+  const request = requestFor({ target: "/1/x/3/end" });
+  assert.ok(table.resolve(request));
+  assert.deepEqual({ ...request.pathParameters }, { c: "1", d: "x", e: "3" });
+});
+
+test("named groups of a pattern are parameters; those that took no part are absent", () => {
+  const table = compileRouteTable([compiledRoute("r", regex("^/(?<kind>a|b)/(?<id>\\d+)?"), 0)]);
+  const request = requestFor({ target: "/b/x" });
+  assert.ok(table.resolve(request));
+  assert.deepEqual({ ...request.pathParameters }, { kind: "b" });
+});
+
+test("a miss of a criterion is no route, never a fall-through to a shorter prefix or another route", () => {
+  const matches = { all: prefix("/"), strict: { ...prefix("/v1"), methods: ["GET"] }, other: prefix("/v1") };
+  assert.equal(resolve(matches, { target: "/v1/x" }), "strict");
+  assert.equal(resolve(matches, { target: "/v1/x", method: "POST" }), undefined);
+});
+
+test("a path that a pattern gives up on has no route, not the next best one", () => {
+  const matches = { secret: regex("([ab]*)a[ab]{300}(c)"), open: prefix("/") };
+  let seed = 1;
+  const noise = Array.from({ length: 60_000 }, () =>
+    (seed = (seed * 1_103_515_245 + 12_345) % 2_147_483_648) & 65_536 ? "a" : "b",
+  ).join("");
+  assert.equal(resolve(matches, { target: `/${noise}` }), undefined);
+  assert.equal(resolve(matches, { target: "/ab" }), "open");
+});
+
+const CRITERIA: readonly (readonly [string, Omit<Match, "path">, RequestParts, boolean])[] = [
+  ["host: any letter case", { host: "API.example.com" }, { host: "api.Example.COM" }, true],
+  ["host: with a port where none is asked for", { host: "a.test" }, { host: "a.test:8080" }, true],
+  ["host: with the port that is asked for", { host: "a.test:8080" }, { host: "A.test:8080" }, true],
+  ["host: without the port that is asked for", { host: "a.test:8080" }, { host: "a.test" }, false],
+  ["host: another port", { host: "a.test:80" }, { host: "a.test:8080" }, false],
+  ["host: another name that begins so", { host: "a.test" }, { host: "a.test.evil" }, false],
+  ["host: what follows the colon is no port", { host: "a.test" }, { host: "a.test:80x" }, false],
+  ["host: absent", { host: "a.test" }, {}, false],
+  ["host: an IPv6 address with a port", { host: "[::1]" }, { host: "[::1]:8080" }, true],
+  ["methods: any letter case", { methods: ["get"] }, { method: "GET" }, true],
+  ["methods: GET does not imply HEAD", { methods: ["GET"] }, { method: "HEAD" }, false],
+  ["methods: an empty list allows all", { methods: [] }, { method: "PURGE" }, true],
+  ["headers: whole value", { headers: { "x-v": "2" } }, { fields: ["X-V", "2"] }, true],
+  ["headers: another value", { headers: { "x-v": "2" } }, { fields: ["X-V", "20"] }, false],
+  ["headers: letter case of the value counts", { headers: { "x-v": "a" } }, { fields: ["X-V", "A"] }, false],
+  ["headers: absent", { headers: { "x-v": "2" } }, {}, false],
+  ["headers: the first line decides", { headers: { "x-v": "2" } }, { fields: ["X-V", "1", "X-V", "2"] }, false],
+  ["headers: the first line is enough", { headers: { "x-v": "2" } }, { fields: ["X-V", "2", "X-V", "1"] }, true],
+  ["headers: all of them", { headers: { a: "1", b: "2" } }, { fields: ["a", "1"] }, false],
+  ["headers: text beyond ASCII is its UTF-8 bytes", { headers: { a: "é" } }, { fields: ["a", "\u00c3\u00a9"] }, true],
+  ["query: name and value", { query: [{ name: "v", value: "2" }] }, { target: "/?a=1&v=2" }, true],
+  ["query: another value", { query: [{ name: "v", value: "2" }] }, { target: "/?v=22" }, false],
+  ["query: any repeated pair", { query: [{ name: "v", value: "2" }] }, { target: "/?v=1&v=2" }, true],
+  ["query: presence with a value", { query: [{ name: "v" }] }, { target: "/?v=x" }, true],
+  ["query: presence without equals sign", { query: [{ name: "v" }] }, { target: "/?v" }, true],
+  ["query: absent", { query: [{ name: "v" }] }, { target: "/?vv&w=v" }, false],
+  ["query: no query at all", { query: [{ name: "v" }] }, { target: "/" }, false],
+  ["query: `a` has an empty value", { query: [{ name: "a", value: "" }] }, { target: "/?a" }, true],
+  ["query: `a=` has an empty value", { query: [{ name: "a", value: "" }] }, { target: "/?a=&b" }, true],
+  ["query: a value is not empty", { query: [{ name: "a", value: "" }] }, { target: "/?a=b" }, false],
+  ["query: nothing is decoded", { query: [{ name: "v", value: "a b" }] }, { target: "/?v=a+b&v=a%20b" }, false],
+  ["query: encoded bytes are compared as they are", { query: [{ name: "v", value: "%41" }] }, { target: "/?v=%41" }, true],
+  ["query: the first equals sign ends the name", { query: [{ name: "v", value: "a=b" }] }, { target: "/?v=a=b" }, true],
+  ["query: a semicolon separates nothing", { query: [{ name: "b" }] }, { target: "/?a;b" }, false],
+  ["cookies: value", { cookies: [{ name: "s", value: "1" }] }, { fields: ["Cookie", "a=b; s=1"] }, true],
+  ["cookies: in any line", { cookies: [{ name: "s" }] }, { fields: ["Cookie", "a=b", "cookie", "s"] }, true],
+  ["cookies: quotes are kept", { cookies: [{ name: "s", value: "1" }] }, { fields: ["Cookie", 's="1"'] }, false],
+  ["cookies: blanks around a pair do not count", { cookies: [{ name: "s", value: "1" }] }, { fields: ["Cookie", "a;\t s=1 ;b"] }, true],
+  ["cookies: names are compared with letter case", { cookies: [{ name: "S" }] }, { fields: ["Cookie", "s=1"] }, false],
+  ["cookies: absent", { cookies: [{ name: "s" }] }, {}, false],
+  ["accept rule 1: any member", { accept: "application/vnd.a.v2+json" }, { fields: ["Accept", "text/html, application/vnd.a.v2+json"] }, true],
+  ["accept rule 1: members of all lines", { accept: "a/b" }, { fields: ["Accept", "x/y", "accept", "a/b"] }, true],
+  ["accept rule 1: any letter case", { accept: " A/b " }, { fields: ["Accept", "a/B"] }, true],
+  ["accept rule 1: parameters and q are ignored", { accept: "a/b" }, { fields: ["Accept", "a/b;charset=utf-8;q=0.1"] }, true],
+  ["accept rule 1: q=0 still selects", { accept: "a/b" }, { fields: ["Accept", "a/b;q=0"] }, true],
+  ["accept rule 1: a comma in quotes separates nothing", { accept: "a/b" }, { fields: ["Accept", 'x/y;p="1,a/b,2"'] }, false],
+  ["accept rule 1: an escaped quote does not end the quotes", { accept: "a/b" }, { fields: ["Accept", 'x/y;p="\\",a/b,"'] }, false],
+  ["accept rule 1: behind quotes members go on", { accept: "a/b" }, { fields: ["Accept", 'x/y;p=",;", a/b'] }, true],
+  ["accept rule 2: */* never matches", { accept: "a/b" }, { fields: ["Accept", "*/*"] }, false],
+  ["accept rule 2: a/* never matches", { accept: "a/b" }, { fields: ["Accept", "a/*"] }, false],
+  ["accept rule 2: a missing field never matches", { accept: "a/b" }, {}, false],
+  ["accept: an empty field never matches", { accept: "a/b" }, { fields: ["Accept", ""] }, false],
+  ["accept: a longer type is another type", { accept: "a/b" }, { fields: ["Accept", "a/bc, xa/b"] }, false],
+];
+for (const [name, criteria, parts, expected] of CRITERIA) {
+  test(`match.${name} ${expected ? "matches" : "does not match"}`, () => {
+    assert.equal(resolve({ r: { ...prefix("/"), ...criteria } }, parts), expected ? "r" : undefined);
+  });
+}

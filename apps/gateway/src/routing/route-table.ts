@@ -1,0 +1,42 @@
+import type { CompiledRoute, RouteTable } from "#request/generation.ts";
+import type { RequestContext } from "#request/context.ts";
+import { compileCriteria, type CriteriaRequest, type Criterion } from "./criteria.ts";
+import { PathIndex } from "./path-index.ts";
+
+/**
+ * Compiles the routes of a document, in the order of their declaration. The path of a request decides on one route;
+ * then everything else that this route asks for must hold. A miss is no route: other routes are not tried.
+ */
+export function compileRouteTable(routes: readonly CompiledRoute[]): RouteTable {
+  return new CompiledRouteTable(routes);
+}
+
+class CompiledRouteTable implements RouteTable {
+  readonly #routes: readonly CompiledRoute[];
+  readonly #paths: PathIndex;
+  readonly #criteria: readonly (readonly Criterion[])[];
+
+  constructor(routes: readonly CompiledRoute[]) {
+    this.#routes = routes;
+    this.#paths = new PathIndex(routes.map(({ document }) => document.match.path));
+    this.#criteria = routes.map(({ document }) => compileCriteria(document.match));
+  }
+
+  resolve(request: RequestContext): boolean {
+    request.route = undefined;
+    const found = this.#paths.find(request.path, request);
+    const route = this.#routes[found];
+    if (route === undefined) return false;
+    if (!allMatch(this.#criteria[found] ?? [], request)) {
+      request.pathParameters = undefined;
+      return false;
+    }
+    request.route = route;
+    return true;
+  }
+}
+
+function allMatch(criteria: readonly Criterion[], request: CriteriaRequest): boolean {
+  for (const criterion of criteria) if (!criterion.matches(request)) return false;
+  return true;
+}

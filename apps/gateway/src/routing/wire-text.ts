@@ -1,0 +1,11 @@
+const encoder = new TextEncoder();
+
+/**
+ * Text of the document as it stands on the wire: its UTF-8 bytes, one character each, as the codec gives and takes
+ * fields. ASCII text is itself.
+ */
+export function wireText(text: string): string {
+  let wire = "";
+  for (const byte of encoder.encode(text)) wire += String.fromCharCode(byte);
+  return wire;
+}
