@@ -1,4 +1,5 @@
 import type { HarEntry } from "./har.ts";
+import { LARGE_TEXT_BYTES, withoutLargeTexts } from "./large-text.ts";
 import { readHarEntry } from "./read-entry.ts";
 import { ValueScanner } from "./value-scanner.ts";
 
@@ -9,7 +10,7 @@ export type HarItem =
 
 /** Bounds of a decoder. */
 export interface HarDecoderOptions {
-  /** Elements of more bytes are refused. Default 256 MB. */
+  /** Elements of more bytes are refused. Default 512 MB. */
   readonly maxEntryBytes?: number;
   /** Elements nested deeper are refused. Default 64. */
   readonly maxDepth?: number;
@@ -41,7 +42,7 @@ type State =
   | "afterElement"
   | "done";
 
-const DEFAULT_ENTRY_BYTES = 256 * 1024 * 1024;
+const DEFAULT_ENTRY_BYTES = 512 * 1024 * 1024;
 const DEFAULT_DEPTH = 64;
 /** Longer keys are none that matters. */
 const LONGEST_KEY = 256;
@@ -277,8 +278,9 @@ export class HarDecoder {
     });
     if (size > this.#maxEntryBytes) return refused(`has ${size} bytes, more than the allowed ${this.#maxEntryBytes}`);
     if (this.#scanner.isTooDeep) return refused("is nested too deep");
-    parts.push(chunk.subarray(from, to));
-    const parsed = parseJson(parts);
+    const rest = chunk.subarray(from, to);
+    // What is taken out of a large one outlives the chunk.
+    const parsed = size < LARGE_TEXT_BYTES ? parseJson([...parts, rest]) : parseLarge([...parts, rest.slice()]);
     if (!parsed.ok) return refused(parsed.message);
     const read = readHarEntry(parsed.value);
     return read.ok ? { kind: "entry", index, entry: read.entry } : refused(read.message);
@@ -291,14 +293,22 @@ const NOTHING = new Uint8Array(0);
 type JsonReading = { readonly ok: true; readonly value: unknown } | { readonly ok: false; readonly message: string };
 
 /** Parses JSON. The engine's own message is left out: it quotes the text around the fault, which may hold a secret. */
-function parseJson(pieces: Uint8Array[]): JsonReading {
+function parseJson(pieces: Uint8Array[], reviver?: (key: string, value: unknown) => unknown): JsonReading {
   const text = utf8Text(pieces);
   if (text === undefined) return { ok: false, message: "is not valid UTF-8" };
   try {
-    return { ok: true, value: JSON.parse(text) };
+    return { ok: true, value: JSON.parse(text, reviver) };
   } catch {
     return { ok: false, message: "is not JSON" };
   }
+}
+
+/** Parses JSON whose long strings become `LargeText`. */
+function parseLarge(pieces: readonly Uint8Array[]): JsonReading {
+  // No document can know it, and so none can hold a string that looks like one that was taken out.
+  const { json, texts } = withoutLargeTexts(pieces, crypto.randomUUID());
+  if (texts.size === 0) return parseJson(json);
+  return parseJson(json, (_key, value) => (typeof value === "string" ? (texts.get(value) ?? value) : value));
 }
 
 const STRICT = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });

@@ -1,14 +1,15 @@
 // Tested by exchange.test.ts
-import { bodyBytes, fromBase64 } from "./body-text.ts";
+import { bodyBytes } from "./body-text.ts";
 import type { HarBody, HarExchange, HarWebSocketMessage } from "./exchange.ts";
-import type { HarEntry, HarPair, HarResponse } from "./har.ts";
+import type { HarEntry, HarPair, HarResponse, HarText } from "./har.ts";
+import { LargeText } from "./large-text.ts";
 import { readOwnRecord, type OwnBodyRecord, type OwnRecord } from "./own-record.ts";
 import { fromHarTimings, readTimings } from "./timings.ts";
 
 /**
  * Reads an entry as an exchange. Entries that `toHarEntry` wrote come back identical; those of other programs come
  * back with decoded bodies (`isEncoded` false, although the header fields may name a coding) and without the pseudo
- * fields of HTTP/2.
+ * fields of HTTP/2. Large bodies of an entry can be read once. Throws a sentence when one of them is no JSON or no UTF-8.
  */
 export function fromHarEntry(entry: HarEntry): HarExchange {
   const own = readOwnRecord(entry["_weir"]);
@@ -70,13 +71,13 @@ function flatFields(headers: readonly HarPair[], own: OwnRecord | undefined): re
 }
 
 function body(
-  shown: { readonly text: string; readonly isBase64: boolean } | undefined,
+  shown: { readonly text: HarText; readonly isBase64: boolean } | undefined,
   bodySize: number,
   own: OwnRecord | undefined,
   record: OwnBodyRecord | undefined,
 ): HarBody | undefined {
   if (shown === undefined) return undefined;
-  const bytes = record?.raw === undefined ? bodyBytes(shown) : fromBase64(record.raw);
+  const bytes = textBytes(record?.raw === undefined ? shown : { text: record.raw, isBase64: true });
   const foreign = bodySize < 0 ? undefined : bodySize;
   const noted = record?.transferred === undefined ? bytes.length : (record.transferred ?? undefined);
   return {
@@ -85,6 +86,10 @@ function body(
     isTruncated: record?.truncated === true,
     transferredBytes: own === undefined ? foreign : noted,
   };
+}
+
+function textBytes({ text, isBase64 }: { readonly text: HarText; readonly isBase64: boolean }): Uint8Array {
+  return text instanceof LargeText ? text.toBytes(isBase64) : bodyBytes({ text, isBase64 });
 }
 
 function serverAddress(address: string | undefined): string | undefined {

@@ -1,3 +1,5 @@
+import type { LargeText } from "./large-text.ts";
+
 /** Members whose names begin with an underscore are extensions (HAR 1.2, "Custom fields"). */
 export interface Extensible {
   readonly [extension: `_${string}`]: unknown;
@@ -9,6 +11,9 @@ export interface HarCreator {
   readonly version: string;
   readonly comment?: string;
 }
+
+/** A text of an entry; large ones that were read from a file are not made strings. */
+export type HarText = string | LargeText;
 
 /** Everything of a log except its entries. */
 export interface HarHeader extends Extensible {
@@ -46,7 +51,7 @@ export interface HarParam {
 /** The request body, content coding removed. `_encoding` is `base64` when the bytes are not UTF-8 text. */
 export interface HarPostData extends Extensible {
   readonly mimeType: string;
-  readonly text: string;
+  readonly text: HarText;
   readonly params?: readonly HarParam[];
   readonly comment?: string;
   readonly _encoding?: "base64";
@@ -57,7 +62,7 @@ export interface HarContent extends Extensible {
   readonly size: number;
   readonly compression?: number;
   readonly mimeType: string;
-  readonly text?: string;
+  readonly text?: HarText;
   readonly encoding?: "base64";
   readonly comment?: string;
 }

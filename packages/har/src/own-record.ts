@@ -1,5 +1,7 @@
 // Tested by exchange.test.ts
 import { toBase64 } from "./body-text.ts";
+import type { HarText } from "./har.ts";
+import { LargeText } from "./large-text.ts";
 import type { HarBody, HarExchange, HarExchangeTimings } from "./exchange.ts";
 
 /** What `_weir` says about a body beyond HAR's own members. */
@@ -9,7 +11,7 @@ export interface OwnBodyRecord {
   /** Bytes transferred, when not the bytes kept; null when not counted. */
   readonly transferred?: number | null;
   /** The bytes as kept, in base64, when HAR's decoded text cannot give them back. */
-  readonly raw?: string;
+  readonly raw?: HarText;
 }
 
 /** The `_weir` member of an entry: everything that HAR itself has no room for. */
@@ -90,7 +92,7 @@ function readOwnBody(value: unknown): OwnBodyRecord | undefined {
   const found = record(value);
   if (found === undefined) return undefined;
   const { transferred } = found;
-  const raw = text(found["raw"]);
+  const raw = found["raw"] instanceof LargeText ? found["raw"] : text(found["raw"]);
   const isCount = typeof transferred === "number" && Number.isSafeInteger(transferred) && transferred >= 0;
   return {
     ...(found["encoded"] === true && { encoded: true as const }),

@@ -1,4 +1,5 @@
 // Tested by decode.test.ts
+import { LargeText } from "./large-text.ts";
 import { knownMs } from "./timings.ts";
 import type {
   HarContent,
@@ -9,6 +10,7 @@ import type {
   HarPostData,
   HarRequest,
   HarResponse,
+  HarText,
   HarTimings,
 } from "./har.ts";
 
@@ -76,6 +78,11 @@ function text(value: unknown): string | undefined {
   return typeof value === "string" ? value : typeof value === "number" ? String(value) : undefined;
 }
 
+/** Only bodies may be that long: elsewhere a large text counts as absent. */
+function bodyText(value: unknown): HarText | undefined {
+  return value instanceof LargeText ? value : text(value);
+}
+
 function number(value: unknown): number | undefined {
   const found = typeof value === "string" && value.trim() !== "" ? Number(value) : value;
   return typeof found === "number" && Number.isFinite(found) ? found : undefined;
@@ -133,7 +140,7 @@ function readPostData(postData: Members): HarPostData {
     ];
   });
   const mimeType = text(postData["mimeType"]) ?? "";
-  const written = text(postData["text"]);
+  const written = bodyText(postData["text"]);
   const isBase64 = postData["encoding"] === "base64" || postData["_encoding"] === "base64";
   const isForm = /^application\/x-www-form-urlencoded\b/i.test(mimeType);
   const rebuilt = isForm
@@ -164,7 +171,7 @@ function readResponse(response: Members, status: number): HarResponse {
 }
 
 function readContent(content: Members): HarContent {
-  const written = text(content["text"]);
+  const written = bodyText(content["text"]);
   const compression = number(content["compression"]);
   const comment = text(content["comment"]);
   return {

@@ -1,0 +1,159 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import fc from "fast-check";
+import { HarDecoder, type HarItem } from "./decode.ts";
+import { fromHarEntry } from "./from-entry.ts";
+import { LARGE_TEXT_BYTES, LargeText, withoutLargeTexts } from "./large-text.ts";
+
+const bytesOf = (text: string): Uint8Array => new TextEncoder().encode(text);
+
+/** Cuts at the given distances, again and again. */
+function cut(bytes: Uint8Array, distances: readonly number[]): Uint8Array[] {
+  const pieces: Uint8Array[] = [];
+  let at = 0;
+  for (let turn = 0; at < bytes.length; turn += 1) {
+    const end = at + (distances[turn % distances.length] ?? 1);
+    pieces.push(bytes.slice(at, end));
+    at = end;
+  }
+  return pieces;
+}
+
+const distances = fc.array(fc.integer({ min: 1, max: 40 }), { minLength: 1, maxLength: 5 });
+const tricky = fc.string({
+  unit: fc.constantFrom('"', "\\", "/", "é", "😀", "\ud83d", "\ude00", "a", "\n", "\u0000", "u", "d83d"),
+  maxLength: 40,
+});
+/** The inside of a JSON string that says a text, in one of the ways that are allowed. */
+const written = (text: string, allEscaped: boolean): string =>
+  allEscaped
+    ? Array.from({ length: text.length }, (_, at) => `\\u${text.charCodeAt(at).toString(16).padStart(4, "0")}`).join("")
+    : JSON.stringify(text).slice(1, -1);
+
+test("a text says the same as a string of JSON, however it is written and cut", () => {
+  fc.assert(
+    fc.property(tricky, fc.boolean(), distances, (text, allEscaped, places) => {
+      const pieces = cut(bytesOf(written(text, allEscaped)), places);
+      assert.deepEqual(new LargeText(pieces).toBytes(false), bytesOf(text));
+    }),
+    { numRuns: 2000 },
+  );
+});
+
+test("a text says the same bytes in base64, with line ends and escapes in it or not", () => {
+  fc.assert(
+    fc.property(
+      fc.uint8Array({ maxLength: 60 }),
+      fc.boolean(),
+      fc.boolean(),
+      distances,
+      (bytes, lines, all, places) => {
+        const base64 = Buffer.from(bytes).toString("base64");
+        const text = lines ? base64.replaceAll(/.{1,5}/gu, "$&\r\n") : base64;
+        const inner = written(text, all).replaceAll("/", "\\/");
+        assert.deepEqual(new LargeText(cut(bytesOf(inner), places)).toBytes(true), bytes);
+      },
+    ),
+    { numRuns: 2000 },
+  );
+});
+
+test("a text that is none is refused without quoting it", () => {
+  const cases: readonly (readonly [inner: Uint8Array, message: string])[] = [
+    [bytesOf("hunter2\n"), "holds a text that is not JSON"],
+    [bytesOf("hunter2\\q"), "holds a text that is not JSON"],
+    [bytesOf("hunter2\\u00"), "holds a text that is not JSON"],
+    [Uint8Array.of(0x61, 0xff), "is not valid UTF-8"],
+    [Uint8Array.of(0x61, 0xc3), "is not valid UTF-8"],
+  ];
+  for (const [inner, message] of cases) {
+    for (const size of [1, 100]) {
+      assert.throws(() => new LargeText(cut(inner, [size])).toBytes(false), { message });
+    }
+  }
+});
+
+test("long strings are taken out of any JSON, and nothing else is touched", () => {
+  const value = fc.oneof(
+    tricky,
+    fc.double(),
+    fc.constantFrom(null, true, ""),
+    fc.array(tricky),
+    fc.constant({ a: {} }),
+  );
+  fc.assert(
+    fc.property(fc.array(value), tricky, distances, (values, text, places) => {
+      const document = JSON.stringify({ values, text, "": { '\\"': text } });
+      const { json, texts } = withoutLargeTexts(cut(bytesOf(document), places), "mark-", 12);
+      assert.ok(Buffer.concat(json).length <= bytesOf(document).length);
+      const revived: unknown = JSON.parse(Buffer.concat(json).toString(), (_key, found: unknown) => {
+        const large = typeof found === "string" ? texts.get(found) : undefined;
+        return large === undefined ? found : new TextDecoder().decode(large.toBytes(false));
+      });
+      const wellFormed = (_key: string, found: unknown): unknown =>
+        typeof found === "string" ? found.toWellFormed() : found;
+      assert.deepEqual(JSON.parse(JSON.stringify(revived, wellFormed)), JSON.parse(document, wellFormed));
+    }),
+    { numRuns: 2000 },
+  );
+});
+
+/** The one entry of a document; its bytes are given in chunks of which each is overwritten by the next. */
+function onlyItem(entry: string): HarItem {
+  const document = bytesOf(`{"log":{"entries":[${entry}]}}`);
+  const decoder = new HarDecoder();
+  const buffer = new Uint8Array(65_536);
+  const items: HarItem[] = [];
+  for (let at = 0; at < document.length; at += buffer.length) {
+    const piece = document.subarray(at, at + buffer.length);
+    buffer.set(piece);
+    items.push(...decoder.write(buffer.subarray(0, piece.length)));
+  }
+  decoder.end();
+  buffer.fill(0);
+  const [item] = items;
+  assert.equal(items.length, 1);
+  return item ?? assert.fail("nothing was found");
+}
+
+const entryText = (members: object): string =>
+  JSON.stringify({ startedDateTime: "2026-01-01T00:00:00Z", request: { method: "PUT", url: "http://a/" }, ...members });
+
+const LONG = "\\é😀\n".repeat(LARGE_TEXT_BYTES / 8);
+const BINARY = Buffer.alloc(LARGE_TEXT_BYTES, "\u0000\u00ff\u0081abcde", "latin1");
+
+test("large bodies of an entry are what small ones would be, wherever they stand", () => {
+  const base64 = BINARY.toString("base64");
+  const item = onlyItem(
+    entryText({
+      request: { method: "PUT", url: "http://a/", postData: { mimeType: "text/plain", text: LONG } },
+      response: { status: 200, content: { text: base64, mimeType: "x/y", encoding: "base64" } },
+      comment: LONG,
+      _other: [LONG],
+    }),
+  );
+  assert.ok(item.kind === "entry");
+  const { request, response, note } = fromHarEntry(item.entry);
+  assert.ok(Buffer.from(request.body?.bytes ?? []).equals(bytesOf(LONG)));
+  assert.ok(Buffer.from(response?.body?.bytes ?? []).equals(BINARY));
+  assert.equal(note, undefined, "a note cannot be that long");
+  const own = { version: 1, response: { raw: base64, encoded: true } };
+  const ours = onlyItem(entryText({ response: { status: 200, content: { text: "decoded" } }, _weir: own }));
+  assert.ok(ours.kind === "entry");
+  const { response: received } = fromHarEntry(ours.entry);
+  assert.ok(received?.body?.isEncoded === true && Buffer.from(received.body.bytes).equals(BINARY));
+});
+
+test("what is wrong with an entry that has a large text is said as of any other", () => {
+  const refused = (entry: string): string => {
+    const item = onlyItem(entry);
+    return item.kind === "refused" ? item.message : "fine";
+  };
+  assert.equal(refused(entryText({ request: { method: "PUT", url: LONG } })), "entry 0: has no request URL");
+  assert.equal(refused(`{"a":${JSON.stringify(LONG)},}`), "entry 0: is not JSON");
+  const item = onlyItem(
+    entryText({ request: { method: "PUT", url: "http://a/", postData: { text: LONG } } }).replace("\\n", "\\q"),
+  );
+  assert.ok(item.kind === "entry");
+  assert.throws(() => fromHarEntry(item.entry), { message: "holds a text that is not JSON" });
+});
