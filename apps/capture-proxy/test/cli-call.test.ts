@@ -197,6 +197,8 @@ describe("a command as a request", () => {
     ["traffic list --api-url nonsense", /is not the address of a service/],
     ["traffic list --timeout 0", /seconds/],
     ["frobnicate", /unknown command/],
+    ['blocklist create --body "text" --pattern x', /must be a JSON object/],
+    ["blocklist create --body [] --pattern x", /must be a JSON object/],
     ["traffic tail --lines 5000", /0 to 1000/],
   ];
   for (const [line, message] of usage) {
@@ -213,6 +215,7 @@ describe("a command as a request", () => {
     assert.equal(raw.stdout, '[{"id":"x","pattern":"a.b","created_at":"2026-01-01T00:00:00.000Z"}]\n');
     const before = await call(["--json", "focus", "list"]);
     assert.equal(before.stdout, raw.stdout);
+    assert.equal((await call(["focus", "--json", "list"])).stdout, raw.stdout);
     const table = await call(["focus", "list"], { columns: 60 });
     assert.match(table.stdout, /Pattern.*Id/);
     assert.match(table.stdout, /a\.b {6}x/);
@@ -331,6 +334,19 @@ describe("a command as a request", () => {
     assert.equal((await call(["traffic", "body", "ID", "response"])).stdout, bytes.toString());
   });
 
+  test("a snippet is printed alone, to be piped on, and cannot control a terminal", async () => {
+    const text = "curl 'http://a/' \\\n  -H 'x: \u001b[2J'";
+    for (const [args, answer] of [
+      [["export", "curl", "ID"], { curl: text }],
+      [["export", "snippet", "ID"], { format: "curl", text }],
+    ] as const) {
+      json(answer);
+      assert.equal((await call(args)).stdout, `${text}\n`);
+      assert.equal((await call(args, { columns: 80 })).stdout, `${text.replace("\u001b", "␛")}\n`);
+      assert.equal((await call([...args, "--json"])).stdout, `${JSON.stringify(answer)}\n`);
+    }
+  });
+
   test("a cut list says how much there is, a page how to go on", async () => {
     json([{ id: "x", pattern: "p", created_at: "2026-01-01T00:00:00.000Z" }], 200, { "x-total-count": "7" });
     assert.equal((await call(["focus", "list"])).stderr, "1 of 7\n");
@@ -351,6 +367,25 @@ test("without a service one sentence says how to start it", async () => {
     stderr,
     `weir: No Weir answers at http://127.0.0.1:${port}: start it with \`weir serve\`, or name another address with --api-url or WEIR_API_URL\n`,
   );
+});
+
+test("credentials in the service's address are used, and printed nowhere", async () => {
+  const server = createServer((request, response) => response.end(JSON.stringify([request.headers.authorization])));
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const { port } = server.address() as AddressInfo;
+  const args = ["focus", "list", "--json", "--api-url"];
+  const answered = await runInside([...args, `http://me:secret@127.0.0.1:${port}`]);
+  assert.equal(answered.stdout, `["Basic ${Buffer.from("me:secret").toString("base64")}"]\n`);
+  server.close();
+  server.closeAllConnections();
+  await once(server, "close");
+  for (const url of [`http://me:secret@127.0.0.1:${port}`, "ftp://me:secret@x", "http://me:secret@[bad"]) {
+    const { code, stderr } = await runInside([...args, url]);
+    assert.notEqual(code, 0);
+    assert.match(stderr, /\[REDACTED\]/);
+    assert.doesNotMatch(stderr, /secret/);
+  }
 });
 
 test("lists grow, null clears, choices and ranges hold", () => {

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { chmodSync, copyFileSync, existsSync, truncateSync, utimesSync, writeFileSync } from "node:fs";
+import { chmodSync, copyFileSync, existsSync, rmSync, truncateSync, utimesSync, writeFileSync } from "node:fs";
 import { createServer } from "node:net";
 import type { AddressInfo } from "node:net";
 import { once } from "node:events";
@@ -106,6 +106,11 @@ test("a database that lost its end is found", async () => {
   assert.deepEqual((await examine(directory.path)).of("Database"), ["fail"]);
 });
 
+function expired(): { certificatePem: string; keyPem: string } {
+  const made = CertificateAuthority.create({ validDays: 10, notBefore: new Date(Date.now() - 20 * 86_400_000) });
+  return { certificatePem: made.certificatePem, keyPem: made.keyPem() };
+}
+
 test("a CA without its key, an expired one and one about to expire are told apart", async () => {
   await using directory = await temporaryDirectory();
   const put = (validDays: number, ageDays: number): void => {
@@ -116,6 +121,17 @@ test("a CA without its key, an expired one and one about to expire are told apar
   };
   put(300, 1);
   assert.deepEqual((await examine(directory.path)).of("CA"), ["ok"]);
+  const { certificatePem, keyPem } = expired();
+  const [certificate, key] = [directory.file("certs", "weir-ca.pem"), directory.file("certs", "weir-ca-key.pem")];
+  writeFileSync(certificate, certificatePem);
+  writeFileSync(key, keyPem, { mode: 0o600 });
+  const late = await examine(directory.path);
+  assert.deepEqual(late.of("CA"), ["fail"]);
+  assert.equal(late.report.checks.find(({ name }) => name === "CA")?.advice, "weir ca renew");
+  rmSync(key);
+  const keyless = await examine(directory.path);
+  assert.deepEqual(keyless.of("CA"), ["fail"]);
+  assert.match(keyless.report.checks.find(({ name }) => name === "CA")?.detail ?? "", /private key .* is missing/);
   put(20, 1);
   assert.deepEqual((await examine(directory.path)).of("CA"), ["warn"]);
   chmodSync(directory.file("certs", "weir-ca-key.pem"), 0o644);

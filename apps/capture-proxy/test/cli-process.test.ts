@@ -21,6 +21,18 @@ for (const name of COMMAND_NAMES) {
   });
 }
 
+test("help finds a subcommand, too, and knows what is no command", async () => {
+  const { stdout } = await runInside(["traffic", "list", "--help"]);
+  assert.match(stdout, /^Usage: weir traffic list/);
+  for (const args of [
+    ["help", "traffic", "list"],
+    ["traffic", "help", "list"],
+    ["--json", "help", "traffic", "list"],
+  ]) {
+    assert.deepEqual(await runInside(args), { code: 0, stdout, stderr: "" });
+  }
+});
+
 test("the help of serve shows flags, variables, defaults and examples", async () => {
   const { stdout } = await runInside(["serve", "--help"]);
   for (const expected of [
@@ -53,7 +65,7 @@ for (const args of usage) {
   test(`weir ${args.join(" ")} is a usage error: exit code 2 and a sentence on standard error`, async () => {
     const { code, stdout, stderr } = await runInside(args);
     assert.deepEqual([code, stdout], [2, ""]);
-    assert.match(stderr, /^error: .+/);
+    assert.match(stderr, /^weir: .+/);
   });
 }
 

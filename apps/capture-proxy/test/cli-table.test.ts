@@ -172,6 +172,8 @@ for (const [ms, text] of durations) {
 test("values are shown on one line", () => {
   assert.equal(valueText(null), "");
   assert.equal(valueText(true), "yes");
+  assert.equal(valueText(0.650684000000183), "0.651");
+  assert.equal(valueText(1e6), "1000000");
   assert.equal(valueText(["a", 1, false]), "a, 1, no");
   assert.equal(valueText({ a: 1 }), '{"a":1}');
   assert.equal(timeText("not a time"), "not a time");

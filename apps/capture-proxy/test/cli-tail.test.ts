@@ -157,6 +157,30 @@ test("a connection that ends is made again, and what came in between is shown on
   assert.match(stderr, /weir: not now/);
 });
 
+for (const frame of ["no JSON", '{"type":"Error"}', "[null]"]) {
+  test(`a socket that says ${frame} is not Weir's, and that is said once`, async () => {
+    const opened: string[] = [];
+    const stranger: MessageSocket = {
+      ...dead,
+      onClose: () => undefined,
+      onMessage: (listener) => void setImmediate(() => listener(frame)),
+    };
+    const openSocket = async (url: string): Promise<MessageSocket> => {
+      opened.push(url);
+      return await Promise.resolve(stranger);
+    };
+    const { code, stderr } = await runInside(["traffic", "tail"], { parts: { openSocket } });
+    assert.deepEqual([code, opened.length], [1, 1]);
+    assert.match(stderr, /^weir: .* does not speak like Weir's live feed\n$/);
+  });
+}
+
+test("a query that the service refuses is said once", async () => {
+  const refusal = scripted([{ type: "Error", data: { message: "bad\u001b query" } }, pong]);
+  const { ids, code, stderr } = await followed(["-q", "bad"], [], [refusal]);
+  assert.deepEqual([ids, code, stderr], [[], 1, "weir: bad␛ query\n"]);
+});
+
 test("--lines 0 shows only what comes from now on", async () => {
   const live = scripted([pong, added(row("new", { seq: 8 }))]);
   const { ids } = await followed(["-n", "0"], [[row("old", { seq: 7 })]], [live, scripted([pong])]);
@@ -204,4 +228,7 @@ test("tail follows a real service, by query, until it is interrupted", async () 
   assert.equal((JSON.parse(line) as TrafficSnapshot).url, `${origin.url}/wanted`);
   const exit = await child.stop("SIGINT");
   assert.deepEqual([exit.code, exit.stdout.trim().split("\n").length], [130, 1]);
+  await using other = await startWeir(["traffic", "tail", "--json", "--api-url", served.api]);
+  await other.waitForOutput(/^\{.*\}$/m, 20_000);
+  assert.equal((await other.stop("SIGTERM")).code, 143);
 });

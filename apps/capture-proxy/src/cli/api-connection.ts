@@ -11,7 +11,7 @@ import { CommandFailure, EXIT } from "./exit-codes.ts";
 
 /** Where the service is and how long to wait for it. */
 export interface ApiAddress {
-  /** Without a slash at its end: `http://127.0.0.1:3001`. */
+  /** Without a slash at its end: `http://127.0.0.1:3001`. It may hold credentials; messages use {@link shownUrl}. */
   readonly baseUrl: string;
   readonly timeoutMs: number;
 }
@@ -40,7 +40,7 @@ export function apiAddress(
   if (url === undefined || !/^https?:$/.test(url.protocol) || url.search !== "" || url.hash !== "") {
     throw new CommandFailure(
       EXIT.usage,
-      `${JSON.stringify(text)} is not the address of a service, such as ${DEFAULT_URL}`,
+      `${JSON.stringify(text.replace(/\/\/[^/]*@/, "//[REDACTED]@"))} is not the address of a service, such as ${DEFAULT_URL}`,
     );
   }
   const seconds =
@@ -50,6 +50,16 @@ export function apiAddress(
     throw new CommandFailure(EXIT.usage, `${JSON.stringify(seconds)} is not a number of seconds between 0 and 86400`);
   }
   return { baseUrl: url.href.replace(/\/+$/, ""), timeoutMs };
+}
+
+/** The address as it may be printed. */
+export function shownUrl({ baseUrl }: ApiAddress): string {
+  return baseUrl.replace(/^(\w+:\/\/)[^/]*@/, "$1[REDACTED]@");
+}
+
+/** What is said when nobody listens there; `reason` in parentheses where it is more than that. */
+export function noServiceText(address: ApiAddress, reason = ""): string {
+  return `No Weir answers at ${shownUrl(address)}${reason}: start it with \`weir serve\`, or name another address with --api-url or WEIR_API_URL`;
 }
 
 /** An empty variable is as good as none; an empty flag is a mistake and stays one. */
@@ -84,7 +94,7 @@ export async function callJson(
     throw new ApiFailure(
       response.statusCode ?? 0,
       "NOT_JSON",
-      `${address.baseUrl} does not answer like Weir's API`,
+      `${shownUrl(address)} does not answer like Weir's API`,
       undefined,
       cause,
     );
@@ -106,7 +116,7 @@ async function send(address: ApiAddress, operation: Operation, input: ApiRequest
   outgoing.once("error", (error) => reject(unreachable(address, error)));
   // Idle time, not total time: a transfer may take as long as it moves.
   outgoing.setTimeout(address.timeoutMs, () => {
-    const message = `${address.baseUrl} did not answer within ${address.timeoutMs / 1000} seconds`;
+    const message = `${shownUrl(address)} did not answer within ${address.timeoutMs / 1000} seconds`;
     outgoing.destroy(new ApiFailure(0, "TIMEOUT", message));
   });
   if (input.upload === undefined) outgoing.end(json);
@@ -126,14 +136,7 @@ function bodyFields(operation: Operation, input: ApiRequest, json: string | unde
 function unreachable(address: ApiAddress, error: Error & { code?: string }): unknown {
   if (error instanceof ApiFailure || error.name === "AbortError") return error;
   const reason = error.code === "ECONNREFUSED" || error.code === undefined ? "" : ` (${error.code})`;
-  const advice = "start it with `weir serve`, or name another address with --api-url or WEIR_API_URL";
-  return new ApiFailure(
-    0,
-    "UNREACHABLE",
-    `No Weir answers at ${address.baseUrl}${reason}: ${advice}`,
-    undefined,
-    error,
-  );
+  return new ApiFailure(0, "UNREACHABLE", noServiceText(address, reason), undefined, error);
 }
 
 async function refusal(response: IncomingMessage, status: number): Promise<ApiFailure> {

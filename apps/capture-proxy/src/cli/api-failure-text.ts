@@ -9,5 +9,7 @@ export function apiFailureText(failure: ApiFailure): string {
   // With a single detail the sentence often is the detail already.
   const telling = details.filter(({ message }) => !failure.message.includes(message ?? ""));
   const lines = telling.map(({ path, message }) => `\n  ${visibleText(path ?? "")}: ${visibleText(message ?? "")}`);
-  return failure.status === 0 ? failure.message : `${visibleText(failure.message)} (${failure.code})${lines.join("")}`;
+  return failure.status === 0
+    ? failure.message
+    : `${visibleText(failure.message)} (${visibleText(failure.code)})${lines.join("")}`;
 }

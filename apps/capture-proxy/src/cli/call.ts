@@ -13,7 +13,7 @@ import type { Invocation, Outcome } from "./invocation.ts";
 import { present } from "./present.ts";
 import { addPropertyOptions, givenValue, inputProperties, pathParameters } from "./schema-options.ts";
 import type { InputProperty } from "./schema-options.ts";
-import { visibleJson } from "./terminal.ts";
+import { visibleJson, visibleText } from "./terminal.ts";
 import { openUpload, saveAnswer } from "./transfer.ts";
 
 // Tested by ../../test/cli-call.test.ts
@@ -34,10 +34,7 @@ export function addOperationCommands(group: Command, slice: string, invocation: 
     if (operation.expose?.cli === false) continue;
     const shape = COMMAND_SHAPES[`${slice}.${name}`] ?? {};
     const add = (commandText: string, summary: string, shortcut?: CommandShortcut): void => {
-      const command = group
-        .command(commandText)
-        .summary(summary)
-        .description(operation.description === undefined ? summary : `${summary}.\n${operation.description}`);
+      const command = group.command(commandText).summary(summary).description(summary);
       const properties = shortcut?.body === undefined ? inputProperties(operation, shape) : [];
       fillCommand(
         command,
@@ -63,7 +60,8 @@ function fillCommand(command: Command, facts: OperationCommand, invocation: Invo
   if (isUpload(operation)) command.argument("<file>", "The file to send; `-` reads standard input");
   for (const property of properties) {
     const name = property.path.join(".");
-    if (!positional.includes(name)) addPropertyOptions(command, property, shape.flags?.[name]);
+    if (positional.includes(name)) continue;
+    addPropertyOptions(command, property, shape.flags?.[name], operation.bodyOptional === true);
   }
   if (hasJsonBody(operation) && facts.shortcut?.body === undefined) {
     command.option(
@@ -85,7 +83,7 @@ async function runOperation(command: Command, facts: OperationCommand, invocatio
   const input = await requestOf(command, facts, invocation);
   if (hasMedia(facts.operation)) {
     await saveAnswer(await callApi(address, facts.operation, input), given.output, invocation);
-  } else await showJson(address, facts.operation, input, given.json === true, invocation);
+  } else await showJson(address, facts, input, given.json === true, invocation);
   return EXIT.ok;
 }
 
@@ -103,7 +101,9 @@ async function requestOf(command: Command, facts: OperationCommand, invocation: 
     const value = positional.includes(name) ? words.shift() : givenValue(command, property, shape.flags?.[name]);
     if (value === undefined) continue;
     if (property.place === "query") query[name] = value;
-    else bodies.value = withValue(bodies.value, property.path, value);
+    else if (bodies.value !== undefined && !isObject(bodies.value)) {
+      throw new CommandFailure(EXIT.usage, "Flags are set on top of --body, which must be a JSON object then");
+    } else bodies.value = withValue(bodies.value, property.path, value);
   }
   refuseMissing(properties, query, bodies.value, operation);
   return {
@@ -121,7 +121,7 @@ function refuseMissing(
   body: unknown,
   operation: Operation,
 ): void {
-  const given = { ...query, ...(typeof body === "object" && body !== null ? body : {}) };
+  const given = { ...query, ...(isObject(body) ? body : {}) };
   const isBodyLeftOut = body === undefined && operation.bodyOptional === true;
   const missing = properties
     .filter((property) => property.isRequired && !(property.place === "body" && isBodyLeftOut))
@@ -149,16 +149,20 @@ async function readBody(text: string, invocation: Invocation): Promise<unknown> 
   }
 }
 
+function isObject(value: unknown): value is Record<string, unknown> {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+
 function withValue(target: unknown, path: readonly string[], value: unknown): unknown {
   const [name, ...rest] = path;
   if (name === undefined) return value;
-  const object = typeof target === "object" && target !== null ? (target as Record<string, unknown>) : {};
+  const object = isObject(target) ? target : {};
   return { ...object, [name]: withValue(object[name], rest, value) };
 }
 
 async function showJson(
   address: ApiAddress,
-  operation: Operation,
+  { operation, shape }: OperationCommand,
   input: ApiRequest,
   isRaw: boolean,
   invocation: Invocation,
@@ -171,6 +175,11 @@ async function showJson(
   }
   if (value === undefined) {
     stderr.write("Done\n");
+    return;
+  }
+  if (shape.prints !== undefined && isObject(value)) {
+    const result = String(value[shape.prints]);
+    stdout.write(`${stdout.isTty ? visibleText(result, true) : result}\n`);
     return;
   }
   const schemaId = rowSchemaId(operation);

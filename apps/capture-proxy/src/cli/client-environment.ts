@@ -1,7 +1,7 @@
 // Tested by ../../test/cli-run.test.ts
 
 /** Variables by which programs find a proxy; curl reads only the lower-case form of the first. */
-const PROXY_VARIABLES = [
+export const PROXY_VARIABLES: readonly string[] = [
   "http_proxy",
   "https_proxy",
   "all_proxy",

@@ -9,6 +9,8 @@ export interface CommandShape {
   readonly flags?: Readonly<Record<string, string>>;
   /** Properties that have no flag: read-only fields that the body tolerates, or second spellings. */
   readonly hidden?: readonly string[];
+  /** The property of the answer that is the result: a text to pipe on, printed alone and as it is. */
+  readonly prints?: string;
   /** Further commands that do the same with some values set. */
   readonly shortcuts?: readonly CommandShortcut[];
 }
@@ -60,7 +62,8 @@ export const COMMAND_SHAPES: Readonly<Record<string, CommandShape>> = {
   },
   "sessions.exportSession": { flags: { format: "-f, --format <format>" } },
   "export.exportHar": { flags: FILTER_FLAGS, hidden: ["status"] },
-  "export.exportSnippet": { flags: { format: "-f, --format <format>" } },
+  "export.exportCurl": { prints: "curl" },
+  "export.exportSnippet": { flags: { format: "-f, --format <format>" }, prints: "text" },
   "cert.testInterception": { name: "test" },
   "config.updateConfig": {
     hidden: ["socks_auth_enabled", "access_control_enabled", "shown_host", "upstream_proxy.auth_enabled"],

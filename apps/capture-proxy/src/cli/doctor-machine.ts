@@ -4,6 +4,7 @@ import { dirname, join } from "node:path";
 import { trafficOperations } from "@headworks/capture-contract";
 import type { TrafficEntry } from "@headworks/capture-contract";
 import { callJson } from "./api-connection.ts";
+import { PROXY_VARIABLES } from "./client-environment.ts";
 import type { Finding, Patient } from "./doctor.ts";
 import { sizeText } from "./present-values.ts";
 
@@ -159,8 +160,6 @@ async function checkDatabase(
     return { name, status: "fail", detail: `${file} cannot be read: ${(error as Error).message}`, advice };
   }
 }
-
-const PROXY_VARIABLES = ["HTTP_PROXY", "http_proxy", "HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy"];
 
 /** Variables of this shell that send traffic somewhere else. */
 export function checkProxyVariables({ invocation, health }: Patient): Finding {

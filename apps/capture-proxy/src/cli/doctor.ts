@@ -4,7 +4,7 @@ import type { DetailedHealth, Settings } from "@headworks/capture-contract";
 import { resolveDataDir } from "#settings/data-dir.ts";
 import { loadSettings } from "#settings/load-settings.ts";
 import { StartupError } from "#settings/startup-error.ts";
-import { apiAddress } from "./api-connection.ts";
+import { apiAddress, shownUrl } from "./api-connection.ts";
 import type { ApiAddress } from "./api-connection.ts";
 import { checkAuthority, checkAuthorityTrust } from "./doctor-authority.ts";
 import { checkClock, checkDataDirectory, checkDatabases, checkNode, checkProxyVariables } from "./doctor-machine.ts";
@@ -57,7 +57,7 @@ const CHECKS: readonly (readonly [name: string, check: Check])[] = [
 /** Adds the flags and the action of `weir doctor`. */
 export function fillDoctor(command: Command, invocation: Invocation, outcome: Outcome): void {
   command.option("--data-dir <path>", "The data directory to look at (env WEIR_DATA_DIR)");
-  for (const option of globalOptions()) command.addOption(option);
+  for (const option of globalOptions("Print the findings as one line of JSON")) command.addOption(option);
   command.action(async () => {
     outcome.exitCode = await doctor(invocation, command.optsWithGlobals());
   });
@@ -95,7 +95,9 @@ async function doctor(
   }
   const isWell = findings.every(({ status }) => status !== "fail");
   if (options.json === true) {
-    stdout.write(`${JSON.stringify({ ok: isWell, data_dir: dataDir, api_url: address.baseUrl, checks: findings })}\n`);
+    stdout.write(
+      `${JSON.stringify({ ok: isWell, data_dir: dataDir, api_url: shownUrl(address), checks: findings })}\n`,
+    );
   }
   return isWell ? EXIT.ok : EXIT.failure;
 }
@@ -147,7 +149,7 @@ function checkService({ health, address }: Patient): Finding {
     return {
       name,
       status: "skip",
-      detail: `no Weir answers at ${address.baseUrl}`,
+      detail: `no Weir answers at ${shownUrl(address)}`,
       advice: "start it with `weir serve`, or name another address with --api-url",
     };
   }
@@ -164,7 +166,7 @@ function checkService({ health, address }: Patient): Finding {
   return {
     name,
     status: "ok",
-    detail: `${health.version} answers at ${address.baseUrl}, up for ${health.uptime_secs} s`,
+    detail: `${health.version} answers at ${shownUrl(address)}, up for ${health.uptime_secs} s`,
   };
 }
 

@@ -40,6 +40,8 @@ export function valueText(value: unknown): string {
   if (value === null || value === undefined) return "";
   if (typeof value === "string") return value;
   if (typeof value === "boolean") return value ? "yes" : "no";
+  // Measured values carry a dozen digits that say nothing.
+  if (typeof value === "number") return String(Number(value.toFixed(3)));
   if (Array.isArray(value) && value.every((item) => typeof item !== "object" || item === null)) {
     return value.map(valueText).join(", ");
   }

@@ -47,6 +47,7 @@ const COMMANDS: readonly LazyCommand[] = [
     name: slice,
     summary,
     fill: async (command, invocation, outcome) => {
+      for (const option of globalOptions()) command.addOption(option);
       const { addOperationCommands } = await import("./call.ts");
       addOperationCommands(command, slice, invocation, outcome);
       if (slice === "traffic") (await import("./tail.ts")).addTailCommand(command, invocation, outcome);
@@ -88,9 +89,9 @@ export const COMMAND_NAMES: readonly string[] = COMMANDS.map((command) => comman
 /** Runs one command line (without node and script); resolves to the exit code. */
 export async function runCommandLine(args: readonly string[], invocation: Invocation): Promise<number> {
   const outcome: Outcome = { exitCode: EXIT.ok };
-  const words = withDefaultCommand(args);
+  const words = withDefaultCommand(withHelpFlag(args));
   try {
-    const program = await buildProgram(invocation, outcome, chosenCommand(words));
+    const program = await buildProgram(invocation, outcome, words[commandIndex(words)]);
     await program.parseAsync(words, { from: "user" });
     return outcome.exitCode;
   } catch (error) {
@@ -104,13 +105,14 @@ async function buildProgram(invocation: Invocation, outcome: Outcome, complete: 
     .description("Weir captures, shows and exports the HTTP traffic that passes through it.")
     .version(invocation.version, "-V, --version", "Print the version")
     .helpOption("-h, --help", "Show help")
-    .helpCommand("help [command]", "Show help for a command")
+    .helpCommand("help [command...]", "Show help for a command")
     .enablePositionalOptions()
     .showSuggestionAfterError()
     .exitOverride()
     .configureOutput({
       writeOut: (text) => invocation.stdout.write(text),
       writeErr: (text) => invocation.stderr.write(text),
+      outputError: (text, write) => write(text.replace(/^error:/, invocation.stderr.style("red", "weir:"))),
       getOutHelpWidth: () => helpWidth(invocation.stdout.columns),
       getErrHelpWidth: () => helpWidth(invocation.stderr.columns),
     });
@@ -140,15 +142,21 @@ function helpWidth(columns: number): number {
 
 const VALUE_OPTIONS = new Set(["--api-url", "--timeout"]);
 
-/** The first word that is a command; values of the options before it are no commands. */
-function chosenCommand(words: readonly string[]): string | undefined {
+/** Where the first word is that is a command; values of the options before it are no commands. */
+function commandIndex(words: readonly string[]): number {
   for (let at = 0; at < words.length; at++) {
     const word = words[at] ?? "";
     if (VALUE_OPTIONS.has(word)) at++;
-    else if (word === "help") return words[at + 1];
-    else if (!word.startsWith("-")) return word;
+    else if (!word.startsWith("-")) return at;
   }
-  return undefined;
+  return -1;
+}
+
+/** `weir help traffic list` means `weir traffic list --help`; commander itself looks only at the first word. */
+function withHelpFlag(words: readonly string[]): readonly string[] {
+  const at = commandIndex(words);
+  const asked = words[at] === "help" ? words.slice(at + 1) : [];
+  return asked.length === 0 ? words : [...words.slice(0, at), ...asked, "--help"];
 }
 
 /** `weir` and `weir --proxy-port 9000` mean `weir serve …`. */
@@ -156,9 +164,9 @@ function withDefaultCommand(args: readonly string[]): readonly string[] {
   const [first] = args;
   if (first === undefined) return ["serve"];
   if (!first.startsWith("-") || ["-h", "--help", "-V", "--version"].includes(first)) return args;
-  const known = chosenCommand(args);
+  const known = args[commandIndex(args)];
   const isGlobal = ["--api-url", "--timeout", "--json"].some((name) => first === name || first.startsWith(`${name}=`));
-  if (isGlobal && known !== undefined && (COMMAND_NAMES.includes(known) || known === "help")) return args;
+  if (isGlobal && known !== undefined && [...COMMAND_NAMES, "help"].includes(known)) return args;
   return ["serve", ...args];
 }
 

@@ -5,7 +5,7 @@ import { certOperations, sessionsOperations } from "@headworks/capture-contract"
 import type { CaptureSession, DetailedHealth } from "@headworks/capture-contract";
 import { ApiFailure } from "@headworks/contract-kit/client";
 import type { Flags } from "#settings/setting-sources.ts";
-import { apiAddress, callApi, callJson, readText } from "./api-connection.ts";
+import { apiAddress, callApi, callJson, readText, shownUrl } from "./api-connection.ts";
 import type { ApiAddress } from "./api-connection.ts";
 import { CommandFailure, EXIT } from "./exit-codes.ts";
 import type { Invocation } from "./invocation.ts";
@@ -98,7 +98,7 @@ async function sharedCapture(
     };
   } catch (error) {
     if (error instanceof ApiFailure) {
-      throw new CommandFailure(EXIT.failure, `The Weir at ${address.baseUrl} cannot be used: ${error.message}`, {
+      throw new CommandFailure(EXIT.failure, `The Weir at ${shownUrl(address)} cannot be used: ${error.message}`, {
         cause: error,
       });
     }

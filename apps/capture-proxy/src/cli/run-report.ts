@@ -1,7 +1,7 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { exportOperations, metricsOperations, trafficOperations } from "@headworks/capture-contract";
 import type { Metrics, TrafficEntry, TrafficSummary } from "@headworks/capture-contract";
-import { callApi, callJson } from "./api-connection.ts";
+import { callApi, callJson, shownUrl } from "./api-connection.ts";
 import type { Invocation } from "./invocation.ts";
 import { sizeText } from "./present-values.ts";
 import { present } from "./present.ts";
@@ -61,7 +61,7 @@ function totals({ total, errors, request_bytes: sent, response_bytes: received }
 
 function place(capture: Capture, options: RunOptions): string {
   if (!capture.isOwn) {
-    return `; session ${visibleText(capture.sessionName ?? capture.sessionId)} at ${capture.address.baseUrl}`;
+    return `; session ${visibleText(capture.sessionName ?? capture.sessionId)} at ${shownUrl(capture.address)}`;
   }
   if (options.har !== undefined) return `; written to ${visibleText(options.har)}`;
   if (capture.isKept) return `; kept in ${visibleText(options.dataDir ?? "")}`;

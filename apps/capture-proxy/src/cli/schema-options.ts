@@ -66,11 +66,20 @@ interface Box {
   readonly value: unknown;
 }
 
-/** Adds the flags of a property to a command; booleans get a form that says no. */
-export function addPropertyOptions(command: Command, property: InputProperty, given: string | undefined): void {
+/**
+ * Adds the flags of a property to a command; booleans get a form that says no. With `isBodyOptional` a property that the
+ * body needs may still be left out with the whole body.
+ */
+export function addPropertyOptions(
+  command: Command,
+  property: InputProperty,
+  given: string | undefined,
+  isBodyOptional = false,
+): void {
   const name = property.path.join("-").replaceAll("_", "-");
   const flags = given ?? (isBoolean(property.schema) ? `--${name}` : `--${name} <${placeholder(property.schema)}>`);
-  const option = new Option(flags, descriptionOf(property));
+  const isRequired = property.isRequired && !(property.place === "body" && isBodyOptional);
+  const option = new Option(flags, descriptionOf(property, isRequired));
   if (!isBoolean(property.schema)) {
     // In a box: commander takes a parsed null for an absent value.
     const parse = (text: string, previous: Box | undefined): Box => ({
@@ -155,10 +164,11 @@ function placeholder(schema: Schema): string {
   return schema.type === "array" ? "list" : "text";
 }
 
-function descriptionOf({ path, schema, isRequired }: InputProperty): string {
+function descriptionOf({ path, schema }: InputProperty, isRequired: boolean): string {
   const text = schema.description ?? capitalized(path.join(" ").replaceAll("_", " "));
   const facts = [
     ...(schema.type === "array" ? ["comma list, repeatable"] : []),
+    ...(isBoolean(schema) ? ["`--no-…` for the opposite"] : []),
     ...(schema.anyOf?.some((candidate) => candidate.type === "null") === true ? ["`null` clears it"] : []),
     ...(isRequired ? ["required"] : []),
     ...(schema.default === undefined || schema.default === null || Array.isArray(schema.default)

@@ -1,10 +1,11 @@
+import { constants } from "node:os";
 import { setTimeout as delay } from "node:timers/promises";
 import type { Command } from "commander";
 import { Option } from "commander";
 import { trafficOperations } from "@headworks/capture-contract";
 import type { ServerMessage, TrafficEvent, TrafficSnapshot } from "@headworks/capture-contract";
 import { ApiFailure } from "@headworks/contract-kit/client";
-import { apiAddress, callJson } from "./api-connection.ts";
+import { apiAddress, callJson, noServiceText } from "./api-connection.ts";
 import type { ApiAddress } from "./api-connection.ts";
 import { CommandFailure, EXIT } from "./exit-codes.ts";
 import { globalOptions } from "./global-options.ts";
@@ -36,11 +37,7 @@ export function addTailCommand(group: Command, invocation: Invocation, outcome: 
     .description(`${summary}. Connects again when the service restarts; Ctrl+C ends it.`)
     .option("-q, --query <query>", "Only exchanges that match this query")
     .addOption(new Option("-n, --lines <count>", "How many of the latest to show first").default(10).argParser(count));
-  for (const option of globalOptions()) {
-    command.addOption(
-      option.long === "--json" ? new Option("--json", "Print one JSON object for each exchange") : option,
-    );
-  }
+  for (const option of globalOptions("Print one JSON object for each exchange")) command.addOption(option);
   command.action(async () => {
     outcome.exitCode = await tail(invocation, command.optsWithGlobals());
   });
@@ -60,9 +57,9 @@ async function tail(invocation: Invocation, options: TailOptions): Promise<numbe
   const address = apiAddress(options, invocation.environment);
   const url = `${address.baseUrl.replace(/^http/, "ws")}/ws?batch=1`;
   const stop = new AbortController();
-  let interrupted = false;
-  const onInterrupt = (): void => {
-    interrupted = true;
+  let interruptedBy: NodeJS.Signals | undefined;
+  const onInterrupt = (signal: NodeJS.Signals): void => {
+    interruptedBy = signal;
     stop.abort();
   };
   process.once("SIGINT", onInterrupt).once("SIGTERM", onInterrupt);
@@ -79,13 +76,10 @@ async function tail(invocation: Invocation, options: TailOptions): Promise<numbe
       stderr,
       signal: stop.signal,
     });
-    if (result.kind === "refused") throw new CommandFailure(EXIT.failure, result.message);
+    if (result.kind === "refused") throw new CommandFailure(EXIT.failure, visibleText(result.message));
     if (stop.signal.aborted) break;
     if (result.kind === "never-open" && !hasConnected) {
-      throw new CommandFailure(
-        EXIT.failure,
-        `No Weir answers at ${address.baseUrl}: start it with \`weir serve\`, or name another address with --api-url or WEIR_API_URL`,
-      );
+      throw new CommandFailure(EXIT.failure, noServiceText(address));
     }
     if (result.kind === "ended") {
       if (!hasConnected || waitMs === FIRST_RETRY_MS) {
@@ -98,7 +92,7 @@ async function tail(invocation: Invocation, options: TailOptions): Promise<numbe
     waitMs = Math.min(waitMs * 2, LAST_RETRY_MS);
   }
   process.off("SIGINT", onInterrupt).off("SIGTERM", onInterrupt);
-  return interrupted ? EXIT.signalBase + 2 : EXIT.ok;
+  return interruptedBy === undefined ? EXIT.ok : EXIT.signalBase + constants.signals[interruptedBy];
 }
 
 type FollowResult =
@@ -147,8 +141,11 @@ async function follow({ socket, query, printer, catchUp, stderr, signal }: Follo
   });
   let isFiltered = false;
   const take = (message: ServerMessage): void => {
-    // A filter that the service refuses is refused when the stored rows are asked for, too; that ends the command.
-    if (message.type === "Error") return stderr.write(`weir: ${visibleText(message.data.message)}\n`);
+    if (message.type === "Error") {
+      // Before the Pong it can only be about the filter, which stays wrong.
+      if (!isFiltered) return end({ kind: "refused", message: message.data.message });
+      return stderr.write(`weir: ${visibleText(message.data.message)}\n`);
+    }
     if (message.type === "Pong") {
       isFiltered = true;
       return fill();
@@ -161,9 +158,14 @@ async function follow({ socket, query, printer, catchUp, stderr, signal }: Follo
     return undefined;
   };
   socket.onMessage((text) => {
-    const parsed = JSON.parse(text) as ServerMessage | readonly ServerMessage[];
-    const messages = Array.isArray(parsed) ? (parsed as readonly ServerMessage[]) : [parsed as ServerMessage];
-    for (const message of messages) take(message);
+    try {
+      const parsed = JSON.parse(text) as ServerMessage | readonly ServerMessage[];
+      const messages = Array.isArray(parsed) ? (parsed as readonly ServerMessage[]) : [parsed as ServerMessage];
+      for (const message of messages) take(message);
+    } catch {
+      // Something else than Weir speaks, and will again.
+      end({ kind: "refused", message: "What answers at /ws does not speak like Weir's live feed" });
+    }
   });
   socket.onClose((reason) => resolve(isOpen ? { kind: "ended", reason, hasWorked } : { kind: "never-open" }));
   if (signal.aborted) socket.close();
