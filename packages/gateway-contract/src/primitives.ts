@@ -4,7 +4,7 @@ import { Type } from "typebox";
 /*
  * Keywords of our own: `x-expects` completes "must be …" where a pattern says too little, `x-file` marks paths of files,
  * `x-secret` text that may be a secret reference and is never echoed, `x-uint64` unsigned 64-bit numbers,
- * `x-header-map` header names to values, `x-header-renames` header names to header names.
+ * `x-header-map` header names to values, `x-header-renames` header names to header names, `x-cidr` IP networks.
  */
 
 /** Name of an entity of the document. */
@@ -58,7 +58,7 @@ export const HttpUrl = Type.String({
 });
 
 /** `address/length`, or one address. */
-export const Cidr = Type.String({ minLength: 2, maxLength: 64 });
+export const Cidr = Type.String({ minLength: 2, maxLength: 64, "x-cidr": true });
 export const NameList = Type.Array(Name);
 
 export const DryRun = Type.Boolean({ default: false, description: "Evaluate and report, never refuse" });

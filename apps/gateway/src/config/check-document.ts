@@ -1,0 +1,106 @@
+import type { ConfigDocument, Issue } from "@headworks/gateway-contract";
+import type { CheckScope, Clock, IssueReport } from "#slice.ts";
+import { checkEntities } from "./check-entities.ts";
+import { checkMarkedFields } from "./check-fields.ts";
+import { checkListeners } from "./check-listeners.ts";
+import { checkReferences } from "./check-references.ts";
+import { FileReader } from "./file-reader.ts";
+import { IssueCollector } from "./issue-collector.ts";
+import { inTextOrder, type DocumentReading } from "./read-document.ts";
+import { SecretResolver } from "./secrets.ts";
+
+/** One part's look at a document; a slice's `check`, or routing's. */
+export type DocumentCheck = (document: ConfigDocument, report: IssueReport, scope: CheckScope) => void;
+
+/** What checking needs besides the document. */
+export interface CheckParts {
+  /** Every slice's check, and others such as routing's, which also warns of shadowed routes. */
+  readonly checks: readonly DocumentCheck[];
+  readonly clock: Clock;
+  readonly environment: Readonly<Record<string, string | undefined>>;
+}
+
+/** Secrets and files as one build of a generation found them. */
+export interface Findings {
+  readonly secrets: SecretResolver;
+  readonly files: FileReader;
+}
+
+/** A fresh look at secrets and files. */
+export function freshFindings(environment: CheckParts["environment"]): Findings {
+  const files = new FileReader();
+  return { files, secrets: new SecretResolver(environment, files) };
+}
+
+/**
+ * Everything that is wrong with a document that was read, its structure included, in the order of the text; warnings
+ * too. Also looks at what could be read of a document with a broken structure, so that one run finds as much as it can.
+ */
+export function checkDocument(reading: DocumentReading, parts: CheckParts, findings: Findings): Issue[] {
+  const { document } = reading;
+  if (document === undefined) return [...reading.issues];
+  const collector = new IssueCollector(reading.places);
+  const scope: CheckScope = {
+    clock: parts.clock,
+    secret: (text) => {
+      const outcome = findings.secrets.resolve(text);
+      return outcome.ok ? outcome.secret : undefined;
+    },
+    readFile: (path) => {
+      const outcome = findings.files.read(path);
+      return outcome.ok ? outcome.bytes : undefined;
+    },
+  };
+  const checks: readonly DocumentCheck[] = [
+    checkReferences,
+    checkEntities,
+    (checked, report) => checkMarkedFields(checked, report, findings.secrets),
+    (checked, report) => checkListeners(checked, report, scope, parts.environment["GATEWAY_ADMIN_DEV"] === "1"),
+    ...parts.checks,
+  ];
+  const isSound = !reading.issues.some(isError);
+  for (const check of checks) runCheck(check, document, collector, scope, isSound);
+  // What was left out because it could not be read is missing from everything that refers to it.
+  const found = reading.isPartial ? collector.issues.filter((issue) => !dependsOnTheWhole(issue)) : collector.issues;
+  return inTextOrder([...reading.issues, ...found]);
+}
+
+/** Whether an issue keeps the document from being published. */
+export function isError(issue: Issue): boolean {
+  return issue.severity === "error";
+}
+
+function runCheck(
+  check: DocumentCheck,
+  document: ConfigDocument,
+  collector: IssueCollector,
+  scope: CheckScope,
+  isSound: boolean,
+): void {
+  try {
+    check(document, collector, scope);
+  } catch (error) {
+    // A check may rely on what the schema promises, which a document with a broken structure does not keep.
+    if (!isSound) return;
+    collector.error(
+      "compile_failed",
+      [],
+      `The document could not be checked: ${errorName(error)} in ${check.name || "a check"}`,
+    );
+  }
+}
+
+/** Only the kind of an error: its message might quote the document. */
+export function errorName(error: unknown): string {
+  return error instanceof Error ? error.name : "an unknown error";
+}
+
+/** Where an error came from, without its message, which might quote a secret. */
+export function errorTrace(error: unknown): string {
+  const frames = (error instanceof Error ? (error.stack ?? "") : "").split("\n").filter((line) => /^\s+at /.test(line));
+  return [errorName(error), ...frames].join("\n");
+}
+
+function dependsOnTheWhole({ code, severity }: Issue): boolean {
+  return severity === "warning" || code === "unknown_reference";
+}

@@ -1,0 +1,124 @@
+// Tested by check-document.test.ts
+import { canonicalHost, parseAddress } from "@headworks/host-patterns";
+import type { ConfigDocument, Route, Service, Upstream } from "@headworks/gateway-contract";
+import type { IssueReport } from "#slice.ts";
+import type { Place } from "./pointer.ts";
+
+/** What the schema cannot say of routes, services, upstreams, consumers and the gateway itself. */
+export function checkEntities(document: ConfigDocument, report: IssueReport): void {
+  document.routes.forEach((route, at) => checkRoute(route, ["routes", at], report));
+  document.services.forEach((service, at) => checkService(service, ["services", at], report));
+  document.upstreams.forEach((upstream, at) => checkUpstream(upstream, ["upstreams", at], report));
+  checkCertificateCredentials(document, report);
+  const { gateway } = document;
+  if (gateway.load_shed_dry_run === true && gateway.max_concurrent_requests === undefined) {
+    const message = "load_shed_dry_run does nothing without max_concurrent_requests; set that, or leave this out";
+    report.error("required", ["gateway", "load_shed_dry_run"], message);
+  }
+  if (document.routes.length === 0 && gateway.allow_empty_routes !== true) {
+    report.warning("empty_routes", [], "There is no route, so every request is answered with 404");
+  }
+}
+
+function checkRoute(route: Route, place: Place, report: IssueReport): void {
+  if (route.action.type === "proxy" && route.service === undefined) {
+    report.error("required", [...place, "service"], `The route "${route.name}" proxies, so it needs a service`);
+  }
+}
+
+function checkService(service: Service, place: Place, report: IssueReport): void {
+  const title = `The service "${service.name}"`;
+  const { upstream, split } = service;
+  if (upstream === undefined && split === undefined) {
+    report.error("required", [...place, "upstream"], `${title} needs an upstream, or a split over several`);
+  }
+  if (upstream !== undefined && split !== undefined) {
+    report.error("bad_value", [...place, "split"], `${title} has an upstream and a split; keep one of them`);
+  }
+  if (split === undefined) return;
+  const seen = new Set<string>();
+  for (const [at, target] of split.targets.entries()) {
+    if (seen.has(target.upstream)) {
+      const message = `The split of "${service.name}" names the upstream "${target.upstream}" twice`;
+      report.error("duplicate_name", [...place, "split", "targets", at, "upstream"], message);
+    }
+    seen.add(target.upstream);
+  }
+  if (split.targets.every(({ weight = 1 }) => weight === 0)) {
+    const message = `The split of "${service.name}" has no weight above 0, so no upstream would get a request`;
+    report.error("out_of_range", [...place, "split", "targets"], message);
+  }
+}
+
+function checkUpstream(upstream: Upstream, place: Place, report: IssueReport): void {
+  const title = `The upstream "${upstream.name}"`;
+  const { endpoints = [], load_balancer: balancer, hash_header: hashHeader } = upstream;
+  if (endpoints.length === 0 && upstream.dns_discovery === undefined) {
+    report.error("required", [...place, "endpoints"], `${title} needs at least one endpoint, or dns_discovery`);
+  }
+  const seen = new Set<string>();
+  for (const [at, { address, port }] of endpoints.entries()) {
+    const own = [...place, "endpoints", at];
+    const text = `${address}:${port}`;
+    if (!isHost(address)) {
+      const message = `${title} has an endpoint whose address is no IP address or host name; the port is a field of its own`;
+      report.error("bad_value", [...own, "address"], message);
+    }
+    const key = `${canonicalHost(address)} ${port}`;
+    if (seen.has(key)) report.error("duplicate_name", own, `${title} has the endpoint ${text} twice`);
+    seen.add(key);
+  }
+  if (balancer === "header_hash" && hashHeader === undefined) {
+    report.error("required", [...place, "hash_header"], `${title} balances by header_hash, so it needs hash_header`);
+  }
+  if (balancer !== "header_hash" && hashHeader !== undefined) {
+    report.error("bad_value", [...place, "hash_header"], `${title} has hash_header, which only header_hash looks at`);
+  }
+  checkRelations(upstream, place, report);
+}
+
+/** Numbers that only make sense together; defaults are those of the fields that were left out. */
+function checkRelations(upstream: Upstream, place: Place, report: IssueReport): void {
+  const { active_health: active, retries } = upstream;
+  const atLeast = (field: Place, value: number, other: string, least: number): void => {
+    if (value >= least) return;
+    const message = `${field.slice(-1).join("")} of the upstream "${upstream.name}" must be at least ${other}: it is ${value}, and ${other} is ${least}`;
+    report.error("out_of_range", [...place, ...field], message);
+  };
+  if (active !== undefined) {
+    const { interval_ms = 5000, timeout_ms = 2000, jitter_ms = 500 } = active;
+    atLeast(["active_health", "interval_ms"], interval_ms, "timeout_ms", timeout_ms);
+    atLeast(["active_health", "interval_ms"], interval_ms, "jitter_ms", jitter_ms);
+    if (upstream.health === undefined) {
+      const message = `The upstream "${upstream.name}" has active_health, which needs health; "health: {}" takes the defaults`;
+      report.error("required", [...place, "health"], message);
+    }
+  }
+  if (retries !== undefined) {
+    const { backoff_base_ms = 25, backoff_cap_ms = 250, buffer_max_bytes = 0 } = retries;
+    atLeast(["retries", "backoff_cap_ms"], backoff_cap_ms, "backoff_base_ms", backoff_base_ms);
+    if (retries.hedge !== undefined && buffer_max_bytes === 0) {
+      const message = `Hedging of the upstream "${upstream.name}" needs retries.buffer_max_bytes above 0`;
+      report.error("required", [...place, "retries", "buffer_max_bytes"], message);
+    }
+  }
+}
+
+function isHost(text: string): boolean {
+  const host = text.startsWith("[") && text.endsWith("]") ? text.slice(1, -1) : text;
+  if (parseAddress(host) !== undefined) return true;
+  const name = canonicalHost(text);
+  return name.length <= 253 && /^(?!-)[a-z0-9_-]{1,63}(?:\.[a-z0-9_-]{1,63})*$/.test(name);
+}
+
+function checkCertificateCredentials(document: ConfigDocument, report: IssueReport): void {
+  for (const [at, { name, credentials = [] }] of document.consumers.entries()) {
+    for (const [index, credential] of credentials.entries()) {
+      if (credential.type !== "mtls") continue;
+      if ((credential.subject === undefined) !== (credential.fingerprint === undefined)) continue;
+      const message = `A credential of the type mtls of "${name}" needs exactly one of subject and fingerprint`;
+      const code = credential.subject === undefined ? "required" : "bad_value";
+      report.error(code, ["consumers", at, "credentials", index], message);
+    }
+  }
+}

@@ -1,0 +1,60 @@
+// Tested by check-document.test.ts
+import { parseNetwork } from "@headworks/host-patterns";
+import type { ConfigDocument } from "@headworks/gateway-contract";
+import type { IssueReport } from "#slice.ts";
+import { annotatedFields } from "./annotated-fields.ts";
+import type { Place } from "./pointer.ts";
+import { documentSchema } from "./read-document.ts";
+import type { SecretResolver } from "./secrets.ts";
+import { named } from "./structure.ts";
+
+const TOKEN = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/;
+/** Field values of RFC 9110 section 5.5, without space at their ends; nothing beyond latin1 can be sent. */
+const FIELD_VALUE = /^(?:[!-~\x80-\xff](?:[\t -~\x80-\xff]*[!-~\x80-\xff])?)?$/;
+
+/** Checks what the schema marks wherever it stands: secret references, header names and values, networks. */
+export function checkMarkedFields(document: ConfigDocument, report: IssueReport, secrets: SecretResolver): void {
+  for (const { place, value } of annotatedFields(documentSchema, document, "x-secret")) {
+    const outcome = secrets.resolve(String(value));
+    if (!outcome.ok) report.error(outcome.code, place, `${named(place)} ${outcome.message}`);
+  }
+  for (const { place, value } of annotatedFields(documentSchema, document, "x-cidr")) {
+    if (parseNetwork(String(value)) !== undefined) continue;
+    report.error("bad_cidr", place, `${named(place)} must be an IP address or a network such as 10.0.0.0/8`);
+  }
+  for (const { place, value, schema } of annotatedFields(documentSchema, document, "x-header-map")) {
+    const isSecret = Object.values(schema.patternProperties ?? {}).some((inner) => inner["x-secret"] === true);
+    for (const [name, text] of Object.entries(value as Record<string, string>)) {
+      checkHeader(name, text, [...place, name], report, isSecret ? secrets : undefined);
+    }
+  }
+  for (const { place, value } of annotatedFields(documentSchema, document, "x-header-renames")) {
+    for (const [name, to] of Object.entries(value as Record<string, string>)) {
+      if (!TOKEN.test(name)) badName(name, [...place, name], report);
+      else if (!TOKEN.test(to)) badName(to, [...place, name], report);
+    }
+  }
+}
+
+function checkHeader(
+  name: string,
+  text: string,
+  place: Place,
+  report: IssueReport,
+  secrets: SecretResolver | undefined,
+): void {
+  if (!TOKEN.test(name)) return badName(name, place, report);
+  const outcome = secrets?.resolve(text);
+  // Reported with all other secrets.
+  if (outcome !== undefined && !outcome.ok) return;
+  if (FIELD_VALUE.test(outcome?.secret.reveal() ?? text)) return;
+  report.error(
+    "bad_header",
+    place,
+    `${named(place)} has characters that a header's value cannot have, or space at its ends`,
+  );
+}
+
+function badName(name: string, place: Place, report: IssueReport): void {
+  report.error("bad_header", place, `"${name}" is not a legal header name`);
+}

@@ -1,0 +1,211 @@
+// Tested by check-document.test.ts
+import { createPrivateKey, X509Certificate } from "node:crypto";
+import type { KeyObject } from "node:crypto";
+import { canonicalHost, isLoopback, isUnspecified, parseAddress } from "@headworks/host-patterns";
+import type { ConfigDocument, Listener } from "@headworks/gateway-contract";
+import type { CheckScope, IssueReport } from "#slice.ts";
+import type { Place } from "./pointer.ts";
+import { named } from "./structure.ts";
+
+/** Addresses of listeners and the admin API, and all files for TLS, whoever uses them. */
+export function checkListeners(
+  document: ConfigDocument,
+  report: IssueReport,
+  scope: CheckScope,
+  isDevelopment: boolean,
+): void {
+  const files = new TlsFiles(report, scope);
+  document.listeners.forEach((listener, at) => checkListener(listener, ["listeners", at], report, files));
+  checkAdmin(document, report, files, isDevelopment);
+  checkCollisions(document, report);
+  for (const [at, upstream] of document.upstreams.entries()) {
+    const place = ["upstreams", at];
+    const { tls, trusted_ca_file: roots, protocol = "http1" } = upstream;
+    const isPlain = protocol === "http1" || protocol === "h2c";
+    for (const [field, value] of [
+      ["tls", tls],
+      ["trusted_ca_file", roots],
+    ] as const) {
+      if (value === undefined || !isPlain) continue;
+      const message = `The upstream "${upstream.name}" speaks ${protocol}, which has no TLS; use https or http2`;
+      report.error("bad_value", [...place, field], message);
+    }
+    if (roots !== undefined && tls?.trusted_ca_file !== undefined) {
+      const message = `The upstream "${upstream.name}" has trusted_ca_file twice; keep the one under "tls"`;
+      report.error("duplicate_setting", [...place, "trusted_ca_file"], message);
+    }
+    files.checkRoots(roots, [...place, "trusted_ca_file"]);
+    files.checkRoots(tls?.trusted_ca_file, [...place, "tls", "trusted_ca_file"]);
+    const client = { cert: tls?.client_cert_file, key: tls?.client_key_file };
+    files.checkPair(client, [...place, "tls"], ["client_cert_file", "client_key_file"]);
+  }
+  for (const [at, { trusted_ca_file: roots }] of (document.gateway.jwt_providers ?? []).entries()) {
+    files.checkRoots(roots, ["gateway", "jwt_providers", at, "trusted_ca_file"]);
+  }
+}
+
+function checkListener(listener: Listener, place: Place, report: IssueReport, files: TlsFiles): void {
+  const title = `The listener "${listener.name}"`;
+  if (parseAddress(listener.address) === undefined && !/^[A-Za-z0-9.-]+$/.test(listener.address)) {
+    report.error("bad_value", [...place, "address"], `${title} needs an IP address or a host name as its address`);
+  }
+  const { tls } = listener;
+  if (listener.protocol !== "https") {
+    if (tls !== undefined) {
+      report.error("bad_value", [...place, "tls"], `${title} has tls but does not speak it; set protocol to https`);
+    }
+    return;
+  }
+  if (tls === undefined) {
+    report.error("required", [...place, "tls"], `${title} speaks https, so it needs tls with a certificate`);
+    return;
+  }
+  const certificates = tls.certificates ?? [];
+  if (tls.cert_file === undefined && tls.key_file === undefined && certificates.length === 0) {
+    report.error("required", [...place, "tls", "cert_file"], `${title} has no certificate`);
+  }
+  files.checkPair({ cert: tls.cert_file, key: tls.key_file }, [...place, "tls"], ["cert_file", "key_file"]);
+  const names = new Set<string>();
+  for (const [at, entry] of certificates.entries()) {
+    const own = [...place, "tls", "certificates", at];
+    files.checkPair({ cert: entry.cert_file, key: entry.key_file }, own, ["cert_file", "key_file"]);
+    for (const [index, name] of entry.server_names.entries()) {
+      const canonical = canonicalHost(name);
+      const message = `${title} has two certificates for "${name}"`;
+      if (names.has(canonical)) report.error("duplicate_name", [...own, "server_names", index], message);
+      names.add(canonical);
+    }
+  }
+  files.checkRoots(tls.client_ca_file, [...place, "tls", "client_ca_file"]);
+}
+
+/** The address and port of `admin.bind`; undefined when it is not both. IPv6 in brackets. */
+export function parseBind(text: string): { readonly address: string; readonly port: number } | undefined {
+  const [, v6, name, digits] = /^(?:\[([^\]]+)\]|([^:[\]]+)):(\d{1,5})$/.exec(text) ?? [];
+  const port = Number(digits);
+  const address = v6 ?? name;
+  if (address === undefined || !(port <= 65_535)) return undefined;
+  if (v6 !== undefined && (parseAddress(v6) === undefined || !v6.includes(":"))) return undefined;
+  return { address, port };
+}
+
+const DEFAULT_BIND = "127.0.0.1:2019";
+
+function checkAdmin(document: ConfigDocument, report: IssueReport, files: TlsFiles, isDevelopment: boolean): void {
+  const { admin } = document;
+  if (admin === undefined) return;
+  const bind = parseBind(admin.bind ?? DEFAULT_BIND);
+  if (bind === undefined) {
+    report.error("bad_value", ["admin", "bind"], "admin.bind must be an address and a port, such as 127.0.0.1:2019");
+  }
+  if (admin.tls !== undefined) {
+    const { cert_file: cert, key_file: key, client_ca_file: roots } = admin.tls;
+    files.checkPair({ cert, key }, ["admin", "tls"], ["cert_file", "key_file"]);
+    files.checkRoots(roots, ["admin", "tls", "client_ca_file"]);
+  } else if (!isDevelopment) {
+    const message =
+      "The admin API needs tls, since operators are known by their certificates; for trying out, GATEWAY_ADMIN_DEV=1 allows plain HTTP on loopback";
+    report.error("required", ["admin", "tls"], message);
+  } else if (bind !== undefined && !isLoopback(bind.address) && canonicalHost(bind.address) !== "localhost") {
+    const message = "Without tls, GATEWAY_ADMIN_DEV=1 allows the admin API on loopback addresses only";
+    report.error("bad_value", ["admin", "bind"], message);
+  }
+}
+
+function checkCollisions(document: ConfigDocument, report: IssueReport): void {
+  const taken: { readonly address: string; readonly port: number; readonly title: string }[] = [];
+  const take = (address: string, port: number, title: string, place: Place): void => {
+    const other = taken.find((one) => one.port === port && port !== 0 && overlap(one.address, address));
+    if (other !== undefined) {
+      report.error("address_collision", place, `${title} wants ${address} port ${port}, which ${other.title} has`);
+    }
+    taken.push({ address, port, title });
+  };
+  for (const [at, { name, address, port }] of document.listeners.entries()) {
+    take(address, port, `the listener "${name}"`, ["listeners", at, "port"]);
+  }
+  const bind = document.admin === undefined ? undefined : parseBind(document.admin.bind ?? DEFAULT_BIND);
+  if (bind !== undefined) take(bind.address, bind.port, "the admin API", ["admin", "bind"]);
+}
+
+/** A socket on all addresses leaves no place for one on a single address; `::` takes those of IPv4 too. */
+function overlap(a: string, b: string): boolean {
+  if (canonicalHost(a) === canonicalHost(b)) return true;
+  const isV6 = (text: string): boolean => text.includes(":");
+  const covers = (all: string, one: string): boolean => isUnspecified(all) && (isV6(all) || !isV6(one));
+  return covers(a, b) || covers(b, a);
+}
+
+/** Reads and judges the files of TLS. */
+class TlsFiles {
+  readonly #report: IssueReport;
+  readonly #scope: CheckScope;
+
+  constructor(report: IssueReport, scope: CheckScope) {
+    this.#report = report;
+    this.#scope = scope;
+  }
+
+  checkPair(
+    files: { readonly cert: string | undefined; readonly key: string | undefined },
+    place: Place,
+    [certField, keyField]: readonly [string, string],
+  ): void {
+    const { cert, key } = files;
+    if (cert === undefined && key === undefined) return;
+    if (cert === undefined || key === undefined) {
+      const [there, lacks] = cert === undefined ? [keyField, certField] : [certField, keyField];
+      this.#report.error("required", [...place, lacks], `${named(place)} has ${there}, so it needs ${lacks} too`);
+    }
+    const certificate = cert === undefined ? undefined : this.#certificates(cert, [...place, certField])?.[0];
+    const privateKey = key === undefined ? undefined : this.#privateKey(key, [...place, keyField]);
+    if (certificate === undefined || privateKey === undefined || certificate.checkPrivateKey(privateKey)) return;
+    const message = `The key in ${key} does not belong to the certificate in ${cert}`;
+    this.#report.error("bad_file", [...place, keyField], message);
+  }
+
+  /** A bundle of certificates to trust. */
+  checkRoots(path: string | undefined, place: Place): void {
+    if (path !== undefined) this.#certificates(path, place);
+  }
+
+  #certificates(path: string, place: Place): X509Certificate[] | undefined {
+    const bytes = this.#read(path, place);
+    if (bytes === undefined) return undefined;
+    const blocks =
+      bytes.toString("latin1").match(/-----BEGIN CERTIFICATE-----[\s\S]+?-----END CERTIFICATE-----/g) ?? [];
+    try {
+      const certificates = blocks.map((block) => new X509Certificate(block));
+      const [first] = certificates;
+      if (first === undefined) throw new Error("no certificate");
+      if (this.#scope.clock.now() > first.validToDate.getTime()) {
+        this.#report.warning(
+          "bad_file",
+          place,
+          `The certificate in ${path} expired on ${first.validToDate.toISOString()}`,
+        );
+      }
+      return certificates;
+    } catch {
+      this.#report.error("bad_file", place, `${path} has no certificate in PEM format that can be read`);
+      return undefined;
+    }
+  }
+
+  #privateKey(path: string, place: Place): KeyObject | undefined {
+    const bytes = this.#read(path, place);
+    if (bytes === undefined) return undefined;
+    try {
+      return createPrivateKey(bytes);
+    } catch {
+      this.#report.error("bad_file", place, `${path} has no private key in PEM format that can be read`);
+      return undefined;
+    }
+  }
+
+  #read(path: string, place: Place): Buffer | undefined {
+    const bytes = this.#scope.readFile(path);
+    if (bytes === undefined) this.#report.error("bad_file", place, `${named(place)}: the file ${path} cannot be read`);
+    return bytes;
+  }
+}

@@ -1,0 +1,116 @@
+// Tested by check-document.test.ts
+import type { Authorization, ConfigDocument } from "@headworks/gateway-contract";
+import type { IssueReport } from "#slice.ts";
+import { suggestion } from "./nearest-name.ts";
+import type { Place } from "./pointer.ts";
+
+type Kind = "listener" | "upstream" | "service" | "route" | "consumer" | "policy" | "provider" | "group";
+
+/** Names are there once, references lead to something, and what nothing refers to is worth a warning. */
+export function checkReferences(document: ConfigDocument, report: IssueReport): void {
+  const names = new Names(report);
+  names.declare("listener", document.listeners, ["listeners"]);
+  names.declare("upstream", document.upstreams, ["upstreams"]);
+  names.declare("service", document.services, ["services"]);
+  names.declare("route", document.routes, ["routes"]);
+  names.declare("consumer", document.consumers, ["consumers"]);
+  names.declare("policy", document.policies, ["policies"]);
+  names.declare("provider", document.gateway.jwt_providers ?? [], ["gateway", "jwt_providers"]);
+  for (const { groups } of document.consumers) for (const group of groups ?? []) names.known("group").add(group);
+  referTo(document, names);
+  warnOfUnused(document, names, report);
+}
+
+class Names {
+  readonly #report: IssueReport;
+  readonly #known = new Map<Kind, Set<string>>();
+  readonly #used = new Map<Kind, Set<string>>();
+
+  constructor(report: IssueReport) {
+    this.#report = report;
+  }
+
+  known(kind: Kind): Set<string> {
+    return setOf(this.#known, kind);
+  }
+
+  isUsed(kind: Kind, name: string): boolean {
+    return this.#used.get(kind)?.has(name) === true;
+  }
+
+  declare(kind: Kind, entities: readonly { readonly name: string }[], section: Place): void {
+    const known = this.known(kind);
+    for (const [at, { name }] of entities.entries()) {
+      if (known.has(name)) {
+        this.#report.error("duplicate_name", [...section, at, "name"], `Another ${kind} is named "${name}" already`);
+      }
+      known.add(name);
+    }
+  }
+
+  refer(kind: Kind, name: string | undefined, place: Place): void {
+    if (name === undefined) return;
+    setOf(this.#used, kind).add(name);
+    const known = this.known(kind);
+    if (known.has(name)) return;
+    const missing = kind === "group" ? "No consumer is in the group" : `There is no ${kind}`;
+    this.#report.error("unknown_reference", place, `${missing} "${name}"${suggestion(name, known)}`);
+  }
+
+  referAll(kind: Kind, names: readonly string[] | undefined, place: Place): void {
+    for (const [at, name] of (names ?? []).entries()) this.refer(kind, name, [...place, at]);
+  }
+
+  authorization(block: Authorization | undefined, place: Place): void {
+    if (block === undefined) return;
+    this.referAll("consumer", block.allowed_consumers, [...place, "allowed_consumers"]);
+    this.referAll("consumer", block.denied_consumers, [...place, "denied_consumers"]);
+    this.referAll("group", block.allowed_groups, [...place, "allowed_groups"]);
+    this.referAll("group", block.denied_groups, [...place, "denied_groups"]);
+  }
+}
+
+function setOf(sets: Map<Kind, Set<string>>, kind: Kind): Set<string> {
+  let found = sets.get(kind);
+  if (found === undefined) sets.set(kind, (found = new Set()));
+  return found;
+}
+
+function referTo(document: ConfigDocument, names: Names): void {
+  const { gateway } = document;
+  names.referAll("policy", gateway.global_policies, ["gateway", "global_policies"]);
+  names.authorization(gateway.authorization, ["gateway", "authorization"]);
+  for (const [at, provider] of (gateway.jwt_providers ?? []).entries()) {
+    names.refer("consumer", provider.consumer, ["gateway", "jwt_providers", at, "consumer"]);
+  }
+  for (const [at, route] of document.routes.entries()) names.refer("service", route.service, ["routes", at, "service"]);
+  for (const [at, service] of document.services.entries()) {
+    names.refer("upstream", service.upstream, ["services", at, "upstream"]);
+    for (const [index, { upstream }] of (service.split?.targets ?? []).entries()) {
+      names.refer("upstream", upstream, ["services", at, "split", "targets", index, "upstream"]);
+    }
+  }
+  for (const section of ["listeners", "services", "routes", "consumers"] as const) {
+    for (const [at, { policies, authorization }] of document[section].entries()) {
+      names.referAll("policy", policies, [section, at, "policies"]);
+      names.authorization(authorization, [section, at, "authorization"]);
+    }
+  }
+}
+
+function warnOfUnused(document: ConfigDocument, names: Names, report: IssueReport): void {
+  const warn = (place: Place, message: string): void => report.warning("unused", place, message);
+  for (const [at, { name }] of document.upstreams.entries()) {
+    if (!names.isUsed("upstream", name)) warn(["upstreams", at], `No service uses the upstream "${name}"`);
+  }
+  for (const [at, { name }] of document.services.entries()) {
+    if (!names.isUsed("service", name)) warn(["services", at], `No route uses the service "${name}"`);
+  }
+  for (const [at, { name }] of document.policies.entries()) {
+    if (!names.isUsed("policy", name)) warn(["policies", at], `Nothing uses the policy "${name}"`);
+  }
+  for (const [at, { name, credentials = [] }] of document.consumers.entries()) {
+    if (credentials.length > 0 || names.isUsed("consumer", name)) continue;
+    warn(["consumers", at], `The consumer "${name}" has no credentials, so no request is ever recognised as its own`);
+  }
+}

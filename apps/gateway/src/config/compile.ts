@@ -1,0 +1,99 @@
+import type { ConfigDocument, Listener, Route } from "@headworks/gateway-contract";
+import type { CompiledAction, CompiledRoute, Generation, RouteTable } from "#request/generation.ts";
+import type { AnswerStore, BodyFilter, Decorator, Gate } from "#request/phases.ts";
+import { TrustedProxies } from "#request/trusted-proxies.ts";
+import type { CompiledSlice, CompileScope, GatewaySlice } from "#slice.ts";
+
+/** What routes do, for one generation. */
+export interface CompiledActions {
+  actionFor(route: Route): CompiledAction;
+  /** The generation was published: upstreams that it adds start, those that it lacks stop. */
+  published?(): void;
+}
+
+/** What compiling is done with. */
+export interface CompileParts {
+  /** In the order of their gates. */
+  readonly slices: readonly GatewaySlice[];
+  /** The same slices in the order in which they change answers; the order of the gates if it is left out. */
+  readonly answerOrder?: readonly GatewaySlice[];
+  /** Routing: all routes of a generation in the order of the document. */
+  compileTable(routes: readonly CompiledRoute[]): RouteTable;
+  compileActions(document: ConfigDocument, scope: CompileScope): CompiledActions;
+}
+
+/** A generation that may be published: once it is, `published` tells everyone whose work runs outside of requests. */
+export interface Candidate {
+  readonly generation: Generation;
+  /** Calls what slices and actions have to do then, each on its own: what one throws is given to `failed`. */
+  readonly published: (failed: (name: string, error: unknown) => void) => void;
+}
+
+const DEFAULT_PRIORITY = 5;
+// One for all: most routes have none, and the engine asks for their length on every request.
+const NONE: readonly never[] = Object.freeze([]);
+
+/** Makes what handles requests out of a document without errors. Changes nothing that is running. */
+export function compileGeneration(
+  document: ConfigDocument,
+  hash: number,
+  scope: CompileScope,
+  parts: CompileParts,
+): Candidate {
+  const compiled = new Map<GatewaySlice, CompiledSlice>();
+  for (const slice of parts.slices) {
+    const part = slice.compile?.(document, scope);
+    if (part !== undefined) compiled.set(slice, part);
+  }
+  const gating = [...compiled.values()];
+  const answering = inOrder(compiled, parts.answerOrder ?? parts.slices);
+  const actions = parts.compileActions(document, scope);
+  const routeList = document.routes.map((route, index): CompiledRoute => ({
+    name: route.name,
+    document: route,
+    index,
+    gates: present<Gate>(gating, (part) => part.gateFor?.(route)),
+    decorators: present<Decorator>(answering, (part) => part.decoratorFor?.(route)),
+    bodyFilters: present<BodyFilter>(answering, (part) => part.bodyFilterFor?.(route)),
+    answerStore: present<AnswerStore>(gating, (part) => part.answerStoreFor?.(route))[0],
+    action: actions.actionFor(route),
+    priority: route.priority ?? DEFAULT_PRIORITY,
+  }));
+  const generation: Generation = {
+    number: scope.generation,
+    contentHash: hash,
+    document,
+    routes: parts.compileTable(routeList),
+    routeList,
+    trustedProxies: new TrustedProxies(document.gateway.trusted_proxies ?? []),
+    unroutedGates: new Map(document.listeners.map((listener) => [listener.name, unroutedGates(gating, listener)])),
+  };
+  return {
+    generation,
+    published: (failed) => {
+      attempt("actions", () => actions.published?.(), failed);
+      for (const [slice, part] of compiled) attempt(slice.name, () => part.published?.(), failed);
+    },
+  };
+}
+
+function unroutedGates(parts: readonly CompiledSlice[], listener: Listener): readonly Gate[] {
+  return present<Gate>(parts, (part) => part.unroutedGateFor?.(listener));
+}
+
+function inOrder(compiled: ReadonlyMap<GatewaySlice, CompiledSlice>, order: readonly GatewaySlice[]): CompiledSlice[] {
+  return order.map((slice) => compiled.get(slice)).filter((part) => part !== undefined);
+}
+
+function present<T>(parts: readonly CompiledSlice[], get: (part: CompiledSlice) => T | undefined): readonly T[] {
+  const found = parts.map(get).filter((value) => value !== undefined);
+  return found.length === 0 ? NONE : found;
+}
+
+function attempt(name: string, run: () => void, failed: (name: string, error: unknown) => void): void {
+  try {
+    run();
+  } catch (error) {
+    failed(name, error);
+  }
+}

@@ -1,0 +1,80 @@
+// Tested by secrets.test.ts
+import { createHash } from "node:crypto";
+import { closeSync, constants, fstatSync, openSync, readSync } from "node:fs";
+
+/** Largest file that documents may name: certificates, keys, bundles of roots. */
+export const MOST_FILE_BYTES = 16 * 1024 * 1024;
+
+/** The content of a file, or why it cannot be had, to complete "the file …". */
+export type FileOutcome = { readonly ok: true; readonly bytes: Buffer } | { readonly ok: false; readonly why: string };
+
+/** Reads the files that a document names, each once, so that everybody who asks in one build gets the same bytes. */
+export class FileReader {
+  readonly #outcomes = new Map<string, FileOutcome>();
+
+  read(path: string, mostBytes: number = MOST_FILE_BYTES): FileOutcome {
+    let outcome = this.#outcomes.get(path);
+    if (outcome === undefined) this.#outcomes.set(path, (outcome = readWhole(path, MOST_FILE_BYTES)));
+    return outcome.ok && outcome.bytes.length > mostBytes ? tooLarge(mostBytes) : outcome;
+  }
+
+  /** Adds names and contents of everything that was read to a hash. */
+  digestInto(hash: { update(text: string): unknown }): void {
+    for (const [path, outcome] of [...this.#outcomes].toSorted(([a], [b]) => (a < b ? -1 : 1))) {
+      const content = outcome.ok ? createHash("sha256").update(outcome.bytes).digest("hex") : null;
+      hash.update(JSON.stringify([path, content]));
+    }
+  }
+}
+
+function readWhole(path: string, mostBytes: number): FileOutcome {
+  let descriptor: number;
+  try {
+    // Opening a FIFO without a writer would wait for one.
+    descriptor = openSync(path, constants.O_RDONLY | (constants.O_NONBLOCK ?? 0));
+  } catch (error) {
+    return { ok: false, why: whyNot(error) };
+  }
+  try {
+    if (!fstatSync(descriptor).isFile()) return { ok: false, why: "is not a regular file" };
+    return readDescriptor(descriptor, mostBytes);
+  } catch (error) {
+    return { ok: false, why: whyNot(error) };
+  } finally {
+    closeSync(descriptor);
+  }
+}
+
+/** Not by the size that the system tells: some files have another content than size. */
+function readDescriptor(descriptor: number, mostBytes: number): FileOutcome {
+  const pieces: Buffer[] = [];
+  let total = 0;
+  for (;;) {
+    const piece = Buffer.allocUnsafe(65_536);
+    const read = readSync(descriptor, piece);
+    if (read === 0) return { ok: true, bytes: Buffer.concat(pieces) };
+    total += read;
+    if (total > mostBytes) return tooLarge(mostBytes);
+    pieces.push(piece.subarray(0, read));
+  }
+}
+
+function tooLarge(mostBytes: number): FileOutcome {
+  return { ok: false, why: `is larger than ${mostBytes} bytes` };
+}
+
+function whyNot(error: unknown): string {
+  const code = error instanceof Error && "code" in error ? error.code : undefined;
+  switch (code) {
+    case "ENOENT":
+    case "ENOTDIR":
+      return "does not exist";
+    case "EACCES":
+    case "EPERM":
+      return "may not be read by this process";
+    case "EISDIR":
+      return "is a directory";
+    default:
+      return `cannot be read (${typeof code === "string" ? code : "unknown error"})`;
+  }
+}

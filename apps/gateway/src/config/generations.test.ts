@@ -1,0 +1,235 @@
+import assert from "node:assert/strict";
+import { rm, writeFile } from "node:fs/promises";
+import { test } from "node:test";
+import type { GatewaySlice } from "#slice.ts";
+import { temporaryDirectory } from "@headworks/testkit";
+import { generationRig } from "../../test/config/generation-rig.ts";
+
+const respond = (name: string, value = "/"): string =>
+  `{name: ${name}, match: {path: {type: prefix, value: ${value}}}, action: {type: respond, status: 204}}`;
+const good = `routes: [${respond("a")}]`;
+const other = `routes: [${respond("a")}, ${respond("b", "/b")}]`;
+const bad = "routes: [{name: a}]\nsurprise: 1";
+
+void test("a good candidate is published: numbered from 1, current, told once", async () => {
+  const { generations, events } = generationRig();
+  assert.equal(generations.history.length, 0);
+  const first = await generations.submit({ text: good, source: "startup" });
+  assert.equal(first.outcome, "published");
+  assert.equal(generations.current?.number, 1);
+  const hash = generations.current?.contentHash;
+  assert.ok(hash !== undefined && Number.isSafeInteger(hash));
+  assert.deepEqual(events, [
+    { kind: "config_published", payload: { generation: 1, content_hash: hash, route_count: 1 } },
+  ]);
+  const second = await generations.submit({ text: other, source: "admin", actor: "ops" });
+  assert.equal(second.outcome, "published");
+  assert.equal(generations.current?.number, 2);
+  assert.deepEqual(second.outcome === "published" && second.changes, [
+    { kind: "route", name: "b", change: "added", pointers: [] },
+  ]);
+});
+
+void test("a bad candidate changes nothing and is told once, and a good one after it is published", async () => {
+  const { generations, events } = generationRig();
+  const before = await generations.submit({ text: bad, source: "startup" });
+  assert.ok(before.outcome === "rejected" && before.issues.length >= 3, "all issues, not only the first");
+  assert.equal(generations.history.length, 0);
+  await generations.submit({ text: good, source: "startup" });
+  const running = generations.current;
+  for (const text of [bad, "{", "", "[]", "routes: [[[[", "\0"]) {
+    assert.equal((await generations.submit({ text, source: "reload" })).outcome, "rejected", JSON.stringify(text));
+    assert.equal(generations.current, running);
+  }
+  await generations.submit({ text: other, source: "reload" });
+  assert.equal(generations.current?.number, 2);
+  const rejected = events.filter(({ kind }) => kind === "config_rejected").map(({ payload }) => payload);
+  assert.equal(rejected.length, 7);
+  assert.deepEqual(rejected[0], { issue_count: 3, generation: 0 });
+  assert.deepEqual(rejected[2], { issue_count: 1, generation: 1 });
+});
+
+void test("a reload without a change publishes nothing, unless it is forced; the admin API always publishes", async () => {
+  const { generations, events } = generationRig();
+  await generations.submit({ text: good, source: "startup" });
+  const same = `# only the writing differs\n${JSON.stringify({ routes: [{ action: { status: 204, type: "respond" }, name: "a", match: { path: { value: "/", type: "prefix" } } }] })}`;
+  assert.equal((await generations.submit({ text: same, source: "reload" })).outcome, "unchanged");
+  assert.equal(events.length, 1);
+  assert.equal((await generations.submit({ text: same, source: "reload" }, { force: true })).outcome, "published");
+  assert.equal((await generations.submit({ text: same, source: "admin" })).outcome, "published");
+  assert.equal(generations.current?.number, 3);
+  assert.equal(events.length, 3);
+});
+
+void test("a secret's file that changed counts as changed content, and each build reads it again", async () => {
+  await using directory = await temporaryDirectory();
+  const file = directory.file("key");
+  await writeFile(file, "first-secret\n");
+  const seen: string[] = [];
+  const slice: GatewaySlice = {
+    name: "keys",
+    compile: (document, scope) => {
+      const credential = document.consumers[0]?.credentials?.[0];
+      if (credential?.type === "api_key") seen.push(scope.secret(credential.key).reveal());
+      return {};
+    },
+  };
+  const { generations, events, lines } = generationRig({ slices: [slice] });
+  const text = `${good}\nconsumers: [{name: c, credentials: [{type: api_key, key: "\${file:${file}}"}]}]`;
+  const first = await generations.submit({ text, source: "startup" });
+  assert.equal((await generations.submit({ text, source: "reload" })).outcome, "unchanged");
+  await writeFile(file, "second-secret\n");
+  const second = await generations.submit({ text, source: "reload" });
+  assert.equal(second.outcome, "published");
+  assert.deepEqual(seen, ["first-secret", "second-secret"]);
+  await rm(file);
+  const third = await generations.submit({ text, source: "reload" });
+  assert.ok(third.outcome === "rejected" && third.issues[0]?.code === "secret_unresolved");
+  const told = JSON.stringify([first, second, third, events, lines, generations.history]);
+  assert.ok(!told.includes("first-secret") && !told.includes("second-secret"));
+});
+
+void test("a dry run tells nobody, changes nothing, and says what would change", async () => {
+  const { generations, events, lines } = generationRig();
+  await generations.submit({ text: good, source: "startup" });
+  const logged = lines.length;
+  const outcome = await generations.submit({ text: other, source: "admin" }, { dryRun: true });
+  assert.ok(outcome.outcome === "valid" && outcome.generation === 2 && outcome.changes.length === 1);
+  assert.equal((await generations.submit({ text: bad, source: "admin" }, { dryRun: true })).outcome, "rejected");
+  assert.equal(generations.current?.number, 1);
+  assert.equal(events.length, 1);
+  assert.equal(lines.length, logged);
+});
+
+void test("a candidate for another generation than the running one is a conflict, and no event", async () => {
+  const { generations, events } = generationRig();
+  await generations.submit({ text: good, source: "startup" });
+  const hash = generations.current?.contentHash ?? 0;
+  const conflict = await generations.submit({ text: other, source: "admin" }, { ifMatch: hash + 1 });
+  assert.deepEqual(conflict, { outcome: "conflict", contentHash: hash });
+  assert.equal(events.length, 1);
+  assert.equal((await generations.submit({ text: other, source: "admin" }, { ifMatch: hash })).outcome, "published");
+});
+
+void test("of two changes made at once to the same generation, one wins and the other is a conflict", async () => {
+  const { generations } = generationRig();
+  await generations.submit({ text: good, source: "startup" });
+  const ifMatch = generations.current?.contentHash ?? 0;
+  const outcomes = await Promise.all([
+    generations.submit({ text: other, source: "admin" }, { ifMatch }),
+    generations.submit({ text: `routes: [${respond("c")}]`, source: "admin" }, { ifMatch }),
+  ]);
+  assert.deepEqual(outcomes.map(({ outcome }) => outcome).toSorted(), ["conflict", "published"]);
+  assert.equal(generations.current?.number, 2);
+});
+
+void test("what cannot be persisted is not published; what is persisted is published behind it", async () => {
+  const { generations, events } = generationRig();
+  await generations.submit({ text: good, source: "startup" });
+  const failure = new Error("disk full");
+  const persist = async (): Promise<void> => await Promise.reject(failure);
+  const outcome = await generations.submit({ text: other, source: "admin" }, { persist });
+  assert.deepEqual(outcome, { outcome: "not_persisted", error: failure });
+  assert.equal(generations.current?.number, 1);
+  let persisted = 0;
+  const write = async (): Promise<void> => {
+    persisted = generations.current?.number ?? 0;
+    await Promise.resolve();
+  };
+  await generations.submit({ text: other, source: "admin" }, { persist: write });
+  assert.equal(persisted, 1, "written while the old generation runs");
+  assert.equal(events.length, 2);
+});
+
+void test("a slice that throws while compiling rejects the candidate; one that throws while switching stops no other", async () => {
+  const switched: string[] = [];
+  let breaks = false;
+  const slices: GatewaySlice[] = [
+    {
+      name: "compiles",
+      compile: () => {
+        if (breaks) throw new Error("hunter2");
+        return {};
+      },
+    },
+    {
+      name: "switches",
+      compile: () => ({
+        published: () => {
+          throw new Error("hunter2");
+        },
+      }),
+    },
+    { name: "last", compile: ({ routes }) => ({ published: () => switched.push(`${routes.length}`) }) },
+  ];
+  const { generations, events, lines } = generationRig({ slices });
+  assert.equal((await generations.submit({ text: good, source: "startup" })).outcome, "published");
+  assert.deepEqual(switched, ["1"]);
+  breaks = true;
+  const outcome = await generations.submit({ text: other, source: "reload" });
+  assert.ok(outcome.outcome === "rejected" && outcome.issues.some(({ code }) => code === "compile_failed"));
+  assert.ok(!JSON.stringify([outcome, lines]).includes("hunter2"));
+  assert.ok(
+    lines.some((line) => line.includes("generations.test.ts")),
+    "the log says where",
+  );
+  assert.equal(generations.current?.number, 1);
+  assert.deepEqual(events.at(-1), { kind: "config_rejected", payload: { issue_count: 1, generation: 1 } });
+  breaks = false;
+  assert.equal((await generations.submit({ text: other, source: "reload" })).outcome, "published");
+  assert.deepEqual(switched, ["1", "2"]);
+});
+
+void test("slices see a candidate published before its event, and listeners after it", async () => {
+  const order: string[] = [];
+  const slice: GatewaySlice = { name: "targets", compile: () => ({ published: () => order.push("slice") }) };
+  const { generations } = generationRig({ slices: [slice], events: { emit: (kind) => order.push(kind) } });
+  const stop = generations.onPublished(({ number }) => order.push(`listener ${number}`));
+  await generations.submit({ text: good, source: "startup" });
+  stop();
+  await generations.submit({ text: other, source: "reload" });
+  assert.deepEqual(order, ["slice", "config_published", "listener 1", "slice", "config_published"]);
+});
+
+void test("the history has the last 100 generations, newest first, redacted, with the text to go back to", async () => {
+  const records: number[] = [];
+  const { generations } = generationRig({
+    archive: {
+      recordGeneration: async ({ number, text }) => {
+        assert.ok(!text.includes("inline-key"));
+        records.push(number);
+        await (number === 3 ? Promise.reject(new Error("store is gone")) : Promise.resolve());
+      },
+    },
+  });
+  const key = "consumers: [{name: c, credentials: [{type: api_key, key: inline-key}]}]";
+  for (let at = 1; at <= 105; at++) {
+    await generations.submit({ text: `routes: [${respond(`r${at}`)}]\n${key}`, source: "admin" });
+  }
+  await generations.settled();
+  assert.equal(records.length, 105);
+  assert.equal(generations.history.length, 100);
+  assert.deepEqual([generations.history[0]?.generation, generations.history.at(-1)?.generation], [105, 6]);
+  const past = generations.history[3];
+  assert.match(past?.redactedText ?? "", /\$\{redacted:sha256:[0-9a-f]{8}\}/);
+  const back = await generations.submit({ text: past?.text ?? "", source: "rollback" });
+  assert.equal(back.outcome, "published");
+  assert.equal(generations.current?.contentHash, past?.contentHash);
+});
+
+void test("random sequences of good and bad candidates: numbers count publications, events count candidates", async () => {
+  const { generations, events } = generationRig();
+  const texts = [good, other, bad, "}", `routes: [${respond("c")}]`];
+  let published = 0;
+  let rejected = 0;
+  for (let round = 0; round < 60; round++) {
+    const text = texts[(round * 7 + (round >> 2)) % texts.length] ?? "";
+    const outcome = await generations.submit({ text, source: "reload" });
+    if (outcome.outcome === "published") published += 1;
+    if (outcome.outcome === "rejected") rejected += 1;
+    assert.equal(generations.current?.number ?? 0, published);
+  }
+  assert.ok(published > 5 && rejected > 5);
+  assert.equal(events.filter(({ kind }) => kind === "config_published").length, published);
+  assert.equal(events.filter(({ kind }) => kind === "config_rejected").length, rejected);
+});

@@ -1,0 +1,324 @@
+import { createHash } from "node:crypto";
+import type { ConfigDocument, DocumentInput, Issue } from "@headworks/gateway-contract";
+import type { Logger } from "pino";
+import type { Generation } from "#request/generation.ts";
+import type { CompileScope, EventSink } from "#slice.ts";
+import {
+  checkDocument,
+  errorName,
+  errorTrace,
+  freshFindings,
+  isError,
+  type CheckParts,
+  type Findings,
+} from "./check-document.ts";
+import { compileGeneration, type Candidate, type CompileParts } from "./compile.ts";
+import { diffDocuments, type Change } from "./diff-documents.ts";
+import { readDocument } from "./read-document.ts";
+import { contentHash, hashText, normalDocument, redactedDocument, toJson, toYaml } from "./write-document.ts";
+
+export type CandidateSource = "startup" | "reload" | "admin" | "rollback";
+
+/** A text that wants to become the running configuration. */
+export interface SubmittedText {
+  readonly text: string;
+  readonly source: CandidateSource;
+  /** Who brought it, as the admin API knows people. */
+  readonly actor?: string;
+}
+
+export interface SubmitOptions {
+  /** Looks, changes nothing, tells nobody. */
+  readonly dryRun?: boolean;
+  /** Content hash that the running generation must have. */
+  readonly ifMatch?: number;
+  /** A reload publishes even when nothing changed. */
+  readonly force?: boolean;
+  /** Runs between the candidate's acceptance and its publication, such as writing the file; what it throws stops that. */
+  readonly persist?: () => Promise<void>;
+}
+
+/** What a candidate came to. */
+export type SubmitOutcome =
+  | ({ readonly outcome: "published" | "unchanged" } & GenerationFacts)
+  /** Would be published; `generation` is the number it would get. */
+  | ({ readonly outcome: "valid" } & GenerationFacts)
+  /** Every issue, warnings among them. */
+  | { readonly outcome: "rejected"; readonly issues: readonly Issue[] }
+  /** The running generation has another hash than was asked for; undefined when none runs. */
+  | { readonly outcome: "conflict"; readonly contentHash: number | undefined }
+  /** It is good, but `persist` failed; nothing changed. */
+  | { readonly outcome: "not_persisted"; readonly error: unknown };
+
+export interface GenerationFacts {
+  readonly generation: number;
+  readonly contentHash: number;
+  readonly routeCount: number;
+  readonly warnings: readonly Issue[];
+  /** Against the generation that ran before. */
+  readonly changes: readonly Change[];
+}
+
+/** One published generation of the past. */
+export interface PastGeneration extends GenerationFacts {
+  readonly publishedMs: number;
+  readonly source: CandidateSource;
+  readonly actor: string | undefined;
+  /** Normal form in YAML, inline secrets redacted. */
+  readonly redactedText: string;
+  /** As it was submitted, secrets and all, for going back to it; undefined when it is too long ago to be kept. */
+  readonly text: string | undefined;
+}
+
+/** Where published generations are remembered beyond the process. */
+export interface GenerationArchive {
+  recordGeneration(record: {
+    readonly number: number;
+    readonly contentHash: number;
+    readonly publishedMs: number;
+    readonly source: CandidateSource;
+    readonly actor: string | undefined;
+    readonly text: string;
+  }): Promise<void>;
+}
+
+export interface GenerationParts extends CheckParts, CompileParts {
+  readonly events: EventSink;
+  readonly log: Logger;
+  /** Where relative file paths of documents start. */
+  readonly directory: string;
+  readonly archive?: GenerationArchive;
+}
+
+const MOST_REMEMBERED = 100;
+/** Of texts together; the oldest go first. */
+const MOST_REMEMBERED_CHARACTERS = 32 * 1024 * 1024;
+
+interface Built {
+  readonly document: ConfigDocument;
+  readonly input: DocumentInput;
+  readonly findings: Findings;
+  readonly warnings: readonly Issue[];
+  readonly hash: number;
+  /** Content, secrets and files together: what must differ for a reload to be one. */
+  readonly fingerprint: string;
+}
+
+/**
+ * Holds the running configuration. Candidates are read, checked and compiled one after the other, and become the
+ * running generation as a whole or not at all.
+ */
+export class Generations {
+  readonly #parts: GenerationParts;
+  readonly #listeners = new Set<(generation: Generation) => void>();
+  #current: Generation | undefined;
+  #input: DocumentInput | undefined;
+  #fingerprint: string | undefined;
+  #past: PastGeneration[] = [];
+  #queue: Promise<unknown> = Promise.resolve();
+  readonly #recording = new Set<Promise<void>>();
+
+  constructor(parts: GenerationParts) {
+    this.#parts = parts;
+  }
+
+  /** What new requests are handled by; undefined before the first was published. */
+  get current(): Generation | undefined {
+    return this.#current;
+  }
+
+  /** The running document in its normal form, inline secrets and all: what patches apply to. Redact it to show it. */
+  get input(): DocumentInput | undefined {
+    return this.#input;
+  }
+
+  /** The last generations that were published, newest first. */
+  get history(): readonly PastGeneration[] {
+    return this.#past;
+  }
+
+  /** Calls `listener` after every publication; answers the function that ends that. */
+  onPublished(listener: (generation: Generation) => void): () => void {
+    this.#listeners.add(listener);
+    return () => this.#listeners.delete(listener);
+  }
+
+  /** Takes a candidate through to its outcome. Never rejects for anything a text can hold. */
+  async submit(candidate: SubmittedText, options: SubmitOptions = {}): Promise<SubmitOutcome> {
+    const turn = this.#queue.then(async () => await this.#handle(candidate, options));
+    this.#queue = turn.catch(() => undefined);
+    return await turn;
+  }
+
+  /** Everything that is wrong with a text, and its warnings; changes nothing. */
+  check(text: string): Issue[] {
+    const findings = freshFindings(this.#parts.environment);
+    return checkDocument(readDocument(text, this.#parts.directory), this.#parts, findings);
+  }
+
+  /** Resolves when nothing is under way: no candidate, no record. */
+  async settled(): Promise<void> {
+    await this.#queue;
+    await Promise.all(this.#recording);
+  }
+
+  async #handle(candidate: SubmittedText, options: SubmitOptions): Promise<SubmitOutcome> {
+    const running = this.#current;
+    if (options.ifMatch !== undefined && options.ifMatch !== running?.contentHash) {
+      return { outcome: "conflict", contentHash: running?.contentHash };
+    }
+    const built = this.#build(candidate.text);
+    if ("issues" in built) return this.#reject(built.issues, options);
+    const isSame = this.#fingerprint === built.fingerprint;
+    if (running !== undefined && isSame && candidate.source === "reload" && options.force !== true) {
+      return { outcome: "unchanged", ...this.#facts(built, running.number) };
+    }
+    const compiled = this.#compile(built);
+    if ("issues" in compiled) return this.#reject(compiled.issues, options);
+    const facts = this.#facts(built, compiled.generation.number);
+    if (options.dryRun === true) return { outcome: "valid", ...facts };
+    try {
+      await options.persist?.();
+    } catch (error) {
+      return { outcome: "not_persisted", error };
+    }
+    this.#publish(compiled, built, candidate, facts);
+    return { outcome: "published", ...facts };
+  }
+
+  #build(text: string): Built | { readonly issues: readonly Issue[] } {
+    const reading = readDocument(text, this.#parts.directory);
+    const findings = freshFindings(this.#parts.environment);
+    const issues = checkDocument(reading, this.#parts, findings);
+    const { document, input } = reading;
+    if (document === undefined || input === undefined || issues.some(isError)) return { issues };
+    const normal = normalDocument(input);
+    const hash = createHash("sha256").update(toJson(normal));
+    findings.secrets.digestInto(hash);
+    findings.files.digestInto(hash);
+    return {
+      document,
+      input: normal,
+      findings,
+      warnings: issues,
+      hash: contentHash(normal),
+      fingerprint: hash.digest("hex"),
+    };
+  }
+
+  #compile(built: Built): Candidate | { readonly issues: readonly Issue[] } {
+    const { clock, log } = this.#parts;
+    const scope: CompileScope = {
+      generation: (this.#current?.number ?? 0) + 1,
+      clock,
+      log,
+      secret: (text) => {
+        const outcome = built.findings.secrets.resolve(text);
+        if (!outcome.ok) throw new Error("A secret was not checked before it was used");
+        return outcome.secret;
+      },
+      readFile: (path) => {
+        const outcome = built.findings.files.read(path);
+        if (!outcome.ok) throw new Error(`The file ${path} was not checked before it was used: it ${outcome.why}`);
+        return outcome.bytes;
+      },
+    };
+    try {
+      return compileGeneration(built.document, built.hash, scope, this.#parts);
+    } catch (error) {
+      log.error(
+        { code: "config_compile_failed", trace: errorTrace(error) },
+        "A document that passed every check could not be compiled",
+      );
+      const message = `The document passed every check and could not be compiled: ${errorName(error)}; the log has more`;
+      return { issues: [...built.warnings, { code: "compile_failed", path: "", message, severity: "error" }] };
+    }
+  }
+
+  #reject(issues: readonly Issue[], { dryRun }: SubmitOptions): SubmitOutcome {
+    if (dryRun !== true) {
+      const count = issues.filter(isError).length;
+      const generation = this.#current?.number ?? 0;
+      this.#parts.log.error(
+        { code: "config_rejected", issue_count: count, generation, issues },
+        "configuration rejected",
+      );
+      this.#parts.events.emit("config_rejected", { issue_count: count, generation });
+    }
+    return { outcome: "rejected", issues };
+  }
+
+  #facts({ document, hash, warnings }: Built, generation: number): GenerationFacts {
+    return {
+      generation,
+      contentHash: hash,
+      routeCount: document.routes.length,
+      warnings,
+      changes: diffDocuments(this.#current?.document, document),
+    };
+  }
+
+  #publish({ generation, published }: Candidate, built: Built, candidate: SubmittedText, facts: GenerationFacts): void {
+    const { log, events } = this.#parts;
+    this.#current = generation;
+    this.#input = built.input;
+    this.#fingerprint = built.fingerprint;
+    const failed = (name: string, error: unknown): void => {
+      log.error(
+        { code: "config_publish_incomplete", part: name, trace: errorTrace(error) },
+        "a part did not switch to the new configuration",
+      );
+    };
+    published(failed);
+    this.#remember(built, candidate, facts);
+    const { number, contentHash: hash } = generation;
+    const counted = { generation: number, content_hash: hash, route_count: facts.routeCount };
+    log.info(
+      { code: "config_published", ...counted, hash: hashText(hash), source: candidate.source },
+      "configuration published",
+    );
+    events.emit("config_published", counted);
+    for (const listener of this.#listeners) {
+      try {
+        listener(generation);
+      } catch (error) {
+        failed("a listener", error);
+      }
+    }
+  }
+
+  #remember(built: Built, { text, source, actor }: SubmittedText, facts: GenerationFacts): void {
+    const publishedMs = this.#parts.clock.now();
+    const redactedText = toYaml(redactedDocument(built.input));
+    this.#past.unshift({ ...facts, publishedMs, source, actor, redactedText, text });
+    this.#past.length = Math.min(this.#past.length, MOST_REMEMBERED);
+    let characters = 0;
+    this.#past = this.#past.map((past, at) => {
+      characters += (past.text ?? "").length;
+      return at > 0 && characters > MOST_REMEMBERED_CHARACTERS && past.text !== undefined
+        ? { ...past, text: undefined }
+        : past;
+    });
+    this.#archive({
+      number: facts.generation,
+      contentHash: facts.contentHash,
+      publishedMs,
+      source,
+      actor,
+      text: redactedText,
+    });
+  }
+
+  /** Not waited for: a store that is stuck must not keep a good configuration from running. */
+  #archive(record: Parameters<GenerationArchive["recordGeneration"]>[0]): void {
+    const recording = this.#parts.archive?.recordGeneration(record).catch((error: unknown) => {
+      this.#parts.log.error(
+        { code: "config_not_archived", err: error },
+        "the generation is missing from the stored history",
+      );
+    });
+    if (recording === undefined) return;
+    this.#recording.add(recording);
+    void recording.finally(() => this.#recording.delete(recording));
+  }
+}

@@ -1,0 +1,23 @@
+// Tested by check-document.test.ts
+import type { Issue, IssueCode } from "@headworks/gateway-contract";
+import type { IssueReport } from "#slice.ts";
+import type { Place } from "./pointer.ts";
+import type { SourcePlaces } from "./read-document.ts";
+
+/** Collects issues and finds their places in the text. */
+export class IssueCollector implements IssueReport {
+  readonly issues: Issue[] = [];
+  readonly #places: SourcePlaces;
+
+  constructor(places: SourcePlaces) {
+    this.#places = places;
+  }
+
+  error(code: IssueCode, place: Place, message: string): void {
+    this.issues.push({ code, ...this.#places.locate(place), message, severity: "error" });
+  }
+
+  warning(code: IssueCode, place: Place, message: string): void {
+    this.issues.push({ code, ...this.#places.locate(place), message, severity: "warning" });
+  }
+}

@@ -1,0 +1,45 @@
+const FARTHEST = 3;
+
+/**
+ * The name that was probably meant: the nearest of `names` by insertions, deletions, replacements and swaps of
+ * neighbours, letter case aside; undefined when none is near enough.
+ */
+export function nearestName(written: string, names: Iterable<string>): string | undefined {
+  if (written.length > 64) return undefined;
+  const most = Math.min(FARTHEST, Math.max(1, Math.floor(written.length / 3)));
+  let nearest: string | undefined;
+  let least = most + 1;
+  for (const name of names) {
+    if (Math.abs(name.length - written.length) >= least) continue;
+    const far = distance(written.toLowerCase(), name.toLowerCase());
+    if (far < least) [nearest, least] = [name, far];
+  }
+  return nearest;
+}
+
+function distance(a: string, b: string): number {
+  let beforeLast: number[] = [];
+  let last = Array.from({ length: b.length + 1 }, (_, at) => at);
+  for (let row = 1; row <= a.length; row++) {
+    const current = [row];
+    for (let column = 1; column <= b.length; column++) {
+      const same = a[row - 1] === b[column - 1];
+      let least = Math.min(
+        (last[column] ?? 0) + 1,
+        (current[column - 1] ?? 0) + 1,
+        (last[column - 1] ?? 0) + (same ? 0 : 1),
+      );
+      const isSwap = row > 1 && column > 1 && a[row - 1] === b[column - 2] && a[row - 2] === b[column - 1];
+      if (isSwap) least = Math.min(least, (beforeLast[column - 2] ?? 0) + 1);
+      current.push(least);
+    }
+    [beforeLast, last] = [last, current];
+  }
+  return last[b.length] ?? 0;
+}
+
+/** `. Did you mean "x"?`, or nothing. */
+export function suggestion(written: string, names: Iterable<string>): string {
+  const nearest = nearestName(written, names);
+  return nearest === undefined ? "" : `. Did you mean "${nearest}"?`;
+}

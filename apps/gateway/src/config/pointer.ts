@@ -1,0 +1,8 @@
+// Tested by read-document.test.ts
+/** Steps from the root of a document to one of its values. */
+export type Place = readonly (string | number)[];
+
+/** The steps as a JSON pointer (RFC 6901). */
+export function pointer(place: Place): string {
+  return place.map((step) => `/${String(step).replaceAll("~", "~0").replaceAll("/", "~1")}`).join("");
+}

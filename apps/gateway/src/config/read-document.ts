@@ -1,0 +1,156 @@
+import { resolve } from "node:path";
+import { DocumentSchema, GatewaySettings } from "@headworks/gateway-contract";
+import type { ConfigDocument, DocumentInput, Issue } from "@headworks/gateway-contract";
+import { isMap, isScalar, isSeq } from "yaml";
+import type { Node } from "yaml";
+import { mapAnnotated } from "./annotated-fields.ts";
+import { pointer, type Place } from "./pointer.ts";
+import type { Schema } from "./schema-shape.ts";
+import { StructureReader, UNREADABLE } from "./structure.ts";
+import { keyText, offsetOf, readYaml, type YamlSource } from "./yaml-source.ts";
+
+/** Finds the values of a {@link ConfigDocument} in the text it was read from. */
+export interface SourcePlaces {
+  /**
+   * JSON pointer of a value in the text, and its line and column where the text has it; for a value that is not there,
+   * those of the nearest that is around it.
+   */
+  locate(place: Place): { readonly path: string; readonly line?: number; readonly column?: number };
+}
+
+/** What reading a text came to. */
+export interface DocumentReading {
+  /**
+   * The document in one shape; file paths in it are absolute. With errors among the issues, what they are about is
+   * left out of it: good enough to look for more, not to run. Undefined when the text has no mapping at its root.
+   */
+  readonly document?: ConfigDocument;
+  /** The document as it was written. */
+  readonly input?: DocumentInput;
+  /** Everything that is wrong with its structure, in the order of the text. */
+  readonly issues: readonly Issue[];
+  readonly places: SourcePlaces;
+  /** Entities had to be left out, so that references to them do not resolve. */
+  readonly isPartial: boolean;
+}
+
+/** The schema of documents, as far as it concerns reading. */
+export const documentSchema: Schema = DocumentSchema as unknown as Schema;
+const settingNames = Object.keys(GatewaySettings.properties);
+
+/**
+ * Reads a configuration, YAML 1.2 or JSON, and checks its structure. Relative file paths start at `directory` (default:
+ * the working directory). Never throws; finds everything that is wrong, not only the first.
+ */
+export function readDocument(text: string, directory = "."): DocumentReading {
+  const source = readYaml(text);
+  const reader = new StructureReader(source);
+  const value = source.root === undefined ? UNREADABLE : reader.read(documentSchema, source.root, []);
+  const issues = inTextOrder([...source.issues, ...reader.issues]);
+  const places = new TextPlaces(source, reader.shrunkLists);
+  if (value === UNREADABLE) return { issues, places, isPartial: true };
+  const input = value as DocumentInput;
+  issues.push(...duplicateSettings(input, places));
+  return {
+    document: oneShape(mapAnnotated(documentSchema, input, "x-file", (path) => resolve(directory, path))),
+    input,
+    issues: inTextOrder(issues),
+    places,
+    isPartial: reader.shrunkLists.size > 0 || source.issues.length > 0,
+  };
+}
+
+/** Issues by line and column; those without a place first. Each code and place once. */
+export function inTextOrder(issues: readonly Issue[]): Issue[] {
+  const seen = new Set<string>();
+  return issues
+    .filter(({ code, path }) => {
+      const key = `${code} ${path}`;
+      return !seen.has(key) && seen.add(key);
+    })
+    .toSorted((a, b) => (a.line ?? 0) - (b.line ?? 0) || (a.column ?? 0) - (b.column ?? 0));
+}
+
+function oneShape(input: DocumentInput): ConfigDocument {
+  const settings: Record<string, unknown> = { ...input.gateway };
+  const written = input as Readonly<Record<string, unknown>>;
+  for (const name of settingNames) if (written[name] !== undefined) settings[name] = written[name];
+  return {
+    gateway: settings,
+    listeners: input.listeners ?? [],
+    upstreams: input.upstreams ?? [],
+    services: input.services ?? [],
+    routes: input.routes ?? [],
+    consumers: input.consumers ?? [],
+    policies: input.policies ?? [],
+    webhooks: input.webhooks ?? [],
+    admin: input.admin,
+    analytics: input.analytics,
+  };
+}
+
+function duplicateSettings(input: DocumentInput, places: TextPlaces): Issue[] {
+  const written = input as Readonly<Record<string, unknown>>;
+  return settingNames
+    .filter((name) => written[name] !== undefined && input.gateway?.[name as keyof GatewaySettings] !== undefined)
+    .map((name) => ({
+      code: "duplicate_setting",
+      ...places.inText([name]),
+      message: `"${name}" is set at the root and under "gateway"; keep one of them`,
+      severity: "error",
+    }));
+}
+
+class TextPlaces implements SourcePlaces {
+  readonly #source: YamlSource;
+  readonly #shrunkLists: ReadonlyMap<string, readonly number[]>;
+
+  constructor(source: YamlSource, shrunkLists: ReadonlyMap<string, readonly number[]>) {
+    this.#source = source;
+    this.#shrunkLists = shrunkLists;
+  }
+
+  locate(place: Place): { path: string; line?: number; column?: number } {
+    const isRootSetting = place[0] === "gateway" && place.length > 1 && this.#isAtRoot(place[1]);
+    return this.inText(isRootSetting ? place.slice(1) : place);
+  }
+
+  #isAtRoot(name: unknown): boolean {
+    return this.#source.root !== undefined && this.#member(this.#source.root, String(name)) !== undefined;
+  }
+
+  /** The same for a place of the document as it was written. */
+  inText(place: Place): { path: string; line?: number; column?: number } {
+    const steps: (string | number)[] = [];
+    let node: Node | undefined = this.#source.root;
+    let offset = offsetOf(node);
+    for (const step of place) {
+      const index: string | number =
+        typeof step === "number" ? (this.#shrunkLists.get(pointer(steps))?.[step] ?? step) : step;
+      steps.push(index);
+      const member: Member | undefined = node === undefined ? undefined : this.#member(node, index);
+      node = member?.node;
+      offset = member?.offset ?? offset;
+    }
+    return { path: pointer(steps), ...(offset === undefined ? {} : this.#source.position(offset)) };
+  }
+
+  #member(node: Node, step: string | number): Member | undefined {
+    if (isSeq(node) && typeof step === "number") {
+      const item = node.items[step];
+      return item === undefined ? undefined : { node: this.#source.resolve(item), offset: offsetOf(item) };
+    }
+    if (!isMap(node)) return undefined;
+    const pair = node.items.find((item) => keyText(item.key) === step);
+    if (pair === undefined) return undefined;
+    const value = this.#source.resolve(pair.value);
+    // Of a mapping or list, the key says more than its first member does.
+    const at = isScalar(value) ? (offsetOf(pair.value) ?? offsetOf(pair.key)) : offsetOf(pair.key);
+    return { node: value, offset: at };
+  }
+}
+
+interface Member {
+  readonly node: Node | undefined;
+  readonly offset: number | undefined;
+}

@@ -1,0 +1,123 @@
+// Tested by read-document.test.ts
+import type { IssueCode } from "@headworks/gateway-contract";
+import { suggestion } from "./nearest-name.ts";
+import type { Schema } from "./schema-shape.ts";
+
+const MOST_UINT64 = 0xffff_ffff_ffff_ffffn;
+
+/**
+ * The value of a scalar in the type its schema asks for; undefined if it is of another type. Whole numbers are numbers,
+ * those marked `x-uint64` bigints.
+ */
+export function scalarValue(schema: Schema, raw: unknown): string | number | bigint | boolean | undefined {
+  const type = schema.type ?? typeof schema.const;
+  switch (type) {
+    case "string":
+      return typeof raw === "string" ? raw : undefined;
+    case "boolean":
+      return typeof raw === "boolean" ? raw : undefined;
+    case "integer":
+      return schema["x-uint64"] === true ? exactInteger(raw) : wholeNumber(raw);
+    case "number":
+      if (typeof raw === "bigint") return Number(raw);
+      return typeof raw === "number" && Number.isFinite(raw) ? raw : undefined;
+    default:
+      return undefined;
+  }
+}
+
+function exactInteger(raw: unknown): bigint | undefined {
+  if (typeof raw === "bigint") return raw;
+  return typeof raw === "number" && Number.isSafeInteger(raw) ? BigInt(raw) : undefined;
+}
+
+/** Numbers beyond 2^53 lose digits here; every bound lies below, so they are out of it all the same. */
+function wholeNumber(raw: unknown): number | undefined {
+  if (typeof raw === "bigint") return Number(raw);
+  return typeof raw === "number" && Number.isInteger(raw) ? raw : undefined;
+}
+
+interface Problem {
+  readonly code: IssueCode;
+  /** Completes a sentence that begins with the field. */
+  readonly message: string;
+}
+
+/**
+ * What a value of the right type does against its schema. `count` is how many members were written, which may be more
+ * than could be read. Texts of the document are never in the message, since they may be secrets.
+ */
+export function constraintProblem(schema: Schema, value: unknown, count = 0): Problem | undefined {
+  if (schema.const !== undefined && value !== schema.const) {
+    return { code: "bad_value", message: `must be ${JSON.stringify(schema.const)}` };
+  }
+  if (schema.enum !== undefined && !(schema.enum as unknown[]).includes(value)) {
+    return choiceProblem(schema.enum, value);
+  }
+  if (typeof value === "bigint") return boundsProblem(0n, MOST_UINT64, value);
+  if (typeof value === "number") return numberProblem(schema, value);
+  if (typeof value === "string") return textProblem(schema, value);
+  if (Array.isArray(value)) return listProblem(schema, value, count);
+  if (typeof value === "object") {
+    return countProblem(schema.minProperties ?? 0, schema.maxProperties, count, "field");
+  }
+  return undefined;
+}
+
+function choiceProblem(choices: readonly (string | number)[], value: unknown): Problem {
+  const meant = typeof value === "string" ? suggestion(value, choices.map(String)) : "";
+  return {
+    code: "bad_value",
+    message: `must be one of ${choices.map((choice) => JSON.stringify(choice)).join(", ")}${meant}`,
+  };
+}
+
+function boundsProblem(least: bigint | number, most: bigint | number, value: bigint | number): Problem | undefined {
+  if (value >= least && value <= most) return undefined;
+  return { code: "out_of_range", message: `must be a whole number from ${least} to ${most}; it is ${value}` };
+}
+
+function numberProblem(schema: Schema, value: number): Problem | undefined {
+  if (schema.type === "integer") {
+    return boundsProblem(schema.minimum ?? 0, schema.maximum ?? Number.MAX_SAFE_INTEGER, value);
+  }
+  const { exclusiveMinimum: above, minimum = -Infinity, maximum = Infinity } = schema;
+  if (value <= maximum && value >= minimum && (above === undefined || value > above)) return undefined;
+  const least = above === undefined ? `at least ${minimum}` : `above ${above}`;
+  return { code: "out_of_range", message: `must be ${least} and at most ${maximum}; it is ${value}` };
+}
+
+function textProblem(schema: Schema, value: string): Problem | undefined {
+  const characters = value.length <= (schema.maxLength ?? Infinity) ? value.length : Array.from(value).length;
+  const { minLength = 0, maxLength } = schema;
+  if (characters < minLength) return { code: "out_of_range", message: "must not be empty" };
+  if (maxLength !== undefined && characters > maxLength) {
+    return { code: "out_of_range", message: `may have at most ${maxLength} characters; it has ${characters}` };
+  }
+  if (schema.pattern === undefined || compiled(schema.pattern).test(value)) return undefined;
+  return { code: "bad_value", message: `must be ${schema["x-expects"] ?? `like ${schema.pattern}`}` };
+}
+
+const patterns = new Map<string, RegExp>();
+
+/** Patterns of the schema, never of the document. */
+function compiled(pattern: string): RegExp {
+  let found = patterns.get(pattern);
+  if (found === undefined) patterns.set(pattern, (found = new RegExp(pattern, "u")));
+  return found;
+}
+
+function listProblem(schema: Schema, value: readonly unknown[], count: number): Problem | undefined {
+  if (schema.uniqueItems === true && new Set(value).size < value.length) {
+    return { code: "bad_value", message: "has the same value twice" };
+  }
+  return countProblem(schema.minItems ?? 0, schema.maxItems, count, "value");
+}
+
+function countProblem(least: number, most: number | undefined, count: number, what: string): Problem | undefined {
+  if (count < least) {
+    return { code: "out_of_range", message: `needs at least ${least} ${what}${least === 1 ? "" : "s"}` };
+  }
+  if (most === undefined || count <= most) return undefined;
+  return { code: "out_of_range", message: `may have at most ${most} ${what}${most === 1 ? "" : "s"}; it has ${count}` };
+}

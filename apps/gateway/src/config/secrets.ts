@@ -1,0 +1,117 @@
+import { createHash } from "node:crypto";
+import { isAbsolute } from "node:path";
+import { Secret } from "@headworks/contract-kit";
+import type { IssueCode } from "@headworks/gateway-contract";
+import type { FileReader } from "./file-reader.ts";
+
+/** What a text in a place for secrets is. */
+export type SecretForm =
+  | { readonly kind: "literal" }
+  | { readonly kind: "environment"; readonly name: string }
+  | { readonly kind: "file"; readonly path: string }
+  /** What stands instead of a literal where documents are shown. */
+  | { readonly kind: "placeholder" }
+  | { readonly kind: "malformed"; readonly why: string };
+
+/** Largest file of a secret. */
+export const MOST_SECRET_BYTES = 1024 * 1024;
+const PLACEHOLDER = /\$\{redacted:/;
+
+/** Tells what a text is. Anything with `${` in it that is no whole reference is malformed, never a literal. */
+export function secretForm(text: string): SecretForm {
+  if (!text.includes("${")) return { kind: "literal" };
+  if (PLACEHOLDER.test(text)) return { kind: "placeholder" };
+  if (!text.startsWith("${")) return malformed("a reference has to be the whole value");
+  const end = text.indexOf("}");
+  if (end === -1) return malformed("its closing brace is missing");
+  if (end !== text.length - 1) return malformed("a reference has to be the whole value");
+  const inner = text.slice(2, -1);
+  if (inner.startsWith("file:")) {
+    const path = inner.slice("file:".length);
+    return isAbsolute(path) ? { kind: "file", path } : malformed("the path of a file has to be absolute");
+  }
+  if (/^[A-Za-z_][A-Za-z0-9_]*$/.test(inner)) return { kind: "environment", name: inner };
+  return malformed("a variable's name has letters, digits and _, and does not begin with a digit");
+}
+
+function malformed(why: string): SecretForm {
+  return { kind: "malformed", why: `${why}; write \${NAME} or \${file:/path}` };
+}
+
+/** `${redacted:sha256:<8 hex>}`: tells literals apart without telling them. */
+export function redactedText(literal: string): string {
+  return `\${redacted:sha256:${createHash("sha256").update(literal).digest("hex").slice(0, 8)}}`;
+}
+
+/** The outcome of looking for a secret; `message` completes a sentence that begins with the field. */
+export type SecretOutcome =
+  | { readonly ok: true; readonly secret: Secret }
+  | { readonly ok: false; readonly code: IssueCode; readonly message: string };
+
+/** Finds secrets for one build of a generation: every reference is read once, so all users of it see the same. */
+export class SecretResolver {
+  readonly #environment: Readonly<Record<string, string | undefined>>;
+  readonly #files: FileReader;
+  readonly #outcomes = new Map<string, SecretOutcome>();
+
+  constructor(environment: Readonly<Record<string, string | undefined>>, files: FileReader) {
+    this.#environment = environment;
+    this.#files = files;
+  }
+
+  resolve(text: string): SecretOutcome {
+    let outcome = this.#outcomes.get(text);
+    if (outcome === undefined) this.#outcomes.set(text, (outcome = this.#find(text)));
+    return outcome;
+  }
+
+  /** Adds everything that was found to a hash. */
+  digestInto(hash: { update(text: string): unknown }): void {
+    for (const [text, outcome] of [...this.#outcomes].toSorted(([a], [b]) => (a < b ? -1 : 1))) {
+      if (outcome.ok) hash.update(JSON.stringify([text, outcome.secret.reveal()]));
+    }
+  }
+
+  #find(text: string): SecretOutcome {
+    const form = secretForm(text);
+    switch (form.kind) {
+      case "literal":
+        return { ok: true, secret: new Secret(text) };
+      case "environment":
+        return this.#fromEnvironment(form.name);
+      case "file":
+        return this.#fromFile(form.path);
+      case "placeholder":
+        return {
+          ok: false,
+          code: "redacted_placeholder",
+          message: "holds the placeholder that stands for a secret in answers; write the secret or a reference",
+        };
+      case "malformed":
+        return { ok: false, code: "secret_malformed", message: `is not a correct secret reference: ${form.why}` };
+    }
+  }
+
+  #fromEnvironment(name: string): SecretOutcome {
+    const value = Object.hasOwn(this.#environment, name) ? this.#environment[name] : undefined;
+    if (value !== undefined && value !== "") return { ok: true, secret: new Secret(value) };
+    return unresolved(`the environment variable ${name} is ${value === undefined ? "not set" : "empty"}`);
+  }
+
+  #fromFile(path: string): SecretOutcome {
+    const read = this.#files.read(path, MOST_SECRET_BYTES);
+    if (!read.ok) return unresolved(`the file ${path} ${read.why}`);
+    let text: string;
+    try {
+      text = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(read.bytes);
+    } catch {
+      return unresolved(`the file ${path} is not UTF-8`);
+    }
+    const value = text.replace(/\r?\n$/, "");
+    return value === "" ? unresolved(`the file ${path} is empty`) : { ok: true, secret: new Secret(value) };
+  }
+}
+
+function unresolved(why: string): SecretOutcome {
+  return { ok: false, code: "secret_unresolved", message: `cannot be resolved: ${why}` };
+}

@@ -1,0 +1,223 @@
+// Tested by read-document.test.ts
+import type { Issue, IssueCode } from "@headworks/gateway-contract";
+import { isAlias, isMap, isScalar, isSeq } from "yaml";
+import type { Pair } from "yaml";
+import { suggestion } from "./nearest-name.ts";
+import { pointer, type Place } from "./pointer.ts";
+import { branchNames, chosenBranch, type Schema } from "./schema-shape.ts";
+import { constraintProblem, scalarValue } from "./scalar-rules.ts";
+import { keyText, offsetOf, type YamlSource } from "./yaml-source.ts";
+
+/** Stands for a value that could not be read; what is wrong with it is reported. */
+export const UNREADABLE: unique symbol = Symbol("unreadable");
+
+/** More values than this behind aliases are nobody's configuration. */
+const MOST_ALIASED_VALUES = 100_000;
+
+/** Where a value, and the key it stands behind, are in the text. */
+interface Spot {
+  readonly place: Place;
+  readonly offset: number | undefined;
+}
+
+/**
+ * Reads a tree of nodes as its schema says: makes the values, and reports everything that is wrong. A value that is wrong
+ * is left out of the mapping or list around it, or where that cannot be without it, that one is left out.
+ */
+export class StructureReader {
+  readonly issues: Issue[] = [];
+  /** Lists that lost members: pointer of the list in the text, to the indexes there of those that are left. */
+  readonly shrunkLists = new Map<string, readonly number[]>();
+  readonly #source: YamlSource;
+  #aliasDepth = 0;
+  #aliasedValues = 0;
+
+  constructor(source: YamlSource) {
+    this.#source = source;
+  }
+
+  /** The value of a node, or {@link UNREADABLE}. */
+  read(schema: Schema, node: unknown, place: Place, keyOffset?: number): unknown {
+    const spot = { place, offset: offsetOf(node) ?? keyOffset };
+    if (!isAlias(node)) return this.#read(schema, node, spot);
+    this.#aliasDepth += 1;
+    try {
+      return this.#read(schema, this.#source.resolve(node), spot);
+    } finally {
+      this.#aliasDepth -= 1;
+    }
+  }
+
+  #read(schema: Schema, node: unknown, spot: Spot): unknown {
+    if (this.#aliasDepth > 0 && ++this.#aliasedValues > MOST_ALIASED_VALUES) {
+      if (this.#aliasedValues === MOST_ALIASED_VALUES + 1) {
+        this.#report("syntax", spot, `Aliases may stand for at most ${MOST_ALIASED_VALUES} values altogether`);
+      }
+      return UNREADABLE;
+    }
+    if (schema.anyOf !== undefined) return this.#readUnion(schema, schema.anyOf, node, spot);
+    if (schema.type === "object") return this.#readObject(schema, node, spot);
+    if (schema.type === "array") return this.#readList(schema, node, spot);
+    return this.#readScalar(schema, node, spot);
+  }
+
+  #readScalar(schema: Schema, node: unknown, spot: Spot): unknown {
+    if (!isScalar(node)) return this.#wrongType(schema, node, spot);
+    const value = scalarValue(schema, node.value);
+    if (value === undefined) return this.#wrongType(schema, node, spot);
+    const problem = constraintProblem(schema, value);
+    if (problem === undefined) return value;
+    this.#report(problem.code, spot, `${named(spot.place)} ${problem.message}`);
+    // A text or number of the right type but out of bounds does no harm to the checks that come after this.
+    return schema.enum === undefined && schema.const === undefined ? value : UNREADABLE;
+  }
+
+  #wrongType(schema: Schema, node: unknown, spot: Spot): typeof UNREADABLE {
+    const hasNone = isEmpty(node);
+    const quotes = schema.type === "string" && isScalar(node) && !hasNone ? "; put it in quotes" : "";
+    const instead = hasNone ? "it has no value" : `it is ${kindOf(node)}`;
+    this.#report("type", spot, `${named(spot.place)} must be ${expected(schema)}; ${instead}${quotes}`);
+    return UNREADABLE;
+  }
+
+  #readList(schema: Schema, node: unknown, spot: Spot): unknown {
+    if (!isSeq(node)) return this.#wrongType(schema, node, spot);
+    const list = node;
+    const values: unknown[] = [];
+    const kept: number[] = [];
+    for (const [at, item] of list.items.entries()) {
+      const value = this.read(schema.items ?? {}, item, [...spot.place, at], spot.offset);
+      if (value === UNREADABLE) continue;
+      values.push(value);
+      kept.push(at);
+    }
+    if (kept.length < list.items.length) this.shrunkLists.set(pointer(spot.place), kept);
+    const problem = constraintProblem(schema, values, list.items.length);
+    if (problem !== undefined) this.#report(problem.code, spot, `${named(spot.place)} ${problem.message}`);
+    return values;
+  }
+
+  #readObject(schema: Schema, node: unknown, spot: Spot): unknown {
+    if (!isMap(node)) return this.#wrongType(schema, node, spot);
+    const map = node;
+    const isRecord = schema.properties === undefined;
+    const value: Record<string, unknown> = isRecord ? (Object.create(null) as Record<string, unknown>) : {};
+    const written = new Set<string>();
+    for (const pair of map.items) {
+      const key = keyText(pair.key);
+      // No text and twice the same: reported when the text was taken apart.
+      if (key === undefined || written.has(key)) continue;
+      written.add(key);
+      const member = this.#readMember(schema, pair, key, spot.place);
+      if (member !== UNREADABLE) value[key] = member;
+    }
+    let isWhole = true;
+    for (const name of schema.required ?? []) {
+      if (!written.has(name)) {
+        this.#report("required", { ...spot, place: [...spot.place, name] }, missing(spot.place, name));
+      }
+      isWhole &&= Object.hasOwn(value, name);
+    }
+    const problem = constraintProblem(schema, value, written.size);
+    if (problem !== undefined) this.#report(problem.code, spot, `${named(spot.place)} ${problem.message}`);
+    return isWhole ? value : UNREADABLE;
+  }
+
+  #readMember(schema: Schema, pair: Pair, key: string, place: Place): unknown {
+    const own = [...place, key];
+    const keyOffset = offsetOf(pair.key);
+    if (schema.properties === undefined) return this.read(recordValues(schema), pair.value, own, keyOffset);
+    const member = Object.hasOwn(schema.properties, key) ? schema.properties[key] : undefined;
+    if (member !== undefined) {
+      // A section whose every line is commented out has no value, and means nothing else than an empty one.
+      if (place.length === 0 && isEmpty(pair.value) && isSection(member)) return UNREADABLE;
+      return this.read(member, pair.value, own, keyOffset);
+    }
+    const meant = suggestion(key, Object.keys(schema.properties));
+    const where = place.length === 0 ? "the document" : named(place);
+    this.#report("unknown_field", { place: own, offset: keyOffset }, `"${key}" is not a field of ${where}${meant}`);
+    return UNREADABLE;
+  }
+
+  #readUnion(schema: Schema, branches: readonly Schema[], node: unknown, spot: Spot): unknown {
+    if (!isMap(node)) return this.#wrongType({ ...schema, type: "object" }, node, spot);
+    const names = branchNames(branches);
+    const typeNode = node.items.find((pair) => keyText(pair.key) === "type");
+    const choices = names.map((name) => `"${name}"`).join(", ");
+    const typePlace = [...spot.place, "type"];
+    if (typeNode === undefined) {
+      this.#report("required", { ...spot, place: typePlace }, `${named(spot.place)} needs "type", one of ${choices}`);
+      return UNREADABLE;
+    }
+    const type = this.#source.resolve(typeNode.value);
+    const name = isScalar(type) && typeof type.value === "string" ? type.value : undefined;
+    const branch = name === undefined ? undefined : chosenBranch(branches, name);
+    if (branch !== undefined) return this.read(branch, node, spot.place, spot.offset);
+    const at = { place: typePlace, offset: offsetOf(typeNode.value) ?? offsetOf(typeNode.key) };
+    const meant = name === undefined ? "" : suggestion(name, names);
+    this.#report("bad_value", at, `${named(typePlace)} must be one of ${choices}${meant}`);
+    return UNREADABLE;
+  }
+
+  #report(code: IssueCode, spot: Spot, message: string): void {
+    const position = spot.offset === undefined ? {} : this.#source.position(spot.offset);
+    this.issues.push({ code, path: pointer(spot.place), message, severity: "error", ...position });
+  }
+}
+
+function isEmpty(node: unknown): boolean {
+  return node === undefined || node === null || (isScalar(node) && node.value === null);
+}
+
+function isSection(schema: Schema): boolean {
+  return schema.type === "array" || (schema.type === "object" && (schema.required ?? []).length === 0);
+}
+
+function recordValues(schema: Schema): Schema {
+  return Object.values(schema.patternProperties ?? {})[0] ?? {};
+}
+
+function missing(place: Place, name: string): string {
+  return place.length === 0 ? `"${name}" is required` : `${named(place)} needs "${name}"`;
+}
+
+/** A place as people write it: `routes[0].match.path`. */
+export function named(place: Place): string {
+  let text = "";
+  for (const step of place) {
+    if (typeof step === "number") text += `[${step}]`;
+    else text += text === "" ? step : `.${step}`;
+  }
+  return text === "" ? "The document" : text;
+}
+
+function expected(schema: Schema): string {
+  switch (schema.type) {
+    case "object":
+      return "a mapping";
+    case "array":
+      return "a list";
+    case "string":
+      return "a text";
+    case "boolean":
+      return "true or false";
+    case "integer":
+      return "a whole number";
+    default:
+      return "a number";
+  }
+}
+
+function kindOf(node: unknown): string {
+  if (isMap(node)) return "a mapping";
+  if (isSeq(node)) return "a list";
+  if (!isScalar(node)) return "nothing";
+  switch (typeof node.value) {
+    case "string":
+      return "a text";
+    case "boolean":
+      return "true or false";
+    default:
+      return "a number";
+  }
+}

@@ -1,0 +1,177 @@
+// Tested by read-document.test.ts
+import type { Issue } from "@headworks/gateway-contract";
+import { isAlias, isCollection, isMap, isPair, isScalar, LineCounter, parseDocument } from "yaml";
+import type { Alias, Document, ErrorCode, Node, YAMLMap } from "yaml";
+import { pointer, type Place } from "./pointer.ts";
+
+/** Largest document, in bytes of UTF-8. */
+export const MOST_DOCUMENT_BYTES = 4 * 1024 * 1024;
+const DEEPEST = 64;
+
+/** A text that was taken apart: its tree, and where everything is. */
+export interface YamlSource {
+  readonly root: Node | undefined;
+  readonly issues: Issue[];
+  /** The node itself, or what it is an alias of; undefined for nothing, and for an alias of nothing. */
+  resolve(node: unknown): Node | undefined;
+  /** Line and column of an offset, from 1. */
+  position(offset: number): { readonly line: number; readonly column: number };
+}
+
+/** Own sentences, since the parser's quote the text, which may be a secret. */
+const SYNTAX: Partial<Record<ErrorCode, string>> = {
+  BAD_ALIAS: "An alias or anchor is not written correctly",
+  BAD_DIRECTIVE: "A line that begins with % is not a directive of YAML 1.2",
+  BAD_INDENT: "The indentation does not fit what is around it",
+  BAD_SCALAR_START: "A plain text cannot begin with this character; put it in quotes",
+  BAD_DQ_ESCAPE: 'A \\ in "…" does not begin an escape of YAML; write \\\\ for one backslash',
+  BLOCK_AS_IMPLICIT_KEY: "A value that begins on a key's line cannot be a block; a line break or quotes are missing",
+  BLOCK_IN_FLOW: "Lines by indentation cannot stand inside of [ ] or { }",
+  DUPLICATE_KEY: "The key is there twice",
+  IMPOSSIBLE: "The text is not YAML here",
+  KEY_OVER_1024_CHARS: "A key may have at most 1024 characters",
+  MISSING_CHAR: "A character is missing: a comma, a bracket, a colon, a quote or a space",
+  MULTILINE_IMPLICIT_KEY: "A key has to be on one line; perhaps a quote or a colon is missing",
+  MULTIPLE_ANCHORS: "A value has two anchors",
+  MULTIPLE_DOCS: "The file has more than one document; keep what is before the second ---",
+  MULTIPLE_TAGS: "A value has two tags",
+  NON_STRING_KEY: "Keys have to be texts",
+  RESOURCE_EXHAUSTION: "The document is nested too deeply",
+  TAB_AS_INDENT: "Indentation is made of spaces, not of tabs",
+  TAG_RESOLVE_FAILED: "This tag is not known; documents have plain values only",
+  UNEXPECTED_TOKEN: "This does not belong here",
+};
+
+/** Takes YAML 1.2 (core schema; JSON is part of it) apart, without making values of it. Never throws. */
+export function readYaml(text: string): YamlSource {
+  const lines = new LineCounter();
+  const position = (offset: number): { line: number; column: number } => {
+    const { line, col } = lines.linePos(offset);
+    return { line: Math.max(1, line), column: Math.max(1, col) };
+  };
+  const refuse = (message: string): YamlSource => {
+    const issue: Issue = { code: "syntax", path: "", message, severity: "error", line: 1, column: 1 };
+    return { root: undefined, issues: [issue], resolve: () => undefined, position };
+  };
+  const sizeBytes = Buffer.byteLength(text);
+  if (sizeBytes > MOST_DOCUMENT_BYTES) {
+    return refuse(`The document may have at most ${MOST_DOCUMENT_BYTES} bytes; it has ${sizeBytes}`);
+  }
+  let document: Document.Parsed;
+  try {
+    document = parse(text, lines);
+  } catch (error) {
+    // The parser descends by recursion; only brackets in brackets by the thousand exhaust it.
+    return refuse(
+      error instanceof RangeError
+        ? `The document is nested more than ${DEEPEST} levels deep`
+        : "The document is not YAML",
+    );
+  }
+  const survey = new Survey(position);
+  for (const { code, pos } of [...document.errors, ...document.warnings]) {
+    survey.report(SYNTAX[code] ?? "The text is not YAML here", [], pos[0]);
+  }
+  const root: Node | null = document.contents;
+  if (root === null && survey.issues.length === 0) return refuse("The document is empty");
+  survey.visit(root, [], 0);
+  return {
+    root: survey.isTooDeep ? undefined : (root ?? undefined),
+    issues: survey.issues,
+    resolve: (node) => (isAlias(node) ? survey.targets.get(node) : asNode(node)),
+    position,
+  };
+}
+
+function parse(text: string, lineCounter: LineCounter): Document.Parsed {
+  return parseDocument(text, {
+    version: "1.2",
+    schema: "core",
+    customTags: null,
+    resolveKnownTags: false,
+    merge: false,
+    intAsBigInt: true,
+    // The parser's own search for duplicates compares all pairs with all others.
+    uniqueKeys: false,
+    prettyErrors: false,
+    logLevel: "error",
+    lineCounter,
+  });
+}
+
+function asNode(value: unknown): Node | undefined {
+  return isScalar(value) || isCollection(value) ? value : undefined;
+}
+
+/** The text of a key; undefined if it is none. */
+export function keyText(key: unknown): string | undefined {
+  if (!isScalar(key)) return undefined;
+  if (typeof key.value === "string") return key.value;
+  return key.value === null ? undefined : key.source;
+}
+
+/** Where a node begins, if it is in the text. */
+export function offsetOf(node: unknown): number | undefined {
+  return isScalar(node) || isCollection(node) || isAlias(node) ? node.range?.[0] : undefined;
+}
+
+/** One walk over the whole tree: what aliases mean, keys that are there twice, depth. */
+class Survey {
+  readonly issues: Issue[] = [];
+  readonly targets = new Map<Alias, Node>();
+  isTooDeep = false;
+  readonly #anchors = new Map<string, Node>();
+  readonly #position: YamlSource["position"];
+
+  constructor(position: YamlSource["position"]) {
+    this.#position = position;
+  }
+
+  report(message: string, place: Place, offset: number | undefined): void {
+    this.issues.push({
+      code: "syntax",
+      path: pointer(place),
+      message,
+      severity: "error",
+      ...(offset === undefined ? {} : this.#position(offset)),
+    });
+  }
+
+  visit(node: unknown, place: Place, depth: number): void {
+    if (depth > DEEPEST) {
+      if (!this.isTooDeep) {
+        this.report(`The document is nested more than ${DEEPEST} levels deep`, place, offsetOf(node));
+      }
+      this.isTooDeep = true;
+      return;
+    }
+    if (isAlias(node)) {
+      const target = this.#anchors.get(node.source);
+      if (target === undefined) {
+        this.report("The alias names an anchor that does not exist before it", place, offsetOf(node));
+      } else this.targets.set(node, target);
+      return;
+    }
+    if (!isScalar(node) && !isCollection(node)) return;
+    if (node.anchor !== undefined) this.#anchors.set(node.anchor, node);
+    if (isMap(node)) this.#visitMap(node, place, depth);
+    else if (isCollection(node)) node.items.forEach((item, at) => this.visit(item, [...place, at], depth + 1));
+  }
+
+  #visitMap(map: YAMLMap, place: Place, depth: number): void {
+    const seen = new Set<string>();
+    for (const pair of map.items) {
+      if (!isPair(pair)) continue;
+      if (isScalar(pair.key) && pair.key.anchor !== undefined) this.#anchors.set(pair.key.anchor, pair.key);
+      const key = keyText(pair.key);
+      if (key === undefined) {
+        this.report("Keys have to be texts", place, offsetOf(pair.key) ?? offsetOf(map));
+        continue;
+      }
+      const own = [...place, key];
+      if (seen.has(key)) this.report(`"${key}" is there twice in the same mapping`, own, offsetOf(pair.key));
+      seen.add(key);
+      this.visit(pair.value, own, depth + 1);
+    }
+  }
+}

@@ -1,0 +1,46 @@
+import { tmpdir } from "node:os";
+import type { EventKind, EventPayloads } from "@headworks/gateway-contract";
+import { FakeClock } from "@headworks/testkit";
+import { pino } from "pino";
+import { Generations, type GenerationParts } from "#config/generations.ts";
+import type { CompiledRoute } from "#request/generation.ts";
+
+/** An event as it was emitted. */
+export interface SeenEvent {
+  readonly kind: EventKind;
+  readonly payload: unknown;
+}
+
+/** Generations with everything around them watched: events, log lines, the clock. */
+export function generationRig(parts: Partial<GenerationParts> = {}): {
+  readonly generations: Generations;
+  readonly events: SeenEvent[];
+  readonly lines: string[];
+  readonly clock: FakeClock;
+} {
+  const events: SeenEvent[] = [];
+  const lines: string[] = [];
+  const clock = new FakeClock();
+  const generations = new Generations({
+    slices: [],
+    checks: [],
+    clock,
+    environment: {},
+    directory: tmpdir(),
+    log: pino({ level: "trace" }, { write: (line: string) => lines.push(line) }),
+    events: {
+      emit: <K extends EventKind>(kind: K, payload: EventPayloads[K]) => events.push({ kind, payload }),
+    },
+    compileTable: (routes: readonly CompiledRoute[]) => ({
+      resolve: (request) => {
+        request.route = routes[0];
+        return routes.length > 0;
+      },
+    }),
+    compileActions: () => ({
+      actionFor: () => ({ kind: "answer", answer: () => ({ status: 204, fields: [], body: "" }) }),
+    }),
+    ...parts,
+  });
+  return { generations, events, lines, clock };
+}
