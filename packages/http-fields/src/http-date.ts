@@ -1,14 +1,63 @@
-// Tested by field-values.test.ts
-const imfFixdate = /^(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun), [0-9]{2} [A-Z][a-z]{2} [0-9]{4} [0-9]{2}:[0-9]{2}:[0-9]{2} GMT$/;
+// Tested by http-date.test.ts and field-values.test.ts
+const weekdays = ["Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat"];
+const monthNames = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
+const imfFixdate =
+  /^(Mon|Tue|Wed|Thu|Fri|Sat|Sun), ([0-9]{2}) ([A-Z][a-z]{2}) ([0-9]{4}) ([0-9]{2}):([0-9]{2}):([0-9]{2}) GMT$/;
+
+/** What a text is as an IMF-fixdate. */
+export type ImfFixdate =
+  | { readonly kind: "date"; readonly epochS: number }
+  /** No IMF-fixdate, or a day or time that does not exist. */
+  | { readonly kind: "malformed" }
+  /** A date, but on another day of the week; `weekday` is the right one. */
+  | { readonly kind: "weekday-mismatch"; readonly epochS: number; readonly weekday: string };
+
+/**
+ * Reads an IMF-fixdate (RFC 9110 section 5.6.7) to Unix seconds, negative before 1970. Nothing is forgiven: letter case
+ * counts, GMT is spelled out, the obsolete forms and leap seconds (which Unix time cannot say) are malformed.
+ */
+export function parseImfFixdate(text: string): ImfFixdate {
+  const match = imfFixdate.exec(text);
+  if (match === null) return { kind: "malformed" };
+  const [, weekday, dayText, monthName = "", yearText, hourText, minuteText, secondText] = match;
+  const month = monthNames.indexOf(monthName);
+  const [day, year] = [Number(dayText), Number(yearText)];
+  const [hour, minute, second] = [Number(hourText), Number(minuteText), Number(secondText)];
+  if (month === -1 || day < 1 || day > daysIn(month, year)) return { kind: "malformed" };
+  if (hour > 23 || minute > 59 || second > 59) return { kind: "malformed" };
+  const days = daysSinceEpoch(year, month, day);
+  const epochS = days * 86_400 + hour * 3600 + minute * 60 + second;
+  // 1 January 1970 was a Thursday.
+  const rightWeekday = weekdays[(((days + 4) % 7) + 7) % 7] ?? "";
+  return rightWeekday === weekday
+    ? { kind: "date", epochS }
+    : { kind: "weekday-mismatch", epochS, weekday: rightWeekday };
+}
+
+function isLeap(year: number): boolean {
+  return year % 4 === 0 && (year % 100 !== 0 || year % 400 === 0);
+}
+
+function daysIn(month: number, year: number): number {
+  if (month === 1) return isLeap(year) ? 29 : 28;
+  return month === 3 || month === 5 || month === 8 || month === 10 ? 30 : 31;
+}
+
+/** Days of the proleptic Gregorian calendar from 1 January 1970; `month` counts from 0. */
+function daysSinceEpoch(year: number, month: number, day: number): number {
+  const before = year - 1;
+  let days = before * 365 + Math.floor(before / 4) - Math.floor(before / 100) + Math.floor(before / 400) - 719_162;
+  for (let each = 0; each < month; each += 1) days += daysIn(each, year);
+  return days + day - 1;
+}
 
 /**
  * Reads an IMF-fixdate (RFC 9110 section 5.6.7) to Unix milliseconds. Strict: a wrong weekday, a 30 February or any
  * other form gives undefined.
  */
 export function parseHttpDate(text: string): number | undefined {
-  if (!imfFixdate.test(text)) return undefined;
-  const ms = Date.parse(text);
-  return Number.isNaN(ms) || new Date(ms).toUTCString() !== text ? undefined : ms;
+  const date = parseImfFixdate(text);
+  return date.kind === "date" ? date.epochS * 1000 : undefined;
 }
 
 /** An IMF-fixdate from Unix milliseconds; fractions of a second are cut. Throws a RangeError outside years 0 to 9999. */

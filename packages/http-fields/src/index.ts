@@ -2,7 +2,8 @@
 export { negotiate, parseAccept, prefersHtml, type MediaRange } from "./accept.ts";
 export { decodeJwt, parseAuthorization, type Authorization, type Jwt } from "./authorization.ts";
 export { formatCookies, parseCookies, parseSetCookie, type Cookie, type SetCookie } from "./cookies.ts";
-export { formatHttpDate, parseCookieDate, parseHttpDate } from "./http-date.ts";
+export { formatHttpDate, parseCookieDate, parseHttpDate, parseImfFixdate, type ImfFixdate } from "./http-date.ts";
+export { formatLink } from "./link.ts";
 export { isJson, isTextual, isXml, parseMediaType, type MediaType, type MediaTypeLike } from "./media-type.ts";
 export {
   multipartBoundary,
@@ -16,4 +17,5 @@ export type { Parameter } from "./parameters.ts";
 export { reasonPhrase } from "./reason-phrases.ts";
 export { resourceType, resourceTypes, type ResourceHints, type ResourceType } from "./resource-type.ts";
 export { decodeText, type DecodedText } from "./text-decoding.ts";
+export { foldVary } from "./vary.ts";
 export { formatUrlEncoded, parseQuery, parseUrlEncoded, percentDecoded, type QueryParameter } from "./url-encoded.ts";

@@ -54,7 +54,14 @@ test("a text without a match gives undefined, and the next text is not disturbed
   }
 });
 
-for (const source of ["(a+)+(b?)$", "(a|aa)+(!|$)", "((a*)*)*$", "(.*)(.*)(.*)=?$", "(?:(a)|(a)|(a))*$", "(a{0,20}){0,20}$"]) {
+for (const source of [
+  "(a+)+(b?)$",
+  "(a|aa)+(!|$)",
+  "((a*)*)*$",
+  "(.*)(.*)(.*)=?$",
+  "(?:(a)|(a)|(a))*$",
+  "(a{0,20}){0,20}$",
+]) {
   test(`matching /${source}/ takes time in proportion to the text`, () => {
     const pattern = compilePattern(source);
     const began = performance.now();
@@ -89,7 +96,24 @@ test("patterns with more than 100 groups, or whose groups unfold too far, are re
 });
 
 const texts = fc.string({ unit: fc.constantFrom("a", "b", "c", "A", "/", "-", "\n", "é", "😀"), maxLength: 9 });
-const atoms = fc.constantFrom("a", "b", "c", ".", "\\w", "\\W", "[^a]", "[a-c]", "\\b", "\\B", "^", "$", "/", "é", "[^]", "[]");
+const atoms = fc.constantFrom(
+  "a",
+  "b",
+  "c",
+  ".",
+  "\\w",
+  "\\W",
+  "[^a]",
+  "[a-c]",
+  "\\b",
+  "\\B",
+  "^",
+  "$",
+  "/",
+  "é",
+  "[^]",
+  "[]",
+);
 const patterns = fc.letrec<{ pattern: string }>((tie) => ({
   pattern: fc.oneof(
     { maxDepth: 5, depthIdentifier: "pattern" },
@@ -98,7 +122,10 @@ const patterns = fc.letrec<{ pattern: string }>((tie) => ({
     fc.tuple(tie("pattern"), tie("pattern")).map(([left, right]) => `(?:${left}|${right})`),
     tie("pattern").map((item) => `(?:|${item})`),
     fc
-      .tuple(tie("pattern"), fc.constantFrom("*", "+", "?", "*?", "+?", "??", "{2}", "{0,2}", "{0,2}?", "{1,}", "{2,3}"))
+      .tuple(
+        tie("pattern"),
+        fc.constantFrom("*", "+", "?", "*?", "+?", "??", "{2}", "{0,2}", "{0,2}?", "{1,}", "{2,3}"),
+      )
       .map(([item, count]) => `(${item})${count}`),
     tie("pattern").map((item) => `(${item})`),
   ),

@@ -141,11 +141,7 @@ class CompiledPattern implements LinearPattern {
   }
 }
 
-function matchOf(
-  text: string,
-  slots: Readonly<Int32Array>,
-  groupNames: readonly (string | undefined)[],
-): PatternMatch {
+function matchOf(text: string, slots: Readonly<Int32Array>, groupNames: readonly (string | undefined)[]): PatternMatch {
   const groups: (string | undefined)[] = [];
   for (let slot = 0; slot + 1 < slots.length; slot += 2) {
     const start = slots[slot] ?? -1;
