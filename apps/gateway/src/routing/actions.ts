@@ -40,7 +40,8 @@ function compileRedirect(action: RedirectAction): AnswerAction {
     const tail = path ?? target;
     let location = (fixed ?? "") + (namesHost ? tail : onSameHost(tail));
     if (namesHost && fixed === undefined) {
-      if (authority === undefined) return { code: "bad_request", message: "The request does not say for which host it is" };
+      if (authority === undefined)
+        return { code: "bad_request", message: "The request does not say for which host it is" };
       location = `${scheme}//${withoutPort(authority)}${port}${tail}`;
     }
     if (!HEADER_SAFE.test(location)) return { code: "invalid_redirect_target" };

@@ -118,7 +118,7 @@ function cookieCriterion(name: string, value: string | undefined): Criterion {
  * Blanks around a pair do not count.
  */
 function hasPair(list: string, separator: string, name: string, value: string | undefined): boolean {
-  for (let start = 0; start <= list.length; ) {
+  for (let start = 0; start <= list.length;) {
     let end = list.indexOf(separator, start);
     if (end === -1) end = list.length;
     const first = skipBlanks(list, start, end);
@@ -143,7 +143,8 @@ function pairValues(list: string, separator: string, name: string): string | und
   for (const piece of list.split(separator)) {
     const pair = piece.slice(skipBlanks(piece, 0, piece.length), skipBlanksBack(piece, 0, piece.length));
     const equals = pair.indexOf("=");
-    if ((equals === -1 ? pair : pair.slice(0, equals)) === name) values.push(equals === -1 ? "" : pair.slice(equals + 1));
+    if ((equals === -1 ? pair : pair.slice(0, equals)) === name)
+      values.push(equals === -1 ? "" : pair.slice(equals + 1));
   }
   return values.length === 0 ? undefined : values.join(", ");
 }

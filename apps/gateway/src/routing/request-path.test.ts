@@ -95,5 +95,10 @@ test("no server that decodes once, strips parameters, or takes backslashes for s
 /** What servers behind a gateway make of a path. */
 function readings(path: string): string[] {
   const stripped = (text: string): string => text.replaceAll(/;[^/\\]*/gu, "");
-  return [decodeURIComponent(path), stripped(path), decodeURIComponent(stripped(path)), stripped(decodeURIComponent(path))];
+  return [
+    decodeURIComponent(path),
+    stripped(path),
+    decodeURIComponent(stripped(path)),
+    stripped(decodeURIComponent(path)),
+  ];
 }

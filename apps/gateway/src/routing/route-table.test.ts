@@ -2,11 +2,13 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Match } from "@headworks/gateway-contract";
 import { compileRouteTable } from "./route-table.ts";
-import { compiledRoute, requestFor, type RequestParts } from "./routing-fixtures.test.ts";
+import { compiledRoute, requestFor, type RequestParts } from "../../test/routing/requests.ts";
 
 /** Resolves a request over routes given by name; answers the name of the route, or undefined. */
 function resolve(matches: Readonly<Record<string, Match>>, parts: RequestParts): string | undefined {
-  const table = compileRouteTable(Object.entries(matches).map(([name, match], index) => compiledRoute(name, match, index)));
+  const table = compileRouteTable(
+    Object.entries(matches).map(([name, match], index) => compiledRoute(name, match, index)),
+  );
   const request = requestFor(parts);
   const found = table.resolve(request);
   assert.equal(found, request.route !== undefined);
@@ -19,11 +21,21 @@ const prefix = (value: string): Match => ({ path: { type: "prefix", value } });
 const regex = (value: string): Match => ({ path: { type: "regex", value } });
 
 const PATHS: readonly (readonly [string, Readonly<Record<string, Match>>, string, string | undefined])[] = [
-  ["exact wins over regex and prefix, whatever the order", { p: prefix("/a"), r: regex("^/a"), e: exact("/a") }, "/a", "e"],
+  [
+    "exact wins over regex and prefix, whatever the order",
+    { p: prefix("/a"), r: regex("^/a"), e: exact("/a") },
+    "/a",
+    "e",
+  ],
   ["regex wins over prefix", { p: prefix("/a"), r: regex("^/a") }, "/a/b", "r"],
   ["the first declared of two patterns wins", { one: regex("b"), two: regex("^/ab$") }, "/ab", "one"],
   ["a pattern is searched, not anchored", { r: regex("b.d") }, "/abcde", "r"],
-  ["the longest prefix wins, whatever the order", { a: prefix("/a"), abc: prefix("/a/b/c"), ab: prefix("/a/b") }, "/a/b/x", "ab"],
+  [
+    "the longest prefix wins, whatever the order",
+    { a: prefix("/a"), abc: prefix("/a/b/c"), ab: prefix("/a/b") },
+    "/a/b/x",
+    "ab",
+  ],
   ["the first declared of two equal prefixes wins", { one: prefix("/a"), two: prefix("/a/") }, "/a/b", "one"],
   ["a prefix takes its own path", { v1: prefix("/v1") }, "/v1", "v1"],
   ["a prefix takes its own path with a slash", { v1: prefix("/v1") }, "/v1/", "v1"],
@@ -43,8 +55,18 @@ const PATHS: readonly (readonly [string, Readonly<Record<string, Match>>, string
   ["a parameter takes no two segments", { user: exact("/users/{id}") }, "/users/7/x", undefined],
   ["static beats parameter", { user: exact("/users/{id}"), me: exact("/users/me") }, "/users/me", "me"],
   ["the leftmost static segment decides", { right: exact("/{x}/b"), left: exact("/a/{y}") }, "/a/b", "left"],
-  ["a static segment that leads nowhere is left again", { one: exact("/a/{x}/c"), two: exact("/{y}/b/d") }, "/a/b/d", "two"],
-  ["of two exact routes with the same path the first declared one counts", { one: exact("/a"), two: exact("/a") }, "/a", "one"],
+  [
+    "a static segment that leads nowhere is left again",
+    { one: exact("/a/{x}/c"), two: exact("/{y}/b/d") },
+    "/a/b/d",
+    "two",
+  ],
+  [
+    "of two exact routes with the same path the first declared one counts",
+    { one: exact("/a"), two: exact("/a") },
+    "/a",
+    "one",
+  ],
   ["no path matches: no route", { a: prefix("/a") }, "/b", undefined],
   ["an asterisk is no path", { all: prefix("/"), any: regex("") }, "*", undefined],
 ];
@@ -130,22 +152,52 @@ const CRITERIA: readonly (readonly [string, Omit<Match, "path">, RequestParts, b
   ["query: `a=` has an empty value", { query: [{ name: "a", value: "" }] }, { target: "/?a=&b" }, true],
   ["query: a value is not empty", { query: [{ name: "a", value: "" }] }, { target: "/?a=b" }, false],
   ["query: nothing is decoded", { query: [{ name: "v", value: "a b" }] }, { target: "/?v=a+b&v=a%20b" }, false],
-  ["query: encoded bytes are compared as they are", { query: [{ name: "v", value: "%41" }] }, { target: "/?v=%41" }, true],
+  [
+    "query: encoded bytes are compared as they are",
+    { query: [{ name: "v", value: "%41" }] },
+    { target: "/?v=%41" },
+    true,
+  ],
   ["query: the first equals sign ends the name", { query: [{ name: "v", value: "a=b" }] }, { target: "/?v=a=b" }, true],
   ["query: a semicolon separates nothing", { query: [{ name: "b" }] }, { target: "/?a;b" }, false],
   ["cookies: value", { cookies: [{ name: "s", value: "1" }] }, { fields: ["Cookie", "a=b; s=1"] }, true],
   ["cookies: in any line", { cookies: [{ name: "s" }] }, { fields: ["Cookie", "a=b", "cookie", "s"] }, true],
   ["cookies: quotes are kept", { cookies: [{ name: "s", value: "1" }] }, { fields: ["Cookie", 's="1"'] }, false],
-  ["cookies: blanks around a pair do not count", { cookies: [{ name: "s", value: "1" }] }, { fields: ["Cookie", "a;\t s=1 ;b"] }, true],
+  [
+    "cookies: blanks around a pair do not count",
+    { cookies: [{ name: "s", value: "1" }] },
+    { fields: ["Cookie", "a;\t s=1 ;b"] },
+    true,
+  ],
   ["cookies: names are compared with letter case", { cookies: [{ name: "S" }] }, { fields: ["Cookie", "s=1"] }, false],
   ["cookies: absent", { cookies: [{ name: "s" }] }, {}, false],
-  ["accept rule 1: any member", { accept: "application/vnd.a.v2+json" }, { fields: ["Accept", "text/html, application/vnd.a.v2+json"] }, true],
+  [
+    "accept rule 1: any member",
+    { accept: "application/vnd.a.v2+json" },
+    { fields: ["Accept", "text/html, application/vnd.a.v2+json"] },
+    true,
+  ],
   ["accept rule 1: members of all lines", { accept: "a/b" }, { fields: ["Accept", "x/y", "accept", "a/b"] }, true],
   ["accept rule 1: any letter case", { accept: " A/b " }, { fields: ["Accept", "a/B"] }, true],
-  ["accept rule 1: parameters and q are ignored", { accept: "a/b" }, { fields: ["Accept", "a/b;charset=utf-8;q=0.1"] }, true],
+  [
+    "accept rule 1: parameters and q are ignored",
+    { accept: "a/b" },
+    { fields: ["Accept", "a/b;charset=utf-8;q=0.1"] },
+    true,
+  ],
   ["accept rule 1: q=0 still selects", { accept: "a/b" }, { fields: ["Accept", "a/b;q=0"] }, true],
-  ["accept rule 1: a comma in quotes separates nothing", { accept: "a/b" }, { fields: ["Accept", 'x/y;p="1,a/b,2"'] }, false],
-  ["accept rule 1: an escaped quote does not end the quotes", { accept: "a/b" }, { fields: ["Accept", 'x/y;p="\\",a/b,"'] }, false],
+  [
+    "accept rule 1: a comma in quotes separates nothing",
+    { accept: "a/b" },
+    { fields: ["Accept", 'x/y;p="1,a/b,2"'] },
+    false,
+  ],
+  [
+    "accept rule 1: an escaped quote does not end the quotes",
+    { accept: "a/b" },
+    { fields: ["Accept", 'x/y;p="\\",a/b,"'] },
+    false,
+  ],
   ["accept rule 1: behind quotes members go on", { accept: "a/b" }, { fields: ["Accept", 'x/y;p=",;", a/b'] }, true],
   ["accept rule 2: */* never matches", { accept: "a/b" }, { fields: ["Accept", "*/*"] }, false],
   ["accept rule 2: a/* never matches", { accept: "a/b" }, { fields: ["Accept", "a/*"] }, false],

@@ -51,13 +51,7 @@ export function growParameter(node: TrieNode): TrieNode {
 }
 
 /** The node behind the segment from `start` to `end` of the path; a hash alone proves nothing, clients choose it. */
-export function branch(
-  node: TrieNode,
-  path: string,
-  start: number,
-  end: number,
-  hash: number,
-): TrieNode | undefined {
+export function branch(node: TrieNode, path: string, start: number, end: number, hash: number): TrieNode | undefined {
   for (let found = node.branches.get(hash); found !== undefined; found = found.other) {
     if (found.segment.length === end - start && path.startsWith(found.segment, start)) return found.node;
   }
