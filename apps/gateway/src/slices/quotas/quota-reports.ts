@@ -1,0 +1,86 @@
+// Tested by quotas.slice.test.ts
+import type { Logger } from "pino";
+import type { RequestContext } from "#request/context.ts";
+import type { BudgetName } from "#storage/state-store.ts";
+
+/** What is counted of quotas. */
+export interface QuotaMetrics {
+  /** A refusal that a dry run let pass; `gateway_policy_dry_run_total` with phase `quota`. */
+  dryRun(route: string): void;
+  /** A refusal; `gateway_quota_denied_total`. */
+  denied(consumer: string, budget: BudgetName): void;
+}
+
+/** A line that many requests cause is written this often. */
+const REPEAT_MS = 1000;
+
+/** Tells logs and metrics what quotas did. */
+export class QuotaReports {
+  readonly #log: Logger;
+  readonly #metrics: QuotaMetrics;
+  readonly #monotonic: () => number;
+  readonly #toldUnsynced = new Set<string>();
+  #toldMissing = false;
+  #failedAtMs = Number.NEGATIVE_INFINITY;
+  #failures = 0;
+
+  constructor(log: Logger, metrics: QuotaMetrics, monotonic: () => number) {
+    this.#log = log;
+    this.#metrics = metrics;
+    this.#monotonic = monotonic;
+  }
+
+  wouldDeny(request: RequestContext, consumer: string, budget: BudgetName): void {
+    const route = request.route?.name ?? "unrouted";
+    this.#metrics.dryRun(route);
+    this.#log.warn(
+      {
+        code: "policy_dry_run",
+        phase: "quota",
+        would_be_status: 429,
+        route,
+        consumer,
+        budget,
+        request_id: request.requestId,
+      },
+      `Without dry_run, the ${budget} budget of consumer '${consumer}' would have refused this request`,
+    );
+  }
+
+  denied(consumer: string, budget: BudgetName): void {
+    this.#metrics.denied(consumer, budget);
+  }
+
+  /** Once for each consumer. */
+  unsynced(consumer: string): void {
+    if (this.#toldUnsynced.has(consumer)) return;
+    this.#toldUnsynced.add(consumer);
+    this.#log.warn(
+      { code: "quota_consumer_unsynced", consumer },
+      `Consumer '${consumer}' has no row in the state store: its requests pass and are not counted`,
+    );
+  }
+
+  /** At most once a second; the line says how many requests it stands for. */
+  storeFailed(request: RequestContext, consumer: string, error: string): void {
+    this.#failures += 1;
+    const nowMs = this.#monotonic();
+    if (nowMs - this.#failedAtMs < REPEAT_MS) return;
+    this.#failedAtMs = nowMs;
+    this.#log.error(
+      { code: "quota_store_unavailable", consumer, request_id: request.requestId, requests: this.#failures },
+      error,
+    );
+    this.#failures = 0;
+  }
+
+  /** Once. */
+  storeMissing(): void {
+    if (this.#toldMissing) return;
+    this.#toldMissing = true;
+    this.#log.warn(
+      { code: "quota_store_missing" },
+      "Quotas are configured and not enforced: they need a state store, set GATEWAY_STATE_DB to a file",
+    );
+  }
+}

@@ -1,0 +1,364 @@
+// Tested by open-state-store.test.ts
+import type { BudgetCharge, BudgetName, ChargeResult } from "./state-store.ts";
+import { counterKey } from "./store-messages.ts";
+import type { GroupMessage, GroupOutcome } from "./store-messages.ts";
+
+/** Of what the ledger is made of. */
+export interface LedgerHost {
+  /** Hands a group to the thread; `settled` or `lost` follows. Only one is on its way at a time. */
+  send(group: GroupMessage): void;
+  nowMs(): number;
+  /** Calls `flush` once, soon: when what else happens at this moment has happened. */
+  soon(flush: () => void): void;
+}
+
+interface Counter {
+  readonly key: bigint;
+  readonly windowStart: bigint;
+  readonly windowStartS: number;
+  /** What is on disk; undefined until it was read. */
+  durable: bigint | undefined;
+  /** Reading it was asked for. */
+  isAsked: boolean;
+  /** That, and the units of the group on its way and of the one that gathers. */
+  used: bigint;
+  gathered: number;
+  sent: number;
+}
+
+interface ConsumerAccount {
+  readonly name: string;
+  /** Undefined until its row is there. */
+  id: number | undefined;
+  readonly daily: Counter[];
+  readonly monthly: Counter[];
+}
+
+interface Deferred {
+  readonly account: ConsumerAccount;
+  readonly budgets: readonly BudgetCharge[];
+  readonly enforce: boolean;
+  readonly resolve: (result: ChargeResult | Promise<ChargeResult>) => void;
+}
+
+interface Sync {
+  readonly accounts: readonly ConsumerAccount[];
+  readonly resolve: () => void;
+  readonly reject: (error: Error) => void;
+}
+
+/** All charges of a group share one promise: one commit answers them all. */
+interface Gathering {
+  readonly counters: Counter[];
+  readonly promise: Promise<ChargeResult>;
+  readonly resolve: (result: ChargeResult) => void;
+}
+
+interface Sent {
+  readonly counters: readonly Counter[];
+  readonly loads: readonly Counter[];
+  readonly accounts: readonly ConsumerAccount[];
+  readonly resolve: ((result: ChargeResult) => void) | undefined;
+}
+
+const NONE: readonly BudgetName[] = [];
+const CHARGED: ChargeResult = { outcome: "charged", over: NONE };
+const UNSYNCED: ChargeResult = { outcome: "unsynced" };
+const MOST = 2n ** 64n - 1n;
+/** Counters of past windows that are remembered per budget: two, so that a clock at a boundary may go to and fro. */
+const REMEMBERED_WINDOWS = 2;
+
+/**
+ * The counters of all consumers in memory, and the groups in which their changes reach the disk. Only what is on disk
+ * refuses a request: when the last units are on their way there, the next charge waits for what becomes of them.
+ */
+export class QuotaLedger {
+  readonly #host: LedgerHost;
+  readonly #accounts = new Map<string, ConsumerAccount>();
+  #gathering: Gathering | undefined;
+  #sent: Sent | undefined;
+  #deferred: Deferred[] = [];
+  #syncs: Sync[] = [];
+  #toLoad: Counter[] = [];
+  readonly #withoutRow = new Set<ConsumerAccount>();
+  #isFlushAsked = false;
+  /** Why charges fail without being tried. */
+  #blocked: string | undefined;
+
+  constructor(host: LedgerHost) {
+    this.#host = host;
+  }
+
+  /** See {@link import("./state-store.ts").QuotaStore.charge}. */
+  charge(name: string, budgets: readonly BudgetCharge[], enforce: boolean): ChargeResult | Promise<ChargeResult> {
+    if (this.#blocked !== undefined) return { outcome: "failed", error: this.#blocked };
+    const account = this.#accounts.get(name);
+    if (account === undefined) return UNSYNCED;
+    const result = this.#tryCharge(account, budgets, enforce);
+    if (result !== undefined) return result;
+    const { promise, resolve } = Promise.withResolvers<ChargeResult>();
+    this.#deferred.push({ account, budgets, enforce, resolve });
+    this.#askFlush();
+    return promise;
+  }
+
+  /** See {@link import("./state-store.ts").QuotaStore.syncConsumers}. */
+  async sync(names: readonly string[]): Promise<void> {
+    const accounts = names.map((name) => this.#accountOf(name)).filter((account) => account.id === undefined);
+    if (accounts.length === 0) return;
+    if (this.#blocked !== undefined) throw new Error(this.#blocked);
+    const { promise, resolve, reject } = Promise.withResolvers<void>();
+    this.#syncs.push({ accounts, resolve, reject });
+    this.#askFlush();
+    await promise;
+  }
+
+  #accountOf(name: string): ConsumerAccount {
+    const known = this.#accounts.get(name);
+    if (known !== undefined) return known;
+    const account: ConsumerAccount = { name, id: undefined, daily: [], monthly: [] };
+    this.#accounts.set(name, account);
+    this.#withoutRow.add(account);
+    return account;
+  }
+
+  /** Undefined: it depends on what is not known yet. */
+  #tryCharge(
+    account: ConsumerAccount,
+    budgets: readonly BudgetCharge[],
+    enforce: boolean,
+  ): ChargeResult | Promise<ChargeResult> | undefined {
+    if (account.id === undefined) return undefined;
+    let exhausted: BudgetName[] | undefined;
+    let isUncertain = false;
+    for (const charge of budgets) {
+      const counter = this.#counterOf(account, account.id, charge);
+      if (counter.durable === undefined) {
+        isUncertain = true;
+        this.#ask(counter);
+      } else if (!enforce || counter.used < charge.limit) continue;
+      else if (counter.durable >= charge.limit) (exhausted ??= []).push(charge.budget);
+      else isUncertain = true;
+    }
+    if (isUncertain) return undefined;
+    if (exhausted !== undefined) return { outcome: "exhausted", budgets: exhausted };
+    return this.#take(account, account.id, budgets, enforce);
+  }
+
+  #take(
+    account: ConsumerAccount,
+    id: number,
+    budgets: readonly BudgetCharge[],
+    enforce: boolean,
+  ): Promise<ChargeResult> {
+    const group = (this.#gathering ??= newGathering());
+    let over: BudgetName[] | undefined;
+    for (const charge of budgets) {
+      const counter = this.#counterOf(account, id, charge);
+      if (!enforce && counter.used >= charge.limit) (over ??= []).push(charge.budget);
+      // Only a dry run gets there.
+      if (counter.used === MOST) continue;
+      counter.used += 1n;
+      counter.gathered += 1;
+      if (counter.gathered === 1) group.counters.push(counter);
+    }
+    this.#askFlush();
+    if (over === undefined) return group.promise;
+    const beyond: ChargeResult = { outcome: "charged", over };
+    return group.promise.then((result) => (result === CHARGED ? beyond : result));
+  }
+
+  #counterOf(account: ConsumerAccount, id: number, window: BudgetCharge): Counter {
+    const counters = window.budget === "daily" ? account.daily : account.monthly;
+    const first = counters[0];
+    if (first !== undefined && first.windowStartS === window.windowStartS) return first;
+    const index = counters.findIndex((counter) => counter.windowStartS === window.windowStartS);
+    if (index > 0) {
+      const [found] = counters.splice(index, 1);
+      if (found !== undefined) {
+        counters.unshift(found);
+        return found;
+      }
+    }
+    const counter: Counter = {
+      key: counterKey(id, window.budget),
+      windowStart: BigInt(window.windowStartS),
+      windowStartS: window.windowStartS,
+      durable: undefined,
+      isAsked: false,
+      used: 0n,
+      gathered: 0,
+      sent: 0,
+    };
+    counters.unshift(counter);
+    const last = counters.at(-1);
+    // One that is still on its way stays: read again from the disk it would lack those units.
+    if (counters.length > REMEMBERED_WINDOWS && last !== undefined && isAtRest(last)) counters.pop();
+    return counter;
+  }
+
+  #ask(counter: Counter): void {
+    if (counter.isAsked) return;
+    counter.isAsked = true;
+    this.#toLoad.push(counter);
+  }
+
+  #askFlush(): void {
+    if (this.#isFlushAsked || this.#sent !== undefined) return;
+    this.#isFlushAsked = true;
+    this.#host.soon(() => {
+      this.#isFlushAsked = false;
+      this.#flush();
+    });
+  }
+
+  #flush(): void {
+    if (this.#sent !== undefined || this.#blocked !== undefined) return;
+    const gathering = this.#gathering;
+    const counters = gathering?.counters ?? [];
+    const loads = this.#toLoad;
+    const isRowAwaited = this.#syncs.length > 0 || this.#deferred.length > 0;
+    if (gathering === undefined && loads.length === 0 && !(isRowAwaited && this.#withoutRow.size > 0)) return;
+    const accounts = [...this.#withoutRow];
+    this.#gathering = undefined;
+    this.#toLoad = [];
+    this.#sent = { counters, loads, accounts, resolve: gathering?.resolve };
+    this.#host.send({
+      kind: "group",
+      nowMs: this.#host.nowMs(),
+      writes: counters.length === 0 ? undefined : writesOf(counters),
+      loads: loads.length === 0 ? undefined : loadsOf(loads),
+      names: accounts.length === 0 ? undefined : accounts.map((account) => account.name),
+    });
+  }
+
+  /** The group that was sent is on disk, or nothing of it is. */
+  settled(outcome: GroupOutcome): void {
+    const sent = this.#sent;
+    if (sent === undefined) return;
+    this.#sent = undefined;
+    this.#blocked = undefined;
+    if (outcome.error === undefined) this.#settleWell(sent, outcome);
+    else this.#settleBadly(sent, outcome.error);
+    this.#askFlush();
+  }
+
+  #settleWell(sent: Sent, outcome: GroupOutcome): void {
+    for (const counter of sent.counters) {
+      counter.durable = (counter.durable ?? 0n) + BigInt(counter.sent);
+      counter.sent = 0;
+    }
+    for (const [index, counter] of sent.loads.entries()) {
+      counter.durable = outcome.loaded?.[index] ?? 0n;
+      counter.used = counter.durable;
+    }
+    for (const [index, account] of sent.accounts.entries()) {
+      account.id = outcome.ids?.[index];
+      this.#withoutRow.delete(account);
+    }
+    sent.resolve?.(CHARGED);
+    this.#syncs = this.#syncs.filter((sync) => {
+      if (sync.accounts.some((account) => account.id === undefined)) return true;
+      sync.resolve();
+      return false;
+    });
+    const deferred = this.#deferred;
+    this.#deferred = [];
+    for (const waiter of deferred) {
+      const result = this.#tryCharge(waiter.account, waiter.budgets, waiter.enforce);
+      if (result === undefined) this.#deferred.push(waiter);
+      else waiter.resolve(result);
+    }
+  }
+
+  #settleBadly(sent: Sent, error: string): void {
+    for (const counter of sent.counters) {
+      counter.used -= BigInt(counter.sent);
+      counter.sent = 0;
+    }
+    for (const counter of sent.loads) counter.isAsked = false;
+    sent.resolve?.({ outcome: "failed", error });
+    this.#failWaiting(error);
+  }
+
+  #failWaiting(error: string): void {
+    const deferred = this.#deferred;
+    this.#deferred = [];
+    for (const waiter of deferred) waiter.resolve({ outcome: "failed", error });
+    const syncs = this.#syncs;
+    this.#syncs = [];
+    for (const sync of syncs) sync.reject(new Error(error));
+  }
+
+  /**
+   * Nobody waits any longer: who does fails, and so does who comes, until the group on its way is settled after all.
+   * Its units stay taken meanwhile, since it may yet reach the disk.
+   */
+  giveUp(error: string): void {
+    this.#blocked = error;
+    this.#sent?.resolve?.({ outcome: "failed", error });
+    const gathering = this.#gathering;
+    this.#gathering = undefined;
+    for (const counter of gathering?.counters ?? []) {
+      counter.used -= BigInt(counter.gathered);
+      counter.gathered = 0;
+    }
+    gathering?.resolve({ outcome: "failed", error });
+    this.#failWaiting(error);
+  }
+
+  /** The thread is gone, and with it what is known of the disk. Charges fail until `resumed`. */
+  lost(error: string): void {
+    this.giveUp(error);
+    this.#sent = undefined;
+    this.#toLoad = [];
+    for (const account of this.#accounts.values()) {
+      account.daily.length = 0;
+      account.monthly.length = 0;
+    }
+  }
+
+  /** There is a thread again. */
+  resumed(): void {
+    this.#blocked = undefined;
+    this.#askFlush();
+  }
+
+  /** Whether anything waits for the disk. */
+  get isIdle(): boolean {
+    return (
+      this.#sent === undefined &&
+      this.#gathering === undefined &&
+      this.#deferred.length === 0 &&
+      this.#syncs.length === 0
+    );
+  }
+}
+
+function newGathering(): Gathering {
+  const { promise, resolve } = Promise.withResolvers<ChargeResult>();
+  return { counters: [], promise, resolve };
+}
+
+function writesOf(counters: readonly Counter[]): BigInt64Array {
+  const rows = new BigInt64Array(counters.length * 3);
+  for (const [index, counter] of counters.entries()) {
+    rows[index * 3] = counter.key;
+    rows[index * 3 + 1] = counter.windowStart;
+    rows[index * 3 + 2] = counter.used;
+    counter.sent = counter.gathered;
+    counter.gathered = 0;
+  }
+  return rows;
+}
+
+function loadsOf(counters: readonly Counter[]): BigInt64Array {
+  const rows = new BigInt64Array(counters.length * 2);
+  for (const [index, counter] of counters.entries()) {
+    rows[index * 2] = counter.key;
+    rows[index * 2 + 1] = counter.windowStart;
+  }
+  return rows;
+}
+
+const isAtRest = (counter: Counter): boolean => counter.gathered === 0 && counter.sent === 0;

@@ -1,0 +1,90 @@
+import type { ExportRun, GenerationRecord, OutboxEvent, UsageRow, UsageSpan, UsageTotal } from "./state-store.ts";
+
+/** What the thread is started with. */
+export interface StoreSetup {
+  readonly path: string;
+  readonly nowMs: number;
+  /** For measurements. */
+  readonly pageBytes?: number;
+}
+
+/**
+ * One transaction of the ledger, answered by `settled`. A row of `writes` is three numbers: key of consumer and budget
+ * (see `counterKey`), start of the window, the counter's new value. A row of `loads` is the first two: the counters
+ * are read. `names` are consumers to make rows for.
+ */
+export interface GroupMessage {
+  readonly kind: "group";
+  readonly nowMs: number;
+  readonly writes: BigInt64Array | undefined;
+  readonly loads: BigInt64Array | undefined;
+  readonly names: readonly string[] | undefined;
+}
+
+/** The answer to a group: all of it is on disk, or `error` says why nothing is. */
+export interface GroupOutcome {
+  readonly error: string | undefined;
+  /** Counters in the order of `loads`. */
+  readonly loaded: BigUint64Array | undefined;
+  /** Rows of consumers in the order of `names`. */
+  readonly ids: readonly number[] | undefined;
+}
+
+/** Consumer and budget as one number. */
+export const counterKey = (consumerId: number, budget: "daily" | "monthly"): bigint =>
+  BigInt(consumerId) * 2n + (budget === "daily" ? 0n : 1n);
+
+/** What can be asked of the thread besides charging: arguments and result by name. */
+export interface StoreCalls {
+  usageOf: {
+    readonly names: readonly string[];
+    readonly windows: readonly (readonly [budget: number, startS: number])[];
+  };
+  appendEvent: OutboxEvent & { readonly nowMs: number };
+  acknowledgeEvent: { readonly id: string; readonly target: string; readonly nowMs: number };
+  pendingEvents: { readonly afterSeq: number };
+  addGeneration: GenerationRecord;
+  generations: { readonly limit: number };
+  addUsage: readonly UsageRow[];
+  usageTotals: { readonly span: UsageSpan; readonly fromS: number; readonly toS: number };
+  oldestHour: undefined;
+  addRun: ExportRun;
+  runs: { readonly limit: number };
+  lastScheduled: ExportRun["window"];
+  prune: { readonly nowMs: number };
+}
+
+/** What the calls answer. */
+export interface StoreAnswers {
+  usageOf: readonly (readonly bigint[] | undefined)[];
+  appendEvent: void;
+  acknowledgeEvent: void;
+  /** A page of events; `nextSeq` is where the next one begins, undefined at the end. */
+  pendingEvents: { readonly events: readonly OutboxEvent[]; readonly nextSeq: number | undefined };
+  addGeneration: void;
+  generations: readonly GenerationRecord[];
+  addUsage: void;
+  /** Of one rollup: `nextS` is the start of the next one that holds anything before `toS`. */
+  usageTotals: { readonly totals: readonly UsageTotal[]; readonly nextS: number | undefined };
+  oldestHour: number | undefined;
+  addRun: void;
+  runs: readonly ExportRun[];
+  lastScheduled: number | undefined;
+  /** False while there is more to delete: pruning goes in steps, so that charges get in between. */
+  prune: boolean;
+}
+
+export type StoreCallName = keyof StoreCalls;
+export type StoreRequest = { [N in StoreCallName]: { readonly name: N; readonly input: StoreCalls[N] } }[StoreCallName];
+
+export type ToStore =
+  | GroupMessage
+  | { readonly kind: "call"; readonly call: number; readonly request: StoreRequest }
+  | { readonly kind: "close" };
+
+export type FromStore =
+  | { readonly kind: "ready" }
+  | { readonly kind: "refused"; readonly trouble: string; readonly error: string }
+  | ({ readonly kind: "settled" } & GroupOutcome)
+  | { readonly kind: "answer"; readonly call: number; readonly value: StoreAnswers[StoreCallName] }
+  | { readonly kind: "failed"; readonly call: number; readonly error: string };
