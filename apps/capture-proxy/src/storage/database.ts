@@ -72,6 +72,8 @@ export function openDatabase(path: string, options: DatabaseOptions = {}): Datab
 export const STATE_MIGRATIONS = new URL("./migrations/state/", import.meta.url);
 /** Migrations of captured traffic. */
 export const TRAFFIC_MIGRATIONS = new URL("./migrations/traffic/", import.meta.url);
+/** Migrations of what searches made from the traffic. */
+export const SEARCH_MIGRATIONS = new URL("./migrations/search/", import.meta.url);
 
 class SqliteDatabase implements Database {
   readonly #connection: DatabaseSync;

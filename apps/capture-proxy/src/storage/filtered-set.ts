@@ -7,10 +7,14 @@ import { RECORD_COLUMNS, RECORD_HEAD_COLUMNS, RowRecord } from "./row-record.ts"
 import { SeqSet } from "./seq-set.ts";
 import { SIEVE_COLUMNS, SIEVE_JOINS, TextSieve } from "./text-sieve.ts";
 import type { StoredBodies } from "./stored-bodies.ts";
+import { demandOf } from "./text-demand.ts";
+import type { TextFinding, TextIndex } from "./text-index.ts";
 
 /** Others get their turn at the latest after this time. */
 const TURN_MS = 15;
 const CHUNK_ROWS = 64;
+/** Numbers of entries that the text index is asked about at a time. */
+const WINDOW_ROWS = 4096;
 
 /** The question was withdrawn. */
 export class CancelledError extends Error {
@@ -26,6 +30,22 @@ export interface Interest {
   readonly cancelled: boolean;
 }
 
+/** Where entries and their bodies are read. */
+export interface EntrySource {
+  readonly database: Database;
+  readonly bodies: StoredBodies;
+  /** Without it, every entry that a text is searched in is looked at. */
+  readonly index: TextIndex | undefined;
+}
+
+/** Entries that are to be looked at next. */
+interface Window {
+  /** Ascending. */
+  readonly seqs: number[];
+  /** With these all entries from this number on are looked at; undefined: all there are. */
+  readonly downTo: number | undefined;
+}
+
 /** The entries of a session that a filter finds. It is extended as needed and follows what happens in the store. */
 export class FilteredSet {
   readonly plan: FilterPlan;
@@ -39,7 +59,12 @@ export class FilteredSet {
   readonly #older: Statement;
   readonly #newer: Statement;
   readonly #whole: Statement;
+  readonly #picked: Statement;
   readonly #sieve: TextSieve | undefined;
+  readonly #find: (() => TextFinding | undefined) | undefined;
+  readonly #index: TextIndex | undefined;
+  #finding: TextFinding | undefined;
+  #window: Window | undefined;
   /** Entries above this number were not looked at. */
   #highest = 0;
   /** Entries below this number were not looked at. */
@@ -50,7 +75,7 @@ export class FilteredSet {
   #removed = new Set<number>();
   #turn: Promise<void> = Promise.resolve();
 
-  constructor(database: Database, bodies: StoredBodies, scope: SessionScope, plan: FilterPlan) {
+  constructor({ database, bodies, index }: EntrySource, scope: SessionScope, plan: FilterPlan) {
     this.#database = database;
     this.#bodies = bodies;
     this.#scope = scope;
@@ -59,6 +84,12 @@ export class FilteredSet {
     const heads = this.#needsHeads() ? "JOIN head h ON h.seq = e.seq" : "";
     const parts = this.#sieve === undefined ? [this.#columns(), heads] : [SIEVE_COLUMNS, SIEVE_JOINS];
     const source = `SELECT ${parts[0]} FROM entry e INDEXED BY entry_by_session ${parts[1]} WHERE e.session = ? AND`;
+    this.#picked = database.prepare(
+      `SELECT ${parts[0]} FROM entry e ${parts[1]} WHERE e.seq IN (SELECT value FROM json_each(?)) ORDER BY e.seq DESC`,
+    );
+    const demand = plan.predicate === undefined ? undefined : demandOf(plan.query);
+    this.#index = demand === undefined ? undefined : index;
+    this.#find = demand === undefined || index === undefined ? undefined : () => index.find(demand);
     this.#whole = database.prepare(`SELECT ${this.#columns()} FROM entry e ${heads} WHERE e.seq = ?`);
     // The condition's columns are those of `entry`; what is joined shares only `seq` with it, which no condition names.
     this.#older = database.prepare(`${source} e.seq > ? AND e.seq < ? AND (${plan.where}) ORDER BY e.seq DESC LIMIT ?`);
@@ -113,6 +144,8 @@ export class FilteredSet {
     if (interest.cancelled) throw new CancelledError();
     if (!this.#hasBegun) this.#begin();
     this.#applyChanges();
+    // What arrived late below the entries already looked at is in no window that was made before.
+    this.#window = undefined;
     if (this.plan.predicate === undefined) return this.#collect();
     await this.#scan(
       interest,
@@ -168,31 +201,74 @@ export class FilteredSet {
     this.#highest = Math.max(this.#highest, Number(row?.["seq"] ?? 0));
   }
 
-  #numbers(range: string, bounds: readonly number[], values: readonly SqlValue[], order: "ASC" | "DESC"): number[] {
+  #numbers(
+    range: string,
+    bounds: readonly number[],
+    values: readonly SqlValue[],
+    order: "ASC" | "DESC",
+    limit = -1,
+  ): number[] {
     const row = this.#database
       .prepare(
         `SELECT group_concat(seq) AS seqs FROM (SELECT e.seq AS seq FROM entry e INDEXED BY entry_by_session
-         WHERE e.session = ? AND ${range} AND (${this.plan.where}) ORDER BY e.seq ${order})`,
+         WHERE e.session = ? AND ${range} AND (${this.plan.where}) ORDER BY e.seq ${order} LIMIT ?)`,
       )
-      .get(this.#scope.number, ...bounds, ...values);
+      .get(this.#scope.number, ...bounds, ...values, limit);
     const seqs = row?.["seqs"];
     return typeof seqs === "string" ? (JSON.parse(`[${seqs}]`) as number[]) : [];
   }
 
   #addOlder(turnEndsMs: number): boolean {
+    if (this.#find !== undefined && this.#finding?.version !== this.#index?.version) this.#finding = this.#find();
+    if (this.#finding !== undefined) return this.#addPicked(this.#finding, turnEndsMs);
     const bounds = [this.#scope.number, this.#scope.floorSeq, this.#lowest, ...this.plan.values];
     const rows = this.#older.all(...bounds, CHUNK_ROWS);
-    for (const row of rows) {
+    this.#index?.noteMissed(rows.length);
+    if (this.#lookAt(rows, turnEndsMs) < rows.length) return true;
+    this.#isComplete = rows.length < CHUNK_ROWS;
+    return !this.#isComplete;
+  }
+
+  /** Gives how many rows there was time for. */
+  #lookAt(rows: readonly SqlRow[], turnEndsMs: number): number {
+    for (const [index, row] of rows.entries()) {
       const seq = Number(row["seq"]);
       if (this.#holds(row)) {
         this.#set.addOldest(seq);
         this.generation += 1;
       }
       this.#lowest = seq;
-      if (performance.now() > turnEndsMs) return true;
+      if (performance.now() > turnEndsMs) return index + 1;
     }
-    this.#isComplete = rows.length < CHUNK_ROWS;
+    return rows.length;
+  }
+
+  /** As `addOlder`, leaving out entries of which the index knows that the filter cannot find them. */
+  #addPicked(finding: TextFinding, turnEndsMs: number): boolean {
+    const { seqs, downTo } = (this.#window ??= this.#nextWindow(finding));
+    const asked = seqs.slice(-CHUNK_ROWS);
+    const rows = asked.length === 0 ? [] : this.#picked.all(JSON.stringify(asked));
+    if (this.#lookAt(rows, turnEndsMs) < rows.length) {
+      while ((seqs.at(-1) ?? 0) >= this.#lowest) seqs.pop();
+      return true;
+    }
+    seqs.length -= asked.length;
+    if (seqs.length > 0) return true;
+    this.#window = undefined;
+    this.#lowest = downTo ?? this.#lowest;
+    this.#isComplete = downTo === undefined;
     return !this.#isComplete;
+  }
+
+  #nextWindow(finding: TextFinding): Window {
+    const bounds = [this.#scope.floorSeq, this.#lowest];
+    const numbers = this.#numbers("e.seq > ? AND e.seq < ?", bounds, this.plan.values, "DESC", WINDOW_ROWS);
+    const unknown = numbers.reduce((count, seq) => (finding.knows(seq) ? count : count + 1), 0);
+    this.#index?.noteMissed(unknown);
+    return {
+      seqs: numbers.filter((seq) => !finding.knows(seq) || finding.mayHold(seq)).reverse(),
+      downTo: numbers.length < WINDOW_ROWS ? undefined : numbers.at(-1),
+    };
   }
 
   #addNewer(turnEndsMs: number): boolean {

@@ -107,7 +107,8 @@ class ThreadedCaptureStore implements CaptureStore {
         databaseReplaced: () => this.#openReaders?.reopen(),
       },
     );
-    this.#openReaders = new ReaderPool(setup, (reason) => log.error({}, reason));
+    const index = { path: `${setup.path}.index`, firstNewSeq: this.#openWriter.firstSeq };
+    this.#openReaders = new ReaderPool({ ...setup, index }, (reason) => log.error({}, reason));
   }
 
   get spool(): BodySpool {

@@ -1,4 +1,5 @@
 import type { CaptureSession, TrafficFilter } from "@headworks/capture-contract";
+import type { TextIndexSetup } from "./text-index.ts";
 
 /** The session a question is about, as it was when it was asked. */
 export interface SessionScope {
@@ -90,6 +91,8 @@ export interface ReaderSetup {
   readonly bodiesFolder: string;
   /** For decoded forms of large bodies, while the thread runs. */
   readonly decodedFolder: string;
+  /** The text index, for the one thread that searches and keeps it. */
+  readonly index: TextIndexSetup | undefined;
 }
 
 export type ToReader =

@@ -35,7 +35,7 @@ export class ReaderPool {
 
   constructor(setup: ReaderSetup, onBroken: (reason: string) => void) {
     this.#lanes = {
-      quick: new ReaderLane(setup, "weir-reader-quick", onBroken),
+      quick: new ReaderLane({ ...setup, index: undefined }, "weir-reader-quick", onBroken),
       scan: new ReaderLane(setup, "weir-reader-scan", onBroken),
     };
   }

@@ -1,5 +1,6 @@
 // Tested by open-capture-store.test.ts
 import { statSync } from "node:fs";
+import { setTimeout as sleep } from "node:timers/promises";
 import type { BodyPart } from "./capture-store.ts";
 import { DecodedBodies } from "./decoded-bodies.ts";
 import { fieldValue } from "./entry-facts.ts";
@@ -13,6 +14,10 @@ import { TrafficReader } from "./traffic-reader.ts";
 
 /** A body is answered in ranges of at most this much. */
 const MOST_RANGE_BYTES = 16_777_216;
+/** Indexing goes on for so long at a time and rests as long: a core is never busy with it alone. */
+const INDEXING_MS = 10;
+/** How often is looked whether there is something to index. */
+const INDEX_LOOK_MS = 10_000;
 
 /** What a reader thread does with messages: answers questions, several at a time in turns. */
 export class ReaderThread {
@@ -21,7 +26,9 @@ export class ReaderThread {
   readonly #interests = new Map<number, { cancelled: boolean }>();
   readonly #decoded: DecodedBodies;
   readonly #exports = new Map<number, TrafficExport>();
+  readonly #looks: NodeJS.Timeout;
   #nextExport = 1;
+  #isIndexing = false;
   #reader: TrafficReader;
 
   constructor(setup: ReaderSetup, post: (message: FromReader, transfer: ArrayBuffer[]) => void) {
@@ -29,6 +36,7 @@ export class ReaderThread {
     this.#post = post;
     this.#decoded = new DecodedBodies(setup.decodedFolder);
     this.#reader = new TrafficReader(setup);
+    this.#looks = setInterval(() => this.#look(), INDEX_LOOK_MS).unref();
   }
 
   /** False: it was the last message. */
@@ -50,6 +58,7 @@ export class ReaderThread {
         this.#reader = new TrafficReader(this.#setup);
         return true;
       case "close":
+        clearInterval(this.#looks);
         this.#reader.close();
         this.#decoded.close();
         return false;
@@ -70,7 +79,22 @@ export class ReaderThread {
       );
     } finally {
       this.#interests.delete(id);
+      if (this.#reader.index?.isWanted === true) void this.#keepIndexing();
     }
+  }
+
+  #look(): void {
+    this.#reader.index?.look();
+    if (this.#reader.index?.isWanted === true) void this.#keepIndexing();
+  }
+
+  /** While nobody asks anything. */
+  async #keepIndexing(): Promise<void> {
+    if (this.#isIndexing) return;
+    this.#isIndexing = true;
+    do await sleep(INDEXING_MS);
+    while (this.#interests.size === 0 && this.#reader.index?.step(performance.now() + INDEXING_MS) === true);
+    this.#isIndexing = false;
   }
 
   async #answer(request: ReaderRequest, interest: Interest): Promise<unknown> {

@@ -19,15 +19,18 @@ export const RECORD_COLUMNS =
 /** Columns of `head` that a predicate may look at. */
 export const RECORD_HEAD_COLUMNS = "h.request_fields, h.response_fields";
 
+/** Where the bytes of bodies come from. */
+export type BodySource = Pick<StoredBodies, "read">;
+
 const NO_FIELDS: readonly string[] = [];
 
 /** A stored entry as the query language sees it; everything beyond columns is fetched when it is asked for. */
 export class RowRecord implements QueryRecord {
   readonly sessionId: string;
   readonly #row: SqlRow;
-  readonly #bodies: StoredBodies;
+  readonly #bodies: BodySource;
 
-  constructor(row: SqlRow, sessionId: string, bodies: StoredBodies) {
+  constructor(row: SqlRow, sessionId: string, bodies: BodySource) {
     this.#row = row;
     this.sessionId = sessionId;
     this.#bodies = bodies;

@@ -20,6 +20,8 @@ type Part = "url" | "fields" | "request" | "response";
 interface Needle {
   readonly text: string;
   readonly parts: ReadonlySet<Part>;
+  /** It may begin in a field's name and end in its value. */
+  readonly spansFields: boolean;
 }
 
 const EVERYWHERE: ReadonlySet<Part> = new Set(["url", "fields", "request", "response"]);
@@ -29,8 +31,8 @@ const PARTS_OF_FIELD: Readonly<Record<string, ReadonlySet<Part>>> = {
   "resp.body": new Set(["response"]),
 };
 
-/** Undone by lower-casing into plain letters: the Kelvin sign and the dotted capital I, as UTF-8 read byte by byte. */
-const FOLDING_TO_ASCII = /\u{e2}\u{84}\u{aa}|\u{e4}\u{b0}/u;
+/** Made plain letters by lower-casing: the Kelvin sign and the dotted capital I. */
+const FOLDING_TO_ASCII = ["\u{212a}", "\u{130}"].map((character) => Buffer.from(character));
 /** In these an ASCII letter is not its own byte. */
 const NOT_ASCII_CHARSET = /utf-?(?:16|32|7)|ucs-?[24]|iso-2022|hz-gb|ebcdic|unicode/u;
 
@@ -56,11 +58,12 @@ export class TextSieve {
   /** False: the query does not hold for the entry of this row of {@link SIEVE_COLUMNS}. */
   mayHold(row: SqlRow): boolean {
     const texts = new Map<Part, string | undefined>();
-    return this.#needles.every(({ text, parts }) => {
+    return this.#needles.every(({ text, parts, spansFields }) => {
       for (const part of parts) {
         if (!texts.has(part)) texts.set(part, this.#textOf(part, row));
         const haystack = texts.get(part);
         if (haystack === undefined || haystack.includes(text)) return true;
+        if (part === "fields" && spansFields && linesOf(haystack).includes(text)) return true;
       }
       return false;
     });
@@ -70,7 +73,7 @@ export class TextSieve {
   #textOf(part: Part, row: SqlRow): string | undefined {
     if (part === "url") return urlOfRow(row).toLowerCase();
     if (part === "fields") {
-      return linesOf(`${String(row["request_fields"])}${String(row["response_fields"] ?? "")}`.toLowerCase());
+      return `${String(row["request_fields"])}${String(row["response_fields"] ?? "")}`.toLowerCase();
     }
     return this.#bodyText(part, row);
   }
@@ -87,8 +90,10 @@ export class TextSieve {
     if (NOT_ASCII_CHARSET.test(lowerFields)) return undefined;
     const plain = lowerFields.includes("content-encoding") ? decoded(stored, row, side) : stored;
     if ((plain[0] === 0xff && plain[1] === 0xfe) || (plain[0] === 0xfe && plain[1] === 0xff)) return undefined;
-    const text = Buffer.from(plain.buffer, plain.byteOffset, plain.byteLength).toString("latin1").toLowerCase();
-    return FOLDING_TO_ASCII.test(text) ? undefined : text;
+    const buffer = Buffer.from(plain.buffer, plain.byteOffset, plain.byteLength);
+    return FOLDING_TO_ASCII.some((bytes) => buffer.includes(bytes))
+      ? undefined
+      : buffer.toString("latin1").toLowerCase();
   }
 }
 
@@ -124,5 +129,6 @@ function needlesOf(query: Query): Needle[] {
 
 /** Texts beyond plain ASCII, and those that JSON writes differently, are left to the closer look. */
 function needle(text: string, parts: ReadonlySet<Part>): Needle[] {
-  return /^[ !#-[\]-~]+$/u.test(text) ? [{ text: text.toLowerCase(), parts }] : [];
+  const spansFields = text.includes(":") || text.startsWith(" ");
+  return /^[ !#-[\]-~]+$/u.test(text) ? [{ text: text.toLowerCase(), parts, spansFields }] : [];
 }

@@ -1,6 +1,7 @@
 // Tested by traffic-transfer.test.ts
 import { decodeContentSync } from "@headworks/http-fields/content-coding";
-import { harEntryText, harEpilogue, harPrologue, toHarEntry } from "@headworks/har";
+import { harEntryTexts, harEpilogue, harPrologue, toHarEntry } from "@headworks/har";
+import type { HarEntry } from "@headworks/har";
 import type { SqlRow } from "./database.ts";
 import { harExchangeOf } from "./har-exchange.ts";
 import type { StoredBodies } from "./stored-bodies.ts";
@@ -8,8 +9,6 @@ import type { StoredBodies } from "./stored-bodies.ts";
 const CHUNK_CHARACTERS = 262_144;
 /** Larger bodies are cut in a HAR, whose readers hold whole documents in memory; a native export has them whole. */
 const HAR_BODY_BYTES = 67_108_864;
-/** An entry whose text would be longer than the engine's longest string is written again with bodies cut here. */
-const SHORT_BODY_BYTES = 1_048_576;
 
 /** What an export reads: an entry's row with its head, undefined when it is gone by then. */
 export interface ExportSource {
@@ -61,25 +60,17 @@ function* harTexts(source: ExportSource, version: string): Generator<string, und
   for (const seq of source.seqs) {
     const found = source.whole(seq);
     if (found === undefined) continue;
-    yield harText(found.row, found.sessionId, source.bodies, index);
+    yield* harEntryTexts(harEntry(found.row, found.sessionId, source.bodies), index);
     index += 1;
   }
   yield harEpilogue();
   return undefined;
 }
 
-function harText(row: SqlRow, sessionId: string, bodies: StoredBodies, index: number): string {
-  const text = (maxBodyBytes: number): string => {
-    const decode = (bytes: Uint8Array, coding: string): Uint8Array | undefined => {
-      const { bytes: decoded, stop } = decodeContentSync(bytes, coding, { maxBytes: maxBodyBytes });
-      return stop === undefined ? decoded : undefined;
-    };
-    return harEntryText(toHarEntry(harExchangeOf(row, sessionId, bodies, maxBodyBytes), decode), index);
+function harEntry(row: SqlRow, sessionId: string, bodies: StoredBodies): HarEntry {
+  const decode = (bytes: Uint8Array, coding: string): Uint8Array | undefined => {
+    const { bytes: decoded, stop } = decodeContentSync(bytes, coding, { maxBytes: HAR_BODY_BYTES });
+    return stop === undefined ? decoded : undefined;
   };
-  try {
-    return text(HAR_BODY_BYTES);
-  } catch (error) {
-    if (!(error instanceof RangeError)) throw error;
-    return text(SHORT_BODY_BYTES);
-  }
+  return toHarEntry(harExchangeOf(row, sessionId, bodies, HAR_BODY_BYTES), decode);
 }

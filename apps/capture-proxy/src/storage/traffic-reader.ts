@@ -5,7 +5,7 @@ import type { Database, SqlRow, SqlValue, Statement } from "./database.ts";
 import { entryOfRow, parsed, SNAPSHOT_COLUMNS, snapshotOfRow } from "./entry-shapes.ts";
 import { planFilter } from "./filter-plan.ts";
 import { FilteredSet } from "./filtered-set.ts";
-import type { Interest } from "./filtered-set.ts";
+import type { EntrySource, Interest } from "./filtered-set.ts";
 import type {
   EntriesRequest,
   ExportRequest,
@@ -16,6 +16,7 @@ import type {
 } from "./reader-messages.ts";
 import { decodedEntry } from "./decoded-entry.ts";
 import { StoredBodies } from "./stored-bodies.ts";
+import { TextIndex } from "./text-index.ts";
 import { LARGEST_EMBEDDED_BODY_BYTES, sessionExport } from "./session-export.ts";
 import { harExport } from "./traffic-export.ts";
 import type { TrafficExport } from "./traffic-export.ts";
@@ -74,6 +75,9 @@ interface KeptSet {
 /** The reading side of the traffic database on one thread. Questions take turns, so that none holds up the others. */
 export class TrafficReader {
   readonly bodies: StoredBodies;
+  /** Of the thread that searches. */
+  readonly index: TextIndex | undefined;
+  readonly #source: EntrySource;
   readonly #database: Database;
   readonly #row: Statement;
   readonly #whole: Statement;
@@ -87,6 +91,9 @@ export class TrafficReader {
       cacheBytes: 33_554_432,
     });
     this.bodies = new StoredBodies(this.#database, setup.bodiesFolder);
+    const { index } = setup;
+    this.index = index === undefined ? undefined : new TextIndex(index, this.#database, this.bodies);
+    this.#source = { database: this.#database, bodies: this.bodies, index: this.index };
     this.#row = this.#database.prepare(`SELECT ${SNAPSHOT_COLUMNS} FROM entry WHERE seq = ?`);
     const whole = "SELECT e.*, h.* FROM entry e JOIN head h ON h.seq = e.seq";
     this.#whole = this.#database.prepare(`${whole} WHERE e.seq = ?`);
@@ -94,6 +101,7 @@ export class TrafficReader {
   }
 
   close(): void {
+    this.index?.close();
     this.#database.close();
   }
 
@@ -101,6 +109,7 @@ export class TrafficReader {
   note(changed: readonly number[], removed: readonly number[], reset: boolean): void {
     if (reset) this.#sets.clear();
     else for (const { set } of this.#sets.values()) set.note(changed, removed);
+    this.index?.noteRemoved(removed.length, reset);
   }
 
   /** A window of rows. The total of a filter that needs looking into entries may still grow: see the budget. */
@@ -317,7 +326,7 @@ export class TrafficReader {
     const kept = isGood
       ? known
       : {
-          set: new FilteredSet(this.#database, this.bodies, scope, planFilter(filter, Date.now())),
+          set: new FilteredSet(this.#source, scope, planFilter(filter, Date.now())),
           orders: new Map<string, KeptOrder>(),
         };
     this.#sets.set(key, kept);

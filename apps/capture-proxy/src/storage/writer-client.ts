@@ -51,6 +51,7 @@ export class WriterClient {
   #worker: Worker | undefined;
   #spool: FileSpool | undefined;
   #nextSeq = 1;
+  #firstSeq = 0;
   /** Numbers of entries that were recorded while they run. */
   readonly #pending = new Set<number>();
   readonly #calls = new Map<number, { resolve: (value: unknown) => void; reject: (error: Error) => void }>();
@@ -88,6 +89,11 @@ export class WriterClient {
   get spool(): BodySpool {
     if (this.#spool === undefined) throw new Error("The store is not open");
     return this.#spool;
+  }
+
+  /** The number that the first entry of this run of the program got or will get. */
+  get firstSeq(): number {
+    return this.#firstSeq;
   }
 
   nextSeq(): number {
@@ -228,6 +234,7 @@ export class WriterClient {
 
   #begin(message: FromWriter & { kind: "ready" }): void {
     this.#nextSeq = Math.max(this.#nextSeq, message.nextSeq);
+    if (this.#firstSeq === 0) this.#firstSeq = this.#nextSeq;
     this.#spool ??= new FileSpool(
       {
         send: (toWriter, transfer) => this.#send(toWriter, transfer),
