@@ -10,6 +10,7 @@ export {
   type IpNetwork,
 } from "./address.ts";
 export { canonicalHost } from "./canonical-host.ts";
+export { embeddedIpv4 } from "./embedded-ipv4.ts";
 export { parseHostPort, type HostPort } from "./host-port.ts";
 export { compileHostPatterns, type HostMatcher, type PatternStyle } from "./matcher.ts";
 export { validateHostPattern } from "./pattern.ts";
