@@ -1,0 +1,167 @@
+// Tested by ../../test/egress/egress-connections.test.ts
+import type { Socket } from "node:net";
+import { checkServerIdentity, connect, createSecureContext, getCACertificates, type SecureContext } from "node:tls";
+import { parseAddress } from "@headworks/host-patterns";
+import type { Logger } from "pino";
+import { connectFirst } from "./connect-first.ts";
+import { asEgressError, EgressError, timedOut } from "./egress-failure.ts";
+import type { EgressFilter } from "./egress-filter.ts";
+import { oneAtATime, systemLookup, type NameLookup } from "./name-lookup.ts";
+
+/** What a connection is for; the label of its counters. */
+export type EgressPurpose = "webhook" | "callout";
+
+/** What the running generation says about outbound connections. */
+export interface EgressRules {
+  /** Undefined: everything may be dialled. */
+  readonly filter: EgressFilter | undefined;
+  readonly dnsTimeoutMs: number;
+}
+
+/** Where to connect. */
+export interface DialTarget {
+  /** A name or an address, IPv6 without brackets. */
+  readonly host: string;
+  readonly port: number;
+  readonly isSecure: boolean;
+}
+
+export interface EgressDialerParts {
+  readonly log: Logger;
+  /** Instead of the system's lookup. */
+  readonly lookup?: NameLookup;
+  /** Certificates (PEM) instead of the public roots. */
+  readonly roots?: readonly string[];
+}
+
+const DEFAULT_DNS_TIMEOUT_MS = 2000;
+
+/** Rules without a filter, as of a document that says nothing. */
+export const OPEN_RULES: EgressRules = { filter: undefined, dnsTimeoutMs: DEFAULT_DNS_TIMEOUT_MS };
+
+/**
+ * Opens the connections that the gateway makes on its own account. A name is looked up for every connection, all its
+ * addresses are judged by the filter, and one of exactly these addresses is dialled; TLS and Host keep the name. Any
+ * doubt ends in no connection. Proxy variables of the environment are not looked at.
+ */
+export class EgressDialer {
+  readonly #log: Logger;
+  readonly #lookup: NameLookup;
+  readonly #roots: readonly string[] | undefined;
+  readonly #denied = new Map<EgressPurpose, number>();
+  #rules: EgressRules = OPEN_RULES;
+  #context: SecureContext | undefined;
+
+  constructor(parts: EgressDialerParts) {
+    this.#log = parts.log;
+    this.#lookup = oneAtATime(parts.lookup ?? systemLookup);
+    this.#roots = parts.roots;
+  }
+
+  /** Switches to the rules of a new generation; dials under way are judged by them too, if they were not yet. */
+  apply(rules: EgressRules): void {
+    this.#rules = rules;
+  }
+
+  /** How often the filter refused, by purpose (`gateway_ssrf_denied_total`). */
+  get denied(): ReadonlyMap<EgressPurpose, number> {
+    return this.#denied;
+  }
+
+  /**
+   * A connected socket, for https with its certificate verified against the public roots. It has no error listener.
+   * @throws EgressError, `timeout` when `signal` aborts
+   */
+  async dial(target: DialTarget, purpose: EgressPurpose, signal: AbortSignal): Promise<Socket> {
+    const addresses = await this.#addressesOf(target.host, signal);
+    this.#demandPermitted(target.host, addresses, purpose);
+    const socket = await connectFirst(addresses, target.port, signal);
+    return target.isSecure ? await this.#secure(socket, target.host, signal) : socket;
+  }
+
+  async #addressesOf(host: string, signal: AbortSignal): Promise<readonly string[]> {
+    if (parseAddress(host) !== undefined) return [host];
+    // With a filter, not knowing where a connection would go ends the whole delivery or callout.
+    const isFinal = this.#rules.filter !== undefined;
+    const { promise, reject } = Promise.withResolvers<never>();
+    const timer = setTimeout(
+      () => reject(new EgressError("dns_timeout", "Looking up the name took too long", isFinal)),
+      this.#rules.dnsTimeoutMs,
+    );
+    const onAbort = (): void => reject(timedOut());
+    signal.addEventListener("abort", onAbort, { once: true });
+    if (signal.aborted) onAbort();
+    try {
+      const found = await Promise.race([this.#lookup(host), promise]);
+      if (found.length === 0) throw new EgressError("dns_failed", "The name has no address", isFinal);
+      return found;
+    } catch (error) {
+      if (error instanceof EgressError) throw error;
+      const code = error instanceof Error && "code" in error ? String(error.code) : "unknown";
+      throw new EgressError("dns_failed", `The name cannot be looked up (${code})`, isFinal);
+    } finally {
+      clearTimeout(timer);
+      signal.removeEventListener("abort", onAbort);
+    }
+  }
+
+  #demandPermitted(host: string, addresses: readonly string[], purpose: EgressPurpose): void {
+    const { filter } = this.#rules;
+    if (filter === undefined) return;
+    for (const address of addresses) {
+      let verdict: ReturnType<EgressFilter["judge"]>;
+      try {
+        verdict = filter.judge(address);
+      } catch (error) {
+        this.#log.error({ code: "ssrf_filter_failed", err: error }, "the egress filter broke; nothing is dialled");
+        throw new EgressError("filter_failed", "The egress filter cannot judge an address", true);
+      }
+      if (verdict === "permitted") continue;
+      if (verdict === "unreadable") {
+        throw new EgressError("filter_failed", "The egress filter cannot read an address", true);
+      }
+      this.#denied.set(purpose, (this.#denied.get(purpose) ?? 0) + 1);
+      this.#log.warn({ code: "ssrf_denied", purpose, host, address }, "the egress filter denies this connection");
+      throw new EgressError("ssrf_denied", "The egress filter denies an address of the host", true);
+    }
+  }
+
+  async #secure(raw: Socket, host: string, signal: AbortSignal): Promise<Socket> {
+    const name = host.endsWith(".") ? host.slice(0, -1) : host;
+    const isAddress = parseAddress(name) !== undefined;
+    this.#context ??= createSecureContext({
+      // Named one by one: additions of the environment and of the system are not public roots.
+      ca: [...(this.#roots ?? getCACertificates("bundled"))],
+      minVersion: "TLSv1.2",
+    });
+    const { promise, resolve, reject } = Promise.withResolvers<undefined>();
+    const socket = connect({
+      socket: raw,
+      // Server Name Indication has no addresses (RFC 6066 section 3).
+      servername: isAddress ? "" : name,
+      secureContext: this.#context,
+      ALPNProtocols: ["http/1.1"],
+      rejectUnauthorized: true,
+      checkServerIdentity: (_name, certificate) => checkServerIdentity(name, certificate),
+    });
+    const onAbort = (): void => reject(timedOut());
+    signal.addEventListener("abort", onAbort, { once: true });
+    if (signal.aborted) onAbort();
+    // Stays on the sockets when the handshake is given up: what they still report must not end the process.
+    raw.on("error", reject);
+    raw.once("close", () => reject(new EgressError("tls_failed", "The connection ended during the TLS handshake")));
+    socket.on("error", reject);
+    socket.once("secureConnect", () => resolve(undefined));
+    try {
+      await promise;
+      socket.off("error", reject);
+      return socket;
+    } catch (error) {
+      socket.destroy();
+      raw.destroy();
+      throw asEgressError(error, "tls_failed");
+    } finally {
+      signal.removeEventListener("abort", onAbort);
+    }
+  }
+}
