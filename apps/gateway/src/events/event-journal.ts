@@ -1,0 +1,62 @@
+import type { EventEnvelope } from "@headworks/gateway-contract";
+
+/** Events behind a known one. */
+export interface JournalPage {
+  /** Oldest first. */
+  readonly events: readonly EventEnvelope[];
+  /** False when events between the known one and the first of these are no longer kept. */
+  readonly isComplete: boolean;
+}
+
+/** The latest events of this process, for the admin API; events that were dropped on their way out are in it too. */
+export class EventJournal {
+  readonly #capacity: number;
+  readonly #events: EventEnvelope[] = [];
+  readonly #listeners = new Set<(event: EventEnvelope) => void>();
+  #hasForgotten = false;
+
+  constructor(capacity = 1000) {
+    this.#capacity = capacity;
+  }
+
+  /** Keeps an event and tells everybody who listens; a listener that throws is dropped. */
+  add(event: EventEnvelope): void {
+    this.#events.push(event);
+    if (this.#events.length > this.#capacity) {
+      this.#events.shift();
+      this.#hasForgotten = true;
+    }
+    for (const listener of this.#listeners) {
+      try {
+        listener(event);
+      } catch {
+        this.#listeners.delete(listener);
+      }
+    }
+  }
+
+  /** The latest events, at most `limit`, newest first. */
+  latest(limit: number): readonly EventEnvelope[] {
+    return limit <= 0 ? [] : this.#events.slice(-limit).toReversed();
+  }
+
+  /** Events with an id above `id`, which may be of an earlier process. */
+  since(id: string): JournalPage {
+    const start = this.#events.findIndex((event) => event.id > id);
+    const events = start === -1 ? [] : this.#events.slice(start);
+    return { events, isComplete: start !== 0 || !this.#hasForgotten };
+  }
+
+  /** Events with ids from `from` to `to`, both included, oldest first. */
+  between(from: string, to: string): readonly EventEnvelope[] {
+    return this.#events.filter((event) => event.id >= from && event.id <= to);
+  }
+
+  /** Calls `listener` with every event from now on, at once; answers the function that ends it. */
+  subscribe(listener: (event: EventEnvelope) => void): () => void {
+    this.#listeners.add(listener);
+    return () => {
+      this.#listeners.delete(listener);
+    };
+  }
+}

@@ -1,0 +1,46 @@
+/** How a target wants to be retried. */
+export interface RetryRule {
+  readonly maxAttempts: number;
+  readonly backoffBaseMs: number;
+  readonly backoffCapMs: number;
+}
+
+/** What an attempt brought: the status of an answer with its Retry-After, or no answer. */
+export type AttemptResult =
+  | { readonly kind: "answer"; readonly status: number; readonly retryAfter: string | undefined }
+  | { readonly kind: "no-answer"; readonly isFinal: boolean };
+
+/** What follows an attempt. */
+export type NextStep =
+  | { readonly step: "delivered" }
+  | { readonly step: "failed"; readonly reason: "answer_not_retried" | "attempts_spent" | "time_spent" | "not_allowed" }
+  | { readonly step: "retry"; readonly waitMs: number };
+
+const RETRIED_STATUSES = new Set([429, 502, 503, 504]);
+
+/**
+ * Delivery rules 2 to 5 for the attempt number `attempt`, counted from 1, with `leftMs` of the whole delivery's time
+ * left. A wait that uses up what is left would leave no time for the attempt behind it, so it fails at once.
+ */
+export function nextStep(result: AttemptResult, attempt: number, rule: RetryRule, leftMs: number): NextStep {
+  if (result.kind === "answer") {
+    if (result.status >= 200 && result.status < 300) return { step: "delivered" };
+    if (!RETRIED_STATUSES.has(result.status)) return { step: "failed", reason: "answer_not_retried" };
+  } else if (result.isFinal) {
+    return { step: "failed", reason: "not_allowed" };
+  }
+  if (attempt >= rule.maxAttempts) return { step: "failed", reason: "attempts_spent" };
+  const wishedMs = result.kind === "answer" ? retryAfterMs(result.retryAfter) : undefined;
+  const waitMs = wishedMs ?? backoffMs(attempt, rule);
+  return waitMs >= leftMs ? { step: "failed", reason: "time_spent" } : { step: "retry", waitMs };
+}
+
+/** The wait behind the attempt number `attempt`: the base, doubled with every attempt, up to the cap. */
+export function backoffMs(attempt: number, rule: RetryRule): number {
+  return Math.min(rule.backoffCapMs, rule.backoffBaseMs * 2 ** (attempt - 1));
+}
+
+/** Retry-After in its form of seconds; undefined for every other form, dates included. */
+export function retryAfterMs(value: string | undefined): number | undefined {
+  return value !== undefined && /^[0-9]+$/.test(value) ? Number(value) * 1000 : undefined;
+}
