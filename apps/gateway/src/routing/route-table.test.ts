@@ -2,12 +2,12 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Match } from "@headworks/gateway-contract";
 import { compileRouteTable } from "./route-table.ts";
-import { compiledRoute, requestFor, type RequestParts } from "../../test/routing/requests.ts";
+import { compiledRoute, requestFor, routeWith, type RequestParts } from "../../test/routing/requests.ts";
 
 /** Resolves a request over routes given by name; answers the name of the route, or undefined. */
 function resolve(matches: Readonly<Record<string, Match>>, parts: RequestParts): string | undefined {
   const table = compileRouteTable(
-    Object.entries(matches).map(([name, match], index) => compiledRoute(name, match, index)),
+    Object.entries(matches).map(([name, match], index) => compiledRoute(routeWith(name, match), index)),
   );
   const request = requestFor(parts);
   const found = table.resolve(request);
@@ -81,7 +81,7 @@ test("the query is no part of the path", () => {
 });
 
 test("parameters of a template are raw bytes of the path", () => {
-  const table = compileRouteTable([compiledRoute("r", exact("/users/{id}/files/{file}"), 0)]);
+  const table = compileRouteTable([compiledRoute(routeWith("r", exact("/users/{id}/files/{file}")), 0)]);
   const request = requestFor({ target: "/users/a%2Fb/files/%41?x=1" });
   assert.ok(table.resolve(request));
   assert.deepEqual({ ...request.pathParameters }, { id: "a%2Fb", file: "%41" });
@@ -89,8 +89,8 @@ test("parameters of a template are raw bytes of the path", () => {
 
 test("parameters of a path that was tried and left are not mixed in", () => {
   const table = compileRouteTable([
-    compiledRoute("one", exact("/{a}/x/{b}/nowhere"), 0),
-    compiledRoute("two", exact("/{c}/{d}/{e}/end"), 1),
+    compiledRoute(routeWith("one", exact("/{a}/x/{b}/nowhere")), 0),
+    compiledRoute(routeWith("two", exact("/{c}/{d}/{e}/end")), 1),
   ]);
   const request = requestFor({ target: "/1/x/3/end" });
   assert.ok(table.resolve(request));
@@ -98,7 +98,7 @@ test("parameters of a path that was tried and left are not mixed in", () => {
 });
 
 test("named groups of a pattern are parameters; those that took no part are absent", () => {
-  const table = compileRouteTable([compiledRoute("r", regex("^/(?<kind>a|b)/(?<id>\\d+)?"), 0)]);
+  const table = compileRouteTable([compiledRoute(routeWith("r", regex("^/(?<kind>a|b)/(?<id>\\d+)?")), 0)]);
   const request = requestFor({ target: "/b/x" });
   assert.ok(table.resolve(request));
   assert.deepEqual({ ...request.pathParameters }, { kind: "b" });

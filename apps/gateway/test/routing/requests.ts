@@ -1,8 +1,13 @@
-import type { Match, Route } from "@headworks/gateway-contract";
+// Tested by ../../src/routing/route-table.test.ts
+import { Secret } from "@headworks/contract-kit";
+import type { ConfigDocument, Match, Route } from "@headworks/gateway-contract";
 import { NO_BODY, type RawFields } from "@headworks/http1";
+import { pino } from "pino";
 import { RequestContext } from "#request/context.ts";
 import type { CompiledRoute, Generation } from "#request/generation.ts";
+import type { AnswerOrigin, Decorator } from "#request/phases.ts";
 import { TrustedProxies } from "#request/trusted-proxies.ts";
+import type { GatewaySlice, IssueReport } from "#slice.ts";
 
 /** What a test says of a request; everything else is plain. */
 export interface RequestParts {
@@ -12,23 +17,28 @@ export interface RequestParts {
   readonly fields?: RawFields;
 }
 
+/** A document with these routes and nothing else. */
+export function documentOf(routes: readonly Route[]): ConfigDocument {
+  return {
+    gateway: {},
+    listeners: [],
+    upstreams: [],
+    services: [],
+    routes,
+    consumers: [],
+    policies: [],
+    webhooks: [],
+    admin: undefined,
+    analytics: undefined,
+  };
+}
+
 /** A request as a listener would hand it over. */
 export function requestFor(parts: RequestParts = {}): RequestContext {
   const generation: Generation = {
     number: 1,
     contentHash: 0,
-    document: {
-      gateway: {},
-      listeners: [],
-      upstreams: [],
-      services: [],
-      routes: [],
-      consumers: [],
-      policies: [],
-      webhooks: [],
-      admin: undefined,
-      analytics: undefined,
-    },
+    document: documentOf([]),
     routes: { resolve: () => false },
     routeList: [],
     trustedProxies: new TrustedProxies([]),
@@ -49,11 +59,15 @@ export function requestFor(parts: RequestParts = {}): RequestContext {
   });
 }
 
-/** A route that proxies to nowhere, with nothing but what it matches. */
-export function compiledRoute(name: string, match: Match, index: number): CompiledRoute {
-  const document: Route = { name, service: "s", match, action: { type: "proxy" } };
+/** A route that proxies to nowhere, with nothing but what it matches and what a test is about. */
+export function routeWith(name: string, match: Match, rest: Partial<Route> = {}): Route {
+  return { name, service: "s", match, action: { type: "proxy" }, ...rest };
+}
+
+/** The same, compiled without anything but its document. */
+export function compiledRoute(document: Route, index: number): CompiledRoute {
   return {
-    name,
+    name: document.name,
     document,
     index,
     gates: [],
@@ -63,4 +77,36 @@ export function compiledRoute(name: string, match: Match, index: number): Compil
     action: { kind: "answer", answer: () => ({ status: 200, fields: [], body: "" }) },
     priority: 5,
   };
+}
+
+/** Issues as `code place`, warnings with `warning ` in front; the messages beside. */
+export function issueNotes(): { readonly report: IssueReport; readonly notes: string[]; readonly messages: string[] } {
+  const notes: string[] = [];
+  const messages: string[] = [];
+  const note =
+    (prefix: string): IssueReport["error"] =>
+    (code, place, message) => {
+      notes.push(`${prefix}${code} ${place.join(".")}`);
+      messages.push(message);
+    };
+  return { report: { error: note(""), warning: note("warning ") }, notes, messages };
+}
+
+/** What a slice decorates answers of the route with. */
+export function decoratorOf(slice: GatewaySlice, route: Route): Decorator | undefined {
+  const compiled = slice.compile?.(documentOf([route]), {
+    generation: 1,
+    clock: { now: () => 0, monotonic: () => 0 },
+    log: pino({ level: "silent" }),
+    secret: (text) => new Secret(text),
+    readFile: () => Buffer.alloc(0),
+  });
+  return compiled?.decoratorFor?.(route);
+}
+
+/** The fields of an answer after a decorator had it. */
+export function decorated(decorator: Decorator | undefined, fields: RawFields, origin: AnswerOrigin): RawFields {
+  const head = { status: 200, reason: "OK", fields: [...fields] };
+  decorator?.decorate(requestFor(), head, origin);
+  return head.fields;
 }

@@ -1,0 +1,65 @@
+// Tested by deprecation.slice.test.ts
+import type { ConfigDocument, Deprecation } from "@headworks/gateway-contract";
+import { parseImfFixdate } from "@headworks/http-fields";
+import type { CheckScope, IssueReport } from "#slice.ts";
+
+type Place = readonly (string | number)[];
+
+/** Reports what the schema cannot say about deprecation blocks. Looks at the clock now, and never again. */
+export function checkDeprecation(document: ConfigDocument, report: IssueReport, scope: CheckScope): void {
+  for (const [index, { deprecation }] of document.routes.entries()) {
+    if (deprecation !== undefined) {
+      checkBlock(deprecation, ["routes", index, "deprecation"], report, scope.clock.now());
+    }
+  }
+}
+
+function checkBlock(block: Deprecation, place: Place, report: IssueReport, nowMs: number): void {
+  if (block.since === undefined && block.sunset === undefined) {
+    report.error("deprecation_empty", place, "A deprecation block needs since, sunset or both");
+  }
+  const sinceS = readDate(block.since, [...place, "since"], report);
+  const sunsetS = readDate(block.sunset, [...place, "sunset"], report);
+  if (sinceS !== undefined && sinceS < 0) {
+    const message = "since lies before 1970, which the Deprecation header cannot say";
+    report.error("since_before_epoch", [...place, "since"], message);
+  }
+  if (sunsetS !== undefined && sunsetS * 1000 < nowMs) {
+    const message = `sunset is past: it is ${new Date(nowMs).toUTCString()} now; publish a later date, or take the route out`;
+    report.error("sunset_past", [...place, "sunset"], message);
+  }
+  if (sinceS !== undefined && sunsetS !== undefined && sunsetS < sinceS) {
+    const message = "sunset lies before since; a version cannot end before it is deprecated";
+    report.error("sunset_before_since", [...place, "sunset"], message);
+  }
+  if (block.uri !== undefined) checkUri(block.uri, block.since, [...place, "uri"], report);
+}
+
+/** Unix seconds; undefined for a date that is absent, or wrong, which is reported. */
+function readDate(text: string | undefined, place: Place, report: IssueReport): number | undefined {
+  if (text === undefined) return undefined;
+  const date = parseImfFixdate(text);
+  if (date.kind === "date") return date.epochS;
+  const field = String(place.at(-1));
+  if (date.kind === "malformed") {
+    const message = `${field} must be a date like "Sun, 06 Nov 1994 08:49:37 GMT", with the weekday and in GMT`;
+    report.error("date_not_imf_fixdate", place, message);
+  } else {
+    const message = `${field} names the wrong day of the week: that date is a ${date.weekday}`;
+    report.error("date_weekday_mismatch", place, message);
+  }
+  return undefined;
+}
+
+/** What stands before the path is there, and nothing that could end the link or the header. */
+const LINKABLE = /^https?:\/\/[^/?#]+[!-~]*$/i;
+
+function checkUri(uri: string, since: string | undefined, place: Place, report: IssueReport): void {
+  if (since === undefined) {
+    report.error("uri_without_since", place, "uri needs since: the link belongs to the Deprecation header");
+  }
+  if (!LINKABLE.test(uri) || !/^[!-~]+$/.test(uri) || /[<>"]/.test(uri) || !URL.canParse(uri)) {
+    const message = 'uri must be an absolute http or https URL without spaces, <, > and "';
+    report.error("bad_url", place, message);
+  }
+}
