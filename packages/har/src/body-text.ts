@@ -1,4 +1,9 @@
 // Tested by exchange.test.ts
+import { isUtf8 } from "node:buffer";
+import type { HarText } from "./har.ts";
+import { LargeBody } from "./large-body.ts";
+import { LARGE_TEXT_BYTES } from "./large-text.ts";
+
 /** Bytes as HAR can hold them: text, or text that is base64. */
 export interface BodyText {
   readonly text: string;
@@ -12,8 +17,7 @@ const STRICT = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
  * UTF-8 gives the same bytes again; base64 otherwise.
  */
 export function bodyText(bytes: Uint8Array, contentType: string): BodyText {
-  const charset = /;\s*charset\s*=\s*"?([^\s;"]+)/i.exec(contentType)?.[1]?.toLowerCase();
-  if (charset === undefined || charset === "utf-8" || charset === "utf8" || charset === "us-ascii") {
+  if (mayBeUtf8(contentType)) {
     try {
       return { text: STRICT.decode(bytes), isBase64: false };
     } catch {
@@ -23,9 +27,26 @@ export function bodyText(bytes: Uint8Array, contentType: string): BodyText {
   return { text: toBase64(bytes), isBase64: true };
 }
 
+/** As `bodyText` says; the text of a large body is not made yet. */
+export function bodyHarText(bytes: Uint8Array, contentType: string): { text: HarText; isBase64: boolean } {
+  if (bytes.length < LARGE_TEXT_BYTES) return bodyText(bytes, contentType);
+  const isBase64 = !mayBeUtf8(contentType) || !isUtf8(bytes);
+  return { text: new LargeBody(bytes, isBase64), isBase64 };
+}
+
+function mayBeUtf8(contentType: string): boolean {
+  const charset = /;\s*charset\s*=\s*"?([^\s;"]+)/i.exec(contentType)?.[1]?.toLowerCase();
+  return charset === undefined || charset === "utf-8" || charset === "utf8" || charset === "us-ascii";
+}
+
 /** The bytes that `bodyText` was made of. Characters that are not base64 are passed over. */
 export function bodyBytes(body: BodyText): Uint8Array {
   return body.isBase64 ? fromBase64(body.text) : new TextEncoder().encode(body.text);
+}
+
+/** Bytes in base64; the text of many is not made yet. */
+export function base64HarText(bytes: Uint8Array): HarText {
+  return bytes.length < LARGE_TEXT_BYTES ? toBase64(bytes) : new LargeBody(bytes, true);
 }
 
 /** Standard base64 with padding. */

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
 import { decodeHar, HarDecoder, HarFormatError, type HarItem } from "./decode.ts";
-import { encodeHar, harEntryText, harEpilogue, harPrologue } from "./encode.ts";
+import { encodeHar, harEntryTexts, harEpilogue, harPrologue } from "./encode.ts";
 import type { HarEntry } from "./har.ts";
 
 const ENTRY: HarEntry = {
@@ -300,7 +300,12 @@ test("a document written in pieces is read back entry by entry", async () => {
   const entries = [entryWith("one"), entryWith('two \u2028 "x"')];
   const pieces: string[] = [];
   for await (const piece of encodeHar(header, entries)) pieces.push(piece);
-  assert.equal(pieces.join(""), harPrologue(header) + entries.map(harEntryText).join("") + harEpilogue());
+  assert.equal(
+    pieces.join(""),
+    [harPrologue(header), ...entries.flatMap((entry, index) => [...harEntryTexts(entry, index)]), harEpilogue()].join(
+      "",
+    ),
+  );
   assert.deepEqual(JSON.parse(pieces.join("")), { log: { version: "1.2", ...header, entries } });
   const items: HarItem[] = [];
   for await (const item of decodeHar(piecesOf(pieces))) items.push(item);

@@ -1,5 +1,7 @@
 // Tested by decode.test.ts
 import type { HarEntry, HarHeader } from "./har.ts";
+import { LargeBody } from "./large-body.ts";
+import { readOwnRecord } from "./own-record.ts";
 
 /** The text before the first entry. */
 export function harPrologue(header: HarHeader): string {
@@ -14,9 +16,30 @@ export function harPrologue(header: HarHeader): string {
   return `{"log":${JSON.stringify(members).slice(0, -1)},"entries":[`;
 }
 
-/** The text of one entry with the separator that its position (0 for the first) asks for. */
-export function harEntryText(entry: HarEntry, index: number): string {
-  return `${index === 0 ? "\n" : ",\n"}${JSON.stringify(entry)}`;
+/** The text of one entry, in pieces, with the separator that its position (0 for the first) asks for. */
+export function* harEntryTexts(entry: HarEntry, index: number): Generator<string> {
+  yield index === 0 ? "\n" : ",\n";
+  if (!hasLargeBody(entry)) return yield JSON.stringify(entry);
+  // Nothing in the entry can know it, and so nothing looks like the place of a body.
+  const mark = crypto.randomUUID();
+  const bodies: LargeBody[] = [];
+  const json = JSON.stringify(entry, (_key, value: unknown) => {
+    if (!(value instanceof LargeBody)) return value;
+    bodies.push(value);
+    return mark;
+  });
+  const [first = "", ...rest] = json.split(mark);
+  yield first;
+  for (const [place, text] of rest.entries()) {
+    yield* bodies[place]?.jsonTexts() ?? [];
+    yield text;
+  }
+}
+
+function hasLargeBody({ request, response, _weir: own }: HarEntry): boolean {
+  const record = readOwnRecord(own);
+  const texts = [request.postData?.text, response.content.text, record?.request?.raw, record?.response?.raw];
+  return texts.some((text) => text instanceof LargeBody);
 }
 
 /** The text after the last entry. */
@@ -35,7 +58,7 @@ export async function* encodeHar(
   yield harPrologue(header);
   let index = 0;
   for await (const entry of entries) {
-    yield harEntryText(entry, index);
+    yield* harEntryTexts(entry, index);
     index += 1;
   }
   yield harEpilogue();

@@ -3,7 +3,7 @@ import { brotliDecompressSync, gunzipSync, gzipSync } from "node:zlib";
 import { test } from "node:test";
 import fc from "fast-check";
 import { HarDecoder } from "./decode.ts";
-import { harEntryText, harEpilogue, harPrologue } from "./encode.ts";
+import { harEntryTexts, harEpilogue, harPrologue } from "./encode.ts";
 import type { HarBody, HarExchange } from "./exchange.ts";
 import { fromHarEntry } from "./from-entry.ts";
 import type { HarEntry } from "./har.ts";
@@ -67,7 +67,8 @@ const ORDINARY: HarExchange = {
 
 /** Through text and back, as a file would go. */
 function throughFile(entry: HarEntry): HarEntry {
-  const document = harPrologue({ creator: { name: "weir", version: "1" } }) + harEntryText(entry, 0) + harEpilogue();
+  const document =
+    harPrologue({ creator: { name: "weir", version: "1" } }) + [...harEntryTexts(entry, 0)].join("") + harEpilogue();
   const decoder = new HarDecoder();
   const [item] = [...decoder.write(new TextEncoder().encode(document))];
   decoder.end();

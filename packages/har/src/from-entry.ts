@@ -2,7 +2,6 @@
 import { bodyBytes } from "./body-text.ts";
 import type { HarBody, HarExchange, HarWebSocketMessage } from "./exchange.ts";
 import type { HarEntry, HarPair, HarResponse, HarText } from "./har.ts";
-import { LargeText } from "./large-text.ts";
 import { readOwnRecord, type OwnBodyRecord, type OwnRecord } from "./own-record.ts";
 import { fromHarTimings, readTimings } from "./timings.ts";
 
@@ -89,7 +88,7 @@ function body(
 }
 
 function textBytes({ text, isBase64 }: { readonly text: HarText; readonly isBase64: boolean }): Uint8Array {
-  return text instanceof LargeText ? text.toBytes(isBase64) : bodyBytes({ text, isBase64 });
+  return typeof text === "string" ? bodyBytes({ text, isBase64 }) : text.toBytes(isBase64);
 }
 
 function serverAddress(address: string | undefined): string | undefined {

@@ -1,3 +1,4 @@
+import type { LargeBody } from "./large-body.ts";
 import type { LargeText } from "./large-text.ts";
 
 /** Members whose names begin with an underscore are extensions (HAR 1.2, "Custom fields"). */
@@ -12,8 +13,8 @@ export interface HarCreator {
   readonly comment?: string;
 }
 
-/** A text of an entry; large ones that were read from a file are not made strings. */
-export type HarText = string | LargeText;
+/** A text of an entry; large ones are not made strings, whether they were read from a file or are to be written. */
+export type HarText = string | LargeText | LargeBody;
 
 /** Everything of a log except its entries. */
 export interface HarHeader extends Extensible {

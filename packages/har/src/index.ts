@@ -1,5 +1,5 @@
 export { decodeHar, HarDecoder, HarFormatError, type HarDecoderOptions, type HarItem } from "./decode.ts";
-export { encodeHar, harEntryText, harEpilogue, harPrologue } from "./encode.ts";
+export { encodeHar, harEntryTexts, harEpilogue, harPrologue } from "./encode.ts";
 export type * from "./exchange.ts";
 export { fromHarEntry } from "./from-entry.ts";
 export type * from "./har.ts";

@@ -1,8 +1,12 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { gunzipSync, gzipSync } from "node:zlib";
 import fc from "fast-check";
 import { HarDecoder, type HarItem } from "./decode.ts";
+import { harEntryTexts } from "./encode.ts";
+import type { HarBody, HarExchange } from "./exchange.ts";
 import { fromHarEntry } from "./from-entry.ts";
+import { toHarEntry } from "./to-entry.ts";
 import { LARGE_TEXT_BYTES, LargeText, withoutLargeTexts } from "./large-text.ts";
 
 const bytesOf = (text: string): Uint8Array => new TextEncoder().encode(text);
@@ -156,4 +160,59 @@ test("what is wrong with an entry that has a large text is said as of any other"
   );
   assert.ok(item.kind === "entry");
   assert.throws(() => fromHarEntry(item.entry), { message: "holds a text that is not JSON" });
+});
+
+test("large bodies are written in pieces, and read back the same", () => {
+  const packed = new Uint8Array(gzipSync(BINARY, { level: 0 }));
+  const text = bytesOf(LONG);
+  const body = (bytes: Uint8Array, isEncoded = false): HarBody => ({
+    bytes,
+    isEncoded,
+    isTruncated: false,
+    transferredBytes: bytes.length,
+  });
+  const exchange: HarExchange = {
+    startedMs: 0,
+    request: { method: "PUT", url: "http://a/", httpVersion: "HTTP/1.1", fields: [], body: body(text) },
+    response: {
+      status: 200,
+      reason: "",
+      httpVersion: "HTTP/1.1",
+      fields: ["Content-Encoding", "gzip"],
+      body: body(packed, true),
+    },
+    timings: {
+      blocked: undefined,
+      dns: undefined,
+      connect: undefined,
+      tls: undefined,
+      send: 0,
+      wait: 0,
+      receive: 0,
+    },
+    serverAddress: undefined,
+    clientAddress: undefined,
+    connectionId: undefined,
+    note: undefined,
+    webSocketMessages: undefined,
+    weir: { id: "e", session: undefined, isPassthrough: false, failure: undefined, more: undefined },
+  };
+  const entry = toHarEntry(exchange, (bytes) => new Uint8Array(gunzipSync(bytes)));
+  const pieces = [...harEntryTexts(entry, 0)];
+  assert.ok(Math.max(...pieces.map((piece) => piece.length)) < LARGE_TEXT_BYTES / 4, "no piece is large");
+  const written = JSON.parse(pieces.join("")) as {
+    request: { postData: { text: string } };
+    response: { content: { text: string; encoding: string; size: number } };
+    _weir: { response: { raw: string } };
+  };
+  assert.ok(written.request.postData.text === LONG);
+  assert.deepEqual([written.response.content.encoding, written.response.content.size], ["base64", BINARY.length]);
+  assert.ok(written.response.content.text === BINARY.toString("base64"));
+  assert.ok(written._weir.response.raw === Buffer.from(packed).toString("base64"));
+  const item = onlyItem(pieces.join("").trim());
+  assert.ok(item.kind === "entry");
+  for (const back of [fromHarEntry(item.entry), fromHarEntry(entry)]) {
+    assert.ok(Buffer.from(back.request.body?.bytes ?? []).equals(text));
+    assert.ok(Buffer.from(back.response?.body?.bytes ?? []).equals(packed));
+  }
 });

@@ -1,6 +1,7 @@
 // Tested by exchange.test.ts
-import { toBase64 } from "./body-text.ts";
+import { base64HarText } from "./body-text.ts";
 import type { HarText } from "./har.ts";
+import { LargeBody } from "./large-body.ts";
 import { LargeText } from "./large-text.ts";
 import type { HarBody, HarExchange, HarExchangeTimings } from "./exchange.ts";
 
@@ -37,7 +38,7 @@ export function ownBodyRecord(body: HarBody | undefined, isDecoded: boolean): Ow
     ...(body.isEncoded && { encoded: true as const }),
     ...(body.isTruncated && { truncated: true as const }),
     ...(body.transferredBytes !== body.bytes.length && { transferred: body.transferredBytes ?? null }),
-    ...(isDecoded && { raw: toBase64(body.bytes) }),
+    ...(isDecoded && { raw: base64HarText(body.bytes) }),
   };
   return Object.keys(record).length === 0 ? undefined : record;
 }
@@ -92,7 +93,8 @@ function readOwnBody(value: unknown): OwnBodyRecord | undefined {
   const found = record(value);
   if (found === undefined) return undefined;
   const { transferred } = found;
-  const raw = found["raw"] instanceof LargeText ? found["raw"] : text(found["raw"]);
+  const { raw: written } = found;
+  const raw = written instanceof LargeText || written instanceof LargeBody ? written : text(written);
   const isCount = typeof transferred === "number" && Number.isSafeInteger(transferred) && transferred >= 0;
   return {
     ...(found["encoded"] === true && { encoded: true as const }),

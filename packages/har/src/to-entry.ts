@@ -1,5 +1,5 @@
 // Tested by exchange.test.ts
-import { bodyText, toBase64 } from "./body-text.ts";
+import { bodyHarText, bodyText, toBase64 } from "./body-text.ts";
 import type {
   ContentDecoder,
   HarBody,
@@ -121,7 +121,7 @@ function withoutScheme(url: string): string {
 }
 
 function harPostData(body: ShownBody, mimeType: string): HarPostData {
-  const { text, isBase64 } = bodyText(body.bytes, mimeType);
+  const { text, isBase64 } = bodyHarText(body.bytes, mimeType);
   const params = formParams(body.bytes, mimeType);
   return {
     mimeType,
@@ -176,7 +176,7 @@ function harResponse(response: HarExchangeResponse, body: ShownBody | undefined,
 function harContent(response: HarExchangeResponse, body: ShownBody | undefined): HarContent {
   const mimeType = contentType(response.fields);
   if (body === undefined) return { size: 0, mimeType };
-  const { text, isBase64 } = bodyText(body.bytes, mimeType);
+  const { text, isBase64 } = bodyHarText(body.bytes, mimeType);
   const kept = response.body?.bytes.length ?? 0;
   return {
     size: body.bytes.length,
