@@ -43,6 +43,9 @@ describe("the command line and the contract", () => {
       assert.deepEqual(names.toSorted(), expected.toSorted());
       for (const command of group.commands) {
         assert.notEqual(command.summary(), "");
+        for (const option of command.options.filter(({ hidden }) => !hidden)) {
+          assert.match(option.description, /^[^(]/, `${slice} ${command.name()} ${option.flags}`);
+        }
         const flags = command.options
           .flatMap((option) => [option.short, option.long])
           .filter((flag) => flag !== undefined);

@@ -6,7 +6,11 @@ import { CreatedId, Id, IdParams, Timestamp, ToggleBody, ToggleResult } from "./
 const statusCode = Type.Integer({ minimum: 200, maximum: 599, description: "Answer given instead of the origin's" });
 const responseBody = Type.String({ maxLength: 1_048_576 });
 const contentType = Type.String({ minLength: 1, maxLength: 255, pattern: "^[\\x21-\\x7e][\\x20-\\x7e]*$" });
-const pattern = Type.String({ minLength: 1, maxLength: 255 });
+const pattern = Type.String({
+  minLength: 1,
+  maxLength: 255,
+  description: "`domain` with all below it, `*.domain` for what is below alone, any other text with `*`, or a network",
+});
 
 export const BlockEntry = strictObject(
   {
@@ -28,12 +32,12 @@ export type BlockEntry = Static<typeof BlockEntry>;
 
 const writable = {
   pattern,
-  note: Type.Optional(nullable(Type.String({ maxLength: 4096 }))),
-  enabled: Type.Optional(Type.Boolean()),
+  note: Type.Optional(nullable(Type.String({ maxLength: 4096 }), { description: "Why it is there" })),
+  enabled: Type.Optional(Type.Boolean({ description: "Whether it refuses anything" })),
   status_code: Type.Optional(statusCode),
-  response_body: Type.Optional(nullable(responseBody)),
-  content_type: Type.Optional(nullable(contentType)),
-  device_id: Type.Optional(nullable(Type.String({ maxLength: 255 }))),
+  response_body: Type.Optional(nullable(responseBody, { description: "Body of that answer" })),
+  content_type: Type.Optional(nullable(contentType, { description: "Media type of that body" })),
+  device_id: Type.Optional(nullable(Type.String({ maxLength: 255 }), { description: "Reserved: must be null" })),
 };
 
 /** Body of a create. */

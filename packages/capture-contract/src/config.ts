@@ -13,12 +13,40 @@ const hostList = (description: string, applies = "now") =>
 
 /** Chaining through another proxy. */
 export const UpstreamProxySettings = strictObject({
-  enabled: Type.Boolean({ default: false, "x-applies": "restart" }),
-  protocol: oneOf(["http", "https", "socks5"], { default: "http", "x-applies": "restart" }),
-  host: Type.String({ default: "", maxLength: 255, "x-applies": "restart" }),
-  port: Type.Integer({ default: 0, minimum: 0, maximum: 65535, "x-applies": "restart" }),
-  auth_username: nullable(Type.String({ maxLength: 255 }), { default: null, "x-applies": "now" }),
-  auth_password: nullable(Type.String({ maxLength: 255 }), { default: null, "x-applies": "now", "x-secret": true }),
+  enabled: Type.Boolean({
+    default: false,
+    "x-applies": "restart",
+    description: "Chain through another proxy; not part of this version",
+  }),
+  protocol: oneOf(["http", "https", "socks5"], {
+    default: "http",
+    "x-applies": "restart",
+    description: "How that proxy is spoken to",
+  }),
+  host: Type.String({
+    default: "",
+    maxLength: 255,
+    "x-applies": "restart",
+    description: "Name or address of that proxy",
+  }),
+  port: Type.Integer({
+    default: 0,
+    minimum: 0,
+    maximum: 65535,
+    "x-applies": "restart",
+    description: "Port of that proxy",
+  }),
+  auth_username: nullable(Type.String({ maxLength: 255 }), {
+    default: null,
+    "x-applies": "now",
+    description: "User name that proxy asks for",
+  }),
+  auth_password: nullable(Type.String({ maxLength: 255 }), {
+    default: null,
+    "x-applies": "now",
+    "x-secret": true,
+    description: "Its password; never shown",
+  }),
   no_proxy_hosts: hostList("Hosts reached directly"),
 });
 
@@ -53,8 +81,12 @@ export const Settings = strictObject({
     "x-applies": "now",
     description: "Address shown to devices",
   }),
-  intercept_https: Type.Boolean({ default: true, "x-applies": "now" }),
-  enable_h2_downstream: Type.Boolean({ default: false, "x-applies": "restart" }),
+  intercept_https: Type.Boolean({ default: true, "x-applies": "now", description: "Read HTTPS; off, it is tunnelled" }),
+  enable_h2_downstream: Type.Boolean({
+    default: false,
+    "x-applies": "restart",
+    description: "Offer HTTP/2 to clients; not part of this version",
+  }),
   max_requests: Type.Integer({
     default: 10_000,
     minimum: 0,
@@ -72,11 +104,23 @@ export const Settings = strictObject({
   max_total_size_mb: nullable(Type.Integer({ minimum: 1, maximum: 1_048_576 }), {
     default: null,
     "x-applies": "now",
-    description: "Stored bodies of all sessions, null = no limit",
+    description: "MiB that the stored bodies of all sessions may take; null is no limit",
   }),
-  capture_request_bodies: Type.Boolean({ default: true, "x-applies": "now" }),
-  capture_response_bodies: Type.Boolean({ default: true, "x-applies": "now" }),
-  capture_enabled: Type.Boolean({ default: true, "x-applies": "now", description: "False is the Passthrough mode" }),
+  capture_request_bodies: Type.Boolean({
+    default: true,
+    "x-applies": "now",
+    description: "Store the bodies of requests",
+  }),
+  capture_response_bodies: Type.Boolean({
+    default: true,
+    "x-applies": "now",
+    description: "Store the bodies of answers",
+  }),
+  capture_enabled: Type.Boolean({
+    default: true,
+    "x-applies": "now",
+    description: "Record what passes through; off is the Passthrough mode",
+  }),
   ignored_domains: hostList("Hosts that are proxied but not recorded"),
   passthrough_domains: hostList("Hosts whose TLS is not intercepted"),
   upstream_insecure_hosts: hostList("Hosts whose certificate is not verified; marked on each entry"),
@@ -114,14 +158,29 @@ export const Settings = strictObject({
     "x-applies": "now",
     description: "A client must finish a request head within this time",
   }),
-  verbose: Type.Boolean({ default: false, "x-applies": "now" }),
-  enable_socks: Type.Boolean({ default: false, "x-applies": "restart" }),
-  socks_port: Type.Integer({ default: 1080, minimum: 1, maximum: 65535, "x-applies": "restart" }),
-  socks_auth_username: nullable(Type.String({ maxLength: 255 }), { default: null, "x-applies": "restart" }),
+  verbose: Type.Boolean({ default: false, "x-applies": "now", description: "Log at level debug" }),
+  enable_socks: Type.Boolean({
+    default: false,
+    "x-applies": "restart",
+    description: "Listen for SOCKS5; not part of this version",
+  }),
+  socks_port: Type.Integer({
+    default: 1080,
+    minimum: 1,
+    maximum: 65535,
+    "x-applies": "restart",
+    description: "SOCKS5 listener",
+  }),
+  socks_auth_username: nullable(Type.String({ maxLength: 255 }), {
+    default: null,
+    "x-applies": "restart",
+    description: "User name that SOCKS5 clients must give",
+  }),
   socks_auth_password: nullable(Type.String({ maxLength: 255 }), {
     default: null,
     "x-applies": "restart",
     "x-secret": true,
+    description: "Their password; never shown",
   }),
   upstream_proxy: UpstreamProxySettings,
 });

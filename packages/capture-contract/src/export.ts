@@ -35,7 +35,11 @@ export const exportOperations = defineOperations({
     summary: "The request as a command line or a piece of code",
     access: "traffic:export",
     params: IdParams,
-    query: strictObject({ format: Type.Optional(oneOf([...SNIPPET_FORMATS], { default: "curl" })) }),
+    query: strictObject({
+      format: Type.Optional(
+        oneOf([...SNIPPET_FORMATS], { default: "curl", description: "The program or language it is for" }),
+      ),
+    }),
     responses: { 200: strictObject({ format: oneOf([...SNIPPET_FORMATS]), text: Type.String() }) },
   },
 });

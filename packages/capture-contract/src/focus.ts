@@ -19,7 +19,13 @@ export const focusOperations = defineOperations({
     path: "/focus",
     summary: "Add a focus pattern; an existing one is returned",
     access: "config:write",
-    body: strictObject({ pattern: Type.String({ minLength: 1, maxLength: 255 }) }),
+    body: strictObject({
+      pattern: Type.String({
+        minLength: 1,
+        maxLength: 255,
+        description: "A host, `*.domain` for all below it, or any other text with `*`",
+      }),
+    }),
     responses: { 201: FocusHost },
   },
   clearFocusHosts: {

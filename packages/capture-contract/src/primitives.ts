@@ -1,15 +1,20 @@
+// Tested by index.test.ts
 import { oneOf, strictObject } from "@headworks/contract-kit";
 import { Type } from "typebox";
 import type { Static } from "typebox";
 
 export const Id = Type.String({ minLength: 1, maxLength: 64, description: "UUID" });
 export const Timestamp = Type.String({ format: "date-time", description: "RFC 3339, UTC, with milliseconds" });
-export const Name = Type.String({ minLength: 1, maxLength: 255, pattern: "\\S" });
+/** A name given by a user; something must be seen of it. */
+export const named = (description: string) =>
+  Type.String({ minLength: 1, maxLength: 255, pattern: "\\S", description });
 
 export const IdParams = strictObject({ id: Id });
 
 /** Body of every `/{id}/toggle`: sets when given, flips when the body is absent. */
-export const ToggleBody = strictObject({ enabled: Type.Boolean() });
+export const ToggleBody = strictObject({
+  enabled: Type.Boolean({ description: "On or off; left out with the whole body, it flips" }),
+});
 export const ToggleResult = strictObject({ id: Id, enabled: Type.Boolean() }, { $id: "ToggleResult" });
 
 export const CreatedId = strictObject({ id: Id }, { $id: "CreatedId" });
@@ -26,4 +31,5 @@ export const ApiErrorBody = strictObject(
 );
 export type ApiErrorBody = Static<typeof ApiErrorBody>;
 
-export const BooleanText = oneOf(["true", "false"]);
+/** A switch in a query, which knows only texts. */
+export const booleanText = (description: string) => oneOf(["true", "false"], { description });

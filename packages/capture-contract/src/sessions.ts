@@ -1,7 +1,7 @@
 import { defineOperations, media, nullable, oneOf, strictObject, upload } from "@headworks/contract-kit";
 import { Type } from "typebox";
 import type { Static } from "typebox";
-import { BooleanText, Id, IdParams, Name, Timestamp } from "./primitives.ts";
+import { booleanText, Id, IdParams, named, Timestamp } from "./primitives.ts";
 
 /** A capture session: a named set of entries. */
 export const CaptureSession = strictObject(
@@ -34,7 +34,10 @@ export const sessionsOperations = defineOperations({
     path: "/sessions",
     summary: "Create a session (without making it active)",
     access: "sessions:write",
-    body: strictObject({ name: Type.Optional(Name), description: Type.Optional(Type.String({ maxLength: 65536 })) }),
+    body: strictObject({
+      name: Type.Optional(named("Name of the session")),
+      description: Type.Optional(Type.String({ maxLength: 65536, description: "Its notes" })),
+    }),
     bodyOptional: true,
     responses: { 200: CaptureSession },
   },
@@ -45,8 +48,8 @@ export const sessionsOperations = defineOperations({
     description: "Streamed: a file of any size may be sent.",
     access: "sessions:write",
     query: strictObject({
-      session_name: Type.Optional(Name),
-      switch_session: Type.Optional(BooleanText),
+      session_name: Type.Optional(named("Name of the new session")),
+      switch_session: Type.Optional(booleanText("Make it the active one")),
       task_id: Type.Optional(Type.String({ maxLength: 64 })),
     }),
     body: upload(["application/json", "application/octet-stream"], "A file that `export?format=session` wrote"),
@@ -67,9 +70,9 @@ export const sessionsOperations = defineOperations({
     access: "sessions:write",
     params: IdParams,
     body: strictObject({
-      name: Type.Optional(Name),
-      notes: Type.Optional(nullable(Type.String({ maxLength: 65536 }))),
-      tags: Type.Optional(Type.Array(Name, { maxItems: 64 })),
+      name: Type.Optional(named("Its new name")),
+      notes: Type.Optional(nullable(Type.String({ maxLength: 65536 }), { description: "Its notes" })),
+      tags: Type.Optional(Type.Array(named("One tag"), { maxItems: 64, description: "All of its tags" })),
     }),
     responses: { 200: CaptureSession },
   },
@@ -87,7 +90,11 @@ export const sessionsOperations = defineOperations({
     summary: "Export a session as HAR or in the native, lossless format",
     access: "sessions:read",
     params: IdParams,
-    query: strictObject({ format: Type.Optional(oneOf(["har", "session"], { default: "session" })) }),
+    query: strictObject({
+      format: Type.Optional(
+        oneOf(["har", "session"], { default: "session", description: "HAR 1.2, or the lossless format" }),
+      ),
+    }),
     responses: { 200: media("application/json", "HAR 1.2, or the native session document") },
   },
   switchSession: {

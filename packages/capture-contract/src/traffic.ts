@@ -1,33 +1,15 @@
 import { defineOperations, media, nullable, oneOf, strictObject, upload } from "@headworks/contract-kit";
+import { resourceTypes } from "@headworks/http-fields";
 import { Type } from "typebox";
 import type { Static } from "typebox";
 import { Failure, RequestData, ResponseData, Timings, TlsInfo } from "./message.ts";
-import { BooleanText, Id, IdParams, Name, Timestamp } from "./primitives.ts";
+import { booleanText, Id, IdParams, named, Timestamp } from "./primitives.ts";
 
 export const EntryState = oneOf(["pending", "complete", "failed"]);
 export type EntryState = Static<typeof EntryState>;
 
-/** Resource types, used by the `type:` field of the query language and by the type pills. */
-export const RESOURCE_TYPES = [
-  "document",
-  "script",
-  "stylesheet",
-  "image",
-  "font",
-  "media",
-  "json",
-  "xml",
-  "text",
-  "form",
-  "websocket",
-  "event-stream",
-  "grpc",
-  "wasm",
-  "binary",
-  "tunnel",
-  "other",
-] as const;
-export const ResourceType = oneOf([...RESOURCE_TYPES]);
+/** What an exchange is about, or that it is a tunnel; for the query field `type:` and the type pills. */
+export const ResourceType = oneOf([...resourceTypes, "tunnel"]);
 export type ResourceType = Static<typeof ResourceType>;
 
 /** A stored exchange or tunnel. */
@@ -104,26 +86,28 @@ const filterProperties = {
   q: Type.Optional(
     Type.String({ maxLength: 4096, description: "Query language; combined with the other filters by AND" }),
   ),
-  method: Type.Optional(Type.String({ maxLength: 255 })),
+  method: Type.Optional(Type.String({ maxLength: 255, description: "Request method" })),
   url: Type.Optional(Type.String({ maxLength: 4096, description: "Substring, or a pattern with `*`" })),
   status_code: Type.Optional(
     Type.String({ maxLength: 255, description: "`404`, `4xx`, `400-499`, or a comma list of these" }),
   ),
   status: Type.Optional(Type.String({ maxLength: 255, description: "Same as `status_code`" })),
   content_type: Type.Optional(Type.String({ maxLength: 255, description: "Substring of the answer's media type" })),
-  host: Type.Optional(Type.String({ maxLength: 255 })),
+  host: Type.Optional(Type.String({ maxLength: 255, description: "Part of the host, or a pattern with `*`" })),
   search: Type.Optional(Type.String({ maxLength: 4096, description: "Text in URL, header fields or bodies" })),
   file_type: Type.Optional(Type.String({ maxLength: 32, description: "Suffix of the path" })),
   header: Type.Optional(Type.String({ maxLength: 1024, description: "`name` or `name:value`" })),
-  cookie: Type.Optional(Type.String({ maxLength: 1024 })),
-  is_passthrough: Type.Optional(BooleanText),
+  cookie: Type.Optional(Type.String({ maxLength: 1024, description: "`name` or `name=value`" })),
+  is_passthrough: Type.Optional(booleanText("Only tunnels, which were counted and not read")),
   min_size: Type.Optional(
-    Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER, description: "Bytes of the answer" }),
+    Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER, description: "Least bytes of the answer" }),
   ),
-  max_size: Type.Optional(Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER })),
-  min_time: Type.Optional(Type.Number({ minimum: 0, description: "Duration in milliseconds" })),
-  max_time: Type.Optional(Type.Number({ minimum: 0 })),
-  session_id: Type.Optional(Type.String({ maxLength: 64, description: "Default: the active session" })),
+  max_size: Type.Optional(
+    Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER, description: "Most bytes of the answer" }),
+  ),
+  min_time: Type.Optional(Type.Number({ minimum: 0, description: "Least duration in milliseconds" })),
+  max_time: Type.Optional(Type.Number({ minimum: 0, description: "Most duration in milliseconds" })),
+  session_id: Type.Optional(Type.String({ maxLength: 64, description: "Id of a session; without it the active one" })),
 };
 
 /** Filter parameters shared by lists, counts, summaries and exports. */
@@ -144,8 +128,17 @@ export const SORT_COLUMNS = [
   "ttfb",
 ] as const;
 
-const limit = Type.Optional(Type.Integer({ minimum: 1, maximum: 1000, default: 100 }));
-const offset = Type.Optional(Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER, default: 0 }));
+const limit = Type.Optional(
+  Type.Integer({ minimum: 1, maximum: 1000, default: 100, description: "Most entries of one answer" }),
+);
+const offset = Type.Optional(
+  Type.Integer({
+    minimum: 0,
+    maximum: Number.MAX_SAFE_INTEGER,
+    default: 0,
+    description: "Entries that are left out first",
+  }),
+);
 
 export const HistogramBucket = strictObject({
   start: Timestamp,
@@ -212,8 +205,10 @@ export const trafficOperations = defineOperations({
       ...filterProperties,
       limit,
       offset,
-      cursor: Type.Optional(Type.String({ maxLength: 255 })),
-      include_bodies: Type.Optional(BooleanText),
+      cursor: Type.Optional(
+        Type.String({ maxLength: 255, description: "Place of the next page; empty asks for the first" }),
+      ),
+      include_bodies: Type.Optional(booleanText("With the bodies")),
     }),
     responses: {
       200: Type.Union([
@@ -294,8 +289,8 @@ export const trafficOperations = defineOperations({
     access: "traffic:read",
     params: IdParams,
     query: strictObject({
-      decompressed: Type.Optional(BooleanText),
-      include_bodies: Type.Optional(BooleanText),
+      decompressed: Type.Optional(booleanText("Bodies without their content coding (gzip and others)")),
+      include_bodies: Type.Optional(booleanText("With the bodies, as it is unless switched off")),
     }),
     responses: { 200: TrafficEntry },
     expose: { mcp: { name: "get_traffic", readOnly: true } },
@@ -303,15 +298,15 @@ export const trafficOperations = defineOperations({
   getTrafficBody: {
     method: "GET",
     path: "/traffic/{id}/body/{side}",
-    summary: "A body as bytes; honours Range",
+    summary: "A body as bytes",
     description:
-      "With `decoded=true` the content coding is removed. `charset=utf-8` also converts text to UTF-8. The answer is always `application/octet-stream` or `text/plain`, never the captured type.",
+      "Honours Range. With `decoded=true` the content coding is removed. `charset=utf-8` also converts text to UTF-8. The answer is always `application/octet-stream` or `text/plain`, never the captured type.",
     access: "traffic:read",
     params: strictObject({ id: Id, side: oneOf(["request", "response"]) }),
     query: strictObject({
-      decoded: Type.Optional(BooleanText),
-      charset: Type.Optional(oneOf(["utf-8"])),
-      download: Type.Optional(BooleanText),
+      decoded: Type.Optional(booleanText("Without its content coding (gzip and others)")),
+      charset: Type.Optional(oneOf(["utf-8"], { description: "Text is converted to this" })),
+      download: Type.Optional(booleanText("As an attachment, for browsers")),
     }),
     responses: {
       200: media("application/octet-stream", "The body"),
@@ -324,7 +319,7 @@ export const trafficOperations = defineOperations({
     summary: "Set or clear the note of an entry",
     access: "traffic:write",
     params: IdParams,
-    body: strictObject({ notes: nullable(Type.String({ maxLength: 65536 })) }),
+    body: strictObject({ notes: nullable(Type.String({ maxLength: 65536 }), { description: "The note" }) }),
     responses: { 200: strictObject({ id: Id, notes: nullable(Type.String()) }) },
   },
   deleteTraffic: {
@@ -365,9 +360,13 @@ export const trafficOperations = defineOperations({
     access: "traffic:delete",
     query: strictObject({
       ids: Type.Optional(Type.String({ maxLength: 400_000, description: "Comma list" })),
-      session_id: Type.Optional(Type.String({ maxLength: 64 })),
+      session_id: Type.Optional(
+        Type.String({ maxLength: 64, description: "Id of a session; without it the active one" }),
+      ),
     }),
-    body: strictObject({ ids: Type.Optional(Type.Array(Id, { maxItems: 100_000 })) }),
+    body: strictObject({
+      ids: Type.Optional(Type.Array(Id, { maxItems: 100_000, description: "Only these entries" })),
+    }),
     bodyOptional: true,
     responses: { 204: null },
   },
@@ -379,8 +378,8 @@ export const trafficOperations = defineOperations({
       "The document itself, or `{har, session_name, switch_session}`. Streamed: a file of any size may be sent.",
     access: "traffic:export",
     query: strictObject({
-      session_name: Type.Optional(Name),
-      switch_session: Type.Optional(BooleanText),
+      session_name: Type.Optional(named("Name of the new session")),
+      switch_session: Type.Optional(booleanText("Make it the active one")),
       task_id: Type.Optional(Type.String({ maxLength: 64, description: "Names this import in `Task` events" })),
     }),
     body: upload(["application/json", "application/octet-stream"], "HAR 1.1 or 1.2"),

@@ -50,7 +50,7 @@ export const COMMAND_SHAPES: Readonly<Record<string, CommandShape>> = {
   "traffic.countTraffic": { flags: FILTER_FLAGS, hidden: ["status"] },
   "traffic.summarizeTraffic": { name: "summary", flags: FILTER_FLAGS, hidden: ["status"] },
   "traffic.treeTraffic": { flags: FILTER_FLAGS, hidden: ["status"] },
-  "traffic.getTrafficBody": { name: "body" },
+  "traffic.getTrafficBody": { name: "body", hidden: ["download"] },
   "traffic.importHar": {
     flags: { session_name: "-n, --session-name <name>", switch_session: "--switch" },
     hidden: ["task_id"],
@@ -75,7 +75,8 @@ export const COMMAND_SHAPES: Readonly<Record<string, CommandShape>> = {
       { name: "disable", summary: "Pass traffic through without recording it", body: { enabled: false } },
     ],
   },
-  "blocklist.updateBlockEntry": { hidden: ["id", "hit_count", "created_at", "updated_at"] },
+  "blocklist.createBlockEntry": { hidden: ["device_id"] },
+  "blocklist.updateBlockEntry": { hidden: ["id", "hit_count", "created_at", "updated_at", "device_id"] },
   "focus.addFocusHost": { positional: ["pattern"] },
   "metrics.getDetailedHealth": { name: "health" },
 };

@@ -164,8 +164,8 @@ function placeholder(schema: Schema): string {
   return schema.type === "array" ? "list" : "text";
 }
 
-function descriptionOf({ path, schema }: InputProperty, isRequired: boolean): string {
-  const text = schema.description ?? capitalized(path.join(" ").replaceAll("_", " "));
+function descriptionOf({ schema }: InputProperty, isRequired: boolean): string {
+  const text = schema.description ?? "";
   const facts = [
     ...(schema.type === "array" ? ["comma list, repeatable"] : []),
     ...(isBoolean(schema) ? ["`--no-…` for the opposite"] : []),
@@ -176,8 +176,4 @@ function descriptionOf({ path, schema }: InputProperty, isRequired: boolean): st
       : [`default ${JSON.stringify(schema.default)}`]),
   ];
   return facts.length === 0 ? text : `${text} (${facts.join("; ")})`;
-}
-
-function capitalized(text: string): string {
-  return text.slice(0, 1).toUpperCase() + text.slice(1);
 }
