@@ -1,4 +1,4 @@
-// Tested by field-values.test.ts
+// Tested by media-type.test.ts
 import { isJson, isXml, parseMediaType, type MediaType } from "./media-type.ts";
 
 /** What an exchange is about, for filters and labels. */

@@ -1,4 +1,4 @@
-// Tested by clock-and-waiting.test.ts
+// Tested by processes-and-files.test.ts
 import { accessSync, constants, statSync } from "node:fs";
 import { delimiter, join } from "node:path";
 

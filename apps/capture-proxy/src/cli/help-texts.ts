@@ -31,6 +31,6 @@ Examples:
   weir run --har calls.har -- python3 script.py
   weir run --session "login flow" -- ./app
 
-Exit codes: the program's; 128 + n when signal n ended it; 127 not found, 126 cannot be run; 1 and 4 are also ours when
-the capture could not start or the HAR file could not be written.
+Exit codes: the program's; 128 + n when signal n ended it or the run itself; 127 not found, 126 cannot be run. Ours are
+also 2 wrong usage, 3 address in use, 4 when the capture cannot start, 1 when it or the HAR file failed.
 `;
