@@ -83,7 +83,7 @@ function storeOf(client: StoreClient, clock: Clock): StateStore {
       oldestHour: async () => await client.call("oldestHour", undefined),
       addRun: async (run) => await client.call("addRun", run),
       runs: async (limit) => await client.call("runs", { limit }),
-      lastScheduled: async (window) => await client.call("lastScheduled", window),
+      lastScheduled: async (window, beforeS) => await client.call("lastScheduled", { window, beforeS }),
     },
     recordGeneration: async (record) => await client.call("addGeneration", record),
     generations: async (limit) => await client.call("generations", { limit }),

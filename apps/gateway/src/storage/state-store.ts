@@ -132,8 +132,8 @@ export interface UsageStore {
   addRun(run: ExportRun): Promise<void>;
   /** Newest first. */
   runs(limit: number): Promise<readonly ExportRun[]>;
-  /** Start of the newest window of a kind that a scheduled run wrote. */
-  lastScheduled(window: ExportRun["window"]): Promise<number | undefined>;
+  /** Start of the newest window of a kind, among those that began before a time, that a scheduled run wrote. */
+  lastScheduled(window: ExportRun["window"], beforeS: number): Promise<number | undefined>;
 }
 
 /** What outlives the process, in the file that `GATEWAY_STATE_DB` names. */

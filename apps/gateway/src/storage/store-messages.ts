@@ -50,7 +50,7 @@ export interface StoreCalls {
   oldestHour: undefined;
   addRun: ExportRun;
   runs: { readonly limit: number };
-  lastScheduled: ExportRun["window"];
+  lastScheduled: { readonly window: ExportRun["window"]; readonly beforeS: number };
   prune: { readonly nowMs: number };
 }
 

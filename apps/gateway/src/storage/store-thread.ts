@@ -105,7 +105,7 @@ export class StoreThread {
       case "runs":
         return this.#usage.runs(request.input.limit);
       case "lastScheduled":
-        return this.#usage.lastScheduled(request.input);
+        return this.#usage.lastScheduled(request.input.window, request.input.beforeS);
       case "prune":
         return this.#transaction(() => this.#prune(request.input.nowMs));
     }

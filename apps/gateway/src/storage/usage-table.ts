@@ -43,7 +43,7 @@ export class UsageTable {
     this.#dropRuns = database.prepare("DELETE FROM export_run WHERE seq <= (SELECT MAX(seq) FROM export_run) - ?");
     this.#runs = database.prepare("SELECT * FROM export_run ORDER BY seq DESC LIMIT ?");
     this.#lastScheduled = database.prepare(
-      "SELECT MAX(window_start_s) AS start FROM export_run WHERE window = ? AND scheduled = 1 AND status = 'ok'",
+      "SELECT MAX(window_start_s) AS start FROM export_run WHERE window = ? AND scheduled = 1 AND status = 'ok' AND window_start_s < ?",
     );
   }
 
@@ -109,8 +109,8 @@ export class UsageTable {
     return this.#runs.all(limit).map(runOf);
   }
 
-  lastScheduled(window: ExportRun["window"]): number | undefined {
-    const start = this.#lastScheduled.get(window)?.["start"];
+  lastScheduled(window: ExportRun["window"], beforeS: number): number | undefined {
+    const start = this.#lastScheduled.get(window, beforeS)?.["start"];
     return typeof start === "number" ? start : undefined;
   }
 }

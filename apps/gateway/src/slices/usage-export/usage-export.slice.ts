@@ -1,0 +1,162 @@
+import type { Logger } from "pino";
+import type { Clock, GatewaySlice } from "#slice.ts";
+import type { ExportRun, StateStore } from "#storage/state-store.ts";
+import { ExportSchedule, planOf } from "./export-schedule.ts";
+import { lastClosed, windowAt } from "./export-windows.ts";
+import type { ExportKind } from "./export-windows.ts";
+import { UsageObserver } from "./usage-export.observer.ts";
+
+/** What usage exports need of the gateway. */
+export interface UsageExportHost {
+  /** Undefined without `GATEWAY_STATE_DB`: nothing is counted then. */
+  readonly store: StateStore | undefined;
+  readonly log: Logger;
+  readonly clock: Clock;
+  /** Calls `run` every `periodMs`; answers the function that stops it. */
+  readonly every: (periodMs: number, run: () => void) => () => void;
+}
+
+/** A run as the admin API shows it. */
+export interface ExportRunRecord {
+  readonly window: ExportKind;
+  readonly window_start_ms: number;
+  readonly trigger: "schedule" | "manual";
+  readonly status: "ok" | "failed";
+  readonly partial: boolean;
+  readonly formats: readonly string[];
+  readonly directory: string;
+  readonly consumers: number;
+  readonly requests: number;
+  readonly windows_nonempty: number;
+  readonly error: string | null;
+  readonly generated_at_ms: number;
+}
+
+/** Why there is no answer: 404, 400, 400 and 500 of the admin API. */
+export interface ExportRefusal {
+  readonly refused:
+    | "analytics_not_configured"
+    | "analytics_exports_not_configured"
+    | "analytics_export_run_invalid"
+    | "analytics_export_failed";
+  readonly message: string;
+}
+
+/** Which window to write: the configured kind's last closed one unless told otherwise. */
+export interface ExportRequest {
+  readonly window?: ExportKind;
+  readonly window_start_ms?: number;
+}
+
+/** The slice, and what the admin API asks it. */
+export interface UsageExportSlice extends GatewaySlice {
+  /** Writes a statement now; over one that is there. */
+  runExport(request?: ExportRequest): Promise<ExportRunRecord | ExportRefusal>;
+  /** Runs, newest first; `limit` is 25 unless given, and taken as 1 to 100. Rejects when the store cannot be read. */
+  exportRuns(limit?: number): Promise<{ readonly runs: readonly ExportRunRecord[] } | ExportRefusal>;
+}
+
+const FLUSH_MS = 5000;
+const TICK_MS = 30_000;
+
+/** Usage per consumer, in the state store and as files that a billing system can take. */
+export function usageExport(host: UsageExportHost): UsageExportSlice {
+  const { store } = host;
+  return store === undefined ? withoutStore() : withStore(host, store);
+}
+
+function withoutStore(): UsageExportSlice {
+  const refusal: ExportRefusal = {
+    refused: "analytics_not_configured",
+    message: "Usage is counted in a state store; set GATEWAY_STATE_DB",
+  };
+  return {
+    name: "usage-export",
+    runExport: () => Promise.resolve(refusal),
+    exportRuns: () => Promise.resolve(refusal),
+  };
+}
+
+function withStore({ log, clock, every }: UsageExportHost, store: StateStore): UsageExportSlice {
+  const observer = new UsageObserver(() => clock.now());
+  const flush = async (): Promise<void> => await observer.flush(store.usage);
+  const schedule = new ExportSchedule({ store, clock, log, flush });
+  // The store says itself that it is in trouble, once; the counts are kept meanwhile.
+  const stops = [
+    every(FLUSH_MS, () => void flush().catch(() => undefined)),
+    every(TICK_MS, () => void schedule.tick()),
+  ];
+  return {
+    name: "usage-export",
+    observer,
+    compile: (document) => {
+      const plan = planOf(document.analytics, document.consumers);
+      return {
+        published: () => {
+          observer.switch(plan !== undefined);
+          schedule.follow(plan);
+        },
+      };
+    },
+    stop: async () => {
+      for (const stop of stops) stop();
+      await schedule.settled();
+      await flush().catch((error: unknown) => {
+        log.error({ code: "usage_lost", err: error }, "The last counts of usage could not be stored");
+      });
+    },
+    runExport: async (request = {}) => await runExport(schedule, clock.now(), request),
+    exportRuns: async (limit = 25) => {
+      const runs = await store.usage.runs(Math.min(100, Math.max(1, Math.floor(limit))));
+      return { runs: runs.map(recordOf) };
+    },
+  };
+}
+
+async function runExport(
+  schedule: ExportSchedule,
+  nowMs: number,
+  request: ExportRequest,
+): Promise<ExportRunRecord | ExportRefusal> {
+  const { plan } = schedule;
+  if (plan === undefined) {
+    return { refused: "analytics_exports_not_configured", message: "The document has no analytics.exports" };
+  }
+  const kind = request.window ?? plan.kind;
+  const closed = lastClosed(kind, nowMs);
+  const startMs = request.window_start_ms ?? closed.startMs;
+  if (!Number.isSafeInteger(startMs) || Number.isNaN(new Date(startMs).getTime())) return invalid("is no time");
+  const window = windowAt(kind, startMs);
+  if (window.startMs !== startMs) return invalid(`is not where a UTC ${kind} window begins`);
+  if (window.endMs > closed.endMs) return invalid("names a window that is not over");
+  try {
+    const run = await schedule.run(window, false);
+    if (run.status === "ok") return recordOf(run);
+    return { refused: "analytics_export_failed", message: run.error ?? "The statement could not be written" };
+  } catch (error) {
+    const message = error instanceof Error ? error.message : String(error);
+    return { refused: "analytics_export_failed", message };
+  }
+}
+
+const invalid = (what: string): ExportRefusal => ({
+  refused: "analytics_export_run_invalid",
+  message: `window_start_ms ${what}`,
+});
+
+function recordOf(run: ExportRun): ExportRunRecord {
+  return {
+    window: run.window,
+    window_start_ms: run.windowStartS * 1000,
+    trigger: run.scheduled ? "schedule" : "manual",
+    status: run.status,
+    partial: run.partial,
+    formats: run.formats,
+    directory: run.directory,
+    consumers: run.consumers,
+    requests: run.requests,
+    windows_nonempty: run.windowsNonempty,
+    error: run.error ?? null,
+    generated_at_ms: Math.floor(run.generatedAtMs),
+  };
+}
