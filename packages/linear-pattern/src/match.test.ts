@@ -32,6 +32,8 @@ for (const [source, text, groups] of CASES) {
 test("groups are found by name, even names that objects inherit", () => {
   const pattern = compilePattern("(?<version>v\\d)/(?<__proto__>.)(?<toString>x)?");
   assert.deepEqual(pattern.groupNames, ["version", "__proto__", "toString"]);
+  assert.equal(pattern.groupCount, 3);
+  assert.equal(compilePattern("(a)(?:b)(?<n>c)").groupCount, 2);
   const match = pattern.match("/v2/y");
   assert.ok(match !== undefined && match !== "gave-up");
   assert.equal(match.named["version"], "v2");

@@ -27,6 +27,8 @@ export interface PatternMatch {
 
 /** A compiled pattern. All methods take time linear in the text, whatever pattern and text are. */
 export interface LinearPattern {
+  /** How many groups capture, those with names included. */
+  readonly groupCount: number;
   /** Names of its groups, in order. */
   readonly groupNames: readonly string[];
   /** Whether the pattern matches somewhere in the text. False also for a text that costs too much; see `search`. */
@@ -110,6 +112,7 @@ export function compilePattern(source: string, flags = "", mostWork = MOST_WORK)
 }
 
 class CompiledPattern implements LinearPattern {
+  readonly groupCount: number;
   readonly groupNames: readonly string[];
   readonly #built: Built;
   readonly #mostWork: number;
@@ -121,6 +124,7 @@ class CompiledPattern implements LinearPattern {
     this.#built = built;
     this.#mostWork = mostWork;
     this.#automaton = new Automaton(built.program, mostWork);
+    this.groupCount = built.groupNames.length;
     this.groupNames = built.groupNames.filter((name) => name !== undefined);
   }
 

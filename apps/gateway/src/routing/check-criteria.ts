@@ -1,0 +1,82 @@
+// Tested by check-routes.test.ts
+import type { Route } from "@headworks/gateway-contract";
+import type { IssueReport } from "#slice.ts";
+import type { Place } from "./path-problems.ts";
+
+/** Letters, digits and what else names and addresses have, with a port or without. */
+export const HOST = /^(?:\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._~-]+)(?::[0-9]{1,5})?$/;
+const TOKEN = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/;
+const MEDIA_TYPE = /^[!#$%&'+.^_`|~0-9A-Za-z-]+\/[!#$%&'+.^_`|~0-9A-Za-z-]+$/;
+
+/** Reports criteria that no request could ever meet, or that are none. */
+export function checkCriteria(route: Route, place: Place, report: IssueReport): void {
+  const { host, headers = {}, query = [], cookies = [], accept } = route.match;
+  const match = [...place, "match"];
+  if (host !== undefined && !HOST.test(host)) {
+    const message = host.includes("*")
+      ? "host must be one name: wildcards are not supported"
+      : "host must be a name or an address, with a port or without, and nothing else";
+    report.error("bad_value", [...match, "host"], message);
+  }
+  checkHeaders(headers, [...match, "headers"], report);
+  for (const [index, { name, value }] of query.entries()) {
+    const own = [...match, "query", index];
+    pairProblem(name, /[&=#]/, "&, = or #", [...own, "name"], report);
+    if (value !== undefined) pairProblem(value, /[&#]/, "& or #", [...own, "value"], report);
+  }
+  for (const [index, { name, value }] of cookies.entries()) {
+    const own = [...match, "cookies", index];
+    if (!TOKEN.test(name)) report.error("bad_value", [...own, "name"], "The name of a cookie has no such characters");
+    if (
+      value !== undefined &&
+      !/^(?:[!-:<-~\x80-\u{10ffff}](?:[ -:<-~\x80-\u{10ffff}]*[!-:<-~\x80-\u{10ffff}])?)?$/u.test(value)
+    ) {
+      const message = "The value of a cookie has no ; and no control characters, and no space at its ends";
+      report.error("bad_value", [...own, "value"], message);
+    }
+  }
+  if (accept !== undefined) checkAccept(accept, route, match, report);
+}
+
+/** Whether names and values are legal is checked for all headers of the document in one place. */
+function checkHeaders(headers: Readonly<Record<string, string>>, place: Place, report: IssueReport): void {
+  const seen = new Set<string>();
+  for (const name of Object.keys(headers)) {
+    const lower = name.toLowerCase();
+    if (seen.has(lower)) {
+      report.error(
+        "duplicate_name",
+        [...place, name],
+        `The header ${lower} is asked for twice; letter case does not count`,
+      );
+    } else if (lower !== name) {
+      report.warning("bad_header", [...place, name], `Write the header's name in lower case: ${lower}`);
+    }
+    seen.add(lower);
+  }
+}
+
+/** Queries are compared as they are sent, so what a client has to encode must be written encoded. */
+function pairProblem(text: string, separators: RegExp, named: string, place: Place, report: IssueReport): void {
+  const field = String(place.at(-1));
+  if (separators.test(text)) {
+    report.error("bad_value", place, `The ${field} of a query parameter has no ${named}; write them percent-encoded`);
+  } else if (!/^[!-~]*$/.test(text)) {
+    const message = `The ${field} of a query parameter is compared as it is sent: write spaces and characters beyond ASCII percent-encoded`;
+    report.error("bad_value", place, message);
+  }
+}
+
+function checkAccept(accept: string, route: Route, match: Place, report: IssueReport): void {
+  const place = [...match, "accept"];
+  const type = accept.trim();
+  if (type.includes(";")) report.error("bad_media_type", place, "accept must be a media type without parameters");
+  else if (type.includes("*"))
+    report.error("bad_media_type", place, "accept must be one media type: wildcards are not supported");
+  else if (!MEDIA_TYPE.test(type))
+    report.error("bad_media_type", place, "accept must be one media type, written type/subtype");
+  else if (route.cors !== undefined) {
+    const message = `Browsers cannot preflight the route "${route.name}": they send no Accept that matches, so they get 404 before CORS is looked at`;
+    report.warning("bad_value", [...match.slice(0, -1), "cors"], message);
+  }
+}

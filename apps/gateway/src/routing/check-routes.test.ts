@@ -1,0 +1,278 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import fc from "fast-check";
+import type { Action, Match, Route } from "@headworks/gateway-contract";
+import { compiledRoute, documentOf, issueNotes, routeWith } from "../../test/routing/requests.ts";
+import { checkRoutes } from "./check-routes.ts";
+import { compileRewrite } from "./rewrite.ts";
+import { compileRouteTable } from "./route-table.ts";
+
+function issues(...routes: readonly Route[]): { readonly notes: string[]; readonly messages: string[] } {
+  const { report, notes, messages } = issueNotes();
+  checkRoutes(documentOf(routes), report);
+  for (const message of messages) assert.match(message, /^[A-Za-z].*[^.]$/su);
+  return { notes, messages };
+}
+
+const at = (type: Match["path"]["type"], value: string): Match => ({ path: { type, value } });
+const PATH = "routes.0.match.path.value";
+
+const PATHS: readonly (readonly [Match["path"]["type"], string, readonly string[]])[] = [
+  ["prefix", "/", []],
+  ["prefix", "/v1/", []],
+  ["prefix", "/a%2Fb/%C3%A9", []],
+  ["exact", "/users/{id}/files/{file_2}", []],
+  ["exact", "/", []],
+  ["regex", "^/v[12]/(?<id>\\d+)$", []],
+  ["regex", "", []],
+  ["prefix", "v1", ["bad_value"]],
+  ["prefix", "/v1?x", ["bad_value"]],
+  ["prefix", "/v1#x", ["bad_value"]],
+  ["prefix", "/é", ["bad_value"]],
+  ["prefix", "/a b", ["bad_value"]],
+  ["prefix", "/a\\b", ["bad_value"]],
+  ["prefix", "/a/../b", ["bad_value"]],
+  ["prefix", "/a/%2e%2e;/b", ["bad_value"]],
+  ["prefix", "/100%", ["bad_value"]],
+  ["prefix", "/{id}", ["bad_value"]],
+  ["exact", "", ["bad_value"]],
+  ["exact", "/a{id}", ["bad_value"]],
+  ["exact", "/{id", ["bad_value"]],
+  ["exact", "/{}", ["bad_value"]],
+  ["exact", "/{1}", ["bad_value"]],
+  ["exact", "/{a}/{a}", ["bad_value"]],
+  ["exact", "/{a/b}", ["bad_value"]],
+  ["exact", "/x/{id}/../y", ["bad_value"]],
+  ["exact", "/healthz", ["warning route_shadowed"]],
+  ["regex", "^/(a", ["regex_invalid"]],
+  ["regex", "(a)\\1", ["regex_invalid"]],
+  ["regex", "(?=a)", ["regex_invalid"]],
+  ["regex", "(a{1000}){1000}", ["regex_invalid"]],
+  ["regex", "a".repeat(1001), ["regex_invalid"]],
+];
+for (const [type, value, codes] of PATHS) {
+  test(`${type} ${value.slice(0, 40)} ${codes.length === 0 ? "is a path" : `is ${codes.join()}`}`, () => {
+    const expected = codes.map((code) => `${code} ${PATH}`);
+    assert.deepEqual(issues(routeWith("r", at(type, value))).notes, expected);
+  });
+}
+
+test("a bad pattern is reported with its place", () => {
+  const { messages } = issues(routeWith("r", at("regex", "^/ab[c")));
+  assert.match(messages[0] ?? "", /at character 5, the character class is not closed/);
+});
+
+test("templates that take the same paths under other names are a conflict", () => {
+  const { notes, messages } = issues(
+    routeWith("one", at("exact", "/users/{id}/x")),
+    routeWith("two", at("exact", "/users/{name}/x")),
+    routeWith("fine", at("exact", "/users/{name}/y")),
+    routeWith("static", at("exact", "/users/me/x")),
+  );
+  assert.deepEqual(notes, ["bad_value routes.1.match.path.value"]);
+  assert.match(messages[0] ?? "", /"\/users\/\{id\}\/x" of the route "one"/);
+});
+
+for (const [type, first, second] of [
+  ["exact", "/a", "/a"],
+  ["exact", "/a/{b}", "/a/{b}"],
+  ["prefix", "/a", "/a"],
+  ["prefix", "/a", "/a//"],
+  ["regex", "^/a", "^/a"],
+] as const) {
+  test(`of two routes on ${type} ${first} and ${second} the second never gets a request: a warning`, () => {
+    const { notes } = issues(
+      routeWith("one", { ...at(type, first), host: "a.test" }),
+      routeWith("two", { ...at(type, second), host: "b.test" }),
+    );
+    assert.deepEqual(notes, ["warning route_shadowed routes.1.match.path.value"]);
+  });
+}
+
+test("the same value under different types is no shadow", () => {
+  assert.deepEqual(
+    issues(...(["exact", "prefix", "regex"] as const).map((type) => routeWith(type, at(type, "/a")))).notes,
+    [],
+  );
+});
+
+const MATCHES: readonly (readonly [Omit<Match, "path">, readonly string[]])[] = [
+  [{ host: "api.example.com" }, []],
+  [{ host: "API.example.com:8443" }, []],
+  [{ host: "[2001:db8::1]:80" }, []],
+  [{ host: "*.example.com" }, ["bad_value host"]],
+  [{ host: "https://example.com" }, ["bad_value host"]],
+  [{ host: "example.com/" }, ["bad_value host"]],
+  [{ host: "user@example.com" }, ["bad_value host"]],
+  [{ host: "exämple.com" }, ["bad_value host"]],
+  [{ headers: { "x-version": "2" } }, []],
+  [{ headers: { "X-Version": "2" } }, ["warning bad_header headers.X-Version"]],
+  [{ headers: { "x-version": "2", "X-Version": "3" } }, ["duplicate_name headers.X-Version"]],
+  [{ query: [{ name: "v" }, { name: "w", value: "" }, { name: "x", value: "a=b%20+" }] }, []],
+  [{ query: [{ name: "a=b" }] }, ["bad_value query.0.name"]],
+  [{ query: [{ name: "a&b" }] }, ["bad_value query.0.name"]],
+  [{ query: [{ name: "a b" }] }, ["bad_value query.0.name"]],
+  [{ query: [{ name: "a", value: "b&c" }] }, ["bad_value query.0.value"]],
+  [{ query: [{ name: "a", value: "é" }] }, ["bad_value query.0.value"]],
+  [{ query: [{ name: "a", value: "b#" }] }, ["bad_value query.0.value"]],
+  [{ cookies: [{ name: "s", value: '"a b"' }, { name: "t" }, { name: "u", value: "" }] }, []],
+  [{ cookies: [{ name: "a=b" }] }, ["bad_value cookies.0.name"]],
+  [{ cookies: [{ name: "a b" }] }, ["bad_value cookies.0.name"]],
+  [{ cookies: [{ name: "a", value: "b;c" }] }, ["bad_value cookies.0.value"]],
+  [{ cookies: [{ name: "a", value: " b" }] }, ["bad_value cookies.0.value"]],
+  [{ cookies: [{ name: "a", value: "b\n" }] }, ["bad_value cookies.0.value"]],
+  [{ accept: "application/vnd.acme.v2+json" }, []],
+  [{ accept: "  Application/JSON " }, []],
+  [{ accept: "*/*" }, ["bad_media_type accept"]],
+  [{ accept: "application/*" }, ["bad_media_type accept"]],
+  [{ accept: "application/json; v=2" }, ["bad_media_type accept"]],
+  [{ accept: "application/json;" }, ["bad_media_type accept"]],
+  [{ accept: "application/json, text/html" }, ["bad_media_type accept"]],
+  [{ accept: "application" }, ["bad_media_type accept"]],
+  [{ accept: "application/" }, ["bad_media_type accept"]],
+  [{ accept: "/json" }, ["bad_media_type accept"]],
+  [{ accept: "a/b/c" }, ["bad_media_type accept"]],
+  [{ accept: "a /b" }, ["bad_media_type accept"]],
+  [{ accept: "   " }, ["bad_media_type accept"]],
+];
+for (const [match, codes] of MATCHES) {
+  test(`match ${JSON.stringify(match)} ${codes.length === 0 ? "is fine" : `is ${codes.join()}`}`, () => {
+    const expected = codes.map((code) => code.replace(/ (?=[^ ]*$)/u, " routes.0.match."));
+    assert.deepEqual(issues(routeWith("r", { ...at("prefix", "/"), ...match })).notes, expected);
+  });
+}
+
+test("accept rule 4: accept and cors on one route is worth a warning", () => {
+  const route = routeWith("r", { ...at("prefix", "/"), accept: "a/b" }, { cors: { allowed_origins: ["*"] } });
+  assert.deepEqual(issues(route).notes, ["warning bad_value routes.0.cors"]);
+});
+
+const replace = (prefix: string, replacement: string): Action => ({
+  type: "proxy",
+  rewrite: { type: "replace_prefix", prefix, replacement },
+});
+const pattern = (source: string, substitution: string): Action => ({
+  type: "proxy",
+  rewrite: { type: "regex", pattern: source, substitution },
+});
+const strip: Action = { type: "proxy", rewrite: { type: "strip_prefix" } };
+
+const ACTIONS: readonly (readonly [string, Match, Action, readonly string[]])[] = [
+  ["strip_prefix of a prefix", at("prefix", "/v1"), strip, []],
+  ["strip_prefix of an exact path", at("exact", "/v1"), strip, []],
+  ["strip_prefix of a template", at("exact", "/{v}"), strip, ["bad_value rewrite.type"]],
+  ["strip_prefix of a pattern", at("regex", "^/v1"), strip, ["bad_value rewrite.type"]],
+  ["replace_prefix", at("prefix", "/v1"), replace("/v1", "/api"), []],
+  ["replace_prefix by nothing", at("prefix", "/v1"), replace("/v1", ""), []],
+  ["replace_prefix of more than the route's", at("prefix", "/v1"), replace("/v1/old", "/new"), []],
+  ["replace_prefix of less than the route's", at("prefix", "/v1/x"), replace("/v1", ""), []],
+  ["replace_prefix below a pattern", at("regex", "a"), replace("/v1", ""), []],
+  ["replace_prefix of what never comes", at("prefix", "/v1"), replace("/v2", ""), ["warning bad_value rewrite.prefix"]],
+  ["replace_prefix of half a segment", at("prefix", "/v10"), replace("/v1", ""), ["warning bad_value rewrite.prefix"]],
+  ["replace_prefix of no path", at("prefix", "/v1"), replace("v1", ""), ["bad_value rewrite.prefix"]],
+  ["replace_prefix by no path", at("prefix", "/v1"), replace("/v1", "api"), ["bad_value rewrite.replacement"]],
+  ["replace_prefix by a query", at("prefix", "/v1"), replace("/v1", "/a?b"), ["bad_value rewrite.replacement"]],
+  ["replace_prefix by a dot segment", at("prefix", "/v1"), replace("/v1", "/a/.."), ["bad_value rewrite.replacement"]],
+  ["replace_prefix by //", at("prefix", "/v1"), replace("/v1", "//a"), ["bad_value rewrite.replacement"]],
+  ["regex", at("exact", "/{id}"), pattern("^/(?<a>x)(y)?", "/$a/$1/${2}/$id/$0/$"), []],
+  ["regex with a parameter of a pattern", at("regex", "(?<id>x)"), pattern("x", "$id"), []],
+  [
+    "regex with an unknown name",
+    at("prefix", "/"),
+    pattern("(?<a>x)", "$b"),
+    ["warning bad_value rewrite.substitution"],
+  ],
+  ["regex with an unknown group", at("prefix", "/"), pattern("(x)", "$2"), ["warning bad_value rewrite.substitution"]],
+  [
+    "regex that is none",
+    at("prefix", "/"),
+    pattern("(x", "y"),
+    ["bad_value rewrite.pattern".replace("bad_value", "regex_invalid")],
+  ],
+  ["regex that makes a query", at("prefix", "/"), pattern("x", "?y"), ["bad_value rewrite.substitution"]],
+  ["regex that makes a header", at("prefix", "/"), pattern("x", "a\r\nb"), ["bad_value rewrite.substitution"]],
+  [
+    "redirect",
+    at("prefix", "/"),
+    { type: "redirect", status: 301, scheme: "https", host: "a.test", path: "/a?b#c" },
+    [],
+  ],
+  [
+    "redirect to a bad host",
+    at("prefix", "/"),
+    { type: "redirect", status: 301, host: "a.test/x" },
+    ["bad_value host"],
+  ],
+  [
+    "redirect with two ports",
+    at("prefix", "/"),
+    { type: "redirect", status: 301, host: "a:1", port: 2 },
+    ["bad_value port"],
+  ],
+  ["redirect to a bad path", at("prefix", "/"), { type: "redirect", status: 301, path: "/a b" }, ["bad_value path"]],
+  ["redirect to a header", at("prefix", "/"), { type: "redirect", status: 301, path: "/a\r\nb" }, ["bad_value path"]],
+  [
+    "redirect to another host by path",
+    at("prefix", "/"),
+    { type: "redirect", status: 301, path: "//evil.test" },
+    ["bad_value path"],
+  ],
+  [
+    "redirect to another host by backslash",
+    at("prefix", "/"),
+    { type: "redirect", status: 301, path: "/\\evil.test" },
+    ["bad_value path"],
+  ],
+  ["redirect to itself", at("prefix", "/"), { type: "redirect", status: 301 }, ["warning bad_value"]],
+  ["respond", at("prefix", "/"), { type: "respond", status: 200, headers: { "content-type": "a/b" }, body: "x" }, []],
+  [
+    "respond with framing",
+    at("prefix", "/"),
+    { type: "respond", status: 200, headers: { "Content-Length": "5" } },
+    ["bad_header headers.Content-Length"],
+  ],
+  ["respond 204 with a body", at("prefix", "/"), { type: "respond", status: 204, body: "x" }, ["bad_value body"]],
+];
+for (const [name, match, action, codes] of ACTIONS) {
+  test(`${name} ${codes.length === 0 ? "is fine" : `is ${codes.join()}`}`, () => {
+    const expected = codes.map((code) => {
+      const [place = "", ...words] = code.split(" ").toReversed();
+      if (words.length === 0 || place === "bad_value") return `${code} routes.0.action`;
+      return `${words.toReversed().join(" ")} routes.0.action.${place}`;
+    });
+    assert.deepEqual(issues(routeWith("r", match, { action })).notes, expected);
+  });
+}
+
+test("all issues of a route are reported, not only the first", () => {
+  const route = routeWith("r", { ...at("prefix", "x"), host: "*", accept: "*" }, { action: replace("a", "b") });
+  assert.equal(issues(route).notes.length, 5);
+});
+
+test("what has no errors compiles and runs, whatever is written", () => {
+  const text = fc.string({
+    unit: fc.constantFrom("/", "{", "}", "a", "(", ")", "*", "$", "1", "%", "2", "f", ".", "\\", "?", "é", " "),
+    maxLength: 8,
+  });
+  const path = fc.oneof(
+    text,
+    text.map((rest) => `/${rest}`),
+  );
+  const types = fc.constantFrom("exact", "prefix", "regex");
+  const rewrites = fc.oneof(
+    fc.constant(strip),
+    fc.tuple(path, path).map(([prefix, replacement]) => replace(prefix, replacement)),
+    fc.tuple(text, text).map(([source, substitution]) => pattern(source, substitution)),
+  );
+  fc.assert(
+    fc.property(fc.array(fc.tuple(types, path, rewrites), { maxLength: 3 }), path, (parts, target) => {
+      const routes = parts.map(([type, value, action], index) => routeWith(`r${index}`, at(type, value), { action }));
+      fc.pre(issues(...routes).notes.every((note) => note.startsWith("warning ")));
+      compileRouteTable(routes.map(compiledRoute));
+      for (const route of routes) {
+        compileRewrite(route)({ target, path: target, query: undefined, pathParameters: undefined });
+      }
+    }),
+    { numRuns: 5000 },
+  );
+});
