@@ -6,7 +6,7 @@ import { suggestion } from "./nearest-name.ts";
 import { pointer, type Place } from "./pointer.ts";
 import { branchNames, chosenBranch, type Schema } from "./schema-shape.ts";
 import { constraintProblem, scalarValue } from "./scalar-rules.ts";
-import { keyText, offsetOf, type YamlSource } from "./yaml-source.ts";
+import { keyText, MOST_ISSUES, offsetOf, type YamlSource } from "./yaml-source.ts";
 
 /** Stands for a value that could not be read; what is wrong with it is reported. */
 export const UNREADABLE: unique symbol = Symbol("unreadable");
@@ -38,7 +38,9 @@ export class StructureReader {
 
   /** The value of a node, or {@link UNREADABLE}. */
   read(schema: Schema, node: unknown, place: Place, keyOffset?: number): unknown {
-    const spot = { place, offset: offsetOf(node) ?? keyOffset };
+    const spot = { place, offset: isEmpty(node) ? (keyOffset ?? offsetOf(node)) : (offsetOf(node) ?? keyOffset) };
+    // Aliases of nothing and unknown tags were reported when the text was taken apart.
+    if (isAlias(node) ? this.#source.resolve(node) === undefined : hasUnknownTag(node)) return UNREADABLE;
     if (!isAlias(node)) return this.#read(schema, node, spot);
     this.#aliasDepth += 1;
     try {
@@ -133,6 +135,7 @@ export class StructureReader {
       if (place.length === 0 && isEmpty(pair.value) && isSection(member)) return UNREADABLE;
       return this.read(member, pair.value, own, keyOffset);
     }
+    if (this.issues.length >= MOST_ISSUES) return UNREADABLE;
     const meant = suggestion(key, Object.keys(schema.properties));
     const where = place.length === 0 ? "the document" : named(place);
     this.#report("unknown_field", { place: own, offset: keyOffset }, `"${key}" is not a field of ${where}${meant}`);
@@ -160,6 +163,7 @@ export class StructureReader {
   }
 
   #report(code: IssueCode, spot: Spot, message: string): void {
+    if (this.issues.length >= MOST_ISSUES) return;
     const position = spot.offset === undefined ? {} : this.#source.position(spot.offset);
     this.issues.push({ code, path: pointer(spot.place), message, severity: "error", ...position });
   }
@@ -167,6 +171,11 @@ export class StructureReader {
 
 function isEmpty(node: unknown): boolean {
   return node === undefined || node === null || (isScalar(node) && node.value === null);
+}
+
+function hasUnknownTag(node: unknown): boolean {
+  const tag = isScalar(node) || isMap(node) || isSeq(node) ? node.tag : undefined;
+  return tag !== undefined && !tag.startsWith("tag:yaml.org,2002:");
 }
 
 function isSection(schema: Schema): boolean {

@@ -7,6 +7,8 @@ import { pointer, type Place } from "./pointer.ts";
 /** Largest document, in bytes of UTF-8. */
 export const MOST_DOCUMENT_BYTES = 4 * 1024 * 1024;
 const DEEPEST = 64;
+/** More than anyone reads; a hostile text could have one for each of its bytes. */
+export const MOST_ISSUES = 500;
 
 /** A text that was taken apart: its tree, and where everything is. */
 export interface YamlSource {
@@ -22,7 +24,7 @@ export interface YamlSource {
 const SYNTAX: Partial<Record<ErrorCode, string>> = {
   BAD_ALIAS: "An alias or anchor is not written correctly",
   BAD_DIRECTIVE: "A line that begins with % is not a directive of YAML 1.2",
-  BAD_INDENT: "The indentation does not fit what is around it",
+  BAD_INDENT: "The indentation does not fit what is around it, or a bracket before it is not closed",
   BAD_SCALAR_START: "A plain text cannot begin with this character; put it in quotes",
   BAD_DQ_ESCAPE: 'A \\ in "…" does not begin an escape of YAML; write \\\\ for one backslash',
   BLOCK_AS_IMPLICIT_KEY: "A value that begins on a key's line cannot be a block; a line break or quotes are missing",
@@ -36,7 +38,7 @@ const SYNTAX: Partial<Record<ErrorCode, string>> = {
   MULTIPLE_DOCS: "The file has more than one document; keep what is before the second ---",
   MULTIPLE_TAGS: "A value has two tags",
   NON_STRING_KEY: "Keys have to be texts",
-  RESOURCE_EXHAUSTION: "The document is nested too deeply",
+  RESOURCE_EXHAUSTION: `The document is nested more than ${DEEPEST} levels deep`,
   TAB_AS_INDENT: "Indentation is made of spaces, not of tabs",
   TAG_RESOLVE_FAILED: "This tag is not known; documents have plain values only",
   UNEXPECTED_TOKEN: "This does not belong here",
@@ -128,6 +130,7 @@ class Survey {
   }
 
   report(message: string, place: Place, offset: number | undefined): void {
+    if (this.issues.length >= MOST_ISSUES) return;
     this.issues.push({
       code: "syntax",
       path: pointer(place),
