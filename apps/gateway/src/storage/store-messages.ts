@@ -1,3 +1,4 @@
+// Tested by open-state-store.test.ts
 import type { ExportRun, GenerationRecord, OutboxEvent, UsageRow, UsageSpan, UsageTotal } from "./state-store.ts";
 
 /** What the thread is started with. */
