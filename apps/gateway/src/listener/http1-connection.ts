@@ -41,6 +41,7 @@ export class Http1Connection implements ClientStream, Timed {
   #isLingering = false;
   #isHeadTimed = false;
   #isBodyWanted = false;
+  #startedMs = 0;
   #isChunkedAnswer = false;
   #requestDeadlineMs = Number.POSITIVE_INFINITY;
   #hasClientEnded = false;
@@ -64,6 +65,7 @@ export class Http1Connection implements ClientStream, Timed {
         onEnd: () => {
           this.#state.requestEnded();
           if (this.#isBodyWanted) this.handler?.onBodyEnd();
+          else this.#dispatch();
         },
         onError: (error) => this.#refuse(error),
       },
@@ -230,9 +232,16 @@ export class Http1Connection implements ClientStream, Timed {
     const nowMs = performance.now();
     const { requestMs } = this.#services.timeouts;
     this.#requestDeadlineMs = requestMs > 0 ? nowMs + requestMs : Number.POSITIVE_INFINITY;
-    // Not in the head's own bytes: what may be answered with a refusal must not read its body first.
-    if (hasBody(head.framing)) this.#reader.pause();
-    this.#services.request(head, this.#listener, this.#peer, nowMs, this);
+    this.#startedMs = nowMs;
+    // A request without a body ends at once, and is handled then: an answer to a complete request keeps the connection.
+    if (!hasBody(head.framing)) return;
+    // Its body waits until somebody wants it, so that a refusal need not read it.
+    this.#reader.pause();
+    this.#dispatch();
+  }
+
+  #dispatch(): void {
+    if (this.#head !== undefined) this.#services.request(this.#head, this.#listener, this.#peer, this.#startedMs, this);
   }
 
   readonly #onData = (chunk: Buffer): void => {

@@ -70,7 +70,7 @@ export class RequestContext {
     readonly authority: string | undefined;
     readonly fields: Readonly<RawFields>;
     readonly framing: Framing;
-    readonly upgrade: string | undefined;
+    readonly upgrade?: string | undefined;
   }) {
     this.generation = parts.generation;
     this.listener = parts.listener;

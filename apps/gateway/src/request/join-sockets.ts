@@ -5,6 +5,8 @@ import type { Socket } from "node:net";
 export interface TunnelEnd {
   readonly socket: Socket;
   readonly bytes: Buffer | undefined;
+  /** How bytes of this end are received where the socket has no events for them; what it gives is the receiver's. */
+  readonly receive?: (receiver: (piece: Buffer) => void) => void;
 }
 
 /** Passes bytes both ways, with back-pressure and half-closes, until both sides ended or one broke. */
@@ -22,8 +24,19 @@ export function joinSockets(client: TunnelEnd, upstream: TunnelEnd, ended: (byte
     socket.on("error", end);
     socket.on("close", end);
   }
-  if (upstream.bytes !== undefined) client.socket.write(upstream.bytes);
-  if (client.bytes !== undefined) upstream.socket.write(client.bytes);
-  client.socket.pipe(upstream.socket);
-  upstream.socket.pipe(client.socket);
+  pass(upstream, client.socket);
+  pass(client, upstream.socket);
+}
+
+function pass(from: TunnelEnd, to: Socket): void {
+  const { socket } = from;
+  const receiver = (piece: Buffer): void => {
+    if (!to.write(piece)) socket.pause();
+  };
+  if (from.receive === undefined) socket.on("data", receiver);
+  else from.receive(receiver);
+  to.on("drain", () => socket.resume());
+  socket.on("end", () => to.end());
+  if (from.bytes !== undefined) to.write(from.bytes);
+  socket.resume();
 }

@@ -35,6 +35,7 @@ export class ProxiedRequest implements ClientHandler, AnswerHandler {
   #timer: NodeJS.Timeout | undefined;
   #requestTimer: NodeJS.Timeout | undefined;
   #attempts = 0;
+  #epoch = 0;
   #retriesLeft: number;
   #wasStale = false;
   #dispatchedMs = 0;
@@ -95,14 +96,15 @@ export class ProxiedRequest implements ClientHandler, AnswerHandler {
   #attempt(): void {
     const { request } = this.#delivery;
     const admission = this.#group.admit();
-    if (!admission.admitted) {
+    if ("retryAfterS" in admission) {
       request.isBroken = true;
       const fields = ["Retry-After", String(admission.retryAfterS)];
       return this.#refuse({ code: "upstream_circuit_open", fields }, true);
     }
+    this.#epoch = admission.epoch;
     const endpoint = this.#group.pick(this.#pickKey(), this.#tried);
     if (endpoint === undefined) {
-      this.#group.unobserved();
+      this.#settle(undefined);
       return this.#refuse({ code: "upstream_unavailable" }, false);
     }
     this.#endpoint = endpoint;
@@ -120,6 +122,10 @@ export class ProxiedRequest implements ClientHandler, AnswerHandler {
       onExchange: (exchange) => this.#send(exchange),
       onUnavailable: (failure, detail) => this.#lost(failure, false, detail),
     });
+  }
+
+  #settle(ok: boolean | undefined): void {
+    this.#group.settle(this.#epoch, ok);
   }
 
   #pickKey(): PickKey {
@@ -181,19 +187,19 @@ export class ProxiedRequest implements ClientHandler, AnswerHandler {
     }
     if (failure === "saturated") {
       endpoint?.abandoned();
-      this.#group.unobserved();
+      this.#settle(undefined);
       return this.#refuse({ code: "upstream_saturated" }, true);
     }
     // The upstream closed an idle connection at the moment of its use: that says nothing about how it is.
     if (stale && !this.#wasStale && this.#canSendAgain()) {
       this.#wasStale = true;
       endpoint?.abandoned();
-      this.#group.unobserved();
+      this.#settle(undefined);
       this.#attempts -= 1;
       return this.#attempt();
     }
     endpoint?.failed();
-    this.#group.observed(false);
+    this.#settle(false);
     if (endpoint !== undefined) this.#tried.push(endpoint);
     const retryTransport = this.#group.document.retries?.retry_transport ?? true;
     if (retryTransport && this.#canSendAgain() && this.#takeRetry()) return this.#retryLater();
@@ -237,7 +243,7 @@ export class ProxiedRequest implements ClientHandler, AnswerHandler {
     this.#capture?.abandon();
     if ((this.#cancelWait ?? this.#exchange) !== undefined && !this.#hasHead) {
       this.#endpoint?.abandoned();
-      this.#group.unobserved();
+      this.#settle(undefined);
     }
     this.#cancelWait = undefined;
     this.#exchange = undefined;
@@ -301,7 +307,7 @@ export class ProxiedRequest implements ClientHandler, AnswerHandler {
     clearTimeout(this.#timer);
     this.#hasHead = true;
     this.#endpoint?.answered(head.status, performance.now() - this.#dispatchedMs);
-    this.#group.observed(head.status < 500);
+    this.#settle(head.status < 500);
     if (head.status === 101) {
       this.#switchFields = clientAnswerFields(head.fields, false);
       return;

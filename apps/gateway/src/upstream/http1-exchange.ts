@@ -39,6 +39,7 @@ export class Http1Exchange implements UpstreamExchange {
   #isSwitching = false;
   #hasAnswerBytes = false;
   #protocolError: Http1Error | undefined;
+  #tunnelReceiver: ((piece: Buffer) => void) | undefined;
 
   constructor(socket: Socket, authority: string, owner: ConnectionOwner) {
     this.socket = socket;
@@ -134,7 +135,7 @@ export class Http1Exchange implements UpstreamExchange {
     this.socket.destroy();
   }
 
-  takeOver(): { readonly socket: Socket; readonly bytes: Buffer | undefined } {
+  takeOver(): ReturnType<UpstreamExchange["takeOver"]> {
     this.#state.tunnelStarted();
     this.#handler = undefined;
     this.socket.off("end", this.#onEnd);
@@ -145,7 +146,10 @@ export class Http1Exchange implements UpstreamExchange {
     const bytes = this.#held;
     this.#held = undefined;
     this.#owner.gone(this);
-    return { socket: this.socket, bytes };
+    const receive = (receiver: (piece: Buffer) => void): void => {
+      this.#tunnelReceiver = receiver;
+    };
+    return { socket: this.socket, bytes, receive };
   }
 
   /**
@@ -153,6 +157,7 @@ export class Http1Exchange implements UpstreamExchange {
    * copied.
    */
   receive(chunk: Buffer): void {
+    if (this.#tunnelReceiver !== undefined) return this.#tunnelReceiver(Buffer.from(chunk));
     if (this.#state.bytesArrived() === "destroy") {
       this.socket.destroy();
       return;

@@ -58,7 +58,12 @@ export interface UpstreamExchange {
   release(): void;
   /** Nobody wants the answer any more. */
   abandon(): void;
-  takeOver(): { readonly socket: Socket; readonly bytes: Buffer | undefined };
+  /** After a 101: the connection, whose bytes come by `receive` and are copies. */
+  takeOver(): {
+    readonly socket: Socket;
+    readonly bytes: Buffer | undefined;
+    readonly receive: (receiver: (piece: Buffer) => void) => void;
+  };
 }
 
 /** Someone who waits for a way to an endpoint. */

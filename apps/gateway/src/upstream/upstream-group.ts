@@ -31,8 +31,14 @@ export interface EndpointState {
   bodyBroke(): void;
 }
 
-/** Whether an attempt may start. */
-export type Admission = { readonly admitted: true } | { readonly admitted: false; readonly retryAfterS: number };
+/** A pass for one attempt, to be settled exactly once; or the refusal of the breaker. */
+export type Admission = AttemptPass | { readonly retryAfterS: number };
+
+/** Leave to make one attempt. */
+export interface AttemptPass {
+  /** Ties the result to the state of the breaker that let it pass. */
+  readonly epoch: number;
+}
 
 /** An upstream: its endpoints, balancing, health, breaker and retry budget. */
 export interface UpstreamGroup {
@@ -40,14 +46,13 @@ export interface UpstreamGroup {
   /** As the running generation has it. */
   readonly document: Upstream;
   readonly endpoints: readonly EndpointState[];
-  /**
-   * Asks the breaker, before every attempt. An admitted attempt must end in exactly one of `observed`, `unobserved`.
-   */
+  /** Asks the breaker, before every attempt. */
   admit(): Admission;
-  /** The breaker learns of an attempt: true for a head below 500. */
-  observed(ok: boolean): void;
-  /** An admitted attempt says nothing about the upstream: saturated here, no endpoint, given up by us. */
-  unobserved(): void;
+  /**
+   * An admitted attempt ended: `ok` for a head below 500; undefined when it says nothing about the upstream
+   * (saturated here, no endpoint, given up by us).
+   */
+  settle(epoch: number, ok: boolean | undefined): void;
   /** An endpoint for an attempt, not one of `tried` while another can be had; undefined if there is none at all. */
   pick(key: PickKey, tried: readonly EndpointState[]): EndpointState | undefined;
   /** A first attempt was made; feeds the retry budget. */

@@ -1,0 +1,4 @@
+import type { Clock } from "./slice.ts";
+
+/** The machine's clocks. */
+export const systemClock: Clock = { now: () => Date.now(), monotonic: () => performance.now() };

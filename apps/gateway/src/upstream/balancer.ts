@@ -1,0 +1,113 @@
+// Tested by balancer.test.ts
+import { createHash } from "node:crypto";
+import type { Upstream } from "@headworks/gateway-contract";
+import type { Endpoint } from "./endpoint.ts";
+import type { PickKey } from "./upstream-group.ts";
+
+/** Chooses one of the candidates, which are never empty and in the order of the document. */
+export type Balancer = (candidates: readonly Endpoint[], key: PickKey, nowMs: number) => Endpoint;
+
+const VIRTUAL_NODES = 160;
+const LARGEST_RING = 65_536;
+
+/** The balancer that a document asks for, over these endpoints. */
+export function createBalancer(document: Upstream, endpoints: readonly Endpoint[]): Balancer {
+  switch (document.load_balancer ?? "round_robin") {
+    case "round_robin":
+      return roundRobin(document.slow_start_ms ?? 0);
+    case "least_requests":
+      return (candidates) => best(candidates, (endpoint) => endpoint.inFlight);
+    case "random":
+      return twoChoices;
+    case "peak_ewma":
+      return (candidates) => best(candidates, (endpoint) => endpoint.cost);
+    case "ip_hash":
+      return onRing(endpoints, (key) => key.peerAddress);
+    case "header_hash":
+      return onRing(endpoints, (key) => key.headerValue ?? key.peerAddress);
+  }
+}
+
+function first(candidates: readonly Endpoint[]): Endpoint {
+  const [endpoint] = candidates;
+  if (endpoint === undefined) throw new RangeError("There is no endpoint to choose");
+  return endpoint;
+}
+
+/** The candidate that costs least; the first one declared among equals. */
+function best(candidates: readonly Endpoint[], costOf: (endpoint: Endpoint) => number): Endpoint {
+  let chosen = first(candidates);
+  let lowest = costOf(chosen);
+  for (const endpoint of candidates) {
+    const cost = costOf(endpoint);
+    if (cost >= lowest) continue;
+    chosen = endpoint;
+    lowest = cost;
+  }
+  return chosen;
+}
+
+/** Smooth weighted round robin: exact weights over a full period, evenly spread. */
+function roundRobin(slowStartMs: number): Balancer {
+  return (candidates, _key, nowMs) => {
+    let total = 0;
+    let chosen = first(candidates);
+    for (const endpoint of candidates) {
+      const weight = rampedWeight(endpoint, slowStartMs, nowMs);
+      total += weight;
+      endpoint.currentWeight += weight;
+      if (endpoint.currentWeight > chosen.currentWeight) chosen = endpoint;
+    }
+    chosen.currentWeight -= total;
+    return chosen;
+  };
+}
+
+/** From 1 up to the configured weight in the time an endpoint has to warm up. */
+function rampedWeight(endpoint: Endpoint, slowStartMs: number, nowMs: number): number {
+  const ageMs = nowMs - endpoint.sinceMs;
+  if (slowStartMs === 0 || ageMs >= slowStartMs) return endpoint.weight;
+  return Math.max(1, Math.ceil(endpoint.weight * (ageMs / slowStartMs)));
+}
+
+/** The less busy of two different endpoints taken at random. */
+function twoChoices(candidates: readonly Endpoint[]): Endpoint {
+  if (candidates.length === 1) return first(candidates);
+  const one = Math.floor(Math.random() * candidates.length);
+  const other = (one + 1 + Math.floor(Math.random() * (candidates.length - 1))) % candidates.length;
+  const [a, b] = [candidates[one] ?? first(candidates), candidates[other] ?? first(candidates)];
+  return b.inFlight < a.inFlight ? b : a;
+}
+
+/** A consistent ring: an endpoint that leaves moves only its own share. */
+function onRing(endpoints: readonly Endpoint[], textOf: (key: PickKey) => string): Balancer {
+  const totalWeight = endpoints.reduce((sum, { weight }) => sum + weight, 0);
+  const perUnit = Math.max(1, Math.min(VIRTUAL_NODES, Math.floor(LARGEST_RING / Math.max(1, totalWeight))));
+  const ring = endpoints
+    .flatMap((endpoint) =>
+      Array.from({ length: perUnit * endpoint.weight }, (_, node) => ({
+        place: hash(`${endpoint.key}#${node}`),
+        endpoint,
+      })),
+    )
+    .toSorted((a, b) => a.place - b.place);
+  return (candidates, key) => {
+    const place = hash(textOf(key));
+    let low = 0;
+    let high = ring.length;
+    while (low < high) {
+      const middle = (low + high) >>> 1;
+      if ((ring[middle]?.place ?? 0) < place) low = middle + 1;
+      else high = middle;
+    }
+    for (let step = 0; step < ring.length; step++) {
+      const found = ring[(low + step) % ring.length]?.endpoint;
+      if (found !== undefined && candidates.includes(found)) return found;
+    }
+    return first(candidates);
+  };
+}
+
+function hash(text: string): number {
+  return createHash("md5").update(text).digest().readUInt32BE(0);
+}

@@ -1,0 +1,230 @@
+// Tested by endpoint.test.ts
+import type { PassiveHealth } from "@headworks/gateway-contract";
+import type { EndpointState } from "./upstream-group.ts";
+
+/** Parameters of passive health with their defaults filled in; undefined while it is off. */
+export interface HealthRules {
+  readonly consecutiveFailures: number;
+  readonly failureRatio: number;
+  readonly failureMinVolume: number;
+  readonly windowMs: number;
+  readonly ejectMs: number;
+  readonly halfOpenProbes: number;
+  readonly ejectBackoff: number;
+}
+
+/** The document's block with the defaults. */
+export function healthRules(block: PassiveHealth): HealthRules {
+  return {
+    consecutiveFailures: block.consecutive_failures ?? 5,
+    failureRatio: block.failure_ratio ?? 0.5,
+    failureMinVolume: block.failure_min_volume ?? 20,
+    windowMs: block.window_ms ?? 60_000,
+    ejectMs: block.eject_ms ?? 30_000,
+    halfOpenProbes: block.half_open_probes ?? 1,
+    ejectBackoff: block.eject_backoff ?? 1,
+  };
+}
+
+export type EndpointHealth = "healthy" | "ejected" | "half_open";
+
+/** What an endpoint tells, and asks. */
+export interface EndpointOwner {
+  ejected(endpoint: Endpoint): void;
+  recovered(endpoint: Endpoint): void;
+  /** Whether one more endpoint may leave the rotation. */
+  mayEject(): boolean;
+  readonly nowMs: () => number;
+}
+
+/** However often an endpoint fails, it is asked again after so long. */
+const LONGEST_EJECTION_MS = 3_600_000;
+/** Latencies older than this weigh little in the moving average of `peak_ewma`. */
+const LATENCY_DECAY_MS = 10_000;
+const FIRST_LATENCY_MS = 250;
+
+/**
+ * One endpoint: what is in flight, how it answers, whether it is in rotation. A streak of failures, or their share in
+ * a window with enough volume, ejects it; after `eject_ms` the next picks are probes, of which one success brings it
+ * back and one failure ejects it for a full period again.
+ */
+export class Endpoint implements EndpointState {
+  readonly address: string;
+  readonly port: number;
+  readonly key: string;
+  weight = 1;
+  isDraining = false;
+  /** When it joined; slow start counts from here. */
+  sinceMs: number;
+  /** State of smooth weighted round robin. */
+  currentWeight = 0;
+  inFlight = 0;
+  readonly #owner: EndpointOwner;
+  #rules: HealthRules | undefined;
+  #health: EndpointHealth = "healthy";
+  #streak = 0;
+  #windowStartMs: number;
+  #observations = 0;
+  #failures = 0;
+  #ejectedUntilMs = 0;
+  #ejections = 0;
+  #probes = 0;
+  #latencyMs = FIRST_LATENCY_MS;
+  #latencyAtMs: number;
+
+  constructor(address: string, port: number, owner: EndpointOwner) {
+    this.address = address;
+    this.port = port;
+    this.key = endpointKey(address, port);
+    this.#owner = owner;
+    const nowMs = owner.nowMs();
+    this.sinceMs = nowMs;
+    this.#windowStartMs = nowMs;
+    this.#latencyAtMs = nowMs;
+  }
+
+  get health(): EndpointHealth {
+    return this.#health;
+  }
+
+  /** Parameters of the running generation; without any, every endpoint is in rotation. */
+  adopt(rules: HealthRules | undefined): void {
+    this.#rules = rules;
+    if (rules === undefined && this.#health !== "healthy") this.#recover();
+  }
+
+  /** In rotation now; an ejected endpoint whose time is over takes as many picks as there may be probes. */
+  isAvailable(nowMs: number): boolean {
+    if (this.isDraining) return false;
+    if (this.#health === "healthy") return true;
+    if (this.#health === "ejected") return nowMs >= this.#ejectedUntilMs;
+    return this.#probes < (this.#rules?.halfOpenProbes ?? 1);
+  }
+
+  /** It was picked: an ejected one is probed from now on. */
+  picked(nowMs: number): void {
+    if (this.#health === "ejected" && nowMs >= this.#ejectedUntilMs) {
+      this.#health = "half_open";
+      this.#probes = 0;
+    }
+  }
+
+  /** Expected cost of one more request: the peak-sensitive average of latencies times what is in flight. */
+  get cost(): number {
+    return this.#latencyMs * (this.inFlight + 1);
+  }
+
+  dispatched(): void {
+    this.inFlight += 1;
+    if (this.#health === "half_open") this.#probes += 1;
+  }
+
+  answered(status: number, latencyMs: number): void {
+    this.inFlight -= 1;
+    this.#observeLatency(latencyMs);
+    this.#observe(status < 500);
+  }
+
+  failed(): void {
+    this.inFlight -= 1;
+    this.#observe(false);
+  }
+
+  abandoned(): void {
+    this.inFlight -= 1;
+    if (this.#health === "half_open") this.#probes = Math.max(0, this.#probes - 1);
+  }
+
+  bodyBroke(): void {
+    this.#observe(false);
+  }
+
+  /** An active probe ended: it shares the streak, and never enters the window. */
+  probed(
+    ok: boolean,
+    successesInARow: number,
+    thresholds: { readonly success: number; readonly failure: number },
+  ): void {
+    if (ok) {
+      if (this.#health === "healthy") this.#streak = 0;
+      else if (successesInARow >= thresholds.success) this.#recover();
+      return;
+    }
+    if (this.#health !== "healthy") return;
+    this.#streak += 1;
+    if (this.#streak >= thresholds.failure) this.#eject();
+  }
+
+  /** Takes it out of rotation, or back, by hand. */
+  force(health: "ejected" | "healthy"): void {
+    if (health === "ejected") this.#eject(true);
+    else if (this.#health !== "healthy") this.#recover();
+  }
+
+  #observe(ok: boolean): void {
+    const rules = this.#rules;
+    if (rules === undefined) return;
+    if (this.#health === "half_open") {
+      this.#probes = Math.max(0, this.#probes - 1);
+      if (ok) this.#recover();
+      else this.#eject(true);
+      return;
+    }
+    if (this.#health === "ejected") return;
+    const nowMs = this.#owner.nowMs();
+    if (nowMs - this.#windowStartMs >= rules.windowMs) {
+      this.#windowStartMs = nowMs;
+      this.#observations = 0;
+      this.#failures = 0;
+    }
+    this.#observations += 1;
+    if (ok) {
+      this.#streak = 0;
+      return;
+    }
+    this.#streak += 1;
+    this.#failures += 1;
+    const isStreak = this.#streak >= rules.consecutiveFailures;
+    const isShare =
+      this.#observations >= rules.failureMinVolume && this.#failures / this.#observations >= rules.failureRatio;
+    if (isStreak || isShare) this.#eject();
+  }
+
+  #eject(again = false): void {
+    if (!again && !this.#owner.mayEject()) return;
+    const rules = this.#rules;
+    const wasHealthy = this.#health === "healthy";
+    const backoff = (rules?.ejectBackoff ?? 1) ** this.#ejections;
+    const ejectMs = Math.min((rules?.ejectMs ?? 30_000) * backoff, LONGEST_EJECTION_MS);
+    this.#ejectedUntilMs = this.#owner.nowMs() + ejectMs;
+    this.#ejections += 1;
+    this.#health = "ejected";
+    if (wasHealthy) this.#owner.ejected(this);
+  }
+
+  #recover(): void {
+    this.#health = "healthy";
+    this.#streak = 0;
+    this.#observations = 0;
+    this.#failures = 0;
+    this.#ejections = 0;
+    this.#probes = 0;
+    const nowMs = this.#owner.nowMs();
+    this.#windowStartMs = nowMs;
+    this.sinceMs = nowMs;
+    this.#owner.recovered(this);
+  }
+
+  /** A peak counts at once and fades; everything else moves the average slowly. */
+  #observeLatency(latencyMs: number): void {
+    const nowMs = this.#owner.nowMs();
+    const weight = Math.exp(-(nowMs - this.#latencyAtMs) / LATENCY_DECAY_MS);
+    this.#latencyAtMs = nowMs;
+    this.#latencyMs = latencyMs > this.#latencyMs ? latencyMs : this.#latencyMs * weight + latencyMs * (1 - weight);
+  }
+}
+
+/** `address:port`, an IPv6 address in brackets. */
+export function endpointKey(address: string, port: number): string {
+  return address.includes(":") ? `[${address}]:${port}` : `${address}:${port}`;
+}

@@ -1,0 +1,60 @@
+import { createHash, randomBytes } from "node:crypto";
+import type { Service } from "@headworks/gateway-contract";
+import type { UpstreamChoice, UpstreamGroup } from "./upstream-group.ts";
+
+/** What a split decides by. */
+export interface SplitKey {
+  readonly requestId: string;
+  /** Value of a cookie of the request. */
+  cookie(name: string): string | undefined;
+}
+
+const DEFAULT_TTL_S = 3600;
+
+/**
+ * Which upstream a request of the service goes to. A split is a weighted hash of the sticky cookie where the service
+ * has one, so that a client stays, else of the request's id. Throws for an upstream that does not exist: documents
+ * were checked before.
+ */
+export function compileService(
+  service: Service,
+  upstream: (name: string) => UpstreamGroup,
+): (key: SplitKey) => UpstreamChoice {
+  if (service.upstream !== undefined) {
+    const choice = { group: upstream(service.upstream), setCookie: undefined };
+    return () => choice;
+  }
+  const targets = (service.split?.targets ?? []).map(({ upstream: name, weight }) => ({
+    group: upstream(name),
+    weight: weight ?? 1,
+  }));
+  const total = targets.reduce((sum, { weight }) => sum + weight, 0);
+  const { sticky } = service;
+  return (key) => {
+    const sent = sticky === undefined ? undefined : key.cookie(sticky.cookie);
+    const text = sent ?? (sticky === undefined ? key.requestId : randomBytes(12).toString("base64url"));
+    const group = weighted(targets, (shareOf(text) * total) | 0);
+    const setCookie =
+      sticky === undefined || sent !== undefined
+        ? undefined
+        : `${sticky.cookie}=${text}; Path=/; Max-Age=${sticky.ttl_s ?? DEFAULT_TTL_S}; HttpOnly; SameSite=Lax`;
+    return { group, setCookie };
+  };
+}
+
+function weighted(
+  targets: readonly { readonly group: UpstreamGroup; readonly weight: number }[],
+  place: number,
+): UpstreamGroup {
+  let behind = place;
+  for (const { group, weight } of targets) {
+    if (behind < weight) return group;
+    behind -= weight;
+  }
+  throw new RangeError("A split needs a target with a weight");
+}
+
+/** The same text gives the same share, 0 up to but not including 1. */
+function shareOf(text: string): number {
+  return createHash("md5").update(text).digest().readUInt32BE(0) / 4_294_967_296;
+}

@@ -1,0 +1,191 @@
+// Tested by upstream-registry.test.ts
+import type { EventKind, EventPayloads, Upstream } from "@headworks/gateway-contract";
+import { createBalancer, type Balancer } from "./balancer.ts";
+import { breakerRules, CircuitBreaker } from "./circuit-breaker.ts";
+import { Endpoint, endpointKey, healthRules, type EndpointOwner } from "./endpoint.ts";
+import { RetryBudget } from "./retry-budget.ts";
+import type { Admission, EndpointState, PickKey, UpstreamGroup } from "./upstream-group.ts";
+
+/** What upstreams need from outside. */
+export interface UpstreamHost {
+  /** Monotonic milliseconds. */
+  readonly nowMs: () => number;
+  emit<K extends EventKind>(kind: K, payload: EventPayloads[K]): void;
+}
+
+const ALWAYS: Admission = Object.freeze({ epoch: 0 });
+const DEFAULT_BUDGET_PERCENT = 10;
+
+/** One upstream as it lives on from generation to generation: settings are adopted, what was learnt stays. */
+export class LiveUpstream implements UpstreamGroup {
+  readonly name: string;
+  document: Upstream;
+  endpoints: readonly Endpoint[] = [];
+  /** Picks that ignored health because no endpoint was in rotation. */
+  failOpenPicks = 0;
+  readonly #host: UpstreamHost;
+  readonly #owner: EndpointOwner;
+  readonly #budget: RetryBudget;
+  #breaker: CircuitBreaker | undefined;
+  #balancer: Balancer = (candidates) => candidates[0] as Endpoint;
+
+  constructor(document: Upstream, host: UpstreamHost) {
+    this.name = document.name;
+    this.document = document;
+    this.#host = host;
+    this.#budget = new RetryBudget(DEFAULT_BUDGET_PERCENT, host.nowMs);
+    this.#owner = {
+      nowMs: host.nowMs,
+      ejected: ({ key }) => host.emit("endpoint_ejected", { upstream: this.name, endpoint: key }),
+      recovered: ({ key }) => host.emit("endpoint_recovered", { upstream: this.name, endpoint: key }),
+      mayEject: () => this.#mayEject(),
+    };
+    this.adopt(document);
+  }
+
+  get breaker(): CircuitBreaker | undefined {
+    return this.#breaker;
+  }
+
+  adopt(document: Upstream): void {
+    this.document = document;
+    this.#budget.adopt(document.retries?.budget_percent ?? DEFAULT_BUDGET_PERCENT);
+    this.setEndpoints(document.endpoints ?? []);
+    this.#adoptBreaker(document);
+  }
+
+  /** The endpoints from now on; known ones keep what was learnt about them. */
+  setEndpoints(
+    listed: readonly {
+      readonly address: string;
+      readonly port: number;
+      readonly weight?: number;
+      readonly drain?: boolean;
+    }[],
+  ): void {
+    const known = new Map(this.endpoints.map((endpoint) => [endpoint.key, endpoint]));
+    const rules = this.document.health === undefined ? undefined : healthRules(this.document.health);
+    this.endpoints = listed.map(({ address, port, weight, drain }) => {
+      const endpoint = known.get(endpointKey(address, port)) ?? new Endpoint(address, port, this.#owner);
+      endpoint.weight = weight ?? 1;
+      endpoint.isDraining = drain ?? false;
+      endpoint.adopt(rules);
+      return endpoint;
+    });
+    this.#balancer = createBalancer(this.document, this.endpoints);
+  }
+
+  admit(): Admission {
+    if (this.#breaker === undefined) return ALWAYS;
+    const pass = this.#breaker.admit();
+    return "epoch" in pass ? pass : { retryAfterS: Math.max(1, Math.ceil(pass.waitMs / 1000)) };
+  }
+
+  settle(epoch: number, ok: boolean | undefined): void {
+    this.#breaker?.settle(epoch, ok);
+  }
+
+  pick(key: PickKey, tried: readonly EndpointState[]): Endpoint | undefined {
+    const nowMs = this.#host.nowMs();
+    const { endpoints } = this;
+    const [only] = endpoints;
+    if (endpoints.length === 1 && only !== undefined) {
+      if (only.isDraining) return undefined;
+      if (only.isAvailable(nowMs)) only.picked(nowMs);
+      else this.failOpenPicks += 1;
+      return only;
+    }
+    const untried = tried.length === 0 ? endpoints : endpoints.filter((endpoint) => !tried.includes(endpoint));
+    const available = availableOf(untried, nowMs);
+    const candidates = available.length > 0 ? available : this.#fallback(untried, nowMs);
+    if (candidates.length === 0) return undefined;
+    const picked = this.#balancer(candidates, key, nowMs);
+    picked.picked(nowMs);
+    return picked;
+  }
+
+  countRequest(): void {
+    this.#budget.countRequest();
+  }
+
+  spendRetry(): boolean {
+    return this.#budget.spend();
+  }
+
+  /** Nothing untried is in rotation: what was tried already, and last, whatever there is (fail open). */
+  #fallback(untried: readonly Endpoint[], nowMs: number): readonly Endpoint[] {
+    const available = availableOf(this.endpoints, nowMs);
+    if (available.length > 0) return available;
+    this.failOpenPicks += 1;
+    const open = untried.filter(({ isDraining }) => !isDraining);
+    return open.length > 0 ? open : this.endpoints.filter(({ isDraining }) => !isDraining);
+  }
+
+  #mayEject(): boolean {
+    const most = this.document.health?.max_ejected_percent ?? 100;
+    const ejected = this.endpoints.filter(({ health }) => health !== "healthy").length;
+    return ((ejected + 1) / Math.max(1, this.endpoints.length)) * 100 <= most;
+  }
+
+  #adoptBreaker({ breaker }: Upstream): void {
+    if (breaker === undefined) {
+      this.#breaker = undefined;
+      return;
+    }
+    const rules = breakerRules(breaker);
+    if (this.#breaker !== undefined) return this.#breaker.adopt(rules);
+    const upstream = this.name;
+    this.#breaker = new CircuitBreaker(
+      rules,
+      {
+        opened: (detail) => this.#host.emit("breaker_opened", { upstream, detail }),
+        halfOpen: () => this.#host.emit("breaker_half_open", { upstream }),
+        closed: () => this.#host.emit("breaker_closed", { upstream, detail: "half_open_probe_succeeded" }),
+      },
+      this.#host.nowMs,
+    );
+  }
+}
+
+/** All of them where all are in rotation, so that the usual case copies nothing. */
+function availableOf(endpoints: readonly Endpoint[], nowMs: number): readonly Endpoint[] {
+  return endpoints.every((endpoint) => endpoint.isAvailable(nowMs))
+    ? endpoints
+    : endpoints.filter((endpoint) => endpoint.isAvailable(nowMs));
+}
+
+/** The upstreams of all generations, by name. */
+export class UpstreamRegistry {
+  readonly #host: UpstreamHost;
+  #groups = new Map<string, LiveUpstream>();
+
+  constructor(host: UpstreamHost) {
+    this.#host = host;
+  }
+
+  get all(): readonly LiveUpstream[] {
+    return [...this.#groups.values()];
+  }
+
+  get(name: string): LiveUpstream | undefined {
+    return this.#groups.get(name);
+  }
+
+  /** Makes what a candidate needs and does not exist yet; nothing that runs changes. */
+  prepare(document: Upstream): LiveUpstream {
+    let group = this.#groups.get(document.name);
+    if (group === undefined) this.#groups.set(document.name, (group = new LiveUpstream(document, this.#host)));
+    return group;
+  }
+
+  /** A generation was published: upstreams adopt their settings, others are forgotten. */
+  published(documents: readonly Upstream[]): void {
+    const groups = new Map<string, LiveUpstream>();
+    for (const document of documents) {
+      const group = this.prepare(document);
+      if (group.document !== document) group.adopt(document);
+      groups.set(document.name, group);
+    }
+    this.#groups = groups;
+  }
+}
