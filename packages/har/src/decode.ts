@@ -14,6 +14,8 @@ export interface HarDecoderOptions {
   readonly maxEntryBytes?: number;
   /** Elements nested deeper are refused. Default 64. */
   readonly maxDepth?: number;
+  /** Chunks are given away: nobody writes to them afterwards, so that what has to be kept of them need not be copied. */
+  readonly ownsChunks?: boolean;
 }
 
 /** The document is not a HAR. `byteOffset` says where it stopped making sense. */
@@ -61,6 +63,7 @@ const BYTE_ORDER_MARK = [0xef, 0xbb, 0xbf];
 export class HarDecoder {
   readonly #maxEntryBytes: number;
   readonly #scanner: ValueScanner;
+  readonly #ownsChunks: boolean;
   #state: State = "start";
   #level: "root" | "log" = "root";
   #key = "";
@@ -76,6 +79,7 @@ export class HarDecoder {
   constructor(options: HarDecoderOptions = {}) {
     this.#maxEntryBytes = options.maxEntryBytes ?? DEFAULT_ENTRY_BYTES;
     this.#scanner = new ValueScanner(options.maxDepth ?? DEFAULT_DEPTH);
+    this.#ownsChunks = options.ownsChunks ?? false;
   }
 
   /** Bytes consumed so far. */
@@ -94,8 +98,8 @@ export class HarDecoder {
   }
 
   /**
-   * Consumes a chunk and yields what it completes. The chunk may be reused once the generator has ended; a generator
-   * that is not run to its end loses the rest of the chunk. Throws `HarFormatError`.
+   * Consumes a chunk and yields what it completes. The chunk may be reused once the generator has ended, unless the
+   * decoder owns it; a generator that is not run to its end loses the rest of the chunk. Throws `HarFormatError`.
    */
   *write(chunk: Uint8Array): Generator<HarItem, void, void> {
     const base = this.#seen;
@@ -190,7 +194,7 @@ export class HarDecoder {
   #keep(piece: Uint8Array, limit: number): void {
     this.#partBytes += piece.length;
     if (!this.#keeps) return;
-    if (this.#partBytes <= limit) this.#parts.push(piece.slice());
+    if (this.#partBytes <= limit) this.#parts.push(this.#ownsChunks ? piece : piece.slice());
     else {
       this.#keeps = false;
       this.#parts = [];
@@ -246,8 +250,9 @@ export class HarDecoder {
       this.#state = "after";
       return true;
     }
-    if (byte === 0x2c || byte === 0x5d || byte === 0x7d || byte === 0x3a)
+    if (byte === 0x2c || byte === 0x5d || byte === 0x7d || byte === 0x3a) {
       throw new HarFormatError("an entry is expected", offset);
+    }
     this.#scanner.begin();
     this.#collect(true);
     this.#elementOffset = offset;
@@ -280,7 +285,10 @@ export class HarDecoder {
     if (this.#scanner.isTooDeep) return refused("is nested too deep");
     const rest = chunk.subarray(from, to);
     // What is taken out of a large one outlives the chunk.
-    const parsed = size < LARGE_TEXT_BYTES ? parseJson([...parts, rest]) : parseLarge([...parts, rest.slice()]);
+    const parsed =
+      size < LARGE_TEXT_BYTES
+        ? parseJson([...parts, rest])
+        : parseLarge([...parts, this.#ownsChunks ? rest : rest.slice()]);
     if (!parsed.ok) return refused(parsed.message);
     const read = readHarEntry(parsed.value);
     return read.ok ? { kind: "entry", index, entry: read.entry } : refused(read.message);

@@ -17,9 +17,12 @@ export function harPrologue(header: HarHeader): string {
 }
 
 /** The text of one entry, in pieces, with the separator that its position (0 for the first) asks for. */
-export function* harEntryTexts(entry: HarEntry, index: number): Generator<string> {
+export function* harEntryTexts(entry: HarEntry, index: number): Generator<string, void, void> {
   yield index === 0 ? "\n" : ",\n";
-  if (!hasLargeBody(entry)) return yield JSON.stringify(entry);
+  if (!hasLargeBody(entry)) {
+    yield JSON.stringify(entry);
+    return;
+  }
   // Nothing in the entry can know it, and so nothing looks like the place of a body.
   const mark = crypto.randomUUID();
   const bodies: LargeBody[] = [];

@@ -30,7 +30,7 @@ export interface DocumentReader {
 
 /** A HAR that stands alone, or as the member `har` of a request with options. Unusable entries are skipped. */
 export function harReader(target: DocumentTarget): DocumentReader {
-  const decoder = new HarDecoder();
+  const decoder = new HarDecoder({ ownsChunks: true });
   let documents = 0;
   const add = (item: HarItem): void => {
     if (item.kind === "refused") return target.skip(item.message);
