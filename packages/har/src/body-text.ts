@@ -55,7 +55,7 @@ export function toBase64(bytes: Uint8Array): string {
 }
 
 /** Bytes of base64 text. Short ones lie in a pool that they must not keep alive; long ones are not copied. */
-export function fromBase64(text: string): Uint8Array {
+function fromBase64(text: string): Uint8Array {
   const bytes = Buffer.from(text, "base64");
   const isAlone = bytes.length === bytes.buffer.byteLength;
   return isAlone ? new Uint8Array(bytes.buffer) : new Uint8Array(bytes);
