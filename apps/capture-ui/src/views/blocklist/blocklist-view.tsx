@@ -7,11 +7,12 @@ import { blocklistQuery } from "../../queries.ts";
 import { Button, IconButton } from "../../ui/button.tsx";
 import { Switch } from "../../ui/field.tsx";
 import { formatCount, formatDateTime } from "../../ui/format.ts";
-import { EmptyState, ErrorState, Spinner } from "../../ui/states.tsx";
-import { NumberCell, Table } from "../../ui/table.tsx";
+import { ListTable } from "../../ui/list-table.tsx";
+import type { ListColumn } from "../../ui/list-table.tsx";
+import { EmptyState } from "../../ui/states.tsx";
 import { toast } from "../../ui/toast.tsx";
-import { Page } from "../settings/page.tsx";
-import { attempt } from "../traffic/actions/entry-actions.ts";
+import { Page } from "../../ui/page.tsx";
+import { attempt } from "../../ui/attempt.ts";
 import { BlockDialog } from "./block-dialog.tsx";
 import { restoreBody } from "./block-form.ts";
 import styles from "./blocklist.module.css";
@@ -61,7 +62,6 @@ export function BlocklistView() {
     <Page
       title="Block list"
       description="Requests to these hosts get the answer given here; no connection is opened."
-      wide
       actions={list.length > 0 && add}
     >
       {stats.data !== undefined && list.length > 0 && (
@@ -72,27 +72,21 @@ export function BlocklistView() {
           <Stat label="Requests stopped" value={stats.data.total_hits} />
         </dl>
       )}
-      {entries.error !== null && (
-        <ErrorState
-          title="The block list cannot be loaded"
-          error={entries.error}
-          onRetry={() => void entries.refetch()}
-        />
-      )}
-      {entries.isPending && <EmptyState title="Loading the block list" icon={<Spinner />} />}
-      {entries.isSuccess && list.length === 0 && (
-        <EmptyState title="Nothing is blocked" icon={<ShieldBan size={28} />} actions={add}>
-          Block trackers, or an API whose absence you want to test.
-        </EmptyState>
-      )}
-      {list.length > 0 && (
-        <BlockTable
-          list={list}
-          onToggle={(id, enabled) => toggle.mutate({ id, enabled })}
-          onEdit={setEditing}
-          onDelete={(entry) => void remove(entry)}
-        />
-      )}
+      <ListTable
+        label="Block list"
+        list={entries}
+        isOff={(entry) => !entry.enabled}
+        empty={
+          <EmptyState title="Nothing is blocked" icon={<ShieldBan size={28} />} actions={add}>
+            Block trackers, or an API whose absence you want to test.
+          </EmptyState>
+        }
+        columns={columnsOf({
+          toggle: (entry, enabled) => toggle.mutate({ id: entry.id, enabled }),
+          edit: setEditing,
+          remove: (entry) => void remove(entry),
+        })}
+      />
       {editing !== null && <BlockDialog entry={editing === "new" ? null : editing} onClose={() => setEditing(null)} />}
     </Page>
   );
@@ -107,67 +101,57 @@ function Stat({ label, value }: { readonly label: string; readonly value: number
   );
 }
 
-function BlockTable({
-  list,
-  onToggle,
-  onEdit,
-  onDelete,
+function columnsOf({
+  toggle,
+  edit,
+  remove,
 }: {
-  readonly list: readonly BlockEntry[];
-  readonly onToggle: (id: string, enabled: boolean) => void;
-  readonly onEdit: (entry: BlockEntry) => void;
-  readonly onDelete: (entry: BlockEntry) => void;
-}) {
-  return (
-    <Table label="Block list">
-      <thead>
-        <tr>
-          <th scope="col">On</th>
-          <th scope="col">Pattern</th>
-          <th scope="col">Answer</th>
-          <NumberCell as="th" scope="col">
-            Hits
-          </NumberCell>
-          <th scope="col" className={styles["wide"]}>
-            Added
-          </th>
-          <th scope="col">
-            <span className="visually-hidden">Actions</span>
-          </th>
-        </tr>
-      </thead>
-      <tbody>
-        {list.map((entry) => (
-          <tr key={entry.id} className={entry.enabled ? undefined : styles["off"]}>
-            <td className={styles["switch"]}>
-              <span className={styles["switchBox"]}>
-                <Switch
-                  aria-label={`Block ${entry.pattern}`}
-                  checked={entry.enabled}
-                  onChange={(enabled) => onToggle(entry.id, enabled)}
-                />
-              </span>
-            </td>
-            <td>
-              <code className={styles["pattern"]}>{entry.pattern}</code>
-              {entry.note !== null && <div className={styles["note"]}>{entry.note}</div>}
-            </td>
-            <td className={styles["answer"]}>
-              {entry.status_code} <span className={styles["quiet"]}>{entry.content_type}</span>
-            </td>
-            <NumberCell>{formatCount(entry.hit_count)}</NumberCell>
-            <td className={styles["wide"]}>{formatDateTime(Date.parse(entry.created_at))}</td>
-            <td className={styles["actions"]}>
-              <IconButton label={`Edit ${entry.pattern}`} icon={<Pencil size={14} />} onClick={() => onEdit(entry)} />
-              <IconButton
-                label={`Delete ${entry.pattern}`}
-                icon={<Trash2 size={14} />}
-                onClick={() => onDelete(entry)}
-              />
-            </td>
-          </tr>
-        ))}
-      </tbody>
-    </Table>
-  );
+  readonly toggle: (entry: BlockEntry, enabled: boolean) => void;
+  readonly edit: (entry: BlockEntry) => void;
+  readonly remove: (entry: BlockEntry) => void;
+}): readonly ListColumn<BlockEntry>[] {
+  return [
+    {
+      title: "On",
+      kind: "switch",
+      cell: (entry) => (
+        <span className={styles["switch"]}>
+          <Switch
+            aria-label={`Block ${entry.pattern}`}
+            checked={entry.enabled}
+            onChange={(enabled) => toggle(entry, enabled)}
+          />
+        </span>
+      ),
+    },
+    {
+      title: "Pattern",
+      cell: (entry) => (
+        <>
+          <code className={styles["pattern"]}>{entry.pattern}</code>
+          {entry.note !== null && <div className={styles["note"]}>{entry.note}</div>}
+        </>
+      ),
+    },
+    {
+      title: "Answer",
+      cell: (entry) => (
+        <span className={styles["answer"]}>
+          {entry.status_code} <span className={styles["quiet"]}>{entry.content_type}</span>
+        </span>
+      ),
+    },
+    { title: "Hits", kind: "number", cell: (entry) => formatCount(entry.hit_count) },
+    { title: "Added", kind: "quiet", from: "wide", cell: (entry) => formatDateTime(Date.parse(entry.created_at)) },
+    {
+      title: "Actions",
+      kind: "actions",
+      cell: (entry) => (
+        <>
+          <IconButton label={`Edit ${entry.pattern}`} icon={<Pencil size={14} />} onClick={() => edit(entry)} />
+          <IconButton label={`Delete ${entry.pattern}`} icon={<Trash2 size={14} />} onClick={() => remove(entry)} />
+        </>
+      ),
+    },
+  ];
 }

@@ -9,7 +9,7 @@ import { EmptyState, ErrorState, Spinner } from "../../ui/states.tsx";
 import { classNames } from "../../ui/class-names.ts";
 import { methodColor } from "../detail/entry-facts.ts";
 import { InterceptionTest } from "../settings/interception-test.tsx";
-import { Page } from "../settings/page.tsx";
+import { Page } from "../../ui/page.tsx";
 import { Command } from "./command.tsx";
 import styles from "./first-run.module.css";
 import { SendTraffic } from "./send-traffic.tsx";

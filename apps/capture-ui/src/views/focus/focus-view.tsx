@@ -7,11 +7,11 @@ import { Button, IconButton } from "../../ui/button.tsx";
 import { confirmAction } from "../../ui/dialog.tsx";
 import { Field, TextInput } from "../../ui/field.tsx";
 import { formatDateTime } from "../../ui/format.ts";
-import { EmptyState, ErrorState, Spinner } from "../../ui/states.tsx";
-import { Table } from "../../ui/table.tsx";
+import { ListTable } from "../../ui/list-table.tsx";
+import { EmptyState } from "../../ui/states.tsx";
 import { fieldErrors } from "../settings/field-errors.ts";
-import { Page } from "../settings/page.tsx";
-import { attempt } from "../traffic/actions/entry-actions.ts";
+import { Page } from "../../ui/page.tsx";
+import { attempt } from "../../ui/attempt.ts";
 import styles from "./focus.module.css";
 
 /** Hosts that matter now: the traffic list can dim or hide the rest. */
@@ -49,47 +49,35 @@ export function FocusView() {
       }
     >
       <AddPattern />
-      {hosts.error !== null && (
-        <ErrorState title="The patterns cannot be loaded" error={hosts.error} onRetry={() => void hosts.refetch()} />
-      )}
-      {hosts.isPending && <EmptyState title="Loading the patterns" icon={<Spinner />} />}
-      {hosts.isSuccess && list.length === 0 && (
-        <EmptyState title="No host is in focus" icon={<Focus size={28} />}>
-          Add a host above, or choose Focus from the menu of a row in the traffic list.
-        </EmptyState>
-      )}
-      {list.length > 0 && (
-        <Table label="Focus patterns">
-          <thead>
-            <tr>
-              <th scope="col">Pattern</th>
-              <th scope="col" className={styles["added"]}>
-                Added
-              </th>
-              <th scope="col">
-                <span className="visually-hidden">Remove</span>
-              </th>
-            </tr>
-          </thead>
-          <tbody>
-            {list.map((host) => (
-              <tr key={host.id}>
-                <td>
-                  <code className={styles["pattern"]}>{host.pattern}</code>
-                </td>
-                <td className={styles["added"]}>{formatDateTime(Date.parse(host.created_at))}</td>
-                <td className={styles["action"]}>
-                  <IconButton
-                    label={`Remove ${host.pattern}`}
-                    icon={<X size={15} />}
-                    onClick={() => remove.mutate(host.id)}
-                  />
-                </td>
-              </tr>
-            ))}
-          </tbody>
-        </Table>
-      )}
+      <ListTable
+        label="Focus patterns"
+        list={hosts}
+        empty={
+          <EmptyState title="No host is in focus" icon={<Focus size={28} />}>
+            Add a host above, or choose Focus from the menu of a row in the traffic list.
+          </EmptyState>
+        }
+        columns={[
+          { title: "Pattern", cell: (host) => <code className={styles["pattern"]}>{host.pattern}</code> },
+          {
+            title: "Added",
+            kind: "quiet",
+            from: "medium",
+            cell: (host) => formatDateTime(Date.parse(host.created_at)),
+          },
+          {
+            title: "Remove",
+            kind: "actions",
+            cell: (host) => (
+              <IconButton
+                label={`Remove ${host.pattern}`}
+                icon={<X size={15} />}
+                onClick={() => remove.mutate(host.id)}
+              />
+            ),
+          },
+        ]}
+      />
     </Page>
   );
 }

@@ -9,13 +9,13 @@ import { Button, IconButton } from "../../ui/button.tsx";
 import { confirmAction } from "../../ui/dialog.tsx";
 import { TextInput } from "../../ui/field.tsx";
 import { formatBytes, formatCount, formatDateTime } from "../../ui/format.ts";
+import { ListTable } from "../../ui/list-table.tsx";
 import { Menu } from "../../ui/menu.tsx";
-import { EmptyState, ErrorState, Spinner } from "../../ui/states.tsx";
-import { NumberCell, Table } from "../../ui/table.tsx";
+import { EmptyState } from "../../ui/states.tsx";
 import { Tag } from "../../ui/tag.tsx";
 import { toast } from "../../ui/toast.tsx";
-import { Page } from "../settings/page.tsx";
-import { attempt } from "../traffic/actions/entry-actions.ts";
+import { Page } from "../../ui/page.tsx";
+import { attempt } from "../../ui/attempt.ts";
 import { SessionDialog } from "./session-dialog.tsx";
 import { exportFileName, sessionTitle } from "./session-form.ts";
 import styles from "./sessions.module.css";
@@ -24,12 +24,10 @@ import styles from "./sessions.module.css";
 export function SessionsView() {
   const sessions = useQuery({ ...sessionsQuery, refetchInterval: 10_000 });
   const [editing, setEditing] = useState<CaptureSession | "new" | null>(null);
-  const list = sessions.data ?? [];
   return (
     <Page
       title="Sessions"
       description="Traffic is recorded into the active session. Others are kept until you delete them. Files dropped on this page are imported."
-      wide
       actions={
         <>
           <Button icon={<FolderInput size={14} />} onClick={chooseAndImport}>
@@ -41,48 +39,28 @@ export function SessionsView() {
         </>
       }
     >
-      {sessions.error !== null && (
-        <ErrorState
-          title="The sessions cannot be loaded"
-          error={sessions.error}
-          onRetry={() => void sessions.refetch()}
-        />
-      )}
-      {sessions.isPending && <EmptyState title="Loading the sessions" icon={<Spinner />} />}
-      {sessions.isSuccess && list.length === 0 && (
-        <EmptyState title="There is no session yet" icon={<Layers size={28} />}>
-          The first one begins with the first request.
-        </EmptyState>
-      )}
-      {list.length > 0 && (
-        <Table label="Sessions">
-          <thead>
-            <tr>
-              <th scope="col">Name</th>
-              <NumberCell as="th" scope="col">
-                Entries
-              </NumberCell>
-              <NumberCell as="th" scope="col">
-                Size
-              </NumberCell>
-              <th scope="col" className={styles["wide"]}>
-                Created
-              </th>
-              <th scope="col" className={styles["medium"]}>
-                Updated
-              </th>
-              <th scope="col">
-                <span className="visually-hidden">Actions</span>
-              </th>
-            </tr>
-          </thead>
-          <tbody>
-            {list.map((session) => (
-              <SessionRow key={session.id} session={session} onEdit={() => setEditing(session)} />
-            ))}
-          </tbody>
-        </Table>
-      )}
+      <ListTable
+        label="Sessions"
+        list={sessions}
+        isSelected={(session) => session.is_current}
+        empty={
+          <EmptyState title="There is no session yet" icon={<Layers size={28} />}>
+            The first one begins with the first request.
+          </EmptyState>
+        }
+        columns={[
+          { title: "Name", cell: (session) => <SessionName session={session} /> },
+          { title: "Entries", kind: "number", cell: (session) => formatCount(session.request_count) },
+          { title: "Size", kind: "number", from: "medium", cell: (session) => formatBytes(session.total_size_bytes) },
+          { title: "Created", kind: "quiet", from: "wide", cell: (session) => minuteOf(session.created_at) },
+          { title: "Updated", kind: "quiet", from: "medium", cell: (session) => minuteOf(session.updated_at) },
+          {
+            title: "Actions",
+            kind: "actions",
+            cell: (session) => <SessionActions session={session} onEdit={() => setEditing(session)} />,
+          },
+        ]}
+      />
       {editing !== null && (
         <SessionDialog session={editing === "new" ? null : editing} onClose={() => setEditing(null)} />
       )}
@@ -99,9 +77,45 @@ function download(session: CaptureSession, format: "har" | "session"): void {
   toast({ title: `Exporting ${sessionTitle(session)}`, text: "The browser's downloads show the progress." });
 }
 
-function SessionRow({ session, onEdit }: { readonly session: CaptureSession; readonly onEdit: () => void }) {
-  const client = useQueryClient();
+function minuteOf(time: string): string {
+  return formatDateTime(Date.parse(time)).slice(0, 16);
+}
+
+function SessionName({ session }: { readonly session: CaptureSession }) {
   const [renaming, setRenaming] = useState(false);
+  return (
+    <>
+      {renaming ? (
+        <RenameField session={session} onDone={() => setRenaming(false)} />
+      ) : (
+        <span className={styles["name"]}>
+          <span
+            className={session.name === null ? styles["quiet"] : styles["title"]}
+            onDoubleClick={() => setRenaming(true)}
+          >
+            {sessionTitle(session)}
+          </span>
+          {session.is_current && <Tag tone="ok">active</Tag>}
+          {session.tags.map((tag) => (
+            <Tag key={tag} tone="neutral">
+              {tag}
+            </Tag>
+          ))}
+          <IconButton
+            label={`Rename ${sessionTitle(session)}`}
+            className={styles["rename"] ?? ""}
+            icon={<Pencil size={12} />}
+            onClick={() => setRenaming(true)}
+          />
+        </span>
+      )}
+      {session.notes !== null && session.notes !== "" && <div className={styles["notes"]}>{session.notes}</div>}
+    </>
+  );
+}
+
+function SessionActions({ session, onEdit }: { readonly session: CaptureSession; readonly onEdit: () => void }) {
+  const client = useQueryClient();
   const remove = async (): Promise<void> => {
     const sure = await confirmAction({
       title: `Delete ${sessionTitle(session)}?`,
@@ -114,82 +128,47 @@ function SessionRow({ session, onEdit }: { readonly session: CaptureSession; rea
     await client.invalidateQueries({ queryKey: ["sessions"] });
   };
   return (
-    <tr aria-selected={session.is_current}>
-      <td>
-        {renaming ? (
-          <RenameField session={session} onDone={() => setRenaming(false)} />
-        ) : (
-          <span className={styles["name"]}>
-            <span
-              className={session.name === null ? styles["quiet"] : styles["title"]}
-              onDoubleClick={() => setRenaming(true)}
-            >
-              {sessionTitle(session)}
-            </span>
-            {session.is_current && <Tag tone="ok">active</Tag>}
-            {session.tags.map((tag) => (
-              <Tag key={tag} tone="neutral">
-                {tag}
-              </Tag>
-            ))}
-            <IconButton
-              label={`Rename ${sessionTitle(session)}`}
-              className={styles["rename"] ?? ""}
-              icon={<Pencil size={12} />}
-              onClick={() => setRenaming(true)}
-            />
-          </span>
-        )}
-        {session.notes !== null && session.notes !== "" && <div className={styles["notes"]}>{session.notes}</div>}
-      </td>
-      <NumberCell>{formatCount(session.request_count)}</NumberCell>
-      <NumberCell className={styles["nowrap"]}>{formatBytes(session.total_size_bytes)}</NumberCell>
-      <td className={styles["wide"]}>{formatDateTime(Date.parse(session.created_at)).slice(0, 16)}</td>
-      <td className={styles["medium"]}>{formatDateTime(Date.parse(session.updated_at)).slice(0, 16)}</td>
-      <td>
-        <div className={styles["actions"]}>
-          {session.is_current ? (
-            <Button variant="ghost" onClick={() => void openSession(session.id)}>
-              Show
-            </Button>
-          ) : (
-            <Button onClick={() => void openSession(session.id)}>Open</Button>
-          )}
-          <Menu
-            align="end"
-            trigger={<IconButton label={`More for ${sessionTitle(session)}`} icon={<MoreHorizontal size={15} />} />}
-            items={() => [
-              { kind: "item", label: "Name, notes and tags", icon: <Pencil size={14} />, onSelect: onEdit },
-              { kind: "separator" },
-              {
-                kind: "item",
-                label: "Export as HAR",
-                detail: "For browsers and other tools",
-                icon: <Download size={14} />,
-                onSelect: () => download(session, "har"),
-              },
-              {
-                kind: "item",
-                label: "Export native",
-                detail: "Everything, for Weir",
-                icon: <Download size={14} />,
-                onSelect: () => download(session, "session"),
-              },
-              { kind: "separator" },
-              {
-                kind: "item",
-                label: "Delete",
-                ...(session.is_current ? { detail: "Traffic is recorded into it; open another session first" } : {}),
-                icon: <Trash2 size={14} />,
-                danger: true,
-                disabled: session.is_current,
-                onSelect: () => void remove(),
-              },
-            ]}
-          />
-        </div>
-      </td>
-    </tr>
+    <div className={styles["actions"]}>
+      {session.is_current ? (
+        <Button variant="ghost" onClick={() => void openSession(session.id)}>
+          Show
+        </Button>
+      ) : (
+        <Button onClick={() => void openSession(session.id)}>Open</Button>
+      )}
+      <Menu
+        align="end"
+        trigger={<IconButton label={`More for ${sessionTitle(session)}`} icon={<MoreHorizontal size={15} />} />}
+        items={() => [
+          { kind: "item", label: "Name, notes and tags", icon: <Pencil size={14} />, onSelect: onEdit },
+          { kind: "separator" },
+          {
+            kind: "item",
+            label: "Export as HAR",
+            detail: "For browsers and other tools",
+            icon: <Download size={14} />,
+            onSelect: () => download(session, "har"),
+          },
+          {
+            kind: "item",
+            label: "Export native",
+            detail: "Everything, for Weir",
+            icon: <Download size={14} />,
+            onSelect: () => download(session, "session"),
+          },
+          { kind: "separator" },
+          {
+            kind: "item",
+            label: "Delete",
+            ...(session.is_current ? { detail: "Traffic is recorded into it; open another session first" } : {}),
+            icon: <Trash2 size={14} />,
+            danger: true,
+            disabled: session.is_current,
+            onSelect: () => void remove(),
+          },
+        ]}
+      />
+    </div>
   );
 }
 

@@ -9,9 +9,9 @@ import { Menu } from "../../ui/menu.tsx";
 import { ErrorState, Spinner } from "../../ui/states.tsx";
 import { Tag } from "../../ui/tag.tsx";
 import { toast } from "../../ui/toast.tsx";
-import { attempt } from "../traffic/actions/entry-actions.ts";
+import { attempt } from "../../ui/attempt.ts";
 import { InterceptionTest } from "./interception-test.tsx";
-import { Card } from "./page.tsx";
+import { Card } from "../../ui/page.tsx";
 import styles from "./settings.module.css";
 
 /** The CA certificate as every screen reads it. */

@@ -9,7 +9,7 @@ import { Tag } from "../../ui/tag.tsx";
 import { toast } from "../../ui/toast.tsx";
 import { fieldErrors } from "./field-errors.ts";
 import type { FieldErrors } from "./field-errors.ts";
-import { Card } from "./page.tsx";
+import { Card } from "../../ui/page.tsx";
 import { fromDraft, patchOf, settingControl, settingLabel, toDraft, valueText } from "./setting-model.ts";
 import type { Draft, SettingControl, SettingGroup } from "./setting-model.ts";
 import styles from "./settings.module.css";

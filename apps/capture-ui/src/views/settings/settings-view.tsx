@@ -2,7 +2,7 @@ import { useQuery } from "@tanstack/react-query";
 import { api } from "../../api.ts";
 import { ErrorState, Spinner, EmptyState } from "../../ui/states.tsx";
 import { CertificateCard } from "./certificate-card.tsx";
-import { Page } from "./page.tsx";
+import { Page } from "../../ui/page.tsx";
 import { SettingGroupCard } from "./setting-group.tsx";
 import { groupSettings, isEffective } from "./setting-model.ts";
 import styles from "./settings.module.css";

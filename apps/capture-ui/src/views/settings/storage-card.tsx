@@ -2,7 +2,7 @@ import { useQuery } from "@tanstack/react-query";
 import { statsQuery } from "../../queries.ts";
 import { formatBytes, formatCount } from "../../ui/format.ts";
 import { ErrorState, Spinner } from "../../ui/states.tsx";
-import { Card } from "./page.tsx";
+import { Card } from "../../ui/page.tsx";
 import styles from "./settings.module.css";
 
 /** What is stored, against its limits, and what could not be stored. */

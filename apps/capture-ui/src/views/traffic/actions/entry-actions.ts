@@ -1,7 +1,8 @@
 // Tested by ../../../../../../e2e/ui-traffic.test.ts
 import type { SNIPPET_FORMATS, TrafficSnapshot } from "@headworks/capture-contract";
-import { api, errorText, operations, operationUrl } from "../../../api.ts";
+import { api, operations, operationUrl } from "../../../api.ts";
 import { configQuery, queryClient, statsQuery } from "../../../queries.ts";
+import { attempt } from "../../../ui/attempt.ts";
 import { copyText } from "../../../ui/copy.ts";
 import { confirmAction } from "../../../ui/dialog.tsx";
 import { formatCount } from "../../../ui/format.ts";
@@ -19,17 +20,6 @@ export const SNIPPETS: readonly { readonly format: SnippetFormat; readonly label
   { format: "httpie", label: "HTTPie" },
   { format: "wget", label: "wget" },
 ];
-
-/** Runs something that may fail and says so; answers whether it worked. */
-export async function attempt(what: string, action: () => Promise<unknown>): Promise<boolean> {
-  try {
-    await action();
-    return true;
-  } catch (error) {
-    toast({ tone: "error", title: what, text: errorText(error) });
-    return false;
-  }
-}
 
 /** Copies a request as a command or as code. */
 export async function copySnippet(id: string, format: SnippetFormat): Promise<void> {

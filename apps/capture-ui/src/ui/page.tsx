@@ -6,19 +6,17 @@ export function Page({
   title,
   description,
   actions,
-  wide = false,
   children,
 }: {
   readonly title: string;
   readonly description?: ReactNode;
   readonly actions?: ReactNode;
-  readonly wide?: boolean;
   readonly children: ReactNode;
 }) {
   return (
     // oxlint-disable-next-line jsx-a11y/no-noninteractive-tabindex -- what scrolls must be reachable by keyboard
     <div className={styles["page"]} tabIndex={0} role="region" aria-label={title}>
-      <div className={styles["inner"]} data-wide={wide || undefined}>
+      <div className={styles["inner"]}>
         <header className={styles["head"]}>
           <div className={styles["heading"]}>
             <h1>{title}</h1>
