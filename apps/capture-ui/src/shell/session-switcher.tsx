@@ -22,6 +22,7 @@ export function SessionSwitcher() {
   if (sessions.data === undefined) return null;
   const nameOf = (session: { readonly name: string | null; readonly created_at: string }): string =>
     session.name ?? formatDateTime(Date.parse(session.created_at));
+  const currentName = current === undefined ? "none" : nameOf(current);
   const items = (): readonly MenuEntry[] => [
     { kind: "heading", label: "Sessions" },
     ...sessions.data.slice(0, MOST_SHOWN).map((session): MenuEntry => ({
@@ -59,7 +60,7 @@ export function SessionSwitcher() {
         trigger={
           <Button className={styles["session"]}>
             <span className={styles["soft"]}>Session</span>
-            <span className={styles["sessionName"]}>{current === undefined ? "none" : nameOf(current)}</span>
+            <span className={styles["sessionName"]}>{currentName}</span>
             <ChevronDown size={13} aria-hidden />
           </Button>
         }

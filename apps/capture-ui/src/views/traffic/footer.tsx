@@ -54,12 +54,10 @@ export function Footer({
       )}
       <span className={styles["spacer"]} />
       {stats !== undefined && (
-        <span className={styles["wide"]}>
-          {stats.storage_ok ? (
-            `Store ${formatBytes(stats.store_size_bytes)}`
-          ) : (
-            <span className={styles["errors"]}>{stats.storage_problem ?? "The store has a problem"}</span>
-          )}
+        <span className={stats.storage_ok ? styles["wide"] : styles["errors"]}>
+          {stats.storage_ok
+            ? `Store ${formatBytes(stats.store_size_bytes)}`
+            : (stats.storage_problem ?? "The store has a problem")}
         </span>
       )}
       <ConnectionBadge />

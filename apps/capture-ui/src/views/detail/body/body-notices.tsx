@@ -42,11 +42,14 @@ export function Notices({
   readonly onRetry: () => void;
 }) {
   const notices: ReactNode[] = [];
+  // Two sizes that read alike would say nothing.
+  const isNear = formatBytes(message.body_stored_size) === formatBytes(message.body_size);
+  const bytesText = (bytes: number): string => (isNear ? `${formatCount(bytes)} bytes` : formatBytes(bytes));
   if (message.body_state === "truncated") {
     notices.push(
       <p key="truncated" className={styles["notice"]}>
-        Only the first {formatBytes(message.body_stored_size)} of {formatBytes(message.body_size)} were stored; the
-        limit is a setting.
+        Only the first {bytesText(message.body_stored_size)} of {bytesText(message.body_size)} were stored; the limit is
+        a setting.
       </p>,
     );
   }

@@ -39,9 +39,14 @@ export function BodyPanel({ entryId, side, message }: BodyProps) {
   }
   if (message.body_state === "none" || message.body_stored_size === 0) {
     return (
-      <BodyFrame side={side} title="Body">
-        <p className={styles["noBody"]}>The {side} has no body.</p>
-      </BodyFrame>
+      <BodyFrame
+        side={side}
+        title={
+          <>
+            Body <span className={styles["quiet"]}>none</span>
+          </>
+        }
+      />
     );
   }
   // A body that has grown is another body.
@@ -58,7 +63,7 @@ function BodyFrame({
   readonly side: Side;
   readonly title: ReactNode;
   readonly tools?: ReactNode;
-  readonly children: ReactNode;
+  readonly children?: ReactNode;
 }) {
   return (
     <section className={styles["panel"]} aria-label={`Body of the ${side}`}>

@@ -3,12 +3,19 @@ import { test } from "node:test";
 import { hexRows, offsetDigits } from "./hex-rows.ts";
 
 test("sixteen bytes make a row with offset, digits and letters", () => {
-  const rows = hexRows(new TextEncoder().encode("GET / HTTP/1.1\r\n\0é"), 32);
+  const rows = hexRows(new TextEncoder().encode("GET / HTTP/1.1\r\n\0é"), 32, 16);
   assert.deepEqual(rows, [
     { offset: 32, hex: "47 45 54 20 2f 20 48 54  54 50 2f 31 2e 31 0d 0a", ascii: "GET / HTTP/1.1··" },
     { offset: 48, hex: "00 c3 a9", ascii: "···" },
   ]);
-  assert.deepEqual(hexRows(new Uint8Array(0), 0), []);
+  assert.deepEqual(hexRows(new Uint8Array(0), 0, 16), []);
+});
+
+test("where there is little room, eight bytes make a row", () => {
+  assert.deepEqual(hexRows(new TextEncoder().encode("GET / HTTP"), 8, 8), [
+    { offset: 8, hex: "47 45 54 20 2f 20 48 54", ascii: "GET / HT" },
+    { offset: 16, hex: "54 50", ascii: "TP" },
+  ]);
 });
 
 test("offsets have as many digits as the last one needs", () => {

@@ -1,9 +1,9 @@
-/** Bytes of one row. */
-export const HEX_ROW_BYTES = 16;
+/** Bytes of one row: two groups of eight, or one where there is no room for two. */
+export type HexRowBytes = 8 | 16;
 
 export interface HexRow {
   readonly offset: number;
-  /** Two digits a byte in two groups of eight. */
+  /** Two digits a byte in groups of eight. */
   readonly hex: string;
   /** Printable ASCII; a dot for the rest. */
   readonly ascii: string;
@@ -11,11 +11,11 @@ export interface HexRow {
 
 const DIGITS = Array.from({ length: 256 }, (_, byte) => byte.toString(16).padStart(2, "0"));
 
-/** Rows for bytes that begin at `offset` of the body (a multiple of 16). */
-export function hexRows(bytes: Uint8Array, offset: number): HexRow[] {
+/** Rows for bytes that begin at `offset` of the body (a multiple of `rowBytes`). */
+export function hexRows(bytes: Uint8Array, offset: number, rowBytes: HexRowBytes): HexRow[] {
   const rows: HexRow[] = [];
-  for (let at = 0; at < bytes.length; at += HEX_ROW_BYTES) {
-    const part = bytes.subarray(at, at + HEX_ROW_BYTES);
+  for (let at = 0; at < bytes.length; at += rowBytes) {
+    const part = bytes.subarray(at, at + rowBytes);
     const hex = Array.from(part, (byte) => DIGITS[byte] ?? "");
     rows.push({
       offset: offset + at,

@@ -2,13 +2,16 @@ import { useCallback, useState } from "react";
 import { Segmented } from "../../../ui/segmented.tsx";
 import { EmptyState } from "../../../ui/states.tsx";
 import styles from "./body.module.css";
-import { HEX_ROW_BYTES, hexRows, offsetDigits } from "./hex-rows.ts";
+import { hexRows, offsetDigits } from "./hex-rows.ts";
+import type { HexRowBytes } from "./hex-rows.ts";
 import { useBlocks } from "./use-blocks.tsx";
 import { WindowList } from "./window-list.tsx";
 
 const ROW_PX = 19;
-/** 64 KiB a request. */
+/** 64 KiB a request, or half of that. */
 const BLOCK_ROWS = 4096;
+/** Below this width a row of sixteen would lose its text. */
+const WIDE_PX = 580;
 
 type Coding = "decoded" | "received";
 
@@ -32,11 +35,14 @@ export function HexViewer({
   const decoded = coding === "decoded" && decodedBytes !== null;
   const size = decoded ? decodedBytes : storedBytes;
   const url = bodyUrl(decoded);
+  const [rowBytes, setRowBytes] = useState<HexRowBytes>(16);
+  const fit = useCallback((widthPx: number) => setRowBytes(widthPx < WIDE_PX ? 8 : 16), []);
   const [problem, setProblem] = useState<string | null>(null);
   const load = useCallback(
     async (from: number, to: number) => {
-      const start = from * HEX_ROW_BYTES;
-      const response = await fetch(url, { headers: { range: `bytes=${start}-${to * HEX_ROW_BYTES - 1}` } });
+      const start = from * rowBytes;
+      const end = to * rowBytes;
+      const response = await fetch(url, { headers: { range: `bytes=${start}-${end - 1}` } });
       if (!response.ok) {
         setProblem(`The service answered ${response.status}`);
         throw new Error("No bytes");
@@ -44,11 +50,11 @@ export function HexViewer({
       setProblem(null);
       const bytes = new Uint8Array(await response.arrayBuffer());
       // A service that ignores ranges sends everything.
-      return hexRows(response.status === 206 ? bytes : bytes.subarray(start, to * HEX_ROW_BYTES), start);
+      return hexRows(response.status === 206 ? bytes : bytes.subarray(start, end), start, rowBytes);
     },
-    [url],
+    [url, rowBytes],
   );
-  const blocks = useBlocks(load, url, BLOCK_ROWS);
+  const blocks = useBlocks(load, `${url} ${rowBytes}`, BLOCK_ROWS);
   const digits = offsetDigits(size);
   return (
     <div className={styles["stack"]}>
@@ -67,16 +73,19 @@ export function HexViewer({
       )}
       {problem === null ? (
         <WindowList
-          rows={Math.ceil(size / HEX_ROW_BYTES)}
+          rows={Math.ceil(size / rowBytes)}
           rowPx={ROW_PX}
           label={label}
           className={styles["code"]}
           onVisible={blocks.want}
+          onResize={fit}
           renderRow={(index) => {
-            const row = blocks.row(index);
+            const known = blocks.row(index);
+            // Rows of the width before are kept until the new ones are there.
+            const row = known?.offset === index * rowBytes ? known : undefined;
             return (
               <div key={index} className={styles["hexRow"]} style={{ height: ROW_PX }}>
-                <span className={styles["quiet"]}>{(index * HEX_ROW_BYTES).toString(16).padStart(digits, "0")}</span>
+                <span className={styles["quiet"]}>{(index * rowBytes).toString(16).padStart(digits, "0")}</span>
                 <span className={styles["hexBytes"]}>{row?.hex ?? ""}</span>
                 <span className={styles["ascii"]}>{row?.ascii ?? ""}</span>
               </div>

@@ -51,7 +51,7 @@ export function TextViewer({
     const timer = window.setTimeout(() => {
       const rulerPx = ruler.current?.getBoundingClientRect().width ?? 0;
       const charPx = rulerPx > 0 ? rulerPx / 100 : 7.2;
-      const columns = Math.floor((widthPx - 28) / charPx) - digits;
+      const columns = Math.floor((widthPx - 36) / charPx) - digits;
       client.call("wrap", [wrap ? Math.max(16, columns) : null]).catch(() => undefined);
     }, 60);
     return () => window.clearTimeout(timer);

@@ -30,10 +30,12 @@ const WATERFALL = {
   wide: {
     columns: COLUMNS.filter((column) => ["status", "method", "host", "path"].includes(column.id)),
     template: "3px 66px 50px minmax(80px, 0.5fr) minmax(110px, 0.9fr) minmax(200px, 2fr)",
+    ticks: 6,
   },
   narrow: {
     columns: COLUMNS.filter((column) => ["status", "path"].includes(column.id)),
     template: "3px 44px minmax(90px, 0.8fr) minmax(140px, 1fr)",
+    ticks: 2,
   },
 };
 const NARROW_PX = 640;
@@ -109,8 +111,8 @@ export function Grid({
   const axis = useMemo(() => {
     // The list is the same object when its rows change; its version is not.
     void version;
-    return waterfall ? visibleAxis(list, seen, nowMs) : undefined;
-  }, [waterfall, list, version, seen, nowMs]);
+    return waterfall ? visibleAxis(list, seen, nowMs, arrangement.ticks) : undefined;
+  }, [waterfall, list, version, seen, nowMs, arrangement]);
   const template = waterfall ? arrangement.template : gridTemplate(layout, columns);
   const activeIndex = selection.active === null ? undefined : list.indexOf(selection.active);
   const activeShown = activeIndex !== undefined && activeIndex >= drawn.first && activeIndex <= drawn.last;
@@ -197,6 +199,7 @@ function visibleAxis(
   list: TrafficList,
   seen: { readonly first: number; readonly last: number },
   nowMs: number,
+  ticks: number,
 ): Axis | undefined {
   const exchanges: { startMs: number; durationMs: number }[] = [];
   for (let index = seen.first; index <= seen.last; index += 1) {
@@ -205,5 +208,5 @@ function visibleAxis(
     const startMs = Date.parse(row.timestamp);
     exchanges.push({ startMs, durationMs: row.duration_ms ?? Math.max(0, Math.min(60_000, nowMs - startMs)) });
   }
-  return axisOf(exchanges, 6);
+  return axisOf(exchanges, ticks);
 }

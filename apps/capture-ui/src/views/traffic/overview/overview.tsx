@@ -29,6 +29,8 @@ export function Overview({
   const known = Number.isFinite(startMs) && Number.isFinite(endMs) && endMs > startMs;
   // Milliseconds tell the ends apart only when they are close.
   const label = (atMs: number): string => formatTimeOfDay(atMs, utc).slice(0, endMs - startMs < 10_000 ? 12 : 8);
+  // Before the first entry there is no time to show.
+  if (summary?.total === 0) return null;
   const buckets = summary?.histogram ?? [];
   const bars = histogramBars(buckets);
   const place = (event: PointerEvent): number => {

@@ -3,11 +3,12 @@ import { formatCount } from "../../../ui/format.ts";
 import { Pill } from "../../../ui/pill.tsx";
 import { PILLS, type PillId } from "./effective-query.ts";
 
-/** How many entries a pill stands for. */
+/** How many entries a pill stands for; none needs no number, and leaves room for the kinds that are there. */
 function countOf(summary: TrafficSummary | undefined, pill: (typeof PILLS)[number]): string | undefined {
   if (summary === undefined) return undefined;
-  if (pill.id === "errors") return formatCount(summary.errors);
-  return formatCount(pill.types.reduce((sum, type) => sum + (summary.by_type[type] ?? 0), 0));
+  const count =
+    pill.id === "errors" ? summary.errors : pill.types.reduce((sum, type) => sum + (summary.by_type[type] ?? 0), 0);
+  return count === 0 ? undefined : formatCount(count);
 }
 
 /** Kinds of traffic to show. Several may be on; `summary` counts without them. */
