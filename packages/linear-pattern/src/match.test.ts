@@ -97,6 +97,23 @@ test("patterns with more than 100 groups, or whose groups unfold too far, are re
   assert.match(unfolded.error.message, /unfolds/);
 });
 
+for (const [source, flags, start] of [
+  ["^/v1/users", "", "/v1/users"],
+  ["^/v1/(\\d+)", "", "/v1/"],
+  ["^/v1s?", "", "/v1"],
+  ["^/a|^/b", "", ""],
+  ["(^/a)", "", ""],
+  ["/a", "", ""],
+  ["^/a", "i", "/"],
+  ["^/a", "m", ""],
+  ["^\\x2fa[b]c$", "", "/abc"],
+  ["", "", ""],
+] as const) {
+  test(`/${source}/${flags} requires the start "${start}"`, () => {
+    assert.equal(compilePattern(source, flags).requiredStart, start);
+  });
+}
+
 const texts = fc.string({ unit: fc.constantFrom("a", "b", "c", "A", "/", "-", "\n", "é", "😀"), maxLength: 9 });
 const atoms = fc.constantFrom(
   "a",
@@ -151,6 +168,7 @@ test("a match is the one that ECMAScript finds, group by group", () => {
           const place = `/${source}/${flags} on ${JSON.stringify(sample)}`;
           assert.deepEqual(match?.groups, expected === null ? undefined : [...expected], place);
           assert.equal(match?.start, expected?.index, place);
+          if (match !== undefined) assert.ok(sample.startsWith(ours.requiredStart), place);
         }
       },
     ),

@@ -1,7 +1,7 @@
 import { Automaton } from "./automaton.ts";
 import { CaptureMachine } from "./capture-machine.ts";
 import { buildCaptureProgram, type CaptureProgram } from "./capture-program.ts";
-import { buildProgram, LARGEST_PROGRAM, ProgramTooLarge, type Program } from "./program.ts";
+import { buildProgram, LARGEST_PROGRAM, ProgramTooLarge, requiredStart, type Program } from "./program.ts";
 import { parsePattern, PatternRefusal } from "./syntax.ts";
 
 /** Why a pattern is refused; offsets are relative to its source, in UTF-16 units, `end` exclusive. */
@@ -27,6 +27,8 @@ export interface PatternMatch {
 
 /** A compiled pattern. All methods take time linear in the text, whatever pattern and text are. */
 export interface LinearPattern {
+  /** What every matching text begins with, as far as the pattern begins with `^` and plain characters; else empty. */
+  readonly requiredStart: string;
   /** How many groups capture, those with names included. */
   readonly groupCount: number;
   /** Names of its groups, in order. */
@@ -48,6 +50,7 @@ interface Built {
   readonly program: Program;
   readonly captures: CaptureProgram;
   readonly groupNames: readonly (string | undefined)[];
+  readonly requiredStart: string;
 }
 
 function build(source: string, flags: string): Built | PatternError {
@@ -73,6 +76,7 @@ function build(source: string, flags: string): Built | PatternError {
       program: buildProgram(parsed.node),
       captures: buildCaptureProgram(parsed),
       groupNames: parsed.groupNames,
+      requiredStart: requiredStart(parsed.node),
     };
   } catch (error) {
     if (error instanceof PatternRefusal) return { message: error.message, start: error.start, end: error.end };
@@ -112,6 +116,7 @@ export function compilePattern(source: string, flags = "", mostWork = MOST_WORK)
 }
 
 class CompiledPattern implements LinearPattern {
+  readonly requiredStart: string;
   readonly groupCount: number;
   readonly groupNames: readonly string[];
   readonly #built: Built;
@@ -124,6 +129,7 @@ class CompiledPattern implements LinearPattern {
     this.#built = built;
     this.#mostWork = mostWork;
     this.#automaton = new Automaton(built.program, mostWork);
+    this.requiredStart = built.requiredStart;
     this.groupCount = built.groupNames.length;
     this.groupNames = built.groupNames.filter((name) => name !== undefined);
   }

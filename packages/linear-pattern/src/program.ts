@@ -94,6 +94,23 @@ function beginsAtStart(node: PatternNode): boolean {
   return node.kind === "repeat" && node.min > 0 && beginsAtStart(node.item);
 }
 
+/**
+ * What every text that matches begins with: the characters behind a `^`, up to the first place where the pattern leaves
+ * a choice. Empty for patterns that can match elsewhere.
+ */
+export function requiredStart(node: PatternNode): string {
+  const items = node.kind === "sequence" ? node.items : [node];
+  const [first, ...rest] = items;
+  if (first?.kind !== "assert" || first.what !== "start") return "";
+  let start = "";
+  for (const item of rest) {
+    const [from, to] = item.kind === "set" && item.set.length === 2 ? item.set : [];
+    if (from === undefined || from !== to) break;
+    start += String.fromCharCode(from);
+  }
+  return start;
+}
+
 function boundariesOf(instructions: readonly Instruction[]): readonly number[] {
   const starts = new Set([0]);
   const cut = (set: CharSet): void => {

@@ -23,6 +23,7 @@ export function compileAnswerAction(route: Route): AnswerAction {
   throw new TypeError(`route ${route.name} asks its upstream for answers`);
 }
 
+const WITHOUT_HOST: Refusal = { code: "bad_request", message: "The request does not say for which host it is" };
 const HEADER_SAFE = /^[!-~]+$/;
 
 /**
@@ -40,8 +41,7 @@ function compileRedirect(action: RedirectAction): AnswerAction {
     const tail = path ?? target;
     let location = (fixed ?? "") + (namesHost ? tail : onSameHost(tail));
     if (namesHost && fixed === undefined) {
-      if (authority === undefined)
-        return { code: "bad_request", message: "The request does not say for which host it is" };
+      if (authority === undefined) return WITHOUT_HOST;
       location = `${scheme}//${withoutPort(authority)}${port}${tail}`;
     }
     if (!HEADER_SAFE.test(location)) return { code: "invalid_redirect_target" };

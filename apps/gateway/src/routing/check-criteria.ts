@@ -68,15 +68,18 @@ function pairProblem(text: string, separators: RegExp, named: string, place: Pla
 }
 
 function checkAccept(accept: string, route: Route, match: Place, report: IssueReport): void {
-  const place = [...match, "accept"];
-  const type = accept.trim();
-  if (type.includes(";")) report.error("bad_media_type", place, "accept must be a media type without parameters");
-  else if (type.includes("*"))
-    report.error("bad_media_type", place, "accept must be one media type: wildcards are not supported");
-  else if (!MEDIA_TYPE.test(type))
-    report.error("bad_media_type", place, "accept must be one media type, written type/subtype");
-  else if (route.cors !== undefined) {
+  const problem = mediaTypeProblem(accept.trim());
+  if (problem !== undefined) {
+    report.error("bad_media_type", [...match, "accept"], `accept must be ${problem}`);
+  } else if (route.cors !== undefined) {
     const message = `Browsers cannot preflight the route "${route.name}": they send no Accept that matches, so they get 404 before CORS is looked at`;
     report.warning("bad_value", [...match.slice(0, -1), "cors"], message);
   }
+}
+
+/** To be put behind "must be". */
+function mediaTypeProblem(type: string): string | undefined {
+  if (type.includes(";")) return "a media type without parameters";
+  if (type.includes("*")) return "one media type: wildcards are not supported";
+  return MEDIA_TYPE.test(type) ? undefined : "one media type, written type/subtype";
 }

@@ -143,8 +143,8 @@ function pairValues(list: string, separator: string, name: string): string | und
   for (const piece of list.split(separator)) {
     const pair = piece.slice(skipBlanks(piece, 0, piece.length), skipBlanksBack(piece, 0, piece.length));
     const equals = pair.indexOf("=");
-    if ((equals === -1 ? pair : pair.slice(0, equals)) === name)
-      values.push(equals === -1 ? "" : pair.slice(equals + 1));
+    const pairName = equals === -1 ? pair : pair.slice(0, equals);
+    if (pairName === name) values.push(equals === -1 ? "" : pair.slice(equals + 1));
   }
   return values.length === 0 ? undefined : values.join(", ");
 }

@@ -1,6 +1,5 @@
 import type { Match } from "@headworks/gateway-contract";
-import type { LinearPattern } from "@headworks/linear-pattern";
-import { compilePathPattern } from "./path-pattern.ts";
+import { PatternShelves } from "./pattern-shelves.ts";
 import { barePrefix, parameterNames, parseTemplate } from "./path-template.ts";
 import { branch, deepestRoute, emptyNode, growBranch, growParameter, nextHash, NONE } from "./segment-trie.ts";
 import type { TrieNode } from "./segment-trie.ts";
@@ -12,23 +11,19 @@ export interface ParameterSink {
   pathParameters: Readonly<Record<string, string>> | undefined;
 }
 
-interface PatternRoute {
-  readonly route: number;
-  readonly pattern: LinearPattern;
-}
-
 const SLASH = 0x2f;
 
 /**
  * Finds the one route that a path decides on: exact paths first (a static segment before a parameter, from left to
  * right), then patterns in the order of their declaration, then the longest prefix. Of routes with the same path the
- * first declared one counts. Takes time in proportion to the path, not to the number of exact paths and prefixes.
+ * first declared one counts. Takes time in proportion to the path, not to the number of routes,
+ * except for patterns that could match anywhere: those are tried one by one.
  */
 export class PathIndex {
   readonly #static = new Map<string, number>();
   readonly #templates = emptyNode();
   readonly #templateParameters = new Map<number, readonly string[]>();
-  readonly #patterns: PatternRoute[] = [];
+  readonly #patterns = new PatternShelves();
   readonly #prefixes = emptyNode();
   readonly #hasPrefixes: boolean;
   /** Where the parameters of the template begin and end in the path, while one is looked for. */
@@ -38,7 +33,7 @@ export class PathIndex {
   constructor(paths: readonly PathMatch[]) {
     for (const [route, path] of paths.entries()) {
       if (path.type === "exact") this.#addExact(path.value, route);
-      else if (path.type === "regex") this.#patterns.push({ route, pattern: compilePathPattern(path.value) });
+      else if (path.type === "regex") this.#patterns.add(path.value, route);
       else this.#addPrefix(path.value, route);
     }
     this.#hasPrefixes = paths.some(({ type }) => type === "prefix");
@@ -59,17 +54,14 @@ export class PathIndex {
         return route;
       }
     }
-    for (const { route, pattern } of this.#patterns) {
-      const found = pattern.search(path);
+    if (!this.#patterns.isEmpty) {
+      const found = this.#patterns.first(path);
       // A path too costly to decide on must not slip past its route to a prefix with other rules.
       if (found === "gave-up") return NONE;
-      if (!found) continue;
-      if (pattern.groupNames.length > 0) {
-        const match = pattern.match(path);
-        if (match === undefined || match === "gave-up") return NONE;
-        sink.pathParameters = takenPart(match.named);
+      if (found !== undefined) {
+        sink.pathParameters = found.parameters;
+        return found.route;
       }
-      return route;
     }
     return this.#hasPrefixes ? deepestRoute(this.#prefixes, path) : NONE;
   }
@@ -126,10 +118,4 @@ export class PathIndex {
     }
     return parameters;
   }
-}
-
-function takenPart(named: Readonly<Record<string, string | undefined>>): Record<string, string> {
-  const parameters = Object.create(null) as Record<string, string>;
-  for (const [name, value] of Object.entries(named)) if (value !== undefined) parameters[name] = value;
-  return parameters;
 }
