@@ -1,0 +1,21 @@
+import type { Logger } from "pino";
+
+/** What a command may use of the world around it. */
+export interface Invocation {
+  readonly environment: Readonly<Record<string, string | undefined>>;
+  readonly stdout: { write(text: string): unknown; readonly isTTY?: boolean };
+  readonly stderr: { write(text: string): unknown; readonly isTTY?: boolean };
+  /** Makes the process's logger: JSON lines on standard output, at the level `GATEWAY_LOG` asks for. */
+  readonly createLogger: (level: string) => Promise<Logger>;
+  /** Resolves when the process is asked to end; the signal's number is the answer. `hangup` is called for SIGHUP. */
+  readonly untilStopped: (hangup: () => void) => Promise<number>;
+}
+
+/** Ends of commands, as shells know them. */
+export const EXIT = {
+  ok: 0,
+  /** The command could not do what it was asked for; a document has errors. */
+  failure: 1,
+  /** A document has warnings, or the command line is not understood. */
+  warnings: 2,
+} as const;

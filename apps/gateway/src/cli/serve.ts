@@ -1,0 +1,83 @@
+// Tested by ../../test/cli-serve.test.ts
+import type { Issue } from "@headworks/gateway-contract";
+import { createGateway, RejectedDocumentError, type RunningGateway } from "../gateway.ts";
+import { EXIT, type Invocation } from "./invocation.ts";
+
+export interface ServeOptions {
+  readonly config?: string;
+  /** One JSON line with the addresses instead of sentences. */
+  readonly json?: boolean;
+}
+
+/** `sluice serve`: runs the gateway until it is asked to stop. Resolves to the exit code. */
+export async function serve(options: ServeOptions, invocation: Invocation): Promise<number> {
+  const { environment, stderr } = invocation;
+  const configFile = options.config ?? environment["GATEWAY_CONFIG"] ?? "./gateway.yaml";
+  const log = await invocation.createLogger(logLevel(environment["GATEWAY_LOG"]));
+  let gateway: RunningGateway;
+  try {
+    gateway = await createGateway({ configFile, environment, log });
+  } catch (error) {
+    if (error instanceof RejectedDocumentError) {
+      for (const issue of error.issues) stderr.write(`${issueLine(configFile, issue)}\n`);
+    }
+    stderr.write(`sluice: ${sentenceOf(error, configFile)}\n`);
+    return EXIT.failure;
+  }
+  stderr.write(options.json === true ? `${JSON.stringify(factsOf(gateway))}\n` : banner(gateway));
+  await invocation.untilStopped(() => {
+    gateway.reload(true).catch((error: unknown) => {
+      log.error({ err: error, code: "reload_failed" }, "The configuration could not be read again");
+    });
+  });
+  await gateway.stop();
+  return EXIT.ok;
+}
+
+/** `file:line:column: sentence [code]`, as editors and terminals make links of. */
+export function issueLine(file: string, issue: Issue): string {
+  const place = issue.line === undefined ? file : `${file}:${issue.line}:${issue.column ?? 1}`;
+  const where = issue.path === "" ? "" : ` (${issue.path})`;
+  return `${place}: ${issue.severity}: ${issue.message}${where} [${issue.code}]`;
+}
+
+function factsOf(gateway: RunningGateway): object {
+  const { current } = gateway.generations;
+  return {
+    generation: current?.number ?? 0,
+    content_hash: current?.contentHash ?? 0,
+    route_count: current?.routeList.length ?? 0,
+    listeners: gateway.addresses,
+  };
+}
+
+function banner(gateway: RunningGateway): string {
+  const lines = gateway.addresses.map(({ name, address, port }) => {
+    const host = address.includes(":") ? `[${address}]` : address;
+    return `  ${name.padEnd(12)} ${host}:${port}`;
+  });
+  const { current } = gateway.generations;
+  const count = current?.routeList.length ?? 0;
+  return `Sluice serves ${count} ${count === 1 ? "route" : "routes"}, generation ${current?.number ?? 0}\n${lines.join("\n")}\n`;
+}
+
+function sentenceOf(error: unknown, configFile: string): string {
+  const { code, message } = error as NodeJS.ErrnoException;
+  if (code === "ENOENT" && message.includes(configFile))
+    return `There is no file ${configFile}; name one with --config`;
+  return message;
+}
+
+const LEVELS = new Set(["trace", "debug", "info", "warn", "error", "silent"]);
+
+/** The level that a list of directives such as `info` or `gateway=debug` asks for; `info` for anything else. */
+export function logLevel(directives: string | undefined): string {
+  let level = "info";
+  for (const directive of (directives ?? "").toLowerCase().split(",")) {
+    const [target = "", value] = directive.trim().split("=");
+    const asked = value ?? target;
+    const known = asked === "off" ? "silent" : asked === "warning" ? "warn" : asked;
+    if ((value === undefined || target.startsWith("gateway")) && LEVELS.has(known)) level = known;
+  }
+  return level;
+}

@@ -1,0 +1,82 @@
+import assert from "node:assert/strict";
+import { writeFile } from "node:fs/promises";
+import { fileURLToPath } from "node:url";
+import { test } from "node:test";
+import { runProcess, spawnProcess, startOrigin, temporaryDirectory, waitUntil } from "@headworks/testkit";
+import { issueLine, logLevel } from "../src/cli/serve.ts";
+
+const MAIN = fileURLToPath(new URL("../src/main.ts", import.meta.url));
+
+const document = (upstreamPort: number, body: string): string => `
+listeners: [{name: public, address: 127.0.0.1, port: 0}]
+upstreams: [{name: u, endpoints: [{address: 127.0.0.1, port: ${upstreamPort}}]}]
+services: [{name: s, upstream: u}]
+routes:
+  - {name: proxied, service: s, match: {path: {type: prefix, value: /api}}, action: {type: proxy}}
+  - {name: fixed, match: {path: {type: exact, value: /fixed}}, action: {type: respond, status: 200, body: ${body}}}
+`;
+
+test("sluice serve runs a document, reads it again on SIGHUP, and drains on SIGTERM", async () => {
+  await using origin = await startOrigin({
+    handler: (_request, response) => void setTimeout(() => response.end("slow"), 200),
+  });
+  await using directory = await temporaryDirectory();
+  const file = directory.file("gateway.yaml");
+  await writeFile(file, document(origin.port, "one"));
+  await using child = await spawnProcess(process.execPath, [MAIN, "serve", "--config", file, "--json"]);
+  const [line] = await child.waitForOutput(/^\{.*"listeners".*\}$/m, 30_000);
+  const { listeners } = JSON.parse(line) as { listeners: { port: number }[] };
+  const base = `http://127.0.0.1:${listeners[0]?.port}`;
+  const body = async (path: string): Promise<string> => await (await fetch(base + path)).text();
+  assert.equal(await body("/fixed"), "one");
+  await writeFile(file, document(origin.port, "two"));
+  process.kill(child.pid, "SIGHUP");
+  await waitUntil(async () => (await body("/fixed")) === "two", { what: "the second generation" });
+  await writeFile(file, "routes: 7");
+  process.kill(child.pid, "SIGHUP");
+  await child.waitForOutput(/"code":"config_rejected"/);
+  assert.equal(await body("/fixed"), "two");
+  const last = body("/api/x");
+  await waitUntil(() => origin.requests.length === 1, { what: "the request in flight" });
+  process.kill(child.pid, "SIGTERM");
+  assert.equal(await last, "slow");
+  assert.equal((await child.exited).code, 0);
+});
+
+test("a document with errors ends serve with 1, every issue with its place on standard error", async () => {
+  await using directory = await temporaryDirectory();
+  const file = directory.file("gateway.yaml");
+  await writeFile(file, "listeners: []\nroutes:\n  - {name: a, match: {path: {type: prefix, value: x}}}\nunknown: 1\n");
+  const exit = await runProcess(process.execPath, [MAIN, "serve", "-c", file], { timeoutMs: 30_000 });
+  assert.equal(exit.code, 1);
+  assert.match(exit.stderr, /gateway\.yaml:4:1: error: .*unknown.* \[unknown_field\]/);
+  assert.match(exit.stderr, /gateway\.yaml:3:\d+: error: .*action/);
+  assert.match(exit.stderr, /sluice: The configuration has errors\n$/);
+});
+
+test("a file that is not there is named", async () => {
+  const exit = await runProcess(process.execPath, [MAIN, "serve", "-c", "/no/such.yaml"], { timeoutMs: 30_000 });
+  assert.deepEqual([exit.code, exit.stderr], [1, "sluice: There is no file /no/such.yaml; name one with --config\n"]);
+});
+
+test("an unknown command or option ends with 2", async () => {
+  assert.equal((await runProcess(process.execPath, [MAIN, "sevre"], { timeoutMs: 30_000 })).code, 2);
+  assert.equal((await runProcess(process.execPath, [MAIN, "serve", "--nope"], { timeoutMs: 30_000 })).code, 2);
+  assert.equal((await runProcess(process.execPath, [MAIN, "--help"], { timeoutMs: 30_000 })).code, 0);
+});
+
+test("an issue is one line with file, line, column, sentence and code", () => {
+  const issue = { code: "type", path: "/a", message: "It is wrong", severity: "error", line: 3, column: 7 } as const;
+  assert.equal(issueLine("g.yaml", issue), "g.yaml:3:7: error: It is wrong (/a) [type]");
+});
+
+for (const [text, level] of [
+  [undefined, "info"],
+  ["debug", "debug"],
+  ["warn,gateway=trace", "trace"],
+  ["other=trace", "info"],
+  ["nonsense", "info"],
+  ["off", "silent"],
+] as const) {
+  test(`GATEWAY_LOG=${text ?? ""} logs from ${level} on`, () => assert.equal(logLevel(text), level));
+}
