@@ -1,9 +1,10 @@
 // Tested by ../../test/webhooks/delivery-rules.test.ts
 import type { Socket } from "node:net";
-import { requestHeadText, ResponseReader, type RawFields } from "@headworks/http1";
+import { requestHeadText, ResponseReader, type RawFields, type ResponseHead } from "@headworks/http1";
 import type { EgressDialer, EgressPurpose } from "./egress-dialer.ts";
 import { asEgressError, EgressError, timedOut } from "./egress-failure.ts";
 import type { EgressUrl } from "./egress-url.ts";
+import type { KeptConnections } from "./kept-connections.ts";
 
 /** One POST of our own. */
 export interface PostRequest {
@@ -12,10 +13,14 @@ export interface PostRequest {
   /** Besides Host, Content-Length and Connection, which are added. */
   readonly fields: Readonly<RawFields>;
   readonly body: Buffer;
-  /** 0: the answer's body is not read at all. A longer body is a failure. */
+  /** How much of the answer's body is read; with 0 it is not waited for at all. */
   readonly mostBodyBytes: number;
+  /** Whether an answer is one only with its whole body. Otherwise the head is enough, whatever becomes of the body. */
+  readonly needsBody: boolean;
   /** Whether an answer may have the flaws that browsers tolerate. */
   readonly isLenient: boolean;
+  /** Where connections are taken from and kept for the next request; without it each request has its own. */
+  readonly kept?: KeptConnections;
 }
 
 /** The final answer, or why there is none. */
@@ -27,84 +32,130 @@ export type PostResult =
 const MOST_HEAD_BYTES = 8192;
 
 /**
- * Sends one request over a connection of its own and reads the head of the answer, and its body if asked to; then the
- * connection is closed. Redirects are answers like any other. Never rejects; everything, from the lookup of the name
- * to the last byte, ends when `signal` aborts.
+ * Sends one request and reads the head of the answer, and its body if asked to. Redirects are answers like any other.
+ * Never rejects; everything, from the lookup of the name to the last byte, ends when `signal` aborts.
  */
 export async function post(dialer: EgressDialer, request: PostRequest, signal: AbortSignal): Promise<PostResult> {
+  for (let used = request.kept?.take(); used !== undefined; used = request.kept?.take()) {
+    const exchange = new Exchange(used, request);
+    const result = await exchange.run(signal);
+    // The other side closed it while it was idle: nothing was done with the request.
+    const isStale = result.kind === "failure" && result.error.code === "connection_lost" && !exchange.hasAnswerBytes;
+    if (!isStale || signal.aborted) return result;
+  }
   let socket: Socket;
   try {
     socket = await dialer.dial(request.url, request.purpose, signal);
   } catch (error) {
     return { kind: "failure", error: asEgressError(error, "connect_failed") };
   }
-  return await exchange(socket, request, signal);
+  return await new Exchange(socket, request).run(signal);
 }
 
-async function exchange(socket: Socket, request: PostRequest, signal: AbortSignal): Promise<PostResult> {
-  const { promise, resolve } = Promise.withResolvers<PostResult>();
-  const fail = (error: EgressError): void => resolve({ kind: "failure", error });
-  const reader = answerReader(request.mostBodyBytes, request.isLenient, resolve);
-  const onAbort = (): void => fail(timedOut());
-  signal.addEventListener("abort", onAbort, { once: true });
-  socket.on("error", (error) => fail(new EgressError("connection_lost", error.message)));
-  socket.once("close", () => fail(new EgressError("connection_lost", "The connection was closed without an answer")));
-  socket.on("data", (piece: Buffer) => void reader.read(piece));
-  socket.once("end", () => {
-    reader.end();
-    fail(new EgressError("connection_lost", "The connection ended before the answer"));
-  });
-  try {
-    if (signal.aborted) return { kind: "failure", error: timedOut() };
-    reader.expect("POST");
-    socket.write(Buffer.concat([Buffer.from(headText(request), "latin1"), request.body]));
-    return await promise;
-  } catch (error) {
-    return { kind: "failure", error: asEgressError(error, "bad_answer") };
-  } finally {
-    signal.removeEventListener("abort", onAbort);
-    reader.pause();
-    socket.destroy();
+/** One request and its answer on one connection. */
+class Exchange {
+  readonly #socket: Socket;
+  readonly #request: PostRequest;
+  readonly #reader: ResponseReader;
+  readonly #settled = Promise.withResolvers<PostResult>();
+  readonly #pieces: Buffer[] = [];
+  #sizeBytes = 0;
+  #head: ResponseHead | undefined;
+  #hasAnswerBytes = false;
+  #canBeKept = false;
+
+  constructor(socket: Socket, request: PostRequest) {
+    this.#socket = socket;
+    this.#request = request;
+    this.#reader = new ResponseReader(
+      {
+        onInformational: () => undefined,
+        onHead: (head) => this.#onHead(head),
+        onData: (piece) => this.#onData(piece),
+        onEnd: () => this.#answer(),
+        onError: (error) => this.#fail(new EgressError("bad_answer", error.message)),
+      },
+      { lenient: request.isLenient, limits: { headBytes: MOST_HEAD_BYTES } },
+    );
   }
-}
 
-function headText(request: PostRequest): string {
-  return requestHeadText("POST", request.url.target, [
-    "Host",
-    request.url.authority,
-    ...request.fields,
-    "Content-Length",
-    String(request.body.length),
-    "Connection",
-    "close",
-  ]);
-}
+  get hasAnswerBytes(): boolean {
+    return this.#hasAnswerBytes;
+  }
 
-function answerReader(mostBodyBytes: number, isLenient: boolean, settle: (result: PostResult) => void): ResponseReader {
-  const pieces: Buffer[] = [];
-  let sizeBytes = 0;
-  let status = 0;
-  let fields: RawFields = [];
-  const answer = (): void => settle({ kind: "answer", status, fields, body: Buffer.concat(pieces) });
-  const fail = (error: EgressError): void => settle({ kind: "failure", error });
-  const reader: ResponseReader = new ResponseReader(
-    {
-      onInformational: () => undefined,
-      onHead: (head) => {
-        ({ status, fields } = head);
-        if (mostBodyBytes > 0) return;
-        reader.pause();
-        answer();
-      },
-      onData: (piece) => {
-        sizeBytes += piece.length;
-        if (sizeBytes > mostBodyBytes) fail(new EgressError("answer_too_large", "The answer's body is too large"));
-        else pieces.push(Buffer.from(piece));
-      },
-      onEnd: answer,
-      onError: (error) => fail(new EgressError("bad_answer", error.message)),
-    },
-    { lenient: isLenient, limits: { headBytes: MOST_HEAD_BYTES } },
-  );
-  return reader;
+  async run(signal: AbortSignal): Promise<PostResult> {
+    const socket = this.#socket;
+    const onAbort = (): void => this.#fail(timedOut());
+    const onError = (error: Error): void => this.#fail(new EgressError("connection_lost", error.message));
+    const onClose = (): void => this.#fail(new EgressError("connection_lost", "The connection was closed"));
+    const onData = (bytes: Buffer): void => this.#read(bytes);
+    const onEnd = (): void => {
+      this.#reader.end();
+      this.#fail(new EgressError("connection_lost", "The connection ended before the answer"));
+    };
+    signal.addEventListener("abort", onAbort, { once: true });
+    socket.on("error", onError).on("close", onClose).on("data", onData).on("end", onEnd);
+    try {
+      if (signal.aborted) onAbort();
+      else this.#send();
+      return await this.#settled.promise;
+    } catch (error) {
+      return { kind: "failure", error: asEgressError(error, "bad_answer") };
+    } finally {
+      signal.removeEventListener("abort", onAbort);
+      this.#reader.pause();
+      if (this.#canBeKept && this.#request.kept !== undefined) {
+        socket.off("error", onError).off("close", onClose).off("data", onData).off("end", onEnd);
+        this.#request.kept.put(socket);
+      } else {
+        socket.destroy();
+      }
+    }
+  }
+
+  #send(): void {
+    const { url, fields, body, kept } = this.#request;
+    const framing = ["Content-Length", String(body.length), "Connection", kept === undefined ? "close" : "keep-alive"];
+    const head = requestHeadText("POST", url.target, ["Host", url.authority, ...fields, ...framing]);
+    this.#reader.expect("POST");
+    this.#socket.write(Buffer.concat([Buffer.from(head, "latin1"), body]));
+  }
+
+  #read(bytes: Buffer): void {
+    this.#hasAnswerBytes = true;
+    const taken = this.#reader.read(bytes);
+    // What follows an answer was not asked for; whatever it is, it must not be read as the next answer.
+    if (taken < bytes.length) this.#canBeKept = false;
+  }
+
+  #onHead(head: ResponseHead): void {
+    this.#head = head;
+    if (this.#request.mostBodyBytes > 0) return;
+    this.#reader.pause();
+    this.#answer();
+  }
+
+  #onData(piece: Buffer): void {
+    this.#sizeBytes += piece.length;
+    if (this.#sizeBytes > this.#request.mostBodyBytes) {
+      this.#fail(new EgressError("answer_too_large", "The answer's body is too large"));
+    } else if (this.#request.needsBody) {
+      this.#pieces.push(Buffer.from(piece));
+    }
+  }
+
+  #answer(): void {
+    const head = this.#head;
+    if (head === undefined) return;
+    this.#canBeKept = this.#reader.state === "ended" && head.keepAlive && this.#reader.oddities.length === 0;
+    const { status, fields } = head;
+    this.#settled.resolve({ kind: "answer", status, fields, body: Buffer.concat(this.#pieces) });
+  }
+
+  /** Without effect once there is an answer, other than that the connection is not kept. */
+  #fail(error: EgressError): void {
+    if (this.#head !== undefined && !this.#request.needsBody) this.#answer();
+    else this.#settled.resolve({ kind: "failure", error });
+    this.#canBeKept = false;
+  }
 }

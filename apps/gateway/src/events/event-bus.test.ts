@@ -271,17 +271,25 @@ test("delivery rule 7: what an earlier process left is replayed to its open targ
   assert.deepEqual(replayedEvent, interrupted.taken[0]?.event, "the same bytes");
 });
 
-test("delivery rule 7: an event for a target that is configured no more is let go", async () => {
+test("delivery rule 7: an event for a target that is gone waits a day for its return, then it is let go", async () => {
   const outbox = new MemoryOutbox();
-  await outbox.append({ id: "evt-0-1", kind: "breaker_closed", createdMs: 1, envelope: "{}", targets: ["gone", "a"] });
-  await outbox.append({ id: "evt-0-2", kind: "no_such_kind", createdMs: 2, envelope: "{}", targets: ["a"] });
-  const { bus } = rig(outbox);
+  const { bus, clock } = rig(outbox);
+  const leave = async (id: string, ageMs: number, kind = "breaker_closed"): Promise<void> =>
+    await outbox.append({ id, kind, createdMs: clock.now() - ageMs, envelope: "{}", targets: ["gone", "a"] });
+  await leave("evt-0-1", 86_400_001);
+  await leave("evt-0-2", 86_400_001, "no_such_kind");
+  await leave("evt-0-3", 86_399_999);
   const taker = new Taker("a");
   bus.start(taker);
-  await waitUntil(() => outbox.events.size === 0);
+  await waitUntil(() => outbox.acknowledged.length === 5);
+  await bus.stop();
   assert.deepEqual(
     taker.taken.map(({ url, event }) => `${url} ${event.id}`),
-    ["a evt-0-1"],
+    ["a evt-0-1", "a evt-0-3"],
+  );
+  assert.deepEqual(
+    [...outbox.events.values()].map(({ id, targets }) => `${id} ${targets.join()}`),
+    ["evt-0-3 gone"],
   );
   assert.equal(taker.taken[0]?.whenBusy, "wait", "a replay waits for a place, it is not dropped");
 });

@@ -9,6 +9,8 @@ import type { Recipient, RecipientList, SerialisedEvent } from "./recipient.ts";
 
 /** Events between their emission and their dispatch; one more is dropped. */
 const QUEUE_CAPACITY = 256;
+/** An event whose target is gone from the configuration is let go at this age: until then the target may come back. */
+const ABANDONED_AFTER_MS = 24 * 3_600_000;
 /** Above it an envelope is never sent (contract, webhooks). */
 const MOST_ENVELOPE_BYTES = 16_384;
 
@@ -211,14 +213,13 @@ export class EventBus implements EventSink {
 
   async #replayTo(url: string, events: readonly OutboxEvent[], list: RecipientList): Promise<void> {
     const written = Promise.resolve(true);
-    for (const { id, kind, envelope } of events) {
+    for (const { id, kind, envelope, createdMs } of events) {
       if (this.#isStopped) return;
       const recipients = isKind(kind) ? list.recipientsFor(kind) : [];
       const recipient = recipients.find((each) => each.url === url);
       if (recipient !== undefined && isKind(kind)) {
         await this.#hand(serialised(id, kind, envelope), recipient, "wait", written);
-      } else {
-        // Nobody wants it any more.
+      } else if (this.#clock.now() - createdMs > ABANDONED_AFTER_MS) {
         await this.#store.acknowledge(id, url, written);
       }
     }

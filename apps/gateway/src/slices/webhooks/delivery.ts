@@ -79,6 +79,7 @@ async function attemptOnce(
     fields: [...target.fields, ...signature],
     body: event.envelope,
     mostBodyBytes: 0,
+    needsBody: false,
     isLenient: true,
   } as const;
   return await post(tools.dialer, request, signal);

@@ -1,0 +1,51 @@
+// Tested by ../../test/callouts/callouts.test.ts
+import type { Socket } from "node:net";
+
+/** Below what servers usually keep an idle connection for, so that ours are rarely closed under a request. */
+const IDLE_MS = 4000;
+
+/** Idle connections to one place, opened under one generation's rules; closed with it. */
+export class KeptConnections {
+  readonly #capacity: number;
+  readonly #idle: { readonly socket: Socket; readonly forget: () => void }[] = [];
+  #isClosed = false;
+
+  constructor(capacity = 16) {
+    this.#capacity = capacity;
+  }
+
+  /** The connection that was used last, if there is one. */
+  take(): Socket | undefined {
+    const kept = this.#idle.pop();
+    kept?.forget();
+    return kept?.socket;
+  }
+
+  /** Keeps a connection on which nothing is under way; or closes it, when it cannot be kept. */
+  put(socket: Socket): void {
+    if (this.#isClosed || socket.destroyed || !socket.writable || this.#idle.length >= this.#capacity) {
+      socket.destroy();
+      return;
+    }
+    const drop = (): void => {
+      const at = this.#idle.findIndex((kept) => kept.socket === socket);
+      if (at !== -1) this.#idle.splice(at, 1);
+      socket.destroy();
+    };
+    const timer = setTimeout(drop, IDLE_MS).unref();
+    // Bytes nobody asked for, and every kind of end, make a connection useless.
+    for (const event of ["data", "end", "close", "error"]) socket.on(event, drop);
+    const forget = (): void => {
+      clearTimeout(timer);
+      for (const event of ["data", "end", "close", "error"]) socket.off(event, drop);
+    };
+    this.#idle.push({ socket, forget });
+    socket.resume();
+  }
+
+  /** Closes what is idle; what is in use is closed when it comes back. */
+  close(): void {
+    this.#isClosed = true;
+    for (let socket = this.take(); socket !== undefined; socket = this.take()) socket.destroy();
+  }
+}

@@ -1,0 +1,28 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { requestFor } from "../../../test/routing/requests.ts";
+import { calloutInput } from "./callout-input.ts";
+
+const queries: [target: string, names: string[]][] = [
+  ["/", []],
+  ["/?", []],
+  ["/?a=1&b=2", ["a", "b"]],
+  ["/?a&a=1", ["a", "a"]],
+  ["/?&&=x&c=", ["c"]],
+  ["/?a=b=c&%61=d", ["a", "%61"]],
+];
+for (const [target, names] of queries) {
+  test(`of the query in ${target} the names ${names.join() || "(none)"} are told`, () => {
+    assert.deepEqual(calloutInput(requestFor({ target })).query_names, names);
+  });
+}
+
+test("nobody known, no host and no route are null", () => {
+  const { consumer, host, route, path } = calloutInput(requestFor({ target: "/x?y" }));
+  assert.deepEqual({ consumer, host, route, path }, { consumer: null, host: null, route: null, path: "/x" });
+});
+
+test("fields that may carry credentials are left out, whatever the letter case", () => {
+  const fields = ["AUTHORIZATION", "a", "cookie", "b", "X-API-KEY", "c", "Referer", "http://x/?token=d", "Origin", "o"];
+  assert.deepEqual(calloutInput(requestFor({ fields })).headers, { origin: "o" });
+});

@@ -1,0 +1,76 @@
+// Tested by ../../../test/callouts/callouts.test.ts
+import type { Logger } from "pino";
+import type { RequestContext } from "#request/context.ts";
+
+/** How a callout ended for a request. */
+export type CalloutOutcome = "allowed" | "denied" | "error_denied" | "error_allowed" | "dry_run_denied";
+
+/** One series of `gateway_callouts_total`. */
+export interface CalloutCount {
+  readonly policy: string;
+  readonly outcome: CalloutOutcome;
+  readonly count: number;
+}
+
+/** A line that many requests cause is written this often. */
+const REPEAT_MS = 1000;
+
+/** Counts what callouts decided and tells the log what people should know. */
+export class CalloutReports {
+  readonly #log: Logger;
+  readonly #monotonic: () => number;
+  readonly #onDryRun: (route: string) => void;
+  readonly #counts = new Map<string, Map<CalloutOutcome, number>>();
+  readonly #failures = new Map<string, { atMs: number; unreported: number }>();
+
+  constructor(log: Logger, monotonic: () => number, onDryRun: (route: string) => void) {
+    this.#log = log;
+    this.#monotonic = monotonic;
+    this.#onDryRun = onDryRun;
+  }
+
+  count(policy: string, outcome: CalloutOutcome): void {
+    const counts = this.#counts.get(policy) ?? new Map<CalloutOutcome, number>();
+    counts.set(outcome, (counts.get(outcome) ?? 0) + 1);
+    this.#counts.set(policy, counts);
+  }
+
+  /** Every series that has counted something. */
+  list(): CalloutCount[] {
+    return [...this.#counts].flatMap(([policy, counts]) =>
+      Array.from(counts, ([outcome, count]) => ({ policy, outcome, count })),
+    );
+  }
+
+  wouldDeny(request: RequestContext, policy: string, wouldBeStatus: 403 | 503): void {
+    const route = request.route?.name ?? "unrouted";
+    this.#onDryRun(route);
+    this.#log.warn(
+      {
+        code: "policy_dry_run",
+        phase: "callout",
+        would_be_status: wouldBeStatus,
+        route,
+        consumer: request.consumer?.name ?? "anonymous",
+        policy,
+        request_id: request.requestId,
+      },
+      `Without dry_run, the callout of policy '${policy}' would have refused this request`,
+    );
+  }
+
+  /** At most once a second for each policy; the line says how many requests it stands for. */
+  failed(request: RequestContext, policy: string, why: string, isAllowed: boolean): void {
+    const failures = this.#failures.get(policy) ?? { atMs: Number.NEGATIVE_INFINITY, unreported: 0 };
+    this.#failures.set(policy, failures);
+    failures.unreported += 1;
+    const nowMs = this.#monotonic();
+    if (nowMs - failures.atMs < REPEAT_MS) return;
+    this.#log.warn(
+      { code: "callout_failed", policy, why, request_id: request.requestId, requests: failures.unreported },
+      `The decision point of policy '${policy}' gave no decision: requests ${isAllowed ? "pass" : "are refused"}`,
+    );
+    failures.atMs = nowMs;
+    failures.unreported = 0;
+  }
+}

@@ -1,0 +1,40 @@
+import type { PostResult } from "#egress/post.ts";
+
+/** What a decision point said; `error` when it said nothing that can be understood. `why` is for the log. */
+export type Decision =
+  | { readonly kind: "allow" }
+  | { readonly kind: "deny" }
+  | { readonly kind: "error"; readonly why: string };
+
+const ALLOW: Decision = { kind: "allow" };
+const DENY: Decision = { kind: "deny" };
+
+/** Reads the answer of Open Policy Agent's data API, or of a generic decision point. */
+export function readDecision(type: "opa" | "http", result: PostResult): Decision {
+  if (result.kind === "failure") return { kind: "error", why: result.error.code };
+  return type === "opa" ? opaDecision(result.status, result.body) : statusDecision(result.status);
+}
+
+function statusDecision(status: number): Decision {
+  if (status >= 200 && status < 300) return ALLOW;
+  return status === 401 || status === 403 ? DENY : { kind: "error", why: `status_${status}` };
+}
+
+function opaDecision(status: number, body: Buffer): Decision {
+  if (status !== 200) return { kind: "error", why: `status_${status}` };
+  let document: unknown;
+  try {
+    document = JSON.parse(body.toString());
+  } catch {
+    return { kind: "error", why: "not_json" };
+  }
+  if (typeof document !== "object" || document === null || Array.isArray(document)) {
+    return { kind: "error", why: "unexpected_result" };
+  }
+  // Without a result the policy is undefined for this input, which is no permission.
+  if (!("result" in document)) return DENY;
+  const { result } = document;
+  const allow = typeof result === "object" && result !== null && "allow" in result ? result.allow : result;
+  if (typeof allow !== "boolean") return { kind: "error", why: "unexpected_result" };
+  return allow ? ALLOW : DENY;
+}
