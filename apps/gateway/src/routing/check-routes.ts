@@ -2,11 +2,9 @@ import type { ConfigDocument, Match, Route } from "@headworks/gateway-contract";
 import type { IssueReport } from "#slice.ts";
 import { checkAction } from "./check-actions.ts";
 import { checkCriteria } from "./check-criteria.ts";
+import { isOwnPath } from "./own-paths.ts";
 import { barePrefix, parseTemplate, templateForm } from "./path-template.ts";
 import { pathProblem, patternProblem, type Place } from "./path-problems.ts";
-
-/** Paths that the gateway answers itself, before routes are looked at. */
-const OWN_PATHS: ReadonlySet<string> = new Set(["/healthz", "/readyz", "/metrics"]);
 
 /** Reports what the schema cannot say about routes: paths, criteria and actions; and routes that never get a request. */
 export function checkRoutes(document: ConfigDocument, report: IssueReport): void {
@@ -16,7 +14,7 @@ export function checkRoutes(document: ConfigDocument, report: IssueReport): void
     const { path } = route.match;
     const value = [...place, "match", "path", "value"];
     const problem = matchPathProblem(path);
-    if (path.type === "exact" && OWN_PATHS.has(path.value)) {
+    if (path.type === "exact" && isOwnPath(path.value)) {
       const message = `The route "${route.name}" never gets a request: the gateway answers ${path.value} itself`;
       report.warning("route_shadowed", value, message);
     }

@@ -1,3 +1,4 @@
+// Tested by route-table.test.ts
 import type { Match } from "@headworks/gateway-contract";
 import { fieldValue, fieldValues, type RawFields } from "@headworks/http1";
 import { wireText } from "./wire-text.ts";

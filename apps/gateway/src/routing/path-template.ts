@@ -1,3 +1,4 @@
+// Tested by path-index.test.ts and explain.test.ts
 /** One segment of an exact path: its text, or the name of a parameter. */
 export type TemplateSegment =
   | { readonly kind: "static"; readonly text: string }
@@ -26,6 +27,15 @@ export function parseTemplate(value: string): readonly TemplateSegment[] | strin
     segments.push({ kind: "parameter", name });
   }
   return segments;
+}
+
+/** Whether a path fits a template; for single questions, see `PathIndex` for many templates at once. */
+export function templateTakes(segments: readonly TemplateSegment[], path: string): boolean {
+  const given = path.slice(1).split("/");
+  return (
+    given.length === segments.length &&
+    segments.every((segment, at) => (segment.kind === "static" ? segment.text === given[at] : given[at] !== ""))
+  );
 }
 
 /** The template with its parameters unnamed: templates with the same form take the same paths. */

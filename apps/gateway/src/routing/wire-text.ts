@@ -1,3 +1,4 @@
+// Tested by route-table.test.ts
 const encoder = new TextEncoder();
 
 /**

@@ -1,0 +1,158 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import fc from "fast-check";
+import type { Match } from "@headworks/gateway-contract";
+import { compiledRoute, documentOf, requestFor, routeWith } from "../../test/routing/requests.ts";
+import { explainRoute, type RouteExplanation } from "./explain.ts";
+import { compileRouteTable } from "./route-table.ts";
+
+const at = (type: Match["path"]["type"], value: string): Match => ({ path: { type, value } });
+
+const routes = [
+  routeWith("root", at("prefix", "/")),
+  routeWith("v1", at("prefix", "/v1"), {
+    action: { type: "proxy", rewrite: { type: "replace_prefix", prefix: "/v1", replacement: "/api" } },
+  }),
+  routeWith("v1-again", at("prefix", "/v1/")),
+  routeWith("v2", {
+    ...at("prefix", "/v2"),
+    host: "api.test",
+    methods: ["GET"],
+    headers: { "x-version": "2" },
+    query: [{ name: "debug" }],
+    cookies: [{ name: "beta", value: "1" }],
+    accept: "application/vnd.a.v2+json",
+  }),
+  routeWith("user", at("exact", "/users/{id}")),
+  routeWith("me", at("exact", "/users/me"), { action: { type: "respond", status: 204 } }),
+  routeWith("digits", at("regex", "^/users/[0-9]+$")),
+  routeWith("numbers", at("regex", "^/numbers/[0-9]+$")),
+  routeWith("more-numbers", at("regex", "numbers")),
+];
+
+function explain(
+  target: string,
+  rest: { host?: string; headers?: Record<string, string | string[]> } = {},
+): RouteExplanation {
+  return explainRoute(documentOf(routes), { method: "GET", target, ...rest });
+}
+
+function verdictOf(explanation: RouteExplanation, route: string): string {
+  const verdict = explanation.routes.find((each) => each.route === route);
+  return `${verdict?.path}: ${verdict?.reason}`;
+}
+
+test("a request that a route takes: the route, its rewritten target, and why the others did not win", () => {
+  const explanation = explain("/v1/users?x=1");
+  assert.equal(explanation.decision, "routed");
+  assert.equal(explanation.route, "v1");
+  assert.equal(explanation.upstream_target, "/api/users?x=1");
+  assert.equal(explanation.reason, 'The route "v1" has the longest prefix of the path, /v1');
+  assert.equal(verdictOf(explanation, "v1"), `wins: ${explanation.reason}`);
+  assert.equal(verdictOf(explanation, "root"), 'loses: The longer prefix /v1 of the route "v1" decides');
+  assert.equal(
+    verdictOf(explanation, "v1-again"),
+    'loses: It has the same path as the route "v1", which is declared before it',
+  );
+  assert.equal(verdictOf(explanation, "v2"), "no_match: The path is neither /v2 nor below it");
+  assert.equal(verdictOf(explanation, "me"), "no_match: The path is not /users/me");
+  assert.equal(verdictOf(explanation, "digits"), "no_match: Nothing in the path matches the pattern ^/users/[0-9]+$");
+});
+
+test("precedence of kinds and of segments is explained", () => {
+  const me = explain("/users/me");
+  assert.equal(me.route, "me");
+  assert.equal(me.upstream_target, null);
+  assert.equal(
+    verdictOf(me, "user"),
+    'loses: A static segment comes before a parameter: /users/me of the route "me" decides',
+  );
+  assert.equal(verdictOf(me, "root"), 'loses: An exact path comes before a prefix: the route "me" decides');
+  const user = explain("/users/7");
+  assert.deepEqual([user.route, user.parameters], ["user", { id: "7" }]);
+  assert.equal(verdictOf(user, "digits"), 'loses: An exact path comes before a pattern: the route "user" decides');
+  const numbers = explain("/numbers/7");
+  assert.equal(numbers.route, "numbers");
+  assert.equal(
+    verdictOf(numbers, "more-numbers"),
+    'loses: The pattern of the route "numbers" matches too and is declared before it',
+  );
+});
+
+test("each criterion says what it expected, what it found, and whether that is enough", () => {
+  const explanation = explain("/v2/x?a=1", {
+    host: "API.test:8080",
+    headers: { "X-Version": ["3", "2"], Cookie: "beta=0; beta=1", accept: "*/*" },
+  });
+  assert.equal(explanation.decision, "no_route");
+  assert.equal(explanation.route, null);
+  assert.match(
+    explanation.reason,
+    /"v2", which asks for something else in headers x-version, accept, query debug; other routes are not tried/,
+  );
+  const verdict = explanation.routes.find(({ route }) => route === "v2");
+  assert.deepEqual(verdict?.criteria, [
+    { kind: "methods", expected: "GET", found: "GET", matches: true },
+    { kind: "host", expected: "api.test", found: "API.test:8080", matches: true },
+    { kind: "headers", name: "x-version", expected: "2", found: "3", matches: false },
+    { kind: "accept", expected: "application/vnd.a.v2+json", found: "*/*", matches: false },
+    { kind: "query", name: "debug", expected: "(present)", found: null, matches: false },
+    { kind: "cookies", name: "beta", expected: "1", found: "0, 1", matches: true },
+  ]);
+});
+
+test("a request that meets every criterion is routed", () => {
+  const headers = { "x-version": "2", cookie: "beta=1", accept: "text/html, application/vnd.a.v2+json;q=0" };
+  const explanation = explain("/v2?debug", { host: "api.test", headers });
+  assert.equal(explanation.route, "v2");
+  assert.match(explanation.reason, /everything it asks for is there$/);
+});
+
+test("a target that is refused, and a path of the gateway itself, never come to routes", () => {
+  const refused = explain("/v1/%2e%2e/admin");
+  assert.deepEqual([refused.decision, refused.fault, refused.routes], ["refused", "dot-segment", []]);
+  assert.equal(explain("/healthz?x").decision, "gateway");
+  assert.equal(explain("/healthz/x").route, "root");
+});
+
+test("no path matches", () => {
+  const explanation = explainRoute(documentOf(routes.slice(1, 2)), { method: "GET", target: "/other" });
+  assert.deepEqual([explanation.decision, explanation.reason], ["no_route", "The path of no route matches"]);
+});
+
+test("what is explained survives JSON and says what the table does", () => {
+  const targets = fc.constantFrom(
+    "/",
+    "/v1",
+    "/v10",
+    "/v2?debug",
+    "/v2",
+    "/users/7",
+    "/users/me",
+    "/users/",
+    "/numbers/1",
+    "/x/numbers",
+  );
+  const headers = fc.dictionary(
+    fc.constantFrom("x-version", "accept", "cookie"),
+    fc.constantFrom("2", "application/vnd.a.v2+json", "beta=1"),
+    { noNullPrototype: true },
+  );
+  const orders = fc.shuffledSubarray(routes);
+  fc.assert(
+    fc.property(orders, targets, headers, fc.constantFrom("api.test", "b.test"), (list, target, sent, host) => {
+      const explanation = explainRoute(documentOf(list), { method: "GET", target, host, headers: sent });
+      assert.deepEqual(JSON.parse(JSON.stringify(explanation)), explanation);
+      const request = requestFor({ target, host, fields: Object.entries(sent).flat() });
+      compileRouteTable(list.map(compiledRoute)).resolve(request);
+      assert.equal(explanation.route, request.route?.name ?? null);
+      assert.equal(explanation.routes.filter(({ path }) => path === "wins").length <= 1, true);
+      const matching = explanation.routes.filter(({ path }) => path !== "no_match");
+      assert.equal(
+        matching.length > 0,
+        explanation.routes.some(({ path }) => path === "wins"),
+      );
+    }),
+    { numRuns: 2000 },
+  );
+});

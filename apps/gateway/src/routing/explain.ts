@@ -1,0 +1,181 @@
+import type { ConfigDocument, Match, Route } from "@headworks/gateway-contract";
+import { compileCriteria, type CriteriaRequest } from "./criteria.ts";
+import { compilePathPattern } from "./path-pattern.ts";
+import { isOwnPath } from "./own-paths.ts";
+import { PathIndex, type ParameterSink } from "./path-index.ts";
+import { barePrefix, hasPrefix, parseTemplate, templateTakes } from "./path-template.ts";
+import { checkPath, type PathFault } from "./request-path.ts";
+import { compileRewrite } from "./rewrite.ts";
+import { wireText } from "./wire-text.ts";
+
+/** A request to be explained; only what routing looks at. */
+export interface ExplainedRequest {
+  readonly method: string;
+  /** Path, and the query if there is one, as it would be sent. */
+  readonly target: string;
+  readonly host?: string;
+  /** A list for several lines of one name, in their order. */
+  readonly headers?: Readonly<Record<string, string | readonly string[]>>;
+}
+
+/** One criterion of a route beside what the request has there; null for nothing. */
+export interface CriterionVerdict {
+  readonly kind: string;
+  readonly name?: string;
+  readonly expected: string;
+  readonly found: string | null;
+  readonly matches: boolean;
+}
+
+/** How a route stands to a request. */
+export interface RouteVerdict {
+  readonly route: string;
+  /** `wins`: its path decides; `loses`: it matches, but another one comes first. */
+  readonly path: "wins" | "loses" | "no_match";
+  /** Why, in a sentence. */
+  readonly reason: string;
+  /** Of routes whose path matches; the others are not looked at further. */
+  readonly criteria: readonly CriterionVerdict[];
+}
+
+/** Which way a request takes, and why. Plain values, ready for JSON. */
+export interface RouteExplanation {
+  /** `gateway`: the gateway answers that path itself; `refused`: the target is refused before routing. */
+  readonly decision: "routed" | "no_route" | "gateway" | "refused";
+  readonly reason: string;
+  /** The route that takes the request. */
+  readonly route: string | null;
+  readonly fault: PathFault | null;
+  /** Parameters of the path. */
+  readonly parameters: Readonly<Record<string, string>> | null;
+  /** What the upstream is asked for; null when no upstream is asked, or the rewrite makes the request refused. */
+  readonly upstream_target: string | null;
+  /** All routes, in the order of the document. */
+  readonly routes: readonly RouteVerdict[];
+}
+
+/**
+ * Explains how the routes of a document take a request, by the same rules as the table of a generation. The document
+ * has to be without errors: patterns that cannot be compiled throw a RangeError.
+ */
+export function explainRoute(document: Pick<ConfigDocument, "routes">, asked: ExplainedRequest): RouteExplanation {
+  const { routes } = document;
+  const nothing = { route: null, fault: null, parameters: null, upstream_target: null };
+  const fault = checkPath(asked.target);
+  if (fault !== "ok") {
+    return { ...nothing, decision: "refused", reason: `The target is refused: ${fault}`, fault, routes: [] };
+  }
+  const request = criteriaRequest(asked);
+  if (isOwnPath(request.path)) {
+    return { ...nothing, decision: "gateway", reason: `The gateway answers ${request.path} itself`, routes: [] };
+  }
+  const sink: ParameterSink = { pathParameters: undefined };
+  const winner = new PathIndex(routes.map(({ match }) => match.path)).find(request.path, sink);
+  const verdicts = routes.map((route, index) => routeVerdict(route, index, routes[winner], winner, request));
+  const won = routes[winner];
+  const verdict = verdicts[winner];
+  if (won === undefined || verdict === undefined) {
+    return { ...nothing, decision: "no_route", reason: "The path of no route matches", routes: verdicts };
+  }
+  const missed = verdict.criteria.filter(({ matches }) => !matches).map(criterionTitle);
+  if (missed.length > 0) {
+    const reason = `The path decides on the route "${won.name}", which asks for something else in ${missed.join(", ")}; other routes are not tried`;
+    return { ...nothing, decision: "no_route", reason, routes: verdicts };
+  }
+  const upstreamTarget = won.action.type === "proxy" ? compileRewrite(won)({ ...request, ...sink }) : undefined;
+  return {
+    decision: "routed",
+    reason: verdict.criteria.length === 0 ? verdict.reason : `${verdict.reason}, and everything it asks for is there`,
+    route: won.name,
+    fault: null,
+    parameters: sink.pathParameters === undefined ? null : { ...sink.pathParameters },
+    upstream_target: upstreamTarget ?? null,
+    routes: verdicts,
+  };
+}
+
+interface PathRequest extends CriteriaRequest {
+  readonly target: string;
+  readonly path: string;
+}
+
+function criteriaRequest({ method, target, host, headers = {} }: ExplainedRequest): PathRequest {
+  const mark = target.indexOf("?");
+  const fields: string[] = [];
+  for (const [name, value] of Object.entries(headers)) {
+    for (const line of typeof value === "string" ? [value] : value) fields.push(name, wireText(line));
+  }
+  return {
+    method,
+    target,
+    authority: host === undefined ? undefined : wireText(host),
+    path: mark === -1 ? target : target.slice(0, mark),
+    query: mark === -1 ? undefined : target.slice(mark + 1),
+    fields,
+  };
+}
+
+function criterionTitle({ kind, name }: CriterionVerdict): string {
+  return name === undefined ? kind : `${kind} ${name}`;
+}
+
+function routeVerdict(
+  route: Route,
+  index: number,
+  winner: Route | undefined,
+  winnerIndex: number,
+  request: PathRequest,
+): RouteVerdict {
+  const { path } = route.match;
+  const matches = pathTakes(path, request.path);
+  if (matches !== true) {
+    const reason = matches === "gave-up" ? "The path is too costly for the pattern, so it has no route" : whyNot(path);
+    return { route: route.name, path: "no_match", reason, criteria: [] };
+  }
+  const criteria = compileCriteria(route.match).map((criterion): CriterionVerdict => ({
+    kind: criterion.kind,
+    ...(criterion.name === undefined ? {} : { name: criterion.name }),
+    expected: criterion.expected,
+    found: criterion.found(request) ?? null,
+    matches: criterion.matches(request),
+  }));
+  if (index === winnerIndex) return { route: route.name, path: "wins", reason: whyFirst(route), criteria };
+  return { route: route.name, path: "loses", reason: whyLater(route, winner), criteria };
+}
+
+function pathTakes({ type, value }: Match["path"], path: string): boolean | "gave-up" {
+  if (type === "prefix") return hasPrefix(path, barePrefix(value));
+  if (type === "regex") return compilePathPattern(value).search(path);
+  const segments = parseTemplate(value);
+  return typeof segments !== "string" && templateTakes(segments, path);
+}
+
+function whyNot({ type, value }: Match["path"]): string {
+  if (type === "regex") return `Nothing in the path matches the pattern ${value}`;
+  if (type === "exact") return `The path is not ${value}`;
+  return `The path is neither ${value} nor below it`;
+}
+
+function whyFirst({ name, match: { path } }: Route): string {
+  if (path.type === "exact") return `The path is ${path.value}, which the route "${name}" has`;
+  if (path.type === "regex") return `The pattern ${path.value} of the route "${name}" is the first one that matches`;
+  return `The route "${name}" has the longest prefix of the path, ${path.value}`;
+}
+
+const RANKS = { exact: "An exact path", regex: "A pattern", prefix: "A prefix" } as const;
+
+function whyLater(route: Route, winner: Route | undefined): string {
+  if (winner === undefined) return "A pattern declared before it cannot be decided on, so the path has no route";
+  const [own, first] = [route.match.path, winner.match.path];
+  const by = `the route "${winner.name}"`;
+  if (own.type !== first.type)
+    return `${RANKS[first.type]} comes before ${RANKS[own.type].toLowerCase()}: ${by} decides`;
+  if (own.type === "regex") return `The pattern of ${by} matches too and is declared before it`;
+  if (own.type === "prefix" && barePrefix(own.value) !== barePrefix(first.value)) {
+    return `The longer prefix ${first.value} of ${by} decides`;
+  }
+  if (own.type === "exact" && own.value !== first.value) {
+    return `A static segment comes before a parameter: ${first.value} of ${by} decides`;
+  }
+  return `It has the same path as ${by}, which is declared before it`;
+}
