@@ -118,6 +118,7 @@ const tests: readonly Zone[] = [
       "proxy/api",
       "gateway/storage",
       "gateway/request",
+      "gateway/routing",
       "gateway/upstream",
     ],
     instead: "A benchmark drives real processes, or one package or engine part alone",
