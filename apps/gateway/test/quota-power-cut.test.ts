@@ -10,7 +10,8 @@ import { countLetters, readRecorded } from "./quota-recorded.ts";
 const ROUNDS = 10;
 const CHARGER = fileURLToPath(new URL("./quota-charger.ts", import.meta.url));
 const DAY_S = Date.UTC(2026, 2, 1) / 1000;
-const BUDGET = 600;
+/** Never used up: a round that only refuses proves nothing. */
+const BUDGET = 1_000_000;
 
 /** FS_IOC_SHUTDOWN with NOLOGFLUSH: nothing more of this file system reaches its disk, as if the power were gone. */
 const CUT_BY: readonly (readonly [program: string, ...args: string[]])[] = [
@@ -30,7 +31,7 @@ async function cutPower(mountPoint: string): Promise<boolean> {
   return false;
 }
 
-test(`quota rule 6: after a power cut (${ROUNDS} times) the file system holds every acknowledged charge, and never more than the budget`, async (context) => {
+test(`quota rule 6: after a power cut (${ROUNDS} times) the file system holds every acknowledged charge, and at most those in flight besides`, async (context) => {
   if (process.platform !== "linux" || process.getuid?.() !== 0) {
     context.skip("needs Linux and the right to mount a file system");
     return;
@@ -66,7 +67,7 @@ test(`quota rule 6: after a power cut (${ROUNDS} times) the file system holds ev
         dayS: DAY_S,
         monthS: DAY_S,
         daily: BUDGET,
-        monthly: 1_000_000,
+        monthly: BUDGET,
       };
       await using charger = await spawnProcess(process.execPath, [CHARGER, JSON.stringify(orders)], {
         env: { NODE_COMPILE_CACHE: directory.file("compiled") },
@@ -83,7 +84,6 @@ test(`quota rule 6: after a power cut (${ROUNDS} times) the file system holds ev
       const where = `round ${round}: ${JSON.stringify({ ...seen, recorded: String(dailySum), before: String(before) })}`;
       assert.ok(dailySum - before >= seen.a, `what was acknowledged is recorded; ${where}`);
       assert.ok(dailySum - before <= seen.s, `at most what was in flight is recorded besides; ${where}`);
-      assert.ok(dailySum <= BUDGET, where);
       assert.equal(monthly, dailySum, where);
       before = dailySum;
       tally.acknowledged += seen.a;
