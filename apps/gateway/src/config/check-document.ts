@@ -60,8 +60,7 @@ export function checkDocument(reading: DocumentReading, parts: CheckParts, findi
   ];
   const isSound = !reading.issues.some(isError);
   for (const check of checks) runCheck(check, document, collector, scope, isSound);
-  // What was left out because it could not be read is missing from everything that refers to it.
-  const found = reading.isPartial ? collector.issues.filter((issue) => !dependsOnTheWhole(issue)) : collector.issues;
+  const found = isSound ? collector.issues : collector.issues.filter((issue) => standsByItself(issue, reading));
   return inTextOrder([...reading.issues, ...found]);
 }
 
@@ -101,6 +100,11 @@ export function errorTrace(error: unknown): string {
   return [errorName(error), ...frames].join("\n");
 }
 
-function dependsOnTheWhole({ code, severity }: Issue): boolean {
-  return severity === "warning" || code === "unknown_reference";
+/**
+ * Whether an issue of a document with a broken structure is one in any case: what could not be read is left out of the
+ * document, so that references to it, and what it is in, seem wrong too.
+ */
+function standsByItself({ code, severity, path }: Issue, reading: DocumentReading): boolean {
+  if (severity === "warning" || (code === "unknown_reference" && reading.isPartial)) return false;
+  return !reading.issues.some((issue) => issue.path === path || issue.path.startsWith(`${path}/`));
 }

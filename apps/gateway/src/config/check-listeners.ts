@@ -117,15 +117,19 @@ function checkCollisions(document: ConfigDocument, report: IssueReport): void {
   const take = (address: string, port: number, title: string, place: Place): void => {
     const other = taken.find((one) => one.port === port && port !== 0 && overlap(one.address, address));
     if (other !== undefined) {
-      report.error("address_collision", place, `${title} wants ${address} port ${port}, which ${other.title} has`);
+      report.error(
+        "address_collision",
+        place,
+        `${title} wants ${address} port ${port}, which ${other.title.replace("The", "the")} has`,
+      );
     }
     taken.push({ address, port, title });
   };
   for (const [at, { name, address, port }] of document.listeners.entries()) {
-    take(address, port, `the listener "${name}"`, ["listeners", at, "port"]);
+    take(address, port, `The listener "${name}"`, ["listeners", at, "port"]);
   }
   const bind = document.admin === undefined ? undefined : parseBind(document.admin.bind ?? DEFAULT_BIND);
-  if (bind !== undefined) take(bind.address, bind.port, "the admin API", ["admin", "bind"]);
+  if (bind !== undefined) take(bind.address, bind.port, "The admin API", ["admin", "bind"]);
 }
 
 /** A socket on all addresses leaves no place for one on a single address; `::` takes those of IPv4 too. */
