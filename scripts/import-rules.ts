@@ -349,7 +349,7 @@ const proxy: readonly Zone[] = [
 const gateway: readonly Zone[] = [
   {
     name: "gateway/composition",
-    files: ["apps/gateway/src/{main,gateway,slices,pipeline-order,clock}.ts"],
+    files: ["apps/gateway/src/{main,gateway,gateway-facts,slices,pipeline-order,clock}.ts"],
     node: "all",
     npm: "all",
     ours: ["gateway/*", ...GATEWAY_CONTRACT, "contract-kit/*", FORMATS, "sockets"],

@@ -26,6 +26,7 @@ import { EndpointPools } from "#upstream/endpoint-pools.ts";
 import { compileService } from "#upstream/service-choice.ts";
 import { UpstreamRegistry } from "#upstream/upstream-registry.ts";
 import { systemClock } from "./clock.ts";
+import { gatewayFacts } from "./gateway-facts.ts";
 import type { Clock } from "./slice.ts";
 import { createSlices, inAnswerOrder, inGateOrder } from "./slices.ts";
 
@@ -95,7 +96,7 @@ async function assemble(parts: Parts): Promise<RunningGateway> {
     emit: (kind, payload) => events.emit(kind, payload),
   });
   const pools = new EndpointPools(deadlines);
-  const slices = createSlices({ log, clock, store });
+  const slices = createSlices({ log, clock, store, environment });
   const generations = new Generations({
     slices: inGateOrder(slices.all),
     answerOrder: inAnswerOrder(slices.all),
@@ -109,10 +110,12 @@ async function assemble(parts: Parts): Promise<RunningGateway> {
     directory: dirname(configFile),
     ...(store === undefined ? {} : { archive: store }),
   });
+  const metricsText = async (): Promise<string> =>
+    await slices.metrics.text(await gatewayFacts({ generations, pipeline, upstreams, events, slices }));
   const pipeline = new Pipeline({
     pools,
     observers: slices.all.flatMap(({ observer }) => (observer === undefined ? [] : [observer])),
-    reserved: (request) => reservedAnswer(request, generations),
+    reserved: (request) => reservedAnswer(request, generations, metricsText),
     pathProblem,
     admission: UNBOUNDED,
     log,
@@ -162,7 +165,11 @@ function pathProblem(path: string): string | undefined {
 }
 
 /** Paths of the gateway itself, on every listener, before any route. */
-function reservedAnswer(request: RequestContext, generations: Generations): Answer | undefined {
+function reservedAnswer(
+  request: RequestContext,
+  generations: Generations,
+  metricsText: () => Promise<string>,
+): Answer | undefined | Promise<Answer> {
   switch (request.path) {
     case "/healthz":
       return envelope(200, "ok", "ok", request.requestId);
@@ -170,9 +177,15 @@ function reservedAnswer(request: RequestContext, generations: Generations): Answ
       return generations.current === undefined
         ? envelope(503, "not_ready", "not ready", request.requestId)
         : envelope(200, "ready", "ready", request.requestId);
+    case "/metrics":
+      return metricsAnswer(metricsText());
     default:
       return undefined;
   }
+}
+
+async function metricsAnswer(text: Promise<string>): Promise<Answer> {
+  return { status: 200, fields: ["Content-Type", "text/plain; version=0.0.4; charset=utf-8"], body: await text };
 }
 
 function envelope(status: number, code: string, message: string, requestId: string): Answer {

@@ -1,9 +1,11 @@
 // Tested by ../test/pipeline.test.ts
 import type { Logger } from "pino";
 import { EgressDialer } from "#egress/egress-dialer.ts";
+import { createAccessLog, sampleOf } from "#slices/access-log/access-log.slice.ts";
 import { acceptVary } from "#slices/accept-vary/accept-vary.slice.ts";
 import { deprecation } from "#slices/deprecation/deprecation.slice.ts";
 import { createEgressFilter } from "#slices/egress-filter/egress-filter.slice.ts";
+import { createMetrics, type Metrics } from "#slices/metrics/metrics.slice.ts";
 import { quotas, type QuotasSlice } from "#slices/quotas/quotas.slice.ts";
 import { usageExport, type UsageExportSlice } from "#slices/usage-export/usage-export.slice.ts";
 import { createWebhooks, type Webhooks } from "#slices/webhooks/webhooks.slice.ts";
@@ -17,6 +19,7 @@ export interface SliceParts {
   readonly clock: Clock;
   /** Undefined without `GATEWAY_STATE_DB`. */
   readonly store: StateStore | undefined;
+  readonly environment: Readonly<Record<string, string | undefined>>;
 }
 
 /** All slices; those that others ask something have a name of their own. */
@@ -25,16 +28,33 @@ export interface Slices {
   readonly webhooks: Webhooks;
   readonly quotas: QuotasSlice;
   readonly usageExport: UsageExportSlice;
+  readonly metrics: Metrics;
+  readonly dialer: EgressDialer;
 }
 
 /** Makes every slice, in no order. */
-export function createSlices({ log, clock, store }: SliceParts): Slices {
+export function createSlices({ log, clock, store, environment }: SliceParts): Slices {
   const dialer = new EgressDialer({ log });
   const webhooks = createWebhooks({ dialer, clock, log });
-  const quotaSlice = quotas({ store, log, clock, metrics: { dryRun: () => undefined, denied: () => undefined } });
+  const metrics = createMetrics();
+  const quotaSlice = quotas({
+    store,
+    log,
+    clock,
+    metrics: { dryRun: (route) => metrics.dryRun("quota", route), denied: metrics.quotaDenied },
+  });
   const usage = usageExport({ store, log, clock, every });
-  const all = [createEgressFilter(dialer), webhooks, deprecation, acceptVary, quotaSlice, usage];
-  return { all, webhooks, quotas: quotaSlice, usageExport: usage };
+  const all = [
+    createEgressFilter(dialer),
+    webhooks,
+    deprecation,
+    acceptVary,
+    quotaSlice,
+    usage,
+    metrics,
+    createAccessLog({ log, sample: sampleOf(environment["GATEWAY_ACCESS_LOG_SAMPLE"]) }),
+  ];
+  return { all, webhooks, quotas: quotaSlice, usageExport: usage, metrics, dialer };
 }
 
 function every(periodMs: number, run: () => void): () => void {

@@ -59,6 +59,8 @@ export class Endpoint implements EndpointState {
   /** State of smooth weighted round robin. */
   currentWeight = 0;
   inFlight = 0;
+  /** Attempts that ended, by status class, `2xx` at 2; those without an answer at 0. */
+  readonly attemptsByClass: number[] = [0, 0, 0, 0, 0, 0];
   readonly #owner: EndpointOwner;
   #rules: HealthRules | undefined;
   #health: EndpointHealth = "healthy";
@@ -121,12 +123,14 @@ export class Endpoint implements EndpointState {
 
   answered(status: number, latencyMs: number): void {
     this.inFlight -= 1;
+    this.#count(Math.floor(status / 100));
     this.#observeLatency(latencyMs);
     this.#observe(status < 500);
   }
 
   failed(): void {
     this.inFlight -= 1;
+    this.#count(0);
     this.#observe(false);
   }
 
@@ -159,6 +163,10 @@ export class Endpoint implements EndpointState {
   force(health: "ejected" | "healthy"): void {
     if (health === "ejected") this.#eject(true);
     else if (this.#health !== "healthy") this.#recover();
+  }
+
+  #count(statusClass: number): void {
+    this.attemptsByClass[statusClass] = (this.attemptsByClass[statusClass] ?? 0) + 1;
   }
 
   #observe(ok: boolean): void {

@@ -23,6 +23,7 @@ export class LiveUpstream implements UpstreamGroup {
   endpoints: readonly Endpoint[] = [];
   /** Picks that ignored health because no endpoint was in rotation. */
   failOpenPicks = 0;
+  retries = 0;
   readonly #host: UpstreamHost;
   readonly #owner: EndpointOwner;
   readonly #budget: RetryBudget;
@@ -109,7 +110,9 @@ export class LiveUpstream implements UpstreamGroup {
   }
 
   spendRetry(): boolean {
-    return this.#budget.spend();
+    if (!this.#budget.spend()) return false;
+    this.retries += 1;
+    return true;
   }
 
   /** Nothing untried is in rotation: what was tried already, and last, whatever there is (fail open). */

@@ -1,0 +1,53 @@
+// Tested by ../test/metrics.test.ts
+import type { Generations } from "#config/generations.ts";
+import type { EventBus } from "#events/event-bus.ts";
+import type { Pipeline } from "#request/pipeline.ts";
+import type { GatewayFacts } from "#slices/metrics/metrics.slice.ts";
+import type { UpstreamRegistry } from "#upstream/upstream-registry.ts";
+import type { Slices } from "./slices.ts";
+
+/** Where facts come from. */
+export interface FactSources {
+  readonly generations: Generations;
+  readonly pipeline: Pipeline;
+  readonly upstreams: UpstreamRegistry;
+  readonly events: EventBus;
+  readonly slices: Slices;
+}
+
+/** What the gateway is like at this moment, for a scrape. */
+export async function gatewayFacts(sources: FactSources): Promise<GatewayFacts> {
+  const { generations, pipeline, upstreams, events, slices } = sources;
+  return {
+    generation: generations.current?.number ?? 0,
+    activeRequests: pipeline.activeRequests,
+    upstreams: upstreams.all.map(({ name, breaker, failOpenPicks, retries, endpoints }) => ({
+      name,
+      breaker: breaker?.state,
+      failOpenPicks,
+      retries,
+      endpoints: endpoints.map(({ key, health, attemptsByClass }) => ({
+        key,
+        isHealthy: health === "healthy",
+        attemptsByClass,
+      })),
+    })),
+    events: { emitted: events.emitted, dropped: events.dropped, replayed: events.replayed },
+    webhooks: slices.webhooks.counts(),
+    egressDenied: [...slices.dialer.denied].map(([purpose, count]) => ({ purpose, count })),
+    quotas: await quotaFacts(slices),
+  };
+}
+
+/** Without a store, or while it does not answer, there is nothing to say of quotas. */
+async function quotaFacts(slices: Slices): Promise<GatewayFacts["quotas"]> {
+  try {
+    const record = await slices.quotas.usageRecord();
+    if (!("consumers" in record)) return [];
+    return record.consumers.flatMap(({ consumer, budgets }) =>
+      budgets.map(({ budget, used, limit }) => ({ consumer, budget, used: Number(used), limit: Number(limit) })),
+    );
+  } catch {
+    return [];
+  }
+}

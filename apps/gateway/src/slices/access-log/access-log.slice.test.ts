@@ -1,0 +1,57 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { pino } from "pino";
+import type { FinishedRequest } from "#request/phases.ts";
+import { createAccessLog, sampleOf } from "./access-log.slice.ts";
+
+const finished = (status: number): FinishedRequest =>
+  ({
+    request: {
+      requestId: "r-1",
+      method: "GET",
+      path: "/a",
+      query: "token=secret",
+      fields: ["Authorization", "Bearer secret"],
+      clientAddress: "192.0.2.1",
+      upstream: { upstream: "u", endpoint: "h:1", attempts: 2 },
+    },
+    status,
+    durationMs: 1.23456,
+    sentBytes: 10,
+    isComplete: true,
+  }) as unknown as FinishedRequest;
+
+function written(sample: number, random: number, statuses: readonly number[]): Record<string, unknown>[] {
+  const lines: Record<string, unknown>[] = [];
+  const log = pino({ base: null }, { write: (line) => void lines.push(JSON.parse(line) as Record<string, unknown>) });
+  const slice = createAccessLog({ log, sample, random: () => random });
+  for (const status of statuses) slice.observer?.onFinished(finished(status));
+  return lines;
+}
+
+test("an access line names the request, never its query or a field", () => {
+  const [line] = written(1, 0, [200]);
+  assert.deepEqual(
+    [line?.["target"], line?.["msg"], line?.["path"], line?.["route"], line?.["consumer"], line?.["duration_ms"]],
+    ["gateway::access", "access", "/a", "unrouted", "anonymous", 1.235],
+  );
+  assert.doesNotMatch(JSON.stringify(line), /secret/);
+});
+
+test("a sample leaves lines out, but never those of status 500 and above", () => {
+  assert.equal(written(0.1, 0.05, [200]).length, 1);
+  assert.equal(written(0.1, 0.5, [200]).length, 0);
+  assert.equal(written(0, 0.5, [200, 404, 502]).length, 1);
+});
+
+for (const [text, share] of [
+  [undefined, 1],
+  ["", 1],
+  ["0.25", 0.25],
+  ["0", 0],
+  ["2", 1],
+  ["-1", 1],
+  ["x", 1],
+] as const) {
+  test(`GATEWAY_ACCESS_LOG_SAMPLE=${text ?? ""} is ${share}`, () => assert.equal(sampleOf(text), share));
+}

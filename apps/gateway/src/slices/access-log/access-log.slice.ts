@@ -1,0 +1,55 @@
+import type { Logger } from "pino";
+import type { FinishedRequest } from "#request/phases.ts";
+import type { GatewaySlice } from "#slice.ts";
+
+/** Share of the lines that are written; failures of the gateway or its upstreams always are. */
+export interface AccessLogParts {
+  readonly log: Logger;
+  /** 0 to 1. */
+  readonly sample: number;
+  readonly random?: () => number;
+}
+
+/** `GATEWAY_ACCESS_LOG_SAMPLE`: 0 to 1; anything else writes every line. */
+export function sampleOf(text: string | undefined): number {
+  const share = text === undefined || text.trim() === "" ? 1 : Number(text);
+  return share >= 0 && share <= 1 ? share : 1;
+}
+
+/** One line for each finished request: never its query, never a field's value. */
+export function createAccessLog({ log, sample, random = Math.random }: AccessLogParts): GatewaySlice {
+  const access = log.child({ target: "gateway::access" });
+  const isOff = sample === 0 && !access.isLevelEnabled("info");
+  return {
+    name: "access-log",
+    observer: {
+      onFinished: (finished) => {
+        if (isOff || (finished.status < 500 && sample < 1 && random() >= sample)) return;
+        access.info(lineOf(finished), "access");
+      },
+    },
+  };
+}
+
+function lineOf({ request, status, durationMs, sentBytes, isComplete, code }: FinishedRequest): object {
+  const { upstream } = request;
+  return {
+    request_id: request.requestId,
+    method: request.method,
+    path: request.path,
+    status,
+    duration_ms: Math.round(durationMs * 1000) / 1000,
+    route: request.route?.name ?? "unrouted",
+    consumer: request.consumer?.name ?? "anonymous",
+    upstream: upstream?.upstream ?? "",
+    endpoint: upstream?.endpoint ?? "",
+    attempts: upstream?.attempts ?? 0,
+    rate_limited: request.wasRateLimited,
+    broken: request.isBroken,
+    shed: request.wasShed,
+    client: request.clientAddress,
+    sent_bytes: sentBytes,
+    complete: isComplete,
+    ...(code === undefined ? {} : { code }),
+  };
+}

@@ -1,0 +1,69 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import type { FinishedRequest } from "#request/phases.ts";
+import { createMetrics, type GatewayFacts } from "./metrics.slice.ts";
+
+const NOTHING: GatewayFacts = {
+  generation: 3,
+  activeRequests: 2,
+  upstreams: [
+    {
+      name: "u",
+      breaker: "half_open",
+      failOpenPicks: 1,
+      retries: 4,
+      endpoints: [{ key: "h:1", isHealthy: false, attemptsByClass: [1, 0, 5, 0, 0, 2] }],
+    },
+  ],
+  events: { emitted: 7, dropped: 1, replayed: 0 },
+  webhooks: [{ kind: "breaker_opened", outcome: "failed", count: 2 }],
+  egressDenied: [{ purpose: "webhook", count: 1 }],
+  quotas: [{ consumer: 'a"b', budget: "daily", used: 5, limit: 10 }],
+};
+
+const finished = (status: number, durationMs: number, more: object = {}): FinishedRequest =>
+  ({
+    request: { route: undefined, consumer: undefined, listener: { name: "public" }, ...more },
+    status,
+    durationMs,
+  }) as unknown as FinishedRequest;
+
+test("a scrape shows the specification's metrics with their types, labels and values", async () => {
+  const metrics = createMetrics();
+  metrics.dryRun("quota", "r");
+  metrics.quotaDenied("acme", "monthly");
+  metrics.observer?.onFinished(finished(200, 3));
+  metrics.observer?.onFinished(finished(404, 30_000));
+  metrics.observer?.onFinished(finished(0, 1));
+  const route = { name: "v1", priority: 5, document: { deprecation: { since: "x" } } };
+  metrics.observer?.onFinished(finished(200, 20, { route, consumer: { name: "acme" }, wasRateLimited: true }));
+  const text = await metrics.text(NOTHING);
+  for (const line of [
+    "# TYPE gateway_events_emitted_total gauge",
+    "# TYPE gateway_events_dropped_total gauge",
+    "# TYPE gateway_webhook_events_total counter",
+    "# TYPE gateway_policy_dry_run_total counter",
+    "gateway_events_emitted_total 7",
+    "gateway_events_dropped_total 1",
+    'gateway_webhook_events_total{kind="breaker_opened",outcome="failed"} 2',
+    'gateway_policy_dry_run_total{phase="quota",route="r"} 1',
+    'gateway_quota_denied_total{consumer="acme",budget="monthly"} 1',
+    'gateway_deprecated_requests_total{route="v1",consumer="acme"} 1',
+    'requests_total{route="unrouted",listener="public",status_class="2xx"} 1',
+    'requests_total{route="unrouted",listener="public",status_class="none"} 1',
+    'rate_limited_total{route="v1"} 1',
+    'request_duration_seconds_bucket{route="unrouted",le="0.005"} 2',
+    'request_duration_seconds_bucket{route="unrouted",le="10"} 2',
+    'request_duration_seconds_bucket{route="unrouted",le="+Inf"} 3',
+    'request_duration_seconds_count{route="unrouted"} 3',
+    "active_requests 2",
+    "config_generation 3",
+    'breaker_state{upstream="u"} 2',
+    'endpoint_health{upstream="u",endpoint="h:1"} 0',
+    'upstream_attempts_total{upstream="u",endpoint="h:1",status_class="error"} 1',
+    'retries_total{upstream="u"} 4',
+    String.raw`gateway_quota_used{consumer="a\"b",budget="daily"} 5`,
+  ]) {
+    assert.ok(text.split("\n").includes(line), `${line}\nin\n${text}`);
+  }
+});

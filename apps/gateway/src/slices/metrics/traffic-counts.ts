@@ -1,0 +1,84 @@
+// Tested by metrics.slice.test.ts
+import type { FinishedRequest, Observer } from "#request/phases.ts";
+
+/** Upper bounds of the buckets of durations, in seconds. */
+export const DURATION_BOUNDS_S = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10] as const;
+
+/** Requests of one route through one listener. */
+export interface RequestCounts {
+  readonly route: string;
+  readonly listener: string;
+  /** By status class, `1xx` at 1 to `5xx` at 5; 0: the client left before an answer. */
+  readonly byClass: number[];
+}
+
+/** Durations of one route. */
+export interface DurationCounts {
+  readonly route: string;
+  /** Not cumulated; the last one counts what is above every bound. */
+  readonly buckets: number[];
+  sumS: number;
+}
+
+/** Requests for a version that goes, by who sent them. */
+export interface DeprecatedCount {
+  readonly route: string;
+  readonly consumer: string;
+  count: number;
+}
+
+/** Requests that no route took, and those of the gateway itself. */
+export const UNROUTED = "unrouted";
+
+/**
+ * Counts finished requests in plain numbers, a few additions for each; texts are made when somebody asks. Labels are
+ * names of the configuration, so their number is bounded by it.
+ */
+export class TrafficCounts implements Observer {
+  readonly requests = new Map<string, RequestCounts>();
+  readonly durations = new Map<string, DurationCounts>();
+  readonly deprecated = new Map<string, DeprecatedCount>();
+  readonly rateLimited = new Map<string, number>();
+  readonly shed = new Map<number, number>();
+
+  onFinished({ request, status, durationMs }: FinishedRequest): void {
+    const { route } = request;
+    const name = route?.name ?? UNROUTED;
+    const counts = this.#requestCounts(name, request.listener.name);
+    const statusClass = Math.floor(status / 100);
+    counts.byClass[statusClass] = (counts.byClass[statusClass] ?? 0) + 1;
+    this.#observeDuration(name, durationMs / 1000);
+    if (request.wasRateLimited) this.rateLimited.set(name, (this.rateLimited.get(name) ?? 0) + 1);
+    if (request.wasShed) {
+      const priority = request.consumer?.priority ?? route?.priority ?? 0;
+      this.shed.set(priority, (this.shed.get(priority) ?? 0) + 1);
+    }
+    if (route?.document.deprecation !== undefined) this.#countDeprecated(name, request.consumer?.name ?? "anonymous");
+  }
+
+  #requestCounts(route: string, listener: string): RequestCounts {
+    const key = `${listener}\n${route}`;
+    let counts = this.requests.get(key);
+    if (counts === undefined) this.requests.set(key, (counts = { route, listener, byClass: [0, 0, 0, 0, 0, 0] }));
+    return counts;
+  }
+
+  #observeDuration(route: string, seconds: number): void {
+    let counts = this.durations.get(route);
+    if (counts === undefined) {
+      counts = { route, buckets: new Array<number>(DURATION_BOUNDS_S.length + 1).fill(0), sumS: 0 };
+      this.durations.set(route, counts);
+    }
+    let bucket = 0;
+    while (bucket < DURATION_BOUNDS_S.length && seconds > (DURATION_BOUNDS_S[bucket] ?? 0)) bucket += 1;
+    counts.buckets[bucket] = (counts.buckets[bucket] ?? 0) + 1;
+    counts.sumS += seconds;
+  }
+
+  #countDeprecated(route: string, consumer: string): void {
+    const key = `${route}\n${consumer}`;
+    const known = this.deprecated.get(key);
+    if (known === undefined) this.deprecated.set(key, { route, consumer, count: 1 });
+    else known.count += 1;
+  }
+}
