@@ -167,14 +167,18 @@ export class TrafficWriter {
   /** Runs work in a transaction and, once it is committed, applies and tells what it changed. */
   #commit(work: (log: ChangeLog) => void): ChangeLog {
     const log = new ChangeLog();
-    this.#database.transaction(() => {
+    // Read once: what is told must be what is on the disk.
+    const nowMs = Date.now();
+    const counted = this.#database.transaction(() => {
       work(log);
-      const nowMs = Date.now();
-      for (const session of log.touched) {
-        this.sessions.writeCounters({ ...session, updatedMs: Math.max(nowMs, session.updatedMs) });
-      }
+      const sessions = [...log.touched].map((session) => ({
+        ...session,
+        updatedMs: Math.max(nowMs, session.updatedMs),
+      }));
+      for (const session of sessions) this.sessions.writeCounters(session);
+      return sessions;
     });
-    for (const session of log.touched) log.put({ ...session, updatedMs: Math.max(Date.now(), session.updatedMs) });
+    for (const session of counted) log.put(session);
     log.apply(this.sessions);
     this.#rows.raiseHighest(log.highestSeq);
     for (const file of log.removedFiles) this.files.discard(file);
