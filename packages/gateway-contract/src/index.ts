@@ -1,9 +1,12 @@
 /** The contract of Sluice; safe for browsers. */
+export { ADMIN_ERRORS, AdminErrorBody, adminOperations, type AdminErrorCode, type PublishedConfig } from "./admin.ts";
 export { Authorization } from "./authorization.ts";
 export { Consumer, Credential, JwtProvider, Quotas } from "./consumers.ts";
+export { configText, defineConfig, type WrittenConfig } from "./define-config.ts";
 export { DocumentSchema, type ConfigDocument, type DocumentInput } from "./document.ts";
 export { ERRORS, type ErrorCode } from "./errors.ts";
 export type { EventEnvelope, EventPayloads } from "./events.ts";
+export { FIELD_NOTES } from "./field-notes.ts";
 export { Admin, ADMIN_ROLES, Analytics, GatewaySettings, SsrfFilter, type AdminRole } from "./gateway.ts";
 export { ISSUE_CODES, type Issue, type IssueCode } from "./issues.ts";
 export { Listener, ListenerTls } from "./listeners.ts";

@@ -1,0 +1,310 @@
+import { defineOperations, media, oneOf, strictObject, upload } from "@headworks/contract-kit";
+import { Type } from "typebox";
+import type { Static } from "typebox";
+import { Name } from "./primitives.ts";
+import { ISSUE_CODES } from "./issues.ts";
+
+/** The body of every answer of the admin API that is no success. */
+export const AdminErrorBody = strictObject(
+  {
+    error: strictObject({
+      code: Type.String({ description: "Stable code for programs" }),
+      message: Type.String({ description: "One sentence for people" }),
+      request_id: Type.String(),
+      issues: Type.Optional(
+        Type.Array(
+          strictObject({
+            code: oneOf([...ISSUE_CODES]),
+            path: Type.String({ description: "JSON pointer" }),
+            message: Type.String(),
+            severity: oneOf(["error", "warning"]),
+            line: Type.Optional(Type.Integer()),
+            column: Type.Optional(Type.Integer()),
+          }),
+        ),
+      ),
+    }),
+  },
+  { $id: "AdminError" },
+);
+
+const IssueItem = strictObject({
+  code: Type.String(),
+  path: Type.String(),
+  message: Type.String(),
+  severity: oneOf(["error", "warning"]),
+  line: Type.Optional(Type.Integer()),
+  column: Type.Optional(Type.Integer()),
+});
+
+const ChangeItem = strictObject({
+  kind: Type.String(),
+  change: oneOf(["added", "removed", "changed"]),
+  name: Type.String(),
+  paths: Type.Array(Type.String({ description: "JSON pointers to what changed" })),
+});
+
+const Published = strictObject(
+  {
+    generation: Type.Integer(),
+    content_hash: Type.Integer(),
+    route_count: Type.Integer(),
+    warnings: Type.Array(IssueItem),
+    changes: Type.Optional(Type.Array(ChangeItem)),
+  },
+  { $id: "PublishedConfig" },
+);
+export type PublishedConfig = Static<typeof Published>;
+
+const GenerationItem = strictObject({
+  generation: Type.Integer(),
+  content_hash: Type.Integer(),
+  route_count: Type.Integer(),
+  published_at: Type.String({ format: "date-time" }),
+  source: Type.String(),
+  actor: Type.Union([Type.String(), Type.Null()]),
+  is_running: Type.Boolean(),
+  can_roll_back: Type.Boolean(),
+});
+
+const CONFIG_TYPES = [
+  "application/yaml",
+  "application/json",
+  "application/merge-patch+json",
+  "application/json-patch+json",
+];
+
+const Anything = Type.Unsafe<Readonly<Record<string, unknown>>>({ type: "object" });
+const dryRunQuery = strictObject({ dry_run: Type.Optional(Type.Boolean()) });
+
+/** Operations of the admin API. Reading is for viewers, working the running gateway for operators, the rest for admins. */
+export const adminOperations = defineOperations({
+  getConfig: {
+    method: "GET",
+    path: "/config",
+    summary: "The running configuration, normalized, with inline secrets redacted",
+    description: "YAML, or JSON when Accept asks for it. ETag is the content hash.",
+    access: "config:read",
+    responses: { 200: media("application/yaml", "The document") },
+  },
+  patchConfig: {
+    method: "PATCH",
+    path: "/config",
+    summary: "Publish a whole document, or a change to the running one",
+    description:
+      "`application/yaml`, `application/json` or no type: a whole document. `application/merge-patch+json` (RFC 7396) and `application/json-patch+json` (RFC 6902): a change. `If-Match` with the content hash refuses when another one runs.",
+    access: "config:write",
+    query: dryRunQuery,
+    body: upload(CONFIG_TYPES, "A document or a patch, at most 4 MiB"),
+    responses: { 200: Published },
+  },
+  putConfig: {
+    method: "PUT",
+    path: "/config",
+    summary: "Publish a whole document",
+    access: "config:write",
+    query: dryRunQuery,
+    body: upload(CONFIG_TYPES.slice(0, 2), "A document, at most 4 MiB"),
+    responses: { 200: Published },
+  },
+  validateConfig: {
+    method: "POST",
+    path: "/config/validate",
+    summary: "What is wrong with a document",
+    access: "config:read",
+    body: upload(CONFIG_TYPES.slice(0, 2), "A document, at most 4 MiB"),
+    responses: { 200: strictObject({ valid: Type.Boolean(), issues: Type.Array(IssueItem) }) },
+  },
+  planConfig: {
+    method: "POST",
+    path: "/config/plan",
+    summary: "What a document would change",
+    access: "config:read",
+    body: upload(CONFIG_TYPES, "A document or a patch, at most 4 MiB"),
+    responses: { 200: Published },
+  },
+  listGenerations: {
+    method: "GET",
+    path: "/config/generations",
+    summary: "Published configurations, newest first",
+    access: "config:read",
+    query: strictObject({ limit: Type.Optional(Type.Integer({ minimum: 1, maximum: 100 })) }),
+    responses: { 200: strictObject({ generations: Type.Array(GenerationItem) }) },
+  },
+  getGeneration: {
+    method: "GET",
+    path: "/config/generations/{generation}",
+    summary: "A published configuration, with inline secrets redacted",
+    access: "config:read",
+    params: strictObject({ generation: Type.Integer({ minimum: 1 }) }),
+    responses: { 200: media("application/yaml", "The document") },
+  },
+  rollbackConfig: {
+    method: "POST",
+    path: "/config/rollback",
+    summary: "Publish an earlier configuration again",
+    access: "config:write",
+    body: strictObject({ generation: Type.Integer({ minimum: 1 }) }),
+    responses: { 200: Published },
+  },
+  getConfigSchema: {
+    method: "GET",
+    path: "/config/schema",
+    summary: "JSON Schema of the document, for editors",
+    access: "public",
+    responses: { 200: Anything },
+  },
+  explain: {
+    method: "POST",
+    path: "/explain",
+    summary: "Which route a request takes, and why each criterion matched or not",
+    access: "config:read",
+    body: strictObject({
+      method: Type.Optional(Type.String()),
+      path: Type.String({ minLength: 1 }),
+      host: Type.Optional(Type.String()),
+      headers: Type.Optional(Type.Record(Type.String(), Type.String())),
+    }),
+    responses: { 200: Anything },
+  },
+  getQuotaUsage: {
+    method: "GET",
+    path: "/quotas/usage",
+    summary: "What consumers used of their budgets",
+    access: "quotas:read",
+    query: strictObject({ consumer: Type.Optional(Type.String()) }),
+    responses: { 200: media("application/json", "The usage record; numbers are exact 64-bit integers") },
+  },
+  getHealth: {
+    method: "GET",
+    path: "/health",
+    summary: "Readiness, generation and the health of every endpoint",
+    access: "runtime:read",
+    responses: { 200: Anything },
+  },
+  getStats: {
+    method: "GET",
+    path: "/stats",
+    summary: "Breakers, requests under way and counters",
+    access: "runtime:read",
+    responses: { 200: Anything },
+  },
+  listUpstreams: {
+    method: "GET",
+    path: "/upstreams",
+    summary: "Upstreams with breaker and endpoints as they are now",
+    access: "runtime:read",
+    responses: { 200: Anything },
+  },
+  getUpstream: {
+    method: "GET",
+    path: "/upstreams/{upstream}",
+    summary: "One upstream as it is now",
+    access: "runtime:read",
+    params: strictObject({ upstream: Name }),
+    responses: { 200: Anything },
+  },
+  forceBreaker: {
+    method: "POST",
+    path: "/upstreams/{upstream}/breaker",
+    summary: "Open or close the breaker by hand",
+    access: "runtime:execute",
+    params: strictObject({ upstream: Name }),
+    body: strictObject({ state: oneOf(["open", "closed"]) }),
+    responses: { 200: Anything },
+  },
+  forceEndpoint: {
+    method: "POST",
+    path: "/upstreams/{upstream}/endpoints/{endpoint}",
+    summary: "Eject an endpoint, bring it back, or give it no new requests",
+    access: "runtime:execute",
+    params: strictObject({ upstream: Name, endpoint: Type.String({ minLength: 3 }) }),
+    body: strictObject({ action: oneOf(["eject", "recover", "drain"]) }),
+    responses: { 200: Anything },
+  },
+  listWebhooks: {
+    method: "GET",
+    path: "/webhooks",
+    summary: "Webhook targets and their last deliveries",
+    access: "events:read",
+    responses: { 200: Anything },
+  },
+  listEvents: {
+    method: "GET",
+    path: "/events",
+    summary: "The latest events of this process, newest first",
+    access: "events:read",
+    query: strictObject({
+      since: Type.Optional(Type.String({ description: "Id of the last event that is known" })),
+      limit: Type.Optional(Type.Integer({ minimum: 1, maximum: 1000 })),
+    }),
+    responses: { 200: strictObject({ events: Type.Array(Anything), complete: Type.Boolean() }) },
+  },
+  listExports: {
+    method: "GET",
+    path: "/analytics/exports",
+    summary: "Runs of usage exports, newest first",
+    access: "analytics:read",
+    query: strictObject({ limit: Type.Optional(Type.Integer({ minimum: 1, maximum: 100 })) }),
+    responses: { 200: Anything },
+  },
+  runExport: {
+    method: "POST",
+    path: "/analytics/exports/run",
+    summary: "Write a usage statement now",
+    access: "analytics:execute",
+    body: strictObject({
+      window: Type.Optional(oneOf(["hourly", "daily", "monthly"])),
+      window_start_ms: Type.Optional(Type.Integer({ minimum: 0 })),
+    }),
+    bodyOptional: true,
+    responses: { 200: Anything },
+  },
+  getVersion: {
+    method: "GET",
+    path: "/version",
+    summary: "Version and uptime",
+    access: "runtime:read",
+    responses: { 200: Anything },
+  },
+  getMetrics: {
+    method: "GET",
+    path: "/metrics",
+    summary: "Metrics in Prometheus text",
+    access: "runtime:read",
+    responses: { 200: media("text/plain; version=0.0.4", "Prometheus text") },
+  },
+  getOpenapi: {
+    method: "GET",
+    path: "/openapi.json",
+    summary: "This interface as OpenAPI 3.1",
+    access: "public",
+    responses: { 200: Anything },
+  },
+});
+
+/** Codes of the admin API with their statuses. */
+export const ADMIN_ERRORS = {
+  config_invalid: { status: 400, message: "The configuration has errors" },
+  config_redacted_value: { status: 400, message: "The document contains a redacted value" },
+  patch_invalid: { status: 400, message: "The patch cannot be applied" },
+  bad_request: { status: 400, message: "The request is not valid" },
+  quota_bad_consumer: { status: 400, message: "This consumer has no quotas" },
+  analytics_exports_not_configured: { status: 400, message: "The document asks for no exports" },
+  analytics_export_run_invalid: { status: 400, message: "This window cannot be exported" },
+  role_forbidden: { status: 403, message: "The role of this certificate does not allow this" },
+  not_found: { status: 404, message: "There is nothing here" },
+  state_store_not_configured: { status: 404, message: "There is no state store; set GATEWAY_STATE_DB" },
+  analytics_not_configured: { status: 404, message: "Usage is not counted without a state store" },
+  generation_not_found: { status: 404, message: "This generation is not kept" },
+  method_not_allowed: { status: 405, message: "This resource does not have that method" },
+  config_conflict: { status: 412, message: "Another configuration runs than the one named by If-Match" },
+  config_too_large: { status: 413, message: "The document is larger than 4 MiB" },
+  unsupported_media_type: { status: 415, message: "The body's media type is not accepted here" },
+  misdirected_request: { status: 421, message: "This name is not one of this service" },
+  config_write_failed: { status: 500, message: "The configuration's file cannot be written" },
+  analytics_export_failed: { status: 500, message: "The export failed" },
+  quota_store_unavailable: { status: 500, message: "The state store does not answer" },
+  internal: { status: 500, message: "Something broke inside; the log has the details" },
+} as const satisfies Record<string, { status: number; message: string }>;
+export type AdminErrorCode = keyof typeof ADMIN_ERRORS;
