@@ -104,10 +104,12 @@ class Exchange {
     } finally {
       signal.removeEventListener("abort", onAbort);
       this.#reader.pause();
+      socket.off("error", onError).off("close", onClose).off("data", onData).off("end", onEnd);
       if (this.#canBeKept && this.#request.kept !== undefined) {
-        socket.off("error", onError).off("close", onClose).off("data", onData).off("end", onEnd);
         this.#request.kept.put(socket);
       } else {
+        // What it still reports is of no interest, but must not end the process.
+        socket.on("error", () => undefined);
         socket.destroy();
       }
     }

@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { EVENT_KINDS } from "@headworks/gateway-contract";
 import { FakeClock, waitUntil } from "@headworks/testkit";
 import { logLines, type LogLines } from "../../test/egress/log-lines.ts";
 import { MemoryOutbox } from "../../test/webhooks/memory-outbox.ts";
@@ -353,4 +354,26 @@ test("the stop lets deliveries under way end, and interrupts them after the grac
   outcome.resolve("delivered");
   await stopped;
   assert.equal(taker.interrupts, 0);
+});
+
+test("an example is an event of its kind with an id of its own, and is neither counted nor in the journal", () => {
+  const { bus } = rig();
+  const made = EVENT_KINDS.map((kind) => bus.example(kind));
+  for (const [index, event] of made.entries()) {
+    const envelope: unknown = JSON.parse(event.envelope.toString());
+    assert.ok(typeof envelope === "object" && envelope !== null && "kind" in envelope && "id" in envelope);
+    assert.deepEqual([envelope.kind, envelope.id], [EVENT_KINDS[index], event.id]);
+  }
+  assert.equal(new Set(made.map(({ id }) => id)).size, EVENT_KINDS.length);
+  assert.deepEqual([bus.emitted, bus.dropped, bus.journal.latest(9).length], [0, 0, 0]);
+});
+
+test("an event of the journal can be sent again with the very bytes of the first time", async () => {
+  const { bus } = rig();
+  const taker = new Taker("a");
+  bus.start(taker);
+  emitMany(bus, 1);
+  await waitUntil(() => taker.taken.length === 1);
+  const [kept] = bus.journal.latest(1);
+  assert.deepEqual(kept && bus.again(kept), taker.taken[0]?.event);
 });

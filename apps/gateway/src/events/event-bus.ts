@@ -14,6 +14,16 @@ const ABANDONED_AFTER_MS = 24 * 3_600_000;
 /** Above it an envelope is never sent (contract, webhooks). */
 const MOST_ENVELOPE_BYTES = 16_384;
 
+const EXAMPLES: EventPayloads = {
+  breaker_opened: { upstream: "example", detail: "consecutive_failures" },
+  breaker_half_open: { upstream: "example" },
+  breaker_closed: { upstream: "example", detail: "half_open_probe_succeeded" },
+  endpoint_ejected: { upstream: "example", endpoint: "192.0.2.1:80" },
+  endpoint_recovered: { upstream: "example", endpoint: "192.0.2.1:80" },
+  config_published: { generation: 0, content_hash: 0, route_count: 0 },
+  config_rejected: { issue_count: 0, generation: 0 },
+};
+
 export interface EventBusParts {
   readonly log: Logger;
   readonly clock: Clock;
@@ -102,15 +112,8 @@ export class EventBus implements EventSink {
 
   #emit<K extends EventKind>(kind: K, payload: EventPayloads[K]): void {
     const createdMs = this.#clock.now();
-    // The members in the order of the contract; it is the order in the JSON text.
-    const envelope: EventEnvelope<K> = {
-      id: this.#ids.next(),
-      kind,
-      timestamp: new Date(createdMs).toISOString(),
-      gateway: `${this.#name}-${this.#identity}`,
-      payload: { ...payload },
-    };
-    const event = serialised(envelope.id, kind, JSON.stringify(envelope));
+    const envelope = this.#envelope(kind, payload, createdMs);
+    const event = this.again(envelope);
     this.journal.add(envelope);
     const recipients = this.#list?.recipientsFor(kind);
     // Written before it is known whether the queue takes it: what is dropped here is replayed at the next start.
@@ -127,6 +130,27 @@ export class EventBus implements EventSink {
   #append(event: SerialisedEvent, createdMs: number, recipients: readonly Recipient[]): LoggedEvent {
     // What is too large to be sent is never sent, so there is nothing to keep it for.
     return this.#store.append(event, createdMs, event.isTooLarge ? [] : recipients);
+  }
+
+  /** An event that nobody emitted, with a new id and a made-up payload, to try a recipient with. */
+  example(kind: EventKind): SerialisedEvent {
+    return this.again(this.#envelope(kind, EXAMPLES[kind], this.#clock.now()));
+  }
+
+  /** An event of the journal, to send it once more. */
+  again(envelope: EventEnvelope): SerialisedEvent {
+    return serialised(envelope.id, envelope.kind, JSON.stringify(envelope));
+  }
+
+  #envelope<K extends EventKind>(kind: K, payload: EventPayloads[K], createdMs: number): EventEnvelope<K> {
+    // The members in the order of the contract; it is the order in the JSON text.
+    return {
+      id: this.#ids.next(),
+      kind,
+      timestamp: new Date(createdMs).toISOString(),
+      gateway: `${this.#name}-${this.#identity}`,
+      payload: { ...payload },
+    };
   }
 
   /**

@@ -50,7 +50,7 @@ test("delivery rules 1 and 7: what is in the store reaches its target although t
   assert.ok(left.length > 0, "something was left to replay");
   const order = left.map(({ id }) => id);
   assert.deepEqual(order.toSorted(), order, "oldest first, over all processes");
-  // The last process sends to a target that takes everything; it must know it under the same name.
+  // The target is back at another address, and takes everything now.
   await receiver.close().catch(() => undefined);
   await using rig = webhookRig({ outbox: { ...store.outbox, pending: async () => redirected(left, after.url) } });
   rig.publish([target(after.url)]);
