@@ -42,6 +42,19 @@ journey("A search in a body steps through its matches and takes regular expressi
   await panel.getByText("1 of 2", { exact: true }).waitFor();
 });
 
+journey("A viewer whose code cannot be had says so, and tries again when told to", async (bench) => {
+  await bench.send("/orders");
+  const page = await bench.open("/sessions");
+  const code = "**/assets/body.worker*";
+  await page.route(code, async (route) => await route.abort());
+  await page.getByRole("link", { name: "Traffic", exact: true }).click();
+  const panel = body(await openRow(page, "/orders"));
+  await panel.getByText("The body cannot be shown").waitFor();
+  await page.unroute(code);
+  await panel.getByRole("button", { name: "Try again" }).click();
+  await panel.getByText('"Weir gate"').waitFor();
+});
+
 journey("Captured HTML is previewed without running any of it", async (bench) => {
   bench.expectRefusedHandlers();
   await bench.send("/page");

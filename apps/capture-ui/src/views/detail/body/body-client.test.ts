@@ -32,11 +32,17 @@ function localWorker(body: string): BodyWorker & { ended: boolean; sent: WorkerR
 async function opened(body: string) {
   const worker = localWorker(body);
   const ready = Promise.withResolvers<void>();
-  const client = new BodyClient(worker, { url: "/x?", contentType: "application/json" }, (progress) => {
-    if (progress.done) ready.resolve();
-  });
+  const failures: string[] = [];
+  const client = new BodyClient(
+    worker,
+    { url: "/x?", contentType: "application/json" },
+    (progress) => {
+      if (progress.done) ready.resolve();
+    },
+    (reason) => failures.push(reason.message),
+  );
   await ready.promise;
-  return { worker, client };
+  return { worker, client, failures };
 }
 
 test("answers reach the call that asked", async () => {
@@ -51,6 +57,15 @@ test("a call that takes too long ends the worker and refuses everything that wai
   const query = { text: "(a+)+$", regex: true, matchCase: false };
   await assert.rejects(client.call("search", ["raw", query], 5), CallTimeout);
   assert.equal(worker.ended, true);
+});
+
+test("a worker that breaks refuses what waits and says so", async () => {
+  const { client, worker, failures } = await opened("[]");
+  const call = client.call("search", ["raw", { text: "x", regex: false, matchCase: false }]);
+  worker.onerror?.({ message: "" } as ErrorEvent);
+  await assert.rejects(call, /stopped working/u);
+  assert.equal(worker.ended, true);
+  assert.deepEqual(failures, ["The viewer stopped working"]);
 });
 
 test("closing refuses calls that wait", async () => {

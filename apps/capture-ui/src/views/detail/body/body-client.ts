@@ -20,13 +20,23 @@ export class BodyClient {
   readonly #waiting = new Map<number, { resolve: (value: never) => void; reject: (reason: Error) => void }>();
   #lastId = 0;
 
-  constructor(worker: BodyWorker, source: BodySource, onProgress: (progress: BodyProgress) => void) {
+  /** `onFailure` hears when the worker broke by itself; it answers nothing from then on. */
+  constructor(
+    worker: BodyWorker,
+    source: BodySource,
+    onProgress: (progress: BodyProgress) => void,
+    onFailure: (reason: Error) => void,
+  ) {
     this.#worker = worker;
     worker.onmessage = ({ data }) => {
       if (data.kind === "progress") onProgress(data.progress);
       else this.#settle(data);
     };
-    worker.onerror = (event) => this.#end(new Error(event.message || "The viewer stopped working"));
+    worker.onerror = (event) => {
+      const reason = new Error(event.message || "The viewer stopped working");
+      this.#end(reason);
+      onFailure(reason);
+    };
     worker.postMessage({ kind: "open", source });
   }
 

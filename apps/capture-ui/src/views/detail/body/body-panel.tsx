@@ -3,7 +3,7 @@ import type { ReactNode } from "react";
 import { operationUrl, operations } from "../../../api.ts";
 import { copyText } from "../../../ui/copy.ts";
 import { formatBytes } from "../../../ui/format.ts";
-import { EmptyState, Spinner } from "../../../ui/states.tsx";
+import { EmptyState, ErrorState, Spinner } from "../../../ui/states.tsx";
 import { toast } from "../../../ui/toast.tsx";
 import { useDetailMemory } from "../detail-memory.ts";
 import { headerValues } from "../headers/header-groups.ts";
@@ -150,7 +150,9 @@ function StoredBody({ entryId, side, message }: BodyProps) {
       >
         {searching && layer !== null && <SearchBar search={search} onClose={() => setSearching(false)} />}
         <Notices message={message} progress={progress} onRetry={body.reopen} />
-        {client === null || progress === null ? (
+        {body.failure !== null ? (
+          <ErrorState title="The body cannot be shown" error={body.failure} onRetry={body.reopen} />
+        ) : client === null || progress === null ? (
           <div className={styles["loading"]}>
             <Spinner label="Loading the body" />
           </div>

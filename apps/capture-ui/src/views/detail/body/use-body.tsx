@@ -7,17 +7,22 @@ import { prepareWorker, takeWorker } from "./spare-worker.ts";
 export interface OpenBody {
   readonly client: BodyClient | null;
   readonly progress: BodyProgress | null;
+  /** Why nothing more will come. */
+  readonly failure: Error | null;
   /** Opens it anew, after a failure or a pattern without end. */
   readonly reopen: () => void;
 }
 
 /** Opens a body in a worker while the component is mounted. */
 export function useBody(url: string, contentType: string | null): OpenBody {
-  const [open, setOpen] = useState<Omit<OpenBody, "reopen">>({ client: null, progress: null });
+  const [open, setOpen] = useState<Omit<OpenBody, "reopen">>({ client: null, progress: null, failure: null });
   const [attempt, setAttempt] = useState(0);
   useEffect(() => {
-    const client = new BodyClient(takeWorker(), { url: new URL(url, location.origin).href, contentType }, (progress) =>
-      setOpen({ client, progress }),
+    const client = new BodyClient(
+      takeWorker(),
+      { url: new URL(url, location.origin).href, contentType },
+      (progress) => setOpen({ client, progress, failure: null }),
+      (failure) => setOpen({ client: null, progress: null, failure }),
     );
     return () => client.close();
   }, [url, contentType, attempt]);
