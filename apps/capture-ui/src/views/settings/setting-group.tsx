@@ -137,7 +137,8 @@ function SettingRow({
       <div className={styles["control"]}>
         <Field
           label={label}
-          hint={field.description}
+          // Some are described by nothing but their name.
+          hint={field.description === label ? undefined : field.description}
           error={error}
           className={control.kind === "switch" ? styles["switchField"] : undefined}
         >

@@ -86,7 +86,8 @@ export function HexViewer({
             return (
               <div key={index} className={styles["hexRow"]} style={{ height: ROW_PX }}>
                 <span className={styles["quiet"]}>{(index * rowBytes).toString(16).padStart(digits, "0")}</span>
-                <span className={styles["hexBytes"]}>{row?.hex ?? ""}</span>
+                {/* The last row is shorter, its letters stand where those of the others do. */}
+                <span style={{ width: `${rowBytes * 3}ch` }}>{row?.hex ?? ""}</span>
                 <span className={styles["ascii"]}>{row?.ascii ?? ""}</span>
               </div>
             );
