@@ -4,6 +4,11 @@ export type TemplateSegment =
   | { readonly kind: "static"; readonly text: string }
   | { readonly kind: "parameter"; readonly name: string };
 
+/** Receives the parameters of the path that was found. */
+export interface ParameterSink {
+  pathParameters: Readonly<Record<string, string>> | undefined;
+}
+
 const PARAMETER = /^\{([A-Za-z_][A-Za-z0-9_]*)\}$/;
 
 /**

@@ -1,7 +1,7 @@
 // Tested by path-index.test.ts
 import type { LinearPattern } from "@headworks/linear-pattern";
 import { compilePathPattern } from "./path-pattern.ts";
-import { branch, emptyNode, growBranch, nextHash, NONE, type TrieNode } from "./segment-trie.ts";
+import { PrefixTable } from "./prefix-table.ts";
 
 /** A route whose pattern matched. */
 export interface FoundPattern {
@@ -15,18 +15,16 @@ interface PatternRoute {
   readonly pattern: LinearPattern;
 }
 
-const SLASH = 0x2f;
-
 /**
  * Patterns in the order of their declaration, sorted by the whole segments that every match must begin with: a path
  * meets only those patterns that it could match, so that `^/orders/\d+` costs nothing to who asks for `/users/7`.
  */
 export class PatternShelves {
-  /** `route` of a node is the number of its shelf here. */
-  readonly #root: TrieNode = emptyNode();
+  /** Numbers of shelves by what paths must begin with to come to them. */
+  readonly #starts = new PrefixTable();
+  readonly #shelfOf = new Map<string, number>();
   readonly #shelves: PatternRoute[][] = [];
-  /** The shelves of the path that is looked for, and how far each is worked off. */
-  readonly #open: (readonly PatternRoute[])[] = [];
+  /** How far each shelf that the last path came to is worked off. */
   readonly #next: number[] = [];
 
   get isEmpty(): boolean {
@@ -36,17 +34,21 @@ export class PatternShelves {
   /** Routes are added in the order of their declaration. */
   add(source: string, route: number): void {
     const pattern = compilePathPattern(source);
-    const segments = pattern.requiredStart.split("/");
-    // What stands behind the last slash may go on; what stands before the first one is nothing.
-    let node = this.#root;
-    for (const segment of segments.slice(1, -1)) node = growBranch(node, segment);
-    if (node.route === NONE) node.route = this.#shelves.push([]) - 1;
-    this.#shelves[node.route]?.push({ route, pattern });
+    // What stands behind the last slash of the start may go on.
+    const start = pattern.requiredStart.slice(0, Math.max(0, pattern.requiredStart.lastIndexOf("/")));
+    let shelf = this.#shelfOf.get(start);
+    if (shelf === undefined) {
+      shelf = this.#shelves.push([]) - 1;
+      this.#shelfOf.set(start, shelf);
+      this.#starts.add(start, shelf);
+    }
+    this.#shelves[shelf]?.push({ route, pattern });
   }
 
   /** The first declared pattern that matches; `gave-up` when one before it cannot be decided on. */
   first(path: string): FoundPattern | undefined | "gave-up" {
-    const count = this.#openShelves(path);
+    const count = this.#starts.find(path);
+    for (let shelf = 0; shelf < count; shelf += 1) this.#next[shelf] = 0;
     for (;;) {
       const candidate = this.#takeNext(count);
       if (candidate === undefined) return undefined;
@@ -56,42 +58,12 @@ export class PatternShelves {
     }
   }
 
-  /** Opens the shelves of all patterns that the path begins as they must; answers how many. */
-  #openShelves(path: string): number {
-    let node = this.#root;
-    let count = this.#openShelf(node, 0);
-    let start = 1;
-    let hash = 0;
-    for (let at = 1; at < path.length; at += 1) {
-      const unit = path.charCodeAt(at);
-      if (unit !== SLASH) {
-        hash = nextHash(hash, unit);
-        continue;
-      }
-      const next = branch(node, path, start, at, hash);
-      if (next === undefined) break;
-      node = next;
-      count = this.#openShelf(node, count);
-      start = at + 1;
-      hash = 0;
-    }
-    return count;
-  }
-
-  #openShelf(node: TrieNode, count: number): number {
-    const shelf = this.#shelves[node.route];
-    if (shelf === undefined) return count;
-    this.#open[count] = shelf;
-    this.#next[count] = 0;
-    return count + 1;
-  }
-
   /** The earliest declared pattern of all open shelves. */
   #takeNext(count: number): PatternRoute | undefined {
     let earliest: PatternRoute | undefined;
     let from = 0;
     for (let index = 0; index < count; index += 1) {
-      const candidate = this.#open[index]?.[this.#next[index] ?? 0];
+      const candidate = this.#shelves[this.#starts.found[index] ?? 0]?.[this.#next[index] ?? 0];
       if (candidate === undefined || (earliest !== undefined && earliest.route < candidate.route)) continue;
       earliest = candidate;
       from = index;

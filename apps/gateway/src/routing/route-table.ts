@@ -19,7 +19,7 @@ class CompiledRouteTable implements RouteTable {
   constructor(routes: readonly CompiledRoute[]) {
     this.#routes = routes;
     this.#paths = new PathIndex(routes.map(({ document }) => document.match.path));
-    this.#criteria = routes.map(({ document }) => compileCriteria(document.match));
+    this.#criteria = sharedCriteria(routes);
   }
 
   resolve(request: RequestContext): boolean {
@@ -34,6 +34,17 @@ class CompiledRouteTable implements RouteTable {
     request.route = route;
     return true;
   }
+}
+
+/** Routes that ask for the same share what was compiled of it: thousands of them then need not be fetched from memory. */
+function sharedCriteria(routes: readonly CompiledRoute[]): (readonly Criterion[])[] {
+  const known = new Map<string, readonly Criterion[]>();
+  return routes.map(({ document: { match } }) => {
+    const key = JSON.stringify({ ...match, path: undefined });
+    const criteria = known.get(key) ?? compileCriteria(match);
+    known.set(key, criteria);
+    return criteria;
+  });
 }
 
 function allMatch(criteria: readonly Criterion[], request: CriteriaRequest): boolean {

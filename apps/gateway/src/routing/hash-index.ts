@@ -1,0 +1,76 @@
+// Tested by path-index.test.ts
+/** No entry. */
+export const NONE = -1;
+
+/** The hash of a text is that of its units in order, beginning with 0. */
+export function nextHash(hash: number, unit: number): number {
+  return (Math.imul(hash, 31) + unit) | 0;
+}
+
+/**
+ * Numbers by hash, in two flat arrays: a table of thousands stays in the processor's cache, and looking something up
+ * makes no string of a part of a path. A hash alone proves nothing, since clients choose it: compare what is found.
+ */
+export class HashIndex {
+  #hashes = new Int32Array(16);
+  /** Entries plus one; 0 for an empty place. */
+  #entries = new Int32Array(16);
+  #count = 0;
+
+  /** `entry` must not be negative. Several may have the same hash; they are found in the order of their addition. */
+  add(hash: number, entry: number): void {
+    if (2 * (this.#count + 1) > this.#hashes.length) this.#grow();
+    let place = this.#home(hash);
+    while (this.#entries[place] !== 0) place = this.#after(place);
+    this.#hashes[place] = hash;
+    this.#entries[place] = entry + 1;
+    this.#count += 1;
+  }
+
+  /** The place of the first entry with that hash, or {@link NONE}. */
+  first(hash: number): number {
+    return this.#seek(hash, this.#home(hash));
+  }
+
+  /** The place of the next entry with the same hash. */
+  next(hash: number, place: number): number {
+    return this.#seek(hash, this.#after(place));
+  }
+
+  entryAt(place: number): number {
+    return (this.#entries[place] ?? 0) - 1;
+  }
+
+  #seek(hash: number, from: number): number {
+    let place = from;
+    while (this.#entries[place] !== 0) {
+      if (this.#hashes[place] === hash) return place;
+      place = this.#after(place);
+    }
+    return NONE;
+  }
+
+  /** Fibonacci hashing: neighbouring hashes, such as of numbered names, come to lie apart. */
+  #home(hash: number): number {
+    return (Math.imul(hash, 0x9e37_79b1) >>> 8) & (this.#hashes.length - 1);
+  }
+
+  #after(place: number): number {
+    return (place + 1) & (this.#hashes.length - 1);
+  }
+
+  #grow(): void {
+    const hashes = this.#hashes;
+    const entries = this.#entries;
+    this.#hashes = new Int32Array(hashes.length * 2);
+    this.#entries = new Int32Array(hashes.length * 2);
+    this.#count = 0;
+    // From a place behind an empty one, so that a run that goes over the end stays in its order.
+    const start = entries.indexOf(0) + 1;
+    for (let step = 0; step < entries.length; step += 1) {
+      const place = (start + step) & (entries.length - 1);
+      const entry = entries[place] ?? 0;
+      if (entry !== 0) this.add(hashes[place] ?? 0, entry - 1);
+    }
+  }
+}

@@ -1,0 +1,175 @@
+/**
+ * What finding a route costs, and how that grows with the number of routes. Run:
+ *
+ *   node bench/gateway/routing.bench.ts [million lookups per row]
+ *
+ * Nanoseconds of processor time for each lookup, the smallest of several rounds that alternate between the sizes, and
+ * the ratio to the table with one route. Each table is asked for paths of its own routes in random order, so that
+ * bigger tables also pay for caches that do not hold them. The second ratio counts the check of the path, which every
+ * request pays before; `empty loop` is what asking costs without a table.
+ */
+import type { Match } from "@headworks/gateway-contract";
+import { NO_BODY } from "@headworks/http1";
+import { RequestContext } from "../../apps/gateway/src/request/context.ts";
+import type { CompiledRoute, Generation, RouteTable } from "../../apps/gateway/src/request/generation.ts";
+import { TrustedProxies } from "../../apps/gateway/src/request/trusted-proxies.ts";
+import { checkPath } from "../../apps/gateway/src/routing/request-path.ts";
+import { compileRouteTable } from "../../apps/gateway/src/routing/route-table.ts";
+
+const lookups = Number(process.argv[2] ?? 0.5) * 1_000_000;
+const SIZES = [1, 100, 5000] as const;
+const ROUNDS = 7;
+const SAMPLES = 1024;
+
+interface Shape {
+  readonly name: string;
+  match(index: number): Match;
+  target(index: number): string;
+}
+
+const SHAPES: readonly Shape[] = [
+  {
+    name: "prefix",
+    match: (index) => ({ path: { type: "prefix", value: `/service-${index}/v1` } }),
+    target: (index) => `/service-${index}/v1/users/12345?page=2`,
+  },
+  {
+    name: "exact",
+    match: (index) => ({ path: { type: "exact", value: `/service-${index}/v1/status` } }),
+    target: (index) => `/service-${index}/v1/status`,
+  },
+  {
+    name: "template",
+    match: (index) => ({ path: { type: "exact", value: `/service-${index}/users/{id}/files/{file}` } }),
+    target: (index) => `/service-${index}/users/12345/files/report`,
+  },
+  {
+    name: "regex behind a literal start",
+    match: (index) => ({ path: { type: "regex", value: `^/service-${index}/users/[0-9]+$` } }),
+    target: (index) => `/service-${index}/users/12345`,
+  },
+  {
+    name: "prefix with host, header and accept",
+    match: (index) => ({
+      path: { type: "prefix", value: `/service-${index}/v1` },
+      host: "api.example.com",
+      headers: { "x-version": "2" },
+      accept: "application/json",
+    }),
+    target: (index) => `/service-${index}/v1/users/12345?page=2`,
+  },
+  {
+    name: "no route",
+    match: (index) => ({ path: { type: "prefix", value: `/service-${index}/v1` } }),
+    target: (index) => `/service-${index}/v2/users/12345?page=2`,
+  },
+];
+
+const generation: Generation = {
+  number: 1,
+  contentHash: 0,
+  document: {
+    gateway: {},
+    listeners: [],
+    upstreams: [],
+    services: [],
+    routes: [],
+    consumers: [],
+    policies: [],
+    webhooks: [],
+    admin: undefined,
+    analytics: undefined,
+  },
+  routes: { resolve: () => false },
+  routeList: [],
+  trustedProxies: new TrustedProxies([]),
+  unroutedGates: new Map(),
+};
+
+function tableOf(shape: Shape, size: number): RouteTable {
+  const routes = Array.from({ length: size }, (_, index): CompiledRoute => ({
+    name: `r${index}`,
+    document: { name: `r${index}`, service: "s", match: shape.match(index), action: { type: "proxy" } },
+    index,
+    gates: [],
+    decorators: [],
+    bodyFilters: [],
+    answerStore: undefined,
+    action: { kind: "answer", answer: () => ({ status: 200, fields: [], body: "" }) },
+    priority: 5,
+  }));
+  return compileRouteTable(routes);
+}
+
+/** Requests for random routes of the table. Their paths are made anew, as a parser makes them. */
+function requestsFor(shape: Shape, size: number): RequestContext[] {
+  return Array.from({ length: SAMPLES }, (_, sample) => {
+    const target = Buffer.from(shape.target(Math.floor((sample * 2_654_435_761) % size))).toString("latin1");
+    return new RequestContext({
+      generation,
+      listener: { name: "public", isSecure: false, port: 8080 },
+      peer: { address: "127.0.0.1", port: 40_000 },
+      startedMs: 0,
+      version: "1.1",
+      method: "GET",
+      target,
+      authority: "api.example.com:8080",
+      fields: [
+        "Host",
+        "api.example.com:8080",
+        "User-Agent",
+        "bench",
+        "Accept",
+        "text/html, application/json",
+        "X-Version",
+        "2",
+      ],
+      framing: NO_BODY,
+      upgrade: undefined,
+    });
+  });
+}
+
+/** Processor time of `once` for each of the requests, in nanoseconds. */
+function measure(requests: readonly RequestContext[], once: (request: RequestContext) => unknown): number {
+  let sink = 0;
+  const before = process.cpuUsage();
+  for (let done = 0; done < lookups; done += SAMPLES) {
+    for (const request of requests) if (once(request) === true) sink += 1;
+  }
+  const { user, system } = process.cpuUsage(before);
+  if (sink < 0) throw new Error("unreachable");
+  return ((user + system) * 1000) / lookups;
+}
+
+function smallest(figures: readonly number[]): number {
+  return Math.min(...figures);
+}
+
+const [firstShape = fail()] = SHAPES;
+const asked = requestsFor(firstShape, 5000);
+const rounds = Array.from({ length: ROUNDS });
+const checkNs = smallest(rounds.map(() => measure(asked, ({ target }) => checkPath(target) === "ok")));
+const emptyNs = smallest(rounds.map(() => measure(asked, ({ method }) => method === "GET")));
+console.log(`checkPath ${checkNs.toFixed(0)} ns, empty loop ${emptyNs.toFixed(1)} ns\n`);
+console.log(`${"".padEnd(38)}${SIZES.map((size) => `${size} routes`.padStart(14)).join("")}   ratio   with checkPath`);
+for (const shape of SHAPES) {
+  const rows = SIZES.map((size) => ({
+    table: tableOf(shape, size),
+    requests: requestsFor(shape, size),
+    figures: [] as number[],
+  }));
+  for (let round = 0; round < ROUNDS; round += 1) {
+    for (const { table, requests, figures } of rows)
+      figures.push(measure(requests, (request) => table.resolve(request)));
+  }
+  const best = rows.map(({ figures }) => smallest(figures));
+  const [one = fail()] = best;
+  const most = best.at(-1) ?? fail();
+  const ratios = `${(most / one).toFixed(2).padStart(8)}${((most + checkNs) / (one + checkNs)).toFixed(2).padStart(17)}`;
+  console.log(`${shape.name.padEnd(38)}${best.map((ns) => `${ns.toFixed(0)} ns`.padStart(14)).join("")}${ratios}`);
+}
+
+function fail(): never {
+  throw new Error("nothing was measured");
+}
