@@ -3,6 +3,7 @@ import type { Logger } from "pino";
 import { EgressDialer } from "#egress/egress-dialer.ts";
 import { createAccessLog, sampleOf } from "#slices/access-log/access-log.slice.ts";
 import { acceptVary } from "#slices/accept-vary/accept-vary.slice.ts";
+import { createConsumers } from "#slices/consumers/consumers.slice.ts";
 import { deprecation } from "#slices/deprecation/deprecation.slice.ts";
 import { createEgressFilter } from "#slices/egress-filter/egress-filter.slice.ts";
 import { createMetrics, type Metrics } from "#slices/metrics/metrics.slice.ts";
@@ -47,6 +48,7 @@ export function createSlices({ log, clock, store, environment }: SliceParts): Sl
   const all = [
     createEgressFilter(dialer),
     webhooks,
+    createConsumers(),
     deprecation,
     acceptVary,
     quotaSlice,

@@ -1,0 +1,17 @@
+// Tested by ../../../test/consumers.test.ts
+import { hash, timingSafeEqual } from "node:crypto";
+
+/** SHA-256 of what a client sent: field values are bytes, one in each character. */
+export function digestOfWire(value: string): Buffer {
+  return hash("sha256", Buffer.from(value, "latin1"), "buffer");
+}
+
+/** SHA-256 of what a document says: text, which clients send as UTF-8. */
+export function digestOfText(text: string): Buffer {
+  return hash("sha256", Buffer.from(text, "utf8"), "buffer");
+}
+
+/** Whether two digests are the same, in a time that does not tell where they differ. */
+export function isSameDigest(a: Buffer, b: Buffer): boolean {
+  return a.length === b.length && timingSafeEqual(a, b);
+}
