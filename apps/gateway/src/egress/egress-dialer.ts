@@ -35,6 +35,8 @@ export interface EgressDialerParts {
 }
 
 const DEFAULT_DNS_TIMEOUT_MS = 2000;
+/** A line that many requests cause is written this often. */
+const REPEAT_MS = 1000;
 
 /** Rules without a filter, as of a document that says nothing. */
 export const OPEN_RULES: EgressRules = { filter: undefined, dnsTimeoutMs: DEFAULT_DNS_TIMEOUT_MS };
@@ -49,6 +51,7 @@ export class EgressDialer {
   readonly #lookup: NameLookup;
   readonly #roots: readonly string[] | undefined;
   readonly #denied = new Map<EgressPurpose, number>();
+  readonly #told = new Map<string, { atMs: number; count: number }>();
   #rules: EgressRules = OPEN_RULES;
   #context: SecureContext | undefined;
 
@@ -61,6 +64,7 @@ export class EgressDialer {
   /** Switches to the rules of a new generation; dials under way are judged by them too, if they were not yet. */
   apply(rules: EgressRules): void {
     this.#rules = rules;
+    this.#told.clear();
   }
 
   /** How often the filter refused, by purpose (`gateway_ssrf_denied_total`). */
@@ -121,9 +125,23 @@ export class EgressDialer {
         throw new EgressError("filter_failed", "The egress filter cannot read an address", true);
       }
       this.#denied.set(purpose, (this.#denied.get(purpose) ?? 0) + 1);
-      this.#log.warn({ code: "ssrf_denied", purpose, host, address }, "the egress filter denies this connection");
+      this.#tellDenial(purpose, host, address);
       throw new EgressError("ssrf_denied", "The egress filter denies an address of the host", true);
     }
+  }
+
+  /** At most once a second for each host and purpose: callouts may ask for every request. */
+  #tellDenial(purpose: EgressPurpose, host: string, address: string): void {
+    const key = `${purpose} ${host}`;
+    const told = this.#told.get(key) ?? { atMs: Number.NEGATIVE_INFINITY, count: 0 };
+    this.#told.set(key, told);
+    told.count += 1;
+    const nowMs = performance.now();
+    if (nowMs - told.atMs < REPEAT_MS) return;
+    const facts = { code: "ssrf_denied", purpose, host, address, connections: told.count };
+    this.#log.warn(facts, "The egress filter denies a connection");
+    told.atMs = nowMs;
+    told.count = 0;
   }
 
   async #secure(raw: Socket, host: string, signal: AbortSignal): Promise<Socket> {

@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import fc from "fast-check";
 import { EVENT_KINDS } from "@headworks/gateway-contract";
 import { FakeClock, waitUntil } from "@headworks/testkit";
 import { logLines, type LogLines } from "../../test/egress/log-lines.ts";
@@ -376,4 +377,31 @@ test("an event of the journal can be sent again with the very bytes of the first
   await waitUntil(() => taker.taken.length === 1);
   const [kept] = bus.journal.latest(1);
   assert.deepEqual(kept && bus.again(kept), taker.taken[0]?.event);
+});
+
+test("the counts add up: every emission is taken or dropped, and what is taken is dispatched once, in order", async () => {
+  await fc.assert(
+    fc.asyncProperty(
+      fc.array(fc.integer({ min: 0, max: 400 }), { maxLength: 5 }),
+      fc.boolean(),
+      async (bursts, isStored) => {
+        const { bus } = rig(isStored ? new MemoryOutbox() : undefined);
+        const taker = new Taker("a");
+        bus.start(taker);
+        let calls = 0;
+        for (const count of bursts) {
+          emitMany(bus, count);
+          calls += count;
+          await new Promise((resolve) => setImmediate(resolve));
+        }
+        assert.equal(bus.emitted + bus.dropped, calls);
+        await bus.stop();
+        assert.equal(taker.taken.length, bus.emitted);
+        const ids = taker.taken.map(({ event }) => event.id);
+        assert.deepEqual(ids.toSorted(), ids);
+        assert.equal(new Set(ids).size, ids.length);
+      },
+    ),
+    { numRuns: 40 },
+  );
 });

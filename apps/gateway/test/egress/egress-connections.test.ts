@@ -228,6 +228,19 @@ test("egress rule 3: failures of the filter and of lookups under it are final; w
   assert.equal(await isFinal(undefined, "hook.test"), false);
 });
 
+test("denials are counted one by one and logged once a second for each host", async () => {
+  const logged = logLines();
+  const dialer = new EgressDialer({ log: logged.log });
+  dialer.apply(rulesOf(LOOPBACK));
+  for (let dial = 0; dial < 30; dial += 1) await outcomeOf(dialer, { host: "127.0.0.1", port: 9, isSecure: false });
+  await outcomeOf(dialer, { host: "::1", port: 9, isSecure: false });
+  assert.equal(dialer.denied.get("webhook"), 31);
+  assert.deepEqual(
+    logged.coded("ssrf_denied").map((line) => line["host"]),
+    ["127.0.0.1", "::1"],
+  );
+});
+
 test("egress rule 4: a new generation's filter judges dials that are still being looked up", async () => {
   await using server = await quiet();
   const found = Promise.withResolvers<readonly string[]>();

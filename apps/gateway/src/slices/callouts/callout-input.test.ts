@@ -26,3 +26,20 @@ test("fields that may carry credentials are left out, whatever the letter case",
   const fields = ["AUTHORIZATION", "a", "cookie", "b", "X-API-KEY", "c", "Referer", "http://x/?token=d", "Origin", "o"];
   assert.deepEqual(calloutInput(requestFor({ fields })).headers, { origin: "o" });
 });
+
+test("of a verified token the claims are told", () => {
+  const request = requestFor();
+  request.consumer = {
+    name: "acme",
+    groups: [],
+    priority: undefined,
+    credential: "jwt",
+    claims: { sub: "7", admin: true },
+  };
+  assert.deepEqual(calloutInput(request).consumer, {
+    name: "acme",
+    groups: [],
+    credential: "jwt",
+    claims: { sub: "7", admin: true },
+  });
+});

@@ -1,5 +1,5 @@
 import { fieldValues } from "@headworks/http1";
-import type { RequestContext } from "#request/context.ts";
+import type { ConsumerIdentity, RequestContext } from "#request/context.ts";
 
 /** Fields a decision point may see: none of them carries a credential. */
 const SHOWN_FIELDS = [
@@ -23,7 +23,14 @@ export interface CalloutInput {
   readonly route: string | null;
   readonly listener: string;
   readonly client_address: string;
-  readonly consumer: { readonly name: string; readonly groups: readonly string[]; readonly credential: string } | null;
+  readonly consumer: {
+    readonly name: string;
+    readonly groups: readonly string[];
+    /** The kind of credential, never the credential. */
+    readonly credential: string;
+    /** Of a token that was verified; only with `jwt`. */
+    readonly claims?: Readonly<Record<string, unknown>>;
+  } | null;
   /** Lower-case names; several lines of a field are joined. */
   readonly headers: Readonly<Record<string, string>>;
 }
@@ -44,10 +51,13 @@ export function calloutInput(request: RequestContext): CalloutInput {
     route: request.route?.name ?? null,
     listener: request.listener.name,
     client_address: request.clientAddress,
-    consumer:
-      consumer === undefined ? null : { name: consumer.name, groups: consumer.groups, credential: consumer.credential },
+    consumer: consumer === undefined ? null : consumerFacts(consumer),
     headers,
   };
+}
+
+function consumerFacts({ name, groups, credential, claims }: ConsumerIdentity): NonNullable<CalloutInput["consumer"]> {
+  return claims === undefined ? { name, groups, credential } : { name, groups, credential, claims };
 }
 
 function queryNames(query: string | undefined): string[] {

@@ -151,10 +151,15 @@ test("what is known of targets names them without their query, with their last o
 test("an event can be sent to one target by hand; an unknown target gets nothing", async () => {
   await using receiver = await startReceiver(ok);
   await using rig = webhookRig();
-  rig.publish([sampleTarget(receiver.url, { events: ["config_published"] })]);
-  assert.equal((await rig.webhooks.send(receiver.url, SAMPLE))?.outcome, "delivered");
+  const own = `${receiver.url}/own`;
+  const events = ["config_published"];
+  rig.publish(["?1", "?2", "/own?token=x"].map((more) => sampleTarget(receiver.url + more, { events })));
+  assert.equal((await rig.webhooks.send(`${receiver.url}?2`, SAMPLE))?.outcome, "delivered");
+  assert.equal((await rig.webhooks.send(own, SAMPLE))?.outcome, "delivered");
+  assert.equal(await rig.webhooks.send(receiver.url, SAMPLE), undefined, "two targets are shown like this");
   assert.equal(await rig.webhooks.send("http://h.test/", SAMPLE), undefined);
-  assert.equal(receiver.requests.length, 1);
+  const lines = receiver.requests.map(({ requestLine }) => requestLine);
+  assert.deepEqual(lines, ["POST /hook?2 HTTP/1.1", "POST /hook/own?token=x HTTP/1.1"]);
 });
 
 test("an interruption ends what is under way and is no outcome", async () => {

@@ -37,7 +37,10 @@ export interface Webhooks extends GatewaySlice, RecipientList {
   readonly active: number;
   /** Targets of the running generation. */
   targets(): readonly TargetStatus[];
-  /** Sends an event to one target of the running generation now, whatever kinds it asks for; undefined: no such target. */
+  /**
+   * Sends an event to one target of the running generation now, whatever kinds it asks for. The target is named by its
+   * URL as the document has it, or by origin and path if that names just one; undefined: there is no such target.
+   */
   send(url: string, event: SerialisedEvent): Promise<DeliveryReport | undefined>;
 }
 
@@ -107,32 +110,39 @@ class WebhookSlice implements Webhooks {
   }
 
   async send(url: string, event: SerialisedEvent): Promise<DeliveryReport | undefined> {
-    const target = this.#targets.find(({ key }) => key === url);
-    if (target === undefined) return undefined;
-    await this.#places.takeLater();
-    return await this.#run(target, event);
+    const shown = this.#targets.filter((target) => target.url.shown === url);
+    const target = this.#targets.find(({ key }) => key === url) ?? (shown.length === 1 ? shown[0] : undefined);
+    return target === undefined ? undefined : await this.#runLater(target, event);
   }
 
   async #deliver(target: DeliveryTarget, event: SerialisedEvent, whenBusy: "drop" | "wait"): Promise<DeliveryOutcome> {
     if (this.#stop.signal.aborted) return "interrupted";
     if (event.isTooLarge) return this.#drop(target, event, "too_large");
-    if (whenBusy === "wait") await this.#places.takeLater();
-    else if (!this.#places.take()) return this.#drop(target, event, "busy");
-    const { outcome } = await this.#run(target, event);
-    return outcome;
-  }
-
-  /** Delivers in a place that was taken, and gives it back. */
-  async #run(target: DeliveryTarget, event: SerialisedEvent): Promise<DeliveryReport> {
+    if (whenBusy === "wait") return (await this.#runLater(target, event)).outcome;
+    if (!this.#places.take()) return this.#drop(target, event, "busy");
     try {
-      const report = await deliver(target, event, this.#tools, this.#stop.signal);
-      if (report.outcome !== "interrupted") this.#counts.add(event.kind, report.outcome);
-      this.#last.set(target.key, { ...report, id: event.id, kind: event.kind, endedMs: this.#tools.clock.now() });
-      this.#tell(target, event, report);
-      return report;
+      return (await this.#run(target, event)).outcome;
     } finally {
       this.#places.release();
     }
+  }
+
+  async #runLater(target: DeliveryTarget, event: SerialisedEvent): Promise<DeliveryReport> {
+    await this.#places.takePatiently();
+    try {
+      return await this.#run(target, event);
+    } finally {
+      this.#places.releasePatient();
+    }
+  }
+
+  /** Delivers in a place that was taken. */
+  async #run(target: DeliveryTarget, event: SerialisedEvent): Promise<DeliveryReport> {
+    const report = await deliver(target, event, this.#tools, this.#stop.signal);
+    if (report.outcome !== "interrupted") this.#counts.add(event.kind, report.outcome);
+    this.#last.set(target.key, { ...report, id: event.id, kind: event.kind, endedMs: this.#tools.clock.now() });
+    this.#tell(target, event, report);
+    return report;
   }
 
   #drop(target: DeliveryTarget, event: SerialisedEvent, reason: "busy" | "too_large"): "dropped" {
