@@ -1,0 +1,56 @@
+// Tested by ../../test/config/cli-documents.test.ts
+import type { Command } from "commander";
+import type { CheckParts } from "#config/check-document.ts";
+import { diff, type DiffOptions } from "./diff.ts";
+import type { Streams } from "./document-file.ts";
+import { fmt, type FmtOptions } from "./fmt.ts";
+import { lint, type LintOptions } from "./lint.ts";
+import { schema } from "./schema.ts";
+import { validate, type ValidateOptions } from "./validate.ts";
+
+/** What the commands need; `parts` is called by those that check, since making all checks takes a moment. */
+export interface DocumentCommandParts {
+  readonly streams: Streams;
+  readonly parts: () => CheckParts | Promise<CheckParts>;
+  readonly ended: (exitCode: number) => void;
+}
+
+const FILE = "configuration, YAML or JSON; - for standard input";
+const JSON_OPTION = ["--json", "print one JSON object"] as const;
+
+/** Adds the commands that look at configuration files and start nothing. */
+export function addDocumentCommands(program: Command, { streams, parts, ended }: DocumentCommandParts): void {
+  program
+    .command("validate")
+    .description("Say everything that is wrong with a configuration; exit code 1 if anything is")
+    .argument("<file>", FILE)
+    .option(...JSON_OPTION)
+    .action(async (file: string, options: ValidateOptions) => {
+      ended(await validate(file, options, streams, await parts()));
+    });
+  program
+    .command("lint")
+    .description("Say what is allowed and probably not meant; exit code 2 if there is anything")
+    .argument("<file>", FILE)
+    .option(...JSON_OPTION)
+    .action(async (file: string, options: LintOptions) => ended(await lint(file, options, streams, await parts())));
+  program
+    .command("fmt")
+    .description("Write a configuration evenly, in place; comments stay")
+    .argument("<file>", FILE)
+    .option("--check", "change nothing; exit code 1 if it is not written evenly")
+    .action(async (file: string, options: FmtOptions) => ended(await fmt(file, options, streams)));
+  program
+    .command("diff")
+    .description("Say what the second configuration has that the first has not: + added, - removed, ~ changed, > moved")
+    .argument("<old>", FILE)
+    .argument("<new>", FILE)
+    .option(...JSON_OPTION)
+    .action(async (old: string, young: string, options: DiffOptions) =>
+      ended(await diff(old, young, options, streams)),
+    );
+  program
+    .command("schema")
+    .description("Print the JSON Schema of configurations, for editors")
+    .action(async () => ended(await schema(streams)));
+}

@@ -1,0 +1,47 @@
+// Tested by ../../test/config/cli-documents.test.ts
+import { dirname } from "node:path";
+import type { Issue } from "@headworks/gateway-contract";
+import { checkDocument, freshFindings, isError, type CheckParts } from "#config/check-document.ts";
+import { readDocument, type DocumentReading } from "#config/read-document.ts";
+import { readConfigFile } from "#config/watch-file.ts";
+import type { Invocation } from "./invocation.ts";
+
+/** A configuration file on the command line; `-` is standard input. */
+export interface DocumentFile {
+  /** As it was named, for messages. */
+  readonly name: string;
+  readonly text: string;
+  readonly reading: DocumentReading;
+}
+
+/** Where commands that only look at documents write. */
+export type Streams = Pick<Invocation, "stdout" | "stderr">;
+
+/** Reads a file and its structure; undefined after the reason was said on standard error. */
+export async function openDocument(name: string, streams: Streams): Promise<DocumentFile | undefined> {
+  const outcome = await readConfigFile(name === "-" ? "/dev/stdin" : name, { allowsPipes: true });
+  if (!outcome.ok) {
+    streams.stderr.write(`sluice: ${name === "-" ? "standard input" : `the file ${name}`} ${outcome.why}\n`);
+    return undefined;
+  }
+  const directory = name === "-" ? "." : dirname(name);
+  return { name, text: outcome.text, reading: readDocument(outcome.text, directory) };
+}
+
+/** Everything that is wrong with a document, as starting the gateway with it would find, and its warnings. */
+export function issuesOf(file: DocumentFile, parts: CheckParts): Issue[] {
+  return checkDocument(file.reading, parts, freshFindings(parts.environment));
+}
+
+/** `file:line:column: sentence [code]`, as editors and terminals make links of. */
+export function issueText(name: string, issue: Issue): string {
+  const place = issue.line === undefined ? "" : `:${issue.line}:${issue.column ?? 1}`;
+  return `${name}${place}: ${issue.message} [${issue.code}]`;
+}
+
+/** Writes the errors among the issues, one a line; answers how many there are. */
+export function complain(name: string, issues: readonly Issue[], streams: Streams): number {
+  const errors = issues.filter(isError);
+  for (const issue of errors) streams.stderr.write(`${issueText(name, issue)}\n`);
+  return errors.length;
+}

@@ -1,0 +1,31 @@
+// Tested by ../../test/config/cli-documents.test.ts
+import { isError, type CheckParts } from "#config/check-document.ts";
+import { toJson } from "#config/write-document.ts";
+import { complain, issuesOf, issueText, openDocument, type Streams } from "./document-file.ts";
+import { EXIT } from "./invocation.ts";
+
+export interface LintOptions {
+  readonly json?: boolean;
+}
+
+/**
+ * `sluice lint FILE`: what is allowed and probably not meant, such as upstreams that nothing uses. Resolves to 0 without
+ * warnings, 2 with some, 1 for a configuration with errors.
+ */
+export async function lint(name: string, options: LintOptions, streams: Streams, parts: CheckParts): Promise<number> {
+  const file = await openDocument(name, streams);
+  if (file === undefined) return EXIT.failure;
+  const issues = issuesOf(file, parts);
+  const hasErrors = issues.some(isError);
+  const code = hasErrors ? EXIT.failure : issues.length > 0 ? EXIT.warnings : EXIT.ok;
+  if (options.json === true) {
+    streams.stdout.write(`${toJson({ ok: code === EXIT.ok, issues })}\n`);
+    return code;
+  }
+  if (hasErrors) complain(name, issues, streams);
+  else {
+    for (const issue of issues) streams.stderr.write(`warning: ${issueText(name, issue)}\n`);
+    if (issues.length > 0) streams.stderr.write(`${issues.length} ${issues.length === 1 ? "warning" : "warnings"}\n`);
+  }
+  return code;
+}

@@ -1,0 +1,34 @@
+// Tested by ../../test/config/cli-documents.test.ts
+import { isError, type CheckParts } from "#config/check-document.ts";
+import { contentHash, hashText, toJson } from "#config/write-document.ts";
+import { complain, issuesOf, openDocument, type Streams } from "./document-file.ts";
+import { EXIT } from "./invocation.ts";
+
+export interface ValidateOptions {
+  /** One JSON object with everything, warnings too, instead of lines. */
+  readonly json?: boolean;
+}
+
+/**
+ * `sluice validate FILE`: holds a configuration against everything that starting with it would. Says `ok: <n> routes`, or
+ * each error with its place; resolves to the exit code.
+ */
+export async function validate(
+  name: string,
+  options: ValidateOptions,
+  streams: Streams,
+  parts: CheckParts,
+): Promise<number> {
+  const file = await openDocument(name, streams);
+  if (file === undefined) return EXIT.failure;
+  const issues = issuesOf(file, parts);
+  const isGood = !issues.some(isError);
+  const { document } = file.reading;
+  const routes = document?.routes.length ?? 0;
+  if (options.json === true) {
+    const hash = isGood && document !== undefined ? hashText(contentHash(file.reading.input ?? {})) : null;
+    streams.stdout.write(`${toJson({ ok: isGood, routes, content_hash: hash, issues })}\n`);
+  } else if (isGood) streams.stdout.write(`ok: ${routes} routes\n`);
+  else complain(name, issues, streams);
+  return isGood ? EXIT.ok : EXIT.failure;
+}

@@ -1,0 +1,52 @@
+import { parseDocument, type Document } from "yaml";
+import { readYaml } from "./yaml-source.ts";
+import { toJson } from "./write-document.ts";
+
+/**
+ * The same configuration, written evenly: two spaces of indentation, comments, order, quotes and anchors as they are; a
+ * text in JSON stays JSON. Undefined for a text with errors of syntax, and when the written text would not mean exactly
+ * the same.
+ */
+export function formatDocument(text: string): string | undefined {
+  if (readYaml(text).issues.length > 0) return undefined;
+  const document = parse(text);
+  try {
+    const formatted = isJson(text) ? `${toJson(document.toJS(), 2)}\n` : written(document);
+    return sameValues(text, formatted) ? formatted : undefined;
+  } catch {
+    // Aliases that stand for more than anyone can compare.
+    return undefined;
+  }
+}
+
+function written(document: Document.Parsed): string {
+  return document.toString({ indent: 2, lineWidth: 0, flowCollectionPadding: false });
+}
+
+function isJson(text: string): boolean {
+  if (!text.trimStart().startsWith("{")) return false;
+  try {
+    JSON.parse(text);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+function sameValues(before: string, after: string): boolean {
+  return readYaml(after).issues.length === 0 && toJson(parse(before).toJS()) === toJson(parse(after).toJS());
+}
+
+function parse(text: string): Document.Parsed {
+  return parseDocument(text, {
+    version: "1.2",
+    schema: "core",
+    customTags: null,
+    resolveKnownTags: false,
+    merge: false,
+    intAsBigInt: true,
+    uniqueKeys: false,
+    prettyErrors: false,
+    logLevel: "error",
+  });
+}

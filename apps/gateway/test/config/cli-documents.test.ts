@@ -1,0 +1,186 @@
+import assert from "node:assert/strict";
+import { chmod, readFile, stat, writeFile } from "node:fs/promises";
+import { test } from "node:test";
+import { FakeClock, temporaryDirectory, type TemporaryDirectory } from "@headworks/testkit";
+import { Command } from "commander";
+import { addDocumentCommands } from "#cli/document-commands.ts";
+import type { DocumentCheck } from "#config/check-document.ts";
+
+interface Ran {
+  readonly code: number | undefined;
+  readonly out: string;
+  readonly err: string;
+}
+
+/** Runs a command line; paths are relative to the directory. */
+async function run(
+  directory: TemporaryDirectory,
+  args: readonly string[],
+  checks: readonly DocumentCheck[] = [],
+): Promise<Ran> {
+  let [out, err] = ["", ""];
+  let code: number | undefined;
+  const streams = {
+    stdout: { write: (text: string) => (out += text) },
+    stderr: { write: (text: string) => (err += text) },
+  };
+  const program = new Command("sluice").exitOverride();
+  const parts = { checks, clock: new FakeClock(), environment: { KEY: "s3cret" } };
+  addDocumentCommands(program, { streams, parts: () => parts, ended: (exitCode) => (code = exitCode) });
+  const words = args.map((word) => (/\.(?:yaml|json)$/.test(word) ? directory.file(word) : word));
+  await program.parseAsync(words, { from: "user" });
+  const short = (text: string): string => text.replaceAll(`${directory.path}/`, "");
+  return { code, out: short(out), err: short(err) };
+}
+
+const good = `# The only route.
+routes:
+  - name: a      # of the shop
+    match: {path: {type: prefix, value: /}}
+    action: {type: respond, status: 200}
+`;
+
+void test("validate says how many routes there are, or each error with its place, and has exit codes 0 and 1", async () => {
+  await using directory = await temporaryDirectory();
+  await writeFile(directory.file("good.yaml"), good);
+  await writeFile(directory.file("bad.yaml"), "routes:\n  - name: a\n    mtach: {}\n    action: {type: proxy}\nx: 1\n");
+  assert.deepEqual(await run(directory, ["validate", "good.yaml"]), { code: 0, out: "ok: 1 routes\n", err: "" });
+  const bad = await run(directory, ["validate", "bad.yaml"]);
+  assert.deepEqual(bad, {
+    code: 1,
+    out: "",
+    err: [
+      'bad.yaml:2:5: routes[0] needs "match" [required]',
+      'bad.yaml:3:5: "mtach" is not a field of routes[0]. Did you mean "match"? [unknown_field]',
+      'bad.yaml:5:1: "x" is not a field of the document [unknown_field]',
+      "",
+    ].join("\n"),
+  });
+  assert.deepEqual(await run(directory, ["validate", "none.yaml"]), {
+    code: 1,
+    out: "",
+    err: "sluice: the file none.yaml does not exist\n",
+  });
+});
+
+void test("validate runs every part's checks, and --json tells all of it", async () => {
+  await using directory = await temporaryDirectory();
+  await writeFile(directory.file("good.yaml"), good);
+  const check: DocumentCheck = (_, report) => report.error("regex_invalid", ["routes", 0, "match"], "no");
+  const lines = await run(directory, ["validate", "good.yaml"], [check]);
+  assert.deepEqual(lines, { code: 1, out: "", err: "good.yaml:4:5: no [regex_invalid]\n" });
+  const { code, out } = await run(directory, ["validate", "good.yaml", "--json"], [check]);
+  assert.equal(code, 1);
+  assert.deepEqual(JSON.parse(out), {
+    ok: false,
+    routes: 1,
+    content_hash: null,
+    issues: [{ code: "regex_invalid", path: "/routes/0/match", line: 4, column: 5, message: "no", severity: "error" }],
+  });
+  const fine = JSON.parse((await run(directory, ["validate", "good.yaml", "--json"])).out) as { content_hash: string };
+  assert.match(fine.content_hash, /^0x[0-9a-f]{14}$/);
+});
+
+void test("lint ends with 0 without warnings, 2 with some, 1 with errors", async () => {
+  await using directory = await temporaryDirectory();
+  await writeFile(directory.file("good.yaml"), good);
+  await writeFile(directory.file("warn.yaml"), `${good}policies: [{name: p}, {name: q}]\n`);
+  await writeFile(directory.file("bad.yaml"), `${good}policies: [{name: p}, {}]\n`);
+  assert.deepEqual(await run(directory, ["lint", "good.yaml"]), { code: 0, out: "", err: "" });
+  assert.deepEqual(await run(directory, ["lint", "warn.yaml"]), {
+    code: 2,
+    out: "",
+    err: 'warning: warn.yaml:6:12: Nothing uses the policy "p" [unused]\nwarning: warn.yaml:6:23: Nothing uses the policy "q" [unused]\n2 warnings\n',
+  });
+  assert.deepEqual(await run(directory, ["lint", "bad.yaml"]), {
+    code: 1,
+    out: "",
+    err: 'bad.yaml:6:23: policies[1] needs "name" [required]\n',
+  });
+});
+
+void test("fmt writes evenly in place, silently, keeps comments and mode, and is done after one run", async () => {
+  await using directory = await temporaryDirectory();
+  const file = directory.file("a.yaml");
+  await writeFile(
+    file,
+    `# The only route.\nroutes:\n    -   name: "a"      # of the shop\n        match: { path: {type: prefix, value: /} }\n\n        action:\n                type: respond\n                status: 0xc8\n`,
+  );
+  await chmod(file, 0o640);
+  assert.equal((await run(directory, ["fmt", "a.yaml", "--check"])).code, 1);
+  assert.deepEqual(await run(directory, ["fmt", "a.yaml"]), { code: 0, out: "", err: "" });
+  const formatted = `# The only route.\nroutes:\n  - name: "a" # of the shop\n    match: {path: {type: prefix, value: /}}\n\n    action:\n      type: respond\n      status: 0xc8\n`;
+  assert.equal(await readFile(file, "utf8"), formatted);
+  assert.equal((await stat(file)).mode & 0o777, 0o640);
+  assert.equal((await run(directory, ["fmt", "a.yaml", "--check"])).code, 0);
+  const before = await stat(file);
+  await run(directory, ["fmt", "a.yaml"]);
+  assert.equal((await stat(file)).ino, before.ino, "what is even already is not written again");
+});
+
+void test("fmt keeps JSON as JSON with every digit, and leaves a file with errors of syntax as it is", async () => {
+  await using directory = await temporaryDirectory();
+  await writeFile(
+    directory.file("a.json"),
+    '{"consumers":[{"name":"c","quotas":{"daily_requests":18446744073709551615}}]}',
+  );
+  await writeFile(directory.file("bad.yaml"), "routes: [\n");
+  assert.equal((await run(directory, ["fmt", "a.json"])).code, 0);
+  const text = await readFile(directory.file("a.json"), "utf8");
+  assert.match(text, /^\{\n {2}"consumers": \[\n/);
+  assert.match(text, /"daily_requests": 18446744073709551615\n/);
+  const { code, err } = await run(directory, ["fmt", "bad.yaml"]);
+  assert.equal(code, 1);
+  assert.match(err, /^bad\.yaml:\d+:\d+: .*\[syntax\]\n$/);
+  assert.equal(await readFile(directory.file("bad.yaml"), "utf8"), "routes: [\n");
+});
+
+void test("diff names what differs, says so when nothing does, and ends with 1 only when a file cannot be read", async () => {
+  await using directory = await temporaryDirectory();
+  await writeFile(
+    directory.file("a.yaml"),
+    `${good}policies: [{name: p}]\nconsumers: [{name: c, credentials: [{type: api_key, key: hunter2}]}]\n`,
+  );
+  await writeFile(
+    directory.file("b.yaml"),
+    `${good.replace("200", "204")}upstreams: [{name: u}]\nconsumers: [{name: c, credentials: [{type: api_key, key: hunter3}]}]\n`,
+  );
+  await writeFile(directory.file("bad.yaml"), "x: 1\n");
+  assert.deepEqual(await run(directory, ["diff", "a.yaml", "b.yaml"]), {
+    code: 0,
+    out: "+ upstream u\n~ route a (/action/status)\n~ consumer c (/credentials/0/key)\n- policy p\n",
+    err: "",
+  });
+  assert.deepEqual(await run(directory, ["diff", "a.yaml", "a.yaml"]), { code: 0, out: "no differences\n", err: "" });
+  const bad = await run(directory, ["diff", "bad.yaml", "a.yaml"]);
+  assert.deepEqual([bad.code, bad.err], [1, 'bad.yaml:1:1: "x" is not a field of the document [unknown_field]\n']);
+  const { out } = await run(directory, ["diff", "a.yaml", "b.yaml", "--json"]);
+  const { changes } = JSON.parse(out) as { changes: unknown[] };
+  assert.deepEqual(changes[0], { kind: "upstream", name: "u", change: "added", pointers: [] });
+});
+
+void test("schema prints JSON Schema", async () => {
+  await using directory = await temporaryDirectory();
+  const { code, out } = await run(directory, ["schema"]);
+  assert.equal(code, 0);
+  assert.equal((JSON.parse(out) as Record<string, unknown>)["$schema"], "https://json-schema.org/draft/2020-12/schema");
+});
+
+void test("no command prints a secret", async () => {
+  await using directory = await temporaryDirectory();
+  const key = (text: string): string => `${good}consumers: [{name: c, credentials: [{type: api_key, key: ${text}}]}]\n`;
+  await writeFile(directory.file("a.yaml"), key("inline-s3cret-1"));
+  await writeFile(directory.file("b.yaml"), key('"inline-s3cret-2${"'));
+  await writeFile(directory.file("c.yaml"), key('"${KEY}"'));
+  for (const args of [
+    ["validate", "a.yaml"],
+    ["validate", "b.yaml", "--json"],
+    ["validate", "c.yaml", "--json"],
+    ["lint", "b.yaml"],
+    ["diff", "a.yaml", "b.yaml", "--json"],
+    ["fmt", "b.yaml"],
+  ]) {
+    const { out, err } = await run(directory, args);
+    assert.ok(!(out + err).includes("s3cret"), args.join(" "));
+  }
+});
