@@ -8,7 +8,6 @@
  * bigger tables also pay for caches that do not hold them. The second ratio counts the check of the path, which every
  * request pays before; `empty loop` is what asking costs without a table.
  */
-import type { Match } from "@headworks/gateway-contract";
 import { NO_BODY } from "@headworks/http1";
 import { RequestContext } from "../../apps/gateway/src/request/context.ts";
 import type { CompiledRoute, Generation, RouteTable } from "../../apps/gateway/src/request/generation.ts";
@@ -20,6 +19,8 @@ const lookups = Number(process.argv[2] ?? 0.5) * 1_000_000;
 const SIZES = [1, 100, 5000] as const;
 const ROUNDS = 7;
 const SAMPLES = 1024;
+
+type Match = CompiledRoute["document"]["match"];
 
 interface Shape {
   readonly name: string;
@@ -160,8 +161,9 @@ for (const shape of SHAPES) {
     figures: [] as number[],
   }));
   for (let round = 0; round < ROUNDS; round += 1) {
-    for (const { table, requests, figures } of rows)
+    for (const { table, requests, figures } of rows) {
       figures.push(measure(requests, (request) => table.resolve(request)));
+    }
   }
   const best = rows.map(({ figures }) => smallest(figures));
   const [one = fail()] = best;

@@ -25,7 +25,7 @@ export interface Criterion {
 }
 
 /** What explanations say of a name without a value. */
-export const PRESENT = "(present)";
+const PRESENT = "(present)";
 
 /** Compiles the criteria of a route, cheapest first. All of them must hold. Empty for a route that has none. */
 export function compileCriteria(match: Match): readonly Criterion[] {

@@ -168,8 +168,9 @@ function whyLater(route: Route, winner: Route | undefined): string {
   if (winner === undefined) return "A pattern declared before it cannot be decided on, so the path has no route";
   const [own, first] = [route.match.path, winner.match.path];
   const by = `the route "${winner.name}"`;
-  if (own.type !== first.type)
+  if (own.type !== first.type) {
     return `${RANKS[first.type]} comes before ${RANKS[own.type].toLowerCase()}: ${by} decides`;
+  }
   if (own.type === "regex") return `The pattern of ${by} matches too and is declared before it`;
   if (own.type === "prefix" && barePrefix(own.value) !== barePrefix(first.value)) {
     return `The longer prefix ${first.value} of ${by} decides`;

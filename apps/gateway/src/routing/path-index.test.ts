@@ -128,8 +128,9 @@ test("segments whose hashes collide are told apart", () => {
   // With a factor of 31 these have the same hash: 31 * "A" + "a" = 31 * "B" + "B".
   const list = ["/Aa/x", "/BB/x", "/AaAa", "/BBBB", "/AaBB"].map((value) => ({ type: "prefix" as const, value }));
   const index = new PathIndex(list);
-  for (const [route, { value }] of list.entries())
+  for (const [route, { value }] of list.entries()) {
     assert.equal(index.find(value, { pathParameters: undefined }), route);
+  }
   assert.equal(index.find("/BBAa", { pathParameters: undefined }), -1);
 });
 

@@ -3,7 +3,7 @@ import { readFileSync } from "node:fs";
 import { test } from "node:test";
 import { FakeClock } from "@headworks/testkit";
 import type { ConfigDocument } from "@headworks/gateway-contract";
-import { checkDocument, freshFindings } from "#config/check-document.ts";
+import { checkDocument, freshFindings, type CheckParts } from "#config/check-document.ts";
 import { readDocument } from "#config/read-document.ts";
 import { checkRoutes } from "#routing/check-routes.ts";
 import { explainRoute } from "#routing/explain.ts";
@@ -18,10 +18,9 @@ function example(name: string): ConfigDocument {
   const reading = readDocument(
     readFileSync(new URL(`../../../../examples/gateway/${name}.yaml`, import.meta.url), "utf8"),
   );
-  const checkDeprecation = deprecation.check;
-  assert.ok(checkDeprecation !== undefined);
-  const parts = {
-    checks: [checkRoutes, checkDeprecation],
+  assert.ok(deprecation.check !== undefined);
+  const parts: CheckParts = {
+    checks: [checkRoutes, (document, report, scope) => deprecation.check?.(document, report, scope)],
     clock: new FakeClock(Date.UTC(2026, 5, 1)),
     environment: {},
   };
