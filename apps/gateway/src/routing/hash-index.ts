@@ -17,7 +17,7 @@ export class HashIndex {
   #entries = new Int32Array(16);
   #count = 0;
 
-  /** `entry` must not be negative. Several may have the same hash; they are found in the order of their addition. */
+  /** `entry` must not be negative. Several may have the same hash. */
   add(hash: number, entry: number): void {
     if (2 * (this.#count + 1) > this.#hashes.length) this.#grow();
     let place = this.#home(hash);
@@ -65,11 +65,7 @@ export class HashIndex {
     this.#hashes = new Int32Array(hashes.length * 2);
     this.#entries = new Int32Array(hashes.length * 2);
     this.#count = 0;
-    // From a place behind an empty one, so that a run that goes over the end stays in its order.
-    const start = entries.indexOf(0) + 1;
-    for (let step = 0; step < entries.length; step += 1) {
-      const place = (start + step) & (entries.length - 1);
-      const entry = entries[place] ?? 0;
+    for (const [place, entry] of entries.entries()) {
       if (entry !== 0) this.add(hashes[place] ?? 0, entry - 1);
     }
   }

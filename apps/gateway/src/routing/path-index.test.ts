@@ -157,3 +157,19 @@ test("the names of objects are ordinary parameters and segments", () => {
   assert.equal(sink.pathParameters, undefined);
   assert.equal(index.find("/valueOf", sink), 2);
 });
+
+test("five thousand routes of each kind are all found, and nothing beside them", () => {
+  const size = 5000;
+  const list: Match["path"][] = [];
+  for (let index = 0; index < size; index += 1) {
+    list.push({ type: "prefix", value: `/p${index}/x` }, { type: "exact", value: `/e${index}` });
+    list.push({ type: "exact", value: `/t${index}/{id}` }, { type: "regex", value: `^/r${index}/[0-9]+$` });
+  }
+  const table = new PathIndex(list);
+  const find = (path: string): number => table.find(path, { pathParameters: undefined });
+  for (let index = 0; index < size; index += 1) {
+    const asked = [`/p${index}/x/y`, `/e${index}`, `/t${index}/7`, `/r${index}/7`];
+    assert.deepEqual(asked.map(find), [4 * index, 4 * index + 1, 4 * index + 2, 4 * index + 3]);
+    assert.deepEqual([`/p${index}/xy`, `/e${index}/`, `/t${index}/`, `/r${index}/x`].map(find), [-1, -1, -1, -1]);
+  }
+});

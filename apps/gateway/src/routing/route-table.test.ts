@@ -110,6 +110,14 @@ test("a miss of a criterion is no route, never a fall-through to a shorter prefi
   assert.equal(resolve(matches, { target: "/v1/x", method: "POST" }), undefined);
 });
 
+test("a request without a route has no parameters of the route that it missed", () => {
+  const user = { ...exact("/users/{id}"), methods: ["GET"] };
+  const table = compileRouteTable([compiledRoute(routeWith("user", user), 0)]);
+  const request = requestFor({ target: "/users/7", method: "POST" });
+  assert.equal(table.resolve(request), false);
+  assert.equal(request.pathParameters, undefined);
+});
+
 test("a path that a pattern gives up on has no route, not the next best one", () => {
   const matches = { secret: regex("([ab]*)a[ab]{300}(c)"), open: prefix("/") };
   let seed = 1;
