@@ -3,6 +3,7 @@ import type { Logger } from "pino";
 import { EgressDialer } from "#egress/egress-dialer.ts";
 import { createAccessLog, sampleOf } from "#slices/access-log/access-log.slice.ts";
 import { acceptVary } from "#slices/accept-vary/accept-vary.slice.ts";
+import { createAuthorization } from "#slices/authorization/authorization.slice.ts";
 import { createConsumers } from "#slices/consumers/consumers.slice.ts";
 import { deprecation } from "#slices/deprecation/deprecation.slice.ts";
 import { createEgressFilter } from "#slices/egress-filter/egress-filter.slice.ts";
@@ -49,6 +50,7 @@ export function createSlices({ log, clock, store, environment }: SliceParts): Sl
     createEgressFilter(dialer),
     webhooks,
     createConsumers(),
+    createAuthorization({ log, metrics: { dryRun: (route) => metrics.dryRun("authz", route) } }),
     deprecation,
     acceptVary,
     quotaSlice,
