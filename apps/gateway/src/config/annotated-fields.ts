@@ -10,17 +10,27 @@ export interface AnnotatedField {
 }
 
 /** Every value below `value` whose schema has `keyword`, in the order of the document. */
-export function* annotatedFields(
+export function annotatedFields(schema: Schema, value: unknown, keyword: keyof Schema): AnnotatedField[] {
+  const found: AnnotatedField[] = [];
+  if (mayHold(schema, keyword)) collect(schema, value, keyword, [], found);
+  return found;
+}
+
+/** `place` is where the walk is; one for all, since thousands of values are passed for each that is found. */
+function collect(
   schema: Schema,
   value: unknown,
   keyword: keyof Schema,
-  place: Place = [],
-): Generator<AnnotatedField> {
-  if (!mayHold(schema, keyword)) return;
-  if (schema[keyword] !== undefined) yield { place, schema, value };
+  place: (string | number)[],
+  found: AnnotatedField[],
+): void {
+  if (schema[keyword] !== undefined) found.push({ place: [...place], schema, value });
   for (const [step, member] of membersOf(value)) {
     const inner = memberSchema(schema, value, step);
-    if (inner !== undefined) yield* annotatedFields(inner, member, keyword, [...place, step]);
+    if (inner === undefined || !mayHold(inner, keyword)) continue;
+    place.push(step);
+    collect(inner, member, keyword, place, found);
+    place.pop();
   }
 }
 

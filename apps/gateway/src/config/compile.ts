@@ -1,3 +1,4 @@
+// Tested by generations.test.ts
 import type { ConfigDocument, Listener, Route } from "@headworks/gateway-contract";
 import type { CompiledAction, CompiledRoute, Generation, RouteTable } from "#request/generation.ts";
 import type { AnswerStore, BodyFilter, Decorator, Gate } from "#request/phases.ts";

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { rm, writeFile } from "node:fs/promises";
 import { test } from "node:test";
+import type { Decorator, Gate } from "#request/phases.ts";
 import type { GatewaySlice } from "#slice.ts";
 import { temporaryDirectory } from "@headworks/testkit";
 import { generationRig } from "../../test/config/generation-rig.ts";
@@ -87,6 +88,15 @@ void test("a secret's file that changed counts as changed content, and each buil
   assert.ok(third.outcome === "rejected" && third.issues[0]?.code === "secret_unresolved");
   const told = JSON.stringify([first, second, third, events, lines, generations.history]);
   assert.ok(!told.includes("first-secret") && !told.includes("second-secret"));
+});
+
+void test("a text that cannot be had is a rejected candidate, told once", async () => {
+  const { generations, events } = generationRig();
+  await generations.submit({ text: good, source: "startup" });
+  const outcome = await generations.refuse("The file gateway.yaml does not exist");
+  assert.ok(outcome.outcome === "rejected" && outcome.issues.length === 1);
+  assert.deepEqual(events.at(-1), { kind: "config_rejected", payload: { issue_count: 1, generation: 1 } });
+  assert.equal(generations.current?.number, 1);
 });
 
 void test("a dry run tells nobody, changes nothing, and says what would change", async () => {
@@ -178,6 +188,41 @@ void test("a slice that throws while compiling rejects the candidate; one that t
   breaks = false;
   assert.equal((await generations.submit({ text: other, source: "reload" })).outcome, "published");
   assert.deepEqual(switched, ["1", "2"]);
+});
+
+void test("a route has what slices give it, in their orders, and one shared nothing where they give nothing", async () => {
+  const gate = (name: string): Gate => Object.assign({ check: () => undefined }, { name });
+  const decorator = (name: string): Decorator =>
+    Object.assign({ on: "every-route-response" as const, decorate: () => undefined }, { name });
+  const a: GatewaySlice = {
+    name: "a",
+    compile: () => ({
+      gateFor: (route) => (route.name === "a" ? gate("a") : undefined),
+      unroutedGateFor: (listener) => (listener.name === "l" ? gate("unrouted") : undefined),
+      decoratorFor: (route) => (route.name === "a" ? decorator("a") : undefined),
+    }),
+  };
+  const b: GatewaySlice = {
+    name: "b",
+    compile: () => ({
+      gateFor: (route) => (route.name === "a" ? gate("b") : undefined),
+      decoratorFor: (route) => (route.name === "a" ? decorator("b") : undefined),
+    }),
+  };
+  const { generations } = generationRig({ slices: [a, b, { name: "only checks" }], answerOrder: [b, a] });
+  const listeners = "listeners: [{name: l, address: '::', port: 0}, {name: m, address: '::', port: 0}]";
+  await generations.submit({ text: `${other}\n${listeners}`, source: "startup" });
+  const [first, second] = generations.current?.routeList ?? [];
+  const names = (parts: readonly object[] | undefined): unknown[] =>
+    (parts ?? []).map((part) => "name" in part && part.name);
+  assert.deepEqual(names(first?.gates), ["a", "b"]);
+  assert.deepEqual(names(first?.decorators), ["b", "a"]);
+  assert.equal(second?.gates, second?.decorators);
+  assert.equal(second?.gates, first?.bodyFilters);
+  assert.equal(second?.gates.length, 0);
+  assert.deepEqual([first?.index, second?.index, first?.priority], [0, 1, 5]);
+  assert.deepEqual(names(generations.current?.unroutedGates.get("l")), ["unrouted"]);
+  assert.equal(generations.current?.unroutedGates.get("m"), second?.gates);
 });
 
 void test("slices see a candidate published before its event, and listeners after it", async () => {

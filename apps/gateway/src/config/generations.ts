@@ -14,8 +14,9 @@ import {
 } from "./check-document.ts";
 import { compileGeneration, type Candidate, type CompileParts } from "./compile.ts";
 import { diffDocuments, type Change } from "./diff-documents.ts";
+import { PastGenerations, type PastGeneration } from "./past-generations.ts";
 import { readDocument } from "./read-document.ts";
-import { contentHash, hashText, normalDocument, redactedDocument, toJson, toYaml } from "./write-document.ts";
+import { contentHash, hashText, normalDocument, redactedDocument, toJson } from "./write-document.ts";
 
 export type CandidateSource = "startup" | "reload" | "admin" | "rollback";
 
@@ -59,17 +60,6 @@ export interface GenerationFacts {
   readonly changes: readonly Change[];
 }
 
-/** One published generation of the past. */
-export interface PastGeneration extends GenerationFacts {
-  readonly publishedMs: number;
-  readonly source: CandidateSource;
-  readonly actor: string | undefined;
-  /** Normal form in YAML, inline secrets redacted. */
-  readonly redactedText: string;
-  /** As it was submitted, secrets and all, for going back to it; undefined when it is too long ago to be kept. */
-  readonly text: string | undefined;
-}
-
 /** Where published generations are remembered beyond the process. */
 export interface GenerationArchive {
   recordGeneration(record: {
@@ -89,10 +79,6 @@ export interface GenerationParts extends CheckParts, CompileParts {
   readonly directory: string;
   readonly archive?: GenerationArchive;
 }
-
-const MOST_REMEMBERED = 100;
-/** Of texts together; the oldest go first. */
-const MOST_REMEMBERED_CHARACTERS = 32 * 1024 * 1024;
 
 interface Built {
   readonly document: ConfigDocument;
@@ -114,7 +100,7 @@ export class Generations {
   #current: Generation | undefined;
   #input: DocumentInput | undefined;
   #fingerprint: string | undefined;
-  #past: PastGeneration[] = [];
+  readonly #past = new PastGenerations();
   #queue: Promise<unknown> = Promise.resolve();
   readonly #recording = new Set<Promise<void>>();
 
@@ -134,7 +120,7 @@ export class Generations {
 
   /** The last generations that were published, newest first. */
   get history(): readonly PastGeneration[] {
-    return this.#past;
+    return this.#past.newestFirst;
   }
 
   /** Calls `listener` after every publication; answers the function that ends that. */
@@ -145,9 +131,22 @@ export class Generations {
 
   /** Takes a candidate through to its outcome. Never rejects for anything a text can hold. */
   async submit(candidate: SubmittedText, options: SubmitOptions = {}): Promise<SubmitOutcome> {
-    const turn = this.#queue.then(async () => await this.#handle(candidate, options));
+    return await this.#inTurn(async () => await this.#handle(candidate, options));
+  }
+
+  async #inTurn(run: () => SubmitOutcome | Promise<SubmitOutcome>): Promise<SubmitOutcome> {
+    const turn = this.#queue.then(run);
     this.#queue = turn.catch(() => undefined);
     return await turn;
+  }
+
+  /**
+   * A candidate whose text could not even be had, such as a file that is gone: rejected like one with errors. `why` is a
+   * sentence.
+   */
+  async refuse(why: string): Promise<SubmitOutcome> {
+    const issue: Issue = { code: "syntax", path: "", message: why, severity: "error" };
+    return await this.#inTurn(() => this.#reject([issue], {}));
   }
 
   /** Everything that is wrong with a text, and its warnings; changes nothing. */
@@ -289,23 +288,15 @@ export class Generations {
 
   #remember(built: Built, { text, source, actor }: SubmittedText, facts: GenerationFacts): void {
     const publishedMs = this.#parts.clock.now();
-    const redactedText = toYaml(redactedDocument(built.input));
-    this.#past.unshift({ ...facts, publishedMs, source, actor, redactedText, text });
-    this.#past.length = Math.min(this.#past.length, MOST_REMEMBERED);
-    let characters = 0;
-    this.#past = this.#past.map((past, at) => {
-      characters += (past.text ?? "").length;
-      return at > 0 && characters > MOST_REMEMBERED_CHARACTERS && past.text !== undefined
-        ? { ...past, text: undefined }
-        : past;
-    });
+    this.#past.add({ ...facts, publishedMs, source, actor, text });
     this.#archive({
       number: facts.generation,
       contentHash: facts.contentHash,
       publishedMs,
       source,
       actor,
-      text: redactedText,
+      // JSON, which is YAML too: it is written in a tenth of the time while requests wait.
+      text: toJson(redactedDocument(built.input)),
     });
   }
 
