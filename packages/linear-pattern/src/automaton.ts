@@ -26,6 +26,9 @@ const MOST_CELLS = 1_000_000;
 export class Automaton {
   readonly #program: Program;
   readonly #mostWork: number;
+  readonly #literal: string;
+  /** The state behind `#literal`, once a text came to it. */
+  #afterLiteral = UNKNOWN;
   readonly #classCount: number;
   readonly #classOfLow = new Uint16Array(256);
   readonly #boundaries: Uint16Array;
@@ -40,9 +43,13 @@ export class Automaton {
   readonly #seen: Uint32Array;
   #mark = 0;
 
-  /** `mostWork`: visited instructions that one text may cost beyond the table look-ups. */
-  constructor(program: Program, mostWork: number) {
+  /**
+   * `literal`: what every matching text begins with. `mostWork`: visited instructions that one text may cost beyond the
+   * table look-ups.
+   */
+  constructor(program: Program, literal: string, mostWork: number) {
     this.#program = program;
+    this.#literal = literal;
     this.#mostWork = mostWork;
     this.#boundaries = Uint16Array.from(program.boundaries);
     this.#classCount = program.boundaries.length;
@@ -58,9 +65,12 @@ export class Automaton {
   search(text: string): boolean | "gave-up" {
     const low = this.#classOfLow;
     const width = this.#classCount + 1;
+    const literal = this.#literal;
+    if (literal !== "" && !text.startsWith(literal)) return false;
     this.#work = 0;
-    let state = 0;
-    for (let at = 0; at < text.length; at += 1) {
+    const isKnown = this.#afterLiteral !== UNKNOWN;
+    let state = isKnown ? this.#afterLiteral : 0;
+    for (let at = isKnown ? literal.length : 0; at < text.length; at += 1) {
       const unit = text.charCodeAt(at);
       const index = unit < 256 ? (low[unit] ?? 0) : this.#search(unit);
       let next = this.#table[state * width + index] ?? UNKNOWN;
@@ -71,6 +81,7 @@ export class Automaton {
         if (next === GAVE_UP) return "gave-up";
       }
       state = next;
+      if (at + 1 === literal.length) this.#afterLiteral = state;
     }
     let end = this.#table[state * width + this.#classCount] ?? UNKNOWN;
     if (end === UNKNOWN) end = this.#step(state, this.#classCount);
@@ -89,6 +100,7 @@ export class Automaton {
   }
 
   #clear(): void {
+    this.#afterLiteral = UNKNOWN;
     this.#kernels = [];
     this.#kernelSize = 0;
     this.#contexts = [];

@@ -114,6 +114,23 @@ for (const [source, flags, start] of [
   });
 }
 
+test("what stands behind a literal start decides, for the first text as for later ones", () => {
+  for (const [source, yes, no] of [
+    ["^/v1/x", ["/v1/x", "/v1/xy"], ["/v1/", "/v1", "", "/v1/y", "x/v1/x"]],
+    ["^/v1/$", ["/v1/"], ["/v1/x", "/v1"]],
+    ["^/v1\\b", ["/v1", "/v1/"], ["/v10"]],
+    ["^ab*", ["a", "abb", "ac"], ["", "b"]],
+    ["^a[ab]{30}c", [`a${"ab".repeat(15)}c`], [`a${"ab".repeat(15)}d`, "a"]],
+  ] as const) {
+    for (const order of [yes, no, yes]) {
+      const pattern = compilePattern(source);
+      for (const text of [...order, ...no, ...yes]) {
+        assert.equal(pattern.test(text), (yes as readonly string[]).includes(text), `/${source}/ on ${text}`);
+      }
+    }
+  }
+});
+
 const texts = fc.string({ unit: fc.constantFrom("a", "b", "c", "A", "/", "-", "\n", "é", "😀"), maxLength: 9 });
 const atoms = fc.constantFrom(
   "a",

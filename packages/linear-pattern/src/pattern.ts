@@ -128,7 +128,7 @@ class CompiledPattern implements LinearPattern {
   constructor(built: Built, mostWork: number) {
     this.#built = built;
     this.#mostWork = mostWork;
-    this.#automaton = new Automaton(built.program, mostWork);
+    this.#automaton = new Automaton(built.program, built.requiredStart, mostWork);
     this.requiredStart = built.requiredStart;
     this.groupCount = built.groupNames.length;
     this.groupNames = built.groupNames.filter((name) => name !== undefined);
