@@ -207,7 +207,8 @@ function naive(documents: readonly Authorization[], who: Who): number {
   const considered = decisive === -1 ? documents : documents.slice(0, decisive + 1);
   if (name === undefined) return considered.some(asksWho) ? 401 : 200;
   if (decider === undefined) return 200;
-  const scopes = String(claims["scope"] ?? "").split(" ");
+  const { scope: granted } = claims;
+  const scopes = typeof granted === "string" ? granted.split(" ") : [];
   const isMet =
     (!has(decider.allowed_consumers) || (decider.allowed_consumers ?? []).includes(name)) &&
     (!has(decider.allowed_groups) || groups.some((group) => (decider.allowed_groups ?? []).includes(group))) &&
