@@ -176,7 +176,6 @@ export class EgressDialer {
       return socket;
     } catch (error) {
       socket.destroy();
-      raw.destroy();
       throw asEgressError(error, "tls_failed");
     } finally {
       signal.removeEventListener("abort", onAbort);

@@ -332,6 +332,36 @@ test("delivery rule 7: critical events that a full queue drops are kept for the 
   assert.equal(outbox.events.size, 4);
 });
 
+test("delivery rule 7: an event of this process is not replayed, although the store has it when it is asked", async () => {
+  const outbox = new MemoryOutbox();
+  await outbox.append({ id: "evt-0-1", kind: "breaker_closed", createdMs: 1, envelope: "{}", targets: ["a"] });
+  const { bus } = rig(outbox);
+  const taker = new Taker("a");
+  taker.outcome = new Promise(() => undefined);
+  const pending = outbox.pending.bind(outbox);
+  outbox.pending = async () => {
+    await waitUntil(() => outbox.events.size === 2);
+    return await pending();
+  };
+  bus.start(taker);
+  emitMany(bus, 1);
+  await waitUntil(() => taker.taken.length === 2);
+  const handed = taker.taken.map(({ event, whenBusy }) => `${event.id === "evt-0-1" ? "old" : "own"} ${whenBusy}`);
+  assert.deepEqual([bus.replayed, handed.toSorted()], [1, ["old wait", "own drop"]]);
+});
+
+test("delivery rule 7: a store that hangs collects a bounded number of writes, however many events there are", async () => {
+  const outbox = new MemoryOutbox();
+  outbox.appends = "hang";
+  const { bus } = rig(outbox);
+  bus.start(new Taker("a"));
+  emitMany(bus, 3000);
+  assert.equal(outbox.begun, 1024);
+  outbox.release();
+  await bus.stop();
+  assert.equal(bus.emitted + bus.dropped, 3000);
+});
+
 test("a store that cannot say what is pending is logged, and new events go out", async () => {
   const outbox = new MemoryOutbox();
   outbox.pending = async () => await Promise.reject(new Error("corrupt"));

@@ -402,6 +402,19 @@ test("bytes behind a decision never become the next one", async () => {
   assert.equal(receiver.connections.length, 2);
 });
 
+test("a connection whose decision announced its end is not used again, although it stays open", async () => {
+  await using receiver = await startReceiver(async (connection) => {
+    await connection.write(NO.replace("\r\n", "\r\nConnection: close\r\n"));
+    if ((await readRequest(connection).catch(() => undefined)) !== undefined) await connection.write(YES);
+  });
+  await using rig = calloutRig();
+  const document = documentWithCallout({ type: "opa", url: receiver.url });
+  const compiled = rig.publish(document);
+  assert.equal(codeOf(await ask(compiled, document, requestOf())), "policy_denied");
+  assert.equal(codeOf(await ask(compiled, document, requestOf())), "policy_denied");
+  assert.equal(receiver.connections.length, 2);
+});
+
 test("unasked bytes on an idle connection end it", async () => {
   const { promise: decided, resolve: onDecided } = Promise.withResolvers<undefined>();
   await using receiver = await startReceiver(async (connection) => {
@@ -415,7 +428,8 @@ test("unasked bytes on an idle connection end it", async () => {
   const compiled = rig.publish(document);
   assert.equal(codeOf(await ask(compiled, document, requestOf())), "policy_denied");
   onDecided(undefined);
-  await waitUntil(() => receiver.connections[0]?.ended);
+  // Well below the time after which an idle connection is closed anyway.
+  await waitUntil(() => receiver.connections[0]?.ended, { timeoutMs: 2000 });
   assert.equal(codeOf(await ask(compiled, document, requestOf())), "policy_denied");
 });
 

@@ -7,9 +7,12 @@ export class MemoryOutbox implements Outbox {
   /** What appending does: writes, rejects, or never answers until `release`. */
   appends: "work" | "fail" | "hang" = "work";
   readonly acknowledged: [id: string, target: string][] = [];
+  /** Appends that were begun. */
+  begun = 0;
   #held: (() => void)[] = [];
 
   async append(event: OutboxEvent): Promise<void> {
+    this.begun += 1;
     if (this.appends === "fail") throw new Error("disk full");
     if (this.appends === "hang") await new Promise<void>((resolve) => this.#held.push(resolve));
     this.events.set(event.id, event);
