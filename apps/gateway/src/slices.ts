@@ -6,7 +6,12 @@ import { acceptVary } from "#slices/accept-vary/accept-vary.slice.ts";
 import { createAuthorization } from "#slices/authorization/authorization.slice.ts";
 import { createConsumers } from "#slices/consumers/consumers.slice.ts";
 import { deprecation } from "#slices/deprecation/deprecation.slice.ts";
+import { cors } from "#slices/cors/cors.slice.ts";
 import { createEgressFilter } from "#slices/egress-filter/egress-filter.slice.ts";
+import { createLimits } from "#slices/limits/limits.slice.ts";
+import { maintenance } from "#slices/maintenance/maintenance.slice.ts";
+import { methods } from "#slices/methods/methods.slice.ts";
+import { securityHeaders } from "#slices/security-headers/security-headers.slice.ts";
 import { createMetrics, type Metrics } from "#slices/metrics/metrics.slice.ts";
 import { quotas, type QuotasSlice } from "#slices/quotas/quotas.slice.ts";
 import { usageExport, type UsageExportSlice } from "#slices/usage-export/usage-export.slice.ts";
@@ -51,8 +56,13 @@ export function createSlices({ log, clock, store, environment }: SliceParts): Sl
     webhooks,
     createConsumers(),
     createAuthorization({ log, metrics: { dryRun: (route) => metrics.dryRun("authz", route) } }),
+    maintenance,
+    methods,
+    createLimits({ log, onDryRun: (route) => metrics.dryRun("route_limits", route) }),
+    cors,
     deprecation,
     acceptVary,
+    securityHeaders,
     quotaSlice,
     usage,
     metrics,

@@ -53,6 +53,8 @@ export class RequestContext {
   /** Fields to add to every answer, such as limits that apply; slices push pairs. */
   answerFields: RawFields | undefined;
   upstream: UpstreamFacts | undefined;
+  /** The request's body may have so many bytes; a longer one ends the exchange, with 413 while no answer was begun. */
+  bodyLimitBytes = Number.POSITIVE_INFINITY;
   /** Flags of the access log. */
   wasRateLimited = false;
   wasShed = false;

@@ -9,7 +9,7 @@ import type { ClientHandler } from "./client-stream.ts";
 import type { CompiledAction } from "./generation.ts";
 import { clientAnswerFields, upstreamRequestFields } from "./forwarded-fields.ts";
 import { joinSockets } from "./join-sockets.ts";
-import type { AnswerCapture, Refusal } from "./phases.ts";
+import type { AnswerCapture, AnswerOrigin, Refusal } from "./phases.ts";
 
 type ProxyAction = Extract<CompiledAction, { kind: "proxy" }>;
 
@@ -42,6 +42,7 @@ export class ProxiedRequest implements ClientHandler, AnswerHandler {
   /** The request's body as far as it was read; kept only while a retry may need it. */
   #buffer: Buffer[] | undefined;
   #bufferedBytes = 0;
+  #bodyBytes = 0;
   #bodyEnded = false;
   #bodyTrailers: RawFields | undefined;
   #isReading = false;
@@ -230,10 +231,17 @@ export class ProxiedRequest implements ClientHandler, AnswerHandler {
     this.#end(() => this.#delivery.answer(refusal, isShortCircuit ? "short-circuit" : "action"));
   }
 
-  #giveUp(refusal: Refusal): void {
+  #giveUp(refusal: Refusal, origin: AnswerOrigin = "action"): void {
     if (this.#delivery.isEnded) return;
     this.#drop();
-    this.#end(() => (this.#delivery.isStarted ? this.#delivery.abort() : this.#delivery.answer(refusal, "action")));
+    this.#end(() => (this.#delivery.isStarted ? this.#delivery.abort() : this.#delivery.answer(refusal, origin)));
+  }
+
+  /** A body of unknown length turned out longer than allowed: what the upstream has of it must not look whole. */
+  #bodyTooLarge(): void {
+    const allowed = this.#delivery.request.bodyLimitBytes;
+    const message = `The body is larger than allowed: ${this.#bodyBytes} bytes so far, at most ${allowed}`;
+    this.#giveUp({ code: "request_body_too_large", message }, "short-circuit");
   }
 
   /** Lets go of the attempt that is under way. */
@@ -259,6 +267,8 @@ export class ProxiedRequest implements ClientHandler, AnswerHandler {
   // The client's side
 
   onBodyData(piece: Buffer): void {
+    this.#bodyBytes += piece.length;
+    if (this.#bodyBytes > this.#delivery.request.bodyLimitBytes) return this.#bodyTooLarge();
     if (this.#buffer !== undefined) {
       const mostBytes = this.#group.document.retries?.buffer_max_bytes ?? 0;
       this.#bufferedBytes += piece.length;

@@ -1,0 +1,43 @@
+// Tested by cors.slice.test.ts
+import type { ConfigDocument, Cors } from "@headworks/gateway-contract";
+import type { IssueReport } from "#slice.ts";
+import { normalOrigin } from "./origin.ts";
+
+type Place = readonly (string | number)[];
+
+/** Origins are origins, a wildcard stands alone, and credentials are never offered to everybody. */
+export function checkCors(document: ConfigDocument, report: IssueReport): void {
+  for (const [index, { cors }] of document.routes.entries()) {
+    if (cors !== undefined) checkBlock(cors, ["routes", index, "cors"], report);
+  }
+}
+
+const TOKEN = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/;
+
+function checkBlock(cors: Cors, place: Place, report: IssueReport): void {
+  const { allowed_origins: origins, allowed_headers: headers = [], expose_headers: exposed = [] } = cors;
+  for (const [index, origin] of origins.entries()) {
+    if (origin === "*" ? origins.length === 1 : normalOrigin(origin) !== undefined) continue;
+    const message =
+      origin === "*"
+        ? "* allows every origin, so it must stand alone"
+        : "This is no origin: it must be * or scheme://host[:port], without path, query and wildcard";
+    report.error("bad_value", [...place, "allowed_origins", index], message);
+  }
+  for (const [index, header] of headers.entries()) {
+    if (TOKEN.test(header)) continue;
+    report.error("bad_header", [...place, "allowed_headers", index], "This is no header name, and not *");
+  }
+  for (const [index, header] of exposed.entries()) {
+    if (header !== "*") continue;
+    report.error("bad_header", [...place, "expose_headers", index], "Headers to expose must be named one by one");
+  }
+  if (cors.allow_credentials !== true) return;
+  const at = [...place, "allow_credentials"];
+  if (origins.includes("*")) {
+    report.error("bad_value", at, "Credentials cannot be allowed to every origin: name the origins");
+  }
+  if (headers.includes("*")) {
+    report.error("bad_value", at, "With credentials, browsers do not understand * for headers: name the headers");
+  }
+}

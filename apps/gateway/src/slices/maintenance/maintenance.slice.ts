@@ -1,0 +1,24 @@
+// Tested by ../../../test/edge-methods.test.ts
+import type { Route } from "@headworks/gateway-contract";
+import { isPreflight } from "#request/preflight.ts";
+import type { Gate, Refusal } from "#request/phases.ts";
+import type { GatewaySlice } from "#slice.ts";
+
+const DEFAULT_RETRY_AFTER_S = 60;
+
+/** Answers 503 with `Retry-After` for routes that are down on purpose; browsers still get their preflights answered. */
+export const maintenance: GatewaySlice = {
+  name: "maintenance",
+  compile: () => ({ gateFor }),
+};
+
+function gateFor(route: Route): Gate | undefined {
+  if (route.maintenance === undefined) return undefined;
+  const { retry_after_secs: retryAfterS = DEFAULT_RETRY_AFTER_S, message } = route.maintenance;
+  const refusal: Refusal = {
+    code: "maintenance",
+    fields: ["Retry-After", String(retryAfterS)],
+    ...(message === undefined ? {} : { message }),
+  };
+  return { check: (request) => (isPreflight(request) ? undefined : refusal) };
+}

@@ -1,0 +1,20 @@
+// Tested by ../../../test/edge-methods.test.ts
+import type { Route } from "@headworks/gateway-contract";
+import { isPreflight } from "#request/preflight.ts";
+import type { Gate, Refusal } from "#request/phases.ts";
+import type { GatewaySlice } from "#slice.ts";
+
+/** Answers 405 with `Allow` to methods that are not on a route's list (RFC 9110, 15.5.6); methods are case-sensitive. */
+export const methods: GatewaySlice = {
+  name: "methods",
+  compile: () => ({ gateFor }),
+};
+
+function gateFor(route: Route): Gate | undefined {
+  if (route.methods === undefined) return undefined;
+  const allowed = new Set(route.methods);
+  const refusal: Refusal = { code: "method_not_allowed", fields: ["Allow", [...allowed].join(", ")] };
+  return {
+    check: (request) => (allowed.has(request.method) || isPreflight(request) ? undefined : refusal),
+  };
+}
