@@ -3,8 +3,10 @@ import type { Command } from "commander";
 import type { CheckParts } from "#config/check-document.ts";
 import { diff, type DiffOptions } from "./diff.ts";
 import type { Streams } from "./document-file.ts";
+import { explain, type Explain, type ExplainOptions } from "./explain.ts";
 import { fmt, type FmtOptions } from "./fmt.ts";
 import { lint, type LintOptions } from "./lint.ts";
+import { plan, type PlanOptions } from "./plan.ts";
 import { schema } from "./schema.ts";
 import { validate, type ValidateOptions } from "./validate.ts";
 
@@ -12,6 +14,8 @@ import { validate, type ValidateOptions } from "./validate.ts";
 export interface DocumentCommandParts {
   readonly streams: Streams;
   readonly parts: () => CheckParts | Promise<CheckParts>;
+  /** Routing's explanation of a request. */
+  readonly explainRoute: Explain;
   readonly ended: (exitCode: number) => void;
 }
 
@@ -19,7 +23,13 @@ const FILE = "configuration, YAML or JSON; - for standard input";
 const JSON_OPTION = ["--json", "print one JSON object"] as const;
 
 /** Adds the commands that look at configuration files and start nothing. */
-export function addDocumentCommands(program: Command, { streams, parts, ended }: DocumentCommandParts): void {
+export function addDocumentCommands(program: Command, commandParts: DocumentCommandParts): void {
+  addCheckingCommands(program, commandParts);
+  addComparingCommands(program, commandParts);
+  addExplainCommand(program, commandParts);
+}
+
+function addCheckingCommands(program: Command, { streams, parts, ended }: DocumentCommandParts): void {
   program
     .command("validate")
     .description("Say everything that is wrong with a configuration; exit code 1 if anything is")
@@ -41,16 +51,44 @@ export function addDocumentCommands(program: Command, { streams, parts, ended }:
     .option("--check", "change nothing; exit code 1 if it is not written evenly")
     .action(async (file: string, options: FmtOptions) => ended(await fmt(file, options, streams)));
   program
+    .command("schema")
+    .description("Print the JSON Schema of configurations, for editors")
+    .action(async () => ended(await schema(streams)));
+}
+
+function addComparingCommands(program: Command, { streams, parts, ended }: DocumentCommandParts): void {
+  program
     .command("diff")
     .description("Say what the second configuration has that the first has not: + added, - removed, ~ changed, > moved")
     .argument("<old>", FILE)
     .argument("<new>", FILE)
     .option(...JSON_OPTION)
-    .action(async (old: string, young: string, options: DiffOptions) =>
-      ended(await diff(old, young, options, streams)),
-    );
+    .action(async (old: string, young: string, options: DiffOptions) => {
+      ended(await diff(old, young, options, streams));
+    });
   program
-    .command("schema")
-    .description("Print the JSON Schema of configurations, for editors")
-    .action(async () => ended(await schema(streams)));
+    .command("plan")
+    .description("Say what publishing the second configuration instead of the first would change, and who feels it")
+    .argument("<old>", FILE)
+    .argument("<new>", FILE)
+    .option(...JSON_OPTION)
+    .action(async (old: string, young: string, options: PlanOptions) => {
+      ended(await plan(old, young, options, streams, await parts()));
+    });
+}
+
+function addExplainCommand(program: Command, { streams, parts, explainRoute, ended }: DocumentCommandParts): void {
+  const collect = (line: string, lines: readonly string[] = []): readonly string[] => [...lines, line];
+  program
+    .command("explain")
+    .description("Say which route a request takes, and why")
+    .requiredOption("--path <path>", "path, and the query if there is one")
+    .option("-c, --config <file>", "configuration, YAML or JSON (environment: GATEWAY_CONFIG; ./gateway.yaml)")
+    .option("--method <method>", "method of the request", "GET")
+    .option("--host <host>", "host that is asked for")
+    .option("--header <line>", 'header of the request, "Name: value"; may be there several times', collect)
+    .option(...JSON_OPTION)
+    .action(async (options: ExplainOptions) => {
+      ended(await explain(options, streams, await parts(), explainRoute));
+    });
 }

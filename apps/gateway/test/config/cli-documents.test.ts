@@ -5,6 +5,7 @@ import { FakeClock, temporaryDirectory, type TemporaryDirectory } from "@headwor
 import { Command } from "commander";
 import { addDocumentCommands } from "#cli/document-commands.ts";
 import type { DocumentCheck } from "#config/check-document.ts";
+import { explainRoute } from "#routing/explain.ts";
 
 interface Ran {
   readonly code: number | undefined;
@@ -26,7 +27,7 @@ async function run(
   };
   const program = new Command("sluice").exitOverride();
   const parts = { checks, clock: new FakeClock(), environment: { KEY: "s3cret" } };
-  addDocumentCommands(program, { streams, parts: () => parts, ended: (exitCode) => (code = exitCode) });
+  addDocumentCommands(program, { streams, parts: () => parts, explainRoute, ended: (exitCode) => (code = exitCode) });
   const words = args.map((word) => (/\.(?:yaml|json)$/.test(word) ? directory.file(word) : word));
   await program.parseAsync(words, { from: "user" });
   const short = (text: string): string => text.replaceAll(`${directory.path}/`, "");
@@ -164,6 +165,53 @@ void test("schema prints JSON Schema", async () => {
   const { code, out } = await run(directory, ["schema"]);
   assert.equal(code, 0);
   assert.equal((JSON.parse(out) as Record<string, unknown>)["$schema"], "https://json-schema.org/draft/2020-12/schema");
+});
+
+void test("plan says what changes and who feels it, and refuses what could not be published", async () => {
+  await using directory = await temporaryDirectory();
+  const upstream = (port: number): string =>
+    `upstreams: [{name: u, endpoints: [{address: h, port: ${port}}]}]\nservices: [{name: s, upstream: u}]\nroutes: [{name: r, service: s, match: {path: {type: prefix, value: /}}, action: {type: proxy}}]\n`;
+  await writeFile(directory.file("a.yaml"), upstream(1));
+  await writeFile(directory.file("b.yaml"), upstream(2));
+  await writeFile(directory.file("bad.yaml"), upstream(2).replace("service: s", "service: t"));
+  assert.deepEqual(await run(directory, ["plan", "a.yaml", "b.yaml"]), {
+    code: 0,
+    out: "~ upstream u (/endpoints/0/port)\nroutes that feel it: r\nupstreams that change: u\n",
+    err: "",
+  });
+  assert.deepEqual(await run(directory, ["plan", "a.yaml", "a.yaml"]), { code: 0, out: "no differences\n", err: "" });
+  const json = JSON.parse((await run(directory, ["plan", "a.yaml", "b.yaml", "--json"])).out) as { routes: string[] };
+  assert.deepEqual(json.routes, ["r"]);
+  const bad = await run(directory, ["plan", "a.yaml", "bad.yaml"]);
+  assert.deepEqual([bad.code, bad.out], [1, ""]);
+  assert.match(bad.err, /There is no service "t"\. Did you mean "s"\? \[unknown_reference\]\n$/);
+  assert.equal((await run(directory, ["plan", "none.yaml", "b.yaml"])).code, 1);
+});
+
+void test("explain says which route takes a request and why", async () => {
+  await using directory = await temporaryDirectory();
+  await writeFile(
+    directory.file("a.yaml"),
+    `upstreams: [{name: u, endpoints: [{address: h, port: 1}]}]
+services: [{name: s, upstream: u}]
+consumers: [{name: c, credentials: [{type: api_key, key: "\${NOT_HERE}"}]}]
+routes:
+  - {name: v1, service: s, match: {path: {type: prefix, value: /v1}, headers: {x-beta: "yes"}}, action: {type: proxy, rewrite: {type: strip_prefix}}}
+  - {name: rest, match: {path: {type: prefix, value: /}}, action: {type: respond, status: 200}}
+`,
+  );
+  const args = ["explain", "-c", "a.yaml", "--path", "/v1/users?a=1"];
+  const hit = await run(directory, [...args, "--header", "X-Beta: yes"]);
+  assert.deepEqual([hit.code, hit.err], [0, ""]);
+  assert.match(hit.out, /^GET \/v1\/users\?a=1\nrouted: .*\nroute: v1\nasks the upstream for: \/users\?a=1\n/);
+  assert.match(hit.out, /\n {2}fits {3}headers x-beta: yes is asked for, it is "yes"\n/);
+  const miss = await run(directory, [...args, "--method", "POST"]);
+  assert.match(miss.out, /^POST .*\nno_route: /);
+  assert.match(miss.out, /\n {2}misses headers x-beta: yes is asked for, there is none\n/);
+  const json = JSON.parse((await run(directory, [...args, "--json"])).out) as { decision: string };
+  assert.equal(json.decision, "no_route");
+  const odd = await run(directory, [...args, "--header", "nonsense"]);
+  assert.deepEqual([odd.code, odd.err], [2, 'sluice: --header takes "Name: value", not "nonsense"\n']);
 });
 
 void test("no command prints a secret", async () => {

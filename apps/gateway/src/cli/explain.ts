@@ -1,0 +1,112 @@
+// Tested by ../../test/config/cli-documents.test.ts
+import type { ConfigDocument } from "@headworks/gateway-contract";
+import { isError, type CheckParts } from "#config/check-document.ts";
+import { toJson } from "#config/write-document.ts";
+import { complain, issuesOf, openDocument, type Streams } from "./document-file.ts";
+import { EXIT } from "./invocation.ts";
+
+export interface ExplainOptions {
+  readonly config?: string;
+  readonly method?: string;
+  /** Path, and the query if there is one. */
+  readonly path: string;
+  readonly host?: string;
+  /** `Name: value`, each. */
+  readonly header?: readonly string[];
+  readonly json?: boolean;
+}
+
+/** A request to be explained. */
+interface AskedRequest {
+  readonly method: string;
+  readonly target: string;
+  readonly host?: string;
+  readonly headers: Readonly<Record<string, readonly string[]>>;
+}
+
+/** What this command shows of routing's explanation. */
+interface Explanation {
+  readonly decision: string;
+  readonly reason: string;
+  readonly route: string | null;
+  readonly parameters: Readonly<Record<string, string>> | null;
+  readonly upstream_target: string | null;
+  readonly routes: readonly {
+    readonly route: string;
+    readonly path: "wins" | "loses" | "no_match";
+    readonly reason: string;
+    readonly criteria: readonly {
+      readonly kind: string;
+      readonly name?: string;
+      readonly expected: string;
+      readonly found: string | null;
+      readonly matches: boolean;
+    }[];
+  }[];
+}
+
+/** Routing's part of the command. */
+export type Explain = (document: ConfigDocument, asked: AskedRequest) => Explanation;
+
+/**
+ * `sluice explain --path /v1/users`: which route of a configuration takes a request, and why each other does not. Resolves
+ * to 0 whatever the answer is, to 1 for a configuration with errors.
+ */
+export async function explain(
+  options: ExplainOptions,
+  streams: Streams,
+  parts: CheckParts,
+  explainRoute: Explain,
+): Promise<number> {
+  const name = options.config ?? parts.environment["GATEWAY_CONFIG"] ?? "./gateway.yaml";
+  const headers = headersOf(options.header ?? []);
+  if (typeof headers === "string") {
+    streams.stderr.write(`sluice: ${headers}\n`);
+    return EXIT.warnings;
+  }
+  const file = await openDocument(name, streams);
+  const document = file?.reading.document;
+  if (file === undefined || document === undefined) {
+    if (file !== undefined) complain(name, file.reading.issues, streams);
+    return EXIT.failure;
+  }
+  // A secret that only the gateway's own machine has says nothing about routes.
+  const issues = issuesOf(file, parts).filter(({ code }) => code !== "secret_unresolved");
+  if (issues.some(isError)) {
+    complain(name, issues, streams);
+    return EXIT.failure;
+  }
+  const { method = "GET", path, host } = options;
+  const asked = { method, target: path, headers, ...(host === undefined ? {} : { host }) };
+  const explanation = explainRoute(document, asked);
+  streams.stdout.write(options.json === true ? `${toJson(explanation)}\n` : explanationText(asked, explanation));
+  return EXIT.ok;
+}
+
+/** Values by name, in the order given; a sentence about the first that is no header. */
+function headersOf(lines: readonly string[]): Record<string, string[]> | string {
+  const headers = Object.create(null) as Record<string, string[]>;
+  for (const line of lines) {
+    const colon = line.indexOf(":");
+    if (colon < 1) return `--header takes "Name: value", not ${JSON.stringify(line)}`;
+    (headers[line.slice(0, colon).trim().toLowerCase()] ??= []).push(line.slice(colon + 1).trim());
+  }
+  return headers;
+}
+
+function explanationText({ method, target }: AskedRequest, explanation: Explanation): string {
+  const lines = [`${method} ${target}`, `${explanation.decision}: ${explanation.reason}`];
+  if (explanation.route !== null) lines.push(`route: ${explanation.route}`);
+  for (const [name, value] of Object.entries(explanation.parameters ?? {})) lines.push(`parameter ${name}: ${value}`);
+  if (explanation.upstream_target !== null) lines.push(`asks the upstream for: ${explanation.upstream_target}`);
+  for (const verdict of explanation.routes) {
+    if (verdict.path === "no_match") continue;
+    lines.push("", `${verdict.route} ${verdict.path}: ${verdict.reason}`);
+    for (const { kind, name, expected, found, matches } of verdict.criteria) {
+      const title = name === undefined ? kind : `${kind} ${name}`;
+      const has = found === null ? "there is none" : `it is ${JSON.stringify(found)}`;
+      lines.push(`  ${matches ? "fits  " : "misses"} ${title}: ${expected} is asked for, ${has}`);
+    }
+  }
+  return `${lines.join("\n")}\n`;
+}

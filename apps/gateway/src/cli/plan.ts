@@ -1,0 +1,50 @@
+// Tested by ../../test/config/cli-documents.test.ts
+import { isError, type CheckParts } from "#config/check-document.ts";
+import { planChanges } from "#config/plan-changes.ts";
+import { toJson } from "#config/write-document.ts";
+import { changeText } from "./diff.ts";
+import { complain, issuesOf, openDocument, type Streams } from "./document-file.ts";
+import { EXIT } from "./invocation.ts";
+
+export interface PlanOptions {
+  readonly json?: boolean;
+}
+
+/**
+ * `sluice plan OLD NEW`: what going from one configuration to the other changes, and which routes, consumers, upstreams
+ * and listeners feel it. Resolves to 1 when the new one could not be published, or the old one not be read.
+ */
+export async function plan(
+  before: string,
+  after: string,
+  options: PlanOptions,
+  streams: Streams,
+  parts: CheckParts,
+): Promise<number> {
+  const old = await openDocument(before, streams);
+  const young = await openDocument(after, streams);
+  const oldDocument = old?.reading.document;
+  const youngDocument = young?.reading.document;
+  if (old !== undefined && (complain(before, old.reading.issues, streams) > 0 || oldDocument === undefined)) {
+    return EXIT.failure;
+  }
+  if (young === undefined || old === undefined) return EXIT.failure;
+  const issues = issuesOf(young, parts);
+  if (complain(after, issues, streams) > 0 || youngDocument === undefined) return EXIT.failure;
+  const planned = planChanges(oldDocument, youngDocument);
+  if (options.json === true) {
+    streams.stdout.write(`${toJson({ ...planned, warnings: issues.filter((issue) => !isError(issue)) })}\n`);
+    return EXIT.ok;
+  }
+  const lines = planned.changes.map(changeText);
+  for (const [title, names] of [
+    ["routes that feel it", planned.routes],
+    ["consumers that feel it", planned.consumers],
+    ["upstreams that change", planned.upstreams],
+    ["listeners whose connections end", planned.rebound],
+  ] as const) {
+    if (names.length > 0) lines.push(`${title}: ${names.join(", ")}`);
+  }
+  streams.stdout.write(lines.length === 0 ? "no differences\n" : `${lines.join("\n")}\n`);
+  return EXIT.ok;
+}
