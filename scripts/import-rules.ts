@@ -349,7 +349,7 @@ const proxy: readonly Zone[] = [
 const gateway: readonly Zone[] = [
   {
     name: "gateway/composition",
-    files: ["apps/gateway/src/{main,gateway,gateway-facts,slices,pipeline-order,clock}.ts"],
+    files: ["apps/gateway/src/{main,gateway,gateway-facts,admin-plane,slices,pipeline-order,clock}.ts"],
     node: "all",
     npm: "all",
     ours: ["gateway/*", ...GATEWAY_CONTRACT, "contract-kit/*", FORMATS, "sockets"],
@@ -463,6 +463,7 @@ const gateway: readonly Zone[] = [
       "gateway/events",
       "gateway/request",
       "gateway/upstream",
+      "gateway/routing",
     ],
     instead: "The admin API turns HTTP into operations and back; what it works on comes from gateway.ts",
   },

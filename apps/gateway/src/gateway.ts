@@ -7,6 +7,7 @@ import { fieldValues } from "@headworks/http1";
 import { DeadlineSweep } from "@headworks/sockets";
 import type { Logger } from "pino";
 import { Generations, type SubmitOutcome } from "#config/generations.ts";
+import { watchFile } from "#config/watch-file.ts";
 import { numberOf, ListenerSet } from "#listener/listener-set.ts";
 import { RequestContext } from "#request/context.ts";
 import { EventBus } from "#events/event-bus.ts";
@@ -26,6 +27,7 @@ import { EndpointPools } from "#upstream/endpoint-pools.ts";
 import { compileService } from "#upstream/service-choice.ts";
 import { UpstreamRegistry } from "#upstream/upstream-registry.ts";
 import { systemClock } from "./clock.ts";
+import { openAdminPlane } from "./admin-plane.ts";
 import { gatewayFacts } from "./gateway-facts.ts";
 import type { Clock } from "./slice.ts";
 import { createSlices, inAnswerOrder, inGateOrder } from "./slices.ts";
@@ -43,6 +45,8 @@ export interface GatewayOptions {
 export interface RunningGateway {
   readonly generations: Generations;
   readonly addresses: ListenerSet["addresses"];
+  /** Where the admin API is; undefined without an `admin` section. */
+  readonly adminUrl: string | undefined;
   /** Reads the file again; SIGHUP publishes even an unchanged one. */
   reload(force: boolean): Promise<SubmitOutcome>;
   /** Takes no more connections, lets requests end for `graceMs`, then stops everything. */
@@ -116,7 +120,7 @@ async function assemble(parts: Parts): Promise<RunningGateway> {
     pools,
     observers: slices.all.flatMap(({ observer }) => (observer === undefined ? [] : [observer])),
     reserved: (request) => reservedAnswer(request, generations, metricsText),
-    pathProblem,
+    targetProblem,
     admission: UNBOUNDED,
     log,
   });
@@ -125,15 +129,26 @@ async function assemble(parts: Parts): Promise<RunningGateway> {
     environment,
     log,
   });
-  const reload = async (force: boolean, source: "startup" | "reload" = "reload"): Promise<SubmitOutcome> =>
-    await generations.submit({ text: readFileSync(configFile, "utf8"), source }, { force });
-  const first = await reload(true, "startup");
+  const firstText = readFileSync(configFile, "utf8");
+  const reload = async (force: boolean): Promise<SubmitOutcome> =>
+    await generations.submit({ text: readFileSync(configFile, "utf8"), source: "reload" }, { force });
+  const first = await generations.submit({ text: firstText, source: "startup" });
   events.start(slices.webhooks);
   if (first.outcome !== "published" || generations.current === undefined) {
     await events.stop();
     throw new RejectedDocumentError(first.outcome === "rejected" ? first.issues : []);
   }
+  const { admin } = generations.current.document;
+  const sources = { generations, pipeline, upstreams, events, slices };
+  const adminServer =
+    admin === undefined
+      ? undefined
+      : await openAdminPlane({ ...sources, admin, configFile, environment, pools, metricsText, clock, log });
   await listeners.open(generations.current.document.listeners);
+  const watch = watchFile(configFile, firstText, async (outcome) => {
+    if (outcome.ok) await reload(false);
+    else log.error({ code: "config_unreadable", why: outcome.why }, "The configuration's file cannot be read");
+  });
   const graceMs = (): number =>
     generations.current?.document.gateway.shutdown_timeout_ms ??
     numberOf(environment["GATEWAY_SHUTDOWN_TIMEOUT_SECS"], DRAIN_MS / 1000) * 1000;
@@ -143,9 +158,12 @@ async function assemble(parts: Parts): Promise<RunningGateway> {
     get addresses() {
       return listeners.addresses;
     },
+    adminUrl: adminServer?.url,
     reload: async (force) => await reload(force),
     stop: async (limitMs = graceMs()) => {
+      await watch.close();
       await listeners.stop(limitMs);
+      await adminServer?.stop(limitMs);
       await generations.settled();
       await events.stop();
       for (const slice of slices.all) await slice.stop?.();
@@ -159,8 +177,8 @@ async function assemble(parts: Parts): Promise<RunningGateway> {
 /** Everything may run at once. */
 const UNBOUNDED = { admit: () => true as const, release: () => undefined };
 
-function pathProblem(path: string): string | undefined {
-  const verdict = checkPath(path);
+function targetProblem(target: string): string | undefined {
+  const verdict = checkPath(target);
   return verdict === "ok" ? undefined : `The path of the request cannot be used: ${verdict}`;
 }
 

@@ -39,9 +39,9 @@ const IssueItem = strictObject({
 
 const ChangeItem = strictObject({
   kind: Type.String(),
-  change: oneOf(["added", "removed", "changed"]),
   name: Type.String(),
-  paths: Type.Array(Type.String({ description: "JSON pointers to what changed" })),
+  change: oneOf(["added", "removed", "changed", "moved"]),
+  pointers: Type.Array(Type.String({ description: "JSON pointers to what changed" })),
 });
 
 const Published = strictObject(
@@ -64,7 +64,6 @@ const GenerationItem = strictObject({
   source: Type.String(),
   actor: Type.Union([Type.String(), Type.Null()]),
   is_running: Type.Boolean(),
-  can_roll_back: Type.Boolean(),
 });
 
 const CONFIG_TYPES = [
@@ -161,9 +160,9 @@ export const adminOperations = defineOperations({
     access: "config:read",
     body: strictObject({
       method: Type.Optional(Type.String()),
-      path: Type.String({ minLength: 1 }),
+      path: Type.String({ minLength: 1, description: "Path, and query if there is one" }),
       host: Type.Optional(Type.String()),
-      headers: Type.Optional(Type.Record(Type.String(), Type.String())),
+      headers: Type.Optional(Type.Record(Type.String(), Type.Union([Type.String(), Type.Array(Type.String())]))),
     }),
     responses: { 200: Anything },
   },

@@ -245,3 +245,11 @@ test("any text is issued for or refused with a sentence", () => {
     }),
   );
 });
+
+test("a certificate for a client proves a client, never a server, and has a key of its own", () => {
+  const authority = CertificateAuthority.create();
+  const client = authority.issueLeaf({ dns: ["ops.example"] }, { purpose: "client" });
+  const usage = new X509Certificate(client.certificatePem).keyUsage;
+  assert.deepEqual(usage, ["1.3.6.1.5.5.7.3.2"]);
+  assert.notEqual(client.keyPem, authority.issueLeaf({ dns: ["ops.example"] }).keyPem);
+});

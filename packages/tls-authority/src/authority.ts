@@ -44,8 +44,12 @@ export interface LeafNames {
   ip?: readonly string[];
 }
 
-/** `notBefore` defaults to a day ago; `validDays` is 1 to 199, which is the default. */
+/**
+ * `notBefore` defaults to a day ago; `validDays` is 1 to 199, which is the default. A leaf for a `client` proves who
+ * connects, and has a key of its own.
+ */
 export interface LeafOptions {
+  purpose?: "server" | "client";
   notBefore?: Date;
   validDays?: number;
 }
@@ -144,7 +148,7 @@ export class CertificateAuthority {
   }
 
   /**
-   * A server certificate for `names` (see {@link subjectNames} for what is accepted). It begins no earlier than the
+   * A certificate for `names` (see {@link subjectNames} for what is accepted). It begins no earlier than the
    * CA and never outlives it. Throws {@link AuthorityError}: `invalid-name`, `invalid-option`, or `expired` when
    * nothing of the CA's time is left.
    */
@@ -157,11 +161,13 @@ export class CertificateAuthority {
     if (notAfter.getTime() <= usableFrom) {
       throw new AuthorityError("expired", `The CA certificate expired on ${this.notAfter.toISOString().slice(0, 10)}.`);
     }
-    const leafKey = sharedLeafKey();
+    const { purpose = "server" } = options;
+    const leafKey = purpose === "server" ? sharedLeafKey() : newLeafKey();
     const bytes = leafCertificate({
       issuer: this.#facts.subject,
       issuerKeyIdentifier: this.#keyIdentifier,
       signer: this.#signer,
+      purpose,
       names: subjectNames(names),
       key: leafKey.subjectKey,
       notBefore,
@@ -172,14 +178,20 @@ export class CertificateAuthority {
   }
 }
 
-let leafKeyOfProcess: { subjectKey: SubjectKey; pem: string } | undefined;
+interface LeafKey {
+  subjectKey: SubjectKey;
+  pem: string;
+}
 
-function sharedLeafKey(): { subjectKey: SubjectKey; pem: string } {
-  if (leafKeyOfProcess === undefined) {
-    const { privateKey, publicKey } = generateKeyPairSync("ec", { namedCurve: "P-256" });
-    leafKeyOfProcess = { subjectKey: subjectKey(publicKey), pem: privatePem(privateKey) };
-  }
-  return leafKeyOfProcess;
+let leafKeyOfProcess: LeafKey | undefined;
+
+function sharedLeafKey(): LeafKey {
+  return (leafKeyOfProcess ??= newLeafKey());
+}
+
+function newLeafKey(): LeafKey {
+  const { privateKey, publicKey } = generateKeyPairSync("ec", { namedCurve: "P-256" });
+  return { subjectKey: subjectKey(publicKey), pem: privatePem(privateKey) };
 }
 
 const privatePem = (key: KeyObject): string => key.export({ type: "pkcs8", format: "pem" }).toString();

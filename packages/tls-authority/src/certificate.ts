@@ -13,6 +13,7 @@ const oid = {
   authorityKeyIdentifier: der.objectIdentifier("2.5.29.35"),
   extendedKeyUsage: der.objectIdentifier("2.5.29.37"),
   serverAuth: der.objectIdentifier("1.3.6.1.5.5.7.3.1"),
+  clientAuth: der.objectIdentifier("1.3.6.1.5.5.7.3.2"),
 };
 
 /** X.520's upper bound on a common name (RFC 5280 appendix A.1, ub-common-name). */
@@ -94,7 +95,8 @@ const leafConstraints = extension(oid.basicConstraints, der.sequence(), critical
 // keyCertSign is bit 5, cRLSign bit 6; digitalSignature is bit 0 (RFC 5280 section 4.2.1.3).
 const caUsage = extension(oid.keyUsage, der.bitString(Uint8Array.of(0b0000_0110), 1), critical);
 const leafUsage = extension(oid.keyUsage, der.bitString(Uint8Array.of(0b1000_0000), 7), critical);
-const leafExtendedUsage = extension(oid.extendedKeyUsage, der.sequence(oid.serverAuth), !critical);
+const serverUsage = extension(oid.extendedKeyUsage, der.sequence(oid.serverAuth), !critical);
+const clientUsage = extension(oid.extendedKeyUsage, der.sequence(oid.clientAuth), !critical);
 
 const subjectKeyIdentifier = (identifier: Buffer): Buffer =>
   extension(oid.subjectKeyIdentifier, der.octetString(identifier), !critical);
@@ -174,6 +176,7 @@ export function leafCertificate(options: {
   issuer: Uint8Array;
   issuerKeyIdentifier: Uint8Array;
   signer: Signer;
+  purpose: "server" | "client";
   names: readonly SubjectName[];
   key: SubjectKey;
   notBefore: Date;
@@ -190,7 +193,7 @@ export function leafCertificate(options: {
       extensions: [
         leafConstraints,
         leafUsage,
-        leafExtendedUsage,
+        options.purpose === "client" ? clientUsage : serverUsage,
         // RFC 5280 section 4.2.1.6: critical exactly when the subject is empty.
         subjectAltName(options.names, commonName === undefined),
         subjectKeyIdentifier(options.key.identifier),

@@ -48,6 +48,7 @@ function factsOf(gateway: RunningGateway): object {
     content_hash: current?.contentHash ?? 0,
     route_count: current?.routeList.length ?? 0,
     listeners: gateway.addresses,
+    admin: gateway.adminUrl ?? null,
   };
 }
 
@@ -56,6 +57,7 @@ function banner(gateway: RunningGateway): string {
     const host = address.includes(":") ? `[${address}]` : address;
     return `  ${name.padEnd(12)} ${host}:${port}`;
   });
+  if (gateway.adminUrl !== undefined) lines.push(`  ${"admin".padEnd(12)} ${gateway.adminUrl}`);
   const { current } = gateway.generations;
   const count = current?.routeList.length ?? 0;
   return `Sluice serves ${count} ${count === 1 ? "route" : "routes"}, generation ${current?.number ?? 0}\n${lines.join("\n")}\n`;

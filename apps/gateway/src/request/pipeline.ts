@@ -16,8 +16,8 @@ export interface PipelineParts {
   readonly observers: readonly Observer[];
   /** Answers paths that are the gateway's own (`/healthz`, `/readyz`, `/metrics`); undefined for all others. */
   readonly reserved: (request: RequestContext) => Answer | undefined | Promise<Answer>;
-  /** Says what is wrong with a path that nobody may route or forward. */
-  readonly pathProblem: (path: string) => string | undefined;
+  /** Says what is wrong with a target that nobody may route or forward. */
+  readonly targetProblem: (target: string) => string | undefined;
   /** Admits a request to its action; the permit is given back when it ends. */
   readonly admission: Admission;
   readonly log: Logger;
@@ -58,7 +58,7 @@ export class Pipeline {
   }
 
   #route(request: RequestContext, delivery: AnswerDelivery): void {
-    const problem = this.#parts.pathProblem(request.path);
+    const problem = this.#parts.targetProblem(request.target);
     if (problem !== undefined) return delivery.answer({ code: "bad_request", message: problem }, "short-circuit");
     const reserved = this.#parts.reserved(request);
     if (reserved !== undefined) {

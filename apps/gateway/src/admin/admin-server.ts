@@ -1,0 +1,216 @@
+import { createServer as createPlainServer, type IncomingMessage, type Server } from "node:http";
+import { createServer as createSecureServer } from "node:https";
+import type { AddressInfo } from "node:net";
+import { TLSSocket } from "node:tls";
+import Fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from "fastify";
+import type { Logger } from "pino";
+import type { Handlers, Operation } from "@headworks/contract-kit";
+import { openApiDocument } from "@headworks/contract-kit/openapi";
+import { adminOperations, AdminErrorBody, type Admin } from "@headworks/gateway-contract";
+import { AdminError } from "./admin-error.ts";
+import type { AuditLog } from "./audit-log.ts";
+import { bindOperation, type AnyHandler, type Caller } from "./bind-operation.ts";
+import { mayDo, operatorOf, type Operator } from "./roles.ts";
+
+/** What the admin API is made of. */
+export interface AdminServerParts {
+  readonly bind: { readonly host: string; readonly port: number };
+  /** Undefined: plain HTTP without credentials, which only loopback addresses may have. */
+  readonly tls: { readonly cert: Buffer; readonly key: Buffer; readonly ca: Buffer } | undefined;
+  /** The bindings of the running generation. */
+  readonly roles: () => Admin["roles"];
+  readonly handlers: Handlers<Omit<typeof adminOperations, "getOpenapi">>;
+  readonly audit: AuditLog;
+  readonly newRequestId: () => string;
+  readonly version: string;
+  readonly log: Logger;
+}
+
+/** A listening admin API. */
+export interface AdminServer {
+  readonly url: string;
+  stop(graceMs: number): Promise<void>;
+}
+
+const MOST_BODY_BYTES = 4 * 1024 * 1024;
+const LOOPBACK_NAMES = new Set(["localhost", "127.0.0.1", "::1", "[::1]"]);
+const DEV_OPERATOR: Operator = { name: "loopback", role: "admin" };
+
+/** Listens; without a good client certificate not one byte of HTTP is exchanged. Rejects as `listen` does. */
+export async function openAdminServer(parts: AdminServerParts): Promise<AdminServer> {
+  const { tls, log, bind } = parts;
+  let server: Server | undefined;
+  const app = Fastify({
+    logger: false,
+    exposeHeadRoutes: true,
+    bodyLimit: MOST_BODY_BYTES,
+    forceCloseConnections: "idle",
+    routerOptions: { maxParamLength: 512 },
+    genReqId: parts.newRequestId,
+    frameworkErrors: (error, request, reply) => void sendError(reply, request, error, log),
+    serverFactory: (handler) => {
+      server =
+        tls === undefined
+          ? createPlainServer(handler)
+          : createSecureServer(
+              {
+                cert: tls.cert,
+                key: tls.key,
+                ca: tls.ca,
+                requestCert: true,
+                rejectUnauthorized: true,
+                minVersion: "TLSv1.2",
+              },
+              handler,
+            );
+      server.headersTimeout = 10_000;
+      server.requestTimeout = 60_000;
+      server.maxConnections = 1000;
+      return server;
+    },
+  });
+  app.removeAllContentTypeParsers();
+  app.addContentTypeParser("*", { parseAs: "string", bodyLimit: MOST_BODY_BYTES }, (_request, body, done) =>
+    done(null, body),
+  );
+  app.setErrorHandler((error, request, reply) => sendError(reply, request, error, log));
+  app.setNotFoundHandler((request, reply) => sendError(reply, request, notFound(request), log));
+  app.addHook("onRequest", async (request) => {
+    if (tls === undefined) refuseForeignNames(request);
+    await Promise.resolve();
+  });
+  registerOperations(app, parts);
+  await app.listen({ port: bind.port, host: bind.host });
+  const { port } = server?.address() as AddressInfo;
+  const host = bind.host.includes(":") ? `[${bind.host}]` : bind.host;
+  return {
+    url: `${tls === undefined ? "http" : "https"}://${host}:${port}`,
+    stop: async (graceMs) => {
+      const timer = setTimeout(() => server?.closeAllConnections(), graceMs);
+      await app.close();
+      clearTimeout(timer);
+    },
+  };
+}
+
+function registerOperations(app: FastifyInstance, parts: AdminServerParts): void {
+  const document = openApiDocument(
+    { admin: adminOperations },
+    {
+      title: "Sluice admin API",
+      version: parts.version,
+      description: "Reads and changes a running gateway",
+      prefix: "",
+      error: AdminErrorBody,
+    },
+  );
+  const handlers: Record<string, AnyHandler> = {
+    ...(parts.handlers as unknown as Record<string, AnyHandler>),
+    getOpenapi: () => ({ status: 200, body: document }),
+  };
+  for (const [name, operation] of Object.entries(adminOperations) as [string, Operation][]) {
+    const handler = handlers[name];
+    if (handler === undefined) throw new TypeError(`The admin API has no handler for ${name}`);
+    const run = bindOperation(operation, handler);
+    app.route({
+      method: operation.method,
+      url: operation.path.replace(/\{(\w+)\}/g, ":$1"),
+      handler: async (request, reply) => {
+        const caller = callerOf(request, parts);
+        if (!allows(caller, operation)) throw new AdminError("role_forbidden");
+        const answer = await audited(
+          parts.audit,
+          name,
+          operation,
+          caller,
+          async () =>
+            await run({
+              params: request.params as Record<string, string>,
+              search: request.raw.url?.split("?").slice(1).join("?") ?? "",
+              headers: request.headers,
+              body: typeof request.body === "string" ? request.body : undefined,
+              caller,
+            }),
+        );
+        return await reply
+          .code(answer.status)
+          .headers({ ...answer.headers, "x-request-id": request.id, "cache-control": "no-store" })
+          .send(answer.body);
+      },
+    });
+  }
+}
+
+/** Changes are written down, refused and failed ones too; reading is not. */
+async function audited<T>(
+  audit: AuditLog,
+  name: string,
+  operation: Operation,
+  caller: Caller,
+  run: () => Promise<T>,
+): Promise<T> {
+  if (operation.method === "GET" || operation.access.endsWith(":read")) return await run();
+  try {
+    const answer = await run();
+    audit.write({ actor: caller.name, operation: name, outcome: "ok", request_id: caller.requestId });
+    return answer;
+  } catch (error) {
+    const outcome = error instanceof AdminError ? error.code : "internal";
+    audit.write({ actor: caller.name, operation: name, outcome, request_id: caller.requestId });
+    throw error;
+  }
+}
+
+function callerOf(request: FastifyRequest, parts: AdminServerParts): Caller {
+  const { socket } = request.raw as IncomingMessage;
+  const operator = socket instanceof TLSSocket ? operatorOf(socket.getPeerCertificate(), parts.roles()) : DEV_OPERATOR;
+  return { ...operator, requestId: request.id };
+}
+
+function allows(caller: Caller, { access }: Operation): boolean {
+  return caller.role !== undefined && mayDo(caller.role, access);
+}
+
+/** A web page may lead a browser to a loopback port by a name of its own. */
+function refuseForeignNames(request: FastifyRequest): void {
+  const name = (request.headers.host ?? "").replace(/:\d+$/, "").toLowerCase();
+  const site = request.headers["sec-fetch-site"];
+  if (!LOOPBACK_NAMES.has(name)) throw new AdminError("misdirected_request");
+  if (request.headers.origin !== undefined || (site !== undefined && site !== "none" && site !== "same-origin")) {
+    throw new AdminError("role_forbidden", "The request comes from a web page");
+  }
+}
+
+function notFound(request: FastifyRequest): AdminError {
+  const path = request.url.split("?")[0] ?? "";
+  const known = Object.values(adminOperations).some((operation) =>
+    new RegExp(`^${operation.path.replace(/\{\w+\}/g, "[^/]+").replaceAll(".", "\\.")}$`).test(path),
+  );
+  return new AdminError(known ? "method_not_allowed" : "not_found");
+}
+
+async function sendError(
+  reply: FastifyReply,
+  request: FastifyRequest,
+  error: unknown,
+  log: Logger,
+): Promise<FastifyReply> {
+  const refusal = asAdminError(error);
+  if (refusal.code === "internal") log.error({ err: error, request_id: request.id }, "An admin request failed");
+  const { code, message, issues } = refusal;
+  const body = { error: { code, message, request_id: request.id, ...(issues === undefined ? {} : { issues }) } };
+  return await reply
+    .code(refusal.status)
+    .headers({ "content-type": "application/json", "x-request-id": request.id, "cache-control": "no-store" })
+    .send(JSON.stringify(body));
+}
+
+function asAdminError(error: unknown): AdminError {
+  if (error instanceof AdminError) return error;
+  const { code, statusCode } = error as { code?: string; statusCode?: number };
+  if (code === "FST_ERR_CTP_BODY_TOO_LARGE") return new AdminError("config_too_large");
+  if (statusCode !== undefined && statusCode >= 400 && statusCode < 500) {
+    return new AdminError("bad_request", (error as Error).message);
+  }
+  return new AdminError("internal", undefined, { cause: error });
+}

@@ -1,0 +1,95 @@
+// Tested by admin-server.test.ts
+import type { Operation } from "@headworks/contract-kit";
+import { compileRequestValidator } from "@headworks/contract-kit/server";
+import { AdminError } from "./admin-error.ts";
+import type { Operator } from "./roles.ts";
+
+/** Who calls. */
+export interface Caller extends Operator {
+  readonly requestId: string;
+}
+
+/** What a handler receives, without its types. */
+export interface HandlerCall {
+  readonly params: unknown;
+  readonly query: unknown;
+  /** Parsed JSON; the raw text of an upload. */
+  readonly body: unknown;
+  readonly headers: Readonly<Record<string, string | string[] | undefined>>;
+  readonly caller: Caller;
+}
+
+export type AnyHandler = (call: HandlerCall) => unknown;
+
+interface Given {
+  readonly params: Readonly<Record<string, string>>;
+  /** Text behind the question mark. */
+  readonly search: string;
+  readonly headers: HandlerCall["headers"];
+  readonly body: string | undefined;
+  readonly caller: Caller;
+}
+
+interface BoundAnswer {
+  readonly status: number;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body: string;
+}
+
+/** One operation and its handler as a function from request to answer: parsing, validation, handler, serialization. */
+export function bindOperation(operation: Operation, handler: AnyHandler): (given: Given) => Promise<BoundAnswer> {
+  const validate = compileRequestValidator(operation);
+  const isUpload = operation.body !== undefined && "upload" in operation.body;
+  return async ({ params, search, headers, body, caller }) => {
+    const parsed = isUpload ? undefined : parseJson(body);
+    const { issues, values } = validate({ params: { ...params }, query: parseSearch(search), body: parsed });
+    if (issues.length > 0) {
+      throw new AdminError("bad_request", issues.map(({ path, message }) => `${path} ${message}`).join("; "));
+    }
+    if (isUpload) refuseForeignType(operation, headers["content-type"]);
+    const answer = (await handler({ ...values, body: isUpload ? (body ?? "") : values.body, headers, caller })) as {
+      status: number;
+      headers?: Readonly<Record<string, string>>;
+      body?: unknown;
+    };
+    const declared = operation.responses[answer.status];
+    if (declared !== null && declared !== undefined && "media" in declared) {
+      return {
+        status: answer.status,
+        headers: { "content-type": `${declared.media}; charset=utf-8`, ...answer.headers },
+        body: answer.body as string,
+      };
+    }
+    return {
+      status: answer.status,
+      headers: { "content-type": "application/json", ...answer.headers },
+      body: JSON.stringify(answer.body),
+    };
+  };
+}
+
+function parseJson(body: string | undefined): unknown {
+  if (body === undefined || body === "") return undefined;
+  try {
+    return JSON.parse(body) as unknown;
+  } catch (error) {
+    throw new AdminError("bad_request", `The body is no JSON: ${(error as Error).message}`);
+  }
+}
+
+/** The first value of a repeated parameter counts. */
+function parseSearch(search: string): Record<string, string> {
+  const values = new Map<string, string>();
+  for (const [name, value] of new URLSearchParams(search)) if (!values.has(name)) values.set(name, value);
+  return Object.fromEntries(values);
+}
+
+function refuseForeignType(operation: Operation, type: string | string[] | undefined): void {
+  if (typeof type !== "string" || operation.body === undefined || !("upload" in operation.body)) return;
+  const bare = type.split(";")[0]?.trim().toLowerCase() ?? "";
+  // What curl and others send when nobody told them what a body is.
+  if (bare === "application/x-www-form-urlencoded" || bare === "application/x-yaml" || bare === "text/yaml") return;
+  if (!operation.body.upload.includes(bare)) {
+    throw new AdminError("unsupported_media_type", `The body must be ${operation.body.upload.join(" or ")}`);
+  }
+}

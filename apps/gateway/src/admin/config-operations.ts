@@ -1,0 +1,215 @@
+// Tested by admin-server.test.ts
+import { parse } from "yaml";
+import type { Issue, PublishedConfig } from "@headworks/gateway-contract";
+import type { Generations, SubmitOutcome, SubmitOptions } from "#config/generations.ts";
+import type { RouteExplanation } from "#routing/explain.ts";
+import { AdminError } from "./admin-error.ts";
+import type { HandlerCall } from "./bind-operation.ts";
+import { jsonPatch, mergePatch, PatchError, type Json } from "./patch-document.ts";
+
+/** What operations on the configuration work with. */
+export interface ConfigParts {
+  readonly generations: Generations;
+  /** Writes the accepted text to the configuration's file. */
+  readonly persist: (text: string) => Promise<void>;
+  readonly documents: {
+    toYaml(document: unknown): string;
+    toJson(document: unknown, indent?: number): string;
+    redacted(document: unknown): unknown;
+    hashText(hash: number): string;
+    readonly schema: () => Readonly<Record<string, unknown>>;
+  };
+  readonly explain: (asked: {
+    readonly method: string;
+    readonly target: string;
+    readonly host?: string;
+    readonly headers?: Readonly<Record<string, string | readonly string[]>>;
+  }) => RouteExplanation;
+}
+
+const DEFAULT_LIMIT = 25;
+
+/** Handlers of everything below `/config`, and of `/explain`. */
+export function configOperations(parts: ConfigParts) {
+  const { generations, documents } = parts;
+  const publish = async (call: HandlerCall, options: SubmitOptions) => await submit(parts, call, options);
+  return {
+    getConfig: ({ headers }: HandlerCall) => {
+      const { current, input } = generations;
+      if (current === undefined || input === undefined) throw new AdminError("generation_not_found");
+      const shown = documents.redacted(input);
+      const asJson = wantsJson(headers["accept"]);
+      return {
+        status: 200,
+        headers: {
+          ...identity(parts, current.number, current.contentHash),
+          ...(asJson ? { "content-type": "application/json" } : {}),
+        },
+        body: asJson ? `${documents.toJson(shown, 2)}\n` : documents.toYaml(shown),
+      };
+    },
+    patchConfig: async (call: HandlerCall) => await publish(call, dryRunOf(call)),
+    putConfig: async (call: HandlerCall) => await publish(call, dryRunOf(call)),
+    planConfig: async (call: HandlerCall) => await publish(call, { dryRun: true }),
+    validateConfig: ({ body }: HandlerCall) => {
+      const issues = generations.check(String(body));
+      return { status: 200, body: { valid: !issues.some(({ severity }) => severity === "error"), issues } };
+    },
+    listGenerations: ({ query }: HandlerCall) => {
+      const { limit = DEFAULT_LIMIT } = query as { limit?: number };
+      const list = generations.history.slice(0, limit).map((past) => ({
+        generation: past.generation,
+        content_hash: past.contentHash,
+        route_count: past.routeCount,
+        published_at: new Date(past.publishedMs).toISOString(),
+        source: past.source,
+        actor: past.actor ?? null,
+        is_running: past.generation === generations.current?.number,
+      }));
+      return { status: 200, body: { generations: list } };
+    },
+    getGeneration: ({ params }: HandlerCall) => {
+      const past = generations.history.find(
+        ({ generation }) => generation === (params as { generation: number }).generation,
+      );
+      if (past === undefined) throw new AdminError("generation_not_found");
+      return { status: 200, headers: identity(parts, past.generation, past.contentHash), body: past.redactedText };
+    },
+    rollbackConfig: async (call: HandlerCall) => {
+      const { generation } = call.body as { generation: number };
+      const past = generations.history.find((kept) => kept.generation === generation);
+      if (past === undefined) throw new AdminError("generation_not_found");
+      const { text } = past;
+      const outcome = await generations.submit(
+        { text, source: "rollback", actor: call.caller.name },
+        { persist: async () => await parts.persist(text) },
+      );
+      return published(parts, outcome);
+    },
+    getConfigSchema: () => ({ status: 200, body: documents.schema() }),
+    explain: ({ body }: HandlerCall) => {
+      const {
+        method = "GET",
+        path,
+        host,
+        headers,
+      } = body as {
+        method?: string;
+        path: string;
+        host?: string;
+        headers?: Record<string, string | string[]>;
+      };
+      const asked = {
+        method,
+        target: path,
+        ...(host === undefined ? {} : { host }),
+        ...(headers === undefined ? {} : { headers }),
+      };
+      return { status: 200, body: parts.explain(asked) };
+    },
+  };
+}
+
+function dryRunOf({ query }: HandlerCall): SubmitOptions {
+  return (query as { dry_run?: boolean }).dry_run === true ? { dryRun: true } : {};
+}
+
+async function submit(parts: ConfigParts, call: HandlerCall, options: SubmitOptions) {
+  const text = candidateText(parts, call);
+  const ifMatch = hashOf(call.headers["if-match"]);
+  const outcome = await parts.generations.submit(
+    { text, source: "admin", actor: call.caller.name },
+    {
+      ...options,
+      ...(ifMatch === undefined ? {} : { ifMatch }),
+      persist: async () => await parts.persist(text),
+    },
+  );
+  return published(parts, outcome);
+}
+
+/** The whole document that a body asks for: itself, or the running one with a change. */
+function candidateText({ generations, documents }: ConfigParts, { headers, body }: HandlerCall): string {
+  const text = String(body);
+  const type = String(headers["content-type"] ?? "")
+    .split(";")[0]
+    ?.trim()
+    .toLowerCase();
+  if (type !== "application/merge-patch+json" && type !== "application/json-patch+json") return text;
+  const running = generations.input as Json | undefined;
+  if (running === undefined) throw new AdminError("generation_not_found");
+  try {
+    JSON.parse(text);
+    // Read once more for integers that a number would round.
+    const patch = parse(text, { intAsBigInt: true, schema: "json" }) as Json;
+    const changed = type === "application/merge-patch+json" ? mergePatch(running, patch) : jsonPatch(running, patch);
+    return documents.toJson(changed, 2);
+  } catch (error) {
+    if (error instanceof PatchError || error instanceof SyntaxError) {
+      throw new AdminError("patch_invalid", error.message, { cause: error });
+    }
+    throw error;
+  }
+}
+
+function published(parts: ConfigParts, outcome: SubmitOutcome) {
+  switch (outcome.outcome) {
+    case "published":
+    case "unchanged":
+    case "valid": {
+      const { generation, contentHash, routeCount, warnings, changes } = outcome;
+      const body: PublishedConfig = {
+        generation,
+        content_hash: contentHash,
+        route_count: routeCount,
+        warnings: warnings.map(plain),
+        changes: changes.map((change) => ({ ...change, pointers: [...change.pointers] })),
+      };
+      return { status: 200, headers: identity(parts, generation, contentHash), body };
+    }
+    case "rejected":
+      throw rejected(outcome.issues);
+    case "conflict":
+      throw new AdminError("config_conflict");
+    case "not_persisted":
+      throw new AdminError("config_write_failed", undefined, { cause: outcome.error });
+  }
+}
+
+function rejected(issues: readonly Issue[]): AdminError {
+  const errors = issues.filter(({ severity }) => severity === "error");
+  const [first] = errors;
+  const isRedacted = errors.length > 0 && errors.every(({ code }) => code === "redacted_placeholder");
+  const count = errors.length === 1 ? "1 error" : `${errors.length} errors`;
+  const message = `The configuration has ${count}${first === undefined ? "" : `: ${first.message}`}`;
+  return new AdminError(isRedacted ? "config_redacted_value" : "config_invalid", message, { issues });
+}
+
+function plain({ code, path, message, severity, line, column }: Issue): PublishedConfig["warnings"][number] {
+  return {
+    code,
+    path,
+    message,
+    severity,
+    ...(line === undefined ? {} : { line }),
+    ...(column === undefined ? {} : { column }),
+  };
+}
+
+function identity({ documents }: ConfigParts, generation: number, hash: number): Record<string, string> {
+  const text = documents.hashText(hash);
+  return { etag: `"${text}"`, "x-gateway-config-generation": String(generation), "x-gateway-config-hash": text };
+}
+
+/** The hash that If-Match names; undefined for none and for `*`. */
+function hashOf(field: string | string[] | undefined): number | undefined {
+  if (typeof field !== "string" || field.trim() === "*") return undefined;
+  const text = field.trim().replace(/^(?:W\/)?"(.*)"$/, "$1");
+  if (/^0x[0-9a-f]{1,14}$/i.test(text) || /^[0-9]{1,16}$/.test(text)) return Number(text);
+  throw new AdminError("config_conflict", "If-Match names no content hash");
+}
+
+function wantsJson(accept: string | string[] | undefined): boolean {
+  const text = String(accept ?? "").toLowerCase();
+  return text.includes("application/json") && !text.includes("yaml");
+}

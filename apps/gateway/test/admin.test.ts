@@ -1,0 +1,306 @@
+import assert from "node:assert/strict";
+import { readFile, writeFile } from "node:fs/promises";
+import { request as secureRequest } from "node:https";
+import { test } from "node:test";
+import { CertificateAuthority } from "@headworks/tls-authority";
+import { startOrigin, temporaryDirectory, waitUntil } from "@headworks/testkit";
+import { RejectedDocumentError } from "../src/gateway.ts";
+import { startGateway, serving, type TestGateway } from "./gateway-rig.ts";
+
+const ADMIN = { bind: "127.0.0.1:0" };
+const DEV = { environment: { GATEWAY_ADMIN_DEV: "1" } };
+const listeners = [{ name: "public", address: "127.0.0.1", port: 0 }];
+const route = (body: string) => ({
+  name: "fixed",
+  match: { path: { type: "exact" as const, value: "/" } },
+  action: { type: "respond" as const, status: 200, body },
+});
+
+async function call(
+  gateway: TestGateway,
+  path: string,
+  init: RequestInit = {},
+): Promise<{ status: number; text: string; headers: Headers; json: () => Record<string, never> }> {
+  const type = init.body === undefined ? {} : { "content-type": "application/yaml" };
+  const headers = { ...type, ...(init.headers as Record<string, string> | undefined) };
+  const answer = await fetch(`${gateway.gateway.adminUrl}${path}`, { ...init, headers });
+  const text = await answer.text();
+  return {
+    status: answer.status,
+    text,
+    headers: answer.headers,
+    json: () => JSON.parse(text) as Record<string, never>,
+  };
+}
+
+const body = async (gateway: TestGateway): Promise<string> => (await gateway.send({ path: "/" })).body.toString();
+
+test("GET /config echoes the document with inline secrets redacted, generation and hash in headers", async () => {
+  await using gateway = await startGateway(
+    {
+      listeners,
+      admin: ADMIN,
+      routes: [route("one")],
+      consumers: [
+        {
+          name: "c",
+          credentials: [
+            { type: "api_key", key: "a-plain-secret" },
+            { type: "api_key", key: "${KEY}" },
+          ],
+        },
+      ],
+    },
+    { environment: { GATEWAY_ADMIN_DEV: "1", KEY: "another-secret" } },
+  );
+  for (const accept of ["application/yaml", "application/json"]) {
+    const answer = await call(gateway, "/config", { headers: { accept } });
+    assert.equal(answer.status, 200);
+    assert.ok(answer.headers.get("content-type")?.startsWith(accept));
+    assert.equal(answer.headers.get("x-gateway-config-generation"), "1");
+    assert.match(answer.headers.get("etag") ?? "", /^"0x[0-9a-f]+"$/);
+    assert.doesNotMatch(answer.text, /a-plain-secret|another-secret/);
+    assert.match(answer.text, /\$\{redacted:sha256:[0-9a-f]{8}\}/);
+    assert.match(answer.text, /\$\{KEY\}/);
+  }
+});
+
+test("PATCH /config publishes a whole document and writes the file; a bad one changes nothing", async () => {
+  await using gateway = await startGateway({ listeners, admin: ADMIN, routes: [route("one")] }, DEV);
+  const next = { listeners, admin: ADMIN, routes: [route("two")] };
+  const answer = await call(gateway, "/config", { method: "PATCH", body: JSON.stringify(next) });
+  assert.deepEqual([answer.status, answer.json()["generation"], answer.json()["route_count"]], [200, 2, 1]);
+  assert.equal(await body(gateway), "two");
+  assert.match(await readFile(gateway.configFile, "utf8"), /two/);
+  const bad = await call(gateway, "/config", { method: "PATCH", body: "routes: [{name: x}]\nnope: 1" });
+  const { error } = bad.json() as unknown as { error: { code: string; issues: { path: string; line: number }[] } };
+  assert.deepEqual([bad.status, error.code], [400, "config_invalid"]);
+  assert.ok(error.issues.length >= 2 && error.issues.every(({ line }) => line > 0));
+  assert.equal(await body(gateway), "two");
+  assert.match(await readFile(gateway.configFile, "utf8"), /two/);
+});
+
+test("a merge patch and a JSON patch change the running document; If-Match refuses a stale hash", async () => {
+  await using gateway = await startGateway({ listeners, admin: ADMIN, routes: [route("one")] }, DEV);
+  const patch = async (type: string, change: unknown, more: Record<string, string> = {}) =>
+    await call(gateway, "/config", {
+      method: "PATCH",
+      body: JSON.stringify(change),
+      headers: { "content-type": type, ...more },
+    });
+  const json = "application/json-patch+json";
+  const etag = (await call(gateway, "/config")).headers.get("etag") ?? "";
+  const replaced = await patch(json, [{ op: "replace", path: "/routes/0/action/body", value: "two" }], {
+    "if-match": etag,
+  });
+  assert.equal(replaced.status, 200, replaced.text);
+  assert.equal(await body(gateway), "two");
+  const stale = await patch(json, [{ op: "replace", path: "/routes/0/action/body", value: "three" }], {
+    "if-match": etag,
+  });
+  assert.equal(stale.status, 412);
+  const merged = await patch("application/merge-patch+json", {
+    consumers: [{ name: "c", credentials: [{ type: "api_key", key: "k1" }], quotas: { monthly_requests: 5 } }],
+  });
+  assert.equal(merged.status, 200, merged.text);
+  assert.equal((await patch(json, [{ op: "remove", path: "/none" }])).status, 400);
+  const big =
+    '{"consumers":[{"name":"c","credentials":[{"type":"api_key","key":"k1"}],"quotas":{"monthly_requests":18446744073709551615}}]}';
+  await call(gateway, "/config", {
+    method: "PATCH",
+    body: big,
+    headers: { "content-type": "application/merge-patch+json" },
+  });
+  assert.match((await call(gateway, "/config")).text, /18446744073709551615/);
+});
+
+test("dry run and plan publish nothing and tell what would change", async () => {
+  await using gateway = await startGateway({ listeners, admin: ADMIN, routes: [route("one")] }, DEV);
+  const next = JSON.stringify({
+    listeners,
+    admin: ADMIN,
+    routes: [route("two"), { ...route("x"), name: "more", match: { path: { type: "exact", value: "/x" } } }],
+  });
+  for (const [method, path] of [
+    ["PATCH", "/config?dry_run=true"],
+    ["POST", "/config/plan"],
+  ] as const) {
+    const answer = await call(gateway, path, { method, body: next });
+    const { changes } = answer.json() as unknown as { changes: { name: string; change: string }[] };
+    assert.deepEqual(
+      changes.map(({ name, change }) => [name, change]),
+      [
+        ["fixed", "changed"],
+        ["more", "added"],
+      ],
+    );
+  }
+  assert.equal(await body(gateway), "one");
+  const checked = await call(gateway, "/config/validate", { method: "POST", body: "nope: 1" });
+  assert.equal(checked.json()["valid"], false);
+});
+
+test("generations are listed, shown and rolled back to", async () => {
+  await using gateway = await startGateway({ listeners, admin: ADMIN, routes: [route("one")] }, DEV);
+  await gateway.reload({ listeners, admin: ADMIN, routes: [route("two")] });
+  const list = (await call(gateway, "/config/generations")).json()["generations"] as unknown as {
+    generation: number;
+    source: string;
+    is_running: boolean;
+  }[];
+  assert.deepEqual(
+    list.map(({ generation, source, is_running }) => [generation, source, is_running]),
+    [
+      [2, "reload", true],
+      [1, "startup", false],
+    ],
+  );
+  assert.match((await call(gateway, "/config/generations/1")).text, /one/);
+  const back = await call(gateway, "/config/rollback", { method: "POST", body: '{"generation":1}' });
+  assert.equal(back.status, 200, back.text);
+  assert.equal(await body(gateway), "one");
+  assert.equal((await call(gateway, "/config/generations/9")).status, 404);
+});
+
+test("explain tells which route a request takes and why", async () => {
+  await using gateway = await startGateway({ listeners, admin: ADMIN, routes: [route("one")] }, DEV);
+  const answer = await call(gateway, "/explain", { method: "POST", body: '{"path":"/"}' });
+  assert.deepEqual([answer.json()["decision"], answer.json()["route"]], ["routed", "fixed"]);
+});
+
+test("upstreams are shown and worked: a breaker is opened and closed, an endpoint ejected", async () => {
+  await using origin = await startOrigin();
+  await using gateway = await startGateway(
+    {
+      ...serving("api", [origin.port], { breaker: {}, health: {} }),
+      listeners,
+      admin: ADMIN,
+      routes: [
+        { name: "r", service: "api", match: { path: { type: "prefix", value: "/" } }, action: { type: "proxy" } },
+      ],
+    },
+    DEV,
+  );
+  const force = async (state: string) =>
+    await call(gateway, "/upstreams/api/breaker", { method: "POST", body: JSON.stringify({ state }) });
+  assert.equal((await force("open")).status, 200);
+  const broken = await gateway.send({ path: "/" });
+  assert.deepEqual([broken.status, Number(broken.header("retry-after")) >= 1], [503, true]);
+  await force("closed");
+  assert.equal((await gateway.send({ path: "/" })).status, 200);
+  const key = `127.0.0.1:${origin.port}`;
+  const ejected = await call(gateway, `/upstreams/api/endpoints/${key}`, {
+    method: "POST",
+    body: '{"action":"eject"}',
+  });
+  assert.match(ejected.text, /"health":"ejected"/);
+  const events = (await call(gateway, "/events")).json()["events"] as unknown as { kind: string }[];
+  assert.deepEqual(
+    events.map(({ kind }) => kind),
+    ["endpoint_ejected", "breaker_closed", "breaker_opened", "config_published"],
+  );
+  assert.equal((await call(gateway, "/upstreams/none")).status, 404);
+});
+
+for (const [method, path, status, code] of [
+  ["GET", "/quotas/usage", 404, "state_store_not_configured"],
+  ["GET", "/nothing", 404, "not_found"],
+  ["DELETE", "/config", 405, "method_not_allowed"],
+  ["POST", "/explain", 400, "bad_request"],
+  ["GET", "/events?limit=0", 400, "bad_request"],
+] as const) {
+  test(`${method} ${path} is ${status} ${code}`, async () => {
+    await using gateway = await startGateway({ listeners, admin: ADMIN, routes: [] }, DEV);
+    const answer = await call(gateway, path, { method });
+    assert.equal(answer.status, status, answer.text);
+    const { error } = answer.json() as unknown as { error: Record<string, string> };
+    assert.equal(error["code"], code);
+    assert.equal(error["request_id"], answer.headers.get("x-request-id"));
+  });
+}
+
+test("GET /quotas/usage: exact record with a store, 400 quota_bad_consumer for a consumer without quotas", async () => {
+  await using directory = await temporaryDirectory();
+  await using gateway = await startGateway(
+    {
+      listeners,
+      admin: ADMIN,
+      routes: [],
+      consumers: [
+        { name: "a", credentials: [{ type: "api_key", key: "ka" }], quotas: { daily_requests: 5n } },
+        { name: "b", credentials: [{ type: "api_key", key: "kb" }] },
+      ],
+    },
+    { environment: { GATEWAY_ADMIN_DEV: "1", GATEWAY_STATE_DB: directory.file("state.db") } },
+  );
+  await waitUntil(async () => (await call(gateway, "/quotas/usage")).text.includes('"synced":true'), {
+    what: "the consumer's row",
+  });
+  const { consumers } = (await call(gateway, "/quotas/usage")).json() as unknown as {
+    consumers: { consumer: string; budgets: object[] }[];
+  };
+  assert.equal(consumers.length, 1);
+  assert.deepEqual(Object.keys(consumers[0]?.budgets[0] ?? {}), [
+    "budget",
+    "limit",
+    "used",
+    "remaining",
+    "window_start_epoch_s",
+    "reset_epoch_s",
+  ]);
+  assert.equal((await call(gateway, "/quotas/usage?consumer=b")).text.includes('"quota_bad_consumer"'), true);
+  assert.equal((await call(gateway, "/quotas/usage?consumer=")).status, 400);
+});
+
+test("in development a web page's request is refused, and so is any address but loopback", async () => {
+  await using gateway = await startGateway({ listeners, admin: ADMIN, routes: [] }, DEV);
+  assert.equal((await call(gateway, "/config", { headers: { origin: "http://evil.example" } })).status, 403);
+  await assert.rejects(startGateway({ listeners, admin: { bind: "0.0.0.0:0" }, routes: [] }, DEV), RejectedDocumentError);
+  await assert.rejects(startGateway({ listeners, admin: ADMIN, routes: [] }), RejectedDocumentError);
+});
+
+test("over TLS nothing is answered without a good client certificate; roles bind certificates", async () => {
+  await using directory = await temporaryDirectory();
+  const [servers, operators, strangers] = [
+    CertificateAuthority.create(),
+    CertificateAuthority.create(),
+    CertificateAuthority.create(),
+  ];
+  const server = servers.issueLeaf({ dns: ["localhost"], ip: ["127.0.0.1"] });
+  await writeFile(directory.file("cert.pem"), server.certificatePem);
+  await writeFile(directory.file("key.pem"), server.keyPem);
+  await writeFile(directory.file("ca.pem"), operators.certificatePem);
+  const tls = {
+    cert_file: directory.file("cert.pem"),
+    key_file: directory.file("key.pem"),
+    client_ca_file: directory.file("ca.pem"),
+  };
+  await using gateway = await startGateway({
+    listeners,
+    routes: [],
+    admin: { ...ADMIN, tls, roles: [{ match: { san_dns: "viewer.example" }, role: "viewer" }] },
+  });
+  const ask = async (method: string, path: string, identity?: { cert: string; key: string }): Promise<number> =>
+    await new Promise((resolve, reject) => {
+      const request = secureRequest(
+        `${gateway.gateway.adminUrl}${path}`,
+        { method, ca: servers.certificatePem, ...identity },
+        (answer) => {
+          answer.resume();
+          resolve(answer.statusCode ?? 0);
+        },
+      );
+      request.on("error", reject);
+      request.end();
+    });
+  const clientOf = (authority: CertificateAuthority, name: string) => {
+    const { certificatePem: cert, keyPem: key } = authority.issueLeaf({ dns: [name] }, { purpose: "client" });
+    return { cert, key };
+  };
+  await assert.rejects(ask("GET", "/config"));
+  await assert.rejects(ask("GET", "/config", clientOf(strangers, "viewer.example")));
+  const viewer = clientOf(operators, "viewer.example");
+  assert.equal(await ask("GET", "/config", viewer), 200);
+  assert.equal(await ask("POST", "/config/rollback", viewer), 403);
+  assert.equal(await ask("GET", "/config", clientOf(operators, "nobody.example")), 403);
+});
