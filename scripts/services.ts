@@ -10,6 +10,10 @@ export interface Service {
   /** Path of the entry file. */
   readonly entry: string;
   readonly args: readonly string[];
+  /** Besides this process's variables. */
+  readonly environment?: Readonly<Record<string, string>>;
+  /** Standard output is for programs and goes nowhere; standard error is shown. */
+  readonly isQuiet?: boolean;
 }
 
 /** Where signals come from: the process itself, or a stand-in. */
@@ -26,10 +30,11 @@ const SAME_KEY_PRESS_MS = 500;
  * ends, the others are asked to end too. Interrupts are passed on once per key press; a hang-up counts as a request to end.
  */
 export async function runServices(services: readonly Service[], signals: SignalSource = process): Promise<number> {
-  const children = services.map(({ nodeOptions = [], entry, args }) =>
+  const children = services.map(({ nodeOptions = [], entry, args, environment, isQuiet }) =>
     // A group of its own: the terminal's Ctrl+C reaches this process only, which passes it on exactly once.
     spawn(process.execPath, [...nodeOptions, entry, ...args], {
-      stdio: ["ignore", "inherit", "inherit"],
+      stdio: ["ignore", isQuiet === true ? "ignore" : "inherit", "inherit"],
+      env: { ...process.env, ...environment },
       detached: true,
     }),
   );

@@ -1,4 +1,5 @@
-import { join } from "node:path";
+import { homedir } from "node:os";
+import { isAbsolute, join } from "node:path";
 import { runServices } from "./services.ts";
 import type { Service } from "./services.ts";
 import { repositoryRoot } from "./source-tree.ts";
@@ -6,21 +7,47 @@ import { ensureUi } from "./ui-build.ts";
 
 // Tested by services.test.ts
 
+/** As in the first line of both services' entry files. */
+const NODE_OPTIONS = ["--max-semi-space-size=16", "--single-threaded-gc"];
+const QUICKSTART = "examples/gateway/quickstart.yaml";
+
 /** What `npm start` runs side by side. Arguments after `--` go to Weir. */
 function servicesToStart(args: readonly string[]): Service[] {
+  const entry = (app: string): string => join(repositoryRoot, "apps", app, "src/main.ts");
   return [
+    { name: "weir", nodeOptions: NODE_OPTIONS, entry: entry("capture-proxy"), args: ["serve", ...args] },
+    { name: "quickstart", entry: join(repositoryRoot, "scripts/quickstart-origins.ts"), args: [] },
     {
-      name: "weir",
-      // As in the first line of the file.
-      nodeOptions: ["--max-semi-space-size=16", "--single-threaded-gc"],
-      entry: join(repositoryRoot, "apps/capture-proxy/src/main.ts"),
-      args: ["serve", ...args],
+      name: "sluice",
+      nodeOptions: NODE_OPTIONS,
+      entry: entry("gateway"),
+      args: ["serve", "--config", join(repositoryRoot, QUICKSTART)],
+      // Requests are logged on standard output, which would bury the lines to try.
+      isQuiet: true,
+      environment: {
+        GATEWAY_STATE_DB: process.env["GATEWAY_STATE_DB"] ?? join(dataHome(), "sluice", "quickstart.db"),
+        GATEWAY_ADMIN_DEV: "1",
+      },
     },
   ];
 }
 
+function dataHome(): string {
+  const asked = process.env["XDG_DATA_HOME"] ?? "";
+  return isAbsolute(asked) ? asked : join(homedir(), ".local/share");
+}
+
+const TRY_SLUICE = `
+Sluice, with ${QUICKSTART}, to try in another terminal:
+  curl -H 'X-API-Key: acme-quickstart-key' http://127.0.0.1:8080/v2/hello
+  curl -i -H 'X-API-Key: acme-quickstart-key' http://127.0.0.1:8080/v1/hello
+  for n in 1 2 3 4; do curl -i -H 'X-API-Key: trial-quickstart-key' http://127.0.0.1:8080/v2/; done
+  curl http://127.0.0.1:2019/quotas/usage
+`;
+
 try {
   await ensureUi(repositoryRoot, (line) => console.error(line));
+  console.error(TRY_SLUICE);
   process.exitCode = await runServices(servicesToStart(process.argv.slice(2)));
 } catch (error) {
   console.error(error instanceof Error ? error.message : error);

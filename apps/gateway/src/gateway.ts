@@ -105,7 +105,15 @@ async function assemble(parts: Parts): Promise<RunningGateway> {
     slices: inGateOrder(slices.all),
     answerOrder: inAnswerOrder(slices.all),
     compileTable: compileRouteTable,
-    compileActions: (document) => compileActions(document, upstreams, pools),
+    compileActions: (document) => {
+      const actions = compileActions(document, upstreams, pools);
+      const published = (): void => {
+        // Before its publication is told, so that the envelope has the name.
+        events.rename(document.gateway.name ?? "gateway");
+        actions.published();
+      };
+      return { ...actions, published };
+    },
     checks: [checkRoutes, ...slices.all.flatMap(({ check }) => (check === undefined ? [] : [check]))],
     clock,
     environment,
