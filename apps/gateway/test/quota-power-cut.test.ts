@@ -16,7 +16,7 @@ const BUDGET = 1_000_000;
 /** FS_IOC_SHUTDOWN with NOLOGFLUSH: nothing more of this file system reaches its disk, as if the power were gone. */
 const CUT_BY: readonly (readonly [program: string, ...args: string[]])[] = [
   ["xfs_io", "-x", "-c", "shutdown"],
-  ["perl", "-e", 'open(my $f, "<", $ARGV[0]) or die; ioctl($f, 0x8004587d, pack("L", 2)) or die $!'],
+  ["perl", "-e", 'open(my $f, "<", $ARGV[0]) or die; my $how = pack("L", 2); ioctl($f, 0x8004587d, $how) or die $!'],
   ["python3", "-c", "import fcntl,os,sys; fcntl.ioctl(os.open(sys.argv[1], 0), 0x8004587d, b'\\2\\0\\0\\0')"],
 ];
 
@@ -50,7 +50,7 @@ test(`quota rule 6: after a power cut (${ROUNDS} times) the file system holds ev
   // An open handle of a process that is just ending keeps it busy for a moment.
   const unmount = async (): Promise<void> =>
     void (await waitUntil(async () => await succeeds("umount", mountPoint), { what: "unmounting" }));
-  const tally = { acknowledged: 0, inFlight: 0, failed: 0 };
+  const tally = { acknowledged: 0, inFlight: 0 };
   try {
     if (!(await cutPower(mountPoint))) {
       context.skip("needs a file system that can be shut down, and xfs_io, perl or python3 to do it");
@@ -75,8 +75,10 @@ test(`quota rule 6: after a power cut (${ROUNDS} times) the file system holds ev
       const acknowledgements = 1 + Math.floor(Math.random() * 60);
       await charger.waitForOutput(new RegExp(`(?:[^a]*a){${acknowledgements}}|d`, "u"), 60_000);
       await delay(Math.random() * 5);
-      assert.ok(await cutPower(mountPoint));
+      // Ended before the cut, with all that is not synced still in memory: a sync that runs while a file system is shut
+      // down may say that it worked, which after a real power cut nobody is left to hear.
       await charger.stop("SIGKILL");
+      assert.ok(await cutPower(mountPoint));
       const seen = countLetters(charger.stdout());
       await unmount();
       assert.ok(await mount(), "the file system can be mounted again");
@@ -87,8 +89,7 @@ test(`quota rule 6: after a power cut (${ROUNDS} times) the file system holds ev
       assert.equal(monthly, dailySum, where);
       before = dailySum;
       tally.acknowledged += seen.a;
-      tally.inFlight += seen.s - seen.a - seen.f - seen.d;
-      tally.failed += seen.f;
+      tally.inFlight += seen.s - seen.a;
     }
     context.diagnostic(`${JSON.stringify(tally)}, recorded in the end: ${before}`);
     assert.ok(tally.acknowledged > 0);

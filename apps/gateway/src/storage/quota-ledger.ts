@@ -1,4 +1,4 @@
-// Tested by open-state-store.test.ts
+// Tested by quota-ledger.test.ts
 import type { BudgetCharge, BudgetName, ChargeResult } from "./state-store.ts";
 import { counterKey } from "./store-messages.ts";
 import type { GroupMessage, GroupOutcome } from "./store-messages.ts";
@@ -191,10 +191,18 @@ export class QuotaLedger {
       sent: 0,
     };
     counters.unshift(counter);
-    const last = counters.at(-1);
-    // One that is still on its way stays: read again from the disk it would lack those units.
-    if (counters.length > REMEMBERED_WINDOWS && last !== undefined && isAtRest(last)) counters.pop();
+    this.#forgetOld(counters);
     return counter;
+  }
+
+  #forgetOld(counters: Counter[]): void {
+    // What charges wait for stays, or three of them could take their windows from each other for ever; so does what
+    // is on its way: read again from the disk it would lack those units.
+    if (this.#deferred.length > 0) return;
+    for (let last = counters.at(-1); counters.length > REMEMBERED_WINDOWS; last = counters.at(-1)) {
+      if (last === undefined || last.gathered > 0 || last.sent > 0) return;
+      counters.pop();
+    }
   }
 
   #ask(counter: Counter): void {
@@ -262,13 +270,11 @@ export class QuotaLedger {
       sync.resolve();
       return false;
     });
-    const deferred = this.#deferred;
-    this.#deferred = [];
-    for (const waiter of deferred) {
+    this.#deferred = this.#deferred.filter((waiter) => {
       const result = this.#tryCharge(waiter.account, waiter.budgets, waiter.enforce);
-      if (result === undefined) this.#deferred.push(waiter);
-      else waiter.resolve(result);
-    }
+      if (result !== undefined) waiter.resolve(result);
+      return result === undefined;
+    });
   }
 
   #settleBadly(sent: Sent, error: string): void {
@@ -360,5 +366,3 @@ function loadsOf(counters: readonly Counter[]): BigInt64Array {
   }
   return rows;
 }
-
-const isAtRest = (counter: Counter): boolean => counter.gathered === 0 && counter.sent === 0;
