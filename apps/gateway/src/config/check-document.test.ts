@@ -214,8 +214,8 @@ const cases: readonly (readonly [string, string, ...string[]])[] = [
   [
     "a file that does not exist",
     "listeners: [{name: a, address: '::', port: 80, protocol: https, tls: {cert_file: /nope/c, key_file: /nope/k}}]",
-    "bad_file /listeners/0/tls/cert_file 1:82 listeners[0].tls.cert_file: the file /nope/c cannot be read",
-    "bad_file /listeners/0/tls/key_file 1:101 listeners[0].tls.key_file: the file /nope/k cannot be read",
+    "bad_file /listeners/0/tls/cert_file 1:82 listeners[0].tls.cert_file: the file /nope/c does not exist",
+    "bad_file /listeners/0/tls/key_file 1:101 listeners[0].tls.key_file: the file /nope/k does not exist",
   ],
   [
     "an admin API without tls",

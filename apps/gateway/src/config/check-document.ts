@@ -51,11 +51,16 @@ export function checkDocument(reading: DocumentReading, parts: CheckParts, findi
       return outcome.ok ? outcome.bytes : undefined;
     },
   };
+  const surroundings = {
+    files: findings.files,
+    nowMs: parts.clock.now(),
+    isDevelopment: parts.environment["GATEWAY_ADMIN_DEV"] === "1",
+  };
   const checks: readonly DocumentCheck[] = [
     checkReferences,
     checkEntities,
     (checked, report) => checkMarkedFields(checked, report, findings.secrets),
-    (checked, report) => checkListeners(checked, report, scope, parts.environment["GATEWAY_ADMIN_DEV"] === "1"),
+    (checked, report) => checkListeners(checked, report, surroundings),
     ...parts.checks,
   ];
   const isSound = !reading.issues.some(isError);

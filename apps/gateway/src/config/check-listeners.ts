@@ -3,18 +3,26 @@ import { createPrivateKey, X509Certificate } from "node:crypto";
 import type { KeyObject } from "node:crypto";
 import { canonicalHost, isLoopback, isUnspecified, parseAddress } from "@headworks/host-patterns";
 import type { ConfigDocument, Listener } from "@headworks/gateway-contract";
-import type { CheckScope, IssueReport } from "#slice.ts";
+import type { IssueReport } from "#slice.ts";
+import type { FileReader } from "./file-reader.ts";
 import type { Place } from "./pointer.ts";
 import { named } from "./structure.ts";
+
+/** What the checks of addresses and files look at besides the document. */
+export interface TlsSurroundings {
+  readonly files: FileReader;
+  readonly nowMs: number;
+  /** `GATEWAY_ADMIN_DEV=1`. */
+  readonly isDevelopment: boolean;
+}
 
 /** Addresses of listeners and the admin API, and all files for TLS, whoever uses them. */
 export function checkListeners(
   document: ConfigDocument,
   report: IssueReport,
-  scope: CheckScope,
-  isDevelopment: boolean,
+  { files: reader, nowMs, isDevelopment }: TlsSurroundings,
 ): void {
-  const files = new TlsFiles(report, scope);
+  const files = new TlsFiles(report, reader, nowMs);
   document.listeners.forEach((listener, at) => checkListener(listener, ["listeners", at], report, files));
   checkAdmin(document, report, files, isDevelopment);
   checkCollisions(document, report);
@@ -143,11 +151,13 @@ function overlap(a: string, b: string): boolean {
 /** Reads and judges the files of TLS. */
 class TlsFiles {
   readonly #report: IssueReport;
-  readonly #scope: CheckScope;
+  readonly #files: FileReader;
+  readonly #nowMs: number;
 
-  constructor(report: IssueReport, scope: CheckScope) {
+  constructor(report: IssueReport, files: FileReader, nowMs: number) {
     this.#report = report;
-    this.#scope = scope;
+    this.#files = files;
+    this.#nowMs = nowMs;
   }
 
   checkPair(
@@ -182,7 +192,7 @@ class TlsFiles {
       const certificates = blocks.map((block) => new X509Certificate(block));
       const [first] = certificates;
       if (first === undefined) throw new Error("no certificate");
-      if (this.#scope.clock.now() > first.validToDate.getTime()) {
+      if (this.#nowMs > first.validToDate.getTime()) {
         this.#report.warning(
           "bad_file",
           place,
@@ -208,8 +218,9 @@ class TlsFiles {
   }
 
   #read(path: string, place: Place): Buffer | undefined {
-    const bytes = this.#scope.readFile(path);
-    if (bytes === undefined) this.#report.error("bad_file", place, `${named(place)}: the file ${path} cannot be read`);
-    return bytes;
+    const outcome = this.#files.read(path);
+    if (outcome.ok) return outcome.bytes;
+    this.#report.error("bad_file", place, `${named(place)}: the file ${path} ${outcome.why}`);
+    return undefined;
   }
 }

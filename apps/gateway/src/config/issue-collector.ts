@@ -14,10 +14,15 @@ export class IssueCollector implements IssueReport {
   }
 
   error(code: IssueCode, place: Place, message: string): void {
-    this.issues.push({ code, ...this.#places.locate(place), message, severity: "error" });
+    this.#add(code, place, message, "error");
   }
 
   warning(code: IssueCode, place: Place, message: string): void {
-    this.issues.push({ code, ...this.#places.locate(place), message, severity: "warning" });
+    this.#add(code, place, message, "warning");
+  }
+
+  /** The code stands behind the message where people read it, so a full stop would be in between. */
+  #add(code: IssueCode, place: Place, message: string, severity: Issue["severity"]): void {
+    this.issues.push({ code, ...this.#places.locate(place), message: message.replace(/\.$/, ""), severity });
   }
 }

@@ -231,6 +231,21 @@ void test("settings of the gateway may stand at the root or under gateway, and m
   assert.deepEqual(mixed.places.locate(["gateway", "name"]), { path: "/gateway/name", line: 2, column: 17 });
 });
 
+void test("a directive for YAML 1.1 does not bring its words and numbers back", () => {
+  const { document, issues } = readDocument(
+    "%YAML 1.1\n---\npolicies: [{name: yes}, {name: 1:30}, {name: 2026-01-01}, {name: 0b1}]\n",
+  );
+  assert.deepEqual(issues, []);
+  assert.deepEqual(
+    document?.policies.map(({ name }) => name),
+    ["yes", "1:30", "2026-01-01", "0b1"],
+  );
+  assert.deepEqual(
+    told("%YAML 3.0\n---\nname: a").map((line) => line.split(" ")[0]),
+    ["syntax"],
+  );
+});
+
 void test("sections without a value are empty sections", () => {
   const { issues, document } = readDocument("routes:\n#  - name: a\ngateway:\nadmin:\n");
   assert.deepEqual(issues, []);
