@@ -2,6 +2,7 @@
 import type { Framing, RawFields } from "@headworks/http1";
 import type { CompiledRoute, Generation } from "./generation.ts";
 import type { ListenerFacts, Peer } from "./client-stream.ts";
+import type { BodyCheck } from "./phases.ts";
 
 /** A consumer that a request was recognised as, compiled from the document. */
 export interface ConsumerIdentity {
@@ -55,6 +56,8 @@ export class RequestContext {
   upstream: UpstreamFacts | undefined;
   /** The request's body may have so many bytes; a longer one ends the exchange, with 413 while no answer was begun. */
   bodyLimitBytes = Number.POSITIVE_INFINITY;
+  /** What the body has to pass before the upstream gets its end; asked only of requests that have one. */
+  bodyCheck: BodyCheck | undefined;
   /** Flags of the access log. */
   wasRateLimited = false;
   wasShed = false;

@@ -31,6 +31,14 @@ export interface Gate {
   check(request: RequestContext): Verdict | Promise<Verdict>;
 }
 
+/** Looks at the body of a request on its way to the upstream, which gets its end only when the check agrees. */
+export interface BodyCheck {
+  /** The piece is valid during the call only. */
+  onData(piece: Buffer): void;
+  /** The body is complete. A refusal is sent while no answer was begun; otherwise the answer is cut off. */
+  onEnd(): Refusal | undefined;
+}
+
 /** The head of an answer on its way to the client; `fields` may be changed in place. */
 export interface AnswerHead {
   status: number;

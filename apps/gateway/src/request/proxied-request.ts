@@ -5,7 +5,7 @@ import type { Retries } from "@headworks/gateway-contract";
 import type { AnswerHandler, EndpointPool, UpstreamExchange, UpstreamFailure } from "#upstream/upstream-exchange.ts";
 import type { EndpointState, PickKey, UpstreamGroup } from "#upstream/upstream-group.ts";
 import type { AnswerDelivery } from "./answer-delivery.ts";
-import type { ClientHandler } from "./client-stream.ts";
+import { CheckedBody, type RefusableHandler } from "./checked-body.ts";
 import type { CompiledAction } from "./generation.ts";
 import { clientAnswerFields, upstreamRequestFields } from "./forwarded-fields.ts";
 import { joinSockets } from "./join-sockets.ts";
@@ -21,7 +21,7 @@ export interface EndpointPools {
 const RETRYABLE_STATUSES: readonly number[] = [502, 503, 504];
 
 /** Sends one request to an endpoint of its upstream, tries again where that is allowed, and passes the answer on. */
-export class ProxiedRequest implements ClientHandler, AnswerHandler {
+export class ProxiedRequest implements RefusableHandler, AnswerHandler {
   readonly #delivery: AnswerDelivery;
   readonly #action: ProxyAction;
   readonly #pools: EndpointPools;
@@ -71,7 +71,8 @@ export class ProxiedRequest implements ClientHandler, AnswerHandler {
 
   start(): void {
     if (this.#target === undefined) return this.#refuse({ code: "bad_request" }, true);
-    this.#delivery.stream.handler = this;
+    const { request, stream } = this.#delivery;
+    stream.handler = CheckedBody.around(this, request.bodyCheck, request.framing);
     this.#delivery.onDrain = () => this.#exchange?.release();
     this.#group.countRequest();
     const requestMs = this.#group.document.timeouts?.request_ms;
@@ -289,6 +290,10 @@ export class ProxiedRequest implements ClientHandler, AnswerHandler {
   onBodyEnd(): void {
     this.#bodyEnded = true;
     this.#exchange?.sendEnd(this.#bodyTrailers);
+  }
+
+  onBodyRefused(refusal: Refusal): void {
+    this.#giveUp(refusal, "short-circuit");
   }
 
   onBodyBatch(): void {

@@ -1,0 +1,112 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { CHUNKED, lengthFraming, NO_BODY, type Framing } from "@headworks/http1";
+import fc from "fast-check";
+import { CheckedBody, type RefusableHandler } from "./checked-body.ts";
+import type { Refusal } from "./phases.ts";
+
+interface Seen {
+  body: string;
+  calls: string[];
+}
+
+function recorder(): RefusableHandler & Seen {
+  return {
+    body: "",
+    calls: [],
+    onBodyData(piece) {
+      this.body += piece.toString("latin1");
+      this.calls.push("data");
+    },
+    onBodyTrailers() {
+      this.calls.push("trailers");
+    },
+    onBodyEnd() {
+      this.calls.push("end");
+    },
+    onBodyBatch() {
+      this.calls.push("batch");
+    },
+    onClientDrain() {
+      this.calls.push("drain");
+    },
+    onClientGone() {
+      this.calls.push("gone");
+    },
+    onBodyRefused(refusal) {
+      this.calls.push(refusal.code);
+    },
+  };
+}
+
+/** Agrees with one body only. */
+function only(expected: string): { onData: (piece: Buffer) => void; onEnd: () => Refusal | undefined } {
+  let seen = "";
+  return {
+    onData: (piece) => (seen += piece.toString("latin1")),
+    onEnd: () => (seen === expected ? undefined : { code: "unauthorized" }),
+  };
+}
+
+function pass(framing: Framing, pieces: readonly string[], expected: string): Seen {
+  const seen = recorder();
+  const handler = CheckedBody.around(seen, only(expected), framing);
+  const memory = Buffer.alloc(64);
+  for (const piece of pieces) {
+    // As a connection does: every piece lies in the same memory.
+    memory.write(piece, "latin1");
+    handler.onBodyData(memory.subarray(0, piece.length));
+    handler.onBodyBatch();
+  }
+  handler.onBodyEnd();
+  return seen;
+}
+
+test("a good body arrives whole, however it is cut and framed; of another one the end never does", () => {
+  const pieces = fc.array(fc.string({ minLength: 1, maxLength: 9, unit: "binary-ascii" }), {
+    minLength: 1,
+    maxLength: 6,
+  });
+  fc.assert(
+    fc.property(pieces, fc.boolean(), fc.boolean(), (cut, isLength, isGood) => {
+      const whole = cut.join("");
+      const framing = isLength ? lengthFraming(whole.length) : CHUNKED;
+      const { body, calls } = pass(framing, cut, isGood ? whole : `${whole}!`);
+      if (isGood) {
+        assert.equal(body, whole);
+        assert.equal(calls.at(-1), "end");
+      } else {
+        assert.equal(body, isLength ? whole.slice(0, -1) : whole);
+        assert.equal(calls.includes("end"), false);
+        assert.equal(calls.at(-1), "unauthorized");
+      }
+    }),
+  );
+});
+
+test("only the last byte of a body of known length waits for the check", () => {
+  const seen = recorder();
+  const handler = CheckedBody.around(seen, only("abcdef"), lengthFraming(6));
+  handler.onBodyData(Buffer.from("abc"));
+  assert.equal(seen.body, "abc");
+  handler.onBodyData(Buffer.from("def"));
+  assert.equal(seen.body, "abcde");
+  handler.onBodyEnd();
+  assert.equal(seen.body, "abcdef");
+});
+
+test("without a check, or without a body, nothing stands between", () => {
+  const seen = recorder();
+  assert.equal(CheckedBody.around(seen, undefined, lengthFraming(6)), seen);
+  assert.equal(CheckedBody.around(seen, only(""), NO_BODY), seen);
+});
+
+test("what else happens on the client's side is passed on", () => {
+  const seen = recorder();
+  const handler = CheckedBody.around(seen, only(""), CHUNKED);
+  handler.onBodyTrailers([]);
+  handler.onBodyBatch();
+  handler.onClientDrain();
+  handler.onClientGone();
+  assert.deepEqual(seen.calls, ["trailers", "batch", "drain", "gone"]);
+});
