@@ -234,11 +234,14 @@ test("denials are counted one by one and logged once a second for each host", as
   dialer.apply(rulesOf(LOOPBACK));
   for (let dial = 0; dial < 30; dial += 1) await outcomeOf(dialer, { host: "127.0.0.1", port: 9, isSecure: false });
   await outcomeOf(dialer, { host: "::1", port: 9, isSecure: false });
-  assert.equal(dialer.denied.get("webhook"), 31);
+  dialer.apply(rulesOf(LOOPBACK));
+  await outcomeOf(dialer, { host: "::1", port: 9, isSecure: false });
   assert.deepEqual(
     logged.coded("ssrf_denied").map((line) => line["host"]),
-    ["127.0.0.1", "::1"],
+    ["127.0.0.1", "::1", "::1"],
+    "a new generation tells at once",
   );
+  assert.equal(dialer.denied.get("webhook"), 32);
 });
 
 test("egress rule 4: a new generation's filter judges dials that are still being looked up", async () => {
