@@ -39,6 +39,7 @@ export {
   responseHeadText,
 } from "./serialize.ts";
 export { isAuthority, isAuthorityWithPort } from "./authority.ts";
+export { allowedTrailers } from "./trailer-fields.ts";
 export {
   DownstreamState,
   type AfterAnswer,
