@@ -14,6 +14,7 @@ import { methods } from "#slices/methods/methods.slice.ts";
 import { securityHeaders } from "#slices/security-headers/security-headers.slice.ts";
 import { createMetrics, type Metrics } from "#slices/metrics/metrics.slice.ts";
 import { quotas, type QuotasSlice } from "#slices/quotas/quotas.slice.ts";
+import { createRateLimits, type RateLimits } from "#slices/rate-limit/rate-limit.slice.ts";
 import { usageExport, type UsageExportSlice } from "#slices/usage-export/usage-export.slice.ts";
 import { createWebhooks, type Webhooks } from "#slices/webhooks/webhooks.slice.ts";
 import type { StateStore } from "#storage/state-store.ts";
@@ -36,6 +37,7 @@ export interface Slices {
   readonly quotas: QuotasSlice;
   readonly usageExport: UsageExportSlice;
   readonly metrics: Metrics;
+  readonly rateLimits: RateLimits;
   readonly dialer: EgressDialer;
 }
 
@@ -50,6 +52,7 @@ export function createSlices({ log, clock, store, environment }: SliceParts): Sl
     clock,
     metrics: { dryRun: (route) => metrics.dryRun("quota", route), denied: metrics.quotaDenied },
   });
+  const rateLimits = createRateLimits({ log, clock, onDryRun: (route) => metrics.dryRun("rate_limit", route) });
   const usage = usageExport({ store, log, clock, every });
   const all = [
     createEgressFilter(dialer),
@@ -63,12 +66,13 @@ export function createSlices({ log, clock, store, environment }: SliceParts): Sl
     deprecation,
     acceptVary,
     securityHeaders,
+    rateLimits,
     quotaSlice,
     usage,
     metrics,
     createAccessLog({ log, sample: sampleOf(environment["GATEWAY_ACCESS_LOG_SAMPLE"]) }),
   ];
-  return { all, webhooks, quotas: quotaSlice, usageExport: usage, metrics, dialer };
+  return { all, rateLimits, webhooks, quotas: quotaSlice, usageExport: usage, metrics, dialer };
 }
 
 function every(periodMs: number, run: () => void): () => void {

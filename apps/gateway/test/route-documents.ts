@@ -2,7 +2,7 @@
 import { Secret } from "@headworks/contract-kit";
 import { pino } from "pino";
 import type { ConfigDocument, DocumentInput, Route } from "@headworks/gateway-contract";
-import type { CheckScope, CompileScope, GatewaySlice } from "../src/slice.ts";
+import type { CheckScope, CompileScope, GatewaySlice } from "#slice.ts";
 import { documentOf, issueNotes, routeWith } from "./routing/requests.ts";
 
 export type RouteInput = NonNullable<DocumentInput["routes"]>[number];

@@ -67,7 +67,10 @@ export class AnswerDelivery implements ClientHandler {
   /** Sends a whole answer that was made here. */
   answer(verdict: NonNullable<Verdict>, origin: AnswerOrigin): void {
     if (this.#isEnded || this.isStarted) return;
-    if (isRefusal(verdict)) this.code = verdict.code;
+    if (isRefusal(verdict)) {
+      this.code = verdict.code;
+      if (verdict.fields !== undefined) this.#forgetAnswerFields(verdict.fields);
+    }
     const whole = isRefusal(verdict) ? errorAnswer(verdict, this.request.requestId) : verdict;
     const body = typeof whole.body === "string" ? Buffer.from(whole.body) : whole.body;
     const head: AnswerHead = {
@@ -80,6 +83,15 @@ export class AnswerDelivery implements ClientHandler {
     const sent = this.head(head, framing, origin);
     if (!bodiless && sent.kind !== "none" && body.length > 0) this.data(body);
     this.end(undefined);
+  }
+
+  /** What a refusal says itself, such as the limit that refused, is not said a second time of what let it pass before. */
+  #forgetAnswerFields(said: readonly string[]): void {
+    const { request } = this;
+    if (request.answerFields === undefined) return;
+    const names = new Set(said.filter((_text, at) => at % 2 === 0).map((name) => name.toLowerCase()));
+    const isNew = (at: number): boolean => !names.has((request.answerFields?.[at - (at % 2)] ?? "").toLowerCase());
+    request.answerFields = request.answerFields.filter((_text, at) => isNew(at));
   }
 
   /** Starts an answer; `fields` of the head become the client's. Gives how the body is framed. */

@@ -1,0 +1,75 @@
+import type { Listener, Route } from "@headworks/gateway-contract";
+import type { Logger } from "pino";
+import { dryRunReport } from "#request/dry-run-report.ts";
+import type { RequestContext } from "#request/context.ts";
+import type { Gate } from "#request/phases.ts";
+import type { Clock, GatewaySlice } from "#slice.ts";
+import type { KeyBuckets } from "./key-buckets.ts";
+import { RateLimitGate } from "./rate-limit-gate.ts";
+import { RateLimitLevels } from "./rate-limit.compile.ts";
+import { checkRateLimits } from "./rate-limit.check.ts";
+import type { RateRule } from "./rate-rule.ts";
+
+/** What the slice is made of. */
+export interface RateLimitHost {
+  readonly clock: Clock;
+  readonly log: Logger;
+  /** Counts a refusal that a dry run let pass. */
+  readonly onDryRun: (route: string) => void;
+}
+
+/** The slice, with what metrics ask it. */
+export interface RateLimits extends GatewaySlice {
+  /** Keys that rules remember now, and those they had to forget while they still counted. */
+  counts(): { readonly liveKeys: number; readonly evictions: number };
+}
+
+/**
+ * Bounds how fast requests may come: by the peer's address, by who is asking, by route, or by these together. Counters
+ * live in this process; a reload keeps those of rules that it does not change.
+ */
+export function createRateLimits({ clock, log, onDryRun }: RateLimitHost): RateLimits {
+  const tools = { clock, report: dryRunReport(log, "rate_limit", onDryRun) };
+  let running: ReadonlyMap<string, KeyBuckets> = new Map();
+  let forgotten = 0;
+  return {
+    name: "rate-limit",
+    check: checkRateLimits,
+    compile: (document) => {
+      const levels = new RateLimitLevels(document, running);
+      return {
+        gateFor: (route) => (levels.concerns(route) ? new RateLimitGate(rulesOf(levels, route), tools) : undefined),
+        unroutedGateFor: (listener: Listener): Gate | undefined => {
+          const rules = levels.unroutedRules(listener);
+          return rules.length === 0 ? undefined : new RateLimitGate(() => rules, tools);
+        },
+        published: () => {
+          for (const [identity, { evictions }] of running) {
+            if (!levels.buckets.has(identity)) forgotten += evictions;
+          }
+          running = levels.buckets;
+        },
+      };
+    },
+    counts: () => {
+      const all = [...running.values()];
+      return {
+        liveKeys: all.reduce((sum, { size }) => sum + size, 0),
+        evictions: all.reduce((sum, { evictions }) => sum + evictions, forgotten),
+      };
+    },
+  };
+}
+
+/** The rules of a route's requests, put together once for each listener and each consumer with rules of its own. */
+function rulesOf(levels: RateLimitLevels, route: Route): (request: RequestContext) => readonly RateRule[] {
+  const known = new Map<string, Map<string, readonly RateRule[]>>();
+  return ({ listener, consumer }) => {
+    let byConsumer = known.get(listener.name);
+    if (byConsumer === undefined) known.set(listener.name, (byConsumer = new Map<string, readonly RateRule[]>()));
+    const name = consumer !== undefined && levels.concernsConsumer(consumer.name) ? consumer.name : "";
+    let rules = byConsumer.get(name);
+    if (rules === undefined) byConsumer.set(name, (rules = levels.rulesFor(route, listener.name, name)));
+    return rules;
+  };
+}

@@ -1,0 +1,81 @@
+// Tested by rate-limit.slice.test.ts
+import type { Policy, RateLimit } from "@headworks/gateway-contract";
+import type { RequestContext } from "#request/context.ts";
+import { chargeWindow, type RateWindow, type WindowState } from "./gcra.ts";
+import { KeyBuckets } from "./key-buckets.ts";
+
+const PERIODS_MS = { s: 1000, minute: 60_000, hour: 3_600_000 } as const;
+
+/** A window after a request was counted in it. */
+export interface RuleState extends WindowState {
+  /** Size of its burst. */
+  readonly limit: number;
+}
+
+/** One rule of a policy with what it remembers. */
+export class RateRule {
+  readonly policy: string;
+  /** For people: the name of the rule, or of its policy. */
+  readonly label: string;
+  readonly isDryRun: boolean;
+  readonly buckets: KeyBuckets;
+  readonly #windows: readonly RateWindow[];
+  readonly #keyOf: (request: RequestContext) => string;
+
+  constructor(policy: Policy, rule: RateLimit, buckets: KeyBuckets | undefined) {
+    this.policy = policy.name;
+    this.label = rule.name ?? policy.name;
+    this.isDryRun = policy.dry_run === true;
+    this.#windows = windowsOf(rule);
+    this.buckets = buckets ?? new KeyBuckets(this.#windows.length);
+    this.#keyOf = keyOf(rule.selector);
+  }
+
+  /**
+   * Counts a request, in the shortest window first; what refuses it ends that, and the windows before stay charged.
+   * Gives the window that refused, or the one with the least left.
+   */
+  charge(request: RequestContext, nowMs: number): RuleState {
+    const moments = this.buckets.of(this.#keyOf(request), nowMs);
+    let tightest: RuleState | undefined;
+    for (const [at, window] of this.#windows.entries()) {
+      const state = chargeWindow(window, moments[at] ?? 0, nowMs);
+      moments[at] = state.fullAtMs;
+      const isTighter = tightest === undefined || state.remaining < tightest.remaining;
+      if (isTighter || state.waitMs > 0) tightest = { ...state, limit: window.burst };
+      if (state.waitMs > 0) break;
+    }
+    if (tightest === undefined) throw new Error("A rule has at least one window");
+    return tightest;
+  }
+}
+
+/** What must be the same in two generations for a rule to go on counting where it stood. */
+export function ruleIdentity(policy: Policy, rule: RateLimit): string {
+  return JSON.stringify([policy.name, rule.name, rule.selector, windowsOf(rule)]);
+}
+
+function windowsOf({ requests_per: requestsPer, burst }: RateLimit): RateWindow[] {
+  const windows: RateWindow[] = [];
+  for (const period of ["s", "minute", "hour"] as const) {
+    const count = requestsPer[period];
+    if (count !== undefined) windows.push({ burst: burst ?? count, intervalMs: PERIODS_MS[period] / count });
+  }
+  return windows;
+}
+
+type Selector = RateLimit["selector"][number];
+
+/** Names of the document have no line ends, so that joined keys of different parts never meet. */
+const PARTS: Readonly<Record<Selector, (request: RequestContext) => string>> = {
+  ip: ({ peer }) => peer.address,
+  credential: ({ consumer, peer }) => (consumer === undefined ? `ip\n${peer.address}` : `consumer\n${consumer.name}`),
+  route: ({ route }) => (route === undefined ? "unrouted" : `route\n${route.name}`),
+};
+
+function keyOf(selectors: readonly Selector[]): (request: RequestContext) => string {
+  const [first, ...rest] = selectors.map((selector) => PARTS[selector]);
+  if (first === undefined) return () => "";
+  if (rest.length === 0) return first;
+  return (request) => rest.reduce((key, part) => `${key}\n${part(request)}`, first(request));
+}
