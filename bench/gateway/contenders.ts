@@ -1,0 +1,202 @@
+import { spawnSync } from "node:child_process";
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import type { CommandLine } from "../capture/pinning.ts";
+import type { Site } from "./site.ts";
+
+/** What a row asks of the gateways beyond passing requests on. */
+export interface Demand {
+  readonly isSecure: boolean;
+  /** Routes in all; the requests match the last one. */
+  readonly routes: number;
+  readonly hasQuota: boolean;
+}
+
+/** One of the compared programs. */
+export interface Contender {
+  readonly name: string;
+  /** Undefined when it is not installed. */
+  readonly version: () => string | undefined;
+  /** Whether it can do what a row asks. */
+  readonly can: (demand: Demand) => boolean;
+  /** How it is started on a port, after its files were written. */
+  readonly command: (site: Site, port: number, demand: Demand) => CommandLine;
+}
+
+const repository = join(import.meta.dirname, "../..");
+const peersDirectory = join(repository, "bench/peers");
+
+/** The key that requests carry where a quota is asked for. */
+export const API_KEY = "bench-key";
+
+function output(command: string, args: readonly string[]): string | undefined {
+  const { status, stdout, stderr } = spawnSync(command, args, { encoding: "utf8" });
+  return status === 0 ? (stdout + stderr).split("\n")[0] : undefined;
+}
+
+const onlyPlainProxying = ({ isSecure, routes, hasQuota }: Demand): boolean => !isSecure && routes === 1 && !hasQuota;
+
+const sluice: Contender = {
+  name: "sluice",
+  version: () => "0.1.0",
+  can: () => true,
+  command: (site, port, demand) => {
+    const file = join(site.directory, `sluice-${port}.yaml`);
+    writeFileSync(file, JSON.stringify(sluiceDocument(site, port, demand)));
+    const environment = demand.hasQuota ? [`GATEWAY_STATE_DB=${join(site.directory, `state-${port}.db`)}`] : [];
+    return {
+      command: "env",
+      args: [
+        ...environment,
+        "GATEWAY_LOG=warn",
+        process.execPath,
+        // As in the first line of the file.
+        "--max-semi-space-size=16",
+        "--single-threaded-gc",
+        join(repository, "apps/gateway/src/main.ts"),
+        "serve",
+        "-c",
+        file,
+      ],
+    };
+  },
+};
+
+function sluiceDocument(site: Site, port: number, { isSecure, routes, hasQuota }: Demand): object {
+  const tls = { cert_file: site.certificateFile, key_file: site.keyFile };
+  const others = Array.from({ length: routes - 1 }, (_, at) => ({
+    name: `other-${at}`,
+    service: "origin",
+    match: { path: { type: "prefix", value: `/team-${at}/service-${at}` } },
+    action: { type: "proxy" },
+  }));
+  return {
+    listeners: [{ name: "public", address: "127.0.0.1", port, ...(isSecure ? { protocol: "https", tls } : {}) }],
+    upstreams: [{ name: "origin", endpoints: [{ address: "127.0.0.1", port: site.originPort }], connection_cap: 256 }],
+    services: [{ name: "origin", upstream: "origin" }],
+    routes: [
+      ...others,
+      { name: "all", service: "origin", match: { path: { type: "prefix", value: "/" } }, action: { type: "proxy" } },
+    ],
+    ...(hasQuota
+      ? {
+          consumers: [
+            {
+              name: "bench",
+              credentials: [{ type: "api_key", key: API_KEY }],
+              quotas: { daily_requests: 1_000_000_000, monthly_requests: 1_000_000_000 },
+            },
+          ],
+        }
+      : {}),
+  };
+}
+
+const nginx: Contender = {
+  name: "nginx",
+  version: () => output("nginx", ["-v"])?.replace("nginx version: ", ""),
+  can: ({ routes, hasQuota }) => routes === 1 && !hasQuota,
+  command: (site, port, { isSecure }) => {
+    const file = join(site.directory, `nginx-${port}.conf`);
+    const tls = isSecure ? `ssl_certificate ${site.certificateFile}; ssl_certificate_key ${site.keyFile};` : "";
+    writeFileSync(
+      file,
+      `worker_processes 1; daemon off; pid ${file}.pid; error_log ${file}.err;
+events { worker_connections 8192; }
+http { access_log off; keepalive_requests 1000000000; keepalive_timeout 600;
+  client_body_temp_path ${file}.body; proxy_temp_path ${file}.proxy;
+  upstream origin { server 127.0.0.1:${site.originPort}; keepalive 256; keepalive_requests 1000000000; }
+  server { listen 127.0.0.1:${port}${isSecure ? " ssl" : ""} backlog=8192; ${tls}
+    location / { proxy_pass http://origin; proxy_http_version 1.1; proxy_set_header Connection "";
+      proxy_set_header X-Forwarded-For $remote_addr; proxy_set_header X-Request-Id $request_id; } } }
+`,
+    );
+    return { command: "nginx", args: ["-c", file] };
+  },
+};
+
+const haproxy: Contender = {
+  name: "haproxy",
+  version: () => output("haproxy", ["-v"])?.replace(/ - .*/, ""),
+  can: onlyPlainProxying,
+  command: (site, port) => {
+    const file = join(site.directory, `haproxy-${port}.cfg`);
+    writeFileSync(
+      file,
+      `global
+  nbthread 1
+defaults
+  mode http
+  timeout connect 5s
+  timeout client 600s
+  timeout server 600s
+  http-reuse always
+frontend f
+  bind 127.0.0.1:${port}
+  option forwardfor
+  default_backend b
+backend b
+  server s 127.0.0.1:${site.originPort}
+`,
+    );
+    return { command: "haproxy", args: ["-db", "-f", file] };
+  },
+};
+
+const caddy: Contender = {
+  name: "caddy",
+  version: () => output("caddy", ["version"]),
+  can: onlyPlainProxying,
+  command: (site, port) => {
+    const file = join(site.directory, `Caddyfile-${port}`);
+    mkdirSync(join(site.directory, "caddy"), { recursive: true });
+    writeFileSync(
+      file,
+      `{\n  admin off\n  auto_https off\n  storage file_system ${site.directory}/caddy\n}\nhttp://127.0.0.1:${port} {\n  reverse_proxy 127.0.0.1:${site.originPort}\n}\n`,
+    );
+    return { command: "env", args: ["GOMAXPROCS=1", "caddy", "run", "--adapter", "caddyfile", "--config", file] };
+  },
+};
+
+/** A proxy of the registry as a script of a few lines, run from the folder where the peers are installed. */
+function scripted(name: string, script: (originPort: number, port: number) => string): Contender {
+  const manifest = join(peersDirectory, "node_modules", name, "package.json");
+  return {
+    name,
+    version: () =>
+      existsSync(manifest) ? (JSON.parse(readFileSync(manifest, "utf8")) as { version: string }).version : undefined,
+    can: onlyPlainProxying,
+    command: (site, port) => ({
+      command: "env",
+      args: ["-C", peersDirectory, process.execPath, "--input-type=module", "-e", script(site.originPort, port)],
+    }),
+  };
+}
+
+/** Sluice first. */
+export const CONTENDERS: readonly Contender[] = [
+  sluice,
+  nginx,
+  haproxy,
+  caddy,
+  scripted(
+    "fast-gateway",
+    (originPort, port) =>
+      `import gateway from "fast-gateway";
+await gateway({ routes: [{ prefix: "/", target: "http://127.0.0.1:${originPort}" }] }).start(${port}, "127.0.0.1");`,
+  ),
+  scripted(
+    "fast-proxy",
+    (originPort, port) =>
+      `import { createServer } from "node:http"; import fastProxy from "fast-proxy";
+const { proxy } = fastProxy({ base: "http://127.0.0.1:${originPort}", undici: { connections: 256, pipelining: 1 } });
+createServer((request, response) => proxy(request, response, request.url, {})).listen(${port}, "127.0.0.1");`,
+  ),
+  scripted(
+    "@fastify/http-proxy",
+    (originPort, port) =>
+      `import fastify from "fastify"; import proxy from "@fastify/http-proxy";
+const app = fastify(); app.register(proxy, { upstream: "http://127.0.0.1:${originPort}" });
+await app.listen({ port: ${port}, host: "127.0.0.1" });`,
+  ),
+];

@@ -1,0 +1,237 @@
+import { writeFileSync } from "node:fs";
+import { loadavg } from "node:os";
+import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import { parseArgs } from "node:util";
+import { runProcess, spawnProcess, temporaryDirectory, waitUntil, type SpawnedProcess } from "@headworks/testkit";
+import { freePort } from "../capture/proxies.ts";
+import { canPin, CORES, pinned } from "../capture/pinning.ts";
+import { processorTime, residentMb, untilQuiet } from "../capture/processor-time.ts";
+import { median } from "../capture/report.ts";
+import { API_KEY, CONTENDERS, type Contender, type Demand } from "./contenders.ts";
+import { originConfiguration, prepareSite, type Site } from "./site.ts";
+
+interface Row extends Demand {
+  readonly name: string;
+  readonly title: string;
+  readonly path: string;
+  /** Bytes of a request body; 0 for GET. */
+  readonly bodyBytes: number;
+  /** CPU of the other over CPU of Sluice that is required, and that is aimed at. */
+  readonly targets: Readonly<Record<string, { readonly floor: number; readonly aim: number }>>;
+}
+
+const PLAIN = { isSecure: false, routes: 1, hasQuota: false, bodyBytes: 0, targets: {} };
+const PEERS = {
+  nginx: { floor: 0.6, aim: 0.8 },
+  caddy: { floor: 2.3, aim: 3.2 },
+  "fast-gateway": { floor: 1.8, aim: 2.3 },
+  "fast-proxy": { floor: 1.8, aim: 2.3 },
+  "@fastify/http-proxy": { floor: 1.8, aim: 2.3 },
+};
+
+const ROWS: readonly Row[] = [
+  { ...PLAIN, name: "200b", title: "answers of 200 bytes", path: "/200", targets: PEERS },
+  {
+    ...PLAIN,
+    name: "16k",
+    title: "answers of 16 KB",
+    path: "/16k",
+    targets: { ...PEERS, nginx: { floor: 0.65, aim: 0.85 } },
+  },
+  { ...PLAIN, name: "1m", title: "answers of 1 MB", path: "/1m" },
+  { ...PLAIN, name: "post-10k", title: "requests with 10 KB, short answers", path: "/post", bodyBytes: 10_240 },
+  { ...PLAIN, name: "tls", title: "TLS towards clients, answers of 200 bytes", path: "/200", isSecure: true },
+  { ...PLAIN, name: "routes-100", title: "100 routes, answers of 200 bytes", path: "/200", routes: 100 },
+  { ...PLAIN, name: "routes-5000", title: "5,000 routes, answers of 200 bytes", path: "/200", routes: 5000 },
+  { ...PLAIN, name: "quota", title: "two durable budgets charged for each request", path: "/200", hasQuota: true },
+];
+
+const USAGE = `Usage: node bench/gateway/run.ts [options]
+
+Compares Sluice with other gateways and reverse proxies, CPU per request first. Needs wrk and nginx (as the origin).
+
+  --rows <names>     comma separated: ${ROWS.map(({ name }) => name).join(", ")} (default: all)
+  --peers <names>    comma separated, or none: ${CONTENDERS.slice(1)
+    .map(({ name }) => name)
+    .join(", ")}
+  --seconds <n>      length of a round (default 3)
+  --rounds <n>       rounds that count; one more is run before them (default 3)
+  --connections <n>  connections at a time (default 64)
+`;
+
+const { values } = parseArgs({
+  options: {
+    rows: { type: "string" },
+    peers: { type: "string" },
+    seconds: { type: "string", default: "3" },
+    rounds: { type: "string", default: "3" },
+    connections: { type: "string", default: "64" },
+    help: { type: "boolean", short: "h", default: false },
+  },
+});
+
+function chosen<T extends { readonly name: string }>(all: readonly T[], names: string | undefined): T[] {
+  if (names === undefined) return [...all];
+  const wanted = new Set(names.split(","));
+  return all.filter(({ name }) => wanted.has(name));
+}
+
+interface Round {
+  readonly requests: number;
+  readonly cpuUs: number;
+  readonly perSecond: number;
+  readonly problem: string | undefined;
+}
+
+interface Participant {
+  readonly contender: Contender;
+  readonly process: SpawnedProcess;
+  readonly port: number;
+  readonly rounds: Round[];
+}
+
+async function enter(contender: Contender, row: Row, site: Site): Promise<Participant> {
+  const port = await freePort();
+  const { command, args } = pinned(CORES.proxy, contender.command(site, port, row));
+  const child = await spawnProcess(command, args);
+  const url = `${row.isSecure ? "https" : "http"}://127.0.0.1:${port}/200`;
+  await waitUntil(
+    async () => (await runProcess("curl", ["-sk", "-o", "/dev/null", "-w", "%{http_code}", url])).stdout === "200",
+    { what: `${contender.name} on port ${port}`, timeoutMs: 30_000 },
+  );
+  return { contender, process: child, port, rounds: [] };
+}
+
+/** wrk on the other core, beside the origin. */
+async function play(row: Row, { port, process: child }: Participant, site: Site, seconds: number): Promise<Round> {
+  const before = processorTime(child.pid).totalUs;
+  const url = `${row.isSecure ? "https" : "http"}://127.0.0.1:${port}${row.path}`;
+  const script = row.bodyBytes > 0 ? ["-s", join(site.directory, "post.lua")] : [];
+  const { command, args } = pinned(CORES.rest, {
+    command: "wrk",
+    args: ["-t1", `-c${values.connections}`, `-d${seconds}s`, "-H", `X-API-Key: ${API_KEY}`, ...script, url],
+  });
+  const { stdout, stderr, code } = await runProcess(command, args, { timeoutMs: seconds * 1000 + 30_000 });
+  await untilQuiet(child.pid);
+  const requests = Number(/(\d+) requests in/.exec(stdout)?.[1] ?? 0);
+  const wrong = /Non-2xx or 3xx responses: (\d+)|Socket errors: .*/.exec(stdout)?.[0];
+  return {
+    requests,
+    cpuUs: (processorTime(child.pid).totalUs - before) / Math.max(1, requests),
+    perSecond: Number(/Requests\/sec:\s+([\d.]+)/.exec(stdout)?.[1] ?? 0),
+    problem: code === 0 ? wrong : stderr,
+  };
+}
+
+async function measure(row: Row, contenders: readonly Contender[], site: Site): Promise<Map<string, number>> {
+  const seconds = Number(values.seconds);
+  const participants: Participant[] = [];
+  const costs = new Map<string, number>();
+  try {
+    for (const contender of contenders) if (contender.can(row)) participants.push(await enter(contender, row, site));
+    for (let round = 0; round <= Number(values.rounds); round += 1) {
+      for (const participant of round % 2 === 0 ? participants : participants.toReversed()) {
+        const played = await play(row, participant, site, round === 0 ? Math.max(3, seconds) : seconds);
+        if (round > 0) participant.rounds.push(played);
+      }
+    }
+    print(row, participants);
+    for (const { contender, rounds } of participants)
+      costs.set(contender.name, median(rounds.map(({ cpuUs }) => cpuUs)));
+  } finally {
+    for (const { process: child } of participants) await child.stop();
+  }
+  return costs;
+}
+
+function print(row: Row, participants: readonly Participant[]): void {
+  console.log(`\n${row.name}: ${row.title}`);
+  console.log("                       x Sluice   floor     aim   CPU us/req    req/s   RSS MB");
+  const [own] = participants;
+  for (const { contender, rounds, process: child } of participants) {
+    const ratios = rounds.map(({ cpuUs }, at) => cpuUs / (own?.rounds[at]?.cpuUs ?? Number.NaN));
+    const target = row.targets[contender.name];
+    const ratio = median(ratios);
+    const cells = [
+      contender.name.padEnd(22),
+      ratio.toFixed(2).padStart(9),
+      String(target?.floor ?? "").padStart(8),
+      String(target?.aim ?? "").padStart(8),
+      median(rounds.map(({ cpuUs }) => cpuUs))
+        .toFixed(1)
+        .padStart(13),
+      median(rounds.map(({ perSecond }) => perSecond))
+        .toFixed(0)
+        .padStart(9),
+      residentMb(child.pid).nowMb.toFixed(0).padStart(9),
+      target === undefined ? "" : ratio >= target.aim ? "  pass, aim" : ratio >= target.floor ? "  pass" : "  FAIL",
+    ];
+    console.log(cells.join(""));
+    for (const problem of new Set(rounds.flatMap((round) => round.problem ?? []))) console.log(`    ${problem}`);
+  }
+}
+
+/** Of Sluice against itself: what a feature costs. */
+function compareOwn(costs: ReadonlyMap<string, ReadonlyMap<string, number>>): void {
+  const of = (row: string): number | undefined => costs.get(row)?.get("sluice");
+  const base = of("200b");
+  if (base === undefined) return;
+  const quota = of("quota");
+  const routes = of("routes-5000");
+  if (quota !== undefined) console.log(`\nquota on: ${(base / quota).toFixed(2)} of quota off (floor 0.70, aim 0.85)`);
+  if (routes !== undefined)
+    console.log(`5,000 routes: ${(routes / base).toFixed(2)} times the cost of one (at most 1.5)`);
+}
+
+async function main(): Promise<void> {
+  if (values.help) return console.log(USAGE);
+  const [own, ...others] = CONTENDERS;
+  const peers = chosen(others, values.peers).filter((peer) => {
+    const isThere = peer.version() !== undefined;
+    if (!isThere) console.log(`${peer.name} is not installed and left out`);
+    return isThere;
+  });
+  await using directory = await temporaryDirectory();
+  const site = prepareSite(directory.path, await freePort());
+  const originFile = directory.file("origin.conf");
+  writeFileSync(originFile, originConfiguration(site));
+  writeFileSync(
+    directory.file("post.lua"),
+    `wrk.method = "POST"\nwrk.body = string.rep("a", ${ROWS.find(({ bodyBytes }) => bodyBytes > 0)?.bodyBytes ?? 0})\n`,
+  );
+  const { command, args } = pinned(CORES.rest, { command: "nginx", args: ["-c", originFile] });
+  await using origin = await spawnProcess(command, args);
+  await sleep(300);
+  console.log(
+    canPin
+      ? "One core for the gateway, the other for load and origin."
+      : "Gateway, load and origin share the processor.",
+  );
+  for (const { name, version } of [own, ...peers].filter((one) => one !== undefined))
+    console.log(`${name} ${version() ?? ""}`);
+  console.log(
+    `load average before: ${loadavg()
+      .map((load) => load.toFixed(2))
+      .join(" ")}; origin ${origin.pid}`,
+  );
+  const costs = new Map<string, ReadonlyMap<string, number>>();
+  for (const row of chosen(ROWS, values.rows)) {
+    costs.set(
+      row.name,
+      await measure(
+        row,
+        [own, ...peers].filter((one) => one !== undefined),
+        site,
+      ),
+    );
+  }
+  compareOwn(costs);
+  console.log(
+    `load average after: ${loadavg()
+      .map((load) => load.toFixed(2))
+      .join(" ")}`,
+  );
+}
+
+await main();
