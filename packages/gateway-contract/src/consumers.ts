@@ -72,6 +72,8 @@ export const JwtProvider = strictObject({
   algorithms: Type.Optional(Type.Array(Type.String(), { minItems: 1 })),
   refresh_secs: Type.Optional(Type.Integer({ minimum: 1, maximum: 86_400 })),
   leeway_secs: Type.Optional(Type.Integer({ minimum: 0, maximum: 3600 })),
+  /** How long a key that its issuer published no more still verifies tokens; 0 ends it at once. */
+  retired_key_grace_secs: Type.Optional(Type.Integer({ minimum: 0, maximum: 604_800 })),
   trusted_ca_file: Type.Optional(FilePath),
 });
 export type JwtProvider = Static<typeof JwtProvider>;

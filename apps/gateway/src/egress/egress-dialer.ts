@@ -9,7 +9,7 @@ import type { EgressFilter } from "./egress-filter.ts";
 import { oneAtATime, systemLookup, type NameLookup } from "./name-lookup.ts";
 
 /** What a connection is for; the label of its counters. */
-export type EgressPurpose = "webhook" | "callout";
+export type EgressPurpose = "webhook" | "callout" | "key-set";
 
 /** What the running generation says about outbound connections. */
 export interface EgressRules {
@@ -24,6 +24,8 @@ export interface DialTarget {
   readonly host: string;
   readonly port: number;
   readonly isSecure: boolean;
+  /** Certificates (PEM) to trust instead of the dialer's; give the same array again, so that it is read once. */
+  readonly roots?: readonly string[];
 }
 
 export interface EgressDialerParts {
@@ -37,6 +39,9 @@ export interface EgressDialerParts {
 const DEFAULT_DNS_TIMEOUT_MS = 2000;
 /** A line that many requests cause is written this often. */
 const REPEAT_MS = 1000;
+
+/** Named one by one: additions of the environment and of the system are not public roots. */
+const publicRoots: readonly string[] = getCACertificates("bundled");
 
 /** Rules without a filter, as of a document that says nothing. */
 export const OPEN_RULES: EgressRules = { filter: undefined, dnsTimeoutMs: DEFAULT_DNS_TIMEOUT_MS };
@@ -53,7 +58,7 @@ export class EgressDialer {
   readonly #denied = new Map<EgressPurpose, number>();
   readonly #told = new Map<string, { atMs: number; count: number }>();
   #rules: EgressRules = OPEN_RULES;
-  #context: SecureContext | undefined;
+  readonly #contexts = new WeakMap<readonly string[], SecureContext>();
 
   constructor(parts: EgressDialerParts) {
     this.#log = parts.log;
@@ -80,7 +85,7 @@ export class EgressDialer {
     const addresses = await this.#addressesOf(target.host, signal);
     this.#demandPermitted(target.host, addresses, purpose);
     const socket = await connectFirst(addresses, target.port, signal);
-    return target.isSecure ? await this.#secure(socket, target.host, signal) : socket;
+    return target.isSecure ? await this.#secure(socket, target, signal) : socket;
   }
 
   async #addressesOf(host: string, signal: AbortSignal): Promise<readonly string[]> {
@@ -144,20 +149,15 @@ export class EgressDialer {
     told.count = 0;
   }
 
-  async #secure(raw: Socket, host: string, signal: AbortSignal): Promise<Socket> {
+  async #secure(raw: Socket, { host, roots }: DialTarget, signal: AbortSignal): Promise<Socket> {
     const name = host.endsWith(".") ? host.slice(0, -1) : host;
     const isAddress = parseAddress(name) !== undefined;
-    this.#context ??= createSecureContext({
-      // Named one by one: additions of the environment and of the system are not public roots.
-      ca: [...(this.#roots ?? getCACertificates("bundled"))],
-      minVersion: "TLSv1.2",
-    });
     const { promise, resolve, reject } = Promise.withResolvers<undefined>();
     const socket = connect({
       socket: raw,
       // Server Name Indication has no addresses (RFC 6066 section 3).
       servername: isAddress ? "" : name,
-      secureContext: this.#context,
+      secureContext: this.#contextOf(roots ?? this.#roots ?? publicRoots),
       ALPNProtocols: ["http/1.1"],
       rejectUnauthorized: true,
       checkServerIdentity: (_name, certificate) => checkServerIdentity(name, certificate),
@@ -180,5 +180,14 @@ export class EgressDialer {
     } finally {
       signal.removeEventListener("abort", onAbort);
     }
+  }
+
+  #contextOf(roots: readonly string[]): SecureContext {
+    let context = this.#contexts.get(roots);
+    if (context === undefined) {
+      context = createSecureContext({ ca: [...roots], minVersion: "TLSv1.2" });
+      this.#contexts.set(roots, context);
+    }
+    return context;
   }
 }
