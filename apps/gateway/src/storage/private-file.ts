@@ -1,4 +1,4 @@
-// Tested by open-state-store.test.ts
+// Tested by state-migrations.test.ts
 import { chmodSync, closeSync, fsyncSync, mkdirSync, openSync, rmSync } from "node:fs";
 import { dirname } from "node:path";
 import type { DatabaseSync } from "node:sqlite";

@@ -71,7 +71,7 @@ test("charges that come while a commit runs make one group, with one row for eac
   rig.drain();
   assert.equal((await first).outcome, "charged");
   const charges = Array.from({ length: 5 }, (_, index) =>
-    rig.ledger.charge(index < 3 ? "a" : "b", [daily(9n), monthly(9n)], true),
+    Promise.resolve(rig.ledger.charge(index < 3 ? "a" : "b", [daily(9n), monthly(9n)], true)),
   );
   rig.turn();
   // The windows of the month, and of b, are read first.
@@ -216,7 +216,7 @@ const stepOf: fc.Arbitrary<Step> = fc.record({
     "commit",
     "commit",
     "fail",
-    "fail-late",
+    "lose-late",
     "lose",
   ),
   consumer: fc.nat(2),

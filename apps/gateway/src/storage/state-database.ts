@@ -1,4 +1,4 @@
-// Tested by open-state-store.test.ts
+// Tested by state-migrations.test.ts
 import { DatabaseSync } from "node:sqlite";
 import { makePrivateFile } from "./private-file.ts";
 import { applyMigrations, schemaVersion } from "./state-migrations.ts";

@@ -1,4 +1,3 @@
-// Tested by open-state-store.test.ts
 import { readdirSync, readFileSync } from "node:fs";
 import type { DatabaseSync } from "node:sqlite";
 import { copyDatabase } from "./private-file.ts";
