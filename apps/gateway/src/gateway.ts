@@ -9,7 +9,9 @@ import type { Logger } from "pino";
 import { Generations, type SubmitOutcome } from "#config/generations.ts";
 import { watchFile } from "#config/watch-file.ts";
 import { numberOf, ListenerSet } from "#listener/listener-set.ts";
+import { AdmissionControl } from "#request/admission.ts";
 import { RequestContext } from "#request/context.ts";
+import { dryRunReport } from "#request/dry-run-report.ts";
 import { EventBus } from "#events/event-bus.ts";
 import { errorAnswer } from "#request/error-answer.ts";
 import type { CompiledAction, Generation } from "#request/generation.ts";
@@ -124,12 +126,15 @@ async function assemble(parts: Parts): Promise<RunningGateway> {
   });
   const metricsText = async (): Promise<string> =>
     await slices.metrics.text(await gatewayFacts({ generations, pipeline, upstreams, events, slices }));
+  const admission = new AdmissionControl({
+    report: dryRunReport(log, "load_shed", (route) => slices.metrics.dryRun("load_shed", route)),
+  });
   const pipeline = new Pipeline({
     pools,
     observers: slices.all.flatMap(({ observer }) => (observer === undefined ? [] : [observer])),
     reserved: (request) => reservedAnswer(request, generations, metricsText),
     targetProblem,
-    admission: UNBOUNDED,
+    admission,
     log,
   });
   const listeners = new ListenerSet({
@@ -141,11 +146,11 @@ async function assemble(parts: Parts): Promise<RunningGateway> {
   const reload = async (force: boolean): Promise<SubmitOutcome> =>
     await generations.submit({ text: readFileSync(configFile, "utf8"), source: "reload" }, { force });
   const first = await generations.submit({ text: firstText, source: "startup" });
-  events.start(slices.webhooks);
   if (first.outcome !== "published" || generations.current === undefined) {
     await events.stop();
     throw new RejectedDocumentError(first.outcome === "rejected" ? first.issues : []);
   }
+  events.start(slices.webhooks);
   const { admin } = generations.current.document;
   const sources = { generations, pipeline, upstreams, events, slices };
   const adminServer =
@@ -181,9 +186,6 @@ async function assemble(parts: Parts): Promise<RunningGateway> {
     },
   };
 }
-
-/** Everything may run at once. */
-const UNBOUNDED = { admit: () => true as const, release: () => undefined };
 
 function targetProblem(target: string): string | undefined {
   const verdict = checkPath(target);

@@ -4,6 +4,7 @@ import { EgressDialer } from "#egress/egress-dialer.ts";
 import { createAccessLog, sampleOf } from "#slices/access-log/access-log.slice.ts";
 import { acceptVary } from "#slices/accept-vary/accept-vary.slice.ts";
 import { createAuthorization } from "#slices/authorization/authorization.slice.ts";
+import { createCallouts } from "#slices/callouts/callouts.slice.ts";
 import { createConsumers } from "#slices/consumers/consumers.slice.ts";
 import { deprecation } from "#slices/deprecation/deprecation.slice.ts";
 import { cors } from "#slices/cors/cors.slice.ts";
@@ -57,7 +58,7 @@ export function createSlices({ log, clock, store, environment }: SliceParts): Sl
   const all = [
     createEgressFilter(dialer),
     webhooks,
-    createConsumers(),
+    createConsumers({ dialer, clock, log }),
     createAuthorization({ log, metrics: { dryRun: (route) => metrics.dryRun("authz", route) } }),
     maintenance,
     methods,
@@ -66,6 +67,7 @@ export function createSlices({ log, clock, store, environment }: SliceParts): Sl
     deprecation,
     acceptVary,
     securityHeaders,
+    createCallouts({ dialer, clock, log, onDryRun: (route) => metrics.dryRun("callout", route) }),
     rateLimits,
     quotaSlice,
     usage,
