@@ -1,5 +1,5 @@
 import { parseDocument, type Document } from "yaml";
-import { readYaml } from "./yaml-source.ts";
+import { readYaml, YAML_OPTIONS } from "./yaml-source.ts";
 import { toJson } from "./write-document.ts";
 
 /**
@@ -38,15 +38,5 @@ function sameValues(before: string, after: string): boolean {
 }
 
 function parse(text: string): Document.Parsed {
-  return parseDocument(text, {
-    version: "1.2",
-    schema: "core",
-    customTags: null,
-    resolveKnownTags: false,
-    merge: false,
-    intAsBigInt: true,
-    uniqueKeys: false,
-    prettyErrors: false,
-    logLevel: "error",
-  });
+  return parseDocument(text, YAML_OPTIONS);
 }

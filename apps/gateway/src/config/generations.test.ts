@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { rm, writeFile } from "node:fs/promises";
 import { test } from "node:test";
+import { setImmediate } from "node:timers/promises";
 import type { Decorator, Gate } from "#request/phases.ts";
 import type { GatewaySlice } from "#slice.ts";
 import { temporaryDirectory } from "@headworks/testkit";
@@ -277,4 +278,19 @@ void test("random sequences of good and bad candidates: numbers count publicatio
   assert.ok(published > 5 && rejected > 5);
   assert.equal(events.filter(({ kind }) => kind === "config_published").length, published);
   assert.equal(events.filter(({ kind }) => kind === "config_rejected").length, rejected);
+});
+
+void test("requests get their turns while a large configuration is prepared", async () => {
+  const { generations } = generationRig();
+  const routes = Array.from({ length: 3000 }, (_, at) => `  - ${respond(`r${at}`, `/p${at}`)}`);
+  let turns = 0;
+  let isDone = false;
+  const others = (async () => {
+    for (; !isDone; turns++) await setImmediate();
+  })();
+  const outcome = await generations.submit({ text: `routes:\n${routes.join("\n")}`, source: "startup" });
+  isDone = true;
+  await others;
+  assert.equal(outcome.outcome, "published");
+  assert.ok(turns >= 10, `${turns} turns`);
 });

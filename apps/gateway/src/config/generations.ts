@@ -1,4 +1,5 @@
 import { createHash } from "node:crypto";
+import { setImmediate as eventLoopTurn } from "node:timers/promises";
 import type { ConfigDocument, DocumentInput, Issue } from "@headworks/gateway-contract";
 import type { Logger } from "pino";
 import type { Generation } from "#request/generation.ts";
@@ -15,7 +16,8 @@ import {
 import { compileGeneration, type Candidate, type CompileParts } from "./compile.ts";
 import { diffDocuments, type Change } from "./diff-documents.ts";
 import { PastGenerations, type PastGeneration } from "./past-generations.ts";
-import { readDocument } from "./read-document.ts";
+import { readDocument, readingSteps } from "./read-document.ts";
+import type { Steps } from "./yaml-source.ts";
 import { contentHash, hashText, normalDocument, redactedDocument, toJson } from "./write-document.ts";
 
 export type CandidateSource = "startup" | "reload" | "admin" | "rollback";
@@ -166,14 +168,16 @@ export class Generations {
     if (options.ifMatch !== undefined && options.ifMatch !== running?.contentHash) {
       return { outcome: "conflict", contentHash: running?.contentHash };
     }
-    const built = this.#build(candidate.text);
+    const built = await this.#build(candidate.text);
     if ("issues" in built) return this.#reject(built.issues, options);
     const isSame = this.#fingerprint === built.fingerprint;
     if (running !== undefined && isSame && candidate.source === "reload" && options.force !== true) {
       return { outcome: "unchanged", ...this.#facts(built, running.number) };
     }
+    await eventLoopTurn();
     const compiled = this.#compile(built);
     if ("issues" in compiled) return this.#reject(compiled.issues, options);
+    await eventLoopTurn();
     const facts = this.#facts(built, compiled.generation.number);
     if (options.dryRun === true) return { outcome: "valid", ...facts };
     try {
@@ -185,12 +189,13 @@ export class Generations {
     return { outcome: "published", ...facts };
   }
 
-  #build(text: string): Built | { readonly issues: readonly Issue[] } {
-    const reading = readDocument(text, this.#parts.directory);
+  async #build(text: string): Promise<Built | { readonly issues: readonly Issue[] }> {
+    const reading = await inTurns(readingSteps(text, this.#parts.directory));
     const findings = freshFindings(this.#parts.environment);
     const issues = checkDocument(reading, this.#parts, findings);
     const { document, input } = reading;
     if (document === undefined || input === undefined || issues.some(isError)) return { issues };
+    await eventLoopTurn();
     const normal = normalDocument(input);
     const hash = createHash("sha256").update(toJson(normal));
     findings.secrets.digestInto(hash);
@@ -312,4 +317,14 @@ export class Generations {
     this.#recording.add(recording);
     void recording.finally(() => this.#recording.delete(recording));
   }
+}
+
+/** Does steps with turns of the event loop between them: a large document must not keep requests waiting for all of it. */
+async function inTurns<T>(steps: Steps<T>): Promise<T> {
+  let step = steps.next();
+  while (step.done !== true) {
+    await eventLoopTurn();
+    step = steps.next();
+  }
+  return step.value;
 }

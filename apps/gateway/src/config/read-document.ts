@@ -7,7 +7,7 @@ import { mapAnnotated } from "./annotated-fields.ts";
 import { pointer, type Place } from "./pointer.ts";
 import type { Schema } from "./schema-shape.ts";
 import { StructureReader, UNREADABLE } from "./structure.ts";
-import { keyText, offsetOf, readYaml, type YamlSource } from "./yaml-source.ts";
+import { atOnce, keyText, offsetOf, yamlSteps, type Steps, type YamlSource } from "./yaml-source.ts";
 
 /** Finds the values of a {@link ConfigDocument} in the text it was read from. */
 export interface SourcePlaces {
@@ -43,9 +43,16 @@ const settingNames = Object.keys(GatewaySettings.properties);
  * the working directory). Never throws; finds everything that is wrong, not only the first.
  */
 export function readDocument(text: string, directory = "."): DocumentReading {
-  const source = readYaml(text);
+  return atOnce(readingSteps(text, directory));
+}
+
+/** The steps of {@link readDocument}, for who has other things to do meanwhile. */
+export function* readingSteps(text: string, directory: string): Steps<DocumentReading> {
+  const source = yield* yamlSteps(text);
+  yield;
   const reader = new StructureReader(source);
   const value = source.root === undefined ? UNREADABLE : reader.read(documentSchema, source.root, []);
+  yield;
   const issues = inTextOrder([...source.issues, ...reader.issues]);
   const places = new TextPlaces(source, reader.shrunkLists);
   if (value === UNREADABLE) return { issues, places, isPartial: true };

@@ -1,7 +1,7 @@
 // Tested by read-document.test.ts
 import type { Issue } from "@headworks/gateway-contract";
-import { isAlias, isCollection, isMap, isPair, isScalar, LineCounter, parseDocument } from "yaml";
-import type { Alias, Document, ErrorCode, Node, YAMLMap } from "yaml";
+import { Composer, isAlias, isCollection, isMap, isPair, isScalar, Lexer, LineCounter, Parser } from "yaml";
+import type { Alias, CST, Document, ErrorCode, Node, YAMLMap } from "yaml";
 import { pointer, type Place } from "./pointer.ts";
 
 /** Largest document, in bytes of UTF-8. */
@@ -44,8 +44,23 @@ const SYNTAX: Partial<Record<ErrorCode, string>> = {
   UNEXPECTED_TOKEN: "This does not belong here",
 };
 
+/** Work that may be done in one go or in turns with other work: it yields where it could wait. */
+export type Steps<T> = Generator<undefined, T>;
+
+/** Does all steps in one go. */
+export function atOnce<T>(steps: Steps<T>): T {
+  let step = steps.next();
+  while (step.done !== true) step = steps.next();
+  return step.value;
+}
+
 /** Takes YAML 1.2 (core schema; JSON is part of it) apart, without making values of it. Never throws. */
 export function readYaml(text: string): YamlSource {
+  return atOnce(yamlSteps(text));
+}
+
+/** The steps of {@link readYaml}; each takes some ten milliseconds, but composing the tree is one, however large. */
+export function* yamlSteps(text: string): Steps<YamlSource> {
   const lines = new LineCounter();
   const position = (offset: number): { line: number; column: number } => {
     const { line, col } = lines.linePos(offset);
@@ -59,9 +74,10 @@ export function readYaml(text: string): YamlSource {
   if (sizeBytes > MOST_DOCUMENT_BYTES) {
     return refuse(`The document may have at most ${MOST_DOCUMENT_BYTES} bytes; it has ${sizeBytes}`);
   }
-  let document: Document.Parsed;
+  const survey = new Survey(position);
+  let document: Document.Parsed | undefined;
   try {
-    document = parse(text, lines);
+    document = yield* composed(text, lines, survey);
   } catch (error) {
     // The parser descends by recursion; only brackets in brackets by the thousand exhaust it.
     return refuse(
@@ -70,12 +86,12 @@ export function readYaml(text: string): YamlSource {
         : "The document is not YAML",
     );
   }
-  const survey = new Survey(position);
-  for (const { code, pos } of [...document.errors, ...document.warnings]) {
+  for (const { code, pos } of [...(document?.errors ?? []), ...(document?.warnings ?? [])]) {
     survey.report(SYNTAX[code] ?? "The text is not YAML here", [], pos[0]);
   }
-  const root: Node | null = document.contents;
+  const root: Node | null = document?.contents ?? null;
   if (root === null && survey.issues.length === 0) return refuse("The document is empty");
+  yield;
   survey.visit(root, [], 0);
   return {
     root: survey.isTooDeep ? undefined : (root ?? undefined),
@@ -85,21 +101,44 @@ export function readYaml(text: string): YamlSource {
   };
 }
 
-function parse(text: string, lineCounter: LineCounter): Document.Parsed {
-  return parseDocument(text, {
-    version: "1.2",
-    schema: "core",
-    customTags: null,
-    resolveKnownTags: false,
-    merge: false,
-    intAsBigInt: true,
-    // The parser's own search for duplicates compares all pairs with all others.
-    uniqueKeys: false,
-    prettyErrors: false,
-    logLevel: "error",
-    lineCounter,
-  });
+/** Of the size that takes some ten milliseconds. */
+const LEXEMES_OF_A_STEP = 15_000;
+
+function* composed(text: string, lines: LineCounter, survey: Survey): Steps<Document.Parsed | undefined> {
+  const parser = new Parser(lines.addNewLine);
+  lines.addNewLine(0);
+  const tokens: CST.Token[] = [];
+  let count = 0;
+  for (const lexeme of new Lexer().lex(text)) {
+    for (const token of parser.next(lexeme)) tokens.push(token);
+    if (++count % LEXEMES_OF_A_STEP === 0) yield;
+  }
+  tokens.push(...parser.end());
+  yield;
+  let first: Document.Parsed | undefined;
+  for (const document of new Composer(YAML_OPTIONS).compose(tokens, true, text.length)) {
+    if (first !== undefined) {
+      survey.report(SYNTAX.MULTIPLE_DOCS ?? "", [], document.range[0]);
+      break;
+    }
+    first = document;
+  }
+  return first;
 }
+
+/** The core schema of YAML 1.2 and nothing besides: no merge keys, no tags of types. */
+export const YAML_OPTIONS = {
+  version: "1.2",
+  schema: "core",
+  customTags: null,
+  resolveKnownTags: false,
+  merge: false,
+  intAsBigInt: true,
+  // The parser's own search for duplicates compares all pairs with all others.
+  uniqueKeys: false,
+  prettyErrors: false,
+  logLevel: "error",
+} as const;
 
 function asNode(value: unknown): Node | undefined {
   return isScalar(value) || isCollection(value) ? value : undefined;
