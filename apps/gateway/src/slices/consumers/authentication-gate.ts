@@ -1,38 +1,23 @@
 // Tested by ../../../test/consumers.test.ts
-import type { ConsumerIdentity, RequestContext } from "#request/context.ts";
+import type { RequestContext } from "#request/context.ts";
 import type { Gate, Refusal, Verdict } from "#request/phases.ts";
+import type { ClientCertificates } from "./client-certificates.ts";
+import type { CredentialReader, Recognition } from "./credential-reader.ts";
 import { type PresentedCredentials, presentedCredentials } from "./presented-credentials.ts";
-
-/** What came of a credential. `none`: it is not for the gateway, and is passed on. */
-export type Recognition =
-  | { readonly kind: "consumer"; readonly identity: ConsumerIdentity }
-  | { readonly kind: "invalid" }
-  /** Whether it is good cannot be told now. */
-  | { readonly kind: "unavailable" }
-  | { readonly kind: "none" };
-
-/** A way to present a credential. */
-export interface CredentialReader {
-  /** Looks at what was presented; a promise only where something has to be waited for. */
-  read(request: RequestContext, presented: PresentedCredentials): Recognition | Promise<Recognition>;
-  /** Lower-case names of the fields to keep from the upstream when this reader recognised the request. */
-  readonly hides: ReadonlySet<string> | undefined;
-}
-
-/** What certificates say; asked only where no field says anything. */
-export interface PeerReader {
-  read(request: RequestContext): Recognition;
-}
 
 /** How a generation recognises consumers. */
 export interface Authentication {
-  /** In the order of precedence: the first that is presented decides. */
+  /** In the order of precedence: the first that claims what was presented decides. */
   readonly readers: readonly CredentialReader[];
-  readonly certificates: PeerReader | undefined;
+  /** Asked only where no field says who it is; undefined when no consumer has a certificate. */
+  readonly certificates: ClientCertificates | undefined;
+  /** Whether upstreams get the fields of credentials that were good. */
+  readonly forwardsCredentials: boolean;
   readonly unauthorized: Refusal;
 }
 
 const UNAVAILABLE: Refusal = { code: "authentication_unavailable" };
+const NONE: ReadonlySet<string> = new Set();
 
 /**
  * Finds out who sends a request. A credential that is presented must be good, also where none is asked for; without one
@@ -41,10 +26,15 @@ const UNAVAILABLE: Refusal = { code: "authentication_unavailable" };
 export class AuthenticationGate implements Gate {
   readonly #authentication: Authentication;
   readonly #isRequired: boolean;
+  /** What is kept from upstreams when the reader of that place recognised the request. */
+  readonly #hidden: readonly ReadonlySet<string>[];
 
   constructor(authentication: Authentication, isRequired: boolean) {
     this.#authentication = authentication;
     this.#isRequired = isRequired;
+    this.#hidden = authentication.readers.map(({ fields, isForwarded }) =>
+      isForwarded || authentication.forwardsCredentials ? NONE : new Set(fields),
+    );
   }
 
   check(request: RequestContext): Verdict | Promise<Verdict> {
@@ -53,37 +43,57 @@ export class AuthenticationGate implements Gate {
   }
 
   #ask(request: RequestContext, presented: PresentedCredentials): Verdict | Promise<Verdict> {
-    for (const reader of this.#authentication.readers) {
+    const { readers } = this.#authentication;
+    for (const [at, reader] of readers.entries()) {
+      if (!reader.claims(presented)) continue;
+      const hidden = this.#hiddenBy(at, presented);
       const recognition = reader.read(request, presented);
-      if (recognition instanceof Promise) return this.#later(request, reader, recognition);
-      if (recognition.kind !== "none") return this.#verdict(request, reader, recognition);
+      return recognition instanceof Promise
+        ? this.#later(request, recognition, hidden)
+        : this.#verdict(request, recognition, hidden);
     }
     return this.#askPeer(request);
   }
 
-  async #later(request: RequestContext, reader: CredentialReader, later: Promise<Recognition>): Promise<Verdict> {
-    return this.#verdict(request, reader, await later);
+  async #later(
+    request: RequestContext,
+    later: Promise<Recognition>,
+    hidden: ReadonlySet<string> | undefined,
+  ): Promise<Verdict> {
+    return this.#verdict(request, await later, hidden);
   }
 
   #askPeer(request: RequestContext): Verdict {
     const { certificates, unauthorized } = this.#authentication;
-    const recognition = certificates?.read(request);
-    if (recognition !== undefined && recognition.kind !== "none") {
-      return this.#verdict(request, undefined, recognition);
+    const { certificate } = request.peer;
+    if (certificates !== undefined && certificate !== undefined) {
+      return this.#verdict(request, certificates.read(certificate), undefined);
     }
     return this.#isRequired ? unauthorized : undefined;
   }
 
-  #verdict(request: RequestContext, reader: CredentialReader | undefined, recognition: Recognition): Verdict {
+  #verdict(request: RequestContext, recognition: Recognition, hidden: ReadonlySet<string> | undefined): Verdict {
     switch (recognition.kind) {
       case "consumer":
         request.consumer = recognition.identity;
-        request.credentialFields = reader?.hides;
+        request.credentialFields = hidden;
         return undefined;
       case "unavailable":
         return UNAVAILABLE;
-      default:
+      case "invalid":
         return this.#authentication.unauthorized;
     }
+  }
+
+  /**
+   * Fields that are not for the upstream: those of the credential that was read, and of others that were not looked at
+   * any more. An upstream may trust the gateway with a kind of credential, and must not get one that was not verified.
+   */
+  #hiddenBy(at: number, presented: PresentedCredentials): ReadonlySet<string> | undefined {
+    let hidden = this.#hidden[at] ?? NONE;
+    for (const other of this.#authentication.readers.slice(at + 1)) {
+      if (other.claims(presented)) hidden = hidden.union(new Set(other.fields));
+    }
+    return hidden.size === 0 ? undefined : hidden;
   }
 }

@@ -1,8 +1,11 @@
 // Tested by ../../../test/consumers.test.ts
 import type { ConfigDocument } from "@headworks/gateway-contract";
 import type { CheckScope, IssueReport } from "#slice.ts";
+import { plainFingerprint } from "./client-certificates.ts";
 import { credentialsOf } from "./consumer-identity.ts";
 import { digestOfText } from "./credential-digest.ts";
+import { CredentialOwners } from "./credential-owners.ts";
+import { checkTokens } from "./token-issues.ts";
 
 /** What fields can carry (RFC 9110 section 5.5) of text that is sent as UTF-8: no controls, no space at the ends. */
 const SENDABLE = /^[^\x00-\x20\x7f](?:[^\x00-\x08\x0a-\x1f\x7f]*[^\x00-\x20\x7f])?$/;
@@ -13,30 +16,56 @@ const NAME = /^[!-~](?:[ -~]*[!-~])?$/;
 export function checkConsumers(document: ConfigDocument, report: IssueReport, scope: CheckScope): void {
   for (const [at, { name }] of document.consumers.entries()) {
     if (NAME.test(name)) continue;
-    const message = `The consumer's name is sent to upstreams in X-Consumer-Name, so it must be visible ASCII`;
+    const message = "The name of a consumer is sent to upstreams in X-Consumer-Name, so it must be visible ASCII";
     report.error("bad_value", ["consumers", at, "name"], message);
   }
   checkApiKeys(document, report, scope);
+  checkUserNames(document, report);
+  checkSigningKeys(document, report);
+  checkCertificates(document, report);
+  checkTokens(document, report, scope);
 }
 
-function checkApiKeys(document: ConfigDocument, report: IssueReport, scope: CheckScope): void {
-  const owners = new Map<string, string>();
-  for (const { consumer, credential, place } of credentialsOf(document.consumers, "api_key")) {
+function checkApiKeys({ consumers }: ConfigDocument, report: IssueReport, scope: CheckScope): void {
+  const owners = new CredentialOwners(report, "API key");
+  for (const { consumer, credential, place } of credentialsOf(consumers, "api_key")) {
     const key = scope.secret(credential.key)?.reveal();
+    // That it cannot be had is reported already.
     if (key === undefined) continue;
     if (!SENDABLE.test(key)) {
       const message = `An API key of "${consumer.name}" has control characters, or space at its ends: no header can carry it`;
       report.error("bad_value", [...place, "key"], message);
     }
-    const selector = digestOfText(key).toString("hex");
-    const owner = owners.get(selector);
-    owners.set(selector, owner ?? consumer.name);
-    if (owner === undefined) continue;
-    if (owner === consumer.name) {
-      report.warning("duplicate_credential", [...place, "key"], `"${owner}" has this API key twice`);
-    } else {
-      const message = `"${consumer.name}" has the same API key as "${owner}", so a request would be either's`;
-      report.error("duplicate_credential", [...place, "key"], message);
+    owners.add(digestOfText(key).toString("hex"), consumer.name, [...place, "key"]);
+  }
+}
+
+function checkUserNames({ consumers }: ConfigDocument, report: IssueReport): void {
+  const owners = new CredentialOwners(report, "user name");
+  for (const { consumer, credential, place } of credentialsOf(consumers, "basic")) {
+    owners.add(credential.username, consumer.name, [...place, "username"]);
+  }
+}
+
+function checkSigningKeys({ consumers }: ConfigDocument, report: IssueReport): void {
+  const owners = new CredentialOwners(report, "key id");
+  for (const { consumer, credential, place } of credentialsOf(consumers, "hmac")) {
+    owners.add(credential.key_id, consumer.name, [...place, "key_id"]);
+  }
+}
+
+function checkCertificates({ consumers, listeners }: ConfigDocument, report: IssueReport): void {
+  const fingerprints = new CredentialOwners(report, "certificate");
+  const subjects = new CredentialOwners(report, "subject");
+  const isAskedFor = listeners.some(({ tls }) => tls?.client_ca_file !== undefined);
+  for (const { consumer, credential, place } of credentialsOf(consumers, "mtls")) {
+    const { fingerprint, subject } = credential;
+    if (fingerprint !== undefined) {
+      fingerprints.add(plainFingerprint(fingerprint), consumer.name, [...place, "fingerprint"]);
     }
+    if (subject !== undefined) subjects.add(subject, consumer.name, [...place, "subject"]);
+    if (isAskedFor) continue;
+    const message = `No listener has a client_ca_file, so the certificate of "${consumer.name}" is never asked for`;
+    report.warning("unused", place, message);
   }
 }

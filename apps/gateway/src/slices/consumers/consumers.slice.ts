@@ -1,33 +1,94 @@
 // Tested by ../../../test/consumers.test.ts
 import type { ConfigDocument } from "@headworks/gateway-contract";
+import type { Logger } from "pino";
+import type { EgressDialer } from "#egress/egress-dialer.ts";
 import { challengesOf } from "#request/challenges.ts";
 import type { Refusal } from "#request/phases.ts";
-import type { CompiledSlice, CompileScope, GatewaySlice } from "#slice.ts";
-import { AuthenticationGate } from "./authentication-gate.ts";
+import type { Clock, CompiledSlice, CompileScope, GatewaySlice } from "#slice.ts";
+import { AuthenticationGate, type Authentication } from "./authentication-gate.ts";
 import { ApiKeyReader } from "./api-key-reader.ts";
 import { ApiKeys } from "./api-keys.ts";
+import { BasicPasswords } from "./basic-passwords.ts";
+import { BasicReader } from "./basic-reader.ts";
+import { BearerReader } from "./bearer-reader.ts";
+import { ClientCertificates } from "./client-certificates.ts";
 import { checkConsumers } from "./consumers.check.ts";
-import { API_KEY_FIELD } from "./presented-credentials.ts";
+import type { CredentialReader } from "./credential-reader.ts";
+import { NonceMemory } from "./nonce-memory.ts";
+import { SignatureReader } from "./signature-reader.ts";
+import { SigningKeys } from "./signing-keys.ts";
+import { TokenOwners } from "./token-owners.ts";
+import { TokenProviders } from "./token-providers.ts";
+import { TokenVerifier, type TokenProvider } from "./token-verifier.ts";
+
+/** What recognising consumers needs of the gateway. */
+export interface ConsumersHost {
+  /** Fetches the keys of token providers. */
+  readonly dialer: EgressDialer;
+  readonly clock: Clock;
+  readonly log: Logger;
+}
+
+const DEFAULT_SKEW_S = 300;
 
 /** Recognises the consumer behind each request by the credential it presents. */
-export function createConsumers(): GatewaySlice {
+export function createConsumers(host: ConsumersHost): GatewaySlice {
+  // Both outlive a generation: a reload neither forgets what was signed nor asks for keys that are known.
+  const nonces = new NonceMemory();
+  const tokenProviders = new TokenProviders(host);
+
+  const compile = (document: ConfigDocument, scope: CompileScope): CompiledSlice => {
+    const { consumers, gateway } = document;
+    const documents = gateway.jwt_providers ?? [];
+    const tokens = tokenProviders.prepare(documents, (path) => scope.readFile(path));
+    const unauthorized: Refusal = { code: "unauthorized", fields: [...challengesOf(document)] };
+    const certificates = new ClientCertificates(consumers);
+    const authentication: Authentication = {
+      readers: readersOf({ document, scope, host, nonces, providers: tokens.providers, unauthorized }),
+      certificates: certificates.size === 0 ? undefined : certificates,
+      forwardsCredentials: gateway.forward_credentials === true,
+      unauthorized,
+    };
+    const isOn = consumers.length > 0 || documents.length > 0;
+    const optional = new AuthenticationGate(authentication, false);
+    const required = new AuthenticationGate(authentication, true);
+    return {
+      gateFor: (route) => {
+        // A route that asks for a consumer stays shut when the document knows none.
+        if (route.auth_required === true) return required;
+        return isOn ? optional : undefined;
+      },
+      published: tokens.published,
+    };
+  };
+
   return { name: "consumers", check: checkConsumers, compile };
 }
 
-function compile(document: ConfigDocument, scope: CompileScope): CompiledSlice {
+interface ReaderParts {
+  readonly document: ConfigDocument;
+  readonly scope: CompileScope;
+  readonly host: ConsumersHost;
+  readonly nonces: NonceMemory;
+  readonly providers: readonly TokenProvider[];
+  readonly unauthorized: Refusal;
+}
+
+/** Readers in the order of precedence; kinds of credentials that nobody has are not read. */
+function readersOf({ document, scope, host, nonces, providers, unauthorized }: ReaderParts): CredentialReader[] {
   const { consumers, gateway } = document;
-  const isOn = consumers.length > 0 || (gateway.jwt_providers ?? []).length > 0;
-  const unauthorized: Refusal = { code: "unauthorized", fields: [...challengesOf(document)] };
-  const hides = gateway.forward_credentials === true ? undefined : new Set([API_KEY_FIELD]);
-  const readers = [new ApiKeyReader(new ApiKeys(consumers, (text) => scope.secret(text)), hides)];
-  const authentication = { readers, certificates: undefined, unauthorized };
-  const optional = new AuthenticationGate(authentication, false);
-  const required = new AuthenticationGate(authentication, true);
-  return {
-    gateFor: (route) => {
-      // A route that asks for a consumer stays shut when the document knows none.
-      if (route.auth_required === true) return required;
-      return isOn ? optional : undefined;
-    },
-  };
+  const { clock, log } = host;
+  const secret = (text: string): ReturnType<CompileScope["secret"]> => scope.secret(text);
+  const readers: CredentialReader[] = [new ApiKeyReader(new ApiKeys(consumers, secret))];
+  const passwords = new BasicPasswords(consumers, secret);
+  if (passwords.size > 0) readers.push(new BasicReader(passwords));
+  if (providers.length > 0) {
+    readers.push(new BearerReader(new TokenVerifier(providers, new TokenOwners(consumers), clock)));
+  }
+  const keys = new SigningKeys(consumers, secret);
+  if (keys.size > 0) {
+    const maxSkewMs = (gateway.hmac_auth?.max_clock_skew_secs ?? DEFAULT_SKEW_S) * 1000;
+    readers.push(new SignatureReader({ keys, nonces, clock, log, maxSkewMs, unauthorized }));
+  }
+  return readers;
 }

@@ -1,31 +1,29 @@
-// Tested by ../../../test/consumers.test.ts
 import type { RawFields } from "@headworks/http1";
+import { schemeOf, type SchemeCredential } from "./authorization-scheme.ts";
 
-/** The field that carries an API key. */
 export const API_KEY_FIELD = "x-api-key";
-/** The fields of a signed request, in the order of the canonical string where they are in it. */
-export const SIGNING_FIELDS = [
-  "x-gateway-key-id",
-  "x-gateway-timestamp",
-  "x-gateway-nonce",
-  "x-gateway-body-sha256",
-  "x-gateway-signature",
-] as const;
-export type SigningField = (typeof SIGNING_FIELDS)[number];
+export const AUTHORIZATION_FIELD = "authorization";
+/** The fields of a signed request. */
+export const SIGNING_FIELDS = {
+  keyId: "x-gateway-key-id",
+  timestamp: "x-gateway-timestamp",
+  nonce: "x-gateway-nonce",
+  bodySha256: "x-gateway-body-sha256",
+  signature: "x-gateway-signature",
+} as const;
 
 /** What a request says about who sends it. */
 export interface PresentedCredentials {
-  /** Undefined: there is none. */
   apiKey: string | undefined;
-  authorization: string | undefined;
-  /** Signing fields that are there, once each. */
-  readonly signing: Map<SigningField, string>;
-  /** A field of one line came in several; what it says is nobody's guess. */
-  readonly repeated: Set<string>;
+  authorization: SchemeCredential | undefined;
+  /** Signing fields that are there, by their lower-case names. */
+  signing: Map<string, string> | undefined;
+  /** Lower-case names of fields that came in several lines: which of them counts is nobody's guess. */
+  repeated: Set<string> | undefined;
 }
 
-const SIGNING_NAMES: ReadonlySet<string> = new Set(SIGNING_FIELDS);
-const PREFIX = "x-gateway-";
+const SIGNING_NAMES: ReadonlySet<string> = new Set(Object.values(SIGNING_FIELDS));
+const SHORTEST_SIGNING_NAME = Math.min(...Object.values(SIGNING_FIELDS).map((name) => name.length));
 
 /**
  * Finds what a client presents, in one pass; undefined for the anonymous, who are most. Names are told by their length
@@ -40,15 +38,16 @@ export function presentedCredentials(fields: Readonly<RawFields>): PresentedCred
     const value = fields[at + 1] ?? "";
     if (lowerName === API_KEY_FIELD) {
       found ??= nothing();
-      if (found.apiKey !== undefined) found.repeated.add(lowerName);
+      if (found.apiKey !== undefined) addRepeated(found, lowerName);
       found.apiKey = value;
-    } else if (lowerName === "authorization") {
+    } else if (lowerName === AUTHORIZATION_FIELD) {
       found ??= nothing();
-      if (found.authorization !== undefined) found.repeated.add(lowerName);
-      found.authorization = value;
-    } else if (isSigningField(lowerName)) {
+      if (found.authorization !== undefined) addRepeated(found, lowerName);
+      found.authorization = schemeOf(value);
+    } else if (SIGNING_NAMES.has(lowerName)) {
       found ??= nothing();
-      if (found.signing.has(lowerName)) found.repeated.add(lowerName);
+      found.signing ??= new Map();
+      if (found.signing.has(lowerName)) addRepeated(found, lowerName);
       found.signing.set(lowerName, value);
     }
   }
@@ -56,16 +55,16 @@ export function presentedCredentials(fields: Readonly<RawFields>): PresentedCred
 }
 
 function mayMatter(name: string): boolean {
-  // Lower-cases a letter, and nothing that matters becomes an x or an a by it.
+  // Lower-cases letters; what else it changes is sorted out by comparing the whole name.
   const first = name.charCodeAt(0) | 0x20;
-  if (first === 0x61) return name.length === "authorization".length;
-  return first === 0x78 && (name.length === API_KEY_FIELD.length || name.length > PREFIX.length);
+  if (first === 0x61) return name.length === AUTHORIZATION_FIELD.length;
+  return first === 0x78 && (name.length === API_KEY_FIELD.length || name.length >= SHORTEST_SIGNING_NAME);
 }
 
-function isSigningField(lowerName: string): lowerName is SigningField {
-  return SIGNING_NAMES.has(lowerName);
+function addRepeated(found: PresentedCredentials, lowerName: string): void {
+  (found.repeated ??= new Set()).add(lowerName);
 }
 
 function nothing(): PresentedCredentials {
-  return { apiKey: undefined, authorization: undefined, signing: new Map(), repeated: new Set() };
+  return { apiKey: undefined, authorization: undefined, signing: undefined, repeated: undefined };
 }

@@ -1,0 +1,31 @@
+// Tested by ../../../test/consumers.test.ts
+import type { IssueReport } from "#slice.ts";
+
+/** Remembers who has a credential, so that each leads to one consumer. */
+export class CredentialOwners {
+  readonly #report: IssueReport;
+  /** How messages name the credential, such as `API key`. */
+  readonly #what: string;
+  readonly #owners = new Map<string, string>();
+
+  constructor(report: IssueReport, what: string) {
+    this.#report = report;
+    this.#what = what;
+  }
+
+  /** `selector` is what requests are told apart by; it is in no message. */
+  add(selector: string, consumer: string, place: readonly (string | number)[]): void {
+    const owner = this.#owners.get(selector);
+    if (owner === undefined) {
+      this.#owners.set(selector, consumer);
+      return;
+    }
+    const message =
+      owner === consumer
+        ? `"${consumer}" has this ${this.#what} twice`
+        : `"${consumer}" has the same ${this.#what} as "${owner}", so nobody could tell whose a request is`;
+    // What leads to one consumer is only told once too often; two values in turn are how keys are replaced.
+    if (owner === consumer && this.#what === "API key") this.#report.warning("duplicate_credential", place, message);
+    else this.#report.error("duplicate_credential", place, message);
+  }
+}

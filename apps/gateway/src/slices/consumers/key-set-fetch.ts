@@ -1,0 +1,83 @@
+// Tested by ../../../test/consumers-jwt.test.ts
+import { requestHeadText, ResponseReader } from "@headworks/http1";
+import type { EgressDialer } from "#egress/egress-dialer.ts";
+import { asEgressError, EgressError, timedOut } from "#egress/egress-failure.ts";
+import type { EgressUrl } from "#egress/egress-url.ts";
+
+/** Where a key set is. */
+export interface KeySetPlace {
+  readonly url: EgressUrl;
+  /** Certificates (PEM) to trust instead of the public roots. */
+  readonly roots: readonly string[] | undefined;
+}
+
+const MOST_HEAD_BYTES = 8192;
+/** Key sets have a few kilobytes; what is larger is something else. */
+export const MOST_KEY_SET_BYTES = 1_048_576;
+
+type Connection = Awaited<ReturnType<EgressDialer["dial"]>>;
+
+/**
+ * The body of a key set's 200. Redirects are not followed.
+ * @throws EgressError for everything else, `timeout` when `signal` aborts
+ */
+export async function fetchKeySet(dialer: EgressDialer, place: KeySetPlace, signal: AbortSignal): Promise<Buffer> {
+  const { url, roots } = place;
+  const target = { host: url.host, port: url.port, isSecure: url.isSecure, ...(roots === undefined ? {} : { roots }) };
+  const socket = await dialer.dial(target, "key-set", signal);
+  const onAbort = (): void => void socket.destroy(timedOut());
+  signal.addEventListener("abort", onAbort, { once: true });
+  // What it reports after the answer is of no interest, but must not end the process.
+  socket.on("error", () => undefined);
+  try {
+    if (signal.aborted) throw timedOut();
+    return await answerOf(socket, url);
+  } catch (error) {
+    throw asEgressError(error, "connection_lost");
+  } finally {
+    signal.removeEventListener("abort", onAbort);
+    socket.destroy();
+  }
+}
+
+async function answerOf(socket: Connection, url: EgressUrl): Promise<Buffer> {
+  const { promise, resolve, reject } = Promise.withResolvers<Buffer>();
+  const pieces: Buffer[] = [];
+  let sizeBytes = 0;
+  const reader = new ResponseReader(
+    {
+      onInformational: () => undefined,
+      onHead: ({ status }) => {
+        if (status !== 200) reject(new EgressError("bad_answer", `The status of the answer is ${status}, not 200`));
+      },
+      onData: (piece) => {
+        sizeBytes += piece.length;
+        if (sizeBytes > MOST_KEY_SET_BYTES) reject(new EgressError("answer_too_large", "The key set is too large"));
+        else pieces.push(Buffer.from(piece));
+      },
+      onEnd: () => resolve(Buffer.concat(pieces)),
+      onError: (error) => reject(new EgressError("bad_answer", error.message)),
+    },
+    { lenient: true, limits: { headBytes: MOST_HEAD_BYTES } },
+  );
+  reader.expect("GET");
+  socket.on("error", reject);
+  socket.on("data", (bytes: Buffer) => reader.read(bytes));
+  socket.on("end", () => {
+    reader.end();
+    reject(new EgressError("connection_lost", "The connection ended before the answer did"));
+  });
+  socket.on("close", () => reject(new EgressError("connection_lost", "The connection was closed")));
+  const fields = [
+    "Host",
+    url.authority,
+    "Accept",
+    "application/json",
+    "User-Agent",
+    "gateway-jwks",
+    "Connection",
+    "close",
+  ];
+  socket.write(requestHeadText("GET", url.target, fields), "latin1");
+  return await promise;
+}

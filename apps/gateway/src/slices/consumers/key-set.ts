@@ -1,0 +1,124 @@
+import type { Logger } from "pino";
+import { asEgressError } from "#egress/egress-failure.ts";
+import type { Clock } from "#slice.ts";
+import { readKeySet, type VerificationKey } from "./verification-keys.ts";
+
+/** How a key set is kept. */
+export interface KeySetRules {
+  /** For logs. */
+  readonly provider: string;
+  readonly refreshMs: number;
+  readonly retiredGraceMs: number;
+}
+
+export interface KeySetParts {
+  readonly rules: KeySetRules;
+  /** The body of the key set; rejects when it cannot be had, at the latest when `signal` aborts. */
+  readonly fetch: (signal: AbortSignal) => Promise<Buffer>;
+  readonly clock: Clock;
+  readonly log: Logger;
+}
+
+/** Keys that a token may be signed with; `unavailable` when that cannot be told now. */
+export type KeySearch = readonly VerificationKey[] | "unavailable";
+
+const FETCH_MS = 5000;
+/** Between two attempts, so that tokens with unknown key ids do not flood the issuer. */
+const LEAST_PAUSE_MS = 5000;
+/** While an issuer cannot be reached its keys are believed; not for ever. */
+const MOST_STALE_MS = 86_400_000;
+const MOST_RETIRED = 64;
+
+interface RetiredKey {
+  readonly key: VerificationKey;
+  readonly untilMs: number;
+}
+
+/**
+ * The keys of one issuer: fetched when the first token comes, fetched again behind the requests' backs when they are
+ * old, and at once, though not often, for a key id that nobody has heard of. A key that is published no more verifies
+ * for a while, as tokens signed with it are still about.
+ */
+export class KeySet {
+  rules: KeySetRules;
+  readonly #parts: KeySetParts;
+  #keys: readonly VerificationKey[] = [];
+  #retired: readonly RetiredKey[] = [];
+  #fetchedMs = Number.NEGATIVE_INFINITY;
+  #attemptedMs = Number.NEGATIVE_INFINITY;
+  #isFailing = false;
+  #loading: Promise<void> | undefined;
+
+  constructor(parts: KeySetParts) {
+    this.#parts = parts;
+    this.rules = parts.rules;
+  }
+
+  /** Keys for a token that names this key id, if any, and this algorithm. Empty: nobody has such a key. Never rejects. */
+  async find(kid: string | undefined, algorithm: string): Promise<KeySearch> {
+    const nowMs = this.#parts.clock.monotonic();
+    const ageMs = nowMs - this.#fetchedMs;
+    if (ageMs > MOST_STALE_MS) {
+      await this.#load(nowMs);
+      if (nowMs - this.#fetchedMs > MOST_STALE_MS) return "unavailable";
+    } else if (ageMs >= this.rules.refreshMs) {
+      // Rejects never.
+      void this.#load(nowMs);
+    }
+    const known = this.#fitting(kid, algorithm);
+    if (known.length > 0) return known;
+    await this.#load(nowMs);
+    const found = this.#fitting(kid, algorithm);
+    return found.length === 0 && this.#isFailing ? "unavailable" : found;
+  }
+
+  #fitting(kid: string | undefined, algorithm: string): readonly VerificationKey[] {
+    const nowMs = this.#parts.clock.monotonic();
+    const retired = this.#retired.filter(({ untilMs }) => untilMs > nowMs).map(({ key }) => key);
+    return [...this.#keys, ...retired].filter((key) => key.fits(kid, algorithm));
+  }
+
+  /** Fetches the keys, unless that was tried a moment ago; joins an attempt that is under way. */
+  async #load(nowMs: number): Promise<void> {
+    if (this.#loading !== undefined) return await this.#loading;
+    if (nowMs - this.#attemptedMs < Math.min(LEAST_PAUSE_MS, this.rules.refreshMs)) return;
+    this.#attemptedMs = nowMs;
+    this.#loading = this.#fetch();
+    await this.#loading;
+    this.#loading = undefined;
+  }
+
+  async #fetch(): Promise<void> {
+    const { fetch, clock, log } = this.#parts;
+    const { provider } = this.rules;
+    try {
+      const keys = readKeySet(await fetch(AbortSignal.timeout(FETCH_MS)));
+      if (keys === undefined) throw new Error("The answer is no JSON Web Key Set");
+      const nowMs = clock.monotonic();
+      this.#replace(keys, nowMs);
+      this.#fetchedMs = nowMs;
+      this.#isFailing = false;
+      log.debug({ code: "key_set_fetched", provider, keys: keys.length }, "The keys of a token provider were fetched");
+    } catch (error) {
+      this.#isFailing = true;
+      const { code, message } = asEgressError(error, "bad_answer");
+      // The message is ours; nothing of the answer is in it.
+      log.warn(
+        { code: "key_set_unavailable", provider, failure: code },
+        `The keys of a provider cannot be had: ${message}`,
+      );
+    }
+  }
+
+  #replace(keys: readonly VerificationKey[], nowMs: number): void {
+    const published = new Set(keys.map(({ id }) => id));
+    const untilMs = nowMs + this.rules.retiredGraceMs;
+    const leaving = this.#keys.map((key): RetiredKey => ({ key, untilMs }));
+    this.#retired = [...leaving, ...this.#retired]
+      .filter(({ key, untilMs: endMs }) => endMs > nowMs && !published.has(key.id))
+      .slice(0, MOST_RETIRED);
+    const before = new Map(this.#keys.map((key) => [key.id, key]));
+    // Imported already, if it is the same.
+    this.#keys = keys.map((key) => before.get(key.id) ?? key);
+  }
+}

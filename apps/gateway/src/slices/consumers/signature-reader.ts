@@ -1,0 +1,87 @@
+// Tested by ../../../test/consumers-signed.test.ts
+import { hasBody } from "@headworks/http1";
+import type { Logger } from "pino";
+import type { RequestContext } from "#request/context.ts";
+import type { Refusal } from "#request/phases.ts";
+import type { Clock } from "#slice.ts";
+import { BodyDigestCheck, EMPTY_SHA256 } from "./body-digest-check.ts";
+import { INVALID, UNAVAILABLE, type CredentialReader, type Recognition } from "./credential-reader.ts";
+import type { NonceMemory } from "./nonce-memory.ts";
+import { SIGNING_FIELDS, type PresentedCredentials } from "./presented-credentials.ts";
+import { signingPartsOf } from "./signed-request.ts";
+import type { SigningKeys } from "./signing-keys.ts";
+
+/** What reading signatures needs. */
+export interface SignatureTools {
+  readonly keys: SigningKeys;
+  readonly nonces: NonceMemory;
+  readonly clock: Clock;
+  readonly log: Logger;
+  /** How far a client's clock may be from ours, either way. */
+  readonly maxSkewMs: number;
+  readonly unauthorized: Refusal;
+}
+
+/** A line that many requests cause is written this often. */
+const REPEAT_MS = 1000;
+
+/**
+ * Reads the five `X-Gateway-*` fields of a signed request. What costs least is checked first; a nonce is remembered only
+ * for a signature that is good, so that nobody else fills the memory.
+ */
+export class SignatureReader implements CredentialReader {
+  readonly fields = Object.values(SIGNING_FIELDS);
+  readonly isForwarded = false;
+  readonly #tools: SignatureTools;
+  #toldFullMs = Number.NEGATIVE_INFINITY;
+
+  constructor(tools: SignatureTools) {
+    this.#tools = tools;
+  }
+
+  claims({ signing }: PresentedCredentials): boolean {
+    return signing !== undefined;
+  }
+
+  read(request: RequestContext, presented: PresentedCredentials): Recognition {
+    const { keys, nonces, clock, maxSkewMs } = this.#tools;
+    const parts = signingPartsOf(presented);
+    if (parts === undefined) return INVALID;
+    if (Math.abs(clock.now() - Number(parts.timestamp) * 1000) > maxSkewMs) return INVALID;
+    const identity = keys.find(request, parts);
+    if (identity === undefined) return INVALID;
+    if (!hasBody(request.framing) && parts.bodySha256 !== EMPTY_SHA256) return INVALID;
+    // A timestamp from the far end of the window stays good for twice its width.
+    const verdict = nonces.add(parts.keyId, parts.nonce, clock.monotonic(), 2 * maxSkewMs);
+    if (verdict === "seen") return INVALID;
+    if (verdict === "full") return this.#full(request);
+    if (hasBody(request.framing)) {
+      request.bodyCheck = new BodyDigestCheck(parts.bodySha256, () => this.#mismatch(request));
+    }
+    return { kind: "consumer", identity };
+  }
+
+  #mismatch(request: RequestContext): Refusal {
+    const { log, unauthorized } = this.#tools;
+    const { requestId, consumer, route } = request;
+    const labels = { request_id: requestId, consumer: consumer?.name, route: route?.name };
+    log.warn(
+      { code: "signature_body_mismatch", ...labels },
+      "The body of a signed request is not the one that was signed",
+    );
+    return unauthorized;
+  }
+
+  #full(request: RequestContext): Recognition {
+    const { log, nonces, clock } = this.#tools;
+    const nowMs = clock.monotonic();
+    if (nowMs - this.#toldFullMs < REPEAT_MS) return UNAVAILABLE;
+    this.#toldFullMs = nowMs;
+    const labels = { request_id: request.requestId, nonces: nonces.size };
+    log.error(
+      { code: "authentication_unavailable", ...labels },
+      "There is no room to remember the nonces of signed requests",
+    );
+    return UNAVAILABLE;
+  }
+}

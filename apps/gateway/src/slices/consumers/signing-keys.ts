@@ -1,0 +1,36 @@
+import { randomBytes, timingSafeEqual } from "node:crypto";
+import type { Secret } from "@headworks/contract-kit";
+import type { Consumer } from "@headworks/gateway-contract";
+import type { ConsumerIdentity } from "#request/context.ts";
+import { credentialsOf, identityOf } from "./consumer-identity.ts";
+import { canonicalString, macOf, type SignedTarget, type SigningParts } from "./signed-request.ts";
+
+interface SigningKey {
+  readonly secret: Buffer;
+  readonly identity: ConsumerIdentity;
+}
+
+/** The signing secrets of a generation; unlike other credentials they are needed as they are. */
+export class SigningKeys {
+  readonly #byId = new Map<string, SigningKey>();
+  /** Signs for unknown key ids, so that these take as long; nobody can know it. */
+  readonly #nobody = randomBytes(32);
+
+  constructor(consumers: readonly Consumer[], secret: (text: string) => Secret) {
+    for (const { consumer, credential } of credentialsOf(consumers, "hmac")) {
+      const key = { secret: Buffer.from(secret(credential.secret).reveal()), identity: identityOf(consumer, "hmac") };
+      this.#byId.set(credential.key_id, key);
+    }
+  }
+
+  get size(): number {
+    return this.#byId.size;
+  }
+
+  /** Who signed; undefined when the key id is unknown or the signature is not its. */
+  find(target: SignedTarget, parts: SigningParts): ConsumerIdentity | undefined {
+    const key = this.#byId.get(parts.keyId);
+    const mac = macOf(key?.secret ?? this.#nobody, canonicalString(target, parts));
+    return timingSafeEqual(mac, Buffer.from(parts.signature, "hex")) ? key?.identity : undefined;
+  }
+}

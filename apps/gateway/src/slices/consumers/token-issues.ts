@@ -1,0 +1,80 @@
+// Tested by ../../../test/consumers-checks.test.ts
+import { X509Certificate } from "node:crypto";
+import type { ConfigDocument, JwtProvider } from "@headworks/gateway-contract";
+import { isLoopback } from "@headworks/host-patterns";
+import { parseEgressUrl } from "#egress/egress-url.ts";
+import type { CheckScope, IssueReport } from "#slice.ts";
+import { credentialsOf } from "./consumer-identity.ts";
+import { VERIFIABLE_ALGORITHMS } from "./verification-keys.ts";
+
+type Place = readonly (string | number)[];
+
+/** Providers of tokens can be asked, use algorithms that prove something, and every token leads to one consumer. */
+export function checkTokens(document: ConfigDocument, report: IssueReport, scope: CheckScope): void {
+  const providers = document.gateway.jwt_providers ?? [];
+  for (const [at, provider] of providers.entries()) {
+    const place = ["gateway", "jwt_providers", at];
+    checkUrl(provider, place, report);
+    checkAlgorithms(provider, place, report);
+    checkAuthority(provider, place, report, scope);
+  }
+  checkIssuers(document, providers, report);
+}
+
+function checkUrl(provider: JwtProvider, place: Place, report: IssueReport): void {
+  const url = parseEgressUrl(provider.jwks_url);
+  if ("issue" in url) return report.error("bad_url", [...place, "jwks_url"], url.issue);
+  if (url.isSecure || url.host === "localhost" || isLoopback(url.host)) return;
+  const message = `Keys of "${provider.name}" come over plain http: who sits on the way can replace them, and sign tokens`;
+  report.warning("bad_url", [...place, "jwks_url"], message);
+}
+
+function checkAlgorithms(provider: JwtProvider, place: Place, report: IssueReport): void {
+  for (const [at, algorithm] of (provider.algorithms ?? []).entries()) {
+    if (VERIFIABLE_ALGORITHMS.includes(algorithm)) continue;
+    const message = `"${algorithm}" cannot prove who made a token; use one of ${VERIFIABLE_ALGORITHMS.join(", ")}`;
+    report.error("bad_value", [...place, "algorithms", at], message);
+  }
+}
+
+function checkAuthority(provider: JwtProvider, place: Place, report: IssueReport, scope: CheckScope): void {
+  if (provider.trusted_ca_file === undefined) return;
+  const bytes = scope.readFile(provider.trusted_ca_file);
+  const why = bytes === undefined ? "cannot be read" : isCertificate(bytes) ? undefined : "holds no certificate in PEM";
+  if (why === undefined) return;
+  report.error("bad_file", [...place, "trusted_ca_file"], `The file ${provider.trusted_ca_file} ${why}`);
+}
+
+function isCertificate(bytes: Buffer): boolean {
+  try {
+    return bytes.includes("-----BEGIN CERTIFICATE-----") && new X509Certificate(bytes).raw.length > 0;
+  } catch {
+    return false;
+  }
+}
+
+function checkIssuers(document: ConfigDocument, providers: readonly JwtProvider[], report: IssueReport): void {
+  const owners: { readonly issuer: string; readonly audiences: readonly string[]; readonly name: string }[] = [];
+  const takesAny = providers.some(({ issuer, consumer }) => issuer === undefined && consumer === undefined);
+  for (const { consumer, credential, place } of credentialsOf(document.consumers, "jwt")) {
+    const { issuer, audiences = [] } = credential;
+    if (!takesAny && !providers.some((provider) => provider.issuer === issuer && provider.consumer === undefined)) {
+      const message = `No JWT provider leaves tokens of the issuer "${issuer}" to consumers, so "${consumer.name}" is never recognised by one`;
+      report.error("unknown_reference", [...place, "issuer"], message);
+    }
+    const other = owners.find(
+      (owner) => owner.issuer === issuer && owner.name !== consumer.name && isAmbiguous(owner.audiences, audiences),
+    );
+    if (other !== undefined) {
+      const message = `A token of the issuer "${issuer}" could be that of "${other.name}" and of "${consumer.name}"; tell them apart by audiences`;
+      report.error("duplicate_credential", place, message);
+    }
+    owners.push({ issuer, audiences, name: consumer.name });
+  }
+}
+
+/** Any audience and a named one are told apart, the named one first. */
+function isAmbiguous(a: readonly string[], b: readonly string[]): boolean {
+  if (a.length === 0 || b.length === 0) return a.length === b.length;
+  return a.some((audience) => b.includes(audience));
+}

@@ -1,0 +1,38 @@
+import type { Consumer, JwtProvider } from "@headworks/gateway-contract";
+import type { ConsumerIdentity } from "#request/context.ts";
+import { credentialsOf, identityOf } from "./consumer-identity.ts";
+
+interface TokenOwner {
+  /** Empty: whatever the token is for. */
+  readonly audiences: readonly string[];
+  readonly identity: ConsumerIdentity;
+}
+
+/** Tells whose a verified token is: its provider's consumer, or the one that has a credential of its issuer. */
+export class TokenOwners {
+  readonly #byName = new Map<string, ConsumerIdentity>();
+  readonly #byIssuer = new Map<string, TokenOwner[]>();
+
+  constructor(consumers: readonly Consumer[]) {
+    for (const consumer of consumers) this.#byName.set(consumer.name, identityOf(consumer, "jwt"));
+    for (const { consumer, credential } of credentialsOf(consumers, "jwt")) {
+      const owners = this.#byIssuer.get(credential.issuer) ?? [];
+      owners.push({ audiences: credential.audiences ?? [], identity: identityOf(consumer, "jwt") });
+      this.#byIssuer.set(credential.issuer, owners);
+    }
+    for (const owners of this.#byIssuer.values()) {
+      // Who names an audience is meant before who takes any.
+      owners.sort((a, b) => Number(a.audiences.length === 0) - Number(b.audiences.length === 0));
+    }
+  }
+
+  /** The consumer, without claims yet; undefined when the token is good and nobody's. */
+  find(provider: JwtProvider, issuer: unknown, audience: unknown): ConsumerIdentity | undefined {
+    if (provider.consumer !== undefined) return this.#byName.get(provider.consumer);
+    if (typeof issuer !== "string") return undefined;
+    const named: readonly unknown[] = Array.isArray(audience) ? audience : [audience];
+    return this.#byIssuer
+      .get(issuer)
+      ?.find(({ audiences }) => audiences.length === 0 || audiences.some((each) => named.includes(each)))?.identity;
+  }
+}

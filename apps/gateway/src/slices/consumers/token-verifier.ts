@@ -1,0 +1,133 @@
+// Tested by ../../../test/consumers-jwt.test.ts
+import type { JwtProvider } from "@headworks/gateway-contract";
+import { decodeJwt, decodeProtectedHeader, errors, jwtVerify, type JWTPayload } from "jose";
+import type { ConsumerIdentity } from "#request/context.ts";
+import type { Clock } from "#slice.ts";
+import { INVALID, UNAVAILABLE, type Recognition } from "./credential-reader.ts";
+import type { KeySet } from "./key-set.ts";
+import { TokenCache } from "./token-cache.ts";
+import type { TokenOwners } from "./token-owners.ts";
+import type { VerificationKey } from "./verification-keys.ts";
+
+/** A provider of the running generation with its keys. */
+export interface TokenProvider {
+  readonly document: JwtProvider;
+  readonly keys: KeySet;
+}
+
+/** What a provider takes that says nothing of algorithms. */
+export const DEFAULT_ALGORITHMS: readonly string[] = ["RS256", "ES256"];
+const DEFAULT_LEEWAY_S = 30;
+/** Longer than any token that browsers and servers let through in one field. */
+const MOST_TOKEN_CHARACTERS = 16_384;
+/** A token without a key id is tried with so many keys. */
+const MOST_TRIES = 4;
+
+interface TokenHead {
+  readonly kid: string | undefined;
+  readonly algorithm: string;
+  /** As the token says, so not to be believed: it only tells whose keys to ask. */
+  readonly issuer: string | undefined;
+}
+
+/** Verifies JSON Web Tokens with the keys of their issuers, and tells whose they are. */
+export class TokenVerifier {
+  readonly #providers: readonly TokenProvider[];
+  readonly #owners: TokenOwners;
+  readonly #clock: Clock;
+  readonly #cache = new TokenCache();
+
+  constructor(providers: readonly TokenProvider[], owners: TokenOwners, clock: Clock) {
+    this.#providers = providers;
+    this.#owners = owners;
+    this.#clock = clock;
+  }
+
+  /** Whose token it is; at once for one that was good a moment ago, and for what is no token at all. */
+  verify(token: string): Recognition | Promise<Recognition> {
+    if (token.length > MOST_TOKEN_CHARACTERS) return INVALID;
+    const known = this.#cache.get(token, this.#clock.now());
+    if (known !== undefined) return { kind: "consumer", identity: known };
+    const head = headOf(token);
+    return head === undefined ? INVALID : this.#verify(token, head);
+  }
+
+  async #verify(token: string, head: TokenHead): Promise<Recognition> {
+    let isUnavailable = false;
+    for (const provider of this.#providersFor(head.issuer)) {
+      // What decides is never what a token asks for.
+      if (!(provider.document.algorithms ?? DEFAULT_ALGORITHMS).includes(head.algorithm)) continue;
+      const keys = await provider.keys.find(head.kid, head.algorithm);
+      if (keys === "unavailable") {
+        isUnavailable = true;
+        continue;
+      }
+      const identity = await this.#verifyWith(provider.document, keys.slice(0, MOST_TRIES), token, head.algorithm);
+      if (identity !== undefined) return { kind: "consumer", identity };
+    }
+    return isUnavailable ? UNAVAILABLE : INVALID;
+  }
+
+  /** Providers of exactly this issuer; those that name none stand for issuers that no provider names. */
+  #providersFor(issuer: string | undefined): readonly TokenProvider[] {
+    const named = this.#providers.filter(({ document }) => document.issuer !== undefined && document.issuer === issuer);
+    return named.length > 0 ? named : this.#providers.filter(({ document }) => document.issuer === undefined);
+  }
+
+  async #verifyWith(
+    provider: JwtProvider,
+    keys: readonly VerificationKey[],
+    token: string,
+    algorithm: string,
+  ): Promise<ConsumerIdentity | undefined> {
+    for (const candidate of keys) {
+      const key = await candidate.forAlgorithm(algorithm);
+      if (key === undefined) continue;
+      try {
+        const { payload } = await jwtVerify(token, key, this.#demandsOf(provider, algorithm));
+        return this.#recognise(provider, token, payload);
+      } catch (error) {
+        // Another key may have the same id; anything else is wrong whatever the key.
+        if (!(error instanceof errors.JWSSignatureVerificationFailed)) return undefined;
+      }
+    }
+    return undefined;
+  }
+
+  #demandsOf(provider: JwtProvider, algorithm: string): NonNullable<Parameters<typeof jwtVerify>[2]> {
+    const { issuer, audience, leeway_secs: leewayS = DEFAULT_LEEWAY_S } = provider;
+    return {
+      algorithms: [algorithm],
+      clockTolerance: leewayS,
+      currentDate: new Date(this.#clock.now()),
+      // A token without an end would be good for ever, also when it was stolen.
+      requiredClaims: ["exp"],
+      ...(issuer === undefined ? {} : { issuer }),
+      ...(audience === undefined ? {} : { audience }),
+    };
+  }
+
+  #recognise(provider: JwtProvider, token: string, payload: JWTPayload): ConsumerIdentity | undefined {
+    const owner = this.#owners.find(provider, payload.iss, payload.aud);
+    if (owner === undefined) return undefined;
+    const identity: ConsumerIdentity = Object.freeze({ ...owner, claims: payload });
+    const endMs = ((payload.exp ?? 0) + (provider.leeway_secs ?? DEFAULT_LEEWAY_S)) * 1000;
+    this.#cache.set(token, identity, this.#clock.now(), endMs);
+    return identity;
+  }
+}
+
+function headOf(token: string): TokenHead | undefined {
+  try {
+    const { kid, alg } = decodeProtectedHeader(token);
+    const { iss } = decodeJwt(token);
+    if (alg === undefined) return undefined;
+    return {
+      kid: typeof kid === "string" ? kid : undefined,
+      algorithm: alg,
+      issuer: typeof iss === "string" ? iss : undefined,
+    };
+  } catch {
+    return undefined;
+  }
+}
