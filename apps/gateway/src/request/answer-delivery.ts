@@ -25,6 +25,7 @@ export class AnswerDelivery implements ClientHandler {
   isComplete = false;
   /** It counts against the limit of concurrent requests. */
   hasPermit = false;
+  waitsForPermit = false;
   /** Its answer may be kept for later requests, and was handed to whoever keeps it. */
   capturesAnswer = false;
   wasCaptured = false;

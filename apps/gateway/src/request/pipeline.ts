@@ -28,6 +28,8 @@ export interface Admission {
   /** `admitted`: call `release` once. A verdict: it is shed. */
   admit(request: RequestContext): true | NonNullable<Verdict> | Promise<true | NonNullable<Verdict>>;
   release(request: RequestContext): void;
+  /** The client of a request that waits to be admitted is gone. */
+  withdraw(request: RequestContext): void;
 }
 
 const NO_GATES: readonly Gate[] = [];
@@ -90,16 +92,31 @@ export class Pipeline {
 
   #admit(delivery: AnswerDelivery, route: CompiledRoute): void {
     const admitted = this.#parts.admission.admit(delivery.request);
-    if (admitted === true) return this.#act(delivery, route);
-    const decided = (verdict: true | NonNullable<Verdict>): void => {
-      if (verdict !== true) {
-        delivery.request.wasShed = true;
-        return delivery.answer(verdict, "short-circuit");
-      }
-      this.#act(delivery, route);
-    };
-    if (admitted instanceof Promise) this.#when(delivery, admitted, decided);
-    else decided(admitted);
+    if (admitted instanceof Promise) void this.#admitLater(delivery, route, admitted);
+    else this.#admitted(delivery, route, admitted);
+  }
+
+  #admitted(delivery: AnswerDelivery, route: CompiledRoute, verdict: true | NonNullable<Verdict>): void {
+    if (verdict === true) return this.#act(delivery, route);
+    delivery.request.wasShed = true;
+    delivery.answer(verdict, "short-circuit");
+  }
+
+  async #admitLater(
+    delivery: AnswerDelivery,
+    route: CompiledRoute,
+    admitted: Promise<true | NonNullable<Verdict>>,
+  ): Promise<void> {
+    delivery.waitsForPermit = true;
+    try {
+      const verdict = await admitted;
+      delivery.waitsForPermit = false;
+      if (!delivery.isEnded) this.#admitted(delivery, route, verdict);
+      // The client went away in the very moment: somebody else may have it.
+      else if (verdict === true) this.#parts.admission.release(delivery.request);
+    } catch (error) {
+      this.#failed(delivery, error);
+    }
   }
 
   #act(delivery: AnswerDelivery, route: CompiledRoute): void {
@@ -155,6 +172,7 @@ export class Pipeline {
     this.#active -= 1;
     const { request } = delivery;
     if (delivery.hasPermit) this.#parts.admission.release(request);
+    else if (delivery.waitsForPermit) this.#parts.admission.withdraw(request);
     if (delivery.capturesAnswer && !delivery.wasCaptured) request.route?.answerStore?.abandon(request);
     const finished: FinishedRequest = {
       request,

@@ -47,7 +47,6 @@ class Rig {
   }
 
   ask(routeName: string, { ip = "192.0.2.1", consumer, listener = "public" }: Asking = {}): Outcome {
-    const base = requestFor();
     const { generation, framing } = requestFor();
     const request = new RequestContext({
       generation,

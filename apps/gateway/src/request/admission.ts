@@ -1,0 +1,212 @@
+import type { ConfigDocument } from "@headworks/gateway-contract";
+import type { RequestContext } from "./context.ts";
+import type { DryRunReport } from "./dry-run-report.ts";
+import type { Generation } from "./generation.ts";
+import type { Refusal } from "./phases.ts";
+import type { Admission } from "./pipeline.ts";
+
+/** From here on a request may use the reserve. */
+const HIGH_PRIORITY = 8;
+const DEFAULT_QUEUE_SIZE = 100;
+const DEFAULT_QUEUE_TIMEOUT_MS = 1000;
+
+const SATURATED: Refusal = { code: "gateway_saturated" };
+
+/** What admission is made of. */
+export interface AdmissionParts {
+  readonly report: DryRunReport;
+  /** Calls once after a while; gives what prevents it. Not given: the system's timers. */
+  readonly after?: (delayMs: number, run: () => void) => () => void;
+}
+
+/** How requests in the queue fared since the start. */
+export interface QueueCounts {
+  readonly admitted: number;
+  readonly timeout: number;
+  readonly queueFull: number;
+  /** Waiting now. */
+  readonly depth: number;
+}
+
+interface Rules {
+  readonly generation: number;
+  readonly cap: number;
+  /** What requests of ordinary priority may use of it. */
+  readonly ordinaryCap: number;
+  readonly isDryRun: boolean;
+  readonly queue:
+    | {
+        readonly size: number;
+        readonly ordinarySize: number;
+        readonly timeoutMs: number;
+        readonly isByPriority: boolean;
+      }
+    | undefined;
+}
+
+interface Waiting {
+  readonly place: number;
+  readonly cancelTimer: () => void;
+  readonly decide: (verdict: true | Refusal) => void;
+}
+
+/**
+ * Bounds how many requests are in their actions at a time. A tenth of the permits is kept for requests of priority 8
+ * and above, if there can be any; what does not fit is shed at once, or waits in a bounded queue for a bounded time.
+ */
+export class AdmissionControl implements Admission {
+  readonly #report: DryRunReport;
+  readonly #after: NonNullable<AdmissionParts["after"]>;
+  readonly #high = new Map<RequestContext, Waiting>();
+  readonly #ordinary = new Map<RequestContext, Waiting>();
+  #rules: Rules = { generation: 0, cap: Infinity, ordinaryCap: Infinity, isDryRun: false, queue: undefined };
+  /** Permits are counted without a limit as well, so that a reload that sets one starts from what is true. */
+  #active = 0;
+  #places = 0;
+  #admitted = 0;
+  #timeout = 0;
+  #queueFull = 0;
+
+  constructor({ report, after = startTimer }: AdmissionParts) {
+    this.#report = report;
+    this.#after = after;
+  }
+
+  /** Permits that are out. */
+  get active(): number {
+    return this.#active;
+  }
+
+  get queueCounts(): QueueCounts {
+    const depth = this.#high.size + this.#ordinary.size;
+    return { admitted: this.#admitted, timeout: this.#timeout, queueFull: this.#queueFull, depth };
+  }
+
+  admit(request: RequestContext): true | Refusal | Promise<true | Refusal> {
+    const rules = this.#rulesOf(request.generation);
+    const isHigh = priorityOf(request) >= HIGH_PRIORITY;
+    if (this.#active < (isHigh ? rules.cap : rules.ordinaryCap)) {
+      this.#active += 1;
+      return true;
+    }
+    if (rules.isDryRun) {
+      this.#report(request, 503, `${this.#active} requests are under way, at most ${rules.cap} are allowed`);
+      this.#active += 1;
+      return true;
+    }
+    return this.#enqueue(request, rules, isHigh);
+  }
+
+  release(_request: RequestContext): void {
+    this.#active -= 1;
+    this.#grant();
+  }
+
+  withdraw(request: RequestContext): void {
+    const waiting = this.#high.get(request) ?? this.#ordinary.get(request);
+    if (waiting === undefined) return;
+    waiting.cancelTimer();
+    this.#remove(request);
+  }
+
+  /** Those of the newest configuration, whichever a request came with: permits are one thing. */
+  #rulesOf(generation: Generation): Rules {
+    if (generation.number > this.#rules.generation) {
+      this.#rules = rulesOf(generation);
+      this.#grant();
+    }
+    return this.#rules;
+  }
+
+  #enqueue(request: RequestContext, { queue }: Rules, isHigh: boolean): Refusal | Promise<true | Refusal> {
+    if (queue === undefined) return SATURATED;
+    const line = isHigh ? this.#high : this.#ordinary;
+    const isFull = this.#high.size + this.#ordinary.size >= queue.size;
+    if (isFull || (!isHigh && line.size >= queue.ordinarySize)) {
+      this.#queueFull += 1;
+      return SATURATED;
+    }
+    const { promise, resolve } = Promise.withResolvers<true | Refusal>();
+    this.#places += 1;
+    line.set(request, {
+      place: this.#places,
+      cancelTimer: this.#after(queue.timeoutMs, () => {
+        this.#remove(request);
+        this.#timeout += 1;
+        resolve({ ...SATURATED, fields: ["Retry-After", String(Math.ceil(queue.timeoutMs / 1000))] });
+      }),
+      decide: resolve,
+    });
+    return promise;
+  }
+
+  #remove(request: RequestContext): void {
+    this.#high.delete(request);
+    this.#ordinary.delete(request);
+  }
+
+  /** Hands out what became free. */
+  #grant(): void {
+    for (let next = this.#next(); next !== undefined; next = this.#next()) {
+      const [request, waiting] = next;
+      waiting.cancelTimer();
+      this.#remove(request);
+      this.#admitted += 1;
+      this.#active += 1;
+      waiting.decide(true);
+    }
+  }
+
+  /** Who is next, if there is a permit that it may have. */
+  #next(): readonly [RequestContext, Waiting] | undefined {
+    if (this.#high.size + this.#ordinary.size === 0) return undefined;
+    const { cap, ordinaryCap, queue } = this.#rules;
+    const high = this.#active < cap ? first(this.#high) : undefined;
+    const ordinary = this.#active < ordinaryCap ? first(this.#ordinary) : undefined;
+    if (high === undefined || ordinary === undefined) return high ?? ordinary;
+    return queue?.isByPriority === false && ordinary[1].place < high[1].place ? ordinary : high;
+  }
+}
+
+function first<K, V>(map: ReadonlyMap<K, V>): [K, V] | undefined {
+  const { value, done } = map.entries().next();
+  return done === true ? undefined : value;
+}
+
+function priorityOf({ consumer, route }: RequestContext): number {
+  return consumer?.priority ?? route?.priority ?? 0;
+}
+
+function rulesOf({ number, document }: Generation): Rules {
+  const { max_concurrent_requests: cap = Infinity, load_shed_dry_run: isDryRun = false } = document.gateway;
+  const { admission_queue: queue } = document.gateway;
+  // A reserve that is everything would shut out all others.
+  const reserve =
+    cap !== Infinity && hasHighPriority(document) ? Math.min(cap - 1, Math.max(1, Math.floor(cap / 10))) : 0;
+  const size = queue?.max_queue_size ?? DEFAULT_QUEUE_SIZE;
+  const isByPriority = queue?.per_priority ?? true;
+  return {
+    generation: number,
+    cap,
+    ordinaryCap: cap - reserve,
+    isDryRun,
+    queue:
+      queue?.enabled === true
+        ? {
+            size,
+            ordinarySize: isByPriority ? Math.max(1, Math.floor(size / 2)) : size,
+            timeoutMs: queue.queue_timeout_ms ?? DEFAULT_QUEUE_TIMEOUT_MS,
+            isByPriority,
+          }
+        : undefined,
+  };
+}
+
+function hasHighPriority({ routes, consumers }: ConfigDocument): boolean {
+  return [...routes, ...consumers].some(({ priority = 0 }) => priority >= HIGH_PRIORITY);
+}
+
+function startTimer(delayMs: number, run: () => void): () => void {
+  const timer = setTimeout(run, delayMs);
+  return () => clearTimeout(timer);
+}
