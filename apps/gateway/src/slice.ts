@@ -1,7 +1,7 @@
 import type { ConfigDocument, EventKind, EventPayloads, IssueCode, Listener, Route } from "@headworks/gateway-contract";
 import type { Secret } from "@headworks/contract-kit";
 import type { Logger } from "pino";
-import type { AnswerStore, BodyFilter, Decorator, Gate, Observer } from "#request/phases.ts";
+import type { AnswerStore, BodyFilter, Decorator, Gate, Observer, RequestChange } from "#request/phases.ts";
 
 /** Time, by the door, so that tests can move it. */
 export interface Clock {
@@ -45,6 +45,8 @@ export interface CompiledSlice {
   gateFor?(route: Route): Gate | undefined;
   /** For requests that no route takes. */
   unroutedGateFor?(listener: Listener): Gate | undefined;
+  /** For routes whose action is proxy. */
+  requestChangeFor?(route: Route): RequestChange | undefined;
   decoratorFor?(route: Route): Decorator | undefined;
   bodyFilterFor?(route: Route): BodyFilter | undefined;
   answerStoreFor?(route: Route): AnswerStore | undefined;

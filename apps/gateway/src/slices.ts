@@ -16,6 +16,7 @@ import { securityHeaders } from "#slices/security-headers/security-headers.slice
 import { createMetrics, type Metrics } from "#slices/metrics/metrics.slice.ts";
 import { quotas, type QuotasSlice } from "#slices/quotas/quotas.slice.ts";
 import { createRateLimits, type RateLimits } from "#slices/rate-limit/rate-limit.slice.ts";
+import { transforms } from "#slices/transforms/transforms.slice.ts";
 import { usageExport, type UsageExportSlice } from "#slices/usage-export/usage-export.slice.ts";
 import { createWebhooks, type Webhooks } from "#slices/webhooks/webhooks.slice.ts";
 import type { StateStore } from "#storage/state-store.ts";
@@ -67,6 +68,7 @@ export function createSlices({ log, clock, store, environment }: SliceParts): Sl
     deprecation,
     acceptVary,
     securityHeaders,
+    transforms,
     createCallouts({ dialer, clock, log, onDryRun: (route) => metrics.dryRun("callout", route) }),
     rateLimits,
     quotaSlice,

@@ -1,7 +1,7 @@
 // Tested by generations.test.ts
 import type { ConfigDocument, Listener, Route } from "@headworks/gateway-contract";
 import type { CompiledAction, CompiledRoute, Generation, RouteTable } from "#request/generation.ts";
-import type { AnswerStore, BodyFilter, Decorator, Gate } from "#request/phases.ts";
+import type { AnswerStore, BodyFilter, Decorator, Gate, RequestChange } from "#request/phases.ts";
 import { TrustedProxies } from "#request/trusted-proxies.ts";
 import type { CompiledSlice, CompileScope, GatewaySlice } from "#slice.ts";
 
@@ -57,7 +57,10 @@ export function compileGeneration(
     decorators: present<Decorator>(answering, (part) => part.decoratorFor?.(route)),
     bodyFilters: present<BodyFilter>(answering, (part) => part.bodyFilterFor?.(route)),
     answerStore: present<AnswerStore>(gating, (part) => part.answerStoreFor?.(route))[0],
-    action: actions.actionFor(route),
+    action: withChanges(
+      actions.actionFor(route),
+      present<RequestChange>(answering, (part) => part.requestChangeFor?.(route)),
+    ),
     priority: route.priority ?? DEFAULT_PRIORITY,
   }));
   const generation: Generation = {
@@ -76,6 +79,28 @@ export function compileGeneration(
       for (const [slice, part] of compiled) attempt(slice.name, () => part.published?.(), failed);
     },
   };
+}
+
+/** The action with what slices change of its requests; the same one when there is nothing to change. */
+function withChanges(action: CompiledAction, changes: readonly RequestChange[]): CompiledAction {
+  if (action.kind !== "proxy") return action;
+  let { rewrite, changeFields } = action;
+  for (const change of changes) {
+    const before = { rewrite, changeFields };
+    if (change.changeTarget !== undefined) {
+      rewrite = (request) => {
+        const target = before.rewrite(request);
+        return target === undefined ? undefined : change.changeTarget?.(target);
+      };
+    }
+    if (change.changeFields !== undefined) {
+      changeFields = (request, fields) => {
+        before.changeFields?.(request, fields);
+        change.changeFields?.(fields);
+      };
+    }
+  }
+  return changes.length === 0 ? action : { ...action, rewrite, changeFields };
 }
 
 function unroutedGates(parts: readonly CompiledSlice[], listener: Listener): readonly Gate[] {

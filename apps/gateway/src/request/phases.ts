@@ -59,6 +59,14 @@ export interface Decorator {
   decorate(request: RequestContext, head: AnswerHead, origin: AnswerOrigin): void;
 }
 
+/** Changes requests on their way to the upstream; what is kept and counted of a request is as the client sent it. */
+export interface RequestChange {
+  /** `target` is what would be asked for, after the rewrite. */
+  changeTarget?(target: string): string;
+  /** Fields as they would be sent, without Host and framing; changed in place. */
+  changeFields?(fields: RawFields): void;
+}
+
 /** Changes bodies of answers, such as compression. */
 export interface BodyFilter {
   /** A stream to send the body through, or undefined to leave it; may change the head when it gives one. */

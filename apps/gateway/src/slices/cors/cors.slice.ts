@@ -105,7 +105,8 @@ function decoratorOf(rule: CrossOriginRule, isInMaintenance: boolean): Decorator
     decorate: (request, head, origin) => {
       // In maintenance nothing but that refusal and preflights is answered before the action.
       if (origin === "short-circuit" && head.status !== 503) return;
-      if (origin === "upstream") removeUpstreamFields(head.fields);
+      // Of answers that were kept as well: they are as the upstream gave them.
+      if (origin !== "short-circuit") removeUpstreamFields(head.fields);
       const allowed = rule.allowOrigin(request);
       if (allowed !== undefined) head.fields.push("Access-Control-Allow-Origin", allowed, ...rule.answerFields);
       foldVary(head.fields, "Origin");

@@ -1,0 +1,62 @@
+// Tested by transforms.slice.test.ts
+import type { ConfigDocument, FieldChanges } from "@headworks/gateway-contract";
+import type { IssueReport } from "#slice.ts";
+
+/** Belong to one connection or say how a message is framed: the gateway writes them itself (RFC 9110, 7.6.1). */
+const CONNECTION_FIELDS: ReadonlySet<string> = new Set([
+  "connection",
+  "content-length",
+  "expect",
+  "host",
+  "keep-alive",
+  "proxy-connection",
+  "te",
+  "trailer",
+  "transfer-encoding",
+  "upgrade",
+]);
+
+/** What an upstream believes of who is asking. A client must not get to write it under another name. */
+const IDENTITY_FIELDS: ReadonlySet<string> = new Set(["forwarded", "x-real-ip", "x-request-id"]);
+
+const isIdentity = (name: string): boolean => {
+  const dashed = name.toLowerCase().replaceAll("_", "-");
+  return IDENTITY_FIELDS.has(dashed) || dashed.startsWith("x-consumer-") || dashed.startsWith("x-forwarded-");
+};
+
+type Place = readonly (string | number)[];
+
+/** Fields that the gateway answers for cannot be changed, and no field of a client can become an identity. */
+export function checkTransforms(document: ConfigDocument, report: IssueReport): void {
+  for (const [index, { transforms, action }] of document.routes.entries()) {
+    if (transforms === undefined) continue;
+    const place = ["routes", index, "transforms"];
+    const { request, response } = transforms;
+    checkFields(request?.headers, [...place, "request", "headers"], report);
+    for (const [from, to] of Object.entries(request?.headers?.rename ?? {})) {
+      if (!isIdentity(to)) continue;
+      const message = `A client could say who it is by sending ${from}: the gateway alone writes ${to}`;
+      report.error("bad_header", [...place, "request", "headers", "rename", from], message);
+    }
+    checkFields(response?.headers, [...place, "response", "headers"], report);
+    if (request !== undefined && action.type !== "proxy") {
+      const message = "Only requests of proxy routes can be changed: this route's action asks nobody";
+      report.warning("unused", [...place, "request"], message);
+    }
+  }
+}
+
+function checkFields(changes: FieldChanges | undefined, place: Place, report: IssueReport): void {
+  const check = (name: string, at: Place): void => {
+    if (!CONNECTION_FIELDS.has(name.toLowerCase())) return;
+    report.error("bad_header", [...place, ...at], `${name} belongs to the connection; the gateway writes it itself`);
+  };
+  for (const kind of ["set", "add"] as const) {
+    for (const name of Object.keys(changes?.[kind] ?? {})) check(name, [kind, name]);
+  }
+  for (const [from, to] of Object.entries(changes?.rename ?? {})) {
+    check(from, ["rename", from]);
+    check(to, ["rename", from]);
+  }
+  for (const [index, name] of (changes?.remove ?? []).entries()) check(name, ["remove", index]);
+}

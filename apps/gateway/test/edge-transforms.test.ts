@@ -1,0 +1,40 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { startOrigin } from "@headworks/testkit";
+import { serving, startGateway } from "./gateway-rig.ts";
+import { proxied } from "./route-documents.ts";
+
+test("transforms: headers and query of the request are changed after the rewrite, headers of the answer before the client has them", async () => {
+  await using origin = await startOrigin({
+    handler: (_request, response) => response.writeHead(200, { Server: "secret", "X-Old": "kept" }).end("ok"),
+  });
+  await using gateway = await startGateway({
+    ...serving("api", [origin.port]),
+    routes: [
+      proxied("api", "/v1", {
+        action: { type: "proxy", rewrite: { type: "strip_prefix" } },
+        transforms: {
+          request: {
+            headers: { set: { "X-Set": "yes" }, remove: ["X-Gone"], rename: { "X-From": "X-To" } },
+            query: { set: { tenant: "a b" }, remove: ["debug"] },
+          },
+          response: { headers: { remove: ["server"], rename: { "x-old": "X-New" }, add: { "X-Added": "1" } } },
+        },
+      }),
+      proxied("plain", "/plain", { service: "api" }),
+    ],
+  });
+  const fields = ["X-Gone: 1", "X-Set: mine", "x-from: value", "X-Forwarded-For: 6.6.6.6"];
+  const answer = await gateway.send({ path: "/v1/x?%64ebug=1&q=%2F&tenant=evil", fields });
+  assert.deepEqual(
+    ["server", "x-old", "x-new", "x-added"].map((name) => answer.header(name)),
+    [undefined, undefined, "kept", "1"],
+  );
+  const [seen] = origin.requests;
+  assert.equal(seen?.url, "/x?q=%2F&tenant=a%20b");
+  const value = (name: string): string[] =>
+    (seen?.rawHeaders ?? []).filter((_text, at, all) => at % 2 === 1 && all[at - 1]?.toLowerCase() === name);
+  assert.deepEqual([value("x-set"), value("x-gone"), value("x-from"), value("x-to")], [["yes"], [], [], ["value"]]);
+  await gateway.send({ path: "/plain?debug=1", fields });
+  assert.equal(origin.requests[1]?.url, "/plain?debug=1", "other routes are as they were");
+});
