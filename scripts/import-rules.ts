@@ -91,7 +91,7 @@ const tests: readonly Zone[] = [
     files: ["scripts/**/*.test.ts"],
     node: "all",
     npm: "all",
-    ours: ["scripts", "testkit", ...CONTRACT, "contract-kit/*"],
+    ours: ["scripts", "testkit", ...CONTRACT, "gateway-contract", "contract-kit/*"],
     instead: "Test a script through its functions",
   },
   {
@@ -349,7 +349,7 @@ const proxy: readonly Zone[] = [
 const gateway: readonly Zone[] = [
   {
     name: "gateway/composition",
-    files: ["apps/gateway/src/{main,gateway,gateway-facts,admin-plane,slices,pipeline-order,clock}.ts"],
+    files: ["apps/gateway/src/{main,gateway,gateway-facts,admin-plane,client-requests,document-checks,route-actions,slices,pipeline-order,clock}.ts"],
     node: "all",
     npm: "all",
     ours: ["gateway/*", ...GATEWAY_CONTRACT, "contract-kit/*", FORMATS, "sockets"],

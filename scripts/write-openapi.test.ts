@@ -1,24 +1,36 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { apiInfo, operations } from "@headworks/capture-contract";
-import { firstDifference, openApiText } from "./write-openapi.ts";
+import { adminOperations } from "@headworks/gateway-contract";
+import { firstDifference, openApiTexts } from "./write-openapi.ts";
 
-describe("the OpenAPI document", () => {
-  test("has a path for every operation of the contract", () => {
-    const document = JSON.parse(openApiText()) as { paths: Record<string, Record<string, unknown>> };
-    const tables: readonly Readonly<Record<string, { readonly method: string; readonly path: string }>>[] =
-      Object.values(operations);
-    const all = tables.flatMap((table) => Object.values(table));
-    assert.ok(all.length > 0);
-    for (const { method, path } of all) {
-      assert.ok(document.paths[apiInfo.prefix + path]?.[method.toLowerCase()], `${method} ${path}`);
-    }
-  });
+type Table = Readonly<Record<string, { readonly method: string; readonly path: string }>>;
 
-  test("is the same text every time", () => {
-    assert.equal(openApiText(), openApiText());
+for (const { document, prefix, tables } of [
+  {
+    document: "packages/capture-contract/openapi.json",
+    prefix: apiInfo.prefix,
+    tables: Object.values<Table>(operations),
+  },
+  { document: "packages/gateway-contract/openapi.json", prefix: "", tables: [adminOperations as Table] },
+]) {
+  describe(`the OpenAPI document ${document}`, () => {
+    test("has a path for every operation of the contract", () => {
+      const { paths } = JSON.parse(openApiTexts().get(document) ?? "") as {
+        paths: Record<string, Record<string, unknown>>;
+      };
+      const all = tables.flatMap((table) => Object.values(table));
+      assert.ok(all.length > 0);
+      for (const { method, path } of all) {
+        assert.ok(paths[prefix + path]?.[method.toLowerCase()], `${method} ${path}`);
+      }
+    });
+
+    test("is the same text every time", () => {
+      assert.equal(openApiTexts().get(document), openApiTexts().get(document));
+    });
   });
-});
+}
 
 describe("a difference between the committed and the fresh document", () => {
   const cases: readonly [string, string, string, string | undefined][] = [

@@ -2,14 +2,28 @@ import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { apiInfo, operations } from "@headworks/capture-contract";
 import { openApiDocument } from "@headworks/contract-kit/openapi";
+import { adminApiInfo, adminOperations } from "@headworks/gateway-contract";
 import { repositoryRoot } from "./source-tree.ts";
 
-/** The committed document, so that a change of the API shows in review. */
-const DOCUMENT = "packages/capture-contract/openapi.json";
+/** The committed documents and what they hold, so that a change of an API shows in review. */
+const DOCUMENTS: readonly { readonly path: string; readonly text: () => string }[] = [
+  {
+    path: "packages/capture-contract/openapi.json",
+    text: () => textOf(openApiDocument(operations, apiInfo)),
+  },
+  {
+    path: "packages/gateway-contract/openapi.json",
+    text: () => textOf(openApiDocument({ admin: adminOperations }, adminApiInfo)),
+  },
+];
 
-/** The document that the contract describes, as it is written to disk. */
-export function openApiText(): string {
-  return `${JSON.stringify(openApiDocument(operations, apiInfo), undefined, 2)}\n`;
+/** The documents that the contracts describe, as they are written to disk, by path. */
+export function openApiTexts(): ReadonlyMap<string, string> {
+  return new Map(DOCUMENTS.map(({ path, text }) => [path, text()]));
+}
+
+function textOf(document: object): string {
+  return `${JSON.stringify(document, undefined, 2)}\n`;
 }
 
 /** The first line in which two texts differ, with both versions of it; nothing if they are equal. */
@@ -23,19 +37,20 @@ export function firstDifference(committed: string, wanted: string): string | und
 }
 
 if (import.meta.main) {
-  const path = join(repositoryRoot, DOCUMENT);
-  const wanted = openApiText();
-  const committed = existsSync(path) ? readFileSync(path, "utf8") : "";
-  if (!process.argv.includes("--check")) {
-    writeFileSync(path, wanted);
-    console.log(`Wrote ${DOCUMENT}`);
-  } else if (committed === wanted) {
-    console.log(`${DOCUMENT} matches the contract`);
-  } else {
-    console.error(
-      `${DOCUMENT} does not match the contract, first in ${firstDifference(committed, wanted) ?? "nothing"}`,
-    );
-    console.error("Run npm run openapi and commit the file");
-    process.exitCode = 1;
+  for (const [document, wanted] of openApiTexts()) {
+    const path = join(repositoryRoot, document);
+    const committed = existsSync(path) ? readFileSync(path, "utf8") : "";
+    if (!process.argv.includes("--check")) {
+      writeFileSync(path, wanted);
+      console.log(`Wrote ${document}`);
+    } else if (committed === wanted) {
+      console.log(`${document} matches the contract`);
+    } else {
+      console.error(
+        `${document} does not match the contract, first in ${firstDifference(committed, wanted) ?? "nothing"}`,
+      );
+      console.error("Run npm run openapi and commit the file");
+      process.exitCode = 1;
+    }
   }
 }

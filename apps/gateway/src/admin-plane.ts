@@ -35,11 +35,11 @@ export interface AdminPlaneParts extends FactSources {
 }
 
 /** The admin section asks for something that is not served. */
-export class AdminPlaneError extends Error {}
+class AdminPlaneError extends Error {}
 
 /**
  * Opens the admin API: over TLS with client certificates, or in plain text for development, which `GATEWAY_ADMIN_DEV=1`
- * asks for and only a loopback address gets. Throws {@link AdminPlaneError} for what its operator can mend.
+ * asks for and only a loopback address gets. Throws an error with a sentence for what its operator can mend.
  */
 export async function openAdminPlane(parts: AdminPlaneParts): Promise<AdminServer> {
   const { admin, configFile, environment, pools, generations, log, clock } = parts;

@@ -4,7 +4,7 @@ import { request as secureRequest } from "node:https";
 import { test } from "node:test";
 import { CertificateAuthority } from "@headworks/tls-authority";
 import { startOrigin, temporaryDirectory, waitUntil } from "@headworks/testkit";
-import { RejectedDocumentError } from "../src/gateway.ts";
+import { RejectedDocumentError } from "#gateway.ts";
 import { startGateway, serving, type TestGateway } from "./gateway-rig.ts";
 
 const ADMIN = { bind: "127.0.0.1:0" };
@@ -255,7 +255,10 @@ test("GET /quotas/usage: exact record with a store, 400 quota_bad_consumer for a
 test("in development a web page's request is refused, and so is any address but loopback", async () => {
   await using gateway = await startGateway({ listeners, admin: ADMIN, routes: [] }, DEV);
   assert.equal((await call(gateway, "/config", { headers: { origin: "http://evil.example" } })).status, 403);
-  await assert.rejects(startGateway({ listeners, admin: { bind: "0.0.0.0:0" }, routes: [] }, DEV), RejectedDocumentError);
+  await assert.rejects(
+    startGateway({ listeners, admin: { bind: "0.0.0.0:0" }, routes: [] }, DEV),
+    RejectedDocumentError,
+  );
   await assert.rejects(startGateway({ listeners, admin: ADMIN, routes: [] }), RejectedDocumentError);
 });
 

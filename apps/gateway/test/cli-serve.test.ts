@@ -3,7 +3,7 @@ import { writeFile } from "node:fs/promises";
 import { fileURLToPath } from "node:url";
 import { test } from "node:test";
 import { runProcess, spawnProcess, startOrigin, temporaryDirectory, waitUntil } from "@headworks/testkit";
-import { issueLine, logLevel } from "../src/cli/serve.ts";
+import { issueLine, logLevel } from "#cli/serve.ts";
 
 const MAIN = fileURLToPath(new URL("../src/main.ts", import.meta.url));
 

@@ -28,6 +28,15 @@ export const AdminErrorBody = strictObject(
   { $id: "AdminError" },
 );
 
+/** Title, version and error body of the admin API, for its OpenAPI document. */
+export const adminApiInfo = {
+  title: "Sluice admin API",
+  version: "0.1.0",
+  description: "Reads and changes a running gateway, over client certificates",
+  prefix: "",
+  error: AdminErrorBody,
+};
+
 const IssueItem = strictObject({
   code: Type.String(),
   path: Type.String(),

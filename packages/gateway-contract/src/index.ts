@@ -1,5 +1,5 @@
 /** The contract of Sluice; safe for browsers. */
-export { ADMIN_ERRORS, AdminErrorBody, adminOperations, type AdminErrorCode, type PublishedConfig } from "./admin.ts";
+export { ADMIN_ERRORS, adminApiInfo, adminOperations, type AdminErrorCode, type PublishedConfig } from "./admin.ts";
 export { Authorization } from "./authorization.ts";
 export { Consumer, Credential, JwtProvider, Quotas } from "./consumers.ts";
 export { configText, defineConfig, type WrittenConfig } from "./define-config.ts";

@@ -1,4 +1,5 @@
-import { createServer as createPlainServer, type IncomingMessage, type Server } from "node:http";
+// Tested by ../../test/admin.test.ts
+import { createServer as createPlainServer, type Server } from "node:http";
 import { createServer as createSecureServer } from "node:https";
 import type { AddressInfo } from "node:net";
 import { TLSSocket } from "node:tls";
@@ -6,7 +7,7 @@ import Fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest }
 import type { Logger } from "pino";
 import type { Handlers, Operation } from "@headworks/contract-kit";
 import { openApiDocument } from "@headworks/contract-kit/openapi";
-import { adminOperations, AdminErrorBody, type Admin } from "@headworks/gateway-contract";
+import { adminApiInfo, adminOperations, type Admin } from "@headworks/gateway-contract";
 import { AdminError } from "./admin-error.ts";
 import type { AuditLog } from "./audit-log.ts";
 import { bindOperation, type AnyHandler, type Caller } from "./bind-operation.ts";
@@ -81,7 +82,7 @@ export async function openAdminServer(parts: AdminServerParts): Promise<AdminSer
   });
   registerOperations(app, parts);
   await app.listen({ port: bind.port, host: bind.host });
-  const { port } = server?.address() as AddressInfo;
+  const { port } = app.server.address() as AddressInfo;
   const host = bind.host.includes(":") ? `[${bind.host}]` : bind.host;
   return {
     url: `${tls === undefined ? "http" : "https"}://${host}:${port}`,
@@ -94,16 +95,7 @@ export async function openAdminServer(parts: AdminServerParts): Promise<AdminSer
 }
 
 function registerOperations(app: FastifyInstance, parts: AdminServerParts): void {
-  const document = openApiDocument(
-    { admin: adminOperations },
-    {
-      title: "Sluice admin API",
-      version: parts.version,
-      description: "Reads and changes a running gateway",
-      prefix: "",
-      error: AdminErrorBody,
-    },
-  );
+  const document = openApiDocument({ admin: adminOperations }, { ...adminApiInfo, version: parts.version });
   const handlers: Record<string, AnyHandler> = {
     ...(parts.handlers as unknown as Record<string, AnyHandler>),
     getOpenapi: () => ({ status: 200, body: document }),
@@ -162,7 +154,7 @@ async function audited<T>(
 }
 
 function callerOf(request: FastifyRequest, parts: AdminServerParts): Caller {
-  const { socket } = request.raw as IncomingMessage;
+  const { socket } = request.raw;
   const operator = socket instanceof TLSSocket ? operatorOf(socket.getPeerCertificate(), parts.roles()) : DEV_OPERATOR;
   return { ...operator, requestId: request.id };
 }

@@ -1,4 +1,4 @@
-// Tested by admin-server.test.ts
+// Tested by ../../test/admin.test.ts
 import type { Operation } from "@headworks/contract-kit";
 import { compileRequestValidator } from "@headworks/contract-kit/server";
 import { AdminError } from "./admin-error.ts";

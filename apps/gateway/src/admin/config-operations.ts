@@ -1,4 +1,4 @@
-// Tested by admin-server.test.ts
+// Tested by ../../test/admin.test.ts
 import { parse } from "yaml";
 import type { Issue, PublishedConfig } from "@headworks/gateway-contract";
 import type { Generations, SubmitOutcome, SubmitOptions } from "#config/generations.ts";
@@ -87,26 +87,23 @@ export function configOperations(parts: ConfigParts) {
       return published(parts, outcome);
     },
     getConfigSchema: () => ({ status: 200, body: documents.schema() }),
-    explain: ({ body }: HandlerCall) => {
-      const {
-        method = "GET",
-        path,
-        host,
-        headers,
-      } = body as {
-        method?: string;
-        path: string;
-        host?: string;
-        headers?: Record<string, string | string[]>;
-      };
-      const asked = {
-        method,
-        target: path,
-        ...(host === undefined ? {} : { host }),
-        ...(headers === undefined ? {} : { headers }),
-      };
-      return { status: 200, body: parts.explain(asked) };
-    },
+    explain: ({ body }: HandlerCall) => ({ status: 200, body: parts.explain(askedRequest(body as ExplainBody)) }),
+  };
+}
+
+interface ExplainBody {
+  readonly method?: string;
+  readonly path: string;
+  readonly host?: string;
+  readonly headers?: Readonly<Record<string, string | string[]>>;
+}
+
+function askedRequest({ method = "GET", path, host, headers }: ExplainBody): Parameters<ConfigParts["explain"]>[0] {
+  return {
+    method,
+    target: path,
+    ...(host === undefined ? {} : { host }),
+    ...(headers === undefined ? {} : { headers }),
   };
 }
 

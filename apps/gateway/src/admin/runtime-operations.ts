@@ -1,4 +1,4 @@
-// Tested by admin-server.test.ts
+// Tested by ../../test/admin.test.ts
 import type { EventJournal } from "#events/event-journal.ts";
 import type { ExportRefusal, ExportRequest, UsageExportSlice } from "#slices/usage-export/usage-export.slice.ts";
 import type { QuotasSlice, UsageRecord } from "#slices/quotas/quotas.slice.ts";

@@ -1,6 +1,6 @@
 // Tested by ../../test/cli-serve.test.ts
 import type { Issue } from "@headworks/gateway-contract";
-import { createGateway, RejectedDocumentError, type RunningGateway } from "../gateway.ts";
+import { createGateway, RejectedDocumentError, type RunningGateway } from "#gateway.ts";
 import { EXIT, type Invocation } from "./invocation.ts";
 
 export interface ServeOptions {
@@ -65,8 +65,9 @@ function banner(gateway: RunningGateway): string {
 
 function sentenceOf(error: unknown, configFile: string): string {
   const { code, message } = error as NodeJS.ErrnoException;
-  if (code === "ENOENT" && message.includes(configFile))
+  if (code === "ENOENT" && message.includes(configFile)) {
     return `There is no file ${configFile}; name one with --config`;
+  }
   return message;
 }
 
