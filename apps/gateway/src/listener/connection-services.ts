@@ -2,6 +2,7 @@ import type { ErrorCode } from "@headworks/gateway-contract";
 import type { Limits, RawFields, RequestHead } from "@headworks/http1";
 import type { DeadlineSweep } from "@headworks/sockets";
 import type { ClientStream, ListenerFacts, Peer } from "#request/client-stream.ts";
+import type { Http2Limits } from "./http2-limits.ts";
 
 /** Limits of time for the connections of one listener; 0 is none. */
 export interface ListenerTimeouts {
@@ -13,19 +14,31 @@ export interface ListenerTimeouts {
   readonly bodyMs: number;
 }
 
+/** The head of a request, whatever the protocol; its version is that of its stream. */
+export type ReceivedHead = Pick<
+  RequestHead,
+  "method" | "target" | "targetForm" | "authority" | "fields" | "framing" | "upgrade"
+>;
+
 /** What a client connection needs from the rest of the gateway. */
 export interface ConnectionServices {
   readonly timeouts: ListenerTimeouts;
   readonly limits: Partial<Limits>;
+  readonly http2: Http2Limits;
   readonly deadlines: DeadlineSweep;
   /** A head was read. */
-  request(head: RequestHead, listener: ListenerFacts, peer: Peer, nowMs: number, stream: ClientStream): void;
+  request(head: ReceivedHead, listener: ListenerFacts, peer: Peer, nowMs: number, stream: ClientStream): void;
   /** The answer to bytes that are no request. */
   refusal(
     code: ErrorCode,
     message: string | undefined,
     listener: ListenerFacts,
   ): { readonly status: number; readonly reason: string; readonly fields: RawFields; readonly body: string };
-  /** The connection is gone, or somebody else's. */
-  closed(connection: { drain(): void; destroy(): void }): void;
+}
+
+/** A connection as the listener keeps it, to end it. */
+export interface OpenConnection {
+  /** The present requests are the last ones; an idle connection closes at once. */
+  drain(): void;
+  destroy(): void;
 }

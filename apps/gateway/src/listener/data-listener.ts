@@ -1,69 +1,154 @@
-// Tested by ../../test/pipeline.test.ts
+// Tested by ../../test/listener.test.ts
 import { createServer, type AddressInfo, type Server, type Socket } from "node:net";
-import type { ListenerFacts, Peer } from "#request/client-stream.ts";
-import type { ConnectionServices } from "./connection-services.ts";
-import { Http1Connection } from "./http1-connection.ts";
+import type { Listener } from "@headworks/gateway-contract";
+import type { Logger } from "pino";
+import { Arrival, type ArrivalRules } from "./arrival.ts";
+import type { ConnectionServices, ListenerTimeouts } from "./connection-services.ts";
+import { TlsAcceptor, type WatchFile } from "./tls-acceptor.ts";
 
-/** A connection as the listener keeps it, to end it. */
-export interface OpenConnection {
-  /** The present request is the last one; an idle connection closes at once. */
-  drain(): void;
-  destroy(): void;
+/** What a listener is made of, beyond its document. */
+export interface ListenerParts {
+  readonly services: Omit<ConnectionServices, "timeouts">;
+  readonly timeoutsOf: (document: Listener) => ListenerTimeouts;
+  readonly log: Logger;
+  readonly watch: WatchFile;
+}
+
+/** What a listener is like at this moment. */
+export interface ListenerState {
+  readonly name: string;
+  readonly openConnections: number;
+  /** Connections that never became TLS, since the certificates were first read. */
+  readonly tlsHandshakeFailures: number;
 }
 
 /** Accepts clients on one address. */
 export class DataListener {
+  readonly #parts: ListenerParts;
   readonly #server: Server;
-  readonly #connections: Set<OpenConnection>;
+  readonly #open = new Set<Arrival>();
+  #document: Listener;
+  #rules: ArrivalRules | undefined;
+  #pastHandshakeFailures = 0;
 
-  private constructor(server: Server, connections: Set<OpenConnection>) {
-    this.#server = server;
-    this.#connections = connections;
+  private constructor(document: Listener, parts: ListenerParts) {
+    this.#document = document;
+    this.#parts = parts;
+    const forget = (arrival: Arrival): void => void this.#open.delete(arrival);
+    this.#server = createServer({ noDelay: true, allowHalfOpen: true, pauseOnConnect: true }, (socket: Socket) => {
+      if (this.#rules === undefined) return void socket.destroy();
+      this.#open.add(new Arrival(socket, this.#rules, forget));
+    });
   }
 
-  /** Listens; rejects as `listen` does (`EADDRINUSE`). */
-  static async open(
-    at: { readonly address: string; readonly port: number; readonly name: string },
-    services: Omit<ConnectionServices, "closed">,
-  ): Promise<DataListener> {
-    const connections = new Set<OpenConnection>();
-    const withBook: ConnectionServices = { ...services, closed: (connection) => void connections.delete(connection) };
-    const facts: { -readonly [K in keyof ListenerFacts]: ListenerFacts[K] } = {
-      name: at.name,
-      isSecure: false,
-      port: at.port,
-    };
-    const server = createServer({ noDelay: true, allowHalfOpen: true, pauseOnConnect: true }, (socket: Socket) => {
-      const peer: Peer = { address: plainAddress(socket.remoteAddress ?? ""), port: socket.remotePort ?? 0 };
-      const connection = new Http1Connection(withBook, facts, peer, socket);
-      connections.add(connection);
-      connection.begin(undefined);
+  /** Listens; rejects as `listen` does (`EADDRINUSE`), and when the certificates cannot be used. */
+  static async open(document: Listener, parts: ListenerParts): Promise<DataListener> {
+    const listener = new DataListener(document, parts);
+    const tls = await listener.#tlsOf(document);
+    const server = listener.#server;
+    try {
+      await new Promise<void>((resolve, reject) => {
+        server.once("error", reject);
+        server.listen({ host: document.address, port: document.port, backlog: 4096 }, () => {
+          server.off("error", reject);
+          resolve();
+        });
+      });
+    } catch (error) {
+      await tls?.close();
+      throw error;
+    }
+    server.on("error", (error) => {
+      parts.log.error({ err: error, listener: document.name, code: "listener_failed" }, "A listener has trouble");
     });
-    await new Promise<void>((resolve, reject) => {
-      server.once("error", reject);
-      server.listen({ host: at.address, port: at.port, backlog: 4096 }, resolve);
-    });
-    facts.port = (server.address() as AddressInfo).port;
-    return new DataListener(server, connections);
+    listener.#rules = listener.#rulesOf(document, tls);
+    return listener;
+  }
+
+  get document(): Listener {
+    return this.#document;
   }
 
   get port(): number {
     return (this.#server.address() as AddressInfo).port;
   }
 
+  get state(): ListenerState {
+    const { name } = this.#document;
+    const tlsHandshakeFailures = this.#pastHandshakeFailures + (this.#rules?.tls?.handshakeFailures ?? 0);
+    return { name, openConnections: this.#open.size, tlsHandshakeFailures };
+  }
+
+  /**
+   * Goes on under another document for the same address: new connections follow it, those that are open stay as they
+   * are, unless they would not be let in any more in their way. Rejects when the certificates cannot be used, and then
+   * nothing changed.
+   */
+  async adopt(document: Listener): Promise<void> {
+    const before = this.#document;
+    const old = this.#rules?.tls;
+    const keepsTls = old !== undefined && sameJson(tlsPartsOf(before), tlsPartsOf(document));
+    const tls = keepsTls ? old : await this.#tlsOf(document);
+    if (keepsTls) void old.reload();
+    if (sameJson(before, document)) return;
+    this.#document = document;
+    this.#rules = this.#rulesOf(document, tls);
+    if (old !== undefined && !keepsTls) {
+      this.#pastHandshakeFailures += old.handshakeFailures;
+      await old.close();
+    }
+    if (sameJson(admissionOf(before), admissionOf(document))) return;
+    for (const connection of this.#open) connection.drain();
+  }
+
   /** Takes no more connections and lets requests end; resolves when all are gone, at the latest after `graceMs`. */
   async stop(graceMs: number): Promise<void> {
     const closed = new Promise<void>((resolve) => this.#server.close(() => resolve()));
-    for (const connection of this.#connections) connection.drain();
+    for (const connection of this.#open) connection.drain();
     const timer = setTimeout(() => {
-      for (const connection of this.#connections) connection.destroy();
+      for (const connection of this.#open) connection.destroy();
     }, graceMs);
     await closed;
     clearTimeout(timer);
+    await this.#rules?.tls?.close();
+  }
+
+  #rulesOf(document: Listener, tls: TlsAcceptor | undefined): ArrivalRules {
+    return {
+      facts: { name: document.name, isSecure: tls !== undefined, port: this.port },
+      services: { ...this.#parts.services, timeouts: this.#parts.timeoutsOf(document) },
+      readsProxyHeader: document.proxy_protocol ?? false,
+      tls,
+      speaksHttp2: document.http2 ?? true,
+    };
+  }
+
+  async #tlsOf(document: Listener): Promise<TlsAcceptor | undefined> {
+    const { tls, name, protocol } = document;
+    if (protocol !== "https" || tls === undefined) return undefined;
+    const { log, watch, timeoutsOf } = this.#parts;
+    const handshakeMs = timeoutsOf(document).headMs;
+    return await TlsAcceptor.create({
+      listener: name,
+      tls,
+      offersHttp2: document.http2 ?? true,
+      handshakeMs,
+      log,
+      watch,
+    });
   }
 }
 
-/** IPv4-mapped IPv6 addresses are shown as the IPv4 address they mean. */
-function plainAddress(address: string): string {
-  return address.startsWith("::ffff:") && address.includes(".") ? address.slice(7) : address;
+/** What the handshake is made of. */
+function tlsPartsOf({ name, protocol, tls, http2, header_timeout_ms }: Listener): readonly unknown[] {
+  return [name, protocol, tls, http2, header_timeout_ms];
+}
+
+/** What decides how clients get in, and who they are taken for. */
+function admissionOf({ protocol, tls, proxy_protocol }: Listener): readonly unknown[] {
+  return [protocol, tls?.client_ca_file, tls?.min_version, proxy_protocol];
+}
+
+function sameJson(a: unknown, b: unknown): boolean {
+  return JSON.stringify(a) === JSON.stringify(b);
 }

@@ -16,7 +16,7 @@ import {
 } from "@headworks/http1";
 import { BatchedWriter, cutConnection, LINGER_MS, type Timed } from "@headworks/sockets";
 import type { ClientHandler, ClientStream, ListenerFacts, Peer } from "#request/client-stream.ts";
-import type { ConnectionServices } from "./connection-services.ts";
+import type { ConnectionServices, OpenConnection } from "./connection-services.ts";
 
 /** A client that ended its side may still read, or be gone: without a byte for so long it counts as gone. */
 const HALF_CLOSED_MS = 5000;
@@ -25,7 +25,7 @@ const HALF_CLOSED_MS = 5000;
  * One client connection that speaks HTTP/1.1. Requests are answered one at a time in their order; pipelined ones wait
  * unread, which holds the client back.
  */
-export class Http1Connection implements ClientStream, Timed {
+export class Http1Connection implements ClientStream, OpenConnection, Timed {
   deadlineMs: number;
   handler: ClientHandler | undefined;
   readonly #services: ConnectionServices;
@@ -191,7 +191,6 @@ export class Http1Connection implements ClientStream, Timed {
     this.#socket.off("drain", this.#onDrain);
     this.#socket.off("error", ignoreError);
     this.#socket.off("close", this.#onClose);
-    this.#services.closed(this);
     this.#socket.pause();
     const bytes = this.#held;
     this.#held = undefined;
@@ -342,7 +341,6 @@ export class Http1Connection implements ClientStream, Timed {
   readonly #onClose = (): void => {
     this.#services.deadlines.delete(this);
     this.#clientGone();
-    this.#services.closed(this);
   };
 
   #finish(): void {

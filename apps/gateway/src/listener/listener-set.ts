@@ -1,28 +1,31 @@
-// Tested by ../../test/pipeline.test.ts
+// Tested by ../../test/listener.test.ts
 import type { Listener } from "@headworks/gateway-contract";
 import type { Logger } from "pino";
 import type { ConnectionServices, ListenerTimeouts } from "./connection-services.ts";
-import { DataListener } from "./data-listener.ts";
+import { DataListener, type ListenerState } from "./data-listener.ts";
+import { http2Limits } from "./http2-limits.ts";
+import type { WatchFile } from "./tls-acceptor.ts";
 
 /** What all listeners have in common. */
 export interface ListenerSetParts {
-  readonly services: Omit<ConnectionServices, "closed" | "timeouts">;
+  readonly services: Omit<ConnectionServices, "timeouts" | "http2">;
   readonly environment: Readonly<Record<string, string | undefined>>;
   readonly log: Logger;
-}
-
-interface OpenListener {
-  readonly listener: DataListener;
-  readonly document: Listener;
+  readonly watch: WatchFile;
 }
 
 /** The listeners of the running generation. */
 export class ListenerSet {
   readonly #parts: ListenerSetParts;
-  readonly #open = new Map<string, OpenListener>();
+  readonly #services: Omit<ConnectionServices, "timeouts">;
+  readonly #open = new Map<string, DataListener>();
+  readonly #closing = new Set<Promise<void>>();
+  #following: Promise<void> = Promise.resolve();
+  #isStopped = false;
 
   constructor(parts: ListenerSetParts) {
     this.#parts = parts;
+    this.#services = { ...parts.services, http2: http2Limits(parts.environment) };
   }
 
   /** Opens all; rejects with the first that cannot be opened, and then none is open. */
@@ -36,52 +39,61 @@ export class ListenerSet {
   }
 
   /**
-   * Follows a new generation: listeners that are new are opened, those that are gone or changed are drained. One that
-   * cannot be opened is logged and tried again with the next generation; the others go on.
+   * Follows a new generation, one after the other: where an address stays, its connections stay; new addresses are
+   * opened, those that are gone are drained for at most `graceMs`. What cannot be opened or adopted is logged and tried
+   * again with the next generation; the others go on.
    */
   async follow(documents: readonly Listener[], graceMs: number): Promise<void> {
-    const wanted = new Map(documents.map((document) => [document.name, document]));
-    const closing: Promise<void>[] = [];
-    for (const [name, { listener, document }] of this.#open) {
-      const next = wanted.get(name);
-      if (next !== undefined && JSON.stringify(next) === JSON.stringify(document)) continue;
-      this.#open.delete(name);
-      const isSamePlace = next !== undefined && next.address === document.address && next.port === document.port;
-      const stopped = listener.stop(graceMs);
-      // The address is free as soon as it is not listened on; connections that go on do not hold it.
-      if (!isSamePlace) closing.push(stopped);
-    }
-    for (const document of documents) {
-      if (this.#open.has(document.name)) continue;
-      try {
-        await this.#openOne(document);
-      } catch (error) {
-        this.#parts.log.error(
-          { err: error, listener: document.name, code: "listener_failed" },
-          "A listener cannot be opened",
-        );
-      }
-    }
-    await Promise.all(closing);
+    this.#following = this.#following.then(async () => await this.#followNow(documents, graceMs));
+    await this.#following;
   }
 
   /** Name, address and port of each, as they are open. */
   get addresses(): readonly { readonly name: string; readonly address: string; readonly port: number }[] {
-    return [...this.#open.values()].map(({ listener, document }) => ({
-      name: document.name,
-      address: document.address,
-      port: listener.port,
-    }));
+    return [...this.#open.values()].map(({ document: { name, address }, port }) => ({ name, address, port }));
   }
 
+  /** What each is like at this moment. */
+  get states(): readonly ListenerState[] {
+    return [...this.#open.values()].map(({ state }) => state);
+  }
+
+  /** Drains all for at most `graceMs`, then ends what is left. */
   async stop(graceMs: number): Promise<void> {
-    await Promise.all([...this.#open.values()].map(({ listener }) => listener.stop(graceMs)));
+    this.#isStopped = true;
+    await this.#following;
+    const stopping = [...this.#open.values()].map(async (listener) => await listener.stop(graceMs));
     this.#open.clear();
+    await Promise.all([...stopping, ...this.#closing]);
+  }
+
+  async #followNow(documents: readonly Listener[], graceMs: number): Promise<void> {
+    if (this.#isStopped) return;
+    const wanted = new Map(documents.map((document) => [placeOf(document), document]));
+    for (const [place, listener] of this.#open) {
+      if (wanted.has(place)) continue;
+      this.#open.delete(place);
+      // The address is free as soon as it is not listened on; connections that go on do not hold it.
+      const closing = listener.stop(graceMs).finally(() => this.#closing.delete(closing));
+      this.#closing.add(closing);
+    }
+    for (const [place, document] of wanted) {
+      try {
+        const listener = this.#open.get(place);
+        if (listener === undefined) await this.#openOne(document);
+        else await listener.adopt(document);
+      } catch (error) {
+        const listener = document.name;
+        this.#parts.log.error({ err: error, listener, code: "listener_failed" }, "A listener cannot be opened");
+      }
+    }
   }
 
   async #openOne(document: Listener): Promise<void> {
-    const services = { ...this.#parts.services, timeouts: this.#timeouts(document) };
-    this.#open.set(document.name, { listener: await DataListener.open(document, services), document });
+    const { log, watch } = this.#parts;
+    const timeoutsOf = (one: Listener): ListenerTimeouts => this.#timeouts(one);
+    const parts = { services: this.#services, timeoutsOf, log, watch };
+    this.#open.set(placeOf(document), await DataListener.open(document, parts));
   }
 
   #timeouts(document: Listener): ListenerTimeouts {
@@ -93,6 +105,11 @@ export class ListenerSet {
       bodyMs: numberOf(environment["GATEWAY_REQUEST_BODY_TIMEOUT_MS"], 30_000),
     };
   }
+}
+
+/** Where it listens; on ports of the system's choice only the name tells one from the other. */
+function placeOf({ name, address, port }: Listener): string {
+  return port === 0 ? `${address} ${port} ${name}` : `${address} ${port}`;
 }
 
 /** A whole number of an environment variable; anything else is the default. */

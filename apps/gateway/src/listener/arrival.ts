@@ -1,0 +1,170 @@
+// Tested by ../../test/listener.test.ts
+import type { Socket } from "node:net";
+import type { TLSSocket } from "node:tls";
+import { responseHeadText } from "@headworks/http1";
+import { endAndLinger, type Timed } from "@headworks/sockets";
+import type { ListenerFacts, Peer } from "#request/client-stream.ts";
+import type { ConnectionServices, OpenConnection } from "./connection-services.ts";
+import { Http1Connection } from "./http1-connection.ts";
+import { Http2Connection } from "./http2-connection.ts";
+import { ProxyHeaderReader } from "./proxy-protocol.ts";
+import type { TlsAcceptor } from "./tls-acceptor.ts";
+
+/** How connections of a listener begin; what they were accepted with stays theirs. */
+export interface ArrivalRules {
+  readonly facts: ListenerFacts;
+  readonly services: ConnectionServices;
+  readonly readsProxyHeader: boolean;
+  readonly tls: TlsAcceptor | undefined;
+  readonly speaksHttp2: boolean;
+}
+
+/** What HTTP/2 begins with (RFC 9113, 3.4); no request of HTTP/1.1 does. */
+const PREFACE = Buffer.from("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", "latin1");
+
+/**
+ * An accepted socket from its first byte on: reads who connected, begins TLS, finds out the protocol, and hands over.
+ * All of that together has the time of one head.
+ */
+export class Arrival implements OpenConnection, Timed {
+  deadlineMs: number;
+  readonly #rules: ArrivalRules;
+  readonly #closed: (arrival: Arrival) => void;
+  #socket: Socket;
+  #peer: Peer;
+  #connection: OpenConnection | undefined;
+  #proxyHeader: ProxyHeaderReader | undefined;
+  #first: Buffer | undefined;
+
+  constructor(socket: Socket, rules: ArrivalRules, closed: (arrival: Arrival) => void) {
+    this.#socket = socket;
+    this.#rules = rules;
+    this.#closed = closed;
+    this.#peer = { address: plainAddress(socket.remoteAddress ?? ""), port: socket.remotePort ?? 0 };
+    const { deadlines, timeouts } = rules.services;
+    this.deadlineMs = performance.now() + timeouts.headMs;
+    deadlines.add(this);
+    socket.on("error", ignoreError);
+    socket.on("close", this.#onClose);
+    if (rules.readsProxyHeader) this.#readProxyHeader();
+    else this.#secure();
+  }
+
+  drain(): void {
+    if (this.#connection === undefined) this.#socket.destroy();
+    else this.#connection.drain();
+  }
+
+  destroy(): void {
+    this.#connection?.destroy();
+    this.#socket.destroy();
+  }
+
+  onDeadline(): void {
+    this.#socket.destroy();
+  }
+
+  #readProxyHeader(): void {
+    this.#proxyHeader = new ProxyHeaderReader();
+    this.#socket.on("data", this.#onProxyBytes);
+    this.#socket.on("end", this.#onEnd);
+    this.#socket.resume();
+  }
+
+  readonly #onProxyBytes = (chunk: Buffer): void => {
+    const outcome = this.#proxyHeader?.read(chunk);
+    if (outcome === undefined || outcome.state === "more") return;
+    this.#proxyHeader = undefined;
+    this.#socket.off("data", this.#onProxyBytes);
+    this.#socket.off("end", this.#onEnd);
+    if (outcome.state === "malformed") return this.#refuse(outcome.why);
+    if (outcome.source !== undefined) this.#peer = outcome.source;
+    this.#socket.pause();
+    if (outcome.rest !== undefined) this.#socket.unshift(outcome.rest);
+    this.#secure();
+  };
+
+  /** Inside TLS nobody could read an answer. */
+  #refuse(why: string): void {
+    const { services, facts, tls } = this.#rules;
+    services.deadlines.delete(this);
+    if (tls !== undefined) return void this.#socket.destroy();
+    const answer = services.refusal("bad_request", why, facts);
+    const body = Buffer.from(answer.body);
+    const fields = [...answer.fields, "Content-Length", String(body.length), "Connection", "close"];
+    const head = responseHeadText(answer.status, answer.reason, fields);
+    endAndLinger(this.#socket, Buffer.concat([Buffer.from(head, "latin1"), body]));
+  }
+
+  #secure(): void {
+    const { tls, speaksHttp2 } = this.#rules;
+    if (tls !== undefined) return tls.accept(this.#socket, this.#onSecure);
+    if (!speaksHttp2) return this.#speakHttp1(undefined);
+    this.#socket.on("data", this.#onFirstBytes);
+    this.#socket.on("end", this.#onEnd);
+    this.#socket.resume();
+  }
+
+  readonly #onSecure = (socket: TLSSocket): void => {
+    this.#socket = socket;
+    socket.on("error", ignoreError);
+    const certificate = socket.getPeerX509Certificate();
+    const { servername } = socket;
+    this.#peer = {
+      ...this.#peer,
+      ...(certificate === undefined ? {} : { certificate }),
+      ...(typeof servername === "string" && servername !== "" ? { serverName: servername.toLowerCase() } : {}),
+    };
+    if (socket.alpnProtocol === "h2") this.#speakHttp2();
+    else this.#speakHttp1(undefined);
+  };
+
+  readonly #onFirstBytes = (chunk: Buffer): void => {
+    const first = this.#first === undefined ? chunk : Buffer.concat([this.#first, chunk]);
+    const common = Math.min(first.length, PREFACE.length);
+    // The first letter decides for nearly all requests of HTTP/1.1.
+    const isLikePreface = first[0] === PREFACE[0] && first.compare(PREFACE, 0, common, 0, common) === 0;
+    if (isLikePreface && common < PREFACE.length) {
+      this.#first = first;
+      return;
+    }
+    this.#first = undefined;
+    this.#socket.off("data", this.#onFirstBytes);
+    this.#socket.off("end", this.#onEnd);
+    if (!isLikePreface) return this.#speakHttp1(first);
+    this.#socket.pause();
+    this.#socket.unshift(first);
+    this.#speakHttp2();
+  };
+
+  #speakHttp1(first: Buffer | undefined): void {
+    const { services, facts } = this.#rules;
+    services.deadlines.delete(this);
+    const connection = new Http1Connection(services, facts, this.#peer, this.#socket);
+    this.#connection = connection;
+    connection.begin(first);
+  }
+
+  #speakHttp2(): void {
+    const { services, facts } = this.#rules;
+    services.deadlines.delete(this);
+    this.#connection = new Http2Connection(services, facts, this.#peer, this.#socket);
+  }
+
+  /** The client left before it said anything, or in the middle of its first words. */
+  readonly #onEnd = (): void => void this.#socket.destroy();
+
+  readonly #onClose = (): void => {
+    this.#rules.services.deadlines.delete(this);
+    this.#closed(this);
+  };
+}
+
+/** IPv4-mapped IPv6 addresses are shown as the IPv4 address they mean. */
+function plainAddress(address: string): string {
+  return address.startsWith("::ffff:") && address.includes(".") ? address.slice(7) : address;
+}
+
+function ignoreError(): void {
+  // "close" follows and does what is needed.
+}

@@ -1,0 +1,248 @@
+// Tested by ../../test/http2.test.ts
+import { constants, type ServerHttp2Stream } from "node:http2";
+import { appendHttp2Fields, withoutPseudoFields } from "@headworks/http-fields";
+import { allowedTrailers, fieldValue, hasBody, type Framing, type RawFields } from "@headworks/http1";
+import type { Timed } from "@headworks/sockets";
+import type { ClientHandler, ClientStream } from "#request/client-stream.ts";
+import type { ConnectionServices, ReceivedHead } from "./connection-services.ts";
+
+const { NGHTTP2_INTERNAL_ERROR, NGHTTP2_NO_ERROR, NGHTTP2_CANCEL } = constants;
+
+/** What a stream asks of its connection and tells it. */
+export interface StreamOwner {
+  /** Bytes of its answer that may wait for the client. */
+  readonly sendBufferBytes: number;
+  /** It is over; `isReset`: the client, or its breaking of the protocol, ended it before its answer was taken. */
+  closed(isReset: boolean): void;
+  /** Its body did not arrive in time, and nothing of an answer went out yet. */
+  bodyTimedOut(stream: Http2ClientStream): void;
+}
+
+/** How long a client may go on with a body after its answer is complete, before it is told to stop. */
+const SURPLUS_BODY_MS = 1000;
+
+/** One request of a client over HTTP/2. */
+export class Http2ClientStream implements ClientStream, Timed {
+  readonly version = "2";
+  readonly canUpgrade = false;
+  handler: ClientHandler | undefined;
+  deadlineMs: number;
+  readonly #stream: ServerHttp2Stream;
+  readonly #head: ReceivedHead;
+  readonly #services: ConnectionServices;
+  readonly #owner: StreamOwner;
+  readonly #requestDeadlineMs: number;
+  /** The last piece of the answer, so that the end can travel with it. */
+  #piece: Buffer | undefined;
+  #trailers: RawFields | undefined;
+  #isStarted = false;
+  #isBodiless = false;
+  #isAnswered = false;
+  #isReset = false;
+  #isBodyEnded: boolean;
+  #isReading = false;
+
+  constructor(stream: ServerHttp2Stream, head: ReceivedHead, services: ConnectionServices, owner: StreamOwner) {
+    this.#stream = stream;
+    this.#head = head;
+    this.#services = services;
+    this.#owner = owner;
+    this.#isBodyEnded = !hasBody(head.framing);
+    const { requestMs } = services.timeouts;
+    this.#requestDeadlineMs = requestMs > 0 ? performance.now() + requestMs : Number.POSITIVE_INFINITY;
+    this.deadlineMs = this.#requestDeadlineMs;
+    services.deadlines.add(this);
+    stream.on("error", ignoreError);
+    stream.on("aborted", () => this.#gone());
+    stream.on("close", this.#onClose);
+    stream.on("drain", () => {
+      this.#touch();
+      this.handler?.onClientDrain();
+    });
+    // Its end must be read, or the stream stays open.
+    if (this.#isBodyEnded) stream.resume();
+  }
+
+  get isStarted(): boolean {
+    return this.#isStarted;
+  }
+
+  readBody(): void {
+    if (this.#isReading) return;
+    this.#isReading = true;
+    const stream = this.#stream;
+    if (fieldValue(this.#head.fields, "expect")?.toLowerCase() === "100-continue") this.sendInformational(100, "", []);
+    stream.on("data", (piece: Buffer) => {
+      this.#touch();
+      const { handler } = this;
+      handler?.onBodyData(piece);
+      handler?.onBodyBatch();
+    });
+    stream.on("trailers", (_headers: unknown, _flags: unknown, section: RawFields) => {
+      this.handler?.onBodyTrailers(allowedTrailers(withoutPseudoFields(section)));
+    });
+    stream.on("end", () => {
+      // A reset without an error ends the reading side too, in the middle of a body.
+      if (stream.aborted) return this.#gone();
+      this.#isBodyEnded = true;
+      this.deadlineMs = this.#requestDeadlineMs;
+      this.handler?.onBodyEnd();
+    });
+    this.#touch();
+  }
+
+  pauseBody(): void {
+    this.#stream.pause();
+    this.deadlineMs = this.#requestDeadlineMs;
+  }
+
+  resumeBody(): void {
+    if (!this.#isReading || this.#isBodyEnded) return;
+    this.#stream.resume();
+    this.#touch();
+  }
+
+  sendInformational(status: number, _reason: string, fields: RawFields): void {
+    // 101 does not exist here (RFC 9113, 8.6).
+    if (status === 101 || this.#isStarted || this.#isClosed) return;
+    const headers: Record<string, string | string[]> = { ":status": String(status) };
+    const list: string[] = [];
+    appendHttp2Fields(fields, list);
+    for (let at = 0; at < list.length; at += 2) {
+      const name = list[at] ?? "";
+      const before = headers[name];
+      const value = list[at + 1] ?? "";
+      headers[name] = before === undefined ? value : [before, value].flat();
+    }
+    this.#stream.additionalHeaders(headers);
+  }
+
+  sendHead(status: number, _reason: string, fields: RawFields, framing: Framing): void {
+    if (this.#isClosed) return;
+    this.#isStarted = true;
+    // Beyond 599 is nothing that clients know, so it counts as a server's failure (RFC 9110, 15).
+    const headers = [":status", String(status > 599 ? constants.HTTP_STATUS_BAD_GATEWAY : status)];
+    if (framing.kind === "length") headers.push("content-length", String(framing.lengthBytes));
+    appendHttp2Fields(fields, headers);
+    const isEmpty = framing.kind === "none" || (framing.kind === "length" && framing.lengthBytes === 0);
+    this.#isBodiless = isEmpty || this.#head.method === "HEAD" || status === 204 || status === 205 || status === 304;
+    const waitForTrailers = !this.#isBodiless && framing.kind !== "length";
+    if (waitForTrailers) this.#stream.on("wantTrailers", this.#onWantTrailers);
+    this.#stream.respond(headers, { endStream: this.#isBodiless, waitForTrailers });
+  }
+
+  sendData(piece: Buffer): void {
+    if (this.#isBodiless || this.#isClosed) return;
+    this.#write();
+    // The piece may lie in memory that is read into again.
+    this.#piece = Buffer.from(piece);
+  }
+
+  sendEnd(trailers?: RawFields): void {
+    const stream = this.#stream;
+    this.#isAnswered = true;
+    this.handler = undefined;
+    this.#trailers = trailers;
+    if (!this.#isBodiless && !this.#isClosed) {
+      const piece = this.#piece;
+      this.#piece = undefined;
+      if (piece === undefined) stream.end();
+      else stream.end(piece);
+    }
+    this.#touch();
+    if (this.#isBodyEnded) return;
+    // A reset at once could overtake the trailers, so what still comes is dropped for a while.
+    stream.on("end", () => (this.#isBodyEnded = true));
+    stream.resume();
+    this.deadlineMs = performance.now() + SURPLUS_BODY_MS;
+  }
+
+  flush(): boolean {
+    this.#write();
+    const stream = this.#stream;
+    const isTaken = !stream.writableNeedDrain || stream.writableLength < this.#owner.sendBufferBytes;
+    if (!isTaken) this.#touch();
+    return isTaken;
+  }
+
+  abort(): void {
+    this.#isAnswered = true;
+    this.handler = undefined;
+    this.#piece = undefined;
+    this.#stream.close(NGHTTP2_INTERNAL_ERROR);
+  }
+
+  takeOver(): undefined {
+    return undefined;
+  }
+
+  /** Ends it without an answer. */
+  cancel(): void {
+    this.#stream.close(NGHTTP2_CANCEL);
+  }
+
+  onDeadline(): void {
+    const isLate = performance.now() >= this.#requestDeadlineMs;
+    const isAwaited = this.#isReading && !this.#isBodyEnded && !this.#stream.isPaused();
+    const isBlocked = this.#isStarted && !this.#stream.writableFinished && this.#stream.writableLength > 0;
+    if (this.#isAnswered && !this.#isBodyEnded && this.#stream.writableFinished) {
+      // The client may stop sending a body that nobody reads any more (RFC 9113, 8.1).
+      return this.#stream.close(NGHTTP2_NO_ERROR);
+    }
+    if (isAwaited && !isLate && !this.#isStarted) return this.#owner.bodyTimedOut(this);
+    if (isLate || isBlocked || isAwaited) {
+      this.#gone();
+      this.cancel();
+      return;
+    }
+    this.#touch();
+  }
+
+  get #isClosed(): boolean {
+    return this.#stream.closed || this.#stream.destroyed;
+  }
+
+  #write(): void {
+    const piece = this.#piece;
+    if (piece === undefined) return;
+    this.#piece = undefined;
+    if (!this.#isClosed) this.#stream.write(piece);
+  }
+
+  /** A body that should come, and an answer that should be taken, have only so long without a step forward. */
+  #touch(): void {
+    const { idleMs, bodyMs } = this.#services.timeouts;
+    const isReceiving = this.#isReading && !this.#isBodyEnded && bodyMs > 0;
+    this.deadlineMs = Math.min(performance.now() + (isReceiving ? bodyMs : idleMs), this.#requestDeadlineMs);
+  }
+
+  readonly #onWantTrailers = (): void => {
+    const trailers = this.#trailers;
+    if (trailers === undefined || trailers.length === 0) return this.#stream.close(NGHTTP2_NO_ERROR);
+    const list: string[] = [];
+    appendHttp2Fields(trailers, list);
+    const headers: Record<string, string[]> = {};
+    for (let at = 0; at < list.length; at += 2) (headers[list[at] ?? ""] ??= []).push(list[at + 1] ?? "");
+    this.#stream.sendTrailers(headers);
+  };
+
+  #gone(): void {
+    if (this.#isAnswered) return;
+    this.#isAnswered = true;
+    this.#isReset = true;
+    const { handler } = this;
+    this.handler = undefined;
+    this.#piece = undefined;
+    handler?.onClientGone();
+  }
+
+  readonly #onClose = (): void => {
+    this.#services.deadlines.delete(this);
+    this.#gone();
+    this.#owner.closed(this.#isReset);
+  };
+}
+
+function ignoreError(): void {
+  // "close" follows and does what is needed.
+}

@@ -1,0 +1,173 @@
+// Tested by ../../test/http2.test.ts
+import { constants, performServerHandshake, type Http2Session, type ServerHttp2Stream } from "node:http2";
+import type { Socket } from "node:net";
+import type { ErrorCode } from "@headworks/gateway-contract";
+import { lengthFraming, REQUEST_LIMITS, type RawFields } from "@headworks/http1";
+import type { Timed } from "@headworks/sockets";
+import type { ListenerFacts, Peer } from "#request/client-stream.ts";
+import type { ConnectionServices, OpenConnection, ReceivedHead } from "./connection-services.ts";
+import { Http2ClientStream, type StreamOwner } from "./http2-client-stream.ts";
+import { readHttp2Head } from "./http2-head.ts";
+
+const { NGHTTP2_ENHANCE_YOUR_CALM, NGHTTP2_FLAG_END_STREAM, NGHTTP2_NO_ERROR } = constants;
+
+/**
+ * Streams that ended before their answer did, whoever's doing that was: each made the gateway work for nothing, so a
+ * connection may have this many at once, and so many more in each second.
+ */
+const RESET_BURST = 200;
+const RESETS_PER_S = 50;
+/** Above every stream that can be: the client learns that the end is near, nothing is refused yet. */
+const HIGHEST_STREAM = 2 ** 31 - 1;
+/** After the warning, for requests that are on their way. */
+const DRAIN_WARNING_MS = 1000;
+
+/** One client connection that speaks HTTP/2. */
+export class Http2Connection implements OpenConnection, StreamOwner, Timed {
+  deadlineMs: number;
+  readonly #services: ConnectionServices;
+  readonly #listener: ListenerFacts;
+  readonly #peer: Peer;
+  readonly #socket: Socket;
+  readonly #session: Http2Session;
+  readonly #mostFields: number;
+  #streams = 0;
+  #resetsLeft = RESET_BURST;
+  #resetsAtMs = 0;
+  #isDraining = false;
+
+  /** The socket is paused, and bytes that were read from it are back in it. */
+  constructor(services: ConnectionServices, listener: ListenerFacts, peer: Peer, socket: Socket) {
+    this.#services = services;
+    this.#listener = listener;
+    this.#peer = peer;
+    this.#socket = socket;
+    this.#mostFields = services.limits.fieldCount ?? REQUEST_LIMITS.fieldCount;
+    this.deadlineMs = performance.now() + services.timeouts.idleMs;
+    const { concurrentStreams, streamWindowBytes, connectionWindowBytes } = services.http2;
+    const session = performServerHandshake(socket, {
+      // A few more than allowed get a proper answer, and pseudo-fields count too; more are reset.
+      maxHeaderListPairs: this.#mostFields * 2 + 4,
+      maxSessionInvalidFrames: 100,
+      maxSessionRejectedStreams: 100,
+      maxSettings: 32,
+      settings: {
+        enablePush: false,
+        initialWindowSize: streamWindowBytes,
+        maxConcurrentStreams: concurrentStreams,
+        maxHeaderListSize: services.limits.headBytes ?? REQUEST_LIMITS.headBytes,
+      },
+    });
+    this.#session = session;
+    session.setLocalWindowSize(connectionWindowBytes);
+    session.on("stream", this.#onStream);
+    session.on("error", ignoreError);
+    session.on("close", () => {
+      services.deadlines.delete(this);
+      socket.destroy();
+    });
+    // Whoever ends their side may still read the answers.
+    socket.on("end", () => this.drain());
+    services.deadlines.add(this);
+  }
+
+  /** Says GOAWAY; requests that the client had sent by then are answered (RFC 9113, 6.8). */
+  drain(): void {
+    if (this.#isDraining || this.#session.destroyed) return;
+    this.#isDraining = true;
+    if (this.#streams === 0 && !this.#session.connecting) return this.#close();
+    this.#session.goaway(NGHTTP2_NO_ERROR, HIGHEST_STREAM);
+    const timer = setTimeout(() => this.#close(), DRAIN_WARNING_MS);
+    const known = this.#session.ping((error) => {
+      clearTimeout(timer);
+      if (error === null) this.#close();
+    });
+    if (!known) this.#close();
+  }
+
+  destroy(): void {
+    this.#session.destroy();
+    this.#socket.destroy();
+  }
+
+  onDeadline(): void {
+    if (this.#streams > 0) return;
+    if (this.#isDraining) return this.destroy();
+    this.#isDraining = true;
+    this.#close();
+  }
+
+  /** Its share of what one client may make wait here. */
+  get sendBufferBytes(): number {
+    return this.#services.http2.sendBufferBytes / Math.max(1, this.#streams);
+  }
+
+  closed(isReset: boolean): void {
+    this.#streams -= 1;
+    if (this.#streams === 0) {
+      this.deadlineMs = performance.now() + (this.#isDraining ? DRAIN_WARNING_MS : this.#services.timeouts.idleMs);
+    }
+    if (isReset) this.#countReset();
+  }
+
+  bodyTimedOut(stream: Http2ClientStream): void {
+    const { handler } = stream;
+    stream.handler = undefined;
+    handler?.onClientGone();
+    this.#refuse(stream, "request_timeout", undefined);
+  }
+
+  readonly #onStream = (stream: ServerHttp2Stream, _headers: unknown, flags: number, section: RawFields): void => {
+    const nowMs = performance.now();
+    const isWhole = (flags & NGHTTP2_FLAG_END_STREAM) !== 0;
+    const head = readHttp2Head(section, isWhole, this.#mostFields);
+    this.#streams += 1;
+    this.deadlineMs = Number.POSITIVE_INFINITY;
+    if ("code" in head) {
+      const method = section[section.indexOf(":method") + 1] ?? "";
+      const unreadable = new Http2ClientStream(stream, { ...UNREADABLE, method }, this.#services, this);
+      this.#refuse(unreadable, head.code, head.message);
+    } else {
+      const client = new Http2ClientStream(stream, head, this.#services, this);
+      this.#services.request(head, this.#listener, this.#peer, nowMs, client);
+    }
+  };
+
+  #refuse(stream: Http2ClientStream, code: ErrorCode, message: string | undefined): void {
+    const answer = this.#services.refusal(code, message, this.#listener);
+    const body = Buffer.from(answer.body);
+    stream.sendHead(answer.status, answer.reason, [...answer.fields], lengthFraming(body.length));
+    stream.sendData(body);
+    stream.sendEnd();
+  }
+
+  #countReset(): void {
+    const nowMs = performance.now();
+    const back = ((nowMs - this.#resetsAtMs) / 1000) * RESETS_PER_S;
+    this.#resetsLeft = Math.min(RESET_BURST, this.#resetsLeft + back) - 1;
+    this.#resetsAtMs = nowMs;
+    if (this.#resetsLeft < 0 && !this.#session.destroyed) this.#session.destroy(undefined, NGHTTP2_ENHANCE_YOUR_CALM);
+  }
+
+  #close(): void {
+    if (this.#session.destroyed) return;
+    this.#session.close();
+    // What is left of the session must not wait for a client that reads nothing.
+    if (this.#streams === 0) this.deadlineMs = performance.now() + DRAIN_WARNING_MS;
+  }
+}
+
+/** Stands for a request that could not be read: its body, if any, is never wanted. */
+const UNREADABLE: ReceivedHead = {
+  method: "",
+  target: "",
+  targetForm: "origin",
+  authority: undefined,
+  fields: [],
+  framing: { kind: "chunked" },
+  upgrade: undefined,
+};
+
+function ignoreError(): void {
+  // "close" follows and does what is needed.
+}

@@ -1,0 +1,153 @@
+import { isIP } from "node:net";
+
+/** What the first bytes of a connection say about who really connected (PROXY protocol, versions 1 and 2). */
+export type ProxyHeader =
+  | { readonly state: "more" }
+  /** `source` is undefined where the real peer stays: LOCAL, UNKNOWN, families without addresses. */
+  | { readonly state: "done"; readonly source: ProxySource | undefined; readonly rest: Buffer | undefined }
+  | { readonly state: "malformed"; readonly why: string };
+
+/** The client as the proxy in front saw it. */
+export interface ProxySource {
+  readonly address: string;
+  readonly port: number;
+}
+
+const SIGNATURE = Buffer.from("\r\n\r\n\0\r\nQUIT\n", "latin1");
+const V1_START = Buffer.from("PROXY ", "latin1");
+/** The longest line of version 1, with its line end. */
+const V1_MOST_BYTES = 107;
+const V2_FIXED_BYTES = 16;
+/** Addresses of the families that have any; what follows them are records nobody here reads. */
+const V4_BYTES = 12;
+const V6_BYTES = 36;
+const UNIX_BYTES = 216;
+
+const MORE: ProxyHeader = Object.freeze({ state: "more" });
+const malformed = (why: string): ProxyHeader => ({ state: "malformed", why });
+
+/**
+ * Reads the header at the start of one connection, cut however it arrives. Holds at most {@link V1_MOST_BYTES} bytes;
+ * records of version 2 behind the addresses are counted, not kept.
+ */
+export class ProxyHeaderReader {
+  #held: Buffer = Buffer.alloc(0);
+  /** Bytes of version 2 still to be skipped; undefined before its addresses are read. */
+  #skipBytes: number | undefined;
+  #source: ProxySource | undefined;
+
+  /** Takes the next bytes. After anything but "more" it must not be called again. */
+  read(chunk: Buffer): ProxyHeader {
+    if (this.#skipBytes !== undefined) return this.#skip(chunk);
+    this.#held = this.#held.length === 0 ? chunk : Buffer.concat([this.#held, chunk]);
+    const start = this.#held;
+    if (startsLike(start, SIGNATURE)) return start.length < V2_FIXED_BYTES ? this.#keep() : this.#readV2(start);
+    if (startsLike(start, V1_START)) return this.#readV1(start);
+    return malformed("the connection does not begin with a PROXY header");
+  }
+
+  #keep(): ProxyHeader {
+    // The chunk may be a view of a much larger read.
+    this.#held = Buffer.from(this.#held);
+    return MORE;
+  }
+
+  #readV1(start: Buffer): ProxyHeader {
+    const end = start.subarray(0, V1_MOST_BYTES).indexOf("\r\n", 0, "latin1");
+    if (end === -1) return start.length < V1_MOST_BYTES ? this.#keep() : malformed("the PROXY line is too long");
+    const rest = restOf(start, end + 2);
+    const line = start.toString("latin1", 0, end);
+    if (line === "PROXY UNKNOWN" || line.startsWith("PROXY UNKNOWN "))
+      return { state: "done", source: undefined, rest };
+    const [, family, source = "", target = "", port = "", targetPort = "", surplus] = line.split(" ");
+    const kind = family === "TCP4" ? 4 : family === "TCP6" ? 6 : 0;
+    const isValid =
+      kind !== 0 &&
+      surplus === undefined &&
+      isPlainAddress(source, kind) &&
+      isPlainAddress(target, kind) &&
+      isPort(port) &&
+      isPort(targetPort);
+    if (!isValid) return malformed("the PROXY line is not valid");
+    return { state: "done", source: { address: source, port: Number(port) }, rest };
+  }
+
+  #readV2(start: Buffer): ProxyHeader {
+    const [versionAndCommand = 0, familyAndKind = 0] = start.subarray(SIGNATURE.length);
+    const command = versionAndCommand & 0x0f;
+    if (versionAndCommand >> 4 !== 2 || command > 1)
+      return malformed("the PROXY header has an unknown version or command");
+    const lengthBytes = start.readUInt16BE(SIGNATURE.length + 2);
+    const isLocal = command === 0;
+    const addressBytes = isLocal ? 0 : addressBytesOf(familyAndKind);
+    if (addressBytes === undefined) return malformed("the PROXY header has an unknown family");
+    if (lengthBytes < addressBytes) return malformed("the PROXY header is too short for its addresses");
+    const neededBytes = V2_FIXED_BYTES + (addressBytes === UNIX_BYTES ? 0 : addressBytes);
+    if (start.length < neededBytes) return this.#keep();
+    this.#source = sourceOf(start.subarray(V2_FIXED_BYTES), addressBytes);
+    this.#skipBytes = V2_FIXED_BYTES + lengthBytes;
+    this.#held = Buffer.alloc(0);
+    return this.#skip(start);
+  }
+
+  #skip(chunk: Buffer): ProxyHeader {
+    const left = this.#skipBytes ?? 0;
+    if (chunk.length < left) {
+      this.#skipBytes = left - chunk.length;
+      return MORE;
+    }
+    return { state: "done", source: this.#source, rest: restOf(chunk, left) };
+  }
+}
+
+/** Whether one is the start of the other. */
+function startsLike(bytes: Buffer, wanted: Buffer): boolean {
+  const common = Math.min(bytes.length, wanted.length);
+  return bytes.compare(wanted, 0, common, 0, common) === 0;
+}
+
+function restOf(bytes: Buffer, from: number): Buffer | undefined {
+  return from < bytes.length ? bytes.subarray(from) : undefined;
+}
+
+/** Without zones, and without the many other spellings of IPv4 that only some programs read. */
+function isPlainAddress(text: string, kind: 4 | 6 | 0): boolean {
+  return isIP(text) === kind && !text.includes("%");
+}
+
+function isPort(text: string): boolean {
+  return /^(?:0|[1-9][0-9]{0,4})$/.test(text) && Number(text) <= 65_535;
+}
+
+/** Stream connections over IPv4, IPv6 and Unix sockets, or "unspecified"; a datagram never arrives as a connection. */
+function addressBytesOf(familyAndKind: number): number | undefined {
+  switch (familyAndKind) {
+    case 0x00:
+      return 0;
+    case 0x11:
+      return V4_BYTES;
+    case 0x21:
+      return V6_BYTES;
+    case 0x31:
+      return UNIX_BYTES;
+    default:
+      return undefined;
+  }
+}
+
+function sourceOf(addresses: Buffer, addressBytes: number): ProxySource | undefined {
+  if (addressBytes === V4_BYTES) {
+    return { address: addresses.subarray(0, 4).join("."), port: addresses.readUInt16BE(8) };
+  }
+  if (addressBytes === V6_BYTES)
+    return { address: v6Text(addresses.subarray(0, 16)), port: addresses.readUInt16BE(32) };
+  return undefined;
+}
+
+/** The canonical text of RFC 5952; IPv4 in IPv6 is the IPv4 address it means. */
+function v6Text(bytes: Buffer): string {
+  const groups = Array.from({ length: 8 }, (_, at) => bytes.readUInt16BE(2 * at).toString(16)).join(":");
+  const canonical = new URL(`http://[${groups}]/`).hostname.slice(1, -1);
+  const mapped = /^::ffff:[0-9a-f]+:[0-9a-f]+$/.test(canonical);
+  return mapped ? bytes.subarray(12).join(".") : canonical;
+}

@@ -1,0 +1,145 @@
+// Tested by ../../test/tls.test.ts
+import { createHash } from "node:crypto";
+import type { Socket } from "node:net";
+import { createServer, type Server, type TLSSocket } from "node:tls";
+import type { ListenerTls } from "@headworks/gateway-contract";
+import type { Logger } from "pino";
+import { readTlsMaterial, tlsFiles, type TlsMaterial } from "./tls-material.ts";
+
+/** Tells of changes of a file, several times for one change if it likes. */
+export type WatchFile = (path: string, changed: () => void) => { close(): Promise<void> };
+
+/** What TLS is made of, beyond the document. */
+export interface TlsParts {
+  readonly listener: string;
+  readonly tls: ListenerTls;
+  readonly offersHttp2: boolean;
+  readonly handshakeMs: number;
+  readonly log: Logger;
+  readonly watch: WatchFile;
+}
+
+/** A pair is written as two files: between them they do not belong together. */
+const SETTLE_MS = 250;
+const LOG_EVERY_MS = 1000;
+
+/** Makes TLS connections of accepted sockets, with certificates that follow their files. */
+export class TlsAcceptor {
+  /** Connections that never became TLS, since the start. */
+  handshakeFailures = 0;
+  readonly #parts: TlsParts;
+  readonly #server: Server;
+  readonly #waiting = new Map<string, (socket: TLSSocket) => void>();
+  readonly #watches: readonly { close(): Promise<void> }[];
+  #material: TlsMaterial;
+  #settle: NodeJS.Timeout | undefined;
+  #reading: Promise<void> = Promise.resolve();
+  #loggedAtMs = Number.NEGATIVE_INFINITY;
+
+  private constructor(parts: TlsParts, material: TlsMaterial) {
+    this.#parts = parts;
+    this.#material = material;
+    this.#server = createServer({
+      ...material.fallback,
+      ALPNProtocols: parts.offersHttp2 ? ["h2", "http/1.1"] : ["http/1.1"],
+      handshakeTimeout: parts.handshakeMs,
+      // Asked for and verified, not demanded: who sends none is nobody's consumer, and routes decide about that.
+      requestCert: parts.tls.client_ca_file !== undefined,
+      rejectUnauthorized: false,
+      allowHalfOpen: true,
+      pauseOnConnect: true,
+      SNICallback: (name, done) => done(null, this.#material.contexts.get(name.toLowerCase())),
+    });
+    this.#server.on("secureConnection", this.#onSecure);
+    this.#server.on("tlsClientError", (error, socket) => this.#failed(socket, error.message));
+    this.#watches = tlsFiles(parts.tls).map((path) => parts.watch(path, () => this.#noticed()));
+  }
+
+  /** Rejects when the certificates cannot be used. */
+  static async create(parts: TlsParts): Promise<TlsAcceptor> {
+    return new TlsAcceptor(parts, await readTlsMaterial(parts.tls, sessionContext(parts.listener)));
+  }
+
+  /**
+   * Begins TLS on a paused socket; bytes that were read from it must be back in it. `secured` is called once the
+   * client proved what it says of itself; a socket that closes before never was.
+   */
+  accept(socket: Socket, secured: (socket: TLSSocket) => void): void {
+    const key = placeOf(socket);
+    this.#waiting.set(key, secured);
+    socket.once("close", () => {
+      if (this.#waiting.get(key) === secured) this.#waiting.delete(key);
+    });
+    this.#server.emit("connection", socket);
+  }
+
+  /** Reads the files again; what cannot be used leaves everything as it was. */
+  async reload(): Promise<void> {
+    this.#reading = this.#reading.then(async () => await this.#readAgain());
+    await this.#reading;
+  }
+
+  /** Ends the watch of the files; connections go on. */
+  async close(): Promise<void> {
+    clearTimeout(this.#settle);
+    await Promise.all(this.#watches.map(async (watch) => await watch.close()));
+  }
+
+  #noticed(): void {
+    clearTimeout(this.#settle);
+    this.#settle = setTimeout(() => void this.reload(), SETTLE_MS);
+    this.#settle.unref();
+  }
+
+  async #readAgain(): Promise<void> {
+    const { tls, listener, log } = this.#parts;
+    try {
+      const material = await readTlsMaterial(tls, sessionContext(listener));
+      if (material.fingerprint === this.#material.fingerprint) return;
+      this.#server.setSecureContext(material.fallback);
+      this.#material = material;
+      log.info({ listener, code: "tls_reloaded" }, "New connections use the certificates as they are now");
+    } catch (error) {
+      log.error(
+        { err: error, listener, code: "tls_reload_failed" },
+        "The certificates changed and cannot be used; those from before stay",
+      );
+    }
+  }
+
+  readonly #onSecure = (socket: TLSSocket): void => {
+    const key = placeOf(socket);
+    const secured = this.#waiting.get(key);
+    this.#waiting.delete(key);
+    const hasCertificate = socket.getPeerX509Certificate() !== undefined;
+    if (secured === undefined || (hasCertificate && !socket.authorized)) {
+      const why: unknown = socket.authorizationError;
+      this.#failed(socket, `the client's certificate is not trusted: ${String(why)}`);
+      return;
+    }
+    secured(socket);
+  };
+
+  #failed(socket: TLSSocket, why: string): void {
+    this.handshakeFailures += 1;
+    socket.destroy();
+    const nowMs = performance.now();
+    if (nowMs - this.#loggedAtMs < LOG_EVERY_MS) return;
+    this.#loggedAtMs = nowMs;
+    const { listener, log } = this.#parts;
+    log.debug(
+      { listener, failures: this.handshakeFailures, why, code: "tls_handshake_failed" },
+      "A TLS handshake failed",
+    );
+  }
+}
+
+/** The address and port of the other end, which no two open connections of a listener share. */
+function placeOf({ remoteAddress, remotePort }: Socket): string {
+  return `${remoteAddress} ${remotePort}`;
+}
+
+/** At most 32 bytes are allowed. */
+function sessionContext(listener: string): string {
+  return createHash("sha256").update(listener).digest("hex").slice(0, 32);
+}

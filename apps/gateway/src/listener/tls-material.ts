@@ -1,0 +1,66 @@
+// Tested by ../../test/tls.test.ts
+import { createHash } from "node:crypto";
+import { readFile } from "node:fs/promises";
+import { createSecureContext, type SecureContext, type SecureContextOptions } from "node:tls";
+import type { ListenerTls } from "@headworks/gateway-contract";
+
+/** Certificates as they were read from their files at one moment. */
+export interface TlsMaterial {
+  /** For names that nothing else is for, and for clients that send none. */
+  readonly fallback: SecureContextOptions;
+  /** By lower-case name. */
+  readonly contexts: ReadonlyMap<string, SecureContext>;
+  /** The same for the same contents of all files. */
+  readonly fingerprint: string;
+}
+
+/** All files that a listener's certificates come from. */
+export function tlsFiles(tls: ListenerTls): string[] {
+  const pairs = [tls, ...(tls.certificates ?? [])];
+  const files = pairs.flatMap(({ cert_file, key_file }) => [cert_file, key_file]);
+  return [...new Set([...files, tls.client_ca_file].filter((path) => path !== undefined))];
+}
+
+/**
+ * Reads all certificates and makes their contexts, which costs too much to be done for each client. Rejects with what
+ * the system says of a file, or OpenSSL of its content, with the path in front.
+ */
+export async function readTlsMaterial(tls: ListenerTls, sessionIdContext: string): Promise<TlsMaterial> {
+  const files = tlsFiles(tls);
+  const contents = await Promise.all(files.map(async (path) => await readFile(path)));
+  const hash = createHash("sha256").update(JSON.stringify(tls));
+  for (const content of contents) hash.update(`${content.length} `).update(content);
+  const contentOf = (path: string | undefined): Buffer | undefined =>
+    path === undefined ? undefined : contents[files.indexOf(path)];
+  const ca = contentOf(tls.client_ca_file);
+  const contexts = new Map<string, SecureContext>();
+  let fallback: SecureContextOptions | undefined;
+  const certificates = tls.certificates ?? [];
+  const single = tls.cert_file === undefined ? [] : [{ ...tls, server_names: [] }];
+  for (const entry of [...single, ...certificates]) {
+    const cert = contentOf(entry.cert_file);
+    const key = contentOf(entry.key_file);
+    if (cert === undefined || key === undefined) continue;
+    const options: SecureContextOptions = {
+      cert,
+      key,
+      minVersion: tls.min_version === "1.3" ? "TLSv1.3" : "TLSv1.2",
+      // Sessions are not carried from one listener to another, whose clients are known by other authorities.
+      sessionIdContext,
+      ...(ca === undefined ? {} : { ca }),
+    };
+    const context = contextOf(options, entry.cert_file ?? "");
+    fallback ??= options;
+    for (const name of entry.server_names) contexts.set(name.toLowerCase(), context);
+  }
+  if (fallback === undefined) throw new Error("there is no certificate");
+  return { fallback, contexts, fingerprint: hash.digest("hex") };
+}
+
+function contextOf(options: SecureContextOptions, path: string): SecureContext {
+  try {
+    return createSecureContext(options);
+  } catch (error) {
+    throw new Error(`${path}: ${error instanceof Error ? error.message : String(error)}`, { cause: error });
+  }
+}
