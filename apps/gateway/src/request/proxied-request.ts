@@ -36,6 +36,7 @@ export class ProxiedRequest implements RefusableHandler, AnswerHandler {
   #requestTimer: NodeJS.Timeout | undefined;
   #attempts = 0;
   #epoch = 0;
+  #dispatch = 0;
   #retriesLeft: number;
   #wasStale = false;
   #dispatchedMs = 0;
@@ -116,7 +117,7 @@ export class ProxiedRequest implements RefusableHandler, AnswerHandler {
       request.upstream.endpoint = endpoint.key;
     }
     this.#dispatchedMs = performance.now();
-    endpoint.dispatched();
+    this.#dispatch = endpoint.dispatched();
     this.#hasHead = false;
     const readMs = this.#group.document.timeouts?.read_ms;
     if (readMs !== undefined) this.#timer = setTimeout(() => this.#headTimedOut(readMs), readMs);
@@ -188,19 +189,19 @@ export class ProxiedRequest implements RefusableHandler, AnswerHandler {
       return this.#end(() => this.#delivery.abort());
     }
     if (failure === "saturated") {
-      endpoint?.abandoned();
+      endpoint?.abandoned(this.#dispatch);
       this.#settle(undefined);
       return this.#refuse({ code: "upstream_saturated" }, true);
     }
     // The upstream closed an idle connection at the moment of its use: that says nothing about how it is.
     if (stale && !this.#wasStale && this.#canSendAgain()) {
       this.#wasStale = true;
-      endpoint?.abandoned();
+      endpoint?.abandoned(this.#dispatch);
       this.#settle(undefined);
       this.#attempts -= 1;
       return this.#attempt();
     }
-    endpoint?.failed();
+    endpoint?.failed(this.#dispatch);
     this.#settle(false);
     if (endpoint !== undefined) this.#tried.push(endpoint);
     const retryTransport = this.#group.document.retries?.retry_transport ?? true;
@@ -251,7 +252,7 @@ export class ProxiedRequest implements RefusableHandler, AnswerHandler {
     this.#exchange?.abandon();
     this.#capture?.abandon();
     if ((this.#cancelWait ?? this.#exchange) !== undefined && !this.#hasHead) {
-      this.#endpoint?.abandoned();
+      this.#endpoint?.abandoned(this.#dispatch);
       this.#settle(undefined);
     }
     this.#cancelWait = undefined;
@@ -321,7 +322,7 @@ export class ProxiedRequest implements RefusableHandler, AnswerHandler {
   onAnswerHead(head: ResponseHead): void {
     clearTimeout(this.#timer);
     this.#hasHead = true;
-    this.#endpoint?.answered(head.status, performance.now() - this.#dispatchedMs);
+    this.#endpoint?.answered(this.#dispatch, head.status, performance.now() - this.#dispatchedMs);
     this.#settle(head.status < 500);
     if (head.status === 101) {
       this.#switchFields = clientAnswerFields(head.fields, false);

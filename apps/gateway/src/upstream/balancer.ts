@@ -1,5 +1,5 @@
 // Tested by balancer.test.ts
-import { createHash } from "node:crypto";
+import { hash } from "node:crypto";
 import type { Upstream } from "@headworks/gateway-contract";
 import type { Endpoint } from "./endpoint.ts";
 import type { PickKey } from "./upstream-group.ts";
@@ -20,7 +20,7 @@ export function createBalancer(document: Upstream, endpoints: readonly Endpoint[
     case "random":
       return twoChoices;
     case "peak_ewma":
-      return (candidates) => best(candidates, (endpoint) => endpoint.cost);
+      return (candidates, _key, nowMs) => best(candidates, (endpoint) => endpoint.costAt(nowMs));
     case "ip_hash":
       return onRing(endpoints, (key) => key.peerAddress);
     case "header_hash":
@@ -63,11 +63,15 @@ function roundRobin(slowStartMs: number): Balancer {
   };
 }
 
+/** Where an endpoint of weight 1 starts, which a ramp from 1 would do nothing for. */
+const SMALLEST_START = 0.1;
+
 /** From 1 up to the configured weight in the time an endpoint has to warm up. */
 function rampedWeight(endpoint: Endpoint, slowStartMs: number, nowMs: number): number {
   const ageMs = nowMs - endpoint.sinceMs;
   if (slowStartMs === 0 || ageMs >= slowStartMs) return endpoint.weight;
-  return Math.max(1, Math.ceil(endpoint.weight * (ageMs / slowStartMs)));
+  const start = endpoint.weight > 1 ? 1 : SMALLEST_START;
+  return start + (endpoint.weight - start) * (ageMs / slowStartMs);
 }
 
 /** The less busy of two different endpoints taken at random. */
@@ -81,18 +85,9 @@ function twoChoices(candidates: readonly Endpoint[]): Endpoint {
 
 /** A consistent ring: an endpoint that leaves moves only its own share. */
 function onRing(endpoints: readonly Endpoint[], textOf: (key: PickKey) => string): Balancer {
-  const totalWeight = endpoints.reduce((sum, { weight }) => sum + weight, 0);
-  const perUnit = Math.max(1, Math.min(VIRTUAL_NODES, Math.floor(LARGEST_RING / Math.max(1, totalWeight))));
-  const ring = endpoints
-    .flatMap((endpoint) =>
-      Array.from({ length: perUnit * endpoint.weight }, (_, node) => ({
-        place: hash(`${endpoint.key}#${node}`),
-        endpoint,
-      })),
-    )
-    .toSorted((a, b) => a.place - b.place);
+  const ring = ringOf(endpoints);
   return (candidates, key) => {
-    const place = hash(textOf(key));
+    const place = placeOf(textOf(key));
     let low = 0;
     let high = ring.length;
     while (low < high) {
@@ -108,6 +103,24 @@ function onRing(endpoints: readonly Endpoint[], textOf: (key: PickKey) => string
   };
 }
 
-function hash(text: string): number {
-  return createHash("md5").update(text).digest().readUInt32BE(0);
+interface RingNode {
+  readonly place: number;
+  readonly endpoint: Endpoint;
+}
+
+/** As many nodes for a unit of weight as fit, and at least one for every endpoint, however unequal the weights are. */
+function ringOf(endpoints: readonly Endpoint[]): RingNode[] {
+  const totalWeight = endpoints.reduce((sum, { weight }) => sum + weight, 0);
+  const perUnit = Math.min(VIRTUAL_NODES, LARGEST_RING / Math.max(1, totalWeight));
+  const ring: RingNode[] = [];
+  for (const endpoint of endpoints) {
+    const nodes = Math.max(1, Math.floor(perUnit * endpoint.weight));
+    for (let node = 0; node < nodes; node++) ring.push({ place: placeOf(`${endpoint.key}#${node}`), endpoint });
+  }
+  return ring.sort((a, b) => a.place - b.place);
+}
+
+/** The same text has the same place, in 32 bits. */
+function placeOf(text: string): number {
+  return Number.parseInt(hash("sha256", text).slice(0, 8), 16);
 }

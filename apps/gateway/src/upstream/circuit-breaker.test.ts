@@ -95,6 +95,17 @@ test("breaker: results of attempts from before a change of state decide nothing 
   assert.equal(breaker.state, "half_open");
 });
 
+test("breaker: opening and closing by hand tells of changes only, and opening anew starts open_ms again", () => {
+  const { breaker, seen, wait } = rig({ open_ms: 1000 });
+  breaker.force("closed");
+  breaker.force("open");
+  wait(900);
+  breaker.force("open");
+  assert.equal(breaker.opensAgainInMs, 1000);
+  breaker.force("closed");
+  assert.deepEqual(seen, ["opened consecutive_failures", "closed"]);
+});
+
 test("breaker, whatever happens: nothing passes while it is open, trials are bounded, and it never locks up", () => {
   const step = fc.oneof(
     fc.record({ do: fc.constant("admit" as const) }),

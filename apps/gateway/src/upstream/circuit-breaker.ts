@@ -49,9 +49,11 @@ export class CircuitBreaker {
   #openUntilMs = 0;
   #trials = 0;
   /** Grows with every change of state: what was admitted before one says nothing about the time after it. */
-  #epoch = 0;
+  #epoch: number;
 
-  constructor(rules: BreakerRules, events: BreakerEvents, nowMs: () => number) {
+  /** `epoch` is above every one that was given out before, for the same upstream. */
+  constructor(rules: BreakerRules, events: BreakerEvents, nowMs: () => number, epoch = 0) {
+    this.#epoch = epoch;
     this.#rules = rules;
     this.#events = events;
     this.#nowMs = nowMs;
@@ -116,10 +118,12 @@ export class CircuitBreaker {
     }
   }
 
-  /** Opens or closes it by hand, for `openMs` where it opens. */
+  /** Opens it by hand for `openMs` from now, or closes it. One that is open already tells nobody. */
   force(state: "open" | "closed"): void {
-    if (state === "open") this.#open("consecutive_failures");
-    else if (this.#state !== "closed") this.#close();
+    if (state === "closed") {
+      if (this.#state !== "closed") this.#close();
+    } else if (this.#state === "open") this.#openUntilMs = this.#nowMs() + this.#rules.openMs;
+    else this.#open("consecutive_failures");
   }
 
   #settleTrial(ok: boolean | undefined): void {

@@ -71,6 +71,10 @@ export class Endpoint implements EndpointState {
   #ejectedUntilMs = 0;
   #ejections = 0;
   #probes = 0;
+  #probeSuccesses = 0;
+  #listedDrain = false;
+  /** Grows with every change of health: what was dispatched before one says nothing about the time after it. */
+  #epoch = 0;
   #latencyMs = FIRST_LATENCY_MS;
   #latencyAtMs: number;
 
@@ -95,6 +99,13 @@ export class Endpoint implements EndpointState {
     if (rules === undefined && this.#health !== "healthy") this.#recover();
   }
 
+  /** What the document says of draining; only a change there undoes what was done by hand. */
+  adoptDrain(drain: boolean): void {
+    if (drain === this.#listedDrain) return;
+    this.#listedDrain = drain;
+    this.isDraining = drain;
+  }
+
   /** In rotation now; an ejected endpoint whose time is over takes as many picks as there may be probes. */
   isAvailable(nowMs: number): boolean {
     if (this.isDraining) return false;
@@ -105,57 +116,57 @@ export class Endpoint implements EndpointState {
 
   /** It was picked: an ejected one is probed from now on. */
   picked(nowMs: number): void {
-    if (this.#health === "ejected" && nowMs >= this.#ejectedUntilMs) {
-      this.#health = "half_open";
-      this.#probes = 0;
-    }
+    if (this.#health !== "ejected" || nowMs < this.#ejectedUntilMs) return;
+    this.#become("half_open");
   }
 
-  /** Expected cost of one more request: the peak-sensitive average of latencies times what is in flight. */
-  get cost(): number {
-    return this.#latencyMs * (this.inFlight + 1);
+  /**
+   * Expected cost of one more request: the peak-sensitive average of latencies times what is in flight. It fades while
+   * nothing is sent, so that one slow answer does not keep an endpoint out for ever.
+   */
+  costAt(nowMs: number): number {
+    return this.#latencyMs * Math.exp(-(nowMs - this.#latencyAtMs) / LATENCY_DECAY_MS) * (this.inFlight + 1);
   }
 
-  dispatched(): void {
+  dispatched(): number {
     this.inFlight += 1;
     if (this.#health === "half_open") this.#probes += 1;
+    return this.#epoch;
   }
 
-  answered(status: number, latencyMs: number): void {
+  answered(epoch: number, status: number, latencyMs: number): void {
     this.inFlight -= 1;
     this.#count(Math.floor(status / 100));
     this.#observeLatency(latencyMs);
-    this.#observe(status < 500);
+    this.#observe(epoch, status < 500);
   }
 
-  failed(): void {
+  failed(epoch: number): void {
     this.inFlight -= 1;
     this.#count(0);
-    this.#observe(false);
+    this.#observe(epoch, false);
   }
 
-  abandoned(): void {
+  abandoned(epoch: number): void {
     this.inFlight -= 1;
-    if (this.#health === "half_open") this.#probes = Math.max(0, this.#probes - 1);
+    if (epoch === this.#epoch && this.#health === "half_open") this.#probes -= 1;
   }
 
   bodyBroke(): void {
-    this.#observe(false);
+    if (this.#health === "healthy") this.#observe(this.#epoch, false);
   }
 
-  /** An active probe ended: it shares the streak, and never enters the window. */
-  probed(
-    ok: boolean,
-    successesInARow: number,
-    thresholds: { readonly success: number; readonly failure: number },
-  ): void {
-    if (ok) {
-      if (this.#health === "healthy") this.#streak = 0;
-      else if (successesInARow >= thresholds.success) this.#recover();
+  /**
+   * An active probe ended. It shares the streak of failures and never enters the window; enough successes in a row
+   * bring the endpoint back before its time is over, failures while it is out do not prolong that.
+   */
+  probed(ok: boolean, thresholds: { readonly success: number; readonly failure: number }): void {
+    this.#probeSuccesses = ok ? this.#probeSuccesses + 1 : 0;
+    if (this.#health !== "healthy") {
+      if (this.#probeSuccesses >= thresholds.success) this.#recover();
       return;
     }
-    if (this.#health !== "healthy") return;
-    this.#streak += 1;
+    this.#streak = ok ? 0 : this.#streak + 1;
     if (this.#streak >= thresholds.failure) this.#eject();
   }
 
@@ -169,22 +180,18 @@ export class Endpoint implements EndpointState {
     this.attemptsByClass[statusClass] = (this.attemptsByClass[statusClass] ?? 0) + 1;
   }
 
-  #observe(ok: boolean): void {
-    const rules = this.#rules;
-    if (rules === undefined) return;
+  #observe(epoch: number, ok: boolean): void {
+    if (epoch !== this.#epoch || this.#health === "ejected") return;
     if (this.#health === "half_open") {
-      this.#probes = Math.max(0, this.#probes - 1);
+      this.#probes -= 1;
       if (ok) this.#recover();
       else this.#eject(true);
       return;
     }
-    if (this.#health === "ejected") return;
+    const rules = this.#rules;
+    if (rules === undefined) return;
     const nowMs = this.#owner.nowMs();
-    if (nowMs - this.#windowStartMs >= rules.windowMs) {
-      this.#windowStartMs = nowMs;
-      this.#observations = 0;
-      this.#failures = 0;
-    }
+    if (nowMs - this.#windowStartMs >= rules.windowMs) this.#startWindow(nowMs);
     this.#observations += 1;
     if (ok) {
       this.#streak = 0;
@@ -198,6 +205,12 @@ export class Endpoint implements EndpointState {
     if (isStreak || isShare) this.#eject();
   }
 
+  #startWindow(nowMs: number): void {
+    this.#windowStartMs = nowMs;
+    this.#observations = 0;
+    this.#failures = 0;
+  }
+
   #eject(again = false): void {
     if (!again && !this.#owner.mayEject()) return;
     const rules = this.#rules;
@@ -206,21 +219,25 @@ export class Endpoint implements EndpointState {
     const ejectMs = Math.min((rules?.ejectMs ?? 30_000) * backoff, LONGEST_EJECTION_MS);
     this.#ejectedUntilMs = this.#owner.nowMs() + ejectMs;
     this.#ejections += 1;
-    this.#health = "ejected";
+    this.#probeSuccesses = 0;
+    this.#become("ejected");
     if (wasHealthy) this.#owner.ejected(this);
   }
 
   #recover(): void {
-    this.#health = "healthy";
-    this.#streak = 0;
-    this.#observations = 0;
-    this.#failures = 0;
-    this.#ejections = 0;
-    this.#probes = 0;
     const nowMs = this.#owner.nowMs();
-    this.#windowStartMs = nowMs;
+    this.#streak = 0;
+    this.#ejections = 0;
+    this.#startWindow(nowMs);
     this.sinceMs = nowMs;
+    this.#become("healthy");
     this.#owner.recovered(this);
+  }
+
+  #become(health: EndpointHealth): void {
+    this.#health = health;
+    this.#probes = 0;
+    this.#epoch += 1;
   }
 
   /** A peak counts at once and fades; everything else moves the average slowly. */

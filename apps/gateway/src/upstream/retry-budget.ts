@@ -7,8 +7,8 @@ const FREE_RETRIES = 3;
 export class RetryBudget {
   #percent: number;
   readonly #nowMs: () => number;
-  readonly #requests = new Array<number>(SLOTS).fill(0);
-  readonly #retries = new Array<number>(SLOTS).fill(0);
+  readonly #requests = new Float64Array(SLOTS);
+  readonly #retries = new Float64Array(SLOTS);
   #slot = 0;
 
   constructor(percent: number, nowMs: () => number) {
@@ -50,7 +50,7 @@ export class RetryBudget {
   }
 }
 
-function sum(numbers: readonly number[]): number {
+function sum(numbers: Float64Array): number {
   let total = 0;
   for (const number of numbers) total += number;
   return total;

@@ -1,4 +1,4 @@
-import { createHash, randomBytes } from "node:crypto";
+import { hash, randomBytes } from "node:crypto";
 import type { Service } from "@headworks/gateway-contract";
 import type { UpstreamChoice, UpstreamGroup } from "./upstream-group.ts";
 
@@ -33,7 +33,7 @@ export function compileService(
   return (key) => {
     const sent = sticky === undefined ? undefined : key.cookie(sticky.cookie);
     const text = sent ?? (sticky === undefined ? key.requestId : randomBytes(12).toString("base64url"));
-    const group = weighted(targets, (shareOf(text) * total) | 0);
+    const group = weighted(targets, Math.floor(shareOf(text) * total));
     const setCookie =
       sticky === undefined || sent !== undefined
         ? undefined
@@ -56,5 +56,5 @@ function weighted(
 
 /** The same text gives the same share, 0 up to but not including 1. */
 function shareOf(text: string): number {
-  return createHash("md5").update(text).digest().readUInt32BE(0) / 4_294_967_296;
+  return Number.parseInt(hash("sha256", text).slice(0, 8), 16) / 4_294_967_296;
 }

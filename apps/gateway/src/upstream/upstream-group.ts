@@ -16,17 +16,14 @@ export interface EndpointState {
   readonly key: string;
   /** Attempts between their dispatch and the head of the answer. */
   readonly inFlight: number;
-  /** An attempt begins. */
-  dispatched(): void;
-  /**
-   * The head of its answer came; a status of 500 and above counts as a failure. Exactly one of `answered` and
-   * `failed` follows every `dispatched`.
-   */
-  answered(status: number, latencyMs: number): void;
+  /** An attempt begins. Its epoch ties the result to the health of now: exactly one of the next three takes it back. */
+  dispatched(): number;
+  /** The head of its answer came; a status of 500 and above counts as a failure. */
+  answered(epoch: number, status: number, latencyMs: number): void;
   /** No head came: refused, reset, timed out, not HTTP. */
-  failed(): void;
+  failed(epoch: number): void;
   /** The attempt was given up by us (the client went away, a hedge lost): neither success nor failure. */
-  abandoned(): void;
+  abandoned(epoch: number): void;
   /** The body of an answer broke off: counts against the endpoint, not against the breaker. */
   bodyBroke(): void;
 }
@@ -59,6 +56,8 @@ export interface UpstreamGroup {
   countRequest(): void;
   /** Takes one retry from the budget; false when it is spent. */
   spendRetry(): boolean;
+  /** The same for an attempt beside one that takes long. */
+  spendHedge(): boolean;
 }
 
 /** The upstream chosen for a request. */

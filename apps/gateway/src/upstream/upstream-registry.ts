@@ -13,7 +13,16 @@ export interface UpstreamHost {
   emit<K extends EventKind>(kind: K, payload: EventPayloads[K]): void;
 }
 
-const ALWAYS: Admission = Object.freeze({ epoch: 0 });
+/** An endpoint as it is listed, by the document or by name discovery. */
+export interface ListedEndpoint {
+  readonly address: string;
+  readonly port: number;
+  readonly weight?: number;
+  readonly drain?: boolean;
+}
+
+/** No breaker ever has this epoch, so what was admitted without one says nothing to one that comes later. */
+const ALWAYS: Admission = Object.freeze({ epoch: -1 });
 const DEFAULT_BUDGET_PERCENT = 10;
 
 /** One upstream as it lives on from generation to generation: settings are adopted, what was learnt stays. */
@@ -24,11 +33,15 @@ export class LiveUpstream implements UpstreamGroup {
   /** Picks that ignored health because no endpoint was in rotation. */
   failOpenPicks = 0;
   retries = 0;
+  hedges = 0;
   readonly #host: UpstreamHost;
   readonly #owner: EndpointOwner;
   readonly #budget: RetryBudget;
   #breaker: CircuitBreaker | undefined;
-  #balancer: Balancer = (candidates) => candidates[0] as Endpoint;
+  #nextEpoch = 0;
+  #discovered: readonly ListedEndpoint[] = [];
+  #balancer: Balancer = NOTHING_TO_BALANCE;
+  #balanced = "";
 
   constructor(document: Upstream, host: UpstreamHost) {
     this.name = document.name;
@@ -49,31 +62,44 @@ export class LiveUpstream implements UpstreamGroup {
   }
 
   adopt(document: Upstream): void {
+    if (!isSameDiscovery(document, this.document)) this.#discovered = [];
     this.document = document;
     this.#budget.adopt(document.retries?.budget_percent ?? DEFAULT_BUDGET_PERCENT);
-    this.setEndpoints(document.endpoints ?? []);
+    this.#setEndpoints();
     this.#adoptBreaker(document);
   }
 
-  /** The endpoints from now on; known ones keep what was learnt about them. */
-  setEndpoints(
-    listed: readonly {
-      readonly address: string;
-      readonly port: number;
-      readonly weight?: number;
-      readonly drain?: boolean;
-    }[],
-  ): void {
+  /** What name discovery found, beside the endpoints of the document. */
+  discovered(listed: readonly ListedEndpoint[]): void {
+    this.#discovered = listed;
+    this.#setEndpoints();
+  }
+
+  /** Known endpoints keep what was learnt about them. */
+  #setEndpoints(): void {
     const known = new Map(this.endpoints.map((endpoint) => [endpoint.key, endpoint]));
     const rules = this.document.health === undefined ? undefined : healthRules(this.document.health);
-    this.endpoints = listed.map(({ address, port, weight, drain }) => {
-      const endpoint = known.get(endpointKey(address, port)) ?? new Endpoint(address, port, this.#owner);
+    const endpoints = new Map<string, Endpoint>();
+    for (const { address, port, weight, drain } of [...(this.document.endpoints ?? []), ...this.#discovered]) {
+      const key = endpointKey(address, port);
+      if (endpoints.has(key)) continue;
+      const endpoint = known.get(key) ?? new Endpoint(address, port, this.#owner);
       endpoint.weight = weight ?? 1;
-      endpoint.isDraining = drain ?? false;
+      endpoint.adoptDrain(drain ?? false);
       endpoint.adopt(rules);
-      return endpoint;
-    });
-    this.#balancer = createBalancer(this.document, this.endpoints);
+      endpoints.set(key, endpoint);
+    }
+    this.endpoints = [...endpoints.values()];
+    this.#balance();
+  }
+
+  /** A ring of many endpoints takes long to make, so it stays while nothing changes that it was made of. */
+  #balance(): void {
+    const { load_balancer: balancer, slow_start_ms: slowStartMs } = this.document;
+    const made = JSON.stringify([balancer, slowStartMs, this.endpoints.map(({ key, weight }) => [key, weight])]);
+    const isSame = made === this.#balanced;
+    this.#balanced = made;
+    if (!isSame) this.#balancer = createBalancer(this.document, this.endpoints);
   }
 
   admit(): Admission {
@@ -115,6 +141,12 @@ export class LiveUpstream implements UpstreamGroup {
     return true;
   }
 
+  spendHedge(): boolean {
+    if (!this.#budget.spend()) return false;
+    this.hedges += 1;
+    return true;
+  }
+
   /** Nothing untried is in rotation: what was tried already, and last, whatever there is (fail open). */
   #fallback(untried: readonly Endpoint[], nowMs: number): readonly Endpoint[] {
     const available = availableOf(this.endpoints, nowMs);
@@ -126,12 +158,14 @@ export class LiveUpstream implements UpstreamGroup {
 
   #mayEject(): boolean {
     const most = this.document.health?.max_ejected_percent ?? 100;
+    if (most >= 100) return true;
     const ejected = this.endpoints.filter(({ health }) => health !== "healthy").length;
     return ((ejected + 1) / Math.max(1, this.endpoints.length)) * 100 <= most;
   }
 
   #adoptBreaker({ breaker }: Upstream): void {
     if (breaker === undefined) {
+      this.#nextEpoch = (this.#breaker?.epoch ?? this.#nextEpoch) + 1;
       this.#breaker = undefined;
       return;
     }
@@ -146,8 +180,22 @@ export class LiveUpstream implements UpstreamGroup {
         closed: () => this.#host.emit("breaker_closed", { upstream, detail: "half_open_probe_succeeded" }),
       },
       this.#host.nowMs,
+      this.#nextEpoch,
     );
   }
+}
+
+const NOTHING_TO_BALANCE: Balancer = () => {
+  throw new RangeError("There is no endpoint to choose");
+};
+
+/** Whether both find their endpoints in the same place. */
+function isSameDiscovery(a: Upstream, b: Upstream): boolean {
+  return JSON.stringify(placeOf(a)) === JSON.stringify(placeOf(b));
+}
+
+function placeOf({ dns_discovery: discovery }: Upstream): unknown {
+  return [discovery?.hostname, discovery?.port, discovery?.record_type];
 }
 
 /** All of them where all are in rotation, so that the usual case copies nothing. */
@@ -157,10 +205,12 @@ function availableOf(endpoints: readonly Endpoint[], nowMs: number): readonly En
     : endpoints.filter((endpoint) => endpoint.isAvailable(nowMs));
 }
 
-/** The upstreams of all generations, by name. */
+/** The upstreams of the running generation, by name. */
 export class UpstreamRegistry {
   readonly #host: UpstreamHost;
   #groups = new Map<string, LiveUpstream>();
+  /** Made for a candidate that may yet be refused. */
+  #prepared = new Map<string, LiveUpstream>();
 
   constructor(host: UpstreamHost) {
     this.#host = host;
@@ -176,8 +226,10 @@ export class UpstreamRegistry {
 
   /** Makes what a candidate needs and does not exist yet; nothing that runs changes. */
   prepare(document: Upstream): LiveUpstream {
-    let group = this.#groups.get(document.name);
-    if (group === undefined) this.#groups.set(document.name, (group = new LiveUpstream(document, this.#host)));
+    const known = this.#groups.get(document.name) ?? this.#prepared.get(document.name);
+    if (known !== undefined) return known;
+    const group = new LiveUpstream(document, this.#host);
+    this.#prepared.set(document.name, group);
     return group;
   }
 
@@ -190,5 +242,6 @@ export class UpstreamRegistry {
       groups.set(document.name, group);
     }
     this.#groups = groups;
+    this.#prepared = new Map();
   }
 }

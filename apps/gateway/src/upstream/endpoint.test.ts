@@ -1,0 +1,206 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import type { PassiveHealth } from "@headworks/gateway-contract";
+import { Endpoint, endpointKey, healthRules } from "./endpoint.ts";
+
+function rig(block: PassiveHealth = {}, mayEject = true) {
+  const seen: string[] = [];
+  const time = { nowMs: 1000 };
+  const endpoint = new Endpoint("10.0.0.1", 80, {
+    nowMs: () => time.nowMs,
+    ejected: ({ key }) => seen.push(`ejected ${key}`),
+    recovered: ({ key }) => seen.push(`recovered ${key}`),
+    mayEject: () => mayEject,
+  });
+  endpoint.adopt(healthRules(block));
+  const attempt = (status: number): void => {
+    endpoint.picked(time.nowMs);
+    endpoint.answered(endpoint.dispatched(), status, 1);
+  };
+  return { endpoint, seen, attempt, time, wait: (ms: number) => (time.nowMs += ms) };
+}
+
+const isIn = ({ endpoint, time }: ReturnType<typeof rig>): boolean => endpoint.isAvailable(time.nowMs);
+
+test("health: 500 and above and lost attempts are failures, everything below is a success, 408 and 429 too", () => {
+  for (const status of [100, 200, 301, 404, 408, 429, 499]) {
+    const { endpoint, attempt } = rig({ consecutive_failures: 2 });
+    for (const each of [500, status, 503, status]) attempt(each);
+    assert.equal(endpoint.health, "healthy", String(status));
+  }
+  const { endpoint, seen } = rig({ consecutive_failures: 2 });
+  endpoint.failed(endpoint.dispatched());
+  endpoint.answered(endpoint.dispatched(), 500, 1);
+  assert.deepEqual([endpoint.health, seen], ["ejected", ["ejected 10.0.0.1:80"]]);
+});
+
+test("health: a share of failures in the window ejects once there is enough volume, not before", () => {
+  const { endpoint, attempt, wait } = rig({ failure_ratio: 0.5, failure_min_volume: 10, consecutive_failures: 1000 });
+  for (let at = 0; at < 4; at++) attempt(500);
+  wait(60_000);
+  for (let at = 0; at < 9; at++) attempt(at % 2 === 1 ? 200 : 500);
+  assert.equal(endpoint.health, "healthy", "nine observations are too few, and the old window is forgotten");
+  attempt(200);
+  assert.equal(endpoint.health, "healthy", "the share is judged at failures");
+  attempt(500);
+  assert.equal(endpoint.health, "ejected");
+});
+
+test("health: after eject_ms the next picks are probes: success clears everything, failure ejects for a full period", () => {
+  const state = rig({ consecutive_failures: 1, eject_ms: 1000, half_open_probes: 2 });
+  const { endpoint, seen, attempt, wait, time } = state;
+  attempt(500);
+  wait(999);
+  assert.equal(isIn(state), false);
+  wait(1);
+  assert.equal(isIn(state), true);
+  endpoint.picked(time.nowMs);
+  const probes = [endpoint.dispatched(), endpoint.dispatched()] as const;
+  assert.deepEqual([endpoint.health, isIn(state)], ["half_open", false], "no more than half_open_probes");
+  endpoint.answered(probes[0], 503, 1);
+  assert.deepEqual([endpoint.health, seen.length], ["ejected", 1], "still out: nobody is told twice");
+  endpoint.answered(probes[1], 200, 1);
+  assert.equal(endpoint.health, "ejected", "a probe of before decides nothing after the ejection");
+  wait(999);
+  assert.equal(isIn(state), false);
+  wait(1);
+  attempt(200);
+  assert.deepEqual(seen, ["ejected 10.0.0.1:80", "recovered 10.0.0.1:80"]);
+});
+
+test("health: attempts from before an ejection say nothing about the endpoint after it", () => {
+  const state = rig({ consecutive_failures: 1, eject_ms: 1000 });
+  const { endpoint, attempt, wait, time } = state;
+  const slow = endpoint.dispatched();
+  const slowest = endpoint.dispatched();
+  attempt(500);
+  wait(1000);
+  endpoint.picked(time.nowMs);
+  const probe = endpoint.dispatched();
+  endpoint.answered(slow, 200, 2000);
+  assert.equal(endpoint.health, "half_open");
+  endpoint.failed(slowest);
+  assert.deepEqual([endpoint.health, isIn(state)], ["half_open", false], "the place of the probe is still taken");
+  endpoint.answered(probe, 200, 1);
+  assert.deepEqual([endpoint.health, endpoint.inFlight], ["healthy", 0]);
+});
+
+test("health: a probe that is given up frees its place and decides nothing", () => {
+  const state = rig({ consecutive_failures: 1, eject_ms: 10 });
+  const { endpoint, attempt, wait, time } = state;
+  attempt(500);
+  wait(10);
+  endpoint.picked(time.nowMs);
+  endpoint.abandoned(endpoint.dispatched());
+  assert.deepEqual([endpoint.health, isIn(state), endpoint.inFlight], ["half_open", true, 0]);
+});
+
+test("health: a body that breaks off counts against the endpoint in rotation", () => {
+  const { endpoint, attempt } = rig({ consecutive_failures: 2 });
+  attempt(500);
+  endpoint.bodyBroke();
+  assert.equal(endpoint.health, "ejected");
+  endpoint.bodyBroke();
+  assert.equal(endpoint.health, "ejected");
+});
+
+test("health: every further ejection lasts eject_backoff times as long, an hour at most, until it recovers", () => {
+  const { endpoint, attempt, wait, time } = rig({ consecutive_failures: 1, eject_ms: 1000, eject_backoff: 10 });
+  const lastsMs = (): number => {
+    attempt(500);
+    for (const ms of [1000, 9000, 90_000, 900_000, 2_600_000]) {
+      wait(ms);
+      if (endpoint.isAvailable(time.nowMs)) return ms;
+    }
+    return Number.POSITIVE_INFINITY;
+  };
+  assert.deepEqual([lastsMs(), lastsMs(), lastsMs(), lastsMs(), lastsMs()], [1000, 9000, 90_000, 900_000, 2_600_000]);
+  attempt(200);
+  assert.equal(lastsMs(), 1000);
+});
+
+test("health: an endpoint that may not leave the rotation stays in it, and leaves as soon as it may", () => {
+  const { endpoint, attempt, seen } = rig({ consecutive_failures: 1 }, false);
+  attempt(500);
+  assert.deepEqual([endpoint.health, seen], ["healthy", []]);
+});
+
+test("health: without rules nothing ejects, and taking the rules away brings back what was out", () => {
+  const { endpoint, attempt, seen } = rig({ consecutive_failures: 1 });
+  attempt(500);
+  endpoint.adopt(undefined);
+  assert.deepEqual([endpoint.health, seen.at(-1)], ["healthy", "recovered 10.0.0.1:80"]);
+  for (let at = 0; at < 100; at++) attempt(500);
+  assert.equal(endpoint.health, "healthy");
+});
+
+test("health: what was taken out by hand without rules comes back with its first good answer", () => {
+  const state = rig();
+  const { endpoint, attempt, wait } = state;
+  endpoint.adopt(undefined);
+  endpoint.force("ejected");
+  wait(30_000);
+  attempt(500);
+  assert.equal(endpoint.health, "ejected");
+  wait(30_000);
+  attempt(200);
+  assert.deepEqual([endpoint.health, isIn(state)], ["healthy", true]);
+});
+
+test("active health shares the streak with answers, stays out of the window, and brings back before the time is over", () => {
+  const state = rig({ consecutive_failures: 5, failure_min_volume: 1, failure_ratio: 1, eject_ms: 60_000 });
+  const { endpoint, attempt, seen, time } = state;
+  const thresholds = { success: 2, failure: 3 };
+  attempt(200);
+  attempt(500);
+  endpoint.probed(false, thresholds);
+  assert.equal(endpoint.health, "healthy");
+  endpoint.probed(false, thresholds);
+  assert.equal(endpoint.health, "ejected", "one answer and two probes in a row");
+  endpoint.probed(true, thresholds);
+  endpoint.probed(false, thresholds);
+  endpoint.probed(true, thresholds);
+  assert.equal(endpoint.health, "ejected", "successes must be consecutive");
+  endpoint.probed(true, thresholds);
+  assert.deepEqual([endpoint.health, time.nowMs, seen.length], ["healthy", 1000, 2]);
+  endpoint.probed(false, thresholds);
+  endpoint.probed(false, thresholds);
+  endpoint.probed(true, thresholds);
+  endpoint.probed(false, thresholds);
+  assert.equal(endpoint.health, "healthy", "a good probe ends the streak");
+});
+
+test("active health: failures while it is out do not prolong that", () => {
+  const state = rig({ consecutive_failures: 1, eject_ms: 1000 });
+  state.attempt(500);
+  for (let at = 0; at < 10; at++) {
+    state.wait(100);
+    state.endpoint.probed(false, { success: 1, failure: 1 });
+  }
+  assert.equal(isIn(state), true);
+});
+
+test("draining takes no picks; what was done by hand stays until the document says something else", () => {
+  const state = rig();
+  state.endpoint.isDraining = true;
+  state.endpoint.adoptDrain(false);
+  assert.equal(isIn(state), false);
+  state.endpoint.adoptDrain(true);
+  state.endpoint.adoptDrain(false);
+  assert.equal(isIn(state), true);
+});
+
+test("peak_ewma: a peak counts at once, fades while nothing is sent, and what is in flight multiplies it", () => {
+  const { endpoint, time } = rig();
+  const first = endpoint.costAt(time.nowMs);
+  endpoint.answered(endpoint.dispatched(), 200, 4000);
+  const peak = endpoint.costAt(time.nowMs);
+  assert.deepEqual([first, peak], [250, 4000]);
+  endpoint.dispatched();
+  assert.equal(endpoint.costAt(time.nowMs), 2 * peak);
+  assert.ok(endpoint.costAt(time.nowMs + 60_000) < first);
+});
+
+test("keys of IPv6 endpoints have brackets", () => {
+  assert.deepEqual([endpointKey("::1", 80), endpointKey("a.test", 443)], ["[::1]:80", "a.test:443"]);
+});

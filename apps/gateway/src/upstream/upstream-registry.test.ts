@@ -1,0 +1,189 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import type { EventKind, Upstream } from "@headworks/gateway-contract";
+import type { Endpoint } from "./endpoint.ts";
+import { UpstreamRegistry, type LiveUpstream } from "./upstream-registry.ts";
+import type { PickKey } from "./upstream-group.ts";
+
+const KEY: PickKey = { peerAddress: "192.0.2.1", headerValue: undefined };
+
+const endpoints = (count: number, more: Partial<NonNullable<Upstream["endpoints"]>[number]> = {}) =>
+  Array.from({ length: count }, (_, at) => ({ address: `10.0.0.${at + 1}`, port: 80, ...more }));
+
+function rig(first: Upstream) {
+  const seen: [EventKind, unknown][] = [];
+  const time = { nowMs: 0 };
+  const registry = new UpstreamRegistry({
+    nowMs: () => time.nowMs,
+    emit: (kind, payload) => void seen.push([kind, payload]),
+  });
+  const publish = (document: Upstream): LiveUpstream => {
+    const group = registry.prepare(document);
+    registry.published([document]);
+    assert.equal(registry.get(document.name), group);
+    return group;
+  };
+  return { registry, seen, time, publish, group: publish(first) };
+}
+
+function answer(endpoint: Endpoint | undefined, status: number): void {
+  assert.ok(endpoint);
+  endpoint.answered(endpoint.dispatched(), status, 1);
+}
+
+test("a reload keeps what was learnt: ejections under address and port, the breaker under the upstream's name", () => {
+  const document: Upstream = {
+    name: "u",
+    endpoints: endpoints(2),
+    health: { consecutive_failures: 1 },
+    breaker: { consecutive_failures: 2, open_ms: 5000 },
+  };
+  const { group, publish, seen, time } = rig(document);
+  const [bad] = group.endpoints;
+  answer(bad, 500);
+  const pass = group.admit();
+  assert.ok("epoch" in pass);
+  group.settle(pass.epoch, false);
+  const next = publish({ ...structuredClone(document), breaker: { consecutive_failures: 2, open_ms: 1000 } });
+  assert.equal(next, group);
+  assert.equal(next.endpoints[0], bad);
+  assert.equal(bad?.health, "ejected");
+  group.settle(pass.epoch, false);
+  assert.deepEqual(group.admit(), { retryAfterS: 1 }, "the streak went on over the reload, with the new open_ms");
+  time.nowMs += 1000;
+  assert.ok("epoch" in group.admit());
+  assert.deepEqual(
+    seen.map(([kind]) => kind),
+    ["endpoint_ejected", "breaker_opened", "breaker_half_open"],
+  );
+  assert.deepEqual(seen[0]?.[1], { upstream: "u", endpoint: "10.0.0.1:80" });
+});
+
+test("breaker: Retry-After is the time to half-open in whole seconds, rounded up, at least 1", () => {
+  const { group, time } = rig({
+    name: "u",
+    endpoints: endpoints(1),
+    breaker: { consecutive_failures: 1, open_ms: 2500 },
+  });
+  const pass = group.admit();
+  assert.ok("epoch" in pass);
+  group.settle(pass.epoch, false);
+  assert.deepEqual(group.admit(), { retryAfterS: 3 });
+  time.nowMs += 2400;
+  assert.deepEqual(group.admit(), { retryAfterS: 1 });
+  time.nowMs += 100;
+  assert.ok("epoch" in group.admit());
+  assert.deepEqual(group.admit(), { retryAfterS: 1 }, "all trials are out");
+});
+
+test("breaker: one that was removed and comes back is not moved by attempts of the first one", () => {
+  const document: Upstream = { name: "u", endpoints: endpoints(1), breaker: { consecutive_failures: 1 } };
+  const { group, publish, time } = rig(document);
+  const first = group.admit();
+  assert.ok("epoch" in first);
+  const { epoch } = first;
+  publish({ name: "u", endpoints: endpoints(1) });
+  const without = group.admit();
+  assert.ok("epoch" in without);
+  publish(structuredClone(document));
+  group.settle(epoch, false);
+  group.settle(without.epoch, false);
+  assert.equal(group.breaker?.state, "closed");
+  time.nowMs += 1;
+  const own = group.admit();
+  assert.ok("epoch" in own);
+  group.settle(own.epoch, false);
+  assert.equal(group.breaker?.state, "open");
+});
+
+test("health: when all endpoints are out, picks come from all of them, and are counted", () => {
+  const { group } = rig({ name: "u", endpoints: endpoints(3), health: { consecutive_failures: 1 } });
+  for (const endpoint of group.endpoints) answer(endpoint, 500);
+  const picked = new Set(Array.from({ length: 30 }, () => group.pick(KEY, [])));
+  assert.deepEqual([picked.size, group.failOpenPicks], [3, 30]);
+});
+
+test("health: a single endpoint that is out is picked nevertheless, and counted", () => {
+  const { group } = rig({ name: "u", endpoints: endpoints(1), health: { consecutive_failures: 1 } });
+  answer(group.endpoints[0], 500);
+  assert.equal(group.pick(KEY, []), group.endpoints[0]);
+  assert.equal(group.failOpenPicks, 1);
+});
+
+test("a draining endpoint gets nothing, not even when nothing else is left", () => {
+  const { group, publish } = rig({
+    name: "u",
+    endpoints: [...endpoints(1, { drain: true }), { address: "10.0.0.9", port: 80 }],
+    health: { consecutive_failures: 1 },
+  });
+  for (let at = 0; at < 10; at++) assert.equal(group.pick(KEY, [])?.key, "10.0.0.9:80");
+  answer(group.endpoints[1], 500);
+  assert.equal(group.pick(KEY, [])?.key, "10.0.0.9:80", "out, but not draining");
+  publish({ name: "u", endpoints: endpoints(1, { drain: true }) });
+  assert.equal(group.pick(KEY, []), undefined);
+});
+
+test("a retry goes to an endpoint that was not tried while there is one in rotation", () => {
+  const { group } = rig({ name: "u", endpoints: endpoints(3), health: { consecutive_failures: 1 } });
+  const [first, second, third] = group.endpoints;
+  assert.ok(first && second && third);
+  answer(third, 500);
+  for (let at = 0; at < 10; at++) assert.equal(group.pick(KEY, [first]), second);
+  for (let at = 0; at < 10; at++) {
+    const again = group.pick(KEY, [first, second]);
+    assert.ok(again === first || again === second, "in rotation and tried is better than out of it");
+  }
+  assert.equal(group.failOpenPicks, 0);
+});
+
+test("max_ejected_percent keeps so many endpoints in rotation", () => {
+  const { group } = rig({
+    name: "u",
+    endpoints: endpoints(4),
+    health: { consecutive_failures: 1, max_ejected_percent: 50 },
+  });
+  for (const endpoint of group.endpoints) answer(endpoint, 500);
+  assert.deepEqual(
+    group.endpoints.map(({ health }) => health),
+    ["ejected", "ejected", "healthy", "healthy"],
+  );
+});
+
+test("a candidate that is never published leaves no trace; upstreams that are gone are forgotten", () => {
+  const { registry, publish } = rig({ name: "u", endpoints: endpoints(1) });
+  registry.prepare({ name: "other", endpoints: endpoints(1) });
+  assert.deepEqual(
+    registry.all.map(({ name }) => name),
+    ["u"],
+  );
+  publish({ name: "v", endpoints: endpoints(1) });
+  assert.deepEqual(
+    registry.all.map(({ name }) => name),
+    ["v"],
+  );
+});
+
+test("what name discovery found stays over a reload, beside the document's endpoints, until it looks elsewhere", () => {
+  const discovery = { hostname: "svc.test", port: 80 };
+  const { group, publish } = rig({ name: "u", endpoints: endpoints(1), dns_discovery: discovery });
+  group.discovered([
+    { address: "10.0.0.1", port: 80 },
+    { address: "10.0.0.7", port: 80 },
+  ]);
+  const keys = (): string[] => group.endpoints.map(({ key }) => key);
+  assert.deepEqual(keys(), ["10.0.0.1:80", "10.0.0.7:80"]);
+  publish({ name: "u", dns_discovery: { ...discovery, refresh_interval_s: 5 } });
+  assert.deepEqual(keys(), ["10.0.0.1:80", "10.0.0.7:80"]);
+  publish({ name: "u", dns_discovery: { ...discovery, hostname: "other.test" } });
+  assert.deepEqual(keys(), []);
+  assert.equal(group.pick(KEY, []), undefined);
+});
+
+test("hedges and retries spend one budget and are counted apart", () => {
+  const { group } = rig({ name: "u", endpoints: endpoints(1), retries: { attempts: 1 } });
+  assert.deepEqual(
+    [group.spendRetry(), group.spendHedge(), group.spendHedge(), group.spendRetry()],
+    [true, true, true, false],
+  );
+  assert.deepEqual([group.retries, group.hedges], [1, 2]);
+});
