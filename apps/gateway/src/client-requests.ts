@@ -1,0 +1,98 @@
+// Tested by ../test/pipeline.test.ts
+import { reasonPhrase } from "@headworks/http-fields";
+import type { DeadlineSweep } from "@headworks/sockets";
+import type { Generations } from "#config/generations.ts";
+import { numberOf, type ListenerSet } from "#listener/listener-set.ts";
+import { RequestContext } from "#request/context.ts";
+import { errorAnswer } from "#request/error-answer.ts";
+import type { Answer } from "#request/phases.ts";
+import type { Pipeline } from "#request/pipeline.ts";
+import { newRequestId } from "#request/request-id.ts";
+import { checkPath } from "#routing/request-path.ts";
+
+/** What is wrong with a target that nobody may route or forward; undefined when it may be used. */
+export function targetProblem(target: string): string | undefined {
+  const verdict = checkPath(target);
+  return verdict === "ok" ? undefined : `The path of the request cannot be used: ${verdict}`;
+}
+
+/** Paths of the gateway itself, on every listener, before any route. */
+export function reservedAnswer(
+  request: RequestContext,
+  generations: Generations,
+  metricsText: () => Promise<string>,
+): Answer | undefined | Promise<Answer> {
+  switch (request.path) {
+    case "/healthz":
+      return envelope(200, "ok", "ok", request.requestId);
+    case "/readyz":
+      return generations.current === undefined
+        ? envelope(503, "not_ready", "not ready", request.requestId)
+        : envelope(200, "ready", "ready", request.requestId);
+    case "/metrics":
+      return metricsAnswer(metricsText());
+    default:
+      return undefined;
+  }
+}
+
+async function metricsAnswer(text: Promise<string>): Promise<Answer> {
+  return { status: 200, fields: ["Content-Type", "text/plain; version=0.0.4; charset=utf-8"], body: await text };
+}
+
+function envelope(status: number, code: string, message: string, requestId: string): Answer {
+  const error = { code, message, request_id: requestId };
+  return { status, fields: ["Content-Type", "application/json"], body: JSON.stringify({ error }) };
+}
+
+/** What listeners need to turn heads into requests of the running generation. */
+export function connectionServices(
+  generations: Generations,
+  pipeline: Pipeline,
+  deadlines: DeadlineSweep,
+  environment: Readonly<Record<string, string | undefined>>,
+): ConstructorParameters<typeof ListenerSet>[0]["services"] {
+  return {
+    deadlines,
+    limits: {
+      fieldCount: numberOf(environment["GATEWAY_HTTP1_MAX_HEADERS"], 100),
+      headBytes: numberOf(environment["GATEWAY_HTTP1_MAX_HEADER_BYTES"], 65_536),
+    },
+    request: (head, listener, peer, nowMs, stream) => {
+      const generation = generations.current;
+      if (generation === undefined) throw new Error("A listener is open before a generation was published");
+      const request = new RequestContext({
+        generation,
+        listener,
+        peer,
+        startedMs: nowMs,
+        version: stream.version,
+        method: head.method,
+        target: head.targetForm === "absolute" ? originForm(head.target) : head.target,
+        authority: head.authority,
+        fields: head.fields,
+        framing: head.framing,
+        upgrade: head.upgrade,
+      });
+      pipeline.handle(request, stream);
+    },
+    refusal: (code, message) => {
+      const requestId = newRequestId();
+      const answer = errorAnswer(message === undefined ? { code } : { code, message }, requestId);
+      return {
+        status: answer.status,
+        reason: reasonPhrase(answer.status),
+        fields: [...answer.fields, "X-Request-Id", requestId],
+        body: String(answer.body),
+      };
+    },
+  };
+}
+
+/** Path and query of `http://host/path?query`; the authority was taken from it already. */
+function originForm(target: string): string {
+  const pathAt = target.indexOf("/", target.indexOf("://") + 3);
+  const queryAt = target.indexOf("?");
+  if (pathAt !== -1 && (queryAt === -1 || pathAt < queryAt)) return target.slice(pathAt);
+  return queryAt === -1 ? "/" : `/${target.slice(queryAt)}`;
+}

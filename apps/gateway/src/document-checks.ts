@@ -1,0 +1,18 @@
+// Tested by ../test/config/cli-documents.test.ts
+import type { DocumentCheck } from "#config/check-document.ts";
+import { checkRoutes } from "#routing/check-routes.ts";
+import type { GatewaySlice } from "./slice.ts";
+
+export { explainRoute } from "#routing/explain.ts";
+
+/** Everything that the schema cannot say of a document: routing's checks and those of all slices. */
+export function documentChecks(slices: readonly GatewaySlice[]): DocumentCheck[] {
+  return [
+    checkRoutes,
+    ...slices.map(
+      (slice): DocumentCheck =>
+        (...given) =>
+          slice.check?.(...given),
+    ),
+  ];
+}
