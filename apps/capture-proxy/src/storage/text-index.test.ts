@@ -121,9 +121,15 @@ class Bench {
     });
   }
 
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.close();
+  }
+
   async close(): Promise<void> {
     this.#reader?.close();
+    this.#reader = undefined;
     await this.#rig?.store.close();
+    this.#rig = undefined;
     this.running.length = 0;
   }
 
@@ -342,15 +348,11 @@ test(
     await fc.assert(
       fc.asyncProperty(fc.array(action, { minLength: 5, maxLength: 30 }), cut, cut, async (actions, left, right) => {
         await using directory = await temporaryDirectory();
-        const bench = new Bench(directory.path);
+        await using bench = new Bench(directory.path);
         await bench.open();
-        try {
-          for (const step of actions) await perform(bench, step);
-          bench.index(1000);
-          await compare(bench, cutOut(bench, left), cutOut(bench, right));
-        } finally {
-          await bench.close();
-        }
+        for (const step of actions) await perform(bench, step);
+        bench.index(1000);
+        await compare(bench, cutOut(bench, left), cutOut(bench, right));
       }),
       { numRuns: 20 },
     );
@@ -359,7 +361,7 @@ test(
 
 test("numbers that an earlier run gave to other entries are not taken for known", async () => {
   await using directory = await temporaryDirectory();
-  const bench = new Bench(directory.path);
+  await using bench = new Bench(directory.path);
   await bench.open();
   for (let index = 0; index < 30; index += 1) bench.add({ words: ["alpha"], noiseLength: 9000, form: "plain" });
   await bench.rig.store.flush();
@@ -372,12 +374,11 @@ test("numbers that an earlier run gave to other entries are not taken for known"
   for (let index = 0; index < 20; index += 1) bench.add({ words: ["beta"], noiseLength: 9000, form: "plain" });
   await bench.rig.store.flush();
   assert.equal((await bench.found(bench.rig.store.activeSessionId, literal("beta"))).total, 20);
-  await bench.close();
 });
 
 test("an index file that is damaged, or of another store, is made anew", async () => {
   await using directory = await temporaryDirectory();
-  const bench = new Bench(directory.path);
+  await using bench = new Bench(directory.path);
   const restart = async (change: () => void): Promise<void> => {
     await bench.close();
     change();
@@ -404,13 +405,15 @@ test("an index file that is damaged, or of another store, is made anew", async (
   await restart(inside("UPDATE segment SET seqs = x'00'"));
   await restart(inside("DELETE FROM slice"));
   await restart(inside("PRAGMA user_version = 1000"));
-  await bench.close();
 });
 
 test("a body that cannot be read is not taken for empty", async () => {
   await using directory = await temporaryDirectory();
-  const bench = new Bench(directory.path);
+  await using bench = new Bench(directory.path);
   await bench.open();
+  for (let index = 0; index < 5; index += 1) bench.add({ words: ["beta"], noiseLength: 100, form: "plain" });
+  await bench.rig.store.flush();
+  bench.index(1000);
   const body = Buffer.from(`${"padding ".repeat(50_000)}alpha`);
   bench.rig.add({ path: "/large", responseBody: [body] });
   await bench.rig.store.flush();
@@ -421,7 +424,6 @@ test("a body that cannot be read is not taken for empty", async () => {
   bodies.read = read;
   const { paths } = await bench.found(bench.rig.store.activeSessionId, literal("alpha"));
   assert.deepEqual(paths, ["/large"]);
-  await bench.close();
 });
 
 test("searching makes the reader index the store, and what it finds stays right while entries come and go", async () => {

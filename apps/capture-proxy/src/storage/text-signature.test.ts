@@ -47,6 +47,15 @@ test("every part of every text is found, wherever columns end within it", () => 
   );
 });
 
+test("a needle is found at every place of a text that fills many columns", () => {
+  const columns = new SignatureColumns();
+  const text = noise(60_000, 11);
+  columns.add({ seq: 3, mark: 0 }, [text]);
+  for (let at = 0; at + 35 <= text.length; at += 1) {
+    assert.ok(found(columns, text.slice(at, at + 35)).has(3), `at ${at}`);
+  }
+});
+
 test("a text that stands nowhere is found almost nowhere", () => {
   const columns = new SignatureColumns();
   for (let seq = 0; seq < 200; seq += 1) columns.add({ seq, mark: 0 }, [noise(8000, seq)]);
@@ -83,4 +92,5 @@ test("the matrix by rows says what the columns say", () => {
 test("a text of fewer than three characters says nothing", () => {
   for (const text of ["", "a", "ab"]) assert.equal(rowsOfNeedle(text), undefined);
   assert.equal(rowsOfNeedle("abc")?.length, 1);
+  assert.equal(rowsOfNeedle("abcd")?.length, 3);
 });

@@ -1,20 +1,30 @@
-/** Rows of the bit matrix: a three-character piece of a text sets the bit of the row it is hashed to. */
+/**
+ * Rows of the bit matrix. A piece of a text, three or four UTF-16 units, sets the bit of the row it is hashed to. Nearly
+ * every piece of three stands somewhere in a longer text; those of four tell texts apart, those of three keep short
+ * needles from being found by chance.
+ */
 export const SIGNATURE_ROWS = 16_384;
 const ROW_BITS = 14;
 /** So many bits of a column may be set; then it says too little about more text. */
 const FULL_COLUMN = 6500;
 /** Entries with little text share a column; each candidate column costs a look at all its entries. */
 const ENTRIES_OF_COLUMN = 16;
-/** A searched text is represented by its first pieces. Pieces so near to each other always stand in one column. */
-const PIECES_OF_NEEDLE = 32;
+/** A searched text is represented by the pieces that end at its first places. Places so near always stand in one column. */
+const PLACES_OF_NEEDLE = 32;
 
-/** The row of three UTF-16 units, given as 10-bit steps of a rolling value. */
-function rowOf(rolled: number): number {
-  return Math.imul(rolled, 0x9e_37_79_b1) >>> (32 - ROW_BITS);
+/** Each unit counts in full, so that letters beyond ASCII are not taken for others. */
+function sumOfThree(first: number, second: number, third: number): number {
+  return Math.imul(first, 0x9e_37_79_b1) + Math.imul(second, 0x85_eb_ca_77) + Math.imul(third, 0xc2_b2_ae_3d);
 }
 
-function roll(rolled: number, unit: number): number {
-  return ((rolled << 10) ^ unit) & 0x3fff_ffff;
+/** The row of three units. */
+function rowOfThree(sum: number): number {
+  return (sum | 0) >>> (32 - ROW_BITS);
+}
+
+/** The row of the three with the unit before them. */
+function rowOfFour(sum: number, before: number): number {
+  return ((sum + Math.imul(before, 0x27_d4_eb_2f) + 0x16_56_67_b1) | 0) >>> (32 - ROW_BITS);
 }
 
 /**
@@ -24,10 +34,10 @@ function roll(rolled: number, unit: number): number {
 export function rowsOfNeedle(folded: string): number[] | undefined {
   if (folded.length < 3) return undefined;
   const rows = new Set<number>();
-  let rolled = roll(folded.charCodeAt(0), folded.charCodeAt(1));
-  for (let at = 2; at < Math.min(folded.length, PIECES_OF_NEEDLE + 2); at += 1) {
-    rolled = roll(rolled, folded.charCodeAt(at));
-    rows.add(rowOf(rolled));
+  for (let at = 2; at < Math.min(folded.length, PLACES_OF_NEEDLE + 2); at += 1) {
+    const sum = sumOfThree(folded.charCodeAt(at - 2), folded.charCodeAt(at - 1), folded.charCodeAt(at));
+    rows.add(rowOfThree(sum));
+    if (at >= 3) rows.add(rowOfFour(sum, folded.charCodeAt(at - 3)));
   }
   return [...rows];
 }
@@ -105,25 +115,24 @@ export class SignatureColumns {
   }
 
   #addText(text: string, place: number): void {
-    let column = this.#current;
-    let isSet = this.#isSet;
-    let rolled = roll(text.charCodeAt(0), text.charCodeAt(1));
     for (let at = 2; at < text.length; at += 1) {
-      rolled = roll(rolled, text.charCodeAt(at));
-      const row = rowOf(rolled);
-      const octet = column[row >> 3] ?? 0;
-      const mask = 1 << (row & 7);
-      if ((octet & mask) !== 0) continue;
-      column[row >> 3] = octet | mask;
-      isSet += 1;
-      if (isSet < FULL_COLUMN || at === text.length - 1) continue;
+      const sum = sumOfThree(text.charCodeAt(at - 2), text.charCodeAt(at - 1), text.charCodeAt(at));
+      const isThreeNew = this.#set(rowOfThree(sum));
+      const isNew = at >= 3 && this.#set(rowOfFour(sum, text.charCodeAt(at - 3)));
+      if ((!isThreeNew && !isNew) || this.#isSet < FULL_COLUMN || at === text.length - 1) continue;
       this.#open(place);
-      column = this.#current;
-      isSet = 0;
       // A needle may begin in the full column: the new one has to hold it as a whole.
-      at = Math.max(1, at - PIECES_OF_NEEDLE + 1);
-      rolled = roll(text.charCodeAt(at - 1), text.charCodeAt(at));
+      at = Math.max(1, at - PLACES_OF_NEEDLE + 1);
     }
-    this.#isSet = isSet;
+  }
+
+  /** False: it was set before. */
+  #set(row: number): boolean {
+    const octet = this.#current[row >> 3] ?? 0;
+    const mask = 1 << (row & 7);
+    if ((octet & mask) !== 0) return false;
+    this.#current[row >> 3] = octet | mask;
+    this.#isSet += 1;
+    return true;
   }
 }
