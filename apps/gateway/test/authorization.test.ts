@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { startOrigin } from "@headworks/testkit";
-import type { DocumentInput, Issue } from "@headworks/gateway-contract";
-import { RejectedDocumentError } from "../src/gateway.ts";
+import type { DocumentInput } from "@headworks/gateway-contract";
+import { issuesOf } from "./consumers/consumer-rig.ts";
 import { serving, startGateway, type TestGateway } from "./gateway-rig.ts";
 
 type RouteInput = NonNullable<DocumentInput["routes"]>[number];
@@ -217,13 +217,3 @@ test("a block without a rule, a list that lets everybody in and names that nobod
     );
   });
 });
-
-async function issuesOf(document: DocumentInput): Promise<readonly Issue[]> {
-  try {
-    await using _gateway = await startGateway(document);
-    return [];
-  } catch (error) {
-    if (error instanceof RejectedDocumentError) return error.issues;
-    throw error;
-  }
-}

@@ -1,4 +1,4 @@
-// Tested by ../../test/consumers.test.ts
+// Tested by ../../test/consumers/passwords.test.ts
 import type { ConfigDocument, Consumer } from "@headworks/gateway-contract";
 import type { RawFields } from "@headworks/http1";
 

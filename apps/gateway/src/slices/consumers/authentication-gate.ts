@@ -1,4 +1,4 @@
-// Tested by ../../../test/consumers.test.ts
+// Tested by ../../../test/consumers/api-keys.test.ts
 import type { RequestContext } from "#request/context.ts";
 import type { Gate, Refusal, Verdict } from "#request/phases.ts";
 import type { ClientCertificates } from "./client-certificates.ts";

@@ -1,4 +1,4 @@
-// Tested by ../../../test/consumers.test.ts
+// Tested by ../../../test/consumers/api-keys.test.ts
 import type { Consumer } from "@headworks/gateway-contract";
 import type { ConsumerIdentity } from "#request/context.ts";
 

@@ -1,4 +1,4 @@
-// Tested by ../../../test/consumers-jwt.test.ts
+// Tested by ../../../test/consumers/tokens.test.ts
 import { requestHeadText, ResponseReader } from "@headworks/http1";
 import type { EgressDialer } from "#egress/egress-dialer.ts";
 import { asEgressError, EgressError, timedOut } from "#egress/egress-failure.ts";

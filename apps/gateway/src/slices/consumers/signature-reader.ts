@@ -1,4 +1,4 @@
-// Tested by ../../../test/consumers-signed.test.ts
+// Tested by ../../../test/consumers/signed-requests.test.ts
 import { hasBody } from "@headworks/http1";
 import type { Logger } from "pino";
 import type { RequestContext } from "#request/context.ts";

@@ -1,4 +1,4 @@
-// Tested by ../../../test/consumers-checks.test.ts
+// Tested by ../../../test/consumers/checks.test.ts
 import { X509Certificate } from "node:crypto";
 import type { ConfigDocument, JwtProvider } from "@headworks/gateway-contract";
 import { isLoopback } from "@headworks/host-patterns";

@@ -1,4 +1,4 @@
-// Tested by ../../../test/consumers-jwt.test.ts
+// Tested by ../../../test/consumers/tokens.test.ts
 import type { JwtProvider } from "@headworks/gateway-contract";
 import type { Logger } from "pino";
 import type { EgressDialer } from "#egress/egress-dialer.ts";

@@ -1,4 +1,4 @@
-// Tested by ../../../test/consumers-jwt.test.ts
+// Tested by ../../../test/consumers/tokens.test.ts
 import type { JwtProvider } from "@headworks/gateway-contract";
 import { decodeJwt, decodeProtectedHeader, errors, jwtVerify, type JWTPayload } from "jose";
 import type { ConsumerIdentity } from "#request/context.ts";
