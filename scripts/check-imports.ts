@@ -2,7 +2,7 @@ import { readFileSync } from "node:fs";
 import { isBuiltin } from "node:module";
 import { join, matchesGlob, posix } from "node:path";
 import { browserEntries, importZones, reservedModules } from "./import-rules.ts";
-import type { Zone } from "./import-rules.ts";
+import type { Zone } from "./import-zone.ts";
 import { scanModuleReferences } from "./import-scanner.ts";
 import type { ModuleReference } from "./import-scanner.ts";
 import { reportProblems, repositoryRoot, sourceFiles } from "./source-tree.ts";
@@ -38,7 +38,7 @@ export function findImportProblems(root: string): Problem[] {
     if (zoneOf(file) === undefined) {
       problems.push({
         where: file,
-        message: "The file belongs to no zone. Give its folder one in scripts/import-rules.ts",
+        message: "The file belongs to no zone. Give its folder one in scripts/import-zones-*.ts",
       });
     }
     problems.push(...indexFileProblems(file, workspace));

@@ -2,8 +2,9 @@
  * What a durable quota costs. Run: node bench/gateway/quota.bench.ts [seconds per row] [folder]
  *
  * Callers charge two budgets each, over and over; between charges each turns the event loop once, as a request does on
- * its way to an upstream. `main us` is processor time of the calling thread for each charge, `all us` that of the whole
- * process with the store's thread and its system calls, both without what the same loop takes when nothing is charged.
+ * its way to an upstream, and works for as long as the row says, as proxying it would. `main us` is processor time of the calling thread for each charge, `all us` that of the whole
+ * process with the store's thread and its system calls, both without what the same loop takes when nothing is charged. `off/on`
+ * compares all of it: 1 would be a quota that costs nothing.
  */
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -27,6 +28,8 @@ interface Row {
   readonly callers: number;
   readonly consumers: number;
   readonly pageBytes?: number;
+  /** What handling a request takes besides the quota; 22 us is what the data path takes for a small one. */
+  readonly workUs?: number;
 }
 
 interface Figures {
@@ -35,8 +38,13 @@ interface Figures {
   readonly allUs: number;
 }
 
+function work(us: number): void {
+  const untilMs = performance.now() + us / 1000;
+  while (performance.now() < untilMs);
+}
+
 /** Lets the callers go round until the time is over. */
-async function measure(callers: number, once: (round: number) => unknown): Promise<Figures> {
+async function measure({ callers, workUs = 0 }: Row, once: (round: number) => unknown): Promise<Figures> {
   let done = 0;
   const run = async (untilMs: number): Promise<void> => {
     const loop = async (caller: number): Promise<void> => {
@@ -44,6 +52,7 @@ async function measure(callers: number, once: (round: number) => unknown): Promi
         await once(round);
         done += 1;
         await turn();
+        if (workUs > 0) work(workUs);
       }
     };
     await Promise.all(Array.from({ length: callers }, async (_, caller) => await loop(caller)));
@@ -75,6 +84,8 @@ async function withStore<T>(row: Row, work: (store: StateStore, names: readonly 
   try {
     const names = Array.from({ length: row.consumers }, (_, index) => `consumer-${index}`);
     await store.quotas.syncConsumers(names);
+    // The first charge of each reads its counters.
+    await Promise.all(names.map(async (name) => await store.quotas.charge(name, budgets, true)));
     return await work(store, names);
   } finally {
     await store.close();
@@ -83,9 +94,9 @@ async function withStore<T>(row: Row, work: (store: StateStore, names: readonly 
 }
 
 async function print(row: Row): Promise<void> {
-  const idle = await measure(row.callers, () => Promise.resolve());
+  const idle = await measure(row, () => Promise.resolve());
   const charged = await withStore(row, async (store, names) => {
-    return await measure(row.callers, (round) =>
+    return await measure(row, (round) =>
       store.quotas.charge(names[(round * 7919) % names.length] ?? "", budgets, true),
     );
   });
@@ -93,18 +104,23 @@ async function print(row: Row): Promise<void> {
     row.callers,
     row.consumers,
     row.pageBytes ?? "default",
+    row.workUs ?? 0,
     Math.round(charged.perSecond),
     (charged.mainUs - idle.mainUs).toFixed(2),
     (charged.allUs - idle.allUs).toFixed(2),
+    (idle.allUs / charged.allUs).toFixed(2),
   ];
   process.stdout.write(`${cells.map((cell) => String(cell).padStart(10)).join("")}\n`);
 }
 
 process.stdout.write(
-  `${["callers", "consumers", "page", "charges/s", "main us", "all us"].map((head) => head.padStart(10)).join("")}\n`,
+  `${["callers", "consumers", "page", "work us", "charges/s", "main us", "all us", "off/on"].map((head) => head.padStart(10)).join("")}\n`,
 );
 for (const callers of [1, 8, 64, 256]) await print({ callers, consumers: 100 });
-for (const pageBytes of [1024, 2048, 4096, 8192, 16_384]) await print({ callers: 64, consumers: 10_000, pageBytes });
+for (const callers of [16, 64, 256]) await print({ callers, consumers: 100, workUs: 22 });
+for (const pageBytes of [1024, 2048, 4096, 8192, 16_384]) {
+  await print({ callers: 64, consumers: 10_000, pageBytes, workUs: 22 });
+}
 
 // What is refused costs no commit.
 await withStore({ callers: 1, consumers: 1 }, async (store) => {

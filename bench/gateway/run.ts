@@ -137,8 +137,9 @@ async function measure(row: Row, contenders: readonly Contender[], site: Site): 
       }
     }
     print(row, participants);
-    for (const { contender, rounds } of participants)
+    for (const { contender, rounds } of participants) {
       costs.set(contender.name, median(rounds.map(({ cpuUs }) => cpuUs)));
+    }
   } finally {
     for (const { process: child } of participants) await child.stop();
   }
@@ -180,8 +181,9 @@ function compareOwn(costs: ReadonlyMap<string, ReadonlyMap<string, number>>): vo
   const quota = of("quota");
   const routes = of("routes-5000");
   if (quota !== undefined) console.log(`\nquota on: ${(base / quota).toFixed(2)} of quota off (floor 0.70, aim 0.85)`);
-  if (routes !== undefined)
+  if (routes !== undefined) {
     console.log(`5,000 routes: ${(routes / base).toFixed(2)} times the cost of one (at most 1.5)`);
+  }
 }
 
 async function main(): Promise<void> {
@@ -208,8 +210,9 @@ async function main(): Promise<void> {
       ? "One core for the gateway, the other for load and origin."
       : "Gateway, load and origin share the processor.",
   );
-  for (const { name, version } of [own, ...peers].filter((one) => one !== undefined))
+  for (const { name, version } of [own, ...peers].filter((one) => one !== undefined)) {
     console.log(`${name} ${version() ?? ""}`);
+  }
   console.log(
     `load average before: ${loadavg()
       .map((load) => load.toFixed(2))

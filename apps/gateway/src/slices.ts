@@ -7,6 +7,7 @@ import { createAuthorization } from "#slices/authorization/authorization.slice.t
 import { createCallouts } from "#slices/callouts/callouts.slice.ts";
 import { createConsumers } from "#slices/consumers/consumers.slice.ts";
 import { deprecation } from "#slices/deprecation/deprecation.slice.ts";
+import { compression } from "#slices/compression/compression.slice.ts";
 import { cors } from "#slices/cors/cors.slice.ts";
 import { createEgressFilter } from "#slices/egress-filter/egress-filter.slice.ts";
 import { createLimits } from "#slices/limits/limits.slice.ts";
@@ -52,7 +53,10 @@ export function createSlices({ log, clock, store, environment }: SliceParts): Sl
     store,
     log,
     clock,
-    metrics: { dryRun: (route) => metrics.dryRun("quota", route), denied: metrics.quotaDenied },
+    metrics: {
+      dryRun: (route) => metrics.dryRun("quota", route),
+      denied: (consumer, budget) => metrics.quotaDenied(consumer, budget),
+    },
   });
   const rateLimits = createRateLimits({ log, clock, onDryRun: (route) => metrics.dryRun("rate_limit", route) });
   const usage = usageExport({ store, log, clock, every });
@@ -69,6 +73,7 @@ export function createSlices({ log, clock, store, environment }: SliceParts): Sl
     acceptVary,
     securityHeaders,
     transforms,
+    compression,
     createCallouts({ dialer, clock, log, onDryRun: (route) => metrics.dryRun("callout", route) }),
     rateLimits,
     quotaSlice,

@@ -8,8 +8,8 @@ import {
   type TemporaryDirectory,
 } from "@headworks/testkit";
 import type { DocumentInput } from "@headworks/gateway-contract";
-import { createGateway, type RunningGateway } from "../src/gateway.ts";
-import type { Clock } from "../src/slice.ts";
+import { createGateway, type RunningGateway } from "#gateway.ts";
+import type { Clock } from "#slice.ts";
 
 /** A document as a test writes it: an object, or YAML text. */
 export type TestDocument = DocumentInput | string;

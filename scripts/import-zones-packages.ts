@@ -1,0 +1,185 @@
+// Tested by check-imports.test.ts
+import { CONTRACT, FORMATS, GATEWAY_CONTRACT, NETWORK, SYSTEM, type Zone } from "./import-zone.ts";
+
+/** Tests, benchmarks and scripts. */
+export const testZones: readonly Zone[] = [
+  {
+    name: "testkit",
+    files: ["packages/testkit/**"],
+    node: "all",
+    npm: ["ws", "fast-check", "playwright-core"],
+    ours: [FORMATS],
+    instead: "The testkit stands in for peers and must not know the services it tests",
+  },
+  {
+    name: "ui-tests",
+    files: ["apps/capture-ui/**/*.test.{ts,tsx}", "apps/capture-ui/test/**"],
+    node: "all",
+    npm: "all",
+    ours: ["ui", ...CONTRACT, "contract-kit/*", FORMATS, "testkit"],
+    instead: "A test imports its own workspace, packages and the testkit",
+  },
+  {
+    name: "proxy-tests",
+    files: ["apps/capture-proxy/**/*.test.ts", "apps/capture-proxy/test/**"],
+    node: "all",
+    npm: "all",
+    ours: ["proxy/*", ...CONTRACT, "contract-kit/*", FORMATS, "sockets", "testkit"],
+    instead: "A test imports its own workspace, packages and the testkit",
+  },
+  {
+    name: "gateway-tests",
+    files: ["apps/gateway/**/*.test.ts", "apps/gateway/test/**"],
+    node: "all",
+    npm: "all",
+    ours: ["gateway/*", ...GATEWAY_CONTRACT, "contract-kit/*", FORMATS, "sockets", "testkit"],
+    instead: "A test imports its own workspace, packages and the testkit",
+  },
+  {
+    name: "package-tests",
+    files: ["packages/*/**/*.test.ts", "packages/*/test/**"],
+    node: "all",
+    npm: "all",
+    ours: [...CONTRACT, "gateway-contract", "contract-kit/*", FORMATS, "sockets", "testkit"],
+    instead: "A package's test knows packages, never an app",
+  },
+  {
+    name: "script-tests",
+    files: ["scripts/**/*.test.ts"],
+    node: "all",
+    npm: "all",
+    ours: ["scripts", "testkit", ...CONTRACT, "gateway-contract", "contract-kit/*"],
+    instead: "Test a script through its functions",
+  },
+  {
+    name: "e2e",
+    files: ["e2e/**"],
+    node: "all",
+    npm: "all",
+    ours: [...CONTRACT, "gateway-contract", "contract-kit/*", FORMATS, "testkit", "scripts"],
+    instead: "End-to-end tests drive real processes from outside: start main.ts and talk to it",
+  },
+  {
+    name: "bench",
+    files: ["bench/**"],
+    node: "all",
+    npm: "all",
+    ours: [
+      ...CONTRACT,
+      "contract-kit/*",
+      FORMATS,
+      "sockets",
+      "testkit",
+      "proxy/storage",
+      "proxy/exchange",
+      "proxy/api",
+      "gateway/storage",
+      "gateway/request",
+      "gateway/routing",
+      "gateway/upstream",
+    ],
+    instead: "A benchmark drives real processes, or one package or engine part alone",
+  },
+  {
+    name: "scripts",
+    files: ["scripts/**"],
+    node: "all",
+    npm: "all",
+    ours: [...CONTRACT, "gateway-contract", "contract-kit/*"],
+    instead: "Scripts work on the repository from outside; start a service as a process",
+  },
+];
+
+/** A format package: our code is closed to it, and it names the few built-ins it needs. */
+function format(name: string, node: readonly string[], files = [`packages/${name}/**`]): Zone {
+  return {
+    name: `format:${name}`,
+    files,
+    node,
+    npm: [],
+    ours: [],
+    instead: "A format package depends on nothing of ours and does no I/O; pass values in and bytes out",
+  };
+}
+
+/** What both services are made of. */
+export const packageZones: readonly Zone[] = [
+  // Content codings are the one part of http-fields that a browser cannot run.
+  {
+    ...format(
+      "http-fields/content-coding",
+      ["zlib", "stream", "buffer"],
+      ["packages/http-fields/src/{content-coding,decode}*.ts"],
+    ),
+    ours: ["format:http-fields"],
+  },
+  format("http-fields", []),
+  format("http1", ["buffer"]),
+  // node:net for isIP and BlockList, which open nothing.
+  format("host-patterns", ["net"]),
+  format("har", ["buffer", "stream", "string_decoder"]),
+  // node:net for isIP, node:url for domainToASCII.
+  format("tls-authority", ["crypto", "net", "url", "buffer"]),
+  format("linear-pattern", []),
+  { ...format("query-language", []), ours: ["format:linear-pattern"] },
+  format("socks5", ["buffer"]),
+  format("grpc-framing", ["buffer", "zlib"]),
+  format("log-file", ["fs", "path", "stream", "zlib"]),
+  {
+    name: "sockets",
+    files: ["packages/sockets/**"],
+    node: ["net", "tls", "buffer"],
+    npm: [],
+    ours: ["format:http1"],
+    instead: "Sockets and the codec, nothing of a service",
+  },
+  {
+    name: "contract-kit/server",
+    files: ["packages/contract-kit/src/server.ts"],
+    node: { allBut: [...NETWORK, ...SYSTEM] },
+    npm: ["typebox", "ajv", "ajv-formats"],
+    ours: ["contract-kit"],
+    instead: "The kit knows shapes; routing belongs to the app's api/ folder",
+  },
+  {
+    name: "contract-kit/client",
+    files: ["packages/contract-kit/src/client.ts"],
+    node: [],
+    npm: ["typebox"],
+    ours: ["contract-kit"],
+    instead: "The client runs in browsers: use web APIs only",
+  },
+  {
+    name: "contract-kit/openapi",
+    files: ["packages/contract-kit/src/openapi.ts"],
+    node: [],
+    npm: ["typebox"],
+    ours: ["contract-kit"],
+    instead: "The document is made from the operations table alone",
+  },
+  {
+    name: "contract-kit",
+    files: ["packages/contract-kit/**"],
+    node: [],
+    npm: ["typebox"],
+    ours: [],
+    instead: "The kit's main entry is imported by browsers: no Node, no validator",
+  },
+  {
+    name: "capture-contract",
+    files: ["packages/capture-contract/**"],
+    node: [],
+    npm: ["typebox"],
+    // For the lists of values that HTTP's formats know, so that none stands twice.
+    ours: ["contract-kit", "format:http-fields"],
+    instead: "A contract is schemas and operations, safe for browsers",
+  },
+  {
+    name: "gateway-contract",
+    files: ["packages/gateway-contract/**"],
+    node: [],
+    npm: ["typebox"],
+    ours: ["contract-kit"],
+    instead: "A contract is schemas and operations, safe for browsers",
+  },
+];
