@@ -1,0 +1,37 @@
+/** Content codings that answers can be given, by their names on the wire. */
+export type Coding = "gzip" | "br" | "zstd";
+
+/** Distinct values that are remembered; browsers send a handful, whoever sends more only makes work for itself. */
+const MOST_REMEMBERED = 256;
+
+const WEIGHT = /^q=(0(?:\.[0-9]{0,3})?|1(?:\.0{0,3})?)$/i;
+
+/** Chooses a content coding by what a client accepts (RFC 9110, 12.5.3) among those that are offered, best first. */
+export class CodingChoice {
+  readonly #offered: readonly Coding[];
+  readonly #known = new Map<string, Coding | undefined>();
+
+  constructor(offered: readonly Coding[]) {
+    this.#offered = offered;
+  }
+
+  /** The first offered coding that `accepted` does not refuse; undefined when there is none: the body stays as it is. */
+  of(accepted: string): Coding | undefined {
+    if (this.#known.has(accepted)) return this.#known.get(accepted);
+    const coding = this.#chosen(accepted);
+    if (this.#known.size >= MOST_REMEMBERED) this.#known.clear();
+    this.#known.set(accepted, coding);
+    return coding;
+  }
+
+  #chosen(accepted: string): Coding | undefined {
+    const named = new Map<string, boolean>();
+    for (const member of accepted.split(",")) {
+      const [name = "", ...parameters] = member.split(";").map((piece) => piece.trim().toLowerCase());
+      const weight = parameters.length === 0 ? "1" : WEIGHT.exec(parameters[0] ?? "")?.[1];
+      if (name === "" || weight === undefined || parameters.length > 1) continue;
+      named.set(name === "x-gzip" ? "gzip" : name, Number(weight) > 0);
+    }
+    return this.#offered.find((coding) => named.get(coding) ?? named.get("*") ?? false);
+  }
+}

@@ -1,0 +1,101 @@
+// Tested by ../../../test/compression.test.ts
+import type { Compression, Route } from "@headworks/gateway-contract";
+import { fieldValue, fieldValues, removeField, setField, type RawFields } from "@headworks/http1";
+import { foldVary } from "@headworks/http-fields";
+import type { RequestContext } from "#request/context.ts";
+import type { AnswerHead, BodyFilter, Decorator } from "#request/phases.ts";
+import type { GatewaySlice } from "#slice.ts";
+import { CodingChoice, type Coding } from "./accepted-codings.ts";
+import { createCompressor } from "./compressors.ts";
+
+/** Compresses answers of routes that ask for it, as clients accept it. */
+export const compression: GatewaySlice = {
+  name: "compression",
+  compile: () => {
+    const known = new WeakMap<Route, RouteCompression>();
+    const of = (route: Route): RouteCompression | undefined => {
+      if (route.compression === undefined) return undefined;
+      let found = known.get(route);
+      if (found === undefined) known.set(route, (found = new RouteCompression(route.compression)));
+      return found;
+    };
+    return { bodyFilterFor: of, decoratorFor: of };
+  },
+};
+
+const DEFAULT_MIN_BYTES = 1024;
+const CODINGS = { gzip: "gzip", brotli: "br", zstd: "zstd" } as const;
+
+/** Describe the bytes as they were, so that they would be wrong of those that are sent. */
+const FIELDS_OF_BYTES = ["content-md5", "content-digest", "digest", "repr-digest", "accept-ranges"] as const;
+
+class RouteCompression implements BodyFilter, Decorator {
+  readonly on = "every-route-response";
+  readonly #choice: CodingChoice;
+  readonly #level: number | undefined;
+  readonly #minBytes: number;
+  readonly #types: readonly string[];
+  readonly #excludedTypes: readonly string[];
+
+  constructor(block: Compression) {
+    this.#choice = new CodingChoice(block.algorithms.map((algorithm) => CODINGS[algorithm]));
+    this.#level = block.level;
+    this.#minBytes = Math.max(1, block.min_size ?? DEFAULT_MIN_BYTES);
+    this.#types = (block.content_types ?? []).map((type) => type.toLowerCase());
+    this.#excludedTypes = (block.excluded_content_types ?? []).map((type) => type.toLowerCase());
+  }
+
+  filter(...[request, head, framing]: Parameters<BodyFilter["filter"]>): ReturnType<BodyFilter["filter"]> {
+    if (framing.kind === "none") return undefined;
+    const coding = this.#codingFor(request, head, framing.kind === "length" ? framing.lengthBytes : undefined);
+    if (coding === undefined) return undefined;
+    describe(head.fields, coding);
+    return createCompressor(coding, this.#level);
+  }
+
+  decorate(...[request, head, origin]: Parameters<Decorator["decorate"]>): void {
+    if (isEncoded(head.fields)) return;
+    foldVary(head.fields, "Accept-Encoding");
+    // The head of an answer to HEAD says what GET would have got; its body has no length until it is made.
+    if (request.method !== "HEAD" || origin === "short-circuit") return;
+    const length = fieldValue(head.fields, "content-length");
+    const coding = this.#codingFor(request, head, length === undefined ? undefined : Number(length));
+    if (coding === undefined) return;
+    removeField(head.fields, "content-length");
+    describe(head.fields, coding);
+  }
+
+  #codingFor(request: RequestContext, head: AnswerHead, lengthBytes: number | undefined): Coding | undefined {
+    if (lengthBytes !== undefined && lengthBytes < this.#minBytes) return undefined;
+    // Ranges count bytes of the body as it was.
+    if (head.status === 204 || head.status === 206 || head.status === 304) return undefined;
+    const { fields } = head;
+    if (isEncoded(fields) || !this.#isEligible(fieldValue(fields, "content-type") ?? "")) return undefined;
+    if (fieldValues(fields, "cache-control").some(hasNoTransform)) return undefined;
+    return this.#choice.of(fieldValues(request.fields, "accept-encoding").join(","));
+  }
+
+  #isEligible(contentType: string): boolean {
+    const type = contentType.toLowerCase();
+    const isOf = (prefix: string): boolean => type.startsWith(prefix);
+    return (this.#types.length === 0 || this.#types.some(isOf)) && !this.#excludedTypes.some(isOf);
+  }
+}
+
+/** Makes the head one of a coded body. */
+function describe(fields: RawFields, coding: Coding): void {
+  setField(fields, "Content-Encoding", coding);
+  foldVary(fields, "Accept-Encoding");
+  for (const name of FIELDS_OF_BYTES) removeField(fields, name);
+  const tag = fieldValue(fields, "etag");
+  // A strong tag stands for the same bytes (RFC 9110, 8.8.1).
+  if (tag?.startsWith('"') === true) setField(fields, "ETag", `W/${tag}`);
+}
+
+function isEncoded(fields: RawFields): boolean {
+  const coding = fieldValue(fields, "content-encoding");
+  return coding !== undefined && coding.trim().toLowerCase() !== "identity";
+}
+
+const hasNoTransform = (cacheControl: string): boolean =>
+  cacheControl.split(",").some((directive) => directive.trim().toLowerCase() === "no-transform");
