@@ -83,7 +83,7 @@ interface Parts {
 }
 
 async function assemble(parts: Parts): Promise<RunningGateway> {
-  const { log, configFile } = parts;
+  const { configFile } = parts;
   const control = createControl(parts);
   const { generations, events, slices } = control;
   const firstText = readFileSync(configFile, "utf8");

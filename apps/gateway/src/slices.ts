@@ -79,7 +79,7 @@ export function createSlices({ log, clock, store, environment }: SliceParts): Sl
     quotaSlice,
     usage,
     metrics,
-    createAccessLog({ log, sample: sampleOf(environment["GATEWAY_ACCESS_LOG_SAMPLE"]) }),
+    createAccessLog({ log, sample: sampleOf(environment["GATEWAY_ACCESS_LOG_SAMPLE"]), random: () => Math.random() }),
   ];
   return { all, rateLimits, webhooks, quotas: quotaSlice, usageExport: usage, metrics, dialer };
 }

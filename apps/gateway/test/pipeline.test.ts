@@ -302,7 +302,7 @@ test("stop lets requests in flight end and takes no new ones", async () => {
   await gateway[Symbol.asyncDispose]();
   assert.equal((await answer).body.toString(), "done");
   const late = rawClient(port);
-  await assert.rejects(late.then(async (client) => await once(client.socket, "connect")));
+  await assert.rejects(late.then(async (client) => void (await once(client.socket, "connect"))));
 });
 
 test("liveness and readiness are answered before any route", async () => {

@@ -7,7 +7,8 @@ export interface AccessLogParts {
   readonly log: Logger;
   /** 0 to 1. */
   readonly sample: number;
-  readonly random?: () => number;
+  /** 0 up to but not including 1. */
+  readonly random: () => number;
 }
 
 /** `GATEWAY_ACCESS_LOG_SAMPLE`: 0 to 1; anything else writes every line. */
@@ -17,7 +18,7 @@ export function sampleOf(text: string | undefined): number {
 }
 
 /** One line for each finished request: never its query, never a field's value. */
-export function createAccessLog({ log, sample, random = Math.random }: AccessLogParts): GatewaySlice {
+export function createAccessLog({ log, sample, random }: AccessLogParts): GatewaySlice {
   const access = log.child({ target: "gateway::access" });
   const isOff = sample === 0 && !access.isLevelEnabled("info");
   return {

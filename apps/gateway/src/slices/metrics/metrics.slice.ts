@@ -133,7 +133,11 @@ function countedMetrics(samplesOf: (name: string) => Samples): MetricSamples[] {
 const BREAKER_VALUES = { closed: 0, open: 1, half_open: 2 } as const;
 
 function factMetrics(facts: GatewayFacts): MetricSamples[] {
-  const { upstreams, events, quotas } = facts;
+  return [...upstreamMetrics(facts), ...eventMetrics(facts), ...quotaMetrics(facts)];
+}
+
+function upstreamMetrics(facts: GatewayFacts): MetricSamples[] {
+  const { upstreams } = facts;
   const endpoints = upstreams.flatMap(({ name, endpoints: list }) =>
     list.map((endpoint) => ({ labels: { upstream: name, endpoint: endpoint.key }, ...endpoint })),
   );
@@ -176,6 +180,11 @@ function factMetrics(facts: GatewayFacts): MetricSamples[] {
       ["upstream"],
       upstreams.map(({ name, failOpenPicks }) => [{ upstream: name }, failOpenPicks]),
     ),
+  ];
+}
+
+function eventMetrics({ events, webhooks, egressDenied }: GatewayFacts): MetricSamples[] {
+  return [
     // Gauges by the specification, although they only grow.
     gauge("gateway_events_emitted_total", "Events emitted", [], [[{}, events.emitted]]),
     gauge("gateway_events_dropped_total", "Events dropped at their emission", [], [[{}, events.dropped]]),
@@ -184,14 +193,19 @@ function factMetrics(facts: GatewayFacts): MetricSamples[] {
       "gateway_webhook_events_total",
       "Webhook deliveries by outcome",
       ["kind", "outcome"],
-      facts.webhooks.map(({ kind, outcome, count }) => [{ kind, outcome }, count]),
+      webhooks.map(({ kind, outcome, count }) => [{ kind, outcome }, count]),
     ),
     counter(
       "gateway_ssrf_denied_total",
       "Connections of the gateway itself that the egress filter refused",
       ["purpose"],
-      facts.egressDenied.map(({ purpose, count }) => [{ purpose }, count]),
+      egressDenied.map(({ purpose, count }) => [{ purpose }, count]),
     ),
+  ];
+}
+
+function quotaMetrics({ quotas }: GatewayFacts): MetricSamples[] {
+  return [
     gauge(
       "gateway_quota_used",
       "Units used in the running window",

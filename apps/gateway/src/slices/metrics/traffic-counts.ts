@@ -66,7 +66,7 @@ export class TrafficCounts implements Observer {
   #observeDuration(route: string, seconds: number): void {
     let counts = this.durations.get(route);
     if (counts === undefined) {
-      counts = { route, buckets: new Array<number>(DURATION_BOUNDS_S.length + 1).fill(0), sumS: 0 };
+      counts = { route, buckets: [...DURATION_BOUNDS_S.map(() => 0), 0], sumS: 0 };
       this.durations.set(route, counts);
     }
     let bucket = 0;
