@@ -22,6 +22,8 @@ peers=(
   "ncat ncat"
   "ab apache2-utils"
   "wrk wrk"
+  "strace strace"
+  "faketime faketime"
   "xmllint libxml2-utils"
   "/etc/ssl/certs/ca-certificates.crt ca-certificates"
 )
