@@ -1,3 +1,4 @@
+// Tested by ../../../test/consumers/passwords.test.ts
 import type { Secret } from "@headworks/contract-kit";
 import type { Consumer } from "@headworks/gateway-contract";
 import type { ConsumerIdentity } from "#request/context.ts";

@@ -1,4 +1,4 @@
-// Tested by ../../../test/consumers/api-keys.test.ts
+// Tested by ../../../test/consumers/checks.test.ts
 import type { IssueReport } from "#slice.ts";
 
 /** Remembers who has a credential, so that each leads to one consumer. */

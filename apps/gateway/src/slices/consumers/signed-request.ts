@@ -1,3 +1,4 @@
+// Tested by ../../../test/consumers/signed-requests.test.ts
 import { createHmac } from "node:crypto";
 import { SIGNING_FIELDS, type PresentedCredentials } from "./presented-credentials.ts";
 
