@@ -70,6 +70,10 @@ function storeOf(client: StoreClient, clock: Clock): StateStore {
           ? { outcome: "failed", error: "The state store is closed" }
           : ledger.charge(consumer, budgets, enforce),
       usage: async (consumers, windows) => await usageOf(client, consumers, windows),
+      adjust: async (consumer, window, delta) => {
+        if (client.isClosing) throw new Error("The state store is closed");
+        await ledger.adjust(consumer, window, delta);
+      },
       syncConsumers: async (names) => await ledger.sync(names),
     },
     outbox: {

@@ -290,3 +290,80 @@ async function runModel(steps: readonly Step[], enforceAll: boolean | undefined)
     if (enforceAll === true) assert.ok(month <= 7n);
   }
 }
+
+test("a correction is on disk with the charges around it, within the counter's range, and gives or takes units", async () => {
+  const rig = await synced("a");
+  const window = daily(0n);
+  const taken = rig.ledger.adjust("a", window, 2n);
+  rig.drain();
+  await taken;
+  assert.deepEqual([...rig.rows.values()], [2n]);
+  assert.deepEqual(rig.ledger.charge("a", [daily(2n)], true), { outcome: "exhausted", budgets: ["daily"] });
+  const both = [rig.ledger.adjust("a", window, -1n), rig.ledger.charge("a", [daily(2n)], true)];
+  rig.turn();
+  assert.equal(rig.sent[0]?.writes?.length, 3, "one row, once");
+  rig.drain();
+  assert.deepEqual(await Promise.all(both), [undefined, { outcome: "charged", over: [] }]);
+  assert.deepEqual([...rig.rows.values()], [2n]);
+  for (const [delta, used] of [
+    [-9n, 0n],
+    [MOST, MOST],
+    [1n, MOST],
+  ] as const) {
+    const done = rig.ledger.adjust("a", window, delta);
+    rig.drain();
+    await done;
+    assert.deepEqual([...rig.rows.values()], [used]);
+  }
+  assert.equal(rig.ledger.isIdle, true);
+});
+
+test("units that a correction gives back are free when it is on disk, and not if it never gets there", async () => {
+  const rig = await synced("a");
+  const full = rig.ledger.adjust("a", daily(0n), 3n);
+  rig.drain();
+  await full;
+  const given = rig.ledger.adjust("a", daily(0n), -2n);
+  rig.turn();
+  assert.deepEqual(rig.ledger.charge("a", [daily(3n)], true), { outcome: "exhausted", budgets: ["daily"] });
+  rig.commit("disk full");
+  await assert.rejects(given, /disk full/);
+  assert.deepEqual(rig.ledger.charge("a", [daily(3n)], true), { outcome: "exhausted", budgets: ["daily"] });
+  await assert.rejects(async () => {
+    const lost = rig.ledger.adjust("a", daily(0n), -2n);
+    rig.ledger.lost("gone");
+    await lost;
+  }, /gone/);
+});
+
+test("whatever charges and corrections come and whatever fails, memory and disk agree in the end", async () => {
+  const step = fc.oneof(
+    fc.record({ kind: fc.constant("charge" as const), enforce: fc.boolean() }),
+    fc.record({ kind: fc.constant("adjust" as const), delta: fc.bigInt({ min: -6n, max: 6n }) }),
+    fc.constant({ kind: "turn" as const }),
+    fc.constant({ kind: "commit" as const }),
+    fc.constant({ kind: "fail" as const }),
+  );
+  await fc.assert(
+    fc.asyncProperty(fc.array(step, { maxLength: 40 }), async (steps) => {
+      const rig = await synced("a");
+      const outcomes: Promise<unknown>[] = [];
+      for (const one of steps) {
+        if (one.kind === "charge") outcomes.push(Promise.resolve(rig.ledger.charge("a", [daily(5n)], one.enforce)));
+        else if (one.kind === "adjust")
+          outcomes.push(rig.ledger.adjust("a", daily(0n), one.delta).catch(() => undefined));
+        else if (one.kind === "turn") rig.turn();
+        else if (rig.sent.length > 0) rig.commit(one.kind === "fail" ? "disk full" : undefined);
+      }
+      rig.drain();
+      await Promise.all(outcomes);
+      const [stored = 0n] = [...rig.rows.values()];
+      assert.ok(stored >= 0n && stored <= MOST);
+      const last = rig.ledger.adjust("a", daily(0n), 1n);
+      rig.drain();
+      await last;
+      assert.equal([...rig.rows.values()][0], stored + 1n);
+      assert.equal(rig.ledger.isIdle, true);
+    }),
+  );
+});

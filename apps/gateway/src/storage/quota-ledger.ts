@@ -1,5 +1,5 @@
 // Tested by quota-ledger.test.ts
-import type { BudgetCharge, BudgetName, ChargeResult } from "./state-store.ts";
+import type { BudgetCharge, BudgetName, BudgetWindow, ChargeResult } from "./state-store.ts";
 import { counterKey } from "./store-messages.ts";
 import type { GroupMessage, GroupOutcome } from "./store-messages.ts";
 
@@ -24,6 +24,11 @@ interface Counter {
   used: bigint;
   gathered: number;
   sent: number;
+  /** What operators' corrections change, in the group that gathers and in the one on its way. */
+  gatheredShift: bigint;
+  sentShift: bigint;
+  /** It is in the group that gathers. */
+  isGathered: boolean;
 }
 
 interface ConsumerAccount {
@@ -38,6 +43,13 @@ interface Deferred {
   readonly account: ConsumerAccount;
   readonly budgets: readonly BudgetCharge[];
   readonly enforce: boolean;
+  readonly resolve: (result: ChargeResult | Promise<ChargeResult>) => void;
+}
+
+interface Adjustment {
+  readonly account: ConsumerAccount;
+  readonly window: BudgetWindow;
+  readonly delta: bigint;
   readonly resolve: (result: ChargeResult | Promise<ChargeResult>) => void;
 }
 
@@ -78,6 +90,7 @@ export class QuotaLedger {
   #gathering: Gathering | undefined;
   #sent: Sent | undefined;
   #deferred: Deferred[] = [];
+  #adjustments: Adjustment[] = [];
   #syncs: Sync[] = [];
   #toLoad: Counter[] = [];
   readonly #withoutRow = new Set<ConsumerAccount>();
@@ -113,6 +126,42 @@ export class QuotaLedger {
     await promise;
   }
 
+  /** See {@link import("./state-store.ts").QuotaStore.adjust}. */
+  async adjust(name: string, window: BudgetWindow, delta: bigint): Promise<void> {
+    if (this.#blocked !== undefined) throw new Error(this.#blocked);
+    const { promise, resolve } = Promise.withResolvers<ChargeResult>();
+    this.#adjustments.push({ account: this.#accountOf(name), window, delta, resolve });
+    this.#tryAdjustments();
+    this.#askFlush();
+    const result = await promise;
+    if (result.outcome === "failed") throw new Error(result.error);
+  }
+
+  #tryAdjustments(): void {
+    this.#adjustments = this.#adjustments.filter((adjustment) => {
+      const result = this.#tryAdjust(adjustment);
+      if (result !== undefined) adjustment.resolve(result);
+      return result === undefined;
+    });
+  }
+
+  /** Undefined: the counter is not known yet. */
+  #tryAdjust({ account, window, delta }: Adjustment): Promise<ChargeResult> | undefined {
+    if (account.id === undefined) return undefined;
+    const counter = this.#counterOf(account, account.id, window);
+    if (counter.durable === undefined) {
+      this.#ask(counter);
+      return undefined;
+    }
+    const next = withinCounter(counter.used + delta);
+    counter.gatheredShift += next - counter.used;
+    counter.used = next;
+    const group = (this.#gathering ??= newGathering());
+    gather(counter, group);
+    this.#askFlush();
+    return group.promise;
+  }
+
   #accountOf(name: string): ConsumerAccount {
     const known = this.#accounts.get(name);
     if (known !== undefined) return known;
@@ -136,7 +185,7 @@ export class QuotaLedger {
       if (counter.durable === undefined) {
         isUncertain = true;
         this.#ask(counter);
-      } else if (!enforce || counter.used < charge.limit) continue;
+      } else if (!enforce || (counter.used < charge.limit && !isOnCredit(counter, charge.limit))) continue;
       else if (counter.durable >= charge.limit) (exhausted ??= []).push(charge.budget);
       else isUncertain = true;
     }
@@ -160,7 +209,7 @@ export class QuotaLedger {
       if (counter.used === MOST) continue;
       counter.used += 1n;
       counter.gathered += 1;
-      if (counter.gathered === 1) group.counters.push(counter);
+      gather(counter, group);
     }
     this.#askFlush();
     if (over === undefined) return group.promise;
@@ -168,7 +217,7 @@ export class QuotaLedger {
     return group.promise.then((result) => (result === CHARGED ? beyond : result));
   }
 
-  #counterOf(account: ConsumerAccount, id: number, window: BudgetCharge): Counter {
+  #counterOf(account: ConsumerAccount, id: number, window: BudgetWindow): Counter {
     const counters = window.budget === "daily" ? account.daily : account.monthly;
     const first = counters[0];
     if (first !== undefined && first.windowStartS === window.windowStartS) return first;
@@ -189,6 +238,9 @@ export class QuotaLedger {
       used: 0n,
       gathered: 0,
       sent: 0,
+      gatheredShift: 0n,
+      sentShift: 0n,
+      isGathered: false,
     };
     counters.unshift(counter);
     this.#forgetOld(counters);
@@ -198,9 +250,9 @@ export class QuotaLedger {
   #forgetOld(counters: Counter[]): void {
     // What charges wait for stays, or three of them could take their windows from each other for ever; so does what
     // is on its way: read again from the disk it would lack those units.
-    if (this.#deferred.length > 0) return;
+    if (this.#deferred.length > 0 || this.#adjustments.length > 0) return;
     for (let last = counters.at(-1); counters.length > REMEMBERED_WINDOWS; last = counters.at(-1)) {
-      if (last === undefined || last.gathered > 0 || last.sent > 0) return;
+      if (last === undefined || last.isGathered || last.sent > 0 || last.sentShift !== 0n) return;
       counters.pop();
     }
   }
@@ -225,7 +277,7 @@ export class QuotaLedger {
     const gathering = this.#gathering;
     const counters = gathering?.counters ?? [];
     const loads = this.#toLoad;
-    const isRowAwaited = this.#syncs.length > 0 || this.#deferred.length > 0;
+    const isRowAwaited = this.#syncs.length > 0 || this.#deferred.length > 0 || this.#adjustments.length > 0;
     if (gathering === undefined && loads.length === 0 && !(isRowAwaited && this.#withoutRow.size > 0)) return;
     const accounts = [...this.#withoutRow];
     this.#gathering = undefined;
@@ -253,8 +305,9 @@ export class QuotaLedger {
 
   #settleWell(sent: Sent, outcome: GroupOutcome): void {
     for (const counter of sent.counters) {
-      counter.durable = (counter.durable ?? 0n) + BigInt(counter.sent);
+      counter.durable = (counter.durable ?? 0n) + BigInt(counter.sent) + counter.sentShift;
       counter.sent = 0;
+      counter.sentShift = 0n;
     }
     for (const [index, counter] of sent.loads.entries()) {
       counter.durable = outcome.loaded?.[index] ?? 0n;
@@ -270,6 +323,7 @@ export class QuotaLedger {
       sync.resolve();
       return false;
     });
+    this.#tryAdjustments();
     this.#deferred = this.#deferred.filter((waiter) => {
       const result = this.#tryCharge(waiter.account, waiter.budgets, waiter.enforce);
       if (result !== undefined) waiter.resolve(result);
@@ -278,10 +332,7 @@ export class QuotaLedger {
   }
 
   #settleBadly(sent: Sent, error: string): void {
-    for (const counter of sent.counters) {
-      counter.used -= BigInt(counter.sent);
-      counter.sent = 0;
-    }
+    for (const counter of sent.counters) takeBack(counter);
     for (const counter of sent.loads) counter.isAsked = false;
     sent.resolve?.({ outcome: "failed", error });
     this.#failWaiting(error);
@@ -291,6 +342,9 @@ export class QuotaLedger {
     const deferred = this.#deferred;
     this.#deferred = [];
     for (const waiter of deferred) waiter.resolve({ outcome: "failed", error });
+    const adjustments = this.#adjustments;
+    this.#adjustments = [];
+    for (const waiter of adjustments) waiter.resolve({ outcome: "failed", error });
     const syncs = this.#syncs;
     this.#syncs = [];
     for (const sync of syncs) sync.reject(new Error(error));
@@ -306,8 +360,10 @@ export class QuotaLedger {
     const gathering = this.#gathering;
     this.#gathering = undefined;
     for (const counter of gathering?.counters ?? []) {
-      counter.used -= BigInt(counter.gathered);
+      counter.used -= BigInt(counter.gathered) + counter.gatheredShift;
       counter.gathered = 0;
+      counter.gatheredShift = 0n;
+      counter.isGathered = false;
     }
     gathering?.resolve({ outcome: "failed", error });
     this.#failWaiting(error);
@@ -336,6 +392,7 @@ export class QuotaLedger {
       this.#sent === undefined &&
       this.#gathering === undefined &&
       this.#deferred.length === 0 &&
+      this.#adjustments.length === 0 &&
       this.#syncs.length === 0
     );
   }
@@ -346,6 +403,30 @@ function newGathering(): Gathering {
   return { counters: [], promise, resolve };
 }
 
+function gather(counter: Counter, group: Gathering): void {
+  if (counter.isGathered) return;
+  counter.isGathered = true;
+  group.counters.push(counter);
+}
+
+function withinCounter(used: bigint): bigint {
+  return used < 0n ? 0n : used > MOST ? MOST : used;
+}
+
+/** Units that are free only when a correction on its way reaches the disk. */
+function isOnCredit(counter: Counter, limit: bigint): boolean {
+  return counter.sentShift < 0n && counter.used - counter.sentShift >= limit;
+}
+
+/** What was sent is not on disk. What gathers meanwhile stays, as far as the counter's range goes. */
+function takeBack(counter: Counter): void {
+  const used = counter.used - BigInt(counter.sent) - counter.sentShift;
+  counter.used = withinCounter(used);
+  counter.gatheredShift += counter.used - used;
+  counter.sent = 0;
+  counter.sentShift = 0n;
+}
+
 function writesOf(counters: readonly Counter[]): BigInt64Array {
   const rows = new BigInt64Array(counters.length * 3);
   for (const [index, counter] of counters.entries()) {
@@ -354,6 +435,9 @@ function writesOf(counters: readonly Counter[]): BigInt64Array {
     rows[index * 3 + 2] = counter.used;
     counter.sent = counter.gathered;
     counter.gathered = 0;
+    counter.sentShift = counter.gatheredShift;
+    counter.gatheredShift = 0n;
+    counter.isGathered = false;
   }
   return rows;
 }

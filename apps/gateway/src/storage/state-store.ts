@@ -42,6 +42,11 @@ export interface QuotaStore {
     windows: readonly BudgetWindow[],
   ): Promise<readonly (readonly bigint[] | undefined)[]>;
   /**
+   * Corrects a counter by hand: adds `delta`, which may be negative, as far as 0 to 2^64 - 1 goes. Resolves when that is
+   * on disk; rejects when nothing is known to be changed.
+   */
+  adjust(consumer: string, window: BudgetWindow, delta: bigint): Promise<void>;
+  /**
    * Makes rows for the consumers of the running configuration. Rejects when that fails; it is tried again then with
    * the next charge of such a consumer, which fails with it rather than pass uncounted.
    */
