@@ -217,10 +217,8 @@ export class Http2ClientStream implements ClientStream, Timed {
   }
 
   readonly #onWantTrailers = (): void => {
-    const trailers = this.#trailers;
-    if (trailers === undefined || trailers.length === 0) return this.#stream.close(NGHTTP2_NO_ERROR);
     const list: string[] = [];
-    appendHttp2Fields(trailers, list);
+    appendHttp2Fields(this.#trailers ?? [], list);
     const headers: Record<string, string[]> = {};
     for (let at = 0; at < list.length; at += 2) (headers[list[at] ?? ""] ??= []).push(list[at + 1] ?? "");
     this.#stream.sendTrailers(headers);

@@ -22,7 +22,6 @@ const TARGET = /^\/[\x21\x22\x24-\x7e]*$/;
 const METHOD = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/;
 const NAME = /^[!#$%&'*+.^_`|~0-9a-z-]+$/;
 /** No control character but the tab, nothing beyond one byte, no blanks at the ends. */
-// oxlint-disable-next-line no-control-regex
 const VALUE = /^(?:[\x21-\x7e\x80-\xff](?:[\t\x20-\x7e\x80-\xff]*[\x21-\x7e\x80-\xff])?)?$/;
 const LENGTH = /^[0-9]{1,15}$/;
 

@@ -57,8 +57,7 @@ export class ProxyHeaderReader {
     if (end === -1) return start.length < V1_MOST_BYTES ? this.#keep() : malformed("the PROXY line is too long");
     const rest = restOf(start, end + 2);
     const line = start.toString("latin1", 0, end);
-    if (line === "PROXY UNKNOWN" || line.startsWith("PROXY UNKNOWN "))
-      return { state: "done", source: undefined, rest };
+    if (`${line} `.startsWith("PROXY UNKNOWN ")) return { state: "done", source: undefined, rest };
     const [, family, source = "", target = "", port = "", targetPort = "", surplus] = line.split(" ");
     const kind = family === "TCP4" ? 4 : family === "TCP6" ? 6 : 0;
     const isValid =
@@ -75,8 +74,7 @@ export class ProxyHeaderReader {
   #readV2(start: Buffer): ProxyHeader {
     const [versionAndCommand = 0, familyAndKind = 0] = start.subarray(SIGNATURE.length);
     const command = versionAndCommand & 0x0f;
-    if (versionAndCommand >> 4 !== 2 || command > 1)
-      return malformed("the PROXY header has an unknown version or command");
+    if (versionAndCommand >> 4 !== 2 || command > 1) return malformed("the PROXY header has an unknown version");
     const lengthBytes = start.readUInt16BE(SIGNATURE.length + 2);
     const isLocal = command === 0;
     const addressBytes = isLocal ? 0 : addressBytesOf(familyAndKind);
@@ -139,9 +137,8 @@ function sourceOf(addresses: Buffer, addressBytes: number): ProxySource | undefi
   if (addressBytes === V4_BYTES) {
     return { address: addresses.subarray(0, 4).join("."), port: addresses.readUInt16BE(8) };
   }
-  if (addressBytes === V6_BYTES)
-    return { address: v6Text(addresses.subarray(0, 16)), port: addresses.readUInt16BE(32) };
-  return undefined;
+  if (addressBytes !== V6_BYTES) return undefined;
+  return { address: v6Text(addresses.subarray(0, 16)), port: addresses.readUInt16BE(32) };
 }
 
 /** The canonical text of RFC 5952; IPv4 in IPv6 is the IPv4 address it means. */

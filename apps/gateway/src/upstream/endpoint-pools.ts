@@ -4,6 +4,7 @@ import { createSecureContext, type SecureContext } from "node:tls";
 import type { Upstream } from "@headworks/gateway-contract";
 import type { DeadlineSweep } from "@headworks/sockets";
 import { Http1Pool, type PoolSettings } from "./http1-pool.ts";
+import { Http2Pool } from "./http2-pool.ts";
 import type { EndpointPool } from "./upstream-exchange.ts";
 import type { EndpointState, UpstreamGroup } from "./upstream-group.ts";
 
@@ -56,8 +57,10 @@ export class EndpointPools {
 
   #make(group: UpstreamGroup, endpoint: EndpointState): KeptPool {
     const { document } = group;
+    const settings = this.#settings(document, endpoint);
+    const isHttp2 = document.protocol === "http2" || document.protocol === "h2c";
     const kept = {
-      pool: new Http1Pool(this.#settings(document, endpoint)),
+      pool: isHttp2 ? new Http2Pool(settings) : new Http1Pool(settings),
       made: this.#describe(document),
       group: group.name,
     };

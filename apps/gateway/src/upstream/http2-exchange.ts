@@ -1,0 +1,214 @@
+// Tested by ../../test/http2-upstream.test.ts
+import { constants, type ClientHttp2Session, type ClientHttp2Stream } from "node:http2";
+import { appendHttp2Fields, reasonPhrase, withoutPseudoFields } from "@headworks/http-fields";
+import {
+  allowedTrailers,
+  CHUNKED,
+  fieldValue,
+  hasBody,
+  lengthFraming,
+  NO_BODY,
+  RESPONSE_LIMITS,
+  type Framing,
+  type RawFields,
+  type ResponseHead,
+} from "@headworks/http1";
+import type { AnswerHandler, UpstreamExchange, UpstreamFailure } from "./upstream-exchange.ts";
+
+const { NGHTTP2_CANCEL, NGHTTP2_FLAG_END_STREAM, NGHTTP2_NO_ERROR, NGHTTP2_REFUSED_STREAM } = constants;
+
+/** What an exchange needs of the session that carries it. */
+export interface ExchangeOwner {
+  readonly session: ClientHttp2Session;
+  readonly scheme: "http" | "https";
+  readonly authority: string;
+  /** Whether the session answered before: then its end says nothing about the endpoint. */
+  readonly hasAnswered: boolean;
+  /** Its place is free; `head`: an answer began. */
+  ended(head: boolean): void;
+  /** It was given up without an answer: the connection may be dead. */
+  doubted(): void;
+}
+
+/** One request to an endpoint over HTTP/2. */
+export class Http2Exchange implements UpstreamExchange {
+  readonly #owner: ExchangeOwner;
+  #stream: ClientHttp2Stream | undefined;
+  #handler: AnswerHandler | undefined;
+  #method = "";
+  #trailers: RawFields | undefined;
+  #informational = 0;
+  #hasHead = false;
+  #sawEnd = false;
+  #isOver = false;
+  #wasStale = false;
+
+  constructor(owner: ExchangeOwner) {
+    this.#owner = owner;
+  }
+
+  send(request: Parameters<UpstreamExchange["send"]>[0]): void {
+    const { method, target, fields, framing } = request;
+    const { session, scheme, authority } = this.#owner;
+    this.#handler = request.handler;
+    this.#method = method;
+    this.#wasStale = this.#owner.hasAnswered;
+    const headers = [":method", method, ":scheme", scheme, ":authority", authority, ":path", target];
+    if (framing.kind === "length") headers.push("content-length", String(framing.lengthBytes));
+    appendHttp2Fields(fields, headers);
+    const stream = session.request(headers, {
+      endStream: !hasBody(framing),
+      waitForTrailers: framing.kind === "chunked",
+    });
+    this.#stream = stream;
+    this.#noticeEnd(stream);
+    stream.on("headers", this.#onInformational);
+    stream.on("response", this.#onHead);
+    stream.on("data", (piece: Buffer) => {
+      this.#handler?.onAnswerData(piece);
+      this.#handler?.onAnswerBatch();
+    });
+    stream.on("trailers", (_headers: unknown, _flags: unknown, section: RawFields) => {
+      this.#handler?.onAnswerTrailers(allowedTrailers(withoutPseudoFields(section)));
+    });
+    stream.on("end", this.#onEnd);
+    stream.on("drain", () => this.#handler?.onUpstreamDrain());
+    stream.on("wantTrailers", this.#onWantTrailers);
+    stream.on("error", ignoreError);
+    stream.on("close", this.#onClose);
+  }
+
+  sendData(piece: Buffer): void {
+    const stream = this.#stream;
+    if (stream !== undefined && !stream.closed && !stream.destroyed && !stream.writableEnded) stream.write(piece);
+  }
+
+  sendEnd(trailers: RawFields | undefined): void {
+    this.#trailers = trailers;
+    const stream = this.#stream;
+    if (stream !== undefined && !stream.destroyed && !stream.writableEnded) stream.end();
+  }
+
+  flush(): boolean {
+    return this.#stream?.writableNeedDrain !== true;
+  }
+
+  hold(): void {
+    this.#stream?.pause();
+  }
+
+  release(): void {
+    this.#stream?.resume();
+  }
+
+  abandon(): void {
+    this.#handler = undefined;
+    if (!this.#hasHead && !this.#isOver) this.#owner.doubted();
+    this.#stream?.close(NGHTTP2_CANCEL);
+  }
+
+  takeOver(): never {
+    throw new Error("HTTP/2 has no connection to take over");
+  }
+
+  /**
+   * A reset without an error ends the reading side as the end of an answer does. Only the order tells them apart: the
+   * end of an answer comes before the stream is closed.
+   */
+  #noticeEnd(stream: ClientHttp2Stream): void {
+    const push = stream.push.bind(stream);
+    stream.push = (chunk: unknown, encoding?: BufferEncoding): boolean => {
+      if (chunk === null && !stream.closed) this.#sawEnd = true;
+      return push(chunk, encoding);
+    };
+  }
+
+  readonly #onInformational = (_headers: unknown, _flags: unknown, section: RawFields): void => {
+    this.#informational += 1;
+    if (this.#informational > RESPONSE_LIMITS.informationalCount) {
+      return this.#lose("protocol", "too many informational answers");
+    }
+    const status = statusOf(section);
+    if (status === 101) return;
+    this.#handler?.onInformational(headOf(status, section, NO_BODY));
+  };
+
+  readonly #onHead = (_headers: unknown, flags: number, section: RawFields): void => {
+    if (this.#isOver) return;
+    const status = statusOf(section);
+    if (!(status >= 200 && status <= 999)) return this.#lose("protocol", "the answer has no valid status");
+    this.#hasHead = true;
+    const isWhole = (flags & NGHTTP2_FLAG_END_STREAM) !== 0;
+    const head = headOf(status, section, NO_BODY);
+    const framing = isWhole || isBodiless(this.#method, status) ? NO_BODY : framingOf(head.fields);
+    this.#handler?.onAnswerHead({ ...head, framing });
+  };
+
+  readonly #onEnd = (): void => {
+    if (this.#isOver || !this.#sawEnd || !this.#hasHead) return;
+    this.#isOver = true;
+    const handler = this.#handler;
+    this.#handler = undefined;
+    this.#owner.ended(true);
+    // An answer before the end of its request: what is left of that is not wanted (RFC 9113, 8.1).
+    if (this.#stream?.writableFinished === false) this.#stream.close(NGHTTP2_NO_ERROR);
+    handler?.onAnswerEnd();
+  };
+
+  readonly #onWantTrailers = (): void => {
+    const list: string[] = [];
+    appendHttp2Fields(this.#trailers ?? [], list);
+    const headers: Record<string, string[]> = {};
+    for (let at = 0; at < list.length; at += 2) (headers[list[at] ?? ""] ??= []).push(list[at + 1] ?? "");
+    this.#stream?.sendTrailers(headers);
+  };
+
+  readonly #onClose = (): void => {
+    const code = this.#stream?.rstCode ?? NGHTTP2_NO_ERROR;
+    this.#lose("reset", `the stream ended with code ${code}`, code === NGHTTP2_REFUSED_STREAM);
+  };
+
+  #lose(failure: UpstreamFailure, detail: string, isRefused = false): void {
+    if (this.#isOver) return;
+    this.#isOver = true;
+    const handler = this.#handler;
+    this.#handler = undefined;
+    this.#owner.ended(this.#hasHead);
+    if (this.#stream?.closed === false) this.#stream.close(NGHTTP2_CANCEL);
+    // What was refused was not looked at; a session that ended after long use was closed for being old.
+    const isStale = isRefused || (this.#wasStale && !this.#hasHead && this.#owner.session.destroyed);
+    handler?.onUpstreamLost(failure, isStale, detail);
+  }
+}
+
+function statusOf(section: readonly string[]): number {
+  const at = section.indexOf(":status");
+  return Number(section[at + 1]);
+}
+
+function headOf(status: number, section: readonly string[], framing: Framing): ResponseHead {
+  return {
+    version: "1.1",
+    status,
+    reason: reasonPhrase(status),
+    fields: withoutPseudoFields(section),
+    framing,
+    keepAlive: true,
+    upgrade: undefined,
+    oddities: [],
+    headSizeBytes: 0,
+  };
+}
+
+function isBodiless(method: string, status: number): boolean {
+  return method === "HEAD" || status === 204 || status === 304;
+}
+
+function framingOf(fields: RawFields): Framing {
+  const length = fieldValue(fields, "content-length");
+  return length !== undefined && /^[0-9]{1,15}$/.test(length) ? lengthFraming(Number(length)) : CHUNKED;
+}
+
+function ignoreError(): void {
+  // "close" follows and does what is needed.
+}
