@@ -73,6 +73,11 @@ export class ProxiedRequest implements RefusableHandler, AnswerHandler {
   start(): void {
     if (this.#target === undefined) return this.#refuse({ code: "bad_request" }, true);
     const { request, stream } = this.#delivery;
+    const { protocol } = this.#group.document;
+    // Streams of HTTP/2 cannot become another protocol.
+    if (request.upgrade === "websocket" && (protocol === "http2" || protocol === "h2c")) {
+      return this.#refuse({ code: "upgrade_not_supported" }, true);
+    }
     stream.handler = CheckedBody.around(this, request.bodyCheck, request.framing);
     this.#delivery.onDrain = () => this.#exchange?.release();
     this.#group.countRequest();
@@ -188,10 +193,10 @@ export class ProxiedRequest implements RefusableHandler, AnswerHandler {
       if (this.#isDiscarding) return this.#retryLater();
       return this.#end(() => this.#delivery.abort());
     }
-    if (failure === "saturated") {
+    if (failure === "saturated" || failure === "misconfigured") {
       endpoint?.abandoned(this.#dispatch);
       this.#settle(undefined);
-      return this.#refuse({ code: "upstream_saturated" }, true);
+      return this.#refuse({ code: REFUSALS[failure] }, failure === "saturated");
     }
     // The upstream closed an idle connection at the moment of its use: that says nothing about how it is.
     if (stale && !this.#wasStale && this.#canSendAgain()) {
@@ -404,4 +409,5 @@ const REFUSALS = {
   reset: "upstream_unavailable",
   protocol: "upstream_unavailable",
   saturated: "upstream_saturated",
+  misconfigured: "upstream_unavailable",
 } as const;
