@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import type { DocumentInput, Issue } from "@headworks/gateway-contract";
 import type { SeenRequest } from "@headworks/testkit";
-import { RejectedDocumentError } from "../../src/gateway.ts";
+import { RejectedDocumentError } from "#gateway.ts";
 import { startGateway, type TestGateway } from "../gateway-rig.ts";
 
 export type RouteInput = NonNullable<DocumentInput["routes"]>[number];

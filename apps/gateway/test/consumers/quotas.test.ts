@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { startOrigin, temporaryDirectory, type RawResponse } from "@headworks/testkit";
 import type { DocumentInput } from "@headworks/gateway-contract";
-import type { Clock } from "../../src/slice.ts";
+import type { Clock } from "#slice.ts";
 import { serving, startGateway } from "../gateway-rig.ts";
 
 /** A Friday evening; 3 hours, 29 minutes and 29.25 seconds before the day ends, 9 days before the month does. */

@@ -3,7 +3,7 @@ import { createHash, createHmac } from "node:crypto";
 import { test } from "node:test";
 import type { DocumentInput } from "@headworks/gateway-contract";
 import { rawClient, readResponse, startOrigin, waitUntil, type Origin } from "@headworks/testkit";
-import type { Clock } from "../../src/slice.ts";
+import type { Clock } from "#slice.ts";
 import { serving, startGateway, type TestGateway } from "../gateway-rig.ts";
 import { assertNotLogged, OPEN_AND_CLOSED, seenValues } from "./consumer-rig.ts";
 

@@ -4,7 +4,7 @@ import { test } from "node:test";
 import type { DocumentInput } from "@headworks/gateway-contract";
 import { startOrigin, temporaryDirectory, type RawResponse } from "@headworks/testkit";
 import { writeFile } from "node:fs/promises";
-import type { Clock } from "../../src/slice.ts";
+import type { Clock } from "#slice.ts";
 import { serving, startGateway, type TestGateway } from "../gateway-rig.ts";
 import { assertNotLogged, keyed, OPEN_AND_CLOSED, proxied, seenValues } from "./consumer-rig.ts";
 import {
@@ -73,8 +73,9 @@ function base64url(value: unknown): string {
 test("authentication of a request by its token", async (t) => {
   const ec = await issuerKey("ec");
   const rsa = await issuerKey("rsa", "RS256");
+  const larger = await issuerKey("larger", "ES384");
   const stranger = await issuerKey("ec");
-  await using server = await startKeyServer([ec.jwk, rsa.jwk]);
+  await using server = await startKeyServer([ec.jwk, rsa.jwk, larger.jwk]);
   await using origin = await startOrigin();
   await using gateway = await startGateway(documentOf(origin.port, [provider(server)]), { clock: new MovedClock() });
   const good = await token(ec, NOW_S);
@@ -106,7 +107,7 @@ test("authentication of a request by its token", async (t) => {
     ["no issuer is refused", await token(ec, NOW_S, { iss: undefined }), 401],
     ["an unsigned token is refused", `${base64url({ alg: "none" })}.${base64url(claims)}.`, 401],
     ["the public key is no shared secret", `${forged}.${asSecret}`, 401],
-    ["an algorithm that is not allowed is refused", await token(await issuerKey("ec", "ES384"), NOW_S), 401],
+    ["an algorithm that is not allowed is refused, though the key is the issuer's", await token(larger, NOW_S), 401],
     ["another signature is refused", `${head}.${body}.${signature.replace(/^./, (c) => (c === "A" ? "B" : "A"))}`, 401],
     ["no signature is refused", `${head}.${body}.`, 401],
     ["other claims are refused", `${head}.${base64url({ ...claims, sub: "y" })}.${signature}`, 401],
@@ -256,6 +257,25 @@ test("keys change: a new one is fetched for, though not often, and an old one co
   clock.pass(600);
   assert.equal(await statusOf(second), 200);
   assert.equal(await statusOf(first), 401, "its grace is over");
+});
+
+test("a retired key ends with its grace, whether or not keys are fetched again", async () => {
+  const [first, second] = [await issuerKey("1"), await issuerKey("2")];
+  await using server = await startKeyServer([first.jwk]);
+  await using origin = await startOrigin();
+  const clock = new MovedClock();
+  const rules = { retired_key_grace_secs: 60 };
+  await using gateway = await startGateway(documentOf(origin.port, [provider(server, rules)]), { clock });
+  assert.equal((await sent(gateway, await token(first, NOW_S))).status, 200);
+  server.state.keys = [second.jwk];
+  clock.pass(5);
+  assert.equal((await sent(gateway, await token(second, NOW_S))).status, 200);
+  clock.pass(59);
+  assert.equal((await sent(gateway, await token(first, NOW_S, { jti: "1" }))).status, 200);
+  server.state.keys = [];
+  server.state.answer = { status: 500, body: "" };
+  clock.pass(1);
+  assert.notEqual((await sent(gateway, await token(first, NOW_S, { jti: "2" }))).status, 200);
 });
 
 test("without a grace a key ends when it is published no more", async () => {

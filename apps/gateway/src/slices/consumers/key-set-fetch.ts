@@ -13,7 +13,7 @@ export interface KeySetPlace {
 
 const MOST_HEAD_BYTES = 8192;
 /** Key sets have a few kilobytes; what is larger is something else. */
-export const MOST_KEY_SET_BYTES = 1_048_576;
+const MOST_KEY_SET_BYTES = 1_048_576;
 
 type Connection = Awaited<ReturnType<EgressDialer["dial"]>>;
 

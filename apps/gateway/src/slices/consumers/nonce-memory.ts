@@ -10,7 +10,7 @@ export interface NonceLimits {
 }
 
 /** About 100 bytes each. A key that signs 400 requests a second for ten minutes fits. */
-export const NONCE_LIMITS: NonceLimits = { perKey: 262_144, total: 1_048_576 };
+const NONCE_LIMITS: NonceLimits = { perKey: 262_144, total: 1_048_576 };
 
 /** A shorter text that stands for a nonce, however long that is. */
 function digestOf(nonce: string): string {

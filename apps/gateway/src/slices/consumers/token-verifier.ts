@@ -16,7 +16,7 @@ export interface TokenProvider {
 }
 
 /** What a provider takes that says nothing of algorithms. */
-export const DEFAULT_ALGORITHMS: readonly string[] = ["RS256", "ES256"];
+const DEFAULT_ALGORITHMS: readonly string[] = ["RS256", "ES256"];
 const DEFAULT_LEEWAY_S = 30;
 /** Longer than any token that browsers and servers let through in one field. */
 const MOST_TOKEN_CHARACTERS = 16_384;
