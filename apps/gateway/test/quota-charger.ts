@@ -21,7 +21,17 @@ export interface ChargerOrders {
  * could not be opened. Waits to be killed when it was denied; ends when all rounds are over.
  */
 async function main(orders: ChargerOrders): Promise<void> {
-  const say = (letter: string): void => void writeSync(1, letter);
+  const say = (letter: string): void => {
+    // A reader that does not keep up lets the socket run full: the letter waits, since it must be out before the next.
+    for (;;) {
+      try {
+        writeSync(1, letter);
+        return;
+      } catch (error) {
+        if (!(error instanceof Error && "code" in error && error.code === "EAGAIN")) throw error;
+      }
+    }
+  };
   const ignore = (): void => undefined;
   const log = { error: ignore, warn: ignore, info: ignore } as unknown as Logger;
   const clock = { now: () => Date.now(), monotonic: () => performance.now() };

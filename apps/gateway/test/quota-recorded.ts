@@ -19,14 +19,23 @@ export function readRecorded(path: string): Recorded {
     if (database.prepare("SELECT 1 FROM sqlite_schema WHERE name = 'quota_counter'").get() === undefined) {
       return { daily: new Map(), monthly: 0n, dailySum: 0n };
     }
+    const used = new Map<string, bigint>();
     const statement = database.prepare("SELECT budget, window_start_s AS start, used FROM quota_counter");
     statement.setReadBigInts(true);
+    for (const row of statement.all()) used.set(`${row["budget"]} ${row["start"]}`, BigInt(row["used"] as bigint));
+    // Groups that were not moved into the counters yet are newer, the last one the newest.
+    for (const row of database.prepare("SELECT counters FROM quota_group ORDER BY seq").all()) {
+      const numbers = new BigInt64Array(Uint8Array.from(row["counters"] as Uint8Array).buffer);
+      for (let at = 0; at < numbers.length; at += 3) {
+        used.set(`${(numbers[at] ?? 0n) & 1n} ${numbers[at + 1]}`, numbers[at + 2] ?? 0n);
+      }
+    }
     const daily = new Map<number, bigint>();
     let monthly = 0n;
-    for (const { budget, start, used } of statement.all()) {
-      if (typeof used !== "bigint") continue;
-      if (budget === 0n) daily.set(Number(start), used);
-      else monthly += used;
+    for (const [counter, value] of used) {
+      const [budget, start] = counter.split(" ");
+      if (budget === "0") daily.set(Number(start), value);
+      else monthly += value;
     }
     return { daily, monthly, dailySum: [...daily.values()].reduce((sum, used) => sum + used, 0n) };
   } finally {

@@ -1,9 +1,15 @@
 // Tested by open-state-store.test.ts
 import type { DatabaseSync, StatementSync } from "node:sqlite";
-import type { GroupMessage, GroupOutcome } from "./store-messages.ts";
+import { counterKey } from "./store-messages.ts";
+import type { GroupMessage, GroupOutcome, StoreCalls } from "./store-messages.ts";
+
+/** Changed counters, or groups, after which they are moved into the counters' own table: a few milliseconds of work. */
+const MOST_PENDING = 2048;
+const MOST_GROUPS = 512;
 
 /**
- * Consumers and their counters. Counters are unsigned 64-bit numbers in SQLite's signed column: the same bits, so all
+ * Consumers and their counters. A group of charges is written as one row, and now and then the newest values of all
+ * that changed since go to the counters' table, in its order: pages are what costs, and so each is written seldom. Counters are unsigned 64-bit numbers in SQLite's signed column: the same bits, so all
  * of them fit exactly; nothing compares or adds them in SQL.
  */
 export class CounterTable {
@@ -13,6 +19,12 @@ export class CounterTable {
   readonly #consumerId: StatementSync;
   readonly #newestBefore: StatementSync;
   readonly #deleteOld: StatementSync;
+  readonly #addGroup: StatementSync;
+  readonly #dropGroups: StatementSync;
+  /** Values of groups on disk that are not in the counters' table: by counter key and start of the window. */
+  readonly #pending = new Map<bigint, Map<bigint, bigint>>();
+  #pendingCount = 0;
+  #groupCount = 0;
 
   constructor(database: DatabaseSync) {
     this.#write = database.prepare(
@@ -32,28 +44,73 @@ export class CounterTable {
     this.#deleteOld = database.prepare(
       "DELETE FROM quota_counter WHERE (budget, window_start_s, consumer_id) IN (SELECT budget, window_start_s, consumer_id FROM quota_counter WHERE budget = ? AND window_start_s < ? LIMIT ?)",
     );
+    this.#addGroup = database.prepare("INSERT INTO quota_group (counters) VALUES (?)");
+    this.#dropGroups = database.prepare("DELETE FROM quota_group");
+    for (const row of database.prepare("SELECT counters FROM quota_group ORDER BY seq").all()) {
+      // Copied, since the numbers in it must be aligned.
+      if (row["counters"] instanceof Uint8Array) this.#keep(new BigInt64Array(row["counters"].slice().buffer));
+    }
   }
 
-  /** Carries out a group inside the caller's transaction. */
+  /** Carries out a group inside the caller's transaction; `committed` follows when that is on disk. */
   apply(group: GroupMessage): Omit<GroupOutcome, "error"> {
     const { writes, loads, names } = group;
-    if (writes !== undefined) {
-      for (let at = 0; at + 2 < writes.length; at += 3) {
-        const key = writes[at] ?? 0n;
-        this.#write.run(key & 1n, writes[at + 1] ?? 0n, key >> 1n, writes[at + 2] ?? 0n);
-      }
-    }
+    if (writes !== undefined) this.#addGroup.run(new Uint8Array(writes.buffer, writes.byteOffset, writes.byteLength));
     return {
       loaded: loads === undefined ? undefined : this.#load(loads),
       ids: names?.map((name) => this.#idOf(name, group.nowMs)),
     };
   }
 
+  committed({ writes }: GroupMessage): void {
+    if (writes !== undefined) this.#keep(writes);
+  }
+
+  #keep(writes: BigInt64Array): void {
+    this.#groupCount += 1;
+    for (let at = 0; at + 2 < writes.length; at += 3) {
+      const key = writes[at] ?? 0n;
+      let windows = this.#pending.get(key);
+      if (windows === undefined) {
+        windows = new Map();
+        this.#pending.set(key, windows);
+      }
+      const startS = writes[at + 1] ?? 0n;
+      if (!windows.has(startS)) this.#pendingCount += 1;
+      windows.set(startS, writes[at + 2] ?? 0n);
+    }
+  }
+
+  /** Whether so much is pending that it should be folded. */
+  get isFoldDue(): boolean {
+    return this.#pendingCount >= MOST_PENDING || this.#groupCount >= MOST_GROUPS;
+  }
+
+  get hasPending(): boolean {
+    return this.#groupCount > 0;
+  }
+
+  /** Moves what is pending into the counters' table, inside the caller's transaction; `folded` follows. */
+  fold(): void {
+    const rows = [...this.#pending].flatMap(([key, windows]) =>
+      [...windows].map(([startS, used]) => ({ budget: key & 1n, startS, consumerId: key >> 1n, used })),
+    );
+    rows.sort((a, b) => order(a.budget, b.budget) || order(a.startS, b.startS) || order(a.consumerId, b.consumerId));
+    for (const { budget, startS, consumerId, used } of rows) this.#write.run(budget, startS, consumerId, used);
+    this.#dropGroups.run();
+  }
+
+  folded(): void {
+    this.#pending.clear();
+    this.#pendingCount = 0;
+    this.#groupCount = 0;
+  }
+
   #load(loads: BigInt64Array): BigUint64Array {
     const values = new BigUint64Array(loads.length / 2);
     for (let index = 0; index < values.length; index += 1) {
       const key = loads[index * 2] ?? 0n;
-      values[index] = this.#used(Number(key & 1n), loads[index * 2 + 1] ?? 0n, Number(key >> 1n));
+      values[index] = this.#used(key, loads[index * 2 + 1] ?? 0n);
     }
     return values;
   }
@@ -63,25 +120,25 @@ export class CounterTable {
     return Number(this.#consumerId.get(name)?.["id"]);
   }
 
-  #used(budget: number, startS: number | bigint, consumerId: number): bigint {
-    const used = this.#read.get(budget, startS, consumerId)?.["used"];
+  #used(key: bigint, startS: bigint): bigint {
+    const used = this.#pending.get(key)?.get(startS) ?? this.#read.get(key & 1n, startS, key >> 1n)?.["used"];
     return BigInt.asUintN(64, typeof used === "bigint" ? used : 0n);
   }
 
   /** Counters of the windows for each consumer; undefined for one without a row. */
   usageOf(
     names: readonly string[],
-    windows: readonly (readonly [budget: number, startS: number])[],
+    windows: StoreCalls["usageOf"]["windows"],
   ): readonly (readonly bigint[] | undefined)[] {
     return names.map((name) => {
       const id = this.#consumerId.get(name)?.["id"];
       if (typeof id !== "number") return undefined;
-      return windows.map(([budget, startS]) => this.#used(budget, startS, id));
+      return windows.map(([budget, startS]) => this.#used(counterKey(id, budget), BigInt(startS)));
     });
   }
 
   /**
-   * Deletes at most `limit` counters of windows that began before `beforeS`; gives how many. The newest `keptWindows`
+   * Deletes at most `limit` counters, with nothing pending, of windows that began before `beforeS`; gives how many. The newest `keptWindows`
    * stay whatever the time is: a clock that was wrong by years for a moment must not give budgets a second time.
    */
   prune(budget: number, beforeS: number, keptWindows: number, limit: number): number {
@@ -94,3 +151,5 @@ export class CounterTable {
     return Number(this.#deleteOld.run(budget, Math.min(edgeS, Math.floor(beforeS)), limit).changes);
   }
 }
+
+const order = (a: bigint, b: bigint): number => (a < b ? -1 : a > b ? 1 : 0);

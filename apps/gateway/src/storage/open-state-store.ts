@@ -103,7 +103,7 @@ async function usageOf(
   consumers: readonly string[],
   windows: readonly BudgetWindow[],
 ): Promise<readonly (readonly bigint[] | undefined)[]> {
-  const asked = windows.map(({ budget, windowStartS }) => [budget === "daily" ? 0 : 1, windowStartS] as const);
+  const asked = windows.map(({ budget, windowStartS }) => [budget, windowStartS] as const);
   const answers: (readonly bigint[] | undefined)[] = [];
   for (let at = 0; at < consumers.length; at += USAGE_STEP) {
     const names = consumers.slice(at, at + USAGE_STEP);

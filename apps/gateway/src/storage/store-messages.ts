@@ -1,5 +1,13 @@
 // Tested by open-state-store.test.ts
-import type { ExportRun, GenerationRecord, OutboxEvent, UsageRow, UsageSpan, UsageTotal } from "./state-store.ts";
+import type {
+  BudgetName,
+  ExportRun,
+  GenerationRecord,
+  OutboxEvent,
+  UsageRow,
+  UsageSpan,
+  UsageTotal,
+} from "./state-store.ts";
 
 /** What the thread is started with. */
 export interface StoreSetup {
@@ -32,14 +40,14 @@ export interface GroupOutcome {
 }
 
 /** Consumer and budget as one number. */
-export const counterKey = (consumerId: number, budget: "daily" | "monthly"): bigint =>
+export const counterKey = (consumerId: number, budget: BudgetName): bigint =>
   BigInt(consumerId) * 2n + (budget === "daily" ? 0n : 1n);
 
 /** What can be asked of the thread besides charging: arguments and result by name. */
 export interface StoreCalls {
   usageOf: {
     readonly names: readonly string[];
-    readonly windows: readonly (readonly [budget: number, startS: number])[];
+    readonly windows: readonly (readonly [budget: BudgetName, startS: number])[];
   };
   appendEvent: OutboxEvent & { readonly nowMs: number };
   acknowledgeEvent: { readonly id: string; readonly target: string; readonly nowMs: number };

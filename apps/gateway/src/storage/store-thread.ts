@@ -50,6 +50,7 @@ export class StoreThread {
     this.#usage = new UsageTable(this.#database);
     this.#begin = this.#database.prepare("BEGIN IMMEDIATE");
     this.#commit = this.#database.prepare("COMMIT");
+    this.#fold();
   }
 
   receive(message: Exclude<ToStore, { kind: "close" }>): void {
@@ -58,15 +59,33 @@ export class StoreThread {
   }
 
   close(): void {
+    this.#tryFold();
     this.#database.close();
   }
 
   #receiveGroup(group: GroupMessage): void {
     try {
       const outcome = this.#transaction(() => this.#counters.apply(group));
+      this.#counters.committed(group);
       this.#post({ kind: "settled", error: undefined, ...outcome });
+      if (this.#counters.isFoldDue) this.#tryFold();
     } catch (error) {
       this.#post({ kind: "settled", error: this.#describe(error), loaded: undefined, ids: undefined });
+    }
+  }
+
+  #fold(): void {
+    if (!this.#counters.hasPending) return;
+    this.#transaction(() => this.#counters.fold());
+    this.#counters.folded();
+  }
+
+  /** Nothing depends on it now: what cannot be folded stays where it is, and the next group says what is wrong. */
+  #tryFold(): void {
+    try {
+      this.#fold();
+    } catch {
+      return;
     }
   }
 
@@ -107,6 +126,7 @@ export class StoreThread {
       case "lastScheduled":
         return this.#usage.lastScheduled(request.input.window, request.input.beforeS);
       case "prune":
+        this.#fold();
         return this.#transaction(() => this.#prune(request.input.nowMs));
     }
   }

@@ -14,6 +14,14 @@ CREATE TABLE quota_counter (
   PRIMARY KEY (budget, window_start_s, consumer_id)
 ) STRICT, WITHOUT ROWID;
 
+-- What groups of charges wrote and is not in the counters yet, oldest first: 64-bit little-endian numbers, three for
+-- each counter (twice the consumer's id, plus one for the month; start of the window; used). One row, and so one page,
+-- for a group, whoever is in it.
+CREATE TABLE quota_group (
+  seq INTEGER PRIMARY KEY,
+  counters BLOB NOT NULL
+) STRICT;
+
 CREATE TABLE event (
   seq INTEGER PRIMARY KEY,
   id TEXT NOT NULL UNIQUE,
