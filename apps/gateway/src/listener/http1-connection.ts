@@ -227,6 +227,8 @@ export class Http1Connection implements ClientStream, OpenConnection, Timed {
     this.#isHeadTimed = false;
     this.#head = head;
     this.#state.requestStarted(head);
+    // It may be followed by a tunnel's bytes that did not wait for the answer; they must not be taken for a request.
+    if (head.method === "CONNECT") this.#state.drain();
     this.#isBodyWanted = false;
     const nowMs = performance.now();
     const { requestMs } = this.#services.timeouts;
