@@ -28,7 +28,9 @@ export function prepareSite(directory: string, originPort: number): Site {
 
 /** nginx as the origin: answers from memory, keeps every connection, reads what it is sent. */
 export function originConfiguration({ directory, originPort }: Site): string {
-  return `worker_processes 1; daemon off; pid ${directory}/origin.pid; error_log ${directory}/origin.err;
+  // Started by root, its workers would be somebody who may not read the folder.
+  const user = process.getuid?.() === 0 ? "user root; " : "";
+  return `${user}worker_processes 1; daemon off; pid ${directory}/origin.pid; error_log ${directory}/origin.err;
 events { worker_connections 8192; }
 http {
   access_log off; keepalive_requests 1000000000; keepalive_timeout 600; client_body_temp_path ${directory}/b;

@@ -20,12 +20,12 @@ export function sampleOf(text: string | undefined): number {
 /** One line for each finished request: never its query, never a field's value. */
 export function createAccessLog({ log, sample, random }: AccessLogParts): GatewaySlice {
   const access = log.child({ target: "gateway::access" });
-  const isOff = sample === 0 && !access.isLevelEnabled("info");
   return {
     name: "access-log",
     observer: {
       onFinished: (finished) => {
-        if (isOff || (finished.status < 500 && sample < 1 && random() >= sample)) return;
+        if (!access.isLevelEnabled("info")) return;
+        if (finished.status < 500 && sample < 1 && random() >= sample) return;
         access.info(lineOf(finished), "access");
       },
     },
