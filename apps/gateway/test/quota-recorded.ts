@@ -22,7 +22,9 @@ export function readRecorded(path: string): Recorded {
     const used = new Map<string, bigint>();
     const statement = database.prepare("SELECT budget, window_start_s AS start, used FROM quota_counter");
     statement.setReadBigInts(true);
-    for (const row of statement.all()) used.set(`${row["budget"]} ${row["start"]}`, BigInt(row["used"] as bigint));
+    for (const { budget, start, used: value } of statement.all()) {
+      used.set(`${String(budget)} ${String(start)}`, BigInt(value ?? 0));
+    }
     // Groups that were not moved into the counters yet are newer, the last one the newest.
     for (const row of database.prepare("SELECT counters FROM quota_group ORDER BY seq").all()) {
       const numbers = new BigInt64Array(Uint8Array.from(row["counters"] as Uint8Array).buffer);
