@@ -7,10 +7,13 @@ import type { Logger } from "pino";
 import { openAdminServer, type AdminServer } from "#admin/admin-server.ts";
 import { auditInto, openAuditLog } from "#admin/audit-log.ts";
 import { configOperations } from "#admin/config-operations.ts";
+import { eventOperations } from "#admin/event-operations.ts";
+import { EventStreams } from "#admin/event-streams.ts";
 import { runtimeOperations } from "#admin/runtime-operations.ts";
+import { readTlsMaterial, TlsFollower, type FollowParts } from "#admin/tls-material.ts";
 import { parseBind } from "#config/check-listeners.ts";
 import { editorSchema } from "#config/json-schema.ts";
-import { replaceFile } from "#config/watch-file.ts";
+import { replaceFile, watchFile } from "#config/watch-file.ts";
 import { hashText, redactedDocument, toJson, toYaml } from "#config/write-document.ts";
 import { newRequestId } from "#request/request-id.ts";
 import { explainRoute } from "#routing/explain.ts";
@@ -48,11 +51,16 @@ export async function openAdminPlane(parts: AdminPlaneParts): Promise<AdminServe
   const place = (path: string): string => resolve(dirname(configFile), path);
   const auditPath = admin.audit_log?.path;
   const nowMs = (): number => clock.now();
-  return await openAdminServer({
+  const isDevelopment = environment["GATEWAY_ADMIN_DEV"] === "1";
+  if (admin.tls === undefined) refuseOpenDoors(bind.address, isDevelopment);
+  const audit = auditPath === undefined ? auditInto(log, nowMs) : openAuditLog(place(auditPath), log, nowMs);
+  const streams = new EventStreams(parts.events.journal);
+  const server = await openAdminServer({
     bind: { host: bind.address, port: bind.port },
-    tls: tlsOf(admin, bind.address, environment["GATEWAY_ADMIN_DEV"] === "1", place),
+    tls: admin.tls === undefined ? undefined : readTlsMaterial(admin.tls, place),
     roles: () => generations.current?.document.admin?.roles,
-    audit: auditPath === undefined ? auditInto(log) : openAuditLog(place(auditPath), log, nowMs),
+    audit,
+    stopping: () => streams.close(),
     newRequestId,
     version: VERSION,
     log,
@@ -69,12 +77,11 @@ export async function openAdminPlane(parts: AdminPlaneParts): Promise<AdminServe
         },
         explain: (asked) => explainRoute({ routes: generations.current?.document.routes ?? [] }, asked),
       }),
+      ...eventOperations({ events: parts.events, webhooks: parts.slices.webhooks, streams, audit }),
       ...runtimeOperations({
         quotas: parts.slices.quotas,
         usageJson,
         usageExport: parts.slices.usageExport,
-        webhooks: parts.slices.webhooks,
-        journal: parts.events.journal,
         upstreams: () => parts.upstreams.all,
         openConnections: ({ endpoints }) =>
           new Map(endpoints.map((endpoint) => [endpoint.key, pools.openConnections(endpoint)])),
@@ -87,20 +94,39 @@ export async function openAdminPlane(parts: AdminPlaneParts): Promise<AdminServe
       }),
     } as unknown as Parameters<typeof openAdminServer>[0]["handlers"],
   });
+  return admin.tls === undefined ? server : followed(server, admin.tls, { place, generations, log });
 }
 
-function tlsOf(
-  { tls }: Admin,
-  host: string,
-  isDevelopment: boolean,
-  place: (path: string) => string,
-): { cert: Buffer; key: Buffer; ca: Buffer } | undefined {
-  if (tls !== undefined) {
-    const read = (path: string): Buffer => readFileSync(place(path));
-    return { cert: read(tls.cert_file), key: read(tls.key_file), ca: read(tls.client_ca_file) };
-  }
-  const isLocal = host === "localhost" || isLoopback(host);
-  if (isDevelopment && isLocal) return undefined;
+/** The server with the files of its certificate followed, until it stops. */
+function followed(
+  server: AdminServer,
+  files: NonNullable<Admin["tls"]>,
+  { place, generations, log }: Pick<AdminPlaneParts, "generations" | "log"> & Pick<FollowParts, "place">,
+): AdminServer {
+  const follower = new TlsFollower(files, {
+    place,
+    watch: (path, changed) => watchFile(path, readFileSync(path, "utf8"), async () => await Promise.resolve(changed())),
+    renew: (material) => server.renew(material),
+    log,
+  });
+  const forget = generations.onPublished(({ document }) => {
+    if (document.admin?.tls === undefined) return;
+    follower.follow(document.admin.tls).catch((error: unknown) => {
+      log.error({ err: error, code: "admin_tls_kept" }, "The admin API's certificate is not followed any more");
+    });
+  });
+  return {
+    ...server,
+    stop: async (graceMs) => {
+      forget();
+      await follower.close();
+      await server.stop(graceMs);
+    },
+  };
+}
+
+function refuseOpenDoors(host: string, isDevelopment: boolean): void {
+  if (isDevelopment && (host === "localhost" || isLoopback(host))) return;
   throw new AdminPlaneError(
     isDevelopment
       ? `GATEWAY_ADMIN_DEV=1 serves loopback addresses only, and admin.bind is ${host}`

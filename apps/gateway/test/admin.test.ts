@@ -1,37 +1,16 @@
 import assert from "node:assert/strict";
-import { readFile, writeFile } from "node:fs/promises";
-import { request as secureRequest } from "node:https";
+import { mkdir, readFile, rm } from "node:fs/promises";
 import { test } from "node:test";
-import { CertificateAuthority } from "@headworks/tls-authority";
 import { startOrigin, temporaryDirectory, waitUntil } from "@headworks/testkit";
 import { RejectedDocumentError } from "#gateway.ts";
+import { ADMIN, call, DEV, listeners } from "./admin-rig.ts";
 import { startGateway, serving, type TestGateway } from "./gateway-rig.ts";
 
-const ADMIN = { bind: "127.0.0.1:0" };
-const DEV = { environment: { GATEWAY_ADMIN_DEV: "1" } };
-const listeners = [{ name: "public", address: "127.0.0.1", port: 0 }];
 const route = (body: string) => ({
   name: "fixed",
   match: { path: { type: "exact" as const, value: "/" } },
   action: { type: "respond" as const, status: 200, body },
 });
-
-async function call(
-  gateway: TestGateway,
-  path: string,
-  init: RequestInit = {},
-): Promise<{ status: number; text: string; headers: Headers; json: () => Record<string, never> }> {
-  const type = init.body === undefined ? {} : { "content-type": "application/yaml" };
-  const headers = { ...type, ...(init.headers as Record<string, string> | undefined) };
-  const answer = await fetch(`${gateway.gateway.adminUrl}${path}`, { ...init, headers });
-  const text = await answer.text();
-  return {
-    status: answer.status,
-    text,
-    headers: answer.headers,
-    json: () => JSON.parse(text) as Record<string, never>,
-  };
-}
 
 const body = async (gateway: TestGateway): Promise<string> => (await gateway.send({ path: "/" })).body.toString();
 
@@ -252,6 +231,66 @@ test("GET /quotas/usage: exact record with a store, 400 quota_bad_consumer for a
   assert.equal((await call(gateway, "/quotas/usage?consumer=")).status, 400);
 });
 
+test("POST /quotas/adjust takes and gives requests back on disk, and the audit says who, how many and why", async () => {
+  await using directory = await temporaryDirectory();
+  await using gateway = await startGateway(
+    {
+      listeners,
+      admin: ADMIN,
+      routes: [{ ...route("one"), auth_required: true }],
+      consumers: [
+        { name: "a", credentials: [{ type: "api_key", key: "ka" }], quotas: { daily_requests: 2n } },
+        { name: "b", credentials: [{ type: "api_key", key: "kb" }] },
+      ],
+    },
+    { environment: { GATEWAY_ADMIN_DEV: "1", GATEWAY_STATE_DB: directory.file("state.db") } },
+  );
+  const adjust = async (change: object) =>
+    await call(gateway, "/quotas/adjust", {
+      method: "POST",
+      body: JSON.stringify({ consumer: "a", budget: "daily", reason: "ticket 7", ...change }),
+    });
+  const ask = async (): Promise<number> => (await gateway.send({ path: "/", fields: ["X-Api-Key: ka"] })).status;
+  const taken = await adjust({ delta: 2 });
+  assert.match(taken.text, /"used":2,"remaining":0/);
+  assert.equal(await ask(), 429);
+  const given = await adjust({ delta: -1 });
+  assert.match(given.text, /"used":1,"remaining":1/);
+  assert.deepEqual([await ask(), await ask()], [200, 429]);
+  assert.match((await adjust({ delta: 1, budget: "monthly" })).text, /"quota_bad_budget"/);
+  assert.match((await adjust({ delta: 1, consumer: "b" })).text, /"quota_bad_consumer"/);
+  assert.equal((await adjust({ delta: 0.5 })).status, 400);
+  assert.equal((await adjust({ delta: 2 ** 60 })).status, 400);
+  assert.equal((await adjust({ delta: 1, reason: "" })).status, 400);
+  const { entries } = (await call(gateway, "/audit")).json() as unknown as { entries: Record<string, string>[] };
+  assert.deepEqual(
+    entries.map(({ operation, outcome, detail }) => [operation, outcome, detail]),
+    [
+      ["adjustQuota", "bad_request", undefined],
+      ["adjustQuota", "bad_request", undefined],
+      ["adjustQuota", "bad_request", undefined],
+      ["adjustQuota", "quota_bad_consumer", "b daily +1: ticket 7"],
+      ["adjustQuota", "quota_bad_budget", "a monthly +1: ticket 7"],
+      ["adjustQuota", "ok", "a daily -1: ticket 7"],
+      ["adjustQuota", "ok", "a daily +2: ticket 7"],
+    ],
+  );
+  assert.equal(entries[0]?.["actor"], "loopback");
+});
+
+test("a configuration whose file cannot be written is not published", async () => {
+  await using gateway = await startGateway({ listeners, admin: ADMIN, routes: [route("one")] }, DEV);
+  await rm(gateway.configFile);
+  await mkdir(gateway.configFile);
+  const answer = await call(gateway, "/config", {
+    method: "PATCH",
+    body: JSON.stringify({ listeners, admin: ADMIN, routes: [route("two")] }),
+  });
+  assert.deepEqual([answer.status, /"config_write_failed"/.test(answer.text)], [500, true]);
+  assert.equal(await body(gateway), "one");
+  assert.equal((await call(gateway, "/config")).headers.get("x-gateway-config-generation"), "1");
+});
+
 test("in development a web page's request is refused, and so is any address but loopback", async () => {
   await using gateway = await startGateway({ listeners, admin: ADMIN, routes: [] }, DEV);
   assert.equal((await call(gateway, "/config", { headers: { origin: "http://evil.example" } })).status, 403);
@@ -260,50 +299,4 @@ test("in development a web page's request is refused, and so is any address but 
     RejectedDocumentError,
   );
   await assert.rejects(startGateway({ listeners, admin: ADMIN, routes: [] }), RejectedDocumentError);
-});
-
-test("over TLS nothing is answered without a good client certificate; roles bind certificates", async () => {
-  await using directory = await temporaryDirectory();
-  const [servers, operators, strangers] = [
-    CertificateAuthority.create(),
-    CertificateAuthority.create(),
-    CertificateAuthority.create(),
-  ];
-  const server = servers.issueLeaf({ dns: ["localhost"], ip: ["127.0.0.1"] });
-  await writeFile(directory.file("cert.pem"), server.certificatePem);
-  await writeFile(directory.file("key.pem"), server.keyPem);
-  await writeFile(directory.file("ca.pem"), operators.certificatePem);
-  const tls = {
-    cert_file: directory.file("cert.pem"),
-    key_file: directory.file("key.pem"),
-    client_ca_file: directory.file("ca.pem"),
-  };
-  await using gateway = await startGateway({
-    listeners,
-    routes: [],
-    admin: { ...ADMIN, tls, roles: [{ match: { san_dns: "viewer.example" }, role: "viewer" }] },
-  });
-  const ask = async (method: string, path: string, identity?: { cert: string; key: string }): Promise<number> =>
-    await new Promise((resolve, reject) => {
-      const request = secureRequest(
-        `${gateway.gateway.adminUrl}${path}`,
-        { method, ca: servers.certificatePem, ...identity },
-        (answer) => {
-          answer.resume();
-          resolve(answer.statusCode ?? 0);
-        },
-      );
-      request.on("error", reject);
-      request.end();
-    });
-  const clientOf = (authority: CertificateAuthority, name: string) => {
-    const { certificatePem: cert, keyPem: key } = authority.issueLeaf({ dns: [name] }, { purpose: "client" });
-    return { cert, key };
-  };
-  await assert.rejects(ask("GET", "/config"));
-  await assert.rejects(ask("GET", "/config", clientOf(strangers, "viewer.example")));
-  const viewer = clientOf(operators, "viewer.example");
-  assert.equal(await ask("GET", "/config", viewer), 200);
-  assert.equal(await ask("POST", "/config/rollback", viewer), 403);
-  assert.equal(await ask("GET", "/config", clientOf(operators, "nobody.example")), 403);
 });

@@ -1,7 +1,7 @@
 import { defineOperations, media, oneOf, strictObject, upload } from "@headworks/contract-kit";
 import { Type } from "typebox";
 import type { Static } from "typebox";
-import { Name } from "./primitives.ts";
+import { EVENT_KINDS, Name } from "./primitives.ts";
 import { ISSUE_CODES } from "./issues.ts";
 
 /** The body of every answer of the admin API that is no success. */
@@ -81,6 +81,20 @@ const CONFIG_TYPES = [
   "application/merge-patch+json",
   "application/json-patch+json",
 ];
+
+const Delivery = strictObject(
+  {
+    id: Type.String({ description: "Id of the event" }),
+    kind: Type.String(),
+    outcome: oneOf(["delivered", "failed", "interrupted"]),
+    attempts: Type.Integer(),
+    status: Type.Union([Type.Integer(), Type.Null()], { description: "Of the last answer" }),
+    reason: Type.String(),
+  },
+  { $id: "Delivery" },
+);
+/** As far as JSON numbers are exact. */
+const MOST_DELTA = Number.MAX_SAFE_INTEGER;
 
 const Anything = Type.Unsafe<Readonly<Record<string, unknown>>>({ type: "object" });
 const dryRunQuery = strictObject({ dry_run: Type.Optional(Type.Boolean()) });
@@ -183,6 +197,21 @@ export const adminOperations = defineOperations({
     query: strictObject({ consumer: Type.Optional(Type.String()) }),
     responses: { 200: media("application/json", "The usage record; numbers are exact 64-bit integers") },
   },
+  adjustQuota: {
+    method: "POST",
+    path: "/quotas/adjust",
+    summary: "Correct what a consumer used of a budget in its current window",
+    description:
+      "A negative delta gives requests back, a positive one takes them. What was used never leaves 0 to 2^64 - 1; the answer says what it is now, on disk.",
+    access: "quotas:write",
+    body: strictObject({
+      consumer: Name,
+      budget: oneOf(["daily", "monthly"]),
+      delta: Type.Integer({ minimum: -MOST_DELTA, maximum: MOST_DELTA, description: "Requests to add to the count" }),
+      reason: Type.String({ minLength: 1, maxLength: 500, description: "Goes to the audit log" }),
+    }),
+    responses: { 200: media("application/json", "The usage record of this consumer; numbers are exact 64-bit integers") },
+  },
   getHealth: {
     method: "GET",
     path: "/health",
@@ -236,6 +265,62 @@ export const adminOperations = defineOperations({
     summary: "Webhook targets and their last deliveries",
     access: "events:read",
     responses: { 200: Anything },
+  },
+  testWebhook: {
+    method: "POST",
+    path: "/webhooks/test",
+    summary: "Send an example event to one target now",
+    description: "The answer comes when the delivery has ended, retries included.",
+    access: "events:execute",
+    body: strictObject({
+      url: Type.String({ minLength: 1, description: "As in the document, or origin and path" }),
+      kind: Type.Optional(oneOf([...EVENT_KINDS])),
+    }),
+    responses: { 200: Delivery },
+  },
+  streamEvents: {
+    method: "GET",
+    path: "/events/stream",
+    summary: "Events as they happen, as server-sent events",
+    description:
+      "Begins behind `since` or the Last-Event-ID field, and tells first what was missed of what is kept; a comment each 15 seconds. A client that does not read fast enough, and one that is too many (32 at a time), is let go.",
+    access: "events:read",
+    query: strictObject({ since: Type.Optional(Type.String({ description: "Id of the last event that is known" })) }),
+    responses: { 200: media("text/event-stream", "Server-sent events: id, event (the kind), data (the envelope)") },
+  },
+  replayEvents: {
+    method: "POST",
+    path: "/events/replay",
+    summary: "Send kept events of this process to one target once more",
+    description: "One after the other, oldest first, at most 100; stops at the first that is not taken.",
+    access: "events:execute",
+    body: strictObject({
+      from: Type.String({ minLength: 1, description: "Id of the first event" }),
+      to: Type.Optional(Type.String({ minLength: 1, description: "Id of the last event; without it the latest" })),
+      target: Type.String({ minLength: 1, description: "URL of the target, or its origin and path" }),
+    }),
+    responses: { 200: strictObject({ deliveries: Type.Array(Delivery), complete: Type.Boolean() }) },
+  },
+  listAudit: {
+    method: "GET",
+    path: "/audit",
+    summary: "Who changed what, or was refused, newest first",
+    access: "audit:read",
+    query: strictObject({ limit: Type.Optional(Type.Integer({ minimum: 1, maximum: 1000 })) }),
+    responses: {
+      200: strictObject({
+        entries: Type.Array(
+          strictObject({
+            timestamp: Type.String({ format: "date-time" }),
+            actor: Type.String(),
+            operation: Type.String(),
+            outcome: Type.String({ description: "ok, or the code of the refusal" }),
+            request_id: Type.String(),
+            detail: Type.Optional(Type.String()),
+          }),
+        ),
+      }),
+    },
   },
   listEvents: {
     method: "GET",
@@ -301,6 +386,8 @@ export const ADMIN_ERRORS = {
   analytics_exports_not_configured: { status: 400, message: "The document asks for no exports" },
   analytics_export_run_invalid: { status: 400, message: "This window cannot be exported" },
   role_forbidden: { status: 403, message: "The role of this certificate does not allow this" },
+  quota_bad_budget: { status: 400, message: "This consumer does not have that budget" },
+  too_many_streams: { status: 503, message: "Too many event streams are open" },
   not_found: { status: 404, message: "There is nothing here" },
   state_store_not_configured: { status: 404, message: "There is no state store; set GATEWAY_STATE_DB" },
   analytics_not_configured: { status: 404, message: "Usage is not counted without a state store" },

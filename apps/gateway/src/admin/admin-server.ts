@@ -1,6 +1,6 @@
 // Tested by ../../test/admin.test.ts
 import { createServer as createPlainServer, type Server } from "node:http";
-import { createServer as createSecureServer } from "node:https";
+import { createServer as createSecureServer, Server as SecureServer } from "node:https";
 import type { AddressInfo } from "node:net";
 import { TLSSocket } from "node:tls";
 import Fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from "fastify";
@@ -12,28 +12,34 @@ import { AdminError } from "./admin-error.ts";
 import type { AuditLog } from "./audit-log.ts";
 import { bindOperation, type AnyHandler, type Caller } from "./bind-operation.ts";
 import { mayDo, operatorOf, type Operator } from "./roles.ts";
+import type { TlsMaterial } from "./tls-material.ts";
 
 /** What the admin API is made of. */
 export interface AdminServerParts {
   readonly bind: { readonly host: string; readonly port: number };
   /** Undefined: plain HTTP without credentials, which only loopback addresses may have. */
-  readonly tls: { readonly cert: Buffer; readonly key: Buffer; readonly ca: Buffer } | undefined;
+  readonly tls: TlsMaterial | undefined;
   /** The bindings of the running generation. */
   readonly roles: () => Admin["roles"];
   readonly handlers: Handlers<Omit<typeof adminOperations, "getOpenapi">>;
   readonly audit: AuditLog;
   readonly newRequestId: () => string;
   readonly version: string;
+  /** Ends answers that would go on for ever; the server stops. */
+  readonly stopping: () => void;
   readonly log: Logger;
 }
 
 /** A listening admin API. */
 export interface AdminServer {
   readonly url: string;
+  /** New connections get this from now on, and idle ones end, so that nobody stays whom the authority no longer names. */
+  renew(material: TlsMaterial): void;
   stop(graceMs: number): Promise<void>;
 }
 
 const MOST_BODY_BYTES = 4 * 1024 * 1024;
+const TLS_RULES = { requestCert: true, rejectUnauthorized: true, minVersion: "TLSv1.2" } as const;
 const LOOPBACK_NAMES = new Set(["localhost", "127.0.0.1", "::1", "[::1]"]);
 const DEV_OPERATOR: Operator = { name: "loopback", role: "admin" };
 
@@ -50,20 +56,7 @@ export async function openAdminServer(parts: AdminServerParts): Promise<AdminSer
     genReqId: parts.newRequestId,
     frameworkErrors: (error, request, reply) => void sendError(reply, request, error, log),
     serverFactory: (handler) => {
-      server =
-        tls === undefined
-          ? createPlainServer(handler)
-          : createSecureServer(
-              {
-                cert: tls.cert,
-                key: tls.key,
-                ca: tls.ca,
-                requestCert: true,
-                rejectUnauthorized: true,
-                minVersion: "TLSv1.2",
-              },
-              handler,
-            );
+      server = tls === undefined ? createPlainServer(handler) : createSecureServer({ ...tls, ...TLS_RULES }, handler);
       server.headersTimeout = 10_000;
       server.requestTimeout = 60_000;
       server.maxConnections = 1000;
@@ -86,7 +79,13 @@ export async function openAdminServer(parts: AdminServerParts): Promise<AdminSer
   const host = bind.host.includes(":") ? `[${bind.host}]` : bind.host;
   return {
     url: `${tls === undefined ? "http" : "https"}://${host}:${port}`,
+    renew: (material) => {
+      if (!(server instanceof SecureServer)) return;
+      server.setSecureContext({ ...material, minVersion: TLS_RULES.minVersion });
+      server.closeIdleConnections();
+    },
     stop: async (graceMs) => {
+      parts.stopping();
       const timer = setTimeout(() => server?.closeAllConnections(), graceMs);
       await app.close();
       clearTimeout(timer);
@@ -106,24 +105,22 @@ function registerOperations(app: FastifyInstance, parts: AdminServerParts): void
     const run = bindOperation(operation, handler);
     app.route({
       method: operation.method,
+      // An answer that never ends has no end to be told of.
+      exposeHeadRoute: name !== "streamEvents",
       url: operation.path.replace(/\{(\w+)\}/g, ":$1"),
       handler: async (request, reply) => {
         const caller = callerOf(request, parts);
-        if (!allows(caller, operation)) throw new AdminError("role_forbidden");
-        const answer = await audited(
-          parts.audit,
-          name,
-          operation,
-          caller,
-          async () =>
-            await run({
-              params: request.params as Record<string, string>,
-              search: request.raw.url?.split("?").slice(1).join("?") ?? "",
-              headers: request.headers,
-              body: typeof request.body === "string" ? request.body : undefined,
-              caller,
-            }),
-        );
+        const answer = await audited(parts.audit, { name, operation, caller }, async (note) => {
+          if (!allows(caller, operation)) throw new AdminError("role_forbidden");
+          return await run({
+            params: request.params as Record<string, string>,
+            search: request.raw.url?.split("?").slice(1).join("?") ?? "",
+            headers: request.headers,
+            body: typeof request.body === "string" ? request.body : undefined,
+            caller,
+            note,
+          });
+        });
         return await reply
           .code(answer.status)
           .headers({ ...answer.headers, "x-request-id": request.id, "cache-control": "no-store" })
@@ -133,22 +130,30 @@ function registerOperations(app: FastifyInstance, parts: AdminServerParts): void
   }
 }
 
-/** Changes are written down, refused and failed ones too; reading is not. */
+/** Changes are written down, refused and failed ones too. Reading is not, unless the role does not allow it. */
 async function audited<T>(
   audit: AuditLog,
-  name: string,
-  operation: Operation,
-  caller: Caller,
-  run: () => Promise<T>,
+  { name, operation, caller }: { name: string; operation: Operation; caller: Caller },
+  run: (note: (detail: string) => void) => Promise<T>,
 ): Promise<T> {
-  if (operation.method === "GET" || operation.access.endsWith(":read")) return await run();
+  const isReading = operation.method === "GET" || operation.access.endsWith(":read");
+  let detail: string | undefined;
+  const write = (outcome: string): void => {
+    if (isReading && outcome !== "role_forbidden") return;
+    audit.write({
+      actor: caller.name,
+      operation: name,
+      outcome,
+      request_id: caller.requestId,
+      ...(detail === undefined ? {} : { detail }),
+    });
+  };
   try {
-    const answer = await run();
-    audit.write({ actor: caller.name, operation: name, outcome: "ok", request_id: caller.requestId });
+    const answer = await run((text) => (detail = text));
+    write("ok");
     return answer;
   } catch (error) {
-    const outcome = error instanceof AdminError ? error.code : "internal";
-    audit.write({ actor: caller.name, operation: name, outcome, request_id: caller.requestId });
+    write(error instanceof AdminError ? error.code : "internal");
     throw error;
   }
 }

@@ -15,6 +15,10 @@ test("entries are chained over restarts, for this user alone, and a changed or m
   const again = openAuditLog(path, log, () => 1);
   again.write(entry("two"));
   again.write(entry("three"));
+  assert.deepEqual(openAuditLog(path, log, () => 2).latest(2), [
+    { timestamp: "1970-01-01T00:00:00.001Z", ...entry("three") },
+    { timestamp: "1970-01-01T00:00:00.001Z", ...entry("two") },
+  ]);
   const text = readFileSync(path, "utf8");
   assert.equal(statSync(path).mode & 0o777, 0o600);
   assert.equal(firstBrokenLine(text), undefined);

@@ -9,11 +9,20 @@ export interface AuditEntry {
   /** `ok`, or the code of the refusal. */
   readonly outcome: string;
   readonly request_id: string;
+  /** What was asked for, in short. */
+  readonly detail?: string;
+}
+
+/** An entry as it was written down. */
+export interface WrittenEntry extends AuditEntry {
+  readonly timestamp: string;
 }
 
 /** Where changes are written down. */
 export interface AuditLog {
   write(entry: AuditEntry): void;
+  /** The latest entries, at most `limit` and 1000, newest first; with a file, those of earlier processes too. */
+  latest(limit: number): readonly WrittenEntry[];
 }
 
 /**
@@ -21,11 +30,15 @@ export interface AuditLog {
  * file belongs to this user alone. Changes are rare, so each is written before its caller is answered.
  */
 export function openAuditLog(path: string, log: Logger, nowMs: () => number): AuditLog {
-  let previous = lastHash(path);
+  const { entries, lastHash } = entriesOf(path);
+  const recent = new RecentEntries(entries);
+  let previous = lastHash;
   return {
+    latest: (limit) => recent.latest(limit),
     write: (entry) => {
       const line = { timestamp: new Date(nowMs()).toISOString(), ...entry, previous };
       const hash = createHash("sha256").update(JSON.stringify(line)).digest("hex");
+      recent.add({ timestamp: line.timestamp, ...entry });
       try {
         appendFileSync(path, `${JSON.stringify({ ...line, hash })}\n`, { mode: 0o600, flush: true });
         chmodSync(path, 0o600);
@@ -58,17 +71,51 @@ export function firstBrokenLine(text: string): number | undefined {
 }
 
 /** Changes go to the process's log where no file is asked for. */
-export function auditInto(log: Logger): AuditLog {
+export function auditInto(log: Logger, nowMs: () => number): AuditLog {
   const audit = log.child({ target: "gateway::audit" });
-  return { write: (entry) => audit.info(entry, "audit") };
+  const recent = new RecentEntries([]);
+  return {
+    latest: (limit) => recent.latest(limit),
+    write: (entry) => {
+      recent.add({ timestamp: new Date(nowMs()).toISOString(), ...entry });
+      audit.info(entry, "audit");
+    },
+  };
 }
 
-function lastHash(path: string): string {
-  if (!existsSync(path)) return "";
-  const last = readFileSync(path, "utf8").trimEnd().split("\n").at(-1) ?? "";
-  try {
-    return (JSON.parse(last) as { hash?: string }).hash ?? "";
-  } catch {
-    return "";
+const MOST_RECENT = 1000;
+
+class RecentEntries {
+  readonly #entries: WrittenEntry[];
+
+  constructor(entries: readonly WrittenEntry[]) {
+    this.#entries = entries.slice(-MOST_RECENT);
   }
+
+  add(entry: WrittenEntry): void {
+    this.#entries.push(entry);
+    if (this.#entries.length > MOST_RECENT) this.#entries.shift();
+  }
+
+  latest(limit: number): readonly WrittenEntry[] {
+    return limit <= 0 ? [] : this.#entries.slice(-limit).toReversed();
+  }
+}
+
+/** What a file holds; lines that are torn or somebody else's are passed over, the chain goes on behind the last good one. */
+function entriesOf(path: string): { readonly entries: readonly WrittenEntry[]; readonly lastHash: string } {
+  const entries: WrittenEntry[] = [];
+  let lastHash = "";
+  const text = existsSync(path) ? readFileSync(path, "utf8") : "";
+  for (const line of text.split("\n")) {
+    if (line === "") continue;
+    try {
+      const { hash, previous: _, ...entry } = JSON.parse(line) as WrittenEntry & { hash?: string; previous?: string };
+      entries.push(entry);
+      lastHash = hash ?? "";
+    } catch {
+      lastHash = "";
+    }
+  }
+  return { entries, lastHash };
 }

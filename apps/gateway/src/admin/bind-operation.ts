@@ -1,4 +1,5 @@
 // Tested by ../../test/admin.test.ts
+import type { Readable } from "node:stream";
 import type { Operation } from "@headworks/contract-kit";
 import { compileRequestValidator } from "@headworks/contract-kit/server";
 import { AdminError } from "./admin-error.ts";
@@ -17,6 +18,8 @@ export interface HandlerCall {
   readonly body: unknown;
   readonly headers: Readonly<Record<string, string | string[] | undefined>>;
   readonly caller: Caller;
+  /** Adds a detail to the audit log's entry of this call. Nothing secret. */
+  readonly note: (detail: string) => void;
 }
 
 export type AnyHandler = (call: HandlerCall) => unknown;
@@ -28,26 +31,33 @@ interface Given {
   readonly headers: HandlerCall["headers"];
   readonly body: string | undefined;
   readonly caller: Caller;
+  readonly note: HandlerCall["note"];
 }
 
 interface BoundAnswer {
   readonly status: number;
   readonly headers: Readonly<Record<string, string>>;
-  readonly body: string;
+  readonly body: string | Readable;
 }
 
 /** One operation and its handler as a function from request to answer: parsing, validation, handler, serialization. */
 export function bindOperation(operation: Operation, handler: AnyHandler): (given: Given) => Promise<BoundAnswer> {
   const validate = compileRequestValidator(operation);
   const isUpload = operation.body !== undefined && "upload" in operation.body;
-  return async ({ params, search, headers, body, caller }) => {
+  return async ({ params, search, headers, body, caller, note }) => {
     const parsed = isUpload ? undefined : parseJson(body);
     const { issues, values } = validate({ params: { ...params }, query: parseSearch(search), body: parsed });
     if (issues.length > 0) {
       throw new AdminError("bad_request", issues.map(({ path, message }) => `${path} ${message}`).join("; "));
     }
     if (isUpload) refuseForeignType(operation, headers["content-type"]);
-    const answer = (await handler({ ...values, body: isUpload ? (body ?? "") : values.body, headers, caller })) as {
+    const answer = (await handler({
+      ...values,
+      body: isUpload ? (body ?? "") : values.body,
+      headers,
+      caller,
+      note,
+    })) as {
       status: number;
       headers?: Readonly<Record<string, string>>;
       body?: unknown;
@@ -56,8 +66,8 @@ export function bindOperation(operation: Operation, handler: AnyHandler): (given
     if (declared !== null && declared !== undefined && "media" in declared) {
       return {
         status: answer.status,
-        headers: { "content-type": `${declared.media}; charset=utf-8`, ...answer.headers },
-        body: answer.body as string,
+        headers: { "content-type": mediaType(declared.media), ...answer.headers },
+        body: answer.body as string | Readable,
       };
     }
     return {
@@ -92,4 +102,8 @@ function refuseForeignType(operation: Operation, type: string | string[] | undef
   if (!operation.body.upload.includes(bare)) {
     throw new AdminError("unsupported_media_type", `The body must be ${operation.body.upload.join(" or ")}`);
   }
+}
+
+function mediaType(media: string): string {
+  return media === "application/json" ? media : `${media}; charset=utf-8`;
 }

@@ -1,8 +1,6 @@
 // Tested by ../../test/admin.test.ts
-import type { EventJournal } from "#events/event-journal.ts";
 import type { ExportRefusal, ExportRequest, UsageExportSlice } from "#slices/usage-export/usage-export.slice.ts";
 import type { QuotasSlice, UsageRecord } from "#slices/quotas/quotas.slice.ts";
-import type { Webhooks } from "#slices/webhooks/webhooks.slice.ts";
 import type { LiveUpstream } from "#upstream/upstream-registry.ts";
 import { AdminError } from "./admin-error.ts";
 import type { HandlerCall } from "./bind-operation.ts";
@@ -12,8 +10,6 @@ export interface RuntimeParts {
   readonly quotas: QuotasSlice;
   readonly usageJson: (record: UsageRecord) => string;
   readonly usageExport: UsageExportSlice;
-  readonly webhooks: Webhooks;
-  readonly journal: EventJournal;
   readonly upstreams: () => readonly LiveUpstream[];
   readonly openConnections: (upstream: LiveUpstream) => ReadonlyMap<string, number>;
   readonly activeRequests: () => number;
@@ -24,14 +20,11 @@ export interface RuntimeParts {
   readonly nowMs: () => number;
 }
 
-const DEFAULT_EVENTS = 100;
-
 /** Handlers of everything that looks at, or works, the running gateway. */
 export function runtimeOperations(parts: RuntimeParts) {
   return {
     ...quotaOperations(parts),
     ...upstreamOperations(parts),
-    ...eventOperations(parts),
     ...processOperations(parts),
   };
 }
@@ -40,8 +33,14 @@ function quotaOperations(parts: RuntimeParts) {
   return {
     getQuotaUsage: async ({ query }: HandlerCall) => {
       const { consumer } = query as { consumer?: string };
-      const record = await usageOf(parts.quotas, consumer);
-      return { status: 200, headers: { "content-type": "application/json" }, body: parts.usageJson(record) };
+      const record = await usageOf(async () => await parts.quotas.usageRecord(consumer));
+      return { status: 200, body: parts.usageJson(record) };
+    },
+    adjustQuota: async ({ body, note }: HandlerCall) => {
+      const { consumer, budget, delta, reason } = body as AdjustBody;
+      note(`${consumer} ${budget} ${delta > 0 ? "+" : ""}${delta}: ${reason}`);
+      const record = await usageOf(async () => await parts.quotas.adjust(consumer, budget, BigInt(delta)));
+      return { status: 200, body: parts.usageJson(record) };
     },
     listExports: async ({ query }: HandlerCall) => {
       const { limit } = query as { limit?: number };
@@ -54,10 +53,17 @@ function quotaOperations(parts: RuntimeParts) {
   };
 }
 
-async function usageOf(quotas: QuotasSlice, consumer: string | undefined): Promise<UsageRecord> {
+interface AdjustBody {
+  readonly consumer: string;
+  readonly budget: "daily" | "monthly";
+  readonly delta: number;
+  readonly reason: string;
+}
+
+async function usageOf(ask: () => ReturnType<QuotasSlice["usageRecord"]>): Promise<UsageRecord> {
   let record: Awaited<ReturnType<QuotasSlice["usageRecord"]>>;
   try {
-    record = await quotas.usageRecord(consumer);
+    record = await ask();
   } catch (error) {
     throw new AdminError("quota_store_unavailable", undefined, { cause: error });
   }
@@ -131,18 +137,6 @@ function stateOf(upstream: LiveUpstream, parts: RuntimeParts): object {
       in_flight: endpoint.inFlight,
       connections: connections.get(endpoint.key) ?? 0,
     })),
-  };
-}
-
-function eventOperations(parts: RuntimeParts) {
-  return {
-    listWebhooks: () => ({ status: 200, body: { webhooks: parts.webhooks.targets(), active: parts.webhooks.active } }),
-    listEvents: ({ query }: HandlerCall) => {
-      const { since, limit = DEFAULT_EVENTS } = query as { since?: string; limit?: number };
-      if (since === undefined) return { status: 200, body: { events: parts.journal.latest(limit), complete: true } };
-      const { events, isComplete } = parts.journal.since(since);
-      return { status: 200, body: { events: events.slice(0, limit), complete: isComplete && events.length <= limit } };
-    },
   };
 }
 

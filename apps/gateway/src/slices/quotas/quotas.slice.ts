@@ -28,6 +28,11 @@ export interface QuotasHost {
 export interface QuotasSlice extends GatewaySlice {
   /** The answer of `GET /quotas/usage` for the running configuration. Rejects when the store cannot be read. */
   usageRecord(consumer?: string): Promise<UsageRecord | UsageRefusal>;
+  /**
+   * Corrects what a consumer used of a budget in its current window; the answer is its record afterwards. Rejects when
+   * the store does not take it.
+   */
+  adjust(consumer: string, budget: "daily" | "monthly", delta: bigint): Promise<UsageRecord | UsageRefusal>;
 }
 
 /** Budgets of consumers over UTC days and months. */
@@ -59,5 +64,17 @@ export function quotas(host: QuotasHost): QuotasSlice {
     check: checkQuotas,
     compile,
     usageRecord: async (consumer) => await usageRecordOf(store, running, clock.now(), consumer),
+    adjust: async (consumer, budget, delta) => {
+      const nowMs = clock.now();
+      const window = running
+        .get(consumer)
+        ?.at(nowMs)
+        .find((current) => current.budget === budget);
+      if (running.has(consumer) && window === undefined) {
+        return { refused: "quota_bad_budget", message: `Consumer '${consumer}' has no ${budget} budget` };
+      }
+      if (window !== undefined) await store?.quotas.adjust(consumer, window, delta);
+      return await usageRecordOf(store, running, nowMs, consumer);
+    },
   };
 }

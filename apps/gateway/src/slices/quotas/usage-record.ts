@@ -27,7 +27,7 @@ export interface UsageRecord {
 
 /** Why there is no usage record. */
 export interface UsageRefusal {
-  readonly refused: "state_store_not_configured" | "quota_bad_consumer";
+  readonly refused: "state_store_not_configured" | "quota_bad_consumer" | "quota_bad_budget";
   readonly message: string;
 }
 

@@ -1,0 +1,72 @@
+// Tested by ../../test/admin-events.test.ts
+import { Readable } from "node:stream";
+import type { EventEnvelope } from "@headworks/gateway-contract";
+import type { EventJournal } from "#events/event-journal.ts";
+
+/** Times and bounds of streams. */
+export interface StreamLimits {
+  readonly heartbeatMs: number;
+  /** Streams at a time. */
+  readonly most: number;
+  /** What waits for a client that does not read, in characters; more ends its stream. */
+  readonly mostWaiting: number;
+}
+
+const LIMITS: StreamLimits = { heartbeatMs: 15_000, most: 32, mostWaiting: 1024 * 1024 };
+
+/** Open streams of events as text of server-sent events. */
+export class EventStreams {
+  readonly #journal: EventJournal;
+  readonly #limits: StreamLimits;
+  readonly #open = new Set<Readable>();
+  #isClosed = false;
+
+  constructor(journal: EventJournal, limits: StreamLimits = LIMITS) {
+    this.#journal = journal;
+    this.#limits = limits;
+  }
+
+  /** Streams that are open. */
+  get size(): number {
+    return this.#open.size;
+  }
+
+  /**
+   * Events from now on, behind those after `since` that are kept; undefined when there are too many streams. The stream
+   * ends when it is destroyed, when nobody reads it for too long, and with {@link close}.
+   */
+  open(since: string | undefined): Readable | undefined {
+    if (this.#isClosed || this.#open.size >= this.#limits.most) return undefined;
+    const stream = new Readable({ highWaterMark: this.#limits.mostWaiting, encoding: "utf8", read: () => undefined });
+    const push = (text: string): void => {
+      stream.push(text);
+      // A client that does not read gets its connection back to come again with the id it has.
+      if (stream.readableLength > this.#limits.mostWaiting) stream.destroy();
+    };
+    push("retry: 2000\n\n");
+    if (since !== undefined) {
+      const page = this.#journal.since(since);
+      if (!page.isComplete) push(": events between are no longer kept\n\n");
+      for (const event of page.events) push(eventText(event));
+    }
+    const unsubscribe = this.#journal.subscribe((event) => push(eventText(event)));
+    const heartbeat = setInterval(() => push(": here\n\n"), this.#limits.heartbeatMs);
+    this.#open.add(stream);
+    stream.once("close", () => {
+      unsubscribe();
+      clearInterval(heartbeat);
+      this.#open.delete(stream);
+    });
+    return stream;
+  }
+
+  /** Ends every stream in good order; none is opened any more. */
+  close(): void {
+    this.#isClosed = true;
+    for (const stream of this.#open) stream.push(null);
+  }
+}
+
+function eventText(event: EventEnvelope): string {
+  return `id: ${event.id}\nevent: ${event.kind}\ndata: ${JSON.stringify(event)}\n\n`;
+}

@@ -1,0 +1,81 @@
+// Tested by ../../test/admin-tls.test.ts
+import { readFileSync } from "node:fs";
+import { createSecureContext } from "node:tls";
+import type { Admin } from "@headworks/gateway-contract";
+import type { Logger } from "pino";
+
+/** Certificate, key and the authority of operators, in PEM. */
+export interface TlsMaterial {
+  readonly cert: Buffer;
+  readonly key: Buffer;
+  readonly ca: Buffer;
+}
+
+type TlsFiles = NonNullable<Admin["tls"]>;
+
+/** What following files needs. */
+export interface FollowParts {
+  /** Absolute path of a path in the document. */
+  readonly place: (path: string) => string;
+  /** Calls `changed` when a file's content becomes another; answers what ends it. */
+  readonly watch: (path: string, changed: () => void) => { close(): Promise<void> };
+  /** Takes over what is good. */
+  readonly renew: (material: TlsMaterial) => void;
+  readonly log: Logger;
+}
+
+/** Reads the files; throws what the system or TLS says of them. */
+export function readTlsMaterial(files: TlsFiles, place: (path: string) => string): TlsMaterial {
+  const read = (path: string): Buffer => readFileSync(place(path));
+  const material = { cert: read(files.cert_file), key: read(files.key_file), ca: read(files.client_ca_file) };
+  // Says what does not fit together before anybody connects.
+  createSecureContext(material);
+  return material;
+}
+
+/**
+ * Takes over new files while the listener stays open. Certificate and key are written one after the other: as long as
+ * they do not fit, the old ones serve.
+ */
+export class TlsFollower {
+  readonly #parts: FollowParts;
+  #files: TlsFiles;
+  #watches: readonly { close(): Promise<void> }[];
+
+  constructor(files: TlsFiles, parts: FollowParts) {
+    this.#parts = parts;
+    this.#files = files;
+    this.#watches = this.#watchAll();
+  }
+
+  /** A new configuration may name other files. */
+  async follow(files: TlsFiles): Promise<void> {
+    const { cert_file, key_file, client_ca_file } = this.#files;
+    if (files.cert_file === cert_file && files.key_file === key_file && files.client_ca_file === client_ca_file) return;
+    await this.close();
+    this.#files = files;
+    this.#watches = this.#watchAll();
+    this.#renew();
+  }
+
+  async close(): Promise<void> {
+    await Promise.all(this.#watches.map(async (watch) => await watch.close()));
+  }
+
+  #watchAll(): readonly { close(): Promise<void> }[] {
+    const { cert_file, key_file, client_ca_file } = this.#files;
+    const paths = new Set([cert_file, key_file, client_ca_file].map((path) => this.#parts.place(path)));
+    return [...paths].map((path) => this.#parts.watch(path, () => this.#renew()));
+  }
+
+  #renew(): void {
+    const { place, renew, log } = this.#parts;
+    try {
+      renew(readTlsMaterial(this.#files, place));
+      log.info({ code: "admin_tls_renewed" }, "The admin API serves the new certificate");
+    } catch (error) {
+      const why = error instanceof Error ? error.message : "unknown";
+      log.warn({ code: "admin_tls_kept", why }, "The admin API's new certificate cannot be used; the old one serves");
+    }
+  }
+}
