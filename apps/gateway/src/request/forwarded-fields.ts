@@ -23,6 +23,8 @@ const REQUEST_FIELDS: Readonly<Record<string, Treatment>> = {
   upgrade: TREATMENT.drop,
   expect: TREATMENT.drop,
   host: TREATMENT.drop,
+  // Many programs would take it for the variable HTTP_PROXY ("httpoxy"); no standard knows it.
+  proxy: TREATMENT.drop,
   te: TREATMENT.te,
   forwarded: TREATMENT.forwarded,
   "x-forwarded-for": TREATMENT.forwardedFor,
@@ -149,6 +151,28 @@ export function upstreamRequestFields(request: RequestContext): RawFields {
   if (fromTrusted && forwarded !== "") kept.push("Forwarded", forwarded + forwardedElement(request, scheme));
   kept.push("X-Request-Id", request.requestId);
   if (request.consumer !== undefined) kept.push("X-Consumer-Name", request.consumer.name);
+  return kept;
+}
+
+/** The trailers of a request for its upstream: what may not stand in its head may not come behind its body either. */
+export function upstreamRequestTrailers(request: RequestContext, fields: RawFields): RawFields | undefined {
+  const kept = onlyPassing(fields, requestTreatments);
+  const trailers = request.credentialFields === undefined ? kept : withoutNamed(kept, request.credentialFields);
+  return trailers.length === 0 ? undefined : trailers;
+}
+
+/** The same for the trailers of an answer. */
+export function clientAnswerTrailers(fields: RawFields): RawFields | undefined {
+  const kept = onlyPassing(fields, answerTreatments);
+  return kept.length === 0 ? undefined : kept;
+}
+
+function onlyPassing(fields: RawFields, treatments: Treatments): RawFields {
+  const kept: RawFields = [];
+  for (let at = 0; at < fields.length; at += 2) {
+    const name = fields[at] ?? "";
+    if (treatments.of(name) === TREATMENT.pass) kept.push(name, fields[at + 1] ?? "");
+  }
   return kept;
 }
 

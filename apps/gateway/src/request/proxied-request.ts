@@ -7,7 +7,12 @@ import type { EndpointState, PickKey, UpstreamGroup } from "#upstream/upstream-g
 import type { AnswerDelivery } from "./answer-delivery.ts";
 import { CheckedBody, type RefusableHandler } from "./checked-body.ts";
 import type { CompiledAction } from "./generation.ts";
-import { clientAnswerFields, upstreamRequestFields } from "./forwarded-fields.ts";
+import {
+  clientAnswerFields,
+  clientAnswerTrailers,
+  upstreamRequestFields,
+  upstreamRequestTrailers,
+} from "./forwarded-fields.ts";
 import { joinSockets } from "./join-sockets.ts";
 import type { AnswerCapture, AnswerOrigin, Refusal } from "./phases.ts";
 
@@ -290,7 +295,7 @@ export class ProxiedRequest implements RefusableHandler, AnswerHandler {
   }
 
   onBodyTrailers(fields: RawFields): void {
-    this.#bodyTrailers = fields;
+    this.#bodyTrailers = upstreamRequestTrailers(this.#delivery.request, fields);
   }
 
   onBodyEnd(): void {
@@ -364,7 +369,7 @@ export class ProxiedRequest implements RefusableHandler, AnswerHandler {
   }
 
   onAnswerTrailers(fields: RawFields): void {
-    this.#trailers = fields;
+    this.#trailers = clientAnswerTrailers(fields);
   }
 
   onAnswerBatch(): void {
