@@ -1,3 +1,4 @@
+// Tested by ../test/cli-serve.test.ts
 import type { Clock } from "./slice.ts";
 
 /** The machine's clocks. */

@@ -1,0 +1,152 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import fc from "fast-check";
+import { NO_BODY, type RawFields } from "@headworks/http1";
+import { RequestContext } from "./context.ts";
+import { clientAnswerFields, upstreamRequestFields } from "./forwarded-fields.ts";
+import type { Generation } from "./generation.ts";
+import { TrustedProxies } from "./trusted-proxies.ts";
+
+function requestWith(
+  fields: RawFields,
+  more: { trusted?: string[]; consumer?: string; secure?: boolean } = {},
+): RequestContext {
+  const request = new RequestContext({
+    generation: { trustedProxies: new TrustedProxies(more.trusted ?? []) } as unknown as Generation,
+    listener: { name: "public", isSecure: more.secure ?? false, port: 80 },
+    peer: { address: "192.0.2.9", port: 1 },
+    startedMs: 0,
+    version: "1.1",
+    method: "GET",
+    target: "/",
+    authority: "shop.example",
+    fields,
+    framing: NO_BODY,
+  });
+  request.requestId = "r-1";
+  if (more.consumer !== undefined)
+    request.consumer = { name: more.consumer, groups: [], priority: undefined, credential: "api_key" };
+  return request;
+}
+
+/** What the gateway itself says of every request. */
+const OWN: RawFields = [
+  "X-Forwarded-For",
+  "192.0.2.9",
+  "X-Forwarded-Proto",
+  "http",
+  "X-Forwarded-Host",
+  "shop.example",
+  "X-Real-IP",
+  "192.0.2.9",
+  "X-Request-Id",
+  "r-1",
+];
+
+const REQUESTS: readonly (readonly [string, RawFields, RawFields])[] = [
+  [
+    "ordinary fields pass in order, case and repeats kept",
+    ["aCCept", "x", "B", "1", "b", "2"],
+    ["aCCept", "x", "B", "1", "b", "2"],
+  ],
+  [
+    "what concerns one connection goes",
+    ["Connection", "keep-alive", "Keep-Alive", "x", "Proxy-Authorization", "x", "Upgrade", "h2c", "Trailer", "x"],
+    [],
+  ],
+  ["Connection names what else goes", ["Connection", "close, X-Hop", "x-hop", "1", "X-Other", "2"], ["X-Other", "2"]],
+  [
+    "Connection cannot take away what others rely on",
+    ["Connection", "Authorization, Cookie", "Authorization", "a", "Cookie", "b"],
+    ["Authorization", "a", "Cookie", "b"],
+  ],
+  ["framing and Host are set anew", ["Host", "x", "Content-Length", "3", "Transfer-Encoding", "chunked"], []],
+  ["TE passes as far as it means trailers", ["TE", "gzip, trailers"], ["TE", "trailers"]],
+  ["TE with anything else goes", ["TE", "gzip"], []],
+  [
+    "a client says nothing about its consumer",
+    ["X-Consumer-Name", "root", "x-consumer-groups", "g", "X_Consumer_Name", "root"],
+    [],
+  ],
+  [
+    "nor about the way it came",
+    ["X-Forwarded-For", "1.1.1.1", "Forwarded", "for=1.1.1.1", "X_Forwarded_Proto", "https", "X-Real-Ip", "1.1.1.1"],
+    [],
+  ],
+  ["other names with underscores pass", ["my_field", "1"], ["my_field", "1"]],
+];
+for (const [rule, given, kept] of REQUESTS) {
+  test(`towards the upstream: ${rule}`, () => {
+    assert.deepEqual(upstreamRequestFields(requestWith(given)), [...kept, ...OWN]);
+  });
+}
+
+test("a trusted proxy's chain is kept and continued, in both spellings", () => {
+  const fields = upstreamRequestFields(
+    requestWith(["X-Forwarded-For", "1.1.1.1", "Forwarded", "for=1.1.1.1"], {
+      trusted: ["192.0.2.0/24"],
+      secure: true,
+    }),
+  );
+  assert.equal(valueOf(fields, "X-Forwarded-For"), "1.1.1.1, 192.0.2.9");
+  assert.equal(valueOf(fields, "X-Forwarded-Proto"), "https");
+  assert.equal(valueOf(fields, "Forwarded"), 'for=1.1.1.1, for=192.0.2.9;host="shop.example";proto=https');
+});
+
+test("the consumer that was recognised is named, and fields that carried its credential go", () => {
+  const request = requestWith(["X-API-Key", "secret", "Other", "1"], { consumer: "acme" });
+  request.credentialFields = new Set(["x-api-key"]);
+  const fields = upstreamRequestFields(request);
+  assert.equal(valueOf(fields, "X-Consumer-Name"), "acme");
+  assert.ok(!fields.includes("secret"));
+});
+
+const ANSWERS: readonly (readonly [string, RawFields, boolean, RawFields])[] = [
+  [
+    "repeated fields and their case are kept",
+    ["Set-Cookie", "a", "set-cookie", "b"],
+    false,
+    ["Set-Cookie", "a", "set-cookie", "b"],
+  ],
+  ["limits of an upstream are not the client's", ["X-RateLimit-Limit", "1", "x-ratelimit-whatever", "2"], false, []],
+  [
+    "hop-by-hop fields and those Connection names go",
+    ["Connection", "X-Hop", "X-Hop", "1", "Keep-Alive", "x", "Proxy-Authenticate", "x"],
+    false,
+    [],
+  ],
+  ["framing is set anew", ["Content-Length", "5", "Transfer-Encoding", "chunked"], false, []],
+  ["a length that describes what does not come stays", ["Content-Length", "5"], true, ["Content-Length", "5"]],
+  ["the upstream's request id is replaced by ours", ["X-Request-Id", "theirs"], false, []],
+];
+for (const [rule, given, keepLength, kept] of ANSWERS) {
+  test(`towards the client: ${rule}`, () => assert.deepEqual(clientAnswerFields(given, keepLength), kept));
+}
+
+test("whatever a client names and however it spells it, identity is the gateway's alone", () => {
+  const name = fc
+    .constantFrom("x-consumer-name", "x-forwarded-for", "x-real-ip", "x-forwarded-host", "x-forwarded-proto")
+    .chain((base) =>
+      fc
+        .array(fc.boolean(), { minLength: base.length, maxLength: base.length })
+        .map((upper) =>
+          [...base]
+            .map((sign, at) => (sign === "-" && upper[at] ? "_" : upper[at] ? sign.toUpperCase() : sign))
+            .join(""),
+        ),
+    );
+  fc.assert(
+    fc.property(name, fc.boolean(), (forged, named) => {
+      const given: RawFields = [forged, "forged", ...(named ? ["Connection", forged] : [])];
+      const fields = upstreamRequestFields(requestWith(given, { consumer: "acme" }));
+      assert.ok(!fields.includes("forged"));
+      assert.equal(valueOf(fields, "X-Consumer-Name"), "acme");
+      assert.equal(valueOf(fields, "X-Forwarded-For"), "192.0.2.9");
+    }),
+  );
+});
+
+function valueOf(fields: RawFields, name: string): string | undefined {
+  const at = fields.findIndex((text, index) => index % 2 === 0 && text === name);
+  return at === -1 ? undefined : fields[at + 1];
+}
