@@ -23,7 +23,7 @@ export function readRecorded(path: string): Recorded {
     const statement = database.prepare("SELECT budget, window_start_s AS start, used FROM quota_counter");
     statement.setReadBigInts(true);
     for (const { budget, start, used: value } of statement.all()) {
-      used.set(`${String(budget)} ${String(start)}`, BigInt(value ?? 0));
+      used.set(`${String(budget)} ${String(start)}`, BigInt(String(value)));
     }
     // Groups that were not moved into the counters yet are newer, the last one the newest.
     for (const row of database.prepare("SELECT counters FROM quota_group ORDER BY seq").all()) {
