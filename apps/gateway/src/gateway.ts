@@ -16,6 +16,7 @@ import { openStateStore } from "#storage/open-state-store.ts";
 import type { StateStore } from "#storage/state-store.ts";
 import { EndpointPools } from "#upstream/endpoint-pools.ts";
 import { UpstreamRegistry } from "#upstream/upstream-registry.ts";
+import { UpstreamUpkeep } from "#upstream/upstream-upkeep.ts";
 import { systemClock } from "./clock.ts";
 import { openAdminPlane } from "./admin-plane.ts";
 import { connectionServices, reservedAnswer, targetProblem } from "./client-requests.ts";
@@ -120,6 +121,7 @@ async function assemble(parts: Parts): Promise<RunningGateway> {
       await generations.settled();
       await events.stop();
       for (const slice of slices.all) await slice.stop?.();
+      control.upkeep.stop();
       control.pools.stop();
       control.deadlines.stop();
       await parts.store?.close();
@@ -136,6 +138,7 @@ function createControl({ environment, log, clock, configFile, store }: Parts) {
     emit: (kind, payload) => events.emit(kind, payload),
   });
   const pools = new EndpointPools(deadlines);
+  const upkeep = new UpstreamUpkeep({ upstreams, pools, log });
   const slices = createSlices({ log, clock, store, environment });
   const generations = new Generations({
     slices: inGateOrder(slices.all),
@@ -147,6 +150,7 @@ function createControl({ environment, log, clock, configFile, store }: Parts) {
         // Before its publication is told, so that the envelope has the name.
         events.rename(document.gateway.name ?? "gateway");
         actions.published();
+        upkeep.published();
       };
       return { ...actions, published };
     },
@@ -158,7 +162,7 @@ function createControl({ environment, log, clock, configFile, store }: Parts) {
     directory: dirname(configFile),
     ...(store === undefined ? {} : { archive: store }),
   });
-  return { events, deadlines, upstreams, pools, slices, generations };
+  return { events, deadlines, upstreams, pools, upkeep, slices, generations };
 }
 
 /** What handles requests. */

@@ -1,8 +1,7 @@
-// Tested by ../../test/pipeline.test.ts
-import { readFileSync } from "node:fs";
-import { createSecureContext, type SecureContext } from "node:tls";
+// Tested by ../../test/upstream-connections.test.ts
 import type { Upstream } from "@headworks/gateway-contract";
 import type { DeadlineSweep } from "@headworks/sockets";
+import { EndpointWays } from "./endpoint-ways.ts";
 import { Http1Pool, type PoolSettings } from "./http1-pool.ts";
 import { Http2Pool } from "./http2-pool.ts";
 import type { EndpointPool } from "./upstream-exchange.ts";
@@ -20,9 +19,9 @@ interface KeptPool {
 
 /** The pools of all endpoints. A pool lives as long as nothing changes that it was made of. */
 export class EndpointPools {
+  readonly ways = new EndpointWays();
   readonly #deadlines: DeadlineSweep;
   readonly #pools = new Map<EndpointState, KeptPool>();
-  readonly #contexts = new Map<string, { readonly made: string; readonly context: SecureContext | undefined }>();
 
   constructor(deadlines: DeadlineSweep) {
     this.#deadlines = deadlines;
@@ -32,14 +31,20 @@ export class EndpointPools {
     return (this.#pools.get(endpoint) ?? this.#make(group, endpoint)).pool;
   }
 
-  /** A generation was published: pools of endpoints that are gone, or that are reached in another way now, retire. */
+  /** A generation was published, and files may have another content now. */
   published(groups: readonly UpstreamGroup[]): void {
-    this.#contexts.clear();
+    this.ways.forget();
+    this.endpointsChanged(groups);
+  }
+
+  /** Pools of endpoints that are gone retire; those of the others stay unless they are reached in another way now. */
+  endpointsChanged(groups: readonly UpstreamGroup[]): void {
     const byName = new Map(groups.map((group) => [group.name, group]));
+    const present = new Map(groups.map((group) => [group.name, new Set(group.endpoints)]));
     for (const [endpoint, kept] of this.#pools) {
       const group = byName.get(kept.group);
-      const stays = group !== undefined && group.endpoints.includes(endpoint);
-      if (stays && this.#describe(group.document) === kept.made) continue;
+      const stays = group !== undefined && (present.get(group.name)?.has(endpoint) ?? false);
+      if (stays && this.ways.describe(group.document) === kept.made) continue;
       this.#pools.delete(endpoint);
       kept.pool.retire();
     }
@@ -57,81 +62,46 @@ export class EndpointPools {
 
   #make(group: UpstreamGroup, endpoint: EndpointState): KeptPool {
     const { document } = group;
-    const settings = this.#settings(document, endpoint);
-    const isHttp2 = document.protocol === "http2" || document.protocol === "h2c";
     const kept = {
-      pool: isHttp2 ? new Http2Pool(settings) : new Http1Pool(settings),
-      made: this.#describe(document),
+      pool: this.#poolFor(document, endpoint),
+      made: this.ways.describe(document),
       group: group.name,
     };
     this.#pools.set(endpoint, kept);
     return kept;
   }
 
+  #poolFor(document: Upstream, endpoint: EndpointState): EndpointPool {
+    let settings: PoolSettings;
+    try {
+      settings = this.#settings(document, endpoint);
+    } catch (error) {
+      return unusablePool(error instanceof Error ? error.message : String(error));
+    }
+    const isHttp2 = document.protocol === "http2" || document.protocol === "h2c";
+    return isHttp2 ? new Http2Pool(settings) : new Http1Pool(settings);
+  }
+
   #settings(document: Upstream, endpoint: EndpointState): PoolSettings {
-    const isSecure = document.protocol === "https" || document.protocol === "http2";
     return {
-      address: endpoint.address,
-      port: endpoint.port,
+      ...this.ways.wayOf(document, endpoint),
       authority: endpoint.key,
-      tls: isSecure ? { context: this.#context(document), serverName: document.tls?.server_name } : undefined,
-      connectMs: document.timeouts?.connect_ms ?? 5000,
       connectionCap: document.connection_cap ?? 64,
       maxPending: document.max_pending ?? Number.POSITIVE_INFINITY,
-      happyEyeballsMs: document.timeouts?.happy_eyeballs_ms ?? 250,
       idleMs: IDLE_MS,
       deadlines: this.#deadlines,
     };
   }
-
-  #describe(document: Upstream): string {
-    const { protocol, tls, trusted_ca_file, connection_cap, max_pending, timeouts } = document;
-    const files = this.#tlsFiles(document).map((path) => [path, contentOf(path)?.toString("base64")]);
-    const { connect_ms, happy_eyeballs_ms } = timeouts ?? {};
-    return JSON.stringify([
-      protocol,
-      tls?.server_name,
-      trusted_ca_file,
-      connection_cap,
-      max_pending,
-      connect_ms,
-      happy_eyeballs_ms,
-      files,
-    ]);
-  }
-
-  #tlsFiles({ tls, trusted_ca_file }: Upstream): string[] {
-    const named = [tls?.trusted_ca_file ?? trusted_ca_file, tls?.client_cert_file, tls?.client_key_file];
-    return named.filter((path) => path !== undefined);
-  }
-
-  /** Undefined for the public roots and no certificate of our own. */
-  #context(document: Upstream): SecureContext | undefined {
-    const made = this.#describe(document);
-    const known = this.#contexts.get(document.name);
-    if (known?.made === made) return known.context;
-    const { tls, trusted_ca_file } = document;
-    const caFile = tls?.trusted_ca_file ?? trusted_ca_file;
-    const ca = caFile === undefined ? undefined : contentOf(caFile);
-    const cert = tls?.client_cert_file === undefined ? undefined : contentOf(tls.client_cert_file);
-    const key = tls?.client_key_file === undefined ? undefined : contentOf(tls.client_key_file);
-    const context =
-      ca === undefined && cert === undefined
-        ? undefined
-        : createSecureContext({
-            ...(ca === undefined ? {} : { ca }),
-            ...(cert === undefined || key === undefined ? {} : { cert, key }),
-          });
-    this.#contexts.set(document.name, { made, context });
-    return context;
-  }
 }
 
-/** Undefined when the file cannot be read: it could when the document was checked. */
-function contentOf(path: string): Buffer | undefined {
-  try {
-    return readFileSync(path);
-  } catch {
-    return undefined;
-  }
+/** Stands where a pool should be whose files cannot be used. */
+function unusablePool(detail: string): EndpointPool {
+  return {
+    acquire: (waiter) => {
+      waiter.onUnavailable("misconfigured", detail);
+      return undefined;
+    },
+    retire: () => undefined,
+    openConnections: 0,
+  };
 }

@@ -1,4 +1,4 @@
-// Tested by ../../test/pipeline.test.ts
+// Tested by ../../test/upstream-faults.test.ts
 import type { Socket } from "node:net";
 import {
   hasBody,
@@ -18,6 +18,8 @@ import type { AnswerHandler, UpstreamExchange, UpstreamFailure } from "./upstrea
 export interface ConnectionOwner {
   /** It may carry another request. */
   freed(connection: Http1Exchange): void;
+  /** It had been closed before the request it was to carry. */
+  wentStale(): void;
   gone(connection: Http1Exchange): void;
 }
 
@@ -206,7 +208,9 @@ export class Http1Exchange implements UpstreamExchange {
     this.#handler = undefined;
     this.#state.lost();
     this.socket.destroy();
-    handler?.onUpstreamLost(failure, isStale, detail);
+    if (handler === undefined) return;
+    if (isStale) this.#owner.wentStale();
+    handler.onUpstreamLost(failure, isStale, detail);
   }
 
   readonly #onEnd = (): void => {

@@ -1,38 +1,29 @@
-// Tested by ../../test/pipeline.test.ts
-import { connect, type Socket } from "node:net";
-import { connect as connectTls, type SecureContext } from "node:tls";
+// Tested by ../../test/upstream-connections.test.ts
 import type { DeadlineSweep, Timed } from "@headworks/sockets";
+import { connectEndpoint, type EndpointWay } from "./endpoint-connection.ts";
 import { Http1Exchange, type ConnectionOwner } from "./http1-exchange.ts";
 import type { EndpointPool, ExchangeWaiter } from "./upstream-exchange.ts";
 
 /** How connections to one endpoint are made and kept. */
-export interface PoolSettings {
-  readonly address: string;
-  readonly port: number;
+export interface PoolSettings extends EndpointWay {
   /** Host field of requests. */
   readonly authority: string;
-  /** Undefined: plain TCP. */
-  readonly tls: { readonly context: SecureContext | undefined; readonly serverName: string | undefined } | undefined;
-  readonly connectMs: number;
   /** Open connections at most; more requests wait. */
   readonly connectionCap: number;
   /** Waiting requests at most. */
   readonly maxPending: number;
-  readonly happyEyeballsMs: number;
   readonly idleMs: number;
   readonly deadlines: DeadlineSweep;
 }
-
-/** One buffer for all reads: what outlives a read is copied by whoever keeps it. */
-const READ_BYTES = 65_536;
-const readBuffer = Buffer.allocUnsafeSlow(READ_BYTES);
 
 /** HTTP/1.1 connections to one endpoint, the last used first, so that surplus ones grow old and close. */
 export class Http1Pool implements EndpointPool, ConnectionOwner, Timed {
   deadlineMs = Number.POSITIVE_INFINITY;
   readonly #settings: PoolSettings;
   readonly #idle: { readonly connection: Http1Exchange; readonly sinceMs: number }[] = [];
+  /** Oldest first. */
   readonly #waiting = new Set<ExchangeWaiter>();
+  /** Connections there are, those on the way included. */
   #open = 0;
   #connecting = 0;
   #isRetired = false;
@@ -47,19 +38,19 @@ export class Http1Pool implements EndpointPool, ConnectionOwner, Timed {
   }
 
   acquire(waiter: ExchangeWaiter): (() => void) | undefined {
-    const idle = this.#idle.pop();
+    // Whoever waits already comes first.
+    const idle = this.#waiting.size === 0 ? this.#takeIdle() : undefined;
     if (idle !== undefined) {
-      waiter.onExchange(idle.connection);
+      waiter.onExchange(idle);
       return undefined;
     }
     const pending = this.#waiting.size - this.#connecting;
-    const isFull = this.#open >= this.#settings.connectionCap;
-    if (isFull && pending >= this.#settings.maxPending) {
+    if (this.#open >= this.#settings.connectionCap && pending >= this.#settings.maxPending) {
       waiter.onUnavailable("saturated", `${pending} requests wait already`);
       return undefined;
     }
     this.#waiting.add(waiter);
-    if (!isFull) this.#connect();
+    this.#connectMore();
     return () => {
       this.#waiting.delete(waiter);
     };
@@ -68,31 +59,29 @@ export class Http1Pool implements EndpointPool, ConnectionOwner, Timed {
   retire(): void {
     this.#isRetired = true;
     this.#settings.deadlines.delete(this);
-    for (const { connection } of this.#idle.splice(0)) connection.socket.destroy();
+    this.#closeIdle();
   }
 
   freed(connection: Http1Exchange): void {
-    if (this.#isRetired && this.#waiting.size === 0) return void connection.socket.destroy();
-    const [waiter] = this.#waiting;
-    if (waiter !== undefined) {
-      this.#waiting.delete(waiter);
-      // Not from inside the answer that freed it: its last bytes go to their client first.
-      queueMicrotask(() => {
-        if (connection.isIdle) waiter.onExchange(connection);
-        else this.#queueAgain(waiter);
-      });
-      return;
-    }
+    const isWanted = this.#waiting.size > 0;
+    if (this.#isRetired && !isWanted) return void connection.socket.destroy();
     const sinceMs = performance.now();
     this.#idle.push({ connection, sinceMs });
-    if (this.deadlineMs === Number.POSITIVE_INFINITY) this.deadlineMs = sinceMs + this.#settings.idleMs;
+    // Not from inside the answer that freed it: its last bytes go to their client first.
+    if (isWanted) queueMicrotask(this.#serve);
+    else if (this.deadlineMs === Number.POSITIVE_INFINITY) this.deadlineMs = sinceMs + this.#settings.idleMs;
+  }
+
+  /** One was closed at the moment of its use: the others that wait have probably met the same end. */
+  wentStale(): void {
+    this.#closeIdle();
   }
 
   gone(connection: Http1Exchange): void {
     this.#open -= 1;
     const at = this.#idle.findIndex((idle) => idle.connection === connection);
     if (at !== -1) this.#idle.splice(at, 1);
-    if (this.#waiting.size > 0 && this.#open < this.#settings.connectionCap) this.#connect();
+    this.#connectMore();
   }
 
   /** Closes what was idle for too long. */
@@ -105,77 +94,67 @@ export class Http1Pool implements EndpointPool, ConnectionOwner, Timed {
     if (oldest !== undefined) this.deadlineMs = oldest.sinceMs + this.#settings.idleMs;
   }
 
-  #queueAgain(waiter: ExchangeWaiter): void {
-    this.#waiting.add(waiter);
-    if (this.#open < this.#settings.connectionCap) this.#connect();
+  /** The last used one that can still be used: between its end and the word of that, a connection is of no use. */
+  #takeIdle(): Http1Exchange | undefined {
+    for (let idle = this.#idle.pop(); idle !== undefined; idle = this.#idle.pop()) {
+      if (idle.connection.isIdle) return idle.connection;
+    }
+    return undefined;
+  }
+
+  #closeIdle(): void {
+    for (const { connection } of this.#idle.splice(0)) connection.socket.destroy();
+  }
+
+  readonly #serve = (): void => {
+    for (const waiter of this.#waiting) {
+      const idle = this.#takeIdle();
+      if (idle === undefined) break;
+      this.#waiting.delete(waiter);
+      waiter.onExchange(idle);
+    }
+    if (this.#isRetired) this.#closeIdle();
+    else if (this.#idle.length > 0 && this.deadlineMs === Number.POSITIVE_INFINITY) {
+      this.deadlineMs = performance.now() + this.#settings.idleMs;
+    }
+    this.#connectMore();
+  };
+
+  #connectMore(): void {
+    while (this.#waiting.size > this.#connecting && this.#open < this.#settings.connectionCap) this.#connect();
   }
 
   #connect(): void {
     this.#open += 1;
     this.#connecting += 1;
-    const { address, port, tls, connectMs, happyEyeballsMs } = this.#settings;
     let exchange: Http1Exchange | undefined;
-    const target = {
-      host: address,
-      port,
-      noDelay: true,
-      autoSelectFamily: happyEyeballsMs > 0,
-      autoSelectFamilyAttemptTimeout: Math.max(10, happyEyeballsMs),
-    };
-    let socket: Socket;
-    if (tls === undefined) {
-      socket = connect({
-        ...target,
-        onread: {
-          buffer: readBuffer,
-          callback: (bytes) => {
-            exchange?.receive(readBuffer.subarray(0, bytes));
-            return true;
-          },
-        },
-      });
-    } else {
-      const name = tls.serverName ?? (/^[0-9.]+$|:/.test(address) ? undefined : address);
-      socket = connectTls({
-        ...target,
-        ALPNProtocols: ["http/1.1"],
-        ...(name === undefined ? {} : { servername: name }),
-        ...(tls.context === undefined ? {} : { secureContext: tls.context }),
-      });
-      socket.on("data", (chunk: Buffer) => exchange?.receive(chunk));
-      socket.pause();
-    }
-    const failed = (failure: "connect" | "connect-timeout", detail: string): void => {
-      clearTimeout(timer);
-      socket.off("error", onError);
-      socket.on("error", ignoreError);
-      socket.destroy();
-      this.#open -= 1;
-      this.#connecting -= 1;
-      this.#failWaiter(failure, detail);
-    };
-    const onError = (error: Error): void => failed("connect", error.message);
-    const timer = setTimeout(() => failed("connect-timeout", `no connection within ${connectMs} ms`), connectMs);
-    socket.once("error", onError);
-    socket.once(tls === undefined ? "connect" : "secureConnect", () => {
-      clearTimeout(timer);
-      this.#connecting -= 1;
-      socket.off("error", onError);
-      exchange = new Http1Exchange(socket, this.#settings.authority, this);
-      socket.resume();
-      this.freed(exchange);
+    connectEndpoint(this.#settings, {
+      connected: (socket) => {
+        this.#connecting -= 1;
+        exchange = new Http1Exchange(socket, this.#settings.authority, this);
+        socket.resume();
+        this.freed(exchange);
+      },
+      failed: (failure, detail) => {
+        this.#open -= 1;
+        this.#connecting -= 1;
+        this.#failWaiters(failure, detail);
+        this.#connectMore();
+      },
+      received: (bytes) => exchange?.receive(bytes),
     });
   }
 
-  /** The oldest waiting request learns that there is no way; others have connections of their own on the way. */
-  #failWaiter(failure: "connect" | "connect-timeout", detail: string): void {
-    const [waiter] = this.#waiting;
-    if (waiter === undefined) return;
-    this.#waiting.delete(waiter);
-    waiter.onUnavailable(failure, detail);
+  /**
+   * The oldest waiting request learns that there is no way, unless another connection is on its way to it. While there
+   * is no connection at all, the same holds for everybody whom none is being made for.
+   */
+  #failWaiters(failure: "connect" | "connect-timeout", detail: string): void {
+    let most = this.#open === this.#connecting ? Number.POSITIVE_INFINITY : 1;
+    for (const waiter of [...this.#waiting]) {
+      if (most === 0 || this.#waiting.size <= this.#connecting) return;
+      most -= 1;
+      if (this.#waiting.delete(waiter)) waiter.onUnavailable(failure, detail);
+    }
   }
-}
-
-function ignoreError(): void {
-  // The connection was given up already.
 }

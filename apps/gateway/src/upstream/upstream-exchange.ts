@@ -15,7 +15,9 @@ export type UpstreamFailure =
   /** The answer is not HTTP. */
   | "protocol"
   /** More wait for a connection than `max_pending` allows. */
-  | "saturated";
+  | "saturated"
+  /** Files that connections need cannot be used; says nothing about the endpoint. */
+  | "misconfigured";
 
 /** Receives one answer. Calls come in the order of its bytes, never from inside a call to the exchange. */
 export interface AnswerHandler {

@@ -1,0 +1,191 @@
+import type { ActiveHealth as ActiveHealthBlock, Upstream } from "@headworks/gateway-contract";
+import { probeEndpoint, type ProbeQuestion } from "./active-health-probe.ts";
+import type { EndpointWay } from "./endpoint-connection.ts";
+import type { Endpoint } from "./endpoint.ts";
+
+/** An upstream whose endpoints may be probed. */
+export interface ProbedGroup {
+  readonly document: Upstream;
+  readonly endpoints: readonly Endpoint[];
+}
+
+/** Where ways to endpoints come from; may throw for files that cannot be used. */
+export interface WaySource {
+  wayOf(document: Upstream, endpoint: Endpoint): EndpointWay;
+}
+
+/** Probes under way at a time, over all upstreams; others wait for their turn. */
+const MOST_PROBES = 512;
+/** First probes of an upstream are spread over so many milliseconds for each endpoint, an interval at most. */
+const SPREAD_MS = 5;
+
+/** Asks endpoints of upstreams with `active_health` how they are, again and again, and tells them. */
+export class ActiveHealth {
+  readonly #ways: WaySource;
+  readonly #random: () => number;
+  readonly #loops = new Map<Endpoint, ProbeLoop>();
+  readonly #turns: ProbeTurns;
+
+  constructor(ways: WaySource, { random = Math.random, mostProbes = MOST_PROBES } = {}) {
+    this.#ways = ways;
+    this.#random = random;
+    this.#turns = new ProbeTurns(mostProbes);
+  }
+
+  /**
+   * Probes the endpoints of these upstreams from now on and no others. Loops go on where the document is the same one,
+   * and start anew where it is not; what the endpoints know about themselves stays in either case.
+   */
+  follow(groups: readonly ProbedGroup[]): void {
+    const wanted = new Map<Endpoint, ProbedGroup>();
+    for (const group of groups) {
+      if (group.document.active_health === undefined) continue;
+      for (const endpoint of group.endpoints) wanted.set(endpoint, group);
+    }
+    for (const [endpoint, loop] of this.#loops) {
+      if (wanted.get(endpoint)?.document === loop.document) continue;
+      loop.stop();
+      this.#loops.delete(endpoint);
+    }
+    for (const [endpoint, { document, endpoints }] of wanted) {
+      if (this.#loops.has(endpoint)) continue;
+      const { active_health: block = {} } = document;
+      const rules = probeRules(block, endpoint.key);
+      const loop = new ProbeLoop({
+        document,
+        endpoint,
+        rules,
+        ways: this.#ways,
+        turns: this.#turns,
+        random: this.#random,
+      });
+      this.#loops.set(endpoint, loop);
+      loop.start(this.#random() * Math.min(rules.intervalMs, endpoints.length * SPREAD_MS));
+    }
+  }
+
+  stop(): void {
+    this.follow([]);
+  }
+}
+
+interface ProbeRules {
+  readonly question: ProbeQuestion;
+  readonly intervalMs: number;
+  readonly jitterMs: number;
+  readonly success: number;
+  readonly failure: number;
+}
+
+function probeRules(block: ActiveHealthBlock, authority: string): ProbeRules {
+  const expected = block.expected_statuses ?? ["2xx"];
+  return {
+    question: {
+      kind: block.kind ?? "http",
+      path: block.path ?? "/healthz",
+      authority,
+      timeoutMs: block.timeout_ms ?? 2000,
+      isExpected: (status) => expected.includes(String(status)) || expected.includes(`${Math.floor(status / 100)}xx`),
+    },
+    intervalMs: block.interval_ms ?? 5000,
+    jitterMs: block.jitter_ms ?? 500,
+    success: block.success_threshold ?? 2,
+    failure: block.failure_threshold ?? 3,
+  };
+}
+
+interface LoopParts {
+  readonly document: Upstream;
+  readonly endpoint: Endpoint;
+  readonly rules: ProbeRules;
+  readonly ways: WaySource;
+  readonly turns: ProbeTurns;
+  readonly random: () => number;
+}
+
+/** The probes of one endpoint, one at a time, with a pause between them. */
+class ProbeLoop {
+  readonly document: Upstream;
+  readonly #parts: LoopParts;
+  #timer: NodeJS.Timeout | undefined;
+  #cancel: (() => void) | undefined;
+
+  constructor(parts: LoopParts) {
+    this.document = parts.document;
+    this.#parts = parts;
+  }
+
+  start(delayMs: number): void {
+    this.#timer = setTimeout(() => {
+      const leave = this.#parts.turns.take((giveBack) => this.#probe(giveBack));
+      if (leave !== undefined) this.#cancel = leave;
+    }, delayMs).unref();
+  }
+
+  stop(): void {
+    clearTimeout(this.#timer);
+    this.#cancel?.();
+  }
+
+  #probe(giveBack: () => void): void {
+    const { document, endpoint, rules, ways } = this.#parts;
+    const ended = (ok: boolean): void => {
+      this.#cancel = undefined;
+      giveBack();
+      endpoint.probed(ok, rules);
+      this.start(rules.intervalMs + this.#parts.random() * rules.jitterMs);
+    };
+    let way: EndpointWay;
+    try {
+      way = ways.wayOf(document, endpoint);
+    } catch {
+      // Without its files no connection can be made: that is our trouble, and says nothing about the endpoint.
+      giveBack();
+      return this.start(rules.intervalMs);
+    }
+    const cancel = probeEndpoint(way, rules.question, ended);
+    this.#cancel = () => {
+      cancel();
+      giveBack();
+    };
+  }
+}
+
+/** Lets so many probes run at a time, the others in the order in which they came. */
+class ProbeTurns {
+  #free: number;
+  readonly #waiting = new Set<() => void>();
+
+  constructor(most: number) {
+    this.#free = most;
+  }
+
+  /** Runs now or later; gives a way to leave the queue, which does nothing once it runs. */
+  take(run: (giveBack: () => void) => void): (() => void) | undefined {
+    const begin = (): void => {
+      let isBack = false;
+      run(() => {
+        if (isBack) return;
+        isBack = true;
+        this.#next();
+      });
+    };
+    if (this.#free === 0) {
+      this.#waiting.add(begin);
+      return () => this.#waiting.delete(begin);
+    }
+    this.#free -= 1;
+    begin();
+    return undefined;
+  }
+
+  #next(): void {
+    const [begin] = this.#waiting;
+    if (begin === undefined) {
+      this.#free += 1;
+      return;
+    }
+    this.#waiting.delete(begin);
+    begin();
+  }
+}

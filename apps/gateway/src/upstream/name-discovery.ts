@@ -1,0 +1,145 @@
+import { Resolver } from "node:dns/promises";
+import type { SrvRecord } from "node:dns";
+import type { Upstream } from "@headworks/gateway-contract";
+import type { Logger } from "pino";
+import { endpointKey } from "./endpoint.ts";
+import type { ListedEndpoint } from "./upstream-registry.ts";
+
+type Discovery = NonNullable<Upstream["dns_discovery"]>;
+
+/** An upstream that takes endpoints found by name. */
+export interface DiscoveredGroup {
+  readonly document: Upstream;
+  discovered(listed: readonly ListedEndpoint[]): void;
+}
+
+/** The part of node's resolver that is needed. */
+export interface NameResolver {
+  resolve4(name: string): Promise<string[]>;
+  resolve6(name: string): Promise<string[]>;
+  resolveSrv(name: string): Promise<SrvRecord[]>;
+}
+
+/** What name discovery is made of. */
+export interface DiscoveryParts {
+  readonly log: Logger;
+  /** Endpoints of an upstream changed. */
+  readonly changed: () => void;
+  readonly resolver?: NameResolver;
+}
+
+/** More records than that are not endpoints but an accident. */
+const MOST_ENDPOINTS = 1000;
+const DEFAULT_REFRESH_S = 30;
+/** The pause before the next look varies by this share, so that gateways do not ask all at once. */
+const JITTER_SHARE = 0.1;
+
+/** Finds endpoints of upstreams with `dns_discovery` by name, again and again. */
+export class NameDiscovery {
+  readonly #parts: Required<DiscoveryParts>;
+  readonly #lookups = new Map<DiscoveredGroup, NameLookup>();
+
+  constructor(parts: DiscoveryParts) {
+    this.#parts = { resolver: new Resolver({ timeout: 2000, tries: 2 }), ...parts };
+  }
+
+  /** Looks for the endpoints of these upstreams from now on and no others; lookups go on where nothing changed. */
+  follow(groups: readonly DiscoveredGroup[]): void {
+    for (const [group, lookup] of this.#lookups) {
+      const { dns_discovery: discovery } = group.document;
+      if (groups.includes(group) && JSON.stringify(discovery) === JSON.stringify(lookup.discovery)) continue;
+      lookup.stop();
+      this.#lookups.delete(group);
+    }
+    for (const group of groups) {
+      const { dns_discovery: discovery } = group.document;
+      if (discovery === undefined || this.#lookups.has(group)) continue;
+      const lookup = new NameLookup(group, discovery, this.#parts);
+      this.#lookups.set(group, lookup);
+      lookup.start();
+    }
+  }
+
+  stop(): void {
+    this.follow([]);
+  }
+}
+
+/** The lookups of one upstream. */
+class NameLookup {
+  readonly discovery: Discovery;
+  readonly #group: DiscoveredGroup;
+  readonly #parts: Required<DiscoveryParts>;
+  #timer: NodeJS.Timeout | undefined;
+  #isStopped = false;
+  #found = "";
+
+  constructor(group: DiscoveredGroup, discovery: Discovery, parts: Required<DiscoveryParts>) {
+    this.discovery = discovery;
+    this.#group = group;
+    this.#parts = parts;
+  }
+
+  start(): void {
+    void this.#look();
+  }
+
+  stop(): void {
+    this.#isStopped = true;
+    clearTimeout(this.#timer);
+  }
+
+  /** Never rejects. */
+  async #look(): Promise<void> {
+    const { min_endpoints: least = 1, fail_open: failOpen = true, refresh_interval_s: refreshS } = this.discovery;
+    let why: string | undefined;
+    try {
+      const found = await findEndpoints(this.discovery, this.#parts.resolver);
+      if (this.#isStopped) return;
+      if (found.length >= least) this.#take(found);
+      else why = `${found.length} endpoints were found, at least ${least} are needed`;
+    } catch (error) {
+      if (this.#isStopped) return;
+      why = error instanceof Error ? error.message : String(error);
+    }
+    if (why !== undefined) {
+      const { name } = this.#group.document;
+      const { hostname } = this.discovery;
+      this.#parts.log.warn({ code: "name_discovery_failed", upstream: name, hostname, why }, "no endpoints were found");
+      if (!failOpen) this.#take([]);
+    }
+    const pauseMs = (refreshS ?? DEFAULT_REFRESH_S) * 1000 * (1 + Math.random() * JITTER_SHARE);
+    this.#timer = setTimeout(() => void this.#look(), pauseMs).unref();
+  }
+
+  #take(found: readonly ListedEndpoint[]): void {
+    const text = JSON.stringify(found);
+    if (text === this.#found) return;
+    this.#found = text;
+    this.#group.discovered(found);
+    this.#parts.changed();
+  }
+}
+
+/** In the order of their keys, so that an answer in another order changes nothing. */
+async function findEndpoints(discovery: Discovery, resolver: NameResolver): Promise<ListedEndpoint[]> {
+  const { hostname, port, record_type: type = "A" } = discovery;
+  const found =
+    type === "SRV"
+      ? bestRecords(await resolver.resolveSrv(hostname))
+      : (type === "A" ? await resolver.resolve4(hostname) : await resolver.resolve6(hostname)).map((address) => ({
+          address,
+          port,
+        }));
+  const keyed = found.map((endpoint) => ({ endpoint, key: endpointKey(endpoint.address, endpoint.port) }));
+  keyed.sort((a, b) => (a.key < b.key ? -1 : Number(a.key > b.key)));
+  return keyed.slice(0, MOST_ENDPOINTS).map(({ endpoint }) => endpoint);
+}
+
+/** Records of the lowest priority (RFC 2782); a weight of 0 is the smallest there is. */
+function bestRecords(records: readonly SrvRecord[]): ListedEndpoint[] {
+  const best = records.reduce((lowest, { priority }) => Math.min(lowest, priority), Number.POSITIVE_INFINITY);
+  return records
+    .filter(({ priority }) => priority === best)
+    .map(({ name, port, weight }) => ({ address: name, port, weight: Math.max(1, weight) }));
+}

@@ -1,0 +1,37 @@
+// Tested by ../../test/health.test.ts
+import type { Logger } from "pino";
+import { ActiveHealth } from "./active-health.ts";
+import type { EndpointPools } from "./endpoint-pools.ts";
+import { NameDiscovery } from "./name-discovery.ts";
+import type { UpstreamRegistry } from "./upstream-registry.ts";
+
+/** What is done for upstreams beside requests: endpoints are found by name, and asked how they are. */
+export class UpstreamUpkeep {
+  readonly #upstreams: UpstreamRegistry;
+  readonly #health: ActiveHealth;
+  readonly #names: NameDiscovery;
+
+  constructor(parts: { readonly upstreams: UpstreamRegistry; readonly pools: EndpointPools; readonly log: Logger }) {
+    const { upstreams, pools, log } = parts;
+    this.#upstreams = upstreams;
+    this.#health = new ActiveHealth(pools.ways);
+    this.#names = new NameDiscovery({
+      log,
+      changed: () => {
+        pools.endpointsChanged(upstreams.all);
+        this.#health.follow(upstreams.all);
+      },
+    });
+  }
+
+  /** The upstreams are those of another generation now. */
+  published(): void {
+    this.#names.follow(this.#upstreams.all);
+    this.#health.follow(this.#upstreams.all);
+  }
+
+  stop(): void {
+    this.#names.stop();
+    this.#health.stop();
+  }
+}
