@@ -64,7 +64,9 @@ class Channel {
   isClosed = false;
 
   static async open(job: LoadJob, context: SecureContext, expected: Buffer): Promise<Channel> {
-    const raw = connect({ port: job.proxyPort, host: "127.0.0.1", noDelay: true });
+    // From an address of its own: mockttp takes a client whose port is by chance that of one of its own connections to
+    // the origin for itself, and refuses to go round in circles.
+    const raw = connect({ port: job.proxyPort, host: "127.0.0.1", localAddress: "127.0.0.2", noDelay: true });
     raw.on("error", () => undefined);
     await once(raw, "connect");
     if (job.scheme === "http") return new Channel(job, raw, expected);
