@@ -103,6 +103,17 @@ test("rules over a route are asked after it is known who sends the request", asy
   assert.equal(asked.header("www-authenticate"), 'ApiKey realm="gateway"');
 });
 
+test("what a client says of its address counts only behind a trusted proxy", async () => {
+  await using origin = await startOrigin();
+  await using gateway = await startGateway({
+    ...serving("api", [origin.port]),
+    routes: [routed("near", { ip_acl: { allow: ["192.0.2.0/24"] } })],
+  });
+  for (const field of ["X-Forwarded-For: 192.0.2.7", "X-Real-IP: 192.0.2.7", "Forwarded: for=192.0.2.7"]) {
+    assert.deepEqual(await answered(gateway, "/near", field), [403, "forbidden"], field);
+  }
+});
+
 test("listeners and the gateway have rules of their own, and a consumer's come before all", async () => {
   await using origin = await startOrigin();
   await using gateway = await startGateway({

@@ -317,7 +317,10 @@ test("when keys cannot be had nobody is let in, and nobody is told that the toke
         assert.equal(error.code, "authentication_unavailable");
       }
       assert.equal(server.fetches(), 1, "an issuer in trouble is left alone");
-      assert.equal(gateway.log.filter(({ code }) => code === "key_set_unavailable").length, 1);
+      for (const told of ["key_set_unavailable", "authentication_unavailable"]) {
+        const lines = gateway.log.filter(({ code, target }) => code === told && target !== "gateway::access");
+        assert.equal(lines.length, 1, `${told} once, not for each request`);
+      }
       assert.equal((await gateway.send({ path: "/open" })).status, 200, "who presents nothing goes on");
       server.state.answer = undefined;
       clock.pass(5);

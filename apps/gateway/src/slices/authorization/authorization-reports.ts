@@ -1,6 +1,7 @@
 // Tested by ../../../test/authorization.test.ts
 import type { Logger } from "pino";
 import type { RequestContext } from "#request/context.ts";
+import { dryRunReport, type DryRunReport } from "#request/dry-run-report.ts";
 import type { Objection } from "./decision.ts";
 
 /** What is counted of authorization. */
@@ -12,32 +13,26 @@ export interface AuthorizationMetrics {
 /** Tells logs and metrics what authorization did. */
 export class AuthorizationReports {
   readonly #log: Logger;
-  readonly #metrics: AuthorizationMetrics;
+  readonly #dryRun: DryRunReport;
 
   constructor(log: Logger, metrics: AuthorizationMetrics) {
     this.#log = log;
-    this.#metrics = metrics;
+    this.#dryRun = dryRunReport(log, "authz", (route) => metrics.dryRun(route));
   }
 
   refused(request: RequestContext, { status, block }: Objection): void {
+    const labels = {
+      status,
+      level: block.level,
+      route: request.route?.name ?? "unrouted",
+      consumer: request.consumer?.name ?? "anonymous",
+      request_id: request.requestId,
+    };
     // The client is told no more than the status; who looks for the reason finds it here.
-    this.#log.debug({ code: "authorization_denied", status, level: block.level, ...labelsOf(request) }, "forbidden");
+    this.#log.debug({ code: "authorization_denied", ...labels }, "The rules do not let this request pass");
   }
 
   wouldRefuse(request: RequestContext, { status, block }: Objection): void {
-    const labels = labelsOf(request);
-    this.#metrics.dryRun(labels.route);
-    this.#log.warn(
-      { code: "policy_dry_run", phase: "authz", would_be_status: status, level: block.level, ...labels },
-      `Without dry_run, the authorization of the ${block.level} would have refused this request`,
-    );
+    this.#dryRun(request, status, `the authorization of the ${block.level}`);
   }
-}
-
-function labelsOf(request: RequestContext): { route: string; consumer: string; request_id: string } {
-  return {
-    route: request.route?.name ?? "unrouted",
-    consumer: request.consumer?.name ?? "anonymous",
-    request_id: request.requestId,
-  };
 }

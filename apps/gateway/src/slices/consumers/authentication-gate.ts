@@ -1,6 +1,7 @@
 // Tested by ../../../test/consumers/api-keys.test.ts
 import type { RequestContext } from "#request/context.ts";
 import type { Gate, Refusal, Verdict } from "#request/phases.ts";
+import type { AuthenticationReports } from "./authentication-reports.ts";
 import type { ClientCertificates } from "./client-certificates.ts";
 import type { CredentialReader, Recognition } from "./credential-reader.ts";
 import { type PresentedCredentials, presentedCredentials } from "./presented-credentials.ts";
@@ -14,6 +15,7 @@ export interface Authentication {
   /** Whether upstreams get the fields of credentials that were good. */
   readonly forwardsCredentials: boolean;
   readonly unauthorized: Refusal;
+  readonly reports: AuthenticationReports;
 }
 
 const UNAVAILABLE: Refusal = { code: "authentication_unavailable" };
@@ -44,8 +46,9 @@ export class AuthenticationGate implements Gate {
 
   #ask(request: RequestContext, presented: PresentedCredentials): Verdict | Promise<Verdict> {
     const { readers } = this.#authentication;
-    for (const [at, reader] of readers.entries()) {
-      if (!reader.claims(presented)) continue;
+    for (let at = 0; at < readers.length; at++) {
+      const reader = readers[at];
+      if (reader?.claims(presented) !== true) continue;
       const hidden = this.#hiddenBy(at, presented);
       const recognition = reader.read(request, presented);
       return recognition instanceof Promise
@@ -79,6 +82,7 @@ export class AuthenticationGate implements Gate {
         request.credentialFields = hidden;
         return undefined;
       case "unavailable":
+        this.#authentication.reports.unavailable(request, recognition.why);
         return UNAVAILABLE;
       case "invalid":
         return this.#authentication.unauthorized;
@@ -90,9 +94,11 @@ export class AuthenticationGate implements Gate {
    * any more. An upstream may trust the gateway with a kind of credential, and must not get one that was not verified.
    */
   #hiddenBy(at: number, presented: PresentedCredentials): ReadonlySet<string> | undefined {
+    const { readers } = this.#authentication;
     let hidden = this.#hidden[at] ?? NONE;
-    for (const other of this.#authentication.readers.slice(at + 1)) {
-      if (other.claims(presented)) hidden = hidden.union(new Set(other.fields));
+    for (let other = at + 1; other < readers.length; other++) {
+      const reader = readers[other];
+      if (reader?.claims(presented) === true) hidden = hidden.union(new Set(reader.fields));
     }
     return hidden.size === 0 ? undefined : hidden;
   }

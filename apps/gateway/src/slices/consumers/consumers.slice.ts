@@ -6,6 +6,7 @@ import { challengesOf } from "#request/challenges.ts";
 import type { Refusal } from "#request/phases.ts";
 import type { Clock, CompiledSlice, CompileScope, GatewaySlice } from "#slice.ts";
 import { AuthenticationGate, type Authentication } from "./authentication-gate.ts";
+import { AuthenticationReports } from "./authentication-reports.ts";
 import { ApiKeyReader } from "./api-key-reader.ts";
 import { ApiKeys } from "./api-keys.ts";
 import { BasicPasswords } from "./basic-passwords.ts";
@@ -36,6 +37,7 @@ export function createConsumers(host: ConsumersHost): GatewaySlice {
   // Both outlive a generation: a reload neither forgets what was signed nor asks for keys that are known.
   const nonces = new NonceMemory();
   const tokenProviders = new TokenProviders(host);
+  const reports = new AuthenticationReports(host.log, host.clock);
 
   const compile = (document: ConfigDocument, scope: CompileScope): CompiledSlice => {
     const { consumers, gateway } = document;
@@ -48,6 +50,7 @@ export function createConsumers(host: ConsumersHost): GatewaySlice {
       certificates: certificates.size === 0 ? undefined : certificates,
       forwardsCredentials: gateway.forward_credentials === true,
       unauthorized,
+      reports,
     };
     const isOn = consumers.length > 0 || documents.length > 0;
     const optional = new AuthenticationGate(authentication, false);

@@ -6,11 +6,10 @@ import type { PresentedCredentials } from "./presented-credentials.ts";
 export type Recognition =
   | { readonly kind: "consumer"; readonly identity: ConsumerIdentity }
   | { readonly kind: "invalid" }
-  /** Whether it is good cannot be told now. */
-  | { readonly kind: "unavailable" };
+  /** Whether it is good cannot be told now; `why` is a sentence for the log. */
+  | { readonly kind: "unavailable"; readonly why: string };
 
 export const INVALID: Recognition = Object.freeze({ kind: "invalid" });
-export const UNAVAILABLE: Recognition = Object.freeze({ kind: "unavailable" });
 
 /** One way to present a credential in fields. */
 export interface CredentialReader {

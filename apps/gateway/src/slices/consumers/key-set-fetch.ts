@@ -1,4 +1,3 @@
-// Tested by ../../../test/consumers/tokens.test.ts
 import { requestHeadText, ResponseReader } from "@headworks/http1";
 import type { EgressDialer } from "#egress/egress-dialer.ts";
 import { asEgressError, EgressError, timedOut } from "#egress/egress-failure.ts";

@@ -1,4 +1,3 @@
-// Tested by ../../../test/consumers/tokens.test.ts
 import type { Logger } from "pino";
 import { asEgressError } from "#egress/egress-failure.ts";
 import type { Clock } from "#slice.ts";

@@ -5,7 +5,7 @@ import type { RequestContext } from "#request/context.ts";
 import type { Refusal } from "#request/phases.ts";
 import type { Clock } from "#slice.ts";
 import { BodyDigestCheck, EMPTY_SHA256 } from "./body-digest-check.ts";
-import { INVALID, UNAVAILABLE, type CredentialReader, type Recognition } from "./credential-reader.ts";
+import { INVALID, type CredentialReader, type Recognition } from "./credential-reader.ts";
 import type { NonceMemory } from "./nonce-memory.ts";
 import { SIGNING_FIELDS, type PresentedCredentials } from "./presented-credentials.ts";
 import { signingPartsOf } from "./signed-request.ts";
@@ -22,8 +22,10 @@ export interface SignatureTools {
   readonly unauthorized: Refusal;
 }
 
-/** A line that many requests cause is written this often. */
-const REPEAT_MS = 1000;
+const FULL: Recognition = Object.freeze({
+  kind: "unavailable",
+  why: "There is no room to remember the nonces of signed requests",
+});
 
 /**
  * Reads the five `X-Gateway-*` fields of a signed request. What costs least is checked first; a nonce is remembered only
@@ -33,7 +35,6 @@ export class SignatureReader implements CredentialReader {
   readonly fields = Object.values(SIGNING_FIELDS);
   readonly isForwarded = false;
   readonly #tools: SignatureTools;
-  #toldFullMs = Number.NEGATIVE_INFINITY;
 
   constructor(tools: SignatureTools) {
     this.#tools = tools;
@@ -54,7 +55,7 @@ export class SignatureReader implements CredentialReader {
     // A timestamp from the far end of the window stays good for twice its width.
     const verdict = nonces.add(parts.keyId, parts.nonce, clock.monotonic(), 2 * maxSkewMs);
     if (verdict === "seen") return INVALID;
-    if (verdict === "full") return this.#full(request);
+    if (verdict === "full") return FULL;
     if (hasBody(request.framing)) {
       request.bodyCheck = new BodyDigestCheck(parts.bodySha256, () => this.#mismatch(request));
     }
@@ -70,18 +71,5 @@ export class SignatureReader implements CredentialReader {
       "The body of a signed request is not the one that was signed",
     );
     return unauthorized;
-  }
-
-  #full(request: RequestContext): Recognition {
-    const { log, nonces, clock } = this.#tools;
-    const nowMs = clock.monotonic();
-    if (nowMs - this.#toldFullMs < REPEAT_MS) return UNAVAILABLE;
-    this.#toldFullMs = nowMs;
-    const labels = { request_id: request.requestId, nonces: nonces.size };
-    log.error(
-      { code: "authentication_unavailable", ...labels },
-      "There is no room to remember the nonces of signed requests",
-    );
-    return UNAVAILABLE;
   }
 }

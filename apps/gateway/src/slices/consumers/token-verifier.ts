@@ -3,7 +3,7 @@ import type { JwtProvider } from "@headworks/gateway-contract";
 import { decodeJwt, decodeProtectedHeader, errors, jwtVerify, type JWTPayload } from "jose";
 import type { ConsumerIdentity } from "#request/context.ts";
 import type { Clock } from "#slice.ts";
-import { INVALID, UNAVAILABLE, type Recognition } from "./credential-reader.ts";
+import { INVALID, type Recognition } from "./credential-reader.ts";
 import type { KeySet } from "./key-set.ts";
 import { TokenCache } from "./token-cache.ts";
 import type { TokenOwners } from "./token-owners.ts";
@@ -22,6 +22,10 @@ const DEFAULT_LEEWAY_S = 30;
 const MOST_TOKEN_CHARACTERS = 16_384;
 /** A token without a key id is tried with so many keys. */
 const MOST_TRIES = 4;
+const UNAVAILABLE: Recognition = Object.freeze({
+  kind: "unavailable",
+  why: "The keys of the token's issuer cannot be had",
+});
 
 interface TokenHead {
   readonly kid: string | undefined;

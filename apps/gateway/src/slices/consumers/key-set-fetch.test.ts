@@ -1,0 +1,74 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { startRawServer, waitUntil, type RawServer } from "@headworks/testkit";
+import { pino } from "pino";
+import { EgressDialer } from "#egress/egress-dialer.ts";
+import { EgressError } from "#egress/egress-failure.ts";
+import { parseEgressUrl } from "#egress/egress-url.ts";
+import { fetchKeySet } from "./key-set-fetch.ts";
+
+async function fetched(server: RawServer, signal = AbortSignal.timeout(20_000)): Promise<string> {
+  const url = parseEgressUrl(`http://127.0.0.1:${server.port}/keys?v=1`);
+  if ("issue" in url) throw new Error(url.issue);
+  const dialer = new EgressDialer({ log: pino({ level: "silent" }) });
+  return (await fetchKeySet(dialer, { url, roots: undefined }, signal)).toString();
+}
+
+test("a key set is asked for by one plain GET, and read however its body is framed", async () => {
+  for (const answer of [
+    "HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nkeys",
+    "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nke\r\n2\r\nys\r\n0\r\n\r\n",
+    "HTTP/1.1 103 Early Hints\r\n\r\nHTTP/1.1 200 OK\r\nConnection: close\r\n\r\nkeys",
+  ]) {
+    let asked = "";
+    await using server = await startRawServer(async (connection) => {
+      asked = (await connection.readUntil("\r\n\r\n")).toString();
+      await connection.write(answer);
+      connection.end();
+    });
+    assert.equal(await fetched(server), "keys", answer);
+    assert.equal(asked.split("\r\n")[0], "GET /keys?v=1 HTTP/1.1");
+    assert.match(asked, /\r\nHost: 127\.0\.0\.1:[0-9]+\r\n/);
+  }
+});
+
+test("an answer that is not whole, not one, or too large is a failure", async () => {
+  const cases: readonly [answer: string, code: string][] = [
+    ["HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nkeys", "bad_answer"],
+    ["HTTP/1.1 404 Not Found\r\nContent-Length: 4\r\n\r\nkeys", "bad_answer"],
+    ["HTTP/1.1 204 No Content\r\n\r\n", "bad_answer"],
+    ["SSH-2.0-OpenSSH_9.6\r\n\r\n", "bad_answer"],
+    ["", "connection_lost"],
+    [`HTTP/1.1 200 OK\r\nX-Pad: ${"x".repeat(9000)}\r\n\r\nkeys`, "bad_answer"],
+    [`HTTP/1.1 200 OK\r\nContent-Length: 2000000\r\n\r\n${"x".repeat(1_048_577)}`, "answer_too_large"],
+  ];
+  for (const [answer, code] of cases) {
+    await using server = await startRawServer(async (connection) => {
+      await connection.readUntil("\r\n\r\n");
+      await connection.write(answer);
+      connection.end();
+    });
+    await assert.rejects(fetched(server), (error) => {
+      assert.ok(error instanceof EgressError);
+      assert.equal(error.code, code, answer.slice(0, 60));
+      return true;
+    });
+  }
+});
+
+test("a server that never answers is given up with the signal, and its connection is closed", async () => {
+  const asked = Promise.withResolvers<undefined>();
+  let isClosed = false;
+  await using server = await startRawServer(async (connection) => {
+    await connection.readUntil("\r\n\r\n");
+    asked.resolve(undefined);
+    await connection.readUntil("never").catch(() => undefined);
+    isClosed = true;
+  });
+  const over = new AbortController();
+  const answer = fetched(server, over.signal);
+  await asked.promise;
+  over.abort();
+  await assert.rejects(answer, (error) => error instanceof EgressError && error.code === "timeout");
+  await waitUntil(() => isClosed);
+});
