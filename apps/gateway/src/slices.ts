@@ -7,6 +7,7 @@ import { createAuthorization } from "#slices/authorization/authorization.slice.t
 import { createCallouts } from "#slices/callouts/callouts.slice.ts";
 import { createConsumers } from "#slices/consumers/consumers.slice.ts";
 import { deprecation } from "#slices/deprecation/deprecation.slice.ts";
+import { createCache, type AnswerCache } from "#slices/cache/cache.slice.ts";
 import { compression } from "#slices/compression/compression.slice.ts";
 import { cors } from "#slices/cors/cors.slice.ts";
 import { createEgressFilter } from "#slices/egress-filter/egress-filter.slice.ts";
@@ -41,6 +42,7 @@ export interface Slices {
   readonly usageExport: UsageExportSlice;
   readonly metrics: Metrics;
   readonly rateLimits: RateLimits;
+  readonly cache: AnswerCache;
   readonly dialer: EgressDialer;
 }
 
@@ -58,6 +60,7 @@ export function createSlices({ log, clock, store, environment }: SliceParts): Sl
       denied: (consumer, budget) => metrics.quotaDenied(consumer, budget),
     },
   });
+  const cache = createCache({ clock });
   const rateLimits = createRateLimits({ log, clock, onDryRun: (route) => metrics.dryRun("rate_limit", route) });
   const usage = usageExport({ store, log, clock, every });
   const all = [
@@ -74,6 +77,7 @@ export function createSlices({ log, clock, store, environment }: SliceParts): Sl
     securityHeaders,
     transforms,
     compression,
+    cache,
     createCallouts({ dialer, clock, log, onDryRun: (route) => metrics.dryRun("callout", route) }),
     rateLimits,
     quotaSlice,
@@ -81,7 +85,7 @@ export function createSlices({ log, clock, store, environment }: SliceParts): Sl
     metrics,
     createAccessLog({ log, sample: sampleOf(environment["GATEWAY_ACCESS_LOG_SAMPLE"]), random: () => Math.random() }),
   ];
-  return { all, rateLimits, webhooks, quotas: quotaSlice, usageExport: usage, metrics, dialer };
+  return { all, cache, rateLimits, webhooks, quotas: quotaSlice, usageExport: usage, metrics, dialer };
 }
 
 function every(periodMs: number, run: () => void): () => void {

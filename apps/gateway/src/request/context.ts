@@ -54,6 +54,8 @@ export class RequestContext {
   /** Fields to add to every answer, such as limits that apply; slices push pairs. */
   answerFields: RawFields | undefined;
   upstream: UpstreamFacts | undefined;
+  /** The request whose stale answer this one is to replace; nobody waits for its own. */
+  refreshes: RequestContext | undefined;
   /** The request's body may have so many bytes; a longer one ends the exchange, with 413 while no answer was begun. */
   bodyLimitBytes = Number.POSITIVE_INFINITY;
   /** What the body has to pass before the upstream gets its end; asked only of requests that have one. */

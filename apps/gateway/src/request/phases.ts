@@ -73,10 +73,18 @@ export interface BodyFilter {
   filter(request: RequestContext, head: AnswerHead, framing: Framing, origin: AnswerOrigin): Transform | undefined;
 }
 
+/** An answer that is too old, and given all the same once more while a new one is asked for without the client. */
+export interface StaleAnswer {
+  readonly stale: Answer;
+}
+
+/** What a store has for a request; `miss` may become an answer to keep. */
+export type KeptAnswer = Answer | StaleAnswer | "miss" | "bypass";
+
 /** Keeps answers for later requests. */
 export interface AnswerStore {
-  /** A kept answer that may be used for the request; `miss` may become an answer to keep. */
-  lookup(request: RequestContext): Answer | "miss" | "bypass" | Promise<Answer | "miss" | "bypass">;
+  /** After `miss`, and after `stale` for the request that is made then, `capture` or `abandon` is called. */
+  lookup(request: RequestContext): KeptAnswer | Promise<KeptAnswer>;
   /** Called with the head of an answer to a `miss`; gives where its body goes, or undefined not to keep it. */
   capture(request: RequestContext, head: AnswerHead, framing: Framing): AnswerCapture | undefined;
   /** No answer came of a `miss`. */

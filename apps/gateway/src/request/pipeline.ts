@@ -6,8 +6,9 @@ import { AnswerDelivery } from "./answer-delivery.ts";
 import type { ClientStream } from "./client-stream.ts";
 import type { RequestContext } from "./context.ts";
 import type { CompiledRoute } from "./generation.ts";
-import type { Answer, FinishedRequest, Gate, Observer, Verdict } from "./phases.ts";
+import type { Answer, AnswerStore, FinishedRequest, Gate, KeptAnswer, Observer, Verdict } from "./phases.ts";
 import { ProxiedRequest, type EndpointPools } from "./proxied-request.ts";
+import { refreshRequest } from "./refresh-request.ts";
 import { acceptableRequestId, newRequestId } from "./request-id.ts";
 
 /** What the pipeline is made of. */
@@ -125,15 +126,34 @@ export class Pipeline {
     const store = route.answerStore;
     if (store === undefined) return this.#run(delivery, route);
     const found = store.lookup(request);
-    const decided = (known: Answer | "miss" | "bypass"): void => {
+    const decided = (known: KeptAnswer): void => {
       if (known === "miss") {
         delivery.capturesAnswer = true;
         this.#run(delivery, route);
       } else if (known === "bypass") this.#run(delivery, route);
-      else delivery.answer(known, "action");
+      else if ("stale" in known) {
+        delivery.answer(known.stale, "action");
+        this.#refresh(request, route, store);
+      } else delivery.answer(known, "action");
     };
     if (found instanceof Promise) this.#when(delivery, found, decided);
     else decided(found);
+  }
+
+  /** Asks the upstream again for an answer that became stale; the client has the old one already. */
+  #refresh(stale: RequestContext, route: CompiledRoute, store: AnswerStore): void {
+    if (route.action.kind !== "proxy") return;
+    const { request, stream } = refreshRequest(stale, route);
+    const delivery = new AnswerDelivery(request, stream, ({ wasCaptured }) => {
+      stream.stop();
+      if (!wasCaptured) store.abandon(request);
+    });
+    delivery.capturesAnswer = true;
+    try {
+      new ProxiedRequest(delivery, route.action, this.#parts.pools).start();
+    } catch (error) {
+      this.#failed(delivery, error);
+    }
   }
 
   #run(delivery: AnswerDelivery, route: CompiledRoute): void {

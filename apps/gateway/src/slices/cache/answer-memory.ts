@@ -1,0 +1,93 @@
+import type { RawFields } from "@headworks/http1";
+
+/** All kept answers of all routes together. */
+export const MOST_BYTES = 64 * 1024 * 1024;
+const MOST_IDLE_MS = 3_600_000;
+/** What an entry costs besides its text and body, roughly. */
+const OVERHEAD_BYTES = 512;
+
+/** An answer that is kept. */
+export interface Entry {
+  readonly route: string;
+  /** Of its route when it was asked for; a purge begins a new one. */
+  readonly epoch: number;
+  readonly fields: Readonly<RawFields>;
+  readonly body: Buffer;
+  readonly storedMs: number;
+  /** How old it was when it came. */
+  readonly initialAgeS: number;
+}
+
+/** Answers by key, bounded in bytes; those that were not used for longest make room. */
+export class AnswerMemory {
+  readonly #mostBytes: number;
+  /** In the order of their last use. */
+  readonly #entries = new Map<string, { readonly entry: Entry; readonly bytes: number; usedMs: number }>();
+  #bytes = 0;
+  #pendingBytes = 0;
+
+  constructor(mostBytes = MOST_BYTES) {
+    this.#mostBytes = mostBytes;
+  }
+
+  get size(): number {
+    return this.#entries.size;
+  }
+
+  get bytes(): number {
+    return this.#bytes;
+  }
+
+  get(key: string, nowMs: number): Entry | undefined {
+    const found = this.#entries.get(key);
+    if (found === undefined) return undefined;
+    this.#entries.delete(key);
+    if (nowMs - found.usedMs > MOST_IDLE_MS) {
+      this.#bytes -= found.bytes;
+      return undefined;
+    }
+    found.usedMs = nowMs;
+    this.#entries.set(key, found);
+    return found.entry;
+  }
+
+  put(key: string, entry: Entry, nowMs: number): void {
+    this.delete(key);
+    const bytes = sizeOf(key, entry);
+    if (bytes > this.#mostBytes) return;
+    this.#entries.set(key, { entry, bytes, usedMs: nowMs });
+    this.#bytes += bytes;
+    for (const [oldest, { usedMs }] of this.#entries) {
+      if (this.#bytes <= this.#mostBytes && nowMs - usedMs <= MOST_IDLE_MS) break;
+      this.delete(oldest);
+    }
+  }
+
+  delete(key: string): void {
+    const found = this.#entries.get(key);
+    if (found === undefined) return;
+    this.#entries.delete(key);
+    this.#bytes -= found.bytes;
+  }
+
+  deleteRoute(route: string): void {
+    for (const [key, { entry }] of this.#entries) if (entry.route === route) this.delete(key);
+  }
+
+  /** Room for a body that is being read; false when too many are, so that it must not be kept. */
+  reserve(bytes: number): boolean {
+    if (this.#pendingBytes + bytes > this.#mostBytes) return false;
+    this.#pendingBytes += bytes;
+    return true;
+  }
+
+  /** Gives back what was reserved. */
+  free(bytes: number): void {
+    this.#pendingBytes -= bytes;
+  }
+}
+
+/** What an entry counts against the bound, in bytes. */
+export function sizeOf(key: string, { fields, body }: Entry): number {
+  return fields.reduce((sum, text) => sum + text.length, OVERHEAD_BYTES + key.length + body.length);
+}

@@ -1,0 +1,84 @@
+import type { Cache } from "@headworks/gateway-contract";
+import { fieldValue, fieldValues, hasBody, hasField, type Framing, type RawFields } from "@headworks/http1";
+import { parseHttpDate } from "@headworks/http-fields";
+import type { RequestContext } from "#request/context.ts";
+import type { AnswerHead } from "#request/phases.ts";
+
+/** What requests must be for an answer to be kept or used: anything else concerns one client, or changes something. */
+export function mayUseCache(request: RequestContext): boolean {
+  const { method, framing, upgrade, fields } = request;
+  if (method !== "GET" || hasBody(framing) || upgrade !== undefined) return false;
+  for (let at = 0; at < fields.length; at += 2) {
+    const name = fields[at] ?? "";
+    // The three lengths spare most names the comparison.
+    if (name.length !== 5 && name.length !== 6 && name.length !== 13) continue;
+    const lower = name.toLowerCase();
+    if (lower === "range" || lower === "cookie" || lower === "authorization") return false;
+  }
+  return true;
+}
+
+/**
+ * What tells answers apart: the route, everything the upstream is told of where the request was sent and who sent it,
+ * path and query as they were written, and the fields that the operator names. Parts have no line ends.
+ */
+export function cacheKey(request: RequestContext, vary: readonly string[]): string {
+  const { route, listener, authority, consumer, target, fields } = request;
+  const scheme = listener.isSecure ? "https" : "http";
+  const who = consumer === undefined ? "" : `consumer ${consumer.name}`;
+  let key = `${route?.name ?? ""}\n${scheme}\n${authority?.toLowerCase() ?? ""}\n${who}\n${target}`;
+  for (const name of vary) key += hasField(fields, name) ? `\n=${fieldValues(fields, name).join(", ")}` : "\n";
+  return key;
+}
+
+/** Whether an answer may be kept: 200, for everybody, as long as its upstream does not forbid it. */
+export function mayKeep(head: AnswerHead, framing: Framing, { vary = [], max_body_bytes: mostBytes }: Cache): boolean {
+  const { status, fields } = head;
+  if (status !== 200 || hasField(fields, "set-cookie")) return false;
+  if (framing.kind === "length" && framing.lengthBytes > (mostBytes ?? DEFAULT_BODY_BYTES)) return false;
+  if (fieldValues(fields, "content-encoding").some(isCoded)) return false;
+  if (fieldValues(fields, "cache-control").some(forbids)) return false;
+  const known = new Set(["accept-encoding", ...vary.map((name) => name.toLowerCase())]);
+  // An answer that depends on more than the key would be given to those it is not for.
+  return membersOf(fields, "vary").every((name) => known.has(name));
+}
+
+/** What a body may have unless the document says more. */
+export const DEFAULT_BODY_BYTES = 1024 * 1024;
+
+const isCoded = (coding: string): boolean => coding.trim().toLowerCase() !== "identity";
+
+function forbids(cacheControl: string): boolean {
+  return cacheControl.split(",").some((directive) => {
+    const name = directive.split("=")[0]?.trim().toLowerCase();
+    return name === "no-store" || name === "private" || name === "no-cache";
+  });
+}
+
+function membersOf(fields: Readonly<RawFields>, lowerName: string): string[] {
+  return fieldValues(fields, lowerName)
+    .join(",")
+    .split(",")
+    .map((member) => member.trim().toLowerCase())
+    .filter((member) => member !== "");
+}
+
+/** Whether a client has what is kept already, so that 304 says enough (RFC 9110, 13.2.2). */
+export function isUnchanged(request: Readonly<RawFields>, kept: Readonly<RawFields>): boolean {
+  const tag = fieldValue(kept, "etag");
+  const asked = fieldValues(request, "if-none-match");
+  if (asked.length > 0) {
+    if (asked.some((value) => value.trim() === "*")) return true;
+    return tag !== undefined && asked.some((value) => entityTags(value).includes(opaque(tag)));
+  }
+  const since = parseHttpDate(fieldValue(request, "if-modified-since") ?? "");
+  const modified = parseHttpDate(fieldValue(kept, "last-modified") ?? "");
+  return since !== undefined && modified !== undefined && Number(modified) <= Number(since);
+}
+
+/** Tags as they are compared weakly. */
+function entityTags(list: string): string[] {
+  return Array.from(list.matchAll(/(?:W\/)?("[^"]*")/g), ([, tag = ""]) => tag);
+}
+
+const opaque = (tag: string): string => (tag.startsWith("W/") ? tag.slice(2) : tag).trim();

@@ -1,0 +1,116 @@
+import type { ConfigDocument, Route } from "@headworks/gateway-contract";
+import { removeField } from "@headworks/http1";
+import { systemTimer, type Timer } from "#egress/timer.ts";
+import type { AnswerStore, Decorator } from "#request/phases.ts";
+import type { Clock, GatewaySlice } from "#slice.ts";
+import { AnswerMemory } from "./answer-memory.ts";
+import { checkCache } from "./cache.check.ts";
+import { Flights } from "./flights.ts";
+import { RouteCache, type CacheOutcome, type CacheState } from "./route-cache.ts";
+
+/** What the slice is made of. */
+export interface CacheHost {
+  readonly clock: Clock;
+  /** Instead of the system's timers. */
+  readonly timer?: Timer;
+}
+
+/** The slice, with what the admin API and metrics ask it. */
+export interface AnswerCache extends GatewaySlice {
+  /** Forgets what is kept of a route, and what is on its way; the new epoch, or undefined for a route without cache. */
+  purge(route: string): number | undefined;
+  /** The same for all routes; how many there are. */
+  purgeAll(): number;
+  counts(): CacheCounts;
+}
+
+/** What the cache did and holds. */
+export interface CacheCounts {
+  readonly entries: number;
+  readonly bytes: number;
+  readonly purges: number;
+  /** For `gateway_cache_lookups_total`. */
+  readonly lookups: readonly { readonly route: string; readonly outcome: CacheOutcome; readonly count: number }[];
+}
+
+interface KnownRoute {
+  readonly identity: string;
+  readonly state: CacheState;
+}
+
+/** Keeps answers of routes that ask for it, in memory and bounded, so that their upstreams are asked less often. */
+export function createCache({ clock, timer = systemTimer }: CacheHost): AnswerCache {
+  const memory = new AnswerMemory();
+  const lookups = new Map<string, Map<CacheOutcome, number>>();
+  let running: ReadonlyMap<string, KnownRoute> = new Map();
+  let epochs = 0;
+  let purges = 0;
+  const count = (route: string, outcome: CacheOutcome): void => {
+    let counts = lookups.get(route);
+    if (counts === undefined) lookups.set(route, (counts = new Map<CacheOutcome, number>()));
+    counts.set(outcome, (counts.get(outcome) ?? 0) + 1);
+  };
+  const nextEpoch = (): number => (epochs += 1);
+  const forget = (route: string, state: CacheState): void => {
+    state.epoch = nextEpoch();
+    memory.deleteRoute(route);
+  };
+  return {
+    name: "cache",
+    check: checkCache,
+    compile: (document) => {
+      const known = new Map<string, KnownRoute>();
+      return {
+        decoratorFor: (route) => (route.cache === undefined ? undefined : withoutUpstreamMarker),
+        answerStoreFor: (route): AnswerStore | undefined => {
+          if (route.cache === undefined || route.action.type !== "proxy") return undefined;
+          const identity = identityOf(route, document);
+          const before = running.get(route.name);
+          const state =
+            before?.identity === identity ? before.state : { epoch: nextEpoch(), flights: new Flights(timer) };
+          known.set(route.name, { identity, state });
+          return new RouteCache(route.name, route.cache, state, { memory, nowMs: () => clock.monotonic(), count });
+        },
+        published: () => {
+          for (const [name, { state }] of running) {
+            if (known.get(name)?.state !== state) memory.deleteRoute(name);
+          }
+          running = known;
+        },
+      };
+    },
+    purge: (route) => {
+      const known = running.get(route);
+      if (known === undefined) return undefined;
+      purges += 1;
+      forget(route, known.state);
+      return known.state.epoch;
+    },
+    purgeAll: () => {
+      purges += 1;
+      for (const [name, { state }] of running) forget(name, state);
+      return running.size;
+    },
+    counts: () => ({
+      entries: memory.size,
+      bytes: memory.bytes,
+      purges,
+      lookups: [...lookups].flatMap(([route, counts]) =>
+        Array.from(counts, ([outcome, times]) => ({ route, outcome, count: times })),
+      ),
+    }),
+  };
+}
+
+/** What caches behind the gateway say of themselves would contradict what it says of its own. */
+const withoutUpstreamMarker: Decorator = {
+  on: "action-responses",
+  decorate: (_request, head) => void removeField(head.fields, "x-cache"),
+};
+
+/** Everything an answer of the route depends on: with another service behind it, what is kept is somebody else's. */
+function identityOf(route: Route, { services, upstreams }: ConfigDocument): string {
+  const service = services.find(({ name }) => name === route.service);
+  const names = new Set([service?.upstream, ...(service?.split?.targets ?? []).map(({ upstream }) => upstream)]);
+  return JSON.stringify([route, service, upstreams.filter(({ name }) => names.has(name))]);
+}

@@ -1,0 +1,50 @@
+import type { Timer } from "#egress/timer.ts";
+import type { RequestContext } from "#request/context.ts";
+
+interface Flight {
+  readonly leader: RequestContext;
+  readonly landed: Set<() => void>;
+}
+
+/** Requests under way whose answers may be kept, one for each key; others may wait for them. */
+export class Flights {
+  readonly #byKey = new Map<string, Flight>();
+  readonly #timer: Timer;
+
+  constructor(timer: Timer) {
+    this.#timer = timer;
+  }
+
+  get size(): number {
+    return this.#byKey.size;
+  }
+
+  has(key: string): boolean {
+    return this.#byKey.has(key);
+  }
+
+  begin(key: string, leader: RequestContext): void {
+    if (!this.#byKey.has(key)) this.#byKey.set(key, { leader, landed: new Set() });
+  }
+
+  /** The request has an answer that was kept, or will have none; nothing happens unless it is the one that others wait for. */
+  end(key: string, request: RequestContext): void {
+    const flight = this.#byKey.get(key);
+    if (flight?.leader !== (request.refreshes ?? request)) return;
+    this.#byKey.delete(key);
+    for (const land of flight.landed) land();
+  }
+
+  /** Resolves when the flight ended, or after `mostMs`. */
+  async wait(key: string, mostMs: number): Promise<void> {
+    const flight = this.#byKey.get(key);
+    if (flight === undefined) return;
+    const { promise, resolve } = Promise.withResolvers<undefined>();
+    const land = (): void => resolve(undefined);
+    const cancel = this.#timer(mostMs, land);
+    flight.landed.add(land);
+    await promise;
+    cancel();
+    flight.landed.delete(land);
+  }
+}
