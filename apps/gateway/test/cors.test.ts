@@ -17,7 +17,7 @@ const crossOrigin = (answer: RawResponse): Record<string, string> =>
 const PREFLIGHT_VARY = "Origin, Access-Control-Request-Method, Access-Control-Request-Headers";
 const block: CorsInput = {
   allowed_origins: ["https://A.test:443", "http://b.test:8080"],
-  allowed_methods: ["GET", "PUT"],
+  allowed_methods: ["GET", "put"],
   allowed_headers: ["X-One", "Content-Type"],
   expose_headers: ["X-Seen", "X-Too"],
   allow_credentials: true,

@@ -39,7 +39,7 @@ class CrossOriginRule {
   constructor(block: Cors) {
     const isOpen = block.allowed_origins.includes("*");
     this.#origins = isOpen ? undefined : new Set(block.allowed_origins.map((origin) => normalOrigin(origin) ?? ""));
-    this.#methods = new Set(block.allowed_methods ?? DEFAULT_METHODS);
+    this.#methods = new Set((block.allowed_methods ?? DEFAULT_METHODS).map((method) => method.toUpperCase()));
     this.#headers = new Set(block.allowed_headers?.map((name) => name.toLowerCase()));
     const credentials = block.allow_credentials === true ? ["Access-Control-Allow-Credentials", "true"] : [];
     const exposed = block.expose_headers ?? [];

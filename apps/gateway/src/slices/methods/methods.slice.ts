@@ -4,7 +4,10 @@ import { isPreflight } from "#request/preflight.ts";
 import type { Gate, Refusal } from "#request/phases.ts";
 import type { GatewaySlice } from "#slice.ts";
 
-/** Answers 405 with `Allow` to methods that are not on a route's list (RFC 9110, 15.5.6); methods are case-sensitive. */
+/**
+ * Answers 405 with `Allow` to methods that are not on a route's list (RFC 9110, 15.5.6). The list may be written in any
+ * letter case; requests may not, since methods are case-sensitive.
+ */
 export const methods: GatewaySlice = {
   name: "methods",
   compile: () => ({ gateFor }),
@@ -12,7 +15,7 @@ export const methods: GatewaySlice = {
 
 function gateFor(route: Route): Gate | undefined {
   if (route.methods === undefined) return undefined;
-  const allowed = new Set(route.methods);
+  const allowed = new Set(route.methods.map((method) => method.toUpperCase()));
   const refusal: Refusal = { code: "method_not_allowed", fields: ["Allow", [...allowed].join(", ")] };
   return {
     check: (request) => (allowed.has(request.method) || isPreflight(request) ? undefined : refusal),

@@ -37,16 +37,22 @@ export class RateRule {
    */
   charge(request: RequestContext, nowMs: number): RuleState {
     const moments = this.buckets.of(this.#keyOf(request), nowMs);
-    let tightest: RuleState | undefined;
-    for (const [at, window] of this.#windows.entries()) {
+    let tightest: WindowState | undefined;
+    let limit = 0;
+    for (let at = 0; at < this.#windows.length; at += 1) {
+      const window = this.#windows[at];
+      if (window === undefined) break;
       const state = chargeWindow(window, moments[at] ?? 0, nowMs);
       moments[at] = state.fullAtMs;
-      const isTighter = tightest === undefined || state.remaining < tightest.remaining;
-      if (isTighter || state.waitMs > 0) tightest = { ...state, limit: window.burst };
-      if (state.waitMs > 0) break;
+      const isRefused = state.waitMs > 0;
+      if (tightest === undefined || isRefused || state.remaining < tightest.remaining) {
+        tightest = state;
+        limit = window.burst;
+      }
+      if (isRefused) break;
     }
     if (tightest === undefined) throw new Error("A rule has at least one window");
-    return tightest;
+    return { limit, waitMs: tightest.waitMs, remaining: tightest.remaining, fullAtMs: tightest.fullAtMs };
   }
 }
 
