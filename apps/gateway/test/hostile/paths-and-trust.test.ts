@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { once } from "node:events";
 import { posix } from "node:path";
 import { test } from "node:test";
-import { rawClient, readResponse, startRawServer } from "@headworks/testkit";
+import { rawClient, startRawServer } from "@headworks/testkit";
 import { serving, startGateway, type TestGateway } from "../gateway-rig.ts";
 import { errorOf, proxied } from "../route-documents.ts";
 import { startRecordingUpstream } from "./recording-upstream.ts";
