@@ -1,6 +1,7 @@
 // Tested by ../test/metrics.test.ts
 import type { Generations } from "#config/generations.ts";
 import type { EventBus } from "#events/event-bus.ts";
+import type { ListenerSet } from "#listener/listener-set.ts";
 import type { Pipeline } from "#request/pipeline.ts";
 import type { GatewayFacts } from "#slices/metrics/metrics.slice.ts";
 import type { UpstreamRegistry } from "#upstream/upstream-registry.ts";
@@ -10,6 +11,7 @@ import type { Slices } from "./slices.ts";
 export interface FactSources {
   readonly generations: Generations;
   readonly pipeline: Pipeline;
+  readonly listeners: ListenerSet;
   readonly upstreams: UpstreamRegistry;
   readonly events: EventBus;
   readonly slices: Slices;
@@ -17,10 +19,11 @@ export interface FactSources {
 
 /** What the gateway is like at this moment, for a scrape. */
 export async function gatewayFacts(sources: FactSources): Promise<GatewayFacts> {
-  const { generations, pipeline, upstreams, events, slices } = sources;
+  const { generations, pipeline, listeners, upstreams, events, slices } = sources;
   return {
     generation: generations.current?.number ?? 0,
     activeRequests: pipeline.activeRequests,
+    listeners: listeners.states,
     upstreams: upstreams.all.map(({ name, breaker, failOpenPicks, retries, endpoints }) => ({
       name,
       breaker: breaker?.state,

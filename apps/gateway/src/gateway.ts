@@ -179,9 +179,10 @@ function createDataPlane({ environment, log }: Parts, control: ReturnType<typeof
     log,
   });
   const metricsText = async (): Promise<string> =>
-    await slices.metrics.text(await gatewayFacts({ ...control, pipeline }));
+    await slices.metrics.text(await gatewayFacts({ ...control, pipeline, listeners }));
   const services = connectionServices(generations, pipeline, deadlines, environment);
-  return { pipeline, metricsText, listeners: new ListenerSet({ services, environment, log, watch: watchAny }) };
+  const listeners = new ListenerSet({ services, environment, log, watch: watchAny });
+  return { pipeline, metricsText, listeners };
 }
 
 /** Tells that a file changed, whatever is in it now. */

@@ -18,6 +18,8 @@ export interface StreamOwner {
   bodyTimedOut(stream: Http2ClientStream): void;
 }
 
+const NOTHING = Buffer.alloc(0);
+
 /** How long a client may go on with a body after its answer is complete, before it is told to stop. */
 const SURPLUS_BODY_MS = 1000;
 
@@ -34,6 +36,7 @@ export class Http2ClientStream implements ClientStream, Timed {
   readonly #requestDeadlineMs: number;
   /** The last piece of the answer, so that the end can travel with it. */
   #piece: Buffer | undefined;
+  #bodyTrailers: RawFields | undefined;
   #trailers: RawFields | undefined;
   #isStarted = false;
   #isBodiless = false;
@@ -59,6 +62,10 @@ export class Http2ClientStream implements ClientStream, Timed {
       this.#touch();
       this.handler?.onClientDrain();
     });
+    // They are told when they come, which may be before the body is read.
+    stream.on("trailers", (_headers: unknown, _flags: unknown, section: RawFields) => {
+      this.#bodyTrailers = allowedTrailers(withoutPseudoFields(section));
+    });
     // Its end must be read, or the stream stays open.
     if (this.#isBodyEnded) stream.resume();
   }
@@ -78,14 +85,12 @@ export class Http2ClientStream implements ClientStream, Timed {
       handler?.onBodyData(piece);
       handler?.onBodyBatch();
     });
-    stream.on("trailers", (_headers: unknown, _flags: unknown, section: RawFields) => {
-      this.handler?.onBodyTrailers(allowedTrailers(withoutPseudoFields(section)));
-    });
     stream.on("end", () => {
       // A reset without an error ends the reading side too, in the middle of a body.
       if (stream.aborted) return this.#gone();
       this.#isBodyEnded = true;
       this.deadlineMs = this.#requestDeadlineMs;
+      if (this.#bodyTrailers !== undefined) this.handler?.onBodyTrailers(this.#bodyTrailers);
       this.handler?.onBodyEnd();
     });
     this.#touch();
@@ -169,7 +174,12 @@ export class Http2ClientStream implements ClientStream, Timed {
     this.#isAnswered = true;
     this.handler = undefined;
     this.#piece = undefined;
-    this.#stream.close(NGHTTP2_INTERNAL_ERROR);
+    const stream = this.#stream;
+    if (this.#isClosed) return;
+    // Closing ends the writing side first, which would look like the end of the answer; a write that is under way
+    // holds that up until the reset is out.
+    if (!stream.writableEnded) stream.write(NOTHING);
+    stream.close(NGHTTP2_INTERNAL_ERROR);
   }
 
   takeOver(): undefined {
@@ -217,6 +227,7 @@ export class Http2ClientStream implements ClientStream, Timed {
   }
 
   readonly #onWantTrailers = (): void => {
+    if (this.#isClosed) return;
     const list: string[] = [];
     appendHttp2Fields(this.#trailers ?? [], list);
     const headers: Record<string, string[]> = {};

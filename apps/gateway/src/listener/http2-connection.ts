@@ -17,6 +17,8 @@ const { NGHTTP2_ENHANCE_YOUR_CALM, NGHTTP2_FLAG_END_STREAM, NGHTTP2_NO_ERROR } =
  */
 const RESET_BURST = 200;
 const RESETS_PER_S = 50;
+/** What one session may hold; its streams hand over little more than their share of the send buffer. */
+const SESSION_MB = 32;
 /** Above every stream that can be: the client learns that the end is near, nothing is refused yet. */
 const HIGHEST_STREAM = 2 ** 31 - 1;
 /** After the warning, for requests that are on their way. */
@@ -48,6 +50,7 @@ export class Http2Connection implements OpenConnection, StreamOwner, Timed {
     const session = performServerHandshake(socket, {
       // A few more than allowed get a proper answer, and pseudo-fields count too; more are reset.
       maxHeaderListPairs: this.#mostFields * 2 + 4,
+      maxSessionMemory: SESSION_MB,
       maxSessionInvalidFrames: 100,
       maxSessionRejectedStreams: 100,
       maxSettings: 32,

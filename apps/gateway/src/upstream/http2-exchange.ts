@@ -17,6 +17,8 @@ import type { AnswerHandler, UpstreamExchange, UpstreamFailure } from "./upstrea
 
 const { NGHTTP2_CANCEL, NGHTTP2_FLAG_END_STREAM, NGHTTP2_NO_ERROR, NGHTTP2_REFUSED_STREAM } = constants;
 
+const NOTHING = Buffer.alloc(0);
+
 /** What an exchange needs of the session that carries it. */
 export interface ExchangeOwner {
   readonly session: ClientHttp2Session;
@@ -104,11 +106,22 @@ export class Http2Exchange implements UpstreamExchange {
   abandon(): void {
     this.#handler = undefined;
     if (!this.#hasHead && !this.#isOver) this.#owner.doubted();
-    this.#stream?.close(NGHTTP2_CANCEL);
+    this.#cancel();
   }
 
   takeOver(): never {
     throw new Error("HTTP/2 has no connection to take over");
+  }
+
+  /**
+   * Closing ends the writing side first, which would look like the end of the request; a write that is under way holds
+   * that up until the reset is out.
+   */
+  #cancel(): void {
+    const stream = this.#stream;
+    if (stream === undefined || stream.closed || stream.destroyed) return;
+    if (!stream.writableEnded) stream.write(NOTHING);
+    stream.close(NGHTTP2_CANCEL);
   }
 
   /**
@@ -156,11 +169,13 @@ export class Http2Exchange implements UpstreamExchange {
   };
 
   readonly #onWantTrailers = (): void => {
+    const stream = this.#stream;
+    if (stream === undefined || stream.closed || stream.destroyed) return;
     const list: string[] = [];
     appendHttp2Fields(this.#trailers ?? [], list);
     const headers: Record<string, string[]> = {};
     for (let at = 0; at < list.length; at += 2) (headers[list[at] ?? ""] ??= []).push(list[at + 1] ?? "");
-    this.#stream?.sendTrailers(headers);
+    stream.sendTrailers(headers);
   };
 
   readonly #onClose = (): void => {
@@ -174,7 +189,7 @@ export class Http2Exchange implements UpstreamExchange {
     const handler = this.#handler;
     this.#handler = undefined;
     this.#owner.ended(this.#hasHead);
-    if (this.#stream?.closed === false) this.#stream.close(NGHTTP2_CANCEL);
+    this.#cancel();
     // What was refused was not looked at; a session that ended after long use was closed for being old.
     const isStale = isRefused || (this.#wasStale && !this.#hasHead && this.#owner.session.destroyed);
     handler?.onUpstreamLost(failure, isStale, detail);

@@ -16,6 +16,8 @@ const CONNECTION_WINDOW_BYTES = 4_194_304;
 /** An endpoint that does not answer a ping in this time is not there any more. */
 const PING_MS = 5000;
 const MOST_ANSWER_FIELDS = 260;
+/** Enough for all its streams to wait with a piece each; what is above is refused. */
+const SESSION_MB = 64;
 
 /** One HTTP/2 connection to an endpoint. */
 class Http2Link implements ExchangeOwner {
@@ -205,6 +207,7 @@ export class Http2Pool implements EndpointPool, Timed {
     const session = connectHttp2(`${scheme}://${authority}`, {
       createConnection: () => socket,
       maxHeaderListPairs: MOST_ANSWER_FIELDS,
+      maxSessionMemory: SESSION_MB,
       peerMaxConcurrentStreams: FIRST_STREAMS,
       settings: { enablePush: false, initialWindowSize: STREAM_WINDOW_BYTES, maxHeaderListSize: 65_536 },
     });

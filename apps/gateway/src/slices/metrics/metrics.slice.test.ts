@@ -6,6 +6,7 @@ import { createMetrics, type GatewayFacts } from "./metrics.slice.ts";
 const NOTHING: GatewayFacts = {
   generation: 3,
   activeRequests: 2,
+  listeners: [{ name: "l", openConnections: 3, tlsHandshakeFailures: 9 }],
   upstreams: [
     {
       name: "u",
@@ -57,6 +58,8 @@ test("a scrape shows the specification's metrics with their types, labels and va
     'request_duration_seconds_bucket{route="unrouted",le="+Inf"} 3',
     'request_duration_seconds_count{route="unrouted"} 3',
     "active_requests 2",
+    `gateway_open_connections{listener="l"} 3`,
+    `gateway_tls_handshake_failures_total{listener="l"} 9`,
     "config_generation 3",
     'breaker_state{upstream="u"} 2',
     'endpoint_health{upstream="u",endpoint="h:1"} 0',

@@ -10,6 +10,11 @@ export type DryRunPhase = "route_limits" | "authz" | "rate_limit" | "load_shed" 
 export interface GatewayFacts {
   readonly generation: number;
   readonly activeRequests: number;
+  readonly listeners: readonly {
+    readonly name: string;
+    readonly openConnections: number;
+    readonly tlsHandshakeFailures: number;
+  }[];
   readonly upstreams: readonly {
     readonly name: string;
     /** Undefined: it has no breaker. */
@@ -133,7 +138,24 @@ function countedMetrics(samplesOf: (name: string) => Samples): MetricSamples[] {
 const BREAKER_VALUES = { closed: 0, open: 1, half_open: 2 } as const;
 
 function factMetrics(facts: GatewayFacts): MetricSamples[] {
-  return [...upstreamMetrics(facts), ...eventMetrics(facts), ...quotaMetrics(facts)];
+  return [...listenerMetrics(facts), ...upstreamMetrics(facts), ...eventMetrics(facts), ...quotaMetrics(facts)];
+}
+
+function listenerMetrics({ listeners }: GatewayFacts): MetricSamples[] {
+  return [
+    gauge(
+      "gateway_open_connections",
+      "Connections of clients",
+      ["listener"],
+      listeners.map(({ name, openConnections }) => [{ listener: name }, openConnections]),
+    ),
+    counter(
+      "gateway_tls_handshake_failures_total",
+      "Connections that never became TLS",
+      ["listener"],
+      listeners.map(({ name, tlsHandshakeFailures }) => [{ listener: name }, tlsHandshakeFailures]),
+    ),
+  ];
 }
 
 function upstreamMetrics(facts: GatewayFacts): MetricSamples[] {
