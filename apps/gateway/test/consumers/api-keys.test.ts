@@ -147,3 +147,36 @@ test("a reload changes whose key it is, at once", async () => {
     [["before"], ["after"]],
   );
 });
+
+test("a name in the trailers of a body is no name either", async () => {
+  const trailers: string[] = [];
+  await using origin = await startOrigin({
+    handler: (request, response) => {
+      request.resume();
+      request.on("end", () => {
+        trailers.push(...request.rawTrailers);
+        response.end("ok");
+      });
+    },
+  });
+  await using gateway = await startGateway({
+    ...serving("api", [origin.port]),
+    routes: OPEN_AND_CLOSED,
+    consumers: [keyed("acme", "acme-key")],
+  });
+  const outcomes: [name: string, status: number, seen: readonly string[]][] = [];
+  for (const name of ["X-Consumer-Name", "X_Consumer_Name", "X-API-Key", "X-Forwarded-For", "Authorization"]) {
+    const body = `4\r\nbody\r\n0\r\n${name}: admin\r\n\r\n`;
+    const fields = ["X-API-Key: acme-key", "Transfer-Encoding: chunked", "TE: trailers", `Trailer: ${name}`];
+    const answer = await gateway.send({ method: "POST", path: "/open", body, fields });
+    outcomes.push([name, answer.status, trailers.splice(0)]);
+  }
+  // What could never be in trailers is refused; the rest is dropped.
+  assert.deepEqual(outcomes, [
+    ["X-Consumer-Name", 200, []],
+    ["X_Consumer_Name", 200, []],
+    ["X-API-Key", 200, []],
+    ["X-Forwarded-For", 200, []],
+    ["Authorization", 400, []],
+  ]);
+});

@@ -1,4 +1,3 @@
-// Tested by ../../../test/consumers/api-keys.test.ts
 import type { ConfigDocument } from "@headworks/gateway-contract";
 import type { Logger } from "pino";
 import type { EgressDialer } from "#egress/egress-dialer.ts";

@@ -1,0 +1,152 @@
+import assert from "node:assert/strict";
+import { X509Certificate } from "node:crypto";
+import { test } from "node:test";
+import { Secret } from "@headworks/contract-kit";
+import type { ConfigDocument, Consumer, Route } from "@headworks/gateway-contract";
+import { FakeClock } from "@headworks/testkit";
+import { CertificateAuthority } from "@headworks/tls-authority";
+import { pino } from "pino";
+import { EgressDialer } from "#egress/egress-dialer.ts";
+import { RequestContext } from "#request/context.ts";
+import type { Gate, Verdict } from "#request/phases.ts";
+import { TrustedProxies } from "#request/trusted-proxies.ts";
+import type { CompileScope } from "#slice.ts";
+import { createConsumers } from "./consumers.slice.ts";
+
+const log = pino({ level: "silent" });
+const clock = new FakeClock();
+const authority = CertificateAuthority.create();
+const certificate = new X509Certificate(
+  authority.issueLeaf({ dns: ["client.test"] }, { purpose: "client" }).certificatePem,
+);
+const stranger = new X509Certificate(authority.issueLeaf({ dns: ["else.test"] }, { purpose: "client" }).certificatePem);
+
+const KEYED: Consumer = { name: "keyed", priority: 9, credentials: [{ type: "api_key", key: "good" }] };
+const CERTIFIED: Consumer = {
+  name: "certified",
+  groups: ["machines"],
+  credentials: [{ type: "mtls", fingerprint: certificate.fingerprint256 }],
+};
+
+const route = (name: string, isClosed: boolean): Route => ({
+  name,
+  match: { path: { type: "prefix", value: "/" } },
+  action: { type: "respond", status: 200 },
+  ...(isClosed ? { auth_required: true } : {}),
+});
+
+function documentOf(...consumers: Consumer[]): ConfigDocument {
+  return {
+    gateway: {},
+    listeners: [],
+    upstreams: [],
+    services: [],
+    routes: [],
+    consumers,
+    policies: [],
+    webhooks: [],
+    admin: undefined,
+    analytics: undefined,
+  };
+}
+
+function gateOf(document: ConfigDocument, isClosed = false): Gate | undefined {
+  const scope: CompileScope = {
+    generation: 1,
+    clock,
+    log,
+    secret: (text) => new Secret(text),
+    readFile: () => Buffer.alloc(0),
+  };
+  const slice = createConsumers({ dialer: new EgressDialer({ log }), clock, log });
+  return slice.compile?.(document, scope).gateFor?.(route("any", isClosed));
+}
+
+function requestOf(document: ConfigDocument, fields: string[], shown?: X509Certificate): RequestContext {
+  return new RequestContext({
+    generation: {
+      number: 1,
+      contentHash: 1,
+      document,
+      routes: { resolve: () => false },
+      routeList: [],
+      trustedProxies: new TrustedProxies([]),
+      unroutedGates: new Map(),
+    },
+    listener: { name: "main", port: 443, isSecure: true },
+    peer: { address: "127.0.0.1", port: 1, ...(shown === undefined ? {} : { certificate: shown }) },
+    startedMs: 0,
+    version: "1.1",
+    method: "GET",
+    target: "/",
+    authority: "gateway.test",
+    fields,
+    framing: { kind: "none" },
+  });
+}
+
+function codeOf(verdict: Verdict | Promise<Verdict> | undefined): string | undefined {
+  assert.ok(!(verdict instanceof Promise), "nothing is waited for");
+  return verdict !== undefined && "code" in verdict ? verdict.code : undefined;
+}
+
+test("a document without consumers and providers has no gate, except where a route asks for a consumer", () => {
+  assert.equal(gateOf(documentOf()), undefined);
+  assert.notEqual(gateOf(documentOf(), true), undefined);
+  assert.notEqual(gateOf(documentOf(KEYED)), undefined);
+});
+
+test("a certificate tells who it is where no field does", () => {
+  const document = documentOf(KEYED, CERTIFIED);
+  const cases: readonly [
+    title: string,
+    fields: string[],
+    shown: X509Certificate | undefined,
+    isClosed: boolean,
+    outcome: [code: string | undefined, consumer: string | undefined],
+  ][] = [
+    ["a certificate alone", [], certificate, true, [undefined, "certified"]],
+    ["a key beside it", ["X-API-Key", "good"], certificate, true, [undefined, "keyed"]],
+    ["a bad key beside it", ["X-API-Key", "bad"], certificate, false, ["unauthorized", undefined]],
+    [
+      "a field that is no credential here",
+      ["Authorization", "Basic YTpi"],
+      certificate,
+      true,
+      [undefined, "certified"],
+    ],
+    ["a certificate that is nobody's", [], stranger, false, ["unauthorized", undefined]],
+    ["a key, and a certificate that is nobody's", ["X-API-Key", "good"], stranger, true, [undefined, "keyed"]],
+    ["neither, where none is asked for", [], undefined, false, [undefined, undefined]],
+    ["neither, where one is", [], undefined, true, ["unauthorized", undefined]],
+  ];
+  for (const [title, fields, shown, isClosed, outcome] of cases) {
+    const request = requestOf(document, fields, shown);
+    const code = codeOf(gateOf(document, isClosed)?.check(request));
+    assert.deepEqual([code, request.consumer?.name], outcome, title);
+  }
+});
+
+test("where nobody has a certificate, showing one means nothing", () => {
+  const document = documentOf(KEYED);
+  const request = requestOf(document, [], certificate);
+  assert.equal(codeOf(gateOf(document)?.check(request)), undefined);
+  assert.equal(request.consumer, undefined);
+});
+
+test("the request learns the consumer's name, groups and priority, and how it proved itself", () => {
+  const document = documentOf(KEYED, CERTIFIED);
+  const byKey = requestOf(document, ["X-API-Key", "good"]);
+  gateOf(document)?.check(byKey);
+  assert.deepEqual(byKey.consumer, { name: "keyed", groups: [], priority: 9, credential: "api_key" });
+  assert.deepEqual([...(byKey.credentialFields ?? [])], ["x-api-key"]);
+  const byCertificate = requestOf(document, [], certificate);
+  gateOf(document)?.check(byCertificate);
+  assert.deepEqual(byCertificate.consumer, {
+    name: "certified",
+    groups: ["machines"],
+    priority: undefined,
+    credential: "mtls",
+  });
+  assert.equal(byCertificate.credentialFields, undefined);
+});
