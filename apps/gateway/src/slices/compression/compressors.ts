@@ -1,4 +1,3 @@
-// Tested by ../../../test/compression.test.ts
 import type { Transform } from "node:stream";
 import { constants, createBrotliCompress, createGzip, createZstdCompress } from "node:zlib";
 import type { Coding } from "./accepted-codings.ts";

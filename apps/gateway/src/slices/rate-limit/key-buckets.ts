@@ -38,18 +38,31 @@ export class KeyBuckets {
   }
 
   #makeRoom(shard: Map<string, number[]>, nowMs: number): void {
+    const busy = new Float64Array(shard.size);
+    let count = 0;
     for (const [key, moments] of shard) {
-      if (Math.max(...moments) <= nowMs) shard.delete(key);
+      const fullAtMs = latest(moments);
+      if (fullAtMs <= nowMs) shard.delete(key);
+      else busy[count++] = fullAtMs;
     }
     // With a few idle ones gone, the next new key would have to look at all of them again.
-    if (shard.size <= SHARD_KEYS * 0.75) return;
-    const entries = [...shard].map(([key, moments]) => ({ key, fullAtMs: Math.max(...moments) }));
-    entries.sort((a, b) => a.fullAtMs - b.fullAtMs);
-    for (const { key } of entries.slice(0, entries.length - SHARD_KEYS / 2)) {
+    if (count <= SHARD_KEYS * 0.75) return;
+    let excess = count - SHARD_KEYS / 2;
+    this.#evictions += excess;
+    const bar = busy.subarray(0, count).sort()[excess - 1] ?? 0;
+    for (const [key, moments] of shard) {
+      if (latest(moments) > bar) continue;
       shard.delete(key);
-      this.#evictions += 1;
+      excess -= 1;
+      if (excess === 0) break;
     }
   }
+}
+
+function latest(moments: readonly number[]): number {
+  let latestMs = 0;
+  for (const moment of moments) if (moment > latestMs) latestMs = moment;
+  return latestMs;
 }
 
 function shardOf(key: string): number {
