@@ -1,10 +1,11 @@
-// Tested by ../../test/pipeline.test.ts
+// Tested by attempts-model.test.ts
 import { reasonPhrase } from "@headworks/http-fields";
 import { fieldValue, hasBody, isIdempotent, type Framing, type RawFields, type ResponseHead } from "@headworks/http1";
-import type { Retries } from "@headworks/gateway-contract";
-import type { AnswerHandler, EndpointPool, UpstreamExchange, UpstreamFailure } from "#upstream/upstream-exchange.ts";
+import type { Upstream } from "@headworks/gateway-contract";
+import type { EndpointPool, UpstreamExchange } from "#upstream/upstream-exchange.ts";
 import type { EndpointState, PickKey, UpstreamGroup } from "#upstream/upstream-group.ts";
 import type { AnswerDelivery } from "./answer-delivery.ts";
+import { Attempt, type AttemptFailure, type AttemptOwner } from "./attempt.ts";
 import { CheckedBody, type RefusableHandler } from "./checked-body.ts";
 import type { CompiledAction } from "./generation.ts";
 import {
@@ -15,6 +16,8 @@ import {
 } from "./forwarded-fields.ts";
 import { joinSockets } from "./join-sockets.ts";
 import type { AnswerCapture, AnswerOrigin, Refusal } from "./phases.ts";
+import { backoffMs, retryRules, type RetryRules } from "./retry-rules.ts";
+import { UpstreamBody } from "./upstream-body.ts";
 
 type ProxyAction = Extract<CompiledAction, { kind: "proxy" }>;
 
@@ -23,88 +26,77 @@ export interface EndpointPools {
   poolOf(group: UpstreamGroup, endpoint: EndpointState): EndpointPool;
 }
 
-const RETRYABLE_STATUSES: readonly number[] = [502, 503, 504];
+const NONE_TRIED: readonly EndpointState[] = [];
 
 /** Sends one request to an endpoint of its upstream, tries again where that is allowed, and passes the answer on. */
-export class ProxiedRequest implements RefusableHandler, AnswerHandler {
+export class ProxiedRequest implements RefusableHandler, AttemptOwner {
   readonly #delivery: AnswerDelivery;
   readonly #action: ProxyAction;
   readonly #pools: EndpointPools;
   readonly #group: UpstreamGroup;
+  /** As it was when the request came: a reload changes nothing for it. */
+  readonly #document: Upstream;
   readonly #setCookie: string | undefined;
   readonly #target: string | undefined;
-  readonly #tried: EndpointState[] = [];
-  #endpoint: EndpointState | undefined;
-  #exchange: UpstreamExchange | undefined;
-  #cancelWait: (() => void) | undefined;
-  #timer: NodeJS.Timeout | undefined;
-  #requestTimer: NodeJS.Timeout | undefined;
+  readonly #rules: RetryRules;
+  readonly #body: UpstreamBody | undefined;
+  /** Attempts without a head so far. */
+  readonly #open: Attempt[] = [];
+  #winner: Attempt | undefined;
+  #tried = NONE_TRIED;
   #attempts = 0;
-  #epoch = 0;
-  #dispatch = 0;
   #retriesLeft: number;
-  #wasStale = false;
-  #dispatchedMs = 0;
-  /** The request's body as far as it was read; kept only while a retry may need it. */
-  #buffer: Buffer[] | undefined;
-  #bufferedBytes = 0;
-  #bodyBytes = 0;
-  #bodyEnded = false;
-  #bodyTrailers: RawFields | undefined;
-  #isReading = false;
-  #hasHead = false;
-  #isDiscarding = false;
+  #hedgesLeft: number;
+  #madeUp = false;
+  #retryTimer: NodeJS.Timeout | undefined;
+  #hedgeTimer: NodeJS.Timeout | undefined;
+  #requestTimer: NodeJS.Timeout | undefined;
   #answerFraming: Framing | undefined;
   #trailers: RawFields | undefined;
   #capture: AnswerCapture | undefined;
-  #switchFields: RawFields = [];
+  #switchFields: RawFields | undefined;
 
   constructor(delivery: AnswerDelivery, action: ProxyAction, pools: EndpointPools) {
     this.#delivery = delivery;
     this.#action = action;
     this.#pools = pools;
-    const { request } = delivery;
-    const choice = action.choose(request);
-    this.#group = choice.group;
-    this.#setCookie = choice.setCookie;
+    const { request, stream } = delivery;
+    const { group, setCookie } = action.choose(request);
+    this.#group = group;
+    this.#document = group.document;
+    this.#setCookie = setCookie;
     this.#target = action.rewrite(request);
-    request.upstream = { upstream: choice.group.name, endpoint: "", attempts: 0 };
-    const { retries } = choice.group.document;
-    this.#retriesLeft = this.#mayRetry(retries) ? (retries?.attempts ?? 0) : 0;
-    if (hasBody(request.framing) && this.#retriesLeft > 0) this.#buffer = [];
-    else this.#bodyEnded = !hasBody(request.framing);
+    request.upstream = { upstream: group.name, endpoint: "", attempts: 0 };
+    this.#rules = retryRules(group.document.retries, request);
+    const { attempts, hedges, mostKeptBytes } = this.#rules;
+    this.#retriesLeft = attempts;
+    this.#hedgesLeft = hedges;
+    if (hasBody(request.framing)) {
+      this.#body = new UpstreamBody(stream, { limitBytes: request.bodyLimitBytes, mostKeptBytes });
+    }
   }
 
   start(): void {
-    if (this.#target === undefined) return this.#refuse({ code: "bad_request" }, true);
+    if (this.#target === undefined) return this.#refuse({ code: "bad_request" }, "short-circuit");
     const { request, stream } = this.#delivery;
-    const { protocol } = this.#group.document;
+    const { protocol, timeouts } = this.#document;
     // Streams of HTTP/2 cannot become another protocol.
     if (request.upgrade === "websocket" && (protocol === "http2" || protocol === "h2c")) {
-      return this.#refuse({ code: "upgrade_not_supported" }, true);
+      return this.#refuse({ code: "upgrade_not_supported" }, "short-circuit");
     }
     stream.handler = CheckedBody.around(this, request.bodyCheck, request.framing);
-    this.#delivery.onDrain = () => this.#exchange?.release();
+    this.#delivery.onDrain = () => this.#winner?.release();
     this.#group.countRequest();
-    const requestMs = this.#group.document.timeouts?.request_ms;
+    const requestMs = timeouts?.request_ms;
     if (requestMs !== undefined) {
-      this.#requestTimer = setTimeout(() => this.#giveUp({ code: "upstream_response_timeout" }), requestMs);
+      // The only attempt had all of this time; of several, the last one may have just begun.
+      const timedOut = (): void => this.#giveUp({ code: "upstream_response_timeout" }, "action", this.#attempts === 1);
+      this.#requestTimer = setTimeout(timedOut, requestMs);
     }
     this.#attempt();
   }
 
   // Attempts
-
-  #mayRetry(retries: Retries | undefined): boolean {
-    if (retries === undefined || (retries.attempts ?? 0) === 0) return false;
-    const { method, framing, upgrade } = this.#delivery.request;
-    if (upgrade !== undefined) return false;
-    const isEligible = method === "POST" ? retries.retry_post === true : isIdempotent(method) && method !== "DELETE";
-    if (!isEligible) return false;
-    if (!hasBody(framing)) return true;
-    const mostBytes = retries.buffer_max_bytes ?? 0;
-    return framing.kind === "length" ? framing.lengthBytes <= mostBytes : mostBytes > 0;
-  }
 
   #attempt(): void {
     const { request } = this.#delivery;
@@ -112,48 +104,83 @@ export class ProxiedRequest implements RefusableHandler, AnswerHandler {
     if ("retryAfterS" in admission) {
       request.isBroken = true;
       const fields = ["Retry-After", String(admission.retryAfterS)];
-      return this.#refuse({ code: "upstream_circuit_open", fields }, true);
+      return this.#refuse({ code: "upstream_circuit_open", fields }, "short-circuit");
     }
-    this.#epoch = admission.epoch;
+    const { epoch } = admission;
     const endpoint = this.#group.pick(this.#pickKey(), this.#tried);
     if (endpoint === undefined) {
-      this.#settle(undefined);
-      return this.#refuse({ code: "upstream_unavailable" }, false);
+      this.#group.settle(epoch, undefined);
+      return this.#refuse({ code: "upstream_unavailable" }, "action");
     }
-    this.#endpoint = endpoint;
-    this.#attempts += 1;
-    if (request.upstream !== undefined) {
-      request.upstream.attempts = this.#attempts;
-      request.upstream.endpoint = endpoint.key;
-    }
-    this.#dispatchedMs = performance.now();
-    this.#dispatch = endpoint.dispatched();
-    this.#hasHead = false;
-    const readMs = this.#group.document.timeouts?.read_ms;
-    if (readMs !== undefined) this.#timer = setTimeout(() => this.#headTimedOut(readMs), readMs);
-    this.#cancelWait = this.#pools.poolOf(this.#group, endpoint).acquire({
-      onExchange: (exchange) => this.#send(exchange),
-      onUnavailable: (failure, detail) => this.#lost(failure, false, detail),
-    });
+    this.#begin(endpoint, epoch);
+    if (this.#hedgesLeft > 0 && this.#open.length > 0) this.#hedgeLater();
   }
 
-  #settle(ok: boolean | undefined): void {
-    this.#group.settle(this.#epoch, ok);
+  #begin(endpoint: EndpointState, passEpoch: number): void {
+    const { upstream } = this.#delivery.request;
+    this.#attempts += 1;
+    if (upstream !== undefined) {
+      upstream.attempts = this.#attempts;
+      upstream.endpoint = endpoint.key;
+    }
+    const { timeouts } = this.#document;
+    const attempt = new Attempt({ owner: this, group: this.#group, endpoint, passEpoch, timeouts });
+    this.#open.push(attempt);
+    attempt.start(this.#pools.poolOf(this.#group, endpoint));
   }
 
   #pickKey(): PickKey {
     const { request } = this.#delivery;
-    const name = this.#group.document.hash_header;
+    const name = this.#document.hash_header;
     return {
       peerAddress: request.peer.address,
       headerValue: name === undefined ? undefined : fieldValue(request.fields, name.toLowerCase()),
     };
   }
 
-  #send(exchange: UpstreamExchange): void {
-    this.#cancelWait = undefined;
-    this.#exchange = exchange;
-    const { request, stream } = this.#delivery;
+  #hedgeLater(): void {
+    clearTimeout(this.#hedgeTimer);
+    this.#hedgeTimer = setTimeout(() => this.#hedge(), this.#rules.hedgeAfterMs);
+  }
+
+  /** Asks another endpoint beside the one that takes long. Where that may not be, nothing happens. */
+  #hedge(): void {
+    if (this.#hedgesLeft === 0 || this.#open.length === 0) return;
+    // A body that is still coming can only go one way.
+    if (this.#body !== undefined && !(this.#body.isComplete && this.#body.canRepeat)) return;
+    const admission = this.#group.admit();
+    if ("retryAfterS" in admission) return;
+    const { epoch } = admission;
+    const busy = this.#open.map(({ endpoint }) => endpoint);
+    const endpoint = this.#group.pick(this.#pickKey(), [...this.#tried, ...busy]);
+    if (endpoint === undefined || !this.#group.spendHedge()) return this.#group.settle(epoch, undefined);
+    this.#hedgesLeft -= 1;
+    this.#begin(endpoint, epoch);
+    if (this.#hedgesLeft > 0) this.#hedgeLater();
+  }
+
+  #takeRetry(): boolean {
+    const canRepeat = this.#body === undefined || this.#body.canRepeat;
+    if (this.#retriesLeft === 0 || !canRepeat || !this.#group.spendRetry()) return false;
+    this.#retriesLeft -= 1;
+    return true;
+  }
+
+  #retryLater(): void {
+    this.#retryTimer = setTimeout(() => this.#attempt(), backoffMs(this.#rules, this.#attempts + 1));
+  }
+
+  /** It is over without an answer, and the endpoint is not asked again while there is another one. */
+  #forget(attempt: Attempt, isItsFault: boolean): void {
+    this.#open.splice(this.#open.indexOf(attempt), 1);
+    if (isItsFault) this.#tried = [...this.#tried, attempt.endpoint];
+    if (this.#open.length > 0) return;
+    clearTimeout(this.#hedgeTimer);
+    this.#body?.detach();
+  }
+
+  send(attempt: Attempt, exchange: UpstreamExchange): void {
+    const { request } = this.#delivery;
     const fields = upstreamRequestFields(request);
     this.#action.changeFields?.(request, fields);
     exchange.send({
@@ -162,145 +189,83 @@ export class ProxiedRequest implements RefusableHandler, AnswerHandler {
       fields,
       framing: request.framing,
       upgrade: request.upgrade === "websocket" ? request.upgrade : undefined,
-      handler: this,
+      handler: attempt,
     });
-    if (!hasBody(request.framing)) return;
-    for (const piece of this.#buffer ?? []) exchange.sendData(piece);
-    if (this.#bodyEnded) exchange.sendEnd(this.#bodyTrailers);
-    else if (!exchange.flush()) stream.pauseBody();
-    if (this.#isReading) {
-      if (!this.#bodyEnded) stream.resumeBody();
-    } else {
-      this.#isReading = true;
-      stream.readBody();
+    this.#body?.attach(exchange);
+  }
+
+  /** The upstream closed an idle connection at the moment of its use: once, and only for what can be sent twice. */
+  mayMakeUpFor(): boolean {
+    const { method, upgrade } = this.#delivery.request;
+    return !this.#madeUp && this.#body === undefined && upgrade === undefined && isIdempotent(method);
+  }
+
+  failed(attempt: Attempt, failure: AttemptFailure): void {
+    this.#forget(attempt, failure !== "stale");
+    if (this.#open.length > 0) return;
+    switch (failure) {
+      case "stale":
+        this.#madeUp = true;
+        this.#attempts -= 1;
+        return this.#attempt();
+      case "saturated":
+        return this.#refuse({ code: REFUSALS[failure] }, "short-circuit");
+      case "misconfigured":
+        return this.#refuse({ code: REFUSALS[failure] }, "action");
+      default:
+        if (this.#rules.onTransport && this.#takeRetry()) return this.#retryLater();
+        return this.#refuse({ code: REFUSALS[failure] }, "action");
     }
   }
 
-  #headTimedOut(readMs: number): void {
-    const exchange = this.#exchange;
-    this.#exchange = undefined;
-    this.#cancelWait?.();
-    this.#cancelWait = undefined;
-    exchange?.abandon();
-    this.#lost("response-timeout", false, `no answer within ${readMs} ms`);
+  // Ends
+
+  #refuse(refusal: Refusal, origin: AnswerOrigin): void {
+    this.#end();
+    this.#delivery.answer(refusal, origin);
   }
 
-  /** An attempt ended without a head, or broke off in its body. */
-  #lost(failure: UpstreamFailure, stale: boolean, _detail: string): void {
-    clearTimeout(this.#timer);
-    this.#exchange = undefined;
-    this.#cancelWait = undefined;
+  /** Lets go of everything that is under way; `hadItsTime` counts that against the endpoint. */
+  #giveUp(refusal: Refusal, origin: AnswerOrigin, hadItsTime = false): void {
     if (this.#delivery.isEnded) return;
-    const endpoint = this.#endpoint;
-    if (this.#hasHead) {
-      endpoint?.bodyBroke();
-      this.#capture?.abandon();
-      if (this.#isDiscarding) return this.#retryLater();
-      return this.#end(() => this.#delivery.abort());
-    }
-    if (failure === "saturated" || failure === "misconfigured") {
-      endpoint?.abandoned(this.#dispatch);
-      this.#settle(undefined);
-      return this.#refuse({ code: REFUSALS[failure] }, failure === "saturated");
-    }
-    // The upstream closed an idle connection at the moment of its use: that says nothing about how it is.
-    if (stale && !this.#wasStale && this.#canSendAgain()) {
-      this.#wasStale = true;
-      endpoint?.abandoned(this.#dispatch);
-      this.#settle(undefined);
-      this.#attempts -= 1;
-      return this.#attempt();
-    }
-    endpoint?.failed(this.#dispatch);
-    this.#settle(false);
-    if (endpoint !== undefined) this.#tried.push(endpoint);
-    const retryTransport = this.#group.document.retries?.retry_transport ?? true;
-    if (retryTransport && this.#canSendAgain() && this.#takeRetry()) return this.#retryLater();
-    this.#refuse({ code: REFUSALS[failure] }, false);
+    this.#drop(hadItsTime);
+    this.#end();
+    if (this.#delivery.isStarted) this.#delivery.abort();
+    else this.#delivery.answer(refusal, origin);
   }
 
-  /** Whether all of the request that was sent can be sent once more. */
-  #canSendAgain(): boolean {
-    const { request } = this.#delivery;
-    if (!hasBody(request.framing)) return isIdempotent(request.method) || this.#retriesLeft > 0;
-    return this.#buffer !== undefined || !this.#isReading;
-  }
-
-  #takeRetry(): boolean {
-    if (this.#retriesLeft === 0 || !this.#group.spendRetry()) return false;
-    this.#retriesLeft -= 1;
-    return true;
-  }
-
-  #retryLater(): void {
-    this.#isDiscarding = false;
-    const { backoff_base_ms: base = 25, backoff_cap_ms: cap = 250 } = this.#group.document.retries ?? {};
-    const ceiling = Math.min(cap, base * 2 ** Math.max(0, this.#attempts - 1));
-    this.#timer = setTimeout(() => this.#attempt(), Math.random() * ceiling);
-  }
-
-  #refuse(refusal: Refusal, isShortCircuit: boolean): void {
-    this.#end(() => this.#delivery.answer(refusal, isShortCircuit ? "short-circuit" : "action"));
-  }
-
-  #giveUp(refusal: Refusal, origin: AnswerOrigin = "action"): void {
-    if (this.#delivery.isEnded) return;
-    this.#drop();
-    this.#end(() => (this.#delivery.isStarted ? this.#delivery.abort() : this.#delivery.answer(refusal, origin)));
-  }
-
-  /** A body of unknown length turned out longer than allowed: what the upstream has of it must not look whole. */
-  #bodyTooLarge(): void {
-    const allowed = this.#delivery.request.bodyLimitBytes;
-    const message = `The body is larger than allowed: ${this.#bodyBytes} bytes so far, at most ${allowed}`;
-    this.#giveUp({ code: "request_body_too_large", message }, "short-circuit");
-  }
-
-  /** Lets go of the attempt that is under way. */
-  #drop(): void {
-    this.#cancelWait?.();
-    this.#exchange?.abandon();
+  #drop(hadItsTime = false): void {
+    for (const attempt of this.#open.splice(0)) attempt.abandon(hadItsTime);
+    this.#winner?.abandon();
     this.#capture?.abandon();
-    if ((this.#cancelWait ?? this.#exchange) !== undefined && !this.#hasHead) {
-      this.#endpoint?.abandoned(this.#dispatch);
-      this.#settle(undefined);
-    }
-    this.#cancelWait = undefined;
-    this.#exchange = undefined;
+    this.#winner = undefined;
+    this.#capture = undefined;
   }
 
-  #end(last: () => void): void {
-    clearTimeout(this.#timer);
+  #end(): void {
+    clearTimeout(this.#retryTimer);
+    clearTimeout(this.#hedgeTimer);
     clearTimeout(this.#requestTimer);
-    this.#buffer = undefined;
-    last();
+    this.#body?.forget();
   }
 
   // The client's side
 
   onBodyData(piece: Buffer): void {
-    this.#bodyBytes += piece.length;
-    if (this.#bodyBytes > this.#delivery.request.bodyLimitBytes) return this.#bodyTooLarge();
-    if (this.#buffer !== undefined) {
-      const mostBytes = this.#group.document.retries?.buffer_max_bytes ?? 0;
-      this.#bufferedBytes += piece.length;
-      if (this.#bufferedBytes > mostBytes) {
-        this.#buffer = undefined;
-        this.#retriesLeft = 0;
-      } else {
-        this.#buffer.push(Buffer.from(piece));
-      }
-    }
-    this.#exchange?.sendData(piece);
+    const body = this.#body;
+    if (body === undefined || body.data(piece)) return;
+    // What the upstream has of it must not look whole.
+    const allowed = this.#delivery.request.bodyLimitBytes;
+    const message = `The body is larger than allowed: ${body.sizeBytes} bytes so far, at most ${allowed}`;
+    this.#giveUp({ code: "request_body_too_large", message }, "short-circuit");
   }
 
   onBodyTrailers(fields: RawFields): void {
-    this.#bodyTrailers = upstreamRequestTrailers(this.#delivery.request, fields);
+    this.#body?.trailers(upstreamRequestTrailers(this.#delivery.request, fields));
   }
 
   onBodyEnd(): void {
-    this.#bodyEnded = true;
-    this.#exchange?.sendEnd(this.#bodyTrailers);
+    this.#body?.end();
   }
 
   onBodyRefused(refusal: Refusal): void {
@@ -308,9 +273,7 @@ export class ProxiedRequest implements RefusableHandler, AnswerHandler {
   }
 
   onBodyBatch(): void {
-    if (this.#exchange !== undefined && !this.#bodyEnded && !this.#exchange.flush()) {
-      this.#delivery.stream.pauseBody();
-    }
+    this.#body?.batch();
   }
 
   onClientDrain(): void {
@@ -319,30 +282,28 @@ export class ProxiedRequest implements RefusableHandler, AnswerHandler {
 
   onClientGone(): void {
     this.#drop();
-    this.#end(() => this.#delivery.clientGone());
+    this.#end();
+    this.#delivery.clientGone();
   }
 
-  // The upstream's side
+  // The answer
 
-  onInformational(head: ResponseHead): void {
-    const fields = clientAnswerFields(head.fields, false);
-    this.#delivery.stream.sendInformational(head.status, head.reason, fields);
+  informed(head: ResponseHead): void {
+    this.#delivery.stream.sendInformational(head.status, head.reason, clientAnswerFields(head.fields, false));
   }
 
-  onAnswerHead(head: ResponseHead): void {
-    clearTimeout(this.#timer);
-    this.#hasHead = true;
-    this.#endpoint?.answered(this.#dispatch, head.status, performance.now() - this.#dispatchedMs);
-    this.#settle(head.status < 500);
+  answered(attempt: Attempt, head: ResponseHead): void {
+    if (this.#rules.statuses.includes(head.status) && (this.#open.length > 1 || this.#takeRetry())) {
+      this.#forget(attempt, true);
+      attempt.discard();
+      if (this.#open.length === 0) this.#retryLater();
+      return;
+    }
+    this.#wins(attempt);
     if (head.status === 101) {
       this.#switchFields = clientAnswerFields(head.fields, false);
       return;
     }
-    if (this.#isRetryable(head.status)) {
-      this.#isDiscarding = true;
-      return;
-    }
-    this.#buffer = undefined;
     const { request } = this.#delivery;
     const fields = clientAnswerFields(head.fields, head.framing.kind === "none");
     if (this.#setCookie !== undefined) fields.push("Set-Cookie", this.#setCookie);
@@ -354,55 +315,64 @@ export class ProxiedRequest implements RefusableHandler, AnswerHandler {
     this.#answerFraming = this.#delivery.head(answer, head.framing, "upstream");
   }
 
-  #isRetryable(status: number): boolean {
-    if (this.#retriesLeft === 0) return false;
-    const statuses = this.#group.document.retries?.retry_statuses ?? RETRYABLE_STATUSES;
-    if (!statuses.includes(status) || !this.#canSendAgain() || !this.#takeRetry()) return false;
-    if (this.#endpoint !== undefined) this.#tried.push(this.#endpoint);
-    return true;
+  #wins(attempt: Attempt): void {
+    this.#winner = attempt;
+    clearTimeout(this.#hedgeTimer);
+    for (const other of this.#open.splice(0)) if (other !== attempt) other.abandon();
+    this.#body?.forget();
+    const { upstream } = this.#delivery.request;
+    if (upstream !== undefined) upstream.endpoint = attempt.endpoint.key;
   }
 
-  onAnswerData(piece: Buffer): void {
-    if (this.#isDiscarding) return;
+  data(piece: Buffer): void {
     this.#capture?.data(piece);
     this.#delivery.data(piece);
   }
 
-  onAnswerTrailers(fields: RawFields): void {
+  trailers(fields: RawFields): void {
     this.#trailers = clientAnswerTrailers(fields);
   }
 
-  onAnswerBatch(): void {
-    if (this.#isDiscarding || !this.#delivery.isStarted) return;
-    if (!this.#delivery.flush()) this.#exchange?.hold();
+  batch(): void {
+    // Something on the way to the client broke: nobody reads what is still to come.
+    if (this.#delivery.isEnded) {
+      this.#drop();
+      this.#end();
+    } else if (this.#delivery.isStarted && !this.#delivery.flush()) this.#winner?.hold();
   }
 
-  onAnswerEnd(): void {
-    this.#exchange = undefined;
-    if (this.#isDiscarding) return this.#retryLater();
+  ended(): void {
+    this.#winner = undefined;
     this.#capture?.end();
-    this.#end(() => this.#delivery.end(this.#answerFraming?.kind === "chunked" ? this.#trailers : undefined));
+    this.#end();
+    this.#delivery.end(this.#answerFraming?.kind === "chunked" ? this.#trailers : undefined);
   }
 
-  onUpstreamLost(failure: UpstreamFailure, stale: boolean, detail: string): void {
-    this.#lost(failure, stale, detail);
+  broke(): void {
+    this.#winner = undefined;
+    this.#capture?.abandon();
+    this.#end();
+    this.#delivery.abort();
   }
 
-  onUpstreamDrain(): void {
-    this.#delivery.stream.resumeBody();
+  drained(): void {
+    this.#body?.drained();
   }
 
-  onSwitched(): void {
-    const exchange = this.#exchange;
+  switched(attempt: Attempt): void {
     const { stream, request } = this.#delivery;
-    this.#exchange = undefined;
-    clearTimeout(this.#requestTimer);
-    if (exchange === undefined) return;
-    const upstream = exchange.takeOver();
-    this.#switchFields.push("Connection", "Upgrade", "Upgrade", request.upgrade ?? "");
-    this.#delivery.switched(this.#switchFields);
+    this.#winner = undefined;
+    this.#end();
+    const upstream = attempt.takeOver();
+    if (upstream === undefined) return;
+    const fields = this.#switchFields ?? [];
+    fields.push("Connection", "Upgrade", "Upgrade", request.upgrade ?? "");
+    this.#delivery.switched(fields);
     const client = stream.takeOver();
-    if (client === undefined) return void upstream.socket.destroy();
+    if (client === undefined) {
+      upstream.socket.destroy();
+      return this.#delivery.tunnelEnded(0);
+    }
     joinSockets(client, upstream, (bytes) => this.#delivery.tunnelEnded(bytes));
   }
 }

@@ -39,6 +39,7 @@ export class Http1Exchange implements UpstreamExchange {
   #held: Buffer | undefined;
   #answerEnded = false;
   #isSwitching = false;
+  #isAbandoned = false;
   #hasAnswerBytes = false;
   #protocolError: Http1Error | undefined;
   #tunnelReceiver: ((piece: Buffer) => void) | undefined;
@@ -133,6 +134,7 @@ export class Http1Exchange implements UpstreamExchange {
 
   abandon(): void {
     this.#state.abandon();
+    this.#isAbandoned = true;
     this.#handler = undefined;
     this.socket.destroy();
   }
@@ -170,6 +172,8 @@ export class Http1Exchange implements UpstreamExchange {
 
   #read(chunk: Buffer): void {
     const at = this.#reader.read(chunk);
+    // From inside a call to the handler.
+    if (this.#isAbandoned) return;
     if (this.#protocolError) return this.#refuse(this.#protocolError);
     const hasRest = at < chunk.length;
     if (this.#isSwitching) {

@@ -151,7 +151,7 @@ export class Http1Pool implements EndpointPool, ConnectionOwner, Timed {
    */
   #failWaiters(failure: "connect" | "connect-timeout", detail: string): void {
     let most = this.#open === this.#connecting ? Number.POSITIVE_INFINITY : 1;
-    for (const waiter of [...this.#waiting]) {
+    for (const waiter of this.#waiting) {
       if (most === 0 || this.#waiting.size <= this.#connecting) return;
       most -= 1;
       if (this.#waiting.delete(waiter)) waiter.onUnavailable(failure, detail);

@@ -26,7 +26,7 @@ function rig(context: TestContext, discovery: Discovery, answers: Record<string,
   const registry = new UpstreamRegistry({ nowMs: () => performance.now(), emit: () => undefined });
   let changes = 0;
   const names = new NameDiscovery({
-    log: pino({ level: "warn", base: null }, { write: (line) => void log.push(JSON.parse(line) as never) }) as never,
+    log: pino({ level: "warn", base: null }, { write: (line) => void log.push(JSON.parse(line) as never) }),
     changed: () => (changes += 1),
     resolver,
   });

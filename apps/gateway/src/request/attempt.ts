@@ -1,0 +1,239 @@
+// Tested by attempts-model.test.ts
+import type { UpstreamTimeouts } from "@headworks/gateway-contract";
+import type { RawFields, ResponseHead } from "@headworks/http1";
+import type {
+  AnswerHandler,
+  EndpointPool,
+  ExchangeWaiter,
+  UpstreamExchange,
+  UpstreamFailure,
+} from "#upstream/upstream-exchange.ts";
+import type { EndpointState, UpstreamGroup } from "#upstream/upstream-group.ts";
+
+/** Why an attempt came to nothing; `stale`: its connection was closed before it, and it can be made again for nothing. */
+export type AttemptFailure = UpstreamFailure | "stale";
+
+/** The request that an attempt is made for. Of an attempt that was discarded or abandoned nothing is told any more. */
+export interface AttemptOwner {
+  /** There is a way: send the request on it. */
+  send(attempt: Attempt, exchange: UpstreamExchange): void;
+  /** Whether a connection that was closed before its use may be made up for. */
+  mayMakeUpFor(): boolean;
+  failed(attempt: Attempt, failure: AttemptFailure): void;
+  informed(head: ResponseHead): void;
+  /** The head came. Unless it is discarded in this call, the rest follows. */
+  answered(attempt: Attempt, head: ResponseHead): void;
+  data(piece: Buffer): void;
+  trailers(fields: RawFields): void;
+  batch(): void;
+  ended(): void;
+  /** The answer will not be complete. */
+  broke(): void;
+  drained(): void;
+  switched(attempt: Attempt): void;
+}
+
+/** Where an attempt goes, and what let it pass. */
+export interface AttemptParts {
+  readonly owner: AttemptOwner;
+  readonly group: UpstreamGroup;
+  readonly endpoint: EndpointState;
+  /** Of the breaker's pass. */
+  readonly passEpoch: number;
+  readonly timeouts: UpstreamTimeouts | undefined;
+}
+
+/** An answer that nobody wants is read so far, so that its connection can be used again; then it is cut off. */
+const MOST_DISCARDED_BYTES = 65_536;
+const MOST_DISCARDED_MS = 1000;
+
+/**
+ * One attempt to get an answer of one endpoint. It is settled exactly once, with the breaker and with the endpoint,
+ * whatever becomes of it.
+ */
+export class Attempt implements AnswerHandler, ExchangeWaiter {
+  readonly endpoint: EndpointState;
+  readonly #parts: AttemptParts;
+  readonly #endpointEpoch: number;
+  readonly #startedMs = performance.now();
+  #phase: "open" | "answering" | "discarding" | "over" = "open";
+  #exchange: UpstreamExchange | undefined;
+  #cancelWait: (() => void) | undefined;
+  #timer: NodeJS.Timeout | undefined;
+  #discardedBytes = 0;
+  #progressMs = 0;
+  #isHeld = false;
+
+  constructor(parts: AttemptParts) {
+    this.#parts = parts;
+    this.endpoint = parts.endpoint;
+    this.#endpointEpoch = parts.endpoint.dispatched();
+  }
+
+  start(pool: EndpointPool): void {
+    const readMs = this.#parts.timeouts?.read_ms;
+    if (readMs !== undefined) this.#timer = setTimeout(() => this.#headTimedOut(), readMs);
+    const cancel = pool.acquire(this);
+    if (this.#phase === "open" && this.#exchange === undefined) this.#cancelWait = cancel;
+  }
+
+  /** Holds the answer back, or lets it go on. */
+  hold(): void {
+    this.#isHeld = true;
+    this.#exchange?.hold();
+  }
+
+  release(): void {
+    this.#isHeld = false;
+    this.#progressMs = performance.now();
+    this.#exchange?.release();
+  }
+
+  /** Nobody wants this answer, but its connection is worth keeping. */
+  discard(): void {
+    this.#phase = "discarding";
+    this.#timer = setTimeout(() => this.abandon(), MOST_DISCARDED_MS).unref();
+  }
+
+  /** Gives it up. That says nothing about the upstream unless it had all the time that there was. */
+  abandon(hadItsTime = false): void {
+    const phase = this.#phase;
+    if (phase === "over") return;
+    const cancel = this.#cancelWait;
+    const exchange = this.#exchange;
+    this.#end();
+    cancel?.();
+    exchange?.abandon();
+    if (phase === "open") this.#settle(hadItsTime ? "failed" : "unknown");
+  }
+
+  takeOver(): ReturnType<UpstreamExchange["takeOver"]> | undefined {
+    const exchange = this.#exchange;
+    this.#end();
+    return exchange?.takeOver();
+  }
+
+  // The pool
+
+  onExchange(exchange: UpstreamExchange): void {
+    this.#cancelWait = undefined;
+    if (this.#phase !== "open") return exchange.abandon();
+    this.#exchange = exchange;
+    this.#parts.owner.send(this, exchange);
+  }
+
+  onUnavailable(failure: UpstreamFailure): void {
+    this.#fail(failure);
+  }
+
+  // The exchange
+
+  onInformational(head: ResponseHead): void {
+    if (this.#phase === "open") this.#parts.owner.informed(head);
+  }
+
+  onAnswerHead(head: ResponseHead): void {
+    if (this.#phase !== "open") return;
+    clearTimeout(this.#timer);
+    this.#phase = "answering";
+    const { group, owner, passEpoch, timeouts } = this.#parts;
+    this.endpoint.answered(this.#endpointEpoch, head.status, performance.now() - this.#startedMs);
+    group.settle(passEpoch, head.status < 500);
+    owner.answered(this, head);
+    const gapMs = timeouts?.write_ms;
+    if (gapMs !== undefined && this.#isAnswering && head.status !== 101) this.#watchGaps(gapMs);
+  }
+
+  onAnswerData(piece: Buffer): void {
+    if (this.#phase === "answering") this.#parts.owner.data(piece);
+    else this.#discardedBytes += piece.length;
+  }
+
+  onAnswerTrailers(fields: RawFields): void {
+    if (this.#phase === "answering") this.#parts.owner.trailers(fields);
+  }
+
+  onAnswerBatch(): void {
+    if (this.#parts.timeouts?.write_ms !== undefined) this.#progressMs = performance.now();
+    if (this.#phase === "answering") this.#parts.owner.batch();
+    else if (this.#discardedBytes > MOST_DISCARDED_BYTES) this.abandon();
+  }
+
+  onAnswerEnd(): void {
+    const isWanted = this.#phase === "answering";
+    this.#end();
+    if (isWanted) this.#parts.owner.ended();
+  }
+
+  onUpstreamLost(failure: UpstreamFailure, stale: boolean): void {
+    this.#fail(stale && this.#parts.owner.mayMakeUpFor() ? "stale" : failure);
+  }
+
+  onUpstreamDrain(): void {
+    if (this.#phase === "open" || this.#phase === "answering") this.#parts.owner.drained();
+  }
+
+  onSwitched(): void {
+    if (this.#phase === "answering") this.#parts.owner.switched(this);
+  }
+
+  // Ends
+
+  get #isAnswering(): boolean {
+    return this.#phase === "answering";
+  }
+
+  #fail(failure: AttemptFailure): void {
+    const phase = this.#phase;
+    this.#end();
+    if (phase === "answering") return this.#broke();
+    if (phase !== "open") return;
+    const isOurs = failure === "saturated" || failure === "misconfigured" || failure === "stale";
+    this.#settle(isOurs ? "unknown" : "failed");
+    this.#parts.owner.failed(this, failure);
+  }
+
+  #broke(): void {
+    this.endpoint.bodyBroke();
+    this.#parts.owner.broke();
+  }
+
+  #headTimedOut(): void {
+    const exchange = this.#exchange;
+    const cancel = this.#cancelWait;
+    cancel?.();
+    exchange?.abandon();
+    this.#fail("response-timeout");
+  }
+
+  /** One timer looks now and then, so that a piece of the body costs no timer of its own. */
+  #watchGaps(gapMs: number): void {
+    this.#progressMs = performance.now();
+    const look = (): void => {
+      const leftMs = this.#isHeld ? gapMs : this.#progressMs + gapMs - performance.now();
+      if (leftMs > 0) {
+        this.#timer = setTimeout(look, leftMs);
+        return;
+      }
+      const exchange = this.#exchange;
+      this.#end();
+      exchange?.abandon();
+      this.#broke();
+    };
+    this.#timer = setTimeout(look, gapMs);
+  }
+
+  #settle(result: "failed" | "unknown"): void {
+    const { group, passEpoch } = this.#parts;
+    if (result === "failed") this.endpoint.failed(this.#endpointEpoch);
+    else this.endpoint.abandoned(this.#endpointEpoch);
+    group.settle(passEpoch, result === "failed" ? false : undefined);
+  }
+
+  #end(): void {
+    this.#phase = "over";
+    clearTimeout(this.#timer);
+    this.#exchange = undefined;
+    this.#cancelWait = undefined;
+  }
+}

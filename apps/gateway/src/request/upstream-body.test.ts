@@ -1,0 +1,129 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import type { UpstreamExchange } from "#upstream/upstream-exchange.ts";
+import fc from "fast-check";
+import { UpstreamBody, type BodySource } from "./upstream-body.ts";
+
+function way(): UpstreamExchange & { readonly sent: string[]; isFull: boolean } {
+  const sent: string[] = [];
+  return {
+    sent,
+    isFull: false,
+    send: () => undefined,
+    sendData: (piece) => void sent.push(piece.toString("latin1")),
+    sendEnd: (trailers) => void sent.push(`end ${trailers?.join("=") ?? ""}`),
+    flush() {
+      return !this.isFull;
+    },
+    hold: () => undefined,
+    release: () => undefined,
+    abandon: () => undefined,
+    takeOver: () => {
+      throw new Error("not here");
+    },
+  };
+}
+
+function rig(mostKeptBytes: number, limitBytes = 1000) {
+  const calls: string[] = [];
+  const source: BodySource = {
+    readBody: () => void calls.push("read"),
+    pauseBody: () => void calls.push("pause"),
+    resumeBody: () => void calls.push("resume"),
+  };
+  const body = new UpstreamBody(source, { limitBytes, mostKeptBytes });
+  // As a connection does: every piece lies in the same memory.
+  const memory = Buffer.alloc(64);
+  const data = (text: string): boolean => {
+    memory.write(text, "latin1");
+    return body.data(memory.subarray(0, text.length));
+  };
+  return { body, calls, data };
+}
+
+test("retries: the next attempt gets all that was sent, then what is still to come, trailers last", () => {
+  const { body, calls, data } = rig(100);
+  const [first, second] = [way(), way()];
+  body.attach(first);
+  data("one ");
+  data("two ");
+  body.detach();
+  assert.deepEqual(calls, ["read", "pause"], "between attempts the client waits");
+  body.attach(second);
+  assert.deepEqual(calls, ["read", "pause", "resume"]);
+  data("three");
+  body.trailers(["x", "1"]);
+  body.end();
+  assert.deepEqual(first.sent, ["one ", "two "]);
+  assert.deepEqual(second.sent, ["one ", "two ", "three", "end x=1"]);
+  const third = way();
+  body.detach();
+  body.attach(third);
+  assert.deepEqual(third.sent, second.sent);
+  assert.equal(calls.length, 3, "a complete body needs nothing of the client any more");
+});
+
+test("retries: a body that outgrows what is kept goes on to its endpoint and cannot be repeated", () => {
+  const { body, data } = rig(5);
+  const only = way();
+  body.attach(only);
+  data("12345");
+  assert.equal(body.canRepeat, true);
+  data("6");
+  assert.deepEqual([body.canRepeat, only.sent], [false, ["12345", "6"]]);
+});
+
+test("retries: nothing of a body was asked for, so it can be repeated although nothing is kept", () => {
+  const { body, data } = rig(0);
+  assert.equal(body.canRepeat, true);
+  body.attach(way());
+  data("1");
+  assert.equal(body.canRepeat, false);
+});
+
+test("an endpoint that takes no more holds the client back until it does", () => {
+  const { body, calls, data } = rig(100);
+  const slow = way();
+  body.attach(slow);
+  slow.isFull = true;
+  data("1");
+  body.batch();
+  body.drained();
+  assert.deepEqual(calls, ["read", "pause", "resume"]);
+  body.detach();
+  body.attach(slow);
+  assert.deepEqual(calls.slice(3), ["pause"], "what is kept filled it already");
+});
+
+test("a body longer than allowed is noticed with the piece that is too much, which goes nowhere", () => {
+  const { body, data } = rig(0, 3);
+  const only = way();
+  body.attach(only);
+  assert.deepEqual([data("123"), data("4"), only.sent], [true, false, ["123"]]);
+});
+
+test("retries, whatever fails when: while it can be repeated, every way gets a prefix and the last one all of it", () => {
+  const step = fc.oneof(fc.string({ minLength: 1, maxLength: 9, unit: "binary-ascii" }), fc.constant(null));
+  fc.assert(
+    fc.property(fc.array(step, { maxLength: 30 }), fc.integer({ min: 1, max: 60 }), (steps, mostKeptBytes) => {
+      const { body, data } = rig(mostKeptBytes);
+      const ways = [way()];
+      body.attach(ways[0] as UpstreamExchange);
+      let whole = "";
+      for (const each of steps) {
+        if (each !== null) {
+          whole += each;
+          data(each);
+        } else if (body.canRepeat) {
+          body.detach();
+          const next = way();
+          ways.push(next);
+          body.attach(next);
+        }
+      }
+      for (const { sent } of ways) assert.ok(whole.startsWith(sent.join("")));
+      assert.equal(ways.at(-1)?.sent.join(""), whole);
+      assert.equal(body.canRepeat, whole.length <= mostKeptBytes);
+    }),
+  );
+});
