@@ -19,11 +19,12 @@ import { newRequestId } from "#request/request-id.ts";
 import { explainRoute } from "#routing/explain.ts";
 import { usageJson } from "#slices/quotas/quotas.slice.ts";
 import type { EndpointPools } from "#upstream/endpoint-pools.ts";
+import { forceState, upstreamSnapshots } from "#upstream/upstream-state.ts";
 import type { FactSources } from "./gateway-facts.ts";
 import type { Clock } from "./slice.ts";
+import manifest from "../package.json" with { type: "json" };
 
-/** The version of Sluice. */
-export const VERSION = "0.1.0";
+const VERSION = manifest.version;
 const DEFAULT_BIND = "127.0.0.1:2019";
 
 /** What the admin API stands on. */
@@ -32,9 +33,22 @@ export interface AdminPlaneParts extends FactSources {
   readonly configFile: string;
   readonly environment: Readonly<Record<string, string | undefined>>;
   readonly pools: EndpointPools;
+  /** Where requests are handled, if that is not in this process. */
+  readonly traffic?: Traffic;
   readonly metricsText: () => Promise<string>;
   readonly clock: Clock;
   readonly log: Logger;
+}
+
+/** What operators see of requests under way and of upstreams, and do to these. */
+export type Traffic = Pick<Parameters<typeof runtimeOperations>[0], "upstreams" | "force" | "activeRequests">;
+
+function trafficHere({ upstreams, pools, pipeline }: AdminPlaneParts): Traffic {
+  return {
+    upstreams: () => upstreamSnapshots(upstreams, pools),
+    force: (forced) => forceState(upstreams, forced),
+    activeRequests: () => pipeline.activeRequests,
+  };
 }
 
 /** The admin section asks for something that is not served. */
@@ -45,7 +59,7 @@ class AdminPlaneError extends Error {}
  * asks for and only a loopback address gets. Throws an error with a sentence for what its operator can mend.
  */
 export async function openAdminPlane(parts: AdminPlaneParts): Promise<AdminServer> {
-  const { admin, configFile, environment, pools, generations, log, clock } = parts;
+  const { admin, configFile, environment, generations, log, clock } = parts;
   const bind = parseBind(admin.bind ?? DEFAULT_BIND);
   if (bind === undefined) throw new AdminPlaneError(`admin.bind is no address and port: ${admin.bind}`);
   const place = (path: string): string => resolve(dirname(configFile), path);
@@ -82,10 +96,7 @@ export async function openAdminPlane(parts: AdminPlaneParts): Promise<AdminServe
         quotas: parts.slices.quotas,
         usageJson,
         usageExport: parts.slices.usageExport,
-        upstreams: () => parts.upstreams.all,
-        openConnections: ({ endpoints }) =>
-          new Map(endpoints.map((endpoint) => [endpoint.key, pools.openConnections(endpoint)])),
-        activeRequests: () => parts.pipeline.activeRequests,
+        ...(parts.traffic ?? trafficHere(parts)),
         generation: () => generations.current?.number ?? 0,
         metricsText: parts.metricsText,
         version: VERSION,

@@ -2,28 +2,42 @@
 // Tested by ../test/cli-serve.test.ts
 // The options in the first line: requests are short-lived garbage, which is cheapest in a bounded young generation that
 // one thread collects. Whoever starts this file by hand may pass them along.
-import { constants } from "node:os";
-import { destination, pino } from "pino";
-import { runCommandLine } from "#cli/program.ts";
+import { enableCompileCache } from "node:module";
+import { constants, homedir } from "node:os";
+import { join } from "node:path";
+
+// In a folder of this user's own: whoever can write there can decide what this process runs.
+if (process.env["NODE_COMPILE_CACHE"] === undefined) enableCompileCache(cacheDirectory());
+
+// Whoever reads may go before everything is said, as `head` does.
+for (const stream of [process.stdout, process.stderr]) {
+  stream.on("error", (error: NodeJS.ErrnoException) => {
+    if (error.code !== "EPIPE" && error.code !== "EIO") throw error;
+  });
+}
+
+const { runCommandLine } = await import("#cli/program.ts");
+const { version } = (await import("../package.json", { with: { type: "json" } })).default;
 
 process.exitCode = await runCommandLine(process.argv.slice(2), {
+  version,
   environment: process.env,
   stdout: process.stdout,
   stderr: process.stderr,
-  createLogger: async (level) =>
-    await Promise.resolve(
-      pino(
-        {
-          level,
-          base: null,
-          messageKey: "message",
-          timestamp: () => `,"timestamp":"${new Date().toISOString()}"`,
-          formatters: { level: (label) => ({ level: label }) },
-        },
-        // Asynchronous, and lossy when nobody reads: a stalled pipe must not stall the gateway.
-        destination({ fd: 1, sync: false, maxLength: 4_194_304 }),
-      ),
-    ),
+  createLogger: async (level) => {
+    const { destination, pino } = await import("pino");
+    return pino(
+      {
+        level,
+        base: null,
+        messageKey: "message",
+        timestamp: () => `,"timestamp":"${new Date().toISOString()}"`,
+        formatters: { level: (label) => ({ level: label }) },
+      },
+      // Asynchronous, and lossy when nobody reads: a stalled pipe must not stall the gateway.
+      destination({ fd: 1, sync: false, maxLength: 4_194_304 }),
+    );
+  },
   untilStopped: async (hangup) => {
     process.on("SIGHUP", hangup);
     const signal = await new Promise<"SIGINT" | "SIGTERM">((resolve) => {
@@ -35,3 +49,8 @@ process.exitCode = await runCommandLine(process.argv.slice(2), {
     return constants.signals[signal];
   },
 });
+
+function cacheDirectory(): string {
+  const base = process.env["XDG_CACHE_HOME"];
+  return join(base === undefined || base === "" ? join(homedir(), ".cache") : base, "sluice", "compiled");
+}

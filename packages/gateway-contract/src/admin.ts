@@ -5,7 +5,7 @@ import { EVENT_KINDS, Name } from "./primitives.ts";
 import { ISSUE_CODES } from "./issues.ts";
 
 /** The body of every answer of the admin API that is no success. */
-export const AdminErrorBody = strictObject(
+const AdminErrorBody = strictObject(
   {
     error: strictObject({
       code: Type.String({ description: "Stable code for programs" }),
@@ -210,7 +210,9 @@ export const adminOperations = defineOperations({
       delta: Type.Integer({ minimum: -MOST_DELTA, maximum: MOST_DELTA, description: "Requests to add to the count" }),
       reason: Type.String({ minLength: 1, maxLength: 500, description: "Goes to the audit log" }),
     }),
-    responses: { 200: media("application/json", "The usage record of this consumer; numbers are exact 64-bit integers") },
+    responses: {
+      200: media("application/json", "The usage record of this consumer; numbers are exact 64-bit integers"),
+    },
   },
   getHealth: {
     method: "GET",

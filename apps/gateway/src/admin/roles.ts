@@ -21,7 +21,8 @@ export interface Operator {
  * administrator; with bindings one that none matches may do nothing.
  */
 export function operatorOf(certificate: PeerCertificate, roles: Admin["roles"]): Operator {
-  const name = commonName(certificate) ?? certificate.fingerprint256;
+  const [alternative] = alternativeNames(certificate.subjectaltname ?? "");
+  const name = commonName(certificate) ?? alternative?.value ?? certificate.fingerprint256;
   if (roles === undefined) return { name, role: "admin" };
   const binding = roles.find(({ match }) => matches(certificate, match));
   return { name, role: binding?.role };

@@ -1,7 +1,7 @@
 // Tested by ../../test/admin.test.ts
 import type { ExportRefusal, ExportRequest, UsageExportSlice } from "#slices/usage-export/usage-export.slice.ts";
 import type { QuotasSlice, UsageRecord } from "#slices/quotas/quotas.slice.ts";
-import type { LiveUpstream } from "#upstream/upstream-registry.ts";
+import type { ForcedState, UpstreamSnapshot } from "#upstream/upstream-state.ts";
 import { AdminError } from "./admin-error.ts";
 import type { HandlerCall } from "./bind-operation.ts";
 
@@ -10,9 +10,9 @@ export interface RuntimeParts {
   readonly quotas: QuotasSlice;
   readonly usageJson: (record: UsageRecord) => string;
   readonly usageExport: UsageExportSlice;
-  readonly upstreams: () => readonly LiveUpstream[];
-  readonly openConnections: (upstream: LiveUpstream) => ReadonlyMap<string, number>;
-  readonly activeRequests: () => number;
+  readonly upstreams: () => readonly UpstreamSnapshot[] | Promise<readonly UpstreamSnapshot[]>;
+  readonly force: (forced: ForcedState) => void | Promise<void>;
+  readonly activeRequests: () => number | Promise<number>;
   readonly generation: () => number;
   readonly metricsText: () => Promise<string>;
   readonly version: string;
@@ -77,48 +77,40 @@ function accepted<T extends object>(answer: T | ExportRefusal): T {
 }
 
 function upstreamOperations(parts: RuntimeParts) {
-  const find = (params: unknown): LiveUpstream => {
+  const find = async (params: unknown): Promise<UpstreamSnapshot> => {
     const { upstream } = params as { upstream: string };
-    const found = parts.upstreams().find(({ name }) => name === upstream);
+    const found = (await parts.upstreams()).find(({ name }) => name === upstream);
     if (found === undefined) throw new AdminError("not_found", `There is no upstream ${upstream}`);
     return found;
   };
   return {
-    listUpstreams: () => ({
-      status: 200,
-      body: { upstreams: parts.upstreams().map((upstream) => stateOf(upstream, parts)) },
-    }),
-    getUpstream: ({ params }: HandlerCall) => ({ status: 200, body: stateOf(find(params), parts) }),
-    forceBreaker: ({ params, body }: HandlerCall) => {
-      const upstream = find(params);
-      if (upstream.breaker === undefined) throw new AdminError("not_found", `${upstream.name} has no breaker`);
-      upstream.breaker.force((body as { state: "open" | "closed" }).state);
-      return { status: 200, body: stateOf(upstream, parts) };
+    listUpstreams: async () => ({ status: 200, body: { upstreams: (await parts.upstreams()).map(stateOf) } }),
+    getUpstream: async ({ params }: HandlerCall) => ({ status: 200, body: stateOf(await find(params)) }),
+    forceBreaker: async ({ params, body }: HandlerCall) => {
+      const { name, breaker } = await find(params);
+      if (breaker === undefined) throw new AdminError("not_found", `${name} has no breaker`);
+      const { state } = body as { state: "open" | "closed" };
+      await parts.force({ upstream: name, breaker: state });
+      return { status: 200, body: stateOf(await find(params)) };
     },
-    forceEndpoint: ({ params, body }: HandlerCall) => {
-      const upstream = find(params);
+    forceEndpoint: async ({ params, body }: HandlerCall) => {
+      const { name, endpoints } = await find(params);
       const { endpoint: key } = params as { endpoint: string };
-      const endpoint = upstream.endpoints.find((known) => known.key === key);
-      if (endpoint === undefined) throw new AdminError("not_found", `${upstream.name} has no endpoint ${key}`);
-      const { action } = body as { action: "eject" | "recover" | "drain" };
-      if (action === "drain") endpoint.isDraining = true;
-      else if (action === "eject") endpoint.force("ejected");
-      else {
-        endpoint.isDraining = false;
-        endpoint.force("healthy");
+      if (!endpoints.some((known) => known.key === key)) {
+        throw new AdminError("not_found", `${name} has no endpoint ${key}`);
       }
-      return { status: 200, body: stateOf(upstream, parts) };
+      const { action } = body as { action: "eject" | "recover" | "drain" };
+      await parts.force({ upstream: name, endpoint: key, action });
+      return { status: 200, body: stateOf(await find(params)) };
     },
   };
 }
 
-function stateOf(upstream: LiveUpstream, parts: RuntimeParts): object {
-  const { breaker, document } = upstream;
-  const connections = parts.openConnections(upstream);
+function stateOf({ name, protocol, loadBalancer, breaker, ...counts }: UpstreamSnapshot): object {
   return {
-    name: upstream.name,
-    protocol: document.protocol ?? "http1",
-    load_balancer: document.load_balancer ?? "round_robin",
+    name,
+    protocol,
+    load_balancer: loadBalancer,
     breaker:
       breaker === undefined
         ? null
@@ -127,43 +119,41 @@ function stateOf(upstream: LiveUpstream, parts: RuntimeParts): object {
             consecutive_failures: breaker.consecutiveFailures,
             opens_again_in_ms: Math.ceil(breaker.opensAgainInMs),
           },
-    fail_open_picks: upstream.failOpenPicks,
-    retries: upstream.retries,
-    endpoints: upstream.endpoints.map((endpoint) => ({
-      endpoint: endpoint.key,
-      health: endpoint.health,
-      draining: endpoint.isDraining,
-      weight: endpoint.weight,
-      in_flight: endpoint.inFlight,
-      connections: connections.get(endpoint.key) ?? 0,
+    fail_open_picks: counts.failOpenPicks,
+    retries: counts.retries,
+    endpoints: counts.endpoints.map(({ key, health, isDraining, weight, inFlight, connections }) => ({
+      endpoint: key,
+      health,
+      draining: isDraining,
+      weight,
+      in_flight: inFlight,
+      connections,
     })),
   };
 }
 
 function processOperations(parts: RuntimeParts) {
   return {
-    getHealth: () => ({
+    getHealth: async () => ({
       status: 200,
       body: {
         ready: parts.generation() > 0,
         config_generation: parts.generation(),
         upstreams: Object.fromEntries(
-          parts
-            .upstreams()
-            .map(({ name, endpoints }) => [
-              name,
-              { endpoints: Object.fromEntries(endpoints.map(({ key, health }) => [key, health])) },
-            ]),
+          (await parts.upstreams()).map(({ name, endpoints }) => [
+            name,
+            { endpoints: Object.fromEntries(endpoints.map(({ key, health }) => [key, health])) },
+          ]),
         ),
       },
     }),
-    getStats: () => ({
+    getStats: async () => ({
       status: 200,
       body: {
-        active_requests: parts.activeRequests(),
+        active_requests: await parts.activeRequests(),
         config_generation: parts.generation(),
         breakers: Object.fromEntries(
-          parts.upstreams().map(({ name, breaker }) => [name, breaker?.state ?? "disabled"]),
+          (await parts.upstreams()).map(({ name, breaker }) => [name, breaker?.state ?? "disabled"]),
         ),
       },
     }),

@@ -1,21 +1,24 @@
 // Tested by ../../test/config/cli-documents.test.ts
 import type { Command } from "commander";
 import type { CheckParts } from "#config/check-document.ts";
-import { diff, type DiffOptions } from "./diff.ts";
+import type { DiffOptions } from "./diff.ts";
 import type { Streams } from "./document-file.ts";
-import { explain, type Explain, type ExplainOptions } from "./explain.ts";
-import { fmt, type FmtOptions } from "./fmt.ts";
-import { lint, type LintOptions } from "./lint.ts";
-import { plan, type PlanOptions } from "./plan.ts";
-import { schema } from "./schema.ts";
-import { validate, type ValidateOptions } from "./validate.ts";
+import type { Explain, ExplainOptions } from "./explain.ts";
+import type { FmtOptions } from "./fmt.ts";
+import { examples } from "./invocation.ts";
+import type { LintOptions } from "./lint.ts";
+import type { PlanOptions } from "./plan.ts";
+import type { ValidateOptions } from "./validate.ts";
 
-/** What the commands need; `parts` is called by those that check, since making all checks takes a moment. */
+/**
+ * What the commands need; `parts` is called by those that check, since making all checks takes a moment. Each command is
+ * loaded when it runs: what reads and checks documents is most of the program.
+ */
 export interface DocumentCommandParts {
   readonly streams: Streams;
   readonly parts: () => CheckParts | Promise<CheckParts>;
   /** Routing's explanation of a request. */
-  readonly explainRoute: Explain;
+  readonly explainRoute: () => Explain | Promise<Explain>;
   readonly ended: (exitCode: number) => void;
 }
 
@@ -36,24 +39,41 @@ function addCheckingCommands(program: Command, { streams, parts, ended }: Docume
     .argument("<file>", FILE)
     .option(...JSON_OPTION)
     .action(async (file: string, options: ValidateOptions) => {
+      const { validate } = await import("./validate.ts");
       ended(await validate(file, options, streams, await parts()));
-    });
+    })
+    .addHelpText("after", examples("sluice validate gateway.yaml", "sluice validate --json - < gateway.yaml"));
   program
     .command("lint")
     .description("Say what is allowed and probably not meant; exit code 2 if there is anything")
     .argument("<file>", FILE)
     .option(...JSON_OPTION)
-    .action(async (file: string, options: LintOptions) => ended(await lint(file, options, streams, await parts())));
+    .action(async (file: string, options: LintOptions) => {
+      const { lint } = await import("./lint.ts");
+      ended(await lint(file, options, streams, await parts()));
+    })
+    .addHelpText("after", examples("sluice lint gateway.yaml", "sluice lint --json gateway.yaml | jq .issues"));
   program
     .command("fmt")
     .description("Write a configuration evenly, in place; comments stay")
     .argument("<file>", FILE)
     .option("--check", "change nothing; exit code 1 if it is not written evenly")
-    .action(async (file: string, options: FmtOptions) => ended(await fmt(file, options, streams)));
+    .action(async (file: string, options: FmtOptions) => {
+      const { fmt } = await import("./fmt.ts");
+      ended(await fmt(file, options, streams));
+    })
+    .addHelpText(
+      "after",
+      examples("sluice fmt gateway.yaml", "sluice fmt --check gateway.yaml", "sluice fmt - < a > b"),
+    );
   program
     .command("schema")
     .description("Print the JSON Schema of configurations, for editors")
-    .action(async () => ended(await schema(streams)));
+    .action(async () => {
+      const { schema } = await import("./schema.ts");
+      ended(await schema(streams));
+    })
+    .addHelpText("after", examples("sluice schema > gateway.schema.json"));
 }
 
 function addComparingCommands(program: Command, { streams, parts, ended }: DocumentCommandParts): void {
@@ -64,8 +84,10 @@ function addComparingCommands(program: Command, { streams, parts, ended }: Docum
     .argument("<new>", FILE)
     .option(...JSON_OPTION)
     .action(async (old: string, young: string, options: DiffOptions) => {
+      const { diff } = await import("./diff.ts");
       ended(await diff(old, young, options, streams));
-    });
+    })
+    .addHelpText("after", examples("sluice diff gateway.yaml next.yaml"));
   program
     .command("plan")
     .description("Say what publishing the second configuration instead of the first would change, and who feels it")
@@ -73,8 +95,10 @@ function addComparingCommands(program: Command, { streams, parts, ended }: Docum
     .argument("<new>", FILE)
     .option(...JSON_OPTION)
     .action(async (old: string, young: string, options: PlanOptions) => {
+      const { plan } = await import("./plan.ts");
       ended(await plan(old, young, options, streams, await parts()));
-    });
+    })
+    .addHelpText("after", examples("sluice plan gateway.yaml next.yaml"));
 }
 
 function addExplainCommand(program: Command, { streams, parts, explainRoute, ended }: DocumentCommandParts): void {
@@ -89,6 +113,14 @@ function addExplainCommand(program: Command, { streams, parts, explainRoute, end
     .option("--header <line>", 'header of the request, "Name: value"; may be there several times', collect)
     .option(...JSON_OPTION)
     .action(async (options: ExplainOptions) => {
-      ended(await explain(options, streams, await parts(), explainRoute));
-    });
+      const { explain } = await import("./explain.ts");
+      ended(await explain(options, streams, await parts(), await explainRoute()));
+    })
+    .addHelpText(
+      "after",
+      examples(
+        "sluice explain --path /v1/users",
+        'sluice explain -c gateway.yaml --path "/users?v=2" --host api.example.com --header "X-Beta: yes"',
+      ),
+    );
 }

@@ -1,14 +1,23 @@
+// Tested by ../../test/cli-online.test.ts
 import type { Logger } from "pino";
 
 /** What a command may use of the world around it. */
 export interface Invocation {
+  /** The version of Sluice. */
+  readonly version: string;
   readonly environment: Readonly<Record<string, string | undefined>>;
-  readonly stdout: { write(text: string): unknown; readonly isTTY?: boolean };
-  readonly stderr: { write(text: string): unknown; readonly isTTY?: boolean };
+  readonly stdout: Output;
+  readonly stderr: Output;
   /** Makes the process's logger: JSON lines on standard output, at the level `GATEWAY_LOG` asks for. */
   readonly createLogger: (level: string) => Promise<Logger>;
   /** Resolves when the process is asked to end; the signal's number is the answer. `hangup` is called for SIGHUP. */
   readonly untilStopped: (hangup: () => void) => Promise<number>;
+}
+
+/** Standard output or standard error. */
+export interface Output {
+  write(text: string): unknown;
+  readonly isTTY?: boolean;
 }
 
 /** Ends of commands, as shells know them. */
@@ -19,3 +28,8 @@ export const EXIT = {
   /** A document has warnings, or the command line is not understood. */
   warnings: 2,
 } as const;
+
+/** The lines below a command's help. */
+export function examples(...lines: readonly string[]): string {
+  return `\nExamples:\n${lines.map((line) => `  ${line}\n`).join("")}`;
+}

@@ -1,33 +1,84 @@
 // Tested by ../../test/cli-serve.test.ts
 import { Command, CommanderError } from "commander";
-import { EXIT, type Invocation } from "./invocation.ts";
-import { serve, type ServeOptions } from "./serve.ts";
+import type { CheckParts } from "#config/check-document.ts";
+import { addDocumentCommands } from "./document-commands.ts";
+import { EXIT, examples, type Invocation } from "./invocation.ts";
+import { addOnlineCommands } from "./online-commands.ts";
+import type { ServeOptions } from "./serve.ts";
 
-/** Runs one command line; resolves to the exit code. */
+/** Runs one command line; resolves to the exit code. What a command needs is loaded when it runs. */
 export async function runCommandLine(args: readonly string[], invocation: Invocation): Promise<number> {
   let code: number = EXIT.ok;
+  const ended = (exitCode: number): void => void (code = exitCode);
   const program = new Command("sluice")
     .description("Sluice, the API gateway of Headworks")
+    .version(invocation.version, "-v, --version", "print the version")
     .exitOverride()
     .showSuggestionAfterError()
+    .showHelpAfterError("Run sluice --help to see what there is.")
     .configureOutput({
       writeOut: (text) => void invocation.stdout.write(text),
       writeErr: (text) => void invocation.stderr.write(text),
-    });
+      getOutHasColors: () => false,
+      getErrHasColors: () => false,
+    })
+    .addHelpText(
+      "after",
+      examples("sluice serve -c gateway.yaml", "sluice validate gateway.yaml", "sluice status", "sluice quota acme"),
+    );
+  addServe(program, invocation, ended);
+  addDocumentCommands(program, {
+    streams: invocation,
+    parts: async () => await checkParts(invocation),
+    explainRoute: async () => (await import("#document-checks.ts")).explainRoute,
+    ended,
+  });
+  addOnlineCommands(program, invocation, ended);
+  addCerts(program, invocation, ended);
+  try {
+    await program.parseAsync([...args], { from: "user" });
+  } catch (error) {
+    if (!(error instanceof CommanderError)) throw error;
+    // Without a command the help is the answer, and no success.
+    return error.exitCode === 0 ? EXIT.ok : EXIT.warnings;
+  }
+  return code;
+}
+
+function addServe(program: Command, invocation: Invocation, ended: (code: number) => void): void {
   program
     .command("serve")
     .description("Run the gateway until it is asked to stop; SIGHUP reads the configuration again")
     .option("-c, --config <file>", "configuration, YAML or JSON (environment: GATEWAY_CONFIG; ./gateway.yaml)")
     .option("--json", "say the addresses as one JSON line on standard error")
-    .addHelpText("after", "\nExamples:\n  sluice serve\n  GATEWAY_STATE_DB=state.db sluice serve -c gateway.yaml\n")
+    .addHelpText("after", examples("sluice serve", "GATEWAY_STATE_DB=state.db sluice serve -c gateway.yaml"))
     .action(async (options: ServeOptions) => {
-      code = await serve(options, invocation);
+      const { serve } = await import("./serve.ts");
+      ended(await serve(options, invocation));
     });
-  try {
-    await program.parseAsync([...args], { from: "user" });
-  } catch (error) {
-    if (!(error instanceof CommanderError)) throw error;
-    return error.exitCode === 0 ? EXIT.ok : EXIT.warnings;
-  }
-  return code;
+}
+
+function addCerts(program: Command, invocation: Invocation, ended: (code: number) => void): void {
+  program
+    .command("certs")
+    .description("Make certificates for the admin API on this machine: an authority, a server, an operator")
+    .argument("<directory>", "where the files go; made if it is not there")
+    .option("--name <name>", "name of the operator", "operator")
+    .addHelpText("after", examples("sluice certs ./admin-certs", "sluice certs ./admin-certs --name ada"))
+    .action(async (directory: string, options: { name: string }) => {
+      const { certs } = await import("./certs.ts");
+      ended(await certs(directory, options, invocation));
+    });
+}
+
+/** The checks of every part of the gateway, which runs nothing of it. */
+async function checkParts({ environment, createLogger }: Invocation): Promise<CheckParts> {
+  const [{ createSlices }, { documentChecks }, { systemClock }] = await Promise.all([
+    import("#slices.ts"),
+    import("#document-checks.ts"),
+    import("#clock.ts"),
+  ]);
+  const log = await createLogger("silent");
+  const slices = createSlices({ log, clock: systemClock, store: undefined, environment });
+  return { checks: documentChecks(slices.all), clock: systemClock, environment };
 }

@@ -1,6 +1,7 @@
 // Tested by ../../test/cli-serve.test.ts
+import { existsSync } from "node:fs";
 import type { Issue } from "@headworks/gateway-contract";
-import { createGateway, RejectedDocumentError, type RunningGateway } from "#gateway.ts";
+import type { RunningGateway } from "#gateway.ts";
 import { EXIT, type Invocation } from "./invocation.ts";
 
 export interface ServeOptions {
@@ -13,6 +14,12 @@ export interface ServeOptions {
 export async function serve(options: ServeOptions, invocation: Invocation): Promise<number> {
   const { environment, stderr } = invocation;
   const configFile = options.config ?? environment["GATEWAY_CONFIG"] ?? "./gateway.yaml";
+  if (!existsSync(configFile)) {
+    stderr.write(`sluice: There is no file ${configFile}; name one with --config\n`);
+    return EXIT.failure;
+  }
+  // Half a second of loading, which nobody has to wait for whose file has another name.
+  const { createGateway, RejectedDocumentError } = await import("#gateway.ts");
   const log = await invocation.createLogger(logLevel(environment["GATEWAY_LOG"]));
   let gateway: RunningGateway;
   try {
@@ -21,7 +28,7 @@ export async function serve(options: ServeOptions, invocation: Invocation): Prom
     if (error instanceof RejectedDocumentError) {
       for (const issue of error.issues) stderr.write(`${issueLine(configFile, issue)}\n`);
     }
-    stderr.write(`sluice: ${sentenceOf(error, configFile)}\n`);
+    stderr.write(`sluice: ${(error as Error).message}\n`);
     return EXIT.failure;
   }
   stderr.write(options.json === true ? `${JSON.stringify(factsOf(gateway))}\n` : banner(gateway));
@@ -61,14 +68,6 @@ function banner(gateway: RunningGateway): string {
   const { current } = gateway.generations;
   const count = current?.routeList.length ?? 0;
   return `Sluice serves ${count} ${count === 1 ? "route" : "routes"}, generation ${current?.number ?? 0}\n${lines.join("\n")}\n`;
-}
-
-function sentenceOf(error: unknown, configFile: string): string {
-  const { code, message } = error as NodeJS.ErrnoException;
-  if (code === "ENOENT" && message.includes(configFile)) {
-    return `There is no file ${configFile}; name one with --config`;
-  }
-  return message;
 }
 
 const LEVELS = new Set(["trace", "debug", "info", "warn", "error", "silent"]);

@@ -27,7 +27,12 @@ async function run(
   };
   const program = new Command("sluice").exitOverride();
   const parts = { checks, clock: new FakeClock(), environment: { KEY: "s3cret" } };
-  addDocumentCommands(program, { streams, parts: () => parts, explainRoute, ended: (exitCode) => (code = exitCode) });
+  addDocumentCommands(program, {
+    streams,
+    parts: () => parts,
+    explainRoute: () => explainRoute,
+    ended: (exitCode) => (code = exitCode),
+  });
   const words = args.map((word) => (/\.(?:yaml|json)$/.test(word) ? directory.file(word) : word));
   await program.parseAsync(words, { from: "user" });
   const short = (text: string): string => text.replaceAll(`${directory.path}/`, "");

@@ -1,0 +1,161 @@
+// Tested by ../../test/cli-online.test.ts
+import { readFileSync } from "node:fs";
+import { request as plainRequest, type IncomingMessage } from "node:http";
+import { request as secureRequest } from "node:https";
+import { text } from "node:stream/consumers";
+import { visibleText } from "./visible-text.ts";
+
+/** How a gateway's admin API is reached. */
+export interface AdminOptions {
+  readonly admin?: string;
+  readonly cert?: string;
+  readonly key?: string;
+  readonly ca?: string;
+}
+
+/** The gateway could not be asked, or refused; the message is a sentence for the terminal. */
+export class AdminCallError extends Error {}
+
+/** One call. */
+export interface AdminCall {
+  readonly method?: string;
+  readonly path: string;
+  readonly body?: string;
+  readonly headers?: Readonly<Record<string, string>>;
+}
+
+/** An answer that was read. */
+export interface AdminReply {
+  readonly text: string;
+  readonly headers: IncomingMessage["headers"];
+}
+
+/** Calls the admin API that options and environment name. */
+export class AdminClient {
+  readonly #base: URL;
+  readonly #identity: { readonly cert?: Buffer; readonly key?: Buffer; readonly ca?: Buffer };
+
+  /** Throws {@link AdminCallError} for an address that is none and files that cannot be read. */
+  constructor(options: AdminOptions, environment: Readonly<Record<string, string | undefined>>) {
+    const address = options.admin ?? environment["GATEWAY_ADMIN"] ?? "http://127.0.0.1:2019";
+    const base = URL.parse(address);
+    if (base === null || (base.protocol !== "http:" && base.protocol !== "https:")) {
+      throw new AdminCallError(`${address} is no http:// or https:// address`);
+    }
+    this.#base = base;
+    this.#identity = Object.fromEntries(
+      (["cert", "key", "ca"] as const).flatMap((name) => {
+        const path = options[name] ?? environment[`GATEWAY_ADMIN_${name.toUpperCase()}`];
+        return path === undefined ? [] : [[name, readPem(path)]];
+      }),
+    );
+  }
+
+  /** The address without what nobody has to see. */
+  get shown(): string {
+    return this.#base.origin;
+  }
+
+  /** The answer to a call. Rejects with {@link AdminCallError} for everything but a success. */
+  async call(call: AdminCall): Promise<AdminReply> {
+    const answer = await this.#send(call);
+    const body = await text(answer).catch((error: unknown) => {
+      throw new AdminCallError(`The answer of ${this.shown} broke off`, { cause: error });
+    });
+    const status = answer.statusCode ?? 0;
+    if (status < 200 || status > 299) throw new AdminCallError(refusalText(status, body));
+    return { text: body, headers: answer.headers };
+  }
+
+  /** Like {@link call}, with the answer as it comes. */
+  async stream(call: AdminCall): Promise<IncomingMessage> {
+    const answer = await this.#send(call);
+    const status = answer.statusCode ?? 0;
+    if (status !== 200) throw new AdminCallError(refusalText(status, await text(answer)));
+    return answer;
+  }
+
+  async #send({ method = "GET", path, body, headers = {} }: AdminCall): Promise<IncomingMessage> {
+    const url = new URL(path, this.#base);
+    const start = url.protocol === "https:" ? secureRequest : plainRequest;
+    return await new Promise((resolve, reject) => {
+      const length = body === undefined ? {} : { "content-length": Buffer.byteLength(body) };
+      const refused = (error: unknown): void => {
+        reject(new AdminCallError(this.#whyNot(error as NodeJS.ErrnoException), { cause: error }));
+      };
+      try {
+        const call = start(
+          url,
+          { method, headers: { ...length, ...headers }, agent: false, ...this.#identity },
+          resolve,
+        );
+        call.on("error", refused);
+        call.end(body);
+      } catch (error) {
+        refused(error);
+      }
+    });
+  }
+
+  #whyNot({ code = "", message }: NodeJS.ErrnoException): string {
+    switch (code) {
+      case "ECONNREFUSED":
+        return `Nothing listens at ${this.shown}. Is the gateway running, with an admin section? GATEWAY_ADMIN or --admin names another address`;
+      case "ENOTFOUND":
+      case "EAI_AGAIN":
+        return `There is no host ${this.#base.hostname}`;
+      case "ERR_SSL_WRONG_VERSION_NUMBER":
+      case "EPROTO":
+        return `${this.shown} does not speak TLS; try http://`;
+      case "ECONNRESET":
+      case "ERR_SSL_TLSV13_ALERT_CERTIFICATE_REQUIRED":
+      case "HPE_INVALID_CONSTANT":
+        return `${this.shown} closed the connection. Over TLS it asks for a client certificate: --cert, --key and --ca`;
+      default:
+        return `${this.shown} cannot be asked: ${message}${/CERT|ISSUER|SELF_SIGNED/.test(code) ? ". --ca names the authority of its certificate" : ""}`;
+    }
+  }
+}
+
+/** JSON whose integers keep all their digits: those beyond what a number holds become bigints. */
+export function parseExact(source: string): unknown {
+  const revive = (_: string, value: unknown, context?: { readonly source?: string }): unknown =>
+    typeof value === "number" &&
+    Number.isInteger(value) &&
+    !Number.isSafeInteger(value) &&
+    context?.source !== undefined
+      ? BigInt(context.source)
+      : value;
+  return JSON.parse(source, revive) as unknown;
+}
+
+function refusalText(status: number, body: string): string {
+  let error: { code?: string; message?: string; issues?: readonly Issue[] } = {};
+  try {
+    error = (JSON.parse(body) as { error?: typeof error }).error ?? {};
+  } catch {
+    // Somebody else answers there.
+  }
+  if (error.message === undefined) return `The answer has status ${status}, and is not one of a Sluice admin API`;
+  const lines = (error.issues ?? []).map(({ line, column, message, code }) => {
+    const place = line === undefined ? "" : `${line}:${column ?? 1}: `;
+    return `\n  ${place}${message} [${code}]`;
+  });
+  return visibleText(`${error.message} [${error.code}]${lines.join("")}`);
+}
+
+interface Issue {
+  readonly code: string;
+  readonly message: string;
+  readonly line?: number;
+  readonly column?: number;
+}
+
+function readPem(path: string): Buffer {
+  try {
+    return readFileSync(path);
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    throw new AdminCallError(`The file ${path} cannot be read (${code})`, { cause: error });
+  }
+}

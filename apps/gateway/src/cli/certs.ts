@@ -1,0 +1,87 @@
+// Tested by ../../test/cli-certs.test.ts
+import { mkdir, open } from "node:fs/promises";
+import { join, resolve } from "node:path";
+import { AuthorityError, CertificateAuthority } from "@headworks/tls-authority";
+import { EXIT, type Invocation } from "./invocation.ts";
+
+/**
+ * `sluice certs DIR`: an authority for development, a certificate for the admin API at localhost, and one for an
+ * operator. Files are this user's alone and never written over. Says what to put into the document.
+ */
+export async function certs(
+  directory: string,
+  { name }: { readonly name: string },
+  { stdout, stderr }: Invocation,
+): Promise<number> {
+  const place = resolve(directory);
+  try {
+    const files = makeFiles(name);
+    await mkdir(place, { recursive: true, mode: 0o700 });
+    for (const [file, text] of files) await writeNew(join(place, file), text);
+  } catch (error) {
+    stderr.write(`sluice: ${whyNot(error, place)}\n`);
+    return EXIT.failure;
+  }
+  stdout.write(instructions(place));
+  return EXIT.ok;
+}
+
+/** The authority first: it is what tells that the folder has certificates already. */
+function makeFiles(name: string): readonly (readonly [file: string, text: string])[] {
+  const authority = CertificateAuthority.create({ commonName: "Sluice development CA", organization: "Sluice" });
+  const server = authority.issueLeaf({ dns: ["localhost"], ip: ["127.0.0.1", "::1"] });
+  const operator = authority.issueLeaf({ dns: [name] }, { purpose: "client" });
+  return [
+    ["ca-key.pem", authority.keyPem()],
+    ["ca.pem", authority.certificatePem],
+    ["server-key.pem", server.keyPem],
+    ["server.pem", server.chainPem],
+    ["operator-key.pem", operator.keyPem],
+    ["operator.pem", operator.certificatePem],
+  ];
+}
+
+async function writeNew(path: string, text: string): Promise<void> {
+  const file = await open(path, "wx", 0o600);
+  try {
+    await file.writeFile(text);
+  } finally {
+    await file.close();
+  }
+}
+
+function whyNot(error: unknown, place: string): string {
+  if (error instanceof AuthorityError) return error.message;
+  const { code, path } = error as NodeJS.ErrnoException;
+  if (code === "EEXIST") return `${path ?? place} is there already; name another folder, or remove the old files`;
+  return `${path ?? place} cannot be written (${code ?? String(error)})`;
+}
+
+function instructions(place: string): string {
+  const file = (name: string): string => JSON.stringify(join(place, name));
+  return `The folder ${place} has an authority, a server and an operator; only this user can read them.
+
+Put this into the configuration:
+
+admin:
+  bind: 127.0.0.1:2019
+  tls:
+    cert_file: ${file("server.pem")}
+    key_file: ${file("server-key.pem")}
+    client_ca_file: ${file("ca.pem")}
+
+Then ask the gateway:
+
+curl --cacert ${quoted(join(place, "ca.pem"))} --cert ${quoted(join(place, "operator.pem"))} --key ${quoted(join(place, "operator-key.pem"))} https://localhost:2019/health
+
+Or with sluice:
+
+export GATEWAY_ADMIN=https://localhost:2019 GATEWAY_ADMIN_CA=${quoted(join(place, "ca.pem"))} GATEWAY_ADMIN_CERT=${quoted(join(place, "operator.pem"))} GATEWAY_ADMIN_KEY=${quoted(join(place, "operator-key.pem"))}
+sluice status
+`;
+}
+
+/** A word of a shell's command line. */
+function quoted(text: string): string {
+  return /^[\w./-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`;
+}

@@ -1,0 +1,133 @@
+// Tested by ../../test/cli-online.test.ts
+import type { Command } from "commander";
+import type { AdminClient, AdminOptions } from "./admin-client.ts";
+import { EXIT, examples, type Invocation } from "./invocation.ts";
+
+/** What commands that ask a running gateway work with. */
+export interface Online {
+  readonly client: AdminClient;
+  readonly invocation: Invocation;
+  readonly isJson: boolean;
+}
+
+/** Options every such command has. */
+export interface OnlineOptions extends AdminOptions {
+  readonly json?: boolean;
+}
+
+type Ended = (code: number) => void;
+type Run<O extends OnlineOptions> = (online: Online, options: O) => Promise<number>;
+
+/** Adds the commands that ask a running gateway. */
+export function addOnlineCommands(program: Command, invocation: Invocation, ended: Ended): void {
+  const act = async <O extends OnlineOptions>(options: O, run: Run<O>): Promise<void> => {
+    ended(await online(options, invocation, run));
+  };
+  addStatus(program, act);
+  addQuota(program, act);
+  addConfig(program, act);
+  addEvents(program, act);
+}
+
+type Act = <O extends OnlineOptions>(options: O, run: Run<O>) => Promise<void>;
+
+function asking(command: Command): Command {
+  return command
+    .option("--admin <url>", "admin API (environment: GATEWAY_ADMIN; http://127.0.0.1:2019)")
+    .option("--cert <file>", "certificate of the operator (GATEWAY_ADMIN_CERT)")
+    .option("--key <file>", "its key (GATEWAY_ADMIN_KEY)")
+    .option("--ca <file>", "authority of the gateway's certificate (GATEWAY_ADMIN_CA)")
+    .option("--json", "print the answer as JSON");
+}
+
+function addStatus(program: Command, act: Act): void {
+  asking(program.command("status"))
+    .description("Say what a running gateway serves, and how its upstreams are")
+    .addHelpText("after", examples("sluice status", "sluice status --json | jq .upstreams"))
+    .action(async (options: OnlineOptions) => {
+      await act(options, async (given) => await (await import("./status.ts")).status(given));
+    });
+}
+
+function addQuota(program: Command, act: Act): void {
+  const quota = asking(program.command("quota"))
+    .description("Say what consumers used of their budgets")
+    .argument("[consumer]", "one consumer; all without it")
+    .addHelpText(
+      "after",
+      examples("sluice quota", "sluice quota acme", "sluice quota adjust acme daily -100 --reason refund"),
+    )
+    .action(async (consumer: string | undefined, options: OnlineOptions) => {
+      await act(options, async (given) => await (await import("./quota.ts")).quota(consumer, given));
+    });
+  asking(quota.command("adjust"))
+    .description("Correct what a consumer used in the current window: a negative number gives requests back")
+    .argument("<consumer>")
+    .argument("<budget>", "daily or monthly")
+    .argument("<delta>", "requests to add to the count, such as -100")
+    .requiredOption("--reason <text>", "why; goes to the audit log")
+    .allowUnknownOption(false)
+    .addHelpText("after", examples("sluice quota adjust acme daily -100 --reason 'ticket 4711'"))
+    .action(async (consumer: string, budget: string, delta: string, options: OnlineOptions & { reason: string }) => {
+      await act({ ...quota.opts<OnlineOptions>(), ...options }, async (given, { reason }) => {
+        return await (await import("./quota.ts")).adjust({ consumer, budget, delta, reason }, given);
+      });
+    });
+}
+
+function addConfig(program: Command, act: Act): void {
+  const config = program.command("config").description("Read and change the configuration of a running gateway");
+  const load = async () => await import("./config.ts");
+  asking(config.command("get"))
+    .description("Print the running configuration, inline secrets redacted; YAML, or JSON with --json")
+    .option("--generation <number>", "an earlier one")
+    .addHelpText("after", examples("sluice config get", "sluice config get --generation 3"))
+    .action(async (options: OnlineOptions & { generation?: string }) => {
+      await act(options, async (given, { generation }) => await (await load()).get(generation, given));
+    });
+  asking(config.command("apply"))
+    .description("Publish a configuration; nothing changes if anything is wrong with it")
+    .argument("<file>", "configuration, YAML or JSON; - for standard input")
+    .option("--dry-run", "say what would change, change nothing")
+    .option("--if-match <hash>", "refuse when another configuration runs than the one with this hash")
+    .addHelpText("after", examples("sluice config apply next.yaml --dry-run", "sluice config apply next.yaml"))
+    .action(async (file: string, options: OnlineOptions & { dryRun?: boolean; ifMatch?: string }) => {
+      await act(options, async (given, chosen) => await (await load()).apply(file, chosen, given));
+    });
+  asking(config.command("rollback"))
+    .description("Publish an earlier configuration again")
+    .argument("<generation>", "its number, as sluice config history says it")
+    .addHelpText("after", examples("sluice config rollback 3"))
+    .action(async (generation: string, options: OnlineOptions) => {
+      await act(options, async (given) => await (await load()).rollback(generation, given));
+    });
+  asking(config.command("history"))
+    .description("List what was published, newest first")
+    .addHelpText("after", examples("sluice config history"))
+    .action(async (options: OnlineOptions) => {
+      await act(options, async (given) => await (await load()).history(given));
+    });
+}
+
+function addEvents(program: Command, act: Act): void {
+  asking(program.command("events"))
+    .description("Print the latest events, oldest first; with --json one JSON object a line")
+    .option("-f, --follow", "go on with those that happen")
+    .option("-n, --limit <number>", "so many of the past", "20")
+    .addHelpText("after", examples("sluice events", "sluice events --follow", "sluice events -f --json | jq .kind"))
+    .action(async (options: OnlineOptions & { follow?: boolean; limit: string }) => {
+      await act(options, async (given, chosen) => await (await import("./events.ts")).events(chosen, given));
+    });
+}
+
+async function online<O extends OnlineOptions>(options: O, invocation: Invocation, run: Run<O>): Promise<number> {
+  const { AdminClient, AdminCallError } = await import("./admin-client.ts");
+  try {
+    const client = new AdminClient(options, invocation.environment);
+    return await run({ client, invocation, isJson: options.json === true }, options);
+  } catch (error) {
+    if (!(error instanceof AdminCallError)) throw error;
+    invocation.stderr.write(`sluice: ${error.message}\n`);
+    return EXIT.failure;
+  }
+}

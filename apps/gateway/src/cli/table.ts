@@ -1,0 +1,46 @@
+import { styleText } from "node:util";
+import type { Output } from "./invocation.ts";
+import { visibleText } from "./visible-text.ts";
+
+type Style = "bold" | "dim" | "red" | "green" | "yellow";
+
+/** Colours where a person looks at a terminal and did not refuse them (NO_COLOR). */
+export function painter(
+  output: Output,
+  environment: Readonly<Record<string, string | undefined>>,
+): (style: Style, text: string) => string {
+  const isWanted = output.isTTY === true && (environment["NO_COLOR"] ?? "") === "" && environment["TERM"] !== "dumb";
+  return (style, text) => (isWanted ? styleText(style, text, { validateStream: false }) : text);
+}
+
+/** A cell, and how it is painted. */
+export type Cell = string | { readonly text: string; readonly style: Style | undefined };
+
+/**
+ * Rows below a head, in columns two blanks apart; cells are made visible. Columns named in `right` are numbers, flush at
+ * their right side.
+ */
+export function tableText(
+  head: readonly string[],
+  rows: readonly (readonly Cell[])[],
+  paint: (style: Style, text: string) => string,
+  right: readonly string[] = [],
+): string {
+  const cells = rows.map((row) =>
+    row.map((cell) => (typeof cell === "string" ? { text: cell, style: undefined } : cell)),
+  );
+  const shown = cells.map((row) => row.map(({ text, style }) => ({ text: visibleText(text), style })));
+  const widths = head.map((title, at) => Math.max(title.length, ...shown.map((row) => row[at]?.text.length ?? 0)));
+  const line = (row: readonly { readonly text: string; readonly style: Style | undefined }[]): string =>
+    row
+      .map(({ text, style }, at) => {
+        const width = widths[at] ?? 0;
+        const padded = right.includes(head[at] ?? "") ? text.padStart(width) : text.padEnd(width);
+        return style === undefined ? padded : paint(style, padded);
+      })
+      .join("  ")
+      .trimEnd();
+  return [line(head.map((text) => ({ text, style: "bold" as const }))), ...shown.map(line)]
+    .map((text) => `${text}\n`)
+    .join("");
+}

@@ -1,0 +1,9 @@
+/** Text for a terminal: control characters, which could steer it, are written as escapes; lines stay lines. */
+export function visibleText(text: string): string {
+  return text.replace(
+    /[\u0000-\u0009\u000b-\u001f\u007f-\u009f\u2028\u2029\u202a-\u202e\u2066-\u2069]/gu,
+    (character) => {
+      return `\\u{${(character.codePointAt(0) ?? 0).toString(16)}}`;
+    },
+  );
+}
