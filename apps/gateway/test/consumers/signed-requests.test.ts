@@ -5,6 +5,7 @@ import type { DocumentInput } from "@headworks/gateway-contract";
 import { rawClient, readResponse, startOrigin, waitUntil, type Origin } from "@headworks/testkit";
 import type { Clock } from "#slice.ts";
 import { serving, startGateway, type TestGateway } from "../gateway-rig.ts";
+import { http2Client } from "../http2-rig.ts";
 import { assertNotLogged, OPEN_AND_CLOSED, seenValues } from "./consumer-rig.ts";
 
 const NOW_S = 1_780_000_000;
@@ -261,6 +262,30 @@ test("the body of a signed request is held against its digest while it streams",
     assert.equal((await readResponse(client, "POST")).status, 200);
     assert.deepEqual(origin.bodies.splice(0), ["first second"]);
   });
+});
+
+test("the same holds over HTTP/2: key, signature and body", async () => {
+  await using origin = await bodyKeeper();
+  const document = documentOf(origin.port);
+  const consumers = [
+    ...(document.consumers ?? []),
+    { name: "keyed", credentials: [{ type: "api_key" as const, key: "good" }] },
+  ];
+  await using gateway = await startGateway({ ...document, consumers }, options);
+  await using client = await http2Client(gateway.port());
+  const path = "/closed?x";
+  const headersOf = (body: string): Record<string, string> =>
+    Object.fromEntries(signed({ method: "POST", path, body }).map((field) => field.split(": ") as [string, string]));
+  const post = { ":method": "POST", ":path": path };
+  assert.equal((await client.fetch({ ...post, ...headersOf("body") }, "body")).status, 200);
+  assert.equal((await client.fetch({ ...post, ...headersOf("body") }, "BODY")).status, 401);
+  assert.equal((await client.fetch({ ...post, ...headersOf("x".repeat(200_000)) }, "x".repeat(200_000))).status, 200);
+  assert.equal((await client.fetch({ ...post, ...headersOf("body"), "content-length": "4" }, "bodY")).status, 401);
+  const twice = { ":path": path, "x-api-key": ["good", "good"] };
+  assert.equal((await client.fetch(twice)).status, 401, "several fields of one name are several lines");
+  assert.equal((await client.fetch({ ":path": path, "x-api-key": "good", "x-consumer-name": "admin" })).status, 200);
+  assert.deepEqual(seenValues(origin.requests.at(-1), "x-consumer-name"), ["keyed"]);
+  assert.deepEqual(origin.bodies, ["body", "x".repeat(200_000), ""]);
 });
 
 test("a refused body is refused whether or not the upstream may be tried again", async () => {
