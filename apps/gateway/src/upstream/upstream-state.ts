@@ -1,0 +1,80 @@
+// Tested by ../../test/admin.test.ts
+import type { EndpointPools } from "./endpoint-pools.ts";
+import type { UpstreamRegistry } from "./upstream-registry.ts";
+
+/** What an endpoint is like at a moment, as plain data. */
+export interface EndpointSnapshot {
+  readonly key: string;
+  readonly health: "healthy" | "ejected" | "half_open";
+  readonly isDraining: boolean;
+  readonly weight: number;
+  readonly inFlight: number;
+  readonly connections: number;
+}
+
+/** What an upstream is like at a moment, as plain data. */
+export interface UpstreamSnapshot {
+  readonly name: string;
+  readonly protocol: string;
+  readonly loadBalancer: string;
+  /** Undefined: it has none. */
+  readonly breaker:
+    | {
+        readonly state: "closed" | "open" | "half_open";
+        readonly consecutiveFailures: number;
+        readonly opensAgainInMs: number;
+      }
+    | undefined;
+  readonly failOpenPicks: number;
+  readonly retries: number;
+  readonly endpoints: readonly EndpointSnapshot[];
+}
+
+/** What an operator asks of an upstream: a state of its breaker, or something of one endpoint. */
+export type ForcedState =
+  | { readonly upstream: string; readonly breaker: "open" | "closed" }
+  | { readonly upstream: string; readonly endpoint: string; readonly action: "eject" | "recover" | "drain" };
+
+/** All upstreams as they are now. */
+export function upstreamSnapshots(registry: UpstreamRegistry, pools: EndpointPools): readonly UpstreamSnapshot[] {
+  return registry.all.map(({ name, document, breaker, failOpenPicks, retries, endpoints }) => ({
+    name,
+    protocol: document.protocol ?? "http1",
+    loadBalancer: document.load_balancer ?? "round_robin",
+    breaker:
+      breaker === undefined
+        ? undefined
+        : {
+            state: breaker.state,
+            consecutiveFailures: breaker.consecutiveFailures,
+            opensAgainInMs: breaker.opensAgainInMs,
+          },
+    failOpenPicks,
+    retries,
+    endpoints: endpoints.map((endpoint) => ({
+      key: endpoint.key,
+      health: endpoint.health,
+      isDraining: endpoint.isDraining,
+      weight: endpoint.weight,
+      inFlight: endpoint.inFlight,
+      connections: pools.openConnections(endpoint),
+    })),
+  }));
+}
+
+/** Does what an operator asks for; what is not there any more is left alone. */
+export function forceState(registry: UpstreamRegistry, forced: ForcedState): void {
+  const upstream = registry.get(forced.upstream);
+  if ("breaker" in forced) {
+    upstream?.breaker?.force(forced.breaker);
+    return;
+  }
+  const endpoint = upstream?.endpoints.find(({ key }) => key === forced.endpoint);
+  if (endpoint === undefined) return;
+  if (forced.action === "drain") endpoint.isDraining = true;
+  else if (forced.action === "eject") endpoint.force("ejected");
+  else {
+    endpoint.isDraining = false;
+    endpoint.force("healthy");
+  }
+}
