@@ -96,7 +96,7 @@ export class Http1Connection implements ClientStream, OpenConnection, Timed {
   /** The present exchange is the last one; an idle connection closes at once. */
   drain(): void {
     if (this.#isLingering || this.#state.isTunnel) return;
-    if (this.#state.drain() === "close") this.#socket.end();
+    if (this.#state.drain() === "close") this.#linger();
   }
 
   destroy(): void {
@@ -120,6 +120,8 @@ export class Http1Connection implements ClientStream, OpenConnection, Timed {
   }
 
   resumeBody(): void {
+    // The client's time for the next piece begins now: nothing could be taken from it before.
+    this.#touch();
     this.#reader.resume();
     if (!this.#isWorking) this.#work();
   }
