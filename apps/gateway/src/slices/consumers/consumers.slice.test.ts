@@ -5,6 +5,7 @@ import { Secret } from "@headworks/contract-kit";
 import type { ConfigDocument, Consumer, Route } from "@headworks/gateway-contract";
 import { FakeClock } from "@headworks/testkit";
 import { CertificateAuthority } from "@headworks/tls-authority";
+import fc from "fast-check";
 import { pino } from "pino";
 import { EgressDialer } from "#egress/egress-dialer.ts";
 import { RequestContext } from "#request/context.ts";
@@ -149,4 +150,53 @@ test("the request learns the consumer's name, groups and priority, and how it pr
     credential: "mtls",
   });
   assert.equal(byCertificate.credentialFields, undefined);
+});
+
+test("whatever a client sends as credentials, the gate neither throws nor lets it in", async () => {
+  const everything: Consumer = {
+    name: "everything",
+    credentials: [
+      { type: "api_key", key: "a-long-enough-key" },
+      { type: "basic", username: "ann", password: "a-long-enough-password" },
+      { type: "hmac", key_id: "key-1", secret: "a-long-enough-secret" },
+      { type: "jwt", issuer: "https://issuer.test" },
+    ],
+  };
+  // Nobody listens there, so keys cannot be had.
+  const provider = { name: "idp", jwks_url: "http://127.0.0.1:1/keys", issuer: "https://issuer.test" };
+  const document: ConfigDocument = { ...documentOf(everything, CERTIFIED), gateway: { jwt_providers: [provider] } };
+  const gate = gateOf(document, true);
+  const json = fc.json().map((text) => Buffer.from(text).toString("base64url"));
+  const head = fc
+    .record({ alg: fc.constantFrom("none", "HS256", "RS256", "ES256", "x"), kid: fc.oneof(fc.string(), fc.integer()) })
+    .map((value) => Buffer.from(JSON.stringify(value)).toString("base64url"));
+  const token = fc.tuple(fc.oneof(head, json), json, fc.base64String()).map((parts) => parts.join("."));
+  const octets = fc.string({ unit: fc.integer({ min: 0, max: 255 }).map((code) => String.fromCharCode(code)) });
+  const authorization = fc
+    .tuple(
+      fc.constantFrom("Basic", "basic", "Bearer", "BEARER", "", "Digest"),
+      fc.constantFrom(" ", "", "  ", "\t"),
+      fc.oneof(token, octets, fc.base64String()),
+    )
+    .map((parts) => parts.join(""));
+  const signing = fc
+    .constantFrom("Key-Id", "Timestamp", "Nonce", "Body-Sha256", "Signature")
+    .map((name) => `X-Gateway-${name}`);
+  const hex = fc.string({ unit: fc.constantFrom(..."0123456789abcdef"), minLength: 64, maxLength: 64 });
+  const field = fc.oneof(
+    fc.tuple(fc.constant("X-API-Key"), octets),
+    fc.tuple(fc.constant("Authorization"), authorization),
+    fc.tuple(signing, fc.oneof(octets, hex, fc.constantFrom("key-1", "0", "n".repeat(16)))),
+    fc.tuple(octets, octets),
+  );
+  await fc.assert(
+    fc.asyncProperty(fc.array(field, { maxLength: 8 }), async (fields) => {
+      const request = requestOf(document, fields.flat());
+      const verdict = await gate?.check(request);
+      assert.ok(verdict !== undefined && "code" in verdict);
+      assert.ok(verdict.code === "unauthorized" || verdict.code === "authentication_unavailable");
+      assert.equal(request.consumer, undefined);
+    }),
+    { numRuns: 2000 },
+  );
 });
