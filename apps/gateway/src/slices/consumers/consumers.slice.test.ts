@@ -182,7 +182,7 @@ test("whatever a client sends as credentials, the gate neither throws nor lets i
   const signing = fc
     .constantFrom("Key-Id", "Timestamp", "Nonce", "Body-Sha256", "Signature")
     .map((name) => `X-Gateway-${name}`);
-  const hex = fc.string({ unit: fc.constantFrom(..."0123456789abcdef"), minLength: 64, maxLength: 64 });
+  const hex = fc.string({ unit: fc.constantFrom("0", "5", "a", "f"), minLength: 64, maxLength: 64 });
   const field = fc.oneof(
     fc.tuple(fc.constant("X-API-Key"), octets),
     fc.tuple(fc.constant("Authorization"), authorization),
