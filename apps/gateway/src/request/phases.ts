@@ -76,6 +76,8 @@ export interface BodyFilter {
 /** An answer that is too old, and given all the same once more while a new one is asked for without the client. */
 export interface StaleAnswer {
   readonly stale: Answer;
+  /** For the request for the new one: what lets the upstream say that the old one is as good as ever. */
+  readonly conditions: Readonly<RawFields>;
 }
 
 /** What a store has for a request; `miss` may become an answer to keep. */

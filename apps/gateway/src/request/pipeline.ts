@@ -1,5 +1,5 @@
 // Tested by ../../test/pipeline.test.ts
-import { fieldValue } from "@headworks/http1";
+import { fieldValue, type RawFields } from "@headworks/http1";
 import type { ErrorCode } from "@headworks/gateway-contract";
 import type { Logger } from "pino";
 import { AnswerDelivery } from "./answer-delivery.ts";
@@ -133,7 +133,7 @@ export class Pipeline {
       } else if (known === "bypass") this.#run(delivery, route);
       else if ("stale" in known) {
         delivery.answer(known.stale, "action");
-        this.#refresh(request, route, store);
+        this.#refresh(request, route, store, known.conditions);
       } else delivery.answer(known, "action");
     };
     if (found instanceof Promise) this.#when(delivery, found, decided);
@@ -141,9 +141,9 @@ export class Pipeline {
   }
 
   /** Asks the upstream again for an answer that became stale; the client has the old one already. */
-  #refresh(stale: RequestContext, route: CompiledRoute, store: AnswerStore): void {
+  #refresh(stale: RequestContext, route: CompiledRoute, store: AnswerStore, conditions: Readonly<RawFields>): void {
     if (route.action.kind !== "proxy") return;
-    const { request, stream } = refreshRequest(stale, route);
+    const { request, stream } = refreshRequest(stale, route, conditions);
     const delivery = new AnswerDelivery(request, stream, ({ wasCaptured }) => {
       stream.stop();
       if (!wasCaptured) store.abandon(request);

@@ -8,7 +8,7 @@ import type { CompiledRoute } from "./generation.ts";
 const MOST_MS = 60_000;
 const MOST_BYTES = 64 * 1024 * 1024;
 
-/** Ask for less than the whole answer, which could not be kept. */
+/** What the client has says nothing of what is kept. */
 const CONDITIONS: ReadonlySet<string> = new Set([
   "if-match",
   "if-modified-since",
@@ -18,12 +18,13 @@ const CONDITIONS: ReadonlySet<string> = new Set([
 ]);
 
 /**
- * The request of a client once more, for the whole answer and without the client. It runs through nothing but the
+ * The request of a client once more, without the client and with other conditions. It runs through nothing but the
  * action: what guards and decorates answers was done for the one that the client has.
  */
 export function refreshRequest(
   stale: RequestContext,
   route: CompiledRoute,
+  conditions: Readonly<RawFields>,
 ): { readonly request: RequestContext; readonly stream: NoClient } {
   const { generation, listener, peer, method, target, authority } = stale;
   const request = new RequestContext({
@@ -35,7 +36,7 @@ export function refreshRequest(
     method,
     target,
     authority,
-    fields: withoutConditions(stale.fields),
+    fields: [...withoutConditions(stale.fields), ...conditions],
     framing: NO_BODY,
   });
   request.requestId = stale.requestId;

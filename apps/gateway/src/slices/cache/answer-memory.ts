@@ -16,6 +16,8 @@ export interface Entry {
   readonly storedMs: number;
   /** How old it was when it came. */
   readonly initialAgeS: number;
+  /** The upstream said so when it became stale, and nobody was told yet. */
+  isConfirmed?: boolean;
 }
 
 /** Answers by key, bounded in bytes; those that were not used for longest make room. */

@@ -37,7 +37,7 @@ export function mayKeep(head: AnswerHead, framing: Framing, { vary = [], max_bod
   if (status !== 200 || hasField(fields, "set-cookie")) return false;
   if (framing.kind === "length" && framing.lengthBytes > (mostBytes ?? DEFAULT_BODY_BYTES)) return false;
   if (fieldValues(fields, "content-encoding").some(isCoded)) return false;
-  if (fieldValues(fields, "cache-control").some(forbids)) return false;
+  if (isForbidden(fields)) return false;
   const known = new Set(["accept-encoding", ...vary.map((name) => name.toLowerCase())]);
   // An answer that depends on more than the key would be given to those it is not for.
   return membersOf(fields, "vary").every((name) => known.has(name));
@@ -47,6 +47,11 @@ export function mayKeep(head: AnswerHead, framing: Framing, { vary = [], max_bod
 export const DEFAULT_BODY_BYTES = 1024 * 1024;
 
 const isCoded = (coding: string): boolean => coding.trim().toLowerCase() !== "identity";
+
+/** Whether an upstream forbids that its answer is kept. */
+export function isForbidden(fields: Readonly<RawFields>): boolean {
+  return fieldValues(fields, "cache-control").some(forbids);
+}
 
 function forbids(cacheControl: string): boolean {
   return cacheControl.split(",").some((directive) => {
@@ -61,6 +66,14 @@ function membersOf(fields: Readonly<RawFields>, lowerName: string): string[] {
     .split(",")
     .map((member) => member.trim().toLowerCase())
     .filter((member) => member !== "");
+}
+
+/** What a request says so that 304 means that an answer with these fields is as good as ever; empty if it cannot. */
+export function conditionsFor(kept: Readonly<RawFields>): RawFields {
+  const tag = fieldValue(kept, "etag");
+  if (tag !== undefined) return ["If-None-Match", tag];
+  const modified = fieldValue(kept, "last-modified");
+  return modified === undefined ? [] : ["If-Modified-Since", modified];
 }
 
 /** Whether a client has what is kept already, so that 304 says enough (RFC 9110, 13.2.2). */

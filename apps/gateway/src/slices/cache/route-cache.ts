@@ -1,14 +1,22 @@
 // Tested by ../../../test/cache.test.ts
 import type { Cache } from "@headworks/gateway-contract";
-import { fieldValue, hasField, type Framing, type RawFields } from "@headworks/http1";
+import { fieldValue, hasField, setField, type Framing, type RawFields } from "@headworks/http1";
 import type { RequestContext } from "#request/context.ts";
 import type { Answer, AnswerCapture, AnswerHead, AnswerStore, KeptAnswer } from "#request/phases.ts";
 import type { AnswerMemory, Entry } from "./answer-memory.ts";
-import { cacheKey, DEFAULT_BODY_BYTES, isUnchanged, mayKeep, mayUseCache } from "./cache-rules.ts";
+import {
+  cacheKey,
+  conditionsFor,
+  DEFAULT_BODY_BYTES,
+  isForbidden,
+  isUnchanged,
+  mayKeep,
+  mayUseCache,
+} from "./cache-rules.ts";
 import type { Flights } from "./flights.ts";
 
 /** How a request fared, as `X-Cache` says it. */
-export type CacheOutcome = "hit" | "stale" | "miss" | "bypass";
+export type CacheOutcome = "hit" | "revalidated" | "stale" | "miss" | "bypass";
 
 /** What is remembered of a route's cache over generations. */
 export interface CacheState {
@@ -28,8 +36,9 @@ const DEFAULT_WAIT_MS = 5000;
 /** After a refresh that brought nothing, the next one waits so long: the upstream has trouble already. */
 const REFRESH_PAUSE_MS = 1000;
 
-/** Fields that are made anew for each answer, or that 304 must carry (RFC 9110, 15.4.5). */
+/** Fields that are made anew for each answer. */
 const NOT_KEPT: ReadonlySet<string> = new Set(["age", "x-cache"]);
+/** Fields that 304 carries (RFC 9110, 15.4.5). */
 const OF_304: ReadonlySet<string> = new Set(["cache-control", "content-location", "date", "etag", "expires", "vary"]);
 
 /** Keeps answers of one route. */
@@ -42,6 +51,8 @@ export class RouteCache implements AnswerStore {
   readonly #state: CacheState;
   readonly #tools: CacheTools;
   readonly #pausedUntilMs = new Map<string, number>();
+  /** In which epoch the upstream was asked: a purge means what is on its way as well. */
+  readonly #askedIn = new WeakMap<RequestContext, number>();
 
   constructor(route: string, cache: Cache, state: CacheState, tools: CacheTools) {
     this.#route = route;
@@ -67,6 +78,11 @@ export class RouteCache implements AnswerStore {
       return this.#afterOther(request, key, coalescing.wait_ms ?? DEFAULT_WAIT_MS);
     }
     flights.begin(key, request);
+    return this.#miss(request);
+  }
+
+  #miss(request: RequestContext): "miss" {
+    this.#askedIn.set(request, this.#state.epoch);
     this.#tell(request, "miss");
     return "miss";
   }
@@ -75,9 +91,7 @@ export class RouteCache implements AnswerStore {
   async #afterOther(request: RequestContext, key: string, waitMs: number): Promise<KeptAnswer> {
     await this.#state.flights.wait(key, waitMs);
     // Without a refresh: the client may be gone by now, and then nobody would make it.
-    const kept = this.#find(request, key, false);
-    if (kept === undefined) this.#tell(request, "miss");
-    return kept ?? "miss";
+    return this.#find(request, key, false) ?? this.#miss(request);
   }
 
   #find(request: RequestContext, key: string, mayRefresh: boolean): KeptAnswer | undefined {
@@ -92,16 +106,23 @@ export class RouteCache implements AnswerStore {
     }
     const answer = answerOf(request, entry, ageMs);
     const isFresh = ageMs < this.#ttlMs;
-    this.#tell(request, isFresh ? "hit" : "stale");
+    this.#tell(request, isFresh ? (entry.isConfirmed === true ? "revalidated" : "hit") : "stale");
+    entry.isConfirmed = false;
     if (isFresh || !mayRefresh || this.#state.flights.has(key)) return answer;
     if (now < (this.#pausedUntilMs.get(key) ?? 0)) return answer;
     this.#state.flights.begin(key, request);
-    return { stale: answer };
+    this.#askedIn.set(request, this.#state.epoch);
+    return { stale: answer, conditions: conditionsFor(entry.fields) };
   }
 
   capture(request: RequestContext, head: AnswerHead, framing: Framing): AnswerCapture | undefined {
     const key = cacheKey(request, this.#vary);
     const { memory, nowMs } = this.#tools;
+    if (head.status === 304 && request.refreshes !== undefined) {
+      this.#confirm(request, head.fields, key);
+      this.#landed(request, key);
+      return undefined;
+    }
     if (!mayKeep(head, framing, this.#cache)) {
       // What was kept is not so any more, unless the upstream only has trouble.
       if (head.status < 500) memory.delete(key);
@@ -110,7 +131,7 @@ export class RouteCache implements AnswerStore {
     }
     const entry = {
       route: this.#route,
-      epoch: this.#state.epoch,
+      epoch: this.#askedIn.get(request.refreshes ?? request) ?? 0,
       fields: fieldsToKeep(head.fields),
       initialAgeS: secondsOf(fieldValue(head.fields, "age")),
     };
@@ -134,7 +155,6 @@ export class RouteCache implements AnswerStore {
       },
       end: () => {
         if (isOver) return;
-        // A purge in the meantime means this answer too.
         if (entry.epoch === this.#state.epoch) {
           const now = nowMs();
           memory.put(key, { ...entry, body: Buffer.concat(pieces), storedMs: now }, now);
@@ -146,6 +166,25 @@ export class RouteCache implements AnswerStore {
         if (!isOver) end();
       },
     };
+  }
+
+  /** The upstream says that what is kept is still its answer, with these fields in place of the old ones. */
+  #confirm(request: RequestContext, fields: RawFields, key: string): void {
+    const { memory, nowMs } = this.#tools;
+    const now = nowMs();
+    const entry = memory.get(key, now);
+    if (entry?.epoch !== this.#state.epoch) return;
+    const [name = "", value] = conditionsFor(entry.fields);
+    // It may be another answer by now than the one that was asked about.
+    if (value === undefined || fieldValue(request.fields, name.toLowerCase()) !== value) return;
+    if (isForbidden(fields)) return memory.delete(key);
+    const renewed = [...entry.fields];
+    for (let at = 0; at < fields.length; at += 2) {
+      const changed = fields[at] ?? "";
+      if (OF_304.has(changed.toLowerCase())) setField(renewed, changed, fields[at + 1] ?? "");
+    }
+    const initialAgeS = secondsOf(fieldValue(fields, "age"));
+    memory.put(key, { ...entry, fields: renewed, storedMs: now, initialAgeS, isConfirmed: true }, now);
   }
 
   abandon(request: RequestContext): void {
