@@ -1,0 +1,201 @@
+import { renameSync, writeFileSync } from "node:fs";
+import { setTimeout as sleep } from "node:timers/promises";
+import { fileURLToPath } from "node:url";
+import { parseArgs } from "node:util";
+import {
+  rawClient,
+  readResponse,
+  spawnProcess,
+  startOrigin,
+  temporaryDirectory,
+  type SpawnedProcess,
+} from "@headworks/testkit";
+import { residentMb } from "../capture/processor-time.ts";
+
+const MAIN = fileURLToPath(new URL("../../apps/gateway/src/main.ts", import.meta.url));
+const LIMIT_MB_PER_MINUTE = 1;
+/** The first part of a run fills heaps and pools; it does not count for the slope. */
+const WARM_UP_SHARE = 0.3;
+const KEY = "reload-key";
+
+const USAGE = `Usage: node bench/gateway/reloads.ts [options]
+
+Reloads the configuration of a gateway again and again while requests run, and prints how its memory grows and how many
+requests failed. Every fourth document is a wrong one, which must be refused.
+
+  --reloads <n>      how many (default 1000)
+  --every-ms <n>     from one reload to the next (default 150)
+  --connections <n>  kept connections, one request at a time each (default 20)
+`;
+
+const { values } = parseArgs({
+  options: {
+    reloads: { type: "string", default: "1000" },
+    "every-ms": { type: "string", default: "150" },
+    connections: { type: "string", default: "20" },
+    help: { type: "boolean", short: "h", default: false },
+  },
+});
+
+/** The n-th document: routes, keys, limits and the upstream's settings are other ones each time. */
+function documentOf(at: number, originPort: number): string {
+  if (at % 4 === 3) return `routes: ${at}\n`;
+  const endpoint = { address: "127.0.0.1", port: originPort };
+  return JSON.stringify({
+    listeners: [{ name: "public", address: "127.0.0.1", port: 0, idle_timeout_ms: 60_000 + at }],
+    upstreams: [
+      {
+        name: "api",
+        endpoints: [endpoint],
+        connection_cap: 64 + (at % 7),
+        timeouts: { connect_ms: 5000 + at, read_ms: 10_000 },
+        breaker: { consecutive_failures: 1000 },
+        health: {},
+        retries: { attempts: 1 },
+      },
+      { name: `api-${at}`, endpoints: [endpoint] },
+    ],
+    services: [
+      { name: "api", upstream: "api" },
+      { name: `api-${at}`, upstream: `api-${at}` },
+    ],
+    consumers: [
+      { name: "steady", credentials: [{ type: "api_key", key: KEY }], quotas: { daily_requests: 1_000_000_000 } },
+      ...Array.from({ length: 50 }, (_, number) => ({
+        name: `c${number}-${at % 5}`,
+        credentials: [{ type: "api_key", key: `key-${at}-${number}` }],
+      })),
+    ],
+    policies: [
+      { name: "p", rate_limits: [{ selector: ["credential"], requests_per: { s: 1_000_000 + at }, burst: 1_000_000 }] },
+    ],
+    routes: Array.from({ length: 200 }, (_, number) => ({
+      name: `r${number}-${at % 3}`,
+      service: number % 2 === 0 ? "api" : `api-${at}`,
+      match: { path: { type: "prefix", value: `/r${number}` } },
+      action: { type: "proxy", rewrite: { type: "strip_prefix" } },
+      policies: ["p"],
+      auth_required: true,
+      deprecation: { since: "Thu, 01 Jan 2026 00:00:00 GMT" },
+    })),
+  });
+}
+
+class Load {
+  requests = 0;
+  readonly failures: string[] = [];
+  #isOver = false;
+
+  /** One connection that asks again and again; it is opened anew when the gateway closes it between two requests. */
+  async ask(port: number, seed: number): Promise<void> {
+    let connection = await rawClient(port);
+    for (let at = seed; !this.#isOver; at += 1) {
+      const path = `/r${at % 200}/x`;
+      try {
+        await connection.write(`GET ${path} HTTP/1.1\r\nHost: a\r\nX-API-Key: ${KEY}\r\n\r\n`);
+        const answer = await readResponse(connection);
+        this.requests += 1;
+        if (answer.status !== 200) this.failures.push(`${path}: ${answer.status} ${answer.body.toString()}`);
+        if (answer.header("connection") !== "close") continue;
+      } catch (error) {
+        this.failures.push(`${path}: ${String(error)}`);
+      }
+      connection.destroy();
+      connection = await rawClient(port);
+    }
+    connection.destroy();
+  }
+
+  end(): void {
+    this.#isOver = true;
+  }
+}
+
+/** Megabytes a minute, by least squares. */
+function slopeOf(samples: readonly { readonly minute: number; readonly mb: number }[]): number {
+  const mean = (of: (sample: (typeof samples)[number]) => number): number =>
+    samples.reduce((sum, sample) => sum + of(sample), 0) / samples.length;
+  const minute = mean((sample) => sample.minute);
+  const mb = mean((sample) => sample.mb);
+  const above = samples.reduce((sum, sample) => sum + (sample.minute - minute) * (sample.mb - mb), 0);
+  return above / samples.reduce((sum, sample) => sum + (sample.minute - minute) ** 2, 0);
+}
+
+async function metric(port: number, name: string): Promise<number> {
+  const text = await (await fetch(`http://127.0.0.1:${port}/metrics`)).text();
+  return Number(new RegExp(`^${name} (\\d+)$`, "m").exec(text)?.[1]);
+}
+
+/** The number of the configuration that runs when no more are on their way. */
+async function lastGeneration(port: number): Promise<number> {
+  for (let before = -1; ;) {
+    const now = await metric(port, "config_generation");
+    if (now === before) return now;
+    before = now;
+    await sleep(1000);
+  }
+}
+
+async function run(reloads: number, everyMs: number, connections: number): Promise<boolean> {
+  await using origin = await startOrigin({
+    handler: (_request, response) => void setTimeout(() => response.end("ok"), Math.random() * 10),
+  });
+  // Their heads are kept by the origin; here nobody reads them.
+  const forget = setInterval(() => (origin.requests as unknown[]).splice(0), 1000);
+  await using directory = await temporaryDirectory();
+  const file = directory.file("gateway.yaml");
+  writeFileSync(file, documentOf(0, origin.port));
+  await using gateway: SpawnedProcess = await spawnProcess(
+    process.execPath,
+    ["--max-semi-space-size=16", "--single-threaded-gc", MAIN, "serve", "--config", file, "--json"],
+    {
+      env: {
+        GATEWAY_STATE_DB: directory.file("state", "state.db"),
+        GATEWAY_LOG: "off",
+        GATEWAY_ACCESS_LOG_SAMPLE: "0",
+      },
+    },
+  );
+  const [line] = await gateway.waitForOutput(/^\{.*"listeners".*\}$/m, 30_000);
+  const port = (JSON.parse(line) as { listeners: { port: number }[] }).listeners[0]?.port ?? 0;
+  const load = new Load();
+  const asking = Array.from({ length: connections }, async (_, at) => await load.ask(port, at * 10));
+  const samples: { minute: number; mb: number }[] = [];
+  const startedMs = performance.now();
+  const sampling = setInterval(() => {
+    samples.push({ minute: (performance.now() - startedMs) / 60_000, mb: residentMb(gateway.pid).nowMb });
+  }, 500);
+  for (let at = 1; at <= reloads; at += 1) {
+    writeFileSync(`${file}.next`, documentOf(at, origin.port));
+    renameSync(`${file}.next`, file);
+    process.kill(gateway.pid, "SIGHUP");
+    await sleep(everyMs);
+  }
+  const generation = await lastGeneration(port);
+  clearInterval(sampling);
+  clearInterval(forget);
+  load.end();
+  await Promise.all(asking);
+  const tookS = (performance.now() - startedMs) / 1000;
+  const counted = samples.slice(Math.floor(samples.length * WARM_UP_SHARE));
+  const slope = slopeOf(counted);
+  const exit = await gateway.stop("SIGTERM", 15_000);
+  const [first, last] = [counted[0]?.mb ?? 0, counted.at(-1)?.mb ?? 0];
+  console.log(
+    [
+      `${reloads} reloads in ${tookS.toFixed(0)} s (${generation} generations published), ${load.requests} requests over ${connections} connections`,
+      `resident memory: ${(samples[0]?.mb ?? 0).toFixed(0)} MB at first, ${first.toFixed(0)} MB after warming up, ${last.toFixed(0)} MB at the end`,
+      `slope: ${slope.toFixed(2)} MB a minute (target below ${LIMIT_MB_PER_MINUTE})`,
+      `failed requests: ${load.failures.length} (target 0)`,
+      ...load.failures.slice(0, 10).map((failure) => `  ${failure}`),
+      `exit code after SIGTERM: ${exit.code}`,
+    ].join("\n"),
+  );
+  return slope < LIMIT_MB_PER_MINUTE && load.failures.length === 0 && exit.code === 0;
+}
+
+if (values.help) console.log(USAGE);
+else {
+  const isHeld = await run(Number(values.reloads), Number(values["every-ms"]), Number(values.connections));
+  process.exitCode = isHeld ? 0 : 1;
+}
