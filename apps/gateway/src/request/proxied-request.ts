@@ -1,4 +1,4 @@
-// Tested by attempts-model.test.ts
+// Tested by ../../test/model-attempts.test.ts
 import { reasonPhrase } from "@headworks/http-fields";
 import { fieldValue, hasBody, isIdempotent, type Framing, type RawFields, type ResponseHead } from "@headworks/http1";
 import type { Upstream } from "@headworks/gateway-contract";

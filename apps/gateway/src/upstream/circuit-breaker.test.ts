@@ -113,7 +113,7 @@ test("breaker, whatever happens: nothing passes while it is open, trials are bou
     fc.record({ do: fc.constant("wait" as const), ms: fc.nat(50) }),
   );
   fc.assert(
-    fc.property(fc.array(step, { maxLength: 200 }), fc.integer({ min: 1, max: 3 }), (steps, probes) => {
+    fc.property(fc.array(step, { maxLength: 200, size: "max" }), fc.integer({ min: 1, max: 3 }), (steps, probes) => {
       const { breaker, wait } = rig({ consecutive_failures: 2, open_ms: 30, half_open_probes: probes });
       const out: { epoch: number; wasHalfOpen: boolean }[] = [];
       for (const each of steps) {

@@ -62,7 +62,7 @@ test("retries, whatever the order of things: never more than the share of any te
     fc.integer({ min: 1, max: 4000 }),
   );
   fc.assert(
-    fc.property(fc.array(step, { maxLength: 300 }), (steps) => {
+    fc.property(fc.array(step, { maxLength: 300, size: "max" }), (steps) => {
       const { budget, wait } = rig(50);
       let nowMs = 5000;
       const requests: number[] = [];

@@ -163,6 +163,27 @@ test("a candidate that is never published leaves no trace; upstreams that are go
   );
 });
 
+test("an endpoint or upstream that left still serves what is under way, and nobody is told how that goes", () => {
+  const document: Upstream = {
+    name: "u",
+    endpoints: endpoints(2),
+    health: { consecutive_failures: 1 },
+    breaker: { consecutive_failures: 1 },
+  };
+  const { registry, group, publish, seen } = rig(document);
+  const [left] = group.endpoints;
+  publish({ ...document, endpoints: endpoints(2).slice(1) });
+  answer(left, 500);
+  registry.published([]);
+  assert.equal(group.pick(KEY, [])?.key, "10.0.0.2:80");
+  answer(group.endpoints[0], 500);
+  const pass = group.admit();
+  assert.ok("epoch" in pass);
+  group.settle(pass.epoch, false);
+  assert.deepEqual(group.admit(), { retryAfterS: 30 });
+  assert.deepEqual(seen, []);
+});
+
 test("what name discovery found stays over a reload, beside the document's endpoints, until it looks elsewhere", () => {
   const discovery = { hostname: "svc.test", port: 80 };
   const { group, publish } = rig({ name: "u", endpoints: endpoints(1), dns_discovery: discovery });

@@ -39,6 +39,7 @@ export class LiveUpstream implements UpstreamGroup {
   readonly #budget: RetryBudget;
   #breaker: CircuitBreaker | undefined;
   #nextEpoch = 0;
+  #isRetired = false;
   #discovered: readonly ListedEndpoint[] = [];
   #balancer: Balancer = NOTHING_TO_BALANCE;
   #balanced = "";
@@ -50,8 +51,8 @@ export class LiveUpstream implements UpstreamGroup {
     this.#budget = new RetryBudget(DEFAULT_BUDGET_PERCENT, host.nowMs);
     this.#owner = {
       nowMs: host.nowMs,
-      ejected: ({ key }) => host.emit("endpoint_ejected", { upstream: this.name, endpoint: key }),
-      recovered: ({ key }) => host.emit("endpoint_recovered", { upstream: this.name, endpoint: key }),
+      ejected: (endpoint) => this.#tell("endpoint_ejected", endpoint),
+      recovered: (endpoint) => this.#tell("endpoint_recovered", endpoint),
       mayEject: () => this.#mayEject(),
     };
     this.adopt(document);
@@ -73,6 +74,20 @@ export class LiveUpstream implements UpstreamGroup {
   discovered(listed: readonly ListedEndpoint[]): void {
     this.#discovered = listed;
     this.#setEndpoints();
+  }
+
+  /** No generation has it any more. Requests that still run on it end, and nobody is told of what they see. */
+  retire(): void {
+    this.#isRetired = true;
+  }
+
+  /** An endpoint that left may still have attempts under way; whether it is ejected concerns nobody. */
+  #tell(kind: "endpoint_ejected" | "endpoint_recovered", endpoint: Endpoint): void {
+    if (this.endpoints.includes(endpoint)) this.#emit(kind, { upstream: this.name, endpoint: endpoint.key });
+  }
+
+  #emit<K extends EventKind>(kind: K, payload: EventPayloads[K]): void {
+    if (!this.#isRetired) this.#host.emit(kind, payload);
   }
 
   /** Known endpoints keep what was learnt about them. */
@@ -163,21 +178,22 @@ export class LiveUpstream implements UpstreamGroup {
     return ((ejected + 1) / Math.max(1, this.endpoints.length)) * 100 <= most;
   }
 
+  #stopBreaker(): void {
+    this.#nextEpoch = (this.#breaker?.epoch ?? this.#nextEpoch) + 1;
+    this.#breaker = undefined;
+  }
+
   #adoptBreaker({ breaker }: Upstream): void {
-    if (breaker === undefined) {
-      this.#nextEpoch = (this.#breaker?.epoch ?? this.#nextEpoch) + 1;
-      this.#breaker = undefined;
-      return;
-    }
+    if (breaker === undefined) return this.#stopBreaker();
     const rules = breakerRules(breaker);
     if (this.#breaker !== undefined) return this.#breaker.adopt(rules);
     const upstream = this.name;
     this.#breaker = new CircuitBreaker(
       rules,
       {
-        opened: (detail) => this.#host.emit("breaker_opened", { upstream, detail }),
-        halfOpen: () => this.#host.emit("breaker_half_open", { upstream }),
-        closed: () => this.#host.emit("breaker_closed", { upstream, detail: "half_open_probe_succeeded" }),
+        opened: (detail) => this.#emit("breaker_opened", { upstream, detail }),
+        halfOpen: () => this.#emit("breaker_half_open", { upstream }),
+        closed: () => this.#emit("breaker_closed", { upstream, detail: "half_open_probe_succeeded" }),
       },
       this.#host.nowMs,
       this.#nextEpoch,
@@ -241,6 +257,7 @@ export class UpstreamRegistry {
       if (group.document !== document) group.adopt(document);
       groups.set(document.name, group);
     }
+    for (const [name, group] of this.#groups) if (!groups.has(name)) group.retire();
     this.#groups = groups;
     this.#prepared = new Map();
   }
