@@ -183,7 +183,7 @@ export const CONTENDERS: readonly Contender[] = [
     "fast-gateway",
     (originPort, port) =>
       `import gateway from "fast-gateway";
-await gateway({ routes: [{ prefix: "/", target: "http://127.0.0.1:${originPort}" }] }).start(${port}, "127.0.0.1");`,
+await gateway({ routes: [{ prefix: "", target: "http://127.0.0.1:${originPort}" }] }).start(${port}, "127.0.0.1");`,
   ),
   scripted(
     "fast-proxy",
