@@ -88,7 +88,9 @@ export class Http1Exchange implements UpstreamExchange {
   }): void {
     const { method, fields, framing, upgrade } = request;
     const withBody = hasBody(framing);
-    this.#state.requestStarted({ method, hasBody: withBody, keepAlive: true, isRetry: false });
+    // Who was asked to switch protocols may be in two minds about what comes next, whatever it answered.
+    const keepAlive = upgrade === undefined;
+    this.#state.requestStarted({ method, hasBody: withBody, keepAlive, isRetry: false });
     this.#reader.expect(method, upgrade);
     this.#handler = request.handler;
     this.#hasAnswerBytes = false;

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { once } from "node:events";
 import { posix } from "node:path";
 import { test } from "node:test";
-import { rawClient, startRawServer } from "@headworks/testkit";
+import { rawClient, readResponse, startRawServer } from "@headworks/testkit";
 import { serving, startGateway, type TestGateway } from "../gateway-rig.ts";
 import { errorOf, proxied } from "../route-documents.ts";
 import { startRecordingUpstream } from "./recording-upstream.ts";
@@ -268,6 +268,25 @@ test("U6: Upgrade with a body is a request with a body, and what is behind it a 
   assert.doesNotMatch(text, /HTTP\/1\.1 101/);
   for (const request of upstream.requests) assert.deepEqual(request.values("upgrade"), []);
   assert.equal(upstream.requests.at(-1)?.line, "GET /next HTTP/1.1");
+});
+
+test("U6: a WebSocket that its upstream refuses is answered, and its connection carries no other request", async () => {
+  const lines: string[] = [];
+  await using upstream = await startRawServer(async (connection) => {
+    for (;;) {
+      const head = await connection.readUntil("\r\n\r\n").catch(() => undefined);
+      if (head === undefined) return;
+      lines.push(head.toString("latin1").split("\r\n")[0] ?? "");
+      await connection.write("HTTP/1.1 403 Forbidden\r\nContent-Length: 2\r\n\r\nno");
+    }
+  });
+  await using gateway = await startGateway({ ...serving("api", [upstream.port]), routes: [proxied("api")] });
+  await using client = await rawClient(gateway.port());
+  await client.write(`${["GET /ws HTTP/1.1", "Host: a", ...UPGRADE, "Upgrade: websocket"].join("\r\n")}\r\n\r\n`);
+  assert.equal((await readResponse(client)).status, 403);
+  assert.equal((await gateway.send({ path: "/after" })).status, 403);
+  assert.equal(upstream.connections.length, 2, "a connection that was asked to switch is not used again");
+  assert.deepEqual(lines, ["GET /ws HTTP/1.1", "GET /after HTTP/1.1"]);
 });
 
 for (const [what, answer] of [
