@@ -57,6 +57,12 @@ export async function startHttp2Origin(
   };
 }
 
+/** The code of an error in the envelope. */
+export function errorCode({ body }: { readonly body: Buffer }): string {
+  const { error } = JSON.parse(body.toString()) as { readonly error: { readonly code: string } };
+  return error.code;
+}
+
 /** What one stream gave. */
 export interface Http2Answer {
   readonly status: number;
@@ -105,7 +111,7 @@ export async function collect(stream: ReturnType<ClientHttp2Session["request"]>)
   let trailers: IncomingHttpHeaders | undefined;
   stream.on("headers", (found) => void interim.push(Number(found[":status"])));
   stream.on("response", (found) => (headers = found));
-  stream.on("trailers", (found) => (trailers = found));
+  stream.on("trailers", (found: IncomingHttpHeaders) => (trailers = found));
   stream.on("data", (piece: Buffer) => void pieces.push(piece));
   stream.on("error", () => undefined);
   await new Promise((resolve) => stream.once("close", resolve));

@@ -4,12 +4,20 @@ import { rename, writeFile } from "node:fs/promises";
 import { connect, type ConnectionOptions, type PeerCertificate } from "node:tls";
 import { once } from "node:events";
 import { test } from "node:test";
-import { rawClient, readResponse, runProcess, startOrigin, waitUntil, type RawResponse } from "@headworks/testkit";
+import {
+  rawClient,
+  readResponse,
+  runProcess,
+  startOrigin,
+  temporaryDirectory,
+  waitUntil,
+  type RawResponse,
+  type TemporaryDirectory,
+} from "@headworks/testkit";
 import { CertificateAuthority } from "@headworks/tls-authority";
 import type { DocumentInput } from "@headworks/gateway-contract";
 import { serving, startGateway, type TestGateway } from "./gateway-rig.ts";
 import { http2Client } from "./http2-rig.ts";
-import { temporaryDirectory, type TemporaryDirectory } from "@headworks/testkit";
 
 type ListenerInput = NonNullable<DocumentInput["listeners"]>[number];
 

@@ -151,10 +151,10 @@ export class Http2Exchange implements UpstreamExchange {
     const status = statusOf(section);
     if (!(status >= 200 && status <= 999)) return this.#lose("protocol", "the answer has no valid status");
     this.#hasHead = true;
-    const isWhole = (flags & NGHTTP2_FLAG_END_STREAM) !== 0;
     const head = headOf(status, section, NO_BODY);
-    const framing = isWhole || isBodiless(this.#method, status) ? NO_BODY : framingOf(head.fields);
-    this.#handler?.onAnswerHead({ ...head, framing });
+    const isWhole = (flags & NGHTTP2_FLAG_END_STREAM) !== 0;
+    const framing = isWhole ? lengthFraming(0) : framingOf(head.fields);
+    this.#handler?.onAnswerHead(isBodiless(this.#method, status) ? head : { ...head, framing });
   };
 
   readonly #onEnd = (): void => {

@@ -1,0 +1,443 @@
+import assert from "node:assert/strict";
+import { once } from "node:events";
+import { writeFile } from "node:fs/promises";
+import { test } from "node:test";
+import {
+  credentials,
+  rawClient,
+  readResponse,
+  startRawServer,
+  temporaryDirectory,
+  waitUntil,
+} from "@headworks/testkit";
+import { CertificateAuthority } from "@headworks/tls-authority";
+import type { DocumentInput } from "@headworks/gateway-contract";
+import { serving, startGateway, type TestGateway } from "./gateway-rig.ts";
+import { FLAG, FRAME, frame, section, settings, u32 } from "./http2-frames.ts";
+import { errorCode, http2Client, startHttp2Origin, startRawHttp2Origin, type StreamHandler } from "./http2-rig.ts";
+
+type UpstreamInput = NonNullable<DocumentInput["upstreams"]>[number];
+
+const routes = [
+  { name: "api", service: "api", match: { path: { type: "prefix", value: "/" } }, action: { type: "proxy" } },
+] as const;
+
+const gatewayFor = async (port: number, more: Partial<UpstreamInput> = {}): Promise<TestGateway> =>
+  await startGateway({ ...serving("api", [port], { protocol: "h2c", ...more }), routes: [...routes] });
+
+const text =
+  (body: string): StreamHandler =>
+  (stream) => {
+    stream.respond({ ":status": 200 });
+    stream.end(body);
+  };
+
+const echo: StreamHandler = (stream, headers) => {
+  const pieces: Buffer[] = [];
+  stream.on("data", (piece: Buffer) => pieces.push(piece));
+  stream.on("end", () => {
+    stream.respond({ ":status": 201, "x-method": headers[":method"] ?? "" });
+    stream.end(Buffer.concat(pieces));
+  });
+};
+
+test("HTTP/1.1 to HTTP/2: method, path, fields and body arrive, and the answer comes back with its length or chunks", async () => {
+  await using origin = await startHttp2Origin(echo);
+  await using gateway = await gatewayFor(origin.port);
+  const fields = [
+    "X-Custom: One",
+    "x-custom: two",
+    "Connection: close, X-Drop",
+    "X-Drop: gone",
+    "TE: trailers",
+    "Cookie: a=1; b=2",
+  ];
+  const answer = await gateway.send({ method: "POST", path: "/a//b%2fc?x=%41", fields, body: "the body" });
+  assert.deepEqual([answer.status, answer.body.toString(), answer.header("x-method")], [201, "the body", "POST"]);
+  const sent = origin.requests[0] ?? [];
+  const valuesOf = (name: string): string[] => sent.filter((_, at) => at % 2 === 1 && sent[at - 1] === name);
+  assert.deepEqual(valuesOf(":path"), ["/a//b%2fc?x=%41"]);
+  assert.deepEqual(valuesOf(":authority"), [`127.0.0.1:${origin.port}`]);
+  assert.deepEqual(valuesOf(":scheme"), ["http"]);
+  assert.deepEqual(valuesOf("x-custom"), ["One", "two"]);
+  assert.deepEqual(valuesOf("te"), ["trailers"]);
+  assert.deepEqual(valuesOf("content-length"), ["8"]);
+  assert.deepEqual(valuesOf("x-forwarded-for"), ["127.0.0.1"]);
+  for (const name of ["host", "connection", "x-drop", "transfer-encoding"]) assert.deepEqual(valuesOf(name), [], name);
+});
+
+test("HTTP/1.1 to HTTP/2: a chunked body with trailers, and trailers of the answer", async () => {
+  const seen = Promise.withResolvers<unknown>();
+  await using origin = await startHttp2Origin((stream) => {
+    stream.on("trailers", (trailers) => seen.resolve(trailers["x-check"]));
+    stream.resume();
+    stream.on("end", () => {
+      stream.respond({ ":status": 200 }, { waitForTrailers: true });
+      stream.on("wantTrailers", () => stream.sendTrailers({ "x-sum": "42" }));
+      stream.end("answer");
+    });
+  });
+  await using gateway = await gatewayFor(origin.port);
+  await using client = await rawClient(gateway.port());
+  await client.write(
+    "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n4\r\ndata\r\n0\r\nX-Check: 7\r\n\r\n",
+  );
+  const answer = await readResponse(client, "POST");
+  assert.equal(answer.body.toString(), "answer");
+  assert.deepEqual(answer.trailers, [["x-sum", "42"]]);
+  assert.equal(await seen.promise, "7");
+});
+
+for (const [method, status, headers] of [
+  ["HEAD", 200, { "content-length": "5" }],
+  ["GET", 204, {}],
+  ["GET", 304, { etag: '"x"' }],
+] as const) {
+  test(`HTTP/1.1 to HTTP/2: ${method} answered ${status} has no body, and the connection goes on`, async () => {
+    await using origin = await startHttp2Origin((stream) =>
+      stream.respond({ ":status": status, ...headers }, { endStream: true }),
+    );
+    await using gateway = await gatewayFor(origin.port);
+    await using client = await rawClient(gateway.port());
+    for (let round = 0; round < 2; round++) {
+      await client.write(`${method} / HTTP/1.1\r\nHost: a\r\n\r\n`);
+      const answer = await readResponse(client, method);
+      assert.equal(answer.status, status);
+      for (const [name, value] of Object.entries(headers)) assert.equal(answer.header(name), value);
+    }
+  });
+}
+
+test("HTTP/2 upstream: informational answers pass to clients of HTTP/1.1", async () => {
+  await using origin = await startHttp2Origin((stream) => {
+    stream.additionalHeaders({ ":status": 103, link: "</a.css>" });
+    stream.respond({ ":status": 200 });
+    stream.end("done");
+  });
+  await using gateway = await gatewayFor(origin.port);
+  const answer = await gateway.send({ path: "/" });
+  assert.deepEqual([answer.interim, answer.status], [[103], 200]);
+});
+
+test("HTTP/2 upstream: a hundred requests at a time share one connection", async () => {
+  let most = 0;
+  let open = 0;
+  await using origin = await startHttp2Origin((stream) => {
+    open += 1;
+    most = Math.max(most, open);
+    stream.on("close", () => (open -= 1));
+    setTimeout(() => text("here")(stream, {}, []), 20);
+  });
+  await using gateway = await gatewayFor(origin.port);
+  await using client = await http2Client(gateway.port());
+  const answers = await Promise.all(Array.from({ length: 100 }, async () => await client.fetch({ ":path": "/" })));
+  assert.deepEqual(new Set(answers.map(({ status }) => status)), new Set([200]));
+  assert.equal(origin.sessions.length, 1);
+  assert.ok(most > 50, String(most));
+});
+
+test("HTTP/2 upstream: what the endpoint's limit of streams leaves over goes over more connections, up to the cap", async () => {
+  const perSession = new Map<unknown, number>();
+  let most = 0;
+  await using origin = await startHttp2Origin(
+    (stream) => {
+      const { session } = stream;
+      perSession.set(session, (perSession.get(session) ?? 0) + 1);
+      most = Math.max(most, perSession.get(session) ?? 0);
+      stream.on("close", () => perSession.set(session, (perSession.get(session) ?? 1) - 1));
+      setTimeout(() => text("here")(stream, {}, []), 30);
+    },
+    { maxConcurrentStreams: 3 },
+  );
+  await using gateway = await gatewayFor(origin.port, { connection_cap: 2 });
+  await gateway.send({ path: "/" });
+  await using client = await http2Client(gateway.port());
+  const answers = await Promise.all(Array.from({ length: 20 }, async () => await client.fetch({ ":path": "/" })));
+  assert.deepEqual(new Set(answers.map(({ status }) => status)), new Set([200]));
+  assert.ok(origin.sessions.length <= 2, String(origin.sessions.length));
+  assert.ok(most <= 3, String(most));
+});
+
+test("HTTP/2 upstream: more waiting requests than max_pending are refused with 503 upstream_saturated", async () => {
+  const held: (() => void)[] = [];
+  await using origin = await startHttp2Origin((stream) => void held.push(() => text("here")(stream, {}, [])), {
+    maxConcurrentStreams: 1,
+  });
+  await using gateway = await gatewayFor(origin.port, { connection_cap: 1, max_pending: 1 });
+  const first = gateway.send({ path: "/" });
+  await waitUntil(() => held.length === 1);
+  const others = [gateway.send({ path: "/" }), gateway.send({ path: "/" })];
+  const refused = await Promise.race(others);
+  assert.deepEqual([refused.status, errorCode(refused)], [503, "upstream_saturated"]);
+  held[0]?.();
+  assert.equal((await first).status, 200);
+  await waitUntil(() => held.length === 2);
+  held[1]?.();
+  const statuses = await Promise.all(others.map(async (other) => (await other).status));
+  assert.deepEqual(
+    statuses.toSorted((a, b) => a - b),
+    [200, 503],
+  );
+});
+
+test("HTTP/2 upstream: after GOAWAY the requests under way are answered, and new ones take a new connection", async () => {
+  const held: (() => void)[] = [];
+  await using origin = await startHttp2Origin((stream, headers) => {
+    if (headers[":path"] === "/slow") held.push(() => text("slow")(stream, {}, []));
+    else text("quick")(stream, {}, []);
+  });
+  await using gateway = await gatewayFor(origin.port);
+  const slow = gateway.send({ path: "/slow" });
+  await waitUntil(() => held.length === 1);
+  origin.sessions[0]?.goaway(0);
+  await waitUntil(async () => {
+    assert.equal((await gateway.send({ path: "/" })).body.toString(), "quick");
+    return origin.sessions.length === 2;
+  });
+  held[0]?.();
+  assert.equal((await slow).body.toString(), "slow");
+});
+
+const ok = (stream: number): Buffer =>
+  frame(FRAME.headers, FLAG.endHeaders | FLAG.endStream, stream, section([[":status", "204"]]));
+
+for (const [what, refuse] of [
+  ["REFUSED_STREAM", (stream: number) => frame(FRAME.reset, 0, stream, u32(7))],
+  ["GOAWAY with an earlier stream", () => frame(FRAME.goaway, 0, 0, Buffer.concat([u32(0), u32(0)]))],
+] as const) {
+  test(`HTTP/2 upstream: a request that was not looked at (${what}) is sent again without counting as a failure`, async () => {
+    let seen = 0;
+    await using origin = await startRawHttp2Origin((stream, write) => {
+      seen += 1;
+      write(seen === 1 ? refuse(stream) : ok(stream));
+    });
+    await using gateway = await gatewayFor(origin.port);
+    assert.equal((await gateway.send({ path: "/" })).status, 204);
+    assert.equal(seen, 2);
+    const metrics = (await gateway.send({ path: "/metrics" })).body.toString();
+    assert.doesNotMatch(metrics, /status_class="error"/);
+  });
+}
+
+test("HTTP/2 upstream: a connection that ended while idle is replaced, and no request notices", async () => {
+  await using origin = await startHttp2Origin(text("here"));
+  await using gateway = await gatewayFor(origin.port);
+  for (let round = 0; round < 3; round++) {
+    assert.equal((await gateway.send({ path: "/" })).status, 200);
+    origin.sessions[round]?.destroy();
+  }
+});
+
+const HOSTILE: readonly (readonly [string, readonly Buffer[], number])[] = [
+  ["an answer without a status", [frame(FRAME.headers, 5, 1, section([["x", "1"]]))], 502],
+  ["a status that is no number", [frame(FRAME.headers, 5, 1, section([[":status", "abc"]]))], 502],
+  [
+    "a line end in a value",
+    [
+      frame(
+        FRAME.headers,
+        5,
+        1,
+        section([
+          [":status", "200"],
+          ["x-a", "1\r\nx-b: 2"],
+        ]),
+      ),
+    ],
+    200,
+  ],
+  [
+    "fields of connections",
+    [
+      frame(
+        FRAME.headers,
+        5,
+        1,
+        section([
+          [":status", "200"],
+          ["transfer-encoding", "chunked"],
+        ]),
+      ),
+    ],
+    502,
+  ],
+  [
+    "a body shorter than its length",
+    [
+      frame(
+        FRAME.headers,
+        4,
+        1,
+        section([
+          [":status", "200"],
+          ["content-length", "9"],
+        ]),
+      ),
+      frame(FRAME.data, 1, 1, "short"),
+    ],
+    0,
+  ],
+  ["a push", [frame(FRAME.pushPromise, 4, 1, Buffer.concat([u32(2), section([[":method", "GET"]])]))], 502],
+  [
+    "an endless row of informational answers",
+    Array.from({ length: 500 }, () => frame(FRAME.headers, 4, 1, section([[":status", "103"]]))),
+    502,
+  ],
+  ["a frame that is too large", [frame(FRAME.data, 0, 1, Buffer.alloc(20_000))], 502],
+  ["a window of nothing", [frame(FRAME.windowUpdate, 0, 0, u32(0))], 502],
+  ["HTTP/1.1", [Buffer.from("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")], 502],
+];
+for (const [what, frames, status] of HOSTILE) {
+  test(`HTTP/2 upstream: ${what} is ${status === 200 ? "not passed on" : "a broken answer"}, and the next request is served`, async () => {
+    let isHostile = true;
+    await using origin = await startRawHttp2Origin((stream, write) => {
+      if (isHostile) write(...frames);
+      else write(ok(stream));
+      isHostile = false;
+    });
+    await using gateway = await gatewayFor(origin.port);
+    const answer = await gateway.send({ path: "/" }).catch(() => undefined);
+    if (status === 0) assert.equal(answer, undefined, "the client sees that its answer is not whole");
+    else assert.equal(answer?.status, status);
+    assert.equal(answer?.header("x-b"), undefined);
+    assert.equal((await gateway.send({ path: "/" })).status, 204);
+  });
+}
+
+test(
+  "HTTP/2 upstream: an endpoint that never answers times out, and a connection that is dead is replaced",
+  { timeout: 30_000 },
+  async () => {
+    let sessions = 0;
+    await using origin = await startRawServer(async (connection) => {
+      sessions += 1;
+      connection.socket.write(settings());
+      // Takes everything, says nothing, not even to pings.
+      while (!connection.ended) await connection.readSome(60_000).catch(() => undefined);
+    });
+    await using gateway = await gatewayFor(origin.port, { timeouts: { read_ms: 200 } });
+    const answer = await gateway.send({ path: "/" });
+    assert.deepEqual([answer.status, errorCode(answer)], [504, "upstream_response_timeout"]);
+    await waitUntil(() => origin.connections[0]?.ended === true, { timeoutMs: 10_000 });
+    await gateway.send({ path: "/" });
+    assert.equal(sessions, 2);
+  },
+);
+
+test("HTTP/2 upstream: a client that goes away in its upload never makes it look whole", async () => {
+  for (const framing of ["Content-Length: 10", "Transfer-Encoding: chunked"]) {
+    let sawEnd = false;
+    const closed = Promise.withResolvers<number>();
+    await using origin = await startHttp2Origin((stream) => {
+      stream.resume();
+      stream.on("end", () => (sawEnd ||= !stream.aborted));
+      stream.on("close", () => closed.resolve(stream.rstCode ?? 0));
+    });
+    await using gateway = await gatewayFor(origin.port);
+    const client = await rawClient(gateway.port());
+    await client.write(
+      `POST / HTTP/1.1\r\nHost: a\r\n${framing}\r\n\r\n${framing.startsWith("C") ? "half" : "4\r\nhalf\r\n"}`,
+    );
+    await waitUntil(() => origin.requests.length === 1);
+    client.destroy();
+    assert.equal(await closed.promise, 8);
+    assert.equal(sawEnd, false, framing);
+  }
+});
+
+test("HTTP/2 upstream: an endpoint that reads nothing holds the client back", async () => {
+  await using origin = await startHttp2Origin((stream) => void stream.pause());
+  await using gateway = await gatewayFor(origin.port);
+  await using client = await rawClient(gateway.port());
+  await client.write("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 900000000\r\n\r\n");
+  const piece = Buffer.alloc(65_536);
+  let written = 0;
+  let isStuck = false;
+  while (!isStuck && written < 100_000_000) {
+    const { promise, resolve } = Promise.withResolvers<boolean>();
+    const timer = setTimeout(() => resolve(true), 1000);
+    client.socket.write(piece, () => resolve(false));
+    isStuck = await promise;
+    clearTimeout(timer);
+    written += piece.length;
+  }
+  assert.equal(isStuck, true);
+  assert.ok(written < 30_000_000, String(written));
+});
+
+test("HTTP/2 upstream over TLS: ALPN says h2, the certificate is verified, :scheme is https", async () => {
+  await using directory = await temporaryDirectory();
+  const authority = CertificateAuthority.create();
+  await writeFile(directory.file("ca.pem"), authority.certificatePem);
+  await using origin = await startHttp2Origin(text("secure"), { tls: credentials(authority) });
+  const trusted_ca_file = directory.file("ca.pem");
+  await using gateway = await gatewayFor(origin.port, {
+    protocol: "http2",
+    tls: { trusted_ca_file, server_name: "localhost" },
+  });
+  assert.equal((await gateway.send({ path: "/" })).body.toString(), "secure");
+  const sent = origin.requests[0] ?? [];
+  assert.equal(sent[sent.indexOf(":scheme") + 1], "https");
+  await using distrusting = await gatewayFor(origin.port, { protocol: "http2", tls: { server_name: "localhost" } });
+  const refused = await distrusting.send({ path: "/" });
+  assert.deepEqual([refused.status, errorCode(refused)], [502, "upstream_unavailable"]);
+});
+
+test("HTTP/2 upstream over TLS: an endpoint that only speaks HTTP/1.1 is unavailable, not spoken to by guess", async () => {
+  await using directory = await temporaryDirectory();
+  const authority = CertificateAuthority.create();
+  await writeFile(directory.file("ca.pem"), authority.certificatePem);
+  let received = 0;
+  await using origin = await startRawServer(
+    async (connection) => {
+      received += (await connection.collect(60_000).catch(() => Buffer.alloc(0))).length;
+    },
+    { tls: { ...credentials(authority) } },
+  );
+  const trusted_ca_file = directory.file("ca.pem");
+  await using gateway = await gatewayFor(origin.port, {
+    protocol: "http2",
+    tls: { trusted_ca_file, server_name: "localhost" },
+  });
+  assert.equal((await gateway.send({ path: "/" })).status, 502);
+  assert.equal(received, 0);
+});
+
+test("HTTP/2 upstream: refused and unresponsive endpoints are 502 and 504, for all who wait", async () => {
+  await using refusing = await gatewayFor(1);
+  const answers = await Promise.all([1, 2, 3].map(async () => await refusing.send({ path: "/" })));
+  assert.deepEqual(
+    answers.map(({ status }) => status),
+    [502, 502, 502],
+  );
+});
+
+test("HTTP/2 upstream: a reload that changes the endpoint's ways lets requests under way end", async () => {
+  const held: (() => void)[] = [];
+  await using origin = await startHttp2Origin((stream, headers) => {
+    if (headers[":path"] === "/slow") held.push(() => text("slow")(stream, {}, []));
+    else text("quick")(stream, {}, []);
+  });
+  await using gateway = await gatewayFor(origin.port);
+  const slow = gateway.send({ path: "/slow" });
+  await waitUntil(() => held.length === 1);
+  const changed = serving("api", [origin.port], { protocol: "h2c", connection_cap: 5 });
+  await gateway.reload({ ...changed, routes: [...routes] });
+  assert.equal((await gateway.send({ path: "/" })).body.toString(), "quick");
+  assert.equal(origin.sessions.length, 2);
+  held[0]?.();
+  assert.equal((await slow).body.toString(), "slow");
+  const [first] = origin.sessions;
+  if (first !== undefined && !first.destroyed) await once(first, "close");
+});
+
+test("HTTP/1.1 to HTTP/2: an answer that ends with its head has the length 0, and the connection goes on", async () => {
+  await using origin = await startHttp2Origin((stream) => stream.respond({ ":status": 200 }, { endStream: true }));
+  await using gateway = await gatewayFor(origin.port);
+  await using client = await rawClient(gateway.port());
+  for (let round = 0; round < 2; round++) {
+    await client.write("GET / HTTP/1.1\r\nHost: a\r\n\r\n");
+    const answer = await readResponse(client);
+    assert.deepEqual([answer.status, answer.header("content-length")], [200, "0"]);
+  }
+});
