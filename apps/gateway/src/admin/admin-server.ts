@@ -11,6 +11,7 @@ import { adminApiInfo, adminOperations, type Admin } from "@headworks/gateway-co
 import { AdminError } from "./admin-error.ts";
 import type { AuditLog } from "./audit-log.ts";
 import { bindOperation, type AnyHandler, type Caller } from "./bind-operation.ts";
+import { dashboardPage } from "./dashboard-page.ts";
 import { mayDo, operatorOf, type Operator } from "./roles.ts";
 import type { TlsMaterial } from "./tls-material.ts";
 
@@ -74,6 +75,7 @@ export async function openAdminServer(parts: AdminServerParts): Promise<AdminSer
     await Promise.resolve();
   });
   registerOperations(app, parts);
+  registerDashboard(app, parts);
   await app.listen({ port: bind.port, host: bind.host });
   const { port } = app.server.address() as AddressInfo;
   const host = bind.host.includes(":") ? `[${bind.host}]` : bind.host;
@@ -128,6 +130,15 @@ function registerOperations(app: FastifyInstance, parts: AdminServerParts): void
       },
     });
   }
+}
+
+/** For everybody who may read. */
+function registerDashboard(app: FastifyInstance, parts: AdminServerParts): void {
+  const page = dashboardPage();
+  app.get("/", async (request, reply) => {
+    if (callerOf(request, parts).role === undefined) throw new AdminError("role_forbidden");
+    return await reply.headers({ ...page.headers, "cache-control": "no-store" }).send(page.html);
+  });
 }
 
 /** Changes are written down, refused and failed ones too. Reading is not, unless the role does not allow it. */
