@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { rawClient, startOrigin, waitUntil, type RawConnection } from "@headworks/testkit";
-import { http2Limits } from "../src/listener/http2-limits.ts";
+import { http2Limits } from "#listener/http2-limits.ts";
 import { serving, startGateway, type TestGateway } from "./gateway-rig.ts";
 import {
   FLAG,

@@ -2,6 +2,10 @@ import assert from "node:assert/strict";
 import { once } from "node:events";
 import { writeFile } from "node:fs/promises";
 import { test } from "node:test";
+import { setTimeout as later } from "node:timers";
+import { setTimeout } from "node:timers/promises";
+import { NO_BODY } from "@headworks/http1";
+import { DeadlineSweep } from "@headworks/sockets";
 import {
   credentials,
   rawClient,
@@ -12,6 +16,7 @@ import {
 } from "@headworks/testkit";
 import { CertificateAuthority } from "@headworks/tls-authority";
 import type { DocumentInput } from "@headworks/gateway-contract";
+import { Http2Pool } from "#upstream/http2-pool.ts";
 import { serving, startGateway, type TestGateway } from "./gateway-rig.ts";
 import { FLAG, FRAME, frame, section, settings, u32 } from "./http2-frames.ts";
 import { errorCode, http2Client, startHttp2Origin, startRawHttp2Origin, type StreamHandler } from "./http2-rig.ts";
@@ -126,7 +131,7 @@ test("HTTP/2 upstream: a hundred requests at a time share one connection", async
     open += 1;
     most = Math.max(most, open);
     stream.on("close", () => (open -= 1));
-    setTimeout(() => text("here")(stream, {}, []), 20);
+    later(() => text("here")(stream, {}, []), 20);
   });
   await using gateway = await gatewayFor(origin.port);
   await using client = await http2Client(gateway.port());
@@ -145,7 +150,7 @@ test("HTTP/2 upstream: what the endpoint's limit of streams leaves over goes ove
       perSession.set(session, (perSession.get(session) ?? 0) + 1);
       most = Math.max(most, perSession.get(session) ?? 0);
       stream.on("close", () => perSession.set(session, (perSession.get(session) ?? 1) - 1));
-      setTimeout(() => text("here")(stream, {}, []), 30);
+      later(() => text("here")(stream, {}, []), 30);
     },
     { maxConcurrentStreams: 3 },
   );
@@ -355,7 +360,7 @@ test("HTTP/2 upstream: an endpoint that reads nothing holds the client back", as
   let isStuck = false;
   while (!isStuck && written < 100_000_000) {
     const { promise, resolve } = Promise.withResolvers<boolean>();
-    const timer = setTimeout(() => resolve(true), 1000);
+    const timer = later(() => resolve(true), 1000);
     client.socket.write(piece, () => resolve(false));
     isStuck = await promise;
     clearTimeout(timer);
@@ -439,5 +444,58 @@ test("HTTP/1.1 to HTTP/2: an answer that ends with its head has the length 0, an
     await client.write("GET / HTTP/1.1\r\nHost: a\r\n\r\n");
     const answer = await readResponse(client);
     assert.deepEqual([answer.status, answer.header("content-length")], [200, "0"]);
+  }
+});
+
+test("HTTP/2 upstream: a connection that was idle for its time is closed, one with a request is not", async () => {
+  const held: (() => void)[] = [];
+  await using origin = await startHttp2Origin((stream) => void held.push(() => text("here")(stream, {}, [])));
+  const deadlines = new DeadlineSweep(20);
+  const pool = new Http2Pool({
+    address: "127.0.0.1",
+    port: origin.port,
+    authority: `127.0.0.1:${origin.port}`,
+    tls: undefined,
+    connectMs: 1000,
+    connectionCap: 1,
+    maxPending: 1,
+    happyEyeballsMs: 0,
+    idleMs: 200,
+    deadlines,
+  });
+  try {
+    const answered = Promise.withResolvers<undefined>();
+    const ignore = (): void => undefined;
+    pool.acquire({
+      onUnavailable: (_failure, detail) => answered.reject(new Error(detail)),
+      onExchange: (exchange) =>
+        exchange.send({
+          method: "GET",
+          target: "/",
+          fields: [],
+          framing: NO_BODY,
+          upgrade: undefined,
+          handler: {
+            onInformational: ignore,
+            onAnswerHead: ignore,
+            onAnswerData: ignore,
+            onAnswerTrailers: ignore,
+            onAnswerBatch: ignore,
+            onAnswerEnd: () => answered.resolve(undefined),
+            onUpstreamLost: (_failure, _stale, detail) => answered.reject(new Error(detail)),
+            onUpstreamDrain: ignore,
+            onSwitched: ignore,
+          },
+        }),
+    });
+    await waitUntil(() => held.length === 1);
+    await setTimeout(500);
+    assert.equal(pool.openConnections, 1);
+    held[0]?.();
+    await answered.promise;
+    await waitUntil(() => pool.openConnections === 0);
+  } finally {
+    pool.retire();
+    deadlines.stop();
   }
 });

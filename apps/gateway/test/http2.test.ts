@@ -286,6 +286,18 @@ test("a WebSocket for an upstream that speaks HTTP/2 is refused with 501 upgrade
   assert.deepEqual([answer.status, errorCode(answer)], [501, "upgrade_not_supported"]);
 });
 
+test("HTTP/2: a client that ends its side still gets its answers, then the connection ends", async () => {
+  await using origin = await startOrigin({ handler: (_incoming, response) => void response.end("late") });
+  await using gateway = await gatewayFor(origin.port);
+  for (const bytes of [request(1), Buffer.alloc(0)]) {
+    await using client = await rawClient(gateway.port());
+    await client.write(Buffer.concat([PREFACE, settings(), frame(FRAME.settings, FLAG.ack, 0), bytes]));
+    client.end();
+    const text = (await client.collect(5000)).toString("latin1");
+    assert.equal(text.includes("late"), bytes.length > 0);
+  }
+});
+
 /** Sends bytes and reads frames until one satisfies `last`, or the connection ends. */
 async function exchange(port: number, bytes: Buffer, last: (found: ReadFrame) => boolean): Promise<ReadFrame[]> {
   await using client = await rawClient(port);

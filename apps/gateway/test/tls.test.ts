@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { generateKeyPairSync } from "node:crypto";
+import { generateKeyPairSync, X509Certificate } from "node:crypto";
 import { rename, writeFile } from "node:fs/promises";
 import { connect, type ConnectionOptions, type PeerCertificate } from "node:tls";
 import { once } from "node:events";
@@ -249,6 +249,38 @@ test("TLS: a client certificate is asked for, not demanded, and one of another a
       await assert.rejects(get(gateway.port(), { ...base, cert: bad.chainPem, key: bad.keyPem }), servername);
     }
   }
+});
+
+test("TLS: a verified client certificate makes its owner the consumer, over HTTP/1.1 and HTTP/2", async () => {
+  await using rig = await certificates();
+  await using origin = await startOrigin();
+  const clients = CertificateAuthority.create();
+  await writeFile(rig.directory.file("clients.pem"), clients.certificatePem);
+  const own = clients.issueLeaf({ dns: ["client.test"], ip: [] }, { purpose: "client" });
+  const { fingerprint256 } = new X509Certificate(own.certificatePem);
+  const tls = { ...(await rig.issue("a", ["localhost"])), client_ca_file: rig.directory.file("clients.pem") };
+  await using gateway = await startGateway({
+    listeners: [{ name: "public", address: "127.0.0.1", port: 0, protocol: "https", tls }],
+    ...serving("api", [origin.port]),
+    consumers: [{ name: "team", credentials: [{ type: "mtls", fingerprint: fingerprint256 }] }],
+    routes: [
+      {
+        name: "api",
+        service: "api",
+        auth_required: true,
+        match: { path: { type: "prefix", value: "/" } },
+        action: { type: "proxy" },
+      },
+    ],
+  });
+  const base = { ca: rig.ca, servername: "localhost" };
+  const shown = { ...base, cert: own.chainPem, key: own.keyPem };
+  assert.equal((await get(gateway.port(), base, "/")).status, 401);
+  assert.equal((await get(gateway.port(), shown, "/")).status, 200);
+  await using client = await http2Client(gateway.port(), shown);
+  assert.equal((await client.fetch({ ":path": "/" })).status, 200);
+  const names = origin.requests.map(({ rawHeaders }) => rawHeaders[rawHeaders.indexOf("X-Consumer-Name") + 1]);
+  assert.deepEqual(names, ["team", "team"]);
 });
 
 const GARBAGE: readonly (readonly [string, string])[] = [

@@ -15,8 +15,8 @@ const { NGHTTP2_ENHANCE_YOUR_CALM, NGHTTP2_FLAG_END_STREAM, NGHTTP2_NO_ERROR } =
  * Streams that ended before their answer did, whoever's doing that was: each made the gateway work for nothing, so a
  * connection may have this many at once, and so many more in each second.
  */
-const RESET_BURST = 200;
-const RESETS_PER_S = 50;
+const RESET_BURST = 500;
+const RESETS_PER_S = 100;
 /** What one session may hold; its streams hand over little more than their share of the send buffer. */
 const SESSION_MB = 32;
 /** Above every stream that can be: the client learns that the end is near, nothing is refused yet. */

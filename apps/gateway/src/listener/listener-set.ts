@@ -26,6 +26,8 @@ export class ListenerSet {
   constructor(parts: ListenerSetParts) {
     this.#parts = parts;
     this.#services = { ...parts.services, http2: http2Limits(parts.environment) };
+    const { limits, http2 } = this.#services;
+    parts.log.info({ code: "protocol_hardening", http1: limits, http2 }, "Limits of all clients");
   }
 
   /** Opens all; rejects with the first that cannot be opened, and then none is open. */
