@@ -6,12 +6,21 @@ export const gatewayZones: readonly Zone[] = [
   {
     name: "gateway/composition",
     files: [
-      "apps/gateway/src/{main,gateway,gateway-facts,admin-plane,client-requests,document-checks,route-actions,slices,pipeline-order,clock}.ts",
+      "apps/gateway/src/{main,gateway,gateway-facts,admin-plane,client-requests,document-checks,route-actions,slices,pipeline-order,clock,process-log}.ts",
     ],
     node: "all",
     npm: "all",
     ours: ["gateway/*", ...GATEWAY_CONTRACT, "contract-kit/*", FORMATS, "sockets"],
     instead: "Sluice is made of this app and packages",
+  },
+  {
+    name: "gateway/workers",
+    files: ["apps/gateway/src/workers/**"],
+    node: ["child_process", "cluster", "module", "timers", "url"],
+    npm: [LOGGER],
+    ours: ["gateway/composition", "gateway/upstream", ...GATEWAY_CONTRACT],
+    typesOf: ["gateway/slice-shape", "gateway/config", "gateway/storage"],
+    instead: "Workers are processes and what is said between them; what a process does comes from gateway.ts",
   },
   {
     name: "gateway/slice-shape",

@@ -10,8 +10,8 @@ import type { Slices } from "./slices.ts";
 /** Where facts come from. */
 export interface FactSources {
   readonly generations: Generations;
-  readonly pipeline: Pipeline;
-  readonly listeners: ListenerSet;
+  readonly pipeline: Pick<Pipeline, "activeRequests">;
+  readonly listeners: Pick<ListenerSet, "states">;
   readonly upstreams: UpstreamRegistry;
   readonly events: EventBus;
   readonly slices: Slices;

@@ -1,10 +1,10 @@
 // Tested by ../test/pipeline.test.ts
 import { readFileSync } from "node:fs";
 import { dirname, resolve } from "node:path";
-import type { Issue } from "@headworks/gateway-contract";
+import type { ConfigDocument, Issue, Listener } from "@headworks/gateway-contract";
 import { DeadlineSweep } from "@headworks/sockets";
 import type { Logger } from "pino";
-import { Generations, type SubmitOutcome } from "#config/generations.ts";
+import { Generations, type Followers, type SubmitOutcome } from "#config/generations.ts";
 import { readConfigFile, watchFile, type TextOutcome } from "#config/watch-file.ts";
 import { numberOf, ListenerSet } from "#listener/listener-set.ts";
 import { AdmissionControl } from "#request/admission.ts";
@@ -16,14 +16,16 @@ import { openStateStore } from "#storage/open-state-store.ts";
 import type { StateStore } from "#storage/state-store.ts";
 import { EndpointPools } from "#upstream/endpoint-pools.ts";
 import { UpstreamRegistry } from "#upstream/upstream-registry.ts";
+import type { ForcedState, UpstreamSnapshot } from "#upstream/upstream-state.ts";
 import { UpstreamUpkeep } from "#upstream/upstream-upkeep.ts";
+import { WorkerPool } from "#workers/worker-pool.ts";
 import { systemClock } from "./clock.ts";
 import { openAdminPlane } from "./admin-plane.ts";
 import { connectionServices, reservedAnswer, targetProblem } from "./client-requests.ts";
 import { documentChecks } from "./document-checks.ts";
 import { gatewayFacts } from "./gateway-facts.ts";
 import { compileActions } from "./route-actions.ts";
-import type { Clock } from "./slice.ts";
+import type { Clock, EventSink } from "./slice.ts";
 import { createSlices, inAnswerOrder, inGateOrder } from "./slices.ts";
 
 /** How a gateway is started. */
@@ -33,12 +35,14 @@ export interface GatewayOptions {
   readonly environment: Readonly<Record<string, string | undefined>>;
   readonly log: Logger;
   readonly clock?: Clock;
+  /** Processes that handle requests; 1 unless given: this one does. */
+  readonly workers?: number;
 }
 
 /** A started gateway. */
 export interface RunningGateway {
   readonly generations: Generations;
-  readonly addresses: ListenerSet["addresses"];
+  readonly addresses: Traffic["addresses"];
   /** Where the admin API is; undefined without an `admin` section. */
   readonly adminUrl: string | undefined;
   /** Reads the file again; SIGHUP publishes even an unchanged one. */
@@ -68,24 +72,45 @@ export async function createGateway(options: GatewayOptions): Promise<RunningGat
   const store =
     statePath === undefined || statePath === "" ? undefined : await openStateStore({ path: statePath, log, clock });
   try {
-    return await assemble({ environment, log, clock, configFile, store });
+    const parts = { environment, log, clock, configFile, store };
+    return await assemble(parts, options.workers ?? 1);
   } catch (error) {
     await store?.close();
     throw error;
   }
 }
 
-interface Parts {
+/** What a process of the gateway is made of. */
+export interface ProcessParts {
   readonly environment: GatewayOptions["environment"];
   readonly log: Logger;
   readonly clock: Clock;
   readonly configFile: string;
   readonly store: StateStore | undefined;
+  /** Where this process tells what happens; not given: to its own event bus. */
+  readonly sink?: EventSink;
+  /** False in the control process of others: nobody there asks how upstreams are. */
+  readonly hasTraffic?: boolean;
+  readonly followers?: Followers;
+  /** What answers a scrape; not given: this process's own metrics. */
+  readonly scrape?: () => Promise<string>;
+  readonly ownPart?: (document: ConfigDocument) => ConfigDocument;
 }
 
-async function assemble(parts: Parts): Promise<RunningGateway> {
+/** Where requests are handled: in this process, or in others. */
+interface Traffic {
+  readonly addresses: ListenerSet["addresses"];
+  readonly metricsText: () => Promise<string>;
+  readonly admin: Pick<Parameters<typeof openAdminPlane>[0], "pipeline" | "listeners" | "traffic">;
+  open(listeners: readonly Listener[]): Promise<void>;
+  follow(listeners: readonly Listener[], graceMs: number): void;
+  stop(graceMs: number): Promise<void>;
+}
+
+async function assemble(parts: ProcessParts, workers: number): Promise<RunningGateway> {
   const { configFile } = parts;
-  const control = createControl(parts);
+  const pool = workers > 1 ? createPool(parts, workers, () => control) : undefined;
+  const control: Control = createControl(pool === undefined ? parts : { ...parts, hasTraffic: false, followers: pool });
   const { generations, events, slices } = control;
   const firstText = readFileSync(configFile, "utf8");
   const first = await generations.submit({ text: firstText, source: "startup" });
@@ -94,11 +119,12 @@ async function assemble(parts: Parts): Promise<RunningGateway> {
     throw new RejectedDocumentError(first.outcome === "rejected" ? first.issues : []);
   }
   events.start(slices.webhooks);
-  const data = createDataPlane(parts, control);
+  const traffic = pool === undefined ? trafficHere(createDataPlane(parts, control)) : trafficIn(pool);
   const { admin, listeners } = generations.current.document;
-  const adminServer =
-    admin === undefined ? undefined : await openAdminPlane({ ...parts, ...control, ...data, admin, configFile });
-  await data.listeners.open(listeners);
+  const { metricsText } = traffic;
+  const adminParts = { ...parts, ...control, ...traffic.admin, metricsText, configFile };
+  const adminServer = admin === undefined ? undefined : await openAdminPlane({ ...adminParts, admin });
+  await traffic.open(listeners);
   const reload = async (force: boolean, read?: TextOutcome): Promise<SubmitOutcome> => {
     const file = read ?? (await readConfigFile(configFile));
     if (!file.ok) return await generations.refuse(file.why);
@@ -106,36 +132,81 @@ async function assemble(parts: Parts): Promise<RunningGateway> {
   };
   const watch = watchFile(configFile, firstText, async (read) => void (await reload(false, read)));
   const graceMs = (): number => drainTimeMs(parts, generations);
-  generations.onPublished(({ document }) => void data.listeners.follow(document.listeners, graceMs()));
+  generations.onPublished(({ document }) => traffic.follow(document.listeners, graceMs()));
   return {
     generations,
     get addresses() {
-      return data.listeners.addresses;
+      return traffic.addresses;
     },
     adminUrl: adminServer?.url,
     reload: async (force) => await reload(force),
     stop: async (limitMs = graceMs()) => {
       await watch.close();
-      await data.listeners.stop(limitMs);
+      await traffic.stop(limitMs);
       await adminServer?.stop(limitMs);
       await generations.settled();
       await events.stop();
-      for (const slice of slices.all) await slice.stop?.();
-      control.upkeep.stop();
-      control.pools.stop();
-      control.deadlines.stop();
+      await control.stop();
       await parts.store?.close();
     },
   };
 }
 
+function createPool(parts: ProcessParts, workers: number, control: () => Control): WorkerPool {
+  return new WorkerPool({
+    ...parts,
+    workers,
+    events: { emit: (kind, payload) => control().events.emit(kind, payload) },
+    ownMetrics: async () => {
+      const { slices } = control();
+      return await slices.metrics.text(await gatewayFacts({ ...control(), ...NO_TRAFFIC }));
+    },
+  });
+}
+
+const NO_TRAFFIC = { pipeline: { activeRequests: 0 }, listeners: { states: [] } };
+
+function trafficIn(pool: WorkerPool): Traffic {
+  const activeRequests = async (): Promise<number> => (await pool.states()).activeRequests;
+  const upstreams = async (): Promise<readonly UpstreamSnapshot[]> => (await pool.states()).upstreams;
+  const force = async (forced: ForcedState): Promise<void> => await pool.force(forced);
+  return {
+    get addresses() {
+      return pool.addresses;
+    },
+    metricsText: async () => await pool.metricsText(),
+    admin: { ...NO_TRAFFIC, traffic: { activeRequests, upstreams, force } },
+    open: async () => await pool.start(),
+    // Workers follow what is published as part of its publication.
+    follow: () => undefined,
+    stop: async (graceMs) => await pool.stop(graceMs),
+  };
+}
+
+function trafficHere({ pipeline, listeners, metricsText }: ReturnType<typeof createDataPlane>): Traffic {
+  return {
+    get addresses() {
+      return listeners.addresses;
+    },
+    metricsText,
+    admin: { pipeline, listeners },
+    open: async (documents) => await listeners.open(documents),
+    follow: (documents, graceMs) => void listeners.follow(documents, graceMs),
+    stop: async (graceMs) => await listeners.stop(graceMs),
+  };
+}
+
+type Control = ReturnType<typeof createControl>;
+
 /** What is published and what lives on from generation to generation. */
-function createControl({ environment, log, clock, configFile, store }: Parts) {
+export function createControl(parts: ProcessParts) {
+  const { environment, log, clock, configFile, store } = parts;
   const events = new EventBus({ log, clock, ...(store === undefined ? {} : { outbox: store.outbox }) });
+  const sink = parts.sink ?? events;
   const deadlines = new DeadlineSweep();
   const upstreams = new UpstreamRegistry({
     nowMs: () => clock.monotonic(),
-    emit: (kind, payload) => events.emit(kind, payload),
+    emit: (kind, payload) => sink.emit(kind, payload),
   });
   const pools = new EndpointPools(deadlines);
   const upkeep = new UpstreamUpkeep({ upstreams, pools, log });
@@ -150,28 +221,36 @@ function createControl({ environment, log, clock, configFile, store }: Parts) {
         // Before its publication is told, so that the envelope has the name.
         events.rename(document.gateway.name ?? "gateway");
         actions.published();
-        upkeep.published();
+        if (parts.hasTraffic !== false) upkeep.published();
       };
       return { ...actions, published };
     },
     checks: documentChecks(slices.all),
     clock,
     environment,
-    events,
+    events: sink,
     log,
     directory: dirname(configFile),
     ...(store === undefined ? {} : { archive: store }),
+    ...(parts.followers === undefined ? {} : { followers: parts.followers }),
+    ...(parts.ownPart === undefined ? {} : { ownPart: parts.ownPart }),
   });
-  return { events, deadlines, upstreams, pools, upkeep, slices, generations };
+  const stop = async (): Promise<void> => {
+    for (const slice of slices.all) await slice.stop?.();
+    upkeep.stop();
+    pools.stop();
+    deadlines.stop();
+  };
+  return { events, deadlines, upstreams, pools, upkeep, slices, generations, stop };
 }
 
 /** What handles requests. */
-function createDataPlane({ environment, log }: Parts, control: ReturnType<typeof createControl>) {
+export function createDataPlane({ environment, log, ...parts }: ProcessParts, control: Control) {
   const { slices, generations, pools, deadlines } = control;
   const pipeline = new Pipeline({
     pools,
     observers: slices.all.flatMap(({ observer }) => (observer === undefined ? [] : [observer])),
-    reserved: (request) => reservedAnswer(request, generations, metricsText),
+    reserved: (request) => reservedAnswer(request, generations, parts.scrape ?? metricsText),
     targetProblem,
     admission: new AdmissionControl({
       report: dryRunReport(log, "load_shed", (route) => slices.metrics.dryRun("load_shed", route)),
@@ -196,7 +275,7 @@ function watchAny(path: string, changed: () => void): { close(): Promise<void> }
 const DRAIN_S = 10;
 
 /** How long requests may go on after the listeners closed. */
-function drainTimeMs({ environment }: Parts, generations: Generations): number {
+export function drainTimeMs({ environment }: ProcessParts, generations: Generations): number {
   return (
     generations.current?.document.gateway.shutdown_timeout_ms ??
     numberOf(environment["GATEWAY_SHUTDOWN_TIMEOUT_SECS"], DRAIN_S) * 1000

@@ -24,20 +24,7 @@ process.exitCode = await runCommandLine(process.argv.slice(2), {
   environment: process.env,
   stdout: process.stdout,
   stderr: process.stderr,
-  createLogger: async (level) => {
-    const { destination, pino } = await import("pino");
-    return pino(
-      {
-        level,
-        base: null,
-        messageKey: "message",
-        timestamp: () => `,"timestamp":"${new Date().toISOString()}"`,
-        formatters: { level: (label) => ({ level: label }) },
-      },
-      // Asynchronous, and lossy when nobody reads: a stalled pipe must not stall the gateway.
-      destination({ fd: 1, sync: false, maxLength: 4_194_304 }),
-    );
-  },
+  createLogger: async (level) => (await import("#process-log.ts")).openProcessLog(level),
   untilStopped: async (hangup) => {
     process.on("SIGHUP", hangup);
     const signal = await new Promise<"SIGINT" | "SIGTERM">((resolve) => {

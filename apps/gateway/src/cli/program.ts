@@ -1,10 +1,11 @@
 // Tested by ../../test/cli-serve.test.ts
-import { Command, CommanderError } from "commander";
+import { Command, CommanderError, Option } from "commander";
 import type { CheckParts } from "#config/check-document.ts";
 import { addDocumentCommands } from "./document-commands.ts";
 import { EXIT, examples, type Invocation } from "./invocation.ts";
 import { addOnlineCommands } from "./online-commands.ts";
 import type { ServeOptions } from "./serve.ts";
+import { workerCount } from "./worker-count.ts";
 
 /** Runs one command line; resolves to the exit code. What a command needs is loaded when it runs. */
 export async function runCommandLine(args: readonly string[], invocation: Invocation): Promise<number> {
@@ -50,8 +51,17 @@ function addServe(program: Command, invocation: Invocation, ended: (code: number
     .command("serve")
     .description("Run the gateway until it is asked to stop; SIGHUP reads the configuration again")
     .option("-c, --config <file>", "configuration, YAML or JSON (environment: GATEWAY_CONFIG; ./gateway.yaml)")
+    .addOption(
+      new Option("-w, --workers <count>", "processes that handle requests; with 1, this one does")
+        .env("GATEWAY_WORKERS")
+        .argParser(workerCount)
+        .default(1),
+    )
     .option("--json", "say the addresses as one JSON line on standard error")
-    .addHelpText("after", examples("sluice serve", "GATEWAY_STATE_DB=state.db sluice serve -c gateway.yaml"))
+    .addHelpText(
+      "after",
+      examples("sluice serve", "sluice serve --workers 4", "GATEWAY_STATE_DB=state.db sluice serve -c gateway.yaml"),
+    )
     .action(async (options: ServeOptions) => {
       const { serve } = await import("./serve.ts");
       ended(await serve(options, invocation));

@@ -8,6 +8,8 @@ export interface ServeOptions {
   readonly config?: string;
   /** One JSON line with the addresses instead of sentences. */
   readonly json?: boolean;
+  /** Processes that handle requests. */
+  readonly workers?: number;
 }
 
 /** `sluice serve`: runs the gateway until it is asked to stop. Resolves to the exit code. */
@@ -23,7 +25,7 @@ export async function serve(options: ServeOptions, invocation: Invocation): Prom
   const log = await invocation.createLogger(logLevel(environment["GATEWAY_LOG"]));
   let gateway: RunningGateway;
   try {
-    gateway = await createGateway({ configFile, environment, log });
+    gateway = await createGateway({ configFile, environment, log, workers: options.workers ?? 1 });
   } catch (error) {
     if (error instanceof RejectedDocumentError) {
       for (const issue of error.issues) stderr.write(`${issueLine(configFile, issue)}\n`);

@@ -26,9 +26,9 @@ export interface Findings {
   readonly files: FileReader;
 }
 
-/** A fresh look at secrets and files. */
-export function freshFindings(environment: CheckParts["environment"]): Findings {
-  const files = new FileReader();
+/** A fresh look at secrets and files; those in `found` are taken as they were found elsewhere. */
+export function freshFindings(environment: CheckParts["environment"], found?: Findings["files"]["outcomes"]): Findings {
+  const files = new FileReader(found);
   return { files, secrets: new SecretResolver(environment, files) };
 }
 

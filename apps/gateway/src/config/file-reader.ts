@@ -10,7 +10,17 @@ export type FileOutcome = { readonly ok: true; readonly bytes: Buffer } | { read
 
 /** Reads the files that a document names, each once, so that everybody who asks in one build gets the same bytes. */
 export class FileReader {
-  readonly #outcomes = new Map<string, FileOutcome>();
+  readonly #outcomes: Map<string, FileOutcome>;
+
+  /** `found`: what another process found in them, which stands. */
+  constructor(found: ReadonlyMap<string, FileOutcome> = new Map()) {
+    this.#outcomes = new Map(found);
+  }
+
+  /** Everything that was asked for so far. */
+  get outcomes(): ReadonlyMap<string, FileOutcome> {
+    return this.#outcomes;
+  }
 
   read(path: string, mostBytes: number = MOST_FILE_BYTES): FileOutcome {
     let outcome = this.#outcomes.get(path);

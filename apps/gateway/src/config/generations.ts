@@ -13,6 +13,7 @@ import {
   type CheckParts,
   type Findings,
 } from "./check-document.ts";
+import type { FileOutcome } from "./file-reader.ts";
 import { compileGeneration, type Candidate, type CompileParts } from "./compile.ts";
 import { diffDocuments, type Change } from "./diff-documents.ts";
 import { PastGenerations, type PastGeneration } from "./past-generations.ts";
@@ -28,6 +29,30 @@ export interface SubmittedText {
   readonly source: CandidateSource;
   /** Who brought it, as the admin API knows people. */
   readonly actor?: string;
+  /** Files that it names, as another process found them. */
+  readonly files?: ReadonlyMap<string, FileOutcome>;
+  /** The number that it has in another process; the next one unless given. */
+  readonly generation?: number;
+}
+
+/** A candidate that was checked and compiled, and what it takes to come to the same generation elsewhere. */
+export interface AcceptedCandidate {
+  readonly generation: number;
+  readonly text: string;
+  /** Every file that was read for it. */
+  readonly files: ReadonlyMap<string, FileOutcome>;
+  /** Content, secrets and files together. */
+  readonly fingerprint: string;
+}
+
+/** Other processes that run the same configuration. */
+export interface Followers {
+  /** Makes it ready everywhere, running nowhere. What is wrong with that anywhere rejects the candidate. */
+  prepare(candidate: AcceptedCandidate): Promise<readonly Issue[]>;
+  /** The prepared candidate was published here: resolves when it runs everywhere. Never rejects. */
+  publish(): Promise<void>;
+  /** The prepared candidate will not be published. */
+  discard(): void;
 }
 
 export interface SubmitOptions {
@@ -80,6 +105,9 @@ export interface GenerationParts extends CheckParts, CompileParts {
   /** Where relative file paths of documents start. */
   readonly directory: string;
   readonly archive?: GenerationArchive;
+  readonly followers?: Followers;
+  /** What this process compiles of a document that it shares with others, such as its part of a limit. */
+  readonly ownPart?: (document: ConfigDocument) => ConfigDocument;
 }
 
 interface Built {
@@ -168,30 +196,38 @@ export class Generations {
     if (options.ifMatch !== undefined && options.ifMatch !== running?.contentHash) {
       return { outcome: "conflict", contentHash: running?.contentHash };
     }
-    const built = await this.#build(candidate.text);
+    const built = await this.#build(candidate);
     if ("issues" in built) return this.#reject(built.issues, options);
     const isSame = this.#fingerprint === built.fingerprint;
     if (running !== undefined && isSame && candidate.source === "reload" && options.force !== true) {
       return { outcome: "unchanged", ...this.#facts(built, running.number) };
     }
     await eventLoopTurn();
-    const compiled = this.#compile(built);
+    const compiled = this.#compile(built, candidate.generation ?? (running?.number ?? 0) + 1);
     if ("issues" in compiled) return this.#reject(compiled.issues, options);
     await eventLoopTurn();
     const facts = this.#facts(built, compiled.generation.number);
     if (options.dryRun === true) return { outcome: "valid", ...facts };
+    const { followers } = this.#parts;
+    const { text } = candidate;
+    const { fingerprint, findings } = built;
+    const accepted = { generation: facts.generation, text, files: findings.files.outcomes, fingerprint };
+    const issues = (await followers?.prepare(accepted)) ?? [];
+    if (issues.length > 0) return this.#reject([...built.warnings, ...issues], options);
     try {
       await options.persist?.();
     } catch (error) {
+      followers?.discard();
       return { outcome: "not_persisted", error };
     }
     this.#publish(compiled, built, candidate, facts);
+    await followers?.publish();
     return { outcome: "published", ...facts };
   }
 
-  async #build(text: string): Promise<Built | { readonly issues: readonly Issue[] }> {
+  async #build({ text, files }: SubmittedText): Promise<Built | { readonly issues: readonly Issue[] }> {
     const reading = await inTurns(readingSteps(text, this.#parts.directory));
-    const findings = freshFindings(this.#parts.environment);
+    const findings = freshFindings(this.#parts.environment, files);
     const issues = checkDocument(reading, this.#parts, findings);
     const { document, input } = reading;
     if (document === undefined || input === undefined || issues.some(isError)) return { issues };
@@ -210,10 +246,10 @@ export class Generations {
     };
   }
 
-  #compile(built: Built): Candidate | { readonly issues: readonly Issue[] } {
-    const { clock, log } = this.#parts;
+  #compile(built: Built, generation: number): Candidate | { readonly issues: readonly Issue[] } {
+    const { clock, log, ownPart } = this.#parts;
     const scope: CompileScope = {
-      generation: (this.#current?.number ?? 0) + 1,
+      generation,
       clock,
       log,
       secret: (text) => {
@@ -228,7 +264,8 @@ export class Generations {
       },
     };
     try {
-      return compileGeneration(built.document, built.hash, scope, this.#parts);
+      const document = ownPart?.(built.document) ?? built.document;
+      return compileGeneration(document, built.hash, scope, this.#parts);
     } catch (error) {
       log.error(
         { code: "config_compile_failed", trace: errorTrace(error) },

@@ -1,0 +1,160 @@
+// Tested by ../../test/workers.test.ts
+import type { Issue } from "@headworks/gateway-contract";
+import type { Logger } from "pino";
+import type { AcceptedCandidate, Followers, SubmitOutcome } from "#config/generations.ts";
+import { createControl, createDataPlane, drainTimeMs, type ProcessParts } from "#gateway.ts";
+import type { Clock, EventSink } from "#slice.ts";
+import { forceState, upstreamSnapshots, type ForcedState } from "#upstream/upstream-state.ts";
+import type { ProcessLink } from "./process-link.ts";
+import { remoteStore } from "./remote-store.ts";
+import { shareOfLimits } from "./share-of-limits.ts";
+import type {
+  ControlCalls,
+  ListenerAddress,
+  WorkerCalls,
+  WorkerEvent,
+  WorkerSetup,
+  WorkerStates,
+} from "./worker-calls.ts";
+
+/** What a worker has of its own. */
+export interface DataPlaneTools {
+  readonly link: ProcessLink<ControlCalls, WorkerCalls>;
+  readonly log: Logger;
+  readonly clock: Clock;
+}
+
+/** A candidate that waits for its publication in all workers. */
+interface Waiting {
+  readonly outcome: Promise<SubmitOutcome>;
+  /** Ends the wait; false: it will not be published. */
+  readonly decide: (isPublished: boolean) => void;
+}
+
+/** Handles requests in a worker process: the same parts as in a single process, with all state asked of the control process. */
+export class DataPlane {
+  readonly #parts: ProcessParts;
+  readonly #control: ReturnType<typeof createControl>;
+  readonly #data: ReturnType<typeof createDataPlane>;
+  #expected = "";
+  #waiting: Waiting | undefined;
+
+  private constructor(setup: WorkerSetup, { link, log, clock }: DataPlaneTools) {
+    const { environment, configFile, hasStore } = setup;
+    const followers: Followers = {
+      prepare: async ({ fingerprint }) => await Promise.resolve(fingerprint === this.#expected ? [] : [OTHER_CONTENT]),
+      publish: async () => await Promise.resolve(),
+      discard: () => undefined,
+    };
+    this.#parts = {
+      environment,
+      log,
+      clock,
+      configFile,
+      store: hasStore ? remoteStore(link) : undefined,
+      sink: told(link),
+      followers,
+      scrape: async () => await link.ask("metrics", undefined),
+      ownPart: (document) => shareOfLimits(document, setup),
+    };
+    this.#control = createControl(this.#parts);
+    this.#data = createDataPlane(this.#parts, this.#control);
+  }
+
+  /** Publishes what the control process publishes, and listens. Rejects with the reason when that fails. */
+  static async start(setup: WorkerSetup, tools: DataPlaneTools): Promise<DataPlane> {
+    const plane = new DataPlane(setup, tools);
+    const { candidate } = setup;
+    plane.#expected = candidate.fingerprint;
+    const outcome = await plane.#submit(candidate);
+    const { current } = plane.#control.generations;
+    if (current === undefined) throw new Error(problemOf(outcome) ?? "There is no generation");
+    await plane.#data.listeners.open(current.document.listeners);
+    return plane;
+  }
+
+  get addresses(): readonly ListenerAddress[] {
+    return this.#data.listeners.addresses;
+  }
+
+  async prepare(candidate: AcceptedCandidate): Promise<string | undefined> {
+    this.discard();
+    const ready = Promise.withResolvers<string | undefined>();
+    const decision = Promise.withResolvers<boolean>();
+    this.#expected = candidate.fingerprint;
+    const outcome = this.#submit(candidate, async () => {
+      ready.resolve(undefined);
+      if (!(await decision.promise)) throw new Error("The candidate was given up");
+    });
+    this.#waiting = { outcome, decide: decision.resolve };
+    void outcome.then((came) => ready.resolve(problemOf(came)));
+    return await ready.promise;
+  }
+
+  /** Lets requests be handled by what was prepared; its listeners are open when this resolves. */
+  async publish(): Promise<readonly ListenerAddress[]> {
+    const waiting = this.#waiting;
+    this.#waiting = undefined;
+    if (waiting === undefined) throw new Error("Nothing was prepared");
+    waiting.decide(true);
+    const { outcome } = await waiting.outcome;
+    const { generations } = this.#control;
+    if (outcome !== "published" || generations.current === undefined) throw new Error("It could not be published");
+    await this.#data.listeners.follow(generations.current.document.listeners, drainTimeMs(this.#parts, generations));
+    return this.addresses;
+  }
+
+  discard(): void {
+    this.#waiting?.decide(false);
+    this.#waiting = undefined;
+  }
+
+  async metricsText(): Promise<string> {
+    return await this.#data.metricsText();
+  }
+
+  states(): WorkerStates {
+    const { upstreams, pools } = this.#control;
+    return { upstreams: upstreamSnapshots(upstreams, pools), activeRequests: this.#data.pipeline.activeRequests };
+  }
+
+  force(forced: ForcedState): void {
+    forceState(this.#control.upstreams, forced);
+  }
+
+  /** Drains for at most `graceMs` and hands over what is counted; the last metrics are the answer. */
+  async stop(graceMs: number): Promise<string> {
+    this.discard();
+    await this.#data.listeners.stop(graceMs);
+    await this.#control.generations.settled();
+    await this.#control.stop();
+    return await this.metricsText();
+  }
+
+  async #submit({ text, files, generation }: AcceptedCandidate, persist?: () => Promise<void>): Promise<SubmitOutcome> {
+    const options = persist === undefined ? { force: true } : { force: true, persist };
+    return await this.#control.generations.submit({ text, files, generation, source: "reload" }, options);
+  }
+}
+
+const OTHER_CONTENT: Issue = {
+  code: "compile_failed",
+  path: "",
+  message: "the document comes to something else here than in the control process",
+  severity: "error",
+};
+
+function problemOf(outcome: SubmitOutcome): string | undefined {
+  if (outcome.outcome !== "rejected") return undefined;
+  return outcome.issues.find(({ severity }) => severity === "error")?.message ?? "the candidate was rejected";
+}
+
+/** Events of upstreams go to the control process; it tells those of configurations itself. */
+function told(link: DataPlaneTools["link"]): EventSink {
+  return {
+    emit: (kind, payload) => {
+      if (kind === "config_published" || kind === "config_rejected") return;
+      link.tell("event", { kind, payload } as WorkerEvent);
+    },
+  };
+}

@@ -1,0 +1,80 @@
+import type { EventSink } from "#slice.ts";
+import type { WorkerEvent } from "./worker-calls.ts";
+
+type BreakerState = "closed" | "open" | "half_open";
+
+/**
+ * Makes one story of what happens to upstreams in several workers, each of which has breakers and health of its own. For
+ * the instance a breaker is open while it is open in any worker, and closed when it is closed in all; an endpoint is
+ * ejected from the first worker that ejects it to the last one that takes it back. Each change of these is told once.
+ */
+export class InstanceHealth {
+  readonly #sink: EventSink;
+  /** By upstream: the workers whose breaker is not closed. */
+  readonly #breakers = new Map<string, Map<number, Exclude<BreakerState, "closed">>>();
+  /** By upstream and endpoint: the workers that keep it out. */
+  readonly #ejected = new Map<string, { upstream: string; endpoint: string; workers: Set<number> }>();
+
+  constructor(sink: EventSink) {
+    this.#sink = sink;
+  }
+
+  note(worker: number, event: WorkerEvent): void {
+    switch (event.kind) {
+      case "breaker_opened":
+        return this.#breaker(worker, event.payload.upstream, "open", () => this.#sink.emit(event.kind, event.payload));
+      case "breaker_half_open":
+        return this.#breaker(worker, event.payload.upstream, "half_open");
+      case "breaker_closed":
+        return this.#breaker(worker, event.payload.upstream, "closed");
+      case "endpoint_ejected":
+        return this.#eject(worker, event.payload);
+      case "endpoint_recovered":
+        return this.#recover(worker, event.payload);
+      default:
+    }
+  }
+
+  /** A worker is gone, and with it everything that it kept from its upstreams. */
+  forget(worker: number): void {
+    for (const upstream of this.#breakers.keys()) this.#breaker(worker, upstream, "closed");
+    for (const ejected of this.#ejected.values()) this.#recover(worker, ejected);
+  }
+
+  #breaker(worker: number, upstream: string, state: BreakerState, opened?: () => void): void {
+    const states = this.#breakers.get(upstream) ?? new Map<number, Exclude<BreakerState, "closed">>();
+    this.#breakers.set(upstream, states);
+    // Nobody opens twice in a row: the breaker that was open was dropped by a reload.
+    const before = opened !== undefined && states.get(worker) === "open" ? "closed" : together(states);
+    if (state === "closed") states.delete(worker);
+    else states.set(worker, state);
+    const after = together(states);
+    if (after === before) return;
+    if (after === "open") opened?.();
+    else if (after === "half_open") this.#sink.emit("breaker_half_open", { upstream });
+    else this.#sink.emit("breaker_closed", { upstream, detail: "half_open_probe_succeeded" });
+  }
+
+  #eject(worker: number, payload: { readonly upstream: string; readonly endpoint: string }): void {
+    const key = `${payload.upstream}\n${payload.endpoint}`;
+    const ejected = this.#ejected.get(key) ?? { ...payload, workers: new Set<number>() };
+    this.#ejected.set(key, ejected);
+    // The one that this worker ejected before was dropped by a reload.
+    if (ejected.workers.has(worker)) ejected.workers.clear();
+    if (ejected.workers.size === 0) this.#sink.emit("endpoint_ejected", payload);
+    ejected.workers.add(worker);
+  }
+
+  #recover(worker: number, { upstream, endpoint }: { readonly upstream: string; readonly endpoint: string }): void {
+    const key = `${upstream}\n${endpoint}`;
+    const ejected = this.#ejected.get(key);
+    if (ejected?.workers.delete(worker) !== true || ejected.workers.size > 0) return;
+    this.#ejected.delete(key);
+    this.#sink.emit("endpoint_recovered", { upstream, endpoint });
+  }
+}
+
+function together(states: ReadonlyMap<number, Exclude<BreakerState, "closed">>): BreakerState {
+  const all = [...states.values()];
+  return all.includes("open") ? "open" : (all[0] ?? "closed");
+}

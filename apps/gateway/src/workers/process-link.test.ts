@@ -1,0 +1,86 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { setImmediate as turn } from "node:timers/promises";
+import { ProcessLink, type Batch, type Handlers } from "./process-link.ts";
+
+type Left = { double: { input: number; output: number }; fail: { input: string; output: void } };
+type Right = { note: { input: string; output: void } };
+
+function connected(left: Handlers<Left>, right: Handlers<Right>) {
+  const batches: Batch[] = [];
+  // As between processes: what arrives is a copy, later.
+  const carry = (to: () => { receive(batch: Batch): void }) => (batch: Batch) => {
+    batches.push(batch);
+    setImmediate((copy: Batch) => to().receive(copy), structuredClone(batch));
+  };
+  const asker: ProcessLink<Left, Right> = new ProcessLink<Left, Right>(
+    carry(() => answerer),
+    right,
+  );
+  const answerer: ProcessLink<Right, Left> = new ProcessLink<Right, Left>(
+    carry(() => asker),
+    left,
+  );
+  return { asker, answerer, batches };
+}
+
+const LEFT: Handlers<Left> = {
+  double: (value) => value * 2,
+  fail: (why) => {
+    throw Object.assign(new Error(why), { code: "EWHY" });
+  },
+};
+
+test("calls of one turn are one message, and so are their answers", async () => {
+  const { asker, batches } = connected(LEFT, { note: () => undefined });
+  const answers = await Promise.all([1, 2, 3].map(async (value) => await asker.ask("double", value)));
+  assert.deepEqual(answers, [2, 4, 6]);
+  assert.deepEqual(
+    batches.map(({ calls, answers: back }) => [calls.length, back.length]),
+    [
+      [3, 0],
+      [0, 3],
+    ],
+  );
+});
+
+test("answers that come in another order find their calls", async () => {
+  const gates = [Promise.withResolvers<number>(), Promise.withResolvers<number>()];
+  const { asker } = connected(
+    { ...LEFT, double: async (at) => (await gates[at]?.promise) ?? -1 },
+    {
+      note: () => undefined,
+    },
+  );
+  const both = [asker.ask("double", 0), asker.ask("double", 1)];
+  gates[1]?.resolve(11);
+  assert.equal(await both[1], 11);
+  gates[0]?.resolve(10);
+  assert.equal(await both[0], 10);
+});
+
+test("what a handler throws rejects the call with its message and code", async () => {
+  const { asker } = connected(LEFT, { note: () => undefined });
+  await assert.rejects(asker.ask("fail", "no room"), { message: "no room", code: "EWHY" });
+  await assert.rejects(asker.ask("missing" as "fail", ""), /no call missing/);
+});
+
+test("what is told arrives in order and asks for no answer", async () => {
+  const noted: string[] = [];
+  const { answerer, batches } = connected(LEFT, { note: (text) => void noted.push(text) });
+  for (const text of ["a", "b", "c"]) answerer.tell("note", text);
+  for (let turns = 0; turns < 4; turns += 1) await turn();
+  assert.deepEqual(noted, ["a", "b", "c"]);
+  assert.equal(batches.length, 1);
+});
+
+test("a lost line fails what waits and what is asked later, and says nothing more", async () => {
+  const { asker, batches } = connected(LEFT, { note: () => undefined });
+  const waiting = asker.ask("double", 1);
+  asker.lost("The worker ended by SIGKILL");
+  await assert.rejects(waiting, /ended by SIGKILL/);
+  await assert.rejects(asker.ask("double", 1), /ended by SIGKILL/);
+  asker.tell("double", 1);
+  await turn();
+  assert.equal(batches.length, 0);
+});

@@ -1,0 +1,60 @@
+import type { EventKind, EventPayloads } from "@headworks/gateway-contract";
+import type { AcceptedCandidate } from "#config/generations.ts";
+import type { BudgetCharge, ChargeResult, UsageRow } from "#storage/state-store.ts";
+import type { ForcedState, UpstreamSnapshot } from "#upstream/upstream-state.ts";
+
+/** Where a listener is open. */
+export interface ListenerAddress {
+  readonly name: string;
+  readonly address: string;
+  readonly port: number;
+}
+
+/** What a worker is started with. */
+export interface WorkerSetup {
+  /** From 0; a worker that takes another's place has its number. */
+  readonly worker: number;
+  readonly workers: number;
+  readonly configFile: string;
+  readonly environment: Readonly<Record<string, string | undefined>>;
+  readonly logLevel: string;
+  readonly hasStore: boolean;
+  readonly candidate: AcceptedCandidate;
+}
+
+/** An event that happened in a worker. */
+export type WorkerEvent = {
+  [K in EventKind]: { readonly kind: K; readonly payload: EventPayloads[K] };
+}[EventKind];
+
+/** What a worker is like at a moment. */
+export interface WorkerStates {
+  readonly upstreams: readonly UpstreamSnapshot[];
+  readonly activeRequests: number;
+}
+
+/** What the control process asks of a worker. */
+export type WorkerCalls = {
+  /** Publishes the candidate and listens; rejects when that fails. */
+  start: { input: WorkerSetup; output: readonly ListenerAddress[] };
+  /** A sentence that says why the candidate cannot be run here; undefined when it waits for `publish` or `discard`. */
+  prepare: { input: AcceptedCandidate; output: string | undefined };
+  publish: { input: undefined; output: readonly ListenerAddress[] };
+  discard: { input: undefined; output: void };
+  metrics: { input: undefined; output: string };
+  states: { input: undefined; output: WorkerStates };
+  force: { input: ForcedState; output: void };
+  /** Drains; answers the last metrics when all requests have ended. */
+  stop: { input: { readonly graceMs: number }; output: string };
+};
+
+/** What a worker asks of the control process. */
+export type ControlCalls = {
+  charge: {
+    input: readonly [consumer: string, budgets: readonly BudgetCharge[], enforce: boolean];
+    output: ChargeResult;
+  };
+  addUsage: { input: readonly UsageRow[]; output: void };
+  event: { input: WorkerEvent; output: void };
+  metrics: { input: undefined; output: string };
+};

@@ -1,0 +1,250 @@
+// Tested by ../../test/workers.test.ts
+import { setTimeout as sleep } from "node:timers/promises";
+import type { Issue } from "@headworks/gateway-contract";
+import type { Logger } from "pino";
+import type { AcceptedCandidate, Followers } from "#config/generations.ts";
+import type { EventSink } from "#slice.ts";
+import type { StateStore } from "#storage/state-store.ts";
+import { InstanceHealth } from "./instance-health.ts";
+import { MergedMetrics } from "./merged-metrics.ts";
+import type { Handlers } from "./process-link.ts";
+import type { ForcedState } from "#upstream/upstream-state.ts";
+import { togetherStates } from "./together-states.ts";
+import type { ControlCalls, ListenerAddress, WorkerStates } from "./worker-calls.ts";
+import { WorkerHandle } from "./worker-handle.ts";
+
+/** What workers are run with. */
+export interface WorkerPoolParts {
+  readonly workers: number;
+  readonly configFile: string;
+  readonly environment: Readonly<Record<string, string | undefined>>;
+  readonly log: Logger;
+  readonly store: StateStore | undefined;
+  /** Where events of workers go, once each for the instance. */
+  readonly events: EventSink;
+  /** The control process's own metrics. */
+  readonly ownMetrics: () => Promise<string>;
+}
+
+const FIRST_RESTART_MS = 100;
+const MOST_RESTART_MS = 10_000;
+/** A worker that ran for so long ended for a reason of its own, so the next one is started soon again. */
+const STEADY_MS = 30_000;
+/** Compiling the largest documents takes seconds; a worker that takes longer than this does nothing any more. */
+const ANSWER_MS = 30_000;
+/** Beyond the time that requests have to end. */
+const STOP_EXTRA_MS = 5000;
+
+/**
+ * The processes that handle requests, under this one that owns all state. A generation is prepared in all workers and
+ * published in all, or in none; a worker that ends is replaced.
+ */
+export class WorkerPool implements Followers {
+  readonly #parts: WorkerPoolParts;
+  readonly #handles = new Map<number, WorkerHandle>();
+  readonly #metrics = new MergedMetrics();
+  readonly #lastMetrics = new Map<WorkerHandle, string>();
+  readonly #health: InstanceHealth;
+  readonly #handlers: Handlers<ControlCalls>;
+  readonly #forced = new Map<string, ForcedState>();
+  readonly #restartMs = new Map<number, number>();
+  #prepared: AcceptedCandidate | undefined;
+  #running: AcceptedCandidate | undefined;
+  #isStarted = false;
+  #isStopping = false;
+  addresses: readonly ListenerAddress[] = [];
+
+  constructor(parts: WorkerPoolParts) {
+    const { store } = parts;
+    this.#parts = parts;
+    this.#health = new InstanceHealth(parts.events);
+    this.#handlers = {
+      charge: ([consumer, budgets, enforce]) =>
+        store?.quotas.charge(consumer, budgets, enforce) ?? { outcome: "failed", error: "There is no state store" },
+      addUsage: async (rows) => await store?.usage.add(rows),
+      event: () => undefined,
+      metrics: async () => await this.metricsText(),
+    };
+  }
+
+  /** Starts all workers with the published generation. Rejects with what the first of them says that cannot start. */
+  async start(): Promise<void> {
+    try {
+      const places = Array.from({ length: this.#parts.workers }, (_, place) => place);
+      await Promise.all(places.map(async (place) => await this.#fork(place)));
+      this.#isStarted = true;
+    } catch (error) {
+      this.#isStopping = true;
+      const handles = [...this.#handles.values()];
+      for (const handle of handles) handle.kill();
+      await Promise.all(handles.map(async ({ ended }) => await ended));
+      throw error;
+    }
+  }
+
+  async prepare(candidate: AcceptedCandidate): Promise<readonly Issue[]> {
+    this.#prepared = candidate;
+    const refusals = await Promise.all(
+      this.#runningHandles.map(async (handle) => {
+        const problem = await this.#prepareIn(handle, candidate);
+        return problem === undefined ? [] : [`Worker ${handle.place}: ${problem}`];
+      }),
+    );
+    const problems = refusals.flat();
+    if (problems.length === 0) return [];
+    this.discard();
+    return problems.map((message) => ({ code: "compile_failed", path: "", message, severity: "error" }));
+  }
+
+  async publish(): Promise<void> {
+    this.#running = this.#prepared;
+    this.#prepared = undefined;
+    await Promise.all(this.#runningHandles.map(async (handle) => await this.#bringUp(handle)));
+  }
+
+  discard(): void {
+    this.#prepared = undefined;
+    for (const handle of this.#runningHandles) {
+      if (handle.isPrepared) handle.link.tell("discard", undefined);
+      handle.isPrepared = false;
+    }
+  }
+
+  /** Everything that is counted in all processes, as one text. */
+  async metricsText(): Promise<string> {
+    const own = await this.#parts.ownMetrics();
+    await this.#collect();
+    return this.#metrics.together([own, ...this.#lastMetrics.values()]);
+  }
+
+  /** What the workers say of upstreams and of requests under way, as one. */
+  async states(): Promise<WorkerStates> {
+    return togetherStates(await this.#askAll(async ({ link }) => await link.ask("states", undefined)));
+  }
+
+  /** Does in every worker what an operator asked for, and again in workers that come later as long as it holds. */
+  async force(forced: ForcedState): Promise<void> {
+    if ("endpoint" in forced) {
+      const key = `${forced.upstream}\n${forced.endpoint}`;
+      if (forced.action === "drain") this.#forced.set(key, forced);
+      else if (forced.action === "recover") this.#forced.delete(key);
+    }
+    await this.#askAll(async ({ link }) => await link.ask("force", forced));
+  }
+
+  /** Lets requests end for `graceMs`, then ends all workers. */
+  async stop(graceMs: number): Promise<void> {
+    this.#isStopping = true;
+    await Promise.all(
+      [...this.#handles.values()].map(async (handle) => {
+        const last = setTimeout(() => handle.kill(), graceMs + STOP_EXTRA_MS);
+        if (handle.isRunning) await handle.link.ask("stop", { graceMs }).catch(() => undefined);
+        handle.release();
+        await handle.ended;
+        clearTimeout(last);
+      }),
+    );
+  }
+
+  get #runningHandles(): readonly WorkerHandle[] {
+    return [...this.#handles.values()].filter(({ isRunning }) => isRunning);
+  }
+
+  async #fork(place: number): Promise<void> {
+    const { log, workers, configFile, environment, store } = this.#parts;
+    const candidate = this.#running;
+    if (candidate === undefined) throw new Error("Workers start with a published generation");
+    const startedMs = performance.now();
+    const handlers: Handlers<ControlCalls> = {
+      ...this.#handlers,
+      event: (event) => this.#health.note(place, event),
+    };
+    const handle = WorkerHandle.fork(place, handlers, (how) => this.#ended(handle, how, performance.now() - startedMs));
+    this.#handles.set(place, handle);
+    const logLevel = log.level;
+    const hasStore = store !== undefined;
+    const setup = { worker: place, workers, configFile, environment, logLevel, hasStore, candidate };
+    this.addresses = await handle.link.ask("start", setup);
+    handle.generation = candidate.generation;
+    for (const forced of this.#forced.values()) handle.link.tell("force", forced);
+    // Another generation may have been published while this one was started.
+    await this.#bringUp(handle);
+    log.info({ code: "worker_started", worker: place, worker_pid: handle.pid }, "A worker takes requests");
+  }
+
+  #ended(handle: WorkerHandle, how: string, ranMs: number): void {
+    const { place, pid } = handle;
+    this.#health.forget(place);
+    const metrics = this.#lastMetrics.get(handle);
+    if (metrics !== undefined) this.#metrics.depart(metrics);
+    this.#lastMetrics.delete(handle);
+    handle.generation = 0;
+    if (this.#handles.get(place) === handle) this.#handles.delete(place);
+    if (this.#isStopping || !this.#isStarted) return;
+    const known = this.#restartMs.get(place);
+    const waitMs = known === undefined || ranMs > STEADY_MS ? FIRST_RESTART_MS : Math.min(known * 2, MOST_RESTART_MS);
+    this.#restartMs.set(place, waitMs);
+    const { log } = this.#parts;
+    log.error({ code: "worker_ended", worker: place, worker_pid: pid, restart_ms: waitMs }, `A worker ended ${how}`);
+    void this.#replace(place, waitMs);
+  }
+
+  async #replace(place: number, waitMs: number): Promise<void> {
+    await sleep(waitMs, undefined, { ref: false });
+    if (this.#isStopping) return;
+    await this.#fork(place).catch((error: unknown) => {
+      this.#parts.log.error({ code: "worker_failed", worker: place, err: error }, "A worker could not be started");
+      // Its end starts the next try.
+      this.#handles.get(place)?.kill();
+    });
+  }
+
+  /** Undefined as well for a worker that ended meanwhile: the one in its place starts with what is published. */
+  async #prepareIn(handle: WorkerHandle, candidate: AcceptedCandidate): Promise<string | undefined> {
+    const timer = setTimeout(() => handle.kill(), ANSWER_MS);
+    try {
+      const problem = await handle.link.ask("prepare", candidate);
+      handle.isPrepared = problem === undefined;
+      return problem;
+    } catch (error) {
+      if (handle.isRunning) return error instanceof Error ? error.message : String(error);
+      return undefined;
+    } finally {
+      clearTimeout(timer);
+    }
+  }
+
+  /** Publishes in one worker what is published here; one that cannot follow is replaced. */
+  async #bringUp(handle: WorkerHandle): Promise<void> {
+    const running = this.#running;
+    if (running === undefined || handle.generation >= running.generation) return;
+    const problem = handle.isPrepared ? undefined : await this.#prepareIn(handle, running);
+    if (!handle.isRunning) return;
+    if (problem !== undefined) {
+      this.#parts.log.error({ code: "worker_failed", worker: handle.place }, `A worker cannot follow: ${problem}`);
+      handle.kill();
+      return;
+    }
+    try {
+      this.addresses = await handle.link.ask("publish", undefined);
+      handle.isPrepared = false;
+      if (handle.isRunning) handle.generation = running.generation;
+    } catch {
+      handle.kill();
+    }
+    await this.#bringUp(handle);
+  }
+
+  async #collect(): Promise<void> {
+    await this.#askAll(async (handle) => {
+      const text = await handle.link.ask("metrics", undefined);
+      if (handle.isRunning) this.#lastMetrics.set(handle, text);
+    });
+  }
+
+  /** Answers of those that are there to the end. */
+  async #askAll<T>(ask: (handle: WorkerHandle) => Promise<T>): Promise<readonly T[]> {
+    const answers = await Promise.allSettled(this.#runningHandles.map(ask));
+    return answers.flatMap((answer) => (answer.status === "fulfilled" ? [answer.value] : []));
+  }
+}

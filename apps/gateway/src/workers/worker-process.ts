@@ -1,0 +1,40 @@
+// Tested by ../../test/workers.test.ts
+// The program of a worker process; `WorkerHandle` starts it.
+import { systemClock } from "#clock.ts";
+import { openProcessLog } from "#process-log.ts";
+import { ProcessLink, type Batch, type Handlers } from "./process-link.ts";
+import type { ControlCalls, ListenerAddress, WorkerCalls, WorkerSetup } from "./worker-calls.ts";
+import { DataPlane } from "./data-plane.ts";
+
+let plane: Promise<DataPlane> | undefined;
+
+async function started(): Promise<DataPlane> {
+  if (plane === undefined) throw new Error("The worker was not started");
+  return await plane;
+}
+
+async function start(setup: WorkerSetup): Promise<readonly ListenerAddress[]> {
+  const log = openProcessLog(setup.logLevel).child({ worker: setup.worker });
+  plane = DataPlane.start(setup, { link, log, clock: systemClock });
+  return (await plane).addresses;
+}
+
+const handlers: Handlers<WorkerCalls> = {
+  start,
+  prepare: async (candidate) => await (await started()).prepare(candidate),
+  publish: async () => await (await started()).publish(),
+  discard: async () => (await started()).discard(),
+  metrics: async () => await (await started()).metricsText(),
+  states: async () => (await started()).states(),
+  force: async (forced) => (await started()).force(forced),
+  stop: async ({ graceMs }) => await (await started()).stop(graceMs),
+};
+
+const link = new ProcessLink<ControlCalls, WorkerCalls>((batch) => {
+  if (process.connected) process.send?.(batch, undefined, undefined, () => undefined);
+}, handlers);
+
+process.on("message", (batch: Batch) => link.receive(batch));
+// A terminal, or a service manager, signals every process of the group; what is to be done about it is for the control
+// process to say. When that one is gone, the line to it is cut, and this process ends.
+for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) process.on(signal, () => undefined);

@@ -1,0 +1,97 @@
+import { once } from "node:events";
+import { writeFile } from "node:fs/promises";
+import { request, type Agent, type IncomingMessage } from "node:http";
+import { fileURLToPath } from "node:url";
+import { spawnProcess, temporaryDirectory, waitUntil, type SpawnedProcess } from "@headworks/testkit";
+import type { DocumentInput } from "@headworks/gateway-contract";
+
+const MAIN = fileURLToPath(new URL("../src/main.ts", import.meta.url));
+const LISTENER = { name: "public", address: "127.0.0.1", port: 0 };
+
+/** A gateway with several worker processes. */
+export interface WorkerGateway extends AsyncDisposable {
+  readonly child: SpawnedProcess;
+  readonly port: number;
+  readonly adminUrl: string;
+  /** Lines of the log so far, parsed. */
+  lines(): readonly Record<string, unknown>[];
+  /** Process ids of workers in the order in which they began to take requests. */
+  workerPids(): readonly number[];
+  write(document: DocumentInput | string): Promise<void>;
+}
+
+/** What a client got, with the connection it got it on. */
+export interface Got {
+  readonly status: number;
+  readonly text: string;
+  readonly connection: string | undefined;
+}
+
+/** Starts `sluice serve` with workers as its users do. */
+export async function startWorkers(
+  document: DocumentInput,
+  { workers = 2, state = false }: { readonly workers?: number; readonly state?: boolean } = {},
+): Promise<WorkerGateway> {
+  const directory = await temporaryDirectory();
+  const file = directory.file("gateway.json");
+  const write = async (next: DocumentInput | string): Promise<void> => await writeFile(file, textOf(next));
+  await write(document);
+  const child = await spawnProcess(
+    process.execPath,
+    [MAIN, "serve", "--config", file, "--workers", String(workers), "--json"],
+    { env: { GATEWAY_ADMIN_DEV: "1", ...(state ? { GATEWAY_STATE_DB: directory.file("state.db") } : {}) } },
+  );
+  const lines = (): Record<string, unknown>[] =>
+    child
+      .stdout()
+      .split("\n")
+      .filter((line) => line.endsWith("}"))
+      .map((line) => JSON.parse(line) as Record<string, unknown>);
+  try {
+    const [line] = await child.waitForOutput(/^\{.*"listeners".*\}$/m, 60_000);
+    const facts = JSON.parse(line) as { listeners: { port: number }[]; admin: string };
+    const workerPids = (): number[] =>
+      lines()
+        .filter(({ code }) => code === "worker_started")
+        .map(({ worker_pid: pid }) => Number(pid));
+    await waitUntil(() => workerPids().length === workers, { what: "the lines of the workers" });
+    return {
+      child,
+      port: facts.listeners[0]?.port ?? 0,
+      adminUrl: facts.admin,
+      lines,
+      workerPids,
+      write,
+      [Symbol.asyncDispose]: async () => {
+        await child.stop();
+        await directory.remove();
+      },
+    };
+  } catch (error) {
+    await child.stop();
+    await directory.remove();
+    throw error;
+  }
+}
+
+function textOf(document: DocumentInput | string): string {
+  if (typeof document === "string") return document;
+  const admin = { bind: "127.0.0.1:0" };
+  const gateway = { shutdown_timeout_ms: 8000, ...document.gateway };
+  return JSON.stringify({ listeners: [LISTENER], admin, ...document, gateway }, (_key, value: unknown) =>
+    typeof value === "bigint" ? Number(value) : value,
+  );
+}
+
+/** One request; rejects when the connection fails before the whole answer is there. */
+export async function get(
+  port: number,
+  path: string,
+  options: { readonly agent?: Agent; readonly headers?: Record<string, string>; readonly method?: string } = {},
+): Promise<Got> {
+  const sent = request({ host: "127.0.0.1", port, path, agent: false, ...options }).end();
+  const [response] = (await once(sent, "response")) as [IncomingMessage];
+  let text = "";
+  for await (const piece of response.setEncoding("utf8")) text += String(piece);
+  return { status: response.statusCode ?? 0, text, connection: response.headers.connection };
+}

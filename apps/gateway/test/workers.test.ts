@@ -1,0 +1,229 @@
+import assert from "node:assert/strict";
+import { writeFile } from "node:fs/promises";
+import { Agent } from "node:http";
+import { test } from "node:test";
+import { runProcess, startOrigin, temporaryDirectory, waitUntil } from "@headworks/testkit";
+import type { DocumentInput } from "@headworks/gateway-contract";
+import { fileURLToPath } from "node:url";
+import { serving } from "./gateway-rig.ts";
+import { get, startWorkers, type WorkerGateway } from "./workers-rig.ts";
+
+const MAIN = fileURLToPath(new URL("../src/main.ts", import.meta.url));
+const KEY = { "X-API-Key": "key-of-acme" };
+
+const fixed = (body: string): DocumentInput => ({
+  routes: [
+    {
+      name: "fixed",
+      match: { path: { type: "exact", value: "/fixed" } },
+      action: { type: "respond", status: 200, body },
+    },
+  ],
+});
+
+const proxied = (port: number, more: DocumentInput = {}): DocumentInput => ({
+  ...serving("u", [port]),
+  routes: [{ name: "all", service: "u", match: { path: { type: "prefix", value: "/" } }, action: { type: "proxy" } }],
+  ...more,
+});
+
+const budgeted = (port: number): DocumentInput =>
+  proxied(port, {
+    consumers: [
+      { name: "acme", credentials: [{ type: "api_key", key: "key-of-acme" }], quotas: { daily_requests: 50n } },
+    ] as unknown as NonNullable<DocumentInput["consumers"]>,
+  });
+
+/** What a scrape says of one sample. */
+async function metric(gateway: WorkerGateway, sample: string): Promise<number> {
+  const { text } = await get(gateway.port, "/metrics");
+  const line = text.split("\n").find((each) => each.startsWith(`${sample} `));
+  return Number(line?.slice(sample.length + 1) ?? Number.NaN);
+}
+
+/** Sends requests at once, each on a connection of its own; gives how often each body came. */
+async function bodies(port: number, count: number): Promise<Map<string, number>> {
+  const seen = new Map<string, number>();
+  const answers = await Promise.all(Array.from({ length: count }, async () => await get(port, "/fixed")));
+  for (const { text } of answers) seen.set(text, (seen.get(text) ?? 0) + 1);
+  return seen;
+}
+
+test("a quota of 50 under parallel load of two workers admits exactly 50", async () => {
+  await using origin = await startOrigin({});
+  await using gateway = await startWorkers(budgeted(origin.port), { state: true });
+  const statuses = await Promise.all(
+    Array.from({ length: 200 }, async () => (await get(gateway.port, "/", { headers: KEY })).status),
+  );
+  assert.equal(statuses.filter((status) => status === 200).length, 50);
+  assert.equal(statuses.filter((status) => status === 429).length, 150);
+  assert.equal(origin.requests.length, 50);
+  const usage = await get(Number(new URL(gateway.adminUrl).port), "/quotas/usage?consumer=acme");
+  assert.match(usage.text, /"used":50,/);
+});
+
+test("a quota stays exact when a worker is killed under load: admitted and charged never exceed it", async () => {
+  await using origin = await startOrigin({});
+  await using gateway = await startWorkers(budgeted(origin.port), { state: true });
+  const [victim = 0] = gateway.workerPids();
+  let answered = 0;
+  const outcomes = await Promise.all(
+    Array.from({ length: 200 }, async () => {
+      const status = await get(gateway.port, "/", { headers: KEY }).then(
+        (got) => got.status,
+        () => 0,
+      );
+      answered += 1;
+      if (answered === 10) process.kill(victim, "SIGKILL");
+      return status;
+    }),
+  );
+  await waitUntil(() => gateway.workerPids().length === 3, { what: "another worker", timeoutMs: 30_000 });
+  const more = await Promise.all(
+    Array.from({ length: 100 }, async () => (await get(gateway.port, "/", { headers: KEY })).status),
+  );
+  const admitted = [...outcomes, ...more].filter((status) => status === 200).length;
+  const lost = outcomes.filter((status) => status === 0).length;
+  assert.ok(admitted <= 50, `${admitted} were admitted`);
+  assert.ok(origin.requests.length <= 50, `the origin saw ${origin.requests.length}`);
+  // A unit may be charged for a request that died with its worker, and for no other.
+  assert.ok(admitted + lost >= 50, `${admitted} admitted and ${lost} lost of 50`);
+  const usage = await get(Number(new URL(gateway.adminUrl).port), "/quotas/usage?consumer=acme");
+  assert.match(usage.text, /"used":50,/);
+});
+
+test("a reload reaches every worker before it is told, and a rejected one none", async () => {
+  await using gateway = await startWorkers(fixed("one"));
+  assert.deepEqual([...(await bodies(gateway.port, 40)).keys()], ["one"]);
+  await gateway.write(fixed("two"));
+  process.kill(gateway.child.pid, "SIGHUP");
+  await gateway.child.waitForOutput(/"generation":2[^\n]*"source":"reload"/);
+  await waitUntil(async () => (await get(gateway.port, "/fixed")).text === "two", { what: "the second generation" });
+  await waitUntil(async () => !(await bodies(gateway.port, 40)).has("one"), { what: "the second everywhere" });
+  await gateway.write("{broken");
+  process.kill(gateway.child.pid, "SIGHUP");
+  await gateway.child.waitForOutput(/"code":"config_rejected"/);
+  assert.deepEqual([...(await bodies(gateway.port, 40)).keys()], ["two"]);
+  assert.equal(await metric(gateway, "config_generation"), 2);
+  // The admin API answers when every worker runs what it was given.
+  const adminPort = Number(new URL(gateway.adminUrl).port);
+  const answer = await fetch(`http://127.0.0.1:${adminPort}/config`, {
+    method: "PATCH",
+    headers: { "content-type": "application/merge-patch+json" },
+    body: JSON.stringify({ routes: fixed("three").routes }),
+  });
+  assert.equal(answer.status, 200, await answer.text());
+  assert.deepEqual([...(await bodies(gateway.port, 40)).keys()], ["three"]);
+});
+
+test("metrics of the workers add up, whoever is asked", async () => {
+  await using gateway = await startWorkers(fixed("one"));
+  await bodies(gateway.port, 60);
+  const sample = 'requests_total{route="fixed",listener="public",status_class="2xx"}';
+  for (let time = 0; time < 6; time += 1) assert.equal(await metric(gateway, sample), 60);
+  assert.equal(await metric(gateway, 'request_duration_seconds_count{route="fixed"}'), 60);
+  const [victim = 0] = gateway.workerPids();
+  process.kill(victim, "SIGKILL");
+  await waitUntil(() => gateway.workerPids().length === 3, { what: "another worker", timeoutMs: 30_000 });
+  assert.equal(await metric(gateway, sample), 60, "what was scraped never goes back");
+});
+
+test("a killed worker is logged and replaced, and requests go on meanwhile", async () => {
+  await using gateway = await startWorkers(fixed("one"));
+  const [victim = 0] = gateway.workerPids();
+  process.kill(victim, "SIGKILL");
+  await gateway.child.waitForOutput(/"code":"worker_ended"[^\n]*SIGKILL/);
+  for (let time = 0; time < 20; time += 1) assert.equal((await get(gateway.port, "/fixed")).status, 200);
+  await waitUntil(() => gateway.workerPids().length === 3, { what: "another worker", timeoutMs: 30_000 });
+  assert.equal((await get(gateway.port, "/fixed")).status, 200);
+});
+
+test("SIGTERM under load answers every request that any worker took, and ends all processes", async () => {
+  await using origin = await startOrigin({
+    handler: (_request, response) => void setTimeout(() => response.end("slow"), 300),
+  });
+  await using gateway = await startWorkers(proxied(origin.port));
+  const inFlight = Array.from({ length: 40 }, async (_, at) => await get(gateway.port, `/${at}`));
+  await waitUntil(() => origin.requests.length === 40, { what: "all requests in flight" });
+  process.kill(gateway.child.pid, "SIGTERM");
+  const answers = await Promise.all(inFlight);
+  assert.deepEqual(new Set(answers.map(({ status, text }) => `${status} ${text}`)), new Set(["200 slow"]));
+  assert.equal((await gateway.child.exited).code, 0);
+  for (const pid of gateway.workerPids()) assert.throws(() => process.kill(pid, 0), { code: "ESRCH" });
+});
+
+test("signals that a terminal sends to all processes end the workers only when their requests have ended", async () => {
+  await using origin = await startOrigin({
+    handler: (_request, response) => void setTimeout(() => response.end("slow"), 300),
+  });
+  await using gateway = await startWorkers(proxied(origin.port));
+  using agent = new Closing();
+  const last = get(gateway.port, "/", { agent });
+  await waitUntil(() => origin.requests.length === 1, { what: "the request in flight" });
+  process.kill(-gateway.child.pid, "SIGINT");
+  assert.equal((await last).text, "slow");
+  assert.equal((await gateway.child.exited).code, 0);
+});
+
+test("an operator's draining and breaker reach every worker", async () => {
+  await using origin = await startOrigin({});
+  const document = proxied(origin.port, serving("u", [origin.port], { breaker: {} }));
+  await using gateway = await startWorkers(document);
+  const admin = `${gateway.adminUrl}/upstreams/u`;
+  const set = async (state: string): Promise<void> => {
+    const answer = await fetch(`${admin}/breaker`, {
+      method: "POST",
+      headers: { "content-type": "application/json" },
+      body: JSON.stringify({ state }),
+    });
+    assert.equal(((await answer.json()) as { breaker: { state: string } }).breaker.state, state);
+  };
+  const statuses = async (): Promise<number[]> => {
+    const answers = await Promise.all(Array.from({ length: 40 }, async () => await get(gateway.port, "/")));
+    return [...new Set(answers.map(({ status }) => status))];
+  };
+  await set("open");
+  assert.deepEqual(await statuses(), [503]);
+  await set("closed");
+  assert.deepEqual(await statuses(), [200]);
+  const { text } = await get(Number(new URL(gateway.adminUrl).port), "/events");
+  const { events } = JSON.parse(text) as { events: { kind: string }[] };
+  const kinds = events.map(({ kind }) => kind).filter((kind) => kind.startsWith("breaker"));
+  assert.deepEqual(kinds.toSorted(), ["breaker_closed", "breaker_opened"], "once for the instance");
+});
+
+test("what keeps a worker from starting ends serve with the reason, and leaves no process", async () => {
+  await using origin = await startOrigin({});
+  await using directory = await temporaryDirectory();
+  const file = directory.file("gateway.json");
+  const listeners = [{ name: "taken", address: "127.0.0.1", port: origin.port }];
+  await writeFile(file, JSON.stringify({ ...fixed("one"), listeners }));
+  const args = [MAIN, "serve", "--workers", "2", "--config", file];
+  const exit = await runProcess(process.execPath, args, { timeoutMs: 30_000 });
+  assert.equal(exit.code, 1);
+  assert.match(exit.stderr, /sluice: .*EADDRINUSE/);
+});
+
+for (const workers of ["0", "-1", "x", "1.5", "257"]) {
+  for (const [how, args, env] of [
+    ["--workers", [`--workers=${workers}`], {}],
+    ["GATEWAY_WORKERS", [], { GATEWAY_WORKERS: workers }],
+  ] as const) {
+    test(`${how} ${workers} is refused`, async () => {
+      const asked = await runProcess(process.execPath, [MAIN, "serve", ...args], { env, timeoutMs: 30_000 });
+      assert.equal(asked.code, 2, asked.stderr);
+      assert.match(asked.stderr, /must be a number of processes, 1 to 256/);
+    });
+  }
+}
+
+/** An agent that keeps connections, closed at the end. */
+class Closing extends Agent {
+  constructor() {
+    super({ keepAlive: true });
+  }
+
+  [Symbol.dispose](): void {
+    this.destroy();
+  }
+}
