@@ -217,7 +217,7 @@ for (const [what, refuse] of [
       write(seen === 1 ? refuse(stream) : ok(stream));
     });
     await using gateway = await gatewayFor(origin.port);
-    assert.equal((await gateway.send({ path: "/" })).status, 204);
+    assert.equal((await gateway.send({ method: "POST", path: "/", fields: ["Content-Length: 0"] })).status, 204);
     assert.equal(seen, 2);
     const metrics = (await gateway.send({ path: "/metrics" })).body.toString();
     assert.doesNotMatch(metrics, /status_class="error"/);

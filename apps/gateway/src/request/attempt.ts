@@ -17,8 +17,8 @@ export type AttemptFailure = UpstreamFailure | "stale";
 export interface AttemptOwner {
   /** There is a way: send the request on it. */
   send(attempt: Attempt, exchange: UpstreamExchange): void;
-  /** Whether a connection that was closed before its use may be made up for. */
-  mayMakeUpFor(): boolean;
+  /** Whether a connection that was closed before its use, or a request that was not looked at, may be made up for. */
+  mayMakeUpFor(failure: UpstreamFailure): boolean;
   failed(attempt: Attempt, failure: AttemptFailure): void;
   informed(head: ResponseHead): void;
   /** The head came. Unless it is discarded in this call, the rest follows. */
@@ -166,7 +166,7 @@ export class Attempt implements AnswerHandler, ExchangeWaiter {
   }
 
   onUpstreamLost(failure: UpstreamFailure, stale: boolean): void {
-    this.#fail(stale && this.#parts.owner.mayMakeUpFor() ? "stale" : failure);
+    this.#fail(stale && this.#parts.owner.mayMakeUpFor(failure) ? "stale" : failure);
   }
 
   onUpstreamDrain(): void {

@@ -2,7 +2,7 @@
 import { reasonPhrase } from "@headworks/http-fields";
 import { fieldValue, hasBody, isIdempotent, type Framing, type RawFields, type ResponseHead } from "@headworks/http1";
 import type { Upstream } from "@headworks/gateway-contract";
-import type { EndpointPool, UpstreamExchange } from "#upstream/upstream-exchange.ts";
+import type { EndpointPool, UpstreamExchange, UpstreamFailure } from "#upstream/upstream-exchange.ts";
 import type { EndpointState, PickKey, UpstreamGroup } from "#upstream/upstream-group.ts";
 import type { AnswerDelivery } from "./answer-delivery.ts";
 import { Attempt, type AttemptFailure, type AttemptOwner } from "./attempt.ts";
@@ -194,10 +194,15 @@ export class ProxiedRequest implements RefusableHandler, AttemptOwner {
     this.#body?.attach(exchange);
   }
 
-  /** The upstream closed an idle connection at the moment of its use: once, and only for what can be sent twice. */
-  mayMakeUpFor(): boolean {
+  /**
+   * The upstream closed an idle connection at the moment of its use: once, and only for what can be sent twice. What it
+   * says it did not look at is sent again whatever its method, while all of it is still here.
+   */
+  mayMakeUpFor(failure: UpstreamFailure): boolean {
     const { method, upgrade } = this.#delivery.request;
-    return !this.#madeUp && this.#body === undefined && upgrade === undefined && isIdempotent(method);
+    if (this.#madeUp || upgrade !== undefined) return false;
+    if (failure === "refused") return this.#body === undefined || this.#body.canRepeat;
+    return this.#body === undefined && isIdempotent(method);
   }
 
   failed(attempt: Attempt, failure: AttemptFailure): void {
@@ -382,6 +387,7 @@ const REFUSALS = {
   connect: "upstream_unavailable",
   "response-timeout": "upstream_response_timeout",
   reset: "upstream_unavailable",
+  refused: "upstream_unavailable",
   protocol: "upstream_unavailable",
   saturated: "upstream_saturated",
   misconfigured: "upstream_unavailable",

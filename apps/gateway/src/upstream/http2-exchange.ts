@@ -180,18 +180,18 @@ export class Http2Exchange implements UpstreamExchange {
 
   readonly #onClose = (): void => {
     const code = this.#stream?.rstCode ?? NGHTTP2_NO_ERROR;
-    this.#lose("reset", `the stream ended with code ${code}`, code === NGHTTP2_REFUSED_STREAM);
+    this.#lose(code === NGHTTP2_REFUSED_STREAM ? "refused" : "reset", `the stream ended with code ${code}`);
   };
 
-  #lose(failure: UpstreamFailure, detail: string, isRefused = false): void {
+  #lose(failure: UpstreamFailure, detail: string): void {
     if (this.#isOver) return;
     this.#isOver = true;
     const handler = this.#handler;
     this.#handler = undefined;
     this.#owner.ended(this.#hasHead);
     this.#cancel();
-    // What was refused was not looked at; a session that ended after long use was closed for being old.
-    const isStale = isRefused || (this.#wasStale && !this.#hasHead && this.#owner.session.destroyed);
+    // A session that ended after it had answered was closed for being old.
+    const isStale = failure === "refused" || (this.#wasStale && !this.#hasHead && this.#owner.session.destroyed);
     handler?.onUpstreamLost(failure, isStale, detail);
   }
 }

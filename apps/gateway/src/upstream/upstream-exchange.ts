@@ -12,6 +12,8 @@ export type UpstreamFailure =
   | "response-timeout"
   /** The connection broke before the head was complete. */
   | "reset"
+  /** The endpoint says that it did not look at the request (RFC 9113, 8.7), so that any may be sent again. */
+  | "refused"
   /** The answer is not HTTP. */
   | "protocol"
   /** More wait for a connection than `max_pending` allows. */
