@@ -1,4 +1,5 @@
 // Tested by ../../test/upstream-connections.test.ts
+import { X509Certificate } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { createSecureContext, type SecureContext } from "node:tls";
 import type { Upstream } from "@headworks/gateway-contract";
@@ -50,6 +51,8 @@ function secureContext({ tls, trusted_ca_file: caFile }: Upstream): SecureContex
   const cert = contentOf(tls?.client_cert_file);
   const key = contentOf(tls?.client_key_file);
   if (ca === undefined && cert === undefined) return undefined;
+  // A context takes a bundle without any certificate silently, and then trusts nobody.
+  if (ca !== undefined) new X509Certificate(ca);
   return createSecureContext({
     ...(ca === undefined ? {} : { ca }),
     ...(cert === undefined || key === undefined ? {} : { cert, key }),
