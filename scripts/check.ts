@@ -35,6 +35,7 @@ const checks: readonly Check[] = [
   { name: "imports", command: script("check-imports") },
   { name: "slices", command: script("check-slices") },
   { name: "OpenAPI", command: script("write-openapi", "--check") },
+  { name: "reference", command: script("write-config-reference", "--check") },
 ];
 
 const startedMs = performance.now();

@@ -1,0 +1,34 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { referenceText } from "./write-config-reference.ts";
+
+test("a section has a table of all fields below it, those that must be there in bold, bars escaped", () => {
+  const text = referenceText({
+    type: "object",
+    properties: {
+      version: { type: "integer", minimum: 1, maximum: 1, description: "Version." },
+      routes: {
+        type: "array",
+        description: "Routes.",
+        items: {
+          type: "object",
+          required: ["name"],
+          properties: {
+            name: { type: "string", description: "a | b" },
+            kind: { enum: ["one", "two"] },
+            match: {
+              anyOf: [{ properties: { path: { type: "string" } } }, { properties: { path: { type: "string" } } }],
+            },
+            tags: { type: "array", items: { type: "string" } },
+          },
+        },
+      },
+    },
+  });
+  assert.ok(text.includes("| `version` | integer 1 to 1 | Version. |"));
+  assert.ok(text.includes("## routes\n\nRoutes.\n\nA list; each member has:\n\n| Field"));
+  assert.ok(text.includes("| **`name`** | string | a \\| b |"));
+  assert.ok(text.includes("| `kind` | `one` `two` |  |"));
+  assert.equal(text.split("`match.path`").length, 2, "once");
+  assert.ok(text.includes("| `tags` | list of string |  |"));
+});

@@ -1,0 +1,131 @@
+import { spawnSync } from "node:child_process";
+import { existsSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { repositoryRoot } from "./source-tree.ts";
+import { firstDifference } from "./write-openapi.ts";
+
+/** The reference of every field of a gateway's document, made from the schema that the gateway checks with. */
+const REFERENCE = "docs/gateway/configuration.md";
+
+/** What is read of a schema. */
+export interface FieldSchema {
+  readonly type?: string | readonly string[];
+  readonly description?: string;
+  readonly enum?: readonly unknown[];
+  readonly const?: unknown;
+  readonly required?: readonly string[];
+  readonly properties?: Readonly<Record<string, FieldSchema>>;
+  readonly additionalProperties?: boolean | FieldSchema;
+  readonly items?: FieldSchema;
+  readonly anyOf?: readonly FieldSchema[];
+  readonly minimum?: number;
+  readonly maximum?: number;
+  readonly minItems?: number;
+  readonly maxItems?: number;
+}
+
+interface Row {
+  readonly field: string;
+  readonly type: string;
+  readonly isRequired: boolean;
+  readonly description: string;
+}
+
+const INTRODUCTION = `# Configuration reference
+
+A document is YAML or JSON, at most 4 MiB. Unknown fields, and names that mean nothing, are errors with their line. A value
+may hold \`\${NAME}\` for a variable of the environment, or \`\${file:/path}\` for the text of a file. Durations end in \`_ms\` or
+\`_secs\`, sizes in \`_bytes\`. Fields with **bold** names must be there where their block is.
+
+Editors complete and check a document by \`sluice schema > gateway.schema.json\` and a first line
+\`# yaml-language-server: $schema=./gateway.schema.json\`. This page is made from the same schema, by
+\`node scripts/write-config-reference.ts\`.
+`;
+
+/** The page: a table for each section of the document. */
+export function referenceText(schema: FieldSchema): string {
+  const sections: string[] = [];
+  const loose: Row[] = [];
+  for (const [name, field] of Object.entries(schema.properties ?? {})) {
+    const rows = rowsBelow(field, "");
+    if (rows.length === 0) {
+      loose.push(rowOf(name, field, schema.required?.includes(name) === true));
+      continue;
+    }
+    const kind = field.type === "array" ? "A list; each member has:" : "";
+    sections.push([`## ${name}`, field.description ?? "", kind, table(rows)].filter(Boolean).join("\n\n"));
+  }
+  return `${[INTRODUCTION.trimEnd(), "## At the root", table(loose), ...sections].join("\n\n")}\n`;
+}
+
+function rowsBelow(schema: FieldSchema, prefix: string): Row[] {
+  if (schema.items !== undefined)
+    return rowsBelow(schema.items, schema.type === "array" && prefix !== "" ? `${prefix}[]` : prefix);
+  const rows: Row[] = [];
+  for (const [name, field] of Object.entries(schema.properties ?? {})) {
+    const path = prefix === "" ? name : `${prefix}.${name}`;
+    rows.push(rowOf(path, field, schema.required?.includes(name) === true), ...rowsBelow(field, path));
+  }
+  // Fields that several forms share are told once.
+  for (const branch of schema.anyOf ?? []) rows.push(...rowsBelow(branch, prefix));
+  if (typeof schema.additionalProperties === "object")
+    rows.push(...rowsBelow(schema.additionalProperties, `${prefix}.*`));
+  return rows.filter((row, at) => rows.findIndex(({ field }) => field === row.field) === at);
+}
+
+function rowOf(field: string, schema: FieldSchema, isRequired: boolean): Row {
+  return { field, type: typeText(schema), isRequired, description: schema.description ?? "" };
+}
+
+function typeText(schema: FieldSchema): string {
+  if (schema.enum !== undefined) return schema.enum.map((value) => `\`${String(value)}\``).join(" ");
+  if (schema.const !== undefined) return `\`${String(schema.const)}\``;
+  if (schema.anyOf !== undefined) return [...new Set(schema.anyOf.map(typeText))].join(" or ");
+  if (schema.items !== undefined) {
+    const inner =
+      schema.items.properties === undefined && schema.items.anyOf === undefined ? typeText(schema.items) : "blocks";
+    return `list of ${inner}`;
+  }
+  if (schema.type === "object") return schema.properties === undefined ? "names and values" : "block";
+  const type = Array.isArray(schema.type) ? schema.type.join(" or ") : String(schema.type ?? "any");
+  const { minimum, maximum } = schema;
+  if (minimum === undefined && maximum === undefined) return type;
+  if (maximum === undefined) return `${type} from ${minimum}`;
+  return `${type} ${minimum ?? ""} to ${maximum}`;
+}
+
+function table(rows: readonly Row[]): string {
+  const cell = (text: string): string => text.replaceAll("|", "\\|").replaceAll("\n", " ");
+  const lines = rows.map(({ field, type, isRequired, description }) => {
+    const name = isRequired ? `**\`${field}\`**` : `\`${field}\``;
+    return `| ${cell(name)} | ${cell(type)} | ${cell(description)} |`;
+  });
+  return ["| Field | Type | Meaning |", "| --- | --- | --- |", ...lines].join("\n");
+}
+
+/** Integers beyond what a number holds keep their digits as text. */
+function schemaOf(text: string): FieldSchema {
+  return JSON.parse(text, (_, value: unknown, context?: { readonly source?: string }) =>
+    typeof value === "number" && !Number.isSafeInteger(value) ? (context?.source ?? value) : value,
+  ) as FieldSchema;
+}
+
+if (import.meta.main) {
+  const main = join(repositoryRoot, "apps/gateway/src/main.ts");
+  const { stdout } = spawnSync(process.execPath, [main, "schema"], { encoding: "utf8", maxBuffer: 16 * 1024 * 1024 });
+  const wanted = referenceText(schemaOf(stdout));
+  const path = join(repositoryRoot, REFERENCE);
+  const committed = existsSync(path) ? readFileSync(path, "utf8") : "";
+  if (!process.argv.includes("--check")) {
+    writeFileSync(path, wanted);
+    console.log(`Wrote ${REFERENCE}`);
+  } else if (committed === wanted) {
+    console.log(`${REFERENCE} matches the schema`);
+  } else {
+    console.error(
+      `${REFERENCE} does not match the schema, first in ${firstDifference(committed, wanted) ?? "nothing"}`,
+    );
+    console.error("Run node scripts/write-config-reference.ts and commit the file");
+    process.exitCode = 1;
+  }
+}
