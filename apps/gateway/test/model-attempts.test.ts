@@ -4,7 +4,7 @@ import type { EventKind, Upstream } from "@headworks/gateway-contract";
 import { CHUNKED, lengthFraming, NO_BODY } from "@headworks/http1";
 import fc from "fast-check";
 import { NewRequest, type FakeExchange, type Waiting } from "./model-request.ts";
-import { UpstreamRegistry, type LiveUpstream } from "../src/upstream/upstream-registry.ts";
+import { UpstreamRegistry, type LiveUpstream } from "#upstream/upstream-registry.ts";
 
 /** What may happen next; numbers choose among what there is. */
 type Step =

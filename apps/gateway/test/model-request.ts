@@ -1,19 +1,19 @@
 import assert from "node:assert/strict";
 import type { Framing, RawFields, ResponseHead } from "@headworks/http1";
 import { hasBody, lengthFraming } from "@headworks/http1";
-import { AnswerDelivery } from "../src/request/answer-delivery.ts";
-import type { ClientHandler, ClientStream } from "../src/request/client-stream.ts";
-import { RequestContext } from "../src/request/context.ts";
-import type { Generation } from "../src/request/generation.ts";
-import { ProxiedRequest } from "../src/request/proxied-request.ts";
+import { AnswerDelivery } from "#request/answer-delivery.ts";
+import type { ClientHandler, ClientStream } from "#request/client-stream.ts";
+import { RequestContext } from "#request/context.ts";
+import type { Generation } from "#request/generation.ts";
+import { ProxiedRequest } from "#request/proxied-request.ts";
 import type {
   AnswerHandler,
   EndpointPool,
   ExchangeWaiter,
   UpstreamExchange,
   UpstreamFailure,
-} from "../src/upstream/upstream-exchange.ts";
-import type { LiveUpstream } from "../src/upstream/upstream-registry.ts";
+} from "#upstream/upstream-exchange.ts";
+import type { LiveUpstream } from "#upstream/upstream-registry.ts";
 
 /** Where waiting attempts and their ways are found by a test. */
 export interface Surroundings {

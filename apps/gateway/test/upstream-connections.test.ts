@@ -12,9 +12,9 @@ import {
   type RawConnection,
 } from "@headworks/testkit";
 import type { DocumentInput, Upstream } from "@headworks/gateway-contract";
-import { EndpointPools } from "../src/upstream/endpoint-pools.ts";
-import type { ExchangeWaiter, UpstreamExchange, UpstreamFailure } from "../src/upstream/upstream-exchange.ts";
-import { UpstreamRegistry } from "../src/upstream/upstream-registry.ts";
+import { EndpointPools } from "#upstream/endpoint-pools.ts";
+import type { ExchangeWaiter, UpstreamExchange, UpstreamFailure } from "#upstream/upstream-exchange.ts";
+import { UpstreamRegistry } from "#upstream/upstream-registry.ts";
 import { serving, startGateway } from "./gateway-rig.ts";
 
 const ROUTES: NonNullable<DocumentInput["routes"]> = [
