@@ -19,7 +19,7 @@ export const gatewayZones: readonly Zone[] = [
     node: ["child_process", "cluster", "module", "timers", "url"],
     npm: [LOGGER],
     ours: ["gateway/composition", "gateway/upstream", ...GATEWAY_CONTRACT],
-    typesOf: ["gateway/slice-shape", "gateway/config", "gateway/storage"],
+    typesOf: ["gateway/slice-shape", "gateway/slices", "gateway/config", "gateway/storage"],
     instead: "Workers are processes and what is said between them; what a process does comes from gateway.ts",
   },
   {

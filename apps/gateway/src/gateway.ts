@@ -26,7 +26,7 @@ import { documentChecks } from "./document-checks.ts";
 import { gatewayFacts } from "./gateway-facts.ts";
 import { compileActions } from "./route-actions.ts";
 import type { Clock, EventSink } from "./slice.ts";
-import { createSlices, inAnswerOrder, inGateOrder } from "./slices.ts";
+import { createSlices, inAnswerOrder, inGateOrder, type CountedElsewhere } from "./slices.ts";
 
 /** How a gateway is started. */
 export interface GatewayOptions {
@@ -91,6 +91,7 @@ export interface ProcessParts {
   readonly sink?: EventSink;
   /** False in the control process of others: nobody there asks how upstreams are. */
   readonly hasTraffic?: boolean;
+  readonly elsewhere?: CountedElsewhere;
   readonly followers?: Followers;
   /** What answers a scrape; not given: this process's own metrics. */
   readonly scrape?: () => Promise<string>;
@@ -157,6 +158,10 @@ function createPool(parts: ProcessParts, workers: number, control: () => Control
     ...parts,
     workers,
     events: { emit: (kind, payload) => control().events.emit(kind, payload) },
+    counted: {
+      rates: (charges) => control().slices.rateLimits.charge(charges),
+      nonce: (keyId, nonce, forMs) => control().slices.nonces.add(keyId, nonce, parts.clock.monotonic(), forMs),
+    },
     ownMetrics: async () => {
       const { slices } = control();
       return await slices.metrics.text(await gatewayFacts({ ...control(), ...NO_TRAFFIC }));
@@ -210,7 +215,7 @@ export function createControl(parts: ProcessParts) {
   });
   const pools = new EndpointPools(deadlines);
   const upkeep = new UpstreamUpkeep({ upstreams, pools, log });
-  const slices = createSlices({ log, clock, store, environment });
+  const slices = createSlices({ log, clock, store, environment, elsewhere: parts.elsewhere });
   const generations = new Generations({
     slices: inGateOrder(slices.all),
     answerOrder: inAnswerOrder(slices.all),

@@ -5,7 +5,7 @@ import { createAccessLog, sampleOf } from "#slices/access-log/access-log.slice.t
 import { acceptVary } from "#slices/accept-vary/accept-vary.slice.ts";
 import { createAuthorization } from "#slices/authorization/authorization.slice.ts";
 import { createCallouts } from "#slices/callouts/callouts.slice.ts";
-import { createConsumers } from "#slices/consumers/consumers.slice.ts";
+import { createConsumers, NonceMemory, type Nonces } from "#slices/consumers/consumers.slice.ts";
 import { deprecation } from "#slices/deprecation/deprecation.slice.ts";
 import { createCache, type AnswerCache } from "#slices/cache/cache.slice.ts";
 import { compression } from "#slices/compression/compression.slice.ts";
@@ -17,7 +17,7 @@ import { methods } from "#slices/methods/methods.slice.ts";
 import { securityHeaders } from "#slices/security-headers/security-headers.slice.ts";
 import { createMetrics, type Metrics } from "#slices/metrics/metrics.slice.ts";
 import { quotas, type QuotasSlice } from "#slices/quotas/quotas.slice.ts";
-import { createRateLimits, type RateLimits } from "#slices/rate-limit/rate-limit.slice.ts";
+import { createRateLimits, type RateCounters, type RateLimits } from "#slices/rate-limit/rate-limit.slice.ts";
 import { transforms } from "#slices/transforms/transforms.slice.ts";
 import { usageExport, type UsageExportSlice } from "#slices/usage-export/usage-export.slice.ts";
 import { createWebhooks, type Webhooks } from "#slices/webhooks/webhooks.slice.ts";
@@ -32,6 +32,14 @@ export interface SliceParts {
   /** Undefined without `GATEWAY_STATE_DB`. */
   readonly store: StateStore | undefined;
   readonly environment: Readonly<Record<string, string | undefined>>;
+  /** Undefined: this process is the whole gateway. */
+  readonly elsewhere?: CountedElsewhere | undefined;
+}
+
+/** What the processes of one gateway must count together, in another process than this one. */
+export interface CountedElsewhere {
+  readonly rates: RateCounters;
+  readonly nonces: Nonces;
 }
 
 /** All slices; those that others ask something have a name of their own. */
@@ -42,12 +50,13 @@ export interface Slices {
   readonly usageExport: UsageExportSlice;
   readonly metrics: Metrics;
   readonly rateLimits: RateLimits;
+  readonly nonces: Nonces;
   readonly cache: AnswerCache;
   readonly dialer: EgressDialer;
 }
 
 /** Makes every slice, in no order. */
-export function createSlices({ log, clock, store, environment }: SliceParts): Slices {
+export function createSlices({ log, clock, store, environment, elsewhere }: SliceParts): Slices {
   const dialer = new EgressDialer({ log });
   const webhooks = createWebhooks({ dialer, clock, log });
   const metrics = createMetrics();
@@ -61,12 +70,14 @@ export function createSlices({ log, clock, store, environment }: SliceParts): Sl
     },
   });
   const cache = createCache({ clock });
-  const rateLimits = createRateLimits({ log, clock, onDryRun: (route) => metrics.dryRun("rate_limit", route) });
+  const onRateDryRun = (route: string): void => metrics.dryRun("rate_limit", route);
+  const rateLimits = createRateLimits({ log, clock, onDryRun: onRateDryRun, counters: elsewhere?.rates });
+  const nonces = elsewhere?.nonces ?? new NonceMemory();
   const usage = usageExport({ store, log, clock, every });
   const all = [
     createEgressFilter(dialer),
     webhooks,
-    createConsumers({ dialer, clock, log }),
+    createConsumers({ dialer, clock, log, nonces }),
     createAuthorization({ log, metrics: { dryRun: (route) => metrics.dryRun("authz", route) } }),
     maintenance,
     methods,
@@ -85,7 +96,7 @@ export function createSlices({ log, clock, store, environment }: SliceParts): Sl
     metrics,
     createAccessLog({ log, sample: sampleOf(environment["GATEWAY_ACCESS_LOG_SAMPLE"]), random: () => Math.random() }),
   ];
-  return { all, cache, rateLimits, webhooks, quotas: quotaSlice, usageExport: usage, metrics, dialer };
+  return { all, cache, rateLimits, nonces, webhooks, quotas: quotaSlice, usageExport: usage, metrics, dialer };
 }
 
 function every(periodMs: number, run: () => void): () => void {

@@ -17,6 +17,8 @@ export interface WorkerGateway extends AsyncDisposable {
   lines(): readonly Record<string, unknown>[];
   /** Process ids of workers in the order in which they began to take requests. */
   workerPids(): readonly number[];
+  /** Numbers of the workers that answered requests of a status, by the access log; waits for `count` of them. */
+  servedBy(status: number, count: number): Promise<readonly number[]>;
   write(document: DocumentInput | string): Promise<void>;
 }
 
@@ -61,6 +63,14 @@ export async function startWorkers(
       adminUrl: facts.admin,
       lines,
       workerPids,
+      servedBy: async (status, count) => {
+        const served = (): number[] =>
+          lines()
+            .filter(({ target, status: each }) => target === "gateway::access" && each === status)
+            .map(({ worker }) => Number(worker));
+        await waitUntil(() => served().length >= count, { what: "the lines of the requests" });
+        return [...new Set(served())].toSorted((a, b) => a - b);
+      },
       write,
       [Symbol.asyncDispose]: async () => {
         await child.stop();

@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { createHash, createHmac } from "node:crypto";
 import { writeFile } from "node:fs/promises";
 import { Agent } from "node:http";
 import { test } from "node:test";
@@ -34,6 +35,21 @@ const budgeted = (port: number): DocumentInput =>
     ] as unknown as NonNullable<DocumentInput["consumers"]>,
   });
 
+/** The fields of a signed request without a body. */
+function signed(path: string): Record<string, string> {
+  const timestamp = String(Math.floor(Date.now() / 1000));
+  const nonce = "nonce-000000000001";
+  const digest = createHash("sha256").update("").digest("hex");
+  const canonical = `gateway-hmac-v1\nkey-1\nGET\n${path}\n\n${timestamp}\n${nonce}\n${digest}`;
+  return {
+    "X-Gateway-Key-Id": "key-1",
+    "X-Gateway-Timestamp": timestamp,
+    "X-Gateway-Nonce": nonce,
+    "X-Gateway-Body-Sha256": digest,
+    "X-Gateway-Signature": createHmac("sha256", "signing-secret-1").update(canonical).digest("hex"),
+  };
+}
+
 /** What a scrape says of one sample. */
 async function metric(gateway: WorkerGateway, sample: string): Promise<number> {
   const { text } = await get(gateway.port, "/metrics");
@@ -58,6 +74,7 @@ test("a quota of 50 under parallel load of two workers admits exactly 50", async
   assert.equal(statuses.filter((status) => status === 200).length, 50);
   assert.equal(statuses.filter((status) => status === 429).length, 150);
   assert.equal(origin.requests.length, 50);
+  assert.deepEqual(await gateway.servedBy(200, 50), [0, 1]);
   const usage = await get(Number(new URL(gateway.adminUrl).port), "/quotas/usage?consumer=acme");
   assert.match(usage.text, /"used":50,/);
 });
@@ -90,6 +107,52 @@ test("a quota stays exact when a worker is killed under load: admitted and charg
   assert.ok(admitted + lost >= 50, `${admitted} admitted and ${lost} lost of 50`);
   const usage = await get(Number(new URL(gateway.adminUrl).port), "/quotas/usage?consumer=acme");
   assert.match(usage.text, /"used":50,/);
+});
+
+test("a rate limit is one for all workers", async () => {
+  await using gateway = await startWorkers({
+    ...fixed("one"),
+    gateway: { global_policies: ["p"] },
+    policies: [{ name: "p", rate_limits: [{ selector: ["ip"], requests_per: { hour: 30 } }] }],
+  });
+  const answers = await Promise.all(Array.from({ length: 120 }, async () => await get(gateway.port, "/fixed")));
+  assert.equal(answers.filter(({ status }) => status === 200).length, 30);
+  assert.equal(answers.filter(({ status }) => status === 429).length, 90);
+  assert.deepEqual(await gateway.servedBy(200, 30), [0, 1]);
+  assert.equal(await metric(gateway, 'rate_limited_total{route="fixed"}'), 90);
+});
+
+test("a rate limit goes on where it stood after a reload and after the end of a worker", async () => {
+  const document = (body: string): DocumentInput => ({
+    ...fixed(body),
+    gateway: { global_policies: ["p"] },
+    policies: [{ name: "p", rate_limits: [{ selector: ["route"], requests_per: { hour: 10 } }] }],
+  });
+  await using gateway = await startWorkers(document("one"));
+  const statuses = async (count: number): Promise<number[]> => {
+    const answers = await Promise.all(Array.from({ length: count }, async () => await get(gateway.port, "/fixed")));
+    return answers.map(({ status }) => status).toSorted((a, b) => a - b);
+  };
+  assert.deepEqual(await statuses(5), [200, 200, 200, 200, 200]);
+  await gateway.write(document("two"));
+  await gateway.child.waitForOutput(/"generation":2[^\n]*"source":"reload"/);
+  process.kill(gateway.workerPids()[0] ?? 0, "SIGKILL");
+  await waitUntil(() => gateway.workerPids().length === 3, { what: "another worker", timeoutMs: 30_000 });
+  assert.deepEqual(await statuses(7), [200, 200, 200, 200, 200, 429, 429]);
+});
+
+test("a signed request is taken once, whichever workers it is shown to", async () => {
+  await using gateway = await startWorkers({
+    ...fixed("one"),
+    consumers: [{ name: "acme", credentials: [{ type: "hmac", key_id: "key-1", secret: "signing-secret-1" }] }],
+  });
+  const headers = signed("/fixed");
+  const answers = await Promise.all(
+    Array.from({ length: 60 }, async () => await get(gateway.port, "/fixed", { headers })),
+  );
+  assert.equal(answers.filter(({ status }) => status === 200).length, 1);
+  assert.equal(answers.filter(({ status }) => status === 401).length, 59);
+  assert.deepEqual(await gateway.servedBy(401, 59), [0, 1]);
 });
 
 test("a reload reaches every worker before it is told, and a rejected one none", async () => {

@@ -6,6 +6,7 @@ import { createControl, createDataPlane, drainTimeMs, type ProcessParts } from "
 import type { Clock, EventSink } from "#slice.ts";
 import { forceState, upstreamSnapshots, type ForcedState } from "#upstream/upstream-state.ts";
 import type { ProcessLink } from "./process-link.ts";
+import { countedByControl } from "./counted-by-control.ts";
 import { remoteStore } from "./remote-store.ts";
 import { shareOfLimits } from "./share-of-limits.ts";
 import type {
@@ -54,6 +55,7 @@ export class DataPlane {
       store: hasStore ? remoteStore(link) : undefined,
       sink: told(link),
       followers,
+      elsewhere: countedByControl(link),
       scrape: async () => await link.ask("metrics", undefined),
       ownPart: (document) => shareOfLimits(document, setup),
     };

@@ -1,5 +1,7 @@
 import type { EventKind, EventPayloads } from "@headworks/gateway-contract";
 import type { AcceptedCandidate } from "#config/generations.ts";
+import type { NonceVerdict } from "#slices/consumers/consumers.slice.ts";
+import type { RateCharge, RateOutcome } from "#slices/rate-limit/rate-limit.slice.ts";
 import type { BudgetCharge, ChargeResult, UsageRow } from "#storage/state-store.ts";
 import type { ForcedState, UpstreamSnapshot } from "#upstream/upstream-state.ts";
 
@@ -55,6 +57,8 @@ export type ControlCalls = {
     output: ChargeResult;
   };
   addUsage: { input: readonly UsageRow[]; output: void };
+  rates: { input: readonly RateCharge[]; output: readonly (RateOutcome | undefined)[] };
+  nonce: { input: readonly [keyId: string, nonce: string, forMs: number]; output: NonceVerdict };
   event: { input: WorkerEvent; output: void };
   metrics: { input: undefined; output: string };
 };

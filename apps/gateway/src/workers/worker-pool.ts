@@ -4,6 +4,7 @@ import type { Issue } from "@headworks/gateway-contract";
 import type { Logger } from "pino";
 import type { AcceptedCandidate, Followers } from "#config/generations.ts";
 import type { EventSink } from "#slice.ts";
+import type { NonceVerdict } from "#slices/consumers/consumers.slice.ts";
 import type { StateStore } from "#storage/state-store.ts";
 import { InstanceHealth } from "./instance-health.ts";
 import { MergedMetrics } from "./merged-metrics.ts";
@@ -22,6 +23,11 @@ export interface WorkerPoolParts {
   readonly store: StateStore | undefined;
   /** Where events of workers go, once each for the instance. */
   readonly events: EventSink;
+  /** What is counted here for all workers. */
+  readonly counted: {
+    readonly rates: Handlers<ControlCalls>["rates"];
+    nonce(keyId: string, nonce: string, forMs: number): NonceVerdict | Promise<NonceVerdict>;
+  };
   /** The control process's own metrics. */
   readonly ownMetrics: () => Promise<string>;
 }
@@ -55,13 +61,15 @@ export class WorkerPool implements Followers {
   addresses: readonly ListenerAddress[] = [];
 
   constructor(parts: WorkerPoolParts) {
-    const { store } = parts;
+    const { store, counted } = parts;
     this.#parts = parts;
     this.#health = new InstanceHealth(parts.events);
     this.#handlers = {
       charge: ([consumer, budgets, enforce]) =>
         store?.quotas.charge(consumer, budgets, enforce) ?? { outcome: "failed", error: "There is no state store" },
       addUsage: async (rows) => await store?.usage.add(rows),
+      rates: counted.rates,
+      nonce: ([keyId, nonce, forMs]) => counted.nonce(keyId, nonce, forMs),
       event: () => undefined,
       metrics: async () => await this.metricsText(),
     };

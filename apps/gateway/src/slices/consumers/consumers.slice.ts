@@ -14,12 +14,14 @@ import { BearerReader } from "./bearer-reader.ts";
 import { ClientCertificates } from "./client-certificates.ts";
 import { checkConsumers } from "./consumers.check.ts";
 import type { CredentialReader } from "./credential-reader.ts";
-import { NonceMemory } from "./nonce-memory.ts";
+import { NonceMemory, type Nonces } from "./nonce-memory.ts";
 import { SignatureReader } from "./signature-reader.ts";
 import { SigningKeys } from "./signing-keys.ts";
 import { TokenOwners } from "./token-owners.ts";
 import { TokenProviders } from "./token-providers.ts";
 import { TokenVerifier, type TokenProvider } from "./token-verifier.ts";
+
+export { NonceMemory, type Nonces, type NonceVerdict } from "./nonce-memory.ts";
 
 /** What recognising consumers needs of the gateway. */
 export interface ConsumersHost {
@@ -27,14 +29,16 @@ export interface ConsumersHost {
   readonly dialer: EgressDialer;
   readonly clock: Clock;
   readonly log: Logger;
+  /** Where nonces of signed requests are remembered. It outlives generations: a reload forgets none. */
+  readonly nonces?: Nonces;
 }
 
 const DEFAULT_SKEW_S = 300;
 
 /** Recognises the consumer behind each request by the credential it presents. */
 export function createConsumers(host: ConsumersHost): GatewaySlice {
-  // Both outlive a generation: a reload neither forgets what was signed nor asks for keys that are known.
-  const nonces = new NonceMemory();
+  const nonces = host.nonces ?? new NonceMemory();
+  // Outlives a generation: a reload does not ask for keys that are known.
   const tokenProviders = new TokenProviders(host);
   const reports = new AuthenticationReports(host.log, host.clock);
 
@@ -71,7 +75,7 @@ interface ReaderParts {
   readonly document: ConfigDocument;
   readonly scope: CompileScope;
   readonly host: ConsumersHost;
-  readonly nonces: NonceMemory;
+  readonly nonces: Nonces;
   readonly providers: readonly TokenProvider[];
   readonly unauthorized: Refusal;
 }

@@ -3,6 +3,12 @@ import { hash } from "node:crypto";
 /** What came of showing a nonce. `full`: there is no room to remember it, so nobody could tell if it came again. */
 export type NonceVerdict = "new" | "seen" | "full";
 
+/** Where nonces are remembered. */
+export interface Nonces {
+  /** Shows a nonce, which is remembered for `forMs`. `nowMs` is monotonic. */
+  add(keyId: string, nonce: string, nowMs: number, forMs: number): NonceVerdict | Promise<NonceVerdict>;
+}
+
 /** Bounds of a memory: entries for one key and for all keys together. */
 export interface NonceLimits {
   readonly perKey: number;
@@ -21,7 +27,7 @@ function digestOf(nonce: string): string {
  * Remembers the nonces of requests whose signatures were good, each for the same time. Bounded for each key, so that
  * one that signs without end does not push out what others need; what has no room is refused, never forgotten.
  */
-export class NonceMemory {
+export class NonceMemory implements Nonces {
   readonly #limits: NonceLimits;
   /** By key id: nonces with the time they may be forgotten at. Entries are in the order of that time. */
   readonly #byKey = new Map<string, Map<string, number>>();

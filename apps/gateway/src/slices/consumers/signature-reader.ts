@@ -1,12 +1,12 @@
 // Tested by ../../../test/consumers/signed-requests.test.ts
 import { hasBody } from "@headworks/http1";
 import type { Logger } from "pino";
-import type { RequestContext } from "#request/context.ts";
+import type { ConsumerIdentity, RequestContext } from "#request/context.ts";
 import type { Refusal } from "#request/phases.ts";
 import type { Clock } from "#slice.ts";
 import { BodyDigestCheck, EMPTY_SHA256 } from "./body-digest-check.ts";
 import { INVALID, type CredentialReader, type Recognition } from "./credential-reader.ts";
-import type { NonceMemory } from "./nonce-memory.ts";
+import type { NonceVerdict, Nonces } from "./nonce-memory.ts";
 import { SIGNING_FIELDS, type PresentedCredentials } from "./presented-credentials.ts";
 import { signingPartsOf } from "./signed-request.ts";
 import type { SigningKeys } from "./signing-keys.ts";
@@ -14,7 +14,7 @@ import type { SigningKeys } from "./signing-keys.ts";
 /** What reading signatures needs. */
 export interface SignatureTools {
   readonly keys: SigningKeys;
-  readonly nonces: NonceMemory;
+  readonly nonces: Nonces;
   readonly clock: Clock;
   readonly log: Logger;
   /** How far a client's clock may be from ours, either way. */
@@ -44,7 +44,7 @@ export class SignatureReader implements CredentialReader {
     return signing !== undefined;
   }
 
-  read(request: RequestContext, presented: PresentedCredentials): Recognition {
+  read(request: RequestContext, presented: PresentedCredentials): Recognition | Promise<Recognition> {
     const { keys, nonces, clock, maxSkewMs } = this.#tools;
     const parts = signingPartsOf(presented);
     if (parts === undefined) return INVALID;
@@ -54,10 +54,21 @@ export class SignatureReader implements CredentialReader {
     if (!hasBody(request.framing) && parts.bodySha256 !== EMPTY_SHA256) return INVALID;
     // A timestamp from the far end of the window stays good for twice its width.
     const verdict = nonces.add(parts.keyId, parts.nonce, clock.monotonic(), 2 * maxSkewMs);
+    return verdict instanceof Promise
+      ? verdict.then((known) => this.#recognised(request, parts.bodySha256, identity, known))
+      : this.#recognised(request, parts.bodySha256, identity, verdict);
+  }
+
+  #recognised(
+    request: RequestContext,
+    bodySha256: string,
+    identity: ConsumerIdentity,
+    verdict: NonceVerdict,
+  ): Recognition {
     if (verdict === "seen") return INVALID;
     if (verdict === "full") return FULL;
     if (hasBody(request.framing)) {
-      request.bodyCheck = new BodyDigestCheck(parts.bodySha256, () => this.#mismatch(request));
+      request.bodyCheck = new BodyDigestCheck(bodySha256, () => this.#mismatch(request));
     }
     return { kind: "consumer", identity };
   }

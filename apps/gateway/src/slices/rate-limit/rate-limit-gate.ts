@@ -5,8 +5,28 @@ import type { Gate, Verdict } from "#request/phases.ts";
 import type { Clock } from "#slice.ts";
 import type { RateRule, RuleState } from "./rate-rule.ts";
 
+/** One count of a request: by which rule, under which key. */
+export interface RateCharge {
+  readonly rule: string;
+  readonly key: string;
+}
+
+/** A rule after a request was counted elsewhere; another process has another monotonic clock. */
+export interface RateOutcome extends Omit<RuleState, "fullAtMs"> {
+  /** Milliseconds until the burst is whole again. */
+  readonly fullInMs: number;
+}
+
+/** Counts for several processes that are one gateway. */
+export interface RateCounters {
+  /** In the order of `charges`; undefined for what is not counted there. Never rejects. */
+  charge(charges: readonly RateCharge[]): Promise<readonly (RateOutcome | undefined)[]>;
+}
+
 /** What a gate needs besides its rules. */
 export interface RateLimitTools {
+  /** Undefined: requests are counted in this process. */
+  readonly counters: RateCounters | undefined;
   readonly clock: Clock;
   readonly report: DryRunReport;
 }
@@ -21,15 +41,39 @@ export class RateLimitGate implements Gate {
     this.#tools = tools;
   }
 
-  check(request: RequestContext): Verdict {
+  check(request: RequestContext): Verdict | Promise<Verdict> {
     const rules = this.#rulesOf(request);
     if (rules.length === 0) return undefined;
+    const { clock, counters } = this.#tools;
+    if (counters !== undefined) return this.#countElsewhere(request, rules, counters);
+    const nowMs = clock.monotonic();
+    return this.#verdict(request, rules, nowMs, (rule) => rule.charge(rule.keyOf(request), nowMs));
+  }
+
+  async #countElsewhere(request: RequestContext, rules: readonly RateRule[], counters: RateCounters): Promise<Verdict> {
+    const charges = rules.map((rule) => ({ rule: rule.identity, key: rule.keyOf(request) }));
+    const outcomes = await counters.charge(charges);
     const nowMs = this.#tools.clock.monotonic();
+    return this.#verdict(request, rules, nowMs, (rule, at) => {
+      const outcome = outcomes[at];
+      // A reload took the rule away while this request was on its way: nobody else counts by it any more.
+      if (outcome === undefined) return rule.charge(charges[at]?.key ?? "", nowMs);
+      const { waitMs, remaining, limit, fullInMs } = outcome;
+      return { waitMs, remaining, limit, fullAtMs: nowMs + fullInMs };
+    });
+  }
+
+  #verdict(
+    request: RequestContext,
+    rules: readonly RateRule[],
+    nowMs: number,
+    charge: (rule: RateRule, at: number) => RuleState,
+  ): Verdict {
     let tightest: RuleState | undefined;
     let refusing: RuleState | undefined;
     let waitMs = 0;
-    for (const rule of rules) {
-      const state = rule.charge(request, nowMs);
+    for (const [at, rule] of rules.entries()) {
+      const state = charge(rule, at);
       if (rule.isDryRun) {
         if (state.waitMs > 0) this.#tools.report(request, 429, `the rate limit '${rule.label}' is used up`);
         continue;

@@ -1,6 +1,5 @@
 // Tested by rate-limit.slice.test.ts
 import type { ConfigDocument, Listener, Route } from "@headworks/gateway-contract";
-import type { KeyBuckets } from "./key-buckets.ts";
 import { RateRule, ruleIdentity } from "./rate-rule.ts";
 
 /** The rules that stand at a level of the document, by what they hang on. */
@@ -13,26 +12,26 @@ export class RateLimitLevels {
   readonly #services: RulesByName;
   readonly #routes: RulesByName;
   readonly #consumers: RulesByName;
-  /** What every rule remembers, for the next generation. */
-  readonly buckets: ReadonlyMap<string, KeyBuckets>;
+  /** All of them by identity. */
+  readonly rules: ReadonlyMap<string, RateRule>;
 
   /** Rules that `running` knows go on counting where they stand. */
-  constructor(document: ConfigDocument, running: ReadonlyMap<string, KeyBuckets>) {
-    const buckets = new Map<string, KeyBuckets>();
+  constructor(document: ConfigDocument, running: ReadonlyMap<string, RateRule>) {
+    const known = new Map<string, RateRule>();
     const policies = new Map<string, readonly RateRule[]>();
     for (const policy of document.policies) {
       const rules: RateRule[] = [];
       for (const rule of policy.rate_limits ?? []) {
         const identity = ruleIdentity(policy, rule);
         // The same rule twice in a policy is one: counting a request twice is not what anybody means by it.
-        if (buckets.has(identity)) continue;
-        const compiled = new RateRule(policy, rule, running.get(identity));
-        buckets.set(identity, compiled.buckets);
+        if (known.has(identity)) continue;
+        const compiled = new RateRule(policy, rule, running.get(identity)?.buckets);
+        known.set(identity, compiled);
         rules.push(compiled);
       }
       policies.set(policy.name, rules);
     }
-    this.buckets = buckets;
+    this.rules = known;
     const named = (names: readonly string[] | undefined): RateRule[] =>
       (names ?? []).flatMap((name) => policies.get(name) ?? []);
     const mapOf = (entities: readonly { name: string; policies?: string[] }[]): RulesByName =>

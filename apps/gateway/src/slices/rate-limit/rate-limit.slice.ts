@@ -4,11 +4,12 @@ import { dryRunReport } from "#request/dry-run-report.ts";
 import type { RequestContext } from "#request/context.ts";
 import type { Gate } from "#request/phases.ts";
 import type { Clock, GatewaySlice } from "#slice.ts";
-import type { KeyBuckets } from "./key-buckets.ts";
-import { RateLimitGate } from "./rate-limit-gate.ts";
+import { RateLimitGate, type RateCharge, type RateCounters, type RateOutcome } from "./rate-limit-gate.ts";
 import { RateLimitLevels } from "./rate-limit.compile.ts";
 import { checkRateLimits } from "./rate-limit.check.ts";
 import type { RateRule } from "./rate-rule.ts";
+
+export type { RateCharge, RateCounters, RateOutcome } from "./rate-limit-gate.ts";
 
 /** What the slice is made of. */
 export interface RateLimitHost {
@@ -16,21 +17,25 @@ export interface RateLimitHost {
   readonly log: Logger;
   /** Counts a refusal that a dry run let pass. */
   readonly onDryRun: (route: string) => void;
+  /** Where requests are counted; not given: here. */
+  readonly counters?: RateCounters | undefined;
 }
 
-/** The slice, with what metrics ask it. */
+/** The slice, with what metrics and other processes ask it. */
 export interface RateLimits extends GatewaySlice {
   /** Keys that rules remember now, and those they had to forget while they still counted. */
+  /** Counts a request that another process handles, in each of the rules; undefined for one that does not run here. */
+  charge(charges: readonly RateCharge[]): readonly (RateOutcome | undefined)[];
   counts(): { readonly liveKeys: number; readonly evictions: number };
 }
 
 /**
  * Bounds how fast requests may come: by the peer's address, by who is asking, by route, or by these together. Counters
- * live in this process; a reload keeps those of rules that it does not change.
+ * live in one process; a reload keeps those of rules that it does not change.
  */
-export function createRateLimits({ clock, log, onDryRun }: RateLimitHost): RateLimits {
-  const tools = { clock, report: dryRunReport(log, "rate_limit", onDryRun) };
-  let running: ReadonlyMap<string, KeyBuckets> = new Map();
+export function createRateLimits({ clock, log, onDryRun, counters }: RateLimitHost): RateLimits {
+  const tools = { clock, counters, report: dryRunReport(log, "rate_limit", onDryRun) };
+  let running: ReadonlyMap<string, RateRule> = new Map();
   let forgotten = 0;
   return {
     name: "rate-limit",
@@ -44,15 +49,24 @@ export function createRateLimits({ clock, log, onDryRun }: RateLimitHost): RateL
           return rules.length === 0 ? undefined : new RateLimitGate(() => rules, tools);
         },
         published: () => {
-          for (const [identity, { evictions }] of running) {
-            if (!levels.buckets.has(identity)) forgotten += evictions;
+          for (const [identity, { buckets }] of running) {
+            if (!levels.rules.has(identity)) forgotten += buckets.evictions;
           }
-          running = levels.buckets;
+          running = levels.rules;
         },
       };
     },
+    charge: (charges) => {
+      const nowMs = clock.monotonic();
+      return charges.map(({ rule, key }) => {
+        const state = running.get(rule)?.charge(key, nowMs);
+        if (state === undefined) return undefined;
+        const { waitMs, remaining, limit, fullAtMs } = state;
+        return { waitMs, remaining, limit, fullInMs: fullAtMs - nowMs };
+      });
+    },
     counts: () => {
-      const all = [...running.values()];
+      const all = [...running.values()].map(({ buckets }) => buckets);
       return {
         liveKeys: all.reduce((sum, { size }) => sum + size, 0),
         evictions: all.reduce((sum, { evictions }) => sum + evictions, forgotten),

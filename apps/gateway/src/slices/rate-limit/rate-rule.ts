@@ -17,26 +17,30 @@ export class RateRule {
   readonly policy: string;
   /** For people: the name of the rule, or of its policy. */
   readonly label: string;
+  /** The same in every process, and in every generation that has the rule unchanged. */
+  readonly identity: string;
   readonly isDryRun: boolean;
   readonly buckets: KeyBuckets;
+  /** What the counts of a request are kept under. */
+  readonly keyOf: (request: RequestContext) => string;
   readonly #windows: readonly RateWindow[];
-  readonly #keyOf: (request: RequestContext) => string;
 
   constructor(policy: Policy, rule: RateLimit, buckets: KeyBuckets | undefined) {
     this.policy = policy.name;
     this.label = rule.name ?? policy.name;
+    this.identity = ruleIdentity(policy, rule);
     this.isDryRun = policy.dry_run === true;
     this.#windows = windowsOf(rule);
     this.buckets = buckets ?? new KeyBuckets(this.#windows.length);
-    this.#keyOf = keyOf(rule.selector);
+    this.keyOf = keyOf(rule.selector);
   }
 
   /**
-   * Counts a request, in the shortest window first; what refuses it ends that, and the windows before stay charged.
+   * Counts a request under its key, in the shortest window first; what refuses it ends that, and the windows before stay charged.
    * Gives the window that refused, or the one with the least left.
    */
-  charge(request: RequestContext, nowMs: number): RuleState {
-    const moments = this.buckets.of(this.#keyOf(request), nowMs);
+  charge(key: string, nowMs: number): RuleState {
+    const moments = this.buckets.of(key, nowMs);
     let tightest: WindowState | undefined;
     let limit = 0;
     for (let at = 0; at < this.#windows.length; at += 1) {
