@@ -93,6 +93,19 @@ test("HTTP/1.1 to HTTP/2: a chunked body with trailers, and trailers of the answ
   assert.equal(await seen.promise, "7");
 });
 
+test("HTTP/1.1 to HTTP/2: fields that should be there once and are not do no harm, in requests and trailers", async () => {
+  await using origin = await startHttp2Origin(echo);
+  await using gateway = await gatewayFor(origin.port);
+  await using client = await rawClient(gateway.port());
+  const twice = ["User-Agent", "Content-Type", "Authorization", "Referer", "If-Modified-Since", "Max-Forwards", "From"];
+  const fields = twice.flatMap((name) => [`${name}: 1\r\n`, `${name}: 2\r\n`]).join("");
+  await client.write(
+    `POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n${fields}\r\n2\r\nok\r\n0\r\nETag: 1\r\nETag: 2\r\n\r\n`,
+  );
+  const answer = await readResponse(client, "POST");
+  assert.deepEqual([answer.status, answer.body.toString()], [201, "ok"]);
+});
+
 for (const [method, status, headers] of [
   ["HEAD", 200, { "content-length": "5" }],
   ["GET", 204, {}],

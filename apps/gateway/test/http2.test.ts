@@ -79,6 +79,31 @@ test("HTTP/2: an answer's fields of connections are left out, repeats kept, and 
   assert.equal(answer.headers["keep-alive"], undefined);
 });
 
+test("HTTP/2: fields that should be there once and are not do no harm, in answers, trailers and hints", async () => {
+  const twice = ["Date", "ETag", "Content-Type", "Age", "Location", "Last-Modified", "Server"].flatMap((name) => [
+    `${name}: 1\r\n`,
+    `${name}: 2\r\n`,
+  ]);
+  const hints = `HTTP/1.1 103 Early Hints\r\n${twice.join("")}\r\n`;
+  const head = `HTTP/1.1 299 Odd\r\nTransfer-Encoding: chunked\r\n${twice.join("")}Proxy-Status: x\r\nHTTP2-Settings: x\r\nTE: gzip\r\n\r\n`;
+  await using origin = await startRawServer(`${hints}${head}2\r\nok\r\n0\r\nETag: 1\r\nETag: 2\r\n\r\n`);
+  await using gateway = await gatewayFor(origin.port);
+  await using client = await http2Client(gateway.port());
+  const answer = await client.fetch({ ":path": "/" });
+  assert.deepEqual([answer.status, answer.body.toString(), answer.code], [299, "ok", 0]);
+});
+
+for (const status of [205, 600, 999]) {
+  test(`HTTP/2: the odd status ${status} of an upstream harms nobody`, async () => {
+    await using origin = await startRawServer(`HTTP/1.1 ${status} Odd\r\nContent-Length: 2\r\n\r\nok`);
+    await using gateway = await gatewayFor(origin.port);
+    await using client = await http2Client(gateway.port());
+    const answer = await client.fetch({ ":path": "/" });
+    assert.equal(answer.status, status === 205 ? 205 : 502);
+    assert.equal((await client.fetch({ ":path": "/healthz" })).status, 200);
+  });
+}
+
 test("HTTP/2: trailers pass both ways to and from HTTP/1.1", async () => {
   const seen = Promise.withResolvers<NodeJS.Dict<string>>();
   await using origin = await startOrigin({
@@ -212,6 +237,25 @@ test("HTTP/2: a client that reads nothing holds the upstream back instead of fil
   for (let before = -1; before !== written; await setTimeout(300)) before = written;
   assert.ok(written > 65_536, `only ${written} bytes were taken`);
   assert.ok(written < 30_000_000, `${written} bytes were taken`);
+  stream.close(8);
+});
+
+test("HTTP/2: an upstream that reads nothing holds the client back instead of filling memory", async () => {
+  await using origin = await startRawServer(async (connection) => {
+    connection.socket.pause();
+    await connection.closed;
+  });
+  await using gateway = await gatewayFor(origin.port);
+  await using client = await http2Client(gateway.port());
+  const stream = client.session.request({ ":path": "/", ":method": "POST" }, { endStream: false });
+  stream.on("error", () => undefined);
+  let written = 0;
+  const body = Readable.from(pieces(Buffer.alloc(100_000_000)));
+  body.on("data", (piece: Buffer) => (written += piece.length));
+  body.pipe(stream);
+  for (let before = -1; before !== written; await setTimeout(300)) before = written;
+  assert.ok(written > 65_536 && written < 30_000_000, `${written} bytes were taken`);
+  body.destroy();
   stream.close(8);
 });
 

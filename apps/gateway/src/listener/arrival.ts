@@ -146,6 +146,7 @@ export class Arrival implements OpenConnection, Timed {
   }
 
   #speakHttp2(): void {
+    if (this.#socket.destroyed) return;
     const { services, facts } = this.#rules;
     services.deadlines.delete(this);
     this.#connection = new Http2Connection(services, facts, this.#peer, this.#socket);

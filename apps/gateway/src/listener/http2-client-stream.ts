@@ -127,7 +127,7 @@ export class Http2ClientStream implements ClientStream, Timed {
     this.#isStarted = true;
     // Beyond 599 is nothing that clients know, so it counts as a server's failure (RFC 9110, 15).
     const headers = [":status", String(status > 599 ? constants.HTTP_STATUS_BAD_GATEWAY : status)];
-    if (framing.kind === "length") headers.push("content-length", String(framing.lengthBytes));
+    if (framing.kind === "length" && status !== 205) headers.push("content-length", String(framing.lengthBytes));
     appendHttp2Fields(fields, headers);
     const isEmpty = framing.kind === "none" || (framing.kind === "length" && framing.lengthBytes === 0);
     this.#isBodiless = isEmpty || this.#head.method === "HEAD" || status === 204 || status === 205 || status === 304;

@@ -54,6 +54,8 @@ export class Http2Connection implements OpenConnection, StreamOwner, Timed {
       maxSessionInvalidFrames: 100,
       maxSessionRejectedStreams: 100,
       maxSettings: 32,
+      // What upstreams say twice is passed on twice; the stricter way throws.
+      strictSingleValueFields: false,
       settings: {
         enablePush: false,
         initialWindowSize: streamWindowBytes,
