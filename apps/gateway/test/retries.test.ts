@@ -259,3 +259,27 @@ test("breaker: a trial whose client goes away, or that finds no endpoint, leaves
   await waitUntil(async () => (await gateway.send({ path: "/" })).status === 200, { what: "another trial" });
   assert.equal(server.connections.length, 3);
 });
+
+test("breaker: a trial for which there is no endpoint leaves its place as well", async () => {
+  const { origin, bodies } = await answering(500, 200);
+  await using _origin = origin;
+  const document = (drain: boolean) => ({
+    ...serving("api", [], {
+      endpoints: [{ address: "127.0.0.1", port: origin.port, drain }],
+      breaker: { consecutive_failures: 1, open_ms: 20 },
+    }),
+    routes: ROUTES,
+  });
+  await using gateway = await startGateway(document(false));
+  assert.equal((await gateway.send({ path: "/" })).status, 500);
+  await gateway.reload(document(true));
+  await new Promise((resolve) => setTimeout(resolve, 30));
+  for (let at = 0; at < 3; at++) {
+    const answer = await gateway.send({ path: "/" });
+    assert.equal(answer.status, 502);
+    assert.match(answer.body.toString(), /upstream_unavailable/);
+  }
+  await gateway.reload(document(false));
+  assert.equal((await gateway.send({ path: "/" })).status, 200);
+  assert.equal(bodies.length, 2);
+});

@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { once } from "node:events";
 import { test } from "node:test";
 import { rawClient, readResponse, startRawServer, waitUntil, type RawConnection } from "@headworks/testkit";
 import type { DocumentInput } from "@headworks/gateway-contract";
@@ -241,4 +242,42 @@ test("an answer before the request's end ends the exchange, and the connection i
   assert.equal((await readResponse(client)).status, 413);
   await waitUntil(() => isOver(server.connections[0]), { what: "the end of the connection" });
   assert.equal((await gateway.send({ path: "/" })).body.toString(), "good");
+});
+
+test("an endless answer goes as fast as its client reads, and ends with the client", async () => {
+  let writtenBytes = 0;
+  await using server = await startRawServer(async (connection) => {
+    await connection.readUntil("\r\n\r\n");
+    const { socket } = connection;
+    socket.write("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n");
+    const chunk = Buffer.concat([Buffer.from("10000\r\n"), Buffer.alloc(65_536), Buffer.from("\r\n")]);
+    while (!isOver(connection)) {
+      if (!socket.write(chunk)) await Promise.race([once(socket, "drain"), connection.closed]).catch(() => undefined);
+      writtenBytes = socket.bytesWritten;
+    }
+  });
+  await using gateway = await startGateway({
+    ...serving("api", [server.port], { timeouts: { write_ms: 100 }, health: { consecutive_failures: 1 } }),
+    routes: ROUTES,
+  });
+  await using client = await rawClient(gateway.port());
+  await client.write("GET / HTTP/1.1\r\nHost: a\r\n\r\n");
+  await client.readUntil("\r\n\r\n");
+  client.socket.pause();
+  let before = -1;
+  await waitUntil(
+    async () => {
+      const isStill = before === writtenBytes;
+      before = writtenBytes;
+      await new Promise((resolve) => setTimeout(resolve, 150));
+      return isStill;
+    },
+    { what: "the standstill" },
+  );
+  assert.ok(writtenBytes < 64 * 1024 * 1024, `${writtenBytes} bytes`);
+  assert.equal(isOver(server.connections[0]), false, "a client that does not read is not the endpoint's fault");
+  assert.equal(await metric(gateway, "endpoint_health"), 1);
+  client.socket.resetAndDestroy();
+  await waitUntil(() => isOver(server.connections[0]), { what: "the end of the answer" });
+  assert.equal(await metric(gateway, "endpoint_health"), 1);
 });
