@@ -11,8 +11,8 @@ const REFERENCE = "docs/gateway/configuration.md";
 export interface FieldSchema {
   readonly type?: string | readonly string[];
   readonly description?: string;
-  readonly enum?: readonly unknown[];
-  readonly const?: unknown;
+  readonly enum?: readonly (string | number | boolean | null)[];
+  readonly const?: string | number | boolean | null;
   readonly required?: readonly string[];
   readonly properties?: Readonly<Record<string, FieldSchema>>;
   readonly additionalProperties?: boolean | FieldSchema;
@@ -59,8 +59,9 @@ export function referenceText(schema: FieldSchema): string {
 }
 
 function rowsBelow(schema: FieldSchema, prefix: string): Row[] {
-  if (schema.items !== undefined)
+  if (schema.items !== undefined) {
     return rowsBelow(schema.items, schema.type === "array" && prefix !== "" ? `${prefix}[]` : prefix);
+  }
   const rows: Row[] = [];
   for (const [name, field] of Object.entries(schema.properties ?? {})) {
     const path = prefix === "" ? name : `${prefix}.${name}`;
@@ -68,8 +69,9 @@ function rowsBelow(schema: FieldSchema, prefix: string): Row[] {
   }
   // Fields that several forms share are told once.
   for (const branch of schema.anyOf ?? []) rows.push(...rowsBelow(branch, prefix));
-  if (typeof schema.additionalProperties === "object")
+  if (typeof schema.additionalProperties === "object") {
     rows.push(...rowsBelow(schema.additionalProperties, `${prefix}.*`));
+  }
   return rows.filter((row, at) => rows.findIndex(({ field }) => field === row.field) === at);
 }
 

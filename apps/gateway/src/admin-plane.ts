@@ -41,12 +41,16 @@ export interface AdminPlaneParts extends FactSources {
 }
 
 /** What operators see of requests under way and of upstreams, and do to these. */
-export type Traffic = Pick<Parameters<typeof runtimeOperations>[0], "upstreams" | "force" | "activeRequests">;
+export type Traffic = Pick<Parameters<typeof runtimeOperations>[0], "upstreams" | "force" | "purge" | "activeRequests">;
 
-function trafficHere({ upstreams, pools, pipeline }: AdminPlaneParts): Traffic {
+function trafficHere({ upstreams, pools, pipeline, slices: { cache } }: AdminPlaneParts): Traffic {
   return {
     upstreams: () => upstreamSnapshots(upstreams, pools),
     force: (forced) => forceState(upstreams, forced),
+    purge: (route) => {
+      if (route === undefined) return cache.purgeAll();
+      return cache.purge(route) === undefined ? 0 : 1;
+    },
     activeRequests: () => pipeline.activeRequests,
   };
 }

@@ -175,12 +175,13 @@ function trafficIn(pool: WorkerPool): Traffic {
   const activeRequests = async (): Promise<number> => (await pool.states()).activeRequests;
   const upstreams = async (): Promise<readonly UpstreamSnapshot[]> => (await pool.states()).upstreams;
   const force = async (forced: ForcedState): Promise<void> => await pool.force(forced);
+  const purge = async (route: string | undefined): Promise<number> => await pool.purge(route);
   return {
     get addresses() {
       return pool.addresses;
     },
     metricsText: async () => await pool.metricsText(),
-    admin: { ...NO_TRAFFIC, traffic: { activeRequests, upstreams, force } },
+    admin: { ...NO_TRAFFIC, traffic: { activeRequests, upstreams, force, purge } },
     open: async () => await pool.start(),
     // Workers follow what is published as part of its publication.
     follow: () => undefined,

@@ -181,6 +181,37 @@ test("upstreams are shown and worked: a breaker is opened and closed, an endpoin
   assert.equal((await call(gateway, "/upstreams/none")).status, 404);
 });
 
+test("POST /cache/purge forgets what is kept of a route, or of all", async () => {
+  let asked = 0;
+  await using origin = await startOrigin({
+    handler: (_request, response) => {
+      asked += 1;
+      response.setHeader("cache-control", "max-age=60");
+      response.end(String(asked));
+    },
+  });
+  const cached = (name: string) => ({
+    name,
+    service: "api",
+    match: { path: { type: "prefix" as const, value: `/${name}` } },
+    action: { type: "proxy" as const },
+    cache: { ttl_secs: 60 },
+  });
+  await using gateway = await startGateway(
+    { ...serving("api", [origin.port]), listeners, admin: ADMIN, routes: [cached("one"), cached("two"), route("x")] },
+    DEV,
+  );
+  const get = async (path: string): Promise<string> => (await gateway.send({ path })).body.toString();
+  const purge = async (init: string) => await call(gateway, "/cache/purge", { method: "POST", body: init });
+  const before = [await get("/one"), await get("/two")];
+  assert.deepEqual([await get("/one"), await get("/two")], before);
+  assert.deepEqual((await purge('{"route":"one"}')).json(), { routes: 1 });
+  assert.deepEqual([await get("/one"), await get("/two")], ["3", before[1]]);
+  assert.deepEqual((await purge("{}")).json(), { routes: 2 });
+  assert.deepEqual([await get("/one"), await get("/two")], ["4", "5"]);
+  for (const name of ["fixed", "none"]) assert.equal((await purge(`{"route":"${name}"}`)).status, 404);
+});
+
 for (const [method, path, status, code] of [
   ["GET", "/quotas/usage", 404, "state_store_not_configured"],
   ["GET", "/nothing", 404, "not_found"],

@@ -48,7 +48,13 @@ function evenly(text: string): string {
 function patternOf(shown: string): RegExp {
   const lines = evenly(shown).trimEnd().split("\n");
   const source = lines.map((line) =>
-    line === "…" ? "(?:.*\\n)*?" : `${line.trimEnd().split("…").map(RegExp.escape).join(".*")} *\\n`,
+    line === "…"
+      ? "(?:.*\\n)*?"
+      : `${line
+          .trimEnd()
+          .split("…")
+          .map((piece) => RegExp.escape(piece))
+          .join(".*")} *\\n`,
   );
   return new RegExp(`^${source.join("")}$`);
 }

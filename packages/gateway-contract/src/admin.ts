@@ -261,6 +261,16 @@ export const adminOperations = defineOperations({
     body: strictObject({ action: oneOf(["eject", "recover", "drain"]) }),
     responses: { 200: Anything },
   },
+  purgeCache: {
+    method: "POST",
+    path: "/cache/purge",
+    summary: "Forget what is cached of a route, or of all",
+    description: "Answers that are on their way for the cache are not kept either.",
+    access: "runtime:execute",
+    body: strictObject({ route: Type.Optional(Name) }),
+    bodyOptional: true,
+    responses: { 200: strictObject({ routes: Type.Integer({ description: "How many routes it was" }) }) },
+  },
   listWebhooks: {
     method: "GET",
     path: "/webhooks",

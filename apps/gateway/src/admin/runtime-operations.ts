@@ -12,6 +12,8 @@ export interface RuntimeParts {
   readonly usageExport: UsageExportSlice;
   readonly upstreams: () => readonly UpstreamSnapshot[] | Promise<readonly UpstreamSnapshot[]>;
   readonly force: (forced: ForcedState) => void | Promise<void>;
+  /** Forgets what is cached of a route, or of all; how many routes that are. */
+  readonly purge: (route: string | undefined) => number | Promise<number>;
   readonly activeRequests: () => number | Promise<number>;
   readonly generation: () => number;
   readonly metricsText: () => Promise<string>;
@@ -134,6 +136,15 @@ function stateOf({ name, protocol, loadBalancer, breaker, ...counts }: UpstreamS
 
 function processOperations(parts: RuntimeParts) {
   return {
+    purgeCache: async ({ body, note }: HandlerCall) => {
+      const { route } = (body ?? {}) as { route?: string };
+      note(route ?? "all routes");
+      const routes = await parts.purge(route);
+      if (route !== undefined && routes === 0) {
+        throw new AdminError("not_found", `No route ${route} that runs has a cache`);
+      }
+      return { status: 200, body: { routes } };
+    },
     getHealth: async () => ({
       status: 200,
       body: {

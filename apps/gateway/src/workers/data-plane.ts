@@ -124,6 +124,13 @@ export class DataPlane {
     forceState(this.#control.upstreams, forced);
   }
 
+  /** Forgets what is cached of a route, or of all; how many routes that are. */
+  purge(route: string | undefined): number {
+    const { cache } = this.#control.slices;
+    if (route === undefined) return cache.purgeAll();
+    return cache.purge(route) === undefined ? 0 : 1;
+  }
+
   /** Drains for at most `graceMs` and hands over what is counted; the last metrics are the answer. */
   async stop(graceMs: number): Promise<string> {
     this.discard();

@@ -46,6 +46,8 @@ export type WorkerCalls = {
   metrics: { input: undefined; output: string };
   states: { input: undefined; output: WorkerStates };
   force: { input: ForcedState; output: void };
+  /** Forgets what is cached of a route, or of all; how many routes that are. */
+  purge: { input: { readonly route: string | undefined }; output: number };
   /** Drains; answers the last metrics when all requests have ended. */
   stop: { input: { readonly graceMs: number }; output: string };
 };

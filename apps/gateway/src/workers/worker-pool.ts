@@ -140,6 +140,11 @@ export class WorkerPool implements Followers {
     await this.#askAll(async ({ link }) => await link.ask("force", forced));
   }
 
+  /** Lets every worker forget what is cached of a route, or of all; how many routes that are. New workers know nothing. */
+  async purge(route: string | undefined): Promise<number> {
+    return Math.max(0, ...(await this.#askAll(async ({ link }) => await link.ask("purge", { route }))));
+  }
+
   /** Lets requests end for `graceMs`, then ends all workers. */
   async stop(graceMs: number): Promise<void> {
     this.#isStopping = true;

@@ -27,6 +27,7 @@ const handlers: Handlers<WorkerCalls> = {
   metrics: async () => await (await started()).metricsText(),
   states: async () => (await started()).states(),
   force: async (forced) => (await started()).force(forced),
+  purge: async ({ route }) => (await started()).purge(route),
   stop: async ({ graceMs }) => await (await started()).stop(graceMs),
 };
 
