@@ -257,7 +257,7 @@ export class Http1Connection implements ClientStream, OpenConnection, Timed {
   /** Reads what is held, request after request, as far as the answers allow. */
   #work(): void {
     this.#isWorking = true;
-    while (this.#held !== undefined && this.#state.mayRead && !this.#reader.isPaused) {
+    while (this.#held !== undefined && this.#state.mayRead && !this.#reader.isPaused && !this.#isBackedUp) {
       const chunk = this.#held;
       this.#held = undefined;
       const at = this.#reader.read(chunk);
@@ -266,8 +266,13 @@ export class Http1Connection implements ClientStream, OpenConnection, Timed {
     }
     this.#isWorking = false;
     if (this.#socket.destroyed || this.#state.isTunnel || this.#isLingering) return;
-    if (this.#held !== undefined || this.#reader.isPaused) this.#socket.pause();
+    if (this.#held !== undefined || this.#reader.isPaused || this.#isBackedUp) this.#socket.pause();
     else this.#socket.resume();
+  }
+
+  /** A client that does not take its answers is asked for no more requests, or they would fill the memory. */
+  get #isBackedUp(): boolean {
+    return this.#state.isIdle && this.#socket.writableNeedDrain;
   }
 
   #setDeadline(): void {
@@ -340,6 +345,7 @@ export class Http1Connection implements ClientStream, OpenConnection, Timed {
   readonly #onDrain = (): void => {
     this.#touch();
     this.handler?.onClientDrain();
+    if (this.#state.isIdle && !this.#isWorking) this.#work();
   };
 
   readonly #onClose = (): void => {

@@ -72,6 +72,31 @@ test("U17: a client that never reads its answer is let go, and its upstream conn
   client.destroy();
 });
 
+for (const [what, size] of [
+  ["large", 100_000],
+  ["small", 200],
+] as const) {
+  test(`U17: a client that sends requests without reading its ${what} answers fills no memory, and gets all of them when it reads`, async () => {
+    const action = { type: "respond", status: 200, body: "x".repeat(size) } as const;
+    await using gateway = await startGateway({ routes: [responding("r", "/", { action })] });
+    await using client = await rawClient(gateway.port());
+    client.socket.pause();
+    const count = size > 1000 ? 1000 : 5000;
+    const beforeMb = process.memoryUsage().rss / 1_048_576;
+    client.socket.write("GET / HTTP/1.1\r\nHost: a\r\n\r\n".repeat(count));
+    await sleep(500);
+    const answered = gateway.log.filter(({ msg }) => msg === "access").length;
+    const grownMb = process.memoryUsage().rss / 1_048_576 - beforeMb;
+    assert.ok(grownMb < 100, `${grownMb.toFixed(0)} MB for ${answered} answers`);
+    if (size > 1000) assert.ok(answered < count / 2, `${answered} answers that nobody reads`);
+    client.socket.resume();
+    for (let at = 0; at < count; at += 1) {
+      const answer = await readResponse(client);
+      assert.equal(answer.body.length, size);
+    }
+  });
+}
+
 test("U17: thousands of paths, methods, hosts and ids of clients make no label of their own", async () => {
   await using gateway = await startGateway({ routes: [responding("r", "/r")] });
   await using client = await rawClient(gateway.port());
