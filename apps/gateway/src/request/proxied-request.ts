@@ -323,7 +323,9 @@ export class ProxiedRequest implements RefusableHandler, AttemptOwner {
   #wins(attempt: Attempt): void {
     this.#winner = attempt;
     clearTimeout(this.#hedgeTimer);
-    for (const other of this.#open.splice(0)) if (other !== attempt) other.abandon();
+    // Nearly always it is the only one.
+    if (this.#open.length === 1) this.#open.pop();
+    else for (const other of this.#open.splice(0)) if (other !== attempt) other.abandon();
     this.#body?.forget();
     const { upstream } = this.#delivery.request;
     if (upstream !== undefined) upstream.endpoint = attempt.endpoint.key;
