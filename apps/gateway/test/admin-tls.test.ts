@@ -89,6 +89,8 @@ test("over TLS nothing is answered without a good client certificate; roles bind
   assert.equal(await status("POST", "/webhooks/test", operator), 400);
   assert.equal(await status("POST", "/quotas/adjust", operator), 403);
   assert.equal(await status("GET", "/config", operatorOf(operators, "nobody.example")), 403);
+  assert.equal(await status("GET", "/", viewer), 200);
+  assert.equal(await status("GET", "/", operatorOf(operators, "nobody.example")), 403);
   const { entries } = JSON.parse((await ask(gateway, servers, "GET", "/audit", viewer)).text) as {
     entries: { operation: string; outcome: string }[];
   };

@@ -123,6 +123,21 @@ test("docs/gateway: links lead somewhere, and every page is linked from the firs
   }
 });
 
+test("docs/gateway/deploy.md has every variable of the environment that the gateway reads", () => {
+  const source = fileURLToPath(new URL("../src/", import.meta.url));
+  const read = new Set<string>();
+  for (const name of readdirSync(source, { recursive: true, encoding: "utf8" })) {
+    if (!name.endsWith(".ts") || name.endsWith(".test.ts")) continue;
+    const text = readFileSync(`${source}${name}`, "utf8");
+    for (const [, variable = ""] of text.matchAll(/"(GATEWAY_[A-Z0-9_]+)"/g)) read.add(variable);
+  }
+  const page = readFileSync(new URL("deploy.md", GUIDES), "utf8");
+  const told = [...page.matchAll(/^\| `(GATEWAY_\w+)` +\|/gm)].map(([, name]) => name);
+  // Made of a prefix and a name where the command line reads them.
+  const made = ["GATEWAY_ADMIN_CERT", "GATEWAY_ADMIN_KEY", "GATEWAY_ADMIN_CA"];
+  assert.deepEqual(told.toSorted(), [...read, ...made].toSorted());
+});
+
 test("docs/gateway/metrics.md has every metric with what it says of itself, and no other", async () => {
   await using gateway = await startGateway(
     { listeners, admin: ADMIN, routes: [] },
