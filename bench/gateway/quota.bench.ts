@@ -10,13 +10,15 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setImmediate as turn } from "node:timers/promises";
-import { pino } from "pino";
 import { openStateStore } from "../../apps/gateway/src/storage/open-state-store.ts";
 import type { BudgetCharge, StateStore } from "../../apps/gateway/src/storage/state-store.ts";
 
 const seconds = Number(process.argv[2] ?? 3);
 const folder = process.argv[3] ?? tmpdir();
-const log = pino({ level: "silent" });
+const silent = (): void => undefined;
+const log = { debug: silent, info: silent, warn: silent, error: silent } as unknown as Parameters<
+  typeof openStateStore
+>[0]["log"];
 const clock = { now: () => Date.now(), monotonic: () => performance.now() };
 const LIMIT = 2n ** 63n;
 const budgets: readonly BudgetCharge[] = [

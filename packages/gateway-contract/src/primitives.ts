@@ -25,7 +25,7 @@ export const Token = Type.String({
 /** A path of a file; relative ones start at the configuration file's directory. */
 export const FilePath = Type.String({ minLength: 1, "x-file": true });
 
-export const MOST_U32 = 4_294_967_295;
+const MOST_U32 = 4_294_967_295;
 /** A number of milliseconds that must be above zero. */
 export const PositiveMs = Type.Integer({ minimum: 1, maximum: MOST_U32 });
 export const Ms = Type.Integer({ minimum: 0, maximum: MOST_U32 });

@@ -5,8 +5,6 @@ import type { BudgetWindow, OutboxEvent, StateStore, UsageSpan, UsageStretch, Us
 import { StoreClient } from "./store-client.ts";
 import { StateStoreError } from "./store-trouble.ts";
 
-export { StateStoreError } from "./store-trouble.ts";
-
 /** What the store is opened with. */
 export interface StateStoreOptions {
   /** The value of `GATEWAY_STATE_DB`: the path of a file, made with its folder if it is not there. */

@@ -4,7 +4,7 @@ import type { OutboxEvent } from "./state-store.ts";
 import type { StoreAnswers } from "./store-messages.ts";
 
 /** More rows than this are not kept. */
-export const MOST_EVENTS = 10_000;
+const MOST_EVENTS = 10_000;
 /** Envelopes have at most 16 KiB, so a page of them is small enough for one message. */
 const PAGE_EVENTS = 500;
 

@@ -299,7 +299,10 @@ test("a correction is on disk with the charges around it, within the counter's r
   await taken;
   assert.deepEqual([...rig.rows.values()], [2n]);
   assert.deepEqual(rig.ledger.charge("a", [daily(2n)], true), { outcome: "exhausted", budgets: ["daily"] });
-  const both = [rig.ledger.adjust("a", window, -1n), rig.ledger.charge("a", [daily(2n)], true)];
+  const both = [
+    rig.ledger.adjust("a", window, -1n),
+    Promise.resolve(rig.ledger.charge("a", [daily(2n)], true)),
+  ] as const;
   rig.turn();
   assert.equal(rig.sent[0]?.writes?.length, 3, "one row, once");
   rig.drain();
@@ -350,9 +353,9 @@ test("whatever charges and corrections come and whatever fails, memory and disk 
       const outcomes: Promise<unknown>[] = [];
       for (const one of steps) {
         if (one.kind === "charge") outcomes.push(Promise.resolve(rig.ledger.charge("a", [daily(5n)], one.enforce)));
-        else if (one.kind === "adjust")
+        else if (one.kind === "adjust") {
           outcomes.push(rig.ledger.adjust("a", daily(0n), one.delta).catch(() => undefined));
-        else if (one.kind === "turn") rig.turn();
+        } else if (one.kind === "turn") rig.turn();
         else if (rig.sent.length > 0) rig.commit(one.kind === "fail" ? "disk full" : undefined);
       }
       rig.drain();

@@ -33,7 +33,7 @@ const TROUBLE_BY_SYSTEM_CODE: Readonly<Record<string, StoreTrouble>> = {
 };
 
 /** Sorts an error of SQLite or of the file system. */
-export function troubleOf(error: unknown): StoreTrouble {
+function troubleOf(error: unknown): StoreTrouble {
   if (error instanceof StateStoreError) return error.trouble;
   if (!(error instanceof Error)) return "other";
   if ("errcode" in error && typeof error.errcode === "number") {

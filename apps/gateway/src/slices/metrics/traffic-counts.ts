@@ -28,7 +28,7 @@ export interface DeprecatedCount {
 }
 
 /** Requests that no route took, and those of the gateway itself. */
-export const UNROUTED = "unrouted";
+const UNROUTED = "unrouted";
 
 /**
  * Counts finished requests in plain numbers, a few additions for each; texts are made when somebody asks. Labels are
