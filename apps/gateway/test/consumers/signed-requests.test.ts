@@ -134,7 +134,7 @@ test("authentication of a signed request", async (t) => {
     ["a body that is not there has its digest, too", signed({ path, body: "x" }), 401],
     ["a digest is lower-case", signed({ path, digest: createHash("sha256").digest("hex").toUpperCase() }), 401],
     ...["Key-Id", "Timestamp", "Nonce", "Body-Sha256", "Signature"].flatMap(
-      (name): (readonly [string, readonly string[], number])[] => [
+      (name): [string, readonly string[], number][] => [
         [`${name} must be there`, without(signed({ path }), name), 401],
         [`${name} must be there once`, [...signed({ path }), `x-gateway-${name}: x`], 401],
         [`${name} must not be empty`, replaced(signed({ path }), name, ""), 401],
