@@ -3,7 +3,7 @@ import { test } from "node:test";
 import { startOrigin } from "@headworks/testkit";
 import { ADMIN } from "./admin-rig.ts";
 import { serving } from "./gateway-rig.ts";
-import { startWorkers } from "./workers-rig.ts";
+import { agentsOfWorkers, get, startWorkers } from "./workers-rig.ts";
 
 test("POST /cache/purge reaches every worker process", async () => {
   let version = "old";
@@ -26,21 +26,19 @@ test("POST /cache/purge reaches every worker process", async () => {
       },
     ],
   });
-  // A connection each, which the workers share among them.
+  const agents = await agentsOfWorkers(gateway);
   const got = async (): Promise<readonly string[]> =>
-    await Promise.all(
-      Array.from({ length: 40 }, async () => {
-        const answer = await fetch(`http://127.0.0.1:${gateway.port}/`, { headers: { connection: "close" } });
-        return await answer.text();
-      }),
-    );
-  await got();
-  await gateway.servedBy(200, 2);
-  version = "new";
-  assert.ok((await got()).every((text) => text === "old"));
-  const purged = await fetch(`${gateway.adminUrl}/cache/purge`, { method: "POST", body: '{"route":"cached"}' });
-  assert.deepEqual(await purged.json(), { routes: 1 });
-  assert.ok((await got()).every((text) => text === "new"));
-  const none = await fetch(`${gateway.adminUrl}/cache/purge`, { method: "POST", body: '{"route":"none"}' });
-  assert.equal(none.status, 404);
+    await Promise.all(agents.map(async (agent) => (await get(gateway.port, "/", { agent })).text));
+  try {
+    assert.deepEqual(await got(), ["old", "old"]);
+    version = "new";
+    assert.deepEqual(await got(), ["old", "old"]);
+    const purged = await fetch(`${gateway.adminUrl}/cache/purge`, { method: "POST", body: '{"route":"cached"}' });
+    assert.deepEqual(await purged.json(), { routes: 1 });
+    assert.deepEqual(await got(), ["new", "new"]);
+    const none = await fetch(`${gateway.adminUrl}/cache/purge`, { method: "POST", body: '{"route":"none"}' });
+    assert.equal(none.status, 404);
+  } finally {
+    for (const agent of agents) agent.destroy();
+  }
 });

@@ -132,7 +132,7 @@ test("docs/gateway/deploy.md has every variable of the environment that the gate
     for (const [, variable = ""] of text.matchAll(/"(GATEWAY_[A-Z0-9_]+)"/g)) read.add(variable);
   }
   const page = readFileSync(new URL("deploy.md", GUIDES), "utf8");
-  const told = [...page.matchAll(/^\| `(GATEWAY_\w+)` +\|/gm)].map(([, name]) => name);
+  const told = [...page.matchAll(/^\| `(GATEWAY_\w+)` +\|/gm)].map(([, name = ""]) => name);
   // Made of a prefix and a name where the command line reads them.
   const made = ["GATEWAY_ADMIN_CERT", "GATEWAY_ADMIN_KEY", "GATEWAY_ADMIN_CA"];
   assert.deepEqual(told.toSorted(), [...read, ...made].toSorted());

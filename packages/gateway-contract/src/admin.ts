@@ -387,31 +387,3 @@ export const adminOperations = defineOperations({
     responses: { 200: Anything },
   },
 });
-
-/** Codes of the admin API with their statuses. */
-export const ADMIN_ERRORS = {
-  config_invalid: { status: 400, message: "The configuration has errors" },
-  config_redacted_value: { status: 400, message: "The document contains a redacted value" },
-  patch_invalid: { status: 400, message: "The patch cannot be applied" },
-  bad_request: { status: 400, message: "The request is not valid" },
-  quota_bad_consumer: { status: 400, message: "This consumer has no quotas" },
-  analytics_exports_not_configured: { status: 400, message: "The document asks for no exports" },
-  analytics_export_run_invalid: { status: 400, message: "This window cannot be exported" },
-  role_forbidden: { status: 403, message: "The role of this certificate does not allow this" },
-  quota_bad_budget: { status: 400, message: "This consumer does not have that budget" },
-  too_many_streams: { status: 503, message: "Too many event streams are open" },
-  not_found: { status: 404, message: "There is nothing here" },
-  state_store_not_configured: { status: 404, message: "There is no state store; set GATEWAY_STATE_DB" },
-  analytics_not_configured: { status: 404, message: "Usage is not counted without a state store" },
-  generation_not_found: { status: 404, message: "This generation is not kept" },
-  method_not_allowed: { status: 405, message: "This resource does not have that method" },
-  config_conflict: { status: 412, message: "Another configuration runs than the one named by If-Match" },
-  config_too_large: { status: 413, message: "The document is larger than 4 MiB" },
-  unsupported_media_type: { status: 415, message: "The body's media type is not accepted here" },
-  misdirected_request: { status: 421, message: "This name is not one of this service" },
-  config_write_failed: { status: 500, message: "The configuration's file cannot be written" },
-  analytics_export_failed: { status: 500, message: "The export failed" },
-  quota_store_unavailable: { status: 500, message: "The state store does not answer" },
-  internal: { status: 500, message: "Something broke inside; the log has the details" },
-} as const satisfies Record<string, { status: number; message: string }>;
-export type AdminErrorCode = keyof typeof ADMIN_ERRORS;

@@ -1,5 +1,6 @@
 /** The contract of Sluice; safe for browsers. */
-export { ADMIN_ERRORS, adminApiInfo, adminOperations, type AdminErrorCode, type PublishedConfig } from "./admin.ts";
+export { adminApiInfo, adminOperations, type PublishedConfig } from "./admin.ts";
+export { ADMIN_ERRORS, type AdminErrorCode } from "./admin-errors.ts";
 export { Authorization } from "./authorization.ts";
 export { Consumer, Credential, JwtProvider, Quotas } from "./consumers.ts";
 export { configText, defineConfig, type WrittenConfig } from "./define-config.ts";
