@@ -1,6 +1,6 @@
 import { once } from "node:events";
 import { writeFile } from "node:fs/promises";
-import { request, type Agent, type IncomingMessage } from "node:http";
+import { Agent, request, type IncomingMessage } from "node:http";
 import { fileURLToPath } from "node:url";
 import { spawnProcess, temporaryDirectory, waitUntil, type SpawnedProcess } from "@headworks/testkit";
 import type { DocumentInput } from "@headworks/gateway-contract";
@@ -17,8 +17,6 @@ export interface WorkerGateway extends AsyncDisposable {
   lines(): readonly Record<string, unknown>[];
   /** Process ids of workers in the order in which they began to take requests. */
   workerPids(): readonly number[];
-  /** Numbers of the workers that answered requests of a status, by the access log; waits for `count` of them. */
-  servedBy(status: number, count: number): Promise<readonly number[]>;
   write(document: DocumentInput | string): Promise<void>;
 }
 
@@ -63,14 +61,6 @@ export async function startWorkers(
       adminUrl: facts.admin,
       lines,
       workerPids,
-      servedBy: async (status, count) => {
-        const served = (): number[] =>
-          lines()
-            .filter(({ target, status: each }) => target === "gateway::access" && each === status)
-            .map(({ worker }) => Number(worker));
-        await waitUntil(() => served().length >= count, { what: "the lines of the requests" });
-        return [...new Set(served())].toSorted((a, b) => a - b);
-      },
       write,
       [Symbol.asyncDispose]: async () => {
         await child.stop();
@@ -104,4 +94,32 @@ export async function get(
   let text = "";
   for await (const piece of response.setEncoding("utf8")) text += String(piece);
   return { status: response.statusCode ?? 0, text, connection: response.headers.connection };
+}
+
+/** How many connections {@link agentsOfWorkers} opens to each worker. */
+const PINNED_CONNECTIONS = 8;
+
+/**
+ * For each worker an agent whose connections that worker took: while they were opened, all others stood still. Close
+ * them at the end.
+ */
+export async function agentsOfWorkers(gateway: WorkerGateway): Promise<readonly Agent[]> {
+  const pids = gateway.workerPids();
+  const agents: Agent[] = [];
+  for (const pid of pids) {
+    const others = pids.filter((other) => other !== pid);
+    const agent = new Agent({ keepAlive: true, maxSockets: PINNED_CONNECTIONS });
+    for (const other of others) process.kill(other, "SIGSTOP");
+    try {
+      const opening = Array.from(
+        { length: PINNED_CONNECTIONS },
+        async () => await get(gateway.port, "/healthz", { agent }),
+      );
+      await Promise.all(opening);
+    } finally {
+      for (const other of others) process.kill(other, "SIGCONT");
+    }
+    agents.push(agent);
+  }
+  return agents;
 }

@@ -7,7 +7,7 @@ import { runProcess, startOrigin, temporaryDirectory, waitUntil } from "@headwor
 import type { DocumentInput } from "@headworks/gateway-contract";
 import { fileURLToPath } from "node:url";
 import { serving } from "./gateway-rig.ts";
-import { get, startWorkers, type WorkerGateway } from "./workers-rig.ts";
+import { agentsOfWorkers, get, startWorkers, type WorkerGateway } from "./workers-rig.ts";
 
 const MAIN = fileURLToPath(new URL("../src/main.ts", import.meta.url));
 const KEY = { "X-API-Key": "key-of-acme" };
@@ -65,16 +65,15 @@ async function bodies(port: number, count: number): Promise<Map<string, number>>
   return seen;
 }
 
-test("a quota of 50 under parallel load of two workers admits exactly 50", async () => {
+test("a quota of 50 under parallel load of both workers admits exactly 50", async () => {
   await using origin = await startOrigin({});
   await using gateway = await startWorkers(budgeted(origin.port), { state: true });
-  const statuses = await Promise.all(
-    Array.from({ length: 200 }, async () => (await get(gateway.port, "/", { headers: KEY })).status),
-  );
-  assert.equal(statuses.filter((status) => status === 200).length, 50);
-  assert.equal(statuses.filter((status) => status === 429).length, 150);
+  using clients = new Clients(await agentsOfWorkers(gateway));
+  const statuses = await clients.statuses(gateway.port, "/", 100, KEY);
+  assert.equal(statuses.flat().filter((status) => status === 200).length, 50);
+  assert.equal(statuses.flat().filter((status) => status === 429).length, 150);
+  for (const ofWorker of statuses) assert.ok(ofWorker.includes(200), "both admitted some");
   assert.equal(origin.requests.length, 50);
-  assert.deepEqual(await gateway.servedBy(200, 50), [0, 1]);
   const usage = await get(Number(new URL(gateway.adminUrl).port), "/quotas/usage?consumer=acme");
   assert.match(usage.text, /"used":50,/);
 });
@@ -115,10 +114,10 @@ test("a rate limit is one for all workers", async () => {
     gateway: { global_policies: ["p"] },
     policies: [{ name: "p", rate_limits: [{ selector: ["ip"], requests_per: { hour: 30 } }] }],
   });
-  const answers = await Promise.all(Array.from({ length: 120 }, async () => await get(gateway.port, "/fixed")));
-  assert.equal(answers.filter(({ status }) => status === 200).length, 30);
-  assert.equal(answers.filter(({ status }) => status === 429).length, 90);
-  assert.deepEqual(await gateway.servedBy(200, 30), [0, 1]);
+  using clients = new Clients(await agentsOfWorkers(gateway));
+  const statuses = await clients.statuses(gateway.port, "/fixed", 60);
+  assert.equal(statuses.flat().filter((status) => status === 200).length, 30);
+  assert.equal(statuses.flat().filter((status) => status === 429).length, 90);
   assert.equal(await metric(gateway, 'rate_limited_total{route="fixed"}'), 90);
 });
 
@@ -146,13 +145,10 @@ test("a signed request is taken once, whichever workers it is shown to", async (
     ...fixed("one"),
     consumers: [{ name: "acme", credentials: [{ type: "hmac", key_id: "key-1", secret: "signing-secret-1" }] }],
   });
-  const headers = signed("/fixed");
-  const answers = await Promise.all(
-    Array.from({ length: 60 }, async () => await get(gateway.port, "/fixed", { headers })),
-  );
-  assert.equal(answers.filter(({ status }) => status === 200).length, 1);
-  assert.equal(answers.filter(({ status }) => status === 401).length, 59);
-  assert.deepEqual(await gateway.servedBy(401, 59), [0, 1]);
+  using clients = new Clients(await agentsOfWorkers(gateway));
+  const statuses = await clients.statuses(gateway.port, "/fixed", 30, signed("/fixed"));
+  assert.equal(statuses.flat().filter((status) => status === 200).length, 1);
+  assert.equal(statuses.flat().filter((status) => status === 401).length, 59);
 });
 
 test("a reload reaches every worker before it is told, and a rejected one none", async () => {
@@ -199,6 +195,64 @@ test("a killed worker is logged and replaced, and requests go on meanwhile", asy
   for (let time = 0; time < 20; time += 1) assert.equal((await get(gateway.port, "/fixed")).status, 200);
   await waitUntil(() => gateway.workerPids().length === 3, { what: "another worker", timeoutMs: 30_000 });
   assert.equal((await get(gateway.port, "/fixed")).status, 200);
+});
+
+test("a worker that takes another's place runs the same generation, although a secret's file has changed", async () => {
+  await using directory = await temporaryDirectory();
+  const key = directory.file("key");
+  await writeFile(key, "first-key");
+  await using gateway = await startWorkers({
+    ...fixed("one"),
+    consumers: [{ name: "acme", credentials: [{ type: "api_key", key: `\${file:${key}}` }] }],
+  });
+  const statuses = async (value: string): Promise<number[]> => {
+    const headers = { "X-API-Key": value };
+    const answers = await Promise.all(
+      Array.from({ length: 30 }, async () => await get(gateway.port, "/fixed", { headers })),
+    );
+    return [...new Set(answers.map(({ status }) => status))];
+  };
+  assert.deepEqual(await statuses("first-key"), [200]);
+  await writeFile(key, "other-key");
+  process.kill(gateway.workerPids()[0] ?? 0, "SIGKILL");
+  await waitUntil(() => gateway.workerPids().length === 3, { what: "another worker", timeoutMs: 30_000 });
+  assert.deepEqual([await statuses("first-key"), await statuses("other-key")], [[200], [401]]);
+  process.kill(gateway.child.pid, "SIGHUP");
+  await gateway.child.waitForOutput(/"generation":2[^\n]*"source":"reload"/);
+  await waitUntil(async () => (await statuses("first-key")).join() === "401", { what: "the other key everywhere" });
+  assert.deepEqual(await statuses("other-key"), [200]);
+});
+
+test("a worker that is stopped in its tracks holds up neither scrapes nor requests, and follows when it goes on", async () => {
+  await using gateway = await startWorkers(fixed("one"));
+  const sample = 'requests_total{route="fixed",listener="public",status_class="2xx"}';
+  await bodies(gateway.port, 20);
+  assert.equal(await metric(gateway, sample), 20);
+  const [stuck = 0] = gateway.workerPids();
+  process.kill(stuck, "SIGSTOP");
+  try {
+    for (let time = 0; time < 5; time += 1) assert.equal((await get(gateway.port, "/fixed")).text, "one");
+    assert.equal(await metric(gateway, sample), 25, "with the last that the worker said");
+    await gateway.write(fixed("two"));
+    process.kill(gateway.child.pid, "SIGHUP");
+  } finally {
+    process.kill(stuck, "SIGCONT");
+  }
+  await waitUntil(async () => (await get(gateway.port, "/fixed")).text === "two", { what: "the second generation" });
+  await waitUntil(async () => !(await bodies(gateway.port, 40)).has("one"), { what: "the second everywhere" });
+});
+
+test("workers end with the control process, however that ends", async () => {
+  await using gateway = await startWorkers(fixed("one"));
+  process.kill(gateway.child.pid, "SIGKILL");
+  const isGone = (pid: number): boolean => {
+    try {
+      return process.kill(pid, 0) && false;
+    } catch {
+      return true;
+    }
+  };
+  await waitUntil(() => gateway.workerPids().every(isGone), { what: "the end of the workers" });
 });
 
 test("SIGTERM under load answers every request that any worker took, and ends all processes", async () => {
@@ -277,6 +331,28 @@ for (const workers of ["0", "-1", "x", "1.5", "257"]) {
       assert.equal(asked.code, 2, asked.stderr);
       assert.match(asked.stderr, /must be a number of processes, 1 to 256/);
     });
+  }
+}
+
+/** Clients with connections to one worker each, closed at the end. */
+class Clients {
+  readonly #agents: readonly Agent[];
+
+  constructor(agents: readonly Agent[]) {
+    this.#agents = agents;
+  }
+
+  /** Sends `count` requests to each worker, all at once; gives the statuses by worker. */
+  async statuses(port: number, path: string, count: number, headers: Record<string, string> = {}): Promise<number[][]> {
+    const each = this.#agents.map(async (agent) => {
+      const sent = Array.from({ length: count }, async () => (await get(port, path, { agent, headers })).status);
+      return await Promise.all(sent);
+    });
+    return await Promise.all(each);
+  }
+
+  [Symbol.dispose](): void {
+    for (const agent of this.#agents) agent.destroy();
   }
 }
 

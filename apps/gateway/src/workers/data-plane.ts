@@ -27,6 +27,7 @@ export interface DataPlaneTools {
 
 /** A candidate that waits for its publication in all workers. */
 interface Waiting {
+  readonly generation: number;
   readonly outcome: Promise<SubmitOutcome>;
   /** Ends the wait; false: it will not be published. */
   readonly decide: (isPublished: boolean) => void;
@@ -88,16 +89,16 @@ export class DataPlane {
       ready.resolve(undefined);
       if (!(await decision.promise)) throw new Error("The candidate was given up");
     });
-    this.#waiting = { outcome, decide: decision.resolve };
+    this.#waiting = { generation: candidate.generation, outcome, decide: decision.resolve };
     void outcome.then((came) => ready.resolve(problemOf(came)));
     return await ready.promise;
   }
 
   /** Lets requests be handled by what was prepared; its listeners are open when this resolves. */
-  async publish(): Promise<readonly ListenerAddress[]> {
+  async publish(generation: number): Promise<readonly ListenerAddress[]> {
     const waiting = this.#waiting;
     this.#waiting = undefined;
-    if (waiting === undefined) throw new Error("Nothing was prepared");
+    if (waiting?.generation !== generation) throw new Error("Another generation is prepared");
     waiting.decide(true);
     const { outcome } = await waiting.outcome;
     const { generations } = this.#control;
@@ -131,13 +132,12 @@ export class DataPlane {
     return cache.purge(route) === undefined ? 0 : 1;
   }
 
-  /** Drains for at most `graceMs` and hands over what is counted; the last metrics are the answer. */
-  async stop(graceMs: number): Promise<string> {
+  /** Drains for at most `graceMs` and hands over what is counted. */
+  async stop(graceMs: number): Promise<void> {
     this.discard();
     await this.#data.listeners.stop(graceMs);
     await this.#control.generations.settled();
     await this.#control.stop();
-    return await this.metricsText();
   }
 
   async #submit({ text, files, generation }: AcceptedCandidate, persist?: () => Promise<void>): Promise<SubmitOutcome> {

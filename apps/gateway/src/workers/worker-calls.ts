@@ -41,15 +41,16 @@ export type WorkerCalls = {
   start: { input: WorkerSetup; output: readonly ListenerAddress[] };
   /** A sentence that says why the candidate cannot be run here; undefined when it waits for `publish` or `discard`. */
   prepare: { input: AcceptedCandidate; output: string | undefined };
-  publish: { input: undefined; output: readonly ListenerAddress[] };
+  /** Runs the prepared generation of this number; rejects when another one is prepared. */
+  publish: { input: number; output: readonly ListenerAddress[] };
   discard: { input: undefined; output: void };
   metrics: { input: undefined; output: string };
   states: { input: undefined; output: WorkerStates };
   force: { input: ForcedState; output: void };
   /** Forgets what is cached of a route, or of all; how many routes that are. */
   purge: { input: { readonly route: string | undefined }; output: number };
-  /** Drains; answers the last metrics when all requests have ended. */
-  stop: { input: { readonly graceMs: number }; output: string };
+  /** Drains; answers when all requests have ended and everything that was counted is handed over. */
+  stop: { input: { readonly graceMs: number }; output: void };
 };
 
 /** What a worker asks of the control process. */

@@ -38,6 +38,9 @@ const MOST_RESTART_MS = 10_000;
 const STEADY_MS = 30_000;
 /** Compiling the largest documents takes seconds; a worker that takes longer than this does nothing any more. */
 const ANSWER_MS = 30_000;
+/** For questions that are answered from memory. */
+const GLANCE_MS = 2000;
+const LATE = new Error("A worker does not answer");
 /** Beyond the time that requests have to end. */
 const STOP_EXTRA_MS = 5000;
 
@@ -81,6 +84,8 @@ export class WorkerPool implements Followers {
       const places = Array.from({ length: this.#parts.workers }, (_, place) => place);
       await Promise.all(places.map(async (place) => await this.#fork(place)));
       this.#isStarted = true;
+      // One that ended while others were started was nobody's to replace then.
+      for (const place of places) if (!this.#handles.has(place)) void this.#replace(place, FIRST_RESTART_MS);
     } catch (error) {
       this.#isStopping = true;
       const handles = [...this.#handles.values()];
@@ -239,12 +244,13 @@ export class WorkerPool implements Followers {
       return;
     }
     try {
-      this.addresses = await handle.link.ask("publish", undefined);
-      handle.isPrepared = false;
-      if (handle.isRunning) handle.generation = running.generation;
+      this.addresses = await handle.link.ask("publish", running.generation);
     } catch {
       handle.kill();
+      return;
     }
+    handle.isPrepared = false;
+    handle.generation = running.generation;
     await this.#bringUp(handle);
   }
 
@@ -255,9 +261,14 @@ export class WorkerPool implements Followers {
     });
   }
 
-  /** Answers of those that are there to the end. */
+  /** Answers of those that are there to the end and not too busy: one that does not answer holds up nobody. */
   async #askAll<T>(ask: (handle: WorkerHandle) => Promise<T>): Promise<readonly T[]> {
-    const answers = await Promise.allSettled(this.#runningHandles.map(ask));
+    const tooLate = new AbortController();
+    const limit = sleep(GLANCE_MS, undefined, { signal: tooLate.signal }).then(async () => await Promise.reject(LATE));
+    limit.catch(() => undefined);
+    const asked = this.#runningHandles.map(async (handle) => await Promise.race([ask(handle), limit]));
+    const answers = await Promise.allSettled(asked);
+    tooLate.abort();
     return answers.flatMap((answer) => (answer.status === "fulfilled" ? [answer.value] : []));
   }
 }

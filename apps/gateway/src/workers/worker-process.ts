@@ -22,7 +22,7 @@ async function start(setup: WorkerSetup): Promise<readonly ListenerAddress[]> {
 const handlers: Handlers<WorkerCalls> = {
   start,
   prepare: async (candidate) => await (await started()).prepare(candidate),
-  publish: async () => await (await started()).publish(),
+  publish: async (generation) => await (await started()).publish(generation),
   discard: async () => (await started()).discard(),
   metrics: async () => await (await started()).metricsText(),
   states: async () => (await started()).states(),
