@@ -15,7 +15,7 @@ export async function issuerKey(kid: string, algorithm = "ES256"): Promise<Issue
 }
 
 /** What a token says besides the claims that every token of these tests has; undefined leaves one out. */
-export type TokenClaims = JWTPayload & Readonly<Record<string, unknown>>;
+export type TokenClaims = { readonly [K in keyof JWTPayload]?: JWTPayload[K] | undefined };
 
 /** A signed token of the issuer `https://issuer.test`, good for five minutes from `nowS`. */
 export async function token(
@@ -27,7 +27,7 @@ export async function token(
   const whole = { iss: "https://issuer.test", sub: "user-1", iat: nowS, exp: nowS + 300, ...claims };
   const { kid = key.kid, alg = key.algorithm } = header;
   const protectedHeader = "kid" in header && header.kid === undefined ? { alg } : { alg, kid };
-  return await new SignJWT(whole).setProtectedHeader(protectedHeader).sign(key.privateKey);
+  return await new SignJWT(whole as JWTPayload).setProtectedHeader(protectedHeader).sign(key.privateKey);
 }
 
 /** What a server of key sets answers. */
