@@ -22,6 +22,9 @@ export interface ListenerState {
   readonly tlsHandshakeFailures: number;
 }
 
+/** Silence before the system asks whether the other side is still there. */
+const KEEP_ALIVE_MS = 60_000;
+
 /** Accepts clients on one address. */
 export class DataListener {
   readonly #parts: ListenerParts;
@@ -35,7 +38,15 @@ export class DataListener {
     this.#document = document;
     this.#parts = parts;
     const forget = (arrival: Arrival): void => void this.#open.delete(arrival);
-    this.#server = createServer({ noDelay: true, allowHalfOpen: true, pauseOnConnect: true }, (socket: Socket) => {
+    const options = {
+      noDelay: true,
+      allowHalfOpen: true,
+      pauseOnConnect: true,
+      // Tunnels may be silent for days: only the system finds out that their client vanished.
+      keepAlive: true,
+      keepAliveInitialDelay: KEEP_ALIVE_MS,
+    };
+    this.#server = createServer(options, (socket: Socket) => {
       if (this.#rules === undefined) return void socket.destroy();
       this.#open.add(new Arrival(socket, this.#rules, forget));
     });

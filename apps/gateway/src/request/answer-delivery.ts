@@ -112,7 +112,8 @@ export class AnswerDelivery implements ClientHandler {
     }
     if (request.answerFields !== undefined) head.fields.push(...request.answerFields);
     head.fields.push("X-Request-Id", request.requestId);
-    if (origin !== "upstream" && fieldValue(head.fields, "date") === undefined) head.fields.push("Date", httpDateNow());
+    // Also for an upstream that has no clock (RFC 9110, 6.6.1).
+    if (fieldValue(head.fields, "date") === undefined) head.fields.push("Date", httpDateNow());
     this.status = head.status;
     if (request.method === "HEAD" && sent.kind === "length") {
       head.fields.push("Content-Length", String(sent.lengthBytes));

@@ -26,6 +26,8 @@ export interface ConnectionHandler {
 /** One buffer for all reads: what outlives a read is copied by whoever keeps it. */
 const READ_BYTES = 65_536;
 const readBuffer = Buffer.allocUnsafeSlow(READ_BYTES);
+/** Silence before the system asks whether the other side is still there. */
+const KEEP_ALIVE_MS = 60_000;
 /** What node accepts as the least time for a family of addresses. */
 const SHORTEST_EYEBALLS_MS = 10;
 
@@ -61,6 +63,9 @@ function targetOf({ address, port, connectMs, happyEyeballsMs }: EndpointWay) {
     host: address,
     port,
     noDelay: true,
+    // Long answers and tunnels may be silent; only the system finds out that their endpoint vanished.
+    keepAlive: true,
+    keepAliveInitialDelay: KEEP_ALIVE_MS,
     autoSelectFamily: true,
     // One address after the other: each may take all of the time, and a refusal leads to the next at once.
     autoSelectFamilyAttemptTimeout: Math.max(SHORTEST_EYEBALLS_MS, happyEyeballsMs === 0 ? connectMs : happyEyeballsMs),

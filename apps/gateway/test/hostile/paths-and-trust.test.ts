@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { once } from "node:events";
+import { readFileSync } from "node:fs";
 import { posix } from "node:path";
 import { test } from "node:test";
 import { rawClient, readResponse, startRawServer } from "@headworks/testkit";
@@ -322,4 +323,39 @@ test("U6: bytes of a tunnel pass both ways, also those that came with the head, 
     client.end();
     await once(client.socket, "close");
   }
+});
+
+test("U6: tunnels are watched by the system at both ends, and do not keep a stop longer than its time", async () => {
+  await using upstream = await startRawServer(async (connection) => {
+    await connection.readUntil("\r\n\r\n");
+    await connection.write("HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n");
+    await connection.closed;
+  });
+  const gateway = await startGateway({ ...serving("api", [upstream.port]), routes: [proxied("api")] });
+  await using client = await rawClient(gateway.port());
+  await client.write(`${["GET /ws HTTP/1.1", "Host: a", ...UPGRADE, "Upgrade: websocket"].join("\r\n")}\r\n\r\n`);
+  assert.equal((await readResponse(client)).status, 101);
+  if (process.platform === "linux") {
+    const hex = (port: number): string => port.toString(16).toUpperCase().padStart(4, "0");
+    const lines = readFileSync("/proc/net/tcp", "utf8").split("\n");
+    const timerOf = (place: RegExp): string | undefined =>
+      /^.{0,6}\S+ \S+ 01 \S+ (\d\d):/.exec(lines.find((line) => place.test(line))?.trim() ?? "")?.[1];
+    // 02: the timer that is running is that of keep-alive.
+    assert.equal(
+      timerOf(new RegExp(`: 0100007F:${hex(gateway.port())} 0100007F:${hex(client.socket.localPort ?? 0)} `)),
+      "02",
+    );
+    assert.equal(timerOf(new RegExp(`: 0100007F:[0-9A-F]{4} 0100007F:${hex(upstream.port)} `)), "02");
+  }
+  const startedMs = performance.now();
+  await gateway.gateway.stop(300);
+  assert.ok(performance.now() - startedMs < 2000);
+  await client.collect();
+  await gateway.directory.remove();
+});
+
+test("an answer of an upstream without a clock gets a Date", async () => {
+  await using upstream = await startRawServer("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n");
+  await using gateway = await startGateway({ ...serving("api", [upstream.port]), routes: [proxied("api")] });
+  assert.ok(Math.abs(Date.parse((await gateway.send({ path: "/" })).header("date") ?? "") - Date.now()) < 3000);
 });

@@ -14,7 +14,7 @@ import {
   waitUntil,
   type SpawnedProcess,
 } from "@headworks/testkit";
-import { RejectedDocumentError } from "../../src/gateway.ts";
+import { RejectedDocumentError } from "#gateway.ts";
 import { serving, startGateway } from "../gateway-rig.ts";
 import { proxied } from "../route-documents.ts";
 import { ok, startReceiver } from "../webhooks/receiver.ts";
