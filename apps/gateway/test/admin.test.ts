@@ -44,6 +44,34 @@ test("GET /config echoes the document with inline secrets redacted, generation a
   }
 });
 
+test("routes, services, consumers and policies are listed as they run, secrets redacted and numbers exact", async () => {
+  await using gateway = await startGateway(
+    `listeners: [{ name: public, address: 127.0.0.1, port: 0 }]
+admin: { bind: "127.0.0.1:0" }
+upstreams: [{ name: u, endpoints: [{ address: 127.0.0.1, port: 1 }] }]
+services: [{ name: s, upstream: u }]
+policies: [{ name: p }]
+consumers:
+  - { name: c, credentials: [{ type: api_key, key: a-plain-secret }], quotas: { daily_requests: 18446744073709551615 } }
+routes:
+  - { name: r, service: s, policies: [p], match: { path: { type: prefix, value: / } }, action: { type: proxy } }
+`,
+    DEV,
+  );
+  for (const [path, shown] of [
+    ["routes", /^\{"routes":\[\{.*"name":"r"/],
+    ["services", /^\{"services":\[\{.*"upstream":"u"/],
+    ["consumers", /"daily_requests":18446744073709551615/],
+    ["policies", /^\{"policies":\[\{"name":"p"/],
+  ] as const) {
+    const answer = await call(gateway, `/${path}`);
+    assert.deepEqual([answer.status, answer.headers.get("content-type")], [200, "application/json; charset=utf-8"]);
+    assert.match(answer.text, shown);
+    assert.doesNotMatch(answer.text, /a-plain-secret/);
+    assert.equal(answer.headers.get("x-gateway-config-generation"), "1");
+  }
+});
+
 test("PATCH /config publishes a whole document and writes the file; a bad one changes nothing", async () => {
   await using gateway = await startGateway({ listeners, admin: ADMIN, routes: [route("one")] }, DEV);
   const next = { listeners, admin: ADMIN, routes: [route("two")] };

@@ -99,6 +99,17 @@ const MOST_DELTA = Number.MAX_SAFE_INTEGER;
 const Anything = Type.Unsafe<Readonly<Record<string, unknown>>>({ type: "object" });
 const dryRunQuery = strictObject({ dry_run: Type.Optional(Type.Boolean()) });
 
+const entities = (name: "routes" | "services" | "consumers" | "policies") =>
+  ({
+    method: "GET",
+    path: `/${name}`,
+    summary: `The ${name} of the running configuration, inline secrets redacted`,
+    access: "config:read",
+    responses: {
+      200: media("application/json", `An object with the list \`${name}\`; numbers are exact 64-bit integers`),
+    },
+  }) as const;
+
 /** Operations of the admin API. Reading is for viewers, working the running gateway for operators, the rest for admins. */
 export const adminOperations = defineOperations({
   getConfig: {
@@ -189,6 +200,10 @@ export const adminOperations = defineOperations({
     }),
     responses: { 200: Anything },
   },
+  listRoutes: entities("routes"),
+  listServices: entities("services"),
+  listConsumers: entities("consumers"),
+  listPolicies: entities("policies"),
   getQuotaUsage: {
     method: "GET",
     path: "/quotas/usage",

@@ -66,7 +66,7 @@ export function bindOperation(operation: Operation, handler: AnyHandler): (given
     if (declared !== null && declared !== undefined && "media" in declared) {
       return {
         status: answer.status,
-        headers: { "content-type": mediaType(declared.media), ...answer.headers },
+        headers: { "content-type": `${declared.media}; charset=utf-8`, ...answer.headers },
         body: answer.body as string | Readable,
       };
     }
@@ -102,8 +102,4 @@ function refuseForeignType(operation: Operation, type: string | string[] | undef
   if (!operation.body.upload.includes(bare)) {
     throw new AdminError("unsupported_media_type", `The body must be ${operation.body.upload.join(" or ")}`);
   }
-}
-
-function mediaType(media: string): string {
-  return media === "application/json" ? media : `${media}; charset=utf-8`;
 }

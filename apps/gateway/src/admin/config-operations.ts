@@ -48,6 +48,7 @@ export function configOperations(parts: ConfigParts) {
         body: asJson ? `${documents.toJson(shown, 2)}\n` : documents.toYaml(shown),
       };
     },
+    ...entityOperations(parts),
     patchConfig: async (call: HandlerCall) => await publish(call, dryRunOf(call)),
     putConfig: async (call: HandlerCall) => await publish(call, dryRunOf(call)),
     planConfig: async (call: HandlerCall) => await publish(call, { dryRun: true }),
@@ -88,6 +89,24 @@ export function configOperations(parts: ConfigParts) {
     },
     getConfigSchema: () => ({ status: 200, body: documents.schema() }),
     explain: ({ body }: HandlerCall) => ({ status: 200, body: parts.explain(askedRequest(body as ExplainBody)) }),
+  };
+}
+
+/** Parts of the running document by themselves. */
+function entityOperations(parts: ConfigParts) {
+  const { generations, documents } = parts;
+  const entities = (name: string) => () => {
+    const { current, input } = generations;
+    if (current === undefined || input === undefined) throw new AdminError("generation_not_found");
+    const list = (documents.redacted(input) as Readonly<Record<string, unknown>>)[name] ?? [];
+    const headers = identity(parts, current.number, current.contentHash);
+    return { status: 200, headers, body: documents.toJson({ [name]: list }) };
+  };
+  return {
+    listRoutes: entities("routes"),
+    listServices: entities("services"),
+    listConsumers: entities("consumers"),
+    listPolicies: entities("policies"),
   };
 }
 
