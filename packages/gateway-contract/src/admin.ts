@@ -1,3 +1,4 @@
+// Tested by ../../../scripts/write-openapi.test.ts
 import { defineOperations, media, oneOf, strictObject, upload } from "@headworks/contract-kit";
 import { Type } from "typebox";
 import type { Static } from "typebox";
