@@ -33,12 +33,14 @@ export async function serve(options: ServeOptions, invocation: Invocation): Prom
     stderr.write(`sluice: ${(error as Error).message}\n`);
     return EXIT.failure;
   }
-  stderr.write(options.json === true ? `${JSON.stringify(factsOf(gateway))}\n` : banner(gateway));
-  await invocation.untilStopped(() => {
+  const stopped = invocation.untilStopped(() => {
     gateway.reload(true).catch((error: unknown) => {
       log.error({ err: error, code: "reload_failed" }, "The configuration could not be read again");
     });
   });
+  // Said last: whoever waits for it may send a signal at once.
+  stderr.write(options.json === true ? `${JSON.stringify(factsOf(gateway))}\n` : banner(gateway));
+  await stopped;
   await gateway.stop();
   return EXIT.ok;
 }

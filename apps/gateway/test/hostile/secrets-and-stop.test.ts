@@ -4,6 +4,7 @@ import { writeFile } from "node:fs/promises";
 import { setTimeout as sleep } from "node:timers/promises";
 import { test } from "node:test";
 import { fileURLToPath } from "node:url";
+import { pino } from "pino";
 import {
   rawClient,
   readResponse,
@@ -14,6 +15,7 @@ import {
   waitUntil,
   type SpawnedProcess,
 } from "@headworks/testkit";
+import { serve as runServe } from "#cli/serve.ts";
 import { RejectedDocumentError } from "#gateway.ts";
 import { serving, startGateway } from "../gateway-rig.ts";
 import { proxied } from "../route-documents.ts";
@@ -238,6 +240,28 @@ async function serve(
   const [line] = await child.waitForOutput(/^\{.*"listeners".*\}$/m, 30_000);
   return [child, (JSON.parse(line) as { listeners: { port: number }[] }).listeners[0]?.port ?? 0];
 }
+
+test("U18: signals are listened to before anybody is told that the gateway runs", async () => {
+  await using directory = await temporaryDirectory();
+  const file = directory.file("gateway.yaml");
+  await writeFile(file, documentText(1));
+  const steps: string[] = [];
+  const code = await runServe(
+    { config: file, json: true },
+    {
+      version: "0",
+      environment: {},
+      stdout: { write: () => undefined },
+      stderr: { write: (text) => steps.push(text.includes("listeners") ? "said" : text) },
+      createLogger: async () => await Promise.resolve(pino({ level: "silent" })),
+      untilStopped: async () => {
+        steps.push("listening");
+        return await Promise.resolve(15);
+      },
+    },
+  );
+  assert.deepEqual([code, steps], [0, ["listening", "said"]]);
+});
 
 test("U18: SIGTERM under load: every request that was taken is answered whole, also those with bodies, and the process ends well", async () => {
   await using origin = await startOrigin({
