@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { startOrigin, temporaryDirectory, waitUntil, type RawResponse } from "@headworks/testkit";
 import type { DocumentInput } from "@headworks/gateway-contract";
-import { RejectedDocumentError } from "../../src/gateway.ts";
+import { RejectedDocumentError } from "#gateway.ts";
 import { serving, startGateway, type TestDocument, type TestGateway } from "../gateway-rig.ts";
 import { errorOf, proxied, responding } from "../route-documents.ts";
 import { answer, ok, startReceiver, type Receiver, type Reply } from "../webhooks/receiver.ts";

@@ -8,7 +8,7 @@ import {
   waitUntil,
   type RawResponse,
 } from "@headworks/testkit";
-import { RejectedDocumentError } from "../../src/gateway.ts";
+import { RejectedDocumentError } from "#gateway.ts";
 import { serving, startGateway, type TestRequest } from "../gateway-rig.ts";
 import { errorOf, proxied, responding, type RouteInput } from "../route-documents.ts";
 
