@@ -136,3 +136,29 @@ test("a client that keeps its side open behind a refused CONNECT is let go of in
   }
   for (const client of clients) client.destroy();
 });
+
+test("a client that takes no answers is asked for no more requests, and gets all of them once it reads", async () => {
+  // So small that each comes in one piece: a larger one is held back by itself.
+  const body = Buffer.alloc(8000, "x");
+  const origin = await startOrigin({ handler: (_request, response) => void response.end(body) });
+  cleanups.push(() => origin.close());
+  const proxy = await engine();
+  const client = await rawClient(proxy.port);
+  client.socket.pause();
+  const requests = 5000;
+  await client.write(`GET ${origin.url}/ HTTP/1.1\r\nHost: x\r\n\r\n`.repeat(requests));
+  // The buffers of the system take some answers. That no more is asked for shows only in time that passes.
+  let seen = -1;
+  for (let stillFor = 0; stillFor < 3; stillFor = origin.requests.length === seen ? stillFor + 1 : 0) {
+    seen = origin.requests.length;
+    await new Promise((resolve) => setTimeout(resolve, 200));
+  }
+  assert.ok(seen < requests / 2, `${seen} of ${requests} requests went on`);
+  let receivedBytes = 0;
+  client.socket.on("data", (piece: Buffer) => {
+    receivedBytes += piece.length;
+  });
+  client.socket.resume();
+  await waitUntil(() => receivedBytes > requests * body.length, { what: "all answers", timeoutMs: 60_000 });
+  client.destroy();
+});

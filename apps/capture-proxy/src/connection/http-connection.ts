@@ -269,7 +269,7 @@ export class HttpConnection implements Timed {
   /** Reads what is held, request after request, as far as the answers allow. */
   #work(): void {
     this.#isWorking = true;
-    while (this.#held !== undefined && this.state.mayRead && !this.#reader.isPaused) {
+    while (this.#held !== undefined && this.state.mayRead && !this.#reader.isPaused && !this.#isBackedUp) {
       const chunk = this.#held;
       this.#held = undefined;
       try {
@@ -283,8 +283,13 @@ export class HttpConnection implements Timed {
     }
     this.#isWorking = false;
     if (this.#socket.destroyed || this.state.isTunnel) return;
-    if (this.#held !== undefined || this.#reader.isPaused) this.#socket.pause();
+    if (this.#held !== undefined || this.#reader.isPaused || this.#isBackedUp) this.#socket.pause();
     else this.#socket.resume();
+  }
+
+  /** A client that does not take its answers is asked for no more requests, or they would fill the memory. */
+  get #isBackedUp(): boolean {
+    return this.state.isIdle && this.#socket.writableNeedDrain;
   }
 
   /** A defect of ours ends this connection, not the process. */
@@ -393,6 +398,7 @@ export class HttpConnection implements Timed {
   readonly #onDrain = (): void => {
     this.touch();
     this.#exchange?.onClientDrain();
+    if (this.state.isIdle && !this.#isWorking) this.#work();
   };
 
   readonly #onClose = (): void => {
