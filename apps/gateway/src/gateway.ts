@@ -37,6 +37,8 @@ export interface GatewayOptions {
   readonly clock?: Clock;
   /** Processes that handle requests; 1 unless given: this one does. */
   readonly workers?: number;
+  /** Publish the file when it changes; true unless given. */
+  readonly followsFile?: boolean;
 }
 
 /** A started gateway. */
@@ -73,7 +75,7 @@ export async function createGateway(options: GatewayOptions): Promise<RunningGat
     statePath === undefined || statePath === "" ? undefined : await openStateStore({ path: statePath, log, clock });
   try {
     const parts = { environment, log, clock, configFile, store };
-    return await assemble(parts, options.workers ?? 1);
+    return await assemble(parts, options.workers ?? 1, options.followsFile ?? true);
   } catch (error) {
     await store?.close();
     throw error;
@@ -108,7 +110,7 @@ interface Traffic {
   stop(graceMs: number): Promise<void>;
 }
 
-async function assemble(parts: ProcessParts, workers: number): Promise<RunningGateway> {
+async function assemble(parts: ProcessParts, workers: number, followsFile: boolean): Promise<RunningGateway> {
   const { configFile } = parts;
   const pool = workers > 1 ? createPool(parts, workers, () => control) : undefined;
   const control: Control = createControl(pool === undefined ? parts : { ...parts, hasTraffic: false, followers: pool });
@@ -131,7 +133,9 @@ async function assemble(parts: ProcessParts, workers: number): Promise<RunningGa
     if (!file.ok) return await generations.refuse(file.why);
     return await generations.submit({ text: file.text, source: "reload" }, { force });
   };
-  const watch = watchFile(configFile, firstText, async (read) => void (await reload(false, read)));
+  const watch = followsFile
+    ? watchFile(configFile, firstText, async (read) => void (await reload(false, read)))
+    : undefined;
   const graceMs = (): number => drainTimeMs(parts, generations);
   generations.onPublished(({ document }) => traffic.follow(document.listeners, graceMs()));
   return {
@@ -142,7 +146,7 @@ async function assemble(parts: ProcessParts, workers: number): Promise<RunningGa
     adminUrl: adminServer?.url,
     reload: async (force) => await reload(force),
     stop: async (limitMs = graceMs()) => {
-      await watch.close();
+      await watch?.close();
       await traffic.stop(limitMs);
       await adminServer?.stop(limitMs);
       await generations.settled();

@@ -32,10 +32,12 @@ test("sluice serve runs a document, reads it again on SIGHUP, and drains on SIGT
   await writeFile(file, document(origin.port, "two"));
   process.kill(child.pid, "SIGHUP");
   await waitUntil(async () => (await body("/fixed")) === "two", { what: "the second generation" });
+  await writeFile(file, document(origin.port, "three"));
+  await waitUntil(async () => (await body("/fixed")) === "three", { what: "the generation of the changed file" });
   await writeFile(file, "routes: 7");
   process.kill(child.pid, "SIGHUP");
   await child.waitForOutput(/"code":"config_rejected"/);
-  assert.equal(await body("/fixed"), "two");
+  assert.equal(await body("/fixed"), "three");
   const last = body("/api/x");
   await waitUntil(() => origin.requests.length === 1, { what: "the request in flight" });
   process.kill(child.pid, "SIGTERM");

@@ -1,5 +1,4 @@
 import assert from "node:assert/strict";
-import { writeFile } from "node:fs/promises";
 import { after, before, test } from "node:test";
 import { chromium, type Browser, type BrowserContextOptions, type Page } from "playwright-core";
 import { peer, startOrigin, temporaryDirectory } from "@headworks/testkit";
@@ -149,7 +148,7 @@ test(
         await page.route("**/events/stream", async (route) => await route.abort());
         await page.goto(url);
         await page.locator("#live[data-state=polling]").waitFor();
-        await writeFile(gateway.configFile, JSON.stringify({ listeners, admin: ADMIN, routes: [] }));
+        await gateway.reload({ listeners, admin: ADMIN, routes: [] });
         await page.locator("#generations").getByText("2 (runs)").waitFor();
         await gateway.gateway.stop(100);
         await page.locator("#trouble").getByText("cannot be read").waitFor();
