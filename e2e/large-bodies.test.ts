@@ -10,7 +10,11 @@ import type { Weir } from "./rig.ts";
 
 const TOTAL_BYTES = 1024 * 1024 * 1024;
 const PIECE = Buffer.alloc(1024 * 1024, "0123456789abcdef");
-const MOST_GROWTH_BYTES = 80e6;
+/**
+ * V8 lets 64 MB of buffers become garbage before it looks, and the young generation comes on top: at its peak a transfer
+ * was seen between 18 and 96 MB above its start, whatever its size.
+ */
+const MOST_GROWTH_BYTES = 128e6;
 
 const cleanups = new Cleanups();
 let weir: Weir;
@@ -82,14 +86,13 @@ for (const scheme of ["http", "https"] as const) {
     await warmUp();
     await withFlatMemory(`down over ${scheme}`, async () => {
       const { connection, prefix } = await open();
-      await connection.write(`GET ${prefix}/down HTTP/1.1\r\nHost: localhost\r\n\r\n`);
+      await connection.write(`GET ${prefix}/down-${scheme} HTTP/1.1\r\nHost: localhost\r\n\r\n`);
       await connection.readUntil("\r\n\r\n");
       const socket = connection.detach();
       await counted(socket, TOTAL_BYTES);
       socket.destroy();
     });
-    const [entry] = await weir.waitForEntries(1, "/down");
-    const own = (await weir.entries("/down")).find(({ request }) => request.url.startsWith(`${scheme}:`)) ?? entry;
+    const [own] = await weir.waitForEntries(1, `/down-${scheme}`);
     assert.equal(own?.response?.body_size, TOTAL_BYTES);
     assert.equal(own.response?.body_state, "truncated");
     assert.equal(own.response?.body_stored_size, 1_048_576);
@@ -99,14 +102,16 @@ for (const scheme of ["http", "https"] as const) {
     await warmUp();
     await withFlatMemory(`up over ${scheme}`, async () => {
       const { connection, prefix } = await open();
-      await connection.write(`PUT ${prefix}/up HTTP/1.1\r\nHost: localhost\r\nContent-Length: ${TOTAL_BYTES}\r\n\r\n`);
+      await connection.write(
+        `PUT ${prefix}/up-${scheme} HTTP/1.1\r\nHost: localhost\r\nContent-Length: ${TOTAL_BYTES}\r\n\r\n`,
+      );
       for (let sent = 0; sent < TOTAL_BYTES; sent += PIECE.length) {
         if (!connection.socket.write(PIECE)) await once(connection.socket, "drain");
       }
       assert.match((await connection.readUntil(String(TOTAL_BYTES), 30_000)).toString("latin1"), /^HTTP\/1\.1 200 /);
       connection.destroy();
     });
-    const own = (await weir.waitForEntries(1, "/up")).find(({ request }) => request.url.startsWith(`${scheme}:`));
+    const [own] = await weir.waitForEntries(1, `/up-${scheme}`);
     assert.equal(own?.request.body_size, TOTAL_BYTES);
     assert.equal(own.request.body_state, "truncated");
   });
