@@ -10,11 +10,7 @@ import type { Weir } from "./rig.ts";
 
 const TOTAL_BYTES = 1024 * 1024 * 1024;
 const PIECE = Buffer.alloc(1024 * 1024, "0123456789abcdef");
-/**
- * V8 lets 64 MB of buffers become garbage before it looks, and the young generation comes on top: at its peak a transfer
- * was seen between 18 and 96 MB above its start.
- */
-const MOST_GROWTH_BYTES = 128e6;
+const MOST_GROWTH_BYTES = 80e6;
 
 const cleanups = new Cleanups();
 let weir: Weir;
