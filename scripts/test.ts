@@ -1,4 +1,5 @@
 import { spawn } from "node:child_process";
+import { fileURLToPath } from "node:url";
 import { repositoryRoot, sourceFiles } from "./source-tree.ts";
 import { selectTests } from "./test-selection.ts";
 import { ensureUi } from "./ui-build.ts";
@@ -24,6 +25,7 @@ const runner = spawn(
   process.execPath,
   [
     "--disable-warning=ExperimentalWarning",
+    `--import=${fileURLToPath(new URL("property-seed.ts", import.meta.url))}`,
     "--test",
     `--test-concurrency=${CONCURRENCY}`,
     `--test-timeout=${TEST_TIMEOUT_MS}`,

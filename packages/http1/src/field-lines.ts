@@ -133,12 +133,22 @@ export function readFieldLines(
 
     if (fields.length >= mostEntries) throw new Http1Error("too-many-fields");
     const value = text.slice(valueStart, valueEnd);
+    if (valueEnd < at) checkBlanksBehind(name, text.slice(valueEnd, at));
     fields.push(name, value);
     facts.note(name, value);
     at += 2;
   }
   if (at + 2 !== text.length || text.charCodeAt(at + 1) !== LF) throw new Http1Error("bad-line-end");
   return fields;
+}
+
+/**
+ * Refuses a tab behind a Transfer-Encoding value. It is white space by RFC 9110, but widely used parsers, Node's among
+ * them, then no longer see `chunked`: they end the message somewhere else.
+ * @throws Http1Error `bad-transfer-encoding`
+ */
+export function checkBlanksBehind(name: string, blanks: string): void {
+  if (isName(name, "transfer-encoding") && blanks.includes("\t")) throw new Http1Error("bad-transfer-encoding");
 }
 
 /** SP or HTAB. */

@@ -282,6 +282,11 @@ const REFUSED: readonly (readonly [string, string, Http1ErrorCode, number?])[] =
     "repeated-transfer-encoding",
   ],
   ["an empty Transfer-Encoding", `POST / HTTP/1.1\r\n${HOST}Transfer-Encoding:\r\n\r\n`, "bad-transfer-encoding"],
+  [
+    "a tab behind chunked, which hides it from other parsers",
+    `POST / HTTP/1.1\r\n${HOST}Transfer-Encoding: chunked \t\r\n\r\n`,
+    "bad-transfer-encoding",
+  ],
   ["an empty member", `POST / HTTP/1.1\r\n${HOST}Transfer-Encoding: chunked,\r\n\r\n`, "bad-transfer-encoding"],
   ["a quoted coding", `POST / HTTP/1.1\r\n${HOST}Transfer-Encoding: "chunked"\r\n\r\n`, "bad-transfer-encoding"],
   [

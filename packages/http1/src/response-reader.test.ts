@@ -335,6 +335,18 @@ const ODD: readonly (readonly [
     { refused: "unknown-transfer-coding" },
   ],
   [
+    "a tab behind chunked",
+    "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\t\r\n\r\n",
+    "bad-transfer-encoding",
+    { refused: "bad-transfer-encoding" },
+  ],
+  [
+    "a tab behind chunked, in a head that needs tolerance anyway",
+    "HTTP/1.1  200 OK\nTransfer-Encoding: chunked\t\n\n",
+    "bad-status-line",
+    { refused: "bad-transfer-encoding" },
+  ],
+  [
     "chunked, chunked",
     "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked, chunked\r\n\r\n",
     "bad-transfer-encoding",

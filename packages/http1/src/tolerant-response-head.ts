@@ -1,6 +1,6 @@
 // Tested by response-reader.test.ts
 import { FIELD_VALUE, isToken, consistsOf } from "./characters.ts";
-import { isBlank, type HeadFacts } from "./field-lines.ts";
+import { checkBlanksBehind, isBlank, type HeadFacts } from "./field-lines.ts";
 import { Http1Error } from "./http1-error.ts";
 import type { Oddity, RawFields, ResponseHead, Version } from "./message.ts";
 import { actualFraming, readStatus, responseHead, tolerantFraming, type StatusLine } from "./response-head.ts";
@@ -109,6 +109,7 @@ function readFields(lines: string[], from: number, fieldCount: number, tolerate:
       tolerate("space-before-colon");
     }
     const value = trimBlanks(line.slice(colon + 1));
+    checkBlanksBehind(name, line.slice(line.lastIndexOf(value) + value.length));
     if (!consistsOf(value, FIELD_VALUE)) tolerate("control-character");
     if (fields.length >= 2 * fieldCount) throw new Http1Error("too-many-fields");
     fields.push(name, value);

@@ -33,6 +33,8 @@ const framing = fc.constantFrom(
   "content-length:   0003\t\r\n",
   "Transfer-Encoding: chunked\r\n",
   "transfer-encoding:CHUNKED\r\n",
+  "Transfer-Encoding:\t chunked \r\n",
+  "Transfer-Encoding: chunked\t\r\n",
   "Content-Length: 3\r\nContent-Length: 3\r\n",
   "Content-Length: 3\r\nTransfer-Encoding: chunked\r\n",
   "Transfer-Encoding: gzip, chunked\r\n",
