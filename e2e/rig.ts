@@ -16,6 +16,11 @@ for (const name of Object.keys(process.env)) {
 /** The program under test. */
 export const MAIN = fileURLToPath(new URL("../apps/capture-proxy/src/main.ts", import.meta.url));
 
+/** What the program's first line passes to Node, so that tests see it as its users do. */
+const SHIPPED_NODE_OPTIONS = (readFileSync(MAIN, "utf8").split("\n", 1)[0] ?? "")
+  .split(" ")
+  .filter((word) => word.startsWith("--"));
+
 /** The CA behind every HTTPS origin of a test file; Weir trusts it, clients do not need to. */
 export const originAuthority = CertificateAuthority.create({ commonName: "Origins of the end-to-end tests" });
 
@@ -75,6 +80,7 @@ export async function startWeir(options: WeirOptions = {}): Promise<Weir> {
   const command = [
     ...(options.through ?? []),
     process.execPath,
+    ...SHIPPED_NODE_OPTIONS,
     MAIN,
     "serve",
     "--json",

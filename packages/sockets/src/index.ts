@@ -1,3 +1,4 @@
 export { BatchedWriter } from "./batched-writer.ts";
 export { cutConnection, endAndLinger, LINGER_MS } from "./cut.ts";
+export { noteRead } from "./read-garbage.ts";
 export { DeadlineSweep, type Timed } from "./deadlines.ts";

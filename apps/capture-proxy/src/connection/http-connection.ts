@@ -6,7 +6,7 @@ import { DownstreamState, RequestReader, responseHeadText } from "@headworks/htt
 import type { Http1Error, RequestHead } from "@headworks/http1";
 import type { ClientFacts } from "#exchange/exchange.ts";
 import type { Failure } from "#exchange/failure.ts";
-import { BatchedWriter, cutConnection, LINGER_MS } from "@headworks/sockets";
+import { BatchedWriter, cutConnection, LINGER_MS, noteRead } from "@headworks/sockets";
 import type { Timed } from "@headworks/sockets";
 import type { Destination, Dialled } from "#upstream/dial.ts";
 import { OriginConnection } from "#upstream/origin-connection.ts";
@@ -261,6 +261,7 @@ export class HttpConnection implements Timed {
   readonly #onData = (chunk: Buffer): void => {
     if (this.#isLingering) return;
     this.#hasReceived = true;
+    noteRead(chunk.length);
     this.#held = this.#held ? Buffer.concat([this.#held, chunk]) : chunk;
     if (!this.#isWorking) this.#work();
     this.#setDeadline();

@@ -2,7 +2,7 @@
 import type { Socket } from "node:net";
 import type { BodyCapture } from "#exchange/body.ts";
 import type { Failure } from "#exchange/failure.ts";
-import { cutConnection } from "@headworks/sockets";
+import { cutConnection, noteRead } from "@headworks/sockets";
 import type { Timed } from "@headworks/sockets";
 import type { ProxyServices } from "./proxy-services.ts";
 
@@ -72,6 +72,7 @@ class Relay implements Timed {
   #carry(from: Socket, to: Socket, count: BodyCapture, first: Buffer | undefined): void {
     const pass = (piece: Buffer): void => {
       this.#touch();
+      noteRead(piece.length);
       count.add(piece);
       if (!to.write(piece)) from.pause();
     };

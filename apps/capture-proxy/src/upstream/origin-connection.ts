@@ -4,7 +4,7 @@ import { ResponseReader, UpstreamState } from "@headworks/http1";
 import type { Http1Error, RawFields, ResponseHead, UpstreamRequest } from "@headworks/http1";
 import type { UpstreamTlsFacts } from "#exchange/exchange.ts";
 import type { Failure } from "#exchange/failure.ts";
-import { BatchedWriter } from "@headworks/sockets";
+import { BatchedWriter, noteRead } from "@headworks/sockets";
 import { brokenConnection } from "./connect-failure.ts";
 import type { Destination, Dialled } from "./dial.ts";
 
@@ -133,6 +133,7 @@ export class OriginConnection {
   }
 
   readonly #onData = (chunk: Buffer): void => {
+    noteRead(chunk.length);
     if (this.firstByteMs === 0) this.firstByteMs = performance.now();
     if (this.#state.bytesArrived() === "destroy") {
       this.socket.destroy();

@@ -14,7 +14,7 @@ import {
   type RawFields,
   type RequestHead,
 } from "@headworks/http1";
-import { BatchedWriter, cutConnection, LINGER_MS, type Timed } from "@headworks/sockets";
+import { BatchedWriter, cutConnection, LINGER_MS, noteRead, type Timed } from "@headworks/sockets";
 import type { ClientHandler, ClientStream, ListenerFacts, Peer } from "#request/client-stream.ts";
 import type { ConnectionServices, OpenConnection } from "./connection-services.ts";
 
@@ -249,6 +249,7 @@ export class Http1Connection implements ClientStream, OpenConnection, Timed {
 
   readonly #onData = (chunk: Buffer): void => {
     if (this.#isLingering) return;
+    noteRead(chunk.length);
     this.#held = this.#held ? Buffer.concat([this.#held, chunk]) : chunk;
     if (!this.#isWorking) this.#work();
     this.#setDeadline();

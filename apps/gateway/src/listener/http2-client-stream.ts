@@ -2,7 +2,7 @@
 import { constants, type ServerHttp2Stream } from "node:http2";
 import { appendHttp2Fields, withoutPseudoFields } from "@headworks/http-fields";
 import { allowedTrailers, fieldValue, hasBody, type Framing, type RawFields } from "@headworks/http1";
-import type { Timed } from "@headworks/sockets";
+import { noteRead, type Timed } from "@headworks/sockets";
 import type { ClientHandler, ClientStream } from "#request/client-stream.ts";
 import type { ConnectionServices, ReceivedHead } from "./connection-services.ts";
 
@@ -80,6 +80,7 @@ export class Http2ClientStream implements ClientStream, Timed {
     const stream = this.#stream;
     if (fieldValue(this.#head.fields, "expect")?.toLowerCase() === "100-continue") this.sendInformational(100, "", []);
     stream.on("data", (piece: Buffer) => {
+      noteRead(piece.length);
       this.#touch();
       const { handler } = this;
       handler?.onBodyData(piece);

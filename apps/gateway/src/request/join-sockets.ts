@@ -1,5 +1,6 @@
 // Tested by ../../test/pipeline.test.ts
 import type { Socket } from "node:net";
+import { noteRead } from "@headworks/sockets";
 
 /** One end of a tunnel: paused, without listeners of its own; `bytes` were read from it already. */
 export interface TunnelEnd {
@@ -31,6 +32,7 @@ export function joinSockets(client: TunnelEnd, upstream: TunnelEnd, ended: (byte
 function pass(from: TunnelEnd, to: Socket): void {
   const { socket } = from;
   const receiver = (piece: Buffer): void => {
+    noteRead(piece.length);
     if (!to.write(piece)) socket.pause();
   };
   if (from.receive === undefined) socket.on("data", receiver);

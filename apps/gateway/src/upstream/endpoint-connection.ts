@@ -1,6 +1,7 @@
 // Tested by ../../test/upstream-connections.test.ts
 import { connect, isIP, type Socket } from "node:net";
 import { connect as connectTls, type SecureContext } from "node:tls";
+import { noteRead } from "@headworks/sockets";
 
 /** How an endpoint is reached. */
 export interface EndpointWay {
@@ -78,6 +79,8 @@ function openPlain(way: EndpointWay, handler: ConnectionHandler): Socket {
     onread: {
       buffer: readBuffer,
       callback: (bytes) => {
+        // The buffer stays, the copies of large pieces do not.
+        noteRead(bytes);
         handler.received(readBuffer.subarray(0, bytes));
         return true;
       },
@@ -93,7 +96,10 @@ function openSecure(way: EndpointWay, tls: NonNullable<EndpointWay["tls"]>, hand
     ...(name === undefined ? {} : { servername: name }),
     ...(tls.context === undefined ? {} : { secureContext: tls.context }),
   });
-  socket.on("data", (bytes: Buffer) => handler.received(bytes));
+  socket.on("data", (bytes: Buffer) => {
+    noteRead(bytes.length);
+    handler.received(bytes);
+  });
   socket.pause();
   return socket;
 }

@@ -13,6 +13,7 @@ import {
   type RawFields,
   type ResponseHead,
 } from "@headworks/http1";
+import { noteRead } from "@headworks/sockets";
 import type { AnswerHandler, UpstreamExchange, UpstreamFailure } from "./upstream-exchange.ts";
 
 const { NGHTTP2_CANCEL, NGHTTP2_FLAG_END_STREAM, NGHTTP2_NO_ERROR, NGHTTP2_REFUSED_STREAM } = constants;
@@ -67,6 +68,7 @@ export class Http2Exchange implements UpstreamExchange {
     stream.on("headers", this.#onInformational);
     stream.on("response", this.#onHead);
     stream.on("data", (piece: Buffer) => {
+      noteRead(piece.length);
       this.#handler?.onAnswerData(piece);
       this.#handler?.onAnswerBatch();
     });
