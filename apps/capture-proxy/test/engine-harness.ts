@@ -10,6 +10,7 @@ import { newGauges } from "#exchange/gauges.ts";
 import type { Interceptor } from "#exchange/phases.ts";
 import { Pipeline } from "#exchange/pipeline.ts";
 import { Dialer } from "#upstream/dial.ts";
+import { OriginPool } from "#upstream/origin-pool.ts";
 import { OwnListeners } from "#upstream/own-listeners.ts";
 import { UpstreamTrust } from "#upstream/trust.ts";
 
@@ -100,12 +101,15 @@ export async function startEngine(options: EngineOptions = {}): Promise<Engine> 
     ...options.policy,
   };
   const deadlines = new DeadlineSweep(50);
+  const gauges = newGauges();
+  const originPool = new OriginPool(deadlines, gauges);
   const services: ProxyServices = {
     pipeline,
+    originPool,
     dialer: new Dialer(trust, own, () => options.connectTimeoutMs ?? 5000),
     leafContexts: new LeafContexts(() => authority),
     deadlines,
-    gauges: newGauges(),
+    gauges,
     log: silent,
     spool: options.spool ?? memorySpool(),
     policy: () => policy,
@@ -141,6 +145,7 @@ export async function startEngine(options: EngineOptions = {}): Promise<Engine> 
     },
     async stop(graceMs = 0) {
       await listener.close(graceMs);
+      originPool.clear();
       deadlines.stop();
     },
   };

@@ -181,6 +181,8 @@ export class RawConnection {
 
 /** For {@link rawClient}; `tls` makes a handshake first, with node's options (`ca`, `servername`, `ALPNProtocols`). */
 export interface RawClientOptions {
+  /** Address to come from; the system chooses without it. */
+  readonly localAddress?: string;
   host?: string;
   tls?: ConnectionOptions;
   timeoutMs?: number;
@@ -188,7 +190,13 @@ export interface RawClientOptions {
 
 /** Connects to a port of this machine (127.0.0.1 unless `host` says otherwise). */
 export async function rawClient(port: number, options: RawClientOptions = {}): Promise<RawConnection> {
-  const socket = connectTcp({ port, host: options.host ?? "127.0.0.1", allowHalfOpen: true, noDelay: true });
+  const socket = connectTcp({
+    port,
+    host: options.host ?? "127.0.0.1",
+    allowHalfOpen: true,
+    noDelay: true,
+    ...(options.localAddress === undefined ? {} : { localAddress: options.localAddress }),
+  });
   return await opened(socket, options, `a connection to port ${port}`);
 }
 

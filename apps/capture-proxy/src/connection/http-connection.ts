@@ -8,6 +8,7 @@ import type { ClientFacts } from "#exchange/exchange.ts";
 import type { Failure } from "#exchange/failure.ts";
 import { BatchedWriter, cutConnection, LINGER_MS, noteRead } from "@headworks/sockets";
 import type { Timed } from "@headworks/sockets";
+import { isSamePlace } from "#upstream/dial.ts";
 import type { Destination, Dialled } from "#upstream/dial.ts";
 import { OriginConnection } from "#upstream/origin-connection.ts";
 import { failureResponse } from "./failure-page.ts";
@@ -134,22 +135,36 @@ export class HttpConnection implements Timed {
     if (!this.#isWorking) this.#work();
   }
 
-  /** A connection to the same place that has nothing to do. */
-  idleOrigin(destination: Destination): OriginConnection | undefined {
-    return this.#origins.find(({ isIdle, destination: known }) => isIdle && isSamePlace(known, destination));
+  /**
+   * A connection to the same place that has nothing to do.
+   * @param isRepeatable  the request could be sent twice without harm, so one that an earlier connection left will do
+   */
+  idleOrigin(destination: Destination, isRepeatable: boolean): OriginConnection | undefined {
+    const own = this.#origins.find(({ isIdle, destination: known }) => isIdle && isSamePlace(known, destination));
+    if (own !== undefined || !isRepeatable) return own;
+    const left = this.services.originPool.take(this.#clientHost, destination);
+    if (left !== undefined) this.#own(left);
+    return left;
   }
 
   adoptOrigin(destination: Destination, dialled: Dialled): OriginConnection {
-    const origin = new OriginConnection(destination, dialled, (gone) => {
-      const at = this.#origins.indexOf(gone);
-      if (at === -1) return;
-      this.#origins.splice(at, 1);
-      this.services.gauges.upstreamConnections -= 1;
-    });
+    const origin = new OriginConnection(destination, dialled);
+    this.#own(origin);
+    return origin;
+  }
+
+  #own(origin: OriginConnection): void {
+    origin.onGone = () => this.#disown(origin);
     if (this.#origins.length >= MAX_ORIGINS) this.#origins.find(({ isIdle }) => isIdle)?.destroy();
     this.#origins.push(origin);
     this.services.gauges.upstreamConnections += 1;
-    return origin;
+  }
+
+  #disown(origin: OriginConnection): void {
+    const at = this.#origins.indexOf(origin);
+    if (at === -1) return;
+    this.#origins.splice(at, 1);
+    this.services.gauges.upstreamConnections -= 1;
   }
 
   /** The present answer was written to its end. */
@@ -246,6 +261,11 @@ export class HttpConnection implements Timed {
     this.#exchange.start();
   }
 
+  get #clientHost(): string {
+    const { address } = this.facts;
+    return address.slice(0, address.lastIndexOf(":"));
+  }
+
   /** The Host of most requests on a connection is the same text. */
   #hostOf(head: RequestHead): { host: string; port: number | undefined } | undefined {
     const authority = head.host;
@@ -332,7 +352,7 @@ export class HttpConnection implements Timed {
     this.#socket.off("drain", this.#onDrain);
     this.#socket.off("error", ignoreError);
     this.#socket.off("close", this.#onClose);
-    this.#destroyOrigins();
+    this.#leaveOrigins();
   }
 
   #refuse(error: Http1Error): void {
@@ -405,12 +425,15 @@ export class HttpConnection implements Timed {
   readonly #onClose = (): void => {
     this.services.deadlines.delete(this);
     this.#clientGone();
-    this.#destroyOrigins();
+    this.#leaveOrigins();
   };
 
-  #destroyOrigins(): void {
-    // Each leaves the list when it is gone, so the list is walked as it was.
-    for (const origin of this.#origins.slice()) origin.destroy();
+  /** What is idle may serve this client's next connection, what is not must not serve anybody. */
+  #leaveOrigins(): void {
+    for (const origin of this.#origins.slice()) {
+      this.#disown(origin);
+      this.services.originPool.keep(this.#clientHost, origin);
+    }
   }
 
   #clientGone(): void {
@@ -427,8 +450,4 @@ export class HttpConnection implements Timed {
 
 function ignoreError(): void {
   // "close" follows and does what is needed.
-}
-
-function isSamePlace(a: Destination, b: Destination): boolean {
-  return a.host === b.host && a.port === b.port && a.secure === b.secure && a.serverName === b.serverName;
 }

@@ -1,6 +1,7 @@
 // Tested by ../../test/engine-flow.test.ts
 import { reasonPhrase } from "@headworks/http-fields";
 import {
+  fieldValue,
   hasBody,
   hasField,
   Http1Error,
@@ -41,6 +42,9 @@ export type ExchangePlan =
   | { readonly kind: "own-page"; readonly response: SyntheticResponse };
 
 type ForwardPlan = ExchangePlan & { kind: "forward" };
+
+/** Methods whose requests change nothing at the origin (RFC 9110 section 9.2.1). */
+const REPEATABLE = new Set(["GET", "HEAD", "OPTIONS"]);
 
 /** An answer made here waits for the request body up to this size, so that the connection can live on. */
 const DRAINED_BODY_BYTES = 1_048_576;
@@ -209,7 +213,8 @@ export class HttpExchange extends LiveExchange implements AnswerHandler {
 
   #forward(plan: ForwardPlan): void {
     this.state = FORWARDING;
-    const idle = this.#connection.idleOrigin(plan.destination);
+    const isRepeatable = REPEATABLE.has(this.request.method) && !hasBody(this.#head.framing) && !this.#head.upgrade;
+    const idle = this.#connection.idleOrigin(plan.destination, isRepeatable);
     if (idle) return this.#send(idle, plan);
     const { services } = this;
     services.gauges.pendingRequests += 1;
@@ -242,6 +247,7 @@ export class HttpExchange extends LiveExchange implements AnswerHandler {
     this.serverAddress = origin.address;
     this.upstreamTls = origin.tls;
     const fields = requestFields(this.request.fields, head.framing, head.upgrade, plan.authority);
+    if (bindsConnection(fieldValue(fields, "authorization"))) origin.isAuthenticated = true;
     origin.begin(
       this,
       {
@@ -408,6 +414,11 @@ export class HttpExchange extends LiveExchange implements AnswerHandler {
     this.#origin?.destroy();
     this.#origin = undefined;
   }
+}
+
+/** Whether a value of Authorization may speak for the whole connection: anything but the schemes that cannot. */
+function bindsConnection(authorization: string | undefined): boolean {
+  return authorization !== undefined && !/^(?:basic|bearer|digest) /i.test(authorization);
 }
 
 /** Whether a request offers WebSocket, whose entries carry the `ws` scheme. */

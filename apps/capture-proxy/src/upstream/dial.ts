@@ -20,6 +20,11 @@ export interface Destination {
   readonly serverName: string | undefined;
 }
 
+/** Whether a connection to one may serve requests for the other. */
+export function isSamePlace(a: Destination, b: Destination): boolean {
+  return a.host === b.host && a.port === b.port && a.secure === b.secure && a.serverName === b.serverName;
+}
+
 export interface Dialled {
   readonly socket: Socket | TLSSocket;
   /** `address:port` of the peer. */

@@ -38,22 +38,24 @@ export class OriginConnection {
   readonly writer: BatchedWriter;
   /** Monotonic moment at which the first bytes of the present answer arrived; 0 before. */
   firstByteMs = 0;
+  /** It carried authentication that may hold for the connection instead of for one request, as NTLM does. */
+  isAuthenticated = false;
+  /** Called when the connection cannot be used any more. */
+  onGone: (() => void) | undefined;
   readonly #state = new UpstreamState();
   readonly #reader: ResponseReader;
-  readonly #onGone: (connection: OriginConnection) => void;
   #handler: AnswerHandler | undefined;
   #held: Buffer | undefined;
   #answerEnded = false;
   #isSwitching = false;
   #protocolError: Http1Error | undefined;
 
-  constructor(destination: Destination, dialled: Dialled, onGone: (connection: OriginConnection) => void) {
+  constructor(destination: Destination, dialled: Dialled) {
     this.destination = destination;
     this.address = dialled.address;
     this.tls = dialled.tls;
     this.socket = dialled.socket;
     this.writer = new BatchedWriter(this.socket);
-    this.#onGone = onGone;
     this.#reader = new ResponseReader(
       {
         onInformational: (head) => this.#handler?.onInformational(head),
@@ -115,7 +117,7 @@ export class OriginConnection {
     this.socket.pause();
     const bytes = this.#held;
     this.#held = undefined;
-    this.#onGone(this);
+    this.onGone?.();
     return { socket: this.socket, bytes };
   }
 
@@ -129,6 +131,7 @@ export class OriginConnection {
   #onHead(head: ResponseHead): void {
     this.#state.answerStarted(head);
     this.#isSwitching = head.status === 101;
+    if (head.status === 401 || head.status === 407) this.isAuthenticated = true;
     this.#handler?.onAnswerHead(head);
   }
 
@@ -220,7 +223,7 @@ export class OriginConnection {
 
   readonly #onClose = (): void => {
     this.#closedEarly();
-    this.#onGone(this);
+    this.onGone?.();
   };
 
   #closedEarly(): void {
