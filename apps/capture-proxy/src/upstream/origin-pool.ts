@@ -59,7 +59,7 @@ export class OriginPool {
 
   /** Ends all of them. */
   clear(): void {
-    for (const of of [...this.#kept.values()]) for (const { connection } of of.slice()) connection.destroy();
+    for (const of of this.#kept.values()) for (const { connection } of of.slice()) connection.destroy();
   }
 
   #remove(client: string, kept: Kept): void {
