@@ -1,6 +1,7 @@
 // Tested by quota-ledger.test.ts
+import { ConsumerAccount } from "./consumer-account.ts";
+import type { QuotaCounter } from "./quota-counter.ts";
 import type { BudgetCharge, BudgetName, BudgetWindow, ChargeResult } from "./state-store.ts";
-import { counterKey } from "./store-messages.ts";
 import type { GroupMessage, GroupOutcome } from "./store-messages.ts";
 
 /** Of what the ledger is made of. */
@@ -10,33 +11,6 @@ export interface LedgerHost {
   nowMs(): number;
   /** Calls `flush` once, soon: when what else happens at this moment has happened. */
   soon(flush: () => void): void;
-}
-
-interface Counter {
-  readonly key: bigint;
-  readonly windowStart: bigint;
-  readonly windowStartS: number;
-  /** What is on disk; undefined until it was read. */
-  durable: bigint | undefined;
-  /** Reading it was asked for. */
-  isAsked: boolean;
-  /** That, and the units of the group on its way and of the one that gathers. */
-  used: bigint;
-  gathered: number;
-  sent: number;
-  /** What operators' corrections change, in the group that gathers and in the one on its way. */
-  gatheredShift: bigint;
-  sentShift: bigint;
-  /** It is in the group that gathers. */
-  isGathered: boolean;
-}
-
-interface ConsumerAccount {
-  readonly name: string;
-  /** Undefined until its row is there. */
-  id: number | undefined;
-  readonly daily: Counter[];
-  readonly monthly: Counter[];
 }
 
 interface Deferred {
@@ -61,14 +35,14 @@ interface Sync {
 
 /** All charges of a group share one promise: one commit answers them all. */
 interface Gathering {
-  readonly counters: Counter[];
+  readonly counters: QuotaCounter[];
   readonly promise: Promise<ChargeResult>;
   readonly resolve: (result: ChargeResult) => void;
 }
 
 interface Sent {
-  readonly counters: readonly Counter[];
-  readonly loads: readonly Counter[];
+  readonly counters: readonly QuotaCounter[];
+  readonly loads: readonly QuotaCounter[];
   readonly accounts: readonly ConsumerAccount[];
   readonly resolve: ((result: ChargeResult) => void) | undefined;
 }
@@ -76,9 +50,6 @@ interface Sent {
 const NONE: readonly BudgetName[] = [];
 const CHARGED: ChargeResult = { outcome: "charged", over: NONE };
 const UNSYNCED: ChargeResult = { outcome: "unsynced" };
-const MOST = 2n ** 64n - 1n;
-/** Counters of past windows that are remembered per budget: two, so that a clock at a boundary may go to and fro. */
-const REMEMBERED_WINDOWS = 2;
 
 /**
  * The counters of all consumers in memory, and the groups in which their changes reach the disk. Only what is on disk
@@ -92,7 +63,7 @@ export class QuotaLedger {
   #deferred: Deferred[] = [];
   #adjustments: Adjustment[] = [];
   #syncs: Sync[] = [];
-  #toLoad: Counter[] = [];
+  #toLoad: QuotaCounter[] = [];
   readonly #withoutRow = new Set<ConsumerAccount>();
   #isFlushAsked = false;
   /** Why charges fail without being tried. */
@@ -153,9 +124,7 @@ export class QuotaLedger {
       this.#ask(counter);
       return undefined;
     }
-    const next = withinCounter(counter.used + delta);
-    counter.gatheredShift += next - counter.used;
-    counter.used = next;
+    counter.shift(delta);
     const group = (this.#gathering ??= newGathering());
     gather(counter, group);
     this.#askFlush();
@@ -165,7 +134,7 @@ export class QuotaLedger {
   #accountOf(name: string): ConsumerAccount {
     const known = this.#accounts.get(name);
     if (known !== undefined) return known;
-    const account: ConsumerAccount = { name, id: undefined, daily: [], monthly: [] };
+    const account = new ConsumerAccount(name);
     this.#accounts.set(name, account);
     this.#withoutRow.add(account);
     return account;
@@ -185,7 +154,7 @@ export class QuotaLedger {
       if (counter.durable === undefined) {
         isUncertain = true;
         this.#ask(counter);
-      } else if (!enforce || (counter.used < charge.limit && !isOnCredit(counter, charge.limit))) continue;
+      } else if (!enforce || counter.hasRoom(charge.limit)) continue;
       else if (counter.durable >= charge.limit) (exhausted ??= []).push(charge.budget);
       else isUncertain = true;
     }
@@ -204,11 +173,10 @@ export class QuotaLedger {
     let over: BudgetName[] | undefined;
     for (const charge of budgets) {
       const counter = this.#counterOf(account, id, charge);
-      if (!enforce && counter.used >= charge.limit) (over ??= []).push(charge.budget);
+      if (!enforce && counter.isUsedUp(charge.limit)) (over ??= []).push(charge.budget);
       // Only a dry run gets there.
-      if (counter.used === MOST) continue;
-      counter.used += 1n;
-      counter.gathered += 1;
+      if (counter.isFull) continue;
+      counter.take();
       gather(counter, group);
     }
     this.#askFlush();
@@ -217,47 +185,13 @@ export class QuotaLedger {
     return group.promise.then((result) => (result === CHARGED ? beyond : result));
   }
 
-  #counterOf(account: ConsumerAccount, id: number, window: BudgetWindow): Counter {
-    const counters = window.budget === "daily" ? account.daily : account.monthly;
-    const first = counters[0];
-    if (first !== undefined && first.windowStartS === window.windowStartS) return first;
-    const index = counters.findIndex((counter) => counter.windowStartS === window.windowStartS);
-    if (index > 0) {
-      const [found] = counters.splice(index, 1);
-      if (found !== undefined) {
-        counters.unshift(found);
-        return found;
-      }
-    }
-    const counter: Counter = {
-      key: counterKey(id, window.budget),
-      windowStart: BigInt(window.windowStartS),
-      windowStartS: window.windowStartS,
-      durable: undefined,
-      isAsked: false,
-      used: 0n,
-      gathered: 0,
-      sent: 0,
-      gatheredShift: 0n,
-      sentShift: 0n,
-      isGathered: false,
-    };
-    counters.unshift(counter);
-    this.#forgetOld(counters);
-    return counter;
+  #counterOf(account: ConsumerAccount, id: number, window: BudgetWindow): QuotaCounter {
+    // What charges wait for stays, or three of them could take their windows from each other for ever.
+    const mayForget = this.#deferred.length === 0 && this.#adjustments.length === 0;
+    return account.counter(id, window, mayForget);
   }
 
-  #forgetOld(counters: Counter[]): void {
-    // What charges wait for stays, or three of them could take their windows from each other for ever; so does what
-    // is on its way: read again from the disk it would lack those units.
-    if (this.#deferred.length > 0 || this.#adjustments.length > 0) return;
-    for (let last = counters.at(-1); counters.length > REMEMBERED_WINDOWS; last = counters.at(-1)) {
-      if (last === undefined || last.isGathered || last.sent > 0 || last.sentShift !== 0n) return;
-      counters.pop();
-    }
-  }
-
-  #ask(counter: Counter): void {
+  #ask(counter: QuotaCounter): void {
     if (counter.isAsked) return;
     counter.isAsked = true;
     this.#toLoad.push(counter);
@@ -304,15 +238,8 @@ export class QuotaLedger {
   }
 
   #settleWell(sent: Sent, outcome: GroupOutcome): void {
-    for (const counter of sent.counters) {
-      counter.durable = (counter.durable ?? 0n) + BigInt(counter.sent) + counter.sentShift;
-      counter.sent = 0;
-      counter.sentShift = 0n;
-    }
-    for (const [index, counter] of sent.loads.entries()) {
-      counter.durable = outcome.loaded?.[index] ?? 0n;
-      counter.used = counter.durable;
-    }
+    for (const counter of sent.counters) counter.settle();
+    for (const [index, counter] of sent.loads.entries()) counter.loaded(outcome.loaded?.[index] ?? 0n);
     for (const [index, account] of sent.accounts.entries()) {
       account.id = outcome.ids?.[index];
       this.#withoutRow.delete(account);
@@ -332,7 +259,7 @@ export class QuotaLedger {
   }
 
   #settleBadly(sent: Sent, error: string): void {
-    for (const counter of sent.counters) takeBack(counter);
+    for (const counter of sent.counters) counter.takeBack();
     for (const counter of sent.loads) counter.isAsked = false;
     sent.resolve?.({ outcome: "failed", error });
     this.#failWaiting(error);
@@ -359,12 +286,7 @@ export class QuotaLedger {
     this.#sent?.resolve?.({ outcome: "failed", error });
     const gathering = this.#gathering;
     this.#gathering = undefined;
-    for (const counter of gathering?.counters ?? []) {
-      counter.used -= BigInt(counter.gathered) + counter.gatheredShift;
-      counter.gathered = 0;
-      counter.gatheredShift = 0n;
-      counter.isGathered = false;
-    }
+    for (const counter of gathering?.counters ?? []) counter.dropGathered();
     gathering?.resolve({ outcome: "failed", error });
     this.#failWaiting(error);
   }
@@ -374,10 +296,7 @@ export class QuotaLedger {
     this.giveUp(error);
     this.#sent = undefined;
     this.#toLoad = [];
-    for (const account of this.#accounts.values()) {
-      account.daily.length = 0;
-      account.monthly.length = 0;
-    }
+    for (const account of this.#accounts.values()) account.forgetAll();
   }
 
   /** There is a thread again. */
@@ -403,50 +322,20 @@ function newGathering(): Gathering {
   return { counters: [], promise, resolve };
 }
 
-function gather(counter: Counter, group: Gathering): void {
+function gather(counter: QuotaCounter, group: Gathering): void {
   if (counter.isGathered) return;
   counter.isGathered = true;
   group.counters.push(counter);
 }
 
-function withinCounter(used: bigint): bigint {
-  return used < 0n ? 0n : used > MOST ? MOST : used;
-}
-
-/** Units that are free only when a correction on its way reaches the disk. */
-function isOnCredit(counter: Counter, limit: bigint): boolean {
-  return counter.sentShift < 0n && counter.used - counter.sentShift >= limit;
-}
-
-/** What was sent is not on disk. What gathers meanwhile stays, as far as the counter's range goes. */
-function takeBack(counter: Counter): void {
-  const used = counter.used - BigInt(counter.sent) - counter.sentShift;
-  counter.used = withinCounter(used);
-  counter.gatheredShift += counter.used - used;
-  counter.sent = 0;
-  counter.sentShift = 0n;
-}
-
-function writesOf(counters: readonly Counter[]): BigInt64Array {
+function writesOf(counters: readonly QuotaCounter[]): BigInt64Array {
   const rows = new BigInt64Array(counters.length * 3);
-  for (const [index, counter] of counters.entries()) {
-    rows[index * 3] = counter.key;
-    rows[index * 3 + 1] = counter.windowStart;
-    rows[index * 3 + 2] = counter.used;
-    counter.sent = counter.gathered;
-    counter.gathered = 0;
-    counter.sentShift = counter.gatheredShift;
-    counter.gatheredShift = 0n;
-    counter.isGathered = false;
-  }
+  for (const [index, counter] of counters.entries()) counter.writeTo(rows, index);
   return rows;
 }
 
-function loadsOf(counters: readonly Counter[]): BigInt64Array {
+function loadsOf(counters: readonly QuotaCounter[]): BigInt64Array {
   const rows = new BigInt64Array(counters.length * 2);
-  for (const [index, counter] of counters.entries()) {
-    rows[index * 2] = counter.key;
-    rows[index * 2 + 1] = counter.windowStart;
-  }
+  for (const [index, counter] of counters.entries()) counter.askIn(rows, index);
   return rows;
 }
