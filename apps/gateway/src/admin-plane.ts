@@ -28,7 +28,7 @@ const VERSION = manifest.version;
 const DEFAULT_BIND = "127.0.0.1:2019";
 
 /** What the admin API stands on. */
-export interface AdminPlaneParts extends FactSources {
+export interface AdminPlaneParts extends Omit<FactSources, "listeners" | "admission"> {
   readonly admin: Admin;
   readonly configFile: string;
   readonly environment: Readonly<Record<string, string | undefined>>;

@@ -2,6 +2,7 @@
 import type { Generations } from "#config/generations.ts";
 import type { EventBus } from "#events/event-bus.ts";
 import type { ListenerSet } from "#listener/listener-set.ts";
+import type { AdmissionControl } from "#request/admission.ts";
 import type { Pipeline } from "#request/pipeline.ts";
 import type { GatewayFacts } from "#slices/metrics/metrics.slice.ts";
 import type { UpstreamRegistry } from "#upstream/upstream-registry.ts";
@@ -11,6 +12,7 @@ import type { Slices } from "./slices.ts";
 export interface FactSources {
   readonly generations: Generations;
   readonly pipeline: Pick<Pipeline, "activeRequests">;
+  readonly admission: Pick<AdmissionControl, "queueCounts">;
   readonly listeners: Pick<ListenerSet, "states">;
   readonly upstreams: UpstreamRegistry;
   readonly events: EventBus;
@@ -19,16 +21,17 @@ export interface FactSources {
 
 /** What the gateway is like at this moment, for a scrape. */
 export async function gatewayFacts(sources: FactSources): Promise<GatewayFacts> {
-  const { generations, pipeline, listeners, upstreams, events, slices } = sources;
+  const { generations, pipeline, admission, listeners, upstreams, events, slices } = sources;
   return {
     generation: generations.current?.number ?? 0,
     activeRequests: pipeline.activeRequests,
     listeners: listeners.states,
-    upstreams: upstreams.all.map(({ name, breaker, failOpenPicks, retries, endpoints }) => ({
+    upstreams: upstreams.all.map(({ name, breaker, failOpenPicks, retries, hedges, endpoints }) => ({
       name,
       breaker: breaker?.state,
       failOpenPicks,
       retries,
+      hedges,
       endpoints: endpoints.map(({ key, health, attemptsByClass }) => ({
         key,
         isHealthy: health === "healthy",
@@ -39,6 +42,10 @@ export async function gatewayFacts(sources: FactSources): Promise<GatewayFacts> 
     webhooks: slices.webhooks.counts(),
     egressDenied: [...slices.dialer.denied].map(([purpose, count]) => ({ purpose, count })),
     quotas: await quotaFacts(slices),
+    cache: slices.cache.counts(),
+    rateLimits: slices.rateLimits.counts(),
+    admissionQueue: admission.queueCounts,
+    callouts: slices.callouts.counts(),
   };
 }
 

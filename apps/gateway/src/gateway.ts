@@ -104,7 +104,7 @@ export interface ProcessParts {
 interface Traffic {
   readonly addresses: ListenerSet["addresses"];
   readonly metricsText: () => Promise<string>;
-  readonly admin: Pick<Parameters<typeof openAdminPlane>[0], "pipeline" | "listeners" | "traffic">;
+  readonly admin: Pick<Parameters<typeof openAdminPlane>[0], "pipeline" | "traffic">;
   open(listeners: readonly Listener[]): Promise<void>;
   follow(listeners: readonly Listener[], graceMs: number): void;
   stop(graceMs: number): Promise<void>;
@@ -173,7 +173,11 @@ function createPool(parts: ProcessParts, workers: number, control: () => Control
   });
 }
 
-const NO_TRAFFIC = { pipeline: { activeRequests: 0 }, listeners: { states: [] } };
+const NO_TRAFFIC = {
+  pipeline: { activeRequests: 0 },
+  listeners: { states: [] },
+  admission: { queueCounts: { admitted: 0, timeout: 0, queueFull: 0, depth: 0 } },
+};
 
 function trafficIn(pool: WorkerPool): Traffic {
   const activeRequests = async (): Promise<number> => (await pool.states()).activeRequests;
@@ -185,7 +189,7 @@ function trafficIn(pool: WorkerPool): Traffic {
       return pool.addresses;
     },
     metricsText: async () => await pool.metricsText(),
-    admin: { ...NO_TRAFFIC, traffic: { activeRequests, upstreams, force, purge } },
+    admin: { pipeline: NO_TRAFFIC.pipeline, traffic: { activeRequests, upstreams, force, purge } },
     open: async () => await pool.start(),
     // Workers follow what is published as part of its publication.
     follow: () => undefined,
@@ -199,7 +203,7 @@ function trafficHere({ pipeline, listeners, metricsText }: ReturnType<typeof cre
       return listeners.addresses;
     },
     metricsText,
-    admin: { pipeline, listeners },
+    admin: { pipeline },
     open: async (documents) => await listeners.open(documents),
     follow: (documents, graceMs) => void listeners.follow(documents, graceMs),
     stop: async (graceMs) => await listeners.stop(graceMs),
@@ -257,18 +261,19 @@ export function createControl(parts: ProcessParts) {
 /** What handles requests. */
 export function createDataPlane({ environment, log, ...parts }: ProcessParts, control: Control) {
   const { slices, generations, pools, deadlines } = control;
+  const admission = new AdmissionControl({
+    report: dryRunReport(log, "load_shed", (route) => slices.metrics.dryRun("load_shed", route)),
+  });
   const pipeline = new Pipeline({
     pools,
     observers: slices.all.flatMap(({ observer }) => (observer === undefined ? [] : [observer])),
     reserved: (request) => reservedAnswer(request, generations, parts.scrape ?? metricsText),
     targetProblem,
-    admission: new AdmissionControl({
-      report: dryRunReport(log, "load_shed", (route) => slices.metrics.dryRun("load_shed", route)),
-    }),
+    admission,
     log,
   });
   const metricsText = async (): Promise<string> =>
-    await slices.metrics.text(await gatewayFacts({ ...control, pipeline, listeners }));
+    await slices.metrics.text(await gatewayFacts({ ...control, pipeline, admission, listeners }));
   const services = connectionServices(generations, pipeline, deadlines, environment);
   const listeners = new ListenerSet({ services, environment, log, watch: watchAny });
   return { pipeline, metricsText, listeners };

@@ -4,7 +4,7 @@ import { EgressDialer } from "#egress/egress-dialer.ts";
 import { createAccessLog, sampleOf } from "#slices/access-log/access-log.slice.ts";
 import { acceptVary } from "#slices/accept-vary/accept-vary.slice.ts";
 import { createAuthorization } from "#slices/authorization/authorization.slice.ts";
-import { createCallouts } from "#slices/callouts/callouts.slice.ts";
+import { createCallouts, type Callouts } from "#slices/callouts/callouts.slice.ts";
 import { createConsumers, NonceMemory, type Nonces } from "#slices/consumers/consumers.slice.ts";
 import { deprecation } from "#slices/deprecation/deprecation.slice.ts";
 import { createCache, type AnswerCache } from "#slices/cache/cache.slice.ts";
@@ -52,6 +52,7 @@ export interface Slices {
   readonly rateLimits: RateLimits;
   readonly nonces: Nonces;
   readonly cache: AnswerCache;
+  readonly callouts: Callouts;
   readonly dialer: EgressDialer;
 }
 
@@ -72,6 +73,7 @@ export function createSlices({ log, clock, store, environment, elsewhere }: Slic
   const cache = createCache({ clock });
   const onRateDryRun = (route: string): void => metrics.dryRun("rate_limit", route);
   const rateLimits = createRateLimits({ log, clock, onDryRun: onRateDryRun, counters: elsewhere?.rates });
+  const callouts = createCallouts({ dialer, clock, log, onDryRun: (route) => metrics.dryRun("callout", route) });
   const nonces = elsewhere?.nonces ?? new NonceMemory();
   const usage = usageExport({ store, log, clock, every });
   const all = [
@@ -89,14 +91,25 @@ export function createSlices({ log, clock, store, environment, elsewhere }: Slic
     transforms,
     compression,
     cache,
-    createCallouts({ dialer, clock, log, onDryRun: (route) => metrics.dryRun("callout", route) }),
+    callouts,
     rateLimits,
     quotaSlice,
     usage,
     metrics,
     createAccessLog({ log, sample: sampleOf(environment["GATEWAY_ACCESS_LOG_SAMPLE"]), random: () => Math.random() }),
   ];
-  return { all, cache, rateLimits, nonces, webhooks, quotas: quotaSlice, usageExport: usage, metrics, dialer };
+  return {
+    all,
+    cache,
+    callouts,
+    rateLimits,
+    nonces,
+    webhooks,
+    quotas: quotaSlice,
+    usageExport: usage,
+    metrics,
+    dialer,
+  };
 }
 
 function every(periodMs: number, run: () => void): () => void {

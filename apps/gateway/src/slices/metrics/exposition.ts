@@ -14,6 +14,24 @@ export interface MetricSamples {
   readonly samples: Samples;
 }
 
+/** A metric that only grows. */
+export const counter = (name: string, help: string, labels: readonly string[], samples: Samples): MetricSamples => ({
+  name,
+  help,
+  type: "counter",
+  labels,
+  samples,
+});
+
+/** A metric that goes up and down. */
+export const gauge = (name: string, help: string, labels: readonly string[], samples: Samples): MetricSamples => ({
+  name,
+  help,
+  type: "gauge",
+  labels,
+  samples,
+});
+
 /** The Prometheus text (format 0.0.4) of these metrics and of the durations of requests. */
 export async function expose(metrics: readonly MetricSamples[], durations: Iterable<DurationCounts>): Promise<string> {
   const registry = new Registry();

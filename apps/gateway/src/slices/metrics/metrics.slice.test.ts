@@ -13,6 +13,7 @@ const NOTHING: GatewayFacts = {
       breaker: "half_open",
       failOpenPicks: 1,
       retries: 4,
+      hedges: 6,
       endpoints: [{ key: "h:1", isHealthy: false, attemptsByClass: [1, 0, 5, 0, 0, 2] }],
     },
   ],
@@ -20,6 +21,10 @@ const NOTHING: GatewayFacts = {
   webhooks: [{ kind: "breaker_opened", outcome: "failed", count: 2 }],
   egressDenied: [{ purpose: "webhook", count: 1 }],
   quotas: [{ consumer: 'a"b', budget: "daily", used: 5, limit: 10 }],
+  cache: { entries: 2, bytes: 300, lookups: [{ route: "v1", outcome: "hit", count: 8 }] },
+  rateLimits: { liveKeys: 11, evictions: 12 },
+  admissionQueue: { admitted: 13, timeout: 14, queueFull: 15, depth: 16 },
+  callouts: [{ policy: "p", outcome: "error_denied", count: 17 }],
 };
 
 const finished = (status: number, durationMs: number, more: object = {}): FinishedRequest =>
@@ -65,6 +70,19 @@ test("a scrape shows the specification's metrics with their types, labels and va
     'endpoint_health{upstream="u",endpoint="h:1"} 0',
     'upstream_attempts_total{upstream="u",endpoint="h:1",status_class="error"} 1',
     'retries_total{upstream="u"} 4',
+    'gateway_hedge_sent_total{upstream="u"} 6',
+    'gateway_cache_lookups_total{route="v1",outcome="hit"} 8',
+    "gateway_cache_entries 2",
+    "gateway_cache_bytes 300",
+    "# TYPE gateway_rate_limiter_live_keys gauge",
+    "gateway_rate_limiter_live_keys 11",
+    "# TYPE gateway_rate_limiter_evictions_total gauge",
+    "gateway_rate_limiter_evictions_total 12",
+    'gateway_admission_queued_total{outcome="admitted"} 13',
+    'gateway_admission_queued_total{outcome="timeout"} 14',
+    'gateway_admission_queued_total{outcome="queue_full"} 15',
+    "gateway_admission_queue_depth 16",
+    'gateway_callouts_total{policy="p",outcome="error_denied"} 17',
     String.raw`gateway_quota_used{consumer="a\"b",budget="daily"} 5`,
   ]) {
     assert.ok(text.split("\n").includes(line), `${line}\nin\n${text}`);

@@ -23,9 +23,9 @@ export interface RateLimitHost {
 
 /** The slice, with what metrics and other processes ask it. */
 export interface RateLimits extends GatewaySlice {
-  /** Keys that rules remember now, and those they had to forget while they still counted. */
   /** Counts a request that another process handles, in each of the rules; undefined for one that does not run here. */
   charge(charges: readonly RateCharge[]): readonly (RateOutcome | undefined)[];
+  /** Keys that rules remember now, and those they had to forget while they still counted. */
   counts(): { readonly liveKeys: number; readonly evictions: number };
 }
 
