@@ -5,6 +5,7 @@ import type { ConfigDocument, Issue, Listener } from "@headworks/gateway-contrac
 import { DeadlineSweep } from "@headworks/sockets";
 import type { Logger } from "pino";
 import { Generations, type Followers, type SubmitOutcome } from "#config/generations.ts";
+import { onlyListenerOf } from "#config/only-listener.ts";
 import { readConfigFile, watchFile, type TextOutcome } from "#config/watch-file.ts";
 import { numberOf, ListenerSet } from "#listener/listener-set.ts";
 import { AdmissionControl } from "#request/admission.ts";
@@ -225,6 +226,7 @@ export function createControl(parts: ProcessParts) {
   const pools = new EndpointPools(deadlines);
   const upkeep = new UpstreamUpkeep({ upstreams, pools, log });
   const slices = createSlices({ log, clock, store, environment, elsewhere: parts.elsewhere });
+  const onlyListener = onlyListenerOf(environment);
   const generations = new Generations({
     slices: inGateOrder(slices.all),
     answerOrder: inAnswerOrder(slices.all),
@@ -245,6 +247,7 @@ export function createControl(parts: ProcessParts) {
     events: sink,
     log,
     directory: dirname(configFile),
+    ...(onlyListener === undefined ? {} : { onlyListener }),
     ...(store === undefined ? {} : { archive: store }),
     ...(parts.followers === undefined ? {} : { followers: parts.followers }),
     ...(parts.ownPart === undefined ? {} : { ownPart: parts.ownPart }),

@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto";
 import { setImmediate as eventLoopTurn } from "node:timers/promises";
-import type { ConfigDocument, DocumentInput, Issue } from "@headworks/gateway-contract";
+import type { ConfigDocument, DocumentInput, Issue, Listener } from "@headworks/gateway-contract";
 import type { Logger } from "pino";
 import type { Generation } from "#request/generation.ts";
 import type { CompileScope, EventSink } from "#slice.ts";
@@ -16,8 +16,9 @@ import {
 import type { FileOutcome } from "./file-reader.ts";
 import { compileGeneration, type Candidate, type CompileParts } from "./compile.ts";
 import { diffDocuments, type Change } from "./diff-documents.ts";
+import { withOnlyListener } from "./only-listener.ts";
 import { PastGenerations, type PastGeneration } from "./past-generations.ts";
-import { readDocument, readingSteps } from "./read-document.ts";
+import { readDocument, readingSteps, type DocumentReading } from "./read-document.ts";
 import type { Steps } from "./yaml-source.ts";
 import { contentHash, hashText, normalDocument, redactedDocument, toJson } from "./write-document.ts";
 
@@ -106,6 +107,8 @@ export interface GenerationParts extends CheckParts, CompileParts {
   readonly directory: string;
   readonly archive?: GenerationArchive;
   readonly followers?: Followers;
+  /** Instead of all listeners that documents have. */
+  readonly onlyListener?: Listener;
   /** What this process compiles of a document that it shares with others, such as its part of a limit. */
   readonly ownPart?: (document: ConfigDocument) => ConfigDocument;
 }
@@ -182,7 +185,7 @@ export class Generations {
   /** Everything that is wrong with a text, and its warnings; changes nothing. */
   check(text: string): Issue[] {
     const findings = freshFindings(this.#parts.environment);
-    return checkDocument(readDocument(text, this.#parts.directory), this.#parts, findings);
+    return checkDocument(this.#asRun(readDocument(text, this.#parts.directory)), this.#parts, findings);
   }
 
   /** Resolves when nothing is under way: no candidate, no record. */
@@ -226,7 +229,7 @@ export class Generations {
   }
 
   async #build({ text, files }: SubmittedText): Promise<Built | { readonly issues: readonly Issue[] }> {
-    const reading = await inTurns(readingSteps(text, this.#parts.directory));
+    const reading = this.#asRun(await inTurns(readingSteps(text, this.#parts.directory)));
     const findings = freshFindings(this.#parts.environment, files);
     const issues = checkDocument(reading, this.#parts, findings);
     const { document, input } = reading;
@@ -244,6 +247,12 @@ export class Generations {
       hash: contentHash(normal),
       fingerprint: hash.digest("hex"),
     };
+  }
+
+  #asRun(reading: DocumentReading): DocumentReading {
+    const { document } = reading;
+    if (document === undefined) return reading;
+    return { ...reading, document: withOnlyListener(document, this.#parts.onlyListener) };
   }
 
   #compile(built: Built, generation: number): Candidate | { readonly issues: readonly Issue[] } {

@@ -1,0 +1,25 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { onlyListenerOf } from "./only-listener.ts";
+
+for (const [text, address, port] of [
+  ["127.0.0.1:8080", "127.0.0.1", 8080],
+  ["0.0.0.0:0", "0.0.0.0", 0],
+  ["[::1]:65535", "::1", 65_535],
+  ["localhost:80", "localhost", 80],
+] as const) {
+  test(`GATEWAY_BIND=${text} is ${address}, port ${port}`, () => {
+    assert.deepEqual(onlyListenerOf({ GATEWAY_BIND: text }), { name: "bind", address, port });
+  });
+}
+
+test("without GATEWAY_BIND, or with nothing in it, documents say where to listen", () => {
+  assert.equal(onlyListenerOf({}), undefined);
+  assert.equal(onlyListenerOf({ GATEWAY_BIND: "" }), undefined);
+});
+
+for (const text of ["8080", ":8080", "127.0.0.1", "127.0.0.1:", "127.0.0.1:65536", "::1:80", "[::1]", "[x]:1"]) {
+  test(`GATEWAY_BIND=${text} is refused with a sentence`, () => {
+    assert.throws(() => onlyListenerOf({ GATEWAY_BIND: text }), /^Error: GATEWAY_BIND must be an address and a port/);
+  });
+}
