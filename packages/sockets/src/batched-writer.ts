@@ -1,5 +1,5 @@
 // Tested by ../../../apps/capture-proxy/test/engine-flow.test.ts
-import type { Socket } from "node:net";
+import type { Writable } from "node:stream";
 import { CHUNK_END, chunkPrefix } from "@headworks/http1";
 
 /** Pieces up to this size travel as text together with the head before them: one write instead of two. */
@@ -13,12 +13,12 @@ const MAX_WAITING_CHARACTERS = 65_536;
  * holds any byte. The owner calls {@link flush} when the read is worked off.
  */
 export class BatchedWriter {
-  readonly #socket: Socket;
+  readonly #socket: Writable;
   readonly #copies: boolean;
   #text = "";
 
   /** `copies`: pieces lie in memory that is overwritten after the call. */
-  constructor(socket: Socket, copies = false) {
+  constructor(socket: Writable, copies = false) {
     this.#socket = socket;
     this.#copies = copies;
   }

@@ -1,6 +1,15 @@
 // Tested by ../../../apps/capture-proxy/test/engine-found.test.ts
 import type { Socket } from "node:net";
+import type { Duplex } from "node:stream";
 import { TLSSocket } from "node:tls";
+
+/** What a connection is carried by: a socket of TCP or TLS, or a pair in memory that behaves like one. */
+export type ByteSocket = Duplex & {
+  /** Ends the writing side and destroys the rest once everything written has left. */
+  destroySoon(): void;
+  /** The peer sees a break at once. */
+  resetAndDestroy(): unknown;
+};
 
 /** How long a peer may keep its side open after ours has ended. */
 export const LINGER_MS = 2000;
@@ -9,7 +18,7 @@ export const LINGER_MS = 2000;
  * Ends a connection so that its peer sees a break and not an end: by a TCP reset, or inside TLS by leaving without
  * the closing alert (RFC 8446, 6.1). What was written and not sent yet is lost.
  */
-export function cutConnection(socket: Socket): void {
+export function cutConnection(socket: ByteSocket): void {
   if (socket.destroyed) return;
   if (socket instanceof TLSSocket) socket.destroy();
   else socket.resetAndDestroy();

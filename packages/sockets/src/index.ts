@@ -1,4 +1,4 @@
 export { BatchedWriter } from "./batched-writer.ts";
-export { cutConnection, endAndLinger, LINGER_MS } from "./cut.ts";
+export { cutConnection, endAndLinger, LINGER_MS, type ByteSocket } from "./cut.ts";
 export { noteRead } from "./read-garbage.ts";
 export { DeadlineSweep, type Timed } from "./deadlines.ts";

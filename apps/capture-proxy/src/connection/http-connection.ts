@@ -1,13 +1,12 @@
 // Tested by ../../test/engine-flow.test.ts
 import { reasonPhrase } from "@headworks/http-fields";
-import type { Socket } from "node:net";
 import { parseHostPort } from "@headworks/host-patterns";
 import { DownstreamState, RequestReader, responseHeadText } from "@headworks/http1";
 import type { Http1Error, RequestHead } from "@headworks/http1";
 import type { ClientFacts } from "#exchange/exchange.ts";
 import type { Failure } from "#exchange/failure.ts";
 import { BatchedWriter, cutConnection, LINGER_MS, noteRead } from "@headworks/sockets";
-import type { Timed } from "@headworks/sockets";
+import type { ByteSocket, Timed } from "@headworks/sockets";
 import { isSamePlace } from "#upstream/dial.ts";
 import type { Destination, Dialled } from "#upstream/dial.ts";
 import { OriginConnection } from "#upstream/origin-connection.ts";
@@ -26,8 +25,11 @@ const HALF_CLOSED_MS = 5000;
 /** Connections to origins that one client connection keeps; only plain proxy requests ever need more than one. */
 const MAX_ORIGINS = 8;
 
-/** A CONNECT request was read; the socket, without listeners and paused, is the owner's now. */
-export type ConnectHandler = (head: RequestHead, socket: Socket, first: Buffer | undefined) => void;
+/** A CONNECT request was read; the socket, without listeners and paused, is its owner's again. */
+export type ConnectHandler = (head: RequestHead, first: Buffer | undefined) => void;
+
+/** What the client is connected by; the address it called is known of network sockets only. */
+export type ClientSocket = ByteSocket & { readonly localAddress?: string | undefined };
 
 /**
  * One client connection that speaks HTTP/1.1: to the proxy itself, or inside a tunnel that is intercepted. Requests
@@ -39,7 +41,7 @@ export class HttpConnection implements Timed {
   readonly facts: ClientFacts;
   readonly writer: BatchedWriter;
   readonly state = new DownstreamState();
-  readonly #socket: Socket;
+  readonly #socket: ClientSocket;
   readonly #base: TunnelBase | undefined;
   readonly #onConnect: ConnectHandler | undefined;
   readonly #reader: RequestReader;
@@ -57,7 +59,7 @@ export class HttpConnection implements Timed {
 
   constructor(
     services: ProxyServices,
-    socket: Socket,
+    socket: ClientSocket,
     facts: ClientFacts,
     base: TunnelBase | undefined,
     onConnect: ConnectHandler | undefined,
@@ -198,7 +200,7 @@ export class HttpConnection implements Timed {
 
   /** After a 101: both sockets belong to the new protocol until one of them ends. */
   switchProtocols(
-    origin: { readonly socket: Socket; readonly bytes: Buffer | undefined },
+    origin: { readonly socket: ByteSocket; readonly bytes: Buffer | undefined },
     exchange: HttpExchange,
   ): void {
     this.state.tunnelStarted();
@@ -341,7 +343,7 @@ export class HttpConnection implements Timed {
     this.state.tunnelStarted();
     this.#release();
     this.#socket.pause();
-    this.#onConnect?.(head, this.#socket, first);
+    this.#onConnect?.(head, first);
   }
 
   /** Gives the socket away. */

@@ -78,8 +78,8 @@ export class ProxyListener {
       services.gauges.activeConnections -= 1;
       this.#connections.delete(socket);
     });
-    const connection = new HttpConnection(services, socket, facts, undefined, (head, taken, first) => {
-      const tunnel = ConnectTunnel.open(services, facts, taken, head, first);
+    const connection = new HttpConnection(services, socket, facts, undefined, (head, first) => {
+      const tunnel = ConnectTunnel.open(services, facts, socket, head, first);
       if (tunnel) this.#connections.set(socket, tunnel);
     });
     this.#connections.set(socket, connection);

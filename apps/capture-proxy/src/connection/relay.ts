@@ -1,14 +1,13 @@
 // Tested by ../../test/engine-flow.test.ts
-import type { Socket } from "node:net";
 import type { BodyCapture } from "#exchange/body.ts";
 import type { Failure } from "#exchange/failure.ts";
 import { cutConnection, noteRead } from "@headworks/sockets";
-import type { Timed } from "@headworks/sockets";
+import type { ByteSocket, Timed } from "@headworks/sockets";
 import type { ProxyServices } from "./proxy-services.ts";
 
 interface RelayOptions {
-  readonly client: Socket;
-  readonly upstream: Socket;
+  readonly client: ByteSocket;
+  readonly upstream: ByteSocket;
   /** Bytes read from each side before the relay began. */
   readonly fromClient: Buffer | undefined;
   readonly fromUpstream: Buffer | undefined;
@@ -69,7 +68,7 @@ class Relay implements Timed {
     onEnd(failure);
   }
 
-  #carry(from: Socket, to: Socket, count: BodyCapture, first: Buffer | undefined): void {
+  #carry(from: ByteSocket, to: ByteSocket, count: BodyCapture, first: Buffer | undefined): void {
     const pass = (piece: Buffer): void => {
       this.#touch();
       noteRead(piece.length);
@@ -92,7 +91,7 @@ class Relay implements Timed {
 }
 
 /** Without a failure, what was written may still leave; with one, the other side should learn of it at once. */
-function finishOrDestroy(socket: Socket, failure: Failure | undefined): void {
+function finishOrDestroy(socket: ByteSocket, failure: Failure | undefined): void {
   if (failure) cutConnection(socket);
   else if (!socket.destroyed) socket.destroySoon();
 }

@@ -1,5 +1,4 @@
 // Tested by ../../test/engine-flow.test.ts
-import type { Socket } from "node:net";
 import { removeField } from "@headworks/http1";
 import type { RequestHead } from "@headworks/http1";
 import type { RequestMessage, Scheme } from "#exchange/exchange.ts";
@@ -39,7 +38,7 @@ export function planRequest(
   base: TunnelBase | undefined,
   hostField: HostPort | undefined,
   services: ProxyServices,
-  socket: Socket,
+  socket: { readonly localAddress?: string | undefined },
 ): PlannedRequest {
   if (base) return inTunnel(head, base, hostField, services);
   if (head.targetForm === "absolute") return absolute(head, services);
@@ -94,7 +93,7 @@ function toProxyItself(
   head: RequestHead,
   hostField: HostPort | undefined,
   services: ProxyServices,
-  socket: Socket,
+  socket: { readonly localAddress?: string | undefined },
 ): PlannedRequest {
   const host = hostField?.host ?? "";
   const isOwn = host === MAGIC_HOST || host === "localhost" || host === socket.localAddress || host === "127.0.0.1";
