@@ -121,6 +121,7 @@ export const packageZones: readonly Zone[] = [
   // node:net for isIP, node:url for domainToASCII.
   format("tls-authority", ["crypto", "net", "url", "buffer"]),
   format("linear-pattern", []),
+  format("json-patch", []),
   { ...format("query-language", []), ours: ["format:linear-pattern"] },
   format("socks5", ["buffer"]),
   format("grpc-framing", ["buffer", "zlib"]),

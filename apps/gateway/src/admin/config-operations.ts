@@ -1,11 +1,11 @@
 // Tested by ../../test/admin.test.ts
 import { parse } from "yaml";
 import type { Issue, PublishedConfig } from "@headworks/gateway-contract";
+import { jsonPatch, mergePatch, PatchError, type Json } from "@headworks/json-patch";
 import type { Generations, SubmitOutcome, SubmitOptions } from "#config/generations.ts";
 import type { RouteExplanation } from "#routing/explain.ts";
 import { AdminError } from "./admin-error.ts";
 import type { HandlerCall } from "./bind-operation.ts";
-import { jsonPatch, mergePatch, PatchError, type Json } from "./patch-document.ts";
 
 /** What operations on the configuration work with. */
 export interface ConfigParts {

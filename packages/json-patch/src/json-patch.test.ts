@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { jsonPatch, mergePatch, PatchError, type Json } from "./patch-document.ts";
+import { jsonPatch, mergePatch, PatchError } from "./json-patch.ts";
+import { readJson, writeJson, type Json } from "./json-text.ts";
 
 /** The table of RFC 7396, appendix A. */
 const MERGES: readonly (readonly [string, string, string])[] = [
@@ -78,4 +79,31 @@ test("integers of 64 bits stay what they are", () => {
   const most = 18_446_744_073_709_551_615n;
   assert.deepEqual(mergePatch({ a: most, b: 1 }, { b: 2n }), { a: most, b: 2n });
   assert.deepEqual(jsonPatch({ a: most }, [{ op: "test", path: "/a", value: most }]), { a: most });
+});
+
+test("numbers stay as they were written, and compare by what they mean", () => {
+  const text = '{"price":1.10,"id":18446744073709551615,"small":1e-400,"list":[0.1,-0]}';
+  const merged = mergePatch(readJson(text), { more: true });
+  assert.equal(
+    writeJson(merged, text),
+    '{"price":1.10,"id":18446744073709551615,"small":1e-400,"list":[0.1,-0],"more":true}',
+  );
+  const sameAs = (path: string, value: Json): Json => jsonPatch(readJson(text), [{ op: "test", path, value }]);
+  assert.doesNotThrow(() => sameAs("/price", 1.1));
+  assert.doesNotThrow(() => sameAs("/id", 18_446_744_073_709_551_615n));
+  assert.throws(() => sameAs("/id", 18_446_744_073_709_551_614n), PatchError);
+  assert.throws(() => sameAs("/price", 1.2), PatchError);
+  assert.deepEqual(mergePatch(readJson('{"a":1.50}'), { a: { b: 1 } }), { a: { b: 1 } });
+});
+
+test("the indent of a text is kept", () => {
+  for (const text of ['{\n  "a": 1\n}', "[\n\t1.0\n]", '{"a":1}', '{\n    "a": {}\n}\n', "7"]) {
+    assert.equal(writeJson(readJson(text), text), text);
+  }
+});
+
+test("a text that is no JSON is refused", () => {
+  for (const text of ["", "{", "{a:1}", "01", "1.", "[1,]", "nul", '"\u0001"', "{} {}"]) {
+    assert.throws(() => readJson(text), SyntaxError, text);
+  }
 });

@@ -1,5 +1,4 @@
-/** A JSON value whose integers may be bigints. */
-export type Json = null | boolean | number | bigint | string | readonly Json[] | { readonly [name: string]: Json };
+import { isWrittenNumber, type Json, type WrittenNumber } from "./json-text.ts";
 
 /** A patch that cannot be applied; the message says which part. */
 export class PatchError extends Error {}
@@ -145,16 +144,27 @@ function isSame(one: Json, other: Json): boolean {
       names.every((name) => Object.hasOwn(other, name) && isSame(one[name] ?? null, other[name] ?? null))
     );
   }
-  // A number and a bigint may mean the same.
-  return one === other || (isNumeric(one) && isNumeric(other) && String(one) === String(other));
+  return one === other || (isNumeric(one) && isNumeric(other) && isSameNumber(one, other));
 }
 
-function isNumeric(value: Json): value is number | bigint {
-  return typeof value === "number" || typeof value === "bigint";
+/** Numbers in different forms may mean the same: a number and a bigint, `1.0` and `1`. */
+function isSameNumber(one: number | bigint | WrittenNumber, other: number | bigint | WrittenNumber): boolean {
+  const [left, right] = [numberText(one), numberText(other)];
+  // Integers of 64 bits have neighbours that a double cannot tell apart.
+  return left === right || (!isLongInteger(left) && !isLongInteger(right) && Number(left) === Number(right));
+}
+
+const isLongInteger = (text: string): boolean => /^-?[0-9]{16,}$/.test(text);
+
+const numberText = (value: number | bigint | WrittenNumber): string =>
+  isWrittenNumber(value) ? value.rawJSON : String(value);
+
+function isNumeric(value: Json): value is number | bigint | WrittenNumber {
+  return typeof value === "number" || typeof value === "bigint" || isWrittenNumber(value);
 }
 
 function isObject(value: Json | undefined): value is { readonly [name: string]: Json } {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
+  return typeof value === "object" && value !== null && !Array.isArray(value) && !isWrittenNumber(value);
 }
 
 /** An object whose members may have any name, `__proto__` included. */
