@@ -61,8 +61,9 @@ export class Automaton {
     this.#clear();
   }
 
-  /** Whether the pattern matches somewhere in the text; `gave-up` when the work budget is spent. */
-  search(text: string): boolean | "gave-up" {
+  /** Whether the pattern matches at `from` or behind it; `gave-up` when the work budget is spent. */
+  search(text: string, from = 0): boolean | "gave-up" {
+    if (from > 0) return !this.#program.anchored && this.#searchFrom(text, from);
     const low = this.#classOfLow;
     const width = this.#classCount + 1;
     const literal = this.#literal;
@@ -83,7 +84,31 @@ export class Automaton {
       state = next;
       if (at + 1 === literal.length) this.#afterLiteral = state;
     }
-    let end = this.#table[state * width + this.#classCount] ?? UNKNOWN;
+    return this.#acceptsEnd(state);
+  }
+
+  #searchFrom(text: string, from: number): boolean | "gave-up" {
+    const low = this.#classOfLow;
+    const width = this.#classCount + 1;
+    this.#work = 0;
+    let state = this.#state([this.#start], contextAfter(text.charCodeAt(from - 1)));
+    for (let at = from; at < text.length; at += 1) {
+      const unit = text.charCodeAt(at);
+      const index = unit < 256 ? (low[unit] ?? 0) : this.#search(unit);
+      let next = this.#table[state * width + index] ?? UNKNOWN;
+      if (next < 0) {
+        if (next === UNKNOWN) next = this.#step(state, index);
+        if (next === ACCEPT) return true;
+        if (next === DEAD) return false;
+        if (next === GAVE_UP) return "gave-up";
+      }
+      state = next;
+    }
+    return this.#acceptsEnd(state);
+  }
+
+  #acceptsEnd(state: number): boolean {
+    let end = this.#table[state * (this.#classCount + 1) + this.#classCount] ?? UNKNOWN;
     if (end === UNKNOWN) end = this.#step(state, this.#classCount);
     return end === ACCEPT;
   }

@@ -1,7 +1,7 @@
 // Tested by match.test.ts
 import { AT_START, contextAfter, holds } from "./automaton.ts";
 import type { CaptureProgram } from "./capture-program.ts";
-import { contains } from "./char-set.ts";
+import { charSet, contains, rangesOf, type CharSet } from "./char-set.ts";
 
 const UNSET = -1;
 
@@ -26,6 +26,7 @@ export class CaptureMachine {
   readonly #seen: Uint32Array;
   readonly #slots: Int32Array;
   readonly #best: Int32Array;
+  readonly #firstUnits: FirstUnits | undefined;
   readonly #stack: number[] = [];
   #current: Ways;
   #following: Ways;
@@ -41,21 +42,34 @@ export class CaptureMachine {
     this.#seen = new Uint32Array(states);
     this.#slots = new Int32Array(program.slotCount);
     this.#best = new Int32Array(program.slotCount);
+    this.#firstUnits = firstUnits(program);
     this.#current = emptyWays(states, program.slotCount);
     this.#following = emptyWays(states, program.slotCount);
   }
 
+  /** What the last `run` cost. */
+  get work(): number {
+    return this.#work;
+  }
+
   /**
-   * The leftmost match: offsets of where each group begins and ends, -1 for those that took no part. Valid up to the
-   * next call.
+   * The leftmost match that begins at `from` or behind it: offsets of where each group begins and ends, -1 for those
+   * that took no part. Valid up to the next call.
    */
-  run(text: string): Readonly<Int32Array> | undefined | "gave-up" {
+  run(text: string, from = 0): Readonly<Int32Array> | undefined | "gave-up" {
     let hasMatch = false;
     this.#work = 0;
     this.#nextPlace();
     this.#current.count = 0;
-    for (let at = 0; at <= text.length; at += 1) {
+    for (let at = from; at <= text.length; at += 1) {
       if (!hasMatch && (at === 0 || !this.#anchored)) {
+        if (this.#current.count === 0 && this.#firstUnits !== undefined) {
+          const next = this.#firstUnits.next(text, at);
+          if (next === text.length) break;
+          // What was seen before belongs to a place that is passed over.
+          if (next !== at) this.#nextPlace();
+          at = next;
+        }
         this.#slots.fill(UNSET);
         this.#follow(this.#current, this.#program.start, 0, text, at);
       }
@@ -154,6 +168,50 @@ export class CaptureMachine {
       }
     }
   }
+}
+
+/** The units with which a match can begin. */
+interface FirstUnits {
+  /** The first place at or behind `from` where such a unit stands; the text's length when there is none. */
+  next(text: string, from: number): number;
+}
+
+/** Undefined for a program that can match nothing at all, the empty text. Assertions are taken to hold. */
+function firstUnits(program: CaptureProgram): FirstUnits | undefined {
+  const sets: CharSet[] = [];
+  const seen = new Set<number>();
+  const stack = [program.start];
+  for (let place = stack.pop(); place !== undefined; place = stack.pop()) {
+    if (seen.has(place)) continue;
+    seen.add(place);
+    const instruction = program.instructions[place];
+    if (instruction === undefined || instruction.kind === "match") return undefined;
+    if (instruction.kind === "consume") sets.push(instruction.set);
+    else if (instruction.kind === "fork") stack.push(instruction.second, instruction.first);
+    else stack.push(instruction.next);
+  }
+  const all = charSet(sets.flatMap(rangesOf));
+  const [only, last] = all;
+  if (all.length === 2 && only !== undefined && only === last) {
+    const unit = String.fromCharCode(only);
+    return {
+      next: (text, from) => {
+        const found = text.indexOf(unit, from);
+        return found === -1 ? text.length : found;
+      },
+    };
+  }
+  const low = Uint8Array.from({ length: 256 }, (_, unit) => Number(contains(all, unit)));
+  return {
+    next: (text, from) => {
+      let at = from;
+      for (; at < text.length; at += 1) {
+        const unit = text.charCodeAt(at);
+        if (unit < 256 ? low[unit] === 1 : contains(all, unit)) break;
+      }
+      return at;
+    },
+  };
 }
 
 function emptyWays(states: number, slotCount: number): Ways {

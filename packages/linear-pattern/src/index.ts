@@ -5,4 +5,6 @@ export {
   type PatternCheck,
   type PatternError,
   type PatternMatch,
+  type Replaced,
 } from "./pattern.ts";
+export { readReplacement, type Replacement, type ReplacementCheck } from "./replacement.ts";

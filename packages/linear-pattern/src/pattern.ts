@@ -40,8 +40,22 @@ export interface LinearPattern {
    * pattern of hundreds of states and a long text made for it: neither answer would be true.
    */
   search(text: string): boolean | "gave-up";
-  /** What the pattern matches first; undefined when nothing. Costs more than `search`, and gives up like it. */
-  match(text: string): PatternMatch | undefined | "gave-up";
+  /**
+   * What the pattern matches first, at `from` or behind it; undefined when nothing. Costs more than `search`, and gives
+   * up like it. What stands before `from` still counts for `^` and `\b`.
+   */
+  match(text: string, from?: number): PatternMatch | undefined | "gave-up";
+  /**
+   * The text with every match replaced, left to right and never overlapping, and how many there were. `gave-up` when
+   * all matches together cost more than some steps for each unit of the text.
+   */
+  replaceAll(text: string, replacement: (match: PatternMatch) => string): Replaced | "gave-up";
+}
+
+/** A text in which matches were replaced. */
+export interface Replaced {
+  readonly text: string;
+  readonly count: number;
 }
 
 const LONGEST_SOURCE = 1000;
@@ -142,13 +156,41 @@ class CompiledPattern implements LinearPattern {
     return this.#automaton.search(text);
   }
 
-  match(text: string): PatternMatch | undefined | "gave-up" {
+  match(text: string, from = 0): PatternMatch | undefined | "gave-up" {
     // The automaton is an order of magnitude faster, and most texts do not match most patterns.
-    if (this.#automaton.search(text) === false) return undefined;
+    if (this.#automaton.search(text, from) === false) return undefined;
     const { captures, program, groupNames } = this.#built;
-    const slots = (this.#machine ??= new CaptureMachine(captures, program.anchored, this.#mostWork)).run(text);
+    const machine = (this.#machine ??= new CaptureMachine(captures, program.anchored, this.#mostWork));
+    const slots = machine.run(text, from);
     return slots === undefined || slots === "gave-up" ? slots : matchOf(text, slots, groupNames);
   }
+
+  replaceAll(text: string, replacement: (match: PatternMatch) => string): Replaced | "gave-up" {
+    const mostWork = Math.max(this.#mostWork, text.length * WORK_PER_UNIT);
+    const pieces: string[] = [];
+    let work = 0;
+    let count = 0;
+    let kept = 0;
+    for (let from = 0; from <= text.length;) {
+      const match = this.match(text, from);
+      work += this.#machine?.work ?? 0;
+      if (match === "gave-up" || work > mostWork) return "gave-up";
+      if (match === undefined) break;
+      pieces.push(text.slice(kept, match.start), replacement(match));
+      count += 1;
+      kept = match.end;
+      from = match.end > match.start ? match.end : match.end + unitsOfCharacter(text, match.end);
+    }
+    return count === 0 ? { text, count } : { text: pieces.join("") + text.slice(kept), count };
+  }
+}
+
+/** What replacing may cost for each unit of a long text. */
+const WORK_PER_UNIT = 64;
+
+/** A match of nothing must not come to stand between the halves of a character. */
+function unitsOfCharacter(text: string, at: number): number {
+  return (text.codePointAt(at) ?? 0) > 0xffff ? 2 : 1;
 }
 
 function matchOf(text: string, slots: Readonly<Int32Array>, groupNames: readonly (string | undefined)[]): PatternMatch {
