@@ -1,4 +1,5 @@
 // Tested by ../test/pipeline.test.ts
+import { randomBytes } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { dirname, resolve } from "node:path";
 import type { ConfigDocument, Issue, Listener } from "@headworks/gateway-contract";
@@ -75,7 +76,7 @@ export async function createGateway(options: GatewayOptions): Promise<RunningGat
   const store =
     statePath === undefined || statePath === "" ? undefined : await openStateStore({ path: statePath, log, clock });
   try {
-    const parts = { environment, log, clock, configFile, store };
+    const parts = { environment, log, clock, configFile, store, instance: randomBytes(8).toString("hex") };
     return await assemble(parts, options.workers ?? 1, options.followsFile ?? true);
   } catch (error) {
     await store?.close();
@@ -90,6 +91,8 @@ export interface ProcessParts {
   readonly clock: Clock;
   readonly configFile: string;
   readonly store: StateStore | undefined;
+  /** A token that no other gateway has, the same in all its processes. */
+  readonly instance: string;
   /** Where this process tells what happens; not given: to its own event bus. */
   readonly sink?: EventSink;
   /** False in the control process of others: nobody there asks how upstreams are. */
@@ -231,6 +234,7 @@ export function createControl(parts: ProcessParts) {
     slices: inGateOrder(slices.all),
     answerOrder: inAnswerOrder(slices.all),
     compileTable: compileRouteTable,
+    instance: parts.instance,
     compileActions: (document) => {
       const actions = compileActions(document, upstreams, pools);
       const published = (): void => {

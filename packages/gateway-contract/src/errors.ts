@@ -30,6 +30,7 @@ export const ERRORS = {
   upstream_connect_timeout: { status: 504, message: "upstream connect timed out" },
   upstream_response_timeout: { status: 504, message: "upstream response timed out" },
   version_not_supported: { status: 505, message: "This HTTP version is not supported" },
+  loop_detected: { status: 508, message: "The request has passed this gateway before" },
 } as const satisfies Record<string, { status: number; message: string }>;
 
 /** Codes of the data plane. */

@@ -32,6 +32,12 @@ export const FIELD_NOTES: Readonly<Record<string, string>> = {
   "authorization.ip_acl.deny": "Addresses and networks that may not; looked at before `allow`.",
   "authorization.ip_acl.default": "What happens to all other addresses.",
   "authorization.dry_run": "Decide and report, never refuse. Default: false.",
+  via: "What Via (RFC 9110, 7.6.3) says of this gateway, and which requests have been here before.",
+  "via.requests":
+    "Name the gateway to upstreams, as `<name>-<16 digits that change with each start>`. Without it, loops are not seen. Default: true.",
+  "via.answers": "Name it to clients, on answers of upstreams. Default: false, since it tells what stands in front.",
+  "via.max_passes":
+    "How often a request for an upstream may pass this gateway, whatever is between; once more is 508 loop_detected. Default: 1.",
   request_id_header: "Header that carries the id of a request, in both directions. Default: x-request-id.",
   shutdown_timeout_ms: "How long requests may take to end when the gateway stops. Default: 10000.",
   forward_credentials: "Send X-API-Key and the like on to upstreams. Default: false.",

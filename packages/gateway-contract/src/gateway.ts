@@ -40,6 +40,13 @@ export const gatewayFields = {
   allow_empty_routes: Type.Optional(Type.Boolean()),
   global_policies: Type.Optional(NameList),
   authorization: Type.Optional(Authorization),
+  via: Type.Optional(
+    strictObject({
+      requests: Type.Optional(Type.Boolean()),
+      answers: Type.Optional(Type.Boolean()),
+      max_passes: Type.Optional(Type.Integer({ minimum: 1, maximum: 16 })),
+    }),
+  ),
   request_id_header: Type.Optional(Token),
   shutdown_timeout_ms: Type.Optional(PositiveMs),
   forward_credentials: Type.Optional(Type.Boolean()),

@@ -3,6 +3,7 @@ import type { ConfigDocument, Listener, Route } from "@headworks/gateway-contrac
 import type { CompiledAction, CompiledRoute, Generation, RouteTable } from "#request/generation.ts";
 import type { AnswerStore, BodyFilter, Decorator, Gate, RequestChange } from "#request/phases.ts";
 import { TrustedProxies } from "#request/trusted-proxies.ts";
+import { Via } from "#request/via.ts";
 import type { CompiledSlice, CompileScope, GatewaySlice } from "#slice.ts";
 
 /** What routes do, for one generation. */
@@ -21,6 +22,8 @@ export interface CompileParts {
   /** Routing: all routes of a generation in the order of the document. */
   compileTable(routes: readonly CompiledRoute[]): RouteTable;
   compileActions(document: ConfigDocument, scope: CompileScope): CompiledActions;
+  /** A token that no other gateway has, the same in all its processes and generations. */
+  readonly instance: string;
 }
 
 /** A generation that may be published: once it is, `published` tells everyone whose work runs outside of requests. */
@@ -70,6 +73,7 @@ export function compileGeneration(
     routes: parts.compileTable(routeList),
     routeList,
     trustedProxies: new TrustedProxies(document.gateway.trusted_proxies ?? []),
+    via: new Via(document.gateway, parts.instance),
     unroutedGates: new Map(document.listeners.map((listener) => [listener.name, unroutedGates(gating, listener)])),
   };
   return {

@@ -150,6 +150,8 @@ export function upstreamRequestFields(request: RequestContext): RawFields {
   kept.push("X-Real-IP", peer.address);
   if (fromTrusted && forwarded !== "") kept.push("Forwarded", forwarded + forwardedElement(request, scheme));
   kept.push("X-Request-Id", request.requestId);
+  const marks = request.generation.via?.requests;
+  if (marks !== undefined) kept.push("Via", marks[request.version]);
   if (request.consumer !== undefined) kept.push("X-Consumer-Name", request.consumer.name);
   return kept;
 }

@@ -4,6 +4,7 @@ import type { UpstreamChoice } from "#upstream/upstream-group.ts";
 import type { Answer, AnswerStore, BodyFilter, Decorator, Gate, Refusal } from "./phases.ts";
 import type { RequestContext } from "./context.ts";
 import type { TrustedProxies } from "./trusted-proxies.ts";
+import type { Via } from "./via.ts";
 
 /** What a route does with a request. */
 export type CompiledAction =
@@ -49,6 +50,8 @@ export interface Generation {
   readonly routes: RouteTable;
   readonly routeList: readonly CompiledRoute[];
   readonly trustedProxies: TrustedProxies;
+  /** What the gateway says of itself on what it passes on; not given: nothing. */
+  readonly via?: Via;
   /** Gates for requests that no route takes, by listener name. */
   readonly unroutedGates: ReadonlyMap<string, readonly Gate[]>;
 }

@@ -71,7 +71,11 @@ export class Pipeline {
       const gates = request.generation.unroutedGates.get(request.listener.name) ?? NO_GATES;
       return this.#gates(delivery, gates, 0, () => delivery.answer({ code: "no_route" }, "short-circuit"));
     }
-    const { route } = request;
+    const { route, generation } = request;
+    // Before anything is charged for it.
+    if (route.action.kind === "proxy" && generation.via?.isLoop(request.fields) === true) {
+      return delivery.answer({ code: "loop_detected" }, "short-circuit");
+    }
     this.#gates(delivery, route.gates, 0, () => this.#admit(delivery, route));
   }
 

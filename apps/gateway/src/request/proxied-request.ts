@@ -79,9 +79,9 @@ export class ProxiedRequest implements RefusableHandler, AttemptOwner {
   start(): void {
     if (this.#target === undefined) return this.#refuse({ code: "bad_request" }, "short-circuit");
     const { request, stream } = this.#delivery;
-    const { protocol, timeouts } = this.#document;
+    const { timeouts } = this.#document;
     // Streams of HTTP/2 cannot become another protocol.
-    if (request.upgrade === "websocket" && (protocol === "http2" || protocol === "h2c")) {
+    if (request.upgrade === "websocket" && this.#isHttp2) {
       return this.#refuse({ code: "upgrade_not_supported" }, "short-circuit");
     }
     stream.handler = CheckedBody.around(this, request.bodyCheck, request.framing);
@@ -94,6 +94,11 @@ export class ProxiedRequest implements RefusableHandler, AttemptOwner {
       this.#requestTimer = setTimeout(timedOut, requestMs);
     }
     this.#attempt();
+  }
+
+  get #isHttp2(): boolean {
+    const { protocol } = this.#document;
+    return protocol === "http2" || protocol === "h2c";
   }
 
   // Attempts
@@ -312,6 +317,8 @@ export class ProxiedRequest implements RefusableHandler, AttemptOwner {
     const { request } = this.#delivery;
     const fields = clientAnswerFields(head.fields, head.framing.kind === "none");
     if (this.#setCookie !== undefined) fields.push("Set-Cookie", this.#setCookie);
+    const marks = request.generation.via?.answers;
+    if (marks !== undefined) fields.push("Via", marks[this.#isHttp2 ? "2" : head.version]);
     const answer = { status: head.status, reason: head.reason || reasonPhrase(head.status), fields };
     if (this.#delivery.capturesAnswer) {
       this.#capture = request.route?.answerStore?.capture(request, answer, head.framing);

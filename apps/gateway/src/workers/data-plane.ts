@@ -42,7 +42,7 @@ export class DataPlane {
   #waiting: Waiting | undefined;
 
   private constructor(setup: WorkerSetup, { link, log, clock }: DataPlaneTools) {
-    const { environment, configFile, hasStore } = setup;
+    const { environment, configFile, hasStore, instance } = setup;
     const followers: Followers = {
       prepare: async ({ fingerprint }) => await Promise.resolve(fingerprint === this.#expected ? [] : [OTHER_CONTENT]),
       publish: async () => await Promise.resolve(),
@@ -53,6 +53,7 @@ export class DataPlane {
       log,
       clock,
       configFile,
+      instance,
       store: hasStore ? remoteStore(link) : undefined,
       sink: told(link),
       followers,

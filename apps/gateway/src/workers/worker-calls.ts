@@ -21,6 +21,8 @@ export interface WorkerSetup {
   readonly environment: Readonly<Record<string, string | undefined>>;
   readonly logLevel: string;
   readonly hasStore: boolean;
+  /** Of the whole gateway. */
+  readonly instance: string;
   readonly candidate: AcceptedCandidate;
 }
 

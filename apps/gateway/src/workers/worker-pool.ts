@@ -21,6 +21,8 @@ export interface WorkerPoolParts {
   readonly environment: Readonly<Record<string, string | undefined>>;
   readonly log: Logger;
   readonly store: StateStore | undefined;
+  /** A token that no other gateway has. */
+  readonly instance: string;
   /** Where events of workers go, once each for the instance. */
   readonly events: EventSink;
   /** What is counted here for all workers. */
@@ -169,7 +171,7 @@ export class WorkerPool implements Followers {
   }
 
   async #fork(place: number): Promise<void> {
-    const { log, workers, configFile, environment, store } = this.#parts;
+    const { log, workers, configFile, environment, store, instance } = this.#parts;
     const candidate = this.#running;
     if (candidate === undefined) throw new Error("Workers start with a published generation");
     const startedMs = performance.now();
@@ -181,7 +183,7 @@ export class WorkerPool implements Followers {
     this.#handles.set(place, handle);
     const logLevel = log.level;
     const hasStore = store !== undefined;
-    const setup = { worker: place, workers, configFile, environment, logLevel, hasStore, candidate };
+    const setup = { worker: place, workers, configFile, environment, logLevel, hasStore, instance, candidate };
     this.addresses = await handle.link.ask("start", setup);
     handle.generation = candidate.generation;
     for (const forced of this.#forced.values()) handle.link.tell("force", forced);

@@ -23,6 +23,7 @@ export function generationRig(parts: Partial<GenerationParts> = {}): {
   const clock = new FakeClock();
   const generations = new Generations({
     slices: [],
+    instance: "0123456789abcdef",
     checks: [],
     clock,
     environment: {},
