@@ -122,7 +122,14 @@ export const packageZones: readonly Zone[] = [
   format("tls-authority", ["crypto", "net", "url", "buffer"]),
   format("linear-pattern", []),
   format("json-patch", []),
-  { ...format("query-language", []), ours: ["format:linear-pattern"] },
+  format("json-path", []),
+  { ...format("query-language", []), ours: ["format:linear-pattern", "format:json-path"] },
+  {
+    ...format("match-condition", []),
+    // What a condition looks like is the contract's; how texts are compared is the same as in queries.
+    ours: ["format:query-language", "format:linear-pattern", "format:json-path", "format:http-fields"],
+    typesOf: ["capture-contract"],
+  },
   format("socks5", ["buffer"]),
   format("grpc-framing", ["buffer", "zlib"]),
   format("log-file", ["fs", "path", "stream", "zlib"]),

@@ -137,7 +137,14 @@ export const uiZones: readonly Zone[] = [
     files: ["apps/capture-ui/src/**"],
     node: [],
     npm: "all",
-    ours: ["capture-contract", "contract-kit", "contract-kit/client", "format:query-language", "format:http-fields"],
+    ours: [
+      "capture-contract",
+      "contract-kit",
+      "contract-kit/client",
+      "format:query-language",
+      "format:match-condition",
+      "format:http-fields",
+    ],
     instead: "The UI runs in a browser and reaches the service through the contract's client",
   },
 ];

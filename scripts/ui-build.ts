@@ -11,9 +11,14 @@ const BUILT = `${UI}/dist`;
 /** Holds the fingerprint of the sources that the build was made from. */
 const STAMP = `${BUILT}/.sources`;
 /** Workspaces whose sources end up in the bundle. */
-const BUNDLED = ["capture-contract", "contract-kit", "http-fields", "query-language"].map(
-  (name) => `packages/${name}/src`,
-);
+const BUNDLED = [
+  "capture-contract",
+  "contract-kit",
+  "http-fields",
+  "json-path",
+  "match-condition",
+  "query-language",
+].map((name) => `packages/${name}/src`);
 
 /** Whether the built UI matches its sources; `absent` if there is no UI to build. */
 export type UiState = "absent" | "missing" | "stale" | "fresh";

@@ -38,6 +38,7 @@ export type { ErrorCode } from "./errors.ts";
 export * from "./blocklist.ts";
 export * from "./capture.ts";
 export * from "./cert.ts";
+export * from "./condition.ts";
 export * from "./config.ts";
 export * from "./events.ts";
 export * from "./export.ts";

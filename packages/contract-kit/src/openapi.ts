@@ -132,5 +132,11 @@ function reference(schema: unknown, components: Record<string, Json>): unknown {
 }
 
 function copy(schema: Json, components: Record<string, Json>): Json {
-  return Object.fromEntries(Object.entries(schema).map(([key, value]) => [key, reference(value, components)]));
+  return Object.fromEntries(
+    Object.entries(schema).map(([key, value]) => {
+      // A schema refers to itself by its `$id`, which is a component here.
+      if (key === "$ref" && typeof value === "string") return [key, `#/components/schemas/${value}`];
+      return [key, reference(value, components)];
+    }),
+  );
 }

@@ -21,7 +21,16 @@ export interface RequestValues {
 /** Checks one request; query and path values are coerced from text, bodies never are. Gives every issue found. */
 export type RequestValidator = (values: RequestValues) => { readonly issues: Issue[]; readonly values: RequestValues };
 
-const options = { allErrors: true, strict: false, useDefaults: true, ownProperties: true } as const;
+const options = {
+  allErrors: true,
+  strict: false,
+  useDefaults: true,
+  ownProperties: true,
+  // Of a union whose branches are told apart by one property, only the branch that is meant is checked and complained about.
+  discriminator: true,
+  // Errors carry their schema, for sentences that name the choices.
+  verbose: true,
+} as const;
 const bodies = new Ajv2020({ ...options, coerceTypes: false });
 const texts = new Ajv2020({ ...options, coerceTypes: true });
 for (const ajv of [bodies, texts]) (addFormats as unknown as (ajv: Ajv2020) => void)(ajv);
@@ -36,10 +45,10 @@ export function compileRequestValidator(operation: Operation): RequestValidator 
 }
 
 function compiledRequestValidator(operation: Operation): RequestValidator {
-  const params = operation.params ? texts.compile(operation.params) : undefined;
-  const query = operation.query ? texts.compile(operation.query) : undefined;
+  const params = operation.params ? compiled(texts, operation.params) : undefined;
+  const query = operation.query ? compiled(texts, operation.query) : undefined;
   const isUpload = operation.body !== undefined && "upload" in operation.body;
-  const body = operation.body && !isUpload ? bodies.compile(operation.body) : undefined;
+  const body = operation.body && !isUpload ? compiled(bodies, operation.body) : undefined;
   const numbers = { params: numericNames(operation.params), query: numericNames(operation.query) };
   return (values) => {
     const issues: Issue[] = [];
@@ -53,6 +62,24 @@ function compiledRequestValidator(operation: Operation): RequestValidator {
     }
     return { issues, values };
   };
+}
+
+/** Schemas with an `$id` are compiled once and referred to, so that one may stand in several places and in itself. */
+function compiled(ajv: Ajv2020, schema: TSchema): ValidateFunction {
+  return ajv.compile(referring(ajv, schema) as object);
+}
+
+function referring(ajv: Ajv2020, schema: unknown): unknown {
+  if (Array.isArray(schema)) return schema.map((item) => referring(ajv, item));
+  if (typeof schema !== "object" || schema === null) return schema;
+  const { $id, ...rest } = schema as { $id?: string };
+  const copy = Object.fromEntries(Object.entries(rest).map(([key, value]) => [key, referring(ajv, value)]));
+  if (typeof $id !== "string") return copy;
+  const known = ajv.getSchema($id)?.schema;
+  if (known === undefined) ajv.addSchema({ ...copy, $id });
+  else if (JSON.stringify(known) !== JSON.stringify({ ...copy, $id }))
+    throw new TypeError(`Two schemas are called ${$id}`);
+  return { $ref: $id };
 }
 
 /** Names of parameters that are numbers. */
@@ -81,7 +108,7 @@ function runTexts(
 export function compileValueValidator(schema: TSchema, name: string): (value: unknown) => Issue[] {
   let validate: ValidateFunction | undefined;
   return (value) => {
-    validate ??= bodies.compile(schema);
+    validate ??= compiled(bodies, schema);
     const issues: Issue[] = [];
     run(validate, value, name, issues);
     return issues;
@@ -89,7 +116,15 @@ export function compileValueValidator(schema: TSchema, name: string): (value: un
 }
 
 function run(validate: ValidateFunction | undefined, value: unknown, place: string, issues: Issue[]): void {
-  if (!validate || validate(value)) return;
+  if (!validate) return;
+  try {
+    if (validate(value)) return;
+  } catch (error) {
+    // Schemas that refer to themselves are checked by recursion, and a value may nest deeper than the stack.
+    if (!(error instanceof RangeError)) throw error;
+    issues.push({ path: place, message: "is nested too deeply" });
+    return;
+  }
   for (const error of meaningful(validate.errors ?? [])) {
     issues.push({ path: place + pointer(error), message: sentence(error) });
   }
@@ -132,7 +167,20 @@ function sentence(error: ErrorObject): string {
       return `must be one of ${(params["allowedValues"] as unknown[]).map((value) => JSON.stringify(value)).join(", ")}`;
     case "anyOf":
       return "does not have an accepted type";
+    case "discriminator":
+      return discriminatorSentence(error);
     default:
       return error.message ?? "is not valid";
   }
+}
+
+/** `schema` of the error is the whole union; the names its branches go by are what may be said. */
+function discriminatorSentence(error: ErrorObject): string {
+  const { tag } = error.params as { tag: string };
+  const { oneOf = [] } = (error.parentSchema ?? {}) as {
+    oneOf?: readonly { properties?: Readonly<Record<string, { enum?: readonly string[] }>> }[];
+  };
+  const names = oneOf.flatMap((branch) => branch.properties?.[tag]?.enum ?? []);
+  if (names.length === 0) return `must have a known ${tag}`;
+  return `${tag} must be one of ${names.map((name) => JSON.stringify(name)).join(", ")}`;
 }

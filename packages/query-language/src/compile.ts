@@ -1,7 +1,7 @@
 import { Evaluation } from "./evaluation.ts";
 import { fieldOf, type Field, type TextField } from "./fields.ts";
 import { foldAscii, foldUnicode } from "./fold.ts";
-import { parseJsonPath, selectJson } from "./json-path.ts";
+import { parseJsonPath, selectJson } from "@headworks/json-path";
 import { inRange } from "./numbers.ts";
 import type { FieldTest, Moment, Query, TextValue } from "./query.ts";
 import type { QueryRecord } from "./record.ts";

@@ -1,6 +1,6 @@
 import { fieldNames, findField, type Field } from "./fields.ts";
 import { foldAscii } from "./fold.ts";
-import { parseJsonPath } from "./json-path.ts";
+import { parseJsonPath } from "@headworks/json-path";
 import { comparison, parseDuration, parseInstant, parseNumber, parseRange } from "./numbers.ts";
 import { checkPattern } from "@headworks/linear-pattern";
 import { BUILT_IN_PRESETS, type Presets } from "./presets.ts";

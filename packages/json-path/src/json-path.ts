@@ -1,4 +1,4 @@
-// Tested by compile.test.ts
+// Tested by json-path.test.ts
 /** One step of a path: a member, an element (negative counts from the end), all children, or a member at any depth. */
 export type JsonStep =
   | { readonly kind: "member"; readonly name: string }

@@ -1,0 +1,159 @@
+import { nullable, oneOf, strictObject } from "@headworks/contract-kit";
+import { Type } from "typebox";
+import type { TProperties } from "typebox";
+
+/** A message of an exchange. */
+export type MessageSide = "request" | "response";
+
+/**
+ * When a rule applies. Kinds about the address of a request hold in both phases; those with `side` look at the message
+ * that is passing by when `side` is left out: the request before it is sent, the answer before it is delivered.
+ */
+export type Condition =
+  | { readonly type: "all" }
+  | { readonly type: "url_pattern"; readonly pattern: string }
+  | { readonly type: "path_pattern"; readonly pattern: string }
+  | { readonly type: "host"; readonly pattern: string }
+  | { readonly type: "method"; readonly method: string }
+  | { readonly type: "scheme"; readonly scheme: string }
+  | { readonly type: "port"; readonly port: number }
+  | { readonly type: "path_segment"; readonly index: number; readonly value: string }
+  | { readonly type: "query_param"; readonly name: string; readonly value?: string | null }
+  | { readonly type: "query_param_pattern"; readonly name: string; readonly pattern: string }
+  | {
+      readonly type: "header";
+      readonly name: string;
+      readonly value?: string | null;
+      readonly side?: MessageSide;
+    }
+  | { readonly type: "header_pattern"; readonly name: string; readonly pattern: string; readonly side?: MessageSide }
+  | { readonly type: "content_type"; readonly pattern: string; readonly side?: MessageSide }
+  | { readonly type: "body_pattern"; readonly pattern: string; readonly side?: MessageSide }
+  | { readonly type: "json_path"; readonly path: string; readonly value?: unknown; readonly side?: MessageSide }
+  | { readonly type: "json_path_pattern"; readonly path: string; readonly pattern: string; readonly side?: MessageSide }
+  | { readonly type: "graph_q_l_operation" | "graphql_operation"; readonly operation_name: string }
+  | {
+      readonly type: "graph_q_l_type" | "graphql_type";
+      readonly operation_type: "query" | "mutation" | "subscription";
+    }
+  | { readonly type: "graph_q_l_variable" | "graphql_variable"; readonly name: string; readonly value: unknown }
+  | { readonly type: "status_code"; readonly range: string | number }
+  | { readonly type: "and" | "or"; readonly conditions: readonly Condition[] }
+  | { readonly type: "not"; readonly condition: Condition };
+
+/** Bounds of one condition: how deep it nests and how many parts it has. */
+export const CONDITION_LIMITS = { depth: 32, parts: 1000, patternLength: 1000, valueLength: 65_536 } as const;
+
+const pattern = (of: string) =>
+  Type.String({
+    minLength: 1,
+    maxLength: CONDITION_LIMITS.patternLength,
+    description: `${of}: a regular expression found anywhere in it, or a wildcard with \`*\` that covers all of it`,
+  });
+const name = (of: string) => Type.String({ minLength: 1, maxLength: 255, description: of });
+const value = Type.Optional(
+  nullable(Type.String({ maxLength: CONDITION_LIMITS.valueLength }), {
+    description: "The exact value; left out, the name need only be there",
+  }),
+);
+const side = Type.Optional(
+  oneOf(["request", "response"], { description: "Left out: the message that is passing by when the rule is asked" }),
+);
+const path = Type.String({
+  minLength: 1,
+  maxLength: CONDITION_LIMITS.patternLength,
+  description: "JSONPath without filters: `$`, `.name`, `['name']`, `[0]`, `[-1]`, `[*]`, `.*`, `..name`, `..*`",
+});
+
+/** A reference to the whole schema from inside it. */
+const self = Type.Unsafe<Condition>({ $ref: "Condition" });
+const several = Type.Array(self, { minItems: 1, maxItems: CONDITION_LIMITS.parts });
+
+function kind<const N extends readonly string[], P extends TProperties>(
+  names: [...N],
+  description: string,
+  properties: P,
+) {
+  return strictObject({ type: oneOf(names), ...properties }, { description });
+}
+
+/** One schema for each kind of condition. */
+const conditionKinds = [
+  kind(["all"], "Everything", {}),
+  kind(["url_pattern"], "The full URL", { pattern: pattern("The full URL") }),
+  kind(["path_pattern"], "The path", { pattern: pattern("The path without its query") }),
+  kind(["host"], "The host, whatever the case of its letters", { pattern: pattern("The host without its port") }),
+  kind(["method"], "The method, whatever the case of its letters", { method: name("Such as `GET`") }),
+  kind(["scheme"], "The scheme", { scheme: name("Such as `https`") }),
+  kind(["port"], "The port in effect, a scheme's standard port included", {
+    port: Type.Integer({ minimum: 1, maximum: 65535, description: "Port" }),
+  }),
+  kind(["path_segment"], "One segment of the path", {
+    index: Type.Integer({ minimum: 0, maximum: 1000, description: "0 is the first" }),
+    value: Type.String({ maxLength: 4096, description: "The whole segment, plain or percent-encoded" }),
+  }),
+  kind(["query_param"], "A parameter of the query", { name: name("Its name"), value }),
+  kind(["query_param_pattern"], "The value of a parameter of the query", {
+    name: name("Its name"),
+    pattern: pattern("One value of that name"),
+  }),
+  kind(["header"], "A header field", { name: name("Its name, whatever the case of its letters"), value, side }),
+  kind(["header_pattern"], "The value of a header field", {
+    name: name("Its name, whatever the case of its letters"),
+    pattern: pattern("One value of that name"),
+    side,
+  }),
+  kind(["content_type"], "The field Content-Type, whatever the case of its letters", {
+    pattern: pattern("The whole field, parameters included"),
+    side,
+  }),
+  kind(["body_pattern"], "The body as text, content codings undone", { pattern: pattern("The body"), side }),
+  kind(["json_path"], "A value in a JSON body", {
+    path,
+    value: Type.Optional(Type.Unknown({ description: "Equals one of the values found; left out, one must be there" })),
+    side,
+  }),
+  kind(["json_path_pattern"], "A text, number or literal in a JSON body", {
+    path,
+    pattern: pattern("One of the values found"),
+    side,
+  }),
+  kind(["graph_q_l_operation", "graphql_operation"], "The name of a GraphQL operation", {
+    operation_name: name("Equals `operationName`"),
+  }),
+  kind(["graph_q_l_type", "graphql_type"], "What a GraphQL request does", {
+    operation_type: oneOf(["query", "mutation", "subscription"], { description: "Kind of operation" }),
+  }),
+  kind(["graph_q_l_variable", "graphql_variable"], "A variable of a GraphQL request", {
+    name: name("Its name"),
+    value: Type.Unknown({ description: "Equals it" }),
+  }),
+  kind(["status_code"], "The status of the answer", {
+    range: Type.Union([Type.String({ minLength: 3, maxLength: 255 }), Type.Integer({ minimum: 100, maximum: 999 })], {
+      description: "`404`, `5xx`, `400-499`, or several of these with commas between",
+    }),
+  }),
+  kind(["and", "or"], "All of several conditions, or at least one of them", { conditions: several }),
+  kind(["not"], "The opposite of a condition", { condition: self }),
+] as const;
+
+/** The schema of {@link Condition}. Patterns and nesting are checked where the condition is taken in. */
+export const Condition = Type.Unsafe<Condition>({
+  $id: "Condition",
+  type: "object",
+  required: ["type"],
+  discriminator: { propertyName: "type" },
+  oneOf: conditionKinds,
+  description: "When a rule applies",
+});
+
+/**
+ * What may stand in the body of a rule instead of `condition`: all that is given must hold. For scripts and command
+ * lines, which have no nested objects.
+ */
+export const conditionShorthand = {
+  url_pattern: Type.Optional(pattern("Instead of `condition`: the full URL")),
+  host_pattern: Type.Optional(pattern("Instead of `condition`: the host")),
+  path_pattern: Type.Optional(pattern("Instead of `condition`: the path")),
+  method: Type.Optional(name("Instead of `condition`: the method")),
+} as const;

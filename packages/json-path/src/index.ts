@@ -1,0 +1,1 @@
+export { parseJsonPath, selectJson, type JsonStep } from "./json-path.ts";
