@@ -70,6 +70,25 @@ export const Timings = strictObject(
 );
 export type Timings = Static<typeof Timings>;
 
+/** Kinds of rules that can touch an exchange. */
+export const RuleKind = oneOf(["block", "rewrite", "mock", "breakpoint", "throttle", "script", "plugin"]);
+export type RuleKind = Static<typeof RuleKind>;
+
+/** What one rule did to an exchange. */
+export const RuleTrace = strictObject(
+  {
+    kind: RuleKind,
+    rule_id: Type.String(),
+    rule_name: Type.String(),
+    phase: oneOf(["request", "response"]),
+    changes: Type.Array(Type.String(), {
+      description: "What was done, for people, in order; empty when the rule only matched",
+    }),
+  },
+  { $id: "RuleTrace" },
+);
+export type RuleTrace = Static<typeof RuleTrace>;
+
 /** Where and why an exchange failed. */
 export const Failure = strictObject(
   {

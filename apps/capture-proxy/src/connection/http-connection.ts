@@ -233,6 +233,10 @@ export class HttpConnection implements Timed {
       this.#socket.destroy();
       return;
     }
+    if (exchange.isDeciding) {
+      this.touch();
+      return;
+    }
     const idleTimeoutMs = this.services.policy().idleTimeoutMs;
     this.touch();
     if (this.#socket.writableNeedDrain) {

@@ -1,50 +1,27 @@
 // Tested by ../../test/engine-flow.test.ts
 import { reasonPhrase } from "@headworks/http-fields";
-import {
-  fieldValue,
-  hasBody,
-  hasField,
-  Http1Error,
-  LAST_CHUNK,
-  lastChunkWithTrailers,
-  NO_BODY,
-  removeField,
-  requestHeadText,
-  responseHeadText,
-} from "@headworks/http1";
-import type { AnswerStart, Framing, RawFields, RequestHead, ResponseHead } from "@headworks/http1";
-import { BodyCapture } from "#exchange/body.ts";
-import type { BodySpool } from "#exchange/body.ts";
+import { fieldValue, hasBody, Http1Error, requestHeadText, responseHeadText, setFraming } from "@headworks/http1";
+import type { RawFields, RequestHead, ResponseHead } from "@headworks/http1";
 import { newMoments } from "#exchange/exchange.ts";
-import type { ExchangeState, RequestMessage, ResponseMessage } from "#exchange/exchange.ts";
+import type { Content, ExchangeState, Original, RequestMessage, ResponseMessage } from "#exchange/exchange.ts";
 import type { Failure } from "#exchange/failure.ts";
 import type { SyntheticResponse, Verdict } from "#exchange/phases.ts";
-import type { Destination, Dialled } from "#upstream/dial.ts";
+import type { Dialled } from "#upstream/dial.ts";
 import type { AnswerHandler, OriginConnection } from "#upstream/origin-connection.ts";
+import { bindsConnection, isHarmless } from "#upstream/origin-pool.ts";
+import { AnswerDelivery } from "./answer-delivery.ts";
 import { failureResponse } from "./failure-page.ts";
-import { answerFields, informationalFields, requestFields, switchFields } from "./forwarded-fields.ts";
+import { informationalFields, requestFields, switchFields } from "./forwarded-fields.ts";
+import { isKnownLonger } from "./held-body.ts";
 import type { HttpConnection } from "./http-connection.ts";
 import { LiveExchange } from "./live-exchange.ts";
+import { RequestDelivery } from "./request-delivery.ts";
+import { replanned } from "./request-plan.ts";
+import type { ExchangePlan, ForwardPlan } from "./request-plan.ts";
 
 const FORWARDING: ExchangeState = { step: "forwarding" };
 const RESPONDING: ExchangeState = { step: "responding" };
 const COMPLETED: ExchangeState = { step: "completed" };
-
-/** How a request that was read is to be forwarded. */
-export type ExchangePlan =
-  | {
-      readonly kind: "forward";
-      readonly destination: Destination;
-      /** What Host must say; undefined to leave it as the client wrote it. */
-      readonly authority: string | undefined;
-    }
-  /** A page of our own; neither recorded nor open to rules. */
-  | { readonly kind: "own-page"; readonly response: SyntheticResponse };
-
-type ForwardPlan = ExchangePlan & { kind: "forward" };
-
-/** Methods whose requests change nothing at the origin (RFC 9110 section 9.2.1). */
-const REPEATABLE = new Set(["GET", "HEAD", "OPTIONS"]);
 
 /** An answer made here waits for the request body up to this size, so that the connection can live on. */
 const DRAINED_BODY_BYTES = 1_048_576;
@@ -56,44 +33,47 @@ const DRAINED_BODY_BYTES = 1_048_576;
 export class HttpExchange extends LiveExchange implements AnswerHandler {
   readonly #connection: HttpConnection;
   readonly #head: RequestHead;
-  readonly #plan: ExchangePlan;
+  #plan: ExchangePlan;
   #origin: OriginConnection | undefined;
   #abandonDial: (() => void) | undefined;
-  /** Body pieces that came before there was a connection to send them on. */
-  #waiting: Buffer[] | undefined;
-  #isRequestComplete = false;
-  #isSent = false;
+  readonly #sending: RequestDelivery;
   #isRetry = false;
-  #answer: AnswerStart | undefined;
-  #answerAfterBody: SyntheticResponse | undefined;
+  /** Rules decide, and the bytes they wait for are here: nobody is late. */
+  #isDeciding = false;
+  readonly #answer: AnswerDelivery;
+  #answerAfterBody: (() => void) | undefined;
 
   constructor(connection: HttpConnection, head: RequestHead, request: RequestMessage, plan: ExchangePlan) {
     const { services, facts } = connection;
-    const policy = services.policy();
-    const isRecorded = plan.kind === "forward" && policy.records(request.host);
-    const spoolIf = (captures: boolean): BodySpool | undefined => (isRecorded && captures ? services.spool : undefined);
+    const isRecorded = plan.kind === "forward" && services.policy().records(request.host);
     super(services, {
       client: facts,
       request,
       isRecorded,
-      requestBody: new BodyCapture(policy.maxBodyBytes, spoolIf(policy.capturesRequestBodies)),
-      responseBody: new BodyCapture(policy.maxBodyBytes, spoolIf(policy.capturesResponseBodies)),
       moments: newMoments(),
     });
     this.#connection = connection;
     this.#head = head;
+    this.#sending = new RequestDelivery(head.framing);
     this.#plan = plan;
+    this.#answer = new AnswerDelivery(connection, head.method);
   }
 
   /** Runs the request phases, then forwards or answers. */
   start(): void {
     this.announce();
-    if (this.#plan.kind === "own-page") return this.#respondAfterBody(this.#plan.response);
+    if (this.#plan.kind === "own-page") {
+      const { response } = this.#plan;
+      return this.#afterBody(() => this.respond(response));
+    }
     const verdict = this.services.pipeline.requestHead(this);
     if (!(verdict instanceof Promise)) return this.#decided(verdict);
-    this.#connection.holdReading();
+    this.#isDeciding = true;
+    // A client without a body is read on, so that its going away is noticed.
+    if (hasBody(this.#head.framing) && !this.#sending.isWaitedFor) this.#connection.holdReading();
     void verdict.then((later) => {
       if (this.isOver) return;
+      this.#isDeciding = false;
       this.#decided(later);
       this.#origin?.writer.flush();
       this.#connection.releaseReading();
@@ -102,12 +82,24 @@ export class HttpExchange extends LiveExchange implements AnswerHandler {
 
   /** True while bytes of the request body are still expected from the client. */
   get isReceiving(): boolean {
-    return !this.#isRequestComplete;
+    return !this.#sending.isComplete;
   }
 
-  /** Answers without an origin. */
+  /** True while it is neither the client nor the origin that is waited for. */
+  get isDeciding(): boolean {
+    return this.#isDeciding && !this.#sending.isWaitedFor && !this.#answer.isWaitedFor;
+  }
+
+  /** Answers without an origin, and without asking anybody. */
   respond(response: SyntheticResponse): void {
     if (this.isOver || !this.#connection.state.mayAnswer) return;
+    this.#answerIs(response);
+    this.#deliver();
+    this.#connection.writer.flush();
+  }
+
+  /** The answer is one made here; its body is held complete. */
+  #answerIs(response: SyntheticResponse): void {
     this.source = "slice";
     this.moments.firstByte = performance.now();
     this.response = {
@@ -118,17 +110,16 @@ export class HttpExchange extends LiveExchange implements AnswerHandler {
       trailers: undefined,
     };
     this.services.pipeline.responding(this);
-    const hasNoBody = this.request.method === "HEAD" || response.status === 204 || response.status === 304;
-    const framing: Framing = hasNoBody ? NO_BODY : { kind: "length", lengthBytes: response.body.length };
-    const start = this.#connection.state.answerStarted(framing);
-    this.#connection.writer.text(
-      responseHeadText(this.response.status, this.response.reason, answerFields(response.fields, start)),
-    );
-    if (!hasNoBody && response.body.length > 0) {
-      this.responseBody.add(response.body);
-      this.#connection.writer.bytes(response.body);
+    this.#answer.replaceAll(response.body);
+    this.#recaptureAnswer(response.body);
+  }
+
+  #recaptureAnswer(body: Buffer): void {
+    if (this.responseBody.sizeBytes > 0) {
+      this.responseBody.discard();
+      this.responseBody = this.newCapture("response");
     }
-    this.#finish(this.state.step === "failed" ? this.state : COMPLETED);
+    if (this.#answer.showsBody(this.response?.status ?? 0)) this.responseBody.add(body);
   }
 
   /** Ends the exchange with a failure: an error page when nothing was answered yet, else a cut connection. */
@@ -143,7 +134,52 @@ export class HttpExchange extends LiveExchange implements AnswerHandler {
     }
     this.#end(this.state);
     // A body that only the end of the connection delimits would look complete after a clean close.
-    this.#connection.exchangeBroken(this.#answer === undefined || this.#answer.framing.kind === "until-close");
+    this.#connection.exchangeBroken(this.#answer.endsWithConnection);
+  }
+
+  #abort({ reason, closes }: Verdict & { kind: "abort" }): void {
+    const failure: Failure = { stage: "policy", side: "internal", code: "BLOCKED", message: reason };
+    if (closes !== true) return this.fail(failure);
+    this.#end({ step: "failed", failure });
+    this.#connection.exchangeBroken(true);
+  }
+
+  // What rules may ask for
+
+  requestContent(limitBytes: number): Promise<Content> {
+    if (this.#sending.isSent && !this.isOver) throw new TypeError("The request is on its way already");
+    return this.#sending.held.content(limitBytes, this.isOver, () => {
+      this.#askForBody();
+      this.#connection.releaseReading();
+    });
+  }
+
+  responseContent(limitBytes: number): Promise<Content> {
+    if (this.#answer.hasStarted && !this.isOver) throw new TypeError("The answer is on its way already");
+    return this.#answer.held.content(limitBytes, this.isOver, () => this.#origin?.release());
+  }
+
+  setRequestContent(bytes: Buffer): void {
+    if (this.#sending.isSent) throw new TypeError("The request is on its way already");
+    const { fields } = this.changeRequest();
+    (this.originalRequest as Original<RequestMessage>).body ??= this.#sending.held.joined();
+    this.#sending.replace(bytes);
+    setFraming(fields, this.#sending.framing);
+    this.request.trailers = undefined;
+    this.requestBody.discard();
+    this.requestBody = this.newCapture("request");
+    this.requestBody.add(bytes);
+    this.requestBody.end();
+  }
+
+  setResponseContent(bytes: Buffer): void {
+    if (this.#answer.hasStarted) throw new TypeError("The answer is on its way already");
+    const response = this.changeResponse();
+    (this.originalResponse as Original<ResponseMessage>).body ??= this.#answer.held.joined();
+    this.#answer.replace(bytes);
+    this.#recaptureAnswer(bytes);
+    setFraming(response.fields, this.#answer.framing);
+    response.trailers = undefined;
   }
 
   // Request side
@@ -152,15 +188,10 @@ export class HttpExchange extends LiveExchange implements AnswerHandler {
     if (this.isOver) return;
     this.requestBody.add(piece);
     if (this.#answerAfterBody !== undefined) {
-      if (this.requestBody.sizeBytes > DRAINED_BODY_BYTES) this.respond(this.#answerAfterBody);
+      if (this.requestBody.sizeBytes > DRAINED_BODY_BYTES) this.#answerAfterBody();
       return;
     }
-    if (this.#origin === undefined || !this.#isSent) {
-      (this.#waiting ??= []).push(piece);
-      this.#connection.holdReading();
-      return;
-    }
-    this.#writeBody(this.#origin, piece);
+    if (!this.#sending.add(piece)) this.#connection.holdReading();
   }
 
   onRequestTrailers(fields: RawFields): void {
@@ -168,22 +199,22 @@ export class HttpExchange extends LiveExchange implements AnswerHandler {
   }
 
   onRequestEnd(): void {
-    this.#isRequestComplete = true;
+    const mayEnd = this.#sending.complete();
     this.moments.requestEnded = performance.now();
     this.requestBody.end();
-    if (this.#answerAfterBody !== undefined) this.respond(this.#answerAfterBody);
-    else if (this.#origin !== undefined && this.#isSent) this.#endRequest(this.#origin);
+    if (this.#answerAfterBody !== undefined) this.#answerAfterBody();
+    else if (mayEnd) this.#endRequest();
   }
 
   /** What one read of the client caused goes to the origin. */
   onRequestBatch(): void {
-    if (this.#origin !== undefined && this.#isSent && !this.#origin.writer.flush()) this.#connection.holdReading();
+    if (this.#sending.isSent && this.#origin?.writer.flush() === false) this.#connection.holdReading();
   }
 
   /** The client takes more of the answer. */
   onClientDrain(): void {
     // While the answer's head is still being decided on, its body must stay where it is.
-    if (this.#answer !== undefined) this.#origin?.release();
+    if (this.#answer.hasStarted) this.#origin?.release();
   }
 
   // Towards the origin
@@ -191,30 +222,41 @@ export class HttpExchange extends LiveExchange implements AnswerHandler {
   #decided(verdict: Verdict): void {
     switch (verdict.kind) {
       case "respond":
-        return this.#respondAfterBody(verdict.response);
+        return this.#afterBody(() => this.#answerByRule(verdict.response));
       case "abort":
-        return this.fail({ stage: "policy", side: "internal", code: "BLOCKED", message: verdict.reason });
+        return this.#abort(verdict);
       default:
         if (this.#plan.kind === "forward") this.#forward(this.#plan);
     }
   }
 
-  /** Lets the client finish a small body first: it is part of the record, and the connection can be kept. */
-  #respondAfterBody(response: SyntheticResponse): void {
-    const { framing } = this.#head;
-    const isLong = framing.kind === "length" && framing.lengthBytes > DRAINED_BODY_BYTES;
-    if (this.#isRequestComplete || isLong) return this.respond(response);
-    this.#answerAfterBody = response;
-    if (this.#connection.state.bodyWanted()) {
-      this.#connection.writer.text(responseHeadText(100, "Continue", []));
-      this.#connection.writer.flush();
-    }
+  /** A rule made the answer; answer rules see it as they see an origin's. */
+  #answerByRule(response: SyntheticResponse): void {
+    if (this.isOver || !this.#connection.state.mayAnswer) return;
+    this.#answerIs(response);
+    this.#runAnswerPhases();
+    this.#connection.writer.flush();
   }
 
-  #forward(plan: ForwardPlan): void {
+  /** Lets the client finish a small body first: it is part of the record, and the connection can be kept. */
+  #afterBody(answer: () => void): void {
+    if (this.#sending.isComplete || isKnownLonger(this.#head.framing, DRAINED_BODY_BYTES)) return answer();
+    this.#answerAfterBody = answer;
+    this.#askForBody();
+  }
+
+  #askForBody(): void {
+    if (!this.#connection.state.bodyWanted()) return;
+    this.#connection.writer.text(responseHeadText(100, "Continue", []));
+    this.#connection.writer.flush();
+  }
+
+  #forward(planned: ForwardPlan): void {
     this.state = FORWARDING;
-    const isRepeatable = REPEATABLE.has(this.request.method) && !hasBody(this.#head.framing) && !this.#head.upgrade;
-    const idle = this.#connection.idleOrigin(plan.destination, isRepeatable);
+    const { originalRequest } = this;
+    const plan = originalRequest === undefined ? planned : replanned(planned, originalRequest.message, this.request);
+    const mayShare = this.#head.upgrade === undefined && isHarmless(this.request.method, this.#sending.framing);
+    const idle = this.#isRetry ? undefined : this.#connection.idleOrigin(plan.destination, mayShare);
     if (idle) return this.#send(idle, plan);
     const { services } = this;
     services.gauges.pendingRequests += 1;
@@ -246,39 +288,26 @@ export class HttpExchange extends LiveExchange implements AnswerHandler {
     this.#origin = origin;
     this.serverAddress = origin.address;
     this.upstreamTls = origin.tls;
-    const fields = requestFields(this.request.fields, head.framing, head.upgrade, plan.authority);
+    const fields = requestFields(this.request.fields, this.#sending.framing, head.upgrade, plan.authority);
     if (bindsConnection(fieldValue(fields, "authorization"))) origin.isAuthenticated = true;
     origin.begin(
       this,
       {
         method: this.request.method,
-        hasBody: hasBody(head.framing),
+        hasBody: hasBody(this.#sending.framing),
         keepAlive: head.keepAlive,
         isRetry: this.#isRetry,
       },
       head.upgrade,
     );
     this.moments.sendStarted = performance.now();
-    origin.writer.text(requestHeadText(this.request.method, this.request.path, fields));
-    this.#isSent = true;
-    const waiting = this.#waiting;
-    this.#waiting = undefined;
-    if (waiting) for (const piece of waiting) this.#writeBody(origin, piece);
-    if (this.#isRequestComplete) this.#endRequest(origin);
+    const isAll = this.#sending.send(origin, requestHeadText(this.request.method, this.request.path, fields));
+    if (isAll) this.#endRequest();
   }
 
-  #writeBody(origin: OriginConnection, piece: Buffer): void {
-    if (this.#head.framing.kind === "chunked") origin.writer.chunk(piece);
-    else origin.writer.bytes(piece);
-  }
-
-  #endRequest(origin: OriginConnection): void {
-    if (this.#head.framing.kind === "chunked") {
-      const { trailers } = this.request;
-      origin.writer.text(trailers ? lastChunkWithTrailers(trailers) : LAST_CHUNK);
-    }
+  #endRequest(): void {
+    this.#sending.end(this.request.trailers);
     this.moments.sendEnded = performance.now();
-    origin.requestSent();
   }
 
   onOriginDrain(): void {
@@ -289,7 +318,7 @@ export class HttpExchange extends LiveExchange implements AnswerHandler {
     this.#origin = undefined;
     if (outcome === "retry" && this.#plan.kind === "forward") {
       this.#isRetry = true;
-      this.#isSent = false;
+      this.#sending.again();
       return this.#forward(this.#plan);
     }
     this.fail(failure);
@@ -315,35 +344,40 @@ export class HttpExchange extends LiveExchange implements AnswerHandler {
     };
     pipeline.responding(this);
     if (head.status === 101) return;
-    const verdict = pipeline.responseHead(this);
-    if (!(verdict instanceof Promise)) return this.#answerDecided(verdict, head);
-    this.#origin?.hold();
+    this.#answer.framing = head.framing;
+    this.#runAnswerPhases();
+  }
+
+  #runAnswerPhases(): void {
+    const verdict = this.services.pipeline.responseHead(this);
+    if (!(verdict instanceof Promise)) return this.#answerDecided(verdict);
+    this.#isDeciding = true;
+    if (!this.#answer.isWaitedFor) this.#origin?.hold();
     void verdict.then((later) => {
       if (this.isOver) return;
-      this.#answerDecided(later, head);
-      this.#origin?.release();
+      this.#isDeciding = false;
+      this.#answerDecided(later);
+      this.#connection.writer.flush();
+      if (!this.isOver) this.#origin?.release();
     });
   }
 
-  #answerDecided(verdict: Verdict, head: ResponseHead): void {
-    if (verdict.kind === "respond") {
-      this.#releaseOrigin();
-      return this.respond(verdict.response);
-    }
-    if (verdict.kind === "abort") {
-      return this.fail({ stage: "policy", side: "internal", code: "BLOCKED", message: verdict.reason });
-    }
-    const response = this.response as ResponseMessage;
-    const start = this.#connection.state.answerStarted(head.framing);
-    this.#answer = start;
-    const fields = answerFields(response.fields, start);
-    // RFC 9110, 8.6: a 204 has no Content-Length, whatever the origin says.
-    if (response.status === 204) removeField(fields, "content-length");
+  #answerDecided(verdict: Verdict): void {
+    if (verdict.kind === "abort") return this.#abort(verdict);
+    if (verdict.kind === "continue") return this.#deliver();
+    this.changeResponse();
+    if (this.originalResponse !== undefined) this.originalResponse.body ??= this.#answer.held.joined();
+    this.#releaseOrigin();
+    this.respond(verdict.response);
+  }
+
+  #deliver(): void {
+    if (this.state.step !== "failed") this.state = RESPONDING;
     try {
-      this.#connection.writer.text(responseHeadText(response.status, response.reason, fields));
+      this.#answer.start(this.response as ResponseMessage);
     } catch (error) {
       if (!(error instanceof Http1Error)) throw error;
-      this.fail({
+      return this.fail({
         stage: "receive",
         side: "upstream",
         code: "UPSTREAM_PROTOCOL",
@@ -351,13 +385,13 @@ export class HttpExchange extends LiveExchange implements AnswerHandler {
         cause: error,
       });
     }
+    if (this.#answer.isReadyToEnd) this.#endAnswer();
   }
 
   onAnswerData(piece: Buffer): void {
+    if (this.isOver) return;
     this.responseBody.add(piece);
-    if (this.#answer === undefined) return;
-    if (this.#answer.framing.kind === "chunked") this.#connection.writer.chunk(piece);
-    else this.#connection.writer.bytes(piece);
+    if (!this.#answer.add(piece)) this.#origin?.hold();
   }
 
   onAnswerTrailers(fields: RawFields): void {
@@ -372,11 +406,13 @@ export class HttpExchange extends LiveExchange implements AnswerHandler {
   onAnswerEnd(): void {
     this.#origin = undefined;
     if (this.isOver) return;
-    if (this.#answer?.framing.kind === "chunked") {
-      const trailers = this.response?.trailers;
-      this.#connection.writer.text(trailers ? lastChunkWithTrailers(trailers) : LAST_CHUNK);
-    }
-    this.#finish(COMPLETED);
+    this.#answer.complete();
+    if (this.#answer.isReadyToEnd) this.#endAnswer();
+  }
+
+  #endAnswer(): void {
+    this.#answer.end(this.response?.trailers);
+    this.#finish(this.state.step === "failed" ? this.state : COMPLETED);
   }
 
   /** After a 101 both connections belong to the new protocol; the exchange lasts as long as they do. */
@@ -405,6 +441,8 @@ export class HttpExchange extends LiveExchange implements AnswerHandler {
   #end(state: ExchangeState): void {
     this.#releaseOrigin();
     this.settle(state);
+    this.#sending.abandon();
+    this.#answer.abandon();
   }
 
   /** The origin's connection is not needed any more, in whatever state it is. */
@@ -414,14 +452,4 @@ export class HttpExchange extends LiveExchange implements AnswerHandler {
     this.#origin?.destroy();
     this.#origin = undefined;
   }
-}
-
-/** Whether a value of Authorization may speak for the whole connection: anything but the schemes that cannot. */
-function bindsConnection(authorization: string | undefined): boolean {
-  return authorization !== undefined && !/^(?:basic|bearer|digest) /i.test(authorization);
-}
-
-/** Whether a request offers WebSocket, whose entries carry the `ws` scheme. */
-export function isWebSocketRequest(head: RequestHead): boolean {
-  return head.upgrade === "websocket" && hasField(head.fields, "sec-websocket-key");
 }

@@ -1,14 +1,17 @@
 // Tested by ../../test/engine-flow.test.ts
-import type { BodyCapture } from "#exchange/body.ts";
+import { BodyCapture } from "#exchange/body.ts";
 import { newExchangeId } from "#exchange/exchange-id.ts";
 import { exchangeUrl } from "#exchange/exchange.ts";
 import type {
   ClientFacts,
+  Content,
   Exchange,
   ExchangeState,
   Moments,
+  Original,
   RequestMessage,
   ResponseMessage,
+  TraceStep,
   UpstreamTlsFacts,
 } from "#exchange/exchange.ts";
 import type { ProxyServices } from "./proxy-services.ts";
@@ -18,8 +21,9 @@ export interface ExchangeStart {
   readonly client: ClientFacts;
   readonly request: RequestMessage;
   readonly isRecorded: boolean;
-  readonly requestBody: BodyCapture;
-  readonly responseBody: BodyCapture;
+  /** Without them bodies are captured as the settings say. */
+  readonly requestBody?: BodyCapture;
+  readonly responseBody?: BodyCapture;
   readonly moments: Moments;
 }
 
@@ -33,17 +37,18 @@ export abstract class LiveExchange implements Exchange {
   readonly client: ClientFacts;
   request: RequestMessage;
   response: ResponseMessage | undefined = undefined;
-  readonly requestBody: BodyCapture;
+  requestBody: BodyCapture;
   responseBody: BodyCapture;
   readonly moments: Moments;
   state: ExchangeState = { step: "receiving" };
   source: "upstream" | "slice" = "upstream";
   passthrough = false;
-  modified = false;
   serverAddress: string | undefined = undefined;
   upstreamTls: UpstreamTlsFacts | undefined = undefined;
   readonly isRecorded: boolean;
-  annotations: Readonly<Record<string, string>> | undefined = undefined;
+  trace: readonly TraceStep[] | undefined = undefined;
+  originalRequest: Original<RequestMessage> | undefined = undefined;
+  originalResponse: Original<ResponseMessage> | undefined = undefined;
   protected readonly services: ProxyServices;
   #isOver = false;
 
@@ -53,15 +58,45 @@ export abstract class LiveExchange implements Exchange {
     this.id = newExchangeId(this.startedAtMs);
     this.client = start.client;
     this.request = start.request;
-    this.requestBody = start.requestBody;
-    this.responseBody = start.responseBody;
     this.moments = start.moments;
     this.isRecorded = start.isRecorded;
+    this.requestBody = start.requestBody ?? this.newCapture("request");
+    this.responseBody = start.responseBody ?? this.newCapture("response");
   }
 
   /** True once the answer ended or the exchange failed for good. */
   get isOver(): boolean {
     return this.#isOver;
+  }
+
+  get modified(): boolean {
+    return this.originalRequest !== undefined || this.originalResponse !== undefined;
+  }
+
+  addTrace(step: TraceStep): void {
+    this.trace = this.trace === undefined ? [step] : [...this.trace, step];
+  }
+
+  changeRequest(): RequestMessage {
+    this.originalRequest ??= { message: { ...this.request, fields: [...this.request.fields] }, body: undefined };
+    return this.request;
+  }
+
+  changeResponse(): ResponseMessage {
+    if (this.response === undefined) throw new TypeError("There is no answer to change yet");
+    this.originalResponse ??= { message: { ...this.response, fields: [...this.response.fields] }, body: undefined };
+    return this.response;
+  }
+
+  abstract requestContent(limitBytes: number): Promise<Content>;
+  abstract responseContent(limitBytes: number): Promise<Content>;
+  abstract setRequestContent(bytes: Buffer): void;
+  abstract setResponseContent(bytes: Buffer): void;
+
+  protected newCapture(side: "request" | "response"): BodyCapture {
+    const { maxBodyBytes, capturesRequestBodies, capturesResponseBodies } = this.services.policy();
+    const captures = side === "request" ? capturesRequestBodies : capturesResponseBodies;
+    return new BodyCapture(maxBodyBytes, this.isRecorded && captures ? this.services.spool : undefined);
   }
 
   protected announce(): void {

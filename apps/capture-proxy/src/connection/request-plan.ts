@@ -1,10 +1,10 @@
 // Tested by ../../test/engine-flow.test.ts
-import { removeField } from "@headworks/http1";
+import { fieldValue, hasField, removeField, setField } from "@headworks/http1";
 import type { RequestHead } from "@headworks/http1";
 import type { RequestMessage, Scheme } from "#exchange/exchange.ts";
+import type { SyntheticResponse } from "#exchange/phases.ts";
+import type { Destination } from "#upstream/dial.ts";
 import type { Failure } from "#exchange/failure.ts";
-import { isWebSocketRequest } from "./http-exchange.ts";
-import type { ExchangePlan } from "./http-exchange.ts";
 import { MAGIC_HOST } from "./proxy-services.ts";
 import type { ProxyServices } from "./proxy-services.ts";
 import { parseAbsoluteTarget } from "./target.ts";
@@ -17,6 +17,19 @@ export interface TunnelBase {
   /** The name the client asked for by SNI; the origin is asked for the same. */
   readonly serverName: string | undefined;
 }
+
+/** How a request that was read is to be forwarded. */
+export type ExchangePlan =
+  | {
+      readonly kind: "forward";
+      readonly destination: Destination;
+      /** What Host must say; undefined to leave it as the client wrote it. */
+      readonly authority: string | undefined;
+    }
+  /** A page of our own; neither recorded nor open to rules. */
+  | { readonly kind: "own-page"; readonly response: SyntheticResponse };
+
+export type ForwardPlan = ExchangePlan & { kind: "forward" };
 
 /** What to do with a request head. */
 export type PlannedRequest =
@@ -138,4 +151,28 @@ function refused(message: string): PlannedRequest {
     status: 400,
     failure: { stage: "client-read", side: "client", code: "CLIENT_PROTOCOL", message },
   };
+}
+
+/** Whether a request offers WebSocket, whose entries carry the `ws` scheme. */
+function isWebSocketRequest(head: RequestHead): boolean {
+  return head.upgrade === "websocket" && hasField(head.fields, "sec-websocket-key");
+}
+
+/**
+ * The plan for a request that rules changed. A new scheme, host or port leads elsewhere, and Host follows, in the record
+ * too, unless a rule gave Host a value of its own.
+ */
+export function replanned(plan: ForwardPlan, original: Readonly<RequestMessage>, request: RequestMessage): ForwardPlan {
+  const isHostSet = fieldValue(original.fields, "host") !== fieldValue(request.fields, "host");
+  const isMoved =
+    original.scheme !== request.scheme || original.host !== request.host || original.port !== request.port;
+  if (!isMoved) return isHostSet ? { ...plan, authority: undefined } : plan;
+  const { host, port } = request;
+  const secure = request.scheme === "https" || request.scheme === "wss";
+  const destination = { host, port, secure, serverName: undefined };
+  if (isHostSet) return { kind: "forward", destination, authority: undefined };
+  const name = host.includes(":") ? `[${host}]` : host;
+  const authority = port === (secure ? 443 : 80) ? name : `${name}:${port}`;
+  setField(request.fields, "Host", authority);
+  return { kind: "forward", destination, authority };
 }

@@ -2,7 +2,7 @@
 import { reasonPhrase } from "@headworks/http-fields";
 import { BodyCapture } from "#exchange/body.ts";
 import { newMoments } from "#exchange/exchange.ts";
-import type { ClientFacts, Moments } from "#exchange/exchange.ts";
+import type { ClientFacts, Content, Moments } from "#exchange/exchange.ts";
 import { failureStatus } from "#exchange/failure.ts";
 import type { Failure } from "#exchange/failure.ts";
 import { LiveExchange } from "./live-exchange.ts";
@@ -10,6 +10,8 @@ import type { ProxyServices } from "./proxy-services.ts";
 
 /** Failure texts are short; the limit only has to be larger. */
 const FAILURE_TEXT_BYTES = 65_536;
+
+const UNREAD: Content = { kind: "gone" };
 
 /**
  * The entry of a tunnel: bytes are counted, not read. Named by its target, `https://host:443/` as `https://host/`,
@@ -44,6 +46,22 @@ export class TunnelExchange extends LiveExchange {
     this.passthrough = true;
     this.state = { step: "forwarding" };
     this.announce();
+  }
+
+  requestContent(): Promise<Content> {
+    return Promise.resolve(UNREAD);
+  }
+
+  responseContent(): Promise<Content> {
+    return Promise.resolve(UNREAD);
+  }
+
+  setRequestContent(): void {
+    throw new TypeError("A tunnel is carried, not read");
+  }
+
+  setResponseContent(): void {
+    throw new TypeError("A tunnel is carried, not read");
   }
 
   /** The tunnel is open. */

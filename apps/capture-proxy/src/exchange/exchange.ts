@@ -1,3 +1,4 @@
+import type { RuleKind } from "@headworks/capture-contract";
 import type { RawFields } from "@headworks/http1";
 import type { BodyCapture } from "./body.ts";
 import type { Failure } from "./failure.ts";
@@ -81,8 +82,34 @@ export function newMoments(): Moments {
   };
 }
 
+/** What one rule did to an exchange. */
+export interface TraceStep {
+  readonly kind: RuleKind;
+  readonly ruleId: string;
+  readonly ruleName: string;
+  readonly phase: "request" | "response";
+  /** For people, in the order in which they were made: `set header X-A`, `status 200 to 404`, `body 120 to 98 bytes`. */
+  readonly changes: readonly string[];
+}
+
+/** A whole body, content-coded as it came, or why there is none. */
+export type Content =
+  | { readonly kind: "complete"; readonly bytes: Buffer }
+  /** Larger than asked for: it streams on untouched. */
+  | { readonly kind: "too-large" }
+  /** The exchange is over; whatever is decided now is not carried out. */
+  | { readonly kind: "gone" };
+
+/** A message as it was before the first rule changed it; `body` only when the body was replaced. */
+export interface Original<T> {
+  readonly message: Readonly<T>;
+  body: Buffer | undefined;
+}
+
 export type ExchangeState =
   | { readonly step: "receiving" }
+  /** A person decides; no time limit of the connection runs. */
+  | { readonly step: "paused"; readonly at: "request" | "response" }
   | { readonly step: "forwarding" }
   | { readonly step: "responding" }
   | { readonly step: "completed" }
@@ -105,15 +132,35 @@ export interface Exchange {
   source: "upstream" | "slice";
   /** A tunnel: bytes are counted, not read. */
   passthrough: boolean;
-  /** A slice changed the request or the answer. */
-  modified: boolean;
+  /** A rule changed the request or the answer. */
+  readonly modified: boolean;
   /** `address:port` that was dialled. */
   serverAddress: string | undefined;
   upstreamTls: UpstreamTlsFacts | undefined;
   /** False: nothing of it is stored or shown (Passthrough mode, ignored domains). */
   readonly isRecorded: boolean;
-  /** For slices: names what they did to this exchange, such as a hit of a rule. */
-  annotations: Readonly<Record<string, string>> | undefined;
+  /** Rules that touched it, in the order in which they did; undefined: none. */
+  readonly trace: readonly TraceStep[] | undefined;
+  readonly originalRequest: Original<RequestMessage> | undefined;
+  readonly originalResponse: Original<ResponseMessage> | undefined;
+
+  addTrace(step: TraceStep): void;
+  /**
+   * The request to be changed, in the request phase only; what it was is kept. A new host, port or scheme changes where
+   * it is sent, and Host with it where Host said the old place.
+   */
+  changeRequest(): RequestMessage;
+  /** The answer to be changed, in the answer phase only; what it was is kept. */
+  changeResponse(): ResponseMessage;
+  /**
+   * Waits for the whole body, in the phase of its message only. Nothing of the message is passed on meanwhile; a body
+   * larger than `limitBytes` (as it came, content-coded) streams on.
+   */
+  requestContent(limitBytes: number): Promise<Content>;
+  responseContent(limitBytes: number): Promise<Content>;
+  /** Replaces the body, which was waited for or has not begun; its length is stated in Content-Length. */
+  setRequestContent(bytes: Buffer): void;
+  setResponseContent(bytes: Buffer): void;
 }
 
 /** What observers see: the same object, which they must not change. */

@@ -13,7 +13,8 @@ export interface SyntheticResponse {
 export type Verdict =
   | { readonly kind: "continue" }
   | { readonly kind: "respond"; readonly response: SyntheticResponse }
-  | { readonly kind: "abort"; readonly reason: string };
+  /** The client gets a page that says why, or with `closes` a cut connection. */
+  | { readonly kind: "abort"; readonly reason: string; readonly closes?: boolean };
 
 export const CONTINUE: Verdict = { kind: "continue" };
 

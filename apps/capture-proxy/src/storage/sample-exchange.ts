@@ -22,7 +22,25 @@ export interface SampleOptions {
   /** Where large bodies go; without it nothing of a body is stored. */
   readonly spool?: BodySpool | undefined;
   readonly state?: Exchange["state"];
+  readonly trace?: Exchange["trace"];
+  readonly originalRequest?: Exchange["originalRequest"];
+  readonly originalResponse?: Exchange["originalResponse"];
 }
+
+function refuse(): never {
+  throw new TypeError("This exchange is over");
+}
+
+/** A finished exchange is stored, not changed. */
+const UNCHANGEABLE = {
+  addTrace: refuse,
+  changeRequest: refuse,
+  changeResponse: refuse,
+  requestContent: refuse,
+  responseContent: refuse,
+  setRequestContent: refuse,
+  setResponseContent: refuse,
+};
 
 let serial = 0;
 
@@ -88,11 +106,14 @@ export function sampleExchange(options: SampleOptions = {}): Exchange {
     state,
     source: "upstream",
     passthrough: false,
-    modified: false,
+    modified: options.originalRequest !== undefined || options.originalResponse !== undefined,
     serverAddress: "192.0.2.1:443",
     upstreamTls: undefined,
     isRecorded: true,
-    annotations: undefined,
+    trace: options.trace,
+    originalRequest: options.originalRequest,
+    originalResponse: options.originalResponse,
+    ...UNCHANGEABLE,
   };
 }
 

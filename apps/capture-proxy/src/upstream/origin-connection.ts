@@ -178,8 +178,10 @@ export class OriginConnection {
     this.#answerEnded = false;
     this.#handler = undefined;
     const next = this.#state.answerEnded(surplus, this.#reader.oddities.length);
-    if (next === "keep") this.#reader.next();
-    else this.socket.destroy();
+    if (next === "destroy") this.socket.destroy();
+    else this.#reader.next();
+    // Nobody who held the answer back will release it, and an idle connection must notice its end.
+    if (this.#reader.isPaused) this.release();
     handler?.onAnswerEnd();
   }
 

@@ -1,4 +1,6 @@
 // Tested by ../../test/origin-pool.test.ts
+import { hasBody } from "@headworks/http1";
+import type { Framing } from "@headworks/http1";
 import type { DeadlineSweep, Timed } from "@headworks/sockets";
 import type { MutableGauges } from "#exchange/gauges.ts";
 import { isSamePlace } from "./dial.ts";
@@ -76,4 +78,17 @@ export class OriginPool {
 
 interface Kept extends Timed {
   readonly connection: OriginConnection;
+}
+
+/** Methods whose requests change nothing at the origin (RFC 9110 section 9.2.1). */
+const HARMLESS = new Set(["GET", "HEAD", "OPTIONS"]);
+
+/** Whether a request may be sent on a kept connection, since it may be sent twice. */
+export function isHarmless(method: string, framing: Framing): boolean {
+  return HARMLESS.has(method) && !hasBody(framing);
+}
+
+/** Whether a value of Authorization may speak for the whole connection: anything but the schemes that cannot. */
+export function bindsConnection(authorization: string | undefined): boolean {
+  return authorization !== undefined && !/^(?:basic|bearer|digest) /i.test(authorization);
 }

@@ -6,6 +6,7 @@ import type { StoredBlockEntry } from "./block-entry.ts";
 /** What happens to a blocked host. */
 export interface Block {
   readonly entryId: string;
+  readonly pattern: string;
   readonly response: SyntheticResponse;
 }
 
@@ -25,7 +26,9 @@ export function compileBlockRules(entries: readonly StoredBlockEntry[]): BlockRu
   );
   const blocks = new Map<string, Block>();
   for (const entry of enabled) {
-    if (!blocks.has(entry.pattern)) blocks.set(entry.pattern, { entryId: entry.id, response: blockResponse(entry) });
+    if (!blocks.has(entry.pattern)) {
+      blocks.set(entry.pattern, { entryId: entry.id, pattern: entry.pattern, response: blockResponse(entry) });
+    }
   }
   return {
     find: (host) => {

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { Exchange } from "#exchange/exchange.ts";
+import type { Exchange, TraceStep } from "#exchange/exchange.ts";
 import type { SyntheticResponse, Target, Verdict } from "#exchange/phases.ts";
 import { newBlockEntry } from "./block-entry.ts";
 import { compileBlockRules } from "./blocklist.compile.ts";
@@ -49,9 +49,10 @@ test("a blocked request is answered with the entry's answer and marked, and one 
     response_body: "nö",
     content_type: "text/html; charset=utf-8",
   });
+  const steps: TraceStep[] = [];
   const exchange: Partial<Exchange> = {
     request: { host: "x.ads.test" } as Exchange["request"],
-    annotations: { other: "kept" },
+    addTrace: (step) => void steps.push(step),
   };
   assert.deepEqual(head(exchange), {
     kind: "respond",
@@ -61,16 +62,17 @@ test("a blocked request is answered with the entry's answer and marked, and one 
       body: Buffer.from("nö"),
     },
   });
-  assert.deepEqual(exchange.annotations, { other: "kept", blocklist: "e0" });
+  assert.deepEqual(steps, [
+    { kind: "block", ruleId: "e0", ruleName: "ads.test", phase: "request", changes: ["answered with 451"] },
+  ]);
   assert.deepEqual(hits, ["e0"]);
 });
 
 test("a request to another host continues untouched", () => {
   const { head, target, hits } = setUp({ pattern: "ads.test" }, { pattern: "off.test", enabled: false });
   for (const host of ["good.test", "off.test"]) {
-    const exchange: Partial<Exchange> = { request: { host } as Exchange["request"], annotations: undefined };
+    const exchange: Partial<Exchange> = { request: { host } as Exchange["request"] };
     assert.deepEqual(head(exchange), { kind: "continue" });
-    assert.equal(exchange.annotations, undefined);
     assert.deepEqual(target(host), { kind: "continue" });
   }
   assert.deepEqual(hits, []);
@@ -91,7 +93,7 @@ test("of several entries that match the oldest decides, and equal patterns count
     { pattern: "x.a.test", status_code: 411 },
     { pattern: "*.a.test" },
   );
-  const verdict = head({ request: { host: "x.a.test" } as Exchange["request"], annotations: undefined }) as {
+  const verdict = head({ request: { host: "x.a.test" } as Exchange["request"], addTrace: () => undefined }) as {
     response: SyntheticResponse;
   };
   assert.equal(verdict.response.status, 410);

@@ -33,7 +33,14 @@ export function createBlocklistInterceptor({ rules, onHit }: BlocklistIntercepto
     onRequestHead: (exchange) => {
       const block = find(exchange.request.host);
       if (!block) return CONTINUE;
-      exchange.annotations = { ...exchange.annotations, blocklist: block.entryId };
+      const { entryId: ruleId, pattern: ruleName, response } = block;
+      exchange.addTrace({
+        kind: "block",
+        ruleId,
+        ruleName,
+        phase: "request",
+        changes: [`answered with ${response.status}`],
+      });
       return { kind: "respond", response: block.response };
     },
   };

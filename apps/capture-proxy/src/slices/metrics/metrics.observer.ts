@@ -1,17 +1,17 @@
 // Tested by metrics.slice.test.ts
 import type { ExchangeView } from "#exchange/exchange.ts";
 import type { Observer } from "#exchange/phases.ts";
-import type { Metrics } from "@headworks/capture-contract";
+import type { Metrics, RuleKind } from "@headworks/capture-contract";
 import type { FinishedExchange } from "./exchange-counts.ts";
 
 type HitName = keyof Metrics["intercept_hits"];
 
-/** How slices that leave an annotation are called in the metrics. */
-const HIT_NAMES: Readonly<Record<string, HitName>> = {
-  blocklist: "block_list",
-  mocks: "mocks",
-  rewrites: "rewrites",
-  breakpoints: "breakpoints",
+/** How kinds of rules are called in the metrics. */
+const HIT_NAMES: Readonly<Partial<Record<RuleKind, HitName>>> = {
+  block: "block_list",
+  mock: "mocks",
+  rewrite: "rewrites",
+  breakpoint: "breakpoints",
   throttle: "throttle",
 };
 const NO_HITS: readonly HitName[] = [];
@@ -37,9 +37,9 @@ function countsOf(exchange: ExchangeView): FinishedExchange {
   };
 }
 
-/** A tunnel that was refused at CONNECT never became a request that a slice could leave an annotation on. */
-function touchedBy({ annotations, state }: ExchangeView): readonly HitName[] {
-  if (annotations !== undefined) return Object.keys(annotations).flatMap((slice) => HIT_NAMES[slice] ?? []);
+/** A tunnel that was refused at CONNECT never became a request that a rule could leave a trace on. */
+function touchedBy({ trace, state }: ExchangeView): readonly HitName[] {
+  if (trace !== undefined) return [...new Set(trace.flatMap(({ kind }) => HIT_NAMES[kind] ?? []))];
   return state.step === "failed" && state.failure.code === "BLOCKED" ? BLOCKED : NO_HITS;
 }
 

@@ -24,7 +24,7 @@ function exchange(change: Partial<ExchangeView> = {}): ExchangeView {
     moments: { started: 100, ended: 130 },
     state: { step: "completed" },
     passthrough: false,
-    annotations: undefined,
+    trace: undefined,
     ...change,
   } as unknown as ExchangeView;
 }
@@ -64,11 +64,13 @@ test("detailed health names the service, its addresses and its store", async () 
   assert.doesNotMatch(JSON.stringify(health), /\/home\/u/, "it is public");
 });
 
+const BLOCKED = { kind: "block", ruleId: "id", ruleName: "ads.test", phase: "request", changes: [] } as const;
+
 test("finished exchanges are counted under every spelling", async () => {
   const { api, slice } = await startMetrics();
   await using _api = api;
   slice.observer?.onFinished?.(exchange());
-  slice.observer?.onFinished?.(exchange({ annotations: { blocklist: "id", other: "x" } }));
+  slice.observer?.onFinished?.(exchange({ trace: [BLOCKED, BLOCKED, { ...BLOCKED, kind: "script" }] }));
   slice.observer?.onFinished?.(
     exchange({
       state: { step: "failed", failure: { stage: "connect", side: "upstream", code: "UPSTREAM_REFUSED", message: "" } },
@@ -99,7 +101,7 @@ test("Prometheus reads the same numbers, twice alike", async () => {
   const { api, slice } = await startMetrics();
   await using _api = api;
   slice.observer?.onFinished?.(exchange());
-  slice.observer?.onFinished?.(exchange({ annotations: { blocklist: "id" } }));
+  slice.observer?.onFinished?.(exchange({ trace: [BLOCKED] }));
   for (let scrape = 0; scrape < 2; scrape += 1) {
     const response = await fetch(`${api.url}/metrics`);
     assert.equal(response.headers.get("content-type"), "text/plain; version=0.0.4; charset=utf-8");
