@@ -3,7 +3,8 @@ import type { RequestData, ResponseData, TrafficEntry } from "@headworks/capture
 import { decodeContent } from "@headworks/http-fields/content-coding";
 import type { SqlRow } from "./database.ts";
 import { fieldValue } from "./entry-facts.ts";
-import { bodyText, parsed } from "./entry-shapes.ts";
+import { bodyText } from "#exchange/shown-message.ts";
+import { parsed } from "./entry-shapes.ts";
 import type { StoredBodies } from "./stored-bodies.ts";
 
 /**

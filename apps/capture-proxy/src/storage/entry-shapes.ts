@@ -10,6 +10,7 @@ import type {
 } from "@headworks/capture-contract";
 import { exchangeUrl } from "#exchange/exchange.ts";
 import type { Scheme } from "#exchange/exchange.ts";
+import { bodyText, fieldPairs, joinedFields } from "#exchange/shown-message.ts";
 import type { SqlRow } from "./database.ts";
 import {
   BODY_STATES,
@@ -150,43 +151,6 @@ function responseOf(row: SqlRow, body: ShownBody): ResponseData {
     duration_ms: milliseconds(row["duration_us"]) ?? 0,
     http_version: textOrNull(row["response_version"]),
   };
-}
-
-const UTF8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
-
-/** Text as it is when it is UTF-8; a text that looks like the mark of base64 is marked as base64 itself. */
-export function bodyText(bytes: Uint8Array | undefined): Pick<RequestData, "body" | "body_encoding"> {
-  if (bytes === undefined) return { body: null, body_encoding: null };
-  try {
-    const text = UTF8.decode(bytes);
-    if (!text.startsWith("base64:")) return { body: text, body_encoding: "utf8" };
-  } catch {
-    // Not UTF-8: base64 below.
-  }
-  const base64 = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString("base64");
-  return { body: `base64:${base64}`, body_encoding: "base64" };
-}
-
-function fieldPairs(fields: readonly string[]): [string, string][] {
-  const pairs: [string, string][] = [];
-  for (let index = 0; index + 1 < fields.length; index += 2) pairs.push([fields[index] ?? "", fields[index + 1] ?? ""]);
-  return pairs;
-}
-
-/** Duplicates joined as RFC 9110 section 5.3 allows; Set-Cookie, which must not be joined, by line ends. */
-function joinedFields(fields: readonly string[]): Record<string, string> {
-  const names = new Map<string, string>();
-  const joined = new Map<string, string>();
-  for (let index = 0; index + 1 < fields.length; index += 2) {
-    const name = fields[index] ?? "";
-    const lower = name.toLowerCase();
-    const first = names.get(lower) ?? name;
-    names.set(lower, first);
-    const before = joined.get(first);
-    const value = fields[index + 1] ?? "";
-    joined.set(first, before === undefined ? value : `${before}${lower === "set-cookie" ? "\n" : ", "}${value}`);
-  }
-  return Object.fromEntries(joined);
 }
 
 function timingsOf(value: unknown): Timings {
