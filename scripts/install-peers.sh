@@ -14,6 +14,7 @@ peers=(
   "git git"
   "/usr/bin/python3 python3"
   "py:requests python3-requests"
+  "py:grpc python3-grpcio"
   "http httpie"
   "go golang-go"
   "java default-jdk-headless"

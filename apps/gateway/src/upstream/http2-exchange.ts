@@ -67,11 +67,6 @@ export class Http2Exchange implements UpstreamExchange {
     this.#noticeEnd(stream);
     stream.on("headers", this.#onInformational);
     stream.on("response", this.#onHead);
-    stream.on("data", (piece: Buffer) => {
-      noteRead(piece.length);
-      this.#handler?.onAnswerData(piece);
-      this.#handler?.onAnswerBatch();
-    });
     stream.on("trailers", (_headers: unknown, _flags: unknown, section: RawFields) => {
       this.#handler?.onAnswerTrailers(allowedTrailers(withoutPseudoFields(section)));
     });
@@ -157,6 +152,14 @@ export class Http2Exchange implements UpstreamExchange {
     const isWhole = (flags & NGHTTP2_FLAG_END_STREAM) !== 0;
     const framing = isWhole ? lengthFraming(0) : framingOf(head.fields);
     this.#handler?.onAnswerHead(isBodiless(this.#method, status) ? head : { ...head, framing });
+    // Not before: node tells of heads a tick later than of data, which then come first if one read of TLS had both.
+    this.#stream?.on("data", this.#onData);
+  };
+
+  readonly #onData = (piece: Buffer): void => {
+    noteRead(piece.length);
+    this.#handler?.onAnswerData(piece);
+    this.#handler?.onAnswerBatch();
   };
 
   readonly #onEnd = (): void => {
