@@ -72,6 +72,52 @@ export interface SliceWorker {
   start(signal: AbortSignal): void;
 }
 
+/** `merge`: rules of the bundle are added or overwrite those of the same id. `replace`: afterwards there are no others. */
+export type ImportMode = "merge" | "replace";
+
+/** What an import of one kind of rules does, in rules. */
+export interface ImportCounts {
+  readonly added: number;
+  readonly updated: number;
+  readonly removed: number;
+  readonly unchanged: number;
+}
+
+/** Issues have JSON pointers below the section, such as `/3/pattern`; with any of them nothing was written. */
+export type ImportOutcome =
+  | { readonly counts: ImportCounts }
+  | { readonly issues: readonly { readonly path: string; readonly message: string }[] };
+
+export interface ImportRequest {
+  readonly mode: ImportMode;
+  /** Check and count, write nothing. */
+  readonly dryRun: boolean;
+  /** The `schemaVersion` the data was written with; at most the own one. */
+  readonly version: number;
+}
+
+/**
+ * One kind of rules that can be taken out and put in elsewhere. A slice joins export, import, save and load of rules by
+ * giving this; `portableList` in `#portable/portable-list.ts` makes it for rules in a list, `blocklist.slice.ts` shows it.
+ *
+ * What `exportRules` gives, `importRules` takes in again without a difference, ids, times and order included. An import is
+ * all or nothing over all slices: first every slice is asked with `dryRun`, then all are asked to write inside one
+ * transaction of `host.database`, and only after its commit `reload` is called. So `importRules` writes to the database
+ * and to nothing else: what is in memory must stay true when the transaction is undone.
+ */
+export interface PortableRules {
+  /** The section of the bundle, in snake case: `mocks`. */
+  readonly key: string;
+  /** Version of the section's form, from 1 on; bundles with a newer one are refused before the slice sees them. */
+  readonly schemaVersion: number;
+  /** Plain JSON; rules in a list stand oldest first, in the form in which the API shows them. */
+  exportRules(): unknown;
+  /** Checks the section wholly before anything is written. */
+  importRules(data: unknown, request: ImportRequest): ImportOutcome;
+  /** The stored rules are others now: compile them and announce it. */
+  reload(): void;
+}
+
 /** What a slice gives. The composition root reads it; nothing else does. */
 export interface Slice<T extends Operations> {
   readonly name: SliceName;
@@ -79,4 +125,5 @@ export interface Slice<T extends Operations> {
   readonly interceptor?: Interceptor;
   readonly observer?: Observer;
   readonly worker?: SliceWorker;
+  readonly portableRules?: PortableRules;
 }

@@ -1,5 +1,6 @@
 // Tested by blocklist.slice.test.ts
 import type { BlockEntry, BlockEntryUpdate, NewBlockEntry } from "@headworks/capture-contract";
+import { validateHostPattern } from "@headworks/host-patterns";
 
 const DEFAULT_STATUS = 403;
 const DEFAULT_BODY = "Blocked by Weir";
@@ -61,4 +62,29 @@ export function showBlockEntry(entry: StoredBlockEntry, extraHits: number): Bloc
     updated_at: new Date(entry.updatedAtMs).toISOString(),
     device_id: entry.deviceId,
   };
+}
+
+/** The stored form of what {@link showBlockEntry} gave. */
+export function readBlockEntry(entry: BlockEntry): StoredBlockEntry {
+  return {
+    id: entry.id,
+    ...written(entry),
+    hitCount: entry.hit_count,
+    createdAtMs: Date.parse(entry.created_at),
+    updatedAtMs: Date.parse(entry.updated_at),
+  };
+}
+
+/** What a schema cannot say about an entry; pointers into it. */
+export function blockEntryIssues({ pattern, device_id: device }: NewBlockEntry | BlockEntryUpdate): {
+  readonly path: string;
+  readonly message: string;
+}[] {
+  // Devices are not told apart yet: an entry for one would block all.
+  if (device !== undefined && device !== null) {
+    const message = "Entries for one device alone are not possible: leave device_id out";
+    return [{ path: "/device_id", message }];
+  }
+  const problem = validateHostPattern(pattern);
+  return problem === undefined ? [] : [{ path: "/pattern", message: problem.replace(/\.$/, "") }];
 }

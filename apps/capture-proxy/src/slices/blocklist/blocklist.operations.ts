@@ -2,10 +2,9 @@
 import { randomUUID } from "node:crypto";
 import type { BlockEntryUpdate, NewBlockEntry, blocklistOperations } from "@headworks/capture-contract";
 import type { Handlers } from "@headworks/contract-kit";
-import { validateHostPattern } from "@headworks/host-patterns";
 import { ApiError, notFound, validationError } from "#api/api-error.ts";
 import type { Clock } from "#slice.ts";
-import { newBlockEntry, showBlockEntry, updatedBlockEntry } from "./block-entry.ts";
+import { blockEntryIssues, newBlockEntry, showBlockEntry, updatedBlockEntry } from "./block-entry.ts";
 import type { StoredBlockEntry } from "./block-entry.ts";
 import type { BlocklistStore } from "./blocklist.store.ts";
 import type { HitCounter } from "./blocklist.worker.ts";
@@ -71,11 +70,9 @@ export function createBlocklistOperations({
   };
 }
 
-function checkWritten({ pattern, device_id: device }: NewBlockEntry | BlockEntryUpdate): void {
-  // Devices are not told apart yet: an entry for one would block all.
-  if (device !== undefined && device !== null) {
-    throw new ApiError("NOT_IMPLEMENTED", "Entries for one device alone are not possible: leave device_id out");
-  }
-  const problem = validateHostPattern(pattern);
-  if (problem !== undefined) throw validationError([{ path: "body/pattern", message: problem.replace(/\.$/, "") }]);
+function checkWritten(body: NewBlockEntry | BlockEntryUpdate): void {
+  const issues = blockEntryIssues(body);
+  const device = issues.find(({ path }) => path === "/device_id");
+  if (device !== undefined) throw new ApiError("NOT_IMPLEMENTED", device.message);
+  if (issues.length > 0) throw validationError(issues.map(({ path, message }) => ({ path: `body${path}`, message })));
 }

@@ -1,5 +1,8 @@
+import { BlockEntry, BlockEntryUpdate } from "@headworks/capture-contract";
 import type { blocklistOperations } from "@headworks/capture-contract";
+import { portableList } from "#portable/portable-list.ts";
 import type { Slice, SliceHost } from "#slice.ts";
+import { blockEntryIssues, readBlockEntry, showBlockEntry } from "./block-entry.ts";
 import { compileBlockRules } from "./blocklist.compile.ts";
 import type { BlockRules } from "./blocklist.compile.ts";
 import { createBlocklistInterceptor } from "./blocklist.interceptor.ts";
@@ -34,5 +37,17 @@ export function createBlocklistSlice(host: SliceHost): Slice<typeof blocklistOpe
     operations: createBlocklistOperations({ store, hits, clock, onChange }),
     interceptor: createBlocklistInterceptor({ rules: () => rules, onHit: (entryId) => hits.hit(entryId) }),
     worker: hits.worker,
+    portableRules: portableList<BlockEntry>({
+      key: "block_list",
+      schemaVersion: 1,
+      schemas: [BlockEntry, BlockEntryUpdate],
+      list: () => store.list().map((entry) => showBlockEntry(entry, hits.pending(entry.id))),
+      check: blockEntryIssues,
+      write: (entries) => store.replaceAll(entries.map(readBlockEntry)),
+      reload: () => {
+        hits.forgetAll();
+        onChange();
+      },
+    }),
   };
 }

@@ -10,6 +10,8 @@ export interface BlocklistStore {
   /** Writes everything but hits; false when the entry does not exist. */
   update(entry: StoredBlockEntry): boolean;
   remove(id: string): boolean;
+  /** Afterwards exactly these entries are stored, in this order. */
+  replaceAll(entries: readonly StoredBlockEntry[]): void;
   /** Adds to the hit counts in one transaction. */
   addHits(hits: ReadonlyMap<string, number>): void;
 }
@@ -26,25 +28,27 @@ export function createBlocklistStore(database: Database): BlocklistStore {
        device_id = ?, updated_at_ms = ? WHERE id = ?`,
   );
   const remove = database.prepare("DELETE FROM block_entries WHERE id = ?");
+  const clear = database.prepare("DELETE FROM block_entries");
   const addHits = database.prepare("UPDATE block_entries SET hit_count = hit_count + ? WHERE id = ?");
+  const add = (entry: StoredBlockEntry): void => {
+    const { id, pattern, note, enabled, hitCount, statusCode, responseBody, contentType, deviceId } = entry;
+    insert.run(
+      id,
+      pattern,
+      note,
+      Number(enabled),
+      hitCount,
+      statusCode,
+      responseBody,
+      contentType,
+      deviceId,
+      entry.createdAtMs,
+      entry.updatedAtMs,
+    );
+  };
   return {
     list: () => list.all().map(toEntry),
-    insert: (entry) => {
-      const { id, pattern, note, enabled, hitCount, statusCode, responseBody, contentType, deviceId } = entry;
-      insert.run(
-        id,
-        pattern,
-        note,
-        Number(enabled),
-        hitCount,
-        statusCode,
-        responseBody,
-        contentType,
-        deviceId,
-        entry.createdAtMs,
-        entry.updatedAtMs,
-      );
-    },
+    insert: add,
     update: (entry) => {
       const { id, pattern, note, enabled, statusCode, responseBody, contentType, deviceId, updatedAtMs } = entry;
       return (
@@ -53,6 +57,11 @@ export function createBlocklistStore(database: Database): BlocklistStore {
       );
     },
     remove: (id) => remove.run(id).changes > 0,
+    replaceAll: (entries) =>
+      database.transaction(() => {
+        clear.run();
+        for (const entry of entries) add(entry);
+      }),
     addHits: (hits) =>
       database.transaction(() => {
         for (const [id, count] of hits) addHits.run(count, id);

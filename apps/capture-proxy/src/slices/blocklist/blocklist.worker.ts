@@ -10,6 +10,7 @@ export interface HitCounter {
   /** Hits that are not persisted yet. */
   pending(entryId: string): number;
   forget(entryId: string): void;
+  forgetAll(): void;
   persist(): void;
 }
 
@@ -48,6 +49,7 @@ export function createHitCounter(parts: {
     forget: (entryId) => {
       hits.delete(entryId);
     },
+    forgetAll: () => hits.clear(),
     persist,
   };
 }

@@ -13,14 +13,14 @@ export function createFocusOperations(
   store: FocusStore,
 ): Handlers<typeof focusOperations> {
   return {
-    listFocusHosts: () => ({ status: 200, body: store.list().map(show) }),
+    listFocusHosts: () => ({ status: 200, body: store.list().map(showFocusHost) }),
     addFocusHost: ({ body }) => {
-      const problem = validateHostPattern(body.pattern);
-      if (problem !== undefined) throw validationError([{ path: "body/pattern", message: problem.replace(/\.$/, "") }]);
+      const issues = focusPatternIssues({ pattern: body.pattern.trim().toLowerCase() });
+      if (issues.length > 0) throw validationError(issues.map(({ message }) => ({ path: "body/pattern", message })));
       const added = { id: randomUUID(), pattern: body.pattern.trim().toLowerCase(), createdAtMs: clock.now() };
       const existing = store.add(added);
       if (!existing) events.changed("focus");
-      return { status: 201, body: show(existing ?? added) };
+      return { status: 201, body: showFocusHost(existing ?? added) };
     },
     clearFocusHosts: () => {
       if (store.clear() > 0) events.changed("focus");
@@ -34,6 +34,24 @@ export function createFocusOperations(
   };
 }
 
-function show({ id, pattern, createdAtMs }: StoredFocusHost): FocusHost {
+/** The wire form. */
+export function showFocusHost({ id, pattern, createdAtMs }: StoredFocusHost): FocusHost {
   return { id, pattern, created_at: new Date(createdAtMs).toISOString() };
+}
+
+/** The stored form of what {@link showFocusHost} gave. */
+export function readFocusHost({ id, pattern, created_at: createdAt }: FocusHost): StoredFocusHost {
+  return { id, pattern, createdAtMs: Date.parse(createdAt) };
+}
+
+/** What is wrong with a pattern in the form in which it is stored. */
+export function focusPatternIssues({ pattern }: Pick<FocusHost, "pattern">): readonly {
+  readonly path: string;
+  readonly message: string;
+}[] {
+  const problem =
+    pattern === pattern.trim().toLowerCase()
+      ? validateHostPattern(pattern)
+      : "must be in lower case, without spaces around it";
+  return problem === undefined ? [] : [{ path: "/pattern", message: problem.replace(/\.$/, "") }];
 }

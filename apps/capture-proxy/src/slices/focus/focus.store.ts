@@ -16,6 +16,8 @@ export interface FocusStore {
   remove(id: string): boolean;
   /** How many there were. */
   clear(): number;
+  /** Afterwards exactly these patterns are stored, in this order. */
+  replaceAll(hosts: readonly StoredFocusHost[]): void;
 }
 
 export function createFocusStore(database: Database): FocusStore {
@@ -37,6 +39,11 @@ export function createFocusStore(database: Database): FocusStore {
       }),
     remove: (id) => remove.run(id).changes > 0,
     clear: () => clear.run().changes,
+    replaceAll: (hosts) =>
+      database.transaction(() => {
+        clear.run();
+        for (const { id, pattern, createdAtMs } of hosts) insert.run(id, pattern, createdAtMs);
+      }),
   };
 }
 
