@@ -109,7 +109,7 @@ export const packageZones: readonly Zone[] = [
     ...format(
       "http-fields/content-coding",
       ["zlib", "stream", "buffer"],
-      ["packages/http-fields/src/{content-coding,decode}*.ts"],
+      ["packages/http-fields/src/{content-coding,decode,encode}*.ts"],
     ),
     ours: ["format:http-fields"],
   },

@@ -8,4 +8,6 @@ export {
   type DecodingLimits,
   type DecodingStop,
 } from "./decoding-plan.ts";
+export { encodeContent } from "./encode-content.ts";
+export { encodeText } from "./encode-text.ts";
 export { decodeText, type DecodedText } from "./text-decoding.ts";
