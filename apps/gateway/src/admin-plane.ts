@@ -41,11 +41,15 @@ export interface AdminPlaneParts extends Omit<FactSources, "listeners" | "admiss
 }
 
 /** What operators see of requests under way and of upstreams, and do to these. */
-export type Traffic = Pick<Parameters<typeof runtimeOperations>[0], "upstreams" | "force" | "purge" | "activeRequests">;
+export type Traffic = Pick<
+  Parameters<typeof runtimeOperations>[0],
+  "upstreams" | "recent" | "force" | "purge" | "activeRequests"
+>;
 
-function trafficHere({ upstreams, pools, pipeline, slices: { cache } }: AdminPlaneParts): Traffic {
+function trafficHere({ upstreams, pools, pipeline, slices: { cache, metrics } }: AdminPlaneParts): Traffic {
   return {
     upstreams: () => upstreamSnapshots(upstreams, pools),
+    recent: () => metrics.recent(),
     force: (forced) => forceState(upstreams, forced),
     purge: (route) => {
       if (route === undefined) return cache.purgeAll();
@@ -72,6 +76,7 @@ export async function openAdminPlane(parts: AdminPlaneParts): Promise<AdminServe
   const isDevelopment = environment["GATEWAY_ADMIN_DEV"] === "1";
   if (admin.tls === undefined) refuseOpenDoors(bind.address, isDevelopment);
   const audit = auditPath === undefined ? auditInto(log, nowMs) : openAuditLog(place(auditPath), log, nowMs);
+  const traffic = parts.traffic ?? trafficHere(parts);
   const streams = new EventStreams(parts.events.journal);
   const server = await openAdminServer({
     bind: { host: bind.address, port: bind.port },
@@ -85,6 +90,7 @@ export async function openAdminPlane(parts: AdminPlaneParts): Promise<AdminServe
     handlers: {
       ...configOperations({
         generations,
+        recent: traffic.recent,
         persist: async (text) => await replaceFile(configFile, text),
         documents: {
           toYaml: (document) => toYaml(document as Parameters<typeof toYaml>[0]),
@@ -100,7 +106,7 @@ export async function openAdminPlane(parts: AdminPlaneParts): Promise<AdminServe
         quotas: parts.slices.quotas,
         usageJson,
         usageExport: parts.slices.usageExport,
-        ...(parts.traffic ?? trafficHere(parts)),
+        ...traffic,
         generation: () => generations.current?.number ?? 0,
         metricsText: parts.metricsText,
         version: VERSION,

@@ -15,6 +15,7 @@ import { EventBus } from "#events/event-bus.ts";
 import { Pipeline } from "#request/pipeline.ts";
 import { compileRouteTable } from "#routing/route-table.ts";
 import { openStateStore } from "#storage/open-state-store.ts";
+import type { RecentTraffic } from "#slices/metrics/metrics.slice.ts";
 import type { StateStore } from "#storage/state-store.ts";
 import { EndpointPools } from "#upstream/endpoint-pools.ts";
 import { UpstreamRegistry } from "#upstream/upstream-registry.ts";
@@ -186,6 +187,7 @@ const NO_TRAFFIC = {
 function trafficIn(pool: WorkerPool): Traffic {
   const activeRequests = async (): Promise<number> => (await pool.states()).activeRequests;
   const upstreams = async (): Promise<readonly UpstreamSnapshot[]> => (await pool.states()).upstreams;
+  const recent = async (): Promise<RecentTraffic> => await pool.traffic();
   const force = async (forced: ForcedState): Promise<void> => await pool.force(forced);
   const purge = async (route: string | undefined): Promise<number> => await pool.purge(route);
   return {
@@ -193,7 +195,7 @@ function trafficIn(pool: WorkerPool): Traffic {
       return pool.addresses;
     },
     metricsText: async () => await pool.metricsText(),
-    admin: { pipeline: NO_TRAFFIC.pipeline, traffic: { activeRequests, upstreams, force, purge } },
+    admin: { pipeline: NO_TRAFFIC.pipeline, traffic: { activeRequests, upstreams, recent, force, purge } },
     open: async () => await pool.start(),
     // Workers follow what is published as part of its publication.
     follow: () => undefined,

@@ -42,3 +42,22 @@ test("POST /cache/purge reaches every worker process", async () => {
     for (const agent of agents) agent.destroy();
   }
 });
+
+test("GET /traffic adds up what all workers handled", async () => {
+  await using origin = await startOrigin({});
+  await using gateway = await startWorkers({
+    ...serving("api", [origin.port]),
+    admin: ADMIN,
+    routes: [
+      { name: "all", service: "api", match: { path: { type: "prefix", value: "/" } }, action: { type: "proxy" } },
+    ],
+  });
+  const agents = await agentsOfWorkers(gateway);
+  try {
+    for (const agent of agents) for (let at = 0; at < 3; at += 1) await get(gateway.port, "/", { agent });
+    const traffic = (await (await fetch(`${gateway.adminUrl}/traffic`)).json()) as { routes: object[] };
+    assert.deepEqual(traffic.routes, [{ name: "all", requests: 6, share: 1 }]);
+  } finally {
+    for (const agent of agents) agent.destroy();
+  }
+});

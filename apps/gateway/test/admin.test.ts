@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { mkdir, readFile, rm } from "node:fs/promises";
 import { test } from "node:test";
 import { startOrigin, temporaryDirectory, waitUntil } from "@headworks/testkit";
+import type { PublishedConfig, RouteTraffic } from "@headworks/gateway-contract";
 import { RejectedDocumentError } from "#gateway.ts";
 import { ADMIN, call, DEV, listeners } from "./admin-rig.ts";
 import { startGateway, serving, type TestGateway } from "./gateway-rig.ts";
@@ -145,6 +146,46 @@ test("dry run and plan publish nothing and tell what would change", async () => 
   assert.equal(await body(gateway), "one");
   const checked = await call(gateway, "/config/validate", { method: "POST", body: "nope: 1" });
   assert.equal(checked.json()["valid"], false);
+});
+
+test("a plan and a dry run say how many of the latest requests the routes had that would change", async () => {
+  const other = { ...route("x"), name: "other", match: { path: { type: "exact" as const, value: "/other" } } };
+  await using gateway = await startGateway({ listeners, admin: ADMIN, routes: [route("one"), other] }, DEV);
+  for (const path of ["/", "/", "/", "/other", "/none", "/healthz"]) await gateway.send({ path });
+  const traffic = (await call(gateway, "/traffic")).json() as unknown as RouteTraffic;
+  assert.deepEqual(
+    [traffic.requests, traffic.routes],
+    [
+      4,
+      [
+        { name: "fixed", requests: 3, share: 0.75 },
+        { name: "other", requests: 1, share: 0.25 },
+      ],
+    ],
+  );
+  assert.ok(traffic.span_seconds < 60);
+  const added = { ...other, name: "more", match: { path: { type: "exact" as const, value: "/more" } } };
+  const next = JSON.stringify({ listeners, admin: ADMIN, routes: [route("two"), other, added] });
+  for (const [method, path] of [
+    ["PATCH", "/config?dry_run=true"],
+    ["PUT", "/config?dry_run=true"],
+    ["POST", "/config/plan"],
+  ] as const) {
+    const { affected } = (await call(gateway, path, { method, body: next })).json() as unknown as PublishedConfig;
+    assert.deepEqual(affected, {
+      ...affected,
+      requests: 4,
+      routes: [
+        { name: "fixed", requests: 3, share: 0.75 },
+        { name: "more", requests: 0, share: 0 },
+      ],
+      consumers: [],
+      upstreams: [],
+      rebound_listeners: [],
+    });
+  }
+  const published = (await call(gateway, "/config", { method: "PUT", body: next })).json();
+  assert.equal(published["affected"], undefined, "what is published needs no plan");
 });
 
 test("generations are listed, shown and rolled back to", async () => {

@@ -69,6 +69,28 @@ test("config: get, apply with a plan and a condition, history and rollback", asy
   assert.deepEqual([gone.code, gone.err], [1, "sluice: This generation is not kept [generation_not_found]\n"]);
 });
 
+test("plan says how much of the latest traffic would feel it, if the gateway that is named can be asked", async () => {
+  await using gateway = await startGateway(document("one"), DEV);
+  const next = gateway.directory.file("next.json");
+  await writeFile(next, JSON.stringify(document("two")));
+  const files = [gateway.configFile, next];
+  const offline = "~ route fixed (/action/body)\nroutes that feel it: fixed\n";
+  assert.deepEqual(await sluice(["plan", ...files], DEV.environment), { code: 0, out: offline, err: "" });
+  for (const path of ["/", "/", "/api/x", "/none"]) await gateway.send({ path });
+  const asked = await sluice(["plan", ...files], { ...DEV.environment, ...of(gateway) });
+  assert.match(asked.out, /^(?:.*\n){2}3 requests in \d+ s: fixed 66\.7 %\n$/);
+  assert.ok(asked.out.startsWith(offline));
+  const admin = ["--admin", gateway.gateway.adminUrl ?? ""];
+  const { out } = await sluice(["plan", ...files, ...admin, "--json"], DEV.environment);
+  const { traffic } = JSON.parse(out) as { traffic: { requests: number; routes: { name: string }[] } };
+  assert.deepEqual([traffic.requests, traffic.routes.map(({ name }) => name)], [3, ["fixed", "rest"]]);
+  const dry = await sluice(["config", "apply", next, "--dry-run"], of(gateway));
+  assert.match(dry.out, /^~ route fixed\n3 requests in \d+ s: fixed 66\.7 %\nwould be published as generation 2/);
+  const gone = await sluice(["plan", ...files, "--admin", "http://127.0.0.1:1"], DEV.environment);
+  assert.deepEqual([gone.code, gone.out], [0, offline]);
+  assert.match(gone.err, /^sluice: The traffic of routes is not shown: Nothing listens at/);
+});
+
 test("config apply says every error of a document with its place, and changes nothing", async () => {
   await using gateway = await startGateway(document("one"), DEV);
   const bad = gateway.directory.file("bad.yaml");

@@ -1,9 +1,9 @@
 // Tested by ../../../scripts/write-openapi.test.ts
 import { defineOperations, media, oneOf, strictObject, upload } from "@headworks/contract-kit";
 import { Type } from "typebox";
-import type { Static } from "typebox";
 import { EVENT_KINDS, Name } from "./primitives.ts";
 import { ISSUE_CODES } from "./issues.ts";
+import { IssueItem, Published, Traffic } from "./published-config.ts";
 
 /** The body of every answer of the admin API that is no success. */
 const AdminErrorBody = strictObject(
@@ -37,34 +37,6 @@ export const adminApiInfo = {
   prefix: "",
   error: AdminErrorBody,
 };
-
-const IssueItem = strictObject({
-  code: Type.String(),
-  path: Type.String(),
-  message: Type.String(),
-  severity: oneOf(["error", "warning"]),
-  line: Type.Optional(Type.Integer()),
-  column: Type.Optional(Type.Integer()),
-});
-
-const ChangeItem = strictObject({
-  kind: Type.String(),
-  name: Type.String(),
-  change: oneOf(["added", "removed", "changed", "moved"]),
-  pointers: Type.Array(Type.String({ description: "JSON pointers to what changed" })),
-});
-
-const Published = strictObject(
-  {
-    generation: Type.Integer(),
-    content_hash: Type.Integer(),
-    route_count: Type.Integer(),
-    warnings: Type.Array(IssueItem),
-    changes: Type.Optional(Type.Array(ChangeItem)),
-  },
-  { $id: "PublishedConfig" },
-);
-export type PublishedConfig = Static<typeof Published>;
 
 const GenerationItem = strictObject({
   generation: Type.Integer(),
@@ -152,7 +124,9 @@ export const adminOperations = defineOperations({
   planConfig: {
     method: "POST",
     path: "/config/plan",
-    summary: "What a document would change",
+    summary: "What a document would change, and how many of the latest requests would feel it",
+    description:
+      "Counts are of requests that ended in the last hour, by the route that took them. What a new route would take away from others is not estimated.",
     access: "config:read",
     body: upload(CONFIG_TYPES, "A document or a patch, at most 4 MiB"),
     responses: { 200: Published },
@@ -380,6 +354,13 @@ export const adminOperations = defineOperations({
     }),
     bodyOptional: true,
     responses: { 200: Anything },
+  },
+  getTraffic: {
+    method: "GET",
+    path: "/traffic",
+    summary: "Requests of each route in the last hour, most first",
+    access: "runtime:read",
+    responses: { 200: Traffic },
   },
   getVersion: {
     method: "GET",

@@ -1,5 +1,6 @@
 /** The contract of Sluice; safe for browsers. */
-export { adminApiInfo, adminOperations, type PublishedConfig } from "./admin.ts";
+export { adminApiInfo, adminOperations } from "./admin.ts";
+export type { AffectedByPlan, PublishedConfig, RouteTraffic } from "./published-config.ts";
 export { ADMIN_ERRORS, type AdminErrorCode } from "./admin-errors.ts";
 export { Authorization } from "./authorization.ts";
 export { Consumer, Credential, JwtProvider, Quotas } from "./consumers.ts";

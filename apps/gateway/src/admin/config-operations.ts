@@ -3,13 +3,17 @@ import { parse } from "yaml";
 import type { Issue, PublishedConfig } from "@headworks/gateway-contract";
 import { jsonPatch, mergePatch, PatchError, type Json } from "@headworks/json-patch";
 import type { Generations, SubmitOutcome, SubmitOptions } from "#config/generations.ts";
+import type { RecentTraffic } from "#slices/metrics/metrics.slice.ts";
 import type { RouteExplanation } from "#routing/explain.ts";
 import { AdminError } from "./admin-error.ts";
+import { affectedBy } from "./traffic-shares.ts";
 import type { HandlerCall } from "./bind-operation.ts";
 
 /** What operations on the configuration work with. */
 export interface ConfigParts {
   readonly generations: Generations;
+  /** What routes had to do lately. */
+  readonly recent: () => RecentTraffic | Promise<RecentTraffic>;
   /** Writes the accepted text to the configuration's file. */
   readonly persist: (text: string) => Promise<void>;
   readonly documents: {
@@ -85,7 +89,7 @@ export function configOperations(parts: ConfigParts) {
         { text, source: "rollback", actor: call.caller.name },
         { persist: async () => await parts.persist(text) },
       );
-      return published(parts, outcome);
+      return await published(parts, outcome);
     },
     getConfigSchema: () => ({ status: 200, body: documents.schema() }),
     explain: ({ body }: HandlerCall) => ({ status: 200, body: parts.explain(askedRequest(body as ExplainBody)) }),
@@ -141,7 +145,7 @@ async function submit(parts: ConfigParts, call: HandlerCall, options: SubmitOpti
       persist: async () => await parts.persist(text),
     },
   );
-  return published(parts, outcome);
+  return await published(parts, outcome);
 }
 
 /** The whole document that a body asks for: itself, or the running one with a change. */
@@ -168,7 +172,7 @@ function candidateText({ generations, documents }: ConfigParts, { headers, body 
   }
 }
 
-function published(parts: ConfigParts, outcome: SubmitOutcome) {
+async function published(parts: ConfigParts, outcome: SubmitOutcome) {
   switch (outcome.outcome) {
     case "published":
     case "unchanged":
@@ -180,6 +184,7 @@ function published(parts: ConfigParts, outcome: SubmitOutcome) {
         route_count: routeCount,
         warnings: warnings.map(plain),
         changes: changes.map((change) => ({ ...change, pointers: [...change.pointers] })),
+        ...(outcome.outcome === "valid" ? { affected: affectedBy(outcome.plan, await parts.recent()) } : {}),
       };
       return { status: 200, headers: identity(parts, generation, contentHash), body };
     }

@@ -1,8 +1,10 @@
 // Tested by ../../test/admin.test.ts
 import type { ExportRefusal, ExportRequest, UsageExportSlice } from "#slices/usage-export/usage-export.slice.ts";
 import type { QuotasSlice, UsageRecord } from "#slices/quotas/quotas.slice.ts";
+import type { RecentTraffic } from "#slices/metrics/metrics.slice.ts";
 import type { ForcedState, UpstreamSnapshot } from "#upstream/upstream-state.ts";
 import { AdminError } from "./admin-error.ts";
+import { allShares } from "./traffic-shares.ts";
 import type { HandlerCall } from "./bind-operation.ts";
 
 /** What operations on the running gateway work with. */
@@ -11,6 +13,8 @@ export interface RuntimeParts {
   readonly usageJson: (record: UsageRecord) => string;
   readonly usageExport: UsageExportSlice;
   readonly upstreams: () => readonly UpstreamSnapshot[] | Promise<readonly UpstreamSnapshot[]>;
+  /** What routes had to do lately. */
+  readonly recent: () => RecentTraffic | Promise<RecentTraffic>;
   readonly force: (forced: ForcedState) => void | Promise<void>;
   /** Forgets what is cached of a route, or of all; how many routes that are. */
   readonly purge: (route: string | undefined) => number | Promise<number>;
@@ -168,6 +172,7 @@ function processOperations(parts: RuntimeParts) {
         ),
       },
     }),
+    getTraffic: async () => ({ status: 200, body: allShares(await parts.recent()) }),
     getVersion: () => ({
       status: 200,
       body: { version: parts.version, uptime_seconds: Math.floor((parts.nowMs() - parts.startedMs) / 1000) },

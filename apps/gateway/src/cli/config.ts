@@ -1,7 +1,9 @@
 // Tested by ../../test/cli-online.test.ts
+import type { RouteTraffic } from "@headworks/gateway-contract";
 import { readConfigFile } from "#config/watch-file.ts";
 import { EXIT } from "./invocation.ts";
 import type { Online } from "./online-commands.ts";
+import { shareText } from "./recent-traffic.ts";
 import { painter, tableText } from "./table.ts";
 import { visibleText } from "./visible-text.ts";
 
@@ -93,16 +95,21 @@ interface Published {
   readonly generation: number;
   readonly route_count: number;
   readonly warnings: readonly { readonly message: string; readonly code: string; readonly path: string }[];
+  readonly affected?: RouteTraffic;
   readonly changes?: readonly { readonly kind: string; readonly name: string; readonly change: string }[];
 }
 
 function show(text: string, how: string, { invocation, isJson }: Online): void {
   const { stdout, stderr } = invocation;
   if (isJson) return void stdout.write(`${text}\n`);
-  const { generation, route_count: routes, warnings, changes = [] } = JSON.parse(text) as Published;
+  const { generation, route_count: routes, warnings, changes = [], affected } = JSON.parse(text) as Published;
   for (const { message, code } of warnings) stderr.write(`warning: ${visibleText(message)} [${code}]\n`);
   for (const { kind, name, change } of changes) stdout.write(`${SIGNS[change] ?? "~"} ${kind} ${visibleText(name)}\n`);
   if (changes.length === 0) stdout.write("no differences\n");
+  if (affected !== undefined && affected.requests > 0 && affected.routes.length > 0) {
+    const names = affected.routes.map(({ name }) => name);
+    stdout.write(`${shareText(names, affected)}\n`);
+  }
   stdout.write(`${how} generation ${generation}, ${routes} ${routes === 1 ? "route" : "routes"}\n`);
 }
 

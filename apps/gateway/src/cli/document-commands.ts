@@ -1,6 +1,7 @@
 // Tested by ../../test/config/cli-documents.test.ts
 import type { Command } from "commander";
 import type { CheckParts } from "#config/check-document.ts";
+import { adminOptions } from "./admin-options.ts";
 import type { DiffOptions } from "./diff.ts";
 import type { Streams } from "./document-file.ts";
 import type { Explain, ExplainOptions } from "./explain.ts";
@@ -88,8 +89,7 @@ function addComparingCommands(program: Command, { streams, parts, ended }: Docum
       ended(await diff(old, young, options, streams));
     })
     .addHelpText("after", examples("sluice diff gateway.yaml next.yaml"));
-  program
-    .command("plan")
+  adminOptions(program.command("plan"))
     .description("Say what publishing the second configuration instead of the first would change, and who feels it")
     .argument("<old>", FILE)
     .argument("<new>", FILE)
@@ -98,7 +98,13 @@ function addComparingCommands(program: Command, { streams, parts, ended }: Docum
       const { plan } = await import("./plan.ts");
       ended(await plan(old, young, options, streams, await parts()));
     })
-    .addHelpText("after", examples("sluice plan gateway.yaml next.yaml"));
+    .addHelpText(
+      "after",
+      examples(
+        "sluice plan gateway.yaml next.yaml",
+        "sluice plan gateway.yaml next.yaml --admin http://127.0.0.1:2019",
+      ),
+    );
 }
 
 function addExplainCommand(program: Command, { streams, parts, explainRoute, ended }: DocumentCommandParts): void {

@@ -1,6 +1,7 @@
 // Tested by ../../test/cli-online.test.ts
 import type { Command } from "commander";
 import type { AdminClient, AdminOptions } from "./admin-client.ts";
+import { adminOptions } from "./admin-options.ts";
 import { EXIT, examples, type Invocation } from "./invocation.ts";
 
 /** What commands that ask a running gateway work with. */
@@ -32,12 +33,7 @@ export function addOnlineCommands(program: Command, invocation: Invocation, ende
 type Act = <O extends OnlineOptions>(options: O, run: Run<O>) => Promise<void>;
 
 function asking(command: Command): Command {
-  return command
-    .option("--admin <url>", "admin API (environment: GATEWAY_ADMIN; http://127.0.0.1:2019)")
-    .option("--cert <file>", "certificate of the operator (GATEWAY_ADMIN_CERT)")
-    .option("--key <file>", "its key (GATEWAY_ADMIN_KEY)")
-    .option("--ca <file>", "authority of the gateway's certificate (GATEWAY_ADMIN_CA)")
-    .option("--json", "print the answer as JSON");
+  return adminOptions(command).option("--json", "print the answer as JSON");
 }
 
 function addStatus(program: Command, act: Act): void {

@@ -2,17 +2,20 @@
 import { isError, type CheckParts } from "#config/check-document.ts";
 import { planChanges } from "#config/plan-changes.ts";
 import { toJson } from "#config/write-document.ts";
+import type { AdminOptions } from "./admin-client.ts";
 import { changeText } from "./diff.ts";
 import { complain, issuesOf, openDocument, type Streams } from "./document-file.ts";
 import { EXIT } from "./invocation.ts";
+import { recentTraffic, shareText } from "./recent-traffic.ts";
 
-export interface PlanOptions {
+export interface PlanOptions extends AdminOptions {
   readonly json?: boolean;
 }
 
 /**
  * `sluice plan OLD NEW`: what going from one configuration to the other changes, and which routes, consumers, upstreams
- * and listeners feel it. Resolves to 1 when the new one could not be published, or the old one not be read.
+ * and listeners feel it; with a running gateway named, also how many of its latest requests that is. Resolves to 1 when
+ * the new one could not be published, or the old one not be read.
  */
 export async function plan(
   before: string,
@@ -32,8 +35,12 @@ export async function plan(
   const issues = issuesOf(young, parts);
   if (complain(after, issues, streams) > 0 || youngDocument === undefined) return EXIT.failure;
   const planned = planChanges(oldDocument, youngDocument);
+  const traffic = await recentTraffic(options, parts.environment);
+  if (typeof traffic === "string") streams.stderr.write(`sluice: The traffic of routes is not shown: ${traffic}\n`);
   if (options.json === true) {
-    streams.stdout.write(`${toJson({ ...planned, warnings: issues.filter((issue) => !isError(issue)) })}\n`);
+    const warnings = issues.filter((issue) => !isError(issue));
+    const known = typeof traffic === "object" ? { traffic } : {};
+    streams.stdout.write(`${toJson({ ...planned, warnings, ...known })}\n`);
     return EXIT.ok;
   }
   const lines = planned.changes.map(changeText);
@@ -45,6 +52,7 @@ export async function plan(
   ] as const) {
     if (names.length > 0) lines.push(`${title}: ${names.join(", ")}`);
   }
+  if (typeof traffic === "object" && planned.routes.length > 0) lines.push(shareText(planned.routes, traffic));
   streams.stdout.write(lines.length === 0 ? "no differences\n" : `${lines.join("\n")}\n`);
   return EXIT.ok;
 }

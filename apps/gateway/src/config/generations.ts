@@ -16,6 +16,7 @@ import {
 import type { FileOutcome } from "./file-reader.ts";
 import { compileGeneration, type Candidate, type CompileParts } from "./compile.ts";
 import { diffDocuments, type Change } from "./diff-documents.ts";
+import { planChanges, type ChangePlan } from "./plan-changes.ts";
 import { withOnlyListener } from "./only-listener.ts";
 import { PastGenerations, type PastGeneration } from "./past-generations.ts";
 import { readDocument, readingSteps, type DocumentReading } from "./read-document.ts";
@@ -70,8 +71,8 @@ export interface SubmitOptions {
 /** What a candidate came to. */
 export type SubmitOutcome =
   | ({ readonly outcome: "published" | "unchanged" } & GenerationFacts)
-  /** Would be published; `generation` is the number it would get. */
-  | ({ readonly outcome: "valid" } & GenerationFacts)
+  /** Would be published; `generation` is the number it would get, `plan` who would feel it. */
+  | ({ readonly outcome: "valid"; readonly plan: ChangePlan } & GenerationFacts)
   /** Every issue, warnings among them. */
   | { readonly outcome: "rejected"; readonly issues: readonly Issue[] }
   /** The running generation has another hash than was asked for; undefined when none runs. */
@@ -210,7 +211,9 @@ export class Generations {
     if ("issues" in compiled) return this.#reject(compiled.issues, options);
     await eventLoopTurn();
     const facts = this.#facts(built, compiled.generation.number);
-    if (options.dryRun === true) return { outcome: "valid", ...facts };
+    if (options.dryRun === true) {
+      return { outcome: "valid", ...facts, plan: planChanges(running?.document, built.document) };
+    }
     const { followers } = this.#parts;
     const { text } = candidate;
     const { fingerprint, findings } = built;

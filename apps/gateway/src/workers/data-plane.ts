@@ -4,6 +4,7 @@ import type { Logger } from "pino";
 import type { AcceptedCandidate, Followers, SubmitOutcome } from "#config/generations.ts";
 import { createControl, createDataPlane, drainTimeMs, type ProcessParts } from "#gateway.ts";
 import type { Clock, EventSink } from "#slice.ts";
+import type { RecentTraffic } from "#slices/metrics/metrics.slice.ts";
 import { forceState, upstreamSnapshots, type ForcedState } from "#upstream/upstream-state.ts";
 import type { ProcessLink } from "./process-link.ts";
 import { countedByControl } from "./counted-by-control.ts";
@@ -120,6 +121,10 @@ export class DataPlane {
   states(): WorkerStates {
     const { upstreams, pools } = this.#control;
     return { upstreams: upstreamSnapshots(upstreams, pools), activeRequests: this.#data.pipeline.activeRequests };
+  }
+
+  traffic(): RecentTraffic {
+    return this.#control.slices.metrics.recent();
   }
 
   force(forced: ForcedState): void {

@@ -1,6 +1,7 @@
 import type { EventKind, EventPayloads } from "@headworks/gateway-contract";
 import type { AcceptedCandidate } from "#config/generations.ts";
 import type { NonceVerdict } from "#slices/consumers/consumers.slice.ts";
+import type { RecentTraffic } from "#slices/metrics/metrics.slice.ts";
 import type { RateCharge, RateOutcome } from "#slices/rate-limit/rate-limit.slice.ts";
 import type { BudgetCharge, ChargeResult, UsageRow } from "#storage/state-store.ts";
 import type { ForcedState, UpstreamSnapshot } from "#upstream/upstream-state.ts";
@@ -48,6 +49,8 @@ export type WorkerCalls = {
   discard: { input: undefined; output: void };
   metrics: { input: undefined; output: string };
   states: { input: undefined; output: WorkerStates };
+  /** What routes had to do lately. */
+  traffic: { input: undefined; output: RecentTraffic };
   force: { input: ForcedState; output: void };
   /** Forgets what is cached of a route, or of all; how many routes that are. */
   purge: { input: { readonly route: string | undefined }; output: number };

@@ -4,6 +4,7 @@ import type { Issue } from "@headworks/gateway-contract";
 import type { Logger } from "pino";
 import type { AcceptedCandidate, Followers } from "#config/generations.ts";
 import type { EventSink } from "#slice.ts";
+import { togetherTraffic, type RecentTraffic } from "#slices/metrics/metrics.slice.ts";
 import type { NonceVerdict } from "#slices/consumers/consumers.slice.ts";
 import type { StateStore } from "#storage/state-store.ts";
 import { InstanceHealth } from "./instance-health.ts";
@@ -135,6 +136,11 @@ export class WorkerPool implements Followers {
   /** What the workers say of upstreams and of requests under way, as one. */
   async states(): Promise<WorkerStates> {
     return togetherStates(await this.#askAll(async ({ link }) => await link.ask("states", undefined)));
+  }
+
+  /** What routes had to do lately, in all workers. What a worker counted that ended is not among it. */
+  async traffic(): Promise<RecentTraffic> {
+    return togetherTraffic(await this.#askAll(async ({ link }) => await link.ask("traffic", undefined)));
   }
 
   /** Does in every worker what an operator asked for, and again in workers that come later as long as it holds. */

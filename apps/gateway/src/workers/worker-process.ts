@@ -26,6 +26,7 @@ const handlers: Handlers<WorkerCalls> = {
   discard: async () => (await started()).discard(),
   metrics: async () => await (await started()).metricsText(),
   states: async () => (await started()).states(),
+  traffic: async () => (await started()).traffic(),
   force: async (forced) => (await started()).force(forced),
   purge: async ({ route }) => (await started()).purge(route),
   stop: async ({ graceMs }) => await (await started()).stop(graceMs),

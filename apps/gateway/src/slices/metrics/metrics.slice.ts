@@ -1,9 +1,11 @@
 import type { GatewaySlice } from "#slice.ts";
 import { counter, expose, type MetricSamples, type Samples } from "./exposition.ts";
 import { factMetrics, type GatewayFacts } from "./fact-metrics.ts";
+import type { RecentTraffic } from "./recent-traffic.ts";
 import { TrafficCounts } from "./traffic-counts.ts";
 
 export type { GatewayFacts } from "./fact-metrics.ts";
+export { togetherTraffic, type RecentTraffic } from "./recent-traffic.ts";
 
 /** Phases of policies that may be on trial. */
 export type DryRunPhase = "route_limits" | "authz" | "rate_limit" | "load_shed" | "quota" | "callout";
@@ -13,6 +15,8 @@ export interface Metrics extends GatewaySlice {
   /** A policy on trial would have refused. */
   dryRun(phase: DryRunPhase, route: string): void;
   quotaDenied(consumer: string, budget: string): void;
+  /** What routes had to do lately in this process. */
+  recent(): RecentTraffic;
   /** Prometheus text, format 0.0.4. */
   text(facts: GatewayFacts): Promise<string>;
 }
@@ -34,6 +38,7 @@ export function createMetrics(): Metrics {
     observer: traffic,
     dryRun: (phase, route) => count("dry_run", { phase, route }),
     quotaDenied: (consumer, budget) => count("quota_denied", { consumer, budget }),
+    recent: () => traffic.recent(),
     text: async (facts) =>
       await expose(
         [...trafficMetrics(traffic), ...countedMetrics(samplesOf), ...factMetrics(facts)],

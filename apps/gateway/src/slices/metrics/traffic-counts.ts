@@ -1,5 +1,6 @@
 // Tested by metrics.slice.test.ts
 import type { FinishedRequest, Observer } from "#request/phases.ts";
+import { MinuteCounts, spanMs, type RecentTraffic } from "./recent-traffic.ts";
 
 /** Upper bounds of the buckets of durations, in seconds. */
 export const DURATION_BOUNDS_S = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10] as const;
@@ -18,6 +19,7 @@ export interface DurationCounts {
   /** Not cumulated; the last one counts what is above every bound. */
   readonly buckets: number[];
   sumS: number;
+  readonly recent: MinuteCounts;
 }
 
 /** Requests for a version that goes, by who sent them. */
@@ -35,6 +37,7 @@ const UNROUTED = "unrouted";
  * names of the configuration, so their number is bounded by it.
  */
 export class TrafficCounts implements Observer {
+  readonly #startedMs = performance.now();
   readonly requests = new Map<string, RequestCounts>();
   readonly durations = new Map<string, DurationCounts>();
   readonly deprecated = new Map<string, DeprecatedCount>();
@@ -47,13 +50,24 @@ export class TrafficCounts implements Observer {
     const counts = this.#requestCounts(name, request.listener.name);
     const statusClass = Math.floor(status / 100);
     counts.byClass[statusClass] = (counts.byClass[statusClass] ?? 0) + 1;
-    this.#observeDuration(name, durationMs / 1000);
+    const ofRoute = this.#observeDuration(name, durationMs / 1000);
+    ofRoute.recent.add(request.startedMs + durationMs);
     if (request.wasRateLimited) this.rateLimited.set(name, (this.rateLimited.get(name) ?? 0) + 1);
     if (request.wasShed) {
       const priority = request.consumer?.priority ?? route?.priority ?? 0;
       this.shed.set(priority, (this.shed.get(priority) ?? 0) + 1);
     }
     if (route?.document.deprecation !== undefined) this.#countDeprecated(name, request.consumer?.name ?? "anonymous");
+  }
+
+  /** What routes had to do lately; what no route took is not among it. */
+  recent(): RecentTraffic {
+    const nowMs = performance.now();
+    const requests = Array.from(this.durations.values(), ({ route, recent }) => [route, recent.total(nowMs)] as const);
+    return {
+      spanMs: spanMs(this.#startedMs, nowMs),
+      requests: requests.filter(([route, count]) => route !== UNROUTED && count > 0),
+    };
   }
 
   #requestCounts(route: string, listener: string): RequestCounts {
@@ -63,16 +77,17 @@ export class TrafficCounts implements Observer {
     return counts;
   }
 
-  #observeDuration(route: string, seconds: number): void {
+  #observeDuration(route: string, seconds: number): DurationCounts {
     let counts = this.durations.get(route);
     if (counts === undefined) {
-      counts = { route, buckets: [...DURATION_BOUNDS_S.map(() => 0), 0], sumS: 0 };
+      counts = { route, buckets: [...DURATION_BOUNDS_S.map(() => 0), 0], sumS: 0, recent: new MinuteCounts() };
       this.durations.set(route, counts);
     }
     let bucket = 0;
     while (bucket < DURATION_BOUNDS_S.length && seconds > (DURATION_BOUNDS_S[bucket] ?? 0)) bucket += 1;
     counts.buckets[bucket] = (counts.buckets[bucket] ?? 0) + 1;
     counts.sumS += seconds;
+    return counts;
   }
 
   #countDeprecated(route: string, consumer: string): void {

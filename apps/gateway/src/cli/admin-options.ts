@@ -1,0 +1,11 @@
+// Tested by ../../test/cli-online.test.ts
+import type { Command } from "commander";
+
+/** Adds what says where a running gateway's admin API is, and who asks. */
+export function adminOptions(command: Command): Command {
+  return command
+    .option("--admin <url>", "admin API (environment: GATEWAY_ADMIN; http://127.0.0.1:2019)")
+    .option("--cert <file>", "certificate of the operator (GATEWAY_ADMIN_CERT)")
+    .option("--key <file>", "its key (GATEWAY_ADMIN_KEY)")
+    .option("--ca <file>", "authority of the gateway's certificate (GATEWAY_ADMIN_CA)");
+}

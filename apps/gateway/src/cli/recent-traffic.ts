@@ -1,0 +1,41 @@
+// Tested by ../../test/cli-online.test.ts
+import type { RouteTraffic } from "@headworks/gateway-contract";
+import { AdminCallError, AdminClient, type AdminOptions } from "./admin-client.ts";
+import { visibleText } from "./visible-text.ts";
+
+type Environment = Readonly<Record<string, string | undefined>>;
+
+/**
+ * What the routes of a running gateway had to do lately; the reason as a sentence when it cannot be asked, undefined when
+ * neither `--admin` nor `GATEWAY_ADMIN` names one: the documents may be those of a gateway elsewhere.
+ */
+export async function recentTraffic(
+  options: AdminOptions,
+  environment: Environment,
+): Promise<RouteTraffic | string | undefined> {
+  if (options.admin === undefined && (environment["GATEWAY_ADMIN"] ?? "") === "") return undefined;
+  try {
+    const { text } = await new AdminClient(options, environment).call({ path: "/traffic" });
+    return JSON.parse(text) as RouteTraffic;
+  } catch (error) {
+    if (error instanceof AdminCallError) return error.message;
+    if (error instanceof SyntaxError) return "The answer is not one of a Sluice admin API";
+    throw error;
+  }
+}
+
+/** More than anyone reads in a line. */
+const MOST_ROUTES = 20;
+
+/** `1204 requests in 3 min: home 62.5 %, more 0 %`, of these routes, most first. */
+export function shareText(names: readonly string[], { span_seconds: seconds, requests, routes }: RouteTraffic): string {
+  const span = seconds < 60 ? `${seconds} s` : `${Math.round(seconds / 60)} min`;
+  if (requests === 0) return `no requests in ${span}`;
+  const shares = new Map(routes.map(({ name, share }) => [name, share]));
+  const shown = names
+    .map((name) => ({ name, share: shares.get(name) ?? 0 }))
+    .toSorted((a, b) => b.share - a.share)
+    .map(({ name, share }) => `${visibleText(name)} ${Math.round(share * 1000) / 10} %`);
+  const more = shown.length > MOST_ROUTES ? `, ${shown.length - MOST_ROUTES} more` : "";
+  return `${requests} ${requests === 1 ? "request" : "requests"} in ${span}: ${shown.slice(0, MOST_ROUTES).join(", ")}${more}`;
+}

@@ -1,0 +1,62 @@
+// Tested by ../../../scripts/write-openapi.test.ts
+import { oneOf, strictObject } from "@headworks/contract-kit";
+import { Type } from "typebox";
+import type { Static } from "typebox";
+
+/** One thing that is wrong with a document, or probably not meant. */
+export const IssueItem = strictObject({
+  code: Type.String(),
+  path: Type.String(),
+  message: Type.String(),
+  severity: oneOf(["error", "warning"]),
+  line: Type.Optional(Type.Integer()),
+  column: Type.Optional(Type.Integer()),
+});
+
+const ChangeItem = strictObject({
+  kind: Type.String(),
+  name: Type.String(),
+  change: oneOf(["added", "removed", "changed", "moved"]),
+  pointers: Type.Array(Type.String({ description: "JSON pointers to what changed" })),
+});
+
+const routeTraffic = {
+  span_seconds: Type.Integer({ description: "How much time the counts stand for: an hour, or since the start" }),
+  requests: Type.Integer({ description: "Finished requests of all routes in that time" }),
+  routes: Type.Array(
+    strictObject({
+      name: Type.String(),
+      requests: Type.Integer({ description: "Finished requests of this route; 0 for a new one" }),
+      share: Type.Number({ description: "Of the requests of all routes, 0 to 1" }),
+    }),
+  ),
+} as const;
+
+/** What routes had to do lately. */
+export const Traffic = strictObject(routeTraffic, { $id: "RouteTraffic" });
+export type RouteTraffic = Static<typeof Traffic>;
+
+const Affected = strictObject(
+  {
+    ...routeTraffic,
+    consumers: Type.Array(Type.String()),
+    upstreams: Type.Array(Type.String()),
+    rebound_listeners: Type.Array(Type.String({ description: "Listeners whose connections would end" })),
+  },
+  { $id: "AffectedByPlan", description: "Whose requests may be treated differently, and how many those were lately" },
+);
+export type AffectedByPlan = Static<typeof Affected>;
+
+/** What a document became, or would become. */
+export const Published = strictObject(
+  {
+    generation: Type.Integer(),
+    content_hash: Type.Integer(),
+    route_count: Type.Integer(),
+    warnings: Type.Array(IssueItem),
+    changes: Type.Optional(Type.Array(ChangeItem)),
+    affected: Type.Optional(Affected),
+  },
+  { $id: "PublishedConfig" },
+);
+export type PublishedConfig = Static<typeof Published>;
