@@ -2,6 +2,7 @@ import { Automaton } from "./automaton.ts";
 import { CaptureMachine } from "./capture-machine.ts";
 import { buildCaptureProgram, type CaptureProgram } from "./capture-program.ts";
 import { buildProgram, LARGEST_PROGRAM, ProgramTooLarge, requiredStart, type Program } from "./program.ts";
+import { requiredText } from "./required-text.ts";
 import { parsePattern, PatternRefusal } from "./syntax.ts";
 
 /** Why a pattern is refused; offsets are relative to its source, in UTF-16 units, `end` exclusive. */
@@ -29,6 +30,11 @@ export interface PatternMatch {
 export interface LinearPattern {
   /** What every matching text begins with, as far as the pattern begins with `^` and plain characters; else empty. */
   readonly requiredStart: string;
+  /**
+   * A text that every matching text contains, its ASCII letters brought to lower case; empty when nothing is sure. A set of
+   * patterns need not try those whose text does not occur.
+   */
+  readonly requiredText: string;
   /** How many groups capture, those with names included. */
   readonly groupCount: number;
   /** Names of its groups, in order. */
@@ -65,6 +71,7 @@ interface Built {
   readonly captures: CaptureProgram;
   readonly groupNames: readonly (string | undefined)[];
   readonly requiredStart: string;
+  readonly requiredText: string;
 }
 
 function build(source: string, flags: string): Built | PatternError {
@@ -91,6 +98,7 @@ function build(source: string, flags: string): Built | PatternError {
       captures: buildCaptureProgram(parsed),
       groupNames: parsed.groupNames,
       requiredStart: requiredStart(parsed.node),
+      requiredText: requiredText(parsed.node),
     };
   } catch (error) {
     if (error instanceof PatternRefusal) return { message: error.message, start: error.start, end: error.end };
@@ -131,6 +139,7 @@ export function compilePattern(source: string, flags = "", mostWork = MOST_WORK)
 
 class CompiledPattern implements LinearPattern {
   readonly requiredStart: string;
+  readonly requiredText: string;
   readonly groupCount: number;
   readonly groupNames: readonly string[];
   readonly #built: Built;
@@ -144,6 +153,7 @@ class CompiledPattern implements LinearPattern {
     this.#mostWork = mostWork;
     this.#automaton = new Automaton(built.program, built.requiredStart, mostWork);
     this.requiredStart = built.requiredStart;
+    this.requiredText = built.requiredText;
     this.groupCount = built.groupNames.length;
     this.groupNames = built.groupNames.filter((name) => name !== undefined);
   }
