@@ -122,6 +122,7 @@ function newRow(number: number): TrafficSnapshot {
     response_size: 6789,
     timestamp: "2026-01-01T00:00:00.000Z",
     modified: false,
+    applied: [],
     has_request_body: false,
     has_response_body: true,
     is_passthrough: false,

@@ -34,6 +34,7 @@ function row(id: string, changes: Partial<TrafficSnapshot> = {}): TrafficSnapsho
     response_size: 2048,
     timestamp: "2026-01-01T00:00:00.000Z",
     modified: false,
+    applied: [],
     has_request_body: false,
     has_response_body: true,
     is_passthrough: false,

@@ -23,6 +23,7 @@ export function row(change: Partial<TrafficSnapshot> = {}): TrafficSnapshot {
     response_size: 1200,
     timestamp: "2026-01-01T00:00:00.000Z",
     modified: false,
+    applied: [],
     has_request_body: false,
     has_response_body: true,
     is_passthrough: false,

@@ -2,7 +2,7 @@ import { defineOperations, media, nullable, oneOf, strictObject, upload } from "
 import { resourceTypes } from "@headworks/http-fields";
 import { Type } from "typebox";
 import type { Static } from "typebox";
-import { Failure, RequestData, ResponseData, Timings, TlsInfo } from "./message.ts";
+import { Failure, RequestData, ResponseData, RuleKind, RuleTrace, Timings, TlsInfo } from "./message.ts";
 import { booleanText, Id, IdParams, named, Timestamp } from "./primitives.ts";
 
 export const EntryState = oneOf(["pending", "complete", "failed"]);
@@ -23,6 +23,9 @@ export const TrafficEntry = strictObject(
     response: nullable(ResponseData),
     timestamp: Timestamp,
     modified: Type.Boolean(),
+    trace: Type.Array(RuleTrace, { description: "Rules that touched it, in the order in which they did" }),
+    original_request: nullable(RequestData, { description: "As the client sent it; null when no rule changed it" }),
+    original_response: nullable(ResponseData, { description: "As it was received; null when no rule changed it" }),
     notes: nullable(Type.String()),
     request_size: Type.Integer({ description: "Header fields and body, bytes" }),
     response_size: nullable(Type.Integer()),
@@ -65,6 +68,7 @@ export const TrafficSnapshot = strictObject(
     response_size: nullable(Type.Integer()),
     timestamp: Timestamp,
     modified: Type.Boolean(),
+    applied: Type.Array(RuleKind, { description: "Kinds of the rules that touched it" }),
     has_request_body: Type.Boolean(),
     has_response_body: Type.Boolean(),
     is_passthrough: Type.Boolean(),

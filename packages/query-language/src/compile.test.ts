@@ -87,6 +87,8 @@ const CASES: readonly (readonly [string, boolean, Partial<RecordFacts>?])[] = [
   ["state:pending", false],
   ["passthrough:true", false],
   ["modified:no", true],
+  ["applied:mock", false],
+  ["-applied:rewrite", true],
   ["note:*", false],
   ["note:todo", true, { note: "TODO: look" }],
   ["since:10m", true],

@@ -357,6 +357,19 @@ export const FIELDS: readonly Field[] = [
     value: { ...BOOLEAN, read: (r: QueryRecord) => [String(r.modified)] },
   },
   {
+    name: "applied",
+    phrase: "a kind of rule that touched it",
+    reads: "columns",
+    value: {
+      type: "text",
+      literal: "equals",
+      fold: "ascii",
+      caseless: true,
+      choices: ["block", "rewrite", "mock", "breakpoint", "throttle", "script", "plugin"],
+      read: (r) => r.applied,
+    },
+  },
+  {
     name: "passthrough",
     phrase: "passed through unread",
     reads: "columns",

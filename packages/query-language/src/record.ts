@@ -46,6 +46,8 @@ export interface QueryRecord {
   readonly state: RecordState;
   readonly isPassthrough: boolean;
   readonly modified: boolean;
+  /** Kinds of the rules that touched it: `rewrite`, `mock` and so on. */
+  readonly applied: readonly string[];
   readonly note: string | undefined;
   /** Request header fields as a flat list: name, value, name, value. */
   requestFields(): readonly string[];

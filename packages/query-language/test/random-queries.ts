@@ -133,6 +133,7 @@ export const records: fc.Arbitrary<QueryRecord> = fc
     state: fc.constantFrom("pending", "complete", "failed"),
     isPassthrough: fc.boolean(),
     modified: fc.boolean(),
+    applied: fc.subarray(["rewrite", "mock", "block"]),
     note: fc.option(word, { nil: undefined }),
     requestFields: fc.array(fc.tuple(fc.constantFrom("Host", "X-A", "Cookie"), word)).map((pairs) => pairs.flat()),
     responseFields: fc

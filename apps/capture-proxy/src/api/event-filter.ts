@@ -96,6 +96,7 @@ function recordOf(row: TrafficSnapshot): QueryRecord {
     state: row.state,
     isPassthrough: row.is_passthrough,
     modified: row.modified,
+    applied: row.applied,
     note: undefined,
     requestFields: () => NO_FIELDS,
     responseFields: () => NO_FIELDS,

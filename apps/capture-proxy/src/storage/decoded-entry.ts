@@ -1,26 +1,20 @@
 // Tested by open-capture-store.test.ts
 import type { RequestData, ResponseData, TrafficEntry } from "@headworks/capture-contract";
 import { decodeContent } from "@headworks/http-fields/content-coding";
-import type { SqlRow } from "./database.ts";
-import { fieldValue } from "./entry-facts.ts";
 import { bodyText } from "#exchange/shown-message.ts";
-import { parsed } from "./entry-shapes.ts";
 import type { StoredBodies } from "./stored-bodies.ts";
 
 /**
  * The entry with its bodies' content codings removed, and the fields that named them. A body that cannot be decoded,
  * or becomes larger than `maxBytes`, stays as it was stored.
  */
-export async function decodedEntry(
-  entry: TrafficEntry,
-  row: SqlRow,
-  bodies: StoredBodies,
-  maxBytes: number,
-): Promise<TrafficEntry> {
-  const decode = async <T extends RequestData | ResponseData>(message: T, side: "request" | "response"): Promise<T> => {
-    const coding = fieldValue(parsed<string[]>(row[`${side}_fields`]) ?? [], "content-encoding");
-    const stored = coding === undefined || message.body === null ? undefined : bodies.read(entry.seq, side, maxBytes);
-    if (stored === undefined) return message;
+export async function decodedEntry(entry: TrafficEntry, bodies: StoredBodies, maxBytes: number): Promise<TrafficEntry> {
+  const decode = async <T extends RequestData | ResponseData>(
+    message: T,
+    stored: Uint8Array | undefined,
+  ): Promise<T> => {
+    const coding = message.headers_list.find(([name]) => name.toLowerCase() === "content-encoding")?.[1];
+    if (stored === undefined || coding === undefined) return message;
     const { bytes, stop } = await decodeContent(stored, coding, { maxBytes });
     const isCut = message.body_state === "truncated" && stop === "truncated";
     if (stop !== undefined && !isCut) return message;
@@ -32,9 +26,20 @@ export async function decodedEntry(
       headers_list: message.headers_list.filter(([name]) => isOther(name)),
     };
   };
+  const read = (message: RequestData | ResponseData, side: "request" | "response"): Uint8Array | undefined =>
+    message.body === null ? undefined : bodies.read(entry.seq, side, maxBytes);
+  const { request, response, original_request: sent, original_response: received } = entry;
   return {
     ...entry,
-    request: await decode(entry.request, "request"),
-    response: entry.response === null ? null : await decode(entry.response, "response"),
+    request: await decode(request, read(request, "request")),
+    response: response && (await decode(response, read(response, "response"))),
+    original_request: sent && (await decode(sent, originalBytes(sent))),
+    original_response: received && (await decode(received, originalBytes(received))),
   };
+}
+
+/** The bytes that the text of a body stands for. */
+function originalBytes({ body, body_encoding: encoding }: RequestData | ResponseData): Uint8Array | undefined {
+  if (body === null) return undefined;
+  return encoding === "base64" ? Buffer.from(body.slice("base64:".length), "base64") : Buffer.from(body, "utf8");
 }

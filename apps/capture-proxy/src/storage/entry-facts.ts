@@ -1,5 +1,6 @@
 import type { ResourceType } from "@headworks/capture-contract";
 import { resourceType } from "@headworks/http-fields";
+import { flagsOfKinds } from "./applied-kinds.ts";
 import type { ExchangeState, ExchangeView, Moments } from "#exchange/exchange.ts";
 
 /** Codes of `entry.state`, in the order of the contract's names. */
@@ -71,7 +72,8 @@ function microseconds(milliseconds: number): number {
 
 /** `entry.flags` of an exchange. */
 export function flagsOf(exchange: ExchangeView): number {
-  return (exchange.modified ? FLAG_MODIFIED : 0) | (exchange.passthrough ? FLAG_PASSTHROUGH : 0);
+  const kinds = exchange.trace === undefined ? 0 : flagsOfKinds(exchange.trace);
+  return (exchange.modified ? FLAG_MODIFIED : 0) | (exchange.passthrough ? FLAG_PASSTHROUGH : 0) | kinds;
 }
 
 /** What decides the kind of resource. */

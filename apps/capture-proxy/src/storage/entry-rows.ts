@@ -53,16 +53,21 @@ export interface IncomingEntry {
   readonly responseFields: string;
   readonly requestBytes: Uint8Array | undefined;
   readonly responseBytes: Uint8Array | undefined;
+  /** Bodies that rules replaced. */
+  readonly originalRequest: Uint8Array | undefined;
+  readonly originalResponse: Uint8Array | undefined;
   /** It comes from a file, and its id may be taken. */
   readonly isImported: boolean;
 }
+
+const EMPTY = new Uint8Array(0);
 
 /** Splits a batch into its entries; bodies stay views of the batch's buffer. */
 export function* entriesOfBatch({ text, bodies, firstSeq }: RecordBatch): Generator<IncomingEntry> {
   const lines = text.split("\n");
   let offset = 0;
-  const slice = (bytes: number): Uint8Array | undefined => {
-    if (bytes === 0) return undefined;
+  const slice = (bytes: number, whenEmpty?: Uint8Array): Uint8Array | undefined => {
+    if (bytes <= 0) return bytes === 0 ? whenEmpty : undefined;
     const view = new Uint8Array(bodies, offset, bytes);
     offset += bytes;
     return view;
@@ -72,12 +77,17 @@ export function* entriesOfBatch({ text, bodies, firstSeq }: RecordBatch): Genera
     if (firstSeq !== undefined) record[0] = firstSeq + index / 3;
     const requestBytes = slice(record[32][3]);
     const responseBytes = slice(record[33][3]);
+    const effect = record[35];
+    const originalRequest = slice(effect?.requestBytes ?? -1, EMPTY);
+    const originalResponse = slice(effect?.responseBytes ?? -1, EMPTY);
     yield {
       record,
       requestFields: lines[index + 1] ?? "[]",
       responseFields: lines[index + 2] ?? "",
       requestBytes,
       responseBytes,
+      originalRequest,
+      originalResponse,
       isImported: firstSeq !== undefined,
     };
   }
@@ -96,6 +106,8 @@ export class EntryRows {
   readonly #deleteEntry: Statement;
   readonly #deleteHead: Statement;
   readonly #deleteBodies: Statement;
+  readonly #insertEffect: Statement;
+  readonly #deleteEffect: Statement;
   #highestSeq: number;
 
   constructor(database: Database, sessions: SessionTable, files: BodyFiles, highestSeq: number) {
@@ -119,6 +131,10 @@ export class EntryRows {
       "DELETE FROM entry WHERE seq = ? RETURNING id, session, request_body_stored + response_body_stored AS stored",
     );
     this.#deleteHead = database.prepare("DELETE FROM head WHERE seq = ?");
+    this.#insertEffect = database.prepare("INSERT OR REPLACE INTO effect VALUES (?, ?, ?, ?, ?)");
+    this.#deleteEffect = database.prepare(
+      "DELETE FROM effect WHERE seq = ? RETURNING IFNULL(length(request_body), 0) + IFNULL(length(response_body), 0) AS stored",
+    );
     this.#deleteBodies = database.prepare("DELETE FROM body WHERE key BETWEEN ? AND ? RETURNING file");
   }
 
@@ -138,7 +154,8 @@ export class EntryRows {
     if (entry.isImported && this.#byId.get(record[2]) !== undefined) record[2] = randomUUID();
     const request = this.#settle(record[32], log);
     const response = this.#settle(record[33], log);
-    const stored = request[1] + response[1];
+    const replaced = (entry.originalRequest?.length ?? 0) + (entry.originalResponse?.length ?? 0);
+    const stored = request[1] + response[1] + replaced;
     const before = record[1] === 1 ? this.#existing.get(record[0]) : undefined;
     const isGone = record[1] === 1 ? !this.#isVisible(before, record[0], log) : this.#isCleared(record, log);
     if (isGone) {
@@ -169,6 +186,7 @@ export class EntryRows {
     else if (entry.requestBytes !== undefined) this.#insertBody.run(record[0] * 2, entry.requestBytes, null);
     if (response[4] !== 0) this.#insertBody.run(record[0] * 2 + 1, null, response[4]);
     else if (entry.responseBytes !== undefined) this.#insertBody.run(record[0] * 2 + 1, entry.responseBytes, null);
+    this.#storeEffect(entry);
     log.count(this.#sessions, session, before === undefined ? 1 : 0, stored - Number(before?.["stored"] ?? 0));
     if (before !== undefined || record[0] < Math.max(this.#highestSeq, log.highestSeq)) log.changedSeqs.push(record[0]);
     log.highestSeq = Math.max(log.highestSeq, record[0]);
@@ -182,9 +200,24 @@ export class EntryRows {
     for (const body of this.#deleteBodies.all(seq * 2, seq * 2 + 1)) {
       if (body["file"] !== null) log.removedFiles.push(Number(body["file"]));
     }
-    if (counts) log.count(this.#sessions, Number(row["session"]), -1, -Number(row["stored"]));
+    const replaced = Number(this.#deleteEffect.get(seq)?.["stored"] ?? 0);
+    if (counts) log.count(this.#sessions, Number(row["session"]), -1, -Number(row["stored"]) - replaced);
     log.removedSeqs.push(seq);
     return String(row["id"]);
+  }
+
+  #storeEffect({ record, originalRequest, originalResponse }: IncomingEntry): void {
+    const effect = record[35];
+    if (effect === null) return;
+    const { trace, request, response } = effect;
+    const original = request === null && response === null ? null : JSON.stringify({ request, response });
+    this.#insertEffect.run(
+      record[0],
+      JSON.stringify(trace),
+      original,
+      originalRequest ?? null,
+      originalResponse ?? null,
+    );
   }
 
   #isVisible(row: SqlRow | undefined, seq: number, log: ChangeLog): boolean {

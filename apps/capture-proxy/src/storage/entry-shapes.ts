@@ -12,6 +12,9 @@ import { exchangeUrl } from "#exchange/exchange.ts";
 import type { Scheme } from "#exchange/exchange.ts";
 import { bodyText, fieldPairs, joinedFields } from "#exchange/shown-message.ts";
 import type { SqlRow } from "./database.ts";
+import { kindsOfFlags } from "./applied-kinds.ts";
+import { parsed } from "./stored-json.ts";
+import { shownEffect } from "./rule-effects.ts";
 import {
   BODY_STATES,
   ENTRY_STATES,
@@ -52,6 +55,7 @@ export function snapshotOfRow(row: SqlRow, sessionId: string): TrafficSnapshot {
     response_size: numberOrNull(row["response_size"]),
     timestamp: new Date(Number(row["started_ms"])).toISOString(),
     modified: (flags & FLAG_MODIFIED) !== 0,
+    applied: kindsOfFlags(flags),
     has_request_body: Number(row["request_body_size"]) > 0,
     has_response_body: Number(row["response_body_size"]) > 0,
     is_passthrough: (flags & FLAG_PASSTHROUGH) !== 0,
@@ -90,13 +94,16 @@ export interface ShownBody {
 /** A stored entry with its fields; bodies are given apart because they may have been decoded. */
 export function entryOfRow(row: SqlRow, sessionId: string, request: ShownBody, response: ShownBody): TrafficEntry {
   const flags = Number(row["flags"]);
+  const sent = requestOf(row, request);
+  const delivered = row["response_fields"] === null ? null : responseOf(row, response);
   return {
     id: String(row["id"]),
     seq: Number(row["seq"]),
     session_id: sessionId,
     state: ENTRY_STATES[Number(row["state"]) as 0 | 1 | 2],
-    request: requestOf(row, request),
-    response: row["response_fields"] === null ? null : responseOf(row, response),
+    request: sent,
+    response: delivered,
+    ...shownEffect(row, sent, delivered, delivered?.duration_ms ?? 0),
     timestamp: new Date(Number(row["started_ms"])).toISOString(),
     modified: (flags & FLAG_MODIFIED) !== 0,
     notes: textOrNull(row["note"]),
@@ -157,11 +164,6 @@ function timingsOf(value: unknown): Timings {
   const [blocked = null, dns = null, connect = null, tls = null, send = null, wait = null, receive = null] =
     parsed<(number | null)[]>(value) ?? [];
   return { blocked, dns, connect, tls, send, wait, receive };
-}
-
-/** JSON of a column, written by this program. */
-export function parsed<T>(value: unknown): T | null {
-  return typeof value === "string" ? (JSON.parse(value) as T) : null;
 }
 
 function milliseconds(value: unknown): number | null {

@@ -2,6 +2,7 @@
 import type { TrafficSnapshot } from "@headworks/capture-contract";
 import { exchangeUrl, stageTimings } from "#exchange/exchange.ts";
 import type { ExchangeView } from "#exchange/exchange.ts";
+import { flagsOfKinds, kindsOfFlags } from "./applied-kinds.ts";
 import { durationUs, ENTRY_STATES, readFields, resourceTypeOf, stateCode, ttfbUs } from "./entry-facts.ts";
 
 /** The list row of an exchange in memory: equal to what the store gives once the exchange is recorded. */
@@ -41,6 +42,7 @@ export function snapshotOfExchange(seq: number, sessionId: string, exchange: Exc
     response_size: responseFacts === undefined ? null : responseFacts.sizeBytes + exchange.responseBody.sizeBytes,
     timestamp: new Date(exchange.startedAtMs).toISOString(),
     modified: exchange.modified,
+    applied: exchange.trace === undefined ? [] : kindsOfFlags(flagsOfKinds(exchange.trace)),
     has_request_body: exchange.requestBody.sizeBytes > 0,
     has_response_body: exchange.responseBody.sizeBytes > 0,
     is_passthrough: exchange.passthrough,

@@ -3,7 +3,9 @@ import type { HarBody, HarExchange, HarExchangeTimings } from "@headworks/har";
 import type { Failure, TlsInfo } from "@headworks/capture-contract";
 import type { SqlRow } from "./database.ts";
 import { BODY_STATES, ENTRY_STATES, FLAG_PASSTHROUGH } from "./entry-facts.ts";
-import { parsed, urlOfRow } from "./entry-shapes.ts";
+import { urlOfRow } from "./entry-shapes.ts";
+import { parsed } from "./stored-json.ts";
+import { shownEffect } from "./rule-effects.ts";
 import type { StoredBodies } from "./stored-bodies.ts";
 
 /** What `_weir` carries as `more`: the facts of a stored entry that HAR has no room for, so that none is lost. */
@@ -63,7 +65,7 @@ export function harExchangeOf(row: SqlRow, sessionId: string, bodies: StoredBodi
       session: sessionId,
       isPassthrough: (Number(row["flags"]) & FLAG_PASSTHROUGH) !== 0,
       failure: failure?.message,
-      more: { ...extrasOf(row, failure) },
+      more: { ...extrasOf(row, failure), ...effectExtras(row) },
     },
   };
 }
@@ -84,6 +86,13 @@ function extrasOf(row: SqlRow, failure: Failure | null): HarExtras {
     requestBody: bodyFacts(row, "request"),
     responseBody: bodyFacts(row, "response"),
   };
+}
+
+const NO_BODY = { body: null, body_encoding: null, body_size: 0, body_stored_size: 0, body_state: "none" } as const;
+
+/** What rules did, as entries show it; a body that was not replaced is the one that stands in the HAR. */
+function effectExtras(row: SqlRow): Partial<ReturnType<typeof shownEffect>> {
+  return row["trace"] === null || row["trace"] === undefined ? {} : shownEffect(row, NO_BODY, NO_BODY, 0);
 }
 
 function bodyFacts(row: SqlRow, side: "request" | "response"): HarBodyFacts {

@@ -4,6 +4,7 @@ import type { Failure, TlsInfo } from "@headworks/capture-contract";
 import { INLINE_BODY_BYTES } from "#exchange/body.ts";
 import { BODY_STATES, FLAG_PASSTHROUGH, readFields, resourceTypeOf } from "./entry-facts.ts";
 import { NOT_STORED } from "./record-message.ts";
+import type { EffectRecord } from "./rule-effects.ts";
 import type { BodyRecord, EntryRecord } from "./record-message.ts";
 
 /** An entry of a file, whatever its format, checked and in the store's terms. */
@@ -29,8 +30,15 @@ export interface ImportedEntry {
   readonly failure: Failure | null;
   readonly tls: TlsInfo | null;
   readonly note: string | null;
+  readonly effect: ImportedEffect | undefined;
   readonly request: ImportedMessage;
   readonly response: ImportedMessage | undefined;
+}
+
+/** What rules did to it, with the bodies they replaced. */
+export interface ImportedEffect {
+  readonly record: EffectRecord;
+  readonly bodies: readonly Uint8Array[];
 }
 
 /** Where a request went. */
@@ -114,13 +122,14 @@ export function encodeImported(
     requestBody,
     responseBody,
     entry.note,
+    entry.effect?.record ?? null,
   ];
   const responseLine = response === undefined ? "" : JSON.stringify(response.fields);
   const inline = (message: ImportedMessage | undefined, body: BodyRecord): Uint8Array[] =>
     body[3] > 0 && message?.body instanceof Uint8Array ? [message.body] : [];
   return {
     text: `${JSON.stringify(record)}\n${JSON.stringify(request.fields)}\n${responseLine}`,
-    bodies: [...inline(request, requestBody), ...inline(response, responseBody)],
+    bodies: [...inline(request, requestBody), ...inline(response, responseBody), ...(entry.effect?.bodies ?? [])],
   };
 }
 

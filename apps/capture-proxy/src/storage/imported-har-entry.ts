@@ -4,6 +4,8 @@ import type { Failure } from "@headworks/capture-contract";
 import type { HarBody, HarExchange, HarExchangeTimings } from "@headworks/har";
 import { ENTRY_STATES, FLAG_PASSTHROUGH } from "./entry-facts.ts";
 import { CheckedMembers, checkedFailure, checkedTls, MemberError } from "./checked-members.ts";
+import { flagsOfKinds } from "./applied-kinds.ts";
+import { importedEffect } from "./imported-effect.ts";
 import { codedBody } from "./coded-body.ts";
 import { bodyStateCode, targetOfUrl } from "./imported-entry.ts";
 import type { ImportedEntry, ImportedMessage, ImportedTarget } from "./imported-entry.ts";
@@ -23,6 +25,7 @@ export function importedHarEntry(exchange: HarExchange): ImportedEntry {
   const isComplete = state === null ? response !== undefined && failure === null : state === "complete";
   const totalMs = sumOf(timings);
   const flags = own.read((more) => more.whole("flags"));
+  const effect = own.read((more) => importedEffect(more) ?? null) ?? undefined;
   return {
     id: weir.id !== undefined && /^[\w.-]{1,64}$/u.test(weir.id) ? weir.id : randomUUID(),
     state: ENTRY_STATES.indexOf(isComplete ? "complete" : "failed"),
@@ -35,7 +38,9 @@ export function importedHarEntry(exchange: HarExchange): ImportedEntry {
     ttfbUs: own.has("ttfbUs") ? own.read((more) => more.whole("ttfbUs")) : ttfbUs(exchange, totalMs),
     requestVersion: request.httpVersion || null,
     responseVersion: response?.httpVersion || null,
-    flags: flags === null ? (weir.isPassthrough ? FLAG_PASSTHROUGH : 0) : flags & 7,
+    flags:
+      (flags === null ? (weir.isPassthrough ? FLAG_PASSTHROUGH : 0) : flags & 7) |
+      flagsOfKinds(effect?.record.trace ?? []),
     source: "import",
     clientAddress: exchange.clientAddress ?? null,
     serverAddress: exchange.serverAddress ?? null,
@@ -44,6 +49,7 @@ export function importedHarEntry(exchange: HarExchange): ImportedEntry {
     failure: failure ?? (state === "pending" ? failed("Was still running when it was exported") : null),
     tls: own.read((more) => checkedTls(more.object("tls"))),
     note: exchange.note ?? null,
+    effect,
     request: message(request.fields, request.body, own, "request"),
     response: response === undefined ? undefined : message(response.fields, response.body, own, "response"),
   };

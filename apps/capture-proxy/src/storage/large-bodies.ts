@@ -1,6 +1,6 @@
 // Tested by session-import.test.ts
 import { CheckedMembers, MemberError } from "./checked-members.ts";
-import { base64Bytes } from "./imported-native-entry.ts";
+import { base64Bytes } from "./imported-message.ts";
 import type { StoredFile } from "./imported-entry.ts";
 
 /** What takes the pieces. */

@@ -4,7 +4,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type { BodyPart } from "./capture-store.ts";
 import { DecodedBodies } from "./decoded-bodies.ts";
 import { fieldValue } from "./entry-facts.ts";
-import { parsed } from "./entry-shapes.ts";
+import { parsed } from "./stored-json.ts";
 import { CancelledError } from "./filtered-set.ts";
 import type { Interest } from "./filtered-set.ts";
 import type { BodyRequest, FromReader, ReaderRequest, ReaderSetup, ToReader } from "./reader-messages.ts";

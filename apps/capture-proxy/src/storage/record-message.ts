@@ -3,6 +3,8 @@ import type { Failure, TlsInfo } from "@headworks/capture-contract";
 import type { RawFields } from "@headworks/http1";
 import { stageTimings } from "#exchange/exchange.ts";
 import type { ExchangeView, UpstreamTlsFacts } from "#exchange/exchange.ts";
+import { effectOf } from "./rule-effects.ts";
+import type { EffectRecord } from "./rule-effects.ts";
 import type { BodyCapture } from "#exchange/body.ts";
 import { BODY_STATES, durationUs, flagsOf, readFields, resourceTypeOf, stateCode, ttfbUs } from "./entry-facts.ts";
 
@@ -48,6 +50,7 @@ export type EntryRecord = [
   responseBody: BodyRecord,
   /** Only imported entries come with one. */
   note: string | null,
+  effect: EffectRecord | null,
 ];
 
 /** `inlineBytes` are taken from the batch's buffer in order; `spooled` names a body that was sent ahead. */
@@ -116,6 +119,7 @@ export function encodeRecord(
     bodyRecord(exchange.requestBody, code, storesBodies),
     bodyRecord(exchange.responseBody, code, storesBodies),
     null,
+    code === 0 ? null : (effectOf(exchange) ?? null),
   ];
   const responseLine = response === undefined ? "" : JSON.stringify(response.fields);
   return `${JSON.stringify(record)}\n${JSON.stringify(request.fields)}\n${responseLine}`;

@@ -1,5 +1,6 @@
 // Tested by open-capture-store.test.ts
-import { encodeRecord, inlineBytes } from "./record-message.ts";
+import { encodeRecord } from "./record-message.ts";
+import { replacedBodies } from "./rule-effects.ts";
 import type { ExchangeView } from "#exchange/exchange.ts";
 import type { RecordBatch } from "./writer-messages.ts";
 
@@ -37,9 +38,12 @@ export class RecordQueue {
     this.#texts.push(text);
     this.#textBytes += text.length;
     const step = exchange.state.step;
-    if (storesBodies && (step === "completed" || step === "failed")) {
-      this.#addBody(exchange.requestBody);
-      this.#addBody(exchange.responseBody);
+    if (step === "completed" || step === "failed") {
+      if (storesBodies) {
+        this.#addBody(exchange.requestBody);
+        this.#addBody(exchange.responseBody);
+      }
+      if (exchange.modified) this.#addPieces(replacedBodies(exchange));
     }
     if (this.#texts.length >= BATCH_ENTRIES || this.bytes >= BATCH_BYTES) this.flush();
     else this.#timer ??= setTimeout(() => this.flush(), BATCH_MS);
@@ -75,7 +79,11 @@ export class RecordQueue {
 
   #addBody(body: ExchangeView["requestBody"]): void {
     if (body.sizeBytes === 0 || body.spooled !== undefined || body.pieces.length === 0) return;
-    this.#pieces.push(body.pieces);
-    this.#bodyBytes += inlineBytes(body);
+    this.#addPieces(body.pieces);
+  }
+
+  #addPieces(pieces: readonly Buffer[]): void {
+    this.#pieces.push(pieces);
+    for (const piece of pieces) this.#bodyBytes += piece.length;
   }
 }

@@ -3,8 +3,10 @@ import type { QueryRecord, RecordState } from "@headworks/query-language";
 import { decodeContentSync, decodeText } from "@headworks/http-fields/content-coding";
 import { isTextual } from "@headworks/http-fields";
 import type { SqlRow } from "./database.ts";
+import { kindsOfFlags } from "./applied-kinds.ts";
 import { ENTRY_STATES, FLAG_MODIFIED, FLAG_PASSTHROUGH, fieldValue } from "./entry-facts.ts";
-import { parsed, urlOfRow } from "./entry-shapes.ts";
+import { urlOfRow } from "./entry-shapes.ts";
+import { parsed } from "./stored-json.ts";
 import type { StoredBodies } from "./stored-bodies.ts";
 
 /** Bytes of one decoded body that a search looks at. */
@@ -107,6 +109,9 @@ export class RowRecord implements QueryRecord {
   }
   get isPassthrough(): boolean {
     return (Number(this.#row["flags"]) & FLAG_PASSTHROUGH) !== 0;
+  }
+  get applied(): readonly string[] {
+    return kindsOfFlags(Number(this.#row["flags"]));
   }
   get modified(): boolean {
     return (Number(this.#row["flags"]) & FLAG_MODIFIED) !== 0;

@@ -27,6 +27,11 @@ export interface SampleOptions {
   readonly originalResponse?: Exchange["originalResponse"];
 }
 
+function effectsOf({ trace, originalRequest, originalResponse }: SampleOptions) {
+  const modified = originalRequest !== undefined || originalResponse !== undefined;
+  return { trace, originalRequest, originalResponse, modified, ...UNCHANGEABLE };
+}
+
 function refuse(): never {
   throw new TypeError("This exchange is over");
 }
@@ -106,14 +111,10 @@ export function sampleExchange(options: SampleOptions = {}): Exchange {
     state,
     source: "upstream",
     passthrough: false,
-    modified: options.originalRequest !== undefined || options.originalResponse !== undefined,
     serverAddress: "192.0.2.1:443",
     upstreamTls: undefined,
     isRecorded: true,
-    trace: options.trace,
-    originalRequest: options.originalRequest,
-    originalResponse: options.originalResponse,
-    ...UNCHANGEABLE,
+    ...effectsOf(options),
   };
 }
 

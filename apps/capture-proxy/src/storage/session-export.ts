@@ -1,7 +1,8 @@
 // Tested by session-import.test.ts
 import type { CaptureSession } from "@headworks/capture-contract";
 import type { SqlRow } from "./database.ts";
-import { entryOfRow, parsed } from "./entry-shapes.ts";
+import { entryOfRow } from "./entry-shapes.ts";
+import { parsed } from "./stored-json.ts";
 import { readFilePart } from "./stored-bodies.ts";
 import { TrafficExport } from "./traffic-export.ts";
 import type { ExportSource } from "./traffic-export.ts";

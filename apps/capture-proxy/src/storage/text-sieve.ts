@@ -3,7 +3,8 @@ import type { Query } from "@headworks/query-language";
 import { decodeContentSync } from "@headworks/http-fields/content-coding";
 import type { SqlRow } from "./database.ts";
 import { fieldValue } from "./entry-facts.ts";
-import { parsed, urlOfRow } from "./entry-shapes.ts";
+import { urlOfRow } from "./entry-shapes.ts";
+import { parsed } from "./stored-json.ts";
 import { mayBeText, SEARCHED_BYTES } from "./row-record.ts";
 import type { StoredBodies } from "./stored-bodies.ts";
 

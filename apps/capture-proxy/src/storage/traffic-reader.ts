@@ -2,7 +2,8 @@
 import type { TrafficEntry, TrafficFilter, TrafficSnapshot } from "@headworks/capture-contract";
 import { openDatabase, TRAFFIC_MIGRATIONS } from "./database.ts";
 import type { Database, SqlRow, SqlValue, Statement } from "./database.ts";
-import { entryOfRow, parsed, SNAPSHOT_COLUMNS, snapshotOfRow } from "./entry-shapes.ts";
+import { entryOfRow, SNAPSHOT_COLUMNS, snapshotOfRow } from "./entry-shapes.ts";
+import { parsed } from "./stored-json.ts";
 import { planFilter } from "./filter-plan.ts";
 import { FilteredSet } from "./filtered-set.ts";
 import type { EntrySource, Interest } from "./filtered-set.ts";
@@ -14,6 +15,7 @@ import type {
   SessionNames,
   SessionScope,
 } from "./reader-messages.ts";
+import { EFFECT_COLUMNS, withoutReplacedBodies } from "./rule-effects.ts";
 import { decodedEntry } from "./decoded-entry.ts";
 import { StoredBodies } from "./stored-bodies.ts";
 import { TextIndex } from "./text-index.ts";
@@ -95,7 +97,7 @@ export class TrafficReader {
     this.index = index === undefined ? undefined : new TextIndex(index, this.#database, this.bodies);
     this.#source = { database: this.#database, bodies: this.bodies, index: this.index };
     this.#row = this.#database.prepare(`SELECT ${SNAPSHOT_COLUMNS} FROM entry WHERE seq = ?`);
-    const whole = "SELECT e.*, h.* FROM entry e JOIN head h ON h.seq = e.seq";
+    const whole = `SELECT e.*, h.*, ${EFFECT_COLUMNS} FROM entry e JOIN head h ON h.seq = e.seq LEFT JOIN effect f ON f.seq = e.seq`;
     this.#whole = this.#database.prepare(`${whole} WHERE e.seq = ?`);
     this.#byId = this.#database.prepare(`${whole} WHERE e.id = ?`);
   }
@@ -252,7 +254,7 @@ export class TrafficReader {
     const session = sessions.get(Number(row?.["session"]));
     if (row === undefined || session === undefined) return undefined;
     const entry = this.#entry(row, session.id, includeBodies);
-    return includeBodies && decompressed ? await decodedEntry(entry, row, this.bodies, ENTRY_BODY_BYTES) : entry;
+    return includeBodies && decompressed ? await decodedEntry(entry, this.bodies, ENTRY_BODY_BYTES) : entry;
   }
 
   /** The list row of an entry. */
@@ -278,7 +280,7 @@ export class TrafficReader {
         : undefined;
     };
     return entryOfRow(
-      row,
+      includeBodies ? row : withoutReplacedBodies(row),
       sessionId,
       { bytes: read("request"), fields: parsed<string[]>(row["request_fields"]) ?? [] },
       { bytes: read("response"), fields: parsed<string[]>(row["response_fields"]) ?? [] },

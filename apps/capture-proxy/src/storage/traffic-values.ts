@@ -1,7 +1,7 @@
 // Tested by capture-store-search.test.ts
 import type { TreeNode } from "@headworks/capture-contract";
 import type { Database, SqlValue } from "./database.ts";
-import { parsed } from "./entry-shapes.ts";
+import { parsed } from "./stored-json.ts";
 import type { SessionScope } from "./reader-messages.ts";
 
 const PATH = "(CASE instr(path, '?') WHEN 0 THEN path ELSE substr(path, 1, instr(path, '?') - 1) END)";

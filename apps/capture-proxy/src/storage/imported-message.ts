@@ -1,0 +1,95 @@
+// Tested by session-import.test.ts
+import { BODY_STATES } from "./entry-facts.ts";
+import { MemberError } from "./checked-members.ts";
+import type { CheckedMembers } from "./checked-members.ts";
+import { bodyStateCode, targetOfUrl } from "./imported-entry.ts";
+import type { ImportedMessage, ImportedTarget, StoredFile } from "./imported-entry.ts";
+
+const TOKEN = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/u;
+/** One character per byte, without controls but for the tab. */
+const FIELD_VALUE = /^[\t\x20-\x7e\x80-\xff]*$/u;
+
+/** Throws {@link MemberError}, as all here do, when it is not there or no method. */
+export function methodOf(request: CheckedMembers): string {
+  const method = request.text("method");
+  return TOKEN.test(method) ? method : request.refuse("method", "is not a method");
+}
+
+export function statusOf(response: CheckedMembers): number {
+  const status = response.whole("status_code") ?? response.refuse("status_code", "is missing");
+  return status <= 999 ? status : response.refuse("status_code", "is not a status");
+}
+
+/** The target in `url`. */
+export function urlTarget(request: CheckedMembers): ImportedTarget {
+  try {
+    return targetOfUrl(request.text("url"));
+  } catch (error) {
+    if (error instanceof MemberError) throw error;
+    return request.refuse("url", "is not a URL that can be captured");
+  }
+}
+
+/** Fields and body of one side; the body may stand in a file already. */
+export function importedMessage(members: CheckedMembers, file: StoredFile | undefined): ImportedMessage {
+  const body = file ?? bodyOf(members);
+  const state = members.oneOf("body_state", BODY_STATES);
+  return {
+    fields: fieldsOf(members, "headers_list") ?? joinedFields(members),
+    trailers: fieldsOf(members, "trailers_list"),
+    body,
+    bodySize: members.whole("body_size") ?? 0,
+    bodyState: bodyStateCode(state),
+  };
+}
+
+function fieldsOf(members: CheckedMembers, name: string): string[] | null {
+  const pairs = members.array(name);
+  return (
+    pairs &&
+    pairs.flatMap((pair, index): string[] => {
+      if (!Array.isArray(pair) || pair.length !== 2) {
+        return members.refuse(`${name}[${index}]`, "is not a name and a value");
+      }
+      const [field, value] = pair as readonly unknown[];
+      if (typeof field !== "string" || !TOKEN.test(field)) {
+        return members.refuse(`${name}[${index}]`, "has no field name");
+      }
+      if (typeof value !== "string" || !FIELD_VALUE.test(value)) {
+        return members.refuse(`${name}[${index}]`, "has a value that no field can have");
+      }
+      return [field, value];
+    })
+  );
+}
+
+/** Documents without `headers_list` have their fields in an object only. */
+function joinedFields(members: CheckedMembers): string[] {
+  const headers = members.raw("headers");
+  if (headers === null) return [];
+  if (typeof headers !== "object" || Array.isArray(headers)) return members.refuse("headers", "is not an object");
+  return Object.entries(headers).flatMap(([field, value]: [string, unknown]) => {
+    if (!TOKEN.test(field) || typeof value !== "string") return members.refuse("headers", "holds what is no field");
+    return value.split("\n").flatMap((line) => {
+      return FIELD_VALUE.test(line) ? [field, line] : members.refuse("headers", "holds a value that no field can have");
+    });
+  });
+}
+
+/** The body as text or base64 says it; undefined: there is none. */
+export function bodyOf(members: CheckedMembers): Uint8Array | undefined {
+  const text = members.optionalText("body");
+  if (text === null) return undefined;
+  const encoding = members.oneOf("body_encoding", ["utf8", "base64"]);
+  const isBase64 = encoding === "base64" || (encoding === null && text.startsWith("base64:"));
+  if (!isBase64) return Buffer.from(text, "utf8");
+  return base64Bytes(text.startsWith("base64:") ? text.slice(7) : text) ?? members.refuse("body", "is not base64");
+}
+
+/** Strict where Buffer is not: it skips what is no base64 and stops at padding. */
+export function base64Bytes(text: string): Uint8Array | undefined {
+  if (text.length % 4 !== 0) return undefined;
+  const padding = text.endsWith("==") ? 2 : text.endsWith("=") ? 1 : 0;
+  const bytes = Buffer.from(text, "base64");
+  return bytes.length === (text.length / 4) * 3 - padding ? bytes : undefined;
+}
