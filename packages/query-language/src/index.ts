@@ -2,6 +2,7 @@ export { compileQuery, type CompileOptions, type Predicate } from "./compile.ts"
 export { describeQuery } from "./describe.ts";
 export { completions, type Suggestion, type ValuesSource } from "./completions.ts";
 export { FIELDS, type Field, type NumberField, type NumberUnit, type TextField } from "./fields.ts";
+export { foldAscii } from "./fold.ts";
 export { formatQuery } from "./format.ts";
 export { fromParameters, type ParameterResult, type QueryParameters } from "./from-parameters.ts";
 export { parseQuery, type ParseOptions, type ParseResult } from "./parse.ts";
@@ -19,4 +20,5 @@ export {
   type TextValue,
 } from "./query.ts";
 export type { QueryRecord, RecordState } from "./record.ts";
+export { fieldValues } from "./record-fields.ts";
 export { tokens, type Token, type TokenKind } from "./tokens.ts";

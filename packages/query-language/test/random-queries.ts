@@ -49,6 +49,7 @@ const ORDINARY: RecordFacts = {
   state: "complete",
   isPassthrough: false,
   modified: false,
+  applied: ["block"],
   note: undefined,
   requestFields: ["Host", "api.example.com", "Cookie", "sid=abc; theme=Dark"],
   responseFields: ["Content-Type", "application/json", "Set-Cookie", "sid=xyz; Path=/", "Set-Cookie", "b=2"],
