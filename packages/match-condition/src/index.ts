@@ -1,2 +1,6 @@
+export { compileCondition } from "./compile.ts";
 export type { BodyNeeds, CompiledCondition, Decision, Explanation } from "./compiled.ts";
+export { compileConditionSet, type ConditionSet } from "./condition-set.ts";
+export { describeCondition } from "./describe.ts";
+export { parseCondition, parseRuleCondition, type ConditionIssue, type ConditionResult } from "./parse.ts";
 export { NOT_READ, type BodyText, type MatchSubject } from "./subject.ts";

@@ -1,0 +1,168 @@
+import { hintOf } from "./compile.ts";
+import type { CompiledCondition } from "./compiled.ts";
+import type { MatchSubject } from "./subject.ts";
+import { SHORTEST_TEXT, type UrlText } from "./url-hint.ts";
+
+/** Rules of one kind in the order in which they apply. Immutable. */
+export interface ConditionSet<R> {
+  readonly size: number;
+  /**
+   * The rules that may hold for a subject, in order: those whose method, URL and phase do not rule them out. One pass
+   * over the URL, whatever their number; ask each candidate's condition itself.
+   */
+  candidates(subject: MatchSubject): readonly R[];
+}
+
+const NONE: readonly never[] = [];
+
+/** Rules of one phase, indexed. */
+class PhaseIndex<R> {
+  readonly #rules: readonly R[];
+  /** Rules by a piece of four characters that their URL contains. */
+  readonly #byPiece = new Map<number, number[]>();
+  /** One bit for each low half of a piece, so that most places of a URL cost no look-up. */
+  readonly #seenPieces = new Uint8Array(65_536);
+  readonly #byMethod = new Map<string, number[]>();
+  readonly #always: number[] = [];
+  /** Rules that are not found by pieces of a URL with percent-encoding. */
+  readonly #whenEncoded: number[] = [];
+  readonly #methods: readonly (ReadonlySet<string> | undefined)[];
+  /** The number of the question in which a rule was last found. */
+  readonly #foundIn: Uint32Array;
+  #question = 0;
+
+  constructor(rules: readonly R[], conditionOf: (rule: R) => CompiledCondition) {
+    this.#rules = rules;
+    this.#foundIn = new Uint32Array(rules.length);
+    const ruleHints = rules.map((rule) => hintOf(conditionOf(rule)));
+    this.#methods = ruleHints.map(({ methods }) => methods);
+    const frequency = pieceFrequencies(ruleHints.map(({ texts }) => texts));
+    for (const [rule, { texts, methods }] of ruleHints.entries()) {
+      if (texts !== undefined) this.#addTexts(rule, texts, frequency);
+      else if (methods !== undefined) for (const method of methods) listAt(this.#byMethod, method).push(rule);
+      else this.#always.push(rule);
+    }
+  }
+
+  #addTexts(rule: number, texts: readonly UrlText[], frequency: ReadonlyMap<number, number>): void {
+    for (const { text, plainOnly } of texts) {
+      const piece = rarestPiece(text, frequency);
+      const rules = listAt(this.#byPiece, piece);
+      if (rules.at(-1) !== rule) rules.push(rule);
+      this.#seenPieces[bitOf(piece)] = 1;
+      if (plainOnly && this.#whenEncoded.at(-1) !== rule) this.#whenEncoded.push(rule);
+    }
+  }
+
+  candidates(subject: MatchSubject): readonly R[] {
+    if (this.#rules.length === 0) return NONE;
+    const found = this.#found(subject);
+    if (found.length === 0) return NONE;
+    if (found.length > 1) found.sort((left, right) => left - right);
+    const candidates: R[] = [];
+    for (const rule of found) {
+      const candidate = this.#rules[rule];
+      if (candidate !== undefined) candidates.push(candidate);
+    }
+    return candidates;
+  }
+
+  #found(subject: MatchSubject): number[] {
+    const method = subject.method.toUpperCase();
+    const found = [...this.#always, ...(this.#byMethod.get(method) ?? NONE)];
+    if (this.#byPiece.size === 0) return found;
+    this.#question += 1;
+    // After four thousand million questions old marks could be taken for new ones.
+    if (this.#question > 0xffff_ffff) {
+      this.#foundIn.fill(0);
+      this.#question = 1;
+    }
+    const { url } = subject;
+    let piece = 0;
+    for (let index = 0; index < url.length; index += 1) {
+      piece = ((piece << 8) | lowered(url.charCodeAt(index))) >>> 0;
+      if (this.#seenPieces[bitOf(piece)] === 1 && index >= SHORTEST_TEXT - 1) this.#take(piece, method, found);
+    }
+    if (this.#whenEncoded.length > 0 && url.includes("%")) {
+      for (const rule of this.#whenEncoded) this.#takeRule(rule, method, found);
+    }
+    return found;
+  }
+
+  #take(piece: number, method: string, found: number[]): void {
+    for (const rule of this.#byPiece.get(piece) ?? NONE) this.#takeRule(rule, method, found);
+  }
+
+  #takeRule(rule: number, method: string, found: number[]): void {
+    if (this.#foundIn[rule] === this.#question) return;
+    this.#foundIn[rule] = this.#question;
+    if (this.#methods[rule]?.has(method) !== false) found.push(rule);
+  }
+}
+
+/**
+ * Makes a set of rules, which stay in the given order. Rules that cannot hold in a phase are no candidates there.
+ */
+export function compileConditionSet<R>(
+  rules: readonly R[],
+  conditionOf: (rule: R) => CompiledCondition,
+): ConditionSet<R> {
+  const atRequest = new PhaseIndex(
+    rules.filter((rule) => conditionOf(rule).atRequest.possible),
+    conditionOf,
+  );
+  const atResponse = new PhaseIndex(
+    rules.filter((rule) => conditionOf(rule).atResponse.possible),
+    conditionOf,
+  );
+  return {
+    size: rules.length,
+    candidates: (subject) => (subject.phase === "request" ? atRequest : atResponse).candidates(subject),
+  };
+}
+
+/** The low byte of a unit, letters A to Z as a to z. Units that share it are told apart by asking the condition. */
+function lowered(unit: number): number {
+  return unit >= 0x41 && unit <= 0x5a ? unit + 32 : unit & 0xff;
+}
+
+/** Pieces are spread over the bits by a multiplication, because their low bytes repeat. */
+function bitOf(piece: number): number {
+  return Math.imul(piece, 0x9e3779b1) >>> 16;
+}
+
+function* piecesOf(text: string): Generator<number> {
+  let piece = 0;
+  for (let index = 0; index < text.length; index += 1) {
+    piece = ((piece << 8) | lowered(text.charCodeAt(index))) >>> 0;
+    if (index >= SHORTEST_TEXT - 1) yield piece;
+  }
+}
+
+/** In how many rules each piece stands. */
+function pieceFrequencies(rules: readonly (readonly UrlText[] | undefined)[]): ReadonlyMap<number, number> {
+  const counts = new Map<number, number>();
+  for (const texts of rules) {
+    const own = new Set<number>();
+    for (const { text } of texts ?? NONE) for (const piece of piecesOf(text)) own.add(piece);
+    for (const piece of own) counts.set(piece, (counts.get(piece) ?? 0) + 1);
+  }
+  return counts;
+}
+
+/** The piece fewest rules share; of equals the last, because the ends of URLs differ more than their beginnings. */
+function rarestPiece(text: string, counts: ReadonlyMap<number, number>): number {
+  let rarest = 0;
+  let least = Infinity;
+  for (const piece of piecesOf(text)) {
+    const count = counts.get(piece) ?? 0;
+    if (count <= least) [rarest, least] = [piece, count];
+  }
+  return rarest;
+}
+
+function listAt<K>(lists: Map<K, number[]>, key: K): number[] {
+  let list = lists.get(key);
+  if (list === undefined) lists.set(key, (list = []));
+  return list;
+}

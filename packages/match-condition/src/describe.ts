@@ -1,0 +1,103 @@
+import type { Condition } from "@headworks/capture-contract";
+import type { Leaf } from "./leaves.ts";
+
+/** What a leaf looks at and what it asks, as parts of a sentence. */
+export interface LeafPhrase {
+  /** `the path`, `the header X-A of the request`. */
+  readonly what: string;
+  /** `is /a`, `matches a*`. */
+  readonly asks: string;
+}
+
+/** A condition in one sentence for people: `the host matches *.example.com and the method is POST`. */
+export function describeCondition(condition: Condition): string {
+  return describe(condition, false);
+}
+
+function describe(condition: Condition, isInside: boolean): string {
+  switch (condition.type) {
+    case "all":
+      return "everything";
+    case "and":
+    case "or": {
+      const text = condition.conditions.map((part) => describe(part, true)).join(` ${condition.type} `);
+      return isInside && condition.conditions.length > 1 ? `(${text})` : text;
+    }
+    case "not":
+      return `not (${describe(condition.condition, false)})`;
+    default: {
+      const { what, asks } = leafPhrase(condition);
+      return `${what} ${asks}`;
+    }
+  }
+}
+
+/** The phrase of a leaf. Long values are cut. */
+export function leafPhrase(leaf: Leaf): LeafPhrase {
+  switch (leaf.type) {
+    case "all":
+      return { what: "it", asks: "is anything" };
+    case "url_pattern":
+      return { what: "the URL", asks: matches(leaf.pattern) };
+    case "path_pattern":
+      return { what: "the path", asks: matches(leaf.pattern) };
+    case "host":
+      return { what: "the host", asks: matches(leaf.pattern) };
+    case "method":
+      return { what: "the method", asks: `is ${quoted(leaf.method)}` };
+    case "scheme":
+      return { what: "the scheme", asks: `is ${quoted(leaf.scheme)}` };
+    case "port":
+      return { what: "the port", asks: `is ${leaf.port}` };
+    case "path_segment":
+      return { what: `segment ${leaf.index} of the path`, asks: `is ${quoted(leaf.value)}` };
+    case "query_param":
+      return { what: `the query parameter ${quoted(leaf.name)}`, asks: presence(leaf.value) };
+    case "query_param_pattern":
+      return { what: `the query parameter ${quoted(leaf.name)}`, asks: matches(leaf.pattern) };
+    case "header":
+      return { what: `the header ${quoted(leaf.name)}${sideOf(leaf)}`, asks: presence(leaf.value) };
+    case "header_pattern":
+      return { what: `the header ${quoted(leaf.name)}${sideOf(leaf)}`, asks: matches(leaf.pattern) };
+    case "content_type":
+      return { what: `the content type${sideOf(leaf)}`, asks: matches(leaf.pattern) };
+    case "body_pattern":
+      return { what: `the body${sideOf(leaf)}`, asks: matches(leaf.pattern) };
+    case "json_path":
+      return {
+        what: `the JSON value ${quoted(leaf.path)}${sideOf(leaf)}`,
+        asks: leaf.value === undefined ? "is there" : `is ${quoted(JSON.stringify(leaf.value))}`,
+      };
+    case "json_path_pattern":
+      return { what: `the JSON value ${quoted(leaf.path)}${sideOf(leaf)}`, asks: matches(leaf.pattern) };
+    case "status_code":
+      return { what: "the status", asks: `is ${leaf.range}` };
+    default:
+      return graphqlPhrase(leaf);
+  }
+}
+
+function graphqlPhrase(leaf: Extract<Leaf, { readonly type: `graph${string}` }>): LeafPhrase {
+  if ("operation_name" in leaf) return { what: "the GraphQL operation", asks: `is ${quoted(leaf.operation_name)}` };
+  if ("operation_type" in leaf) return { what: "the GraphQL operation", asks: `is a ${leaf.operation_type}` };
+  return { what: `the GraphQL variable ${quoted(leaf.name)}`, asks: `is ${quoted(JSON.stringify(leaf.value))}` };
+}
+
+function matches(pattern: string): string {
+  return `matches ${quoted(pattern)}`;
+}
+
+function presence(value: string | null | undefined): string {
+  return value === undefined || value === null ? "is there" : `is ${quoted(value)}`;
+}
+
+function sideOf({ side }: { readonly side?: "request" | "response" }): string {
+  return side === undefined ? "" : side === "request" ? " of the request" : " of the answer";
+}
+
+const LONGEST_QUOTED = 200;
+
+/** A value in a sentence, cut where it is long. */
+export function quoted(text: string): string {
+  return text.length > LONGEST_QUOTED ? `\`${text.slice(0, LONGEST_QUOTED)}…\`` : `\`${text}\``;
+}

@@ -1,0 +1,256 @@
+import type { Condition, MessageSide } from "@headworks/capture-contract";
+import { percentDecoded } from "@headworks/http-fields";
+import { parseJsonPath, selectJson } from "@headworks/json-path";
+import { foldAscii } from "@headworks/query-language";
+import type { Decision } from "./compiled.ts";
+import { operationType } from "./graphql.ts";
+import { isSameJson } from "./json-equality.ts";
+import { bodyJson, bodyText, headerValues, pathSegment, queryValues } from "./material.ts";
+import { parseStatusRange } from "./status-range.ts";
+import { NOT_READ, type MatchSubject } from "./subject.ts";
+import { compileTextPattern, type PatternManner } from "./text-pattern.ts";
+
+/** A condition without parts, by kind. */
+export type Leaf = Exclude<Condition, { readonly type: "and" | "or" | "not" }>;
+
+/** What a leaf looks at, from cheap to dear. */
+export type Cost = "nothing" | "line" | "text" | "fields" | "body";
+
+/** A leaf ready to be asked. */
+export interface CompiledLeaf {
+  readonly cost: Cost;
+  /** The message it is about: one of the two, the one that passes by, or the request's address, which both phases have. */
+  readonly about: MessageSide | "passing" | "address";
+  decide(subject: MatchSubject): Decision;
+  /** The texts a pattern looks at were too dear for it. */
+  gaveUp?(subject: MatchSubject): boolean;
+  /** A text, its ASCII letters in lower case, that the URL of every matching subject contains. */
+  readonly urlText?: string;
+  /** The same, but for URLs without percent-encoding only. */
+  readonly plainUrlText?: string;
+}
+
+/** How each kind of pattern compares. */
+export const MANNERS = {
+  url_pattern: { caseless: false, wildcard: "url" },
+  path_pattern: { caseless: false, wildcard: "whole" },
+  host: { caseless: true, wildcard: "whole" },
+  query_param_pattern: { caseless: false, wildcard: "whole" },
+  header_pattern: { caseless: false, wildcard: "whole" },
+  content_type: { caseless: true, wildcard: "whole" },
+  body_pattern: { caseless: false, wildcard: "part" },
+  json_path_pattern: { caseless: false, wildcard: "whole" },
+} as const satisfies Readonly<Record<string, PatternManner>>;
+
+/** Compiles one leaf. Throws a `RangeError` for what `parseCondition` refuses. */
+export function compileLeaf(leaf: Leaf): CompiledLeaf {
+  switch (leaf.type) {
+    case "all":
+      return { cost: "nothing", about: "address", decide: () => true };
+    case "url_pattern":
+    case "path_pattern":
+    case "host":
+      return addressPattern(leaf);
+    case "method":
+    case "scheme":
+    case "port":
+    case "path_segment":
+    case "query_param":
+    case "query_param_pattern":
+      return addressFact(leaf);
+    case "header":
+    case "header_pattern":
+    case "content_type":
+      return headerLeaf(leaf);
+    case "body_pattern":
+      return bodyPattern(leaf);
+    case "json_path":
+    case "json_path_pattern":
+      return jsonLeaf(leaf);
+    case "status_code": {
+      const ranges = parseStatusRange(leaf.range);
+      if (ranges === undefined) throw new RangeError(`\`${leaf.range}\` is no status`);
+      const decide = ({ status }: MatchSubject): boolean =>
+        status !== undefined && ranges.some(([min, max]) => status >= min && status <= max);
+      return { cost: "line", about: "response", decide };
+    }
+    default:
+      return graphqlLeaf(leaf);
+  }
+}
+
+type Of<T extends Leaf["type"]> = Extract<Leaf, { readonly type: T }>;
+
+function addressPattern(leaf: Of<"url_pattern" | "path_pattern" | "host">): CompiledLeaf {
+  const pattern = compileTextPattern(leaf.pattern, MANNERS[leaf.type]);
+  const read =
+    leaf.type === "host"
+      ? (subject: MatchSubject): string => subject.host
+      : leaf.type === "path_pattern"
+        ? (subject: MatchSubject): string => subject.path
+        : (subject: MatchSubject): string => subject.url;
+  return {
+    cost: "text",
+    about: "address",
+    decide: (subject) => pattern.test(read(subject)),
+    gaveUp: (subject) => pattern.search(read(subject)) === "gave-up",
+    urlText: pattern.requiredText,
+  };
+}
+
+/** Texts that look the same in a URL whether they were percent-encoded or not. */
+const UNRESERVED = /^[\w.~-]+$/;
+
+function addressFact(
+  leaf: Of<"method" | "scheme" | "port" | "path_segment" | "query_param" | "query_param_pattern">,
+): CompiledLeaf {
+  const plain = (text: string): { plainUrlText?: string } =>
+    UNRESERVED.test(text) ? { plainUrlText: foldAscii(text) } : {};
+  switch (leaf.type) {
+    case "method": {
+      const method = leaf.method.toUpperCase();
+      const decide = (subject: MatchSubject): boolean =>
+        subject.method === method || subject.method.toUpperCase() === method;
+      return { cost: "line", about: "address", decide };
+    }
+    case "scheme": {
+      const scheme = leaf.scheme.toLowerCase();
+      return { cost: "line", about: "address", decide: (subject) => subject.scheme === scheme };
+    }
+    case "port":
+      return { cost: "line", about: "address", decide: (subject) => subject.port === leaf.port };
+    case "path_segment": {
+      const { index, value } = leaf;
+      const decide = (subject: MatchSubject): boolean => {
+        const segment = pathSegment(subject.path, index);
+        return segment !== undefined && (segment === value || percentDecoded(segment) === value);
+      };
+      return { cost: "text", about: "address", decide, ...plain(value) };
+    }
+    case "query_param": {
+      const { name, value } = leaf;
+      const decide = ({ query }: MatchSubject): boolean => {
+        const values = queryValues(query, name);
+        return value === undefined || value === null ? values.length > 0 : values.includes(value);
+      };
+      return { cost: "fields", about: "address", decide, ...plain(name) };
+    }
+    case "query_param_pattern": {
+      const pattern = compileTextPattern(leaf.pattern, MANNERS.query_param_pattern);
+      return {
+        cost: "fields",
+        about: "address",
+        decide: ({ query }) => queryValues(query, leaf.name).some((value) => pattern.test(value)),
+        gaveUp: ({ query }) => queryValues(query, leaf.name).some((value) => pattern.search(value) === "gave-up"),
+        ...plain(leaf.name),
+      };
+    }
+  }
+}
+
+function headerLeaf(leaf: Of<"header" | "header_pattern" | "content_type">): CompiledLeaf {
+  const name = leaf.type === "content_type" ? "content-type" : foldAscii(leaf.name);
+  const about = leaf.side ?? "passing";
+  const values = (subject: MatchSubject): readonly string[] => headerValues(subject, leaf.side ?? subject.phase, name);
+  if (leaf.type === "header") {
+    const { value } = leaf;
+    const isPresence = value === undefined || value === null;
+    const decide = (subject: MatchSubject): boolean =>
+      isPresence ? values(subject).length > 0 : values(subject).includes(value);
+    return { cost: "fields", about, decide };
+  }
+  const pattern = compileTextPattern(leaf.pattern, MANNERS[leaf.type]);
+  return {
+    cost: "fields",
+    about,
+    decide: (subject) => values(subject).some((value) => pattern.test(value)),
+    gaveUp: (subject) => values(subject).some((value) => pattern.search(value) === "gave-up"),
+  };
+}
+
+function bodyPattern(leaf: Of<"body_pattern">): CompiledLeaf {
+  const pattern = compileTextPattern(leaf.pattern, MANNERS.body_pattern);
+  return {
+    cost: "body",
+    about: leaf.side ?? "passing",
+    decide: (subject) => {
+      const text = bodyText(subject, leaf.side ?? subject.phase);
+      if (text === NOT_READ) return "needs-body";
+      return text !== undefined && pattern.test(text);
+    },
+    gaveUp: (subject) => {
+      const text = bodyText(subject, leaf.side ?? subject.phase);
+      return typeof text === "string" && pattern.search(text) === "gave-up";
+    },
+  };
+}
+
+function jsonLeaf(leaf: Of<"json_path" | "json_path_pattern">): CompiledLeaf {
+  const parsed = parseJsonPath(leaf.path);
+  if (!parsed.ok) throw new RangeError(`\`${leaf.path}\` is no JSON path`);
+  const holds = leaf.type === "json_path" ? valueTest(leaf) : patternTest(leaf.pattern);
+  return {
+    cost: "body",
+    about: leaf.side ?? "passing",
+    decide: (subject) => {
+      const root = bodyJson(subject, leaf.side ?? subject.phase);
+      if (root === NOT_READ) return "needs-body";
+      return root !== undefined && selectJson(root, parsed.steps).some(holds);
+    },
+  };
+}
+
+function valueTest(leaf: Of<"json_path">): (value: unknown) => boolean {
+  const { value } = leaf;
+  return value === undefined ? () => true : (found) => isSameJson(found, value);
+}
+
+/** Objects and lists have no text of their own. */
+function patternTest(source: string): (value: unknown) => boolean {
+  const pattern = compileTextPattern(source, MANNERS.json_path_pattern);
+  return (found) => (typeof found !== "object" || found === null) && pattern.test(String(found));
+}
+
+function graphqlLeaf(
+  leaf: Of<
+    | "graph_q_l_operation"
+    | "graphql_operation"
+    | "graph_q_l_type"
+    | "graphql_type"
+    | "graph_q_l_variable"
+    | "graphql_variable"
+  >,
+): CompiledLeaf {
+  const holds = graphqlTest(leaf);
+  return {
+    cost: "body",
+    about: "request",
+    decide: (subject) => {
+      const root = bodyJson(subject, "request");
+      if (root === NOT_READ) return "needs-body";
+      // Several operations may be sent as a list.
+      return (Array.isArray(root) ? (root as unknown[]) : [root]).some(
+        (operation) => typeof operation === "object" && operation !== null && holds(operation),
+      );
+    },
+  };
+}
+
+function graphqlTest(leaf: Parameters<typeof graphqlLeaf>[0]): (operation: object) => boolean {
+  const own = (object: object, name: string): unknown =>
+    Object.hasOwn(object, name) ? (Reflect.get(object, name) as unknown) : undefined;
+  if ("operation_name" in leaf) return (operation) => own(operation, "operationName") === leaf.operation_name;
+  if ("operation_type" in leaf) {
+    return (operation) => {
+      const query = own(operation, "query");
+      const name = own(operation, "operationName");
+      if (typeof query !== "string") return false;
+      return operationType(query, typeof name === "string" ? name : undefined) === leaf.operation_type;
+    };
+  }
+  return (operation) => {
+    const variables = own(operation, "variables");
+    if (typeof variables !== "object" || variables === null || !Object.hasOwn(variables, leaf.name)) return false;
+    return isSameJson(Reflect.get(variables, leaf.name), leaf.value);
+  };
+}

@@ -1,0 +1,72 @@
+import { fieldValues } from "@headworks/query-language";
+import { parseUrlEncoded, type QueryParameter } from "@headworks/http-fields";
+import type { MessageSide } from "@headworks/capture-contract";
+import { NOT_READ, type BodyText, type MatchSubject } from "./subject.ts";
+
+/** Bodies above this many characters are not parsed as JSON. */
+const LARGEST_JSON = 16 * 1024 * 1024;
+
+/** A parsed body, and the text it was parsed from: a subject may be asked again after its body was read. */
+interface ParsedBody {
+  readonly text: string;
+  readonly value: unknown;
+}
+
+/** Parsed once for all conditions that are asked about the same subject, and gone with it. */
+const parsedBodies: Readonly<Record<MessageSide, WeakMap<MatchSubject, ParsedBody>>> = {
+  request: new WeakMap(),
+  response: new WeakMap(),
+};
+
+/** The text of a side's body. */
+export function bodyText(subject: MatchSubject, side: MessageSide): BodyText {
+  return side === "request" ? subject.requestText() : subject.responseText();
+}
+
+/** The parsed JSON body; undefined when it is not JSON. */
+export function bodyJson(subject: MatchSubject, side: MessageSide): unknown {
+  const text = bodyText(subject, side);
+  if (text === NOT_READ) return NOT_READ;
+  if (text === undefined || text.length > LARGEST_JSON) return undefined;
+  const known = parsedBodies[side].get(subject);
+  if (known?.text === text) return known.value;
+  let value: unknown;
+  try {
+    value = JSON.parse(text);
+  } catch {
+    value = undefined;
+  }
+  parsedBodies[side].set(subject, { text, value });
+  return value;
+}
+
+/** Values of all header fields of that lower-case name. */
+export function headerValues(subject: MatchSubject, side: MessageSide, lowerName: string): readonly string[] {
+  return fieldValues(side === "request" ? subject.requestFields() : subject.responseFields(), lowerName);
+}
+
+let lastQuery = "";
+let lastParameters: readonly QueryParameter[] = [];
+
+/** The decoded values of a query parameter, in order. Remembers the last query, because many rules look at the same. */
+export function queryValues(query: string, name: string): string[] {
+  if (query === "") return [];
+  if (query !== lastQuery) {
+    lastParameters = parseUrlEncoded(query);
+    lastQuery = query;
+  }
+  const values: string[] = [];
+  for (const parameter of lastParameters) if (parameter.name === name) values.push(parameter.value);
+  return values;
+}
+
+/** The segment at an index, still encoded; undefined when the path has no such segment. */
+export function pathSegment(path: string, index: number): string | undefined {
+  let start = path.startsWith("/") ? 1 : 0;
+  for (let at = 0; ; at += 1) {
+    const end = path.indexOf("/", start);
+    if (at === index) return path.slice(start, end === -1 ? undefined : end);
+    if (end === -1) return undefined;
+    start = end + 1;
+  }
+}

@@ -1,0 +1,17 @@
+/** Inclusive stretches of status codes. */
+export type StatusRanges = readonly (readonly [min: number, max: number])[];
+
+/** `404`, `5xx`, `400-499`, several with commas between; undefined when the text is none of these. */
+export function parseStatusRange(range: string | number): StatusRanges | undefined {
+  const ranges: (readonly [number, number])[] = [];
+  for (const part of String(range).split(",")) {
+    const match = /^\s*(?:([1-9])xx|([1-9]\d\d)(?:\s*-\s*([1-9]\d\d))?)\s*$/i.exec(part);
+    if (match === null) return undefined;
+    const [, hundreds, from, to] = match;
+    const min = hundreds === undefined ? Number(from) : Number(hundreds) * 100;
+    const max = hundreds === undefined ? Number(to ?? from) : min + 99;
+    if (max < min) return undefined;
+    ranges.push([min, max]);
+  }
+  return ranges;
+}
