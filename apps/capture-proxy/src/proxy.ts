@@ -10,6 +10,7 @@ import { createEventHub } from "#api/events.ts";
 import type { EventHub } from "#api/events.ts";
 import { createApiServer } from "#api/server.ts";
 import { DeadlineSweep } from "@headworks/sockets";
+import { InternalClient } from "#connection/internal-client.ts";
 import { LeafContexts } from "#connection/leaf-contexts.ts";
 import { ProxyListener } from "#connection/listener.ts";
 import type { ProxyServices } from "#connection/proxy-services.ts";
@@ -119,6 +120,7 @@ async function assemble(parts: Parts): Promise<RunningProxy> {
   const gauges = newGauges();
   const events = createEventHub({ clock: systemClock, latestRows: (limit) => store.latestRows(limit), log });
   const addresses = { proxy: "", api: "" };
+  const client = new InternalClient(() => services);
   const host: SliceHost = {
     version: apiInfo.version,
     dataDir,
@@ -130,10 +132,11 @@ async function assemble(parts: Parts): Promise<RunningProxy> {
     events,
     gauges,
     addresses: () => addresses,
+    send: (request, options) => client.send(request, options),
   };
   const slices = createSlices(host, authority);
   const own = new OwnListeners();
-  const services = dataPath(parts, slices, own, gauges);
+  const services = dataPath(parts, slices, own, gauges, client);
   followSettings(parts, events);
 
   const listener = new ProxyListener(services);
@@ -168,6 +171,7 @@ async function assemble(parts: Parts): Promise<RunningProxy> {
     async stop(graceMs = GRACE_MS) {
       await listener.close(graceMs);
       workers.abort();
+      client.close();
       events.close();
       await api.close(Math.min(graceMs, 1000));
       services.originPool.clear();
@@ -183,13 +187,14 @@ function dataPath(
   slices: Slices,
   own: OwnListeners,
   gauges: ReturnType<typeof newGauges>,
+  client: InternalClient,
 ): ProxyServices {
   const { settings, authority, store, options } = parts;
   const { log } = options;
   const { running } = settings;
   const pipeline = new Pipeline(
     slices.interceptors(INTERCEPTOR_ORDER),
-    slices.observers(OBSERVER_ORDER),
+    [...slices.observers(OBSERVER_ORDER), client],
     FAIL_CLOSED,
     (slice, phase, error) => log.error({ err: error, slice, phase }, "A slice failed"),
   );

@@ -2,6 +2,7 @@ import type { ChangeTopic, SliceName, TaskProgress, TrafficEvent } from "@headwo
 import type { Handlers, Operations } from "@headworks/contract-kit";
 import type { Logger } from "pino";
 import type { TrafficGauges } from "#exchange/gauges.ts";
+import type { SendExchange } from "#exchange/outgoing.ts";
 import type { Interceptor, Observer } from "#exchange/phases.ts";
 import type { SettingsStore } from "#settings/settings.ts";
 import type { CaptureStore } from "#storage/capture-store.ts";
@@ -18,14 +19,19 @@ export interface Clock {
   after(delayMs: number, callback: () => void): () => void;
 }
 
-/** What an import is called in events, and how many bytes it is going to take in. */
+/** What something long is called in events, and how much it is going to do. */
 export interface TaskStart {
   /** Chosen by the caller of the API; one is made up without. */
   readonly id: string | undefined;
   readonly kind: TaskProgress["kind"];
   /** The field `Content-Length` of the upload. */
   readonly contentLength: string | string[] | undefined;
+  /** Where it is known from the start. */
+  readonly totalEntries?: number;
 }
+
+/** How much was done at the end. */
+export type TaskResult = { readonly imported_count: number } | { readonly completed: number };
 
 /** Something that takes long and reports how far it is. */
 export type RunTask<T> = (report: (soFar: Pick<TaskProgress, "bytes" | "entries">) => void) => Promise<T>;
@@ -35,10 +41,10 @@ export interface EventSink {
   traffic(event: TrafficEvent): void;
   changed(topic: ChangeTopic): void;
   /**
-   * Runs an import and tells how far it is: whenever `run` reports, and once at its end, good or bad. Gives and throws
-   * what `run` does.
+   * Runs something long and tells how far it is: whenever `run` reports, and once at its end, good or bad. Gives and
+   * throws what `run` does.
    */
-  task<T extends { readonly imported_count: number }>(start: TaskStart, run: RunTask<T>): Promise<T>;
+  task<T extends TaskResult>(start: TaskStart, run: RunTask<T>): Promise<T>;
   /** True while somebody listens; lets a hot path skip work nobody sees. */
   readonly hasListeners: boolean;
 }
@@ -65,6 +71,8 @@ export interface SliceHost {
   readonly events: EventSink;
   readonly gauges: TrafficGauges;
   readonly addresses: () => Addresses;
+  /** Sends a request as if a client had: rules, capture and upstream settings apply. */
+  readonly send: SendExchange;
 }
 
 /** Something periodic or long that a slice runs; ends when the signal aborts. */

@@ -54,6 +54,8 @@ export interface ApiRigOptions {
   readonly mostClients?: number;
   /** The proxy's address that slices are told. */
   readonly proxyAddress?: string;
+  /** Answers requests that slices send. */
+  readonly send?: SliceHost["send"];
 }
 
 /** A running API on a port of the system's choice, with a data directory of its own. */
@@ -103,6 +105,7 @@ export async function startApi(options: ApiRigOptions = {}): Promise<ApiRig> {
     events,
     gauges: IDLE_GAUGES,
     addresses: () => ({ proxy: options.proxyAddress ?? "http://127.0.0.1:8888", api: apiAddress }),
+    send: options.send ?? (() => Promise.reject(new Error("nothing is sent in this test"))),
   };
   const server = createApiServer({
     slices: options.slices?.(host) ?? [],

@@ -7,7 +7,7 @@ import type { ProxyServices, TrafficPolicy } from "#connection/proxy-services.ts
 import type { BodySpool } from "#exchange/body.ts";
 import type { ExchangeView } from "#exchange/exchange.ts";
 import { newGauges } from "#exchange/gauges.ts";
-import type { Interceptor } from "#exchange/phases.ts";
+import type { Interceptor, Observer } from "#exchange/phases.ts";
 import { Pipeline } from "#exchange/pipeline.ts";
 import { Dialer } from "#upstream/dial.ts";
 import { OriginPool } from "#upstream/origin-pool.ts";
@@ -28,6 +28,7 @@ export interface Engine {
 export interface EngineOptions {
   readonly policy?: Partial<TrafficPolicy>;
   readonly interceptors?: readonly Interceptor[];
+  readonly observers?: readonly Observer[];
   readonly insecureHosts?: readonly string[];
   readonly upstreamRoots?: string;
   readonly connectTimeoutMs?: number;
@@ -69,6 +70,7 @@ export async function startEngine(options: EngineOptions = {}): Promise<Engine> 
   const pipeline = new Pipeline(
     options.interceptors ?? [],
     [
+      ...(options.observers ?? []),
       {
         name: "traffic",
         onFinished(exchange) {

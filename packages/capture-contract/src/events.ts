@@ -35,19 +35,21 @@ export const ClientMessage = Type.Union([
 ]);
 export type ClientMessage = Static<typeof ClientMessage>;
 
-/** Progress of a long import or export. */
+/** Progress of something that takes long. */
 export interface TaskProgress {
   readonly id: string;
-  readonly kind: "import-har" | "import-session";
+  readonly kind: "import-har" | "import-session" | "replay-batch";
   readonly bytes: number;
   readonly total_bytes: number | null;
   readonly entries: number;
+  /** Where it is known from the start. */
+  readonly total_entries?: number;
   readonly done: boolean;
   readonly error: string | null;
 }
 
 /** What changed outside the traffic list, so that other windows can fetch it again. */
-export type ChangeTopic = "config" | "capture" | "sessions" | "blocklist" | "focus" | "cert" | "storage";
+export type ChangeTopic = "config" | "capture" | "sessions" | "blocklist" | "focus" | "replay" | "cert" | "storage";
 
 /**
  * Messages the service sends. A frame holds one message, or a JSON array of messages sent in one flush when the

@@ -6,6 +6,7 @@ import { exportOperations } from "./export.ts";
 import { focusOperations } from "./focus.ts";
 import { metricsOperations } from "./metrics.ts";
 import { ApiErrorBody } from "./primitives.ts";
+import { replayOperations } from "./replay.ts";
 import { sessionsOperations } from "./sessions.ts";
 import { trafficOperations } from "./traffic.ts";
 
@@ -19,6 +20,7 @@ export const operations = {
   capture: captureOperations,
   blocklist: blocklistOperations,
   focus: focusOperations,
+  replay: replayOperations,
   metrics: metricsOperations,
 } as const;
 
@@ -40,11 +42,13 @@ export * from "./capture.ts";
 export * from "./cert.ts";
 export * from "./condition.ts";
 export * from "./config.ts";
+export * from "./entry-diff.ts";
 export * from "./events.ts";
 export * from "./export.ts";
 export * from "./focus.ts";
 export * from "./message.ts";
 export * from "./metrics.ts";
 export * from "./primitives.ts";
+export * from "./replay.ts";
 export * from "./sessions.ts";
 export * from "./traffic.ts";

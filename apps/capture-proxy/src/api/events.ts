@@ -13,7 +13,7 @@ import type {
 import { compileValueValidator } from "@headworks/contract-kit/server";
 import { WebSocketServer } from "ws";
 import type { RawData, WebSocket } from "ws";
-import type { Clock, EventSink, RunTask, TaskStart } from "#slice.ts";
+import type { Clock, EventSink, RunTask, TaskResult, TaskStart } from "#slice.ts";
 import { EventClient, INITIAL_ROWS } from "./event-client.ts";
 import type { ClientParts, Flush } from "./event-client.ts";
 import { compileEventFilter } from "./event-filter.ts";
@@ -92,7 +92,7 @@ class Hub implements EventHub {
     this.#announce("changes", { type: "Changed", data: { topic } });
   }
 
-  async task<T extends { readonly imported_count: number }>(start: TaskStart, run: RunTask<T>): Promise<T> {
+  async task<T extends TaskResult>(start: TaskStart, run: RunTask<T>): Promise<T> {
     let progress = progressOf(start);
     const tell = (change: Partial<TaskProgress>): void => {
       progress = { ...progress, ...change };
@@ -100,7 +100,7 @@ class Hub implements EventHub {
     };
     try {
       const result = await run(({ bytes, entries }) => tell({ bytes, entries }));
-      tell({ done: true, entries: result.imported_count });
+      tell({ done: true, entries: "completed" in result ? result.completed : result.imported_count });
       return result;
     } catch (error) {
       tell({ done: true, error: errorAnswer(error).body.error });
@@ -212,7 +212,7 @@ class Hub implements EventHub {
   }
 }
 
-function progressOf({ id, kind, contentLength }: TaskStart): TaskProgress {
+function progressOf({ id, kind, contentLength, totalEntries }: TaskStart): TaskProgress {
   const isKnown = typeof contentLength === "string" && /^\d{1,15}$/u.test(contentLength);
   return {
     id: id ?? randomUUID(),
@@ -220,6 +220,7 @@ function progressOf({ id, kind, contentLength }: TaskStart): TaskProgress {
     bytes: 0,
     total_bytes: isKnown ? Number(contentLength) : null,
     entries: 0,
+    ...(totalEntries === undefined ? {} : { total_entries: totalEntries }),
     done: false,
     error: null,
   };

@@ -1,0 +1,108 @@
+import { nullable, oneOf, strictObject } from "@headworks/contract-kit";
+import { Type } from "typebox";
+import type { Static } from "typebox";
+
+/** What a comparison leaves out of account. */
+export const DiffOptions = strictObject(
+  {
+    ignore_headers: Type.Optional(
+      Type.Array(Type.String({ minLength: 1, maxLength: 256 }), {
+        maxItems: 256,
+        description:
+          "Header fields whose values may differ; `*` stands for any characters. Without it Date, Age, Expires, Set-Cookie, request ids, trace fields and the like",
+      }),
+    ),
+    ignore_paths: Type.Optional(
+      Type.Array(Type.String({ minLength: 1, maxLength: 1024 }), {
+        maxItems: 256,
+        description: "Places in JSON bodies that may differ: `$.user.id`, `$.items[*].at`, `$..etag`, or `/user/id`",
+      }),
+    ),
+    shape: Type.Optional(
+      Type.Boolean({ description: "Compare only which members JSON bodies have and of which type, not their values" }),
+    ),
+  },
+  { $id: "DiffOptions" },
+);
+export type DiffOptions = Static<typeof DiffOptions>;
+
+const text = nullable(Type.String());
+const Change = strictObject({ left: text, right: text });
+
+const HeaderChange = strictObject({
+  name: Type.String({ description: "As the left side writes it, or the right one where the left has none" }),
+  left: nullable(Type.Array(Type.String()), { description: "All values in order; null: the field is not there" }),
+  right: nullable(Type.Array(Type.String())),
+});
+
+const HeadersDiff = strictObject({
+  changed: Type.Array(HeaderChange),
+  ignored: Type.Array(HeaderChange, { description: "Differ, and may" }),
+});
+
+const JsonChange = strictObject({
+  path: Type.String({ description: "JSON Pointer (RFC 6901); positions are those of the left side" }),
+  op: oneOf(["add", "remove", "replace"]),
+  left: Type.Optional(Type.Unknown()),
+  right: Type.Optional(Type.Unknown()),
+  is_type_change: Type.Optional(Type.Literal(true, { description: "A string became a number, and so on" })),
+});
+
+const TextPart = strictObject({
+  kind: oneOf(["same", "removed", "added"]),
+  left_line: Type.Integer({ description: "Number of its first line on the left, from 1" }),
+  right_line: Type.Integer(),
+  line_count: Type.Integer(),
+  lines: Type.Array(Type.String(), { description: "The lines; of unchanged ones only those next to a change" }),
+});
+
+/** Two bodies, compared as what they are. */
+export const BodyDiff = strictObject(
+  {
+    kind: oneOf(["none", "same", "json", "text", "binary", "incomparable"], {
+      description:
+        "`none`: neither has a body; `json`, `text`, `binary`: they differ, compared that way; `incomparable`: one was not stored whole",
+    }),
+    left_size: nullable(Type.Integer({ description: "Bytes without content coding" })),
+    right_size: nullable(Type.Integer()),
+    left_sha256: Type.Optional(text),
+    right_sha256: Type.Optional(text),
+    reason: Type.Optional(Type.String({ description: "Why they cannot be compared, or not as what they are" })),
+    changes: Type.Optional(Type.Array(JsonChange)),
+    ignored_changes: Type.Optional(Type.Integer({ description: "Changes in places that may differ" })),
+    parts: Type.Optional(Type.Array(TextPart)),
+    truncated: Type.Optional(Type.Literal(true, { description: "There are more changes than are listed" })),
+  },
+  { $id: "BodyDiff" },
+);
+export type BodyDiff = Static<typeof BodyDiff>;
+
+const TimingChange = strictObject({
+  left: nullable(Type.Number()),
+  right: nullable(Type.Number()),
+  delta: nullable(Type.Number()),
+});
+
+/** How two entries differ; timings are told and never count. */
+export const EntryDiff = strictObject(
+  {
+    same: Type.Boolean({ description: "Nothing differs but what may" }),
+    request_same: Type.Boolean(),
+    response_same: Type.Boolean(),
+    left_id: text,
+    right_id: text,
+    method: nullable(Change),
+    url: nullable(Change),
+    status: nullable(Change, { description: "Null when they are alike; a side without an answer has null" }),
+    failure: nullable(Change, { description: "Codes of failures" }),
+    request_headers: HeadersDiff,
+    response_headers: HeadersDiff,
+    request_body: BodyDiff,
+    response_body: BodyDiff,
+    timings: Type.Record(Type.String(), TimingChange, {
+      description: "Milliseconds of `duration`, `dns`, `connect`, `tls`, `send`, `wait` and `receive`",
+    }),
+  },
+  { $id: "EntryDiff" },
+);
+export type EntryDiff = Static<typeof EntryDiff>;

@@ -1,0 +1,419 @@
+import { defineOperations, nullable, oneOf, strictObject } from "@headworks/contract-kit";
+import { Type } from "typebox";
+import type { Static } from "typebox";
+import { DiffOptions, EntryDiff } from "./entry-diff.ts";
+import { HeadersList, RequestData, ResponseData } from "./message.ts";
+import { booleanText, CreatedId, Id, IdParams, named, Timestamp } from "./primitives.ts";
+
+/** Limits of replays. */
+export const REPLAY_LIMITS = { iterations: 10_000, concurrency: 100, delayMs: 600_000, redirects: 20 } as const;
+
+const method = Type.String({
+  minLength: 1,
+  maxLength: 64,
+  pattern: "^[!#$%&'*+.^_`|~0-9A-Za-z-]+$",
+  description: "Request method",
+});
+const url = Type.String({ minLength: 1, maxLength: 65_536, description: "Absolute URL of http or https" });
+const headers = Type.Record(Type.String({ maxLength: 256 }), Type.String({ maxLength: 65_536 }));
+const bodyText = Type.String({ description: "Text, or `base64:` and standard base64 for bytes" });
+const tags = Type.Array(Type.String({ minLength: 1, maxLength: 64 }), { maxItems: 64, description: "Labels" });
+const variables = Type.Record(Type.String({ pattern: "^[A-Za-z_][A-Za-z0-9_.-]{0,63}$" }), Type.String(), {
+  maxProperties: 256,
+  description:
+    "Values for `{{name}}` in URL, header fields and body; `{{$uuid}}`, `{{$timestamp}}`, `{{$timestamp_ms}}`, `{{$iso_timestamp}}`, `{{$random_int}}` and `{{$iteration}}` need none",
+});
+const listing = {
+  limit: Type.Optional(Type.Integer({ minimum: 1, maximum: 1000, default: 100, description: "Most of one answer" })),
+  offset: Type.Optional(
+    Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER, default: 0, description: "Left out first" }),
+  ),
+};
+
+/** A request as a caller writes it: what a saved request shows may be sent back, and only `url` is needed. */
+export const WrittenRequest = strictObject(
+  {
+    method: Type.Optional(method),
+    url,
+    headers: Type.Optional(headers),
+    headers_list: Type.Optional(
+      Type.Array(Type.Tuple([Type.String(), Type.String()]), {
+        maxItems: 512,
+        description: "Wins over `headers`, since it keeps order and repeats",
+      }),
+    ),
+    body: Type.Optional(nullable(bodyText)),
+    content_type: Type.Optional(
+      nullable(Type.String({ maxLength: 1024, description: "Becomes Content-Type where that is missing" })),
+    ),
+    host: Type.Optional(Type.String()),
+    path: Type.Optional(Type.String()),
+    trailers_list: Type.Optional(HeadersList),
+    body_encoding: Type.Optional(nullable(oneOf(["utf8", "base64"]))),
+    body_size: Type.Optional(Type.Integer()),
+    body_stored_size: Type.Optional(Type.Integer()),
+    body_state: Type.Optional(Type.String()),
+    http_version: Type.Optional(nullable(Type.String())),
+  },
+  { $id: "WrittenRequest" },
+);
+export type WrittenRequest = Static<typeof WrittenRequest>;
+
+/** A request kept to be sent again. */
+export const SavedRequest = strictObject(
+  {
+    id: Id,
+    source_entry_id: nullable(Type.String({ description: "The captured entry that it was made from" })),
+    name: nullable(Type.String()),
+    request: RequestData,
+    saved_at: Timestamp,
+    updated_at: Timestamp,
+    tags: Type.Array(Type.String()),
+    collection: nullable(Type.String()),
+  },
+  { $id: "SavedRequest" },
+);
+export type SavedRequest = Static<typeof SavedRequest>;
+
+const about = {
+  name: Type.Optional(nullable(named("Name"))),
+  tags: Type.Optional(tags),
+  collection: Type.Optional(nullable(named("Group that it belongs to"))),
+};
+
+/** Body of a save: a request, an entry to take it from, or both, when the request wins. */
+export const NewSavedRequest = strictObject({
+  request: Type.Optional(WrittenRequest),
+  entry_id: Type.Optional(nullable(Id)),
+  traffic_id: Type.Optional(nullable(Id)),
+  ...about,
+});
+export type NewSavedRequest = Static<typeof NewSavedRequest>;
+
+/** Body of an update: what GET returned may be sent back; its read-only fields are not changes. */
+export const SavedRequestUpdate = strictObject({
+  request: WrittenRequest,
+  ...about,
+  id: Type.Optional(Id),
+  source_entry_id: Type.Optional(nullable(Type.String())),
+  saved_at: Type.Optional(Timestamp),
+  updated_at: Type.Optional(Timestamp),
+});
+export type SavedRequestUpdate = Static<typeof SavedRequestUpdate>;
+
+/** What is different from the request that is replayed. */
+export const ReplayModifications = strictObject(
+  {
+    url: Type.Optional(nullable(url)),
+    method: Type.Optional(nullable(method)),
+    headers: Type.Optional(nullable(headers, { description: "Fields to add, or to replace by name" })),
+    remove_headers: Type.Optional(
+      nullable(Type.Array(Type.String({ minLength: 1, maxLength: 256 }), { maxItems: 256 }), {
+        description: "Names of fields to leave out",
+      }),
+    ),
+    body: Type.Optional(nullable(bodyText, { description: "Another body; empty for none, null for the present one" })),
+    follow_redirects: Type.Optional(nullable(Type.Boolean(), { description: "Go where redirects lead" })),
+    max_redirects: Type.Optional(
+      Type.Integer({ minimum: 0, maximum: REPLAY_LIMITS.redirects, description: "Most of them; 10 when left out" }),
+    ),
+  },
+  { $id: "ReplayModifications" },
+);
+export type ReplayModifications = Static<typeof ReplayModifications>;
+
+const Redirect = strictObject({
+  status_code: Type.Integer(),
+  url: Type.String({ description: "That redirected" }),
+  entry_id: nullable(Type.String()),
+});
+
+/** What one replay gave. */
+export const ReplayResult = strictObject(
+  {
+    id: Id,
+    saved_request_id: nullable(Type.String()),
+    source_entry_id: nullable(Type.String({ description: "The captured entry whose request it is" })),
+    batch_id: nullable(Type.String()),
+    iteration: nullable(Type.Integer({ description: "Number within its batch, from 1" })),
+    entry_id: nullable(
+      Type.String({ description: "The captured entry of this replay; null when nothing is captured" }),
+    ),
+    request: RequestData,
+    response: nullable(ResponseData),
+    error: nullable(Type.String()),
+    error_code: nullable(Type.String()),
+    redirects: Type.Array(Redirect),
+    executed_at: Timestamp,
+    duration_ms: Type.Number(),
+    diff: Type.Optional(EntryDiff),
+  },
+  { $id: "ReplayResult" },
+);
+export type ReplayResult = Static<typeof ReplayResult>;
+
+/** Body of a replay. */
+export const ReplayOrder = strictObject({
+  modifications: Type.Optional(nullable(ReplayModifications)),
+  variables: Type.Optional(variables),
+  diff: Type.Optional(
+    Type.Union([Type.Boolean(), DiffOptions], { description: "Compare the answer with that of the original entry" }),
+  ),
+});
+export type ReplayOrder = Static<typeof ReplayOrder>;
+
+const batchNumbers = {
+  iterations: Type.Optional(
+    Type.Integer({ minimum: 1, maximum: REPLAY_LIMITS.iterations, description: "How often; once when left out" }),
+  ),
+  concurrency: Type.Optional(
+    Type.Integer({ minimum: 1, maximum: REPLAY_LIMITS.concurrency, description: "How many at once; 1 when left out" }),
+  ),
+  delay_ms: Type.Optional(
+    nullable(
+      Type.Integer({ minimum: 0, maximum: REPLAY_LIMITS.delayMs, description: "Pause before each but the first ones" }),
+    ),
+  ),
+};
+
+/** Body of a batch: the numbers flat or in `config`. */
+export const BatchOrder = strictObject({
+  ...batchNumbers,
+  config: Type.Optional(nullable(strictObject(batchNumbers))),
+  modifications: Type.Optional(nullable(ReplayModifications)),
+  variables: Type.Optional(variables),
+  wait: Type.Optional(
+    Type.Boolean({ description: "False: answer 202 at once and let the batch run on; true when left out" }),
+  ),
+});
+export type BatchOrder = Static<typeof BatchOrder>;
+
+const milliseconds = nullable(Type.Number());
+
+/** Many replays of one request. */
+export const ReplayBatch = strictObject(
+  {
+    id: Id,
+    saved_request_id: nullable(Type.String()),
+    source_entry_id: nullable(Type.String()),
+    state: oneOf(["running", "done", "cancelled", "interrupted"], {
+      description: "`interrupted`: the service ended in the middle of it",
+    }),
+    iterations: Type.Integer(),
+    concurrency: Type.Integer(),
+    delay_ms: nullable(Type.Integer()),
+    total: Type.Integer({ description: "Replays that ended so far" }),
+    succeeded: Type.Integer({ description: "That got an answer, whatever its status" }),
+    failed: Type.Integer(),
+    min_ms: milliseconds,
+    max_ms: milliseconds,
+    avg_ms: milliseconds,
+    p50_ms: milliseconds,
+    p90_ms: milliseconds,
+    p95_ms: nullable(Type.Number({ description: "Nearest rank over the replays that got an answer" })),
+    p99_ms: milliseconds,
+    histogram: Type.Array(strictObject({ from_ms: Type.Number(), to_ms: Type.Number(), count: Type.Integer() }), {
+      description: "Of durations, at most 20 equal slices",
+    }),
+    statuses: Type.Record(Type.String(), Type.Integer(), { description: "How often each status came" }),
+    errors: Type.Array(strictObject({ code: Type.String(), message: Type.String(), count: Type.Integer() }), {
+      description: "Most frequent first; `message` is that of the first one",
+    }),
+    started_at: Timestamp,
+    finished_at: nullable(Timestamp),
+  },
+  { $id: "ReplayBatch" },
+);
+export type ReplayBatch = Static<typeof ReplayBatch>;
+
+const resultsLimit = Type.Optional(
+  Type.Integer({
+    minimum: 0,
+    maximum: REPLAY_LIMITS.iterations,
+    default: 1000,
+    description: "Most results in the answer; the history has the others",
+  }),
+);
+
+const ReplayBatchWithResults = strictObject(
+  { ...ReplayBatch.properties, results: Type.Array(ReplayResult, { description: "In order of their iterations" }) },
+  { $id: "ReplayBatchWithResults" },
+);
+
+/** What to compare: two entries or replays, or a replay with its original. */
+export const DiffOrder = strictObject({
+  left: Type.Optional(
+    Type.String({
+      minLength: 1,
+      maxLength: 64,
+      description: "Id of an entry or a replay; without it the original of `right`",
+    }),
+  ),
+  right: Type.String({ minLength: 1, maxLength: 64, description: "Id of an entry or a replay" }),
+  ...DiffOptions.properties,
+});
+export type DiffOrder = Static<typeof DiffOrder>;
+
+export const replayOperations = defineOperations({
+  listSavedRequests: {
+    method: "GET",
+    path: "/replay/saved",
+    summary: "List saved requests, newest first",
+    access: "replay:read",
+    query: strictObject({
+      collection: Type.Optional(Type.String({ maxLength: 255, description: "Of this collection" })),
+      tag: Type.Optional(Type.String({ maxLength: 64, description: "With this tag" })),
+      search: Type.Optional(Type.String({ maxLength: 255, description: "Text in name or URL" })),
+      include_bodies: Type.Optional(booleanText("With the bodies")),
+      ...listing,
+    }),
+    responses: { 200: Type.Array(SavedRequest) },
+    expose: { mcp: { name: "list_saved_requests", readOnly: true } },
+  },
+  saveRequest: {
+    method: "POST",
+    path: "/replay/saved",
+    summary: "Save a request, written or taken from an entry",
+    access: "replay:write",
+    body: NewSavedRequest,
+    responses: { 201: CreatedId },
+  },
+  saveFromTraffic: {
+    method: "POST",
+    path: "/replay/saved/from-traffic",
+    summary: "Save the requests of several entries",
+    access: "replay:write",
+    body: strictObject({
+      entry_ids: Type.Array(Id, { minItems: 1, maxItems: 1000, description: "Ids of entries" }),
+      name_prefix: Type.Optional(nullable(Type.String({ maxLength: 200 }), { description: "Put before each name" })),
+      tags: about.tags,
+      collection: about.collection,
+    }),
+    responses: {
+      201: strictObject({
+        saved: Type.Integer(),
+        ids: Type.Array(Id),
+        errors: Type.Array(Type.String(), { description: "`entry <id>: …`" }),
+        total: Type.Integer(),
+      }),
+    },
+  },
+  listReplayCollections: {
+    method: "GET",
+    path: "/replay/collections",
+    summary: "Collections of saved requests and how many each has",
+    access: "replay:read",
+    responses: { 200: Type.Array(strictObject({ name: Type.String(), count: Type.Integer() })) },
+  },
+  getSavedRequest: {
+    method: "GET",
+    path: "/replay/saved/{id}",
+    summary: "One saved request",
+    access: "replay:read",
+    params: IdParams,
+    responses: { 200: SavedRequest },
+  },
+  updateSavedRequest: {
+    method: "PUT",
+    path: "/replay/saved/{id}",
+    summary: "Update a saved request",
+    access: "replay:write",
+    params: IdParams,
+    body: SavedRequestUpdate,
+    responses: { 200: SavedRequest },
+  },
+  deleteSavedRequest: {
+    method: "DELETE",
+    path: "/replay/saved/{id}",
+    summary: "Delete a saved request",
+    access: "replay:delete",
+    params: IdParams,
+    responses: { 204: null },
+  },
+  executeReplay: {
+    method: "POST",
+    path: "/replay/execute/{id}",
+    summary: "Send a saved request, or that of a captured entry, again",
+    description: "Goes the way of client requests: rules, capture and upstream settings apply to it.",
+    access: "replay:write",
+    params: IdParams,
+    body: ReplayOrder,
+    bodyOptional: true,
+    responses: { 200: ReplayResult },
+  },
+  executeBatch: {
+    method: "POST",
+    path: "/replay/execute/{id}/batch",
+    summary: "Send a request many times",
+    description: "Progress is told on `/ws` as the task `task_id`; a caller that goes away calls the batch off.",
+    access: "replay:write",
+    params: IdParams,
+    query: strictObject({
+      task_id: Type.Optional(
+        Type.String({
+          minLength: 1,
+          maxLength: 64,
+          description: "Id of the batch and of its task; one is made up without",
+        }),
+      ),
+      results_limit: resultsLimit,
+    }),
+    body: BatchOrder,
+    bodyOptional: true,
+    responses: { 200: ReplayBatchWithResults, 202: CreatedId },
+  },
+  listBatches: {
+    method: "GET",
+    path: "/replay/batches",
+    summary: "List batches, newest first",
+    access: "replay:read",
+    query: strictObject(listing),
+    responses: { 200: Type.Array(ReplayBatch) },
+  },
+  getBatch: {
+    method: "GET",
+    path: "/replay/batches/{id}",
+    summary: "One batch with its results",
+    access: "replay:read",
+    params: IdParams,
+    query: strictObject({ results_limit: resultsLimit }),
+    responses: { 200: ReplayBatchWithResults },
+  },
+  cancelBatch: {
+    method: "POST",
+    path: "/replay/batches/{id}/cancel",
+    summary: "Call a running batch off",
+    access: "replay:write",
+    params: IdParams,
+    responses: { 200: ReplayBatch },
+  },
+  listReplayHistory: {
+    method: "GET",
+    path: "/replay/history",
+    summary: "List replays, newest first, without bodies",
+    access: "replay:read",
+    query: strictObject({
+      saved_request_id: Type.Optional(Type.String({ maxLength: 64, description: "Of this saved request" })),
+      batch_id: Type.Optional(
+        Type.String({ maxLength: 64, description: "Of this batch; without it only replays that belong to none" }),
+      ),
+      ...listing,
+    }),
+    responses: { 200: Type.Array(ReplayResult) },
+  },
+  getReplay: {
+    method: "GET",
+    path: "/replay/history/{id}",
+    summary: "One replay with its bodies, as far as they are stored",
+    access: "replay:read",
+    params: IdParams,
+    responses: { 200: ReplayResult },
+  },
+  clearReplayHistory: {
+    method: "DELETE",
+    path: "/replay/history",
+    summary: "Forget all replays and batches; captured entries stay",
+    access: "replay:delete",
+    responses: { 204: null },
+  },
+});
