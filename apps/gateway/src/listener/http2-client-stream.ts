@@ -86,14 +86,9 @@ export class Http2ClientStream implements ClientStream, Timed {
       handler?.onBodyData(piece);
       handler?.onBodyBatch();
     });
-    stream.on("end", () => {
-      // A reset without an error ends the reading side too, in the middle of a body.
-      if (stream.aborted) return this.#gone();
-      this.#isBodyEnded = true;
-      this.deadlineMs = this.#requestDeadlineMs;
-      if (this.#bodyTrailers !== undefined) this.handler?.onBodyTrailers(this.#bodyTrailers);
-      this.handler?.onBodyEnd();
-    });
+    // The end of a body without a byte is told as soon as it comes, whoever listens by then.
+    if (stream.readableEnded) process.nextTick(this.#onBodyEnd);
+    else stream.on("end", this.#onBodyEnd);
     this.#touch();
   }
 
@@ -156,7 +151,7 @@ export class Http2ClientStream implements ClientStream, Timed {
       else stream.end(piece);
     }
     this.#touch();
-    if (this.#isBodyEnded) return;
+    if (this.#isBodyEnded || stream.readableEnded) return;
     // A reset at once could overtake the trailers, so what still comes is dropped for a while.
     stream.on("end", () => (this.#isBodyEnded = true));
     stream.resume();
@@ -226,6 +221,15 @@ export class Http2ClientStream implements ClientStream, Timed {
     const isReceiving = this.#isReading && !this.#isBodyEnded && bodyMs > 0;
     this.deadlineMs = Math.min(performance.now() + (isReceiving ? bodyMs : idleMs), this.#requestDeadlineMs);
   }
+
+  readonly #onBodyEnd = (): void => {
+    // A reset without an error ends the reading side too, in the middle of a body.
+    if (this.#stream.aborted) return this.#gone();
+    this.#isBodyEnded = true;
+    this.deadlineMs = this.#requestDeadlineMs;
+    if (this.#bodyTrailers !== undefined) this.handler?.onBodyTrailers(this.#bodyTrailers);
+    this.handler?.onBodyEnd();
+  };
 
   readonly #onWantTrailers = (): void => {
     if (this.#isClosed) return;
