@@ -27,6 +27,7 @@ export function fakeConfig(): ProxyConfig {
     connect_timeout_ms: 10_000,
     idle_timeout_ms: 300_000,
     head_timeout_ms: 60_000,
+    breakpoint_body_limit: 5_242_880,
     enable_socks: false,
     socks_port: 1080,
     socks_auth_username: null,

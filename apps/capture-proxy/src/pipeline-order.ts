@@ -3,10 +3,12 @@ import type { SliceName } from "@headworks/capture-contract";
 /** The order in which slices see a request. Slices that do not intercept are not listed. */
 export const INTERCEPTOR_ORDER = [
   "blocklist", // a blocked host costs no further work and opens no connection
+  "breakpoints", // a person sees exactly what would be sent
 ] as const satisfies readonly SliceName[];
 
 /** The order in which slices learn of exchanges. */
 export const OBSERVER_ORDER = [
+  "breakpoints", // what waits is over, and says so before its entry is stored
   "metrics", // counts everything, recorded or not
   "traffic", // stores and announces
 ] as const satisfies readonly SliceName[];

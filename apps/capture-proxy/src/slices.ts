@@ -4,6 +4,7 @@ import { probeInterception } from "#api/interception-probe.ts";
 import type { Interceptor, Observer } from "#exchange/phases.ts";
 import type { SliceHost, SliceWorker } from "./slice.ts";
 import { createBlocklistSlice } from "./slices/blocklist/blocklist.slice.ts";
+import { createBreakpointsSlice } from "./slices/breakpoints/breakpoints.slice.ts";
 import { createCaptureSlice } from "./slices/capture/capture.slice.ts";
 import { createCertSlice } from "./slices/cert/cert.slice.ts";
 import type { AuthorityStore, CertSlice } from "./slices/cert/cert.slice.ts";
@@ -46,6 +47,7 @@ export function createSlices(host: SliceHost, authority: AuthorityStore): Slices
     createConfigSlice(host),
     createCaptureSlice(host),
     createBlocklistSlice(host),
+    createBreakpointsSlice(host),
     createFocusSlice(host),
     createMetricsSlice(host),
   ];

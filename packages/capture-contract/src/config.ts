@@ -158,6 +158,13 @@ export const Settings = strictObject({
     "x-applies": "now",
     description: "A client must finish a request head within this time",
   }),
+  breakpoint_body_limit: Type.Integer({
+    default: 5_242_880,
+    minimum: 0,
+    maximum: 67_108_864,
+    "x-applies": "now",
+    description: "Bytes of a body that a breakpoint holds for editing; larger ones pause with their head alone",
+  }),
   verbose: Type.Boolean({ default: false, "x-applies": "now", description: "Log at level debug" }),
   enable_socks: Type.Boolean({
     default: false,

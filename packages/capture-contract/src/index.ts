@@ -1,4 +1,5 @@
 import { blocklistOperations } from "./blocklist.ts";
+import { breakpointsOperations } from "./breakpoints.ts";
 import { captureOperations } from "./capture.ts";
 import { certOperations } from "./cert.ts";
 import { configOperations } from "./config.ts";
@@ -19,6 +20,7 @@ export const operations = {
   config: configOperations,
   capture: captureOperations,
   blocklist: blocklistOperations,
+  breakpoints: breakpointsOperations,
   focus: focusOperations,
   replay: replayOperations,
   metrics: metricsOperations,
@@ -38,6 +40,7 @@ export const apiInfo = {
 export { ERRORS } from "./errors.ts";
 export type { ErrorCode } from "./errors.ts";
 export * from "./blocklist.ts";
+export * from "./breakpoints.ts";
 export * from "./capture.ts";
 export * from "./cert.ts";
 export * from "./condition.ts";

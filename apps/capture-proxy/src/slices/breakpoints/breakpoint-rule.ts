@@ -1,0 +1,97 @@
+// Tested by breakpoints.slice.test.ts
+import type { Breakpoint, BreakpointUpdate, Condition, NewBreakpoint } from "@headworks/capture-contract";
+import { describeCondition, parseCondition } from "@headworks/match-condition";
+
+const DEFAULT_PRIORITY = 100;
+
+/** Devices are not told apart yet: a rule for one would pause the others too. */
+export const NO_DEVICES = "Rules for one device alone are not possible: leave device_id out";
+
+/** A rule as it is kept: times as numbers, every default filled in. */
+export interface StoredBreakpoint {
+  readonly id: string;
+  readonly name: string;
+  readonly condition: Condition;
+  readonly direction: Breakpoint["direction"];
+  readonly enabled: boolean;
+  readonly priority: number;
+  readonly timeoutSecs: number | null;
+  readonly hitCount: number;
+  readonly createdAtMs: number;
+  readonly updatedAtMs: number;
+}
+
+/** The fields a caller may write, defaults filled in. */
+function written(
+  body: NewBreakpoint | BreakpointUpdate,
+  condition: Condition,
+): Omit<StoredBreakpoint, "id" | "hitCount" | "createdAtMs" | "updatedAtMs"> {
+  return {
+    name: body.name?.trim() ?? nameOf(condition),
+    condition,
+    direction: body.direction ?? "both",
+    enabled: body.enabled ?? true,
+    priority: body.priority ?? DEFAULT_PRIORITY,
+    timeoutSecs: body.timeout_secs ?? null,
+  };
+}
+
+/** A new rule that never paused anything. */
+export function newBreakpoint(id: string, body: NewBreakpoint, condition: Condition, nowMs: number): StoredBreakpoint {
+  return { id, ...written(body, condition), hitCount: 0, createdAtMs: nowMs, updatedAtMs: nowMs };
+}
+
+/** An update replaces what a caller may write; id, hits and creation time stay. */
+export function updatedBreakpoint(
+  rule: StoredBreakpoint,
+  body: BreakpointUpdate,
+  condition: Condition,
+  nowMs: number,
+): StoredBreakpoint {
+  const { id, hitCount, createdAtMs } = rule;
+  return { id, ...written(body, condition), hitCount, createdAtMs, updatedAtMs: nowMs };
+}
+
+const LONGEST_NAME = 120;
+
+/** What a rule without a name is called. */
+function nameOf(condition: Condition): string {
+  const text = describeCondition(condition);
+  return text.length <= LONGEST_NAME ? text : `${text.slice(0, LONGEST_NAME - 1)}…`;
+}
+
+/** The wire form; `extraHits` are not persisted yet. */
+export function showBreakpoint(rule: StoredBreakpoint, extraHits: number): Breakpoint {
+  return {
+    id: rule.id,
+    name: rule.name,
+    condition: rule.condition,
+    direction: rule.direction,
+    enabled: rule.enabled,
+    priority: rule.priority,
+    timeout_secs: rule.timeoutSecs,
+    hit_count: rule.hitCount + extraHits,
+    device_id: null,
+    created_at: new Date(rule.createdAtMs).toISOString(),
+    updated_at: new Date(rule.updatedAtMs).toISOString(),
+  };
+}
+
+/** What a schema cannot say about a rule; pointers into it. */
+export function breakpointIssues(rule: Breakpoint): readonly { readonly path: string; readonly message: string }[] {
+  if (rule.device_id !== null) return [{ path: "/device_id", message: NO_DEVICES }];
+  const parsed = parseCondition(rule.condition, "/condition");
+  return parsed.ok ? [] : parsed.issues;
+}
+
+/** The stored form of what {@link showBreakpoint} gave. */
+export function readBreakpoint(rule: Breakpoint): StoredBreakpoint {
+  const { id, hit_count: hitCount, created_at: createdAt, updated_at: updatedAt } = rule;
+  return {
+    id,
+    ...written(rule, rule.condition),
+    hitCount,
+    createdAtMs: Date.parse(createdAt),
+    updatedAtMs: Date.parse(updatedAt),
+  };
+}

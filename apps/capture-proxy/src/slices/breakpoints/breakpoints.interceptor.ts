@@ -1,0 +1,117 @@
+// Tested by ../../../test/breakpoints-pausing.test.ts
+import { fieldValue } from "@headworks/http1";
+import { NOT_READ } from "@headworks/match-condition";
+import type { ConditionSet } from "@headworks/match-condition";
+import type { Content, Exchange } from "#exchange/exchange.ts";
+import { CONTINUE } from "#exchange/phases.ts";
+import type { Interceptor, Verdict } from "#exchange/phases.ts";
+import type { BreakpointRules, CompiledBreakpoint } from "./breakpoints.compile.ts";
+import { subjectOf, textOfContent } from "./match-subject.ts";
+import type { KnownTexts } from "./match-subject.ts";
+import type { PausedContent, PausedExchanges, PausingRule } from "./paused-exchanges.ts";
+
+export interface BreakpointsInterceptorParts {
+  /** The rules in force. */
+  readonly rules: () => BreakpointRules;
+  /** What pauses exchanges that no rule matches; undefined: nothing does. */
+  readonly pauseAll: (side: "request" | "response") => PausingRule | undefined;
+  readonly paused: PausedExchanges;
+  /** Bytes of a body, as it comes and decoded, above which a message pauses with its head alone. */
+  readonly bodyLimitBytes: () => number;
+  readonly onHit: (ruleId: string) => void;
+}
+
+/**
+ * Holds exchanges back until somebody decides on them. An exchange is on the list of those that wait as soon as its head
+ * is known; its body arrives meanwhile.
+ */
+export function createBreakpointsInterceptor(parts: BreakpointsInterceptorParts): Interceptor {
+  return new BreakpointsInterceptor(parts);
+}
+
+class BreakpointsInterceptor implements Interceptor {
+  readonly name = "breakpoints";
+  readonly #parts: BreakpointsInterceptorParts;
+  /** Texts of request bodies that a rule for the answer may ask for. */
+  readonly #requestTexts = new WeakMap<Exchange, string>();
+
+  constructor(parts: BreakpointsInterceptorParts) {
+    this.#parts = parts;
+  }
+
+  onRequestHead(exchange: Exchange): Verdict | Promise<Verdict> {
+    const { rules, pauseAll } = this.#parts;
+    const { atRequest, keepsRequestBodies } = rules();
+    if (atRequest.size === 0 && !keepsRequestBodies && pauseAll("request") === undefined) return CONTINUE;
+    if (keepsRequestBodies) return this.#requestWithBody(exchange, atRequest);
+    const found = this.#find(exchange, "request", atRequest, { request: NOT_READ, response: undefined });
+    if (found === "needs-body") return this.#requestWithBody(exchange, atRequest);
+    return found === undefined ? CONTINUE : this.#pause(exchange, "request", found);
+  }
+
+  onResponseHead(exchange: Exchange): Verdict | Promise<Verdict> {
+    const { rules, pauseAll, paused } = this.#parts;
+    const { atResponse } = rules();
+    if (atResponse.size === 0 && pauseAll("response") === undefined) return CONTINUE;
+    // Whoever wrote this answer at a breakpoint has seen it.
+    if (paused.isAnsweredByHand(exchange)) return CONTINUE;
+    const request = this.#requestTexts.get(exchange);
+    const found = this.#find(exchange, "response", atResponse, { request, response: NOT_READ });
+    if (found === "needs-body") return this.#responseWithBody(exchange, atResponse);
+    return found === undefined ? CONTINUE : this.#pause(exchange, "response", found);
+  }
+
+  async #requestWithBody(exchange: Exchange, rules: ConditionSet<CompiledBreakpoint>): Promise<Verdict> {
+    const limitBytes = this.#parts.bodyLimitBytes();
+    const content = await exchange.requestContent(limitBytes);
+    if (content.kind === "gone") return CONTINUE;
+    const request = await textOfContent(content, exchange.request.fields, limitBytes);
+    if (request !== undefined && this.#parts.rules().keepsRequestBodies) this.#requestTexts.set(exchange, request);
+    const found = this.#find(exchange, "request", rules, { request, response: undefined });
+    return found === undefined || found === "needs-body" ? CONTINUE : await this.#pause(exchange, "request", found);
+  }
+
+  async #responseWithBody(exchange: Exchange, rules: ConditionSet<CompiledBreakpoint>): Promise<Verdict> {
+    const limitBytes = this.#parts.bodyLimitBytes();
+    const content: Content = isStream(exchange) ? { kind: "too-large" } : await exchange.responseContent(limitBytes);
+    if (content.kind === "gone") return CONTINUE;
+    const response = await textOfContent(content, exchange.response?.fields ?? [], limitBytes);
+    const request = this.#requestTexts.get(exchange);
+    const found = this.#find(exchange, "response", rules, { request, response });
+    return found === undefined || found === "needs-body" ? CONTINUE : await this.#pause(exchange, "response", found);
+  }
+
+  #find(
+    exchange: Exchange,
+    side: "request" | "response",
+    rules: ConditionSet<CompiledBreakpoint>,
+    texts: KnownTexts,
+  ): PausingRule | "needs-body" | undefined {
+    const subject = subjectOf(exchange, side, texts);
+    for (const rule of rules.candidates(subject)) {
+      const decision = rule.condition.decide(subject);
+      // The rules behind it come only when this one is known not to match.
+      if (decision === "needs-body") return decision;
+      if (decision) return rule;
+    }
+    return this.#parts.pauseAll(side);
+  }
+
+  #pause(exchange: Exchange, side: "request" | "response", rule: PausingRule): Promise<Verdict> {
+    const { paused, onHit } = this.#parts;
+    onHit(rule.id);
+    return paused.pause(exchange, side, rule, this.#content(exchange, side));
+  }
+
+  #content(exchange: Exchange, side: "request" | "response"): Promise<PausedContent> {
+    const limitBytes = this.#parts.bodyLimitBytes();
+    if (side === "request") return exchange.requestContent(limitBytes);
+    return isStream(exchange) ? Promise.resolve({ kind: "stream" }) : exchange.responseContent(limitBytes);
+  }
+}
+
+/** Events and pictures that go on for ever: waiting for their end would be waiting for nothing. */
+function isStream({ response }: Exchange): boolean {
+  const type = fieldValue(response?.fields ?? [], "content-type") ?? "";
+  return /^\s*(?:text\/event-stream|multipart\/x-mixed-replace|application\/grpc\b)/i.test(type);
+}

@@ -1,0 +1,71 @@
+import { randomUUID } from "node:crypto";
+import { Breakpoint, BreakpointUpdate } from "@headworks/capture-contract";
+import type { breakpointsOperations } from "@headworks/capture-contract";
+import { portableList } from "#portable/portable-list.ts";
+import type { Slice, SliceHost } from "#slice.ts";
+import { breakpointIssues, readBreakpoint, showBreakpoint } from "./breakpoint-rule.ts";
+import { compileBreakpoints } from "./breakpoints.compile.ts";
+import type { BreakpointRules } from "./breakpoints.compile.ts";
+import { createBreakpointsInterceptor } from "./breakpoints.interceptor.ts";
+import { createBreakpointsOperations } from "./breakpoints.operations.ts";
+import { createBreakpointsStore } from "./breakpoints.store.ts";
+import { createHitCounter } from "./breakpoints.worker.ts";
+import { coalescedNotice } from "./change-notice.ts";
+import { PauseAllSwitch } from "./pause-all.ts";
+import { PausedExchanges } from "./paused-exchanges.ts";
+
+/** Exchanges that are held back until somebody has looked at them. */
+export function createBreakpointsSlice(host: SliceHost): Slice<typeof breakpointsOperations> {
+  const { clock, log, events, settings } = host;
+  const store = createBreakpointsStore(host.database);
+  const compile = (): BreakpointRules => {
+    const compiled = compileBreakpoints(store.list());
+    if (compiled.issues.length > 0) {
+      log.error({ issues: compiled.issues }, "breakpoints with unreadable conditions pause nothing");
+    }
+    return compiled;
+  };
+  let rules = compile();
+  const notice = coalescedNotice(clock, () => events.changed("breakpoints"));
+  const onChange = (): void => {
+    rules = compile();
+    notice();
+  };
+  const hits = createHitCounter({
+    store,
+    clock,
+    onFailure: (error) =>
+      log.warn({ err: error }, "hit counts of breakpoints could not be saved; they are kept and tried again"),
+  });
+  const paused = new PausedExchanges({ clock, newId: randomUUID, onChange: notice });
+  const pauseAll = new PauseAllSwitch(notice);
+  const bodyLimitBytes = (): number => settings.running.breakpoint_body_limit;
+  return {
+    name: "breakpoints",
+    operations: createBreakpointsOperations({ store, hits, paused, pauseAll, clock, bodyLimitBytes, onChange }),
+    interceptor: createBreakpointsInterceptor({
+      rules: () => rules,
+      pauseAll: (side) => pauseAll.ruleFor(side),
+      paused,
+      bodyLimitBytes,
+      onHit: (ruleId) => hits.hit(ruleId),
+    }),
+    observer: {
+      name: "breakpoints",
+      onFinished: (exchange) => paused.exchangeEnded(exchange.id),
+    },
+    worker: hits.worker,
+    portableRules: portableList<Breakpoint>({
+      key: "breakpoints",
+      schemaVersion: 1,
+      schemas: [Breakpoint, BreakpointUpdate],
+      list: () => store.list().map((rule) => showBreakpoint(rule, hits.pending(rule.id))),
+      check: breakpointIssues,
+      write: (rules) => store.replaceAll(rules.map(readBreakpoint)),
+      reload: () => {
+        hits.forgetAll();
+        onChange();
+      },
+    }),
+  };
+}

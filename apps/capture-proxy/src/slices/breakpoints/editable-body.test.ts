@@ -1,0 +1,96 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { gzipSync } from "node:zlib";
+import { decodeContentSync, encodeText } from "@headworks/http-fields/content-coding";
+import type { RawFields } from "@headworks/http1";
+import { editableBody, encodeBody, encodeEditedText } from "./editable-body.ts";
+
+const LIMIT = 1_000_000;
+
+const TEXTS: readonly (readonly [string, string | undefined, Buffer, string, string])[] = [
+  ["UTF-8 without a type", undefined, Buffer.from("grüße"), "grüße", "utf-8"],
+  ["JSON", "application/json", Buffer.from('{"a":"ü"}'), '{"a":"ü"}', "utf-8"],
+  ["a declared old charset", "text/plain; charset=iso-8859-1", Buffer.from("grüße", "latin1"), "grüße", "windows-1252"],
+  ["text that is no UTF-8", "text/plain", Buffer.from("grüße", "latin1"), "grüße", "windows-1252"],
+  [
+    "Japanese",
+    "text/html; charset=shift_jis",
+    encodeText("日本語", "shift_jis") ?? Buffer.alloc(0),
+    "日本語",
+    "shift_jis",
+  ],
+  [
+    "a byte order mark",
+    "text/plain",
+    Buffer.concat([Buffer.of(0xff, 0xfe), Buffer.from("hi", "utf16le")]),
+    "hi",
+    "utf-16le",
+  ],
+];
+for (const [what, type, bytes, text, charset] of TEXTS) {
+  test(`${what} is shown as text and comes back as the same bytes`, async () => {
+    const fields = type === undefined ? [] : ["Content-Type", type];
+    const body = await editableBody(bytes, fields, LIMIT);
+    assert.equal(body.text?.value, text);
+    assert.equal(body.text.charset, charset);
+    assert.deepEqual(encodeEditedText(text, fields, body.text), bytes);
+  });
+}
+
+const BINARIES: readonly (readonly [string, string | undefined, Buffer])[] = [
+  ["octets of no type", undefined, Buffer.of(0x89, 0x50, 0xff, 0xfe)],
+  ["an image", "image/png", Buffer.of(0x89, 0x50, 0x4e, 0x47, 0xff)],
+  ["octets that break their declared charset", "text/plain; charset=utf-8", Buffer.of(0x61, 0xff, 0x62)],
+  ["a text that is cut inside a character", "text/plain; charset=utf-8", Buffer.from("aü").subarray(0, 2)],
+  ["text with a NUL", "text/plain", Buffer.from("a\0b")],
+];
+for (const [what, type, bytes] of BINARIES) {
+  test(`${what} is no text, so nothing is lost on the way back`, async () => {
+    const body = await editableBody(bytes, type === undefined ? [] : ["Content-Type", type], LIMIT);
+    assert.equal(body.text, undefined);
+    assert.deepEqual(Buffer.from(body.bytes), bytes);
+  });
+}
+
+test("content codings are taken away, and a coding that cannot be is left on", async () => {
+  const plain = Buffer.from("hello");
+  const fields = (coding: string) => ["Content-Type", "text/plain", "Content-Encoding", coding];
+  assert.equal((await editableBody(gzipSync(plain), fields("gzip"), LIMIT)).text?.value, "hello");
+  for (const [bytes, coding] of [
+    [plain, "gzip"],
+    [gzipSync(plain).subarray(0, 15), "gzip"],
+    [plain, "dcb"],
+  ] as const) {
+    const body = await editableBody(bytes, fields(coding), LIMIT);
+    assert.equal(body.form, "coded", coding);
+    assert.deepEqual(Buffer.from(body.bytes), bytes);
+  }
+});
+
+test("a small body that unfolds beyond the limit stays coded", async () => {
+  const bomb = gzipSync(Buffer.alloc(3_000_000));
+  const body = await editableBody(bomb, ["Content-Encoding", "gzip"], LIMIT);
+  assert.equal(body.form, "coded");
+  assert.equal(body.bytes.length, bomb.length);
+});
+
+test("a text that its charset cannot say becomes UTF-8, and the type says so", () => {
+  for (const [type, expected] of [
+    ["text/html; charset=iso-8859-1", "text/html; charset=utf-8"],
+    ['text/html; charset="latin1"; x=y', "text/html; charset=utf-8; x=y"],
+  ] as const) {
+    const fields: RawFields = ["Content-Type", type];
+    assert.deepEqual(encodeEditedText("日本", fields, undefined), Buffer.from("日本"));
+    assert.deepEqual(fields, ["Content-Type", expected]);
+  }
+});
+
+test("an edited body is coded as its fields say, or plain and without the field where that cannot be done", async () => {
+  const plain = Buffer.from("edited");
+  const gzip: RawFields = ["Content-Encoding", "gzip, br"];
+  const { bytes } = decodeContentSync(await encodeBody(plain, gzip), "gzip, br");
+  assert.deepEqual(Buffer.from(bytes), plain);
+  const odd: RawFields = ["content-encoding", "dcb", "X", "1"];
+  assert.deepEqual(await encodeBody(plain, odd), plain);
+  assert.deepEqual(odd, ["X", "1"]);
+});

@@ -1,0 +1,279 @@
+import { parseHostPort } from "@headworks/host-patterns";
+import { removeField, setField } from "@headworks/http1";
+import type { RawFields } from "@headworks/http1";
+import { reasonPhrase } from "@headworks/http-fields";
+import { ApiError, validationError } from "#api/api-error.ts";
+import { exchangeUrl } from "#exchange/exchange.ts";
+import type { RequestMessage, ResponseMessage, Scheme } from "#exchange/exchange.ts";
+import { fieldPairs, joinedFields } from "#exchange/shown-message.ts";
+import type { EditStep, GivenBody } from "./decision.ts";
+import { separated } from "./decision.ts";
+import { codingsOf, encodeBody, encodeEditedText } from "./editable-body.ts";
+import type { EditableBody } from "./editable-body.ts";
+import { replaceMatches } from "./replace-matches.ts";
+
+/** The body of a message that is being edited. */
+export type DraftBody =
+  /** All of it is here, as it came and as it is edited. */
+  | { readonly kind: "whole"; readonly content: Buffer; readonly editable: EditableBody }
+  /** It cannot be changed, for a reason that can be told. */
+  | { readonly kind: "fixed"; readonly why: string };
+
+/** An edited message; `content` is undefined where its body passes as it came. */
+export type Edited =
+  | { readonly side: "request"; readonly message: RequestMessage; readonly content: Buffer | undefined }
+  | { readonly side: "response"; readonly message: ResponseMessage; readonly content: Buffer | undefined };
+
+type Subject =
+  | { readonly side: "request"; readonly message: Readonly<RequestMessage> }
+  | { readonly side: "response"; readonly message: Readonly<ResponseMessage> };
+
+/**
+ * Makes changes to a copy of a message, in order. Throws 400 that names the part of the call for what cannot be done,
+ * 409 where a body cannot be changed; the message itself is left alone.
+ */
+export async function edited(subject: Subject, body: DraftBody, steps: readonly EditStep[]): Promise<Edited> {
+  const draft = new Draft(subject, body);
+  for (const step of steps) draft.take(step);
+  const content = await draft.content();
+  const { request, response } = draft;
+  if (request !== undefined) return { side: "request", message: request, content };
+  if (response !== undefined) return { side: "response", message: response, content };
+  throw new TypeError("A draft is of a request or of an answer");
+}
+
+class Draft {
+  readonly request: RequestMessage | undefined;
+  readonly response: ResponseMessage | undefined;
+  readonly #fields: RawFields;
+  readonly #before: Subject;
+  readonly #body: DraftBody;
+  #given: GivenBody | undefined;
+
+  constructor(subject: Subject, body: DraftBody) {
+    this.#before = subject;
+    this.#body = body;
+    this.#fields = [...subject.message.fields];
+    if (subject.side === "request") this.request = { ...subject.message, fields: this.#fields };
+    else this.response = { ...subject.message, fields: this.#fields };
+  }
+
+  take(step: EditStep): void {
+    switch (step.kind) {
+      case "set-method":
+        if (!isToken(step.method)) throw refused(step, "is not a method: letters, digits and -._~!#$%&'*+^`| only");
+        if (step.method === "CONNECT") throw refused(step, "cannot be CONNECT, which opens a tunnel");
+        this.#requestFor(step).method = step.method;
+        return;
+      case "set-url":
+        return this.#setUrl(step, step.url);
+      case "set-path":
+        return this.#setPath(step, step.target);
+      case "set-status":
+        this.#responseFor(step).status = step.status;
+        return this.#settleReason();
+      case "set-reason":
+        return this.#setReason(step, step.reason);
+      case "set-field":
+        checkField(step, step.name, step.value);
+        return setField(this.#fields, step.name, step.value);
+      case "remove-field":
+        removeField(this.#fields, step.name.toLowerCase());
+        return;
+      case "set-all-fields":
+        return this.#setAllFields(step, step.pairs);
+      case "set-shown-fields":
+        return this.#setShownFields(step, step.shown);
+      case "set-body":
+        this.#given = step.body;
+        return;
+      case "replace-in-body":
+        return this.#replaceInBody(step, step.pattern, step.replacement);
+      case "replace-in-url": {
+        const url = exchangeUrl(this.#requestFor(step));
+        return this.#setUrl(step, replaceMatches(url, step.pattern, step.replacement, `${step.path}/pattern`));
+      }
+    }
+  }
+
+  /** The body as it goes out, content-coded; undefined when it stays as it came. */
+  async content(): Promise<Buffer | undefined> {
+    const given = this.#given;
+    const body = this.#body;
+    if (body.kind === "fixed") {
+      if (given === undefined) return undefined;
+      throw new ApiError("CONFLICT", body.why);
+    }
+    const { editable, content } = body;
+    const isRecoded = !sameList(codingsOf(this.#fields), codingsOf(this.#before.message.fields));
+    if (given === undefined || isUnchanged(given, editable)) {
+      // The fields would say something that is not true of the bytes.
+      if (!isRecoded || editable.form === "coded" || content.length === 0) return undefined;
+      return await encodeBody(editable.bytes, this.#fields);
+    }
+    if (given.form === "bytes") {
+      return editable.form === "coded" && !isRecoded ? given.bytes : await encodeBody(given.bytes, this.#fields);
+    }
+    const text = encodeEditedText(given.text, this.#fields, editable.text);
+    const coded = await encodeBody(text, this.#fields);
+    return coded.equals(content) ? undefined : coded;
+  }
+
+  #requestFor(step: EditStep): RequestMessage {
+    if (this.request === undefined) throw refused(step, "goes with a request; what waits is its answer");
+    return this.request;
+  }
+
+  #responseFor(step: EditStep): ResponseMessage {
+    if (this.response === undefined) throw refused(step, "goes with an answer; what waits is a request");
+    return this.response;
+  }
+
+  #setUrl(step: EditStep, url: string): void {
+    // Sent back as it was shown, it must not undo a path that was changed beside it; an answer's URL is its request's.
+    if (this.#before.side === "request" && url === exchangeUrl(this.#before.message)) return;
+    const request = this.#requestFor(step);
+    const [, scheme = "", authority = "", target = ""] = /^([a-z]+):\/\/([^/?#]*)([^#]*)/i.exec(url) ?? [];
+    const wanted = SCHEMES[scheme.toLowerCase()];
+    if (wanted === undefined) throw refused(step, "must be an absolute URL with http:// or https://");
+    const isUpgrade = request.scheme === "ws" || request.scheme === "wss";
+    const [scheme0, port0] = isUpgrade ? wanted.upgrade : wanted.plain;
+    const place = parseHostPort(authority);
+    if ("issue" in place) throw refused(step, `has a host that is not valid: ${place.issue}`);
+    request.scheme = scheme0;
+    request.host = place.host;
+    request.port = place.port ?? port0;
+    request.path = targetText(step, target.startsWith("/") ? target : `/${target}`);
+  }
+
+  #setPath(step: EditStep, target: string): void {
+    if (this.#before.side === "request" && target === this.#before.message.path) return;
+    const request = this.#requestFor(step);
+    const isServerWide = target === "*" && request.method === "OPTIONS";
+    if (!target.startsWith("/") && !isServerWide) throw refused(step, "must begin with /");
+    request.path = targetText(step, target);
+  }
+
+  #setReason(step: EditStep, reason: string | null): void {
+    const response = this.#responseFor(step);
+    if (reason !== null && !VALUE.test(reason)) throw refused(step, "has a character that cannot be in a status line");
+    // Sent back as it was shown, it must not stand behind another status.
+    if (this.#before.side === "response" && reason === this.#before.message.reason) return;
+    response.reason = reason ?? reasonPhrase(response.status);
+  }
+
+  #settleReason(): void {
+    const { response } = this;
+    if (response !== undefined && this.#before.side === "response" && response.status !== this.#before.message.status) {
+      response.reason = reasonPhrase(response.status);
+    }
+  }
+
+  #setAllFields(step: EditStep, pairs: readonly (readonly [string, string])[]): void {
+    const before = fieldPairs(this.#before.message.fields);
+    const isSame =
+      pairs.length === before.length &&
+      pairs.every(([name, value], index) => name === before[index]?.[0] && value === before[index]?.[1]);
+    if (isSame) return;
+    for (const [name, value] of pairs) checkField(step, name, value);
+    this.#replaceFields(pairs);
+  }
+
+  #setShownFields(step: EditStep, shown: Readonly<Record<string, string>>): void {
+    const before = joinedFields(this.#before.message.fields);
+    const wanted = new Map(Object.entries(shown).map(([name, value]) => [name.toLowerCase(), { name, value }]));
+    const known = new Map(Object.entries(before).map(([name, value]) => [name.toLowerCase(), value]));
+    const pairs: [string, string][] = [];
+    const placed = new Set<string>();
+    for (const [name, value] of fieldPairs(this.#before.message.fields)) {
+      const lower = name.toLowerCase();
+      const now = wanted.get(lower);
+      if (now === undefined) continue;
+      if (now.value === known.get(lower)) pairs.push([now.name, value]);
+      else if (!placed.has(lower)) pairs.push(...separated(now.name, now.value));
+      placed.add(lower);
+    }
+    for (const [lower, { name, value }] of wanted) if (!placed.has(lower)) pairs.push(...separated(name, value));
+    for (const [name, value] of pairs) checkField(step, name, value);
+    this.#replaceFields(pairs);
+  }
+
+  #replaceFields(pairs: readonly (readonly [string, string])[]): void {
+    this.#fields.length = 0;
+    for (const [name, value] of pairs) this.#fields.push(name, value);
+  }
+
+  #replaceInBody(step: EditStep, pattern: string, replacement: string): void {
+    const text = this.#text();
+    if (text === undefined) throw refused(step, "goes with a body of text; this one is none");
+    const replaced = replaceMatches(text, pattern, replacement, `${step.path}/pattern`);
+    if (replaced !== text) this.#given = { form: "text", text: replaced };
+  }
+
+  #text(): string | undefined {
+    if (this.#given?.form === "text") return this.#given.text;
+    if (this.#given !== undefined) return undefined;
+    if (this.#body.kind === "fixed") throw new ApiError("CONFLICT", this.#body.why);
+    return this.#body.editable.text?.value;
+  }
+}
+
+const SCHEMES: Readonly<
+  Record<string, { readonly plain: readonly [Scheme, number]; readonly upgrade: readonly [Scheme, number] }>
+> = {
+  http: { plain: ["http", 80], upgrade: ["ws", 80] },
+  https: { plain: ["https", 443], upgrade: ["wss", 443] },
+  ws: { plain: ["http", 80], upgrade: ["ws", 80] },
+  wss: { plain: ["https", 443], upgrade: ["wss", 443] },
+};
+
+/** RFC 9110 section 5.6.2. */
+const TOKEN = /^[\w!#$%&'*+.^`|~-]+$/;
+/** Field values and reasons as the codec writes them: latin1 without control characters but the tab. */
+const VALUE = /^[\t\x20-\x7e\x80-\xff]*$/;
+
+function isToken(text: string): boolean {
+  return TOKEN.test(text);
+}
+
+function checkField(step: { readonly path: string }, name: string, value: string): void {
+  if (!isToken(name)) throw refused(step, `has the name ${JSON.stringify(name)}, which no header field can have`);
+  if (!VALUE.test(value)) {
+    throw refused(step, `has a value of ${name} with a character that cannot be in a header field`);
+  }
+}
+
+/**
+ * Fields of an answer that is made up, without those that say how long it is: the engine does. Throws 400 for what cannot
+ * be written.
+ */
+export function checkedFields(pairs: readonly (readonly [string, string])[], path: string): RawFields {
+  const fields: RawFields = [];
+  for (const [name, value] of pairs) {
+    checkField({ path }, name, value);
+    if (!/^(?:content-length|transfer-encoding)$/i.test(name)) fields.push(name, value);
+  }
+  return fields;
+}
+
+/** What may not stand in a request target is percent-encoded, as a browser does. */
+function targetText(step: EditStep, target: string): string {
+  const plain = target
+    .toWellFormed()
+    .replace(/[^\x21-\x7e]+/gu, encodeURIComponent)
+    .replaceAll("#", "%23");
+  if (plain.length > 65_536) throw refused(step, "is too long");
+  return plain;
+}
+
+function sameList(left: readonly string[], right: readonly string[]): boolean {
+  return left.length === right.length && left.every((value, index) => value === right[index]);
+}
+
+function isUnchanged(given: GivenBody, { text, bytes }: EditableBody): boolean {
+  return given.form === "text" ? given.text === text?.value : given.bytes.equals(bytes);
+}
+
+function refused(step: { readonly path: string }, message: string): ApiError {
+  return validationError([{ path: step.path, message }]);
+}

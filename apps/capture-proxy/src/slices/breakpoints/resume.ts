@@ -1,0 +1,121 @@
+// Tested by ../../../test/breakpoints-resuming.test.ts
+import { ApiError } from "#api/api-error.ts";
+import { CONTINUE } from "#exchange/phases.ts";
+import type { SyntheticResponse, Verdict } from "#exchange/phases.ts";
+import type { Decision } from "./decision.ts";
+import { editableBody, encodeBody, encodeEditedText } from "./editable-body.ts";
+import { bodyChange, requestChanges, responseChanges } from "./message-changes.ts";
+import { checkedFields, edited } from "./message-draft.ts";
+import type { DraftBody, Edited } from "./message-draft.ts";
+import { leaveTrace } from "./paused-exchanges.ts";
+import type { Paused } from "./paused-exchanges.ts";
+
+/** A decision that was found to be possible; carrying it out cannot fail any more. */
+export interface PreparedDecision {
+  readonly delayMs: number;
+  /** Changes the exchange and gives the verdict. */
+  carryOut(): Verdict;
+}
+
+/** Works a decision out without touching the exchange. Throws 400 or 409 for what cannot be done. */
+export async function prepare(
+  paused: Paused,
+  decision: Decision,
+  limits: { readonly bodyLimitBytes: number },
+): Promise<PreparedDecision> {
+  switch (decision.action) {
+    case "continue":
+      return at(() => {
+        leaveTrace(paused, []);
+        return CONTINUE;
+      });
+    case "abort":
+      return at(() => {
+        leaveTrace(paused, ["closed without an answer"]);
+        return { kind: "abort", reason: `Rejected at the breakpoint ${paused.rule.name}`, closes: true };
+      });
+    case "respond": {
+      const response = await madeUp(decision);
+      return at(() => {
+        leaveTrace(paused, [`answered with ${response.status}`]);
+        return { kind: "respond", response };
+      });
+    }
+    case "modify": {
+      const result = await edit(paused, decision.steps, limits.bodyLimitBytes);
+      return { delayMs: decision.delayMs, carryOut: () => change(paused, result) };
+    }
+  }
+}
+
+function at(carryOut: () => Verdict): PreparedDecision {
+  return { delayMs: 0, carryOut };
+}
+
+async function edit(
+  paused: Paused,
+  steps: (Decision & { action: "modify" })["steps"],
+  limitBytes: number,
+): Promise<Edited> {
+  const { exchange, side } = paused;
+  if (side === "request") {
+    const { request } = exchange;
+    return await edited({ side, message: request }, await draftBody(paused, request.fields, limitBytes), steps);
+  }
+  const { response } = exchange;
+  if (response === undefined) throw new ApiError("CONFLICT", "There is no answer to change");
+  return await edited({ side, message: response }, await draftBody(paused, response.fields, limitBytes), steps);
+}
+
+async function draftBody({ content }: Paused, fields: string[], limitBytes: number): Promise<DraftBody> {
+  switch (content?.kind) {
+    case "complete": {
+      const { bytes } = content;
+      return { kind: "whole", content: bytes, editable: await editableBody(bytes, fields, limitBytes) };
+    }
+    case undefined:
+      return { kind: "fixed", why: "The body is still arriving: it can be changed when all of it is there" };
+    case "too-large":
+      return { kind: "fixed", why: "The body is larger than breakpoint_body_limit: it passes as it is" };
+    case "stream":
+      return { kind: "fixed", why: "The body is a stream without an end: it passes as it is" };
+    case "gone":
+      return { kind: "fixed", why: "The exchange is over" };
+  }
+}
+
+function change(paused: Paused, result: Edited): Verdict {
+  const { exchange } = paused;
+  const changes: string[] = [];
+  if (result.side === "request") {
+    changes.push(...requestChanges(exchange.request, result.message));
+    if (changes.length > 0) Object.assign(exchange.changeRequest(), result.message);
+  } else if (exchange.response !== undefined) {
+    changes.push(...responseChanges(exchange.response, result.message));
+    if (changes.length > 0) Object.assign(exchange.changeResponse(), result.message);
+  }
+  if (result.content !== undefined) {
+    const beforeBytes = paused.content?.kind === "complete" ? paused.content.bytes.length : 0;
+    changes.push(bodyChange(beforeBytes, result.content.length));
+    if (result.side === "request") exchange.setRequestContent(result.content);
+    else exchange.setResponseContent(result.content);
+  }
+  leaveTrace(paused, changes);
+  return CONTINUE;
+}
+
+/** Statuses whose answers have no content (RFC 9110 sections 15.3.5, 15.3.6 and 15.4.5). */
+const WITHOUT_CONTENT = new Set([204, 205, 304]);
+
+async function madeUp(decision: Decision & { action: "respond" }): Promise<SyntheticResponse> {
+  const { status, reason, body } = decision;
+  const fields = checkedFields(decision.fields, "body/headers");
+  const isTyped = decision.fields.some(([name]) => name.toLowerCase() === "content-type");
+  const plain = body.form === "bytes" ? body.bytes : encodeEditedText(body.text, fields, undefined);
+  if (plain.length > 0 && !isTyped) {
+    fields.push("Content-Type", body.form === "text" ? "text/plain; charset=utf-8" : "application/octet-stream");
+  }
+  const content = WITHOUT_CONTENT.has(status) ? Buffer.alloc(0) : await encodeBody(plain, fields);
+  if (status !== 204 && status !== 304) fields.push("Content-Length", String(content.length));
+  return { status, ...(reason === undefined ? {} : { reason }), fields, body: content };
+}

@@ -1,0 +1,389 @@
+import { defineOperations, nullable, oneOf, strictObject } from "@headworks/contract-kit";
+import { Type } from "typebox";
+import type { Static } from "typebox";
+import { Condition, conditionShorthand } from "./condition.ts";
+import { HeadersList } from "./message.ts";
+import { booleanText, CreatedId, Id, IdParams, named, Timestamp, ToggleBody, ToggleResult } from "./primitives.ts";
+
+const direction = (description: string) => oneOf(["request", "response", "both"], { description });
+const timeoutSecs = Type.Integer({
+  minimum: 1,
+  maximum: 86_400,
+  description: "Seconds after which a paused exchange continues by itself; null waits for ever",
+});
+
+/** A rule that pauses what its condition matches. */
+export const Breakpoint = strictObject(
+  {
+    id: Id,
+    name: Type.String(),
+    condition: Condition,
+    direction: direction("Which message is paused"),
+    enabled: Type.Boolean(),
+    priority: Type.Integer(),
+    timeout_secs: nullable(timeoutSecs),
+    hit_count: Type.Integer({ description: "How often it paused something" }),
+    device_id: nullable(Type.String()),
+    created_at: Timestamp,
+    updated_at: Timestamp,
+  },
+  { $id: "Breakpoint" },
+);
+export type Breakpoint = Static<typeof Breakpoint>;
+
+const writable = {
+  name: Type.Optional(named("Name of the rule; without one it is called after its condition")),
+  condition: Type.Optional(Condition),
+  direction: Type.Optional(direction("Which message is paused; `both` when left out")),
+  enabled: Type.Optional(Type.Boolean({ description: "Whether it pauses anything; true when left out" })),
+  priority: Type.Optional(
+    Type.Integer({
+      minimum: -1_000_000,
+      maximum: 1_000_000,
+      description: "Of several rules that match the lowest decides, the oldest among equals; 100 when left out",
+    }),
+  ),
+  timeout_secs: Type.Optional(nullable(timeoutSecs)),
+  device_id: Type.Optional(nullable(Type.String({ maxLength: 255 }), { description: "Reserved: must be null" })),
+  ...conditionShorthand,
+};
+
+/** Body of a create: with `condition`, or with its shorthand. */
+export const NewBreakpoint = strictObject(writable);
+export type NewBreakpoint = Static<typeof NewBreakpoint>;
+
+/** Body of an update: what GET returned may be sent back; its read-only fields are not changes. */
+export const BreakpointUpdate = strictObject({
+  ...writable,
+  id: Type.Optional(Id),
+  hit_count: Type.Optional(Type.Integer()),
+  created_at: Type.Optional(Timestamp),
+  updated_at: Type.Optional(Timestamp),
+});
+export type BreakpointUpdate = Static<typeof BreakpointUpdate>;
+
+const heldBody = {
+  body: nullable(Type.String(), {
+    description:
+      "For editing: without content coding, text as UTF-8, anything else as `base64:` and standard base64. Null where `body_state` says why",
+  }),
+  body_encoding: nullable(oneOf(["utf8", "base64"])),
+  body_size: Type.Integer({ minimum: 0, description: "Bytes as they came, content-coded; of what has arrived" }),
+  body_state: oneOf(["none", "complete", "coded", "receiving", "too_large", "stream", "gone", "left_out"], {
+    description:
+      "`complete`: decoded for editing; `coded`: its content coding cannot be undone here, so it is shown and edited as it came; `receiving`: not all there yet; `too_large`: above `breakpoint_body_limit`, it passes as it is; `stream`: it has no end, and passes as it is; `gone`: the exchange is over; `left_out`: not asked for, or not kept",
+  }),
+  charset: nullable(Type.String({ description: "What the text was decoded from and is encoded to again" })),
+};
+
+/** A request that waits for a decision. */
+export const PausedRequest = strictObject(
+  {
+    method: Type.String(),
+    url: Type.String(),
+    host: Type.String(),
+    path: Type.String({ description: "Path and query" }),
+    headers: Type.Record(Type.String(), Type.String(), { description: "Duplicates joined by a comma" }),
+    headers_list: HeadersList,
+    content_type: nullable(Type.String()),
+    http_version: Type.String(),
+    ...heldBody,
+  },
+  { $id: "PausedRequest" },
+);
+export type PausedRequest = Static<typeof PausedRequest>;
+
+/** An answer that waits for a decision. */
+export const PausedResponse = strictObject(
+  {
+    status_code: Type.Integer(),
+    status_message: Type.String(),
+    headers: Type.Record(Type.String(), Type.String(), { description: "Duplicates joined by a comma" }),
+    headers_list: HeadersList,
+    content_type: nullable(Type.String()),
+    http_version: Type.String(),
+    ...heldBody,
+  },
+  { $id: "PausedResponse" },
+);
+export type PausedResponse = Static<typeof PausedResponse>;
+
+/** A change to a message, one of several that are made in order. */
+export const Modification = strictObject(
+  {
+    type: oneOf(
+      [
+        "set_header",
+        "remove_header",
+        "set_body",
+        "set_body_base64",
+        "set_method",
+        "set_url",
+        "set_path",
+        "set_status_code",
+        "regex_replace",
+        "url_regex_replace",
+        "delay",
+      ],
+      { description: "What is done; each kind takes the fields that name it and no others" },
+    ),
+    name: Type.Optional(
+      Type.String({ minLength: 1, maxLength: 255, description: "Of `set_header` and `remove_header`" }),
+    ),
+    value: Type.Optional(Type.String({ maxLength: 65_536, description: "Of `set_header`" })),
+    content: Type.Optional(Type.String({ description: "Of `set_body` (text) and `set_body_base64`" })),
+    method: Type.Optional(Type.String({ minLength: 1, maxLength: 64, description: "Of `set_method`; requests only" })),
+    url: Type.Optional(Type.String({ minLength: 1, maxLength: 65_536, description: "Of `set_url`; requests only" })),
+    path: Type.Optional(Type.String({ minLength: 1, maxLength: 65_536, description: "Of `set_path`; requests only" })),
+    code: Type.Optional(
+      Type.Integer({ minimum: 200, maximum: 999, description: "Of `set_status_code`; answers only" }),
+    ),
+    pattern: Type.Optional(
+      Type.String({ minLength: 1, maxLength: 1000, description: "Of `regex_replace` (body) and `url_regex_replace`" }),
+    ),
+    replacement: Type.Optional(Type.String({ maxLength: 65_536, description: "What each match becomes; `$1`, `$&`" })),
+    ms: Type.Optional(Type.Integer({ minimum: 0, maximum: 600_000, description: "Of `delay`: before it continues" })),
+  },
+  { $id: "Modification" },
+);
+export type Modification = Static<typeof Modification>;
+
+/** As `headers_list` is shown, for what is sent: the validator reads no tuples. */
+const givenHeadersList = Type.Unsafe<[string, string][]>({
+  type: "array",
+  maxItems: 10_000,
+  items: { type: "array", items: { type: "string", maxLength: 65_536 }, minItems: 2, maxItems: 2 },
+  description: "All fields as pairs of name and value, in wire order, duplicates kept",
+});
+
+const replaceable = {
+  method: Type.Optional(Type.String({ minLength: 1, maxLength: 64, description: "Requests only" })),
+  url: Type.Optional(Type.String({ minLength: 1, maxLength: 65_536, description: "Requests only" })),
+  path: Type.Optional(
+    Type.String({ minLength: 1, maxLength: 65_536, description: "Path and query, where `url` is as it was" }),
+  ),
+  status_code: Type.Optional(Type.Integer({ minimum: 200, maximum: 999, description: "Answers only" })),
+  status_message: Type.Optional(nullable(Type.String({ maxLength: 255 }), { description: "Answers only" })),
+  headers: Type.Optional(
+    Type.Record(Type.String(), Type.String(), {
+      description:
+        "All fields, what is missing here is removed. A value as it was shown leaves its fields as they were, duplicates too",
+    }),
+  ),
+  headers_list: Type.Optional(givenHeadersList),
+  body: Type.Optional(
+    nullable(Type.String(), { description: "The whole body, as it was shown; it is encoded again on its way out" }),
+  ),
+  body_encoding: Type.Optional(
+    nullable(oneOf(["utf8", "base64"]), {
+      description: "How `body` is written; without it, `base64:` in front tells",
+    }),
+  ),
+};
+
+/** What a message shall be; parts that are left out stay. What GET showed may be sent back with changes. */
+export const Replacement = strictObject(
+  {
+    ...replaceable,
+    host: Type.Optional(Type.String()),
+    content_type: Type.Optional(nullable(Type.String())),
+    http_version: Type.Optional(nullable(Type.String())),
+    body_size: Type.Optional(Type.Integer()),
+    body_state: Type.Optional(heldBody.body_state),
+    charset: Type.Optional(heldBody.charset),
+  },
+  { $id: "Replacement" },
+);
+export type Replacement = Static<typeof Replacement>;
+
+const decisionFields = {
+  modifications: Type.Optional(
+    Type.Union([Type.Array(Modification, { maxItems: 1000 }), Replacement], {
+      description: "Of `modify`: changes in order, or what the message shall be",
+    }),
+  ),
+  request: Type.Optional(Replacement),
+  response: Type.Optional(nullable(Replacement)),
+  ...replaceable,
+};
+
+const ACTIONS = ["continue", "allow", "modify", "abort", "reject", "respond"] as const;
+
+/**
+ * What becomes of a paused exchange. `continue` (`allow`): as it is; `modify`: with `modifications`, or with the fields
+ * of a replacement beside it; `abort` (`reject`): the connection is closed without an answer; `respond`: the client gets
+ * `status_code`, `headers` and `body`. The action may stand in `action` or `decision`, or `action` may hold the whole
+ * decision.
+ */
+export const BreakpointDecision = strictObject(
+  {
+    action: Type.Optional(
+      Type.Union([oneOf([...ACTIONS]), strictObject({ action: oneOf([...ACTIONS]), ...decisionFields })]),
+    ),
+    decision: Type.Optional(oneOf([...ACTIONS])),
+    ...decisionFields,
+  },
+  { $id: "BreakpointDecision" },
+);
+export type BreakpointDecision = Static<typeof BreakpointDecision>;
+
+/** An exchange that waits. */
+export const PausedItem = strictObject(
+  {
+    id: Id,
+    entry_id: Type.String({ description: "The traffic entry, which is pending meanwhile" }),
+    direction: oneOf(["request", "response"], { description: "Which of its messages waits" }),
+    request: PausedRequest,
+    response: nullable(PausedResponse),
+    paused_at: Timestamp,
+    deadline: nullable(Timestamp, { description: "When it continues by itself" }),
+    position: Type.Integer({ description: "1 is the oldest, the first to continue when too many wait" }),
+    rule_id: Type.String({ description: "`pause-all` where no rule of its own matched" }),
+    breakpoint_id: Type.String({ description: "The same as `rule_id`" }),
+    rule_name: Type.String(),
+    client_addr: Type.String(),
+    modifications: Type.Array(Modification, { description: "Always empty: changes come with the decision" }),
+  },
+  { $id: "PausedItem" },
+);
+export type PausedItem = Static<typeof PausedItem>;
+
+/** The switch that pauses what no rule matches. */
+export const PauseAll = strictObject(
+  {
+    enabled: Type.Boolean({ description: "Whether it pauses; off after a start of the service" }),
+    direction: direction("Which message it pauses"),
+    timeout_secs: nullable(timeoutSecs),
+    paused_count: Type.Integer({ description: "Exchanges that wait now, by rules too" }),
+  },
+  { $id: "PauseAll" },
+);
+export type PauseAll = Static<typeof PauseAll>;
+
+const page = {
+  limit: Type.Optional(Type.Integer({ minimum: 1, maximum: 1000, description: "Most to give; 100 when left out" })),
+  offset: Type.Optional(Type.Integer({ minimum: 0, description: "So many of the newest are skipped" })),
+};
+
+export const breakpointsOperations = defineOperations({
+  listBreakpoints: {
+    method: "GET",
+    path: "/breakpoints",
+    summary: "List breakpoint rules, newest first",
+    access: "breakpoints:read",
+    query: strictObject(page),
+    responses: { 200: Type.Array(Breakpoint) },
+    expose: { mcp: { name: "list_breakpoints", readOnly: true } },
+  },
+  createBreakpoint: {
+    method: "POST",
+    path: "/breakpoints",
+    summary: "Pause what a condition matches",
+    access: "breakpoints:write",
+    body: NewBreakpoint,
+    responses: { 201: CreatedId },
+    expose: { mcp: { name: "create_breakpoint", readOnly: false } },
+  },
+  listPausedItems: {
+    method: "GET",
+    path: "/breakpoints/paused",
+    summary: "Exchanges that wait for a decision, newest first",
+    access: "breakpoints:read",
+    query: strictObject({ include_bodies: Type.Optional(booleanText("With bodies decoded for editing")) }),
+    responses: { 200: Type.Array(PausedItem) },
+    expose: { mcp: { name: "list_paused_traffic", readOnly: true } },
+  },
+  getPausedItem: {
+    method: "GET",
+    path: "/breakpoints/paused/{id}",
+    summary: "One exchange that waits, with its bodies decoded for editing",
+    access: "breakpoints:read",
+    params: IdParams,
+    responses: { 200: PausedItem },
+    expose: { mcp: { name: "get_paused_item", readOnly: true } },
+  },
+  resumePausedItem: {
+    method: "POST",
+    path: "/breakpoints/paused/{id}/resume",
+    summary: "Decide on an exchange that waits",
+    access: "breakpoints:write",
+    params: IdParams,
+    body: BreakpointDecision,
+    responses: {
+      200: strictObject({ id: Id, action: oneOf(["continue", "modify", "abort", "respond"]) }),
+    },
+    expose: { mcp: { name: "resume_paused_item", readOnly: false } },
+  },
+  getPauseAll: {
+    method: "GET",
+    path: "/breakpoints/pause-all",
+    summary: "Whether everything is paused",
+    access: "breakpoints:read",
+    responses: { 200: PauseAll },
+  },
+  pauseAll: {
+    method: "POST",
+    path: "/breakpoints/pause-all",
+    summary: "Pause every exchange that no rule matches, like a breakpoint for all",
+    description: "Without a body it is switched on. It is not kept over a restart.",
+    access: "breakpoints:write",
+    body: strictObject({
+      enabled: Type.Optional(Type.Boolean({ description: "False switches it off; what waits goes on waiting" })),
+      direction: Type.Optional(direction("Which message is paused; `request` when left out")),
+      timeout_secs: Type.Optional(nullable(timeoutSecs)),
+    }),
+    bodyOptional: true,
+    responses: { 200: PauseAll },
+  },
+  resumeAll: {
+    method: "POST",
+    path: "/breakpoints/resume-all",
+    summary: "Let all that wait continue, or all that wait for one rule",
+    description:
+      "For all of them, pause-all is switched off too. With `rule_id` only what this rule paused continues; `disable` keeps the rule from pausing more.",
+    access: "breakpoints:write",
+    body: strictObject({
+      rule_id: Type.Optional(Type.String({ minLength: 1, maxLength: 64, description: "Only what this rule paused" })),
+      disable: Type.Optional(Type.Boolean({ description: "Disable that rule, or all of them, first" })),
+    }),
+    bodyOptional: true,
+    responses: { 200: strictObject({ resumed_count: Type.Integer() }) },
+  },
+  getBreakpoint: {
+    method: "GET",
+    path: "/breakpoints/{id}",
+    summary: "One breakpoint rule",
+    access: "breakpoints:read",
+    params: IdParams,
+    responses: { 200: Breakpoint },
+    expose: { mcp: { name: "get_breakpoint", readOnly: true } },
+  },
+  updateBreakpoint: {
+    method: "PUT",
+    path: "/breakpoints/{id}",
+    summary: "Update a breakpoint rule",
+    access: "breakpoints:write",
+    params: IdParams,
+    body: BreakpointUpdate,
+    responses: { 200: Breakpoint },
+  },
+  deleteBreakpoint: {
+    method: "DELETE",
+    path: "/breakpoints/{id}",
+    summary: "Delete a breakpoint rule; what it paused goes on waiting",
+    access: "breakpoints:delete",
+    params: IdParams,
+    responses: { 204: null },
+    expose: { mcp: { name: "delete_breakpoint", readOnly: false } },
+  },
+  toggleBreakpoint: {
+    method: "POST",
+    path: "/breakpoints/{id}/toggle",
+    summary: "Enable or disable a breakpoint rule",
+    access: "breakpoints:write",
+    params: IdParams,
+    body: ToggleBody,
+    bodyOptional: true,
+    responses: { 200: ToggleResult },
+  },
+});
