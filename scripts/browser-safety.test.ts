@@ -1,0 +1,67 @@
+import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
+import { test } from "node:test";
+import { pathToFileURL } from "node:url";
+import { scanModuleReferences, tokenize } from "./import-scanner.ts";
+import { repositoryRoot, sourceFiles } from "./source-tree.ts";
+
+const ROOT = pathToFileURL(`${repositoryRoot}/`);
+
+interface Manifest {
+  readonly exports: Readonly<Record<string, string>>;
+}
+
+/** The file that a name of one of our packages stands for. */
+function packageFile(specifier: string): URL {
+  const [, name = "", ...rest] = specifier.split("/");
+  const folder = new URL(`packages/${name}/`, ROOT);
+  const { exports } = JSON.parse(readFileSync(new URL("package.json", folder), "utf8")) as Manifest;
+  const file = exports[rest.length === 0 ? "." : `./${rest.join("/")}`];
+  assert.ok(file !== undefined, `${specifier} is not exported`);
+  return new URL(file, folder);
+}
+
+/** Every module of our packages that the web UI reaches, and what those name besides. */
+function reachedByUi(): { modules: Set<string>; outside: string[] } {
+  const modules = new Set<string>();
+  const outside: string[] = [];
+  const ui = sourceFiles(repositoryRoot).filter(
+    (file) => /^apps\/capture-ui\/src\/.*\.tsx?$/u.test(file) && !file.includes(".test."),
+  );
+  const queue: URL[] = [];
+  const follow = (specifier: string, from: URL): void => {
+    if (specifier.startsWith("@headworks/")) queue.push(packageFile(specifier));
+    else if (specifier.startsWith(".")) queue.push(new URL(specifier, from));
+    else outside.push(`${from.pathname.slice(ROOT.pathname.length)}: ${specifier}`);
+  };
+  for (const file of ui) {
+    for (const { specifier } of scanModuleReferences(readFileSync(new URL(file, ROOT), "utf8"))) {
+      if (specifier.startsWith("@headworks/")) queue.push(packageFile(specifier));
+    }
+  }
+  for (const url of queue) {
+    if (modules.has(url.href)) continue;
+    modules.add(url.href);
+    for (const { specifier, typeOnly } of scanModuleReferences(readFileSync(url, "utf8"))) {
+      if (!typeOnly) follow(specifier, url);
+    }
+  }
+  return { modules, outside };
+}
+
+test("what the web UI takes from our packages needs nothing that a browser lacks", () => {
+  const { modules, outside } = reachedByUi();
+  assert.ok(modules.size > 60, `the walk follows imports, and found ${modules.size} modules`);
+  assert.deepEqual(
+    outside.filter((line) => !/: typebox(?:\/[\w/]+)?$/u.test(line)),
+    [],
+  );
+  for (const module of modules) {
+    const words = tokenize(readFileSync(new URL(module), "utf8")).filter(({ kind }) => kind === "word");
+    assert.equal(
+      words.some(({ text }) => text === "Buffer" || text === "process"),
+      false,
+      module,
+    );
+  }
+});
