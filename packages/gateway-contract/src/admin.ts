@@ -21,6 +21,7 @@ const AdminErrorBody = strictObject(
             severity: oneOf(["error", "warning"]),
             line: Type.Optional(Type.Integer()),
             column: Type.Optional(Type.Integer()),
+            count: Type.Optional(Type.Integer({ description: "How many issues `more_issues` stands for" })),
           }),
         ),
       ),

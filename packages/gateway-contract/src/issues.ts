@@ -37,6 +37,7 @@ export const ISSUE_CODES = [
   "empty_routes",
   "unused",
   "compile_failed",
+  "more_issues",
 ] as const;
 export type IssueCode = (typeof ISSUE_CODES)[number];
 
@@ -52,4 +53,6 @@ export interface Issue {
   /** Place in the text, counted from 1. */
   readonly line?: number;
   readonly column?: number;
+  /** How many issues this one stands for; 1 unless given. */
+  readonly count?: number;
 }

@@ -11,6 +11,7 @@ export const IssueItem = strictObject({
   severity: oneOf(["error", "warning"]),
   line: Type.Optional(Type.Integer()),
   column: Type.Optional(Type.Integer()),
+  count: Type.Optional(Type.Integer({ description: "How many issues `more_issues` stands for" })),
 });
 
 const ChangeItem = strictObject({

@@ -2,6 +2,7 @@
 import { parse } from "yaml";
 import type { Issue, PublishedConfig } from "@headworks/gateway-contract";
 import { jsonPatch, mergePatch, PatchError, type Json } from "@headworks/json-patch";
+import { errorCount } from "#config/check-document.ts";
 import type { Generations, SubmitOutcome, SubmitOptions } from "#config/generations.ts";
 import type { RecentTraffic } from "#slices/metrics/metrics.slice.ts";
 import type { RouteExplanation } from "#routing/explain.ts";
@@ -56,8 +57,8 @@ export function configOperations(parts: ConfigParts) {
     patchConfig: async (call: HandlerCall) => await publish(call, dryRunOf(call)),
     putConfig: async (call: HandlerCall) => await publish(call, dryRunOf(call)),
     planConfig: async (call: HandlerCall) => await publish(call, { dryRun: true }),
-    validateConfig: ({ body }: HandlerCall) => {
-      const issues = generations.check(String(body));
+    validateConfig: async ({ body }: HandlerCall) => {
+      const issues = await generations.check(String(body));
       return { status: 200, body: { valid: !issues.some(({ severity }) => severity === "error"), issues } };
     },
     listGenerations: ({ query }: HandlerCall) => {
@@ -201,12 +202,13 @@ function rejected(issues: readonly Issue[]): AdminError {
   const errors = issues.filter(({ severity }) => severity === "error");
   const [first] = errors;
   const isRedacted = errors.length > 0 && errors.every(({ code }) => code === "redacted_placeholder");
-  const count = errors.length === 1 ? "1 error" : `${errors.length} errors`;
+  const total = errorCount(errors);
+  const count = total === 1 ? "1 error" : `${total} errors`;
   const message = `The configuration has ${count}${first === undefined ? "" : `: ${first.message}`}`;
   return new AdminError(isRedacted ? "config_redacted_value" : "config_invalid", message, { issues });
 }
 
-function plain({ code, path, message, severity, line, column }: Issue): PublishedConfig["warnings"][number] {
+function plain({ code, path, message, severity, line, column, count }: Issue): PublishedConfig["warnings"][number] {
   return {
     code,
     path,
@@ -214,6 +216,7 @@ function plain({ code, path, message, severity, line, column }: Issue): Publishe
     severity,
     ...(line === undefined ? {} : { line }),
     ...(column === undefined ? {} : { column }),
+    ...(count === undefined ? {} : { count }),
   };
 }
 

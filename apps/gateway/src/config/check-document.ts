@@ -5,8 +5,9 @@ import { checkMarkedFields } from "./check-fields.ts";
 import { checkListeners } from "./check-listeners.ts";
 import { checkReferences } from "./check-references.ts";
 import { FileReader } from "./file-reader.ts";
-import { IssueCollector } from "./issue-collector.ts";
+import { IssueCollector, listedIssues } from "./issue-collector.ts";
 import { inTextOrder, type DocumentReading } from "./read-document.ts";
+import { atOnce, type Steps } from "./yaml-source.ts";
 import { SecretResolver } from "./secrets.ts";
 
 /** One part's look at a document; a slice's `check`, or routing's. */
@@ -35,11 +36,23 @@ export function freshFindings(environment: CheckParts["environment"], found?: Fi
 /**
  * Everything that is wrong with a document that was read, its structure included, in the order of the text; warnings
  * too. Also looks at what could be read of a document with a broken structure, so that one run finds as much as it can.
+ * At most 500 errors and 500 warnings are listed; `more_issues` says how many there are.
  */
 export function checkDocument(reading: DocumentReading, parts: CheckParts, findings: Findings): Issue[] {
+  return atOnce(checkingSteps(reading, parts, findings));
+}
+
+/** The steps of {@link checkDocument}, for who has other things to do meanwhile. */
+export function* checkingSteps(reading: DocumentReading, parts: CheckParts, findings: Findings): Steps<Issue[]> {
   const { document } = reading;
-  if (document === undefined) return [...reading.issues];
-  const collector = new IssueCollector(reading.places);
+  const unlisted = { error: reading.unlisted, warning: 0 };
+  if (document === undefined) return listedIssues(reading.issues, unlisted, true);
+  const isSound = !reading.issues.some(isError);
+  const broken = pathsAround(reading.issues);
+  const collector = new IssueCollector(
+    reading.places,
+    (issue) => isSound || standsByItself(issue, broken, reading.isPartial),
+  );
   const scope: CheckScope = {
     clock: parts.clock,
     secret: (text) => {
@@ -63,10 +76,19 @@ export function checkDocument(reading: DocumentReading, parts: CheckParts, findi
     (checked, report) => checkListeners(checked, report, surroundings),
     ...parts.checks,
   ];
-  const isSound = !reading.issues.some(isError);
-  for (const check of checks) runCheck(check, document, collector, scope, isSound);
-  const found = isSound ? collector.issues : collector.issues.filter((issue) => standsByItself(issue, reading));
-  return inTextOrder([...reading.issues, ...found]);
+  for (const check of checks) {
+    runCheck(check, document, collector, scope, isSound);
+    yield;
+  }
+  unlisted.error += collector.unlisted.error;
+  // Warnings about a document that cannot be read are none.
+  if (isSound) unlisted.warning += collector.unlisted.warning;
+  return listedIssues(inTextOrder([...reading.issues, ...collector.issues]), unlisted, isSound);
+}
+
+/** How many errors issues stand for. */
+export function errorCount(issues: readonly Issue[]): number {
+  return issues.reduce((sum, issue) => (isError(issue) ? sum + (issue.count ?? 1) : sum), 0);
 }
 
 /** Whether an issue keeps the document from being published. */
@@ -109,7 +131,19 @@ export function errorTrace(error: unknown): string {
  * Whether an issue of a document with a broken structure is one in any case: what could not be read is left out of the
  * document, so that references to it, and what it is in, seem wrong too.
  */
-function standsByItself({ code, severity, path }: Issue, reading: DocumentReading): boolean {
-  if (severity === "warning" || (code === "unknown_reference" && reading.isPartial)) return false;
-  return !reading.issues.some((issue) => issue.path === path || issue.path.startsWith(`${path}/`));
+function standsByItself({ code, severity, path }: Issue, broken: ReadonlySet<string>, isPartial: boolean): boolean {
+  if (severity === "warning" || (code === "unknown_reference" && isPartial)) return false;
+  return !broken.has(path);
+}
+
+/** Paths of issues, and of everything that they are in. */
+function pathsAround(issues: readonly Issue[]): ReadonlySet<string> {
+  const paths = new Set<string>();
+  for (const { path } of issues) {
+    for (let end = path.length; end >= 0; end = path.lastIndexOf("/", end - 1)) {
+      paths.add(path.slice(0, end));
+      if (end === 0) break;
+    }
+  }
+  return paths;
 }

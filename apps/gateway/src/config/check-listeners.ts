@@ -121,17 +121,14 @@ function checkAdmin(document: ConfigDocument, report: IssueReport, files: TlsFil
 }
 
 function checkCollisions(document: ConfigDocument, report: IssueReport): void {
-  const taken: { readonly address: string; readonly port: number; readonly title: string }[] = [];
+  const ports = new Map<number, TakenAddresses>();
   const take = (address: string, port: number, title: string, place: Place): void => {
-    const other = taken.find((one) => one.port === port && port !== 0 && overlap(one.address, address));
-    if (other !== undefined) {
-      report.error(
-        "address_collision",
-        place,
-        `${title} wants ${address} port ${port}, which ${other.title.replace("The", "the")} has`,
-      );
-    }
-    taken.push({ address, port, title });
+    if (port === 0) return;
+    const taken = ports.get(port) ?? new TakenAddresses();
+    ports.set(port, taken);
+    const other = taken.take(address, title)?.replace("The", "the");
+    if (other === undefined) return;
+    report.error("address_collision", place, `${title} wants ${address} port ${port}, which ${other} has`);
   };
   for (const [at, { name, address, port }] of document.listeners.entries()) {
     take(address, port, `The listener "${name}"`, ["listeners", at, "port"]);
@@ -140,12 +137,32 @@ function checkCollisions(document: ConfigDocument, report: IssueReport): void {
   if (bind !== undefined) take(bind.address, bind.port, "The admin API", ["admin", "bind"]);
 }
 
-/** A socket on all addresses leaves no place for one on a single address; `::` takes those of IPv4 too. */
-function overlap(a: string, b: string): boolean {
-  if (canonicalHost(a) === canonicalHost(b)) return true;
-  const isV6 = (text: string): boolean => text.includes(":");
-  const covers = (all: string, one: string): boolean => isUnspecified(all) && (isV6(all) || !isV6(one));
-  return covers(a, b) || covers(b, a);
+/** Who has which address of one port. A socket on all addresses leaves no place for another; `::` takes those of IPv4 too. */
+class TakenAddresses {
+  readonly #byHost = new Map<string, string>();
+  readonly #firstOf = new Map<"IPv4" | "IPv6" | "all of IPv4" | "all of IPv6", string>();
+
+  /** Takes an address; gives who has it, or a part of it, already. */
+  take(address: string, title: string): string | undefined {
+    const host = canonicalHost(address);
+    const family = address.includes(":") ? "IPv6" : "IPv4";
+    const isAll = isUnspecified(address);
+    const other = this.#byHost.get(host) ?? this.#around(family) ?? (isAll ? this.#inside(family) : undefined);
+    if (!this.#byHost.has(host)) this.#byHost.set(host, title);
+    const kinds = isAll ? ([family, `all of ${family}`] as const) : ([family] as const);
+    for (const kind of kinds) {
+      if (!this.#firstOf.has(kind)) this.#firstOf.set(kind, title);
+    }
+    return other;
+  }
+
+  #around(family: "IPv4" | "IPv6"): string | undefined {
+    return this.#firstOf.get("all of IPv6") ?? (family === "IPv4" ? this.#firstOf.get("all of IPv4") : undefined);
+  }
+
+  #inside(family: "IPv4" | "IPv6"): string | undefined {
+    return this.#firstOf.get("IPv4") ?? (family === "IPv6" ? this.#firstOf.get("IPv6") : undefined);
+  }
 }
 
 /** Reads and judges the files of TLS. */

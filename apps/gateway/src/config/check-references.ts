@@ -21,10 +21,14 @@ export function checkReferences(document: ConfigDocument, report: IssueReport): 
   warnOfUnused(document, names, report);
 }
 
+/** Of names, when a right one is sought for a wrong one; some ten microseconds each. */
+const MOST_COMPARISONS = 10_000;
+
 class Names {
   readonly #report: IssueReport;
   readonly #known = new Map<Kind, Set<string>>();
   readonly #used = new Map<Kind, Set<string>>();
+  #comparisons = MOST_COMPARISONS;
 
   constructor(report: IssueReport) {
     this.#report = report;
@@ -54,7 +58,14 @@ class Names {
     const known = this.known(kind);
     if (known.has(name)) return;
     const missing = kind === "group" ? "No consumer is in the group" : `There is no ${kind}`;
-    this.#report.error("unknown_reference", place, `${missing} "${name}"${suggestion(name, known)}`);
+    this.#report.error("unknown_reference", place, `${missing} "${name}"${this.#suggestion(name, known)}`);
+  }
+
+  /** Comparing all wrong names with all right ones takes minutes when there are ten thousands of both. */
+  #suggestion(name: string, known: ReadonlySet<string>): string {
+    if (known.size > this.#comparisons) return "";
+    this.#comparisons -= known.size;
+    return suggestion(name, known);
   }
 
   referAll(kind: Kind, names: readonly string[] | undefined, place: Place): void {

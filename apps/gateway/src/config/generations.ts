@@ -5,7 +5,8 @@ import type { Logger } from "pino";
 import type { Generation } from "#request/generation.ts";
 import type { CompileScope, EventSink } from "#slice.ts";
 import {
-  checkDocument,
+  checkingSteps,
+  errorCount,
   errorName,
   errorTrace,
   freshFindings,
@@ -19,7 +20,7 @@ import { diffDocuments, type Change } from "./diff-documents.ts";
 import { planChanges, type ChangePlan } from "./plan-changes.ts";
 import { withOnlyListener } from "./only-listener.ts";
 import { PastGenerations, type PastGeneration } from "./past-generations.ts";
-import { readDocument, readingSteps, type DocumentReading } from "./read-document.ts";
+import { readingSteps, type DocumentReading } from "./read-document.ts";
 import type { Steps } from "./yaml-source.ts";
 import { contentHash, hashText, normalDocument, redactedDocument, toJson } from "./write-document.ts";
 
@@ -184,9 +185,9 @@ export class Generations {
   }
 
   /** Everything that is wrong with a text, and its warnings; changes nothing. */
-  check(text: string): Issue[] {
-    const findings = freshFindings(this.#parts.environment);
-    return checkDocument(this.#asRun(readDocument(text, this.#parts.directory)), this.#parts, findings);
+  async check(text: string): Promise<Issue[]> {
+    const reading = this.#asRun(await inTurns(readingSteps(text, this.#parts.directory)));
+    return await inTurns(checkingSteps(reading, this.#parts, freshFindings(this.#parts.environment)));
   }
 
   /** Resolves when nothing is under way: no candidate, no record. */
@@ -234,7 +235,7 @@ export class Generations {
   async #build({ text, files }: SubmittedText): Promise<Built | { readonly issues: readonly Issue[] }> {
     const reading = this.#asRun(await inTurns(readingSteps(text, this.#parts.directory)));
     const findings = freshFindings(this.#parts.environment, files);
-    const issues = checkDocument(reading, this.#parts, findings);
+    const issues = await inTurns(checkingSteps(reading, this.#parts, findings));
     const { document, input } = reading;
     if (document === undefined || input === undefined || issues.some(isError)) return { issues };
     await eventLoopTurn();
@@ -290,7 +291,7 @@ export class Generations {
 
   #reject(issues: readonly Issue[], { dryRun }: SubmitOptions): SubmitOutcome {
     if (dryRun !== true) {
-      const count = issues.filter(isError).length;
+      const count = errorCount(issues);
       const generation = this.#current?.number ?? 0;
       this.#parts.log.error(
         { code: "config_rejected", issue_count: count, generation, issues },

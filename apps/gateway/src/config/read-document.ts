@@ -2,7 +2,7 @@ import { resolve } from "node:path";
 import { DocumentSchema, GatewaySettings } from "@headworks/gateway-contract";
 import type { ConfigDocument, DocumentInput, Issue } from "@headworks/gateway-contract";
 import { isMap, isScalar, isSeq } from "yaml";
-import type { Node } from "yaml";
+import type { Node, Pair, YAMLMap } from "yaml";
 import { mapAnnotated } from "./annotated-fields.ts";
 import { pointer, type Place } from "./pointer.ts";
 import type { Schema } from "./schema-shape.ts";
@@ -29,6 +29,8 @@ export interface DocumentReading {
   readonly input?: DocumentInput;
   /** Everything that is wrong with its structure, in the order of the text. */
   readonly issues: readonly Issue[];
+  /** Errors beyond those that are listed. */
+  readonly unlisted: number;
   readonly places: SourcePlaces;
   /** Entities had to be left out, so that references to them do not resolve. */
   readonly isPartial: boolean;
@@ -51,17 +53,19 @@ export function* readingSteps(text: string, directory: string): Steps<DocumentRe
   const source = yield* yamlSteps(text);
   yield;
   const reader = new StructureReader(source);
-  const value = source.root === undefined ? UNREADABLE : reader.read(documentSchema, source.root, []);
+  const value = source.root === undefined ? UNREADABLE : yield* reader.rootSteps(documentSchema, source.root);
   yield;
   const issues = inTextOrder([...source.issues, ...reader.issues]);
   const places = new TextPlaces(source, reader.shrunkLists);
-  if (value === UNREADABLE) return { issues, places, isPartial: true };
+  const unlisted = source.unlisted + reader.unlisted;
+  if (value === UNREADABLE) return { issues, unlisted, places, isPartial: true };
   const input = value as DocumentInput;
   issues.push(...duplicateSettings(input, places));
   return {
     document: oneShape(mapAnnotated(documentSchema, input, "x-file", (path) => resolve(directory, path))),
     input,
     issues: inTextOrder(issues),
+    unlisted,
     places,
     isPartial: reader.shrunkLists.size > 0 || source.issues.length > 0,
   };
@@ -111,6 +115,7 @@ function duplicateSettings(input: DocumentInput, places: TextPlaces): Issue[] {
 class TextPlaces implements SourcePlaces {
   readonly #source: YamlSource;
   readonly #shrunkLists: ReadonlyMap<string, readonly number[]>;
+  readonly #pairsByKey = new WeakMap<YAMLMap, ReadonlyMap<unknown, Pair>>();
 
   constructor(source: YamlSource, shrunkLists: ReadonlyMap<string, readonly number[]>) {
     this.#source = source;
@@ -142,13 +147,27 @@ class TextPlaces implements SourcePlaces {
     return { path: pointer(steps), ...(offset === undefined ? {} : this.#source.position(offset)) };
   }
 
+  /** A mapping is searched for each issue in it, and a hostile one has thousands of both. The first of equal keys counts. */
+  #pairs(map: YAMLMap): ReadonlyMap<unknown, Pair> {
+    let known = this.#pairsByKey.get(map);
+    if (known === undefined) {
+      const pairs = new Map<unknown, Pair>();
+      for (const pair of map.items) {
+        const key = keyText(pair.key);
+        if (key !== undefined && !pairs.has(key)) pairs.set(key, pair);
+      }
+      this.#pairsByKey.set(map, (known = pairs));
+    }
+    return known;
+  }
+
   #member(node: Node, step: string | number): Member | undefined {
     if (isSeq(node) && typeof step === "number") {
       const item = node.items[step];
       return item === undefined ? undefined : { node: this.#source.resolve(item), offset: offsetOf(item) };
     }
     if (!isMap(node)) return undefined;
-    const pair = node.items.find((item) => keyText(item.key) === step);
+    const pair = this.#pairs(node).get(step);
     if (pair === undefined) return undefined;
     const value = this.#source.resolve(pair.value);
     // Of a mapping or list, the key says more than its first member does.

@@ -1,12 +1,12 @@
 // Tested by read-document.test.ts
 import type { Issue, IssueCode } from "@headworks/gateway-contract";
-import { isAlias, isMap, isScalar, isSeq } from "yaml";
+import { isAlias, isCollection, isMap, isScalar, isSeq } from "yaml";
 import type { Pair } from "yaml";
 import { suggestion } from "./nearest-name.ts";
 import { pointer, type Place } from "./pointer.ts";
 import { branchNames, chosenBranch, type Schema } from "./schema-shape.ts";
 import { constraintProblem, scalarValue } from "./scalar-rules.ts";
-import { keyText, MOST_ISSUES, offsetOf, type YamlSource } from "./yaml-source.ts";
+import { keyText, MEMBERS_OF_A_STEP, MOST_ISSUES, offsetOf, type Steps, type YamlSource } from "./yaml-source.ts";
 
 /** Stands for a value that could not be read; what is wrong with it is reported. */
 export const UNREADABLE: unique symbol = Symbol("unreadable");
@@ -26,14 +26,39 @@ interface Spot {
  */
 export class StructureReader {
   readonly issues: Issue[] = [];
+  /** Issues beyond those that are listed. */
+  unlisted = 0;
   /** Lists that lost members: pointer of the list in the text, to the indexes there of those that are left. */
   readonly shrunkLists = new Map<string, readonly number[]>();
   readonly #source: YamlSource;
+  /** Members of sections that were read in steps. */
+  readonly #readAlready = new Map<unknown, unknown>();
   #aliasDepth = 0;
   #aliasedValues = 0;
 
   constructor(source: YamlSource) {
     this.#source = source;
+  }
+
+  /**
+   * The value of the document's root, or {@link UNREADABLE}. Members of its sections are read in steps, before all that
+   * is around them.
+   */
+  *rootSteps(schema: Schema, root: unknown): Steps<unknown> {
+    const sections = new Set<string>();
+    for (const { key, value: list } of isMap(root) ? root.items : []) {
+      const name = keyText(key);
+      if (name === undefined || sections.has(name) || !isSeq(list)) continue;
+      sections.add(name);
+      const items = Object.hasOwn(schema.properties ?? {}, name) ? schema.properties?.[name]?.items : undefined;
+      if (items === undefined) continue;
+      const offset = offsetOf(list) ?? offsetOf(key);
+      for (const [at, item] of list.items.entries()) {
+        if (isCollection(item)) this.#readAlready.set(item, this.read(items, item, [name, at], offset));
+        if (at % MEMBERS_OF_A_STEP === MEMBERS_OF_A_STEP - 1) yield;
+      }
+    }
+    return this.read(schema, root, []);
   }
 
   /** The value of a node, or {@link UNREADABLE}. */
@@ -88,7 +113,11 @@ export class StructureReader {
     const values: unknown[] = [];
     const kept: number[] = [];
     for (const [at, item] of list.items.entries()) {
-      const value = this.read(schema.items ?? {}, item, [...spot.place, at], spot.offset);
+      // Once for each: what is wrong with it would be reported twice.
+      const value =
+        spot.place.length === 1 && this.#aliasDepth === 0 && this.#readAlready.has(item)
+          ? this.#readAlready.get(item)
+          : this.read(schema.items ?? {}, item, [...spot.place, at], spot.offset);
       if (value === UNREADABLE) continue;
       values.push(value);
       kept.push(at);
@@ -135,7 +164,10 @@ export class StructureReader {
       if (place.length === 0 && isEmpty(pair.value) && isSection(member)) return UNREADABLE;
       return this.read(member, pair.value, own, keyOffset);
     }
-    if (this.issues.length >= MOST_ISSUES) return UNREADABLE;
+    if (this.issues.length >= MOST_ISSUES) {
+      this.unlisted += 1;
+      return UNREADABLE;
+    }
     const meant = suggestion(key, Object.keys(schema.properties));
     const where = place.length === 0 ? "the document" : named(place);
     this.#report("unknown_field", { place: own, offset: keyOffset }, `"${key}" is not a field of ${where}${meant}`);
@@ -163,7 +195,10 @@ export class StructureReader {
   }
 
   #report(code: IssueCode, spot: Spot, message: string): void {
-    if (this.issues.length >= MOST_ISSUES) return;
+    if (this.issues.length >= MOST_ISSUES) {
+      this.unlisted += 1;
+      return;
+    }
     const position = spot.offset === undefined ? {} : this.#source.position(spot.offset);
     this.issues.push({ code, path: pointer(spot.place), message, severity: "error", ...position });
   }

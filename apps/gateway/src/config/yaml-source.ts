@@ -1,7 +1,7 @@
 // Tested by read-document.test.ts
 import type { Issue } from "@headworks/gateway-contract";
-import { Composer, isAlias, isCollection, isMap, isPair, isScalar, Lexer, LineCounter, Parser } from "yaml";
-import type { Alias, CST, Document, ErrorCode, Node, YAMLMap } from "yaml";
+import { Composer, isAlias, isCollection, isMap, isPair, isScalar, isSeq, Lexer, LineCounter, Parser } from "yaml";
+import type { Alias, CST, Document, ErrorCode, Node, Pair, YAMLMap } from "yaml";
 import { pointer, type Place } from "./pointer.ts";
 
 /** Largest document, in bytes of UTF-8. */
@@ -14,6 +14,8 @@ export const MOST_ISSUES = 500;
 export interface YamlSource {
   readonly root: Node | undefined;
   readonly issues: Issue[];
+  /** Issues beyond those that are listed. */
+  readonly unlisted: number;
   /** The node itself, or what it is an alias of; undefined for nothing, and for an alias of nothing. */
   resolve(node: unknown): Node | undefined;
   /** Line and column of an offset, from 1. */
@@ -68,7 +70,7 @@ export function* yamlSteps(text: string): Steps<YamlSource> {
   };
   const refuse = (message: string): YamlSource => {
     const issue: Issue = { code: "syntax", path: "", message, severity: "error", line: 1, column: 1 };
-    return { root: undefined, issues: [issue], resolve: () => undefined, position };
+    return { root: undefined, issues: [issue], unlisted: 0, resolve: () => undefined, position };
   };
   const sizeBytes = Buffer.byteLength(text);
   if (sizeBytes > MOST_DOCUMENT_BYTES) {
@@ -92,16 +94,19 @@ export function* yamlSteps(text: string): Steps<YamlSource> {
   const root: Node | null = document?.contents ?? null;
   if (root === null && survey.issues.length === 0) return refuse("The document is empty");
   yield;
-  survey.visit(root, [], 0);
+  yield* survey.rootSteps(root);
   return {
     root: survey.isTooDeep ? undefined : (root ?? undefined),
     issues: survey.issues,
+    unlisted: survey.unlisted,
     resolve: (node) => (isAlias(node) ? survey.targets.get(node) : asNode(node)),
     position,
   };
 }
 
-/** Of the size that takes some ten milliseconds. */
+/** Of a section such as `routes`; of the size that takes some ten milliseconds. */
+export const MEMBERS_OF_A_STEP = 1000;
+/** The same of the text. */
 const LEXEMES_OF_A_STEP = 15_000;
 
 function* composed(text: string, lines: LineCounter, survey: Survey): Steps<Document.Parsed | undefined> {
@@ -159,6 +164,7 @@ export function offsetOf(node: unknown): number | undefined {
 /** One walk over the whole tree: what aliases mean, keys that are there twice, depth. */
 class Survey {
   readonly issues: Issue[] = [];
+  unlisted = 0;
   readonly targets = new Map<Alias, Node>();
   isTooDeep = false;
   readonly #anchors = new Map<string, Node>();
@@ -169,7 +175,10 @@ class Survey {
   }
 
   report(message: string, place: Place, offset: number | undefined): void {
-    if (this.issues.length >= MOST_ISSUES) return;
+    if (this.issues.length >= MOST_ISSUES) {
+      this.unlisted += 1;
+      return;
+    }
     this.issues.push({
       code: "syntax",
       path: pointer(place),
@@ -177,6 +186,27 @@ class Survey {
       severity: "error",
       ...(offset === undefined ? {} : this.#position(offset)),
     });
+  }
+
+  /** The walk from the root on; lists right below it are walked in steps. */
+  *rootSteps(root: Node | null): Steps<void> {
+    if (!isMap(root)) return this.visit(root, [], 0);
+    if (root.anchor !== undefined) this.#anchors.set(root.anchor, root);
+    const seen = new Set<string>();
+    for (const pair of root.items) {
+      const own = this.#placeOf(pair, root, [], seen);
+      if (own === undefined) continue;
+      const { value } = pair;
+      if (!isSeq(value)) {
+        this.visit(value, own, 1);
+        continue;
+      }
+      if (value.anchor !== undefined) this.#anchors.set(value.anchor, value);
+      for (const [at, item] of value.items.entries()) {
+        this.visit(item, [...own, at], 2);
+        if (at % MEMBERS_OF_A_STEP === MEMBERS_OF_A_STEP - 1) yield;
+      }
+    }
   }
 
   visit(node: unknown, place: Place, depth: number): void {
@@ -203,17 +233,23 @@ class Survey {
   #visitMap(map: YAMLMap, place: Place, depth: number): void {
     const seen = new Set<string>();
     for (const pair of map.items) {
-      if (!isPair(pair)) continue;
-      if (isScalar(pair.key) && pair.key.anchor !== undefined) this.#anchors.set(pair.key.anchor, pair.key);
-      const key = keyText(pair.key);
-      if (key === undefined) {
-        this.report("Keys have to be texts", place, offsetOf(pair.key) ?? offsetOf(map));
-        continue;
-      }
-      const own = [...place, key];
-      if (seen.has(key)) this.report(`"${key}" is there twice in the same mapping`, own, offsetOf(pair.key));
-      seen.add(key);
-      this.visit(pair.value, own, depth + 1);
+      const own = this.#placeOf(pair, map, place, seen);
+      if (own !== undefined) this.visit(pair.value, own, depth + 1);
     }
+  }
+
+  /** Where a pair's value is; undefined when its key is none. */
+  #placeOf(pair: Pair, map: YAMLMap, place: Place, seen: Set<string>): Place | undefined {
+    if (!isPair(pair)) return undefined;
+    if (isScalar(pair.key) && pair.key.anchor !== undefined) this.#anchors.set(pair.key.anchor, pair.key);
+    const key = keyText(pair.key);
+    if (key === undefined) {
+      this.report("Keys have to be texts", place, offsetOf(pair.key) ?? offsetOf(map));
+      return undefined;
+    }
+    const own = [...place, key];
+    if (seen.has(key)) this.report(`"${key}" is there twice in the same mapping`, own, offsetOf(pair.key));
+    seen.add(key);
+    return own;
   }
 }
