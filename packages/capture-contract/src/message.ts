@@ -2,8 +2,10 @@ import { nullable, oneOf, strictObject } from "@headworks/contract-kit";
 import { Type } from "typebox";
 import type { Static } from "typebox";
 
+const pair = Type.Unsafe<[string, string]>({ type: "array", items: { type: "string" }, minItems: 2, maxItems: 2 });
+
 /** Fields as they came: order, case and duplicates kept. */
-export const HeadersList = Type.Array(Type.Tuple([Type.String(), Type.String()]), {
+export const HeadersList = Type.Array(pair, {
   description: "Name and value pairs in wire order, duplicates kept",
 });
 

@@ -2,7 +2,7 @@ import { defineOperations, nullable, oneOf, strictObject } from "@headworks/cont
 import { Type } from "typebox";
 import type { Static } from "typebox";
 import { DiffOptions, EntryDiff } from "./entry-diff.ts";
-import { HeadersList, RequestData, ResponseData } from "./message.ts";
+import { RequestData, ResponseData } from "./message.ts";
 import { booleanText, CreatedId, Id, IdParams, named, Timestamp } from "./primitives.ts";
 
 /** Limits of replays. */
@@ -16,9 +16,15 @@ const method = Type.String({
 });
 const url = Type.String({ minLength: 1, maxLength: 65_536, description: "Absolute URL of http or https" });
 const headers = Type.Record(Type.String({ maxLength: 256 }), Type.String({ maxLength: 65_536 }));
+const pairs = (description: string) =>
+  Type.Array(Type.Array(Type.String({ maxLength: 65_536 }), { minItems: 2, maxItems: 2 }), {
+    maxItems: 512,
+    description,
+  });
 const bodyText = Type.String({ description: "Text, or `base64:` and standard base64 for bytes" });
 const tags = Type.Array(Type.String({ minLength: 1, maxLength: 64 }), { maxItems: 64, description: "Labels" });
 const variables = Type.Record(Type.String({ pattern: "^[A-Za-z_][A-Za-z0-9_.-]{0,63}$" }), Type.String(), {
+  additionalProperties: false,
   maxProperties: 256,
   description:
     "Values for `{{name}}` in URL, header fields and body; `{{$uuid}}`, `{{$timestamp}}`, `{{$timestamp_ms}}`, `{{$iso_timestamp}}`, `{{$random_int}}` and `{{$iteration}}` need none",
@@ -36,19 +42,14 @@ export const WrittenRequest = strictObject(
     method: Type.Optional(method),
     url,
     headers: Type.Optional(headers),
-    headers_list: Type.Optional(
-      Type.Array(Type.Tuple([Type.String(), Type.String()]), {
-        maxItems: 512,
-        description: "Wins over `headers`, since it keeps order and repeats",
-      }),
-    ),
+    headers_list: Type.Optional(pairs("Wins over `headers`, since it keeps order and repeats")),
     body: Type.Optional(nullable(bodyText)),
     content_type: Type.Optional(
       nullable(Type.String({ maxLength: 1024, description: "Becomes Content-Type where that is missing" })),
     ),
     host: Type.Optional(Type.String()),
     path: Type.Optional(Type.String()),
-    trailers_list: Type.Optional(HeadersList),
+    trailers_list: Type.Optional(pairs("Not sent")),
     body_encoding: Type.Optional(nullable(oneOf(["utf8", "base64"]))),
     body_size: Type.Optional(Type.Integer()),
     body_stored_size: Type.Optional(Type.Integer()),

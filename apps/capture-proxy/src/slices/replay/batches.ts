@@ -1,0 +1,181 @@
+// Tested by ../../../test/replay-batch.test.ts
+import { randomUUID } from "node:crypto";
+import type { BatchOrder, ReplayBatch, ReplayModifications } from "@headworks/capture-contract";
+import { ApiError, notFound, validationError } from "#api/api-error.ts";
+import type { SliceHost, SliceWorker } from "#slice.ts";
+import { Batch } from "./batch.ts";
+import type { BatchNumbers } from "./batch.ts";
+import { pointOf, summarize } from "./batch-summary.ts";
+import type { BatchSummary } from "./batch-summary.ts";
+import type { HistoryStore, StoredBatch } from "./history.store.ts";
+import type { Replayed, Replays } from "./replays.ts";
+
+/** Batches that run at the same time. */
+const MOST_RUNNING = 4;
+const PROGRESS_EVERY_MS = 100;
+
+export interface BatchesParts {
+  readonly host: Pick<SliceHost, "events" | "clock" | "log" | "store">;
+  readonly history: HistoryStore;
+  readonly replays: Replays;
+}
+
+/** A batch that was begun. */
+export interface BegunBatch {
+  readonly id: string;
+  /** Resolves when it is over, however it ended; rejects when its request cannot be sent at all. */
+  readonly over: Promise<void>;
+}
+
+/** Batches of replays, running and past. */
+export interface Batches {
+  /** Throws 409 when as many run as may, or one has the id already. */
+  begin(replayed: Replayed, order: BatchOrder, id?: string): BegunBatch;
+  /** Throws 404; 409 when it is over already. */
+  cancel(id: string): ReplayBatch;
+  show(stored: StoredBatch): ReplayBatch;
+  /** Throws 404. */
+  find(id: string): ReplayBatch;
+  readonly worker: SliceWorker;
+}
+
+/** Batches kept in the given history. */
+export function createBatches(parts: BatchesParts): Batches {
+  const { host, history, replays } = parts;
+  const running = new Map<string, Batch>();
+  closeUnfinished(history, host.clock.now());
+  const stored = (id: string): StoredBatch => history.batch(id) ?? notFound("batch", id);
+  const show = (batch: StoredBatch): ReplayBatch => shown(batch, running.get(batch.id));
+  const over = (id: string, state: StoredBatch["state"], batch: Batch): void => {
+    // At the end of the service the database may be closed already; what was left is mended at the next start.
+    if (running.delete(id)) history.end(id, state, batch.summary(), host.clock.now());
+    host.events.changed("replay");
+  };
+  return {
+    begin: (replayed, order, id = randomUUID()) => {
+      if (running.size >= MOST_RUNNING) {
+        throw new ApiError(
+          "CONFLICT",
+          `${MOST_RUNNING} batches are running already: wait for one to end or call it off`,
+        );
+      }
+      const numbers = numbersOf(order);
+      const { savedRequestId, sourceEntryId } = replayed;
+      const { iterations, concurrency, delayMs } = numbers;
+      const facts = { id, savedRequestId, sourceEntryId, iterations, concurrency, delayMs };
+      const startedAtMs = host.clock.now();
+      const isNew = history.begin({ ...facts, state: "running", summary: undefined, startedAtMs, finishedAtMs: null });
+      if (!isNew) throw new ApiError("CONFLICT", "There is a batch of this id already");
+      const modifications: ReplayModifications = order.modifications ?? {};
+      const variables = order.variables ?? {};
+      const batch = new Batch({
+        numbers,
+        clock: host.clock,
+        write: (results) => history.add(results),
+        replay: async (iteration, signal) =>
+          await replays.execute(replayed, {
+            modifications,
+            variables,
+            signal,
+            keepsBody: false,
+            batch: { id, iteration },
+          }),
+      });
+      running.set(id, batch);
+      host.events.changed("replay");
+      return { id, over: runToEnd(host, id, numbers, batch, over) };
+    },
+    cancel: (id) => {
+      const batch = running.get(id);
+      if (batch === undefined) throw new ApiError("CONFLICT", `The batch is over: ${stored(id).state}`);
+      batch.end("cancelled");
+      return show(stored(id));
+    },
+    show,
+    find: (id) => show(stored(id)),
+    worker: {
+      start: (signal) =>
+        signal.addEventListener(
+          "abort",
+          () => {
+            for (const [id, batch] of running) {
+              batch.close();
+              over(id, "interrupted", batch);
+            }
+          },
+          { once: true },
+        ),
+    },
+  };
+}
+
+async function runToEnd(
+  { events, clock, store }: BatchesParts["host"],
+  id: string,
+  { iterations }: BatchNumbers,
+  batch: Batch,
+  over: (id: string, state: StoredBatch["state"], batch: Batch) => void,
+): Promise<void> {
+  let toldMs = clock.monotonic();
+  try {
+    await events.task(
+      { id, kind: "replay-batch", contentLength: undefined, totalEntries: iterations },
+      async (report) => {
+        const state = await batch.run((completed) => {
+          const nowMs = clock.monotonic();
+          if (nowMs - toldMs < PROGRESS_EVERY_MS) return;
+          toldMs = nowMs;
+          report({ bytes: 0, entries: completed });
+        });
+        // Whoever learns of the end finds all entries.
+        await store.flush();
+        over(id, state, batch);
+        return { completed: batch.completed };
+      },
+    );
+  } catch (error) {
+    over(id, "interrupted", batch);
+    throw error;
+  }
+}
+
+/** A former run of the service ended in the middle of these; their results say how far they came. */
+function closeUnfinished(history: HistoryStore, nowMs: number): void {
+  for (const { id, iterations } of history.unfinished()) {
+    const { results } = history.list({ batchId: id, savedRequestId: undefined }, iterations, 0);
+    history.end(id, "interrupted", summarize(results.map(pointOf)), nowMs);
+  }
+}
+
+/** The numbers of an order, flat or in `config`. Throws 400 when both say something different. */
+function numbersOf(order: BatchOrder): BatchNumbers {
+  const { config } = order;
+  for (const name of ["iterations", "concurrency", "delay_ms"] as const) {
+    const flat = order[name];
+    const nested = config?.[name];
+    if (flat !== undefined && nested !== undefined && flat !== nested) {
+      throw validationError([{ path: `body/${name}`, message: `differs from config.${name}: say it once` }]);
+    }
+  }
+  return {
+    iterations: order.iterations ?? config?.iterations ?? 1,
+    concurrency: order.concurrency ?? config?.concurrency ?? 1,
+    delayMs: order.delay_ms ?? config?.delay_ms ?? 0,
+  };
+}
+
+function shown(stored: StoredBatch, running: Batch | undefined): ReplayBatch {
+  const summary: BatchSummary = running?.summary() ?? stored.summary ?? summarize([]);
+  return {
+    id: stored.id,
+    saved_request_id: stored.savedRequestId,
+    source_entry_id: stored.sourceEntryId,
+    state: stored.state,
+    iterations: stored.iterations,
+    concurrency: stored.concurrency,
+    delay_ms: stored.delayMs,
+    ...summary,
+    started_at: new Date(stored.startedAtMs).toISOString(),
+    finished_at: stored.finishedAtMs === null ? null : new Date(stored.finishedAtMs).toISOString(),
+  };
+}

@@ -1,0 +1,81 @@
+// Tested by replay-request.test.ts
+import type { RequestData, WrittenRequest } from "@headworks/capture-contract";
+import { hasField } from "@headworks/http1";
+import type { RawFields } from "@headworks/http1";
+import { validationError } from "#api/api-error.ts";
+import { shownRequest } from "#exchange/shown-message.ts";
+import { parseTarget } from "./target-url.ts";
+
+/** Bodies above this are not kept for replays. */
+export const LARGEST_BODY_BYTES = 16_777_216;
+
+/** A request as it is kept to be sent again. URL, field values and body may have `{{variables}}`. */
+export interface ReplayRequest {
+  readonly method: string;
+  readonly url: string;
+  /** One character for each byte. */
+  readonly fields: RawFields;
+  /** Content-coded as the fields say; undefined: none. */
+  readonly body: Uint8Array | undefined;
+}
+
+/** Takes a request from the API. Throws 400 that names what cannot be sent. */
+export function requestOf(written: WrittenRequest, at = "body/request"): ReplayRequest {
+  const pairs = written.headers_list ?? Object.entries(written.headers ?? {});
+  const place = written.headers_list === undefined ? `${at}/headers` : `${at}/headers_list`;
+  const fields = pairs.flatMap(([name = "", value = ""]) => writtenField(name, value, place));
+  const type = written.content_type;
+  if (type !== undefined && type !== null && !hasField(fields, "content-type")) {
+    fields.push(...writtenField("Content-Type", type, `${at}/content_type`));
+  }
+  const url = written.url.trim();
+  if (!hasVariables(url)) {
+    const target = parseTarget(url, written.method ?? "GET");
+    if (typeof target === "string") throw validationError([{ path: `${at}/url`, message: target }]);
+  }
+  return { method: written.method ?? "GET", url, fields, body: bodyBytes(written.body, `${at}/body`) };
+}
+
+/** A field as it is sent. Throws 400 for a name that is none and for line ends, which would begin another field. */
+export function writtenField(name: string, value: string, at: string): [string, string] {
+  if (!/^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/u.test(name)) {
+    throw validationError([{ path: at, message: `${JSON.stringify(name)} is not the name of a header field` }]);
+  }
+  if (/[\r\n\0]/u.test(value)) {
+    throw validationError([{ path: at, message: `the value of ${name} has a line end, which no field can have` }]);
+  }
+  return [name, wireText(value.trim())];
+}
+
+/** What is beyond latin1 goes as UTF-8. */
+export function wireText(text: string): string {
+  return /[^\0-\xff]/u.test(text) ? Buffer.from(text, "utf8").toString("latin1") : text;
+}
+
+/** The bytes of a body text of the API: `base64:` marks bytes. Throws 400 for base64 that is none. */
+export function bodyBytes(text: string | null | undefined, at: string): Uint8Array | undefined {
+  if (text === null || text === undefined || text === "") return undefined;
+  if (!text.startsWith("base64:")) return Buffer.from(text, "utf8");
+  const base64 = text.slice(7);
+  if (!/^[A-Za-z0-9+/]*={0,2}$/u.test(base64) || base64.length % 4 === 1) {
+    throw validationError([{ path: at, message: "is not valid base64 behind `base64:`" }]);
+  }
+  const bytes = Buffer.from(base64, "base64");
+  return bytes.length === 0 ? undefined : bytes;
+}
+
+/** Whether a text has places for variables. */
+export function hasVariables(text: string): boolean {
+  return text.includes("{{");
+}
+
+/** A kept request as the API shows it; `bytes`: its body, if that is wanted. */
+export function showRequest(request: ReplayRequest, bytes: Uint8Array | undefined, sizeBytes: number): RequestData {
+  const { method, url, fields } = request;
+  const target = parseTarget(url, method);
+  const { scheme, host, port, path } =
+    typeof target === "string" ? ({ scheme: "http", host: "", port: 80, path: "/" } as const) : target;
+  const message = { method, scheme, host, port, path, version: "HTTP/1.1", fields, trailers: undefined } as const;
+  const state = sizeBytes === 0 ? "none" : "complete";
+  return { ...shownRequest(message, { bytes, sizeBytes, storedBytes: sizeBytes, state }), url };
+}

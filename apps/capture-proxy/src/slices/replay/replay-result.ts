@@ -1,0 +1,70 @@
+// Tested by ../../../test/replay-run.test.ts
+import { randomUUID } from "node:crypto";
+import type { ReplayResult, RequestData, ResponseData } from "@headworks/capture-contract";
+import { shownRequest, shownResponse } from "#exchange/shown-message.ts";
+import type { BodyFacts } from "#exchange/shown-message.ts";
+import type { Run } from "./run.ts";
+
+/** What a replay belongs to. */
+export interface ReplayOf {
+  readonly savedRequestId: string | null;
+  readonly sourceEntryId: string | null;
+  readonly batchId: string | null;
+  readonly iteration: number | null;
+}
+
+/** The result of a replay, with the bodies that were kept. */
+export function resultOf(run: Run, of: ReplayOf): ReplayResult {
+  const { outcome } = run;
+  const { exchange } = outcome;
+  const failure = outcome.kind === "failed" ? outcome.failure : undefined;
+  return {
+    id: randomUUID(),
+    saved_request_id: of.savedRequestId,
+    source_entry_id: of.sourceEntryId,
+    batch_id: of.batchId,
+    iteration: of.iteration,
+    entry_id: exchange?.isRecorded === true ? exchange.id : null,
+    request: requestOf(run),
+    response: responseOf(run),
+    error: failure?.message ?? null,
+    error_code: failure?.code ?? null,
+    redirects: run.redirects.map(({ status, url, entryId }) => ({
+      status_code: status,
+      url,
+      entry_id: entryId ?? null,
+    })),
+    executed_at: new Date(run.executedAtMs).toISOString(),
+    duration_ms: run.durationMs,
+  };
+}
+
+function requestOf({ request, outcome, body }: Run): RequestData {
+  const sentBytes = request.body?.length ?? 0;
+  const facts: BodyFacts = {
+    bytes: body === undefined ? undefined : request.body,
+    sizeBytes: sentBytes,
+    storedBytes: sentBytes,
+    state: sentBytes === 0 ? "none" : "complete",
+  };
+  return shownRequest(outcome.exchange?.request ?? { ...request, version: "HTTP/1.1", trailers: undefined }, facts);
+}
+
+function responseOf({ outcome, body }: Run): ResponseData | null {
+  if (outcome.kind !== "answered") return null;
+  const { response, responseBytes, durationMs } = outcome.exchange;
+  const storedBytes = Math.min(body?.length ?? responseBytes, responseBytes);
+  const state = responseBytes === 0 ? "none" : storedBytes < responseBytes ? "truncated" : "complete";
+  const bytes = body?.length === 0 ? undefined : body;
+  return shownResponse(response, { bytes, sizeBytes: responseBytes, storedBytes, state }, durationMs);
+}
+
+/** The result without bodies, as it is kept: what is captured has them. */
+export function withoutBodies(result: ReplayResult): ReplayResult {
+  const { request, response } = result;
+  return {
+    ...result,
+    request: { ...request, body: null, body_encoding: null },
+    response: response && { ...response, body: null, body_encoding: null },
+  };
+}

@@ -1,0 +1,69 @@
+// Tested by ../../../test/replay-run.test.ts
+import type { ReplayModifications, ReplayResult } from "@headworks/capture-contract";
+import { notFound } from "#api/api-error.ts";
+import type { SliceHost } from "#slice.ts";
+import { capturedRequest } from "./captured-request.ts";
+import { modified, prepared } from "./prepare.ts";
+import { resultOf } from "./replay-result.ts";
+import type { ReplayRequest } from "./replay-request.ts";
+import { run } from "./run.ts";
+import type { SavedRequestsStore } from "./saved-requests.store.ts";
+
+const DEFAULT_REDIRECTS = 10;
+
+/** What is to be replayed, found by an id that names a saved request or a captured entry. */
+export interface Replayed {
+  readonly request: ReplayRequest;
+  readonly savedRequestId: string | null;
+  /** The entry whose answer the new one is compared with. */
+  readonly sourceEntryId: string | null;
+}
+
+/** How one request of several is replayed. */
+export interface ReplayOptions {
+  readonly modifications: ReplayModifications;
+  readonly variables: Readonly<Record<string, string>>;
+  readonly signal: AbortSignal;
+  readonly keepsBody: boolean;
+  readonly batch?: { readonly id: string; readonly iteration: number };
+}
+
+/** Finds what to replay and sends it. */
+export interface Replays {
+  /** Throws 404 when neither a saved request nor an entry has the id. */
+  find(id: string): Promise<Replayed>;
+  /** Throws 400 for what cannot be sent. */
+  execute(replayed: Replayed, options: ReplayOptions): Promise<ReplayResult>;
+}
+
+/** Replays by way of `host.send`. */
+export function createReplays(
+  { store, send, clock }: Pick<SliceHost, "store" | "send" | "clock">,
+  saved: SavedRequestsStore,
+): Replays {
+  return {
+    find: async (id) => {
+      const kept = saved.get(id);
+      if (kept !== undefined) {
+        return { request: kept.request, savedRequestId: id, sourceEntryId: kept.sourceEntryId };
+      }
+      const request = await capturedRequest(store, id);
+      if (request === undefined) return notFound("saved request", id);
+      return { request, savedRequestId: null, sourceEntryId: id };
+    },
+    execute: async ({ request, savedRequestId, sourceEntryId }, options) => {
+      const { modifications, variables, batch } = options;
+      const iteration = batch?.iteration ?? 1;
+      const outgoing = prepared(modified(request, modifications), { given: variables, iteration, nowMs: clock.now() });
+      const redirects =
+        modifications.follow_redirects === true ? (modifications.max_redirects ?? DEFAULT_REDIRECTS) : 0;
+      const done = await run(send, outgoing, { signal: options.signal, redirects, keepsBody: options.keepsBody });
+      return resultOf(done, {
+        savedRequestId,
+        sourceEntryId,
+        batchId: batch?.id ?? null,
+        iteration: batch?.iteration ?? null,
+      });
+    },
+  };
+}

@@ -1,0 +1,139 @@
+// Tested by ../../../test/replay-run.test.ts
+import { Http1Error, removeField } from "@headworks/http1";
+import { fieldValue } from "@headworks/http1";
+import { ApiError } from "#api/api-error.ts";
+import { exchangeUrl } from "#exchange/exchange.ts";
+import type { OutgoingRequest, SendExchange, SendOutcome } from "#exchange/outgoing.ts";
+import { parseTarget } from "./target-url.ts";
+
+/** Answers' bodies up to this size are kept for the result; what is captured has them whole. */
+const KEPT_BODY_BYTES = 1_048_576;
+const REDIRECTS = new Set([301, 302, 303, 307, 308]);
+/** Speak for whoever asked, to the origin that was asked (RFC 9110, 15.4). */
+const PERSONAL_FIELDS = ["authorization", "cookie", "proxy-authorization"];
+const CONTENT_FIELDS = [
+  "content-type",
+  "content-encoding",
+  "content-language",
+  "content-location",
+  "transfer-encoding",
+];
+
+export interface RunOptions {
+  readonly signal: AbortSignal;
+  /** Most redirects that are followed. */
+  readonly redirects: number;
+  readonly keepsBody: boolean;
+}
+
+export interface FollowedRedirect {
+  readonly status: number;
+  readonly url: string;
+  readonly entryId: string | undefined;
+}
+
+/** What one replay gave; of several requests the last. */
+export interface Run {
+  readonly request: OutgoingRequest;
+  readonly outcome: SendOutcome;
+  /** The answer's body as it came, cut at 1 MiB; undefined when not asked for. */
+  readonly body: Buffer | undefined;
+  readonly redirects: readonly FollowedRedirect[];
+  readonly executedAtMs: number;
+  readonly durationMs: number;
+}
+
+/** Sends a request and goes where redirects lead. Throws 400 for one that cannot be written. */
+export async function run(send: SendExchange, first: OutgoingRequest, options: RunOptions): Promise<Run> {
+  const executedAtMs = Date.now();
+  const redirects: FollowedRedirect[] = [];
+  let request = first;
+  let durationMs = 0;
+  for (;;) {
+    const body = new KeptBody(options.keepsBody);
+    const outcome = await sent(send, request, options.signal, body);
+    durationMs += outcome.exchange?.durationMs ?? 0;
+    const next = redirects.length < options.redirects ? redirected(request, outcome) : undefined;
+    if (next === undefined) {
+      return {
+        request,
+        outcome,
+        body: body.bytes,
+        redirects,
+        executedAtMs,
+        durationMs: Math.round(durationMs * 100) / 100,
+      };
+    }
+    redirects.push(next.from);
+    request = next.to;
+  }
+}
+
+async function sent(
+  send: SendExchange,
+  request: OutgoingRequest,
+  signal: AbortSignal,
+  body: KeptBody,
+): Promise<SendOutcome> {
+  try {
+    return await send(request, { signal, onBody: body.isWanted ? (piece) => body.add(piece) : undefined });
+  } catch (error) {
+    if (!(error instanceof Http1Error)) throw error;
+    throw new ApiError(
+      "VALIDATION_ERROR",
+      "The request cannot be written as HTTP: method, URL or a field is not valid",
+      {
+        cause: error,
+      },
+    );
+  }
+}
+
+/** The request that a redirect asks for, as browsers make it (Fetch, HTTP-redirect fetch). */
+function redirected(
+  request: OutgoingRequest,
+  outcome: SendOutcome,
+): { readonly to: OutgoingRequest; readonly from: FollowedRedirect } | undefined {
+  if (outcome.kind !== "answered" || !REDIRECTS.has(outcome.exchange.response.status)) return undefined;
+  const { exchange } = outcome;
+  const { status, fields: answered } = exchange.response;
+  const location = fieldValue(answered, "location");
+  const base = exchangeUrl({ ...exchange.request, scheme: request.scheme });
+  if (location === undefined || !URL.canParse(location, base)) return undefined;
+  const isGet = status === 303 ? request.method !== "HEAD" : status < 307 && request.method === "POST";
+  const method = isGet ? "GET" : request.method;
+  const target = parseTarget(new URL(location, base).href, method);
+  if (typeof target === "string") return undefined;
+  const fields = request.fields.slice();
+  removeField(fields, "host");
+  const isElsewhere = target.host !== request.host || target.port !== request.port || target.scheme !== request.scheme;
+  for (const name of isElsewhere ? PERSONAL_FIELDS : []) removeField(fields, name);
+  for (const name of isGet ? CONTENT_FIELDS : []) removeField(fields, name);
+  const { scheme, host, port, path } = target;
+  return {
+    to: { scheme, host, port, path, method, fields, body: isGet ? undefined : request.body },
+    from: { status, url: base, entryId: exchange.isRecorded ? exchange.id : undefined },
+  };
+}
+
+class KeptBody {
+  readonly isWanted: boolean;
+  readonly #pieces: Buffer[] = [];
+  #keptBytes = 0;
+
+  constructor(isWanted: boolean) {
+    this.isWanted = isWanted;
+  }
+
+  add(piece: Uint8Array): void {
+    const room = KEPT_BODY_BYTES - this.#keptBytes;
+    if (room <= 0) return;
+    const kept = Buffer.from(piece.subarray(0, room));
+    this.#pieces.push(kept);
+    this.#keptBytes += kept.length;
+  }
+
+  get bytes(): Buffer | undefined {
+    return this.isWanted ? Buffer.concat(this.#pieces) : undefined;
+  }
+}
