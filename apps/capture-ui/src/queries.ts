@@ -4,7 +4,7 @@ import { ApiFailure, api } from "./api.ts";
 
 /**
  * The cache of everything that is not a traffic list. The first part of each key is a topic of the service's `Changed`
- * events (`config`, `capture`, `sessions`, `blocklist`, `focus`, `cert`, `storage`), so an event invalidates by topic.
+ * events (`config`, `capture`, `sessions`, `blocklist`, `breakpoints` and so on), so an event invalidates by topic.
  */
 export const queryClient = new QueryClient({
   defaultOptions: {
@@ -51,4 +51,21 @@ export const blocklistQuery = queryOptions({
 export const healthQuery = queryOptions({
   queryKey: ["config", "health"],
   queryFn: ({ signal }) => api.metrics.getDetailedHealth({ signal }),
+});
+
+export const breakpointsQuery = queryOptions({
+  queryKey: ["breakpoints", "rules"],
+  queryFn: ({ signal }) => api.breakpoints.listBreakpoints({ query: { limit: 1000 }, signal }),
+});
+
+/** What waits for a decision, without bodies. */
+export const pausedQuery = queryOptions({
+  queryKey: ["breakpoints", "paused"],
+  queryFn: ({ signal }) => api.breakpoints.listPausedItems({ query: {}, signal }),
+});
+
+/** Whether everything is paused, and how much waits. */
+export const pauseAllQuery = queryOptions({
+  queryKey: ["breakpoints", "pause-all"],
+  queryFn: ({ signal }) => api.breakpoints.getPauseAll({ signal }),
 });

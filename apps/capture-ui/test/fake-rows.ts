@@ -23,6 +23,7 @@ export function fakeRow(seq: number, changes: Partial<TrafficSnapshot> = {}): Tr
     response_size: 200,
     timestamp: "2026-11-21T12:00:00.000Z",
     modified: false,
+    applied: [],
     has_request_body: false,
     has_response_body: true,
     is_passthrough: false,

@@ -84,17 +84,22 @@ export function useKeyboard(): void {
       const begun = prefix;
       prefix = undefined;
       window.clearTimeout(timer);
-      const meaning = meaningOf(chord, begun, isTyping(event.target));
+      const meaning = meaningOf(chord, begun, isTyping(event.target), canRun);
       if (meaning.kind === "prefix") {
         prefix = meaning.chord;
         timer = window.setTimeout(() => (prefix = undefined), SEQUENCE_MS);
         return;
       }
-      if (meaning.kind !== "action" || belongsToControl(event.target, chord)) return;
       // A modal window or an open menu has the keyboard for itself.
       const modal = document.querySelector(
         "[role=dialog][data-open], [role=alertdialog][data-open], [role=menu][data-open]",
       );
+      // Out of a field, so that single keys work again.
+      if (chord === "Escape" && modal === null && isTyping(event.target) && event.target instanceof HTMLElement) {
+        event.target.blur();
+        return;
+      }
+      if (meaning.kind !== "action" || belongsToControl(event.target, chord)) return;
       if (modal !== null && meaning.binding.action !== "palette") return;
       if (runAction(meaning.binding.action)) event.preventDefault();
     };

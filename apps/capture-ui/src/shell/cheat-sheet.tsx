@@ -4,7 +4,7 @@ import { allKeys } from "./actions.ts";
 import styles from "./cheat-sheet.module.css";
 import { BINDINGS, type Binding } from "./keyboard.ts";
 
-const GROUPS: readonly Binding["group"][] = ["Everywhere", "Screens", "Entry", "List"];
+const GROUPS: readonly Binding["group"][] = ["Everywhere", "Screens", "Entry", "List", "Waiting"];
 
 /** All keys, by where they work. */
 export function CheatSheet({ onClose }: { readonly onClose: () => void }) {
@@ -13,7 +13,7 @@ export function CheatSheet({ onClose }: { readonly onClose: () => void }) {
       <div className={styles["groups"]}>
         {GROUPS.map((group) => (
           <section key={group}>
-            <h3 className={styles["title"]}>{group}</h3>
+            <h3 className={styles["title"]}>{group === "Waiting" ? "Breakpoints" : group}</h3>
             <dl className={styles["list"]}>
               {BINDINGS.filter((binding) => binding.group === group).map((binding) => (
                 <div key={binding.action} className={styles["line"]}>

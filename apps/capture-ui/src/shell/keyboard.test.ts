@@ -15,6 +15,23 @@ test("no two actions share keys, and no key hides behind a prefix", () => {
   assert.deepEqual(conflicts(BINDINGS), []);
 });
 
+test("keys of one screen may mean something else on another one, and only there", () => {
+  const [first] = BINDINGS;
+  assert.ok(first);
+  const entry = { ...first, keys: ["E"], group: "Entry" as const };
+  const waiting = { ...first, keys: ["E"], group: "Waiting" as const };
+  assert.deepEqual(conflicts([entry, waiting]), []);
+  assert.deepEqual(conflicts([entry, { ...waiting, group: "List" }]), ["E"]);
+  assert.deepEqual(conflicts([entry, entry]), ["E"]);
+});
+
+test("of actions that share keys the one counts that can be done now", () => {
+  for (const action of ["replay.edit", "paused.edit"] as const) {
+    const meaning = meaningOf("E", undefined, false, (each) => each === action);
+    assert.equal(meaning.kind === "action" && meaning.binding.action, action);
+  }
+});
+
 test("a conflict would be found", () => {
   const [first] = BINDINGS;
   assert.ok(first);

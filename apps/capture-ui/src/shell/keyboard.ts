@@ -7,7 +7,7 @@ export interface Binding {
   /** Chords such as `Ctrl+K`, or two keys after another such as `G T`. `Ctrl` stands for ⌘ on a Mac too. */
   readonly keys: readonly string[];
   readonly label: string;
-  readonly group: "Everywhere" | "Screens" | "List" | "Entry";
+  readonly group: "Everywhere" | "Screens" | "List" | "Entry" | "Waiting";
   /** Also while a text field has the focus. */
   readonly whileTyping?: boolean;
 }
@@ -20,7 +20,12 @@ export type ActionId =
   | "focusQuery"
   | "goTraffic"
   | "goSessions"
+  | "goBreakpoints"
+  | "goMocks"
+  | "goRewrites"
   | "goBlocklist"
+  | "goThrottle"
+  | "goReplay"
   | "goFocus"
   | "goSetup"
   | "goSettings"
@@ -43,7 +48,17 @@ export type ActionId =
   | "note"
   | "detail.previousTab"
   | "detail.nextTab"
-  | "detail.layout";
+  | "detail.layout"
+  | "rule.breakpoint"
+  | "rule.mock"
+  | "replay.send"
+  | "replay.edit"
+  | "diff"
+  | "paused.send"
+  | "paused.allow"
+  | "paused.edit"
+  | "paused.reject"
+  | "paused.respond";
 
 export const BINDINGS: readonly Binding[] = [
   { action: "palette", keys: ["Ctrl+K"], label: "Commands", group: "Everywhere", whileTyping: true },
@@ -54,7 +69,12 @@ export const BINDINGS: readonly Binding[] = [
   { action: "close", keys: ["Escape"], label: "Close, or clear the selection", group: "Everywhere" },
   { action: "goTraffic", keys: ["G T"], label: "Traffic", group: "Screens" },
   { action: "goSessions", keys: ["G S"], label: "Sessions", group: "Screens" },
-  { action: "goBlocklist", keys: ["G B"], label: "Block list", group: "Screens" },
+  { action: "goBreakpoints", keys: ["G B"], label: "Breakpoints", group: "Screens" },
+  { action: "goMocks", keys: ["G M"], label: "Mocks", group: "Screens" },
+  { action: "goRewrites", keys: ["G W"], label: "Rewrites", group: "Screens" },
+  { action: "goBlocklist", keys: ["G L"], label: "Block list", group: "Screens" },
+  { action: "goThrottle", keys: ["G H"], label: "Throttle", group: "Screens" },
+  { action: "goReplay", keys: ["G R"], label: "Replay", group: "Screens" },
   { action: "goFocus", keys: ["G F"], label: "Focus", group: "Screens" },
   { action: "goSetup", keys: ["G U"], label: "Set-up", group: "Screens" },
   { action: "goSettings", keys: ["G ,"], label: "Settings", group: "Screens" },
@@ -87,6 +107,16 @@ export const BINDINGS: readonly Binding[] = [
   { action: "detail.previousTab", keys: ["["], label: "Previous tab", group: "Entry" },
   { action: "detail.nextTab", keys: ["]"], label: "Next tab", group: "Entry" },
   { action: "detail.layout", keys: ["L"], label: "Details on the right or below", group: "Entry" },
+  { action: "rule.breakpoint", keys: ["B"], label: "Breakpoint for requests like this", group: "Entry" },
+  { action: "rule.mock", keys: ["O"], label: "Mock for requests like this", group: "Entry" },
+  { action: "replay.send", keys: ["R"], label: "Send it again", group: "Entry" },
+  { action: "replay.edit", keys: ["E"], label: "Edit it and send it again", group: "Entry" },
+  { action: "diff", keys: ["D"], label: "Compare the two selected entries", group: "Entry" },
+  { action: "paused.send", keys: ["Ctrl+Enter"], label: "Send as edited", group: "Waiting", whileTyping: true },
+  { action: "paused.allow", keys: ["A"], label: "Allow", group: "Waiting" },
+  { action: "paused.edit", keys: ["E"], label: "Edit", group: "Waiting" },
+  { action: "paused.reject", keys: ["X"], label: "Reject", group: "Waiting" },
+  { action: "paused.respond", keys: ["R"], label: "Respond", group: "Waiting" },
 ];
 
 /** The parts of a keyboard event that matter. */
@@ -115,12 +145,24 @@ export type KeyMeaning =
   | { readonly kind: "prefix"; readonly chord: string }
   | { readonly kind: "none" };
 
-const BY_KEYS = new Map(BINDINGS.flatMap((binding) => binding.keys.map((keys) => [keys, binding])));
+const BY_KEYS = Map.groupBy(
+  BINDINGS.flatMap((binding) => binding.keys.map((keys) => ({ keys, binding }))),
+  ({ keys }) => keys,
+);
 const PREFIXES = new Set([...BY_KEYS.keys()].flatMap((keys) => (keys.includes(" ") ? (keys.split(" ")[0] ?? []) : [])));
 
-/** Looks a chord up; `prefix` is the first key of a sequence that was begun. */
-export function meaningOf(chord: string, prefix: string | undefined, typing: boolean): KeyMeaning {
-  const binding = BY_KEYS.get(prefix === undefined ? chord : `${prefix} ${chord}`) ?? BY_KEYS.get(chord);
+/**
+ * Looks a chord up; `prefix` is the first key of a sequence that was begun. Of actions that share keys on different
+ * screens, the one counts that `isUsable` now.
+ */
+export function meaningOf(
+  chord: string,
+  prefix: string | undefined,
+  typing: boolean,
+  isUsable: (action: ActionId) => boolean = () => true,
+): KeyMeaning {
+  const claims = BY_KEYS.get(prefix === undefined ? chord : `${prefix} ${chord}`) ?? BY_KEYS.get(chord) ?? [];
+  const binding = (claims.find((claim) => isUsable(claim.binding.action)) ?? claims[0])?.binding;
   if (binding !== undefined && (!typing || binding.whileTyping === true)) return { kind: "action", binding };
   if (!typing && PREFIXES.has(chord)) return { kind: "prefix", chord };
   return { kind: "none" };
@@ -142,10 +184,23 @@ export function shownKeys(keys: string, mac: boolean): string {
     .join(" then ");
 }
 
-/** Keys that two actions claim, or that can never be reached because a prefix comes first. */
+/** Groups whose keys only work on one screen, each on another one. */
+const OF_ONE_SCREEN: readonly Binding["group"][] = ["Entry", "Waiting"];
+
+/** Keys that two actions claim on one screen, or that can never be reached because a prefix comes first. */
 export function conflicts(bindings: readonly Binding[]): readonly string[] {
-  const all = bindings.flatMap((binding) => binding.keys);
-  const twice = all.filter((keys, index) => all.indexOf(keys) !== index);
+  const claims = bindings.flatMap(({ keys, group }) => keys.map((one) => ({ keys: one, group })));
+  const all = claims.map((claim) => claim.keys);
+  const twice = claims
+    .filter((claim, index) =>
+      claims.some(
+        (other, at) =>
+          at < index &&
+          other.keys === claim.keys &&
+          (other.group === claim.group || !OF_ONE_SCREEN.includes(other.group) || !OF_ONE_SCREEN.includes(claim.group)),
+      ),
+    )
+    .map((claim) => claim.keys);
   const prefixes = all.flatMap((keys) => (keys.includes(" ") ? (keys.split(" ")[0] ?? []) : []));
   return [...new Set([...twice, ...all.filter((keys) => prefixes.includes(keys))])];
 }

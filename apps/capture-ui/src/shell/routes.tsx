@@ -1,4 +1,4 @@
-import { Focus, Layers, Rows3, Settings, ShieldBan, Smartphone } from "lucide-react";
+import { CirclePause, Focus, Layers, Rows3, Settings, ShieldBan, Smartphone } from "lucide-react";
 import type { ComponentType } from "react";
 import { EmptyState, Spinner } from "../ui/states.tsx";
 import { later } from "./later.tsx";
@@ -31,18 +31,25 @@ export const ROUTES: readonly Route[] = [
     ...screen(async () => (await import("../views/traffic/traffic-view.tsx")).TrafficView),
   },
   {
+    path: "/breakpoints",
+    label: "Break",
+    goKey: "B",
+    icon: CirclePause,
+    ...screen(async () => (await import("../views/breakpoints/breakpoints-view.tsx")).BreakpointsView),
+  },
+  {
+    path: "/blocklist",
+    label: "Block",
+    goKey: "L",
+    icon: ShieldBan,
+    ...screen(async () => (await import("../views/blocklist/blocklist-view.tsx")).BlocklistView),
+  },
+  {
     path: "/sessions",
     label: "Sessions",
     goKey: "S",
     icon: Layers,
     ...screen(async () => (await import("../views/sessions/sessions-view.tsx")).SessionsView),
-  },
-  {
-    path: "/blocklist",
-    label: "Block",
-    goKey: "B",
-    icon: ShieldBan,
-    ...screen(async () => (await import("../views/blocklist/blocklist-view.tsx")).BlocklistView),
   },
   {
     path: "/focus",

@@ -14,6 +14,7 @@ import { navigate, usePlace } from "./router.ts";
 import { ROUTES, routeOf } from "./routes.tsx";
 import styles from "./shell.module.css";
 import { TopBar } from "./top-bar.tsx";
+import { WaitingBadge } from "./waiting.tsx";
 
 const CommandPalette = later(async () => (await import("./command-palette.tsx")).CommandPalette);
 const CheatSheet = later(async () => (await import("./cheat-sheet.tsx")).CheatSheet);
@@ -44,6 +45,7 @@ export function Shell() {
   useAction("theme", nextTheme);
   useAction("goTraffic", () => navigate("/traffic"));
   useAction("goSessions", () => navigate("/sessions"));
+  useAction("goBreakpoints", () => navigate("/breakpoints"));
   useAction("goBlocklist", () => navigate("/blocklist"));
   useAction("goFocus", () => navigate("/focus"));
   useAction("goSetup", () => navigate("/connect"));
@@ -64,6 +66,7 @@ export function Shell() {
           >
             <Icon size={18} />
             {label}
+            {href === "/breakpoints" && <WaitingBadge />}
           </Link>
         ))}
       </nav>

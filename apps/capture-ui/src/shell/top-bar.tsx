@@ -17,6 +17,7 @@ import { Link } from "./link.tsx";
 import { navigate } from "./router.ts";
 import { SessionSwitcher } from "./session-switcher.tsx";
 import styles from "./top-bar.module.css";
+import { PauseSwitch } from "./waiting.tsx";
 
 function Mark() {
   return (
@@ -155,6 +156,7 @@ export function TopBar({ onCommands, onKeys }: { readonly onCommands: () => void
       <Quota />
       <span className={styles["spacer"]} />
       <div className={styles["tools"]}>
+        <PauseSwitch />
         <Button
           className={styles["connect"]}
           icon={<MonitorSmartphone size={14} />}

@@ -1,0 +1,88 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import type { Condition } from "@headworks/capture-contract";
+import {
+  conditionOf,
+  draftOfCondition,
+  newGroup,
+  newTest,
+  replaceDraft,
+  SUBJECTS,
+  withSubject,
+} from "./condition-draft.ts";
+import type { Subject } from "./condition-draft.ts";
+
+const CONDITIONS: readonly Condition[] = [
+  { type: "all" },
+  { type: "url_pattern", pattern: "https://.*" },
+  { type: "url_pattern", pattern: "^https://a\\.example/$" },
+  { type: "path_pattern", pattern: "^/orders" },
+  { type: "host", pattern: "*.example.com" },
+  { type: "method", method: "PATCH" },
+  { type: "scheme", scheme: "https" },
+  { type: "port", port: 8443 },
+  { type: "path_segment", index: 0, value: "" },
+  { type: "query_param", name: "q" },
+  { type: "query_param", name: "q", value: "" },
+  { type: "query_param_pattern", name: "q", pattern: "a|b" },
+  { type: "header", name: "x-a", side: "response" },
+  { type: "header", name: "x-a", value: "1" },
+  { type: "header_pattern", name: "x-a", pattern: "^plain$" },
+  { type: "content_type", pattern: "json", side: "request" },
+  { type: "body_pattern", pattern: "a.c" },
+  { type: "json_path", path: "$.a" },
+  { type: "json_path", path: "$.a", value: "42" },
+  { type: "json_path", path: "$.a", value: 42 },
+  { type: "json_path", path: "$.a", value: null },
+  { type: "json_path", path: "$.a", value: { b: [1, "x"] } },
+  { type: "json_path_pattern", path: "$.a", pattern: "^x$", side: "response" },
+  { type: "graphql_operation", operation_name: "GetOrders" },
+  { type: "graphql_type", operation_type: "mutation" },
+  { type: "graphql_variable", name: "id", value: [1] },
+  { type: "status_code", range: "400-499" },
+];
+
+test("every kind of condition goes through its draft unchanged, negated and in groups too", () => {
+  for (const condition of CONDITIONS) {
+    const grouped: Condition = { type: "or", conditions: [condition, { type: "not", condition }] };
+    for (const each of [condition, { type: "not", condition } as const, grouped]) {
+      assert.deepEqual(conditionOf(draftOfCondition(each)), { ok: true, condition: each });
+    }
+  }
+});
+
+test("the spelling of GraphQL kinds that programs use is understood", () => {
+  const built = conditionOf(draftOfCondition({ type: "graph_q_l_operation", operation_name: "A" }));
+  assert.deepEqual(built, { ok: true, condition: { type: "graphql_operation", operation_name: "A" } });
+});
+
+test("lines that say nothing yet are named", () => {
+  const port = { ...newTest("port"), value: "70000" };
+  const header = newTest("header");
+  const host = newTest("host");
+  const built = conditionOf(newGroup([port, newGroup([header]), host]));
+  assert.ok(!built.ok);
+  assert.deepEqual([...built.problems.keys()], [port.key, header.key, host.key]);
+});
+
+test("a line keeps its value when it comes to be about something else", () => {
+  const line = { ...newTest("host"), value: "api.example.com" };
+  assert.equal(withSubject(line, "url").value, "api.example.com");
+  assert.equal(withSubject(line, "graphql_type").value, "query");
+  for (const subject of Object.keys(SUBJECTS) as Subject[]) {
+    const next = withSubject(line, subject);
+    assert.ok(SUBJECTS[subject].comparisons.includes(next.comparison), subject);
+  }
+});
+
+test("lines inside groups are replaced and taken out", () => {
+  const inner = newTest("host");
+  const outer = newGroup([newGroup([inner, newTest("path")])]);
+  const changed = replaceDraft(outer, inner.key, { ...inner, value: "x" });
+  const [group] = changed.items;
+  assert.ok(group?.kind === "group");
+  assert.deepEqual(group.items[0], { ...inner, value: "x" });
+  const [left] = replaceDraft(outer, inner.key, null).items;
+  assert.ok(left?.kind === "group");
+  assert.equal(left.items.length, 1);
+});

@@ -1,0 +1,57 @@
+/** A header field in an editor, with an identity that moves with it. */
+export interface HeaderDraft {
+  readonly key: number;
+  readonly name: string;
+  readonly value: string;
+}
+
+let lastKey = 0;
+
+/** One line of the editor. */
+export function headerDraft(name = "", value = ""): HeaderDraft {
+  lastKey += 1;
+  return { key: lastKey, name, value };
+}
+
+/** Lines for fields in order, duplicates too. */
+export function headerDrafts(list: readonly (readonly [string, string])[]): readonly HeaderDraft[] {
+  return list.map(([name, value]) => headerDraft(name, value));
+}
+
+/** The fields of the lines that have a name. */
+export function headersList(drafts: readonly HeaderDraft[]): [string, string][] {
+  return drafts.flatMap(({ name, value }): [string, string][] => (name.trim() === "" ? [] : [[name.trim(), value]]));
+}
+
+/** Moves a line by some places; at the ends it stays. */
+export function movedHeader(drafts: readonly HeaderDraft[], key: number, by: number): readonly HeaderDraft[] {
+  const from = drafts.findIndex((draft) => draft.key === key);
+  const moved = drafts[from];
+  const to = from + by;
+  if (moved === undefined || to < 0 || to >= drafts.length) return drafts;
+  return drafts.toSpliced(from, 1).toSpliced(to, 0, moved);
+}
+
+/** By name, as mocks write them: a list of values where a name repeats. */
+export function headersRecord(drafts: readonly HeaderDraft[]): Record<string, string | string[]> {
+  const record: Record<string, string | string[]> = {};
+  const spelling = new Map<string, string>();
+  for (const [name, value] of headersList(drafts)) {
+    const known = spelling.get(name.toLowerCase());
+    const before = known === undefined ? undefined : record[known];
+    if (known === undefined || before === undefined) {
+      spelling.set(name.toLowerCase(), name);
+      record[name] = value;
+    } else {
+      record[known] = [...(Array.isArray(before) ? before : [before]), value];
+    }
+  }
+  return record;
+}
+
+/** Lines for fields by name. */
+export function recordDrafts(record: Readonly<Record<string, string | readonly string[]>>): readonly HeaderDraft[] {
+  return Object.entries(record).flatMap(([name, value]) =>
+    (typeof value === "string" ? [value] : value).map((one) => headerDraft(name, one)),
+  );
+}

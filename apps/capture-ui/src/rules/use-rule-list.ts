@@ -1,0 +1,42 @@
+// Tested by ../../../../e2e/ui-rules.test.ts
+import { queryClient } from "../queries.ts";
+import { attempt } from "../ui/attempt.ts";
+import { toast } from "../ui/toast.tsx";
+import type { ListedRule, RuleActions } from "./rule-columns.tsx";
+
+/** The calls of a kind of rules. */
+interface RuleCalls<R> {
+  /** First part of the keys of its queries. */
+  readonly topic: string;
+  readonly toggle: (rule: R, enabled: boolean) => Promise<unknown>;
+  readonly remove: (rule: R) => Promise<unknown>;
+  /** Makes a deleted rule again. */
+  readonly restore: (rule: R) => Promise<unknown>;
+  readonly duplicate: (rule: R) => Promise<unknown>;
+}
+
+/** Switching, copying and deleting rules of a list; what was deleted can be brought back. */
+export function useRuleList<R extends ListedRule>(calls: RuleCalls<R>): Omit<RuleActions<R>, "edit" | "more"> {
+  const refresh = () => queryClient.invalidateQueries({ queryKey: [calls.topic] });
+  const act = async (what: string, action: () => Promise<unknown>): Promise<boolean> => {
+    const done = await attempt(what, action);
+    await refresh();
+    return done;
+  };
+  const remove = async (rule: R): Promise<void> => {
+    if (!(await act("The rule was not deleted", () => calls.remove(rule)))) return;
+    toast({
+      title: `${rule.name} is deleted`,
+      durationMs: 8000,
+      action: {
+        label: "Undo",
+        onSelect: () => void act("The rule was not brought back", () => calls.restore(rule)),
+      },
+    });
+  };
+  return {
+    toggle: (rule, enabled) => void act("The rule was not switched", () => calls.toggle(rule, enabled)),
+    duplicate: (rule) => void act("The rule was not copied", () => calls.duplicate(rule)),
+    remove: (rule) => void remove(rule),
+  };
+}

@@ -1,0 +1,54 @@
+import { useQuery } from "@tanstack/react-query";
+import { Pause } from "lucide-react";
+import { api } from "../api.ts";
+import { pauseAllQuery, queryClient } from "../queries.ts";
+import { attempt } from "../ui/attempt.ts";
+import { Button, IconButton } from "../ui/button.tsx";
+import { navigate } from "./router.ts";
+import styles from "./waiting.module.css";
+
+function useWaitingCount(): number {
+  return useQuery(pauseAllQuery).data?.paused_count ?? 0;
+}
+
+function waitingWords(count: number): string {
+  return count === 1 ? "1 exchange waits" : `${count} exchanges wait`;
+}
+
+/** How much waits for a decision, on the rail. */
+export function WaitingBadge() {
+  const count = useWaitingCount();
+  if (count === 0) return null;
+  return (
+    <span className={styles["badge"]} aria-hidden>
+      {count}
+    </span>
+  );
+}
+
+/** Pauses everything or stops that, and leads to what waits. It only counts: nothing opens by itself. */
+export function PauseSwitch() {
+  const state = useQuery(pauseAllQuery);
+  const count = state.data?.paused_count ?? 0;
+  const on = state.data?.enabled === true;
+  const toggle = (): void => {
+    void attempt("Pausing could not be switched", async () => {
+      queryClient.setQueryData(pauseAllQuery.queryKey, await api.breakpoints.pauseAll({ body: { enabled: !on } }));
+    });
+  };
+  return (
+    <>
+      {count > 0 && (
+        <Button className={styles["waiting"]} onClick={() => navigate("/breakpoints?part=waiting")}>
+          {waitingWords(count)}
+        </Button>
+      )}
+      <IconButton
+        label={on ? "Pause nothing but what rules match" : "Pause every request"}
+        icon={<Pause size={15} />}
+        pressed={on}
+        onClick={toggle}
+      />
+    </>
+  );
+}

@@ -1,0 +1,142 @@
+import type { BreakpointDecision, PausedItem } from "@headworks/capture-contract";
+import { bodyDraft, draftBytes, markedBody, type BodyDraft } from "../../rules/body-draft.ts";
+import { headerDraft, headerDrafts, headersList, type HeaderDraft } from "../../rules/headers-draft.ts";
+
+/** A paused message in its editor. Texts are as typed. */
+export interface PausedDraft {
+  readonly side: "request" | "response";
+  readonly method: string;
+  readonly url: string;
+  readonly status: string;
+  readonly reason: string;
+  readonly headers: readonly HeaderDraft[];
+  readonly body: BodyDraft;
+}
+
+const SHOWN_BODY = new Set(["complete", "coded", "none"]);
+
+/** Why the body of a paused message cannot be edited; null when it can. */
+export function bodyObstacle(item: PausedItem): string | null {
+  const message = item.direction === "request" ? item.request : item.response;
+  switch (message?.body_state) {
+    case "too_large":
+      return "The body is above the limit for breakpoints and passes as it is.";
+    case "receiving":
+      return "The body has not arrived yet.";
+    case "gone":
+      return "The exchange is over.";
+    case "left_out":
+      return "The body was not kept and passes as it is.";
+    default:
+      return null;
+  }
+}
+
+/** The draft of the message that waits. */
+export function draftOfPaused(item: PausedItem): PausedDraft {
+  const { request, response } = item;
+  const message = item.direction === "request" || response === null ? request : response;
+  return {
+    side: item.direction === "request" || response === null ? "request" : "response",
+    method: request.method,
+    url: request.url,
+    status: String(response?.status_code ?? 200),
+    reason: response?.status_message ?? "",
+    headers: headerDrafts(message.headers_list),
+    body: bodyDraft(message.body, message.body_encoding),
+  };
+}
+
+/** An answer to give instead of asking the server. */
+export function answerDraft(): PausedDraft {
+  return {
+    side: "response",
+    method: "",
+    url: "",
+    status: "200",
+    reason: "",
+    headers: [headerDraft("Content-Type", "application/json")],
+    body: { encoding: "utf8", text: "{}" },
+  };
+}
+
+/** Whether two drafts stand for the same message. */
+export function isSameDraft(left: PausedDraft, right: PausedDraft): boolean {
+  const facts = (draft: PausedDraft): string =>
+    JSON.stringify([
+      draft.method,
+      draft.url,
+      draft.status,
+      draft.reason,
+      headersList(draft.headers),
+      draft.body.encoding,
+      draft.body.text,
+    ]);
+  return facts(left) === facts(right);
+}
+
+/** What is wrong with a draft, or null. */
+export function draftProblem(draft: PausedDraft): string | null {
+  if (draft.side === "response" && !/^[2-9]\d\d$/u.test(draft.status.trim())) {
+    return "A status has three digits, from 200 on";
+  }
+  if (draft.side === "request" && draft.method.trim() === "" && draft.url !== "") return "A method is missing";
+  if (draft.side === "request" && !URL.canParse(draft.url)) return "The URL must be absolute";
+  return draftBytes(draft.body) === null ? "The body is not base64" : null;
+}
+
+/** The body as a decision carries it. */
+function bodyPart(body: BodyDraft): { readonly body: string; readonly body_encoding?: "utf8" } {
+  return body.encoding === "utf8"
+    ? { body: body.text, body_encoding: "utf8" }
+    : // Without an encoding the mark in front tells.
+      { body: markedBody(body) };
+}
+
+/** The decision that sends the message as the draft says; only what was changed is named. */
+export function modifyDecision(item: PausedItem, before: PausedDraft, draft: PausedDraft): BreakpointDecision {
+  const message = item.direction === "request" ? item.request : item.response;
+  const isBodyChanged =
+    SHOWN_BODY.has(message?.body_state ?? "") &&
+    (before.body.text !== draft.body.text || before.body.encoding !== draft.body.encoding);
+  const isHeadChanged = JSON.stringify(headersList(before.headers)) !== JSON.stringify(headersList(draft.headers));
+  const shared = {
+    ...(isHeadChanged ? { headers_list: headersList(draft.headers) } : {}),
+    ...(isBodyChanged ? bodyPart(draft.body) : {}),
+  };
+  if (draft.side === "request") {
+    return {
+      action: "modify",
+      modifications: {
+        ...(draft.method === before.method ? {} : { method: draft.method.trim() }),
+        ...(draft.url === before.url ? {} : { url: draft.url.trim() }),
+        ...shared,
+      },
+    };
+  }
+  return {
+    action: "modify",
+    modifications: {
+      ...(draft.status === before.status ? {} : { status_code: Number(draft.status) }),
+      ...(draft.reason === before.reason ? {} : { status_message: draft.reason }),
+      ...shared,
+    },
+  };
+}
+
+/** The decision that answers the client with the draft. */
+export function respondDecision(draft: PausedDraft): BreakpointDecision {
+  return {
+    action: "respond",
+    status_code: Number(draft.status),
+    ...(draft.reason === "" ? {} : { status_message: draft.reason }),
+    headers_list: headersList(draft.headers),
+    ...bodyPart(draft.body),
+  };
+}
+
+/** Seconds until a paused item continues by itself; null when it waits for ever. */
+export function secondsLeft(deadline: string | null, nowMs: number): number | null {
+  if (deadline === null) return null;
+  return Math.max(0, Math.ceil((Date.parse(deadline) - nowMs) / 1000));
+}

@@ -1,0 +1,138 @@
+import type { BreakpointDecision, PausedItem } from "@headworks/capture-contract";
+import { useQuery } from "@tanstack/react-query";
+import { useRef, useState } from "react";
+import { ApiFailure, api } from "../../api.ts";
+import { pausedQuery, queryClient } from "../../queries.ts";
+import { useAction } from "../../shell/actions.ts";
+import { Link } from "../../shell/link.tsx";
+import { attempt } from "../../ui/attempt.ts";
+import { EmptyState, ErrorState, Spinner } from "../../ui/states.tsx";
+import { toast } from "../../ui/toast.tsx";
+import styles from "./breakpoints.module.css";
+import { DecisionBar } from "./decision-bar.tsx";
+import { MessageForm } from "./message-form.tsx";
+import {
+  answerDraft,
+  bodyObstacle,
+  draftOfPaused,
+  draftProblem,
+  isSameDraft,
+  modifyDecision,
+  respondDecision,
+} from "./paused-draft.ts";
+
+/** The editor of one item: fetches its body, and decides on it. */
+export function PausedEditor({ item, onDecided }: { readonly item: PausedItem; readonly onDecided: () => void }) {
+  const full = useQuery({
+    queryKey: ["breakpoints", "paused", item.id],
+    queryFn: ({ signal }) => api.breakpoints.getPausedItem({ params: { id: item.id }, signal }),
+    // The body of a request that is still arriving comes a little later.
+    refetchInterval: (query) => (isReceiving(query.state.data) ? 500 : false),
+    retry: false,
+  });
+  if (full.error !== null) {
+    const isOver = full.error instanceof ApiFailure && full.error.status === 404;
+    return isOver ? (
+      <EmptyState title="It waits no longer">Somebody decided, its time was up, or the client went away.</EmptyState>
+    ) : (
+      <ErrorState title="The exchange cannot be loaded" error={full.error} onRetry={() => void full.refetch()} />
+    );
+  }
+  if (full.data === undefined) return <EmptyState icon={<Spinner />} title="" />;
+  // Edits begin with the whole message; once it is whole it does not change any more.
+  const state = isReceiving(full.data) ? "arriving" : "whole";
+  return <Editor key={state} item={full.data} onDecided={onDecided} />;
+}
+
+function isReceiving(item: PausedItem | undefined): boolean {
+  const message = item?.direction === "request" ? item.request : item?.response;
+  return message?.body_state === "receiving";
+}
+
+function Editor({ item, onDecided }: { readonly item: PausedItem; readonly onDecided: () => void }) {
+  const [before] = useState(() => draftOfPaused(item));
+  const [draft, setDraft] = useState(before);
+  const [answer, setAnswer] = useState(answerDraft);
+  const [isAnswering, setAnswering] = useState(false);
+  const [busy, setBusy] = useState(false);
+  const form = useRef<HTMLDivElement>(null);
+  const isChanged = !isSameDraft(before, draft);
+  const problem = isAnswering ? draftProblem(answer) : isChanged ? draftProblem(draft) : null;
+
+  const decide = async (decision: BreakpointDecision): Promise<void> => {
+    if (busy) return;
+    setBusy(true);
+    const done = await attempt("The decision was not taken", () =>
+      api.breakpoints.resumePausedItem({ params: { id: item.id }, body: decision }),
+    );
+    if (done) onDecided();
+    else setBusy(false);
+    await queryClient.invalidateQueries({ queryKey: pausedQuery.queryKey });
+  };
+  const allowAll = async (disable: boolean): Promise<void> => {
+    await attempt("The queue was not let go", async () => {
+      const { resumed_count: count } = await api.breakpoints.resumeAll({ body: { rule_id: item.rule_id, disable } });
+      toast({ title: count === 1 ? "One exchange continues" : `${count} exchanges continue` });
+    });
+    await queryClient.invalidateQueries({ queryKey: ["breakpoints"] });
+  };
+  const focusForm = (): void => {
+    window.setTimeout(() => form.current?.querySelector<HTMLElement>("input, textarea")?.focus(), 0);
+  };
+  const send = (): void => {
+    if (problem !== null) return;
+    if (isAnswering) void decide(respondDecision(answer));
+    else void decide(isChanged ? modifyDecision(item, before, draft) : { action: "continue" });
+  };
+  const startAnswer = (): void => {
+    setAnswering(true);
+    focusForm();
+  };
+  useAction("paused.send", send);
+  useAction("paused.allow", () => void decide({ action: "continue" }));
+  useAction("paused.edit", focusForm);
+  useAction("paused.reject", () => void decide({ action: "abort" }));
+  useAction("paused.respond", startAnswer);
+  useAction("close", isAnswering ? () => setAnswering(false) : undefined);
+  return (
+    <section className={styles["editor"]} aria-label="Waiting exchange">
+      <DecisionBar
+        item={item}
+        isChanged={isChanged}
+        isAnswering={isAnswering}
+        problem={problem}
+        busy={busy}
+        onSend={send}
+        onAllow={() => void decide({ action: "continue" })}
+        onReject={() => void decide({ action: "abort" })}
+        onRespond={startAnswer}
+        onBack={() => setAnswering(false)}
+        onReset={() => setDraft(before)}
+        onAllowAll={(disable) => void allowAll(disable)}
+      />
+      {/* oxlint-disable-next-line jsx-a11y/no-noninteractive-tabindex -- what scrolls must be reachable by keyboard */}
+      <div ref={form} className={styles["form"]} tabIndex={0} role="group" aria-label="The message">
+        {isAnswering ? (
+          <MessageForm draft={answer} onChange={setAnswer} title="Your answer" />
+        ) : (
+          <MessageForm
+            draft={draft}
+            onChange={setDraft}
+            title={draft.side === "request" ? "The request" : "The answer"}
+            obstacle={bodyObstacle(item)}
+            coded={isCoded(item)}
+          />
+        )}
+        <p className={styles["quiet"]}>
+          <Link href={`/traffic?id=${encodeURIComponent(item.entry_id)}`}>Show in the traffic</Link> · from{" "}
+          {item.client_addr} · by {item.rule_name}
+        </p>
+      </div>
+    </section>
+  );
+}
+
+function isCoded(item: PausedItem): boolean {
+  const message = item.direction === "request" ? item.request : item.response;
+  return message?.body_state === "coded";
+}

@@ -1,0 +1,104 @@
+import type { PausedItem } from "@headworks/capture-contract";
+import { useQuery } from "@tanstack/react-query";
+import { Pause, Plus } from "lucide-react";
+import { useEffect, useRef, useState } from "react";
+import { pausedQuery } from "../../queries.ts";
+import { useAction } from "../../shell/actions.ts";
+import { setParams, usePlace } from "../../shell/router.ts";
+import { useNarrow } from "../../shell/use-narrow.ts";
+import { Button } from "../../ui/button.tsx";
+import { SplitPane } from "../../ui/split-pane.tsx";
+import { EmptyState, ErrorState } from "../../ui/states.tsx";
+import { Tag } from "../../ui/tag.tsx";
+import styles from "./breakpoints.module.css";
+import { Countdown } from "./countdown.tsx";
+import { PausedEditor } from "./paused-editor.tsx";
+
+/** The queue and the editor of the chosen item. New items never move the choice or the focus. */
+export function WaitingQueue({ onAdd }: { readonly onAdd: () => void }) {
+  const paused = useQuery({ ...pausedQuery, refetchInterval: 3000 });
+  const { params } = usePlace();
+  const narrow = useNarrow();
+  const [share, setShare] = useState(0.32);
+  // Oldest first: that is the one whose client has waited longest.
+  const items = (paused.data ?? []).toReversed();
+  const id = params.get("id");
+  const [first] = items;
+  const chosen = items.find((item) => item.id === id) ?? first;
+  const place = useRef(0);
+  const at = chosen === undefined ? -1 : items.indexOf(chosen);
+  useEffect(() => {
+    if (at >= 0) place.current = at;
+  }, [at]);
+  const choose = (item: PausedItem | undefined): void =>
+    setParams({ id: item === undefined ? null : item.id }, { replace: true });
+  const step = (by: number): void => {
+    const next = items[Math.max(0, Math.min(items.length - 1, at + by))];
+    if (next !== undefined) choose(next);
+  };
+  useAction("list.next", items.length > 0 ? () => step(1) : undefined);
+  useAction("list.previous", items.length > 0 ? () => step(-1) : undefined);
+
+  if (paused.error !== null) {
+    return (
+      <ErrorState
+        title="The queue cannot be loaded"
+        error={paused.error}
+        onRetry={() => {
+          void paused.refetch();
+        }}
+      />
+    );
+  }
+  if (chosen === undefined) {
+    return (
+      <EmptyState
+        icon={<Pause size={28} />}
+        title="Nothing waits"
+        actions={
+          <Button icon={<Plus size={14} />} onClick={onAdd}>
+            New breakpoint
+          </Button>
+        }
+      >
+        What a breakpoint matches stops here: look at it, change it, answer it yourself or cut it off.
+      </EmptyState>
+    );
+  }
+  const list = (
+    <ul className={styles["queue"]} aria-label="Waiting exchanges">
+      {items.map((item) => (
+        <li key={item.id}>
+          <button
+            type="button"
+            className={styles["waiting"]}
+            aria-current={item === chosen || undefined}
+            onClick={() => choose(item)}
+          >
+            <span className={styles["waitingLine"]}>
+              <b>{item.request.method}</b>
+              <Tag tone={item.direction === "request" ? "neutral" : "accent"}>
+                {item.direction === "request" ? "request" : `answer ${item.response?.status_code ?? ""}`}
+              </Tag>
+              <span className={styles["grow"]} />
+              <Countdown deadline={item.deadline} since={item.paused_at} />
+            </span>
+            <span className={styles["waitingUrl"]}>{item.request.url}</span>
+            <span className={styles["quiet"]}>{item.rule_name}</span>
+          </button>
+        </li>
+      ))}
+    </ul>
+  );
+  return (
+    <SplitPane
+      label="Size of the queue"
+      direction={narrow ? "column" : "row"}
+      share={share}
+      onShareChange={setShare}
+      minPx={narrow ? 120 : 240}
+      first={list}
+      second={<PausedEditor key={chosen.id} item={chosen} onDecided={() => choose(items[at + 1] ?? items[at - 1])} />}
+    />
+  );
+}
