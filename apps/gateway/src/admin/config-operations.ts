@@ -2,7 +2,6 @@
 import { parse } from "yaml";
 import type { Issue, PublishedConfig } from "@headworks/gateway-contract";
 import { jsonPatch, mergePatch, PatchError, type Json } from "@headworks/json-patch";
-import { errorCount } from "#config/check-document.ts";
 import type { Generations, SubmitOutcome, SubmitOptions } from "#config/generations.ts";
 import type { RecentTraffic } from "#slices/metrics/metrics.slice.ts";
 import type { RouteExplanation } from "#routing/explain.ts";
@@ -202,7 +201,7 @@ function rejected(issues: readonly Issue[]): AdminError {
   const errors = issues.filter(({ severity }) => severity === "error");
   const [first] = errors;
   const isRedacted = errors.length > 0 && errors.every(({ code }) => code === "redacted_placeholder");
-  const total = errorCount(errors);
+  const total = errors.reduce((sum, { count: stands = 1 }) => sum + stands, 0);
   const count = total === 1 ? "1 error" : `${total} errors`;
   const message = `The configuration has ${count}${first === undefined ? "" : `: ${first.message}`}`;
   return new AdminError(isRedacted ? "config_redacted_value" : "config_invalid", message, { issues });

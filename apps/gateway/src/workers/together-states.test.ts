@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { UpstreamSnapshot } from "#upstream/upstream-state.ts";
-import { togetherStates } from "./together-states.ts";
+import { togetherStates, togetherTraffic } from "./together-states.ts";
 
 const endpoint = (key: string, more: Partial<UpstreamSnapshot["endpoints"][number]> = {}) => ({
   key,
@@ -76,4 +76,25 @@ test("what only one worker has is there: endpoints found by name a moment earlie
 
 test("without workers there is nothing to see", () => {
   assert.deepEqual(togetherStates([]), { upstreams: [], activeRequests: 0 });
+});
+
+test("workers add up, over the longest time of any", () => {
+  const traffic = togetherTraffic([
+    {
+      spanMs: 10,
+      requests: [
+        ["a", 1],
+        ["b", 2],
+      ],
+    },
+    { spanMs: 30, requests: [["b", 5]] },
+  ]);
+  assert.deepEqual(traffic, {
+    spanMs: 30,
+    requests: [
+      ["a", 1],
+      ["b", 7],
+    ],
+  });
+  assert.deepEqual(togetherTraffic([]), { spanMs: 0, requests: [] });
 });

@@ -1,3 +1,4 @@
+import type { RecentTraffic } from "#slices/metrics/metrics.slice.ts";
 import type { UpstreamSnapshot } from "#upstream/upstream-state.ts";
 import type { WorkerStates } from "./worker-calls.ts";
 
@@ -12,6 +13,15 @@ export function togetherStates(each: readonly WorkerStates[]): WorkerStates {
     upstreams: [...all.values()],
     activeRequests: each.reduce((total, { activeRequests }) => total + activeRequests, 0),
   };
+}
+
+/** What several workers counted, as one. */
+export function togetherTraffic(each: readonly RecentTraffic[]): RecentTraffic {
+  const requests = new Map<string, number>();
+  for (const [route, count] of each.flatMap((one) => one.requests)) {
+    requests.set(route, (requests.get(route) ?? 0) + count);
+  }
+  return { spanMs: Math.max(0, ...each.map((one) => one.spanMs)), requests: [...requests] };
 }
 
 const WORST = ["open", "half_open", "closed"] as const;

@@ -4,14 +4,14 @@ import type { Issue } from "@headworks/gateway-contract";
 import type { Logger } from "pino";
 import type { AcceptedCandidate, Followers } from "#config/generations.ts";
 import type { EventSink } from "#slice.ts";
-import { togetherTraffic, type RecentTraffic } from "#slices/metrics/metrics.slice.ts";
+import type { RecentTraffic } from "#slices/metrics/metrics.slice.ts";
 import type { NonceVerdict } from "#slices/consumers/consumers.slice.ts";
 import type { StateStore } from "#storage/state-store.ts";
 import { InstanceHealth } from "./instance-health.ts";
 import { MergedMetrics } from "./merged-metrics.ts";
 import type { Handlers } from "./process-link.ts";
 import type { ForcedState } from "#upstream/upstream-state.ts";
-import { togetherStates } from "./together-states.ts";
+import { togetherStates, togetherTraffic } from "./together-states.ts";
 import type { ControlCalls, ListenerAddress, WorkerStates } from "./worker-calls.ts";
 import { WorkerHandle } from "./worker-handle.ts";
 

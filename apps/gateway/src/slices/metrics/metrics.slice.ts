@@ -5,7 +5,7 @@ import type { RecentTraffic } from "./recent-traffic.ts";
 import { TrafficCounts } from "./traffic-counts.ts";
 
 export type { GatewayFacts } from "./fact-metrics.ts";
-export { togetherTraffic, type RecentTraffic } from "./recent-traffic.ts";
+export type { RecentTraffic } from "./recent-traffic.ts";
 
 /** Phases of policies that may be on trial. */
 export type DryRunPhase = "route_limits" | "authz" | "rate_limit" | "load_shed" | "quota" | "callout";

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
-import { MinuteCounts, spanMs, togetherTraffic } from "./recent-traffic.ts";
+import { MinuteCounts, spanMs } from "./recent-traffic.ts";
 
 const MINUTE_MS = 60_000;
 
@@ -46,25 +46,4 @@ test("a request that ended just before another one is counted with it", () => {
 
 test("the time that counts stand for begins with the process and ends at an hour", () => {
   assert.deepEqual([spanMs(500, 400), spanMs(500, 1500), spanMs(0, 1e9)], [0, 1000, 3_600_000]);
-});
-
-test("processes of one gateway add up, over the longest time of any", () => {
-  const traffic = togetherTraffic([
-    {
-      spanMs: 10,
-      requests: [
-        ["a", 1],
-        ["b", 2],
-      ],
-    },
-    { spanMs: 30, requests: [["b", 5]] },
-  ]);
-  assert.deepEqual(traffic, {
-    spanMs: 30,
-    requests: [
-      ["a", 1],
-      ["b", 7],
-    ],
-  });
-  assert.deepEqual(togetherTraffic([]), { spanMs: 0, requests: [] });
 });

@@ -40,12 +40,3 @@ export class MinuteCounts {
 export function spanMs(startedMs: number, nowMs: number): number {
   return Math.min(Math.max(0, nowMs - startedMs), MOST_MINUTES * MINUTE_MS);
 }
-
-/** What several processes of one gateway counted, as one. */
-export function togetherTraffic(each: readonly RecentTraffic[]): RecentTraffic {
-  const requests = new Map<string, number>();
-  for (const [route, count] of each.flatMap((one) => one.requests)) {
-    requests.set(route, (requests.get(route) ?? 0) + count);
-  }
-  return { spanMs: Math.max(0, ...each.map((one) => one.spanMs)), requests: [...requests] };
-}
