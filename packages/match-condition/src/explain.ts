@@ -24,8 +24,9 @@ export function explainLeaf(
   const { what, asks } = leafPhrase(leaf);
   const asked = capital(`${what} ${asks}`);
   const outcome = outcomeOf(decision);
-  if (outcome === "holds")
+  if (outcome === "holds") {
     return { outcome, pointer, text: leaf.type === "all" ? "Everything matches" : asked, parts: [] };
+  }
   const because =
     compiled.about === "response" && subject.phase === "request" ? "there is no answer yet" : found(leaf, subject);
   const text =

@@ -55,14 +55,14 @@ function patternProblem(value: unknown, type: string): string | undefined {
   const manner = manners[type];
   if (manner === undefined) throw new TypeError(`${type} has no pattern`);
   const reading = readPattern(String(value), manner);
-  return "message" in reading ? `${reading.message} (characters ${reading.start} to ${reading.end})` : undefined;
+  return "message" in reading ? `${reading.message} (at character ${reading.start + 1})` : undefined;
 }
 
 function jsonPathProblem(value: unknown): string | undefined {
   const problem = filledProblem(value, LONGEST_PATTERN);
   if (problem !== undefined) return problem;
   const parsed = parseJsonPath(String(value));
-  return parsed.ok ? undefined : `${parsed.message} (character ${parsed.at})`;
+  return parsed.ok ? undefined : `${parsed.message} (at character ${parsed.at + 1})`;
 }
 
 function jsonProblem(value: unknown): string | undefined {

@@ -10,19 +10,23 @@ const OTHER = /[^"#{}()[\]_A-Za-z]+/gy;
 const LONGEST_DOCUMENT = 262_144;
 
 /**
- * What the operation of a document does: the named one, or the first. Undefined when the text holds none. Reads only as
+ * What the operation of a document does: the named one, or the first without a name or one of that name. Undefined when the text holds none. Reads only as
  * much of the grammar (GraphQL, October 2021, section 2.2) as tells definitions apart; linear in the text.
  */
 export function operationType(document: string, operationName: string | undefined): OperationType | undefined {
   const text = document.length > LONGEST_DOCUMENT ? document.slice(0, LONGEST_DOCUMENT) : document;
   let depth = 0;
+  let first: OperationType | undefined;
   /** The definition that began and whose braces did not come yet. */
   let begun: { readonly type: OperationType; name: string | undefined } | "other" | undefined;
   for (const token of significantTokens(text)) {
     if (token === "{" || token === "(" || token === "[") {
       if (token === "{" && depth === 0) {
         begun ??= { type: "query", name: undefined };
-        if (begun !== "other" && (operationName === undefined || begun.name === operationName)) return begun.type;
+        if (begun !== "other") {
+          if (operationName === undefined || begun.name === operationName) return begun.type;
+          first ??= begun.type;
+        }
       }
       depth += 1;
     } else if (token === "}" || token === ")" || token === "]") {
@@ -33,7 +37,7 @@ export function operationType(document: string, operationName: string | undefine
       else if (begun !== "other") begun.name ??= token;
     }
   }
-  return undefined;
+  return first;
 }
 
 function isOperation(token: string): token is OperationType {

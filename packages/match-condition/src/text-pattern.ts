@@ -96,11 +96,30 @@ export interface TextPattern {
   search(text: string): boolean | "gave-up";
 }
 
+/**
+ * Patterns that somebody holds, by what they were made of: rules are compiled anew at every change of one of them, and most of
+ * their patterns are the same as before.
+ */
+const held = new Map<string, WeakRef<TextPattern>>();
+const released = new FinalizationRegistry<string>((key) => {
+  if (held.get(key)?.deref() === undefined) held.delete(key);
+});
+
 /** Throws a `RangeError` for a pattern that `readPattern` refuses. */
 export function compileTextPattern(pattern: string, manner: PatternManner): TextPattern {
+  const key = `${manner.caseless} ${manner.wildcard} ${pattern}`;
+  const known = held.get(key)?.deref();
+  if (known !== undefined) return known;
   const reading = readPattern(pattern, manner);
   if ("message" in reading) throw new RangeError(`the pattern \`${pattern}\`: ${reading.message}`);
-  const compiled: LinearPattern = compilePattern(reading.source, reading.flags, MOST_WORK);
+  const made = newTextPattern(reading);
+  held.set(key, new WeakRef(made));
+  released.register(made, key);
+  return made;
+}
+
+function newTextPattern({ source, flags }: PatternReading): TextPattern {
+  const compiled: LinearPattern = compilePattern(source, flags, MOST_WORK);
   const examined = (text: string): string => (text.length > LONGEST_EXAMINED ? text.slice(0, LONGEST_EXAMINED) : text);
   return {
     requiredText: compiled.requiredText,
