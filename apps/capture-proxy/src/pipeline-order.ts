@@ -3,6 +3,7 @@ import type { SliceName } from "@headworks/capture-contract";
 /** The order in which slices see a request. Slices that do not intercept are not listed. */
 export const INTERCEPTOR_ORDER = [
   "blocklist", // a blocked host costs no further work and opens no connection
+  "rewrites", // everything behind sees the result of declarative edits
   "breakpoints", // a person sees exactly what would be sent
 ] as const satisfies readonly SliceName[];
 

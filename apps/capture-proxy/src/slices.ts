@@ -12,6 +12,7 @@ import { createConfigSlice } from "./slices/config/config.slice.ts";
 import { createExportSlice } from "./slices/export/export.slice.ts";
 import { createFocusSlice } from "./slices/focus/focus.slice.ts";
 import { createMetricsSlice } from "./slices/metrics/metrics.slice.ts";
+import { createRewritesSlice } from "./slices/rewrites/rewrites.slice.ts";
 import { createSessionsSlice } from "./slices/sessions/sessions.slice.ts";
 import { createTrafficSlice } from "./slices/traffic/traffic.slice.ts";
 
@@ -49,6 +50,7 @@ export function createSlices(host: SliceHost, authority: AuthorityStore): Slices
     createBlocklistSlice(host),
     createBreakpointsSlice(host),
     createFocusSlice(host),
+    createRewritesSlice(host),
     createMetricsSlice(host),
   ];
   return {

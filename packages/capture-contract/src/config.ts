@@ -165,6 +165,26 @@ export const Settings = strictObject({
     "x-applies": "now",
     description: "Bytes of a body that a breakpoint holds for editing; larger ones pause with their head alone",
   }),
+  rewrite_body_limit: Type.Integer({
+    default: 10_485_760,
+    minimum: 0,
+    maximum: 134_217_728,
+    "x-applies": "now",
+    description: "Bytes of a body, content codings undone, that rewrite rules change; larger ones pass as they are",
+  }),
+  rewrite_body_wait_ms: Type.Integer({
+    default: 30_000,
+    minimum: 100,
+    maximum: 600_000,
+    "x-applies": "now",
+    description: "A body that a rewrite rule waits for and that does not end within this time passes as it is",
+  }),
+  map_file_dirs: Type.Array(Type.String({ minLength: 1, maxLength: 4096, pattern: "^(?:/|[A-Za-z]:[\\\\/])" }), {
+    maxItems: 100,
+    default: [],
+    "x-applies": "now",
+    description: "Absolute directories that rewrite rules may answer from, besides `<data_dir>/map-files`",
+  }),
   verbose: Type.Boolean({ default: false, "x-applies": "now", description: "Log at level debug" }),
   enable_socks: Type.Boolean({
     default: false,

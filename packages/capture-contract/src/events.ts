@@ -49,7 +49,17 @@ export interface TaskProgress {
 }
 
 /** What changed outside the traffic list, so that other windows can fetch it again. */
-export type ChangeTopic = "config" | "capture" | "sessions" | "blocklist" | "breakpoints" | "focus" | "replay" | "cert" | "storage";
+export type ChangeTopic =
+  | "config"
+  | "capture"
+  | "sessions"
+  | "blocklist"
+  | "breakpoints"
+  | "focus"
+  | "replay"
+  | "rewrites"
+  | "cert"
+  | "storage";
 
 /**
  * Messages the service sends. A frame holds one message, or a JSON array of messages sent in one flush when the

@@ -8,6 +8,7 @@ import { focusOperations } from "./focus.ts";
 import { metricsOperations } from "./metrics.ts";
 import { ApiErrorBody } from "./primitives.ts";
 import { replayOperations } from "./replay.ts";
+import { rewritesOperations } from "./rewrites.ts";
 import { sessionsOperations } from "./sessions.ts";
 import { trafficOperations } from "./traffic.ts";
 
@@ -23,6 +24,7 @@ export const operations = {
   breakpoints: breakpointsOperations,
   focus: focusOperations,
   replay: replayOperations,
+  rewrites: rewritesOperations,
   metrics: metricsOperations,
 } as const;
 
@@ -53,5 +55,7 @@ export * from "./message.ts";
 export * from "./metrics.ts";
 export * from "./primitives.ts";
 export * from "./replay.ts";
+export * from "./rewrite-action.ts";
+export * from "./rewrites.ts";
 export * from "./sessions.ts";
 export * from "./traffic.ts";

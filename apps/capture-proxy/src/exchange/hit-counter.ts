@@ -1,0 +1,54 @@
+// Tested by hit-counter.test.ts
+
+/** Hits cost a transaction for each batch, not for each request; a crash loses at most this much of the counts. */
+const PERSIST_EVERY_MS = 2000;
+
+/** Counts how often rules matched. */
+export interface HitCounter {
+  /** Begins to write counts down now and then, and once more when the signal aborts. */
+  start(signal: AbortSignal): void;
+  hit(ruleId: string): void;
+  /** Hits that are not written down yet. */
+  pending(ruleId: string): number;
+  forget(ruleId: string): void;
+  forgetAll(): void;
+}
+
+/** Counts in memory and hands the counts to `addHits` in batches; what that throws is told and tried again. */
+export function createHitCounter(parts: {
+  readonly addHits: (hits: ReadonlyMap<string, number>) => void;
+  readonly every: (intervalMs: number, callback: () => void) => () => void;
+  readonly onFailure: (error: unknown) => void;
+}): HitCounter {
+  let hits = new Map<string, number>();
+  const persist = (): void => {
+    if (hits.size === 0) return;
+    const batch = hits;
+    hits = new Map();
+    try {
+      parts.addHits(batch);
+    } catch (error) {
+      for (const [id, count] of batch) hits.set(id, (hits.get(id) ?? 0) + count);
+      parts.onFailure(error);
+    }
+  };
+  return {
+    start: (signal) => {
+      const stop = parts.every(PERSIST_EVERY_MS, persist);
+      signal.addEventListener("abort", () => {
+        stop();
+        persist();
+      });
+    },
+    hit: (ruleId) => {
+      hits.set(ruleId, (hits.get(ruleId) ?? 0) + 1);
+    },
+    pending: (ruleId) => hits.get(ruleId) ?? 0,
+    forget: (ruleId) => {
+      hits.delete(ruleId);
+    },
+    forgetAll: () => {
+      hits.clear();
+    },
+  };
+}

@@ -1,0 +1,114 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { gzipSync } from "node:zlib";
+import fc from "fast-check";
+import type { RawFields } from "@headworks/http1";
+import type { Content } from "#exchange/exchange.ts";
+import { EditedBody } from "./edited-body.ts";
+import { decodeOctets, encodeOctets } from "./octet-text.ts";
+import { readTextBody, withCharset, writeTextBody } from "./text-body.ts";
+
+function bodyOf(bytes: Buffer, fields: RawFields, content: Content = { kind: "complete", bytes }): EditedBody {
+  return new EditedBody(
+    {
+      noBody: () => undefined,
+      obstacle: () => undefined,
+      fields: () => fields,
+      content: () => Promise.resolve(content),
+    },
+    10_000,
+  );
+}
+
+test("octets that are no UTF-8 survive as text, whatever they are", () => {
+  fc.assert(
+    fc.property(fc.uint8Array({ maxLength: 200 }), (octets) => {
+      const bytes = Buffer.from(octets);
+      const text = decodeOctets(bytes);
+      assert.deepEqual(encodeOctets(text), bytes);
+    }),
+  );
+  for (const text of ["plain", "größe 😀", ""]) assert.equal(decodeOctets(Buffer.from(text)), text);
+  assert.equal(decodeOctets(Buffer.of(0x61, 0xff, 0xc3, 0xbc)), "a\udcffü");
+  // Encoded halves of characters and overlong forms are octets, not text.
+  for (const octets of [
+    [0xed, 0xa0, 0x80],
+    [0xc0, 0x80],
+    [0xf4, 0x90, 0x80, 0x80],
+    [0xe2, 0x82],
+  ]) {
+    assert.deepEqual(encodeOctets(decodeOctets(Buffer.from(octets))), Buffer.from(octets));
+  }
+});
+
+test("any bytes of any type come back the same when the text does not change", () => {
+  const types = fc.constantFrom(
+    undefined,
+    "text/html",
+    "text/plain; charset=shift_jis",
+    "application/json",
+    "x/y",
+    "text/plain; charset=utf-16le",
+  );
+  fc.assert(
+    fc.property(fc.uint8Array({ maxLength: 100 }), types, (octets, type) => {
+      const bytes = Buffer.from(octets);
+      const body = readTextBody(bytes, type);
+      if (body !== undefined) assert.deepEqual(writeTextBody(body.text, body), { bytes });
+    }),
+    { numRuns: 1000 },
+  );
+});
+
+test("pictures and sound are no text, drawings are", () => {
+  assert.equal(readTextBody(Buffer.from("x"), "image/png"), undefined);
+  assert.equal(readTextBody(Buffer.from("x"), "video/mp4"), undefined);
+  assert.equal(readTextBody(Buffer.from("<svg/>"), "image/svg+xml")?.text, "<svg/>");
+  assert.equal(readTextBody(Buffer.from("x"), undefined)?.text, "x");
+});
+
+test("a text its charset cannot say becomes UTF-8, and the type says so; a byte order mark stays", async () => {
+  const fields = ["Content-Type", 'text/plain; charset="iso-8859-1"; x=1'];
+  const body = bodyOf(Buffer.from("caf\xe9", "latin1"), fields);
+  await body.load();
+  assert.equal(body.text, "café");
+  body.replaceText("café €→");
+  body.replaceText(`${body.text} again`);
+  const finished = await body.finish();
+  assert.equal(finished.bytes.toString(), "café €→ again");
+  assert.deepEqual(finished.fields, ["Content-Type", "text/plain; charset=utf-8; x=1"]);
+  const marked = bodyOf(Buffer.from("\ufeffa"), []);
+  await marked.load();
+  assert.equal(marked.text, "a");
+  marked.replaceText("b");
+  assert.equal((await marked.finish()).bytes.toString(), "\ufeffb");
+  assert.equal(withCharset("text/html", "utf-8"), "text/html; charset=utf-8");
+});
+
+test("what cannot be decoded says why and is not changed", async () => {
+  const gzip = gzipSync("text ".repeat(10_000));
+  const cases: readonly (readonly [Buffer, string, RegExp])[] = [
+    [gzip, "gzip", /decoded body is larger/],
+    [gzipSync("x").subarray(0, 10), "gzip", /ends too soon/],
+    [Buffer.from("no gzip"), "gzip", /is not of the content coding/],
+    [Buffer.from("x"), "compress", /compress cannot be undone/],
+  ];
+  for (const [bytes, coding, reason] of cases) {
+    const body = bodyOf(bytes, ["Content-Encoding", coding]);
+    await body.load();
+    assert.match(body.obstacle ?? "", reason);
+    assert.deepEqual([body.text, body.bytes, body.isChanged], [undefined, undefined, false]);
+    assert.equal(body.replaceObstacle, undefined);
+  }
+  const late = bodyOf(Buffer.alloc(0), [], { kind: "too-large" });
+  await late.load();
+  assert.match(late.replaceObstacle ?? "", /larger than 10000 bytes/);
+});
+
+test("a replaced body is sent plain, and digests of the old one go", async () => {
+  const body = bodyOf(Buffer.from("old"), ["Content-Encoding", "br", "Repr-Digest", "sha-256=:x:", "ETag", '"1"']);
+  body.replaceByText("new");
+  const { bytes, fields, words } = await body.finish();
+  assert.deepEqual([bytes.toString(), fields], ["new", ["ETag", '"1"']]);
+  assert.equal(words.length, 2);
+});

@@ -1,0 +1,50 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { compilePattern, readReplacement } from "@headworks/linear-pattern";
+import type { Replacement } from "@headworks/linear-pattern";
+import { fieldProblem, valueProblem, wireValue, withField, withoutField, withRewrittenField } from "./header-edit.ts";
+
+function rewritten(fields: string[], name: string, source: string, by: string): ReturnType<typeof withRewrittenField> {
+  const pattern = compilePattern(source);
+  const read = readReplacement(by, pattern);
+  return withRewrittenField(fields, name, pattern, (read as { replacement: Replacement }).replacement);
+}
+
+test("a set field takes the first one's place, its repeats go, order and the case of others stay", () => {
+  const fields = ["A", "1", "x-one", "2", "B", "3", "X-ONE", "4"];
+  assert.deepEqual(withField(fields, "X-One", "new", false), ["A", "1", "X-One", "new", "B", "3"]);
+  assert.deepEqual(withField(fields, "X-One", "new", true), [...fields, "X-One", "new"]);
+  assert.deepEqual(withField(["A", "1"], "b", "2", false), ["A", "1", "b", "2"]);
+  assert.deepEqual(fields, ["A", "1", "x-one", "2", "B", "3", "X-ONE", "4"]);
+});
+
+test("all fields of a name are removed, whatever their case", () => {
+  const { fields, count } = withoutField(["Set-Cookie", "a", "B", "1", "set-cookie", "c"], "SET-COOKIE");
+  assert.deepEqual([fields, count], [["B", "1"], 2]);
+});
+
+test("each field of a name is rewritten by itself, in its place", () => {
+  assert.deepEqual(
+    rewritten(["Set-Cookie", "a=1; Secure", "B", "a", "set-cookie", "b=2; Secure"], "Set-Cookie", "; Secure", ""),
+    {
+      fields: ["Set-Cookie", "a=1", "B", "a", "set-cookie", "b=2"],
+      count: 2,
+    },
+  );
+  assert.deepEqual(rewritten(["A", "x=1"], "a", "(\\w)=(\\d)", "$2=$1"), { fields: ["A", "1=x"], count: 1 });
+});
+
+test("a value never gets line breaks, and octets that are no UTF-8 stay what they are", () => {
+  assert.equal(typeof rewritten(["A", "b"], "a", "b", "x\r\nInjected: 1"), "string");
+  assert.deepEqual(rewritten(["A", "caf\xe9 x"], "a", "x", "y"), { fields: ["A", "caf\xe9 y"], count: 1 });
+  const utf8 = wireValue("größe x");
+  assert.deepEqual(rewritten(["A", utf8], "a", "größe", "€"), { fields: ["A", wireValue("€ x")], count: 1 });
+  assert.notEqual(valueProblem("a\0"), undefined);
+  assert.equal(valueProblem("a\tb"), undefined);
+});
+
+test("fields that frame the body are not for rules", () => {
+  assert.notEqual(fieldProblem("Content-Length"), undefined);
+  assert.notEqual(fieldProblem("transfer-ENCODING"), undefined);
+  assert.equal(fieldProblem("Connection"), undefined);
+});

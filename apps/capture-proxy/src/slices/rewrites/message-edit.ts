@@ -1,0 +1,207 @@
+// Tested by rewrites.interceptor.test.ts
+import { parseMediaType } from "@headworks/http-fields";
+import { fieldValue } from "@headworks/http1";
+import type { RawFields } from "@headworks/http1";
+import type { Content, Exchange, RequestMessage, ResponseMessage } from "#exchange/exchange.ts";
+import type { SyntheticResponse } from "#exchange/phases.ts";
+import { EditedBody } from "./edited-body.ts";
+
+/** What rules need of an exchange; a dry run has one of its own. */
+export type EditedExchange = Pick<
+  Exchange,
+  | "request"
+  | "response"
+  | "originalRequest"
+  | "changeRequest"
+  | "changeResponse"
+  | "requestContent"
+  | "responseContent"
+  | "setRequestContent"
+  | "setResponseContent"
+  | "addTrace"
+>;
+
+export type Phase = "request" | "response";
+
+/** Bounds of reading a body. */
+export interface BodyLimits {
+  /** Of the body, content codings undone. */
+  readonly bodyBytes: number;
+  readonly waitMs: number;
+  readonly after: (delayMs: number, callback: () => void) => () => void;
+}
+
+/** The rule whose actions run, and what they did so far. */
+interface Step {
+  readonly ruleId: string;
+  readonly ruleName: string;
+  readonly words: string[];
+  hasChanged: boolean;
+}
+
+/** One message while rules change it: gives actions its parts, and keeps an account of what they did. */
+export class MessageEdit {
+  readonly phase: Phase;
+  readonly body: EditedBody;
+  /** Set by an action that answers by itself. */
+  answer: SyntheticResponse | undefined;
+  readonly #exchange: EditedExchange;
+  readonly #answeredBy: string | undefined;
+  readonly #steps: Step[] = [];
+  #step: Step | undefined;
+  /** The rule that changed the body last; what coding it brings about is its doing. */
+  #bodyStep: Step | undefined;
+
+  /** `answeredBy`: the rule that gave this answer, if one did. */
+  constructor(exchange: EditedExchange, phase: Phase, limits: BodyLimits, answeredBy?: string) {
+    this.phase = phase;
+    this.#exchange = exchange;
+    this.#answeredBy = answeredBy;
+    this.body = new EditedBody(
+      {
+        noBody: () => noBody(exchange, phase),
+        obstacle: () => obstacle(exchange, phase),
+        fields: () => this.fields,
+        content: (limitBytes) => contentInTime(exchange, phase, limitBytes, limits),
+      },
+      limits.bodyBytes,
+    );
+  }
+
+  get request(): Readonly<RequestMessage> {
+    return this.#exchange.request;
+  }
+
+  /** The answer; only in its phase. */
+  get response(): Readonly<ResponseMessage> {
+    const { response } = this.#exchange;
+    if (response === undefined) throw new TypeError("There is no answer yet");
+    return response;
+  }
+
+  get fields(): Readonly<RawFields> {
+    return this.phase === "request" ? this.request.fields : this.response.fields;
+  }
+
+  get exchange(): EditedExchange {
+    return this.#exchange;
+  }
+
+  /** The rule whose actions run gave the answer it now sees. */
+  get isOwnAnswer(): boolean {
+    return this.#answeredBy !== undefined && this.#step?.ruleId === this.#answeredBy;
+  }
+
+  changeRequest(): RequestMessage {
+    return this.#exchange.changeRequest();
+  }
+
+  changeResponse(): ResponseMessage {
+    return this.#exchange.changeResponse();
+  }
+
+  setFields(fields: RawFields): void {
+    const message = this.phase === "request" ? this.changeRequest() : this.changeResponse();
+    message.fields = fields;
+  }
+
+  /** A rule matched: what follows is its doing. */
+  begin(ruleId: string, ruleName: string): void {
+    this.#step = { ruleId, ruleName, words: [], hasChanged: false };
+    this.#steps.push(this.#step);
+  }
+
+  /** Something was changed. */
+  changed(words: string): void {
+    if (this.#step === undefined) return;
+    this.#step.words.push(words);
+    this.#step.hasChanged = true;
+  }
+
+  /** The body was changed; it is coded when all rules are through. */
+  changedBody(words: string): void {
+    this.changed(words);
+    this.#bodyStep = this.#step;
+  }
+
+  /** Another body altogether, without content coding, even for an answer that had none. */
+  replaceBody(bytes: Buffer): void {
+    this.body.replace(bytes);
+    this.#bodyStep = this.#step;
+  }
+
+  /** Something was not changed, and why. */
+  note(words: string): void {
+    this.#step?.words.push(words);
+  }
+
+  /** All rules are through: the new body is coded, the trace is handed over. */
+  finish(): void | Promise<void> {
+    if (!this.body.isChanged || this.answer !== undefined) return this.#report();
+    return this.#finishBody();
+  }
+
+  async #finishBody(): Promise<void> {
+    const { bytes, fields, words } = await this.body.finish();
+    this.setFields(fields);
+    if (this.phase === "request") this.#exchange.setRequestContent(bytes);
+    else this.#exchange.setResponseContent(bytes);
+    this.#bodyStep?.words.push(...words);
+    this.#report();
+  }
+
+  #report(): void {
+    for (const { ruleId, ruleName, words, hasChanged } of this.#steps) {
+      const changes = hasChanged ? words : [...words, "matched, changed nothing"];
+      this.#exchange.addTrace({ kind: "rewrite", ruleId, ruleName, phase: this.phase, changes });
+    }
+  }
+}
+
+function noBody({ request, response }: EditedExchange, phase: Phase): string | undefined {
+  if (phase === "request") {
+    const isSwitch = request.scheme === "ws" || request.scheme === "wss" || request.scheme === "tcp";
+    return isSwitch || request.method === "CONNECT" ? "a request that opens a tunnel has no body to edit" : undefined;
+  }
+  if (request.method === "HEAD") return "an answer to HEAD has no body to edit";
+  const status = response?.status ?? 0;
+  return status < 200 || status === 204 || status === 304 ? `an answer ${status} has no body to edit` : undefined;
+}
+
+/** Types whose bodies are made of messages over time: to wait for their end would be to stop them. */
+const STREAMS = new Set(["text/event-stream", "multipart/x-mixed-replace", "application/grpc"]);
+
+function obstacle({ request, response }: EditedExchange, phase: Phase): string | undefined {
+  const fields = phase === "request" ? request.fields : (response?.fields ?? []);
+  const essence = parseMediaType(fieldValue(fields, "content-type"))?.essence ?? "";
+  if (STREAMS.has(essence) || essence.startsWith("application/grpc")) {
+    return `a stream of ${essence} is not held back and passes as it is`;
+  }
+  if (phase === "response" && response?.status === 206) {
+    return "an answer with a part of the content (206) passes as it is: remove Range from the request to edit all of it";
+  }
+  return undefined;
+}
+
+/** The whole body, unless it takes too long: a body that never ends must not be held back for ever. */
+function contentInTime(
+  exchange: EditedExchange,
+  phase: Phase,
+  limitBytes: number,
+  { waitMs, after }: BodyLimits,
+): Promise<Content | { readonly kind: "late" }> {
+  const content = phase === "request" ? exchange.requestContent(limitBytes) : exchange.responseContent(limitBytes);
+  return new Promise((resolve, reject) => {
+    const stop = after(waitMs, () => resolve({ kind: "late" }));
+    content.then(
+      (value) => {
+        stop();
+        resolve(value);
+      },
+      (error: unknown) => {
+        stop();
+        reject(error instanceof Error ? error : new Error(String(error)));
+      },
+    );
+  });
+}

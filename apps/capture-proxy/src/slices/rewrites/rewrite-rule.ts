@@ -1,0 +1,86 @@
+// Tested by rewrites.slice.test.ts
+import type {
+  Condition,
+  NewRewriteRule,
+  RewriteAction,
+  RewriteRule,
+  RewriteRuleUpdate,
+} from "@headworks/capture-contract";
+
+export type Direction = RewriteRule["direction"];
+
+/** A rule as it is kept: times as numbers, every default filled in. */
+export interface StoredRewrite {
+  readonly id: string;
+  readonly name: string;
+  readonly condition: Condition;
+  readonly direction: Direction;
+  readonly actions: readonly RewriteAction[];
+  readonly enabled: boolean;
+  readonly priority: number;
+  readonly hitCount: number;
+  readonly deviceId: string | null;
+  readonly createdAtMs: number;
+  readonly updatedAtMs: number;
+}
+
+export const DEFAULT_PRIORITY = 100;
+
+function written(
+  body: NewRewriteRule | RewriteRuleUpdate,
+  condition: Condition,
+): Omit<StoredRewrite, "id" | "hitCount" | "createdAtMs" | "updatedAtMs"> {
+  return {
+    name: body.name.trim(),
+    condition,
+    direction: body.direction ?? "both",
+    actions: body.rewrites,
+    enabled: body.enabled ?? true,
+    priority: body.priority ?? DEFAULT_PRIORITY,
+    deviceId: body.device_id ?? null,
+  };
+}
+
+/** A new rule that never matched. */
+export function newRewrite(id: string, body: NewRewriteRule, condition: Condition, nowMs: number): StoredRewrite {
+  return { id, ...written(body, condition), hitCount: 0, createdAtMs: nowMs, updatedAtMs: nowMs };
+}
+
+/** An update replaces what a caller may write; id, hits and creation time stay. */
+export function updatedRewrite(
+  rule: StoredRewrite,
+  body: RewriteRuleUpdate,
+  condition: Condition,
+  nowMs: number,
+): StoredRewrite {
+  const { id, hitCount, createdAtMs } = rule;
+  return { id, ...written(body, condition), hitCount, createdAtMs, updatedAtMs: nowMs };
+}
+
+/** The wire form; `extraHits` are not persisted yet. */
+export function showRewrite(rule: StoredRewrite, extraHits: number): RewriteRule {
+  return {
+    id: rule.id,
+    name: rule.name,
+    condition: rule.condition,
+    direction: rule.direction,
+    rewrites: [...rule.actions],
+    enabled: rule.enabled,
+    priority: rule.priority,
+    hit_count: rule.hitCount + extraHits,
+    device_id: rule.deviceId,
+    created_at: new Date(rule.createdAtMs).toISOString(),
+    updated_at: new Date(rule.updatedAtMs).toISOString(),
+  };
+}
+
+/** The stored form of what {@link showRewrite} gave. */
+export function readRewrite(rule: RewriteRule): StoredRewrite {
+  return {
+    id: rule.id,
+    ...written(rule, rule.condition),
+    hitCount: rule.hit_count,
+    createdAtMs: Date.parse(rule.created_at),
+    updatedAtMs: Date.parse(rule.updated_at),
+  };
+}

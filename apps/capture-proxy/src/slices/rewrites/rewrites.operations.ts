@@ -1,0 +1,106 @@
+// Tested by rewrites.slice.test.ts
+import { randomUUID } from "node:crypto";
+import type { Condition, NewRewriteRule, RewriteRuleUpdate, rewritesOperations } from "@headworks/capture-contract";
+import type { Handlers } from "@headworks/contract-kit";
+import { parseRuleCondition } from "@headworks/match-condition";
+import { ApiError, notFound, validationError } from "#api/api-error.ts";
+import type { HitCounter } from "#exchange/hit-counter.ts";
+import type { Clock } from "#slice.ts";
+import type { CaptureStore } from "#storage/capture-store.ts";
+import { dryRun } from "./dry-run.ts";
+import type { MappedFiles } from "./mapped-files.ts";
+import type { BodyLimits } from "./message-edit.ts";
+import { newRewrite, showRewrite, updatedRewrite } from "./rewrite-rule.ts";
+import type { StoredRewrite } from "./rewrite-rule.ts";
+import { REWRITE_TEMPLATES } from "./rewrite-templates.ts";
+import { actionIssues } from "./rewrites.check.ts";
+import { compileRewriteRules } from "./rewrites.compile.ts";
+import type { RewritesStore } from "./rewrites.store.ts";
+
+export interface RewritesOperationsParts {
+  readonly store: RewritesStore;
+  readonly traffic: Pick<CaptureStore, "getEntry">;
+  readonly hits: HitCounter;
+  readonly clock: Clock;
+  readonly files: MappedFiles;
+  readonly limits: () => BodyLimits;
+  /** The stored rules changed: compile them anew and tell others. */
+  readonly onChange: () => void;
+}
+
+/** Handlers of the rewrite rules' operations. */
+export function createRewritesOperations(parts: RewritesOperationsParts): Handlers<typeof rewritesOperations> {
+  const { store, hits, clock, files, onChange } = parts;
+  const find = (id: string): StoredRewrite =>
+    store.list().find((rule) => rule.id === id) ?? notFound("rewrite rule", id);
+  const replace = (rule: StoredRewrite): StoredRewrite => {
+    if (!store.update(rule)) return notFound("rewrite rule", rule.id);
+    onChange();
+    return rule;
+  };
+  const show = (rule: StoredRewrite) => showRewrite(rule, hits.pending(rule.id));
+  const tried = (rule: NewRewriteRule | undefined, ruleId: string | undefined): StoredRewrite[] => {
+    if (rule !== undefined && ruleId !== undefined) {
+      throw validationError([{ path: "body/rule_id", message: "cannot stand beside rule" }]);
+    }
+    if (rule !== undefined) return [newRewrite("dry-run", rule, checked(rule, files, "body/rule"), clock.now())];
+    return ruleId === undefined ? store.list().filter(({ enabled }) => enabled) : [find(ruleId)];
+  };
+  return {
+    listRewrites: () => ({ status: 200, body: store.list().reverse().map(show) }),
+    createRewrite: ({ body }) => {
+      const rule = newRewrite(randomUUID(), body, checked(body, files, "body"), clock.now());
+      store.insert(rule);
+      onChange();
+      return { status: 201, body: { id: rule.id } };
+    },
+    listRewriteTemplates: () => ({ status: 200, body: [...REWRITE_TEMPLATES] }),
+    toggleRewrites: ({ body: { ids, enabled } }) => {
+      const unique = [...new Set(ids)];
+      const missing = store.setEnabled(unique, enabled, clock.now());
+      const updated = unique.length - missing.length;
+      if (updated > 0) onChange();
+      return { status: 200, body: { updated, not_found: missing, total: ids.length } };
+    },
+    dryRunRewrite: async ({ body }) => {
+      const rules = tried(body.rule, body.rule_id);
+      const entry = await parts.traffic.getEntry(body.entry_id, { includeBodies: true, decompressed: false });
+      if (entry === undefined) return notFound("traffic entry", body.entry_id);
+      if (entry.is_passthrough) {
+        throw new ApiError("VALIDATION_ERROR", "body/entry_id: a tunnel that was not read cannot be rewritten");
+      }
+      const compiled = compileRewriteRules(rules, files, { onlyEnabled: false });
+      return { status: 200, body: await dryRun(entry, compiled, parts.limits) };
+    },
+    getRewrite: ({ params }) => ({ status: 200, body: show(find(params.id)) }),
+    updateRewrite: ({ params, body }) => {
+      const condition = checked(body, files, "body");
+      return { status: 200, body: show(replace(updatedRewrite(find(params.id), body, condition, clock.now()))) };
+    },
+    deleteRewrite: ({ params }) => {
+      if (!store.remove(params.id)) return notFound("rewrite rule", params.id);
+      hits.forget(params.id);
+      onChange();
+      return { status: 204 };
+    },
+    toggleRewrite: ({ params, body }) => {
+      const rule = find(params.id);
+      const enabled = body?.enabled ?? !rule.enabled;
+      if (enabled !== rule.enabled) replace({ ...rule, enabled, updatedAtMs: clock.now() });
+      return { status: 200, body: { id: rule.id, enabled } };
+    },
+  };
+}
+
+/** Refuses what cannot be a rule, with every place that is wrong; gives its condition as it is kept. */
+function checked(body: NewRewriteRule | RewriteRuleUpdate, files: MappedFiles, at: string): Condition {
+  // Devices are not told apart yet: a rule for one would change the traffic of all.
+  if (body.device_id !== undefined && body.device_id !== null) {
+    throw new ApiError("NOT_IMPLEMENTED", "Rules for one device alone are not possible: leave device_id out");
+  }
+  const parsed = parseRuleCondition(body, at);
+  const issues = actionIssues(body, files).map(({ path, message }) => ({ path: at + path, message }));
+  if (!parsed.ok) throw validationError([...parsed.issues, ...issues]);
+  if (issues.length > 0) throw validationError(issues);
+  return parsed.condition;
+}

@@ -1,0 +1,70 @@
+import { join } from "node:path";
+import { RewriteRule, RewriteRuleUpdate } from "@headworks/capture-contract";
+import type { rewritesOperations } from "@headworks/capture-contract";
+import { parseRuleCondition } from "@headworks/match-condition";
+import { createHitCounter } from "#exchange/hit-counter.ts";
+import { portableList } from "#portable/portable-list.ts";
+import type { Slice, SliceHost } from "#slice.ts";
+import { createMappedFiles } from "./mapped-files.ts";
+import type { BodyLimits } from "./message-edit.ts";
+import { readRewrite, showRewrite } from "./rewrite-rule.ts";
+import { createRewriteRun } from "./rewrite-run.ts";
+import { actionIssues } from "./rewrites.check.ts";
+import { compileRewriteRules } from "./rewrites.compile.ts";
+import type { RewriteRules } from "./rewrites.compile.ts";
+import { createRewritesInterceptor } from "./rewrites.interceptor.ts";
+import { createRewritesOperations } from "./rewrites.operations.ts";
+import { createRewritesStore } from "./rewrites.store.ts";
+
+/** Rules that change requests and answers on their way. */
+export function createRewritesSlice(host: SliceHost): Slice<typeof rewritesOperations> {
+  const { clock, log, events, settings } = host;
+  const store = createRewritesStore(host.database);
+  const files = createMappedFiles(
+    () => [join(host.dataDir, "map-files"), ...settings.running.map_file_dirs],
+    () => settings.running.rewrite_body_limit,
+  );
+  const compile = (): RewriteRules => {
+    const compiled = compileRewriteRules(store.list(), files);
+    if (compiled.issues.length > 0) log.error({ issues: compiled.issues }, "unreadable rewrite rules change nothing");
+    return compiled;
+  };
+  let rules = compile();
+  const hits = createHitCounter({
+    addHits: (batch) => store.addHits(batch),
+    every: (intervalMs, callback) => clock.every(intervalMs, callback),
+    onFailure: (error) =>
+      log.warn({ err: error }, "hit counts of rewrite rules could not be saved; they are kept and tried again"),
+  });
+  const limits = (): BodyLimits => ({
+    bodyBytes: settings.running.rewrite_body_limit,
+    waitMs: settings.running.rewrite_body_wait_ms,
+    after: (delayMs, callback) => clock.after(delayMs, callback),
+  });
+  const onChange = (): void => {
+    rules = compile();
+    events.changed("rewrites");
+  };
+  const run = createRewriteRun({ limits, onHit: (ruleId) => hits.hit(ruleId) });
+  return {
+    name: "rewrites",
+    operations: createRewritesOperations({ store, traffic: host.store, hits, clock, files, limits, onChange }),
+    interceptor: createRewritesInterceptor(run, () => rules),
+    worker: { start: (signal) => hits.start(signal) },
+    portableRules: portableList<RewriteRule>({
+      key: "rewrites",
+      schemaVersion: 1,
+      schemas: [RewriteRule, RewriteRuleUpdate],
+      list: () => store.list().map((rule) => showRewrite(rule, hits.pending(rule.id))),
+      check: (rule) => {
+        const condition = parseRuleCondition(rule);
+        return [...(condition.ok ? [] : condition.issues), ...actionIssues(rule, files)];
+      },
+      write: (list) => store.replaceAll(list.map(readRewrite)),
+      reload: () => {
+        hits.forgetAll();
+        onChange();
+      },
+    }),
+  };
+}

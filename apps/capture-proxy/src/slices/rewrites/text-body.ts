@@ -1,0 +1,69 @@
+// Tested by edited-body.test.ts
+import { isTextual, parseMediaType } from "@headworks/http-fields";
+import { decodeText, encodeText } from "@headworks/http-fields/content-coding";
+import { decodeOctets, encodeOctets } from "./octet-text.ts";
+
+/** A body as text that can be turned back into exactly the bytes it was made of. */
+export interface TextBody {
+  readonly text: string;
+  /** Name of the charset; `octets`: UTF-8 with other bytes in between. */
+  readonly charset: string;
+  /** The byte order mark that stood before it. */
+  readonly mark: Buffer;
+}
+
+const NO_MARK = Buffer.alloc(0);
+const MARKS: Readonly<Record<string, Buffer>> = {
+  "utf-8": Buffer.of(0xef, 0xbb, 0xbf),
+  "utf-16le": Buffer.of(0xff, 0xfe),
+  "utf-16be": Buffer.of(0xfe, 0xff),
+};
+
+/** Types whose bodies nobody edits as text. */
+const MEDIA = new Set(["image", "audio", "video", "font"]);
+
+/**
+ * The text of a body whose codings are undone; undefined for pictures, sound and the like. Bodies of other types that
+ * are no text of their charset, such as forms with files in them, are text with octets in between.
+ */
+export function readTextBody(bytes: Buffer, contentType: string | undefined): TextBody | undefined {
+  const mediaType = parseMediaType(contentType);
+  const isText = isTextual(mediaType);
+  if (mediaType !== undefined && MEDIA.has(mediaType.type) && !isText) return undefined;
+  const { text, charset, source, isDamaged } = decodeText(bytes, mediaType);
+  const mark = source === "bom" ? (MARKS[charset] ?? NO_MARK) : NO_MARK;
+  // What is only taken for Latin letters because it is no UTF-8 is most likely no text at all.
+  const isGuess = source === "assumed" && charset !== "utf-8" && !isText;
+  const back = isDamaged || isGuess ? undefined : encodeText(text, charset);
+  // A character that is cut off at the end is not in the text, so it would get lost.
+  // Charsets of old say some characters in two ways.
+  if (back !== undefined && back.equals(bytes.subarray(mark.length))) return { text, charset, mark };
+  return { text: decodeOctets(bytes), charset: "octets", mark: NO_MARK };
+}
+
+/** The bytes of an edited text, and the charset they are in when it is another one than before. */
+export function writeTextBody(text: string, { charset, mark }: TextBody): { bytes: Buffer; newCharset?: string } {
+  if (charset === "octets") return { bytes: encodeOctets(text) };
+  const encoded = encodeText(text, charset);
+  if (encoded === undefined) return { bytes: Buffer.from(text, "utf8"), newCharset: "utf-8" };
+  return { bytes: mark.length === 0 ? encoded : Buffer.concat([mark, encoded]) };
+}
+
+/** The charset that a Content-Type names, by its standard name. */
+export function declaredCharset(contentType: string | undefined): string | undefined {
+  const label = parseMediaType(contentType)?.charset;
+  if (label === undefined) return undefined;
+  try {
+    return new TextDecoder(label).encoding;
+  } catch {
+    return undefined;
+  }
+}
+
+/** A Content-Type that names this charset and is otherwise as it was. */
+export function withCharset(contentType: string, charset: string): string {
+  const declared = /;\s*charset\s*=\s*(?:"[^"]*"|[^;\s]*)/i;
+  return declared.test(contentType)
+    ? contentType.replace(declared, `; charset=${charset}`)
+    : `${contentType}; charset=${charset}`;
+}

@@ -1,0 +1,338 @@
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+import {
+  brotliCompressSync,
+  brotliDecompressSync,
+  deflateSync,
+  gunzipSync,
+  gzipSync,
+  inflateSync,
+  zstdCompressSync,
+  zstdDecompressSync,
+} from "node:zlib";
+import { startOrigin } from "@headworks/testkit";
+import { startRewrites } from "./rewrites-rig.ts";
+import type { RewritesRig } from "./rewrites-rig.ts";
+
+let rig: RewritesRig;
+before(async () => {
+  rig = await startRewrites();
+});
+after(() => rig[Symbol.asyncDispose]());
+
+const body = (request: AsyncIterable<Buffer>): Promise<Buffer> =>
+  Array.fromAsync(request).then((pieces) => Buffer.concat(pieces));
+
+test("a header is set on the way out and another on the way back, and the trace tells", async () => {
+  await rig.reset((request, response) => response.end(String(request.headers["x-test"])));
+  await rig.rule(
+    [
+      { type: "set_header", name: "x-test", value: "grün" },
+      { type: "remove_header", name: "ACCEPT" },
+    ],
+    { name: "out", direction: "request" },
+  );
+  await rig.rule({ type: "set_header", name: "X-Back", value: "1" }, { name: "back", direction: "response" });
+  const answer = await rig.client.fetch({
+    url: `${rig.origin.url}/a`,
+    headers: [
+      ["X-Test", "one"],
+      ["Accept", "a"],
+      ["x-TEST", "two"],
+      ["accept", "b"],
+    ],
+  });
+  assert.equal(Buffer.from(answer.body.toString(), "utf8").toString(), Buffer.from("grün").toString("latin1"));
+  assert.equal(answer.header("x-back"), "1");
+  const { rawHeaders = [] } = rig.origin.requests.at(-1) ?? {};
+  assert.equal(rawHeaders.filter((name, at) => at % 2 === 0 && name.toLowerCase() === "x-test").length, 1);
+  assert.equal(
+    rawHeaders.some((name) => name.toLowerCase() === "accept"),
+    false,
+  );
+  assert.deepEqual(await rig.trace(), [
+    "out request: set header x-test: grün; removed header ACCEPT (2 fields)",
+    "back response: set header X-Back: 1",
+  ]);
+});
+
+const CODINGS = {
+  gzip: [gzipSync, gunzipSync],
+  deflate: [deflateSync, inflateSync],
+  br: [brotliCompressSync, brotliDecompressSync],
+  zstd: [zstdCompressSync, zstdDecompressSync],
+} as const;
+
+for (const [coding, [compress, decompress]] of Object.entries(CODINGS)) {
+  for (const isChunked of [true, false]) {
+    test(`a body coded as ${coding} is rewritten and coded again, ${isChunked ? "chunked" : "with a length"}`, async () => {
+      const plain = "all cats are grey. ".repeat(3000);
+      await rig.reset((_request, response) => {
+        const coded = compress(Buffer.from(plain));
+        response.setHeader("Content-Encoding", coding);
+        response.setHeader("Content-Type", "text/plain");
+        response.setHeader("Content-MD5", "abc");
+        if (!isChunked) response.setHeader("Content-Length", coded.length);
+        response.end(coded);
+      });
+      await rig.rule({ type: "body_rewrite", pattern: "(c)at(s)", replacement: "dog$2" }, { name: "dogs" });
+      const answer = await rig.client.fetch(`${rig.origin.url}/`);
+      assert.equal(answer.header("content-encoding"), coding);
+      assert.equal(answer.header("content-md5"), undefined);
+      assert.equal(answer.header("content-length"), String(answer.body.length));
+      assert.equal(answer.header("transfer-encoding"), undefined);
+      assert.equal(decompress(answer.body).toString(), plain.replaceAll("cats", "dogs"));
+      assert.deepEqual(await rig.trace(), [
+        "dogs request: the pattern is not in the body; matched, changed nothing",
+        "dogs response: 3000 matches replaced: body 57000 to 57000 bytes; removed Content-MD5: no longer true",
+      ]);
+    });
+  }
+}
+
+test("several codings are undone and done in order, and an unknown one passes untouched", async () => {
+  await rig.reset((request, response) => {
+    const isKnown = request.url === "/known";
+    response.setHeader("Content-Encoding", isKnown ? "gzip, br" : "gzip, dcb");
+    response.end(isKnown ? brotliCompressSync(gzipSync("old")) : "whatever");
+  });
+  await rig.rule({ type: "body_rewrite", pattern: "old", replacement: "new" }, { direction: "response" });
+  const known = await rig.client.fetch(`${rig.origin.url}/known`);
+  assert.equal(known.header("content-encoding"), "gzip, br");
+  assert.equal(gunzipSync(brotliDecompressSync(known.body)).toString(), "new");
+  await rig.entry();
+  const unknown = await rig.client.fetch(`${rig.origin.url}/unknown`);
+  assert.equal(unknown.body.toString(), "whatever");
+  assert.deepEqual(await rig.trace(), [
+    "rule response: the content coding gzip, dcb cannot be undone; the body passes as it is; matched, changed nothing",
+  ]);
+});
+
+test("a request body is rewritten in its own charset, and the origin gets the right length", async () => {
+  const received: Buffer[] = [];
+  await rig.reset((request, response) => {
+    void body(request).then((bytes) => {
+      received.push(bytes);
+      response.end(String(request.headers["content-length"]));
+    });
+  });
+  await rig.rule({ type: "body_rewrite", pattern: "für", replacement: "gegen äöü" }, { direction: "request" });
+  const answer = await rig.client.fetch({
+    url: `${rig.origin.url}/`,
+    method: "POST",
+    headers: [["Content-Type", "text/plain; charset=iso-8859-1"]],
+    body: Buffer.from("alle für einen", "latin1"),
+  });
+  assert.equal(received[0]?.toString("latin1"), "alle gegen äöü einen");
+  assert.equal(answer.body.toString(), String(received[0]?.length));
+});
+
+test("multipart bodies keep every byte that no rule touches", async () => {
+  const binary = Buffer.from(Array.from({ length: 1024 }, (_, at) => (at * 7) % 256));
+  const around = (field: string): Buffer =>
+    Buffer.concat([
+      Buffer.from(
+        `--B\r\nContent-Disposition: form-data; name="a"\r\n\r\n${field}\r\n--B\r\nContent-Type: image/png\r\n\r\n`,
+      ),
+      binary,
+      Buffer.from("\r\n--B--\r\n"),
+    ]);
+  const received: Buffer[] = [];
+  await rig.reset((request, response) => {
+    void body(request).then((bytes) => {
+      received.push(bytes);
+      response.end();
+    });
+  });
+  await rig.rule({ type: "body_rewrite", pattern: "größe", replacement: "größer €" }, { direction: "request" });
+  await rig.client.fetch({
+    url: `${rig.origin.url}/`,
+    method: "POST",
+    headers: [["Content-Type", "multipart/form-data; boundary=B"]],
+    body: around("größe"),
+  });
+  assert.deepEqual(received[0], around("größer €"));
+});
+
+test("rules run by priority and each sees what the one before made", async () => {
+  await rig.reset((request, response) => response.end(`${request.method} ${request.url}`));
+  await rig.rule(
+    { type: "query_param", name: "step", value: "2" },
+    { name: "late", priority: 200, condition: { type: "query_param", name: "step", value: "1" }, direction: "request" },
+  );
+  await rig.rule(
+    { type: "query_param", name: "step", value: "1" },
+    { name: "early", priority: 1, direction: "request" },
+  );
+  await rig.rule(
+    { type: "set_method", method: "PUT" },
+    {
+      name: "never",
+      priority: 300,
+      condition: { type: "query_param", name: "step", value: "1" },
+      direction: "request",
+    },
+  );
+  const answer = await rig.client.fetch(`${rig.origin.url}/p?a=%41+b&&x`);
+  assert.equal(answer.body.toString(), "GET /p?a=%41+b&&x&step=2");
+  assert.deepEqual(await rig.trace(), [
+    "early request: query parameter step=1",
+    "late request: query parameter step=2",
+  ]);
+});
+
+test("a request is mapped to another origin, and rules about the place it was sent to or came from hold for the answer", async () => {
+  await using other = await startOrigin({
+    handler: (request, response) => response.end(`other ${request.url} ${request.headers.host}`),
+  });
+  await rig.reset();
+  const from = { type: "url_pattern", pattern: `^${rig.origin.url.replaceAll(".", "\\.")}` } as const;
+  await rig.rule(
+    { type: "map_to_url", url: `${other.url}/base/` },
+    { name: "map", condition: from, direction: "request", priority: 1 },
+  );
+  await rig.rule(
+    { type: "set_header", name: "X-From", value: "1" },
+    { name: "from", condition: from, direction: "response" },
+  );
+  await rig.rule(
+    { type: "set_header", name: "X-To", value: "1" },
+    { name: "to", condition: { type: "port", port: other.port }, direction: "response" },
+  );
+  const { length: countBefore } = rig.origin.requests;
+  const answer = await rig.client.fetch(`${rig.origin.url}/p?q=1`);
+  assert.equal(answer.body.toString(), `other /base/p?q=1 127.0.0.1:${other.port}`);
+  assert.deepEqual([answer.header("x-from"), answer.header("x-to")], ["1", "1"]);
+  assert.equal(rig.origin.requests.length, countBefore);
+  const entry = await rig.entry();
+  assert.equal(entry.modified, true);
+  assert.equal(entry.request.url, `${other.url}/base/p?q=1`);
+  assert.equal(entry.original_request?.url, `${rig.origin.url}/p?q=1`);
+});
+
+test("an answer's status changes with its body: 204 has none, and what had none gets one", async () => {
+  await rig.reset((request, response) => {
+    response.statusCode = request.url === "/empty" ? 204 : 200;
+    response.end(request.url === "/empty" ? "" : "content");
+  });
+  await rig.rule(
+    { type: "set_status", code: 204 },
+    { condition: { type: "path_pattern", pattern: "^/full" }, direction: "response" },
+  );
+  await rig.rule(
+    [
+      { type: "set_status", code: 201 },
+      { type: "set_body", content: "made" },
+    ],
+    {
+      condition: { type: "path_pattern", pattern: "^/empty" },
+      direction: "response",
+    },
+  );
+  const emptied = await rig.client.fetch(`${rig.origin.url}/full`);
+  assert.deepEqual([emptied.status, emptied.body.length], [204, 0]);
+  const filled = await rig.client.fetch(`${rig.origin.url}/empty`);
+  assert.deepEqual([filled.status, filled.reason, filled.body.toString()], [201, "Created", "made"]);
+});
+
+test("an answer to HEAD has its fields changed and no length that would not hold", async () => {
+  await rig.reset((_request, response) => response.setHeader("Content-Length", 7).end("content"));
+  await rig.rule(
+    [
+      { type: "set_header", name: "X-A", value: "1" },
+      { type: "body_rewrite", pattern: "c", replacement: "" },
+    ],
+    {
+      direction: "response",
+    },
+  );
+  const answer = await rig.client.fetch({ url: `${rig.origin.url}/`, method: "HEAD" });
+  assert.equal(answer.header("x-a"), "1");
+  assert.equal(answer.header("content-length"), undefined);
+  assert.deepEqual(await rig.trace(), [
+    "rule response: set header X-A: 1; an answer to HEAD has no body to edit; removed Content-Length: the body that GET gives is changed",
+  ]);
+});
+
+test("JSON is patched and merged, its numbers and its indent stay", async () => {
+  const source = '{\n  "id": 12345678901234567890,\n  "price": 1.10,\n  "tags": ["a"]\n}';
+  await rig.reset((_request, response) => response.setHeader("Content-Type", "application/json").end(source));
+  await rig.rule(
+    [
+      { type: "json_patch", patch: [{ op: "add", path: "/tags/-", value: "b" }] },
+      { type: "json_merge", patch: { price: null, more: { x: 1 } } },
+      { type: "json_patch", patch: [{ op: "test", path: "/none", value: 1 }] },
+    ],
+    { direction: "response", condition: { type: "json_path", path: "$.tags[*]", value: "a" } },
+  );
+  const answer = await rig.client.fetch(`${rig.origin.url}/`);
+  assert.equal(
+    answer.body.toString(),
+    '{\n  "id": 12345678901234567890,\n  "tags": [\n    "a",\n    "b"\n  ],\n  "more": {\n    "x": 1\n  }\n}',
+  );
+  const [line = ""] = await rig.trace();
+  assert.match(
+    line,
+    /JSON Patch applied.*JSON Merge Patch applied.*JSON Patch not applied: Operation 0: there is nothing/,
+  );
+});
+
+test("bodies over the limit, bombs and streams pass as they are, with a mark", async () => {
+  await rig.reset((request, response) => {
+    if (request.url === "/stream") {
+      response.setHeader("Content-Type", "text/event-stream");
+      response.end("data: old\n\n");
+    } else if (request.url === "/bomb") {
+      response.setHeader("Content-Encoding", "gzip").end(gzipSync(Buffer.alloc(5_000_000, "old ")));
+    } else response.end("old ".repeat(20_000));
+  });
+  await rig.api("PATCH", "/config", { rewrite_body_limit: 50_000 });
+  await rig.rule({ type: "body_rewrite", pattern: "old", replacement: "new" }, { direction: "response" });
+  const expected: [string, RegExp, (sent: Buffer) => boolean][] = [
+    ["/large", /the body is larger than 50000 bytes/, (sent) => sent.toString() === "old ".repeat(20_000)],
+    ["/bomb", /the decoded body is larger than 50000 bytes/, (sent) => gunzipSync(sent).length === 5_000_000],
+    ["/stream", /a stream of text\/event-stream is not held back/, (sent) => sent.toString() === "data: old\n\n"],
+  ];
+  for (const [path, words, isWhole] of expected) {
+    const answer = await rig.client.fetch(rig.origin.url + path);
+    assert.ok(isWhole(answer.body), path);
+    const [line = ""] = await rig.trace();
+    assert.match(line, words);
+    assert.match(line, /matched, changed nothing$/);
+  }
+});
+
+test("an answer that does not end is let go after the time a rule may wait", async () => {
+  const pending: { end: () => void }[] = [];
+  await rig.reset((_request, response) => {
+    response.write("first ");
+    pending.push(response);
+  });
+  await rig.api("PATCH", "/config", { rewrite_body_wait_ms: 100 });
+  await rig.rule({ type: "body_rewrite", pattern: "first", replacement: "second" }, { direction: "response" });
+  await using connection = await rig.client.connect();
+  await connection.write(`GET ${rig.origin.url}/ HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n`);
+  await connection.readUntil("first ");
+  for (const response of pending) response.end();
+  assert.match((await rig.trace()).join(), /did not end in time and passes as it is/);
+});
+
+test("hits are counted once for an exchange, and a rule for answers may ask for the request's body", async () => {
+  await rig.reset((_request, response) => response.end("answer"));
+  const id = await rig.rule(
+    { type: "set_header", name: "X-Op", value: "found" },
+    { condition: { type: "graphql_operation", operation_name: "Cart" }, direction: "response" },
+  );
+  const both = await rig.rule({ type: "set_header", name: "X-Both", value: "1" });
+  const answer = await rig.client.fetch({
+    url: `${rig.origin.url}/graphql`,
+    method: "POST",
+    headers: [["Content-Type", "application/json"]],
+    body: '{"operationName":"Cart","query":"query Cart { x }"}',
+  });
+  assert.equal(answer.header("x-op"), "found");
+  for (const rule of [id, both]) {
+    const { json } = await rig.api("GET", `/rewrites/${rule}`);
+    assert.equal((json as { hit_count: number }).hit_count, 1);
+  }
+});

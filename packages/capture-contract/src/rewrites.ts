@@ -1,0 +1,214 @@
+import { defineOperations, nullable, oneOf, strictObject } from "@headworks/contract-kit";
+import { Type } from "typebox";
+import type { Static } from "typebox";
+import { Condition, conditionShorthand } from "./condition.ts";
+import { HeadersList, RuleTrace } from "./message.ts";
+import { CreatedId, Id, IdParams, named, Timestamp, ToggleBody, ToggleResult } from "./primitives.ts";
+import { RewriteAction } from "./rewrite-action.ts";
+
+const direction = oneOf(["request", "response", "both"], {
+  description: "Which messages are changed; actions that do not concern a message are left out there",
+});
+const actions = Type.Array(RewriteAction, { minItems: 1, maxItems: 100, description: "What is done, in this order" });
+
+/** A rule that changes requests, answers, or both. */
+export const RewriteRule = strictObject(
+  {
+    id: Id,
+    name: Type.String(),
+    condition: Condition,
+    direction,
+    rewrites: actions,
+    enabled: Type.Boolean(),
+    priority: Type.Integer(),
+    hit_count: Type.Integer({ description: "How many exchanges it matched" }),
+    device_id: nullable(Type.String()),
+    created_at: Timestamp,
+    updated_at: Timestamp,
+  },
+  { $id: "RewriteRule" },
+);
+export type RewriteRule = Static<typeof RewriteRule>;
+
+const writable = {
+  name: named("Name of the rule"),
+  condition: Type.Optional(Condition),
+  direction: Type.Optional(direction),
+  rewrites: actions,
+  enabled: Type.Optional(Type.Boolean({ description: "Whether it changes anything; true when left out" })),
+  priority: Type.Optional(
+    Type.Integer({
+      minimum: -1_000_000,
+      maximum: 1_000_000,
+      description: "All rules that match apply, lowest first, the oldest first among equals; 100 when left out",
+    }),
+  ),
+  device_id: Type.Optional(nullable(Type.String({ maxLength: 255 }), { description: "Reserved: must be null" })),
+  ...conditionShorthand,
+};
+
+/** Body of a create: with `condition`, or with its shorthand. */
+export const NewRewriteRule = strictObject(writable, { $id: "NewRewriteRule" });
+export type NewRewriteRule = Static<typeof NewRewriteRule>;
+
+/** Body of an update: what GET returned may be sent back; its read-only fields are not changes. */
+export const RewriteRuleUpdate = strictObject({
+  ...writable,
+  id: Type.Optional(Id),
+  hit_count: Type.Optional(Type.Integer()),
+  created_at: Type.Optional(Timestamp),
+  updated_at: Type.Optional(Timestamp),
+});
+export type RewriteRuleUpdate = Static<typeof RewriteRuleUpdate>;
+
+/** A rule to begin with. */
+export const RewriteTemplate = strictObject(
+  {
+    name: Type.String(),
+    description: Type.String(),
+    template: strictObject({ direction, rewrites: actions }),
+  },
+  { $id: "RewriteTemplate" },
+);
+export type RewriteTemplate = Static<typeof RewriteTemplate>;
+
+/** Body of a toggle of several rules. */
+export const RewriteBatchToggle = strictObject({
+  ids: Type.Array(Id, { maxItems: 10_000, description: "Rules to set" }),
+  enabled: Type.Boolean({ description: "On or off" }),
+});
+
+const shownBody = {
+  body: nullable(Type.String(), {
+    description:
+      "Content codings undone: text as it is, otherwise `base64:` and standard base64; null when there is none",
+  }),
+  body_encoding: nullable(oneOf(["utf8", "base64"])),
+  body_size: Type.Integer({ minimum: 0, description: "Bytes of the whole body, content codings undone" }),
+  body_truncated: Type.Boolean({ description: "Only the beginning is shown" }),
+};
+
+/** A request before or after rules. */
+export const RewrittenRequest = strictObject(
+  { method: Type.String(), url: Type.String(), headers_list: HeadersList, ...shownBody },
+  { $id: "RewrittenRequest" },
+);
+export type RewrittenRequest = Static<typeof RewrittenRequest>;
+
+/** An answer before or after rules. */
+export const RewrittenResponse = strictObject(
+  { status_code: Type.Integer(), status_message: Type.String(), headers_list: HeadersList, ...shownBody },
+  { $id: "RewrittenResponse" },
+);
+export type RewrittenResponse = Static<typeof RewrittenResponse>;
+
+/** Body of a dry run. */
+export const RewriteDryRun = strictObject({
+  entry_id: Type.String({ minLength: 1, maxLength: 64, description: "The captured entry that is tried" }),
+  rule: Type.Optional(NewRewriteRule),
+  rule_id: Type.Optional(
+    Type.String({
+      minLength: 1,
+      maxLength: 64,
+      description: "A stored rule, enabled or not; without both, all that are enabled",
+    }),
+  ),
+});
+
+/** What rules would have done to an entry; nothing is sent and nothing is stored. */
+export const RewriteDryRunResult = strictObject(
+  {
+    matched: Type.Boolean({ description: "A rule matched the request or the answer" }),
+    changed: Type.Boolean({ description: "A rule changed something" }),
+    trace: Type.Array(RuleTrace),
+    request: strictObject({ before: RewrittenRequest, after: RewrittenRequest }),
+    response: nullable(strictObject({ before: nullable(RewrittenResponse), after: RewrittenResponse }), {
+      description: "Null for an entry without an answer; `before` is null when only a rule gave one",
+    }),
+  },
+  { $id: "RewriteDryRunResult" },
+);
+export type RewriteDryRunResult = Static<typeof RewriteDryRunResult>;
+
+export const rewritesOperations = defineOperations({
+  listRewrites: {
+    method: "GET",
+    path: "/rewrites",
+    summary: "List rewrite rules, newest first",
+    access: "rewrites:read",
+    responses: { 200: Type.Array(RewriteRule) },
+    expose: { mcp: { name: "list_rewrites", readOnly: true } },
+  },
+  createRewrite: {
+    method: "POST",
+    path: "/rewrites",
+    summary: "Create a rewrite rule",
+    access: "rewrites:write",
+    body: NewRewriteRule,
+    responses: { 201: CreatedId },
+  },
+  listRewriteTemplates: {
+    method: "GET",
+    path: "/rewrites/templates",
+    summary: "Rules to begin with",
+    access: "rewrites:read",
+    responses: { 200: Type.Array(RewriteTemplate) },
+  },
+  toggleRewrites: {
+    method: "POST",
+    path: "/rewrites/batch-toggle",
+    summary: "Enable or disable several rewrite rules",
+    access: "rewrites:write",
+    body: RewriteBatchToggle,
+    responses: {
+      200: strictObject({
+        updated: Type.Integer(),
+        not_found: Type.Array(Type.String()),
+        total: Type.Integer({ description: "How many were named" }),
+      }),
+    },
+  },
+  dryRunRewrite: {
+    method: "POST",
+    path: "/rewrites/dry-run",
+    summary: "What a rule, or all enabled ones, would have done to a captured entry",
+    access: "rewrites:read",
+    body: RewriteDryRun,
+    responses: { 200: RewriteDryRunResult },
+  },
+  getRewrite: {
+    method: "GET",
+    path: "/rewrites/{id}",
+    summary: "One rewrite rule",
+    access: "rewrites:read",
+    params: IdParams,
+    responses: { 200: RewriteRule },
+  },
+  updateRewrite: {
+    method: "PUT",
+    path: "/rewrites/{id}",
+    summary: "Update a rewrite rule",
+    access: "rewrites:write",
+    params: IdParams,
+    body: RewriteRuleUpdate,
+    responses: { 200: RewriteRule },
+  },
+  deleteRewrite: {
+    method: "DELETE",
+    path: "/rewrites/{id}",
+    summary: "Delete a rewrite rule",
+    access: "rewrites:delete",
+    params: IdParams,
+    responses: { 204: null },
+  },
+  toggleRewrite: {
+    method: "POST",
+    path: "/rewrites/{id}/toggle",
+    summary: "Enable or disable a rewrite rule",
+    access: "rewrites:write",
+    params: IdParams,
+    body: ToggleBody,
+    bodyOptional: true,
+    responses: { 200: ToggleResult },
+  },
+});
