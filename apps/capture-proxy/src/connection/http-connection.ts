@@ -22,6 +22,8 @@ import { relay } from "./relay.ts";
  * After this time without a byte from the origin it counts as gone.
  */
 const HALF_CLOSED_MS = 5000;
+/** Long enough for an answer from this machine, and for one from far away. */
+const ASK_AGAIN_MS: readonly number[] = [50, 500];
 /** Connections to origins that one client connection keeps; only plain proxy requests ever need more than one. */
 const MAX_ORIGINS = 8;
 
@@ -419,8 +421,20 @@ export class HttpConnection implements Timed {
       case "finish":
         this.#hasClientEnded = true;
         this.touch();
+        this.#askWhetherGone();
     }
   };
+
+  /**
+   * While rules decide nothing is written that a client which is gone would refuse. An interim answer is, and one that
+   * only ended its sending side passes over it (RFC 9110, 15.2). The refusal of one shows when the next is written.
+   */
+  #askWhetherGone([delayMs, ...later]: readonly number[] = ASK_AGAIN_MS): void {
+    if (this.#exchange?.isDeciding !== true || !this.state.informational(102)) return;
+    this.writer.text(responseHeadText(102, reasonPhrase(102), []));
+    this.writer.flush();
+    if (delayMs !== undefined) setTimeout(() => this.#askWhetherGone(later), delayMs).unref();
+  }
 
   readonly #onDrain = (): void => {
     this.touch();
