@@ -4,12 +4,14 @@ import type { SliceName } from "@headworks/capture-contract";
 export const INTERCEPTOR_ORDER = [
   "blocklist", // a blocked host costs no further work and opens no connection
   "rewrites", // everything behind sees the result of declarative edits
+  "mocks", // stands where the forwarder stands, and sees what rewrites made of the request
   "breakpoints", // a person sees exactly what would be sent
 ] as const satisfies readonly SliceName[];
 
 /** The order in which slices learn of exchanges. */
 export const OBSERVER_ORDER = [
   "breakpoints", // what waits is over, and says so before its entry is stored
+  "mocks", // remembers what is to become a rule; the store has it when that is made
   "metrics", // counts everything, recorded or not
   "traffic", // stores and announces
 ] as const satisfies readonly SliceName[];

@@ -12,6 +12,7 @@ import { createConfigSlice } from "./slices/config/config.slice.ts";
 import { createExportSlice } from "./slices/export/export.slice.ts";
 import { createFocusSlice } from "./slices/focus/focus.slice.ts";
 import { createMetricsSlice } from "./slices/metrics/metrics.slice.ts";
+import { createMocksSlice } from "./slices/mocks/mocks.slice.ts";
 import { createRewritesSlice } from "./slices/rewrites/rewrites.slice.ts";
 import { createSessionsSlice } from "./slices/sessions/sessions.slice.ts";
 import { createTrafficSlice } from "./slices/traffic/traffic.slice.ts";
@@ -52,6 +53,7 @@ export function createSlices(host: SliceHost, authority: AuthorityStore): Slices
     createFocusSlice(host),
     createRewritesSlice(host),
     createMetricsSlice(host),
+    createMocksSlice(host),
   ];
   return {
     all,

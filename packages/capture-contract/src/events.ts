@@ -56,6 +56,7 @@ export type ChangeTopic =
   | "blocklist"
   | "breakpoints"
   | "focus"
+  | "mocks"
   | "replay"
   | "rewrites"
   | "cert"

@@ -6,6 +6,7 @@ import { configOperations } from "./config.ts";
 import { exportOperations } from "./export.ts";
 import { focusOperations } from "./focus.ts";
 import { metricsOperations } from "./metrics.ts";
+import { mocksOperations } from "./mocks.ts";
 import { ApiErrorBody } from "./primitives.ts";
 import { replayOperations } from "./replay.ts";
 import { rewritesOperations } from "./rewrites.ts";
@@ -23,6 +24,7 @@ export const operations = {
   blocklist: blocklistOperations,
   breakpoints: breakpointsOperations,
   focus: focusOperations,
+  mocks: mocksOperations,
   replay: replayOperations,
   rewrites: rewritesOperations,
   metrics: metricsOperations,
@@ -53,6 +55,10 @@ export * from "./export.ts";
 export * from "./focus.ts";
 export * from "./message.ts";
 export * from "./metrics.ts";
+export * from "./mock-bodies.ts";
+export * from "./mock-rule.ts";
+export * from "./mock-serving.ts";
+export * from "./mocks.ts";
 export * from "./primitives.ts";
 export * from "./replay.ts";
 export * from "./rewrite-action.ts";

@@ -12,6 +12,7 @@ export const COMMAND_GROUPS: readonly CommandGroup[] = [
   { slice: "capture", summary: "Recording or passing through" },
   { slice: "config", summary: "Settings of the running service" },
   { slice: "replay", summary: "Send requests again, once or many times, and compare the answers" },
+  { slice: "mocks", summary: "Answers given instead of the origins'" },
   { slice: "blocklist", summary: "Hosts that are refused" },
   { slice: "focus", summary: "Hosts to look at" },
   { slice: "cert", summary: "The CA of the running service" },

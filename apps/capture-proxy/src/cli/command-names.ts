@@ -33,10 +33,42 @@ const NOUNS: Readonly<Record<string, readonly string[]>> = {
   capture: ["capture"],
   blocklist: ["blocklist", "block", "entry", "entries"],
   focus: ["focus", "host", "hosts"],
+  mocks: ["mock", "mocks"],
   metrics: ["metrics"],
 };
 
 const FILTER_FLAGS = { q: "-q, --query <query>", method: "-m, --method <method>", status_code: "-s, --status <codes>" };
+
+/** Parts of a mock's body that are objects, which `--body` takes as JSON, or that must be null. */
+const MOCK_OBJECTS = [
+  "condition",
+  "response_config",
+  "expiration",
+  "headers",
+  "response_script",
+  "device_id",
+  "response.status_code",
+  "response.headers",
+  "response.body",
+  "response.body_base64",
+  "response.body_file",
+  "response.delay_ms",
+  "response.delay_variance_ms",
+  "response.template_enabled",
+];
+
+/** A request to try rules on, as an object; its URL and the like have flags. */
+const SAMPLE_TOLERATED = [
+  "request.headers",
+  "request.headers_list",
+  "request.host",
+  "request.path",
+  "request.http_version",
+  "request.trailers_list",
+  "request.body_size",
+  "request.body_stored_size",
+  "request.body_state",
+];
 
 /** The exceptions, by slice and operation. */
 export const COMMAND_SHAPES: Readonly<Record<string, CommandShape>> = {
@@ -77,6 +109,24 @@ export const COMMAND_SHAPES: Readonly<Record<string, CommandShape>> = {
   },
   "blocklist.createBlockEntry": { hidden: ["device_id"] },
   "blocklist.updateBlockEntry": { hidden: ["id", "hit_count", "created_at", "updated_at", "device_id"] },
+  "mocks.createMock": { flags: { body: "--text <text>" }, hidden: MOCK_OBJECTS },
+  "mocks.createAdvancedMock": { flags: { body: "--text <text>" }, hidden: MOCK_OBJECTS },
+  "mocks.updateMock": {
+    flags: { body: "--text <text>" },
+    hidden: [
+      ...MOCK_OBJECTS,
+      "id",
+      "created_at",
+      "updated_at",
+      "hit_count",
+      "expired",
+      "version",
+      "version_history",
+    ],
+  },
+  "mocks.updateMockCollection": { hidden: ["id", "created_at", "updated_at", "rule_count"] },
+  "mocks.previewMock": { hidden: SAMPLE_TOLERATED },
+  "mocks.testMock": { hidden: SAMPLE_TOLERATED },
   "focus.addFocusHost": { positional: ["pattern"] },
   "metrics.getDetailedHealth": { name: "health" },
 };

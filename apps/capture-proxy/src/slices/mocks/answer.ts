@@ -1,0 +1,189 @@
+import { MOCK_LIMITS } from "@headworks/capture-contract";
+import type { MockHeaders, MockResponse } from "@headworks/capture-contract";
+import { hasField } from "@headworks/http1";
+import type { RawFields } from "@headworks/http1";
+import type { SyntheticResponse } from "#exchange/phases.ts";
+import type { FileReading } from "./body-file.ts";
+import { compileTemplate } from "./template.ts";
+import type { Template, TemplateRequest } from "./template.ts";
+
+/** What making an answer needs from outside. */
+export interface AnswerSurroundings {
+  readonly nowMs: number;
+  /** Reads a body file; its place was checked. */
+  readonly readFile: (path: string) => Promise<FileReading>;
+}
+
+/** One answer of a rule, ready to be given. */
+export interface PreparedAnswer {
+  readonly response: MockResponse;
+  /** Its template says something about the request's body. */
+  readonly needsBody: boolean;
+  /** Milliseconds to wait, `random` between 0 and 1. */
+  delayMs(random: number): number;
+  /** The answer; a promise only when a file has to be read. */
+  make(request: TemplateRequest, surroundings: AnswerSurroundings): SyntheticResponse | Promise<SyntheticResponse>;
+}
+
+/** Statuses whose answers have no content (RFC 9110 sections 15.3.5, 15.3.6 and 15.4.5). */
+const WITHOUT_CONTENT = new Set([204, 205, 304]);
+/** Fields that say how a message is framed on one connection; a rule cannot know that. */
+const FRAMING = new Set([
+  "connection",
+  "content-length",
+  "keep-alive",
+  "proxy-connection",
+  "te",
+  "trailer",
+  "transfer-encoding",
+  "upgrade",
+]);
+const EMPTY = Buffer.alloc(0);
+
+/** Makes everything of an answer that does not depend on the request. */
+export function prepareAnswer(response: MockResponse): PreparedAnswer {
+  const isTemplate = response.template_enabled;
+  const fields = preparedFields(response, isTemplate);
+  const body = preparedBody(response, isTemplate);
+  const { status_code: status, delay_ms: delay, delay_variance_ms: variance } = response;
+  const made: SyntheticResponse | undefined =
+    body.kind === "bytes" && fields.every(([, value]) => typeof value === "string")
+      ? complete(status, rendered(fields, undefined, 0), body.bytes, body.defaultType)
+      : undefined;
+  return {
+    response,
+    needsBody:
+      (body.kind === "template" && body.template.needsBody) ||
+      (body.kind === "file" && isTemplate) ||
+      fields.some(([, value]) => typeof value === "object" && value.needsBody),
+    delayMs: (random) => Math.max(0, (delay ?? 0) + (variance ?? 0) * (random * 2 - 1)),
+    make: (request, { nowMs, readFile }) => {
+      // Later phases may change the fields of an answer; the next one must not see that.
+      if (made !== undefined) return { ...made, fields: [...made.fields] };
+      const own = rendered(fields, request, nowMs);
+      switch (body.kind) {
+        case "bytes":
+          return complete(status, own, body.bytes, body.defaultType);
+        case "template": {
+          const text = body.template.render(request, nowMs, MOCK_LIMITS.fileBytes);
+          return complete(status, own, Buffer.from(text), textType(text));
+        }
+        case "file":
+          return readFile(body.path).then((reading) => {
+            if (!reading.ok) return unreadable(body.path, reading.problem);
+            const bytes = isTemplate ? filledIn(reading.bytes, request, nowMs) : reading.bytes;
+            return complete(status, own, bytes, fileType(body.path));
+          });
+      }
+    },
+  };
+}
+
+type PreparedField = readonly [name: string, value: string | Template];
+
+type PreparedBody =
+  | { readonly kind: "bytes"; readonly bytes: Buffer; readonly defaultType: string | undefined }
+  | { readonly kind: "template"; readonly template: Template }
+  | { readonly kind: "file"; readonly path: string };
+
+function preparedFields(response: MockResponse, isTemplate: boolean): PreparedField[] {
+  // A text is written here as it is read: a coding that the fields claim would be a lie.
+  const isPlain = response.body !== null;
+  return headerPairs(response.headers).flatMap(([name, value]): PreparedField[] => {
+    const lowerName = name.toLowerCase();
+    if (FRAMING.has(lowerName) || (isPlain && lowerName === "content-encoding")) return [];
+    return [[name, isTemplate && value.includes("{{") ? compileTemplate(value) : value]];
+  });
+}
+
+/** Name and value of each field; a list gives one for each of its values. */
+export function headerPairs(headers: MockHeaders): [name: string, value: string][] {
+  return Object.entries(headers).flatMap(([name, value]) =>
+    (typeof value === "string" ? [value] : value).map((each): [string, string] => [name, each]),
+  );
+}
+
+function preparedBody(response: MockResponse, isTemplate: boolean): PreparedBody {
+  if (response.body_file !== null) return { kind: "file", path: response.body_file };
+  if (response.body_base64 !== null) {
+    const bytes = Buffer.from(response.body_base64, "base64");
+    return { kind: "bytes", bytes, defaultType: bytes.length === 0 ? undefined : "application/octet-stream" };
+  }
+  const text = response.body ?? "";
+  if (isTemplate && text.includes("{{")) return { kind: "template", template: compileTemplate(text) };
+  return { kind: "bytes", bytes: Buffer.from(text), defaultType: text === "" ? undefined : textType(text) };
+}
+
+function rendered(fields: readonly PreparedField[], request: TemplateRequest | undefined, nowMs: number): RawFields {
+  const flat: RawFields = [];
+  for (const [name, value] of fields) {
+    flat.push(name, typeof value === "string" ? value : request ? fieldText(value.render(request, nowMs, 65_536)) : "");
+  }
+  return flat;
+}
+
+/** A value from a request must not end the field it stands in; characters beyond latin1 go out as UTF-8. */
+function fieldText(value: string): string {
+  const oneLine = value.replace(/[\u0000-\u0008\u000a-\u001f\u007f]+/g, " ").trim();
+  return /[^\u0000-\u00ff]/.test(oneLine) ? Buffer.from(oneLine).toString("latin1") : oneLine;
+}
+
+function complete(status: number, fields: RawFields, body: Buffer, defaultType: string | undefined): SyntheticResponse {
+  if (WITHOUT_CONTENT.has(status)) {
+    return { status, fields: status === 205 ? [...fields, "Content-Length", "0"] : fields, body: EMPTY };
+  }
+  const type = defaultType !== undefined && !hasField(fields, "content-type") ? ["Content-Type", defaultType] : [];
+  return { status, fields: [...fields, ...type, "Content-Length", String(body.length)], body };
+}
+
+function filledIn(bytes: Buffer, request: TemplateRequest, nowMs: number): Buffer {
+  return Buffer.from(compileTemplate(bytes.toString()).render(request, nowMs, MOCK_LIMITS.fileBytes));
+}
+
+function unreadable(path: string, problem: string): SyntheticResponse {
+  const body = Buffer.from(`The body of this mock cannot be given: the file ${path} ${problem}\n`);
+  return complete(500, ["X-Weir-Mock-Error", "body-file"], body, "text/plain; charset=utf-8");
+}
+
+/** The media type of a text that says nothing about itself. */
+function textType(text: string): string {
+  if (/^\s*(?:<!doctype\s+html|<html)/i.test(text.slice(0, 200))) return "text/html; charset=utf-8";
+  if (/^\s*[[{]/.test(text.slice(0, 200)) && isJsonText(text)) return "application/json";
+  return "text/plain; charset=utf-8";
+}
+
+function isJsonText(text: string): boolean {
+  try {
+    JSON.parse(text);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+const TYPES_BY_SUFFIX: Readonly<Record<string, string>> = {
+  json: "application/json",
+  html: "text/html; charset=utf-8",
+  htm: "text/html; charset=utf-8",
+  txt: "text/plain; charset=utf-8",
+  xml: "application/xml",
+  js: "text/javascript; charset=utf-8",
+  mjs: "text/javascript; charset=utf-8",
+  css: "text/css; charset=utf-8",
+  csv: "text/csv; charset=utf-8",
+  svg: "image/svg+xml",
+  png: "image/png",
+  jpg: "image/jpeg",
+  jpeg: "image/jpeg",
+  gif: "image/gif",
+  webp: "image/webp",
+  ico: "image/x-icon",
+  pdf: "application/pdf",
+  wasm: "application/wasm",
+  woff2: "font/woff2",
+};
+
+function fileType(path: string): string {
+  const suffix = /\.([A-Za-z0-9]+)$/.exec(path)?.[1]?.toLowerCase() ?? "";
+  return TYPES_BY_SUFFIX[suffix] ?? "application/octet-stream";
+}

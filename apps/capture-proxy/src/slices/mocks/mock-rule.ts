@@ -1,0 +1,218 @@
+// Tested by mocks.slice.test.ts
+import type {
+  Condition,
+  MockExpiration,
+  MockResponse,
+  MockResponseConfig,
+  MockRule,
+  MockVersion,
+  NewMockResponse,
+  NewMockResponseConfig,
+} from "@headworks/capture-contract";
+import type { MockProgress } from "./response-choice.ts";
+
+/** A rule as it is kept: times as numbers, every default filled in, what changes with each hit elsewhere. */
+export interface StoredMock {
+  readonly id: string;
+  readonly name: string;
+  readonly description: string | null;
+  readonly tags: readonly string[];
+  readonly collectionId: string | null;
+  readonly condition: Condition;
+  readonly responseConfig: MockResponseConfig;
+  readonly enabled: boolean;
+  readonly priority: number;
+  readonly expiration: MockExpiration | null;
+  /** From when the expiration counts: wall clock, and hits of the rule by then. */
+  readonly expirationSince: { readonly atMs: number; readonly hits: number };
+  readonly responseSchema: string | null;
+  readonly version: number;
+  /** Made from traffic and not promoted yet: it answers nothing. */
+  readonly isRecorded: boolean;
+  readonly createdAtMs: number;
+  readonly updatedAtMs: number;
+}
+
+/** What a rule was. */
+export interface StoredVersion {
+  readonly version: number;
+  readonly condition: Condition;
+  readonly responseConfig: MockResponseConfig;
+  readonly comment: string | null;
+  readonly savedAtMs: number;
+}
+
+export interface StoredCollection {
+  readonly id: string;
+  readonly name: string;
+  readonly description: string | null;
+  readonly enabled: boolean;
+  readonly tags: readonly string[];
+  readonly color: string | null;
+  readonly createdAtMs: number;
+  readonly updatedAtMs: number;
+}
+
+/** What a caller may decide about a rule, defaults filled in. */
+export type MockDraft = Pick<
+  StoredMock,
+  | "name"
+  | "description"
+  | "tags"
+  | "collectionId"
+  | "condition"
+  | "responseConfig"
+  | "enabled"
+  | "priority"
+  | "expiration"
+  | "responseSchema"
+>;
+
+/** A rule that never answered. */
+export function newMock(id: string, draft: MockDraft, nowMs: number, isRecorded = false): StoredMock {
+  return {
+    id,
+    ...draft,
+    expirationSince: { atMs: nowMs, hits: 0 },
+    version: 1,
+    isRecorded,
+    createdAtMs: nowMs,
+    updatedAtMs: nowMs,
+  };
+}
+
+/** A draft with nothing said but what every rule needs. */
+export function plainDraft(name: string, condition: Condition, responseConfig: MockResponseConfig): MockDraft {
+  return {
+    name: name.slice(0, 255),
+    description: null,
+    tags: [],
+    collectionId: null,
+    condition,
+    responseConfig,
+    enabled: true,
+    priority: 100,
+    expiration: null,
+    responseSchema: null,
+  };
+}
+
+/** An answer with every default. */
+export function filledResponse(response: NewMockResponse): MockResponse {
+  return {
+    status_code: response.status_code ?? 200,
+    headers: response.headers ?? {},
+    body: response.body ?? null,
+    body_base64: response.body_base64 ?? null,
+    body_file: response.body_file ?? null,
+    delay_ms: response.delay_ms ?? null,
+    delay_variance_ms: response.delay_variance_ms ?? null,
+    template_enabled: response.template_enabled ?? false,
+  };
+}
+
+/** Answers with every default; a sequence begins with its first, whatever `current_index` says. */
+export function filledConfig(config: NewMockResponseConfig): MockResponseConfig {
+  switch (config.type) {
+    case "single":
+      return { type: "single", response: filledResponse(config.response) };
+    case "sequence":
+      return {
+        type: "sequence",
+        responses: config.responses.map(filledResponse),
+        current_index: 0,
+        cycle: config.cycle ?? true,
+      };
+    case "conditional":
+      return {
+        type: "conditional",
+        conditions: config.conditions.map(({ condition, response }) => ({
+          condition,
+          response: filledResponse(response),
+        })),
+        default_response: filledResponse(config.default_response),
+      };
+    case "probabilistic":
+      return {
+        type: "probabilistic",
+        responses: config.responses.map(({ weight, response }) => ({ weight, response: filledResponse(response) })),
+      };
+  }
+}
+
+/** Every answer a rule may give. */
+export function answersOf(config: MockResponseConfig): readonly MockResponse[] {
+  switch (config.type) {
+    case "single":
+      return [config.response];
+    case "sequence":
+      return config.responses;
+    case "conditional":
+      return [...config.conditions.map(({ response }) => response), config.default_response];
+    case "probabilistic":
+      return config.responses.map(({ response }) => response);
+  }
+}
+
+/** Whether a rule's time or hits are used up. */
+export function isExpired(rule: StoredMock, hits: number, nowMs: number): boolean {
+  const { expiration, expirationSince: since } = rule;
+  if (expiration === null) return false;
+  switch (expiration.type) {
+    case "date_time":
+      return nowMs >= Date.parse(expiration.expires_at);
+    case "hit_count":
+      return hits - since.hits >= expiration.max_hits;
+    case "duration":
+      return nowMs >= since.atMs + expiration.duration_secs * 1000;
+  }
+}
+
+/** The wire form. */
+export function showMock(
+  rule: StoredMock,
+  progress: MockProgress,
+  nowMs: number,
+  versions: readonly StoredVersion[] = [],
+): MockRule {
+  return {
+    id: rule.id,
+    name: rule.name,
+    description: rule.description,
+    tags: [...rule.tags],
+    collection_id: rule.collectionId,
+    condition: rule.condition,
+    response_config: shownConfig(rule.responseConfig, progress.nextIndex),
+    enabled: rule.enabled,
+    priority: rule.priority,
+    created_at: iso(rule.createdAtMs),
+    updated_at: iso(rule.updatedAtMs),
+    hit_count: progress.hits,
+    expiration: rule.expiration,
+    expired: isExpired(rule, progress.hits, nowMs),
+    version: rule.version,
+    ...(versions.length === 0 ? {} : { version_history: versions.map(showVersion) }),
+    response_schema: rule.responseSchema,
+    response_script: null,
+    device_id: null,
+  };
+}
+
+function shownConfig(config: MockResponseConfig, nextIndex: number): MockResponseConfig {
+  if (config.type !== "sequence") return config;
+  return { ...config, current_index: Math.min(nextIndex, config.responses.length - 1) };
+}
+
+export function showVersion(version: StoredVersion): MockVersion {
+  return {
+    version: version.version,
+    condition: version.condition,
+    response_config: version.responseConfig,
+    saved_at: iso(version.savedAtMs),
+    comment: version.comment,
+  };
+}
+
+function iso(ms: number): string {
+  return new Date(ms).toISOString();
+}

@@ -1,0 +1,182 @@
+// Tested by mocks.slice.test.ts
+import { MOCK_LIMITS } from "@headworks/capture-contract";
+import type {
+  Condition,
+  MockRequestCondition,
+  MockResponse,
+  MockResponseConfig,
+  NewMock,
+  NewMockResponse,
+} from "@headworks/capture-contract";
+import { compileCondition, parseCondition, parseRuleCondition } from "@headworks/match-condition";
+import { ApiError, validationError } from "#api/api-error.ts";
+import type { ErrorDetail } from "#api/api-error.ts";
+import { headerPairs } from "./answer.ts";
+import { answersOf, filledConfig, filledResponse } from "./mock-rule.ts";
+import type { MockDraft } from "./mock-rule.ts";
+import { asCondition } from "./response-choice.ts";
+import { bodyProblem, schemaProblem } from "./response-schema.ts";
+
+const FLAT = [
+  "status_code",
+  "headers",
+  "body",
+  "body_base64",
+  "body_file",
+  "delay_ms",
+  "delay_variance_ms",
+  "template_enabled",
+] as const satisfies readonly (keyof NewMock & keyof NewMockResponse)[];
+
+const SHORTHAND = ["url_pattern", "host_pattern", "path_pattern", "method"] as const;
+
+/**
+ * What the body of a create or update means, every default filled in. Throws 400 with every field that is wrong, 501 for
+ * a rule for one device. `hasCollection` says which collections there are.
+ */
+export function readDraft(body: NewMock, hasCollection: (id: string) => boolean): MockDraft {
+  if (body.device_id !== undefined && body.device_id !== null) {
+    // Devices are not told apart yet: a rule for one would answer all.
+    throw new ApiError("NOT_IMPLEMENTED", "Rules for one device alone are not possible: leave device_id out");
+  }
+  const issues: ErrorDetail[] = [];
+  const isShorthand = body.condition === undefined && SHORTHAND.some((name) => body[name] !== undefined);
+  const read = parseRuleCondition(body, "body");
+  const condition = read.ok ? read.condition : undefined;
+  if (!read.ok) issues.push(...read.issues);
+  const config = draftConfig(body, isShorthand, issues);
+  const name = body.name?.trim() ?? (isShorthand ? shorthandName(body) : undefined);
+  if (name === undefined) issues.push({ path: "body/name", message: "is required" });
+  const collectionId = body.collection_id ?? null;
+  if (collectionId !== null && !hasCollection(collectionId)) {
+    issues.push({ path: "body/collection_id", message: "is no collection" });
+  }
+  if (condition === undefined || config === undefined || name === undefined || issues.length > 0) {
+    throw validationError(issues);
+  }
+  const draft: MockDraft = {
+    name,
+    description: body.description ?? null,
+    tags: body.tags ?? [],
+    collectionId,
+    condition,
+    responseConfig: config,
+    enabled: body.enabled ?? true,
+    priority: body.priority ?? 100,
+    expiration: body.expiration ?? null,
+    responseSchema: body.response_schema ?? null,
+  };
+  const found = draftIssues(draft, "body");
+  if (found.length > 0) throw validationError(found);
+  return draft;
+}
+
+function draftConfig(body: NewMock, isShorthand: boolean, issues: ErrorDetail[]): MockResponseConfig | undefined {
+  const flat = FLAT.filter((name) => body[name] !== undefined);
+  const given = [body.response, body.response_config, flat[0]].filter((each) => each !== undefined);
+  if (given.length > 1) {
+    const path = body.response_config === undefined || flat[0] === undefined ? "response" : flat[0];
+    issues.push({ path: `body/${path}`, message: "the answer is given twice; give one of the forms" });
+  }
+  if (body.response_config !== undefined) return filledConfig(body.response_config);
+  if (body.response !== undefined) return { type: "single", response: filledResponse(body.response) };
+  if (flat.length > 0 || isShorthand) return { type: "single", response: filledResponse(flatResponseOf(body)) };
+  issues.push({ path: "body/response", message: "is required" });
+  return undefined;
+}
+
+function flatResponseOf(body: NewMock): NewMockResponse {
+  return Object.fromEntries(FLAT.flatMap((name) => (body[name] === undefined ? [] : [[name, body[name]]])));
+}
+
+function shorthandName(body: NewMock): string {
+  const place = body.url_pattern ?? body.path_pattern ?? body.host_pattern ?? "everything";
+  return `${body.method ?? "Any method"} ${place}`.slice(0, 255);
+}
+
+/** What is wrong with the parts of a rule beyond their shapes; paths begin with `place`. */
+export function draftIssues(
+  draft: Pick<MockDraft, "condition" | "responseConfig" | "responseSchema">,
+  place: string,
+): ErrorDetail[] {
+  const { responseConfig, responseSchema } = draft;
+  const issues = conditionIssues(draft.condition, `${place}/condition`);
+  issues.push(...configIssues(responseConfig, `${place}/response_config`));
+  const answers = answersOf(responseConfig);
+  for (const [index, answer] of answers.entries()) {
+    const path = `${place}/${answerPath(responseConfig, index)}`;
+    issues.push(...responseIssues(answer, path));
+  }
+  const problem = responseSchema === null ? undefined : schemaProblem(responseSchema);
+  if (problem !== undefined) issues.push({ path: `${place}/response_schema`, message: problem });
+  else if (responseSchema !== null) {
+    for (const [index, answer] of answers.entries()) {
+      const misfit = bodyProblem(responseSchema, answer);
+      const path = `${place}/${answerPath(responseConfig, index)}/body`;
+      if (misfit !== undefined) issues.push({ path, message: misfit });
+    }
+  }
+  return issues;
+}
+
+function answerPath(config: MockResponseConfig, index: number): string {
+  switch (config.type) {
+    case "single":
+      return "response_config/response";
+    case "sequence":
+      return `response_config/responses/${index}`;
+    case "probabilistic":
+      return `response_config/responses/${index}/response`;
+    case "conditional":
+      return index < config.conditions.length
+        ? `response_config/conditions/${index}/response`
+        : "response_config/default_response";
+  }
+}
+
+function conditionIssues(condition: Condition, path: string): ErrorDetail[] {
+  const read = parseCondition(condition, path);
+  if (!read.ok) return [...read.issues];
+  if (compileCondition(read.condition).atRequest.possible) return [];
+  return [{ path, message: "can hold only when there is an answer, and a mock answers before" }];
+}
+
+function configIssues(config: MockResponseConfig, path: string): ErrorDetail[] {
+  if (config.type === "probabilistic" && config.responses.every(({ weight }) => weight === 0)) {
+    return [{ path: `${path}/responses`, message: "at least one weight must be above 0" }];
+  }
+  if (config.type !== "conditional") return [];
+  return config.conditions.flatMap(({ condition }, index) =>
+    requestConditionIssues(condition, `${path}/conditions/${index}/condition`),
+  );
+}
+
+function requestConditionIssues(condition: MockRequestCondition, path: string): ErrorDetail[] {
+  return conditionIssues(asCondition(condition), path);
+}
+
+const TOKEN = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/;
+
+function responseIssues(answer: MockResponse, path: string): ErrorDetail[] {
+  const issues: ErrorDetail[] = [];
+  for (const [name, value] of headerPairs(answer.headers)) {
+    const field = `${path}/headers/${name.replaceAll("~", "~0").replaceAll("/", "~1")}`;
+    if (!TOKEN.test(name)) issues.push({ path: field, message: "is not the name of a header field" });
+    if (/[\u0000-\u0008\u000a-\u001f\u007f]/.test(value)) {
+      issues.push({ path: field, message: "has a line break or another control character in its value" });
+    }
+  }
+  const bodies = (["body", "body_base64", "body_file"] as const).filter((name) => answer[name] !== null);
+  if (bodies.length > 1) issues.push({ path: `${path}/${bodies[1]}`, message: `is given beside ${bodies[0]}` });
+  if (answer.body !== null && Buffer.byteLength(answer.body) > MOCK_LIMITS.bodyBytes) {
+    issues.push({ path: `${path}/body`, message: `is larger than ${MOCK_LIMITS.bodyBytes} bytes` });
+  }
+  if (answer.body_base64 !== null && !isBase64(answer.body_base64)) {
+    issues.push({ path: `${path}/body_base64`, message: "is not base64" });
+  }
+  return issues;
+}
+
+function isBase64(text: string): boolean {
+  return text.length % 4 === 0 && /^[A-Za-z0-9+/]*={0,2}$/.test(text);
+}

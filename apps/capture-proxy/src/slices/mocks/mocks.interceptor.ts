@@ -1,0 +1,113 @@
+import { CONTINUE } from "#exchange/phases.ts";
+import type { Interceptor, Verdict } from "#exchange/phases.ts";
+import type { Exchange } from "#exchange/exchange.ts";
+import type { Clock } from "#slice.ts";
+import type { FileReading } from "./body-file.ts";
+import type { CompiledMock, MockSet } from "./mocks.compile.ts";
+import type { MockHits } from "./mocks.worker.ts";
+import { RequestSubject } from "./request-subject.ts";
+import type { ServedSession } from "./served-session.ts";
+
+/** Larger bodies are not waited for; conditions and templates that need them see none. */
+const LARGEST_BODY_BYTES = 10_485_760;
+
+export interface MocksInterceptorParts {
+  /** The rules in force. */
+  readonly rules: () => MockSet;
+  /** The session that stands in for all origins, if one does. */
+  readonly serving: () => ServedSession | undefined;
+  readonly hits: Pick<MockHits, "touched" | "answered">;
+  readonly clock: Clock;
+  readonly readFile: (path: string) => Promise<FileReading>;
+  /** Between 0 and 1. */
+  readonly random: () => number;
+}
+
+/**
+ * Answers requests in the place of their origins, before anything is resolved or dialled: by the first rule that matches,
+ * else from the session that is served. The body of a request is waited for only when a rule that could answer, or the
+ * answer itself, depends on it.
+ */
+export function createMocksInterceptor(parts: MocksInterceptorParts): Interceptor {
+  const { rules, serving, clock } = parts;
+  return {
+    name: "mocks",
+    onTarget: ({ host, port }) => serving()?.target(host, port) ?? CONTINUE,
+    onRequestHead: (exchange) => {
+      const set = rules();
+      const session = serving();
+      if (set.size === 0 && session === undefined) return CONTINUE;
+      const startedMs = clock.monotonic();
+      const subject = new RequestSubject(exchange.request);
+      const found = set.find(subject, clock.now());
+      if (found === "needs-body" || (found?.choice.needsBody === true && subject.isBodyUnread)) {
+        return withBody(parts, exchange, subject, startedMs);
+      }
+      if (found !== undefined) return answer(parts, exchange, subject, found, startedMs);
+      return session === undefined ? CONTINUE : session.answer(exchange);
+    },
+  };
+}
+
+async function withBody(
+  parts: MocksInterceptorParts,
+  exchange: Exchange,
+  subject: RequestSubject,
+  startedMs: number,
+): Promise<Verdict> {
+  const content = await exchange.requestContent(LARGEST_BODY_BYTES);
+  if (content.kind === "gone") return CONTINUE;
+  await subject.readBody(content.kind === "complete" ? content.bytes : undefined);
+  // Rules may have changed while the body came in.
+  const found = parts.rules().find(subject, parts.clock.now());
+  if (found !== undefined && found !== "needs-body") return await answer(parts, exchange, subject, found, startedMs);
+  return (await parts.serving()?.answer(exchange)) ?? CONTINUE;
+}
+
+function answer(
+  parts: MocksInterceptorParts,
+  exchange: Exchange,
+  subject: RequestSubject,
+  mock: CompiledMock,
+  startedMs: number,
+): Verdict | Promise<Verdict> {
+  const { clock, hits, random } = parts;
+  const { rule, progress } = mock;
+  // Counted before anything is waited for: what comes in meanwhile must find the rule used.
+  const choice = mock.choice.choose(subject, progress, random(), false);
+  progress.hits += 1;
+  hits.touched(rule.id);
+  const delayMs = choice.answer.delayMs(random());
+  const make = () => choice.answer.make(subject, { nowMs: clock.now(), readFile: parts.readFile });
+  const respond = (response: Awaited<ReturnType<typeof make>>): Verdict => {
+    hits.answered({
+      mockId: rule.id,
+      atMs: clock.now(),
+      url: subject.url,
+      method: subject.method,
+      status: response.status,
+      timeMs: Math.round((clock.monotonic() - startedMs) * 100) / 100,
+      index: choice.index,
+    });
+    const which = choice.index === null ? "" : ` (answer ${choice.index + 1})`;
+    exchange.addTrace({
+      kind: "mock",
+      ruleId: rule.id,
+      ruleName: rule.name,
+      phase: "request",
+      changes: [`answered with ${response.status}${which}`],
+    });
+    return { kind: "respond", response };
+  };
+  if (delayMs === 0) {
+    const made = make();
+    return made instanceof Promise ? made.then(respond) : respond(made);
+  }
+  return waited(clock, delayMs).then(make).then(respond);
+}
+
+function waited(clock: Clock, delayMs: number): Promise<void> {
+  return new Promise((resolve) => {
+    clock.after(delayMs, resolve);
+  });
+}

@@ -1,0 +1,108 @@
+import { isDeepStrictEqual } from "node:util";
+import type { MockResponse, MockResponseConfig } from "@headworks/capture-contract";
+import type { ExchangeView } from "#exchange/exchange.ts";
+import type { Observer } from "#exchange/phases.ts";
+import type { SliceWorker } from "#slice.ts";
+import type { CaptureStore } from "#storage/capture-store.ts";
+import { draftOfEntry } from "./captured-mock.ts";
+import type { MockDraft, StoredMock } from "./mock-rule.ts";
+import { answersOf } from "./mock-rule.ts";
+import type { RuleBook } from "./rule-book.ts";
+
+/** Answers of origins becoming rules. */
+export interface MockRecorder {
+  readonly observer: Observer;
+  readonly worker: SliceWorker;
+  isRecording: boolean;
+  /** Answers that could not be recorded since it was switched on last. */
+  missed: number;
+  /** Resolves when everything that was answered so far is recorded. */
+  settled(): Promise<void>;
+}
+
+const PERSIST_EVERY_MS = 500;
+const MOST_WAITING = 1000;
+const MOST_RECORDED = 2000;
+const MOST_ANSWERS = 100;
+
+/**
+ * While recording, remembers which entries got an answer from their origin, and makes rules of them a little later from
+ * what the store has: the exchange itself is never held up, and bodies are there whatever their size. Answers to the same
+ * request become one rule, which gives them in the same order.
+ */
+export function createMockRecorder(parts: {
+  readonly book: RuleBook;
+  readonly captured: CaptureStore;
+  readonly onFailure: (error: unknown) => void;
+}): MockRecorder {
+  const { book, captured } = parts;
+  let waiting: string[] = [];
+  let present: Promise<void> | undefined;
+  const recorder: MockRecorder = {
+    isRecording: false,
+    missed: 0,
+    observer: {
+      name: "mocks",
+      onFinished: (exchange) => {
+        if (!recorder.isRecording || !isAnswered(exchange)) return;
+        if (exchange.isRecorded && waiting.length < MOST_WAITING) waiting.push(exchange.id);
+        else recorder.missed += 1;
+      },
+    },
+    worker: {
+      start: (signal) => {
+        const stop = book.clock.every(PERSIST_EVERY_MS, () => void recorder.settled());
+        signal.addEventListener("abort", stop);
+      },
+    },
+    settled: () => {
+      if (waiting.length === 0) return present ?? Promise.resolve();
+      // One after the other: two at a time could both add the rule for a request.
+      present = (present ?? Promise.resolve()).then(take).catch(parts.onFailure);
+      return present;
+    },
+  };
+  const take = async (): Promise<void> => {
+    const ids = waiting;
+    waiting = [];
+    if (ids.length === 0) return;
+    await captured.flush();
+    for (const id of ids) {
+      const entry = await captured.getEntry(id, { includeBodies: true, decompressed: true });
+      const reading = entry === undefined ? undefined : draftOfEntry(entry, "Recorded: ");
+      if (reading?.ok !== true || !record(book, reading.draft)) recorder.missed += 1;
+    }
+  };
+  return recorder;
+}
+
+function isAnswered(exchange: ExchangeView): boolean {
+  const { source, state, passthrough, response } = exchange;
+  return source === "upstream" && state.step === "completed" && !passthrough && (response?.status ?? 0) >= 200;
+}
+
+/** False when there are too many recorded rules or answers already. */
+function record(book: RuleBook, draft: MockDraft): boolean {
+  const recorded = book.store.rules().filter(({ isRecorded }) => isRecorded);
+  const same = recorded.find((rule) => isDeepStrictEqual(rule.condition, draft.condition));
+  if (same !== undefined) return extended(book, same, draft);
+  if (recorded.length >= MOST_RECORDED) return false;
+  book.add([draft], true);
+  return true;
+}
+
+function extended(book: RuleBook, rule: StoredMock, draft: MockDraft): boolean {
+  const answers = answersOf(rule.responseConfig);
+  const [answer] = answersOf(draft.responseConfig);
+  if (answer === undefined || isDeepStrictEqual(answers.at(-1), answer)) return true;
+  if (answers.length >= MOST_ANSWERS) return false;
+  book.change([{ rule, to: { responseConfig: inOrder([...answers, answer]) } }]);
+  return true;
+}
+
+/** The answers one after the other; the last one stays. */
+export function inOrder(answers: readonly MockResponse[]): MockResponseConfig {
+  const [only] = answers;
+  if (only !== undefined && answers.length === 1) return { type: "single", response: only };
+  return { type: "sequence", responses: answers, current_index: 0, cycle: false };
+}

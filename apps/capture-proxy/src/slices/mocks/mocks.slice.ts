@@ -1,0 +1,74 @@
+import { randomInt } from "node:crypto";
+import { join } from "node:path";
+import { MOCK_LIMITS } from "@headworks/capture-contract";
+import type { mocksOperations } from "@headworks/capture-contract";
+import type { Slice, SliceHost } from "#slice.ts";
+import { readBodyFile } from "./body-file.ts";
+import { createHitStore } from "./hit-store.ts";
+import { createMockCompiler } from "./mocks.compile.ts";
+import type { MockSet } from "./mocks.compile.ts";
+import { createMocksInterceptor } from "./mocks.interceptor.ts";
+import { createMockRecorder } from "./mocks.observer.ts";
+import { createMocksOperations } from "./mocks.operations.ts";
+import { createMocksStore } from "./mocks.store.ts";
+import { createMockHits } from "./mocks.worker.ts";
+import { createRuleBook } from "./rule-book.ts";
+import { createServing } from "./serving-handlers.ts";
+
+const RANDOM_STEPS = 0x1_0000_0000;
+
+/** Answers given instead of the origins'. */
+export function createMocksSlice(host: SliceHost): Slice<typeof mocksOperations> {
+  const { clock, log, events, store: captured } = host;
+  const store = createMocksStore(host.database);
+  const hits = createMockHits({
+    store: createHitStore(host.database),
+    progress: store.progress(),
+    clock,
+    onFailure: (error) => log.warn({ err: error }, "hits of mocks could not be saved; they are kept and tried again"),
+  });
+  const compiler = createMockCompiler(hits.progress);
+  const compile = (): MockSet => {
+    const compiled = compiler.compile(store.rules(), store.collections());
+    if (compiled.issues.length > 0) log.error({ issues: compiled.issues }, "mocks that cannot be read answer nothing");
+    return compiled;
+  };
+  let rules = compile();
+  const announce = (): void => events.changed("mocks");
+  const onChange = (): void => {
+    rules = compile();
+    announce();
+  };
+  const random = (): number => randomInt(RANDOM_STEPS) / RANDOM_STEPS;
+  const book = createRuleBook({ store, hits, clock, onChange });
+  const recorder = createMockRecorder({
+    book,
+    captured,
+    onFailure: (error) => log.error({ err: error }, "answers could not be recorded as mocks"),
+  });
+  const serving = createServing({
+    captured,
+    nowMs: () => clock.now(),
+    onFault: (error) => log.error({ err: error }, "the served session could not answer"),
+    onChange: announce,
+  });
+  return {
+    name: "mocks",
+    operations: createMocksOperations({ book, compiler, rules: () => rules, recorder, serving, captured, random }),
+    interceptor: createMocksInterceptor({
+      rules: () => rules,
+      serving: serving.current,
+      hits,
+      clock,
+      readFile: (path) => readBodyFile(path, [join(host.dataDir, "mock-bodies")], MOCK_LIMITS.fileBytes),
+      random,
+    }),
+    observer: recorder.observer,
+    worker: {
+      start: (signal) => {
+        hits.worker.start(signal);
+        recorder.worker.start(signal);
+      },
+    },
+  };
+}

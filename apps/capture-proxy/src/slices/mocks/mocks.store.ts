@@ -1,0 +1,232 @@
+// Tested by mocks.slice.test.ts
+import { MOCK_LIMITS } from "@headworks/capture-contract";
+import type { Condition, MockExpiration, MockResponseConfig } from "@headworks/capture-contract";
+import type { Database, SqlRow, Statement } from "#storage/database.ts";
+import type { StoredCollection, StoredMock, StoredVersion } from "./mock-rule.ts";
+import type { MockProgress } from "./response-choice.ts";
+
+/** Rules and collections on disk; a call returns when its change is durable. What was read once is kept. */
+export interface MocksStore {
+  /** Rules in order of creation, recorded ones included. */
+  readonly rules: () => readonly StoredMock[];
+  readonly rule: (id: string) => StoredMock | undefined;
+  /** Hits and place of the sequence as they were last written. */
+  readonly progress: () => ReadonlyMap<string, Readonly<MockProgress>>;
+  /** Adds rules, all or none. */
+  readonly insert: (rules: readonly StoredMock[]) => void;
+  /** Replaces rules, all or none; a `kept` version goes with its rule, and the oldest ones above the limit go. */
+  readonly update: (changes: readonly { readonly rule: StoredMock; readonly kept?: StoredVersion }[]) => void;
+  readonly remove: (ids: readonly string[]) => void;
+  /** Newest first. */
+  readonly versions: (id: string) => StoredVersion[];
+  /** Collections in order of creation. */
+  readonly collections: () => readonly StoredCollection[];
+  readonly saveCollection: (collection: StoredCollection) => void;
+  /** Its rules stay, without a collection. */
+  readonly removeCollection: (id: string) => void;
+  /** Everything in one transaction. */
+  readonly together: (work: () => void) => void;
+  /** Forgets what was read: somebody else wrote to the tables. */
+  readonly reload: () => void;
+}
+
+export function createMocksStore(database: Database): MocksStore {
+  const sql = prepared(database);
+  let rules: Map<string, StoredMock> | undefined;
+  let collections: Map<string, StoredCollection> | undefined;
+  const allRules = (): Map<string, StoredMock> =>
+    (rules ??= new Map(sql.rules.all().map((row) => [String(row["id"]), toRule(row)])));
+  const allCollections = (): Map<string, StoredCollection> =>
+    (collections ??= new Map(sql.collections.all().map((row) => [String(row["id"]), toCollection(row)])));
+  const reload = (): void => {
+    rules = undefined;
+    collections = undefined;
+  };
+  /** What is kept must say what is on disk, also when a change fails half way. */
+  const changing = (work: () => void): void => {
+    try {
+      database.transaction(work);
+    } catch (error) {
+      reload();
+      throw error;
+    }
+  };
+  return {
+    rules: () => [...allRules().values()],
+    rule: (id) => allRules().get(id),
+    progress: () => new Map(sql.progress.all().map((row) => [String(row["id"]), toProgress(row)])),
+    insert: (added) =>
+      changing(() => {
+        for (const rule of added) {
+          sql.insert.run(...ruleValues(rule), rule.createdAtMs, rule.id);
+          allRules().set(rule.id, rule);
+        }
+      }),
+    update: (changes) =>
+      changing(() => {
+        for (const { rule, kept } of changes) {
+          sql.update.run(...ruleValues(rule), rule.id);
+          if (kept !== undefined) keepVersion(sql, rule.id, kept);
+          allRules().set(rule.id, rule);
+        }
+      }),
+    remove: (ids) =>
+      changing(() => {
+        for (const id of ids) {
+          sql.remove.run(id);
+          allRules().delete(id);
+        }
+      }),
+    versions: (id) => sql.versions.all(id).map(toVersion),
+    collections: () => [...allCollections().values()],
+    saveCollection: (collection) =>
+      changing(() => {
+        sql.saveCollection.run(...collectionValues(collection));
+        allCollections().set(collection.id, collection);
+      }),
+    removeCollection: (id) =>
+      changing(() => {
+        sql.removeCollection.run(id);
+        allCollections().delete(id);
+        for (const rule of allRules().values()) {
+          if (rule.collectionId === id) allRules().set(rule.id, { ...rule, collectionId: null });
+        }
+      }),
+    together: changing,
+    reload,
+  };
+}
+
+type Statements = ReturnType<typeof prepared>;
+
+const RULE_COLUMNS = [
+  "name",
+  "description",
+  "tags",
+  "collection_id",
+  "condition",
+  "response_config",
+  "enabled",
+  "priority",
+  "expiration",
+  "expiration_since_ms",
+  "expiration_since_hits",
+  "response_schema",
+  "version",
+  "recorded",
+  "updated_at_ms",
+] as const;
+
+function prepared(database: Database) {
+  const columns = RULE_COLUMNS.join(", ");
+  const marks = RULE_COLUMNS.map(() => "?").join(", ");
+  return {
+    rules: database.prepare(`SELECT id, ${columns}, created_at_ms FROM mock_rules ORDER BY position`),
+    progress: database.prepare("SELECT id, hit_count, next_index FROM mock_rules"),
+    insert: database.prepare(
+      `INSERT INTO mock_rules (${columns}, created_at_ms, id, hit_count, next_index, position)
+       VALUES (${marks}, ?, ?, 0, 0, (SELECT COALESCE(MAX(position), 0) + 1 FROM mock_rules))`,
+    ),
+    update: database.prepare(
+      `UPDATE mock_rules SET ${RULE_COLUMNS.map((name) => `${name} = ?`).join(", ")} WHERE id = ?`,
+    ),
+    remove: database.prepare("DELETE FROM mock_rules WHERE id = ?"),
+    versions: database.prepare("SELECT * FROM mock_versions WHERE mock_id = ? ORDER BY version DESC"),
+    keepVersion: database.prepare(
+      "INSERT INTO mock_versions (mock_id, version, condition, response_config, comment, saved_at_ms) VALUES (?, ?, ?, ?, ?, ?)",
+    ),
+    dropVersions: database.prepare("DELETE FROM mock_versions WHERE mock_id = ? AND version <= ?"),
+    collections: database.prepare("SELECT * FROM mock_collections ORDER BY position"),
+    saveCollection: database.prepare(
+      `INSERT INTO mock_collections (id, name, description, enabled, tags, color, created_at_ms, updated_at_ms, position)
+       VALUES (?, ?, ?, ?, ?, ?, ?, ?, (SELECT COALESCE(MAX(position), 0) + 1 FROM mock_collections))
+       ON CONFLICT (id) DO UPDATE SET name = excluded.name, description = excluded.description,
+         enabled = excluded.enabled, tags = excluded.tags, color = excluded.color, updated_at_ms = excluded.updated_at_ms`,
+    ),
+    removeCollection: database.prepare("DELETE FROM mock_collections WHERE id = ?"),
+  } satisfies Record<string, Statement>;
+}
+
+function keepVersion(sql: Statements, id: string, kept: StoredVersion): void {
+  const { version, condition, responseConfig, comment, savedAtMs } = kept;
+  sql.keepVersion.run(id, version, JSON.stringify(condition), JSON.stringify(responseConfig), comment, savedAtMs);
+  sql.dropVersions.run(id, version - MOCK_LIMITS.versions);
+}
+
+function ruleValues(rule: StoredMock): (string | number | null)[] {
+  return [
+    rule.name,
+    rule.description,
+    JSON.stringify(rule.tags),
+    rule.collectionId,
+    JSON.stringify(rule.condition),
+    JSON.stringify(rule.responseConfig),
+    Number(rule.enabled),
+    rule.priority,
+    rule.expiration === null ? null : JSON.stringify(rule.expiration),
+    rule.expirationSince.atMs,
+    rule.expirationSince.hits,
+    rule.responseSchema,
+    rule.version,
+    Number(rule.isRecorded),
+    rule.updatedAtMs,
+  ];
+}
+
+function collectionValues(collection: StoredCollection): (string | number | null)[] {
+  const { id, name, description, enabled, tags, color, createdAtMs, updatedAtMs } = collection;
+  return [id, name, description, Number(enabled), JSON.stringify(tags), color, createdAtMs, updatedAtMs];
+}
+
+function toRule(row: SqlRow): StoredMock {
+  const expiration = textOrNull(row["expiration"]);
+  return {
+    id: String(row["id"]),
+    name: String(row["name"]),
+    description: textOrNull(row["description"]),
+    tags: JSON.parse(String(row["tags"])) as string[],
+    collectionId: textOrNull(row["collection_id"]),
+    condition: JSON.parse(String(row["condition"])) as Condition,
+    responseConfig: JSON.parse(String(row["response_config"])) as MockResponseConfig,
+    enabled: Number(row["enabled"]) === 1,
+    priority: Number(row["priority"]),
+    expiration: expiration === null ? null : (JSON.parse(expiration) as MockExpiration),
+    expirationSince: { atMs: Number(row["expiration_since_ms"]), hits: Number(row["expiration_since_hits"]) },
+    responseSchema: textOrNull(row["response_schema"]),
+    version: Number(row["version"]),
+    isRecorded: Number(row["recorded"]) === 1,
+    createdAtMs: Number(row["created_at_ms"]),
+    updatedAtMs: Number(row["updated_at_ms"]),
+  };
+}
+
+function toProgress(row: SqlRow): MockProgress {
+  return { hits: Number(row["hit_count"]), nextIndex: Number(row["next_index"]) };
+}
+
+function toVersion(row: SqlRow): StoredVersion {
+  return {
+    version: Number(row["version"]),
+    condition: JSON.parse(String(row["condition"])) as Condition,
+    responseConfig: JSON.parse(String(row["response_config"])) as MockResponseConfig,
+    comment: textOrNull(row["comment"]),
+    savedAtMs: Number(row["saved_at_ms"]),
+  };
+}
+
+function toCollection(row: SqlRow): StoredCollection {
+  return {
+    id: String(row["id"]),
+    name: String(row["name"]),
+    description: textOrNull(row["description"]),
+    enabled: Number(row["enabled"]) === 1,
+    tags: JSON.parse(String(row["tags"])) as string[],
+    color: textOrNull(row["color"]),
+    createdAtMs: Number(row["created_at_ms"]),
+    updatedAtMs: Number(row["updated_at_ms"]),
+  };
+}
+
+function textOrNull(value: SqlRow[string] | undefined): string | null {
+  return value === null || value === undefined ? null : String(value);
+}

@@ -1,0 +1,128 @@
+import { MOCK_LIMITS } from "@headworks/capture-contract";
+import type { Clock, SliceWorker } from "#slice.ts";
+import type { HitStats, HitStore, StoredHit } from "./hit-store.ts";
+import type { MockProgress } from "./response-choice.ts";
+
+/** Hits cost a transaction for each batch, not for each request; a crash loses at most this much of them. */
+const PERSIST_EVERY_MS = 2000;
+const LONGEST_URL = 4096;
+
+/**
+ * Counts, history and places of sequences, kept in memory and written now and then. A place that was not written before a
+ * crash is taken again: a sequence may repeat its last answers, it never skips one.
+ */
+export interface MockHits {
+  readonly worker: SliceWorker;
+  /** Where a rule stands; made when it is first asked for. The caller moves it and then says `touched`. */
+  readonly progress: (id: string) => MockProgress;
+  readonly touched: (id: string) => void;
+  /** An answer went out. */
+  readonly answered: (hit: StoredHit) => void;
+  /** The last answers, oldest first. */
+  readonly history: () => readonly StoredHit[];
+  readonly stats: (id: string) => Readonly<HitStats> | undefined;
+  /** A rule is gone. */
+  readonly forget: (id: string) => void;
+  readonly clearHistory: () => void;
+  readonly persist: () => void;
+}
+
+export function createMockHits(parts: {
+  readonly store: HitStore;
+  readonly progress: ReadonlyMap<string, Readonly<MockProgress>>;
+  readonly clock: Clock;
+  readonly onFailure: (error: unknown) => void;
+}): MockHits {
+  const { store, clock } = parts;
+  const progress = new Map([...parts.progress].map(([id, { hits, nextIndex }]) => [id, { hits, nextIndex }]));
+  const stats = store.stats();
+  const history = store.hits();
+  let unsaved: StoredHit[] = [];
+  const moved = new Set<string>();
+  const counted = new Set<string>();
+
+  const persist = (): void => {
+    if (moved.size === 0 && counted.size === 0 && unsaved.length === 0) return;
+    try {
+      store.save({ hits: unsaved, progress: only(progress, moved), stats: only(stats, counted) });
+    } catch (error) {
+      // Everything is still there for the next try; only the history has a bound.
+      unsaved = unsaved.slice(-MOCK_LIMITS.history);
+      return parts.onFailure(error);
+    }
+    unsaved = [];
+    moved.clear();
+    counted.clear();
+  };
+  return {
+    history: () => history.slice(-MOCK_LIMITS.history),
+    worker: { start: (signal) => persistNowAndThen(clock, persist, signal) },
+    progress: (id) => {
+      const known = progress.get(id);
+      if (known !== undefined) return known;
+      const made = { hits: 0, nextIndex: 0 };
+      progress.set(id, made);
+      return made;
+    },
+    touched: (id) => {
+      moved.add(id);
+    },
+    answered: (given) => {
+      const hit = { ...given, url: given.url.slice(0, LONGEST_URL) };
+      history.push(hit);
+      unsaved.push(hit);
+      // Dropping one at a time from the front would cost a copy of all for each hit.
+      if (history.length > 2 * MOCK_LIMITS.history) history.splice(0, history.length - MOCK_LIMITS.history);
+      if (unsaved.length > 2 * MOCK_LIMITS.history) unsaved = unsaved.slice(-MOCK_LIMITS.history);
+      stats.set(hit.mockId, withHit(stats.get(hit.mockId), hit));
+      counted.add(hit.mockId);
+    },
+    stats: (id) => stats.get(id),
+    forget: (id) => {
+      progress.delete(id);
+      stats.delete(id);
+      moved.delete(id);
+      counted.delete(id);
+    },
+    clearHistory: () => {
+      store.clear();
+      history.length = 0;
+      unsaved = [];
+      stats.clear();
+      counted.clear();
+    },
+    persist,
+  };
+}
+
+/** And once more at the end. */
+function persistNowAndThen(clock: Clock, persist: () => void, signal: AbortSignal): void {
+  const stop = clock.every(PERSIST_EVERY_MS, persist);
+  signal.addEventListener("abort", () => {
+    stop();
+    persist();
+  });
+}
+
+function only<T>(all: ReadonlyMap<string, T>, ids: ReadonlySet<string>): Map<string, T> {
+  const chosen = new Map<string, T>();
+  for (const id of ids) {
+    const value = all.get(id);
+    if (value !== undefined) chosen.set(id, value);
+  }
+  return chosen;
+}
+
+function withHit(before: HitStats | undefined, { timeMs, atMs }: StoredHit): HitStats {
+  if (before === undefined) {
+    return { total: 1, sumMs: timeMs, minMs: timeMs, maxMs: timeMs, firstMs: atMs, lastMs: atMs };
+  }
+  return {
+    total: before.total + 1,
+    sumMs: before.sumMs + timeMs,
+    minMs: Math.min(before.minMs, timeMs),
+    maxMs: Math.max(before.maxMs, timeMs),
+    firstMs: before.firstMs,
+    lastMs: atMs,
+  };
+}

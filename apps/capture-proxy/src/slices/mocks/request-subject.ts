@@ -1,0 +1,109 @@
+// Tested by mocks.compile.test.ts
+import { isTextual, parseQuery, decodeText } from "@headworks/http-fields";
+import { decodeContent } from "@headworks/http-fields/content-coding";
+import { fieldValue, fieldValues, hasField } from "@headworks/http1";
+import type { RawFields } from "@headworks/http1";
+import { NOT_READ } from "@headworks/match-condition";
+import type { BodyText, MatchSubject } from "@headworks/match-condition";
+import { exchangeUrl } from "#exchange/exchange.ts";
+import type { RequestMessage } from "#exchange/exchange.ts";
+import type { TemplateRequest } from "./template.ts";
+
+/** Bytes that a coded body may have after decoding before it counts as none. */
+const LARGEST_DECODED_BYTES = 16_777_216;
+
+/** A request as conditions and templates see it. Its body is not there before `readBody` gave it. */
+export class RequestSubject implements MatchSubject, TemplateRequest {
+  readonly phase = "request";
+  readonly method: string;
+  readonly scheme: string;
+  readonly host: string;
+  readonly port: number;
+  readonly path: string;
+  readonly query: string;
+  readonly url: string;
+  readonly status = undefined;
+  readonly #fields: Readonly<RawFields>;
+  #body: BodyText = NOT_READ;
+  #json: { readonly value: unknown } | undefined;
+
+  constructor(request: Readonly<RequestMessage>) {
+    const mark = request.path.indexOf("?");
+    this.method = request.method;
+    this.scheme = request.scheme;
+    this.host = request.host;
+    this.port = request.port;
+    this.path = mark === -1 ? request.path : request.path.slice(0, mark);
+    this.query = mark === -1 ? "" : request.path.slice(mark + 1);
+    this.url = exchangeUrl(request);
+    this.#fields = request.fields;
+    const isFramed = hasField(request.fields, "content-length") || hasField(request.fields, "transfer-encoding");
+    if (!isFramed && request.version !== "HTTP/2") this.#body = undefined;
+  }
+
+  /** The body was not waited for yet, and there may be one. */
+  get isBodyUnread(): boolean {
+    return this.#body === NOT_READ;
+  }
+
+  /** Takes the whole body, content-coded as it came; undefined: there is none that can be had. */
+  async readBody(bytes: Uint8Array | undefined): Promise<void> {
+    this.#body = bytes === undefined || bytes.length === 0 ? undefined : await this.#decoded(bytes);
+  }
+
+  async #decoded(bytes: Uint8Array): Promise<string | undefined> {
+    const coding = fieldValues(this.#fields, "content-encoding");
+    const decoded =
+      coding.length === 0 ? bytes : await decodeContent(bytes, coding, { maxBytes: LARGEST_DECODED_BYTES }).then(whole);
+    if (decoded === undefined) return undefined;
+    const type = fieldValue(this.#fields, "content-type");
+    // Bodies without a type are mostly JSON sent by hand.
+    const { text, isDamaged } = decodeText(decoded, type);
+    return isDamaged && !isTextual(type) ? undefined : text;
+  }
+
+  requestFields(): readonly string[] {
+    return this.#fields;
+  }
+
+  responseFields(): readonly string[] {
+    return [];
+  }
+
+  requestText(): BodyText {
+    return this.#body;
+  }
+
+  responseText(): BodyText {
+    return undefined;
+  }
+
+  header(name: string): string | undefined {
+    return fieldValue(this.#fields, name.toLowerCase());
+  }
+
+  queryParameter(name: string): string | undefined {
+    return parseQuery(`?${this.query}`).find((parameter) => parameter.name === name)?.value;
+  }
+
+  text(): string {
+    return typeof this.#body === "string" ? this.#body : "";
+  }
+
+  json(): unknown {
+    if (this.#json === undefined) {
+      let value: unknown;
+      try {
+        value = JSON.parse(this.text());
+      } catch {
+        value = undefined;
+      }
+      this.#json = { value };
+    }
+    return this.#json.value;
+  }
+}
+
+function whole(decoded: { readonly bytes: Uint8Array; readonly stop: unknown }): Uint8Array | undefined {
+  return decoded.stop === undefined ? decoded.bytes : undefined;
+}

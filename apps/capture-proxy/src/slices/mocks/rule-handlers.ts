@@ -1,0 +1,139 @@
+// Tested by mocks.slice.test.ts
+import type { mocksOperations, MockUpdate, NewMock } from "@headworks/capture-contract";
+import type { Handlers } from "@headworks/contract-kit";
+import { notFound } from "#api/api-error.ts";
+import { TEMPLATES } from "./answer-templates.ts";
+import type { StoredMock } from "./mock-rule.ts";
+import { showVersion } from "./mock-rule.ts";
+import { readDraft } from "./mocks.check.ts";
+import type { RuleBook } from "./rule-book.ts";
+
+type RuleHandlers = Pick<
+  Handlers<typeof mocksOperations>,
+  | "listMocks"
+  | "createMock"
+  | "createAdvancedMock"
+  | "listMockTemplates"
+  | "exportMocks"
+  | "batchToggleMocks"
+  | "getMock"
+  | "updateMock"
+  | "deleteMock"
+  | "toggleMock"
+  | "duplicateMock"
+  | "rollbackMock"
+  | "listMockVersions"
+>;
+
+/** Handlers of the operations on rules. */
+export function ruleHandlers(book: RuleBook): RuleHandlers {
+  const { store, find, show } = book;
+  const create = (body: NewMock) => {
+    const [rule] = book.add([readDraft(body, book.hasCollection)]);
+    return { status: 201, body: { id: (rule as StoredMock).id } } as const;
+  };
+  return {
+    listMocks: ({ query }) => {
+      const { rules, total } = listed(store.rules(), query);
+      return {
+        status: 200,
+        headers: { "x-total-count": String(total) },
+        body: rules.map((rule) => show(rule)),
+      };
+    },
+    createMock: ({ body }) => create(body),
+    createAdvancedMock: ({ body }) => create(body),
+    listMockTemplates: () => ({ status: 200, body: TEMPLATES }),
+    exportMocks: () => ({
+      status: 200,
+      body: store
+        .rules()
+        .filter(({ isRecorded }) => !isRecorded)
+        .map((rule) => show(rule, true)),
+    }),
+    batchToggleMocks: ({ body }) => {
+      const ids = [...new Set(body.ids)];
+      const found = ids.flatMap((id) => store.rule(id) ?? []);
+      book.change(
+        found.filter((rule) => rule.enabled !== body.enabled).map((rule) => ({ rule, to: { enabled: body.enabled } })),
+      );
+      const missing = ids.filter((id) => store.rule(id) === undefined);
+      return { status: 200, body: { updated: found.length, not_found: missing, total: ids.length } };
+    },
+    getMock: ({ params }) => ({ status: 200, body: show(find(params.id), true) }),
+    updateMock: ({ params, body }) => ({ status: 200, body: show(updated(book, find(params.id), body), true) }),
+    deleteMock: ({ params }) => {
+      book.remove([find(params.id).id]);
+      return { status: 204 };
+    },
+    toggleMock: ({ params, body }) => {
+      const rule = find(params.id);
+      const enabled = body?.enabled ?? !rule.enabled;
+      if (enabled !== rule.enabled) book.change([{ rule, to: { enabled } }]);
+      return { status: 200, body: { id: rule.id, enabled } };
+    },
+    duplicateMock: ({ params, body }) => {
+      const rule = find(params.id);
+      const name = body?.new_name?.trim() ?? `${rule.name.slice(0, 248)} (copy)`;
+      const { id: _id, version: _version, createdAtMs: _created, updatedAtMs: _updated, ...draft } = rule;
+      const { expirationSince: _since, isRecorded: _recorded, ...copied } = draft;
+      const [copy] = book.add([{ ...copied, name }]);
+      return { status: 201, body: { id: (copy as StoredMock).id } };
+    },
+    rollbackMock: ({ params, body }) => {
+      const rule = find(params.id);
+      const former = store.versions(rule.id).find(({ version }) => version === body.version);
+      if (former === undefined) return notFound("version");
+      const { condition, responseConfig } = former;
+      const rolled = book.revise(rule, { condition, responseConfig }, `Before the return to version ${body.version}`);
+      resetSequence(book, rolled, 0);
+      return { status: 200, body: show(rolled, true) };
+    },
+    listMockVersions: ({ params }) => ({ status: 200, body: store.versions(find(params.id).id).map(showVersion) }),
+  };
+}
+
+function listed(
+  rules: readonly StoredMock[],
+  query: {
+    readonly limit?: number;
+    readonly offset?: number;
+    readonly collection_id?: string;
+    readonly tag?: string;
+    readonly enabled?: string;
+    readonly search?: string;
+  },
+): { readonly rules: readonly StoredMock[]; readonly total: number } {
+  const { collection_id: collectionId, tag, enabled, search, limit = 100, offset = 0 } = query;
+  const wanted = search?.toLowerCase();
+  const found = rules.filter(
+    (rule) =>
+      !rule.isRecorded &&
+      (collectionId === undefined || rule.collectionId === collectionId) &&
+      (tag === undefined || rule.tags.includes(tag)) &&
+      (enabled === undefined || rule.enabled === (enabled === "true")) &&
+      (wanted === undefined || `${rule.name}\n${rule.description ?? ""}`.toLowerCase().includes(wanted)),
+  );
+  return { rules: found.reverse().slice(offset, offset + limit), total: found.length };
+}
+
+/** Only a change of the condition or the answers makes a version: the rest has nothing to go back to. */
+function updated(book: RuleBook, rule: StoredMock, body: MockUpdate): StoredMock {
+  const draft = readDraft(body, book.hasCollection);
+  const isSame =
+    JSON.stringify(draft.condition) === JSON.stringify(rule.condition) &&
+    JSON.stringify(draft.responseConfig) === JSON.stringify(rule.responseConfig);
+  const next = isSame
+    ? book.change([{ rule, to: { ...draft, condition: rule.condition, responseConfig: rule.responseConfig } }])[0]
+    : book.revise(rule, draft, body.comment ?? null);
+  const config = body.response_config as { readonly current_index?: number } | undefined;
+  if (config?.current_index !== undefined || !isSame) resetSequence(book, rule, config?.current_index ?? 0);
+  return next ?? rule;
+}
+
+function resetSequence({ hits }: RuleBook, rule: StoredMock, index: number): void {
+  const progress = hits.progress(rule.id);
+  if (progress.nextIndex === index) return;
+  progress.nextIndex = index;
+  hits.touched(rule.id);
+}

@@ -1,0 +1,246 @@
+import type { MockMiss, MockServing, StartServing } from "@headworks/capture-contract";
+import { prefersHtml } from "@headworks/http-fields";
+import { fieldValue, hasField, withoutHopByHop } from "@headworks/http1";
+import type { RawFields } from "@headworks/http1";
+import { CONTINUE } from "#exchange/phases.ts";
+import type { SyntheticResponse, Verdict } from "#exchange/phases.ts";
+import { exchangeUrl } from "#exchange/exchange.ts";
+import type { Exchange } from "#exchange/exchange.ts";
+import type { CaptureStore } from "#storage/capture-store.ts";
+import { bodyDigest, differenceOf, matchFacts, matchKey, matchParts } from "./match-key.ts";
+import type { Difference, MatchFacts, MatchParts } from "./match-key.ts";
+import { missPage } from "./miss-page.ts";
+import { readSession, storedBody } from "./session-record.ts";
+import type { RecordedExchange, RecordedGroup, SessionRecord } from "./session-record.ts";
+
+/** A recorded session that stands in for all origins. */
+export interface ServedSession {
+  /** An exchange that no rule answers. Never throws: what goes wrong must not reach an origin in strict mode. */
+  answer(exchange: Exchange): Verdict | Promise<Verdict>;
+  /** A tunnel, whose bytes cannot be answered from a record. */
+  target(host: string, port: number): Verdict;
+  status(): MockServing;
+  /** Newest first. */
+  misses(): readonly MockMiss[];
+}
+
+export interface ServedSessionParts {
+  readonly captured: CaptureStore;
+  readonly nowMs: () => number;
+  readonly onFault: (error: unknown) => void;
+}
+
+const LARGEST_BODY_BYTES = 67_108_864;
+const MOST_MISSES = 1000;
+const MOST_CANDIDATES = 500;
+const MOST_NEAR = 3;
+
+/** What is said while no session is served. */
+export const NOT_SERVING: MockServing = {
+  serving: false,
+  session_id: null,
+  session_name: null,
+  strict: true,
+  repeat: "last",
+  match: matchParts(),
+  started_at: null,
+  recorded: 0,
+  skipped: 0,
+  answered: 0,
+  missed: 0,
+};
+
+/** Reads a session and serves it. */
+export async function serveSession(
+  parts: ServedSessionParts,
+  start: StartServing,
+  sessionName: string | null,
+  signal: AbortSignal,
+): Promise<ServedSession> {
+  const match = matchParts(start.match);
+  const record = await readSession(parts.captured, start.session_id, match, signal);
+  return new SessionServer(parts, start, sessionName, match, record);
+}
+
+class SessionServer implements ServedSession {
+  readonly #parts: ServedSessionParts;
+  readonly #match: MatchParts;
+  readonly #record: SessionRecord;
+  readonly #sessionId: string;
+  readonly #sessionName: string | null;
+  readonly #isStrict: boolean;
+  readonly #repeat: "last" | "cycle" | "none";
+  readonly #startedAtMs: number;
+  readonly #byPath = new Map<string, RecordedGroup[]>();
+  readonly #byAuthority = new Map<string, RecordedGroup[]>();
+  readonly #misses: MockMiss[] = [];
+  #answered = 0;
+  #missed = 0;
+
+  constructor(
+    parts: ServedSessionParts,
+    start: StartServing,
+    sessionName: string | null,
+    match: MatchParts,
+    record: SessionRecord,
+  ) {
+    this.#parts = parts;
+    this.#match = match;
+    this.#record = record;
+    this.#sessionId = start.session_id;
+    this.#sessionName = sessionName;
+    this.#isStrict = start.strict ?? true;
+    this.#repeat = start.repeat ?? "last";
+    this.#startedAtMs = parts.nowMs();
+    for (const group of record.groups.values()) {
+      const facts = group.exchanges[0]?.facts;
+      if (facts === undefined) continue;
+      listed(this.#byPath, facts.path, group);
+      listed(this.#byAuthority, facts.authority, group);
+    }
+  }
+
+  status(): MockServing {
+    return {
+      serving: true,
+      session_id: this.#sessionId,
+      session_name: this.#sessionName,
+      strict: this.#isStrict,
+      repeat: this.#repeat,
+      match: this.#match,
+      started_at: new Date(this.#startedAtMs).toISOString(),
+      recorded: this.#record.recorded,
+      skipped: this.#record.skipped,
+      answered: this.#answered,
+      missed: this.#missed,
+    };
+  }
+
+  misses(): readonly MockMiss[] {
+    return this.#misses.toReversed();
+  }
+
+  target(host: string, port: number): Verdict {
+    if (!this.#isStrict) return CONTINUE;
+    const miss = this.#miss("CONNECT", `${host}:${port}`, "A tunnel cannot be answered from a recorded session", []);
+    return { kind: "respond", response: missPage(miss, false) };
+  }
+
+  async answer(exchange: Exchange): Promise<Verdict> {
+    try {
+      return await this.#answer(exchange);
+    } catch (error) {
+      this.#parts.onFault(error);
+      return this.#refuse(exchange, "The recorded answer could not be read", []);
+    }
+  }
+
+  async #answer(exchange: Exchange): Promise<Verdict> {
+    const { request } = exchange;
+    let body = "";
+    if (this.#match.body) {
+      const content = await exchange.requestContent(LARGEST_BODY_BYTES);
+      if (content.kind === "too-large") return this.#refuse(exchange, "The request's body is too large to compare", []);
+      if (content.kind === "complete") body = bodyDigest(content.bytes);
+    }
+    const { method, scheme, host, port, path } = request;
+    const facts = matchFacts(this.#match, { method, scheme, host, port, target: path, body });
+    const group = this.#record.groups.get(matchKey(this.#match, facts));
+    if (group === undefined) {
+      return this.#refuse(exchange, "Nothing like this request was recorded", this.#near(facts));
+    }
+    const recorded = this.#take(group);
+    if (recorded === undefined) {
+      const reason = `All ${group.exchanges.length} recorded answers to this request were given`;
+      return this.#refuse(exchange, reason, []);
+    }
+    const bytes = recorded.hasBody ? await storedBody(this.#parts.captured, recorded.entryId, "response") : undefined;
+    if (recorded.hasBody && bytes === undefined) {
+      return this.#refuse(exchange, "The recorded answer is no longer stored", []);
+    }
+    this.#answered += 1;
+    exchange.addTrace({
+      kind: "mock",
+      ruleId: this.#sessionId,
+      ruleName: `Session ${this.#sessionName ?? this.#sessionId}`,
+      phase: "request",
+      changes: [`answered with ${recorded.status} from entry ${recorded.entryId}`],
+    });
+    return { kind: "respond", response: recordedResponse(recorded, bytes ?? Buffer.alloc(0)) };
+  }
+
+  /** In the order in which they were recorded, for however many ask at the same time. */
+  #take(group: RecordedGroup): RecordedExchange | undefined {
+    const { exchanges } = group;
+    const index = group.next;
+    group.next += 1;
+    if (group.next >= exchanges.length && this.#repeat !== "none") {
+      group.next = this.#repeat === "cycle" ? 0 : exchanges.length - 1;
+    }
+    return exchanges[index];
+  }
+
+  #refuse(exchange: Exchange, reason: string, near: MockMiss["near"]): Verdict {
+    const { request } = exchange;
+    const miss = this.#miss(request.method, exchangeUrl(request), reason, near);
+    if (!this.#isStrict) return CONTINUE;
+    exchange.addTrace({
+      kind: "mock",
+      ruleId: this.#sessionId,
+      ruleName: `Session ${this.#sessionName ?? this.#sessionId}`,
+      phase: "request",
+      changes: ["answered with 502: not in the served session"],
+    });
+    return { kind: "respond", response: missPage(miss, prefersHtml(fieldValue(request.fields, "accept"))) };
+  }
+
+  #miss(method: string, url: string, reason: string, near: MockMiss["near"]): MockMiss {
+    const miss = { timestamp: new Date(this.#parts.nowMs()).toISOString(), method, url, reason, near };
+    this.#missed += 1;
+    this.#misses.push(miss);
+    if (this.#misses.length > MOST_MISSES) this.#misses.shift();
+    return miss;
+  }
+
+  /** Looks at requests with the same path first, then at those to the same host, and not at more than a few hundred. */
+  #near(asked: MatchFacts): MockMiss["near"] {
+    const groups = new Set<RecordedGroup>();
+    const pools = [this.#byPath.get(asked.path) ?? [], this.#byAuthority.get(asked.authority) ?? []];
+    for (const pool of pools) for (const group of pool.slice(0, MOST_CANDIDATES / 2)) groups.add(group);
+    const compared = [...groups].flatMap((group) => {
+      const [first] = group.exchanges;
+      return first === undefined ? [] : [{ first, ...differenceOf(this.#match, first.facts, asked) }];
+    });
+    return compared
+      .toSorted((a: Difference, b: Difference) => a.distance - b.distance)
+      .slice(0, MOST_NEAR)
+      .map(({ first, differences }) => ({
+        entry_id: first.entryId,
+        method: first.method,
+        url: first.url,
+        differences: [...differences],
+      }));
+  }
+}
+
+function listed(lists: Map<string, RecordedGroup[]>, key: string, group: RecordedGroup): void {
+  const list = lists.get(key);
+  if (list === undefined) lists.set(key, [group]);
+  else list.push(group);
+}
+
+/** The bytes are as they were recorded, content coding included; framing is made anew. */
+function recordedResponse(recorded: RecordedExchange, body: Buffer): SyntheticResponse {
+  const isHead = recorded.method === "HEAD";
+  const kept: RawFields = [];
+  const passed = withoutHopByHop(recorded.fields);
+  for (let at = 0; at < passed.length; at += 2) {
+    const lowerName = (passed[at] ?? "").toLowerCase();
+    const isFraming = lowerName === "transfer-encoding" || (lowerName === "content-length" && !isHead);
+    if (!isFraming) kept.push(passed[at] ?? "", passed[at + 1] ?? "");
+  }
+  const saysLength = hasField(kept, "content-length") || recorded.status === 204 || recorded.status === 304;
+  const fields = saysLength ? kept : [...kept, "Content-Length", String(body.length)];
+  const reason = recorded.reason ?? "";
+  return { status: recorded.status, ...(reason === "" ? {} : { reason }), fields, body };
+}

@@ -1,0 +1,132 @@
+import { randomInt, randomUUID } from "node:crypto";
+
+/** What a template may say about the request it answers. */
+export interface TemplateRequest {
+  readonly method: string;
+  readonly url: string;
+  /** Without the query. */
+  readonly path: string;
+  readonly host: string;
+  /** Without the question mark. */
+  readonly query: string;
+  /** The first field of that name. */
+  header(name: string): string | undefined;
+  /** The first parameter of that name, decoded. */
+  queryParameter(name: string): string | undefined;
+  /** The body as parsed JSON; undefined when it is none. */
+  json(): unknown;
+  /** The body as text; empty when it is none. */
+  text(): string;
+}
+
+/** A text with places to fill in. */
+export interface Template {
+  /** It says something about the request's body. */
+  readonly needsBody: boolean;
+  /** At most `limitChars` characters: what no longer fits is left out. */
+  render(request: TemplateRequest, nowMs: number, limitChars: number): string;
+}
+
+/** Longest name between braces; what is longer is text. */
+const LONGEST_NAME = 512;
+/** Longest text that one place is filled in with. */
+const LONGEST_VALUE = 1_048_576;
+
+type Value = (request: TemplateRequest, nowMs: number) => string;
+interface Place {
+  readonly value: Value;
+  readonly needsBody: boolean;
+}
+
+/**
+ * Reads `{{name}}` places. There is no code in a template: a name is looked up in a fixed list or in the request, what the
+ * request does not have is empty, and a name that is not on the list stays as it is written.
+ */
+export function compileTemplate(text: string): Template {
+  const parts: (string | Place)[] = [];
+  let from = 0;
+  for (let open = text.indexOf("{{"); open !== -1; open = text.indexOf("{{", open + 1)) {
+    if (open < from) continue;
+    const inside = text.slice(open + 2, open + 2 + LONGEST_NAME + 2);
+    const close = inside.indexOf("}}");
+    const place = close === -1 ? undefined : placeOf(inside.slice(0, close).trim());
+    if (place === undefined) continue;
+    parts.push(text.slice(from, open), place);
+    from = open + close + 4;
+  }
+  parts.push(text.slice(from));
+  return {
+    needsBody: parts.some((part) => typeof part === "object" && part.needsBody),
+    render: (request, nowMs, limitChars) => rendered(parts, request, nowMs, limitChars),
+  };
+}
+
+function rendered(
+  parts: readonly (string | Place)[],
+  request: TemplateRequest,
+  nowMs: number,
+  limitChars: number,
+): string {
+  let result = "";
+  for (const part of parts) {
+    if (result.length >= limitChars) break;
+    const piece = typeof part === "string" ? part : part.value(request, nowMs).slice(0, LONGEST_VALUE);
+    result += piece.length <= limitChars - result.length ? piece : piece.slice(0, limitChars - result.length);
+  }
+  return result;
+}
+
+const iso = (nowMs: number): string => new Date(nowMs).toISOString();
+
+const PLAIN: ReadonlyMap<string, Value> = new Map<string, Value>([
+  ["timestamp", (_, nowMs) => String(Math.floor(nowMs / 1000))],
+  ["timestamp_ms", (_, nowMs) => String(nowMs)],
+  ["uuid", () => randomUUID()],
+  ["date", (_, nowMs) => iso(nowMs).slice(0, 10)],
+  ["time", (_, nowMs) => iso(nowMs).slice(11, 19)],
+  ["datetime", (_, nowMs) => `${iso(nowMs).slice(0, 19)}Z`],
+  ["random_int", () => String(randomInt(1_000_000))],
+  ["random_float", () => (randomInt(100) / 100).toFixed(2)],
+  ["request.method", (request) => request.method],
+  ["request.url", (request) => request.url],
+  ["request.path", (request) => request.path],
+  ["request.host", (request) => request.host],
+  ["request.query", (request) => request.query],
+]);
+
+const HEADERS = "request.headers.";
+const QUERY = "request.query.";
+const BODY = "request.body";
+
+function placeOf(name: string): Place | undefined {
+  const plain = PLAIN.get(name);
+  if (plain !== undefined) return { value: plain, needsBody: false };
+  if (name.startsWith(HEADERS)) {
+    const field = name.slice(HEADERS.length);
+    return { value: (request) => request.header(field) ?? "", needsBody: false };
+  }
+  if (name.startsWith(QUERY)) {
+    const parameter = name.slice(QUERY.length);
+    return { value: (request) => request.queryParameter(parameter) ?? "", needsBody: false };
+  }
+  if (name === BODY) return { value: (request) => request.text(), needsBody: true };
+  if (!name.startsWith(`${BODY}.`)) return undefined;
+  const steps = name.slice(BODY.length + 1).split(".");
+  return { value: (request) => shown(memberAt(request.json(), steps)), needsBody: true };
+}
+
+/** Own members only: what objects inherit is not part of the body. */
+function memberAt(root: unknown, steps: readonly string[]): unknown {
+  let value = root;
+  for (const step of steps) {
+    if (typeof value !== "object" || value === null || !Object.hasOwn(value, step)) return undefined;
+    value = (value as Record<string, unknown>)[step];
+  }
+  return value;
+}
+
+/** Texts as they are, everything else as JSON; nothing for what is not there. */
+function shown(value: unknown): string {
+  if (value === undefined) return "";
+  return typeof value === "string" ? value : JSON.stringify(value);
+}

@@ -1,0 +1,190 @@
+import { nullable, oneOf, strictObject } from "@headworks/contract-kit";
+import { Type } from "typebox";
+import type { Static } from "typebox";
+import { Condition, conditionShorthand } from "./condition.ts";
+import { HeadersList } from "./message.ts";
+import {
+  flatResponse,
+  MOCK_LIMITS,
+  MockExpiration,
+  MockHeaders,
+  MockRule,
+  NewMockResponse,
+  NewMockResponseConfig,
+} from "./mock-rule.ts";
+import { Id, named, Timestamp } from "./primitives.ts";
+
+const tags = Type.Array(Type.String({ minLength: 1, maxLength: 255 }), { maxItems: 100, description: "Labels" });
+const nullableText = (description: string) => nullable(Type.String({ maxLength: 4096 }), { description });
+
+const writable = {
+  name: Type.Optional(named("Name of the rule; needed unless the shorthand is used")),
+  description: Type.Optional(nullableText("What it is for")),
+  tags: Type.Optional(tags),
+  collection_id: Type.Optional(nullable(Id, { description: "Collection it belongs to" })),
+  condition: Type.Optional(Condition),
+  ...conditionShorthand,
+  response: Type.Optional(NewMockResponse),
+  response_config: Type.Optional(NewMockResponseConfig),
+  ...flatResponse,
+  enabled: Type.Optional(Type.Boolean({ description: "Whether it answers anything; true unless given" })),
+  priority: Type.Optional(
+    Type.Integer({
+      minimum: -1_000_000,
+      maximum: 1_000_000,
+      description: "Of several rules that match the lowest number answers; 100 unless given",
+    }),
+  ),
+  expiration: Type.Optional(nullable(MockExpiration)),
+  response_schema: Type.Optional(
+    nullable(Type.String({ maxLength: 262_144 }), { description: "JSON Schema, as text, that the bodies must fit" }),
+  ),
+  response_script: Type.Optional(Type.Null({ description: "Reserved: must be null" })),
+  device_id: Type.Optional(nullable(Type.String({ maxLength: 255 }), { description: "Reserved: must be null" })),
+};
+
+/** Body of a create: a condition and an answer, or the flat form (`url_pattern`, `method`, `status_code`, `body`, …). */
+export const NewMock = strictObject(writable);
+export type NewMock = Static<typeof NewMock>;
+
+/** Body of an update: what GET returned may be sent back; its read-only fields are not changes. */
+export const MockUpdate = strictObject({
+  ...writable,
+  comment: Type.Optional(nullableText("Said about the version that this update replaces")),
+  id: Type.Optional(Id),
+  created_at: Type.Optional(Timestamp),
+  updated_at: Type.Optional(Timestamp),
+  hit_count: Type.Optional(Type.Integer()),
+  expired: Type.Optional(Type.Boolean()),
+  version: Type.Optional(Type.Integer()),
+  version_history: Type.Optional(Type.Array(Type.Unknown())),
+});
+export type MockUpdate = Static<typeof MockUpdate>;
+
+/** A request to try rules on; everything but its URL has a default. */
+export const MockSampleRequest = strictObject({
+  method: Type.Optional(Type.String({ minLength: 1, maxLength: 64, description: "GET unless given" })),
+  url: Type.String({ minLength: 1, maxLength: 65_536, description: "The absolute URL" }),
+  headers: Type.Optional(MockHeaders),
+  headers_list: Type.Optional(HeadersList),
+  body: Type.Optional(
+    nullable(Type.String({ maxLength: MOCK_LIMITS.bodyBytes }), { description: "Text, or `base64:` and base64" }),
+  ),
+  body_encoding: Type.Optional(nullable(oneOf(["utf8", "base64"]), { description: "How `body` is written" })),
+  host: Type.Optional(Type.String({ description: "Tolerated; the URL says it" })),
+  path: Type.Optional(Type.String({ description: "Tolerated; the URL says it" })),
+  content_type: Type.Optional(
+    nullable(Type.String({ maxLength: 255 }), { description: "Where `headers` does not say" }),
+  ),
+  http_version: Type.Optional(nullable(Type.String())),
+  trailers_list: Type.Optional(HeadersList),
+  body_size: Type.Optional(Type.Integer()),
+  body_stored_size: Type.Optional(Type.Integer()),
+  body_state: Type.Optional(Type.String()),
+});
+export type MockSampleRequest = Static<typeof MockSampleRequest>;
+
+/** A request, written down or captured. */
+export const MockSample = strictObject({
+  request: Type.Optional(MockSampleRequest),
+  entry_id: Type.Optional(Type.String({ maxLength: 64, description: "Instead of `request`: a captured entry" })),
+});
+
+/** Rules under one name, switched together. */
+export const MockCollection = strictObject(
+  {
+    id: Id,
+    name: Type.String(),
+    description: nullable(Type.String()),
+    enabled: Type.Boolean({ description: "Off: none of its rules answers, whatever they say themselves" }),
+    tags: Type.Array(Type.String()),
+    color: nullable(Type.String()),
+    created_at: Timestamp,
+    updated_at: Timestamp,
+    rule_count: Type.Integer(),
+  },
+  { $id: "MockCollection" },
+);
+export type MockCollection = Static<typeof MockCollection>;
+
+/** What may be said about a collection besides its name. */
+export const mockCollectionProperties = {
+  description: Type.Optional(nullableText("What its rules are for")),
+  tags: Type.Optional(tags),
+  enabled: Type.Optional(Type.Boolean({ description: "Whether its rules may answer" })),
+  color: Type.Optional(nullable(Type.String({ maxLength: 64 }), { description: "For the eye" })),
+};
+
+/** One answer that a rule gave. */
+export const MockHit = strictObject(
+  {
+    mock_id: Id,
+    timestamp: Timestamp,
+    request_url: Type.String(),
+    request_method: Type.String(),
+    response_status: Type.Integer(),
+    response_time_ms: Type.Number({ description: "From the request's head to the answer, the delay included" }),
+    response_index: nullable(Type.Integer({ description: "Which of the rule's answers; null when it has one" })),
+  },
+  { $id: "MockHit" },
+);
+export type MockHit = Static<typeof MockHit>;
+
+/** What the answers of a rule were like since the history was last cleared. */
+export const MockHitStats = strictObject(
+  {
+    total_hits: Type.Integer(),
+    avg_response_time_ms: nullable(Type.Number()),
+    min_response_time_ms: nullable(Type.Number()),
+    max_response_time_ms: nullable(Type.Number()),
+    first_hit: nullable(Timestamp),
+    last_hit: nullable(Timestamp),
+  },
+  { $id: "MockHitStats" },
+);
+export type MockHitStats = Static<typeof MockHitStats>;
+
+export const MockTemplate = strictObject(
+  { name: Type.String(), description: Type.String(), template: NewMockResponse },
+  { $id: "MockTemplate" },
+);
+
+export const ImportMocks = strictObject({
+  format: oneOf(["har", "openapi", "postman", "json"], {
+    description: "HAR 1.2, OpenAPI 3.0 or 3.1 (JSON or YAML), Postman collection 2.1, or an export of this service",
+  }),
+  data: Type.Unknown({ description: "The document, as text or as the object itself" }),
+  dry_run: Type.Optional(Type.Boolean({ description: "Show what would be made, and make nothing" })),
+  collection_id: Type.Optional(nullable(Id, { description: "Collection that the rules join" })),
+  enabled: Type.Optional(Type.Boolean({ description: "False: all rules are made switched off" })),
+  base_url: Type.Optional(
+    nullable(Type.String({ maxLength: 4096 }), {
+      description: "OpenAPI: instead of the document's `servers`; a path alone stands for every host",
+    }),
+  ),
+});
+export type ImportMocks = Static<typeof ImportMocks>;
+
+const importResult = {
+  imported: Type.Integer({ description: "Rules that were made, or would be" }),
+  format: Type.String(),
+  skipped: Type.Integer({ description: "Parts of the document that no rule could be made of" }),
+  warnings: Type.Array(Type.String(), { description: "What was left out or guessed; at most 100" }),
+};
+/** What an import made. */
+export const MockImportResult = strictObject({ ...importResult, ids: Type.Array(Id) }, { $id: "MockImportResult" });
+/** What an import would make. */
+export const MockImportPreview = strictObject(
+  { ...importResult, dry_run: Type.Boolean(), rules: Type.Array(MockRule, { description: "The first 200" }) },
+  { $id: "MockImportPreview" },
+);
+
+/** A part of a list that can grow. */
+export const mockPageProperties = {
+  limit: Type.Optional(
+    Type.Integer({ minimum: 1, maximum: 1000, default: 100, description: "Most items of one answer" }),
+  ),
+  offset: Type.Optional(
+    Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER, default: 0, description: "Items left out first" }),
+  ),
+};

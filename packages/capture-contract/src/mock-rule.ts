@@ -1,0 +1,261 @@
+import { nullable, oneOf, strictObject } from "@headworks/contract-kit";
+import { Type } from "typebox";
+import type { Static, TSchema } from "typebox";
+import { Condition } from "./condition.ts";
+import { Id, Timestamp } from "./primitives.ts";
+
+/** Bounds of mocks. Bytes are of what is stored; files are read when they are needed. */
+export const MOCK_LIMITS = {
+  /** Bytes of a body that is kept in a rule. */
+  bodyBytes: 5_242_880,
+  /** Bytes of a file that is given as a body, and of a body made from a template. */
+  fileBytes: 16_777_216,
+  delayMs: 600_000,
+  /** Answers of one sequence, conditional or probabilistic rule. */
+  answers: 1000,
+  rules: 10_000,
+  versions: 50,
+  history: 1000,
+} as const;
+
+/** One of several objects that say by `type` which they are. */
+function tagged<T>(kinds: readonly TSchema[], options: object = {}) {
+  return Type.Unsafe<T>({
+    ...options,
+    type: "object",
+    required: ["type"],
+    discriminator: { propertyName: "type" },
+    oneOf: kinds,
+  });
+}
+
+const kind = <const N extends string, P extends Parameters<typeof strictObject>[0]>(name: N, properties: P) =>
+  strictObject({ type: oneOf([name]), ...properties });
+
+const headerText = Type.String({ maxLength: 65_536 });
+
+/** Header fields to answer with; a list of values gives as many fields of that name. */
+export const MockHeaders = Type.Record(
+  Type.String({ minLength: 1, maxLength: 255 }),
+  Type.Union([headerText, Type.Array(headerText, { maxItems: 100 })]),
+  { description: "By name; a list gives several fields of that name. Framing fields are the proxy's business" },
+);
+export type MockHeaders = Readonly<Record<string, string | readonly string[]>>;
+
+const bodyText = Type.String({ maxLength: MOCK_LIMITS.bodyBytes });
+
+/** The parts of an answer as a rule writes them down; everything left out has a default. */
+const responseProperties = {
+  status_code: Type.Optional(
+    Type.Integer({ minimum: 200, maximum: 599, description: "Status of the answer; 200 unless given" }),
+  ),
+  headers: Type.Optional(MockHeaders),
+  body: Type.Optional(nullable(bodyText, { description: "Body as text" })),
+  body_base64: Type.Optional(
+    nullable(Type.String({ maxLength: Math.ceil(MOCK_LIMITS.bodyBytes / 3) * 4 }), { description: "Body in base64" }),
+  ),
+  body_file: Type.Optional(
+    nullable(Type.String({ minLength: 1, maxLength: 4096 }), {
+      description: "Body from a file below one of the directories of `mock_body_dirs` or `<data_dir>/mock-bodies`",
+    }),
+  ),
+  delay_ms: Type.Optional(
+    nullable(Type.Integer({ minimum: 0, maximum: MOCK_LIMITS.delayMs }), { description: "Wait before the answer" }),
+  ),
+  delay_variance_ms: Type.Optional(
+    nullable(Type.Integer({ minimum: 0, maximum: MOCK_LIMITS.delayMs }), {
+      description: "The wait is up to this much shorter or longer",
+    }),
+  ),
+  template_enabled: Type.Optional(
+    Type.Boolean({ description: "Fill in `{{request.path}}`, `{{uuid}}` and the like in body and header values" }),
+  ),
+};
+
+/** An answer to give instead of the origin's; at most one of the three kinds of body. */
+export const NewMockResponse = strictObject(responseProperties);
+export type NewMockResponse = Omit<Static<typeof NewMockResponse>, "headers"> & { readonly headers?: MockHeaders };
+
+/** An answer of a rule with every default filled in. */
+export const MockResponse = strictObject(
+  {
+    status_code: Type.Integer(),
+    headers: MockHeaders,
+    body: nullable(Type.String()),
+    body_base64: nullable(Type.String()),
+    body_file: nullable(Type.String()),
+    delay_ms: nullable(Type.Integer()),
+    delay_variance_ms: nullable(Type.Integer()),
+    template_enabled: Type.Boolean(),
+  },
+  { $id: "MockResponse" },
+);
+export type MockResponse = Omit<Static<typeof MockResponse>, "headers"> & { readonly headers: MockHeaders };
+
+/** What a request must be like for one of the answers of a conditional rule. */
+export type MockRequestCondition =
+  | { readonly type: "header_equals"; readonly name: string; readonly value: string }
+  | { readonly type: "header_matches"; readonly name: string; readonly pattern: string }
+  | { readonly type: "query_param_equals"; readonly name: string; readonly value: string }
+  | { readonly type: "json_path_equals"; readonly path: string; readonly value: unknown }
+  | { readonly type: "json_path_matches"; readonly path: string; readonly pattern: string }
+  | { readonly type: "body_matches"; readonly pattern: string }
+  | { readonly type: "and" | "or"; readonly conditions: readonly MockRequestCondition[] };
+
+const name = Type.String({ minLength: 1, maxLength: 255 });
+const pattern = Type.String({ minLength: 1, maxLength: 1000 });
+const value = Type.String({ maxLength: 65_536 });
+const path = Type.String({ minLength: 1, maxLength: 1000 });
+const several = Type.Array(Type.Unsafe<MockRequestCondition>({ $ref: "MockRequestCondition" }), {
+  minItems: 1,
+  maxItems: 1000,
+});
+
+export const MockRequestCondition = tagged<MockRequestCondition>(
+  [
+    kind("header_equals", { name, value }),
+    kind("header_matches", { name, pattern }),
+    kind("query_param_equals", { name, value }),
+    kind("json_path_equals", { path, value: Type.Unknown() }),
+    kind("json_path_matches", { path, pattern }),
+    kind("body_matches", { pattern }),
+    kind("and", { conditions: several }),
+    kind("or", { conditions: several }),
+  ],
+  { $id: "MockRequestCondition", description: "What the request must be like" },
+);
+
+/** Which answer a rule gives. `R` is the answer as it is written (input) or with its defaults (output). */
+export type MockResponseConfigOf<R> =
+  | { readonly type: "single"; readonly response: R }
+  | {
+      readonly type: "sequence";
+      readonly responses: readonly R[];
+      readonly current_index?: number;
+      readonly cycle?: boolean;
+    }
+  | {
+      readonly type: "conditional";
+      readonly conditions: readonly { readonly condition: MockRequestCondition; readonly response: R }[];
+      readonly default_response: R;
+    }
+  | {
+      readonly type: "probabilistic";
+      readonly responses: readonly { readonly weight: number; readonly response: R }[];
+    };
+
+const responseConfigKinds = <R extends TSchema>(response: R) => [
+  kind("single", { response }),
+  kind("sequence", {
+    responses: Type.Array(response, { minItems: 1, maxItems: MOCK_LIMITS.answers, description: "One after the other" }),
+    current_index: Type.Optional(
+      Type.Integer({ minimum: 0, maximum: MOCK_LIMITS.answers, description: "The answer that comes next" }),
+    ),
+    cycle: Type.Optional(
+      Type.Boolean({ description: "After the last one the first again (default); otherwise it stays with the last" }),
+    ),
+  }),
+  kind("conditional", {
+    conditions: Type.Array(strictObject({ condition: MockRequestCondition, response }), {
+      maxItems: MOCK_LIMITS.answers,
+      description: "The first that holds decides",
+    }),
+    default_response: response,
+  }),
+  kind("probabilistic", {
+    responses: Type.Array(
+      strictObject({
+        weight: Type.Integer({ minimum: 0, maximum: 1_000_000, description: "Share of the sum of all weights" }),
+        response,
+      }),
+      { minItems: 1, maxItems: MOCK_LIMITS.answers },
+    ),
+  }),
+];
+
+export type NewMockResponseConfig = MockResponseConfigOf<NewMockResponse>;
+export const NewMockResponseConfig = tagged<NewMockResponseConfig>(responseConfigKinds(NewMockResponse), {
+  description: "Which answer is given: `single`, `sequence`, `conditional` or `probabilistic`",
+});
+
+export type MockResponseConfig = MockResponseConfigOf<MockResponse>;
+export const MockResponseConfig = tagged<MockResponseConfig>(responseConfigKinds(MockResponse), {
+  $id: "MockResponseConfig",
+});
+
+/** When a rule stops answering by itself. */
+export const MockExpiration = tagged<MockExpiration>(
+  [
+    kind("date_time", { expires_at: Timestamp }),
+    kind("hit_count", { max_hits: Type.Integer({ minimum: 1, maximum: 1_000_000_000 }) }),
+    kind("duration", { duration_secs: Type.Integer({ minimum: 1, maximum: 3_153_600_000 }) }),
+  ],
+  {
+    $id: "MockExpiration",
+    description: "Hits and durations count from when the expiration was set or the rule was switched on again",
+  },
+);
+export type MockExpiration =
+  | { readonly type: "date_time"; readonly expires_at: string }
+  | { readonly type: "hit_count"; readonly max_hits: number }
+  | { readonly type: "duration"; readonly duration_secs: number };
+
+/** What a rule was before an update or a rollback. */
+export const MockVersion = strictObject(
+  {
+    version: Type.Integer(),
+    condition: Condition,
+    response_config: MockResponseConfig,
+    saved_at: Timestamp,
+    comment: nullable(Type.String()),
+  },
+  { $id: "MockVersion" },
+);
+export type MockVersion = Omit<Static<typeof MockVersion>, "response_config"> & {
+  readonly response_config: MockResponseConfig;
+};
+
+/** A mock rule as it is kept. */
+export const MockRule = strictObject(
+  {
+    id: Id,
+    name: Type.String(),
+    description: nullable(Type.String()),
+    tags: Type.Array(Type.String()),
+    collection_id: nullable(Id),
+    condition: Condition,
+    response_config: MockResponseConfig,
+    enabled: Type.Boolean(),
+    priority: Type.Integer({ description: "The lowest number of those that match answers" }),
+    created_at: Timestamp,
+    updated_at: Timestamp,
+    hit_count: Type.Integer(),
+    expiration: nullable(MockExpiration),
+    expired: Type.Boolean({ description: "It is over and answers nothing until it is set anew or switched on again" }),
+    version: Type.Integer(),
+    version_history: Type.Optional(
+      Type.Array(MockVersion, { description: "Newest first; left out when empty, and in lists" }),
+    ),
+    response_schema: nullable(Type.String({ description: "JSON Schema, as text, that the bodies of the rule fit" })),
+    response_script: Type.Null({ description: "Reserved" }),
+    device_id: nullable(Type.String()),
+  },
+  { $id: "MockRule" },
+);
+export type MockRule = Omit<Static<typeof MockRule>, "response_config" | "version_history" | "expiration"> & {
+  readonly response_config: MockResponseConfig;
+  readonly version_history?: MockVersion[];
+  readonly expiration: MockExpiration | null;
+};
+
+/** The flat form of an answer that scripts send beside the rule's own fields. */
+export const flatResponse = {
+  status_code: responseProperties.status_code,
+  headers: responseProperties.headers,
+  body: responseProperties.body,
+  body_base64: responseProperties.body_base64,
+  body_file: responseProperties.body_file,
+  delay_ms: responseProperties.delay_ms,
+  delay_variance_ms: responseProperties.delay_variance_ms,
+  template_enabled: responseProperties.template_enabled,
+} as const;
