@@ -14,6 +14,7 @@ import { createFocusSlice } from "./slices/focus/focus.slice.ts";
 import { createMetricsSlice } from "./slices/metrics/metrics.slice.ts";
 import { createMocksSlice } from "./slices/mocks/mocks.slice.ts";
 import { createRewritesSlice } from "./slices/rewrites/rewrites.slice.ts";
+import { createReplaySlice } from "./slices/replay/replay.slice.ts";
 import { createSessionsSlice } from "./slices/sessions/sessions.slice.ts";
 import { createTrafficSlice } from "./slices/traffic/traffic.slice.ts";
 
@@ -51,6 +52,7 @@ export function createSlices(host: SliceHost, authority: AuthorityStore): Slices
     createBlocklistSlice(host),
     createBreakpointsSlice(host),
     createFocusSlice(host),
+    createReplaySlice(host),
     createRewritesSlice(host),
     createMetricsSlice(host),
     createMocksSlice(host),

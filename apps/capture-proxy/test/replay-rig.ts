@@ -1,0 +1,132 @@
+import assert from "node:assert/strict";
+import { once } from "node:events";
+import { createServer, request } from "node:http";
+import type { IncomingMessage, RequestListener } from "node:http";
+import type { AddressInfo } from "node:net";
+import { temporaryDirectory } from "@headworks/testkit";
+import type { ReplayResult } from "@headworks/capture-contract";
+import { pino } from "pino";
+import { createProxy } from "#proxy.ts";
+import type { RunningProxy } from "#proxy.ts";
+
+/** An answer of the API. */
+export interface Answer<T = unknown> {
+  readonly status: number;
+  readonly headers: Headers;
+  readonly json: T;
+}
+
+/** A whole Weir with a data directory of its own that can be started again. */
+export interface ReplayRig {
+  readonly proxy: RunningProxy;
+  readonly dataDir: string;
+  call<T = unknown>(method: string, path: string, body?: unknown, signal?: AbortSignal): Promise<Answer<T>>;
+  /** Sends a request through the proxy and gives the id of its entry. */
+  capture(url: string, options?: CaptureOptions): Promise<string>;
+  restart(): Promise<void>;
+}
+
+export interface CaptureOptions {
+  readonly method?: string;
+  readonly headers?: Record<string, string | string[]>;
+  readonly body?: string | Buffer;
+}
+
+export interface Cleanups {
+  (cleanup: () => unknown): void;
+}
+
+export async function startReplayRig(cleanup: Cleanups, flags: Record<string, string> = {}): Promise<ReplayRig> {
+  const directory = await temporaryDirectory();
+  const start = (): Promise<RunningProxy> =>
+    createProxy({
+      dataDir: directory.path,
+      environment: {},
+      flags: { "proxy-port": "0", "api-port": "0", ...flags },
+      log: pino({ level: "silent" }),
+    });
+  let proxy = await start();
+  cleanup(async () => {
+    await proxy.stop(0);
+    await directory.remove();
+  });
+  const call: ReplayRig["call"] = async <T>(method: string, path: string, body?: unknown, signal?: AbortSignal) => {
+    const response = await fetch(`${proxy.addresses.api}/api${path}`, {
+      method,
+      ...(signal === undefined ? {} : { signal }),
+      ...(body === undefined ? {} : { headers: { "content-type": "application/json" }, body: JSON.stringify(body) }),
+    });
+    const text = await response.text();
+    return {
+      status: response.status,
+      headers: response.headers,
+      json: (text === "" ? undefined : JSON.parse(text)) as T,
+    };
+  };
+  return {
+    get proxy() {
+      return proxy;
+    },
+    dataDir: directory.path,
+    call,
+    async capture(url, options = {}) {
+      await throughProxy(proxy, url, options);
+      for (;;) {
+        const { json } = await call<{ id: string; request: { url: string }; state: string }[]>(
+          "GET",
+          "/traffic?limit=1",
+        );
+        const [latest] = json;
+        if (latest?.request.url === url && latest.state !== "pending") return latest.id;
+        await new Promise((resolve) => setTimeout(resolve, 20));
+      }
+    },
+    async restart() {
+      await proxy.stop(0);
+      proxy = await start();
+    },
+  };
+}
+
+async function throughProxy(proxy: RunningProxy, url: string, options: CaptureOptions): Promise<void> {
+  const { hostname, port } = new URL(proxy.addresses.proxy);
+  const { method = "GET", headers = {}, body } = options;
+  const outgoing = request({
+    host: hostname,
+    port,
+    path: url,
+    method,
+    agent: false,
+    headers: { host: new URL(url).host, ...headers },
+  });
+  outgoing.end(body);
+  const [response] = (await once(outgoing, "response")) as [IncomingMessage];
+  response.resume();
+  await once(response, "end");
+}
+
+/** An HTTP origin; gives its URL without a slash at the end. */
+export async function startOrigin(cleanup: Cleanups, listener: RequestListener): Promise<string> {
+  const server = createServer(listener);
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  cleanup(() => {
+    server.close();
+    server.closeAllConnections();
+  });
+  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+}
+
+/** The bytes of a message. */
+export async function bytesOf(incoming: IncomingMessage): Promise<Buffer> {
+  const pieces: Buffer[] = [];
+  for await (const piece of incoming) pieces.push(piece as Buffer);
+  return Buffer.concat(pieces);
+}
+
+/** Replays and expects that this can be done, whatever comes of it. */
+export async function replay(rig: ReplayRig, id: string, order?: object): Promise<ReplayResult> {
+  const { status, json } = await rig.call<ReplayResult>("POST", `/replay/execute/${id}`, order);
+  assert.equal(status, 200, JSON.stringify(json));
+  return json;
+}
