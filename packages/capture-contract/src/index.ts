@@ -53,6 +53,7 @@ export * from "./entry-diff.ts";
 export * from "./events.ts";
 export * from "./export.ts";
 export * from "./focus.ts";
+export * from "./match-preview.ts";
 export * from "./message.ts";
 export * from "./metrics.ts";
 export * from "./mock-bodies.ts";

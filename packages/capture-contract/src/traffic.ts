@@ -2,6 +2,7 @@ import { defineOperations, media, nullable, oneOf, strictObject, upload } from "
 import { resourceTypes } from "@headworks/http-fields";
 import { Type } from "typebox";
 import type { Static } from "typebox";
+import { MatchPreviewRequest } from "./match-preview.ts";
 import { Failure, RequestData, ResponseData, RuleKind, RuleTrace, Timings, TlsInfo } from "./message.ts";
 import { booleanText, Id, IdParams, named, Timestamp } from "./primitives.ts";
 
@@ -197,6 +198,18 @@ export const ImportResult = strictObject(
 );
 export type ImportResult = Static<typeof ImportResult>;
 
+/** What a condition would have done lately. */
+export const MatchPreview = strictObject(
+  {
+    examined: Type.Integer({ description: "Entries that were tried" }),
+    matched: Type.Integer({ description: "How many of them it matches" }),
+    complete: Type.Boolean({ description: "False when time ran out before `limit` entries were tried" }),
+    sample: Type.Array(TrafficSnapshot, { description: "The newest of those that match" }),
+  },
+  { $id: "MatchPreview" },
+);
+export type MatchPreview = Static<typeof MatchPreview>;
+
 export const trafficOperations = defineOperations({
   listTraffic: {
     method: "GET",
@@ -252,6 +265,16 @@ export const trafficOperations = defineOperations({
     access: "traffic:read",
     query: TrafficFilter,
     responses: { 200: strictObject({ count: Type.Integer() }) },
+  },
+  previewMatches: {
+    method: "POST",
+    path: "/traffic/match-preview",
+    summary: "Which of the newest entries a condition would have matched",
+    description:
+      "Entries are tried as they are stored: tunnels never match, and what a rule changed is looked at in its changed form. Bodies that need much decoding may end the search early; then `complete` is false.",
+    access: "traffic:read",
+    body: MatchPreviewRequest,
+    responses: { 200: MatchPreview },
   },
   summarizeTraffic: {
     method: "GET",

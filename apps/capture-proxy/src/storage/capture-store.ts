@@ -1,6 +1,8 @@
 import type {
   CaptureSession,
+  Condition,
   ImportResult,
+  MatchPreview,
   TrafficEntry,
   TrafficFilter,
   TrafficSnapshot,
@@ -40,6 +42,16 @@ export interface RowWindow {
   readonly order: "asc" | "desc";
   readonly offset: number;
   readonly limit: number;
+}
+
+export interface MatchQuestion {
+  readonly condition: Condition;
+  readonly phases: readonly ("request" | "response")[];
+  readonly sessionId: string | undefined;
+  /** Entries that are tried at most. */
+  readonly limit: number;
+  /** Matching entries that are given at most. */
+  readonly sample: number;
 }
 
 export interface BodyPart {
@@ -102,6 +114,8 @@ export interface CaptureStore {
   latestRows(limit: number): Promise<TrafficSnapshot[]>;
   count(filter: TrafficFilter, signal: AbortSignal): Promise<number>;
   summarize(filter: TrafficFilter, signal: AbortSignal): Promise<TrafficSummary>;
+  /** Tries a condition on the newest entries of a session (the active one when undefined), in any of the phases. */
+  previewMatches(preview: MatchQuestion, signal: AbortSignal): Promise<MatchPreview>;
   tree(filter: TrafficFilter, ofHost: string | undefined, signal: AbortSignal): Promise<TreeNode[]>;
   values(
     field: string,

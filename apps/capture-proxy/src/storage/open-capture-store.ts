@@ -4,6 +4,7 @@ import { dirname, join, resolve } from "node:path";
 import type {
   CaptureSession,
   ImportResult,
+  MatchPreview,
   TrafficEntry,
   TrafficFilter,
   TrafficSnapshot,
@@ -16,6 +17,7 @@ import type {
   BodyPart,
   CaptureStore,
   ImportOptions,
+  MatchQuestion,
   RowWindow,
   StorageStatus,
   StoreEvents,
@@ -224,6 +226,12 @@ class ThreadedCaptureStore implements CaptureStore {
   async summarize(filter: TrafficFilter, signal: AbortSignal): Promise<TrafficSummary> {
     const scope = this.#scope(filter.session_id);
     return (await this.#readers.ask("scan", { op: "summary", scope, filter }, signal)) as TrafficSummary;
+  }
+
+  async previewMatches(preview: MatchQuestion, signal: AbortSignal): Promise<MatchPreview> {
+    const { sessionId, ...question } = preview;
+    const request = { op: "preview", scope: this.#scope(sessionId), ...question } as const;
+    return (await this.#readers.ask("scan", request, signal)) as MatchPreview;
   }
 
   async tree(filter: TrafficFilter, ofHost: string | undefined, signal: AbortSignal): Promise<TreeNode[]> {

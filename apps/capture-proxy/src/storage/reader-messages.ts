@@ -1,4 +1,4 @@
-import type { CaptureSession, TrafficFilter } from "@headworks/capture-contract";
+import type { CaptureSession, Condition, TrafficFilter } from "@headworks/capture-contract";
 import type { TextIndexSetup } from "./text-index.ts";
 
 /** The session a question is about, as it was when it was asked. */
@@ -55,8 +55,20 @@ export interface ExportRequest {
   readonly exportedAt: string;
 }
 
+/** Tries a condition on the newest entries. */
+export interface PreviewRequest {
+  readonly op: "preview";
+  readonly scope: SessionScope;
+  readonly condition: Condition;
+  /** Either of them counts. */
+  readonly phases: readonly ("request" | "response")[];
+  readonly limit: number;
+  readonly sample: number;
+}
+
 export type ReaderRequest =
   | ExportRequest
+  | PreviewRequest
   | { readonly op: "exportNext" | "exportClose"; readonly handle: number }
   | RowsRequest
   | EntriesRequest

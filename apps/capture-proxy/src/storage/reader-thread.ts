@@ -117,6 +117,8 @@ export class ReaderThread {
         return await this.#reader.tree(request.scope, request.filter, request.ofHost, interest);
       case "values":
         return this.#reader.values(request.scope, request.field, request.prefix, request.limit);
+      case "preview":
+        return await this.#reader.preview(request, interest);
       case "row":
         return this.#reader.snapshot(request.id, request.sessions);
       case "entry":

@@ -1,5 +1,5 @@
 // Tested by open-capture-store.test.ts
-import type { TrafficEntry, TrafficFilter, TrafficSnapshot } from "@headworks/capture-contract";
+import type { MatchPreview, TrafficEntry, TrafficFilter, TrafficSnapshot } from "@headworks/capture-contract";
 import { openDatabase, TRAFFIC_MIGRATIONS } from "./database.ts";
 import type { Database, SqlRow, SqlValue, Statement } from "./database.ts";
 import { entryOfRow, SNAPSHOT_COLUMNS, snapshotOfRow } from "./entry-shapes.ts";
@@ -7,9 +7,11 @@ import { parsed } from "./stored-json.ts";
 import { planFilter } from "./filter-plan.ts";
 import { FilteredSet } from "./filtered-set.ts";
 import type { EntrySource, Interest } from "./filtered-set.ts";
+import { matchPreview } from "./match-preview.ts";
 import type {
   EntriesRequest,
   ExportRequest,
+  PreviewRequest,
   ReaderSetup,
   RowsRequest,
   SessionNames,
@@ -197,6 +199,12 @@ export class TrafficReader {
 
   values(scope: SessionScope, field: string, prefix: string, limit: number): unknown {
     return valuesOf(this.#database, scope, field, prefix, limit);
+  }
+
+  /** What a condition would have matched lately. */
+  async preview(request: PreviewRequest, interest: Interest): Promise<MatchPreview> {
+    const { seqs, ...counts } = await matchPreview(this.#source, request, interest);
+    return { ...counts, sample: this.#snapshots(seqs, request.scope) };
   }
 
   /** A page of full entries, newest first, as the API answers it. */

@@ -1,5 +1,6 @@
 // Tested by traffic.slice.test.ts
-import type { TrafficFilter } from "@headworks/capture-contract";
+import type { Condition, MatchPreviewRequest, TrafficFilter } from "@headworks/capture-contract";
+import { parseRuleCondition } from "@headworks/match-condition";
 import { fromParameters, parseQuery } from "@headworks/query-language";
 import { validationError } from "#api/api-error.ts";
 
@@ -22,4 +23,11 @@ export function checkFilter(filter: TrafficFilter): void {
     const { parameter, message } = parameters.error;
     throw validationError([{ path: `query/${parameter}`, message }]);
   }
+}
+
+/** The condition of a preview. Throws 400 with everything that is wrong with it. */
+export function previewedCondition(body: MatchPreviewRequest): Condition {
+  const read = parseRuleCondition(body, "body");
+  if (!read.ok) throw validationError(read.issues);
+  return read.condition;
 }

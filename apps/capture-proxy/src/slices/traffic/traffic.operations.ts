@@ -5,7 +5,7 @@ import type { Handlers } from "@headworks/contract-kit";
 import { notFound } from "#api/api-error.ts";
 import type { SliceHost } from "#slice.ts";
 import { answerBody } from "./body-answer.ts";
-import { checkFilter } from "./traffic.check.ts";
+import { checkFilter, previewedCondition } from "./traffic.check.ts";
 import type { TrafficObserver } from "./traffic.observer.ts";
 
 /** Handlers of the traffic's operations. Lists come from the store as bytes, so that large ones cost this thread nothing. */
@@ -87,6 +87,12 @@ function createQuestions(store: SliceHost["store"]): Omit<Table, Change> {
     summarizeTraffic: async ({ query, signal }) => {
       checkFilter(query);
       return { status: 200, body: await store.summarize(query, signal) };
+    },
+    previewMatches: async ({ body, signal }) => {
+      const { direction = "both", limit = 1000, sample = 20, session_id: sessionId } = body;
+      const phases = direction === "both" ? (["request", "response"] as const) : ([direction] as const);
+      const question = { condition: previewedCondition(body), phases, sessionId, limit, sample };
+      return { status: 200, body: await store.previewMatches(question, signal) };
     },
     treeTraffic: async ({ query, signal }) => {
       const { of_host: ofHost, ...filter } = query;

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { Readable } from "node:stream";
-import type { TrafficEntry, TrafficEvent, TrafficSnapshot } from "@headworks/capture-contract";
+import type { MatchPreview, TrafficEntry, TrafficEvent, TrafficSnapshot } from "@headworks/capture-contract";
 import { temporaryDirectory } from "@headworks/testkit";
 import { sampleExchange } from "#storage/sample-exchange.ts";
 import { openRig } from "#storage/store-rig.ts";
@@ -347,4 +347,41 @@ test("the count of entries is told when it changed, once a second at most", asyn
     events.filter((event) => event.type === "CountUpdate"),
     [{ type: "CountUpdate", data: 2 }],
   );
+});
+
+test("a preview says how many of the newest entries a condition matches", async () => {
+  await using rig = await startTraffic();
+  const ids = ["/api/users", "/api/teams", "/index.html"].map((path) => rig.stored.add({ path, host: "a.test" }).id);
+  await rig.stored.store.flush();
+  const preview = async (body: object): Promise<{ status: number; json: unknown }> =>
+    await rig.api.call("POST", "/api/traffic/match-preview", body);
+  const api = await preview({ condition: { type: "path_pattern", pattern: "/api/*" } });
+  const { sample, ...sums } = api.json as MatchPreview;
+  assert.deepEqual(sums, { examined: 3, matched: 2, complete: true });
+  assert.deepEqual(
+    sample.map(({ id }) => id),
+    [ids[1], ids[0]],
+  );
+  const short = await preview({ url_pattern: "*/api/*", method: "GET", sample: 0, direction: "request" });
+  assert.deepEqual(short.json, { examined: 3, matched: 2, complete: true, sample: [] });
+  assert.equal(((await preview({ condition: { type: "all" }, limit: 2 })).json as MatchPreview).examined, 2);
+});
+
+test("a preview refuses what is no condition, with the place", async () => {
+  await using rig = await startTraffic();
+  const cases: readonly (readonly [body: object, path: string])[] = [
+    [{}, "body/condition"],
+    [{ condition: { type: "host", pattern: "(" } }, "body/condition/pattern"],
+    [{ condition: { type: "hosts", pattern: "a" } }, "body/condition"],
+    [{ condition: { type: "and", conditions: [{ type: "port", port: "x" }] } }, "body/condition/conditions/0/port"],
+    [{ condition: { type: "all" }, limit: 10_001 }, "body/limit"],
+    [{ condition: { type: "all" }, other: 1 }, "body/other"],
+    [{ condition: { type: "all" }, url_pattern: "a" }, "body/url_pattern"],
+  ];
+  for (const [body, path] of cases) {
+    const { status, json } = await rig.api.call("POST", "/api/traffic/match-preview", body);
+    assert.equal(status, 400, JSON.stringify(body));
+    const { code, details } = json as { code: string; details: readonly { path: string }[] };
+    assert.deepEqual([code, details[0]?.path], ["VALIDATION_ERROR", path]);
+  }
 });
