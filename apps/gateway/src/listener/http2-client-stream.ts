@@ -26,7 +26,6 @@ const SURPLUS_BODY_MS = 1000;
 /** One request of a client over HTTP/2. */
 export class Http2ClientStream implements ClientStream, Timed {
   readonly version = "2";
-  readonly canUpgrade = false;
   handler: ClientHandler | undefined;
   deadlineMs: number;
   readonly #stream: ServerHttp2Stream;
@@ -50,7 +49,8 @@ export class Http2ClientStream implements ClientStream, Timed {
     this.#head = head;
     this.#services = services;
     this.#owner = owner;
-    this.#isBodyEnded = !hasBody(head.framing);
+    // What follows the head of a WebSocket is no body, and ends when the WebSocket does.
+    this.#isBodyEnded = !hasBody(head.framing) && head.upgrade === undefined;
     const { requestMs } = services.timeouts;
     this.#requestDeadlineMs = requestMs > 0 ? performance.now() + requestMs : Number.POSITIVE_INFINITY;
     this.deadlineMs = this.#requestDeadlineMs;
@@ -68,6 +68,10 @@ export class Http2ClientStream implements ClientStream, Timed {
     });
     // Its end must be read, or the stream stays open.
     if (this.#isBodyEnded) stream.resume();
+  }
+
+  get canUpgrade(): boolean {
+    return this.#head.upgrade !== undefined;
   }
 
   get isStarted(): boolean {
@@ -121,6 +125,7 @@ export class Http2ClientStream implements ClientStream, Timed {
   sendHead(status: number, _reason: string, fields: RawFields, framing: Framing): void {
     if (this.#isClosed) return;
     this.#isStarted = true;
+    if (status === 101) return this.#sendSwitch(fields);
     // Beyond 599 is nothing that clients know, so it counts as a server's failure (RFC 9110, 15).
     const headers = [":status", String(status > 599 ? constants.HTTP_STATUS_BAD_GATEWAY : status)];
     if (framing.kind === "length" && status !== 205) headers.push("content-length", String(framing.lengthBytes));
@@ -178,8 +183,12 @@ export class Http2ClientStream implements ClientStream, Timed {
     stream.close(NGHTTP2_INTERNAL_ERROR);
   }
 
-  takeOver(): undefined {
-    return undefined;
+  takeOver(): ReturnType<ClientStream["takeOver"]> {
+    if (!this.canUpgrade) return undefined;
+    this.#isAnswered = true;
+    this.handler = undefined;
+    this.#services.deadlines.delete(this);
+    return { socket: this.#stream, bytes: undefined };
   }
 
   /** Ends it without an answer. */
@@ -206,6 +215,15 @@ export class Http2ClientStream implements ClientStream, Timed {
 
   get #isClosed(): boolean {
     return this.#stream.closed || this.#stream.destroyed;
+  }
+
+  /** A WebSocket begins with 200 here, and without the proof of HTTP/1.1 (RFC 8441, 5). */
+  #sendSwitch(fields: RawFields): void {
+    const headers = [":status", "200"];
+    appendHttp2Fields(fields, headers);
+    const at = headers.indexOf("sec-websocket-accept");
+    if (at !== -1) headers.splice(at, 2);
+    this.#stream.respond(headers, { endStream: false, waitForTrailers: false });
   }
 
   #write(): void {

@@ -58,6 +58,8 @@ export class Http2Connection implements OpenConnection, StreamOwner, Timed {
       strictSingleValueFields: false,
       settings: {
         enablePush: false,
+        // WebSockets (RFC 8441).
+        enableConnectProtocol: true,
         initialWindowSize: streamWindowBytes,
         maxConcurrentStreams: concurrentStreams,
         maxHeaderListSize: services.limits.headBytes ?? REQUEST_LIMITS.headBytes,

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import * as fc from "fast-check";
+import { fieldValue } from "@headworks/http1";
 import { readHttp2Head } from "./http2-head.ts";
 
 const GET = [":method", "GET", ":scheme", "https", ":authority", "a.test", ":path", "/x?y"];
@@ -84,7 +85,9 @@ const REFUSED: readonly (readonly [string, readonly string[], string?])[] = [
   ["a length that is no number", [...GET, "content-length", "+1"]],
   ["a length without a body", [...GET, "content-length", "5"]],
   ["CONNECT", [":method", "CONNECT", ":authority", "a.test:443"], "upgrade_not_supported"],
-  ["a WebSocket", [...but(":method", "CONNECT"), ":protocol", "websocket"], "upgrade_not_supported"],
+  ["a WebSocket that ends with its head", [...but(":method", "CONNECT"), ":protocol", "websocket"]],
+  ["another tunnel", [...but(":method", "CONNECT"), ":protocol", "connect-udp"], "upgrade_not_supported"],
+  ["a protocol without CONNECT", [...GET, ":protocol", "websocket"], "upgrade_not_supported"],
   ["too many fields", [...GET, ...Array.from({ length: 202 }, (_, at) => `x-${at}`)], "request_headers_too_large"],
 ];
 for (const [what, section, code = "bad_request"] of REFUSED) {
@@ -94,6 +97,20 @@ for (const [what, section, code = "bad_request"] of REFUSED) {
     assert.equal("code" in head ? head.code : undefined, code);
   });
 }
+
+test("a WebSocket over HTTP/2 is a GET with a key of our own, and no body (RFC 8441, 5)", () => {
+  const keys = new Set<string>();
+  for (let round = 0; round < 2; round += 1) {
+    const sent = [...but(":method", "CONNECT"), ":protocol", "websocket", "sec-websocket-key", "of the client"];
+    const head = readHttp2Head(sent, false, 100);
+    assert.ok(!("code" in head));
+    assert.deepEqual([head.method, head.upgrade, head.framing.kind], ["GET", "websocket", "none"]);
+    const key = fieldValue(head.fields, "sec-websocket-key") ?? "";
+    assert.equal(Buffer.from(key, "base64").length, 16);
+    keys.add(key);
+  }
+  assert.equal(keys.size, 2);
+});
 
 test("whatever comes over HTTP/2, what is let through could be written as HTTP/1.1 and read as the same request", () => {
   const name = fc.constantFrom(":method", ":scheme", ":authority", ":path", "host", "x-a", "content-length", "te");

@@ -1,3 +1,4 @@
+import { randomBytes } from "node:crypto";
 import type { ErrorCode } from "@headworks/gateway-contract";
 import { withoutPseudoFields } from "@headworks/http-fields";
 import {
@@ -23,6 +24,7 @@ const METHOD = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/;
 const NAME = /^[!#$%&'*+.^_`|~0-9a-z-]+$/;
 /** No control character but the tab, nothing beyond one byte, no blanks at the ends. */
 const VALUE = /^(?:[\x21-\x7e\x80-\xff](?:[\t\x20-\x7e\x80-\xff]*[\x21-\x7e\x80-\xff])?)?$/;
+const WEBSOCKET_KEY_BYTES = 16;
 const LENGTH = /^[0-9]{1,15}$/;
 
 /** Fields of an HTTP/1 connection; a request that has one is malformed (RFC 9113, 8.2.2). */
@@ -41,10 +43,14 @@ export function readHttp2Head(
 ): ReceivedHead | RefusedHead {
   const pseudo = pseudoFields(section);
   if (typeof pseudo === "string") return malformed(pseudo);
-  const { method, path, scheme } = pseudo;
-  if (method === "CONNECT" || pseudo.hasProtocol) {
-    return { code: "upgrade_not_supported", message: "Tunnels and WebSockets need HTTP/1.1 here" };
+  const { path, scheme, protocol } = pseudo;
+  const isWebSocket = pseudo.method === "CONNECT" && protocol === "websocket";
+  if (!isWebSocket && (pseudo.method === "CONNECT" || protocol !== undefined)) {
+    return { code: "upgrade_not_supported", message: "Of all tunnels only WebSockets are there" };
   }
+  if (isWebSocket && isWhole) return malformed("A WebSocket cannot end with its head");
+  // What HTTP/1.1 says with a GET (RFC 8441, 5).
+  const method = isWebSocket ? "GET" : pseudo.method;
   if (method === undefined || !METHOD.test(method)) return malformed("The request has no valid :method");
   if (scheme !== "http" && scheme !== "https") return malformed("The request has no valid :scheme");
   const isAsterisk = path === "*" && method === "OPTIONS";
@@ -58,8 +64,9 @@ export function readHttp2Head(
   if (problem !== undefined) return malformed(problem);
   const authority = authorityOf(pseudo.authority, fields);
   if (authority === undefined) return malformed("The request names no host, or two that differ");
-  const framing = framingOf(fields, isWhole);
+  const framing = framingOf(fields, isWhole || isWebSocket);
   if (framing === undefined) return malformed("The request has no valid content-length");
+  if (isWebSocket) addWebSocketKey(fields);
   return {
     method,
     target: path,
@@ -67,8 +74,14 @@ export function readHttp2Head(
     authority,
     fields,
     framing,
-    upgrade: undefined,
+    upgrade: isWebSocket ? protocol : undefined,
   };
+}
+
+/** What HTTP/1.1 proves with it that the server understood, HTTP/2 has no need of: clients send none (RFC 8441, 5). */
+function addWebSocketKey(fields: string[]): void {
+  for (let at = fields.length - 2; at >= 0; at -= 2) if (fields[at] === "sec-websocket-key") fields.splice(at, 2);
+  fields.push("sec-websocket-key", randomBytes(WEBSOCKET_KEY_BYTES).toString("base64"));
 }
 
 interface Pseudo {
@@ -76,10 +89,16 @@ interface Pseudo {
   scheme?: string;
   authority?: string;
   path?: string;
-  hasProtocol?: boolean;
+  protocol?: string;
 }
 
-const PSEUDO_NAMES = { ":method": "method", ":scheme": "scheme", ":authority": "authority", ":path": "path" } as const;
+const PSEUDO_NAMES = {
+  ":method": "method",
+  ":scheme": "scheme",
+  ":authority": "authority",
+  ":path": "path",
+  ":protocol": "protocol",
+} as const;
 
 /** What stands before the fields, each once; or what is wrong with it. */
 function pseudoFields(section: readonly string[]): Pseudo | string {
@@ -92,10 +111,6 @@ function pseudoFields(section: readonly string[]): Pseudo | string {
       continue;
     }
     if (isBehind) return "A pseudo-field stands behind a field";
-    if (name === ":protocol") {
-      found.hasProtocol = true;
-      continue;
-    }
     if (!Object.hasOwn(PSEUDO_NAMES, name)) return "The request has a pseudo-field that does not exist";
     const key = PSEUDO_NAMES[name as keyof typeof PSEUDO_NAMES];
     if (found[key] !== undefined) return `The request has ${name} twice`;

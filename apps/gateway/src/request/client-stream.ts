@@ -1,6 +1,6 @@
 // Tested by ../../test/pipeline.test.ts
 import type { X509Certificate } from "node:crypto";
-import type { Socket } from "node:net";
+import type { Duplex } from "node:stream";
 import type { Framing, RawFields } from "@headworks/http1";
 
 /** What is known of the listener that accepted a connection. */
@@ -55,9 +55,9 @@ export interface ClientStream {
   /** Ends the answer in the middle, so that the client sees that it is not whole. */
   abort(): void;
   /**
-   * After a 101 was written with {@link sendHead}: gives the raw connection and bytes read behind the request.
-   * Undefined where there is none (HTTP/2).
+   * After a 101 was written with {@link sendHead}: gives what is a tunnel from then on (the connection, or one stream of
+   * HTTP/2), and bytes read behind the request. Undefined where there is none.
    */
-  takeOver(): { readonly socket: Socket; readonly bytes: Buffer | undefined } | undefined;
+  takeOver(): { readonly socket: Duplex; readonly bytes: Buffer | undefined } | undefined;
   readonly canUpgrade: boolean;
 }

@@ -1,44 +1,61 @@
-// Tested by ../../test/pipeline.test.ts
-import type { Socket } from "node:net";
+import type { Duplex } from "node:stream";
 import { noteRead } from "@headworks/sockets";
 
 /** One end of a tunnel: paused, without listeners of its own; `bytes` were read from it already. */
 export interface TunnelEnd {
-  readonly socket: Socket;
+  readonly socket: Duplex;
   readonly bytes: Buffer | undefined;
   /** How bytes of this end are received where the socket has no events for them; what it gives is the receiver's. */
   readonly receive?: (receiver: (piece: Buffer) => void) => void;
 }
 
-/** Passes bytes both ways, with back-pressure and half-closes, until both sides ended or one broke. */
+/** How long the last bytes of one end may wait for the other end to take them. */
+const LAST_BYTES_MS = 10_000;
+
+/**
+ * Passes bytes both ways, with back-pressure and half-closes, until both sides ended or one broke. What one side said
+ * before it left reaches the other. `ended` is called once, with the bytes that went to the client.
+ */
 export function joinSockets(client: TunnelEnd, upstream: TunnelEnd, ended: (bytesToClient: number) => void): void {
   let isEnded = false;
+  let sentBytes = 0;
+  let lastBytes: NodeJS.Timeout | undefined;
   const end = (): void => {
     if (isEnded) return;
     isEnded = true;
-    const sent = client.socket.bytesWritten;
+    clearTimeout(lastBytes);
     client.socket.destroy();
     upstream.socket.destroy();
-    ended(sent);
+    ended(sentBytes);
   };
-  for (const { socket } of [client, upstream]) {
-    socket.on("error", end);
-    socket.on("close", end);
-  }
-  pass(upstream, client.socket);
+  const closed = (other: Duplex): void => {
+    if (isEnded || other.destroyed || other.writableFinished) return end();
+    other.once("finish", end);
+    other.end();
+    lastBytes ??= setTimeout(end, LAST_BYTES_MS);
+  };
+  client.socket.on("error", end);
+  upstream.socket.on("error", end);
+  client.socket.on("close", () => closed(upstream.socket));
+  upstream.socket.on("close", () => closed(client.socket));
+  pass(upstream, client.socket, (sizeBytes) => (sentBytes += sizeBytes));
   pass(client, upstream.socket);
 }
 
-function pass(from: TunnelEnd, to: Socket): void {
+function pass(from: TunnelEnd, to: Duplex, count?: (sizeBytes: number) => void): void {
   const { socket } = from;
+  const send = (piece: Buffer): boolean => {
+    count?.(piece.length);
+    return to.write(piece);
+  };
   const receiver = (piece: Buffer): void => {
     noteRead(piece.length);
-    if (!to.write(piece)) socket.pause();
+    if (!send(piece)) socket.pause();
   };
   if (from.receive === undefined) socket.on("data", receiver);
   else from.receive(receiver);
   to.on("drain", () => socket.resume());
   socket.on("end", () => to.end());
-  if (from.bytes !== undefined) to.write(from.bytes);
+  if (from.bytes !== undefined) send(from.bytes);
   socket.resume();
 }

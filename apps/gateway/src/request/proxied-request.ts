@@ -18,6 +18,7 @@ import { joinSockets } from "./join-sockets.ts";
 import type { AnswerCapture, AnswerOrigin, Refusal } from "./phases.ts";
 import { backoffMs, retryRules, type RetryRules } from "./retry-rules.ts";
 import { UpstreamBody } from "./upstream-body.ts";
+import { provesWebSocket } from "./web-socket-proof.ts";
 
 type ProxyAction = Extract<CompiledAction, { kind: "proxy" }>;
 
@@ -380,6 +381,11 @@ export class ProxiedRequest implements RefusableHandler, AttemptOwner {
     const upstream = attempt.takeOver();
     if (upstream === undefined) return;
     const fields = this.#switchFields ?? [];
+    // Over HTTP/2 the client sent no key, so that only we can see whether the upstream understood.
+    if (stream.version === "2" && !provesWebSocket(request.fields, fields)) {
+      upstream.socket.destroy();
+      return this.#refuse({ code: "upstream_unavailable" }, "action");
+    }
     fields.push("Connection", "Upgrade", "Upgrade", request.upgrade ?? "");
     this.#delivery.switched(fields);
     const client = stream.takeOver();
