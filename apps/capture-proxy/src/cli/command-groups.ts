@@ -12,6 +12,8 @@ export const COMMAND_GROUPS: readonly CommandGroup[] = [
   { slice: "capture", summary: "Recording or passing through" },
   { slice: "config", summary: "Settings of the running service" },
   { slice: "replay", summary: "Send requests again, once or many times, and compare the answers" },
+  { slice: "breakpoints", summary: "Exchanges that wait for a decision, and what makes them wait" },
+  { slice: "rewrites", summary: "Changes to requests and answers on their way" },
   { slice: "mocks", summary: "Answers given instead of the origins'" },
   { slice: "blocklist", summary: "Hosts that are refused" },
   { slice: "focus", summary: "Hosts to look at" },

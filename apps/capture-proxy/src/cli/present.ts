@@ -9,22 +9,18 @@ import type {
 import { presentEntry } from "./present-entry.ts";
 import { durationText, sizeText, timeText, valueText } from "./present-values.ts";
 import { renderPairs, renderTable } from "./table.ts";
-import type { Column } from "./table.ts";
+import type { WideColumn } from "./table.ts";
+import { RULE_TABLES } from "./rule-tables.ts";
 import type { Terminal } from "./terminal.ts";
 
 // Tested by ../../test/cli-table.test.ts
-
-type Wide<Row> = Column<Row> & {
-  /** Shown only in windows at least this wide. */
-  readonly fromColumns?: number;
-};
 
 const statusStyle = (status: number | undefined): "green" | "cyan" | "yellow" | "red" | undefined => {
   if (status === undefined) return "red";
   return status >= 500 ? "red" : status >= 400 ? "yellow" : status >= 300 ? "cyan" : "green";
 };
 
-const traffic: readonly Wide<TrafficEntry>[] = [
+const traffic: readonly WideColumn<TrafficEntry>[] = [
   { title: "#", text: (row) => String(row.seq), align: "right" },
   { title: "Method", text: (row) => row.request.method, shrinksTo: 7 },
   {
@@ -49,7 +45,7 @@ function entryStatus(row: Pick<TrafficEntry, "state" | "failure" | "response" | 
   return row.state;
 }
 
-const sessions: readonly Wide<CaptureSession>[] = [
+const sessions: readonly WideColumn<CaptureSession>[] = [
   { title: "", text: (row) => (row.is_current ? "*" : "") },
   { title: "Name", text: (row) => row.name ?? "", shrinksTo: 10 },
   { title: "Entries", text: (row) => String(row.request_count), align: "right" },
@@ -59,7 +55,7 @@ const sessions: readonly Wide<CaptureSession>[] = [
   { title: "Id", text: (row) => row.id },
 ];
 
-const blocklist: readonly Wide<BlockEntry>[] = [
+const blocklist: readonly WideColumn<BlockEntry>[] = [
   { title: "On", text: (row) => (row.enabled ? "yes" : "no") },
   { title: "Pattern", text: (row) => row.pattern, shrinksTo: 12 },
   { title: "Answer", text: (row) => String(row.status_code), align: "right" },
@@ -68,13 +64,13 @@ const blocklist: readonly Wide<BlockEntry>[] = [
   { title: "Id", text: (row) => row.id },
 ];
 
-const focus: readonly Wide<FocusHost>[] = [
+const focus: readonly WideColumn<FocusHost>[] = [
   { title: "Pattern", text: (row) => row.pattern, shrinksTo: 12 },
   { title: "Added", text: (row) => timeText(row.created_at), fromColumns: 80 },
   { title: "Id", text: (row) => row.id },
 ];
 
-const fields: readonly Wide<ConfigField>[] = [
+const fields: readonly WideColumn<ConfigField>[] = [
   { title: "Setting", text: (row) => row.name },
   { title: "Value", text: (row) => valueText(row.value), shrinksTo: 12 },
   { title: "From", text: (row) => row.source },
@@ -88,7 +84,7 @@ const fields: readonly Wide<ConfigField>[] = [
   { title: "Meaning", text: (row) => row.description ?? "", shrinksTo: 10, fromColumns: 120 },
 ];
 
-const tree: readonly Wide<TreeNode>[] = [
+const tree: readonly WideColumn<TreeNode>[] = [
   { title: "Name", text: (row) => row.name, shrinksTo: 20, cut: "middle" },
   { title: "Entries", text: (row) => String(row.count), align: "right" },
   {
@@ -102,13 +98,14 @@ const tree: readonly Wide<TreeNode>[] = [
 ];
 
 /** Tables by the name of the schema of their rows; the contract decides which one an answer is. */
-const TABLES: Readonly<Record<string, readonly Wide<never>[]>> = {
+const TABLES: Readonly<Record<string, readonly WideColumn<never>[]>> = {
   TrafficEntry: traffic,
   CaptureSession: sessions,
   BlockEntry: blocklist,
   FocusHost: focus,
   ConfigField: fields,
   TreeNode: tree,
+  ...RULE_TABLES,
 };
 
 /** Names of schemas that have a table of their own. */
@@ -124,7 +121,7 @@ export function present(value: unknown, schemaId: string | undefined, terminal: 
 
 function presentList(rows: readonly unknown[], schemaId: string | undefined, terminal: Terminal): string {
   if (rows.length === 0) return terminal.isTty ? `${terminal.style("dim", "Nothing there")}\n` : "";
-  const columns = (schemaId === undefined ? undefined : TABLES[schemaId]) as readonly Wide<unknown>[] | undefined;
+  const columns = (schemaId === undefined ? undefined : TABLES[schemaId]) as readonly WideColumn<unknown>[] | undefined;
   const wide = columns ?? genericColumns(rows);
   return renderTable(
     rows,
@@ -133,7 +130,7 @@ function presentList(rows: readonly unknown[], schemaId: string | undefined, ter
   );
 }
 
-function genericColumns(rows: readonly unknown[]): readonly Wide<unknown>[] {
+function genericColumns(rows: readonly unknown[]): readonly WideColumn<unknown>[] {
   const [first] = rows;
   if (typeof first !== "object" || first === null) return [{ title: "Value", text: valueText, shrinksTo: 10 }];
   return Object.keys(first).map((key) => ({

@@ -10,6 +10,8 @@ interface Schema {
   readonly type?: string;
   readonly enum?: readonly string[];
   readonly anyOf?: readonly Schema[];
+  readonly oneOf?: readonly Schema[];
+  readonly $ref?: string;
   readonly items?: Schema;
   readonly properties?: Readonly<Record<string, Schema>>;
   readonly required?: readonly string[];
@@ -53,11 +55,40 @@ function schemaOf(schema: unknown): Schema {
   return schema ?? {};
 }
 
+/** What bodies tolerate because answers show it. */
+const READ_ONLY: ReadonlySet<string> = new Set([
+  "id",
+  "created_at",
+  "updated_at",
+  "saved_at",
+  "hit_count",
+  "source_entry_id",
+  "device_id",
+]);
+
+/** Whether a word can say the value: text, number, yes or no, or a list of these. The rest is for `--body`. */
+function isSayable(schema: Schema): boolean {
+  const inner = innerSchema(schema);
+  if (inner.anyOf !== undefined || inner.oneOf !== undefined || inner.$ref !== undefined) return false;
+  if (inner.type === "array") return inner.items !== undefined && SCALARS.has(inner.items.type ?? "");
+  return SCALARS.has(inner.type ?? "");
+}
+
+const SCALARS: ReadonlySet<string> = new Set(["string", "integer", "number", "boolean"]);
+
+/** The flag of a property; `--body` is the whole body. */
+function flagOf(path: readonly string[]): string {
+  const name = path.join("-").replaceAll("_", "-");
+  return name === "body" ? "--text" : `--${name}`;
+}
+
 function leaves(schema: Schema | undefined, place: "query" | "body", path: readonly string[]): InputProperty[] {
   const required = new Set(schema?.required);
   return Object.entries(schema?.properties ?? {}).flatMap(([name, property]) => {
     const own = [...path, name];
+    if (place === "body" && READ_ONLY.has(name)) return [];
     if (property.type === "object" && property.properties !== undefined) return leaves(property, place, own);
+    if (!isSayable(property)) return [];
     return [{ place, path: own, schema: property, isRequired: required.has(name) && path.length === 0 }];
   });
 }
@@ -76,8 +107,8 @@ export function addPropertyOptions(
   given: string | undefined,
   isBodyOptional = false,
 ): void {
-  const name = property.path.join("-").replaceAll("_", "-");
-  const flags = given ?? (isBoolean(property.schema) ? `--${name}` : `--${name} <${placeholder(property.schema)}>`);
+  const flag = flagOf(property.path);
+  const flags = given ?? (isBoolean(property.schema) ? flag : `${flag} <${placeholder(property.schema)}>`);
   const isRequired = property.isRequired && !(property.place === "body" && isBodyOptional);
   const option = new Option(flags, descriptionOf(property, isRequired));
   if (!isBoolean(property.schema)) {
@@ -97,7 +128,7 @@ export function addPropertyOptions(
 
 /** The value that was given for a property on the command line, undefined where none was. */
 export function givenValue(command: Command, property: InputProperty, flags: string | undefined): unknown {
-  const key = new Option(flags ?? `--${property.path.join("-").replaceAll("_", "-")}`).attributeName();
+  const key = new Option(flags ?? flagOf(property.path)).attributeName();
   if (command.getOptionValueSource(key) !== "cli") return undefined;
   const value = command.getOptionValue(key) as boolean | Box;
   if (typeof value === "object") return value.value;
@@ -164,8 +195,8 @@ function placeholder(schema: Schema): string {
   return schema.type === "array" ? "list" : "text";
 }
 
-function descriptionOf({ schema }: InputProperty, isRequired: boolean): string {
-  const text = schema.description ?? "";
+function descriptionOf({ schema, path }: InputProperty, isRequired: boolean): string {
+  const text = schema.description ?? innerSchema(schema).description ?? `The ${path.join(" ").replaceAll("_", " ")}`;
   const facts = [
     ...(schema.type === "array" ? ["comma list, repeatable"] : []),
     ...(isBoolean(schema) ? ["`--no-…` for the opposite"] : []),

@@ -18,6 +18,12 @@ export interface Column<Row> {
   readonly style?: (row: Row) => Style | undefined;
 }
 
+/** A column that small windows go without. */
+export type WideColumn<Row> = Column<Row> & {
+  /** Shown only in windows at least this wide. */
+  readonly fromColumns?: number;
+};
+
 /** Columns between two cells. */
 const GAP = 2;
 
