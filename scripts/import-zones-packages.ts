@@ -136,7 +136,7 @@ export const packageZones: readonly Zone[] = [
   {
     name: "sockets",
     files: ["packages/sockets/**"],
-    node: ["net", "tls", "buffer", "v8", "vm"],
+    node: ["net", "tls", "stream", "buffer", "v8", "vm"],
     npm: [],
     ours: ["format:http1"],
     instead: "Sockets and the codec, nothing of a service",
