@@ -9,6 +9,7 @@ import { Generations, type Followers, type SubmitOutcome } from "#config/generat
 import { onlyListenerOf } from "#config/only-listener.ts";
 import { readConfigFile, watchFile, type TextOutcome } from "#config/watch-file.ts";
 import { numberOf, ListenerSet } from "#listener/listener-set.ts";
+import { SessionTickets } from "#listener/session-tickets.ts";
 import { AdmissionControl } from "#request/admission.ts";
 import { dryRunReport } from "#request/dry-run-report.ts";
 import { EventBus } from "#events/event-bus.ts";
@@ -77,7 +78,8 @@ export async function createGateway(options: GatewayOptions): Promise<RunningGat
   const store =
     statePath === undefined || statePath === "" ? undefined : await openStateStore({ path: statePath, log, clock });
   try {
-    const parts = { environment, log, clock, configFile, store, instance: randomBytes(8).toString("hex") };
+    const instance = randomBytes(8).toString("hex");
+    const parts = { environment, log, clock, configFile, store, instance, tickets: new SessionTickets() };
     return await assemble(parts, options.workers ?? 1, options.followsFile ?? true);
   } catch (error) {
     await store?.close();
@@ -94,6 +96,7 @@ export interface ProcessParts {
   readonly store: StateStore | undefined;
   /** A token that no other gateway has, the same in all its processes. */
   readonly instance: string;
+  readonly tickets: SessionTickets;
   /** Where this process tells what happens; not given: to its own event bus. */
   readonly sink?: EventSink;
   /** False in the control process of others: nobody there asks how upstreams are. */
@@ -133,6 +136,7 @@ async function assemble(parts: ProcessParts, workers: number, followsFile: boole
   const adminParts = { ...parts, ...control, ...traffic.admin, metricsText, configFile };
   const adminServer = admin === undefined ? undefined : await openAdminPlane({ ...adminParts, admin });
   await traffic.open(listeners);
+  parts.tickets.start();
   const reload = async (force: boolean, read?: TextOutcome): Promise<SubmitOutcome> => {
     const file = read ?? (await readConfigFile(configFile));
     if (!file.ok) return await generations.refuse(file.why);
@@ -152,6 +156,7 @@ async function assemble(parts: ProcessParts, workers: number, followsFile: boole
     reload: async (force) => await reload(force),
     stop: async (limitMs = graceMs()) => {
       await watch?.close();
+      parts.tickets.stop();
       await traffic.stop(limitMs);
       await adminServer?.stop(limitMs);
       await generations.settled();
@@ -284,7 +289,7 @@ export function createDataPlane({ environment, log, ...parts }: ProcessParts, co
   const metricsText = async (): Promise<string> =>
     await slices.metrics.text(await gatewayFacts({ ...control, pipeline, admission, listeners }));
   const services = connectionServices(generations, pipeline, deadlines, environment);
-  const listeners = new ListenerSet({ services, environment, log, watch: watchAny });
+  const listeners = new ListenerSet({ services, environment, log, watch: watchAny, tickets: parts.tickets });
   return { pipeline, metricsText, listeners };
 }
 

@@ -4,6 +4,7 @@ import type { Listener } from "@headworks/gateway-contract";
 import type { Logger } from "pino";
 import { Arrival, type ArrivalRules } from "./arrival.ts";
 import type { ConnectionServices, ListenerTimeouts } from "./connection-services.ts";
+import type { SessionTickets } from "./session-tickets.ts";
 import { TlsAcceptor, type WatchFile } from "./tls-acceptor.ts";
 
 /** What a listener is made of, beyond its document. */
@@ -12,6 +13,7 @@ export interface ListenerParts {
   readonly timeoutsOf: (document: Listener) => ListenerTimeouts;
   readonly log: Logger;
   readonly watch: WatchFile;
+  readonly tickets: SessionTickets;
 }
 
 /** What a listener is like at this moment. */
@@ -137,7 +139,7 @@ export class DataListener {
   async #tlsOf(document: Listener): Promise<TlsAcceptor | undefined> {
     const { tls, name, protocol } = document;
     if (protocol !== "https" || tls === undefined) return undefined;
-    const { log, watch, timeoutsOf } = this.#parts;
+    const { log, watch, tickets, timeoutsOf } = this.#parts;
     const handshakeMs = timeoutsOf(document).headMs;
     return await TlsAcceptor.create({
       listener: name,
@@ -146,6 +148,7 @@ export class DataListener {
       handshakeMs,
       log,
       watch,
+      tickets,
     });
   }
 }

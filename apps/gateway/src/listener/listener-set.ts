@@ -4,6 +4,7 @@ import type { Logger } from "pino";
 import type { ConnectionServices, ListenerTimeouts } from "./connection-services.ts";
 import { DataListener, type ListenerState } from "./data-listener.ts";
 import { http2Limits } from "./http2-limits.ts";
+import type { SessionTickets } from "./session-tickets.ts";
 import type { WatchFile } from "./tls-acceptor.ts";
 
 /** What all listeners have in common. */
@@ -12,6 +13,7 @@ export interface ListenerSetParts {
   readonly environment: Readonly<Record<string, string | undefined>>;
   readonly log: Logger;
   readonly watch: WatchFile;
+  readonly tickets: SessionTickets;
 }
 
 /** The listeners of the running generation. */
@@ -92,9 +94,9 @@ export class ListenerSet {
   }
 
   async #openOne(document: Listener): Promise<void> {
-    const { log, watch } = this.#parts;
+    const { log, watch, tickets } = this.#parts;
     const timeoutsOf = (one: Listener): ListenerTimeouts => this.#timeouts(one);
-    const parts = { services: this.#services, timeoutsOf, log, watch };
+    const parts = { services: this.#services, timeoutsOf, log, watch, tickets };
     this.#open.set(placeOf(document), await DataListener.open(document, parts));
   }
 

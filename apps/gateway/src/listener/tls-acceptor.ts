@@ -4,6 +4,7 @@ import type { Socket } from "node:net";
 import { createServer, type Server, type TLSSocket } from "node:tls";
 import type { ListenerTls } from "@headworks/gateway-contract";
 import type { Logger } from "pino";
+import type { SessionTickets } from "./session-tickets.ts";
 import { readTlsMaterial, tlsFiles, type TlsMaterial } from "./tls-material.ts";
 
 /** Tells of changes of a file, several times for one change if it likes. */
@@ -17,6 +18,7 @@ export interface TlsParts {
   readonly handshakeMs: number;
   readonly log: Logger;
   readonly watch: WatchFile;
+  readonly tickets: SessionTickets;
 }
 
 /** A pair is written as two files: between them they do not belong together. */
@@ -31,6 +33,7 @@ export class TlsAcceptor {
   readonly #server: Server;
   readonly #waiting = new Map<string, (socket: TLSSocket) => void>();
   readonly #watches: readonly { close(): Promise<void> }[];
+  readonly #stopFollowing: () => void;
   #material: TlsMaterial;
   #settle: NodeJS.Timeout | undefined;
   #reading: Promise<void> = Promise.resolve();
@@ -52,6 +55,8 @@ export class TlsAcceptor {
     });
     this.#server.on("secureConnection", this.#onSecure);
     this.#server.on("tlsClientError", (error, socket) => this.#failed(socket, error.message));
+    this.#setTicketKeys();
+    this.#stopFollowing = parts.tickets.follow(() => this.#setTicketKeys());
     this.#watches = tlsFiles(parts.tls).map((path) => parts.watch(path, () => this.#noticed()));
   }
 
@@ -82,6 +87,7 @@ export class TlsAcceptor {
   /** Ends the watch of the files; connections go on. */
   async close(): Promise<void> {
     clearTimeout(this.#settle);
+    this.#stopFollowing();
     await Promise.all(this.#watches.map(async (watch) => await watch.close()));
   }
 
@@ -98,6 +104,7 @@ export class TlsAcceptor {
       if (material.fingerprint === this.#material.fingerprint) return;
       this.#server.setSecureContext(material.fallback);
       this.#material = material;
+      this.#setTicketKeys();
       log.info({ listener, code: "tls_reloaded" }, "New connections use the certificates as they are now");
     } catch (error) {
       log.error(
@@ -105,6 +112,12 @@ export class TlsAcceptor {
         "The certificates changed and cannot be used; those from before stay",
       );
     }
+  }
+
+  /** Those of the fallback are for all names: clients resume before the name decides. */
+  #setTicketKeys(): void {
+    const { listener, tickets } = this.#parts;
+    this.#server.setTicketKeys(tickets.keysFor(`${listener} ${this.#material.trust}`));
   }
 
   readonly #onSecure = (socket: TLSSocket): void => {

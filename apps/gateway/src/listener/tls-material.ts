@@ -10,6 +10,8 @@ export interface TlsMaterial {
   readonly fallback: SecureContextOptions;
   /** By lower-case name. */
   readonly contexts: ReadonlyMap<string, SecureContext>;
+  /** The same for the same authorities of clients: a session must not outlive the trust it began under. */
+  readonly trust: string;
   /** The same for the same contents of all files. */
   readonly fingerprint: string;
 }
@@ -54,7 +56,10 @@ export async function readTlsMaterial(tls: ListenerTls, sessionIdContext: string
     for (const name of entry.server_names) contexts.set(name.toLowerCase(), context);
   }
   if (fallback === undefined) throw new Error("there is no certificate");
-  return { fallback, contexts, fingerprint: hash.digest("hex") };
+  const trust = createHash("sha256")
+    .update(ca ?? "")
+    .digest("hex");
+  return { fallback, contexts, trust, fingerprint: hash.digest("hex") };
 }
 
 function contextOf(options: SecureContextOptions, path: string): SecureContext {

@@ -3,6 +3,7 @@ import type { Issue } from "@headworks/gateway-contract";
 import type { Logger } from "pino";
 import type { AcceptedCandidate, Followers, SubmitOutcome } from "#config/generations.ts";
 import { createControl, createDataPlane, drainTimeMs, type ProcessParts } from "#gateway.ts";
+import { SessionTickets } from "#listener/session-tickets.ts";
 import type { Clock, EventSink } from "#slice.ts";
 import type { RecentTraffic } from "#slices/metrics/metrics.slice.ts";
 import { forceState, upstreamSnapshots, type ForcedState } from "#upstream/upstream-state.ts";
@@ -43,7 +44,7 @@ export class DataPlane {
   #waiting: Waiting | undefined;
 
   private constructor(setup: WorkerSetup, { link, log, clock }: DataPlaneTools) {
-    const { environment, configFile, hasStore, instance } = setup;
+    const { environment, configFile, hasStore, instance, ticketSecret } = setup;
     const followers: Followers = {
       prepare: async ({ fingerprint }) => await Promise.resolve(fingerprint === this.#expected ? [] : [OTHER_CONTENT]),
       publish: async () => await Promise.resolve(),
@@ -55,6 +56,7 @@ export class DataPlane {
       clock,
       configFile,
       instance,
+      tickets: new SessionTickets(ticketSecret),
       store: hasStore ? remoteStore(link) : undefined,
       sink: told(link),
       followers,
@@ -129,6 +131,10 @@ export class DataPlane {
 
   force(forced: ForcedState): void {
     forceState(this.#control.upstreams, forced);
+  }
+
+  adoptTickets(secret: Uint8Array): void {
+    this.#parts.tickets.adopt(secret);
   }
 
   /** Forgets what is cached of a route, or of all; how many routes that are. */

@@ -24,6 +24,7 @@ export interface WorkerSetup {
   readonly hasStore: boolean;
   /** Of the whole gateway. */
   readonly instance: string;
+  readonly ticketSecret: Uint8Array;
   readonly candidate: AcceptedCandidate;
 }
 
@@ -52,6 +53,8 @@ export type WorkerCalls = {
   /** What routes had to do lately. */
   traffic: { input: undefined; output: RecentTraffic };
   force: { input: ForcedState; output: void };
+  /** The secret behind tickets of TLS from now on. */
+  tickets: { input: Uint8Array; output: void };
   /** Forgets what is cached of a route, or of all; how many routes that are. */
   purge: { input: { readonly route: string | undefined }; output: number };
   /** Drains; answers when all requests have ended and everything that was counted is handed over. */

@@ -6,6 +6,7 @@ import type { AcceptedCandidate, Followers } from "#config/generations.ts";
 import type { EventSink } from "#slice.ts";
 import type { RecentTraffic } from "#slices/metrics/metrics.slice.ts";
 import type { NonceVerdict } from "#slices/consumers/consumers.slice.ts";
+import type { SessionTickets } from "#listener/session-tickets.ts";
 import type { StateStore } from "#storage/state-store.ts";
 import { InstanceHealth } from "./instance-health.ts";
 import { MergedMetrics } from "./merged-metrics.ts";
@@ -24,6 +25,7 @@ export interface WorkerPoolParts {
   readonly store: StateStore | undefined;
   /** A token that no other gateway has. */
   readonly instance: string;
+  readonly tickets: SessionTickets;
   /** Where events of workers go, once each for the instance. */
   readonly events: EventSink;
   /** What is counted here for all workers. */
@@ -70,6 +72,9 @@ export class WorkerPool implements Followers {
     const { store, counted } = parts;
     this.#parts = parts;
     this.#health = new InstanceHealth(parts.events);
+    parts.tickets.follow(() => {
+      for (const handle of this.#runningHandles) handle.link.tell("tickets", parts.tickets.secret);
+    });
     this.#handlers = {
       charge: ([consumer, budgets, enforce]) =>
         store?.quotas.charge(consumer, budgets, enforce) ?? { outcome: "failed", error: "There is no state store" },
@@ -177,7 +182,7 @@ export class WorkerPool implements Followers {
   }
 
   async #fork(place: number): Promise<void> {
-    const { log, workers, configFile, environment, store, instance } = this.#parts;
+    const { log, workers, configFile, environment, store, instance, tickets } = this.#parts;
     const candidate = this.#running;
     if (candidate === undefined) throw new Error("Workers start with a published generation");
     const startedMs = performance.now();
@@ -189,10 +194,22 @@ export class WorkerPool implements Followers {
     this.#handles.set(place, handle);
     const logLevel = log.level;
     const hasStore = store !== undefined;
-    const setup = { worker: place, workers, configFile, environment, logLevel, hasStore, instance, candidate };
-    this.addresses = await handle.link.ask("start", setup);
+    const ticketSecret = tickets.secret;
+    this.addresses = await handle.link.ask("start", {
+      worker: place,
+      workers,
+      configFile,
+      environment,
+      logLevel,
+      hasStore,
+      instance,
+      ticketSecret,
+      candidate,
+    });
     handle.generation = candidate.generation;
     for (const forced of this.#forced.values()) handle.link.tell("force", forced);
+    // It may have been made anew while the worker started.
+    if (tickets.secret !== ticketSecret) handle.link.tell("tickets", tickets.secret);
     // Another generation may have been published while this one was started.
     await this.#bringUp(handle);
     log.info({ code: "worker_started", worker: place, worker_pid: handle.pid }, "A worker takes requests");
