@@ -46,6 +46,7 @@ export async function gatewayFacts(sources: FactSources): Promise<GatewayFacts> 
     rateLimits: slices.rateLimits.counts(),
     admissionQueue: admission.queueCounts,
     callouts: slices.callouts.counts(),
+    spans: slices.tracing.counts(),
   };
 }
 

@@ -235,7 +235,7 @@ export function createControl(parts: ProcessParts) {
   });
   const pools = new EndpointPools(deadlines);
   const upkeep = new UpstreamUpkeep({ upstreams, pools, log });
-  const slices = createSlices({ log, clock, store, environment, elsewhere: parts.elsewhere });
+  const slices = createSlices({ log, clock, store, environment, elsewhere: parts.elsewhere, instance: parts.instance });
   const onlyListener = onlyListenerOf(environment);
   const generations = new Generations({
     slices: inGateOrder(slices.all),

@@ -1,6 +1,7 @@
 import type { ConfigDocument, EventKind, EventPayloads, IssueCode, Listener, Route } from "@headworks/gateway-contract";
 import type { Secret } from "@headworks/contract-kit";
 import type { Logger } from "pino";
+import type { Tracer } from "#request/request-trace.ts";
 import type { AnswerStore, BodyFilter, Decorator, Gate, Observer, RequestChange } from "#request/phases.ts";
 
 /** Time, by the door, so that tests can move it. */
@@ -50,6 +51,8 @@ export interface CompiledSlice {
   decoratorFor?(route: Route): Decorator | undefined;
   bodyFilterFor?(route: Route): BodyFilter | undefined;
   answerStoreFor?(route: Route): AnswerStore | undefined;
+  /** Notes how requests of this generation are handled. */
+  readonly tracer?: Tracer;
   /** The generation was published: what runs outside of requests (timers, targets) switches to it now. */
   published?(): void;
 }

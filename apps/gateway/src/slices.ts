@@ -18,12 +18,14 @@ import { securityHeaders } from "#slices/security-headers/security-headers.slice
 import { createMetrics, type Metrics } from "#slices/metrics/metrics.slice.ts";
 import { quotas, type QuotasSlice } from "#slices/quotas/quotas.slice.ts";
 import { createRateLimits, type RateCounters, type RateLimits } from "#slices/rate-limit/rate-limit.slice.ts";
+import { createTracing, type Tracing } from "#slices/tracing/tracing.slice.ts";
 import { transforms } from "#slices/transforms/transforms.slice.ts";
 import { usageExport, type UsageExportSlice } from "#slices/usage-export/usage-export.slice.ts";
 import { createWebhooks, type Webhooks } from "#slices/webhooks/webhooks.slice.ts";
 import type { StateStore } from "#storage/state-store.ts";
 import { ANSWER_ORDER, GATE_ORDER } from "./pipeline-order.ts";
 import type { Clock, GatewaySlice } from "./slice.ts";
+import manifest from "../package.json" with { type: "json" };
 
 /** What slices are made of. */
 export interface SliceParts {
@@ -32,6 +34,8 @@ export interface SliceParts {
   /** Undefined without `GATEWAY_STATE_DB`. */
   readonly store: StateStore | undefined;
   readonly environment: Readonly<Record<string, string | undefined>>;
+  /** A token that no other gateway has. */
+  readonly instance?: string;
   /** Undefined: this process is the whole gateway. */
   readonly elsewhere?: CountedElsewhere | undefined;
 }
@@ -53,11 +57,12 @@ export interface Slices {
   readonly nonces: Nonces;
   readonly cache: AnswerCache;
   readonly callouts: Callouts;
+  readonly tracing: Tracing;
   readonly dialer: EgressDialer;
 }
 
 /** Makes every slice, in no order. */
-export function createSlices({ log, clock, store, environment, elsewhere }: SliceParts): Slices {
+export function createSlices({ log, clock, store, environment, elsewhere, instance = "" }: SliceParts): Slices {
   const dialer = new EgressDialer({ log });
   const webhooks = createWebhooks({ dialer, clock, log });
   const metrics = createMetrics();
@@ -76,6 +81,9 @@ export function createSlices({ log, clock, store, environment, elsewhere }: Slic
   const callouts = createCallouts({ dialer, clock, log, onDryRun: (route) => metrics.dryRun("callout", route) });
   const nonces = elsewhere?.nonces ?? new NonceMemory();
   const usage = usageExport({ store, log, clock, every });
+  const resource = { "service.name": "sluice", "service.instance.id": instance, "process.pid": process.pid };
+  const source = { resource: { ...resource, "service.version": manifest.version }, version: manifest.version };
+  const tracing = createTracing({ dialer, clock, log, source, random: () => Math.random() });
   const all = [
     createEgressFilter(dialer),
     webhooks,
@@ -92,6 +100,7 @@ export function createSlices({ log, clock, store, environment, elsewhere }: Slic
     compression,
     cache,
     callouts,
+    tracing,
     rateLimits,
     quotaSlice,
     usage,
@@ -102,6 +111,7 @@ export function createSlices({ log, clock, store, environment, elsewhere }: Slic
     all,
     cache,
     callouts,
+    tracing,
     rateLimits,
     nonces,
     webhooks,

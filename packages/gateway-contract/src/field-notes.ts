@@ -195,5 +195,14 @@ export const FIELD_NOTES: Readonly<Record<string, string>> = {
   "analytics.exports.directory": "Where they are written.",
   "analytics.exports.window": "How much time each covers. Default: daily.",
   "analytics.exports.formats": "Default: csv and json.",
+  "analytics.traces": "Spans of requests and of their attempts at upstreams, over OTLP/HTTP in JSON.",
+  "analytics.traces.url": "Where they are sent, path included: `http://collector:4318/v1/traces`.",
+  "analytics.traces.headers": "Headers of these requests; values may be secret references.",
+  "analytics.traces.sample_ratio":
+    "Share of requests that begin a trace, 0 to 1. Requests that are part of one follow their traceparent. Default: 1.",
+  "analytics.traces.timeout_ms": "Longest time for one attempt to send a batch. Default: 5000.",
+  "analytics.traces.buffer": "Spans that may wait; more are dropped and counted. Default: 8192.",
+  "analytics.traces.flush_ms": "Longest wait for a batch to become full. Default: 1000.",
+  "analytics.traces.batch_max": "Spans of one batch. Default: 512.",
   ...TRAFFIC_NOTES,
 };

@@ -3,7 +3,16 @@ import { Type } from "typebox";
 import type { Static } from "typebox";
 import { Authorization } from "./authorization.ts";
 import { JwtProvider } from "./consumers.ts";
-import { Cidr, FilePath, Fingerprint, NameList, PositiveCount, PositiveMs, Token } from "./primitives.ts";
+import {
+  Cidr,
+  FilePath,
+  Fingerprint,
+  NameList,
+  PositiveCount,
+  PositiveMs,
+  SecretHeaderMap,
+  Token,
+} from "./primitives.ts";
 
 /** Keeps outbound connections of webhooks and callouts away from ranges of addresses. Present means on. */
 export const SsrfFilter = strictObject({
@@ -90,6 +99,17 @@ export const Analytics = strictObject({
       directory: FilePath,
       window: Type.Optional(oneOf(["hourly", "daily", "monthly"])),
       formats: Type.Optional(Type.Array(oneOf(["csv", "json"]), { minItems: 1, uniqueItems: true })),
+    }),
+  ),
+  traces: Type.Optional(
+    strictObject({
+      url: Type.String({ minLength: 1 }),
+      headers: Type.Optional(SecretHeaderMap),
+      sample_ratio: Type.Optional(Type.Number({ minimum: 0, maximum: 1 })),
+      timeout_ms: Type.Optional(Type.Integer({ minimum: 1, maximum: 60_000 })),
+      buffer: Type.Optional(Type.Integer({ minimum: 64, maximum: 65_536 })),
+      flush_ms: Type.Optional(Type.Integer({ minimum: 100, maximum: 60_000 })),
+      batch_max: Type.Optional(Type.Integer({ minimum: 1, maximum: 4096 })),
     }),
   ),
 });

@@ -66,6 +66,7 @@ export function compileGeneration(
     ),
     priority: route.priority ?? DEFAULT_PRIORITY,
   }));
+  const tracer = gating.find((part) => part.tracer !== undefined)?.tracer;
   const generation: Generation = {
     number: scope.generation,
     contentHash: hash,
@@ -74,6 +75,7 @@ export function compileGeneration(
     routeList,
     trustedProxies: new TrustedProxies(document.gateway.trusted_proxies ?? []),
     via: new Via(document.gateway, parts.instance),
+    ...(tracer === undefined ? {} : { tracer }),
     unroutedGates: new Map(document.listeners.map((listener) => [listener.name, unroutedGates(gating, listener)])),
   };
   return {

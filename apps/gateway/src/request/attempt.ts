@@ -9,6 +9,7 @@ import type {
   UpstreamFailure,
 } from "#upstream/upstream-exchange.ts";
 import type { EndpointState, UpstreamGroup } from "#upstream/upstream-group.ts";
+import type { AttemptTrace } from "./request-trace.ts";
 
 /** Why an attempt came to nothing; `stale`: its connection was closed before it, and it can be made again for nothing. */
 export type AttemptFailure = UpstreamFailure | "stale";
@@ -41,6 +42,7 @@ export interface AttemptParts {
   /** Of the breaker's pass. */
   readonly passEpoch: number;
   readonly timeouts: UpstreamTimeouts | undefined;
+  readonly trace: AttemptTrace | undefined;
 }
 
 /** An answer that nobody wants is read so far, so that its connection can be used again; then it is cut off. */
@@ -53,6 +55,7 @@ const MOST_DISCARDED_MS = 1000;
  */
 export class Attempt implements AnswerHandler, ExchangeWaiter {
   readonly endpoint: EndpointState;
+  readonly trace: AttemptTrace | undefined;
   readonly #parts: AttemptParts;
   readonly #endpointEpoch: number;
   readonly #startedMs = performance.now();
@@ -67,6 +70,7 @@ export class Attempt implements AnswerHandler, ExchangeWaiter {
   constructor(parts: AttemptParts) {
     this.#parts = parts;
     this.endpoint = parts.endpoint;
+    this.trace = parts.trace;
     this.#endpointEpoch = parts.endpoint.dispatched();
   }
 
@@ -92,6 +96,7 @@ export class Attempt implements AnswerHandler, ExchangeWaiter {
   /** Nobody wants this answer, but its connection is worth keeping. */
   discard(): void {
     this.#phase = "discarding";
+    this.trace?.ended();
     this.#timer = setTimeout(() => this.abandon(), MOST_DISCARDED_MS).unref();
   }
 
@@ -101,7 +106,7 @@ export class Attempt implements AnswerHandler, ExchangeWaiter {
     if (phase === "over") return;
     const cancel = this.#cancelWait;
     const exchange = this.#exchange;
-    this.#end();
+    this.#end(hadItsTime ? "response-timeout" : "abandoned");
     cancel?.();
     exchange?.abandon();
     if (phase === "open") this.#settle(hadItsTime ? "failed" : "unknown");
@@ -136,6 +141,7 @@ export class Attempt implements AnswerHandler, ExchangeWaiter {
     if (this.#phase !== "open") return;
     clearTimeout(this.#timer);
     this.#phase = "answering";
+    this.trace?.answered(head.status);
     const { group, owner, passEpoch, timeouts } = this.#parts;
     this.endpoint.answered(this.#endpointEpoch, head.status, performance.now() - this.#startedMs);
     group.settle(passEpoch, head.status < 500);
@@ -185,7 +191,7 @@ export class Attempt implements AnswerHandler, ExchangeWaiter {
 
   #fail(failure: AttemptFailure): void {
     const phase = this.#phase;
-    this.#end();
+    this.#end(failure);
     if (phase === "answering") return this.#broke();
     if (phase !== "open") return;
     const isOurs = failure === "saturated" || failure === "misconfigured" || failure === "stale";
@@ -216,7 +222,7 @@ export class Attempt implements AnswerHandler, ExchangeWaiter {
         return;
       }
       const exchange = this.#exchange;
-      this.#end();
+      this.#end("response-timeout");
       exchange?.abandon();
       this.#broke();
     };
@@ -230,8 +236,9 @@ export class Attempt implements AnswerHandler, ExchangeWaiter {
     group.settle(passEpoch, result === "failed" ? false : undefined);
   }
 
-  #end(): void {
+  #end(failure?: string): void {
     this.#phase = "over";
+    this.trace?.ended(failure);
     clearTimeout(this.#timer);
     this.#exchange = undefined;
     this.#cancelWait = undefined;

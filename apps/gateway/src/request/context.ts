@@ -3,6 +3,7 @@ import type { Framing, RawFields } from "@headworks/http1";
 import type { CompiledRoute, Generation } from "./generation.ts";
 import type { ListenerFacts, Peer } from "./client-stream.ts";
 import type { BodyCheck } from "./phases.ts";
+import type { RequestTrace } from "./request-trace.ts";
 
 /** A consumer that a request was recognised as, compiled from the document. */
 export interface ConsumerIdentity {
@@ -60,6 +61,8 @@ export class RequestContext {
   bodyLimitBytes = Number.POSITIVE_INFINITY;
   /** What the body has to pass before the upstream gets its end; asked only of requests that have one. */
   bodyCheck: BodyCheck | undefined;
+  /** What is noted of it, if somebody wants to know. */
+  trace: RequestTrace | undefined;
   /** Flags of the access log. */
   wasRateLimited = false;
   wasShed = false;

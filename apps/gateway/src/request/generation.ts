@@ -3,6 +3,7 @@ import type { ConfigDocument, Route } from "@headworks/gateway-contract";
 import type { UpstreamChoice } from "#upstream/upstream-group.ts";
 import type { Answer, AnswerStore, BodyFilter, Decorator, Gate, Refusal } from "./phases.ts";
 import type { RequestContext } from "./context.ts";
+import type { Tracer } from "./request-trace.ts";
 import type { TrustedProxies } from "./trusted-proxies.ts";
 import type { Via } from "./via.ts";
 
@@ -52,6 +53,8 @@ export interface Generation {
   readonly trustedProxies: TrustedProxies;
   /** What the gateway says of itself on what it passes on; not given: nothing. */
   readonly via?: Via;
+  /** Notes how requests are handled; not given: nobody wants to know. */
+  readonly tracer?: Tracer;
   /** Gates for requests that no route takes, by listener name. */
   readonly unroutedGates: ReadonlyMap<string, readonly Gate[]>;
 }

@@ -52,6 +52,7 @@ export class Pipeline {
   handle(request: RequestContext, stream: ClientStream): void {
     this.#active += 1;
     request.requestId = acceptableRequestId(fieldValue(request.fields, "x-request-id")) ?? newRequestId();
+    request.trace = request.generation.tracer?.begin(request);
     const delivery = new AnswerDelivery(request, stream, this.#onDone);
     try {
       this.#route(request, delivery);

@@ -97,6 +97,11 @@ export class ProxiedRequest implements RefusableHandler, AttemptOwner {
     this.#attempt();
   }
 
+  get #isSecure(): boolean {
+    const { protocol } = this.#document;
+    return protocol === "https" || protocol === "http2";
+  }
+
   get #isHttp2(): boolean {
     const { protocol } = this.#document;
     return protocol === "http2" || protocol === "h2c";
@@ -130,7 +135,8 @@ export class ProxiedRequest implements RefusableHandler, AttemptOwner {
       upstream.endpoint = endpoint.key;
     }
     const { timeouts } = this.#document;
-    const attempt = new Attempt({ owner: this, group: this.#group, endpoint, passEpoch, timeouts });
+    const trace = this.#delivery.request.trace?.attempt(this.#group.name, endpoint.key, this.#isSecure);
+    const attempt = new Attempt({ owner: this, group: this.#group, endpoint, passEpoch, timeouts, trace });
     this.#open.push(attempt);
     attempt.start(this.#pools.poolOf(this.#group, endpoint));
   }
@@ -188,6 +194,7 @@ export class ProxiedRequest implements RefusableHandler, AttemptOwner {
   send(attempt: Attempt, exchange: UpstreamExchange): void {
     const { request } = this.#delivery;
     const fields = upstreamRequestFields(request);
+    attempt.trace?.send(fields, this.#target ?? "/");
     this.#action.changeFields?.(request, fields);
     exchange.send({
       method: request.method,

@@ -46,6 +46,8 @@ export interface GatewayFacts {
     readonly queueFull: number;
     readonly depth: number;
   };
+  /** By what became of them. */
+  readonly spans: Readonly<Record<string, number>>;
   readonly callouts: readonly { readonly policy: string; readonly outcome: string; readonly count: number }[];
 }
 
@@ -185,7 +187,7 @@ function cacheMetrics({ cache }: GatewayFacts): MetricSamples[] {
   ];
 }
 
-function policyMetrics({ rateLimits, callouts }: GatewayFacts): MetricSamples[] {
+function policyMetrics({ rateLimits, callouts, spans }: GatewayFacts): MetricSamples[] {
   return [
     gauge("gateway_rate_limiter_live_keys", "Keys that rate limits remember", [], [[{}, rateLimits.liveKeys]]),
     gauge(
@@ -199,6 +201,12 @@ function policyMetrics({ rateLimits, callouts }: GatewayFacts): MetricSamples[] 
       "Requests that a decision point was asked about, by what came of it",
       ["policy", "outcome"],
       callouts.map(({ policy, outcome, count }) => [{ policy, outcome }, count]),
+    ),
+    counter(
+      "gateway_trace_spans_total",
+      "Spans of traces, by what became of them",
+      ["outcome"],
+      Object.entries(spans).map(([outcome, count]) => [{ outcome }, count]),
     ),
   ];
 }

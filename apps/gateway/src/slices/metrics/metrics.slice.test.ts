@@ -24,6 +24,7 @@ const NOTHING: GatewayFacts = {
   cache: { entries: 2, bytes: 300, lookups: [{ route: "v1", outcome: "hit", count: 8 }] },
   rateLimits: { liveKeys: 11, evictions: 12 },
   admissionQueue: { admitted: 13, timeout: 14, queueFull: 15, depth: 16 },
+  spans: { exported: 18, dropped: 19 },
   callouts: [{ policy: "p", outcome: "error_denied", count: 17 }],
 };
 
@@ -82,6 +83,8 @@ test("a scrape shows the specification's metrics with their types, labels and va
     'gateway_admission_queued_total{outcome="timeout"} 14',
     'gateway_admission_queued_total{outcome="queue_full"} 15',
     "gateway_admission_queue_depth 16",
+    'gateway_trace_spans_total{outcome="exported"} 18',
+    'gateway_trace_spans_total{outcome="dropped"} 19',
     'gateway_callouts_total{policy="p",outcome="error_denied"} 17',
     String.raw`gateway_quota_used{consumer="a\"b",budget="daily"} 5`,
   ]) {

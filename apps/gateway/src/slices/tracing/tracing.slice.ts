@@ -1,0 +1,98 @@
+// Tested by ../../../test/tracing.test.ts
+import type { Analytics } from "@headworks/gateway-contract";
+import type { Logger } from "pino";
+import type { EgressDialer } from "#egress/egress-dialer.ts";
+import { parseEgressUrl } from "#egress/egress-url.ts";
+import { systemTimer, type Timer } from "#egress/timer.ts";
+import type { Tracer } from "#request/request-trace.ts";
+import type { Clock, CompileScope, GatewaySlice } from "#slice.ts";
+import { RequestSpans } from "./request-spans.ts";
+import type { SpanSource } from "./span.ts";
+import { SpanExporter, type ExportRules, type SpanCounts } from "./span-exporter.ts";
+import { traceParent } from "./trace-context.ts";
+import { checkTracing, DEFAULTS } from "./tracing.check.ts";
+
+/** What the slice is made of. */
+export interface TracingHost {
+  readonly dialer: EgressDialer;
+  readonly clock: Clock;
+  readonly log: Logger;
+  /** Which gateway it is: for all spans. */
+  readonly source: SpanSource;
+  /** 0 up to but not including 1. */
+  readonly random: () => number;
+  /** Instead of the system's timers. */
+  readonly timer?: Timer;
+}
+
+/** The slice, with what metrics ask it. */
+export interface Tracing extends GatewaySlice {
+  /** Spans since the start, by what became of them. */
+  counts(): Readonly<SpanCounts>;
+}
+
+type Traces = NonNullable<Analytics["traces"]>;
+
+const MAX_ATTEMPTS = 3;
+const BACKOFF_BASE_MS = 250;
+const BACKOFF_CAP_MS = 4000;
+
+/** Sends spans of requests, and of their attempts at upstreams, to a receiver of OTLP. */
+export function createTracing(host: TracingHost): Tracing {
+  const counts: SpanCounts = { exported: 0, rejected: 0, failed: 0, dropped: 0 };
+  const tools = { timer: systemTimer, ...host, counts };
+  let running: { readonly made: string; readonly exporter: SpanExporter } | undefined;
+  return {
+    name: "tracing",
+    check: checkTracing,
+    observer: {
+      onFinished: (finished) => {
+        const { trace } = finished.request;
+        if (trace instanceof RequestSpans) trace.finished(finished);
+      },
+    },
+    compile: (document, scope) => {
+      const traces = document.analytics?.traces;
+      const rules = traces === undefined ? undefined : rulesOf(traces, scope);
+      const made = JSON.stringify(rules);
+      // Settings that stay keep their queue.
+      const isSame = rules === undefined || made === running?.made;
+      const exporter = rules === undefined || isSame ? running?.exporter : new SpanExporter(rules, tools);
+      const published = (): void => {
+        const before = running?.exporter;
+        running = rules === undefined || exporter === undefined ? undefined : { made, exporter };
+        // Requests that began under it may still end; what waits for them is sent now or dropped.
+        if (before !== undefined && before !== running?.exporter) void before.close();
+      };
+      if (traces === undefined || exporter === undefined) return { published };
+      const tracer: Tracer = {
+        begin: (request) => {
+          const parent = traceParent(request.fields);
+          const isSampled = parent?.isSampled ?? host.random() < (traces.sample_ratio ?? DEFAULTS.sampleRatio);
+          return isSampled ? new RequestSpans(request, parent, exporter) : undefined;
+        },
+      };
+      return { published, tracer };
+    },
+    counts: () => counts,
+    stop: async () => await running?.exporter.close(),
+  };
+}
+
+function rulesOf(traces: Traces, scope: CompileScope): ExportRules | undefined {
+  const url = parseEgressUrl(traces.url);
+  if ("issue" in url) return undefined;
+  const fields = ["Content-Type", "application/json", "User-Agent", "gateway-traces"];
+  for (const [name, text] of Object.entries(traces.headers ?? {})) fields.push(name, scope.secret(text).reveal());
+  return {
+    url,
+    fields,
+    timeoutMs: traces.timeout_ms ?? DEFAULTS.timeoutMs,
+    buffer: traces.buffer ?? DEFAULTS.buffer,
+    flushMs: traces.flush_ms ?? DEFAULTS.flushMs,
+    batchMax: traces.batch_max ?? DEFAULTS.batchMax,
+    maxAttempts: MAX_ATTEMPTS,
+    backoffBaseMs: BACKOFF_BASE_MS,
+    backoffCapMs: BACKOFF_CAP_MS,
+  };
+}
