@@ -1,7 +1,16 @@
 import assert from "node:assert/strict";
-import { callApi, eventually, openRow, row, uiFile, waitForCount } from "./ui-rig.ts";
+import { gunzipSync } from "node:zlib";
+import { callApi, eventually, uiFile, waitForCount } from "./ui-rig.ts";
+import type { UiBench } from "./ui-rig.ts";
 
 const journey = uiFile();
+
+/** Takes away the rules of a kind that an earlier journey left: they would change this one's traffic. */
+async function clearRules(bench: UiBench, kind: string): Promise<void> {
+  for (const { id } of await bench.weir.get<readonly { readonly id: string }[]>(`/${kind}`)) {
+    await callApi(bench.weir, "DELETE", `/${kind}/${id}`);
+  }
+}
 
 journey(
   "A breakpoint is made in the UI, and a request is changed, allowed, answered and cut off there",
@@ -99,4 +108,61 @@ journey("A new item in the queue moves neither the choice nor the focus", async 
   await waitForCount(toggle, 0);
   await page.getByRole("button", { name: "Undo" }).click();
   await toggle.waitFor();
+  await clearRules(bench, "breakpoints");
+});
+
+journey("A rewrite is tried on captured traffic, saved, put in order and switched off", async (bench) => {
+  await bench.send("/orders?tried");
+  const page = await bench.open("/rewrites");
+  await page.getByRole("button", { name: "Templates" }).click();
+  await page.getByRole("dialog", { name: "Templates" }).getByRole("button", { name: /CORS/u }).waitFor();
+  await page.keyboard.press("Escape");
+  await page.getByRole("button", { name: "New rewrite" }).click();
+  const editor = page.getByRole("form", { name: "New rewrite" });
+  await editor.getByRole("textbox", { name: "Name" }).first().fill("Cheap gates");
+  await editor.getByRole("button", { name: "Add a condition" }).click();
+  await editor.getByRole("combobox", { name: "What is looked at" }).click();
+  await page.getByRole("option", { name: "Path", exact: true }).click();
+  await editor.getByRole("textbox", { name: "Value" }).first().fill("/orders");
+  await editor.getByText("Would have matched 1 of the last").waitFor();
+  await editor.getByRole("radio", { name: "Answers" }).click();
+  await editor.getByRole("combobox", { name: "What step 1 does" }).click();
+  await page.getByRole("option", { name: "Replace in the body" }).click();
+  await editor.getByRole("textbox", { name: "Find" }).fill("12\\.5");
+  await editor.getByRole("textbox", { name: "Replace by" }).fill("1.25");
+  await editor.getByRole("combobox", { name: "Captured entry" }).click();
+  await page.getByRole("option", { name: /tried/u }).click();
+  await editor.getByRole("button", { name: "Try", exact: true }).click();
+  const change = editor.getByRole("group", { name: "Changes of the answer" });
+  await change.getByText('"price": 1.25,').waitFor();
+  await change.getByText('"price": 12.5,').waitFor();
+  await editor.getByRole("button", { name: "Create" }).click();
+  await page.getByRole("form", { name: "Rewrite Cheap gates" }).waitFor();
+  const answer = await bench.client.fetch(`${bench.origin.url}/orders`);
+  assert.match(gunzipSync(answer.body).toString(), /"price":1\.25/u);
+
+  await callApi(bench.weir, "POST", "/rewrites", {
+    name: "Second",
+    condition: { type: "all" },
+    direction: "response",
+    rewrites: [{ type: "set_header", name: "X-Second", value: "yes" }],
+  });
+  const list = page.getByRole("list", { name: "Rewrites" });
+  await waitForCount(list.getByRole("listitem"), 2);
+  const names = async (): Promise<(string | null)[]> => {
+    const switches = await list.getByRole("switch").all();
+    return await Promise.all(switches.map(async (each) => await each.getAttribute("aria-label")));
+  };
+  assert.deepEqual(await names(), ["Use Cheap gates", "Use Second"]);
+  await list.getByRole("listitem").last().dragTo(list.getByRole("listitem").first());
+  await eventually("the new order", async () => (await names())[0] === "Use Second");
+  await page.reload();
+  await waitForCount(list.getByRole("listitem"), 2);
+  assert.deepEqual(await names(), ["Use Second", "Use Cheap gates"]);
+  await page.getByRole("switch", { name: "Use Cheap gates" }).click();
+  await eventually("prices are as they were", async () => {
+    const plain = await bench.client.fetch(`${bench.origin.url}/orders`);
+    return gunzipSync(plain.body).toString().includes("12.5");
+  });
+  await clearRules(bench, "rewrites");
 });

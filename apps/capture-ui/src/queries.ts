@@ -69,3 +69,8 @@ export const pauseAllQuery = queryOptions({
   queryKey: ["breakpoints", "pause-all"],
   queryFn: ({ signal }) => api.breakpoints.getPauseAll({ signal }),
 });
+
+export const rewritesQuery = queryOptions({
+  queryKey: ["rewrites", "rules"],
+  queryFn: ({ signal }) => api.rewrites.listRewrites({ signal }),
+});

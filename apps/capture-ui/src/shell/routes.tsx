@@ -1,4 +1,4 @@
-import { CirclePause, Focus, Layers, Rows3, Settings, ShieldBan, Smartphone } from "lucide-react";
+import { CirclePause, Focus, Layers, Replace, Rows3, Settings, ShieldBan, Smartphone } from "lucide-react";
 import type { ComponentType } from "react";
 import { EmptyState, Spinner } from "../ui/states.tsx";
 import { later } from "./later.tsx";
@@ -36,6 +36,13 @@ export const ROUTES: readonly Route[] = [
     goKey: "B",
     icon: CirclePause,
     ...screen(async () => (await import("../views/breakpoints/breakpoints-view.tsx")).BreakpointsView),
+  },
+  {
+    path: "/rewrites",
+    label: "Rewrite",
+    goKey: "W",
+    icon: Replace,
+    ...screen(async () => (await import("../views/rewrites/rewrites-view.tsx")).RewritesView),
   },
   {
     path: "/blocklist",

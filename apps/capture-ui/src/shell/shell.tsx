@@ -46,6 +46,7 @@ export function Shell() {
   useAction("goTraffic", () => navigate("/traffic"));
   useAction("goSessions", () => navigate("/sessions"));
   useAction("goBreakpoints", () => navigate("/breakpoints"));
+  useAction("goRewrites", () => navigate("/rewrites"));
   useAction("goBlocklist", () => navigate("/blocklist"));
   useAction("goFocus", () => navigate("/focus"));
   useAction("goSetup", () => navigate("/connect"));

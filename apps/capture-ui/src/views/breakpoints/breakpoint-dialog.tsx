@@ -4,6 +4,7 @@ import { useState } from "react";
 import { api } from "../../api.ts";
 import { queryClient } from "../../queries.ts";
 import { ConditionBuilder } from "../../rules/condition-builder.tsx";
+import { MatchPreview } from "../../rules/match-preview.tsx";
 import { useRefusal } from "../../rules/use-refusal.ts";
 import { Button } from "../../ui/button.tsx";
 import { Dialog } from "../../ui/dialog.tsx";
@@ -110,6 +111,7 @@ export function BreakpointDialog({
           save.reset();
         }}
       />
+      <MatchPreview condition={condition} direction={draft.direction} />
       <div className={styles["options"]}>
         <div className={styles["option"]}>
           <span className={styles["optionLabel"]}>Pause</span>

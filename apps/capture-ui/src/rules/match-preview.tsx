@@ -1,0 +1,81 @@
+import type { Condition, MatchPreview as Preview } from "@headworks/capture-contract";
+import { useQuery } from "@tanstack/react-query";
+import { useEffect, useState } from "react";
+import { api, errorText } from "../api.ts";
+import { Link } from "../shell/link.tsx";
+import { formatCount } from "../ui/format.ts";
+import { queryOfCondition } from "./condition-query.ts";
+import styles from "./match-preview.module.css";
+
+/** So many of the newest entries are looked at. */
+const LOOK_BACK = 1000;
+/** Typing goes on while the service counts. */
+const SETTLE_MS = 250;
+
+/** How much of the traffic so far a condition would have matched, counted by the service as it is edited. */
+export function MatchPreview({
+  condition,
+  direction,
+}: {
+  readonly condition: Condition | null;
+  readonly direction: "request" | "response" | "both";
+}) {
+  const text = condition === null ? null : JSON.stringify(condition);
+  const [settled, setSettled] = useState(text);
+  useEffect(() => {
+    const timer = window.setTimeout(() => setSettled(text), SETTLE_MS);
+    return () => window.clearTimeout(timer);
+  }, [text]);
+  const preview = useQuery({
+    queryKey: ["match-preview", settled, direction],
+    queryFn: ({ signal }) =>
+      api.traffic.previewMatches({
+        body: { condition: JSON.parse(settled ?? "") as Condition, direction, limit: LOOK_BACK, sample: 3 },
+        signal,
+      }),
+    enabled: settled !== null,
+    retry: false,
+    staleTime: 5000,
+  });
+  return (
+    <output className={styles["preview"]} aria-live="polite">
+      {text === null || condition === null ? (
+        "Counts once the condition is whole."
+      ) : preview.error !== null && settled === text ? (
+        <span className={styles["refused"]}>{errorText(preview.error)}</span>
+      ) : preview.data === undefined || settled !== text ? (
+        "Counting…"
+      ) : (
+        <Counted preview={preview.data} condition={condition} />
+      )}
+    </output>
+  );
+}
+
+function Counted({ preview, condition }: { readonly preview: Preview; readonly condition: Condition }) {
+  const query = queryOfCondition(condition, "request");
+  const words = preview.examined === 1 ? "entry" : `${formatCount(preview.examined)} entries`;
+  return (
+    <>
+      {preview.examined === 0 ? (
+        "Nothing has been captured to try it on."
+      ) : (
+        <>
+          Would have matched <b>{formatCount(preview.matched)}</b> of the last {words}
+          {preview.complete ? "." : ", as far as it was looked."}
+        </>
+      )}
+      {query !== null && query !== "" && (
+        <>
+          {" "}
+          <Link href={`/traffic?q=${encodeURIComponent(query)}`}>Show in the traffic</Link>
+        </>
+      )}
+      {preview.sample.map((row) => (
+        <span key={row.id} className={styles["sample"]}>
+          {row.method} {row.url}
+        </span>
+      ))}
+    </>
+  );
+}

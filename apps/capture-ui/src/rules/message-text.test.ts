@@ -1,0 +1,37 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { bodyLines, headLines, jsonLines } from "./message-text.ts";
+
+const body = { body: null, body_encoding: null } as const;
+
+test("a head is its first line and its fields in order", () => {
+  const headers_list: [string, string][] = [
+    ["A", "1"],
+    ["a", "2"],
+  ];
+  assert.deepEqual(headLines({ method: "GET", url: "http://a/", headers_list, ...body }), [
+    "GET http://a/",
+    "A: 1",
+    "a: 2",
+  ]);
+  assert.deepEqual(headLines({ status_code: 204, status_message: "", headers_list: [], ...body }), ["204"]);
+});
+
+test("JSON is indented unless that would change it", () => {
+  const lines = (text: string) => bodyLines({ headers_list: [], body: text, body_encoding: "utf8" });
+  assert.deepEqual(lines('{"a":[1]}'), ["{", '  "a": [', "    1", "  ]", "}"]);
+  assert.deepEqual(lines('{"a":1.0}'), ['{"a":1.0}']);
+  assert.deepEqual(lines('{"a":12345678901234567890}'), ['{"a":12345678901234567890}']);
+  assert.deepEqual(lines("{no json"), ["{no json"]);
+  assert.deepEqual(lines("a\r\nb\nc"), ["a", "b", "c"]);
+  assert.deepEqual(bodyLines({ headers_list: [], body: null, body_encoding: null }), []);
+});
+
+test("bytes are compared as base64 in lines", () => {
+  const lines = bodyLines({ headers_list: [], body: "A".repeat(100), body_encoding: "base64" });
+  assert.deepEqual(
+    lines.map((line) => line.length),
+    [76, 24],
+  );
+  assert.deepEqual(jsonLines(undefined), [""]);
+});

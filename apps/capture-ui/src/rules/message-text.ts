@@ -1,0 +1,52 @@
+/** A message as it is compared: first line, fields, body. */
+interface ShownMessage {
+  readonly headers_list: readonly (readonly [string, string])[];
+  readonly body: string | null;
+  readonly body_encoding: "utf8" | "base64" | null;
+}
+
+interface ShownRequest extends ShownMessage {
+  readonly method: string;
+  readonly url: string;
+}
+
+interface ShownResponse extends ShownMessage {
+  readonly status_code: number;
+  readonly status_message: string | null;
+}
+
+/** Longer bodies are compared as they are, without being indented. */
+const MOST_INDENTED = 400_000;
+
+/** First line and fields of a message, one per line. */
+export function headLines(message: ShownRequest | ShownResponse): readonly string[] {
+  const first =
+    "method" in message
+      ? `${message.method} ${message.url}`
+      : `${message.status_code}${message.status_message === null || message.status_message === "" ? "" : ` ${message.status_message}`}`;
+  return [first, ...message.headers_list.map(([name, value]) => `${name}: ${value}`)];
+}
+
+/** The lines of a body: JSON indented, bytes that are no text as base64. */
+export function bodyLines({ body, body_encoding: encoding }: ShownMessage): readonly string[] {
+  if (body === null || body === "") return [];
+  if (encoding === "base64") return body.match(/.{1,76}/gu) ?? [];
+  return indented(body).split(/\r\n|\n|\r/u);
+}
+
+function indented(text: string): string {
+  if (text.length > MOST_INDENTED || !/^\s*[[{]/u.test(text)) return text;
+  try {
+    const value: unknown = JSON.parse(text);
+    const compact = text.replaceAll(/"(?:[^"\\]|\\.)*"|\s+/gu, (part) => (part.startsWith('"') ? part : ""));
+    // What the parser would change is shown as it is.
+    return JSON.stringify(value) === compact ? JSON.stringify(value, null, 2) : text;
+  } catch {
+    return text;
+  }
+}
+
+/** JSON for comparison, one member per line. */
+export function jsonLines(value: unknown): readonly string[] {
+  return (JSON.stringify(value, null, 2) ?? "").split("\n");
+}

@@ -1,0 +1,213 @@
+import type { RewriteAction } from "@headworks/capture-contract";
+
+type ActionType = RewriteAction["type"];
+
+/** One input of an action. */
+export interface ActionField {
+  readonly name: string;
+  readonly label: string;
+  /** `flags` are the letters of a pattern; `switch` is on or off; `json` is parsed. */
+  readonly kind: "text" | "lines" | "json" | "number" | "flags" | "switch";
+  readonly example?: string;
+  /** Left out of the action while empty. */
+  readonly optional?: true;
+}
+
+interface ActionSpec {
+  readonly label: string;
+  readonly about: "request" | "response" | "both";
+  readonly fields: readonly ActionField[];
+}
+
+const PATTERN: readonly ActionField[] = [
+  { name: "pattern", label: "Find", kind: "text", example: "regular expression" },
+  { name: "replacement", label: "Replace by", kind: "text", example: "$1 is the first group" },
+  { name: "flags", label: "Flags", kind: "flags", optional: true },
+];
+const NAME: ActionField = { name: "name", label: "Name", kind: "text", example: "X-Debug" };
+const VALUE: ActionField = { name: "value", label: "Value", kind: "text" };
+const APPEND: ActionField = { name: "append", label: "Beside those there are", kind: "switch", optional: true };
+
+/** Everything a rule can do, in the order of the menu. */
+export const ACTIONS: Readonly<Record<ActionType, ActionSpec>> = {
+  set_header: { label: "Set a header field", about: "both", fields: [NAME, VALUE, APPEND] },
+  remove_header: { label: "Remove a header field", about: "both", fields: [NAME] },
+  header_rewrite: { label: "Replace in a header field", about: "both", fields: [NAME, ...PATTERN] },
+  url_rewrite: { label: "Replace in the URL", about: "request", fields: PATTERN },
+  map_to_url: {
+    label: "Send to another place",
+    about: "request",
+    fields: [{ name: "url", label: "URL", kind: "text", example: "http://127.0.0.1:8080/" }],
+  },
+  query_param: {
+    label: "Set a query parameter",
+    about: "request",
+    fields: [{ ...NAME, example: "debug" }, VALUE, APPEND],
+  },
+  remove_query_param: {
+    label: "Remove a query parameter",
+    about: "request",
+    fields: [{ ...NAME, example: "utm_source" }],
+  },
+  set_method: {
+    label: "Set the method",
+    about: "request",
+    fields: [{ name: "method", label: "Method", kind: "text", example: "PUT" }],
+  },
+  set_status: {
+    label: "Set the status",
+    about: "response",
+    fields: [{ name: "code", label: "Status", kind: "number", example: "503" }],
+  },
+  body_rewrite: { label: "Replace in the body", about: "both", fields: PATTERN },
+  set_body: {
+    label: "Replace the whole body",
+    about: "both",
+    fields: [
+      { name: "content", label: "Content", kind: "lines" },
+      { name: "content_type", label: "Content type", kind: "text", example: "stays as it is", optional: true },
+      { name: "base64", label: "The content is base64", kind: "switch", optional: true },
+    ],
+  },
+  json_merge: {
+    label: "Merge into a JSON body",
+    about: "both",
+    fields: [{ name: "patch", label: "Members to set; null removes one", kind: "json", example: '{"debug": true}' }],
+  },
+  json_patch: {
+    label: "Patch a JSON body",
+    about: "both",
+    fields: [
+      {
+        name: "patch",
+        label: "Operations (JSON Patch)",
+        kind: "json",
+        example: '[{"op": "replace", "path": "/debug", "value": true}]',
+      },
+    ],
+  },
+  map_to_file: {
+    label: "Answer from a file",
+    about: "both",
+    fields: [
+      { name: "path", label: "File or folder", kind: "text", example: "below one of the allowed folders" },
+      { name: "prefix", label: "Path that stands for the folder", kind: "text", example: "/", optional: true },
+    ],
+  },
+};
+
+/** An action in the editor: texts as typed. */
+export interface ActionDraft {
+  readonly key: number;
+  readonly type: ActionType;
+  readonly values: Readonly<Record<string, string>>;
+}
+
+let lastKey = 0;
+
+/** A new action. Switches are `true` or empty. */
+export function newAction(type: ActionType = "set_header", values: ActionDraft["values"] = {}): ActionDraft {
+  lastKey += 1;
+  return { key: lastKey, type, values };
+}
+
+/** Another kind of action, with what of the values still has a place. */
+export function withType(draft: ActionDraft, type: ActionType): ActionDraft {
+  const names = ACTIONS[type].fields.map((field) => field.name);
+  const values = Object.fromEntries(Object.entries(draft.values).filter(([name]) => names.includes(name)));
+  return { ...draft, type, values };
+}
+
+function typed(value: unknown, field: ActionField): string {
+  if (value === undefined || value === null) return field.kind === "json" && value === null ? "null" : "";
+  if (field.kind === "json") return JSON.stringify(value, null, 2);
+  if (typeof value === "string") return value;
+  return typeof value === "number" ? String(value) : value === true ? "true" : "";
+}
+
+/** The draft of an action. */
+export function draftOfAction(action: RewriteAction): ActionDraft {
+  const values: Record<string, string> = {};
+  for (const field of ACTIONS[action.type].fields) {
+    values[field.name] = typed((action as unknown as Record<string, unknown>)[field.name], field);
+  }
+  return newAction(action.type, values);
+}
+
+/** Fields that may well be empty: an empty value or replacement says something. */
+const MAY_BE_EMPTY = new Set(["value", "replacement", "content"]);
+
+/** The action that a draft stands for, or what is missing. */
+export function actionOf(
+  draft: ActionDraft,
+): { readonly ok: true; readonly action: RewriteAction } | { readonly ok: false; readonly message: string } {
+  const action: Record<string, unknown> = { type: draft.type };
+  for (const field of ACTIONS[draft.type].fields) {
+    const text = draft.values[field.name] ?? "";
+    if (text === "" && field.optional === true) continue;
+    if (text === "" && !MAY_BE_EMPTY.has(field.name)) return { ok: false, message: `${field.label}: is missing` };
+    const value = valueOf(field, text);
+    if (value === undefined) return { ok: false, message: `${field.label}: ${WRONG[field.kind] ?? "is not right"}` };
+    action[field.name] = value;
+  }
+  // Every field of the kind is there now, in its type.
+  return { ok: true, action: action as unknown as RewriteAction };
+}
+
+const WRONG: Readonly<Partial<Record<ActionField["kind"], string>>> = {
+  json: "is not JSON",
+  number: "is not a number",
+};
+
+function valueOf(field: ActionField, text: string): unknown {
+  switch (field.kind) {
+    case "switch":
+      return text === "true";
+    case "number":
+      return /^\d{1,9}$/u.test(text.trim()) ? Number(text) : undefined;
+    case "json":
+      try {
+        return JSON.parse(text) as unknown;
+      } catch {
+        return undefined;
+      }
+    case "text":
+    case "lines":
+    case "flags":
+      return text;
+  }
+}
+
+/** What an action does, in a few words. */
+export function actionWords(action: RewriteAction): string {
+  switch (action.type) {
+    case "set_header":
+      return `${action.name}: ${action.value}`;
+    case "remove_header":
+      return `without ${action.name}`;
+    case "header_rewrite":
+      return `${action.name}: ${action.pattern} → ${action.replacement}`;
+    case "url_rewrite":
+      return `URL: ${action.pattern} → ${action.replacement}`;
+    case "body_rewrite":
+      return `body: ${action.pattern} → ${action.replacement}`;
+    case "query_param":
+      return `?${action.name}=${action.value}`;
+    case "remove_query_param":
+      return `without ?${action.name}`;
+    case "map_to_file":
+      return `from file ${action.path}`;
+    case "map_to_url":
+      return `to ${action.url}`;
+    case "set_status":
+      return `status ${action.code}`;
+    case "set_method":
+      return `method ${action.method}`;
+    case "set_body":
+      return "another body";
+    case "json_patch":
+      return `JSON: ${action.patch.map((step) => `${step.op} ${step.path}`).join(", ")}`;
+    case "json_merge":
+      return `JSON: ${JSON.stringify(action.patch)}`;
+  }
+}

@@ -1,0 +1,72 @@
+import type { Condition, NewRewriteRule, RewriteRule } from "@headworks/capture-contract";
+import { conditionForRequest, nameForRequest, type RequestLine } from "../../rules/from-entry.ts";
+import { actionOf, draftOfAction, newAction, type ActionDraft } from "./action-draft.ts";
+
+/** A rewrite rule in the editor. */
+export interface RewriteDraft {
+  readonly name: string;
+  readonly condition: Condition;
+  readonly direction: RewriteRule["direction"];
+  readonly actions: readonly ActionDraft[];
+  readonly priority: string;
+}
+
+/** An empty rule. */
+export function newRewrite(): RewriteDraft {
+  return { name: "", condition: { type: "all" }, direction: "request", actions: [newAction()], priority: "100" };
+}
+
+/** A rule about requests such as this one. */
+export function rewriteFromEntry(request: RequestLine): RewriteDraft {
+  return { ...newRewrite(), name: `Rewrite ${nameForRequest(request)}`, condition: conditionForRequest(request) };
+}
+
+/** The draft of a stored rule. */
+export function draftOfRule(rule: RewriteRule): RewriteDraft {
+  return {
+    name: rule.name,
+    condition: rule.condition,
+    direction: rule.direction,
+    actions: rule.rewrites.map(draftOfAction),
+    priority: String(rule.priority),
+  };
+}
+
+/** The rule that a draft stands for, or what is missing, by step. */
+export function ruleOf(
+  draft: RewriteDraft,
+  condition: Condition | null,
+):
+  | { readonly ok: true; readonly rule: NewRewriteRule }
+  | { readonly ok: false; readonly message: string; readonly problems: ReadonlyMap<number, string> } {
+  const problems = new Map<number, string>();
+  const rewrites = draft.actions.flatMap((each) => {
+    const result = actionOf(each);
+    if (result.ok) return [result.action];
+    problems.set(each.key, result.message);
+    return [];
+  });
+  const message =
+    draft.name.trim() === ""
+      ? "A name is missing"
+      : condition === null
+        ? "The condition is not whole"
+        : draft.actions.length === 0
+          ? "A step is missing"
+          : !/^-?\d{1,7}$/u.test(draft.priority.trim())
+            ? "The order is a number"
+            : problems.size > 0
+              ? "A step is not whole"
+              : null;
+  if (message !== null || condition === null) return { ok: false, message: message ?? "", problems };
+  return {
+    ok: true,
+    rule: {
+      name: draft.name.trim(),
+      condition,
+      direction: draft.direction,
+      rewrites,
+      priority: Number(draft.priority),
+    },
+  };
+}

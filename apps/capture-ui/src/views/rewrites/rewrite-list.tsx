@@ -1,0 +1,141 @@
+import type { RewriteRule } from "@headworks/capture-contract";
+import { GripVertical, MoreHorizontal } from "lucide-react";
+import { useState } from "react";
+import type { DragEvent } from "react";
+import { api } from "../../api.ts";
+import { queryClient } from "../../queries.ts";
+import { conditionSentence } from "../../rules/condition-sentence.ts";
+import { copyName } from "../../rules/from-entry.ts";
+import { reordered } from "../../rules/rule-order.ts";
+import { useRuleList } from "../../rules/use-rule-list.ts";
+import { attempt } from "../../ui/attempt.ts";
+import { IconButton } from "../../ui/button.tsx";
+import { Switch } from "../../ui/field.tsx";
+import { formatCount } from "../../ui/format.ts";
+import { Menu } from "../../ui/menu.tsx";
+import { actionWords } from "./action-draft.ts";
+import styles from "./rewrites.module.css";
+
+function bodyOf({ name, condition, direction, rewrites, enabled, priority }: RewriteRule) {
+  return { name, condition, direction, rewrites, enabled, priority };
+}
+
+const DIRECTIONS = { request: "requests", response: "answers", both: "both ways" } as const;
+
+/** The rules in the order in which they apply; dragging or the menu moves them. */
+export function RewriteList({
+  rules,
+  chosenId,
+  onShow,
+}: {
+  readonly rules: readonly RewriteRule[];
+  readonly chosenId: string | null;
+  readonly onShow: (rule: RewriteRule | null) => void;
+}) {
+  const [dragged, setDragged] = useState<string | null>(null);
+  const [over, setOver] = useState<string | null>(null);
+  const actions = useRuleList<RewriteRule>({
+    topic: "rewrites",
+    toggle: (rule, enabled) => api.rewrites.toggleRewrite({ params: { id: rule.id }, body: { enabled } }),
+    remove: async (rule) => {
+      await api.rewrites.deleteRewrite({ params: { id: rule.id } });
+      if (rule.id === chosenId) onShow(null);
+    },
+    restore: (rule) => api.rewrites.createRewrite({ body: bodyOf(rule) }),
+    duplicate: (rule) => api.rewrites.createRewrite({ body: { ...bodyOf(rule), name: copyName(rule.name) } }),
+  });
+  const move = async (id: string, before: string | null): Promise<void> => {
+    await attempt("The order was not changed", async () => {
+      for (const { rule, priority } of reordered(rules, id, before)) {
+        await api.rewrites.updateRewrite({ params: { id: rule.id }, body: { ...bodyOf(rule), priority } });
+      }
+    });
+    await queryClient.invalidateQueries({ queryKey: ["rewrites"] });
+  };
+  const drop = (event: DragEvent, before: string | null): void => {
+    event.preventDefault();
+    if (dragged !== null) void move(dragged, before);
+    setDragged(null);
+    setOver(null);
+  };
+  return (
+    <ol className={styles["list"]} aria-label="Rewrites">
+      {rules.map((rule, index) => (
+        // oxlint-disable-next-line jsx-a11y/no-noninteractive-element-interactions -- the menu moves rules by keyboard
+        <li
+          key={rule.id}
+          className={styles["rule"]}
+          data-chosen={rule.id === chosenId || undefined}
+          data-off={!rule.enabled || undefined}
+          data-over={over === rule.id || undefined}
+          data-dragged={dragged === rule.id || undefined}
+          draggable
+          onDragStart={(event) => {
+            event.dataTransfer.effectAllowed = "move";
+            event.dataTransfer.setData("text/plain", rule.name);
+            setDragged(rule.id);
+          }}
+          onDragOver={(event) => {
+            if (dragged === null) return;
+            event.preventDefault();
+            setOver(rule.id);
+          }}
+          onDragEnd={() => {
+            setDragged(null);
+            setOver(null);
+          }}
+          onDrop={(event) => drop(event, placeBefore(rules, dragged, index))}
+        >
+          <GripVertical size={14} className={styles["gripper"]} aria-hidden />
+          <Switch
+            aria-label={`Use ${rule.name}`}
+            checked={rule.enabled}
+            onChange={(enabled) => actions.toggle(rule, enabled)}
+          />
+          <button
+            type="button"
+            className={styles["open"]}
+            aria-current={rule.id === chosenId || undefined}
+            onClick={() => onShow(rule)}
+          >
+            <span className={styles["name"]}>{rule.name}</span>
+            <span className={styles["quiet"]}>
+              {conditionSentence(rule.condition)} · {DIRECTIONS[rule.direction]}
+            </span>
+            <span className={styles["does"]}>{rule.rewrites.map(actionWords).join(" · ")}</span>
+          </button>
+          <span className={styles["hits"]} title="Exchanges that it matched">
+            {formatCount(rule.hit_count)}
+          </span>
+          <Menu
+            align="end"
+            trigger={<IconButton label={`More for ${rule.name}`} icon={<MoreHorizontal size={15} />} />}
+            items={() => [
+              {
+                kind: "item",
+                label: "Move up",
+                disabled: index === 0,
+                onSelect: () => void move(rule.id, rules[index - 1]?.id ?? null),
+              },
+              {
+                kind: "item",
+                label: "Move down",
+                disabled: index === rules.length - 1,
+                onSelect: () => void move(rule.id, rules[index + 2]?.id ?? null),
+              },
+              { kind: "separator" },
+              { kind: "item", label: "Duplicate", onSelect: () => actions.duplicate(rule) },
+              { kind: "item", label: "Delete", danger: true, onSelect: () => actions.remove(rule) },
+            ]}
+          />
+        </li>
+      ))}
+    </ol>
+  );
+}
+
+/** Dropped on a rule further down it comes behind that rule, on one further up before it. */
+function placeBefore(rules: readonly RewriteRule[], dragged: string | null, index: number): string | null {
+  const from = rules.findIndex((rule) => rule.id === dragged);
+  return rules[from !== -1 && from < index ? index + 1 : index]?.id ?? null;
+}

@@ -1,0 +1,117 @@
+import type { RewriteRule } from "@headworks/capture-contract";
+import { useQuery } from "@tanstack/react-query";
+import { LayoutTemplate, Plus, Replace } from "lucide-react";
+import { useState } from "react";
+import { rewritesQuery } from "../../queries.ts";
+import { inOrder } from "../../rules/rule-order.ts";
+import { usePrefill } from "../../rules/use-prefill.ts";
+import { setParams, usePlace } from "../../shell/router.ts";
+import { useNarrow } from "../../shell/use-narrow.ts";
+import { Button } from "../../ui/button.tsx";
+import { Page } from "../../ui/page.tsx";
+import { SplitPane } from "../../ui/split-pane.tsx";
+import { EmptyState, ErrorState, Spinner } from "../../ui/states.tsx";
+import { RewriteEditor } from "./rewrite-editor.tsx";
+import { draftOfRule, newRewrite, rewriteFromEntry, type RewriteDraft } from "./rewrite-draft.ts";
+import { RewriteList } from "./rewrite-list.tsx";
+import { TemplateGallery } from "./template-gallery.tsx";
+
+/** Rules that change requests and answers on their way. */
+export function RewritesView() {
+  const rules = useQuery({ ...rewritesQuery, refetchInterval: 5000 });
+  const { params } = usePlace();
+  const narrow = useNarrow();
+  const [share, setShare] = useState(0.46);
+  const [fresh, setFresh] = useState<RewriteDraft | null>(null);
+  const [choosing, setChoosing] = useState(false);
+  const prefill = usePrefill();
+  const id = params.get("id");
+  const list = inOrder(rules.data ?? []);
+  const chosen = list.find((rule) => rule.id === id);
+  const start =
+    prefill !== null
+      ? { key: prefill.id, draft: rewriteFromEntry(prefill.request), rule: null }
+      : fresh !== null
+        ? { key: "new", draft: fresh, rule: null }
+        : chosen === undefined
+          ? null
+          : { key: chosen.id, draft: draftOfRule(chosen), rule: chosen };
+  const begin = (draft: RewriteDraft): void => {
+    setFresh(draft);
+    setChoosing(false);
+    setParams({ id: null, from: null }, { replace: true });
+  };
+  const show = (rule: RewriteRule | null): void => {
+    setFresh(null);
+    setParams({ id: rule?.id ?? null, from: null }, { replace: true });
+  };
+  const add = (
+    <Button variant="primary" icon={<Plus size={14} />} onClick={() => begin(newRewrite())}>
+      New rewrite
+    </Button>
+  );
+  const page = (
+    <Page
+      title="Rewrites"
+      description="All rules that match apply, from the top down. Drag them into order."
+      actions={
+        <>
+          <Button icon={<LayoutTemplate size={14} />} onClick={() => setChoosing(true)}>
+            Templates
+          </Button>
+          {add}
+        </>
+      }
+    >
+      {rules.error !== null && (
+        <ErrorState
+          title="The rules cannot be loaded"
+          error={rules.error}
+          onRetry={() => {
+            void rules.refetch();
+          }}
+        />
+      )}
+      {rules.isPending && <EmptyState icon={<Spinner />} title="Loading the rules" />}
+      {rules.data?.length === 0 && (
+        <EmptyState icon={<Replace size={28} />} title="Nothing is rewritten">
+          Add a header field, send a path to another server, replace text in answers. Begin with a template, or from any
+          row of the traffic.
+        </EmptyState>
+      )}
+      {list.length > 0 && <RewriteList rules={list} chosenId={chosen?.id ?? null} onShow={show} />}
+    </Page>
+  );
+  const editor =
+    start === null ? null : (
+      <RewriteEditor
+        key={start.key}
+        start={start.draft}
+        rule={start.rule}
+        entryId={prefill?.id ?? null}
+        onClose={() => show(null)}
+        onSaved={(saved) => {
+          setFresh(null);
+          setParams({ id: saved, from: null }, { replace: true });
+        }}
+      />
+    );
+  return (
+    <>
+      {narrow && editor !== null ? (
+        editor
+      ) : (
+        <SplitPane
+          label="Size of the list"
+          direction="row"
+          share={share}
+          onShareChange={setShare}
+          minPx={320}
+          first={page}
+          second={editor}
+        />
+      )}
+      {choosing && <TemplateGallery onChoose={begin} onClose={() => setChoosing(false)} />}
+    </>
+  );
+}
