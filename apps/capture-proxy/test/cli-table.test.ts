@@ -233,3 +233,30 @@ for (const [environment, isTTY, expected] of color) {
     assert.equal(terminal.style("red", "x") !== "x", expected);
   });
 }
+
+test("an entry shows which rules touched it, and what its request and answer were before", () => {
+  const head = { headers_list: [], body: null, body_size: 0, body_state: "none" };
+  const request = { ...head, method: "GET", url: "http://b.test/new", path: "/new", http_version: "HTTP/1.1" };
+  const response = { ...head, status_code: 418, status_message: "Teapot", http_version: "HTTP/1.1", duration_ms: 1 };
+  const entry = {
+    id: "id1",
+    seq: 1,
+    timestamp: "2026-01-01T00:00:00.000Z",
+    state: "complete",
+    source: "upstream",
+    timings: {},
+    trace: [
+      { kind: "rewrite", rule_id: "r", rule_name: "to b\x1b[2J", phase: "request", changes: ["url", "method"] },
+      { kind: "throttle", rule_id: "t", rule_name: "3G", phase: "request", changes: [] },
+    ],
+    request,
+    response,
+    original_request: { ...request, method: "POST", url: "http://a.test/old" },
+    original_response: { ...response, status_code: 200, status_message: "OK" },
+  };
+  const text = present(entry, "TrafficEntry", window(120));
+  assert.match(text, /^Rule +rewrite "to b␛\[2J", request: url; method$/m);
+  assert.match(text, /^Rule +throttle "3G", request: matched$/m);
+  assert.match(text, /^Request was +POST http:\/\/a\.test\/old$/m);
+  assert.match(text, /^Answer was +200 OK$/m);
+});

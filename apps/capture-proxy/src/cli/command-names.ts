@@ -120,6 +120,8 @@ export const COMMAND_SHAPES: Readonly<Record<string, CommandShape>> = {
   "mocks.previewMock": { hidden: SAMPLE_TOLERATED },
   "mocks.testMock": { hidden: SAMPLE_TOLERATED },
   "focus.addFocusHost": { positional: ["pattern"] },
+  "breakpoints.listPausedItems": { name: "paused" },
+  "breakpoints.resumePausedItem": { name: "resume" },
   "breakpoints.getPauseAll": { name: "pause-all-status" },
   "rewrites.toggleRewrites": { name: "batch-toggle" },
   "metrics.getDetailedHealth": { name: "health" },

@@ -1,4 +1,4 @@
-import type { RequestData, ResponseData, TrafficEntry } from "@headworks/capture-contract";
+import type { RequestData, ResponseData, RuleTrace, TrafficEntry } from "@headworks/capture-contract";
 import { durationText, sizeText, timeText } from "./present-values.ts";
 import { renderPairs } from "./table.ts";
 import type { Terminal } from "./terminal.ts";
@@ -39,8 +39,27 @@ function facts(entry: TrafficEntry): [string, string][] {
     ["TLS", tlsText(entry)],
     ["Answered by", entry.source === "upstream" ? null : entry.source],
     ["Note", entry.notes],
+    ...entry.trace.map((step): [string, string] => ["Rule", stepText(step)]),
+    ["Request was", requestWas(entry)],
+    ["Answer was", answerWas(entry)],
   ];
   return rows.filter((row): row is [string, string] => row[1] !== null && row[1] !== undefined && row[1] !== "");
+}
+
+function stepText({ kind, rule_name, phase, changes }: RuleTrace): string {
+  const what = changes.length === 0 ? "matched" : changes.join("; ");
+  return `${kind} "${rule_name}", ${phase}: ${what}`;
+}
+
+/** What a rule changed of the request line; `--json` has the whole of both messages. */
+function requestWas({ request, original_request: was }: TrafficEntry): string | null {
+  if (was === null || (was.method === request.method && was.url === request.url)) return null;
+  return `${was.method} ${was.url}`;
+}
+
+function answerWas({ response, original_response: was }: TrafficEntry): string | null {
+  if (was === null || was.status_code === response?.status_code) return null;
+  return `${was.status_code} ${was.status_message ?? ""}`.trim();
 }
 
 function tlsText({ tls }: TrafficEntry): string | null {

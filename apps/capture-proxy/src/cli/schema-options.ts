@@ -64,6 +64,10 @@ const READ_ONLY: ReadonlySet<string> = new Set([
   "hit_count",
   "source_entry_id",
   "device_id",
+  "http_version",
+  "body_size",
+  "body_state",
+  "body_stored_size",
 ]);
 
 /** Whether a word can say the value: text, number, yes or no, or a list of these. The rest is for `--body`. */
