@@ -83,7 +83,7 @@ for (const [coding, [compress, decompress]] of Object.entries(CODINGS)) {
       assert.equal(answer.header("transfer-encoding"), undefined);
       assert.equal(decompress(answer.body).toString(), plain.replaceAll("cats", "dogs"));
       assert.deepEqual(await rig.trace(), [
-        "dogs request: the pattern is not in the body; matched, changed nothing",
+        "dogs request: this GET has no body; matched, changed nothing",
         "dogs response: 3000 matches replaced: body 57000 to 57000 bytes; removed Content-MD5: no longer true",
       ]);
     });
@@ -300,6 +300,54 @@ test("bodies over the limit, bombs and streams pass as they are, with a mark", a
     assert.match(line, words);
     assert.match(line, /matched, changed nothing$/);
   }
+});
+
+test("a whole new body takes the place of a stream or of what is too large, at once", async () => {
+  const pending: { end: () => void }[] = [];
+  await rig.reset((request, response) => {
+    if (request.url === "/large") return void response.end("x".repeat(20_000));
+    response.setHeader("Content-Type", "text/event-stream");
+    response.write("data: endless\n\n");
+    pending.push(response);
+  });
+  await rig.api("PATCH", "/config", { rewrite_body_limit: 10_000 });
+  await rig.rule([{ type: "set_body", content: "short", content_type: "text/plain" }], { direction: "response" });
+  for (const path of ["/stream", "/large"]) {
+    const answer = await rig.client.fetch(rig.origin.url + path);
+    assert.deepEqual([answer.status, answer.body.toString(), answer.header("content-length")], [200, "short", "5"]);
+    assert.equal(answer.header("content-type"), "text/plain");
+    assert.deepEqual(await rig.trace(), ["rule response: body replaced by 5 bytes"]);
+  }
+  for (const response of pending) response.end();
+});
+
+test("a request gets a body where it may have one, and a method with one says its length", async () => {
+  await rig.reset((request, response) => {
+    void body(request).then((bytes) =>
+      response.end(`${request.method} ${request.headers["content-length"] ?? "none"} ${bytes.toString()}`),
+    );
+  });
+  await rig.rule([{ type: "set_body", content: "new" }], {
+    direction: "request",
+    condition: { type: "path_pattern", pattern: "^/body" },
+  });
+  await rig.rule([{ type: "set_method", method: "POST" }], {
+    direction: "request",
+    condition: { type: "path_pattern", pattern: "^/method" },
+  });
+  const send = async (method: string, path: string, content?: string): Promise<string> => {
+    const answer = await rig.client.fetch({
+      url: rig.origin.url + path,
+      method,
+      ...(content === undefined ? {} : { body: content }),
+    });
+    return answer.body.toString();
+  };
+  assert.equal(await send("POST", "/body", "a long old body"), "POST 3 new");
+  assert.equal(await send("PATCH", "/body"), "PATCH 3 new");
+  assert.equal(await send("GET", "/body"), "GET none ");
+  assert.equal(await send("GET", "/method"), "POST 0 ");
+  assert.equal(await send("PUT", "/method", "kept"), "POST 4 kept");
 });
 
 test("an answer that does not end is let go after the time a rule may wait", async () => {

@@ -83,6 +83,7 @@ export async function startRewrites(): Promise<RewritesRig> {
       const { status, json } = await api("POST", "/rewrites", {
         name: "rule",
         condition: { type: "all" },
+        direction: "both",
         rewrites: Array.isArray(rewrites) ? rewrites : [rewrites],
         ...more,
       });

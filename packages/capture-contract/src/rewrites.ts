@@ -33,7 +33,7 @@ export type RewriteRule = Static<typeof RewriteRule>;
 const writable = {
   name: named("Name of the rule"),
   condition: Type.Optional(Condition),
-  direction: Type.Optional(direction),
+  direction,
   rewrites: actions,
   enabled: Type.Optional(Type.Boolean({ description: "Whether it changes anything; true when left out" })),
   priority: Type.Optional(

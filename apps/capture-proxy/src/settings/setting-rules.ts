@@ -16,9 +16,16 @@ const HOST_LISTS = new Set([
   "upstream_proxy.no_proxy_hosts",
 ]);
 
-/** The one spelling in which a value is kept: lists trimmed, in lower case, without repetition, sorted; hosts trimmed. */
+/** Lists of paths, whose case and order matter. */
+const PATH_LISTS = new Set(["map_file_dirs", "mock_body_dirs"]);
+
+/**
+ * The one spelling in which a value is kept: lists trimmed, in lower case, without repetition, sorted; hosts trimmed. Lists
+ * of paths lose repetitions alone.
+ */
 export function normalizeSetting(field: string, value: unknown): unknown {
   if (Array.isArray(value)) {
+    if (PATH_LISTS.has(field)) return [...new Set(value)];
     const entries = value.map((entry) => String(entry).trim().toLowerCase()).filter((entry) => entry !== "");
     return [...new Set(entries)].sort();
   }

@@ -13,6 +13,7 @@ function bodyOf(bytes: Buffer, fields: RawFields, content: Content = { kind: "co
     {
       noBody: () => undefined,
       obstacle: () => undefined,
+      isBodiless: () => false,
       fields: () => fields,
       content: () => Promise.resolve(content),
     },
@@ -98,11 +99,12 @@ test("what cannot be decoded says why and is not changed", async () => {
     await body.load();
     assert.match(body.obstacle ?? "", reason);
     assert.deepEqual([body.text, body.bytes, body.isChanged], [undefined, undefined, false]);
-    assert.equal(body.replaceObstacle, undefined);
+    assert.equal(body.hasPassed, false);
   }
   const late = bodyOf(Buffer.alloc(0), [], { kind: "too-large" });
   await late.load();
-  assert.match(late.replaceObstacle ?? "", /larger than 10000 bytes/);
+  assert.match(late.obstacle ?? "", /larger than 10000 bytes/);
+  assert.equal(late.hasPassed, true);
 });
 
 test("a replaced body is sent plain, and digests of the old one go", async () => {

@@ -19,6 +19,8 @@ export interface BodySource {
   readonly noBody: () => string | undefined;
   /** Why its body is not edited though it has one, known from its head; undefined when it may be. */
   readonly obstacle: () => string | undefined;
+  /** The message came without a body. */
+  readonly isBodiless: () => boolean;
   readonly fields: () => Readonly<RawFields>;
   /** The whole body, content-coded; `late` when it did not end in time. */
   readonly content: (limitBytes: number) => Promise<Content | { readonly kind: "late" }>;
@@ -43,6 +45,7 @@ export class EditedBody {
   readonly #source: BodySource;
   readonly #limitBytes: number;
   #loaded: Promise<void> | undefined;
+  #content: Promise<Content | { readonly kind: "late" }> | undefined;
   /** Bytes without content coding. */
   #bytes: Buffer | undefined;
   #obstacle: string | undefined;
@@ -76,9 +79,14 @@ export class EditedBody {
     return this.#source.noBody() ?? this.#source.obstacle() ?? this.#obstacle;
   }
 
-  /** Why the body cannot be replaced whole; undefined when it can. */
-  get replaceObstacle(): string | undefined {
-    return this.#source.noBody() ?? (this.#hasPassed ? this.#obstacle : undefined);
+  /** Why a message gets no body; undefined when it may. */
+  get noBody(): string | undefined {
+    return this.#source.noBody();
+  }
+
+  /** What came was not, or could not be, waited for: it goes on as it comes unless the whole message is another one. */
+  get hasPassed(): boolean {
+    return this.#hasPassed;
   }
 
   /** Bytes without content coding, as they are now; undefined with an obstacle. */
@@ -100,9 +108,8 @@ export class EditedBody {
   }
 
   async #read(): Promise<void> {
+    const content = await this.#fetch();
     const limitBytes = this.#limitBytes;
-    const content = await this.#source.content(limitBytes);
-    this.#hasPassed = content.kind !== "complete";
     switch (content.kind) {
       case "complete":
         return await this.#decode(content.bytes);
@@ -115,6 +122,22 @@ export class EditedBody {
       case "gone":
         this.#obstacle = "the body is not there as a whole";
     }
+  }
+
+  /**
+   * Waits for the end of what came, because only then can another body take its place. Streams and what is too large are
+   * not waited for; see `hasPassed`.
+   */
+  async settle(): Promise<void> {
+    const isStream = this.#content === undefined && this.#source.obstacle() !== undefined && !this.#source.isBodiless();
+    if (isStream) this.#hasPassed = true;
+    else await this.#fetch();
+  }
+
+  async #fetch(): Promise<Content | { readonly kind: "late" }> {
+    const content = await (this.#content ??= this.#source.content(this.#limitBytes));
+    this.#hasPassed = content.kind !== "complete";
+    return content;
   }
 
   async #decode(coded: Buffer): Promise<void> {
@@ -140,7 +163,7 @@ export class EditedBody {
     this.#isChanged = true;
   }
 
-  /** Another body altogether, without content coding; needs no `load`. */
+  /** Another body altogether, without content coding; after `settle`. */
   replace(bytes: Buffer): void {
     this.#bytes = bytes;
     this.#editedText = undefined;
@@ -149,7 +172,7 @@ export class EditedBody {
     this.#isReplaced = true;
   }
 
-  /** Another body altogether, as text in the charset of the message. */
+  /** The same as text, in the charset of the message. */
   replaceByText(text: string): void {
     const charset = declaredCharset(fieldValue(this.#source.fields(), "content-type")) ?? "utf-8";
     const bytes = encodeText(text, charset);

@@ -30,7 +30,7 @@ export function mapToFile({ path, prefix }: MapToFile, files: MappedFiles): (edi
     const type = fileType(search.path);
     edit.changed(`answered from ${search.path} (${search.bytes.length} bytes, ${type})`);
     if (edit.phase === "request") edit.answer = found(search.bytes, type);
-    else replaceAnswer(edit, search.bytes, type);
+    else await replaceAnswer(edit, search.bytes, type);
   };
 }
 
@@ -60,7 +60,7 @@ function missing(reason: string): SyntheticResponse {
 /** Statuses that no whole body can have. */
 const WITHOUT_WHOLE_BODY = new Set([204, 205, 206, 304]);
 
-function replaceAnswer(edit: MessageEdit, bytes: Buffer, type: string): void {
+async function replaceAnswer(edit: MessageEdit, bytes: Buffer, type: string): Promise<void> {
   const { status } = edit.response;
   if (WITHOUT_WHOLE_BODY.has(status)) {
     const response = edit.changeResponse();
@@ -70,5 +70,5 @@ function replaceAnswer(edit: MessageEdit, bytes: Buffer, type: string): void {
   }
   const whole = withoutField(withField(edit.fields, "Content-Type", type, false), "Content-Range").fields;
   edit.setFields(whole);
-  edit.replaceBody(bytes);
+  await edit.replaceBody(bytes);
 }

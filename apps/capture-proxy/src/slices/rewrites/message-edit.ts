@@ -5,6 +5,7 @@ import type { RawFields } from "@headworks/http1";
 import type { Content, Exchange, RequestMessage, ResponseMessage } from "#exchange/exchange.ts";
 import type { SyntheticResponse } from "#exchange/phases.ts";
 import { EditedBody } from "./edited-body.ts";
+import { withField } from "./header-edit.ts";
 
 /** What rules need of an exchange; a dry run has one of its own. */
 export type EditedExchange = Pick<
@@ -49,6 +50,7 @@ export class MessageEdit {
   readonly #answeredBy: string | undefined;
   readonly #steps: Step[] = [];
   #step: Step | undefined;
+  #obstacle: { readonly reason: string | undefined } | undefined;
   /** The rule that changed the body last; what coding it brings about is its doing. */
   #bodyStep: Step | undefined;
 
@@ -60,7 +62,8 @@ export class MessageEdit {
     this.body = new EditedBody(
       {
         noBody: () => noBody(exchange, phase),
-        obstacle: () => obstacle(exchange, phase),
+        obstacle: () => this.#bodyObstacle(),
+        isBodiless: () => phase === "request" && !hasBody(exchange.request),
         fields: () => this.fields,
         content: (limitBytes) => contentInTime(exchange, phase, limitBytes, limits),
       },
@@ -105,8 +108,15 @@ export class MessageEdit {
     message.fields = fields;
   }
 
+  /** Asked of the message as it came: a stream that a rule calls text is still one. */
+  #bodyObstacle(): string | undefined {
+    this.#obstacle ??= { reason: obstacle(this.#exchange, this.phase) };
+    return this.#obstacle.reason;
+  }
+
   /** A rule matched: what follows is its doing. */
   begin(ruleId: string, ruleName: string): void {
+    this.#bodyObstacle();
     this.#step = { ruleId, ruleName, words: [], hasChanged: false };
     this.#steps.push(this.#step);
   }
@@ -118,16 +128,31 @@ export class MessageEdit {
     this.#step.hasChanged = true;
   }
 
-  /** The body was changed; it is coded when all rules are through. */
+  /** The text of the body was changed; it is coded when all rules are through. */
   changedBody(words: string): void {
     this.changed(words);
     this.#bodyStep = this.#step;
   }
 
-  /** Another body altogether, without content coding, even for an answer that had none. */
-  replaceBody(bytes: Buffer): void {
-    this.body.replace(bytes);
+  /** Waits until another body can take the place of what came; false when that is not going to be. */
+  async canReplaceBody(): Promise<boolean> {
+    await this.body.settle();
+    return this.phase === "response" || !this.body.hasPassed;
+  }
+
+  /**
+   * Another body altogether: bytes without content coding, or text in the charset of the message. False: the body is on
+   * its way already, which the trace says.
+   */
+  async replaceBody(body: Buffer | string): Promise<boolean> {
+    if (!(await this.canReplaceBody())) {
+      this.note("the body is too large or too slow to be replaced");
+      return false;
+    }
+    if (typeof body === "string") this.body.replaceByText(body);
+    else this.body.replace(body);
     this.#bodyStep = this.#step;
+    return true;
   }
 
   /** Something was not changed, and why. */
@@ -145,9 +170,16 @@ export class MessageEdit {
     const { bytes, fields, words } = await this.body.finish();
     this.setFields(fields);
     if (this.phase === "request") this.#exchange.setRequestContent(bytes);
+    else if (this.body.hasPassed) this.answer = this.#answerWith(bytes, fields);
     else this.#exchange.setResponseContent(bytes);
     this.#bodyStep?.words.push(...words);
     this.#report();
+  }
+
+  /** The answer as an own one: nobody waits for the rest of what came. */
+  #answerWith(body: Buffer, fields: Readonly<RawFields>): SyntheticResponse {
+    const { status, reason } = this.response;
+    return { status, reason, fields: withField(fields, "Content-Length", String(body.length), false), body };
   }
 
   #report(): void {
@@ -161,11 +193,20 @@ export class MessageEdit {
 function noBody({ request, response }: EditedExchange, phase: Phase): string | undefined {
   if (phase === "request") {
     const isSwitch = request.scheme === "ws" || request.scheme === "wss" || request.scheme === "tcp";
-    return isSwitch || request.method === "CONNECT" ? "a request that opens a tunnel has no body to edit" : undefined;
+    if (isSwitch || request.method === "CONNECT") return "a request that opens a tunnel has no body to edit";
+    return BODILESS.has(request.method) && !hasBody(request) ? `this ${request.method} has no body` : undefined;
   }
   if (request.method === "HEAD") return "an answer to HEAD has no body to edit";
   const status = response?.status ?? 0;
   return status < 200 || status === 204 || status === 304 ? `an answer ${status} has no body to edit` : undefined;
+}
+
+/** Methods whose requests get no body from a rule: origins would refuse them. */
+const BODILESS = new Set(["GET", "HEAD", "OPTIONS", "TRACE"]);
+
+function hasBody({ fields }: Readonly<RequestMessage>): boolean {
+  const length = fieldValue(fields, "content-length");
+  return (length !== undefined && length !== "0") || fieldValue(fields, "transfer-encoding") !== undefined;
 }
 
 /** Types whose bodies are made of messages over time: to wait for their end would be to stop them. */
@@ -180,7 +221,7 @@ function obstacle({ request, response }: EditedExchange, phase: Phase): string |
   if (phase === "response" && response?.status === 206) {
     return "an answer with a part of the content (206) passes as it is: remove Range from the request to edit all of it";
   }
-  return undefined;
+  return phase === "request" && !hasBody(request) ? "the request has no body" : undefined;
 }
 
 /** The whole body, unless it takes too long: a body that never ends must not be held back for ever. */

@@ -15,7 +15,7 @@ import { isElsewhere, mappedPlace, moveRequest, readPlace } from "./url-edit.ts"
 import type { Place } from "./url-edit.ts";
 
 /** Carries out one action on one message. */
-export type Apply = (edit: MessageEdit) => void | Promise<void>;
+export type Apply = (edit: MessageEdit) => void | Promise<unknown>;
 
 /** An action ready to run; undefined for the message it does not concern. */
 export interface CompiledAction {
@@ -130,9 +130,10 @@ function setMethod(edit: MessageEdit, method: string): void {
   if (request.method === method) return edit.note(`the method is ${method} already`);
   if (opensTunnel(request)) return edit.note("the method of a request that opens a tunnel stays");
   edit.changed(`method ${request.method} to ${method}`);
-  const isBodiless = !hasLength(request);
-  edit.changeRequest().method = method;
-  if (ANNOUNCING.has(method) && isBodiless && !edit.body.isChanged) edit.body.replace(Buffer.alloc(0));
+  const isSilent = !hasLength(request);
+  const changed = edit.changeRequest();
+  changed.method = method;
+  if (ANNOUNCING.has(method) && isSilent) changed.fields = withField(changed.fields, "Content-Length", "0", false);
 }
 
 const opensTunnel = ({ method, scheme }: Readonly<RequestMessage>): boolean =>
@@ -143,14 +144,15 @@ const hasLength = ({ fields }: Readonly<RequestMessage>): boolean =>
 
 // Answers
 
-function setStatus(edit: MessageEdit, code: number): void {
+function setStatus(edit: MessageEdit, code: number): void | Promise<unknown> {
   const { status } = edit.response;
   if (status === code) return edit.note(`the status is ${code} already`);
   const response = edit.changeResponse();
   response.status = code;
   response.reason = reasonPhrase(code);
   edit.changed(`status ${status} to ${code}`);
-  if (code === 205) edit.body.replace(Buffer.alloc(0));
+  // RFC 9110, 15.3.6: unlike after 204, clients would read a body behind it.
+  return code === 205 ? edit.replaceBody(Buffer.alloc(0)) : undefined;
 }
 
 // Both
@@ -272,14 +274,11 @@ function onJson(words: string, change: (json: Json) => Json): Apply {
 
 function setBody(action: RewriteAction & { type: "set_body" }): Apply {
   const bytes = action.base64 === true ? Buffer.from(action.content, "base64") : undefined;
-  return (edit) => {
-    const { body } = edit;
-    if (body.replaceObstacle !== undefined) return leaveBody(edit, body.replaceObstacle);
-    if (typeof action.content_type === "string") {
-      edit.setFields(withField(edit.fields, "Content-Type", action.content_type, false));
-    }
-    if (bytes === undefined) body.replaceByText(action.content);
-    else body.replace(bytes);
-    edit.changedBody(`body replaced by ${body.bytes?.length ?? 0} bytes`);
+  return async (edit) => {
+    if (edit.body.noBody !== undefined) return leaveBody(edit, edit.body.noBody);
+    const hasType = typeof action.content_type === "string" && (await edit.canReplaceBody());
+    if (hasType) edit.setFields(withField(edit.fields, "Content-Type", action.content_type ?? "", false));
+    const isReplaced = await edit.replaceBody(bytes ?? action.content);
+    if (isReplaced) edit.changed(`body replaced by ${edit.body.bytes?.length ?? 0} bytes`);
   };
 }

@@ -33,7 +33,7 @@ function written(
   return {
     name: body.name.trim(),
     condition,
-    direction: body.direction ?? "both",
+    direction: body.direction,
     actions: body.rewrites,
     enabled: body.enabled ?? true,
     priority: body.priority ?? DEFAULT_PRIORITY,

@@ -57,9 +57,10 @@ export function createRewriteRun({ limits, onHit }: RewriteRunParts): RewriteRun
     const end = (): Verdict | Promise<Verdict> => {
       if (edit.answer !== undefined) remember(exchange).answeredBy = pass.lastRule?.id;
       if (keepsBody) remember(exchange).requestText = edit.body.text;
-      const verdict: Verdict = edit.answer === undefined ? CONTINUE : { kind: "respond", response: edit.answer };
+      const verdict = (): Verdict =>
+        edit.answer === undefined ? CONTINUE : { kind: "respond", response: edit.answer };
       const finished = edit.finish();
-      return finished === undefined ? verdict : finished.then(() => verdict);
+      return finished === undefined ? verdict() : finished.then(verdict);
     };
     const endAfterBody = (): Verdict | Promise<Verdict> =>
       keepsBody && !edit.body.isLoaded ? edit.body.load().then(end) : end();

@@ -18,7 +18,7 @@ const ON_ANSWERS = new Set(["set_status"]);
 
 /** What a schema cannot say about the actions of a rule. */
 export function actionIssues(
-  { rewrites, direction = "both" }: Pick<NewRewriteRule | RewriteRuleUpdate, "rewrites" | "direction">,
+  { rewrites, direction }: Pick<NewRewriteRule | RewriteRuleUpdate, "rewrites" | "direction">,
   files: MappedFiles,
 ): RuleIssue[] {
   return rewrites.flatMap((action, index) => {
