@@ -1,10 +1,13 @@
 import { defineOperations, nullable, strictObject } from "@headworks/contract-kit";
 import { Type } from "typebox";
 import {
+  ImportMocks,
   MockCollection,
   mockCollectionProperties,
   MockHit,
   MockHitStats,
+  MockImportPreview,
+  MockImportResult,
   mockPageProperties,
   MockSample,
   MockTemplate,
@@ -75,6 +78,14 @@ const ruleOperations = defineOperations({
     summary: "All mock rules as JSON, oldest first",
     access: "mocks:read",
     responses: { 200: Type.Array(MockRule) },
+  },
+  importMocks: {
+    method: "POST",
+    path: "/mocks/import",
+    summary: "Make mock rules of a HAR, OpenAPI or Postman document or of an export",
+    access: "mocks:write",
+    body: ImportMocks,
+    responses: { 200: MockImportPreview, 201: MockImportResult },
   },
   batchToggleMocks: {
     method: "POST",

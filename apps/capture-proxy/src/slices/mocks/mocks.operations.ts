@@ -4,6 +4,7 @@ import type { Handlers } from "@headworks/contract-kit";
 import type { CaptureStore } from "#storage/capture-store.ts";
 import { collectionHandlers } from "./collection-handlers.ts";
 import { historyHandlers } from "./history-handlers.ts";
+import { importHandlers } from "./import-handlers.ts";
 import type { MockCompiler, MockSet } from "./mocks.compile.ts";
 import type { MockRecorder } from "./mocks.observer.ts";
 import { recordingHandlers } from "./recording-handlers.ts";
@@ -29,6 +30,7 @@ export function createMocksOperations(parts: MocksOperationsParts): Handlers<typ
   return {
     ...ruleHandlers(book),
     ...trialHandlers(parts),
+    ...importHandlers(book),
     ...collectionHandlers(book),
     ...historyHandlers(book),
     ...recordingHandlers(parts),

@@ -1,0 +1,463 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { gzipSync } from "node:zlib";
+import fc from "fast-check";
+import { parseCondition } from "@headworks/match-condition";
+import { readImport } from "./import-documents.ts";
+import type { DocumentFormat } from "./import-documents.ts";
+import { ImportProblem } from "./imported-mocks.ts";
+import type { ImportedMocks } from "./imported-mocks.ts";
+import type { MockDraft } from "./mock-rule.ts";
+import { answersOf } from "./mock-rule.ts";
+import { createMockCompiler } from "./mocks.compile.ts";
+import { newMock } from "./mock-rule.ts";
+import { sampleSubject } from "./sample-request.ts";
+
+const read = (format: DocumentFormat, data: unknown, baseUrl: string | null = null): ImportedMocks =>
+  readImport({ format, data, baseUrl });
+
+const bodyOf = (draft: MockDraft | undefined): unknown =>
+  JSON.parse(answersOf(draft?.responseConfig ?? assert.fail("no rule"))[0]?.body ?? "null");
+
+const compiler = createMockCompiler(() => ({ hits: 0, nextIndex: 0 }));
+
+/** The names of the rules that would answer a request, the switched-off ones left out, in order. */
+async function answering(imported: ImportedMocks, url: string, method = "GET"): Promise<string[]> {
+  const subject = await sampleSubject({ url, method }, "");
+  return imported.drafts
+    .filter((draft) => draft.enabled)
+    .map((draft, index) => newMock(String(index), draft, 0))
+    .toSorted((a, b) => a.priority - b.priority)
+    .filter((rule) => compiler.one(rule).condition.matches(subject))
+    .map(({ name }) => name);
+}
+
+const harEntry = (url: string, response: object, method = "GET") => ({
+  startedDateTime: "2026-01-01T00:00:00.000Z",
+  time: 1,
+  request: {
+    method,
+    url,
+    httpVersion: "HTTP/1.1",
+    headers: [],
+    queryString: [],
+    cookies: [],
+    headersSize: -1,
+    bodySize: 0,
+  },
+  response: {
+    statusText: "",
+    httpVersion: "HTTP/1.1",
+    cookies: [],
+    redirectURL: "",
+    headersSize: -1,
+    bodySize: -1,
+    ...response,
+  },
+  cache: {},
+  timings: { send: 0, wait: 1, receive: 0 },
+});
+const har = (...entries: unknown[]) => ({ log: { version: "1.2", creator: { name: "t", version: "1" }, entries } });
+
+test("a HAR gives a rule for each request, with its fields and its decoded body", async () => {
+  const imported = read(
+    "har",
+    JSON.stringify(
+      har(
+        harEntry("https://a.test/x?q=1&r=(2)", {
+          status: 200,
+          headers: [
+            { name: "Content-Type", value: "application/json" },
+            { name: "Content-Encoding", value: "gzip" },
+            { name: "Content-Length", value: "999" },
+            { name: "Transfer-Encoding", value: "chunked" },
+            { name: "Set-Cookie", value: "a=1" },
+            { name: "Set-Cookie", value: "b=2" },
+          ],
+          content: { size: 2, mimeType: "application/json", text: '{"a":1}' },
+        }),
+        harEntry(
+          "https://a.test/b",
+          {
+            status: 404,
+            headers: [],
+            content: {
+              size: 3,
+              mimeType: "image/png",
+              text: Buffer.from([0, 255, 1]).toString("base64"),
+              encoding: "base64",
+            },
+          },
+          "POST",
+        ),
+        harEntry("https://a.test/none", { status: 0, headers: [], content: { size: 0, mimeType: "" } }),
+        { nonsense: true },
+      ),
+    ),
+  );
+  assert.deepEqual(
+    imported.drafts.map(({ name }) => name),
+    ["HAR: GET https://a.test/x?q=1&r=(2)", "HAR: POST https://a.test/b"],
+  );
+  assert.equal(imported.skipped, 2);
+  assert.match(imported.warnings.join("\n"), /has no answer[^]*has no request/);
+  const [json, image] = imported.drafts.map(({ responseConfig }) => answersOf(responseConfig)[0]);
+  assert.deepEqual(json?.headers, { "Content-Type": "application/json", "Set-Cookie": ["a=1", "b=2"] });
+  assert.equal(json?.body, '{"a":1}');
+  assert.deepEqual([image?.status_code, image?.body, image?.body_base64], [404, null, "AP8B"]);
+  assert.deepEqual(await answering(imported, "https://a.test/x?q=1&r=(2)"), ["HAR: GET https://a.test/x?q=1&r=(2)"]);
+  for (const other of ["https://a.test/x?q=1&r=22", "https://a.test/x?q=1&r=(2)3", "https://b.test/x?q=1&r=(2)"]) {
+    assert.deepEqual(await answering(imported, other), [], other);
+  }
+});
+
+test("answers to the same request of a HAR become one rule in their order, without repetition", () => {
+  const answer = (text: string) =>
+    harEntry("https://a.test/", { status: 200, headers: [], content: { size: 1, mimeType: "text/plain", text } });
+  const { drafts } = read("har", har(answer("1"), answer("1"), answer("2"), answer("1")));
+  assert.equal(drafts.length, 1);
+  const config = drafts[0]?.responseConfig;
+  assert.equal(config?.type, "sequence");
+  assert.equal(config?.type === "sequence" && config.cycle, false);
+  assert.deepEqual(
+    answersOf(config ?? assert.fail()).map(({ body }) => body),
+    ["1", "2", "1"],
+  );
+});
+
+test("a HAR body that is still compressed in the record of this service is decoded", () => {
+  const text = "plain text";
+  const raw = gzipSync(text);
+  const entry = {
+    ...harEntry("https://a.test/", {
+      status: 200,
+      headers: [{ name: "Content-Encoding", value: "gzip" }],
+      content: { size: raw.length, mimeType: "text/plain", text },
+    }),
+  };
+  const [draft] = read("har", har(entry)).drafts;
+  const [answer] = answersOf(draft?.responseConfig ?? assert.fail());
+  assert.deepEqual([answer?.body, answer?.headers], [text, {}]);
+});
+
+const OPENAPI = `
+openapi: 3.0.3
+info: { title: Pets, version: "1" }
+servers:
+  - url: https://api.pets.test/v1
+paths:
+  /pets/{petId}:
+    get:
+      summary: One pet
+      tags: [pets]
+      responses:
+        "404": { description: none, content: { application/json: { example: { error: gone } } } }
+        "200":
+          description: ok
+          headers: { X-Rate: { schema: { type: integer, example: 7 } } }
+          content:
+            application/json: { schema: { $ref: "#/components/schemas/Pet" } }
+        default: { description: error }
+    delete: { responses: { 2XX: { description: done } } }
+  /pets/mine:
+    get: { responses: { "200": { description: ok, content: { application/json: { examples: { a: { value: [1, 2] } } } } } } }
+  /empty: { get: {} }
+components:
+  schemas:
+    Pet:
+      type: object
+      required: [id]
+      properties:
+        id: { type: integer, minimum: 10 }
+        name: { type: string, maxLength: 3 }
+        kind: { type: string, enum: [cat, dog] }
+        secret: { type: string, writeOnly: true }
+        born: { type: string, format: date }
+        owner: { $ref: "#/components/schemas/Owner" }
+        tags: { type: array, items: { type: string }, minItems: 2 }
+        away: { $ref: "https://elsewhere.test/schema.json" }
+    Owner:
+      allOf:
+        - { type: object, properties: { mail: { type: string, format: email } } }
+        - { type: object, properties: { pets: { type: array, items: { $ref: "#/components/schemas/Pet" } } } }
+`;
+
+test("an OpenAPI document gives a rule for each answer, the successful one switched on, examples made of schemas", async () => {
+  const imported = read("openapi", OPENAPI);
+  assert.deepEqual(
+    imported.drafts.map(({ name, enabled }) => [name, enabled]),
+    [
+      ["OpenAPI: GET /pets/{petId} -> 200", true],
+      ["OpenAPI: GET /pets/{petId} -> 404", false],
+      ["OpenAPI: GET /pets/{petId} -> default", false],
+      ["OpenAPI: DELETE /pets/{petId} -> 2XX", true],
+      ["OpenAPI: GET /pets/mine -> 200", true],
+    ],
+  );
+  const [pet, missing] = imported.drafts;
+  const { owner, ...plain } = bodyOf(pet) as { owner: { mail: string; pets: unknown[] } };
+  assert.deepEqual(plain, { id: 10, name: "str", kind: "cat", born: "2026-01-01", tags: ["string", "string"] });
+  assert.equal(owner.mail, "user@example.com");
+  assert.equal(owner.pets.length, 1);
+  assert.deepEqual(bodyOf(missing), { error: "gone" });
+  assert.deepEqual(answersOf(pet?.responseConfig ?? assert.fail())[0]?.headers, {
+    "X-Rate": "7",
+    "Content-Type": "application/json",
+  });
+  assert.deepEqual([pet?.description, pet?.tags], ["One pet", ["pets"]]);
+  assert.equal(imported.skipped, 1);
+  assert.match(imported.warnings.join("\n"), /elsewhere\.test[^]*not fetched/);
+  assert.deepEqual(await answering(imported, "https://api.pets.test/v1/pets/5"), ["OpenAPI: GET /pets/{petId} -> 200"]);
+  assert.deepEqual(await answering(imported, "https://api.pets.test/v1/pets/mine"), [
+    "OpenAPI: GET /pets/mine -> 200",
+    "OpenAPI: GET /pets/{petId} -> 200",
+  ]);
+  for (const url of [
+    "https://api.pets.test/pets/5",
+    "https://api.pets.test/v1/pets/5/x",
+    "https://other.test/v1/pets/5",
+  ]) {
+    assert.deepEqual(await answering(imported, url), [], url);
+  }
+});
+
+test("the base of an OpenAPI document can be given, and a path alone stands for every host", async () => {
+  const elsewhere = read("openapi", OPENAPI, "https://localhost:8080/api/");
+  assert.deepEqual(await answering(elsewhere, "https://localhost:8080/api/pets/mine"), [
+    "OpenAPI: GET /pets/mine -> 200",
+    "OpenAPI: GET /pets/{petId} -> 200",
+  ]);
+  assert.deepEqual(await answering(elsewhere, "https://api.pets.test/v1/pets/mine"), []);
+  const anywhere = read("openapi", OPENAPI, "/v2");
+  assert.equal((await answering(anywhere, "http://any.host.test/v2/pets/mine")).length, 2);
+});
+
+test("OpenAPI 3.1 in JSON with type lists and const is read", () => {
+  const document = {
+    openapi: "3.1.0",
+    paths: {
+      "/a": {
+        get: {
+          responses: {
+            200: {
+              content: {
+                "application/json": {
+                  schema: {
+                    type: ["null", "object"],
+                    properties: {
+                      kind: { const: "x" },
+                      any: { oneOf: [{ type: "null" }, { type: "number", exclusiveMinimum: 4, multipleOf: 3 }] },
+                      map: { type: "object", additionalProperties: { type: "boolean" } },
+                      pair: { prefixItems: [{ type: "string", format: "uuid" }, { type: "integer" }] },
+                    },
+                  },
+                },
+              },
+            },
+          },
+        },
+      },
+    },
+  };
+  const { drafts } = read("openapi", document);
+  assert.deepEqual(bodyOf(drafts[0]), {
+    kind: "x",
+    any: 6,
+    map: { key: true },
+    pair: ["00000000-0000-4000-8000-000000000000", 1],
+  });
+});
+
+test("schemas and references that contain themselves come to an end", () => {
+  const wide = Object.fromEntries(
+    Array.from({ length: 50 }, (_, index) => [`p${index}`, { $ref: "#/components/schemas/Node" }]),
+  );
+  const document = {
+    openapi: "3.0.0",
+    paths: {
+      "/a": {
+        get: {
+          responses: { 200: { content: { "application/json": { schema: { $ref: "#/components/schemas/Node" } } } } },
+        },
+      },
+      "/b": { $ref: "#/paths/~1c" },
+      "/c": { $ref: "#/paths/~1b" },
+      "/d": {
+        get: {
+          responses: { 200: { content: { "application/json": { schema: { $ref: "#/components/schemas/Loop" } } } } },
+        },
+      },
+    },
+    components: {
+      schemas: { Node: { type: "object", properties: wide }, Loop: { $ref: "#/components/schemas/Loop" } },
+    },
+  };
+  const { drafts, skipped } = read("openapi", document);
+  assert.equal(drafts.length, 2);
+  assert.equal(skipped, 2);
+  assert.ok((answersOf(drafts[0]?.responseConfig ?? assert.fail())[0]?.body?.length ?? Infinity) < 100_000);
+  assert.equal(bodyOf(drafts[1]), null);
+});
+
+const POSTMAN = {
+  info: { name: "c", schema: "https://schema.getpostman.com/json/collection/v2.1.0/collection.json" },
+  variable: [{ key: "base", value: "https://api.test" }],
+  item: [
+    {
+      name: "Folder",
+      item: [
+        {
+          name: "User",
+          request: {
+            method: "GET",
+            url: { raw: "{{base}}/users/:id?full=true", host: ["{{base}}"], path: ["users", ":id"] },
+          },
+          response: [
+            { name: "ok", code: 200, header: [{ key: "Content-Type", value: "application/json" }], body: '{"id":1}' },
+            { name: "gone", code: 410, header: null, body: "" },
+          ],
+        },
+      ],
+    },
+    {
+      name: "Unknown base",
+      request: { method: "POST", url: "{{other}}/things/{{id}}" },
+      response: [{ code: 201, body: "made" }],
+    },
+    { name: "Nothing saved", request: { method: "GET", url: "https://api.test/" }, response: [] },
+  ],
+};
+
+test("a Postman collection gives a rule for each saved response, in folders too, variables filled in", async () => {
+  const imported = read("postman", JSON.stringify(POSTMAN));
+  assert.deepEqual(
+    imported.drafts.map(({ name, enabled }) => [name, enabled]),
+    [
+      ["Postman: User", true],
+      ["Postman: User (gone)", false],
+      ["Postman: Unknown base", true],
+    ],
+  );
+  assert.equal(imported.skipped, 1);
+  assert.deepEqual(await answering(imported, "https://api.test/users/7?full=true"), ["Postman: User"]);
+  for (const url of [
+    "https://api.test/users/7",
+    "https://api.test/users/7/8?full=true",
+    "https://x.test/users/7?full=true",
+  ]) {
+    assert.deepEqual(await answering(imported, url), [], url);
+  }
+  assert.deepEqual(await answering(imported, "http://anything.test/v3/things/9", "POST"), ["Postman: Unknown base"]);
+  assert.deepEqual(await answering(imported, "http://anything.test/v3/things/9/x", "POST"), []);
+});
+
+test("what is no such document is refused with a sentence", () => {
+  const cases: readonly (readonly [DocumentFormat, unknown, RegExp])[] = [
+    ["har", "{", /not JSON/],
+    ["har", "a: b", /not JSON/],
+    ["har", "[]", /no log\.entries/],
+    ["har", null, /no log\.entries/],
+    ["openapi", "{", /not JSON/],
+    ["openapi", "a: [", /not YAML/],
+    ["openapi", "just a text", /no member openapi/],
+    ["openapi", { swagger: "2.0" }, /Swagger 2\.0/],
+    ["openapi", { openapi: "4.0.0", paths: {} }, /4\.0\.0 is not read/],
+    ["openapi", { openapi: "3.0.0" }, /no paths/],
+    ["postman", {}, /no list item/],
+    ["postman", { item: [], info: { schema: "https://schema.getpostman.com/json/collection/v1.0.0/" } }, /version 1/],
+    [
+      "openapi",
+      `a: &a [x, x]\n${Array.from({ length: 30 }, (_, i) => `b${i}: &b${i} [${i === 0 ? "*a, *a" : `*b${i - 1}, *b${i - 1}`}]`).join("\n")}`,
+      /YAML/,
+    ],
+  ];
+  for (const [format, data, message] of cases) {
+    assert.throws(
+      () => read(format, data),
+      (error) => error instanceof ImportProblem && message.test(error.message),
+      JSON.stringify(data),
+    );
+  }
+});
+
+test("nothing that parses makes an importer throw anything but its problem, and what it gives can be compiled", () => {
+  const value = fc.letrec((tie) => ({
+    node: fc.oneof(
+      { depthSize: "small", withCrossShrink: true },
+      fc.string(),
+      fc.integer(),
+      fc.boolean(),
+      fc.constant(null),
+      fc.array(tie("node"), { maxLength: 4 }),
+      fc.dictionary(
+        fc.constantFrom(
+          "item",
+          "request",
+          "response",
+          "url",
+          "raw",
+          "method",
+          "code",
+          "body",
+          "header",
+          "key",
+          "value",
+          "log",
+          "entries",
+          "paths",
+          "/a/{b}",
+          "get",
+          "responses",
+          "200",
+          "content",
+          "application/json",
+          "schema",
+          "$ref",
+          "type",
+          "properties",
+          "items",
+          "allOf",
+          "__proto__",
+        ),
+        tie("node"),
+        { maxKeys: 6 },
+      ),
+    ),
+  })).node;
+  fc.assert(
+    fc.property(value, (inner) => {
+      const documents: readonly (readonly [DocumentFormat, unknown])[] = [
+        [
+          "har",
+          {
+            log: {
+              entries: [
+                inner,
+                { request: { method: "GET", url: "http://a/" }, startedDateTime: "2026", response: inner },
+              ],
+            },
+          },
+        ],
+        ["openapi", { openapi: "3.1.0", paths: inner, components: inner }],
+        [
+          "openapi",
+          {
+            openapi: "3.0.0",
+            paths: {
+              "/a/{b}": { get: { responses: { 200: { content: { "application/json": { schema: inner } } } } } },
+            },
+          },
+        ],
+        ["postman", { item: [inner, { name: "x", request: inner, response: [inner] }], variable: inner }],
+      ];
+      for (const [format, document] of documents) {
+        try {
+          for (const { condition } of read(format, document).drafts) assert.equal(parseCondition(condition).ok, true);
+        } catch (error) {
+          assert.ok(error instanceof ImportProblem, String(error));
+        }
+      }
+    }),
+    { numRuns: 300 },
+  );
+});

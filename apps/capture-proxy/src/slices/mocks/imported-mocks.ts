@@ -1,0 +1,77 @@
+// Tested by import-documents.test.ts
+import type { Condition, MockResponse } from "@headworks/capture-contract";
+import { plainDraft } from "./mock-rule.ts";
+import type { MockDraft } from "./mock-rule.ts";
+
+/** The document is not what it was said to be, or cannot be used; the message is a sentence for its owner. */
+export class ImportProblem extends Error {
+  override readonly name = "ImportProblem";
+}
+
+/** What was made of a document. */
+export interface ImportedMocks {
+  readonly drafts: readonly MockDraft[];
+  readonly skipped: number;
+  readonly warnings: readonly string[];
+}
+
+const MOST_DRAFTS = 5000;
+const MOST_WARNINGS = 100;
+
+/** Takes in what an importer makes of its document, up to a bound. */
+export class ImportCollector {
+  readonly #drafts: MockDraft[] = [];
+  readonly #warnings: string[] = [];
+  #skipped = 0;
+
+  add(name: string, condition: Condition, response: MockResponse, more: Partial<MockDraft> = {}): void {
+    if (this.#drafts.length >= MOST_DRAFTS) {
+      throw new ImportProblem(`The document gives more than ${MOST_DRAFTS} rules; import it in parts`);
+    }
+    this.#drafts.push({ ...plainDraft(name, condition, { type: "single", response }), ...more });
+  }
+
+  /** The rule that was added last with this condition, for answers that come after one another. */
+  replaceLast(draft: MockDraft, by: MockDraft): void {
+    const index = this.#drafts.lastIndexOf(draft);
+    if (index !== -1) this.#drafts[index] = by;
+  }
+
+  get last(): MockDraft | undefined {
+    return this.#drafts.at(-1);
+  }
+
+  warn(warning: string): void {
+    if (this.#warnings.length < MOST_WARNINGS) this.#warnings.push(warning.slice(0, 500));
+  }
+
+  skip(warning: string): void {
+    this.#skipped += 1;
+    this.warn(warning);
+  }
+
+  done(): ImportedMocks {
+    return { drafts: this.#drafts, skipped: this.#skipped, warnings: this.#warnings };
+  }
+}
+
+/** A value of a document, of which nothing is known. */
+export type Members = Readonly<Record<string, unknown>>;
+
+/** The own members of an object; undefined for anything else. */
+export function membersOf(value: unknown): Members | undefined {
+  return typeof value === "object" && value !== null && !Array.isArray(value) ? (value as Members) : undefined;
+}
+
+/** An own member; undefined where there is none. */
+export function member(value: Members | undefined, name: string): unknown {
+  return value !== undefined && Object.hasOwn(value, name) ? value[name] : undefined;
+}
+
+export function textOf(value: unknown): string | undefined {
+  return typeof value === "string" ? value : undefined;
+}
+
+export function listOf(value: unknown): readonly unknown[] {
+  return Array.isArray(value) ? value : [];
+}

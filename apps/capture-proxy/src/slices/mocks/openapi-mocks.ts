@@ -1,0 +1,237 @@
+// Tested by import-documents.test.ts
+import { isJson } from "@headworks/http-fields";
+import type { Condition } from "@headworks/capture-contract";
+import { escapedPattern } from "./captured-mock.ts";
+import { ImportCollector, ImportProblem, listOf, member, membersOf, textOf } from "./imported-mocks.ts";
+import type { ImportedMocks, Members } from "./imported-mocks.ts";
+import { filledResponse } from "./mock-rule.ts";
+import { exampleOf } from "./schema-example.ts";
+import type { Resolve } from "./schema-example.ts";
+
+const METHODS = ["get", "put", "post", "delete", "options", "head", "patch", "trace"] as const;
+
+/**
+ * A rule for each path, method and answer of an OpenAPI document 3.0 or 3.1. Of the answers to one operation the first
+ * successful one is switched on and the others are there to be switched on instead; paths without parameters go before
+ * those with them. Nothing is fetched: references to other documents count as absent.
+ * @param baseUrl  instead of the document's `servers`; null for those
+ */
+export function openApiMocks(document: unknown, baseUrl: string | null): ImportedMocks {
+  const root = membersOf(document);
+  const version = textOf(member(root, "openapi"));
+  if (root === undefined || version === undefined) {
+    const isOld = textOf(member(root, "swagger")) !== undefined;
+    throw new ImportProblem(
+      isOld ? "Swagger 2.0 is not read; convert the document to OpenAPI 3" : "The document has no member openapi",
+    );
+  }
+  if (!/^3\.[01](?:\.|$)/.test(version)) {
+    throw new ImportProblem(`OpenAPI ${version.slice(0, 20)} is not read; 3.0 and 3.1 are`);
+  }
+  return new OpenApiReader(root, baseUrl).read();
+}
+
+class OpenApiReader {
+  readonly #root: Members;
+  readonly #baseUrl: string | null;
+  readonly #collector = new ImportCollector();
+  readonly #resolve: Resolve = (reference) => this.#target(reference);
+
+  constructor(root: Members, baseUrl: string | null) {
+    this.#root = root;
+    this.#baseUrl = baseUrl;
+  }
+
+  read(): ImportedMocks {
+    const paths = membersOf(member(this.#root, "paths"));
+    if (paths === undefined) throw new ImportProblem("The document has no paths");
+    for (const [path, value] of Object.entries(paths)) {
+      const item = this.#dereferenced(value);
+      if (item === undefined || !path.startsWith("/")) {
+        this.#collector.skip(`paths ${path.slice(0, 200)}: this is no path with operations`);
+        continue;
+      }
+      for (const method of METHODS) {
+        const operation = membersOf(member(item, method));
+        if (operation !== undefined) this.#operation(path, method.toUpperCase(), item, operation);
+      }
+    }
+    return this.#collector.done();
+  }
+
+  #operation(path: string, method: string, item: Members, operation: Members): void {
+    const answers = Object.entries(membersOf(member(operation, "responses")) ?? {});
+    if (answers.length === 0) return this.#collector.skip(`${method} ${path}: it has no responses`);
+    const servers = [operation, item, this.#root].map((place) => listOf(member(place, "servers")));
+    const condition = this.#condition(path, method, servers.find((list) => list.length > 0) ?? []);
+    if (condition === undefined) return this.#collector.skip(`${method} ${path.slice(0, 200)}: the path is too long`);
+    const readable = answers.flatMap(([code, value]) => {
+      const status = statusOf(code);
+      return status === undefined ? [] : [{ code, status, answer: this.#dereferenced(value) ?? {} }];
+    });
+    const chosen = readable.toSorted((a, b) => rank(a.status) - rank(b.status))[0];
+    const parameters = path.match(/\{[^}]*\}/g)?.length ?? 0;
+    for (const each of readable) {
+      this.#collector.add(
+        `OpenAPI: ${method} ${path} -> ${each.code}`,
+        condition,
+        this.#response(each.status, each.answer, `${method} ${path} -> ${each.code}`),
+        {
+          enabled: each === chosen,
+          priority: 100 + Math.min(parameters, 50),
+          description: textOf(member(operation, "summary"))?.slice(0, 4096) ?? null,
+          tags: listOf(member(operation, "tags"))
+            .flatMap((tag) => textOf(tag)?.slice(0, 255) || [])
+            .slice(0, 100),
+        },
+      );
+    }
+  }
+
+  #condition(path: string, method: string, servers: readonly unknown[]): Condition | undefined {
+    const bases = this.#baseUrl === null ? servers.map((server) => serverBase(server)) : [baseOf(this.#baseUrl)];
+    const known = bases.length === 0 ? [{ host: undefined, prefix: "" }] : bases;
+    const prefixes = [...new Set(known.map(({ prefix }) => prefix))];
+    const begin =
+      prefixes.length === 1 ? escapedPattern(prefixes[0] ?? "") : `(?:${prefixes.map(escapedPattern).join("|")})`;
+    const pattern = `^${begin}${pathPattern(path)}$`;
+    if (pattern.length > 1000) return undefined;
+    const hosts = [...new Set(known.map(({ host }) => host))].filter((host) => host !== undefined);
+    const parts: Condition[] = [
+      { type: "path_pattern", pattern },
+      { type: "method", method },
+    ];
+    if (hosts.length < new Set(known.map(({ host }) => host)).size || hosts.length === 0) {
+      return { type: "and", conditions: parts };
+    }
+    const patterns = hosts.map((host): Condition => ({ type: "host", pattern: `^${escapedPattern(host)}$` }));
+    const [only] = patterns;
+    const host: Condition = patterns.length === 1 && only !== undefined ? only : { type: "or", conditions: patterns };
+    return { type: "and", conditions: [host, ...parts] };
+  }
+
+  #response(status: number, answer: Members, place: string) {
+    const headers: Record<string, string> = {};
+    for (const [name, value] of Object.entries(membersOf(member(answer, "headers")) ?? {})) {
+      const header = this.#dereferenced(value);
+      const example =
+        header === undefined ? undefined : (this.#said(header) ?? exampleOf(member(header, "schema"), this.#resolve));
+      const isScalar = ["string", "number", "boolean"].includes(typeof example);
+      if (isScalar && /^[\w-]+$/.test(name)) headers[name] = String(example).replace(/[\u0000-\u001f\u007f]/g, " ");
+    }
+    const contents = Object.entries(membersOf(member(answer, "content")) ?? {});
+    const [type, media] = contents.find(([name]) => isJson(name)) ?? contents[0] ?? [];
+    if (type === undefined) return filledResponse({ status_code: status, headers });
+    const body = this.#body(type, membersOf(media) ?? {}, place);
+    if (body !== null) headers["Content-Type"] = type.includes("*") ? "application/json" : type;
+    return filledResponse({ status_code: status, headers, body });
+  }
+
+  #body(type: string, media: Members, place: string): string | null {
+    const said = this.#said(media);
+    if (isJson(type) || type.includes("*")) {
+      const value = said ?? exampleOf(member(media, "schema"), this.#resolve);
+      return JSON.stringify(value, null, 2) ?? null;
+    }
+    if (said !== undefined) return typeof said === "string" ? said : JSON.stringify(said);
+    const made = type.startsWith("text/") ? exampleOf(member(media, "schema"), this.#resolve) : undefined;
+    if (typeof made === "string") return made;
+    this.#collector.warn(`${place}: there is no example for ${type.slice(0, 100)}, so the body is empty`);
+    return null;
+  }
+
+  /** An example that stands beside a schema. */
+  #said(media: Members): unknown {
+    if (Object.hasOwn(media, "example")) return media["example"];
+    for (const value of Object.values(membersOf(member(media, "examples")) ?? {})) {
+      const example = this.#dereferenced(value);
+      if (example !== undefined && Object.hasOwn(example, "value")) return example["value"];
+      if (textOf(member(example, "externalValue")) !== undefined) {
+        this.#collector.warn("An example that lies elsewhere was not fetched");
+      }
+    }
+    return undefined;
+  }
+
+  #dereferenced(value: unknown): Members | undefined {
+    let present = value;
+    for (let steps = 0; steps < 20; steps += 1) {
+      const members = membersOf(present);
+      const reference = textOf(member(members, "$ref"));
+      if (reference === undefined) return members;
+      present = this.#target(reference);
+    }
+    return undefined;
+  }
+
+  /** RFC 6901 inside of this document; other documents are not fetched. */
+  #target(reference: string): unknown {
+    if (!reference.startsWith("#/")) {
+      this.#collector.warn(`${reference.slice(0, 200)} lies in another document, which is not fetched`);
+      return undefined;
+    }
+    let value: unknown = this.#root;
+    for (const step of reference.slice(2).split("/")) {
+      const name = percentDecoded(step).replaceAll("~1", "/").replaceAll("~0", "~");
+      value = Array.isArray(value) ? (value as readonly unknown[])[Number(name)] : member(membersOf(value), name);
+    }
+    return value;
+  }
+}
+
+function percentDecoded(text: string): string {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return text;
+  }
+}
+
+function statusOf(code: string): number | undefined {
+  if (code === "default") return 500;
+  if (/^[2-5]XX$/i.test(code)) return Number(code[0]) * 100;
+  return /^[2-5]\d\d$/.test(code) ? Number(code) : undefined;
+}
+
+/** Successes first, then as numbers go. */
+function rank(status: number): number {
+  return status < 300 ? status : 1000 + status;
+}
+
+interface Base {
+  readonly host: string | undefined;
+  readonly prefix: string;
+}
+
+function serverBase(server: unknown): Base {
+  const members = membersOf(server);
+  const variables = membersOf(member(members, "variables")) ?? {};
+  const url = (textOf(member(members, "url")) ?? "").replace(/\{([^{}]*)\}/g, (_, name: string) => {
+    const variable = membersOf(member(variables, name));
+    return String(textOf(member(variable, "default")) ?? "");
+  });
+  return baseOf(url);
+}
+
+/** Host and path of a base address; a path alone stands for every host. */
+function baseOf(url: string): Base {
+  const parsed = /^[a-z]+:\/\//i.test(url) ? URL.parse(url) : URL.parse(url, "http://any.invalid/");
+  if (parsed === null) return { host: undefined, prefix: "" };
+  const host = parsed.hostname === "any.invalid" ? undefined : parsed.hostname.replace(/^\[|\]$/g, "");
+  return { host, prefix: parsed.pathname.replace(/\/+$/, "") };
+}
+
+/** The path with its parameters as named groups. */
+function pathPattern(path: string): string {
+  const names = new Set<string>();
+  return path
+    .split(/(\{[^{}]*\})/)
+    .map((part) => {
+      if (!part.startsWith("{")) return escapedPattern(part);
+      const name = part.slice(1, -1).replace(/[^A-Za-z0-9_]/g, "_");
+      if (!/^[A-Za-z_]/.test(name) || names.has(name)) return "[^/]+";
+      names.add(name);
+      return `(?<${name}>[^/]+)`;
+    })
+    .join("");
+}

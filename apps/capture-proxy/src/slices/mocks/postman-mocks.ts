@@ -1,0 +1,138 @@
+// Tested by import-documents.test.ts
+import type { Condition } from "@headworks/capture-contract";
+import { escapedPattern, responseOf } from "./captured-mock.ts";
+import { ImportCollector, ImportProblem, listOf, member, membersOf, textOf } from "./imported-mocks.ts";
+import type { ImportedMocks, Members } from "./imported-mocks.ts";
+
+const DEEPEST_FOLDER = 32;
+
+/**
+ * A rule for each saved response of a Postman collection 2.0 or 2.1; of several for one request the first is switched on.
+ * Variables of the collection are filled in; others, and path variables, match anything up to the next slash.
+ */
+export function postmanMocks(document: unknown): ImportedMocks {
+  const root = membersOf(document);
+  const collection = membersOf(member(root, "collection")) ?? root;
+  const items = member(collection, "item");
+  if (!Array.isArray(items)) throw new ImportProblem("The document has no list item, so it is no Postman collection");
+  const schema = textOf(member(membersOf(member(collection, "info")), "schema")) ?? "";
+  if (/\/v1\./.test(schema)) {
+    throw new ImportProblem("Postman collections of version 1 are not read; export it as v2.1");
+  }
+  const variables = new Map<string, string>();
+  for (const variable of listOf(member(collection, "variable"))) {
+    const members = membersOf(variable);
+    const name = textOf(member(members, "key")) ?? textOf(member(members, "id"));
+    const value = member(members, "value");
+    if (name !== undefined && ["string", "number"].includes(typeof value)) variables.set(name, String(value));
+  }
+  const collector = new ImportCollector();
+  takeItems(collector, items as readonly unknown[], variables, 0);
+  return collector.done();
+}
+
+function takeItems(
+  collector: ImportCollector,
+  items: readonly unknown[],
+  variables: ReadonlyMap<string, string>,
+  depth: number,
+): void {
+  if (depth > DEEPEST_FOLDER) throw new ImportProblem(`Folders nest deeper than ${DEEPEST_FOLDER}`);
+  for (const value of items) {
+    const item = membersOf(value);
+    const inside = member(item, "item");
+    if (Array.isArray(inside)) takeItems(collector, inside, variables, depth + 1);
+    else if (item !== undefined) takeRequest(collector, item, variables);
+  }
+}
+
+function takeRequest(collector: ImportCollector, item: Members, variables: ReadonlyMap<string, string>): void {
+  const name = textOf(member(item, "name")) ?? "request";
+  const responses = listOf(member(item, "response"))
+    .map(membersOf)
+    .filter((each) => each !== undefined);
+  if (responses.length === 0) return collector.skip(`${name.slice(0, 200)}: it has no saved response`);
+  for (const [index, response] of responses.entries()) {
+    // A saved response has the request it was for, which may differ from the item's.
+    const request = member(response, "originalRequest") ?? member(item, "request");
+    const condition = requestCondition(request ?? member(item, "request"), variables);
+    if (condition === undefined) {
+      collector.skip(`${name.slice(0, 200)}: its request has no URL that can be matched`);
+      continue;
+    }
+    const fields = listOf(member(response, "header")).flatMap((header): [string, string][] => {
+      const key = textOf(member(membersOf(header), "key"));
+      const value = textOf(member(membersOf(header), "value"));
+      return key === undefined || value === undefined || key.toLowerCase() === "content-encoding" ? [] : [[key, value]];
+    });
+    const code = member(response, "code");
+    const status = typeof code === "number" && code >= 200 && code <= 599 && Number.isInteger(code) ? code : 200;
+    const body = textOf(member(response, "body")) ?? "";
+    const made = responseOf(status, fields, Buffer.from(body));
+    if (typeof made === "string") {
+      collector.skip(`${name.slice(0, 200)}: ${made}`);
+      continue;
+    }
+    const suffix = index === 0 ? "" : ` (${textOf(member(response, "name")) ?? index + 1})`;
+    collector.add(`Postman: ${name}${suffix}`, condition, made, { enabled: index === 0 });
+  }
+}
+
+function requestCondition(request: unknown, variables: ReadonlyMap<string, string>): Condition | undefined {
+  const members = membersOf(request);
+  const url = textOf(request) ?? rawUrl(member(members, "url"));
+  if (url === undefined || url === "") return undefined;
+  const filled = url.replace(/\{\{([^{}]*)\}\}/g, (whole, name: string) => variables.get(name.trim()) ?? whole);
+  const [address = "", query = ""] = filled.replace(/#.*$/s, "").split(/\?(.*)/s);
+  const isAnyBase = address.startsWith("{{");
+  const begin = isAnyBase ? "" : /^[a-z]+:\/\//i.test(address) ? "^" : "^[a-z]+://";
+  const parts = address.replace(/\/+$/, "").split(/(\{\{[^{}]*\}\}|(?<=\/):[A-Za-z_]\w*)/);
+  const pattern = parts
+    .map((part, index) => {
+      if (index === 0 && isAnyBase && part === "") return "";
+      if (index % 2 === 0) return escapedPattern(part);
+      return isAnyBase && index === 1 ? "" : "[^/]+";
+    })
+    .join("");
+  const whole = `${begin}${pattern}/?(?:\\?.*)?$`;
+  if (whole.length > 1000 || pattern === "") return undefined;
+  const conditions: Condition[] = [{ type: "url_pattern", pattern: whole }];
+  for (const parameter of query.split("&").slice(0, 50)) {
+    const [name = "", value] = parameter.split("=", 2).map((text) => decoded(text));
+    if (name === "" || name.includes("{{")) continue;
+    conditions.push(
+      value === undefined || value.includes("{{")
+        ? { type: "query_param", name }
+        : { type: "query_param", name, value },
+    );
+  }
+  const method = textOf(member(members, "method")) ?? "GET";
+  return { type: "and", conditions: [...conditions, { type: "method", method: method.slice(0, 64) }] };
+}
+
+function decoded(text: string): string {
+  try {
+    return decodeURIComponent(text.replaceAll("+", " "));
+  } catch {
+    return text;
+  }
+}
+
+function rawUrl(url: unknown): string | undefined {
+  const whole = textOf(url);
+  if (whole !== undefined) return whole;
+  const members = membersOf(url);
+  const raw = textOf(member(members, "raw"));
+  if (raw !== undefined) return raw;
+  const host = member(members, "host");
+  const path = member(members, "path");
+  const joined = (value: unknown, by: string): string =>
+    textOf(value) ??
+    listOf(value)
+      .map((part) => textOf(part) ?? textOf(member(membersOf(part), "value")) ?? "")
+      .join(by);
+  const address = `${joined(host, ".")}/${joined(path, "/")}`;
+  if (address === "/") return undefined;
+  const protocol = textOf(member(members, "protocol"));
+  return protocol === undefined ? address : `${protocol}://${address}`;
+}

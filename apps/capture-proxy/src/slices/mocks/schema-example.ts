@@ -1,0 +1,195 @@
+import { listOf, member, membersOf, textOf } from "./imported-mocks.ts";
+import type { Members } from "./imported-mocks.ts";
+
+/** Looks up a local reference such as `#/components/schemas/User`; undefined for everything else. */
+export type Resolve = (reference: string) => unknown;
+
+/** How many values one example may have, and how deep they nest. */
+const MOST_VALUES = 2000;
+const DEEPEST = 16;
+/** How often a schema may stand inside of itself before its example ends. */
+const MOST_REPEATS = 1;
+
+/**
+ * A value that fits a schema of OpenAPI 3.0 or 3.1: its own example or default where it has one, else one made of its type.
+ * Schemas that contain themselves come to an end.
+ */
+export function exampleOf(schema: unknown, resolve: Resolve): unknown {
+  return new ExampleMaker(resolve).make(schema, 0) ?? null;
+}
+
+class ExampleMaker {
+  readonly #resolve: Resolve;
+  readonly #open: string[] = [];
+  #values = 0;
+
+  constructor(resolve: Resolve) {
+    this.#resolve = resolve;
+  }
+
+  /** Undefined: nothing can be said, or the end of a schema that contains itself. */
+  make(schema: unknown, depth: number): unknown {
+    this.#values += 1;
+    if (depth > DEEPEST || this.#values > MOST_VALUES) return undefined;
+    const members = membersOf(schema);
+    if (members === undefined) return schema === true ? {} : undefined;
+    const reference = textOf(member(members, "$ref"));
+    if (reference !== undefined) return this.#referred(reference, depth);
+    const said = saidExample(members);
+    if (said !== undefined) return said.value;
+    const parts = listOf(member(members, "allOf"));
+    if (parts.length > 0) return this.#allOf(members, parts, depth);
+    for (const name of ["oneOf", "anyOf"]) {
+      for (const branch of listOf(member(members, name))) {
+        if (textOf(member(membersOf(branch), "type")) === "null") continue;
+        const made = this.make(branch, depth + 1);
+        if (made !== undefined) return merged(made, this.#ofType(members, depth, false));
+      }
+    }
+    return this.#ofType(members, depth, true);
+  }
+
+  #referred(reference: string, depth: number): unknown {
+    if (this.#open.filter((each) => each === reference).length > MOST_REPEATS) return undefined;
+    this.#open.push(reference);
+    try {
+      return this.make(this.#resolve(reference), depth + 1);
+    } finally {
+      this.#open.pop();
+    }
+  }
+
+  #allOf(members: Members, parts: readonly unknown[], depth: number): unknown {
+    let whole = this.#ofType(members, depth, false);
+    for (const part of parts.slice(0, 50)) whole = merged(whole, this.make(part, depth + 1));
+    return whole;
+  }
+
+  #ofType(members: Members, depth: number, guesses: boolean): unknown {
+    switch (typeOf(members)) {
+      case "object":
+        return this.#object(members, depth);
+      case "array":
+        return this.#array(members, depth);
+      case "string":
+        return textExample(members);
+      case "integer":
+        return numberExample(members, 1);
+      case "number":
+        return numberExample(members, 1.5);
+      case "boolean":
+        return true;
+      case "null":
+        return null;
+      default:
+        return guesses ? {} : undefined;
+    }
+  }
+
+  #object(members: Members, depth: number): unknown {
+    const entries: [string, unknown][] = [];
+    const properties = membersOf(member(members, "properties")) ?? {};
+    for (const [name, schema] of Object.entries(properties)) {
+      if (member(membersOf(schema), "writeOnly") === true) continue;
+      const made = this.make(schema, depth + 1);
+      if (made !== undefined) entries.push([name, made]);
+    }
+    const more = member(members, "additionalProperties");
+    if (entries.length === 0 && membersOf(more) !== undefined) {
+      const made = this.make(more, depth + 1);
+      if (made !== undefined) entries.push(["key", made]);
+    }
+    return Object.fromEntries(entries);
+  }
+
+  #array(members: Members, depth: number): unknown {
+    const first = listOf(member(members, "prefixItems"));
+    if (first.length > 0) return first.slice(0, 100).map((item) => this.make(item, depth + 1) ?? null);
+    const least = wholeNumber(member(members, "minItems")) ?? 1;
+    const count = Math.min(Math.max(1, least), 20, wholeNumber(member(members, "maxItems")) ?? 20);
+    const items: unknown[] = [];
+    for (let index = 0; index < count; index += 1) {
+      const made = this.make(member(members, "items"), depth + 1);
+      if (made === undefined) break;
+      items.push(made);
+    }
+    return items;
+  }
+}
+
+/** What a schema itself gives as its value. */
+function saidExample(members: Members): { readonly value: unknown } | undefined {
+  for (const name of ["example", "const", "default"]) {
+    if (Object.hasOwn(members, name) && members[name] !== undefined) return { value: members[name] };
+  }
+  for (const name of ["examples", "enum"]) {
+    const [first] = listOf(member(members, name));
+    if (first !== undefined) return { value: first };
+  }
+  return undefined;
+}
+
+/** Types of 3.1 may be lists; a schema without one is often an object all the same. */
+function typeOf(members: Members): string | undefined {
+  const type = member(members, "type");
+  const named = Array.isArray(type) ? listOf(type).find((each) => each !== "null") : type;
+  if (typeof named === "string") return named;
+  if (Object.hasOwn(members, "properties") || Object.hasOwn(members, "additionalProperties")) return "object";
+  return Object.hasOwn(members, "items") || Object.hasOwn(members, "prefixItems") ? "array" : undefined;
+}
+
+const BY_FORMAT: Readonly<Record<string, string>> = {
+  "date-time": "2026-01-01T00:00:00Z",
+  date: "2026-01-01",
+  time: "00:00:00Z",
+  duration: "PT1H",
+  email: "user@example.com",
+  uuid: "00000000-0000-4000-8000-000000000000",
+  uri: "https://example.com/",
+  url: "https://example.com/",
+  "uri-reference": "/path",
+  hostname: "example.com",
+  ipv4: "192.0.2.1",
+  ipv6: "2001:db8::1",
+  byte: "dGV4dA==",
+  binary: "",
+  password: "password",
+};
+
+function textExample(members: Members): string {
+  const known = BY_FORMAT[textOf(member(members, "format")) ?? ""];
+  if (known !== undefined) return known;
+  const least = Math.min(wholeNumber(member(members, "minLength")) ?? 0, 1000);
+  const most = wholeNumber(member(members, "maxLength")) ?? 1000;
+  return "string".padEnd(least, "x").slice(0, Math.max(most, least));
+}
+
+function numberExample(members: Members, usual: number): number {
+  const number = (name: string): number | undefined => {
+    const value = member(members, name);
+    return typeof value === "number" && Number.isFinite(value) ? value : undefined;
+  };
+  const step = number("multipleOf");
+  const above = number("exclusiveMinimum");
+  const least = number("minimum") ?? (above === undefined ? undefined : above + 1);
+  const below = number("exclusiveMaximum");
+  const most = number("maximum") ?? (below === undefined ? undefined : below - 1);
+  let value = usual;
+  if (least !== undefined && value < least) value = least;
+  if (most !== undefined && value > most) value = most;
+  if (step === undefined || step <= 0) return value;
+  const multiple = Math.ceil(value / step) * step;
+  return Number.isFinite(multiple) ? multiple : value;
+}
+
+function wholeNumber(value: unknown): number | undefined {
+  return typeof value === "number" && Number.isSafeInteger(value) && value >= 0 ? value : undefined;
+}
+
+/** Members of both, where both are objects. */
+function merged(left: unknown, right: unknown): unknown {
+  const a = membersOf(left);
+  const b = membersOf(right);
+  if (a === undefined || b === undefined) return left === undefined ? right : left;
+  return Object.fromEntries([...Object.entries(a), ...Object.entries(b)]);
+}
