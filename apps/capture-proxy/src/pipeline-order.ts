@@ -6,10 +6,12 @@ export const INTERCEPTOR_ORDER = [
   "rewrites", // everything behind sees the result of declarative edits
   "mocks", // stands where the forwarder stands, and sees what rewrites made of the request
   "breakpoints", // a person sees exactly what would be sent
+  "throttle", // shapes what really goes over the wire
 ] as const satisfies readonly SliceName[];
 
 /** The order in which slices learn of exchanges. */
 export const OBSERVER_ORDER = [
+  "throttle", // forgets what stalls when its client gave up
   "breakpoints", // what waits is over, and says so before its entry is stored
   "mocks", // remembers what is to become a rule; the store has it when that is made
   "metrics", // counts everything, recorded or not

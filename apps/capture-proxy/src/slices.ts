@@ -16,6 +16,7 @@ import { createMocksSlice } from "./slices/mocks/mocks.slice.ts";
 import { createRewritesSlice } from "./slices/rewrites/rewrites.slice.ts";
 import { createReplaySlice } from "./slices/replay/replay.slice.ts";
 import { createSessionsSlice } from "./slices/sessions/sessions.slice.ts";
+import { createThrottleSlice } from "./slices/throttle/throttle.slice.ts";
 import { createTrafficSlice } from "./slices/traffic/traffic.slice.ts";
 
 export { AuthorityStoreError, openAuthorityStore } from "./slices/cert/cert.slice.ts";
@@ -54,6 +55,7 @@ export function createSlices(host: SliceHost, authority: AuthorityStore): Slices
     createFocusSlice(host),
     createReplaySlice(host),
     createRewritesSlice(host),
+    createThrottleSlice(host),
     createMetricsSlice(host),
     createMocksSlice(host),
   ];

@@ -59,6 +59,7 @@ export type ChangeTopic =
   | "mocks"
   | "replay"
   | "rewrites"
+  | "throttle"
   | "cert"
   | "storage";
 

@@ -11,6 +11,7 @@ import { ApiErrorBody } from "./primitives.ts";
 import { replayOperations } from "./replay.ts";
 import { rewritesOperations } from "./rewrites.ts";
 import { sessionsOperations } from "./sessions.ts";
+import { throttleOperations } from "./throttle.ts";
 import { trafficOperations } from "./traffic.ts";
 
 /** Every operation of Weir's API, by slice. REST, client, CLI, OpenAPI and agents are made from it. */
@@ -27,6 +28,7 @@ export const operations = {
   mocks: mocksOperations,
   replay: replayOperations,
   rewrites: rewritesOperations,
+  throttle: throttleOperations,
   metrics: metricsOperations,
 } as const;
 
@@ -65,4 +67,5 @@ export * from "./replay.ts";
 export * from "./rewrite-action.ts";
 export * from "./rewrites.ts";
 export * from "./sessions.ts";
+export * from "./throttle.ts";
 export * from "./traffic.ts";

@@ -11,9 +11,20 @@ import type { AnswerStart, DownstreamState, Framing, RawFields } from "@headwork
 import type { BatchedWriter } from "@headworks/sockets";
 import type { ResponseMessage } from "#exchange/exchange.ts";
 import { answerFields } from "./forwarded-fields.ts";
+import type { Flow, Line, Pace } from "#exchange/line.ts";
 import { HeldBody } from "./held-body.ts";
 
-/** One answer on its way to the client: its body is held while rules decide, then written as the client expects it. */
+/** The exchange whose answer it is. */
+interface AnswerOwner {
+  readonly pace: Pace | undefined;
+  /** Bytes of a limited answer left: more may be wanted, or its end may be due. */
+  onAnswerMoved(): void;
+}
+
+/**
+ * One answer on its way to the client: its body is held while rules decide, then written as the client expects it, as
+ * fast as its line allows.
+ */
 export class AnswerDelivery {
   /** How the body comes, or is framed since it was replaced. */
   framing: Framing = NO_BODY;
@@ -24,10 +35,17 @@ export class AnswerDelivery {
   #held: HeldBody | undefined;
   #isComplete = false;
   #hidesBody = false;
+  readonly #owner: AnswerOwner;
+  #flow: Flow | undefined;
 
-  constructor(client: { readonly state: DownstreamState; readonly writer: BatchedWriter }, method: string) {
+  constructor(
+    client: { readonly state: DownstreamState; readonly writer: BatchedWriter },
+    method: string,
+    owner: AnswerOwner,
+  ) {
     this.#client = client;
     this.#method = method;
+    this.#owner = owner;
   }
 
   /** The head was written. */
@@ -81,7 +99,9 @@ export class AnswerDelivery {
     const fields = answerFields(response.fields, start);
     // RFC 9110, 8.6: a 204 has no Content-Length, whatever the origin says.
     if (response.status === 204) removeField(fields, "content-length");
-    this.#client.writer.text(responseHeadText(response.status, response.reason, fields));
+    const head = responseHeadText(response.status, response.reason, fields);
+    this.#owner.pace?.down.charge(head.length);
+    this.#client.writer.text(head);
     if (this.#held) for (const piece of this.#held.take()) this.#write(piece);
   }
 
@@ -89,7 +109,17 @@ export class AnswerDelivery {
   add(piece: Buffer): boolean {
     if (this.#start === undefined) return this.held.add(piece);
     this.#write(piece);
-    return true;
+    return this.wantsMore;
+  }
+
+  /** Its line, if it has one, has little left to carry. */
+  get wantsMore(): boolean {
+    return this.#flow === undefined || this.#flow.isLow;
+  }
+
+  /** The client takes bytes again. */
+  resume(): void {
+    this.#flow?.resume();
   }
 
   /** The body is complete. */
@@ -100,7 +130,7 @@ export class AnswerDelivery {
 
   /** Whether all of it was written but the end. */
   get isReadyToEnd(): boolean {
-    return this.#isComplete && this.#start !== undefined;
+    return this.#isComplete && this.#start !== undefined && (this.#flow === undefined || this.#flow.isEmpty);
   }
 
   end(trailers: RawFields | undefined): void {
@@ -110,10 +140,31 @@ export class AnswerDelivery {
 
   abandon(): void {
     this.#held?.abandon();
+    this.#flow?.close();
   }
 
   #write(piece: Buffer): void {
     if (this.#hidesBody) return;
+    if (this.#owner.pace === undefined) return this.#writeNow(piece);
+    this.#writePaced(piece, this.#owner.pace.down);
+  }
+
+  #writePaced(piece: Buffer, line: Line): void {
+    if (this.#flow === undefined && !line.isLimited) {
+      line.charge(piece.length);
+      return this.#writeNow(piece);
+    }
+    this.#flow ??= line.open({
+      take: (part) => {
+        this.#writeNow(part);
+        return this.#client.writer.flush();
+      },
+      moved: () => this.#owner.onAnswerMoved(),
+    });
+    this.#flow.add(piece);
+  }
+
+  #writeNow(piece: Buffer): void {
     if (this.#start?.framing.kind === "chunked") this.#client.writer.chunk(piece);
     else this.#client.writer.bytes(piece);
   }

@@ -6,7 +6,8 @@ import { fieldValue, removeField, responseHeadText } from "@headworks/http1";
 import type { RequestHead } from "@headworks/http1";
 import type { ClientFacts, Moments } from "#exchange/exchange.ts";
 import type { Failure } from "#exchange/failure.ts";
-import type { Verdict } from "#exchange/phases.ts";
+import type { Pace } from "#exchange/line.ts";
+import type { Target, Verdict } from "#exchange/phases.ts";
 import type { Dialled } from "#upstream/dial.ts";
 import type { ClientHello } from "./client-hello.ts";
 import { endAndLinger } from "@headworks/sockets";
@@ -56,6 +57,8 @@ export class ConnectTunnel implements Timed, ConnectionHandle {
   #silence: SilenceBreaker | undefined;
   #cancelDial: (() => void) | undefined;
   #next: ConnectionHandle | undefined;
+  /** The line that a slice wants the tunnel's bytes on. */
+  #pace: Pace | undefined;
 
   /** Takes the socket of a CONNECT request whose head was read; `first` are bytes read behind it. */
   static open(
@@ -306,10 +309,15 @@ export class ConnectTunnel implements Timed, ConnectionHandle {
 
   #withVerdict(decided: (verdict: Verdict) => void): void {
     const { host, port } = this.#target;
-    const verdict = this.#services.pipeline.target({ host, port, client: this.#facts });
-    if (!(verdict instanceof Promise)) return decided(verdict);
+    const target: Target = { host, port, client: this.#facts };
+    const verdict = this.#services.pipeline.target(target);
+    const proceed = (final: Verdict): void => {
+      this.#pace = target.pace;
+      decided(final);
+    };
+    if (!(verdict instanceof Promise)) return proceed(verdict);
     void verdict.then((later) => {
-      if (!this.#socket.destroyed) decided(later);
+      if (!this.#socket.destroyed) proceed(later);
     });
   }
 
@@ -359,7 +367,9 @@ export class ConnectTunnel implements Timed, ConnectionHandle {
   }
 
   #entry(moments?: Moments): TunnelExchange {
-    return new TunnelExchange(this.#services, this.#facts, this.#target, moments);
+    const entry = new TunnelExchange(this.#services, this.#facts, this.#target, moments);
+    entry.pace = this.#pace;
+    return entry;
   }
 
   /** The socket goes to its next owner. */

@@ -54,9 +54,9 @@ export class HttpExchange extends LiveExchange implements AnswerHandler {
     });
     this.#connection = connection;
     this.#head = head;
-    this.#sending = new RequestDelivery(head.framing);
+    this.#sending = new RequestDelivery(head.framing, this);
     this.#plan = plan;
-    this.#answer = new AnswerDelivery(connection, head.method);
+    this.#answer = new AnswerDelivery(connection, head.method, this);
   }
 
   /** Runs the request phases, then forwards or answers. */
@@ -213,8 +213,29 @@ export class HttpExchange extends LiveExchange implements AnswerHandler {
 
   /** The client takes more of the answer. */
   onClientDrain(): void {
+    this.#answer.resume();
     // While the answer's head is still being decided on, its body must stay where it is.
-    if (this.#answer.hasStarted) this.#origin?.release();
+    if (this.#answer.hasStarted && this.#answer.wantsMore) this.#origin?.release();
+  }
+
+  /** The line carried some of the request on. */
+  onRequestMoved(): void {
+    if (this.isOver) return;
+    this.#connection.touch();
+    if (this.#sending.isReadyToEnd) {
+      this.#endRequest();
+      this.#origin?.writer.flush();
+    } else if (this.#sending.wantsMore) {
+      this.#connection.releaseReading();
+    }
+  }
+
+  /** The line carried some of the answer on. */
+  onAnswerMoved(): void {
+    if (this.isOver) return;
+    this.#connection.touch();
+    if (this.#answer.isReadyToEnd) this.#endAnswer();
+    else if (this.#answer.wantsMore) this.#origin?.release();
   }
 
   // Towards the origin
@@ -311,7 +332,8 @@ export class HttpExchange extends LiveExchange implements AnswerHandler {
   }
 
   onOriginDrain(): void {
-    this.#connection.releaseReading();
+    this.#sending.resume();
+    if (this.#sending.wantsMore) this.#connection.releaseReading();
   }
 
   onOriginLost(outcome: "retry" | "fail", failure: Failure): void {

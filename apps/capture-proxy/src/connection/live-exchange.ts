@@ -14,6 +14,7 @@ import type {
   TraceStep,
   UpstreamTlsFacts,
 } from "#exchange/exchange.ts";
+import type { Pace } from "#exchange/line.ts";
 import type { ProxyServices } from "./proxy-services.ts";
 
 /** What is fixed when an exchange begins. */
@@ -49,6 +50,7 @@ export abstract class LiveExchange implements Exchange {
   trace: readonly TraceStep[] | undefined = undefined;
   originalRequest: Original<RequestMessage> | undefined = undefined;
   originalResponse: Original<ResponseMessage> | undefined = undefined;
+  pace: Pace | undefined = undefined;
   protected readonly services: ProxyServices;
   #isOver = false;
 

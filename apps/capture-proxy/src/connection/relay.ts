@@ -1,6 +1,7 @@
 // Tested by ../../test/engine-flow.test.ts
 import type { BodyCapture } from "#exchange/body.ts";
 import type { Failure } from "#exchange/failure.ts";
+import type { Flow, Line, Pace } from "#exchange/line.ts";
 import { cutConnection, noteRead } from "@headworks/sockets";
 import type { ByteSocket, Timed } from "@headworks/sockets";
 import type { ProxyServices } from "./proxy-services.ts";
@@ -11,14 +12,21 @@ interface RelayOptions {
   /** Bytes read from each side before the relay began. */
   readonly fromClient: Buffer | undefined;
   readonly fromUpstream: Buffer | undefined;
-  /** Counts what flows. */
-  readonly counts: { readonly requestBody: BodyCapture; readonly responseBody: BodyCapture };
+  /** Counts what flows, and says over which line. */
+  readonly counts: {
+    readonly requestBody: BodyCapture;
+    readonly responseBody: BodyCapture;
+    readonly pace: Pace | undefined;
+  };
   readonly services: ProxyServices;
   /** Exactly once, when both directions are done or one side broke. */
   readonly onEnd: (failure: Failure | undefined) => void;
 }
 
-/** Carries bytes both ways, untouched, each side slowed down to what the other takes; half-closes are carried over. */
+/**
+ * Carries bytes both ways, untouched, each side slowed down to what the other and the line take; half-closes are carried
+ * over.
+ */
 export function relay(options: RelayOptions): { readonly abort: (failure: Failure) => void } {
   const tunnel = new Relay(options);
   return { abort: (failure) => tunnel.end(failure) };
@@ -29,6 +37,7 @@ class Relay implements Timed {
   readonly #options: RelayOptions;
   #openDirections = 2;
   #isOver = false;
+  readonly #flows: Flow[] = [];
 
   constructor(options: RelayOptions) {
     this.#options = options;
@@ -37,15 +46,10 @@ class Relay implements Timed {
     services.gauges.tunnelsTotal += 1;
     services.deadlines.add(this);
     this.#touch();
-    this.#carry(client, upstream, counts.requestBody, fromClient);
-    this.#carry(upstream, client, counts.responseBody, fromUpstream);
-    for (const [socket, side] of [
-      [client, "client"],
-      [upstream, "upstream"],
-    ] as const) {
-      socket.on("error", (error: NodeJS.ErrnoException) => this.end(brokenBy(side, error)));
-      socket.on("close", () => this.end(undefined));
-    }
+    this.#carry(client, upstream, { count: counts.requestBody, line: counts.pace?.up, first: fromClient });
+    this.#carry(upstream, client, { count: counts.responseBody, line: counts.pace?.down, first: fromUpstream });
+    client.on("error", (error: NodeJS.ErrnoException) => this.end(brokenBy("client", error)));
+    upstream.on("error", (error: NodeJS.ErrnoException) => this.end(brokenBy("upstream", error)));
     client.resume();
     upstream.resume();
   }
@@ -61,6 +65,7 @@ class Relay implements Timed {
     const { client, upstream, services, counts, onEnd } = this.#options;
     services.deadlines.delete(this);
     services.gauges.activeTunnels -= 1;
+    for (const flow of this.#flows) flow.close();
     finishOrDestroy(client, failure);
     finishOrDestroy(upstream, failure);
     counts.requestBody.end();
@@ -68,21 +73,51 @@ class Relay implements Timed {
     onEnd(failure);
   }
 
-  #carry(from: ByteSocket, to: ByteSocket, count: BodyCapture, first: Buffer | undefined): void {
+  #carry(
+    from: ByteSocket,
+    to: ByteSocket,
+    { count, line, first }: { count: BodyCapture; line: Line | undefined; first: Buffer | undefined },
+  ): void {
+    const waiting: (() => void)[] = [];
+    const flow = line?.open({
+      take: (piece) => to.write(piece),
+      moved: () => {
+        this.#touch();
+        if (flow?.isLow === true) from.resume();
+        if (flow?.isEmpty === true) for (const next of waiting.splice(0)) next();
+      },
+    });
+    if (flow !== undefined) this.#flows.push(flow);
+    const whenEmpty = (next: () => void): void => {
+      if (flow === undefined || flow.isEmpty) next();
+      else waiting.push(next);
+    };
     const pass = (piece: Buffer): void => {
       this.#touch();
       noteRead(piece.length);
       count.add(piece);
+      if (line !== undefined && flow !== undefined && (line.isLimited || !flow.isEmpty)) {
+        flow.add(piece);
+        if (!flow.isLow) from.pause();
+        return;
+      }
+      line?.charge(piece.length);
       if (!to.write(piece)) from.pause();
     };
     if (first) pass(first);
     from.on("data", pass);
-    to.on("drain", () => from.resume());
-    from.on("end", () => {
-      to.end();
-      this.#openDirections -= 1;
-      if (this.#openDirections === 0) this.end(undefined);
+    to.on("drain", () => {
+      flow?.resume();
+      if (flow === undefined || flow.isLow) from.resume();
     });
+    from.on("end", () =>
+      whenEmpty(() => {
+        to.end();
+        this.#openDirections -= 1;
+        if (this.#openDirections === 0) this.end(undefined);
+      }),
+    );
+    from.on("close", () => whenEmpty(() => this.end(undefined)));
   }
 
   #touch(): void {

@@ -2,18 +2,33 @@
 import { LAST_CHUNK, lastChunkWithTrailers } from "@headworks/http1";
 import type { Framing, RawFields } from "@headworks/http1";
 import type { OriginConnection } from "#upstream/origin-connection.ts";
+import type { Flow, Line, Pace } from "#exchange/line.ts";
 import { HeldBody } from "./held-body.ts";
 
-/** One request on its way to the origin: its body is held until there is a connection and rules have decided. */
+/** The exchange whose request it is. */
+interface RequestOwner {
+  readonly pace: Pace | undefined;
+  /** Bytes of a limited request left: more may be wanted, or its end may be due. */
+  onRequestMoved(): void;
+}
+
+/**
+ * One request on its way to the origin: its body is held until there is a connection and rules have decided, then sent as
+ * fast as its line allows.
+ */
 export class RequestDelivery {
   /** How the body comes, or is framed since it was replaced. */
   framing: Framing;
   #origin: OriginConnection | undefined;
   #held: HeldBody | undefined;
   #isComplete = false;
+  #hasEnded = false;
+  readonly #owner: RequestOwner;
+  #flow: Flow | undefined;
 
-  constructor(framing: Framing) {
+  constructor(framing: Framing, owner: RequestOwner) {
     this.framing = framing;
+    this.#owner = owner;
   }
 
   /** The head was handed to an origin's connection. */
@@ -44,26 +59,43 @@ export class RequestDelivery {
   /** Sends the head, and what is there of the body. True: that was all. */
   send(origin: OriginConnection, head: string): boolean {
     this.#origin = origin;
+    this.#owner.pace?.up.charge(head.length);
     origin.writer.text(head);
     if (this.#held) for (const piece of this.#held.take()) this.#write(origin, piece);
-    return this.#isComplete;
+    return this.isReadyToEnd;
+  }
+
+  /** All of the body was written, and its end was not. */
+  get isReadyToEnd(): boolean {
+    return this.#isComplete && !this.#hasEnded && this.#origin !== undefined && (this.#flow?.isEmpty ?? true);
+  }
+
+  /** Its line, if it has one, has little left to carry. */
+  get wantsMore(): boolean {
+    return this.#flow === undefined || this.#flow.isLow;
+  }
+
+  /** The origin takes bytes again. */
+  resume(): void {
+    this.#flow?.resume();
   }
 
   /** A piece of the body came. False: it is held and nobody waits for more. */
   add(piece: Buffer): boolean {
     if (this.#origin === undefined) return this.held.add(piece);
     this.#write(this.#origin, piece);
-    return true;
+    return this.wantsMore;
   }
 
   /** The client sent the last piece. True: the end is to be sent now. */
   complete(): boolean {
     this.#isComplete = true;
     if (this.#origin === undefined) this.#held?.end();
-    return this.#origin !== undefined;
+    return this.isReadyToEnd;
   }
 
   end(trailers: RawFields | undefined): void {
+    this.#hasEnded = true;
     if (this.framing.kind === "chunked") {
       this.#origin?.writer.text(trailers ? lastChunkWithTrailers(trailers) : LAST_CHUNK);
     }
@@ -73,13 +105,35 @@ export class RequestDelivery {
   /** It goes out once more, on another connection; only without a body. */
   again(): void {
     this.#origin = undefined;
+    this.#hasEnded = false;
   }
 
   abandon(): void {
     this.#held?.abandon();
+    this.#flow?.close();
   }
 
   #write(origin: OriginConnection, piece: Buffer): void {
+    if (this.#owner.pace === undefined) return this.#writeNow(origin, piece);
+    this.#writePaced(origin, piece, this.#owner.pace.up);
+  }
+
+  #writePaced(origin: OriginConnection, piece: Buffer, line: Line): void {
+    if (this.#flow === undefined && !line.isLimited) {
+      line.charge(piece.length);
+      return this.#writeNow(origin, piece);
+    }
+    this.#flow ??= line.open({
+      take: (part) => {
+        this.#writeNow(origin, part);
+        return origin.writer.flush();
+      },
+      moved: () => this.#owner.onRequestMoved(),
+    });
+    this.#flow.add(piece);
+  }
+
+  #writeNow(origin: OriginConnection, piece: Buffer): void {
     if (this.framing.kind === "chunked") origin.writer.chunk(piece);
     else origin.writer.bytes(piece);
   }

@@ -2,6 +2,7 @@ import type { RuleKind } from "@headworks/capture-contract";
 import type { RawFields } from "@headworks/http1";
 import type { BodyCapture } from "./body.ts";
 import type { Failure } from "./failure.ts";
+import type { Pace } from "./line.ts";
 
 export type Scheme = "http" | "https" | "ws" | "wss" | "tcp";
 export type HttpVersion = "HTTP/1.0" | "HTTP/1.1" | "HTTP/2" | "SOCKS5";
@@ -143,6 +144,8 @@ export interface Exchange {
   readonly trace: readonly TraceStep[] | undefined;
   readonly originalRequest: Original<RequestMessage> | undefined;
   readonly originalResponse: Original<ResponseMessage> | undefined;
+  /** The line its bodies, or the bytes of its tunnel, go over; undefined: none that could be limited. */
+  pace: Pace | undefined;
 
   addTrace(step: TraceStep): void;
   /**

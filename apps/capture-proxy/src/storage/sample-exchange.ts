@@ -29,7 +29,7 @@ export interface SampleOptions {
 
 function effectsOf({ trace, originalRequest, originalResponse }: SampleOptions) {
   const modified = originalRequest !== undefined || originalResponse !== undefined;
-  return { trace, originalRequest, originalResponse, modified, ...UNCHANGEABLE };
+  return { trace, originalRequest, originalResponse, modified, pace: undefined, ...UNCHANGEABLE };
 }
 
 function refuse(): never {

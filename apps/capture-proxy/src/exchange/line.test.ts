@@ -1,0 +1,176 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { FakeClock } from "@headworks/testkit";
+import { Line } from "./line.ts";
+import type { Flow } from "./line.ts";
+
+interface Sink {
+  readonly flow: Flow;
+  readonly pieces: Buffer[];
+  receivedBytes: number;
+  isFull: boolean;
+}
+
+function sink(line: Line, onMoved?: (sink: Sink) => void): Sink {
+  const pieces: Buffer[] = [];
+  const flow = line.open({
+    take: (piece) => {
+      pieces.push(piece);
+      self.receivedBytes += piece.length;
+      return !self.isFull;
+    },
+    moved: () => onMoved?.(self),
+  });
+  const self: Sink = { flow, pieces, receivedBytes: 0, isFull: false };
+  return self;
+}
+
+/** A source that always has more, and comes with it when the flow is low. */
+function endless(line: Line): Sink {
+  const refill = ({ flow }: Sink): void => {
+    if (flow.isLow) flow.add(Buffer.alloc(65_536));
+  };
+  const filled = sink(line, refill);
+  refill(filled);
+  return filled;
+}
+
+const RATES = [20_000, 50_000, 180_000, 1_000_000, 10_000_000, 100_000_000];
+for (const rate of RATES) {
+  test(`a flow gets ${rate} bytes in a second, from the first second on`, async () => {
+    const clock = new FakeClock();
+    const line = new Line(clock);
+    line.setRate(rate);
+    await clock.advance(5000);
+    const only = endless(line);
+    for (let second = 1; second <= 3; second += 1) {
+      await clock.advance(1000);
+      assert.ok(
+        Math.abs(only.receivedBytes / second / rate - 1) < 0.03,
+        `${only.receivedBytes} bytes after ${second} s`,
+      );
+    }
+  });
+}
+
+test("timers that come late lose nothing, as long as the process is not stuck", async () => {
+  const clock = new FakeClock();
+  const late = {
+    monotonic: () => clock.monotonic(),
+    after: (ms: number, run: () => void) => clock.after(ms + 60, run),
+  };
+  const line = new Line(late);
+  line.setRate(1_000_000);
+  const only = endless(line);
+  await clock.advance(5000);
+  assert.ok(Math.abs(only.receivedBytes / 5_000_000 - 1) < 0.03, String(only.receivedBytes));
+});
+
+test("many flows share a line evenly, and one that comes later gets its share at once", async () => {
+  const clock = new FakeClock();
+  const line = new Line(clock);
+  line.setRate(1_000_000);
+  const early = Array.from({ length: 50 }, () => endless(line));
+  await clock.advance(2000);
+  const total = early.reduce((sum, { receivedBytes }) => sum + receivedBytes, 0);
+  assert.ok(Math.abs(total / 2_000_000 - 1) < 0.03, String(total));
+  for (const { receivedBytes } of early) assert.ok(Math.abs(receivedBytes / 40_000 - 1) < 0.1, String(receivedBytes));
+  const before = early[0]?.receivedBytes ?? 0;
+  const late = endless(line);
+  await clock.advance(2000);
+  const share = (early[0]?.receivedBytes ?? 0) - before;
+  assert.ok(Math.abs(late.receivedBytes / share - 1) < 0.1, `${late.receivedBytes} and ${share}`);
+});
+
+test("a short transfer beside a long one takes little longer than its share", async () => {
+  const clock = new FakeClock();
+  const line = new Line(clock);
+  line.setRate(100_000);
+  const long = endless(line);
+  await clock.advance(1000);
+  const short = sink(line);
+  short.flow.add(Buffer.alloc(10_000));
+  await clock.advance(230);
+  assert.equal(short.receivedBytes, 10_000);
+  assert.ok(long.receivedBytes > 100_000);
+});
+
+test("bytes come in their order and whole", async () => {
+  const clock = new FakeClock();
+  const line = new Line(clock);
+  line.setRate(10_000);
+  const whole = Buffer.from(Array.from({ length: 5000 }, (_, index) => index % 251));
+  const only = sink(line);
+  for (let at = 0; at < whole.length; at += 700) only.flow.add(whole.subarray(at, at + 700));
+  assert.equal(only.flow.isEmpty, false);
+  await clock.advance(600);
+  assert.deepEqual(Buffer.concat(only.pieces), whole);
+  assert.equal(only.flow.isEmpty, true);
+  assert.equal(clock.pendingTimers, 0);
+});
+
+test("a receiver that is full holds up nobody but itself, and goes on where it was", async () => {
+  const clock = new FakeClock();
+  const line = new Line(clock);
+  line.setRate(100_000);
+  const stuck = endless(line);
+  const free = endless(line);
+  stuck.isFull = true;
+  await clock.advance(1000);
+  const stuckBytes = stuck.receivedBytes;
+  assert.ok(stuckBytes < 2000, String(stuckBytes));
+  assert.ok(free.receivedBytes > 95_000, String(free.receivedBytes));
+  stuck.isFull = false;
+  stuck.flow.resume();
+  await clock.advance(1000);
+  assert.ok(Math.abs((stuck.receivedBytes - stuckBytes) / 50_000 - 1) < 0.1, String(stuck.receivedBytes));
+});
+
+test("a rate that is changed holds at once, and no rate lets everything pass", async () => {
+  const clock = new FakeClock();
+  const line = new Line(clock);
+  line.setRate(10_000);
+  const only = endless(line);
+  await clock.advance(1000);
+  const slow = only.receivedBytes;
+  line.setRate(1_000_000);
+  await clock.advance(1000);
+  const fast = only.receivedBytes - slow;
+  assert.ok(Math.abs(slow / 10_000 - 1) < 0.05, String(slow));
+  assert.ok(Math.abs(fast / 1_000_000 - 1) < 0.05, String(fast));
+  const last = sink(line);
+  last.flow.add(Buffer.alloc(5_000_000));
+  only.flow.close();
+  line.setRate(0);
+  assert.equal(last.receivedBytes, 5_000_000);
+  assert.equal(line.isLimited, false);
+  last.flow.add(Buffer.alloc(10));
+  assert.equal(last.receivedBytes, 5_000_010);
+  assert.equal(clock.pendingTimers, 0);
+});
+
+test("what is sent beside the flows takes its part of the bandwidth", async () => {
+  const clock = new FakeClock();
+  const line = new Line(clock);
+  line.setRate(10_000);
+  line.charge(5000);
+  const only = sink(line);
+  only.flow.add(Buffer.alloc(1000));
+  await clock.advance(400);
+  assert.equal(only.receivedBytes, 0);
+  await clock.advance(250);
+  assert.equal(only.receivedBytes, 1000);
+  assert.equal(line.carriedBytes, 6000);
+});
+
+test("a closed flow delivers nothing more and leaves its turn to others", async () => {
+  const clock = new FakeClock();
+  const line = new Line(clock);
+  line.setRate(10_000);
+  const closed = endless(line);
+  const other = endless(line);
+  closed.flow.close();
+  await clock.advance(1000);
+  assert.equal(closed.receivedBytes, 0);
+  assert.ok(Math.abs(other.receivedBytes / 10_000 - 1) < 0.05, String(other.receivedBytes));
+});

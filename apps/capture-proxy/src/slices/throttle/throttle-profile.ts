@@ -1,0 +1,139 @@
+// Tested by throttle.slice.test.ts
+import type { NewThrottle, ThrottleProfile } from "@headworks/capture-contract";
+import { validateHostPattern } from "@headworks/host-patterns";
+import { ApiError, validationError } from "#api/api-error.ts";
+
+/** How slow and lossy a line is. */
+export interface Profile {
+  readonly name: string;
+  /** 0: no limit. */
+  readonly downloadBytesPerSecond: number;
+  readonly uploadBytesPerSecond: number;
+  readonly latencyMs: number;
+  readonly jitterMs: number;
+  readonly lossPercent: number;
+  readonly lossMode: "reset" | "stall";
+  /** None: all hosts. */
+  readonly hosts: readonly string[];
+}
+
+function preset(name: string, down: number, up: number, latencyMs: number, jitterMs: number, lossPercent = 0): Profile {
+  return {
+    name,
+    downloadBytesPerSecond: down,
+    uploadBytesPerSecond: up,
+    latencyMs,
+    jitterMs,
+    lossPercent,
+    lossMode: "reset",
+    hosts: [],
+  };
+}
+
+/** A line that is as fast as it is. */
+export const NO_THROTTLE = preset("None", 0, 0, 0, 0);
+
+/** Lines that people have. Without a network every request is lost, because 0 is no limit. */
+export const PRESETS: readonly Profile[] = [
+  NO_THROTTLE,
+  preset("GPRS (2G)", 50_000, 20_000, 500, 100, 2),
+  preset("EDGE (2G)", 200_000, 100_000, 300, 50, 1),
+  preset("3G", 1_000_000, 500_000, 100, 20),
+  preset("Slow 3G", 400_000, 200_000, 200, 50),
+  preset("Fast 3G", 180_000, 84_000, 150, 0),
+  preset("4G LTE", 10_000_000, 5_000_000, 30, 10),
+  preset("DSL", 2_000_000, 500_000, 20, 5),
+  preset("Slow Wi-Fi", 500_000, 500_000, 20, 0),
+  preset("Satellite", 5_000_000, 2_000_000, 600, 100, 1),
+  preset("Offline", 0, 0, 0, 0, 100),
+];
+
+/** The wire form. */
+export function showProfile(profile: Profile): ThrottleProfile {
+  return {
+    name: profile.name,
+    download_bps: profile.downloadBytesPerSecond,
+    upload_bps: profile.uploadBytesPerSecond,
+    latency_ms: profile.latencyMs,
+    jitter_ms: profile.jitterMs,
+    packet_loss_percent: profile.lossPercent,
+    loss_mode: profile.lossMode,
+    hosts: [...profile.hosts],
+    delay_ms: profile.latencyMs,
+    device_id: null,
+  };
+}
+
+type Given = NonNullable<NewThrottle["profile"]>;
+
+/** Reads a profile in any of its accepted forms; throws 400 for what contradicts itself. */
+export function parseProfile(body: NewThrottle): Profile {
+  const { profile, preset: presetName, enabled: _enabled, ...flat } = body;
+  const [extra] = Object.entries(flat).flatMap(([field, value]) => (value === undefined ? [] : [field]));
+  if (profile !== undefined && extra !== undefined) {
+    throw validationError([{ path: `body/${extra}`, message: "stands beside profile; put it inside" }]);
+  }
+  const at = profile === undefined ? "body" : "body/profile";
+  const given = profile ?? flat;
+  checkGiven(given, at);
+  return presetName === undefined ? written(given) : fromPreset(presetName, given, at);
+}
+
+function fromPreset(name: string, given: Given, at: string): Profile {
+  const found = PRESETS.find((known) => known.name.toLowerCase() === name.trim().toLowerCase());
+  if (found === undefined) {
+    const names = PRESETS.map((known) => JSON.stringify(known.name)).join(", ");
+    throw validationError([{ path: "body/preset", message: `must be one of ${names}` }]);
+  }
+  const { hosts, loss_mode: lossMode, device_id: _device, ...others } = given;
+  const [extra] = Object.entries(others).flatMap(([field, value]) => (value === undefined ? [] : [field]));
+  if (extra !== undefined) {
+    throw validationError([{ path: `${at}/${extra}`, message: "stands beside preset, which decides it" }]);
+  }
+  return { ...found, hosts: hosts ?? [], lossMode: lossMode ?? found.lossMode };
+}
+
+function checkGiven(given: Given, at: string): void {
+  const issues = profileIssues(given);
+  const device = issues.find(({ path }) => path === "/profile/device_id");
+  if (device !== undefined) throw new ApiError("NOT_IMPLEMENTED", device.message);
+  if (issues.length > 0) {
+    throw validationError(issues.map(({ path, message }) => ({ path: path.replace(/^\/profile/, at), message })));
+  }
+}
+
+/** What a schema cannot say about a profile; pointers into the throttle. */
+export function profileIssues(given: Given): { readonly path: string; readonly message: string }[] {
+  // Devices are not told apart yet: a profile for one would slow down all.
+  if (given.device_id !== undefined && given.device_id !== null) {
+    const message = "A profile for one device alone is not possible: leave device_id out";
+    return [{ path: "/profile/device_id", message }];
+  }
+  const issues = (given.hosts ?? []).flatMap((host, index) => {
+    const problem = validateHostPattern(host);
+    return problem === undefined ? [] : [{ path: `/profile/hosts/${index}`, message: problem.replace(/\.$/, "") }];
+  });
+  const { latency_ms: latency, delay_ms: delay } = given;
+  if (latency !== undefined && delay !== undefined && latency !== delay) {
+    issues.push({ path: "/profile/delay_ms", message: "differs from latency_ms, which means the same" });
+  }
+  return issues;
+}
+
+/** The stored form of what {@link showProfile} gave. */
+export function readProfile(profile: ThrottleProfile): Profile {
+  return written(profile);
+}
+
+function written(given: Given): Profile {
+  return {
+    name: given.name?.trim() ?? "Custom",
+    downloadBytesPerSecond: given.download_bps ?? 0,
+    uploadBytesPerSecond: given.upload_bps ?? 0,
+    latencyMs: given.latency_ms ?? given.delay_ms ?? 0,
+    jitterMs: given.jitter_ms ?? 0,
+    lossPercent: given.packet_loss_percent ?? 0,
+    lossMode: given.loss_mode ?? "reset",
+    hosts: given.hosts ?? [],
+  };
+}

@@ -1,0 +1,60 @@
+// Tested by throttle.interceptor.test.ts
+import { compileHostPatterns } from "@headworks/host-patterns";
+import type { HostMatcher } from "@headworks/host-patterns";
+import { Line } from "#exchange/line.ts";
+import type { Pace } from "#exchange/line.ts";
+import type { Clock } from "#slice.ts";
+import { NO_THROTTLE } from "./throttle-profile.ts";
+import type { Profile } from "./throttle-profile.ts";
+import type { StoredThrottle } from "./throttle.store.ts";
+
+/** What happens to one request on its way. */
+export type Passage =
+  | { readonly kind: "pass"; readonly delayMs: number }
+  | { readonly kind: "lost"; readonly mode: "reset" | "stall" };
+
+/** The line that all throttled connections share, with the profile that holds now. */
+export class ThrottledLine {
+  readonly pace: Pace;
+  readonly #random: () => number;
+  #profile: Profile = NO_THROTTLE;
+  #isOn = false;
+  #matcher: HostMatcher | undefined;
+
+  /** `random` gives numbers from 0 up to 1, 1 not included. */
+  constructor(clock: Clock, random: () => number = Math.random) {
+    this.pace = { down: new Line(clock), up: new Line(clock) };
+    this.#random = random;
+  }
+
+  get profile(): Profile {
+    return this.#profile;
+  }
+
+  get isOn(): boolean {
+    return this.#isOn;
+  }
+
+  /** Takes a profile on; transfers that run get its bandwidth at once. */
+  set({ profile, enabled }: StoredThrottle): void {
+    this.#profile = profile;
+    this.#isOn = enabled;
+    this.#matcher = profile.hosts.length === 0 ? undefined : compileHostPatterns(profile.hosts, "ignored");
+    this.pace.down.setRate(enabled ? profile.downloadBytesPerSecond : 0);
+    this.pace.up.setRate(enabled ? profile.uploadBytesPerSecond : 0);
+  }
+
+  /** Whether the profile is for this host. */
+  isFor(host: string): boolean {
+    return this.#matcher === undefined || this.#matcher.find(host) !== undefined;
+  }
+
+  /** Decides on one request. */
+  passage(): Passage {
+    const { latencyMs, jitterMs, lossPercent, lossMode } = this.#profile;
+    if (!this.#isOn) return { kind: "pass", delayMs: 0 };
+    if (lossPercent > 0 && this.#random() * 100 < lossPercent) return { kind: "lost", mode: lossMode };
+    const jitter = jitterMs === 0 ? 0 : (this.#random() * 2 - 1) * jitterMs;
+    return { kind: "pass", delayMs: Math.max(0, latencyMs + jitter) };
+  }
+}

@@ -1,0 +1,147 @@
+import { defineOperations, nullable, oneOf, strictObject } from "@headworks/contract-kit";
+import { Type } from "typebox";
+import type { Static } from "typebox";
+import { ToggleBody } from "./primitives.ts";
+
+/** Bounds of a profile. */
+const MOST_BPS = 1_000_000_000_000;
+const MOST_LATENCY_MS = 60_000;
+
+const bandwidth = (description: string) => Type.Integer({ minimum: 0, maximum: MOST_BPS, description });
+const latency = (description: string) => Type.Integer({ minimum: 0, maximum: MOST_LATENCY_MS, description });
+
+const profileFields = {
+  name: Type.String({ minLength: 1, maxLength: 255, pattern: "\\S", description: "What the profile is called" }),
+  download_bps: bandwidth("Bytes per second towards clients, all of them together; 0 is no limit"),
+  upload_bps: bandwidth("Bytes per second towards origins, all of them together; 0 is no limit"),
+  latency_ms: latency("Added once to each request before it leaves, and once to the opening of a tunnel"),
+  jitter_ms: latency("The latency of each request is this much longer or shorter, evenly spread, never below 0"),
+  packet_loss_percent: Type.Integer({
+    minimum: 0,
+    maximum: 100,
+    description: "So many of a hundred requests are lost on their way: see `loss_mode`",
+  }),
+  loss_mode: oneOf(["reset", "stall"], {
+    description:
+      "`reset`: the connection of a lost request is cut without an answer; `stall`: nothing comes until the client gives up. Tunnels are always reset",
+  }),
+  hosts: Type.Array(Type.String({ minLength: 1, maxLength: 255 }), {
+    maxItems: 1000,
+    description: "Host patterns the profile is for; none: all hosts",
+  }),
+};
+
+/** How slow and lossy a line is. */
+export const ThrottleProfile = strictObject(
+  {
+    ...profileFields,
+    delay_ms: latency("The same as `latency_ms`"),
+    device_id: nullable(Type.String()),
+  },
+  { $id: "ThrottleProfile" },
+);
+export type ThrottleProfile = Static<typeof ThrottleProfile>;
+
+export const ThrottleState = strictObject(
+  {
+    profile: ThrottleProfile,
+    enabled: Type.Boolean({ description: "Whether the profile holds now" }),
+  },
+  { $id: "ThrottleState" },
+);
+export type ThrottleState = Static<typeof ThrottleState>;
+
+/** The throttle among portable rules, which all have ids. */
+export const PortableThrottle = strictObject({
+  id: Type.Literal("throttle"),
+  profile: ThrottleProfile,
+  enabled: Type.Boolean(),
+});
+export type PortableThrottle = Static<typeof PortableThrottle>;
+
+const { name, download_bps, upload_bps, latency_ms, jitter_ms, packet_loss_percent, loss_mode, hosts } = profileFields;
+const given = {
+  name: Type.Optional(name),
+  download_bps: Type.Optional(download_bps),
+  upload_bps: Type.Optional(upload_bps),
+  latency_ms: Type.Optional(latency_ms),
+  delay_ms: Type.Optional(latency("The same as `latency_ms`; one of them is enough")),
+  jitter_ms: Type.Optional(jitter_ms),
+  packet_loss_percent: Type.Optional(packet_loss_percent),
+  loss_mode: Type.Optional(loss_mode),
+  hosts: Type.Optional(hosts),
+  device_id: Type.Optional(nullable(Type.String({ maxLength: 255 }), { description: "Reserved: must be null" })),
+};
+
+/** A profile as it is set, nested or flat, or the name of a preset. What is left out is 0, or none. */
+export const NewThrottle = strictObject({
+  ...given,
+  profile: Type.Optional(strictObject(given, { description: "The profile, instead of its fields beside `enabled`" })),
+  preset: Type.Optional(
+    Type.String({ minLength: 1, maxLength: 255, description: "A preset's name, whatever the case of its letters" }),
+  ),
+  enabled: Type.Optional(Type.Boolean({ description: "Whether it holds from now on; stays as it is when left out" })),
+});
+export type NewThrottle = Static<typeof NewThrottle>;
+
+/** What the throttle did since the start of the service. */
+export const ThrottleStats = strictObject(
+  {
+    download_bytes: Type.Integer({
+      description: "Bytes of bodies that were shaped or could have been, towards clients",
+    }),
+    upload_bytes: Type.Integer({ description: "The same towards origins" }),
+    waiting_downloads: Type.Integer({ description: "Transfers that wait for their turn on the line now" }),
+    waiting_uploads: Type.Integer(),
+    delayed_count: Type.Integer({ description: "Requests that were given latency" }),
+    lost_count: Type.Integer({ description: "Requests and tunnels that were lost" }),
+    stalled_count: Type.Integer({ description: "Lost requests whose clients still wait" }),
+  },
+  { $id: "ThrottleStats" },
+);
+export type ThrottleStats = Static<typeof ThrottleStats>;
+
+export const throttleOperations = defineOperations({
+  getThrottle: {
+    method: "GET",
+    path: "/throttle",
+    summary: "The throttle profile, and whether it holds",
+    access: "throttle:read",
+    responses: { 200: ThrottleState },
+    expose: { mcp: { name: "get_throttle", readOnly: true } },
+  },
+  setThrottle: {
+    method: "POST",
+    path: "/throttle",
+    summary: "Set the throttle profile; transfers that run get its bandwidth too",
+    access: "throttle:write",
+    body: NewThrottle,
+    responses: { 200: ThrottleState },
+    expose: { mcp: { name: "set_throttle", readOnly: false } },
+  },
+  setThrottleEnabled: {
+    method: "POST",
+    path: "/throttle/enabled",
+    summary: "Switch the throttle on or off, for transfers that run too",
+    access: "throttle:write",
+    body: ToggleBody,
+    bodyOptional: true,
+    responses: { 200: strictObject({ enabled: Type.Boolean() }) },
+    expose: { mcp: { name: "toggle_throttle", readOnly: false } },
+  },
+  listThrottlePresets: {
+    method: "GET",
+    path: "/throttle/presets",
+    summary: "Profiles of common lines",
+    access: "throttle:read",
+    responses: { 200: Type.Array(ThrottleProfile) },
+    expose: { mcp: { name: "get_throttle_presets", readOnly: true } },
+  },
+  getThrottleStats: {
+    method: "GET",
+    path: "/throttle/stats",
+    summary: "What passed the line, and what was delayed and lost",
+    access: "throttle:read",
+    responses: { 200: ThrottleStats },
+  },
+});
