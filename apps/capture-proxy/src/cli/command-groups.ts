@@ -16,6 +16,8 @@ export const COMMAND_GROUPS: readonly CommandGroup[] = [
   { slice: "rewrites", summary: "Changes to requests and answers on their way" },
   { slice: "mocks", summary: "Answers given instead of the origins'" },
   { slice: "blocklist", summary: "Hosts that are refused" },
+  { slice: "throttle", summary: "A slower line: bandwidth, latency, loss" },
+  { slice: "persistence", summary: "All rules in one document, to keep or to take elsewhere" },
   { slice: "focus", summary: "Hosts to look at" },
   { slice: "cert", summary: "The CA of the running service" },
   { slice: "metrics", summary: "Health, counters and performance" },

@@ -35,6 +35,8 @@ const NOUNS: Readonly<Record<string, readonly string[]>> = {
   breakpoints: ["breakpoint", "breakpoints"],
   rewrites: ["rewrite", "rewrites"],
   replay: ["replay"],
+  throttle: ["throttle"],
+  persistence: ["rules"],
   focus: ["focus", "host", "hosts"],
   mocks: ["mock", "mocks"],
   metrics: ["metrics"],

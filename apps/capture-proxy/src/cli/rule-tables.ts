@@ -11,9 +11,10 @@ import type {
   ReplayResult,
   RewriteRule,
   SavedRequest,
+  ThrottleProfile,
 } from "@headworks/capture-contract";
 import { describeCondition } from "@headworks/match-condition";
-import { durationText, timeText } from "./present-values.ts";
+import { durationText, sizeText, timeText } from "./present-values.ts";
 import type { WideColumn } from "./table.ts";
 
 // Tested by ../../test/cli-table.test.ts
@@ -168,6 +169,17 @@ const misses: readonly WideColumn<MockMiss>[] = [
   { title: "Closest", text: (row) => row.near[0]?.differences.join("; ") ?? row.reason, shrinksTo: 14 },
 ];
 
+const rate = (bytesPerSecond: number): string => (bytesPerSecond === 0 ? "no limit" : `${sizeText(bytesPerSecond)}/s`);
+
+const throttleProfiles: readonly WideColumn<ThrottleProfile>[] = [
+  name,
+  { title: "Down", text: (row) => rate(row.download_bps), align: "right" },
+  { title: "Up", text: (row) => rate(row.upload_bps), align: "right" },
+  { title: "Latency", text: (row) => durationText(row.latency_ms), align: "right" },
+  { title: "Jitter", text: (row) => durationText(row.jitter_ms), align: "right" },
+  { title: "Loss", text: (row) => `${row.packet_loss_percent} %`, align: "right" },
+];
+
 /** Tables of rules and of what they did, by the name of the schema of their rows. */
 export const RULE_TABLES: Readonly<Record<string, readonly WideColumn<never>[]>> = {
   Breakpoint: breakpoints,
@@ -180,6 +192,7 @@ export const RULE_TABLES: Readonly<Record<string, readonly WideColumn<never>[]>>
   MockTemplate: templates,
   MockMiss: misses,
   RewriteTemplate: templates,
+  ThrottleProfile: throttleProfiles,
   SavedRequest: savedRequests,
   ReplayResult: replays,
   ReplayBatch: batches,
