@@ -1,6 +1,7 @@
 /** The contract of Sluice; safe for browsers. */
 export { adminApiInfo, adminOperations } from "./admin.ts";
 export type { AffectedByPlan, PublishedConfig, RouteTraffic } from "./published-config.ts";
+export { dayOf, monthOf, secondsUntil, type CalendarWindow } from "./calendar-window.ts";
 export { ADMIN_ERRORS, type AdminErrorCode } from "./admin-errors.ts";
 export { Authorization } from "./authorization.ts";
 export { Consumer, Credential, JwtProvider, Quotas } from "./consumers.ts";

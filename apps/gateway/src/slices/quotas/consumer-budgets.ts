@@ -1,7 +1,6 @@
 // Tested by quotas.slice.test.ts
-import type { ConfigDocument } from "@headworks/gateway-contract";
+import { dayOf, monthOf, type ConfigDocument } from "@headworks/gateway-contract";
 import type { BudgetCharge, BudgetName } from "#storage/state-store.ts";
-import { dayOf, monthOf } from "./budget-windows.ts";
 
 /** A budget in the window of a moment. */
 export interface CurrentBudget extends BudgetCharge {

@@ -1,8 +1,8 @@
 // Tested by quotas.slice.test.ts
+import { secondsUntil } from "@headworks/gateway-contract";
 import type { Gate, Verdict } from "#request/phases.ts";
 import type { RequestContext } from "#request/context.ts";
 import type { BudgetName, ChargeResult, QuotaStore } from "#storage/state-store.ts";
-import { secondsUntil } from "./budget-windows.ts";
 import type { ConsumerBudgets, CurrentBudget } from "./consumer-budgets.ts";
 import type { QuotaReports } from "./quota-reports.ts";
 

@@ -1,29 +1,21 @@
+import { dayOf, monthOf, type CalendarWindow } from "@headworks/gateway-contract";
+
 /** How long the time of a usage statement is. */
 export type ExportKind = "hourly" | "daily" | "monthly";
 
 /** A stretch of UTC: start included, end excluded, both milliseconds since 1970. */
-export interface ExportWindow {
+export interface ExportWindow extends CalendarWindow {
   readonly kind: ExportKind;
-  readonly startMs: number;
-  readonly endMs: number;
 }
 
 const HOUR_MS = 3_600_000;
-const DAY_MS = 24 * HOUR_MS;
 
 /** The UTC hour, day or month that holds a moment. */
 export function windowAt(kind: ExportKind, timeMs: number): ExportWindow {
-  if (kind === "monthly") {
-    const date = new Date(Math.floor(timeMs));
-    date.setUTCDate(1);
-    date.setUTCHours(0, 0, 0, 0);
-    const startMs = date.getTime();
-    date.setUTCMonth(date.getUTCMonth() + 1);
-    return { kind, startMs, endMs: date.getTime() };
-  }
-  const lengthMs = kind === "hourly" ? HOUR_MS : DAY_MS;
-  const startMs = Math.floor(Math.floor(timeMs) / lengthMs) * lengthMs;
-  return { kind, startMs, endMs: startMs + lengthMs };
+  if (kind === "monthly") return { kind, ...monthOf(timeMs) };
+  if (kind === "daily") return { kind, ...dayOf(timeMs) };
+  const startMs = Math.floor(Math.floor(timeMs) / HOUR_MS) * HOUR_MS;
+  return { kind, startMs, endMs: startMs + HOUR_MS };
 }
 
 /** The last window that ended at a moment or before. */

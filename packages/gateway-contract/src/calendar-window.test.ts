@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
-import { dayOf, monthOf, secondsUntil } from "./budget-windows.ts";
+import { dayOf, monthOf, secondsUntil } from "./calendar-window.ts";
 
 const iso = (text: string): number => Date.parse(text);
 const shown = ({ startMs, endMs }: { startMs: number; endMs: number }): [string, string] => [
