@@ -2,7 +2,8 @@
 import type { SliceName } from "@headworks/capture-contract";
 import { probeInterception } from "#api/interception-probe.ts";
 import type { Interceptor, Observer } from "#exchange/phases.ts";
-import type { SliceHost, SliceWorker } from "./slice.ts";
+import { createRuleBundles } from "#portable/rule-bundles.ts";
+import type { PortableRules, SliceHost, SliceWorker } from "./slice.ts";
 import { createBlocklistSlice } from "./slices/blocklist/blocklist.slice.ts";
 import { createBreakpointsSlice } from "./slices/breakpoints/breakpoints.slice.ts";
 import { createCaptureSlice } from "./slices/capture/capture.slice.ts";
@@ -13,6 +14,7 @@ import { createExportSlice } from "./slices/export/export.slice.ts";
 import { createFocusSlice } from "./slices/focus/focus.slice.ts";
 import { createMetricsSlice } from "./slices/metrics/metrics.slice.ts";
 import { createMocksSlice } from "./slices/mocks/mocks.slice.ts";
+import { createPersistenceSlice } from "./slices/persistence/persistence.slice.ts";
 import { createRewritesSlice } from "./slices/rewrites/rewrites.slice.ts";
 import { createReplaySlice } from "./slices/replay/replay.slice.ts";
 import { createSessionsSlice } from "./slices/sessions/sessions.slice.ts";
@@ -29,6 +31,7 @@ interface AnySlice {
   readonly interceptor?: Interceptor;
   readonly observer?: Observer;
   readonly worker?: SliceWorker;
+  readonly portableRules?: PortableRules;
 }
 
 /** All slices of Weir. */
@@ -43,12 +46,15 @@ export interface Slices {
 /** Makes every slice. */
 export function createSlices(host: SliceHost, authority: AuthorityStore): Slices {
   const cert = createCertSlice(host, { authority, probe: probeInterception });
+  const bundles = createRuleBundles(host, () =>
+    all.flatMap(({ portableRules }) => (portableRules === undefined ? [] : [portableRules])),
+  );
   const all: readonly AnySlice[] = [
     createTrafficSlice(host),
     createSessionsSlice(host),
     createExportSlice(host),
     cert,
-    createConfigSlice(host),
+    createConfigSlice(host, bundles),
     createCaptureSlice(host),
     createBlocklistSlice(host),
     createBreakpointsSlice(host),
@@ -57,6 +63,7 @@ export function createSlices(host: SliceHost, authority: AuthorityStore): Slices
     createRewritesSlice(host),
     createThrottleSlice(host),
     createMetricsSlice(host),
+    createPersistenceSlice(host, bundles),
     createMocksSlice(host),
   ];
   return {

@@ -1,6 +1,8 @@
-import { defineOperations, nullable, oneOf, strictObject } from "@headworks/contract-kit";
+import { defineOperations, nullable, oneOf, strictObject, upload } from "@headworks/contract-kit";
 import { Type } from "typebox";
 import type { Static } from "typebox";
+import { ImportedSections, importQuery } from "./persistence.ts";
+import { Timestamp } from "./primitives.ts";
 
 const port = (options: object) => Type.Integer({ minimum: 0, maximum: 65535, ...options });
 const hostList = (description: string, applies = "now") =>
@@ -185,6 +187,12 @@ export const Settings = strictObject({
     "x-applies": "now",
     description: "Absolute directories that rewrite rules may answer from, besides `<data_dir>/map-files`",
   }),
+  mock_body_dirs: Type.Array(Type.String({ minLength: 1, maxLength: 4096, pattern: "^(?:/|[A-Za-z]:[\\\\/])" }), {
+    maxItems: 100,
+    default: [],
+    "x-applies": "now",
+    description: "Absolute directories that bodies of mocks may come from, besides `<data_dir>/mock-bodies`",
+  }),
   verbose: Type.Boolean({ default: false, "x-applies": "now", description: "Log at level debug" }),
   enable_socks: Type.Boolean({
     default: false,
@@ -314,6 +322,36 @@ export const ConfigField = strictObject(
 );
 export type ConfigField = Static<typeof ConfigField>;
 
+/** The version of the form of configuration documents; one with a greater number is refused. */
+export const CONFIG_DOCUMENT_VERSION = 1;
+
+/** Settings and rules of one Weir, for another one. */
+export const ConfigDocument = strictObject(
+  {
+    version: Type.Integer(),
+    exported_at: Timestamp,
+    settings: Type.Record(Type.String(), Type.Unknown(), {
+      description: "As `PATCH /config` takes them; no passwords",
+    }),
+    rules: Type.Record(Type.String(), Type.Unknown(), { description: "A bundle, as in `GET /persistence/export`" }),
+  },
+  { $id: "ConfigDocument" },
+);
+export type ConfigDocument = Static<typeof ConfigDocument>;
+
+/** What an import of a configuration document did, or would do. */
+export const ConfigImport = strictObject(
+  {
+    success: Type.Boolean(),
+    mode: oneOf(["merge", "replace"]),
+    dry_run: Type.Boolean(),
+    settings: Type.Array(Type.String(), { description: "Names of the settings that get another value" }),
+    sections: ImportedSections,
+  },
+  { $id: "ConfigImport" },
+);
+export type ConfigImport = Static<typeof ConfigImport>;
+
 export const configOperations = defineOperations({
   getConfig: {
     method: "GET",
@@ -337,5 +375,23 @@ export const configOperations = defineOperations({
     summary: "Each setting: value, where it came from, when a change applies, whether a restart is pending",
     access: "config:read",
     responses: { 200: Type.Array(ConfigField) },
+  },
+  exportConfig: {
+    method: "GET",
+    path: "/config/export",
+    summary: "Settings and all rules as one document, without passwords",
+    access: "config:read",
+    responses: { 200: ConfigDocument },
+  },
+  importConfig: {
+    method: "POST",
+    path: "/config/import",
+    summary: "Take settings and rules in from a document, all or nothing",
+    description:
+      "The body is the document, or `{config}` with the document as an object, or `{config_json}` with its text, each with `mode` and `dry_run` beside it. Settings that the document names are set; passwords and other settings stay. A document of a newer version is refused.",
+    access: "config:write",
+    query: importQuery,
+    body: upload(["application/json"], "A document of `GET /config/export`, at most 64 MiB"),
+    responses: { 200: ConfigImport },
   },
 });

@@ -7,6 +7,7 @@ import { exportOperations } from "./export.ts";
 import { focusOperations } from "./focus.ts";
 import { metricsOperations } from "./metrics.ts";
 import { mocksOperations } from "./mocks.ts";
+import { persistenceOperations } from "./persistence.ts";
 import { ApiErrorBody } from "./primitives.ts";
 import { replayOperations } from "./replay.ts";
 import { rewritesOperations } from "./rewrites.ts";
@@ -30,6 +31,7 @@ export const operations = {
   rewrites: rewritesOperations,
   throttle: throttleOperations,
   metrics: metricsOperations,
+  persistence: persistenceOperations,
 } as const;
 
 export type SliceName = keyof typeof operations;
@@ -62,6 +64,7 @@ export * from "./mock-bodies.ts";
 export * from "./mock-rule.ts";
 export * from "./mock-serving.ts";
 export * from "./mocks.ts";
+export * from "./persistence.ts";
 export * from "./primitives.ts";
 export * from "./replay.ts";
 export * from "./rewrite-action.ts";

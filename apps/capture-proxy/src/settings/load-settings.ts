@@ -89,15 +89,13 @@ class FileSettings implements SettingsStore {
     this.running = this.configured;
   }
 
+  check(change: ConfigPatch): readonly string[] {
+    return [...this.#checked(change).changes.keys()];
+  }
+
   patch(change: ConfigPatch): void {
-    const changes = changedFields(change, this.#values);
+    const { changes, values, configured } = this.#checked(change);
     if (changes.size === 0) return;
-    const values = { ...this.#values, ...Object.fromEntries(changes) };
-    const configured = frozen(values);
-    const problems = settingsProblems(configured);
-    if (problems.length > 0) {
-      throw validationError(problems.map(({ field, message }) => ({ path: bodyPath(field), message })));
-    }
     this.#persist(changes);
     const previous = this.running;
     this.#values = values;
@@ -105,6 +103,21 @@ class FileSettings implements SettingsStore {
     this.configured = configured;
     this.running = frozen(this.#runningValues());
     this.#publish(previous);
+  }
+
+  #checked(change: ConfigPatch): {
+    readonly changes: ReadonlyMap<string, unknown>;
+    readonly values: FlatSettings;
+    readonly configured: Settings;
+  } {
+    const changes = changedFields(change, this.#values);
+    const values = { ...this.#values, ...Object.fromEntries(changes) };
+    const configured = frozen(values);
+    const problems = changes.size === 0 ? [] : settingsProblems(configured);
+    if (problems.length > 0) {
+      throw validationError(problems.map(({ field, message }) => ({ path: bodyPath(field), message })));
+    }
+    return { changes, values, configured };
   }
 
   onChange(listener: (running: Settings, previous: Settings) => void): () => void {

@@ -8,6 +8,11 @@ export interface SettingsStore {
   readonly configured: Settings;
   /** Checks everything, persists atomically, then publishes. Throws ApiError and changes nothing when one field is invalid or cannot be persisted. */
   patch(change: ConfigPatch): void;
+  /**
+   * The names of the settings that a change gives another value, dotted. Throws what `patch` would throw for a change that
+   * is not valid, and changes nothing.
+   */
+  check(change: ConfigPatch): readonly string[];
   /** Called after each published change. Gives the function that stops it. */
   onChange(listener: (running: Settings, previous: Settings) => void): () => void;
   /** Each field with source, default, value and whether a restart is pending; secrets redacted. */

@@ -1,34 +1,34 @@
 // Tested by config.slice.test.ts
-import { plannedSwitchProblem } from "@headworks/capture-contract";
-import type { ConfigPatch, ProxyConfig, Settings, configOperations } from "@headworks/capture-contract";
+import type { ProxyConfig, configOperations } from "@headworks/capture-contract";
 import type { Handlers } from "@headworks/contract-kit";
-import { ApiError } from "#api/api-error.ts";
+import { readImport } from "#portable/import-body.ts";
+import type { RuleBundles } from "#portable/rule-bundles.ts";
 import type { SettingsStore } from "#settings/settings.ts";
 import type { SliceHost } from "#slice.ts";
+import { announce, configDocument, importConfigDocument, refusePlanned } from "./config-document.ts";
 
 /** Handlers of the configuration's operations. */
 export function createConfigOperations(
-  host: Pick<SliceHost, "settings" | "events">,
+  host: Pick<SliceHost, "settings" | "events" | "clock">,
+  bundles: RuleBundles,
 ): Handlers<typeof configOperations> {
   const { settings, events } = host;
   return {
     getConfig: () => ({ status: 200, body: showConfig(settings, { verbose: false }) }),
     updateConfig: ({ body }) => {
       const before = settings.configured;
-      const problem = plannedSwitchProblem(patched(before, body));
-      if (problem !== undefined) throw new ApiError("NOT_IMPLEMENTED", problem);
+      refusePlanned(before, body);
       settings.patch(body);
-      if (settings.configured !== before) events.changed("config");
-      if (settings.configured.capture_enabled !== before.capture_enabled) events.changed("capture");
+      announce(events, before, settings.configured);
       return { status: 200, body: showConfig(settings, { verbose: true }) };
     },
     describeConfig: () => ({ status: 200, body: settings.describe() }),
+    exportConfig: () => ({ status: 200, body: configDocument(host, bundles) }),
+    importConfig: async ({ query, body }) => {
+      const given = await readImport(body, query, ["config", "config_json"]);
+      return { status: 200, body: importConfigDocument(host, bundles, given) };
+    },
   };
-}
-
-/** The settings as a change would leave them, unchecked. */
-function patched(before: Settings, change: ConfigPatch): Settings {
-  return { ...before, ...change, upstream_proxy: { ...before.upstream_proxy, ...change.upstream_proxy } };
 }
 
 /** Settings without secrets and with what follows from them. Only the answer to a change shows `verbose`. */

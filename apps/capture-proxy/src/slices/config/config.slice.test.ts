@@ -1,12 +1,21 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { ConfigField, ProxyConfig } from "@headworks/capture-contract";
+import { createRuleBundles } from "#portable/rule-bundles.ts";
 import { startApi } from "../../../test/api-rig.ts";
 import type { ApiRig } from "../../../test/api-rig.ts";
 import { createConfigSlice } from "./config.slice.ts";
 
 const startConfig = (flags: Record<string, string | boolean> = {}): Promise<ApiRig> =>
-  startApi({ flags, slices: (host) => [createConfigSlice(host)] });
+  startApi({
+    flags,
+    slices: (host) => [
+      createConfigSlice(
+        host,
+        createRuleBundles(host, () => []),
+      ),
+    ],
+  });
 const SECRET = "hunter2-hunter2";
 
 async function get(api: ApiRig): Promise<ProxyConfig> {

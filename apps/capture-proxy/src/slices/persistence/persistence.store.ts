@@ -1,0 +1,80 @@
+// Tested by persistence.slice.test.ts
+import { randomBytes } from "node:crypto";
+import { closeSync, fsyncSync, openSync, readFileSync, renameSync, rmSync, writeSync } from "node:fs";
+import { dirname, join } from "node:path";
+import type { RuleBundle } from "@headworks/capture-contract";
+import { ApiError } from "#api/api-error.ts";
+
+/** The bundle that was saved last, `<data_dir>/saved-rules.json`. */
+export interface SavedRules {
+  /** It is on disk when the call returns; whoever reads it finds the old or the new one whole. */
+  write(bundle: RuleBundle): void;
+  /** Undefined when nothing was saved. Throws 409 for a file that is not what was written. */
+  read(): Readonly<Record<string, unknown>> | undefined;
+}
+
+/** Rules may hold tokens and answers meant for nobody else. */
+const MODE = 0o600;
+
+export function createSavedRules(dataDir: string): SavedRules {
+  const path = join(dataDir, "saved-rules.json");
+  return {
+    write: (bundle) => {
+      try {
+        replaceFile(path, Buffer.from(JSON.stringify(bundle)));
+      } catch (cause) {
+        const reason = (cause as NodeJS.ErrnoException).code ?? "unknown error";
+        throw new ApiError("SERVICE_UNAVAILABLE", `The rules cannot be saved: ${reason}`, { cause });
+      }
+    },
+    read: () => {
+      let text: string;
+      try {
+        text = readFileSync(path, "utf8");
+      } catch (cause) {
+        if ((cause as NodeJS.ErrnoException).code === "ENOENT") return undefined;
+        const reason = (cause as NodeJS.ErrnoException).code ?? "unknown error";
+        throw new ApiError("SERVICE_UNAVAILABLE", `The saved rules cannot be read: ${reason}`, { cause });
+      }
+      return savedDocument(text);
+    },
+  };
+}
+
+function savedDocument(text: string): Readonly<Record<string, unknown>> {
+  let document: unknown;
+  try {
+    document = JSON.parse(text);
+  } catch {
+    document = undefined;
+  }
+  if (typeof document !== "object" || document === null || Array.isArray(document)) {
+    throw new ApiError("CONFLICT", "saved-rules.json in the data directory is damaged: save the rules again");
+  }
+  return document as Readonly<Record<string, unknown>>;
+}
+
+function replaceFile(path: string, bytes: Buffer): void {
+  const temporary = `${path}.${process.pid}-${randomBytes(4).toString("hex")}.tmp`;
+  try {
+    const file = openSync(temporary, "wx", MODE);
+    try {
+      for (let at = 0; at < bytes.length;) at += writeSync(file, bytes, at);
+      fsyncSync(file);
+    } finally {
+      closeSync(file);
+    }
+    renameSync(temporary, path);
+  } catch (error) {
+    rmSync(temporary, { force: true });
+    throw error;
+  }
+  // The rename itself; Windows cannot open directories and keeps renames in its journal.
+  if (process.platform === "win32") return;
+  const directory = openSync(dirname(path), "r");
+  try {
+    fsyncSync(directory);
+  } finally {
+    closeSync(directory);
+  }
+}
