@@ -20,6 +20,14 @@ export interface LoadJob {
   readonly isNewConnectionEach: boolean;
   /** The proxy's CA, PEM. */
   readonly caPem: string;
+  /** What the proxy is to change in every body; both texts have the same length. */
+  readonly edit?: BodyEdit | undefined;
+}
+
+/** Every occurrence of a text is to come as another one of the same length. */
+export interface BodyEdit {
+  readonly from: string;
+  readonly to: string;
 }
 
 export type LoadCommand =
@@ -166,7 +174,9 @@ class Load {
   constructor(job: LoadJob) {
     this.#job = job;
     this.#context = createSecureContext({ ca: job.caPem });
-    this.#expected = answeredBody(job.bodyBytes);
+    const { bodyBytes, edit } = job;
+    const sent = answeredBody(bodyBytes);
+    this.#expected = edit ? Buffer.from(sent.toString("latin1").replaceAll(edit.from, edit.to), "latin1") : sent;
   }
 
   /** Opens every connection and sends one request on each, so that a run finds everything set up. */

@@ -115,6 +115,7 @@ async function playRound(
     connections,
     isNewConnectionEach: row.isNewConnectionEach,
     caPem: proxy.caPem,
+    edit: participant.contender.edit,
   };
   try {
     await load.open(job);

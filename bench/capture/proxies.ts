@@ -3,6 +3,7 @@ import { existsSync, readFileSync, statSync } from "node:fs";
 import { connect, createServer, type AddressInfo } from "node:net";
 import { join } from "node:path";
 import { spawnProcess, waitUntil } from "@headworks/testkit";
+import type { BodyEdit } from "./load.ts";
 import { CORES, pinned } from "./pinning.ts";
 
 /** Where a proxy is started. */
@@ -31,6 +32,8 @@ export interface Contender {
   readonly name: string;
   /** What it keeps of an exchange while it is measured. */
   readonly stores: string;
+  /** What it changes in bodies; undefined: nothing. */
+  readonly edit?: BodyEdit;
   /** Undefined when it is not installed. */
   readonly version: () => string | undefined;
   readonly start: (site: Site) => Promise<RunningProxy>;
@@ -134,42 +137,49 @@ const weir: Contender = {
   start: startWeir,
 };
 
-const mitmdump: Contender = {
-  name: "mitmdump",
-  stores: "every exchange in a flow file (-w); quiet (-q), since its line per request costs it more",
-  version: () => {
-    const run = spawnSync("mitmdump", ["--version"], { encoding: "utf8" });
-    return run.status === 0 ? /Mitmproxy: (\S+)/.exec(run.stdout)?.[1] : undefined;
-  },
-  start: async ({ directory, originCaFile }) => {
-    const port = await freePort();
-    const flows = join(directory, "flows");
-    const settings = [`confdir=${directory}`, `ssl_verify_upstream_trusted_ca=${originCaFile}`];
-    const { command, args } = pinned(CORES.proxy, {
-      command: "mitmdump",
-      args: [
-        "-q",
-        "-w",
-        flows,
-        "--listen-host",
-        "127.0.0.1",
-        "-p",
-        String(port),
-        ...settings.flatMap((s) => ["--set", s]),
-      ],
-    });
-    const child = await spawnProcess(command, args);
-    const caFile = join(directory, "mitmproxy-ca-cert.pem");
-    await waitUntil(async () => existsSync(caFile) && (await accepts(port)), { timeoutMs: 20_000 });
-    return {
-      pid: child.pid,
-      port,
-      caPem: readFileSync(caFile, "utf8"),
-      stored: async () => `${megabytes(statSync(flows).size)} of flows`,
-      stop: async () => void (await child.stop("SIGTERM", 10_000)),
-    };
-  },
-};
+/** mitmdump with more options than it needs to be compared. */
+export function mitmdumpWith(name: string, options: readonly string[], edit?: BodyEdit): Contender {
+  return {
+    name,
+    stores: "every exchange in a flow file (-w); quiet (-q), since its line per request costs it more",
+    ...(edit === undefined ? {} : { edit }),
+    version: () => {
+      const run = spawnSync("mitmdump", ["--version"], { encoding: "utf8" });
+      return run.status === 0 ? /Mitmproxy: (\S+)/.exec(run.stdout)?.[1] : undefined;
+    },
+    start: (site) => startMitmdump(site, options),
+  };
+}
+
+async function startMitmdump({ directory, originCaFile }: Site, options: readonly string[]): Promise<RunningProxy> {
+  const port = await freePort();
+  const flows = join(directory, "flows");
+  const settings = [`confdir=${directory}`, `ssl_verify_upstream_trusted_ca=${originCaFile}`];
+  const { command, args } = pinned(CORES.proxy, {
+    command: "mitmdump",
+    args: [
+      "-q",
+      "-w",
+      flows,
+      "--listen-host",
+      "127.0.0.1",
+      "-p",
+      String(port),
+      ...settings.flatMap((s) => ["--set", s]),
+      ...options,
+    ],
+  });
+  const child = await spawnProcess(command, args);
+  const caFile = join(directory, "mitmproxy-ca-cert.pem");
+  await waitUntil(async () => existsSync(caFile) && (await accepts(port)), { timeoutMs: 20_000 });
+  return {
+    pid: child.pid,
+    port,
+    caPem: readFileSync(caFile, "utf8"),
+    stored: async () => `${megabytes(statSync(flows).size)} of flows`,
+    stop: async () => void (await child.stop("SIGTERM", 10_000)),
+  };
+}
 
 /** Whether something listens on the port of 127.0.0.1. */
 export async function accepts(port: number): Promise<boolean> {
@@ -212,7 +222,7 @@ function registryPeer(name: string, stores: string): Contender {
 /** Weir first: the others are compared with it. */
 export const CONTENDERS: readonly [Contender, ...Contender[]] = [
   weir,
-  mitmdump,
+  mitmdumpWith("mitmdump", []),
   registryPeer("mockttp", "requests in memory (recordTraffic, its default), nothing on disk"),
   registryPeer("http-mitm-proxy", "nothing"),
   registryPeer("anyproxy", "heads in an in-memory database, bodies of answers in a file each"),

@@ -7,7 +7,8 @@ import { fieldProblem, valueProblem, wireValue, withField, withoutField, withRew
 function rewritten(fields: string[], name: string, source: string, by: string): ReturnType<typeof withRewrittenField> {
   const pattern = compilePattern(source);
   const read = readReplacement(by, pattern);
-  return withRewrittenField(fields, name, pattern, (read as { replacement: Replacement }).replacement);
+  const { replacement } = read as { replacement: Replacement };
+  return withRewrittenField(fields, name, (value) => pattern.replaceAll(value, replacement));
 }
 
 test("a set field takes the first one's place, its repeats go, order and the case of others stay", () => {

@@ -1,7 +1,7 @@
 // Tested by header-edit.test.ts
 import { fieldValues, removeField, setField } from "@headworks/http1";
 import type { RawFields } from "@headworks/http1";
-import type { LinearPattern, Replacement } from "@headworks/linear-pattern";
+import type { Replaced } from "@headworks/linear-pattern";
 
 /** Fields that say where a body ends: the engine writes them, whatever a rule says. */
 const FRAMING = new Set(["content-length", "transfer-encoding"]);
@@ -43,8 +43,7 @@ export function withoutField(fields: Readonly<RawFields>, name: string): { field
 export function withRewrittenField(
   fields: Readonly<RawFields>,
   name: string,
-  pattern: LinearPattern,
-  replacement: Replacement,
+  rewrite: (value: string) => Replaced | "gave-up",
 ): { fields: RawFields; count: number } | string {
   const lowerName = name.toLowerCase();
   const changed = [...fields];
@@ -53,7 +52,7 @@ export function withRewrittenField(
     if (changed[at]?.toLowerCase() !== lowerName) continue;
     const written = changed[at + 1] ?? "";
     const value = utf8Value(written) ?? written;
-    const result = pattern.replaceAll(value, replacement);
+    const result = rewrite(value);
     if (result === "gave-up") return "the pattern takes too long on this value";
     const problem = valueProblem(result.text);
     if (problem !== undefined) return problem;

@@ -3,7 +3,7 @@ import type { RewriteAction } from "@headworks/capture-contract";
 import { reasonPhrase } from "@headworks/http-fields";
 import { fieldValue } from "@headworks/http1";
 import { jsonPatch, mergePatch, PatchError, readJson, writeJson, type Json } from "@headworks/json-patch";
-import { compilePattern, readReplacement, type LinearPattern, type Replacement } from "@headworks/linear-pattern";
+import { compilePattern, readReplacement, type Replaced } from "@headworks/linear-pattern";
 import { exchangeUrl } from "#exchange/exchange.ts";
 import type { RequestMessage } from "#exchange/exchange.ts";
 import { valueProblem, wireValue, withField, withoutField, withRewrittenField } from "./header-edit.ts";
@@ -68,15 +68,30 @@ export function shown(value: string): string {
   return value.length <= 200 ? value : `${value.slice(0, 200)}…`;
 }
 
-function compiledText(action: { pattern: string; replacement: string; flags?: string }): {
-  pattern: LinearPattern;
-  replacement: Replacement;
-} {
+/** A pattern and what takes the place of its matches, ready to run over any number of texts. */
+interface TextEdit {
+  readonly run: (text: string) => Replaced | "gave-up";
+}
+
+/** Longer words are left to the automaton: searching them plainly can take the product of both lengths. */
+const LONGEST_WORD = 32;
+
+function compiledText(action: { pattern: string; replacement: string; flags?: string }): TextEdit {
   const { source, flags } = readFlags(action.pattern, action.flags ?? "");
   const pattern = compilePattern(source, flags);
   const read = readReplacement(action.replacement, pattern);
   if (!read.ok) throw new RangeError(`replacement: ${read.error.message}`);
-  return { pattern, replacement: read.replacement };
+  const { replacement } = read;
+  const isWord = flags === "" && source.length <= LONGEST_WORD && /^[^\\^$.*+?()[\]{}|]+$/.test(source);
+  if (!isWord) return { run: (text) => pattern.replaceAll(text, replacement) };
+  const word = replacement({ start: 0, end: source.length, groups: [source], named: {} });
+  return { run: (text) => withWordReplaced(text, source, word) };
+}
+
+/** The platform's search for a word is many times faster than an automaton. */
+function withWordReplaced(text: string, word: string, by: string): Replaced {
+  const parts = text.split(word);
+  return { text: parts.length === 1 ? text : parts.join(by), count: parts.length - 1 };
 }
 
 /** Flags may stand in front of the pattern too, as in `(?i)users`, which other engines know. */
@@ -92,10 +107,10 @@ export function readFlags(pattern: string, flags: string): { source: string; fla
 // Requests
 
 function rewriteUrl(action: RewriteAction & { type: "url_rewrite" }): Apply {
-  const { pattern, replacement } = compiledText(action);
+  const { run } = compiledText(action);
   return (edit) => {
     const before = exchangeUrl(edit.request);
-    const result = pattern.replaceAll(before, replacement);
+    const result = run(before);
     if (result === "gave-up") return edit.note("the pattern takes too long on this URL");
     if (result.count === 0) return edit.note("the pattern is not in the URL");
     const place = readPlace(result.text);
@@ -180,9 +195,9 @@ function headerAction(action: RewriteAction & { type: "set_header" | "remove_hea
         edit.changed(`removed header ${name}${count > 1 ? ` (${count} fields)` : ""}`);
       };
     case "header_rewrite": {
-      const { pattern, replacement } = compiledText(action);
+      const { run } = compiledText(action);
       return (edit) => {
-        const result = withRewrittenField(edit.fields, name, pattern, replacement);
+        const result = withRewrittenField(edit.fields, name, run);
         if (typeof result === "string") return edit.note(`header ${name} not changed: ${result}`);
         if (result.count === 0) return edit.note(`nothing to replace in header ${name}`);
         edit.setFields(result.fields);
@@ -207,9 +222,9 @@ function bodyAction(
 ): Apply {
   switch (action.type) {
     case "body_rewrite": {
-      const { pattern, replacement } = compiledText(action);
+      const { run } = compiledText(action);
       return onText((text) => {
-        const result = pattern.replaceAll(text, replacement);
+        const result = run(text);
         if (result === "gave-up") return { problem: "the pattern takes too long on this body" };
         if (result.count === 0) return { problem: "the pattern is not in the body" };
         return {

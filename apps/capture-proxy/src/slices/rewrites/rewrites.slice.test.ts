@@ -216,16 +216,16 @@ test("rules are taken out and put in elsewhere as they are, and nothing is writt
   await create(one, { name: "b", enabled: false, direction: "request" });
   const [from, to] = slices.map(({ portableRules }) => portableRules);
   const exported = JSON.parse(JSON.stringify(from?.exportRules())) as RewriteRule[];
-  assert.deepEqual(to?.importRules(exported, { mode: "replace", dryRun: false }), {
+  assert.deepEqual(to?.importRules(exported, { mode: "replace", dryRun: false, version: 1 }), {
     counts: { added: 2, updated: 0, removed: 0, unchanged: 0 },
   });
   to?.reload();
   assert.deepEqual(to?.exportRules(), exported);
   const wrong = exported.map((rule) => ({ ...rule, rewrites: [{ type: "map_to_file", path: "/etc/passwd" }] }));
-  const outcome = to?.importRules(wrong, { mode: "merge", dryRun: false });
-  assert.deepEqual(
-    (outcome as { issues: { path: string }[] }).issues.map(({ path }) => path),
-    ["/0/rewrites/0/path", "/1/rewrites/0/path"],
-  );
+  const outcome = to?.importRules(wrong, { mode: "merge", dryRun: false, version: 1 });
+  assert.deepEqual(outcome !== undefined && "issues" in outcome && outcome.issues.map(({ path }) => path), [
+    "/0/rewrites/0/path",
+    "/1/rewrites/0/path",
+  ]);
   assert.equal((other.database.prepare("SELECT count(*) AS n FROM rewrite_rules").get() ?? {})["n"], 2);
 });

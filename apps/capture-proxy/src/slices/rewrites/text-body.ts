@@ -34,11 +34,16 @@ export function readTextBody(bytes: Buffer, contentType: string | undefined): Te
   const mark = source === "bom" ? (MARKS[charset] ?? NO_MARK) : NO_MARK;
   // What is only taken for Latin letters because it is no UTF-8 is most likely no text at all.
   const isGuess = source === "assumed" && charset !== "utf-8" && !isText;
-  const back = isDamaged || isGuess ? undefined : encodeText(text, charset);
-  // A character that is cut off at the end is not in the text, so it would get lost.
-  // Charsets of old say some characters in two ways.
-  if (back !== undefined && back.equals(bytes.subarray(mark.length))) return { text, charset, mark };
+  if (!isDamaged && !isGuess && isExact(text, charset, bytes.subarray(mark.length))) return { text, charset, mark };
   return { text: decodeOctets(bytes), charset: "octets", mark: NO_MARK };
+}
+
+/** Whether the text gives the same bytes again. */
+function isExact(text: string, charset: string, bytes: Buffer): boolean {
+  // A character that is cut off at the end is not in the text, so it would get lost; nothing else can be with UTF-8.
+  if (charset === "utf-8") return Buffer.byteLength(text, "utf8") === bytes.length;
+  // Charsets of old say some characters in two ways.
+  return encodeText(text, charset)?.equals(bytes) === true;
 }
 
 /** The bytes of an edited text, and the charset they are in when it is another one than before. */

@@ -1,0 +1,83 @@
+import { writeFileSync } from "node:fs";
+import { loadavg } from "node:os";
+import { parseArgs } from "node:util";
+import { temporaryDirectory } from "@headworks/testkit";
+import { DrivenLoad, startOriginProcess } from "../capture/driven-load.ts";
+import { measureRow } from "../capture/measure-row.ts";
+import { canPin, CORES, pinOwnProcess } from "../capture/pinning.ts";
+import { machineFacts } from "../capture/proxies.ts";
+import { ratioOf, rowTable } from "../capture/report.ts";
+import { RULE_ROWS } from "./rule-rows.ts";
+
+const USAGE = `Usage: node bench/capture-rules/run.ts [options]
+
+What rewrite rules cost Weir, next to itself without rules and to mitmdump's --modify-headers and --modify-body.
+
+  --rows <names>    comma separated: ${RULE_ROWS.map(({ row }) => row.name).join(", ")} (default: all)
+  --seconds <n>     length of a round (default 3)
+  --rounds <n>      rounds that count; one more is run before them (default 3)
+  --connections <n> connections at a time (default 64)
+  --json <file>     write all figures there
+`;
+
+const { values } = parseArgs({
+  options: {
+    rows: { type: "string" },
+    seconds: { type: "string", default: "3" },
+    rounds: { type: "string", default: "3" },
+    connections: { type: "string", default: "64" },
+    json: { type: "string" },
+    help: { type: "boolean", short: "h", default: false },
+  },
+});
+
+async function compare(): Promise<void> {
+  const wanted = values.rows?.split(",");
+  const rows = RULE_ROWS.filter(({ row }) => wanted === undefined || wanted.includes(row.name));
+  pinOwnProcess(CORES.rest);
+  console.log(machineFacts().join(" | "));
+  console.log(canPin ? `The proxy runs on core ${CORES.proxy}, all else on core ${CORES.rest}.\n` : "Not pinned.\n");
+  await using directory = await temporaryDirectory();
+  const originCaFile = directory.file("origin-ca.pem");
+  const origin = await startOriginProcess(originCaFile);
+  const load = new DrivenLoad();
+  const results: object[] = [];
+  try {
+    for (const { row, contenders } of rows) {
+      const installed = contenders.filter(({ version }) => version() !== undefined);
+      const measured = await measureRow(row, installed, load, {
+        seconds: Number(values.seconds),
+        rounds: Number(values.rounds),
+        connections: Number(values.connections),
+        origin,
+        originCaFile,
+        directory: directory.path,
+        nodeOptions: [],
+      });
+      console.log(`${rowTable(row, measured).text}\n`);
+      const [own] = measured;
+      results.push({
+        row: row.name,
+        contenders: measured.map(({ contender, ...rest }) => ({
+          name: contender.name,
+          ratio: ratioOf(own?.rounds ?? [], rest.rounds),
+          ...rest,
+        })),
+      });
+    }
+  } finally {
+    load.stop();
+    origin.stop();
+  }
+  const average = loadavg().map((one) => one.toFixed(2));
+  console.log(`Load average at the end: ${average.join(" ")}`);
+  if (values.json !== undefined) {
+    writeFileSync(
+      values.json,
+      `${JSON.stringify({ machine: machineFacts(), pinned: canPin, results }, undefined, 2)}\n`,
+    );
+  }
+}
+
+if (values.help) console.log(USAGE);
+else await compare();
