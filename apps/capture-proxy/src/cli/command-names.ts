@@ -112,6 +112,7 @@ export const COMMAND_SHAPES: Readonly<Record<string, CommandShape>> = {
       { name: "disable", summary: "Pass traffic through without recording it", body: { enabled: false } },
     ],
   },
+  "mocks.createMocksFromTraffic": { name: "from-traffic" },
   "mocks.createMock": { flags: { body: "--text <text>" }, hidden: MOCK_OBJECTS },
   "mocks.createAdvancedMock": { flags: { body: "--text <text>" }, hidden: MOCK_OBJECTS },
   "mocks.updateMock": {
@@ -121,6 +122,7 @@ export const COMMAND_SHAPES: Readonly<Record<string, CommandShape>> = {
   "mocks.updateMockCollection": { hidden: ["id", "created_at", "updated_at", "rule_count"] },
   "mocks.previewMock": { hidden: SAMPLE_TOLERATED },
   "mocks.testMock": { hidden: SAMPLE_TOLERATED },
+  "persistence.exportRules": { prints: "data" },
   "focus.addFocusHost": { positional: ["pattern"] },
   "breakpoints.listPausedItems": { name: "paused" },
   "breakpoints.resumePausedItem": { name: "resume" },
@@ -129,7 +131,7 @@ export const COMMAND_SHAPES: Readonly<Record<string, CommandShape>> = {
   "metrics.getDetailedHealth": { name: "health" },
 };
 
-/** The subcommand of an operation: its name without the words of its slice, and without `get` where more is left. */
+/** The subcommand of an operation: its name without the words of its slice, and without `get` or `list` where more is left. */
 export function commandName(slice: string, operationName: string): string {
   const given = COMMAND_SHAPES[`${slice}.${operationName}`]?.name;
   if (given !== undefined) return given;
@@ -137,5 +139,5 @@ export function commandName(slice: string, operationName: string): string {
   const nouns = NOUNS[slice] ?? [slice];
   const telling = words.filter((word) => !nouns.includes(word));
   const [first, ...rest] = telling;
-  return (first === "get" && rest.length > 0 ? rest : telling).join("-");
+  return ((first === "get" || first === "list") && rest.length > 0 ? rest : telling).join("-");
 }
