@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { gunzipSync } from "node:zlib";
-import { callApi, eventually, uiFile, waitForCount } from "./ui-rig.ts";
+import { callApi, eventually, openRow, row, uiFile, waitForCount } from "./ui-rig.ts";
 import type { UiBench } from "./ui-rig.ts";
 
 const journey = uiFile();
@@ -165,4 +165,34 @@ journey("A rewrite is tried on captured traffic, saved, put in order and switche
     return gunzipSync(plain.body).toString().includes("12.5");
   });
   await clearRules(bench, "rewrites");
+});
+
+journey("An entry that a rule changed shows the rule, what it changed, and how it was before", async (bench) => {
+  await callApi(bench.weir, "POST", "/rewrites", {
+    name: "Cheap gates",
+    condition: { type: "path_pattern", pattern: "^/orders$" },
+    direction: "both",
+    rewrites: [
+      { type: "set_header", name: "X-Env", value: "staging" },
+      { type: "body_rewrite", pattern: "12\\.5", replacement: "1.25" },
+    ],
+  });
+  await bench.send("/orders");
+  await clearRules(bench, "rewrites");
+  const page = await bench.open("/traffic");
+  const pane = await openRow(page, "/orders");
+  await row(page, "/orders").getByText("changed").waitFor();
+  await pane.getByRole("tab", { name: "Overview" }).click();
+  const trace = pane.getByRole("list", { name: "Rules that touched it" });
+  await trace.getByRole("link", { name: "Cheap gates" }).first().waitFor();
+  await trace.getByText("set header X-Env: staging").first().waitFor();
+  await pane.getByRole("tab", { name: "Messages" }).click();
+  await pane.getByRole("radio", { name: "Changes" }).click();
+  const answer = pane.getByRole("group", { name: "Answer: what changed" });
+  await answer.getByText('"price": 12.5,').waitFor();
+  await answer.getByText('"price": 1.25,').waitFor();
+  await pane.getByRole("group", { name: "Request: what changed" }).getByText("X-Env: staging").waitFor();
+  await pane.getByRole("radio", { name: "Original" }).click();
+  await pane.getByText('"price": 12.5').waitFor();
+  assert.equal(await pane.getByText("X-Env").count(), 0);
 });

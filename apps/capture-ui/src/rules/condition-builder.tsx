@@ -56,8 +56,11 @@ export function ConditionBuilder({
   };
   return (
     <fieldset className={styles["builder"]}>
-      <legend className={styles["legend"]}>When</legend>
+      <legend className="visually-hidden">When</legend>
       <div className={styles["writing"]}>
+        <span className={styles["legend"]} aria-hidden>
+          When
+        </span>
         <Segmented label="How the condition is written" value={writing} options={WRITINGS} onChange={choose} />
       </div>
       {writing === "lines" && <Lines initial={current} onChange={tell} isSided={phase === "both"} />}

@@ -1,9 +1,12 @@
 import type { TrafficEntry } from "@headworks/capture-contract";
+import { useState } from "react";
 import { Link } from "../../shell/link.tsx";
+import { Segmented } from "../../ui/segmented.tsx";
 import { Spinner } from "../../ui/states.tsx";
 import { classNames } from "../../ui/class-names.ts";
 import { BodyPanel } from "./body/body-panel.tsx";
 import type { Side } from "./body/message-side.ts";
+import { ChangesView } from "./changes/changes-view.tsx";
 import styles from "./detail.module.css";
 import { failureAdvice } from "./failure-advice.ts";
 import { HeaderList } from "./headers/header-list.tsx";
@@ -12,22 +15,43 @@ type Message = TrafficEntry["request"] | NonNullable<TrafficEntry["response"]>;
 
 /** Request and response side by side, below each other where there is no room. */
 export function MessagesTab({ entry }: { readonly entry: TrafficEntry }) {
+  const [shown, setShown] = useState<"modified" | "changes" | "original">("modified");
+  const isChanged = entry.original_request !== null || entry.original_response !== null;
   return (
     <div className={styles["messages"]}>
+      {isChanged && (
+        <div className={styles["changeSwitch"]}>
+          <Segmented
+            label="Which state of the messages"
+            value={shown}
+            options={[
+              { value: "modified", label: "Modified" },
+              { value: "changes", label: "Changes" },
+              { value: "original", label: "Original" },
+            ]}
+            onChange={setShown}
+          />
+          <span className={styles["quiet"]}>Rules changed this exchange.</span>
+        </div>
+      )}
       {entry.failure !== null && entry.response !== null && (
         <p className={styles["failed"]}>
           <b>{failureAdvice(entry.failure).title}</b>
           <code>{entry.failure.message}</code>
         </p>
       )}
-      <div className={styles["columns"]} data-lean={hasNoBody(entry.request) || undefined}>
-        <MessageSide entry={entry} side="request" message={entry.request} />
-        {entry.response === null ? (
-          <MissingResponse entry={entry} />
-        ) : (
-          <MessageSide entry={entry} side="response" message={entry.response} />
-        )}
-      </div>
+      {isChanged && shown !== "modified" ? (
+        <ChangesView entry={entry} mode={shown} />
+      ) : (
+        <div className={styles["columns"]} data-lean={hasNoBody(entry.request) || undefined}>
+          <MessageSide entry={entry} side="request" message={entry.request} />
+          {entry.response === null ? (
+            <MissingResponse entry={entry} />
+          ) : (
+            <MessageSide entry={entry} side="response" message={entry.response} />
+          )}
+        </div>
+      )}
     </div>
   );
 }

@@ -7,6 +7,7 @@ import styles from "./detail.module.css";
 import { statusText } from "./entry-facts.ts";
 import { failureAdvice, tunnelReason } from "./failure-advice.ts";
 import { NoteEditor } from "./note-editor.tsx";
+import { RuleTrace } from "./rule-trace.tsx";
 import { timingBars } from "./timing-bars.ts";
 
 type Line = readonly [label: string, value: ReactNode];
@@ -28,6 +29,7 @@ export function OverviewTab({ entry }: { readonly entry: TrafficEntry }) {
         </div>
       )}
       <div className={styles["cards"]}>
+        <RuleTrace trace={entry.trace} />
         <Section title="Summary" lines={summaryLines(entry)} />
         <Section title="Connection" lines={connectionLines(entry)} />
         {entry.tls !== null && <Section title="TLS, client to Weir" lines={clientTlsLines(entry.tls)} />}

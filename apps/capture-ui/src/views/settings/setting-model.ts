@@ -27,6 +27,7 @@ const GROUPS: readonly (readonly [id: string, title: string, pattern: RegExp])[]
   ["upstream-proxy", "Upstream proxy", /^upstream_proxy\./u],
   ["listeners", "Addresses", /^(?:host|proxy_port|api_host|api_port|allowed_api_hosts|public_ip|allowed_ips)$/u],
   ["socks", "SOCKS", /^(?:enable_socks|socks_.*)$/u],
+  ["rules", "Rules", /^(?:breakpoint_|rewrite_|map_file_|mock_)/u],
   ["limits", "Time limits", /_timeout_ms$/u],
 ];
 
@@ -72,6 +73,11 @@ const LABELS: Readonly<Record<string, string>> = {
   socks_port: "SOCKS5 port",
   socks_auth_username: "User name",
   socks_auth_password: "Password",
+  breakpoint_body_limit: "Body that a breakpoint holds, bytes",
+  rewrite_body_limit: "Body that a rewrite changes, bytes",
+  rewrite_body_wait_ms: "Wait for a body to rewrite, ms",
+  map_file_dirs: "Folders that rewrites answer from",
+  mock_body_dirs: "Folders that mocks answer from",
   verbose: "Detailed log",
   "upstream_proxy.enabled": "Use an upstream proxy",
   "upstream_proxy.no_proxy_hosts": "Hosts reached directly",

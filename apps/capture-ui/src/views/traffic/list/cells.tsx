@@ -34,7 +34,10 @@ function Path({ row }: { readonly row: TrafficSnapshot }) {
     <>
       <span className={styles["pathText"]}>{row.path}</span>
       {row.modified && <Tag>changed</Tag>}
-      {row.source === "slice" && row.state !== "failed" && <Tag tone="warning">answered by Weir</Tag>}
+      {row.source === "slice" && row.state !== "failed" && (
+        <Tag tone="warning">{row.applied.includes("mock") ? "mocked" : "answered by Weir"}</Tag>
+      )}
+      {row.state === "pending" && row.applied.includes("breakpoint") && <Tag tone="warning">waits</Tag>}
       {row.has_note && <StickyNote size={12} className={styles["noteMark"]} aria-label="has a note" />}
     </>
   );
@@ -96,5 +99,7 @@ export function cellContent(column: ColumnId, row: TrafficSnapshot, context: Cel
       return row.ttfb_ms === null ? "—" : formatDuration(row.ttfb_ms);
     case "client":
       return row.client_addr ?? "—";
+    case "applied":
+      return row.applied.join(", ");
   }
 }

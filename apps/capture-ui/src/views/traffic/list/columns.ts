@@ -16,7 +16,8 @@ export type ColumnId =
   | "server"
   | "requestSize"
   | "ttfb"
-  | "client";
+  | "client"
+  | "applied";
 
 export interface ColumnSpec {
   readonly id: ColumnId;
@@ -141,6 +142,7 @@ export const COLUMNS: readonly ColumnSpec[] = [
   { id: "protocol", label: "Protocol", widthPx: 74, minPx: 50, rank: 12, shownByDefault: false },
   { id: "server", label: "Remote address", widthPx: 150, minPx: 80, rank: 13, shownByDefault: false },
   { id: "client", label: "Client", widthPx: 140, minPx: 80, rank: 14, shownByDefault: false },
+  { id: "applied", label: "Rules", widthPx: 110, minPx: 60, rank: 16, shownByDefault: false },
   { id: "session", label: "Session", widthPx: 90, minPx: 60, rank: 15, shownByDefault: false },
 ];
 

@@ -1,0 +1,80 @@
+import type { TrafficEntry } from "@headworks/capture-contract";
+import { useQuery } from "@tanstack/react-query";
+import { api } from "../../../api.ts";
+import { DiffView } from "../../../ui/diff-view.tsx";
+import { EmptyState, ErrorState, Spinner } from "../../../ui/states.tsx";
+import styles from "../detail.module.css";
+import { messageLines, type MessageLines } from "./decoded-message.ts";
+
+type Mode = "changes" | "original";
+
+interface Compared {
+  readonly title: string;
+  readonly before: MessageLines | null;
+  readonly after: MessageLines | null;
+}
+
+async function compared(id: string, signal: AbortSignal): Promise<readonly Compared[]> {
+  const entry = await api.traffic.getTraffic({ params: { id }, signal });
+  const lines = (message: TrafficEntry["request"] | TrafficEntry["response"]) =>
+    message === null ? Promise.resolve(null) : messageLines(message);
+  return [
+    {
+      title: "Request",
+      before: await lines(entry.original_request ?? entry.request),
+      after: await lines(entry.request),
+    },
+    {
+      title: "Answer",
+      before: await lines(entry.original_response ?? entry.response),
+      after: await lines(entry.response),
+    },
+  ];
+}
+
+/** What rules made of the messages of an entry: the differences, or the messages as they were before. */
+export function ChangesView({ entry, mode }: { readonly entry: TrafficEntry; readonly mode: Mode }) {
+  const query = useQuery({
+    queryKey: ["entry", entry.id, "changes", entry.state],
+    queryFn: ({ signal }) => compared(entry.id, signal),
+  });
+  if (query.error !== null) return <ErrorState title="The messages cannot be loaded" error={query.error} />;
+  if (query.data === undefined) return <EmptyState icon={<Spinner />} title="" />;
+  return (
+    // oxlint-disable-next-line jsx-a11y/no-noninteractive-tabindex -- what scrolls must be reachable by keyboard
+    <div className={styles["changes"]} tabIndex={0} role="group" aria-label="What rules changed">
+      {query.data.map((side) => (
+        <section key={side.title}>
+          <h2>{side.title}</h2>
+          {mode === "changes" ? <Difference side={side} /> : <Before side={side} />}
+        </section>
+      ))}
+    </div>
+  );
+}
+
+function Difference({ side: { title, before, after } }: { readonly side: Compared }) {
+  if (after === null && before === null) return <p className={styles["none"]}>There is none.</p>;
+  const note = before?.note ?? after?.note ?? null;
+  return (
+    <>
+      <DiffView
+        label={`${title}: what changed`}
+        same="Nothing was changed."
+        left={[...(before?.head ?? []), "", ...(before?.body ?? [])]}
+        right={[...(after?.head ?? []), "", ...(after?.body ?? [])]}
+      />
+      {note !== null && <p className={styles["quiet"]}>{note}</p>}
+    </>
+  );
+}
+
+function Before({ side: { before } }: { readonly side: Compared }) {
+  if (before === null) return <p className={styles["none"]}>There was none.</p>;
+  return (
+    <>
+      <pre className={styles["original"]}>{[...before.head, "", ...before.body].join("\n")}</pre>
+      {before.note !== null && <p className={styles["quiet"]}>{before.note}</p>}
+    </>
+  );
+}

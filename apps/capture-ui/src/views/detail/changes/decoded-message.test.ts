@@ -1,0 +1,50 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { deflateSync, gzipSync } from "node:zlib";
+import type { TrafficEntry } from "@headworks/capture-contract";
+import { contentCodings, messageLines } from "./decoded-message.ts";
+
+function answer(body: Buffer | null, coding: string | null): NonNullable<TrafficEntry["response"]> {
+  return {
+    status_code: 200,
+    status_message: "OK",
+    headers: {},
+    headers_list: coding === null ? [] : [["Content-Encoding", coding]],
+    body: body === null ? null : `base64:${body.toString("base64")}`,
+    body_encoding: body === null ? null : "base64",
+    body_size: body?.length ?? 0,
+    body_stored_size: body?.length ?? 0,
+    body_state: body === null ? "none" : "complete",
+    content_type: null,
+    duration_ms: 1,
+    http_version: null,
+  };
+}
+
+test("codings are undone, several of them in turn", async () => {
+  const text = Buffer.from("one\ntwo");
+  assert.deepEqual((await messageLines(answer(gzipSync(text), "gzip"))).body, ["one", "two"]);
+  assert.deepEqual((await messageLines(answer(gzipSync(deflateSync(text)), "deflate, gzip"))).body, ["one", "two"]);
+  assert.deepEqual((await messageLines(answer(text, null))).body, ["one", "two"]);
+});
+
+test("what cannot be undone is said, and broken bytes are no error", async () => {
+  for (const coding of ["gzip", "strange"]) {
+    const shown = await messageLines(answer(Buffer.from("no such coding"), coding));
+    assert.deepEqual(shown.body, []);
+    assert.match(shown.note ?? "", new RegExp(coding, "u"));
+  }
+  assert.equal((await messageLines(answer(null, null))).note, null);
+});
+
+test("codings are read from all fields", () => {
+  assert.deepEqual(
+    contentCodings({
+      headers_list: [
+        ["content-encoding", "GZIP, identity"],
+        ["Content-Encoding", "br"],
+      ],
+    }),
+    ["gzip", "br"],
+  );
+});

@@ -1,0 +1,72 @@
+import type { TrafficEntry } from "@headworks/capture-contract";
+import { draftBytes, draftOfBytes } from "../../../rules/body-draft.ts";
+import { bodyLines, headLines } from "../../../rules/message-text.ts";
+
+type Message = TrafficEntry["request"] | NonNullable<TrafficEntry["response"]>;
+
+/** A message as lines that can be compared, and what of its body could not be shown. */
+export interface MessageLines {
+  readonly head: readonly string[];
+  readonly body: readonly string[];
+  readonly note: string | null;
+}
+
+const MARK = "base64:";
+/** Larger bodies are left to the body viewer, which shows them in windows. */
+const MOST_BYTES = 2_000_000;
+
+/** The lines of a message, its content codings undone where the browser can. */
+export async function messageLines(message: Message): Promise<MessageLines> {
+  const head = headLines(message);
+  if (message.body === null || message.body === "") return { head, body: [], note: bodyNote(message) };
+  const isText = message.body_encoding === "utf8";
+  const bytes = isText
+    ? new TextEncoder().encode(message.body)
+    : draftBytes({ encoding: "base64", text: message.body.slice(message.body.startsWith(MARK) ? MARK.length : 0) });
+  const codings = contentCodings(message);
+  const decoded = bytes === null ? null : await undone(bytes, codings);
+  if (decoded === null) {
+    return { head, body: [], note: `The body is coded as ${codings.join(", ")}, which the browser cannot undo.` };
+  }
+  if (decoded.length > MOST_BYTES) return { head, body: [], note: "The body is too large to be compared here." };
+  const draft = draftOfBytes(decoded);
+  return {
+    head,
+    body: bodyLines({ headers_list: [], body: draft.text, body_encoding: draft.encoding }),
+    note: bodyNote(message),
+  };
+}
+
+function bodyNote(message: Message): string | null {
+  if (message.body_state === "truncated") return "Only the beginning of the body was stored.";
+  return message.body_state === "not_stored" ? "The body was not stored." : null;
+}
+
+/** Codings in the order in which they were applied. */
+export function contentCodings(message: Pick<Message, "headers_list">): readonly string[] {
+  return message.headers_list
+    .filter(([name]) => name.toLowerCase() === "content-encoding")
+    .flatMap(([, value]) => value.split(","))
+    .map((coding) => coding.trim().toLowerCase())
+    .filter((coding) => coding !== "" && coding !== "identity");
+}
+
+const FORMATS: Readonly<Record<string, string>> = { gzip: "gzip", "x-gzip": "gzip", deflate: "deflate", br: "brotli" };
+
+async function undone(
+  bytes: Uint8Array<ArrayBuffer>,
+  codings: readonly string[],
+): Promise<Uint8Array<ArrayBuffer> | null> {
+  let now = bytes;
+  for (const coding of codings.toReversed()) {
+    try {
+      const stream = new Blob([now])
+        .stream()
+        .pipeThrough(new DecompressionStream((FORMATS[coding] ?? coding) as CompressionFormat));
+      now = new Uint8Array(await new Response(stream).arrayBuffer());
+    } catch {
+      return null;
+    }
+  }
+  return now;
+}
