@@ -6,6 +6,7 @@ import type { ConfigDocument, Issue, Listener } from "@headworks/gateway-contrac
 import { DeadlineSweep } from "@headworks/sockets";
 import type { Logger } from "pino";
 import { Generations, type Followers, type SubmitOutcome } from "#config/generations.ts";
+import { ReloadRequests } from "#config/reload-requests.ts";
 import { onlyListenerOf } from "#config/only-listener.ts";
 import { readConfigFile, watchFile, type TextOutcome } from "#config/watch-file.ts";
 import { numberOf, ListenerSet } from "#listener/listener-set.ts";
@@ -51,7 +52,7 @@ export interface RunningGateway {
   readonly addresses: Traffic["addresses"];
   /** Where the admin API is; undefined without an `admin` section. */
   readonly adminUrl: string | undefined;
-  /** Reads the file again; SIGHUP publishes even an unchanged one. */
+  /** Reads the file again; SIGHUP publishes even an unchanged one. Calls that would wait for others become one. */
   reload(force: boolean): Promise<SubmitOutcome>;
   /** Takes no more connections, lets requests end for `graceMs`, then stops everything. */
   stop(graceMs?: number): Promise<void>;
@@ -137,13 +138,13 @@ async function assemble(parts: ProcessParts, workers: number, followsFile: boole
   const adminServer = admin === undefined ? undefined : await openAdminPlane({ ...adminParts, admin });
   await traffic.open(listeners);
   parts.tickets.start();
-  const reload = async (force: boolean, read?: TextOutcome): Promise<SubmitOutcome> => {
-    const file = read ?? (await readConfigFile(configFile));
+  const take = async (file: TextOutcome, force: boolean): Promise<SubmitOutcome> => {
     if (!file.ok) return await generations.refuse(file.why);
     return await generations.submit({ text: file.text, source: "reload" }, { force });
   };
+  const reloads = new ReloadRequests(async (force) => await take(await readConfigFile(configFile), force));
   const watch = followsFile
-    ? watchFile(configFile, firstText, async (read) => void (await reload(false, read)))
+    ? watchFile(configFile, firstText, async (read) => void (await take(read, false)))
     : undefined;
   const graceMs = (): number => drainTimeMs(parts, generations);
   generations.onPublished(({ document }) => traffic.follow(document.listeners, graceMs()));
@@ -153,7 +154,7 @@ async function assemble(parts: ProcessParts, workers: number, followsFile: boole
       return traffic.addresses;
     },
     adminUrl: adminServer?.url,
-    reload: async (force) => await reload(force),
+    reload: async (force) => await reloads.ask(force),
     stop: async (limitMs = graceMs()) => {
       await watch?.close();
       parts.tickets.stop();

@@ -1,0 +1,65 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { setImmediate as turn } from "node:timers/promises";
+import { ReloadRequests } from "./reload-requests.ts";
+
+/** Reloads that end when the test says so. */
+function rig() {
+  const begun: { readonly force: boolean; readonly end: PromiseWithResolvers<string> }[] = [];
+  const requests = new ReloadRequests(async (force) => {
+    const end = Promise.withResolvers<string>();
+    begun.push({ force, end });
+    return await end.promise;
+  });
+  return { begun, requests };
+}
+
+test("one at a time: all that are asked for meanwhile become one, forced if any of them is", async () => {
+  const { begun, requests } = rig();
+  const first = requests.ask(false);
+  await turn();
+  const others = [false, true, false, ...Array.from({ length: 1000 }, () => false)].map(
+    async (force) => await requests.ask(force),
+  );
+  await turn();
+  assert.equal(begun.length, 1, "nothing begins before the first has ended");
+  begun[0]?.end.resolve("first");
+  assert.equal(await first, "first");
+  await turn();
+  assert.deepEqual(
+    begun.map(({ force }) => force),
+    [false, true],
+  );
+  begun[1]?.end.resolve("second");
+  assert.deepEqual(new Set(await Promise.all(others)), new Set(["second"]));
+});
+
+test("what is asked for while the second runs is a third: the second may have read the file already", async () => {
+  const { begun, requests } = rig();
+  const outcomes = [requests.ask(false)];
+  await turn();
+  outcomes.push(requests.ask(false));
+  begun[0]?.end.resolve("1");
+  await turn();
+  outcomes.push(requests.ask(true));
+  begun[1]?.end.resolve("2");
+  await turn();
+  begun[2]?.end.resolve("3");
+  assert.deepEqual(await Promise.all(outcomes), ["1", "2", "3"]);
+  assert.deepEqual(
+    begun.map(({ force }) => force),
+    [false, false, true],
+  );
+});
+
+test("one that fails does so for those who asked for it, and the next is tried", async () => {
+  const { begun, requests } = rig();
+  const first = requests.ask(true);
+  await turn();
+  const second = requests.ask(false);
+  begun[0]?.end.reject(new Error("no"));
+  await assert.rejects(first, /no/);
+  await turn();
+  begun[1]?.end.resolve("yes");
+  assert.equal(await second, "yes");
+});
