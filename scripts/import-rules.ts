@@ -31,5 +31,6 @@ export const browserEntries: readonly string[] = [
   "packages/contract-kit/src/client.ts",
   "packages/query-language/src/index.ts",
   "packages/match-condition/src/index.ts",
+  "packages/entry-diff/src/index.ts",
   "packages/http-fields/src/index.ts",
 ];

@@ -130,6 +130,12 @@ export const packageZones: readonly Zone[] = [
     ours: ["format:query-language", "format:linear-pattern", "format:json-path", "format:http-fields"],
     typesOf: ["capture-contract"],
   },
+  {
+    ...format("entry-diff", []),
+    // What is compared, and how differences look, is the contract's.
+    ours: ["format:http-fields", "format:json-patch", "format:json-path"],
+    typesOf: ["capture-contract"],
+  },
   format("socks5", ["buffer"]),
   format("grpc-framing", ["buffer", "zlib"]),
   format("log-file", ["fs", "path", "stream", "zlib"]),

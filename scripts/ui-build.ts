@@ -14,7 +14,9 @@ const STAMP = `${BUILT}/.sources`;
 const BUNDLED = [
   "capture-contract",
   "contract-kit",
+  "entry-diff",
   "http-fields",
+  "json-patch",
   "json-path",
   "match-condition",
   "query-language",

@@ -179,8 +179,8 @@ test("a caller that goes away calls its batch off", async () => {
 
 test("only so many batches run at once", async () => {
   const id = await savedAs(`${origin}/held`);
-  for (const name of ["a", "b", "c", "d"])
-    assert.equal((await batch(id, { wait: false }, `?task_id=${name}`)).status, 202);
+  const begin = (name: string) => batch(id, { wait: false }, `?task_id=${name}`);
+  for (const name of ["a", "b", "c", "d"]) assert.equal((await begin(name)).status, 202);
   assert.equal((await batch(id, { wait: false })).status, 409);
   for (const name of ["a", "b", "c", "d"]) await rig.call("POST", `/replay/batches/${name}/cancel`);
   await waitUntil(async () => (await rig.call<ReplayBatch>("GET", "/replay/batches/d")).json.state === "cancelled");

@@ -105,9 +105,12 @@ async function throughProxy(proxy: RunningProxy, url: string, options: CaptureOp
   await once(response, "end");
 }
 
+/** Answers a request, at once or later. */
+export type Listener = (...exchange: Parameters<RequestListener>) => void | Promise<void>;
+
 /** An HTTP origin; gives its URL without a slash at the end. */
-export async function startOrigin(cleanup: Cleanups, listener: RequestListener): Promise<string> {
-  const server = createServer(listener);
+export async function startOrigin(cleanup: Cleanups, listener: Listener): Promise<string> {
+  const server = createServer((incoming, response) => void listener(incoming, response));
   server.listen(0, "127.0.0.1");
   await once(server, "listening");
   cleanup(() => {

@@ -209,7 +209,7 @@ test("rules apply to replays, and nothing is captured while nothing is to be", a
 
 test("a large answer is cut in the result and whole in the entry", async () => {
   const size = 3_000_000;
-  const large = await startOrigin(cleanup, (_incoming, response) => response.end("x".repeat(size)));
+  const large = await startOrigin(cleanup, (_incoming, response) => void response.end("x".repeat(size)));
   const id = await rig.capture(`${large}/`);
   const result = await replay(rig, id);
   assert.deepEqual(

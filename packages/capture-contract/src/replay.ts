@@ -417,4 +417,13 @@ export const replayOperations = defineOperations({
     access: "replay:delete",
     responses: { 204: null },
   },
+  diffEntries: {
+    method: "POST",
+    path: "/replay/diff",
+    summary: "Compare two entries, or a replay with its original",
+    access: "traffic:read",
+    body: DiffOrder,
+    responses: { 200: EntryDiff },
+    expose: { mcp: { name: "diff_entries", readOnly: true } },
+  },
 });

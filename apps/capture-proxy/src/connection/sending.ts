@@ -1,6 +1,17 @@
 // Tested by ../../test/internal-client.test.ts
-import { hasBody, requestHeadText, ResponseReader, setFraming } from "@headworks/http1";
-import { CHUNK_END, CHUNKED, chunkPrefix, hasField, LAST_CHUNK, lengthFraming, NO_BODY } from "@headworks/http1";
+import {
+  CHUNK_END,
+  CHUNKED,
+  chunkPrefix,
+  hasBody,
+  hasField,
+  LAST_CHUNK,
+  lengthFraming,
+  NO_BODY,
+  requestHeadText,
+  ResponseReader,
+  setFraming,
+} from "@headworks/http1";
 import type { Framing, ResponseHead } from "@headworks/http1";
 import type { ByteSocket } from "@headworks/sockets";
 import { stageTimings } from "#exchange/exchange.ts";

@@ -54,10 +54,16 @@ export function createReplays(
     execute: async ({ request, savedRequestId, sourceEntryId }, options) => {
       const { modifications, variables, batch } = options;
       const iteration = batch?.iteration ?? 1;
-      const outgoing = prepared(modified(request, modifications), { given: variables, iteration, nowMs: clock.now() });
+      const nowMs = clock.now();
+      const outgoing = prepared(modified(request, modifications), { given: variables, iteration, nowMs });
       const redirects =
         modifications.follow_redirects === true ? (modifications.max_redirects ?? DEFAULT_REDIRECTS) : 0;
-      const done = await run(send, outgoing, { signal: options.signal, redirects, keepsBody: options.keepsBody });
+      const done = await run(send, outgoing, {
+        signal: options.signal,
+        nowMs,
+        redirects,
+        keepsBody: options.keepsBody,
+      });
       return resultOf(done, {
         savedRequestId,
         sourceEntryId,

@@ -1,6 +1,5 @@
 // Tested by ../../../test/replay-run.test.ts
-import { Http1Error, removeField } from "@headworks/http1";
-import { fieldValue } from "@headworks/http1";
+import { fieldValue, Http1Error, removeField } from "@headworks/http1";
 import { ApiError } from "#api/api-error.ts";
 import { exchangeUrl } from "#exchange/exchange.ts";
 import type { OutgoingRequest, SendExchange, SendOutcome } from "#exchange/outgoing.ts";
@@ -21,6 +20,7 @@ const CONTENT_FIELDS = [
 
 export interface RunOptions {
   readonly signal: AbortSignal;
+  readonly nowMs: number;
   /** Most redirects that are followed. */
   readonly redirects: number;
   readonly keepsBody: boolean;
@@ -45,7 +45,7 @@ export interface Run {
 
 /** Sends a request and goes where redirects lead. Throws 400 for one that cannot be written. */
 export async function run(send: SendExchange, first: OutgoingRequest, options: RunOptions): Promise<Run> {
-  const executedAtMs = Date.now();
+  const executedAtMs = options.nowMs;
   const redirects: FollowedRedirect[] = [];
   let request = first;
   let durationMs = 0;

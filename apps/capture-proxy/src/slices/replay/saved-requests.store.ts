@@ -95,8 +95,8 @@ function listed(
   };
   if (collection !== undefined) add("collection = ?", collection);
   if (tag !== undefined) add("EXISTS (SELECT 1 FROM json_each(tags) WHERE value = ?)", tag);
-  if (search !== undefined)
-    add("(instr(lower(name), ?) > 0 OR instr(lower(url), ?) > 0)", search.toLowerCase(), search.toLowerCase());
+  const lower = search?.toLowerCase();
+  if (lower !== undefined) add("(instr(lower(name), ?) > 0 OR instr(lower(url), ?) > 0)", lower, lower);
   const where = conditions.length === 0 ? "" : `WHERE ${conditions.join(" AND ")}`;
   const total = database.prepare(`SELECT count(*) AS n FROM saved_request ${where}`).get(...values);
   const columns = withBodies ? `${HEAD}, body` : HEAD;

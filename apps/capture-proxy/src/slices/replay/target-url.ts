@@ -41,7 +41,6 @@ export function parseTarget(url: string, method: string): TargetUrl | string {
 
 /** Names in other scripts become what the name service knows. */
 function asciiHost(authority: string): string {
-  // eslint-disable-next-line no-control-regex
   if (/^[\0-\x7f]*$/u.test(authority)) return authority;
   return URL.canParse(`http://${authority}`) ? new URL(`http://${authority}`).host : authority;
 }

@@ -1,0 +1,57 @@
+// Tested by ../../../test/replay-diff.test.ts
+import { Worker } from "node:worker_threads";
+import type { DiffOptions, EntryDiff } from "@headworks/capture-contract";
+import type { DiffSide, SideBody } from "@headworks/entry-diff";
+import { readJson } from "@headworks/json-patch";
+import type { Clock } from "#slice.ts";
+import { compareNow } from "./compare-now.ts";
+
+/** Up to this many characters of text a comparison is over before anybody notices. */
+const SMALL_CHARACTERS = 131_072;
+const MOST_MS = 10_000;
+const MOST_HEAP_MB = 512;
+
+/** What the thread is given. */
+export interface Comparison {
+  readonly left: DiffSide;
+  readonly right: DiffSide;
+  readonly options: DiffOptions;
+}
+
+/**
+ * Compares two sides; large bodies on a thread of their own, so that traffic goes on meanwhile. What takes longer than
+ * 10 s, or more memory than is good, is compared by its bytes.
+ */
+export async function compareAside(clock: Clock, comparison: Comparison): Promise<EntryDiff> {
+  const { left, right, options } = comparison;
+  const bodies = [left.requestBody, left.responseBody, right.requestBody, right.responseBody];
+  const characters = bodies.reduce((sum, body) => sum + (body.kind === "text" ? body.text.length : 0), 0);
+  if (characters <= SMALL_CHARACTERS) return compareNow(comparison);
+  const text = await onThread(clock, comparison);
+  if (text === undefined) return compareNow({ left: byBytes(left), right: byBytes(right), options });
+  return readJson(text) as unknown as EntryDiff;
+}
+
+/** The result as JSON text, which keeps long numbers; undefined when it was too much. */
+async function onThread(clock: Clock, comparison: Comparison): Promise<string | undefined> {
+  const thread = new Worker(new URL("./compare-thread.ts", import.meta.url), {
+    workerData: comparison,
+    resourceLimits: { maxOldGenerationSizeMb: MOST_HEAP_MB },
+  });
+  let stopTimer = (): void => undefined;
+  const result = await new Promise<string | undefined>((resolve) => {
+    stopTimer = clock.after(MOST_MS, () => resolve(undefined));
+    thread.once("message", (text: string) => resolve(text));
+    thread.once("error", () => resolve(undefined));
+    thread.once("exit", () => resolve(undefined));
+  });
+  stopTimer();
+  await thread.terminate();
+  return result;
+}
+
+function byBytes(side: DiffSide): DiffSide {
+  const asBytes = (body: SideBody): SideBody =>
+    body.kind === "text" ? { kind: "binary", sizeBytes: body.sizeBytes, sha256: body.sha256, bytes: body.text } : body;
+  return { ...side, requestBody: asBytes(side.requestBody), responseBody: asBytes(side.responseBody) };
+}

@@ -1,0 +1,15 @@
+// Tested by ../../../test/replay-diff.test.ts
+import type { EntryDiff } from "@headworks/capture-contract";
+import { compareEntries, compileHeaderNames, compileIgnoredPaths } from "@headworks/entry-diff";
+import type { Comparison } from "./compare-aside.ts";
+
+/** Compares two sides. The options were checked. */
+export function compareNow({ left, right, options }: Comparison): EntryDiff {
+  const compiled = compileIgnoredPaths(options.ignore_paths ?? []);
+  if (!compiled.ok) throw new TypeError("The paths to ignore cannot be read");
+  return compareEntries(left, right, {
+    ignored: compiled.paths,
+    shape: options.shape ?? false,
+    ignoredHeaders: compileHeaderNames(options.ignore_headers),
+  });
+}

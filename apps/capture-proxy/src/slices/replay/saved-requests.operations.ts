@@ -1,0 +1,158 @@
+// Tested by ../../../test/replay-saved.test.ts
+import { randomUUID } from "node:crypto";
+import type { NewSavedRequest, replayOperations } from "@headworks/capture-contract";
+import type { Handlers } from "@headworks/contract-kit";
+import { ApiError, notFound, validationError } from "#api/api-error.ts";
+import type { SliceHost } from "#slice.ts";
+import { capturedRequest } from "./captured-request.ts";
+import { requestOf } from "./replay-request.ts";
+import type { ReplayRequest } from "./replay-request.ts";
+import { showSaved } from "./saved-request.ts";
+import type { SavedRequestsStore, StoredRequest } from "./saved-requests.store.ts";
+
+const MOST_SAVED = 10_000;
+const MOST_SAVED_BYTES = 268_435_456;
+const DEFAULT_LIMIT = 100;
+
+type Table = Handlers<typeof replayOperations>;
+
+/** The operations on saved requests. */
+export type SavedNames =
+  | "listSavedRequests"
+  | "saveRequest"
+  | "saveFromTraffic"
+  | "listReplayCollections"
+  | "getSavedRequest"
+  | "updateSavedRequest"
+  | "deleteSavedRequest";
+
+export interface SavedOperationsParts {
+  readonly host: Pick<SliceHost, "store" | "clock" | "events">;
+  readonly saved: SavedRequestsStore;
+}
+
+/** Handlers of saved requests. */
+export function savedOperations(parts: SavedOperationsParts): Pick<Table, SavedNames> {
+  return { ...readOperations(parts), ...saveOperations(parts), ...changeOperations(parts) };
+}
+
+function readOperations({
+  saved,
+}: SavedOperationsParts): Pick<Table, "listSavedRequests" | "listReplayCollections" | "getSavedRequest"> {
+  return {
+    listSavedRequests: ({ query }) => {
+      const { collection, tag, search, limit = DEFAULT_LIMIT, offset = 0 } = query;
+      const withBodies = query.include_bodies === "true";
+      const { requests, total } = saved.list({ collection, tag, search }, { limit, offset, withBodies });
+      return { ...counted(total), status: 200, body: requests.map((request) => showSaved(request, withBodies)) };
+    },
+    listReplayCollections: () => ({ status: 200, body: saved.collections() }),
+    getSavedRequest: ({ params }) => ({ status: 200, body: showSaved(find(saved, params.id), true) }),
+  };
+}
+
+function saveOperations({ host, saved }: SavedOperationsParts): Pick<Table, "saveRequest" | "saveFromTraffic"> {
+  const { clock, events, store } = host;
+  const insert = (requests: readonly StoredRequest[]): void => {
+    refuseExcess(saved, requests, undefined);
+    saved.insert(requests);
+    events.changed("replay");
+  };
+  return {
+    saveRequest: async ({ body }) => {
+      const entryId = body.entry_id ?? body.traffic_id ?? null;
+      const written = body.request === undefined ? undefined : requestOf(body.request);
+      const captured =
+        entryId === null ? undefined : ((await capturedRequest(store, entryId)) ?? notFound("entry", entryId));
+      const request = written ?? captured;
+      if (request === undefined) {
+        throw validationError([{ path: "body/request", message: "is required, or an entry_id to take it from" }]);
+      }
+      const stored = fresh(request, entryId, body, clock.now());
+      insert([stored]);
+      return { status: 201, body: { id: stored.id } };
+    },
+    saveFromTraffic: async ({ body }) => {
+      const { entry_ids: ids, name_prefix: prefix, tags, collection } = body;
+      const requests: StoredRequest[] = [];
+      const errors: string[] = [];
+      for (const id of ids) {
+        try {
+          const request = (await capturedRequest(store, id)) ?? notFound("entry", id);
+          const name = `${prefix ?? ""}${request.method} ${request.url}`.slice(0, 255);
+          requests.push(fresh(request, id, { name, tags, collection }, clock.now()));
+        } catch (error) {
+          if (!(error instanceof ApiError)) throw error;
+          errors.push(`entry ${id}: ${error.message}`);
+        }
+      }
+      if (requests.length === 0) throw new ApiError("NOT_FOUND", errors[0] ?? "No entry can be saved");
+      insert(requests);
+      const saved = { saved: requests.length, ids: requests.map(({ id }) => id), errors, total: ids.length };
+      return { status: 201, body: saved };
+    },
+  };
+}
+
+function changeOperations({
+  host,
+  saved,
+}: SavedOperationsParts): Pick<Table, "updateSavedRequest" | "deleteSavedRequest"> {
+  const { clock, events } = host;
+  return {
+    updateSavedRequest: ({ params, body }) => {
+      const present = find(saved, params.id);
+      const { id, sourceEntryId, savedAtMs } = present;
+      const updated = { ...fresh(requestOf(body.request), sourceEntryId, body, clock.now()), id, savedAtMs };
+      refuseExcess(saved, [updated], present);
+      saved.update(updated);
+      events.changed("replay");
+      return { status: 200, body: showSaved(updated, true) };
+    },
+    deleteSavedRequest: ({ params }) => {
+      if (!saved.remove(params.id)) return notFound("saved request", params.id);
+      events.changed("replay");
+      return { status: 204 };
+    },
+  };
+}
+
+function find(saved: SavedRequestsStore, id: string): StoredRequest {
+  return saved.get(id) ?? notFound("saved request", id);
+}
+
+type About = { readonly [K in "name" | "tags" | "collection"]?: NewSavedRequest[K] | undefined };
+
+function fresh(request: ReplayRequest, sourceEntryId: string | null, about: About, nowMs: number): StoredRequest {
+  return {
+    id: randomUUID(),
+    sourceEntryId,
+    name: about.name ?? null,
+    collection: about.collection ?? null,
+    tags: about.tags ?? [],
+    request,
+    bodyBytes: request.body?.length ?? 0,
+    savedAtMs: nowMs,
+    updatedAtMs: nowMs,
+  };
+}
+
+function refuseExcess(
+  saved: SavedRequestsStore,
+  added: readonly StoredRequest[],
+  replaced: StoredRequest | undefined,
+): void {
+  const present = saved.usage();
+  const count = present.count + added.length - (replaced === undefined ? 0 : 1);
+  const bytes = added.reduce((sum, { bodyBytes }) => sum + bodyBytes, present.bodyBytes - (replaced?.bodyBytes ?? 0));
+  if (count <= MOST_SAVED && bytes <= MOST_SAVED_BYTES) return;
+  throw new ApiError(
+    "CONFLICT",
+    `${present.count} requests with ${present.bodyBytes} bytes of bodies are saved already: delete some first`,
+  );
+}
+
+/** The header that says how many there are in all. */
+export function counted(total: number): { readonly headers: Readonly<Record<string, string>> } {
+  return { headers: { "x-total-count": String(total) } };
+}

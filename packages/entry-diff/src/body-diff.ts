@@ -1,0 +1,146 @@
+// Tested by entry-diff.test.ts
+import type { BodyDiff } from "@headworks/capture-contract";
+import { isJson, isTextual, parseMediaType } from "@headworks/http-fields";
+import { readJson } from "@headworks/json-patch";
+import type { Json } from "@headworks/json-patch";
+import type { IgnoredPaths } from "./ignored-paths.ts";
+import { diffJson } from "./json-diff.ts";
+import { shapeOf } from "./json-shape.ts";
+import { diffText } from "./text-diff.ts";
+
+/** A body of one side, without content coding. */
+export type SideBody =
+  | { readonly kind: "none" }
+  | {
+      readonly kind: "text";
+      readonly text: string;
+      readonly sizeBytes: number;
+      readonly mayBeJson: boolean;
+      readonly sha256: string | null;
+    }
+  /** `bytes` in any spelling that is equal for equal bytes, where the hash is not known. */
+  | { readonly kind: "binary"; readonly sizeBytes: number; readonly sha256: string | null; readonly bytes?: string }
+  | { readonly kind: "unknown"; readonly sizeBytes: number; readonly reason: string };
+
+export interface BodyOptions {
+  readonly ignored: IgnoredPaths;
+  /** Compare the types of JSON values, not the values. */
+  readonly shape: boolean;
+}
+
+/** Texts above this are compared by their bytes only. */
+const MOST_CHARACTERS = 4_194_304;
+const MOST_JSON_CHANGES = 5000;
+const MOST_PART_CHARACTERS = 1_048_576;
+/** Deeper documents are compared as text: nobody reads them as a tree. */
+const DEEPEST_JSON = 500;
+
+/**
+ * A body as the API shows it (`base64:` marks bytes), ready to be compared.
+ * @param body  of what was stored, without content coding; null where there is none
+ */
+export function sideBody(
+  message: {
+    readonly body: string | null;
+    readonly content_type: string | null;
+    readonly body_size: number;
+    readonly body_state: string;
+  },
+  sha256: string | null,
+): SideBody {
+  const { body, content_type: contentType, body_size: sizeBytes, body_state: state } = message;
+  if (state === "none" || sizeBytes === 0) return { kind: "none" };
+  if (state !== "complete" || body === null) {
+    return { kind: "unknown", sizeBytes, reason: state === "truncated" ? "was stored in part" : "was not stored" };
+  }
+  const type = contentType === null ? undefined : parseMediaType(contentType);
+  const isText = type === undefined || isTextual(type) || isJson(type);
+  if (body.startsWith("base64:")) return { kind: "binary", sizeBytes, sha256, bytes: body };
+  if (!isText && body.includes("\0")) return { kind: "binary", sizeBytes, sha256, bytes: body };
+  const mayBeJson = (type !== undefined && isJson(type)) || /^\s*[[{]/u.test(body);
+  return { kind: "text", text: body, sizeBytes, mayBeJson, sha256 };
+}
+
+/** Compares two bodies as what they are: JSON as a tree, text by lines, the rest by hash. */
+export function compareBodies(left: SideBody, right: SideBody, options: BodyOptions): BodyDiff {
+  const sizes = { left_size: sizeOf(left), right_size: sizeOf(right), ...hashesOf(left, right) };
+  if (left.kind === "none" && right.kind === "none") return { kind: "none", left_size: null, right_size: null };
+  for (const [side, body] of [
+    ["left", left],
+    ["right", right],
+  ] as const) {
+    if (body.kind === "unknown") return { kind: "incomparable", ...sizes, reason: `The ${side} body ${body.reason}` };
+  }
+  if (isEqual(left, right)) return { kind: "same", ...sizes };
+  const texts = [left, right].map((body) => (body.kind === "text" ? body.text : body.kind === "none" ? "" : undefined));
+  const [leftText, rightText] = texts;
+  if (leftText === undefined || rightText === undefined) return { kind: "binary", ...sizes };
+  if (leftText.length > MOST_CHARACTERS || rightText.length > MOST_CHARACTERS) {
+    return { kind: "binary", ...sizes, reason: "Too long to be compared as text" };
+  }
+  const json = jsonDiff(left, right, options);
+  if (json !== undefined) return { ...json, ...sizes };
+  const { parts, isTruncated } = diffText(leftText, rightText, MOST_PART_CHARACTERS);
+  return { kind: "text", ...sizes, parts, ...(isTruncated ? { truncated: true } : {}) };
+}
+
+function sizeOf(body: SideBody): number | null {
+  return body.kind === "none" ? null : body.sizeBytes;
+}
+
+function hashesOf(left: SideBody, right: SideBody): Pick<BodyDiff, "left_sha256" | "right_sha256"> {
+  const hash = (body: SideBody): string | null => ("sha256" in body ? body.sha256 : null);
+  return { left_sha256: hash(left), right_sha256: hash(right) };
+}
+
+function isEqual(left: SideBody, right: SideBody): boolean {
+  if (left.kind === "text" && right.kind === "text") return left.text === right.text;
+  if (left.kind !== "binary" || right.kind !== "binary" || left.sizeBytes !== right.sizeBytes) return false;
+  if (left.sha256 !== null && right.sha256 !== null) return left.sha256 === right.sha256;
+  return left.bytes !== undefined && left.bytes === right.bytes;
+}
+
+/** Undefined when one of them is no JSON: then lines say more. */
+function jsonDiff(
+  left: SideBody,
+  right: SideBody,
+  { ignored, shape }: BodyOptions,
+): Omit<BodyDiff, "left_size" | "right_size"> | undefined {
+  const leftJson = jsonOf(left);
+  const rightJson = jsonOf(right);
+  if (leftJson === undefined || rightJson === undefined) return undefined;
+  const seen = (json: Json): Json => (shape ? shapeOf(json) : json);
+  const { changes, ignoredChanges, isTruncated } = diffJson(seen(leftJson.json), seen(rightJson.json), {
+    ignored,
+    mostChanges: MOST_JSON_CHANGES,
+  });
+  if (changes.length === 0 && ignoredChanges === 0) return { kind: "same" };
+  return { kind: "json", changes, ignored_changes: ignoredChanges, ...(isTruncated ? { truncated: true } : {}) };
+}
+
+function jsonOf(body: SideBody): { readonly json: Json } | undefined {
+  if (body.kind !== "text" || !body.mayBeJson || isTooDeep(body.text)) return undefined;
+  try {
+    return { json: readJson(body.text.replace(/^\uFEFF/u, "")) };
+  } catch {
+    return undefined;
+  }
+}
+
+/** Counts brackets outside of strings, without a stack of its own. */
+function isTooDeep(text: string): boolean {
+  let depth = 0;
+  let isInString = false;
+  for (let at = 0; at < text.length; at += 1) {
+    const character = text[at];
+    if (isInString) {
+      if (character === "\\") at += 1;
+      else if (character === '"') isInString = false;
+    } else if (character === '"') isInString = true;
+    else if (character === "[" || character === "{") {
+      depth += 1;
+      if (depth > DEEPEST_JSON) return true;
+    } else if (character === "]" || character === "}") depth -= 1;
+  }
+  return false;
+}

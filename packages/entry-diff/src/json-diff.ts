@@ -1,0 +1,231 @@
+// Tested by json-diff.test.ts
+import type { Json } from "@headworks/json-patch";
+import { JsonTree } from "./json-tree.ts";
+import type { JsonPlace, IgnoredPaths } from "./ignored-paths.ts";
+import { diffSequences } from "./sequence-diff.ts";
+
+/**
+ * One change of a document. Positions in lists are those of the left side: what is added stands before the element
+ * that has that position there, in the order of the changes.
+ */
+export interface JsonChange {
+  /** JSON Pointer (RFC 6901). */
+  readonly path: string;
+  readonly op: "add" | "remove" | "replace";
+  readonly left?: Json;
+  readonly right?: Json;
+  readonly is_type_change?: true;
+}
+
+export interface JsonDiff {
+  readonly changes: JsonChange[];
+  /** Differences in places that may differ. */
+  readonly ignoredChanges: number;
+  /** There are more changes than are listed. */
+  readonly isTruncated: boolean;
+}
+
+const NOTHING_IGNORED: IgnoredPaths = { isEmpty: true, matches: () => false };
+
+/**
+ * Compares two JSON values: members by name, whatever their order; list elements by the fewest insertions and removals.
+ * Numbers are alike when they mean the same (`1.0` and `1`), however many digits they have.
+ */
+export function diffJson(
+  left: Json,
+  right: Json,
+  options: { readonly ignored?: IgnoredPaths; readonly mostChanges?: number } = {},
+): JsonDiff {
+  return new Comparison(options.ignored ?? NOTHING_IGNORED, options.mostChanges ?? Number.POSITIVE_INFINITY).run(
+    left,
+    right,
+  );
+}
+
+class Comparison {
+  readonly #ignored: IgnoredPaths;
+  readonly #mostChanges: number;
+  readonly #tree: JsonTree;
+  readonly #changes: JsonChange[] = [];
+  #ignoredChanges = 0;
+  #isTruncated = false;
+
+  constructor(ignored: IgnoredPaths, mostChanges: number) {
+    this.#ignored = ignored;
+    this.#mostChanges = mostChanges;
+    this.#tree = new JsonTree(ignored);
+  }
+
+  run(left: Json, right: Json): JsonDiff {
+    this.#compare(left, right, [], []);
+    return { changes: this.#changes, ignoredChanges: this.#ignoredChanges, isTruncated: this.#isTruncated };
+  }
+
+  /** The places of the same thing on both sides differ behind elements that only one side has. */
+  #compare(left: Json, right: Json, place: JsonPlace, rightPlace: JsonPlace): void {
+    if (this.#tree.exactId(left) === this.#tree.exactId(right)) return;
+    if (this.#isIgnored(place, rightPlace)) return;
+    if (Array.isArray(left) && Array.isArray(right)) return this.#compareLists(left, right, place, rightPlace);
+    if (kindOf(left) === "object" && kindOf(right) === "object") {
+      return this.#compareMembers(left as Members, right as Members, place, rightPlace);
+    }
+    const typeChange = kindOf(left) === kindOf(right) ? {} : { is_type_change: true as const };
+    this.#add({ path: pointer(place), op: "replace", left, right, ...typeChange });
+  }
+
+  #compareMembers(left: Members, right: Members, place: JsonPlace, rightPlace: JsonPlace): void {
+    for (const [name, value] of Object.entries(left)) {
+      const at = [...place, name];
+      if (Object.hasOwn(right, name)) this.#compare(value, right[name] as Json, at, [...rightPlace, name]);
+      else if (!this.#isIgnored(at, at)) this.#add({ path: pointer(at), op: "remove", left: value });
+    }
+    for (const [name, value] of Object.entries(right)) {
+      if (Object.hasOwn(left, name)) continue;
+      const at = [...place, name];
+      if (!this.#isIgnored(at, [...rightPlace, name])) this.#add({ path: pointer(at), op: "add", right: value });
+    }
+  }
+
+  #compareLists(left: readonly Json[], right: readonly Json[], place: JsonPlace, rightPlace: JsonPlace): void {
+    const ids = (list: readonly Json[], at: JsonPlace): number[] =>
+      list.map((value, index) => this.#tree.id(value, [...at, index]));
+    const runs = diffSequences(ids(left, place), ids(right, rightPlace));
+    for (let index = 0; index < runs.length; index += 1) {
+      const run = runs[index] as (typeof runs)[number];
+      if (run.kind === "same") {
+        // Alike but for what may differ, which is counted.
+        for (let step = 0; step < run.count; step += 1) {
+          this.#pair(left, right, run.left + step, run.right + step, place, rightPlace);
+        }
+        continue;
+      }
+      const next = runs[index + 1];
+      const follows = next !== undefined && next.kind !== "same" ? next : undefined;
+      if (follows) index += 1;
+      const removed = run.kind === "removed" ? run : follows;
+      const added = run.kind === "added" ? run : follows;
+      this.#replaceRun(left, right, removed ?? { ...run, count: 0 }, added ?? { ...run, count: 0 }, place, rightPlace);
+    }
+  }
+
+  /** Elements that came in the place of others are compared with them one by one. */
+  #replaceRun(
+    left: readonly Json[],
+    right: readonly Json[],
+    removed: { readonly left: number; readonly count: number },
+    added: { readonly right: number; readonly count: number },
+    place: JsonPlace,
+    rightPlace: JsonPlace,
+  ): void {
+    const paired = Math.min(removed.count, added.count);
+    for (let step = 0; step < paired; step += 1) {
+      this.#pair(left, right, removed.left + step, added.right + step, place, rightPlace);
+    }
+    for (let step = paired; step < removed.count; step += 1) {
+      const at = [...place, removed.left + step];
+      if (!this.#isIgnored(at, at)) {
+        this.#add({ path: pointer(at), op: "remove", left: left[removed.left + step] as Json });
+      }
+    }
+    for (let step = paired; step < added.count; step += 1) {
+      const at = [...place, removed.left + removed.count];
+      const ownPlace = [...rightPlace, added.right + step];
+      if (!this.#isIgnored(ownPlace, ownPlace)) {
+        this.#add({ path: pointer(at), op: "add", right: right[added.right + step] as Json });
+      }
+    }
+  }
+
+  #pair(
+    left: readonly Json[],
+    right: readonly Json[],
+    leftIndex: number,
+    rightIndex: number,
+    place: JsonPlace,
+    rightPlace: JsonPlace,
+  ): void {
+    this.#compare(
+      left[leftIndex] as Json,
+      right[rightIndex] as Json,
+      [...place, leftIndex],
+      [...rightPlace, rightIndex],
+    );
+  }
+
+  #isIgnored(place: JsonPlace, rightPlace: JsonPlace): boolean {
+    if (this.#ignored.isEmpty) return false;
+    const isIgnored = this.#ignored.matches(place) || this.#ignored.matches(rightPlace);
+    if (isIgnored) this.#ignoredChanges += 1;
+    return isIgnored;
+  }
+
+  #add(change: JsonChange): void {
+    if (this.#changes.length < this.#mostChanges) this.#changes.push(change);
+    else this.#isTruncated = true;
+  }
+}
+
+type Members = { readonly [name: string]: Json };
+
+/** The type as JSON knows it. */
+function kindOf(value: Json): "null" | "boolean" | "number" | "string" | "list" | "object" {
+  if (value === null) return "null";
+  if (Array.isArray(value)) return "list";
+  if (typeof value === "bigint") return "number";
+  if (typeof value === "object") return JsonTree.isNumber(value) ? "number" : "object";
+  return typeof value as "boolean" | "number" | "string";
+}
+
+function pointer(place: JsonPlace): string {
+  return place.map((key) => `/${String(key).replaceAll("~", "~0").replaceAll("/", "~1")}`).join("");
+}
+
+/** The right document, from the left one and changes that nothing was left out of. */
+export function applyJsonChanges(left: Json, changes: readonly JsonChange[]): Json {
+  return applied(
+    left,
+    changes.map((change) => ({ change, keys: keysOf(change.path) })),
+    0,
+  );
+}
+
+interface Pending {
+  readonly change: JsonChange;
+  readonly keys: readonly string[];
+}
+
+function keysOf(path: string): string[] {
+  return path
+    .split("/")
+    .slice(1)
+    .map((key) => key.replaceAll("~1", "/").replaceAll("~0", "~"));
+}
+
+function applied(value: Json, pending: readonly Pending[], depth: number): Json {
+  const [first] = pending;
+  if (first === undefined) return value;
+  if (first.keys.length === depth) return first.change.right as Json;
+  const byKey = Map.groupBy(pending, ({ keys }) => keys[depth] ?? "");
+  if (Array.isArray(value)) return appliedToList(value as readonly Json[], byKey, depth);
+  const members = new Map(Object.entries(value as Members));
+  for (const [name, changes] of byKey) {
+    const own = changes.find(({ keys }) => keys.length === depth + 1)?.change;
+    if (own?.op === "remove") members.delete(name);
+    else if (own) members.set(name, own.right as Json);
+    else members.set(name, applied(members.get(name) as Json, changes, depth + 1));
+  }
+  return Object.fromEntries(members);
+}
+
+function appliedToList(list: readonly Json[], byKey: ReadonlyMap<string, readonly Pending[]>, depth: number): Json {
+  const made: Json[] = [];
+  for (let index = 0; index <= list.length; index += 1) {
+    const changes = byKey.get(String(index)) ?? [];
+    const here = changes.filter(({ keys }) => keys.length === depth + 1).map(({ change }) => change);
+    for (const { op, right } of here) if (op === "add") made.push(right as Json);
+    if (index === list.length || here.some(({ op }) => op === "remove")) continue;
+    const inner = changes.filter(({ keys, change }) => keys.length > depth + 1 || change.op === "replace");
+    made.push(applied(list[index] as Json, inner, depth + 1));
+  }
+  return made;
+}

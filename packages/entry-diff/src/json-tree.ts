@@ -1,0 +1,86 @@
+// Tested by json-diff.test.ts
+import type { Json } from "@headworks/json-patch";
+import type { IgnoredPaths, JsonPlace } from "./ignored-paths.ts";
+
+/**
+ * Gives every part of JSON documents a number that is equal where the parts mean the same, so that each comparison of
+ * parts costs one look, however large they are.
+ */
+export class JsonTree {
+  readonly #ignored: IgnoredPaths;
+  readonly #numbers = new Map<string, number>();
+  readonly #exact = new WeakMap<object, number>();
+
+  constructor(ignored: IgnoredPaths) {
+    this.#ignored = ignored;
+  }
+
+  /** Whether an object is a number whose text is kept. */
+  static isNumber(value: object): value is { readonly rawJSON: string } {
+    return Object.getPrototypeOf(value) === null && "rawJSON" in value;
+  }
+
+  /** Equal for values that mean the same. */
+  exactId(value: Json): number {
+    if (typeof value !== "object" || value === null || isNumber(value)) return this.#numbered(scalarKey(value));
+    const known = this.#exact.get(value);
+    if (known !== undefined) return known;
+    const id = this.#containerId(value, (member) => this.exactId(member));
+    this.#exact.set(value, id);
+    return id;
+  }
+
+  /** Equal for values that differ only in places that may differ. */
+  id(value: Json, place: JsonPlace): number {
+    if (this.#ignored.isEmpty) return this.exactId(value);
+    if (typeof value !== "object" || value === null || isNumber(value)) return this.exactId(value);
+    return this.#containerId(value, (member, key) => {
+      const at = [...place, key];
+      return this.#ignored.matches(at) ? undefined : this.id(member, at);
+    });
+  }
+
+  #containerId(
+    value: readonly Json[] | Members,
+    idOf: (member: Json, key: string | number) => number | undefined,
+  ): number {
+    if (Array.isArray(value)) {
+      return this.#numbered(`[${(value as readonly Json[]).map((member, index) => idOf(member, index) ?? "*").join()}`);
+    }
+    const members = Object.entries(value as Members)
+      .map(([name, member]) => [name, idOf(member, name)] as const)
+      .filter(([, id]) => id !== undefined)
+      .map(([name, id]) => `${JSON.stringify(name)}${String(id)}`);
+    return this.#numbered(`{${members.sort().join()}`);
+  }
+
+  #numbered(key: string): number {
+    const known = this.#numbers.get(key);
+    if (known !== undefined) return known;
+    this.#numbers.set(key, this.#numbers.size);
+    return this.#numbers.size - 1;
+  }
+}
+
+type Members = { readonly [name: string]: Json };
+
+function isNumber(value: object): value is { readonly rawJSON: string } {
+  return JsonTree.isNumber(value);
+}
+
+function scalarKey(value: null | boolean | number | bigint | string | { readonly rawJSON: string }): string {
+  if (typeof value === "string") return `"${value}`;
+  if (typeof value === "boolean" || value === null) return String(value);
+  return numberKey(typeof value === "object" ? value.rawJSON : String(value));
+}
+
+/** A number by its digits and the place of its point: the same for all ways to write it. */
+function numberKey(text: string): string {
+  const [, sign = "", whole = "", fraction = "", exponent = "0"] =
+    /^(-?)(\d+)(?:\.(\d+))?(?:[eE]([+-]?\d+))?$/u.exec(text) ?? [];
+  const digits = `${whole}${fraction}`.replace(/^0+/u, "");
+  const significant = digits.replace(/0+$/u, "");
+  if (significant === "") return "#0";
+  const scale = BigInt(exponent) - BigInt(fraction.length) + BigInt(digits.length - significant.length);
+  return `#${sign}${significant}e${scale}`;
+}
