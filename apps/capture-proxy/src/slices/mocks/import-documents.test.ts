@@ -7,10 +7,9 @@ import { readImport } from "./import-documents.ts";
 import type { DocumentFormat } from "./import-documents.ts";
 import { ImportProblem } from "./imported-mocks.ts";
 import type { ImportedMocks } from "./imported-mocks.ts";
+import { answersOf, newMock } from "./mock-rule.ts";
 import type { MockDraft } from "./mock-rule.ts";
-import { answersOf } from "./mock-rule.ts";
 import { createMockCompiler } from "./mocks.compile.ts";
-import { newMock } from "./mock-rule.ts";
 import { sampleSubject } from "./sample-request.ts";
 
 const read = (format: DocumentFormat, data: unknown, baseUrl: string | null = null): ImportedMocks =>

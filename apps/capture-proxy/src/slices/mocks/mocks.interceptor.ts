@@ -1,3 +1,4 @@
+// Tested by ../../../test/mocks-proxy.test.ts
 import { CONTINUE } from "#exchange/phases.ts";
 import type { Interceptor, Verdict } from "#exchange/phases.ts";
 import type { Exchange } from "#exchange/exchange.ts";

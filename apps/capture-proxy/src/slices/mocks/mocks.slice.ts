@@ -1,3 +1,4 @@
+// Tested by mocks.slice.test.ts
 import { randomInt } from "node:crypto";
 import { join } from "node:path";
 import { MOCK_LIMITS } from "@headworks/capture-contract";
@@ -40,6 +41,7 @@ export function createMocksSlice(host: SliceHost): Slice<typeof mocksOperations>
     announce();
   };
   const random = (): number => randomInt(RANDOM_STEPS) / RANDOM_STEPS;
+  const bodyDirectories = (): string[] => [join(host.dataDir, "mock-bodies"), ...host.settings.running.mock_body_dirs];
   const book = createRuleBook({ store, hits, clock, onChange });
   const recorder = createMockRecorder({
     book,
@@ -60,7 +62,7 @@ export function createMocksSlice(host: SliceHost): Slice<typeof mocksOperations>
       serving: serving.current,
       hits,
       clock,
-      readFile: (path) => readBodyFile(path, [join(host.dataDir, "mock-bodies")], MOCK_LIMITS.fileBytes),
+      readFile: (path) => readBodyFile(path, bodyDirectories(), MOCK_LIMITS.fileBytes),
       random,
     }),
     observer: recorder.observer,

@@ -2,22 +2,41 @@ import { Ajv } from "ajv";
 import { Ajv2020 } from "ajv/dist/2020.js";
 import type { ErrorObject, ValidateFunction } from "ajv";
 import { compilePattern } from "@headworks/linear-pattern";
+import type { LinearPattern } from "@headworks/linear-pattern";
 import type { MockResponse } from "@headworks/capture-contract";
 
 /** Patterns of a schema run on bodies, in time that is linear in the body. */
-const linearRegExp = Object.assign(
-  (pattern: string): { test(text: string): boolean; exec(text: string): RegExpExecArray | null } => {
-    const compiled = compilePattern(pattern);
-    return { test: (text) => compiled.test(text), exec: () => null };
-  },
-  { code: "linearRegExp" },
-);
+const linearRegExp = Object.assign((pattern: string) => new PatternOfSchema(pattern), { code: "linearRegExp" });
+
+/** As much of a `RegExp` as the validator uses. */
+class PatternOfSchema {
+  readonly #source: string;
+  readonly #compiled: LinearPattern;
+
+  constructor(source: string) {
+    this.#source = source;
+    this.#compiled = compilePattern(source);
+  }
+
+  test(text: string): boolean {
+    return this.#compiled.test(text);
+  }
+
+  exec(): null {
+    return null;
+  }
+
+  /** The validator takes patterns with the same text for the same pattern. */
+  toString(): string {
+    return `/${this.#source}/`;
+  }
+}
 
 const options = {
   strict: false,
   validateFormats: false,
   allErrors: false,
-  code: { regExp: linearRegExp as unknown as typeof RegExp & { code: string } },
+  code: { regExp: linearRegExp },
 } as const;
 
 /**

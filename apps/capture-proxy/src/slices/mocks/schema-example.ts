@@ -1,3 +1,4 @@
+// Tested by import-documents.test.ts
 import { listOf, member, membersOf, textOf } from "./imported-mocks.ts";
 import type { Members } from "./imported-mocks.ts";
 

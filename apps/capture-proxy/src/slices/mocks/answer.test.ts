@@ -1,0 +1,146 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import type { NewMockResponse } from "@headworks/capture-contract";
+import fc from "fast-check";
+import { responseHeadText } from "@headworks/http1";
+import type { SyntheticResponse } from "#exchange/phases.ts";
+import { prepareAnswer } from "./answer.ts";
+import type { FileReading } from "./body-file.ts";
+import { filledResponse } from "./mock-rule.ts";
+import { sampleSubject } from "./sample-request.ts";
+
+const NOW = Date.UTC(2026, 0, 2);
+const subject = await sampleSubject(
+  { method: "POST", url: "http://a.test/p?q=%0d%0aX-Evil:%201&u=%E2%82%AC", body: '{"a":"b\\r\\nX-Evil: 1"}' },
+  "",
+);
+
+async function answered(response: NewMockResponse, file?: FileReading): Promise<SyntheticResponse> {
+  const surroundings = { nowMs: NOW, readFile: async () => file ?? assert.fail("no file was expected") };
+  return await prepareAnswer(filledResponse(response)).make(subject, surroundings);
+}
+
+const field = ({ fields }: SyntheticResponse, name: string): string[] =>
+  fields.flatMap((each, at) => (at % 2 === 0 && each.toLowerCase() === name ? [fields[at + 1] ?? ""] : []));
+
+test("a body gets the media type it looks like, unless the rule says one, and its length", async () => {
+  const cases: readonly (readonly [NewMockResponse, string[], string])[] = [
+    [{ body: '{"a":1}' }, ["application/json"], "7"],
+    [{ body: " [1]" }, ["application/json"], "4"],
+    [{ body: "{not json}" }, ["text/plain; charset=utf-8"], "10"],
+    [{ body: "<!DOCTYPE html><p>" }, ["text/html; charset=utf-8"], "18"],
+    [{ body: "é" }, ["text/plain; charset=utf-8"], "2"],
+    [{ body_base64: "AP8=" }, ["application/octet-stream"], "2"],
+    [{ body: "x", headers: { "content-type": "a/b" } }, ["a/b"], "1"],
+    [
+      { body: "x", headers: { "Content-Length": "99", "Transfer-Encoding": "chunked", Connection: "close" } },
+      ["text/plain; charset=utf-8"],
+      "1",
+    ],
+    [{}, [], "0"],
+    [{ body: "" }, [], "0"],
+  ];
+  for (const [response, type, length] of cases) {
+    const made = await answered(response);
+    assert.deepEqual(
+      [field(made, "content-type"), field(made, "content-length")],
+      [type, [length]],
+      JSON.stringify(response),
+    );
+    assert.deepEqual([field(made, "transfer-encoding"), field(made, "connection")], [[], []]);
+  }
+});
+
+test("answers that have no content have neither body nor type, and a length only where one is allowed", async () => {
+  for (const [status, length] of [
+    [204, []],
+    [304, []],
+    [205, ["0"]],
+  ] as const) {
+    const made = await answered({ status_code: status, body: "ignored" });
+    assert.equal(made.body.length, 0);
+    assert.deepEqual([field(made, "content-type"), field(made, "content-length")], [[], length]);
+  }
+});
+
+test("a plain text does not claim a coding, bytes and files keep theirs", async () => {
+  const headers = { "Content-Encoding": "gzip" };
+  assert.deepEqual(field(await answered({ headers, body: "x" }), "content-encoding"), []);
+  assert.deepEqual(field(await answered({ headers, body_base64: "AA==" }), "content-encoding"), ["gzip"]);
+  const file: FileReading = { ok: true, bytes: Buffer.from("z") };
+  assert.deepEqual(field(await answered({ headers, body_file: "a.gz" }, file), "content-encoding"), ["gzip"]);
+});
+
+test("a file is the body, with the type of its name; one that cannot be read is a 500 that says why", async () => {
+  const made = await answered({ body_file: "x/y.JSON" }, { ok: true, bytes: Buffer.from("{}") });
+  assert.deepEqual([made.status, made.body.toString(), field(made, "content-type")], [200, "{}", ["application/json"]]);
+  const missing = await answered({ body_file: "y" }, { ok: false, problem: "is larger than 5 bytes" });
+  assert.equal(missing.status, 500);
+  assert.match(missing.body.toString(), /y is larger than 5 bytes/);
+  const filled = await answered(
+    { body_file: "t.txt", template_enabled: true },
+    { ok: true, bytes: Buffer.from("{{request.method}} {{request.body.a}}") },
+  );
+  assert.equal(filled.body.toString(), "POST b\r\nX-Evil: 1");
+});
+
+test("templates are filled in only where they are switched on, and cannot end a header field", async () => {
+  const headers = { "X-Q": "{{request.query.q}}", "X-U": "{{request.query.u}}", "X-B": "{{request.body.a}}" };
+  const off = await answered({ headers, body: "{{request.method}}" });
+  assert.deepEqual([off.body.toString(), field(off, "x-q")], ["{{request.method}}", ["{{request.query.q}}"]]);
+  const on = await answered({ headers, body: '{"now":{{timestamp}}}', template_enabled: true });
+  assert.equal(on.body.toString(), `{"now":${NOW / 1000}}`);
+  assert.deepEqual(field(on, "content-type"), ["application/json"]);
+  assert.deepEqual([field(on, "x-q"), field(on, "x-b")], [["X-Evil: 1"], ["b X-Evil: 1"]]);
+  assert.deepEqual(field(on, "x-u"), [Buffer.from("€").toString("latin1")]);
+  assert.ok(
+    responseHeadText(on.status, "OK", on.fields)
+      .split("\r\n")
+      .every((line) => !line.startsWith("X-Evil")),
+  );
+});
+
+test("whatever a request puts into a header value, the head stays one that can be written", async () => {
+  const answer = prepareAnswer(filledResponse({ headers: { "X-T": "a{{request.body}}b" }, template_enabled: true }));
+  await fc.assert(
+    fc.asyncProperty(fc.string({ unit: "binary", minLength: 1 }), async (body) => {
+      const own = await sampleSubject(
+        { url: "http://a.test/", method: "POST", headers: { "Content-Length": "1" }, body, body_encoding: "utf8" },
+        "",
+      );
+      const made = await answer.make(own, { nowMs: NOW, readFile: () => assert.fail() });
+      assert.equal(responseHeadText(200, "OK", made.fields).split("\r\n").length, 5);
+    }),
+    { numRuns: 200 },
+  );
+});
+
+test("the fields of one answer can be changed without a trace in the next", async () => {
+  const answer = prepareAnswer(filledResponse({ headers: { "X-A": "1" }, body: "x" }));
+  const surroundings = { nowMs: NOW, readFile: () => assert.fail() };
+  const first = await answer.make(subject, surroundings);
+  first.fields.push("X-B", "2");
+  assert.deepEqual(field(await answer.make(subject, surroundings), "x-b"), []);
+});
+
+test("a delay stays inside its variance and never below nothing", () => {
+  const delay = (random: number, response: NewMockResponse) => prepareAnswer(filledResponse(response)).delayMs(random);
+  assert.deepEqual(
+    [0, 0.5, 1].map((random) => delay(random, { delay_ms: 100, delay_variance_ms: 20 })),
+    [80, 100, 120],
+  );
+  assert.deepEqual(
+    [0, 1].map((random) => delay(random, { delay_variance_ms: 20 })),
+    [0, 20],
+  );
+  assert.equal(delay(0.3, {}), 0);
+});
+
+test("an answer says whether it depends on the request's body", () => {
+  const needs = (response: NewMockResponse) => prepareAnswer(filledResponse(response)).needsBody;
+  assert.equal(needs({ body: "{{request.body.a}}" }), false);
+  assert.equal(needs({ body: "{{request.body.a}}", template_enabled: true }), true);
+  assert.equal(needs({ body: "{{uuid}}", template_enabled: true }), false);
+  assert.equal(needs({ headers: { a: "{{request.body}}" }, template_enabled: true }), true);
+  assert.equal(needs({ body_file: "x", template_enabled: true }), true);
+});
