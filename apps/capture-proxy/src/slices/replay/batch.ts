@@ -3,7 +3,7 @@ import type { ReplayResult } from "@headworks/capture-contract";
 import type { Clock } from "#slice.ts";
 import { pointOf, summarize } from "./batch-summary.ts";
 import type { BatchPoint, BatchSummary } from "./batch-summary.ts";
-import type { BatchState } from "./history.store.ts";
+import type { BatchState } from "./replay-history.ts";
 import { withoutBodies } from "./replay-result.ts";
 
 /** Results wait for others to be written with, so that a fast batch does not wait for the disk each time. */

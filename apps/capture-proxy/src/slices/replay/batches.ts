@@ -7,7 +7,7 @@ import { Batch } from "./batch.ts";
 import type { BatchNumbers } from "./batch.ts";
 import { pointOf, summarize } from "./batch-summary.ts";
 import type { BatchSummary } from "./batch-summary.ts";
-import type { HistoryStore, StoredBatch } from "./history.store.ts";
+import type { HistoryStore, StoredBatch } from "./replay-history.ts";
 import type { Replayed, Replays } from "./replays.ts";
 
 /** Batches that run at the same time. */

@@ -8,7 +8,7 @@ import { ApiError, notFound, validationError } from "#api/api-error.ts";
 import type { SliceHost } from "#slice.ts";
 import type { CaptureStore } from "#storage/capture-store.ts";
 import { compareAside } from "./compare-aside.ts";
-import type { HistoryStore } from "./history.store.ts";
+import type { HistoryStore } from "./replay-history.ts";
 
 /** Bodies up to this size are compared as what they are, larger ones by their bytes. */
 const COMPARED_BYTES = 4_194_304;

@@ -1,15 +1,16 @@
+// Tested by ../../../test/replay-run.test.ts
 import type { ReplayResult, replayOperations } from "@headworks/capture-contract";
 import type { Handlers } from "@headworks/contract-kit";
 import { notFound } from "#api/api-error.ts";
 import type { SliceHost } from "#slice.ts";
 import type { Batches } from "./batches.ts";
 import { checkDiffOptions, diffOf, diffWithOriginal, originalOf, sideOf } from "./diff.ts";
-import type { HistoryStore } from "./history.store.ts";
+import type { HistoryStore } from "./replay-history.ts";
 import { withoutBodies } from "./replay-result.ts";
 import type { Replays } from "./replays.ts";
-import { counted, savedOperations } from "./saved-requests.operations.ts";
-import type { SavedNames } from "./saved-requests.operations.ts";
-import type { SavedRequestsStore } from "./saved-requests.store.ts";
+import { counted, savedOperations } from "./saved-handlers.ts";
+import type { SavedNames } from "./saved-handlers.ts";
+import type { SavedRequestsStore } from "./saved-requests.ts";
 
 const DEFAULT_LIMIT = 100;
 const DEFAULT_RESULTS = 1000;

@@ -1,11 +1,11 @@
 import type { replayOperations } from "@headworks/capture-contract";
 import type { Slice, SliceHost } from "#slice.ts";
 import { createBatches } from "./batches.ts";
-import { createHistoryStore } from "./history.store.ts";
+import { createHistoryStore } from "./replay-history.ts";
 import { createReplayOperations } from "./replay.operations.ts";
 import { createReplays } from "./replays.ts";
 import { portableRequests } from "./saved-request.ts";
-import { createSavedRequestsStore } from "./saved-requests.store.ts";
+import { createSavedRequestsStore } from "./saved-requests.ts";
 
 const HISTORY_BOUNDS = { singles: 2000, batches: 100, batchResults: 20_000 };
 

@@ -7,7 +7,7 @@ import { modified, prepared } from "./prepare.ts";
 import { resultOf } from "./replay-result.ts";
 import type { ReplayRequest } from "./replay-request.ts";
 import { run } from "./run.ts";
-import type { SavedRequestsStore } from "./saved-requests.store.ts";
+import type { SavedRequestsStore } from "./saved-requests.ts";
 
 const DEFAULT_REDIRECTS = 10;
 

@@ -5,7 +5,7 @@ import type { RuleIssue } from "#portable/portable-list.ts";
 import { ApiError } from "#api/api-error.ts";
 import type { PortableRules } from "#slice.ts";
 import { requestOf, showRequest } from "./replay-request.ts";
-import type { SavedRequestsStore, StoredRequest } from "./saved-requests.store.ts";
+import type { SavedRequestsStore, StoredRequest } from "./saved-requests.ts";
 
 /** A saved request as the API shows it; `withBody` false leaves the body out. */
 export function showSaved(stored: StoredRequest, withBody: boolean): SavedRequest {

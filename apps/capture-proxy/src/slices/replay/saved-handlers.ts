@@ -8,7 +8,7 @@ import { capturedRequest } from "./captured-request.ts";
 import { requestOf } from "./replay-request.ts";
 import type { ReplayRequest } from "./replay-request.ts";
 import { showSaved } from "./saved-request.ts";
-import type { SavedRequestsStore, StoredRequest } from "./saved-requests.store.ts";
+import type { SavedRequestsStore, StoredRequest } from "./saved-requests.ts";
 
 const MOST_SAVED = 10_000;
 const MOST_SAVED_BYTES = 268_435_456;
