@@ -12,6 +12,16 @@ export interface Demand {
   readonly hasQuota: boolean;
 }
 
+/** A running gateway that is to take over another configuration. */
+export interface Reload {
+  readonly site: Site;
+  readonly port: number;
+  readonly demand: Demand;
+  readonly pid: number;
+  /** From 1; other ones make other configurations. */
+  readonly count: number;
+}
+
 /** One of the compared programs. */
 export interface Contender {
   readonly name: string;
@@ -21,6 +31,8 @@ export interface Contender {
   readonly can: (demand: Demand) => boolean;
   /** How it is started on a port, after its files were written. */
   readonly command: (site: Site, port: number, demand: Demand) => CommandLine;
+  /** Undefined where it cannot be done in one process of our own. */
+  readonly reload?: (reload: Reload) => void;
 }
 
 const repository = join(import.meta.dirname, "../..");
@@ -60,9 +72,14 @@ const sluice: Contender = {
       ],
     };
   },
+  reload: ({ site, port, demand, pid, count }) => {
+    const document = JSON.stringify(sluiceDocument(site, port, demand, `reloaded-${count}`));
+    writeFileSync(join(site.directory, `sluice-${port}.yaml`), document);
+    process.kill(pid, "SIGHUP");
+  },
 };
 
-function sluiceDocument(site: Site, port: number, { isSecure, routes, hasQuota }: Demand): object {
+function sluiceDocument(site: Site, port: number, { isSecure, routes, hasQuota }: Demand, lastRoute = "all"): object {
   const tls = { cert_file: site.certificateFile, key_file: site.keyFile };
   const others = Array.from({ length: routes - 1 }, (_, at) => ({
     name: `other-${at}`,
@@ -71,12 +88,25 @@ function sluiceDocument(site: Site, port: number, { isSecure, routes, hasQuota }
     action: { type: "proxy" },
   }));
   return {
-    listeners: [{ name: "public", address: "127.0.0.1", port, ...(isSecure ? { protocol: "https", tls } : {}) }],
+    listeners: [
+      {
+        name: "public",
+        address: "127.0.0.1",
+        port,
+        idle_timeout_ms: 600_000,
+        ...(isSecure ? { protocol: "https", tls } : {}),
+      },
+    ],
     upstreams: [{ name: "origin", endpoints: [{ address: "127.0.0.1", port: site.originPort }], connection_cap: 256 }],
     services: [{ name: "origin", upstream: "origin" }],
     routes: [
       ...others,
-      { name: "all", service: "origin", match: { path: { type: "prefix", value: "/" } }, action: { type: "proxy" } },
+      {
+        name: lastRoute,
+        service: "origin",
+        match: { path: { type: "prefix", value: "/" } },
+        action: { type: "proxy" },
+      },
     ],
     ...(hasQuota
       ? {
@@ -102,7 +132,8 @@ const nginx: Contender = {
     writeFileSync(
       file,
       `worker_processes 1; daemon off; pid ${file}.pid; error_log ${file}.err;
-events { worker_connections 8192; }
+worker_rlimit_nofile 20000;
+events { worker_connections 16384; }
 http { access_log off; keepalive_requests 1000000000; keepalive_timeout 600;
   client_body_temp_path ${file}.body; proxy_temp_path ${file}.proxy;
   upstream origin { server 127.0.0.1:${site.originPort}; keepalive 256; keepalive_requests 1000000000; }
@@ -113,6 +144,7 @@ http { access_log off; keepalive_requests 1000000000; keepalive_timeout 600;
     );
     return { command: "nginx", args: ["-c", file] };
   },
+  reload: ({ pid }) => void process.kill(pid, "SIGHUP"),
 };
 
 const haproxy: Contender = {

@@ -8,6 +8,7 @@ import { freePort } from "../capture/proxies.ts";
 import { canPin, CORES, pinned } from "../capture/pinning.ts";
 import { processorTime, residentMb, untilQuiet } from "../capture/processor-time.ts";
 import { median } from "../capture/report.ts";
+import { idleConnections, RELOADS, type Beside } from "./beside.ts";
 import { API_KEY, CONTENDERS, type Contender, type Demand } from "./contenders.ts";
 import { originConfiguration, prepareSite, type Site } from "./site.ts";
 
@@ -17,6 +18,8 @@ interface Row extends Demand {
   readonly path: string;
   /** Bytes of a request body; 0 for GET. */
   readonly bodyBytes: number;
+  /** Each gateway takes part once more with this beside its load. */
+  readonly beside?: () => Beside;
   /** CPU of the other over CPU of Sluice that is required, and that is aimed at. */
   readonly targets: Readonly<Record<string, { readonly floor: number; readonly aim: number }>>;
 }
@@ -45,6 +48,14 @@ const ROWS: readonly Row[] = [
   { ...PLAIN, name: "routes-100", title: "100 routes, answers of 200 bytes", path: "/200", routes: 100 },
   { ...PLAIN, name: "routes-5000", title: "5,000 routes, answers of 200 bytes", path: "/200", routes: 5000 },
   { ...PLAIN, name: "quota", title: "two durable budgets charged for each request", path: "/200", hasQuota: true },
+  {
+    ...PLAIN,
+    name: "reload",
+    title: "four reloads a second under load, none may fail a request",
+    path: "/200",
+    beside: () => RELOADS,
+  },
+  { ...PLAIN, name: "idle", title: "10,000 idle connections beside the load", path: "/200", beside: idleConnections },
 ];
 
 const USAGE = `Usage: node bench/gateway/run.ts [options]
@@ -81,17 +92,21 @@ interface Round {
   readonly requests: number;
   readonly cpuUs: number;
   readonly perSecond: number;
+  readonly p99Ms: number;
   readonly problem: string | undefined;
 }
 
 interface Participant {
   readonly contender: Contender;
+  readonly beside: Beside | undefined;
   readonly process: SpawnedProcess;
   readonly port: number;
   readonly rounds: Round[];
+  /** What was seen when that began for the first time. */
+  note: string | undefined;
 }
 
-async function enter(contender: Contender, row: Row, site: Site): Promise<Participant> {
+async function enter(contender: Contender, row: Row, site: Site, beside?: Beside): Promise<Participant> {
   const port = await freePort();
   const { command, args } = pinned(CORES.proxy, contender.command(site, port, row));
   const child = await spawnProcess(command, args);
@@ -100,28 +115,50 @@ async function enter(contender: Contender, row: Row, site: Site): Promise<Partic
     async () => (await runProcess("curl", ["-sk", "-o", "/dev/null", "-w", "%{http_code}", url])).stdout === "200",
     { what: `${contender.name} on port ${port}`, timeoutMs: 30_000 },
   );
-  return { contender, process: child, port, rounds: [] };
+  return { contender, beside, process: child, port, rounds: [], note: undefined };
 }
 
 /** wrk on the other core, beside the origin. */
-async function play(row: Row, { port, process: child }: Participant, site: Site, seconds: number): Promise<Round> {
+async function play(row: Row, participant: Participant, site: Site, seconds: number): Promise<Round> {
+  const { contender, port, process: child } = participant;
+  const beside = await participant.beside?.start({ contender, pid: child.pid, port, site, demand: row });
+  if (beside !== undefined) await untilQuiet(child.pid, 1000);
   const before = processorTime(child.pid).totalUs;
   const url = `${row.isSecure ? "https" : "http"}://127.0.0.1:${port}${row.path}`;
   const script = row.bodyBytes > 0 ? ["-s", join(site.directory, "post.lua")] : [];
   const { command, args } = pinned(CORES.rest, {
     command: "wrk",
-    args: ["-t1", `-c${values.connections}`, `-d${seconds}s`, "-H", `X-API-Key: ${API_KEY}`, ...script, url],
+    args: [
+      "-t1",
+      "--latency",
+      `-c${values.connections}`,
+      `-d${seconds}s`,
+      "-H",
+      `X-API-Key: ${API_KEY}`,
+      ...script,
+      url,
+    ],
   });
   const { stdout, stderr, code } = await runProcess(command, args, { timeoutMs: seconds * 1000 + 30_000 });
+  participant.note ??= beside?.note;
+  if (participant.beside?.isLoad === true) await beside?.stop();
   await untilQuiet(child.pid);
+  const cpuUs = processorTime(child.pid).totalUs - before;
+  if (participant.beside?.isLoad === false) await beside?.stop();
   const requests = Number(/(\d+) requests in/.exec(stdout)?.[1] ?? 0);
   const wrong = /Non-2xx or 3xx responses: (\d+)|Socket errors: .*/.exec(stdout)?.[0];
   return {
     requests,
-    cpuUs: (processorTime(child.pid).totalUs - before) / Math.max(1, requests),
+    cpuUs: cpuUs / Math.max(1, requests),
+    p99Ms: latencyMs(/ 99%\s+([\d.]+)(us|ms|s)/.exec(stdout)),
     perSecond: Number(/Requests\/sec:\s+([\d.]+)/.exec(stdout)?.[1] ?? 0),
     problem: code === 0 ? wrong : stderr,
   };
+}
+
+function latencyMs(found: RegExpExecArray | null): number {
+  const factor = { us: 0.001, ms: 1, s: 1000 }[found?.[2] ?? ""] ?? Number.NaN;
+  return Number(found?.[1]) * factor;
 }
 
 async function measure(row: Row, contenders: readonly Contender[], site: Site): Promise<Map<string, number>> {
@@ -129,7 +166,12 @@ async function measure(row: Row, contenders: readonly Contender[], site: Site): 
   const participants: Participant[] = [];
   const costs = new Map<string, number>();
   try {
-    for (const contender of contenders) if (contender.can(row)) participants.push(await enter(contender, row, site));
+    const beside = row.beside?.();
+    for (const contender of contenders) {
+      if (!contender.can(row)) continue;
+      participants.push(await enter(contender, row, site));
+      if (beside?.can(contender) === true) participants.push(await enter(contender, row, site, beside));
+    }
     for (let round = 0; round <= Number(values.rounds); round += 1) {
       for (const participant of round % 2 === 0 ? participants : participants.toReversed()) {
         const played = await play(row, participant, site, round === 0 ? Math.max(3, seconds) : seconds);
@@ -137,7 +179,8 @@ async function measure(row: Row, contenders: readonly Contender[], site: Site): 
       }
     }
     print(row, participants);
-    for (const { contender, rounds } of participants) {
+    for (const { contender, beside: another, rounds } of participants) {
+      if (another !== undefined) continue;
       costs.set(contender.name, median(rounds.map(({ cpuUs }) => cpuUs)));
     }
   } finally {
@@ -148,14 +191,14 @@ async function measure(row: Row, contenders: readonly Contender[], site: Site): 
 
 function print(row: Row, participants: readonly Participant[]): void {
   console.log(`\n${row.name}: ${row.title}`);
-  console.log("                       x Sluice   floor     aim   CPU us/req    req/s   RSS MB");
+  console.log("                       x Sluice   floor     aim   CPU us/req    req/s   p99 ms   RSS MB");
   const [own] = participants;
-  for (const { contender, rounds, process: child } of participants) {
+  for (const { contender, beside, rounds, note, process: child } of participants) {
     const ratios = rounds.map(({ cpuUs }, at) => cpuUs / (own?.rounds[at]?.cpuUs ?? Number.NaN));
-    const target = row.targets[contender.name];
+    const target = beside === undefined ? row.targets[contender.name] : undefined;
     const ratio = median(ratios);
     const cells = [
-      contender.name.padEnd(22),
+      (beside === undefined ? contender.name : `${contender.name}, ${beside.title}`).padEnd(22),
       ratio.toFixed(2).padStart(9),
       String(target?.floor ?? "").padStart(8),
       String(target?.aim ?? "").padStart(8),
@@ -165,10 +208,14 @@ function print(row: Row, participants: readonly Participant[]): void {
       median(rounds.map(({ perSecond }) => perSecond))
         .toFixed(0)
         .padStart(9),
+      median(rounds.map(({ p99Ms }) => p99Ms))
+        .toFixed(2)
+        .padStart(9),
       residentMb(child.pid).nowMb.toFixed(0).padStart(9),
       target === undefined ? "" : ratio >= target.aim ? "  pass, aim" : ratio >= target.floor ? "  pass" : "  FAIL",
     ];
     console.log(cells.join(""));
+    if (note !== undefined) console.log(`    ${note}`);
     for (const problem of new Set(rounds.flatMap((round) => round.problem ?? []))) console.log(`    ${problem}`);
   }
 }
