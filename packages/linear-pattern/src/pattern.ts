@@ -53,9 +53,9 @@ export interface LinearPattern {
   match(text: string, from?: number): PatternMatch | undefined | "gave-up";
   /**
    * The text with every match replaced, left to right and never overlapping, and how many there were. `gave-up` when
-   * all matches together cost more than some steps for each unit of the text.
+   * all matches together cost more than some steps for each unit of the text, or make it longer than `mostUnits`.
    */
-  replaceAll(text: string, replacement: (match: PatternMatch) => string): Replaced | "gave-up";
+  replaceAll(text: string, replacement: (match: PatternMatch) => string, mostUnits?: number): Replaced | "gave-up";
 }
 
 /** A text in which matches were replaced. */
@@ -175,18 +175,22 @@ class CompiledPattern implements LinearPattern {
     return slots === undefined || slots === "gave-up" ? slots : matchOf(text, slots, groupNames);
   }
 
-  replaceAll(text: string, replacement: (match: PatternMatch) => string): Replaced | "gave-up" {
+  replaceAll(text: string, replacement: (match: PatternMatch) => string, mostUnits = Infinity): Replaced | "gave-up" {
     const mostWork = Math.max(this.#mostWork, text.length * WORK_PER_UNIT);
     const pieces: string[] = [];
     let work = 0;
     let count = 0;
+    let added = 0;
     let kept = 0;
     for (let from = 0; from <= text.length;) {
       const match = this.match(text, from);
       work += this.#machine?.work ?? 0;
       if (match === "gave-up" || work > mostWork) return "gave-up";
       if (match === undefined) break;
-      pieces.push(text.slice(kept, match.start), replacement(match));
+      const by = replacement(match);
+      added += by.length;
+      if (text.length + added > mostUnits) return "gave-up";
+      pieces.push(text.slice(kept, match.start), by);
       count += 1;
       kept = match.end;
       from = match.end > match.start ? match.end : match.end + unitsOfCharacter(text, match.end);

@@ -1,4 +1,4 @@
-// Tested by rewrites.interceptor.test.ts
+// Tested by ../../../test/rewrites-live.test.ts
 import { NOT_READ, type BodyText, type MatchSubject } from "@headworks/match-condition";
 import { exchangeUrl } from "#exchange/exchange.ts";
 import type { RequestMessage } from "#exchange/exchange.ts";

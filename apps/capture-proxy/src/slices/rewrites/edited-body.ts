@@ -163,6 +163,15 @@ export class EditedBody {
     this.#isChanged = true;
   }
 
+  /** The body as it was edited elsewhere, after `load`. */
+  replaceEdited(bytes: Buffer, newCharset: string | undefined): void {
+    this.#bytes = bytes;
+    this.#editedText = undefined;
+    this.#text = "unknown";
+    this.#isChanged = true;
+    this.#newCharset = newCharset ?? this.#newCharset;
+  }
+
   /** Another body altogether, without content coding; after `settle`. */
   replace(bytes: Buffer): void {
     this.#bytes = bytes;
@@ -182,12 +191,17 @@ export class EditedBody {
 
   #readText(): TextBody | undefined {
     if (this.#text === "unknown") {
-      this.#text =
-        this.#bytes === undefined
-          ? undefined
-          : readTextBody(this.#bytes, fieldValue(this.#source.fields(), "content-type"));
+      this.#text = this.#bytes === undefined ? undefined : readTextBody(this.#bytes, this.contentType);
     }
     return this.#text;
+  }
+
+  /** With the charset that the text got meanwhile. */
+  get contentType(): string | undefined {
+    const contentType = fieldValue(this.#source.fields(), "content-type");
+    return contentType === undefined || this.#newCharset === undefined
+      ? contentType
+      : withCharset(contentType, this.#newCharset);
   }
 
   #writeText(): void {

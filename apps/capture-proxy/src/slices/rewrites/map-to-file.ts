@@ -1,4 +1,4 @@
-// Tested by rewrites.interceptor.test.ts
+// Tested by ../../../test/rewrites-files.test.ts
 import type { RewriteAction } from "@headworks/capture-contract";
 import { reasonPhrase } from "@headworks/http-fields";
 import type { SyntheticResponse } from "#exchange/phases.ts";

@@ -1,5 +1,4 @@
-// Tested by rewrites.interceptor.test.ts
-import { parseMediaType } from "@headworks/http-fields";
+// Tested by ../../../test/rewrites-live.test.ts
 import { fieldValue } from "@headworks/http1";
 import type { RawFields } from "@headworks/http1";
 import type { Content, Exchange, RequestMessage, ResponseMessage } from "#exchange/exchange.ts";
@@ -210,14 +209,13 @@ function hasBody({ fields }: Readonly<RequestMessage>): boolean {
 }
 
 /** Types whose bodies are made of messages over time: to wait for their end would be to stop them. */
-const STREAMS = new Set(["text/event-stream", "multipart/x-mixed-replace", "application/grpc"]);
+const STREAMS = ["text/event-stream", "multipart/x-mixed-replace", "application/grpc"];
 
 function obstacle({ request, response }: EditedExchange, phase: Phase): string | undefined {
   const fields = phase === "request" ? request.fields : (response?.fields ?? []);
-  const essence = parseMediaType(fieldValue(fields, "content-type"))?.essence ?? "";
-  if (STREAMS.has(essence) || essence.startsWith("application/grpc")) {
-    return `a stream of ${essence} is not held back and passes as it is`;
-  }
+  const type = fieldValue(fields, "content-type")?.trimStart().toLowerCase() ?? "";
+  const stream = STREAMS.find((name) => type.startsWith(name));
+  if (stream !== undefined) return `a stream of ${stream} is not held back and passes as it is`;
   if (phase === "response" && response?.status === 206) {
     return "an answer with a part of the content (206) passes as it is: remove Range from the request to edit all of it";
   }

@@ -1,9 +1,7 @@
-// Tested by rewrites.interceptor.test.ts
+// Tested by ../../../test/rewrites-live.test.ts
 import type { RewriteAction } from "@headworks/capture-contract";
 import { reasonPhrase } from "@headworks/http-fields";
 import { fieldValue } from "@headworks/http1";
-import { jsonPatch, mergePatch, PatchError, readJson, writeJson, type Json } from "@headworks/json-patch";
-import { compilePattern, readReplacement, type Replaced } from "@headworks/linear-pattern";
 import { exchangeUrl } from "#exchange/exchange.ts";
 import type { RequestMessage } from "#exchange/exchange.ts";
 import { valueProblem, wireValue, withField, withoutField, withRewrittenField } from "./header-edit.ts";
@@ -11,6 +9,9 @@ import type { MappedFiles } from "./mapped-files.ts";
 import { mapToFile } from "./map-to-file.ts";
 import type { MessageEdit } from "./message-edit.ts";
 import { withoutQueryParameter, withQueryParameter } from "./query-edit.ts";
+import { compilePatternEdit, compileTextEdit } from "./text-edits.ts";
+import type { TextAction } from "./text-edits.ts";
+import type { TextThread } from "./text-thread.ts";
 import { isElsewhere, mappedPlace, moveRequest, readPlace } from "./url-edit.ts";
 import type { Place } from "./url-edit.ts";
 
@@ -24,7 +25,7 @@ export interface CompiledAction {
 }
 
 /** Compiles a checked action. Throws for one that `actionProblems` has something to say about. */
-export function compileAction(action: RewriteAction, files: MappedFiles): CompiledAction {
+export function compileAction(action: RewriteAction, files: MappedFiles, thread: TextThread): CompiledAction {
   switch (action.type) {
     case "url_rewrite":
       return { request: rewriteUrl(action), response: undefined };
@@ -56,7 +57,7 @@ export function compileAction(action: RewriteAction, files: MappedFiles): Compil
     case "set_body":
     case "json_patch":
     case "json_merge":
-      return onBoth(bodyAction(action));
+      return onBoth(bodyAction(action, thread));
   }
 }
 
@@ -68,46 +69,10 @@ export function shown(value: string): string {
   return value.length <= 200 ? value : `${value.slice(0, 200)}…`;
 }
 
-/** A pattern and what takes the place of its matches, ready to run over any number of texts. */
-interface TextEdit {
-  readonly run: (text: string) => Replaced | "gave-up";
-}
-
-/** Longer words are left to the automaton: searching them plainly can take the product of both lengths. */
-const LONGEST_WORD = 32;
-
-function compiledText(action: { pattern: string; replacement: string; flags?: string }): TextEdit {
-  const { source, flags } = readFlags(action.pattern, action.flags ?? "");
-  const pattern = compilePattern(source, flags);
-  const read = readReplacement(action.replacement, pattern);
-  if (!read.ok) throw new RangeError(`replacement: ${read.error.message}`);
-  const { replacement } = read;
-  const isWord = flags === "" && source.length <= LONGEST_WORD && /^[^\\^$.*+?()[\]{}|]+$/.test(source);
-  if (!isWord) return { run: (text) => pattern.replaceAll(text, replacement) };
-  const word = replacement({ start: 0, end: source.length, groups: [source], named: {} });
-  return { run: (text) => withWordReplaced(text, source, word) };
-}
-
-/** The platform's search for a word is many times faster than an automaton. */
-function withWordReplaced(text: string, word: string, by: string): Replaced {
-  const parts = text.split(word);
-  return { text: parts.length === 1 ? text : parts.join(by), count: parts.length - 1 };
-}
-
-/** Flags may stand in front of the pattern too, as in `(?i)users`, which other engines know. */
-export function readFlags(pattern: string, flags: string): { source: string; flags: string; skipped: number } {
-  const [leading = "", own = ""] = /^\(\?([ims]{1,3})\)/.exec(pattern) ?? [];
-  return {
-    source: pattern.slice(leading.length),
-    flags: [...new Set(flags + own)].join(""),
-    skipped: leading.length,
-  };
-}
-
 // Requests
 
 function rewriteUrl(action: RewriteAction & { type: "url_rewrite" }): Apply {
-  const { run } = compiledText(action);
+  const run = compilePatternEdit(action);
   return (edit) => {
     const before = exchangeUrl(edit.request);
     const result = run(before);
@@ -195,7 +160,7 @@ function headerAction(action: RewriteAction & { type: "set_header" | "remove_hea
         edit.changed(`removed header ${name}${count > 1 ? ` (${count} fields)` : ""}`);
       };
     case "header_rewrite": {
-      const { run } = compiledText(action);
+      const run = compilePatternEdit(action);
       return (edit) => {
         const result = withRewrittenField(edit.fields, name, run);
         if (typeof result === "string") return edit.note(`header ${name} not changed: ${result}`);
@@ -217,29 +182,8 @@ function isSame(one: readonly string[], other: readonly string[]): boolean {
   return one.length === other.length && one.every((text, at) => text === other[at]);
 }
 
-function bodyAction(
-  action: RewriteAction & { type: "body_rewrite" | "set_body" | "json_patch" | "json_merge" },
-): Apply {
-  switch (action.type) {
-    case "body_rewrite": {
-      const { run } = compiledText(action);
-      return onText((text) => {
-        const result = run(text);
-        if (result === "gave-up") return { problem: "the pattern takes too long on this body" };
-        if (result.count === 0) return { problem: "the pattern is not in the body" };
-        return {
-          text: result.text,
-          words: result.count === 1 ? "1 match replaced" : `${result.count} matches replaced`,
-        };
-      });
-    }
-    case "json_patch":
-      return onJson("JSON Patch", (json) => jsonPatch(json, action.patch as unknown as Json));
-    case "json_merge":
-      return onJson("JSON Merge Patch", (json) => mergePatch(json, action.patch as Json));
-    case "set_body":
-      return setBody(action);
-  }
+function bodyAction(action: TextAction | (RewriteAction & { type: "set_body" }), thread: TextThread): Apply {
+  return action.type === "set_body" ? setBody(action) : editText(action, thread);
 }
 
 /** The answer to HEAD states the length of a body that rules would change: nobody knows how long that is. */
@@ -252,39 +196,31 @@ function leaveBody(edit: MessageEdit, reason: string): void {
   edit.changed("removed Content-Length: the body that GET gives is changed");
 }
 
-type Edited = { readonly text: string; readonly words: string } | { readonly problem: string };
+/** Bodies up to this size are edited at once; larger ones in a thread, so that others need not wait for them. */
+const AT_ONCE_BYTES = 131_072;
 
-function onText(change: (text: string) => Edited): Apply {
-  const applyNow = (edit: MessageEdit): void => {
+function editText(action: TextAction, thread: TextThread): Apply {
+  const change = compileTextEdit(action);
+  const applyNow = (edit: MessageEdit): void | Promise<void> => {
     const { body } = edit;
     if (body.obstacle !== undefined) return leaveBody(edit, body.obstacle);
+    const { bytes } = body;
+    if (bytes !== undefined && bytes.length > AT_ONCE_BYTES) return editInThread(edit, action, bytes, thread);
     const { text } = body;
     if (text === undefined) return edit.note("the body is no text");
-    const beforeBytes = body.bytes?.length ?? 0;
     const edited = change(text);
     if ("problem" in edited) return edit.note(edited.problem);
-    if (edited.text === text) return edit.note(`${edited.words}, which changes nothing`);
     body.replaceText(edited.text);
-    edit.changedBody(`${edited.words}: body ${beforeBytes} to ${body.bytes?.length ?? 0} bytes`);
+    edit.changedBody(`${edited.words}: body ${bytes?.length ?? 0} to ${body.bytes?.length ?? 0} bytes`);
   };
-  return (edit) => {
-    if (edit.body.isLoaded) return applyNow(edit);
-    return edit.body.load().then(() => applyNow(edit));
-  };
+  return (edit) => (edit.body.isLoaded ? applyNow(edit) : edit.body.load().then(() => applyNow(edit)));
 }
 
-function onJson(words: string, change: (json: Json) => Json): Apply {
-  return onText((text) => {
-    if (text.trim() === "") return { problem: `${words} not applied: there is no body` };
-    try {
-      return { text: writeJson(change(readJson(text)), text), words: `${words} applied` };
-    } catch (error) {
-      if (error instanceof PatchError) return { problem: `${words} not applied: ${error.message}` };
-      if (error instanceof SyntaxError) return { problem: `${words} not applied: the body is no JSON` };
-      if (error instanceof RangeError) return { problem: `${words} not applied: the result is too deep or too large` };
-      throw error;
-    }
-  });
+async function editInThread(edit: MessageEdit, action: TextAction, bytes: Buffer, thread: TextThread): Promise<void> {
+  const edited = await thread.edit(action, bytes, edit.body.contentType);
+  if ("problem" in edited) return edit.note(edited.problem);
+  edit.body.replaceEdited(edited.bytes, edited.newCharset);
+  edit.changedBody(`${edited.words}: body ${bytes.length} to ${edited.bytes.length} bytes`);
 }
 
 function setBody(action: RewriteAction & { type: "set_body" }): Apply {

@@ -1,4 +1,4 @@
-// Tested by rewrites.interceptor.test.ts
+// Tested by ../../../test/rewrites-live.test.ts
 import type { BodyText, ConditionSet, MatchSubject } from "@headworks/match-condition";
 import { CONTINUE } from "#exchange/phases.ts";
 import type { Verdict } from "#exchange/phases.ts";

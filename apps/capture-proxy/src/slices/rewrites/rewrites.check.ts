@@ -3,7 +3,7 @@ import type { NewRewriteRule, RewriteAction, RewriteRuleUpdate } from "@headwork
 import { checkPattern, compilePattern, readReplacement } from "@headworks/linear-pattern";
 import { fieldProblem, valueProblem } from "./header-edit.ts";
 import type { MappedFiles } from "./mapped-files.ts";
-import { readFlags } from "./rewrite-actions.ts";
+import { readFlags } from "./text-edits.ts";
 import { readPlace } from "./url-edit.ts";
 
 /** One problem of a rule: a JSON pointer below it, and what is wrong. */

@@ -1,4 +1,4 @@
-// Tested by rewrites.interceptor.test.ts
+// Tested by rewrites.compile.test.ts
 import {
   compileCondition,
   compileConditionSet,
@@ -9,6 +9,7 @@ import type { MappedFiles } from "./mapped-files.ts";
 import type { StoredRewrite } from "./rewrite-rule.ts";
 import { compileAction } from "./rewrite-actions.ts";
 import type { Apply } from "./rewrite-actions.ts";
+import type { TextThread } from "./text-thread.ts";
 
 /** A rule for one phase. */
 export interface CompiledRule {
@@ -30,31 +31,71 @@ export interface RewriteRules {
   readonly issues: readonly { readonly rule: string; readonly issue: string }[];
 }
 
-/** Compiles rules given oldest first. `onlyEnabled: false` takes the disabled ones too, for a dry run. */
-export function compileRewriteRules(
-  rules: readonly StoredRewrite[],
-  files: MappedFiles,
-  options: { readonly onlyEnabled: boolean } = { onlyEnabled: true },
-): RewriteRules {
+/** What does not depend on other rules; undefined where the rule has nothing to do in a phase. */
+interface CompiledParts {
+  readonly condition: CompiledCondition;
+  readonly request: readonly Apply[] | undefined;
+  readonly response: readonly Apply[] | undefined;
+}
+
+/** Compiles rules; those that stay the same from one time to the next are compiled once. */
+export interface RewriteCompiler {
+  /** Rules are given oldest first; the disabled ones are left out. */
+  compile(rules: readonly StoredRewrite[]): RewriteRules;
+}
+
+export function createRewriteCompiler(files: MappedFiles, thread: TextThread): RewriteCompiler {
+  let known = new Map<string, { readonly text: string; readonly parts: CompiledParts }>();
+  return {
+    compile: (rules) => {
+      const kept: typeof known = new Map();
+      const compiled = joined(
+        rules.filter(({ enabled }) => enabled),
+        (rule) => {
+          const text = JSON.stringify([rule.condition, rule.direction, rule.actions]);
+          const before = known.get(rule.id);
+          const parts = before?.text === text ? before.parts : compileParts(rule, files, thread);
+          kept.set(rule.id, { text, parts });
+          return parts;
+        },
+      );
+      known = kept;
+      return compiled;
+    },
+  };
+}
+
+/** Compiles rules for one run, enabled or not. */
+export function compileOnce(rules: readonly StoredRewrite[], files: MappedFiles, thread: TextThread): RewriteRules {
+  return joined(rules, (rule) => compileParts(rule, files, thread));
+}
+
+function compileParts(rule: StoredRewrite, files: MappedFiles, thread: TextThread): CompiledParts {
+  const { direction } = rule;
+  const condition = compileCondition(rule.condition);
+  const actions = rule.actions.map((action) => compileAction(action, files, thread));
+  const forRequests = actions.flatMap(({ request }) => request ?? []);
+  const forAnswers = actions.flatMap(({ response }) => response ?? []);
+  const isOnRequests = direction !== "response" && forRequests.length > 0 && condition.atRequest.possible;
+  const isOnAnswers = direction !== "request" && forAnswers.length > 0 && condition.atResponse.possible;
+  return {
+    condition,
+    request: isOnRequests ? forRequests : undefined,
+    response: isOnAnswers ? forAnswers : undefined,
+  };
+}
+
+function joined(rules: readonly StoredRewrite[], partsOf: (rule: StoredRewrite) => CompiledParts): RewriteRules {
   const request: CompiledRule[] = [];
   const response: CompiledRule[] = [];
   const issues: { rule: string; issue: string }[] = [];
-  const inOrder = rules
-    .filter((rule) => rule.enabled || !options.onlyEnabled)
-    .toSorted((one, other) => one.priority - other.priority);
-  for (const rule of inOrder) {
+  for (const rule of rules.toSorted((one, other) => one.priority - other.priority)) {
     try {
-      const { id, name, direction } = rule;
-      const condition = compileCondition(rule.condition);
-      const actions = rule.actions.map((action) => compileAction(action, files));
-      const forRequests = actions.flatMap(({ request: apply }) => apply ?? []);
-      const forAnswers = actions.flatMap(({ response: apply }) => apply ?? []);
-      if (direction !== "response" && forRequests.length > 0 && condition.atRequest.possible) {
-        request.push({ id, name, condition, actions: forRequests, order: request.length });
-      }
-      if (direction !== "request" && forAnswers.length > 0 && condition.atResponse.possible) {
-        response.push({ id, name, condition, actions: forAnswers, order: response.length });
-      }
+      const { id, name } = rule;
+      const parts = partsOf(rule);
+      const { condition } = parts;
+      if (parts.request) request.push({ id, name, condition, actions: parts.request, order: request.length });
+      if (parts.response) response.push({ id, name, condition, actions: parts.response, order: response.length });
     } catch (error) {
       issues.push({ rule: rule.id, issue: (error as Error).message });
     }

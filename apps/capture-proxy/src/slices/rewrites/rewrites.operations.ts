@@ -14,8 +14,9 @@ import { newRewrite, showRewrite, updatedRewrite } from "./rewrite-rule.ts";
 import type { StoredRewrite } from "./rewrite-rule.ts";
 import { REWRITE_TEMPLATES } from "./rewrite-templates.ts";
 import { actionIssues } from "./rewrites.check.ts";
-import { compileRewriteRules } from "./rewrites.compile.ts";
+import { compileOnce } from "./rewrites.compile.ts";
 import type { RewritesStore } from "./rewrites.store.ts";
+import type { TextThread } from "./text-thread.ts";
 
 export interface RewritesOperationsParts {
   readonly store: RewritesStore;
@@ -23,6 +24,7 @@ export interface RewritesOperationsParts {
   readonly hits: HitCounter;
   readonly clock: Clock;
   readonly files: MappedFiles;
+  readonly thread: TextThread;
   readonly limits: () => BodyLimits;
   /** The stored rules changed: compile them anew and tell others. */
   readonly onChange: () => void;
@@ -69,7 +71,7 @@ export function createRewritesOperations(parts: RewritesOperationsParts): Handle
       if (entry.is_passthrough) {
         throw new ApiError("VALIDATION_ERROR", "body/entry_id: a tunnel that was not read cannot be rewritten");
       }
-      const compiled = compileRewriteRules(rules, files, { onlyEnabled: false });
+      const compiled = compileOnce(rules, files, parts.thread);
       return { status: 200, body: await dryRun(entry, compiled, parts.limits) };
     },
     getRewrite: ({ params }) => ({ status: 200, body: show(find(params.id)) }),

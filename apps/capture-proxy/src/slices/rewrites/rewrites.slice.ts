@@ -10,11 +10,12 @@ import type { BodyLimits } from "./message-edit.ts";
 import { readRewrite, showRewrite } from "./rewrite-rule.ts";
 import { createRewriteRun } from "./rewrite-run.ts";
 import { actionIssues } from "./rewrites.check.ts";
-import { compileRewriteRules } from "./rewrites.compile.ts";
+import { createRewriteCompiler } from "./rewrites.compile.ts";
 import type { RewriteRules } from "./rewrites.compile.ts";
 import { createRewritesInterceptor } from "./rewrites.interceptor.ts";
 import { createRewritesOperations } from "./rewrites.operations.ts";
 import { createRewritesStore } from "./rewrites.store.ts";
+import { createTextThread } from "./text-thread.ts";
 
 /** Rules that change requests and answers on their way. */
 export function createRewritesSlice(host: SliceHost): Slice<typeof rewritesOperations> {
@@ -24,8 +25,10 @@ export function createRewritesSlice(host: SliceHost): Slice<typeof rewritesOpera
     () => [join(host.dataDir, "map-files"), ...settings.running.map_file_dirs],
     () => settings.running.rewrite_body_limit,
   );
+  const thread = createTextThread();
+  const compiler = createRewriteCompiler(files, thread);
   const compile = (): RewriteRules => {
-    const compiled = compileRewriteRules(store.list(), files);
+    const compiled = compiler.compile(store.list());
     if (compiled.issues.length > 0) log.error({ issues: compiled.issues }, "unreadable rewrite rules change nothing");
     return compiled;
   };
@@ -48,9 +51,14 @@ export function createRewritesSlice(host: SliceHost): Slice<typeof rewritesOpera
   const run = createRewriteRun({ limits, onHit: (ruleId) => hits.hit(ruleId) });
   return {
     name: "rewrites",
-    operations: createRewritesOperations({ store, traffic: host.store, hits, clock, files, limits, onChange }),
+    operations: createRewritesOperations({ store, traffic: host.store, hits, clock, files, thread, limits, onChange }),
     interceptor: createRewritesInterceptor(run, () => rules),
-    worker: { start: (signal) => hits.start(signal) },
+    worker: {
+      start: (signal) => {
+        hits.start(signal);
+        signal.addEventListener("abort", () => thread.close());
+      },
+    },
     portableRules: portableList<RewriteRule>({
       key: "rewrites",
       schemaVersion: 1,

@@ -1,0 +1,56 @@
+import assert from "node:assert/strict";
+import { after, test } from "node:test";
+import { compileTextEdit } from "./text-edits.ts";
+import type { TextAction } from "./text-edits.ts";
+import { createTextThread } from "./text-thread.ts";
+
+const thread = createTextThread();
+after(() => thread.close());
+
+const edited = async (action: TextAction, bytes: Buffer, type?: string): Promise<unknown> => {
+  const result = await thread.edit(action, bytes, type);
+  return "problem" in result ? result.problem : [result.bytes.toString("latin1"), result.newCharset, result.words];
+};
+
+test("a thread edits bodies as they are edited at once, in their charset, and leaves the bytes it was given", async () => {
+  const bytes = Buffer.from("caf\xe9 caf\xe9", "latin1");
+  const action: TextAction = { type: "body_rewrite", pattern: "(C)af(é)", replacement: "$2$1", flags: "i" };
+  const [one, other] = await Promise.all([
+    edited(action, bytes, "text/plain; charset=iso-8859-1"),
+    edited({ type: "json_merge", patch: { b: 1 } }, Buffer.from('{"a":1.0}')),
+  ]);
+  assert.deepEqual(one, ["\xe9c \xe9c", undefined, "2 matches replaced"]);
+  assert.deepEqual(other, ['{"a":1.0,"b":1}', undefined, "JSON Merge Patch applied"]);
+  assert.equal(bytes.toString("latin1"), "caf\xe9 caf\xe9");
+  assert.deepEqual(await edited({ ...action, replacement: "→" }, bytes, "text/plain; charset=iso-8859-1"), [
+    Buffer.from("→ →").toString("latin1"),
+    "utf-8",
+    "2 matches replaced",
+  ]);
+  assert.equal(await edited(action, Buffer.from("x"), "image/png"), "the body is no text");
+});
+
+test("what cannot be applied says why", () => {
+  const problem = (action: TextAction, text: string): string => {
+    const result = compileTextEdit(action)(text);
+    return "problem" in result ? result.problem : result.text;
+  };
+  const cases: readonly (readonly [TextAction, string, RegExp])[] = [
+    [{ type: "body_rewrite", pattern: "x", replacement: "y" }, "abc", /not in the body/],
+    [{ type: "body_rewrite", pattern: "a", replacement: "a" }, "abc", /which changes nothing/],
+    [{ type: "body_rewrite", pattern: "[a]", replacement: "$&" }, "abc", /which changes nothing/],
+    [{ type: "json_merge", patch: {} }, "", /there is no body/],
+    [{ type: "json_merge", patch: {} }, "{,}", /the body is no JSON/],
+    [{ type: "json_patch", patch: [{ op: "remove", path: "/a" }] }, "{}", /Operation 0: there is nothing/],
+    [{ type: "json_merge", patch: {} }, '{"a":1.50}', /which changes nothing/],
+  ];
+  for (const [action, text, reason] of cases) assert.match(problem(action, text), reason);
+});
+
+test("a replacement that multiplies the text, or copies that do, are given up and not carried out", () => {
+  const long = "x".repeat(8000);
+  for (const pattern of ["a", "[a]", "b*"]) {
+    const result = compileTextEdit({ type: "body_rewrite", pattern, replacement: long })("a".repeat(100_000));
+    assert.match("problem" in result ? result.problem : "", /makes it too large/, pattern);
+  }
+});

@@ -1,0 +1,94 @@
+// Tested by text-edits.test.ts
+import type { RewriteAction } from "@headworks/capture-contract";
+import { jsonPatch, mergePatch, PatchError, readJson, writeJson, type Json } from "@headworks/json-patch";
+import { compilePattern, readReplacement, type Replaced } from "@headworks/linear-pattern";
+
+/** Actions that make a text of another one. */
+export type TextAction = RewriteAction & { readonly type: "body_rewrite" | "json_patch" | "json_merge" };
+
+/** Another text and how it came about, or why it stays as it is. */
+export type EditedText = { readonly text: string; readonly words: string } | { readonly problem: string };
+
+/** An action ready to run over any number of texts. Throws a `RangeError` for what the check of rules refuses. */
+export function compileTextEdit(action: TextAction): (text: string) => EditedText {
+  const change = editOf(action);
+  return (text) => {
+    const edited = change(text);
+    return "text" in edited && edited.text === text ? { problem: `${edited.words}, which changes nothing` } : edited;
+  };
+}
+
+function editOf(action: TextAction): (text: string) => EditedText {
+  switch (action.type) {
+    case "json_patch":
+      return jsonEdit("JSON Patch", (json) => jsonPatch(json, action.patch as unknown as Json));
+    case "json_merge":
+      return jsonEdit("JSON Merge Patch", (json) => mergePatch(json, action.patch as Json));
+    case "body_rewrite": {
+      const run = compilePatternEdit(action);
+      return (text) => {
+        const result = run(text);
+        if (result === "gave-up") return { problem: "the pattern takes too long on this body, or makes it too large" };
+        if (result.count === 0) return { problem: "the pattern is not in the body" };
+        return {
+          text: result.text,
+          words: result.count === 1 ? "1 match replaced" : `${result.count} matches replaced`,
+        };
+      };
+    }
+  }
+}
+
+function jsonEdit(words: string, change: (json: Json) => Json): (text: string) => EditedText {
+  return (text) => {
+    if (text.trim() === "") return { problem: `${words} not applied: there is no body` };
+    try {
+      return { text: writeJson(change(readJson(text)), text), words: `${words} applied` };
+    } catch (error) {
+      if (error instanceof PatchError) return { problem: `${words} not applied: ${error.message}` };
+      if (error instanceof SyntaxError) return { problem: `${words} not applied: the body is no JSON` };
+      if (error instanceof RangeError) return { problem: `${words} not applied: the result is too deep or too large` };
+      throw error;
+    }
+  };
+}
+
+/** Longer words are left to the automaton: searching them plainly can take the product of both lengths. */
+const LONGEST_WORD = 32;
+/** Units of a text that replacing may make; a short pattern and a long replacement multiply. */
+const MOST_UNITS = 67_108_864;
+
+/** A pattern and its replacement, ready to run. Throws a `RangeError` for what the check of rules refuses. */
+export function compilePatternEdit(action: {
+  readonly pattern: string;
+  readonly replacement: string;
+  readonly flags?: string;
+}): (text: string) => Replaced | "gave-up" {
+  const { source, flags } = readFlags(action.pattern, action.flags ?? "");
+  const pattern = compilePattern(source, flags);
+  const read = readReplacement(action.replacement, pattern);
+  if (!read.ok) throw new RangeError(`replacement: ${read.error.message}`);
+  const { replacement } = read;
+  const isWord = flags === "" && source.length <= LONGEST_WORD && /^[^\\^$.*+?()[\]{}|]+$/.test(source);
+  if (!isWord) return (text) => pattern.replaceAll(text, replacement, MOST_UNITS);
+  const word = replacement({ start: 0, end: source.length, groups: [source], named: {} });
+  return (text) => withWordReplaced(text, source, word);
+}
+
+/** The platform's search for a word is many times faster than an automaton. */
+function withWordReplaced(text: string, word: string, by: string): Replaced | "gave-up" {
+  const parts = text.split(word);
+  const count = parts.length - 1;
+  if (text.length + count * by.length > MOST_UNITS) return "gave-up";
+  return { text: count === 0 ? text : parts.join(by), count };
+}
+
+/** Flags may stand in front of the pattern too, as in `(?i)users`, which other engines know. */
+export function readFlags(pattern: string, flags: string): { source: string; flags: string; skipped: number } {
+  const [leading = "", own = ""] = /^\(\?([ims]{1,3})\)/.exec(pattern) ?? [];
+  return {
+    source: pattern.slice(leading.length),
+    flags: [...new Set(flags + own)].join(""),
+    skipped: leading.length,
+  };
+}

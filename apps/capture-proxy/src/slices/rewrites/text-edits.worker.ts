@@ -1,0 +1,35 @@
+// Tested by text-edits.test.ts
+import { parentPort } from "node:worker_threads";
+import { readTextBody, writeTextBody } from "./text-body.ts";
+import { compileTextEdit } from "./text-edits.ts";
+import type { EditedText, TextAction } from "./text-edits.ts";
+import type { EditedBytes, TextJob, TextReply } from "./text-thread-messages.ts";
+
+/** Compiled actions by their JSON text; rules are few, and thrown away together when they are not. */
+const compiled = new Map<string, (text: string) => EditedText>();
+const MOST_COMPILED = 200;
+
+function editFor(action: TextAction): (text: string) => EditedText {
+  const key = JSON.stringify(action);
+  let edit = compiled.get(key);
+  if (edit === undefined) {
+    if (compiled.size >= MOST_COMPILED) compiled.clear();
+    edit = compileTextEdit(action);
+    compiled.set(key, edit);
+  }
+  return edit;
+}
+
+function edited({ action, bytes, contentType }: TextJob): EditedBytes {
+  const body = readTextBody(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength), contentType);
+  if (body === undefined) return { problem: "the body is no text" };
+  const result = editFor(action)(body.text);
+  if ("problem" in result) return result;
+  const written = writeTextBody(result.text, body);
+  return { bytes: new Uint8Array(written.bytes), newCharset: written.newCharset, words: result.words };
+}
+
+parentPort?.on("message", (job: TextJob) => {
+  const reply: TextReply = { id: job.id, edited: edited(job) };
+  parentPort?.postMessage(reply, "bytes" in reply.edited ? [reply.edited.bytes.buffer] : []);
+});
