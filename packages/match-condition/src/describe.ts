@@ -1,3 +1,4 @@
+// Tested by explain.test.ts
 import type { Condition } from "@headworks/capture-contract";
 import type { Leaf } from "./leaves.ts";
 

@@ -1,3 +1,4 @@
+// Tested by compile.test.ts
 import type { Condition, MessageSide } from "@headworks/capture-contract";
 import { percentDecoded } from "@headworks/http-fields";
 import { parseJsonPath, selectJson } from "@headworks/json-path";

@@ -1,3 +1,4 @@
+// Tested by compile.test.ts
 import { fieldValues } from "@headworks/query-language";
 import { parseUrlEncoded, type QueryParameter } from "@headworks/http-fields";
 import type { MessageSide } from "@headworks/capture-contract";

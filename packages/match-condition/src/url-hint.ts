@@ -1,3 +1,4 @@
+// Tested by condition-set.test.ts
 import type { CompiledLeaf, Leaf } from "./leaves.ts";
 
 /** A text of which the URL of a matching subject contains at least one. */

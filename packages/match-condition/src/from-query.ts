@@ -1,0 +1,255 @@
+// Tested by query-conversion.test.ts
+import type { Condition, MessageSide } from "@headworks/capture-contract";
+import type { FieldTest, NumberRange, Query, TextValue } from "@headworks/query-language";
+import { MANNERS } from "./leaves.ts";
+import { readPattern, type PatternManner } from "./text-pattern.ts";
+
+/** A condition, or the part of a query that no rule can ask. */
+export type FromQueryResult =
+  | { readonly ok: true; readonly condition: Condition }
+  | { readonly ok: false; readonly message: string };
+
+/** Thrown inside for what has no equivalent. */
+class NoEquivalent extends Error {}
+
+/**
+ * The condition that holds, once there is an answer, for exactly what a query finds. A query may ask what no rule can know
+ * when it decides, such as durations and notes; then the result says what. Two differences remain: header fields with an
+ * empty value are there for a rule and not for `:*`, and letters beyond ASCII may fold differently.
+ */
+export function queryToCondition(query: Query): FromQueryResult {
+  try {
+    return { ok: true, condition: convert(query) };
+  } catch (error) {
+    if (!(error instanceof NoEquivalent)) throw error;
+    return { ok: false, message: error.message };
+  }
+}
+
+function convert(query: Query): Condition {
+  switch (query.kind) {
+    case "all":
+      return { type: "all" };
+    case "and":
+    case "or":
+      return { type: query.kind, conditions: query.terms.map(convert) };
+    case "not":
+      return { type: "not", condition: convert(query.term) };
+    case "preset":
+      return convert(query.query);
+    case "json":
+      return jsonCondition(query.side === "req" ? "request" : "response", query.path, query.test);
+    case "field":
+      return fieldCondition(query.field, query.key, query.test);
+    case "anywhere":
+      throw new NoEquivalent(
+        "text anywhere in an exchange is nothing a rule can ask for; name a field, such as url: or body:",
+      );
+    case "since":
+    case "before":
+      throw new NoEquivalent(`${query.kind}: is about the past, and rules are asked about what happens now`);
+  }
+}
+
+function fieldCondition(field: string, key: string | null, test: FieldTest): Condition {
+  switch (field) {
+    case "method":
+    case "scheme":
+      return wordCondition(field, test);
+    case "host":
+      return textCondition(test, "contains", MANNERS.host, (pattern) => ({ type: "host", pattern }));
+    case "path":
+      return textCondition(test, "contains", MANNERS.path_pattern, (pattern) => ({ type: "path_pattern", pattern }));
+    case "url":
+      return textCondition(test, "contains", MANNERS.url_pattern, (pattern) => ({ type: "url_pattern", pattern }));
+    case "req.header":
+    case "resp.header":
+    case "header":
+      if (key === null) {
+        throw new NoEquivalent(`${field}: without a name is nothing a rule can ask for; write ${field}[name]:`);
+      }
+      return eitherSide(test, field, (side) => headerCondition(key, side, test));
+    case "req.body":
+    case "resp.body":
+    case "body":
+      return eitherSide(test, field, (side) =>
+        textCondition(test, "contains", MANNERS.body_pattern, (pattern) => ({ type: "body_pattern", pattern, side })),
+      );
+    case "port":
+      return portCondition(test);
+    case "status":
+      return statusCondition(test);
+    default:
+      throw new NoEquivalent(`${field}: is nothing a rule can ask for`);
+  }
+}
+
+function sides(field: string): readonly MessageSide[] {
+  return field.startsWith("req.") ? ["request"] : field.startsWith("resp.") ? ["response"] : ["request", "response"];
+}
+
+/** One side, or either. That neither side has a value and yet another one is asked for cannot be said in parts. */
+function eitherSide(test: FieldTest, field: string, make: (side: MessageSide) => Condition): Condition {
+  const conditions = sides(field).map(make);
+  const [first] = conditions;
+  if (conditions.length === 1 && first !== undefined) return first;
+  if (test.kind === "text" && test.mode === "differs") {
+    throw new NoEquivalent(`${field}:!= is about both messages at once; write req.${field}: or resp.${field}:`);
+  }
+  return { type: "or", conditions };
+}
+
+function anyOf(conditions: readonly Condition[]): Condition {
+  const [first] = conditions;
+  if (first === undefined) throw new NoEquivalent("there is nothing to compare with");
+  return conditions.length === 1 ? first : { type: "or", conditions };
+}
+
+function wordCondition(field: "method" | "scheme", test: FieldTest): Condition {
+  if (test.kind === "exists") return { type: "all" };
+  if (test.kind !== "text") throw new NoEquivalent(`${field}: is compared with a text`);
+  const words = test.values.map((value): Condition => {
+    if (value.kind !== "literal") throw new NoEquivalent(`${field}: of a rule is a whole word`);
+    return field === "method" ? { type: "method", method: value.text } : { type: "scheme", scheme: value.text };
+  });
+  const condition = anyOf(words);
+  return test.mode === "differs" ? { type: "not", condition } : condition;
+}
+
+const ANY_TEXT = "(?s).";
+
+/** A test of texts as patterns. */
+function textCondition(
+  test: FieldTest,
+  literal: "contains" | "equals",
+  manner: PatternManner,
+  make: (pattern: string) => Condition,
+): Condition {
+  if (test.kind === "exists") return make(ANY_TEXT);
+  if (test.kind !== "text") throw new NoEquivalent("numbers are compared with ports and statuses only");
+  const condition = anyOf(
+    test.values.map((value) => make(test.mode === "matches" ? patternOf(value, literal, manner) : exactPattern(value))),
+  );
+  return test.mode === "differs"
+    ? { type: "and", conditions: [make(ANY_TEXT), { type: "not", condition }] }
+    : condition;
+}
+
+const LONGEST_PATTERN = 1000;
+
+function fitting(pattern: string): string {
+  if (pattern.length > LONGEST_PATTERN) throw new NoEquivalent("the text is too long for a pattern");
+  return pattern;
+}
+
+function escaped(text: string): string {
+  return text.replace(/[\\^$.*+?()[\]{}|]/g, "\\$&");
+}
+
+/** Whole values compare with case unless the kind of condition ignores it. */
+function exactPattern(value: TextValue): string {
+  return fitting(`^${escaped(value.kind === "literal" ? value.text : "")}$`);
+}
+
+const PLAIN_WILDCARD = /^[\w.:/*-]+$/;
+
+function patternOf(value: TextValue, literal: "contains" | "equals", manner: PatternManner): string {
+  const caseless = manner.caseless ? "" : "(?i)";
+  if (value.kind === "pattern") {
+    const flags = value.flags === "" ? "" : `(?${value.flags})`;
+    return fitting(asRegex(flags + value.source, manner));
+  }
+  if (value.kind === "literal") {
+    const text = literal === "equals" ? `^${escaped(value.text)}$` : escaped(value.text);
+    return fitting(asRegex(`${/[a-z]/i.test(value.text) ? caseless : ""}${text}`, manner));
+  }
+  const wildcard = value.parts.join("*");
+  if (manner.caseless && manner.wildcard === "whole" && PLAIN_WILDCARD.test(wildcard)) return fitting(wildcard);
+  const source = value.parts.map(escaped).join(".*");
+  return fitting(`(?${manner.caseless ? "s" : "is"})${manner.wildcard === "part" ? source : `^${source}$`}`);
+}
+
+/** Keeps what is a regular expression from being read as a wildcard. */
+function asRegex(pattern: string, manner: PatternManner): string {
+  const reading = readPattern(pattern, manner);
+  const isRegex = "kind" in reading && reading.kind === "regex";
+  return isRegex ? pattern : `(?:${pattern})`;
+}
+
+function headerCondition(name: string, side: MessageSide, test: FieldTest): Condition {
+  if (test.kind === "exists") return { type: "header", name, side };
+  if (test.kind === "text" && test.mode === "equals") {
+    return anyOf(
+      test.values.map((value) => ({ type: "header", name, value: value.kind === "literal" ? value.text : "", side })),
+    );
+  }
+  return textCondition(test, "contains", MANNERS.header_pattern, (pattern) => ({
+    type: "header_pattern",
+    name,
+    pattern,
+    side,
+  }));
+}
+
+function jsonCondition(side: MessageSide, path: string, test: FieldTest): Condition {
+  if (test.kind === "exists") return { type: "json_path", path, side };
+  if (test.kind === "text") {
+    return textCondition(test, "equals", MANNERS.json_path_pattern, (pattern) => ({
+      type: "json_path_pattern",
+      path,
+      pattern,
+      side,
+    }));
+  }
+  const conditions = test.ranges.map((range): Condition => {
+    if (range.min === null || range.min !== range.max || range.minExcluded || range.maxExcluded) {
+      throw new NoEquivalent("a rule compares a JSON value with one number, not with a stretch of them");
+    }
+    return { type: "json_path", path, value: range.min, side };
+  });
+  if (test.mode === "differs") throw new NoEquivalent("a rule cannot ask for another number in a JSON body");
+  return anyOf(conditions);
+}
+
+const MOST_PORTS = 64;
+const TOO_MANY_PORTS = `a rule names its ports; ask for at most ${MOST_PORTS} of them`;
+
+function portCondition(test: FieldTest): Condition {
+  if (test.kind === "exists") return { type: "all" };
+  if (test.kind !== "number") throw new NoEquivalent("port: is compared with numbers");
+  const ports = test.ranges.flatMap((range) => {
+    const [min, max] = wholeRange(range, 1, 65_535);
+    if (max - min >= MOST_PORTS) throw new NoEquivalent(TOO_MANY_PORTS);
+    return Array.from({ length: Math.max(0, max - min + 1) }, (_, index) => min + index);
+  });
+  if (ports.length > MOST_PORTS) throw new NoEquivalent(TOO_MANY_PORTS);
+  if (ports.length === 0) throw new NoEquivalent("there is no such port");
+  const condition = anyOf(ports.map((port) => ({ type: "port", port })));
+  return test.mode === "differs" ? { type: "not", condition } : condition;
+}
+
+function statusCondition(test: FieldTest): Condition {
+  const any: Condition = { type: "status_code", range: "100-999" };
+  if (test.kind === "exists") return any;
+  if (test.kind !== "number") throw new NoEquivalent("status: is compared with numbers");
+  const texts = test.ranges.flatMap((range) => {
+    const [min, max] = wholeRange(range, 100, 999);
+    if (min > max) return [];
+    if (min === max) return [String(min)];
+    return [min % 100 === 0 && max === min + 99 ? `${min / 100}xx` : `${min}-${max}`];
+  });
+  if (texts.length === 0) throw new NoEquivalent("there is no such status");
+  const range = texts.join(",");
+  if (range.length > 255) throw new NoEquivalent("these are too many statuses for one condition");
+  const condition: Condition = { type: "status_code", range };
+  return test.mode === "differs" ? { type: "and", conditions: [any, { type: "not", condition }] } : condition;
+}
+
+/** The whole numbers of a range between two bounds. */
+function wholeRange(range: NumberRange, least: number, most: number): readonly [min: number, max: number] {
+  const min =
+    range.min === null ? least : Math.floor(range.min) + (range.minExcluded || !Number.isInteger(range.min) ? 1 : 0);
+  const max =
+    range.max === null ? most : Math.ceil(range.max) - (range.maxExcluded || !Number.isInteger(range.max) ? 1 : 0);
+  return [Math.max(least, min), Math.min(most, max)];
+}
