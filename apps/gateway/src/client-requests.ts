@@ -5,6 +5,7 @@ import type { Generations } from "#config/generations.ts";
 import { numberOf, type ListenerSet } from "#listener/listener-set.ts";
 import { RequestContext } from "#request/context.ts";
 import { errorAnswer } from "#request/error-answer.ts";
+import { X_REQUEST_ID } from "#request/forwarded-fields.ts";
 import type { Answer } from "#request/phases.ts";
 import type { Pipeline } from "#request/pipeline.ts";
 import { newRequestId } from "#request/request-id.ts";
@@ -82,7 +83,7 @@ export function connectionServices(
       return {
         status: answer.status,
         reason: reasonPhrase(answer.status),
-        fields: [...answer.fields, "X-Request-Id", requestId],
+        fields: [...answer.fields, (generations.current?.requestIdField ?? X_REQUEST_ID).name, requestId],
         body: String(answer.body),
       };
     },

@@ -329,3 +329,32 @@ function pairs(raw: readonly string[]): [string, string][] {
   for (let at = 0; at < raw.length; at += 2) found.push([raw[at] ?? "", raw[at + 1] ?? ""]);
   return found;
 }
+
+test("request_id_header names the field of the id, from clients, to upstreams, and on every answer", async () => {
+  await using origin = await startOrigin({
+    handler: (_request, response) => response.writeHead(200, { "X-Correlation-Id": "of the upstream" }).end(),
+  });
+  await using gateway = await startGateway({
+    ...serving("api", [origin.port]),
+    request_id_header: "X-Correlation-Id",
+    routes: [
+      { name: "r", service: "api", match: { path: { type: "prefix", value: "/r" } }, action: { type: "proxy" } },
+    ],
+  });
+  const answer = await gateway.send({ path: "/r", fields: ["X-Correlation-Id: mine-1", "X-Request-Id: other"] });
+  const values = answer.headers.filter(([name]) => name.toLowerCase() === "x-correlation-id").map(([, value]) => value);
+  assert.deepEqual([values, answer.header("x-request-id")], [["mine-1"], undefined]);
+  const seen = origin.requests[0]?.rawHeaders ?? [];
+  assert.deepEqual(
+    ["X-Correlation-Id", "X-Request-Id"].map((name) => seen[seen.indexOf(name) + 1]),
+    ["mine-1", "other"],
+  );
+  const none = await gateway.send({ path: "/none" });
+  assert.equal(
+    none.header("x-correlation-id"),
+    (JSON.parse(none.body.toString()) as { error: { request_id: string } }).error.request_id,
+  );
+  const malformed = await gateway.send({ path: "/r", fields: ["Content-Length: x"] });
+  assert.match(malformed.header("x-correlation-id") ?? "", /^req-/);
+  assert.equal((await gateway.reload({ request_id_header: "Host", routes: [] })).outcome, "rejected");
+});

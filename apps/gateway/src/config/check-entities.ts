@@ -1,6 +1,7 @@
 // Tested by check-document.test.ts
 import { canonicalHost, parseAddress } from "@headworks/host-patterns";
 import type { ConfigDocument, Route, Service, Upstream } from "@headworks/gateway-contract";
+import { mayCarryRequestId } from "#request/forwarded-fields.ts";
 import type { IssueReport } from "#slice.ts";
 import type { Place } from "./pointer.ts";
 
@@ -14,6 +15,11 @@ export function checkEntities(document: ConfigDocument, report: IssueReport): vo
   if (gateway.load_shed_dry_run === true && gateway.max_concurrent_requests === undefined) {
     const message = "load_shed_dry_run does nothing without max_concurrent_requests; set that, or leave this out";
     report.error("required", ["gateway", "load_shed_dry_run"], message);
+  }
+  const { request_id_header: idField } = gateway;
+  if (idField !== undefined && !mayCarryRequestId(idField)) {
+    const message = `${idField} means something else, so it cannot carry the id of requests`;
+    report.error("bad_value", ["gateway", "request_id_header"], message);
   }
   if (document.routes.length === 0 && gateway.allow_empty_routes !== true) {
     report.warning("empty_routes", [], "There is no route, so every request is answered with 404");

@@ -6,6 +6,7 @@ import type { ErrorCode } from "@headworks/gateway-contract";
 import type { ClientHandler, ClientStream } from "./client-stream.ts";
 import type { RequestContext } from "./context.ts";
 import { errorAnswer, isRefusal } from "./error-answer.ts";
+import { X_REQUEST_ID, type RequestIdField } from "./forwarded-fields.ts";
 import type { AnswerHead, AnswerOrigin, Verdict } from "./phases.ts";
 
 /** Statuses whose answers never have a body (RFC 9110, 6.4.1). */
@@ -55,6 +56,10 @@ export class AnswerDelivery implements ClientHandler {
 
   onClientGone(): void {
     this.clientGone();
+  }
+
+  get #idField(): RequestIdField {
+    return this.request.generation.requestIdField ?? X_REQUEST_ID;
   }
 
   get isStarted(): boolean {
@@ -111,7 +116,7 @@ export class AnswerDelivery implements ClientHandler {
       }
     }
     if (request.answerFields !== undefined) head.fields.push(...request.answerFields);
-    head.fields.push("X-Request-Id", request.requestId);
+    head.fields.push(this.#idField.name, request.requestId);
     // Also for an upstream that has no clock (RFC 9110, 6.6.1).
     if (fieldValue(head.fields, "date") === undefined) head.fields.push("Date", httpDateNow());
     this.status = head.status;
@@ -167,7 +172,7 @@ export class AnswerDelivery implements ClientHandler {
   switched(fields: RawFields): void {
     this.status = 101;
     this.origin = "upstream";
-    fields.push("X-Request-Id", this.request.requestId);
+    fields.push(this.#idField.name, this.request.requestId);
     this.stream.sendHead(101, reasonPhrase(101), fields, NO_BODY);
   }
 

@@ -3,7 +3,7 @@ import { test } from "node:test";
 import fc from "fast-check";
 import { NO_BODY, type RawFields } from "@headworks/http1";
 import { RequestContext } from "./context.ts";
-import { clientAnswerFields, upstreamRequestFields } from "./forwarded-fields.ts";
+import { clientAnswerFields, mayCarryRequestId, RequestIdField, upstreamRequestFields } from "./forwarded-fields.ts";
 import type { Generation } from "./generation.ts";
 import { TrustedProxies } from "./trusted-proxies.ts";
 
@@ -149,4 +149,41 @@ test("whatever a client names and however it spells it, identity is the gateway'
 function valueOf(fields: RawFields, name: string): string | undefined {
   const at = fields.findIndex((text, index) => index % 2 === 0 && text === name);
   return at === -1 ? undefined : fields[at + 1];
+}
+
+test("another field for the id of requests: it alone is replaced on both ways, and X-Request-Id is one like any other", () => {
+  const field = new RequestIdField("X-Trace-Token");
+  const request = requestWith([
+    "X-Request-Id",
+    "theirs",
+    "x-trace-token",
+    "forged",
+    "X_Trace_Token",
+    "forged",
+    "A",
+    "1",
+  ]);
+  Object.assign(request.generation, { requestIdField: field });
+  const sent = upstreamRequestFields(request);
+  assert.deepEqual(sent.slice(0, 4), ["X-Request-Id", "theirs", "A", "1"]);
+  assert.deepEqual(sent.slice(-2), ["X-Trace-Token", "r-1"]);
+  const answered = clientAnswerFields(["X-TRACE-TOKEN", "theirs", "X-Request-Id", "theirs"], false, field);
+  assert.deepEqual(answered, ["X-Request-Id", "theirs"]);
+});
+
+for (const [name, may] of [
+  ["X-Request-Id", true],
+  ["x-correlation-id", true],
+  ["Request-Token", true],
+  ["Host", false],
+  ["connection", false],
+  ["X-Forwarded-For", false],
+  ["X-Consumer-Name", false],
+  ["Proxy-Token", false],
+  ["Content-Type", false],
+  ["traceparent", false],
+  ["Authorization", false],
+  ["If-Match", false],
+] as const) {
+  test(`the id of requests ${may ? "may" : "cannot"} be in ${name}`, () => assert.equal(mayCarryRequestId(name), may));
 }

@@ -32,7 +32,6 @@ const REQUEST_FIELDS: Readonly<Record<string, Treatment>> = {
   "x-forwarded-host": TREATMENT.drop,
   "x-forwarded-port": TREATMENT.drop,
   "x-real-ip": TREATMENT.drop,
-  "x-request-id": TREATMENT.drop,
 };
 
 const ANSWER_FIELDS: Readonly<Record<string, Treatment>> = {
@@ -42,7 +41,6 @@ const ANSWER_FIELDS: Readonly<Record<string, Treatment>> = {
   "content-length": TREATMENT.contentLength,
   trailer: TREATMENT.drop,
   upgrade: TREATMENT.drop,
-  "x-request-id": TREATMENT.drop,
 };
 
 /** Names come as people write them, so that most are known by their own spelling; hostile ones must not fill memory. */
@@ -69,20 +67,53 @@ class Treatments {
   }
 }
 
-const requestTreatments = new Treatments(REQUEST_FIELDS, (lowerName) => {
-  if (lowerName.startsWith("proxy-") || lowerName.startsWith("x-consumer-")) return TREATMENT.drop;
-  // Many upstreams read `X_Consumer_Name` as if it were `X-Consumer-Name`.
-  if (!lowerName.includes("_")) return TREATMENT.pass;
-  const dashed = lowerName.replaceAll("_", "-");
-  const isIdentity = dashed.startsWith("x-consumer-") || dashed.startsWith("x-forwarded-") || dashed === "x-real-ip";
-  return isIdentity || dashed === "x-api-key" || Object.hasOwn(REQUEST_FIELDS, dashed)
-    ? TREATMENT.drop
-    : TREATMENT.pass;
-});
+function requestTreatments(table: Readonly<Record<string, Treatment>>): Treatments {
+  return new Treatments(table, (lowerName) => {
+    if (lowerName.startsWith("proxy-") || lowerName.startsWith("x-consumer-")) return TREATMENT.drop;
+    // Many upstreams read `X_Consumer_Name` as if it were `X-Consumer-Name`.
+    if (!lowerName.includes("_")) return TREATMENT.pass;
+    const dashed = lowerName.replaceAll("_", "-");
+    const isIdentity = dashed.startsWith("x-consumer-") || dashed.startsWith("x-forwarded-") || dashed === "x-real-ip";
+    return isIdentity || dashed === "x-api-key" || Object.hasOwn(table, dashed) ? TREATMENT.drop : TREATMENT.pass;
+  });
+}
 
-const answerTreatments = new Treatments(ANSWER_FIELDS, (lowerName) =>
-  lowerName.startsWith("proxy-") || lowerName.startsWith("x-ratelimit-") ? TREATMENT.drop : TREATMENT.pass,
-);
+function answerTreatments(table: Readonly<Record<string, Treatment>>): Treatments {
+  return new Treatments(table, (lowerName) =>
+    lowerName.startsWith("proxy-") || lowerName.startsWith("x-ratelimit-") ? TREATMENT.drop : TREATMENT.pass,
+  );
+}
+
+/** The field that carries the id of requests, to upstreams and to clients; what either of them sends in it is replaced. */
+export class RequestIdField {
+  readonly name: string;
+  readonly lowerName: string;
+  readonly requests: Treatments;
+  readonly answers: Treatments;
+
+  constructor(name: string) {
+    this.name = name;
+    this.lowerName = name.toLowerCase();
+    const own = { [this.lowerName]: TREATMENT.drop };
+    this.requests = requestTreatments({ ...REQUEST_FIELDS, ...own });
+    this.answers = answerTreatments({ ...ANSWER_FIELDS, ...own });
+  }
+}
+
+/** What it is called unless the document says otherwise. */
+export const X_REQUEST_ID = new RequestIdField("X-Request-Id");
+
+/** Mean something of their own to clients, upstreams or this gateway. */
+const NO_IDS = new Set(["accept", "authorization", "cookie", "date", "set-cookie", "vary", "via", "x-api-key"]);
+const NO_ID_FORMS = /^(?:access-control-|cache-|content-|if-|sec-|trace|www-|x-gateway-|x-ratelimit-)/;
+
+/** Whether a field may carry the id of requests. */
+export function mayCarryRequestId(name: string): boolean {
+  const lowerName = name.toLowerCase();
+  if (lowerName === X_REQUEST_ID.lowerName) return true;
+  const isHandled = X_REQUEST_ID.requests.of(lowerName) !== TREATMENT.pass;
+  return !isHandled && !NO_IDS.has(lowerName) && !NO_ID_FORMS.test(lowerName);
+}
 
 /** Fields that Connection can never remove: what follows relies on them. */
 const NEVER_BY_CONNECTION = new Set(["authorization", "cookie", "set-cookie", "cache-control", "x-api-key"]);
@@ -113,6 +144,8 @@ function withoutNamed(fields: RawFields, named: ReadonlySet<string>): RawFields 
  */
 export function upstreamRequestFields(request: RequestContext): RawFields {
   const { fields, peer } = request;
+  const idField = request.generation.requestIdField ?? X_REQUEST_ID;
+  const treatments = idField.requests;
   const fromTrusted = request.generation.trustedProxies.includes(peer.address);
   let kept: RawFields = [];
   let named: Set<string> | undefined;
@@ -121,7 +154,7 @@ export function upstreamRequestFields(request: RequestContext): RawFields {
   for (let at = 0; at < fields.length; at += 2) {
     const name = fields[at] ?? "";
     const value = fields[at + 1] ?? "";
-    switch (requestTreatments.of(name)) {
+    switch (treatments.of(name)) {
       case TREATMENT.pass:
         kept.push(name, value);
         break;
@@ -149,7 +182,7 @@ export function upstreamRequestFields(request: RequestContext): RawFields {
   if (request.authority !== undefined) kept.push("X-Forwarded-Host", request.authority);
   kept.push("X-Real-IP", peer.address);
   if (fromTrusted && forwarded !== "") kept.push("Forwarded", forwarded + forwardedElement(request, scheme));
-  kept.push("X-Request-Id", request.requestId);
+  kept.push(idField.name, request.requestId);
   const marks = request.generation.via?.requests;
   if (marks !== undefined) kept.push("Via", marks[request.version]);
   if (request.consumer !== undefined) kept.push("X-Consumer-Name", request.consumer.name);
@@ -158,14 +191,14 @@ export function upstreamRequestFields(request: RequestContext): RawFields {
 
 /** The trailers of a request for its upstream: what may not stand in its head may not come behind its body either. */
 export function upstreamRequestTrailers(request: RequestContext, fields: RawFields): RawFields | undefined {
-  const kept = onlyPassing(fields, requestTreatments);
+  const kept = onlyPassing(fields, (request.generation.requestIdField ?? X_REQUEST_ID).requests);
   const trailers = request.credentialFields === undefined ? kept : withoutNamed(kept, request.credentialFields);
   return trailers.length === 0 ? undefined : trailers;
 }
 
 /** The same for the trailers of an answer. */
-export function clientAnswerTrailers(fields: RawFields): RawFields | undefined {
-  const kept = onlyPassing(fields, answerTreatments);
+export function clientAnswerTrailers(fields: RawFields, idField = X_REQUEST_ID): RawFields | undefined {
+  const kept = onlyPassing(fields, idField.answers);
   return kept.length === 0 ? undefined : kept;
 }
 
@@ -190,13 +223,17 @@ function forwardedElement(request: RequestContext, scheme: string): string {
  * The fields of an upstream's answer for the client, without framing; `keepLength` keeps a Content-Length that
  * describes a body which does not come (HEAD, 304). Limits that an upstream announces are not the client's.
  */
-export function clientAnswerFields(fields: Readonly<RawFields>, keepLength: boolean): RawFields {
+export function clientAnswerFields(
+  fields: Readonly<RawFields>,
+  keepLength: boolean,
+  idField = X_REQUEST_ID,
+): RawFields {
   let kept: RawFields = [];
   let named: Set<string> | undefined;
   for (let at = 0; at < fields.length; at += 2) {
     const name = fields[at] ?? "";
     const value = fields[at + 1] ?? "";
-    switch (answerTreatments.of(name)) {
+    switch (idField.answers.of(name)) {
       case TREATMENT.pass:
         kept.push(name, value);
         break;

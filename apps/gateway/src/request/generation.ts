@@ -1,6 +1,7 @@
 // Tested by ../../test/pipeline.test.ts
 import type { ConfigDocument, Route } from "@headworks/gateway-contract";
 import type { UpstreamChoice } from "#upstream/upstream-group.ts";
+import type { RequestIdField } from "./forwarded-fields.ts";
 import type { Answer, AnswerStore, BodyFilter, Decorator, Gate, Refusal } from "./phases.ts";
 import type { RequestContext } from "./context.ts";
 import type { Tracer } from "./request-trace.ts";
@@ -51,6 +52,8 @@ export interface Generation {
   readonly routes: RouteTable;
   readonly routeList: readonly CompiledRoute[];
   readonly trustedProxies: TrustedProxies;
+  /** What carries the id of requests; X-Request-Id unless given. */
+  readonly requestIdField?: RequestIdField;
   /** What the gateway says of itself on what it passes on; not given: nothing. */
   readonly via?: Via;
   /** Notes how requests are handled; not given: nobody wants to know. */

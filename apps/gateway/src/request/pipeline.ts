@@ -5,6 +5,7 @@ import type { Logger } from "pino";
 import { AnswerDelivery } from "./answer-delivery.ts";
 import type { ClientStream } from "./client-stream.ts";
 import type { RequestContext } from "./context.ts";
+import { X_REQUEST_ID } from "./forwarded-fields.ts";
 import type { CompiledRoute } from "./generation.ts";
 import type { Answer, AnswerStore, FinishedRequest, Gate, KeptAnswer, Observer, Verdict } from "./phases.ts";
 import { ProxiedRequest, type EndpointPools } from "./proxied-request.ts";
@@ -51,7 +52,8 @@ export class Pipeline {
 
   handle(request: RequestContext, stream: ClientStream): void {
     this.#active += 1;
-    request.requestId = acceptableRequestId(fieldValue(request.fields, "x-request-id")) ?? newRequestId();
+    const idField = request.generation.requestIdField ?? X_REQUEST_ID;
+    request.requestId = acceptableRequestId(fieldValue(request.fields, idField.lowerName)) ?? newRequestId();
     request.trace = request.generation.tracer?.begin(request);
     const delivery = new AnswerDelivery(request, stream, this.#onDone);
     try {

@@ -13,6 +13,7 @@ import {
   clientAnswerTrailers,
   upstreamRequestFields,
   upstreamRequestTrailers,
+  type RequestIdField,
 } from "./forwarded-fields.ts";
 import { joinSockets } from "./join-sockets.ts";
 import type { AnswerCapture, AnswerOrigin, Refusal } from "./phases.ts";
@@ -95,6 +96,10 @@ export class ProxiedRequest implements RefusableHandler, AttemptOwner {
       this.#requestTimer = setTimeout(timedOut, requestMs);
     }
     this.#attempt();
+  }
+
+  get #idField(): RequestIdField | undefined {
+    return this.#delivery.request.generation.requestIdField;
   }
 
   get #isSecure(): boolean {
@@ -307,7 +312,11 @@ export class ProxiedRequest implements RefusableHandler, AttemptOwner {
   // The answer
 
   informed(head: ResponseHead): void {
-    this.#delivery.stream.sendInformational(head.status, head.reason, clientAnswerFields(head.fields, false));
+    this.#delivery.stream.sendInformational(
+      head.status,
+      head.reason,
+      clientAnswerFields(head.fields, false, this.#idField),
+    );
   }
 
   answered(attempt: Attempt, head: ResponseHead): void {
@@ -319,11 +328,11 @@ export class ProxiedRequest implements RefusableHandler, AttemptOwner {
     }
     this.#wins(attempt);
     if (head.status === 101) {
-      this.#switchFields = clientAnswerFields(head.fields, false);
+      this.#switchFields = clientAnswerFields(head.fields, false, this.#idField);
       return;
     }
     const { request } = this.#delivery;
-    const fields = clientAnswerFields(head.fields, head.framing.kind === "none");
+    const fields = clientAnswerFields(head.fields, head.framing.kind === "none", this.#idField);
     if (this.#setCookie !== undefined) fields.push("Set-Cookie", this.#setCookie);
     const marks = request.generation.via?.answers;
     if (marks !== undefined) fields.push("Via", marks[this.#isHttp2 ? "2" : head.version]);
@@ -352,7 +361,7 @@ export class ProxiedRequest implements RefusableHandler, AttemptOwner {
   }
 
   trailers(fields: RawFields): void {
-    this.#trailers = clientAnswerTrailers(fields);
+    this.#trailers = clientAnswerTrailers(fields, this.#idField);
   }
 
   batch(): void {
