@@ -38,7 +38,8 @@ export const FIELD_NOTES: Readonly<Record<string, string>> = {
   "via.answers": "Name it to clients, on answers of upstreams. Default: false, since it tells what stands in front.",
   "via.max_passes":
     "How often a request for an upstream may pass this gateway, whatever is between; once more is 508 loop_detected. Default: 1.",
-  request_id_header: "Header that carries the id of a request, in both directions. Default: x-request-id.",
+  request_id_header:
+    "Header that carries the id of a request, from clients, to upstreams and on every answer; none that means something else. Default: x-request-id.",
   shutdown_timeout_ms: "How long requests may take to end when the gateway stops. Default: 10000.",
   forward_credentials: "Send X-API-Key and the like on to upstreams. Default: false.",
   ssrf_filter:
