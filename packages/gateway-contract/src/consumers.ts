@@ -2,9 +2,22 @@ import { oneOf, strictObject } from "@headworks/contract-kit";
 import { Type } from "typebox";
 import type { Static } from "typebox";
 import { Authorization } from "./authorization.ts";
-import { DryRun, FilePath, Fingerprint, HttpUrl, Name, NameList, Priority, SecretText, Uint64 } from "./primitives.ts";
+import {
+  DryRun,
+  FilePath,
+  Fingerprint,
+  HttpUrl,
+  Moment,
+  Name,
+  NameList,
+  Priority,
+  SecretText,
+  Uint64,
+} from "./primitives.ts";
 
-const ApiKeyCredential = strictObject({ type: Type.Literal("api_key"), key: SecretText });
+/** When a secret is good, so that the next one can stand beside the one it replaces. */
+const validity = { not_before: Type.Optional(Moment), not_after: Type.Optional(Moment) };
+const ApiKeyCredential = strictObject({ type: Type.Literal("api_key"), key: SecretText, ...validity });
 const BasicCredential = strictObject({
   type: Type.Literal("basic"),
   username: Type.String({
@@ -14,6 +27,7 @@ const BasicCredential = strictObject({
     "x-expects": "a user name without a colon",
   }),
   password: SecretText,
+  ...validity,
 });
 const JwtCredential = strictObject({
   type: Type.Literal("jwt"),
@@ -30,6 +44,7 @@ const HmacCredential = strictObject({
   type: Type.Literal("hmac"),
   key_id: Type.String({ minLength: 1, maxLength: 128, pattern: "^[!-~]+$", "x-expects": "visible ASCII" }),
   secret: SecretText,
+  ...validity,
 });
 
 export const Credential = Type.Union([

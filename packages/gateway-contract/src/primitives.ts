@@ -22,6 +22,11 @@ export const Token = Type.String({
   pattern: "^[!#$%&'*+.^_`|~0-9A-Za-z-]+$",
   "x-expects": "one or more letters, digits and characters of !#$%&'*+-.^_`|~",
 });
+/** A moment with its distance from UTC (RFC 3339). */
+export const Moment = Type.String({
+  pattern: "^[0-9]{4}-[0-9]{2}-[0-9]{2}[Tt][0-9]{2}:[0-9]{2}:[0-9]{2}(\\.[0-9]+)?([Zz]|[+-][0-9]{2}:[0-9]{2})$",
+  "x-expects": "a date and time such as 2027-01-31T12:00:00Z",
+});
 /** A path of a file; relative ones start at the configuration file's directory. */
 export const FilePath = Type.String({ minLength: 1, "x-file": true });
 

@@ -100,7 +100,10 @@ export const TRAFFIC_NOTES: Readonly<Record<string, string>> = {
   "consumers[].credentials": "What the consumer is recognised by.",
   "consumers[].credentials[].type": "Kind of credential.",
   "consumers[].credentials[].key": "Value of X-API-Key: ${NAME} of a variable, ${file:/path}, or the key itself.",
-  "consumers[].credentials[].username": "User name.",
+  "consumers[].credentials[].not_before":
+    "Moment from which it is good, such as 2027-01-31T12:00:00Z. Default: always.",
+  "consumers[].credentials[].not_after": "Moment from which it is not good any more. Default: never.",
+  "consumers[].credentials[].username": "User name. A consumer may have several passwords for it.",
   "consumers[].credentials[].password": "Password: ${NAME}, ${file:/path}, or itself.",
   "consumers[].credentials[].issuer": "Value of `iss` of the consumer's tokens.",
   "consumers[].credentials[].audiences": "Values that `aud` may have. Default: any.",

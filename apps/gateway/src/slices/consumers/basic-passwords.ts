@@ -2,12 +2,15 @@
 import type { Secret } from "@headworks/contract-kit";
 import type { Consumer } from "@headworks/gateway-contract";
 import type { ConsumerIdentity } from "#request/context.ts";
+import type { Clock } from "#slice.ts";
 import { credentialsOf, identityOf } from "./consumer-identity.ts";
+import { validityOf, type IsValid } from "./validity.ts";
 import { digestOfText, digestOfWire, isSameDigest } from "./credential-digest.ts";
 
-interface KnownUser {
+interface KnownPassword {
   readonly digest: Buffer;
   readonly identity: ConsumerIdentity;
+  readonly isValid: IsValid;
 }
 
 /** User name and password of a client, one byte in each character. */
@@ -16,17 +19,22 @@ interface UserPass {
   readonly password: string;
 }
 
+const SOMEBODY: ConsumerIdentity = { name: "", groups: [], priority: undefined, credential: "basic" };
 // Compared with where the user is unknown, so that this takes as long.
-const NOBODY = digestOfText("");
+const NOBODY: readonly KnownPassword[] = [{ digest: digestOfText(""), identity: SOMEBODY, isValid: () => false }];
 
 /** The users of a generation that present a password. Keeps only the passwords' SHA-256. */
 export class BasicPasswords {
-  readonly #byName = new Map<string, KnownUser>();
+  /** A user may have several passwords, of which one is to replace another. */
+  readonly #byName = new Map<string, KnownPassword[]>();
 
-  constructor(consumers: readonly Consumer[], secret: (text: string) => Secret) {
+  constructor(consumers: readonly Consumer[], secret: (text: string) => Secret, clock: Clock) {
     for (const { consumer, credential } of credentialsOf(consumers, "basic")) {
       const digest = digestOfText(secret(credential.password).reveal());
-      this.#byName.set(wireText(credential.username), { digest, identity: identityOf(consumer, "basic") });
+      const name = wireText(credential.username);
+      const passwords = this.#byName.get(name) ?? [];
+      passwords.push({ digest, identity: identityOf(consumer, "basic"), isValid: validityOf(credential, clock) });
+      this.#byName.set(name, passwords);
     }
   }
 
@@ -38,9 +46,12 @@ export class BasicPasswords {
   find(credential: string): ConsumerIdentity | undefined {
     const presented = userPassOf(credential);
     if (presented === undefined) return undefined;
-    const user = this.#byName.get(presented.username);
-    const isRight = isSameDigest(user?.digest ?? NOBODY, digestOfWire(presented.password));
-    return isRight ? user?.identity : undefined;
+    const digest = digestOfWire(presented.password);
+    let identity: ConsumerIdentity | undefined;
+    for (const known of this.#byName.get(presented.username) ?? NOBODY) {
+      if (isSameDigest(known.digest, digest) && known.isValid?.() !== false) identity = known.identity;
+    }
+    return identity;
   }
 }
 

@@ -5,6 +5,7 @@ import { plainFingerprint } from "./client-certificates.ts";
 import { credentialsOf } from "./consumer-identity.ts";
 import { digestOfText } from "./credential-digest.ts";
 import { CredentialOwners } from "./credential-owners.ts";
+import { checkValidity } from "./validity.ts";
 import { checkTokens } from "./token-issues.ts";
 
 /** What fields can carry (RFC 9110 section 5.5) of text that is sent as UTF-8: no controls, no space at the ends. */
@@ -18,6 +19,12 @@ export function checkConsumers(document: ConfigDocument, report: IssueReport, sc
     if (NAME.test(name)) continue;
     const message = "The name of a consumer is sent to upstreams in X-Consumer-Name, so it must be visible ASCII";
     report.error("bad_value", ["consumers", at, "name"], message);
+  }
+  for (const kind of ["api_key", "basic", "hmac"] as const) {
+    for (const { consumer, credential, place } of credentialsOf(document.consumers, kind)) {
+      const whose = `A credential of "${consumer.name}"`;
+      checkValidity(credential, whose, place, { report, nowMs: scope.clock.now() });
+    }
   }
   checkApiKeys(document, report, scope);
   checkUserNames(document, report);

@@ -85,13 +85,13 @@ function readersOf({ document, scope, host, nonces, providers, unauthorized }: R
   const { consumers, gateway } = document;
   const { clock, log } = host;
   const secret = (text: string): ReturnType<CompileScope["secret"]> => scope.secret(text);
-  const readers: CredentialReader[] = [new ApiKeyReader(new ApiKeys(consumers, secret))];
-  const passwords = new BasicPasswords(consumers, secret);
+  const readers: CredentialReader[] = [new ApiKeyReader(new ApiKeys(consumers, secret, clock))];
+  const passwords = new BasicPasswords(consumers, secret, clock);
   if (passwords.size > 0) readers.push(new BasicReader(passwords));
   if (providers.length > 0) {
     readers.push(new BearerReader(new TokenVerifier(providers, new TokenOwners(consumers), clock)));
   }
-  const keys = new SigningKeys(consumers, secret);
+  const keys = new SigningKeys(consumers, secret, clock);
   if (keys.size > 0) {
     const maxSkewMs = (gateway.hmac_auth?.max_clock_skew_secs ?? DEFAULT_SKEW_S) * 1000;
     readers.push(new SignatureReader({ keys, nonces, clock, log, maxSkewMs, unauthorized }));

@@ -24,7 +24,8 @@ export class CredentialOwners {
       owner === consumer
         ? `"${consumer}" has this ${this.#what} twice`
         : `"${consumer}" has the same ${this.#what} as "${owner}", so nobody could tell whose a request is`;
-    // What leads to one consumer is only told once too often; two values in turn are how keys are replaced.
+    // A user with two passwords is about to have another one. A key that leads to one consumer is only told once too often.
+    if (owner === consumer && this.#what === "user name") return;
     if (owner === consumer && this.#what === "API key") this.#report.warning("duplicate_credential", place, message);
     else this.#report.error("duplicate_credential", place, message);
   }

@@ -3,12 +3,15 @@ import { randomBytes, timingSafeEqual } from "node:crypto";
 import type { Secret } from "@headworks/contract-kit";
 import type { Consumer } from "@headworks/gateway-contract";
 import type { ConsumerIdentity } from "#request/context.ts";
+import type { Clock } from "#slice.ts";
 import { credentialsOf, identityOf } from "./consumer-identity.ts";
+import { validityOf, type IsValid } from "./validity.ts";
 import { canonicalString, macOf, type SignedTarget, type SigningParts } from "./signed-request.ts";
 
 interface SigningKey {
   readonly secret: Buffer;
   readonly identity: ConsumerIdentity;
+  readonly isValid: IsValid;
 }
 
 /** The signing secrets of a generation; unlike other credentials they are needed as they are. */
@@ -17,10 +20,13 @@ export class SigningKeys {
   /** Signs for unknown key ids, so that these take as long; nobody can know it. */
   readonly #nobody = randomBytes(32);
 
-  constructor(consumers: readonly Consumer[], secret: (text: string) => Secret) {
+  constructor(consumers: readonly Consumer[], secret: (text: string) => Secret, clock: Clock) {
     for (const { consumer, credential } of credentialsOf(consumers, "hmac")) {
-      const key = { secret: Buffer.from(secret(credential.secret).reveal()), identity: identityOf(consumer, "hmac") };
-      this.#byId.set(credential.key_id, key);
+      this.#byId.set(credential.key_id, {
+        secret: Buffer.from(secret(credential.secret).reveal()),
+        identity: identityOf(consumer, "hmac"),
+        isValid: validityOf(credential, clock),
+      });
     }
   }
 
@@ -32,6 +38,7 @@ export class SigningKeys {
   find(target: SignedTarget, parts: SigningParts): ConsumerIdentity | undefined {
     const key = this.#byId.get(parts.keyId);
     const mac = macOf(key?.secret ?? this.#nobody, canonicalString(target, parts));
-    return timingSafeEqual(mac, Buffer.from(parts.signature, "hex")) ? key?.identity : undefined;
+    const isRight = timingSafeEqual(mac, Buffer.from(parts.signature, "hex")) && key?.isValid?.() !== false;
+    return isRight ? key?.identity : undefined;
   }
 }

@@ -1,0 +1,44 @@
+// Tested by ../../../test/consumers/validity.test.ts
+import type { Clock, IssueReport } from "#slice.ts";
+
+/** The part of a credential that says when it is good. */
+export interface Validity {
+  readonly not_before?: string;
+  readonly not_after?: string;
+}
+
+/** Says whether a credential is good now. Undefined for one that always is, which costs nothing. */
+export type IsValid = (() => boolean) | undefined;
+
+/** By the wall clock, as other parties read the times. `not_after` is the first moment at which it is not good. */
+export function validityOf({ not_before: from, not_after: until }: Validity, clock: Clock): IsValid {
+  if (from === undefined && until === undefined) return undefined;
+  const fromMs = from === undefined ? Number.NEGATIVE_INFINITY : Date.parse(from);
+  const untilMs = until === undefined ? Number.POSITIVE_INFINITY : Date.parse(until);
+  return () => {
+    const nowMs = clock.now();
+    return nowMs >= fromMs && nowMs < untilMs;
+  };
+}
+
+/** Both are moments that exist, in their order; what is over already is worth a word. */
+export function checkValidity(
+  credential: Validity,
+  whose: string,
+  place: readonly (string | number)[],
+  { report, nowMs }: { readonly report: IssueReport; readonly nowMs: number },
+): void {
+  const moments = ["not_before", "not_after"] as const;
+  const [fromMs, untilMs] = moments.map((name) => {
+    const text = credential[name];
+    const ms = text === undefined ? undefined : Date.parse(text);
+    if (Number.isNaN(ms)) report.error("bad_value", [...place, name], `There is no ${text}`);
+    return ms;
+  });
+  if (untilMs === undefined) return;
+  if (fromMs !== undefined && fromMs >= untilMs) {
+    report.error("bad_value", [...place, "not_after"], `${whose} ends before it begins to be good`);
+  } else if (untilMs <= nowMs) {
+    report.warning("unused", [...place, "not_after"], `${whose} is not good any more and can be taken out`);
+  }
+}
