@@ -55,6 +55,8 @@ export class HttpConnection implements Timed {
   #isLingering = false;
   #isHeadTimed = false;
   #hasClientEnded = false;
+  /** The client sent its last byte, and some of its request are held. */
+  #endsBehindHeld = false;
   #hasReceived = false;
   #lastHost: string | undefined;
   #lastHostPort: { host: string; port: number | undefined } | undefined;
@@ -311,6 +313,10 @@ export class HttpConnection implements Timed {
       }
     }
     this.#isWorking = false;
+    if (this.#endsBehindHeld && this.#held === undefined) {
+      this.#endsBehindHeld = false;
+      this.#clientEnded();
+    }
     if (this.#socket.destroyed || this.state.isTunnel) return;
     if (this.#held !== undefined || this.#reader.isPaused || this.#isBackedUp) this.#socket.pause();
     else this.#socket.resume();
@@ -410,6 +416,12 @@ export class HttpConnection implements Timed {
   }
 
   readonly #onEnd = (): void => {
+    // A paused socket tells its end all the same; what was read before it comes first.
+    if (this.#held !== undefined && this.#exchange?.isReceiving === true) this.#endsBehindHeld = true;
+    else this.#clientEnded();
+  };
+
+  #clientEnded(): void {
     switch (this.state.clientEnded()) {
       case "close":
         this.#socket.end();
@@ -423,7 +435,7 @@ export class HttpConnection implements Timed {
         this.touch();
         this.#askWhetherGone();
     }
-  };
+  }
 
   /**
    * While rules decide nothing is written that a client which is gone would refuse. An interim answer is, and one that

@@ -46,6 +46,8 @@ export class OriginConnection {
   readonly #reader: ResponseReader;
   #handler: AnswerHandler | undefined;
   #held: Buffer | undefined;
+  /** The origin sent its last byte, and some of them are held. */
+  #hasEnded = false;
   #answerEnded = false;
   #isSwitching = false;
   #protocolError: Http1Error | undefined;
@@ -106,6 +108,10 @@ export class OriginConnection {
     const held = this.#held;
     this.#held = undefined;
     if (held) this.#read(held);
+    if (this.#hasEnded && this.#held === undefined) {
+      this.#hasEnded = false;
+      this.#ended();
+    }
     if (!this.#reader.isPaused) this.socket.resume();
   }
 
@@ -125,6 +131,7 @@ export class OriginConnection {
   destroy(): void {
     this.#state.abandon();
     this.#handler = undefined;
+    this.#held = undefined;
     this.socket.destroy();
   }
 
@@ -208,11 +215,17 @@ export class OriginConnection {
   }
 
   readonly #onEnd = (): void => {
+    // A paused socket tells its end all the same; what was read before it comes first.
+    if (this.#held === undefined) this.#ended();
+    else this.#hasEnded = true;
+  };
+
+  #ended(): void {
     this.#reader.end();
     if (this.#protocolError) return this.#refuse(this.#protocolError);
     if (this.#answerEnded) return this.#complete(false);
     this.#closedEarly();
-  };
+  }
 
   readonly #onDrain = (): void => {
     this.#handler?.onOriginDrain();
@@ -224,7 +237,7 @@ export class OriginConnection {
   };
 
   readonly #onClose = (): void => {
-    this.#closedEarly();
+    if (!this.#hasEnded) this.#closedEarly();
     this.onGone?.();
   };
 
