@@ -1,4 +1,5 @@
 // Tested by throttle.interceptor.test.ts
+import { randomInt } from "node:crypto";
 import { compileHostPatterns } from "@headworks/host-patterns";
 import type { HostMatcher } from "@headworks/host-patterns";
 import { Line } from "#exchange/line.ts";
@@ -13,6 +14,9 @@ export type Passage =
   | { readonly kind: "pass"; readonly delayMs: number }
   | { readonly kind: "lost"; readonly mode: "reset" | "stall" };
 
+const STEPS = 2 ** 32;
+const evenRandom = (): number => randomInt(STEPS) / STEPS;
+
 /** The line that all throttled connections share, with the profile that holds now. */
 export class ThrottledLine {
   readonly pace: Pace;
@@ -22,7 +26,7 @@ export class ThrottledLine {
   #matcher: HostMatcher | undefined;
 
   /** `random` gives numbers from 0 up to 1, 1 not included. */
-  constructor(clock: Clock, random: () => number = Math.random) {
+  constructor(clock: Clock, random: () => number = evenRandom) {
     this.pace = { down: new Line(clock), up: new Line(clock) };
     this.#random = random;
   }

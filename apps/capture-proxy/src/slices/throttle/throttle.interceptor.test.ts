@@ -1,0 +1,159 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { FakeClock } from "@headworks/testkit";
+import type { Exchange, TraceStep } from "#exchange/exchange.ts";
+import { CONTINUE } from "#exchange/phases.ts";
+import type { Target, Verdict } from "#exchange/phases.ts";
+import { NO_THROTTLE } from "./throttle-profile.ts";
+import type { Profile } from "./throttle-profile.ts";
+import { ThrottleInterceptor } from "./throttle.interceptor.ts";
+import { ThrottledLine } from "./throttled-line.ts";
+
+interface Made {
+  readonly exchange: Exchange;
+  readonly trace: TraceStep[];
+}
+
+let serial = 0;
+
+function madeExchange(host = "a.test"): Made {
+  const trace: TraceStep[] = [];
+  const request: Partial<Exchange["request"]> = { host };
+  const exchange: Partial<Exchange> = {
+    id: `e${(serial += 1)}`,
+    request: request as Exchange["request"],
+    pace: undefined,
+    addTrace: (step) => void trace.push(step),
+  };
+  return { exchange: exchange as Exchange, trace };
+}
+
+function setUp(profile: Partial<Profile>, random: () => number = () => 0.5, enabled = true) {
+  const clock = new FakeClock();
+  const line = new ThrottledLine(clock, random);
+  line.set({ profile: { ...NO_THROTTLE, name: "P", ...profile }, enabled });
+  return { clock, line, interceptor: new ThrottleInterceptor(line, clock) };
+}
+
+/** How long a verdict takes on the fake clock, looked at every millisecond. */
+async function waitedMs(clock: FakeClock, verdict: Verdict | Promise<Verdict>): Promise<number> {
+  if (!(verdict instanceof Promise)) return 0;
+  const startedMs = clock.monotonic();
+  let endedMs: number | undefined;
+  void verdict.then(() => (endedMs = clock.monotonic()));
+  while (endedMs === undefined) await clock.advance(1);
+  return endedMs - startedMs;
+}
+
+test("a request waits for the latency, give or take the jitter, never less than nothing", async () => {
+  for (const [profile, random, expectedMs] of [
+    [{ latencyMs: 100 }, 0.5, 100],
+    [{ latencyMs: 100, jitterMs: 20 }, 0, 80],
+    [{ latencyMs: 100, jitterMs: 20 }, 0.5, 100],
+    [{ latencyMs: 100, jitterMs: 20 }, 0.999, 120],
+    [{ latencyMs: 10, jitterMs: 50 }, 0, 0],
+    [{}, 0.5, 0],
+  ] as const) {
+    const { clock, interceptor } = setUp(profile, () => random);
+    const waited = await waitedMs(clock, interceptor.onRequestHead(madeExchange().exchange));
+    assert.ok(Math.abs(waited - expectedMs) <= 1, `${JSON.stringify(profile)} ${random}: ${waited} ms`);
+  }
+});
+
+test("jitter is spread evenly around the latency", () => {
+  const line = new ThrottledLine(new FakeClock());
+  line.set({ profile: { ...NO_THROTTLE, latencyMs: 100, jitterMs: 50 }, enabled: true });
+  const delays = Array.from({ length: 20_000 }, () => {
+    const passage = line.passage();
+    return passage.kind === "pass" ? passage.delayMs : Number.NaN;
+  });
+  const mean = delays.reduce((sum, delay) => sum + delay, 0) / delays.length;
+  // Five standard errors of the mean of even numbers 100 wide.
+  assert.ok(Math.abs(mean - 100) < (5 * 28.9) / Math.sqrt(delays.length), String(mean));
+  assert.ok(Math.min(...delays) >= 50 && Math.max(...delays) <= 150);
+});
+
+test("so many of a hundred requests are lost as the profile says", () => {
+  for (const lossPercent of [0, 2, 50, 100]) {
+    let next = 0;
+    const { interceptor } = setUp({ lossPercent }, () => (next = (next + 0.01) % 1));
+    const lost = Array.from({ length: 1000 }, () => interceptor.onRequestHead(madeExchange().exchange)).filter(
+      (verdict) => !(verdict instanceof Promise) && verdict.kind === "abort",
+    );
+    assert.ok(Math.abs(lost.length - lossPercent * 10) <= 10, `${lossPercent}: ${lost.length}`);
+    assert.equal(interceptor.lostCount, lost.length);
+  }
+});
+
+test("a lost request is cut off, and its trace says so", () => {
+  const { interceptor } = setUp({ lossPercent: 100 });
+  const { exchange, trace } = madeExchange();
+  assert.deepEqual(interceptor.onRequestHead(exchange), {
+    kind: "abort",
+    reason: "Lost by the throttle profile P",
+    closes: true,
+  });
+  assert.deepEqual(trace, [
+    {
+      kind: "throttle",
+      ruleId: "throttle",
+      ruleName: "P",
+      phase: "request",
+      changes: ["lost, as 100 of a hundred are: reset"],
+    },
+  ]);
+});
+
+test("a lost request stalls until the profile changes, and is forgotten when its client gives up", async () => {
+  const { interceptor } = setUp({ lossPercent: 100, lossMode: "stall" });
+  const first = madeExchange().exchange;
+  const second = madeExchange().exchange;
+  const verdict = interceptor.onRequestHead(first);
+  void interceptor.onRequestHead(second);
+  assert.ok(verdict instanceof Promise);
+  assert.equal(interceptor.stalledCount, 2);
+  interceptor.onFinished(second);
+  assert.equal(interceptor.stalledCount, 1);
+  interceptor.releaseStalled();
+  assert.deepEqual(await verdict, CONTINUE);
+  assert.equal(interceptor.stalledCount, 0);
+});
+
+test("only hosts of the profile are put on the line and delayed", async () => {
+  const { clock, line, interceptor } = setUp({ latencyMs: 50, hosts: ["slow.test"] });
+  for (const [host, isSlow] of [
+    ["slow.test", true],
+    ["x.slow.test", true],
+    ["fast.test", false],
+  ] as const) {
+    const { exchange, trace } = madeExchange(host);
+    assert.equal((await waitedMs(clock, interceptor.onRequestHead(exchange))) > 0, isSlow, host);
+    assert.equal(exchange.pace, isSlow ? line.pace : undefined);
+    assert.equal(trace.length, isSlow ? 1 : 0);
+  }
+});
+
+test("with the throttle off requests pass at once and untraced, on the line they may be limited on later", () => {
+  const { line, interceptor } = setUp(
+    { latencyMs: 50, lossPercent: 100, downloadBytesPerSecond: 10 },
+    undefined,
+    false,
+  );
+  const { exchange, trace } = madeExchange();
+  assert.deepEqual(interceptor.onRequestHead(exchange), CONTINUE);
+  assert.equal(exchange.pace, line.pace);
+  assert.equal(line.pace.down.isLimited, false);
+  assert.deepEqual(trace, []);
+  line.set({ profile: { ...NO_THROTTLE, downloadBytesPerSecond: 10 }, enabled: true });
+  assert.deepEqual([line.pace.down.isLimited, line.pace.up.isLimited], [true, false]);
+});
+
+test("a tunnel gets the line and the latency, and is cut off when it is lost, whatever the mode", async () => {
+  const { clock, line, interceptor } = setUp({ latencyMs: 50 });
+  const target = { host: "a.test", port: 443 } as Target;
+  assert.equal(await waitedMs(clock, interceptor.onTarget(target)), 50);
+  assert.equal(target.pace, line.pace);
+  line.set({ profile: { ...NO_THROTTLE, lossPercent: 100, lossMode: "stall" }, enabled: true });
+  const verdict = interceptor.onTarget({ host: "a.test", port: 443 } as Target);
+  assert.ok(!(verdict instanceof Promise) && verdict.kind === "abort" && verdict.closes);
+});

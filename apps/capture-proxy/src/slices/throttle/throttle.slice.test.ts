@@ -1,0 +1,131 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import type { ThrottleProfile, ThrottleState } from "@headworks/capture-contract";
+import { startApi } from "../../../test/api-rig.ts";
+import type { ApiRig } from "../../../test/api-rig.ts";
+import { createThrottleSlice } from "./throttle.slice.ts";
+
+const startThrottle = (): Promise<ApiRig> => startApi({ slices: (host) => [createThrottleSlice(host)] });
+
+const NONE: ThrottleProfile = {
+  name: "None",
+  download_bps: 0,
+  upload_bps: 0,
+  latency_ms: 0,
+  jitter_ms: 0,
+  packet_loss_percent: 0,
+  loss_mode: "reset",
+  hosts: [],
+  delay_ms: 0,
+  device_id: null,
+};
+
+async function set(api: ApiRig, body: object): Promise<ThrottleState> {
+  const { status, json } = await api.call("POST", "/api/throttle", body);
+  assert.equal(status, 200, JSON.stringify(json));
+  assert.deepEqual((await api.call("GET", "/api/throttle")).json, json);
+  return json as ThrottleState;
+}
+
+test("nothing is throttled at first", async () => {
+  await using api = await startThrottle();
+  assert.deepEqual((await api.call("GET", "/api/throttle")).json, { profile: NONE, enabled: false });
+});
+
+test("a profile is set flat, nested, with either name of the latency, and as GET gave it", async () => {
+  await using api = await startThrottle();
+  const profile = { ...NONE, name: "Mine", download_bps: 1000, latency_ms: 20, delay_ms: 20, hosts: ["a.test"] };
+  const expected = { profile, enabled: true };
+  const flat = { name: "Mine", download_bps: 1000, hosts: ["a.test"], enabled: true };
+  assert.deepEqual(await set(api, { ...flat, delay_ms: 20 }), expected);
+  assert.deepEqual(await set(api, { ...flat, latency_ms: 20 }), expected);
+  assert.deepEqual(await set(api, expected), expected);
+  const { enabled: _enabled, ...nested } = flat;
+  assert.deepEqual(await set(api, { profile: { ...nested, latency_ms: 20 } }), expected);
+  assert.deepEqual(await set(api, {}), { profile: { ...NONE, name: "Custom" }, enabled: true });
+});
+
+test("the presets are the specified ones, and one is set by its name", async () => {
+  await using api = await startThrottle();
+  const presets = (await api.call("GET", "/api/throttle/presets")).json as ThrottleProfile[];
+  const table = presets.map((preset) => [
+    preset.name,
+    preset.download_bps,
+    preset.upload_bps,
+    preset.latency_ms,
+    preset.jitter_ms,
+    preset.packet_loss_percent,
+  ]);
+  assert.deepEqual(table, [
+    ["None", 0, 0, 0, 0, 0],
+    ["GPRS (2G)", 50_000, 20_000, 500, 100, 2],
+    ["EDGE (2G)", 200_000, 100_000, 300, 50, 1],
+    ["3G", 1_000_000, 500_000, 100, 20, 0],
+    ["Slow 3G", 400_000, 200_000, 200, 50, 0],
+    ["Fast 3G", 180_000, 84_000, 150, 0, 0],
+    ["4G LTE", 10_000_000, 5_000_000, 30, 10, 0],
+    ["DSL", 2_000_000, 500_000, 20, 5, 0],
+    ["Slow Wi-Fi", 500_000, 500_000, 20, 0, 0],
+    ["Satellite", 5_000_000, 2_000_000, 600, 100, 1],
+    ["Offline", 0, 0, 0, 0, 100],
+  ]);
+  for (const preset of presets) assert.deepEqual((await set(api, { profile: preset })).profile, preset);
+  const named = await set(api, { preset: "slow 3g", hosts: ["*.a.test"], enabled: true });
+  assert.deepEqual(named, { profile: { ...presets[4], hosts: ["*.a.test"] }, enabled: true });
+});
+
+test("what is out of range or contradicts itself is refused, and nothing changes", async () => {
+  await using api = await startThrottle();
+  for (const [body, path] of [
+    [{ download_bps: -1 }, "body/download_bps"],
+    [{ download_bps: 1_000_000_000_001 }, "body/download_bps"],
+    [{ upload_bps: 1.5 }, "body/upload_bps"],
+    [{ latency_ms: 60_001 }, "body/latency_ms"],
+    [{ packet_loss_percent: 101 }, "body/packet_loss_percent"],
+    [{ latency_ms: 1, delay_ms: 2 }, "body/delay_ms"],
+    [{ profile: { latency_ms: 1, delay_ms: 2 } }, "body/profile/delay_ms"],
+    [{ profile: {}, download_bps: 1 }, "body/download_bps"],
+    [{ preset: "5G" }, "body/preset"],
+    [{ preset: "3G", download_bps: 1 }, "body/download_bps"],
+    [{ hosts: ["a//b"] }, "body/hosts/0"],
+    [{ name: " " }, "body/name"],
+    [{ extra: 1 }, "body/extra"],
+  ] as const) {
+    const { status, json } = await api.call("POST", "/api/throttle", body);
+    const { code, details } = json as { code: string; details: { path: string }[] };
+    assert.deepEqual([status, code, details[0]?.path], [400, "VALIDATION_ERROR", path], JSON.stringify(json));
+  }
+  assert.equal((await api.call("POST", "/api/throttle", { device_id: "phone" })).status, 501);
+  assert.deepEqual((await api.call("GET", "/api/throttle")).json, { profile: NONE, enabled: false });
+});
+
+test("the switch sets what its body says and flips without one; the profile stays", async () => {
+  await using api = await startThrottle();
+  await set(api, { preset: "DSL" });
+  const toggle = async (body?: object): Promise<unknown> =>
+    (await api.call("POST", "/api/throttle/enabled", body)).json;
+  assert.deepEqual(await toggle({ enabled: true }), { enabled: true });
+  assert.deepEqual(await toggle({ enabled: true }), { enabled: true });
+  assert.deepEqual(await toggle(), { enabled: false });
+  assert.equal(((await api.call("GET", "/api/throttle")).json as ThrottleState).profile.name, "DSL");
+});
+
+test("the profile outlives the process, and is taken out and put in elsewhere as it is", async () => {
+  await using api = await startThrottle();
+  const state = await set(api, { preset: "Satellite", hosts: ["a.test"], enabled: true });
+  const again = createThrottleSlice(api.host);
+  assert.deepEqual(again.portableRules?.exportRules(), state);
+  await using other = await startThrottle();
+  const target = createThrottleSlice(other.host).portableRules;
+  const request = { mode: "merge", dryRun: false, version: 1 } as const;
+  const counts = { added: 0, removed: 0, updated: 0, unchanged: 0 };
+  assert.deepEqual(target?.importRules(state, { ...request, dryRun: true }), { counts: { ...counts, updated: 1 } });
+  assert.deepEqual(target?.exportRules(), { profile: NONE, enabled: false });
+  assert.deepEqual(target?.importRules(state, request), { counts: { ...counts, updated: 1 } });
+  assert.deepEqual(target?.exportRules(), state);
+  assert.deepEqual(target?.importRules(state, request), { counts: { ...counts, unchanged: 1 } });
+  const broken = target?.importRules({ ...state, profile: { ...state.profile, hosts: ["a//b"] } }, request);
+  assert.ok(broken !== undefined && "issues" in broken);
+  assert.equal(broken.issues[0]?.path, "/profile/hosts/0");
+  assert.ok("issues" in (target?.importRules([], request) ?? {}));
+});
