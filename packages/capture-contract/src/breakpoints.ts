@@ -1,3 +1,4 @@
+// Tested by ../../../apps/capture-proxy/src/slices/breakpoints/breakpoints.slice.test.ts
 import { defineOperations, nullable, oneOf, strictObject } from "@headworks/contract-kit";
 import { Type } from "typebox";
 import type { Static } from "typebox";

@@ -1,3 +1,4 @@
+// Tested by message-draft.test.ts
 import type { BreakpointDecision, Modification, Replacement } from "@headworks/capture-contract";
 import { validationError } from "#api/api-error.ts";
 

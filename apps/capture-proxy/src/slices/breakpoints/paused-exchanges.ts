@@ -1,10 +1,11 @@
+// Tested by ../../../test/breakpoints-pausing.test.ts
 import type { Content, Exchange } from "#exchange/exchange.ts";
 import { CONTINUE } from "#exchange/phases.ts";
 import type { Verdict } from "#exchange/phases.ts";
 import type { Clock } from "#slice.ts";
 
 /** At most so many wait; one more lets the oldest continue. */
-export const MOST_PAUSED = 100;
+const MOST_PAUSED = 100;
 
 /** The rule that paused an exchange. */
 export interface PausingRule {

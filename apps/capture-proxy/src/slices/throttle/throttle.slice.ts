@@ -2,7 +2,7 @@ import type { throttleOperations } from "@headworks/capture-contract";
 import type { Slice, SliceHost } from "#slice.ts";
 import { ThrottleInterceptor } from "./throttle.interceptor.ts";
 import { createThrottleOperations } from "./throttle.operations.ts";
-import { portableThrottle } from "./throttle.portable.ts";
+import { portableThrottle } from "./portable-throttle.ts";
 import { createThrottleStore } from "./throttle.store.ts";
 import { ThrottledLine } from "./throttled-line.ts";
 
