@@ -1,3 +1,4 @@
+// Tested by index.test.ts
 import { nullable, oneOf, strictObject } from "@headworks/contract-kit";
 import { Type } from "typebox";
 import type { Static } from "typebox";
@@ -12,7 +13,7 @@ import {
   NewMockResponse,
   NewMockResponseConfig,
 } from "./mock-rule.ts";
-import { Id, named, Timestamp } from "./primitives.ts";
+import { booleanText, Id, named, Timestamp } from "./primitives.ts";
 
 const tags = Type.Array(Type.String({ minLength: 1, maxLength: 255 }), { maxItems: 100, description: "Labels" });
 const nullableText = (description: string) => nullable(Type.String({ maxLength: 4096 }), { description });
@@ -188,3 +189,44 @@ export const mockPageProperties = {
     Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER, default: 0, description: "Items left out first" }),
   ),
 };
+
+/** Whether answers of origins become rules. */
+export const MockRecording = strictObject(
+  {
+    recording: Type.Boolean(),
+    recorded: Type.Integer({ description: "Recorded rules that were neither promoted nor cleared" }),
+    missed: Type.Integer({ description: "Answers that could not be recorded since it was switched on" }),
+  },
+  { $id: "MockRecording" },
+);
+
+/** Which captured entries become rules. */
+export const MocksFromTraffic = strictObject({
+  entry_ids: Type.Array(Type.String({ minLength: 1, maxLength: 64 }), {
+    minItems: 1,
+    maxItems: 1000,
+    description: "Ids of entries",
+  }),
+  name_prefix: Type.Optional(nullable(Type.String({ maxLength: 128 }), { description: "Begins each rule's name" })),
+  enabled: Type.Optional(Type.Boolean({ description: "Whether the rules answer at once; true unless given" })),
+  collection_id: Type.Optional(nullable(Id, { description: "Collection that the rules join" })),
+});
+
+const entryError = strictObject({ entry_id: Type.String(), error: Type.String() });
+
+/** The rules that were made, and why others were not. */
+export const MadeFromTraffic = strictObject({
+  created: Type.Integer(),
+  ids: Type.Array(Id),
+  errors: Type.Array(entryError),
+  total: Type.Integer(),
+});
+
+/** Which rules are listed. */
+export const MockListQuery = strictObject({
+  ...mockPageProperties,
+  collection_id: Type.Optional(Type.String({ maxLength: 64, description: "Only rules of this collection" })),
+  tag: Type.Optional(Type.String({ maxLength: 255, description: "Only rules with this label" })),
+  enabled: Type.Optional(booleanText("Only rules that are on, or off")),
+  search: Type.Optional(Type.String({ maxLength: 255, description: "Text in name or description" })),
+});

@@ -1,3 +1,4 @@
+// Tested by index.test.ts
 import { nullable, oneOf, strictObject } from "@headworks/contract-kit";
 import { Type } from "typebox";
 import type { Static, TSchema } from "typebox";

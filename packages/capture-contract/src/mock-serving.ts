@@ -1,7 +1,6 @@
-import { defineOperations, nullable, oneOf, strictObject } from "@headworks/contract-kit";
+import { nullable, oneOf, strictObject } from "@headworks/contract-kit";
 import { Type } from "typebox";
 import type { Static } from "typebox";
-import { mockPageProperties } from "./mock-bodies.ts";
 import { Id, Timestamp } from "./primitives.ts";
 
 /** What of a request must be as it was recorded; everything left out has the default. */
@@ -84,37 +83,3 @@ export const MockMiss = strictObject(
   { $id: "MockMiss" },
 );
 export type MockMiss = Static<typeof MockMiss>;
-
-/** A session that stands in for all origins. */
-export const servingOperations = defineOperations({
-  getMockServing: {
-    method: "GET",
-    path: "/mocks/serving",
-    summary: "Whether a recorded session stands in for all origins",
-    access: "mocks:read",
-    responses: { 200: MockServing },
-  },
-  startMockServing: {
-    method: "POST",
-    path: "/mocks/serving",
-    summary: "Let a recorded session stand in for all origins; off again after a restart",
-    access: "mocks:write",
-    body: StartServing,
-    responses: { 200: MockServing },
-  },
-  stopMockServing: {
-    method: "DELETE",
-    path: "/mocks/serving",
-    summary: "Let requests go to their origins again",
-    access: "mocks:write",
-    responses: { 200: MockServing },
-  },
-  listMockMisses: {
-    method: "GET",
-    path: "/mocks/serving/misses",
-    summary: "Requests that the served session has no answer for, with the recorded ones closest to them, newest first",
-    access: "mocks:read",
-    query: strictObject(mockPageProperties),
-    responses: { 200: Type.Array(MockMiss) },
-  },
-});

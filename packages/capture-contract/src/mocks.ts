@@ -2,6 +2,10 @@ import { defineOperations, nullable, strictObject } from "@headworks/contract-ki
 import { Type } from "typebox";
 import {
   ImportMocks,
+  MadeFromTraffic,
+  MockListQuery,
+  MockRecording,
+  MocksFromTraffic,
   MockCollection,
   mockCollectionProperties,
   MockHit,
@@ -15,21 +19,10 @@ import {
   NewMock,
 } from "./mock-bodies.ts";
 import { MockResponse, MockRule, MockVersion } from "./mock-rule.ts";
-import { servingOperations } from "./mock-serving.ts";
+import { MockMiss, MockServing, StartServing } from "./mock-serving.ts";
 import { booleanText, CreatedId, Id, IdParams, named, Timestamp, ToggleBody, ToggleResult } from "./primitives.ts";
 
 const page = strictObject(mockPageProperties);
-
-const recordingState = strictObject(
-  {
-    recording: Type.Boolean(),
-    recorded: Type.Integer({ description: "Recorded rules that were neither promoted nor cleared" }),
-    missed: Type.Integer({ description: "Answers that could not be recorded since it was switched on" }),
-  },
-  { $id: "MockRecording" },
-);
-
-const entryError = strictObject({ entry_id: Type.String(), error: Type.String() });
 
 /** Rules, their collections, their history. */
 const ruleOperations = defineOperations({
@@ -38,13 +31,7 @@ const ruleOperations = defineOperations({
     path: "/mocks",
     summary: "List mock rules, newest first",
     access: "mocks:read",
-    query: strictObject({
-      ...mockPageProperties,
-      collection_id: Type.Optional(Type.String({ maxLength: 64, description: "Only rules of this collection" })),
-      tag: Type.Optional(Type.String({ maxLength: 255, description: "Only rules with this label" })),
-      enabled: Type.Optional(booleanText("Only rules that are on, or off")),
-      search: Type.Optional(Type.String({ maxLength: 255, description: "Text in name or description" })),
-    }),
+    query: MockListQuery,
     responses: { 200: Type.Array(MockRule) },
     expose: { mcp: { name: "list_mocks", readOnly: true } },
   },
@@ -319,24 +306,8 @@ const recordingOperations = defineOperations({
     path: "/mocks/from-traffic",
     summary: "Make mock rules of captured entries",
     access: "mocks:write",
-    body: strictObject({
-      entry_ids: Type.Array(Type.String({ minLength: 1, maxLength: 64 }), {
-        minItems: 1,
-        maxItems: 1000,
-        description: "Ids of entries",
-      }),
-      name_prefix: Type.Optional(nullable(Type.String({ maxLength: 128 }), { description: "Begins each rule's name" })),
-      enabled: Type.Optional(Type.Boolean({ description: "Whether the rules answer at once; true unless given" })),
-      collection_id: Type.Optional(nullable(Id, { description: "Collection that the rules join" })),
-    }),
-    responses: {
-      201: strictObject({
-        created: Type.Integer(),
-        ids: Type.Array(Id),
-        errors: Type.Array(entryError),
-        total: Type.Integer(),
-      }),
-    },
+    body: MocksFromTraffic,
+    responses: { 201: MadeFromTraffic },
   },
   setMockRecording: {
     method: "POST",
@@ -344,14 +315,14 @@ const recordingOperations = defineOperations({
     summary: "Switch recording on or off: while on, answers of origins become recorded rules",
     access: "mocks:write",
     body: strictObject({ enabled: Type.Boolean({ description: "On or off; off again after a restart" }) }),
-    responses: { 200: recordingState },
+    responses: { 200: MockRecording },
   },
   getMockRecording: {
     method: "GET",
     path: "/mocks/recording/status",
     summary: "Whether answers are being recorded",
     access: "mocks:read",
-    responses: { 200: recordingState },
+    responses: { 200: MockRecording },
   },
   listRecordedMocks: {
     method: "GET",
@@ -385,6 +356,39 @@ const recordingOperations = defineOperations({
     summary: "Forget recorded rules",
     access: "mocks:delete",
     responses: { 204: null },
+  },
+});
+
+const servingOperations = defineOperations({
+  getMockServing: {
+    method: "GET",
+    path: "/mocks/serving",
+    summary: "Whether a recorded session stands in for all origins",
+    access: "mocks:read",
+    responses: { 200: MockServing },
+  },
+  startMockServing: {
+    method: "POST",
+    path: "/mocks/serving",
+    summary: "Let a recorded session stand in for all origins; off again after a restart",
+    access: "mocks:write",
+    body: StartServing,
+    responses: { 200: MockServing },
+  },
+  stopMockServing: {
+    method: "DELETE",
+    path: "/mocks/serving",
+    summary: "Let requests go to their origins again",
+    access: "mocks:write",
+    responses: { 200: MockServing },
+  },
+  listMockMisses: {
+    method: "GET",
+    path: "/mocks/serving/misses",
+    summary: "Requests that the served session has no answer for, with the recorded ones closest to them, newest first",
+    access: "mocks:read",
+    query: page,
+    responses: { 200: Type.Array(MockMiss) },
   },
 });
 

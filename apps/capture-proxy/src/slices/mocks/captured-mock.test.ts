@@ -60,5 +60,6 @@ test("an answer keeps its fields and bytes, but not what belongs to one connecti
   assert.deepEqual(typeof bytes === "object" && [bytes.body, bytes.body_base64], [null, "//4="]);
   const coded = responseOf(200, [["Content-Encoding", "zzz"]], Buffer.from("still coded"));
   assert.deepEqual(typeof coded === "object" && [coded.body, coded.headers], [null, { "Content-Encoding": "zzz" }]);
-  assert.match(String(responseOf(200, [], Buffer.alloc(6_000_000))), /larger than/);
+  const large = responseOf(200, [], Buffer.alloc(6_000_000));
+  assert.match(typeof large === "string" ? large : "", /larger than/);
 });

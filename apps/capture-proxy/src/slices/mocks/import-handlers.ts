@@ -1,4 +1,5 @@
 import { randomUUID } from "node:crypto";
+import { setImmediate } from "node:timers/promises";
 import type { ImportMocks, mocksOperations, MockUpdate } from "@headworks/capture-contract";
 import { MockUpdate as MockUpdateSchema } from "@headworks/capture-contract";
 import type { Handlers } from "@headworks/contract-kit";
@@ -14,13 +15,14 @@ import { checkedCollection } from "./recording-handlers.ts";
 import type { RuleBook } from "./rule-book.ts";
 
 const MOST_SHOWN = 200;
+const CHECKED_AT_ONCE = 20;
 
 /** Handler of the import of documents. */
 export function importHandlers(book: RuleBook): Pick<Handlers<typeof mocksOperations>, "importMocks"> {
   return {
     importMocks: async ({ body, signal }) => {
       const collectionId = checkedCollection(book, body.collection_id);
-      const read = checked(await imported(book, body, signal));
+      const read = await checked(await imported(book, body, signal));
       const drafts = read.drafts.map((draft) => ({
         ...draft,
         collectionId: collectionId ?? draft.collectionId,
@@ -56,13 +58,16 @@ async function imported(book: RuleBook, body: ImportMocks, signal: AbortSignal):
 }
 
 /** Rules that a document gives but nobody could have made by hand, such as with a pattern that is too large, are left out. */
-function checked(read: ImportedMocks): ImportedMocks {
+async function checked(read: ImportedMocks): Promise<ImportedMocks> {
   const warnings = [...read.warnings];
-  const drafts = read.drafts.filter((draft) => {
+  const drafts: MockDraft[] = [];
+  for (const [index, draft] of read.drafts.entries()) {
+    // Thousands of patterns take seconds to compile; traffic must not wait for all of them at once.
+    if (index % CHECKED_AT_ONCE === CHECKED_AT_ONCE - 1) await setImmediate();
     const [issue] = draftIssues(draft, "");
-    if (issue !== undefined) warnings.push(`${draft.name.slice(0, 200)}: ${issue.path.slice(1)} ${issue.message}`);
-    return issue === undefined;
-  });
+    if (issue === undefined) drafts.push(draft);
+    else warnings.push(`${draft.name.slice(0, 200)}: ${issue.path.slice(1)} ${issue.message}`);
+  }
   const skipped = read.skipped + read.drafts.length - drafts.length;
   return { drafts, skipped, warnings: warnings.slice(0, 100) };
 }

@@ -1,4 +1,4 @@
-// Tested by served-session.test.ts
+// Tested by ../../../test/mocks-serving.test.ts
 import { createHash } from "node:crypto";
 import type { ServingMatch } from "@headworks/capture-contract";
 import { parseQuery } from "@headworks/http-fields";

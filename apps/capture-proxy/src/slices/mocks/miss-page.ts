@@ -1,4 +1,4 @@
-// Tested by served-session.test.ts
+// Tested by ../../../test/mocks-serving.test.ts
 import type { MockMiss } from "@headworks/capture-contract";
 import type { SyntheticResponse } from "#exchange/phases.ts";
 

@@ -8,10 +8,11 @@ import type {
   NewMock,
   NewMockResponse,
 } from "@headworks/capture-contract";
-import { compileCondition, parseCondition, parseRuleCondition } from "@headworks/match-condition";
+import { parseCondition, parseRuleCondition } from "@headworks/match-condition";
 import { ApiError, validationError } from "#api/api-error.ts";
 import type { ErrorDetail } from "#api/api-error.ts";
 import { headerPairs } from "./answer.ts";
+import { compiledCondition } from "./compiled-condition.ts";
 import { answersOf, filledConfig, filledResponse } from "./mock-rule.ts";
 import type { MockDraft } from "./mock-rule.ts";
 import { asCondition } from "./response-choice.ts";
@@ -137,7 +138,7 @@ function answerPath(config: MockResponseConfig, index: number): string {
 function conditionIssues(condition: Condition, path: string): ErrorDetail[] {
   const read = parseCondition(condition, path);
   if (!read.ok) return [...read.issues];
-  if (compileCondition(read.condition).atRequest.possible) return [];
+  if (compiledCondition(condition).atRequest.possible) return [];
   return [{ path, message: "can hold only when there is an answer, and a mock answers before" }];
 }
 

@@ -1,6 +1,7 @@
-import type { Condition, MockResponseConfig } from "@headworks/capture-contract";
-import { compileCondition, compileConditionSet } from "@headworks/match-condition";
+import type { MockResponseConfig } from "@headworks/capture-contract";
+import { compileConditionSet } from "@headworks/match-condition";
 import type { CompiledCondition } from "@headworks/match-condition";
+import { compiledCondition } from "./compiled-condition.ts";
 import { isExpired } from "./mock-rule.ts";
 import type { StoredCollection, StoredMock } from "./mock-rule.ts";
 import type { RequestSubject } from "./request-subject.ts";
@@ -33,11 +34,10 @@ export interface MockCompiler {
 
 /** `progress` gives the place where a rule stands. */
 export function createMockCompiler(progress: (id: string) => MockProgress): MockCompiler {
-  const conditions = new WeakMap<Condition, CompiledCondition>();
   const choices = new WeakMap<MockResponseConfig, ResponseChoice>();
   const one = (rule: StoredMock): CompiledMock => ({
     rule,
-    condition: kept(conditions, rule.condition, compileCondition),
+    condition: compiledCondition(rule.condition),
     choice: kept(choices, rule.responseConfig, compileResponseChoice),
     progress: progress(rule.id),
   });

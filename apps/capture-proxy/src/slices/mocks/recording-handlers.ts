@@ -1,4 +1,4 @@
-// Tested by mocks.observer.test.ts
+// Tested by ../../../test/mocks-recording.test.ts
 import type { mocksOperations } from "@headworks/capture-contract";
 import type { Handlers } from "@headworks/contract-kit";
 import { notFound, validationError } from "#api/api-error.ts";

@@ -1,3 +1,4 @@
+// Tested by ../../../test/mocks-serving.test.ts
 import type { MockMiss, MockServing, StartServing } from "@headworks/capture-contract";
 import { prefersHtml } from "@headworks/http-fields";
 import { fieldValue, hasField, withoutHopByHop } from "@headworks/http1";

@@ -1,4 +1,4 @@
-// Tested by served-session.test.ts
+// Tested by ../../../test/mocks-serving.test.ts
 import type { mocksOperations } from "@headworks/capture-contract";
 import type { Handlers } from "@headworks/contract-kit";
 import { notFound } from "#api/api-error.ts";
