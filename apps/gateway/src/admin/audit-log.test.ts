@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { readFileSync, statSync } from "node:fs";
+import { appendFileSync, readFileSync, statSync } from "node:fs";
 import { test } from "node:test";
 import { pino } from "pino";
 import { temporaryDirectory } from "@headworks/testkit";
@@ -33,4 +33,39 @@ test("a file that cannot be written is told in the log, and the change goes on",
   const log = pino({ base: null }, { write: (line) => void lines.push(line) });
   openAuditLog(directory.file("none", "audit.jsonl"), log, () => 0).write(entry("one"));
   assert.match(lines.join(""), /audit_write_failed/);
+});
+
+test("an entry behind one that was torn is whole, and follows the last whole one", async () => {
+  await using directory = await temporaryDirectory();
+  const path = directory.file("audit.jsonl");
+  const log = pino({ enabled: false });
+  openAuditLog(path, log, () => 0).write(entry("one"));
+  const whole = readFileSync(path, "utf8");
+  appendFileSync(path, '{"timestamp":"1970-01-01T00:00:00.000Z","actor":"a');
+  openAuditLog(path, log, () => 1).write(entry("two"));
+  const again = openAuditLog(path, log, () => 2);
+  assert.deepEqual(
+    again.latest(10).map(({ operation }) => operation),
+    ["two", "one"],
+  );
+  const lines = readFileSync(path, "utf8").split("\n");
+  assert.equal(lines.length, 4);
+  assert.equal(firstBrokenLine(lines.join("\n")), 2, "the torn line shows");
+  assert.equal(firstBrokenLine(`${whole}${lines[2]}\n`), undefined, "without it the chain is whole");
+});
+
+test("of a large file the end is read, from the first whole line on, and the chain goes on", async () => {
+  await using directory = await temporaryDirectory();
+  const path = directory.file("audit.jsonl");
+  const log = pino({ enabled: false });
+  const first = openAuditLog(path, log, () => 0);
+  first.write({ ...entry("old"), detail: "é".repeat(2_500_000) });
+  for (let at = 0; at < 5; at += 1) first.write(entry(`new-${at}`));
+  const again = openAuditLog(path, log, () => 1);
+  assert.deepEqual(
+    again.latest(100).map(({ operation }) => operation),
+    ["new-4", "new-3", "new-2", "new-1", "new-0"],
+  );
+  again.write(entry("newer"));
+  assert.equal(firstBrokenLine(readFileSync(path, "utf8")), undefined);
 });

@@ -1,5 +1,5 @@
 import { createHash } from "node:crypto";
-import { appendFileSync, chmodSync, existsSync, readFileSync } from "node:fs";
+import { appendFileSync, chmodSync, closeSync, existsSync, fstatSync, openSync, readSync } from "node:fs";
 import type { Logger } from "pino";
 
 /** One change that somebody made or was refused. */
@@ -30,9 +30,11 @@ export interface AuditLog {
  * file belongs to this user alone. Changes are rare, so each is written before its caller is answered.
  */
 export function openAuditLog(path: string, log: Logger, nowMs: () => number): AuditLog {
-  const { entries, lastHash } = entriesOf(path);
+  const { entries, lastHash, isTorn } = entriesOf(path);
   const recent = new RecentEntries(entries);
   let previous = lastHash;
+  // What was torn stays a line of its own, or it would take the next entry with it.
+  let lead = isTorn ? "\n" : "";
   return {
     latest: (limit) => recent.latest(limit),
     write: (entry) => {
@@ -40,10 +42,13 @@ export function openAuditLog(path: string, log: Logger, nowMs: () => number): Au
       const hash = createHash("sha256").update(JSON.stringify(line)).digest("hex");
       recent.add({ timestamp: line.timestamp, ...entry });
       try {
-        appendFileSync(path, `${JSON.stringify({ ...line, hash })}\n`, { mode: 0o600, flush: true });
-        chmodSync(path, 0o600);
+        appendFileSync(path, `${lead}${JSON.stringify({ ...line, hash })}\n`, { mode: 0o600, flush: true });
+        lead = "";
         previous = hash;
+        chmodSync(path, 0o600);
       } catch (error) {
+        // Part of it may be there.
+        if (previous !== hash) lead = "\n";
         log.error(
           { err: error, code: "audit_write_failed", ...entry },
           "A change could not be written to the audit log",
@@ -102,11 +107,21 @@ class RecentEntries {
   }
 }
 
-/** What a file holds; lines that are torn or somebody else's are passed over, the chain goes on behind the last good one. */
-function entriesOf(path: string): { readonly entries: readonly WrittenEntry[]; readonly lastHash: string } {
+/** More than a thousand entries; what is before them is left to those who check the whole chain. */
+const MOST_READ_BYTES = 4 * 1024 * 1024;
+
+interface FoundEntries {
+  readonly entries: readonly WrittenEntry[];
+  readonly lastHash: string;
+  /** The last line has no end: the process died, or the disk was full, while it was written. */
+  readonly isTorn: boolean;
+}
+
+/** What the end of a file holds; lines that are torn or somebody else's are passed over, the chain goes on behind the last good one. */
+function entriesOf(path: string): FoundEntries {
   const entries: WrittenEntry[] = [];
   let lastHash = "";
-  const text = existsSync(path) ? readFileSync(path, "utf8") : "";
+  const text = endOf(path);
   for (const line of text.split("\n")) {
     if (line === "") continue;
     try {
@@ -114,8 +129,24 @@ function entriesOf(path: string): { readonly entries: readonly WrittenEntry[]; r
       entries.push(entry);
       lastHash = hash ?? "";
     } catch {
-      lastHash = "";
+      // The next entry follows the one before this.
     }
   }
-  return { entries, lastHash };
+  return { entries, lastHash, isTorn: text !== "" && !text.endsWith("\n") };
+}
+
+/** The last whole lines of a file, and what is behind them; nothing of a file that is not there. */
+function endOf(path: string): string {
+  if (!existsSync(path)) return "";
+  const file = openSync(path, "r");
+  try {
+    const { size } = fstatSync(file);
+    const startAt = Math.max(0, size - MOST_READ_BYTES);
+    const bytes = Buffer.alloc(size - startAt);
+    const read = readSync(file, bytes, 0, bytes.length, startAt);
+    const text = bytes.toString("utf8", 0, read);
+    return startAt === 0 ? text : text.slice(text.indexOf("\n") + 1);
+  } finally {
+    closeSync(file);
+  }
 }
