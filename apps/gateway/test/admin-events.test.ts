@@ -114,6 +114,22 @@ test("a stream that nobody reads is let go when too much waits for it, and a qui
   assert.equal(streams.open(undefined), undefined);
 });
 
+test("nothing comes behind the end of a stream whose client reads slowly, however long it takes", async () => {
+  const journal = new EventJournal();
+  const streams = new EventStreams(journal, { heartbeatMs: 1, most: 2, mostWaiting: 2000 });
+  const stream = streams.open(undefined);
+  const errors: Error[] = [];
+  stream?.on("error", (error) => errors.push(error));
+  streams.close();
+  const payload = { generation: 1, content_hash: 1, route_count: 1 };
+  journal.add({ id: "evt-1-1", kind: "config_published", timestamp: "t", gateway: "g", payload });
+  // Several heartbeats long.
+  await new Promise((resolve) => setTimeout(resolve, 20));
+  let text = "";
+  for await (const piece of stream ?? []) text += String(piece);
+  assert.deepEqual([text, errors], ["retry: 2000\n\n", []]);
+});
+
 test("POST /webhooks/test sends an example to a target, whatever kinds it asks for, and says how that ended", async () => {
   await using hook = await startReceiver(ok, answer(400));
   await using gateway = await startGateway(document(hook.port), DEV);

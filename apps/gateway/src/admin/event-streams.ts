@@ -18,7 +18,8 @@ const LIMITS: StreamLimits = { heartbeatMs: 15_000, most: 32, mostWaiting: 1024 
 export class EventStreams {
   readonly #journal: EventJournal;
   readonly #limits: StreamLimits;
-  readonly #open = new Set<Readable>();
+  /** With what lets go of the journal and the clock. */
+  readonly #open = new Map<Readable, () => void>();
   #isClosed = false;
 
   constructor(journal: EventJournal, limits: StreamLimits = LIMITS) {
@@ -51,10 +52,13 @@ export class EventStreams {
     }
     const unsubscribe = this.#journal.subscribe((event) => push(eventText(event)));
     const heartbeat = setInterval(() => push(": here\n\n"), this.#limits.heartbeatMs);
-    this.#open.add(stream);
-    stream.once("close", () => {
+    const letGo = (): void => {
       unsubscribe();
       clearInterval(heartbeat);
+    };
+    this.#open.set(stream, letGo);
+    stream.once("close", () => {
+      letGo();
       this.#open.delete(stream);
     });
     return stream;
@@ -63,7 +67,11 @@ export class EventStreams {
   /** Ends every stream in good order; none is opened any more. */
   close(): void {
     this.#isClosed = true;
-    for (const stream of this.#open) stream.push(null);
+    for (const [stream, letGo] of this.#open) {
+      // Whoever reads slowly keeps it open for a while, and nothing may come behind its end.
+      letGo();
+      stream.push(null);
+    }
   }
 }
 

@@ -4,7 +4,10 @@ import type { EventEnvelope } from "@headworks/gateway-contract";
 export interface JournalPage {
   /** Oldest first. */
   readonly events: readonly EventEnvelope[];
-  /** False when events between the known one and the first of these are no longer kept. */
+  /**
+   * False when events between the known one and the first of these are not kept: any more, or because they may have
+   * happened to an earlier process.
+   */
   readonly isComplete: boolean;
 }
 
@@ -44,7 +47,9 @@ export class EventJournal {
   since(id: string): JournalPage {
     const start = this.#events.findIndex((event) => event.id > id);
     const events = start === -1 ? [] : this.#events.slice(start);
-    return { events, isComplete: start !== 0 || !this.#hasForgotten };
+    const [oldest] = this.#events;
+    const isOwn = oldest === undefined || bootOf(id) === bootOf(oldest.id);
+    return { events, isComplete: isOwn && (start !== 0 || !this.#hasForgotten) };
   }
 
   /** Events with ids from `from` to `to`, both included, oldest first. */
@@ -59,4 +64,9 @@ export class EventJournal {
       this.#listeners.delete(listener);
     };
   }
+}
+
+/** The part of an id that all events of a process share. */
+function bootOf(id: string): string {
+  return id.slice(0, Math.max(0, id.lastIndexOf("-")));
 }
