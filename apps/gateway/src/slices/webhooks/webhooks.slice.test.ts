@@ -148,6 +148,22 @@ test("what is known of targets names them without their query, with their last o
   );
 });
 
+test("of a target that left the configuration during a delivery nothing is remembered", async () => {
+  const released = Promise.withResolvers<void>();
+  await using receiver = await startReceiver(async (connection) => {
+    await released.promise;
+    await connection.write(ok);
+  });
+  await using rig = webhookRig();
+  rig.publish([sampleTarget(receiver.url)]);
+  const underWay = rig.deliver();
+  rig.publish([]);
+  released.resolve();
+  assert.equal(await underWay, "delivered");
+  rig.publish([sampleTarget(receiver.url)]);
+  assert.equal(rig.webhooks.targets()[0]?.last, undefined);
+});
+
 test("an event can be sent to one target by hand; an unknown target gets nothing", async () => {
   await using receiver = await startReceiver(ok);
   await using rig = webhookRig();

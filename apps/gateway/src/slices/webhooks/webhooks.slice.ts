@@ -140,7 +140,10 @@ class WebhookSlice implements Webhooks {
   async #run(target: DeliveryTarget, event: SerialisedEvent): Promise<DeliveryReport> {
     const report = await deliver(target, event, this.#tools, this.#stop.signal);
     if (report.outcome !== "interrupted") this.#counts.add(event.kind, report.outcome);
-    this.#last.set(target.key, { ...report, id: event.id, kind: event.kind, endedMs: this.#tools.clock.now() });
+    // Of a target that left the configuration meanwhile nobody asks, and nobody would forget it.
+    if (this.#targets.some(({ key }) => key === target.key)) {
+      this.#last.set(target.key, { ...report, id: event.id, kind: event.kind, endedMs: this.#tools.clock.now() });
+    }
     this.#tell(target, event, report);
     return report;
   }
