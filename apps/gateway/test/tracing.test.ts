@@ -176,6 +176,7 @@ test("traces: a request is a server span, its attempt a client span below it, an
     ["application/json", "a secret", "gateway-traces"],
   );
   assert.equal(await counted(gateway, "exported"), 2);
+  assert.equal(gateway.log.find(({ msg }) => msg === "access")?.["trace_id"], server.traceId);
 });
 
 test("traces: a request that is part of a trace continues it, state and all; what is no traceparent begins a new one", async () => {

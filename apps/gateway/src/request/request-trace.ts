@@ -10,6 +10,8 @@ export interface Tracer {
 
 /** What is noted of one request. Its end is told to observers. */
 export interface RequestTrace {
+  /** 32 hexadecimal digits. */
+  readonly traceId: string;
   /** An attempt at an endpoint, `address:port`, begins. */
   attempt(upstream: string, endpoint: string, isSecure: boolean): AttemptTrace;
 }

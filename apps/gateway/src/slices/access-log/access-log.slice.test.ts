@@ -38,6 +38,24 @@ test("an access line names the request, never its query or a field", () => {
   assert.doesNotMatch(JSON.stringify(line), /secret/);
 });
 
+const TRACE = "0af7651916cd43dd8448eb211c80319c";
+for (const [value, traceId] of [
+  [`00-${TRACE}-b7ad6b7169203331-00`, TRACE],
+  [`01-${TRACE}-b7ad6b7169203331-01-more`, TRACE],
+  [`ff-${TRACE}-b7ad6b7169203331-01`, undefined],
+  [`00-${"0".repeat(32)}-b7ad6b7169203331-01`, undefined],
+  ["anything else", undefined],
+] as const) {
+  test(`the trace of an access line with traceparent ${value}`, () => {
+    const lines: Record<string, unknown>[] = [];
+    const log = pino({ base: null }, { write: (line) => void lines.push(JSON.parse(line) as Record<string, unknown>) });
+    const one = finished(200);
+    Object.assign(one.request, { fields: ["TraceParent", value] });
+    createAccessLog({ log, sample: 1, random: () => 0 }).observer?.onFinished(one);
+    assert.equal(lines[0]?.["trace_id"], traceId);
+  });
+}
+
 test("a sample leaves lines out, but never those of status 500 and above", () => {
   assert.equal(written(0.1, 0.05, [200]).length, 1);
   assert.equal(written(0.1, 0.5, [200]).length, 0);

@@ -1,4 +1,6 @@
+import { fieldValue } from "@headworks/http1";
 import type { Logger } from "pino";
+import type { RequestContext } from "#request/context.ts";
 import type { FinishedRequest } from "#request/phases.ts";
 import type { GatewaySlice } from "#slice.ts";
 
@@ -49,8 +51,18 @@ function lineOf({ request, status, durationMs, sentBytes, isComplete, code }: Fi
     broken: request.isBroken,
     shed: request.wasShed,
     client: request.clientAddress,
+    ...traceOf(request),
     sent_bytes: sentBytes,
     complete: isComplete,
     ...(code === undefined ? {} : { code }),
   };
+}
+
+const TRACE = /^(?!ff)[0-9a-f]{2}-(?!0{32})([0-9a-f]{32})-[0-9a-f]{16}-[0-9a-f]{2}(?:-|$)/;
+
+/** The trace that the gateway notes it in, or the one that the client names (W3C Trace Context). */
+function traceOf({ trace, fields }: RequestContext): object {
+  if (trace !== undefined) return { trace_id: trace.traceId };
+  const [, traceId] = TRACE.exec(fieldValue(fields, "traceparent") ?? "") ?? [];
+  return traceId === undefined ? {} : { trace_id: traceId };
 }

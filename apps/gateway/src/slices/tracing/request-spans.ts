@@ -35,7 +35,7 @@ export class RequestSpans implements RequestTrace {
   readonly #request: RequestContext;
   readonly #sink: SpanSink;
   readonly #parent: TraceParent | undefined;
-  readonly #traceId: string;
+  readonly traceId: string;
   readonly #spanId = randomId(8);
   #attempts = 0;
 
@@ -43,7 +43,7 @@ export class RequestSpans implements RequestTrace {
     this.#request = request;
     this.#sink = sink;
     this.#parent = parent;
-    this.#traceId = parent?.traceId ?? randomId(16);
+    this.traceId = parent?.traceId ?? randomId(16);
   }
 
   attempt(upstream: string, endpoint: string, isSecure: boolean): AttemptTrace {
@@ -56,7 +56,7 @@ export class RequestSpans implements RequestTrace {
     };
     const keepsState = this.#parent !== undefined;
     const origin = `${isSecure ? "https" : "http"}://${endpoint}`;
-    const ids = { traceId: this.#traceId, parentId: this.#spanId, state: this.#parent?.state ?? "" };
+    const ids = { traceId: this.traceId, parentId: this.#spanId, state: this.#parent?.state ?? "" };
     return new AttemptSpan(
       ids,
       { name: knownMethod(this.#request.method), origin, attributes },
@@ -71,7 +71,7 @@ export class RequestSpans implements RequestTrace {
     const template = route?.document.match.path.value;
     const isFailure = status >= 500 || (status !== 0 && !isComplete);
     this.#sink.add({
-      traceId: this.#traceId,
+      traceId: this.traceId,
       spanId: this.#spanId,
       parentId: this.#parent?.spanId,
       state: this.#parent?.state ?? "",
