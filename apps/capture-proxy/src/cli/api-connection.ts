@@ -24,6 +24,8 @@ export interface ApiRequest {
   readonly body?: unknown;
   /** Bytes sent as they are, instead of `body`. */
   readonly upload?: Readable;
+  /** Further header fields. */
+  readonly headers?: Readonly<Record<string, string>>;
   readonly signal?: AbortSignal;
 }
 
@@ -108,7 +110,7 @@ async function send(address: ApiAddress, operation: Operation, input: ApiRequest
   const outgoing = (isSecure ? secureRequest : request)(url, {
     method: operation.method,
     agent: isSecure ? new SecureAgent() : new Agent(),
-    headers: { accept: "application/json, */*", ...bodyFields(operation, input, json) },
+    headers: { accept: "application/json, */*", ...input.headers, ...bodyFields(operation, input, json) },
     ...(input.signal === undefined ? {} : { signal: input.signal }),
   });
   const { promise, resolve, reject } = Promise.withResolvers<IncomingMessage>();

@@ -109,6 +109,7 @@ async function requestOf(command: Command, facts: OperationCommand, invocation: 
   return {
     params,
     query,
+    ...(shape.headers === undefined ? {} : { headers: shape.headers }),
     ...(bodies.value === undefined && hasJsonBody(operation) && operation.bodyOptional !== true ? { body: {} } : {}),
     ...(bodies.value === undefined ? {} : { body: bodies.value }),
     ...(isUpload(operation) ? { upload: await openUpload(words.shift() ?? "-", invocation) } : {}),

@@ -11,6 +11,8 @@ export interface CommandShape {
   readonly hidden?: readonly string[];
   /** The property of the answer that is the result: a text to pipe on, printed alone and as it is. */
   readonly prints?: string;
+  /** Sent along: giving the command is the confirmation that a header asks for. */
+  readonly headers?: Readonly<Record<string, string>>;
   /** Further commands that do the same with some values set. */
   readonly shortcuts?: readonly CommandShortcut[];
 }
@@ -128,6 +130,7 @@ export const COMMAND_SHAPES: Readonly<Record<string, CommandShape>> = {
   "breakpoints.resumePausedItem": { name: "resume" },
   "breakpoints.getPauseAll": { name: "pause-all-status" },
   "rewrites.toggleRewrites": { name: "batch-toggle" },
+  "persistence.saveRules": { headers: { "x-weir-confirm": "true" } },
   "metrics.getDetailedHealth": { name: "health" },
 };
 
