@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { once } from "node:events";
+import { readFileSync } from "node:fs";
 import { writeFile } from "node:fs/promises";
 import type { ClientHttp2Session } from "node:http2";
 import { Duplex } from "node:stream";
@@ -249,6 +250,25 @@ test("HTTP/2 upstream: a connection that ended while idle is replaced, and no re
     origin.sessions[round]?.destroy();
   }
 });
+
+test(
+  "HTTP/2 upstream: the system watches connections that are silent",
+  { skip: process.platform !== "linux" },
+  async () => {
+    await using origin = await startHttp2Origin(text("here"));
+    await using gateway = await gatewayFor(origin.port);
+    assert.equal((await gateway.send({ path: "/" })).status, 200);
+    const peer = `0100007F:${origin.port.toString(16).toUpperCase().padStart(4, "0")}`;
+    const timers = (): (string | undefined)[] =>
+      readFileSync("/proc/net/tcp", "utf8")
+        .split("\n")
+        .map((line) => line.trim().split(/\s+/))
+        .filter(([, , remote, state]) => remote === peer && state === "01")
+        .map(([, , , , , timer]) => timer?.slice(0, 2));
+    // 02: the timer that is running is that of keep-alive; another one runs until everything sent is acknowledged.
+    await waitUntil(() => timers().length === 1 && timers()[0] === "02", { what: "the keep-alive timer" });
+  },
+);
 
 test("HTTP/2 upstream over TLS: ALPN says h2, the certificate is verified, :scheme is https", async () => {
   await using directory = await temporaryDirectory();

@@ -59,7 +59,8 @@ export function connectEndpoint(way: EndpointWay, handler: ConnectionHandler): (
   return drop;
 }
 
-function targetOf({ address, port, connectMs, happyEyeballsMs }: EndpointWay) {
+/** What `connect` of TCP and TLS takes, whatever is spoken afterwards. */
+export function targetOf({ address, port, connectMs, happyEyeballsMs }: EndpointWay) {
   return {
     host: address,
     port,

@@ -1,8 +1,9 @@
 // Tested by ../../test/http2-upstream.test.ts
 import { connect as connectHttp2, type ClientHttp2Session, type Settings } from "node:http2";
-import { connect, type Socket } from "node:net";
+import { connect, isIP, type Socket } from "node:net";
 import { connect as connectTls, TLSSocket } from "node:tls";
 import type { Timed } from "@headworks/sockets";
+import { targetOf } from "./endpoint-connection.ts";
 import { Http2Exchange, type ExchangeOwner } from "./http2-exchange.ts";
 import type { PoolSettings } from "./http1-pool.ts";
 import type { EndpointPool, ExchangeWaiter } from "./upstream-exchange.ts";
@@ -183,16 +184,10 @@ export class Http2Pool implements EndpointPool, Timed {
   }
 
   #dial(): Socket {
-    const { address, port, tls, happyEyeballsMs } = this.#settings;
-    const target = {
-      host: address,
-      port,
-      noDelay: true,
-      autoSelectFamily: happyEyeballsMs > 0,
-      autoSelectFamilyAttemptTimeout: Math.max(10, happyEyeballsMs),
-    };
+    const { address, tls } = this.#settings;
+    const target = targetOf(this.#settings);
     if (tls === undefined) return connect(target);
-    const name = tls.serverName ?? (/^[0-9.]+$|:/.test(address) ? undefined : address);
+    const name = tls.serverName ?? (isIP(address) === 0 ? address : undefined);
     return connectTls({
       ...target,
       ALPNProtocols: ["h2"],
