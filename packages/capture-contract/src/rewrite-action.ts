@@ -1,3 +1,4 @@
+// Tested by ../../../apps/capture-proxy/src/slices/rewrites/rewrites.slice.test.ts
 import { nullable, oneOf, strictObject } from "@headworks/contract-kit";
 import { Type } from "typebox";
 import type { TProperties } from "typebox";

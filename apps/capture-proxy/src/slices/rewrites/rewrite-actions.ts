@@ -9,8 +9,9 @@ import type { MappedFiles } from "./mapped-files.ts";
 import { mapToFile } from "./map-to-file.ts";
 import type { MessageEdit } from "./message-edit.ts";
 import { withoutQueryParameter, withQueryParameter } from "./query-edit.ts";
-import { compilePatternEdit, compileTextEdit } from "./text-edits.ts";
+import { compilePatternEdit, compileTextEdit, editWord, wordEditOf } from "./text-edits.ts";
 import type { TextAction } from "./text-edits.ts";
+import { hasPlainAscii } from "./text-body.ts";
 import type { TextThread } from "./text-thread.ts";
 import { isElsewhere, mappedPlace, moveRequest, readPlace } from "./url-edit.ts";
 import type { Place } from "./url-edit.ts";
@@ -65,7 +66,7 @@ const onRequests = (apply: Apply): CompiledAction => ({ request: apply, response
 const onBoth = (apply: Apply): CompiledAction => ({ request: apply, response: apply });
 
 /** A value for the trace, which is no place for all of it. */
-export function shown(value: string): string {
+function shown(value: string): string {
   return value.length <= 200 ? value : `${value.slice(0, 200)}…`;
 }
 
@@ -201,10 +202,14 @@ const AT_ONCE_BYTES = 131_072;
 
 function editText(action: TextAction, thread: TextThread): Apply {
   const change = compileTextEdit(action);
+  const word = wordEditOf(action);
   const applyNow = (edit: MessageEdit): void | Promise<void> => {
     const { body } = edit;
     if (body.obstacle !== undefined) return leaveBody(edit, body.obstacle);
     const { bytes } = body;
+    if (word !== undefined && bytes !== undefined && hasPlainAscii(bytes, body.contentType)) {
+      return take(edit, bytes, editWord(bytes, word));
+    }
     if (bytes !== undefined && bytes.length > AT_ONCE_BYTES) return editInThread(edit, action, bytes, thread);
     const { text } = body;
     if (text === undefined) return edit.note("the body is no text");
@@ -217,10 +222,19 @@ function editText(action: TextAction, thread: TextThread): Apply {
 }
 
 async function editInThread(edit: MessageEdit, action: TextAction, bytes: Buffer, thread: TextThread): Promise<void> {
-  const edited = await thread.edit(action, bytes, edit.body.contentType);
+  take(edit, bytes, await thread.edit(action, bytes, edit.body.contentType));
+}
+
+function take(
+  edit: MessageEdit,
+  before: Buffer,
+  edited:
+    | { readonly bytes: Buffer; readonly newCharset?: string | undefined; readonly words: string }
+    | { readonly problem: string },
+): void {
   if ("problem" in edited) return edit.note(edited.problem);
   edit.body.replaceEdited(edited.bytes, edited.newCharset);
-  edit.changedBody(`${edited.words}: body ${bytes.length} to ${edited.bytes.length} bytes`);
+  edit.changedBody(`${edited.words}: body ${before.length} to ${edited.bytes.length} bytes`);
 }
 
 function setBody(action: RewriteAction & { type: "set_body" }): Apply {

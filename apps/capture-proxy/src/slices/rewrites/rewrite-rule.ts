@@ -24,7 +24,7 @@ export interface StoredRewrite {
   readonly updatedAtMs: number;
 }
 
-export const DEFAULT_PRIORITY = 100;
+const DEFAULT_PRIORITY = 100;
 
 function written(
   body: NewRewriteRule | RewriteRuleUpdate,

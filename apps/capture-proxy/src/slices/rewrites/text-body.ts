@@ -1,4 +1,5 @@
 // Tested by edited-body.test.ts
+import { isUtf8 } from "node:buffer";
 import { isTextual, parseMediaType } from "@headworks/http-fields";
 import { decodeText, encodeText } from "@headworks/http-fields/content-coding";
 import { decodeOctets, encodeOctets } from "./octet-text.ts";
@@ -36,6 +37,23 @@ export function readTextBody(bytes: Buffer, contentType: string | undefined): Te
   const isGuess = source === "assumed" && charset !== "utf-8" && !isText;
   if (!isDamaged && !isGuess && isExact(text, charset, bytes.subarray(mark.length))) return { text, charset, mark };
   return { text: decodeOctets(bytes), charset: "octets", mark: NO_MARK };
+}
+
+/**
+ * Whether ASCII words can be looked for in the bytes as they are: text whose charset has ASCII in it, each character as its
+ * own octet that stands for nothing else.
+ */
+export function hasPlainAscii(bytes: Buffer, contentType: string | undefined): boolean {
+  const mediaType = parseMediaType(contentType);
+  if (mediaType !== undefined && MEDIA.has(mediaType.type) && !isTextual(mediaType)) return false;
+  const [first, second] = bytes;
+  const isUtf16 = (first === 0xfe && second === 0xff) || (first === 0xff && second === 0xfe);
+  if (isUtf16) return false;
+  const charset = declaredCharset(contentType);
+  // ISO-2022-JP, which a document may name itself, is ASCII octets behind escapes.
+  return charset === undefined
+    ? isUtf8(bytes) && !bytes.includes(0x1b)
+    : /^(?:utf-8|windows-125\d|iso-8859-\d+|koi8-[ru])$/.test(charset);
 }
 
 /** Whether the text gives the same bytes again. */

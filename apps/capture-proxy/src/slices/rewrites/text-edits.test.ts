@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { after, test } from "node:test";
-import { compileTextEdit } from "./text-edits.ts";
+import { hasPlainAscii } from "./text-body.ts";
+import { compileTextEdit, editWord, wordEditOf } from "./text-edits.ts";
 import type { TextAction } from "./text-edits.ts";
 import { createTextThread } from "./text-thread.ts";
 
@@ -53,4 +54,44 @@ test("a replacement that multiplies the text, or copies that do, are given up an
     const result = compileTextEdit({ type: "body_rewrite", pattern, replacement: long })("a".repeat(100_000));
     assert.match("problem" in result ? result.problem : "", /makes it too large/, pattern);
   }
+});
+
+test("a plain word is found in bytes as it is found in text", () => {
+  const action: TextAction = { type: "body_rewrite", pattern: "cat", replacement: "$&s & $$1" };
+  const word = wordEditOf(action);
+  assert.ok(word);
+  for (const text of ["cat", "a cat and a catcat", "größe cat größe", "no dog", ""]) {
+    const inText = compileTextEdit(action)(text);
+    const inBytes = editWord(Buffer.from(text), word);
+    assert.deepEqual(
+      "problem" in inBytes ? inBytes : { text: inBytes.bytes.toString(), words: inBytes.words },
+      inText,
+      text,
+    );
+  }
+  for (const other of [
+    { ...action, pattern: "c.t" },
+    { ...action, flags: "i" },
+    { ...action, pattern: "größe" },
+    { ...action, replacement: "ü" },
+    { ...action, pattern: "(?i)cat" },
+  ]) {
+    assert.equal(wordEditOf(other), undefined);
+  }
+});
+
+test("words are looked for in bytes only where no octet of a character looks like a letter", () => {
+  const table: readonly (readonly [Buffer, string | undefined, boolean])[] = [
+    [Buffer.from("größe"), undefined, true],
+    [Buffer.from("größe"), "text/html", true],
+    [Buffer.from("gr\xf6\xdfe", "latin1"), "text/html", false],
+    [Buffer.from("gr\xf6\xdfe", "latin1"), "text/html; charset=iso-8859-1", true],
+    [Buffer.of(0x83, 0x41), "text/html; charset=shift_jis", false],
+    [Buffer.from("\ufeffa", "utf16le"), undefined, false],
+    [Buffer.from("a"), "text/plain; charset=utf-16le", false],
+    [Buffer.from("\x1b$B1*\x1b(B"), "text/html", false],
+    [Buffer.from("a"), "image/png", false],
+    [Buffer.from("a"), "image/svg+xml", true],
+  ];
+  for (const [bytes, type, expected] of table) assert.equal(hasPlainAscii(bytes, type), expected, `${type}`);
 });

@@ -1,4 +1,5 @@
 // Tested by text-edits.test.ts
+import { isAscii } from "node:buffer";
 import type { RewriteAction } from "@headworks/capture-contract";
 import { jsonPatch, mergePatch, PatchError, readJson, writeJson, type Json } from "@headworks/json-patch";
 import { compilePattern, readReplacement, type Replaced } from "@headworks/linear-pattern";
@@ -8,6 +9,44 @@ export type TextAction = RewriteAction & { readonly type: "body_rewrite" | "json
 
 /** Another text and how it came about, or why it stays as it is. */
 export type EditedText = { readonly text: string; readonly words: string } | { readonly problem: string };
+
+/** A word and what takes its place, as bytes that mean the same in every charset that has ASCII in it. */
+export interface WordEdit {
+  readonly word: Buffer;
+  readonly by: Buffer;
+}
+
+/** The word that an action replaces, when it is one and both are ASCII. */
+export function wordEditOf(action: TextAction): WordEdit | undefined {
+  if (action.type !== "body_rewrite") return undefined;
+  const word = wordOf(action);
+  if (word === undefined) return undefined;
+  const [from, to] = [Buffer.from(action.pattern), Buffer.from(word)];
+  return isAscii(from) && isAscii(to) ? { word: from, by: to } : undefined;
+}
+
+/** The body with every occurrence replaced, and how it came about. */
+export function editWord(
+  body: Buffer,
+  { word, by }: WordEdit,
+): { readonly bytes: Buffer; readonly words: string } | { readonly problem: string } {
+  const pieces: Buffer[] = [];
+  let kept = 0;
+  for (let at = body.indexOf(word); at !== -1; at = body.indexOf(word, kept)) {
+    pieces.push(body.subarray(kept, at), by);
+    kept = at + word.length;
+    if (pieces.length * by.length > MOST_UNITS) return TOO_LARGE;
+  }
+  if (pieces.length === 0) return { problem: "the pattern is not in the body" };
+  const words = countWords(pieces.length / 2);
+  if (word.equals(by)) return { problem: `${words}, which changes nothing` };
+  pieces.push(body.subarray(kept));
+  return { bytes: Buffer.concat(pieces), words };
+}
+
+const TOO_LARGE = { problem: "the pattern takes too long on this body, or makes it too large" };
+
+const countWords = (count: number): string => (count === 1 ? "1 match replaced" : `${count} matches replaced`);
 
 /** An action ready to run over any number of texts. Throws a `RangeError` for what the check of rules refuses. */
 export function compileTextEdit(action: TextAction): (text: string) => EditedText {
@@ -28,12 +67,9 @@ function editOf(action: TextAction): (text: string) => EditedText {
       const run = compilePatternEdit(action);
       return (text) => {
         const result = run(text);
-        if (result === "gave-up") return { problem: "the pattern takes too long on this body, or makes it too large" };
+        if (result === "gave-up") return TOO_LARGE;
         if (result.count === 0) return { problem: "the pattern is not in the body" };
-        return {
-          text: result.text,
-          words: result.count === 1 ? "1 match replaced" : `${result.count} matches replaced`,
-        };
+        return { text: result.text, words: countWords(result.count) };
       };
     }
   }
@@ -59,20 +95,30 @@ const LONGEST_WORD = 32;
 const MOST_UNITS = 67_108_864;
 
 /** A pattern and its replacement, ready to run. Throws a `RangeError` for what the check of rules refuses. */
-export function compilePatternEdit(action: {
-  readonly pattern: string;
-  readonly replacement: string;
-  readonly flags?: string;
-}): (text: string) => Replaced | "gave-up" {
+export function compilePatternEdit(action: PatternEdit): (text: string) => Replaced | "gave-up" {
   const { source, flags } = readFlags(action.pattern, action.flags ?? "");
   const pattern = compilePattern(source, flags);
   const read = readReplacement(action.replacement, pattern);
   if (!read.ok) throw new RangeError(`replacement: ${read.error.message}`);
   const { replacement } = read;
+  const word = wordOf(action);
+  if (word !== undefined) return (text) => withWordReplaced(text, source, word);
+  return (text) => pattern.replaceAll(text, replacement, MOST_UNITS);
+}
+
+interface PatternEdit {
+  readonly pattern: string;
+  readonly replacement: string;
+  readonly flags?: string;
+}
+
+/** What takes the place of a pattern that is a plain word; undefined for others. */
+function wordOf({ pattern: source, replacement, flags = "" }: PatternEdit): string | undefined {
   const isWord = flags === "" && source.length <= LONGEST_WORD && /^[^\\^$.*+?()[\]{}|]+$/.test(source);
-  if (!isWord) return (text) => pattern.replaceAll(text, replacement, MOST_UNITS);
-  const word = replacement({ start: 0, end: source.length, groups: [source], named: {} });
-  return (text) => withWordReplaced(text, source, word);
+  const read = isWord ? readReplacement(replacement, { groupCount: 0, groupNames: [] }) : undefined;
+  return read?.ok === true
+    ? read.replacement({ start: 0, end: source.length, groups: [source], named: {} })
+    : undefined;
 }
 
 /** The platform's search for a word is many times faster than an automaton. */
