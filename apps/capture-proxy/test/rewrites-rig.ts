@@ -17,7 +17,7 @@ export interface RewritesRig {
   api(method: string, path: string, body?: unknown): Promise<{ status: number; json: unknown }>;
   /** Creates a rule with one or more actions for everything, unless `more` says otherwise; gives its id. */
   rule(rewrites: RewriteAction | readonly RewriteAction[], more?: Partial<NewRewriteRule>): Promise<string>;
-  /** The newest entry, once it is stored with everything. */
+  /** The entry of the last request, once all are stored. */
   entry(): Promise<TrafficEntry>;
   /** What its trace says, a line for each rule and phase. */
   trace(): Promise<string[]>;
@@ -42,13 +42,21 @@ export async function startRewrites(): Promise<RewritesRig> {
     const text = await response.text();
     return { status: response.status, json: text === "" ? undefined : (JSON.parse(text) as unknown) };
   };
-  const client = proxyClient(Number(new URL(proxy.addresses.proxy).port));
+  const bare = proxyClient(Number(new URL(proxy.addresses.proxy).port));
+  let fetched = 0;
+  const client: ProxyClient = {
+    ...bare,
+    fetch(request) {
+      fetched += 1;
+      return bare.fetch(request);
+    },
+  };
   let seen = 0;
   const entry: RewritesRig["entry"] = async () => {
     let ids: { id: string; state: string }[] = [];
     await waitUntil(async () => {
       ids = (await api("GET", "/traffic")).json as typeof ids;
-      return ids.length > seen && ids[0]?.state !== "pending";
+      return ids.length > seen && ids.length >= fetched && ids[0]?.state !== "pending";
     });
     seen = ids.length;
     return (await api("GET", `/traffic/${ids[0]?.id ?? ""}`)).json as TrafficEntry;
@@ -69,13 +77,14 @@ export async function startRewrites(): Promise<RewritesRig> {
         map_file_dirs: [],
       });
       // Entries are stored in the order in which they end: once this one is there, no older one is still to come.
-      await client.fetch(`${origin.url}/last-of-all`);
+      await bare.fetch(`${origin.url}/last-of-all`);
       await waitUntil(async () => {
         const [newest] = (await api("GET", "/traffic")).json as { state: string; request: { path: string } }[];
         return newest?.state === "complete" && newest.request.path === "/last-of-all";
       });
       await api("POST", "/traffic/clear");
       seen = 0;
+      fetched = 0;
       current = handler;
     },
     api,
