@@ -70,14 +70,15 @@ export async function startReplayRig(cleanup: Cleanups, flags: Record<string, st
     dataDir: directory.path,
     call,
     async capture(url, options = {}) {
+      const latest = async () =>
+        (await call<{ id: string; request: { url: string }; state: string }[]>("GET", "/traffic?limit=1")).json[0];
+      const before = await latest();
       await throughProxy(proxy, url, options);
       for (;;) {
-        const { json } = await call<{ id: string; request: { url: string }; state: string }[]>(
-          "GET",
-          "/traffic?limit=1",
-        );
-        const [latest] = json;
-        if (latest?.request.url === url && latest.state !== "pending") return latest.id;
+        const entry = await latest();
+        if (entry !== undefined && entry.id !== before?.id && entry.request.url === url && entry.state !== "pending") {
+          return entry.id;
+        }
         await new Promise((resolve) => setTimeout(resolve, 20));
       }
     },

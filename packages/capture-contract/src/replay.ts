@@ -342,6 +342,8 @@ export const replayOperations = defineOperations({
     body: ReplayOrder,
     bodyOptional: true,
     responses: { 200: ReplayResult },
+    // `weir replay run` does more with the answer.
+    expose: { cli: false },
   },
   executeBatch: {
     method: "POST",
@@ -363,6 +365,7 @@ export const replayOperations = defineOperations({
     body: BatchOrder,
     bodyOptional: true,
     responses: { 200: ReplayBatchWithResults, 202: CreatedId },
+    expose: { cli: false },
   },
   listBatches: {
     method: "GET",
@@ -425,6 +428,6 @@ export const replayOperations = defineOperations({
     access: "traffic:read",
     body: DiffOrder,
     responses: { 200: EntryDiff },
-    expose: { mcp: { name: "diff_entries", readOnly: true } },
+    expose: { cli: false, mcp: { name: "diff_entries", readOnly: true } },
   },
 });

@@ -13,6 +13,8 @@ export const EXIT = {
   addressInUse: 3,
   /** The service cannot start: a setting, the data directory, a certificate. */
   cannotStart: 4,
+  /** What was asked to be told by the exit code came about: answers differ, or failed. */
+  differs: 5,
   notExecutable: 126,
   commandNotFound: 127,
   signalBase: 128,

@@ -51,8 +51,17 @@ const COMMANDS: readonly LazyCommand[] = [
       const { addOperationCommands } = await import("./call.ts");
       addOperationCommands(command, slice, invocation, outcome);
       if (slice === "traffic") (await import("./tail.ts")).addTailCommand(command, invocation, outcome);
+      if (slice === "replay") (await import("./replay.ts")).addReplayCommands(command, invocation, outcome);
     },
   })),
+  {
+    name: "diff",
+    summary: "Compare two entries, or a replay with its original",
+    fill: async (command, invocation, outcome) => {
+      const { fillDiffCommand } = await import("./replay.ts");
+      fillDiffCommand(command, invocation, outcome);
+    },
+  },
   {
     name: "ca",
     summary: "The CA in the data directory: export, import, renew, how to trust it",
@@ -133,7 +142,7 @@ Examples:
   weir export har -o traffic.har        take it along
   weir doctor                           find out why something does not work
 
-Exit codes: 0 done, 1 failed, 2 wrong usage, 3 address in use, 4 cannot start.
+Exit codes: 0 done, 1 failed, 2 wrong usage, 3 address in use, 4 cannot start, 5 what --fail-on names happened.
 `;
 
 function helpWidth(columns: number): number {

@@ -1,0 +1,136 @@
+import { readFileSync } from "node:fs";
+import { InvalidArgumentError, Option } from "commander";
+import type { Command } from "commander";
+import { REPLAY_LIMITS } from "@headworks/capture-contract";
+import type { DiffOptions, ReplayModifications } from "@headworks/capture-contract";
+import { CommandFailure, EXIT } from "./exit-codes.ts";
+
+// Tested by ../../test/cli-replay.test.ts
+
+/** Flags that say how a request differs from the one that is sent again. */
+export interface ModificationFlags {
+  readonly url?: string;
+  readonly method?: string;
+  readonly setHeader?: readonly (readonly [string, string])[];
+  readonly removeHeader?: readonly string[];
+  readonly text?: string;
+  readonly bodyFile?: string;
+  readonly followRedirects?: boolean;
+  readonly maxRedirects?: number;
+  readonly var?: readonly (readonly [string, string])[];
+}
+
+/** Flags that say what a comparison leaves out of account. */
+export interface DiffFlags {
+  readonly ignoreHeader?: readonly string[];
+  readonly ignorePath?: readonly string[];
+  readonly shape?: boolean;
+}
+
+/** Adds the flags of modifications and variables. */
+export function addModificationOptions(command: Command): void {
+  command
+    .option("--url <url>", "Send it there instead; Host follows")
+    .option("-X, --method <method>", "Another method")
+    .addOption(
+      repeated("-H, --set-header <field>", "`Name: value` to add, or to replace by name; may be repeated", field),
+    )
+    .addOption(repeated("--remove-header <name>", "A field to leave out; may be repeated", String))
+    .option("--text <text>", "Another body")
+    .option("--body-file <file>", "Another body, from a file")
+    .option("--follow-redirects", "Go where redirects lead")
+    .addOption(
+      new Option("--max-redirects <count>", "Most redirects to follow (default 10)").argParser(
+        wholeNumber(0, REPLAY_LIMITS.redirects),
+      ),
+    )
+    .addOption(
+      repeated("--var <name=value>", "A value for `{{name}}` in URL, fields and body; may be repeated", variable),
+    );
+}
+
+/** Adds the flags of comparisons. */
+export function addDiffOptions(command: Command): void {
+  command
+    .addOption(
+      repeated(
+        "--ignore-header <name>",
+        "A field that may differ, `*` for any characters; replaces the usual ones (Date and the like); may be repeated",
+        String,
+      ),
+    )
+    .addOption(
+      repeated("--ignore-path <path>", "A place in JSON bodies that may differ: `$..id`; may be repeated", String),
+    )
+    .option("--shape", "Compare only members and types of JSON bodies, not values");
+}
+
+function repeated<T>(flags: string, description: string, read: (text: string) => T): Option {
+  return new Option(flags, description).argParser((text: string, previous: readonly T[] | undefined) => [
+    ...(previous ?? []),
+    read(text),
+  ]);
+}
+
+function field(text: string): [string, string] {
+  const colon = text.indexOf(":");
+  if (colon < 1) throw new InvalidArgumentError("It must be `Name: value`.");
+  return [text.slice(0, colon).trim(), text.slice(colon + 1).trim()];
+}
+
+function variable(text: string): [string, string] {
+  const equals = text.indexOf("=");
+  if (equals < 1) throw new InvalidArgumentError("It must be `name=value`.");
+  return [text.slice(0, equals), text.slice(equals + 1)];
+}
+
+/** Reads a whole number within bounds; commander tells the rest. */
+export function wholeNumber(least: number, most: number): (text: string) => number {
+  return (text) => {
+    const value = Number(text);
+    if (text.trim() !== "" && Number.isInteger(value) && value >= least && value <= most) return value;
+    throw new InvalidArgumentError(`It must be a whole number from ${least} to ${most}.`);
+  };
+}
+
+/** What the flags change of the request, and the values they give. */
+export function modificationsOf(flags: ModificationFlags): {
+  readonly modifications: ReplayModifications;
+  readonly variables: Record<string, string>;
+} {
+  const { url, method, setHeader, removeHeader, followRedirects, maxRedirects } = flags;
+  if (flags.text !== undefined && flags.bodyFile !== undefined) {
+    throw new CommandFailure(EXIT.usage, "--text and --body-file both say what the body is: give one of them");
+  }
+  const body = flags.bodyFile === undefined ? flags.text : fileText(flags.bodyFile);
+  return {
+    modifications: {
+      ...(url === undefined ? {} : { url }),
+      ...(method === undefined ? {} : { method }),
+      ...(setHeader === undefined ? {} : { headers: Object.fromEntries(setHeader) }),
+      ...(removeHeader === undefined ? {} : { remove_headers: [...removeHeader] }),
+      ...(body === undefined ? {} : { body }),
+      ...(followRedirects === undefined && maxRedirects === undefined ? {} : { follow_redirects: true }),
+      ...(maxRedirects === undefined ? {} : { max_redirects: maxRedirects }),
+    },
+    variables: Object.fromEntries(flags.var ?? []),
+  };
+}
+
+/** The bytes of a file as the API takes them. */
+function fileText(path: string): string {
+  try {
+    return `base64:${readFileSync(path).toString("base64")}`;
+  } catch (error) {
+    throw new CommandFailure(EXIT.failure, `Cannot read ${path}: ${(error as Error).message}`, { cause: error });
+  }
+}
+
+/** What the flags leave out of a comparison. */
+export function diffOptionsOf({ ignoreHeader, ignorePath, shape }: DiffFlags): DiffOptions {
+  return {
+    ...(ignoreHeader === undefined ? {} : { ignore_headers: [...ignoreHeader] }),
+    ...(ignorePath === undefined ? {} : { ignore_paths: [...ignorePath] }),
+    ...(shape === undefined ? {} : { shape }),
+  };
+}

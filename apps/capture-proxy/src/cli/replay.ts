@@ -1,0 +1,212 @@
+import { setTimeout as delay } from "node:timers/promises";
+import { Option } from "commander";
+import type { Command } from "commander";
+import { REPLAY_LIMITS, replayOperations } from "@headworks/capture-contract";
+import type { DiffOrder, EntryDiff, ReplayBatch, ReplayOrder, ReplayResult } from "@headworks/capture-contract";
+import { ApiFailure } from "@headworks/contract-kit/client";
+import { apiAddress, callJson } from "./api-connection.ts";
+import type { ApiAddress } from "./api-connection.ts";
+import { CommandFailure, EXIT } from "./exit-codes.ts";
+import { globalOptions } from "./global-options.ts";
+import type { Invocation, Outcome } from "./invocation.ts";
+import { presentBatch, presentReplay } from "./present-replay.ts";
+import { presentDiff } from "./present-diff.ts";
+import {
+  addDiffOptions,
+  addModificationOptions,
+  diffOptionsOf,
+  modificationsOf,
+  wholeNumber,
+} from "./replay-options.ts";
+import type { DiffFlags, ModificationFlags } from "./replay-options.ts";
+import { visibleJson } from "./terminal.ts";
+import type { Terminal } from "./terminal.ts";
+
+// Tested by ../../test/cli-replay.test.ts
+
+interface GlobalFlags {
+  readonly apiUrl?: string;
+  readonly timeout?: string;
+  readonly json?: boolean;
+}
+
+type FailOn = "change" | "status" | "error";
+const FIRST_POLL_MS = 50;
+const LAST_POLL_MS = 1000;
+
+const EXITS = `
+Exit codes: 0 done, 1 failed, 2 wrong usage, 5 what --fail-on names happened.
+`;
+
+/** Adds `weir replay run` and `weir replay batch`. */
+export function addReplayCommands(group: Command, invocation: Invocation, outcome: Outcome): void {
+  addRun(group, invocation, outcome);
+  addBatch(group, invocation, outcome);
+}
+
+function addRun(group: Command, invocation: Invocation, outcome: Outcome): void {
+  const summary = "Send a saved request, or that of a captured entry, again";
+  const command = group.command("run").summary(summary).description(`${summary} and show the answer.`);
+  command.argument("<id>", "The id of a saved request or of an entry");
+  addModificationOptions(command);
+  command.option("--diff", "Compare the answer with that of the original entry");
+  addDiffOptions(command);
+  command.addOption(
+    new Option(
+      "--fail-on <what>",
+      "Exit with 5 when the answer differs from the original's (change), its status does (status), or there is none or one of 400 and above (error)",
+    ).choices(["change", "status", "error"]),
+  );
+  for (const option of globalOptions()) command.addOption(option);
+  command.addHelpText(
+    "after",
+    `${EXITS}
+Examples:
+  weir replay run 0189… --set-header "Authorization: Bearer new" --diff
+  weir replay run 0189… --diff --ignore-path '$..updated_at' --fail-on change      in a pipeline
+`,
+  );
+  command.action(async (id: string) => {
+    const flags = command.optsWithGlobals<
+      GlobalFlags & ModificationFlags & DiffFlags & { diff?: boolean; failOn?: FailOn }
+    >();
+    const compares = flags.diff === true || flags.failOn === "change" || flags.failOn === "status";
+    const order: ReplayOrder = { ...modificationsOf(flags), ...(compares ? { diff: diffOptionsOf(flags) } : {}) };
+    const request = { params: { id }, body: order };
+    const address = apiAddress(flags, invocation.environment);
+    const { text, value } = await callJson(address, replayOperations.executeReplay, request);
+    const result = value as ReplayResult;
+    const { stdout } = invocation;
+    if (flags.json === true) writeJson(stdout, text);
+    else stdout.write(presentReplay(result, stdout));
+    if (isFailure(result, flags.failOn)) outcome.exitCode = EXIT.differs;
+  });
+}
+
+function isFailure({ response, diff }: ReplayResult, failOn: FailOn | undefined): boolean {
+  switch (failOn) {
+    case "change":
+      return diff?.response_same !== true;
+    case "status":
+      return diff === undefined || diff.status !== null || diff.failure !== null;
+    case "error":
+      return response === null || response.status_code >= 400;
+    case undefined:
+      return false;
+  }
+}
+
+function addBatch(group: Command, invocation: Invocation, outcome: Outcome): void {
+  const summary = "Send a request many times and count what comes";
+  const command = group.command("batch").summary(summary).description(`${summary}. Ctrl+C calls it off.`);
+  const { iterations, concurrency, delayMs } = REPLAY_LIMITS;
+  command
+    .argument("<id>", "The id of a saved request or of an entry")
+    .addOption(new Option("-n, --iterations <count>", "How often").default(1).argParser(wholeNumber(1, iterations)))
+    .addOption(
+      new Option("-c, --concurrency <count>", "How many at once").default(1).argParser(wholeNumber(1, concurrency)),
+    )
+    .addOption(
+      new Option("--delay-ms <ms>", "Pause before each but the first ones").argParser(wholeNumber(0, delayMs)),
+    );
+  addModificationOptions(command);
+  command.addOption(new Option("--fail-on <what>", "Exit with 5 when a request got no answer").choices(["error"]));
+  for (const option of globalOptions()) command.addOption(option);
+  command.addHelpText("after", EXITS);
+  command.action(async (id: string) => {
+    const flags = command.optsWithGlobals<GlobalFlags & ModificationFlags & BatchFlags>();
+    const address = apiAddress(flags, invocation.environment);
+    const order = {
+      ...modificationsOf(flags),
+      iterations: flags.iterations,
+      concurrency: flags.concurrency,
+      delay_ms: flags.delayMs ?? null,
+      wait: false,
+    };
+    const begun = await callJson(address, replayOperations.executeBatch, { params: { id }, body: order });
+    const batch = await followed(address, (begun.value as { id: string }).id, invocation);
+    const { stdout } = invocation;
+    if (flags.json === true) writeJson(stdout, JSON.stringify(batch));
+    else stdout.write(presentBatch(batch, stdout));
+    if (batch.state !== "done") throw new CommandFailure(EXIT.failure, `The batch was ${batch.state}`);
+    if (flags.failOn === "error" && batch.failed > 0) outcome.exitCode = EXIT.differs;
+  });
+}
+
+interface BatchFlags {
+  readonly iterations: number;
+  readonly concurrency: number;
+  readonly delayMs?: number;
+  readonly failOn?: "error";
+}
+
+/** Asks for a batch until it is over; an interrupt calls it off. */
+async function followed(address: ApiAddress, id: string, { stderr }: Invocation): Promise<ReplayBatch> {
+  let isCancelling = false;
+  const onInterrupt = (): void => {
+    isCancelling = true;
+  };
+  process.once("SIGINT", onInterrupt).once("SIGTERM", onInterrupt);
+  try {
+    for (let waitMs = FIRST_POLL_MS; ; waitMs = Math.min(waitMs * 1.5, LAST_POLL_MS)) {
+      if (isCancelling) await cancel(address, id);
+      isCancelling = false;
+      const input = { params: { id }, query: { results_limit: 0 } };
+      const { value } = await callJson(address, replayOperations.getBatch, input);
+      const { results: _none, ...batch } = value as ReplayBatch & { results: unknown };
+      if (stderr.isTty) stderr.write(`\r\x1b[K${batch.state === "running" ? progressOf(batch) : ""}`);
+      if (batch.state !== "running") return batch;
+      await delay(waitMs);
+    }
+  } finally {
+    process.off("SIGINT", onInterrupt).off("SIGTERM", onInterrupt);
+  }
+}
+
+async function cancel(address: ApiAddress, id: string): Promise<void> {
+  try {
+    await callJson(address, replayOperations.cancelBatch, { params: { id } });
+  } catch (error) {
+    // It ended by itself meanwhile.
+    if (!(error instanceof ApiFailure && error.status === 409)) throw error;
+  }
+}
+
+function progressOf({ total, iterations, failed }: ReplayBatch): string {
+  const share = `${String(Math.floor((100 * total) / iterations)).padStart(3)} %  ${total} of ${iterations}`;
+  return failed > 0 ? `${share}, ${failed} failed` : share;
+}
+
+/** Fills `weir diff`. */
+export function fillDiffCommand(command: Command, invocation: Invocation, outcome: Outcome): void {
+  command
+    .argument("<left>", "The id of an entry or a replay; alone, a replay that is compared with its original")
+    .argument("[right]", "The id of another one");
+  addDiffOptions(command);
+  command.addOption(
+    new Option(
+      "--fail-on <what>",
+      "Exit with 5 when the answers differ (change), or their status does (status)",
+    ).choices(["change", "status"]),
+  );
+  for (const option of globalOptions()) command.addOption(option);
+  command.addHelpText("after", EXITS);
+  command.action(async (left: string, right: string | undefined) => {
+    const flags = command.optsWithGlobals<GlobalFlags & DiffFlags & { failOn?: "change" | "status" }>();
+    const ids = right === undefined ? { right: left } : { left, right };
+    const order: DiffOrder = { ...ids, ...diffOptionsOf(flags) };
+    const address = apiAddress(flags, invocation.environment);
+    const { text, value } = await callJson(address, replayOperations.diffEntries, { body: order });
+    const diff = value as EntryDiff;
+    const { stdout } = invocation;
+    if (flags.json === true) writeJson(stdout, text);
+    else stdout.write(presentDiff(diff, stdout));
+    const hasStatusChanged = diff.status !== null || diff.failure !== null;
+    const hasFailed = flags.failOn === "change" ? !diff.response_same : flags.failOn === "status" && hasStatusChanged;
+    if (hasFailed) outcome.exitCode = EXIT.differs;
+  });
+}
+
+function writeJson(stdout: Terminal, text: string): void {
+  stdout.write(`${stdout.isTty ? visibleJson(text) : text}\n`);
+}
