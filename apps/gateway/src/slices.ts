@@ -83,7 +83,14 @@ export function createSlices({ log, clock, store, environment, elsewhere, instan
   const usage = usageExport({ store, log, clock, every });
   const resource = { "service.name": "sluice", "service.instance.id": instance, "process.pid": process.pid };
   const source = { resource: { ...resource, "service.version": manifest.version }, version: manifest.version };
-  const tracing = createTracing({ dialer, clock, log, source, random: () => Math.random() });
+  const tracing = createTracing({
+    dialer,
+    clock,
+    log,
+    source,
+    endpoint: environment["GATEWAY_OTLP_ENDPOINT"],
+    random: () => Math.random(),
+  });
   const all = [
     createEgressFilter(dialer),
     webhooks,

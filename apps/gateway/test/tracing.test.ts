@@ -388,3 +388,25 @@ test("traces: what cannot be sent to, or set, is an issue of the document", asyn
     ],
   );
 });
+
+test("GATEWAY_OTLP_ENDPOINT stands in for a document that says nothing, and for none that does", async () => {
+  await using standing = await startReceiver();
+  await using own = await startReceiver();
+  const environment = { GATEWAY_OTLP_ENDPOINT: `${standing.origin.url}/` };
+  const plain: DocumentInput = { routes: [responding("r", "/r")] };
+  await using gateway = await startGateway(plain, { environment });
+  await gateway.send({ path: "/r" });
+  assert.equal((await standing.got(1))[0]?.name, "GET /r");
+  assert.equal(standing.origin.requests[0]?.url, "/v1/traces");
+  await gateway.reload({ ...plain, analytics: { traces: { url: own.url, flush_ms: 100 } } });
+  await gateway.send({ path: "/r" });
+  await own.got(1);
+  assert.equal(standing.spans.length, 1);
+});
+
+test("GATEWAY_OTLP_ENDPOINT that is no address is told, and the gateway runs without it", async () => {
+  const environment = { GATEWAY_OTLP_ENDPOINT: "collector:4318" };
+  await using gateway = await startGateway({ routes: [responding("r", "/r")] }, { environment });
+  assert.equal((await gateway.send({ path: "/r" })).status, 200);
+  assert.ok(gateway.log.some(({ code }) => code === "trace_endpoint_refused"));
+});

@@ -19,6 +19,8 @@ export interface TracingHost {
   readonly log: Logger;
   /** Which gateway it is: for all spans. */
   readonly source: SpanSource;
+  /** `GATEWAY_OTLP_ENDPOINT`: where spans go when the document does not say it, without the path. */
+  readonly endpoint: string | undefined;
   /** 0 up to but not including 1. */
   readonly random: () => number;
   /** Instead of the system's timers. */
@@ -40,6 +42,7 @@ const BACKOFF_CAP_MS = 4000;
 /** Sends spans of requests, and of their attempts at upstreams, to a receiver of OTLP. */
 export function createTracing(host: TracingHost): Tracing {
   const counts: SpanCounts = { exported: 0, rejected: 0, failed: 0, dropped: 0 };
+  const standing = tracesOf(host.endpoint, host.log);
   const tools = { timer: systemTimer, ...host, counts };
   let running: { readonly made: string; readonly exporter: SpanExporter } | undefined;
   return {
@@ -52,7 +55,7 @@ export function createTracing(host: TracingHost): Tracing {
       },
     },
     compile: (document, scope) => {
-      const traces = document.analytics?.traces;
+      const traces = document.analytics?.traces ?? standing;
       const rules = traces === undefined ? undefined : rulesOf(traces, scope);
       const made = JSON.stringify(rules);
       // Settings that stay keep their queue.
@@ -95,4 +98,14 @@ function rulesOf(traces: Traces, scope: CompileScope): ExportRules | undefined {
     backoffBaseMs: BACKOFF_BASE_MS,
     backoffCapMs: BACKOFF_CAP_MS,
   };
+}
+
+/** The path is what every receiver of OTLP has; a URL that cannot be used is told, and keeps nothing from running. */
+function tracesOf(endpoint: string | undefined, log: Logger): Traces | undefined {
+  if (endpoint === undefined || endpoint === "") return undefined;
+  const url = `${endpoint.replace(/\/+$/, "")}/v1/traces`;
+  const read = parseEgressUrl(url);
+  if (!("issue" in read)) return { url };
+  log.error({ code: "trace_endpoint_refused", why: read.issue }, "GATEWAY_OTLP_ENDPOINT is not used");
+  return undefined;
 }
