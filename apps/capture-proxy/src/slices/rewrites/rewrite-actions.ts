@@ -81,7 +81,9 @@ function rewriteUrl(action: RewriteAction & { type: "url_rewrite" }): Apply {
     if (result.count === 0) return edit.note("the pattern is not in the URL");
     const place = readPlace(result.text);
     if (typeof place === "string") return edit.note(`URL not changed: ${shown(result.text)} ${place}`);
-    move(edit, place, before);
+    // OPTIONS * is shown with a slash that it does not have.
+    const isServer = edit.request.path === "*" && place.path === "/*";
+    move(edit, isServer ? { ...place, path: "*" } : place, before);
   };
 }
 
@@ -98,6 +100,7 @@ function move(edit: MessageEdit, place: Place, before: string): void {
 }
 
 function setPath(edit: MessageEdit, path: string, words: string): void {
+  if (edit.request.path === "*") return edit.note("OPTIONS * has no query");
   if (path === edit.request.path) return edit.note("the query is that already");
   edit.changeRequest().path = path;
   edit.changed(words);
