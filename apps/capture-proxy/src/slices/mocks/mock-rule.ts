@@ -213,6 +213,39 @@ export function showVersion(version: StoredVersion): MockVersion {
   };
 }
 
+/** The stored form of what {@link showMock} shows; an expiration starts anew unless `before` has the same. */
+export function readMock(shown: MockRule, before: StoredMock | undefined, nowMs: number): StoredMock {
+  const isSame = before !== undefined && JSON.stringify(before.expiration) === JSON.stringify(shown.expiration);
+  return {
+    id: shown.id,
+    name: shown.name,
+    description: shown.description,
+    tags: shown.tags,
+    collectionId: shown.collection_id,
+    condition: shown.condition,
+    responseConfig: filledConfig(shown.response_config),
+    enabled: shown.enabled,
+    priority: shown.priority,
+    expiration: shown.expiration,
+    expirationSince: isSame ? before.expirationSince : { atMs: nowMs, hits: shown.hit_count },
+    responseSchema: shown.response_schema,
+    version: shown.version,
+    isRecorded: false,
+    createdAtMs: Date.parse(shown.created_at),
+    updatedAtMs: Date.parse(shown.updated_at),
+  };
+}
+
+export function readVersion(shown: MockVersion): StoredVersion {
+  return {
+    version: shown.version,
+    condition: shown.condition,
+    responseConfig: filledConfig(shown.response_config),
+    comment: shown.comment,
+    savedAtMs: Date.parse(shown.saved_at),
+  };
+}
+
 function iso(ms: number): string {
   return new Date(ms).toISOString();
 }

@@ -13,6 +13,7 @@ import { createMockRecorder } from "./mocks.observer.ts";
 import { createMocksOperations } from "./mocks.operations.ts";
 import { createMocksStore } from "./mocks.store.ts";
 import { createMockHits } from "./mocks.worker.ts";
+import { portableMocks } from "./portable-mocks.ts";
 import { createRuleBook } from "./rule-book.ts";
 import { createServing } from "./serving-handlers.ts";
 
@@ -66,6 +67,7 @@ export function createMocksSlice(host: SliceHost): Slice<typeof mocksOperations>
       random,
     }),
     observer: recorder.observer,
+    portableRules: portableMocks(book),
     worker: {
       start: (signal) => {
         hits.worker.start(signal);

@@ -24,6 +24,19 @@ export interface MocksStore {
   readonly saveCollection: (collection: StoredCollection) => void;
   /** Its rules stay, without a collection. */
   readonly removeCollection: (id: string) => void;
+  /**
+   * Makes the stored rules these, in this order, besides recorded ones; what is in memory is not touched, see `reload`.
+   * Statistics of rules that stay are kept.
+   */
+  readonly replaceAll: (
+    rules: readonly {
+      readonly rule: StoredMock;
+      readonly progress: Readonly<MockProgress>;
+      readonly versions: readonly StoredVersion[];
+    }[],
+  ) => void;
+  /** The same for collections. */
+  readonly replaceCollections: (collections: readonly StoredCollection[]) => void;
   /** Everything in one transaction. */
   readonly together: (work: () => void) => void;
   /** Forgets what was read: somebody else wrote to the tables. */
@@ -92,6 +105,7 @@ export function createMocksStore(database: Database): MocksStore {
           if (rule.collectionId === id) allRules().set(rule.id, { ...rule, collectionId: null });
         }
       }),
+    ...replacement(database, sql),
     together: changing,
     reload,
   };
@@ -144,6 +158,62 @@ function prepared(database: Database) {
          enabled = excluded.enabled, tags = excluded.tags, color = excluded.color, updated_at_ms = excluded.updated_at_ms`,
     ),
     removeCollection: database.prepare("DELETE FROM mock_collections WHERE id = ?"),
+    ...preparedForReplacement(database, columns, marks),
+  } satisfies Record<string, Statement>;
+}
+
+function replacement(database: Database, sql: Statements): Pick<MocksStore, "replaceAll" | "replaceCollections"> {
+  return {
+    replaceAll: (given) =>
+      database.transaction(() => {
+        const kept = JSON.stringify(given.map(({ rule }) => rule.id));
+        sql.removeOthers.run(kept);
+        sql.moveAside.run();
+        sql.moveRecorded.run(given.length);
+        for (const [index, { rule, progress, versions }] of given.entries()) {
+          sql.place.run(...ruleValues(rule), rule.createdAtMs, rule.id, progress.hits, progress.nextIndex, index + 1);
+          sql.removeVersions.run(rule.id);
+          for (const version of versions) keepVersion(sql, rule.id, version);
+        }
+      }),
+    replaceCollections: (given) =>
+      database.transaction(() => {
+        sql.removeOtherCollections.run(JSON.stringify(given.map(({ id }) => id)));
+        sql.moveCollectionsAside.run();
+        for (const [index, collection] of given.entries()) {
+          sql.placeCollection.run(...collectionValues(collection), index + 1);
+        }
+      }),
+  };
+}
+
+/** Positions are unique, so everything moves out of the way before it gets its new place. */
+function preparedForReplacement(database: Database, columns: string, marks: string) {
+  const updates = RULE_COLUMNS.map((name) => `${name} = excluded.${name}`).join(", ");
+  return {
+    removeOthers: database.prepare(
+      "DELETE FROM mock_rules WHERE recorded = 0 AND id NOT IN (SELECT value FROM json_each(?))",
+    ),
+    moveAside: database.prepare("UPDATE mock_rules SET position = -position - 1"),
+    moveRecorded: database.prepare("UPDATE mock_rules SET position = ? - position WHERE recorded = 1"),
+    place: database.prepare(
+      `INSERT INTO mock_rules (${columns}, created_at_ms, id, hit_count, next_index, position)
+       VALUES (${marks}, ?, ?, ?, ?, ?)
+       ON CONFLICT (id) DO UPDATE SET ${updates}, created_at_ms = excluded.created_at_ms,
+         hit_count = excluded.hit_count, next_index = excluded.next_index, position = excluded.position`,
+    ),
+    removeVersions: database.prepare("DELETE FROM mock_versions WHERE mock_id = ?"),
+    removeOtherCollections: database.prepare(
+      "DELETE FROM mock_collections WHERE id NOT IN (SELECT value FROM json_each(?))",
+    ),
+    moveCollectionsAside: database.prepare("UPDATE mock_collections SET position = -position - 1"),
+    placeCollection: database.prepare(
+      `INSERT INTO mock_collections (id, name, description, enabled, tags, color, created_at_ms, updated_at_ms, position)
+       VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
+       ON CONFLICT (id) DO UPDATE SET name = excluded.name, description = excluded.description,
+         enabled = excluded.enabled, tags = excluded.tags, color = excluded.color,
+         created_at_ms = excluded.created_at_ms, updated_at_ms = excluded.updated_at_ms, position = excluded.position`,
+    ),
   } satisfies Record<string, Statement>;
 }
 

@@ -24,6 +24,8 @@ export interface MockHits {
   /** A rule is gone. */
   readonly forget: (id: string) => void;
   readonly clearHistory: () => void;
+  /** The stored rules are others now: what was not written yet is forgotten. */
+  readonly reload: (progress: ReadonlyMap<string, Readonly<MockProgress>>) => void;
   readonly persist: () => void;
 }
 
@@ -34,7 +36,7 @@ export function createMockHits(parts: {
   readonly onFailure: (error: unknown) => void;
 }): MockHits {
   const { store, clock } = parts;
-  const progress = new Map([...parts.progress].map(([id, { hits, nextIndex }]) => [id, { hits, nextIndex }]));
+  const progress = new Map([...parts.progress].map(copied));
   const stats = store.stats();
   const history = store.hits();
   let unsaved: StoredHit[] = [];
@@ -91,8 +93,23 @@ export function createMockHits(parts: {
       stats.clear();
       counted.clear();
     },
+    reload: (stored) => {
+      moved.clear();
+      counted.clear();
+      refill(progress, [...stored].map(copied));
+      refill(stats, [...store.stats()]);
+    },
     persist,
   };
+}
+
+function copied([id, { hits, nextIndex }]: readonly [string, Readonly<MockProgress>]): [string, MockProgress] {
+  return [id, { hits, nextIndex }];
+}
+
+function refill<T>(map: Map<string, T>, entries: readonly (readonly [string, T])[]): void {
+  map.clear();
+  for (const [id, value] of entries) map.set(id, value);
 }
 
 /** And once more at the end. */

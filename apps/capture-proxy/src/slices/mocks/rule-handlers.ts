@@ -1,11 +1,11 @@
 // Tested by mocks.slice.test.ts
 import type { mocksOperations, MockUpdate, NewMock } from "@headworks/capture-contract";
 import type { Handlers } from "@headworks/contract-kit";
-import { notFound } from "#api/api-error.ts";
+import { notFound, validationError } from "#api/api-error.ts";
 import { TEMPLATES } from "./answer-templates.ts";
 import type { StoredMock } from "./mock-rule.ts";
 import { showVersion } from "./mock-rule.ts";
-import { readDraft } from "./mocks.check.ts";
+import { draftIssues, readDraft } from "./mocks.check.ts";
 import type { RuleBook } from "./rule-book.ts";
 
 type RuleHandlers = Pick<
@@ -85,6 +85,8 @@ export function ruleHandlers(book: RuleBook): RuleHandlers {
       const former = store.versions(rule.id).find(({ version }) => version === body.version);
       if (former === undefined) return notFound("version");
       const { condition, responseConfig } = former;
+      const issues = draftIssues({ condition, responseConfig, responseSchema: rule.responseSchema }, "body/version");
+      if (issues.length > 0) throw validationError(issues);
       const rolled = book.revise(rule, { condition, responseConfig }, `Before the return to version ${body.version}`);
       resetSequence(book, rolled, 0);
       return { status: 200, body: show(rolled, true) };

@@ -18,7 +18,7 @@ export async function sampleSubject(sample: MockSampleRequest | RequestData, pla
 }
 
 /** The same as a message and its body, which is content-coded when its fields say so. */
-export function sampleRequest(
+function sampleRequest(
   sample: MockSampleRequest | RequestData,
   place: string,
 ): { readonly message: RequestMessage; readonly body: Buffer | undefined } {
