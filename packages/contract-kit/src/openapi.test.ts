@@ -106,3 +106,31 @@ test("parameters, bodies and answers are described, failures in general", () => 
   assert.equal(body("/api/flip", "post").required, false);
   assert.deepEqual(Object.keys(body("/api/send", "post").content), ["text/csv", "text/plain"]);
 });
+
+test("a schema that refers to itself does so among the components", () => {
+  const Node = Type.Unsafe({
+    $id: "Node",
+    type: "object",
+    properties: { next: Type.Unsafe({ $ref: "Node" }) },
+    additionalProperties: false,
+  });
+  const table = defineOperations({
+    put: {
+      method: "POST",
+      path: "/nodes",
+      summary: "Put",
+      access: "nodes:write",
+      body: Node,
+      responses: { 204: null },
+    },
+  });
+  const { components } = openApiDocument(
+    { nodes: table },
+    { title: "T", version: "1", description: "D", prefix: "/api", error: ErrorBody },
+  ) as { components: { schemas: Record<string, unknown> } };
+  assert.deepEqual(components.schemas["Node"], {
+    type: "object",
+    properties: { next: { $ref: "#/components/schemas/Node" } },
+    additionalProperties: false,
+  });
+});

@@ -143,3 +143,52 @@ test("values that are no requests are checked under the given name", () => {
   assert.deepEqual(check({ a: 1 }), []);
   assert.deepEqual(check({ a: "1" }), [{ path: "document/a", message: "must be integer" }]);
 });
+
+const Tree = Type.Unsafe({
+  $id: "Tree",
+  type: "object",
+  required: ["kind"],
+  discriminator: { propertyName: "kind" },
+  oneOf: [
+    strictObject({ kind: oneOf(["leaf"]), size: Type.Integer({ minimum: 1 }) }),
+    strictObject({
+      kind: oneOf(["both", "pair"]),
+      left: Type.Unsafe({ $ref: "Tree" }),
+      right: Type.Unsafe({ $ref: "Tree" }),
+    }),
+  ],
+});
+
+test("a schema may refer to itself and stand in several places; of a union only the branch that is meant complains", () => {
+  const check = compileValueValidator(strictObject({ first: Tree, second: Type.Optional(nullable(Tree)) }), "body");
+  const leaf = { kind: "leaf", size: 1 };
+  assert.deepEqual(
+    check({ first: { kind: "both", left: leaf, right: { kind: "pair", left: leaf, right: leaf } } }),
+    [],
+  );
+  assert.deepEqual(check({ first: leaf, second: null }), []);
+  assert.deepEqual(
+    check({ first: { kind: "both", left: leaf, right: { kind: "leaf", size: 0, other: 1 } }, second: 5 }),
+    [
+      { path: "body/first/right/other", message: "unknown property" },
+      { path: "body/first/right/size", message: "must be >= 1" },
+      { path: "body/second", message: "does not have an accepted type" },
+    ],
+  );
+  assert.deepEqual(check({ first: { kind: "twig" } }), [
+    { path: "body/first", message: 'kind must be one of "leaf", "both", "pair"' },
+  ]);
+  assert.deepEqual(check({ first: {} }), [{ path: "body/first/kind", message: "is required" }]);
+});
+
+test("a value that nests deeper than the stack is refused like any other", () => {
+  let tree: unknown = { kind: "leaf", size: 1 };
+  const leaf = { kind: "leaf", size: 1 };
+  for (let depth = 0; depth < 100_000; depth += 1) tree = { kind: "both", left: tree, right: leaf };
+  assert.deepEqual(compileValueValidator(Tree, "body")(tree), [{ path: "body", message: "is nested too deeply" }]);
+});
+
+test("two schemas of one name are a mistake", () => {
+  compileValueValidator(Type.Unsafe({ $id: "Twice", type: "string" }), "a")("x");
+  assert.throws(() => compileValueValidator(Type.Unsafe({ $id: "Twice", type: "number" }), "b")(1), /called Twice/);
+});

@@ -77,8 +77,9 @@ function referring(ajv: Ajv2020, schema: unknown): unknown {
   if (typeof $id !== "string") return copy;
   const known = ajv.getSchema($id)?.schema;
   if (known === undefined) ajv.addSchema({ ...copy, $id });
-  else if (JSON.stringify(known) !== JSON.stringify({ ...copy, $id }))
+  else if (JSON.stringify(known) !== JSON.stringify({ ...copy, $id })) {
     throw new TypeError(`Two schemas are called ${$id}`);
+  }
   return { $ref: $id };
 }
 
@@ -141,13 +142,24 @@ function meaningful(errors: readonly ErrorObject[]): ErrorObject[] {
   const unions = errors.filter((error) => error.keyword === "anyOf");
   const isTypeMiss = (error: ErrorObject) => error.keyword === "type" || error.keyword === "const";
   return errors.filter((error) => {
-    if (error.keyword === "anyOf") return !errors.some((other) => inside(other, error) && !isTypeMiss(other));
+    if (error.keyword === "anyOf") {
+      return !errors.some((other) => other !== error && inside(other, error) && !isTypeMiss(other));
+    }
+    // Without its tag nothing more can be said of a value than that the tag is missing.
+    if (error.keyword === "discriminator" && errors.some((other) => isMissingTag(other, error))) return false;
     return !unions.some((union) => inside(error, union) && isTypeMiss(error));
   });
 }
 
-function inside(error: ErrorObject, union: ErrorObject): boolean {
-  return error !== union && error.instancePath.startsWith(union.instancePath) && error.schemaPath.includes("/anyOf/");
+function isMissingTag(error: ErrorObject, discriminator: ErrorObject): boolean {
+  const { missingProperty } = error.params as { missingProperty?: string };
+  const { tag } = discriminator.params as { tag: string };
+  return error.instancePath === discriminator.instancePath && missingProperty === tag;
+}
+
+/** Whatever is wrong at the place of a union or below it was found by one of its branches. */
+function inside({ instancePath }: ErrorObject, union: ErrorObject): boolean {
+  return instancePath === union.instancePath || instancePath.startsWith(`${union.instancePath}/`);
 }
 
 function pointer(error: ErrorObject): string {
