@@ -2,7 +2,7 @@ import { oneOf, strictObject } from "@headworks/contract-kit";
 import { Type } from "typebox";
 import type { Static } from "typebox";
 import { Authorization } from "./authorization.ts";
-import { JwtProvider } from "./consumers.ts";
+import { IntrospectionProvider, JwtProvider } from "./consumers.ts";
 import {
   Cidr,
   FilePath,
@@ -62,6 +62,7 @@ export const gatewayFields = {
   ssrf_filter: Type.Optional(SsrfFilter),
   egress: Type.Optional(strictObject({ dns_timeout_ms: Type.Optional(PositiveMs) })),
   jwt_providers: Type.Optional(Type.Array(JwtProvider)),
+  oidc_providers: Type.Optional(Type.Array(IntrospectionProvider)),
   hmac_auth: Type.Optional(
     strictObject({ max_clock_skew_secs: Type.Optional(Type.Integer({ minimum: 1, maximum: 3600 })) }),
   ),

@@ -4,7 +4,7 @@ export type { AffectedByPlan, PublishedConfig, RouteTraffic } from "./published-
 export { dayOf, monthOf, secondsUntil, type CalendarWindow } from "./calendar-window.ts";
 export { ADMIN_ERRORS, type AdminErrorCode } from "./admin-errors.ts";
 export { Authorization } from "./authorization.ts";
-export { Consumer, Credential, JwtProvider, Quotas } from "./consumers.ts";
+export { Consumer, Credential, IntrospectionProvider, JwtProvider, Quotas } from "./consumers.ts";
 export { configText, defineConfig, type WrittenConfig } from "./define-config.ts";
 export { DocumentSchema, type ConfigDocument, type DocumentInput } from "./document.ts";
 export { ERRORS, type ErrorCode } from "./errors.ts";

@@ -16,6 +16,7 @@ export function checkReferences(document: ConfigDocument, report: IssueReport): 
   names.declare("consumer", document.consumers, ["consumers"]);
   names.declare("policy", document.policies, ["policies"]);
   names.declare("provider", document.gateway.jwt_providers ?? [], ["gateway", "jwt_providers"]);
+  names.declare("provider", document.gateway.oidc_providers ?? [], ["gateway", "oidc_providers"]);
   for (const { groups } of document.consumers) for (const group of groups ?? []) names.known("group").add(group);
   referTo(document, names);
   warnOfUnused(document, names, report);
@@ -91,8 +92,10 @@ function referTo(document: ConfigDocument, names: Names): void {
   const { gateway } = document;
   names.referAll("policy", gateway.global_policies, ["gateway", "global_policies"]);
   names.authorization(gateway.authorization, ["gateway", "authorization"]);
-  for (const [at, provider] of (gateway.jwt_providers ?? []).entries()) {
-    names.refer("consumer", provider.consumer, ["gateway", "jwt_providers", at, "consumer"]);
+  for (const list of ["jwt_providers", "oidc_providers"] as const) {
+    for (const [at, { consumer }] of (gateway[list] ?? []).entries()) {
+      names.refer("consumer", consumer, ["gateway", list, at, "consumer"]);
+    }
   }
   for (const [at, route] of document.routes.entries()) names.refer("service", route.service, ["routes", at, "service"]);
   for (const [at, service] of document.services.entries()) {

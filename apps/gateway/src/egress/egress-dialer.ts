@@ -9,7 +9,7 @@ import type { EgressFilter } from "./egress-filter.ts";
 import { oneAtATime, systemLookup, type NameLookup } from "./name-lookup.ts";
 
 /** What a connection is for; the label of its counters. */
-export type EgressPurpose = "webhook" | "callout" | "key-set" | "traces";
+export type EgressPurpose = "webhook" | "callout" | "key-set" | "introspection" | "traces";
 
 /** What the running generation says about outbound connections. */
 export interface EgressRules {

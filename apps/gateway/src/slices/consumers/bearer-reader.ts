@@ -2,16 +2,22 @@
 import type { RequestContext } from "#request/context.ts";
 import { INVALID, type CredentialReader, type Recognition } from "./credential-reader.ts";
 import { AUTHORIZATION_FIELD, type PresentedCredentials } from "./presented-credentials.ts";
+import type { TokenIntrospection } from "./token-introspection.ts";
 import type { TokenVerifier } from "./token-verifier.ts";
 
-/** Reads `Authorization: Bearer` (RFC 6750) with a JSON Web Token, which upstreams get too: they may want its claims. */
+/**
+ * Reads `Authorization: Bearer` (RFC 6750): JSON Web Tokens of known issuers are verified here, others are asked about.
+ * Upstreams get them too: they may want their claims.
+ */
 export class BearerReader implements CredentialReader {
   readonly fields = [AUTHORIZATION_FIELD];
   readonly isForwarded = true;
-  readonly #verifier: TokenVerifier;
+  readonly #verifier: TokenVerifier | undefined;
+  readonly #introspection: TokenIntrospection | undefined;
 
-  constructor(verifier: TokenVerifier) {
+  constructor(verifier: TokenVerifier | undefined, introspection: TokenIntrospection | undefined) {
     this.#verifier = verifier;
+    this.#introspection = introspection;
   }
 
   claims({ authorization, repeated }: PresentedCredentials): boolean {
@@ -23,6 +29,8 @@ export class BearerReader implements CredentialReader {
     { authorization, repeated }: PresentedCredentials,
   ): Recognition | Promise<Recognition> {
     if (authorization === undefined || repeated?.has(AUTHORIZATION_FIELD) === true) return INVALID;
-    return this.#verifier.verify(authorization.rest);
+    const token = authorization.rest;
+    const isAsked = this.#introspection !== undefined && this.#verifier?.knows(token) !== true;
+    return (isAsked ? this.#introspection?.recognise(token) : this.#verifier?.verify(token)) ?? INVALID;
   }
 }

@@ -14,9 +14,11 @@ import { BearerReader } from "./bearer-reader.ts";
 import { ClientCertificates } from "./client-certificates.ts";
 import { checkConsumers } from "./consumers.check.ts";
 import type { CredentialReader } from "./credential-reader.ts";
+import { introspectionSource } from "./introspection-endpoint.ts";
 import { NonceMemory, type Nonces } from "./nonce-memory.ts";
 import { SignatureReader } from "./signature-reader.ts";
 import { SigningKeys } from "./signing-keys.ts";
+import { TokenIntrospection } from "./token-introspection.ts";
 import { TokenOwners } from "./token-owners.ts";
 import { TokenProviders } from "./token-providers.ts";
 import { TokenVerifier, type TokenProvider } from "./token-verifier.ts";
@@ -55,7 +57,7 @@ export function createConsumers(host: ConsumersHost): GatewaySlice {
       unauthorized,
       reports,
     };
-    const isOn = consumers.length > 0 || documents.length > 0;
+    const isOn = consumers.length > 0 || documents.length > 0 || (gateway.oidc_providers ?? []).length > 0;
     const optional = new AuthenticationGate(authentication, false);
     const required = new AuthenticationGate(authentication, true);
     return {
@@ -88,8 +90,12 @@ function readersOf({ document, scope, host, nonces, providers, unauthorized }: R
   const readers: CredentialReader[] = [new ApiKeyReader(new ApiKeys(consumers, secret, clock))];
   const passwords = new BasicPasswords(consumers, secret, clock);
   if (passwords.size > 0) readers.push(new BasicReader(passwords));
-  if (providers.length > 0) {
-    readers.push(new BearerReader(new TokenVerifier(providers, new TokenOwners(consumers), clock)));
+  const asked = (gateway.oidc_providers ?? []).map((provider) => introspectionSource(provider, scope, host));
+  if (providers.length > 0 || asked.length > 0) {
+    const owners = new TokenOwners(consumers);
+    const verifier = providers.length > 0 ? new TokenVerifier(providers, owners, clock) : undefined;
+    const introspection = asked.length > 0 ? new TokenIntrospection(asked, owners, clock) : undefined;
+    readers.push(new BearerReader(verifier, introspection));
   }
   const keys = new SigningKeys(consumers, secret, clock);
   if (keys.size > 0) {

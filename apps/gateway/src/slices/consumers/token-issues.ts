@@ -14,19 +14,26 @@ export function checkTokens(document: ConfigDocument, report: IssueReport, scope
   const providers = document.gateway.jwt_providers ?? [];
   for (const [at, provider] of providers.entries()) {
     const place = ["gateway", "jwt_providers", at];
-    checkUrl(provider, place, report);
+    const danger = `Keys of "${provider.name}" come over plain http: who sits on the way can replace them, and sign tokens`;
+    checkUrl(provider.jwks_url, danger, [...place, "jwks_url"], report);
     checkAlgorithms(provider, place, report);
     checkAuthority(provider, place, report, scope);
   }
-  checkIssuers(document, providers, report);
+  const asked = document.gateway.oidc_providers ?? [];
+  for (const [at, provider] of asked.entries()) {
+    const place = ["gateway", "oidc_providers", at];
+    const danger = `Tokens, and the secret of "${provider.name}", go over plain http: who sits on the way has them then`;
+    checkUrl(provider.introspection_endpoint, danger, [...place, "introspection_endpoint"], report);
+    checkAuthority(provider, place, report, scope);
+  }
+  checkIssuers(document, [...providers, ...asked], report);
 }
 
-function checkUrl(provider: JwtProvider, place: Place, report: IssueReport): void {
-  const url = parseEgressUrl(provider.jwks_url);
-  if ("issue" in url) return report.error("bad_url", [...place, "jwks_url"], url.issue);
+function checkUrl(text: string, danger: string, place: Place, report: IssueReport): void {
+  const url = parseEgressUrl(text);
+  if ("issue" in url) return report.error("bad_url", place, url.issue);
   if (url.isSecure || url.host === "localhost" || isLoopback(url.host)) return;
-  const message = `Keys of "${provider.name}" come over plain http: who sits on the way can replace them, and sign tokens`;
-  report.warning("bad_url", [...place, "jwks_url"], message);
+  report.warning("bad_url", place, danger);
 }
 
 function checkAlgorithms(provider: JwtProvider, place: Place, report: IssueReport): void {
@@ -37,7 +44,12 @@ function checkAlgorithms(provider: JwtProvider, place: Place, report: IssueRepor
   }
 }
 
-function checkAuthority(provider: JwtProvider, place: Place, report: IssueReport, scope: CheckScope): void {
+function checkAuthority(
+  provider: Pick<JwtProvider, "trusted_ca_file">,
+  place: Place,
+  report: IssueReport,
+  scope: CheckScope,
+): void {
   if (provider.trusted_ca_file === undefined) return;
   const bytes = scope.readFile(provider.trusted_ca_file);
   const why = bytes === undefined ? "cannot be read" : isCertificate(bytes) ? undefined : "holds no certificate in PEM";
@@ -53,13 +65,17 @@ function isCertificate(bytes: Buffer): boolean {
   }
 }
 
-function checkIssuers(document: ConfigDocument, providers: readonly JwtProvider[], report: IssueReport): void {
+function checkIssuers(
+  document: ConfigDocument,
+  providers: readonly Pick<JwtProvider, "issuer" | "consumer">[],
+  report: IssueReport,
+): void {
   const owners: { readonly issuer: string; readonly audiences: readonly string[]; readonly name: string }[] = [];
   const takesAny = providers.some(({ issuer, consumer }) => issuer === undefined && consumer === undefined);
   for (const { consumer, credential, place } of credentialsOf(document.consumers, "jwt")) {
     const { issuer, audiences = [] } = credential;
     if (!takesAny && !providers.some((provider) => provider.issuer === issuer && provider.consumer === undefined)) {
-      const message = `No JWT provider leaves tokens of the issuer "${issuer}" to consumers, so "${consumer.name}" is never recognised by one`;
+      const message = `No provider leaves tokens of the issuer "${issuer}" to consumers, so "${consumer.name}" is never recognised by one`;
       report.error("unknown_reference", [...place, "issuer"], message);
     }
     const other = owners.find(

@@ -28,7 +28,7 @@ export class TokenOwners {
   }
 
   /** The consumer, without claims yet; undefined when the token is good and nobody's. */
-  find(provider: JwtProvider, issuer: unknown, audience: unknown): ConsumerIdentity | undefined {
+  find(provider: Pick<JwtProvider, "consumer">, issuer: unknown, audience: unknown): ConsumerIdentity | undefined {
     if (provider.consumer !== undefined) return this.#byName.get(provider.consumer);
     if (typeof issuer !== "string") return undefined;
     const named: readonly unknown[] = Array.isArray(audience) ? audience : [audience];

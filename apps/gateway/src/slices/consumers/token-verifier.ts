@@ -47,6 +47,12 @@ export class TokenVerifier {
     this.#clock = clock;
   }
 
+  /** Whether there are keys for the issuer that a token names; false for what is no JSON Web Token. */
+  knows(token: string): boolean {
+    const head = token.length > MOST_TOKEN_CHARACTERS ? undefined : headOf(token);
+    return head !== undefined && this.#providersFor(head.issuer).length > 0;
+  }
+
   /** Whose token it is; at once for one that was good a moment ago, and for what is no token at all. */
   verify(token: string): Recognition | Promise<Recognition> {
     if (token.length > MOST_TOKEN_CHARACTERS) return INVALID;

@@ -1,0 +1,73 @@
+// Tested by ../../../test/consumers/introspection.test.ts
+import type { IntrospectionProvider } from "@headworks/gateway-contract";
+import type { Logger } from "pino";
+import type { EgressDialer } from "#egress/egress-dialer.ts";
+import { parseEgressUrl } from "#egress/egress-url.ts";
+import { post } from "#egress/post.ts";
+import type { Clock, CompileScope } from "#slice.ts";
+import type { IntrospectionSource } from "./token-introspection.ts";
+
+export interface IntrospectionTools {
+  readonly dialer: EgressDialer;
+  readonly clock: Clock;
+  readonly log: Logger;
+}
+
+const ANSWER_MS = 5000;
+/** Answers have some hundred bytes. */
+const MOST_ANSWER_BYTES = 65_536;
+const LOG_EVERY_MS = 10_000;
+
+/** A provider as something to ask. What goes wrong is logged now and then, never with the token or the secret. */
+export function introspectionSource(
+  document: IntrospectionProvider,
+  scope: Pick<CompileScope, "secret" | "readFile">,
+  { dialer, clock, log }: IntrospectionTools,
+): IntrospectionSource {
+  const parsed = parseEgressUrl(document.introspection_endpoint);
+  if ("issue" in parsed) throw new Error(`The introspection_endpoint of ${document.name} was not checked`);
+  const { trusted_ca_file: file } = document;
+  const url = file === undefined ? parsed : { ...parsed, roots: [scope.readFile(file).toString()] };
+  const credentials = `${encoded(document.client_id)}:${encoded(scope.secret(document.client_secret).reveal())}`;
+  const fields = [
+    ["Authorization", `Basic ${Buffer.from(credentials).toString("base64")}`],
+    ["Content-Type", "application/x-www-form-urlencoded"],
+    ["Accept", "application/json"],
+    ["User-Agent", "gateway-introspection"],
+  ].flat();
+  let loggedAtMs = Number.NEGATIVE_INFINITY;
+  const failed = (why: string): undefined => {
+    const nowMs = clock.monotonic();
+    if (nowMs - loggedAtMs < LOG_EVERY_MS) return;
+    loggedAtMs = nowMs;
+    const provider = document.name;
+    log.warn({ code: "introspection_failed", provider, why }, "A token introspection endpoint gives no answer");
+  };
+  return {
+    document,
+    ask: async (token) => {
+      const body = Buffer.from(`token=${encoded(token)}&token_type_hint=access_token`);
+      const mostBodyBytes = MOST_ANSWER_BYTES;
+      const request = { url, fields, body, mostBodyBytes, needsBody: true, isLenient: true } as const;
+      const signal = AbortSignal.timeout(ANSWER_MS);
+      const result = await post(dialer, { ...request, purpose: "introspection" }, signal);
+      if (result.kind === "failure") return failed(result.error.message);
+      if (result.status !== 200) return failed(`The status of the answer is ${result.status}, not 200`);
+      return objectOf(result.body) ?? failed("The answer is no JSON object");
+    },
+  };
+}
+
+/** As forms have it, which also client ids and secrets are to be written in (RFC 6749, 2.3.1). */
+function encoded(text: string): string {
+  return new URLSearchParams([["", text]]).toString().slice(1);
+}
+
+function objectOf(body: Buffer): Readonly<Record<string, unknown>> | undefined {
+  try {
+    const value: unknown = JSON.parse(body.toString("utf8"));
+    return typeof value === "object" && value !== null && !Array.isArray(value) ? { ...value } : undefined;
+  } catch {
+    return undefined;
+  }
+}

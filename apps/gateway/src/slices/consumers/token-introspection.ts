@@ -1,0 +1,111 @@
+// Tested by ../../../test/consumers/introspection.test.ts
+import { hash } from "node:crypto";
+import type { IntrospectionProvider } from "@headworks/gateway-contract";
+import type { ConsumerIdentity } from "#request/context.ts";
+import type { Clock } from "#slice.ts";
+import { INVALID, recognitionOf, type Recognition } from "./credential-reader.ts";
+import type { TokenOwners } from "./token-owners.ts";
+
+/** What an endpoint says of a token; undefined when it gave no answer that counts. */
+export type Introspect = (token: string) => Promise<Readonly<Record<string, unknown>> | undefined>;
+
+/** An endpoint of the running generation. */
+export interface IntrospectionSource {
+  readonly document: IntrospectionProvider;
+  readonly ask: Introspect;
+}
+
+interface Known {
+  readonly recognition: Recognition;
+  readonly untilMs: number;
+}
+
+/** What bearer tokens consist of (RFC 6750, 2.1); nothing else is worth a question. */
+const TOKEN = /^[A-Za-z0-9._~+/-]+=*$/;
+const MOST_TOKEN_CHARACTERS = 16_384;
+const MOST_KNOWN = 8192;
+const DEFAULT_TTL_S = 60;
+/** A token may become good soon after somebody used it too early. */
+const MOST_REFUSED_MS = 10_000;
+/** Questions at a time: whoever invents tokens must not make us flood the endpoint. */
+const MOST_QUESTIONS = 64;
+const UNAVAILABLE: Recognition = Object.freeze({
+  kind: "unavailable",
+  why: "The token introspection endpoint gives no answer",
+});
+const TOO_MANY: Recognition = Object.freeze({
+  kind: "unavailable",
+  why: `More than ${MOST_QUESTIONS} tokens are being asked about`,
+});
+
+/** Asks whoever issued a token what it means (RFC 7662), and remembers the answers. Without an answer nobody gets in. */
+export class TokenIntrospection {
+  readonly #sources: readonly IntrospectionSource[];
+  readonly #owners: TokenOwners;
+  readonly #clock: Clock;
+  readonly #known = new Map<string, Known>();
+  readonly #asking = new Map<string, Promise<Recognition>>();
+
+  constructor(sources: readonly IntrospectionSource[], owners: TokenOwners, clock: Clock) {
+    this.#sources = sources;
+    this.#owners = owners;
+    this.#clock = clock;
+  }
+
+  /** Whose token it is. Requests with the same token share one question. */
+  recognise(token: string): Recognition | Promise<Recognition> {
+    if (token.length > MOST_TOKEN_CHARACTERS || !TOKEN.test(token)) return INVALID;
+    const digest = hash("sha256", token, "hex");
+    const known = this.#known.get(digest);
+    if (known !== undefined && known.untilMs > this.#clock.now()) return known.recognition;
+    this.#known.delete(digest);
+    const asking = this.#asking.get(digest);
+    if (asking !== undefined) return asking;
+    if (this.#asking.size >= MOST_QUESTIONS) return TOO_MANY;
+    const answer = this.#ask(token, digest).finally(() => this.#asking.delete(digest));
+    this.#asking.set(digest, answer);
+    return answer;
+  }
+
+  async #ask(token: string, digest: string): Promise<Recognition> {
+    let isUnavailable = false;
+    for (const { document, ask } of this.#sources) {
+      const claims = await ask(token);
+      if (claims === undefined) isUnavailable = true;
+      else if (claims["active"] === true) return this.#active(document, claims, digest);
+    }
+    if (isUnavailable) return UNAVAILABLE;
+    const ttlMs = Math.min(...this.#sources.map(({ document }) => ttlMsOf(document)), MOST_REFUSED_MS);
+    return this.#remember(digest, INVALID, this.#clock.now() + ttlMs);
+  }
+
+  #active(document: IntrospectionProvider, claims: Readonly<Record<string, unknown>>, digest: string): Recognition {
+    const nowMs = this.#clock.now();
+    const endMs = typeof claims["exp"] === "number" ? claims["exp"] * 1000 : Number.POSITIVE_INFINITY;
+    const untilMs = Math.min(nowMs + ttlMsOf(document), endMs);
+    const identity = endMs > nowMs ? this.#ownerOf(document, claims) : undefined;
+    return this.#remember(digest, recognitionOf(identity), identity === undefined ? nowMs + MOST_REFUSED_MS : untilMs);
+  }
+
+  #ownerOf(document: IntrospectionProvider, claims: Readonly<Record<string, unknown>>): ConsumerIdentity | undefined {
+    const { iss = document.issuer, aud } = claims;
+    if (document.issuer !== undefined && iss !== document.issuer) return undefined;
+    const audiences: readonly unknown[] = Array.isArray(aud) ? aud : [aud];
+    if (document.audience !== undefined && !audiences.includes(document.audience)) return undefined;
+    const owner = this.#owners.find(document, iss, aud);
+    return owner === undefined ? undefined : Object.freeze({ ...owner, claims });
+  }
+
+  #remember(digest: string, recognition: Recognition, untilMs: number): Recognition {
+    if (this.#known.size >= MOST_KNOWN) {
+      const oldest = this.#known.keys().next().value;
+      if (oldest !== undefined) this.#known.delete(oldest);
+    }
+    this.#known.set(digest, { recognition, untilMs });
+    return recognition;
+  }
+}
+
+function ttlMsOf({ introspection_cache_ttl_s: ttlS = DEFAULT_TTL_S }: IntrospectionProvider): number {
+  return ttlS * 1000;
+}

@@ -1,0 +1,278 @@
+import assert from "node:assert/strict";
+import type { IncomingMessage } from "node:http";
+import { writeFile } from "node:fs/promises";
+import { test } from "node:test";
+import type { DocumentInput } from "@headworks/gateway-contract";
+import { startOrigin, temporaryDirectory, waitUntil, type Origin } from "@headworks/testkit";
+import { CertificateAuthority } from "@headworks/tls-authority";
+import { serving, startGateway, type TestGateway } from "../gateway-rig.ts";
+import { assertNotLogged, keyed, OPEN_AND_CLOSED, proxied, seenValues } from "./consumer-rig.ts";
+import { issuerKey, startKeyServer, token as signedToken } from "./token-issuer.ts";
+
+type Provider = NonNullable<NonNullable<DocumentInput["gateway"]>["oidc_providers"]>[number];
+
+const SECRET = "s3cret of the & client";
+const START_MS = Date.parse("2027-01-01T00:00:00Z");
+
+/** A question as it arrived. */
+interface Question {
+  readonly token: string | null;
+  readonly hint: string | null;
+  readonly authorization: string | undefined;
+  readonly type: string | undefined;
+}
+
+interface Endpoint extends Origin {
+  readonly questions: Question[];
+  /** What it says of each token; a number is a status, and what is not named is not active. */
+  readonly answers: Map<string, object | number | string>;
+  /** Set: answers wait for it. */
+  gate: Promise<void> | undefined;
+}
+
+async function startEndpoint(options: Parameters<typeof startOrigin>[0] = {}): Promise<Endpoint> {
+  const questions: Question[] = [];
+  const answers: Endpoint["answers"] = new Map();
+  const read = async (request: IncomingMessage): Promise<URLSearchParams> => {
+    let text = "";
+    for await (const piece of request.setEncoding("utf8")) text += String(piece);
+    return new URLSearchParams(text);
+  };
+  const origin = await startOrigin({
+    ...options,
+    handler: (request, response) => {
+      void read(request).then(async (form) => {
+        const { authorization, "content-type": type } = request.headers;
+        const token = form.get("token");
+        questions.push({ token, hint: form.get("token_type_hint"), authorization, type });
+        await endpoint.gate;
+        const answer = answers.get(token ?? "") ?? { active: false };
+        if (typeof answer === "number") response.writeHead(answer).end("{}");
+        else response.end(typeof answer === "string" ? answer : JSON.stringify(answer));
+      });
+    },
+  });
+  const endpoint: Endpoint = Object.assign(origin, { questions, answers, gate: undefined });
+  return endpoint;
+}
+
+interface Rig extends AsyncDisposable {
+  readonly origin: Origin;
+  readonly endpoint: Endpoint;
+  readonly gateway: TestGateway;
+  set(seconds: number): void;
+  ask(token: string, path?: string): Promise<number>;
+}
+
+async function rig(provider: Partial<Provider> = {}, more: DocumentInput = {}): Promise<Rig> {
+  const origin = await startOrigin();
+  const endpoint = await startEndpoint();
+  let nowMs = START_MS;
+  const document: DocumentInput = {
+    ...serving("api", [origin.port]),
+    routes: [
+      ...OPEN_AND_CLOSED,
+      proxied("scoped", "/scoped", { authorization: { required_scopes: ["orders:write"] } }),
+    ],
+    consumers: [
+      keyed("acme", "key-of-acme"),
+      { name: "zoo", credentials: [{ type: "jwt", issuer: "https://issuer.test" }] },
+    ],
+    ...more,
+    gateway: {
+      ...more.gateway,
+      oidc_providers: [
+        {
+          name: "idp",
+          introspection_endpoint: `http://127.0.0.1:${endpoint.port}/introspect`,
+          client_id: "gateway one",
+          client_secret: "${SECRET}",
+          issuer: "https://issuer.test",
+          ...provider,
+        },
+      ],
+    },
+  };
+  const clock = { now: () => nowMs, monotonic: () => performance.now() };
+  const gateway = await startGateway(document, { environment: { SECRET }, clock });
+  return {
+    origin,
+    endpoint,
+    gateway,
+    set: (seconds) => (nowMs = START_MS + seconds * 1000),
+    ask: async (token, path = "/closed") =>
+      (await gateway.send({ path, fields: [`Authorization: Bearer ${token}`] })).status,
+    [Symbol.asyncDispose]: async () => {
+      await gateway[Symbol.asyncDispose]();
+      await endpoint[Symbol.asyncDispose]();
+      await origin[Symbol.asyncDispose]();
+    },
+  };
+}
+
+test("introspection: a token is asked about as RFC 7662 says, and its consumer is the one of its issuer", async () => {
+  await using r = await rig();
+  r.endpoint.answers.set("opaque-1", { active: true, iss: "https://issuer.test", scope: "orders:read orders:write" });
+  assert.equal(await r.ask("opaque-1"), 200);
+  assert.deepEqual(seenValues(r.origin.requests[0], "x-consumer-name"), ["zoo"]);
+  const [question] = r.endpoint.questions;
+  assert.deepEqual([question?.token, question?.hint], ["opaque-1", "access_token"]);
+  assert.equal(question?.type, "application/x-www-form-urlencoded");
+  const credentials = Buffer.from(question?.authorization?.replace("Basic ", "") ?? "", "base64").toString();
+  assert.equal(credentials, "gateway+one:s3cret+of+the+%26+client");
+  assert.equal(await r.ask("opaque-1", "/scoped"), 200);
+  r.endpoint.answers.set("opaque-2", { active: true, scope: "orders:read" });
+  assert.equal(await r.ask("opaque-2", "/scoped"), 403);
+  assert.equal(await r.ask("opaque-2", "/closed"), 200);
+  assertNotLogged(r.gateway, ["opaque-1", SECRET]);
+});
+
+test("introspection: every good token may be one consumer's", async () => {
+  await using r = await rig({ consumer: "acme" }, { consumers: [keyed("acme", "key-of-acme")] });
+  r.endpoint.answers.set("t", { active: true });
+  assert.equal(await r.ask("t"), 200);
+  assert.deepEqual(seenValues(r.origin.requests[0], "x-consumer-name"), ["acme"]);
+});
+
+const REFUSED: readonly (readonly [what: string, answer: object])[] = [
+  ["not active", { active: false }],
+  ["active only in words", { active: "true" }],
+  ["over", { active: true, exp: START_MS / 1000 }],
+  ["of another issuer", { active: true, iss: "https://other.test" }],
+  ["for others", { active: true, aud: ["somebody"] }],
+];
+for (const [what, answer] of REFUSED) {
+  test(`introspection: a token that is ${what} is refused on every route`, async () => {
+    await using r = await rig({ audience: "orders" });
+    r.endpoint.answers.set("t", { aud: "orders", ...answer });
+    assert.equal(await r.ask("t", "/closed"), 401);
+    assert.equal(await r.ask("t", "/open"), 401);
+    assert.equal(r.origin.requests.length, 0);
+    // What is refused is remembered too.
+    assert.equal(r.endpoint.questions.length, 1);
+  });
+}
+
+test("introspection: an answer is kept for its time, and not longer than the token is good", async () => {
+  await using r = await rig({ introspection_cache_ttl_s: 30 });
+  r.endpoint.answers.set("long", { active: true });
+  r.endpoint.answers.set("short", { active: true, exp: START_MS / 1000 + 5 });
+  const asked = async (token: string): Promise<number> => {
+    const before = r.endpoint.questions.length;
+    await r.ask(token);
+    return r.endpoint.questions.length - before;
+  };
+  assert.deepEqual([await asked("long"), await asked("short")], [1, 1]);
+  r.set(4);
+  assert.deepEqual([await asked("long"), await asked("short")], [0, 0]);
+  r.set(6);
+  assert.deepEqual([await asked("long"), await asked("short")], [0, 1]);
+  assert.equal(await r.ask("short"), 401);
+  // Revoked: from the end of the kept answer on it is refused, and good again ten seconds after somebody says so.
+  r.endpoint.answers.delete("long");
+  r.set(29);
+  assert.equal(await r.ask("long"), 200);
+  r.set(31);
+  assert.equal(await r.ask("long"), 401);
+  r.endpoint.answers.set("long", { active: true });
+  r.set(40);
+  assert.equal(await r.ask("long"), 401);
+  r.set(42);
+  assert.equal(await r.ask("long"), 200);
+});
+
+const BROKEN: readonly (readonly [what: string, answer: number | string])[] = [
+  ["an error", 500],
+  ["a refusal of our credentials", 401],
+  ["a redirect", 302],
+  ["no JSON", "<html>"],
+  ["no object", "[true]"],
+  ["too much", `{"active":true,"x":"${"y".repeat(70_000)}"}`],
+];
+for (const [what, answer] of BROKEN) {
+  test(`introspection: ${what} lets nobody in: 500 authentication_unavailable, and the next request asks again`, async () => {
+    await using r = await rig();
+    r.endpoint.answers.set("t", answer);
+    assert.equal(await r.ask("t"), 500);
+    assert.equal(r.origin.requests.length, 0);
+    r.endpoint.answers.set("t", { active: true });
+    assert.equal(await r.ask("t"), 200);
+    const lines = r.gateway.log.filter(({ code }) => code === "introspection_failed");
+    assert.equal(lines.length, 1);
+    assertNotLogged(r.gateway, [SECRET]);
+  });
+}
+
+test("introspection: an endpoint that is not there lets nobody in", async () => {
+  await using r = await rig({ introspection_endpoint: "http://127.0.0.1:9/introspect" });
+  assert.equal(await r.ask("t"), 500);
+  assert.equal(await r.ask("t", "/open"), 500);
+  // Others are served.
+  assert.equal((await r.gateway.send({ path: "/closed", fields: ["X-API-Key: key-of-acme"] })).status, 200);
+});
+
+test("introspection: requests with one token share a question, and questions at a time are bounded", async () => {
+  await using r = await rig();
+  const open = Promise.withResolvers<void>();
+  r.endpoint.gate = open.promise;
+  r.endpoint.answers.set("same", { active: true });
+  const same = Promise.all(Array.from({ length: 20 }, async () => await r.ask("same")));
+  await waitUntil(() => r.endpoint.questions.length === 1);
+  const statuses: number[] = [];
+  const asking = async (token: string): Promise<void> => void statuses.push(await r.ask(token));
+  const others = Promise.all(Array.from({ length: 100 }, async (_, at) => await asking(`made-up-${at}`)));
+  await waitUntil(() => r.endpoint.questions.length === 64 && statuses.length === 37);
+  open.resolve();
+  assert.deepEqual(new Set(await same), new Set([200]));
+  await others;
+  // 63 beside the one before them; the rest is told to come again, and nobody is let in.
+  assert.equal(statuses.filter((status) => status === 401).length, 63);
+  assert.equal(statuses.filter((status) => status === 500).length, 37);
+  assert.equal(r.endpoint.questions.length, 64);
+});
+
+test("introspection: what is no bearer token is not asked about", async () => {
+  await using r = await rig();
+  for (const odd of ["a b", 'a"b', "ä", "a".repeat(16_385)]) assert.equal(await r.ask(odd), 401, odd.slice(0, 9));
+  assert.deepEqual(r.endpoint.questions, []);
+});
+
+test("introspection: the egress filter holds for it", async () => {
+  await using r = await rig({}, { gateway: { ssrf_filter: { deny: ["127.0.0.0/8"] } } });
+  r.endpoint.answers.set("t", { active: true });
+  assert.equal(await r.ask("t"), 500);
+  assert.deepEqual(r.endpoint.questions, []);
+});
+
+test("introspection: tokens whose issuer has published keys are verified here and never asked about", async () => {
+  const key = await issuerKey("k1");
+  await using keys = await startKeyServer([key.jwk]);
+  const jwks_url = `http://127.0.0.1:${keys.port}/keys`;
+  await using r = await rig(
+    {},
+    { gateway: { jwt_providers: [{ name: "keys", jwks_url, issuer: "https://issuer.test" }] } },
+  );
+  assert.equal(await r.ask(await signedToken(key, START_MS / 1000)), 200);
+  const forged = await signedToken(await issuerKey("k1"), START_MS / 1000);
+  assert.equal(await r.ask(forged), 401);
+  assert.deepEqual(r.endpoint.questions, []);
+  const foreign = await signedToken(key, START_MS / 1000, { iss: "https://elsewhere.test" });
+  r.endpoint.answers.set(foreign, { active: true });
+  assert.equal(await r.ask(foreign), 200);
+  assert.equal(r.endpoint.questions.length, 1);
+});
+
+test("introspection: over https the endpoint must prove who it is, by roots of its own where they are given", async () => {
+  await using directory = await temporaryDirectory();
+  const authority = CertificateAuthority.create();
+  const trusted_ca_file = directory.file("roots.pem");
+  await writeFile(trusted_ca_file, authority.certificatePem);
+  await using endpoint = await startEndpoint({ tls: { authority, names: { dns: ["localhost"], ip: ["127.0.0.1"] } } });
+  endpoint.answers.set("t", { active: true });
+  const introspection_endpoint = `https://localhost:${endpoint.port}/introspect`;
+  await using trusting = await rig({ introspection_endpoint, trusted_ca_file });
+  assert.equal(await trusting.ask("t"), 200);
+  await using distrusting = await rig({ introspection_endpoint });
+  assert.equal(await distrusting.ask("t"), 500);
+  assert.equal(endpoint.questions.length, 1);
+});
