@@ -302,6 +302,7 @@ function otherValue(name: string, schema: object, current: unknown): unknown {
   if (choices) return choices.find((choice) => choice !== current);
   if (name === "public_ip") return "203.0.113.9";
   if (name === "allowed_ips") return ["10.0.0.0/8"];
+  if (name.endsWith("_dirs")) return ["/srv/answers"];
   if (type === "boolean") return current !== true;
   if (type === "integer") return typeof current === "number" ? current + 1 : 17;
   return type === "array" ? ["x.test"] : "other.test";
