@@ -2,8 +2,9 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
 import { parseQuery } from "@headworks/http-fields";
+import type { RequestMessage, Scheme } from "#exchange/exchange.ts";
 import { withoutQueryParameter, withQueryParameter } from "./query-edit.ts";
-import { mappedPlace, readPlace } from "./url-edit.ts";
+import { isElsewhere, mappedPlace, moveRequest, readPlace } from "./url-edit.ts";
 import type { Place } from "./url-edit.ts";
 
 const PLACES: readonly (readonly [string, Place])[] = [
@@ -124,4 +125,24 @@ test("a set parameter is read back once, a removed one not at all, and other pie
     ),
     { numRuns: 500 },
   );
+});
+
+test("a request moves with its scheme, and a WebSocket stays one", () => {
+  const table: readonly (readonly [Scheme, string, Scheme, boolean])[] = [
+    ["http", "https://a.test/p", "https", true],
+    ["https", "https://a.test/p", "https", false],
+    ["https", "wss://a.test/p", "https", false],
+    ["ws", "http://a.test/p", "ws", true],
+    ["ws", "https://a.test/p", "wss", true],
+    ["wss", "wss://a.test/p", "wss", false],
+    ["wss", "http://a.test:443/p", "ws", true],
+  ];
+  for (const [scheme, url, expected, isMoved] of table) {
+    const request = { scheme, host: "a.test", port: 443, path: "/p" } as RequestMessage;
+    const place = readPlace(url);
+    assert.ok(typeof place !== "string");
+    assert.equal(isElsewhere(request, place), isMoved, `${scheme} ${url}`);
+    moveRequest(request, place);
+    assert.deepEqual([request.scheme, isElsewhere(request, place)], [expected, false], `${scheme} ${url}`);
+  }
 });
