@@ -1,4 +1,3 @@
-// Tested by ../../../test/mocks-proxy.test.ts
 import { CONTINUE } from "#exchange/phases.ts";
 import type { Interceptor, Verdict } from "#exchange/phases.ts";
 import type { Exchange } from "#exchange/exchange.ts";
@@ -30,7 +29,7 @@ export interface MocksInterceptorParts {
  * answer itself, depends on it.
  */
 export function createMocksInterceptor(parts: MocksInterceptorParts): Interceptor {
-  const { rules, serving, clock } = parts;
+  const { rules, serving } = parts;
   return {
     name: "mocks",
     onTarget: ({ host, port }) => serving()?.target(host, port) ?? CONTINUE,
@@ -38,16 +37,29 @@ export function createMocksInterceptor(parts: MocksInterceptorParts): Intercepto
       const set = rules();
       const session = serving();
       if (set.size === 0 && session === undefined) return CONTINUE;
-      const startedMs = clock.monotonic();
-      const subject = new RequestSubject(exchange.request);
-      const found = set.find(subject, clock.now());
-      if (found === "needs-body" || (found?.choice.needsBody === true && subject.isBodyUnread)) {
-        return withBody(parts, exchange, subject, startedMs);
+      if (session === undefined) return decide(parts, exchange, set);
+      // Whatever throws lets a request through to its origin, which a served session has promised not to happen.
+      try {
+        const verdict = decide(parts, exchange, set);
+        if (!(verdict instanceof Promise)) return verdict;
+        return verdict.catch((error: unknown) => session.broken(exchange, error));
+      } catch (error) {
+        return session.broken(exchange, error);
       }
-      if (found !== undefined) return answer(parts, exchange, subject, found, startedMs);
-      return session === undefined ? CONTINUE : session.answer(exchange);
     },
   };
+}
+
+function decide(parts: MocksInterceptorParts, exchange: Exchange, set: MockSet): Verdict | Promise<Verdict> {
+  const { clock } = parts;
+  const startedMs = clock.monotonic();
+  const subject = new RequestSubject(exchange.request);
+  const found = set.find(subject, clock.now());
+  if (found === "needs-body" || (found?.choice.needsBody === true && subject.isBodyUnread)) {
+    return withBody(parts, exchange, subject, startedMs);
+  }
+  if (found !== undefined) return answer(parts, exchange, subject, found, startedMs);
+  return parts.serving()?.answer(exchange) ?? CONTINUE;
 }
 
 async function withBody(

@@ -18,6 +18,8 @@ import type { RecordedExchange, RecordedGroup, SessionRecord } from "./session-r
 export interface ServedSession {
   /** An exchange that no rule answers. Never throws: what goes wrong must not reach an origin in strict mode. */
   answer(exchange: Exchange): Verdict | Promise<Verdict>;
+  /** Something failed while an answer was looked for. */
+  broken(exchange: Exchange, error: unknown): Verdict;
   /** A tunnel, whose bytes cannot be answered from a record. */
   target(host: string, port: number): Verdict;
   status(): MockServing;
@@ -131,9 +133,13 @@ class SessionServer implements ServedSession {
     try {
       return await this.#answer(exchange);
     } catch (error) {
-      this.#parts.onFault(error);
-      return this.#refuse(exchange, "The recorded answer could not be read", []);
+      return this.broken(exchange, error);
     }
+  }
+
+  broken(exchange: Exchange, error: unknown): Verdict {
+    this.#parts.onFault(error);
+    return this.#refuse(exchange, "The answer could not be made; the log says why", []);
   }
 
   async #answer(exchange: Exchange): Promise<Verdict> {
