@@ -8,6 +8,7 @@ import type { AddressInfo, Socket } from "node:net";
 import { after, test } from "node:test";
 import { CertificateAuthority } from "@headworks/tls-authority";
 import { Http1Error } from "@headworks/http1";
+import { waitUntil } from "@headworks/testkit";
 import { InternalClient } from "#connection/internal-client.ts";
 import type { OutgoingRequest, SendOutcome } from "#exchange/outgoing.ts";
 import { startEngine } from "./engine-harness.ts";
@@ -285,4 +286,45 @@ test("after the end of the service nothing is sent, and what was under way fails
   const port = await origin(() => client.close());
   failed(await client.send(get(port)), "SHUTDOWN");
   failed(await client.send(get(port)), "SHUTDOWN");
+});
+
+test("requests to the same place share a connection while they follow each other, others do not", async () => {
+  const { engine, client } = await rig();
+  const sockets = new Set<Socket>();
+  const port = await origin(async (incoming, response) => {
+    sockets.add(incoming.socket);
+    await bodyOf(incoming);
+    response.end(incoming.url);
+  });
+  for (const path of ["/1", "/2", "/3"]) {
+    answered(await client.send(get(port, { method: "POST", path, body: Buffer.from("x") })));
+  }
+  assert.equal(sockets.size, 1);
+  await Promise.all([1, 2].map(async () => answered(await client.send(get(port, { method: "POST" })))));
+  assert.equal(sockets.size, 2);
+  answered(await client.send(get(port, { method: "POST", fields: ["Connection", "close"] })));
+  const exchanges = await engine.waitFor(6);
+  assert.deepEqual(
+    exchanges.slice(0, 3).map(({ request }) => request.path),
+    ["/1", "/2", "/3"],
+  );
+  assert.equal(new Set(exchanges.slice(0, 3).map((exchange) => exchange.client)).size, 1);
+  client.close();
+});
+
+test("a connection whose origin closes meanwhile is not used again", async () => {
+  const { client } = await rig();
+  let connections = 0;
+  const port = await rawOrigin((socket) => {
+    connections += 1;
+    socket.on("error", () => undefined);
+    socket.on("data", () => {
+      socket.write("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok");
+      socket.end();
+    });
+  });
+  for (let count = 1; count <= 3; count += 1) {
+    answered(await client.send(get(port, { method: "GET" })));
+    await waitUntil(() => connections === count);
+  }
 });

@@ -110,6 +110,7 @@ test("the numbers may stand in config, and what exceeds a limit or says two thin
   });
   assert.deepEqual([json.iterations, json.concurrency, json.delay_ms, json.total], [3, 2, 1, 3]);
   assert.ok(json.results.every(({ request }) => request.method === "HEAD"));
+  const known = Number((await rig.call("GET", "/replay/batches")).headers.get("x-total-count"));
   const alone = await batch(id);
   assert.equal(alone.json.total, 1);
   for (const body of [
@@ -122,6 +123,7 @@ test("the numbers may stand in config, and what exceeds a limit or says two thin
     { iterations: 2, config: { iterations: 3 } },
     { delay_ms: -1 },
     { count: 3 },
+    { modifications: { url: "nowhere" } },
   ]) {
     const { status, json: refusal } = await batch(id, body);
     assert.deepEqual(
@@ -130,6 +132,8 @@ test("the numbers may stand in config, and what exceeds a limit or says two thin
       JSON.stringify(body),
     );
   }
+  // What was refused left no batch.
+  assert.equal(Number((await rig.call("GET", "/replay/batches")).headers.get("x-total-count")), known + 1);
 });
 
 test("replays of one worker wait for the delay between them", async () => {

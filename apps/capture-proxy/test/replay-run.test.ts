@@ -114,6 +114,8 @@ test("variables fill URL, fields and body; what is not given stays, except where
   assert.equal(seen.url, "/users/j%C3%B6");
   assert.equal(Buffer.from(seen.body, "latin1").toString(), '{"user":"jö","n":1}');
   assert.deepEqual([headerOf(seen, "x-token"), headerOf(seen, "x-open")], [["t-s3"], ["{{unknown}}"]]);
+  // Nothing is added that the request did not say: the connection may live on.
+  assert.deepEqual(headerOf(seen, "connection"), []);
   assert.match(headerOf(seen, "x-id")[0] ?? "", /^[\da-f-]{36}$/u);
   const nowhere = await rig.call("POST", `/replay/execute/${json.id}`, { variables: { user: "x" } });
   assert.equal(nowhere.status, 400);

@@ -1,11 +1,12 @@
 // Tested by ../../test/internal-client.test.ts
 import type { ClientFacts, ExchangeView } from "#exchange/exchange.ts";
 import type { Failure } from "#exchange/failure.ts";
-import type { SendExchange } from "#exchange/outgoing.ts";
+import type { OutgoingRequest, SendExchange } from "#exchange/outgoing.ts";
 import type { Observer } from "#exchange/phases.ts";
 import { HttpConnection } from "./http-connection.ts";
 import type { ProxyServices } from "./proxy-services.ts";
 import { Sending, writtenHead } from "./sending.ts";
+import type { ByteSocket } from "@headworks/sockets";
 import { socketPair } from "./socket-pair.ts";
 
 const STOPPED: Failure = {
@@ -16,6 +17,24 @@ const STOPPED: Failure = {
 };
 
 /**
+ * How long a connection waits for another request. Short, since an origin that closes its own at the wrong moment would
+ * fail a request that must not be sent twice.
+ */
+const IDLE_MS = 1000;
+const MOST_IDLE = 128;
+
+interface Connected {
+  readonly near: ByteSocket;
+  readonly facts: ClientFacts;
+}
+
+interface IdleEnd extends Connected {
+  readonly place: string;
+  readonly timer: NodeJS.Timeout;
+  readonly onGone: () => void;
+}
+
+/**
  * The client that Weir itself is: its requests reach the data path through a connection in memory, so that rules,
  * capture and the settings of upstream connections apply to them as to anybody's. As an observer it learns which
  * exchange became of which request.
@@ -24,6 +43,7 @@ export class InternalClient implements Observer {
   readonly name = "replay";
   readonly #services: () => ProxyServices;
   readonly #sendings = new Map<ClientFacts, Sending>();
+  readonly #idle: IdleEnd[] = [];
   #lastNumber = 0;
   #isClosed = false;
 
@@ -35,6 +55,20 @@ export class InternalClient implements Observer {
   readonly send: SendExchange = (request, options = {}) => {
     const head = writtenHead(request);
     if (this.#isClosed) return Promise.resolve({ kind: "failed", failure: STOPPED, exchange: undefined });
+    return new Promise((resolve) => {
+      const { near, facts } = this.#takeIdle(request) ?? this.#connect(request);
+      const sending = new Sending(near, request, options, (outcome, isReusable) => {
+        this.#sendings.delete(facts);
+        if (isReusable && !this.#isClosed) this.#keepIdle({ near, facts, place: placeOf(request) });
+        else endQuietly(near);
+        resolve(outcome);
+      });
+      this.#sendings.set(facts, sending);
+      sending.write(head);
+    });
+  };
+
+  #connect({ scheme, host, port }: OutgoingRequest): Connected {
     this.#lastNumber += 1;
     // Not from the network: no port, and a number that no connection of a client has.
     const facts = {
@@ -43,20 +77,39 @@ export class InternalClient implements Observer {
       sni: undefined,
       tls: undefined,
     };
-    const { scheme, host, port } = request;
-    return new Promise((resolve) => {
-      const [near, far] = socketPair();
-      const base = { scheme, host, port, serverName: undefined };
-      const connection = new HttpConnection(this.#services(), far, facts, base, undefined);
-      const sending = new Sending(near, request, options, (outcome) => {
-        this.#sendings.delete(facts);
-        resolve(outcome);
-      });
-      this.#sendings.set(facts, sending);
-      connection.begin(undefined);
-      sending.write(head);
-    });
-  };
+    const [near, far] = socketPair();
+    // "close" follows and says what there is to say.
+    near.on("error", () => undefined);
+    const base = { scheme, host, port, serverName: undefined };
+    new HttpConnection(this.#services(), far, facts, base, undefined).begin(undefined);
+    return { near, facts };
+  }
+
+  /** A connection that just served another request to the same place, and the one to the origin with it. */
+  #takeIdle(request: OutgoingRequest): Connected | undefined {
+    const place = placeOf(request);
+    const at = this.#idle.findLastIndex((end) => end.place === place && end.near.writable);
+    const [end] = at === -1 ? [] : this.#idle.splice(at, 1);
+    if (end === undefined) return undefined;
+    clearTimeout(end.timer);
+    end.near.off("data", end.onGone).off("end", end.onGone).off("close", end.onGone);
+    return end;
+  }
+
+  #keepIdle(connected: Connected & { readonly place: string }): void {
+    const { near } = connected;
+    const onGone = (): void => {
+      clearTimeout(end.timer);
+      const at = this.#idle.indexOf(end);
+      if (at !== -1) this.#idle.splice(at, 1);
+      endQuietly(near);
+    };
+    const end: IdleEnd = { ...connected, onGone, timer: setTimeout(onGone, IDLE_MS).unref() };
+    // Nothing is expected: whatever comes ends it.
+    near.on("data", onGone).on("end", onGone).on("close", onGone);
+    this.#idle.push(end);
+    if (this.#idle.length > MOST_IDLE) this.#idle[0]?.onGone();
+  }
 
   onStarted(exchange: ExchangeView): void {
     this.#sendings.get(exchange.client)?.started();
@@ -70,5 +123,16 @@ export class InternalClient implements Observer {
   close(): void {
     this.#isClosed = true;
     for (const sending of this.#sendings.values()) sending.abort(STOPPED);
+    for (const end of this.#idle.slice()) end.onGone();
   }
+}
+
+function placeOf({ scheme, host, port }: OutgoingRequest): string {
+  return `${scheme}://${host}:${port}`;
+}
+
+/** What still comes is of no interest; without a reader the end would never be seen. */
+function endQuietly(near: ByteSocket): void {
+  near.resume();
+  near.end();
 }

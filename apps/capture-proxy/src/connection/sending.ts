@@ -53,11 +53,12 @@ export class Sending {
   readonly #socket: ByteSocket;
   readonly #request: OutgoingRequest;
   readonly #options: SendOptions;
-  readonly #settle: (outcome: SendOutcome) => void;
+  readonly #settle: (outcome: SendOutcome, isReusable: boolean) => void;
   readonly #reader: ResponseReader;
   #head: ResponseHead | undefined;
   #isExchange = false;
   #isReadToEnd = false;
+  #isWritten = false;
   #isClosed = false;
   #exchange: SentExchange | undefined;
   #failure: Failure | undefined;
@@ -67,7 +68,7 @@ export class Sending {
     socket: ByteSocket,
     request: OutgoingRequest,
     options: SendOptions,
-    settle: (outcome: SendOutcome) => void,
+    settle: (outcome: SendOutcome, isReusable: boolean) => void,
   ) {
     this.#socket = socket;
     this.#request = request;
@@ -83,18 +84,16 @@ export class Sending {
         onTrailers: () => undefined,
         onEnd: () => {
           this.#isReadToEnd = true;
-          this.#socket.end();
+          this.#settleWhenDone();
         },
         onError: () => this.#socket.destroy(),
       },
       { lenient: true },
     );
     this.#reader.expect(request.method);
-    socket.on("data", (chunk: Buffer) => this.#reader.read(chunk));
-    socket.on("end", () => this.#reader.end());
-    socket.on("close", () => this.#closed());
-    // "close" follows and says what there is to say.
-    socket.on("error", () => undefined);
+    socket.on("data", this.#onData);
+    socket.on("end", this.#onEnd);
+    socket.on("close", this.#onClose);
     if (options.signal?.aborted === true) this.abort(CANCELLED);
     else options.signal?.addEventListener("abort", this.#onAbort, { once: true });
   }
@@ -103,6 +102,7 @@ export class Sending {
   write({ text, framing }: WrittenHead): void {
     this.#socket.write(text, "latin1");
     if (framing.kind === "chunked" || hasBody(framing)) this.#writeBody(framing.kind === "chunked", 0);
+    else this.#isWritten = true;
   }
 
   #writeBody(isChunked: boolean, from: number): void {
@@ -120,6 +120,7 @@ export class Sending {
       }
     }
     if (isChunked && this.#socket.writable) this.#socket.write(LAST_CHUNK, "latin1");
+    this.#isWritten = at === body.length;
   }
 
   /** The request became an exchange. */
@@ -143,10 +144,12 @@ export class Sending {
 
   readonly #onAbort = (): void => this.abort(CANCELLED);
 
-  #closed(): void {
+  readonly #onData = (chunk: Buffer): void => void this.#reader.read(chunk);
+  readonly #onEnd = (): void => this.#reader.end();
+  readonly #onClose = (): void => {
     this.#isClosed = true;
     this.#settleWhenDone();
-  }
+  };
 
   /** The end of the answer and the end of the exchange come in either order. */
   #settleWhenDone(): void {
@@ -154,7 +157,10 @@ export class Sending {
     if (this.#isSettled || !isRead || (this.#isExchange && this.#exchange === undefined)) return;
     this.#isSettled = true;
     this.#options.signal?.removeEventListener("abort", this.#onAbort);
-    this.#settle(this.#outcome());
+    this.#socket.off("data", this.#onData).off("end", this.#onEnd).off("close", this.#onClose);
+    const outcome = this.#outcome();
+    const isReusable = outcome.kind === "answered" && this.#isWritten && this.#head?.keepAlive === true;
+    this.#settle(outcome, isReusable && !this.#socket.destroyed);
   }
 
   #outcome(): SendOutcome {

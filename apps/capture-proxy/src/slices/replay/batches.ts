@@ -59,6 +59,9 @@ export function createBatches(parts: BatchesParts): Batches {
           `${MOST_RUNNING} batches are running already: wait for one to end or call it off`,
         );
       }
+      const modifications: ReplayModifications = order.modifications ?? {};
+      const variables = order.variables ?? {};
+      replays.check(replayed, { modifications, variables });
       const numbers = numbersOf(order);
       const { savedRequestId, sourceEntryId } = replayed;
       const { iterations, concurrency, delayMs } = numbers;
@@ -66,8 +69,6 @@ export function createBatches(parts: BatchesParts): Batches {
       const startedAtMs = host.clock.now();
       const isNew = history.begin({ ...facts, state: "running", summary: undefined, startedAtMs, finishedAtMs: null });
       if (!isNew) throw new ApiError("CONFLICT", "There is a batch of this id already");
-      const modifications: ReplayModifications = order.modifications ?? {};
-      const variables = order.variables ?? {};
       const batch = new Batch({
         numbers,
         clock: host.clock,
@@ -110,7 +111,7 @@ export function createBatches(parts: BatchesParts): Batches {
 }
 
 async function runToEnd(
-  { events, clock, store }: BatchesParts["host"],
+  { events, clock, store, log }: BatchesParts["host"],
   id: string,
   { iterations }: BatchNumbers,
   batch: Batch,
@@ -134,6 +135,7 @@ async function runToEnd(
       },
     );
   } catch (error) {
+    log.warn({ err: error, batch: id }, "A batch of replays ended early");
     over(id, "interrupted", batch);
     throw error;
   }

@@ -32,6 +32,8 @@ export interface ReplayOptions {
 export interface Replays {
   /** Throws 404 when neither a saved request nor an entry has the id. */
   find(id: string): Promise<Replayed>;
+  /** Throws 400 for what cannot be sent, without sending it. */
+  check(replayed: Replayed, options: Pick<ReplayOptions, "modifications" | "variables">): void;
   /** Throws 400 for what cannot be sent. */
   execute(replayed: Replayed, options: ReplayOptions): Promise<ReplayResult>;
 }
@@ -50,6 +52,9 @@ export function createReplays(
       const request = await capturedRequest(store, id);
       if (request === undefined) return notFound("saved request", id);
       return { request, savedRequestId: null, sourceEntryId: id };
+    },
+    check: ({ request }, { modifications, variables }) => {
+      prepared(modified(request, modifications), { given: variables, iteration: 1, nowMs: clock.now() });
     },
     execute: async ({ request, savedRequestId, sourceEntryId }, options) => {
       const { modifications, variables, batch } = options;
