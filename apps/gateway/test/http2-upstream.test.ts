@@ -382,14 +382,11 @@ test("HTTP/1.1 to HTTP/2: an answer that ends with its head has the length 0, an
   }
 });
 
-test("HTTP/2 upstream: a connection that was idle for its time is closed, one with a request is not", async () => {
-  const held: (() => void)[] = [];
-  await using origin = await startHttp2Origin((stream) => void held.push(() => text("here")(stream, {}, [])));
-  const deadlines = new DeadlineSweep(20);
-  const pool = new Http2Pool({
+function poolFor(port: number, deadlines: DeadlineSweep, mostRequests?: number): Http2Pool {
+  const settings = {
     address: "127.0.0.1",
-    port: origin.port,
-    authority: `127.0.0.1:${origin.port}`,
+    port,
+    authority: `127.0.0.1:${port}`,
     tls: undefined,
     connectMs: 1000,
     connectionCap: 1,
@@ -397,38 +394,65 @@ test("HTTP/2 upstream: a connection that was idle for its time is closed, one wi
     happyEyeballsMs: 0,
     idleMs: 200,
     deadlines,
+  };
+  return new Http2Pool(settings, mostRequests);
+}
+
+/** One request over a pool; resolves with its answer's end. */
+async function through(pool: Http2Pool): Promise<void> {
+  const answered = Promise.withResolvers<undefined>();
+  const ignore = (): void => undefined;
+  pool.acquire({
+    onUnavailable: (_failure, detail) => answered.reject(new Error(detail)),
+    onExchange: (exchange) =>
+      exchange.send({
+        method: "GET",
+        target: "/",
+        fields: [],
+        framing: NO_BODY,
+        upgrade: undefined,
+        handler: {
+          onInformational: ignore,
+          onAnswerHead: ignore,
+          onAnswerData: ignore,
+          onAnswerTrailers: ignore,
+          onAnswerBatch: ignore,
+          onAnswerEnd: () => answered.resolve(undefined),
+          onUpstreamLost: (_failure, _stale, detail) => answered.reject(new Error(detail)),
+          onUpstreamDrain: ignore,
+          onSwitched: ignore,
+        },
+      }),
   });
+  await answered.promise;
+}
+
+test("HTTP/2 upstream: a connection that was idle for its time is closed, one with a request is not", async () => {
+  const held: (() => void)[] = [];
+  await using origin = await startHttp2Origin((stream) => void held.push(() => text("here")(stream, {}, [])));
+  const deadlines = new DeadlineSweep(20);
+  const pool = poolFor(origin.port, deadlines);
   try {
-    const answered = Promise.withResolvers<undefined>();
-    const ignore = (): void => undefined;
-    pool.acquire({
-      onUnavailable: (_failure, detail) => answered.reject(new Error(detail)),
-      onExchange: (exchange) =>
-        exchange.send({
-          method: "GET",
-          target: "/",
-          fields: [],
-          framing: NO_BODY,
-          upgrade: undefined,
-          handler: {
-            onInformational: ignore,
-            onAnswerHead: ignore,
-            onAnswerData: ignore,
-            onAnswerTrailers: ignore,
-            onAnswerBatch: ignore,
-            onAnswerEnd: () => answered.resolve(undefined),
-            onUpstreamLost: (_failure, _stale, detail) => answered.reject(new Error(detail)),
-            onUpstreamDrain: ignore,
-            onSwitched: ignore,
-          },
-        }),
-    });
+    const answered = through(pool);
     await waitUntil(() => held.length === 1);
     await setTimeout(500);
     assert.equal(pool.openConnections, 1);
     held[0]?.();
-    await answered.promise;
+    await answered;
     await waitUntil(() => pool.openConnections === 0);
+  } finally {
+    pool.retire();
+    deadlines.stop();
+  }
+});
+
+test("HTTP/2 upstream: a connection whose numbers of streams come to an end makes room for another in time", async () => {
+  await using origin = await startHttp2Origin(text("here"));
+  const deadlines = new DeadlineSweep(1000);
+  const pool = poolFor(origin.port, deadlines, 3);
+  try {
+    for (let request = 0; request < 7; request += 1) await through(pool);
+    assert.deepEqual([origin.requests.length, origin.sessions.length], [7, 3]);
   } finally {
     pool.retire();
     deadlines.stop();

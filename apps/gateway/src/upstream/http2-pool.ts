@@ -12,6 +12,8 @@ import type { EndpointPool, ExchangeWaiter } from "./upstream-exchange.ts";
 const MOST_STREAMS = 256;
 /** How many the endpoint allows until it said so (RFC 9113, 6.5.2 asks for no fewer). */
 const FIRST_STREAMS = 100;
+/** Requests that one connection carries; their numbers end at 2^30 (RFC 9113, 5.1.1), which a busy one reaches in days. */
+const MOST_REQUESTS = 2 ** 29;
 const STREAM_WINDOW_BYTES = 1_048_576;
 const CONNECTION_WINDOW_BYTES = 4_194_304;
 /** An endpoint that does not answer a ping in this time is not there any more. */
@@ -31,6 +33,8 @@ class Http2Link implements ExchangeOwner {
   /** Takes no new requests: the endpoint said GOAWAY, or we want it gone. */
   isClosing = false;
   readonly #freed: (link: Http2Link) => void;
+  readonly #mostRequests: number;
+  #requests = 0;
   #isPinging = false;
 
   constructor(
@@ -38,11 +42,13 @@ class Http2Link implements ExchangeOwner {
     scheme: "http" | "https",
     authority: string,
     freed: (link: Http2Link) => void,
+    mostRequests: number,
   ) {
     this.session = session;
     this.scheme = scheme;
     this.authority = authority;
     this.#freed = freed;
+    this.#mostRequests = mostRequests;
   }
 
   get hasRoom(): boolean {
@@ -55,6 +61,8 @@ class Http2Link implements ExchangeOwner {
 
   open(): Http2Exchange {
     this.streams += 1;
+    this.#requests += 1;
+    if (this.#requests >= this.#mostRequests) this.isClosing = true;
     return new Http2Exchange(this);
   }
 
@@ -62,6 +70,7 @@ class Http2Link implements ExchangeOwner {
     this.streams -= 1;
     if (head) this.hasAnswered = true;
     if (this.streams === 0) this.idleSinceMs = performance.now();
+    if (this.#requests >= this.#mostRequests && this.streams === 0) this.close();
     this.#freed(this);
   }
 
@@ -88,13 +97,15 @@ class Http2Link implements ExchangeOwner {
 export class Http2Pool implements EndpointPool, Timed {
   deadlineMs = Number.POSITIVE_INFINITY;
   readonly #settings: PoolSettings;
+  readonly #mostRequests: number;
   readonly #links: Http2Link[] = [];
   readonly #waiting = new Set<ExchangeWaiter>();
   #isConnecting = false;
   #isRetired = false;
 
-  constructor(settings: PoolSettings) {
+  constructor(settings: PoolSettings, mostRequests = MOST_REQUESTS) {
     this.#settings = settings;
+    this.#mostRequests = mostRequests;
     settings.deadlines.add(this);
   }
 
@@ -211,7 +222,7 @@ export class Http2Pool implements EndpointPool, Timed {
     };
     const session = connectHttp2(`${scheme}://${authority}`, options);
     session.once("connect", () => session.setLocalWindowSize(CONNECTION_WINDOW_BYTES));
-    const link = new Http2Link(session, scheme, authority, this.#freed);
+    const link = new Http2Link(session, scheme, authority, this.#freed, this.#mostRequests);
     this.#links.push(link);
     session.on("error", ignoreError);
     session.on("goaway", () => {
