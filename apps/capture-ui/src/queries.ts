@@ -72,5 +72,5 @@ export const pauseAllQuery = queryOptions({
 
 export const rewritesQuery = queryOptions({
   queryKey: ["rewrites", "rules"],
-  queryFn: ({ signal }) => api.rewrites.listRewrites({ signal }),
+  queryFn: ({ signal }) => api.rewrites.listRewrites({ query: { limit: 1000 }, signal }),
 });

@@ -18,6 +18,8 @@ import { compileOnce } from "./rewrites.compile.ts";
 import type { RewritesStore } from "./rewrites.store.ts";
 import type { TextThread } from "./text-thread.ts";
 
+const DEFAULT_LIMIT = 100;
+
 export interface RewritesOperationsParts {
   readonly store: RewritesStore;
   readonly traffic: Pick<CaptureStore, "getEntry">;
@@ -49,7 +51,11 @@ export function createRewritesOperations(parts: RewritesOperationsParts): Handle
     return ruleId === undefined ? store.list().filter(({ enabled }) => enabled) : [find(ruleId)];
   };
   return {
-    listRewrites: () => ({ status: 200, body: store.list().reverse().map(show) }),
+    listRewrites: ({ query: { offset = 0, limit = DEFAULT_LIMIT } }) => {
+      const rules = store.list().reverse();
+      const headers = { "x-total-count": String(rules.length) };
+      return { status: 200, headers, body: rules.slice(offset, offset + limit).map(show) };
+    },
     createRewrite: ({ body }) => {
       const rule = newRewrite(randomUUID(), body, checked(body, files, "body"), clock.now());
       store.insert(rule);

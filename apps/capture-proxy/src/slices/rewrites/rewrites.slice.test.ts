@@ -61,6 +61,13 @@ test("the list is newest first, and PUT takes what GET gave", async () => {
     list.map(({ name }) => name),
     ["second", "first"],
   );
+  const page = await api.call("GET", "/api/rewrites?limit=1&offset=1");
+  assert.deepEqual(
+    (page.json as RewriteRule[]).map(({ id }) => id),
+    [first],
+  );
+  assert.equal(page.headers.get("x-total-count"), "2");
+  assert.equal((await api.call("GET", "/api/rewrites?limit=1001")).status, 400);
   await api.clock.advance(5000);
   const before = await read(api, first);
   const later = new Date(api.clock.now()).toISOString();
