@@ -3,8 +3,8 @@ import type { BodyNeeds, CompiledCondition, Decision, Explanation } from "./comp
 import { explainLeaf, joinTexts } from "./explain.ts";
 import { compileLeaf, type CompiledLeaf, type Cost, type Leaf } from "./leaves.ts";
 import type { MatchSubject } from "./subject.ts";
-import type { UrlHint } from "./url-hint.ts";
-import { hintOfAll, hintOfAny, hintOfLeaf, NO_HINT } from "./url-hint.ts";
+import type { MatchHint } from "./match-hint.ts";
+import { hintOfAll, hintOfAny, hintOfLeaf, NO_HINT } from "./match-hint.ts";
 
 /** What a condition is in one phase. */
 export interface PhaseFacts extends BodyNeeds {
@@ -20,7 +20,7 @@ interface Node {
   readonly atRequest: PhaseFacts;
   readonly atResponse: PhaseFacts;
   readonly needsResponse: boolean;
-  readonly hint: UrlHint;
+  readonly hint: MatchHint;
   decide(subject: MatchSubject): Decision;
   explain(subject: MatchSubject, pointer: string): Explanation;
 }
@@ -28,10 +28,10 @@ interface Node {
 const COSTS: Readonly<Record<Cost, number>> = { nothing: 0, line: 1, text: 2, fields: 3, body: 4 };
 
 /** What the set of many conditions reads of one. */
-const hints = new WeakMap<CompiledCondition, UrlHint>();
+const hints = new WeakMap<CompiledCondition, MatchHint>();
 
 /** What is sure of the URL and method of every subject that a compiled condition holds for. */
-export function hintOf(compiled: CompiledCondition): UrlHint {
+export function hintOf(compiled: CompiledCondition): MatchHint {
   return hints.get(compiled) ?? NO_HINT;
 }
 

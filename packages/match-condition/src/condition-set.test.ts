@@ -84,6 +84,39 @@ test("methods rule out as well, alone and beside a URL", () => {
   assert.deepEqual(candidateIndexes(list, "http://a.test/users/1", "POST"), [0, 3]);
 });
 
+test("header fields rule out as well, by name and by value, each side's own", () => {
+  const list: Condition[] = [
+    { type: "header", name: "X-Tenant", value: "t1" },
+    { type: "header", name: "x-tenant", value: "t2" },
+    { type: "header_pattern", name: "X-TENANT", pattern: "^z" },
+    { type: "header", name: "x-other" },
+    { type: "header", name: "x-tenant", value: "t1", side: "response" },
+    {
+      type: "or",
+      conditions: [
+        { type: "header", name: "x-none" },
+        { type: "header", name: "x-tenant", value: "t1" },
+      ],
+    },
+    {
+      type: "and",
+      conditions: [
+        { type: "content_type", pattern: "json" },
+        { type: "method", method: "GET" },
+      ],
+    },
+    { type: "not", condition: { type: "header", name: "x-tenant" } },
+  ];
+  const rules = list.map((condition, index) => ({ index, compiled: compileCondition(condition) }));
+  const set = compileConditionSet(rules, ({ compiled }) => compiled);
+  const request = { method: "GET", url: "http://a.test/", headers: { "X-tenant": "t1" } };
+  const indexes = (phase: "request" | "response", response: object): number[] =>
+    set.candidates(messageSubject(request, { status_code: 200, ...response }, phase)).map(({ index }) => index);
+  assert.deepEqual(indexes("request", {}), [0, 2, 5, 7]);
+  assert.deepEqual(indexes("response", { headers: { "x-TENANT": "t1", "content-type": "a" } }), [0, 2, 4, 5, 6, 7]);
+  assert.deepEqual(indexes("response", {}), [7]);
+});
+
 test("what may be percent-encoded is found however the URL writes it", () => {
   const list: Condition[] = [
     { type: "path_segment", index: 0, value: "users" },

@@ -1,27 +1,40 @@
+import type { MessageSide } from "@headworks/capture-contract";
+import { foldAscii } from "@headworks/query-language";
 import { hintOf } from "./compile.ts";
 import type { CompiledCondition } from "./compiled.ts";
+import { SHORTEST_TEXT, type FieldFact, type UrlText } from "./match-hint.ts";
 import type { MatchSubject } from "./subject.ts";
-import { SHORTEST_TEXT, type UrlText } from "./url-hint.ts";
 
 /** Rules of one kind in the order in which they apply. Immutable. */
 export interface ConditionSet<R> {
   readonly size: number;
   /**
-   * The rules that may hold for a subject, in order: those whose method, URL and phase do not rule them out. One pass
-   * over the URL, whatever their number; ask each candidate's condition itself.
+   * The rules that may hold for a subject, in order: those whose phase, URL, method or header fields do not rule them out.
+   * One pass over the URL and at most one over the fields, whatever their number; ask each candidate's condition itself.
    */
   candidates(subject: MatchSubject): readonly R[];
 }
 
 const NONE: readonly never[] = [];
 
+/** Rules that ask for a header field of one name: by the value they ask for, and those content with any. */
+interface FieldRules {
+  readonly byValue: Map<string, number[]>;
+  readonly anyValue: number[];
+}
+
 /** Rules of one phase, indexed. */
 class PhaseIndex<R> {
+  readonly #phase: MessageSide;
   readonly #rules: readonly R[];
   /** Rules by a piece of four characters that their URL contains. */
   readonly #byPiece = new Map<number, number[]>();
   /** One bit for each low half of a piece, so that most places of a URL cost no look-up. */
   readonly #seenPieces = new Uint8Array(65_536);
+  readonly #byField: Readonly<Record<MessageSide, Map<string, FieldRules>>> = {
+    request: new Map(),
+    response: new Map(),
+  };
   readonly #byMethod = new Map<string, number[]>();
   readonly #always: number[] = [];
   /** Rules that are not found by pieces of a URL with percent-encoding. */
@@ -31,14 +44,16 @@ class PhaseIndex<R> {
   readonly #foundIn: Uint32Array;
   #question = 0;
 
-  constructor(rules: readonly R[], conditionOf: (rule: R) => CompiledCondition) {
+  constructor(phase: MessageSide, rules: readonly R[], conditionOf: (rule: R) => CompiledCondition) {
+    this.#phase = phase;
     this.#rules = rules;
     this.#foundIn = new Uint32Array(rules.length);
     const ruleHints = rules.map((rule) => hintOf(conditionOf(rule)));
     this.#methods = ruleHints.map(({ methods }) => methods);
     const frequency = pieceFrequencies(ruleHints.map(({ texts }) => texts));
-    for (const [rule, { texts, methods }] of ruleHints.entries()) {
+    for (const [rule, { texts, fields, methods }] of ruleHints.entries()) {
       if (texts !== undefined) this.#addTexts(rule, texts, frequency);
+      else if (fields !== undefined) this.#addFields(rule, fields);
       else if (methods !== undefined) for (const method of methods) listAt(this.#byMethod, method).push(rule);
       else this.#always.push(rule);
     }
@@ -54,11 +69,21 @@ class PhaseIndex<R> {
     }
   }
 
+  #addFields(rule: number, fields: readonly FieldFact[]): void {
+    for (const { side, name, value } of fields) {
+      const names = this.#byField[side === "passing" ? this.#phase : side];
+      let rules = names.get(name);
+      if (rules === undefined) names.set(name, (rules = { byValue: new Map(), anyValue: [] }));
+      const list = value === undefined ? rules.anyValue : listAt(rules.byValue, value);
+      if (list.at(-1) !== rule) list.push(rule);
+    }
+  }
+
   candidates(subject: MatchSubject): readonly R[] {
     if (this.#rules.length === 0) return NONE;
     const found = this.#found(subject);
     if (found.length === 0) return NONE;
-    if (found.length > 1) found.sort((left, right) => left - right);
+    if (!isAscending(found)) found.sort((left, right) => left - right);
     const candidates: R[] = [];
     for (const rule of found) {
       const candidate = this.#rules[rule];
@@ -70,14 +95,20 @@ class PhaseIndex<R> {
   #found(subject: MatchSubject): number[] {
     const method = subject.method.toUpperCase();
     const found = [...this.#always, ...(this.#byMethod.get(method) ?? NONE)];
-    if (this.#byPiece.size === 0) return found;
     this.#question += 1;
     // After four thousand million questions old marks could be taken for new ones.
     if (this.#question > 0xffff_ffff) {
       this.#foundIn.fill(0);
       this.#question = 1;
     }
-    const { url } = subject;
+    if (this.#byPiece.size > 0) this.#findByUrl(subject.url, method, found);
+    const { request, response } = this.#byField;
+    if (request.size > 0) this.#findByFields(request, subject.requestFields(), method, found);
+    if (response.size > 0) this.#findByFields(response, subject.responseFields(), method, found);
+    return found;
+  }
+
+  #findByUrl(url: string, method: string, found: number[]): void {
     let piece = 0;
     for (let index = 0; index < url.length; index += 1) {
       piece = ((piece << 8) | lowered(url.charCodeAt(index))) >>> 0;
@@ -86,7 +117,20 @@ class PhaseIndex<R> {
     if (this.#whenEncoded.length > 0 && url.includes("%")) {
       for (const rule of this.#whenEncoded) this.#takeRule(rule, method, found);
     }
-    return found;
+  }
+
+  #findByFields(
+    names: ReadonlyMap<string, FieldRules>,
+    fields: readonly string[],
+    method: string,
+    found: number[],
+  ): void {
+    for (let index = 0; index + 1 < fields.length; index += 2) {
+      const rules = names.get(foldAscii(fields[index] ?? ""));
+      if (rules === undefined) continue;
+      for (const rule of rules.anyValue) this.#takeRule(rule, method, found);
+      for (const rule of rules.byValue.get(fields[index + 1] ?? "") ?? NONE) this.#takeRule(rule, method, found);
+    }
   }
 
   #take(piece: number, method: string, found: number[]): void {
@@ -108,10 +152,12 @@ export function compileConditionSet<R>(
   conditionOf: (rule: R) => CompiledCondition,
 ): ConditionSet<R> {
   const atRequest = new PhaseIndex(
+    "request",
     rules.filter((rule) => conditionOf(rule).atRequest.possible),
     conditionOf,
   );
   const atResponse = new PhaseIndex(
+    "response",
     rules.filter((rule) => conditionOf(rule).atResponse.possible),
     conditionOf,
   );
@@ -119,6 +165,13 @@ export function compileConditionSet<R>(
     size: rules.length,
     candidates: (subject) => (subject.phase === "request" ? atRequest : atResponse).candidates(subject),
   };
+}
+
+function isAscending(numbers: readonly number[]): boolean {
+  for (let index = 1; index < numbers.length; index += 1) {
+    if ((numbers[index - 1] ?? 0) > (numbers[index] ?? 0)) return false;
+  }
+  return true;
 }
 
 /** The low byte of a unit, letters A to Z as a to z. Units that share it are told apart by asking the condition. */

@@ -1,4 +1,5 @@
 // Tested by condition-set.test.ts
+import { foldAscii } from "@headworks/query-language";
 import type { CompiledLeaf, Leaf } from "./leaves.ts";
 
 /** A text of which the URL of a matching subject contains at least one. */
@@ -9,16 +10,27 @@ export interface UrlText {
   readonly plainOnly: boolean;
 }
 
+/** A header field that a matching subject has. */
+export interface FieldFact {
+  readonly side: "request" | "response" | "passing";
+  /** In lower case. */
+  readonly name: string;
+  /** One of the values of that name; undefined: any. */
+  readonly value: string | undefined;
+}
+
 /** What is sure of every subject that matches; undefined parts say nothing. */
-export interface UrlHint {
+export interface MatchHint {
   /** One of these occurs in the URL. */
   readonly texts: readonly UrlText[] | undefined;
+  /** One of these is there. */
+  readonly fields: readonly FieldFact[] | undefined;
   /** The method, in capitals, is one of these. */
   readonly methods: ReadonlySet<string> | undefined;
 }
 
 /** Nothing is sure. */
-export const NO_HINT: UrlHint = { texts: undefined, methods: undefined };
+export const NO_HINT: MatchHint = { texts: undefined, fields: undefined, methods: undefined };
 
 /** Texts from this length on are looked up in an index. */
 export const SHORTEST_TEXT = 4;
@@ -26,38 +38,67 @@ export const SHORTEST_TEXT = 4;
 const MOST_TEXTS = 64;
 
 /** What one leaf makes sure. */
-export function hintOfLeaf(leaf: Leaf, { urlText, plainUrlText }: CompiledLeaf): UrlHint {
-  if (leaf.type === "method") return { texts: undefined, methods: new Set([leaf.method.toUpperCase()]) };
+export function hintOfLeaf(leaf: Leaf, { urlText, plainUrlText }: CompiledLeaf): MatchHint {
+  if (leaf.type === "method") return { ...NO_HINT, methods: new Set([leaf.method.toUpperCase()]) };
+  const field = fieldOf(leaf);
+  if (field !== undefined) return { ...NO_HINT, fields: [field] };
   const text = urlText ?? plainUrlText ?? "";
   if (text.length < SHORTEST_TEXT) return NO_HINT;
-  return { texts: [{ text, plainOnly: urlText === undefined }], methods: undefined };
+  return { ...NO_HINT, texts: [{ text, plainOnly: urlText === undefined }] };
+}
+
+function fieldOf(leaf: Leaf): FieldFact | undefined {
+  switch (leaf.type) {
+    case "header":
+      return { side: leaf.side ?? "passing", name: foldAscii(leaf.name), value: leaf.value ?? undefined };
+    case "header_pattern":
+      return { side: leaf.side ?? "passing", name: foldAscii(leaf.name), value: undefined };
+    case "content_type":
+      return { side: leaf.side ?? "passing", name: "content-type", value: undefined };
+    default:
+      return undefined;
+  }
 }
 
 /** What several conditions make sure that hold together: the most telling texts, and the methods all of them allow. */
-export function hintOfAll(hints: readonly UrlHint[]): UrlHint {
+export function hintOfAll(hints: readonly MatchHint[]): MatchHint {
   let texts: readonly UrlText[] | undefined;
+  let fields: readonly FieldFact[] | undefined;
   let methods: ReadonlySet<string> | undefined;
   for (const hint of hints) {
+    if (hint.fields !== undefined && (fields === undefined || fieldsWorth(hint.fields) > fieldsWorth(fields))) {
+      fields = hint.fields;
+    }
     if (hint.texts !== undefined && (texts === undefined || worth(hint.texts) > worth(texts))) texts = hint.texts;
     if (hint.methods !== undefined) methods = methods === undefined ? hint.methods : methods.intersection(hint.methods);
   }
-  return { texts, methods };
+  return { texts, fields, methods };
 }
 
 /** What several conditions make sure of which one holds. */
-export function hintOfAny(hints: readonly UrlHint[]): UrlHint {
+export function hintOfAny(hints: readonly MatchHint[]): MatchHint {
   const texts: UrlText[] = [];
+  const fields: FieldFact[] = [];
   let methods: ReadonlySet<string> | undefined = new Set();
   let hasTexts = hints.length > 0;
+  let hasFields = hints.length > 0;
   for (const hint of hints) {
     if (hint.texts === undefined) hasTexts = false;
     else texts.push(...hint.texts);
+    if (hint.fields === undefined) hasFields = false;
+    else fields.push(...hint.fields);
     methods = methods === undefined || hint.methods === undefined ? undefined : methods.union(hint.methods);
   }
   return {
     texts: hasTexts && texts.length <= MOST_TEXTS ? texts : undefined,
+    fields: hasFields && fields.length <= MOST_TEXTS ? fields : undefined,
     methods: hints.length > 0 ? methods : undefined,
   };
+}
+
+/** Few fields with a value single out the most. */
+function fieldsWorth(fields: readonly FieldFact[]): number {
+  return (fields.every(({ value }) => value !== undefined) ? 2 : 1) / fields.length;
 }
 
 /** Few and long texts single out the most. */
