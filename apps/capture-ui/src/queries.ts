@@ -74,3 +74,35 @@ export const rewritesQuery = queryOptions({
   queryKey: ["rewrites", "rules"],
   queryFn: ({ signal }) => api.rewrites.listRewrites({ query: { limit: 1000 }, signal }),
 });
+
+export const mocksQuery = queryOptions({
+  queryKey: ["mocks", "rules"],
+  queryFn: ({ signal }) => api.mocks.listMocks({ query: { limit: 1000 }, signal }),
+});
+
+export const mockCollectionsQuery = queryOptions({
+  queryKey: ["mocks", "collections"],
+  queryFn: ({ signal }) => api.mocks.listMockCollections({ signal }),
+});
+
+/** Whether answers are being recorded as mocks. */
+export const mockRecordingQuery = queryOptions({
+  queryKey: ["mocks", "recording"],
+  queryFn: ({ signal }) => api.mocks.getMockRecording({ signal }),
+});
+
+/** Whether a recorded session stands in for all servers. */
+export const mockServingQuery = queryOptions({
+  queryKey: ["mocks", "serving"],
+  queryFn: ({ signal }) => api.mocks.getMockServing({ signal }),
+});
+
+export const savedRequestsQuery = queryOptions({
+  queryKey: ["replay", "list"],
+  queryFn: ({ signal }) => api.replay.listSavedRequests({ query: { limit: 1000 }, signal }),
+});
+
+export const throttleQuery = queryOptions({
+  queryKey: ["throttle", "state"],
+  queryFn: ({ signal }) => api.throttle.getThrottle({ signal }),
+});

@@ -1,4 +1,16 @@
-import { CirclePause, Focus, Layers, Replace, Rows3, Settings, ShieldBan, Smartphone } from "lucide-react";
+import {
+  CirclePause,
+  Drama,
+  Focus,
+  Gauge,
+  Layers,
+  Repeat,
+  Replace,
+  Rows3,
+  Settings,
+  ShieldBan,
+  Smartphone,
+} from "lucide-react";
 import type { ComponentType } from "react";
 import { EmptyState, Spinner } from "../ui/states.tsx";
 import { later } from "./later.tsx";
@@ -38,6 +50,13 @@ export const ROUTES: readonly Route[] = [
     ...screen(async () => (await import("../views/breakpoints/breakpoints-view.tsx")).BreakpointsView),
   },
   {
+    path: "/mocks",
+    label: "Mocks",
+    goKey: "M",
+    icon: Drama,
+    ...screen(async () => (await import("../views/mocks/mocks-view.tsx")).MocksView),
+  },
+  {
     path: "/rewrites",
     label: "Rewrite",
     goKey: "W",
@@ -50,6 +69,20 @@ export const ROUTES: readonly Route[] = [
     goKey: "L",
     icon: ShieldBan,
     ...screen(async () => (await import("../views/blocklist/blocklist-view.tsx")).BlocklistView),
+  },
+  {
+    path: "/throttle",
+    label: "Throttle",
+    goKey: "H",
+    icon: Gauge,
+    ...screen(async () => (await import("../views/throttle/throttle-view.tsx")).ThrottleView),
+  },
+  {
+    path: "/replay",
+    label: "Replay",
+    goKey: "R",
+    icon: Repeat,
+    ...screen(async () => (await import("../views/replay/replay-view.tsx")).ReplayView),
   },
   {
     path: "/sessions",

@@ -46,9 +46,12 @@ export function Shell() {
   useAction("goTraffic", () => navigate("/traffic"));
   useAction("goSessions", () => navigate("/sessions"));
   useAction("goBreakpoints", () => navigate("/breakpoints"));
+  useAction("goMocks", () => navigate("/mocks"));
   useAction("goRewrites", () => navigate("/rewrites"));
   useAction("goBlocklist", () => navigate("/blocklist"));
   useAction("goFocus", () => navigate("/focus"));
+  useAction("goThrottle", () => navigate("/throttle"));
+  useAction("goReplay", () => navigate("/replay"));
   useAction("goSetup", () => navigate("/connect"));
   useAction("goSettings", () => navigate("/settings"));
   return (

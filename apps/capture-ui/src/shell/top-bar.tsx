@@ -17,6 +17,7 @@ import { Link } from "./link.tsx";
 import { navigate } from "./router.ts";
 import { SessionSwitcher } from "./session-switcher.tsx";
 import styles from "./top-bar.module.css";
+import { ThrottleMenu } from "./throttle-menu.tsx";
 import { PauseSwitch } from "./waiting.tsx";
 
 function Mark() {
@@ -157,6 +158,7 @@ export function TopBar({ onCommands, onKeys }: { readonly onCommands: () => void
       <span className={styles["spacer"]} />
       <div className={styles["tools"]}>
         <PauseSwitch />
+        <ThrottleMenu />
         <Button
           className={styles["connect"]}
           icon={<MonitorSmartphone size={14} />}

@@ -4,7 +4,7 @@ import { Button, IconButton } from "../../ui/button.tsx";
 import { Field, Select, Switch, TextArea, TextInput } from "../../ui/field.tsx";
 import { Menu } from "../../ui/menu.tsx";
 import { ACTIONS, newAction, withType, type ActionDraft, type ActionField } from "./action-draft.ts";
-import styles from "./rewrites.module.css";
+import styles from "../../rules/workbench.module.css";
 
 const TYPES = (Object.keys(ACTIONS) as RewriteAction["type"][]).map((value) => ({
   value,

@@ -7,7 +7,7 @@ import { EntryPicker } from "../../rules/entry-picker.tsx";
 import { bodyLines, headLines } from "../../rules/message-text.ts";
 import { Button } from "../../ui/button.tsx";
 import { DiffView } from "../../ui/diff-view.tsx";
-import styles from "./rewrites.module.css";
+import styles from "../../rules/workbench.module.css";
 
 /** Tries the rule as it is written on a captured entry: nothing is sent, nothing is stored. */
 export function DryRun({ rule, entryId }: { readonly rule: NewRewriteRule | null; readonly entryId: string | null }) {

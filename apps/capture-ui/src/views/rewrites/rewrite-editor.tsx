@@ -15,7 +15,7 @@ import { toast } from "../../ui/toast.tsx";
 import { ActionsEditor } from "./action-editor.tsx";
 import { DryRun } from "./dry-run.tsx";
 import { ruleOf, type RewriteDraft } from "./rewrite-draft.ts";
-import styles from "./rewrites.module.css";
+import styles from "../../rules/workbench.module.css";
 
 const FIELDS = ["name", "condition", "direction", "priority"] as const;
 const NO_PROBLEMS: ReadonlyMap<number, string> = new Map();

@@ -14,7 +14,7 @@ import { Switch } from "../../ui/field.tsx";
 import { formatCount } from "../../ui/format.ts";
 import { Menu } from "../../ui/menu.tsx";
 import { actionWords } from "./action-draft.ts";
-import styles from "./rewrites.module.css";
+import styles from "../../rules/workbench.module.css";
 
 function bodyOf({ name, condition, direction, rewrites, enabled, priority }: RewriteRule) {
   return { name, condition, direction, rewrites, enabled, priority };

@@ -4,7 +4,7 @@ import { Dialog } from "../../ui/dialog.tsx";
 import { EmptyState, ErrorState, Spinner } from "../../ui/states.tsx";
 import { actionWords, draftOfAction } from "./action-draft.ts";
 import { newRewrite, type RewriteDraft } from "./rewrite-draft.ts";
-import styles from "./rewrites.module.css";
+import styles from "../../rules/workbench.module.css";
 
 /** Rules to begin with. */
 export function TemplateGallery({

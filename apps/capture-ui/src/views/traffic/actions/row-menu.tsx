@@ -1,5 +1,22 @@
 import type { TrafficSnapshot } from "@headworks/capture-contract";
-import { Ban, Copy, Download, EyeOff, Filter, Focus, PanelRight, ShieldOff, StickyNote, Trash2 } from "lucide-react";
+import {
+  Ban,
+  CirclePause,
+  Copy,
+  Download,
+  Drama,
+  EyeOff,
+  Filter,
+  Focus,
+  Gauge,
+  GitCompareArrows,
+  PanelRight,
+  Play,
+  Replace,
+  ShieldOff,
+  StickyNote,
+  Trash2,
+} from "lucide-react";
 import { keysOf } from "../../../shell/actions.ts";
 import { formatCount } from "../../../ui/format.ts";
 import type { MenuEntry } from "../../../ui/menu.tsx";
@@ -15,6 +32,17 @@ import {
   ruleHost,
   SNIPPETS,
 } from "./entry-actions.ts";
+import {
+  compareEntries,
+  editAndReplay,
+  makeBreakpoint,
+  makeMock,
+  makeMocks,
+  makeRewrite,
+  replayNow,
+  saveForReplay,
+  throttleHost,
+} from "./rule-actions.ts";
 
 /** What the screen does for the menu. */
 export interface MenuActions {
@@ -109,6 +137,8 @@ export function rowMenu(row: TrafficSnapshot, actions: MenuActions): readonly Me
       })),
     },
     { kind: "separator" },
+    ...ruleEntries(row, host),
+    { kind: "separator" },
     { kind: "heading", label: host },
     { kind: "item", label: "Focus this host", icon: <Focus size={ICON} />, onSelect: () => void focusHost(host) },
     { kind: "item", label: "Block this host", icon: <Ban size={ICON} />, onSelect: () => void blockHost(host) },
@@ -142,6 +172,62 @@ export function rowMenu(row: TrafficSnapshot, actions: MenuActions): readonly Me
   ];
 }
 
+/** Every kind of rule from this entry, and sending it again. A tunnel has no request to do that with. */
+function ruleEntries(row: TrafficSnapshot, host: string): readonly MenuEntry[] {
+  const throttle: MenuEntry = {
+    kind: "item",
+    label: "Throttle this host…",
+    icon: <Gauge size={ICON} />,
+    onSelect: () => throttleHost(host),
+  };
+  if (row.is_passthrough) return [throttle];
+  return [
+    {
+      kind: "item",
+      label: "Send again",
+      icon: <Play size={ICON} />,
+      keys: keysOf("replay.send"),
+      onSelect: () => void replayNow(row.id),
+    },
+    {
+      kind: "item",
+      label: "Edit and send again…",
+      keys: keysOf("replay.edit"),
+      onSelect: () => void editAndReplay(row.id),
+    },
+    { kind: "separator" },
+    {
+      kind: "submenu",
+      label: "Breakpoint",
+      icon: <CirclePause size={ICON} />,
+      items: [
+        {
+          kind: "item",
+          label: "On requests like this…",
+          keys: keysOf("rule.breakpoint"),
+          onSelect: () => makeBreakpoint(row.id, "request"),
+        },
+        { kind: "item", label: "On its answers…", onSelect: () => makeBreakpoint(row.id, "response") },
+        { kind: "item", label: "On both…", onSelect: () => makeBreakpoint(row.id, "both") },
+      ],
+    },
+    {
+      kind: "item",
+      label: "Mock this answer…",
+      icon: <Drama size={ICON} />,
+      keys: keysOf("rule.mock"),
+      onSelect: () => makeMock(row.id),
+    },
+    {
+      kind: "item",
+      label: "Rewrite requests like this…",
+      icon: <Replace size={ICON} />,
+      onSelect: () => makeRewrite(row.id),
+    },
+    throttle,
+  ];
+}
+
 /** What can be done with several entries at once; `rows` are those that are loaded. */
 export function selectionMenu(
   ids: readonly string[],
@@ -150,6 +236,22 @@ export function selectionMenu(
 ): readonly MenuEntry[] {
   return [
     { kind: "heading", label: `${formatCount(ids.length)} entries` },
+    {
+      kind: "item",
+      label: "Compare the two",
+      icon: <GitCompareArrows size={ICON} />,
+      keys: keysOf("diff"),
+      disabled: ids.length !== 2,
+      onSelect: () => compareEntries(ids),
+    },
+    { kind: "item", label: "Make mocks", icon: <Drama size={ICON} />, onSelect: () => void makeMocks(ids) },
+    {
+      kind: "item",
+      label: "Save for replay",
+      icon: <Play size={ICON} />,
+      onSelect: () => void saveForReplay(ids),
+    },
+    { kind: "separator" },
     {
       kind: "item",
       label: "Copy URLs",

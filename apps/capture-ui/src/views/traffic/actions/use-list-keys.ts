@@ -6,6 +6,7 @@ import type { GridHandle } from "../list/grid.tsx";
 import type { TrafficList } from "../list/traffic-list.ts";
 import type { useSelection } from "../use-selection.ts";
 import { copySnippet, copyUrls } from "./entry-actions.ts";
+import { compareEntries, editAndReplay, makeBreakpoint, makeMock, replayNow } from "./rule-actions.ts";
 import type { useRowActions } from "./use-row-actions.ts";
 
 /** Gives the keys of the list and of the chosen entry their meaning. */
@@ -51,6 +52,20 @@ export function useListKeys({
     withActive((id) => void copySnippet(id, "curl")),
   );
   useAction("note", withActive(actions.editNote));
+  useAction(
+    "rule.breakpoint",
+    withActive((id) => makeBreakpoint(id, "request")),
+  );
+  useAction("rule.mock", withActive(makeMock));
+  useAction(
+    "replay.send",
+    withActive((id) => void replayNow(id)),
+  );
+  useAction(
+    "replay.edit",
+    withActive((id) => void editAndReplay(id)),
+  );
+  useAction("diff", selection.ids.size === 2 ? () => compareEntries([...selection.ids]) : undefined);
   useAction("list.delete", selection.ids.size === 0 ? undefined : () => actions.remove([...selection.ids]));
   useAction(
     "list.copyUrl",

@@ -1,0 +1,54 @@
+import { useQuery } from "@tanstack/react-query";
+import { Gauge } from "lucide-react";
+import { api } from "../api.ts";
+import { queryClient, throttleQuery } from "../queries.ts";
+import { attempt } from "../ui/attempt.ts";
+import { Button, IconButton } from "../ui/button.tsx";
+import { Menu, type MenuEntry } from "../ui/menu.tsx";
+import { navigate } from "./router.ts";
+
+/** The presets that a menu has room for; the screen has all of them. */
+const OFFERED = ["Slow 3G", "3G", "4G LTE", "DSL", "Offline"];
+
+async function change(action: () => Promise<unknown>): Promise<void> {
+  await attempt("The line was not changed", action);
+  await queryClient.invalidateQueries({ queryKey: ["throttle"] });
+}
+
+/** Whether lines are slowed down, and the quick way to do so. */
+export function ThrottleMenu() {
+  const state = useQuery(throttleQuery).data;
+  const on = state?.enabled === true;
+  const items = (): readonly MenuEntry[] => [
+    { kind: "heading", label: on ? `Throttled: ${state.profile.name}` : "Not throttled" },
+    ...OFFERED.map((name): MenuEntry => ({
+      kind: "item",
+      label: name,
+      onSelect: () => void change(() => api.throttle.setThrottle({ body: { preset: name, enabled: true } })),
+    })),
+    { kind: "separator" },
+    {
+      kind: "item",
+      label: "No throttling",
+      disabled: !on,
+      onSelect: () => void change(() => api.throttle.setThrottleEnabled({ body: { enabled: false } })),
+    },
+    { kind: "item", label: "More…", onSelect: () => navigate("/throttle") },
+  ];
+  const icon = <Gauge size={15} />;
+  return (
+    <Menu
+      align="end"
+      items={items}
+      trigger={
+        on ? (
+          <Button icon={icon} pressed aria-label={`Throttle: ${state.profile.name}`}>
+            {state.profile.name}
+          </Button>
+        ) : (
+          <IconButton label="Throttle" icon={icon} />
+        )
+      }
+    />
+  );
+}

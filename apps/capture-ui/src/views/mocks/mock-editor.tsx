@@ -1,0 +1,224 @@
+import type { Condition, MockRule, NewMock } from "@headworks/capture-contract";
+import { useMutation, useQuery } from "@tanstack/react-query";
+import { X } from "lucide-react";
+import { useState } from "react";
+import { api } from "../../api.ts";
+import { mockCollectionsQuery, queryClient } from "../../queries.ts";
+import { ConditionBuilder } from "../../rules/condition-builder.tsx";
+import { MatchPreview } from "../../rules/match-preview.tsx";
+import { useRefusal } from "../../rules/use-refusal.ts";
+import shared from "../../rules/workbench.module.css";
+import { useAction } from "../../shell/actions.ts";
+import { Button, IconButton } from "../../ui/button.tsx";
+import { Field, Select, TextArea, TextInput } from "../../ui/field.tsx";
+import { Tabs } from "../../ui/tabs.tsx";
+import { toast } from "../../ui/toast.tsx";
+import { HitsTab } from "./hits-tab.tsx";
+import { mockOf, type MockDraft } from "./mock-draft.ts";
+import styles from "./mocks.module.css";
+import { ConfigEditor } from "./response-editor.tsx";
+import { TryTab } from "./try-tab.tsx";
+import { VersionsTab } from "./versions-tab.tsx";
+
+const FIELDS = ["name", "condition", "response_schema", "expiration", "priority"] as const;
+
+type Part = "rule" | "try" | "versions" | "hits";
+
+/** Creates or changes a mock; tries it, and shows what it was and what it answered. */
+export function MockEditor({
+  start,
+  rule,
+  onClose,
+  onSaved,
+}: {
+  readonly start: MockDraft;
+  /** The stored rule; null for a new one. */
+  readonly rule: MockRule | null;
+  readonly onClose: () => void;
+  readonly onSaved: (id: string) => void;
+}) {
+  const [draft, setDraft] = useState(start);
+  const [condition, setCondition] = useState<Condition | null>(
+    start.name === "" && rule === null ? null : start.condition,
+  );
+  const [part, setPart] = useState<Part>("rule");
+  const [tried, setTried] = useState(false);
+  const built = mockOf(draft, condition);
+  const save = useMutation({
+    mutationFn: async (body: NewMock): Promise<string> => {
+      if (rule === null) return (await api.mocks.createMock({ body })).id;
+      await api.mocks.updateMock({ params: { id: rule.id }, body: { ...body, enabled: rule.enabled } });
+      return rule.id;
+    },
+    onSuccess: async (id) => {
+      await queryClient.invalidateQueries({ queryKey: ["mocks"] });
+      toast({ tone: "success", title: `${draft.name.trim()} is saved` });
+      onSaved(id);
+    },
+  });
+  const refused = useRefusal(save.error, FIELDS);
+  const set = (change: Partial<MockDraft>): void => {
+    setDraft({ ...draft, ...change });
+    save.reset();
+  };
+  useAction("close", onClose);
+  const form = (
+    <div className={styles["panel"]}>
+      <RuleForm
+        draft={draft}
+        start={start}
+        set={set}
+        refused={refused.fields}
+        condition={condition}
+        onCondition={(next) => {
+          setCondition(next);
+          save.reset();
+        }}
+      />
+      {refused.general !== null && (
+        <p className={shared["problem"]} role="alert">
+          {refused.general}
+        </p>
+      )}
+    </div>
+  );
+  return (
+    <form
+      className={shared["editor"]}
+      aria-label={rule === null ? "New mock" : `Mock ${rule.name}`}
+      onSubmit={(event) => {
+        event.preventDefault();
+        setTried(true);
+        if (built.ok) save.mutate(built.rule);
+      }}
+    >
+      <div className={shared["editorHead"]}>
+        <h2>{rule === null ? "New mock" : "Change a mock"}</h2>
+        <span className={shared["grow"]} />
+        {tried && !built.ok && <span className={shared["problem"]}>{built.message}</span>}
+        <Button type="submit" variant="primary" disabled={save.isPending}>
+          {rule === null ? "Create" : "Save"}
+        </Button>
+        <IconButton label="Close the editor" keys="Esc" icon={<X size={16} />} onClick={onClose} />
+      </div>
+      {rule === null ? (
+        // oxlint-disable-next-line jsx-a11y/no-noninteractive-tabindex -- what scrolls must be reachable by keyboard
+        <div className={shared["scroll"]} tabIndex={0} role="group" aria-label="The rule">
+          {form}
+        </div>
+      ) : (
+        <Tabs<Part>
+          label="Parts of the mock"
+          value={part}
+          onChange={setPart}
+          tabs={[
+            { value: "rule", label: "Rule", content: () => form },
+            { value: "try", label: "Try", content: () => <TryTab rule={rule} /> },
+            {
+              value: "versions",
+              label: "Versions",
+              count: rule.version,
+              content: () => <VersionsTab rule={rule} />,
+            },
+            { value: "hits", label: "Hits", count: rule.hit_count, content: () => <HitsTab id={rule.id} /> },
+          ]}
+        />
+      )}
+    </form>
+  );
+}
+
+const EXPIRES = [
+  { value: "never", label: "Never" },
+  { value: "hits", label: "After so many answers" },
+  { value: "time", label: "After so many seconds" },
+  { value: "date", label: "At a time" },
+] as const;
+
+function RuleForm({
+  draft,
+  start,
+  set,
+  refused,
+  condition,
+  onCondition,
+}: {
+  readonly draft: MockDraft;
+  readonly start: MockDraft;
+  readonly set: (change: Partial<MockDraft>) => void;
+  readonly refused: Readonly<Record<string, string>>;
+  readonly condition: Condition | null;
+  readonly onCondition: (condition: Condition | null) => void;
+}) {
+  const collections = useQuery(mockCollectionsQuery);
+  return (
+    <>
+      <Field label="Name" error={refused["name"]}>
+        <TextInput maxLength={255} value={draft.name} onChange={(event) => set({ name: event.target.value })} />
+      </Field>
+      <ConditionBuilder initial={start.condition} phase="request" error={refused["condition"]} onChange={onCondition} />
+      <MatchPreview condition={condition} direction="request" />
+      <ConfigEditor draft={draft.config} onChange={(config) => set({ config })} />
+      <div className={styles["two"]}>
+        <Field label="Collection">
+          <Select
+            value={draft.collectionId ?? ""}
+            options={[
+              { value: "", label: "None" },
+              ...(collections.data ?? []).map(({ id, name }) => ({ value: id, label: name })),
+            ]}
+            onChange={(id) => set({ collectionId: id === "" ? null : id })}
+          />
+        </Field>
+        <Field label="Order" hint="The lowest that matches answers" error={refused["priority"]}>
+          <TextInput
+            inputMode="numeric"
+            maxLength={8}
+            value={draft.priority}
+            onChange={(event) => set({ priority: event.target.value })}
+          />
+        </Field>
+        <Field label="Labels" hint="With commas between">
+          <TextInput value={draft.tags} onChange={(event) => set({ tags: event.target.value })} />
+        </Field>
+        <Field label="Expires" error={refused["expiration"]}>
+          <Select<MockDraft["expires"]>
+            value={draft.expires}
+            options={EXPIRES}
+            onChange={(expires) => set({ expires, expiresValue: "" })}
+          />
+        </Field>
+        {draft.expires !== "never" && (
+          <Field label={draft.expires === "hits" ? "Answers" : draft.expires === "time" ? "Seconds" : "Date and time"}>
+            <TextInput
+              mono
+              placeholder={draft.expires === "date" ? "2027-01-31T18:00" : "10"}
+              value={draft.expiresValue}
+              onChange={(event) => set({ expiresValue: event.target.value })}
+            />
+          </Field>
+        )}
+      </div>
+      <Field label="Description">
+        <TextInput
+          maxLength={4096}
+          value={draft.description}
+          onChange={(event) => set({ description: event.target.value })}
+        />
+      </Field>
+      <Field
+        label="JSON Schema of the bodies"
+        hint="Bodies that do not fit are refused when the mock is saved"
+        error={refused["response_schema"]}
+      >
+        <TextArea
+          mono
+          rows={2}
+          spellCheck={false}
+          value={draft.schema}
+          onChange={(event) => set({ schema: event.target.value })}
+        />
+      </Field>
+    </>
+  );
+}

@@ -1,0 +1,156 @@
+import type { MockRule } from "@headworks/capture-contract";
+import { useQuery } from "@tanstack/react-query";
+import { MoreHorizontal } from "lucide-react";
+import { useMemo } from "react";
+import { api } from "../../api.ts";
+import { conditionSentence } from "../../rules/condition-sentence.ts";
+import { useRuleList } from "../../rules/use-rule-list.ts";
+import shared from "../../rules/workbench.module.css";
+import { IconButton } from "../../ui/button.tsx";
+import { Switch } from "../../ui/field.tsx";
+import { formatCount } from "../../ui/format.ts";
+import { Menu } from "../../ui/menu.tsx";
+import { Tag } from "../../ui/tag.tsx";
+import { hitBins } from "./hit-bins.ts";
+import styles from "./mocks.module.css";
+
+const SPAN_MS = 30 * 60_000;
+const BINS = 20;
+
+function useHitBins(): ReadonlyMap<string, readonly number[]> {
+  const hits = useQuery({
+    queryKey: ["mocks", "hits"],
+    queryFn: async ({ signal }) => ({
+      hits: await api.mocks.listMockHits({ query: { limit: 1000 }, signal }),
+      nowMs: Date.now(),
+    }),
+    refetchInterval: 5000,
+  });
+  const { data } = hits;
+  return useMemo(
+    () => (data === undefined ? new Map() : hitBins(data.hits, { nowMs: data.nowMs, spanMs: SPAN_MS, count: BINS })),
+    [data],
+  );
+}
+
+function bodyOf({ name, description, tags, collection_id, condition, response_config, ...rest }: MockRule) {
+  const { enabled, priority, expiration, response_schema } = rest;
+  return {
+    name,
+    description,
+    tags,
+    collection_id,
+    condition,
+    response_config,
+    enabled,
+    priority,
+    expiration,
+    response_schema,
+  };
+}
+
+/** The answer of a rule in a few words. */
+function answerWords({ response_config: config }: MockRule): string {
+  switch (config.type) {
+    case "single":
+      return `${config.response.status_code}${config.response.delay_ms === null ? "" : ` after ${config.response.delay_ms} ms`}`;
+    case "sequence":
+      return `${config.responses.length} answers in turn`;
+    case "probabilistic":
+      return config.responses.map(({ weight, response }) => `${response.status_code} × ${weight}`).join(", ");
+    case "conditional":
+      return `${config.conditions.length + 1} answers by condition`;
+  }
+}
+
+/** Mocks in the order in which they are asked. */
+export function MockList({
+  rules,
+  chosenId,
+  onShow,
+}: {
+  readonly rules: readonly MockRule[];
+  readonly chosenId: string | null;
+  readonly onShow: (id: string | null) => void;
+}) {
+  const bins = useHitBins();
+  const actions = useRuleList<MockRule>({
+    topic: "mocks",
+    toggle: (rule, enabled) => api.mocks.toggleMock({ params: { id: rule.id }, body: { enabled } }),
+    remove: async (rule) => {
+      await api.mocks.deleteMock({ params: { id: rule.id } });
+      if (rule.id === chosenId) onShow(null);
+    },
+    restore: (rule) => api.mocks.createMock({ body: bodyOf(rule) }),
+    duplicate: (rule) => api.mocks.duplicateMock({ params: { id: rule.id } }),
+  });
+  return (
+    <ol className={shared["list"]} aria-label="Mocks">
+      {rules.map((rule) => (
+        <li
+          key={rule.id}
+          className={shared["rule"]}
+          data-chosen={rule.id === chosenId || undefined}
+          data-off={!rule.enabled || undefined}
+        >
+          <Switch
+            aria-label={`Use ${rule.name}`}
+            checked={rule.enabled}
+            onChange={(enabled) => actions.toggle(rule, enabled)}
+          />
+          <button
+            type="button"
+            className={shared["open"]}
+            aria-current={rule.id === chosenId || undefined}
+            onClick={() => onShow(rule.id)}
+          >
+            <span className={shared["name"]}>
+              {rule.name} {rule.expired && <Tag tone="warning">expired</Tag>}
+            </span>
+            <span className={shared["quiet"]}>{conditionSentence(rule.condition)}</span>
+            <span className={shared["does"]}>{answerWords(rule)}</span>
+          </button>
+          <Sparkline bins={bins.get(rule.id)} />
+          <span className={shared["hits"]} title="Requests that it answered">
+            {formatCount(rule.hit_count)}
+          </span>
+          <Menu
+            align="end"
+            trigger={<IconButton label={`More for ${rule.name}`} icon={<MoreHorizontal size={15} />} />}
+            items={() => [
+              { kind: "item", label: "Duplicate", onSelect: () => actions.duplicate(rule) },
+              { kind: "item", label: "Delete", danger: true, onSelect: () => actions.remove(rule) },
+            ]}
+          />
+        </li>
+      ))}
+    </ol>
+  );
+}
+
+function Sparkline({ bins }: { readonly bins: readonly number[] | undefined }) {
+  if (bins === undefined) return <span className={styles["spark"]} />;
+  const most = Math.max(1, ...bins);
+  const total = bins.reduce((sum, bin) => sum + bin, 0);
+  return (
+    <svg
+      className={styles["spark"]}
+      viewBox={`0 0 ${BINS * 3} 20`}
+      preserveAspectRatio="none"
+      role="img"
+      aria-label={`${total} answers in the last 30 minutes`}
+    >
+      {bins.map((bin, index) => (
+        <rect
+          key={index}
+          x={index * 3}
+          width={2}
+          y={20 - (bin === 0 ? 1 : Math.max(2, (bin / most) * 20))}
+          height={bin === 0 ? 1 : Math.max(2, (bin / most) * 20)}
+          fill="currentColor"
+          opacity={bin === 0 ? 0.25 : 1}
+        />
+      ))}
+    </svg>
+  );
+}

@@ -1,0 +1,191 @@
+import type { MockRule } from "@headworks/capture-contract";
+import { useQuery } from "@tanstack/react-query";
+import { Drama, FileInput, MoreHorizontal, Plus } from "lucide-react";
+import { useState } from "react";
+import { api } from "../../api.ts";
+import { mockCollectionsQuery, mocksQuery } from "../../queries.ts";
+import { inOrder } from "../../rules/rule-order.ts";
+import { setParams, usePlace } from "../../shell/router.ts";
+import { useNarrow } from "../../shell/use-narrow.ts";
+import { Button } from "../../ui/button.tsx";
+import { Menu } from "../../ui/menu.tsx";
+import { Page } from "../../ui/page.tsx";
+import { SplitPane } from "../../ui/split-pane.tsx";
+import { EmptyState, ErrorState, Spinner } from "../../ui/states.tsx";
+import { CollectionsNav } from "./collections-nav.tsx";
+import { ImportDialog } from "./import-dialog.tsx";
+import { draftOfMock, newMock, type MockDraft } from "./mock-draft.ts";
+import { MockEditor } from "./mock-editor.tsx";
+import { MockList } from "./mock-list.tsx";
+import styles from "./mocks.module.css";
+import { RecordingNotice, RecordingPanel, setRecording } from "./recording-panel.tsx";
+import { draftOfResponse } from "./response-draft.ts";
+import { ServingNotice, ServingPanel } from "./serving-panel.tsx";
+import { useMockPrefill } from "./use-mock-prefill.ts";
+
+/** Requests that Weir answers itself: rules, their collections, recording, import, and whole sessions. */
+export function MocksView() {
+  const { params } = usePlace();
+  const narrow = useNarrow();
+  const [share, setShare] = useState(0.5);
+  const [fresh, setFresh] = useState<{ readonly key: string; readonly draft: MockDraft } | null>(null);
+  const [importing, setImporting] = useState(false);
+  const prefill = useMockPrefill();
+  const id = params.get("id");
+  const panel = params.get("panel");
+  const chosen = useQuery({
+    queryKey: ["mocks", "one", id],
+    queryFn: ({ signal }) => api.mocks.getMock({ params: { id: id ?? "" }, signal }),
+    enabled: id !== null,
+    retry: false,
+  });
+  const begin = (draft: MockDraft): void => {
+    setFresh({ key: crypto.randomUUID(), draft });
+    setParams({ id: null, from: null, panel: null }, { replace: true });
+  };
+  const show = (next: string | null): void => {
+    setFresh(null);
+    setParams({ id: next, from: null, panel: null }, { replace: true });
+  };
+  const start =
+    prefill !== null
+      ? { key: prefill.key, draft: prefill.draft, rule: null }
+      : fresh !== null
+        ? { ...fresh, rule: null }
+        : id !== null && chosen.data !== undefined
+          ? { key: `${id}-${chosen.data.version}`, draft: draftOfMock(chosen.data), rule: chosen.data }
+          : null;
+  const second =
+    start !== null ? (
+      <MockEditor key={start.key} start={start.draft} rule={start.rule} onClose={() => show(null)} onSaved={show} />
+    ) : id !== null && chosen.error !== null ? (
+      <ErrorState title="The mock cannot be loaded" error={chosen.error} />
+    ) : panel === "recording" ? (
+      <RecordingPanel onClose={() => show(null)} />
+    ) : panel === "serving" ? (
+      <ServingPanel onClose={() => show(null)} />
+    ) : null;
+  const first = <MocksPage onBegin={begin} onShow={show} onImport={() => setImporting(true)} />;
+  return (
+    <>
+      {narrow && second !== null ? (
+        second
+      ) : (
+        <SplitPane
+          label="Size of the list"
+          direction="row"
+          share={share}
+          onShareChange={setShare}
+          minPx={320}
+          first={first}
+          second={second}
+        />
+      )}
+      {importing && <ImportDialog onClose={() => setImporting(false)} />}
+    </>
+  );
+}
+
+const NONE = "none";
+
+function MocksPage({
+  onBegin,
+  onShow,
+  onImport,
+}: {
+  readonly onBegin: (draft: MockDraft) => void;
+  readonly onShow: (id: string | null) => void;
+  readonly onImport: () => void;
+}) {
+  const { params } = usePlace();
+  const mocks = useQuery({ ...mocksQuery, refetchInterval: 5000 });
+  const collections = useQuery(mockCollectionsQuery);
+  const collection = params.get("collection");
+  const inCollection = (rule: MockRule): boolean =>
+    collection === null || (collection === NONE ? rule.collection_id === null : rule.collection_id === collection);
+  const list = inOrder(mocks.data ?? []).filter(inCollection);
+  const own = collection === null || collection === NONE ? null : collection;
+  return (
+    <div className={styles["side"]}>
+      <CollectionsNav collections={collections.data ?? []} rules={mocks.data ?? []} chosen={collection} none={NONE} />
+      <Page
+        title="Mocks"
+        description="Weir answers these requests itself; the server is not asked. Of several that match the lowest order answers."
+        actions={<MockActions onBegin={(draft) => onBegin({ ...draft, collectionId: own })} onImport={onImport} />}
+      >
+        <RecordingNotice />
+        <ServingNotice />
+        {mocks.error !== null && (
+          <ErrorState
+            title="The mocks cannot be loaded"
+            error={mocks.error}
+            onRetry={() => {
+              void mocks.refetch();
+            }}
+          />
+        )}
+        {mocks.isPending && <EmptyState icon={<Spinner />} title="Loading the mocks" />}
+        {mocks.data !== undefined && list.length === 0 && (
+          <EmptyState icon={<Drama size={28} />} title="Nothing is mocked here">
+            Write an answer, record what servers say, import HAR, OpenAPI or Postman, or begin with any row of the
+            traffic.
+          </EmptyState>
+        )}
+        {list.length > 0 && <MockList rules={list} chosenId={params.get("id")} onShow={onShow} />}
+      </Page>
+    </div>
+  );
+}
+
+function MockActions({
+  onBegin,
+  onImport,
+}: {
+  readonly onBegin: (draft: MockDraft) => void;
+  readonly onImport: () => void;
+}) {
+  const templates = useQuery({
+    queryKey: ["mocks", "templates"],
+    queryFn: ({ signal }) => api.mocks.listMockTemplates({ signal }),
+    staleTime: Infinity,
+  });
+  const fromTemplate = (name: string, template: Parameters<typeof draftOfResponse>[0]): void => {
+    const draft = newMock();
+    onBegin({ ...draft, name, config: { ...draft.config, responses: [draftOfResponse(template)] } });
+  };
+  return (
+    <>
+      <Menu
+        align="end"
+        trigger={
+          <Button icon={<MoreHorizontal size={14} />} aria-label="More ways to mock">
+            More
+          </Button>
+        }
+        items={() => [
+          { kind: "item", label: "Import…", icon: <FileInput size={14} />, onSelect: onImport },
+          { kind: "separator" },
+          { kind: "item", label: "Record answers", onSelect: () => void setRecording(true) },
+          {
+            kind: "item",
+            label: "Review recorded answers",
+            onSelect: () => setParams({ panel: "recording", id: null }),
+          },
+          { kind: "separator" },
+          { kind: "item", label: "Serve a session…", onSelect: () => setParams({ panel: "serving", id: null }) },
+          { kind: "separator" },
+          { kind: "heading", label: "Templates" },
+          ...(templates.data ?? []).map(({ name, description, template }) => ({
+            kind: "item" as const,
+            label: name,
+            detail: description,
+            onSelect: () => fromTemplate(name, template),
+          })),
+        ]}
+      />
+      <Button variant="primary" icon={<Plus size={14} />} onClick={() => onBegin(newMock())}>
+        New mock
+      </Button>
+    </>
+  );
+}

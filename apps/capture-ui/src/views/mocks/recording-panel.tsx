@@ -1,0 +1,129 @@
+import { useQuery } from "@tanstack/react-query";
+import { Circle, X } from "lucide-react";
+import { useState } from "react";
+import { api } from "../../api.ts";
+import { mockRecordingQuery, queryClient } from "../../queries.ts";
+import { conditionSentence } from "../../rules/condition-sentence.ts";
+import shared from "../../rules/workbench.module.css";
+import { useAction } from "../../shell/actions.ts";
+import { setParams } from "../../shell/router.ts";
+import { attempt } from "../../ui/attempt.ts";
+import { Button, IconButton } from "../../ui/button.tsx";
+import { confirmAction } from "../../ui/dialog.tsx";
+import { formatCount } from "../../ui/format.ts";
+import { EmptyState } from "../../ui/states.tsx";
+import { toast } from "../../ui/toast.tsx";
+import styles from "./mocks.module.css";
+
+/** Begins or ends the recording of answers. */
+export async function setRecording(enabled: boolean): Promise<void> {
+  await attempt("Recording could not be switched", () => api.mocks.setMockRecording({ body: { enabled } }));
+  await queryClient.invalidateQueries({ queryKey: ["mocks"] });
+}
+
+const answers = (count: number): string => (count === 1 ? "1 answer" : `${formatCount(count)} answers`);
+
+/** Says that answers are being recorded, or wait to be reviewed. */
+export function RecordingNotice() {
+  const state = useQuery({ ...mockRecordingQuery, refetchInterval: 2000 }).data;
+  if (state === undefined || (!state.recording && state.recorded === 0)) return null;
+  return (
+    <div className={styles["notice"]} role="status">
+      <span>
+        {state.recording ? <b>Recording answers as mocks. </b> : null}
+        {answers(state.recorded)} recorded{state.missed > 0 ? `, ${state.missed} could not be` : ""}.
+      </span>
+      <Button onClick={() => setParams({ panel: "recording", id: null })}>Review</Button>
+      {state.recording && <Button onClick={() => void setRecording(false)}>Stop recording</Button>}
+    </div>
+  );
+}
+
+/** Recorded answers: chosen ones become mocks, the others are forgotten. */
+export function RecordingPanel({ onClose }: { readonly onClose: () => void }) {
+  const state = useQuery(mockRecordingQuery).data;
+  const recorded = useQuery({
+    queryKey: ["mocks", "recorded"],
+    queryFn: ({ signal }) => api.mocks.listRecordedMocks({ query: { limit: 1000 }, signal }),
+    refetchInterval: 2000,
+  });
+  const [left, setLeft] = useState<ReadonlySet<string>>(new Set());
+  const list = recorded.data ?? [];
+  const chosen = list.filter((rule) => !left.has(rule.id));
+  useAction("close", onClose);
+  const refresh = () => queryClient.invalidateQueries({ queryKey: ["mocks"] });
+  const promote = async (): Promise<void> => {
+    await attempt("The answers were not made mocks", async () => {
+      const { promoted } = await api.mocks.promoteRecordedMocks({ body: { ids: chosen.map((rule) => rule.id) } });
+      toast({ tone: "success", title: promoted === 1 ? "One mock answers now" : `${promoted} mocks answer now` });
+    });
+    await refresh();
+  };
+  const clear = async (): Promise<void> => {
+    const sure = await confirmAction({
+      title: "Forget what was recorded?",
+      text: `${answers(list.length)} are gone for good.`,
+      action: "Forget",
+      danger: true,
+    });
+    if (sure) await attempt("The answers were not forgotten", () => api.mocks.clearRecordedMocks({}));
+    await refresh();
+  };
+  const toggle = (id: string): void => {
+    const next = new Set(left);
+    if (!next.delete(id)) next.add(id);
+    setLeft(next);
+  };
+  return (
+    <section className={shared["editor"]} aria-label="Recorded answers">
+      <div className={shared["editorHead"]}>
+        <h2>Recorded answers</h2>
+        <span className={shared["grow"]} />
+        <Button
+          icon={<Circle size={11} fill={state?.recording === true ? "currentColor" : "none"} />}
+          pressed={state?.recording === true}
+          onClick={() => void setRecording(state?.recording !== true)}
+        >
+          {state?.recording === true ? "Recording" : "Record"}
+        </Button>
+        <Button disabled={list.length === 0} variant="danger" onClick={() => void clear()}>
+          Forget all
+        </Button>
+        <Button variant="primary" disabled={chosen.length === 0} onClick={() => void promote()}>
+          Make {chosen.length === 1 ? "1 mock" : `${chosen.length} mocks`}
+        </Button>
+        <IconButton label="Close" keys="Esc" icon={<X size={16} />} onClick={onClose} />
+      </div>
+      {list.length === 0 ? (
+        <EmptyState title="Nothing is recorded">
+          While recording, each answer of a server becomes a mock that answers nothing until you choose it here.
+        </EmptyState>
+      ) : (
+        // oxlint-disable-next-line jsx-a11y/no-noninteractive-tabindex -- what scrolls must be reachable by keyboard
+        <div className={shared["scroll"]} tabIndex={0} role="group" aria-label="Recorded">
+          <div className={styles["panel"]}>
+            <ul className={shared["list"]} aria-label="Recorded mocks">
+              {list.map((rule) => (
+                <li key={rule.id} className={shared["rule"]}>
+                  <input
+                    type="checkbox"
+                    aria-label={`Make a mock of ${rule.name}`}
+                    checked={!left.has(rule.id)}
+                    onChange={() => toggle(rule.id)}
+                  />
+                  <span className={shared["open"]}>
+                    <span className={shared["name"]}>{rule.name}</span>
+                    <span className={shared["quiet"]}>{conditionSentence(rule.condition)}</span>
+                  </span>
+                  <span className={shared["hits"]}>
+                    {rule.response_config.type === "single" && rule.response_config.response.status_code}
+                  </span>
+                </li>
+              ))}
+            </ul>
+          </div>
+        </div>
+      )}
+    </section>
+  );
+}

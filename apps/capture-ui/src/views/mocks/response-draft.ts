@@ -1,0 +1,196 @@
+import type {
+  MockRequestCondition,
+  MockResponse,
+  MockResponseConfig,
+  NewMockResponse,
+} from "@headworks/capture-contract";
+import { bodyDraft, markedBody, type BodyDraft } from "../../rules/body-draft.ts";
+import { headerDraft, headersRecord, recordDrafts, type HeaderDraft } from "../../rules/headers-draft.ts";
+
+/** One answer in the editor; numbers as typed. */
+export interface ResponseDraft {
+  readonly key: number;
+  readonly status: string;
+  readonly headers: readonly HeaderDraft[];
+  readonly source: "body" | "file";
+  readonly body: BodyDraft;
+  readonly file: string;
+  readonly delayMs: string;
+  readonly varianceMs: string;
+  readonly template: boolean;
+  /** Of weighted answers. */
+  readonly weight: string;
+  /** Of conditional answers, as JSON; the default answer has none. */
+  readonly when: string;
+}
+
+export type ConfigKind = MockResponseConfig["type"];
+
+/** The answers of a rule in the editor. What other kinds hold is kept while the kind is changed to and fro. */
+export interface ConfigDraft {
+  readonly kind: ConfigKind;
+  readonly responses: readonly ResponseDraft[];
+  /** The answer of a conditional rule when no condition holds. */
+  readonly otherwise: ResponseDraft;
+  readonly cycle: boolean;
+}
+
+let lastKey = 0;
+
+/** An empty answer. */
+export function newResponse(): ResponseDraft {
+  lastKey += 1;
+  return {
+    key: lastKey,
+    status: "200",
+    headers: [headerDraft("Content-Type", "application/json")],
+    source: "body",
+    body: { encoding: "utf8", text: "{}" },
+    file: "",
+    delayMs: "",
+    varianceMs: "",
+    template: false,
+    weight: "50",
+    when: '{ "type": "query_param_equals", "name": "", "value": "" }',
+  };
+}
+
+/** The draft of an answer. */
+export function draftOfResponse(response: MockResponse | NewMockResponse): ResponseDraft {
+  const { body, body_base64: base64, body_file: file } = response;
+  return {
+    ...newResponse(),
+    status: String(response.status_code ?? 200),
+    headers: recordDrafts(response.headers ?? {}),
+    source: file == null ? "body" : "file",
+    body: base64 == null ? bodyDraft(body ?? null, "utf8") : bodyDraft(base64, "base64"),
+    file: file ?? "",
+    delayMs: response.delay_ms == null ? "" : String(response.delay_ms),
+    varianceMs: response.delay_variance_ms == null ? "" : String(response.delay_variance_ms),
+    template: response.template_enabled ?? false,
+  };
+}
+
+/** The draft of what a rule answers. */
+export function draftOfConfig(config: MockResponseConfig): ConfigDraft {
+  const base = { otherwise: newResponse(), cycle: true, kind: config.type };
+  switch (config.type) {
+    case "single":
+      return { ...base, responses: [draftOfResponse(config.response)] };
+    case "sequence":
+      return { ...base, responses: config.responses.map(draftOfResponse), cycle: config.cycle ?? true };
+    case "probabilistic":
+      return {
+        ...base,
+        responses: config.responses.map(({ weight, response }) => ({
+          ...draftOfResponse(response),
+          weight: String(weight),
+        })),
+      };
+    case "conditional":
+      return {
+        ...base,
+        responses: config.conditions.map(({ condition, response }) => ({
+          ...draftOfResponse(response),
+          when: JSON.stringify(condition, null, 1).replaceAll(/\s*\n\s*/gu, " "),
+        })),
+        otherwise: draftOfResponse(config.default_response),
+      };
+  }
+}
+
+/** What is wrong with an answer, or null. */
+function responseProblem(draft: ResponseDraft, kind: ConfigKind, isDefault: boolean): string | null {
+  if (!/^[2-5]\d\d$/u.test(draft.status.trim())) return "A status is a number from 200 to 599";
+  for (const text of [draft.delayMs, draft.varianceMs]) {
+    if (!/^\d{0,6}$/u.test(text.trim())) return "A delay is a number of milliseconds";
+  }
+  if (draft.source === "file" && draft.file.trim() === "") return "The file is missing";
+  if (kind === "probabilistic" && !/^\d{1,7}$/u.test(draft.weight.trim())) return "A weight is a whole number";
+  return kind === "conditional" && !isDefault && readCondition(draft.when) === null
+    ? "The condition of an answer is not JSON with a type"
+    : null;
+}
+
+function readCondition(text: string): MockRequestCondition | null {
+  try {
+    const value: unknown = JSON.parse(text);
+    return typeof value === "object" && value !== null && "type" in value ? (value as MockRequestCondition) : null;
+  } catch {
+    return null;
+  }
+}
+
+const optionalNumber = (text: string): number | null => (text.trim() === "" ? null : Number(text));
+
+/** The answer that a draft stands for. */
+export function responseOf(draft: ResponseDraft): NewMockResponse {
+  return {
+    status_code: Number(draft.status),
+    headers: headersRecord(draft.headers),
+    ...(draft.source === "file"
+      ? { body_file: draft.file.trim() }
+      : draft.body.encoding === "base64"
+        ? { body_base64: markedBody(draft.body).slice("base64:".length) }
+        : { body: draft.body.text }),
+    delay_ms: optionalNumber(draft.delayMs),
+    delay_variance_ms: optionalNumber(draft.varianceMs),
+    template_enabled: draft.template,
+  };
+}
+
+type BuiltConfig =
+  | { readonly ok: true; readonly config: ReturnType<typeof build> }
+  | { readonly ok: false; readonly message: string };
+
+/** The answers that a draft stands for, or what is wrong with the first one that is not whole. */
+export function configOf(draft: ConfigDraft): BuiltConfig {
+  const shown = draft.kind === "single" ? draft.responses.slice(0, 1) : draft.responses;
+  const problem =
+    shown.map((each) => responseProblem(each, draft.kind, false)).find((each) => each !== null) ??
+    (draft.kind === "conditional" ? responseProblem(draft.otherwise, draft.kind, true) : null);
+  if (problem !== null && problem !== undefined) return { ok: false, message: problem };
+  if (shown.length === 0 && draft.kind !== "conditional") return { ok: false, message: "An answer is missing" };
+  return { ok: true, config: build(draft, shown) };
+}
+
+function build({ kind, otherwise, cycle }: ConfigDraft, shown: readonly ResponseDraft[]) {
+  switch (kind) {
+    case "single":
+      return { type: kind, response: responseOf(shown[0] ?? otherwise) } as const;
+    case "sequence":
+      return { type: kind, responses: shown.map(responseOf), cycle } as const;
+    case "probabilistic":
+      return {
+        type: kind,
+        responses: shown.map((each) => ({ weight: Number(each.weight), response: responseOf(each) })),
+      } as const;
+    case "conditional":
+      return {
+        type: kind,
+        conditions: shown.flatMap((each) => {
+          const condition = readCondition(each.when);
+          return condition === null ? [] : [{ condition, response: responseOf(each) }];
+        }),
+        default_response: responseOf(otherwise),
+      } as const;
+  }
+}
+
+/** Field names that say how a message was framed or coded, which an answer from text is not. */
+const OF_THE_WIRE = new Set([
+  "content-length",
+  "content-encoding",
+  "transfer-encoding",
+  "connection",
+  "keep-alive",
+  "date",
+  "trailer",
+]);
+
+/** The fields of a captured answer that a mock gives again. */
+export function mockFields(list: readonly (readonly [string, string])[]): [string, string][] {
+  return list.flatMap(([name, value]): [string, string][] =>
+    OF_THE_WIRE.has(name.toLowerCase()) ? [] : [[name, value]],
+  );
+}

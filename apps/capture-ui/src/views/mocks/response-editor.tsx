@@ -1,0 +1,201 @@
+import { ArrowDown, ArrowUp, Plus, Trash2 } from "lucide-react";
+import type { ReactNode } from "react";
+import { BodyEditor } from "../../rules/body-editor.tsx";
+import { HeadersEditor } from "../../rules/headers-editor.tsx";
+import { Button, IconButton } from "../../ui/button.tsx";
+import { Field, Switch, TextInput } from "../../ui/field.tsx";
+import { Segmented } from "../../ui/segmented.tsx";
+import styles from "./mocks.module.css";
+import { newResponse, type ConfigDraft, type ConfigKind, type ResponseDraft } from "./response-draft.ts";
+
+const KINDS: readonly { readonly value: ConfigKind; readonly label: string }[] = [
+  { value: "single", label: "Single" },
+  { value: "sequence", label: "Sequence" },
+  { value: "conditional", label: "Conditional" },
+  { value: "probabilistic", label: "Weighted" },
+];
+
+const ABOUT: Readonly<Record<ConfigKind, string>> = {
+  single: "Always this answer.",
+  sequence: "One answer after the other.",
+  conditional: "The first answer whose condition holds, otherwise the last one.",
+  probabilistic: "One of the answers at random, as often as its weight says.",
+};
+
+/** What a mock answers. */
+export function ConfigEditor({
+  draft,
+  onChange,
+}: {
+  readonly draft: ConfigDraft;
+  readonly onChange: (draft: ConfigDraft) => void;
+}) {
+  const { kind, responses } = draft;
+  const shown = kind === "single" ? responses.slice(0, 1) : responses;
+  const set = (index: number, response: ResponseDraft): void =>
+    onChange({ ...draft, responses: responses.with(index, response) });
+  const move = (index: number, by: number): void => {
+    const moved = responses[index];
+    if (moved === undefined) return;
+    onChange({ ...draft, responses: responses.toSpliced(index, 1).toSpliced(index + by, 0, moved) });
+  };
+  const choose = (next: ConfigKind): void =>
+    onChange({ ...draft, kind: next, responses: responses.length === 0 ? [newResponse()] : responses });
+  return (
+    <div className={styles["answers"]} role="group" aria-label="Answers">
+      <div className={styles["kinds"]}>
+        <span className={styles["label"]}>Answer</span>
+        <Segmented label="Kind of answer" value={kind} options={KINDS} onChange={choose} />
+        <span className={styles["count"]}>{ABOUT[kind]}</span>
+      </div>
+      {shown.map((response, index) => (
+        <div key={response.key} className={styles["answer"]} role="group" aria-label={`Answer ${index + 1}`}>
+          <ResponseEditor draft={response} kind={kind} onChange={(next) => set(index, next)}>
+            {kind !== "single" && (
+              <span>
+                <IconButton
+                  label="Move up"
+                  icon={<ArrowUp size={14} />}
+                  disabled={index === 0}
+                  onClick={() => move(index, -1)}
+                />
+                <IconButton
+                  label="Move down"
+                  icon={<ArrowDown size={14} />}
+                  disabled={index === responses.length - 1}
+                  onClick={() => move(index, 1)}
+                />
+                <IconButton
+                  label="Remove the answer"
+                  icon={<Trash2 size={14} />}
+                  onClick={() => onChange({ ...draft, responses: responses.toSpliced(index, 1) })}
+                />
+              </span>
+            )}
+          </ResponseEditor>
+        </div>
+      ))}
+      {kind !== "single" && (
+        <div className={styles["kinds"]}>
+          <Button
+            icon={<Plus size={14} />}
+            onClick={() => onChange({ ...draft, responses: [...responses, newResponse()] })}
+          >
+            Add an answer
+          </Button>
+          {kind === "sequence" && (
+            <Switch
+              label="Begin again after the last"
+              checked={draft.cycle}
+              onChange={(cycle) => onChange({ ...draft, cycle })}
+            />
+          )}
+        </div>
+      )}
+      {kind === "conditional" && (
+        <div className={styles["answer"]} role="group" aria-label="Otherwise">
+          <b>Otherwise</b>
+          <ResponseEditor
+            draft={draft.otherwise}
+            kind="single"
+            onChange={(otherwise) => onChange({ ...draft, otherwise })}
+          />
+        </div>
+      )}
+    </div>
+  );
+}
+
+function ResponseEditor({
+  draft,
+  kind,
+  onChange,
+  children,
+}: {
+  readonly draft: ResponseDraft;
+  readonly kind: ConfigKind;
+  readonly onChange: (draft: ResponseDraft) => void;
+  readonly children?: ReactNode;
+}) {
+  const set = (change: Partial<ResponseDraft>): void => onChange({ ...draft, ...change });
+  return (
+    <>
+      {kind === "conditional" && (
+        <Field
+          label="When"
+          hint="header_equals, header_matches, query_param_equals, json_path_equals, body_matches, and, or"
+        >
+          <TextInput mono value={draft.when} onChange={(event) => set({ when: event.target.value })} />
+        </Field>
+      )}
+      <div className={styles["answerHead"]}>
+        <Field label="Status" className={styles["short"]}>
+          <TextInput
+            mono
+            inputMode="numeric"
+            maxLength={3}
+            value={draft.status}
+            onChange={(event) => set({ status: event.target.value })}
+          />
+        </Field>
+        {kind === "probabilistic" && (
+          <Field label="Weight" className={styles["short"]}>
+            <TextInput
+              mono
+              inputMode="numeric"
+              maxLength={7}
+              value={draft.weight}
+              onChange={(event) => set({ weight: event.target.value })}
+            />
+          </Field>
+        )}
+        <Field label="Delay, ms" className={styles["short"]}>
+          <TextInput
+            mono
+            inputMode="numeric"
+            maxLength={6}
+            placeholder="0"
+            value={draft.delayMs}
+            onChange={(event) => set({ delayMs: event.target.value })}
+          />
+        </Field>
+        <Field label="± ms" className={styles["short"]}>
+          <TextInput
+            mono
+            inputMode="numeric"
+            maxLength={6}
+            placeholder="0"
+            value={draft.varianceMs}
+            onChange={(event) => set({ varianceMs: event.target.value })}
+          />
+        </Field>
+        <span className={styles["grow"]} />
+        {children}
+      </div>
+      <HeadersEditor label="Header fields" drafts={draft.headers} onChange={(headers) => set({ headers })} />
+      <div className={styles["kinds"]}>
+        <Segmented
+          label="Where the body comes from"
+          value={draft.source}
+          options={[
+            { value: "body", label: "Written body" },
+            { value: "file", label: "From a file" },
+          ]}
+          onChange={(source) => set({ source })}
+        />
+        <Switch
+          label="Fill in {{request.path}}, {{uuid}} and the like"
+          checked={draft.template}
+          onChange={(template) => set({ template })}
+        />
+      </div>
+      {draft.source === "file" ? (
+        <Field label="File" hint="Below one of the folders that the settings allow; on the machine of Weir">
+          <TextInput mono value={draft.file} onChange={(event) => set({ file: event.target.value })} />
+        </Field>
+      ) : (
+        <BodyEditor draft={draft.body} onChange={(body) => set({ body })} />
+      )}
+    </>
+  );
+}

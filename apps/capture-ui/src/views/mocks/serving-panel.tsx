@@ -1,0 +1,187 @@
+import type { StartServing } from "@headworks/capture-contract";
+import { useQuery } from "@tanstack/react-query";
+import { X } from "lucide-react";
+import { useState } from "react";
+import { api } from "../../api.ts";
+import { mockServingQuery, queryClient, sessionsQuery } from "../../queries.ts";
+import shared from "../../rules/workbench.module.css";
+import { useAction } from "../../shell/actions.ts";
+import { setParams } from "../../shell/router.ts";
+import { attempt } from "../../ui/attempt.ts";
+import { Button, IconButton } from "../../ui/button.tsx";
+import { Field, Select, Switch, TextInput } from "../../ui/field.tsx";
+import { formatCount, formatTimeOfDay } from "../../ui/format.ts";
+import styles from "./mocks.module.css";
+
+async function stop(): Promise<void> {
+  await attempt("Serving could not be stopped", () => api.mocks.stopMockServing({}));
+  await queryClient.invalidateQueries({ queryKey: ["mocks"] });
+}
+
+/** Says that a session stands in for all servers. */
+export function ServingNotice() {
+  const state = useQuery({ ...mockServingQuery, refetchInterval: 2000 }).data;
+  if (state === undefined || !state.serving) return null;
+  return (
+    <div className={styles["notice"]} role="status">
+      <span>
+        <b>{state.session_name ?? "A session"} stands in for all servers</b>: {formatCount(state.answered)} answered,{" "}
+        {formatCount(state.missed)} missed.
+      </span>
+      <Button onClick={() => setParams({ panel: "serving", id: null })}>Misses</Button>
+      <Button onClick={() => void stop()}>Stop serving</Button>
+    </div>
+  );
+}
+
+const PARTS = [
+  ["method", "Method"],
+  ["scheme", "Scheme"],
+  ["host", "Host and port"],
+  ["path", "Path"],
+  ["query", "Query"],
+  ["body", "Body"],
+] as const;
+
+type Part = (typeof PARTS)[number][0];
+
+const REPEATS = [
+  { value: "last", label: "The last one again" },
+  { value: "cycle", label: "The first one again" },
+  { value: "none", label: "None: a miss" },
+] as const;
+
+/** Lets a recorded session answer instead of all servers, and shows what it has no answer for. */
+export function ServingPanel({ onClose }: { readonly onClose: () => void }) {
+  const state = useQuery({ ...mockServingQuery, refetchInterval: 2000 }).data;
+  const sessions = useQuery(sessionsQuery);
+  const [session, setSession] = useState<string | null>(null);
+  const [match, setMatch] = useState<Readonly<Record<Part, boolean>>>({
+    method: true,
+    scheme: false,
+    host: true,
+    path: true,
+    query: true,
+    body: false,
+  });
+  const [ignored, setIgnored] = useState("");
+  const [repeat, setRepeat] = useState<NonNullable<StartServing["repeat"]>>("last");
+  const [strict, setStrict] = useState(true);
+  useAction("close", onClose);
+  const chosen = session ?? sessions.data?.[0]?.id ?? "";
+  const start = async (): Promise<void> => {
+    const ignore = ignored
+      .split(",")
+      .map((name) => name.trim())
+      .filter((name) => name !== "");
+    await attempt("The session cannot be served", () =>
+      api.mocks.startMockServing({
+        body: { session_id: chosen, match: { ...match, ignore_query: ignore }, repeat, strict },
+      }),
+    );
+    await queryClient.invalidateQueries({ queryKey: ["mocks"] });
+  };
+  return (
+    <section className={shared["editor"]} aria-label="Serve a session">
+      <div className={shared["editorHead"]}>
+        <h2>Serve a session</h2>
+        <span className={shared["grow"]} />
+        {state?.serving === true ? (
+          <Button variant="primary" onClick={() => void stop()}>
+            Stop serving
+          </Button>
+        ) : (
+          <Button variant="primary" disabled={chosen === ""} onClick={() => void start()}>
+            Serve it
+          </Button>
+        )}
+        <IconButton label="Close" keys="Esc" icon={<X size={16} />} onClick={onClose} />
+      </div>
+      {/* oxlint-disable-next-line jsx-a11y/no-noninteractive-tabindex -- what scrolls must be reachable by keyboard */}
+      <div className={shared["scroll"]} tabIndex={0} role="group" aria-label="How it is served">
+        <div className={styles["panel"]}>
+          {state?.serving === true ? (
+            <p role="status">
+              {state.session_name ?? "The session"} has {formatCount(state.recorded)} answers;{" "}
+              {formatCount(state.answered)} were given, {formatCount(state.missed)} requests were missed.
+            </p>
+          ) : (
+            <>
+              <p>The recorded answers of a session are given instead of asking any server.</p>
+              <Field label="Session">
+                <Select
+                  value={chosen}
+                  options={(sessions.data ?? []).map(({ id, name, request_count: count }) => ({
+                    value: id,
+                    label: `${name ?? "Unnamed"} (${formatCount(count)})`,
+                  }))}
+                  onChange={setSession}
+                />
+              </Field>
+              <span className={styles["label"]}>What must be as it was recorded</span>
+              <div className={styles["checks"]}>
+                {PARTS.map(([part, label]) => (
+                  <Switch
+                    key={part}
+                    label={label}
+                    checked={match[part]}
+                    onChange={(checked) => setMatch({ ...match, [part]: checked })}
+                  />
+                ))}
+              </div>
+              <Field label="Query parameters that may differ" hint="With commas between">
+                <TextInput
+                  mono
+                  placeholder="ts, nonce"
+                  value={ignored}
+                  onChange={(event) => setIgnored(event.target.value)}
+                />
+              </Field>
+              <Field label="When all answers to a request were given">
+                <Select value={repeat} options={REPEATS} onChange={setRepeat} />
+              </Field>
+              <Switch
+                label="Strict: what was not recorded is answered 502, and nothing is sent anywhere"
+                checked={strict}
+                onChange={setStrict}
+              />
+            </>
+          )}
+          {state?.serving === true && <Misses />}
+        </div>
+      </div>
+    </section>
+  );
+}
+
+function Misses() {
+  const misses = useQuery({
+    queryKey: ["mocks", "misses"],
+    queryFn: ({ signal }) => api.mocks.listMockMisses({ query: { limit: 100 }, signal }),
+    refetchInterval: 2000,
+  });
+  if (misses.data === undefined || misses.data.length === 0) return <p>Nothing was missed so far.</p>;
+  return (
+    <ul aria-label="Requests that were missed">
+      {misses.data.map((miss, index) => (
+        <li key={`${index}`} className={styles["miss"]}>
+          <b>
+            {miss.method} {miss.url}
+          </b>{" "}
+          <span className={shared["quiet"]}>
+            {formatTimeOfDay(Date.parse(miss.timestamp))} · {miss.reason}
+          </span>
+          {miss.near.length > 0 && (
+            <ul>
+              {miss.near.map((near) => (
+                <li key={near.entry_id}>
+                  Closest: {near.method} {near.url} — {near.differences.join("; ")}
+                </li>
+              ))}
+            </ul>
+          )}
+        </li>
+      ))}
+    </ul>
+  );
+}

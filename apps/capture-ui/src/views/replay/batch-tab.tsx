@@ -1,0 +1,202 @@
+import type { ReplayBatch } from "@headworks/capture-contract";
+import { useMutation, useQuery } from "@tanstack/react-query";
+import { Play, Square } from "lucide-react";
+import { useState } from "react";
+import { api, errorText } from "../../api.ts";
+import { queryClient } from "../../queries.ts";
+import { Button } from "../../ui/button.tsx";
+import { Field, TextInput } from "../../ui/field.tsx";
+import { formatCount, formatDuration, formatShare } from "../../ui/format.ts";
+import { Meter } from "../../ui/meter.tsx";
+import styles from "./replay.module.css";
+
+/** Sends a saved request many times. */
+export function BatchTab({
+  id,
+  variables,
+}: {
+  readonly id: string;
+  readonly variables: Readonly<Record<string, string>>;
+}) {
+  const [iterations, setIterations] = useState("100");
+  const [concurrency, setConcurrency] = useState("4");
+  const [delay, setDelay] = useState("");
+  const [started, setStarted] = useState<string | null>(null);
+  const last = useQuery({
+    queryKey: ["replay", "batches", id],
+    queryFn: async ({ signal }) => {
+      const list = await api.replay.listBatches({ query: { limit: 100 }, signal });
+      return list.find((batch) => batch.saved_request_id === id) ?? null;
+    },
+  });
+  const shown = started ?? last.data?.id ?? null;
+  const batch = useQuery({
+    queryKey: ["replay", "batch", shown],
+    queryFn: ({ signal }) => api.replay.getBatch({ params: { id: shown ?? "" }, query: { results_limit: 0 }, signal }),
+    enabled: shown !== null,
+    refetchInterval: (query) => (query.state.data?.state === "running" ? 300 : false),
+  });
+  const isRunning = batch.data?.state === "running";
+  const start = useMutation({
+    mutationFn: () =>
+      api.replay.executeBatch({
+        params: { id },
+        query: {},
+        body: {
+          iterations: Number(iterations),
+          concurrency: Number(concurrency),
+          delay_ms: delay.trim() === "" ? null : Number(delay),
+          variables: { ...variables },
+          wait: false,
+        },
+      }),
+    onSuccess: ({ id: batchId }) => setStarted(batchId),
+  });
+  const stop = useMutation({
+    mutationFn: (batchId: string) => api.replay.cancelBatch({ params: { id: batchId } }),
+    onSettled: () => queryClient.invalidateQueries({ queryKey: ["replay", "batch"] }),
+  });
+  const whole = [iterations, concurrency].every((text) => /^\d{1,5}$/u.test(text)) && /^\d{0,6}$/u.test(delay);
+  return (
+    <div className={styles["panel"]}>
+      <div className={styles["fields"]}>
+        <Field label="How often" hint="1 to 10,000">
+          <TextInput inputMode="numeric" value={iterations} onChange={(event) => setIterations(event.target.value)} />
+        </Field>
+        <Field label="At once" hint="1 to 100">
+          <TextInput inputMode="numeric" value={concurrency} onChange={(event) => setConcurrency(event.target.value)} />
+        </Field>
+        <Field label="Pause between, ms">
+          <TextInput
+            inputMode="numeric"
+            placeholder="0"
+            value={delay}
+            onChange={(event) => setDelay(event.target.value)}
+          />
+        </Field>
+      </div>
+      <div>
+        {isRunning && shown !== null ? (
+          <Button variant="danger" icon={<Square size={13} />} onClick={() => stop.mutate(shown)}>
+            Stop
+          </Button>
+        ) : (
+          <Button
+            variant="primary"
+            icon={<Play size={14} />}
+            disabled={!whole || start.isPending}
+            onClick={() => start.mutate()}
+          >
+            Start the batch
+          </Button>
+        )}
+      </div>
+      {start.error !== null && (
+        <p className={styles["problem"]} role="alert">
+          {errorText(start.error)}
+        </p>
+      )}
+      {batch.data !== undefined && <BatchResult batch={batch.data} />}
+    </div>
+  );
+}
+
+const STATES = {
+  running: "Running",
+  done: "Done",
+  cancelled: "Stopped",
+  interrupted: "Interrupted by the end of the service",
+} as const;
+
+function BatchResult({ batch }: { readonly batch: ReplayBatch }) {
+  const times: readonly (readonly [string, number | null])[] = [
+    ["Fastest", batch.min_ms],
+    ["Average", batch.avg_ms],
+    ["p50", batch.p50_ms],
+    ["p90", batch.p90_ms],
+    ["p95", batch.p95_ms],
+    ["p99", batch.p99_ms],
+    ["Slowest", batch.max_ms],
+  ];
+  return (
+    <>
+      <Meter
+        value={batch.total}
+        max={batch.iterations}
+        label="Progress of the batch"
+        text={`${STATES[batch.state]}: ${formatCount(batch.total)} of ${formatCount(batch.iterations)}`}
+      />
+      <dl className={styles["stats"]}>
+        <Stat label="Answered" value={formatCount(batch.succeeded)} />
+        <Stat label="Failed" value={formatCount(batch.failed)} />
+        {times.map(([label, value]) => (
+          <Stat key={label} label={label} value={formatDuration(value)} />
+        ))}
+      </dl>
+      {batch.histogram.length > 0 && <Histogram bins={batch.histogram} />}
+      {Object.keys(batch.statuses).length > 0 && (
+        <section className={styles["section"]}>
+          <h3>Statuses</h3>
+          <table className={styles["table"]} aria-label="Statuses">
+            <tbody>
+              {Object.entries(batch.statuses).map(([status, count]) => (
+                <tr key={status}>
+                  <th scope="row">{status}</th>
+                  <td>{formatCount(count)}</td>
+                  <td>{formatShare(count, batch.total)}</td>
+                </tr>
+              ))}
+            </tbody>
+          </table>
+        </section>
+      )}
+      {batch.errors.length > 0 && (
+        <section className={styles["section"]}>
+          <h3>Failures</h3>
+          <table className={styles["table"]} aria-label="Failures">
+            <tbody>
+              {batch.errors.map((error) => (
+                <tr key={error.code}>
+                  <th scope="row">{error.code}</th>
+                  <td>{formatCount(error.count)}</td>
+                  <td>{error.message}</td>
+                </tr>
+              ))}
+            </tbody>
+          </table>
+        </section>
+      )}
+    </>
+  );
+}
+
+function Stat({ label, value }: { readonly label: string; readonly value: string }) {
+  return (
+    <div>
+      <dt>{label}</dt>
+      <dd>{value}</dd>
+    </div>
+  );
+}
+
+function Histogram({ bins }: { readonly bins: ReplayBatch["histogram"] }) {
+  const most = Math.max(1, ...bins.map((bin) => bin.count));
+  return (
+    <section className={styles["section"]}>
+      <h3>How long they took</h3>
+      <div className={styles["histogram"]} role="img" aria-label={bins.map(binWords).join("; ")}>
+        {bins.map((bin) => (
+          <i key={bin.from_ms} title={binWords(bin)} style={{ height: `${(bin.count / most) * 100}%` }} />
+        ))}
+      </div>
+      <div className={styles["axis"]} aria-hidden>
+        <span>{formatDuration(bins[0]?.from_ms)}</span>
+        <span>{formatDuration(bins.at(-1)?.to_ms)}</span>
+      </div>
+    </section>
+  );
+}
+
+function binWords(bin: ReplayBatch["histogram"][number]): string {
+  return `${formatDuration(bin.from_ms)} to ${formatDuration(bin.to_ms)}: ${formatCount(bin.count)}`;
+}

@@ -1,0 +1,152 @@
+import type { BodyDiff, EntryDiff } from "@headworks/capture-contract";
+import { formatBytes, formatDuration } from "../../ui/format.ts";
+import { Tag } from "../../ui/tag.tsx";
+import styles from "./replay.module.css";
+
+/** All differences of two exchanges; timings are told and never count. */
+export function EntryDiffView({ diff }: { readonly diff: EntryDiff }) {
+  const facts: readonly (readonly [string, EntryDiff["method"]])[] = [
+    ["Method", diff.method],
+    ["URL", diff.url],
+    ["Status", diff.status],
+    ["Failure", diff.failure],
+  ];
+  const changed = facts.filter(([, change]) => change !== null);
+  return (
+    <>
+      <p role="status">
+        {diff.same ? <Tag tone="ok">alike</Tag> : <Tag tone="warning">different</Tag>} Requests are{" "}
+        {diff.request_same ? "alike" : "different"}, answers are {diff.response_same ? "alike" : "different"}.
+      </p>
+      {changed.length > 0 && (
+        <section className={styles["section"]}>
+          <h3>First lines</h3>
+          <table className={styles["table"]} aria-label="First lines">
+            <tbody>
+              {changed.map(([label, change]) => (
+                <tr key={label}>
+                  <th scope="row">{label}</th>
+                  <td className={styles["removed"]}>{change?.left ?? "—"}</td>
+                  <td className={styles["added"]}>{change?.right ?? "—"}</td>
+                </tr>
+              ))}
+            </tbody>
+          </table>
+        </section>
+      )}
+      <Headers title="Fields of the request" headers={diff.request_headers} />
+      <Body title="Body of the request" body={diff.request_body} />
+      <Headers title="Fields of the answer" headers={diff.response_headers} />
+      <Body title="Body of the answer" body={diff.response_body} />
+      <Timings timings={diff.timings} />
+    </>
+  );
+}
+
+function Headers({ title, headers }: { readonly title: string; readonly headers: EntryDiff["request_headers"] }) {
+  if (headers.changed.length === 0 && headers.ignored.length === 0) return null;
+  return (
+    <section className={styles["section"]}>
+      <h3>{title}</h3>
+      {headers.changed.length > 0 && (
+        <table className={styles["table"]} aria-label={title}>
+          <tbody>
+            {headers.changed.map((header) => (
+              <tr key={header.name}>
+                <th scope="row">{header.name}</th>
+                <td className={styles["removed"]}>{header.left?.join(" · ") ?? "not there"}</td>
+                <td className={styles["added"]}>{header.right?.join(" · ") ?? "not there"}</td>
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      )}
+      {headers.ignored.length > 0 && (
+        <p className={styles["quiet"]}>Differ, and may: {headers.ignored.map((header) => header.name).join(", ")}</p>
+      )}
+    </section>
+  );
+}
+
+const KINDS: Readonly<Partial<Record<BodyDiff["kind"], string>>> = {
+  same: "Alike.",
+  binary: "The bytes differ.",
+};
+
+const shownValue = (value: unknown): string => (value === undefined ? "" : JSON.stringify(value));
+
+function Body({ title, body }: { readonly title: string; readonly body: BodyDiff }) {
+  if (body.kind === "none") return null;
+  const words = body.kind === "incomparable" ? (body.reason ?? "They cannot be compared.") : KINDS[body.kind];
+  return (
+    <section className={styles["section"]}>
+      <h3>
+        {title}{" "}
+        <span className={styles["quiet"]}>
+          {formatBytes(body.left_size)} → {formatBytes(body.right_size)}
+        </span>
+      </h3>
+      {words !== undefined && <p className={styles["quiet"]}>{words}</p>}
+      {body.changes !== undefined && body.changes.length > 0 && (
+        <table className={styles["table"]} aria-label={title}>
+          <tbody>
+            {body.changes.map((change, index) => (
+              <tr key={`${index}`}>
+                <th scope="row">
+                  <code>{change.path === "" ? "(all of it)" : change.path}</code>{" "}
+                  {change.is_type_change === true && <Tag tone="warning">other type</Tag>}
+                </th>
+                <td className={change.op === "add" ? undefined : styles["removed"]}>
+                  <code>{shownValue(change.left)}</code>
+                </td>
+                <td className={change.op === "remove" ? undefined : styles["added"]}>
+                  <code>{shownValue(change.right)}</code>
+                </td>
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      )}
+      {body.parts?.map((part, index) => (
+        <pre
+          key={`${index}`}
+          className={part.kind === "removed" ? styles["removed"] : part.kind === "added" ? styles["added"] : undefined}
+        >
+          {part.lines
+            .map((line) => `${part.kind === "removed" ? "− " : part.kind === "added" ? "+ " : "  "}${line}`)
+            .join("\n")}
+        </pre>
+      ))}
+      {(body.ignored_changes ?? 0) > 0 && (
+        <p className={styles["quiet"]}>{body.ignored_changes} differences in places that may differ</p>
+      )}
+      {body.truncated === true && <p className={styles["quiet"]}>There are more differences than are listed.</p>}
+    </section>
+  );
+}
+
+function Timings({ timings }: { readonly timings: EntryDiff["timings"] }) {
+  const known = Object.entries(timings).filter(([, change]) => change.left !== null || change.right !== null);
+  if (known.length === 0) return null;
+  return (
+    <section className={styles["section"]}>
+      <h3>Times</h3>
+      <table className={styles["table"]} aria-label="Times">
+        <tbody>
+          {known.map(([stage, change]) => (
+            <tr key={stage}>
+              <th scope="row">{stage}</th>
+              <td>{formatDuration(change.left)}</td>
+              <td>{formatDuration(change.right)}</td>
+              <td className={styles["quiet"]}>
+                {change.delta === null
+                  ? ""
+                  : `${change.delta < 0 ? "−" : "+"}${formatDuration(Math.abs(change.delta))}`}
+              </td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </section>
+  );
+}

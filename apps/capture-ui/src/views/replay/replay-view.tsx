@@ -1,0 +1,63 @@
+import { useQuery } from "@tanstack/react-query";
+import { Play, Plus } from "lucide-react";
+import { useState } from "react";
+import { api } from "../../api.ts";
+import { setParams, usePlace } from "../../shell/router.ts";
+import { Button } from "../../ui/button.tsx";
+import { EmptyState, ErrorState, Spinner } from "../../ui/states.tsx";
+import { DiffScreen } from "./diff-screen.tsx";
+import styles from "./replay.module.css";
+import { RequestEditor } from "./request-editor.tsx";
+import { SavedList } from "./saved-list.tsx";
+
+/** Requests to send again, what came of it, and how answers differ. */
+export function ReplayView() {
+  const { params } = usePlace();
+  const [fresh, setFresh] = useState<number | null>(null);
+  const id = params.get("id");
+  const right = params.get("right");
+  const saved = useQuery({
+    queryKey: ["replay", "saved", id],
+    queryFn: ({ signal }) => api.replay.getSavedRequest({ params: { id: id ?? "" }, signal }),
+    enabled: id !== null,
+    retry: false,
+  });
+  const show = (next: string | null): void => {
+    setFresh(null);
+    setParams({ id: next, left: null, right: null });
+  };
+  const begin = (): void => {
+    setParams({ id: null, left: null, right: null });
+    setFresh(Date.now());
+  };
+  const content =
+    right !== null ? (
+      <DiffScreen key={`${params.get("left") ?? ""} ${right}`} left={params.get("left")} right={right} />
+    ) : fresh !== null ? (
+      <RequestEditor key={fresh} saved={null} onSaved={show} />
+    ) : id === null ? (
+      <EmptyState
+        icon={<Play size={28} />}
+        title="Send requests again"
+        actions={
+          <Button variant="primary" icon={<Plus size={14} />} onClick={begin}>
+            New request
+          </Button>
+        }
+      >
+        Choose a saved request, write one, or press E on a row of the traffic.
+      </EmptyState>
+    ) : saved.error !== null ? (
+      <ErrorState title="The request cannot be loaded" error={saved.error} />
+    ) : saved.data === undefined ? (
+      <EmptyState icon={<Spinner />} title="" />
+    ) : (
+      <RequestEditor key={`${id} ${saved.data.updated_at}`} saved={saved.data} onSaved={show} />
+    );
+  return (
+    <div className={styles["view"]}>
+      <SavedList chosenId={id} onShow={show} onNew={begin} />
+      <div className={styles["right"]}>{content}</div>
+    </div>
+  );
+}

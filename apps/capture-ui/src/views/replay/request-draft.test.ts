@@ -1,0 +1,76 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { headerDrafts } from "../../rules/headers-draft.ts";
+import { isSameRequest, modificationsOf, newRequest, requestOf, requestProblem, variablesIn } from "./request-draft.ts";
+import type { RequestDraft } from "./request-draft.ts";
+
+const saved: RequestDraft = {
+  ...newRequest(),
+  url: "https://a.example/x",
+  headers: headerDrafts([
+    ["A", "1"],
+    ["Cookie", "x=1"],
+    ["cookie", "y=2"],
+  ]),
+  body: { encoding: "utf8", text: "hello" },
+};
+
+test("a run changes only what differs from what is saved", () => {
+  assert.deepEqual(modificationsOf(saved, saved), {});
+  const changed: RequestDraft = {
+    ...saved,
+    method: "PUT",
+    headers: headerDrafts([
+      ["a", "2"],
+      ["B", "3"],
+    ]),
+    body: { encoding: "utf8", text: "" },
+  };
+  assert.deepEqual(modificationsOf(saved, changed), {
+    method: "PUT",
+    headers: { a: "2", b: "3" },
+    remove_headers: ["cookie"],
+    body: "",
+  });
+  assert.ok(!isSameRequest(saved, changed));
+});
+
+test("what modifications cannot say is saved first", () => {
+  const twice = {
+    ...saved,
+    headers: headerDrafts([
+      ["a", "1"],
+      ["a", "2"],
+    ]),
+  };
+  assert.equal(modificationsOf(saved, twice), null);
+  assert.equal(modificationsOf(saved, { ...saved, body: { encoding: "utf8", text: "base64:AA==" } }), null);
+});
+
+test("a request is written with its encoding, so that text stays text", () => {
+  assert.deepEqual(requestOf({ ...saved, headers: [], body: { encoding: "utf8", text: "base64:AA==" } }), {
+    method: "GET",
+    url: "https://a.example/x",
+    headers_list: [],
+    body: "base64:AA==",
+    body_encoding: "utf8",
+  });
+  assert.equal(requestOf({ ...saved, body: { encoding: "base64", text: "AA==" } }).body, "base64:AA==");
+  assert.equal(requestOf(newRequest()).body, null);
+});
+
+test("a request that cannot be sent says why; variables may make its address", () => {
+  assert.notEqual(requestProblem(newRequest()), null);
+  assert.equal(requestProblem(saved), null);
+  assert.equal(requestProblem({ ...saved, url: "{{base}}/x" }), null);
+  assert.notEqual(requestProblem({ ...saved, method: "G T" }), null);
+});
+
+test("variables are found once each, those that make their own value not at all", () => {
+  const draft = {
+    ...saved,
+    url: "https://{{host}}/{{ id }}",
+    body: { encoding: "utf8" as const, text: "{{id}} {{$uuid}}" },
+  };
+  assert.deepEqual(variablesIn(draft), ["host", "id"]);
+});

@@ -1,0 +1,87 @@
+import type { SavedRequest } from "@headworks/capture-contract";
+import { useQuery } from "@tanstack/react-query";
+import { Plus, Trash2 } from "lucide-react";
+import { api } from "../../api.ts";
+import { queryClient, savedRequestsQuery } from "../../queries.ts";
+import { nameForRequest } from "../../rules/from-entry.ts";
+import { attempt } from "../../ui/attempt.ts";
+import { IconButton } from "../../ui/button.tsx";
+import { ErrorState } from "../../ui/states.tsx";
+import { toast } from "../../ui/toast.tsx";
+import { methodColor } from "../detail/entry-facts.ts";
+import styles from "./replay.module.css";
+
+/** The name of a saved request, or what it asks for. */
+export function savedTitle({ name, request }: SavedRequest): string {
+  return name ?? nameForRequest(request);
+}
+
+async function remove(saved: SavedRequest): Promise<boolean> {
+  const done = await attempt("The request was not deleted", () =>
+    api.replay.deleteSavedRequest({ params: { id: saved.id } }),
+  );
+  await queryClient.invalidateQueries({ queryKey: savedRequestsQuery.queryKey });
+  if (done) toast({ title: `${savedTitle(saved)} is deleted` });
+  return done;
+}
+
+/** Saved requests by collection. */
+export function SavedList({
+  chosenId,
+  onShow,
+  onNew,
+}: {
+  readonly chosenId: string | null;
+  readonly onShow: (id: string | null) => void;
+  readonly onNew: () => void;
+}) {
+  const saved = useQuery(savedRequestsQuery);
+  const groups = Map.groupBy(saved.data ?? [], (request) => request.collection ?? "");
+  const names = [...groups.keys()].toSorted((left, right) => left.localeCompare(right));
+  return (
+    <section className={styles["saved"]} aria-label="Saved requests">
+      <div className={styles["savedHead"]}>
+        <h1>Replay</h1>
+        <IconButton label="New request" icon={<Plus size={16} />} onClick={onNew} />
+      </div>
+      {saved.error !== null && <ErrorState title="The requests cannot be loaded" error={saved.error} />}
+      <div className={styles["savedList"]}>
+        {names.map((name) => (
+          <div key={name}>
+            {(names.length > 1 || name !== "") && (
+              <p className={styles["group"]}>{name === "" ? "No collection" : name}</p>
+            )}
+            <ul aria-label={name === "" ? "No collection" : name}>
+              {groups.get(name)?.map((each) => (
+                <li key={each.id} className={styles["request"]} data-chosen={each.id === chosenId || undefined}>
+                  <span className={styles["method"]} style={{ color: methodColor(each.request.method) }}>
+                    {each.request.method}
+                  </span>
+                  <button
+                    type="button"
+                    className={styles["open"]}
+                    aria-current={each.id === chosenId || undefined}
+                    onClick={() => onShow(each.id)}
+                  >
+                    <span>{savedTitle(each)}</span>
+                    {each.name !== null && <span className={styles["quiet"]}>{each.request.url}</span>}
+                  </button>
+                  <IconButton
+                    label={`Delete ${savedTitle(each)}`}
+                    icon={<Trash2 size={13} />}
+                    onClick={() => {
+                      void remove(each).then((done) => {
+                        if (done && each.id === chosenId) onShow(null);
+                      });
+                    }}
+                  />
+                </li>
+              ))}
+            </ul>
+          </div>
+        ))}
+        {saved.data?.length === 0 && <p className={styles["group"]}>Nothing is saved yet.</p>}
+      </div>
+    </section>
+  );
+}

@@ -1,0 +1,46 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import type { ThrottleProfile } from "@headworks/capture-contract";
+import { DIAL_KBPS, dialPlace, draftOfProfile, formatRate, profileOf } from "./profile-draft.ts";
+
+const profile: ThrottleProfile = {
+  name: "3G",
+  download_bps: 1_000_001,
+  upload_bps: 0,
+  latency_ms: 100,
+  delay_ms: 100,
+  jitter_ms: 20,
+  packet_loss_percent: 3,
+  loss_mode: "stall",
+  hosts: ["*.example.com"],
+  device_id: null,
+};
+
+test("a profile goes through its draft unchanged", () => {
+  const { delay_ms: _same, device_id: _reserved, ...body } = profile;
+  assert.deepEqual(profileOf(draftOfProfile(profile)), { ok: true, body });
+});
+
+test("what is no number is said by its name", () => {
+  const result = profileOf({ ...draftOfProfile(profile), latencyMs: "soon" });
+  assert.deepEqual(result, { ok: false, message: "Latency is not a number" });
+  assert.ok(!profileOf({ ...draftOfProfile(profile), downloadKbps: "-1" }).ok);
+});
+
+test("rates are short", () => {
+  assert.deepEqual([0, 999, 1500, 250_000, 1_500_000, 250_000_000].map(formatRate), [
+    "0 B/s",
+    "999 B/s",
+    "1.5 KB/s",
+    "250 KB/s",
+    "1.5 MB/s",
+    "250 MB/s",
+  ]);
+});
+
+test("the dial stands at the closest speed, and at its end for no limit", () => {
+  for (const [place, speed] of DIAL_KBPS.entries()) assert.equal(dialPlace(speed), place);
+  assert.equal(DIAL_KBPS[dialPlace(420)], 500);
+  assert.equal(dialPlace(Number.NaN), DIAL_KBPS.length - 1);
+  assert.equal(dialPlace(1), 0);
+});

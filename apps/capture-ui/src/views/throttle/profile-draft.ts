@@ -1,0 +1,84 @@
+import type { NewThrottle, ThrottleProfile } from "@headworks/capture-contract";
+
+/** A profile in the form; numbers as typed, bandwidth in kilobytes per second. */
+export interface ProfileDraft {
+  readonly name: string;
+  readonly downloadKbps: string;
+  readonly uploadKbps: string;
+  readonly latencyMs: string;
+  readonly jitterMs: string;
+  readonly lossPercent: string;
+  readonly lossMode: ThrottleProfile["loss_mode"];
+  readonly hosts: readonly string[];
+}
+
+const KILO = 1000;
+
+/** Bytes per second as kilobytes per second, with as many digits as it takes. */
+function kilobytes(bps: number): string {
+  return String(bps / KILO);
+}
+
+/** The draft of a profile. */
+export function draftOfProfile(profile: ThrottleProfile): ProfileDraft {
+  return {
+    name: profile.name,
+    downloadKbps: kilobytes(profile.download_bps),
+    uploadKbps: kilobytes(profile.upload_bps),
+    latencyMs: String(profile.latency_ms),
+    jitterMs: String(profile.jitter_ms),
+    lossPercent: String(profile.packet_loss_percent),
+    lossMode: profile.loss_mode,
+    hosts: profile.hosts,
+  };
+}
+
+/** The profile that a draft stands for, or the field that is no number, in a sentence. */
+export function profileOf(
+  draft: ProfileDraft,
+): { readonly ok: true; readonly body: NewThrottle } | { readonly ok: false; readonly message: string } {
+  const numbers: readonly (readonly [label: string, text: string, scale: number])[] = [
+    ["Download", draft.downloadKbps, KILO],
+    ["Upload", draft.uploadKbps, KILO],
+    ["Latency", draft.latencyMs, 1],
+    ["Jitter", draft.jitterMs, 1],
+    ["Loss", draft.lossPercent, 1],
+  ];
+  const wrong = numbers.find(([, text]) => !/^\d{1,12}(?:\.\d{1,3})?$/u.test(text.trim()));
+  if (wrong !== undefined) return { ok: false, message: `${wrong[0]} is not a number` };
+  const [download, upload, latency, jitter, loss] = numbers.map(([, text, scale]) => Math.round(Number(text) * scale));
+  return {
+    ok: true,
+    body: {
+      name: draft.name.trim() === "" ? "Custom" : draft.name.trim(),
+      download_bps: download ?? 0,
+      upload_bps: upload ?? 0,
+      latency_ms: latency ?? 0,
+      jitter_ms: jitter ?? 0,
+      packet_loss_percent: loss ?? 0,
+      loss_mode: draft.lossMode,
+      hosts: [...draft.hosts],
+    },
+  };
+}
+
+/** A rate for people: `1.2 MB/s`; 1 MB is 1,000,000 bytes, as lines are measured. */
+export function formatRate(bytesPerSecond: number): string {
+  if (bytesPerSecond < 1000) return `${Math.round(bytesPerSecond)} B/s`;
+  if (bytesPerSecond < 1_000_000) return `${(bytesPerSecond / 1000).toFixed(bytesPerSecond < 100_000 ? 1 : 0)} KB/s`;
+  return `${(bytesPerSecond / 1_000_000).toFixed(bytesPerSecond < 100_000_000 ? 1 : 0)} MB/s`;
+}
+
+/** The speeds of the dial, in kilobytes per second; the last place is no limit. */
+export const DIAL_KBPS: readonly number[] = [5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10_000, 50_000, 0];
+
+/** The place of the dial that comes closest to a speed. */
+export function dialPlace(kbps: number): number {
+  if (!(kbps > 0)) return DIAL_KBPS.length - 1;
+  let best = 0;
+  for (const [place, speed] of DIAL_KBPS.entries()) {
+    const now = DIAL_KBPS[best] ?? 1;
+    if (speed > 0 && Math.abs(Math.log(speed / kbps)) < Math.abs(Math.log(now / kbps))) best = place;
+  }
+  return best;
+}

@@ -1,0 +1,193 @@
+import type { NewThrottle, ThrottleProfile } from "@headworks/capture-contract";
+import { useMutation } from "@tanstack/react-query";
+import { X } from "lucide-react";
+import { useState } from "react";
+import { api } from "../../api.ts";
+import { useRefusal } from "../../rules/use-refusal.ts";
+import { setParams } from "../../shell/router.ts";
+import { Button, IconButton } from "../../ui/button.tsx";
+import { Field, TextInput } from "../../ui/field.tsx";
+import { Card } from "../../ui/page.tsx";
+import { Segmented } from "../../ui/segmented.tsx";
+import { DIAL_KBPS, dialPlace, draftOfProfile, formatRate, profileOf, type ProfileDraft } from "./profile-draft.ts";
+import styles from "./throttle.module.css";
+
+/** All of a profile, and the hosts it is for. */
+export function ProfileForm({
+  profile,
+  host,
+  onSaved,
+}: {
+  readonly profile: ThrottleProfile;
+  /** A host that the address asks to put on the list. */
+  readonly host: string | null;
+  readonly onSaved: () => void;
+}) {
+  const [draft, setDraft] = useState<ProfileDraft>(() => {
+    const start = draftOfProfile(profile);
+    return host === null || start.hosts.includes(host) ? start : { ...start, hosts: [...start.hosts, host] };
+  });
+  const built = profileOf(draft);
+  const save = useMutation({
+    mutationFn: (body: NewThrottle) => api.throttle.setThrottle({ body: { ...body, enabled: true } }),
+    onSuccess: () => {
+      if (host !== null) setParams({ host: null }, { replace: true });
+      onSaved();
+    },
+  });
+  const refused = useRefusal(save.error, []);
+  const set = (change: Partial<ProfileDraft>): void => {
+    setDraft({ ...draft, ...change, name: change.name ?? "Custom" });
+    save.reset();
+  };
+  return (
+    <form
+      aria-label="Profile"
+      onSubmit={(event) => {
+        event.preventDefault();
+        if (built.ok) save.mutate(built.body);
+      }}
+    >
+      <Card
+        title={`Profile: ${draft.name}`}
+        aside={
+          <Button type="submit" variant="primary" disabled={!built.ok || save.isPending}>
+            Use it
+          </Button>
+        }
+      >
+        <div className={styles["form"]}>
+          <Dial label="Download" kbps={draft.downloadKbps} onChange={(downloadKbps) => set({ downloadKbps })} />
+          <Dial label="Upload" kbps={draft.uploadKbps} onChange={(uploadKbps) => set({ uploadKbps })} />
+          <div className={styles["fields"]}>
+            <Field label="Latency, ms">
+              <TextInput
+                inputMode="numeric"
+                value={draft.latencyMs}
+                onChange={(event) => set({ latencyMs: event.target.value })}
+              />
+            </Field>
+            <Field label="Jitter, ± ms">
+              <TextInput
+                inputMode="numeric"
+                value={draft.jitterMs}
+                onChange={(event) => set({ jitterMs: event.target.value })}
+              />
+            </Field>
+            <Field label="Lost requests, %">
+              <TextInput
+                inputMode="numeric"
+                value={draft.lossPercent}
+                onChange={(event) => set({ lossPercent: event.target.value })}
+              />
+            </Field>
+          </div>
+          <div className={styles["loss"]}>
+            <span>A lost request</span>
+            <Segmented
+              label="What happens to lost requests"
+              value={draft.lossMode}
+              options={[
+                { value: "reset", label: "is cut off" },
+                { value: "stall", label: "never ends" },
+              ]}
+              onChange={(lossMode) => set({ lossMode })}
+            />
+          </div>
+          <HostList hosts={draft.hosts} onChange={(hosts) => set({ hosts })} />
+          {(!built.ok || refused.general !== null) && (
+            <p className={styles["problem"]} role="alert">
+              {built.ok ? refused.general : built.message}
+            </p>
+          )}
+        </div>
+      </Card>
+    </form>
+  );
+}
+
+function Dial({
+  label,
+  kbps,
+  onChange,
+}: {
+  readonly label: string;
+  readonly kbps: string;
+  readonly onChange: (kbps: string) => void;
+}) {
+  const value = Number(kbps);
+  const words = value > 0 ? formatRate(value * 1000) : "no limit";
+  return (
+    <div className={styles["dial"]}>
+      <span className={styles["dialLabel"]}>{label}</span>
+      <input
+        type="range"
+        min={0}
+        max={DIAL_KBPS.length - 1}
+        step={1}
+        aria-label={`${label} dial`}
+        aria-valuetext={words}
+        value={dialPlace(value)}
+        onChange={(event) => onChange(String(DIAL_KBPS[Number(event.target.value)] ?? 0))}
+      />
+      <TextInput
+        inputMode="decimal"
+        className={styles["dialNumber"]}
+        aria-label={`${label}, KB per second`}
+        value={kbps}
+        onChange={(event) => onChange(event.target.value)}
+      />
+      <span className={styles["quiet"]}>KB/s · {words}</span>
+    </div>
+  );
+}
+
+function HostList({
+  hosts,
+  onChange,
+}: {
+  readonly hosts: readonly string[];
+  readonly onChange: (hosts: readonly string[]) => void;
+}) {
+  const [typed, setTyped] = useState("");
+  const addHost = (): void => {
+    const name = typed.trim();
+    if (name !== "" && !hosts.includes(name)) onChange([...hosts, name]);
+    setTyped("");
+  };
+  return (
+    <div className={styles["hosts"]} role="group" aria-label="Hosts">
+      <Field label="Only for these hosts" hint="None: for all of them. *.example.com is a pattern">
+        <TextInput
+          mono
+          maxLength={255}
+          placeholder="api.example.com"
+          value={typed}
+          onChange={(event) => setTyped(event.target.value)}
+          onKeyDown={(event) => {
+            if (event.key !== "Enter") return;
+            event.preventDefault();
+            addHost();
+          }}
+        />
+      </Field>
+      <Button onClick={addHost} disabled={typed.trim() === ""}>
+        Add the host
+      </Button>
+      {hosts.length > 0 && (
+        <ul className={styles["hostList"]} aria-label="Hosts on the list">
+          {hosts.map((name) => (
+            <li key={name}>
+              <code>{name}</code>
+              <IconButton
+                label={`Remove ${name}`}
+                icon={<X size={12} />}
+                onClick={() => onChange(hosts.filter((other) => other !== name))}
+              />
+            </li>
+          ))}
+        </ul>
+      )}
+    </div>
+  );
+}

@@ -1,0 +1,29 @@
+/** Bytes per second in each direction. */
+export interface RateSample {
+  readonly down: number;
+  readonly up: number;
+}
+
+interface Reading {
+  readonly atMs: number;
+  readonly download_bytes: number;
+  readonly upload_bytes: number;
+}
+
+/** Adds the rate between two readings of ever growing counters, and drops the oldest samples beyond `most`. */
+export function addSample(
+  samples: readonly RateSample[],
+  before: Reading,
+  after: Reading,
+  most: number,
+): readonly RateSample[] {
+  const seconds = (after.atMs - before.atMs) / 1000;
+  if (seconds <= 0) return samples;
+  // Counters start anew with the service.
+  const rate = (from: number, to: number): number => Math.max(0, to - from) / seconds;
+  const sample = {
+    down: rate(before.download_bytes, after.download_bytes),
+    up: rate(before.upload_bytes, after.upload_bytes),
+  };
+  return [...samples, sample].slice(-most);
+}

@@ -1,0 +1,90 @@
+// Tested by ../../../../../../e2e/ui-rules.test.ts
+import { api } from "../../../api.ts";
+import { queryClient } from "../../../queries.ts";
+import { navigate } from "../../../shell/router.ts";
+import { attempt } from "../../../ui/attempt.ts";
+import { formatCount, formatDuration } from "../../../ui/format.ts";
+import { toast } from "../../../ui/toast.tsx";
+
+const place = (path: string, params: Readonly<Record<string, string>>): string =>
+  `${path}?${new URLSearchParams(params).toString()}`;
+
+/** Opens a new breakpoint for requests such as that of an entry. */
+export function makeBreakpoint(id: string, direction: "request" | "response" | "both"): void {
+  navigate(place("/breakpoints", { part: "rules", from: id, direction }));
+}
+
+/** Opens a new mock that answers as an entry was answered. */
+export function makeMock(id: string): void {
+  navigate(place("/mocks", { from: id }));
+}
+
+/** Opens a new rewrite for requests such as that of an entry. */
+export function makeRewrite(id: string): void {
+  navigate(place("/rewrites", { from: id }));
+}
+
+/** Opens the throttle with a host put on its list. */
+export function throttleHost(host: string): void {
+  navigate(place("/throttle", { host }));
+}
+
+/** Makes a mock of each entry at once. */
+export async function makeMocks(ids: readonly string[]): Promise<void> {
+  await attempt("The mocks were not made", async () => {
+    const { created, errors } = await api.mocks.createMocksFromTraffic({ body: { entry_ids: [...ids] } });
+    await queryClient.invalidateQueries({ queryKey: ["mocks"] });
+    toast({
+      tone: errors.length === 0 ? "success" : "info",
+      title: created === 1 ? "One mock is made" : `${formatCount(created)} mocks are made`,
+      ...(errors.length === 0 ? {} : { text: `${errors.length} entries have no answer to give again.` }),
+      action: { label: "Show", onSelect: () => navigate("/mocks") },
+    });
+  });
+}
+
+/** Sends the request of an entry again, and offers the comparison. */
+export async function replayNow(id: string): Promise<void> {
+  await attempt("The request was not sent again", async () => {
+    const result = await api.replay.executeReplay({ params: { id } });
+    const outcome = result.response === null ? (result.error ?? "No answer") : `Status ${result.response.status_code}`;
+    toast({
+      tone: result.response === null ? "error" : "success",
+      title: "Sent again",
+      text: `${outcome} after ${formatDuration(result.duration_ms)}`,
+      durationMs: 8000,
+      action: {
+        label: "Compare",
+        onSelect: () => navigate(place("/replay", { left: id, right: result.id })),
+      },
+    });
+  });
+}
+
+/** Saves the request of an entry and opens it for editing. */
+export async function editAndReplay(id: string): Promise<void> {
+  await attempt("The request was not saved", async () => {
+    const saved = await api.replay.saveRequest({ body: { entry_id: id } });
+    await queryClient.invalidateQueries({ queryKey: ["replay"] });
+    navigate(place("/replay", { id: saved.id }));
+  });
+}
+
+/** Saves the requests of entries. */
+export async function saveForReplay(ids: readonly string[]): Promise<void> {
+  await attempt("The requests were not saved", async () => {
+    const { saved } = await api.replay.saveFromTraffic({ body: { entry_ids: [...ids] } });
+    await queryClient.invalidateQueries({ queryKey: ["replay"] });
+    toast({
+      tone: "success",
+      title: saved === 1 ? "One request is saved" : `${formatCount(saved)} requests are saved`,
+      action: { label: "Show", onSelect: () => navigate("/replay") },
+    });
+  });
+}
+
+/** Shows how two entries differ. */
+export function compareEntries(ids: readonly string[]): void {
+  const [left, right] = ids;
+  if (left !== undefined && right !== undefined) navigate(place("/replay", { left, right }));
+}

@@ -1,0 +1,146 @@
+import assert from "node:assert/strict";
+import { callApi, eventually, row, uiFile, waitForCount } from "./ui-rig.ts";
+import type { UiBench } from "./ui-rig.ts";
+
+const journey = uiFile();
+
+/** Takes away the mocks that an earlier journey left: they would answer this one's requests. */
+async function clearMocks(bench: UiBench): Promise<void> {
+  for (const { id } of await bench.weir.get<readonly { readonly id: string }[]>("/mocks")) {
+    await callApi(bench.weir, "DELETE", `/mocks/${id}`);
+  }
+}
+
+journey("A mock is made of a row, answers, is changed, and brought back to what it was", async (bench) => {
+  await bench.send("/orders");
+  const page = await bench.open("/traffic");
+  await row(page, "/orders").click({ button: "right" });
+  await page.getByRole("menuitem", { name: "Mock this answer…" }).click();
+  const fresh = page.getByRole("form", { name: "New mock" });
+  await fresh.getByText("Would have matched 1 of the last").waitFor();
+  const name = `GET 127.0.0.1:${bench.origin.port}/orders`;
+  assert.equal(await fresh.getByRole("textbox", { name: "Name", exact: true }).inputValue(), name);
+  const body = fresh.getByRole("textbox", { name: "Body", exact: true });
+  assert.match(await body.inputValue(), /"title":"Weir gate"/u);
+  await body.fill('{"mocked":"{{request.path}}"}');
+  await fresh.getByRole("switch", { name: /Fill in/u }).click();
+  await fresh.getByRole("button", { name: "Create" }).click();
+  const editor = page.getByRole("form", { name: `Mock ${name}` });
+  await editor.getByRole("tab", { name: "Hits" }).waitFor();
+  const url = `${bench.origin.url}/orders`;
+  assert.equal((await bench.client.fetch(url)).body.toString(), '{"mocked":"/orders"}');
+
+  // Another answer, which makes a second version.
+  await editor.getByRole("radio", { name: "Sequence" }).click();
+  await editor.getByRole("button", { name: "Add an answer" }).click();
+  const second = editor.getByRole("group", { name: "Answer 2" });
+  await second.getByRole("textbox", { name: "Status" }).fill("503");
+  await editor.getByRole("button", { name: "Save" }).click();
+  await eventually("a second answer", async () => (await bench.client.fetch(url)).status === 503);
+  await editor.getByRole("tab", { name: "Hits" }).click();
+  await editor.getByRole("table", { name: "Answers" }).getByText("503 (answer 2)").first().waitFor();
+  await editor.getByRole("tab", { name: "Versions" }).click();
+  await editor.getByRole("button", { name: "Compare with now" }).click();
+  await editor.getByRole("group", { name: "Version 1 compared with now" }).getByText('"type": "sequence"').waitFor();
+  await editor.getByRole("button", { name: "Bring back" }).click();
+  await eventually("one answer again", async () => {
+    const answers = [await bench.client.fetch(url), await bench.client.fetch(url)];
+    return answers.every((answer) => answer.body.toString() === '{"mocked":"/orders"}');
+  });
+  await page
+    .getByRole("list", { name: "Mocks" })
+    .getByRole("img", { name: /answers in the last/u })
+    .waitFor();
+  await clearMocks(bench);
+});
+
+journey("Answers are recorded, reviewed, and made mocks; collections switch them together", async (bench) => {
+  const page = await bench.open("/mocks");
+  await page.getByRole("button", { name: "New collection" }).click();
+  await page.getByRole("dialog").getByRole("textbox", { name: "Name" }).fill("Shop");
+  await page.getByRole("dialog").getByRole("button", { name: "Create" }).click();
+  await page.getByRole("button", { name: /^Shop/u }).waitFor();
+  await page.getByRole("button", { name: "More ways to mock" }).click();
+  await page.getByRole("menuitem", { name: "Record answers" }).click();
+  await page.getByText("Recording answers as mocks.").waitFor();
+  await bench.client.fetch(`${bench.origin.url}/recorded-1`);
+  await bench.client.fetch(`${bench.origin.url}/recorded-2`);
+  await page.getByText("2 answers recorded").waitFor();
+  await page.getByRole("button", { name: "Review", exact: true }).click();
+  const panel = page.getByRole("region", { name: "Recorded answers" });
+  await waitForCount(panel.getByRole("checkbox"), 2);
+  await panel.getByRole("checkbox", { name: /recorded-1/u }).uncheck();
+  await panel.getByRole("button", { name: "Make 1 mock" }).click();
+  await page
+    .getByRole("list", { name: "Mocks" })
+    .getByText(/recorded-2/u)
+    .first()
+    .waitFor();
+  await panel.getByRole("button", { name: "Recording", exact: true }).click();
+  await eventually("no recording", async () => {
+    const { recording } = await bench.weir.get<{ readonly recording: boolean }>("/mocks/recording/status");
+    return !recording;
+  });
+  await callApi(bench.weir, "POST", "/mocks/recording/clear");
+  await clearMocks(bench);
+});
+
+journey("An OpenAPI document shows what it makes before it makes it", async (bench) => {
+  const page = await bench.open("/mocks");
+  await page.getByRole("button", { name: "More ways to mock" }).click();
+  await page.getByRole("menuitem", { name: "Import…" }).click();
+  const dialog = page.getByRole("dialog", { name: "Import mocks" });
+  const document = {
+    openapi: "3.1.0",
+    info: { title: "Shop", version: "1" },
+    servers: [{ url: bench.origin.url }],
+    paths: {
+      "/imported": {
+        get: {
+          responses: { 200: { description: "ok", content: { "application/json": { example: { made: true } } } } },
+        },
+      },
+    },
+  };
+  await dialog.getByLabel("Document").setInputFiles({
+    name: "shop.json",
+    mimeType: "application/json",
+    buffer: Buffer.from(JSON.stringify(document)),
+  });
+  await dialog.getByRole("button", { name: "Show what it makes" }).click();
+  await dialog
+    .getByRole("group", { name: "What it makes" })
+    .getByText(/imported/u)
+    .first()
+    .waitFor();
+  assert.equal((await bench.weir.get<readonly unknown[]>("/mocks")).length, 0);
+  await dialog.getByRole("button", { name: "Make 1 mock" }).click();
+  await waitForCount(dialog, 0);
+  const answer = await bench.client.fetch(`${bench.origin.url}/imported`);
+  assert.deepEqual(JSON.parse(answer.body.toString()), { made: true });
+  await clearMocks(bench);
+});
+
+journey("A recorded session stands in for the servers, and says what it has no answer for", async (bench) => {
+  await bench.send("/served?ts=1");
+  const page = await bench.open("/mocks?panel=serving");
+  const panel = page.getByRole("region", { name: "Serve a session" });
+  await panel.getByRole("combobox", { name: "Session" }).click();
+  await page.getByRole("option", { name: /^A recorded session stands in/u }).click();
+  await panel.getByRole("button", { name: "Serve it" }).click();
+  await page.getByText("stands in for all servers").waitFor();
+  const heard = bench.origin.url;
+  assert.equal((await bench.client.fetch(`${heard}/served?ts=1`)).body.toString(), "you asked for /served?ts=1");
+  assert.equal((await bench.client.fetch(`${heard}/served?ts=2`)).status, 502);
+  const misses = panel.getByRole("list", { name: "Requests that were missed" });
+  await misses
+    .getByText(/served\?ts=2/u)
+    .first()
+    .waitFor();
+  await misses.getByText(/Closest: GET .*ts=1/u).waitFor();
+  await panel.getByRole("button", { name: "Stop serving" }).click();
+  await eventually(
+    "the server answers again",
+    async () => (await bench.client.fetch(`${heard}/served?ts=2`)).status === 200,
+  );
+});

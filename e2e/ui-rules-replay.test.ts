@@ -1,0 +1,153 @@
+import assert from "node:assert/strict";
+import type { IncomingMessage, ServerResponse } from "node:http";
+import { eventually, openRow, row, uiFile, waitForCount } from "./ui-rig.ts";
+import { site } from "./ui-site.ts";
+
+let counted = 0;
+
+/** The shop of all journeys, and a counter whose answers differ. */
+function handler(request: IncomingMessage, response: ServerResponse): void {
+  if (request.url?.startsWith("/count") !== true) {
+    site(request, response);
+    return;
+  }
+  counted += 1;
+  response.setHeader("content-type", "application/json");
+  response.end(JSON.stringify({ count: counted, place: request.headers["x-place"] ?? "nowhere" }));
+}
+
+const journey = uiFile(handler);
+
+journey(
+  "A request of the traffic is edited and sent again, and its answer compared with the original",
+  async (bench) => {
+    await bench.send("/count");
+    const page = await bench.open("/traffic");
+    await openRow(page, "/count");
+    await page.keyboard.press("e");
+    await page.getByRole("heading", { name: /^GET 127\.0\.0\.1/u }).waitFor();
+    await page.getByRole("button", { name: "Add a field" }).click();
+    await page
+      .getByRole("textbox", { name: /^Name of field/u })
+      .last()
+      .fill("X-Place");
+    await page.getByRole("textbox", { name: "Value of X-Place" }).fill("here");
+    await page.getByRole("button", { name: "Send as changed" }).click();
+    const outcome = page.getByRole("region", { name: "What came back" });
+    await outcome.getByText('"place": "here"').waitFor();
+    await outcome.getByRole("link", { name: "Compare with the original" }).click();
+    const changes = page.getByRole("table", { name: "Body of the answer" });
+    await changes
+      .getByRole("row", { name: /\/place/u })
+      .getByText('"here"')
+      .waitFor();
+    await page.getByText("Requests are different, answers are different").waitFor();
+    await page.getByRole("textbox", { name: "Places in JSON that may differ" }).fill("$.place, $.count");
+    await page.keyboard.press("Enter");
+    await page.getByText("answers are alike").waitFor();
+    assert.match(page.url(), /paths=/u);
+    // What was tried is not what is saved.
+    const saved =
+      await bench.weir.get<readonly { readonly request: { readonly headers_list: unknown } }[]>("/replay/saved");
+    assert.doesNotMatch(JSON.stringify(saved), /X-Place/iu);
+  },
+);
+
+journey("A new request with a variable is saved, sent, and found in its history", async (bench) => {
+  const page = await bench.open("/replay");
+  await page.getByRole("button", { name: "New request", exact: true }).first().click();
+  await page.getByRole("textbox", { name: "Name", exact: true }).fill("Anything");
+  await page.getByRole("textbox", { name: "Collection" }).fill("Shop");
+  await page.getByRole("textbox", { name: "URL" }).fill(`${bench.origin.url}/anything/{{id}}`);
+  await page.getByRole("button", { name: "Save", exact: true }).click();
+  await page
+    .getByRole("list", { name: "Shop" })
+    .getByRole("button", { name: /^Anything/u })
+    .waitFor();
+  await page.getByRole("textbox", { name: "{{id}}" }).fill("17");
+  await page.getByRole("button", { name: "Send", exact: true }).click();
+  await page.getByRole("region", { name: "What came back" }).getByText("you asked for /anything/17").waitFor();
+  await page.getByRole("tab", { name: "History" }).click();
+  await waitForCount(page.getByRole("table", { name: "Replays" }).getByRole("row"), 2);
+});
+
+journey("A batch runs, shows its times, and is stopped", async (bench) => {
+  await bench.send("/count?batch");
+  const page = await bench.open("/traffic");
+  await row(page, "/count?batch").click({ button: "right" });
+  await page.getByRole("menuitem", { name: "Edit and send again…" }).click();
+  await page.getByRole("tab", { name: "Batch" }).click();
+  await page.getByRole("textbox", { name: "How often" }).fill("30");
+  await page.getByRole("button", { name: "Start the batch" }).click();
+  await page.getByText("Done: 30 of 30").waitFor();
+  await page
+    .getByRole("table", { name: "Statuses" })
+    .getByRole("row", { name: /200 30 100 %/u })
+    .waitFor();
+  await page.getByRole("img", { name: /: \d+/u }).waitFor();
+  await page.getByRole("textbox", { name: "How often" }).fill("5000");
+  await page.getByRole("textbox", { name: "Pause between, ms" }).fill("50");
+  await page.getByRole("button", { name: "Start the batch" }).click();
+  await page.getByRole("button", { name: "Stop", exact: true }).click();
+  await page.getByText(/^Stopped: /u).waitFor();
+});
+
+journey("Two selected rows are compared, and the rest of their menu makes rules of them", async (bench) => {
+  await bench.send("/count?one", "/count?two");
+  const page = await bench.open("/traffic");
+  await row(page, "?one").click();
+  await row(page, "?two").click({ modifiers: ["Control"] });
+  await page.keyboard.press("d");
+  await page.getByRole("table", { name: "First lines" }).getByText("count?two").waitFor();
+  await page.goBack();
+  await row(page, "?one").click({ button: "right" });
+  await page.getByRole("menuitem", { name: "Breakpoint" }).click();
+  await page.getByRole("menuitem", { name: "On its answers…" }).click();
+  const dialog = page.getByRole("dialog", { name: "New breakpoint" });
+  assert.match(
+    await dialog.getByRole("textbox", { name: "Name" }).first().inputValue(),
+    /^GET 127\.0\.0\.1:\d+\/count$/u,
+  );
+  assert.equal(await dialog.getByRole("radio", { name: "Answer" }).getAttribute("aria-checked"), "true");
+  await dialog.getByText("Would have matched 2 of the last").waitFor();
+  await page.keyboard.press("Escape");
+  await waitForCount(dialog, 0);
+  await page.goBack();
+  await row(page, "?one").click({ button: "right" });
+  await page.getByRole("menuitem", { name: "Rewrite requests like this…" }).click();
+  const editor = page.getByRole("form", { name: "New rewrite" });
+  await eventually("the rule's name", async () => {
+    const name = await editor.getByRole("textbox", { name: "Name" }).first().inputValue();
+    return /^Rewrite GET .*\/count$/u.test(name);
+  });
+});
+
+journey("Lines are slowed down from the bar, shaped by hand for one host, and let go again", async (bench) => {
+  const page = await bench.open("/traffic");
+  await page.getByRole("button", { name: "Throttle", exact: true }).click();
+  await page.getByRole("menuitem", { name: "Slow 3G" }).click();
+  await page.getByRole("banner").getByRole("button", { name: "Throttle: Slow 3G" }).click();
+  await page.getByRole("menuitem", { name: "More…" }).click();
+  const form = page.getByRole("form", { name: "Profile" });
+  await form.getByRole("heading", { name: "Profile: Slow 3G" }).waitFor();
+  await form.getByRole("textbox", { name: "Latency, ms" }).fill("soon");
+  await form.getByRole("alert").waitFor();
+  await form.getByRole("textbox", { name: "Latency, ms" }).fill("400");
+  await form.getByRole("textbox", { name: "Jitter, ± ms" }).fill("0");
+  await form.getByRole("slider", { name: "Download dial" }).press("End");
+  await form.getByRole("textbox", { name: "Only for these hosts" }).fill("127.0.0.1");
+  await page.keyboard.press("Enter");
+  await form.getByRole("list", { name: "Hosts on the list" }).getByText("127.0.0.1").waitFor();
+  await form.getByRole("button", { name: "Use it" }).click();
+  await page.getByRole("banner").getByRole("button", { name: "Throttle: Custom" }).waitFor();
+  const { profile } = await bench.weir.get<{ readonly profile: object }>("/throttle");
+  assert.partialDeepStrictEqual(profile, { latency_ms: 400, jitter_ms: 0, download_bps: 0, hosts: ["127.0.0.1"] });
+  const before = performance.now();
+  await bench.client.fetch(`${bench.origin.url}/orders`);
+  assert.ok(performance.now() - before >= 399);
+  await page.getByRole("img", { name: /^Download .*upload /u }).waitFor();
+  await page.getByText("1 delayed").waitFor();
+  await page.getByRole("switch", { name: "On" }).click();
+  await page.getByRole("banner").getByRole("button", { name: "Throttle", exact: true }).waitFor();
+  assert.equal((await bench.weir.get<{ readonly enabled: boolean }>("/throttle")).enabled, false);
+});
