@@ -65,7 +65,9 @@ for (const guide of readdirSync(GUIDES).filter((name) => name.endsWith(".md"))) 
   for (const command of commandsOf(guide)) {
     test(`${guide} shows a command that exists: weir ${command}`, async () => {
       await using directory = await temporaryDirectory();
-      const words = shellWords(command).map((word) => (word.endsWith(".json") ? directory.file(word) : word));
+      const words = shellWords(command).map((word) =>
+        /\.(?:json|har|png)$/u.test(word) ? directory.file(word) : word,
+      );
       for (const file of words.filter((word) => word.endsWith(".json"))) writeFileSync(file, "{}");
       const result = await runInside(words, { environment: { WEIR_API_URL: api } });
       assert.notEqual(result.code, 2, result.stderr);
