@@ -1,6 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { Breakpoint, BreakpointUpdate } from "@headworks/capture-contract";
 import type { breakpointsOperations } from "@headworks/capture-contract";
+import { createHitCounter } from "#exchange/hit-counter.ts";
 import { portableList } from "#portable/portable-list.ts";
 import type { Slice, SliceHost } from "#slice.ts";
 import { breakpointIssues, readBreakpoint, showBreakpoint } from "./breakpoint-rule.ts";
@@ -9,7 +10,6 @@ import type { BreakpointRules } from "./breakpoints.compile.ts";
 import { createBreakpointsInterceptor } from "./breakpoints.interceptor.ts";
 import { createBreakpointsOperations } from "./breakpoints.operations.ts";
 import { createBreakpointsStore } from "./breakpoints.store.ts";
-import { createHitCounter } from "./breakpoints.worker.ts";
 import { coalescedNotice } from "./change-notice.ts";
 import { PauseAllSwitch } from "./pause-all.ts";
 import { PausedExchanges } from "./paused-exchanges.ts";
@@ -32,8 +32,8 @@ export function createBreakpointsSlice(host: SliceHost): Slice<typeof breakpoint
     notice();
   };
   const hits = createHitCounter({
-    store,
-    clock,
+    addHits: (batch) => store.addHits(batch),
+    every: (intervalMs, callback) => clock.every(intervalMs, callback),
     onFailure: (error) =>
       log.warn({ err: error }, "hit counts of breakpoints could not be saved; they are kept and tried again"),
   });
@@ -54,7 +54,7 @@ export function createBreakpointsSlice(host: SliceHost): Slice<typeof breakpoint
       name: "breakpoints",
       onFinished: (exchange) => paused.exchangeEnded(exchange.id),
     },
-    worker: hits.worker,
+    worker: { start: (signal) => hits.start(signal) },
     portableRules: portableList<Breakpoint>({
       key: "breakpoints",
       schemaVersion: 1,
