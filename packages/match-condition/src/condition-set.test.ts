@@ -112,8 +112,8 @@ test("header fields rule out as well, by name and by value, each side's own", ()
   const request = { method: "GET", url: "http://a.test/", headers: { "X-tenant": "t1" } };
   const indexes = (phase: "request" | "response", response: object): number[] =>
     set.candidates(messageSubject(request, { status_code: 200, ...response }, phase)).map(({ index }) => index);
-  assert.deepEqual(indexes("request", {}), [0, 2, 5, 7]);
-  assert.deepEqual(indexes("response", { headers: { "x-TENANT": "t1", "content-type": "a" } }), [0, 2, 4, 5, 6, 7]);
+  assert.deepEqual(indexes("request", {}), [0, 5, 7]);
+  assert.deepEqual(indexes("response", { headers: { "x-TENANT": "t1", "content-type": "a/JSON" } }), [0, 4, 5, 6, 7]);
   assert.deepEqual(indexes("response", {}), [7]);
 });
 

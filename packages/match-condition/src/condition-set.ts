@@ -17,10 +17,10 @@ export interface ConditionSet<R> {
 
 const NONE: readonly never[] = [];
 
-/** Rules that ask for a header field of one name: by the value they ask for, and those content with any. */
+/** Rules that ask for a header field of one name: by the value they ask for, and by what the value contains. */
 interface FieldRules {
   readonly byValue: Map<string, number[]>;
-  readonly anyValue: number[];
+  readonly byText: Map<string, number[]>;
 }
 
 /** Rules of one phase, indexed. */
@@ -70,11 +70,11 @@ class PhaseIndex<R> {
   }
 
   #addFields(rule: number, fields: readonly FieldFact[]): void {
-    for (const { side, name, value } of fields) {
+    for (const { side, name, value, contains } of fields) {
       const names = this.#byField[side === "passing" ? this.#phase : side];
       let rules = names.get(name);
-      if (rules === undefined) names.set(name, (rules = { byValue: new Map(), anyValue: [] }));
-      const list = value === undefined ? rules.anyValue : listAt(rules.byValue, value);
+      if (rules === undefined) names.set(name, (rules = { byValue: new Map(), byText: new Map() }));
+      const list = value === undefined ? listAt(rules.byText, contains) : listAt(rules.byValue, value);
       if (list.at(-1) !== rule) list.push(rule);
     }
   }
@@ -128,8 +128,13 @@ class PhaseIndex<R> {
     for (let index = 0; index + 1 < fields.length; index += 2) {
       const rules = names.get(foldAscii(fields[index] ?? ""));
       if (rules === undefined) continue;
-      for (const rule of rules.anyValue) this.#takeRule(rule, method, found);
-      for (const rule of rules.byValue.get(fields[index + 1] ?? "") ?? NONE) this.#takeRule(rule, method, found);
+      const value = fields[index + 1] ?? "";
+      for (const rule of rules.byValue.get(value) ?? NONE) this.#takeRule(rule, method, found);
+      if (rules.byText.size === 0) continue;
+      const folded = foldAscii(value);
+      for (const [text, listed] of rules.byText) {
+        if (folded.includes(text)) for (const rule of listed) this.#takeRule(rule, method, found);
+      }
     }
   }
 

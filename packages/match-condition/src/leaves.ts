@@ -29,6 +29,8 @@ export interface CompiledLeaf {
   readonly urlText?: string;
   /** The same, but for URLs without percent-encoding only. */
   readonly plainUrlText?: string;
+  /** The same of the header field that the leaf is about. */
+  readonly fieldText?: string;
 }
 
 /** How each kind of pattern compares. */
@@ -166,6 +168,7 @@ function headerLeaf(leaf: Of<"header" | "header_pattern" | "content_type">): Com
     about,
     decide: (subject) => values(subject).some((value) => pattern.test(value)),
     gaveUp: (subject) => values(subject).some((value) => pattern.search(value) === "gave-up"),
+    fieldText: pattern.requiredText,
   };
 }
 

@@ -17,6 +17,8 @@ export interface FieldFact {
   readonly name: string;
   /** One of the values of that name; undefined: any. */
   readonly value: string | undefined;
+  /** What one of the values contains, its ASCII letters in lower case. */
+  readonly contains: string;
 }
 
 /** What is sure of every subject that matches; undefined parts say nothing. */
@@ -38,23 +40,23 @@ export const SHORTEST_TEXT = 4;
 const MOST_TEXTS = 64;
 
 /** What one leaf makes sure. */
-export function hintOfLeaf(leaf: Leaf, { urlText, plainUrlText }: CompiledLeaf): MatchHint {
+export function hintOfLeaf(leaf: Leaf, { urlText, plainUrlText, fieldText = "" }: CompiledLeaf): MatchHint {
   if (leaf.type === "method") return { ...NO_HINT, methods: new Set([leaf.method.toUpperCase()]) };
-  const field = fieldOf(leaf);
+  const field = fieldOf(leaf, fieldText);
   if (field !== undefined) return { ...NO_HINT, fields: [field] };
   const text = urlText ?? plainUrlText ?? "";
   if (text.length < SHORTEST_TEXT) return NO_HINT;
   return { ...NO_HINT, texts: [{ text, plainOnly: urlText === undefined }] };
 }
 
-function fieldOf(leaf: Leaf): FieldFact | undefined {
+function fieldOf(leaf: Leaf, contains: string): FieldFact | undefined {
   switch (leaf.type) {
     case "header":
-      return { side: leaf.side ?? "passing", name: foldAscii(leaf.name), value: leaf.value ?? undefined };
+      return { side: leaf.side ?? "passing", name: foldAscii(leaf.name), value: leaf.value ?? undefined, contains };
     case "header_pattern":
-      return { side: leaf.side ?? "passing", name: foldAscii(leaf.name), value: undefined };
+      return { side: leaf.side ?? "passing", name: foldAscii(leaf.name), value: undefined, contains };
     case "content_type":
-      return { side: leaf.side ?? "passing", name: "content-type", value: undefined };
+      return { side: leaf.side ?? "passing", name: "content-type", value: undefined, contains };
     default:
       return undefined;
   }
