@@ -166,6 +166,20 @@ test("rules answer before the session, and without strictness the rest goes to i
   assert.equal((await misses()).length, 1);
 });
 
+test("a session that is recorded while it is served gives what origins said, not what it said itself", async () => {
+  const before = count;
+  const id = await recorded(["/loop"]);
+  await rig.api("POST", `/sessions/${id}/switch`);
+  await serve(id);
+  assert.equal((await get("/loop")).text, `GET /loop ${before + 1}`);
+  assert.equal((await get("/not-there")).status, 502);
+  await waitUntil(async () => ((await rig.api("GET", "/traffic/count")).json as { count: number }).count === 3);
+  const again = await serve(id, { repeat: "none" });
+  assert.deepEqual([again.recorded, again.skipped], [1, 2]);
+  const other = (await rig.api("POST", "/sessions", {})).json as { id: string };
+  await rig.api("POST", `/sessions/${other.id}/switch`);
+});
+
 test("a tunnel that nobody reads is refused in strict mode", async () => {
   const id = await recorded(["/t"]);
   await rig.api("PATCH", "/config", { passthrough_domains: ["127.0.0.1"] });

@@ -46,7 +46,11 @@ export function createMockHits(parts: {
   const persist = (): void => {
     if (moved.size === 0 && counted.size === 0 && unsaved.length === 0) return;
     try {
-      store.save({ hits: unsaved, progress: only(progress, moved), stats: only(stats, counted) });
+      store.save({
+        hits: unsaved.slice(-MOCK_LIMITS.history),
+        progress: only(progress, moved),
+        stats: only(stats, counted),
+      });
     } catch (error) {
       // Everything is still there for the next try; only the history has a bound.
       unsaved = unsaved.slice(-MOCK_LIMITS.history);

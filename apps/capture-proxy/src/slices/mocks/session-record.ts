@@ -63,7 +63,7 @@ export async function readSession(
     }
     const page = JSON.parse(Buffer.from(json).toString()) as { entries: TrafficEntry[]; next_cursor: string | null };
     for (const entry of page.entries) {
-      const exchange = await recordedExchange(captured, entry, parts);
+      const exchange = wasServed(entry, sessionId) ? undefined : await recordedExchange(captured, entry, parts);
       if (exchange === undefined) skipped += 1;
       else exchanges.push(exchange);
     }
@@ -77,6 +77,11 @@ export async function readSession(
     else group.exchanges.push(exchange);
   }
   return { groups, recorded: exchanges.length, skipped };
+}
+
+/** What the session itself answered, while it was served and recorded at the same time, is no record of an origin. */
+function wasServed(entry: TrafficEntry, sessionId: string): boolean {
+  return entry.trace.some((step) => step.rule_id === sessionId);
 }
 
 /** Undefined for what was no finished exchange, switched protocols, or has an answer that was not stored whole. */
