@@ -209,6 +209,23 @@ test("rules apply to replays, and nothing is captured while nothing is to be", a
   assert.equal(echoOf(unseen).url, "/blocked");
 });
 
+test("a compressed answer is shown as it came, or without its coding when asked for", async () => {
+  const packed = gzipSync("unpacked");
+  const bomb = gzipSync(Buffer.alloc(8_000_000));
+  const coded = await startOrigin(cleanup, (incoming, response) => {
+    response.writeHead(200, { "content-encoding": "gzip" }).end(incoming.url === "/bomb" ? bomb : packed);
+  });
+  const id = await rig.capture(`${coded}/`);
+  const result = await replay(rig, id);
+  assert.equal(result.response?.body, `base64:${packed.toString("base64")}`);
+  const plain = async (path: string, method = "GET"): Promise<string | null | undefined> =>
+    (await rig.call<ReplayResult>(method, `${path}?decompressed=true`)).json.response?.body;
+  assert.equal(await plain(`/replay/execute/${id}`, "POST"), "unpacked");
+  assert.equal(await plain(`/replay/history/${result.id}`), "unpacked");
+  const large = await plain(`/replay/execute/${await rig.capture(`${coded}/bomb`)}`, "POST");
+  assert.equal(large, `base64:${bomb.toString("base64")}`);
+});
+
 test("a large answer is cut in the result and whole in the entry", async () => {
   const size = 3_000_000;
   const large = await startOrigin(cleanup, (_incoming, response) => void response.end("x".repeat(size)));

@@ -256,6 +256,10 @@ export const DiffOrder = strictObject({
 });
 export type DiffOrder = Static<typeof DiffOrder>;
 
+const decompressed = strictObject({
+  decompressed: Type.Optional(booleanText("Bodies without their content coding (gzip and others)")),
+});
+
 export const replayOperations = defineOperations({
   listSavedRequests: {
     method: "GET",
@@ -339,6 +343,7 @@ export const replayOperations = defineOperations({
     description: "Goes the way of client requests: rules, capture and upstream settings apply to it.",
     access: "replay:write",
     params: IdParams,
+    query: decompressed,
     body: ReplayOrder,
     bodyOptional: true,
     responses: { 200: ReplayResult },
@@ -412,6 +417,7 @@ export const replayOperations = defineOperations({
     summary: "One replay with its bodies, as far as they are stored",
     access: "replay:read",
     params: IdParams,
+    query: decompressed,
     responses: { 200: ReplayResult },
   },
   clearReplayHistory: {

@@ -72,7 +72,7 @@ Examples:
     >();
     const compares = flags.diff === true || flags.failOn === "change" || flags.failOn === "status";
     const order: ReplayOrder = { ...modificationsOf(flags), ...(compares ? { diff: diffOptionsOf(flags) } : {}) };
-    const request = { params: { id }, body: order };
+    const request = { params: { id }, query: { decompressed: "true" }, body: order };
     const address = apiAddress(flags, invocation.environment);
     const { text, value } = await callJson(address, replayOperations.executeReplay, request);
     const result = value as ReplayResult;

@@ -1,9 +1,13 @@
 // Tested by ../../../test/replay-run.test.ts
 import { randomUUID } from "node:crypto";
 import type { ReplayResult, RequestData, ResponseData } from "@headworks/capture-contract";
-import { shownRequest, shownResponse } from "#exchange/shown-message.ts";
+import { decodeContentSync } from "@headworks/http-fields/content-coding";
+import { bodyText, shownRequest, shownResponse } from "#exchange/shown-message.ts";
 import type { BodyFacts } from "#exchange/shown-message.ts";
 import type { Run } from "./run.ts";
+
+/** A small body that unpacks to more than this is shown as it came. */
+const MOST_DECODED_BYTES = 4_194_304;
 
 /** What a replay belongs to. */
 export interface ReplayOf {
@@ -67,4 +71,20 @@ export function withoutBodies(result: ReplayResult): ReplayResult {
     request: { ...request, body: null, body_encoding: null },
     response: response && { ...response, body: null, body_encoding: null },
   };
+}
+
+/** The result with the answer's body without its content coding, where it can be removed. */
+export function decoded(result: ReplayResult): ReplayResult {
+  const { response } = result;
+  const bytes = bytesOf(response?.body ?? null);
+  const codings = response?.headers_list.flatMap(([name, value]) => (/^content-encoding$/iu.test(name) ? [value] : []));
+  if (response === null || bytes === undefined || codings === undefined || codings.length === 0) return result;
+  const { bytes: plain, stop } = decodeContentSync(bytes, codings, { maxBytes: MOST_DECODED_BYTES });
+  if (stop !== undefined && stop !== "truncated") return result;
+  return { ...result, response: { ...response, ...bodyText(plain) } };
+}
+
+function bytesOf(body: string | null): Uint8Array | undefined {
+  if (body === null) return undefined;
+  return body.startsWith("base64:") ? Buffer.from(body.slice(7), "base64") : Buffer.from(body, "utf8");
 }

@@ -6,7 +6,7 @@ import type { SliceHost } from "#slice.ts";
 import type { Batches } from "./batches.ts";
 import { checkDiffOptions, diffOf, diffWithOriginal, originalOf, sideOf } from "./diff.ts";
 import type { HistoryStore } from "./replay-history.ts";
-import { withoutBodies } from "./replay-result.ts";
+import { decoded, withoutBodies } from "./replay-result.ts";
 import type { Replays } from "./replays.ts";
 import { counted, savedOperations } from "./saved-handlers.ts";
 import type { SavedNames } from "./saved-handlers.ts";
@@ -35,7 +35,7 @@ type Running = "executeReplay" | "executeBatch" | "cancelBatch" | "diffEntries";
 function runOperations({ host, history, replays, batches }: ReplayOperationsParts): Pick<Table, Running> {
   const { store, events } = host;
   return {
-    executeReplay: async ({ params, body, signal }) => {
+    executeReplay: async ({ params, query, body, signal }) => {
       const replayed = await replays.find(params.id);
       const diff = body?.diff === true ? {} : body?.diff === false ? undefined : body?.diff;
       if (diff !== undefined) checkDiffOptions(diff, "body/diff");
@@ -52,8 +52,9 @@ function runOperations({ host, history, replays, batches }: ReplayOperationsPart
       events.changed("replay");
       // The caller may ask for the entry at once.
       if (result.entry_id !== null) await store.flush();
-      if (diff === undefined || original === undefined) return { status: 200, body: result };
-      return { status: 200, body: { ...result, diff: await diffWithOriginal(host, original, result, diff) } };
+      const shown = query.decompressed === "true" ? decoded(result) : result;
+      if (diff === undefined || original === undefined) return { status: 200, body: shown };
+      return { status: 200, body: { ...shown, diff: await diffWithOriginal(host, original, result, diff) } };
     },
     executeBatch: async ({ params, query, body, signal }) => {
       const batch = batches.begin(await replays.find(params.id), body ?? {}, query.task_id);
@@ -97,9 +98,9 @@ function historyOperations({ host, history, batches }: ReplayOperationsParts): O
       const { results, total } = history.list({ savedRequestId, batchId }, limit, offset);
       return { ...counted(total), status: 200, body: results };
     },
-    getReplay: async ({ params }) => {
+    getReplay: async ({ params, query }) => {
       const result = history.get(params.id) ?? notFound("replay", params.id);
-      return { status: 200, body: await withStoredBodies(store, result) };
+      return { status: 200, body: await withStoredBodies(store, result, query.decompressed === "true") };
     },
     clearReplayHistory: () => {
       history.clear();
@@ -110,9 +111,13 @@ function historyOperations({ host, history, batches }: ReplayOperationsParts): O
 }
 
 /** The bodies of a replay are those of its entry, as long as that is kept. */
-async function withStoredBodies(store: SliceHost["store"], result: ReplayResult): Promise<ReplayResult> {
+async function withStoredBodies(
+  store: SliceHost["store"],
+  result: ReplayResult,
+  decompressed: boolean,
+): Promise<ReplayResult> {
   if (result.entry_id === null) return result;
-  const entry = await store.getEntry(result.entry_id, { includeBodies: true, decompressed: false });
+  const entry = await store.getEntry(result.entry_id, { includeBodies: true, decompressed });
   if (entry === undefined) return result;
   const { request, response } = entry;
   const bodyOf = ({ body, body_encoding }: Pick<typeof request, "body" | "body_encoding">) => ({ body, body_encoding });
