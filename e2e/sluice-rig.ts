@@ -6,9 +6,9 @@ import { runProcess, spawnProcess, temporaryDirectory } from "@headworks/testkit
 import type { Exit, SpawnedProcess, TemporaryDirectory } from "@headworks/testkit";
 import { CertificateAuthority } from "@headworks/tls-authority";
 // Also forgets what the shell of the developer says about proxies.
-import { Cleanups, originAuthority, workDirectory } from "./rig.ts";
+import { Cleanups } from "./rig.ts";
 
-export { Cleanups, originAuthority, workDirectory };
+export { Cleanups };
 
 const MAIN = fileURLToPath(new URL("../apps/gateway/src/main.ts", import.meta.url));
 

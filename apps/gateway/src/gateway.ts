@@ -88,6 +88,8 @@ export async function createGateway(options: GatewayOptions): Promise<RunningGat
   }
 }
 
+export { SessionTickets };
+
 /** What a process of the gateway is made of. */
 export interface ProcessParts {
   readonly environment: GatewayOptions["environment"];

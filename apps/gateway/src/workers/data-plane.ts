@@ -2,8 +2,7 @@
 import type { Issue } from "@headworks/gateway-contract";
 import type { Logger } from "pino";
 import type { AcceptedCandidate, Followers, SubmitOutcome } from "#config/generations.ts";
-import { createControl, createDataPlane, drainTimeMs, type ProcessParts } from "#gateway.ts";
-import { SessionTickets } from "#listener/session-tickets.ts";
+import { createControl, createDataPlane, drainTimeMs, SessionTickets, type ProcessParts } from "#gateway.ts";
 import type { Clock, EventSink } from "#slice.ts";
 import type { RecentTraffic } from "#slices/metrics/metrics.slice.ts";
 import { forceState, upstreamSnapshots, type ForcedState } from "#upstream/upstream-state.ts";

@@ -6,7 +6,6 @@ import type { AcceptedCandidate, Followers } from "#config/generations.ts";
 import type { EventSink } from "#slice.ts";
 import type { RecentTraffic } from "#slices/metrics/metrics.slice.ts";
 import type { NonceVerdict } from "#slices/consumers/consumers.slice.ts";
-import type { SessionTickets } from "#listener/session-tickets.ts";
 import type { StateStore } from "#storage/state-store.ts";
 import { InstanceHealth } from "./instance-health.ts";
 import { MergedMetrics } from "./merged-metrics.ts";
@@ -25,7 +24,8 @@ export interface WorkerPoolParts {
   readonly store: StateStore | undefined;
   /** A token that no other gateway has. */
   readonly instance: string;
-  readonly tickets: SessionTickets;
+  /** The secret behind tickets of TLS; `follow` tells of each new one. */
+  readonly tickets: { readonly secret: Uint8Array; follow(changed: () => void): void };
   /** Where events of workers go, once each for the instance. */
   readonly events: EventSink;
   /** What is counted here for all workers. */
