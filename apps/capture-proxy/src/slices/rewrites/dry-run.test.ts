@@ -124,8 +124,6 @@ test("whatever rules meet whatever messages, they are carried out or say why not
         if (!changed) assert.ok(isSame);
         assert.equal(changed, says, JSON.stringify(trace));
         for (const { changes } of trace) assert.ok(changes.length > 0);
-        if (rewrites.every(({ type: kind }) => kind === "body_rewrite") && !changed)
-          assert.deepEqual(request.after, request.before);
       },
     ),
     { numRuns: 600 },

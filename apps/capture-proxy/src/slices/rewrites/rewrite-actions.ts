@@ -203,7 +203,12 @@ function leaveBody(edit: MessageEdit, reason: string): void {
 /** Bodies up to this size are edited at once; larger ones in a thread, so that others need not wait for them. */
 const AT_ONCE_BYTES = 131_072;
 
+/** Each operation of a JSON Patch walks through what it changes. */
+const OPERATIONS_AT_ONCE = 8;
+
 function editText(action: TextAction, thread: TextThread): Apply {
+  const operations = action.type === "json_patch" ? action.patch.length : 1;
+  const atOnceBytes = AT_ONCE_BYTES / Math.max(1, operations / OPERATIONS_AT_ONCE);
   const change = compileTextEdit(action);
   const word = wordEditOf(action);
   const applyNow = (edit: MessageEdit): void | Promise<void> => {
@@ -213,7 +218,7 @@ function editText(action: TextAction, thread: TextThread): Apply {
     if (word !== undefined && bytes !== undefined && hasPlainAscii(bytes, body.contentType)) {
       return take(edit, bytes, editWord(bytes, word));
     }
-    if (bytes !== undefined && bytes.length > AT_ONCE_BYTES) return editInThread(edit, action, bytes, thread);
+    if (bytes !== undefined && bytes.length > atOnceBytes) return editInThread(edit, action, bytes, thread);
     const { text } = body;
     if (text === undefined) return edit.note("the body is no text");
     const edited = change(text);

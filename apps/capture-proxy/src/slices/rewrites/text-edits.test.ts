@@ -56,6 +56,26 @@ test("a replacement that multiplies the text, or copies that do, are given up an
   }
 });
 
+test("copies of copies are given up before they are written down", () => {
+  const patch = Array.from({ length: 60 }, (_, at) => ({ op: "copy" as const, from: "", path: `/${at}` }));
+  const result = compileTextEdit({ type: "json_patch", patch })('{"b":"text"}');
+  assert.deepEqual(result, { problem: "JSON Patch not applied: the result is too deep or too large" });
+  const few = compileTextEdit({ type: "json_patch", patch: patch.slice(0, 2) })('{"b":1}');
+  assert.equal("text" in few && few.text, '{"0":{"b":1},"1":{"0":{"b":1},"b":1},"b":1}');
+});
+
+test("a thread that ends leaves its bodies as they are, and the next one begins anew", async () => {
+  const other = createTextThread();
+  const action: TextAction = { type: "body_rewrite", pattern: "(a)", replacement: "b" };
+  const pending = other.edit(action, Buffer.from("a"), undefined);
+  other.close();
+  const ended = await pending;
+  assert.match("problem" in ended ? ended.problem : "", /ending/);
+  const again = await other.edit(action, Buffer.from("a"), undefined);
+  assert.equal("bytes" in again && again.bytes.toString(), "b");
+  other.close();
+});
+
 test("a plain word is found in bytes as it is found in text", () => {
   const action: TextAction = { type: "body_rewrite", pattern: "cat", replacement: "$&s & $$1" };
   const word = wordEditOf(action);

@@ -59,8 +59,15 @@ export function compileTextEdit(action: TextAction): (text: string) => EditedTex
 
 function editOf(action: TextAction): (text: string) => EditedText {
   switch (action.type) {
-    case "json_patch":
-      return jsonEdit("JSON Patch", (json) => jsonPatch(json, action.patch as unknown as Json));
+    case "json_patch": {
+      // Copies of copies double what there is with each of them, which costs nothing before it is written down.
+      const multiplies = action.patch.some(({ op }) => op === "copy");
+      return jsonEdit("JSON Patch", (json) => {
+        const patched = jsonPatch(json, action.patch as unknown as Json);
+        if (multiplies && unitsLeft(patched, MOST_JSON_UNITS) < 0) throw new RangeError("too large");
+        return patched;
+      });
+    }
     case "json_merge":
       return jsonEdit("JSON Merge Patch", (json) => mergePatch(json, action.patch as Json));
     case "body_rewrite": {
@@ -87,6 +94,21 @@ function jsonEdit(words: string, change: (json: Json) => Json): (text: string) =
       throw error;
     }
   };
+}
+
+/** Units that a JSON text with copies may have, about. */
+const MOST_JSON_UNITS = 16_777_216;
+
+/** What is left of a number of units when a value is written; below 0 as soon as it is too large. */
+function unitsLeft(json: Json, units: number): number {
+  if (typeof json === "string") return units - json.length;
+  if (typeof json !== "object" || json === null) return units - 4;
+  let left = units - 2;
+  for (const [name, value] of Object.entries(json)) {
+    if (left < 0) return left;
+    left = unitsLeft(value as Json, left - name.length - 2);
+  }
+  return left;
 }
 
 /** Longer words are left to the automaton: searching them plainly can take the product of both lengths. */
