@@ -66,6 +66,26 @@ test("timers that come late lose nothing, as long as the process is not stuck", 
   assert.ok(Math.abs(only.receivedBytes / 5_000_000 - 1) < 0.03, String(only.receivedBytes));
 });
 
+test("time in which nobody had anything to send is not made up for", async () => {
+  const clock = new FakeClock();
+  const late = {
+    monotonic: () => clock.monotonic(),
+    after: (ms: number, run: () => void) => clock.after(ms + 200, run),
+  };
+  const line = new Line(late);
+  line.setRate(1_000_000);
+  const first = sink(line);
+  first.flow.add(Buffer.alloc(20_000));
+  await clock.advance(300);
+  assert.equal(first.receivedBytes, 20_000);
+  line.charge(0);
+  const second = sink(line);
+  second.flow.add(Buffer.alloc(1_000_000));
+  await clock.advance(300);
+  // 300 ms, and what an idle line keeps.
+  assert.ok(second.receivedBytes <= 312_000, String(second.receivedBytes));
+});
+
 test("many flows share a line evenly, and one that comes later gets its share at once", async () => {
   const clock = new FakeClock();
   const line = new Line(clock);

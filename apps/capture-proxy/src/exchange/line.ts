@@ -13,8 +13,10 @@ export interface Receiver {
   moved(): void;
 }
 
-/** A flow with less waiting than this asks its source for more. */
+/** A flow with less waiting than this asks its source for more; fast lines with few flows have more in stock. */
 const LOW_BYTES = 32_768;
+const MOST_LOW_BYTES = 262_144;
+const LOW_MS = 50;
 /** Smaller slices would cost more than they smooth. */
 const SMALLEST_SLICE_BYTES = 256;
 const LARGEST_SLICE_BYTES = 65_536;
@@ -80,10 +82,20 @@ export class Line {
 
   /** A flow has something to deliver. */
   queue(flow: FlowOnLine): void {
-    if (this.#turns.length === 0) this.#count(BURST_MS);
+    if (this.#turns.length === 0 && !this.#isSharing) {
+      this.#count(BURST_MS);
+      // What nobody had use for while there was time is not made up for.
+      this.#credit = Math.min(this.#credit, BURST_MS * this.#bytesPerMs);
+    }
     this.#turns.push(flow);
     if (!this.isLimited) this.#share();
     else if (this.#stopTimer === undefined && !this.#isSharing) this.#rearm();
+  }
+
+  /** Bytes of one flow below which it should get more. */
+  get lowBytes(): number {
+    const even = (this.#bytesPerMs * LOW_MS) / Math.max(1, this.#turns.length);
+    return Math.min(Math.max(even, LOW_BYTES), MOST_LOW_BYTES);
   }
 
   /** A flow has no more turns. */
@@ -173,7 +185,7 @@ class FlowOnLine implements Flow {
   }
 
   get isLow(): boolean {
-    return this.waitingBytes < LOW_BYTES;
+    return this.waitingBytes < this.#line.lowBytes;
   }
 
   add(piece: Buffer): void {

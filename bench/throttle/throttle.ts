@@ -1,0 +1,211 @@
+/**
+ * How close the throttle comes to its profile: a whole Weir in a process of its own, an origin and clients in this one.
+ * For each line the bandwidth of one and of eight transfers at a time, down and up, and the latency of requests one after
+ * the other, less what they take without it; and last a change while a transfer runs. Prints what was asked for, what came, and the difference.
+ *
+ *   node bench/throttle/throttle.ts [seconds=3]
+ */
+import { fork } from "node:child_process";
+import type { ChildProcess } from "node:child_process";
+import { once } from "node:events";
+import { mkdtemp, rm } from "node:fs/promises";
+import { createServer, request } from "node:http";
+import type { IncomingMessage, Server, ServerResponse } from "node:http";
+import type { AddressInfo } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { performance } from "node:perf_hooks";
+import { pino } from "pino";
+import { createProxy } from "../../apps/capture-proxy/src/proxy.ts";
+
+interface Addresses {
+  readonly proxy: string;
+  readonly api: string;
+}
+
+interface LineUnderTest {
+  readonly name: string;
+  readonly download_bps: number;
+  readonly upload_bps: number;
+  readonly latency_ms: number;
+}
+
+const LINES: readonly LineUnderTest[] = [
+  { name: "GPRS (2G)", download_bps: 50_000, upload_bps: 20_000, latency_ms: 500 },
+  { name: "Slow 3G", download_bps: 400_000, upload_bps: 200_000, latency_ms: 200 },
+  { name: "3G", download_bps: 1_000_000, upload_bps: 500_000, latency_ms: 100 },
+  { name: "DSL", download_bps: 2_000_000, upload_bps: 500_000, latency_ms: 20 },
+  { name: "4G LTE", download_bps: 10_000_000, upload_bps: 5_000_000, latency_ms: 30 },
+  { name: "50 MB/s", download_bps: 50_000_000, upload_bps: 50_000_000, latency_ms: 5 },
+];
+const AT_ONCE = 8;
+const LATENCY_REQUESTS = 15;
+const PIECE = Buffer.alloc(65_536, "t");
+
+/** The child: Weir with a data directory that goes with it. */
+async function serve(): Promise<void> {
+  const dataDir = await mkdtemp(join(tmpdir(), "weir-throttle-"));
+  const flags = { "proxy-port": "0", "api-port": "0" };
+  const proxy = await createProxy({ dataDir, environment: {}, flags, log: pino({ level: "silent" }) });
+  process.send?.(proxy.addresses);
+  await Promise.race([once(process, "message"), once(process, "disconnect")]);
+  await proxy.stop(0);
+  await rm(dataDir, { recursive: true });
+  if (process.connected) process.disconnect();
+}
+
+async function measure(seconds: number): Promise<void> {
+  const origin = createServer(answer);
+  origin.listen(0, "127.0.0.1");
+  await once(origin, "listening");
+  const child = fork(import.meta.filename, ["proxy"]);
+  const [addresses] = (await once(child, "message")) as [Addresses];
+  const transfers = new Transfers(addresses, (origin.address() as AddressInfo).port);
+  try {
+    await measureLines(transfers, seconds);
+    await measureChange(transfers, seconds);
+  } finally {
+    await end(child, origin);
+  }
+}
+
+async function measureLines(transfers: Transfers, seconds: number): Promise<void> {
+  for (const line of LINES) {
+    const { latency_ms: latencyMs, name, download_bps, upload_bps } = line;
+    await transfers.throttle({ name, download_bps, upload_bps, enabled: true });
+    print(name, "down, 1 transfer", download_bps, await transfers.down(1, download_bps * seconds));
+    print(name, `down, ${AT_ONCE} at once`, download_bps, await transfers.down(AT_ONCE, download_bps * seconds));
+    print(name, "up, 1 transfer", upload_bps, await transfers.up(1, upload_bps * seconds));
+    print(name, `up, ${AT_ONCE} at once`, upload_bps, await transfers.up(AT_ONCE, upload_bps * seconds));
+    await transfers.throttle({ preset: "None", enabled: false });
+    const idleMs = await transfers.latencyMs();
+    await transfers.throttle({ name, latency_ms: latencyMs, enabled: true });
+    print(name, "latency ms", latencyMs, (await transfers.latencyMs()) - idleMs);
+  }
+}
+
+/** Half of a transfer on one line, the other half on one that is four times as fast. */
+async function measureChange(transfers: Transfers, seconds: number): Promise<void> {
+  const slow = 500_000;
+  const fast = 2_000_000;
+  await transfers.throttle({ download_bps: slow, enabled: true });
+  const startedMs = performance.now();
+  const timer = setTimeout(() => void transfers.throttle({ download_bps: fast, enabled: true }), seconds * 1000);
+  await transfers.down(1, (slow + fast) * seconds);
+  clearTimeout(timer);
+  print("changed", "seconds", 2 * seconds, (performance.now() - startedMs) / 1000);
+}
+
+function print(name: string, what: string, asked: number, got: number): void {
+  const difference = ((got / asked - 1) * 100).toFixed(2).padStart(7);
+  const columns = [
+    name.padEnd(10),
+    what.padEnd(18),
+    String(asked).padStart(9),
+    got.toFixed(got < 1000 ? 1 : 0).padStart(10),
+  ];
+  console.log(`${columns.join("  ")}  ${difference} %`);
+}
+
+/** `/down/<bytes>` sends so many, everything else counts what comes. */
+function answer(incoming: IncomingMessage, response: ServerResponse): void {
+  const [, bytesText] = /^\/down\/(\d+)$/.exec(incoming.url ?? "") ?? [];
+  incoming.resume();
+  if (bytesText === undefined) {
+    incoming.on("end", () => response.end());
+    return;
+  }
+  let leftBytes = Number(bytesText);
+  response.setHeader("content-length", leftBytes);
+  const more = (): void => {
+    while (leftBytes > 0) {
+      const piece = leftBytes < PIECE.length ? PIECE.subarray(0, leftBytes) : PIECE;
+      leftBytes -= piece.length;
+      if (!response.write(piece)) {
+        response.once("drain", more);
+        return;
+      }
+    }
+    response.end();
+  };
+  more();
+}
+
+/** Clients of the proxy under test. */
+class Transfers {
+  readonly #addresses: Addresses;
+  readonly #origin: string;
+
+  constructor(addresses: Addresses, originPort: number) {
+    this.#addresses = addresses;
+    this.#origin = `127.0.0.1:${originPort}`;
+  }
+
+  async throttle(profile: object): Promise<void> {
+    const response = await fetch(`${this.#addresses.api}/api/throttle`, {
+      method: "POST",
+      headers: { "content-type": "application/json" },
+      body: JSON.stringify(profile),
+    });
+    if (!response.ok) throw new Error(await response.text());
+  }
+
+  /** Bytes per second of `count` answers at a time, `bytes` together. */
+  async down(count: number, bytes: number): Promise<number> {
+    const each = Math.round(bytes / count);
+    const startedMs = performance.now();
+    await Promise.all(Array.from({ length: count }, () => this.#exchange("GET", `/down/${each}`, 0)));
+    return (each * count) / ((performance.now() - startedMs) / 1000);
+  }
+
+  /** The same of requests. */
+  async up(count: number, bytes: number): Promise<number> {
+    const each = Math.round(bytes / count);
+    const startedMs = performance.now();
+    await Promise.all(Array.from({ length: count }, () => this.#exchange("POST", "/up", each)));
+    return (each * count) / ((performance.now() - startedMs) / 1000);
+  }
+
+  /** The median time of small requests, one after the other: a busy machine spoils single ones. */
+  async latencyMs(): Promise<number> {
+    const timesMs: number[] = [];
+    for (let count = 0; count <= LATENCY_REQUESTS; count += 1) {
+      const startedMs = performance.now();
+      await this.#exchange("GET", "/small", 0);
+      timesMs.push(performance.now() - startedMs);
+    }
+    // The first one warms up.
+    const sorted = timesMs.slice(1).toSorted((left, right) => left - right);
+    return sorted[Math.floor(sorted.length / 2)] ?? Number.NaN;
+  }
+
+  async #exchange(method: string, path: string, bytes: number): Promise<void> {
+    const { hostname, port } = new URL(this.#addresses.proxy);
+    const outgoing = request({
+      host: hostname,
+      port,
+      method,
+      path: `http://${this.#origin}${path}`,
+      headers: { host: this.#origin, ...(bytes > 0 ? { "content-length": bytes } : {}) },
+      agent: false,
+    });
+    const answered = once(outgoing, "response") as Promise<[IncomingMessage]>;
+    for (let leftBytes = bytes; leftBytes > 0; leftBytes -= PIECE.length) {
+      const isTaken = outgoing.write(leftBytes < PIECE.length ? PIECE.subarray(0, leftBytes) : PIECE);
+      if (!isTaken) await once(outgoing, "drain");
+    }
+    outgoing.end();
+    const [response] = await answered;
+    for await (const _piece of response);
+  }
+}
+
+async function end(child: ChildProcess, origin: Server): Promise<void> {
+  child.send("stop");
+  await once(child, "exit");
+  origin.close();
+  origin.closeAllConnections();
+}
+
+if (process.argv[2] === "proxy") await serve();
+else await measure(Number(process.argv[2] ?? "3"));
