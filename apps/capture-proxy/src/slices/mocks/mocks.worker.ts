@@ -63,13 +63,7 @@ export function createMockHits(parts: {
   return {
     history: () => history.slice(-MOCK_LIMITS.history),
     worker: { start: (signal) => persistNowAndThen(clock, persist, signal) },
-    progress: (id) => {
-      const known = progress.get(id);
-      if (known !== undefined) return known;
-      const made = { hits: 0, nextIndex: 0 };
-      progress.set(id, made);
-      return made;
-    },
+    progress: (id) => placeOf(progress, id),
     touched: (id) => {
       moved.add(id);
     },
@@ -105,6 +99,14 @@ export function createMockHits(parts: {
     },
     persist,
   };
+}
+
+function placeOf(progress: Map<string, MockProgress>, id: string): MockProgress {
+  const known = progress.get(id);
+  if (known !== undefined) return known;
+  const made = { hits: 0, nextIndex: 0 };
+  progress.set(id, made);
+  return made;
 }
 
 function copied([id, { hits, nextIndex }]: readonly [string, Readonly<MockProgress>]): [string, MockProgress] {
