@@ -3,7 +3,7 @@ import { once } from "node:events";
 import { createServer, request } from "node:http";
 import type { IncomingMessage, RequestListener } from "node:http";
 import type { AddressInfo } from "node:net";
-import { temporaryDirectory } from "@headworks/testkit";
+import { temporaryDirectory, waitUntil } from "@headworks/testkit";
 import type { ReplayResult } from "@headworks/capture-contract";
 import { pino } from "pino";
 import { createProxy } from "#proxy.ts";
@@ -74,13 +74,11 @@ export async function startReplayRig(cleanup: Cleanups, flags: Record<string, st
         (await call<{ id: string; request: { url: string }; state: string }[]>("GET", "/traffic?limit=1")).json[0];
       const before = await latest();
       await throughProxy(proxy, url, options);
-      for (;;) {
+      return await waitUntil(async () => {
         const entry = await latest();
-        if (entry !== undefined && entry.id !== before?.id && entry.request.url === url && entry.state !== "pending") {
-          return entry.id;
-        }
-        await new Promise((resolve) => setTimeout(resolve, 20));
-      }
+        const isNew = entry !== undefined && entry.id !== before?.id && entry.request.url === url;
+        return isNew && entry.state !== "pending" ? entry.id : undefined;
+      });
     },
     async restart() {
       await proxy.stop(0);
