@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { FakeClock } from "@headworks/testkit";
+import fc from "fast-check";
 import { Line } from "./line.ts";
 import type { Flow } from "./line.ts";
 
@@ -193,4 +194,51 @@ test("a closed flow delivers nothing more and leaves its turn to others", async 
   await clock.advance(1000);
   assert.equal(closed.receivedBytes, 0);
   assert.ok(Math.abs(other.receivedBytes / 10_000 - 1) < 0.05, String(other.receivedBytes));
+});
+
+test("whatever comes and however receivers behave, every byte arrives in order, and never more than the rate allows", async () => {
+  const step = fc.oneof(
+    fc.record({ kind: fc.constant("add" as const), flow: fc.nat(2), bytes: fc.integer({ min: 1, max: 3000 }) }),
+    fc.record({ kind: fc.constant("wait" as const), ms: fc.integer({ min: 1, max: 60 }) }),
+    fc.record({ kind: fc.constant("full" as const), flow: fc.nat(2), isFull: fc.boolean() }),
+  );
+  await fc.assert(
+    fc.asyncProperty(
+      fc.array(step, { maxLength: 30 }),
+      fc.integer({ min: 1000, max: 500_000 }),
+      async (steps, rate) => {
+        const clock = new FakeClock();
+        const line = new Line(clock);
+        line.setRate(rate);
+        const sinks = [sink(line), sink(line), sink(line)] as const;
+        const given: number[][] = [[], [], []];
+        let next = 0;
+        const mostBytes = (): number => (rate / 1000) * (clock.monotonic() + 10) + 1;
+        for (const what of steps) {
+          if (what.kind === "wait") await clock.advance(what.ms);
+          else if (what.kind === "full") {
+            sinks[what.flow as 0 | 1 | 2].isFull = what.isFull;
+            if (!what.isFull) sinks[what.flow as 0 | 1 | 2].flow.resume();
+          } else {
+            const piece = Buffer.from(Array.from({ length: what.bytes }, () => (next = (next + 1) % 251)));
+            given[what.flow]?.push(...piece);
+            sinks[what.flow as 0 | 1 | 2].flow.add(piece);
+          }
+          const total = sinks.reduce((sum, { receivedBytes }) => sum + receivedBytes, 0);
+          assert.ok(total <= mostBytes(), `${total} of ${mostBytes()}`);
+        }
+        line.setRate(0);
+        for (const each of sinks) {
+          each.isFull = false;
+          each.flow.resume();
+        }
+        for (const [index, { pieces, flow }] of sinks.entries()) {
+          assert.deepEqual([...Buffer.concat(pieces)], given[index]);
+          assert.equal(flow.isEmpty, true);
+        }
+        assert.equal(clock.pendingTimers, 0);
+      },
+    ),
+    { numRuns: 60 },
+  );
 });

@@ -1,8 +1,9 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { gzipSync } from "node:zlib";
-import { decodeContentSync, encodeText } from "@headworks/http-fields/content-coding";
+import { decodeContentSync, encodeContent, encodeText } from "@headworks/http-fields/content-coding";
 import type { RawFields } from "@headworks/http1";
+import fc from "fast-check";
 import { editableBody, encodeBody, encodeEditedText } from "./editable-body.ts";
 
 const LIMIT = 1_000_000;
@@ -93,4 +94,38 @@ test("an edited body is coded as its fields say, or plain and without the field 
   const odd: RawFields = ["content-encoding", "dcb", "X", "1"];
   assert.deepEqual(await encodeBody(plain, odd), plain);
   assert.deepEqual(odd, ["X", "1"]);
+});
+
+test("whatever the bytes, type and coding: what is shown as text is the same bytes again", async () => {
+  const types = [
+    "text/plain",
+    "text/html; charset=shift_jis",
+    "text/plain; charset=utf-16le",
+    "text/css; charset=big5",
+  ];
+  const bytes = fc.oneof(
+    fc.uint8Array({ maxLength: 60 }),
+    fc.string({ unit: "grapheme", maxLength: 30 }).map((text) => new TextEncoder().encode(text)),
+    fc
+      .array(fc.constantFrom(0xff, 0xfe, 0xef, 0xbb, 0xbf, 0x41, 0x00, 0x81), { maxLength: 12 })
+      .map((octets) => Uint8Array.from(octets)),
+  );
+  await fc.assert(
+    fc.asyncProperty(
+      bytes,
+      fc.constantFrom(undefined, "application/octet-stream", "application/json", "text/plain; charset=odd", ...types),
+      fc.constantFrom("identity", "gzip", "br, zstd"),
+      async (plain, type, coding) => {
+        const fields: RawFields = ["Content-Encoding", coding, ...(type === undefined ? [] : ["Content-Type", type])];
+        const coded = await encodeContent(plain, coding);
+        assert.ok(coded);
+        const body = await editableBody(coded, fields, LIMIT);
+        assert.equal(body.form, "decoded");
+        assert.deepEqual(Buffer.from(body.bytes), Buffer.from(plain));
+        if (body.text === undefined) return;
+        assert.deepEqual(encodeEditedText(body.text.value, [...fields], body.text), Buffer.from(plain));
+      },
+    ),
+    { numRuns: 300 },
+  );
 });
