@@ -384,3 +384,37 @@ test("hits are counted once for an exchange, and a rule for answers may ask for 
     assert.equal((json as { hit_count: number }).hit_count, 1);
   }
 });
+
+test("a client that waits to be asked for its body is asked when a rule wants to change it", async () => {
+  const received: Buffer[] = [];
+  await rig.reset((request, response) => {
+    void body(request).then((bytes) => {
+      received.push(bytes);
+      response.end("done");
+    });
+  });
+  await rig.rule({ type: "body_rewrite", pattern: "(old)", replacement: "new $1" }, { direction: "request" });
+  await using connection = await rig.client.connect();
+  await connection.write(
+    `PUT ${rig.origin.url}/ HTTP/1.1\r\nHost: 127.0.0.1:${rig.origin.port}\r\nExpect: 100-continue\r\nTransfer-Encoding: chunked\r\n\r\n`,
+  );
+  await connection.readUntil("HTTP/1.1 100 Continue\r\n\r\n");
+  await connection.write("2\r\nol\r\n1\r\nd\r\n0\r\n\r\n");
+  await connection.readUntil("done");
+  assert.equal(received[0]?.toString(), "new old");
+});
+
+test("a large body is changed in a thread, and requests beside it are served meanwhile", async () => {
+  await rig.reset((request, response) =>
+    response
+      .setHeader("Content-Type", "text/plain; charset=utf-8")
+      .end(request.url === "/small" ? "a small" : "a large ".repeat(100_000)),
+  );
+  await rig.rule({ type: "body_rewrite", pattern: "(l)arge|(s)mall", replacement: "$1$2" }, { direction: "response" });
+  const [large, small] = await Promise.all([
+    rig.client.fetch(`${rig.origin.url}/large`),
+    rig.client.fetch(`${rig.origin.url}/small`),
+  ]);
+  assert.equal(large.body.toString(), "a l ".repeat(100_000));
+  assert.equal(small.body.toString(), "a s");
+});
