@@ -28,7 +28,7 @@ async function startRig(): Promise<Rig> {
     stored,
     preview: async (condition, { phases = ["request", "response"] as const, limit = 1000, sample = 20 } = {}) => {
       await stored.store.flush();
-      const question = { condition, phases, limit, sample, sessionId: undefined };
+      const question = { condition, phases, limit, sample, explain: undefined, sessionId: undefined };
       const { sample: rows, ...sums } = await stored.store.previewMatches(question, NEVER);
       return { ...sums, ids: rows.map(({ id }) => id) };
     },
@@ -98,6 +98,7 @@ test("an empty session and one that does not exist have nothing to try", async (
     phases: ["request"],
     limit: 10,
     sample: 5,
+    explain: undefined,
     sessionId: "none",
   } as const;
   assert.equal((await rig.stored.store.previewMatches(question, NEVER)).examined, 0);
@@ -128,6 +129,7 @@ test("a search that takes too long gives what it found, and one nobody waits for
     phases: ["request"],
     limit: 500,
     sample: 5,
+    explain: undefined,
   };
   for (const row of rows) {
     Object.defineProperty(row, "request_fields", {
@@ -143,4 +145,22 @@ test("a search that takes too long gives what it found, and one nobody waits for
   assert.ok(cut.examined > 0 && cut.examined < 500 && cut.matched === cut.examined);
   given = 0;
   await assert.rejects(matchPreview(source, request, { cancelled: true }), CancelledError);
+});
+
+test("of an entry that is named it says why it matches or not, in the last phase that it got to", async () => {
+  await using rig = await startRig();
+  const { id } = rig.stored.add({
+    status: 404,
+    responseBody: ["gone"],
+    responseFields: ["content-type", "text/plain"],
+  });
+  await rig.stored.store.flush();
+  const explained = async (explain: string, phases: PreviewRequest["phases"]): Promise<string | undefined> => {
+    const condition: Condition = { type: "body_pattern", pattern: "^here" };
+    const question = { condition, phases, limit: 1, sample: 0, explain, sessionId: undefined };
+    return (await rig.stored.store.previewMatches(question, NEVER)).explanation?.text;
+  };
+  assert.equal(await explained(id, ["request", "response"]), "The body matches `^here`: no, the body has no match");
+  assert.equal(await explained(id, ["request"]), "The body matches `^here`: no, there is no body of text");
+  assert.equal(await explained("unknown", ["request"]), undefined);
 });
