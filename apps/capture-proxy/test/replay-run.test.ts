@@ -174,6 +174,10 @@ test("redirects are followed when asked for, a bounded number of times, and secr
   assert.deepEqual([got.method, got.url, headerOf(got, "content-type")], ["GET", "/got", []]);
   const kept = await replay(rig, await saved("/keep", "DELETE"), { modifications: { follow_redirects: true } });
   assert.equal(kept.response?.body, "DELETE");
+  const named = await replay(rig, id, {
+    modifications: { follow_redirects: true, headers: { Host: "other.example" } },
+  });
+  assert.deepEqual([named.redirects.length, named.response?.status_code], [2, 200]);
   const loop = await replay(rig, await saved("/loop"), { modifications: { follow_redirects: true, max_redirects: 3 } });
   assert.deepEqual([loop.redirects.length, loop.response?.status_code], [3, 302]);
   assert.equal(

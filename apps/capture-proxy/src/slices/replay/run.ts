@@ -98,7 +98,8 @@ function redirected(
   const { exchange } = outcome;
   const { status, fields: answered } = exchange.response;
   const location = fieldValue(answered, "location");
-  const base = exchangeUrl({ ...exchange.request, scheme: request.scheme });
+  // Where it was sent, which a Host of another name does not change.
+  const base = exchangeUrl({ ...request, version: "HTTP/1.1", trailers: undefined });
   if (location === undefined || !URL.canParse(location, base)) return undefined;
   const isGet = status === 303 ? request.method !== "HEAD" : status < 307 && request.method === "POST";
   const method = isGet ? "GET" : request.method;
