@@ -2,7 +2,7 @@ import { defineOperations, media, nullable, oneOf, strictObject, upload } from "
 import { resourceTypes } from "@headworks/http-fields";
 import { Type } from "typebox";
 import type { Static } from "typebox";
-import { MatchPreviewRequest } from "./match-preview.ts";
+import { MatchExplanation, MatchPreviewRequest } from "./match-preview.ts";
 import { Failure, RequestData, ResponseData, RuleKind, RuleTrace, Timings, TlsInfo } from "./message.ts";
 import { booleanText, Id, IdParams, named, Timestamp } from "./primitives.ts";
 
@@ -205,6 +205,7 @@ export const MatchPreview = strictObject(
     matched: Type.Integer({ description: "How many of them it matches" }),
     complete: Type.Boolean({ description: "False when time ran out before `limit` entries were tried" }),
     sample: Type.Array(TrafficSnapshot, { description: "The newest of those that match" }),
+    explanation: Type.Optional(MatchExplanation),
   },
   { $id: "MatchPreview" },
 );

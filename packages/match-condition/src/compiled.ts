@@ -1,18 +1,11 @@
-import type { Condition } from "@headworks/capture-contract";
+import type { Condition, MatchExplanation } from "@headworks/capture-contract";
 import type { MatchSubject } from "./subject.ts";
 
 /** Whether a condition holds; `needs-body` when that depends on a body that was not read. */
 export type Decision = boolean | "needs-body";
 
 /** Why a condition holds or not; `parts` are those of `and`, `or` and `not`. */
-export interface Explanation {
-  readonly outcome: "holds" | "fails" | "needs-body";
-  /** JSON pointer of the part in the whole condition; empty for the whole. */
-  readonly pointer: string;
-  /** A sentence for people: what was looked at and what was asked of it. */
-  readonly text: string;
-  readonly parts: readonly Explanation[];
-}
+export type Explanation = MatchExplanation;
 
 /** Which bodies a condition may ask for in a phase. None of them: the heads are enough. */
 export interface BodyNeeds {

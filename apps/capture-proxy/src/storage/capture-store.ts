@@ -52,6 +52,8 @@ export interface MatchQuestion {
   readonly limit: number;
   /** Matching entries that are given at most. */
   readonly sample: number;
+  /** Id of an entry that the condition is explained for; without it in the session, the answer has no explanation. */
+  readonly explain: string | undefined;
 }
 
 export interface BodyPart {

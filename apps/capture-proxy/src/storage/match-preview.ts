@@ -1,6 +1,6 @@
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { compileCondition } from "@headworks/match-condition";
-import type { BodyText, MatchSubject } from "@headworks/match-condition";
+import type { BodyText, Explanation, MatchSubject } from "@headworks/match-condition";
 import type { QueryRecord } from "@headworks/query-language";
 import type { SqlRow } from "./database.ts";
 import { FLAG_PASSTHROUGH } from "./entry-facts.ts";
@@ -72,6 +72,25 @@ export async function matchPreview(
         condition.matches(new RecordSubject(record, texts, phase)),
     );
   }
+}
+
+/**
+ * Why a condition matches the entry that the request names, in the last of the phases it got to; undefined when the
+ * session has no such entry.
+ */
+export function explainMatch(source: EntrySource, request: PreviewRequest): Explanation | undefined {
+  const { scope, phases, explain } = request;
+  if (explain === undefined) return undefined;
+  const row = source.database
+    .prepare(
+      `SELECT ${RECORD_COLUMNS}, ${RECORD_HEAD_COLUMNS} FROM entry e JOIN head h ON h.seq = e.seq
+       WHERE e.id = ? AND e.session = ? AND e.seq > ?`,
+    )
+    .get(explain, scope.number, scope.floorSeq);
+  if (row === undefined) return undefined;
+  const record = new RowRecord(row, scope.id, source.bodies);
+  const phase = phases.includes("response") && record.status !== undefined ? "response" : "request";
+  return compileCondition(request.condition).explain(new RecordSubject(record, new RecordTexts(record), phase));
 }
 
 /** The decoded bodies of one record, each made once. */

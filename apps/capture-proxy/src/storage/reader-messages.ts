@@ -64,6 +64,8 @@ export interface PreviewRequest {
   readonly phases: readonly ("request" | "response")[];
   readonly limit: number;
   readonly sample: number;
+  /** Id of an entry that the condition is explained for. */
+  readonly explain: string | undefined;
 }
 
 export type ReaderRequest =

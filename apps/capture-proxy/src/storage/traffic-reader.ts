@@ -7,7 +7,7 @@ import { parsed } from "./stored-json.ts";
 import { planFilter } from "./filter-plan.ts";
 import { FilteredSet } from "./filtered-set.ts";
 import type { EntrySource, Interest } from "./filtered-set.ts";
-import { matchPreview } from "./match-preview.ts";
+import { explainMatch, matchPreview } from "./match-preview.ts";
 import type {
   EntriesRequest,
   ExportRequest,
@@ -204,7 +204,9 @@ export class TrafficReader {
   /** What a condition would have matched lately. */
   async preview(request: PreviewRequest, interest: Interest): Promise<MatchPreview> {
     const { seqs, ...counts } = await matchPreview(this.#source, request, interest);
-    return { ...counts, sample: this.#snapshots(seqs, request.scope) };
+    const explanation = explainMatch(this.#source, request);
+    const sample = this.#snapshots(seqs, request.scope);
+    return { ...counts, sample, ...(explanation === undefined ? {} : { explanation }) };
   }
 
   /** A page of full entries, newest first, as the API answers it. */

@@ -89,10 +89,12 @@ function createQuestions(store: SliceHost["store"]): Omit<Table, Change> {
       return { status: 200, body: await store.summarize(query, signal) };
     },
     previewMatches: async ({ body, signal }) => {
-      const { direction = "both", limit = 1000, sample = 20, session_id: sessionId } = body;
+      const { direction = "both", limit = 1000, sample = 20, explain, session_id: sessionId } = body;
       const phases = direction === "both" ? (["request", "response"] as const) : ([direction] as const);
-      const question = { condition: previewedCondition(body), phases, sessionId, limit, sample };
-      return { status: 200, body: await store.previewMatches(question, signal) };
+      const question = { condition: previewedCondition(body), phases, sessionId, limit, sample, explain };
+      const preview = await store.previewMatches(question, signal);
+      if (explain !== undefined && preview.explanation === undefined) return notFound("entry", explain);
+      return { status: 200, body: preview };
     },
     treeTraffic: async ({ query, signal }) => {
       const { of_host: ofHost, ...filter } = query;

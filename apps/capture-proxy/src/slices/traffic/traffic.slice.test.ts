@@ -365,6 +365,14 @@ test("a preview says how many of the newest entries a condition matches", async 
   const short = await preview({ url_pattern: "*/api/*", method: "GET", sample: 0, direction: "request" });
   assert.deepEqual(short.json, { examined: 3, matched: 2, complete: true, sample: [] });
   assert.equal(((await preview({ condition: { type: "all" }, limit: 2 })).json as MatchPreview).examined, 2);
+  const why = await preview({ condition: { type: "path_pattern", pattern: "/api/*" }, sample: 0, explain: ids[2] });
+  assert.deepEqual((why.json as MatchPreview).explanation, {
+    outcome: "fails",
+    pointer: "",
+    text: "The path matches `/api/*`: no, it is `/index.html`",
+    parts: [],
+  });
+  assert.equal((await preview({ condition: { type: "all" }, explain: "unknown" })).status, 404);
 });
 
 test("a preview refuses what is no condition, with the place", async () => {
