@@ -5,23 +5,13 @@
  *
  *   node bench/throttle/throttle.ts [seconds=3]
  */
-import { fork } from "node:child_process";
-import type { ChildProcess } from "node:child_process";
 import { once } from "node:events";
-import { mkdtemp, rm } from "node:fs/promises";
 import { createServer, request } from "node:http";
-import type { IncomingMessage, Server, ServerResponse } from "node:http";
+import type { IncomingMessage, ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 import { performance } from "node:perf_hooks";
-import { pino } from "pino";
-import { createProxy } from "../../apps/capture-proxy/src/proxy.ts";
-
-interface Addresses {
-  readonly proxy: string;
-  readonly api: string;
-}
+import { startWeir } from "../ui/running-weir.ts";
+import type { RunningWeir } from "../ui/running-weir.ts";
 
 interface LineUnderTest {
   readonly name: string;
@@ -42,31 +32,18 @@ const AT_ONCE = 8;
 const LATENCY_REQUESTS = 15;
 const PIECE = Buffer.alloc(65_536, "t");
 
-/** The child: Weir with a data directory that goes with it. */
-async function serve(): Promise<void> {
-  const dataDir = await mkdtemp(join(tmpdir(), "weir-throttle-"));
-  const flags = { "proxy-port": "0", "api-port": "0" };
-  const proxy = await createProxy({ dataDir, environment: {}, flags, log: pino({ level: "silent" }) });
-  process.send?.(proxy.addresses);
-  await Promise.race([once(process, "message"), once(process, "disconnect")]);
-  await proxy.stop(0);
-  await rm(dataDir, { recursive: true });
-  if (process.connected) process.disconnect();
-}
-
 async function measure(seconds: number): Promise<void> {
   const origin = createServer(answer);
   origin.listen(0, "127.0.0.1");
   await once(origin, "listening");
-  const child = fork(import.meta.filename, ["proxy"]);
-  const [addresses] = (await once(child, "message")) as [Addresses];
-  const transfers = new Transfers(addresses, (origin.address() as AddressInfo).port);
-  try {
+  {
+    await using weir = await startWeir();
+    const transfers = new Transfers(weir, (origin.address() as AddressInfo).port);
     await measureLines(transfers, seconds);
     await measureChange(transfers, seconds);
-  } finally {
-    await end(child, origin);
   }
+  origin.close();
+  origin.closeAllConnections();
 }
 
 async function measureLines(transfers: Transfers, seconds: number): Promise<void> {
@@ -133,21 +110,16 @@ function answer(incoming: IncomingMessage, response: ServerResponse): void {
 
 /** Clients of the proxy under test. */
 class Transfers {
-  readonly #addresses: Addresses;
+  readonly #weir: RunningWeir;
   readonly #origin: string;
 
-  constructor(addresses: Addresses, originPort: number) {
-    this.#addresses = addresses;
+  constructor(weir: RunningWeir, originPort: number) {
+    this.#weir = weir;
     this.#origin = `127.0.0.1:${originPort}`;
   }
 
   async throttle(profile: object): Promise<void> {
-    const response = await fetch(`${this.#addresses.api}/api/throttle`, {
-      method: "POST",
-      headers: { "content-type": "application/json" },
-      body: JSON.stringify(profile),
-    });
-    if (!response.ok) throw new Error(await response.text());
+    await this.#weir.call("POST", "/throttle", profile);
   }
 
   /** Bytes per second of `count` answers at a time, `bytes` together. */
@@ -180,10 +152,9 @@ class Transfers {
   }
 
   async #exchange(method: string, path: string, bytes: number): Promise<void> {
-    const { hostname, port } = new URL(this.#addresses.proxy);
     const outgoing = request({
-      host: hostname,
-      port,
+      host: "127.0.0.1",
+      port: this.#weir.proxyPort,
       method,
       path: `http://${this.#origin}${path}`,
       headers: { host: this.#origin, ...(bytes > 0 ? { "content-length": bytes } : {}) },
@@ -200,12 +171,4 @@ class Transfers {
   }
 }
 
-async function end(child: ChildProcess, origin: Server): Promise<void> {
-  child.send("stop");
-  await once(child, "exit");
-  origin.close();
-  origin.closeAllConnections();
-}
-
-if (process.argv[2] === "proxy") await serve();
-else await measure(Number(process.argv[2] ?? "3"));
+await measure(Number(process.argv[2] ?? "3"));
