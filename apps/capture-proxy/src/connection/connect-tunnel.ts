@@ -148,7 +148,8 @@ export class ConnectTunnel implements Timed, ConnectionHandle {
     if (this.#sniffed && this.#decide(this.#sniffed)) return;
     const { host, port } = this.#target;
     if (host !== MAGIC_HOST) {
-      this.#silence = new SilenceBreaker(this.#services, host, port, (dialled, moments) =>
+      const target = { host, port, client: this.#facts };
+      this.#silence = new SilenceBreaker(this.#services, target, (dialled, moments) =>
         this.#serverSpoke(dialled, moments),
       );
     }

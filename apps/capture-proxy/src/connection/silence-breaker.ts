@@ -2,6 +2,7 @@
 import type { Socket } from "node:net";
 import { newMoments } from "#exchange/exchange.ts";
 import type { Moments } from "#exchange/exchange.ts";
+import type { Target, Verdict } from "#exchange/phases.ts";
 import type { Dialled } from "#upstream/dial.ts";
 import type { ProxyServices } from "./proxy-services.ts";
 
@@ -17,22 +18,32 @@ export type ServerSpoke = (dialled: Dialled, moments: Moments) => void;
  */
 export class SilenceBreaker {
   readonly #timer: NodeJS.Timeout;
+  #isCancelled = false;
   #cancelDial: (() => void) | undefined;
   #upstream: Socket | undefined;
 
-  constructor(services: ProxyServices, host: string, port: number, serverSpoke: ServerSpoke) {
+  constructor(services: ProxyServices, target: Target, serverSpoke: ServerSpoke) {
     this.#timer = setTimeout(() => {
-      const moments = newMoments();
-      const destination = { host, port, secure: false, serverName: undefined };
-      this.#cancelDial = services.dialer.dial(destination, moments, {
-        connected: (dialled) => this.#listen(dialled, moments, serverSpoke),
-        // The client's first request will meet the same failure, and can be told.
-        failed: () => undefined,
-      });
+      const verdict = services.pipeline.target(target);
+      if (!(verdict instanceof Promise)) return this.#dial(services, target, verdict, serverSpoke);
+      void verdict.then((later) => this.#dial(services, target, later, serverSpoke));
     }, SILENCE_MS);
   }
 
+  /** A target that rules keep connections from is not dialled; whatever the client says first will be answered. */
+  #dial(services: ProxyServices, { host, port }: Target, verdict: Verdict, serverSpoke: ServerSpoke): void {
+    if (verdict.kind !== "continue" || this.#isCancelled) return;
+    const moments = newMoments();
+    const destination = { host, port, secure: false, serverName: undefined };
+    this.#cancelDial = services.dialer.dial(destination, moments, {
+      connected: (dialled) => this.#listen(dialled, moments, serverSpoke),
+      // The client's first request will meet the same failure, and can be told.
+      failed: () => undefined,
+    });
+  }
+
   cancel(): void {
+    this.#isCancelled = true;
     clearTimeout(this.#timer);
     this.#cancelDial?.();
     this.#upstream?.destroy();
