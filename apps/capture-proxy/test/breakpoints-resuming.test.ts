@@ -1,6 +1,13 @@
 import assert from "node:assert/strict";
 import { after, test } from "node:test";
-import { brotliCompressSync, brotliDecompressSync, gunzipSync, gzipSync, zstdCompressSync, zstdDecompressSync } from "node:zlib";
+import {
+  brotliCompressSync,
+  brotliDecompressSync,
+  gunzipSync,
+  gzipSync,
+  zstdCompressSync,
+  zstdDecompressSync,
+} from "node:zlib";
 import type { TrafficEntry } from "@headworks/capture-contract";
 import { proxyClient, rawClient, startOrigin } from "@headworks/testkit";
 import { ALLOW, cleared, create, endedEntry, one, paused, resume, traceOf } from "./breakpoints-rig.ts";
@@ -203,6 +210,29 @@ test("a delay holds the decision back", async () => {
   await resume(rig, item, { action: "modify", modifications: [{ type: "delay", ms: 200 }] });
   await waiting;
   assert.ok(performance.now() - startedMs >= 190);
+});
+
+test("a client that goes away during a delay breaks nothing", async () => {
+  await cleared(rig);
+  await create(rig, pauseRequests);
+  const controller = new AbortController();
+  const gone = rig.send({ method: "POST", path: "/gone-late", body: "x", signal: controller.signal });
+  const item = await one(rig);
+  await resume(rig, item, {
+    action: "modify",
+    modifications: [
+      { type: "set_body", content: "changed" },
+      { type: "delay", ms: 300 },
+    ],
+  });
+  controller.abort();
+  await assert.rejects(gone);
+  assert.equal((await endedEntry(rig, "/gone-late")).state, "failed");
+  await new Promise((resolve) => setTimeout(resolve, 350));
+  assert.deepEqual(rig.seen, []);
+  const waiting = rig.send();
+  await resume(rig, await one(rig), ALLOW);
+  assert.equal((await waiting).status, 200);
 });
 
 test("a body is given to a request that had none, and taken from one that had", async () => {

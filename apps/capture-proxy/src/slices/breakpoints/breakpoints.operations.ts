@@ -11,6 +11,7 @@ import type { Handlers } from "@headworks/contract-kit";
 import { parseRuleCondition } from "@headworks/match-condition";
 import { ApiError, notFound, validationError } from "#api/api-error.ts";
 import { CONTINUE } from "#exchange/phases.ts";
+import type { Verdict } from "#exchange/phases.ts";
 import type { HitCounter } from "#exchange/hit-counter.ts";
 import type { Clock } from "#slice.ts";
 import { newBreakpoint, NO_DEVICES, showBreakpoint, updatedBreakpoint } from "./breakpoint-rule.ts";
@@ -20,9 +21,10 @@ import { parseDecision } from "./decision.ts";
 import { PAUSE_ALL } from "./pause-all.ts";
 import type { PauseAllSwitch } from "./pause-all.ts";
 import { leaveTrace } from "./paused-exchanges.ts";
-import type { PausedExchanges } from "./paused-exchanges.ts";
+import type { Paused, PausedExchanges } from "./paused-exchanges.ts";
 import { showPaused } from "./paused-item.ts";
 import { prepare } from "./resume.ts";
+import type { PreparedDecision } from "./resume.ts";
 
 export interface BreakpointsOperationsParts {
   readonly store: BreakpointsStore;
@@ -127,8 +129,9 @@ function pausedOperations(parts: BreakpointsOperationsParts): Omit<All, RuleOper
       const prepared = await prepare(item, decision, { bodyLimitBytes: bodyLimitBytes() });
       // It may have ended meanwhile, by somebody else's decision too.
       const decide = paused.take(item.id) ?? notFound("paused item", params.id);
-      if (prepared.delayMs === 0) decide(prepared.carryOut());
-      else clock.after(prepared.delayMs, () => decide(prepared.carryOut()));
+      const carryOut = (): void => decide(verdictOf(item, prepared));
+      if (prepared.delayMs === 0) carryOut();
+      else clock.after(prepared.delayMs, carryOut);
       return { status: 200, body: { id: item.id, action: decision.action } };
     },
     getPauseAll: () => ({ status: 200, body: showPauseAll() }),
@@ -138,6 +141,11 @@ function pausedOperations(parts: BreakpointsOperationsParts): Omit<All, RuleOper
     },
     resumeAll: ({ body }) => ({ status: 200, body: { resumed_count: resumeAll(parts, body ?? {}) } }),
   };
+}
+
+/** A client may have gone while its decision was held back. */
+function verdictOf({ exchange }: Paused, prepared: PreparedDecision): Verdict {
+  return exchange.state.step === "failed" ? CONTINUE : prepared.carryOut();
 }
 
 function resumeAll(
