@@ -187,7 +187,7 @@ function NotButton({
   readonly of: string;
 }) {
   return (
-    <Button pressed={not} aria-label={`The opposite of ${of}`} title="The opposite" onClick={() => onChange(!not)}>
+    <Button pressed={not} aria-label={`not: the opposite of ${of}`} title="The opposite" onClick={() => onChange(!not)}>
       not
     </Button>
   );

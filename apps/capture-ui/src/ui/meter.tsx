@@ -1,12 +1,13 @@
 import { classNames } from "./class-names.ts";
 import styles from "./meter.module.css";
 
-/** How much of a limit is used. Amber above 80 %, red when full; `max` 0 means no limit. */
+/** How much of a limit is used. Amber above 80 %, red when full, unless it is progress; `max` 0 means no limit. */
 export function Meter({
   value,
   max,
   label,
   text,
+  isProgress = false,
 }: {
   readonly value: number;
   readonly max: number;
@@ -14,6 +15,8 @@ export function Meter({
   readonly label: string;
   /** Shown above the bar: `4,212 of 10,000`. */
   readonly text: string;
+  /** Full is what is wanted. */
+  readonly isProgress?: boolean;
 }) {
   const share = max > 0 ? Math.min(1, value / max) : 0;
   return (
@@ -24,7 +27,10 @@ export function Meter({
       aria-valuemax={Math.max(max, value, 1)}
       aria-valuenow={value}
       aria-valuetext={text}
-      className={classNames(styles["meter"], share >= 1 ? styles["full"] : share > 0.8 && styles["warning"])}
+      className={classNames(
+        styles["meter"],
+        !isProgress && (share >= 1 ? styles["full"] : share > 0.8 && styles["warning"]),
+      )}
     >
       <span className={styles["text"]}>{text}</span>
       <span className={styles["track"]}>

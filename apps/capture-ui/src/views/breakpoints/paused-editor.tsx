@@ -30,6 +30,20 @@ export function PausedEditor({ item, onDecided }: { readonly item: PausedItem; r
     refetchInterval: (query) => (isReceiving(query.state.data) ? 500 : false),
     retry: false,
   });
+  const [busy, setBusy] = useState(false);
+  const decide = async (decision: BreakpointDecision): Promise<void> => {
+    if (busy) return;
+    setBusy(true);
+    const done = await attempt("The decision was not taken", () =>
+      api.breakpoints.resumePausedItem({ params: { id: item.id }, body: decision }),
+    );
+    if (done) onDecided();
+    else setBusy(false);
+    await queryClient.invalidateQueries({ queryKey: pausedQuery.queryKey });
+  };
+  // These need nothing of the message, so they work before it is here.
+  useAction("paused.allow", () => void decide({ action: "continue" }));
+  useAction("paused.reject", () => void decide({ action: "abort" }));
   if (full.error !== null) {
     const isOver = full.error instanceof ApiFailure && full.error.status === 404;
     return isOver ? (
@@ -41,7 +55,7 @@ export function PausedEditor({ item, onDecided }: { readonly item: PausedItem; r
   if (full.data === undefined) return <EmptyState icon={<Spinner />} title="" />;
   // Edits begin with the whole message; once it is whole it does not change any more.
   const state = isReceiving(full.data) ? "arriving" : "whole";
-  return <Editor key={state} item={full.data} onDecided={onDecided} />;
+  return <Editor key={state} item={full.data} busy={busy} decide={decide} />;
 }
 
 function isReceiving(item: PausedItem | undefined): boolean {
@@ -49,26 +63,23 @@ function isReceiving(item: PausedItem | undefined): boolean {
   return message?.body_state === "receiving";
 }
 
-function Editor({ item, onDecided }: { readonly item: PausedItem; readonly onDecided: () => void }) {
+function Editor({
+  item,
+  busy,
+  decide,
+}: {
+  readonly item: PausedItem;
+  readonly busy: boolean;
+  readonly decide: (decision: BreakpointDecision) => Promise<void>;
+}) {
   const [before] = useState(() => draftOfPaused(item));
   const [draft, setDraft] = useState(before);
   const [answer, setAnswer] = useState(answerDraft);
   const [isAnswering, setAnswering] = useState(false);
-  const [busy, setBusy] = useState(false);
   const form = useRef<HTMLDivElement>(null);
   const isChanged = !isSameDraft(before, draft);
   const problem = isAnswering ? draftProblem(answer) : isChanged ? draftProblem(draft) : null;
 
-  const decide = async (decision: BreakpointDecision): Promise<void> => {
-    if (busy) return;
-    setBusy(true);
-    const done = await attempt("The decision was not taken", () =>
-      api.breakpoints.resumePausedItem({ params: { id: item.id }, body: decision }),
-    );
-    if (done) onDecided();
-    else setBusy(false);
-    await queryClient.invalidateQueries({ queryKey: pausedQuery.queryKey });
-  };
   const allowAll = async (disable: boolean): Promise<void> => {
     await attempt("The queue was not let go", async () => {
       const { resumed_count: count } = await api.breakpoints.resumeAll({ body: { rule_id: item.rule_id, disable } });
@@ -89,9 +100,7 @@ function Editor({ item, onDecided }: { readonly item: PausedItem; readonly onDec
     focusForm();
   };
   useAction("paused.send", send);
-  useAction("paused.allow", () => void decide({ action: "continue" }));
   useAction("paused.edit", focusForm);
-  useAction("paused.reject", () => void decide({ action: "abort" }));
   useAction("paused.respond", startAnswer);
   useAction("close", isAnswering ? () => setAnswering(false) : undefined);
   return (

@@ -123,6 +123,7 @@ function BatchResult({ batch }: { readonly batch: ReplayBatch }) {
       <Meter
         value={batch.total}
         max={batch.iterations}
+        isProgress
         label="Progress of the batch"
         text={`${STATES[batch.state]}: ${formatCount(batch.total)} of ${formatCount(batch.iterations)}`}
       />

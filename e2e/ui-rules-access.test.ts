@@ -1,0 +1,120 @@
+import assert from "node:assert/strict";
+import { AxeBuilder } from "@axe-core/playwright";
+import type { Page } from "playwright-core";
+import { callApi, uiFile } from "./ui-rig.ts";
+
+const journey = uiFile();
+
+/** What keeps people from using a page, as axe judges it. Colours are all that themes differ in. */
+async function barriers(page: Page, colorScheme: "light" | "dark"): Promise<string[]> {
+  await page.emulateMedia({ colorScheme, reducedMotion: "reduce" });
+  const builder = new AxeBuilder({ page }).setLegacyMode().options({ resultTypes: ["violations"] });
+  const { violations } = await (colorScheme === "dark" ? builder.withRules(["color-contrast"]) : builder).analyze();
+  return violations
+    .filter(({ impact }) => impact === "serious" || impact === "critical")
+    .flatMap(({ id, nodes }) =>
+      nodes.map((node) => `${id}: ${node.html.slice(0, 160)} (${node.failureSummary?.split("\n")[1]?.trim() ?? ""})`),
+    );
+}
+
+interface Made {
+  readonly id: string;
+}
+
+journey("No screen of rules has a serious barrier, in either theme", async (bench) => {
+  const { weir, origin } = bench;
+  const condition = {
+    type: "and",
+    conditions: [
+      { type: "path_pattern", pattern: "^/orders" },
+      {
+        type: "or",
+        conditions: [
+          { type: "header", name: "x-a" },
+          { type: "method", method: "GET" },
+        ],
+      },
+    ],
+  };
+  const rewrite = (await callApi(weir, "POST", "/rewrites", {
+    name: "Cheap gates",
+    condition,
+    direction: "both",
+    rewrites: [
+      { type: "body_rewrite", pattern: "12\\.5", replacement: "1.25" },
+      { type: "set_header", name: "X-Env", value: "staging" },
+    ],
+  })) as Made;
+  await bench.send("/orders");
+  await callApi(weir, "POST", "/mocks/collections", { name: "Shop" });
+  const mock = (await callApi(weir, "POST", "/mocks", {
+    name: "Basket",
+    path_pattern: "^/basket",
+    status_code: 200,
+    body: "{}",
+  })) as Made;
+  await callApi(weir, "PUT", `/mocks/${mock.id}`, {
+    name: "Basket",
+    path_pattern: "^/basket",
+    response_config: { type: "sequence", responses: [{ body: "a" }, { body: "b" }] },
+  });
+  await bench.client.fetch(`${origin.url}/basket`);
+  const [entry] = await weir.entries("/orders");
+  const saved = (await callApi(weir, "POST", "/replay/saved", { entry_id: entry?.id, name: "Orders" })) as Made;
+  const replay = (await callApi(weir, "POST", `/replay/execute/${saved.id}`)) as Made;
+  await callApi(weir, "POST", `/replay/execute/${saved.id}/batch`, { iterations: 5 });
+  await callApi(weir, "POST", "/breakpoints", { name: "Hold", path_pattern: "^/held", timeout_secs: 600 });
+  // Waits longer than this client does; what comes of it is not the matter here.
+  const held = bench.client.fetch(`${origin.url}/held`).catch(() => undefined);
+
+  const page = await bench.open("/breakpoints", { reducedMotion: "reduce", viewport: { width: 1440, height: 900 } });
+  const found: Record<string, string[]> = {};
+  const check = async (name: string): Promise<void> => {
+    for (const theme of ["light", "dark"] as const) {
+      const list = await barriers(page, theme);
+      if (list.length > 0) found[`${name}, ${theme}`] = list;
+    }
+  };
+  await page.getByRole("region", { name: "Waiting exchange" }).getByRole("textbox", { name: "URL" }).waitFor();
+  await check("queue");
+  await page.keyboard.press("r");
+  await check("own answer");
+  await page.getByRole("tab", { name: "Rules" }).click();
+  await check("breakpoints");
+  await page.getByRole("button", { name: "Edit Hold" }).click();
+  await page.getByRole("dialog").getByText("Would have matched").waitFor();
+  await check("breakpoint");
+  await callApi(weir, "POST", "/breakpoints/resume-all");
+  await held;
+  for (const [path, landmark] of [
+    [`/rewrites?id=${rewrite.id}`, "Try it on captured traffic"],
+    [`/mocks?id=${mock.id}`, "Begin again after the last"],
+    ["/mocks?panel=recording", "Nothing is recorded"],
+    ["/mocks?panel=serving", "Serve it"],
+    [`/replay?id=${saved.id}`, "Follow redirects"],
+    [`/replay?right=${replay.id}`, "Times"],
+    ["/throttle", "Only for these hosts"],
+  ] as const) {
+    await page.goto(weir.apiUrl + path);
+    await page.getByText(landmark, { exact: true }).first().waitFor();
+    await check(path);
+  }
+  await page.goto(`${weir.apiUrl}/mocks?id=${mock.id}`);
+  for (const tab of ["Try", "Versions", "Hits"]) {
+    await page.getByRole("tab", { name: new RegExp(`^${tab}`, "u") }).click();
+    await check(`mock, ${tab}`);
+  }
+  await page.goto(`${weir.apiUrl}/replay?id=${saved.id}`);
+  for (const tab of ["Batch", "History"]) {
+    await page.getByRole("tab", { name: tab }).click();
+    await check(`replay, ${tab}`);
+  }
+  await page.goto(`${weir.apiUrl}/traffic?id=${entry?.id}`);
+  const pane = page.getByRole("region", { name: "Entry" });
+  await pane.getByRole("radio", { name: "Changes" }).click();
+  await pane.getByRole("group", { name: "Answer: what changed" }).waitFor();
+  await check("changes");
+  await pane.getByRole("tab", { name: "Overview" }).click();
+  await check("trace");
+  assert.deepEqual(found, {});
+});
