@@ -6,6 +6,7 @@ import { formatBytes } from "../ui/format.ts";
 import { Segmented } from "../ui/segmented.tsx";
 import { draftBytes, draftOfBytes, type BodyDraft } from "./body-draft.ts";
 import styles from "./editors.module.css";
+import { indentedJson } from "./message-text.ts";
 
 /** A body as text, or as base64 where its bytes are no text; a file may stand in. */
 export function BodyEditor({
@@ -93,23 +94,11 @@ function PrettyButton({
   readonly draft: BodyDraft;
   readonly onChange: (draft: BodyDraft) => void;
 }) {
-  // Numbers keep their digits only where they survive the way through the parser.
-  const pretty = prettyJson(draft.text);
+  const pretty = indentedJson(draft.text);
   if (pretty === null || pretty === draft.text) return null;
   return (
     <Button variant="ghost" onClick={() => onChange({ ...draft, text: pretty })}>
       Indent
     </Button>
   );
-}
-
-function prettyJson(text: string): string | null {
-  if (!/^\s*[[{]/u.test(text) || text.length > 500_000) return null;
-  try {
-    const value: unknown = JSON.parse(text);
-    const compact = text.replaceAll(/"(?:[^"\\]|\\.)*"|\s+/gu, (part) => (part.startsWith('"') ? part : ""));
-    return JSON.stringify(value) === compact ? JSON.stringify(value, null, 2) : null;
-  } catch {
-    return null;
-  }
 }

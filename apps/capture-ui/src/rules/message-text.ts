@@ -35,14 +35,18 @@ export function bodyLines({ body, body_encoding: encoding }: ShownMessage): read
 }
 
 function indented(text: string): string {
-  if (text.length > MOST_INDENTED || !/^\s*[[{]/u.test(text)) return text;
+  return indentedJson(text) ?? text;
+}
+
+/** JSON text with one member per line; null for what is none, is too long, or would not survive the parser as it is. */
+export function indentedJson(text: string): string | null {
+  if (text.length > MOST_INDENTED || !/^\s*[[{]/u.test(text)) return null;
   try {
     const value: unknown = JSON.parse(text);
     const compact = text.replaceAll(/"(?:[^"\\]|\\.)*"|\s+/gu, (part) => (part.startsWith('"') ? part : ""));
-    // What the parser would change is shown as it is.
-    return JSON.stringify(value) === compact ? JSON.stringify(value, null, 2) : text;
+    return JSON.stringify(value) === compact ? JSON.stringify(value, null, 2) : null;
   } catch {
-    return text;
+    return null;
   }
 }
 

@@ -124,7 +124,7 @@ function readCondition(text: string): MockRequestCondition | null {
 const optionalNumber = (text: string): number | null => (text.trim() === "" ? null : Number(text));
 
 /** The answer that a draft stands for. */
-export function responseOf(draft: ResponseDraft): NewMockResponse {
+function responseOf(draft: ResponseDraft): NewMockResponse {
   return {
     status_code: Number(draft.status),
     headers: headersRecord(draft.headers),
