@@ -129,6 +129,8 @@ journey("A recorded session stands in for the servers, and says what it has no a
   await page.getByRole("option", { name: /^A recorded session stands in/u }).click();
   await panel.getByRole("button", { name: "Serve it" }).click();
   await page.getByText("stands in for all servers").waitFor();
+  const mark = page.getByRole("banner").getByRole("button", { name: "Serving a session" });
+  await mark.waitFor();
   const heard = bench.origin.url;
   assert.equal((await bench.client.fetch(`${heard}/served?ts=1`)).body.toString(), "you asked for /served?ts=1");
   assert.equal((await bench.client.fetch(`${heard}/served?ts=2`)).status, 502);
@@ -139,6 +141,7 @@ journey("A recorded session stands in for the servers, and says what it has no a
     .waitFor();
   await misses.getByText(/Closest: GET .*ts=1/u).waitFor();
   await panel.getByRole("button", { name: "Stop serving" }).click();
+  await waitForCount(mark, 0);
   await eventually(
     "the server answers again",
     async () => (await bench.client.fetch(`${heard}/served?ts=2`)).status === 200,

@@ -208,3 +208,42 @@ journey("An entry that a rule changed shows the rule, what it changed, and how i
   await pane.getByText('"price": 12.5').waitFor();
   assert.equal(await pane.getByText("X-Env").count(), 0);
 });
+
+journey("A condition is written as lines, as a query, and as JSON, and stays the same", async (bench) => {
+  const page = await bench.open("/breakpoints");
+  await page.getByRole("button", { name: "New breakpoint" }).first().click();
+  const dialog = page.getByRole("dialog", { name: "New breakpoint" });
+  const create = dialog.getByRole("button", { name: "Create" });
+  await dialog.getByRole("radio", { name: "Query" }).click();
+  const query = dialog.getByRole("textbox", { name: "Condition in the query language" });
+  await query.fill("since:10m");
+  await dialog.getByRole("alert").waitFor();
+  assert.equal(await create.isDisabled(), true);
+  await query.fill("host:=api.example.com -status:5xx");
+  assert.equal(await create.isDisabled(), false);
+  await dialog.getByRole("radio", { name: "Lines" }).click();
+  const status = dialog.getByRole("group", { name: "Status condition" });
+  assert.equal(await status.getByRole("textbox", { name: "Value" }).inputValue(), "500-599");
+  assert.equal(await status.getByRole("button", { name: /^not/u }).getAttribute("aria-pressed"), "true");
+  await status.getByRole("textbox", { name: "Value" }).fill("404");
+  await dialog.getByRole("radio", { name: "JSON" }).click();
+  const json = dialog.getByRole("textbox", { name: "Condition as JSON" });
+  const written: unknown = JSON.parse(await json.inputValue());
+  const expected = {
+    type: "and",
+    conditions: [
+      { type: "host", pattern: "^api\\.example\\.com$" },
+      { type: "not", condition: { type: "status_code", range: "404" } },
+    ],
+  };
+  assert.deepEqual(written, expected);
+  await json.fill('{"type":"host","pattern":"("}');
+  await create.click();
+  await dialog.getByRole("alert").first().waitFor();
+  await json.fill(JSON.stringify(expected));
+  await create.click();
+  await waitForCount(dialog, 0);
+  const [rule] = await bench.weir.get<readonly { readonly condition: unknown }[]>("/breakpoints");
+  assert.deepEqual(rule?.condition, expected);
+  await clearRules(bench, "breakpoints");
+});

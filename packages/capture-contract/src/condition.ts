@@ -1,3 +1,4 @@
+// Tested by ../../match-condition/src/parse.test.ts
 import { nullable, oneOf, strictObject } from "@headworks/contract-kit";
 import { Type } from "typebox";
 import type { TProperties } from "typebox";

@@ -106,3 +106,17 @@ export const EntryDiff = strictObject(
   { $id: "EntryDiff" },
 );
 export type EntryDiff = Static<typeof EntryDiff>;
+
+/** What to compare: two entries or replays, or a replay with its original. */
+export const DiffOrder = strictObject({
+  left: Type.Optional(
+    Type.String({
+      minLength: 1,
+      maxLength: 64,
+      description: "Id of an entry or a replay; without it the original of `right`",
+    }),
+  ),
+  right: Type.String({ minLength: 1, maxLength: 64, description: "Id of an entry or a replay" }),
+  ...DiffOptions.properties,
+});
+export type DiffOrder = Static<typeof DiffOrder>;

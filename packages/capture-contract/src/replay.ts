@@ -2,7 +2,7 @@
 import { defineOperations, nullable, oneOf, strictObject } from "@headworks/contract-kit";
 import { Type } from "typebox";
 import type { Static } from "typebox";
-import { DiffOptions, EntryDiff } from "./entry-diff.ts";
+import { DiffOptions, DiffOrder, EntryDiff } from "./entry-diff.ts";
 import { RequestData, ResponseData } from "./message.ts";
 import { booleanText, CreatedId, Id, IdParams, named, Timestamp } from "./primitives.ts";
 
@@ -241,20 +241,6 @@ const ReplayBatchWithResults = strictObject(
   { ...ReplayBatch.properties, results: Type.Array(ReplayResult, { description: "In order of their iterations" }) },
   { $id: "ReplayBatchWithResults" },
 );
-
-/** What to compare: two entries or replays, or a replay with its original. */
-export const DiffOrder = strictObject({
-  left: Type.Optional(
-    Type.String({
-      minLength: 1,
-      maxLength: 64,
-      description: "Id of an entry or a replay; without it the original of `right`",
-    }),
-  ),
-  right: Type.String({ minLength: 1, maxLength: 64, description: "Id of an entry or a replay" }),
-  ...DiffOptions.properties,
-});
-export type DiffOrder = Static<typeof DiffOrder>;
 
 const decompressed = strictObject({
   decompressed: Type.Optional(booleanText("Bodies without their content coding (gzip and others)")),

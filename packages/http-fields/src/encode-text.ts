@@ -36,8 +36,8 @@ function reversedTable(charset: string): ReadonlyMap<number, number> | undefined
   const add = (octets: readonly number[]): boolean => {
     const text = decode(Uint8Array.from(octets));
     const point = text?.codePointAt(0);
-    if (text === undefined || point === undefined || text.length !== (point > 0xffff ? 2 : 1))
-      return text !== undefined;
+    if (text === undefined || point === undefined) return false;
+    if (text.length !== (point > 0xffff ? 2 : 1)) return true;
     const code = octets.reduce((sum, octet) => sum * 256 + octet, 0);
     if (!table.has(point)) table.set(point, code);
     return true;

@@ -6,7 +6,10 @@ import { bodyText, fieldPairs, joinedFields, shownRequest, shownResponse } from 
 test("bytes can be had back from the text of a body, whatever they are", () => {
   const back = (text: string): Buffer =>
     text.startsWith("base64:") ? Buffer.from(text.slice(7), "base64") : Buffer.from(text, "utf8");
-  const bodies = fc.oneof(fc.uint8Array({ maxLength: 40 }), fc.string().map((text) => Buffer.from(text)));
+  const bodies = fc.oneof(
+    fc.uint8Array({ maxLength: 40 }),
+    fc.string().map((text) => Buffer.from(text)),
+  );
   fc.assert(
     fc.property(bodies, (bytes) => {
       assert.deepEqual(back(bodyText(bytes).body ?? "").compare(bytes), 0);

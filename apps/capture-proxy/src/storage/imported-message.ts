@@ -77,7 +77,7 @@ function joinedFields(members: CheckedMembers): string[] {
 }
 
 /** The body as text or base64 says it; undefined: there is none. */
-export function bodyOf(members: CheckedMembers): Uint8Array | undefined {
+function bodyOf(members: CheckedMembers): Uint8Array | undefined {
   const text = members.optionalText("body");
   if (text === null) return undefined;
   const encoding = members.oneOf("body_encoding", ["utf8", "base64"]);

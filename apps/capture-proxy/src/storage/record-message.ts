@@ -146,7 +146,7 @@ function bodyRecord(body: BodyCapture, state: 0 | 1 | 2, stores: boolean): BodyR
 export const NOT_STORED = BODY_STATES.indexOf("not_stored");
 
 /** Bytes of a body that travel with its entry. */
-export function inlineBytes(body: BodyCapture): number {
+function inlineBytes(body: BodyCapture): number {
   let bytes = 0;
   for (const piece of body.pieces) bytes += piece.length;
   return bytes;

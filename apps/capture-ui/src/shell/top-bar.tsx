@@ -15,6 +15,7 @@ import { keysOf } from "./actions.ts";
 import { toggleCapture } from "./capture.ts";
 import { Link } from "./link.tsx";
 import { navigate } from "./router.ts";
+import { ServingMark } from "./serving-mark.tsx";
 import { SessionSwitcher } from "./session-switcher.tsx";
 import styles from "./top-bar.module.css";
 import { ThrottleMenu } from "./throttle-menu.tsx";
@@ -157,6 +158,7 @@ export function TopBar({ onCommands, onKeys }: { readonly onCommands: () => void
       <Quota />
       <span className={styles["spacer"]} />
       <div className={styles["tools"]}>
+        <ServingMark />
         <PauseSwitch />
         <ThrottleMenu />
         <Button
