@@ -1,0 +1,19 @@
+import { useQuery } from "@tanstack/react-query";
+import { Drama } from "lucide-react";
+import { mockServingQuery } from "../queries.ts";
+import { Button } from "../ui/button.tsx";
+import { Tooltip } from "../ui/tooltip.tsx";
+import { navigate } from "./router.ts";
+
+/** Says on every screen that a recorded session answers instead of all servers: whoever forgets that wonders for long. */
+export function ServingMark() {
+  const state = useQuery(mockServingQuery).data;
+  if (state === undefined || !state.serving) return null;
+  return (
+    <Tooltip text={`${state.session_name ?? "A session"} stands in for all servers`}>
+      <Button pressed icon={<Drama size={14} />} onClick={() => navigate("/mocks?panel=serving")}>
+        Serving a session
+      </Button>
+    </Tooltip>
+  );
+}
