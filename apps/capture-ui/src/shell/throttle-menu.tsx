@@ -6,6 +6,7 @@ import { attempt } from "../ui/attempt.ts";
 import { Button, IconButton } from "../ui/button.tsx";
 import { Menu, type MenuEntry } from "../ui/menu.tsx";
 import { navigate } from "./router.ts";
+import styles from "./rule-switches.module.css";
 
 /** The presets that a menu has room for; the screen has all of them. */
 const OFFERED = ["Slow 3G", "3G", "4G LTE", "DSL", "Offline"];
@@ -46,7 +47,7 @@ export function ThrottleMenu() {
             {state.profile.name}
           </Button>
         ) : (
-          <IconButton label="Throttle" icon={icon} />
+          <IconButton className={styles["roomy"]} label="Throttle" icon={icon} />
         )
       }
     />

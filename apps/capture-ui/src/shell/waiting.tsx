@@ -5,7 +5,7 @@ import { pauseAllQuery, queryClient } from "../queries.ts";
 import { attempt } from "../ui/attempt.ts";
 import { Button, IconButton } from "../ui/button.tsx";
 import { navigate } from "./router.ts";
-import styles from "./waiting.module.css";
+import styles from "./rule-switches.module.css";
 
 function useWaitingCount(): number {
   return useQuery(pauseAllQuery).data?.paused_count ?? 0;
@@ -44,6 +44,7 @@ export function PauseSwitch() {
         </Button>
       )}
       <IconButton
+        className={styles["roomy"]}
         label={on ? "Pause nothing but what rules match" : "Pause every request"}
         icon={<Pause size={15} />}
         pressed={on}
