@@ -7,7 +7,7 @@ import type { Clock } from "#slice.ts";
 import { blockEntryIssues, newBlockEntry, showBlockEntry, updatedBlockEntry } from "./block-entry.ts";
 import type { StoredBlockEntry } from "./block-entry.ts";
 import type { BlocklistStore } from "./blocklist.store.ts";
-import type { HitCounter } from "./blocklist.worker.ts";
+import type { HitCounter } from "#exchange/hit-counter.ts";
 
 export interface BlocklistOperationsParts {
   readonly store: BlocklistStore;

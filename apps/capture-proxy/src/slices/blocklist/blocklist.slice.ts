@@ -1,3 +1,4 @@
+import { createHitCounter } from "#exchange/hit-counter.ts";
 import { BlockEntry, BlockEntryUpdate } from "@headworks/capture-contract";
 import type { blocklistOperations } from "@headworks/capture-contract";
 import { portableList } from "#portable/portable-list.ts";
@@ -8,7 +9,6 @@ import type { BlockRules } from "./blocklist.compile.ts";
 import { createBlocklistInterceptor } from "./blocklist.interceptor.ts";
 import { createBlocklistOperations } from "./blocklist.operations.ts";
 import { createBlocklistStore } from "./blocklist.store.ts";
-import { createHitCounter } from "./blocklist.worker.ts";
 
 /** Hosts that are answered here instead of by their origins. */
 export function createBlocklistSlice(host: SliceHost): Slice<typeof blocklistOperations> {
@@ -23,8 +23,8 @@ export function createBlocklistSlice(host: SliceHost): Slice<typeof blocklistOpe
   };
   let rules = compile();
   const hits = createHitCounter({
-    store,
-    clock,
+    addHits: (batch) => store.addHits(batch),
+    every: (intervalMs, callback) => clock.every(intervalMs, callback),
     onFailure: (error) =>
       log.warn({ err: error }, "hit counts of the block list could not be saved; they are kept and tried again"),
   });
@@ -36,7 +36,7 @@ export function createBlocklistSlice(host: SliceHost): Slice<typeof blocklistOpe
     name: "blocklist",
     operations: createBlocklistOperations({ store, hits, clock, onChange }),
     interceptor: createBlocklistInterceptor({ rules: () => rules, onHit: (entryId) => hits.hit(entryId) }),
-    worker: hits.worker,
+    worker: hits,
     portableRules: portableList<BlockEntry>({
       key: "block_list",
       schemaVersion: 1,
