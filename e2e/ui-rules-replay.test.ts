@@ -67,6 +67,17 @@ journey("A new request with a variable is saved, sent, and found in its history"
   await page.getByRole("textbox", { name: "{{id}}" }).fill("17");
   await page.getByRole("button", { name: "Send", exact: true }).click();
   await page.getByRole("region", { name: "What came back" }).getByText("you asked for /anything/17").waitFor();
+  // One that was never saved is saved by being sent, and shows what came back all the same.
+  await page.getByRole("button", { name: "New request", exact: true }).first().click();
+  await page.getByRole("heading", { name: "New request" }).waitFor();
+  await page.getByRole("textbox", { name: "URL" }).fill(`${bench.origin.url}/never-saved`);
+  await page.getByRole("button", { name: "Send", exact: true }).click();
+  await page.getByRole("region", { name: "What came back" }).getByText("you asked for /never-saved").waitFor();
+  await page
+    .getByRole("list", { name: "Shop" })
+    .getByRole("button", { name: /^Anything/u })
+    .click();
+  await page.getByRole("region", { name: "What came back" }).getByText("you asked for /anything/17").waitFor();
   await page.getByRole("tab", { name: "History" }).click();
   await waitForCount(page.getByRole("table", { name: "Replays" }).getByRole("row"), 2);
 });

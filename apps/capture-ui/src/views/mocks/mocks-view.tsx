@@ -1,8 +1,8 @@
 import type { MockRule } from "@headworks/capture-contract";
 import { useQuery } from "@tanstack/react-query";
-import { Drama, FileInput, MoreHorizontal, Plus } from "lucide-react";
+import { Download, Drama, FileInput, MoreHorizontal, Plus } from "lucide-react";
 import { useState } from "react";
-import { api } from "../../api.ts";
+import { api, operations, operationUrl } from "../../api.ts";
 import { mockCollectionsQuery, mocksQuery } from "../../queries.ts";
 import { inOrder } from "../../rules/rule-order.ts";
 import { setParams, usePlace } from "../../shell/router.ts";
@@ -86,6 +86,14 @@ export function MocksView() {
   );
 }
 
+/** The browser streams it to disk. */
+function exportAll(): void {
+  const link = document.createElement("a");
+  link.href = operationUrl(operations.mocks.exportMocks, {});
+  link.download = "weir-mocks.json";
+  link.click();
+}
+
 const NONE = "none";
 
 function MocksPage({
@@ -164,6 +172,7 @@ function MockActions({
         }
         items={() => [
           { kind: "item", label: "Import…", icon: <FileInput size={14} />, onSelect: onImport },
+          { kind: "item", label: "Export all", icon: <Download size={14} />, onSelect: exportAll },
           { kind: "separator" },
           { kind: "item", label: "Record answers", onSelect: () => void setRecording(true) },
           {

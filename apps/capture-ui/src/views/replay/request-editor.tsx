@@ -1,5 +1,5 @@
 import type { ReplayResult, SavedRequest } from "@headworks/capture-contract";
-import { useMutation } from "@tanstack/react-query";
+import { skipToken, useMutation, useQuery } from "@tanstack/react-query";
 import { Play, Save } from "lucide-react";
 import { useState } from "react";
 import { api, errorText } from "../../api.ts";
@@ -28,6 +28,9 @@ import {
 import { savedTitle } from "./saved-list.tsx";
 
 type Part = "request" | "batch" | "history";
+
+/** Where the last outcome of a saved request is kept: a save begins the editor anew, and it should not be lost with that. */
+const outcomeKey = (id: string) => ["replay-outcome", id] as const;
 
 const refresh = () => queryClient.invalidateQueries({ queryKey: ["replay"] });
 
@@ -72,11 +75,17 @@ export function RequestEditor({
       });
       return { result, savedId: id };
     },
-    onSuccess: async ({ savedId }) => {
+    onSuccess: async ({ result, savedId }) => {
+      queryClient.setQueryData(outcomeKey(savedId), result);
       await refresh();
       if (saved === null) onSaved(savedId);
     },
   });
+  const outcome = useQuery<ReplayResult>({
+    queryKey: outcomeKey(saved?.id ?? ""),
+    queryFn: skipToken,
+    staleTime: Infinity,
+  }).data;
   const names = variablesIn(draft);
   const form = (
     <div className={styles["panel"]}>
@@ -100,7 +109,7 @@ export function RequestEditor({
           {errorText(save.error ?? send.error)}
         </p>
       )}
-      {send.data !== undefined && <Outcome result={send.data.result} />}
+      {outcome !== undefined && <Outcome key={outcome.id} result={outcome} />}
     </div>
   );
   return (
