@@ -7,9 +7,7 @@ import type { ClientFacts } from "#exchange/exchange.ts";
 import type { Failure } from "#exchange/failure.ts";
 import { BatchedWriter, cutConnection, LINGER_MS, noteRead } from "@headworks/sockets";
 import type { ByteSocket, Timed } from "@headworks/sockets";
-import { isSamePlace } from "#upstream/dial.ts";
-import type { Destination, Dialled } from "#upstream/dial.ts";
-import { OriginConnection } from "#upstream/origin-connection.ts";
+import { ClientOrigins } from "./client-origins.ts";
 import { failureResponse } from "./failure-page.ts";
 import { HttpExchange } from "./http-exchange.ts";
 import type { ProxyServices } from "./proxy-services.ts";
@@ -24,8 +22,6 @@ import { relay } from "./relay.ts";
 const HALF_CLOSED_MS = 5000;
 /** Long enough for an answer from this machine, and for one from far away. */
 const ASK_AGAIN_MS: readonly number[] = [50, 500];
-/** Connections to origins that one client connection keeps; only plain proxy requests ever need more than one. */
-const MAX_ORIGINS = 8;
 
 /** A CONNECT request was read; the socket, without listeners and paused, is its owner's again. */
 export type ConnectHandler = (head: RequestHead, first: Buffer | undefined) => void;
@@ -43,11 +39,11 @@ export class HttpConnection implements Timed {
   readonly facts: ClientFacts;
   readonly writer: BatchedWriter;
   readonly state = new DownstreamState();
+  readonly origins: ClientOrigins;
   readonly #socket: ClientSocket;
   readonly #base: TunnelBase | undefined;
   readonly #onConnect: ConnectHandler | undefined;
   readonly #reader: RequestReader;
-  readonly #origins: OriginConnection[] = [];
   #exchange: HttpExchange | undefined;
   #connectHead: RequestHead | undefined;
   #held: Buffer | undefined;
@@ -71,6 +67,7 @@ export class HttpConnection implements Timed {
     this.services = services;
     this.facts = facts;
     this.writer = new BatchedWriter(socket);
+    this.origins = new ClientOrigins(services.originPool, services.gauges, facts.address);
     this.#socket = socket;
     this.#base = base;
     this.#onConnect = onConnect;
@@ -139,38 +136,6 @@ export class HttpConnection implements Timed {
   releaseReading(): void {
     this.#reader.resume();
     if (!this.#isWorking) this.#work();
-  }
-
-  /**
-   * A connection to the same place that has nothing to do.
-   * @param isRepeatable  the request could be sent twice without harm, so one that an earlier connection left will do
-   */
-  idleOrigin(destination: Destination, isRepeatable: boolean): OriginConnection | undefined {
-    const own = this.#origins.find(({ isIdle, destination: known }) => isIdle && isSamePlace(known, destination));
-    if (own !== undefined || !isRepeatable) return own;
-    const left = this.services.originPool.take(this.#clientHost, destination);
-    if (left !== undefined) this.#own(left);
-    return left;
-  }
-
-  adoptOrigin(destination: Destination, dialled: Dialled): OriginConnection {
-    const origin = new OriginConnection(destination, dialled);
-    this.#own(origin);
-    return origin;
-  }
-
-  #own(origin: OriginConnection): void {
-    origin.onGone = () => this.#disown(origin);
-    if (this.#origins.length >= MAX_ORIGINS) this.#origins.find(({ isIdle }) => isIdle)?.destroy();
-    this.#origins.push(origin);
-    this.services.gauges.upstreamConnections += 1;
-  }
-
-  #disown(origin: OriginConnection): void {
-    const at = this.#origins.indexOf(origin);
-    if (at === -1) return;
-    this.#origins.splice(at, 1);
-    this.services.gauges.upstreamConnections -= 1;
   }
 
   /** The present answer was written to its end. */
@@ -271,11 +236,6 @@ export class HttpConnection implements Timed {
     this.#exchange.start();
   }
 
-  get #clientHost(): string {
-    const { address } = this.facts;
-    return address.slice(0, address.lastIndexOf(":"));
-  }
-
   /** The Host of most requests on a connection is the same text. */
   #hostOf(head: RequestHead): { host: string; port: number | undefined } | undefined {
     const authority = head.host;
@@ -366,7 +326,7 @@ export class HttpConnection implements Timed {
     this.#socket.off("drain", this.#onDrain);
     this.#socket.off("error", ignoreError);
     this.#socket.off("close", this.#onClose);
-    this.#leaveOrigins();
+    this.origins.leave();
   }
 
   #refuse(error: Http1Error): void {
@@ -457,16 +417,8 @@ export class HttpConnection implements Timed {
   readonly #onClose = (): void => {
     this.services.deadlines.delete(this);
     this.#clientGone();
-    this.#leaveOrigins();
+    this.origins.leave();
   };
-
-  /** What is idle may serve this client's next connection, what is not must not serve anybody. */
-  #leaveOrigins(): void {
-    for (const origin of this.#origins.slice()) {
-      this.#disown(origin);
-      this.services.originPool.keep(this.#clientHost, origin);
-    }
-  }
 
   #clientGone(): void {
     this.state.closed();

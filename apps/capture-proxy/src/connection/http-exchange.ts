@@ -1,21 +1,18 @@
 // Tested by ../../test/engine-flow.test.ts
 import { reasonPhrase } from "@headworks/http-fields";
-import { fieldValue, hasBody, Http1Error, requestHeadText, responseHeadText, setFraming } from "@headworks/http1";
+import { fieldValue, hasBody, Http1Error, requestHeadText, responseHeadText } from "@headworks/http1";
 import type { RawFields, RequestHead, ResponseHead } from "@headworks/http1";
-import { newMoments } from "#exchange/exchange.ts";
-import type { Content, ExchangeState, Original, RequestMessage, ResponseMessage } from "#exchange/exchange.ts";
+import type { ExchangeState, RequestMessage, ResponseMessage } from "#exchange/exchange.ts";
 import type { Failure } from "#exchange/failure.ts";
 import type { SyntheticResponse, Verdict } from "#exchange/phases.ts";
 import type { Dialled } from "#upstream/dial.ts";
 import type { AnswerHandler, OriginConnection } from "#upstream/origin-connection.ts";
 import { bindsConnection, isHarmless } from "#upstream/origin-pool.ts";
-import { AnswerDelivery } from "./answer-delivery.ts";
 import { failureResponse } from "./failure-page.ts";
 import { informationalFields, requestFields, switchFields } from "./forwarded-fields.ts";
 import { isKnownLonger } from "./held-body.ts";
 import type { HttpConnection } from "./http-connection.ts";
-import { LiveExchange } from "./live-exchange.ts";
-import { RequestDelivery } from "./request-delivery.ts";
+import { HeldExchange } from "./held-exchange.ts";
 import { replanned } from "./request-plan.ts";
 import type { ExchangePlan, ForwardPlan } from "./request-plan.ts";
 
@@ -30,33 +27,22 @@ const DRAINED_BODY_BYTES = 1_048_576;
  * One HTTP/1.1 exchange: takes a request from its client connection, runs the phases, sends it to the origin, and
  * brings the answer back. It is the `Exchange` that slices see and the handler of the origin's answer in one object.
  */
-export class HttpExchange extends LiveExchange implements AnswerHandler {
+export class HttpExchange extends HeldExchange implements AnswerHandler {
   readonly #connection: HttpConnection;
   readonly #head: RequestHead;
   #plan: ExchangePlan;
   #origin: OriginConnection | undefined;
   #abandonDial: (() => void) | undefined;
-  readonly #sending: RequestDelivery;
   #isRetry = false;
   /** Rules decide, and the bytes they wait for are here: nobody is late. */
   #isDeciding = false;
-  readonly #answer: AnswerDelivery;
   #answerAfterBody: (() => void) | undefined;
 
   constructor(connection: HttpConnection, head: RequestHead, request: RequestMessage, plan: ExchangePlan) {
-    const { services, facts } = connection;
-    const isRecorded = plan.kind === "forward" && services.policy().records(request.host);
-    super(services, {
-      client: facts,
-      request,
-      isRecorded,
-      moments: newMoments(),
-    });
+    super(connection, head, request, plan.kind === "forward" && connection.services.policy().records(request.host));
     this.#connection = connection;
     this.#head = head;
-    this.#sending = new RequestDelivery(head.framing, this);
     this.#plan = plan;
-    this.#answer = new AnswerDelivery(connection, head.method, this);
   }
 
   /** Runs the request phases, then forwards or answers. */
@@ -70,7 +56,7 @@ export class HttpExchange extends LiveExchange implements AnswerHandler {
     if (!(verdict instanceof Promise)) return this.#decided(verdict);
     this.#isDeciding = true;
     // A client without a body is read on, so that its going away is noticed.
-    if (hasBody(this.#head.framing) && !this.#sending.isWaitedFor) this.#connection.holdReading();
+    if (hasBody(this.#head.framing) && !this.sending.isWaitedFor) this.#connection.holdReading();
     void verdict.then((later) => {
       if (this.isOver) return;
       this.#isDeciding = false;
@@ -82,12 +68,12 @@ export class HttpExchange extends LiveExchange implements AnswerHandler {
 
   /** True while bytes of the request body are still expected from the client. */
   get isReceiving(): boolean {
-    return !this.#sending.isComplete;
+    return !this.sending.isComplete;
   }
 
   /** True while it is neither the client nor the origin that is waited for. */
   get isDeciding(): boolean {
-    return this.#isDeciding && !this.#sending.isWaitedFor && !this.#answer.isWaitedFor;
+    return this.#isDeciding && !this.sending.isWaitedFor && !this.answer.isWaitedFor;
   }
 
   /** Answers without an origin, and without asking anybody. */
@@ -110,16 +96,8 @@ export class HttpExchange extends LiveExchange implements AnswerHandler {
       trailers: undefined,
     };
     this.services.pipeline.responding(this);
-    this.#answer.replaceAll(response.body);
-    this.#recaptureAnswer(response.body);
-  }
-
-  #recaptureAnswer(body: Buffer): void {
-    if (this.responseBody.sizeBytes > 0) {
-      this.responseBody.discard();
-      this.responseBody = this.newCapture("response");
-    }
-    if (this.#answer.showsBody(this.response?.status ?? 0)) this.responseBody.add(body);
+    this.answer.replaceAll(response.body);
+    this.recaptureAnswer(response.body);
   }
 
   /** Ends the exchange with a failure: an error page when nothing was answered yet, else a cut connection. */
@@ -134,7 +112,7 @@ export class HttpExchange extends LiveExchange implements AnswerHandler {
     }
     this.#end(this.state);
     // A body that only the end of the connection delimits would look complete after a clean close.
-    this.#connection.exchangeBroken(this.#answer.endsWithConnection);
+    this.#connection.exchangeBroken(this.answer.endsWithConnection);
   }
 
   #abort({ reason, closes }: Verdict & { kind: "abort" }): void {
@@ -144,42 +122,13 @@ export class HttpExchange extends LiveExchange implements AnswerHandler {
     this.#connection.exchangeBroken(true);
   }
 
-  // What rules may ask for
-
-  requestContent(limitBytes: number): Promise<Content> {
-    if (this.#sending.isSent && !this.isOver) throw new TypeError("The request is on its way already");
-    return this.#sending.held.content(limitBytes, this.isOver, () => {
-      this.#askForBody();
-      this.#connection.releaseReading();
-    });
+  protected readRequestOn(): void {
+    this.#askForBody();
+    this.#connection.releaseReading();
   }
 
-  responseContent(limitBytes: number): Promise<Content> {
-    if (this.#answer.hasStarted && !this.isOver) throw new TypeError("The answer is on its way already");
-    return this.#answer.held.content(limitBytes, this.isOver, () => this.#origin?.release());
-  }
-
-  setRequestContent(bytes: Buffer): void {
-    if (this.#sending.isSent) throw new TypeError("The request is on its way already");
-    const { fields } = this.changeRequest();
-    (this.originalRequest as Original<RequestMessage>).body ??= this.#sending.held.joined();
-    this.#sending.replace(bytes);
-    setFraming(fields, this.#sending.framing);
-    this.request.trailers = undefined;
-    this.requestBody.discard();
-    this.requestBody = this.newCapture("request");
-    this.requestBody.add(bytes);
-    this.requestBody.end();
-  }
-
-  setResponseContent(bytes: Buffer): void {
-    if (this.#answer.hasStarted) throw new TypeError("The answer is on its way already");
-    const response = this.changeResponse();
-    (this.originalResponse as Original<ResponseMessage>).body ??= this.#answer.held.joined();
-    this.#answer.replace(bytes);
-    this.#recaptureAnswer(bytes);
-    setFraming(response.fields, this.#answer.framing);
-    response.trailers = undefined;
+  protected readAnswerOn(): void {
+    this.#origin?.release();
   }
 
   // Request side
@@ -191,7 +140,7 @@ export class HttpExchange extends LiveExchange implements AnswerHandler {
       if (this.requestBody.sizeBytes > DRAINED_BODY_BYTES) this.#answerAfterBody();
       return;
     }
-    if (!this.#sending.add(piece)) this.#connection.holdReading();
+    if (!this.sending.add(piece)) this.#connection.holdReading();
   }
 
   onRequestTrailers(fields: RawFields): void {
@@ -199,7 +148,7 @@ export class HttpExchange extends LiveExchange implements AnswerHandler {
   }
 
   onRequestEnd(): void {
-    const mayEnd = this.#sending.complete();
+    const mayEnd = this.sending.complete();
     this.moments.requestEnded = performance.now();
     this.requestBody.end();
     if (this.#answerAfterBody !== undefined) this.#answerAfterBody();
@@ -208,24 +157,24 @@ export class HttpExchange extends LiveExchange implements AnswerHandler {
 
   /** What one read of the client caused goes to the origin. */
   onRequestBatch(): void {
-    if (this.#sending.isSent && this.#origin?.writer.flush() === false) this.#connection.holdReading();
+    if (this.sending.isSent && this.#origin?.writer.flush() === false) this.#connection.holdReading();
   }
 
   /** The client takes more of the answer. */
   onClientDrain(): void {
-    this.#answer.resume();
+    this.answer.resume();
     // While the answer's head is still being decided on, its body must stay where it is.
-    if (this.#answer.hasStarted && this.#answer.wantsMore) this.#origin?.release();
+    if (this.answer.hasStarted && this.answer.wantsMore) this.#origin?.release();
   }
 
   /** The line carried some of the request on. */
   onRequestMoved(): void {
     if (this.isOver) return;
     this.#connection.touch();
-    if (this.#sending.isReadyToEnd) {
+    if (this.sending.isReadyToEnd) {
       this.#endRequest();
       this.#origin?.writer.flush();
-    } else if (this.#sending.wantsMore) {
+    } else if (this.sending.wantsMore) {
       this.#connection.releaseReading();
     }
   }
@@ -234,8 +183,8 @@ export class HttpExchange extends LiveExchange implements AnswerHandler {
   onAnswerMoved(): void {
     if (this.isOver) return;
     this.#connection.touch();
-    if (this.#answer.isReadyToEnd) this.#endAnswer();
-    else if (this.#answer.wantsMore) this.#origin?.release();
+    if (this.answer.isReadyToEnd) this.#endAnswer();
+    else if (this.answer.wantsMore) this.#origin?.release();
   }
 
   // Towards the origin
@@ -261,7 +210,7 @@ export class HttpExchange extends LiveExchange implements AnswerHandler {
 
   /** Lets the client finish a small body first: it is part of the record, and the connection can be kept. */
   #afterBody(answer: () => void): void {
-    if (this.#sending.isComplete || isKnownLonger(this.#head.framing, DRAINED_BODY_BYTES)) return answer();
+    if (this.sending.isComplete || isKnownLonger(this.#head.framing, DRAINED_BODY_BYTES)) return answer();
     this.#answerAfterBody = answer;
     this.#askForBody();
   }
@@ -276,8 +225,8 @@ export class HttpExchange extends LiveExchange implements AnswerHandler {
     this.state = FORWARDING;
     const { originalRequest } = this;
     const plan = originalRequest === undefined ? planned : replanned(planned, originalRequest.message, this.request);
-    const mayShare = this.#head.upgrade === undefined && isHarmless(this.request.method, this.#sending.framing);
-    const idle = this.#isRetry ? undefined : this.#connection.idleOrigin(plan.destination, mayShare);
+    const mayShare = this.#head.upgrade === undefined && isHarmless(this.request.method, this.sending.framing);
+    const idle = this.#isRetry ? undefined : this.#connection.origins.idle(plan.destination, mayShare);
     if (idle) return this.#send(idle, plan);
     const { services } = this;
     services.gauges.pendingRequests += 1;
@@ -292,7 +241,7 @@ export class HttpExchange extends LiveExchange implements AnswerHandler {
 
   #connected(dialled: Dialled, plan: ForwardPlan): void {
     this.#dialEnded();
-    const origin = this.#connection.adoptOrigin(plan.destination, dialled);
+    const origin = this.#connection.origins.adopt(plan.destination, dialled);
     this.#send(origin, plan);
     origin.writer.flush();
     this.#connection.releaseReading();
@@ -309,38 +258,38 @@ export class HttpExchange extends LiveExchange implements AnswerHandler {
     this.#origin = origin;
     this.serverAddress = origin.address;
     this.upstreamTls = origin.tls;
-    const fields = requestFields(this.request.fields, this.#sending.framing, head.upgrade, plan.authority);
+    const fields = requestFields(this.request.fields, this.sending.framing, head.upgrade, plan.authority);
     if (bindsConnection(fieldValue(fields, "authorization"))) origin.isAuthenticated = true;
     origin.begin(
       this,
       {
         method: this.request.method,
-        hasBody: hasBody(this.#sending.framing),
+        hasBody: hasBody(this.sending.framing),
         keepAlive: head.keepAlive,
         isRetry: this.#isRetry,
       },
       head.upgrade,
     );
     this.moments.sendStarted = performance.now();
-    const isAll = this.#sending.send(origin, requestHeadText(this.request.method, this.request.path, fields));
+    const isAll = this.sending.send(origin, requestHeadText(this.request.method, this.request.path, fields));
     if (isAll) this.#endRequest();
   }
 
   #endRequest(): void {
-    this.#sending.end(this.request.trailers);
+    this.sending.end(this.request.trailers);
     this.moments.sendEnded = performance.now();
   }
 
   onOriginDrain(): void {
-    this.#sending.resume();
-    if (this.#sending.wantsMore) this.#connection.releaseReading();
+    this.sending.resume();
+    if (this.sending.wantsMore) this.#connection.releaseReading();
   }
 
   onOriginLost(outcome: "retry" | "fail", failure: Failure): void {
     this.#origin = undefined;
     if (outcome === "retry" && this.#plan.kind === "forward") {
       this.#isRetry = true;
-      this.#sending.again();
+      this.sending.again();
       return this.#forward(this.#plan);
     }
     this.fail(failure);
@@ -366,7 +315,7 @@ export class HttpExchange extends LiveExchange implements AnswerHandler {
     };
     pipeline.responding(this);
     if (head.status === 101) return;
-    this.#answer.framing = head.framing;
+    this.answer.framing = head.framing;
     this.#runAnswerPhases();
   }
 
@@ -374,7 +323,7 @@ export class HttpExchange extends LiveExchange implements AnswerHandler {
     const verdict = this.services.pipeline.responseHead(this);
     if (!(verdict instanceof Promise)) return this.#answerDecided(verdict);
     this.#isDeciding = true;
-    if (!this.#answer.isWaitedFor) this.#origin?.hold();
+    if (!this.answer.isWaitedFor) this.#origin?.hold();
     void verdict.then((later) => {
       if (this.isOver) return;
       this.#isDeciding = false;
@@ -388,7 +337,7 @@ export class HttpExchange extends LiveExchange implements AnswerHandler {
     if (verdict.kind === "abort") return this.#abort(verdict);
     if (verdict.kind === "continue") return this.#deliver();
     this.changeResponse();
-    if (this.originalResponse !== undefined) this.originalResponse.body ??= this.#answer.held.joined();
+    if (this.originalResponse !== undefined) this.originalResponse.body ??= this.answer.held.joined();
     this.#releaseOrigin();
     this.respond(verdict.response);
   }
@@ -396,7 +345,7 @@ export class HttpExchange extends LiveExchange implements AnswerHandler {
   #deliver(): void {
     if (this.state.step !== "failed") this.state = RESPONDING;
     try {
-      this.#answer.start(this.response as ResponseMessage);
+      this.answer.start(this.response as ResponseMessage);
     } catch (error) {
       if (!(error instanceof Http1Error)) throw error;
       return this.fail({
@@ -407,13 +356,13 @@ export class HttpExchange extends LiveExchange implements AnswerHandler {
         cause: error,
       });
     }
-    if (this.#answer.isReadyToEnd) this.#endAnswer();
+    if (this.answer.isReadyToEnd) this.#endAnswer();
   }
 
   onAnswerData(piece: Buffer): void {
     if (this.isOver) return;
     this.responseBody.add(piece);
-    if (!this.#answer.add(piece)) this.#origin?.hold();
+    if (!this.answer.add(piece)) this.#origin?.hold();
   }
 
   onAnswerTrailers(fields: RawFields): void {
@@ -428,12 +377,12 @@ export class HttpExchange extends LiveExchange implements AnswerHandler {
   onAnswerEnd(): void {
     this.#origin = undefined;
     if (this.isOver) return;
-    this.#answer.complete();
-    if (this.#answer.isReadyToEnd) this.#endAnswer();
+    this.answer.complete();
+    if (this.answer.isReadyToEnd) this.#endAnswer();
   }
 
   #endAnswer(): void {
-    this.#answer.end(this.response?.trailers);
+    this.answer.end(this.response?.trailers);
     this.#finish(this.state.step === "failed" ? this.state : COMPLETED);
   }
 
@@ -463,8 +412,8 @@ export class HttpExchange extends LiveExchange implements AnswerHandler {
   #end(state: ExchangeState): void {
     this.#releaseOrigin();
     this.settle(state);
-    this.#sending.abandon();
-    this.#answer.abandon();
+    this.sending.abandon();
+    this.answer.abandon();
   }
 
   /** The origin's connection is not needed any more, in whatever state it is. */

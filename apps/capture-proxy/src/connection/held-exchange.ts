@@ -1,0 +1,73 @@
+// Tested by ../../test/engine-content.test.ts
+import { setFraming } from "@headworks/http1";
+import type { RequestHead } from "@headworks/http1";
+import { newMoments } from "#exchange/exchange.ts";
+import type { Content, Original, RequestMessage, ResponseMessage } from "#exchange/exchange.ts";
+import { AnswerDelivery } from "./answer-delivery.ts";
+import type { HttpConnection } from "./http-connection.ts";
+import { LiveExchange } from "./live-exchange.ts";
+import { RequestDelivery } from "./request-delivery.ts";
+
+/** An exchange whose bodies rules may wait for and replace, since both its messages are held until they have decided. */
+export abstract class HeldExchange extends LiveExchange {
+  protected readonly sending: RequestDelivery;
+  protected readonly answer: AnswerDelivery;
+
+  constructor(connection: HttpConnection, head: RequestHead, request: RequestMessage, isRecorded: boolean) {
+    super(connection.services, { client: connection.facts, request, isRecorded, moments: newMoments() });
+    this.sending = new RequestDelivery(head.framing, this);
+    this.answer = new AnswerDelivery(connection, head.method, this);
+  }
+
+  /** Bytes of a limited request left: more may be wanted, or its end may be due. */
+  abstract onRequestMoved(): void;
+  /** Bytes of a limited answer left: more may be wanted, or its end may be due. */
+  abstract onAnswerMoved(): void;
+
+  requestContent(limitBytes: number): Promise<Content> {
+    if (this.sending.isSent && !this.isOver) throw new TypeError("The request is on its way already");
+    return this.sending.held.content(limitBytes, this.isOver, () => this.readRequestOn());
+  }
+
+  responseContent(limitBytes: number): Promise<Content> {
+    if (this.answer.hasStarted && !this.isOver) throw new TypeError("The answer is on its way already");
+    return this.answer.held.content(limitBytes, this.isOver, () => this.readAnswerOn());
+  }
+
+  setRequestContent(bytes: Buffer): void {
+    if (this.sending.isSent) throw new TypeError("The request is on its way already");
+    const { fields } = this.changeRequest();
+    (this.originalRequest as Original<RequestMessage>).body ??= this.sending.held.joined();
+    this.sending.replace(bytes);
+    setFraming(fields, this.sending.framing);
+    this.request.trailers = undefined;
+    this.requestBody.discard();
+    this.requestBody = this.newCapture("request");
+    this.requestBody.add(bytes);
+    this.requestBody.end();
+  }
+
+  setResponseContent(bytes: Buffer): void {
+    if (this.answer.hasStarted) throw new TypeError("The answer is on its way already");
+    const response = this.changeResponse();
+    (this.originalResponse as Original<ResponseMessage>).body ??= this.answer.held.joined();
+    this.answer.replace(bytes);
+    this.recaptureAnswer(bytes);
+    setFraming(response.fields, this.answer.framing);
+    response.trailers = undefined;
+  }
+
+  /** `body` is what the record shows of the answer from now on. */
+  protected recaptureAnswer(body: Buffer): void {
+    if (this.responseBody.sizeBytes > 0) {
+      this.responseBody.discard();
+      this.responseBody = this.newCapture("response");
+    }
+    if (this.answer.showsBody(this.response?.status ?? 0)) this.responseBody.add(body);
+  }
+
+  /** Somebody waits for the rest of the request body. */
+  protected abstract readRequestOn(): void;
+  /** Somebody waits for the rest of the answer's body. */
+  protected abstract readAnswerOn(): void;
+}
