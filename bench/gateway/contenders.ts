@@ -157,6 +157,7 @@ const haproxy: Contender = {
       file,
       `global
   nbthread 1
+  maxconn 12000
 defaults
   mode http
   timeout connect 5s
