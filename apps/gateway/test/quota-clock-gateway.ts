@@ -27,7 +27,9 @@ for (;;) {
   const time = new Date().toISOString();
   const verdict = await gate?.check(request);
   const said = verdict === undefined ? "passes" : `${verdict.fields?.[3] ?? ""} until ${verdict.fields?.[7] ?? ""}`;
-  if (said === "passes" || said !== last) writeSync(1, `${time} ${said}\n`);
-  last = said;
+  // Each day says it anew: whoever moves the clock waits for the words of that day, and may be late for a change.
+  const saidOnDay = `${time.slice(0, 10)} ${said}`;
+  if (said === "passes" || saidOnDay !== last) writeSync(1, `${time} ${said}\n`);
+  last = saidOnDay;
   await delay(5);
 }
