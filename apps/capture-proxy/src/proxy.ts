@@ -28,7 +28,6 @@ import { DataDirectoryInUseError } from "#storage/data-lock.ts";
 import { DatabaseTooNewError } from "#storage/migrations.ts";
 import { openCaptureStore } from "#storage/open-capture-store.ts";
 import { Dialer } from "#upstream/dial.ts";
-import { OriginPool } from "#upstream/origin-pool.ts";
 import { OwnListeners } from "#upstream/own-listeners.ts";
 import { UpstreamTrust } from "#upstream/trust.ts";
 import { systemClock } from "./clock.ts";
@@ -174,7 +173,6 @@ async function assemble(parts: Parts): Promise<RunningProxy> {
       client.close();
       events.close();
       await api.close(Math.min(graceMs, 1000));
-      services.originPool.clear();
       services.deadlines.stop();
       await started.stop();
     },
@@ -207,11 +205,8 @@ function dataPath(
     trust.update(trustSettings(changed, null));
   });
   const deadlines = new DeadlineSweep();
-  const originPool = new OriginPool(deadlines, gauges);
-  settings.onChange(() => originPool.clear());
   return {
     pipeline,
-    originPool,
     dialer: new Dialer(trust, own, () => settings.running.connect_timeout_ms),
     leafContexts: new LeafContexts(() => authority.current),
     deadlines,

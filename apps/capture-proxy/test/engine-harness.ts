@@ -10,7 +10,6 @@ import { newGauges } from "#exchange/gauges.ts";
 import type { Interceptor, Observer } from "#exchange/phases.ts";
 import { Pipeline } from "#exchange/pipeline.ts";
 import { Dialer } from "#upstream/dial.ts";
-import { OriginPool } from "#upstream/origin-pool.ts";
 import { OwnListeners } from "#upstream/own-listeners.ts";
 import { UpstreamTrust } from "#upstream/trust.ts";
 
@@ -104,10 +103,8 @@ export async function startEngine(options: EngineOptions = {}): Promise<Engine> 
   };
   const deadlines = new DeadlineSweep(50);
   const gauges = newGauges();
-  const originPool = new OriginPool(deadlines, gauges);
   const services: ProxyServices = {
     pipeline,
-    originPool,
     dialer: new Dialer(trust, own, () => options.connectTimeoutMs ?? 5000),
     leafContexts: new LeafContexts(() => authority),
     deadlines,
@@ -147,7 +144,6 @@ export async function startEngine(options: EngineOptions = {}): Promise<Engine> 
     },
     async stop(graceMs = 0) {
       await listener.close(graceMs);
-      originPool.clear();
       deadlines.stop();
     },
   };

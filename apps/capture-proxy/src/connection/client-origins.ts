@@ -1,38 +1,24 @@
-// Tested by ../../test/origin-pool.test.ts
+// Tested by ../../test/engine-flow.test.ts
 import type { MutableGauges } from "#exchange/gauges.ts";
 import { isSamePlace } from "#upstream/dial.ts";
 import type { Destination, Dialled } from "#upstream/dial.ts";
 import { OriginConnection } from "#upstream/origin-connection.ts";
-import type { OriginPool } from "#upstream/origin-pool.ts";
 
 /** Connections to origins that one client connection keeps; only plain proxy requests ever need more than one. */
 const MAX_ORIGINS = 8;
 
 /** The connections to origins that serve one client connection; nothing of them is shared while it lasts. */
 export class ClientOrigins {
-  readonly #pool: OriginPool;
   readonly #gauges: MutableGauges;
-  /** The client's address without its port. */
-  readonly #client: string;
   readonly #connections: OriginConnection[] = [];
 
-  /** `clientAddress` is an address with a port. */
-  constructor(pool: OriginPool, gauges: MutableGauges, clientAddress: string) {
-    this.#pool = pool;
+  constructor(gauges: MutableGauges) {
     this.#gauges = gauges;
-    this.#client = clientAddress.slice(0, clientAddress.lastIndexOf(":"));
   }
 
-  /**
-   * A connection to the same place that has nothing to do.
-   * @param isRepeatable  the request could be sent twice without harm, so one that an earlier connection left will do
-   */
-  idle(destination: Destination, isRepeatable: boolean): OriginConnection | undefined {
-    const own = this.#connections.find(({ isIdle, destination: known }) => isIdle && isSamePlace(known, destination));
-    if (own !== undefined || !isRepeatable) return own;
-    const left = this.#pool.take(this.#client, destination);
-    if (left !== undefined) this.#own(left);
-    return left;
+  /** A connection to the same place that has nothing to do. */
+  idle(destination: Destination): OriginConnection | undefined {
+    return this.#connections.find(({ isIdle, destination: known }) => isIdle && isSamePlace(known, destination));
   }
 
   /** A connection that was opened for this client. */
@@ -42,12 +28,10 @@ export class ClientOrigins {
     return origin;
   }
 
-  /** What is idle may serve this client's next connection, what is not must not serve anybody. */
-  leave(): void {
-    for (const origin of this.#connections.slice()) {
-      this.#disown(origin);
-      this.#pool.keep(this.#client, origin);
-    }
+  /** The client is gone; its origins' bytes must not reach anybody else. */
+  end(): void {
+    // Each leaves the list when it is gone, so the list is walked as it was.
+    for (const origin of this.#connections.slice()) origin.destroy();
   }
 
   #own(origin: OriginConnection): void {

@@ -67,7 +67,7 @@ export class HttpConnection implements Timed {
     this.services = services;
     this.facts = facts;
     this.writer = new BatchedWriter(socket);
-    this.origins = new ClientOrigins(services.originPool, services.gauges, facts.address);
+    this.origins = new ClientOrigins(services.gauges);
     this.#socket = socket;
     this.#base = base;
     this.#onConnect = onConnect;
@@ -326,7 +326,7 @@ export class HttpConnection implements Timed {
     this.#socket.off("drain", this.#onDrain);
     this.#socket.off("error", ignoreError);
     this.#socket.off("close", this.#onClose);
-    this.origins.leave();
+    this.origins.end();
   }
 
   #refuse(error: Http1Error): void {
@@ -417,7 +417,7 @@ export class HttpConnection implements Timed {
   readonly #onClose = (): void => {
     this.services.deadlines.delete(this);
     this.#clientGone();
-    this.origins.leave();
+    this.origins.end();
   };
 
   #clientGone(): void {

@@ -1,13 +1,12 @@
 // Tested by ../../test/engine-flow.test.ts
 import { reasonPhrase } from "@headworks/http-fields";
-import { fieldValue, hasBody, Http1Error, requestHeadText, responseHeadText } from "@headworks/http1";
+import { hasBody, Http1Error, requestHeadText, responseHeadText } from "@headworks/http1";
 import type { RawFields, RequestHead, ResponseHead } from "@headworks/http1";
 import type { ExchangeState, RequestMessage, ResponseMessage } from "#exchange/exchange.ts";
 import type { Failure } from "#exchange/failure.ts";
 import type { SyntheticResponse, Verdict } from "#exchange/phases.ts";
 import type { Dialled } from "#upstream/dial.ts";
 import type { AnswerHandler, OriginConnection } from "#upstream/origin-connection.ts";
-import { bindsConnection, isHarmless } from "#upstream/origin-pool.ts";
 import { failureResponse } from "./failure-page.ts";
 import { informationalFields, requestFields, switchFields } from "./forwarded-fields.ts";
 import { isKnownLonger } from "./held-body.ts";
@@ -225,8 +224,7 @@ export class HttpExchange extends HeldExchange implements AnswerHandler {
     this.state = FORWARDING;
     const { originalRequest } = this;
     const plan = originalRequest === undefined ? planned : replanned(planned, originalRequest.message, this.request);
-    const mayShare = this.#head.upgrade === undefined && isHarmless(this.request.method, this.sending.framing);
-    const idle = this.#isRetry ? undefined : this.#connection.origins.idle(plan.destination, mayShare);
+    const idle = this.#isRetry ? undefined : this.#connection.origins.idle(plan.destination);
     if (idle) return this.#send(idle, plan);
     const { services } = this;
     services.gauges.pendingRequests += 1;
@@ -259,7 +257,6 @@ export class HttpExchange extends HeldExchange implements AnswerHandler {
     this.serverAddress = origin.address;
     this.upstreamTls = origin.tls;
     const fields = requestFields(this.request.fields, this.sending.framing, head.upgrade, plan.authority);
-    if (bindsConnection(fieldValue(fields, "authorization"))) origin.isAuthenticated = true;
     origin.begin(
       this,
       {

@@ -4,7 +4,6 @@ import type { MutableGauges } from "#exchange/gauges.ts";
 import type { SyntheticResponse } from "#exchange/phases.ts";
 import type { Pipeline } from "#exchange/pipeline.ts";
 import type { Dialer } from "#upstream/dial.ts";
-import type { OriginPool } from "#upstream/origin-pool.ts";
 import type { DeadlineSweep } from "@headworks/sockets";
 import type { LeafContexts } from "./leaf-contexts.ts";
 
@@ -28,7 +27,6 @@ export interface TrafficPolicy {
 export interface ProxyServices {
   readonly pipeline: Pipeline;
   readonly dialer: Dialer;
-  readonly originPool: OriginPool;
   readonly leafContexts: LeafContexts;
   readonly deadlines: DeadlineSweep;
   readonly gauges: MutableGauges;

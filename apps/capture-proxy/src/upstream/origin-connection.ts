@@ -38,8 +38,6 @@ export class OriginConnection {
   readonly writer: BatchedWriter;
   /** Monotonic moment at which the first bytes of the present answer arrived; 0 before. */
   firstByteMs = 0;
-  /** It carried authentication that may hold for the connection instead of for one request, as NTLM does. */
-  isAuthenticated = false;
   /** Called when the connection cannot be used any more. */
   onGone: (() => void) | undefined;
   readonly #state = new UpstreamState();
@@ -138,7 +136,6 @@ export class OriginConnection {
   #onHead(head: ResponseHead): void {
     this.#state.answerStarted(head);
     this.#isSwitching = head.status === 101;
-    if (head.status === 401 || head.status === 407) this.isAuthenticated = true;
     this.#handler?.onAnswerHead(head);
   }
 
