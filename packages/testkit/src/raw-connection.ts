@@ -181,8 +181,6 @@ export class RawConnection {
 
 /** For {@link rawClient}; `tls` makes a handshake first, with node's options (`ca`, `servername`, `ALPNProtocols`). */
 export interface RawClientOptions {
-  /** Address to come from; the system chooses without it. */
-  readonly localAddress?: string;
   host?: string;
   tls?: ConnectionOptions;
   timeoutMs?: number;
@@ -195,7 +193,6 @@ export async function rawClient(port: number, options: RawClientOptions = {}): P
     host: options.host ?? "127.0.0.1",
     allowHalfOpen: true,
     noDelay: true,
-    ...(options.localAddress === undefined ? {} : { localAddress: options.localAddress }),
   });
   return await opened(socket, options, `a connection to port ${port}`);
 }
