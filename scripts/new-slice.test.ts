@@ -13,18 +13,18 @@ const read = (root: string, path: string): string => readFileSync(join(root, pat
 
 test("a new slice keeps the rules of slices and joins the contract's entry", () => {
   using tree = fixtureTree({ [ENTRY]: realEntry });
-  const result = writeSlice(tree.root, "ws-traffic", "ws-frame");
+  const result = writeSlice(tree.root, "tide-gauge", "tide-reading");
   assert.equal(result.kind, "written");
   assert.deepEqual(findSliceProblems(tree.root, {}), []);
   const entry = read(tree.root, ENTRY);
   const added = entry.split("\n").filter((line) => !realEntry.split("\n").includes(line));
   assert.deepEqual(added, [
-    'import { wsTrafficOperations } from "./ws-traffic.ts";',
-    '  "ws-traffic": wsTrafficOperations,',
-    'export * from "./ws-traffic.ts";',
+    'import { tideGaugeOperations } from "./tide-gauge.ts";',
+    '  "tide-gauge": tideGaugeOperations,',
+    'export * from "./tide-gauge.ts";',
   ]);
   assert.equal(entry.split("\n").length, realEntry.split("\n").length + 3);
-  assert.match(read(tree.root, "packages/capture-contract/src/ws-traffic.ts"), /export type WsFrame = /u);
+  assert.match(read(tree.root, "packages/capture-contract/src/tide-gauge.ts"), /export type TideReading = /u);
 });
 
 test("an entry of another shape is left alone and named among the steps", () => {
@@ -47,7 +47,7 @@ describe("a name is refused", () => {
   const cases: readonly [slice: string, noun: string | undefined][] = [
     ["", undefined],
     ["Mocks", undefined],
-    ["ws_traffic", undefined],
+    ["tide_gauge", undefined],
     ["-mocks", undefined],
     ["mocks-", undefined],
     ["../mocks", undefined],

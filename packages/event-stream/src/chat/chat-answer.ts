@@ -1,0 +1,210 @@
+// Tested by chat-assembler.test.ts
+/** Whose way of streaming answers it is; others speak the same ways. */
+export type ChatFormat = "openai-chat" | "openai-responses" | "anthropic" | "google" | "ollama";
+
+/** A call of a tool that the model asks for. */
+export interface ToolCall {
+  readonly id: string | null;
+  readonly name: string;
+  /** As it was joined from its pieces: JSON, if the model wrote it well and the stream got to its end. */
+  readonly arguments: string;
+}
+
+/** One of the answers that were asked for; mostly there is one. */
+export interface ChatChoice {
+  readonly index: number;
+  readonly text: string;
+  /** What the model thought, as far as the provider shows it. */
+  readonly reasoning: string;
+  readonly refusal: string;
+  readonly toolCalls: readonly ToolCall[];
+  /** In the provider's words; null: none came. */
+  readonly finishReason: string | null;
+}
+
+/** Tokens as the provider counted them; null where it did not say. */
+export interface ChatUsage {
+  readonly inputTokens: number | null;
+  readonly outputTokens: number | null;
+  readonly totalTokens: number | null;
+  readonly cachedInputTokens: number | null;
+  readonly reasoningTokens: number | null;
+}
+
+/** What a chat-completion stream says, put together. */
+export interface ChatAnswer {
+  readonly format: ChatFormat;
+  readonly id: string | null;
+  readonly model: string | null;
+  readonly choices: readonly ChatChoice[];
+  readonly usage: ChatUsage | null;
+  /** What the provider says went wrong. */
+  readonly error: string | null;
+  /** False: the stream did not say that it was complete. */
+  readonly isComplete: boolean;
+  /** Something was left out, because it was more than is kept. */
+  readonly isCut: boolean;
+}
+
+/** Enough for any answer; a hostile stream gets no more. */
+const MAX_CHARACTERS = 8_388_608;
+const MAX_CHOICES = 128;
+const MAX_TOOL_CALLS = 1024;
+
+/** Text that grows by pieces, within a budget that all texts of an answer share. */
+class GrowingText {
+  #pieces: string[] = [];
+  readonly #budget: Budget;
+
+  constructor(budget: Budget) {
+    this.#budget = budget;
+  }
+
+  add(piece: string | undefined): void {
+    if (piece === undefined || piece === "") return;
+    const taken = this.#budget.take(piece);
+    if (taken !== "") this.#pieces.push(taken);
+  }
+
+  /** A later word that counts instead of the pieces, unless they say as much. */
+  settle(whole: string | undefined): void {
+    if (whole === undefined || whole === this.text) return;
+    this.#budget.give(this.text.length);
+    this.#pieces = [];
+    this.add(whole);
+  }
+
+  get text(): string {
+    if (this.#pieces.length > 1) this.#pieces = [this.#pieces.join("")];
+    return this.#pieces[0] ?? "";
+  }
+
+  get isEmpty(): boolean {
+    return this.#pieces.length === 0;
+  }
+}
+
+class Budget {
+  isExceeded = false;
+  #left = MAX_CHARACTERS;
+
+  take(piece: string): string {
+    const taken = piece.slice(0, this.#left);
+    if (taken.length < piece.length) this.isExceeded = true;
+    this.#left -= taken.length;
+    return taken;
+  }
+
+  give(characters: number): void {
+    this.#left += characters;
+  }
+}
+
+/** A tool call while it is put together. */
+export class OpenToolCall {
+  id: string | null = null;
+  name = "";
+  readonly arguments: GrowingText;
+
+  constructor(budget: Budget) {
+    this.arguments = new GrowingText(budget);
+  }
+}
+
+/** An answer of a chat while it is put together. */
+export class OpenChoice {
+  readonly index: number;
+  readonly text: GrowingText;
+  readonly reasoning: GrowingText;
+  readonly refusal: GrowingText;
+  readonly toolCalls = new Map<string, OpenToolCall>();
+  finishReason: string | null = null;
+  readonly #budget: Budget;
+
+  constructor(index: number, budget: Budget) {
+    this.index = index;
+    this.#budget = budget;
+    this.text = new GrowingText(budget);
+    this.reasoning = new GrowingText(budget);
+    this.refusal = new GrowingText(budget);
+  }
+
+  /** The call of that key, begun if there is none; undefined when there are too many. */
+  toolCall(key: string | number): OpenToolCall | undefined {
+    const known = this.toolCalls.get(String(key));
+    if (known !== undefined) return known;
+    if (this.toolCalls.size >= MAX_TOOL_CALLS) {
+      this.#budget.isExceeded = true;
+      return undefined;
+    }
+    const made = new OpenToolCall(this.#budget);
+    this.toolCalls.set(String(key), made);
+    return made;
+  }
+
+  close(): ChatChoice {
+    return {
+      index: this.index,
+      text: this.text.text,
+      reasoning: this.reasoning.text,
+      refusal: this.refusal.text,
+      toolCalls: [...this.toolCalls.values()].map(({ id, name, arguments: joined }) => ({
+        id,
+        name,
+        arguments: joined.text,
+      })),
+      finishReason: this.finishReason,
+    };
+  }
+}
+
+/** What is known of an answer while its stream is read. */
+export class OpenAnswer {
+  id: string | null = null;
+  model: string | null = null;
+  error: string | null = null;
+  isComplete = false;
+  readonly #choices = new Map<number, OpenChoice>();
+  readonly #budget = new Budget();
+  #usage: ChatUsage | null = null;
+
+  /** The choice of that number, begun if there is none; undefined when there are too many. */
+  choice(index: number): OpenChoice | undefined {
+    const known = this.#choices.get(index);
+    if (known !== undefined) return known;
+    if (this.#choices.size >= MAX_CHOICES) {
+      this.#budget.isExceeded = true;
+      return undefined;
+    }
+    const made = new OpenChoice(index, this.#budget);
+    this.#choices.set(index, made);
+    return made;
+  }
+
+  /** Counts that are said replace those said before. */
+  count(said: { readonly [Key in keyof ChatUsage]?: number | undefined }): void {
+    const before = this.#usage;
+    const merged = {
+      inputTokens: said.inputTokens ?? before?.inputTokens ?? null,
+      outputTokens: said.outputTokens ?? before?.outputTokens ?? null,
+      totalTokens: said.totalTokens ?? before?.totalTokens ?? null,
+      cachedInputTokens: said.cachedInputTokens ?? before?.cachedInputTokens ?? null,
+      reasoningTokens: said.reasoningTokens ?? before?.reasoningTokens ?? null,
+    };
+    if (Object.values(merged).some((count) => count !== null)) this.#usage = merged;
+  }
+
+  close(format: ChatFormat): ChatAnswer {
+    const choices = [...this.#choices.values()].map((choice) => choice.close());
+    return {
+      format,
+      id: this.id,
+      model: this.model,
+      choices: choices.sort((left, right) => left.index - right.index),
+      usage: this.#usage,
+      error: this.error,
+      isComplete: this.isComplete,
+      isCut: this.#budget.isExceeded,
+    };
+  }
+}

@@ -1,0 +1,58 @@
+// Tested by chat-assembler.test.ts
+import type { OpenAnswer, OpenChoice } from "./chat-answer.ts";
+import type { ChatReader } from "./chat-reader.ts";
+import { asCount, asName, asObject, asObjects, asText } from "./json-facts.ts";
+import type { Facts } from "./json-facts.ts";
+
+/** Contents as Google's generateContent streams them: each event is an answer of its own with the next parts. */
+export const google: ChatReader = {
+  format: "google",
+  recognises: ({ facts }) =>
+    facts !== undefined &&
+    (Array.isArray(facts["candidates"]) || "usageMetadata" in facts || "promptFeedback" in facts),
+
+  read({ facts }, answer) {
+    if (facts === undefined) return;
+    answer.id ??= asName(facts["responseId"]) ?? null;
+    answer.model ??= asName(facts["modelVersion"]) ?? null;
+    for (const candidate of asObjects(facts["candidates"])) readCandidate(candidate, answer);
+    const blocked = asName(asObject(facts["promptFeedback"])?.["blockReason"]);
+    if (blocked !== undefined) answer.error ??= `The prompt was blocked: ${blocked}`;
+    readUsage(asObject(facts["usageMetadata"]), answer);
+  },
+};
+
+function readCandidate(candidate: Facts, answer: OpenAnswer): void {
+  const choice = answer.choice(asCount(candidate["index"]) ?? 0);
+  if (choice === undefined) return;
+  for (const part of asObjects(asObject(candidate["content"])?.["parts"])) readPart(part, choice);
+  const reason = asName(candidate["finishReason"]);
+  if (reason === undefined) return;
+  choice.finishReason = reason;
+  answer.isComplete = true;
+}
+
+function readPart(part: Facts, choice: OpenChoice): void {
+  const text = asText(part["text"]);
+  if (part["thought"] === true) choice.reasoning.add(text);
+  else choice.text.add(text);
+  const called = asObject(part["functionCall"]);
+  if (called === undefined) return;
+  // Calls come whole, so each is one more.
+  const call = choice.toolCall(choice.toolCalls.size);
+  if (call === undefined) return;
+  call.id = asName(called["id"]) ?? null;
+  call.name = asText(called["name"]) ?? "";
+  call.arguments.add(JSON.stringify(asObject(called["args"]) ?? {}));
+}
+
+function readUsage(usage: Facts | undefined, answer: OpenAnswer): void {
+  if (usage === undefined) return;
+  answer.count({
+    inputTokens: asCount(usage["promptTokenCount"]),
+    outputTokens: asCount(usage["candidatesTokenCount"]),
+    totalTokens: asCount(usage["totalTokenCount"]),
+    cachedInputTokens: asCount(usage["cachedContentTokenCount"]),
+    reasoningTokens: asCount(usage["thoughtsTokenCount"]),
+  });
+}

@@ -1,0 +1,34 @@
+// Tested by chat-assembler.test.ts
+import type { ChatReader } from "./chat-reader.ts";
+import { asCount, asName, asObject, asObjects, asText } from "./json-facts.ts";
+
+/** Chats and completions as Ollama streams them: one object a line, the last of which says that it is done. */
+export const ollama: ChatReader = {
+  format: "ollama",
+  recognises: ({ facts }) =>
+    typeof facts?.["done"] === "boolean" &&
+    asText(facts["model"]) !== undefined &&
+    (asObject(facts["message"]) !== undefined || asText(facts["response"]) !== undefined),
+
+  read({ facts }, answer) {
+    const choice = answer.choice(0);
+    if (facts === undefined || choice === undefined) return;
+    answer.model ??= asName(facts["model"]) ?? null;
+    const message = asObject(facts["message"]);
+    choice.text.add(asText(message?.["content"]) ?? asText(facts["response"]));
+    choice.reasoning.add(asText(message?.["thinking"]) ?? asText(facts["thinking"]));
+    for (const { id, function: called } of asObjects(message?.["tool_calls"])) {
+      const call = choice.toolCall(choice.toolCalls.size);
+      if (call === undefined) break;
+      call.id = asName(id) ?? null;
+      call.name = asText(asObject(called)?.["name"]) ?? "";
+      call.arguments.add(JSON.stringify(asObject(called)?.["arguments"] ?? {}));
+    }
+    if (facts["done"] === true) answer.isComplete = true;
+    choice.finishReason = asName(facts["done_reason"]) ?? choice.finishReason;
+    answer.count({
+      inputTokens: asCount(facts["prompt_eval_count"]),
+      outputTokens: asCount(facts["eval_count"]),
+    });
+  },
+};

@@ -1,0 +1,57 @@
+// Tested by status.test.ts
+/** How the messages of a call travel. */
+export interface CallForm {
+  /** `web`: gRPC-Web, whose trailers are a message of the body. */
+  readonly protocol: "grpc" | "web";
+  /** gRPC-Web's form for clients that cannot read octets: the whole body is base64. */
+  readonly isText: boolean;
+  /** What messages are made of: `proto` unless the media type says otherwise. */
+  readonly format: string;
+}
+
+const MEDIA_TYPE = /^application\/grpc(-web(?:-text)?)?(?:\+([a-z0-9.+_-]{1,64}))?$/u;
+
+/** Reads a Content-Type; undefined when it is none of gRPC's. */
+export function parseCallForm(contentType: string | undefined): CallForm | undefined {
+  if (contentType === undefined || contentType.length > 1024) return undefined;
+  const [type = ""] = contentType.split(";", 1);
+  const match = MEDIA_TYPE.exec(type.trim().toLowerCase());
+  if (match === null) return undefined;
+  const [, web, format = "proto"] = match;
+  return { protocol: web === undefined ? "grpc" : "web", isText: web === "-web-text", format };
+}
+
+/** The service and method a call is for. */
+export interface CallPath {
+  /** With its package: `shop.v1.Orders`. */
+  readonly service: string;
+  readonly method: string;
+}
+
+/**
+ * Takes the path of a call apart: the last two segments, for servers behind a prefix as gRPC-Web has them. Undefined
+ * when there are none.
+ */
+export function parseCallPath(path: string): CallPath | undefined {
+  const end = path.search(/[?#]/u);
+  const parts = (end === -1 ? path : path.slice(0, end)).split("/");
+  const method = parts.at(-1) ?? "";
+  const service = parts.at(-2) ?? "";
+  return service === "" || method === "" ? undefined : { service, method };
+}
+
+const UNITS_MS: Readonly<Record<string, number>> = {
+  H: 3_600_000,
+  M: 60_000,
+  S: 1000,
+  m: 1,
+  u: 0.001,
+  n: 0.000_001,
+};
+
+/** Milliseconds of a `grpc-timeout` such as `100m` or `5S`: at most eight digits and a unit; undefined for anything else. */
+export function parseTimeoutMs(text: string): number | undefined {
+  const match = /^(\d{1,8})([HMSmun])$/u.exec(text);
+  const unitMs = UNITS_MS[match?.[2] ?? ""];
+  return match === null || unitMs === undefined ? undefined : Number(match[1]) * unitMs;
+}

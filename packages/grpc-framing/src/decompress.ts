@@ -1,0 +1,84 @@
+import { Buffer } from "node:buffer";
+import { createGunzip, createInflate, createInflateRaw, gunzipSync, inflateRawSync, inflateSync } from "node:zlib";
+import type { Gunzip, Inflate, InflateRaw } from "node:zlib";
+
+/** Encodings of messages (`grpc-encoding`) that can be undone here; snappy is only recognised. */
+export const ENCODINGS = ["identity", "gzip", "deflate"] as const;
+export type Encoding = (typeof ENCODINGS)[number];
+
+/** Why less came out than went in: no bytes are made up for what could not be read. */
+export type DecompressionStop = "damaged" | "limit" | "unsupported";
+
+export interface Decompressed {
+  /** All of it, or its beginning when `stop` is `limit`; the compressed bytes when nothing could be undone. */
+  readonly bytes: Buffer;
+  readonly stop: DecompressionStop | undefined;
+}
+
+/** Whether `encoding` names one that {@link decompress} can undo. */
+export function isEncoding(encoding: string): encoding is Encoding {
+  return (ENCODINGS as readonly string[]).includes(encoding);
+}
+
+/**
+ * Undoes the compression of one whole message at once. Undefined when that gives more than `limitBytes`: no more than
+ * those were made until this showed, so with a small limit it is quick for any bytes.
+ */
+export function decompressSync(bytes: Buffer, encoding: string, limitBytes: number): Decompressed | undefined {
+  if (!isEncoding(encoding)) return { bytes, stop: "unsupported" };
+  if (encoding === "identity" || bytes.length === 0) {
+    return bytes.length > limitBytes ? undefined : { bytes, stop: undefined };
+  }
+  const options = { maxOutputLength: Math.max(limitBytes, 1) };
+  try {
+    return { bytes: undo(bytes, encoding, options), stop: undefined };
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code === "ERR_BUFFER_TOO_LARGE" ? undefined : { bytes, stop: "damaged" };
+  }
+}
+
+function undo(bytes: Buffer, encoding: "gzip" | "deflate", options: { readonly maxOutputLength: number }): Buffer {
+  if (encoding === "gzip") return gunzipSync(bytes, options);
+  return hasZlibHeader(bytes) ? inflateSync(bytes, options) : inflateRawSync(bytes, options);
+}
+
+/** Like {@link decompressSync}, on zlib's threads, and with the beginning of what is too large; memory holds no more than `limitBytes` of the result. Never rejects. */
+export async function decompress(bytes: Buffer, encoding: string, limitBytes: number): Promise<Decompressed> {
+  if (!isEncoding(encoding)) return { bytes, stop: "unsupported" };
+  if (encoding === "identity" || bytes.length === 0) return cut(bytes, limitBytes);
+  const stream = open(bytes, encoding);
+  const { promise, resolve } = Promise.withResolvers<Decompressed>();
+  const pieces: Buffer[] = [];
+  let keptBytes = 0;
+  let stop: DecompressionStop | undefined;
+  stream.on("data", (piece: Buffer) => {
+    const kept = piece.subarray(0, limitBytes - keptBytes);
+    keptBytes += kept.length;
+    if (kept.length > 0) pieces.push(kept);
+    if (kept.length === piece.length) return;
+    stop ??= "limit";
+    stream.destroy();
+  });
+  stream.on("error", () => {
+    stop ??= "damaged";
+  });
+  stream.on("close", () => resolve({ bytes: stop === "damaged" ? bytes : Buffer.concat(pieces), stop }));
+  stream.end(bytes);
+  return promise;
+}
+
+function open(bytes: Buffer, encoding: "gzip" | "deflate"): Gunzip | Inflate | InflateRaw {
+  if (encoding === "gzip") return createGunzip();
+  return hasZlibHeader(bytes) ? createInflate() : createInflateRaw();
+}
+
+/** Some peers send raw deflate; see RFC 1950 section 2.2 for the header that should be there. */
+function hasZlibHeader(bytes: Buffer): boolean {
+  return ((bytes[0] ?? 0) & 0x0f) === 8;
+}
+
+function cut(bytes: Buffer, limitBytes: number): Decompressed {
+  return bytes.length > limitBytes
+    ? { bytes: bytes.subarray(0, limitBytes), stop: "limit" }
+    : { bytes, stop: undefined };
+}

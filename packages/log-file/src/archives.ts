@@ -1,0 +1,82 @@
+// Tested by log-file.test.ts
+import { lstat, readdir, unlink } from "node:fs/promises";
+import { basename, dirname, join } from "node:path";
+import { parseArchiveName } from "./archive-name.ts";
+
+/** A file that was put away. */
+export interface Archive {
+  readonly name: string;
+  readonly path: string;
+  readonly sizeBytes: number;
+  /** When its last line was written, milliseconds since 1970. */
+  readonly modifiedMs: number;
+  /** Tells files apart whatever they are called. */
+  readonly inode: bigint;
+}
+
+/**
+ * The archives of a log file, newest first: regular files beside it whose names are those of archives. Links, directories
+ * and foreign files are none. A missing directory holds none; other errors of the system are thrown.
+ */
+export async function listArchives(path: string): Promise<Archive[]> {
+  const directory = dirname(path);
+  const found: (Archive & { readonly order: readonly [bigint, string, number] })[] = [];
+  for (const name of await namesIn(directory)) {
+    const parsed = parseArchiveName(basename(path), name);
+    if (parsed === undefined) continue;
+    const archivePath = join(directory, name);
+    const facts = await factsOf(archivePath);
+    if (facts === undefined || !facts.isFile()) continue;
+    found.push({
+      name,
+      path: archivePath,
+      sizeBytes: Number(facts.size),
+      modifiedMs: Number(facts.mtimeMs),
+      inode: facts.ino,
+      order: [facts.mtimeNs, parsed.stamp, parsed.copy],
+    });
+  }
+  return found
+    .sort((left, right) => compareOrder(right.order, left.order))
+    .map(({ order: _order, ...archive }) => archive);
+}
+
+/** Removes the oldest archives until `maxFiles` are left. Throws an AggregateError, after having tried all. */
+export async function pruneArchives(path: string, maxFiles: number): Promise<void> {
+  const failures: unknown[] = [];
+  for (const { path: archivePath } of (await listArchives(path)).slice(maxFiles)) {
+    try {
+      await unlink(archivePath);
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code !== "ENOENT") failures.push(error);
+    }
+  }
+  if (failures.length > 0) throw new AggregateError(failures, "archives could not be removed");
+}
+
+/** By the time of the last line, since names follow the local clock, which can be set back. */
+function compareOrder(left: readonly [bigint, string, number], right: readonly [bigint, string, number]): number {
+  if (left[0] !== right[0]) return left[0] < right[0] ? -1 : 1;
+  if (left[1] !== right[1]) return left[1] < right[1] ? -1 : 1;
+  return left[2] - right[2];
+}
+
+async function namesIn(directory: string): Promise<string[]> {
+  try {
+    return await readdir(directory);
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === "ENOENT") return [];
+    throw error;
+  }
+}
+
+async function factsOf(path: string): Promise<Awaited<ReturnType<typeof bigLstat>> | undefined> {
+  try {
+    return await bigLstat(path);
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === "ENOENT") return undefined;
+    throw error;
+  }
+}
+
+const bigLstat = (path: string) => lstat(path, { bigint: true });

@@ -1,0 +1,23 @@
+// Tested by log-file.test.ts
+const REASONS: Readonly<Record<string, string>> = {
+  ENOSPC: "the disk is full",
+  EDQUOT: "the quota of the disk is used up",
+  EROFS: "the disk is read-only",
+  EACCES: "the file or its directory may not be written",
+  EPERM: "the file or its directory may not be written",
+  ELOOP: "it is a link",
+  EISDIR: "it is a directory",
+  ENXIO: "it is not a regular file",
+  ENOTDIR: "its directory is a file",
+  EEXIST: "its directory is a file",
+  EMFILE: "too many files are open",
+  ENFILE: "too many files are open",
+  EFBIG: "the file may not get larger",
+};
+
+/** A sentence on why a log file cannot be written; the error of an earlier sentence gives that one. */
+export function troubleSentence(path: string, error: unknown): string {
+  const { code, message } = error as NodeJS.ErrnoException;
+  const sentence = `The log file ${path} cannot be written: ${code === undefined ? message : (REASONS[code] ?? code)}`;
+  return message.startsWith("The log file") ? message : sentence;
+}

@@ -1,0 +1,79 @@
+/** Which line is lost when no more may wait. */
+export type OverflowRule = "drop_newest" | "drop_oldest";
+
+/** So many bytes may wait, however few the lines are. */
+const MOST_BYTES = 16_777_216;
+
+/** Lines on their way to the disk, bounded in number and bytes. */
+export class WaitingLines {
+  mostLines: number;
+  rule: OverflowRule;
+  /** Most lines that ever waited. */
+  highWater = 0;
+  /** Lines that were lost here. */
+  dropped = 0;
+  #lines: Buffer[] = [];
+  #head = 0;
+  #bytes = 0;
+
+  constructor(mostLines: number, rule: OverflowRule) {
+    this.mostLines = mostLines;
+    this.rule = rule;
+  }
+
+  get length(): number {
+    return this.#lines.length - this.#head;
+  }
+
+  get bytes(): number {
+    return this.#bytes;
+  }
+
+  /** Takes a line, at the cost of others where they are the ones to go. One line always has room. */
+  add(line: Buffer): void {
+    while (this.length > 0 && (this.length >= this.mostLines || this.#bytes + line.length > MOST_BYTES)) {
+      this.dropped += 1;
+      if (this.rule === "drop_newest") return;
+      this.#shift();
+    }
+    this.#lines.push(line);
+    this.#bytes += line.length;
+    this.highWater = Math.max(this.highWater, this.length);
+  }
+
+  /** The size of the next line, undefined when none waits. */
+  get nextBytes(): number | undefined {
+    return this.#lines[this.#head]?.length;
+  }
+
+  /** Takes out at least one line, and more as long as all together have at most `mostBytes`. */
+  take(mostBytes: number): { readonly bytes: Buffer; readonly lines: number } {
+    const taken: Buffer[] = [];
+    let size = 0;
+    for (let next = this.nextBytes; next !== undefined; next = this.nextBytes) {
+      if (taken.length > 0 && size + next > mostBytes) break;
+      size += next;
+      taken.push(this.#shift());
+    }
+    return { bytes: taken.length === 1 && taken[0] ? taken[0] : Buffer.concat(taken), lines: taken.length };
+  }
+
+  /** Gives up all that waits. */
+  dropAll(): void {
+    this.dropped += this.length;
+    this.#lines = [];
+    this.#head = 0;
+    this.#bytes = 0;
+  }
+
+  #shift(): Buffer {
+    const line = this.#lines[this.#head] ?? Buffer.alloc(0);
+    this.#head += 1;
+    this.#bytes -= line.length;
+    if (this.#head > 1024 && this.#head * 2 > this.#lines.length) {
+      this.#lines = this.#lines.slice(this.#head);
+      this.#head = 0;
+    }
+    return line;
+  }
+}

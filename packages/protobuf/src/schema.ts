@@ -1,0 +1,124 @@
+/** Values that are neither messages nor enums. */
+export const SCALARS = [
+  "double",
+  "float",
+  "int32",
+  "int64",
+  "uint32",
+  "uint64",
+  "sint32",
+  "sint64",
+  "fixed32",
+  "fixed64",
+  "sfixed32",
+  "sfixed64",
+  "bool",
+  "string",
+  "bytes",
+] as const;
+export type Scalar = (typeof SCALARS)[number];
+
+/** A field as a file declares it: plain data, its type perhaps not known yet. */
+export interface DeclaredField {
+  readonly number: number;
+  readonly name: string;
+  readonly jsonName: string;
+  /** `named`: a message or an enum, which one is found when the files are linked. */
+  readonly kind: Scalar | "named" | "group";
+  /** For `named` and `group`: as written; with a leading dot it is the full name. */
+  readonly typeName?: string;
+  readonly isRepeated: boolean;
+  readonly isPacked: boolean;
+  readonly oneof?: string;
+}
+
+export interface DeclaredMessage {
+  /** With package and enclosing messages: `shop.v1.Order.Line`. */
+  readonly name: string;
+  readonly fields: readonly DeclaredField[];
+  /** Made up for a map field: 1 is the key, 2 the value. */
+  readonly isMapEntry: boolean;
+}
+
+export interface EnumType {
+  readonly name: string;
+  /** In their order; aliases have a number twice. */
+  readonly values: readonly (readonly [name: string, number: number])[];
+}
+
+export interface DeclaredMethod {
+  readonly name: string;
+  readonly input: string;
+  readonly output: string;
+  readonly isClientStreaming: boolean;
+  readonly isServerStreaming: boolean;
+}
+
+export interface DeclaredService {
+  readonly name: string;
+  readonly methods: readonly DeclaredMethod[];
+}
+
+/** A field that a file adds to a message, perhaps of another file. */
+export interface DeclaredExtension {
+  /** Where names are looked up from: the package or message that it stands in. */
+  readonly scope: string;
+  readonly target: string;
+  readonly field: DeclaredField;
+}
+
+/** What one .proto file, or one file of a descriptor set, says. Plain data: it can be stored as JSON. */
+export interface SchemaFile {
+  readonly name: string;
+  readonly packageName: string;
+  readonly imports: readonly string[];
+  readonly messages: readonly DeclaredMessage[];
+  readonly enums: readonly EnumType[];
+  readonly services: readonly DeclaredService[];
+  readonly extensions: readonly DeclaredExtension[];
+}
+
+/** A field whose type is known. */
+export type FieldType = {
+  readonly number: number;
+  readonly name: string;
+  readonly jsonName: string;
+  readonly isRepeated: boolean;
+  readonly isPacked: boolean;
+  readonly oneof: string | undefined;
+} & (
+  | { readonly kind: Scalar }
+  | { readonly kind: "enum"; readonly type: EnumType }
+  | { readonly kind: "message" | "group"; readonly type: MessageType }
+);
+
+export interface MessageType {
+  readonly name: string;
+  readonly isMapEntry: boolean;
+  readonly fields: ReadonlyMap<number, FieldType>;
+}
+
+export interface MethodType {
+  readonly name: string;
+  readonly input: MessageType;
+  readonly output: MessageType;
+  readonly isClientStreaming: boolean;
+  readonly isServerStreaming: boolean;
+}
+
+export interface ServiceType {
+  readonly name: string;
+  readonly methods: ReadonlyMap<string, MethodType>;
+}
+
+/** Types that know each other, by full name. */
+export interface Schema {
+  readonly messages: ReadonlyMap<string, MessageType>;
+  readonly enums: ReadonlyMap<string, EnumType>;
+  readonly services: ReadonlyMap<string, ServiceType>;
+}
+
+/** The JSON name that protocol buffers give a field without `json_name`: underscores go, what follows is upper case. */
+export function defaultJsonName(name: string): string {
+  return name.replaceAll(/_+([a-z\d]?)/gu, (_, letter: string) => letter.toUpperCase());
+}

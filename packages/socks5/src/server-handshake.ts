@@ -1,0 +1,124 @@
+// Tested by handshake.test.ts
+import { Buffer } from "node:buffer";
+import {
+  credentialsReplyBytes,
+  METHOD,
+  methodChoiceBytes,
+  readCredentials,
+  readGreeting,
+  readRequest,
+  REPLY,
+  replyBytes,
+} from "./messages.ts";
+import type { Reading, Socks5Credentials, Socks5Problem, Socks5Request } from "./messages.ts";
+
+/** Why a server turned a client away before it had a request. */
+export type ServerRefusal =
+  /** The bytes are no SOCKS5. */
+  | { readonly kind: "invalid"; readonly problem: Socks5Problem }
+  /** The client offered no method that would do. */
+  | { readonly kind: "no-method" }
+  | { readonly kind: "wrong-credentials" };
+
+/** What is to be done after bytes came: send, and where it stands. */
+export interface ServerStep {
+  /** To be sent first; may be empty. */
+  readonly send: Uint8Array;
+  readonly outcome:
+    | { readonly kind: "going-on" }
+    /** The answer is the caller's, by {@link replyBytes}. `rest` was read behind the request and is the tunnel's. */
+    | { readonly kind: "request"; readonly request: Socks5Request; readonly rest: Buffer }
+    /** To be closed once `send` has left. */
+    | { readonly kind: "refused"; readonly refusal: ServerRefusal };
+}
+
+const GOING_ON = { kind: "going-on" } as const;
+const NOTHING = new Uint8Array(0);
+
+/**
+ * The server's part of a conversation up to the request, without I/O (RFC 1928 and 1929). Bytes may come cut anywhere
+ * and ahead of what was asked for; no more than one message (at most 513 bytes) is ever kept.
+ */
+export class Socks5ServerHandshake {
+  #phase: "greeting" | "credentials" | "request" = "greeting";
+  #kept: Buffer = Buffer.alloc(0);
+  readonly #accepts: ((credentials: Socks5Credentials) => boolean) | undefined;
+
+  /** @param accepts judges credentials; without it clients need none, and those who offer to send some need not. */
+  constructor(accepts: ((credentials: Socks5Credentials) => boolean) | undefined) {
+    this.#accepts = accepts;
+  }
+
+  /** Takes what came. Must not be called again after an outcome other than `going-on`. */
+  read(chunk: Buffer): ServerStep {
+    let bytes = this.#kept.length === 0 ? chunk : Buffer.concat([this.#kept, chunk]);
+    const sent: Uint8Array[] = [];
+    const step = (outcome: ServerStep["outcome"]): ServerStep => ({ send: joined(sent), outcome });
+    for (;;) {
+      if (this.#phase === "request") return step(this.#request(bytes, sent));
+      const answer = this.#phase === "greeting" ? this.#greeting(bytes) : this.#credentials(bytes);
+      if (answer === undefined) return step(this.#keep(bytes));
+      if (answer.send !== undefined) sent.push(answer.send);
+      if (answer.refusal !== undefined) return step({ kind: "refused", refusal: answer.refusal });
+      bytes = bytes.subarray(answer.lengthBytes);
+    }
+  }
+
+  #keep(bytes: Buffer): typeof GOING_ON {
+    // A copy: the caller's buffer is much larger than the few bytes that are kept.
+    this.#kept = Buffer.from(bytes);
+    return GOING_ON;
+  }
+
+  #greeting(bytes: Buffer): Answer | undefined {
+    const reading = readGreeting(bytes);
+    if (reading.kind !== "whole") return unread(reading);
+    const method = this.#accepts === undefined ? METHOD.none : METHOD.password;
+    if (!reading.value.includes(method)) {
+      return { lengthBytes: 0, send: methodChoiceBytes(METHOD.unacceptable), refusal: { kind: "no-method" } };
+    }
+    this.#phase = method === METHOD.none ? "request" : "credentials";
+    return { lengthBytes: reading.lengthBytes, send: methodChoiceBytes(method), refusal: undefined };
+  }
+
+  #credentials(bytes: Buffer): Answer | undefined {
+    const reading = readCredentials(bytes);
+    if (reading.kind !== "whole") return unread(reading);
+    const isAccepted = this.#accepts?.(reading.value) ?? true;
+    this.#phase = "request";
+    return {
+      lengthBytes: reading.lengthBytes,
+      send: credentialsReplyBytes(isAccepted),
+      refusal: isAccepted ? undefined : { kind: "wrong-credentials" },
+    };
+  }
+
+  #request(bytes: Buffer, sent: Uint8Array[]): ServerStep["outcome"] {
+    const reading = readRequest(bytes);
+    if (reading.kind === "partial") return this.#keep(bytes);
+    if (reading.kind === "invalid") {
+      const { problem } = reading;
+      sent.push(replyBytes(problem === "address-type" ? REPLY.addressTypeNotSupported : REPLY.generalFailure));
+      return { kind: "refused", refusal: { kind: "invalid", problem } };
+    }
+    this.#kept = Buffer.alloc(0);
+    return { kind: "request", request: reading.value, rest: bytes.subarray(reading.lengthBytes) };
+  }
+}
+
+interface Answer {
+  readonly lengthBytes: number;
+  readonly send: Uint8Array | undefined;
+  readonly refusal: ServerRefusal | undefined;
+}
+
+/** What to do with bytes that are no message yet, or never will be one. */
+function unread(reading: Exclude<Reading<unknown>, { kind: "whole" }>): Answer | undefined {
+  if (reading.kind === "partial") return undefined;
+  return { lengthBytes: 0, send: undefined, refusal: { kind: "invalid", problem: reading.problem } };
+}
+
+function joined(pieces: readonly Uint8Array[]): Uint8Array {
+  if (pieces.length < 2) return pieces[0] ?? NOTHING;
+  return Buffer.concat(pieces);
+}
