@@ -6,6 +6,7 @@ import { isLoopback } from "@headworks/host-patterns";
 import type { Logger } from "pino";
 import { openAdminServer, type AdminServer } from "#admin/admin-server.ts";
 import { auditInto, openAuditLog } from "#admin/audit-log.ts";
+import { credentialOperations } from "#admin/credential-operations.ts";
 import { configOperations } from "#admin/config-operations.ts";
 import { eventOperations } from "#admin/event-operations.ts";
 import { EventStreams } from "#admin/event-streams.ts";
@@ -17,7 +18,9 @@ import { replaceFile, watchFile } from "#config/watch-file.ts";
 import { hashText, redactedDocument, toJson, toYaml } from "#config/write-document.ts";
 import { newRequestId } from "#request/request-id.ts";
 import { explainRoute } from "#routing/explain.ts";
+import { IssuedCredentials, type IssuedKeys } from "#slices/consumers/consumers.slice.ts";
 import { usageJson } from "#slices/quotas/quotas.slice.ts";
+import type { StateStore } from "#storage/state-store.ts";
 import type { EndpointPools } from "#upstream/endpoint-pools.ts";
 import { forceState, upstreamSnapshots } from "#upstream/upstream-state.ts";
 import type { FactSources } from "./gateway-facts.ts";
@@ -33,6 +36,9 @@ export interface AdminPlaneParts extends Omit<FactSources, "listeners" | "admiss
   readonly configFile: string;
   readonly environment: Readonly<Record<string, string | undefined>>;
   readonly pools: EndpointPools;
+  /** Undefined without `GATEWAY_STATE_DB`. */
+  readonly store: StateStore | undefined;
+  readonly issued: IssuedKeys;
   /** Where requests are handled, if that is not in this process. */
   readonly traffic?: Traffic;
   readonly metricsText: () => Promise<string>;
@@ -102,6 +108,17 @@ export async function openAdminPlane(parts: AdminPlaneParts): Promise<AdminServe
         explain: (asked) => explainRoute({ routes: generations.current?.document.routes ?? [] }, asked),
       }),
       ...eventOperations({ events: parts.events, webhooks: parts.slices.webhooks, streams, audit }),
+      ...credentialOperations(
+        new IssuedCredentials({
+          store: parts.store,
+          keys: parts.issued,
+          consumers: () => generations.current?.document.consumers ?? [],
+          isInDocument: (key) => parts.slices.consumers.hasKey(key),
+          clock,
+          log,
+        }),
+        nowMs,
+      ),
       ...runtimeOperations({
         quotas: parts.slices.quotas,
         usageJson,

@@ -17,8 +17,9 @@ import { EventBus } from "#events/event-bus.ts";
 import { Pipeline } from "#request/pipeline.ts";
 import { compileRouteTable } from "#routing/route-table.ts";
 import { openStateStore } from "#storage/open-state-store.ts";
+import { IssuedKeys } from "#slices/consumers/consumers.slice.ts";
 import type { RecentTraffic } from "#slices/metrics/metrics.slice.ts";
-import type { StateStore } from "#storage/state-store.ts";
+import type { IssuedCredential, StateStore } from "#storage/state-store.ts";
 import { EndpointPools } from "#upstream/endpoint-pools.ts";
 import { UpstreamRegistry } from "#upstream/upstream-registry.ts";
 import type { ForcedState, UpstreamSnapshot } from "#upstream/upstream-state.ts";
@@ -80,7 +81,9 @@ export async function createGateway(options: GatewayOptions): Promise<RunningGat
     statePath === undefined || statePath === "" ? undefined : await openStateStore({ path: statePath, log, clock });
   try {
     const instance = randomBytes(8).toString("hex");
-    const parts = { environment, log, clock, configFile, store, instance, tickets: new SessionTickets() };
+    const issued = await store?.credentials.all();
+    const tickets = new SessionTickets();
+    const parts = { environment, log, clock, configFile, store, instance, issued, tickets };
     return await assemble(parts, options.workers ?? 1, options.followsFile ?? true);
   } catch (error) {
     await store?.close();
@@ -100,6 +103,8 @@ export interface ProcessParts {
   /** A token that no other gateway has, the same in all its processes. */
   readonly instance: string;
   readonly tickets: SessionTickets;
+  /** Keys that were given out before it started. */
+  readonly issued?: readonly IssuedCredential[] | undefined;
   /** Where this process tells what happens; not given: to its own event bus. */
   readonly sink?: EventSink;
   /** False in the control process of others: nobody there asks how upstreams are. */
@@ -125,7 +130,8 @@ async function assemble(parts: ProcessParts, workers: number, followsFile: boole
   const { configFile } = parts;
   const pool = workers > 1 ? createPool(parts, workers, () => control) : undefined;
   const control: Control = createControl(pool === undefined ? parts : { ...parts, hasTraffic: false, followers: pool });
-  const { generations, events, slices } = control;
+  const { generations, events, slices, issued } = control;
+  issued.follow(async () => await pool?.giveOut(issued.all));
   const firstText = readFileSync(configFile, "utf8");
   const first = await generations.submit({ text: firstText, source: "startup" });
   if (first.outcome !== "published" || generations.current === undefined) {
@@ -175,6 +181,7 @@ function createPool(parts: ProcessParts, workers: number, control: () => Control
     ...parts,
     workers,
     events: { emit: (kind, payload) => control().events.emit(kind, payload) },
+    issued: () => control().issued.all,
     counted: {
       rates: (charges) => control().slices.rateLimits.charge(charges),
       nonce: (keyId, nonce, forMs) => control().slices.nonces.add(keyId, nonce, parts.clock.monotonic(), forMs),
@@ -238,7 +245,9 @@ export function createControl(parts: ProcessParts) {
   });
   const pools = new EndpointPools(deadlines);
   const upkeep = new UpstreamUpkeep({ upstreams, pools, log });
-  const slices = createSlices({ log, clock, store, environment, elsewhere: parts.elsewhere, instance: parts.instance });
+  const { elsewhere, instance } = parts;
+  const issued = new IssuedKeys(clock, parts.issued);
+  const slices = createSlices({ log, clock, store, environment, elsewhere, instance, issued });
   const onlyListener = onlyListenerOf(environment);
   const generations = new Generations({
     slices: inGateOrder(slices.all),
@@ -272,7 +281,7 @@ export function createControl(parts: ProcessParts) {
     pools.stop();
     deadlines.stop();
   };
-  return { events, deadlines, upstreams, pools, upkeep, slices, generations, stop };
+  return { events, deadlines, upstreams, pools, upkeep, slices, issued, generations, stop };
 }
 
 /** What handles requests. */

@@ -5,7 +5,13 @@ import { createAccessLog, sampleOf } from "#slices/access-log/access-log.slice.t
 import { acceptVary } from "#slices/accept-vary/accept-vary.slice.ts";
 import { createAuthorization } from "#slices/authorization/authorization.slice.ts";
 import { createCallouts, type Callouts } from "#slices/callouts/callouts.slice.ts";
-import { createConsumers, NonceMemory, type Nonces } from "#slices/consumers/consumers.slice.ts";
+import {
+  createConsumers,
+  NonceMemory,
+  type ConsumersSlice,
+  type IssuedKeys,
+  type Nonces,
+} from "#slices/consumers/consumers.slice.ts";
 import { deprecation } from "#slices/deprecation/deprecation.slice.ts";
 import { createCache, type AnswerCache } from "#slices/cache/cache.slice.ts";
 import { compression } from "#slices/compression/compression.slice.ts";
@@ -34,6 +40,8 @@ export interface SliceParts {
   /** Undefined without `GATEWAY_STATE_DB`. */
   readonly store: StateStore | undefined;
   readonly environment: Readonly<Record<string, string | undefined>>;
+  /** Keys that were given out over the admin API; not given where requests are not handled. */
+  readonly issued?: IssuedKeys;
   /** A token that no other gateway has. */
   readonly instance?: string;
   /** Undefined: this process is the whole gateway. */
@@ -55,6 +63,7 @@ export interface Slices {
   readonly metrics: Metrics;
   readonly rateLimits: RateLimits;
   readonly nonces: Nonces;
+  readonly consumers: ConsumersSlice;
   readonly cache: AnswerCache;
   readonly callouts: Callouts;
   readonly tracing: Tracing;
@@ -62,7 +71,7 @@ export interface Slices {
 }
 
 /** Makes every slice, in no order. */
-export function createSlices({ log, clock, store, environment, elsewhere, instance = "" }: SliceParts): Slices {
+export function createSlices({ log, clock, store, environment, issued, elsewhere, instance = "" }: SliceParts): Slices {
   const dialer = new EgressDialer({ log });
   const webhooks = createWebhooks({ dialer, clock, log });
   const metrics = createMetrics();
@@ -80,6 +89,7 @@ export function createSlices({ log, clock, store, environment, elsewhere, instan
   const rateLimits = createRateLimits({ log, clock, onDryRun: onRateDryRun, counters: elsewhere?.rates });
   const callouts = createCallouts({ dialer, clock, log, onDryRun: (route) => metrics.dryRun("callout", route) });
   const nonces = elsewhere?.nonces ?? new NonceMemory();
+  const consumers = createConsumers({ dialer, clock, log, nonces, ...(issued === undefined ? {} : { issued }) });
   const usage = usageExport({ store, log, clock, every });
   const resource = { "service.name": "sluice", "service.instance.id": instance, "process.pid": process.pid };
   const source = { resource: { ...resource, "service.version": manifest.version }, version: manifest.version };
@@ -94,7 +104,7 @@ export function createSlices({ log, clock, store, environment, elsewhere, instan
   const all = [
     createEgressFilter(dialer),
     webhooks,
-    createConsumers({ dialer, clock, log, nonces }),
+    consumers,
     createAuthorization({ log, metrics: { dryRun: (route) => metrics.dryRun("authz", route) } }),
     maintenance,
     methods,
@@ -121,6 +131,7 @@ export function createSlices({ log, clock, store, environment, elsewhere, instan
     tracing,
     rateLimits,
     nonces,
+    consumers,
     webhooks,
     quotas: quotaSlice,
     usageExport: usage,

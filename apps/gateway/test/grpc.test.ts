@@ -1,10 +1,20 @@
 import assert from "node:assert/strict";
 import { once } from "node:events";
 import { test } from "node:test";
-import { waitUntil } from "@headworks/testkit";
+import {
+  collect,
+  FLAG,
+  FRAME,
+  frame,
+  http2Client,
+  section,
+  startHttp2Origin,
+  startRawHttp2Origin,
+  type StreamHandler,
+  u32,
+  waitUntil,
+} from "@headworks/testkit";
 import { serving, startGateway } from "./gateway-rig.ts";
-import { FLAG, FRAME, frame, section, u32 } from "./http2-frames.ts";
-import { collect, http2Client, startHttp2Origin, startRawHttp2Origin, type StreamHandler } from "./http2-rig.ts";
 
 const routes = [
   { name: "api", service: "api", match: { path: { type: "prefix", value: "/" } }, action: { type: "proxy" } },

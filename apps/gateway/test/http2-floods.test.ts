@@ -1,22 +1,25 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { rawClient, startOrigin, waitUntil, type RawConnection } from "@headworks/testkit";
-import { http2Limits } from "#listener/http2-limits.ts";
-import { serving, startGateway, type TestGateway } from "./gateway-rig.ts";
 import {
   FLAG,
   FRAME,
   frame,
   FrameReader,
   GET,
+  http2Client,
   PREFACE,
+  rawClient,
+  type RawConnection,
+  type ReadFrame,
   request,
   section,
   settings,
+  startOrigin,
   u32,
-  type ReadFrame,
-} from "./http2-frames.ts";
-import { http2Client } from "./http2-rig.ts";
+  waitUntil,
+} from "@headworks/testkit";
+import { http2Limits } from "#listener/http2-limits.ts";
+import { serving, startGateway, type TestGateway } from "./gateway-rig.ts";
 
 const routes = [
   { name: "api", service: "api", match: { path: { type: "prefix", value: "/" } }, action: { type: "proxy" } },

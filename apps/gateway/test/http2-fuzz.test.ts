@@ -1,10 +1,20 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import * as fc from "fast-check";
-import { rawClient, startOrigin } from "@headworks/testkit";
+import {
+  FRAME,
+  frame,
+  GET,
+  PREFACE,
+  rawClient,
+  request,
+  section,
+  settings,
+  startOrigin,
+  startRawHttp2Origin,
+  u32,
+} from "@headworks/testkit";
 import { serving, startGateway } from "./gateway-rig.ts";
-import { FRAME, frame, GET, PREFACE, request, section, settings, u32 } from "./http2-frames.ts";
-import { startRawHttp2Origin } from "./http2-rig.ts";
 
 const routes = [
   { name: "api", service: "api", match: { path: { type: "prefix", value: "/" } }, action: { type: "proxy" } },

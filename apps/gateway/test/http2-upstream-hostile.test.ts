@@ -1,11 +1,22 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { setTimeout as later } from "node:timers";
-import { rawClient, startRawServer, waitUntil } from "@headworks/testkit";
+import {
+  FLAG,
+  FRAME,
+  frame,
+  rawClient,
+  section,
+  settings,
+  startHttp2Origin,
+  startRawHttp2Origin,
+  startRawServer,
+  u32,
+  waitUntil,
+} from "@headworks/testkit";
 import type { DocumentInput } from "@headworks/gateway-contract";
+import { errorCode } from "./error-code.ts";
 import { serving, startGateway, type TestGateway } from "./gateway-rig.ts";
-import { FLAG, FRAME, frame, section, settings, u32 } from "./http2-frames.ts";
-import { errorCode, startHttp2Origin, startRawHttp2Origin } from "./http2-rig.ts";
 
 type UpstreamInput = NonNullable<DocumentInput["upstreams"]>[number];
 

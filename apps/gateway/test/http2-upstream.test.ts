@@ -11,10 +11,19 @@ import { NO_BODY } from "@headworks/http1";
 import { DeadlineSweep } from "@headworks/sockets";
 import {
   credentials,
+  FLAG,
+  FRAME,
+  frame,
+  http2Client,
   rawClient,
   readResponse,
+  section,
+  startHttp2Origin,
+  startRawHttp2Origin,
   startRawServer,
+  type StreamHandler,
   temporaryDirectory,
+  u32,
   waitUntil,
 } from "@headworks/testkit";
 import { CertificateAuthority } from "@headworks/tls-authority";
@@ -22,9 +31,8 @@ import type { DocumentInput } from "@headworks/gateway-contract";
 import { Http2Exchange } from "#upstream/http2-exchange.ts";
 import { Http2Pool } from "#upstream/http2-pool.ts";
 import type { AnswerHandler } from "#upstream/upstream-exchange.ts";
+import { errorCode } from "./error-code.ts";
 import { serving, startGateway, type TestGateway } from "./gateway-rig.ts";
-import { FLAG, FRAME, frame, section, u32 } from "./http2-frames.ts";
-import { errorCode, http2Client, startHttp2Origin, startRawHttp2Origin, type StreamHandler } from "./http2-rig.ts";
 
 type UpstreamInput = NonNullable<DocumentInput["upstreams"]>[number];
 
@@ -457,4 +465,29 @@ test("HTTP/2 upstream: a connection whose numbers of streams come to an end make
     pool.retire();
     deadlines.stop();
   }
+});
+
+test("HTTP/2: a trailer called __proto__ is a trailer like any other, either way", async () => {
+  const trailers = Object.assign(Object.create(null) as Record<string, string>, { ["__proto__"]: "a name" });
+  const sections: (readonly string[])[] = [];
+  await using origin = await startHttp2Origin((stream) => {
+    stream.on("trailers", (_headers: unknown, _flags: unknown, section: string[]) => void sections.push(section));
+    stream.on("wantTrailers", () => stream.sendTrailers(trailers));
+    stream.resume().on("end", () => {
+      stream.respond({ ":status": 200 }, { waitForTrailers: true });
+      stream.end("here");
+    });
+  });
+  await using gateway = await gatewayFor(origin.port);
+  await using client = await http2Client(gateway.port());
+  const stream = client.session.request({ ":path": "/", ":method": "POST" }, { waitForTrailers: true });
+  stream.on("wantTrailers", () => stream.sendTrailers(trailers));
+  stream.on("trailers", (_headers: unknown, _flags: unknown, section: string[]) => void sections.push(section));
+  stream.end("body");
+  stream.resume();
+  await new Promise((resolve) => stream.once("close", resolve));
+  assert.deepEqual(sections, [
+    ["__proto__", "a name"],
+    ["__proto__", "a name"],
+  ]);
 });

@@ -5,10 +5,10 @@ import type { IncomingMessage } from "node:http";
 import type { ClientHttp2Stream } from "node:http2";
 import type { AddressInfo } from "node:net";
 import { after, before, test } from "node:test";
-import { startRawServer, waitUntil, type RawServer } from "@headworks/testkit";
+import { collect, http2Client, type RawServer, startRawServer, waitUntil } from "@headworks/testkit";
 import { WebSocketServer, type WebSocket } from "ws";
+import { errorCode } from "./error-code.ts";
 import { serving, startGateway, type TestGateway } from "./gateway-rig.ts";
-import { collect, errorCode, http2Client } from "./http2-rig.ts";
 import { proxied } from "./route-documents.ts";
 
 let origin: WebSocketServer;

@@ -5,21 +5,27 @@ import { test } from "node:test";
 import type { AddressInfo } from "node:net";
 import { Readable } from "node:stream";
 import { setTimeout } from "node:timers/promises";
-import { rawClient, runProcess, startOrigin, startRawServer, waitUntil } from "@headworks/testkit";
-import { serving, startGateway, type TestGateway } from "./gateway-rig.ts";
 import {
+  collect,
   FLAG,
   FRAME,
   frame,
   FrameReader,
   GET,
+  http2Client,
   PREFACE,
+  rawClient,
+  type ReadFrame,
   request,
+  runProcess,
   section,
   settings,
-  type ReadFrame,
-} from "./http2-frames.ts";
-import { collect, errorCode, http2Client } from "./http2-rig.ts";
+  startOrigin,
+  startRawServer,
+  waitUntil,
+} from "@headworks/testkit";
+import { errorCode } from "./error-code.ts";
+import { serving, startGateway, type TestGateway } from "./gateway-rig.ts";
 
 const proxied = (name: string) =>
   ({ name, service: name, match: { path: { type: "prefix", value: "/" } }, action: { type: "proxy" } }) as const;

@@ -5,18 +5,19 @@ import type { AddressInfo } from "node:net";
 import { writeFile } from "node:fs/promises";
 import { test } from "node:test";
 import {
+  http2Client,
   rawClient,
+  type RawConnection,
   readResponse,
   secure,
   startOrigin,
   temporaryDirectory,
   waitUntil,
-  type RawConnection,
 } from "@headworks/testkit";
 import { CertificateAuthority } from "@headworks/tls-authority";
 import type { DocumentInput } from "@headworks/gateway-contract";
+import { errorCode } from "./error-code.ts";
 import { serving, startGateway, type TestGateway } from "./gateway-rig.ts";
-import { errorCode, http2Client } from "./http2-rig.ts";
 
 type ListenerInput = NonNullable<DocumentInput["listeners"]>[number];
 

@@ -5,19 +5,19 @@ import { connect, type ConnectionOptions, type PeerCertificate } from "node:tls"
 import { once } from "node:events";
 import { test } from "node:test";
 import {
+  http2Client,
   rawClient,
+  type RawResponse,
   readResponse,
   runProcess,
   startOrigin,
+  type TemporaryDirectory,
   temporaryDirectory,
   waitUntil,
-  type RawResponse,
-  type TemporaryDirectory,
 } from "@headworks/testkit";
 import { CertificateAuthority } from "@headworks/tls-authority";
 import type { DocumentInput } from "@headworks/gateway-contract";
 import { serving, startGateway, type TestGateway } from "./gateway-rig.ts";
-import { http2Client } from "./http2-rig.ts";
 
 type ListenerInput = NonNullable<DocumentInput["listeners"]>[number];
 

@@ -1,6 +1,7 @@
 // Tested by ../../../scripts/write-openapi.test.ts
 import { defineOperations, media, oneOf, strictObject, upload } from "@headworks/contract-kit";
 import { Type } from "typebox";
+import { credentialOperations } from "./admin-credentials.ts";
 import { EVENT_KINDS, Name } from "./primitives.ts";
 import { ISSUE_CODES } from "./issues.ts";
 import { IssueItem, Published, Traffic } from "./published-config.ts";
@@ -205,6 +206,7 @@ export const adminOperations = defineOperations({
       200: media("application/json", "The usage record of this consumer; numbers are exact 64-bit integers"),
     },
   },
+  ...credentialOperations,
   getHealth: {
     method: "GET",
     path: "/health",

@@ -1,6 +1,6 @@
 // Tested by ../../test/http2.test.ts
 import { constants, type ServerHttp2Stream } from "node:http2";
-import { appendHttp2Fields, withoutPseudoFields } from "@headworks/http-fields";
+import { appendHttp2Fields, gatheredHttp2Fields, withoutPseudoFields } from "@headworks/http-fields";
 import { allowedTrailers, fieldValue, hasBody, type Framing, type RawFields } from "@headworks/http1";
 import { noteRead, type Timed } from "@headworks/sockets";
 import type { ClientHandler, ClientStream } from "#request/client-stream.ts";
@@ -110,7 +110,8 @@ export class Http2ClientStream implements ClientStream, Timed {
   sendInformational(status: number, _reason: string, fields: RawFields): void {
     // 101 does not exist here (RFC 9113, 8.6).
     if (status === 101 || this.#isStarted || this.#isClosed) return;
-    const headers: Record<string, string | string[]> = { ":status": String(status) };
+    const headers = Object.create(null) as Record<string, string | string[]>;
+    headers[":status"] = String(status);
     const list: string[] = [];
     appendHttp2Fields(fields, list);
     for (let at = 0; at < list.length; at += 2) {
@@ -251,11 +252,7 @@ export class Http2ClientStream implements ClientStream, Timed {
 
   readonly #onWantTrailers = (): void => {
     if (this.#isClosed) return;
-    const list: string[] = [];
-    appendHttp2Fields(this.#trailers ?? [], list);
-    const headers: Record<string, string[]> = {};
-    for (let at = 0; at < list.length; at += 2) (headers[list[at] ?? ""] ??= []).push(list[at + 1] ?? "");
-    this.#stream.sendTrailers(headers);
+    this.#stream.sendTrailers(gatheredHttp2Fields(this.#trailers ?? []));
   };
 
   #gone(): void {

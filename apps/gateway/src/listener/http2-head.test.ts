@@ -20,6 +20,7 @@ test("a request over HTTP/2 is read like one of HTTP/1.1, with its host as the f
     method: "GET",
     target: "/x?y",
     targetForm: "origin",
+    scheme: "https",
     authority: "a.test",
     fields: ["host", "a.test", "x-a", "1", "cookie", "a=1; b=2", "te", "trailers"],
     framing: { kind: "none" },

@@ -87,6 +87,11 @@ function storeOf(client: StoreClient, clock: Clock): StateStore {
       runs: async (limit) => await client.call("runs", { limit }),
       lastScheduled: async (window, beforeS) => await client.call("lastScheduled", { window, beforeS }),
     },
+    credentials: {
+      all: async () => await client.call("credentials", undefined),
+      add: async (credential) => await client.call("addCredential", credential),
+      retire: async (id, atMs) => await client.call("retireCredential", { id, atMs }),
+    },
     recordGeneration: async (record) => await client.call("addGeneration", record),
     generations: async (limit) => await client.call("generations", { limit }),
     prune: async () => {

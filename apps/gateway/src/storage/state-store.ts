@@ -141,11 +141,32 @@ export interface UsageStore {
   lastScheduled(window: ExportRun["window"], beforeS: number): Promise<number | undefined>;
 }
 
+/** A key that was given out over the admin API. */
+export interface IssuedCredential {
+  readonly id: string;
+  readonly consumer: string;
+  /** SHA-256 of the key. */
+  readonly digest: Uint8Array;
+  readonly createdMs: number;
+  /** From when on it is not good any more; undefined: it is good until somebody retires it. */
+  readonly retireMs: number | undefined;
+}
+
+/** Keys that were given out. What a call changes is on disk when it resolves. */
+export interface CredentialStore {
+  /** Oldest first; those that are retired for a month are forgotten. */
+  all(): Promise<readonly IssuedCredential[]>;
+  /** Rejects when there is such a key already. */
+  add(credential: IssuedCredential): Promise<void>;
+  retire(id: string, atMs: number): Promise<void>;
+}
+
 /** What outlives the process, in the file that `GATEWAY_STATE_DB` names. */
 export interface StateStore {
   readonly quotas: QuotaStore;
   readonly outbox: Outbox;
   readonly usage: UsageStore;
+  readonly credentials: CredentialStore;
   recordGeneration(record: GenerationRecord): Promise<void>;
   /** Newest first. */
   generations(limit: number): Promise<readonly GenerationRecord[]>;

@@ -3,6 +3,7 @@ import type {
   BudgetName,
   ExportRun,
   GenerationRecord,
+  IssuedCredential,
   OutboxEvent,
   UsageRow,
   UsageSpan,
@@ -60,6 +61,9 @@ export interface StoreCalls {
   addRun: ExportRun;
   runs: { readonly limit: number };
   lastScheduled: { readonly window: ExportRun["window"]; readonly beforeS: number };
+  credentials: undefined;
+  addCredential: IssuedCredential;
+  retireCredential: { readonly id: string; readonly atMs: number };
   prune: { readonly nowMs: number };
 }
 
@@ -79,6 +83,9 @@ export interface StoreAnswers {
   addRun: void;
   runs: readonly ExportRun[];
   lastScheduled: number | undefined;
+  credentials: readonly IssuedCredential[];
+  addCredential: void;
+  retireCredential: void;
   /** False while there is more to delete: pruning goes in steps, so that charges get in between. */
   prune: boolean;
 }

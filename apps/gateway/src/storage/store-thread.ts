@@ -1,6 +1,7 @@
 // Tested by open-state-store.test.ts
 import type { DatabaseSync, StatementSync } from "node:sqlite";
 import { CounterTable } from "./counter-table.ts";
+import { CredentialTable } from "./credential-table.ts";
 import { GenerationTable } from "./generation-table.ts";
 import { OutboxTable } from "./outbox-table.ts";
 import { openStateDatabase } from "./state-database.ts";
@@ -23,6 +24,7 @@ const KEPT_MONTHLY = { seconds: 430 * DAY_S, windows: 14 };
 const KEPT_HOURS_S = 40 * DAY_S;
 const KEPT_DAYS_S = 400 * DAY_S;
 const KEPT_ACKNOWLEDGED_MS = DAY_S * 1000;
+const KEPT_RETIRED_MS = 30 * DAY_S * 1000;
 /** Rows deleted in one transaction: a few milliseconds. */
 const PRUNE_STEP = 1000;
 
@@ -35,6 +37,7 @@ export class StoreThread {
   readonly #outbox: OutboxTable;
   readonly #generations: GenerationTable;
   readonly #usage: UsageTable;
+  readonly #credentials: CredentialTable;
   readonly #begin: StatementSync;
   readonly #commit: StatementSync;
   #mustCheckpoint = false;
@@ -48,6 +51,7 @@ export class StoreThread {
     this.#outbox = new OutboxTable(this.#database);
     this.#generations = new GenerationTable(this.#database);
     this.#usage = new UsageTable(this.#database);
+    this.#credentials = new CredentialTable(this.#database);
     this.#begin = this.#database.prepare("BEGIN IMMEDIATE");
     this.#commit = this.#database.prepare("COMMIT");
     this.#fold();
@@ -125,6 +129,12 @@ export class StoreThread {
         return this.#usage.runs(request.input.limit);
       case "lastScheduled":
         return this.#usage.lastScheduled(request.input.window, request.input.beforeS);
+      case "credentials":
+        return this.#credentials.all();
+      case "addCredential":
+        return this.#transaction(() => this.#credentials.add(request.input));
+      case "retireCredential":
+        return this.#transaction(() => this.#credentials.retire(request.input.id, request.input.atMs));
       case "prune":
         this.#fold();
         return this.#transaction(() => this.#prune(request.input.nowMs));
@@ -140,6 +150,7 @@ export class StoreThread {
       this.#usage.prune("hour", nowS - KEPT_HOURS_S, PRUNE_STEP),
       this.#usage.prune("day", nowS - KEPT_DAYS_S, PRUNE_STEP),
       this.#outbox.prune(nowMs - KEPT_ACKNOWLEDGED_MS, PRUNE_STEP),
+      this.#credentials.prune(nowMs - KEPT_RETIRED_MS, PRUNE_STEP),
     ];
     return deleted.every((count) => count < PRUNE_STEP);
   }

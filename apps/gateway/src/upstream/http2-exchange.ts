@@ -1,6 +1,6 @@
 // Tested by ../../test/http2-upstream.test.ts
 import { constants, type ClientHttp2Session, type ClientHttp2Stream } from "node:http2";
-import { appendHttp2Fields, reasonPhrase, withoutPseudoFields } from "@headworks/http-fields";
+import { appendHttp2Fields, gatheredHttp2Fields, reasonPhrase, withoutPseudoFields } from "@headworks/http-fields";
 import {
   allowedTrailers,
   CHUNKED,
@@ -42,7 +42,10 @@ export class Http2Exchange implements UpstreamExchange {
   #trailers: RawFields | undefined;
   #informational = 0;
   #hasHead = false;
-  #sawEnd = false;
+  /** How the reading side ended. */
+  #ending: "none" | "seen" | "perhaps" | "reset" = "none";
+  /** Of a body whose length was announced. */
+  #missingBytes: number | undefined;
   #isOver = false;
   #wasStale = false;
 
@@ -122,15 +125,22 @@ export class Http2Exchange implements UpstreamExchange {
   }
 
   /**
-   * A reset without an error ends the reading side as the end of an answer does. Only the order tells them apart: the
-   * end of an answer comes before the stream is closed.
+   * A reset without an error ends the reading side as the end of an answer does. Their order tells them apart: the end of
+   * an answer comes before the stream is closed. Only while reading is paused both come at once.
    */
   #noticeEnd(stream: ClientHttp2Stream): void {
     const push = stream.push.bind(stream);
     stream.push = (chunk: unknown, encoding?: BufferEncoding): boolean => {
-      if (chunk === null && !stream.closed) this.#sawEnd = true;
+      if (chunk === null && this.#ending === "none") {
+        this.#ending = stream.closed ? (stream.isPaused() ? "perhaps" : "reset") : "seen";
+      }
       return push(chunk, encoding);
     };
+  }
+
+  /** Whether the end that the reading side came to is that of the answer. */
+  get #isWhole(): boolean {
+    return this.#ending === "seen" || (this.#ending === "perhaps" && (this.#missingBytes ?? 0) === 0);
   }
 
   readonly #onInformational = (_headers: unknown, _flags: unknown, section: RawFields): void => {
@@ -151,19 +161,22 @@ export class Http2Exchange implements UpstreamExchange {
     const head = headOf(status, section, NO_BODY);
     const isWhole = (flags & NGHTTP2_FLAG_END_STREAM) !== 0;
     const framing = isWhole ? lengthFraming(0) : framingOf(head.fields);
-    this.#handler?.onAnswerHead(isBodiless(this.#method, status) ? head : { ...head, framing });
+    const hasNone = isBodiless(this.#method, status);
+    if (!hasNone && framing.kind === "length") this.#missingBytes = framing.lengthBytes;
+    this.#handler?.onAnswerHead(hasNone ? head : { ...head, framing });
     // Not before: node tells of heads a tick later than of data, which then come first if one read of TLS had both.
     this.#stream?.on("data", this.#onData);
   };
 
   readonly #onData = (piece: Buffer): void => {
     noteRead(piece.length);
+    if (this.#missingBytes !== undefined) this.#missingBytes -= piece.length;
     this.#handler?.onAnswerData(piece);
     this.#handler?.onAnswerBatch();
   };
 
   readonly #onEnd = (): void => {
-    if (this.#isOver || !this.#sawEnd || !this.#hasHead) return;
+    if (this.#isOver || !this.#isWhole || !this.#hasHead) return;
     this.#isOver = true;
     const handler = this.#handler;
     this.#handler = undefined;
@@ -176,11 +189,7 @@ export class Http2Exchange implements UpstreamExchange {
   readonly #onWantTrailers = (): void => {
     const stream = this.#stream;
     if (stream === undefined || stream.closed || stream.destroyed) return;
-    const list: string[] = [];
-    appendHttp2Fields(this.#trailers ?? [], list);
-    const headers: Record<string, string[]> = {};
-    for (let at = 0; at < list.length; at += 2) (headers[list[at] ?? ""] ??= []).push(list[at + 1] ?? "");
-    stream.sendTrailers(headers);
+    stream.sendTrailers(gatheredHttp2Fields(this.#trailers ?? []));
   };
 
   readonly #onClose = (): void => {

@@ -4,6 +4,7 @@ import type { Logger } from "pino";
 import type { AcceptedCandidate, Followers, SubmitOutcome } from "#config/generations.ts";
 import { createControl, createDataPlane, drainTimeMs, SessionTickets, type ProcessParts } from "#gateway.ts";
 import type { Clock, EventSink } from "#slice.ts";
+import type { IssuedCredential } from "#storage/state-store.ts";
 import type { RecentTraffic } from "#slices/metrics/metrics.slice.ts";
 import { forceState, upstreamSnapshots, type ForcedState } from "#upstream/upstream-state.ts";
 import type { ProcessLink } from "./process-link.ts";
@@ -43,7 +44,7 @@ export class DataPlane {
   #waiting: Waiting | undefined;
 
   private constructor(setup: WorkerSetup, { link, log, clock }: DataPlaneTools) {
-    const { environment, configFile, hasStore, instance, ticketSecret } = setup;
+    const { environment, configFile, hasStore, instance, ticketSecret, issued } = setup;
     const followers: Followers = {
       prepare: async ({ fingerprint }) => await Promise.resolve(fingerprint === this.#expected ? [] : [OTHER_CONTENT]),
       publish: async () => await Promise.resolve(),
@@ -56,6 +57,7 @@ export class DataPlane {
       configFile,
       instance,
       tickets: new SessionTickets(ticketSecret),
+      issued,
       store: hasStore ? remoteStore(link) : undefined,
       sink: told(link),
       followers,
@@ -134,6 +136,10 @@ export class DataPlane {
 
   adoptTickets(secret: Uint8Array): void {
     this.#parts.tickets.adopt(secret);
+  }
+
+  async adoptIssued(credentials: readonly IssuedCredential[]): Promise<void> {
+    await this.#control.issued.replaceAll(credentials);
   }
 
   /** Forgets what is cached of a route, or of all; how many routes that are. */

@@ -36,6 +36,8 @@ export function remoteStore(link: ProcessLink<ControlCalls, WorkerCalls>): State
       // The window of this moment was written already, so there is never anything to export here.
       lastScheduled: async (_window, beforeS) => await Promise.resolve(beforeS),
     },
+    // Which keys there are is told to workers as it changes.
+    credentials: { all: foreign, add: foreign, retire: foreign },
     recordGeneration: nothing,
     generations: foreign,
     prune: nothing,

@@ -3,7 +3,7 @@ import type { AcceptedCandidate } from "#config/generations.ts";
 import type { NonceVerdict } from "#slices/consumers/consumers.slice.ts";
 import type { RecentTraffic } from "#slices/metrics/metrics.slice.ts";
 import type { RateCharge, RateOutcome } from "#slices/rate-limit/rate-limit.slice.ts";
-import type { BudgetCharge, ChargeResult, UsageRow } from "#storage/state-store.ts";
+import type { BudgetCharge, ChargeResult, IssuedCredential, UsageRow } from "#storage/state-store.ts";
 import type { ForcedState, UpstreamSnapshot } from "#upstream/upstream-state.ts";
 
 /** Where a listener is open. */
@@ -25,6 +25,7 @@ export interface WorkerSetup {
   /** Of the whole gateway. */
   readonly instance: string;
   readonly ticketSecret: Uint8Array;
+  readonly issued: readonly IssuedCredential[];
   readonly candidate: AcceptedCandidate;
 }
 
@@ -53,6 +54,8 @@ export type WorkerCalls = {
   /** What routes had to do lately. */
   traffic: { input: undefined; output: RecentTraffic };
   force: { input: ForcedState; output: void };
+  /** All keys that are given out, from now on. */
+  issued: { input: readonly IssuedCredential[]; output: void };
   /** The secret behind tickets of TLS from now on. */
   tickets: { input: Uint8Array; output: void };
   /** Forgets what is cached of a route, or of all; how many routes that are. */

@@ -6,7 +6,7 @@ import type { AcceptedCandidate, Followers } from "#config/generations.ts";
 import type { EventSink } from "#slice.ts";
 import type { RecentTraffic } from "#slices/metrics/metrics.slice.ts";
 import type { NonceVerdict } from "#slices/consumers/consumers.slice.ts";
-import type { StateStore } from "#storage/state-store.ts";
+import type { IssuedCredential, StateStore } from "#storage/state-store.ts";
 import { InstanceHealth } from "./instance-health.ts";
 import { MergedMetrics } from "./merged-metrics.ts";
 import type { Handlers } from "./process-link.ts";
@@ -26,6 +26,8 @@ export interface WorkerPoolParts {
   readonly instance: string;
   /** The secret behind tickets of TLS; `follow` tells of each new one. */
   readonly tickets: { readonly secret: Uint8Array; follow(changed: () => void): void };
+  /** Keys that are given out beside the document; another list after each change. */
+  readonly issued: () => readonly IssuedCredential[];
   /** Where events of workers go, once each for the instance. */
   readonly events: EventSink;
   /** What is counted here for all workers. */
@@ -158,6 +160,11 @@ export class WorkerPool implements Followers {
     await this.#askAll(async ({ link }) => await link.ask("force", forced));
   }
 
+  /** These are all keys that are given out, in every worker when it resolves. */
+  async giveOut(issued: readonly IssuedCredential[]): Promise<void> {
+    await this.#askAll(async ({ link }) => await link.ask("issued", issued));
+  }
+
   /** Lets every worker forget what is cached of a route, or of all; how many routes that are. New workers know nothing. */
   async purge(route: string | undefined): Promise<number> {
     return Math.max(0, ...(await this.#askAll(async ({ link }) => await link.ask("purge", { route }))));
@@ -182,7 +189,7 @@ export class WorkerPool implements Followers {
   }
 
   async #fork(place: number): Promise<void> {
-    const { log, workers, configFile, environment, store, instance, tickets } = this.#parts;
+    const { log, workers, configFile, environment, store, instance, tickets, issued: keys } = this.#parts;
     const candidate = this.#running;
     if (candidate === undefined) throw new Error("Workers start with a published generation");
     const startedMs = performance.now();
@@ -195,6 +202,7 @@ export class WorkerPool implements Followers {
     const logLevel = log.level;
     const hasStore = store !== undefined;
     const ticketSecret = tickets.secret;
+    const issued = keys();
     this.addresses = await handle.link.ask("start", {
       worker: place,
       workers,
@@ -204,12 +212,14 @@ export class WorkerPool implements Followers {
       hasStore,
       instance,
       ticketSecret,
+      issued,
       candidate,
     });
     handle.generation = candidate.generation;
     for (const forced of this.#forced.values()) handle.link.tell("force", forced);
-    // It may have been made anew while the worker started.
+    // They may have been made anew while the worker started.
     if (tickets.secret !== ticketSecret) handle.link.tell("tickets", tickets.secret);
+    if (keys() !== issued) handle.link.tell("issued", keys());
     // Another generation may have been published while this one was started.
     await this.#bringUp(handle);
     log.info({ code: "worker_started", worker: place, worker_pid: handle.pid }, "A worker takes requests");

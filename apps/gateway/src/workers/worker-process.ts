@@ -28,6 +28,7 @@ const handlers: Handlers<WorkerCalls> = {
   states: async () => (await started()).states(),
   traffic: async () => (await started()).traffic(),
   force: async (forced) => (await started()).force(forced),
+  issued: async (credentials) => await (await started()).adoptIssued(credentials),
   tickets: async (secret) => (await started()).adoptTickets(secret),
   purge: async ({ route }) => (await started()).purge(route),
   stop: async ({ graceMs }) => await (await started()).stop(graceMs),

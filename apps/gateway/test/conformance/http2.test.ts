@@ -2,20 +2,29 @@ import assert from "node:assert/strict";
 import { writeFile } from "node:fs/promises";
 import { after, before, test } from "node:test";
 import {
+  FLAG,
+  FRAME,
+  frame,
+  FrameReader,
+  GET,
+  HPACK_CASES,
+  HTTP2_CASES,
+  type Http2Outcome as Outcome,
+  type Origin,
+  PREFACE,
   rawClient,
+  type RawConnection,
+  type ReadFrame,
+  section,
+  settings,
   startOrigin,
   temporaryDirectory,
-  waitUntil,
-  type Origin,
-  type RawConnection,
   type TemporaryDirectory,
+  waitUntil,
 } from "@headworks/testkit";
 import { CertificateAuthority } from "@headworks/tls-authority";
 import { startGateway, type TestGateway } from "../gateway-rig.ts";
-import { FLAG, FRAME, frame, FrameReader, GET, PREFACE, section, settings, type ReadFrame } from "../http2-frames.ts";
 import { proxied } from "../route-documents.ts";
-import { HPACK_CASES } from "./hpack-cases.ts";
-import { HTTP2_CASES, type Outcome } from "./http2-cases.ts";
 
 let directory: TemporaryDirectory;
 let origin: Origin;

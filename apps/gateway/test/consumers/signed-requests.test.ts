@@ -2,10 +2,9 @@ import assert from "node:assert/strict";
 import { createHash, createHmac } from "node:crypto";
 import { test } from "node:test";
 import type { DocumentInput } from "@headworks/gateway-contract";
-import { rawClient, readResponse, startOrigin, waitUntil, type Origin } from "@headworks/testkit";
+import { http2Client, type Origin, rawClient, readResponse, startOrigin, waitUntil } from "@headworks/testkit";
 import type { Clock } from "#slice.ts";
 import { serving, startGateway, type TestGateway } from "../gateway-rig.ts";
-import { http2Client } from "../http2-rig.ts";
 import { assertNotLogged, OPEN_AND_CLOSED, seenValues } from "./consumer-rig.ts";
 
 const NOW_S = 1_780_000_000;

@@ -14,6 +14,7 @@ import { BearerReader } from "./bearer-reader.ts";
 import { ClientCertificates } from "./client-certificates.ts";
 import { checkConsumers } from "./consumers.check.ts";
 import type { CredentialReader } from "./credential-reader.ts";
+import type { IssuedKeys } from "./issued-keys.ts";
 import { introspectionSource } from "./introspection-endpoint.ts";
 import { NonceMemory, type Nonces } from "./nonce-memory.ts";
 import { SignatureReader } from "./signature-reader.ts";
@@ -23,6 +24,8 @@ import { TokenOwners } from "./token-owners.ts";
 import { TokenProviders } from "./token-providers.ts";
 import { TokenVerifier, type TokenProvider } from "./token-verifier.ts";
 
+export { IssuedCredentials, type CredentialRefusal } from "./issued-credentials.ts";
+export { IssuedKeys } from "./issued-keys.ts";
 export { NonceMemory, type Nonces, type NonceVerdict } from "./nonce-memory.ts";
 
 /** What recognising consumers needs of the gateway. */
@@ -33,16 +36,25 @@ export interface ConsumersHost {
   readonly log: Logger;
   /** Where nonces of signed requests are remembered. It outlives generations: a reload forgets none. */
   readonly nonces?: Nonces;
+  /** Keys beside those of the document; they change without a reload. */
+  readonly issued?: IssuedKeys;
 }
 
 const DEFAULT_SKEW_S = 300;
 
+/** The slice, and what is asked of it beyond requests. */
+export interface ConsumersSlice extends GatewaySlice {
+  /** Whether a consumer of the published document has this API key by it. */
+  hasKey(key: string): boolean;
+}
+
 /** Recognises the consumer behind each request by the credential it presents. */
-export function createConsumers(host: ConsumersHost): GatewaySlice {
+export function createConsumers(host: ConsumersHost): ConsumersSlice {
   const nonces = host.nonces ?? new NonceMemory();
   // Outlives a generation: a reload does not ask for keys that are known.
   const tokenProviders = new TokenProviders(host);
   const reports = new AuthenticationReports(host.log, host.clock);
+  let published: ApiKeys | undefined;
 
   const compile = (document: ConfigDocument, scope: CompileScope): CompiledSlice => {
     const { consumers, gateway } = document;
@@ -50,8 +62,9 @@ export function createConsumers(host: ConsumersHost): GatewaySlice {
     const tokens = tokenProviders.prepare(documents, (path) => scope.readFile(path));
     const unauthorized: Refusal = { code: "unauthorized", fields: [...challengesOf(document)] };
     const certificates = new ClientCertificates(consumers);
+    const keys = new ApiKeys(consumers, (text) => scope.secret(text), host.clock, host.issued);
     const authentication: Authentication = {
-      readers: readersOf({ document, scope, host, nonces, providers: tokens.providers, unauthorized }),
+      readers: readersOf({ document, scope, host, keys, nonces, providers: tokens.providers, unauthorized }),
       certificates: certificates.size === 0 ? undefined : certificates,
       forwardsCredentials: gateway.forward_credentials === true,
       unauthorized,
@@ -66,28 +79,40 @@ export function createConsumers(host: ConsumersHost): GatewaySlice {
         if (route.auth_required === true) return required;
         return isOn ? optional : undefined;
       },
-      published: tokens.published,
+      published: () => {
+        published = keys;
+        tokens.published?.();
+      },
     };
   };
 
-  return { name: "consumers", check: checkConsumers, compile };
+  return { name: "consumers", check: checkConsumers, compile, hasKey: (key) => published?.knows(key) === true };
 }
 
 interface ReaderParts {
   readonly document: ConfigDocument;
   readonly scope: CompileScope;
   readonly host: ConsumersHost;
+  readonly keys: ApiKeys;
   readonly nonces: Nonces;
   readonly providers: readonly TokenProvider[];
   readonly unauthorized: Refusal;
 }
 
 /** Readers in the order of precedence; kinds of credentials that nobody has are not read. */
-function readersOf({ document, scope, host, nonces, providers, unauthorized }: ReaderParts): CredentialReader[] {
+function readersOf({
+  document,
+  scope,
+  host,
+  keys: apiKeys,
+  nonces,
+  providers,
+  unauthorized,
+}: ReaderParts): CredentialReader[] {
   const { consumers, gateway } = document;
   const { clock, log } = host;
   const secret = (text: string): ReturnType<CompileScope["secret"]> => scope.secret(text);
-  const readers: CredentialReader[] = [new ApiKeyReader(new ApiKeys(consumers, secret, clock))];
+  const readers: CredentialReader[] = [new ApiKeyReader(apiKeys)];
   const passwords = new BasicPasswords(consumers, secret, clock);
   if (passwords.size > 0) readers.push(new BasicReader(passwords));
   const asked = (gateway.oidc_providers ?? []).map((provider) => introspectionSource(provider, scope, host));

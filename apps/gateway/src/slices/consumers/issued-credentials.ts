@@ -1,0 +1,129 @@
+// Tested by ../../../test/consumers/issued-credentials.test.ts
+import { randomBytes, randomUUID } from "node:crypto";
+import type { Consumer } from "@headworks/gateway-contract";
+import type { Logger } from "pino";
+import type { Clock } from "#slice.ts";
+import type { IssuedCredential, StateStore } from "#storage/state-store.ts";
+import { digestOfText, selectorOf } from "./credential-digest.ts";
+import type { IssuedKeys } from "./issued-keys.ts";
+
+const KEY_BYTES = { least: 16, most: 512 };
+/** All are in memory, and workers are sent all of them. */
+const MOST_CREDENTIALS = 10_000;
+/** Field values hold nothing else, and blanks at their ends are lost on the way. */
+const KEY_FORM = /^[\x21-\x7e](?:[\x20-\x7e]*[\x21-\x7e])?$/;
+
+/** Why nothing was done. */
+export interface CredentialRefusal {
+  readonly refused:
+    | "state_store_not_configured"
+    | "unknown_consumer"
+    | "credential_issue_invalid"
+    | "credential_retire_invalid"
+    | "credential_not_active";
+  readonly message?: string;
+}
+
+export interface IssuedCredentialsParts {
+  /** Undefined without `GATEWAY_STATE_DB`: then there is nothing to keep keys in. */
+  readonly store: StateStore | undefined;
+  readonly keys: IssuedKeys;
+  /** Of the running generation. */
+  readonly consumers: () => readonly Consumer[];
+  /** Whether a consumer of the running generation has this key by the document. */
+  readonly isInDocument: (key: string) => boolean;
+  readonly clock: Clock;
+  readonly log: Logger;
+}
+
+/**
+ * Gives keys to consumers and takes them back while the gateway runs: a key and the one that replaces it are good side by
+ * side until the first is retired. What is done is on disk before it is said.
+ */
+export class IssuedCredentials {
+  readonly #parts: IssuedCredentialsParts;
+  #turn: Promise<unknown> = Promise.resolve();
+
+  constructor(parts: IssuedCredentialsParts) {
+    this.#parts = parts;
+  }
+
+  /** The keys of a consumer, oldest first, without what they are. */
+  list(consumer: string): readonly IssuedCredential[] | CredentialRefusal {
+    const { store, keys } = this.#parts;
+    if (store === undefined) return { refused: "state_store_not_configured" };
+    const issued = keys.all.filter((credential) => credential.consumer === consumer);
+    // Those of a consumer that left the document can still be looked at, and retired.
+    return issued.length === 0 && !this.#isKnown(consumer) ? { refused: "unknown_consumer" } : issued;
+  }
+
+  /** Gives a key; without one in `key` it is made up. The answer is the only place where it can be read. */
+  async issue(
+    consumer: string,
+    key = randomBytes(32).toString("base64url"),
+  ): Promise<{ readonly credential: IssuedCredential; readonly key: string } | CredentialRefusal> {
+    return await this.#inTurn(async () => {
+      const { store, keys, isInDocument, clock, log } = this.#parts;
+      if (store === undefined) return { refused: "state_store_not_configured" };
+      if (!this.#isKnown(consumer)) return { refused: "unknown_consumer" };
+      const digest = digestOfText(key);
+      const isTaken = keys.all.some((known) => selectorOf(known.digest) === selectorOf(digest)) || isInDocument(key);
+      const problem = problemOfKey(key) ?? (isTaken ? "This key was given out before" : undefined);
+      if (problem !== undefined) return { refused: "credential_issue_invalid", message: problem };
+      if (keys.all.length >= MOST_CREDENTIALS) {
+        const message = `${MOST_CREDENTIALS} keys are kept already; they are forgotten 30 days after they were retired`;
+        return { refused: "credential_issue_invalid", message };
+      }
+      const credential = { id: randomUUID(), consumer, digest, createdMs: clock.now(), retireMs: undefined };
+      await store.credentials.add(credential);
+      await keys.replaceAll([...keys.all, credential]);
+      log.info({ code: "credential_issued", consumer, credential: credential.id }, "A consumer has another key");
+      return { credential, key };
+    });
+  }
+
+  /** From `atMs` on, or from now on, the key is not good any more; how it stands then. */
+  async retire(
+    id: string,
+    atMs: number | undefined,
+  ): Promise<{ readonly credential: IssuedCredential; readonly isImmediate: boolean } | CredentialRefusal> {
+    return await this.#inTurn(async () => {
+      const { store, keys, clock, log } = this.#parts;
+      if (store === undefined) return { refused: "state_store_not_configured" };
+      const known = keys.all.find((credential) => credential.id === id);
+      const nowMs = clock.now();
+      if (known === undefined || (known.retireMs !== undefined && known.retireMs <= nowMs)) {
+        return { refused: "credential_not_active" };
+      }
+      if (atMs !== undefined && atMs < nowMs) {
+        return {
+          refused: "credential_retire_invalid",
+          message: "at_ms is in the past; leave it out to retire the key now",
+        };
+      }
+      const retireMs = atMs ?? nowMs;
+      await store.credentials.retire(id, retireMs);
+      const credential = { ...known, retireMs };
+      await keys.replaceAll(keys.all.map((each) => (each.id === id ? credential : each)));
+      log.info({ code: "credential_retired", consumer: known.consumer, credential: id, retireMs }, "A key is retired");
+      return { credential, isImmediate: atMs === undefined || atMs <= nowMs };
+    });
+  }
+
+  #isKnown(consumer: string): boolean {
+    return this.#parts.consumers().some(({ name }) => name === consumer);
+  }
+
+  /** One change after the other, so that each is made of what the one before left. */
+  async #inTurn<T>(work: () => Promise<T>): Promise<T> {
+    const done = this.#turn.then(work);
+    this.#turn = done.catch(() => undefined);
+    return await done;
+  }
+}
+
+function problemOfKey(key: string): string | undefined {
+  const { least, most } = KEY_BYTES;
+  if (key.length < least || key.length > most) return `A key has ${least} to ${most} characters, not ${key.length}`;
+  return KEY_FORM.test(key) ? undefined : "A key consists of visible ASCII characters, with blanks only inside";
+}

@@ -1,0 +1,8 @@
+-- Keys that were given out over the admin API, beside those of the document. Only their SHA-256 is kept.
+CREATE TABLE issued_credential (
+  id TEXT PRIMARY KEY,
+  consumer TEXT NOT NULL,
+  digest BLOB NOT NULL UNIQUE,
+  created_ms INTEGER NOT NULL,
+  retire_ms INTEGER
+) STRICT, WITHOUT ROWID;
