@@ -1,34 +1,15 @@
 import assert from "node:assert/strict";
-import { AxeBuilder } from "@axe-core/playwright";
-import type { Page } from "playwright-core";
+import { barrierCheck } from "./ui-barriers.ts";
 import { callApi, openRow, row, uiFile } from "./ui-rig.ts";
 
 const journey = uiFile();
 
-/** What keeps people from using a page, as axe judges it. Colours are all that themes differ in. */
-async function barriers(page: Page, colorScheme: "light" | "dark"): Promise<string[]> {
-  await page.emulateMedia({ colorScheme, reducedMotion: "reduce" });
-  const builder = new AxeBuilder({ page }).setLegacyMode().options({ resultTypes: ["violations"] });
-  const { violations } = await (colorScheme === "dark" ? builder.withRules(["color-contrast"]) : builder).analyze();
-  return violations
-    .filter(({ impact }) => impact === "serious" || impact === "critical")
-    .flatMap(({ id, nodes }) =>
-      nodes.map((node) => `${id}: ${node.html.slice(0, 120)} (${node.failureSummary?.split("\n")[1]?.trim() ?? ""})`),
-    );
-}
-
 journey("No screen has a serious barrier, in either theme", async (bench) => {
   const page = await bench.open("/traffic", { reducedMotion: "reduce", viewport: { width: 1440, height: 900 } });
-  const found: Record<string, string[]> = {};
-  const check = async (name: string): Promise<void> => {
-    for (const theme of ["light", "dark"] as const) {
-      const list = await barriers(page, theme);
-      if (list.length > 0) found[`${name}, ${theme}`] = list;
-    }
-  };
+  const { found, check } = barrierCheck(page);
   await page.getByRole("heading", { name: "No traffic yet" }).waitFor();
   await check("first run");
-  await bench.send("/orders", "/missing", "/broken", "/reset", "/page", {
+  await bench.send("/orders?page=2", "/missing", "/broken", "/reset", "/page", {
     method: "POST",
     url: "/form",
     body: "a=b",

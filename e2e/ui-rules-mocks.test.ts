@@ -121,6 +121,48 @@ journey("An OpenAPI document shows what it makes before it makes it", async (ben
   await clearMocks(bench);
 });
 
+journey("Answers of one mock are chosen by conditions that are built line by line", async (bench) => {
+  const url = `${bench.origin.url}/checkout`;
+  const { id } = (await callApi(bench.weir, "POST", "/mocks", {
+    name: "Checkout",
+    condition: { type: "path_pattern", pattern: "^/checkout" },
+    response: { status_code: 200, body: "plain" },
+  })) as { readonly id: string };
+  const page = await bench.open(`/mocks?id=${id}`);
+  const editor = page.getByRole("form", { name: "Mock Checkout" });
+  await editor.getByRole("radio", { name: "Conditional" }).click();
+  const answer = editor.getByRole("group", { name: "Answer 1" });
+  const when = answer.getByRole("group", { name: "When" });
+  const line = when.getByRole("group", { name: "Query parameter condition" });
+  await line.getByRole("textbox", { name: "Name" }).fill("step");
+  // Rules can ask for the opposite, answers cannot.
+  assert.equal(await when.getByRole("button", { name: /^not/u }).count(), 0);
+  await line.getByRole("textbox", { name: "Value" }).fill("pay");
+  await when.getByRole("button", { name: "Add a condition" }).click();
+  const second = when.getByRole("group", { name: "Query parameter condition" }).nth(1);
+  await second.getByRole("combobox", { name: "What is looked at" }).click();
+  await page.getByRole("option", { name: "Body", exact: true }).click();
+  await when.getByRole("radio", { name: "Any of these" }).click();
+  await editor.getByRole("button", { name: "Save" }).click();
+  await editor.getByText("The condition of an answer is not whole").waitFor();
+  const body = when.getByRole("group", { name: "Body condition" });
+  await body.getByRole("textbox", { name: "Value" }).fill("card=");
+  await answer.getByRole("textbox", { name: "Status" }).fill("402");
+  await editor.getByRole("group", { name: "Otherwise" }).getByRole("textbox", { name: "Status" }).fill("418");
+  await editor.getByRole("button", { name: "Save" }).click();
+  const status = async (path: string, sent?: string): Promise<number> =>
+    (await bench.client.fetch({ url: url + path, ...(sent === undefined ? {} : { method: "POST", body: sent }) }))
+      .status;
+  await eventually("the answer of the first condition", async () => (await status("?step=pay")) === 402);
+  assert.equal(await status("", "card=1"), 402);
+  assert.equal(await status("?step=cart"), 418);
+  await page.reload();
+  await body.getByRole("textbox", { name: "Value" }).waitFor();
+  assert.equal(await body.getByRole("textbox", { name: "Value" }).inputValue(), "card=");
+  assert.equal(await line.getByRole("textbox", { name: "Name" }).inputValue(), "step");
+  await clearMocks(bench);
+});
+
 journey("A recorded session stands in for the servers, and says what it has no answer for", async (bench) => {
   await bench.send("/served?ts=1");
   const page = await bench.open("/mocks?panel=serving");

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import type { IncomingMessage, ServerResponse } from "node:http";
-import { eventually, openRow, row, uiFile, waitForCount } from "./ui-rig.ts";
+import { callApi, eventually, openRow, row, uiFile, waitForCount } from "./ui-rig.ts";
 import { site } from "./ui-site.ts";
 
 let counted = 0;
@@ -161,4 +161,39 @@ journey("Lines are slowed down from the bar, shaped by hand for one host, and le
   await page.getByRole("switch", { name: "On" }).click();
   await page.getByRole("banner").getByRole("button", { name: "Throttle", exact: true }).waitFor();
   assert.equal((await bench.weir.get<{ readonly enabled: boolean }>("/throttle")).enabled, false);
+});
+
+journey("Two sessions are compared request by request, and a changed answer leads to its comparison", async (bench) => {
+  const before = (await bench.weir.get<readonly { id: string; is_current: boolean }[]>("/sessions")).find(
+    ({ is_current }) => is_current,
+  );
+  assert.ok(before);
+  await callApi(bench.weir, "PATCH", `/sessions/${before.id}`, { name: "Before" });
+  await bench.send("/count");
+  await bench.send("/anything/left");
+  const { id } = (await callApi(bench.weir, "POST", "/sessions", { name: "After" })) as { id: string };
+  await callApi(bench.weir, "POST", `/sessions/${id}/switch`);
+  await bench.send("/count");
+  await bench.send("/anything/right");
+  const page = await bench.open("/sessions");
+  await page.getByRole("button", { name: "More for Before" }).click();
+  await page.getByRole("menuitem", { name: "Compare with the active session" }).click();
+  await page.getByRole("heading", { name: "Two sessions" }).waitFor();
+  await page
+    .getByRole("table", { name: "Only left" })
+    .getByText(/\/anything\/left$/u)
+    .waitFor();
+  await page
+    .getByRole("table", { name: "Only right" })
+    .getByText(/\/anything\/right$/u)
+    .waitFor();
+  await page
+    .getByRole("table", { name: "Changed" })
+    .getByRole("link", { name: /\/count$/u })
+    .click();
+  await page.getByRole("heading", { name: "Comparison" }).waitFor();
+  await page
+    .getByRole("table", { name: "Body of the answer" })
+    .getByRole("row", { name: /\/count/u })
+    .waitFor();
 });

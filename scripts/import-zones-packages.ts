@@ -137,7 +137,10 @@ export const packageZones: readonly Zone[] = [
     typesOf: ["capture-contract"],
   },
   format("socks5", ["buffer"]),
+  format("websocket", ["buffer", "zlib"]),
+  format("event-stream", ["buffer", "string_decoder"]),
   format("grpc-framing", ["buffer", "zlib"]),
+  { ...format("protobuf", ["buffer"]), npm: ["protobufjs"] },
   format("log-file", ["fs", "path", "stream", "zlib"]),
   {
     name: "sockets",

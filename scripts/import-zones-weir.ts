@@ -26,7 +26,7 @@ export const proxyZones: readonly Zone[] = [
     node: ["events"],
     npm: ["typebox", LOGGER],
     ours: CONTRACT,
-    typesOf: ["proxy/exchange", "proxy/storage", "proxy/settings", "contract-kit/server"],
+    typesOf: ["proxy/exchange", "proxy/storage", "proxy/settings", "proxy/logging", "contract-kit/server"],
     instead: "The shape of a slice is types",
   },
   {
@@ -77,6 +77,15 @@ export const proxyZones: readonly Zone[] = [
     instead: `The store opens, migrates, batches and commits. ${takeAsParameter}`,
   },
   {
+    name: "proxy/logging",
+    files: ["apps/capture-proxy/src/logging/**"],
+    node: ["path", "util"],
+    npm: [],
+    ours: ["format:log-file"],
+    typesOf: CONTRACT,
+    instead: `The log writes lines to a stream and a file. ${takeAsParameter}`,
+  },
+  {
     name: "proxy/settings",
     files: ["apps/capture-proxy/src/settings/**"],
     node: { allBut: [...NETWORK, ...SYSTEM] },
@@ -102,7 +111,7 @@ export const proxyZones: readonly Zone[] = [
     node: { allBut: [...NETWORK, "child_process", "cluster", "sqlite", "inspector", "repl"] },
     npm: ["typebox", "ajv", "yaml", "@prometheus-io/client", "uqr", LOGGER],
     ours: ["proxy/api-error", "proxy/exchange", "proxy/portable", ...CONTRACT, FORMATS],
-    typesOf: ["proxy/storage", "proxy/settings", "proxy/slice-shape"],
+    typesOf: ["proxy/storage", "proxy/settings", "proxy/logging", "proxy/slice-shape"],
     instead: findTheNoun,
   },
   {
@@ -119,7 +128,7 @@ export const proxyZones: readonly Zone[] = [
     files: ["apps/capture-proxy/src/cli/serve.ts"],
     node: "all",
     npm: ["commander", LOGGER],
-    ours: ["proxy/cli", "proxy/composition", "proxy/settings", ...CONTRACT, "contract-kit/*", FORMATS],
+    ours: ["proxy/cli", "proxy/composition", "proxy/settings", "proxy/logging", ...CONTRACT, "contract-kit/*", FORMATS],
     instead: "serve starts the composition root; what it needs from inside comes from there",
   },
   {
@@ -127,7 +136,7 @@ export const proxyZones: readonly Zone[] = [
     files: ["apps/capture-proxy/src/cli/**"],
     node: "all",
     npm: ["commander", "uqr"],
-    ours: ["proxy/cli-serve", "proxy/settings", ...CONTRACT, "contract-kit/*", FORMATS],
+    ours: ["proxy/cli-serve", "proxy/settings", "proxy/logging", ...CONTRACT, "contract-kit/*", FORMATS],
     instead: "Commands call the API through the contract's client; only cli/serve.ts may start the service",
   },
 ];

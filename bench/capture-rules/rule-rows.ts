@@ -1,4 +1,4 @@
-import { mitmdumpWith, startWeir, type Contender } from "../capture/proxies.ts";
+import { mitmdumpWith, mockttpWith, startWeir, type Contender } from "../capture/proxies.ts";
 import type { Row } from "../capture/rows.ts";
 
 /** A kind of traffic and those that serve it; the first is what the others are compared with. */
@@ -27,7 +27,7 @@ const patternRule = rule("pattern", all, "response", {
 });
 
 /** As people have them: mostly by URL, some by host, path, header or method; none holds for the requests of the run. */
-const missing: readonly Rule[] = Array.from({ length: 1000 }, (_, number) => {
+const missingConditions: readonly object[] = Array.from({ length: 1000 }, (_, number) => {
   const conditions = [
     { type: "url_pattern", pattern: `^https://api${number}\\.example\\.com/v[0-9]+/` },
     { type: "host", pattern: `*.shop${number}.example` },
@@ -47,10 +47,23 @@ const missing: readonly Rule[] = Array.from({ length: 1000 }, (_, number) => {
       ],
     },
   ];
-  return rule(`rule ${number}`, conditions[number % conditions.length] ?? all, "both", header);
+  return conditions[number % conditions.length] ?? all;
 });
 
-function weirWith(name: string, rules: readonly Rule[], edit?: Contender["edit"]): Contender {
+/** The same 1,000 conditions as rules of one kind. */
+function missing(make: (condition: object, name: string) => object): readonly object[] {
+  return missingConditions.map((condition, number) => make(condition, `rule ${number}`));
+}
+
+const missingRewrites = missing((condition, name) => rule(name, condition, "both", header));
+const missingMocks = missing((condition, name) => ({ name, condition, response: { status_code: 200, body: "mock" } }));
+const missingBreakpoints = missing((condition, name) => ({ name, condition, direction: "both" }));
+const missingBlocks = missing((_condition, name) => ({ pattern: `*.${name.replace(" ", "-")}.example` }));
+
+/** Rules by the operation that makes them. */
+type RulesByPath = Readonly<Partial<Record<"rewrites" | "mocks" | "breakpoints" | "blocklist", readonly object[]>>>;
+
+function weirWith(name: string, rules: RulesByPath, edit?: Contender["edit"]): Contender {
   return {
     name,
     stores: "every exchange, heads and bodies, in SQLite",
@@ -58,40 +71,57 @@ function weirWith(name: string, rules: readonly Rule[], edit?: Contender["edit"]
     ...(edit === undefined ? {} : { edit }),
     start: async (site) => {
       const weir = await startWeir(site);
-      for (const body of rules) {
-        const answer = await fetch(`${weir.api}/api/rewrites`, {
-          method: "POST",
-          headers: { "content-type": "application/json" },
-          body: JSON.stringify(body),
-        });
-        if (answer.status !== 201) throw new Error(`POST /rewrites: ${answer.status} ${await answer.text()}`);
+      for (const [path, bodies] of Object.entries(rules)) {
+        for (const body of bodies) await post(`${weir.api}/api/${path}`, body);
       }
       return weir;
     },
   };
 }
 
+async function post(url: string, body: object): Promise<void> {
+  const answer = await fetch(url, {
+    method: "POST",
+    headers: { "content-type": "application/json" },
+    body: JSON.stringify(body),
+  });
+  if (answer.status !== 201) throw new Error(`POST ${url}: ${answer.status} ${await answer.text()}`);
+}
+
 const kept = { scheme: "https", isNewConnectionEach: false, targets: {} } as const;
 const bodyContenders: readonly [Contender, ...Contender[]] = [
-  weirWith("no rules", []),
-  weirWith("word", [bodyRule], EDIT),
-  weirWith("pattern", [patternRule], EDIT),
+  weirWith("no rules", {}),
+  weirWith("word", { rewrites: [bodyRule] }, EDIT),
+  weirWith("pattern", { rewrites: [patternRule] }, EDIT),
   mitmdumpWith("mitmdump", ["--modify-body", `@~s@${EDIT.from}@${EDIT.to}`], EDIT),
+  mockttpWith("mockttp", { replace: [EDIT.from, EDIT.to] }, EDIT),
 ];
 
 export const RULE_ROWS: readonly RuleRow[] = [
   {
-    row: {
-      ...kept,
-      name: "heads",
-      title: "2 KB answers: 1,000 rules that do not match, header rewrite",
-      bodyBytes: 2048,
-    },
+    row: { ...kept, name: "missing", title: "2 KB answers: 1,000 rules of a kind that do not match", bodyBytes: 2048 },
     contenders: [
-      weirWith("no rules", []),
-      weirWith("1,000 rules", missing),
-      weirWith("header", [headerRule]),
+      weirWith("no rules", {}),
+      weirWith("rewrites", { rewrites: missingRewrites }),
+      weirWith("mocks", { mocks: missingMocks }),
+      weirWith("breakpoints", { breakpoints: missingBreakpoints }),
+      weirWith("blocklist", { blocklist: missingBlocks }),
+      weirWith("all kinds", {
+        rewrites: missingRewrites,
+        mocks: missingMocks,
+        breakpoints: missingBreakpoints,
+        blocklist: missingBlocks,
+      }),
+      mockttpWith("mockttp", { missing: 1000 }),
+    ],
+  },
+  {
+    row: { ...kept, name: "heads", title: "2 KB answers: a field set on both messages", bodyBytes: 2048 },
+    contenders: [
+      weirWith("no rules", {}),
+      weirWith("header", { rewrites: [headerRule] }),
       mitmdumpWith("mitmdump", ["--modify-headers", "@~q@X-Test@1", "--modify-headers", "@~s@X-Test@1"]),
+      mockttpWith("mockttp", { headers: { "X-Test": "1" } }),
     ],
   },
   {

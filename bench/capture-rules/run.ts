@@ -11,7 +11,7 @@ import { RULE_ROWS } from "./rule-rows.ts";
 
 const USAGE = `Usage: node bench/capture-rules/run.ts [options]
 
-What rewrite rules cost Weir, next to itself without rules and to mitmdump's --modify-headers and --modify-body.
+What rules cost Weir, next to itself without rules, to mitmdump's --modify-headers and --modify-body, and to mockttp's.
 
   --rows <names>    comma separated: ${RULE_ROWS.map(({ row }) => row.name).join(", ")} (default: all)
   --seconds <n>     length of a round (default 3)

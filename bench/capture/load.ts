@@ -1,8 +1,8 @@
-import { connect, type Socket } from "node:net";
-import { connect as connectTls, createSecureContext, type SecureContext } from "node:tls";
-import { once } from "node:events";
-import { ResponseReader } from "@headworks/http1";
+import { createSecureContext, type SecureContext } from "node:tls";
 import { answeredBody } from "./answered-body.ts";
+import { Http1Channel, type Channel } from "./channel.ts";
+import { Http2Channel } from "./http2-channel.ts";
+import { WebSocketChannel } from "./websocket-channel.ts";
 
 /**
  * The load client, a process of its own: raw sockets through the proxy, one request in flight per connection, every
@@ -12,6 +12,10 @@ import { answeredBody } from "./answered-body.ts";
 export interface LoadJob {
   readonly proxyPort: number;
   readonly scheme: "http" | "https";
+  /** Plain requests inside a SOCKS5 tunnel, as the origin is asked. */
+  readonly bySocks5?: boolean;
+  /** What is spoken inside TLS; HTTP/1.1 without. WebSocket: a message and its echo are a request. */
+  readonly inside?: "http2" | "websocket" | undefined;
   readonly originHost: string;
   readonly originPort: number;
   readonly bodyBytes: number;
@@ -45,123 +49,6 @@ export interface LoadResult {
 }
 
 export type LoadReply = { readonly result: LoadResult } | { readonly problem: string };
-
-const FIELDS = [
-  "User-Agent: Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/140.0.0.0 Safari/537.36",
-  "Accept: application/json",
-  "Accept-Language: en-GB,en;q=0.9",
-  "Cookie: session=8f14e45fceea167a5a36dedd4bea2543; theme=dark",
-  "Referer: https://www.example.com/shop/items?page=2",
-  "\r\n",
-].join("\r\n");
-
-class LoadError extends Error {}
-
-/** One connection through the proxy; `request` may be called again when its promise is settled. */
-class Channel {
-  readonly #job: LoadJob;
-  readonly #socket: Socket;
-  readonly #reader: ResponseReader;
-  readonly #head: string;
-  readonly #expected: Buffer;
-  #settled: { resolve: () => void; reject: (error: Error) => void } | undefined;
-  #status = 0;
-  #bytes = 0;
-  #firstBody: Buffer[] | undefined = [];
-  #closesAfter = false;
-  isClosed = false;
-
-  static async open(job: LoadJob, context: SecureContext, expected: Buffer): Promise<Channel> {
-    // From an address of its own: mockttp takes a client whose port is by chance that of one of its own connections to
-    // the origin for itself, and refuses to go round in circles.
-    const raw = connect({ port: job.proxyPort, host: "127.0.0.1", localAddress: "127.0.0.2", noDelay: true });
-    raw.on("error", () => undefined);
-    await once(raw, "connect");
-    if (job.scheme === "http") return new Channel(job, raw, expected);
-    const authority = `${job.originHost}:${job.originPort}`;
-    raw.write(`CONNECT ${authority} HTTP/1.1\r\nHost: ${authority}\r\nProxy-Connection: keep-alive\r\n\r\n`);
-    let answer = "";
-    while (!answer.includes("\r\n\r\n")) {
-      const [piece] = (await once(raw, "data")) as [Buffer];
-      answer += piece.toString("latin1");
-    }
-    if (!/^HTTP\/1\.[01] 200 /.test(answer) || !answer.endsWith("\r\n\r\n")) {
-      throw new LoadError(`CONNECT was answered with ${JSON.stringify(answer.slice(0, 200))}`);
-    }
-    const secure = connectTls({ socket: raw, servername: job.originHost, secureContext: context });
-    await once(secure, "secureConnect");
-    return new Channel(job, secure, expected);
-  }
-
-  private constructor(job: LoadJob, socket: Socket, expected: Buffer) {
-    this.#job = job;
-    this.#socket = socket;
-    this.#expected = expected;
-    const authority = `${job.originHost}:${job.originPort}`;
-    this.#head = `Host: ${authority}\r\n${FIELDS}`;
-    this.#reader = new ResponseReader(
-      {
-        onInformational: () => undefined,
-        onHead: (head) => {
-          this.#status = head.status;
-          this.#closesAfter = !head.keepAlive;
-        },
-        onData: (piece) => {
-          this.#bytes += piece.length;
-          // An unexpected answer may be long, and its beginning tells enough.
-          if (this.#bytes <= this.#expected.length) this.#firstBody?.push(Buffer.from(piece));
-        },
-        onEnd: () => this.#answered(),
-        onError: (error) => this.#fail(new LoadError(`The answer cannot be read: ${error.message}`)),
-      },
-      { lenient: true },
-    );
-    socket.on("data", (chunk: Buffer) => void this.#reader.read(chunk));
-    socket.on("end", () => this.#reader.end());
-    socket.on("error", (error) => this.#fail(error));
-    socket.on("close", () => {
-      this.isClosed = true;
-      this.#fail(new LoadError("The proxy closed the connection in the middle of an exchange"));
-    });
-  }
-
-  request(number: number): Promise<void> {
-    const { promise, resolve, reject } = Promise.withResolvers<void>();
-    this.#settled = { resolve, reject };
-    this.#bytes = 0;
-    this.#reader.expect("GET");
-    const place = this.#job.scheme === "http" ? `http://${this.#job.originHost}:${this.#job.originPort}` : "";
-    this.#socket.write(`GET ${place}/${this.#job.bodyBytes}?n=${number} HTTP/1.1\r\n${this.#head}`, "latin1");
-    return promise;
-  }
-
-  end(): void {
-    this.isClosed = true;
-    this.#socket.end();
-  }
-
-  #answered(): void {
-    const settled = this.#settled;
-    this.#settled = undefined;
-    const first = this.#firstBody;
-    this.#firstBody = undefined;
-    if (this.#closesAfter) this.end();
-    if (this.#status !== 200 || this.#bytes !== this.#job.bodyBytes) {
-      const text = first === undefined ? "" : `: ${Buffer.concat(first).toString("latin1").slice(0, 300)}`;
-      settled?.reject(new LoadError(`Answer ${this.#status} with ${this.#bytes} bytes${text}`));
-    } else if (first && !Buffer.concat(first).equals(this.#expected)) {
-      settled?.reject(new LoadError("The answer's body was changed on its way"));
-    } else {
-      settled?.resolve();
-    }
-  }
-
-  #fail(error: Error): void {
-    const settled = this.#settled;
-    this.#settled = undefined;
-    settled?.reject(error);
-  }
-}
 
 class Load {
   readonly #job: LoadJob;
@@ -212,11 +99,17 @@ class Load {
     this.#channels = [];
   }
 
+  async #openChannel(): Promise<Channel> {
+    const { inside } = this.#job;
+    const kind = inside === "http2" ? Http2Channel : inside === "websocket" ? WebSocketChannel : Http1Channel;
+    return await kind.open(this.#job, this.#context, this.#expected);
+  }
+
   async #exchange(index: number): Promise<void> {
     let channel = this.#channels[index];
     if (channel === undefined || channel.isClosed) {
       this.#opened += 1;
-      channel = await Channel.open(this.#job, this.#context, this.#expected);
+      channel = await this.#openChannel();
     }
     this.#channels[index] = channel;
     await channel.request((this.#sent += 1));

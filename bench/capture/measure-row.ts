@@ -70,7 +70,9 @@ export async function measureRow(
 ): Promise<Measured[]> {
   const participants: Participant[] = [];
   try {
-    for (const contender of contenders) participants.push(await enter(row, contender, options));
+    const asked = row.by ?? row.inside;
+    const able = contenders.filter(({ speaks = [] }) => asked === undefined || speaks.includes(asked));
+    for (const contender of able) participants.push(await enter(row, contender, options));
     for (let round = 0; round <= options.rounds; round += 1) {
       // Every other round goes the other way, so that nobody always follows the same one.
       const order = round % 2 === 0 ? participants : participants.toReversed();
@@ -89,7 +91,8 @@ async function enter(row: Row, contender: Contender, options: RunOptions): Promi
   mkdirSync(directory);
   const { originCaFile, nodeOptions } = options;
   try {
-    const proxy = await contender.start({ directory, originCaFile, nodeOptions });
+    const { by, inside } = row;
+    const proxy = await contender.start({ directory, originCaFile, nodeOptions, asked: by ?? inside });
     return { contender, proxy, rounds: [], exchanges: 0, problem: undefined };
   } catch (error) {
     return { contender, proxy: undefined, rounds: [], exchanges: 0, problem: messageOf(error) };
@@ -109,8 +112,10 @@ async function playRound(
   const job: LoadJob = {
     proxyPort: proxy.port,
     scheme: row.scheme,
+    bySocks5: row.by === "socks5",
+    inside: row.inside,
     originHost: options.origin.host,
-    originPort: row.scheme === "http" ? options.origin.httpPort : options.origin.httpsPort,
+    originPort: portOf(row, options.origin),
     bodyBytes: row.bodyBytes,
     connections,
     isNewConnectionEach: row.isNewConnectionEach,
@@ -134,6 +139,11 @@ async function playRound(
     participant.problem = messageOf(error);
     await load.close().catch(() => undefined);
   }
+}
+
+function portOf({ scheme, inside }: Row, { httpPort, httpsPort, http2Port }: OriginReady): number {
+  if (inside === "http2") return http2Port;
+  return scheme === "http" ? httpPort : httpsPort;
 }
 
 type Moment = ReturnType<typeof processorTime>;

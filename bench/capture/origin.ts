@@ -1,15 +1,19 @@
+import { createHash } from "node:crypto";
 import { writeFileSync } from "node:fs";
+import { createSecureServer, type IncomingHttpHeaders, type ServerHttp2Stream } from "node:http2";
 import { lookup } from "node:dns/promises";
 import { once } from "node:events";
 import { hostname } from "node:os";
 import { createServer, type AddressInfo, type Server, type Socket } from "node:net";
 import { createServer as createTlsServer } from "node:tls";
+import { FrameReader, frameBytes } from "@headworks/websocket";
 import { CertificateAuthority } from "@headworks/tls-authority";
 import { answeredBody } from "./answered-body.ts";
 
 /**
  * The origin behind the proxies, a process of its own: raw sockets, so that it costs as little as possible. It answers
- * `/<n>` with a JSON body of n bytes, on one plain and one TLS port, and tells both ports to its parent.
+ * `/<n>` with a JSON body of n bytes, on a plain port, one with TLS and one with HTTP/2, and tells the ports to its parent.
+ * On the first two it takes WebSockets too and sends each message back.
  *
  * Usage: spawned with an IPC channel: node origin.ts <file to write its CA certificate to>
  */
@@ -18,8 +22,17 @@ export interface OriginReady {
   readonly host: string;
   readonly httpPort: number;
   readonly httpsPort: number;
+  /** HTTP/2 alone. */
+  readonly http2Port: number;
 }
 
+const HTTP2_FIELDS = {
+  server: "origin",
+  "content-type": "application/json; charset=utf-8",
+  "cache-control": "no-store",
+  vary: "Accept-Encoding",
+  "x-request-id": "5e1c8c35-3f6c-4ef1-9f35-6a4f1cf0d1b7",
+};
 const HEAD_END = "\r\n\r\n";
 const answers = new Map<number, Buffer>();
 
@@ -51,6 +64,8 @@ function serve(socket: Socket): void {
     for (let end = waiting.indexOf(HEAD_END); end !== -1; end = waiting.indexOf(HEAD_END)) {
       const head = waiting.slice(0, end + 2);
       waiting = waiting.slice(end + HEAD_END.length);
+      const key = /\r\nsec-websocket-key: *(\S+)\r\n/i.exec(head)?.[1];
+      if (key !== undefined) return echo(socket, key);
       const size = /^GET \/(\d{1,8})[? ]/.exec(head)?.[1];
       if (size === undefined) {
         socket.end("HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\nConnection: close\r\n\r\n");
@@ -60,6 +75,29 @@ function serve(socket: Socket): void {
       if (/\r\nconnection: *close\r\n/i.test(head)) socket.end();
     }
   });
+}
+
+/** Sends every message back. */
+function echo(socket: Socket, key: string): void {
+  const accept = createHash("sha1").update(`${key}258EAFA5-E914-47DA-95CA-C5AB0DC85B11`).digest("base64");
+  const reader = new FrameReader({ isMasked: true, allowedReserved: 0, keptBytes: 1_048_576 });
+  socket.removeAllListeners("data");
+  socket.on("data", (chunk: Buffer) => {
+    for (let at = 0; at < chunk.length && reader.violation === undefined;) {
+      at = reader.read(chunk, at);
+      const { frame } = reader;
+      if (frame !== undefined) socket.write(frameBytes({ opcode: frame.opcode, payload: frame.payload }));
+    }
+  });
+  const lines = ["HTTP/1.1 101 Switching Protocols", "Upgrade: websocket", "Connection: Upgrade"];
+  socket.write(`${lines.join("\r\n")}\r\nSec-WebSocket-Accept: ${accept}${HEAD_END}`);
+}
+
+function serveHttp2(stream: ServerHttp2Stream, headers: IncomingHttpHeaders): void {
+  const size = /^\/(\d{1,8})[?]/.exec(headers[":path"] ?? "")?.[1];
+  stream.on("error", () => undefined);
+  stream.respond({ ":status": size === undefined ? 400 : 200, ...HTTP2_FIELDS });
+  stream.end(answeredBody(Number(size ?? 0)));
 }
 
 /** On every address that the name has here, since proxies differ in which they try first. */
@@ -101,6 +139,9 @@ const ready: OriginReady = {
   host,
   httpPort: await listen(host, () => createServer(serve)),
   httpsPort: await listen(host, () => createTlsServer({ key: leaf.keyPem, cert: leaf.certificatePem }, serve)),
+  http2Port: await listen(host, () =>
+    createSecureServer({ key: leaf.keyPem, cert: leaf.certificatePem }).on("stream", serveHttp2),
+  ),
 };
 process.send?.(ready);
 process.on("disconnect", () => process.exit());

@@ -6,6 +6,9 @@ import { spawnProcess, waitUntil } from "@headworks/testkit";
 import type { BodyEdit } from "./load.ts";
 import { CORES, pinned } from "./pinning.ts";
 
+/** What not every proxy speaks. */
+export type Asked = "socks5" | "http2" | "websocket";
+
 /** Where a proxy is started. */
 export interface Site {
   /** An empty directory of its own. */
@@ -14,6 +17,8 @@ export interface Site {
   readonly originCaFile: string;
   /** Options of Node itself, for proxies that are Node programs. */
   readonly nodeOptions?: readonly string[];
+  /** What is measured beyond HTTP/1.1; with SOCKS5 `port` is that of the listener for it. */
+  readonly asked?: Asked | undefined;
 }
 
 /** A started proxy. */
@@ -32,6 +37,8 @@ export interface Contender {
   readonly name: string;
   /** What it keeps of an exchange while it is measured. */
   readonly stores: string;
+  /** Beyond HTTP/1.1. */
+  readonly speaks?: readonly Asked[];
   /** What it changes in bodies; undefined: nothing. */
   readonly edit?: BodyEdit;
   /** Undefined when it is not installed. */
@@ -54,6 +61,7 @@ export async function freePort(): Promise<number> {
 /** What `weir serve --json` says. */
 interface WeirFacts {
   readonly proxy: string;
+  readonly socks?: string;
   readonly api: string;
   readonly certificate: string;
 }
@@ -86,19 +94,24 @@ export interface RunningWeir extends RunningProxy {
 /** Starts Weir and waits for its listeners. */
 export async function startWeir(site: Site): Promise<RunningWeir> {
   const args = weirArguments(join(site.directory, "data"), site.originCaFile, { proxy: 0, api: 0 });
+  if (site.asked === "socks5") args.push("--enable-socks", `--socks-port=${await freePort()}`);
+  if (site.asked === "http2") args.push("--enable-h2-downstream");
   const { command, args: all } = pinned(CORES.proxy, {
     command: process.execPath,
     args: [...(site.nodeOptions ?? []), ...args],
   });
   const child = await spawnProcess(command, all);
-  const [line] = await child.waitForOutput(/^\{.*\}$/m, 20_000);
+  const [line] = await child.waitForOutput(/^\{"proxy".*\}$/m, 20_000);
   const facts = JSON.parse(line) as WeirFacts;
   return {
     pid: child.pid,
-    port: Number(new URL(facts.proxy).port),
+    port: Number(new URL((site.asked === "socks5" ? facts.socks : undefined) ?? facts.proxy).port),
     api: facts.api,
     caPem: readFileSync(facts.certificate, "utf8"),
-    stored: async (exchanges) => await weirStored(facts.api, exchanges),
+    stored: async (exchanges) =>
+      site.asked === "websocket"
+        ? await weirStoredMessages(facts.api, exchanges)
+        : await weirStored(facts.api, exchanges),
     stop: async () => {
       const exit = await child.stop("SIGTERM", 15_000);
       if (exit.code !== 0) {
@@ -122,10 +135,27 @@ async function weirStored(api: string, exchanges: number): Promise<string> {
   return `${stats.entry_count} entries, ${megabytes(stats.total_size_bytes)} of bodies${shed}`;
 }
 
+/** A message and its echo are one exchange. */
+async function weirStoredMessages(api: string, exchanges: number): Promise<string> {
+  const answer = await fetch(`${api}/api/ws-traffic/stats`);
+  if (!answer.ok) throw new Error(`GET /api/ws-traffic/stats: ${answer.status} ${await answer.text()}`);
+  const { messages_stored: messages, messages_not_stored: lost } = (await answer.json()) as Record<
+    "messages_stored" | "messages_not_stored",
+    number
+  >;
+  if (messages < 2 * exchanges || lost > 0) {
+    throw new Error(`Weir stored ${messages} messages of ${exchanges} exchanges, ${lost} lost`);
+  }
+  return `${messages} messages`;
+}
+
+const EVERYTHING: readonly Asked[] = ["socks5", "http2", "websocket"];
+
 const megabytes = (bytes: number): string => `${(bytes / 1e6).toFixed(0)} MB`;
 
 const weir: Contender = {
   name: "weir",
+  speaks: EVERYTHING,
   stores: "every exchange, heads and bodies, in SQLite",
   version: () => {
     const { version } = JSON.parse(readFileSync(join(repository, "apps/capture-proxy/package.json"), "utf8")) as {
@@ -147,7 +177,8 @@ export function mitmdumpWith(name: string, options: readonly string[], edit?: Bo
       const run = spawnSync("mitmdump", ["--version"], { encoding: "utf8" });
       return run.status === 0 ? /Mitmproxy: (\S+)/.exec(run.stdout)?.[1] : undefined;
     },
-    start: (site) => startMitmdump(site, options),
+    speaks: EVERYTHING,
+    start: (site) => startMitmdump(site, site.asked === "socks5" ? [...options, "--mode", "socks5"] : options),
   };
 }
 
@@ -189,20 +220,36 @@ export async function accepts(port: number): Promise<boolean> {
   return await promise.finally(() => socket.destroy());
 }
 
+const MOCKTTP_STORES = "requests in memory (recordTraffic, its default), nothing on disk";
+
+/** mockttp with a change that its driver in bench/peers knows. */
+export function mockttpWith(name: string, change: object, edit?: BodyEdit): Contender {
+  const contender = registryPeer("mockttp", MOCKTTP_STORES, [JSON.stringify(change)]);
+  return { ...contender, name, ...(edit === undefined ? {} : { edit }) };
+}
+
 /** A proxy of the registry, started through its driver in bench/peers. */
-function registryPeer(name: string, stores: string): Contender {
+function registryPeer(name: string, stores: string, more: readonly string[] = []): Contender {
   return {
     name,
     stores,
+    speaks: name === "mockttp" ? EVERYTHING : [],
     version: () => {
       const file = join(peersDirectory, "node_modules", name, "package.json");
       return existsSync(file) ? (JSON.parse(readFileSync(file, "utf8")) as { version: string }).version : undefined;
     },
-    start: async ({ directory, originCaFile, nodeOptions = [] }) => {
+    start: async ({ directory, originCaFile, nodeOptions = [], asked }) => {
       const driver = join(peersDirectory, `${name}.mjs`);
       const { command, args } = pinned(CORES.proxy, {
         command: process.execPath,
-        args: [...nodeOptions, driver, String(await freePort()), directory],
+        args: [
+          ...nodeOptions,
+          driver,
+          String(await freePort()),
+          directory,
+          ...more,
+          ...(asked === undefined ? [] : [JSON.stringify({ [asked]: true })]),
+        ],
       });
       const env = { HOME: directory, TMPDIR: directory, NODE_EXTRA_CA_CERTS: originCaFile, NODE_ENV: "production" };
       const child = await spawnProcess(command, args, { cwd: directory, env });
@@ -223,7 +270,7 @@ function registryPeer(name: string, stores: string): Contender {
 export const CONTENDERS: readonly [Contender, ...Contender[]] = [
   weir,
   mitmdumpWith("mitmdump", []),
-  registryPeer("mockttp", "requests in memory (recordTraffic, its default), nothing on disk"),
+  registryPeer("mockttp", MOCKTTP_STORES),
   registryPeer("http-mitm-proxy", "nothing"),
   registryPeer("anyproxy", "heads in an in-memory database, bodies of answers in a file each"),
 ];

@@ -5,6 +5,10 @@ export interface Row {
   readonly scheme: "http" | "https";
   readonly bodyBytes: number;
   readonly isNewConnectionEach: boolean;
+  /** What is spoken inside TLS; HTTP/1.1 without. Contenders that do not speak it take no part. */
+  readonly inside?: "http2" | "websocket";
+  /** How the proxy is asked; as an HTTP proxy without. Contenders that do not speak SOCKS5 take no part. */
+  readonly by?: "socks5";
   /**
    * By contender: what its CPU per request must be at least, as a multiple of Weir's, and what we aim for. Contenders
    * that are not named are measured without a target.
@@ -63,5 +67,32 @@ export const ROWS: readonly Row[] = [
       mockttp: { floor: 3.5, aim: 4.5 },
       "http-mitm-proxy": { floor: 1.6, aim: 2 },
     },
+  },
+  {
+    ...kept,
+    name: "http2-2k",
+    title: "HTTP/2 on both sides inside CONNECT, connections kept, 2 KB",
+    scheme: "https",
+    inside: "http2",
+    bodyBytes: 2048,
+    targets: { mitmdump: { floor: 8, aim: 12 }, mockttp: { floor: 3, aim: 5 } },
+  },
+  {
+    ...kept,
+    name: "websocket-200",
+    title: "WebSocket inside TLS, a message of 200 bytes and its echo",
+    scheme: "https",
+    inside: "websocket",
+    bodyBytes: 200,
+    targets: { mitmdump: { floor: 8, aim: 12 }, mockttp: { floor: 3, aim: 5 } },
+  },
+  {
+    name: "new-socks5",
+    title: "new SOCKS5 connection each, one plain request of 2 KB inside (Weir tunnels it, the others read it)",
+    scheme: "http",
+    by: "socks5",
+    bodyBytes: 2048,
+    isNewConnectionEach: true,
+    targets: { mitmdump: { floor: 8, aim: 10 }, mockttp: { floor: 3, aim: 4 } },
   },
 ];

@@ -46,6 +46,33 @@ export function fakeConfig(): ProxyConfig {
       no_proxy_hosts: [],
       auth_enabled: false,
     },
+    mirror: { enabled: false, output_dir: null, host_filter: null, save_request_bodies: false },
+    auto_save: {
+      enabled: false,
+      interval_seconds: 300,
+      export_format: "har",
+      output_dir: null,
+      max_backups: 10,
+      rotate_after_requests: null,
+      rotate_after_minutes: null,
+    },
+    log_config: {
+      enabled: true,
+      rotation: { mode: "daily" },
+      max_files: 7,
+      max_file_size_mb: 100,
+      json_format: false,
+      async_writing: true,
+      async_mode: "drop_newest",
+      async_buffer_size: 16_384,
+    },
+    debug_logging: {
+      enabled: false,
+      level: "summary",
+      host_filter: [],
+      redact_headers: ["Authorization", "Cookie", "Set-Cookie"],
+      redact_bodies: false,
+    },
     shown_host: "127.0.0.1",
   };
 }

@@ -21,12 +21,25 @@ const [{ runCommandLine }, { terminalOf }] = await Promise.all([import("#cli/pro
 
 /** What the commands may use of the inside; everything is loaded on first use. */
 const parts: Parts = {
-  createLogger: async ({ level, isJson, hasColours }) => {
-    const [{ destination, pino }, { textLogLine }] = await Promise.all([import("pino"), import("#cli/log-lines.ts")]);
+  createLogger: async ({ dataDir, target, level, isJson, hasColours }) => {
+    const [{ destination, pino }, { openLogOutput }] = await Promise.all([
+      import("pino"),
+      import("#logging/log-output.ts"),
+    ]);
     // Asynchronous, and lossy when nobody reads: a stalled terminal must not stall the proxy.
-    const sink = destination({ fd: 2, sync: false, maxLength: 4_194_304 });
-    const lines = isJson ? sink : { write: (line: string) => void sink.write(textLogLine(line, hasColours)) };
-    return { log: pino({ level, base: null }, lines), flush: () => sink.flushSync() };
+    const sink = destination({ fd: target === "stdout" ? 1 : 2, sync: false, maxLength: 4_194_304 });
+    const output = openLogOutput({
+      dataDir,
+      stream: sink,
+      hasColours,
+      isJson,
+      hasFile: target !== "stderr-only",
+      clock: (await import("./clock.ts")).systemClock,
+      complain: (sentence) => void process.stderr.write(`weir: ${sentence}\n`),
+    });
+    // For the ways out that wait for nobody.
+    process.on("exit", () => output.flushSync());
+    return { log: pino({ level, base: null }, output), output };
   },
   checkDatabase: async (path) => {
     const { openDatabase } = await import("#storage/database.ts");

@@ -7,6 +7,7 @@ export const INTERCEPTOR_ORDER = [
   "mocks", // stands where the forwarder stands, and sees what rewrites made of the request
   "breakpoints", // a person sees exactly what would be sent
   "throttle", // shapes what really goes over the wire
+  "ws-traffic", // takes the messages of what became a WebSocket connection; takes no part before
 ] as const satisfies readonly SliceName[];
 
 /** The order in which slices learn of exchanges. */
@@ -14,6 +15,10 @@ export const OBSERVER_ORDER = [
   "throttle", // forgets what stalls when its client gave up
   "breakpoints", // what waits is over, and says so before its entry is stored
   "mocks", // remembers what is to become a rule; the store has it when that is made
+  "mirror", // copies small bodies before the store takes them over
+  "streams", // its frames belong to the entry, and are on their way before it ends
+  "grpc", // says how a call ended before its entry is stored
+  "logs", // watches bodies, so it comes before whoever lets go of them
   "metrics", // counts everything, recorded or not
   "traffic", // stores and announces
 ] as const satisfies readonly SliceName[];

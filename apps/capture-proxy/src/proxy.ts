@@ -3,7 +3,7 @@ import { mkdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import type { Logger } from "pino";
-import { apiInfo, plannedSwitchProblem } from "@headworks/capture-contract";
+import { apiInfo } from "@headworks/capture-contract";
 import type { Settings } from "@headworks/capture-contract";
 import { apiExposureProblem } from "#api/api-exposure.ts";
 import { createEventHub } from "#api/events.ts";
@@ -12,12 +12,14 @@ import { createApiServer } from "#api/server.ts";
 import { DeadlineSweep } from "@headworks/sockets";
 import { InternalClient } from "#connection/internal-client.ts";
 import { LeafContexts } from "#connection/leaf-contexts.ts";
-import { ProxyListener } from "#connection/listener.ts";
+import { MOST_SOCKS5_CLIENTS, ProxyListener, serveHttp, serveSocks5 } from "#connection/listener.ts";
 import type { ProxyServices } from "#connection/proxy-services.ts";
+import { credentialsCheck } from "#connection/socks5-credentials.ts";
 import { compileTrafficPolicy } from "#connection/traffic-policy.ts";
 import { newGauges } from "#exchange/gauges.ts";
 import type { SyntheticResponse } from "#exchange/phases.ts";
 import { Pipeline } from "#exchange/pipeline.ts";
+import type { LogOutput } from "#logging/service-logs.ts";
 import { loadSettings } from "#settings/load-settings.ts";
 import type { SettingsStore } from "#settings/settings.ts";
 import { StartupError } from "#settings/startup-error.ts";
@@ -29,6 +31,10 @@ import { DatabaseTooNewError } from "#storage/migrations.ts";
 import { openCaptureStore } from "#storage/open-capture-store.ts";
 import { Dialer } from "#upstream/dial.ts";
 import { OwnListeners } from "#upstream/own-listeners.ts";
+import type { ProxyAddress } from "#upstream/proxy-address.ts";
+import { ProxyRoutes } from "#upstream/proxy-route.ts";
+import type { ProxyChoices } from "#upstream/proxy-route.ts";
+import { probeRoute } from "#upstream/route-probe.ts";
 import { UpstreamTrust } from "#upstream/trust.ts";
 import { systemClock } from "./clock.ts";
 import { FAIL_CLOSED, INTERCEPTOR_ORDER, OBSERVER_ORDER } from "./pipeline-order.ts";
@@ -42,6 +48,8 @@ export interface ProxyOptions {
   /** Command-line values by flag name, without dashes in front. */
   readonly flags: Readonly<Record<string, string | number | boolean | readonly string[] | undefined>>;
   readonly log: Logger;
+  /** Where the log's lines go; told the settings as soon as they are known. */
+  readonly logs?: LogOutput;
   /** Where the built web UI lies. */
   readonly uiDirectory?: string;
   /** PEM files of a CA made elsewhere, to be used instead of one of our own. */
@@ -72,9 +80,8 @@ export async function createProxy(options: ProxyOptions): Promise<RunningProxy> 
   process.umask(0o077);
   mkdirSync(dataDir, { recursive: true, mode: 0o700 });
   const settings = loadSettings({ dataDir, environment: options.environment, flags: options.flags, log });
+  options.logs?.begin(settings.running.log_config);
   refuseExposure(settings.running, options.allowInsecureApi ?? false);
-  const planned = plannedSwitchProblem(settings.running);
-  if (planned !== undefined) throw new StartupError(planned);
   const started = new StartedParts();
   try {
     const { importedAuthority: imported } = options;
@@ -88,6 +95,8 @@ export async function createProxy(options: ProxyOptions): Promise<RunningProxy> 
     started.onStop(() => database.close());
     const store = await openCaptureStore({ dataDir, limits: storeLimits(settings.running), log, clock: systemClock });
     started.onStop(() => store.close());
+    // Not before the directory is known to be this process's own: another one may be writing its log there.
+    options.logs?.openFile(settings.running.log_config);
     return await assemble({ options, settings, authority, database, store, started });
   } catch (error) {
     await started.stop();
@@ -118,7 +127,7 @@ async function assemble(parts: Parts): Promise<RunningProxy> {
   const { log, dataDir } = options;
   const gauges = newGauges();
   const events = createEventHub({ clock: systemClock, latestRows: (limit) => store.latestRows(limit), log });
-  const addresses = { proxy: "", api: "" };
+  const addresses: MutableAddresses = { proxy: "", api: "", socks: undefined };
   const client = new InternalClient(() => services);
   const host: SliceHost = {
     version: apiInfo.version,
@@ -127,21 +136,20 @@ async function assemble(parts: Parts): Promise<RunningProxy> {
     log,
     database,
     store,
+    streams: store.streams,
     settings,
+    logs: options.logs?.hasFile === true ? options.logs : undefined,
     events,
     gauges,
     addresses: () => addresses,
     send: (request, options) => client.send(request, options),
   };
-  const slices = createSlices(host, authority);
+  const slices = createSlices(host, authority, (request) => probeRoute(services.dialer, request));
   const own = new OwnListeners();
   const services = dataPath(parts, slices, own, gauges, client);
   followSettings(parts, events);
 
-  const listener = new ProxyListener(services);
-  const proxyAddress = await listener.listen(settings.running.proxy_port, settings.running.host);
-  own.add(proxyAddress.address, proxyAddress.port);
-  addresses.proxy = `http://${authorityText(proxyAddress.address, proxyAddress.port)}`;
+  const listeners = await openListeners(services, settings.running, own, addresses);
   const api = createApiServer({
     slices: slices.all,
     settings,
@@ -153,7 +161,7 @@ async function assemble(parts: Parts): Promise<RunningProxy> {
   try {
     addresses.api = await api.listen(settings.running.api_port, settings.running.api_host);
   } catch (error) {
-    await listener.close(0);
+    await closeAll(listeners, 0);
     throw error;
   }
   const apiUrl = new URL(addresses.api);
@@ -161,6 +169,10 @@ async function assemble(parts: Parts): Promise<RunningProxy> {
 
   const workers = new AbortController();
   for (const slice of slices.all) slice.worker?.start(workers.signal);
+  log.info(
+    { version: apiInfo.version, proxy: addresses.proxy, api: addresses.api, process: process.pid },
+    "Weir has started",
+  );
   return {
     addresses,
     certificatePath: authority.certificatePath,
@@ -168,15 +180,50 @@ async function assemble(parts: Parts): Promise<RunningProxy> {
       return authority.current.fingerprintSha256;
     },
     async stop(graceMs = GRACE_MS) {
-      await listener.close(graceMs);
+      await closeAll(listeners, graceMs);
       workers.abort();
+      await Promise.all(slices.all.map(async ({ worker }) => await worker?.stopped?.()));
       client.close();
       events.close();
       await api.close(Math.min(graceMs, 1000));
       services.deadlines.stop();
       await started.stop();
+      log.info("Weir has stopped");
     },
   };
+}
+
+type MutableAddresses = { -readonly [Key in keyof Addresses]: Addresses[Key] };
+
+/** Where clients of the proxy connect: by HTTP, and by SOCKS5 if that is switched on. Both or none are open afterwards. */
+async function openListeners(
+  services: ProxyServices,
+  running: Settings,
+  own: OwnListeners,
+  addresses: MutableAddresses,
+): Promise<readonly ProxyListener[]> {
+  const { host, proxy_port, enable_socks, socks_port } = running;
+  const http = new ProxyListener(services, serveHttp);
+  const bound = await http.listen(proxy_port, host);
+  own.add(bound.address, bound.port);
+  addresses.proxy = `http://${authorityText(bound.address, bound.port)}`;
+  if (!enable_socks) return [http];
+  const { socks_auth_username: username, socks_auth_password: password } = running;
+  const check = username === null ? undefined : credentialsCheck(username, password ?? "");
+  const socks = new ProxyListener(services, serveSocks5(check), MOST_SOCKS5_CLIENTS);
+  try {
+    const { address, port } = await socks.listen(socks_port, host);
+    own.add(address, port);
+    addresses.socks = `socks5://${authorityText(address, port)}`;
+  } catch (error) {
+    await http.close(0);
+    throw error;
+  }
+  return [http, socks];
+}
+
+async function closeAll(listeners: readonly ProxyListener[], graceMs: number): Promise<void> {
+  await Promise.all(listeners.map((listener) => listener.close(graceMs)));
 }
 
 /** The part that carries traffic: it knows the settings only as a compiled policy, and slices only as phases. */
@@ -199,15 +246,17 @@ function dataPath(
   const trust = new UpstreamTrust(trustSettings(running, readRoots(running.upstream_ca_file)));
   // Reading the roots takes tens of milliseconds: after the start, and before most first connections.
   setTimeout(() => trust.prepare(), TRUST_DELAY_MS).unref();
+  const routes = new ProxyRoutes(upstreamProxy(running), upstreamChoices(running));
   let policy = compileTrafficPolicy(running);
   settings.onChange((changed) => {
     policy = compileTrafficPolicy(changed);
+    routes.update(upstreamChoices(changed));
     trust.update(trustSettings(changed, null));
   });
   const deadlines = new DeadlineSweep();
   return {
     pipeline,
-    dialer: new Dialer(trust, own, () => settings.running.connect_timeout_ms),
+    dialer: new Dialer({ trust, own, routes, timeoutMs: () => settings.running.connect_timeout_ms }),
     leafContexts: new LeafContexts(() => authority.current),
     deadlines,
     gauges,
@@ -227,7 +276,9 @@ function followSettings({ settings, store, options }: Parts, events: EventHub): 
   };
   setLevel(settings.running);
   settings.onChange(setLevel);
+  settings.onChange(({ log_config }) => options.logs?.configure(log_config));
   settings.onChange((running) => store.setLimits(storeLimits(running)));
+  store.streams.onFrame(events.frame);
   store.on("pruned", (ids) => events.traffic({ type: "Deleted", data: ids }));
   store.on("statusChanged", () => events.changed("storage"));
 }
@@ -249,6 +300,16 @@ function trustSettings(
     insecure: settings.upstream_insecure,
     insecureHosts: settings.upstream_insecure_hosts,
   };
+}
+
+/** The proxy to chain through; settled when the service starts. */
+function upstreamProxy({ upstream_proxy: { enabled, protocol, host, port } }: Settings): ProxyAddress | undefined {
+  return enabled ? { protocol, host, port } : undefined;
+}
+
+function upstreamChoices({ upstream_proxy }: Settings): ProxyChoices {
+  const { auth_username: username, auth_password: password, no_proxy_hosts: bypass } = upstream_proxy;
+  return { credentials: username === null ? undefined : { username, password: password ?? "" }, bypass };
 }
 
 function readRoots(file: string | null): string | null {

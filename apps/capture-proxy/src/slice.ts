@@ -4,9 +4,11 @@ import type { Logger } from "pino";
 import type { TrafficGauges } from "#exchange/gauges.ts";
 import type { SendExchange } from "#exchange/outgoing.ts";
 import type { Interceptor, Observer } from "#exchange/phases.ts";
+import type { ServiceLogs } from "#logging/service-logs.ts";
 import type { SettingsStore } from "#settings/settings.ts";
 import type { CaptureStore } from "#storage/capture-store.ts";
 import type { Database } from "#storage/database.ts";
+import type { StreamStore } from "#storage/stream-store.ts";
 
 /** Time comes in by this door, so that tests can move it. */
 export interface Clock {
@@ -55,6 +57,8 @@ export interface Addresses {
   readonly proxy: string;
   /** `http://127.0.0.1:3001` */
   readonly api: string;
+  /** `socks5://127.0.0.1:1080`; undefined where that listener is off. */
+  readonly socks: string | undefined;
 }
 
 /** What a slice gets. */
@@ -67,7 +71,11 @@ export interface SliceHost {
   readonly database: Database;
   /** Captured traffic. */
   readonly store: CaptureStore;
+  /** Frames of everything that streams. */
+  readonly streams: StreamStore;
   readonly settings: SettingsStore;
+  /** The log's files; undefined where the log goes to a stream alone. */
+  readonly logs: ServiceLogs | undefined;
   readonly events: EventSink;
   readonly gauges: TrafficGauges;
   readonly addresses: () => Addresses;
@@ -78,6 +86,8 @@ export interface SliceHost {
 /** Something periodic or long that a slice runs; ends when the signal aborts. */
 export interface SliceWorker {
   start(signal: AbortSignal): void;
+  /** Awaited when the service stops, after the signal and before the stores close; it bounds its own time. */
+  stopped?(): Promise<void>;
 }
 
 /** `merge`: rules of the bundle are added or overwrite those of the same id. `replace`: afterwards there are no others. */

@@ -2,8 +2,10 @@
 import type { SliceName } from "@headworks/capture-contract";
 import { probeInterception } from "#api/interception-probe.ts";
 import type { Interceptor, Observer } from "#exchange/phases.ts";
+import type { ProbeRoute } from "#exchange/route-probe.ts";
 import { createRuleBundles } from "#portable/rule-bundles.ts";
 import type { PortableRules, SliceHost, SliceWorker } from "./slice.ts";
+import { createAutosaveSlice } from "./slices/autosave/autosave.slice.ts";
 import { createBlocklistSlice } from "./slices/blocklist/blocklist.slice.ts";
 import { createBreakpointsSlice } from "./slices/breakpoints/breakpoints.slice.ts";
 import { createCaptureSlice } from "./slices/capture/capture.slice.ts";
@@ -12,14 +14,20 @@ import type { AuthorityStore, CertSlice } from "./slices/cert/cert.slice.ts";
 import { createConfigSlice } from "./slices/config/config.slice.ts";
 import { createExportSlice } from "./slices/export/export.slice.ts";
 import { createFocusSlice } from "./slices/focus/focus.slice.ts";
+import { createGrpcSlice } from "./slices/grpc/grpc.slice.ts";
+import { createLogsSlice } from "./slices/logs/logs.slice.ts";
 import { createMetricsSlice } from "./slices/metrics/metrics.slice.ts";
+import { createMirrorSlice } from "./slices/mirror/mirror.slice.ts";
 import { createMocksSlice } from "./slices/mocks/mocks.slice.ts";
 import { createPersistenceSlice } from "./slices/persistence/persistence.slice.ts";
 import { createRewritesSlice } from "./slices/rewrites/rewrites.slice.ts";
 import { createReplaySlice } from "./slices/replay/replay.slice.ts";
 import { createSessionsSlice } from "./slices/sessions/sessions.slice.ts";
+import { createStreamsSlice } from "./slices/streams/streams.slice.ts";
 import { createThrottleSlice } from "./slices/throttle/throttle.slice.ts";
 import { createTrafficSlice } from "./slices/traffic/traffic.slice.ts";
+import { createUpstreamSlice } from "./slices/upstream/upstream.slice.ts";
+import { createWsTrafficSlice } from "./slices/ws-traffic/ws-traffic.slice.ts";
 
 export { AuthorityStoreError, openAuthorityStore } from "./slices/cert/cert.slice.ts";
 export type { AuthorityStore } from "./slices/cert/cert.slice.ts";
@@ -44,7 +52,7 @@ export interface Slices {
 }
 
 /** Makes every slice. */
-export function createSlices(host: SliceHost, authority: AuthorityStore): Slices {
+export function createSlices(host: SliceHost, authority: AuthorityStore, probeRoute: ProbeRoute): Slices {
   const cert = createCertSlice(host, { authority, probe: probeInterception });
   const bundles = createRuleBundles(host, () =>
     all.flatMap(({ portableRules }) => (portableRules === undefined ? [] : [portableRules])),
@@ -56,15 +64,22 @@ export function createSlices(host: SliceHost, authority: AuthorityStore): Slices
     cert,
     createConfigSlice(host, bundles),
     createCaptureSlice(host),
+    createAutosaveSlice(host),
     createBlocklistSlice(host),
     createBreakpointsSlice(host),
     createFocusSlice(host),
     createReplaySlice(host),
     createRewritesSlice(host),
+    createStreamsSlice(host),
+    createWsTrafficSlice(host),
     createThrottleSlice(host),
+    createUpstreamSlice(host, probeRoute),
+    createLogsSlice(host),
     createMetricsSlice(host),
     createPersistenceSlice(host, bundles),
+    createMirrorSlice(host),
     createMocksSlice(host),
+    createGrpcSlice(host),
   ];
   return {
     all,

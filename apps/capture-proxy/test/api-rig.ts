@@ -44,6 +44,7 @@ const IDLE_GAUGES: TrafficGauges = {
 
 export interface ApiRigOptions {
   readonly flags?: Flags;
+  readonly logs?: SliceHost["logs"];
   readonly slices?: (host: SliceHost) => readonly BoundSlice[];
   readonly operations?: ApiServerOptions["operations"];
   readonly identify?: ApiServerOptions["identify"];
@@ -101,10 +102,12 @@ export async function startApi(options: ApiRigOptions = {}): Promise<ApiRig> {
     log,
     database,
     store,
+    streams: store.streams,
     settings,
+    logs: options.logs,
     events,
     gauges: IDLE_GAUGES,
-    addresses: () => ({ proxy: options.proxyAddress ?? "http://127.0.0.1:8888", api: apiAddress }),
+    addresses: () => ({ proxy: options.proxyAddress ?? "http://127.0.0.1:8888", api: apiAddress, socks: undefined }),
     send: options.send ?? (() => Promise.reject(new Error("nothing is sent in this test"))),
   };
   const server = createApiServer({

@@ -60,7 +60,7 @@ export async function serveWeir(
   const child = await startWeir(["serve", "--json", "-p", "0", "-a", "0", "--data-dir", directory.path, ...args], {
     env,
   });
-  const [line] = await child.waitForOutput(/^\{.*\}$/m, 30_000);
+  const [line] = await child.waitForOutput(/^\{"proxy".*\}$/m, 30_000);
   const facts = JSON.parse(line) as { proxy: string; api: string; certificate: string };
   return {
     process: child,

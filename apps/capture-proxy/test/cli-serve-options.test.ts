@@ -1,7 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { Command } from "commander";
-import { logLevel, textLogLine } from "#cli/log-lines.ts";
 import { addSettingOptions, settingFlags } from "#cli/serve-options.ts";
 import { SETTING_FIELDS } from "#settings/setting-fields.ts";
 import { SETTING_INPUTS } from "#settings/setting-inputs.ts";
@@ -68,36 +67,3 @@ test("two flags never share a letter or a name", () => {
 test("a switch given twice is what was said last", () => {
   assert.deepEqual(valuesOfFlags(parsed(["--capture-enabled", "--no-capture-enabled"])), { capture_enabled: false });
 });
-
-const levels: readonly (readonly [Record<string, string>, string, string])[] = [
-  [{}, "info", "info"],
-  [{}, "debug", "debug"],
-  [{ RUST_LOG: "warn" }, "info", "warn"],
-  [{ RUST_LOG: "warn", WEIR_LOG: "trace" }, "info", "trace"],
-  [{ RUST_LOG: "OFF" }, "info", "silent"],
-  [{ RUST_LOG: "info,weir=debug" }, "info", "debug"],
-  [{ RUST_LOG: "weir=error,trace" }, "info", "error"],
-  [{ RUST_LOG: "hyper=trace" }, "info", "info"],
-  [{ RUST_LOG: "hyper=trace,warn" }, "debug", "warn"],
-  [{ WEIR_LOG: "nonsense" }, "info", "info"],
-  [{ WEIR_LOG: "" }, "debug", "debug"],
-  [{ WEIR_LOG: "", RUST_LOG: "error" }, "silent", "error"],
-];
-for (const [environment, defaultLevel, level] of levels) {
-  test(`${JSON.stringify(environment)} instead of ${defaultLevel} logs from ${level} on`, () => {
-    assert.equal(logLevel(environment, defaultLevel), level);
-  });
-}
-
-test("a log line for people holds time, level, message and facts", () => {
-  const line = textLogLine(JSON.stringify({ level: 40, time: 0, msg: "disk full", path: "/x y", count: 3 }), false);
-  assert.equal(line, '1970-01-01T00:00:00.000Z WARN  disk full path="/x y" count=3\n');
-});
-
-test("a log line shows an error's stack below it and lets no control character through", () => {
-  const error = { type: "Error", message: "bad\x1b[2J", stack: "Error: bad\x1b[2J\n    at x" };
-  const line = textLogLine(JSON.stringify({ level: 50, time: 0, msg: "failed \x07", err: error }), false);
-  assert.equal(line, "1970-01-01T00:00:00.000Z ERROR failed ␇\n    Error: bad␛[2J\n        at x\n");
-});
-
-test("what is no JSON is logged as it is", () => assert.equal(textLogLine("plain\n", false), "plain\n"));

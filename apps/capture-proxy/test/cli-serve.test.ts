@@ -1,8 +1,10 @@
 import assert from "node:assert/strict";
+import { readFileSync, readdirSync, statSync } from "node:fs";
 import { createServer } from "node:net";
 import type { AddressInfo } from "node:net";
 import { once } from "node:events";
 import { readFile, writeFile } from "node:fs/promises";
+import { join } from "node:path";
 import { test } from "node:test";
 import { proxyClient, rawClient, startOrigin, startRawServer, temporaryDirectory, waitUntil } from "@headworks/testkit";
 import { CertificateAuthority } from "@headworks/tls-authority";
@@ -96,7 +98,7 @@ test("serve uses a CA made elsewhere without touching its files", async () => {
     "--ca-key-file",
     key,
   ]);
-  await child.waitForOutput(/^\{.*\}$/m, 30_000);
+  await child.waitForOutput(/^\{"proxy".*\}$/m, 30_000);
   const facts = JSON.parse(child.stdout()) as { certificate: string; fingerprint_sha256: string };
   assert.deepEqual([facts.certificate, facts.fingerprint_sha256], [certificate, authority.fingerprintSha256]);
   assert.equal(await readFile(certificate, "utf8"), authority.certificatePem);
@@ -165,12 +167,47 @@ test("a second signal ends at once, whatever is open", async () => {
   assert.ok(performance.now() - startMs < 3000);
 });
 
-test("the log is text on standard error, JSON lines on request, and quiet when told so", async () => {
+test("beside addresses as JSON the log goes to standard error, as text or JSON lines, and is quiet when told so", async () => {
   const text = await logOf([], { WEIR_LOG: "trace" });
   const json = await logOf(["--log-json"], { WEIR_LOG: "trace" });
   for (const line of json) assert.equal(typeof (JSON.parse(line) as { level: unknown }).level, "number");
   for (const line of text) assert.doesNotMatch(line, /^\{/);
   assert.deepEqual(await logOf([], { WEIR_LOG: "off" }), []);
+});
+
+test("the log goes to standard output and to its file, which is for its owner alone", async () => {
+  await using directory = await temporaryDirectory();
+  const child = await startWeir(["serve", "-p", "0", "-a", "0", "--data-dir", directory.path], {
+    env: { RUST_LOG: "loud,info" },
+  });
+  await child.waitForOutput(/Weir has started/, 30_000);
+  const { stdout, stderr } = await child.stop();
+  assert.equal(stderr, "");
+  const path = directory.file("logs/weir.log");
+  const file = readFileSync(path, "utf8");
+  assert.match(file, /WARN {2}Parts of the log's level are not understood variable=RUST_LOG unread=\["loud"\]\n/);
+  assert.match(file, /INFO {2}Weir has started .*\n(?:.*\n)*.* INFO {2}Weir has stopped\n$/);
+  for (const line of file.trimEnd().split("\n")) assert.ok(stdout.includes(line), line);
+  assert.equal(statSync(path).mode & 0o777, 0o600);
+  assert.equal(statSync(directory.file("logs")).mode & 0o777, 0o700);
+});
+
+test("a second start on the same data leaves the log of the first alone", async () => {
+  await using served = await serveWeir();
+  const before = readdirSync(join(served.dataDir, "logs"));
+  const { code } = await weir([
+    "serve",
+    "-p",
+    "0",
+    "-a",
+    "0",
+    "--data-dir",
+    served.dataDir,
+    "--log-rotation",
+    "size:1",
+  ]);
+  assert.equal(code, 4);
+  assert.deepEqual(readdirSync(join(served.dataDir, "logs")), before);
 });
 
 async function logOf(args: readonly string[], env: Readonly<Record<string, string>>): Promise<string[]> {
@@ -182,7 +219,7 @@ async function logOf(args: readonly string[], env: Readonly<Record<string, strin
 
 async function serveAgain(dataDir: string): Promise<{ api: string; [Symbol.asyncDispose](): Promise<void> }> {
   const child = await startWeir(["serve", "--json", "-p", "0", "-a", "0", "--data-dir", dataDir]);
-  const [line] = await child.waitForOutput(/^\{.*\}$/m, 30_000);
+  const [line] = await child.waitForOutput(/^\{"proxy".*\}$/m, 30_000);
   const { api } = JSON.parse(line) as { api: string };
   return { api, [Symbol.asyncDispose]: async () => void (await child.stop()) };
 }

@@ -260,3 +260,27 @@ test("an entry shows which rules touched it, and what its request and answer wer
   assert.match(text, /^Request was +POST http:\/\/a\.test\/old$/m);
   assert.match(text, /^Answer was +200 OK$/m);
 });
+
+test("messages of streams are told with their direction and event, a keep-alive by its comment, bytes as they begin", () => {
+  const frame = (change: object) => ({
+    ordinal: 1,
+    direction: "receive",
+    type: "event",
+    text: null,
+    base64: null,
+    size: 3,
+    effect: null,
+    timestamp: "2026-01-01T00:00:00.000Z",
+    attributes: {},
+    ...change,
+  });
+  const frames = [
+    frame({ text: "a\n b", attributes: { event: "tick" } }),
+    frame({ ordinal: 2, text: "", size: 0, attributes: { comment: "alive" } }),
+    frame({ ordinal: 3, direction: "send", type: "binary", base64: "AAEC" }),
+  ];
+  const lines = present(frames, "StreamFrame", window(80)).split("\n");
+  assert.match(lines[1] ?? "", /^1 +↓ +tick +3 B +a b$/u);
+  assert.match(lines[2] ?? "", /^2 +↓ +event +0 B +: alive$/u);
+  assert.match(lines[3] ?? "", /^3 +↑ +binary +3 B +base64:AAEC$/u);
+});

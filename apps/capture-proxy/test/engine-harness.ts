@@ -11,6 +11,9 @@ import type { Interceptor, Observer } from "#exchange/phases.ts";
 import { Pipeline } from "#exchange/pipeline.ts";
 import { Dialer } from "#upstream/dial.ts";
 import { OwnListeners } from "#upstream/own-listeners.ts";
+import type { ProxyAddress } from "#upstream/proxy-address.ts";
+import { ProxyRoutes } from "#upstream/proxy-route.ts";
+import type { ProxyChoices } from "#upstream/proxy-route.ts";
 import { UpstreamTrust } from "#upstream/trust.ts";
 
 /** The data path alone: real sockets, no store, no API; finished exchanges are kept for the test to look at. */
@@ -19,6 +22,10 @@ export interface Engine {
   readonly ca: CertificateAuthority;
   readonly finished: ExchangeView[];
   readonly services: ProxyServices;
+  /** Who is refused as a destination; the listener is among them already. */
+  readonly own: OwnListeners;
+  /** Which destinations go by way of the upstream proxy. */
+  readonly routes: ProxyRoutes;
   /** The next exchange that finishes, or the last one when `count` have finished already. */
   waitFor(count: number): Promise<ExchangeView[]>;
   stop(graceMs?: number): Promise<void>;
@@ -31,6 +38,7 @@ export interface EngineOptions {
   readonly insecureHosts?: readonly string[];
   readonly upstreamRoots?: string;
   readonly connectTimeoutMs?: number;
+  readonly upstreamProxy?: ProxyAddress & Partial<ProxyChoices>;
   readonly spool?: BodySpool;
   readonly host?: string;
 }
@@ -89,8 +97,11 @@ export async function startEngine(options: EngineOptions = {}): Promise<Engine> 
     insecure: false,
     insecureHosts: options.insecureHosts ?? [],
   });
+  const { upstreamProxy: proxy } = options;
+  const routes = new ProxyRoutes(proxy, { credentials: proxy?.credentials, bypass: proxy?.bypass ?? [] });
   const policy: TrafficPolicy = {
     interceptsTls: true,
+    offersHttp2: false,
     records: () => true,
     passesThrough: () => false,
     allowsClient: () => true,
@@ -105,7 +116,7 @@ export async function startEngine(options: EngineOptions = {}): Promise<Engine> 
   const gauges = newGauges();
   const services: ProxyServices = {
     pipeline,
-    dialer: new Dialer(trust, own, () => options.connectTimeoutMs ?? 5000),
+    dialer: new Dialer({ trust, own, routes, timeoutMs: () => options.connectTimeoutMs ?? 5000 }),
     leafContexts: new LeafContexts(() => authority),
     deadlines,
     gauges,
@@ -125,6 +136,8 @@ export async function startEngine(options: EngineOptions = {}): Promise<Engine> 
     ca: authority,
     finished,
     services,
+    own,
+    routes,
     async waitFor(count) {
       while (finished.length < count) {
         await new Promise<void>((resolve, reject) => {

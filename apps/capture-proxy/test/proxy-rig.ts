@@ -6,7 +6,7 @@ import type { AddressInfo, Socket } from "node:net";
 import { temporaryDirectory, waitUntil } from "@headworks/testkit";
 import { pino } from "pino";
 import { createProxy } from "#proxy.ts";
-import type { RunningProxy } from "#proxy.ts";
+import type { ProxyOptions, RunningProxy } from "#proxy.ts";
 
 /** What the origin got. */
 export interface SeenRequest {
@@ -55,7 +55,10 @@ export type Respond = (seen: SeenRequest, response: ServerResponse, request: Inc
 export const echoed: Respond = (seen, response) => void response.end(`echo ${seen.body.toString()}`);
 
 /** Starts both, the origin as an {@link echoed} one. */
-export async function startProxyRig(flags: Readonly<Record<string, string>> = {}): Promise<ProxyRig> {
+export async function startProxyRig(
+  flags: Readonly<Record<string, string>> = {},
+  openLog: (dataDir: string) => Pick<ProxyOptions, "log" | "logs"> = () => ({ log: pino({ level: "silent" }) }),
+): Promise<ProxyRig> {
   const directory = await temporaryDirectory();
   const seen: SeenRequest[] = [];
   const sockets = new Set<Socket>();
@@ -76,7 +79,7 @@ export async function startProxyRig(flags: Readonly<Record<string, string>> = {}
     dataDir: directory.path,
     environment: {},
     flags: { "proxy-port": "0", "api-port": "0", ...flags },
-    log: pino({ level: "silent" }),
+    ...openLog(directory.path),
   });
   const rig: ProxyRig = {
     proxy,

@@ -164,13 +164,6 @@ test("an API for everybody on the network needs an explicit word", async () => {
   await assert.rejects(started(await dataDirectory(), { "api-host": "0.0.0.0" }), /--insecure-api/);
 });
 
-test("a start with a switch that nothing acts on is refused by name", async () => {
-  await assert.rejects(
-    started(await dataDirectory(), { "upstream-proxy": "proxy.test:3128" }),
-    /upstream_proxy\.enabled/,
-  );
-});
-
 test("a second Weir on the same data directory is refused with a sentence", async () => {
   const dataDir = await dataDirectory();
   const proxy = await started(dataDir);

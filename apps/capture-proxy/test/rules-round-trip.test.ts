@@ -49,6 +49,12 @@ async function addRules(rig: ProxyRig): Promise<void> {
   );
   const request = { method: "PUT", url: "http://a.test/x?y=1", headers: { "X-A": "1" }, body: "ä" };
   await rig.api("POST", "/replay/saved", { name: "Again", request, tags: ["t"] }, 201);
+  await rig.api(
+    "POST",
+    "/ws-traffic/rules",
+    { name: "No ticks", match: { text: "tick" }, action: { type: "drop" } },
+    201,
+  );
   await rig.api("POST", "/throttle", { name: "Slow", download_bps: 1000, delay_ms: 5, enabled: true });
 }
 

@@ -2,6 +2,7 @@
 import type {
   ChangeTopic,
   ClientMessage,
+  FrameEvent,
   ServerMessage,
   TaskProgress,
   TrafficEvent,
@@ -22,6 +23,10 @@ export interface LiveListener {
   readonly resync?: () => void;
   readonly changed?: (topic: ChangeTopic) => void;
   readonly task?: (task: TaskProgress) => void;
+  /** Frames of streams. They are asked of the service while somebody listens to them. */
+  readonly frames?: (frames: readonly FrameEvent[]) => void;
+  /** Frames were missed. A `resync` means that as well. */
+  readonly framesMissed?: () => void;
 }
 
 /** After so many failed attempts the service counts as gone rather than restarting. */
@@ -46,7 +51,21 @@ function setConnection(next: Connection): void {
 /** Adds a listener; the returned function removes it. */
 export function listenLive(listener: LiveListener): () => void {
   listeners.add(listener);
-  return () => listeners.delete(listener);
+  if (listener.frames !== undefined) subscribe();
+  return () => {
+    listeners.delete(listener);
+    if (listener.frames !== undefined) subscribe();
+  };
+}
+
+/** Whether the channel of frames was asked for on this connection. */
+let hearsFrames = false;
+
+function subscribe(isFresh = false): void {
+  const wanted = [...listeners].some((listener) => listener.frames !== undefined);
+  if (!isFresh && wanted === hearsFrames) return;
+  hearsFrames = wanted;
+  send({ type: "Subscribe", data: { channels: wanted ? ["changes", "tasks", "frames"] : ["changes", "tasks"] } });
 }
 
 /** The state of the live channel. */
@@ -89,7 +108,7 @@ function connect(): void {
   }
   socket = opened;
   opened.addEventListener("open", () => {
-    send({ type: "Subscribe", data: { channels: ["changes", "tasks"] } });
+    subscribe(true);
     attempt = 0;
     setConnection({ state: "live" });
     // Whatever happened while we were away is unknown.
@@ -136,13 +155,20 @@ function receive(text: string): void {
   const parsed: unknown = JSON.parse(text);
   const messages = (Array.isArray(parsed) ? parsed : [parsed]) as readonly ServerMessage[];
   const traffic: TrafficEvent[] = [];
+  const frames: FrameEvent[] = [];
   for (const message of messages) {
     switch (message.type) {
       case "Traffic":
         traffic.push(message.data);
         break;
       case "Resync":
-        for (const listener of listeners) listener.resync?.();
+        for (const listener of listeners) {
+          if (message.data.channel === "frames") listener.framesMissed?.();
+          else listener.resync?.();
+        }
+        break;
+      case "Frame":
+        frames.push(message.data);
         break;
       case "Changed":
         for (const listener of listeners) listener.changed?.(message.data.topic);
@@ -158,4 +184,5 @@ function receive(text: string): void {
     }
   }
   if (traffic.length > 0) for (const listener of listeners) listener.traffic?.(traffic);
+  if (frames.length > 0) for (const listener of listeners) listener.frames?.(frames);
 }

@@ -1,19 +1,20 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { compileValueValidator } from "@headworks/contract-kit/server";
-import { ConfigPatch, ProxyConfig, Settings, UpstreamProxySettings } from "./config.ts";
+import { ConfigPatch, ProxyConfig, Settings } from "./config.ts";
 
 interface Leaf {
   readonly name: string;
   readonly schema: { readonly default?: unknown; readonly "x-applies"?: string; readonly "x-secret"?: boolean };
 }
 
-const leaves: readonly Leaf[] = [
-  ...Object.entries(Settings.properties).filter(([name]) => name !== "upstream_proxy"),
-  ...Object.entries(UpstreamProxySettings.properties).map(
-    ([name, schema]) => [`upstream_proxy.${name}`, schema] as const,
-  ),
-].map(([name, schema]) => ({ name, schema: schema as Leaf["schema"] }));
+const leaves: readonly Leaf[] = Object.entries(Settings.properties).flatMap(([name, schema]) => {
+  const { properties } = schema as unknown as { properties?: Record<string, unknown> };
+  const own: [string, unknown][] = properties
+    ? Object.entries(properties).map(([inner, leaf]) => [`${name}.${inner}`, leaf])
+    : [[name, schema]];
+  return own.map(([leafName, leaf]) => ({ name: leafName, schema: leaf as Leaf["schema"] }));
+});
 
 /** A value for every property: its default, or something plausible for derived ones. */
 function sample(properties: Record<string, object>): Record<string, unknown> {
@@ -43,6 +44,8 @@ test("what the specification says applies after a restart does, and credentials 
     "upstream_proxy.protocol",
     "upstream_proxy.host",
     "upstream_proxy.port",
+    "auto_save.enabled",
+    "auto_save.interval_seconds",
   ];
   for (const name of restart) assert.equal(applies[name], "restart", name);
   for (const name of [
@@ -68,9 +71,11 @@ test("a change may hold everything that is shown, nothing, or one field, and has
   const empty = {};
   assert.deepEqual(check(empty), []);
   assert.deepEqual(empty, {}, "defaults in a change would reset what was not mentioned");
-  const nested = { upstream_proxy: {} };
-  assert.deepEqual(check(nested), []);
-  assert.deepEqual(nested, { upstream_proxy: {} });
+  for (const nested of [{ upstream_proxy: {} }, { mirror: {} }, { auto_save: {} }]) {
+    const given = structuredClone(nested);
+    assert.deepEqual(check(given), []);
+    assert.deepEqual(given, nested);
+  }
 });
 
 test("what is no setting and what is out of range is refused", () => {
@@ -90,6 +95,10 @@ test("what is no setting and what is out of range is refused", () => {
     { upstream_proxy: { protocol: "ftp" } },
     { upstream_proxy: null },
     { upstream_proxy: { extra: 1 } },
+    { mirror: { extra: 1 } },
+    { auto_save: { interval_seconds: 0 } },
+    { auto_save: { export_format: "zip" } },
+    { auto_save: { rotate_after_requests: 1.5 } },
   ];
   for (const change of bad) assert.notDeepEqual(check(change), [], JSON.stringify(change));
 });

@@ -1,6 +1,9 @@
 import { defineOperations, nullable, oneOf, strictObject, upload } from "@headworks/contract-kit";
 import { Type } from "typebox";
-import type { Static } from "typebox";
+import type { Static, TSchema } from "typebox";
+import { AutoSaveSettings } from "./autosave.ts";
+import { LogSettings, TrafficLogSettings } from "./logs.ts";
+import { MirrorSettings } from "./mirror.ts";
 import { ImportedSections, importQuery } from "./persistence.ts";
 import { Timestamp } from "./primitives.ts";
 
@@ -18,7 +21,7 @@ export const UpstreamProxySettings = strictObject({
   enabled: Type.Boolean({
     default: false,
     "x-applies": "restart",
-    description: "Chain through another proxy; not part of this version",
+    description: "Reach origins by way of another proxy",
   }),
   protocol: oneOf(["http", "https", "socks5"], {
     default: "http",
@@ -87,7 +90,7 @@ export const Settings = strictObject({
   enable_h2_downstream: Type.Boolean({
     default: false,
     "x-applies": "restart",
-    description: "Offer HTTP/2 to clients; not part of this version",
+    description: "Offer HTTP/2 to clients whose HTTPS is read",
   }),
   max_requests: Type.Integer({
     default: 10_000,
@@ -197,7 +200,7 @@ export const Settings = strictObject({
   enable_socks: Type.Boolean({
     default: false,
     "x-applies": "restart",
-    description: "Listen for SOCKS5; not part of this version",
+    description: "Listen for SOCKS5 clients; their connections are tunnelled, never read",
   }),
   socks_port: Type.Integer({
     default: 1080,
@@ -218,36 +221,12 @@ export const Settings = strictObject({
     description: "Their password; never shown",
   }),
   upstream_proxy: UpstreamProxySettings,
+  mirror: MirrorSettings,
+  auto_save: AutoSaveSettings,
+  log_config: LogSettings,
+  debug_logging: TrafficLogSettings,
 });
 export type Settings = Static<typeof Settings>;
-
-/**
- * Switches whose feature is not part of this version. They can be read and carried along, but not turned on: a proxy
- * that ignored an upstream proxy would send traffic where nobody wanted it.
- */
-export const PLANNED_SWITCHES: readonly {
-  readonly field: string;
-  readonly feature: string;
-  readonly isOn: (settings: Settings) => boolean;
-}[] = [
-  {
-    field: "upstream_proxy.enabled",
-    feature: "Chaining through an upstream proxy",
-    isOn: (settings) => settings.upstream_proxy.enabled,
-  },
-  { field: "enable_socks", feature: "The SOCKS5 listener", isOn: (settings) => settings.enable_socks },
-  {
-    field: "enable_h2_downstream",
-    feature: "HTTP/2 towards clients",
-    isOn: (settings) => settings.enable_h2_downstream,
-  },
-];
-
-/** A sentence about the first planned switch that is on, undefined when none is. */
-export function plannedSwitchProblem(settings: Settings): string | undefined {
-  const planned = PLANNED_SWITCHES.find(({ isOn }) => isOn(settings));
-  return planned && `${planned.feature} is not part of this version; ${planned.field} must stay off`;
-}
 
 const { auth_password: _hidden, ...shownUpstream } = UpstreamProxySettings.properties;
 const {
@@ -271,33 +250,29 @@ export const ProxyConfig = strictObject(
 );
 export type ProxyConfig = Static<typeof ProxyConfig>;
 
-const patchProperties = Object.fromEntries(
-  Object.entries(Settings.properties).map(([name, schema]) => {
-    const { default: _default, ...rest } = schema as unknown as { default?: unknown };
-    return [name, Type.Optional(rest as never)];
-  }),
-) as unknown as {
-  [K in keyof typeof Settings.properties]: ReturnType<typeof Type.Optional<(typeof Settings.properties)[K]>>;
-};
-
-const upstreamPatch = Object.fromEntries(
-  Object.entries(UpstreamProxySettings.properties).map(([name, schema]) => {
-    const { default: _default, ...rest } = schema as unknown as { default?: unknown };
-    return [name, Type.Optional(rest as never)];
-  }),
-) as unknown as {
-  [K in keyof typeof UpstreamProxySettings.properties]: ReturnType<
-    typeof Type.Optional<(typeof UpstreamProxySettings.properties)[K]>
-  >;
-};
+/** The fields of a change: each may be left out, and none has a default, which would reset what is not mentioned. */
+function changeOf<const P extends Record<string, TSchema>>(properties: P) {
+  return Object.fromEntries(
+    Object.entries(properties).map(([name, schema]) => {
+      const { default: _default, ...rest } = schema as unknown as { default?: unknown };
+      return [name, Type.Optional(rest as never)];
+    }),
+  ) as unknown as { [K in keyof P]: ReturnType<typeof Type.Optional<P[K]>> };
+}
 
 /**
  * A partial update. What GET returned may be sent back: its read-only fields are accepted and are not changes.
  * One invalid field refuses the whole update.
  */
 export const ConfigPatch = strictObject({
-  ...patchProperties,
-  upstream_proxy: Type.Optional(strictObject({ ...upstreamPatch, auth_enabled: Type.Optional(Type.Boolean()) })),
+  ...changeOf(Settings.properties),
+  upstream_proxy: Type.Optional(
+    strictObject({ ...changeOf(UpstreamProxySettings.properties), auth_enabled: Type.Optional(Type.Boolean()) }),
+  ),
+  mirror: Type.Optional(strictObject(changeOf(MirrorSettings.properties))),
+  auto_save: Type.Optional(strictObject(changeOf(AutoSaveSettings.properties))),
+  log_config: Type.Optional(strictObject(changeOf(LogSettings.properties))),
+  debug_logging: Type.Optional(strictObject(changeOf(TrafficLogSettings.properties))),
   socks_auth_enabled: Type.Optional(Type.Boolean()),
   access_control_enabled: Type.Optional(Type.Boolean()),
   shown_host: Type.Optional(Type.String()),

@@ -13,7 +13,7 @@ export const SubscribeFilter = strictObject({
 export type SubscribeFilter = Static<typeof SubscribeFilter>;
 
 /** Optional channels beyond traffic. */
-export const CHANNELS = ["changes", "tasks"] as const;
+export const CHANNELS = ["changes", "tasks", "frames"] as const;
 
 /** Messages a client may send on `/ws`. The bare text `ping` is tolerated too. */
 export const ClientMessage = Type.Union([
@@ -35,10 +35,29 @@ export const ClientMessage = Type.Union([
 ]);
 export type ClientMessage = Static<typeof ClientMessage>;
 
+/** A frame of a stream, told within a twentieth of a second to those who subscribed to the channel `frames`. */
+export interface FrameEvent {
+  /** The id of the stream, which is that of its traffic entry. */
+  readonly stream_id: string;
+  /** Number in its stream, from 1 on. */
+  readonly ordinal: number;
+  readonly kind: "websocket" | "sse" | "json" | "grpc";
+  /** `send` is from the client. */
+  readonly direction: "send" | "receive";
+  readonly type: string;
+  /** Bytes of the payload, uncompressed. */
+  readonly size: number;
+  /** The first 1,000 characters; null for what is not text. */
+  readonly text: string | null;
+  readonly timestamp: string;
+  readonly effect?: "injected" | "modified" | "dropped";
+  readonly attributes?: Readonly<Record<string, string>>;
+}
+
 /** Progress of something that takes long. */
 export interface TaskProgress {
   readonly id: string;
-  readonly kind: "import-har" | "import-session" | "replay-batch";
+  readonly kind: "snapshot" | "import-har" | "import-session" | "replay-batch";
   readonly bytes: number;
   readonly total_bytes: number | null;
   readonly entries: number;
@@ -52,16 +71,21 @@ export interface TaskProgress {
 export type ChangeTopic =
   | "config"
   | "capture"
+  | "autosave"
   | "sessions"
   | "blocklist"
   | "breakpoints"
   | "focus"
+  | "grpc"
+  | "mirror"
   | "mocks"
   | "replay"
   | "rewrites"
   | "throttle"
+  | "ws-traffic"
   | "cert"
-  | "storage";
+  | "storage"
+  | "logs";
 
 /**
  * Messages the service sends. A frame holds one message, or a JSON array of messages sent in one flush when the
@@ -73,11 +97,12 @@ export type ServerMessage =
   | { readonly type: "Connected"; readonly data: { readonly client_id: string } }
   | { readonly type: "InitialTraffic"; readonly data: readonly TrafficSnapshot[] }
   | { readonly type: "Traffic"; readonly data: TrafficEvent }
-  | { readonly type: "Resync"; readonly data: { readonly missed: number } }
+  | { readonly type: "Resync"; readonly data: { readonly missed: number; readonly channel?: "frames" } }
   | { readonly type: "Pong" }
   | { readonly type: "Error"; readonly data: { readonly message: string } }
   | { readonly type: "Changed"; readonly data: { readonly topic: ChangeTopic } }
-  | { readonly type: "Task"; readonly data: TaskProgress };
+  | { readonly type: "Task"; readonly data: TaskProgress }
+  | { readonly type: "Frame"; readonly data: FrameEvent };
 
 export type TrafficEvent =
   | { readonly type: "Added"; readonly data: TrafficSnapshot }

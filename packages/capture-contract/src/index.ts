@@ -1,3 +1,4 @@
+import { autosaveOperations } from "./autosave.ts";
 import { blocklistOperations } from "./blocklist.ts";
 import { breakpointsOperations } from "./breakpoints.ts";
 import { captureOperations } from "./capture.ts";
@@ -5,15 +6,21 @@ import { certOperations } from "./cert.ts";
 import { configOperations } from "./config.ts";
 import { exportOperations } from "./export.ts";
 import { focusOperations } from "./focus.ts";
+import { grpcOperations } from "./grpc.ts";
+import { logsOperations } from "./logs.ts";
 import { metricsOperations } from "./metrics.ts";
+import { mirrorOperations } from "./mirror.ts";
 import { mocksOperations } from "./mocks.ts";
 import { persistenceOperations } from "./persistence.ts";
 import { ApiErrorBody } from "./primitives.ts";
 import { replayOperations } from "./replay.ts";
 import { rewritesOperations } from "./rewrites.ts";
 import { sessionsOperations } from "./sessions.ts";
+import { streamsOperations } from "./streams.ts";
 import { throttleOperations } from "./throttle.ts";
 import { trafficOperations } from "./traffic.ts";
+import { upstreamOperations } from "./upstream.ts";
+import { wsTrafficOperations } from "./ws-traffic.ts";
 
 /** Every operation of Weir's API, by slice. REST, client, CLI, OpenAPI and agents are made from it. */
 export const operations = {
@@ -23,13 +30,20 @@ export const operations = {
   cert: certOperations,
   config: configOperations,
   capture: captureOperations,
+  autosave: autosaveOperations,
   blocklist: blocklistOperations,
   breakpoints: breakpointsOperations,
   focus: focusOperations,
+  mirror: mirrorOperations,
+  grpc: grpcOperations,
   mocks: mocksOperations,
   replay: replayOperations,
   rewrites: rewritesOperations,
+  streams: streamsOperations,
   throttle: throttleOperations,
+  upstream: upstreamOperations,
+  "ws-traffic": wsTrafficOperations,
+  logs: logsOperations,
   metrics: metricsOperations,
   persistence: persistenceOperations,
 } as const;
@@ -47,6 +61,7 @@ export const apiInfo = {
 
 export { ERRORS } from "./errors.ts";
 export type { ErrorCode } from "./errors.ts";
+export * from "./autosave.ts";
 export * from "./blocklist.ts";
 export * from "./breakpoints.ts";
 export * from "./capture.ts";
@@ -57,9 +72,12 @@ export * from "./entry-diff.ts";
 export * from "./events.ts";
 export * from "./export.ts";
 export * from "./focus.ts";
+export * from "./grpc.ts";
+export * from "./logs.ts";
 export * from "./match-preview.ts";
 export * from "./message.ts";
 export * from "./metrics.ts";
+export * from "./mirror.ts";
 export * from "./mock-bodies.ts";
 export * from "./mock-rule.ts";
 export * from "./mock-serving.ts";
@@ -67,8 +85,13 @@ export * from "./mocks.ts";
 export * from "./persistence.ts";
 export * from "./primitives.ts";
 export * from "./replay.ts";
+export * from "./replay-batch.ts";
 export * from "./rewrite-action.ts";
 export * from "./rewrites.ts";
+export * from "./session-diff.ts";
 export * from "./sessions.ts";
+export * from "./streams.ts";
 export * from "./throttle.ts";
 export * from "./traffic.ts";
+export * from "./upstream.ts";
+export * from "./ws-traffic.ts";

@@ -5,6 +5,8 @@ import type { Static } from "typebox";
 import { DiffOptions, DiffOrder, EntryDiff } from "./entry-diff.ts";
 import { RequestData, ResponseData } from "./message.ts";
 import { booleanText, CreatedId, Id, IdParams, named, Timestamp } from "./primitives.ts";
+import { ReplayBatch } from "./replay-batch.ts";
+import { SessionDiff, SessionDiffOrder } from "./session-diff.ts";
 
 /** Limits of replays. */
 export const REPLAY_LIMITS = { iterations: 10_000, concurrency: 100, delayMs: 600_000, redirects: 20 } as const;
@@ -189,44 +191,6 @@ export const BatchOrder = strictObject({
   ),
 });
 export type BatchOrder = Static<typeof BatchOrder>;
-
-const milliseconds = nullable(Type.Number());
-
-/** Many replays of one request. */
-export const ReplayBatch = strictObject(
-  {
-    id: Id,
-    saved_request_id: nullable(Type.String()),
-    source_entry_id: nullable(Type.String()),
-    state: oneOf(["running", "done", "cancelled", "interrupted"], {
-      description: "`interrupted`: the service ended in the middle of it",
-    }),
-    iterations: Type.Integer(),
-    concurrency: Type.Integer(),
-    delay_ms: nullable(Type.Integer()),
-    total: Type.Integer({ description: "Replays that ended so far" }),
-    succeeded: Type.Integer({ description: "That got an answer, whatever its status" }),
-    failed: Type.Integer(),
-    min_ms: milliseconds,
-    max_ms: milliseconds,
-    avg_ms: milliseconds,
-    p50_ms: milliseconds,
-    p90_ms: milliseconds,
-    p95_ms: nullable(Type.Number({ description: "Nearest rank over the replays that got an answer" })),
-    p99_ms: milliseconds,
-    histogram: Type.Array(strictObject({ from_ms: Type.Number(), to_ms: Type.Number(), count: Type.Integer() }), {
-      description: "Of durations, at most 20 equal slices",
-    }),
-    statuses: Type.Record(Type.String(), Type.Integer(), { description: "How often each status came" }),
-    errors: Type.Array(strictObject({ code: Type.String(), message: Type.String(), count: Type.Integer() }), {
-      description: "Most frequent first; `message` is that of the first one",
-    }),
-    started_at: Timestamp,
-    finished_at: nullable(Timestamp),
-  },
-  { $id: "ReplayBatch" },
-);
-export type ReplayBatch = Static<typeof ReplayBatch>;
 
 const resultsLimit = Type.Optional(
   Type.Integer({
@@ -421,5 +385,16 @@ export const replayOperations = defineOperations({
     body: DiffOrder,
     responses: { 200: EntryDiff },
     expose: { cli: false, mcp: { name: "diff_entries", readOnly: true } },
+  },
+  diffSessions: {
+    method: "POST",
+    path: "/replay/diff/sessions",
+    summary: "Compare two sessions, request by request",
+    description:
+      "Requests of the same method and URL are paired, the first of a kind with the first; of each pair it is told what differs.",
+    access: "traffic:read",
+    body: SessionDiffOrder,
+    responses: { 200: SessionDiff },
+    expose: { cli: false, mcp: { name: "diff_sessions", readOnly: true } },
   },
 });

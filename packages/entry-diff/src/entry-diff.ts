@@ -66,8 +66,8 @@ function statusOf({ response }: DiffSide): string | null {
   return response === null ? null : String(response.status_code);
 }
 
-/** What cannot be compared is not said to be the same. */
-function isBodySame({ kind, changes, truncated }: EntryDiff["request_body"]): boolean {
+/** Whether two bodies are alike but for what may differ. What cannot be compared is not said to be the same. */
+export function isBodySame({ kind, changes, truncated }: EntryDiff["request_body"]): boolean {
   if (kind === "none" || kind === "same") return true;
   return kind === "json" && changes?.length === 0 && truncated !== true;
 }

@@ -3,7 +3,7 @@ export { negotiate, parseAccept, prefersHtml, type MediaRange } from "./accept.t
 export { decodeJwt, parseAuthorization, type Authorization, type Jwt } from "./authorization.ts";
 export { formatCookies, parseCookies, parseSetCookie, type Cookie, type SetCookie } from "./cookies.ts";
 export { formatHttpDate, parseCookieDate, parseHttpDate, parseImfFixdate, type ImfFixdate } from "./http-date.ts";
-export { appendHttp2Fields, withoutPseudoFields } from "./http2-fields.ts";
+export { appendHttp2Fields, gatheredHttp2Fields, withoutPseudoFields } from "./http2-fields.ts";
 export { formatLink } from "./link.ts";
 export { isJson, isTextual, isXml, parseMediaType, type MediaType, type MediaTypeLike } from "./media-type.ts";
 export {

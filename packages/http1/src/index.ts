@@ -38,6 +38,7 @@ export {
   requestHeadText,
   responseHeadText,
 } from "./serialize.ts";
+export { readHttp2Request, type Http2Request, type Http2RequestProblem } from "./http2-request.ts";
 export { isAuthority, isAuthorityWithPort } from "./authority.ts";
 export { allowedTrailers } from "./trailer-fields.ts";
 export {

@@ -19,12 +19,12 @@ test("an empty line offers fields and presets", async () => {
 });
 
 test("the beginning of a word offers the fields that begin so, in any of their parts", async () => {
-  assert.deepEqual(await labels("me"), ["method"]);
+  assert.deepEqual(await labels("me"), ["method", "grpc.method"]);
   const offered = await labels("status:200 bod");
   assert.deepEqual(offered, ["body", "req.body", "resp.body"]);
   assert.deepEqual(
-    (await completions("-me", 3)).map(({ start, end, insert }) => ({ start, end, insert })),
-    [{ start: 1, end: 3, insert: "method:" }],
+    (await completions("-por", 4)).map(({ start, end, insert }) => ({ start, end, insert })),
+    [{ start: 1, end: 4, insert: "port:" }],
   );
 });
 

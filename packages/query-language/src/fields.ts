@@ -1,6 +1,7 @@
 // Tested by compile.test.ts
 import { foldAscii } from "./fold.ts";
 import type { Evaluation } from "./evaluation.ts";
+import { GRPC_FIELDS } from "./grpc-fields.ts";
 import type { PlanColumn } from "./plan.ts";
 import type { QueryRecord } from "./record.ts";
 import { cookiePairs, fieldLines, fieldValues } from "./record-fields.ts";
@@ -197,6 +198,7 @@ export const FIELDS: readonly Field[] = [
       read: (r) => one(r.requestType),
     },
   },
+  ...GRPC_FIELDS,
   {
     name: "header",
     phrase: "a header",

@@ -1,4 +1,29 @@
 export { FakeClock } from "./fake-clock.ts";
+export {
+  FLAG,
+  FRAME,
+  frame,
+  FrameReader,
+  GET,
+  PREFACE,
+  request,
+  section,
+  settings,
+  u32,
+  type ReadFrame,
+} from "./http2-frames.ts";
+export {
+  collect,
+  http2Client,
+  startHttp2Origin,
+  startRawHttp2Origin,
+  type Http2Answer,
+  type Http2Client,
+  type Http2Origin,
+  type StreamHandler,
+} from "./http2-peers.ts";
+export { HPACK_CASES } from "./hpack-cases.ts";
+export { HTTP2_CASES, type Http2Case, type Outcome as Http2Outcome } from "./http2-cases.ts";
 export type { Closable, LoopbackHost } from "./listening.ts";
 export {
   credentials,

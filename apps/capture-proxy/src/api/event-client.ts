@@ -53,6 +53,7 @@ export class EventClient {
   #held: Flush[] | undefined;
   #wantedRows: number | undefined;
   #missed = 0;
+  #missedFrames = 0;
   #isBehind = false;
 
   constructor(parts: ClientParts) {
@@ -82,6 +83,22 @@ export class EventClient {
     this.channels = new Set();
     this.#shownPending.clear();
     this.#missed = 0;
+    this.#missedFrames = 0;
+  }
+
+  get isBatched(): boolean {
+    return this.#parts.isBatched;
+  }
+
+  /** Takes frames of streams, encoded for it; `missed` more were left out for everybody. */
+  deliverFrames(bytes: Buffer, count: number, missed: number): void {
+    if (this.#unsentBytes() > BEHIND_BYTES) this.#isBehind = true;
+    if (this.#isBehind) {
+      this.#missedFrames += count + missed;
+      return;
+    }
+    this.#write(bytes);
+    if (missed > 0) this.send({ type: "Resync", data: { missed, channel: "frames" } });
   }
 
   /** Sends the latest rows; a request while one is under way is served once more after it. */
@@ -143,8 +160,11 @@ export class EventClient {
     if (!this.#isBehind) return;
     this.#isBehind = false;
     const missed = this.#missed;
+    const missedFrames = this.#missedFrames;
     this.#missed = 0;
+    this.#missedFrames = 0;
     this.#shownPending.clear();
+    if (missedFrames > 0) this.send({ type: "Resync", data: { missed: missedFrames, channel: "frames" } });
     if (missed === 0 || !this.isSubscribed) return;
     this.send({ type: "Resync", data: { missed } });
     this.sendInitialRows(INITIAL_ROWS);

@@ -18,7 +18,9 @@ import { EventClient, INITIAL_ROWS } from "./event-client.ts";
 import type { ClientParts, Flush } from "./event-client.ts";
 import { compileEventFilter } from "./event-filter.ts";
 import { coalesce } from "./event-window.ts";
+import { FrameFeed } from "./frame-feed.ts";
 import { SECURITY_FIELDS } from "./gate.ts";
+import type { FrameListener } from "#storage/stream-store.ts";
 import { answer, errorAnswer, rawAnswer } from "./respond-error.ts";
 import type { ErrorAnswer } from "./respond-error.ts";
 import { textFrames } from "./text-frame.ts";
@@ -42,6 +44,8 @@ export interface EventHub extends EventSink {
   /** Completes a WebSocket handshake that passed the gate; gives the refusal when it cannot. */
   accept(request: IncomingMessage, socket: Duplex, head: Buffer): ErrorAnswer | undefined;
   readonly clientCount: number;
+  /** To be called with each frame of a stream. */
+  readonly frame: FrameListener;
   /** Tells clients that the service goes away and ends their connections. */
   close(): void;
 }
@@ -62,6 +66,7 @@ class Hub implements EventHub {
     clientTracking: false,
   });
   readonly #clients = new Set<EventClient>();
+  readonly #frames: FrameFeed;
   #queue: TrafficEvent[] = [];
   #isArmed = false;
   #stopHeartbeat: (() => void) | undefined;
@@ -70,9 +75,14 @@ class Hub implements EventHub {
 
   constructor(options: EventHubOptions) {
     this.#options = options;
+    this.#frames = new FrameFeed(options.clock, this.#clients);
     this.#server.on("wsClientError", (error, socket) => {
       socket.end(rawAnswer(answer("BAD_REQUEST", error.message), SECURITY_FIELDS));
     });
+  }
+
+  get frame(): FrameListener {
+    return this.#frames.add;
   }
 
   get clientCount(): number {
@@ -164,6 +174,7 @@ class Hub implements EventHub {
   #countListeners(): void {
     this.hasListeners = [...this.#clients].some((client) => client.isSubscribed);
     if (!this.hasListeners) this.#queue = [];
+    this.#frames.countListeners();
   }
 
   #heartbeat(): void {

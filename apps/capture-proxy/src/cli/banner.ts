@@ -6,6 +6,8 @@ import { visibleText } from "./terminal.ts";
 export interface BannerFacts {
   readonly proxy: string;
   readonly api: string;
+  /** Undefined where that listener is off. */
+  readonly socks?: string | undefined;
   readonly dataDir: string;
   readonly certificatePath: string;
   readonly fingerprint: string;
@@ -23,6 +25,7 @@ export function banner(facts: BannerFacts, terminal: Terminal): string {
     terminal.style("bold", `Weir ${facts.version} is running`),
     "",
     `  ${name("Proxy")}${address(facts.proxy)}`,
+    ...(facts.socks === undefined ? [] : [`  ${name("SOCKS5")}${address(facts.socks)}, not read: tunnels only`]),
     `  ${name("Web UI, API")}${address(facts.api)}`,
     `  ${name("Set-up page")}${address(`${facts.api}/setup`)}, or http://weir/ through the proxy`,
     `  ${name("Data")}${visibleText(facts.dataDir)}`,

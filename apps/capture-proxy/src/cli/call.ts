@@ -13,7 +13,7 @@ import type { Invocation, Outcome } from "./invocation.ts";
 import { present } from "./present.ts";
 import { addPropertyOptions, givenValue, inputProperties, pathParameters } from "./schema-options.ts";
 import type { InputProperty } from "./schema-options.ts";
-import { visibleJson, visibleText } from "./terminal.ts";
+import { visibleText, writeJson } from "./terminal.ts";
 import { openUpload, saveAnswer } from "./transfer.ts";
 
 // Tested by ../../test/cli-call.test.ts
@@ -171,7 +171,7 @@ async function showJson(
   const { stdout, stderr } = invocation;
   const { text, value, headers } = await callJson(address, operation, input);
   if (isRaw) {
-    if (text !== "") stdout.write(`${stdout.isTty ? visibleJson(text) : text}\n`);
+    if (text !== "") writeJson(stdout, text);
     return;
   }
   if (value === undefined) {

@@ -29,7 +29,10 @@ export interface CommandShortcut {
 const NOUNS: Readonly<Record<string, readonly string[]>> = {
   traffic: ["traffic"],
   sessions: ["session", "sessions"],
+  streams: ["stream", "streams"],
   export: ["export"],
+  autosave: ["autosave"],
+  mirror: ["mirror"],
   cert: ["certificate"],
   config: ["config"],
   capture: ["capture"],
@@ -38,13 +41,66 @@ const NOUNS: Readonly<Record<string, readonly string[]>> = {
   rewrites: ["rewrite", "rewrites"],
   replay: ["replay"],
   throttle: ["throttle"],
+  "ws-traffic": ["ws"],
+  upstream: ["upstream"],
   persistence: ["rules"],
+  grpc: ["grpc"],
   focus: ["focus", "host", "hosts"],
+  logs: ["log", "logs"],
   mocks: ["mock", "mocks"],
   metrics: ["metrics"],
 };
 
 const FILTER_FLAGS = { q: "-q, --query <query>", method: "-m, --method <method>", status_code: "-s, --status <codes>" };
+
+const GRPC_FLAGS = { status_code: "-s, --status <code>", limit: "-l, --limit <count>" };
+
+/** What the answers of mirror, log and auto save show besides settings, which changes tolerate. */
+const MIRROR_SHOWN = [
+  "files_written",
+  "bytes_written",
+  "files_dropped",
+  "queued_files",
+  "queued_bytes",
+  "last_error",
+  "last_error_at",
+  "writing",
+];
+const LOGS_SHOWN = [
+  "rotation_label",
+  "restart_pending",
+  "async.enabled",
+  "async.buffer_size",
+  "async.buffer_depth",
+  "async.high_water",
+  "async.dropped_events",
+  "async.written_events",
+  "async.mode",
+  "log_dir",
+  "current_file",
+  "archived_count",
+  "problem",
+  "verbosity",
+  "traffic_events.logged",
+  "traffic_events.dropped",
+  "traffic_events.waiting",
+];
+const AUTOSAVE_SHOWN = [
+  "running",
+  "restart_pending",
+  "saving",
+  "next_snapshot",
+  "last_snapshot",
+  "last_snapshot_path",
+  "last_snapshot_bytes",
+  "last_snapshot_entries",
+  "last_error",
+  "last_error_at",
+  "snapshots_written",
+  "snapshots_failed",
+  "last_rotation",
+  "cycles_missed",
+];
 
 /** Parts of a mock's body that are objects, which `--body` takes as JSON, or that must be null. */
 const MOCK_OBJECTS = [
@@ -79,6 +135,10 @@ const SAMPLE_TOLERATED = [
 
 /** The exceptions, by slice and operation. */
 export const COMMAND_SHAPES: Readonly<Record<string, CommandShape>> = {
+  "ws-traffic.sendWsMessage": { name: "send" },
+  "ws-traffic.closeWsConnection": { name: "close" },
+  "ws-traffic.clearWsTraffic": { name: "clear" },
+  "ws-traffic.resumeWsMessage": { name: "resume", positional: ["action"] },
   "traffic.listTraffic": {
     flags: { ...FILTER_FLAGS, limit: "-l, --limit <count>" },
     hidden: ["status"],
@@ -103,10 +163,28 @@ export const COMMAND_SHAPES: Readonly<Record<string, CommandShape>> = {
   "export.exportHar": { flags: FILTER_FLAGS, hidden: ["status"] },
   "export.exportCurl": { prints: "curl" },
   "export.exportSnippet": { flags: { format: "-f, --format <format>" }, prints: "text" },
+  "streams.assembleStream": { name: "assembled" },
   "cert.testInterception": { name: "test" },
   "config.updateConfig": {
     hidden: ["socks_auth_enabled", "access_control_enabled", "shown_host", "upstream_proxy.auth_enabled"],
   },
+  "grpc.listGrpcConnections": { name: "connections", flags: { limit: "-l, --limit <count>" } },
+  "grpc.listGrpcStreams": { name: "streams", flags: GRPC_FLAGS },
+  "grpc.getGrpcStream": { name: "call" },
+  "grpc.listGrpcFrames": { name: "frames", flags: GRPC_FLAGS },
+  "autosave.updateAutosave": { hidden: AUTOSAVE_SHOWN },
+  "autosave.saveSnapshot": { name: "snapshot" },
+  "logs.getLogs": { name: "status" },
+  "logs.updateLogs": { name: "config", hidden: LOGS_SHOWN },
+  "logs.tailLogs": { name: "lines" },
+  "mirror.getMirror": { name: "status" },
+  "mirror.toggleMirror": {
+    shortcuts: [
+      { name: "start", summary: "Write the bodies of answers to files", body: { enabled: true } },
+      { name: "stop", summary: "Write no more files", body: { enabled: false } },
+    ],
+  },
+  "mirror.updateMirror": { name: "config", hidden: MIRROR_SHOWN },
   "capture.getCapture": { name: "status" },
   "capture.toggleCapture": {
     shortcuts: [

@@ -30,3 +30,8 @@ export class CommandFailure extends Error {
     this.exitCode = exitCode;
   }
 }
+
+/** For the help of commands with `--fail-on`. */
+export const FAIL_ON_EXITS = `
+Exit codes: 0 done, 1 failed, 2 wrong usage, 5 what --fail-on names happened.
+`;

@@ -10,3 +10,10 @@ export function globalOptions(json = "Print the service's JSON instead of a tabl
     new Option("--timeout <seconds>", "How long to wait for an answer (default 30; env WEIR_TIMEOUT)"),
   ];
 }
+
+/** Their values. */
+export interface GlobalFlags {
+  readonly apiUrl?: string;
+  readonly timeout?: string;
+  readonly json?: boolean;
+}

@@ -1,8 +1,17 @@
+import type { LogOutput } from "#logging/service-logs.ts";
 import type { ServiceLog } from "./serve.ts";
 import type { Terminal } from "./terminal.ts";
 
+/**
+ * Where the log goes: to a standard stream and to its file, or to standard error and nowhere else, for what speaks with a
+ * program on standard output.
+ */
+export type LogTarget = "stdout" | "stderr" | "stderr-only";
+
 /** How the log is written. */
 interface LogOptions {
+  readonly dataDir: string;
+  readonly target: LogTarget;
   readonly level: string;
   /** JSON lines instead of text. */
   readonly isJson: boolean;
@@ -35,8 +44,8 @@ export interface MessageSocket {
 
 /** What the commands need from the inside of the service; lent by the process's entry, each loaded when first asked for. */
 export interface Parts {
-  /** A logger on standard error, and what brings its last lines out. */
-  readonly createLogger: (options: LogOptions) => Promise<{ readonly log: ServiceLog; readonly flush: () => void }>;
+  /** A logger, and where its lines go; closing that brings the last ones out. */
+  readonly createLogger: (options: LogOptions) => Promise<{ readonly log: ServiceLog; readonly output: LogOutput }>;
   /** SQLite's own quick check of a file; the sentences it has to say, none when all is well. */
   readonly checkDatabase: (path: string) => Promise<readonly string[]>;
   /** Opens the CA of a data directory, making one where there is none yet. Throws an error with a sentence. */

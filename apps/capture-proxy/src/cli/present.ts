@@ -3,14 +3,19 @@ import type {
   CaptureSession,
   ConfigField,
   FocusHost,
+  LogStatus,
   TrafficEntry,
   TreeNode,
 } from "@headworks/capture-contract";
+import { GRPC_TABLES } from "./grpc-tables.ts";
 import { presentEntry } from "./present-entry.ts";
+import { presentLogStatus } from "./present-logs.ts";
 import { durationText, sizeText, timeText, valueText } from "./present-values.ts";
 import { renderPairs, renderTable } from "./table.ts";
 import type { WideColumn } from "./table.ts";
 import { RULE_TABLES } from "./rule-tables.ts";
+import { STREAM_TABLES } from "./stream-tables.ts";
+import { WS_TABLES } from "./ws-tables.ts";
 import type { Terminal } from "./terminal.ts";
 
 // Tested by ../../test/cli-table.test.ts
@@ -106,15 +111,21 @@ const TABLES: Readonly<Record<string, readonly WideColumn<never>[]>> = {
   ConfigField: fields,
   TreeNode: tree,
   ...RULE_TABLES,
+  ...GRPC_TABLES,
+  ...STREAM_TABLES,
+  ...WS_TABLES,
 };
 
 /** Names of schemas that have a table of their own. */
 export const tableNames: readonly string[] = Object.keys(TABLES);
 
+const LOG_SCHEMAS: ReadonlySet<string> = new Set(["LogStatus", "LogRotated", "LogsChanged"]);
+
 /** An answer for people. `rowSchema` is the `$id` of the rows of a list or of the object, where it has one. */
 export function present(value: unknown, schemaId: string | undefined, terminal: Terminal): string {
   if (Array.isArray(value)) return presentList(value, schemaId, terminal);
   if (typeof value !== "object" || value === null) return `${valueText(value)}\n`;
+  if (schemaId !== undefined && LOG_SCHEMAS.has(schemaId)) return presentLogStatus(value as LogStatus, terminal);
   if (schemaId === "TrafficEntry" && "request" in value) return presentEntry(value as TrafficEntry, terminal);
   return renderPairs(pairsOf(value, ""), terminal);
 }
@@ -165,8 +176,11 @@ function objectLines(items: readonly unknown[]): string {
 /** A step of a test as a line with a mark, everything else as its properties in a row. */
 function objectLine(item: unknown): string {
   if (typeof item !== "object" || item === null) return valueText(item);
-  const { name, ok, detail } = item as { name?: unknown; ok?: unknown; detail?: unknown };
-  if (typeof name === "string" && typeof ok === "boolean") return `${ok ? "✓" : "✗"} ${name}: ${valueText(detail)}`;
+  const { name, ok, detail, duration_ms } = item as Readonly<Record<string, unknown>>;
+  if (typeof name === "string" && typeof ok === "boolean") {
+    const took = typeof duration_ms === "number" ? ` (${duration_ms} ms)` : "";
+    return `${ok ? "✓" : "✗"} ${name}: ${valueText(detail)}${took}`;
+  }
   return Object.entries(item)
     .map(([key, value]) => `${key} ${valueText(value)}`)
     .join("  ");

@@ -51,14 +51,16 @@ const COMMANDS: readonly LazyCommand[] = [
       const { addOperationCommands } = await import("./call.ts");
       addOperationCommands(command, slice, invocation, outcome);
       if (slice === "traffic") (await import("./tail.ts")).addTailCommand(command, invocation, outcome);
+      if (slice === "grpc") (await import("./grpc-schemas.ts")).addGrpcSchemaCommands(command, invocation);
+      if (slice === "logs") (await import("./logs.ts")).addLogsTailCommand(command, invocation, outcome);
       if (slice === "replay") (await import("./replay.ts")).addReplayCommands(command, invocation, outcome);
     },
   })),
   {
     name: "diff",
-    summary: "Compare two entries, or a replay with its original",
+    summary: "Compare two entries, a replay with its original, or two sessions",
     fill: async (command, invocation, outcome) => {
-      const { fillDiffCommand } = await import("./replay.ts");
+      const { fillDiffCommand } = await import("./diff.ts");
       fillDiffCommand(command, invocation, outcome);
     },
   },

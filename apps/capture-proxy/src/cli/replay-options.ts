@@ -65,7 +65,8 @@ export function addDiffOptions(command: Command): void {
     .option("--shape", "Compare only members and types of JSON bodies, not values");
 }
 
-function repeated<T>(flags: string, description: string, read: (text: string) => T): Option {
+/** An option that may be given several times; its value is a list. */
+export function repeated<T>(flags: string, description: string, read: (text: string) => T): Option {
   return new Option(flags, description).argParser((text: string, previous: readonly T[] | undefined) => [
     ...(previous ?? []),
     read(text),

@@ -2,15 +2,15 @@ import { setTimeout as delay } from "node:timers/promises";
 import { Option } from "commander";
 import type { Command } from "commander";
 import { REPLAY_LIMITS, replayOperations } from "@headworks/capture-contract";
-import type { DiffOrder, EntryDiff, ReplayBatch, ReplayOrder, ReplayResult } from "@headworks/capture-contract";
+import type { ReplayBatch, ReplayOrder, ReplayResult } from "@headworks/capture-contract";
 import { ApiFailure } from "@headworks/contract-kit/client";
 import { apiAddress, callJson } from "./api-connection.ts";
 import type { ApiAddress } from "./api-connection.ts";
-import { CommandFailure, EXIT } from "./exit-codes.ts";
+import { CommandFailure, EXIT, FAIL_ON_EXITS } from "./exit-codes.ts";
 import { globalOptions } from "./global-options.ts";
+import type { GlobalFlags } from "./global-options.ts";
 import type { Invocation, Outcome } from "./invocation.ts";
 import { presentBatch, presentReplay } from "./present-replay.ts";
-import { presentDiff } from "./present-diff.ts";
 import {
   addDiffOptions,
   addModificationOptions,
@@ -19,24 +19,13 @@ import {
   wholeNumber,
 } from "./replay-options.ts";
 import type { DiffFlags, ModificationFlags } from "./replay-options.ts";
-import { visibleJson } from "./terminal.ts";
-import type { Terminal } from "./terminal.ts";
+import { writeJson } from "./terminal.ts";
 
 // Tested by ../../test/cli-replay.test.ts
-
-interface GlobalFlags {
-  readonly apiUrl?: string;
-  readonly timeout?: string;
-  readonly json?: boolean;
-}
 
 type FailOn = "change" | "status" | "error";
 const FIRST_POLL_MS = 50;
 const LAST_POLL_MS = 1000;
-
-const EXITS = `
-Exit codes: 0 done, 1 failed, 2 wrong usage, 5 what --fail-on names happened.
-`;
 
 /** Adds `weir replay run` and `weir replay batch`. */
 export function addReplayCommands(group: Command, invocation: Invocation, outcome: Outcome): void {
@@ -60,7 +49,7 @@ function addRun(group: Command, invocation: Invocation, outcome: Outcome): void 
   for (const option of globalOptions()) command.addOption(option);
   command.addHelpText(
     "after",
-    `${EXITS}
+    `${FAIL_ON_EXITS}
 Examples:
   weir replay run 0189… --set-header "Authorization: Bearer new" --diff
   weir replay run 0189… --diff --ignore-path '$..updated_at' --fail-on change      in a pipeline
@@ -112,7 +101,7 @@ function addBatch(group: Command, invocation: Invocation, outcome: Outcome): voi
   addModificationOptions(command);
   command.addOption(new Option("--fail-on <what>", "Exit with 5 when a request got no answer").choices(["error"]));
   for (const option of globalOptions()) command.addOption(option);
-  command.addHelpText("after", EXITS);
+  command.addHelpText("after", FAIL_ON_EXITS);
   command.action(async (id: string) => {
     const flags = command.optsWithGlobals<GlobalFlags & ModificationFlags & BatchFlags>();
     const address = apiAddress(flags, invocation.environment);
@@ -175,38 +164,4 @@ async function cancel(address: ApiAddress, id: string): Promise<void> {
 function progressOf({ total, iterations, failed }: ReplayBatch): string {
   const share = `${String(Math.floor((100 * total) / iterations)).padStart(3)} %  ${total} of ${iterations}`;
   return failed > 0 ? `${share}, ${failed} failed` : share;
-}
-
-/** Fills `weir diff`. */
-export function fillDiffCommand(command: Command, invocation: Invocation, outcome: Outcome): void {
-  command
-    .argument("<left>", "The id of an entry or a replay; alone, a replay that is compared with its original")
-    .argument("[right]", "The id of another one");
-  addDiffOptions(command);
-  command.addOption(
-    new Option(
-      "--fail-on <what>",
-      "Exit with 5 when the answers differ (change), or their status does (status)",
-    ).choices(["change", "status"]),
-  );
-  for (const option of globalOptions()) command.addOption(option);
-  command.addHelpText("after", EXITS);
-  command.action(async (left: string, right: string | undefined) => {
-    const flags = command.optsWithGlobals<GlobalFlags & DiffFlags & { failOn?: "change" | "status" }>();
-    const ids = right === undefined ? { right: left } : { left, right };
-    const order: DiffOrder = { ...ids, ...diffOptionsOf(flags) };
-    const address = apiAddress(flags, invocation.environment);
-    const { text, value } = await callJson(address, replayOperations.diffEntries, { body: order });
-    const diff = value as EntryDiff;
-    const { stdout } = invocation;
-    if (flags.json === true) writeJson(stdout, text);
-    else stdout.write(presentDiff(diff, stdout));
-    const hasStatusChanged = diff.status !== null || diff.failure !== null;
-    const hasFailed = flags.failOn === "change" ? !diff.response_same : flags.failOn === "status" && hasStatusChanged;
-    if (hasFailed) outcome.exitCode = EXIT.differs;
-  });
-}
-
-function writeJson(stdout: Terminal, text: string): void {
-  stdout.write(`${stdout.isTty ? visibleJson(text) : text}\n`);
 }

@@ -4,12 +4,12 @@ import { basename, join, resolve } from "node:path";
 import { certOperations, sessionsOperations } from "@headworks/capture-contract";
 import type { CaptureSession, DetailedHealth } from "@headworks/capture-contract";
 import { ApiFailure } from "@headworks/contract-kit/client";
+import { verbosity } from "#logging/log-level.ts";
 import type { Flags } from "#settings/setting-sources.ts";
 import { apiAddress, callApi, callJson, readText, shownUrl } from "./api-connection.ts";
 import type { ApiAddress } from "./api-connection.ts";
 import { CommandFailure, EXIT } from "./exit-codes.ts";
 import type { Invocation } from "./invocation.ts";
-import { logLevel } from "./log-lines.ts";
 import type { RunOptions } from "./run-command.ts";
 import { startProxy } from "./serve.ts";
 import type { StartedProxy } from "./serve.ts";
@@ -141,7 +141,8 @@ async function ownCapture(invocation: Invocation, options: RunOptions, flags: Fl
     proxy = await startProxy(invocation, {
       dataDir,
       // The program's standard error is not ours to write to, unless somebody asked for a log.
-      logLevel: logLevel(invocation.environment, flags["verbose"] === true ? "debug" : "silent"),
+      logTarget: isTemporary ? "stderr-only" : "stderr",
+      verbosity: verbosity(invocation.environment, flags["verbose"] === true ? "debug" : "silent"),
       flags: { host: "127.0.0.1", "api-host": "127.0.0.1", "proxy-port": "0", "api-port": "0", ...flags },
     });
     const address = { baseUrl: proxy.addresses.api, timeoutMs: 30_000 };

@@ -9,8 +9,9 @@ import type { Flags } from "#settings/setting-sources.ts";
 import { StartupError } from "#settings/startup-error.ts";
 import { banner } from "./banner.ts";
 import { CommandFailure, EXIT } from "./exit-codes.ts";
-import type { Invocation } from "./invocation.ts";
-import { logLevel } from "./log-lines.ts";
+import { verbosity } from "#logging/log-level.ts";
+import type { Verbosity } from "#logging/log-level.ts";
+import type { Invocation, LogTarget } from "./invocation.ts";
 import { addSettingOptions, settingFlags } from "./serve-options.ts";
 
 // Tested by ../../test/cli-serve.test.ts
@@ -28,13 +29,14 @@ export interface StartOptions {
   readonly environment?: Invocation["environment"];
   readonly allowInsecureApi?: boolean;
   readonly importedAuthority?: AuthorityImport | undefined;
-  readonly logLevel: string;
+  readonly logTarget: LogTarget;
+  readonly verbosity: Verbosity;
   readonly isJsonLog?: boolean;
 }
 
 /** A running service as the commands see it. */
 export interface StartedProxy {
-  readonly addresses: { readonly proxy: string; readonly api: string };
+  readonly addresses: { readonly proxy: string; readonly api: string; readonly socks: string | undefined };
   readonly certificatePath: string;
   readonly fingerprint: string;
   /** Stops accepting, gives open exchanges `graceMs`, commits what was recorded, and brings out the log. */
@@ -43,14 +45,19 @@ export interface StartedProxy {
 
 /** Starts the service in this process. Throws {@link CommandFailure} with a sentence for what its user can mend. */
 export async function startProxy(invocation: Invocation, options: StartOptions): Promise<StartedProxy> {
-  const [{ createProxy }, { log, flush }] = await Promise.all([
+  const terminal = options.logTarget === "stdout" ? invocation.stdout : invocation.stderr;
+  const [{ createProxy }, { log, output }] = await Promise.all([
     import("#proxy.ts"),
     invocation.parts.createLogger({
-      level: options.logLevel,
+      dataDir: options.dataDir,
+      target: options.logTarget,
+      level: options.verbosity.level,
       isJson: options.isJsonLog ?? false,
-      hasColours: invocation.stderr.style("dim", "x") !== "x",
+      hasColours: terminal.style("dim", "x") !== "x",
     }),
   ]);
+  const { unread, variable } = options.verbosity;
+  if (unread.length > 0) log.warn({ variable, unread }, "Parts of the log's level are not understood");
   const webDirectory = invocation.environment["WEIR_WEB_DIR"];
   try {
     const proxy = await createProxy({
@@ -58,6 +65,7 @@ export async function startProxy(invocation: Invocation, options: StartOptions):
       environment: options.environment ?? invocation.environment,
       flags: options.flags,
       log,
+      logs: output,
       allowInsecureApi: options.allowInsecureApi ?? false,
       ...(options.importedAuthority === undefined ? {} : { importedAuthority: options.importedAuthority }),
       ...(webDirectory === undefined || webDirectory === "" ? {} : { uiDirectory: webDirectory }),
@@ -70,12 +78,12 @@ export async function startProxy(invocation: Invocation, options: StartOptions):
         try {
           await proxy.stop(graceMs);
         } finally {
-          flush();
+          await output.close();
         }
       },
     };
   } catch (error) {
-    flush();
+    await output.close();
     throw startFailure(error);
   }
 }
@@ -132,7 +140,7 @@ function systemError(error: unknown): SystemError | undefined {
 function inUseSentence(error: unknown, { port, address }: SystemError): string {
   if (error instanceof StartupError) return error.message;
   const place = port === undefined ? "The address" : `Port ${port}${address === undefined ? "" : ` on ${address}`}`;
-  return `${place} is in use: stop what listens there, or choose another port with --proxy-port or --api-port (0 lets the system choose)`;
+  return `${place} is in use: stop what listens there, or choose another port with --socks-port, or with --proxy-port or --api-port (0 lets the system choose)`;
 }
 
 /** Adds the flags of `weir serve`. */
@@ -144,7 +152,6 @@ export function addServeOptions(command: Command): void {
     .option("--ca-cert-file <path>", "Use this CA instead of one of Weir's own, PEM (env WEIR_CA_CERT_FILE)")
     .option("--ca-key-file <path>", "Its private key, PEM (env WEIR_CA_KEY_FILE)")
     .option("--open-browser", "Open the web UI when started")
-    .option("--log-json", "Write the log as JSON lines")
     .option("--json", "Print the addresses as one line of JSON instead of a text");
 }
 
@@ -156,7 +163,6 @@ export async function serve(invocation: Invocation, command: Command): Promise<n
     caCertFile?: string;
     caKeyFile?: string;
     openBrowser?: boolean;
-    logJson?: boolean;
     json?: boolean;
   }>();
   const flags = settingFlags(command);
@@ -168,8 +174,10 @@ export async function serve(invocation: Invocation, command: Command): Promise<n
     flags,
     allowInsecureApi: given.insecureApi ?? false,
     importedAuthority: importedAuthority(given, environment),
-    logLevel: logLevel(environment, flags["verbose"] === true ? "debug" : "info"),
-    isJsonLog: given.logJson ?? false,
+    // Whoever asks for the addresses as JSON reads standard output with a program.
+    logTarget: given.json === true ? "stderr" : "stdout",
+    verbosity: verbosity(environment, flags["verbose"] === true ? "debug" : "info"),
+    isJsonLog: flags["log-json"] === true,
   });
   const facts = {
     ...proxy.addresses,
@@ -211,6 +219,7 @@ function jsonFacts(facts: Parameters<typeof banner>[0]): object {
   return {
     proxy: facts.proxy,
     api: facts.api,
+    ...(facts.socks === undefined ? {} : { socks: facts.socks }),
     pid: process.pid,
     data_dir: facts.dataDir,
     certificate: facts.certificatePath,

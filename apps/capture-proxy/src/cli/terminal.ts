@@ -65,3 +65,8 @@ export function visibleJson(json: string): string {
     (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, "0")}`,
   );
 }
+
+/** Writes JSON as it came, made harmless where somebody looks. */
+export function writeJson(stdout: Terminal, json: string): void {
+  stdout.write(`${stdout.isTty ? visibleJson(json) : json}\n`);
+}

@@ -1,16 +1,8 @@
 // Tested by ../../test/engine-content.test.ts
-import {
-  LAST_CHUNK,
-  lastChunkWithTrailers,
-  lengthFraming,
-  NO_BODY,
-  removeField,
-  responseHeadText,
-} from "@headworks/http1";
-import type { AnswerStart, DownstreamState, Framing, RawFields } from "@headworks/http1";
-import type { BatchedWriter } from "@headworks/sockets";
+import { lengthFraming, NO_BODY } from "@headworks/http1";
+import type { Framing, RawFields } from "@headworks/http1";
 import type { ResponseMessage } from "#exchange/exchange.ts";
-import { answerFields } from "./forwarded-fields.ts";
+import type { ExchangeClient } from "./exchange-client.ts";
 import type { Flow, Line, Pace } from "#exchange/line.ts";
 import { HeldBody } from "./held-body.ts";
 
@@ -28,21 +20,17 @@ interface AnswerOwner {
 export class AnswerDelivery {
   /** How the body comes, or is framed since it was replaced. */
   framing: Framing = NO_BODY;
-  readonly #client: { readonly state: DownstreamState; readonly writer: BatchedWriter };
+  readonly #client: ExchangeClient;
   /** What the client asked; rules may have asked the origin something else. */
   readonly #method: string;
-  #start: AnswerStart | undefined;
+  #hasStarted = false;
   #held: HeldBody | undefined;
   #isComplete = false;
   #hidesBody = false;
   readonly #owner: AnswerOwner;
   #flow: Flow | undefined;
 
-  constructor(
-    client: { readonly state: DownstreamState; readonly writer: BatchedWriter },
-    method: string,
-    owner: AnswerOwner,
-  ) {
+  constructor(client: ExchangeClient, method: string, owner: AnswerOwner) {
     this.#client = client;
     this.#method = method;
     this.#owner = owner;
@@ -50,12 +38,7 @@ export class AnswerDelivery {
 
   /** The head was written. */
   get hasStarted(): boolean {
-    return this.#start !== undefined;
-  }
-
-  /** Only the end of the connection tells the client where the body ends. */
-  get endsWithConnection(): boolean {
-    return this.#start === undefined || this.#start.framing.kind === "until-close";
+    return this.#hasStarted;
   }
 
   get isWaitedFor(): boolean {
@@ -92,22 +75,16 @@ export class AnswerDelivery {
    */
   start(response: ResponseMessage): void {
     this.#hidesBody = !this.showsBody(response.status);
-    const { framing } = this;
-    const shown = framing.kind === "none" ? lengthFraming(0) : framing;
-    const start = this.#client.state.answerStarted(this.#hidesBody ? NO_BODY : shown);
-    this.#start = start;
-    const fields = answerFields(response.fields, start);
-    // RFC 9110, 8.6: a 204 has no Content-Length, whatever the origin says.
-    if (response.status === 204) removeField(fields, "content-length");
-    const head = responseHeadText(response.status, response.reason, fields);
-    this.#owner.pace?.down.charge(head.length);
-    this.#client.writer.text(head);
+    this.#hasStarted = true;
+    const shown = this.framing.kind === "none" ? lengthFraming(0) : this.framing;
+    const headBytes = this.#client.sendHead(response, this.#hidesBody ? NO_BODY : shown);
+    this.#owner.pace?.down.charge(headBytes);
     if (this.#held) for (const piece of this.#held.take()) this.#write(piece);
   }
 
   /** A piece of the body came. False: it is held and nobody waits for more. */
   add(piece: Buffer): boolean {
-    if (this.#start === undefined) return this.held.add(piece);
+    if (!this.#hasStarted) return this.held.add(piece);
     this.#write(piece);
     return this.wantsMore;
   }
@@ -125,17 +102,16 @@ export class AnswerDelivery {
   /** The body is complete. */
   complete(): void {
     this.#isComplete = true;
-    if (this.#start === undefined) this.held.end();
+    if (!this.#hasStarted) this.held.end();
   }
 
   /** Whether all of it was written but the end. */
   get isReadyToEnd(): boolean {
-    return this.#isComplete && this.#start !== undefined && (this.#flow === undefined || this.#flow.isEmpty);
+    return this.#isComplete && this.#hasStarted && (this.#flow === undefined || this.#flow.isEmpty);
   }
 
   end(trailers: RawFields | undefined): void {
-    if (this.#start?.framing.kind !== "chunked") return;
-    this.#client.writer.text(trailers ? lastChunkWithTrailers(trailers) : LAST_CHUNK);
+    this.#client.sendEnd(trailers);
   }
 
   abandon(): void {
@@ -145,27 +121,22 @@ export class AnswerDelivery {
 
   #write(piece: Buffer): void {
     if (this.#hidesBody) return;
-    if (this.#owner.pace === undefined) return this.#writeNow(piece);
+    if (this.#owner.pace === undefined) return this.#client.sendData(piece);
     this.#writePaced(piece, this.#owner.pace.down);
   }
 
   #writePaced(piece: Buffer, line: Line): void {
     if (this.#flow === undefined && !line.isLimited) {
       line.charge(piece.length);
-      return this.#writeNow(piece);
+      return this.#client.sendData(piece);
     }
     this.#flow ??= line.open({
       take: (part) => {
-        this.#writeNow(part);
-        return this.#client.writer.flush();
+        this.#client.sendData(part);
+        return this.#client.flush();
       },
       moved: () => this.#owner.onAnswerMoved(),
     });
     this.#flow.add(piece);
-  }
-
-  #writeNow(piece: Buffer): void {
-    if (this.#start?.framing.kind === "chunked") this.#client.writer.chunk(piece);
-    else this.#client.writer.bytes(piece);
   }
 }

@@ -1,44 +1,242 @@
 // Tested by ../../test/engine-flow.test.ts
+import type { Moments } from "#exchange/exchange.ts";
+import type { Failure } from "#exchange/failure.ts";
 import type { MutableGauges } from "#exchange/gauges.ts";
-import { isSamePlace } from "#upstream/dial.ts";
-import type { Destination, Dialled } from "#upstream/dial.ts";
+import { ALL_PROTOCOLS, isSamePlace, ONLY_HTTP1 } from "#upstream/dial.ts";
+import type { ApplicationProtocol, Destination, Dialled, Dialer } from "#upstream/dial.ts";
 import { OriginConnection } from "#upstream/origin-connection.ts";
+import { OriginSession } from "#upstream/origin-session.ts";
+import type { SessionEvents } from "#upstream/origin-session.ts";
+import type { Origin } from "#upstream/origin.ts";
 
-/** Connections to origins that one client connection keeps; only plain proxy requests ever need more than one. */
+/** Connections to origins that one client connection keeps; only plain proxy requests ever need more than one place. */
 const MAX_ORIGINS = 8;
 
-/** The connections to origins that serve one client connection; nothing of them is shared while it lasts. */
-export class ClientOrigins {
+/**
+ * What is known of the protocol before an origin is asked. `any`: it chooses by ALPN, or speaks HTTP/1.1 without TLS.
+ * `http2`: the client knows that it speaks HTTP/2 without TLS. `upgrade`: HTTP/1.1, for an upgrade. `websocket`: HTTP/2
+ * where the origin says that it takes WebSockets on streams, else an upgrade.
+ */
+export type OriginWish = "any" | "http2" | "upgrade" | "websocket";
+
+/** Receives the outcome of one wish for an origin, exactly once. */
+export interface OriginResult {
+  connected(origin: Origin): void;
+  failed(failure: Failure): void;
+}
+
+interface Waiter {
+  readonly moments: Moments;
+  readonly result: OriginResult;
+  /** Gives up what it waits for at the moment. */
+  abandon: () => void;
+  isOver: boolean;
+}
+
+/** One attempt to connect that several exchanges of a client wait for, since one connection may serve them all. */
+interface SharedDial {
+  readonly destination: Destination;
+  readonly wish: OriginWish;
+  readonly waiters: Set<Waiter>;
+  abandon: () => void;
+}
+
+/** The connections to origins that serve one client connection; nothing of them is shared with another. */
+export class ClientOrigins implements SessionEvents {
+  /** An origin takes no new requests on its connection; the code of its GOAWAY. */
+  onGoaway: ((code: number) => void) | undefined;
   readonly #gauges: MutableGauges;
+  readonly #dialer: Dialer;
   readonly #connections: OriginConnection[] = [];
+  readonly #sessions: OriginSession[] = [];
+  readonly #dials: SharedDial[] = [];
+  /** Places that were offered HTTP/2 and speak HTTP/1.1. */
+  readonly #http1Places: Destination[] = [];
 
-  constructor(gauges: MutableGauges) {
+  constructor(gauges: MutableGauges, dialer: Dialer) {
     this.#gauges = gauges;
+    this.#dialer = dialer;
   }
 
-  /** A connection to the same place that has nothing to do. */
-  idle(destination: Destination): OriginConnection | undefined {
-    return this.#connections.find(({ isIdle, destination: known }) => isIdle && isSamePlace(known, destination));
+  /** What is open to the same place and takes another request now. */
+  ready(destination: Destination, wish: OriginWish): Origin | undefined {
+    if (this.#sessions.length > 0 && wish !== "upgrade") {
+      const session = this.#sessions.find((known) => this.#serves(known, destination, wish));
+      if (session) return session.open();
+    }
+    if (!this.#wantsHttp1(destination, wish) && !destination.secure) return undefined;
+    return this.#connections.find(
+      (known) => known.isIdle && isSamePlace(known.destination, destination) && (wish === "any" || !known.isForwarded),
+    );
   }
 
-  /** A connection that was opened for this client. */
-  adopt(destination: Destination, dialled: Dialled): OriginConnection {
-    const origin = new OriginConnection(destination, dialled);
-    this.#own(origin);
-    return origin;
+  /** Opens a connection for this client, or waits for one that is being opened. Gives the function that gives up. */
+  open(destination: Destination, wish: OriginWish, moments: Moments, result: OriginResult): () => void {
+    if (this.#wantsHttp1(destination, wish)) {
+      return this.#dialer.dial(
+        wish === "any" || destination.secure ? destination : { ...destination, tunnel: true },
+        moments,
+        {
+          connected: (dialled) => result.connected(this.#ownConnection(destination, dialled)),
+          failed: (failure) => result.failed(failure),
+        },
+        ONLY_HTTP1,
+      );
+    }
+    const dial = this.#dialFor(destination, wish, moments);
+    const waiter: Waiter = { moments, result, isOver: false, abandon: () => this.#leave(dial, waiter) };
+    dial.waiters.add(waiter);
+    return () => {
+      waiter.isOver = true;
+      waiter.abandon();
+    };
   }
 
   /** The client is gone; its origins' bytes must not reach anybody else. */
   end(): void {
-    // Each leaves the list when it is gone, so the list is walked as it was.
+    // Each leaves the list when it is gone, so the lists are walked as they were.
+    for (const dial of this.#dials.slice()) this.#forget(dial);
+    for (const session of this.#sessions.slice()) session.destroy();
     for (const origin of this.#connections.slice()) origin.destroy();
   }
 
-  #own(origin: OriginConnection): void {
+  gone(session: OriginSession): void {
+    const at = this.#sessions.indexOf(session);
+    if (at === -1) return;
+    this.#sessions.splice(at, 1);
+    this.#gauges.upstreamConnections -= 1;
+  }
+
+  closing(_session: OriginSession, code: number): void {
+    this.onGoaway?.(code);
+  }
+
+  http1Required({ destination }: OriginSession): void {
+    this.#noteHttp1(destination);
+  }
+
+  #serves(session: OriginSession, destination: Destination, wish: OriginWish): boolean {
+    if (!session.hasRoom || !isSamePlace(session.destination, destination)) return false;
+    return wish === "websocket" ? session.takesWebSockets : session.hasSettings || destination.secure;
+  }
+
+  #wantsHttp1(destination: Destination, wish: OriginWish): boolean {
+    if (wish === "upgrade" || this.#isHttp1(destination)) return true;
+    if (wish === "any") return !destination.secure;
+    // An origin that speaks HTTP/2 may take WebSockets over HTTP/1.1 only.
+    const refuses = (session: OriginSession): boolean =>
+      session.hasSettings && !session.takesWebSockets && isSamePlace(session.destination, destination);
+    return wish === "websocket" && this.#sessions.some(refuses);
+  }
+
+  #dialFor(destination: Destination, wish: OriginWish, moments: Moments): SharedDial {
+    const known = this.#dials.find((dial) => dial.wish === wish && isSamePlace(dial.destination, destination));
+    if (known) return known;
+    const dial: SharedDial = { destination, wish, waiters: new Set(), abandon: () => undefined };
+    this.#dials.push(dial);
+    const offered: readonly ApplicationProtocol[] = destination.secure ? ALL_PROTOCOLS : ONLY_HTTP1;
+    dial.abandon = this.#dialer.dial(
+      destination.secure ? destination : { ...destination, tunnel: true },
+      moments,
+      {
+        connected: (dialled) => this.#connected(dial, dialled),
+        failed: (failure) => {
+          for (const { result } of this.#settle(dial)) result.failed(failure);
+        },
+      },
+      offered,
+    );
+    return dial;
+  }
+
+  #connected(dial: SharedDial, dialled: Dialled): void {
+    const { destination, wish } = dial;
+    if (dialled.protocol === "http/1.1" && destination.secure) return this.#serveHttp1(dial, dialled);
+    const session = this.#ownSession(destination, dialled);
+    if (destination.secure && wish !== "websocket") return this.#serveHttp2(dial, session);
+    dial.abandon = () => session.destroy();
+    // By knowledge of the client alone, requests are not risked before the origin proved that it is right.
+    session.whenSettled(() => this.#serveHttp2(dial, session));
+  }
+
+  /** The first one gets the connection; each other one needs its own. */
+  #serveHttp1(dial: SharedDial, dialled: Dialled): void {
+    const { destination } = dial;
+    this.#noteHttp1(destination);
+    const [first, ...others] = this.#settle(dial);
+    const origin = this.#ownConnection(destination, dialled);
+    first?.result.connected(origin);
+    this.#again(dial, others);
+  }
+
+  #serveHttp2(dial: SharedDial, session: OriginSession): void {
+    if (!this.#dials.includes(dial)) return;
+    if (!session.hasSettings && session.session.destroyed) this.#noteHttp1(dial.destination);
+    const waiters = this.#settle(dial);
+    while (waiters.length > 0 && this.#serves(session, dial.destination, dial.wish)) {
+      waiters.shift()?.result.connected(session.open());
+    }
+    this.#again(dial, waiters);
+  }
+
+  #again({ destination, wish }: SharedDial, waiters: readonly Waiter[]): void {
+    for (const waiter of waiters) {
+      if (waiter.isOver) continue;
+      const { moments, result } = waiter;
+      const ready = this.ready(destination, wish);
+      if (ready) result.connected(ready);
+      else waiter.abandon = this.open(destination, wish, moments, result);
+    }
+  }
+
+  #leave(dial: SharedDial, waiter: Waiter): void {
+    dial.waiters.delete(waiter);
+    if (dial.waiters.size === 0) this.#forget(dial);
+  }
+
+  /** The dial is over; gives who still waits for it. */
+  #settle(dial: SharedDial): Waiter[] {
+    const at = this.#dials.indexOf(dial);
+    if (at !== -1) this.#dials.splice(at, 1);
+    return [...dial.waiters];
+  }
+
+  #forget(dial: SharedDial): void {
+    this.#settle(dial);
+    dial.abandon();
+  }
+
+  #isHttp1(destination: Destination): boolean {
+    return this.#http1Places.some((place) => isSamePlace(place, destination));
+  }
+
+  #noteHttp1(destination: Destination): void {
+    if (this.#isHttp1(destination)) return;
+    this.#http1Places.push(destination);
+    if (this.#http1Places.length > MAX_ORIGINS) this.#http1Places.shift();
+  }
+
+  #ownConnection(destination: Destination, dialled: Dialled): OriginConnection {
+    const origin = new OriginConnection(destination, dialled);
     origin.onGone = () => this.#disown(origin);
-    if (this.#connections.length >= MAX_ORIGINS) this.#connections.find(({ isIdle }) => isIdle)?.destroy();
+    this.#makeRoom();
     this.#connections.push(origin);
     this.#gauges.upstreamConnections += 1;
+    return origin;
+  }
+
+  #ownSession(destination: Destination, dialled: Dialled): OriginSession {
+    const session = new OriginSession(destination, dialled, this);
+    this.#makeRoom();
+    this.#sessions.push(session);
+    this.#gauges.upstreamConnections += 1;
+    return session;
+  }
+
+  #makeRoom(): void {
+    if (this.#connections.length + this.#sessions.length < MAX_ORIGINS) return;
+    const idle = this.#connections.find(({ isIdle }) => isIdle) ?? this.#sessions.find(({ isIdle }) => isIdle);
+    idle?.destroy();
   }
 
   #disown(origin: OriginConnection): void {

@@ -1,19 +1,21 @@
 // Tested by ../../test/engine-flow.test.ts
 import { reasonPhrase } from "@headworks/http-fields";
 import type { Socket } from "node:net";
-import type { SecureContext } from "node:tls";
+import type { SecureContext, TLSSocket } from "node:tls";
 import { fieldValue, removeField, responseHeadText } from "@headworks/http1";
 import type { RequestHead } from "@headworks/http1";
 import type { ClientFacts, Moments } from "#exchange/exchange.ts";
 import type { Failure } from "#exchange/failure.ts";
 import type { Pace } from "#exchange/line.ts";
 import type { Target, Verdict } from "#exchange/phases.ts";
+import { ALL_PROTOCOLS, ONLY_HTTP1 } from "#upstream/dial.ts";
 import type { Dialled } from "#upstream/dial.ts";
 import type { ClientHello } from "./client-hello.ts";
 import { endAndLinger } from "@headworks/sockets";
 import type { Timed } from "@headworks/sockets";
 import { detectProtocol } from "./detect.ts";
 import { failureResponse } from "./failure-page.ts";
+import { Http2Connection } from "./http2-connection.ts";
 import { HttpConnection } from "./http-connection.ts";
 import { MAGIC_HOST } from "./proxy-services.ts";
 import type { ProxyServices } from "./proxy-services.ts";
@@ -191,6 +193,7 @@ export class ConnectTunnel implements Timed, ConnectionHandle {
     }
     if (detected.protocol === "tls" && !this.#passesThrough(detected.hello)) this.#interceptTls(detected.hello);
     else if (detected.protocol === "http1") this.#interceptPlain(first);
+    else if (detected.protocol === "http2") this.#interceptPlainHttp2(first);
     else this.#relaySniffed();
     return true;
   }
@@ -208,10 +211,19 @@ export class ConnectTunnel implements Timed, ConnectionHandle {
     connection.begin(first);
   }
 
+  /** By prior knowledge (RFC 9113, 3.3). */
+  #interceptPlainHttp2(first: Buffer): void {
+    this.#release();
+    const { host, port } = this.#target;
+    this.#socket.unshift(first);
+    const base = { scheme: "http" as const, host, port, serverName: undefined };
+    this.#next = new Http2Connection(this.#services, this.#socket, this.#facts, base);
+  }
+
   #interceptTls(hello: ClientHello): void {
     this.#release();
     const services = this.#services;
-    const { host, port } = this.#target;
+    const { host } = this.#target;
     const { serverName } = hello;
     const secureContext = this.#leafContext(serverName ?? host);
     if (!secureContext) return;
@@ -224,18 +236,8 @@ export class ConnectTunnel implements Timed, ConnectionHandle {
       host: serverName ?? host,
       facts: this.#facts,
       timeoutMs: services.policy().headTimeoutMs,
-      done: (secure, facts) => {
-        const connection = new HttpConnection(
-          services,
-          secure,
-          facts,
-          { scheme: "https", host, port, serverName },
-          undefined,
-        );
-        this.#next = connection;
-        this.#watchForRefusal(secure, connection);
-        connection.begin(undefined);
-      },
+      protocols: services.policy().offersHttp2 ? ALL_PROTOCOLS : ONLY_HTTP1,
+      done: (secure, facts) => this.#serveSecure(secure, facts, serverName),
       failed: (failure) => {
         services.gauges.tlsHandshakesFailed += 1;
         if (host !== MAGIC_HOST) this.#entry().ended(failure);
@@ -243,12 +245,26 @@ export class ConnectTunnel implements Timed, ConnectionHandle {
     });
   }
 
+  #serveSecure(secure: TLSSocket, facts: ClientFacts, serverName: string | undefined): void {
+    const { host, port } = this.#target;
+    const base = { scheme: "https" as const, host, port, serverName };
+    if (secure.alpnProtocol === "h2") {
+      const connection = new Http2Connection(this.#services, secure, facts, base);
+      this.#next = connection;
+      return this.#watchForRefusal(secure, connection);
+    }
+    const connection = new HttpConnection(this.#services, secure, facts, base, undefined);
+    this.#next = connection;
+    this.#watchForRefusal(secure, connection);
+    connection.begin(undefined);
+  }
+
   /**
    * Some clients complete TLS before they look at the certificate, then hang up without a word. A connection that is
    * closed at once, unused, is most likely such a refusal. It ends in a reset when the client had not read our session
    * tickets yet.
    */
-  #watchForRefusal(secure: Socket, connection: HttpConnection): void {
+  #watchForRefusal(secure: Socket, connection: { readonly hasReceived: boolean }): void {
     const establishedMs = performance.now();
     let isTold = false;
     const gone = (): void => {
@@ -327,17 +343,21 @@ export class ConnectTunnel implements Timed, ConnectionHandle {
     result: { connected: (dialled: Dialled) => void; failed: (failure: Failure) => void },
   ): void {
     const { host, port } = this.#target;
-    const cancel = this.#services.dialer.dial({ host, port, secure: false, serverName: undefined }, entry.moments, {
-      connected: (dialled) => {
-        this.#cancelDial = undefined;
-        result.connected(dialled);
+    const cancel = this.#services.dialer.dial(
+      { host, port, secure: false, serverName: undefined, tunnel: true },
+      entry.moments,
+      {
+        connected: (dialled) => {
+          this.#cancelDial = undefined;
+          result.connected(dialled);
+        },
+        failed: (failure) => {
+          this.#cancelDial = undefined;
+          entry.ended(failure);
+          result.failed(failure);
+        },
       },
-      failed: (failure) => {
-        this.#cancelDial = undefined;
-        entry.ended(failure);
-        result.failed(failure);
-      },
-    });
+    );
     this.#cancelDial = () => {
       cancel();
       const message = "The client closed the connection before the tunnel was open";

@@ -1,45 +1,9 @@
-import { connectionOptions, fieldValue, removeField, setField, setFraming, withoutHopByHop } from "@headworks/http1";
-import type { AnswerStart, Framing, RawFields } from "@headworks/http1";
+import { setFraming, withoutHopByHop } from "@headworks/http1";
+import type { AnswerStart, RawFields } from "@headworks/http1";
 
-/** Trailers are passed on, so what announces and asks for them is too. */
-const KEPT_IN_REQUESTS: ReadonlySet<string> = new Set(["connection", "te", "trailer"]);
-const KEPT_IN_UPGRADES: ReadonlySet<string> = new Set(["connection", "te", "trailer", "upgrade"]);
+/** Trailers are passed on, so what announces them is too. */
 const KEPT_IN_ANSWERS: ReadonlySet<string> = new Set(["trailer"]);
 const KEPT_IN_SWITCHES: ReadonlySet<string> = new Set(["connection", "upgrade"]);
-
-/**
- * The fields of a request as they go to the origin: hop-by-hop fields left out, framing as it was read, Host as the
- * target says. `Connection` stays in its place with the options that are true of our own connection, because some
- * origins look at it.
- * @param authority  what Host must say, undefined to leave it as it is
- */
-export function requestFields(
-  fields: Readonly<RawFields>,
-  framing: Framing,
-  upgrade: string | undefined,
-  authority: string | undefined,
-): RawFields {
-  const forwarded = withoutHopByHop(fields, { keep: upgrade === undefined ? KEPT_IN_REQUESTS : KEPT_IN_UPGRADES });
-  settleConnection(forwarded, upgrade !== undefined);
-  setFraming(forwarded, framing);
-  if (authority !== undefined && fieldValue(forwarded, "host") !== authority) {
-    if (fieldValue(forwarded, "host") === undefined) forwarded.unshift("Host", authority);
-    else setField(forwarded, "Host", authority);
-  }
-  return forwarded;
-}
-
-function settleConnection(fields: RawFields, isUpgrade: boolean): void {
-  const present = fieldValue(fields, "connection");
-  if (present === undefined) return;
-  const lower = present.toLowerCase();
-  if (lower === "keep-alive" || lower === "close" || (isUpgrade && lower === "upgrade")) return;
-  const kept = connectionOptions(fields).filter(
-    (option) => option === "keep-alive" || option === "close" || option === "te" || (isUpgrade && option === "upgrade"),
-  );
-  if (kept.length === 0) removeField(fields, "connection");
-  else setField(fields, "Connection", kept.join(", "));
-}
 
 /** The fields of an answer as they go to the client. */
 export function answerFields(fields: Readonly<RawFields>, start: AnswerStart): RawFields {

@@ -1,10 +1,9 @@
 // Tested by ../../test/engine-content.test.ts
 import { setFraming } from "@headworks/http1";
-import type { RequestHead } from "@headworks/http1";
 import { newMoments } from "#exchange/exchange.ts";
 import type { Content, Original, RequestMessage, ResponseMessage } from "#exchange/exchange.ts";
 import { AnswerDelivery } from "./answer-delivery.ts";
-import type { HttpConnection } from "./http-connection.ts";
+import type { ExchangeClient, ReceivedHead } from "./exchange-client.ts";
 import { LiveExchange } from "./live-exchange.ts";
 import { RequestDelivery } from "./request-delivery.ts";
 
@@ -13,10 +12,10 @@ export abstract class HeldExchange extends LiveExchange {
   protected readonly sending: RequestDelivery;
   protected readonly answer: AnswerDelivery;
 
-  constructor(connection: HttpConnection, head: RequestHead, request: RequestMessage, isRecorded: boolean) {
-    super(connection.services, { client: connection.facts, request, isRecorded, moments: newMoments() });
+  constructor(client: ExchangeClient, head: ReceivedHead, request: RequestMessage, isRecorded: boolean) {
+    super(client.services, { client: client.facts, request, isRecorded, moments: newMoments() });
     this.sending = new RequestDelivery(head.framing, this);
-    this.answer = new AnswerDelivery(connection, head.method, this);
+    this.answer = new AnswerDelivery(client, head.method, this);
   }
 
   /** Bytes of a limited request left: more may be wanted, or its end may be due. */
@@ -41,8 +40,9 @@ export abstract class HeldExchange extends LiveExchange {
     this.sending.replace(bytes);
     setFraming(fields, this.sending.framing);
     this.request.trailers = undefined;
-    this.requestBody.discard();
+    const received = this.requestBody;
     this.requestBody = this.newCapture("request");
+    received.replaceBy(this.requestBody);
     this.requestBody.add(bytes);
     this.requestBody.end();
   }
@@ -60,8 +60,9 @@ export abstract class HeldExchange extends LiveExchange {
   /** `body` is what the record shows of the answer from now on. */
   protected recaptureAnswer(body: Buffer): void {
     if (this.responseBody.sizeBytes > 0) {
-      this.responseBody.discard();
+      const received = this.responseBody;
       this.responseBody = this.newCapture("response");
+      received.replaceBy(this.responseBody);
     }
     if (this.answer.showsBody(this.response?.status ?? 0)) this.responseBody.add(body);
   }

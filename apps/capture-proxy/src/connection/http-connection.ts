@@ -1,15 +1,20 @@
 // Tested by ../../test/engine-flow.test.ts
 import { reasonPhrase } from "@headworks/http-fields";
-import { parseHostPort } from "@headworks/host-patterns";
 import { DownstreamState, RequestReader, responseHeadText } from "@headworks/http1";
-import type { Http1Error, RequestHead } from "@headworks/http1";
-import type { ClientFacts } from "#exchange/exchange.ts";
+import type { Framing, Http1Error, RawFields, RequestHead } from "@headworks/http1";
+import type { ClientFacts, ResponseMessage } from "#exchange/exchange.ts";
 import type { Failure } from "#exchange/failure.ts";
 import { BatchedWriter, cutConnection, LINGER_MS, noteRead } from "@headworks/sockets";
 import type { ByteSocket, Timed } from "@headworks/sockets";
+import { CLIENT_GONE, internalFailure, invalidRequest, stalled } from "./client-failures.ts";
 import { ClientOrigins } from "./client-origins.ts";
+import { beginsAsHttp2 } from "./detect.ts";
+import type { ExchangeClient } from "./exchange-client.ts";
 import { failureResponse } from "./failure-page.ts";
+import { switchFields } from "./forwarded-fields.ts";
+import { Http1Answer } from "./http1-answer.ts";
 import { HttpExchange } from "./http-exchange.ts";
+import { KnownHost } from "./known-host.ts";
 import type { ProxyServices } from "./proxy-services.ts";
 import { planRequest } from "./request-plan.ts";
 import type { TunnelBase } from "./request-plan.ts";
@@ -23,8 +28,13 @@ const HALF_CLOSED_MS = 5000;
 /** Long enough for an answer from this machine, and for one from far away. */
 const ASK_AGAIN_MS: readonly number[] = [50, 500];
 
-/** A CONNECT request was read; the socket, without listeners and paused, is its owner's again. */
-export type ConnectHandler = (head: RequestHead, first: Buffer | undefined) => void;
+/** What a connection to the proxy itself may turn into; the socket, without listeners and paused, is its owner's again. */
+export interface Handover {
+  /** A CONNECT request was read; `first` are bytes behind it. */
+  onConnect(head: RequestHead, first: Buffer | undefined): void;
+  /** The client speaks HTTP/2 by prior knowledge; `first` are its first bytes. */
+  onHttp2(first: Buffer): void;
+}
 
 /** What the client is connected by; the address it called is known of network sockets only. */
 export type ClientSocket = ByteSocket & { readonly localAddress?: string | undefined };
@@ -33,16 +43,18 @@ export type ClientSocket = ByteSocket & { readonly localAddress?: string | undef
  * One client connection that speaks HTTP/1.1: to the proxy itself, or inside a tunnel that is intercepted. Requests
  * are answered one at a time in their order; pipelined ones wait unread, which holds the client back.
  */
-export class HttpConnection implements Timed {
+export class HttpConnection implements ExchangeClient, Timed {
   deadlineMs: number;
   readonly services: ProxyServices;
   readonly facts: ClientFacts;
-  readonly writer: BatchedWriter;
-  readonly state = new DownstreamState();
   readonly origins: ClientOrigins;
+  readonly #writer: BatchedWriter;
+  readonly #state = new DownstreamState();
+  readonly #answer: Http1Answer;
+  readonly #knownHost = new KnownHost();
   readonly #socket: ClientSocket;
   readonly #base: TunnelBase | undefined;
-  readonly #onConnect: ConnectHandler | undefined;
+  readonly #handover: Handover | undefined;
   readonly #reader: RequestReader;
   #exchange: HttpExchange | undefined;
   #connectHead: RequestHead | undefined;
@@ -54,34 +66,33 @@ export class HttpConnection implements Timed {
   /** The client sent its last byte, and some of its request are held. */
   #endsBehindHeld = false;
   #hasReceived = false;
-  #lastHost: string | undefined;
-  #lastHostPort: { host: string; port: number | undefined } | undefined;
 
   constructor(
     services: ProxyServices,
     socket: ClientSocket,
     facts: ClientFacts,
     base: TunnelBase | undefined,
-    onConnect: ConnectHandler | undefined,
+    handover: Handover | undefined,
   ) {
     this.services = services;
     this.facts = facts;
-    this.writer = new BatchedWriter(socket);
-    this.origins = new ClientOrigins(services.gauges);
+    this.#writer = new BatchedWriter(socket);
+    this.#answer = new Http1Answer(this.#writer, this.#state);
+    this.origins = new ClientOrigins(services.gauges, services.dialer);
     this.#socket = socket;
     this.#base = base;
-    this.#onConnect = onConnect;
+    this.#handover = handover;
     this.deadlineMs = performance.now() + services.policy().headTimeoutMs;
     this.#reader = new RequestReader(
       {
         onHead: (head) => this.#onHead(head),
         onData: (piece) => {
-          this.state.requestData();
+          this.#state.requestData();
           this.#exchange?.onRequestData(piece);
         },
         onTrailers: (fields) => this.#exchange?.onRequestTrailers(fields),
         onEnd: () => {
-          this.state.requestEnded();
+          this.#state.requestEnded();
           this.#exchange?.onRequestEnd();
         },
         onError: (error) => this.#refuse(error),
@@ -110,8 +121,8 @@ export class HttpConnection implements Timed {
 
   /** The present exchange is the last one; an idle connection closes at once. */
   drain(): void {
-    if (this.#isLingering || this.state.isTunnel) return;
-    if (this.state.drain() === "close") this.#socket.end();
+    if (this.#isLingering || this.#state.isTunnel) return;
+    if (this.#state.drain() === "close") this.#socket.end();
   }
 
   /** Ends at once whatever goes on. */
@@ -120,14 +131,16 @@ export class HttpConnection implements Timed {
     this.#socket.destroy();
   }
 
-  /** A byte moved: the exchange is alive. */
+  get mayAnswer(): boolean {
+    return this.#state.mayAnswer;
+  }
+
   touch(): void {
     const { idleTimeoutMs } = this.services.policy();
     this.deadlineMs =
       performance.now() + (this.#hasClientEnded ? Math.min(HALF_CLOSED_MS, idleTimeoutMs) : idleTimeoutMs);
   }
 
-  /** The request body cannot be taken further for now. */
   holdReading(): void {
     this.#reader.pause();
     this.#socket.pause();
@@ -138,10 +151,35 @@ export class HttpConnection implements Timed {
     if (!this.#isWorking) this.#work();
   }
 
-  /** The present answer was written to its end. */
+  askForBody(): void {
+    if (!this.#state.bodyWanted()) return;
+    this.#writer.text(responseHeadText(100, "Continue", []));
+    this.#writer.flush();
+  }
+
+  sendInformational(status: number, reason: string, fields: RawFields): void {
+    if (this.#state.informational(status)) this.#writer.text(responseHeadText(status, reason, fields));
+  }
+
+  sendHead(response: Readonly<ResponseMessage>, framing: Framing): number {
+    return this.#answer.head(response, framing);
+  }
+
+  sendData(piece: Buffer): void {
+    this.#answer.data(piece);
+  }
+
+  sendEnd(trailers: RawFields | undefined): void {
+    this.#answer.end(trailers);
+  }
+
+  flush(): boolean {
+    return this.#writer.flush();
+  }
+
   exchangeEnded(): void {
     this.#exchange = undefined;
-    switch (this.state.answerEnded()) {
+    switch (this.#state.answerEnded()) {
       case "read":
         this.#reader.next();
         this.#reader.resume();
@@ -156,24 +194,22 @@ export class HttpConnection implements Timed {
     }
   }
 
-  /**
-   * The present exchange cannot be completed: the client must see a cut connection, not a short answer.
-   * @param atOnce  false: what was written already may still leave, since its framing shows that something is missing
-   */
-  exchangeBroken(atOnce: boolean): void {
+  exchangeBroken(): void {
     this.#exchange = undefined;
-    this.writer.flush();
-    if (atOnce) cutConnection(this.#socket);
-    else this.#socket.destroySoon();
+    this.#writer.flush();
+    // A body that only the end of the connection delimits would look complete after a clean close.
+    if (this.#answer.showsItsEnd) this.#socket.destroySoon();
+    else cutConnection(this.#socket);
   }
 
-  /** After a 101: both sockets belong to the new protocol until one of them ends. */
   switchProtocols(
     origin: { readonly socket: ByteSocket; readonly bytes: Buffer | undefined },
     exchange: HttpExchange,
   ): void {
-    this.state.tunnelStarted();
-    this.writer.flush();
+    const { reason = "", fields = [] } = exchange.response ?? {};
+    this.#writer.text(responseHeadText(101, reason, switchFields(fields)));
+    this.#state.tunnelStarted();
+    this.#writer.flush();
     const first = this.#held;
     this.#held = undefined;
     this.#exchange = undefined;
@@ -190,7 +226,7 @@ export class HttpConnection implements Timed {
   }
 
   onDeadline(): void {
-    if (this.#isLingering || this.state.isIdle) {
+    if (this.#isLingering || this.#state.isIdle) {
       if (!this.#isLingering && this.#reader.hasPartialHead) this.#answerTimeout();
       else this.#socket.destroy();
       return;
@@ -208,26 +244,19 @@ export class HttpConnection implements Timed {
     }
     const idleTimeoutMs = this.services.policy().idleTimeoutMs;
     this.touch();
-    if (this.#socket.writableNeedDrain) {
-      const message = `The client took nothing of the answer for ${idleTimeoutMs} ms`;
-      exchange.fail({ stage: "client-write", side: "client", code: "CLIENT_TIMEOUT", message });
-    } else if (exchange.isReceiving) {
-      const message = `The client sent nothing for ${idleTimeoutMs} ms in the middle of its request`;
-      exchange.fail({ stage: "client-read", side: "client", code: "CLIENT_TIMEOUT", message });
-    } else {
-      const message = `${exchange.request.host} sent nothing for ${idleTimeoutMs} ms`;
-      exchange.fail({ stage: "receive", side: "upstream", code: "UPSTREAM_TIMEOUT", message });
-    }
+    const waitsFor = this.#socket.writableNeedDrain ? "answer-taken" : exchange.isReceiving ? "body" : "origin";
+    exchange.fail(stalled(exchange, waitsFor, idleTimeoutMs));
   }
 
   #onHead(head: RequestHead): void {
     this.#isHeadTimed = false;
-    this.state.requestStarted(head);
-    if (head.method === "CONNECT" && this.#onConnect) {
+    this.#state.requestStarted(head);
+    this.#answer.begin();
+    if (head.method === "CONNECT" && this.#handover) {
       this.#connectHead = head;
       return;
     }
-    const planned = planRequest(head, this.#base, this.#hostOf(head), this.services, this.#socket);
+    const planned = planRequest(head, this.#base, this.#knownHost.of(head.host), this.services, this.#socket);
     if (planned.kind === "refused") {
       this.#answerRefusal(planned.status, planned.failure, head);
       return;
@@ -236,31 +265,32 @@ export class HttpConnection implements Timed {
     this.#exchange.start();
   }
 
-  /** The Host of most requests on a connection is the same text. */
-  #hostOf(head: RequestHead): { host: string; port: number | undefined } | undefined {
-    const authority = head.host;
-    if (authority === undefined) return undefined;
-    if (authority !== this.#lastHost) {
-      const parsed = parseHostPort(authority);
-      this.#lastHost = authority;
-      this.#lastHostPort = "issue" in parsed ? undefined : parsed;
-    }
-    return this.#lastHostPort;
-  }
-
   readonly #onData = (chunk: Buffer): void => {
     if (this.#isLingering) return;
-    this.#hasReceived = true;
     noteRead(chunk.length);
     this.#held = this.#held ? Buffer.concat([this.#held, chunk]) : chunk;
+    if (!this.#hasReceived && this.#handover && this.#mayBeHttp2(this.#held, this.#handover)) return;
+    this.#hasReceived = true;
     if (!this.#isWorking) this.#work();
     this.#setDeadline();
   };
 
+  /** True: the connection was handed over, or more bytes are needed to tell. */
+  #mayBeHttp2(first: Buffer, handover: Handover): boolean {
+    const begins = beginsAsHttp2(first);
+    if (begins === "yes") {
+      this.#held = undefined;
+      this.#release();
+      this.#socket.pause();
+      handover.onHttp2(first);
+    }
+    return begins !== "no";
+  }
+
   /** Reads what is held, request after request, as far as the answers allow. */
   #work(): void {
     this.#isWorking = true;
-    while (this.#held !== undefined && this.state.mayRead && !this.#reader.isPaused && !this.#isBackedUp) {
+    while (this.#held !== undefined && this.#state.mayRead && !this.#reader.isPaused && !this.#isBackedUp) {
       const chunk = this.#held;
       this.#held = undefined;
       try {
@@ -277,30 +307,24 @@ export class HttpConnection implements Timed {
       this.#endsBehindHeld = false;
       this.#clientEnded();
     }
-    if (this.#socket.destroyed || this.state.isTunnel) return;
+    if (this.#socket.destroyed || this.#state.isTunnel) return;
     if (this.#held !== undefined || this.#reader.isPaused || this.#isBackedUp) this.#socket.pause();
     else this.#socket.resume();
   }
 
   /** A client that does not take its answers is asked for no more requests, or they would fill the memory. */
   get #isBackedUp(): boolean {
-    return this.state.isIdle && this.#socket.writableNeedDrain;
+    return this.#state.isIdle && this.#socket.writableNeedDrain;
   }
 
   /** A defect of ours ends this connection, not the process. */
   #broken(error: unknown): void {
     this.services.log.error({ err: error }, "A client connection failed");
-    this.abort({
-      stage: "policy",
-      side: "internal",
-      code: "INTERNAL",
-      message: "The proxy failed; its log says why",
-      cause: error,
-    });
+    this.abort(internalFailure(error));
   }
 
   #setDeadline(): void {
-    if (this.state.isIdle && this.#reader.hasPartialHead) {
+    if (this.#state.isIdle && this.#reader.hasPartialHead) {
       // Set once for each head, so that a byte now and then does not keep the connection for ever.
       if (!this.#isHeadTimed) this.deadlineMs = performance.now() + this.services.policy().headTimeoutMs;
       this.#isHeadTimed = true;
@@ -312,10 +336,10 @@ export class HttpConnection implements Timed {
   #handOver(head: RequestHead): void {
     const first = this.#held;
     this.#held = undefined;
-    this.state.tunnelStarted();
+    this.#state.tunnelStarted();
     this.#release();
     this.#socket.pause();
-    this.#onConnect?.(head, first);
+    this.#handover?.onConnect(head, first);
   }
 
   /** Gives the socket away. */
@@ -330,14 +354,8 @@ export class HttpConnection implements Timed {
   }
 
   #refuse(error: Http1Error): void {
-    const failure: Failure = {
-      stage: "client-read",
-      side: "client",
-      code: "CLIENT_PROTOCOL",
-      message: `The request is not valid HTTP: ${error.message}`,
-      cause: error,
-    };
-    if (this.state.requestRefused() === "destroy") {
+    const failure = invalidRequest(`The request is not valid HTTP: ${error.message}`, error);
+    if (this.#state.requestRefused() === "destroy") {
       if (this.#exchange) this.#exchange.fail(failure);
       else this.#socket.destroy();
       return;
@@ -348,20 +366,20 @@ export class HttpConnection implements Timed {
 
   #answerTimeout(): void {
     const message = `No complete request head came within ${this.services.policy().headTimeoutMs} ms`;
-    this.state.requestRefused();
+    this.#state.requestRefused();
     this.#answerRefusal(408, { stage: "client-read", side: "client", code: "CLIENT_TIMEOUT", message }, undefined);
   }
 
   /** Answers a request that never became an exchange, then closes. */
   #answerRefusal(status: number, failure: Failure, head: RequestHead | undefined): void {
     const page = failureResponse(failure, head?.fields ?? []);
-    this.state.drain();
-    const start = this.state.answerStarted({ kind: "length", lengthBytes: page.body.length });
+    this.#state.drain();
+    const start = this.#state.answerStarted({ kind: "length", lengthBytes: page.body.length });
     const fields = [...page.fields, "Connection", start.connection ?? "close"];
-    this.writer.text(responseHeadText(status, reasonPhrase(status), fields));
-    if (head?.method !== "HEAD") this.writer.bytes(page.body);
-    this.writer.flush();
-    this.state.answerEnded();
+    this.#writer.text(responseHeadText(status, reasonPhrase(status), fields));
+    if (head?.method !== "HEAD") this.#writer.bytes(page.body);
+    this.#writer.flush();
+    this.#state.answerEnded();
     this.#linger();
   }
 
@@ -382,7 +400,7 @@ export class HttpConnection implements Timed {
   };
 
   #clientEnded(): void {
-    switch (this.state.clientEnded()) {
+    switch (this.#state.clientEnded()) {
       case "close":
         this.#socket.end();
         return;
@@ -402,16 +420,16 @@ export class HttpConnection implements Timed {
    * only ended its sending side passes over it (RFC 9110, 15.2). The refusal of one shows when the next is written.
    */
   #askWhetherGone([delayMs, ...later]: readonly number[] = ASK_AGAIN_MS): void {
-    if (this.#exchange?.isDeciding !== true || !this.state.informational(102)) return;
-    this.writer.text(responseHeadText(102, reasonPhrase(102), []));
-    this.writer.flush();
+    if (this.#exchange?.isDeciding !== true || !this.#state.informational(102)) return;
+    this.#writer.text(responseHeadText(102, reasonPhrase(102), []));
+    this.#writer.flush();
     if (delayMs !== undefined) setTimeout(() => this.#askWhetherGone(later), delayMs).unref();
   }
 
   readonly #onDrain = (): void => {
     this.touch();
     this.#exchange?.onClientDrain();
-    if (this.state.isIdle && !this.#isWorking) this.#work();
+    if (this.#state.isIdle && !this.#isWorking) this.#work();
   };
 
   readonly #onClose = (): void => {
@@ -421,13 +439,8 @@ export class HttpConnection implements Timed {
   };
 
   #clientGone(): void {
-    this.state.closed();
-    this.#exchange?.fail({
-      stage: "client-write",
-      side: "client",
-      code: "CLIENT_ABORTED",
-      message: "The client closed the connection before the answer was complete",
-    });
+    this.#state.closed();
+    this.#exchange?.fail(CLIENT_GONE);
     this.#exchange = undefined;
   }
 }

@@ -1,16 +1,16 @@
 // Tested by ../../test/engine-flow.test.ts
 import { reasonPhrase } from "@headworks/http-fields";
-import { hasBody, Http1Error, requestHeadText, responseHeadText } from "@headworks/http1";
-import type { RawFields, RequestHead, ResponseHead } from "@headworks/http1";
-import type { ExchangeState, RequestMessage, ResponseMessage } from "#exchange/exchange.ts";
+import { hasBody, Http1Error } from "@headworks/http1";
+import type { RawFields } from "@headworks/http1";
+import type { ExchangeState, HttpVersion, RequestMessage, ResponseMessage } from "#exchange/exchange.ts";
 import type { Failure } from "#exchange/failure.ts";
 import type { SyntheticResponse, Verdict } from "#exchange/phases.ts";
-import type { Dialled } from "#upstream/dial.ts";
-import type { AnswerHandler, OriginConnection } from "#upstream/origin-connection.ts";
+import type { AnswerHandler, AnswerHead, Origin } from "#upstream/origin.ts";
+import type { OriginWish } from "./client-origins.ts";
+import type { ExchangeClient, ReceivedHead } from "./exchange-client.ts";
 import { failureResponse } from "./failure-page.ts";
-import { informationalFields, requestFields, switchFields } from "./forwarded-fields.ts";
+import { informationalFields } from "./forwarded-fields.ts";
 import { isKnownLonger } from "./held-body.ts";
-import type { HttpConnection } from "./http-connection.ts";
 import { HeldExchange } from "./held-exchange.ts";
 import { replanned } from "./request-plan.ts";
 import type { ExchangePlan, ForwardPlan } from "./request-plan.ts";
@@ -22,24 +22,31 @@ const COMPLETED: ExchangeState = { step: "completed" };
 /** An answer made here waits for the request body up to this size, so that the connection can live on. */
 const DRAINED_BODY_BYTES = 1_048_576;
 
+const VERSIONS: Readonly<Record<AnswerHead["version"], HttpVersion>> = {
+  "1.0": "HTTP/1.0",
+  "1.1": "HTTP/1.1",
+  "2": "HTTP/2",
+};
+
 /**
- * One HTTP/1.1 exchange: takes a request from its client connection, runs the phases, sends it to the origin, and
- * brings the answer back. It is the `Exchange` that slices see and the handler of the origin's answer in one object.
+ * One HTTP exchange: takes a request from its client, runs the phases, sends it to the origin, and brings the answer
+ * back, whatever version of HTTP each side speaks. It is the `Exchange` that slices see and the handler of the origin's
+ * answer in one object.
  */
 export class HttpExchange extends HeldExchange implements AnswerHandler {
-  readonly #connection: HttpConnection;
-  readonly #head: RequestHead;
+  readonly #client: ExchangeClient;
+  readonly #head: ReceivedHead;
   #plan: ExchangePlan;
-  #origin: OriginConnection | undefined;
+  #origin: Origin | undefined;
   #abandonDial: (() => void) | undefined;
   #isRetry = false;
   /** Rules decide, and the bytes they wait for are here: nobody is late. */
   #isDeciding = false;
   #answerAfterBody: (() => void) | undefined;
 
-  constructor(connection: HttpConnection, head: RequestHead, request: RequestMessage, plan: ExchangePlan) {
-    super(connection, head, request, plan.kind === "forward" && connection.services.policy().records(request.host));
-    this.#connection = connection;
+  constructor(client: ExchangeClient, head: ReceivedHead, request: RequestMessage, plan: ExchangePlan) {
+    super(client, head, request, plan.kind === "forward" && client.services.policy().records(request.host));
+    this.#client = client;
     this.#head = head;
     this.#plan = plan;
   }
@@ -55,13 +62,13 @@ export class HttpExchange extends HeldExchange implements AnswerHandler {
     if (!(verdict instanceof Promise)) return this.#decided(verdict);
     this.#isDeciding = true;
     // A client without a body is read on, so that its going away is noticed.
-    if (hasBody(this.#head.framing) && !this.sending.isWaitedFor) this.#connection.holdReading();
+    if (hasBody(this.#head.framing) && !this.sending.isWaitedFor) this.#client.holdReading();
     void verdict.then((later) => {
       if (this.isOver) return;
       this.#isDeciding = false;
       this.#decided(later);
-      this.#origin?.writer.flush();
-      this.#connection.releaseReading();
+      this.#origin?.flush();
+      this.#client.releaseReading();
     });
   }
 
@@ -77,10 +84,10 @@ export class HttpExchange extends HeldExchange implements AnswerHandler {
 
   /** Answers without an origin, and without asking anybody. */
   respond(response: SyntheticResponse): void {
-    if (this.isOver || !this.#connection.state.mayAnswer) return;
+    if (this.isOver || !this.#client.mayAnswer) return;
     this.#answerIs(response);
     this.#deliver();
-    this.#connection.writer.flush();
+    this.#client.flush();
   }
 
   /** The answer is one made here; its body is held complete. */
@@ -90,7 +97,7 @@ export class HttpExchange extends HeldExchange implements AnswerHandler {
     this.response = {
       status: response.status,
       reason: response.reason ?? reasonPhrase(response.status),
-      version: "HTTP/1.1",
+      version: this.request.version === "HTTP/2" ? "HTTP/2" : "HTTP/1.1",
       fields: response.fields,
       trailers: undefined,
     };
@@ -103,27 +110,28 @@ export class HttpExchange extends HeldExchange implements AnswerHandler {
   fail(failure: Failure): void {
     if (this.isOver) return;
     if (failure.code === "INTERNAL") this.services.log.error({ err: failure.cause }, "An exchange failed");
-    this.#releaseOrigin();
+    this.#releaseOrigin(failure.resetCode);
     this.state = { step: "failed", failure };
-    if (this.#connection.state.mayAnswer && failure.code !== "CLIENT_ABORTED") {
+    // A stream that the origin reset without an answer is reset, where the client knows what that means.
+    const isCarriedOver = failure.resetCode !== undefined && this.request.version === "HTTP/2";
+    if (this.#client.mayAnswer && failure.code !== "CLIENT_ABORTED" && !isCarriedOver) {
       this.respond(failureResponse(failure, this.#head.fields));
       return;
     }
     this.#end(this.state);
-    // A body that only the end of the connection delimits would look complete after a clean close.
-    this.#connection.exchangeBroken(this.answer.endsWithConnection);
+    this.#client.exchangeBroken(failure);
   }
 
   #abort({ reason, closes }: Verdict & { kind: "abort" }): void {
     const failure: Failure = { stage: "policy", side: "internal", code: "BLOCKED", message: reason };
     if (closes !== true) return this.fail(failure);
     this.#end({ step: "failed", failure });
-    this.#connection.exchangeBroken(true);
+    this.#client.exchangeBroken(failure);
   }
 
   protected readRequestOn(): void {
-    this.#askForBody();
-    this.#connection.releaseReading();
+    this.#client.askForBody();
+    this.#client.releaseReading();
   }
 
   protected readAnswerOn(): void {
@@ -139,7 +147,7 @@ export class HttpExchange extends HeldExchange implements AnswerHandler {
       if (this.requestBody.sizeBytes > DRAINED_BODY_BYTES) this.#answerAfterBody();
       return;
     }
-    if (!this.sending.add(piece)) this.#connection.holdReading();
+    if (!this.sending.add(piece)) this.#client.holdReading();
   }
 
   onRequestTrailers(fields: RawFields): void {
@@ -156,7 +164,7 @@ export class HttpExchange extends HeldExchange implements AnswerHandler {
 
   /** What one read of the client caused goes to the origin. */
   onRequestBatch(): void {
-    if (this.sending.isSent && this.#origin?.writer.flush() === false) this.#connection.holdReading();
+    if (this.sending.isSent && this.#origin?.flush() === false) this.#client.holdReading();
   }
 
   /** The client takes more of the answer. */
@@ -169,19 +177,19 @@ export class HttpExchange extends HeldExchange implements AnswerHandler {
   /** The line carried some of the request on. */
   onRequestMoved(): void {
     if (this.isOver) return;
-    this.#connection.touch();
+    this.#client.touch();
     if (this.sending.isReadyToEnd) {
       this.#endRequest();
-      this.#origin?.writer.flush();
+      this.#origin?.flush();
     } else if (this.sending.wantsMore) {
-      this.#connection.releaseReading();
+      this.#client.releaseReading();
     }
   }
 
   /** The line carried some of the answer on. */
   onAnswerMoved(): void {
     if (this.isOver) return;
-    this.#connection.touch();
+    this.#client.touch();
     if (this.answer.isReadyToEnd) this.#endAnswer();
     else if (this.answer.wantsMore) this.#origin?.release();
   }
@@ -201,35 +209,31 @@ export class HttpExchange extends HeldExchange implements AnswerHandler {
 
   /** A rule made the answer; answer rules see it as they see an origin's. */
   #answerByRule(response: SyntheticResponse): void {
-    if (this.isOver || !this.#connection.state.mayAnswer) return;
+    if (this.isOver || !this.#client.mayAnswer) return;
     this.#answerIs(response);
     this.#runAnswerPhases();
-    this.#connection.writer.flush();
+    this.#client.flush();
   }
 
   /** Lets the client finish a small body first: it is part of the record, and the connection can be kept. */
   #afterBody(answer: () => void): void {
     if (this.sending.isComplete || isKnownLonger(this.#head.framing, DRAINED_BODY_BYTES)) return answer();
     this.#answerAfterBody = answer;
-    this.#askForBody();
-  }
-
-  #askForBody(): void {
-    if (!this.#connection.state.bodyWanted()) return;
-    this.#connection.writer.text(responseHeadText(100, "Continue", []));
-    this.#connection.writer.flush();
+    this.#client.askForBody();
   }
 
   #forward(planned: ForwardPlan): void {
     this.state = FORWARDING;
     const { originalRequest } = this;
     const plan = originalRequest === undefined ? planned : replanned(planned, originalRequest.message, this.request);
-    const idle = this.#isRetry ? undefined : this.#connection.origins.idle(plan.destination);
-    if (idle) return this.#send(idle, plan);
+    const { origins } = this.#client;
+    const wish = this.#wish(plan);
+    const ready = this.#isRetry ? undefined : origins.ready(plan.destination, wish);
+    if (ready) return this.#send(ready, plan);
     const { services } = this;
     services.gauges.pendingRequests += 1;
-    this.#abandonDial = services.dialer.dial(plan.destination, this.moments, {
-      connected: (dialled) => this.#connected(dialled, plan),
+    this.#abandonDial = origins.open(plan.destination, wish, this.moments, {
+      connected: (origin) => this.#connected(origin, plan),
       failed: (failure) => {
         this.#dialEnded();
         this.fail(failure);
@@ -237,12 +241,17 @@ export class HttpExchange extends HeldExchange implements AnswerHandler {
     });
   }
 
-  #connected(dialled: Dialled, plan: ForwardPlan): void {
+  #wish({ isHttp2Known, destination }: ForwardPlan): OriginWish {
+    if (this.#head.upgrade === undefined) return isHttp2Known ? "http2" : "any";
+    const isStream = this.request.version === "HTTP/2" && (isHttp2Known || destination.secure);
+    return isStream ? "websocket" : "upgrade";
+  }
+
+  #connected(origin: Origin, plan: ForwardPlan): void {
     this.#dialEnded();
-    const origin = this.#connection.origins.adopt(plan.destination, dialled);
     this.#send(origin, plan);
-    origin.writer.flush();
-    this.#connection.releaseReading();
+    origin.flush();
+    this.#client.releaseReading();
   }
 
   #dialEnded(): void {
@@ -251,25 +260,32 @@ export class HttpExchange extends HeldExchange implements AnswerHandler {
     this.services.gauges.pendingRequests -= 1;
   }
 
-  #send(origin: OriginConnection, plan: ForwardPlan): void {
-    const head = this.#head;
+  #send(origin: Origin, plan: ForwardPlan): void {
+    const { upgrade, keepAlive } = this.#head;
+    const { framing } = this.sending;
+    const { method, path, fields } = this.request;
     this.#origin = origin;
     this.serverAddress = origin.address;
     this.upstreamTls = origin.tls;
-    const fields = requestFields(this.request.fields, this.sending.framing, head.upgrade, plan.authority);
-    origin.begin(
-      this,
-      {
-        method: this.request.method,
-        hasBody: hasBody(this.sending.framing),
-        keepAlive: head.keepAlive,
-        isRetry: this.#isRetry,
-      },
-      head.upgrade,
-    );
     this.moments.sendStarted = performance.now();
-    const isAll = this.sending.send(origin, requestHeadText(this.request.method, this.request.path, fields));
-    if (isAll) this.#endRequest();
+    const request = {
+      method,
+      path,
+      fields,
+      framing,
+      hasBody: hasBody(framing),
+      upgrade,
+      authority: plan.authority,
+      keepAlive,
+      isRetry: this.#isRetry,
+    };
+    try {
+      if (this.sending.send(origin, this, request)) this.#endRequest();
+    } catch (error) {
+      if (!(error instanceof Http1Error)) throw error;
+      const message = "The request has a part that cannot be sent";
+      this.fail({ stage: "send", side: "internal", code: "INTERNAL", message, cause: error });
+    }
   }
 
   #endRequest(): void {
@@ -279,7 +295,7 @@ export class HttpExchange extends HeldExchange implements AnswerHandler {
 
   onOriginDrain(): void {
     this.sending.resume();
-    if (this.sending.wantsMore) this.#connection.releaseReading();
+    if (this.sending.wantsMore) this.#client.releaseReading();
   }
 
   onOriginLost(outcome: "retry" | "fail", failure: Failure): void {
@@ -294,19 +310,18 @@ export class HttpExchange extends HeldExchange implements AnswerHandler {
 
   // Answer side
 
-  onInformational(head: ResponseHead): void {
-    if (!this.#connection.state.informational(head.status)) return;
-    this.#connection.writer.text(responseHeadText(head.status, head.reason, informationalFields(head.fields)));
+  onInformational(head: AnswerHead): void {
+    this.#client.sendInformational(head.status, head.reason, informationalFields(head.fields));
   }
 
-  onAnswerHead(head: ResponseHead): void {
+  onAnswerHead(head: AnswerHead): void {
     const { pipeline } = this.services;
     this.moments.firstByte = this.#origin?.firstByteMs ?? performance.now();
     this.state = RESPONDING;
     this.response = {
       status: head.status,
       reason: head.reason,
-      version: head.version === "1.1" ? "HTTP/1.1" : "HTTP/1.0",
+      version: VERSIONS[head.version],
       fields: head.fields,
       trailers: undefined,
     };
@@ -325,7 +340,7 @@ export class HttpExchange extends HeldExchange implements AnswerHandler {
       if (this.isOver) return;
       this.#isDeciding = false;
       this.#answerDecided(later);
-      this.#connection.writer.flush();
+      this.#client.flush();
       if (!this.isOver) this.#origin?.release();
     });
   }
@@ -367,8 +382,8 @@ export class HttpExchange extends HeldExchange implements AnswerHandler {
   }
 
   onAnswerBatch(): void {
-    this.#connection.touch();
-    if (!this.#connection.writer.flush()) this.#origin?.hold();
+    this.#client.touch();
+    if (!this.#client.flush()) this.#origin?.hold();
   }
 
   onAnswerEnd(): void {
@@ -388,8 +403,7 @@ export class HttpExchange extends HeldExchange implements AnswerHandler {
     const origin = this.#origin;
     if (origin === undefined || this.response === undefined) return;
     this.#origin = undefined;
-    this.#connection.writer.text(responseHeadText(101, this.response.reason, switchFields(this.response.fields)));
-    this.#connection.switchProtocols(origin.takeOver(), this);
+    this.#client.switchProtocols(origin.takeOver(), this);
   }
 
   /** The tunnel of a switched protocol ended. */
@@ -402,8 +416,8 @@ export class HttpExchange extends HeldExchange implements AnswerHandler {
 
   #finish(state: ExchangeState): void {
     this.#end(state);
-    this.#connection.writer.flush();
-    this.#connection.exchangeEnded();
+    this.#client.flush();
+    this.#client.exchangeEnded();
   }
 
   #end(state: ExchangeState): void {
@@ -414,10 +428,10 @@ export class HttpExchange extends HeldExchange implements AnswerHandler {
   }
 
   /** The origin's connection is not needed any more, in whatever state it is. */
-  #releaseOrigin(): void {
+  #releaseOrigin(resetCode?: number): void {
     this.#abandonDial?.();
     this.#dialEnded();
-    this.#origin?.destroy();
+    this.#origin?.destroy(resetCode);
     this.#origin = undefined;
   }
 }

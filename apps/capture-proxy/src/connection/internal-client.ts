@@ -68,7 +68,7 @@ export class InternalClient implements Observer {
     });
   };
 
-  #connect({ scheme, host, port }: OutgoingRequest): Connected {
+  #connect({ scheme, host, port, isHttp2Known }: OutgoingRequest): Connected {
     this.#lastNumber += 1;
     // Not from the network: no port, and a number that no connection of a client has.
     const facts = {
@@ -80,7 +80,7 @@ export class InternalClient implements Observer {
     const [near, far] = socketPair();
     // "close" follows and says what there is to say.
     near.on("error", () => undefined);
-    const base = { scheme, host, port, serverName: undefined };
+    const base = { scheme, host, port, serverName: undefined, isHttp2Known };
     new HttpConnection(this.#services(), far, facts, base, undefined).begin(undefined);
     return { near, facts };
   }
@@ -127,8 +127,8 @@ export class InternalClient implements Observer {
   }
 }
 
-function placeOf({ scheme, host, port }: OutgoingRequest): string {
-  return `${scheme}://${host}:${port}`;
+function placeOf({ scheme, host, port, isHttp2Known = false }: OutgoingRequest): string {
+  return `${isHttp2Known ? "h2c" : scheme}://${host}:${port}`;
 }
 
 /** What still comes is of no interest; without a reader the end would never be seen. */

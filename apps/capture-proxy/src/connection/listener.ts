@@ -1,26 +1,88 @@
-// Tested by ../../test/engine-flow.test.ts
+// Tested by ../../test/engine-flow.test.ts and ../../test/socks5-listener.test.ts
 import { createServer } from "node:net";
 import type { AddressInfo, Server, Socket } from "node:net";
+import type { ClientFacts } from "#exchange/exchange.ts";
 import type { Failure } from "#exchange/failure.ts";
 import { addressText } from "#upstream/dial.ts";
 import { ConnectTunnel } from "./connect-tunnel.ts";
 import type { ConnectionHandle } from "./connect-tunnel.ts";
+import { Http2Connection } from "./http2-connection.ts";
 import { HttpConnection } from "./http-connection.ts";
 import type { ProxyServices } from "./proxy-services.ts";
+import { Socks5Connection } from "./socks5-connection.ts";
+import type { Socks5Check } from "./socks5-connection.ts";
 
-/** Accepts clients of the HTTP proxy and keeps track of them until they are gone. */
+/** A client that was accepted: paused, and nothing read yet. */
+interface AcceptedClient {
+  readonly services: ProxyServices;
+  readonly socket: Socket;
+  readonly facts: ClientFacts;
+  /** Something else has the connection from now on. */
+  readonly becomes: (handle: ConnectionHandle) => void;
+}
+
+/** What a listener does with its clients. */
+export type ServeClient = (client: AcceptedClient) => ConnectionHandle;
+
+/** Clients of the HTTP proxy. */
+export const serveHttp: ServeClient = ({ services, socket, facts, becomes }) => {
+  const connection = new HttpConnection(services, socket, facts, undefined, {
+    onConnect: (head, first) => {
+      const tunnel = ConnectTunnel.open(services, facts, socket, head, first);
+      if (tunnel) becomes(tunnel);
+    },
+    onHttp2: (first) => {
+      socket.unshift(first);
+      becomes(new Http2Connection(services, socket, facts, undefined));
+    },
+  });
+  connection.begin(undefined);
+  return connection;
+};
+
+/** Clients that speak SOCKS5; `check` judges their credentials. */
+export function serveSocks5(check: Socks5Check): ServeClient {
+  return ({ services, socket, facts }) => new Socks5Connection(services, socket, facts, check);
+}
+
+/** A client of SOCKS5 costs two connections for as long as its tunnel lasts; browsers open some hundreds. */
+export const MOST_SOCKS5_CLIENTS = 4096;
+
+/** A flood is told once in so many milliseconds. */
+const TOLD_EVERY_MS = 10_000;
+
+/** Accepts clients of one address and keeps track of them until they are gone. */
 export class ProxyListener {
   readonly #services: ProxyServices;
+  readonly #serve: ServeClient;
   readonly #server: Server;
   readonly #connections = new Map<Socket, ConnectionHandle>();
-  #lastNumber = 0;
+  /** One count for all listeners: entries tell connections apart by it. */
+  static #lastNumber = 0;
 
-  constructor(services: ProxyServices) {
+  /** @param mostClients  who comes when so many are there is turned away */
+  constructor(services: ProxyServices, serve: ServeClient = serveHttp, mostClients = Number.POSITIVE_INFINITY) {
     this.#services = services;
+    this.#serve = serve;
     // Half-open: a client that has sent its last request may still read the answer.
     this.#server = createServer({ allowHalfOpen: true, noDelay: true, pauseOnConnect: true }, (socket) =>
       this.#accept(socket),
     );
+    if (Number.isFinite(mostClients)) this.#limit(mostClients);
+  }
+
+  #limit(mostClients: number): void {
+    let toldMs = Number.NEGATIVE_INFINITY;
+    this.#server.maxConnections = mostClients;
+    this.#server.on("drop", (dropped) => {
+      const nowMs = performance.now();
+      if (nowMs - toldMs < TOLD_EVERY_MS) return;
+      toldMs = nowMs;
+      this.#services.log.warn(
+        { client: dropped?.remoteAddress, mostClients },
+        "Turned clients away: too many are there",
+      );
+    });
   }
 
   /** Rejects with the system's error (`EADDRINUSE`, `EACCES`, …). */
@@ -70,7 +132,7 @@ export class ProxyListener {
     services.gauges.activeConnections += 1;
     const facts = {
       address: addressText(address, socket.remotePort ?? 0),
-      connection: (this.#lastNumber += 1),
+      connection: (ProxyListener.#lastNumber += 1),
       sni: undefined,
       tls: undefined,
     };
@@ -78,11 +140,7 @@ export class ProxyListener {
       services.gauges.activeConnections -= 1;
       this.#connections.delete(socket);
     });
-    const connection = new HttpConnection(services, socket, facts, undefined, (head, first) => {
-      const tunnel = ConnectTunnel.open(services, facts, socket, head, first);
-      if (tunnel) this.#connections.set(socket, tunnel);
-    });
-    this.#connections.set(socket, connection);
-    connection.begin(undefined);
+    const becomes = (handle: ConnectionHandle): void => void this.#connections.set(socket, handle);
+    becomes(this.#serve({ services, socket, facts, becomes }));
   }
 }

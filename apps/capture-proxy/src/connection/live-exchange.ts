@@ -15,7 +15,9 @@ import type {
   UpstreamTlsFacts,
 } from "#exchange/exchange.ts";
 import type { Pace } from "#exchange/line.ts";
+import type { OpenTap } from "./message-tap.ts";
 import type { ProxyServices } from "./proxy-services.ts";
+import { websocketTap } from "./websocket-tap.ts";
 
 /** What is fixed when an exchange begins. */
 export interface ExchangeStart {
@@ -73,6 +75,25 @@ export abstract class LiveExchange implements Exchange {
 
   get modified(): boolean {
     return this.originalRequest !== undefined || this.originalResponse !== undefined;
+  }
+
+  /** For the relay of a switched protocol: what looks at its messages. */
+  get openTap(): OpenTap | undefined {
+    const open = websocketTap(this.services, this);
+    if (open === undefined) return undefined;
+    return (up, down, end) => {
+      const tap = open(up, down, end);
+      if (tap !== undefined) this.#onlyCountBytes();
+      return tap;
+    };
+  }
+
+  /** Frames are kept as frames; keeping their bytes as bodies too would be twice. */
+  #onlyCountBytes(): void {
+    this.requestBody.end();
+    this.responseBody.end();
+    this.requestBody = new BodyCapture(0, undefined);
+    this.responseBody = new BodyCapture(0, undefined);
   }
 
   addTrace(step: TraceStep): void {

@@ -10,6 +10,8 @@ import type { LeafContexts } from "./leaf-contexts.ts";
 /** What the data path needs of the settings, compiled once per change and replaced whole. */
 export interface TrafficPolicy {
   readonly interceptsTls: boolean;
+  /** Whether clients whose TLS is intercepted are offered HTTP/2. */
+  readonly offersHttp2: boolean;
   /** Whether exchanges with this host are stored and shown. */
   records(host: string): boolean;
   /** Whether TLS with this host is relayed instead of intercepted. */

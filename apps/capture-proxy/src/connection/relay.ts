@@ -4,6 +4,7 @@ import type { Failure } from "#exchange/failure.ts";
 import type { Flow, Line, Pace } from "#exchange/line.ts";
 import { cutConnection, noteRead } from "@headworks/sockets";
 import type { ByteSocket, Timed } from "@headworks/sockets";
+import type { DirectionTap, MessageTap, OpenTap } from "./message-tap.ts";
 import type { ProxyServices } from "./proxy-services.ts";
 
 interface RelayOptions {
@@ -17,14 +18,40 @@ interface RelayOptions {
     readonly requestBody: BodyCapture;
     readonly responseBody: BodyCapture;
     readonly pace: Pace | undefined;
+    /** Looks at what flows, and may hold or change it. */
+    readonly openTap?: OpenTap | undefined;
   };
   readonly services: ProxyServices;
   /** Exactly once, when both directions are done or one side broke. */
   readonly onEnd: (failure: Failure | undefined) => void;
 }
 
+/** One direction of a relay. */
+interface Way {
+  readonly from: ByteSocket;
+  readonly to: ByteSocket;
+  readonly line: Line | undefined;
+}
+
+/** What bytes of a way meet. */
+interface Course {
+  readonly outlet: Outlet;
+  readonly tap: DirectionTap | undefined;
+  readonly count: BodyCapture;
+  readonly first: Buffer | undefined;
+}
+
+/** How bytes leave a way. */
+interface Outlet {
+  send(piece: Buffer): void;
+  /** Calls when nothing waits for the line any more. */
+  whenEmpty(next: () => void): void;
+  /** The line and the receiver take more. */
+  readonly hasRoom: boolean;
+}
+
 /**
- * Carries bytes both ways, untouched, each side slowed down to what the other and the line take; half-closes are carried
+ * Carries bytes both ways, untouched but for what a tap changes, each side slowed down to what the other and the line take; half-closes are carried
  * over.
  */
 export function relay(options: RelayOptions): { readonly abort: (failure: Failure) => void } {
@@ -38,6 +65,7 @@ class Relay implements Timed {
   #openDirections = 2;
   #isOver = false;
   readonly #flows: Flow[] = [];
+  readonly #tap: MessageTap | undefined;
 
   constructor(options: RelayOptions) {
     this.#options = options;
@@ -46,8 +74,18 @@ class Relay implements Timed {
     services.gauges.tunnelsTotal += 1;
     services.deadlines.add(this);
     this.#touch();
-    this.#carry(client, upstream, { count: counts.requestBody, line: counts.pace?.up, first: fromClient });
-    this.#carry(upstream, client, { count: counts.responseBody, line: counts.pace?.down, first: fromUpstream });
+    const up = { from: client, to: upstream, line: counts.pace?.up };
+    const down = { from: upstream, to: client, line: counts.pace?.down };
+    const upOutlet = this.#outlet(up);
+    const downOutlet = this.#outlet(down);
+    this.#tap = counts.openTap?.(
+      { send: (bytes) => upOutlet.send(bytes), release: () => this.#release(up, upOutlet) },
+      { send: (bytes) => downOutlet.send(bytes), release: () => this.#release(down, downOutlet) },
+      () => this.end(undefined),
+    );
+    // A tap may count otherwise, so the bodies are looked up behind it.
+    this.#carry(up, { outlet: upOutlet, tap: this.#tap?.up, count: counts.requestBody, first: fromClient });
+    this.#carry(down, { outlet: downOutlet, tap: this.#tap?.down, count: counts.responseBody, first: fromUpstream });
     client.on("error", (error: NodeJS.ErrnoException) => this.end(brokenBy("client", error)));
     upstream.on("error", (error: NodeJS.ErrnoException) => this.end(brokenBy("upstream", error)));
     client.resume();
@@ -55,6 +93,7 @@ class Relay implements Timed {
   }
 
   onDeadline(): void {
+    if (this.#tap?.isDeciding === true) return this.#touch();
     const message = `No byte moved for ${this.#options.services.policy().idleTimeoutMs} ms`;
     this.end({ stage: "receive", side: "upstream", code: "UPSTREAM_TIMEOUT", message });
   }
@@ -70,14 +109,11 @@ class Relay implements Timed {
     finishOrDestroy(upstream, failure);
     counts.requestBody.end();
     counts.responseBody.end();
+    this.#tap?.closed(failure);
     onEnd(failure);
   }
 
-  #carry(
-    from: ByteSocket,
-    to: ByteSocket,
-    { count, line, first }: { count: BodyCapture; line: Line | undefined; first: Buffer | undefined },
-  ): void {
+  #outlet({ from, to, line }: Way): Outlet {
     const waiting: (() => void)[] = [];
     const flow = line?.open({
       take: (piece) => to.write(piece),
@@ -88,36 +124,63 @@ class Relay implements Timed {
       },
     });
     if (flow !== undefined) this.#flows.push(flow);
-    const whenEmpty = (next: () => void): void => {
-      if (flow === undefined || flow.isEmpty) next();
-      else waiting.push(next);
-    };
-    const pass = (piece: Buffer): void => {
-      this.#touch();
-      noteRead(piece.length);
-      count.add(piece);
-      if (line !== undefined && flow !== undefined && (line.isLimited || !flow.isEmpty)) {
-        flow.add(piece);
-        if (!flow.isLow) from.pause();
-        return;
-      }
-      line?.charge(piece.length);
-      if (!to.write(piece)) from.pause();
-    };
-    if (first) pass(first);
-    from.on("data", pass);
     to.on("drain", () => {
       flow?.resume();
       if (flow === undefined || flow.isLow) from.resume();
     });
-    from.on("end", () =>
+    return {
+      send: (piece) => {
+        if (line !== undefined && flow !== undefined && (line.isLimited || !flow.isEmpty)) {
+          flow.add(piece);
+          if (!flow.isLow) from.pause();
+          return;
+        }
+        line?.charge(piece.length);
+        if (!to.write(piece)) from.pause();
+      },
+      whenEmpty: (next) => {
+        if (flow === undefined || flow.isEmpty) next();
+        else waiting.push(next);
+      },
+      get hasRoom() {
+        return (flow === undefined || flow.isLow) && !to.writableNeedDrain;
+      },
+    };
+  }
+
+  #carry({ from, to }: Way, { outlet, tap, count, first }: Course): void {
+    const pass = (piece: Buffer): void => {
+      this.#touch();
+      noteRead(piece.length);
+      count.add(piece);
+      if (tap === undefined) return outlet.send(piece);
+      tap.push(piece);
+      if (tap.isHolding) from.pause();
+    };
+    const whenEmpty = (next: () => void): void => {
+      if (tap === undefined) outlet.whenEmpty(next);
+      else tap.end(() => outlet.whenEmpty(next));
+    };
+    let isEnding = false;
+    if (first) pass(first);
+    from.on("data", pass);
+    from.on("end", () => {
+      isEnding = true;
       whenEmpty(() => {
         to.end();
         this.#openDirections -= 1;
         if (this.#openDirections === 0) this.end(undefined);
-      }),
-    );
-    from.on("close", () => whenEmpty(() => this.end(undefined)));
+      });
+    });
+    from.on("close", () => {
+      // Of a sender that said it was done, what is held still has its way.
+      if (!isEnding || tap === undefined) outlet.whenEmpty(() => this.end(undefined));
+    });
+  }
+
+  #release({ from }: Way, { hasRoom }: Outlet): void {
+    this.#touch();
+    if (hasRoom) from.resume();
   }
 
   #touch(): void {

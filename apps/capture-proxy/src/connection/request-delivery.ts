@@ -1,7 +1,6 @@
 // Tested by ../../test/engine-content.test.ts
-import { LAST_CHUNK, lastChunkWithTrailers } from "@headworks/http1";
 import type { Framing, RawFields } from "@headworks/http1";
-import type { OriginConnection } from "#upstream/origin-connection.ts";
+import type { AnswerHandler, Origin, OriginRequest } from "#upstream/origin.ts";
 import type { Flow, Line, Pace } from "#exchange/line.ts";
 import { HeldBody } from "./held-body.ts";
 
@@ -19,7 +18,7 @@ interface RequestOwner {
 export class RequestDelivery {
   /** How the body comes, or is framed since it was replaced. */
   framing: Framing;
-  #origin: OriginConnection | undefined;
+  #origin: Origin | undefined;
   #held: HeldBody | undefined;
   #isComplete = false;
   #hasEnded = false;
@@ -57,10 +56,10 @@ export class RequestDelivery {
   }
 
   /** Sends the head, and what is there of the body. True: that was all. */
-  send(origin: OriginConnection, head: string): boolean {
+  send(origin: Origin, handler: AnswerHandler, request: OriginRequest): boolean {
     this.#origin = origin;
-    this.#owner.pace?.up.charge(head.length);
-    origin.writer.text(head);
+    const headBytes = origin.send(handler, request);
+    this.#owner.pace?.up.charge(headBytes);
     if (this.#held) for (const piece of this.#held.take()) this.#write(origin, piece);
     return this.isReadyToEnd;
   }
@@ -96,10 +95,7 @@ export class RequestDelivery {
 
   end(trailers: RawFields | undefined): void {
     this.#hasEnded = true;
-    if (this.framing.kind === "chunked") {
-      this.#origin?.writer.text(trailers ? lastChunkWithTrailers(trailers) : LAST_CHUNK);
-    }
-    this.#origin?.requestSent();
+    this.#origin?.sendEnd(trailers);
   }
 
   /** It goes out once more, on another connection; only without a body. */
@@ -113,28 +109,23 @@ export class RequestDelivery {
     this.#flow?.close();
   }
 
-  #write(origin: OriginConnection, piece: Buffer): void {
-    if (this.#owner.pace === undefined) return this.#writeNow(origin, piece);
+  #write(origin: Origin, piece: Buffer): void {
+    if (this.#owner.pace === undefined) return origin.sendData(piece);
     this.#writePaced(origin, piece, this.#owner.pace.up);
   }
 
-  #writePaced(origin: OriginConnection, piece: Buffer, line: Line): void {
+  #writePaced(origin: Origin, piece: Buffer, line: Line): void {
     if (this.#flow === undefined && !line.isLimited) {
       line.charge(piece.length);
-      return this.#writeNow(origin, piece);
+      return origin.sendData(piece);
     }
     this.#flow ??= line.open({
       take: (part) => {
-        this.#writeNow(origin, part);
-        return origin.writer.flush();
+        origin.sendData(part);
+        return origin.flush();
       },
       moved: () => this.#owner.onRequestMoved(),
     });
     this.#flow.add(piece);
-  }
-
-  #writeNow(origin: OriginConnection, piece: Buffer): void {
-    if (this.framing.kind === "chunked") origin.writer.chunk(piece);
-    else origin.writer.bytes(piece);
   }
 }

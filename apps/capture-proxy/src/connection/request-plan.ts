@@ -9,6 +9,8 @@ import { MAGIC_HOST } from "./proxy-services.ts";
 import type { ProxyServices } from "./proxy-services.ts";
 import { parseAbsoluteTarget } from "./target.ts";
 
+const VERSIONS = { "1.0": "HTTP/1.0", "1.1": "HTTP/1.1", "2": "HTTP/2" } as const;
+
 /** What a tunnel leads to, for the requests inside it. */
 export interface TunnelBase {
   readonly scheme: "http" | "https";
@@ -16,6 +18,8 @@ export interface TunnelBase {
   readonly port: number;
   /** The name the client asked for by SNI; the origin is asked for the same. */
   readonly serverName: string | undefined;
+  /** Without TLS: whoever asks knows that the origin speaks HTTP/2, whatever version its own request has. */
+  readonly isHttp2Known?: boolean | undefined;
 }
 
 /** How a request that was read is to be forwarded. */
@@ -25,11 +29,18 @@ export type ExchangePlan =
       readonly destination: Destination;
       /** What Host must say; undefined to leave it as the client wrote it. */
       readonly authority: string | undefined;
+      /** The client knows without having asked that the origin speaks HTTP/2 (RFC 9113, 3.3). */
+      readonly isHttp2Known: boolean;
     }
   /** A page of our own; neither recorded nor open to rules. */
   | { readonly kind: "own-page"; readonly response: SyntheticResponse };
 
 export type ForwardPlan = ExchangePlan & { kind: "forward" };
+
+/** A request head of whatever version of HTTP. */
+export type PlannedHead = Pick<RequestHead, "method" | "target" | "targetForm" | "fields" | "upgrade"> & {
+  readonly version: "1.0" | "1.1" | "2";
+};
 
 /** What to do with a request head. */
 export type PlannedRequest =
@@ -47,7 +58,7 @@ interface HostPort {
  * @param hostField  the parsed Host field, undefined when it is absent or not valid
  */
 export function planRequest(
-  head: RequestHead,
+  head: PlannedHead,
   base: TunnelBase | undefined,
   hostField: HostPort | undefined,
   services: ProxyServices,
@@ -59,7 +70,7 @@ export function planRequest(
 }
 
 function inTunnel(
-  head: RequestHead,
+  head: PlannedHead,
   base: TunnelBase,
   hostField: HostPort | undefined,
   services: ProxyServices,
@@ -81,11 +92,16 @@ function inTunnel(
   return {
     kind: "planned",
     request,
-    plan: { kind: "forward", destination: { host, port, secure, serverName }, authority },
+    plan: {
+      kind: "forward",
+      destination: { host, port, secure, serverName },
+      authority,
+      isHttp2Known: !secure && (head.version === "2" || base.isHttp2Known === true),
+    },
   };
 }
 
-function absolute(head: RequestHead, services: ProxyServices): PlannedRequest {
+function absolute(head: PlannedHead, services: ProxyServices): PlannedRequest {
   const target = parseAbsoluteTarget(head.target, head.method);
   if (typeof target === "string") return refused(target);
   const { scheme, host, port, path, authority } = target;
@@ -98,12 +114,17 @@ function absolute(head: RequestHead, services: ProxyServices): PlannedRequest {
   return {
     kind: "planned",
     request,
-    plan: { kind: "forward", destination: { host, port, secure, serverName: undefined }, authority },
+    plan: {
+      kind: "forward",
+      destination: { host, port, secure, serverName: undefined },
+      authority,
+      isHttp2Known: false,
+    },
   };
 }
 
 function toProxyItself(
-  head: RequestHead,
+  head: PlannedHead,
   hostField: HostPort | undefined,
   services: ProxyServices,
   socket: { readonly localAddress?: string | undefined },
@@ -119,7 +140,7 @@ function toProxyItself(
 }
 
 function message(
-  head: RequestHead,
+  head: PlannedHead,
   scheme: "http" | "https",
   host: string,
   port: number,
@@ -134,7 +155,7 @@ function message(
     host,
     port,
     path,
-    version: head.version === "1.1" ? "HTTP/1.1" : "HTTP/1.0",
+    version: VERSIONS[head.version],
     fields,
     trailers: undefined,
   };
@@ -154,7 +175,7 @@ function refused(message: string): PlannedRequest {
 }
 
 /** Whether a request offers WebSocket, whose entries carry the `ws` scheme. */
-function isWebSocketRequest(head: RequestHead): boolean {
+function isWebSocketRequest(head: PlannedHead): boolean {
   return head.upgrade === "websocket" && hasField(head.fields, "sec-websocket-key");
 }
 
@@ -170,9 +191,9 @@ export function replanned(plan: ForwardPlan, original: Readonly<RequestMessage>,
   const { host, port } = request;
   const secure = request.scheme === "https" || request.scheme === "wss";
   const destination = { host, port, secure, serverName: undefined };
-  if (isHostSet) return { kind: "forward", destination, authority: undefined };
+  if (isHostSet) return { kind: "forward", destination, authority: undefined, isHttp2Known: false };
   const name = host.includes(":") ? `[${host}]` : host;
   const authority = port === (secure ? 443 : 80) ? name : `${name}:${port}`;
   setField(request.fields, "Host", authority);
-  return { kind: "forward", destination, authority };
+  return { kind: "forward", destination, authority, isHttp2Known: false };
 }

@@ -34,7 +34,7 @@ export class SilenceBreaker {
   #dial(services: ProxyServices, { host, port }: Target, verdict: Verdict, serverSpoke: ServerSpoke): void {
     if (verdict.kind !== "continue" || this.#isCancelled) return;
     const moments = newMoments();
-    const destination = { host, port, secure: false, serverName: undefined };
+    const destination = { host, port, secure: false, serverName: undefined, tunnel: true };
     this.#cancelDial = services.dialer.dial(destination, moments, {
       connected: (dialled) => this.#listen(dialled, moments, serverSpoke),
       // The client's first request will meet the same failure, and can be told.

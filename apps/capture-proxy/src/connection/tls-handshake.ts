@@ -14,14 +14,16 @@ interface HandshakeOptions {
   readonly host: string;
   readonly facts: ClientFacts;
   readonly timeoutMs: number;
+  /** By ALPN, best first. */
+  readonly protocols: readonly string[];
   readonly done: (socket: TLSSocket, facts: ClientFacts) => void;
   readonly failed: (failure: Failure) => void;
 }
 
 /** Answers a client's TLS handshake with the given certificate; one of the two outcomes is called, once. */
 export function terminateTls(options: HandshakeOptions): void {
-  const { socket, secureContext, serverName, host, facts, timeoutMs, done, failed } = options;
-  const secure = new TLSSocket(socket, { isServer: true, secureContext, ALPNProtocols: ["http/1.1"] });
+  const { socket, secureContext, serverName, host, facts, timeoutMs, protocols, done, failed } = options;
+  const secure = new TLSSocket(socket, { isServer: true, secureContext, ALPNProtocols: [...protocols] });
   let isSettled = false;
   const settle = (): boolean => {
     if (isSettled) return false;
@@ -44,6 +46,8 @@ export function terminateTls(options: HandshakeOptions): void {
   };
   const onSecure = (): void => {
     if (!settle()) return;
+    // As a server of node:tls does: node:http2 waits for it.
+    (secure as { secureConnecting?: boolean }).secureConnecting = false;
     const tls = { version: secure.getProtocol() ?? "", cipher: secure.getCipher().standardName };
     done(secure, { ...facts, sni: serverName, tls });
   };
@@ -87,6 +91,10 @@ function clientTlsFailure(error: NodeJS.ErrnoException & { reason?: string }, ho
   if (alert !== undefined) {
     const message = `The client refused the certificate for ${host} (alert ${alert.toLowerCase().replaceAll("_", " ")}): it does not trust the CA of this proxy`;
     return { stage: "tls", side: "client", code: "CLIENT_CERTIFICATE_REFUSED", message, cause: error };
+  }
+  if (code === "ERR_SSL_NO_APPLICATION_PROTOCOL") {
+    const message = `The client speaks none of the protocols it was offered for ${host}; one that insists on HTTP/2 needs enable_h2_downstream`;
+    return { stage: "tls", side: "client", code: "CLIENT_TLS", message, cause: error };
   }
   if (code === "ECONNRESET" || code === "EPIPE") {
     const message = `The client reset the connection to ${host} during TLS; it probably does not trust the certificate of this proxy`;

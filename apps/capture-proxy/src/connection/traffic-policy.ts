@@ -14,6 +14,7 @@ export function compileTrafficPolicy(settings: Settings): TrafficPolicy {
   const allowsAll = settings.allowed_ips.length === 0;
   return {
     interceptsTls: settings.intercept_https,
+    offersHttp2: settings.enable_h2_downstream,
     records: (host) => records && !(ignoresSome && ignored.matches(host)),
     passesThrough: (host) => passesSome && passed.matches(host),
     allowsClient: (address) => allowsAll || isLoopback(address) || allowed.matches(address),

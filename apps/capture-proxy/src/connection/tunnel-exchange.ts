@@ -2,7 +2,7 @@
 import { reasonPhrase } from "@headworks/http-fields";
 import { BodyCapture } from "#exchange/body.ts";
 import { newMoments } from "#exchange/exchange.ts";
-import type { ClientFacts, Content, Moments } from "#exchange/exchange.ts";
+import type { ClientFacts, Content, HttpVersion, Moments } from "#exchange/exchange.ts";
 import { failureStatus } from "#exchange/failure.ts";
 import type { Failure } from "#exchange/failure.ts";
 import { LiveExchange } from "./live-exchange.ts";
@@ -21,10 +21,16 @@ export class TunnelExchange extends LiveExchange {
   constructor(
     services: ProxyServices,
     client: ClientFacts,
-    target: { readonly host: string; readonly port: number; readonly fields: string[] },
+    target: {
+      readonly host: string;
+      readonly port: number;
+      readonly fields: string[];
+      /** Of the protocol that asked for the tunnel; HTTP/1.1 without. */
+      readonly version?: HttpVersion;
+    },
     moments: Moments = newMoments(),
   ) {
-    const { host, port, fields } = target;
+    const { host, port, fields, version = "HTTP/1.1" } = target;
     super(services, {
       client,
       isRecorded: services.policy().records(host),
@@ -34,7 +40,7 @@ export class TunnelExchange extends LiveExchange {
         host,
         port,
         path: "/",
-        version: "HTTP/1.1",
+        version,
         fields,
         trailers: undefined,
       },
@@ -71,7 +77,7 @@ export class TunnelExchange extends LiveExchange {
     this.response = {
       status: 200,
       reason: "Connection established",
-      version: "HTTP/1.1",
+      version: this.request.version,
       fields: [],
       trailers: undefined,
     };
@@ -86,17 +92,22 @@ export class TunnelExchange extends LiveExchange {
     this.settle(failure ? { step: "failed", failure } : { step: "completed" });
   }
 
+  /** What the entry says instead of an answer. */
+  protected answerTo(failure: Failure): { readonly status: number; readonly text: string } {
+    return { status: failureStatus(failure), text: `${failure.code}: ${failure.message}\n` };
+  }
+
   #recordFailure(failure: Failure): void {
-    const status = failureStatus(failure);
+    const { status, text } = this.answerTo(failure);
     this.source = "slice";
     this.response = {
       status,
       reason: reasonPhrase(status),
-      version: "HTTP/1.1",
+      version: this.request.version,
       fields: ["Content-Type", "text/plain; charset=utf-8"],
       trailers: undefined,
     };
     this.responseBody = new BodyCapture(FAILURE_TEXT_BYTES, this.isRecorded ? this.services.spool : undefined);
-    this.responseBody.add(Buffer.from(`${failure.code}: ${failure.message}\n`, "utf8"));
+    this.responseBody.add(Buffer.from(text, "utf8"));
   }
 }

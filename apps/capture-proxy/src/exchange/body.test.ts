@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { BodyCapture, INLINE_BODY_BYTES } from "./body.ts";
-import type { BodySpool } from "./body.ts";
+import type { BodySpool, BodyWatcher } from "./body.ts";
 
 function spool(
   options: { refuseOpen?: boolean; writes?: number } = {},
@@ -75,3 +75,79 @@ for (const [name, options] of [
     assert.equal(body.spooled, undefined);
   });
 }
+
+/** Writes down what it is told, in order. */
+function watcher(): BodyWatcher & { readonly seen: string[] } {
+  const seen: string[] = [];
+  return {
+    seen,
+    piece: (bytes) => void seen.push(bytes.toString()),
+    end: () => void seen.push("end"),
+    replaced: () => void seen.push("replaced"),
+    failed: (error) => void seen.push(String(error)),
+  };
+}
+
+test("watchers see every piece as it comes, and the end once, whether the body is stored, cut or only counted", () => {
+  for (const body of [new BodyCapture(100, spool()), new BodyCapture(3, spool()), new BodyCapture(100, undefined)]) {
+    const [first, second] = [watcher(), watcher()];
+    body.watch(first);
+    body.add(Buffer.from("ab"));
+    body.watch(second);
+    body.add(Buffer.from("cd"));
+    body.end();
+    body.end();
+    assert.deepEqual(first.seen, ["ab", "cd", "end"]);
+    assert.deepEqual(second.seen, ["cd", "end"]);
+  }
+});
+
+test("a body that storage gives up is watched to its end", () => {
+  const body = new BodyCapture(10_000_000, spool({ refuseOpen: true }));
+  const seen: number[] = [];
+  body.watch({ piece: (bytes) => void seen.push(bytes.length), end: () => void seen.push(0) });
+  for (let count = 0; count < 3; count += 1) body.add(half);
+  body.end();
+  assert.equal(body.state, "not_stored");
+  assert.deepEqual(seen, [half.length, half.length, half.length, 0]);
+});
+
+test("a watcher that throws is told once and left out; the body and the other watchers go on", () => {
+  const body = new BodyCapture(100, spool());
+  const faults: unknown[] = [];
+  const other = watcher();
+  body.watch({
+    piece: () => {
+      throw new Error("piece");
+    },
+    end: () => faults.push("end"),
+    failed: (error) => {
+      faults.push(error);
+      throw new Error("again");
+    },
+  });
+  body.watch(other);
+  body.add(Buffer.from("ab"));
+  body.add(Buffer.from("cd"));
+  body.end();
+  assert.deepEqual(faults.map(String), ["Error: piece"]);
+  assert.deepEqual(other.seen, ["ab", "cd", "end"]);
+  assert.equal(Buffer.concat([...body.pieces]).toString(), "abcd");
+});
+
+test("who watches a body that is replaced sees the new one, or an end where it cannot know", () => {
+  const old = new BodyCapture(100, spool());
+  const knowing = watcher();
+  const seen: string[] = [];
+  const simple = { piece: (bytes: Buffer) => void seen.push(bytes.toString()), end: () => void seen.push("end") };
+  old.watch(knowing);
+  old.watch(simple);
+  old.add(Buffer.from("old"));
+  const next = new BodyCapture(100, spool());
+  old.replaceBy(next);
+  old.end();
+  next.add(Buffer.from("new"));
+  next.end();
+  assert.deepEqual(knowing.seen, ["old", "replaced", "new", "end"]);
+  assert.deepEqual(seen, ["old", "end"]);
+});

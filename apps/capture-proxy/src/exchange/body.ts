@@ -19,6 +19,24 @@ export interface BodySpool {
   open(): SpooledBody | undefined;
 }
 
+/**
+ * Sees a body while it streams by. It is called on the way of the bytes: it must be quick, and it can hold nothing back.
+ * One that throws is told so once and not called again; the body goes on.
+ */
+export interface BodyWatcher {
+  /** Bytes as they came, still content-coded, without the framing of the transfer; they must not be changed. */
+  piece(bytes: Buffer): void;
+  /** No more pieces come: the body is complete, or its exchange ended before that. Called once. */
+  end(): void;
+  /**
+   * A rule put another body in the place of this one, nothing of which was passed on: the pieces from here on are those of
+   * the new body. Without this method watching ends there.
+   */
+  replaced?(): void;
+  /** One of the methods above threw this. */
+  failed?(error: unknown): void;
+}
+
 /** Bodies up to this size are handed to the store in one piece with their entry. */
 export const INLINE_BODY_BYTES = 262_144;
 
@@ -36,6 +54,7 @@ export class BodyCapture {
   #pieces: Buffer[] = [];
   #spooled: SpooledBody | undefined;
   #givenUp = false;
+  #watchers: readonly BodyWatcher[] | undefined;
 
   /** `spool` undefined: nothing is stored, bytes are only counted. */
   constructor(limitBytes: number, spool: BodySpool | undefined) {
@@ -59,9 +78,15 @@ export class BodyCapture {
     return this.#spooled;
   }
 
+  /** Shows the pieces from here on to `watcher`, stored or not; several may watch. */
+  watch(watcher: BodyWatcher): void {
+    this.#watchers = this.#watchers === undefined ? [watcher] : [...this.#watchers, watcher];
+  }
+
   /** Takes note of a piece; it is kept by reference and must not be changed afterwards. */
   add(piece: Buffer): void {
     this.sizeBytes += piece.length;
+    if (this.#watchers !== undefined) this.#tell((watcher) => watcher.piece(piece));
     if (this.#spool === undefined || this.#givenUp) return;
     const roomBytes = this.#limitBytes - this.storedBytes;
     if (roomBytes <= 0) return;
@@ -78,6 +103,18 @@ export class BodyCapture {
   /** The body ended, or its exchange did. */
   end(): void {
     this.#spooled?.end();
+    this.#endWatching();
+  }
+
+  /** Nothing of this body is wanted any more, and `successor` is to be the body instead: whoever watched it watches that. */
+  replaceBy(successor: BodyCapture): void {
+    this.discard();
+    const watchers = this.#watchers;
+    if (watchers === undefined) return;
+    this.#watchers = watchers.filter((watcher) => watcher.replaced === undefined);
+    this.#endWatching();
+    successor.#watchers = watchers.filter((watcher) => watcher.replaced !== undefined);
+    successor.#tell((watcher) => watcher.replaced?.());
   }
 
   /** Nothing of the body is wanted any more. */
@@ -85,6 +122,23 @@ export class BodyCapture {
     this.#spooled?.discard();
     this.#spooled = undefined;
     this.#pieces = [];
+  }
+
+  #endWatching(): void {
+    if (this.#watchers === undefined) return;
+    this.#tell((watcher) => watcher.end());
+    this.#watchers = undefined;
+  }
+
+  #tell(what: (watcher: BodyWatcher) => void): void {
+    for (const watcher of this.#watchers ?? []) {
+      try {
+        what(watcher);
+      } catch (error) {
+        this.#watchers = this.#watchers?.filter((other) => other !== watcher);
+        tellFault(watcher, error);
+      }
+    }
   }
 
   #moveToSpool(spool: BodySpool): void {
@@ -100,5 +154,14 @@ export class BodyCapture {
     this.#givenUp = true;
     this.discard();
     this.storedBytes = 0;
+  }
+}
+
+/** What a watcher does about its own fault may fail as well; that is where it ends. */
+function tellFault(watcher: BodyWatcher, error: unknown): void {
+  try {
+    watcher.failed?.(error);
+  } catch {
+    // It was told.
   }
 }

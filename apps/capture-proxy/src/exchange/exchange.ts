@@ -53,12 +53,18 @@ export interface ResponseMessage {
   trailers: RawFields | undefined;
 }
 
-/** Monotonic moments in milliseconds; zero where a step did not happen. */
+/**
+ * Monotonic moments in milliseconds; zero where a step did not happen. With an upstream proxy name resolution and
+ * connecting are those of the proxy, a tunnel through it is part of connecting, and TLS is that with the origin, or with
+ * the proxy where that is the only one.
+ */
 export interface Moments {
   started: number;
   requestEnded: number;
   resolveStarted: number;
   connectStarted: number;
+  /** The upstream proxy was connected and asked for a tunnel. */
+  tunnelStarted: number;
   tlsStarted: number;
   upstreamReady: number;
   sendStarted: number;
@@ -74,6 +80,7 @@ export function newMoments(): Moments {
     requestEnded: 0,
     resolveStarted: 0,
     connectStarted: 0,
+    tunnelStarted: 0,
     tlsStarted: 0,
     upstreamReady: 0,
     sendStarted: 0,

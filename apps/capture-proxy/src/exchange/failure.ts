@@ -23,6 +23,15 @@ export type FailureCode =
   | "UPSTREAM_CERTIFICATE"
   | "UPSTREAM_TLS"
   | "UPSTREAM_PROTOCOL"
+  | "UPSTREAM_PROXY_UNREACHABLE"
+  | "UPSTREAM_PROXY_TIMEOUT"
+  | "UPSTREAM_PROXY_TLS"
+  | "UPSTREAM_PROXY_AUTH"
+  | "UPSTREAM_PROXY_DENIED"
+  | "UPSTREAM_PROXY_CONNECT"
+  | "UPSTREAM_PROXY_PROTOCOL"
+  | "UPSTREAM_PROXY_CLOSED"
+  | "UPSTREAM_PROXY_CANNOT_TUNNEL"
   | "CLIENT_CERTIFICATE_REFUSED"
   | "CLIENT_TLS"
   | "CLIENT_ABORTED"
@@ -41,12 +50,15 @@ export interface Failure {
   readonly code: FailureCode;
   readonly message: string;
   readonly cause?: unknown;
+  /** What a peer said by ending its stream (RFC 9113, 7), to be said to the other side too. */
+  readonly resetCode?: number;
 }
 
 /** The status of the answer that tells the client of a failure: 504 for time, 508 for loops, 502 otherwise. */
 export function failureStatus(failure: Failure): number {
   switch (failure.code) {
     case "UPSTREAM_TIMEOUT":
+    case "UPSTREAM_PROXY_TIMEOUT":
       return 504;
     case "LOOP":
       return 508;

@@ -18,6 +18,8 @@ export interface OutgoingRequest {
   readonly fields: RawFields;
   /** Content-coded as the fields say; undefined: no body. */
   readonly body: Uint8Array | undefined;
+  /** The origin is known to speak HTTP/2 without TLS; with TLS it chooses itself. */
+  readonly isHttp2Known?: boolean;
 }
 
 export interface SendOptions {

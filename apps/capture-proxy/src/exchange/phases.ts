@@ -2,6 +2,7 @@ import type { SliceName } from "@headworks/capture-contract";
 import type { RawFields } from "@headworks/http1";
 import type { Exchange, ExchangeView, ClientFacts } from "./exchange.ts";
 import type { Pace } from "./line.ts";
+import type { MessageControl, MessageHandler } from "./messages.ts";
 
 /** An answer made here instead of by the origin. */
 export interface SyntheticResponse {
@@ -37,6 +38,8 @@ export interface Interceptor {
   onRequestHead?(exchange: Exchange): Verdict | Promise<Verdict>;
   /** The answer's head is known, nothing was sent to the client. May change `exchange.response`. */
   onResponseHead?(exchange: Exchange): Verdict | Promise<Verdict>;
+  /** The exchange became a connection of messages. The first slice that gives a handler gets them. */
+  onMessages?(exchange: ExchangeView, control: MessageControl): MessageHandler | undefined;
 }
 
 /** What a slice may learn. Observers cannot delay, change or fail an exchange; they must not throw and must not await. */

@@ -1,4 +1,5 @@
 import type { Exchange, ExchangeView } from "./exchange.ts";
+import type { MessageControl, MessageHandler } from "./messages.ts";
 import { CONTINUE } from "./phases.ts";
 import type { Interceptor, Observer, Target, Verdict } from "./phases.ts";
 
@@ -16,6 +17,7 @@ export class Pipeline {
   readonly #target: Phase<Target>[];
   readonly #requestHead: Phase<Exchange>[];
   readonly #responseHead: Phase<Exchange>[];
+  readonly #messages: readonly Interceptor[];
   readonly #observers: readonly Observer[];
   readonly #failClosed: ReadonlySet<string>;
   readonly #onFault: SliceFault;
@@ -35,6 +37,7 @@ export class Pipeline {
     this.#responseHead = interceptors.flatMap((slice) =>
       slice.onResponseHead ? [{ name: slice.name, run: slice.onResponseHead.bind(slice) }] : [],
     );
+    this.#messages = interceptors.filter((slice) => slice.onMessages !== undefined);
     this.#observers = observers;
     this.#failClosed = failClosed;
     this.#onFault = onFault;
@@ -51,6 +54,19 @@ export class Pipeline {
 
   responseHead(exchange: Exchange): Verdict | Promise<Verdict> {
     return this.#run(this.#responseHead, exchange, "onResponseHead", 0);
+  }
+
+  /** Who takes the messages of an exchange that became a connection of messages. */
+  messages(exchange: ExchangeView, control: MessageControl): MessageHandler | undefined {
+    for (const slice of this.#messages) {
+      try {
+        const handler = slice.onMessages?.(exchange, control);
+        if (handler !== undefined) return handler;
+      } catch (error) {
+        this.#onFault(slice.name, "onMessages", error);
+      }
+    }
+    return undefined;
   }
 
   started(exchange: ExchangeView): void {

@@ -167,10 +167,10 @@ test("a malformed file is left as it is", async () => {
 test("keys that are no settings are named in a warning and survive a change", async () => {
   await using directory = await temporaryDirectory();
   const warnings: object[] = [];
-  const file = { log_config: { enabled: true }, proxyport: 1, upstream_proxy: { hots: "x" }, verbose: true };
+  const file = { plugin_config: { enabled: true }, proxyport: 1, upstream_proxy: { hots: "x" }, verbose: true };
   const settings = load(directory, { file }, warnings);
   assert.deepEqual(warnings, [
-    { path: directory.file("config.json"), keys: ["log_config", "proxyport", "upstream_proxy.hots"] },
+    { path: directory.file("config.json"), keys: ["plugin_config", "proxyport", "upstream_proxy.hots"] },
   ]);
   settings.patch({ max_requests: 7 });
   assert.deepEqual(stored(directory), { ...file, max_requests: 7 });
@@ -217,6 +217,12 @@ test("one bad field refuses the whole change and names every bad one", async () 
     [{ socks_auth_username: 5 }, ["body/socks_auth_username"]],
     [{ no_such: 1 }, ["body/no_such"]],
     [{ upstream_proxy: { hots: 1 } }, ["body/upstream_proxy/hots"]],
+    [{ mirror: { output_dir: "relative/folder" } }, ["body/mirror/output_dir"]],
+    [{ mirror: { output_dir: "/a\0b", host_filter: ["a b"] } }, ["body/mirror/output_dir", "body/mirror/host_filter"]],
+    [
+      { auto_save: { output_dir: "~/backups", rotate_after_minutes: -1 } },
+      ["body/auto_save/output_dir", "body/auto_save/rotate_after_minutes"],
+    ],
     [{ host: "a b" }, ["body/host"]],
   ];
   for (const [change, paths] of table) {
@@ -298,15 +304,28 @@ test("each field takes effect when its schema says: now, or after a restart", as
 /** A valid value that differs from `current`. */
 function otherValue(name: string, schema: object, current: unknown): unknown {
   const { type, enum: choices, anyOf } = schema as { type?: string; enum?: string[]; anyOf?: object[] };
+  if (name === "log_config.rotation") return { mode: "size", size_mb: 5 };
   if (anyOf) return otherValue(name, anyOf[0] ?? {}, current);
   if (choices) return choices.find((choice) => choice !== current);
   if (name === "public_ip") return "203.0.113.9";
   if (name === "allowed_ips") return ["10.0.0.0/8"];
   if (name.endsWith("_dirs")) return ["/srv/answers"];
+  if (name.endsWith("_dir")) return "/srv/files";
   if (type === "boolean") return current !== true;
   if (type === "integer") return typeof current === "number" ? current + 1 : 17;
   return type === "array" ? ["x.test"] : "other.test";
 }
+
+test("what says the same as null is null", async () => {
+  await using directory = await temporaryDirectory();
+  const settings = load(directory, { file: { auto_save: { rotate_after_minutes: 0 } } });
+  settings.patch({ mirror: { output_dir: "/a", host_filter: ["B.test", "a.test"] } });
+  assert.deepEqual(settings.running.mirror.host_filter, ["a.test", "b.test"]);
+  settings.patch({ mirror: { output_dir: "", host_filter: [] }, auto_save: { rotate_after_requests: 0 } });
+  const { mirror, auto_save: autoSave } = settings.running;
+  assert.deepEqual([mirror.output_dir, mirror.host_filter], [null, null]);
+  assert.deepEqual([autoSave.rotate_after_requests, autoSave.rotate_after_minutes], [null, null]);
+});
 
 test("a change that cannot be saved is refused and is not in force", async () => {
   await using directory = await temporaryDirectory();

@@ -1,11 +1,12 @@
 import { networkInterfaces } from "node:os";
+import { isDeepStrictEqual } from "node:util";
 import type { ConfigField, ConfigPatch, Settings } from "@headworks/capture-contract";
 import { ApiError, validationError } from "#api/api-error.ts";
 import type { ErrorDetail } from "#api/api-error.ts";
 import { configPath, readConfigFile, writeConfigFile } from "./config-file.ts";
 import type { ConfigDocument } from "./config-file.ts";
 import { redact } from "./redaction.ts";
-import { SETTING_FIELDS, nested, valueAt } from "./setting-fields.ts";
+import { SETTING_FIELDS, SETTING_SECTIONS, nested, valueAt } from "./setting-fields.ts";
 import type { FlatSettings, SettingField } from "./setting-fields.ts";
 import { environmentName, flagName } from "./setting-inputs.ts";
 import { normalizeSetting, settingProblem, settingsProblems } from "./setting-rules.ts";
@@ -144,7 +145,7 @@ class FileSettings implements SettingsStore {
       default: redact(field.schema, field.default),
       value: redact(field.schema, value),
       running: redact(field.schema, running),
-      restart_pending: !isSame(value, running),
+      restart_pending: !isDeepStrictEqual(value, running),
       ...(field.description === undefined ? {} : { description: field.description }),
       environment: environmentName(field),
       flag: flagName(field),
@@ -199,7 +200,7 @@ function changedFields(change: ConfigPatch, current: FlatSettings): Map<string, 
     const normal = normalizeSetting(name, value);
     const problem = field.problems(value)[0] ?? field.problems(normal)[0] ?? settingProblem(name, normal);
     if (problem !== undefined) details.push({ path: bodyPath(name), message: problem });
-    else if (!isSame(normal, current[name])) changes.set(name, normal);
+    else if (!isDeepStrictEqual(normal, current[name])) changes.set(name, normal);
   }
   if (details.length > 0) throw validationError(details);
   return changes;
@@ -208,7 +209,7 @@ function changedFields(change: ConfigPatch, current: FlatSettings): Map<string, 
 function givenFields(change: ConfigPatch): Map<string, unknown> {
   const given = new Map<string, unknown>();
   for (const [key, value] of Object.entries(change)) {
-    if (key !== "upstream_proxy") given.set(key, value);
+    if (!SETTING_SECTIONS.has(key)) given.set(key, value);
     else for (const [inner, innerValue] of Object.entries(value as object)) given.set(`${key}.${inner}`, innerValue);
   }
   for (const name of Array.from(given.keys())) {
@@ -240,8 +241,3 @@ function withValues(document: ConfigDocument, changes: ReadonlyMap<string, unkno
 }
 
 const bodyPath = (field: string): string => `body/${field.replace(/\./g, "/")}`;
-
-function isSame(left: unknown, right: unknown): boolean {
-  if (!Array.isArray(left) || !Array.isArray(right)) return left === right;
-  return left.length === right.length && left.every((entry, index) => entry === right[index]);
-}

@@ -30,6 +30,11 @@ interface SchemaFacts {
 /** Every leaf of the settings schema, in its order. */
 export const SETTING_FIELDS: readonly SettingField[] = leaves(Settings.properties, []);
 
+/** Names of the settings that are objects of others: `upstream_proxy`. */
+export const SETTING_SECTIONS: ReadonlySet<string> = new Set(
+  SETTING_FIELDS.flatMap(({ path: [head = "", tail] }) => (tail === undefined ? [] : [head])),
+);
+
 const byName = new Map(SETTING_FIELDS.map((field) => [field.name, field]));
 
 export function settingField(name: string): SettingField | undefined {

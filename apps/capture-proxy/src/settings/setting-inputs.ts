@@ -3,6 +3,7 @@ import { parseHostPort } from "@headworks/host-patterns";
 import { SETTING_FIELDS, settingField } from "./setting-fields.ts";
 import type { SettingField } from "./setting-fields.ts";
 import { parseSettingText } from "./setting-text.ts";
+import type { ParsedText } from "./setting-text.ts";
 
 /** What an input says about fields, or why it says nothing usable. */
 type InputReading = { readonly values: Readonly<Record<string, unknown>> } | { readonly problem: string };
@@ -34,6 +35,14 @@ const SPELLINGS: Readonly<Record<string, { readonly flag?: string | null; readon
     public_ip: { environment: ["PUBLIC_IP", "HOST_IP"] },
     socks_auth_username: { flag: "socks-username", environment: ["SOCKS_USERNAME", "SOCKS_AUTH_USERNAME"] },
     socks_auth_password: { flag: "socks-password", environment: ["SOCKS_PASSWORD", "SOCKS_AUTH_PASSWORD"] },
+    "log_config.enabled": { flag: "log-file", environment: ["LOG_FILE"] },
+    "log_config.rotation": { flag: "log-rotation", environment: ["LOG_ROTATION"] },
+    "log_config.max_files": { flag: "log-max-files", environment: ["LOG_MAX_FILES"] },
+    "log_config.max_file_size_mb": { flag: "log-max-file-size-mb", environment: ["LOG_MAX_FILE_SIZE_MB"] },
+    "log_config.json_format": { flag: "log-json", environment: ["LOG_JSON"] },
+    "log_config.async_writing": { flag: "log-async", environment: ["LOG_ASYNC"] },
+    "log_config.async_mode": { flag: "log-async-mode", environment: ["LOG_ASYNC_MODE"] },
+    "log_config.async_buffer_size": { flag: "log-async-buffer-size", environment: ["LOG_ASYNC_BUFFER_SIZE"] },
     "upstream_proxy.protocol": {
       flag: "upstream-protocol",
       environment: ["UPSTREAM_PROTOCOL", "UPSTREAM_PROXY_PROTOCOL"],
@@ -108,7 +117,7 @@ function plainInput(field: SettingField): SettingInput {
 }
 
 function readField(field: SettingField, text: string): InputReading {
-  const parsed = parseSettingText(field.schema, text);
+  const parsed = field.name === "log_config.rotation" ? readRotation(text) : parseSettingText(field.schema, text);
   if ("problem" in parsed) return parsed;
   const [problem] = field.problems(parsed.value);
   return problem === undefined ? { values: { [field.name]: parsed.value } } : { problem };
@@ -133,6 +142,16 @@ function readCredentials(text: string): InputReading {
     if (problem !== undefined) return { problem };
   }
   return { values };
+}
+
+/** `daily`, `size:50`. */
+function readRotation(text: string): ParsedText {
+  const [, mode, size] = /^\s*(never|hourly|daily|size)(?::([0-9]{1,7}))?\s*$/i.exec(text) ?? [];
+  const isSize = mode?.toLowerCase() === "size";
+  if (mode === undefined || isSize !== (size !== undefined)) {
+    return { problem: "must be never, hourly, daily or size:<MiB>" };
+  }
+  return { value: isSize ? { mode: "size", size_mb: Number(size) } : { mode: mode.toLowerCase() } };
 }
 
 function readNoHttps(text: string): InputReading {

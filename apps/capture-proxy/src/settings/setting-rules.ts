@@ -14,10 +14,24 @@ const HOST_LISTS = new Set([
   "passthrough_domains",
   "upstream_insecure_hosts",
   "upstream_proxy.no_proxy_hosts",
+  "mirror.host_filter",
+  "debug_logging.host_filter",
 ]);
+
+/** An empty list says the same as null. */
+const NULLABLE_LISTS = new Set(["mirror.host_filter"]);
+
+/** An empty text says the same as null. */
+const NULLABLE_PATHS = new Set(["mirror.output_dir", "auto_save.output_dir"]);
+
+/** 0 says the same as null. */
+const NULLABLE_COUNTS = new Set(["auto_save.rotate_after_requests", "auto_save.rotate_after_minutes"]);
 
 /** Lists of paths, whose case and order matter. */
 const PATH_LISTS = new Set(["map_file_dirs", "mock_body_dirs"]);
+
+/** Lists of names that are shown as they were written, and are the same in any case. */
+const NAME_LISTS = new Set(["debug_logging.redact_headers"]);
 
 /**
  * The one spelling in which a value is kept: lists trimmed, in lower case, without repetition, sorted; hosts trimmed. Lists
@@ -26,23 +40,37 @@ const PATH_LISTS = new Set(["map_file_dirs", "mock_body_dirs"]);
 export function normalizeSetting(field: string, value: unknown): unknown {
   if (Array.isArray(value)) {
     if (PATH_LISTS.has(field)) return [...new Set(value)];
+    if (NAME_LISTS.has(field)) {
+      const names = value.map(String);
+      const keys = names.map((name) => name.toLowerCase());
+      return names.filter((_name, at) => keys.indexOf(keys[at] ?? "") === at);
+    }
     const entries = value.map((entry) => String(entry).trim().toLowerCase()).filter((entry) => entry !== "");
+    if (entries.length === 0 && NULLABLE_LISTS.has(field)) return null;
     return [...new Set(entries)].sort();
   }
+  if (value === 0 && NULLABLE_COUNTS.has(field)) return null;
   if (typeof value !== "string") return value;
   if (field === "host" || field === "api_host" || field === "upstream_proxy.host") return bareHost(value);
   if (field === "public_ip") return value.trim() === "" ? null : bareHost(value);
+  if (NULLABLE_PATHS.has(field)) return value === "" ? null : value;
   return value;
 }
 
 /** Rules about the meaning of one value, which a schema cannot say. The value has its normal spelling. */
 export function settingProblem(field: string, value: unknown): string | undefined {
+  if (value === null) return undefined;
   if (HOST_LISTS.has(field)) return hostListProblem(field, value as readonly string[]);
   if (field === "allowed_ips") {
     const bad = (value as readonly string[]).find((entry) => parseNetwork(entry) === undefined);
     return bad === undefined ? undefined : `${JSON.stringify(bad)} is neither an IP address nor a CIDR block`;
   }
   if (typeof value !== "string") return undefined;
+  if (NULLABLE_PATHS.has(field)) {
+    return /^(?:\/|[A-Za-z]:[\\/])/.test(value) && !value.includes("\0")
+      ? undefined
+      : "must be an absolute path or null";
+  }
   if (field === "public_ip") return parseAddress(value) ? undefined : "must be an IP address or null";
   if (field === "host" || field === "api_host") {
     return isBindable(value) ? undefined : "must be an IP address or a host name";

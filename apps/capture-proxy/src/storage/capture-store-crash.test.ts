@@ -39,12 +39,28 @@ test("killed at any moment, the store holds every entry that was acknowledged, a
     );
     const counted = database2.prepare("SELECT entry_count, stored_bytes FROM session").get();
     const real = database2
-      .prepare("SELECT COUNT(*) AS entries, SUM(request_body_stored + response_body_stored) AS bytes FROM entry")
+      .prepare(
+        "SELECT COUNT(*) AS entries, SUM(request_body_stored + response_body_stored) + " +
+          "(SELECT IFNULL(SUM(length(payload)), 0) FROM stream_frame) AS bytes FROM entry",
+      )
       .get();
+    const streams = database2
+      .prepare(
+        "SELECT id, state, frames_sent, frames_stored, (SELECT COUNT(*) FROM stream_frame f WHERE f.stream = s.number) AS frames FROM stream s",
+      )
+      .all();
     database2.close();
     for (const id of acknowledged) assert.ok(stored.has(id), `${id} was acknowledged in round ${round} or before`);
     assert.equal(counted?.["entry_count"], real?.["entries"], "counters agree with the rows");
     assert.equal(counted?.["stored_bytes"], real?.["bytes"]);
+    for (const stream of streams) {
+      assert.ok(stored.has(String(stream["id"])), "a stream goes with its entry");
+      assert.deepEqual(
+        [stream["state"], stream["frames_sent"], stream["frames_stored"], stream["frames"]],
+        [3, 40, 40, 40],
+      );
+    }
+    assert.equal(streams.length > 0, acknowledged.size > 0);
     assert.equal(rig.store.status().entryCount, stored.size);
   }
 });

@@ -11,6 +11,7 @@ import type {
 } from "@headworks/capture-contract";
 import type { BodySpool } from "#exchange/body.ts";
 import type { ExchangeView } from "#exchange/exchange.ts";
+import type { StreamStore } from "./stream-store.ts";
 
 /** How storage is doing. */
 export interface StorageStatus {
@@ -78,6 +79,8 @@ export interface StoreLimits {
  */
 export interface CaptureStore {
   readonly spool: BodySpool;
+  /** Frames of everything that streams. */
+  readonly streams: StreamStore;
   /** Number of the next entry; ascending over restarts. */
   nextSeq(): number;
   /** The list row of an exchange as the store will give it. */

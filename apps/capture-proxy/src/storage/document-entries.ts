@@ -1,8 +1,10 @@
 // Tested by session-import.test.ts
 import { fromHarEntry, HarDecoder } from "@headworks/har";
-import type { HarItem } from "@headworks/har";
+import type { HarExchange, HarItem } from "@headworks/har";
 import type { ImportedSession } from "./import-messages.ts";
 import type { ImportedEntry, StoredFile } from "./imported-entry.ts";
+import { importedFrame, importedStream, streamOfHar } from "./imported-stream.ts";
+import type { ImportedFrame, ImportedStream } from "./imported-stream.ts";
 import { importedHarEntry } from "./imported-har-entry.ts";
 import { importedNativeEntry } from "./imported-native-entry.ts";
 import { MemberError } from "./checked-members.ts";
@@ -13,6 +15,10 @@ import { SESSION_FORMAT_VERSION } from "./session-export.ts";
 /** Where the entries of a document go while it is read. */
 export interface DocumentTarget {
   entry(entry: ImportedEntry): void;
+  /** A stream of an entry before it; gives its place among the streams. Throws {@link MemberError}. */
+  stream(stream: ImportedStream): number;
+  /** A frame of a stream before it. Throws {@link MemberError}. */
+  frame(frame: ImportedFrame): void;
   /** An entry that cannot be used; the sentence names it. */
   skip(sentence: string): void;
   session(facts: ImportedSession): void;
@@ -35,12 +41,23 @@ export function harReader(target: DocumentTarget): DocumentReader {
   const add = (item: HarItem): void => {
     if (item.kind === "refused") return target.skip(item.message);
     let entry: ImportedEntry;
+    let exchange: HarExchange;
     try {
-      entry = importedHarEntry(fromHarEntry(item.entry));
+      exchange = fromHarEntry(item.entry);
+      entry = importedHarEntry(exchange);
     } catch (error) {
       return target.skip(`entry ${item.index}: ${error instanceof Error ? error.message : String(error)}`);
     }
     target.entry(entry);
+    if (exchange.webSocketMessages === undefined) return;
+    const { stream, frames } = streamOfHar(entry, exchange.webSocketMessages);
+    try {
+      const place = target.stream(stream);
+      for (const frame of frames) target.frame({ ...frame, stream: place });
+    } catch (error) {
+      if (!(error instanceof MemberError)) throw error;
+      target.skip(`messages of entry ${item.index}: ${error.message}`);
+    }
   };
   const feed = (bytes: Uint8Array): void => {
     for (const item of decoder.write(bytes)) add(item);
@@ -117,6 +134,15 @@ export function sessionReader(target: DocumentTarget): DocumentReader {
         const value = parseJson(bytes, byteOffset);
         const find = (id: string, side: "request" | "response"): StoredFile | undefined => bodies.take(id, side);
         target.entry(checked(`entry ${index}`, byteOffset, () => importedNativeEntry(value, find)));
+      },
+      streams: (bytes, index, byteOffset) => {
+        if (!sawEntries) throw new DocumentError("`entries` must stand before `streams`", byteOffset);
+        const value = parseJson(bytes, byteOffset);
+        checked(`stream ${index}`, byteOffset, () => target.stream(importedStream(value)));
+      },
+      frames: (bytes, index, byteOffset) => {
+        const value = parseJson(bytes, byteOffset);
+        checked(`frame ${index}`, byteOffset, () => target.frame(importedFrame(value)));
       },
     },
     arrays: { entries: () => (sawEntries = true) },

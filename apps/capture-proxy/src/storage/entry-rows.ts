@@ -6,6 +6,7 @@ import type { Database, SqlRow, Statement } from "./database.ts";
 import { NOT_STORED } from "./record-message.ts";
 import type { BodyRecord, EntryRecord } from "./record-message.ts";
 import type { SessionTable } from "./session-table.ts";
+import type { StreamRows } from "./stream-rows.ts";
 import type { RecordBatch } from "./writer-messages.ts";
 
 const ENTRY_COLUMNS = [
@@ -97,6 +98,7 @@ export function* entriesOfBatch({ text, bodies, firstSeq }: RecordBatch): Genera
 export class EntryRows {
   readonly #sessions: SessionTable;
   readonly #files: BodyFiles;
+  readonly #streams: StreamRows;
   readonly #insert: Statement;
   readonly #update: Statement;
   readonly #insertHead: Statement;
@@ -110,9 +112,10 @@ export class EntryRows {
   readonly #deleteEffect: Statement;
   #highestSeq: number;
 
-  constructor(database: Database, sessions: SessionTable, files: BodyFiles, highestSeq: number) {
+  constructor(database: Database, sessions: SessionTable, files: BodyFiles, streams: StreamRows, highestSeq: number) {
     this.#sessions = sessions;
     this.#files = files;
+    this.#streams = streams;
     this.#highestSeq = highestSeq;
     this.#insert = database.prepare(
       `INSERT INTO entry (${ENTRY_COLUMNS.join(", ")}) VALUES (${ENTRY_COLUMNS.map(() => "?").join(", ")})`,
@@ -151,7 +154,11 @@ export class EntryRows {
   /** Inserts an entry, or replaces one that was recorded while it ran. An entry removed meanwhile stays removed. */
   store(entry: IncomingEntry, log: ChangeLog): void {
     const { record } = entry;
-    if (entry.isImported && this.#byId.get(record[2]) !== undefined) record[2] = randomUUID();
+    if (entry.isImported && this.#byId.get(record[2]) !== undefined) {
+      const id = randomUUID();
+      this.#streams.renamed(record[3], record[2], id);
+      record[2] = id;
+    }
     const request = this.#settle(record[32], log);
     const response = this.#settle(record[33], log);
     const replaced = (entry.originalRequest?.length ?? 0) + (entry.originalResponse?.length ?? 0);
@@ -203,6 +210,7 @@ export class EntryRows {
     const replaced = Number(this.#deleteEffect.get(seq)?.["stored"] ?? 0);
     if (counts) log.count(this.#sessions, Number(row["session"]), -1, -Number(row["stored"]) - replaced);
     log.removedSeqs.push(seq);
+    this.#streams.remove(String(row["id"]), log, counts);
     return String(row["id"]);
   }
 

@@ -1,13 +1,20 @@
+import type { FrameBatch } from "./stream-message.ts";
+
 /** What an import starts with. */
 export interface ImportSetup {
   readonly format: "har" | "session";
   readonly sessionNumber: number;
   /** Large bodies are given files from this number on. */
   readonly firstFile: number;
+  /** Streams are numbered from this number on. */
+  readonly firstStream: number;
 }
 
 /** So many numbers of files are set aside for an import. */
 export const FILES_OF_AN_IMPORT = 1_000_000;
+
+/** So many numbers of streams are set aside for an import. */
+export const STREAMS_OF_AN_IMPORT = 1_000_000;
 
 export type ToImport = { readonly kind: "chunk"; readonly bytes: Uint8Array } | { readonly kind: "end" };
 
@@ -20,6 +27,7 @@ export interface ImportedSession {
 }
 
 export type FromImport =
+  | { readonly kind: "frames"; readonly batch: FrameBatch }
   | {
       readonly kind: "batch";
       readonly entries: number;

@@ -6,6 +6,7 @@ import { FILES_OF_AN_IMPORT } from "./import-messages.ts";
 import type { FromImport, ImportedSession, ImportSetup, ToImport } from "./import-messages.ts";
 import { encodeImported } from "./imported-entry.ts";
 import type { ImportedEntry } from "./imported-entry.ts";
+import { FrameGatherer } from "./frame-gatherer.ts";
 import { DocumentError } from "./member-scanner.ts";
 
 const BATCH_ENTRIES = 256;
@@ -18,6 +19,7 @@ export class ImportThread {
   readonly #setup: ImportSetup;
   readonly #post: (message: FromImport, transfer: ArrayBuffer[]) => void;
   readonly #reader: DocumentReader;
+  readonly #frames: FrameGatherer;
   #session: ImportedSession = {};
   #texts: string[] = [];
   #bodies: Uint8Array[] = [];
@@ -31,9 +33,16 @@ export class ImportThread {
   constructor(setup: ImportSetup, post: (message: FromImport, transfer: ArrayBuffer[]) => void) {
     this.#setup = setup;
     this.#post = post;
+    this.#frames = new FrameGatherer(setup.firstStream, setup.sessionNumber, (batch) => {
+      // Streams belong to entries, which have to be there.
+      this.#flush();
+      this.#post({ kind: "frames", batch }, [batch.payloads]);
+    });
     const open = setup.format === "har" ? harReader : sessionReader;
     this.#reader = open({
       entry: (entry) => this.#add(entry),
+      stream: (stream) => this.#frames.stream(stream),
+      frame: (frame) => this.#frames.frame(frame),
       skip: (sentence) => {
         this.#skipped += 1;
         if (this.#errors.length < MOST_ERRORS) this.#errors.push(sentence);
@@ -54,6 +63,7 @@ export class ImportThread {
       }
       this.#reader.end();
       this.#flush();
+      this.#frames.flush();
       const { imported, skipped } = { imported: this.#imported, skipped: this.#skipped };
       this.#post({ kind: "done", imported, skipped, errors: this.#errors, session: this.#session }, []);
     } catch (error) {

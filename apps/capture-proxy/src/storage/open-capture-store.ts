@@ -29,7 +29,10 @@ import { ReaderPool } from "./reader-pool.ts";
 import type { Lane } from "./reader-pool.ts";
 import type { SessionNames, SessionScope } from "./reader-messages.ts";
 import { exportChunks } from "./export-chunks.ts";
-import { FILES_OF_AN_IMPORT } from "./import-messages.ts";
+import { FILES_OF_AN_IMPORT, STREAMS_OF_AN_IMPORT } from "./import-messages.ts";
+import { shownSession } from "./shown-session.ts";
+import { ThreadedStreamStore } from "./open-stream-store.ts";
+import type { StreamStore } from "./stream-store.ts";
 import { runImport } from "./traffic-import.ts";
 import { WriterClient } from "./writer-client.ts";
 import type { SessionRecord, StoreChange } from "./writer-messages.ts";
@@ -88,6 +91,7 @@ class ThreadedCaptureStore implements CaptureStore {
   readonly #importing = new Set<string>();
   #openWriter: WriterClient | undefined;
   #openReaders: ReaderPool | undefined;
+  #openStreams: StreamStore | undefined;
 
   constructor(options: CaptureStoreOptions, unlock: () => void) {
     this.#options = options;
@@ -111,10 +115,16 @@ class ThreadedCaptureStore implements CaptureStore {
     );
     const index = { path: `${setup.path}.index`, firstNewSeq: this.#openWriter.firstSeq };
     this.#openReaders = new ReaderPool({ ...setup, index }, (reason) => log.error({}, reason));
+    this.#openStreams = new ThreadedStreamStore(this.#openWriter, this.#openReaders);
   }
 
   get spool(): BodySpool {
     return this.#writer.spool;
+  }
+
+  get streams(): StreamStore {
+    if (this.#openStreams === undefined) throw new Error("The store is not open");
+    return this.#openStreams;
   }
 
   nextSeq(): number {
@@ -366,9 +376,11 @@ class ThreadedCaptureStore implements CaptureStore {
     this.#importing.add(created.id);
     try {
       const firstFile = writer.reserveFiles(FILES_OF_AN_IMPORT);
-      const setup = { format, sessionNumber: created.number, firstFile };
+      const firstStream = writer.reserveStreams(STREAMS_OF_AN_IMPORT);
+      const setup = { format, sessionNumber: created.number, firstFile, firstStream };
       const { session, ...counts } = await runImport(setup, source, options, {
         record: async (batch) => await writer.recordImported(batch),
+        recordFrames: async (batch) => await writer.recordImportedFrames(batch),
         appendBody: async (file, bytes, isLast) => void (await writer.call({ op: "appendBody", file, bytes, isLast })),
         discardBodies: (files) => writer.discardFiles(files),
       });
@@ -428,17 +440,7 @@ class ThreadedCaptureStore implements CaptureStore {
   }
 
   #shownSession(session: SessionRecord): CaptureSession {
-    return {
-      id: session.id,
-      name: session.name,
-      created_at: new Date(session.createdMs).toISOString(),
-      updated_at: new Date(session.updatedMs).toISOString(),
-      request_count: session.entryCount,
-      total_size_bytes: session.storedBytes,
-      is_current: session.number === this.#writer.activeSession,
-      notes: session.notes,
-      tags: [...session.tags],
-    };
+    return shownSession(session, session.number === this.#writer.activeSession);
   }
 }
 

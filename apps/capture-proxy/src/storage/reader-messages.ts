@@ -1,4 +1,5 @@
 import type { CaptureSession, Condition, TrafficFilter } from "@headworks/capture-contract";
+import type { FrameQuery, StreamGroupQuery, StreamKind, StreamQuery } from "./stream-store.ts";
 import type { TextIndexSetup } from "./text-index.ts";
 
 /** The session a question is about, as it was when it was asked. */
@@ -68,7 +69,17 @@ export interface PreviewRequest {
   readonly explain: string | undefined;
 }
 
+/** Questions about streams. */
+export type StreamRequest =
+  | { readonly op: "streams"; readonly sessions: SessionNames; readonly query: StreamQuery }
+  | { readonly op: "streamGroups"; readonly sessions: SessionNames; readonly query: StreamGroupQuery }
+  | { readonly op: "stream"; readonly sessions: SessionNames; readonly id: string }
+  | { readonly op: "frames"; readonly sessions: SessionNames; readonly query: FrameQuery }
+  | { readonly op: "frameBytes"; readonly sessions: SessionNames; readonly id: string; readonly ordinal: number }
+  | { readonly op: "streamStats"; readonly sessions: SessionNames; readonly kind: StreamKind };
+
 export type ReaderRequest =
+  | StreamRequest
   | ExportRequest
   | PreviewRequest
   | { readonly op: "exportNext" | "exportClose"; readonly handle: number }

@@ -9,6 +9,7 @@ import { CancelledError } from "./filtered-set.ts";
 import type { Interest } from "./filtered-set.ts";
 import type { BodyRequest, FromReader, ReaderRequest, ReaderSetup, ToReader } from "./reader-messages.ts";
 import { readFilePart } from "./stored-bodies.ts";
+import { StreamReader } from "./stream-reader.ts";
 import type { TrafficExport } from "./traffic-export.ts";
 import { TrafficReader } from "./traffic-reader.ts";
 
@@ -30,6 +31,7 @@ export class ReaderThread {
   #nextExport = 1;
   #isIndexing = false;
   #reader: TrafficReader;
+  #streams: StreamReader | undefined;
 
   constructor(setup: ReaderSetup, post: (message: FromReader, transfer: ArrayBuffer[]) => void) {
     this.#setup = setup;
@@ -54,11 +56,13 @@ export class ReaderThread {
         this.#reader.note(message.changedSeqs, message.removedSeqs, message.reset);
         return true;
       case "reopen":
+        this.#closeStreams();
         this.#reader.close();
         this.#reader = new TrafficReader(this.#setup);
         return true;
       case "close":
         clearInterval(this.#looks);
+        this.#closeStreams();
         this.#reader.close();
         this.#decoded.close();
         return false;
@@ -134,7 +138,29 @@ export class ReaderThread {
         return { bytes: this.#exports.get(request.handle)?.next() };
       case "exportClose":
         return this.#exports.delete(request.handle);
+      case "streams":
+        return this.#streamReader.listStreams(request.query, request.sessions);
+      case "streamGroups":
+        return this.#streamReader.listGroups(request.query, request.sessions);
+      case "stream":
+        return this.#streamReader.getStream(request.id, request.sessions);
+      case "frames":
+        return await this.#streamReader.listFrames(request.query, request.sessions, interest);
+      case "frameBytes":
+        return { bytes: this.#streamReader.frameBytes(request.id, request.ordinal, request.sessions) };
+      case "streamStats":
+        return this.#streamReader.stats(request.kind, request.sessions);
     }
+  }
+
+  /** Opened by the first question about streams. */
+  get #streamReader(): StreamReader {
+    return (this.#streams ??= new StreamReader(this.#setup.path));
+  }
+
+  #closeStreams(): void {
+    this.#streams?.close();
+    this.#streams = undefined;
   }
 
   async #body(request: BodyRequest): Promise<BodyPart | undefined> {

@@ -4,6 +4,7 @@ import type { ChangeLog } from "./change-log.ts";
 import type { Database, Statement } from "./database.ts";
 import type { EntryRows } from "./entry-rows.ts";
 import type { SessionTable } from "./session-table.ts";
+import type { StreamRows } from "./stream-rows.ts";
 
 /** Entries removed in one transaction: a few milliseconds, so that batches never wait long. */
 const STEP_ENTRIES = 500;
@@ -17,6 +18,7 @@ export class Retention {
   readonly #database: Database;
   readonly #sessions: SessionTable;
   readonly #rows: EntryRows;
+  readonly #streams: StreamRows;
   /** Sessions that have rows at or below their floor. */
   readonly #cleared = new Set<number>();
   /** Deleted sessions that have rows. */
@@ -25,17 +27,16 @@ export class Retention {
   readonly #oldest: Statement;
   readonly #upTo: Statement;
 
-  constructor(database: Database, sessions: SessionTable, rows: EntryRows, limits: StoreLimits) {
+  constructor(database: Database, sessions: SessionTable, rows: EntryRows, streams: StreamRows, limits: StoreLimits) {
     this.#database = database;
     this.#sessions = sessions;
     this.#rows = rows;
+    this.#streams = streams;
     this.limits = limits;
     this.#oldestOfSession = database.prepare(
       "SELECT seq FROM entry WHERE session = ? AND seq > ? AND state <> 0 ORDER BY seq LIMIT ?",
     );
-    this.#oldest = database.prepare(
-      "SELECT seq, request_body_stored + response_body_stored AS stored FROM entry WHERE state <> 0 ORDER BY seq LIMIT ?",
-    );
+    this.#oldest = database.prepare("SELECT seq FROM entry WHERE state <> 0 ORDER BY seq LIMIT ?");
     this.#upTo = database.prepare("SELECT seq FROM entry WHERE session = ? AND seq <= ? ORDER BY seq LIMIT ?");
     this.recall();
   }
@@ -62,7 +63,13 @@ export class Retention {
   }
 
   get isNeeded(): boolean {
-    return this.#doomed.size > 0 || this.#cleared.size > 0 || this.#excessEntries() > 0 || this.#excessBytes() > 0;
+    return (
+      this.#doomed.size > 0 ||
+      this.#cleared.size > 0 ||
+      this.#streams.isTidyNeeded ||
+      this.#excessEntries() > 0 ||
+      this.#excessBytes() > 0
+    );
   }
 
   /** For the transaction of a batch: brings the store back to its limits as far as one step goes. */
@@ -77,6 +84,7 @@ export class Retention {
     const [cleared] = this.#cleared;
     if (doomed !== undefined) this.#removeDoomed(doomed, log);
     else if (cleared !== undefined) this.#removeCleared(cleared, log);
+    else if (this.#streams.isTidyNeeded) this.#streams.tidy();
     else this.enforce(log);
   }
 
@@ -114,15 +122,16 @@ export class Retention {
 
   #pruneBytes(log: ChangeLog): void {
     this.#unprunableBytes = 0;
-    let excess = this.#excessBytes(log);
+    const excess = this.#excessBytes(log);
     if (excess <= 0) return;
     const rows = this.#oldest.all(STEP_ENTRIES);
     for (const row of rows) {
-      if (excess <= 0) return;
+      if (this.#excessBytes(log) <= 0) return;
       this.#prune(Number(row["seq"]), log);
-      excess -= Number(row["stored"]);
     }
-    if (rows.length === 0) this.#unprunableBytes = excess;
+    if (rows.length > 0) return;
+    // All entries that are left still run; of what they stream, the newest frames stay.
+    if (this.#streams.shed(excess, log) === 0) this.#unprunableBytes = excess;
   }
 
   #prune(seq: number, log: ChangeLog): void {

@@ -101,6 +101,7 @@ export function sampleExchange(options: SampleOptions = {}): Exchange {
       requestEnded: 1001,
       resolveStarted: 0,
       connectStarted: 0,
+      tunnelStarted: 0,
       tlsStarted: 0,
       upstreamReady: 0,
       sendStarted: 1001,

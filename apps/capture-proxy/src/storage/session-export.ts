@@ -18,7 +18,7 @@ const SIDES = ["request", "response"] as const;
 
 /**
  * The native document of a session: `version`, `exported_at`, `session`, `bodies` (only if there are large ones; parts
- * `{entry, side, data}` in order) and `entries`, oldest first, each as the API shows it with `scheme`, `port`,
+ * `{entry, side, data}` in order), `entries`, and `streams` and `frames` if there are any. Entries are oldest first, each as the API shows it with `scheme`, `port`,
  * `duration_ms` and `ttfb_ms` besides. Nothing of a stored entry is left out.
  */
 export function sessionExport(source: SessionSource, session: CaptureSession, exportedAt: string): TrafficExport {
@@ -29,6 +29,8 @@ export function sessionExport(source: SessionSource, session: CaptureSession, ex
 export interface SessionSource extends ExportSource {
   /** Entries with a body larger than {@link LARGEST_EMBEDDED_BODY_BYTES}. */
   readonly largeSeqs: readonly number[];
+  /** The members of the document that hold streams and their frames. */
+  readonly streamTexts: () => Iterable<string>;
 }
 
 function* sessionTexts(
@@ -52,7 +54,9 @@ function* sessionTexts(
     yield `${index === 0 ? "\n" : ",\n"}${JSON.stringify(nativeEntry(found.row, found.sessionId, source))}`;
     index += 1;
   }
-  yield "\n]}\n";
+  yield "\n]";
+  yield* source.streamTexts();
+  yield "}\n";
   return undefined;
 }
 

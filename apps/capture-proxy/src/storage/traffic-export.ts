@@ -1,7 +1,7 @@
 // Tested by traffic-transfer.test.ts
 import { decodeContentSync } from "@headworks/http-fields/content-coding";
 import { harEntryTexts, harEpilogue, harPrologue, toHarEntry } from "@headworks/har";
-import type { HarEntry } from "@headworks/har";
+import type { HarEntry, HarWebSocketMessage } from "@headworks/har";
 import type { SqlRow } from "./database.ts";
 import { harExchangeOf } from "./har-exchange.ts";
 import type { StoredBodies } from "./stored-bodies.ts";
@@ -15,6 +15,8 @@ export interface ExportSource {
   readonly seqs: readonly number[];
   whole(seq: number): { readonly row: SqlRow; readonly sessionId: string } | undefined;
   readonly bodies: StoredBodies;
+  /** Messages of a WebSocket connection, by the id of its entry. */
+  readonly webSocketMessages: (id: string) => readonly HarWebSocketMessage[] | undefined;
 }
 
 /** Gives a document piece by piece; nothing of it is made before it is asked for. */
@@ -60,17 +62,20 @@ function* harTexts(source: ExportSource, version: string): Generator<string, und
   for (const seq of source.seqs) {
     const found = source.whole(seq);
     if (found === undefined) continue;
-    yield* harEntryTexts(harEntry(found.row, found.sessionId, source.bodies), index);
+    yield* harEntryTexts(harEntry(found.row, found.sessionId, source), index);
     index += 1;
   }
   yield harEpilogue();
   return undefined;
 }
 
-function harEntry(row: SqlRow, sessionId: string, bodies: StoredBodies): HarEntry {
+function harEntry(row: SqlRow, sessionId: string, { bodies, webSocketMessages }: ExportSource): HarEntry {
   const decode = (bytes: Uint8Array, coding: string): Uint8Array | undefined => {
     const { bytes: decoded, stop } = decodeContentSync(bytes, coding, { maxBytes: HAR_BODY_BYTES });
     return stop === undefined ? decoded : undefined;
   };
-  return toHarEntry(harExchangeOf(row, sessionId, bodies, HAR_BODY_BYTES), decode);
+  const isWebSocket = row["scheme"] === "ws" || row["scheme"] === "wss";
+  const messages = isWebSocket ? webSocketMessages(String(row["id"])) : undefined;
+  const exchange = { ...harExchangeOf(row, sessionId, bodies, HAR_BODY_BYTES), webSocketMessages: messages };
+  return toHarEntry(exchange, decode);
 }

@@ -3,6 +3,7 @@ import { Worker } from "node:worker_threads";
 import type { ImportResult } from "@headworks/capture-contract";
 import type { ImportOptions } from "./capture-store.ts";
 import type { FromImport, ImportedSession, ImportSetup, ToImport } from "./import-messages.ts";
+import type { FrameBatch } from "./stream-message.ts";
 import type { RecordBatch } from "./writer-messages.ts";
 
 const PROGRESS_MS = 100;
@@ -18,6 +19,8 @@ class ImportRefusedError extends Error {
 export interface ImportTarget {
   /** Resolves when the batch is committed, which is what makes the sender wait. */
   record(batch: RecordBatch): Promise<void>;
+  /** Resolves when the frames are committed. */
+  recordFrames(batch: FrameBatch): Promise<void>;
   /** Resolves when the piece is in the body's file; must be asked for before the entry that the body belongs to. */
   appendBody(file: number, bytes: Uint8Array, isLast: boolean): Promise<void>;
   /** The import failed: files that no entry refers to are not wanted. */
@@ -103,6 +106,7 @@ class Conversation {
     });
     this.#worker.on("message", (message: FromImport) => {
       if (message.kind === "batch") this.#write(this.#record(message));
+      else if (message.kind === "frames") this.#write(this.#target.recordFrames(message.batch));
       else if (message.kind === "body") this.#write(this.#appendBody(message));
       else this.#answer.resolve(message);
     });

@@ -24,6 +24,7 @@ import { TextIndex } from "./text-index.ts";
 import { LARGEST_EMBEDDED_BODY_BYTES, sessionExport } from "./session-export.ts";
 import { harExport } from "./traffic-export.ts";
 import type { TrafficExport } from "./traffic-export.ts";
+import { harMessages, streamTexts } from "./stream-documents.ts";
 import { summarize } from "./traffic-summary.ts";
 import { treeOf, valuesOf } from "./traffic-values.ts";
 
@@ -171,7 +172,8 @@ export class TrafficReader {
         ? undefined
         : { row: found, sessionId: owner.id };
     };
-    const source = { seqs, whole, bodies: this.bodies };
+    const webSocketMessages = (id: string) => harMessages(this.#database, id);
+    const source = { seqs, whole, bodies: this.bodies, webSocketMessages };
     if (session === undefined) return harExport(source, APPLICATION_VERSION);
     const large = this.#database
       .prepare(
@@ -179,7 +181,8 @@ export class TrafficReader {
       )
       .all(...condition.values, LARGEST_EMBEDDED_BODY_BYTES);
     const largeSeqs = large.map((row) => Number(row["seq"]));
-    return sessionExport({ ...source, largeSeqs }, session, request.exportedAt);
+    const streams = (): Iterable<string> => streamTexts(this.#database, scope.number);
+    return sessionExport({ ...source, largeSeqs, streamTexts: streams }, session, request.exportedAt);
   }
 
   async summary(scope: SessionScope, filter: TrafficFilter, interest: Interest): Promise<unknown> {

@@ -10,6 +10,8 @@ import type { Database } from "./database.ts";
 import { EntryRows, entriesOfBatch } from "./entry-rows.ts";
 import { Retention } from "./retention.ts";
 import { SessionTable } from "./session-table.ts";
+import { StreamRows } from "./stream-rows.ts";
+import type { FrameBatch } from "./stream-message.ts";
 import type { RecordBatch, WriterCall } from "./writer-messages.ts";
 
 /** Log pages (16 KiB each) before SQLite moves them into the file: fewer, larger moves. */
@@ -32,6 +34,7 @@ export class TrafficWriter {
   readonly #path: string;
   readonly #database: Database;
   readonly #rows: EntryRows;
+  readonly #streams: StreamRows;
   readonly #retention: Retention;
   readonly #onChange: OnChange;
 
@@ -51,9 +54,11 @@ export class TrafficWriter {
       this.nextFile = this.files.sweep(new Set(referenced.map((row) => Number(row["file"]))));
       this.sessions = new SessionTable(this.#database);
       this.#ensureActiveSession();
-      this.#rows = new EntryRows(this.#database, this.sessions, this.files, this.#lastSeq());
-      this.#retention = new Retention(this.#database, this.sessions, this.#rows, limits);
+      this.#streams = new StreamRows(this.#database, this.sessions);
+      this.#rows = new EntryRows(this.#database, this.sessions, this.files, this.#streams, this.#lastSeq());
+      this.#retention = new Retention(this.#database, this.sessions, this.#rows, this.#streams, limits);
       this.#failInterrupted();
+      this.#streams.settleInterrupted();
     } catch (error) {
       this.#database.close();
       throw error;
@@ -63,6 +68,24 @@ export class TrafficWriter {
   /** Number of the newest entry ever written. */
   get highestSeq(): number {
     return this.#rows.highestSeq;
+  }
+
+  /** Number of the next stream. */
+  get nextStream(): number {
+    return this.#streams.highestNumber + 1;
+  }
+
+  /** Commits a batch of frames. On an error nothing of it is stored and the batch may be given again. */
+  writeFrames(batch: FrameBatch): void {
+    try {
+      this.#commit((log) => {
+        this.#streams.store(batch, log);
+        this.#retention.enforce(log);
+      });
+    } catch (error) {
+      // What SQLite refuses for another reason than the disk it will refuse again: it must not hold up all that follow.
+      if (troubleOf(error) !== "other") throw error;
+    }
   }
 
   /** Commits a batch. On an error nothing of it is stored and the batch may be given again. */
@@ -109,6 +132,7 @@ export class TrafficWriter {
       this.#commit((log) => this.#retention.step(log));
     } catch (error) {
       this.#retention.recall();
+      this.#streams.recall();
       throw error;
     }
     return this.#retention.isNeeded;
@@ -136,6 +160,8 @@ export class TrafficWriter {
           return this.#setNote(request.id, request.note);
         case "deleteEntries":
           return this.#deleteEntries(request.ids);
+        case "clearStreams":
+          return void this.#commit((log) => this.#streams.clearKind(request.kind, log));
       }
     });
   }
@@ -244,6 +270,7 @@ export class TrafficWriter {
     const session = this.sessions.byId(id);
     if (session === undefined) return false;
     this.#commit(() => this.#setDoomed(session.number, 0));
+    this.#streams.forgetRenamed(session.number);
     return true;
   }
 
@@ -283,6 +310,7 @@ export class TrafficWriter {
       log.reset = true;
     });
     this.#retention.doom(session.number);
+    this.#streams.forgetRenamed(session.number);
     return "deleted";
   }
 
@@ -303,6 +331,7 @@ export class TrafficWriter {
     this.#commit((log) => {
       const cleared = { ...session, floorSeq: this.highestSeq, entryCount: 0, storedBytes: 0, updatedMs: nowMs };
       this.sessions.write(cleared);
+      this.#streams.clearSession(session.number);
       log.put(cleared);
       log.reset = true;
     });

@@ -4,8 +4,10 @@ import type { BodySpool } from "#exchange/body.ts";
 import type { ExchangeView } from "#exchange/exchange.ts";
 import { FileSpool } from "./body-spool.ts";
 import type { StorageStatus, StoreLimits } from "./capture-store.ts";
+import { FrameQueue } from "./frame-queue.ts";
 import { DatabaseTooNewError } from "./migrations.ts";
 import { RecordQueue } from "./record-queue.ts";
+import type { FrameBatch } from "./stream-message.ts";
 import type {
   FromWriter,
   RecordBatch,
@@ -21,6 +23,8 @@ const BODY_BACKLOG_BYTES = 67_108_864;
 /** above this much, whole entries are lost. */
 const ENTRY_BACKLOG_BYTES = 2 * BODY_BACKLOG_BYTES;
 const ENTRY_BACKLOG = 200_000;
+/** Above this much unwritten, frames of streams are counted and not stored. */
+const FRAME_BACKLOG_BYTES = 67_108_864;
 /** A writer thread that broke is started again after this time. */
 const RESTART_MS = 1000;
 /** On the way out, a disk that does not answer is not waited for longer. */
@@ -48,6 +52,8 @@ export class WriterClient {
   readonly #setup: WriterSetup;
   readonly #events: WriterEvents;
   readonly #queue: RecordQueue;
+  /** Frames of streams on their way to the writer. */
+  readonly frames: FrameQueue;
   #worker: Worker | undefined;
   #spool: FileSpool | undefined;
   #nextSeq = 1;
@@ -63,6 +69,8 @@ export class WriterClient {
   readonly #troubled = new Set<(reason: Error) => void>();
   #sentBytes = 0;
   #sentEntries = 0;
+  #sentFrameBytes = 0;
+  #nextStream = 1;
   #closing = false;
   #problem: string | null = null;
   #storeSizeBytes = 0;
@@ -77,6 +85,12 @@ export class WriterClient {
     this.#limits = setup.limits;
     this.#events = events;
     this.#queue = new RecordQueue((batch) => this.#sendBatch(batch));
+    this.frames = new FrameQueue({
+      send: (batch) => this.#sendFrames(batch),
+      hasRoomFor: (bytes) => this.#worker !== undefined && this.#sentFrameBytes + bytes <= FRAME_BACKLOG_BYTES,
+      nextStream: () => this.#nextStream++,
+      activeSession: () => this.activeSession,
+    });
   }
 
   /** Starts the thread; rejects when the database cannot be opened. */
@@ -126,12 +140,30 @@ export class WriterClient {
     for (const file of files) this.#send({ kind: "fileDiscard", file }, []);
   }
 
+  /** Sets numbers of streams aside; gives the first. */
+  reserveStreams(count: number): number {
+    const first = this.#nextStream;
+    this.#nextStream += count;
+    return first;
+  }
+
+  /** Hands over frames that were made elsewhere, behind the entries they belong to. */
+  async recordImportedFrames(batch: FrameBatch): Promise<void> {
+    if (this.#worker === undefined) throw new Error(this.#problem ?? "The store is closed");
+    this.#sendFrames(batch);
+    await this.#committedOrTroubled();
+  }
+
   /** Hands over entries that were made elsewhere; they get numbers of their own. */
   async recordImported(batch: RecordBatch): Promise<void> {
     if (this.#worker === undefined) throw new Error(this.#problem ?? "The store is closed");
     const firstSeq = this.#nextSeq;
     this.#nextSeq += batch.entries;
     this.#sendBatch({ ...batch, firstSeq });
+    await this.#committedOrTroubled();
+  }
+
+  async #committedOrTroubled(): Promise<void> {
     const trouble = Promise.withResolvers<never>();
     this.#troubled.add(trouble.reject);
     try {
@@ -143,11 +175,16 @@ export class WriterClient {
   }
 
   async flush(): Promise<void> {
-    this.#queue.flush();
+    this.#flushQueues();
     if (this.#doneBatches >= this.#sentBatches) return;
     const { promise, resolve } = Promise.withResolvers<void>();
     this.#waiters.push({ batch: this.#sentBatches, resolve });
     await promise;
+  }
+
+  #flushQueues(): void {
+    this.#queue.flush();
+    this.frames.flush();
   }
 
   get limits(): StoreLimits {
@@ -157,7 +194,7 @@ export class WriterClient {
   /** Asks for a change and waits until it is on disk. */
   async call(request: WriterCall): Promise<unknown> {
     if (this.#worker === undefined) throw new Error(this.#problem ?? "The store is closed");
-    this.#queue.flush();
+    this.#flushQueues();
     const call = this.#nextCall++;
     const { promise, resolve, reject } = Promise.withResolvers<unknown>();
     this.#calls.set(call, { resolve, reject });
@@ -189,7 +226,7 @@ export class WriterClient {
 
   /** Commits what is queued and ends the thread; entries that the disk refuses are counted as lost. */
   async close(): Promise<void> {
-    this.#queue.flush();
+    this.#flushQueues();
     this.#closing = true;
     const worker = this.#worker;
     if (worker === undefined) return;
@@ -234,6 +271,7 @@ export class WriterClient {
 
   #begin(message: FromWriter & { kind: "ready" }): void {
     this.#nextSeq = Math.max(this.#nextSeq, message.nextSeq);
+    this.#nextStream = Math.max(this.#nextStream, message.nextStream);
     if (this.#firstSeq === 0) this.#firstSeq = this.#nextSeq;
     this.#spool ??= new FileSpool(
       {
@@ -261,6 +299,9 @@ export class WriterClient {
         return this.#apply(message.change);
       case "committed":
         return this.#committed(message);
+      case "framesCommitted":
+        this.#sentFrameBytes -= message.bytes;
+        return this.#batchDone();
       case "pieceDone":
         this.#sentBytes -= message.bytes;
         return;
@@ -296,6 +337,10 @@ export class WriterClient {
     this.#entriesLost += message.lost;
     this.#bodiesNotStored += message.bodiesNotStored;
     this.#lastBatchMs = message.ms;
+    this.#batchDone();
+  }
+
+  #batchDone(): void {
     this.#doneBatches += 1;
     while (this.#waiters[0] !== undefined && this.#waiters[0].batch <= this.#doneBatches) {
       this.#waiters.shift()?.resolve();
@@ -314,6 +359,12 @@ export class WriterClient {
     this.#sentBytes += batch.bytes;
     this.#sentEntries += batch.entries;
     this.#send(batch, [batch.bodies]);
+  }
+
+  #sendFrames(batch: FrameBatch): void {
+    this.#sentBatches += 1;
+    this.#sentFrameBytes += batch.bytes;
+    this.#send(batch, [batch.payloads]);
   }
 
   #send(message: ToWriter, transfer: ArrayBuffer[]): void {
@@ -346,6 +397,7 @@ export class WriterClient {
     this.#entriesLost += this.#sentEntries;
     this.#sentEntries = 0;
     this.#sentBytes = 0;
+    this.#sentFrameBytes = 0;
     this.#doneBatches = this.#sentBatches;
     for (const waiter of this.#waiters) waiter.resolve();
     this.#waiters = [];

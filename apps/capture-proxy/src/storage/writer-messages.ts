@@ -1,4 +1,5 @@
 import type { StoreLimits } from "./capture-store.ts";
+import type { FrameBatch } from "./stream-message.ts";
 
 /** A session as the writer keeps it. */
 export interface SessionRecord {
@@ -60,10 +61,13 @@ export type WriterCall =
   | { readonly op: "switchSession"; readonly id: string; readonly nowMs: number }
   | { readonly op: "clearSession"; readonly id: string; readonly nowMs: number }
   | { readonly op: "setNote"; readonly id: string; readonly note: string | null }
-  | { readonly op: "deleteEntries"; readonly ids: readonly string[] };
+  | { readonly op: "deleteEntries"; readonly ids: readonly string[] }
+  /** Frames of a kind, by its code, and its streams that are closed. */
+  | { readonly op: "clearStreams"; readonly kind: number };
 
 export type ToWriter =
   | RecordBatch
+  | FrameBatch
   | { readonly kind: "piece"; readonly file: number; readonly bytes: Uint8Array }
   | { readonly kind: "fileEnd"; readonly file: number }
   | { readonly kind: "fileDiscard"; readonly file: number }
@@ -92,6 +96,7 @@ export type FromWriter =
       readonly change: StoreChange;
       readonly nextSeq: number;
       readonly nextFile: number;
+      readonly nextStream: number;
       readonly movedAside: string | null;
     }
   | { readonly kind: "refused"; readonly error: string; readonly tooNew: boolean }
@@ -105,6 +110,7 @@ export type FromWriter =
       readonly bodiesNotStored: number;
       readonly ms: number;
     }
+  | { readonly kind: "framesCommitted"; readonly bytes: number }
   | { readonly kind: "pieceDone"; readonly bytes: number }
   | { readonly kind: "fileFailed"; readonly file: number }
   | { readonly kind: "size"; readonly bytes: number }

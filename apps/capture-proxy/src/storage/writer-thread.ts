@@ -5,6 +5,7 @@ import { DatabaseTooNewError } from "./migrations.ts";
 import { TrafficWriter } from "./traffic-writer.ts";
 import type { ChangeLog } from "./change-log.ts";
 import type { SessionTable } from "./session-table.ts";
+import type { FrameBatch } from "./stream-message.ts";
 import type { FromWriter, RecordBatch, StoreChange, ToWriter, WriterSetup } from "./writer-messages.ts";
 
 /** After a failed commit the next attempt comes so much later. */
@@ -28,7 +29,7 @@ export class WriterThread {
   readonly #end: () => void;
   #writer: TrafficWriter | undefined;
   /** Batches that wait for the disk. The proxy thread bounds them: it sends no more than its backlog allows. */
-  readonly #waiting: RecordBatch[] = [];
+  readonly #waiting: (RecordBatch | FrameBatch)[] = [];
   #problem: string | null = null;
   #retry: NodeJS.Timeout | undefined;
   #syncTimer: NodeJS.Timeout | undefined;
@@ -52,6 +53,7 @@ export class WriterThread {
         change: everything(writer),
         nextSeq: writer.highestSeq + 1,
         nextFile: writer.nextFile,
+        nextStream: writer.nextStream,
         movedAside,
       });
       this.#post({ kind: "size", bytes: writer.sizeBytes });
@@ -66,6 +68,7 @@ export class WriterThread {
   receive(message: ToWriter): void {
     switch (message.kind) {
       case "batch":
+      case "frames":
         this.#waiting.push(message);
         if (this.#problem === null) this.#drain();
         return;
@@ -114,17 +117,10 @@ export class WriterThread {
     for (let batch = this.#waiting[0]; batch !== undefined; batch = this.#waiting[0]) {
       const startedMs = performance.now();
       try {
-        const { lost, bodiesNotStored } = this.#running.write(batch);
+        if (batch.kind === "frames") this.#running.writeFrames(batch);
+        const result = batch.kind === "batch" ? this.#running.write(batch) : undefined;
         this.#waiting.shift();
-        this.#post({
-          kind: "committed",
-          entries: batch.entries,
-          bytes: batch.bytes,
-          written: batch.entries - lost,
-          lost,
-          bodiesNotStored,
-          ms: performance.now() - startedMs,
-        });
+        this.#post(committed(batch, result, performance.now() - startedMs));
       } catch (error) {
         return this.#fail(error);
       }
@@ -229,6 +225,17 @@ export class WriterThread {
     this.#post({ kind: "closed" });
     this.#end();
   }
+}
+
+function committed(
+  batch: RecordBatch | FrameBatch,
+  result: { readonly lost: number; readonly bodiesNotStored: number } | undefined,
+  ms: number,
+): FromWriter {
+  if (batch.kind === "frames") return { kind: "framesCommitted", bytes: batch.bytes };
+  const { lost, bodiesNotStored } = result ?? { lost: 0, bodiesNotStored: 0 };
+  const { entries, bytes } = batch;
+  return { kind: "committed", entries, bytes, written: entries - lost, lost, bodiesNotStored, ms };
 }
 
 /** All sessions, as a change from nothing. */

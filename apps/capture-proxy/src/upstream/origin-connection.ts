@@ -1,61 +1,51 @@
 // Tested by ../../test/engine-flow.test.ts
 import type { Socket } from "node:net";
-import { ResponseReader, UpstreamState } from "@headworks/http1";
-import type { Http1Error, RawFields, ResponseHead, UpstreamRequest } from "@headworks/http1";
+import { LAST_CHUNK, lastChunkWithTrailers, requestHeadText, ResponseReader, UpstreamState } from "@headworks/http1";
+import type { Http1Error, RawFields, ResponseHead } from "@headworks/http1";
 import type { UpstreamTlsFacts } from "#exchange/exchange.ts";
 import type { Failure } from "#exchange/failure.ts";
 import { BatchedWriter, noteRead } from "@headworks/sockets";
 import { brokenConnection } from "./connect-failure.ts";
 import type { Destination, Dialled } from "./dial.ts";
-
-/** The exchange that a connection serves at the moment. Calls come in the order of the answer's bytes. */
-export interface AnswerHandler {
-  onInformational(head: ResponseHead): void;
-  onAnswerHead(head: ResponseHead): void;
-  onAnswerData(piece: Buffer): void;
-  onAnswerTrailers(fields: RawFields): void;
-  /** The head was a 101 and its read is worked off: the handler must take the connection over now. */
-  onProtocolSwitched(): void;
-  /** One read is worked off: flush what it caused. */
-  onAnswerBatch(): void;
-  /** The answer is complete; the connection is free or gone already. */
-  onAnswerEnd(): void;
-  /** No answer will be completed. `retry`: the request may be sent once more on a new connection. */
-  onOriginLost(outcome: "retry" | "fail", failure: Failure): void;
-  /** The origin takes more of the request. */
-  onOriginDrain(): void;
-}
+import { absoluteTarget, authorize, forwardedFailure, proxyAnswerFailure } from "./forwarded-request.ts";
+import { requestFields } from "./origin-fields.ts";
+import type { AnswerHandler, Origin, OriginRequest } from "./origin.ts";
+import type { Forwarding } from "./proxy-route.ts";
 
 /**
- * One HTTP/1.1 connection to an origin: one exchange at a time, its answer read strictly in framing and leniently in
+ * One HTTP/1.1 connection to an origin, or to a proxy that forwards requests to it: one exchange at a time, its answer read strictly in framing and leniently in
  * form. Belongs to one client connection, so nothing of one client can reach another.
  */
-export class OriginConnection {
+export class OriginConnection implements Origin {
   readonly destination: Destination;
   readonly address: string;
   readonly tls: UpstreamTlsFacts | undefined;
-  readonly socket: Socket;
-  readonly writer: BatchedWriter;
-  /** Monotonic moment at which the first bytes of the present answer arrived; 0 before. */
   firstByteMs = 0;
   /** Called when the connection cannot be used any more. */
   onGone: (() => void) | undefined;
+  readonly #socket: Socket;
+  readonly #writer: BatchedWriter;
   readonly #state = new UpstreamState();
   readonly #reader: ResponseReader;
   #handler: AnswerHandler | undefined;
   #held: Buffer | undefined;
   /** The origin sent its last byte, and some of them are held. */
   #hasEnded = false;
+  #isChunked = false;
   #answerEnded = false;
   #isSwitching = false;
   #protocolError: Http1Error | undefined;
+  readonly #forwarding: Forwarding | undefined;
+  /** The proxy answered instead of the origin. */
+  #proxyFailure: Failure | undefined;
 
   constructor(destination: Destination, dialled: Dialled) {
     this.destination = destination;
     this.address = dialled.address;
     this.tls = dialled.tls;
-    this.socket = dialled.socket;
-    this.writer = new BatchedWriter(this.socket);
+    this.#forwarding = dialled.forwarding;
+    this.#socket = dialled.socket;
+    this.#writer = new BatchedWriter(this.#socket);
     this.#reader = new ResponseReader(
       {
         onInformational: (head) => this.#handler?.onInformational(head),
@@ -71,36 +61,57 @@ export class OriginConnection {
       },
       { lenient: true },
     );
-    this.socket.on("data", this.#onData);
-    this.socket.on("end", this.#onEnd);
-    this.socket.on("drain", this.#onDrain);
-    this.socket.on("error", this.#onError);
-    this.socket.on("close", this.#onClose);
+    this.#socket.on("data", this.#onData);
+    this.#socket.on("end", this.#onEnd);
+    this.#socket.on("drain", this.#onDrain);
+    this.#socket.on("error", this.#onError);
+    this.#socket.on("close", this.#onClose);
+  }
+
+  /** A proxy reads the requests and passes them on, so that nothing else can be carried. */
+  get isForwarded(): boolean {
+    return this.#forwarding !== undefined;
   }
 
   get isIdle(): boolean {
     return this.#state.isIdle;
   }
 
-  /** An exchange takes the connection. */
-  begin(handler: AnswerHandler, request: UpstreamRequest, upgrade: string | undefined): void {
+  send(handler: AnswerHandler, request: OriginRequest): number {
+    const { method, path, framing, upgrade, authority } = request;
+    const fields = requestFields(request.fields, framing, upgrade, authority);
+    const forwarding = this.#forwarding;
+    if (forwarding !== undefined) authorize(fields, forwarding);
+    const target = forwarding === undefined ? path : absoluteTarget(this.destination, path);
+    const head = requestHeadText(method, target, fields);
     this.#state.requestStarted(request);
-    this.#reader.expect(request.method, upgrade);
+    this.#reader.expect(method, upgrade);
     this.#handler = handler;
+    this.#isChunked = framing.kind === "chunked";
     this.firstByteMs = 0;
+    this.#writer.text(head);
+    return head.length;
   }
 
-  requestSent(): void {
+  sendData(piece: Buffer): void {
+    if (this.#isChunked) this.#writer.chunk(piece);
+    else this.#writer.bytes(piece);
+  }
+
+  sendEnd(trailers: RawFields | undefined): void {
+    if (this.#isChunked) this.#writer.text(trailers ? lastChunkWithTrailers(trailers) : LAST_CHUNK);
     this.#state.requestSent();
   }
 
-  /** Stops reading the answer, inside a callback too. */
-  hold(): void {
-    this.#reader.pause();
-    this.socket.pause();
+  flush(): boolean {
+    return this.#writer.flush();
   }
 
-  /** Reads on. */
+  hold(): void {
+    this.#reader.pause();
+    this.#socket.pause();
+  }
+
   release(): void {
     this.#reader.resume();
     const held = this.#held;
@@ -110,30 +121,30 @@ export class OriginConnection {
       this.#hasEnded = false;
       this.#ended();
     }
-    if (!this.#reader.isPaused) this.socket.resume();
+    if (!this.#reader.isPaused) this.#socket.resume();
   }
 
-  /** The connection becomes a tunnel; gives the socket, without listeners and paused, and bytes read already. */
   takeOver(): { readonly socket: Socket; readonly bytes: Buffer | undefined } {
     this.#state.tunnelStarted();
     this.#handler = undefined;
     this.#detach();
-    this.socket.pause();
+    this.#socket.pause();
     const bytes = this.#held;
     this.#held = undefined;
     this.onGone?.();
-    return { socket: this.socket, bytes };
+    return { socket: this.#socket, bytes };
   }
 
-  /** Whoever used it went away; its bytes must not reach anybody else. */
   destroy(): void {
     this.#state.abandon();
     this.#handler = undefined;
     this.#held = undefined;
-    this.socket.destroy();
+    this.#socket.destroy();
   }
 
   #onHead(head: ResponseHead): void {
+    this.#proxyFailure = this.#forwarding && proxyAnswerFailure(head.status, this.#forwarding);
+    if (this.#proxyFailure !== undefined) return this.#reader.pause();
     this.#state.answerStarted(head);
     this.#isSwitching = head.status === 101;
     this.#handler?.onAnswerHead(head);
@@ -143,7 +154,7 @@ export class OriginConnection {
     noteRead(chunk.length);
     if (this.firstByteMs === 0) this.firstByteMs = performance.now();
     if (this.#state.bytesArrived() === "destroy") {
-      this.socket.destroy();
+      this.#socket.destroy();
       return;
     }
     this.#read(chunk);
@@ -161,6 +172,7 @@ export class OriginConnection {
 
   #readAnswer(chunk: Buffer): void {
     const at = this.#reader.read(chunk);
+    if (this.#proxyFailure) return this.#lose(this.#proxyFailure);
     if (this.#protocolError) return this.#refuse(this.#protocolError);
     const hasRest = at < chunk.length;
     if (this.#isSwitching) {
@@ -182,7 +194,7 @@ export class OriginConnection {
     this.#answerEnded = false;
     this.#handler = undefined;
     const next = this.#state.answerEnded(surplus, this.#reader.oddities.length);
-    if (next === "destroy") this.socket.destroy();
+    if (next === "destroy") this.#socket.destroy();
     else this.#reader.next();
     // Nobody who held the answer back will release it, and an idle connection must notice its end.
     if (this.#reader.isPaused) this.release();
@@ -207,8 +219,14 @@ export class OriginConnection {
     const handler = this.#handler;
     this.#handler = undefined;
     const outcome = this.#state.lost();
-    this.socket.destroy();
-    if (outcome !== "none") handler?.onOriginLost(outcome, failure);
+    this.#socket.destroy();
+    if (outcome !== "none") handler?.onOriginLost(outcome, this.#told(failure));
+  }
+
+  #told(failure: Failure): Failure {
+    const forwarding = this.#forwarding;
+    if (forwarding === undefined || failure === this.#proxyFailure) return failure;
+    return forwardedFailure(failure, forwarding, this.firstByteMs > 0);
   }
 
   readonly #onEnd = (): void => {
@@ -245,10 +263,10 @@ export class OriginConnection {
   }
 
   #detach(): void {
-    this.socket.off("data", this.#onData);
-    this.socket.off("end", this.#onEnd);
-    this.socket.off("drain", this.#onDrain);
-    this.socket.off("error", this.#onError);
-    this.socket.off("close", this.#onClose);
+    this.#socket.off("data", this.#onData);
+    this.#socket.off("end", this.#onEnd);
+    this.#socket.off("drain", this.#onDrain);
+    this.#socket.off("error", this.#onError);
+    this.#socket.off("close", this.#onClose);
   }
 }

@@ -1,5 +1,6 @@
 // Tested by connect-failure.test.ts
 import { isIPv4 } from "node:net";
+import { canonicalHost, isUnspecified } from "@headworks/host-patterns";
 
 interface Listener {
   readonly address: string;
@@ -26,6 +27,23 @@ export class OwnListeners {
       const isAnyAddress = listener.address === "0.0.0.0" || listener.address === "::";
       return isAnyAddress && (isLoopback(remote) || remote === plainAddress(localAddress));
     });
+  }
+
+  /**
+   * True when a proxy at the far end of a connection would find one of our listeners under this name: it runs on this
+   * machine, and the name can only mean this machine. Names that need a look-up are the proxy's business.
+   */
+  isNamedFrom(
+    target: { readonly host: string; readonly port: number },
+    proxy: { readonly remoteAddress: string; readonly localAddress: string },
+  ): boolean {
+    const remote = plainAddress(proxy.remoteAddress);
+    if (!isLoopback(remote) && remote !== plainAddress(proxy.localAddress)) return false;
+    const name = canonicalHost(target.host);
+    const isThisMachine = name === "localhost" || name.endsWith(".localhost") || isUnspecified(name);
+    return isThisMachine
+      ? this.#listeners.some(({ port }) => port === target.port)
+      : this.includes(name, target.port, remote);
   }
 }
 

@@ -1,21 +1,9 @@
 import type { Condition } from "@headworks/capture-contract";
-import { Plus, Trash2 } from "lucide-react";
-import { useId, useState } from "react";
-import { Button, IconButton } from "../ui/button.tsx";
-import { Field, Select, TextArea, TextInput } from "../ui/field.tsx";
+import { useState } from "react";
+import { Field, TextArea, TextInput } from "../ui/field.tsx";
 import { Segmented } from "../ui/segmented.tsx";
 import styles from "./condition-builder.module.css";
-import {
-  COMPARISON_LABELS,
-  conditionOf,
-  draftOfCondition,
-  newGroup,
-  newTest,
-  replaceDraft,
-  SUBJECTS,
-  withSubject,
-} from "./condition-draft.ts";
-import type { Comparison, ConditionDraft, GroupDraft, Subject, TestDraft } from "./condition-draft.ts";
+import { ConditionLines } from "./condition-lines.tsx";
 import { conditionOfQuery, queryOfCondition } from "./condition-query.ts";
 
 type Writing = "lines" | "query" | "json";
@@ -63,7 +51,7 @@ export function ConditionBuilder({
         </span>
         <Segmented label="How the condition is written" value={writing} options={WRITINGS} onChange={choose} />
       </div>
-      {writing === "lines" && <Lines initial={current} onChange={tell} isSided={phase === "both"} />}
+      {writing === "lines" && <ConditionLines initial={current} onChange={tell} isSided={phase === "both"} />}
       {writing === "query" && <QueryText initial={current} onChange={tell} phase={phase} />}
       {writing === "json" && <JsonText initial={current} onChange={tell} />}
       {error !== undefined && (
@@ -72,242 +60,6 @@ export function ConditionBuilder({
         </p>
       )}
     </fieldset>
-  );
-}
-
-function Lines({
-  initial,
-  onChange,
-  isSided,
-}: {
-  readonly initial: Condition;
-  readonly onChange: (condition: Condition | null) => void;
-  readonly isSided: boolean;
-}) {
-  const [draft, setDraft] = useState<GroupDraft>(() => draftOfCondition(initial));
-  const [touched, setTouched] = useState(false);
-  const built = conditionOf(draft);
-  const change = (next: GroupDraft): void => {
-    setDraft(next);
-    setTouched(true);
-    const result = conditionOf(next);
-    onChange(result.ok ? result.condition : null);
-  };
-  return (
-    <Group
-      group={draft}
-      isSided={isSided}
-      problems={built.ok || !touched ? undefined : built.problems}
-      onChange={change}
-      replace={(key, next) => change(replaceDraft(draft, key, next))}
-    />
-  );
-}
-
-interface GroupProps {
-  readonly group: GroupDraft;
-  readonly isSided: boolean;
-  readonly problems: ReadonlyMap<number, string> | undefined;
-  readonly onChange: (group: GroupDraft) => void;
-  readonly replace: (key: number, next: ConditionDraft | null) => void;
-  readonly onRemove?: (() => void) | undefined;
-}
-
-function Group({ group, isSided, problems, onChange, replace, onRemove }: GroupProps) {
-  const isInner = onRemove !== undefined;
-  return (
-    <div className={styles["group"]} data-inner={isInner || undefined} role="group" aria-label="Conditions">
-      {(group.items.length > 1 || isInner) && (
-        <div className={styles["groupHead"]}>
-          {isInner && (
-            <NotButton not={group.not} onChange={(not) => onChange({ ...group, not })} of="these conditions" />
-          )}
-          <Segmented
-            label="How many must hold"
-            value={group.op}
-            options={[
-              { value: "and", label: "All of these" },
-              { value: "or", label: "Any of these" },
-            ]}
-            onChange={(op) => onChange({ ...group, op })}
-          />
-          {isInner && <IconButton label="Remove the group" icon={<Trash2 size={14} />} onClick={onRemove} />}
-        </div>
-      )}
-      {group.items.length === 0 && <p className={styles["none"]}>Holds for everything.</p>}
-      {group.items.map((item) =>
-        item.kind === "group" ? (
-          <Group
-            key={item.key}
-            group={item}
-            isSided={isSided}
-            problems={problems}
-            onChange={(next) => replace(item.key, next)}
-            replace={replace}
-            onRemove={() => replace(item.key, null)}
-          />
-        ) : (
-          <Line
-            key={item.key}
-            test={item}
-            isSided={isSided}
-            problem={problems?.get(item.key)}
-            onChange={(next) => replace(item.key, next)}
-            onRemove={() => replace(item.key, null)}
-          />
-        ),
-      )}
-      <div className={styles["add"]}>
-        <Button
-          variant="ghost"
-          icon={<Plus size={14} />}
-          onClick={() => onChange({ ...group, items: [...group.items, newTest()] })}
-        >
-          Add a condition
-        </Button>
-        <Button
-          variant="ghost"
-          icon={<Plus size={14} />}
-          onClick={() => onChange({ ...group, items: [...group.items, newGroup([newTest()], "or")] })}
-        >
-          Add a group
-        </Button>
-      </div>
-    </div>
-  );
-}
-
-function NotButton({
-  not,
-  onChange,
-  of,
-}: {
-  readonly not: boolean;
-  readonly onChange: (not: boolean) => void;
-  readonly of: string;
-}) {
-  return (
-    <Button pressed={not} aria-label={`not: the opposite of ${of}`} title="The opposite" onClick={() => onChange(!not)}>
-      not
-    </Button>
-  );
-}
-
-const SUBJECT_OPTIONS = (Object.keys(SUBJECTS) as Subject[]).map((value) => ({
-  value,
-  label: SUBJECTS[value].label,
-}));
-
-const SIDES = [
-  { value: "any", label: "passing message" },
-  { value: "request", label: "request" },
-  { value: "response", label: "answer" },
-] as const;
-
-function Line({
-  test,
-  isSided,
-  problem,
-  onChange,
-  onRemove,
-}: {
-  readonly test: TestDraft;
-  readonly isSided: boolean;
-  readonly problem: string | undefined;
-  readonly onChange: (test: TestDraft) => void;
-  readonly onRemove: () => void;
-}) {
-  const spec = SUBJECTS[test.subject];
-  const id = useId();
-  const described = problem === undefined ? {} : { "aria-invalid": true, "aria-describedby": id };
-  return (
-    <div className={styles["line"]} role="group" aria-label={`${spec.label} condition`}>
-      <NotButton not={test.not} onChange={(not) => onChange({ ...test, not })} of="this condition" />
-      <span className={styles["subject"]}>
-        <Select
-          aria-label="What is looked at"
-          value={test.subject}
-          options={SUBJECT_OPTIONS}
-          onChange={(subject) => onChange(withSubject(test, subject))}
-        />
-      </span>
-      {spec.sided === true && isSided && (
-        <span className={styles["side"]}>
-          <Select
-            aria-label="Of which message"
-            value={test.side ?? "any"}
-            options={SIDES}
-            onChange={(side) => onChange({ ...test, side: side === "any" ? null : side })}
-          />
-        </span>
-      )}
-      {spec.name !== undefined && (
-        <TextInput
-          mono
-          className={styles["name"]}
-          aria-label={spec.name}
-          placeholder={spec.name}
-          maxLength={1000}
-          value={test.name}
-          {...described}
-          onChange={(event) => onChange({ ...test, name: event.target.value })}
-        />
-      )}
-      {spec.comparisons.length > 1 ? (
-        <span className={styles["comparison"]}>
-          <Select<Comparison>
-            aria-label="Comparison"
-            value={test.comparison}
-            options={spec.comparisons.map((value) => ({ value, label: COMPARISON_LABELS[value] }))}
-            onChange={(comparison) => onChange({ ...test, comparison })}
-          />
-        </span>
-      ) : (
-        <span className={styles["verb"]}>{COMPARISON_LABELS[test.comparison]}</span>
-      )}
-      {test.comparison !== "there" && <Value test={test} described={described} onChange={onChange} />}
-      <IconButton label="Remove the condition" icon={<Trash2 size={14} />} onClick={onRemove} />
-      {problem !== undefined && (
-        <p id={id} className={styles["problem"]}>
-          {problem}
-        </p>
-      )}
-    </div>
-  );
-}
-
-function Value({
-  test,
-  described,
-  onChange,
-}: {
-  readonly test: TestDraft;
-  readonly described: object;
-  readonly onChange: (test: TestDraft) => void;
-}) {
-  const spec = SUBJECTS[test.subject];
-  if (spec.choices !== undefined && (test.value === "" || spec.choices.includes(test.value))) {
-    return (
-      <span className={styles["value"]}>
-        <Select
-          aria-label="Value"
-          value={test.value}
-          options={spec.choices.map((value) => ({ value, label: value }))}
-          onChange={(value) => onChange({ ...test, value })}
-        />
-      </span>
-    );
-  }
-  return (
-    <TextInput
-      mono
-      className={styles["value"]}
-      aria-label="Value"
-      placeholder={test.comparison === "matches" ? "regular expression, or * for anything" : spec.example}
-      value={test.value}
-      {...described}
-      onChange={(event) => onChange({ ...test, value: event.target.value })}
-    />
   );
 }
 
@@ -320,12 +72,12 @@ function QueryText({
   readonly onChange: (condition: Condition | null) => void;
   readonly phase: "request" | "both";
 }) {
-  const known = queryOfCondition(initial, "request");
+  const known = queryOfCondition(initial, phase);
   const [text, setText] = useState(known ?? "");
   const [problem, setProblem] = useState<string>();
   const change = (next: string): void => {
     setText(next);
-    const result = conditionOfQuery(next);
+    const result = conditionOfQuery(next, phase);
     setProblem(result.ok ? undefined : result.message);
     onChange(result.ok ? result.condition : null);
   };
@@ -336,7 +88,7 @@ function QueryText({
         known === null
           ? "The query language has no words for the present condition; what is written here replaces it."
           : phase === "both"
-            ? "The same words as in the traffic list; body: and header: look at the message that is passing by."
+            ? "The same words as in the traffic list; body: and header[name]: look at either message, req.body: and resp.body: at one."
             : "The same words as in the traffic list."
       }
       error={problem}

@@ -97,6 +97,20 @@ export const COMPARISON_LABELS: Readonly<Record<Comparison, string>> = {
   there: "is there",
 };
 
+/** What the lines of a builder may say, where not everything can be asked. */
+export interface Vocabulary {
+  /** How each thing that can be asked about may be compared; the first is what new lines begin with. */
+  readonly comparisons: ReadonlyMap<Subject, readonly Comparison[]>;
+  /** Whether lines and groups can be turned round. */
+  readonly hasNot: boolean;
+}
+
+/** The vocabulary of rules. */
+export const EVERYTHING: Vocabulary = {
+  comparisons: new Map((Object.keys(SUBJECTS) as Subject[]).map((each) => [each, SUBJECTS[each].comparisons])),
+  hasNot: true,
+};
+
 let lastKey = 0;
 const nextKey = (): number => (lastKey += 1);
 
@@ -120,13 +134,14 @@ export function newGroup(items: readonly ConditionDraft[], op: "and" | "or" = "a
 }
 
 /** Changes what a line is about, and keeps of it what still makes sense. */
-export function withSubject(test: TestDraft, subject: Subject): TestDraft {
+export function withSubject(test: TestDraft, subject: Subject, vocabulary = EVERYTHING): TestDraft {
+  const comparisons = vocabulary.comparisons.get(subject) ?? [];
   const spec = SUBJECTS[subject];
   const fresh = newTest(subject);
   return {
     ...test,
     subject,
-    comparison: spec.comparisons.includes(test.comparison) ? test.comparison : fresh.comparison,
+    comparison: comparisons.includes(test.comparison) ? test.comparison : (comparisons[0] ?? fresh.comparison),
     name: spec.name === undefined ? "" : test.name === "" ? fresh.name : test.name,
     value: spec.choices === undefined || spec.choices.includes(test.value) ? test.value : fresh.value,
     side: spec.sided === true ? test.side : null,

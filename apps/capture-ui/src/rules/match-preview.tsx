@@ -46,14 +46,13 @@ export function MatchPreview({
       ) : preview.data === undefined || settled !== text ? (
         "Counting…"
       ) : (
-        <Counted preview={preview.data} condition={condition} />
+        <Counted preview={preview.data} query={queryOfCondition(condition, direction)} />
       )}
     </output>
   );
 }
 
-function Counted({ preview, condition }: { readonly preview: Preview; readonly condition: Condition }) {
-  const query = queryOfCondition(condition, "request");
+function Counted({ preview, query }: { readonly preview: Preview; readonly query: string | null }) {
   const words = preview.examined === 1 ? "entry" : `${formatCount(preview.examined)} entries`;
   return (
     <>

@@ -19,6 +19,7 @@ export type ActionId =
   | "theme"
   | "focusQuery"
   | "goTraffic"
+  | "goStreams"
   | "goSessions"
   | "goBreakpoints"
   | "goMocks"
@@ -68,6 +69,7 @@ export const BINDINGS: readonly Binding[] = [
   { action: "focusQuery", keys: ["/", "Ctrl+F"], label: "Filter", group: "Everywhere" },
   { action: "close", keys: ["Escape"], label: "Close, or clear the selection", group: "Everywhere" },
   { action: "goTraffic", keys: ["G T"], label: "Traffic", group: "Screens" },
+  { action: "goStreams", keys: ["G E"], label: "Streams", group: "Screens" },
   { action: "goSessions", keys: ["G S"], label: "Sessions", group: "Screens" },
   { action: "goBreakpoints", keys: ["G B"], label: "Breakpoints", group: "Screens" },
   { action: "goMocks", keys: ["G M"], label: "Mocks", group: "Screens" },

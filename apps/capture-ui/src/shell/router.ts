@@ -33,12 +33,12 @@ export function usePlace(): Place {
   );
 }
 
-/** Goes to an address of this app: a path with an optional query. `replace` leaves no step in the history. */
+/** Goes to an address of this app: a path with an optional query and anchor. `replace` leaves no step in the history. */
 export function navigate(address: string, options: { readonly replace?: boolean } = {}): void {
   const next = new URL(address, location.origin);
   if (next.origin !== location.origin) return;
-  const target = next.pathname + next.search;
-  if (target === location.pathname + location.search) return;
+  const target = next.pathname + next.search + next.hash;
+  if (target === location.pathname + location.search + location.hash) return;
   if (options.replace === true) history.replaceState(null, "", target);
   else history.pushState(null, "", target);
   update();

@@ -4,6 +4,7 @@ import {
   Focus,
   Gauge,
   Layers,
+  Radio,
   Repeat,
   Replace,
   Rows3,
@@ -41,6 +42,13 @@ export const ROUTES: readonly Route[] = [
     goKey: "T",
     icon: Rows3,
     ...screen(async () => (await import("../views/traffic/traffic-view.tsx")).TrafficView),
+  },
+  {
+    path: "/streams",
+    label: "Streams",
+    goKey: "E",
+    icon: Radio,
+    ...screen(async () => (await import("../views/streams/streams-view.tsx")).StreamsView),
   },
   {
     path: "/breakpoints",

@@ -44,6 +44,7 @@ export function Shell() {
   useAction("toggleCapture", () => void toggleCapture());
   useAction("theme", nextTheme);
   useAction("goTraffic", () => navigate("/traffic"));
+  useAction("goStreams", () => navigate("/streams"));
   useAction("goSessions", () => navigate("/sessions"));
   useAction("goBreakpoints", () => navigate("/breakpoints"));
   useAction("goMocks", () => navigate("/mocks"));
@@ -67,6 +68,8 @@ export function Shell() {
             href={href}
             className={styles["railLink"]}
             aria-current={route?.path === href ? "page" : undefined}
+            // On a phone the bar is longer than the window.
+            ref={route?.path === href ? showInBar : undefined}
           >
             <Icon size={18} />
             {label}
@@ -86,6 +89,10 @@ export function Shell() {
       <ConfirmHost />
     </div>
   );
+}
+
+function showInBar(link: HTMLAnchorElement | null): void {
+  link?.scrollIntoView({ block: "nearest", inline: "nearest" });
 }
 
 function NoSuchPage({ empty }: { readonly empty: boolean }) {

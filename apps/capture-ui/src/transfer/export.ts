@@ -90,3 +90,24 @@ export async function exportSession(id: string | undefined): Promise<void> {
     return api.sessions.exportSession({ params: { id }, query: { format: "session" }, signal });
   });
 }
+
+/** Saves all rules as one document. */
+export async function exportRules(): Promise<void> {
+  await download("the rules", fileName("rules.json"), async (signal) => {
+    const { data } = await api.persistence.exportRules({ signal });
+    return new Response(indented(data));
+  });
+}
+
+/** Saves settings and rules as one document, without passwords. */
+export async function exportSettings(): Promise<void> {
+  await download("rules and settings", fileName("config.json"), async (signal) => {
+    const document = await api.config.exportConfig({ signal });
+    return new Response(`${JSON.stringify(document, null, 2)}\n`);
+  });
+}
+
+/** Such files go into repositories, where lines are compared. */
+function indented(json: string): string {
+  return `${JSON.stringify(JSON.parse(json) as unknown, null, 2)}\n`;
+}

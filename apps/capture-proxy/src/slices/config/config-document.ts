@@ -1,5 +1,5 @@
 // Tested by config-document.test.ts
-import { CONFIG_DOCUMENT_VERSION, plannedSwitchProblem } from "@headworks/capture-contract";
+import { CONFIG_DOCUMENT_VERSION } from "@headworks/capture-contract";
 import type { ConfigDocument, ConfigImport, ConfigPatch, Settings } from "@headworks/capture-contract";
 import { ApiError, validationError } from "#api/api-error.ts";
 import type { GivenImport } from "#portable/import-body.ts";
@@ -27,18 +27,17 @@ function withoutSecrets(settings: Settings): Record<string, unknown> {
   return { ...shown, upstream_proxy: shownUpstream };
 }
 
-/** Takes a document in, all or nothing: rules are committed only after the settings were. Throws 400 or 501. */
+/** Takes a document in, all or nothing: rules are committed only after the settings were. Throws 400. */
 export function importConfigDocument(
   host: Pick<SliceHost, "settings" | "events">,
   bundles: RuleBundles,
   { document, at, mode, dryRun }: GivenImport,
 ): ConfigImport {
   const { settings, events } = host;
-  const parts = documentParts(document, at);
   const before = settings.configured;
+  const parts = documentParts(document, at, sectionsOf(before));
   const change = parts.settings as ConfigPatch;
   const changed = inSettings(at, () => settings.check(change));
-  refusePlanned(before, change);
   const apply = (): void => inSettings(at, () => settings.patch(change));
   let sections: ConfigImport["sections"] = {};
   if (parts.rules !== undefined) {
@@ -57,7 +56,18 @@ export function importConfigDocument(
 
 const MEMBERS: ReadonlySet<string> = new Set(["version", "exported_at", "settings", "rules"]);
 
-function documentParts(input: unknown, at: string): { readonly settings: object; readonly rules: unknown } {
+/** Names of the settings that are objects of others. */
+function sectionsOf(settings: Settings): string[] {
+  return Object.entries(settings).flatMap(([name, value]) =>
+    typeof value === "object" && value !== null && !Array.isArray(value) ? [name] : [],
+  );
+}
+
+function documentParts(
+  input: unknown,
+  at: string,
+  sections: readonly string[],
+): { readonly settings: object; readonly rules: unknown } {
   const document = objectAt(input, at);
   const { version, settings = {}, rules, exported_at: exportedAt } = document;
   if (!Number.isInteger(version) || Number(version) < 1) {
@@ -75,7 +85,9 @@ function documentParts(input: unknown, at: string): { readonly settings: object;
   }
   if (details.length > 0) throw validationError(details);
   const given = objectAt(settings, `${at}/settings`);
-  if (given["upstream_proxy"] !== undefined) objectAt(given["upstream_proxy"], `${at}/settings/upstream_proxy`);
+  for (const name of sections) {
+    if (given[name] !== undefined) objectAt(given[name], `${at}/settings/${name}`);
+  }
   return { settings: given, rules };
 }
 
@@ -89,13 +101,6 @@ function inSettings<T>(at: string, run: () => T): T {
       error.details.map(({ path, message }) => ({ path: path.replace(/^body/, `${at}/settings`), message })),
     );
   }
-}
-
-/** Throws 501 when a change turns on what is not part of this version. */
-export function refusePlanned(before: Settings, change: ConfigPatch): void {
-  const after = { ...before, ...change, upstream_proxy: { ...before.upstream_proxy, ...change.upstream_proxy } };
-  const problem = plannedSwitchProblem(after);
-  if (problem !== undefined) throw new ApiError("NOT_IMPLEMENTED", problem);
 }
 
 /** Tells others that settings changed. */

@@ -5,7 +5,7 @@ import { readImport } from "#portable/import-body.ts";
 import type { RuleBundles } from "#portable/rule-bundles.ts";
 import type { SettingsStore } from "#settings/settings.ts";
 import type { SliceHost } from "#slice.ts";
-import { announce, configDocument, importConfigDocument, refusePlanned } from "./config-document.ts";
+import { announce, configDocument, importConfigDocument } from "./config-document.ts";
 
 /** Handlers of the configuration's operations. */
 export function createConfigOperations(
@@ -17,7 +17,6 @@ export function createConfigOperations(
     getConfig: () => ({ status: 200, body: showConfig(settings, { verbose: false }) }),
     updateConfig: ({ body }) => {
       const before = settings.configured;
-      refusePlanned(before, body);
       settings.patch(body);
       announce(events, before, settings.configured);
       return { status: 200, body: showConfig(settings, { verbose: true }) };
@@ -34,14 +33,14 @@ export function createConfigOperations(
 /** Settings without secrets and with what follows from them. Only the answer to a change shows `verbose`. */
 function showConfig(store: SettingsStore, show: { readonly verbose: boolean }): ProxyConfig {
   const settings = store.configured;
-  const { verbose, socks_auth_password: socksPassword, upstream_proxy: upstream, ...shown } = settings;
-  const { auth_password: upstreamPassword, ...shownUpstream } = upstream;
+  const { verbose, socks_auth_password: _socksPassword, upstream_proxy: upstream, ...shown } = settings;
+  const { auth_password: _upstreamPassword, ...shownUpstream } = upstream;
   return {
     ...shown,
     ...(show.verbose ? { verbose } : {}),
-    socks_auth_enabled: settings.socks_auth_username !== null && socksPassword !== null,
+    socks_auth_enabled: settings.socks_auth_username !== null,
     access_control_enabled: settings.allowed_ips.length > 0,
-    upstream_proxy: { ...shownUpstream, auth_enabled: upstream.auth_username !== null && upstreamPassword !== null },
+    upstream_proxy: { ...shownUpstream, auth_enabled: upstream.auth_username !== null },
     shown_host: store.shownHost(),
   };
 }

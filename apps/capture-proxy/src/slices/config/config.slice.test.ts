@@ -140,18 +140,3 @@ test("each field says where its value came from, when it applies and whether it 
     flag: "--max-requests",
   });
 });
-
-for (const change of [
-  { upstream_proxy: { enabled: true, host: "proxy.test", port: 3128 } },
-  { enable_socks: true },
-  { enable_h2_downstream: true },
-]) {
-  test(`${Object.keys(change)[0]} cannot be turned on, since nothing would act on it`, async () => {
-    await using api = await startConfig();
-    const before = await get(api);
-    const { status, json } = await api.call("PATCH", "/api/config", { ...change, max_requests: 5 });
-    assert.equal(status, 501);
-    assert.equal((json as { code: string }).code, "NOT_IMPLEMENTED");
-    assert.deepEqual(await get(api), before);
-  });
-}

@@ -8,14 +8,13 @@ import type {
   NewMock,
   NewMockResponse,
 } from "@headworks/capture-contract";
-import { parseCondition, parseRuleCondition } from "@headworks/match-condition";
+import { conditionOfAnswer, parseCondition, parseRuleCondition } from "@headworks/match-condition";
 import { ApiError, validationError } from "#api/api-error.ts";
 import type { ErrorDetail } from "#api/api-error.ts";
 import { headerPairs } from "./answer.ts";
 import { compiledCondition } from "./compiled-condition.ts";
 import { answersOf, filledConfig, filledResponse } from "./mock-rule.ts";
 import type { MockDraft } from "./mock-rule.ts";
-import { asCondition } from "./response-choice.ts";
 import { bodyProblem, schemaProblem } from "./response-schema.ts";
 
 const FLAT = [
@@ -153,7 +152,7 @@ function configIssues(config: MockResponseConfig, path: string): ErrorDetail[] {
 }
 
 function requestConditionIssues(condition: MockRequestCondition, path: string): ErrorDetail[] {
-  return conditionIssues(asCondition(condition), path);
+  return conditionIssues(conditionOfAnswer(condition), path);
 }
 
 const TOKEN = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/;

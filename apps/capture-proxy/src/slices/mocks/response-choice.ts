@@ -1,6 +1,6 @@
 // Tested by mocks.compile.test.ts
-import type { Condition, MockRequestCondition, MockResponseConfig } from "@headworks/capture-contract";
-import { compileCondition } from "@headworks/match-condition";
+import type { MockResponseConfig } from "@headworks/capture-contract";
+import { compileCondition, conditionOfAnswer } from "@headworks/match-condition";
 import type { CompiledCondition } from "@headworks/match-condition";
 import { prepareAnswer } from "./answer.ts";
 import type { PreparedAnswer } from "./answer.ts";
@@ -45,7 +45,7 @@ export function compileResponseChoice(config: MockResponseConfig): ResponseChoic
     case "conditional":
       return compileConditional(
         config.conditions.map(({ condition, response }) => ({
-          condition: compileCondition(asCondition(condition)),
+          condition: compileCondition(conditionOfAnswer(condition)),
           answer: prepareAnswer(response),
         })),
         prepareAnswer(config.default_response),
@@ -90,25 +90,4 @@ function compileConditional(
       return { answer: cases[index]?.answer ?? otherwise, index: index === -1 ? cases.length : index };
     },
   };
-}
-
-/** The same in the language of all rules. */
-export function asCondition(condition: MockRequestCondition): Condition {
-  switch (condition.type) {
-    case "header_equals":
-      return { type: "header", name: condition.name, value: condition.value };
-    case "header_matches":
-      return { type: "header_pattern", name: condition.name, pattern: condition.pattern };
-    case "query_param_equals":
-      return { type: "query_param", name: condition.name, value: condition.value };
-    case "json_path_equals":
-      return { type: "json_path", path: condition.path, value: condition.value };
-    case "json_path_matches":
-      return { type: "json_path_pattern", path: condition.path, pattern: condition.pattern };
-    case "body_matches":
-      return { type: "body_pattern", pattern: condition.pattern };
-    case "and":
-    case "or":
-      return { type: condition.type, conditions: condition.conditions.map(asCondition) };
-  }
 }

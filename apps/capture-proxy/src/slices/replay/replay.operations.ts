@@ -11,6 +11,7 @@ import type { Replays } from "./replays.ts";
 import { counted, savedOperations } from "./saved-handlers.ts";
 import type { SavedNames } from "./saved-handlers.ts";
 import type { SavedRequestsStore } from "./saved-requests.ts";
+import { diffOfSessions } from "./session-diff.ts";
 
 const DEFAULT_LIMIT = 100;
 const DEFAULT_RESULTS = 1000;
@@ -30,7 +31,7 @@ export function createReplayOperations(parts: ReplayOperationsParts): Table {
   return { ...savedOperations(parts), ...runOperations(parts), ...historyOperations(parts) };
 }
 
-type Running = "executeReplay" | "executeBatch" | "cancelBatch" | "diffEntries";
+type Running = "executeReplay" | "executeBatch" | "cancelBatch" | "diffEntries" | "diffSessions";
 
 function runOperations({ host, history, replays, batches }: ReplayOperationsParts): Pick<Table, Running> {
   const { store, events } = host;
@@ -74,6 +75,7 @@ function runOperations({ host, history, replays, batches }: ReplayOperationsPart
     },
     cancelBatch: ({ params }) => ({ status: 200, body: batches.cancel(params.id) }),
     diffEntries: async ({ body }) => ({ status: 200, body: await diffOf(host, history, body) }),
+    diffSessions: async ({ body, signal }) => ({ status: 200, body: await diffOfSessions(host, body, signal) }),
   };
 }
 

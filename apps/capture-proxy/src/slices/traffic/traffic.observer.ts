@@ -24,6 +24,8 @@ export class TrafficObserver implements Observer {
   readonly #fresh = new Map<ExchangeView, Running>();
   /** Recorded as running. */
   readonly #shown = new Map<ExchangeView, number>();
+  /** To be recorded as soon as they are told of. */
+  readonly #awaited = new Set<ExchangeView>();
   /** Removed by somebody while they ran: their end is not recorded. */
   readonly #dropped = new WeakSet<ExchangeView>();
   #toldCount = -1;
@@ -35,7 +37,16 @@ export class TrafficObserver implements Observer {
 
   onStarted(exchange: ExchangeView): void {
     if (!exchange.isRecorded) return;
-    this.#fresh.set(exchange, { seq: this.#host.store.nextSeq(), startedMs: this.#host.clock.monotonic() });
+    const seq = this.#host.store.nextSeq();
+    if (this.#awaited.size > 0 && this.#awaited.delete(exchange)) return this.#show(exchange, seq);
+    this.#fresh.set(exchange, { seq, startedMs: this.#host.clock.monotonic() });
+  }
+
+  /** Records an exchange that has something which must not be there without its entry, such as frames. */
+  show(exchange: ExchangeView): void {
+    const fresh = this.#fresh.get(exchange);
+    if (fresh !== undefined) this.#show(exchange, fresh.seq);
+    else if (!this.#shown.has(exchange)) this.#awaited.add(exchange);
   }
 
   onFinished(exchange: ExchangeView): void {
@@ -47,6 +58,7 @@ export class TrafficObserver implements Observer {
       return;
     }
     const shown = this.#shown.get(exchange);
+    this.#awaited.delete(exchange);
     // What failed before its head was known was never announced.
     const seq = shown ?? this.#fresh.get(exchange)?.seq ?? store.nextSeq();
     this.#shown.delete(exchange);
@@ -84,17 +96,22 @@ export class TrafficObserver implements Observer {
   }
 
   #sweep(): void {
-    const { clock, store, events } = this.#host;
+    const { clock } = this.#host;
     const nowMs = clock.monotonic();
     for (const [exchange, { seq, startedMs }] of this.#fresh) {
       // The map is in the order of starts: all that follow are younger.
       if (nowMs - startedMs < SHOW_AFTER_MS) break;
-      this.#fresh.delete(exchange);
-      this.#shown.set(exchange, seq);
-      store.record(seq, exchange);
-      if (events.hasListeners) events.traffic({ type: "Added", data: store.snapshotOf(seq, exchange) });
+      this.#show(exchange, seq);
     }
     this.#tellCount(nowMs);
+  }
+
+  #show(exchange: ExchangeView, seq: number): void {
+    const { store, events } = this.#host;
+    this.#fresh.delete(exchange);
+    this.#shown.set(exchange, seq);
+    store.record(seq, exchange);
+    if (events.hasListeners) events.traffic({ type: "Added", data: store.snapshotOf(seq, exchange) });
   }
 
   #tellCount(nowMs: number): void {

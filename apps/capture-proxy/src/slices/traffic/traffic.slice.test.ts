@@ -269,6 +269,22 @@ const kinds = (events: readonly TrafficEvent[]): string[] =>
     event.type === "Added" || event.type === "Updated" ? [`${event.type} ${event.data.state}`] : [],
   );
 
+test("an exchange that becomes a stream is recorded at once, before or after it was told of, so that frames have an entry", async () => {
+  await using watched = await watchTraffic();
+  const { slice, events, stored } = watched;
+  const late = sampleExchange({ state: { step: "responding" } });
+  slice.observer?.onStarted?.(late);
+  assert.deepEqual(kinds(events), []);
+  stored.store.streams.open(late, "sse");
+  assert.deepEqual(kinds(events), ["Added pending"]);
+  const early = sampleExchange({ state: { step: "responding" } });
+  stored.store.streams.open(early, "grpc");
+  slice.observer?.onStarted?.(early);
+  assert.deepEqual(kinds(events), ["Added pending", "Added pending"]);
+  await stored.store.flush();
+  for (const { id } of [late, early]) assert.ok((await stored.store.getRow(id)) !== undefined);
+});
+
 test("a short exchange is told once, with its end; a long one while it runs and again at its end", async () => {
   await using watched = await watchTraffic();
   const { slice, events, stored, clock } = watched;

@@ -6,5 +6,6 @@ import { createTrafficOperations } from "./traffic.operations.ts";
 /** The captured traffic: records what flows, shows it live, answers questions about it. */
 export function createTrafficSlice(host: SliceHost): Slice<typeof trafficOperations> {
   const observer = new TrafficObserver(host);
+  host.store.streams.onOpened((exchange) => observer.show(exchange));
   return { name: "traffic", operations: createTrafficOperations(host, observer), observer, worker: observer };
 }

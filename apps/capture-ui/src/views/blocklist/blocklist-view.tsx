@@ -15,6 +15,7 @@ import { Page } from "../../ui/page.tsx";
 import { attempt } from "../../ui/attempt.ts";
 import { BlockDialog } from "./block-dialog.tsx";
 import { restoreBody } from "./block-form.ts";
+import { Stats } from "../../ui/stats.tsx";
 import styles from "./blocklist.module.css";
 
 /** Hosts that Weir answers for instead of letting them be reached. */
@@ -65,12 +66,14 @@ export function BlocklistView() {
       actions={list.length > 0 && add}
     >
       {stats.data !== undefined && list.length > 0 && (
-        <dl className={styles["stats"]}>
-          <Stat label="Entries" value={stats.data.total} />
-          <Stat label="Switched on" value={stats.data.enabled} />
-          <Stat label="Switched off" value={stats.data.disabled} />
-          <Stat label="Requests stopped" value={stats.data.total_hits} />
-        </dl>
+        <Stats
+          figures={[
+            ["Entries", formatCount(stats.data.total)],
+            ["Switched on", formatCount(stats.data.enabled)],
+            ["Switched off", formatCount(stats.data.disabled)],
+            ["Requests stopped", formatCount(stats.data.total_hits)],
+          ]}
+        />
       )}
       <ListTable
         label="Block list"
@@ -89,15 +92,6 @@ export function BlocklistView() {
       />
       {editing !== null && <BlockDialog entry={editing === "new" ? null : editing} onClose={() => setEditing(null)} />}
     </Page>
-  );
-}
-
-function Stat({ label, value }: { readonly label: string; readonly value: number }) {
-  return (
-    <div>
-      <dt>{label}</dt>
-      <dd>{formatCount(value)}</dd>
-    </div>
   );
 }
 

@@ -5,11 +5,12 @@ import { api } from "../../api.ts";
 import { queryClient } from "../../queries.ts";
 import { ConditionBuilder } from "../../rules/condition-builder.tsx";
 import { MatchPreview } from "../../rules/match-preview.tsx";
+import { Refused } from "../../rules/refused.tsx";
+import { DirectionField, NameField, OrderField } from "../../rules/rule-fields.tsx";
 import { useRefusal } from "../../rules/use-refusal.ts";
 import { Button } from "../../ui/button.tsx";
 import { Dialog } from "../../ui/dialog.tsx";
 import { Field, TextInput } from "../../ui/field.tsx";
-import { Segmented } from "../../ui/segmented.tsx";
 import styles from "./breakpoints.module.css";
 
 /** What the dialog holds; numbers as typed. */
@@ -99,9 +100,12 @@ export function BreakpointDialog({
         </>
       }
     >
-      <Field label="Name" hint="Without one it is called after its condition" error={refused.fields["name"]}>
-        <TextInput maxLength={255} value={draft.name} onChange={(event) => set({ name: event.target.value })} />
-      </Field>
+      <NameField
+        hint="Without one it is called after its condition"
+        value={draft.name}
+        error={refused.fields["name"]}
+        onChange={(name) => set({ name })}
+      />
       <ConditionBuilder
         initial={draft.condition}
         phase="both"
@@ -113,19 +117,13 @@ export function BreakpointDialog({
       />
       <MatchPreview condition={condition} direction={draft.direction} />
       <div className={styles["options"]}>
-        <div className={styles["option"]}>
-          <span className={styles["optionLabel"]}>Pause</span>
-          <Segmented
-            label="What is paused"
-            value={draft.direction}
-            options={[
-              { value: "request", label: "Request" },
-              { value: "response", label: "Answer" },
-              { value: "both", label: "Both" },
-            ]}
-            onChange={(direction) => set({ direction })}
-          />
-        </div>
+        <DirectionField
+          label="Pause"
+          about="What is paused"
+          words={{ request: "Request", response: "Answer", both: "Both" }}
+          value={draft.direction}
+          onChange={(direction) => set({ direction })}
+        />
         <Field label="Continues after" hint="Seconds; empty waits for ever" error={refused.fields["timeout_secs"]}>
           <TextInput
             inputMode="numeric"
@@ -134,20 +132,14 @@ export function BreakpointDialog({
             onChange={(event) => set({ timeout: event.target.value })}
           />
         </Field>
-        <Field label="Order" hint="The lowest that matches decides" error={refused.fields["priority"]}>
-          <TextInput
-            inputMode="numeric"
-            maxLength={8}
-            value={draft.priority}
-            onChange={(event) => set({ priority: event.target.value })}
-          />
-        </Field>
+        <OrderField
+          hint="The lowest that matches decides"
+          value={draft.priority}
+          error={refused.fields["priority"]}
+          onChange={(priority) => set({ priority })}
+        />
       </div>
-      {refused.general !== null && (
-        <p className={styles["problem"]} role="alert">
-          {refused.general}
-        </p>
-      )}
+      <Refused>{refused.general}</Refused>
     </Dialog>
   );
 }

@@ -2,7 +2,7 @@ import { create } from "zustand";
 import { persist } from "zustand/middleware";
 import type { BodyKind, BodyViewName } from "./body/body-format.ts";
 
-export const DETAIL_TABS = ["overview", "messages", "params", "cookies", "timing"] as const;
+export const DETAIL_TABS = ["overview", "messages", "stream", "params", "cookies", "timing"] as const;
 export type DetailTab = (typeof DETAIL_TABS)[number];
 
 /** What this browser remembers about how details are looked at. */

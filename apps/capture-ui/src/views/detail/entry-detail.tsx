@@ -6,25 +6,33 @@ import type { ReactNode } from "react";
 import { ApiFailure, api } from "../../api.ts";
 import { listenLive } from "../../live.ts";
 import { useAction } from "../../shell/actions.ts";
+import { later } from "../../shell/later.tsx";
 import { IconButton } from "../../ui/button.tsx";
 import { copyText } from "../../ui/copy.ts";
-import { formatBytes, formatDuration } from "../../ui/format.ts";
+import { formatBytes, formatCount, formatDuration } from "../../ui/format.ts";
 import { EmptyState, ErrorState, Spinner } from "../../ui/states.tsx";
 import { Tabs } from "../../ui/tabs.tsx";
 import type { TabSpec } from "../../ui/tabs.tsx";
 import { Tag } from "../../ui/tag.tsx";
+import { useStream } from "../streams/use-stream.ts";
 import { prepareWorker } from "./body/spare-worker.ts";
 import { CookiesTab } from "./cookies-tab.tsx";
 import { cookieCount } from "./cookie-rows.ts";
 import styles from "./detail.module.css";
-import { DETAIL_TABS, neighbourTab, usableTab, useDetailMemory } from "./detail-memory.ts";
+import { neighbourTab, usableTab, useDetailMemory } from "./detail-memory.ts";
 import type { DetailTab } from "./detail-memory.ts";
-import { entryFacts, methodColor, statusColor, statusText } from "./entry-facts.ts";
+import { tabsOf } from "./detail-tabs.ts";
+import { entryFacts, mayStream, methodColor, statusColor, statusText } from "./entry-facts.ts";
 import { MessagesTab } from "./messages-tab.tsx";
 import { OverviewTab } from "./overview-tab.tsx";
 import { ParamsTab } from "./params-tab.tsx";
 import { TimingTab } from "./timing-tab.tsx";
 import { urlParts } from "./url-parts.ts";
+
+const EntryStream = later(
+  async () => (await import("../streams/entry-stream.tsx")).EntryStream,
+  <EmptyState icon={<Spinner />} title="" />,
+);
 
 // Whoever fetched this code ahead is likely to open an entry.
 prepareWorker();
@@ -150,7 +158,9 @@ function Headline({ entry, onClose }: { readonly entry: TrafficEntry; readonly o
         <span title="Request: header fields and body">{formatBytes(entry.request_size)} ↑</span>
         <span title="Response: header fields and body">{formatBytes(entry.response_size)} ↓</span>
         {response !== null && <span>{formatDuration(response.duration_ms)}</span>}
-        {entry.is_passthrough && <Tag tone="neutral">tunnel</Tag>}
+        {entry.is_passthrough && (
+          <Tag tone="neutral">{entry.request.http_version === "SOCKS5" ? "SOCKS tunnel" : "tunnel"}</Tag>
+        )}
         {entry.modified && <Tag>rewritten</Tag>}
         {entry.source === "slice" && <Tag tone="warning">answered by Weir</Tag>}
         {entry.source === "import" && <Tag tone="neutral">imported</Tag>}
@@ -163,8 +173,8 @@ function Headline({ entry, onClose }: { readonly entry: TrafficEntry; readonly o
 
 function EntryTabs({ entry }: { readonly entry: TrafficEntry }) {
   const remembered = useDetailMemory((memory) => memory.tab);
-  // The bytes of a tunnel were not read: there is no message to show.
-  const shown = DETAIL_TABS.filter((tab) => !entry.is_passthrough || tab === "overview" || tab === "timing");
+  const { data: stream } = useStream(entry.id, mayStream(entry));
+  const shown = tabsOf(entry, stream !== undefined);
   const tab = usableTab(remembered, shown);
   const choose = (next: DetailTab): void => {
     useDetailMemory.setState({ tab: next });
@@ -175,6 +185,12 @@ function EntryTabs({ entry }: { readonly entry: TrafficEntry }) {
   const specs: Readonly<Record<DetailTab, TabSpec<DetailTab>>> = {
     overview: { value: "overview", label: "Overview", content: () => <OverviewTab key={entry.id} entry={entry} /> },
     messages: { value: "messages", label: "Messages", content: () => <MessagesTab key={entry.id} entry={entry} /> },
+    stream: {
+      value: "stream",
+      label: "Stream",
+      count: stream === undefined ? undefined : formatCount(stream.frames_sent + stream.frames_received),
+      content: () => stream !== undefined && <EntryStream.View key={stream.id} stream={stream} />,
+    },
     params: { value: "params", label: "Params", content: () => <ParamsTab key={entry.id} entry={entry} /> },
     cookies: {
       value: "cookies",

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { ResponseData } from "@headworks/capture-contract";
-import { methodColor, statusColor, statusText } from "./entry-facts.ts";
+import { mayStream, methodColor, statusColor, statusText } from "./entry-facts.ts";
 
 const response = (status: number, message: string | null = null) =>
   ({ status_code: status, status_message: message }) as ResponseData;
@@ -32,5 +32,28 @@ test("every outcome and every method has a colour", () => {
   assert.equal(statusColor({ state: "failed", response: response(200) }), "var(--server)");
   for (const method of ["GET", "POST", "PATCH", "DELETE", "CONNECT", "odd"]) {
     assert.match(methodColor(method), /^var\(--/u);
+  }
+});
+
+test("frames are asked for where there may be some", () => {
+  const entry = (url: string, status: number | null, type: string | null) =>
+    ({
+      request: { url, path: new URL(url).pathname },
+      response: status === null ? null : { status_code: status, content_type: type },
+    }) as Parameters<typeof mayStream>[0];
+  for (const [url, status, type, expected] of [
+    ["https://a/x", 200, "text/event-stream; charset=utf-8", true],
+    ["https://a/x", 200, "application/x-ndjson", true],
+    ["https://a/x", 200, "application/jsonl", true],
+    ["https://a/x", 200, "application/geo+json-seq", true],
+    ["https://a/x", 200, "application/grpc-web+proto", true],
+    ["https://a/x", 101, null, true],
+    ["wss://a/x", 101, null, true],
+    ["https://a/models/g:streamGenerateContent", 200, "application/json", true],
+    ["https://a/x", 200, "application/json", false],
+    ["https://a/x", 200, null, false],
+    ["https://a/x", null, null, false],
+  ] as const) {
+    assert.equal(mayStream(entry(url, status, type)), expected, `${url} ${type}`);
   }
 });

@@ -55,3 +55,17 @@ export function entryFacts(entry: Pick<TrafficEntry, "request" | "response" | "t
   const tls = entry.tls?.client_version ?? entry.tls?.upstream_version;
   return [[...versions].join(" → "), tls ?? ""].filter((fact) => fact !== "");
 }
+
+/** Answers of these types come in frames; what is no stream after all just has none. */
+const STREAMED =
+  /^(?:text\/event-stream|application\/(?:grpc|(?:x-)?(?:ndjson|jsonl|jsonlines|json-lines)|(?:geo\+)?json-seq|stream\+json|x-json-stream))/iu;
+
+/** Whether an entry may have frames, so that it is worth asking for them. */
+export function mayStream({ request, response }: Pick<TrafficEntry, "request" | "response">): boolean {
+  if (response === null) return false;
+  if (response.status_code === 101 || /^wss?:/iu.test(request.url)) return true;
+  const type = response.content_type?.trim() ?? "";
+  return (
+    STREAMED.test(type) || (type.startsWith("application/json") && request.path.includes(":streamGenerateContent"))
+  );
+}

@@ -19,7 +19,7 @@ test("a client that refuses our certificate is led to the set-up", () => {
 
 test("the same stage on the other side has another cause", () => {
   const advice = failureAdvice(failure({ stage: "tls" }));
-  assert.equal(advice.link?.to, "/settings");
+  assert.equal(advice.link?.to, "/settings#origin-tls");
   assert.match(advice.explanation, /server's certificate/u);
 });
 
@@ -29,6 +29,16 @@ test("a blocked host leads to the block list, any other rule says its own words"
     failureAdvice(failure({ stage: "policy", side: "internal", code: "LOOP", message: "A loop" })).explanation,
     /A loop/u,
   );
+});
+
+test("trouble at the upstream proxy is told apart from trouble at the server", () => {
+  for (const code of ["AUTH", "UNREACHABLE", "TIMEOUT", "DENIED", "CONNECT", "CLOSED", "TLS", "PROTOCOL"]) {
+    const advice = failureAdvice(failure({ stage: "proxy-handshake", code: `UPSTREAM_PROXY_${code}` }));
+    assert.equal(advice.title, "The upstream proxy let this down");
+    assert.match(advice.explanation, /proxy/u);
+    assert.equal(advice.link?.to, "/settings#upstream-proxy");
+  }
+  assert.match(failureAdvice(failure({ code: "UPSTREAM_PROXY_CANNOT_TUNNEL" })).advice ?? "", /socks5/u);
 });
 
 test("every stage on every side has a title and an explanation", () => {
@@ -51,6 +61,8 @@ test("every stage on every side has a title and an explanation", () => {
 });
 
 test("only tunnels have a reason for being unread", () => {
-  assert.equal(tunnelReason({ is_passthrough: false, failure: null }), null);
-  assert.match(tunnelReason({ is_passthrough: true, failure: null }) ?? "", /unread/u);
+  const over = (http_version: string) => ({ request: { http_version } });
+  assert.equal(tunnelReason({ is_passthrough: false, ...over("HTTP/1.1") }), null);
+  assert.match(tunnelReason({ is_passthrough: true, ...over("HTTP/1.1") }) ?? "", /unread/u);
+  assert.match(tunnelReason({ is_passthrough: true, ...over("SOCKS5") }) ?? "", /by SOCKS5/u);
 });

@@ -6,7 +6,7 @@ export interface FailureAdvice {
   readonly explanation: string;
   readonly advice: string | null;
   /** A screen of this interface where it can be mended. */
-  readonly link: { readonly to: "/connect" | "/settings" | "/blocklist"; readonly label: string } | null;
+  readonly link: { readonly to: string; readonly label: string } | null;
 }
 
 type Stage = Failure["stage"];
@@ -39,19 +39,19 @@ const UPSTREAM: Readonly<Partial<Record<Stage, Omit<FailureAdvice, "title">>>> =
     explanation: "No connection to the server came about.",
     advice:
       "The server may be down, or a firewall may be in between. If the network demands a proxy, set an upstream proxy.",
-    link: { to: "/settings", label: "Upstream proxy settings" },
+    link: { to: "/settings#upstream-proxy", label: "Upstream proxy settings" },
   },
   "proxy-handshake": {
     explanation: "The upstream proxy did not open the way to the server.",
     advice: "Check the upstream proxy's address, user name and password.",
-    link: { to: "/settings", label: "Upstream proxy settings" },
+    link: { to: "/settings#upstream-proxy", label: "Upstream proxy settings" },
   },
   tls: {
     explanation:
       "The server's certificate was not accepted, or no encryption both sides know was found. No part of the request was sent.",
     advice:
       "If the server uses a private authority, add its root under upstream CA file. For a test server, list the host under hosts that are not verified.",
-    link: { to: "/settings", label: "TLS settings" },
+    link: { to: "/settings#origin-tls", label: "TLS settings" },
   },
   send: {
     explanation: "The server closed the connection while the request was being sent.",
@@ -92,10 +92,58 @@ const TITLES: Readonly<Record<Failure["side"], string>> = {
   internal: "Weir could not go on",
 };
 
+/** What is wrong at an upstream proxy, told apart by code where stages do not tell it. */
+const AT_THE_PROXY: Readonly<Record<string, Omit<FailureAdvice, "title" | "link">>> = {
+  UPSTREAM_PROXY_UNREACHABLE: {
+    explanation: "No connection to the upstream proxy came about; the server was not asked.",
+    advice: "Check the upstream proxy's host and port, and whether it runs.",
+  },
+  UPSTREAM_PROXY_TIMEOUT: {
+    explanation: "The upstream proxy did not answer in time; the server was not asked, or not reached.",
+    advice: "The proxy may be overloaded, or the server behind it slow to connect to.",
+  },
+  UPSTREAM_PROXY_TLS: {
+    explanation: "The encrypted connection to the upstream proxy itself failed.",
+    advice: "Is it a proxy that is spoken to over TLS? If its certificate is from a private authority, add its root.",
+  },
+  UPSTREAM_PROXY_AUTH: {
+    explanation: "The upstream proxy asked for a user name and password, or refused those that are set.",
+    advice: "Set the right ones; they are used at once.",
+  },
+  UPSTREAM_PROXY_DENIED: {
+    explanation: "The upstream proxy refuses to go to this server.",
+    advice: "It may allow only some hosts or ports. A host that needs no proxy can be listed as reached directly.",
+  },
+  UPSTREAM_PROXY_CONNECT: {
+    explanation: "The upstream proxy could not reach the server.",
+    advice: "The proxy works; the trouble is between it and the server.",
+  },
+  UPSTREAM_PROXY_PROTOCOL: {
+    explanation: "What is there does not answer like a proxy of the chosen kind.",
+    advice: "Check the protocol and the port of the upstream proxy.",
+  },
+  UPSTREAM_PROXY_CLOSED: {
+    explanation: "The upstream proxy closed the connection before it had answered.",
+    advice: "Check the protocol and the port of the upstream proxy, and its log.",
+  },
+  UPSTREAM_PROXY_CANNOT_TUNNEL: {
+    explanation: "A proxy that is spoken to over TLS gets requests one by one; it cannot carry this connection.",
+    advice: "Choose http or socks5 as the protocol, or list the host as reached directly.",
+  },
+};
+
 /** Explains why an exchange failed. */
 export function failureAdvice(failure: Failure): FailureAdvice {
   const title = `${TITLES[failure.side]} while ${stageText(failure.stage)}`;
   if (failure.stage === "policy") return { title: "A rule stopped this", ...policyAdvice(failure) };
+  const atTheProxy = AT_THE_PROXY[failure.code];
+  if (atTheProxy !== undefined) {
+    return {
+      title: "The upstream proxy let this down",
+      ...atTheProxy,
+      link: { to: "/settings#upstream-proxy", label: "Upstream proxy settings" },
+    };
+  }
   const known =
     failure.side === "client"
       ? CLIENT[failure.stage]
@@ -117,7 +165,12 @@ function policyAdvice(failure: Failure): Omit<FailureAdvice, "title"> {
 }
 
 /** Why the bytes of a tunnel were not read; null for entries that are none. */
-export function tunnelReason(entry: Pick<TrafficEntry, "is_passthrough" | "failure">): string | null {
+export function tunnelReason(
+  entry: Pick<TrafficEntry, "is_passthrough"> & { readonly request: { readonly http_version: string | null } },
+): string | null {
   if (!entry.is_passthrough) return null;
+  if (entry.request.http_version === "SOCKS5") {
+    return "The client came by SOCKS5. What goes through it is passed on unread; use Weir as an HTTP proxy to read it.";
+  }
   return "The bytes of this connection were passed on unread: its host is not intercepted, HTTPS interception is off, or it does not speak HTTP.";
 }

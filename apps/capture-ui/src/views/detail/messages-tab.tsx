@@ -83,10 +83,21 @@ function MessageSide({
         />
       </div>
       <div
-        className={classNames(styles["bodyPart"], hasNoBody(message) && styles["emptyBody"])}
+        className={classNames(
+          styles["bodyPart"],
+          (hasNoBody(message) || entry.response?.status_code === 101) && styles["emptyBody"],
+        )}
         data-short={message.body_stored_size <= SHORT_BODY_BYTES || undefined}
       >
-        <BodyPanel entryId={entry.id} side={side} message={message} />
+        {entry.response?.status_code === 101 ? (
+          <p className={styles["switched"]}>
+            {side === "request"
+              ? "No body"
+              : "The protocol was switched: what was said since is no body, but a stream."}
+          </p>
+        ) : (
+          <BodyPanel entryId={entry.id} side={side} message={message} />
+        )}
       </div>
     </section>
   );

@@ -24,7 +24,11 @@ export function OverviewTab({ entry }: { readonly entry: TrafficEntry }) {
           <p>{tunnel}</p>
           <p>
             {formatBytes(entry.request_size)} went to the server, {formatBytes(entry.response_size)} came back.{" "}
-            <Link href="/settings">Settings for interception</Link>
+            {entry.request.http_version === "SOCKS5" ? (
+              <Link href="/settings#socks">SOCKS settings</Link>
+            ) : (
+              <Link href="/settings#interception">Settings for interception</Link>
+            )}
           </p>
         </div>
       )}
@@ -106,8 +110,15 @@ function summaryLines(entry: TrafficEntry): Line[] {
           : SOURCES[entry.source],
     ],
     ["Type", response?.content_type ?? request.content_type],
-    ["Request", sizeText(entry.request_size, request.body_size)],
-    ["Response", response === null ? null : sizeText(entry.response_size ?? 0, response.body_size)],
+    ...(entry.is_passthrough
+      ? ([
+          ["Sent", formatBytes(entry.request_size)],
+          ["Received", formatBytes(entry.response_size)],
+        ] satisfies Line[])
+      : ([
+          ["Request", sizeText(entry.request_size, request.body_size)],
+          ["Response", response === null ? null : sizeText(entry.response_size ?? 0, response.body_size)],
+        ] satisfies Line[])),
     ["Duration", response === null ? null : formatDuration(response.duration_ms)],
     ["Changed", entry.modified ? "Yes, by a rule" : null],
   ];
@@ -124,7 +135,9 @@ function connectionLines(entry: TrafficEntry): Line[] {
     ["Connection", entry.connection_id === null ? null : `number ${entry.connection_id} of the client`],
     [
       "Protocol",
-      [entry.request.http_version, entry.response?.http_version].filter((version) => version != null).join(" → "),
+      [...new Set([entry.request.http_version, entry.response?.http_version])]
+        .filter((version) => version != null)
+        .join(" → "),
     ],
     ["Device", entry.device_id],
   ];

@@ -5,6 +5,7 @@ import { api } from "../../api.ts";
 import { formatBytes } from "../../ui/format.ts";
 import { ErrorState, Spinner } from "../../ui/states.tsx";
 import styles from "./detail.module.css";
+import { hasForm } from "./detail-tabs.ts";
 import { ParamTable } from "./param-table.tsx";
 
 /** Larger forms are shown by the body's own viewers only. */
@@ -13,14 +14,12 @@ const MAX_FORM_BYTES = 1_048_576;
 /** Parameters of the query and of a form in the request's body. */
 export function ParamsTab({ entry }: { readonly entry: TrafficEntry }) {
   const { request } = entry;
-  const hasForm =
-    /^application\/x-www-form-urlencoded\b/iu.test(request.content_type ?? "") && request.body_stored_size > 0;
   return (
     <div className={styles["body"]}>
       <section className={styles["section"]}>
         <ParamTable label="Query" parameters={parseQuery(request.url)} empty="The address has no query." />
       </section>
-      {hasForm && (
+      {hasForm(request) && (
         <section className={styles["section"]}>
           {request.body_stored_size > MAX_FORM_BYTES ? (
             <p className={styles["none"]}>

@@ -2,6 +2,7 @@ import { useQuery } from "@tanstack/react-query";
 import { api } from "../../api.ts";
 import { formatCount, formatDuration, formatTimeOfDay } from "../../ui/format.ts";
 import { EmptyState, ErrorState } from "../../ui/states.tsx";
+import { Stats } from "../../ui/stats.tsx";
 import styles from "./mocks.module.css";
 
 /** What a mock answered lately. */
@@ -25,24 +26,14 @@ export function HitsTab({ id }: { readonly id: string }) {
   return (
     <div className={styles["panel"]}>
       {stats.data !== undefined && (
-        <dl className={styles["stats"]}>
-          <div>
-            <dt>Answers</dt>
-            <dd>{formatCount(stats.data.total_hits)}</dd>
-          </div>
-          <div>
-            <dt>Fastest</dt>
-            <dd>{formatDuration(stats.data.min_response_time_ms)}</dd>
-          </div>
-          <div>
-            <dt>On average</dt>
-            <dd>{formatDuration(stats.data.avg_response_time_ms)}</dd>
-          </div>
-          <div>
-            <dt>Slowest</dt>
-            <dd>{formatDuration(stats.data.max_response_time_ms)}</dd>
-          </div>
-        </dl>
+        <Stats
+          figures={[
+            ["Answers", formatCount(stats.data.total_hits)],
+            ["Fastest", formatDuration(stats.data.min_response_time_ms)],
+            ["On average", formatDuration(stats.data.avg_response_time_ms)],
+            ["Slowest", formatDuration(stats.data.max_response_time_ms)],
+          ]}
+        />
       )}
       <table className={styles["hits"]} aria-label="Answers">
         <thead>

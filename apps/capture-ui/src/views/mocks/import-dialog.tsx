@@ -1,10 +1,11 @@
 import type { ImportMocks } from "@headworks/capture-contract";
 import { useMutation, useQuery } from "@tanstack/react-query";
 import { useState } from "react";
-import { api, errorText } from "../../api.ts";
+import { api } from "../../api.ts";
 import { mockCollectionsQuery, queryClient } from "../../queries.ts";
 import { conditionSentence } from "../../rules/condition-sentence.ts";
-import shared from "../../rules/workbench.module.css";
+import { Failed } from "../../rules/refused.tsx";
+import shared from "../../rules/rule-parts.module.css";
 import { Button } from "../../ui/button.tsx";
 import { Dialog } from "../../ui/dialog.tsx";
 import { Field, Select, Switch, TextInput } from "../../ui/field.tsx";
@@ -123,11 +124,7 @@ export function ImportDialog({ onClose }: { readonly onClose: () => void }) {
           change();
         }}
       />
-      {problem !== null && (
-        <p className={shared["problem"]} role="alert">
-          {errorText(problem)}
-        </p>
-      )}
+      <Failed error={problem} />
       {dryRun.data !== undefined && <Preview result={dryRun.data} />}
     </Dialog>
   );

@@ -1,18 +1,16 @@
 import type { Condition, MockRule, NewMock } from "@headworks/capture-contract";
-import { useMutation, useQuery } from "@tanstack/react-query";
-import { X } from "lucide-react";
+import { useQuery } from "@tanstack/react-query";
 import { useState } from "react";
 import { api } from "../../api.ts";
-import { mockCollectionsQuery, queryClient } from "../../queries.ts";
+import { mockCollectionsQuery } from "../../queries.ts";
 import { ConditionBuilder } from "../../rules/condition-builder.tsx";
 import { MatchPreview } from "../../rules/match-preview.tsx";
-import { useRefusal } from "../../rules/use-refusal.ts";
-import shared from "../../rules/workbench.module.css";
-import { useAction } from "../../shell/actions.ts";
-import { Button, IconButton } from "../../ui/button.tsx";
+import { Refused } from "../../rules/refused.tsx";
+import { RuleEditor, ScrollBody } from "../../rules/rule-editor.tsx";
+import { NameField, OrderField } from "../../rules/rule-fields.tsx";
+import { useRuleSave } from "../../rules/use-rule-save.ts";
 import { Field, Select, TextArea, TextInput } from "../../ui/field.tsx";
 import { Tabs } from "../../ui/tabs.tsx";
-import { toast } from "../../ui/toast.tsx";
 import { HitsTab } from "./hits-tab.tsx";
 import { mockOf, type MockDraft } from "./mock-draft.ts";
 import styles from "./mocks.module.css";
@@ -44,24 +42,20 @@ export function MockEditor({
   const [part, setPart] = useState<Part>("rule");
   const [tried, setTried] = useState(false);
   const built = mockOf(draft, condition);
-  const save = useMutation({
-    mutationFn: async (body: NewMock): Promise<string> => {
+  const { save, refused } = useRuleSave<NewMock>({
+    topic: "mocks",
+    fields: FIELDS,
+    onSaved,
+    save: async (body) => {
       if (rule === null) return (await api.mocks.createMock({ body })).id;
       await api.mocks.updateMock({ params: { id: rule.id }, body: { ...body, enabled: rule.enabled } });
       return rule.id;
     },
-    onSuccess: async (id) => {
-      await queryClient.invalidateQueries({ queryKey: ["mocks"] });
-      toast({ tone: "success", title: `${draft.name.trim()} is saved` });
-      onSaved(id);
-    },
   });
-  const refused = useRefusal(save.error, FIELDS);
   const set = (change: Partial<MockDraft>): void => {
     setDraft({ ...draft, ...change });
     save.reset();
   };
-  useAction("close", onClose);
   const form = (
     <div className={styles["panel"]}>
       <RuleForm
@@ -75,37 +69,23 @@ export function MockEditor({
           save.reset();
         }}
       />
-      {refused.general !== null && (
-        <p className={shared["problem"]} role="alert">
-          {refused.general}
-        </p>
-      )}
+      <Refused>{refused.general}</Refused>
     </div>
   );
   return (
-    <form
-      className={shared["editor"]}
-      aria-label={rule === null ? "New mock" : `Mock ${rule.name}`}
-      onSubmit={(event) => {
-        event.preventDefault();
+    <RuleEditor
+      noun="mock"
+      name={rule?.name ?? null}
+      problem={tried && !built.ok ? built.message : null}
+      isSaving={save.isPending}
+      onSubmit={() => {
         setTried(true);
         if (built.ok) save.mutate(built.rule);
       }}
+      onClose={onClose}
     >
-      <div className={shared["editorHead"]}>
-        <h2>{rule === null ? "New mock" : "Change a mock"}</h2>
-        <span className={shared["grow"]} />
-        {tried && !built.ok && <span className={shared["problem"]}>{built.message}</span>}
-        <Button type="submit" variant="primary" disabled={save.isPending}>
-          {rule === null ? "Create" : "Save"}
-        </Button>
-        <IconButton label="Close the editor" keys="Esc" icon={<X size={16} />} onClick={onClose} />
-      </div>
       {rule === null ? (
-        // oxlint-disable-next-line jsx-a11y/no-noninteractive-tabindex -- what scrolls must be reachable by keyboard
-        <div className={shared["scroll"]} tabIndex={0} role="group" aria-label="The rule">
-          {form}
-        </div>
+        <ScrollBody label="The rule">{form}</ScrollBody>
       ) : (
         <Tabs<Part>
           label="Parts of the mock"
@@ -124,7 +104,7 @@ export function MockEditor({
           ]}
         />
       )}
-    </form>
+    </RuleEditor>
   );
 }
 
@@ -153,9 +133,7 @@ function RuleForm({
   const collections = useQuery(mockCollectionsQuery);
   return (
     <>
-      <Field label="Name" error={refused["name"]}>
-        <TextInput maxLength={255} value={draft.name} onChange={(event) => set({ name: event.target.value })} />
-      </Field>
+      <NameField value={draft.name} error={refused["name"]} onChange={(name) => set({ name })} />
       <ConditionBuilder initial={start.condition} phase="request" error={refused["condition"]} onChange={onCondition} />
       <MatchPreview condition={condition} direction="request" />
       <ConfigEditor draft={draft.config} onChange={(config) => set({ config })} />
@@ -170,14 +148,12 @@ function RuleForm({
             onChange={(id) => set({ collectionId: id === "" ? null : id })}
           />
         </Field>
-        <Field label="Order" hint="The lowest that matches answers" error={refused["priority"]}>
-          <TextInput
-            inputMode="numeric"
-            maxLength={8}
-            value={draft.priority}
-            onChange={(event) => set({ priority: event.target.value })}
-          />
-        </Field>
+        <OrderField
+          hint="The lowest that matches answers"
+          value={draft.priority}
+          error={refused["priority"]}
+          onChange={(priority) => set({ priority })}
+        />
         <Field label="Labels" hint="With commas between">
           <TextInput value={draft.tags} onChange={(event) => set({ tags: event.target.value })} />
         </Field>

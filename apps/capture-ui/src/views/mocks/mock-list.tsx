@@ -1,15 +1,10 @@
 import type { MockRule } from "@headworks/capture-contract";
 import { useQuery } from "@tanstack/react-query";
-import { MoreHorizontal } from "lucide-react";
 import { useMemo } from "react";
 import { api } from "../../api.ts";
 import { conditionSentence } from "../../rules/condition-sentence.ts";
+import { RuleRow, RuleRows } from "../../rules/rule-row.tsx";
 import { useRuleList } from "../../rules/use-rule-list.ts";
-import shared from "../../rules/workbench.module.css";
-import { IconButton } from "../../ui/button.tsx";
-import { Switch } from "../../ui/field.tsx";
-import { formatCount } from "../../ui/format.ts";
-import { Menu } from "../../ui/menu.tsx";
 import { Tag } from "../../ui/tag.tsx";
 import { hitBins } from "./hit-bins.ts";
 import styles from "./mocks.module.css";
@@ -85,46 +80,25 @@ export function MockList({
     duplicate: (rule) => api.mocks.duplicateMock({ params: { id: rule.id } }),
   });
   return (
-    <ol className={shared["list"]} aria-label="Mocks">
+    <RuleRows label="Mocks">
       {rules.map((rule) => (
-        <li
+        <RuleRow
           key={rule.id}
-          className={shared["rule"]}
-          data-chosen={rule.id === chosenId || undefined}
-          data-off={!rule.enabled || undefined}
-        >
-          <Switch
-            aria-label={`Use ${rule.name}`}
-            checked={rule.enabled}
-            onChange={(enabled) => actions.toggle(rule, enabled)}
-          />
-          <button
-            type="button"
-            className={shared["open"]}
-            aria-current={rule.id === chosenId || undefined}
-            onClick={() => onShow(rule.id)}
-          >
-            <span className={shared["name"]}>
-              {rule.name} {rule.expired && <Tag tone="warning">expired</Tag>}
-            </span>
-            <span className={shared["quiet"]}>{conditionSentence(rule.condition)}</span>
-            <span className={shared["does"]}>{answerWords(rule)}</span>
-          </button>
-          <Sparkline bins={bins.get(rule.id)} />
-          <span className={shared["hits"]} title="Requests that it answered">
-            {formatCount(rule.hit_count)}
-          </span>
-          <Menu
-            align="end"
-            trigger={<IconButton label={`More for ${rule.name}`} icon={<MoreHorizontal size={15} />} />}
-            items={() => [
-              { kind: "item", label: "Duplicate", onSelect: () => actions.duplicate(rule) },
-              { kind: "item", label: "Delete", danger: true, onSelect: () => actions.remove(rule) },
-            ]}
-          />
-        </li>
+          rule={rule}
+          isChosen={rule.id === chosenId}
+          lines={[conditionSentence(rule.condition), answerWords(rule)]}
+          mark={rule.expired && <Tag tone="warning">expired</Tag>}
+          after={<Sparkline bins={bins.get(rule.id)} />}
+          hitsTitle="Requests that it answered"
+          onToggle={(enabled) => actions.toggle(rule, enabled)}
+          onShow={() => onShow(rule.id)}
+          menu={() => [
+            { kind: "item", label: "Duplicate", onSelect: () => actions.duplicate(rule) },
+            { kind: "item", label: "Delete", danger: true, onSelect: () => actions.remove(rule) },
+          ]}
+        />
       ))}
-    </ol>
+    </RuleRows>
   );
 }
 

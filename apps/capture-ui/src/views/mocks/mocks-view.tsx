@@ -5,13 +5,12 @@ import { useState } from "react";
 import { api, operations, operationUrl } from "../../api.ts";
 import { mockCollectionsQuery, mocksQuery } from "../../queries.ts";
 import { inOrder } from "../../rules/rule-order.ts";
+import { ListWaiting, RuleWorkbench } from "../../rules/rule-workbench.tsx";
 import { setParams, usePlace } from "../../shell/router.ts";
-import { useNarrow } from "../../shell/use-narrow.ts";
 import { Button } from "../../ui/button.tsx";
 import { Menu } from "../../ui/menu.tsx";
 import { Page } from "../../ui/page.tsx";
-import { SplitPane } from "../../ui/split-pane.tsx";
-import { EmptyState, ErrorState, Spinner } from "../../ui/states.tsx";
+import { EmptyState, ErrorState } from "../../ui/states.tsx";
 import { CollectionsNav } from "./collections-nav.tsx";
 import { ImportDialog } from "./import-dialog.tsx";
 import { draftOfMock, newMock, type MockDraft } from "./mock-draft.ts";
@@ -26,8 +25,6 @@ import { useMockPrefill } from "./use-mock-prefill.ts";
 /** Requests that Weir answers itself: rules, their collections, recording, import, and whole sessions. */
 export function MocksView() {
   const { params } = usePlace();
-  const narrow = useNarrow();
-  const [share, setShare] = useState(0.5);
   const [fresh, setFresh] = useState<{ readonly key: string; readonly draft: MockDraft } | null>(null);
   const [importing, setImporting] = useState(false);
   const prefill = useMockPrefill();
@@ -68,19 +65,7 @@ export function MocksView() {
   const first = <MocksPage onBegin={begin} onShow={show} onImport={() => setImporting(true)} />;
   return (
     <>
-      {narrow && second !== null ? (
-        second
-      ) : (
-        <SplitPane
-          label="Size of the list"
-          direction="row"
-          share={share}
-          onShareChange={setShare}
-          minPx={320}
-          first={first}
-          second={second}
-        />
-      )}
+      <RuleWorkbench list={first} editor={second} share={0.5} />
       {importing && <ImportDialog onClose={() => setImporting(false)} />}
     </>
   );
@@ -123,16 +108,7 @@ function MocksPage({
       >
         <RecordingNotice />
         <ServingNotice />
-        {mocks.error !== null && (
-          <ErrorState
-            title="The mocks cannot be loaded"
-            error={mocks.error}
-            onRetry={() => {
-              void mocks.refetch();
-            }}
-          />
-        )}
-        {mocks.isPending && <EmptyState icon={<Spinner />} title="Loading the mocks" />}
+        <ListWaiting noun="mocks" query={mocks} />
         {mocks.data !== undefined && list.length === 0 && (
           <EmptyState icon={<Drama size={28} />} title="Nothing is mocked here">
             Write an answer, record what servers say, import HAR, OpenAPI or Postman, or begin with any row of the

@@ -1,14 +1,14 @@
 import { useQuery } from "@tanstack/react-query";
-import { Circle, X } from "lucide-react";
+import { Circle } from "lucide-react";
 import { useState } from "react";
 import { api } from "../../api.ts";
 import { mockRecordingQuery, queryClient } from "../../queries.ts";
 import { conditionSentence } from "../../rules/condition-sentence.ts";
-import shared from "../../rules/workbench.module.css";
-import { useAction } from "../../shell/actions.ts";
+import { ScrollBody, SidePanel } from "../../rules/rule-editor.tsx";
+import shared from "../../rules/rule-parts.module.css";
 import { setParams } from "../../shell/router.ts";
 import { attempt } from "../../ui/attempt.ts";
-import { Button, IconButton } from "../../ui/button.tsx";
+import { Button } from "../../ui/button.tsx";
 import { confirmAction } from "../../ui/dialog.tsx";
 import { formatCount } from "../../ui/format.ts";
 import { EmptyState } from "../../ui/states.tsx";
@@ -50,7 +50,6 @@ export function RecordingPanel({ onClose }: { readonly onClose: () => void }) {
   const [left, setLeft] = useState<ReadonlySet<string>>(new Set());
   const list = recorded.data ?? [];
   const chosen = list.filter((rule) => !left.has(rule.id));
-  useAction("close", onClose);
   const refresh = () => queryClient.invalidateQueries({ queryKey: ["mocks"] });
   const promote = async (): Promise<void> => {
     await attempt("The answers were not made mocks", async () => {
@@ -75,32 +74,33 @@ export function RecordingPanel({ onClose }: { readonly onClose: () => void }) {
     setLeft(next);
   };
   return (
-    <section className={shared["editor"]} aria-label="Recorded answers">
-      <div className={shared["editorHead"]}>
-        <h2>Recorded answers</h2>
-        <span className={shared["grow"]} />
-        <Button
-          icon={<Circle size={11} fill={state?.recording === true ? "currentColor" : "none"} />}
-          pressed={state?.recording === true}
-          onClick={() => void setRecording(state?.recording !== true)}
-        >
-          {state?.recording === true ? "Recording" : "Record"}
-        </Button>
-        <Button disabled={list.length === 0} variant="danger" onClick={() => void clear()}>
-          Forget all
-        </Button>
-        <Button variant="primary" disabled={chosen.length === 0} onClick={() => void promote()}>
-          Make {chosen.length === 1 ? "1 mock" : `${chosen.length} mocks`}
-        </Button>
-        <IconButton label="Close" keys="Esc" icon={<X size={16} />} onClick={onClose} />
-      </div>
+    <SidePanel
+      title="Recorded answers"
+      onClose={onClose}
+      actions={
+        <>
+          <Button
+            icon={<Circle size={11} fill={state?.recording === true ? "currentColor" : "none"} />}
+            pressed={state?.recording === true}
+            onClick={() => void setRecording(state?.recording !== true)}
+          >
+            {state?.recording === true ? "Recording" : "Record"}
+          </Button>
+          <Button disabled={list.length === 0} variant="danger" onClick={() => void clear()}>
+            Forget all
+          </Button>
+          <Button variant="primary" disabled={chosen.length === 0} onClick={() => void promote()}>
+            Make {chosen.length === 1 ? "1 mock" : `${chosen.length} mocks`}
+          </Button>
+        </>
+      }
+    >
       {list.length === 0 ? (
         <EmptyState title="Nothing is recorded">
           While recording, each answer of a server becomes a mock that answers nothing until you choose it here.
         </EmptyState>
       ) : (
-        // oxlint-disable-next-line jsx-a11y/no-noninteractive-tabindex -- what scrolls must be reachable by keyboard
-        <div className={shared["scroll"]} tabIndex={0} role="group" aria-label="Recorded">
+        <ScrollBody label="Recorded">
           <div className={styles["panel"]}>
             <ul className={shared["list"]} aria-label="Recorded mocks">
               {list.map((rule) => (
@@ -122,8 +122,8 @@ export function RecordingPanel({ onClose }: { readonly onClose: () => void }) {
               ))}
             </ul>
           </div>
-        </div>
+        </ScrollBody>
       )}
-    </section>
+    </SidePanel>
   );
 }

@@ -48,7 +48,9 @@ test("what is not whole is said", () => {
   }
   assert.ok(!configOf({ ...draft, responses: [] }).ok);
   assert.ok(!configOf({ ...draft, kind: "probabilistic", responses: [{ ...newResponse(), weight: "half" }] }).ok);
-  assert.ok(!configOf({ ...draft, kind: "conditional", responses: [{ ...newResponse(), when: "{" }] }).ok);
+  assert.ok(!configOf({ ...draft, kind: "conditional", responses: [newResponse()] }).ok);
+  const everything = { condition: { type: "all" as const }, isWhole: true };
+  assert.ok(!configOf({ ...draft, kind: "conditional", responses: [{ ...newResponse(), when: everything }] }).ok);
   assert.ok(configOf({ ...draft, kind: "conditional", responses: [] }).ok);
 });
 

@@ -1,11 +1,14 @@
 import type {
+  Condition,
   MockRequestCondition,
   MockResponse,
   MockResponseConfig,
   NewMockResponse,
 } from "@headworks/capture-contract";
+import { conditionOfAnswer } from "@headworks/match-condition";
 import { bodyDraft, markedBody, type BodyDraft } from "../../rules/body-draft.ts";
 import { headerDraft, headersRecord, recordDrafts, type HeaderDraft } from "../../rules/headers-draft.ts";
+import { toAnswerCondition } from "./answer-condition.ts";
 
 /** One answer in the editor; numbers as typed. */
 export interface ResponseDraft {
@@ -20,8 +23,14 @@ export interface ResponseDraft {
   readonly template: boolean;
   /** Of weighted answers. */
   readonly weight: string;
-  /** Of conditional answers, as JSON; the default answer has none. */
-  readonly when: string;
+  /** Of conditional answers; not of the default answer. */
+  readonly when: WhenDraft;
+}
+
+/** The condition of an answer: as it last was whole, and whether it is whole now. */
+export interface WhenDraft {
+  readonly condition: Condition;
+  readonly isWhole: boolean;
 }
 
 export type ConfigKind = MockResponseConfig["type"];
@@ -51,7 +60,7 @@ export function newResponse(): ResponseDraft {
     varianceMs: "",
     template: false,
     weight: "50",
-    when: '{ "type": "query_param_equals", "name": "", "value": "" }',
+    when: { condition: { type: "query_param", name: "", value: "" }, isWhole: false },
   };
 }
 
@@ -92,7 +101,7 @@ export function draftOfConfig(config: MockResponseConfig): ConfigDraft {
         ...base,
         responses: config.conditions.map(({ condition, response }) => ({
           ...draftOfResponse(response),
-          when: JSON.stringify(condition, null, 1).replaceAll(/\s*\n\s*/gu, " "),
+          when: { condition: conditionOfAnswer(condition), isWhole: true },
         })),
         otherwise: draftOfResponse(config.default_response),
       };
@@ -107,18 +116,13 @@ function responseProblem(draft: ResponseDraft, kind: ConfigKind, isDefault: bool
   }
   if (draft.source === "file" && draft.file.trim() === "") return "The file is missing";
   if (kind === "probabilistic" && !/^\d{1,7}$/u.test(draft.weight.trim())) return "A weight is a whole number";
-  return kind === "conditional" && !isDefault && readCondition(draft.when) === null
-    ? "The condition of an answer is not JSON with a type"
+  return kind === "conditional" && !isDefault && answerCondition(draft) === null
+    ? "The condition of an answer is not whole"
     : null;
 }
 
-function readCondition(text: string): MockRequestCondition | null {
-  try {
-    const value: unknown = JSON.parse(text);
-    return typeof value === "object" && value !== null && "type" in value ? (value as MockRequestCondition) : null;
-  } catch {
-    return null;
-  }
+function answerCondition({ when }: ResponseDraft): MockRequestCondition | null {
+  return when.isWhole ? toAnswerCondition(when.condition) : null;
 }
 
 const optionalNumber = (text: string): number | null => (text.trim() === "" ? null : Number(text));
@@ -169,7 +173,7 @@ function build({ kind, otherwise, cycle }: ConfigDraft, shown: readonly Response
       return {
         type: kind,
         conditions: shown.flatMap((each) => {
-          const condition = readCondition(each.when);
+          const condition = answerCondition(each);
           return condition === null ? [] : [{ condition, response: responseOf(each) }];
         }),
         default_response: responseOf(otherwise),

@@ -1,10 +1,13 @@
-import { ArrowDown, ArrowUp, Plus, Trash2 } from "lucide-react";
+import { Plus } from "lucide-react";
 import type { ReactNode } from "react";
 import { BodyEditor } from "../../rules/body-editor.tsx";
+import { ConditionLines } from "../../rules/condition-lines.tsx";
 import { HeadersEditor } from "../../rules/headers-editor.tsx";
-import { Button, IconButton } from "../../ui/button.tsx";
+import { OrderButtons } from "../../rules/order-buttons.tsx";
+import { Button } from "../../ui/button.tsx";
 import { Field, Switch, TextInput } from "../../ui/field.tsx";
 import { Segmented } from "../../ui/segmented.tsx";
+import { ANSWER_VOCABULARY } from "./answer-condition.ts";
 import styles from "./mocks.module.css";
 import { newResponse, type ConfigDraft, type ConfigKind, type ResponseDraft } from "./response-draft.ts";
 
@@ -34,11 +37,6 @@ export function ConfigEditor({
   const shown = kind === "single" ? responses.slice(0, 1) : responses;
   const set = (index: number, response: ResponseDraft): void =>
     onChange({ ...draft, responses: responses.with(index, response) });
-  const move = (index: number, by: number): void => {
-    const moved = responses[index];
-    if (moved === undefined) return;
-    onChange({ ...draft, responses: responses.toSpliced(index, 1).toSpliced(index + by, 0, moved) });
-  };
   const choose = (next: ConfigKind): void =>
     onChange({ ...draft, kind: next, responses: responses.length === 0 ? [newResponse()] : responses });
   return (
@@ -52,25 +50,12 @@ export function ConfigEditor({
         <div key={response.key} className={styles["answer"]} role="group" aria-label={`Answer ${index + 1}`}>
           <ResponseEditor draft={response} kind={kind} onChange={(next) => set(index, next)}>
             {kind !== "single" && (
-              <span>
-                <IconButton
-                  label="Move up"
-                  icon={<ArrowUp size={14} />}
-                  disabled={index === 0}
-                  onClick={() => move(index, -1)}
-                />
-                <IconButton
-                  label="Move down"
-                  icon={<ArrowDown size={14} />}
-                  disabled={index === responses.length - 1}
-                  onClick={() => move(index, 1)}
-                />
-                <IconButton
-                  label="Remove the answer"
-                  icon={<Trash2 size={14} />}
-                  onClick={() => onChange({ ...draft, responses: responses.toSpliced(index, 1) })}
-                />
-              </span>
+              <OrderButtons
+                items={responses}
+                index={index}
+                remove="Remove the answer"
+                onChange={(next) => onChange({ ...draft, responses: next })}
+              />
             )}
           </ResponseEditor>
         </div>
@@ -121,12 +106,17 @@ function ResponseEditor({
   return (
     <>
       {kind === "conditional" && (
-        <Field
-          label="When"
-          hint="header_equals, header_matches, query_param_equals, json_path_equals, body_matches, and, or"
-        >
-          <TextInput mono value={draft.when} onChange={(event) => set({ when: event.target.value })} />
-        </Field>
+        <fieldset className={styles["when"]}>
+          <legend>When</legend>
+          <ConditionLines
+            initial={draft.when.condition}
+            isSided={false}
+            vocabulary={ANSWER_VOCABULARY}
+            onChange={(condition) =>
+              set({ when: { condition: condition ?? draft.when.condition, isWhole: condition !== null } })
+            }
+          />
+        </fieldset>
       )}
       <div className={styles["answerHead"]}>
         <Field label="Status" className={styles["short"]}>

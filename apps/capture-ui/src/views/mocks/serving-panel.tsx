@@ -1,14 +1,13 @@
 import type { StartServing } from "@headworks/capture-contract";
 import { useQuery } from "@tanstack/react-query";
-import { X } from "lucide-react";
 import { useState } from "react";
 import { api } from "../../api.ts";
 import { mockServingQuery, queryClient, sessionsQuery } from "../../queries.ts";
-import shared from "../../rules/workbench.module.css";
-import { useAction } from "../../shell/actions.ts";
+import { ScrollBody, SidePanel } from "../../rules/rule-editor.tsx";
+import shared from "../../rules/rule-parts.module.css";
 import { setParams } from "../../shell/router.ts";
 import { attempt } from "../../ui/attempt.ts";
-import { Button, IconButton } from "../../ui/button.tsx";
+import { Button } from "../../ui/button.tsx";
 import { Field, Select, Switch, TextInput } from "../../ui/field.tsx";
 import { formatCount, formatTimeOfDay } from "../../ui/format.ts";
 import styles from "./mocks.module.css";
@@ -67,7 +66,6 @@ export function ServingPanel({ onClose }: { readonly onClose: () => void }) {
   const [ignored, setIgnored] = useState("");
   const [repeat, setRepeat] = useState<NonNullable<StartServing["repeat"]>>("last");
   const [strict, setStrict] = useState(true);
-  useAction("close", onClose);
   const chosen = session ?? sessions.data?.[0]?.id ?? "";
   const start = async (): Promise<void> => {
     const ignore = ignored
@@ -82,11 +80,11 @@ export function ServingPanel({ onClose }: { readonly onClose: () => void }) {
     await queryClient.invalidateQueries({ queryKey: ["mocks"] });
   };
   return (
-    <section className={shared["editor"]} aria-label="Serve a session">
-      <div className={shared["editorHead"]}>
-        <h2>Serve a session</h2>
-        <span className={shared["grow"]} />
-        {state?.serving === true ? (
+    <SidePanel
+      title="Serve a session"
+      onClose={onClose}
+      actions={
+        state?.serving === true ? (
           <Button variant="primary" onClick={() => void stop()}>
             Stop serving
           </Button>
@@ -94,11 +92,10 @@ export function ServingPanel({ onClose }: { readonly onClose: () => void }) {
           <Button variant="primary" disabled={chosen === ""} onClick={() => void start()}>
             Serve it
           </Button>
-        )}
-        <IconButton label="Close" keys="Esc" icon={<X size={16} />} onClick={onClose} />
-      </div>
-      {/* oxlint-disable-next-line jsx-a11y/no-noninteractive-tabindex -- what scrolls must be reachable by keyboard */}
-      <div className={shared["scroll"]} tabIndex={0} role="group" aria-label="How it is served">
+        )
+      }
+    >
+      <ScrollBody label="How it is served">
         <div className={styles["panel"]}>
           {state?.serving === true ? (
             <p role="status">
@@ -149,8 +146,8 @@ export function ServingPanel({ onClose }: { readonly onClose: () => void }) {
           )}
           {state?.serving === true && <Misses />}
         </div>
-      </div>
-    </section>
+      </ScrollBody>
+    </SidePanel>
   );
 }
 

@@ -2,10 +2,11 @@ import type { MockRule } from "@headworks/capture-contract";
 import { useMutation } from "@tanstack/react-query";
 import { Play } from "lucide-react";
 import { useState } from "react";
-import { api, errorText } from "../../api.ts";
+import { api } from "../../api.ts";
 import { EntryPicker } from "../../rules/entry-picker.tsx";
 import { jsonLines } from "../../rules/message-text.ts";
-import shared from "../../rules/workbench.module.css";
+import { Failed } from "../../rules/refused.tsx";
+import shared from "../../rules/rule-parts.module.css";
 import { Button } from "../../ui/button.tsx";
 import { Field, TextInput } from "../../ui/field.tsx";
 import { Segmented } from "../../ui/segmented.tsx";
@@ -64,11 +65,7 @@ export function TryTab({ rule }: { readonly rule: MockRule }) {
           Try
         </Button>
       </div>
-      {run.error !== null && (
-        <p className={shared["problem"]} role="alert">
-          {errorText(run.error)}
-        </p>
-      )}
+      <Failed error={run.error} />
       {data !== undefined && (
         <>
           <p role="status">

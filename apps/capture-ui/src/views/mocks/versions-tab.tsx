@@ -4,7 +4,7 @@ import { useState } from "react";
 import { api } from "../../api.ts";
 import { queryClient } from "../../queries.ts";
 import { jsonLines } from "../../rules/message-text.ts";
-import shared from "../../rules/workbench.module.css";
+import shared from "../../rules/rule-parts.module.css";
 import { attempt } from "../../ui/attempt.ts";
 import { Button } from "../../ui/button.tsx";
 import { DiffView } from "../../ui/diff-view.tsx";

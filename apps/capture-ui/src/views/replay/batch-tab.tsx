@@ -2,12 +2,14 @@ import type { ReplayBatch } from "@headworks/capture-contract";
 import { useMutation, useQuery } from "@tanstack/react-query";
 import { Play, Square } from "lucide-react";
 import { useState } from "react";
-import { api, errorText } from "../../api.ts";
+import { api } from "../../api.ts";
 import { queryClient } from "../../queries.ts";
 import { Button } from "../../ui/button.tsx";
 import { Field, TextInput } from "../../ui/field.tsx";
 import { formatCount, formatDuration, formatShare } from "../../ui/format.ts";
 import { Meter } from "../../ui/meter.tsx";
+import { Failed } from "../../rules/refused.tsx";
+import { Stats } from "../../ui/stats.tsx";
 import styles from "./replay.module.css";
 
 /** Sends a saved request many times. */
@@ -91,11 +93,7 @@ export function BatchTab({
           </Button>
         )}
       </div>
-      {start.error !== null && (
-        <p className={styles["problem"]} role="alert">
-          {errorText(start.error)}
-        </p>
-      )}
+      <Failed error={start.error} />
       {batch.data !== undefined && <BatchResult batch={batch.data} />}
     </div>
   );
@@ -109,15 +107,6 @@ const STATES = {
 } as const;
 
 function BatchResult({ batch }: { readonly batch: ReplayBatch }) {
-  const times: readonly (readonly [string, number | null])[] = [
-    ["Fastest", batch.min_ms],
-    ["Average", batch.avg_ms],
-    ["p50", batch.p50_ms],
-    ["p90", batch.p90_ms],
-    ["p95", batch.p95_ms],
-    ["p99", batch.p99_ms],
-    ["Slowest", batch.max_ms],
-  ];
   return (
     <>
       <Meter
@@ -127,13 +116,19 @@ function BatchResult({ batch }: { readonly batch: ReplayBatch }) {
         label="Progress of the batch"
         text={`${STATES[batch.state]}: ${formatCount(batch.total)} of ${formatCount(batch.iterations)}`}
       />
-      <dl className={styles["stats"]}>
-        <Stat label="Answered" value={formatCount(batch.succeeded)} />
-        <Stat label="Failed" value={formatCount(batch.failed)} />
-        {times.map(([label, value]) => (
-          <Stat key={label} label={label} value={formatDuration(value)} />
-        ))}
-      </dl>
+      <Stats
+        figures={[
+          ["Answered", formatCount(batch.succeeded)],
+          ["Failed", formatCount(batch.failed)],
+          ["Fastest", formatDuration(batch.min_ms)],
+          ["Average", formatDuration(batch.avg_ms)],
+          ["p50", formatDuration(batch.p50_ms)],
+          ["p90", formatDuration(batch.p90_ms)],
+          ["p95", formatDuration(batch.p95_ms)],
+          ["p99", formatDuration(batch.p99_ms)],
+          ["Slowest", formatDuration(batch.max_ms)],
+        ]}
+      />
       {batch.histogram.length > 0 && <Histogram bins={batch.histogram} />}
       {Object.keys(batch.statuses).length > 0 && (
         <section className={styles["section"]}>
@@ -168,15 +163,6 @@ function BatchResult({ batch }: { readonly batch: ReplayBatch }) {
         </section>
       )}
     </>
-  );
-}
-
-function Stat({ label, value }: { readonly label: string; readonly value: string }) {
-  return (
-    <div>
-      <dt>{label}</dt>
-      <dd>{value}</dd>
-    </div>
   );
 }
 

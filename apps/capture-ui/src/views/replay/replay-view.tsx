@@ -9,6 +9,7 @@ import { DiffScreen } from "./diff-screen.tsx";
 import styles from "./replay.module.css";
 import { RequestEditor } from "./request-editor.tsx";
 import { SavedList } from "./saved-list.tsx";
+import { SessionDiffScreen } from "./session-diff-screen.tsx";
 
 /** Requests to send again, what came of it, and how answers differ. */
 export function ReplayView() {
@@ -24,14 +25,17 @@ export function ReplayView() {
   });
   const show = (next: string | null): void => {
     setFresh(null);
-    setParams({ id: next, left: null, right: null });
+    setParams({ id: next, left: null, right: null, sessions: null });
   };
   const begin = (): void => {
-    setParams({ id: null, left: null, right: null });
+    setParams({ id: null, left: null, right: null, sessions: null });
     setFresh(Date.now());
   };
+  const [leftSession, rightSession] = params.get("sessions")?.split(",") ?? [];
   const content =
-    right !== null ? (
+    leftSession !== undefined && rightSession !== undefined ? (
+      <SessionDiffScreen key={`${leftSession} ${rightSession}`} left={leftSession} right={rightSession} />
+    ) : right !== null ? (
       <DiffScreen key={`${params.get("left") ?? ""} ${right}`} left={params.get("left")} right={right} />
     ) : fresh !== null ? (
       <RequestEditor key={fresh} saved={null} onSaved={show} />

@@ -2,10 +2,11 @@ import type { ReplayResult, SavedRequest } from "@headworks/capture-contract";
 import { skipToken, useMutation, useQuery } from "@tanstack/react-query";
 import { Play, Save } from "lucide-react";
 import { useState } from "react";
-import { api, errorText } from "../../api.ts";
+import { api } from "../../api.ts";
 import { queryClient } from "../../queries.ts";
 import { BodyEditor } from "../../rules/body-editor.tsx";
 import { HeadersEditor } from "../../rules/headers-editor.tsx";
+import { Failed } from "../../rules/refused.tsx";
 import { Button } from "../../ui/button.tsx";
 import { Field, Switch, TextInput } from "../../ui/field.tsx";
 import { Tabs } from "../../ui/tabs.tsx";
@@ -104,11 +105,7 @@ export function RequestEditor({
         </div>
       )}
       <Switch label="Follow redirects" checked={follow} onChange={setFollow} />
-      {(save.error ?? send.error) !== null && (
-        <p className={styles["problem"]} role="alert">
-          {errorText(save.error ?? send.error)}
-        </p>
-      )}
+      <Failed error={save.error ?? send.error} />
       {outcome !== undefined && <Outcome key={outcome.id} result={outcome} />}
     </div>
   );

@@ -1,10 +1,12 @@
 import type { RewriteAction } from "@headworks/capture-contract";
-import { ArrowDown, ArrowUp, Plus, Trash2 } from "lucide-react";
-import { Button, IconButton } from "../../ui/button.tsx";
+import { Plus } from "lucide-react";
+import { Button } from "../../ui/button.tsx";
+import { OrderButtons } from "../../rules/order-buttons.tsx";
+import shared from "../../rules/rule-parts.module.css";
 import { Field, Select, Switch, TextArea, TextInput } from "../../ui/field.tsx";
 import { Menu } from "../../ui/menu.tsx";
 import { ACTIONS, newAction, withType, type ActionDraft, type ActionField } from "./action-draft.ts";
-import styles from "../../rules/workbench.module.css";
+import styles from "./rewrites.module.css";
 
 const TYPES = (Object.keys(ACTIONS) as RewriteAction["type"][]).map((value) => ({
   value,
@@ -23,10 +25,6 @@ export function ActionsEditor({
   readonly problems: ReadonlyMap<number, string>;
   readonly onChange: (drafts: readonly ActionDraft[]) => void;
 }) {
-  const move = (from: number, by: number): void => {
-    const moved = drafts[from];
-    if (moved !== undefined) onChange(drafts.toSpliced(from, 1).toSpliced(from + by, 0, moved));
-  };
   return (
     <fieldset className={styles["actions"]}>
       <legend>Then</legend>
@@ -41,25 +39,9 @@ export function ActionsEditor({
                 onChange={(type) => onChange(drafts.with(index, withType(draft, type)))}
               />
             </span>
-            <span className={styles["quiet"]}>{ABOUT[ACTIONS[draft.type].about]}</span>
-            <span className={styles["grow"]} />
-            <IconButton
-              label="Move up"
-              icon={<ArrowUp size={14} />}
-              disabled={index === 0}
-              onClick={() => move(index, -1)}
-            />
-            <IconButton
-              label="Move down"
-              icon={<ArrowDown size={14} />}
-              disabled={index === drafts.length - 1}
-              onClick={() => move(index, 1)}
-            />
-            <IconButton
-              label="Remove the step"
-              icon={<Trash2 size={14} />}
-              onClick={() => onChange(drafts.toSpliced(index, 1))}
-            />
+            <span className={shared["quiet"]}>{ABOUT[ACTIONS[draft.type].about]}</span>
+            <span className={shared["grow"]} />
+            <OrderButtons items={drafts} index={index} remove="Remove the step" onChange={onChange} />
           </div>
           <div className={styles["actionFields"]}>
             {ACTIONS[draft.type].fields.map((field) => (
@@ -73,7 +55,7 @@ export function ActionsEditor({
               />
             ))}
           </div>
-          {problems.get(draft.key) !== undefined && <p className={styles["problem"]}>{problems.get(draft.key)}</p>}
+          {problems.get(draft.key) !== undefined && <p className={shared["problem"]}>{problems.get(draft.key)}</p>}
         </div>
       ))}
       <div>

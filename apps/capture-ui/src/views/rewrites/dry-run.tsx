@@ -2,12 +2,14 @@ import type { NewRewriteRule, RewriteDryRunResult } from "@headworks/capture-con
 import { useMutation } from "@tanstack/react-query";
 import { Play } from "lucide-react";
 import { useState } from "react";
-import { api, errorText } from "../../api.ts";
+import { api } from "../../api.ts";
 import { EntryPicker } from "../../rules/entry-picker.tsx";
 import { bodyLines, headLines } from "../../rules/message-text.ts";
+import { Failed } from "../../rules/refused.tsx";
+import shared from "../../rules/rule-parts.module.css";
 import { Button } from "../../ui/button.tsx";
 import { DiffView } from "../../ui/diff-view.tsx";
-import styles from "../../rules/workbench.module.css";
+import styles from "./rewrites.module.css";
 
 /** Tries the rule as it is written on a captured entry: nothing is sent, nothing is stored. */
 export function DryRun({ rule, entryId }: { readonly rule: NewRewriteRule | null; readonly entryId: string | null }) {
@@ -28,12 +30,8 @@ export function DryRun({ rule, entryId }: { readonly rule: NewRewriteRule | null
           Try
         </Button>
       </div>
-      {rule === null && <p className={styles["quiet"]}>The rule is not whole yet.</p>}
-      {run.error !== null && (
-        <p className={styles["problem"]} role="alert">
-          {errorText(run.error)}
-        </p>
-      )}
+      {rule === null && <p className={shared["quiet"]}>The rule is not whole yet.</p>}
+      <Failed error={run.error} />
       {run.data !== undefined && <Outcome result={run.data} />}
     </section>
   );
@@ -51,7 +49,7 @@ function Outcome({ result }: { readonly result: RewriteDryRunResult }) {
             : "The rule matches, and changes nothing."}
       </p>
       {result.trace.length > 0 && (
-        <ul className={styles["changes"]}>
+        <ul className={shared["changes"]}>
           {result.trace
             .flatMap((step) => step.changes)
             .map((change, index) => (

@@ -1,5 +1,5 @@
 import type { RewriteRule } from "@headworks/capture-contract";
-import { GripVertical, MoreHorizontal } from "lucide-react";
+import { GripVertical } from "lucide-react";
 import { useState } from "react";
 import type { DragEvent } from "react";
 import { api } from "../../api.ts";
@@ -7,14 +7,11 @@ import { queryClient } from "../../queries.ts";
 import { conditionSentence } from "../../rules/condition-sentence.ts";
 import { copyName } from "../../rules/from-entry.ts";
 import { reordered } from "../../rules/rule-order.ts";
+import { RuleRow, RuleRows } from "../../rules/rule-row.tsx";
 import { useRuleList } from "../../rules/use-rule-list.ts";
 import { attempt } from "../../ui/attempt.ts";
-import { IconButton } from "../../ui/button.tsx";
-import { Switch } from "../../ui/field.tsx";
-import { formatCount } from "../../ui/format.ts";
-import { Menu } from "../../ui/menu.tsx";
 import { actionWords } from "./action-draft.ts";
-import styles from "../../rules/workbench.module.css";
+import styles from "./rewrites.module.css";
 
 function bodyOf({ name, condition, direction, rewrites, enabled, priority }: RewriteRule) {
   return { name, condition, direction, rewrites, enabled, priority };
@@ -59,14 +56,37 @@ export function RewriteList({
     setOver(null);
   };
   return (
-    <ol className={styles["list"]} aria-label="Rewrites">
+    <RuleRows label="Rewrites">
       {rules.map((rule, index) => (
-        // oxlint-disable-next-line jsx-a11y/no-noninteractive-element-interactions -- the menu moves rules by keyboard
-        <li
+        <RuleRow
           key={rule.id}
-          className={styles["rule"]}
-          data-chosen={rule.id === chosenId || undefined}
-          data-off={!rule.enabled || undefined}
+          rule={rule}
+          isChosen={rule.id === chosenId}
+          lines={[
+            `${conditionSentence(rule.condition)} · ${DIRECTIONS[rule.direction]}`,
+            rule.rewrites.map(actionWords).join(" · "),
+          ]}
+          before={<GripVertical size={14} className={styles["gripper"]} aria-hidden />}
+          hitsTitle="Exchanges that it matched"
+          onToggle={(enabled) => actions.toggle(rule, enabled)}
+          onShow={() => onShow(rule)}
+          menu={() => [
+            {
+              kind: "item",
+              label: "Move up",
+              disabled: index === 0,
+              onSelect: () => void move(rule.id, rules[index - 1]?.id ?? null),
+            },
+            {
+              kind: "item",
+              label: "Move down",
+              disabled: index === rules.length - 1,
+              onSelect: () => void move(rule.id, rules[index + 2]?.id ?? null),
+            },
+            { kind: "separator" },
+            { kind: "item", label: "Duplicate", onSelect: () => actions.duplicate(rule) },
+            { kind: "item", label: "Delete", danger: true, onSelect: () => actions.remove(rule) },
+          ]}
           data-over={over === rule.id || undefined}
           data-dragged={dragged === rule.id || undefined}
           draggable
@@ -85,52 +105,9 @@ export function RewriteList({
             setOver(null);
           }}
           onDrop={(event) => drop(event, placeBefore(rules, dragged, index))}
-        >
-          <GripVertical size={14} className={styles["gripper"]} aria-hidden />
-          <Switch
-            aria-label={`Use ${rule.name}`}
-            checked={rule.enabled}
-            onChange={(enabled) => actions.toggle(rule, enabled)}
-          />
-          <button
-            type="button"
-            className={styles["open"]}
-            aria-current={rule.id === chosenId || undefined}
-            onClick={() => onShow(rule)}
-          >
-            <span className={styles["name"]}>{rule.name}</span>
-            <span className={styles["quiet"]}>
-              {conditionSentence(rule.condition)} · {DIRECTIONS[rule.direction]}
-            </span>
-            <span className={styles["does"]}>{rule.rewrites.map(actionWords).join(" · ")}</span>
-          </button>
-          <span className={styles["hits"]} title="Exchanges that it matched">
-            {formatCount(rule.hit_count)}
-          </span>
-          <Menu
-            align="end"
-            trigger={<IconButton label={`More for ${rule.name}`} icon={<MoreHorizontal size={15} />} />}
-            items={() => [
-              {
-                kind: "item",
-                label: "Move up",
-                disabled: index === 0,
-                onSelect: () => void move(rule.id, rules[index - 1]?.id ?? null),
-              },
-              {
-                kind: "item",
-                label: "Move down",
-                disabled: index === rules.length - 1,
-                onSelect: () => void move(rule.id, rules[index + 2]?.id ?? null),
-              },
-              { kind: "separator" },
-              { kind: "item", label: "Duplicate", onSelect: () => actions.duplicate(rule) },
-              { kind: "item", label: "Delete", danger: true, onSelect: () => actions.remove(rule) },
-            ]}
-          />
-        </li>
+        />
       ))}
-    </ol>
+    </RuleRows>
   );
 }
 

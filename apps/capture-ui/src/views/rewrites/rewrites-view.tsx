@@ -4,13 +4,12 @@ import { LayoutTemplate, Plus, Replace } from "lucide-react";
 import { useState } from "react";
 import { rewritesQuery } from "../../queries.ts";
 import { inOrder } from "../../rules/rule-order.ts";
+import { ListWaiting, RuleWorkbench } from "../../rules/rule-workbench.tsx";
 import { usePrefill } from "../../rules/use-prefill.ts";
 import { setParams, usePlace } from "../../shell/router.ts";
-import { useNarrow } from "../../shell/use-narrow.ts";
 import { Button } from "../../ui/button.tsx";
 import { Page } from "../../ui/page.tsx";
-import { SplitPane } from "../../ui/split-pane.tsx";
-import { EmptyState, ErrorState, Spinner } from "../../ui/states.tsx";
+import { EmptyState } from "../../ui/states.tsx";
 import { RewriteEditor } from "./rewrite-editor.tsx";
 import { draftOfRule, newRewrite, rewriteFromEntry, type RewriteDraft } from "./rewrite-draft.ts";
 import { RewriteList } from "./rewrite-list.tsx";
@@ -20,8 +19,6 @@ import { TemplateGallery } from "./template-gallery.tsx";
 export function RewritesView() {
   const rules = useQuery({ ...rewritesQuery, refetchInterval: 5000 });
   const { params } = usePlace();
-  const narrow = useNarrow();
-  const [share, setShare] = useState(0.46);
   const [fresh, setFresh] = useState<RewriteDraft | null>(null);
   const [choosing, setChoosing] = useState(false);
   const prefill = usePrefill();
@@ -63,16 +60,7 @@ export function RewritesView() {
         </>
       }
     >
-      {rules.error !== null && (
-        <ErrorState
-          title="The rules cannot be loaded"
-          error={rules.error}
-          onRetry={() => {
-            void rules.refetch();
-          }}
-        />
-      )}
-      {rules.isPending && <EmptyState icon={<Spinner />} title="Loading the rules" />}
+      <ListWaiting noun="rules" query={rules} />
       {rules.data?.length === 0 && (
         <EmptyState icon={<Replace size={28} />} title="Nothing is rewritten">
           Add a header field, send a path to another server, replace text in answers. Begin with a template, or from any
@@ -98,19 +86,7 @@ export function RewritesView() {
     );
   return (
     <>
-      {narrow && editor !== null ? (
-        editor
-      ) : (
-        <SplitPane
-          label="Size of the list"
-          direction="row"
-          share={share}
-          onShareChange={setShare}
-          minPx={320}
-          first={page}
-          second={editor}
-        />
-      )}
+      <RuleWorkbench list={page} editor={editor} share={0.46} />
       {choosing && <TemplateGallery onChoose={begin} onClose={() => setChoosing(false)} />}
     </>
   );

@@ -4,7 +4,8 @@ import { Dialog } from "../../ui/dialog.tsx";
 import { EmptyState, ErrorState, Spinner } from "../../ui/states.tsx";
 import { actionWords, draftOfAction } from "./action-draft.ts";
 import { newRewrite, type RewriteDraft } from "./rewrite-draft.ts";
-import styles from "../../rules/workbench.module.css";
+import shared from "../../rules/rule-parts.module.css";
+import styles from "./rewrites.module.css";
 
 /** Rules to begin with. */
 export function TemplateGallery({
@@ -46,7 +47,7 @@ export function TemplateGallery({
           >
             <b>{name}</b>
             <span>{description}</span>
-            <span className={styles["does"]}>{template.rewrites.map(actionWords).join(" · ")}</span>
+            <span className={shared["does"]}>{template.rewrites.map(actionWords).join(" · ")}</span>
           </button>
         ))}
       </div>

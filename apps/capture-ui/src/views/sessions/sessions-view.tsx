@@ -1,9 +1,20 @@
 import type { CaptureSession } from "@headworks/capture-contract";
 import { useQuery, useQueryClient } from "@tanstack/react-query";
-import { Check, Download, FolderInput, Layers, MoreHorizontal, Pencil, Plus, Trash2 } from "lucide-react";
+import {
+  Check,
+  Download,
+  FolderInput,
+  GitCompareArrows,
+  Layers,
+  MoreHorizontal,
+  Pencil,
+  Plus,
+  Trash2,
+} from "lucide-react";
 import { useState } from "react";
 import { api, operationUrl, operations } from "../../api.ts";
 import { sessionsQuery } from "../../queries.ts";
+import { navigate } from "../../shell/router.ts";
 import { chooseAndImport, openSession } from "../../transfer/import.ts";
 import { Button, IconButton } from "../../ui/button.tsx";
 import { confirmAction } from "../../ui/dialog.tsx";
@@ -57,7 +68,13 @@ export function SessionsView() {
           {
             title: "Actions",
             kind: "actions",
-            cell: (session) => <SessionActions session={session} onEdit={() => setEditing(session)} />,
+            cell: (session) => (
+              <SessionActions
+                session={session}
+                active={sessions.data?.find(({ is_current }) => is_current)}
+                onEdit={() => setEditing(session)}
+              />
+            ),
           },
         ]}
       />
@@ -114,7 +131,15 @@ function SessionName({ session }: { readonly session: CaptureSession }) {
   );
 }
 
-function SessionActions({ session, onEdit }: { readonly session: CaptureSession; readonly onEdit: () => void }) {
+function SessionActions({
+  session,
+  active,
+  onEdit,
+}: {
+  readonly session: CaptureSession;
+  readonly active: CaptureSession | undefined;
+  readonly onEdit: () => void;
+}) {
   const client = useQueryClient();
   const remove = async (): Promise<void> => {
     const sure = await confirmAction({
@@ -141,6 +166,13 @@ function SessionActions({ session, onEdit }: { readonly session: CaptureSession;
         trigger={<IconButton label={`More for ${sessionTitle(session)}`} icon={<MoreHorizontal size={15} />} />}
         items={() => [
           { kind: "item", label: "Name, notes and tags", icon: <Pencil size={14} />, onSelect: onEdit },
+          {
+            kind: "item",
+            label: "Compare with the active session",
+            icon: <GitCompareArrows size={14} />,
+            disabled: active === undefined || session.is_current,
+            onSelect: () => navigate(`/replay?sessions=${session.id},${active?.id ?? ""}`),
+          },
           { kind: "separator" },
           {
             kind: "item",

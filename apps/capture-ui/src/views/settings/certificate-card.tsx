@@ -6,12 +6,11 @@ import { copyText } from "../../ui/copy.ts";
 import { confirmAction } from "../../ui/dialog.tsx";
 import { formatDateTime } from "../../ui/format.ts";
 import { Menu } from "../../ui/menu.tsx";
-import { ErrorState, Spinner } from "../../ui/states.tsx";
 import { Tag } from "../../ui/tag.tsx";
 import { toast } from "../../ui/toast.tsx";
 import { attempt } from "../../ui/attempt.ts";
 import { InterceptionTest } from "./interception-test.tsx";
-import { Card } from "../../ui/page.tsx";
+import { Fact, Facts, LiveSection, SectionActions } from "./section.tsx";
 import styles from "./settings.module.css";
 
 /** The CA certificate as every screen reads it. */
@@ -86,54 +85,46 @@ export function CertificateCard() {
     });
     if (sure) renew.mutate();
   };
-  const info = certificate.data;
   return (
-    <Card
+    <LiveSection
       id="certificate"
       title="Certificate"
+      query={certificate}
       aside={
-        <span className={styles["asideActions"]}>
+        <SectionActions>
           <CertificateDownload />
           <Button icon={<RefreshCw size={14} />} disabled={renew.isPending} onClick={() => void askToRenew()}>
             Renew
           </Button>
-        </span>
+        </SectionActions>
       }
     >
-      {certificate.error !== null && (
-        <ErrorState
-          title="The certificate cannot be read"
-          error={certificate.error}
-          onRetry={() => void certificate.refetch()}
-        />
+      {(info) => (
+        <>
+          <Facts>
+            <Fact name="Subject">{info.subject}</Fact>
+            <Fact name="Fingerprint (SHA-256)">
+              <span className={styles["copied"]}>
+                <code>{info.fingerprint_sha256}</code>
+                <IconButton
+                  label="Copy the fingerprint"
+                  icon={<Copy size={13} />}
+                  onClick={() => void copyText(info.fingerprint_sha256, "Fingerprint")}
+                />
+              </span>
+            </Fact>
+            <Fact name="Valid">
+              {formatDateTime(Date.parse(info.not_before)).slice(0, 10)} to{" "}
+              {formatDateTime(Date.parse(info.not_after)).slice(0, 10)}{" "}
+              {info.expires_soon && <Tag tone="warning">ends soon</Tag>}
+            </Fact>
+            <Fact name="File">
+              <code>{info.path}</code> {info.imported && <Tag tone="neutral">imported</Tag>}
+            </Fact>
+          </Facts>
+          <InterceptionTest />
+        </>
       )}
-      {certificate.isPending && <Spinner label="Reading the certificate" />}
-      {info !== undefined && (
-        <dl className={styles["facts"]}>
-          <dt>Subject</dt>
-          <dd>{info.subject}</dd>
-          <dt>Fingerprint (SHA-256)</dt>
-          <dd className={styles["fingerprint"]}>
-            <code>{info.fingerprint_sha256}</code>
-            <IconButton
-              label="Copy the fingerprint"
-              icon={<Copy size={13} />}
-              onClick={() => void copyText(info.fingerprint_sha256, "Fingerprint")}
-            />
-          </dd>
-          <dt>Valid</dt>
-          <dd>
-            {formatDateTime(Date.parse(info.not_before)).slice(0, 10)} to{" "}
-            {formatDateTime(Date.parse(info.not_after)).slice(0, 10)}{" "}
-            {info.expires_soon && <Tag tone="warning">ends soon</Tag>}
-          </dd>
-          <dt>File</dt>
-          <dd>
-            <code>{info.path}</code> {info.imported && <Tag tone="neutral">imported</Tag>}
-          </dd>
-        </dl>
-      )}
-      <InterceptionTest />
-    </Card>
+    </LiveSection>
   );
 }

@@ -1,8 +1,8 @@
 import { useMutation } from "@tanstack/react-query";
-import { CircleCheck, CircleX } from "lucide-react";
 import { api, errorText } from "../../api.ts";
 import { Button } from "../../ui/button.tsx";
 import { Spinner } from "../../ui/states.tsx";
+import { TestSteps } from "./test-steps.tsx";
 import styles from "./settings.module.css";
 
 /** Sends one HTTPS request through the proxy and shows how each step went. */
@@ -36,22 +36,7 @@ export function InterceptionTest({
           {errorText(test.error)}
         </p>
       )}
-      {test.data !== undefined && (
-        <ol className={styles["steps"]}>
-          {test.data.steps.map((step) => (
-            <li key={step.name}>
-              {step.ok ? (
-                <CircleCheck size={15} className={styles["good"]} aria-label="Passed" />
-              ) : (
-                <CircleX size={15} className={styles["bad"]} aria-label="Failed" />
-              )}
-              <span>
-                {step.name} <span className={styles["quiet"]}>{step.detail}</span>
-              </span>
-            </li>
-          ))}
-        </ol>
-      )}
+      {test.data !== undefined && <TestSteps steps={test.data.steps} />}
     </div>
   );
 }

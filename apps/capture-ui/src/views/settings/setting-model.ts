@@ -10,8 +10,10 @@ export type SettingControl =
       readonly optional: boolean;
     }
   | { readonly kind: "choice"; readonly options: readonly string[] }
-  | { readonly kind: "list"; readonly maxItems: number | null }
+  | { readonly kind: "list"; readonly maxItems: number | null; readonly optional?: boolean }
   | { readonly kind: "secret" }
+  /** A mode, or `size:` and a number of MiB. */
+  | { readonly kind: "rotation" }
   | { readonly kind: "text"; readonly optional: boolean };
 
 export interface SettingGroup {
@@ -29,15 +31,10 @@ const GROUPS: readonly (readonly [id: string, title: string, pattern: RegExp])[]
   ["socks", "SOCKS", /^(?:enable_socks|socks_.*)$/u],
   ["rules", "Rules", /^(?:breakpoint_|rewrite_|map_file_|mock_)/u],
   ["limits", "Time limits", /_timeout_ms$/u],
+  ["mirror", "Mirror", /^mirror\./u],
+  ["auto-save", "Auto save", /^auto_save\./u],
+  ["logs", "Logs", /^(?:log_config\.|debug_logging\.|verbose$)/u],
 ];
-
-/** Settings of features that this version does not have; the service refuses to turn them on. */
-const PLANNED = /^(?:upstream_proxy\.|enable_socks$|socks_|enable_h2_downstream$)/u;
-
-/** Whether changing a setting has an effect. */
-export function isEffective(field: ConfigField): boolean {
-  return !PLANNED.test(field.name);
-}
 
 /** Settings by subject, each exactly once; unknown ones come last. */
 export function groupSettings(fields: readonly ConfigField[]): SettingGroup[] {
@@ -79,6 +76,30 @@ const LABELS: Readonly<Record<string, string>> = {
   map_file_dirs: "Folders that rewrites answer from",
   mock_body_dirs: "Folders that mocks answer from",
   verbose: "Detailed log",
+  "log_config.enabled": "Write a log file",
+  "log_config.rotation": "New file",
+  "log_config.max_files": "Old files kept",
+  "log_config.max_file_size_mb": "Most MB of a file",
+  "log_config.json_format": "JSON lines",
+  "log_config.async_writing": "Write behind traffic's back",
+  "log_config.async_mode": "When the disk is too slow",
+  "log_config.async_buffer_size": "Lines that may wait",
+  "debug_logging.enabled": "Log traffic",
+  "debug_logging.level": "How much of it",
+  "debug_logging.host_filter": "Hosts that are logged",
+  "debug_logging.redact_headers": "Headers that are hidden",
+  "debug_logging.redact_bodies": "Hide bodies",
+  "mirror.enabled": "Write answers to files",
+  "mirror.output_dir": "Directory of the files",
+  "mirror.host_filter": "Hosts that are mirrored",
+  "mirror.save_request_bodies": "Bodies of requests too",
+  "auto_save.enabled": "Save again and again",
+  "auto_save.interval_seconds": "Seconds between snapshots",
+  "auto_save.export_format": "Format of the files",
+  "auto_save.output_dir": "Directory of the snapshots",
+  "auto_save.max_backups": "Snapshots kept",
+  "auto_save.rotate_after_requests": "New session after so many entries",
+  "auto_save.rotate_after_minutes": "New session after so many minutes",
   "upstream_proxy.enabled": "Use an upstream proxy",
   "upstream_proxy.no_proxy_hosts": "Hosts reached directly",
   "upstream_proxy.auth_username": "User name",
@@ -112,6 +133,7 @@ export function settingControl(field: Pick<ConfigField, "schema">): SettingContr
   const isNull = (schema: unknown): boolean => ((schema ?? {}) as JsonSchema).type === "null";
   const optional = choices.some(isNull);
   const inner = (choices.find((schema) => !isNull(schema)) ?? outer) as JsonSchema;
+  if (choices.some((schema) => ((schema ?? {}) as JsonSchema).type === "object")) return { kind: "rotation" };
   if (outer["x-secret"] === true || inner["x-secret"] === true) return { kind: "secret" };
   const number = (value: unknown): number | null => (typeof value === "number" ? value : null);
   if (Array.isArray(inner.enum)) return { kind: "choice", options: inner.enum.map(String) };
@@ -122,7 +144,7 @@ export function settingControl(field: Pick<ConfigField, "schema">): SettingContr
     case "number":
       return { kind: "number", minimum: number(inner.minimum), maximum: number(inner.maximum), optional };
     case "array":
-      return { kind: "list", maxItems: number(inner.maxItems) };
+      return { kind: "list", maxItems: number(inner.maxItems), ...(optional ? { optional } : {}) };
     default:
       return { kind: "text", optional };
   }
@@ -140,6 +162,8 @@ export function toDraft(control: SettingControl, value: unknown): Draft {
       return Array.isArray(value) ? value.map(String).join("\n") : "";
     case "secret":
       return "";
+    case "rotation":
+      return rotationText(value);
     default:
       return typeof value === "string" || typeof value === "number" ? String(value) : "";
   }
@@ -148,6 +172,19 @@ export function toDraft(control: SettingControl, value: unknown): Draft {
 export type ParsedDraft =
   | { readonly ok: true; readonly value: unknown }
   | { readonly ok: false; readonly message: string };
+
+function rotationText(value: unknown): string {
+  const { mode = "", size_mb: sizeMb } = (value ?? {}) as { mode?: string; size_mb?: number };
+  return sizeMb === undefined ? mode : `${mode}:${sizeMb}`;
+}
+
+function parsedRotation(draft: string): ParsedDraft {
+  const [mode, size] = draft.split(":");
+  if (mode !== "size") return { ok: true, value: { mode } };
+  const sizeMb = Number(size);
+  if (!/^\d+$/u.test(size ?? "") || sizeMb < 1) return { ok: false, message: "A size in MB is needed" };
+  return { ok: true, value: { mode, size_mb: sizeMb } };
+}
 
 /** The value that a draft stands for, or what is wrong with it. The service has the last word. */
 export function fromDraft(control: SettingControl, draft: Draft): ParsedDraft {
@@ -176,10 +213,12 @@ export function fromDraft(control: SettingControl, draft: Draft): ParsedDraft {
       if (control.maxItems !== null && value.length > control.maxItems) {
         return { ok: false, message: `At most ${control.maxItems.toLocaleString("en")} lines` };
       }
-      return { ok: true, value };
+      return { ok: true, value: control.optional === true && value.length === 0 ? null : value };
     }
     case "secret":
       return { ok: true, value: draft === "" ? null : draft };
+    case "rotation":
+      return parsedRotation(draft);
     case "text":
       return { ok: true, value: control.optional && draft.trim() === "" ? null : draft.trim() };
     default:
@@ -205,5 +244,6 @@ export function valueText(value: unknown): string {
   if (value === null || value === "" || (Array.isArray(value) && value.length === 0)) return "none";
   if (Array.isArray(value)) return value.length === 1 ? "1 line" : `${value.length} lines`;
   if (typeof value === "number" || typeof value === "string") return String(value);
+  if (typeof value === "object" && value !== null && "mode" in value) return rotationText(value);
   return JSON.stringify(value) ?? "";
 }

@@ -1,19 +1,18 @@
 import { useQuery } from "@tanstack/react-query";
-import { api } from "../../api.ts";
-import { ErrorState, Spinner, EmptyState } from "../../ui/states.tsx";
-import { CertificateCard } from "./certificate-card.tsx";
+import { useEffect } from "react";
 import { Page } from "../../ui/page.tsx";
+import { EmptyState, ErrorState, Spinner } from "../../ui/states.tsx";
+import { fieldsQuery } from "./fields-query.ts";
+import { GROUP_SECTIONS, LEADING_SECTIONS, TRAILING_SECTIONS } from "./sections.tsx";
 import { SettingGroupCard } from "./setting-group.tsx";
-import { groupSettings, isEffective } from "./setting-model.ts";
+import { groupSettings } from "./setting-model.ts";
 import styles from "./settings.module.css";
-import { StorageCard } from "./storage-card.tsx";
 
-const fieldsKey = ["config", "fields"] as const;
-
-/** Every setting, made from what the service says about itself, and the certificate and storage beside them. */
+/** Every setting, made from what the service says about itself, and what else is set up once. */
 export function SettingsView() {
-  const fields = useQuery({ queryKey: fieldsKey, queryFn: ({ signal }) => api.config.describeConfig({ signal }) });
-  const groups = groupSettings((fields.data ?? []).filter(isEffective));
+  const fields = useQuery(fieldsQuery);
+  const groups = groupSettings(fields.data ?? []);
+  useAnchor(fields.data !== undefined);
   const pending = (fields.data ?? []).filter((field) => field.restart_pending);
   return (
     <Page
@@ -28,17 +27,16 @@ export function SettingsView() {
       )}
       <div className={styles["layout"]}>
         <nav className={styles["contents"]} aria-label="Groups of settings">
-          {[{ id: "certificate", title: "Certificate" }, { id: "storage", title: "Storage" }, ...groups].map(
-            (group) => (
-              <a key={group.id} href={`#${group.id}`}>
-                {group.title}
-              </a>
-            ),
-          )}
+          {[...LEADING_SECTIONS, ...groups, ...TRAILING_SECTIONS].map((section) => (
+            <a key={section.id} href={`#${section.id}`}>
+              {section.title}
+            </a>
+          ))}
         </nav>
         <div className={styles["groups"]}>
-          <CertificateCard />
-          <StorageCard />
+          {LEADING_SECTIONS.map(({ id, Component }) => (
+            <Component key={id} />
+          ))}
           {fields.error !== null && (
             <ErrorState
               title="The settings cannot be loaded"
@@ -47,11 +45,35 @@ export function SettingsView() {
             />
           )}
           {fields.isPending && <EmptyState title="Loading the settings" icon={<Spinner />} />}
-          {groups.map((group) => (
-            <SettingGroupCard key={group.id} group={group} />
+          {groups.map((group) => {
+            const Component = GROUP_SECTIONS[group.id] ?? SettingGroupCard;
+            return <Component key={group.id} group={group} />;
+          })}
+          {TRAILING_SECTIONS.map(({ id, Component }) => (
+            <Component key={id} />
           ))}
         </div>
       </div>
     </Page>
   );
+}
+
+/** Goes to the section that the address names, and stays there while sections above it fill, until somebody moves on. */
+function useAnchor(isReady: boolean): void {
+  useEffect(() => {
+    if (!isReady || location.hash === "") return undefined;
+    const target = document.querySelector(`#${CSS.escape(location.hash.slice(1))}`);
+    if (target?.parentElement == null) return undefined;
+    const observer = new ResizeObserver(() => target.scrollIntoView());
+    observer.observe(target.parentElement);
+    const moves = new AbortController();
+    const stop = (): void => {
+      observer.disconnect();
+      moves.abort();
+    };
+    for (const event of ["wheel", "pointerdown", "keydown"]) {
+      addEventListener(event, stop, { passive: true, signal: moves.signal });
+    }
+    return stop;
+  }, [isReady]);
 }

@@ -1,26 +1,18 @@
 import { useQuery } from "@tanstack/react-query";
 import { statsQuery } from "../../queries.ts";
 import { formatBytes, formatCount } from "../../ui/format.ts";
-import { ErrorState, Spinner } from "../../ui/states.tsx";
-import { Card } from "../../ui/page.tsx";
+import { Fact, Facts, LiveSection, Problem } from "./section.tsx";
 import styles from "./settings.module.css";
 
 /** What is stored, against its limits, and what could not be stored. */
 export function StorageCard() {
   const stats = useQuery({ ...statsQuery, refetchInterval: 5000 });
-  const data = stats.data;
   return (
-    <Card id="storage" title="Storage">
-      {stats.error !== null && (
-        <ErrorState title="Storage cannot be read" error={stats.error} onRetry={() => void stats.refetch()} />
-      )}
-      {stats.isPending && <Spinner label="Reading the storage" />}
-      {data !== undefined && (
+    <LiveSection id="storage" title="Storage" query={stats}>
+      {(data) => (
         <>
           {!data.storage_ok && (
-            <p className={styles["error"]} role="alert">
-              Traffic is not being stored: {data.storage_problem ?? "the reason is in the log"}
-            </p>
+            <Problem>Traffic is not being stored: {data.storage_problem ?? "the reason is in the log"}</Problem>
           )}
           <div className={styles["bars"]}>
             <Bar
@@ -36,21 +28,19 @@ export function StorageCard() {
               text={formatBytes}
             />
           </div>
-          <dl className={styles["facts"]}>
-            <dt>On disk, all sessions</dt>
-            <dd>{formatBytes(data.store_size_bytes)}</dd>
-            <dt>Stored part of one body</dt>
-            <dd>at most {formatBytes(data.max_body_size)}</dd>
-            <dt>Bodies not stored since start</dt>
-            <dd className={data.bodies_not_stored > 0 ? styles["bad"] : undefined}>
+          <Facts>
+            <Fact name="On disk, all sessions">{formatBytes(data.store_size_bytes)}</Fact>
+            <Fact name="Stored part of one body">at most {formatBytes(data.max_body_size)}</Fact>
+            <Fact name="Bodies not stored since start" bad={data.bodies_not_stored > 0}>
               {formatCount(data.bodies_not_stored)}
-            </dd>
-            <dt>Entries lost since start</dt>
-            <dd className={data.entries_lost > 0 ? styles["bad"] : undefined}>{formatCount(data.entries_lost)}</dd>
-          </dl>
+            </Fact>
+            <Fact name="Entries lost since start" bad={data.entries_lost > 0}>
+              {formatCount(data.entries_lost)}
+            </Fact>
+          </Facts>
         </>
       )}
-    </Card>
+    </LiveSection>
   );
 }
 

@@ -3,6 +3,7 @@ import { useMutation } from "@tanstack/react-query";
 import { X } from "lucide-react";
 import { useState } from "react";
 import { api } from "../../api.ts";
+import { Refused } from "../../rules/refused.tsx";
 import { useRefusal } from "../../rules/use-refusal.ts";
 import { setParams } from "../../shell/router.ts";
 import { Button, IconButton } from "../../ui/button.tsx";
@@ -95,11 +96,7 @@ export function ProfileForm({
             />
           </div>
           <HostList hosts={draft.hosts} onChange={(hosts) => set({ hosts })} />
-          {(!built.ok || refused.general !== null) && (
-            <p className={styles["problem"]} role="alert">
-              {built.ok ? refused.general : built.message}
-            </p>
-          )}
+          <Refused>{built.ok ? refused.general : built.message}</Refused>
         </div>
       </Card>
     </form>

@@ -1,6 +1,7 @@
 import { useEffect, useRef, useState } from "react";
 import { ApiFailure, errorText } from "../../api.ts";
 import { setPreferences, usePreferences } from "../../preferences.ts";
+import { CatchErrors } from "../../shell/catch-errors.tsx";
 import { later } from "../../shell/later.tsx";
 import { navigate } from "../../shell/router.ts";
 import { useNarrow } from "../../shell/use-narrow.ts";
@@ -81,7 +82,12 @@ export function TrafficView() {
       />
     );
   const layout = narrow ? "full" : preferences.detailLayout;
-  const detail = view.id === null ? null : <EntryDetail.View id={view.id} onClose={chosen.close} layout={layout} />;
+  const detail =
+    view.id === null ? null : (
+      <CatchErrors title="The details cannot be shown">
+        <EntryDetail.View id={view.id} onClose={chosen.close} layout={layout} />
+      </CatchErrors>
+    );
   return (
     <div className={styles["traffic"]}>
       <h1 className="visually-hidden">Traffic</h1>

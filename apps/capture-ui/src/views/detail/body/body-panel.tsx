@@ -14,7 +14,7 @@ import styles from "./body.module.css";
 import type { LayerName } from "./body-calls.ts";
 import { KIND_VIEWS } from "./body-format.ts";
 import type { BodyViewName } from "./body-format.ts";
-import type { Message, Side } from "./message-side.ts";
+import type { BodyOwner, Message, Side } from "./message-side.ts";
 import { SearchBar } from "./search-bar.tsx";
 import { useBody } from "./use-body.tsx";
 import { useSearch } from "./use-search.tsx";
@@ -51,7 +51,24 @@ export function BodyPanel({ entryId, side, message }: BodyProps) {
   }
   // A body that has grown is another body.
   const revision = `${message.body_state} ${message.body_stored_size}`;
-  return <StoredBody key={revision} entryId={entryId} side={side} message={message} />;
+  return (
+    <StoredBody
+      key={revision}
+      side={side}
+      message={message}
+      bodyUrl={(decoded, download) =>
+        operationUrl(operations.traffic.getTrafficBody, {
+          params: { id: entryId, side },
+          query: { decoded, ...(download ? { download } : {}) },
+        })
+      }
+    />
+  );
+}
+
+/** Bytes that are fetched from an address as they are, such as those of one message of a stream. */
+export function BytesPanel({ url, message }: { readonly url: string; readonly message: Message }) {
+  return <StoredBody key={url} side="message" message={message} bodyUrl={() => url} />;
 }
 
 function BodyFrame({
@@ -60,7 +77,7 @@ function BodyFrame({
   tools,
   children,
 }: {
-  readonly side: Side;
+  readonly side: BodyOwner;
   readonly title: ReactNode;
   readonly tools?: ReactNode;
   readonly children?: ReactNode;
@@ -76,13 +93,16 @@ function BodyFrame({
   );
 }
 
-function StoredBody({ entryId, side, message }: BodyProps) {
-  const bodyUrl = (decoded: boolean, download = false): string =>
-    operationUrl(operations.traffic.getTrafficBody, {
-      params: { id: entryId, side },
-      query: { decoded, ...(download ? { download } : {}) },
-    });
-  const body = useBody(bodyUrl(true), message.content_type);
+function StoredBody({
+  side,
+  message,
+  bodyUrl,
+}: {
+  readonly side: BodyOwner;
+  readonly message: Message;
+  readonly bodyUrl: (decoded: boolean, download: boolean) => string;
+}) {
+  const body = useBody(bodyUrl(true, false), message.content_type);
   const { client, progress } = body;
   const views = useDetailMemory((memory) => memory.views);
   const [searching, setSearching] = useState(false);
@@ -166,7 +186,7 @@ function StoredBody({ entryId, side, message }: BodyProps) {
               search={search}
               side={side}
               message={message}
-              bodyUrl={bodyUrl}
+              bodyUrl={(decoded) => bodyUrl(decoded, false)}
               isEncoded={coding !== ""}
             />
           </div>

@@ -6,7 +6,7 @@ import { useDetailMemory } from "../detail-memory.ts";
 import styles from "./body.module.css";
 import { VIEW_LABELS } from "./body-format.ts";
 import type { BodyViewName } from "./body-format.ts";
-import type { Side } from "./message-side.ts";
+import type { BodyOwner } from "./message-side.ts";
 
 /** Choice of the view, search, wrapping, copy and download of a body. */
 export function BodyTools({
@@ -20,7 +20,7 @@ export function BodyTools({
   onCopy,
   downloadUrl,
 }: {
-  readonly side: Side;
+  readonly side: BodyOwner;
   readonly view: BodyViewName | null;
   readonly offered: readonly BodyViewName[];
   /** Content coding of the body; empty for none. */

@@ -7,7 +7,7 @@ import type { BodyViewName } from "./body-format.ts";
 import { FormViewer, PartsViewer, PreviewViewer } from "./content-viewers.tsx";
 import { HexViewer } from "./hex-viewer.tsx";
 import { ImageViewer, MediaViewer } from "./media-viewer.tsx";
-import type { Message, Side } from "./message-side.ts";
+import type { BodyOwner, Message } from "./message-side.ts";
 import { TableViewer } from "./table-viewer.tsx";
 import { TextViewer } from "./text-viewer.tsx";
 import { TreeViewer } from "./tree-viewer.tsx";
@@ -33,7 +33,7 @@ export function BodyView({
   readonly client: BodyClient;
   readonly progress: BodyProgress;
   readonly search: BodySearch;
-  readonly side: Side;
+  readonly side: BodyOwner;
   readonly message: Message;
   readonly bodyUrl: (decoded: boolean) => string;
   readonly isEncoded: boolean;

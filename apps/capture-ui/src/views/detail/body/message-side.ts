@@ -7,3 +7,6 @@ export type Message = Pick<
 >;
 
 export type Side = "request" | "response";
+
+/** Whose bytes a viewer shows: those of a side, or of one message of a stream. */
+export type BodyOwner = Side | "message";

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { fakeRow } from "../../../../test/fake-rows.ts";
-import { barTone, rowSentence, statusTone, typeLabel } from "./cell-text.ts";
+import { barTone, isOpen, protocolLabel, rowSentence, statusTone, tunnelPort, typeLabel } from "./cell-text.ts";
 
 test("types are short, and pictures say their format", () => {
   assert.equal(typeLabel(fakeRow(1, { resource_type: "document" })), "html");
@@ -9,6 +9,43 @@ test("types are short, and pictures say their format", () => {
   assert.equal(typeLabel(fakeRow(1, { resource_type: "image", response_content_type: "image/svg+xml" })), "svg");
   assert.equal(typeLabel(fakeRow(1, { resource_type: "image", response_content_type: null })), "image");
   assert.equal(typeLabel(fakeRow(1, { resource_type: "grpc" })), "grpc");
+});
+
+const tunnel = { is_passthrough: true, resource_type: "tunnel", method: "CONNECT", path: "/" } as const;
+const socks = { ...tunnel, http_version: "SOCKS5" };
+
+test("channels say what is spoken in them", () => {
+  const cases: readonly [Parameters<typeof fakeRow>[1], type: string, protocol: string][] = [
+    [tunnel, "tunnel", "CONNECT"],
+    [socks, "socks", "SOCKS5"],
+    [{ resource_type: "websocket" }, "ws", "WebSocket"],
+    [{ resource_type: "websocket", http_version: "HTTP/2" }, "ws", "WebSocket, HTTP/2"],
+    [{ resource_type: "event-stream" }, "sse", "HTTP/1.1"],
+    [{ resource_type: "grpc", http_version: "HTTP/2" }, "grpc", "gRPC, HTTP/2"],
+    [{}, "json", "HTTP/1.1"],
+    [{ http_version: null }, "json", "—"],
+  ];
+  for (const [changes, type, protocol] of cases) {
+    const row = fakeRow(1, changes);
+    assert.deepEqual([typeLabel(row), protocolLabel(row)], [type, protocol]);
+    assert.equal(barTone(row), type === "json" ? "data" : "stream");
+  }
+});
+
+test("a tunnel is named by its port, since it has no path", () => {
+  assert.equal(tunnelPort(fakeRow(1)), null);
+  assert.equal(tunnelPort(fakeRow(1, { ...tunnel, url: "https://a.example/" })), "port 443");
+  assert.equal(tunnelPort(fakeRow(1, { ...tunnel, url: "tcp://a.example:8443/" })), "port 8443");
+  assert.equal(tunnelPort(fakeRow(1, { ...tunnel, url: "tcp://[::1]:80/" })), "port 80");
+  assert.equal(tunnelPort(fakeRow(1, { ...tunnel, url: "what" })), null);
+  assert.equal(rowSentence(fakeRow(1, { ...tunnel, url: "tcp://a.example:22/" })), "tunnel to a.example, port 22, 200");
+});
+
+test("a channel is open from its first answer to its end", () => {
+  assert.equal(isOpen(fakeRow(1, { resource_type: "websocket", state: "pending", status_code: 101 })), true);
+  assert.equal(isOpen(fakeRow(1, { resource_type: "websocket", state: "pending", status_code: null })), false);
+  assert.equal(isOpen(fakeRow(1, { resource_type: "websocket", state: "complete", status_code: 101 })), false);
+  assert.equal(isOpen(fakeRow(1, { state: "pending" })), false);
 });
 
 test("failures come before everything else", () => {

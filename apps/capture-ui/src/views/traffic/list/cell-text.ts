@@ -9,8 +9,58 @@ const SHORT_TYPES: Readonly<Record<string, string>> = {
   other: "—",
 };
 
+/** Kinds of traffic that are more than a request and its answer, or less: they get a sign of their own. */
+export type Channel = "websocket" | "event-stream" | "grpc" | "tunnel" | "socks";
+
+/** The channel of a row; null for a plain exchange. */
+export function channelOf(
+  row: Pick<TrafficSnapshot, "resource_type" | "is_passthrough" | "http_version">,
+): Channel | null {
+  if (row.is_passthrough) return row.http_version === "SOCKS5" ? "socks" : "tunnel";
+  switch (row.resource_type) {
+    case "websocket":
+    case "event-stream":
+    case "grpc":
+    case "tunnel":
+      return row.resource_type;
+    default:
+      return null;
+  }
+}
+
+/** What is spoken, as far as it is known: `HTTP/2`, `gRPC, HTTP/2`, `WebSocket`, `SOCKS5`, `CONNECT`. */
+export function protocolLabel(row: TrafficSnapshot): string {
+  const version = row.http_version ?? "—";
+  switch (channelOf(row)) {
+    case "socks":
+      return "SOCKS5";
+    case "tunnel":
+      return "CONNECT";
+    case "websocket":
+      return version === "HTTP/2" ? "WebSocket, HTTP/2" : "WebSocket";
+    case "grpc":
+      return `gRPC, ${version}`;
+    case "event-stream":
+    case null:
+      return version;
+  }
+}
+
+/** Where a tunnel leads besides its host, which has no path: `port 8443`. Null for anything else. */
+export function tunnelPort(row: Pick<TrafficSnapshot, "is_passthrough" | "url">): string | null {
+  if (!row.is_passthrough || !URL.canParse(row.url)) return null;
+  const { port, protocol } = new URL(row.url);
+  return `port ${port === "" ? (protocol === "http:" ? 80 : 443) : port}`;
+}
+
+/** Whether something is still going on in a channel whose beginning was answered. */
+export function isOpen(row: TrafficSnapshot): boolean {
+  return row.state === "pending" && row.status_code !== null && channelOf(row) !== null;
+}
+
 /** A short word for what came back: `json`, `webp`, `html`, `ws`. */
 export function typeLabel(row: TrafficSnapshot): string {
+  if (channelOf(row) === "socks") return "socks";
   if (row.resource_type === "image" || row.resource_type === "media") {
     const subtype = /^[a-z]+\/(?:x-)?([a-z0-9-]+)/iu.exec(row.response_content_type ?? "")?.[1];
     return subtype?.toLowerCase() ?? row.resource_type;
@@ -46,7 +96,7 @@ export type BarTone =
 export function barTone(row: TrafficSnapshot): BarTone {
   const tone = statusTone(row);
   if (tone === "failed" || tone === "server" || tone === "client") return tone;
-  if (["websocket", "event-stream", "grpc", "tunnel"].includes(row.resource_type)) return "stream";
+  if (channelOf(row) !== null) return "stream";
   if (["POST", "PUT", "PATCH", "DELETE"].includes(row.method)) return "change";
   switch (row.resource_type) {
     case "json":
@@ -82,5 +132,7 @@ export function rowSentence(row: TrafficSnapshot): string {
       : row.status_code === null
         ? "waiting"
         : String(row.status_code);
-  return `${row.method} ${row.host}${row.path}, ${result}`;
+  const port = tunnelPort(row);
+  if (port === null) return `${row.method} ${row.host}${row.path}, ${result}${isOpen(row) ? ", open" : ""}`;
+  return `${typeLabel(row)} to ${row.host}, ${port}, ${result}${isOpen(row) ? ", open" : ""}`;
 }

@@ -1,10 +1,10 @@
 import type { TrafficSnapshot } from "@headworks/capture-contract";
-import { Ban, StickyNote } from "lucide-react";
-import type { ReactNode } from "react";
+import { ArrowLeftRight, Ban, Boxes, Cable, Radio, StickyNote, Waypoints } from "lucide-react";
+import type { ComponentType, ReactNode } from "react";
 import type { TimeFormat } from "../../../preferences.ts";
 import { formatAgo, formatBytes, formatCount, formatDuration, formatTimeOfDay } from "../../../ui/format.ts";
 import { Tag } from "../../../ui/tag.tsx";
-import { statusTone, typeLabel } from "./cell-text.ts";
+import { channelOf, isOpen, protocolLabel, statusTone, tunnelPort, typeLabel, type Channel } from "./cell-text.ts";
 import type { ColumnId } from "./columns.ts";
 import styles from "./grid.module.css";
 import { durationLength, segments } from "./waterfall-maths.ts";
@@ -32,13 +32,35 @@ function Status({ row }: { readonly row: TrafficSnapshot }) {
 function Path({ row }: { readonly row: TrafficSnapshot }) {
   return (
     <>
-      <span className={styles["pathText"]}>{row.path}</span>
+      <span className={styles["pathText"]}>{tunnelPort(row) ?? row.path}</span>
+      {isOpen(row) && <Tag tone="ok">open</Tag>}
       {row.modified && <Tag>changed</Tag>}
       {row.source === "slice" && row.state !== "failed" && (
         <Tag tone="warning">{row.applied.includes("mock") ? "mocked" : "answered by Weir"}</Tag>
       )}
       {row.state === "pending" && row.applied.includes("breakpoint") && <Tag tone="warning">waits</Tag>}
       {row.has_note && <StickyNote size={12} className={styles["noteMark"]} aria-label="has a note" />}
+    </>
+  );
+}
+
+const CHANNEL_ICONS: Readonly<
+  Record<Channel, ComponentType<{ readonly size?: number; readonly className?: string | undefined }>>
+> = {
+  websocket: ArrowLeftRight,
+  "event-stream": Radio,
+  grpc: Boxes,
+  tunnel: Cable,
+  socks: Waypoints,
+};
+
+function Type({ row }: { readonly row: TrafficSnapshot }) {
+  const channel = channelOf(row);
+  const Icon = channel === null ? null : CHANNEL_ICONS[channel];
+  return (
+    <>
+      {Icon !== null && <Icon size={12} className={styles["channel"]} />}
+      {typeLabel(row)}
     </>
   );
 }
@@ -80,7 +102,7 @@ export function cellContent(column: ColumnId, row: TrafficSnapshot, context: Cel
     case "path":
       return <Path row={row} />;
     case "type":
-      return typeLabel(row);
+      return <Type row={row} />;
     case "size":
       return row.state === "pending" ? "" : formatBytes(row.response_size);
     case "duration":
@@ -88,7 +110,7 @@ export function cellContent(column: ColumnId, row: TrafficSnapshot, context: Cel
     case "waterfall":
       return <Stages row={row} />;
     case "protocol":
-      return row.http_version ?? "—";
+      return protocolLabel(row);
     case "session":
       return row.session_id.slice(0, 8);
     case "server":

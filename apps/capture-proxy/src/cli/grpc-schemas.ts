@@ -1,0 +1,114 @@
+import { readdir, readFile, stat } from "node:fs/promises";
+import { isAbsolute, join, normalize, relative, sep } from "node:path";
+import type { Command } from "commander";
+import { grpcOperations } from "@headworks/capture-contract";
+import type { NewGrpcSchema } from "@headworks/capture-contract";
+import type { Operation } from "@headworks/contract-kit";
+import { apiAddress, callJson } from "./api-connection.ts";
+import type { ApiRequest } from "./api-connection.ts";
+import { CommandFailure, EXIT } from "./exit-codes.ts";
+import { globalOptions } from "./global-options.ts";
+import type { GlobalFlags } from "./global-options.ts";
+import type { Invocation } from "./invocation.ts";
+import { present } from "./present.ts";
+import { writeJson } from "./terminal.ts";
+
+// Tested by ../../test/cli-grpc.test.ts
+
+/** A folder with more files was hardly meant. */
+const MOST_FILES = 500;
+
+/** Adds `weir grpc schemas` with its subcommands. */
+export function addGrpcSchemaCommands(group: Command, invocation: Invocation): void {
+  const schemas = group
+    .command("schemas")
+    .summary("Schemas that messages are decoded with: list, add, reflect, remove");
+  schemas.description("Schemas that messages are decoded with. Of several that know a method, the newest counts.");
+  const show = async (command: Command, operation: Operation, input: ApiRequest): Promise<void> => {
+    const flags = command.optsWithGlobals<GlobalFlags>();
+    const { text, value } = await callJson(apiAddress(flags, invocation.environment), operation, input);
+    if (flags.json === true) writeJson(invocation.stdout, text);
+    else if (value !== undefined) {
+      invocation.stdout.write(present(Array.isArray(value) ? value : [value], "GrpcSchema", invocation.stdout));
+    }
+  };
+  const add = (name: string, summary: string): Command => {
+    const command = schemas.command(name).summary(summary).description(summary);
+    for (const option of globalOptions()) command.addOption(option);
+    return command;
+  };
+  const list = add("list", "List the schemas, newest first");
+  list.action(async () => await show(list, grpcOperations.listGrpcSchemas, {}));
+
+  const added = add("add", "Add .proto files, folders of them, or one descriptor set");
+  added
+    .argument("<files...>", "Files; a folder stands for all .proto files below it, by their paths in it")
+    .option("-n, --name <name>", "What it is called; without one the name of the first file")
+    .addHelpText(
+      "after",
+      `
+Imports are looked for among the files that are given, and the well-known ones.
+
+Examples:
+  weir grpc schemas add orders.proto types.proto
+  weir grpc schemas add proto/
+  protoc --include_imports --descriptor_set_out=shop.binpb orders.proto && weir grpc schemas add shop.binpb
+`,
+    )
+    .action(async (files: readonly string[]) => {
+      const { name } = added.opts<{ name?: string }>();
+      const body = { ...(await readSchemaFiles(files)), ...(name === undefined ? {} : { name }) };
+      await show(added, grpcOperations.addGrpcSchema, { body });
+    });
+
+  const reflected = add("reflect", "Ask a server for its schema by server reflection");
+  reflected
+    .argument("<url>", "https://host:port, or http://host:port for a server without TLS")
+    .option("-n, --name <name>", "What it is called; without one the server's name")
+    .action(async (url: string) => {
+      const { name } = reflected.opts<{ name?: string }>();
+      await show(reflected, grpcOperations.reflectGrpcSchema, {
+        body: { url, ...(name === undefined ? {} : { name }) },
+      });
+    });
+
+  const removed = add("remove", "Remove a schema");
+  removed.argument("<id>", "The id").action(async (id: string) => {
+    await show(removed, grpcOperations.deleteGrpcSchema, { params: { id } });
+  });
+}
+
+async function readSchemaFiles(paths: readonly string[]): Promise<NewGrpcSchema> {
+  const files: { name: string; base64: string }[] = [];
+  for (const path of paths) {
+    try {
+      const found = (await stat(path)).isDirectory() ? await protoFilesBelow(path) : [{ path, name: importName(path) }];
+      for (const one of found) files.push({ name: one.name, base64: (await readFile(one.path)).toString("base64") });
+    } catch (error) {
+      throw new CommandFailure(EXIT.failure, `Cannot read ${path}: ${(error as Error).message}`, { cause: error });
+    }
+  }
+  if (files.length > MOST_FILES) throw new CommandFailure(EXIT.usage, `These are more than ${MOST_FILES} files`);
+  const [first] = files;
+  if (first === undefined) throw new CommandFailure(EXIT.usage, "There are no .proto files there");
+  if (files.every(({ name }) => name.endsWith(".proto"))) return { files };
+  if (files.length > 1) throw new CommandFailure(EXIT.usage, "A descriptor set is added alone");
+  return { descriptor_set: first.base64, name: first.name };
+}
+
+async function protoFilesBelow(folder: string): Promise<{ readonly path: string; readonly name: string }[]> {
+  const names = await readdir(folder, { recursive: true });
+  return names
+    .filter((name) => name.endsWith(".proto"))
+    .sort()
+    .map((name) => ({ path: join(folder, name), name: name.split(sep).join("/") }));
+}
+
+/** The path as other files import it: from here on, without steps upwards. */
+function importName(path: string): string {
+  const plain = isAbsolute(path) ? relative("/", path) : normalize(path);
+  return plain
+    .split(sep)
+    .filter((part) => part !== ".." && part !== ".")
+    .join("/");
+}

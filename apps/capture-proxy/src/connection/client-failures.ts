@@ -1,0 +1,46 @@
+// Tested by ../../test/engine-flow.test.ts
+import type { Failure } from "#exchange/failure.ts";
+import type { HttpExchange } from "./http-exchange.ts";
+
+/** The client went away before its answer was complete. */
+export const CLIENT_GONE: Failure = {
+  stage: "client-write",
+  side: "client",
+  code: "CLIENT_ABORTED",
+  message: "The client closed the connection before the answer was complete",
+};
+
+/** What a client sent is no request. */
+export function invalidRequest(message: string, cause?: unknown): Failure {
+  return { stage: "client-read", side: "client", code: "CLIENT_PROTOCOL", message, cause };
+}
+
+/** A defect of ours. */
+export function internalFailure(cause: unknown): Failure {
+  return { stage: "policy", side: "internal", code: "INTERNAL", message: "The proxy failed; its log says why", cause };
+}
+
+/**
+ * Whose doing it is that nothing of an exchange moved in time.
+ * @param waitsFor  what the client keeps waiting: the answer that it does not take, or its own body; else the origin
+ */
+export function stalled(
+  exchange: HttpExchange,
+  waitsFor: "answer-taken" | "body" | "origin",
+  idleTimeoutMs: number,
+): Failure {
+  switch (waitsFor) {
+    case "answer-taken": {
+      const message = `The client took nothing of the answer for ${idleTimeoutMs} ms`;
+      return { stage: "client-write", side: "client", code: "CLIENT_TIMEOUT", message };
+    }
+    case "body": {
+      const message = `The client sent nothing for ${idleTimeoutMs} ms in the middle of its request`;
+      return { stage: "client-read", side: "client", code: "CLIENT_TIMEOUT", message };
+    }
+    default: {
+      const message = `${exchange.request.host} sent nothing for ${idleTimeoutMs} ms`;
+      return { stage: "receive", side: "upstream", code: "UPSTREAM_TIMEOUT", message };
+    }
+  }
+}

@@ -1,0 +1,54 @@
+// Tested by ../../test/engine-flow.test.ts
+import { LAST_CHUNK, lastChunkWithTrailers, removeField, responseHeadText } from "@headworks/http1";
+import type { DownstreamState, Framing, RawFields } from "@headworks/http1";
+import type { BatchedWriter } from "@headworks/sockets";
+import type { ResponseMessage } from "#exchange/exchange.ts";
+import { answerFields } from "./forwarded-fields.ts";
+
+/** Writes the answers of one client connection, one after the other, framed as the client can take them. */
+export class Http1Answer {
+  readonly #writer: BatchedWriter;
+  readonly #state: DownstreamState;
+  /** Of the present answer's body; undefined before its head. */
+  #framing: Framing | undefined;
+
+  constructor(writer: BatchedWriter, state: DownstreamState) {
+    this.#writer = writer;
+    this.#state = state;
+  }
+
+  /** A client that gets no more than this can tell that something is missing: what was written may still leave. */
+  get showsItsEnd(): boolean {
+    return this.#framing !== undefined && this.#framing.kind !== "until-close";
+  }
+
+  /** Another request was read; nothing of its answer is written yet. */
+  begin(): void {
+    this.#framing = undefined;
+  }
+
+  /**
+   * Gives the size of the head in bytes.
+   * @throws Http1Error for a field that cannot be written
+   */
+  head(response: Readonly<ResponseMessage>, framing: Framing): number {
+    const start = this.#state.answerStarted(framing);
+    this.#framing = start.framing;
+    const fields = answerFields(response.fields, start);
+    // RFC 9110, 8.6: a 204 has no Content-Length, whatever the origin says.
+    if (response.status === 204) removeField(fields, "content-length");
+    const head = responseHeadText(response.status, response.reason, fields);
+    this.#writer.text(head);
+    return head.length;
+  }
+
+  data(piece: Buffer): void {
+    if (this.#framing?.kind === "chunked") this.#writer.chunk(piece);
+    else this.#writer.bytes(piece);
+  }
+
+  end(trailers: RawFields | undefined): void {
+    if (this.#framing?.kind !== "chunked") return;
+    this.#writer.text(trailers ? lastChunkWithTrailers(trailers) : LAST_CHUNK);
+  }
+}

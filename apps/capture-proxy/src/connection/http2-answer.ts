@@ -1,0 +1,29 @@
+// Tested by ../../test/http2-exchanges.test.ts
+import { constants } from "node:http2";
+import { appendHttp2Fields } from "@headworks/http-fields";
+import { removeField, setFraming, withoutHopByHop } from "@headworks/http1";
+import type { Framing, RawFields } from "@headworks/http1";
+import type { ResponseMessage } from "#exchange/exchange.ts";
+
+const KEPT: ReadonlySet<string> = new Set(["trailer"]);
+
+/** The field section of an answer, `:status` first. */
+export function answerSection({ status, fields }: Readonly<ResponseMessage>, framing: Framing): string[] {
+  const forwarded = withoutHopByHop(fields, { keep: KEPT });
+  setFraming(forwarded, framing);
+  // RFC 9110, 8.6 and 15.3.6: neither has a body, whatever the origin says.
+  if (status === 204 || status === 205) removeField(forwarded, "content-length");
+  // Beyond 599 is nothing that clients know, so it counts as a server's failure (RFC 9110, 15).
+  const section = [":status", String(status > 599 ? constants.HTTP_STATUS_BAD_GATEWAY : status)];
+  appendHttp2Fields(forwarded, section);
+  return section;
+}
+
+/** The section that begins a WebSocket: 200, and without the proof of HTTP/1.1 (RFC 8441, 5). */
+export function switchSection(fields: Readonly<RawFields>): string[] {
+  const forwarded = withoutHopByHop(fields);
+  removeField(forwarded, "sec-websocket-accept");
+  const section = [":status", "200"];
+  appendHttp2Fields(forwarded, section);
+  return section;
+}

@@ -1,0 +1,219 @@
+// Tested by ../../test/http2-exchanges.test.ts
+import { constants, performServerHandshake } from "node:http2";
+import type { Http2Session, ServerHttp2Stream } from "node:http2";
+import type { Socket } from "node:net";
+import { parseHostPort } from "@headworks/host-patterns";
+import type { Http2RequestProblem, RawFields } from "@headworks/http1";
+import type { Timed } from "@headworks/sockets";
+import type { ClientFacts } from "#exchange/exchange.ts";
+import type { Failure } from "#exchange/failure.ts";
+import { ENHANCE_YOUR_CALM, NO_ERROR } from "#upstream/http2-codes.ts";
+import { CONNECTION_WINDOW_BYTES, HEADER_LIST_BYTES, SESSION_MB, STREAM_WINDOW_BYTES } from "#upstream/http2-limits.ts";
+import { internalFailure, invalidRequest } from "./client-failures.ts";
+import { ClientOrigins } from "./client-origins.ts";
+import { Http2ClientStream } from "./http2-client-stream.ts";
+import type { StreamOwner } from "./http2-client-stream.ts";
+import { readHttp2Head } from "./http2-head.ts";
+import {
+  DRAIN_WARNING_MS,
+  MOST_FAULTS,
+  MOST_PAIRS,
+  MOST_SETTINGS,
+  MOST_STREAMS,
+  RESET_BURST,
+  RESETS_PER_S,
+} from "./http2-limits.ts";
+import type { ProxyServices } from "./proxy-services.ts";
+import { planRequest } from "./request-plan.ts";
+import type { TunnelBase } from "./request-plan.ts";
+
+/** Above every stream that can be: the client learns that the end is near, nothing is refused yet. */
+const HIGHEST_STREAM = 2 ** 31 - 1;
+
+/** After this time without a byte, a client that ended its sending side counts as gone. */
+const HALF_CLOSED_MS = 5000;
+const HALF_CLOSED_LOOK_MS = 250;
+
+const STATUS: Readonly<Record<Http2RequestProblem["problem"], number>> = {
+  malformed: 400,
+  "too-many-fields": 431,
+  tunnel: 501,
+};
+
+/** One client connection that speaks HTTP/2: inside a tunnel that is intercepted, or to the proxy itself. */
+export class Http2Connection implements StreamOwner, Timed {
+  deadlineMs: number;
+  readonly services: ProxyServices;
+  readonly facts: ClientFacts;
+  readonly origins: ClientOrigins;
+  readonly #socket: Socket;
+  readonly #base: TunnelBase | undefined;
+  readonly #session: Http2Session;
+  readonly #streams = new Set<Http2ClientStream>();
+  #resetsLeft = RESET_BURST;
+  #resetsAtMs = 0;
+  #isDraining = false;
+  #hasReceived = false;
+
+  /** Takes a paused socket; bytes that were read from it are back in it. */
+  constructor(services: ProxyServices, socket: Socket, facts: ClientFacts, base: TunnelBase | undefined) {
+    this.services = services;
+    this.facts = facts;
+    this.origins = new ClientOrigins(services.gauges, services.dialer);
+    this.#socket = socket;
+    this.#base = base;
+    this.deadlineMs = performance.now() + services.policy().idleTimeoutMs;
+    const session = performServerHandshake(socket, {
+      maxHeaderListPairs: MOST_PAIRS,
+      maxSessionMemory: SESSION_MB,
+      maxSessionInvalidFrames: MOST_FAULTS,
+      maxSessionRejectedStreams: MOST_FAULTS,
+      maxSettings: MOST_SETTINGS,
+      // What origins say twice is passed on twice; the stricter way throws.
+      strictSingleValueFields: false,
+      settings: {
+        enablePush: false,
+        // WebSockets (RFC 8441).
+        enableConnectProtocol: true,
+        initialWindowSize: STREAM_WINDOW_BYTES,
+        maxConcurrentStreams: MOST_STREAMS,
+        maxHeaderListSize: HEADER_LIST_BYTES,
+      },
+    });
+    this.#session = session;
+    session.setLocalWindowSize(CONNECTION_WINDOW_BYTES);
+    session.on("stream", this.#onStream);
+    session.once("remoteSettings", () => {
+      this.#hasReceived = true;
+    });
+    session.on("error", ignoreError);
+    session.on("close", this.#onClose);
+    socket.on("end", this.#onEnd);
+    services.deadlines.add(this);
+    // The client of a tunnel is to learn that its origin ends their connection, as it would without us.
+    if (base !== undefined) this.origins.onGoaway = () => this.drain();
+  }
+
+  /** Whether the client ever said anything on this connection. */
+  get hasReceived(): boolean {
+    return this.#hasReceived;
+  }
+
+  /** Says GOAWAY; requests that the client had sent by then are answered (RFC 9113, 6.8). */
+  drain(): void {
+    if (this.#isDraining || this.#session.destroyed) return;
+    this.#isDraining = true;
+    if (this.#streams.size === 0 && !this.#session.connecting) return this.#close();
+    this.#session.goaway(NO_ERROR, HIGHEST_STREAM);
+    const timer = setTimeout(() => this.#close(), DRAIN_WARNING_MS);
+    const isSent = this.#session.ping((error) => {
+      clearTimeout(timer);
+      if (error === null) this.#close();
+    });
+    if (!isSent) this.#close();
+  }
+
+  /** Ends at once whatever goes on. */
+  abort(failure: Failure): void {
+    for (const stream of this.#streams) stream.abort(failure);
+    this.#session.destroy();
+    this.#socket.destroy();
+  }
+
+  onDeadline(): void {
+    if (this.#streams.size > 0) return;
+    if (this.#isDraining) {
+      this.#session.destroy();
+      this.#socket.destroy();
+      return;
+    }
+    this.#isDraining = true;
+    this.#close();
+  }
+
+  closed(stream: Http2ClientStream, isWasted: boolean): void {
+    this.#streams.delete(stream);
+    if (this.#streams.size === 0) {
+      const restMs = this.#isDraining ? DRAIN_WARNING_MS : this.services.policy().idleTimeoutMs;
+      this.deadlineMs = performance.now() + restMs;
+    }
+    if (isWasted) this.#countReset();
+  }
+
+  readonly #onStream = (http2: ServerHttp2Stream, _headers: unknown, flags: number, section: RawFields): void => {
+    this.#hasReceived = true;
+    this.deadlineMs = Number.POSITIVE_INFINITY;
+    const stream = new Http2ClientStream(this, http2);
+    this.#streams.add(stream);
+    try {
+      this.#begin(stream, section, (flags & constants.NGHTTP2_FLAG_END_STREAM) !== 0);
+    } catch (error) {
+      // A defect of ours ends this stream, not the process.
+      this.services.log.error({ err: error }, "A stream of a client failed");
+      stream.abort(internalFailure(error));
+    }
+  };
+
+  #begin(stream: Http2ClientStream, section: RawFields, isWhole: boolean): void {
+    const head = readHttp2Head(section, isWhole, this.#base === undefined);
+    if ("problem" in head) {
+      const method = section[section.indexOf(":method") + 1] ?? "";
+      return stream.refuse(STATUS[head.problem], refusal(head), method, []);
+    }
+    const place = parseHostPort(head.authority);
+    const planned = planRequest(head, this.#base, "issue" in place ? undefined : place, this.services, this.#socket);
+    if (planned.kind === "refused") return stream.refuse(planned.status, planned.failure, head.method, head.fields);
+    stream.begin(head, planned.request, planned.plan);
+  }
+
+  #countReset(): void {
+    const nowMs = performance.now();
+    const back = ((nowMs - this.#resetsAtMs) / 1000) * RESETS_PER_S;
+    this.#resetsLeft = Math.min(RESET_BURST, this.#resetsLeft + back) - 1;
+    this.#resetsAtMs = nowMs;
+    if (this.#resetsLeft < 0 && !this.#session.destroyed) this.#session.destroy(undefined, ENHANCE_YOUR_CALM);
+  }
+
+  /**
+   * A client that ended its sending side may still read, or be gone. It opens no more windows, so an answer that waits
+   * for one will not move again.
+   */
+  readonly #onEnd = (): void => {
+    this.drain();
+    let writtenBytes = -1;
+    let movedMs = performance.now();
+    const timer = setInterval(() => {
+      if (this.#session.destroyed) return clearInterval(timer);
+      const nowMs = performance.now();
+      const isMoving = this.#socket.bytesWritten !== writtenBytes;
+      writtenBytes = this.#socket.bytesWritten;
+      if (isMoving) movedMs = nowMs;
+      const isStuck = !isMoving && [...this.#streams].some(({ isBlocked }) => isBlocked);
+      if (isStuck || nowMs - movedMs > HALF_CLOSED_MS) this.#session.destroy();
+    }, HALF_CLOSED_LOOK_MS).unref();
+  };
+
+  #close(): void {
+    if (this.#session.destroyed) return;
+    this.#session.close();
+    // What is left of the session must not wait for a client that reads nothing.
+    if (this.#streams.size === 0) this.deadlineMs = performance.now() + DRAIN_WARNING_MS;
+  }
+
+  readonly #onClose = (): void => {
+    this.services.deadlines.delete(this);
+    this.#socket.destroy();
+    // Streams tell of their end a tick later, and each ends its exchange by itself.
+    setImmediate(() => this.origins.end());
+  };
+}
+
+/** What is wrong with a request, for whoever sent it. */
+function refusal({ problem, message }: Http2RequestProblem): Failure {
+  const text = problem === "tunnel" ? "No tunnel leads out of here; CONNECT is for the proxy itself" : message;
+  return invalidRequest(text);
+}
+
+function ignoreError(): void {
+  // "close" follows and does what is needed.
+}

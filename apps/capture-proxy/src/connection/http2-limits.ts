@@ -1,0 +1,25 @@
+// Tested by ../../test/http2-hostile.test.ts
+import { REQUEST_LIMITS } from "@headworks/http1";
+
+/** Requests of one connection at a time; more are refused unseen (RFC 9113, 5.1.2). */
+export const MOST_STREAMS = 128;
+/** Fields of one request, as for HTTP/1.1. */
+export const MOST_FIELDS = REQUEST_LIMITS.fieldCount;
+/** What the protocol's library takes of a section: a few more than allowed get a proper answer, more are reset. */
+export const MOST_PAIRS = MOST_FIELDS * 2 + 4;
+/** Frames and streams that break the protocol, before the connection does. */
+export const MOST_FAULTS = 100;
+/** Settings of one frame. */
+export const MOST_SETTINGS = 32;
+/**
+ * Streams that ended before their answer did, whoever's doing that was: each made the proxy work for nothing, so a
+ * connection may have this many at once, and so many more in each second.
+ */
+export const RESET_BURST = 500;
+export const RESETS_PER_S = 100;
+/** Bytes of one answer that may wait for the client's window before its origin is held back. */
+export const SEND_BUFFER_BYTES = 131_072;
+/** How long a client may go on with a body after its answer is complete, before it is told to stop. */
+export const SURPLUS_BODY_MS = 1000;
+/** After the warning that a connection ends, for requests that are on their way. */
+export const DRAIN_WARNING_MS = 1000;

@@ -1,0 +1,228 @@
+// Tested by ../../test/socks5-listener.test.ts
+import type { Socket } from "node:net";
+import { parseHostPort } from "@headworks/host-patterns";
+import { COMMAND, REPLY, replyBytes, Socks5ServerHandshake } from "@headworks/socks5";
+import type { ReplyCode, ServerRefusal, Socks5Credentials, Socks5Host, Socks5Request } from "@headworks/socks5";
+import { endAndLinger } from "@headworks/sockets";
+import type { Timed } from "@headworks/sockets";
+import type { ClientFacts } from "#exchange/exchange.ts";
+import type { Failure } from "#exchange/failure.ts";
+import type { Target, Verdict } from "#exchange/phases.ts";
+import type { Dialled } from "#upstream/dial.ts";
+import { addressOfOctets, socks5Host } from "#upstream/socks5-host.ts";
+import type { ConnectionHandle } from "./connect-tunnel.ts";
+import type { ProxyServices } from "./proxy-services.ts";
+import { relay } from "./relay.ts";
+import { Socks5Exchange } from "./socks5-exchange.ts";
+import { replyOf } from "./socks5-reply.ts";
+
+/** Says whether a client's credentials are right; undefined: nobody is asked for any. */
+export type Socks5Check = ((credentials: Socks5Credentials) => boolean) | undefined;
+
+/** One client of the SOCKS5 listener: its handshake, then a blind tunnel to where it wants to go. */
+export class Socks5Connection implements Timed, ConnectionHandle {
+  deadlineMs = Number.POSITIVE_INFINITY;
+  readonly #services: ProxyServices;
+  readonly #socket: Socket;
+  readonly #facts: ClientFacts;
+  readonly #handshake: Socks5ServerHandshake;
+  #cancelDial: ((failure: Failure) => void) | undefined;
+  #abortRelay: ((failure: Failure) => void) | undefined;
+
+  constructor(services: ProxyServices, socket: Socket, facts: ClientFacts, check: Socks5Check) {
+    this.#services = services;
+    this.#socket = socket;
+    this.#facts = facts;
+    this.#handshake = new Socks5ServerHandshake(check);
+    socket.on("error", ignoreError);
+    socket.on("close", this.#onClose);
+    socket.on("data", this.#onData);
+    socket.on("end", this.#onEnd);
+    services.deadlines.add(this);
+    this.deadlineMs = performance.now() + services.policy().headTimeoutMs;
+    socket.resume();
+  }
+
+  drain(): void {
+    if (this.#abortRelay === undefined && this.#cancelDial === undefined) this.#socket.destroy();
+  }
+
+  abort(failure: Failure): void {
+    this.#abortRelay?.(failure);
+    this.#cancelDial?.(failure);
+    this.#socket.destroy();
+  }
+
+  /** The handshake took too long. */
+  onDeadline(): void {
+    this.#socket.destroy();
+  }
+
+  readonly #onData = (chunk: Buffer): void => {
+    const { send, outcome } = this.#handshake.read(chunk);
+    if (outcome.kind === "going-on") return this.#send(send);
+    this.#handshakeDone();
+    if (outcome.kind === "refused") return this.#refuse(outcome.refusal, send);
+    this.#send(send);
+    this.#asked(outcome.request, outcome.rest);
+  };
+
+  #send(bytes: Uint8Array): void {
+    if (bytes.length > 0) this.#socket.write(bytes);
+  }
+
+  /** A client that ends before it has asked wants nothing. */
+  readonly #onEnd = (): void => void this.#socket.end();
+
+  #handshakeDone(): void {
+    this.#services.deadlines.delete(this);
+    this.#socket.off("data", this.#onData);
+    this.#socket.off("end", this.#onEnd);
+    this.#socket.pause();
+  }
+
+  #refuse(refusal: ServerRefusal, last: Uint8Array): void {
+    const { log } = this.#services;
+    const client = this.#facts.address;
+    if (refusal.kind === "invalid") log.debug({ client, problem: refusal.problem }, "Refused what is not SOCKS5");
+    else log.warn({ client }, `Refused a SOCKS5 client ${REFUSED[refusal.kind]}`);
+    endAndLinger(this.#socket, last);
+  }
+
+  #asked({ command, host, port }: Socks5Request, rest: Buffer): void {
+    if (command !== COMMAND.connect) {
+      const name =
+        command === COMMAND.bind ? "BIND" : command === COMMAND.associate ? "UDP ASSOCIATE" : String(command);
+      this.#services.log.debug({ client: this.#facts.address, command: name }, "Refused a SOCKS5 command");
+      return endAndLinger(this.#socket, replyBytes(REPLY.commandNotSupported));
+    }
+    const place = placeOf(host, port);
+    const target: Target = { host: place.host, port, client: this.#facts };
+    if (place.problem !== undefined) return this.#fail(this.#entry(target), place.problem);
+    const verdict = this.#services.pipeline.target(target);
+    if (!(verdict instanceof Promise)) return this.#decided(target, verdict, rest);
+    void verdict.then((later) => {
+      if (!this.#socket.destroyed) this.#decided(target, later, rest);
+    });
+  }
+
+  #entry(target: Target): Socks5Exchange {
+    const entry = new Socks5Exchange(this.#services, this.#facts, target);
+    entry.pace = target.pace;
+    return entry;
+  }
+
+  #decided(target: Target, verdict: Verdict, rest: Buffer): void {
+    const entry = this.#entry(target);
+    if (verdict.kind === "continue") return this.#dial(target, entry, rest);
+    const failure = blocked(target.host, verdict);
+    if (verdict.kind === "abort" && verdict.closes === true) {
+      entry.ended(failure);
+      this.#socket.destroy();
+    } else {
+      this.#fail(entry, failure);
+    }
+  }
+
+  #fail(entry: Socks5Exchange, failure: Failure): void {
+    entry.ended(failure);
+    this.#reject(replyOf(failure));
+  }
+
+  #reject(code: ReplyCode): void {
+    if (!this.#socket.destroyed) endAndLinger(this.#socket, replyBytes(code));
+  }
+
+  #dial({ host, port }: Target, entry: Socks5Exchange, rest: Buffer): void {
+    const destination = { host, port, secure: false, serverName: undefined, tunnel: true };
+    const cancel = this.#services.dialer.dial(destination, entry.moments, {
+      connected: (dialled) => {
+        this.#cancelDial = undefined;
+        this.#open(entry, dialled, rest);
+      },
+      failed: (failure) => {
+        this.#cancelDial = undefined;
+        this.#fail(entry, failure);
+      },
+    });
+    this.#cancelDial = (failure) => {
+      this.#cancelDial = undefined;
+      cancel();
+      entry.ended(failure);
+    };
+  }
+
+  #open(entry: Socks5Exchange, dialled: Dialled, rest: Buffer): void {
+    const { localAddress = "0.0.0.0", localPort = 0 } = dialled.socket;
+    this.#socket.write(replyBytes(REPLY.succeeded, { host: boundHost(localAddress), port: localPort }));
+    entry.opened(dialled.address);
+    const { abort } = relay({
+      client: this.#socket,
+      upstream: dialled.socket,
+      fromClient: rest.length > 0 ? rest : undefined,
+      fromUpstream: undefined,
+      counts: entry,
+      services: this.#services,
+      onEnd: (failure) => entry.ended(failure),
+    });
+    this.#abortRelay = abort;
+  }
+
+  readonly #onClose = (): void => {
+    this.#services.deadlines.delete(this);
+    const message = "The client closed the connection before the tunnel was open";
+    this.#cancelDial?.({ stage: "client-read", side: "client", code: "CLIENT_ABORTED", message });
+  };
+}
+
+function ignoreError(): void {
+  // "close" follows and does what is needed.
+}
+
+const REFUSED = {
+  "no-method": "that does not offer to authenticate as it must",
+  "wrong-credentials": "with wrong credentials",
+} as const;
+
+interface NamedPlace {
+  /** As entries, rules and the dialler know it. */
+  readonly host: string;
+  readonly problem: Failure | undefined;
+}
+
+/** Where a client wants to go; a name that no host can have is shown so that it cannot be mistaken for one. */
+function placeOf(host: Socks5Host, port: number): NamedPlace {
+  const unusable = (shown: string, message: string): NamedPlace => ({
+    host: shown,
+    problem: { stage: "resolve", side: "upstream", code: "DNS_NOT_FOUND", message },
+  });
+  const text = host.kind === "name" ? nameOf(host.name) : addressOfOctets(host.octets);
+  if (text === undefined) {
+    const shown = encodeURIComponent(Buffer.from((host as { name: string }).name, "latin1").toString("utf8"));
+    return unusable(shown, `${shown} is not a host name`);
+  }
+  if (port === 0) return unusable(text, `${text}:0 is not a place: there is no port 0`);
+  return { host: text, problem: undefined };
+}
+
+/** A name in its usual spelling. Some clients send addresses as names, with or without brackets. */
+function nameOf(written: string): string | undefined {
+  const text = Buffer.from(written, "latin1").toString("utf8");
+  const isBareAddress = text.includes(":") && !text.startsWith("[");
+  const parsed = parseHostPort(isBareAddress ? `[${text}]` : text);
+  return "issue" in parsed || parsed.port !== undefined ? undefined : parsed.host;
+}
+
+/** Our end of the way to the origin; a zone has no place in it. */
+function boundHost(address: string): Socks5Host {
+  const host = socks5Host(address);
+  return host.kind === "name" ? { kind: "ipv4", octets: NO_ADDRESS } : host;
+}
+
+const NO_ADDRESS = new Uint8Array(4);
+
+function blocked(host: string, verdict: Exclude<Verdict, { kind: "continue" }>): Failure {
+  const message =
+    verdict.kind === "abort" ? verdict.reason : `A rule answers for ${host} with ${verdict.response.status}`;
+  return { stage: "policy", side: "internal", code: "BLOCKED", message };
+}

@@ -1,0 +1,125 @@
+// Tested by ../../test/websocket-tap.test.ts
+import { closePayload, MessageInflater, readDeflate } from "@headworks/websocket";
+import { fieldValues } from "@headworks/http1";
+import type { Exchange } from "#exchange/exchange.ts";
+import type { Failure } from "#exchange/failure.ts";
+import type { MessageControl, MessageDirection, MessageHandler } from "#exchange/messages.ts";
+import type { MessageTap, OpenTap, TapOutlet } from "./message-tap.ts";
+import type { ProxyServices } from "./proxy-services.ts";
+import { WebSocketDirection } from "./websocket-direction.ts";
+import type { DirectionTerms } from "./websocket-direction.ts";
+
+/** One message is decompressed up to this size; it happens at once, between other work. */
+const MOST_INFLATED_BYTES = 16_777_216;
+/** After our goodbye the other sides have so long for theirs. */
+const GOODBYE_MS = 2000;
+
+/** Gives the tap for an exchange that became a WebSocket connection; undefined when it did not, or nobody wants to know. */
+export function websocketTap(services: ProxyServices, exchange: Exchange): OpenTap | undefined {
+  const { request, response } = exchange;
+  if (response === undefined || (request.scheme !== "ws" && request.scheme !== "wss")) return undefined;
+  return (up, down, end) => {
+    const tap = new WebSocketTap(services, exchange, end);
+    return tap.open(up, down) ? tap : undefined;
+  };
+}
+
+class WebSocketTap implements MessageTap, MessageControl {
+  readonly #services: ProxyServices;
+  readonly #exchange: Exchange;
+  readonly #end: () => void;
+  #handler: MessageHandler | undefined;
+  #directions: { readonly up: WebSocketDirection; readonly down: WebSocketDirection } | undefined;
+  #isOver = false;
+  #isClosing = false;
+  #goodbye: NodeJS.Timeout | undefined;
+
+  constructor(services: ProxyServices, exchange: Exchange, end: () => void) {
+    this.#services = services;
+    this.#exchange = exchange;
+    this.#end = end;
+  }
+
+  /** False: no slice takes part. */
+  open(up: TapOutlet, down: TapOutlet): boolean {
+    const handler = this.#services.pipeline.messages(this.#exchange, this);
+    if (handler === undefined) return false;
+    this.#handler = handler;
+    const [sent, received, unknown] = this.#terms();
+    const onClose = (): void => this.#sideClosed();
+    this.#directions = {
+      up: new WebSocketDirection("send", sent, handler, up, onClose),
+      down: new WebSocketDirection("receive", received, handler, down, onClose),
+    };
+    if (unknown.length > 0) {
+      for (const direction of ["send", "receive"] as const) {
+        handler.broken(direction, `The extension ${unknown.join(", ")} is not known: compressed messages are not read`);
+      }
+    }
+    return true;
+  }
+
+  get up(): WebSocketDirection {
+    return this.#both.up;
+  }
+
+  get down(): WebSocketDirection {
+    return this.#both.down;
+  }
+
+  get isDeciding(): boolean {
+    return this.up.isDeciding || this.down.isDeciding;
+  }
+
+  inject(direction: MessageDirection, opcode: number, payload: Buffer): boolean {
+    if (this.#isOver || this.#isClosing) return false;
+    return (direction === "send" ? this.up : this.down).inject(opcode, payload);
+  }
+
+  close(code: number, reason: string): boolean {
+    if (this.#isOver || this.#isClosing) return false;
+    this.#isClosing = true;
+    const payload = closePayload(code, reason);
+    this.up.close(payload);
+    this.down.close(payload);
+    this.#goodbye = setTimeout(() => this.#end(), GOODBYE_MS);
+    this.#sideClosed();
+    return true;
+  }
+
+  closed(failure: Failure | undefined): void {
+    if (this.#isOver) return;
+    this.#isOver = true;
+    clearTimeout(this.#goodbye);
+    this.#handler?.closed(failure);
+  }
+
+  get #both(): { readonly up: WebSocketDirection; readonly down: WebSocketDirection } {
+    if (this.#directions === undefined) throw new TypeError("The tap is not open");
+    return this.#directions;
+  }
+
+  #sideClosed(): void {
+    if (this.#isClosing && this.up.hasClosed && this.down.hasClosed) setImmediate(this.#end);
+  }
+
+  /** For what the client sends, for what it receives, and extensions that are not known. */
+  #terms(): readonly [DirectionTerms, DirectionTerms, readonly string[]] {
+    const keptBytes = this.#services.policy().maxBodyBytes;
+    const { fields = [] } = this.#exchange.response ?? {};
+    const { deflate, unknown } = readDeflate(fieldValues(fields, "sec-websocket-extensions"));
+    const terms = (takesOver: boolean): DirectionTerms => ({
+      inflater: deflate && new MessageInflater(takesOver, Math.min(keptBytes, MOST_INFLATED_BYTES)),
+      takesOver: deflate !== undefined && takesOver,
+      mayChange: unknown.length === 0,
+      // With an extension that is not known, any bit may mean something: frames are read, compressed payloads are not.
+      allowedReserved: unknown.length > 0 ? 7 : deflate === undefined ? 0 : 4,
+      keptBytes,
+    });
+    return [
+      terms(deflate?.clientNoContextTakeover !== true),
+      terms(deflate?.serverNoContextTakeover !== true),
+      unknown,
+    ];
+  }
+}

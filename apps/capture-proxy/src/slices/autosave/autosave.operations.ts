@@ -1,0 +1,76 @@
+// Tested by autosave.slice.test.ts
+import type { AutoSaveStatus, autosaveOperations } from "@headworks/capture-contract";
+import type { Handlers } from "@headworks/contract-kit";
+import { ApiError, validationError } from "#api/api-error.ts";
+import type { SliceHost } from "#slice.ts";
+import { failureSentence } from "./autosave.worker.ts";
+import type { AutoSaveWorker } from "./autosave.worker.ts";
+
+export interface AutoSaveParts {
+  readonly settings: SliceHost["settings"];
+  readonly worker: Pick<AutoSaveWorker, "status" | "saveNow">;
+  readonly defaultDir: string;
+  readonly onChange: () => void;
+}
+
+/** What a change may set; the other fields it tolerates are those that are only shown. */
+const FIELDS = [
+  "enabled",
+  "interval_seconds",
+  "export_format",
+  "output_dir",
+  "max_backups",
+  "rotate_after_requests",
+  "rotate_after_minutes",
+] as const;
+
+/** Handlers of the automatic backup's operations. Its settings are those of the configuration. */
+export function createAutosaveOperations(parts: AutoSaveParts): Handlers<typeof autosaveOperations> {
+  const { settings, worker, defaultDir, onChange } = parts;
+  return {
+    getAutosave: () => ({ status: 200, body: autosaveStatus(parts) }),
+    updateAutosave: ({ body }) => {
+      const before = settings.configured.auto_save;
+      // What was shown and comes back is no change: the default moves with the data directory.
+      const shown = { ...body, ...(body.output_dir === defaultDir && { output_dir: null }) };
+      const given = FIELDS.filter((field) => shown[field] !== undefined).map((field) => [field, shown[field]]);
+      const change = Object.fromEntries(given) as typeof body;
+      inBody(() => settings.patch({ auto_save: change }));
+      if (settings.configured.auto_save !== before) onChange();
+      return { status: 200, body: autosaveStatus(parts) };
+    },
+    saveSnapshot: async () => {
+      try {
+        return { status: 200, body: await worker.saveNow() };
+      } catch (error) {
+        throw new ApiError("SERVICE_UNAVAILABLE", `The snapshot was not saved: ${failureSentence(error)}`, {
+          cause: error,
+        });
+      }
+    },
+  };
+}
+
+function autosaveStatus({ settings, worker, defaultDir }: AutoSaveParts): AutoSaveStatus {
+  const { configured, running } = settings;
+  const shown = configured.auto_save;
+  const inForce = running.auto_save;
+  return {
+    ...shown,
+    output_dir: shown.output_dir ?? defaultDir,
+    ...worker.status(),
+    restart_pending: shown.enabled !== inForce.enabled || shown.interval_seconds !== inForce.interval_seconds,
+  };
+}
+
+/** The settings complain about `body/auto_save/…`; the body here is that section. */
+function inBody(run: () => void): void {
+  try {
+    run();
+  } catch (error) {
+    if (!(error instanceof ApiError) || error.details === undefined) throw error;
+    throw validationError(
+      error.details.map(({ path, message }) => ({ path: path.replace("body/auto_save/", "body/"), message })),
+    );
+  }
+}

@@ -1,0 +1,425 @@
+import assert from "node:assert/strict";
+import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { test } from "node:test";
+import type { AutoSaveStatus, CaptureSession, SnapshotResult, TaskProgress } from "@headworks/capture-contract";
+import { runProcess, temporaryDirectory, waitUntil } from "@headworks/testkit";
+import type { TemporaryDirectory } from "@headworks/testkit";
+import { openRig } from "#storage/store-rig.ts";
+import type { StoreRig } from "#storage/store-rig.ts";
+import type { CaptureStore } from "#storage/capture-store.ts";
+import type { SliceWorker } from "#slice.ts";
+import { startApi } from "../../../test/api-rig.ts";
+import type { ApiRig } from "../../../test/api-rig.ts";
+import { createAutosaveSlice } from "./autosave.slice.ts";
+
+interface Rig extends AsyncDisposable {
+  readonly api: ApiRig;
+  readonly stored: StoreRig;
+  readonly directory: TemporaryDirectory;
+  readonly backups: string;
+  readonly tasks: TaskProgress[];
+  readonly worker: SliceWorker;
+  readonly stop: AbortController;
+  files(): string[];
+  status(): Promise<AutoSaveStatus>;
+  patch(body: object): Promise<AutoSaveStatus>;
+  snapshot(): Promise<SnapshotResult>;
+  /** Lets one interval pass and waits for the end of its snapshot. */
+  cycle(): Promise<void>;
+}
+
+const INTERVAL_MS = 300_000;
+
+async function startAutosave(
+  flags: Record<string, string> = {},
+  wrap: (store: CaptureStore) => CaptureStore = (store) => store,
+): Promise<Rig> {
+  const directory = await temporaryDirectory();
+  const stored = await openRig(directory.file("data"));
+  const tasks: TaskProgress[] = [];
+  let worker: SliceWorker | undefined;
+  const stop = new AbortController();
+  const api = await startApi({
+    flags,
+    slices: (host) => {
+      const events: typeof host.events = {
+        traffic: (event) => host.events.traffic(event),
+        changed: (topic) => host.events.changed(topic),
+        hasListeners: false,
+        task: async (start, run) =>
+          await run((soFar) => {
+            tasks.push({ id: "", kind: start.kind, total_bytes: null, done: false, error: null, ...soFar });
+          }),
+      };
+      const slice = createAutosaveSlice({ ...host, events, store: wrap(stored.store) });
+      worker = slice.worker;
+      return [slice];
+    },
+  });
+  assert.ok(worker);
+  api.clock.jumpWallClock(Date.now() - api.clock.now());
+  worker.start(stop.signal);
+  const backups = api.directory.file("backups");
+  const rig: Rig = {
+    api,
+    stored,
+    directory,
+    backups,
+    tasks,
+    worker,
+    stop,
+    files: () => (existsSync(backups) ? readdirSync(backups).sort() : []),
+    status: async () => (await api.call("GET", "/api/autosave")).json as AutoSaveStatus,
+    patch: async (body) => {
+      const { status, json } = await api.call("PATCH", "/api/autosave", body);
+      assert.equal(status, 200, JSON.stringify(json));
+      return json as AutoSaveStatus;
+    },
+    snapshot: async () => {
+      const { status, json } = await api.call("POST", "/api/autosave/snapshot");
+      assert.equal(status, 200, JSON.stringify(json));
+      return json as SnapshotResult;
+    },
+    cycle: async () => {
+      const { snapshots_written: written, snapshots_failed: failed } = await rig.status();
+      await api.clock.advance(INTERVAL_MS);
+      await waitUntil(async () => {
+        const { snapshots_written, snapshots_failed, saving } = await rig.status();
+        return !saving && snapshots_written + snapshots_failed > written + failed;
+      });
+    },
+    [Symbol.asyncDispose]: async () => {
+      stop.abort();
+      await worker?.stopped?.();
+      await api[Symbol.asyncDispose]();
+      await stored[Symbol.asyncDispose]();
+      await directory.remove();
+    },
+  };
+  return rig;
+}
+
+const SEVEN = {
+  enabled: false,
+  interval_seconds: 300,
+  export_format: "har",
+  max_backups: 10,
+  rotate_after_requests: null,
+  rotate_after_minutes: null,
+};
+
+function settingsOf(status: AutoSaveStatus): object {
+  const { enabled, interval_seconds, export_format, max_backups, rotate_after_requests, rotate_after_minutes } = status;
+  return { enabled, interval_seconds, export_format, max_backups, rotate_after_requests, rotate_after_minutes };
+}
+
+test("the seven settings have the specification's defaults, and a change leaves alone what it does not name", async () => {
+  await using rig = await startAutosave();
+  const first = await rig.status();
+  assert.deepEqual(settingsOf(first), SEVEN);
+  assert.equal(first.output_dir, rig.backups);
+  await rig.patch({ rotate_after_requests: 1000, rotate_after_minutes: 60 });
+  await rig.patch({ export_format: "session" });
+  const changed = await rig.patch({ max_backups: 3, output_dir: "/srv/backups" });
+  assert.deepEqual(settingsOf(changed), {
+    ...SEVEN,
+    export_format: "session",
+    max_backups: 3,
+    rotate_after_requests: 1000,
+    rotate_after_minutes: 60,
+  });
+  assert.equal((await rig.patch({ rotate_after_requests: 0 })).rotate_after_requests, null);
+  const cleared = await rig.patch({ rotate_after_minutes: null, output_dir: null });
+  assert.deepEqual([cleared.rotate_after_minutes, cleared.output_dir], [null, rig.backups]);
+  // What was shown may be sent back, and changes nothing.
+  assert.deepEqual(await rig.patch(cleared), cleared);
+  assert.equal(rig.api.settings.configured.auto_save.output_dir, null);
+});
+
+test("settings that are not understood are refused, and nothing is applied", async () => {
+  await using rig = await startAutosave();
+  const cases: readonly (readonly [body: object, path: string])[] = [
+    [{ export_format: "zip" }, "body/export_format"],
+    [{ interval_seconds: 0 }, "body/interval_seconds"],
+    [{ max_backups: 5, rotate_after_requests: 1.5 }, "body/rotate_after_requests"],
+    [{ rotate_after_minutes: "60" }, "body/rotate_after_minutes"],
+    [{ max_backups: 0 }, "body/max_backups"],
+    [{ enabled: true, output_dir: "backups" }, "body/output_dir"],
+    [{ interval: 5 }, "body/interval"],
+  ];
+  for (const [body, path] of cases) {
+    const { status, json } = await rig.api.call("PATCH", "/api/autosave", body);
+    const { code, details } = json as { code: string; details: { path: string }[] };
+    assert.deepEqual([status, code, details[0]?.path], [400, "VALIDATION_ERROR", path], JSON.stringify(body));
+  }
+  assert.deepEqual(settingsOf(await rig.status()), SEVEN);
+});
+
+test("switching on and another interval wait for a restart, and the status says so", async () => {
+  await using rig = await startAutosave();
+  rig.stored.add();
+  const changed = await rig.patch({ enabled: true, interval_seconds: 60 });
+  assert.deepEqual(
+    [changed.enabled, changed.running, changed.restart_pending, changed.next_snapshot],
+    [true, false, true, null],
+  );
+  await rig.api.clock.advance(INTERVAL_MS * 2);
+  assert.deepEqual(rig.files(), []);
+  assert.equal((await rig.patch({ enabled: false, interval_seconds: 300 })).restart_pending, false);
+});
+
+test("switching off waits for a restart; the other settings hold from the next cycle on", async () => {
+  await using rig = await startAutosave({ "auto-save-enabled": "true" });
+  rig.stored.add();
+  const before = await rig.status();
+  assert.equal(Date.parse(before.next_snapshot ?? ""), rig.api.clock.now() + INTERVAL_MS);
+  await rig.cycle();
+  assert.match(rig.files().join(), /^session-\d{8}-\d{6}\.har$/);
+  await rig.patch({ enabled: false, export_format: "session", max_backups: 1 });
+  await rig.cycle();
+  assert.match(rig.files().join(), /^session-\d{8}-\d{6}\.json$/);
+  const after = await rig.status();
+  assert.deepEqual([after.snapshots_written, after.running, after.restart_pending], [2, true, true]);
+  assert.equal(after.last_snapshot, new Date(rig.api.clock.now()).toISOString());
+});
+
+test("a snapshot that is asked for holds everything recorded before, and restores in both formats", async () => {
+  await using rig = await startAutosave();
+  for (let index = 0; index < 5; index += 1) rig.stored.add({ path: `/${index}`, responseBody: [`answer ${index}`] });
+  const har = await rig.snapshot();
+  await rig.patch({ export_format: "session" });
+  const native = await rig.snapshot();
+  assert.deepEqual([har.success, har.message, har.entries, native.entries], [true, "Snapshot saved", 5, 5]);
+  assert.deepEqual([har.output_dir, har.size_bytes], [rig.backups, readFileSync(har.path).length]);
+  const { store } = rig.stored;
+  const options = {
+    sessionName: "back",
+    switchSession: false,
+    signal: new AbortController().signal,
+    onProgress: () => undefined,
+  };
+  async function* file(path: string): AsyncGenerator<Uint8Array> {
+    yield readFileSync(path);
+  }
+  const fromHar = await store.importHar(file(har.path), options);
+  const fromNative = await store.importSession(file(native.path), options);
+  assert.deepEqual([fromHar.imported_count, fromHar.skipped_count, fromNative.imported_count], [5, 0, 5]);
+  const rows = await rig.stored.rows({ session_id: fromNative.session_id });
+  const entry = await rig.stored.entry(rows.rows[0]?.id ?? "");
+  assert.match(entry?.response?.body ?? "", /^answer \d$/);
+});
+
+test("a session that has enough entries is followed by a new one, and is what the snapshot holds", async () => {
+  await using rig = await startAutosave({
+    "auto-save-enabled": "true",
+    "auto-save-rotate-after-requests": "3",
+    "auto-save-export-format": "session",
+  });
+  const { store } = rig.stored;
+  const first = store.activeSessionId;
+  rig.stored.add();
+  rig.stored.add();
+  await rig.cycle();
+  assert.equal(store.activeSessionId, first, "two entries are not enough");
+  rig.stored.add();
+  await rig.cycle();
+  const second = store.activeSessionId;
+  assert.notEqual(second, first);
+  const status = await rig.status();
+  assert.equal(status.last_rotation, new Date(rig.api.clock.now()).toISOString());
+  const document = JSON.parse(readFileSync(status.last_snapshot_path ?? "", "utf8")) as {
+    session: { id: string };
+    entries: unknown[];
+  };
+  assert.deepEqual([document.session.id, document.entries.length], [first, 3]);
+  rig.stored.add();
+  await store.flush();
+  const counts = async (): Promise<(number | undefined)[]> =>
+    await Promise.all([first, second].map(async (id) => (await store.getSession(id))?.request_count));
+  assert.deepEqual(await counts(), [3, 1], "the old session is kept, later traffic goes to the new one");
+  await rig.snapshot();
+  await rig.snapshot();
+  assert.equal(store.activeSessionId, second, "only cycles rotate");
+});
+
+test("a session that is old enough is followed by a new one, by the wall clock; an empty one is not", async () => {
+  await using rig = await startAutosave({ "auto-save-enabled": "true", "auto-save-rotate-after-minutes": "60" });
+  const { store } = rig.stored;
+  const first = store.activeSessionId;
+  rig.api.clock.jumpWallClock(61 * 60_000);
+  await rig.cycle();
+  assert.equal(store.activeSessionId, first, "nothing was recorded");
+  rig.api.clock.jumpWallClock(-70 * 60_000);
+  rig.stored.add();
+  await rig.cycle();
+  assert.equal(store.activeSessionId, first, "the clock went back");
+  rig.api.clock.jumpWallClock(70 * 60_000);
+  await rig.cycle();
+  assert.notEqual(store.activeSessionId, first);
+  const sessions = (await store.listSessions()).map(({ id, request_count: count }: CaptureSession) => [id, count]);
+  assert.deepEqual(
+    sessions.find(([id]) => id === first),
+    [first, 1],
+  );
+});
+
+/** Holds the first piece of each export back until the test lets it go. */
+function slowly(gates: PromiseWithResolvers<void>[]): (store: CaptureStore) => CaptureStore {
+  return (store) =>
+    new Proxy(store, {
+      get(target, name) {
+        if (name !== "exportHar") {
+          const value: unknown = Reflect.get(target, name, target);
+          return typeof value === "function" ? (value.bind(target) as unknown) : value;
+        }
+        return async (...given: Parameters<CaptureStore["exportHar"]>) => {
+          const document = await target.exportHar(...given);
+          const gate = Promise.withResolvers<void>();
+          gates.push(gate);
+          async function* held(): AsyncGenerator<Uint8Array> {
+            await gate.promise;
+            yield* document.chunks;
+          }
+          return { total: document.total, chunks: held() };
+        };
+      },
+    });
+}
+
+test("a cycle that is due while a snapshot is being written is missed, and who asks gets the next one", async () => {
+  const gates: PromiseWithResolvers<void>[] = [];
+  await using rig = await startAutosave({ "auto-save-enabled": "true" }, slowly(gates));
+  rig.stored.add();
+  await rig.api.clock.advance(INTERVAL_MS);
+  await waitUntil(() => gates.length === 1);
+  await rig.api.clock.advance(INTERVAL_MS * 3);
+  const during = await rig.status();
+  assert.deepEqual([during.saving, during.cycles_missed, during.snapshots_written], [true, 3, 0]);
+  rig.stored.add();
+  const asked = [rig.snapshot(), rig.snapshot(), rig.snapshot()];
+  await rig.status();
+  gates[0]?.resolve();
+  await waitUntil(() => gates.length === 2);
+  gates[1]?.resolve();
+  const results = await Promise.all(asked);
+  assert.deepEqual(
+    results.map(({ entries }) => entries),
+    [2, 2, 2],
+  );
+  assert.equal(new Set(results.map(({ path }) => path)).size, 1, "one snapshot for all who waited");
+  assert.equal(gates.length, 2);
+  assert.equal(rig.files().length, 2);
+});
+
+test("a service that stops leaves no half snapshot and waits for nothing", async () => {
+  const gates: PromiseWithResolvers<void>[] = [];
+  await using rig = await startAutosave({ "auto-save-enabled": "true" }, slowly(gates));
+  rig.stored.add();
+  await rig.api.clock.advance(INTERVAL_MS);
+  await waitUntil(() => gates.length === 1 && rig.files().length === 1);
+  assert.match(rig.files().join(), /^\.weir-snapshot-/);
+  rig.stop.abort();
+  gates[0]?.resolve();
+  await rig.worker.stopped?.();
+  assert.deepEqual(rig.files(), []);
+});
+
+test("a snapshot that cannot be saved is told in the answer and in the status, until one is saved", async () => {
+  await using rig = await startAutosave({ "auto-save-enabled": "true" });
+  rig.stored.add();
+  writeFileSync(rig.backups, "a file stands here");
+  const { status, json } = await rig.api.call("POST", "/api/autosave/snapshot");
+  assert.deepEqual([status, (json as { code: string }).code], [503, "SERVICE_UNAVAILABLE"]);
+  assert.match((json as { error: string }).error, /^The snapshot was not saved: A file has the name of the directory/);
+  await rig.cycle();
+  const failed = await rig.status();
+  assert.deepEqual([failed.snapshots_failed, failed.last_snapshot], [2, null]);
+  assert.match(failed.last_error ?? "", /^A file has the name/);
+  rmSync(rig.backups);
+  await rig.cycle();
+  const mended = await rig.status();
+  assert.deepEqual([mended.last_error, mended.snapshots_written], [null, 1]);
+});
+
+test("a full disk keeps the older snapshots, leaves no half one, and is mended by room", async (context) => {
+  await using directory = await temporaryDirectory();
+  const disk = directory.file("disk");
+  mkdirSync(disk);
+  const isRoot = process.platform === "linux" && process.getuid?.() === 0;
+  const mounted = isRoot ? await runProcess("mount", ["-t", "tmpfs", "-o", "size=2m", "tmpfs", disk]) : undefined;
+  if (mounted?.code !== 0) return context.skip("needs the right to mount a tmpfs");
+  try {
+    await using rig = await startAutosave({ "auto-save-output-dir": disk });
+    rig.stored.add();
+    const first = await rig.snapshot();
+    rig.stored.add({ responseBody: ["x".repeat(200_000)] });
+    writeFileSync(`${disk}/ballast`, Buffer.alloc(1_900_000));
+    const { status, json } = await rig.api.call("POST", "/api/autosave/snapshot");
+    assert.equal(status, 503);
+    assert.match((json as { error: string }).error, /The disk is full/);
+    assert.deepEqual(readdirSync(disk).sort(), ["ballast", first.path.slice(disk.length + 1)]);
+    assert.equal((await rig.status()).last_error, "The disk is full");
+    rmSync(`${disk}/ballast`);
+    assert.equal((await rig.snapshot()).entries, 2);
+  } finally {
+    await runProcess("umount", ["-l", disk]);
+  }
+});
+
+test("snapshots of the same second stay apart, and pruning keeps as many as configured", async () => {
+  await using rig = await startAutosave({ "auto-save-max-backups": "3" });
+  rig.stored.add();
+  const results = [];
+  for (let index = 0; index < 5; index += 1) results.push(await rig.snapshot());
+  const kept = results.slice(-3).map(({ path }) => path.slice(rig.backups.length + 1));
+  assert.deepEqual(rig.files(), kept.sort(), "three files, one for each of the newest three");
+  assert.deepEqual(
+    results.map(({ pruned }) => pruned.length),
+    [0, 0, 0, 1, 1],
+  );
+});
+
+test(
+  "a large session tells how far its snapshot is, and takes no more memory than a small one",
+  { timeout: 300_000 },
+  async () => {
+    await using rig = await startAutosave();
+    const { store } = rig.stored;
+    const body = "x".repeat(1000);
+    for (let added = 0; added < 100_000; added += 1) {
+      rig.stored.add({ responseBody: [body] });
+      if (added % 1000 === 0) await waitUntil(() => store.status().backlogEntries < 5000, { timeoutMs: 120_000 });
+    }
+    await store.flush();
+    globalThis.gc?.();
+    const before = process.memoryUsage().rss;
+    let most = 0;
+    const sampler = setInterval(() => (most = Math.max(most, process.memoryUsage().rss)), 20);
+    const result = await rig.snapshot();
+    clearInterval(sampler);
+    assert.equal(result.entries, 100_000);
+    assert.ok(result.size_bytes > 150_000_000, String(result.size_bytes));
+    const grownMb = (most - before) / 1e6;
+    assert.ok(
+      grownMb < 150,
+      `grew by ${grownMb.toFixed(0)} MB while ${(result.size_bytes / 1e6).toFixed(0)} MB were written`,
+    );
+    const entries = rig.tasks.map((task) => task.entries);
+    assert.ok(entries.length > 100);
+    assert.deepEqual(
+      entries,
+      entries.toSorted((one, other) => one - other),
+    );
+    assert.deepEqual([rig.tasks[0]?.kind, entries.at(-1)], ["snapshot", 100_000]);
+  },
+);
+
+test("a directory that this user may not write is told by its reason", async (context) => {
+  if (process.getuid?.() === 0) return context.skip("root may write everywhere");
+  await using rig = await startAutosave();
+  mkdirSync(rig.backups);
+  chmodSync(rig.backups, 0o500);
+  const { json } = await rig.api.call("POST", "/api/autosave/snapshot");
+  assert.match((json as { error: string }).error, /This user may not write there/);
+  chmodSync(rig.backups, 0o700);
+});

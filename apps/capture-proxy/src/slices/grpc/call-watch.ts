@@ -1,0 +1,174 @@
+// Tested by grpc.slice.test.ts
+import { fieldValue } from "@headworks/http1";
+import { parseCallForm, readStatus, readTrailerMessage, statusOfHttp } from "@headworks/grpc-framing";
+import type { CallForm, ReaderEnd } from "@headworks/grpc-framing";
+import type { RawFields } from "@headworks/http1";
+import type { ExchangeView } from "#exchange/exchange.ts";
+import type { StreamRecorder } from "#storage/stream-store.ts";
+import { MessageStream } from "./message-stream.ts";
+import type { ReadMessage } from "./message-stream.ts";
+
+/** What a call is known by, besides what its exchange says. */
+export interface CallFacts {
+  readonly form: CallForm;
+  readonly attributes: Readonly<Record<string, string>>;
+}
+
+export interface CallWatchOptions {
+  readonly exchange: ExchangeView;
+  readonly recorder: StreamRecorder;
+  readonly facts: CallFacts;
+  /** Bytes of one message that are kept. */
+  readonly maxMessageBytes: number;
+  readonly now: () => number;
+  /** A defect of ours was met; that side is not read on. */
+  readonly onFault: (error: unknown) => void;
+}
+
+/** Longer issues are no help. */
+const MOST_ISSUES = 10;
+
+/** Follows one call: records its messages while they pass, and how it ended. */
+export class CallWatch {
+  readonly #options: CallWatchOptions;
+  readonly #request: MessageStream;
+  #response: MessageStream | undefined;
+  readonly #issues: string[] = [];
+  #trailers: readonly string[] | undefined;
+  #isOver = false;
+
+  constructor(options: CallWatchOptions, keepsBytes: boolean) {
+    this.#options = options;
+    const { exchange, recorder, facts } = options;
+    recorder.change({ state: "open", attributes: facts.attributes });
+    this.#request = this.#stream("send", facts.form, exchange.request.fields, keepsBytes, () =>
+      recorder.change({ attributes: { request_ended: "1" } }),
+    );
+    exchange.requestBody.watch(this.#request);
+  }
+
+  /** The answer's head is known; its body is watched when it is one of a call. */
+  responding(keepsBytes: boolean): void {
+    const { exchange, recorder } = this.#options;
+    const { response } = exchange;
+    if (response === undefined || this.#response !== undefined) return;
+    const form = parseCallForm(fieldValue(response.fields, "content-type"));
+    const encoding = fieldValue(response.fields, "grpc-encoding");
+    if (encoding !== undefined) recorder.change({ attributes: { response_encoding: encoding } });
+    if (form === undefined) return;
+    this.#response = this.#stream("receive", form, response.fields, keepsBytes, () =>
+      recorder.change({ attributes: { response_ended: "1" } }),
+    );
+    exchange.responseBody.watch(this.#response);
+  }
+
+  /** The exchange is over: the status is recorded once everything before it is. */
+  finished(): void {
+    if (this.#isOver) return;
+    this.#isOver = true;
+    const waiting = [this.#request.settled(), this.#response?.settled()].filter((promise) => promise !== undefined);
+    if (waiting.length === 0) this.#conclude();
+    else void Promise.all(waiting).then(() => this.#conclude());
+  }
+
+  #stream(
+    direction: "send" | "receive",
+    form: CallForm,
+    fields: Readonly<RawFields>,
+    keepsBytes: boolean,
+    onEnd: () => void,
+  ): MessageStream {
+    return new MessageStream({
+      form,
+      encoding: (fieldValue(fields, "grpc-encoding") ?? "identity").trim().toLowerCase(),
+      contentEncoding: fieldValue(fields, "content-encoding"),
+      maxMessageBytes: this.#options.maxMessageBytes,
+      onMessage: (message, isReplaced) => this.#record(direction, message, keepsBytes, isReplaced),
+      onEnd: (end) => {
+        this.#noteEnd(direction, end);
+        onEnd();
+      },
+      onFault: this.#options.onFault,
+    });
+  }
+
+  #record(direction: "send" | "receive", message: ReadMessage, keepsBytes: boolean, isReplaced: boolean): void {
+    if (message.isTrailer) this.#noteTrailers(readTrailerMessage(message.bytes), message.sizeBytes);
+    this.#options.recorder.frame({
+      direction,
+      type: message.isTrailer ? "trailer" : "message",
+      opcode: 0,
+      isFinal: message.isWhole,
+      atMs: this.#options.now(),
+      payload: keepsBytes ? message.bytes : message.bytes.subarray(0, 0),
+      sizeBytes: message.sizeBytes,
+      wireBytes: message.wireBytes,
+      isCompressed: message.isCompressed,
+      ...(isReplaced ? { effect: "modified" as const } : {}),
+      ...(message.stop === undefined ? {} : { attributes: { stop: message.stop } }),
+    });
+  }
+
+  #noteEnd(direction: "send" | "receive", end: ReaderEnd): void {
+    const side = direction === "send" ? "request" : "response";
+    if (end.kind === "broken") this.#issue(`${side}: ${end.reason}`);
+    else if (end.kind === "cut") {
+      const expected = end.sizeBytes === undefined ? "a prefix" : `a message of ${end.sizeBytes} bytes`;
+      this.#issue(`${side}: ended after ${end.bytes.length} bytes of ${expected}`);
+    }
+  }
+
+  #issue(text: string): void {
+    if (this.#issues.length < MOST_ISSUES) this.#issues.push(text);
+  }
+
+  #conclude(): void {
+    const { exchange, recorder } = this.#options;
+    const { response, state } = exchange;
+    const failure = state.step === "failed" ? state.failure.message : undefined;
+    if (this.#trailers === undefined) this.#recordTrailers(response?.trailers);
+    const trailers = this.#trailers;
+    const status = readStatus(trailers ?? []) ?? readStatus(response?.fields ?? []);
+    const isForeign =
+      response !== undefined && parseCallForm(fieldValue(response.fields, "content-type")) === undefined;
+    const code = status?.code ?? (isForeign && failure === undefined ? statusOfHttp(response.status) : undefined);
+    const attributes: Record<string, string> = {};
+    if (code !== undefined) attributes["status"] = String(code);
+    if (status?.details !== undefined) attributes["details"] = status.details.toString("base64");
+    if (failure !== undefined) attributes["failure"] = failure;
+    if (this.#issues.length > 0) attributes["issues"] = JSON.stringify(this.#issues);
+    recorder.change({
+      attributes,
+      ...(code === undefined ? {} : { closeCode: code }),
+      ...(status === undefined ? {} : { closeReason: status.message }),
+    });
+    recorder.end();
+  }
+
+  /** HTTP's trailers stand among the messages as those of gRPC-Web do. */
+  #recordTrailers(fields: readonly string[] | undefined): void {
+    if (fields === undefined || fields.length === 0) return;
+    const lines: string[] = [];
+    for (let at = 0; at + 1 < fields.length; at += 2) lines.push(`${fields[at]?.toLowerCase()}: ${fields[at + 1]}\r\n`);
+    const payload = Buffer.from(lines.join(""), "latin1");
+    this.#options.recorder.frame({
+      direction: "receive",
+      type: "trailer",
+      opcode: 0,
+      isFinal: true,
+      atMs: this.#options.now(),
+      payload,
+      sizeBytes: payload.length,
+      wireBytes: payload.length,
+      isCompressed: false,
+    });
+    this.#noteTrailers(fields, payload.length);
+  }
+
+  /** They are counted as a frame; with this they can be told from messages. */
+  #noteTrailers(fields: readonly string[], sizeBytes: number): void {
+    this.#trailers = fields;
+    const attributes = { trailers: JSON.stringify(fields), trailer_bytes: String(sizeBytes) };
+    this.#options.recorder.change({ attributes });
+  }
+}

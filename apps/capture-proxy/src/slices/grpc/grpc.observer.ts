@@ -1,0 +1,79 @@
+// Tested by grpc.slice.test.ts
+import { randomUUID } from "node:crypto";
+import { parseCallForm, parseCallPath } from "@headworks/grpc-framing";
+import { fieldValue } from "@headworks/http1";
+import type { ClientFacts, ExchangeView } from "#exchange/exchange.ts";
+import type { Observer } from "#exchange/phases.ts";
+import type { SliceHost } from "#slice.ts";
+import { CallWatch } from "./call-watch.ts";
+import type { CallFacts } from "./call-watch.ts";
+
+/** Longer names are no names. */
+const LONGEST_NAME = 512;
+
+/** Follows the exchanges that are gRPC calls. */
+export function createGrpcObserver(host: Pick<SliceHost, "streams" | "settings" | "clock" | "log">): Observer {
+  const watches = new Map<ExchangeView, CallWatch>();
+  const connections = new ConnectionIds();
+  const onFault = (error: unknown): void => host.log.error({ err: error }, "A gRPC call could not be read on");
+  return {
+    name: "grpc",
+    onStarted: (exchange) => {
+      const { running } = host.settings;
+      const form = parseCallForm(fieldValue(exchange.request.fields, "content-type"));
+      if (form === undefined || !exchange.isRecorded) return;
+      const options = {
+        exchange,
+        recorder: host.streams.open(exchange, "grpc"),
+        facts: { form, attributes: attributesOf(exchange, form, connections.idFor(exchange)) },
+        maxMessageBytes: running.max_body_size,
+        now: () => host.clock.now(),
+        onFault,
+      };
+      watches.set(exchange, new CallWatch(options, running.capture_request_bodies));
+    },
+    onResponding: (exchange) => {
+      if (watches.size > 0) watches.get(exchange)?.responding(host.settings.running.capture_response_bodies);
+    },
+    onFinished: (exchange) => {
+      if (watches.size === 0) return;
+      watches.get(exchange)?.finished();
+      watches.delete(exchange);
+    },
+  };
+}
+
+function attributesOf(
+  { request }: ExchangeView,
+  form: CallFacts["form"],
+  connectionId: string,
+): Readonly<Record<string, string>> {
+  const call = parseCallPath(request.path);
+  const protocol = form.protocol === "grpc" ? "grpc" : form.isText ? "grpc-web-text" : "grpc-web";
+  const encoding = fieldValue(request.fields, "grpc-encoding");
+  const isNamed = call !== undefined && call.service.length + call.method.length <= LONGEST_NAME;
+  return {
+    connection: connectionId,
+    protocol,
+    ...(form.format === "proto" ? {} : { format: form.format }),
+    ...(isNamed ? { service: call.service, method: call.method, path: `/${call.service}/${call.method}` } : {}),
+    ...(encoding === undefined ? {} : { request_encoding: encoding }),
+  };
+}
+
+/** An id for each client connection and server, the same for all calls over it; nothing of it outlives the connection. */
+class ConnectionIds {
+  readonly #ids = new WeakMap<ClientFacts, Map<string, string>>();
+
+  idFor({ client, request }: ExchangeView): string {
+    let ids = this.#ids.get(client);
+    if (ids === undefined) {
+      ids = new Map();
+      this.#ids.set(client, ids);
+    }
+    const server = `${request.host}:${request.port}`;
+    const id = ids.get(server) ?? randomUUID();
+    ids.set(server, id);
+    return id;
+  }
+}

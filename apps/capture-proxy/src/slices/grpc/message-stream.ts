@@ -1,0 +1,193 @@
+// Tested by grpc.slice.test.ts
+import { createContentDecoder } from "@headworks/http-fields/content-coding";
+import type { ContentDecoder } from "@headworks/http-fields/content-coding";
+import { Base64Reader, decompress, decompressSync, MessageReader } from "@headworks/grpc-framing";
+import type { CallForm, DecompressionStop, ReaderEnd, WireMessage } from "@headworks/grpc-framing";
+import type { BodyWatcher } from "#exchange/body.ts";
+
+/** A message as it is to be recorded. */
+export interface ReadMessage {
+  readonly isTrailer: boolean;
+  readonly isCompressed: boolean;
+  /** Uncompressed, up to the limit; still compressed when `stop` says why it could not be undone. */
+  readonly bytes: Buffer;
+  /** Uncompressed; of a message that was cut while it was decompressed, what is known. */
+  readonly sizeBytes: number;
+  /** With the prefix. */
+  readonly wireBytes: number;
+  /** False for the last one of a body that ended inside it. */
+  readonly isWhole: boolean;
+  readonly stop: DecompressionStop | "behind" | undefined;
+}
+
+export interface MessageStreamOptions {
+  readonly form: CallForm;
+  /** `grpc-encoding` in lower case. */
+  readonly encoding: string;
+  /** Of HTTP, around the whole body; gRPC-Web behind some proxies has one. */
+  readonly contentEncoding: string | undefined;
+  readonly maxMessageBytes: number;
+  /** `isReplaced`: a rule put another body in the place of the first. */
+  readonly onMessage: (message: ReadMessage, isReplaced: boolean) => void;
+  readonly onEnd: (end: ReaderEnd) => void;
+  readonly onFault: (error: unknown) => void;
+}
+
+/** A message that gives at most so much is decompressed at once; others on zlib's threads, in their order. */
+const AT_ONCE_BYTES = 65_536;
+/** So much may wait for zlib's threads; beyond that messages are recorded as they are. */
+const MOST_WAITING_BYTES = 16_777_216;
+const PREFIX_BYTES = 5;
+
+/** Reads the messages of one body while it streams by. */
+export class MessageStream implements BodyWatcher {
+  readonly #options: MessageStreamOptions;
+  #reader: MessageReader;
+  #base64: Base64Reader | undefined;
+  #decoder: ContentDecoder | undefined;
+  /** What is still under way; undefined when nothing is, and then everything happens at once. */
+  #tail: Promise<void> | undefined;
+  #waitingBytes = 0;
+  #isReplaced = false;
+  #hasEnded = false;
+
+  constructor(options: MessageStreamOptions) {
+    this.#options = options;
+    this.#reader = this.#newReader();
+    this.#begin();
+  }
+
+  piece(bytes: Buffer): void {
+    const decoder = this.#decoder;
+    if (decoder === undefined) return this.#read(bytes);
+    this.#waitingBytes += bytes.length;
+    if (this.#waitingBytes > MOST_WAITING_BYTES) throw new RangeError("A coded body comes faster than it is decoded");
+    this.#later(async () => {
+      await decoder.write(bytes);
+      this.#waitingBytes -= bytes.length;
+    });
+  }
+
+  end(): void {
+    if (this.#hasEnded) return;
+    this.#hasEnded = true;
+    const decoder = this.#decoder;
+    if (decoder !== undefined) this.#later(async () => void (await decoder.end()));
+    this.#afterwards(() => this.#finish());
+  }
+
+  replaced(): void {
+    this.#afterwards(() => {
+      this.#isReplaced = true;
+      this.#reader = this.#newReader();
+      this.#begin();
+    });
+  }
+
+  failed(error: unknown): void {
+    this.#options.onFault(error);
+    this.#hasEnded = true;
+  }
+
+  /** Resolves when all that came was recorded; undefined when it is. */
+  settled(): Promise<void> | undefined {
+    return this.#tail === undefined ? undefined : this.#drained();
+  }
+
+  async #drained(): Promise<void> {
+    while (this.#tail !== undefined) await this.#tail;
+  }
+
+  #begin(): void {
+    const { form, contentEncoding } = this.#options;
+    this.#base64 = form.isText ? new Base64Reader() : undefined;
+    this.#decoder =
+      contentEncoding === undefined || contentEncoding.trim().toLowerCase() === "identity"
+        ? undefined
+        : createContentDecoder(contentEncoding, (bytes) => this.#read(Buffer.from(bytes)));
+  }
+
+  #newReader(): MessageReader {
+    const { form, maxMessageBytes } = this.#options;
+    const options = { maxKeptBytes: maxMessageBytes, allowsTrailers: form.protocol === "web" };
+    return new MessageReader(options, (message) => this.#take(message, true));
+  }
+
+  #read(bytes: Buffer): void {
+    this.#reader.push(this.#base64?.push(bytes) ?? bytes);
+  }
+
+  #finish(): void {
+    const rest = this.#base64?.end();
+    if (rest !== undefined) this.#reader.push(rest);
+    const end: ReaderEnd =
+      this.#base64?.isBroken === true ? { kind: "broken", reason: "what came is no base64" } : this.#reader.end();
+    if (end.kind === "cut" && end.sizeBytes !== undefined) {
+      const { sizeBytes, bytes } = end;
+      this.#take({ flags: 0, isCompressed: false, isTrailer: false, sizeBytes, bytes }, false);
+    }
+    this.#afterwards(() => this.#options.onEnd(end));
+  }
+
+  #take(message: WireMessage, isWhole: boolean): void {
+    const { encoding, maxMessageBytes } = this.#options;
+    const isKept = message.bytes.length === message.sizeBytes;
+    if (!message.isCompressed || !isKept) return this.#give(message, isWhole, message.bytes, undefined);
+    const quick = decompressSync(message.bytes, encoding, Math.min(AT_ONCE_BYTES, maxMessageBytes));
+    if (quick !== undefined) return this.#give(message, isWhole, quick.bytes, quick.stop);
+    if (this.#waitingBytes + message.bytes.length > MOST_WAITING_BYTES) {
+      return this.#give(message, isWhole, message.bytes, "behind");
+    }
+    this.#waitingBytes += message.bytes.length;
+    this.#later(async () => {
+      const { bytes, stop } = await decompress(message.bytes, encoding, maxMessageBytes);
+      this.#waitingBytes -= message.bytes.length;
+      this.#hand(message, isWhole, bytes, stop);
+    });
+  }
+
+  /** After those before it. */
+  #give(message: WireMessage, isWhole: boolean, bytes: Buffer, stop: ReadMessage["stop"]): void {
+    if (this.#tail === undefined) return this.#hand(message, isWhole, bytes, stop);
+    const isTooMuch = this.#waitingBytes + bytes.length > MOST_WAITING_BYTES;
+    const kept = isTooMuch ? bytes.subarray(0, 0) : bytes;
+    this.#waitingBytes += kept.length;
+    this.#later(async () => {
+      this.#waitingBytes -= kept.length;
+      this.#hand(message, isWhole, kept, isTooMuch ? "behind" : stop);
+    });
+  }
+
+  #hand(message: WireMessage, isWhole: boolean, bytes: Buffer, stop: ReadMessage["stop"]): void {
+    const { isTrailer, isCompressed, sizeBytes } = message;
+    const isOpen = isCompressed && message.bytes.length === sizeBytes && stop !== "damaged" && stop !== "unsupported";
+    this.#options.onMessage(
+      {
+        isTrailer,
+        isCompressed,
+        bytes,
+        sizeBytes: isOpen && stop !== "behind" ? bytes.length : sizeBytes,
+        wireBytes: sizeBytes + PREFIX_BYTES,
+        isWhole,
+        stop,
+      },
+      this.#isReplaced,
+    );
+  }
+
+  /** At once when nothing is under way. */
+  #afterwards(work: () => void): void {
+    if (this.#tail === undefined) work();
+    else this.#later(async () => work());
+  }
+
+  #later(work: () => Promise<void>): void {
+    const tail: Promise<void> = (this.#tail ?? Promise.resolve()).then(work).catch((error: unknown) => {
+      this.#options.onFault(error);
+    });
+    this.#tail = tail;
+    void tail.then(() => {
+      if (this.#tail === tail) this.#tail = undefined;
+    });
+  }
+}

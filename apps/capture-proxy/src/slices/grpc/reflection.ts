@@ -1,0 +1,202 @@
+import type { ReflectGrpcSchema } from "@headworks/capture-contract";
+import { frameMessage, MessageReader, readStatus, STATUS_NAMES } from "@headworks/grpc-framing";
+import { fieldValue } from "@headworks/http1";
+import { buildSchema, decodeMessage, encodeMessage, parseProtoText } from "@headworks/protobuf";
+import type { JsonValue, MessageType, Schema } from "@headworks/protobuf";
+import type { OutgoingRequest, SendExchange } from "#exchange/outgoing.ts";
+
+/** The server could not be asked; the message says why. */
+export class ReflectionProblem extends Error {
+  override readonly name = "ReflectionProblem";
+  /** What was given is wrong, not what came back. */
+  readonly isAboutUrl: boolean;
+
+  constructor(message: string, isAboutUrl = false) {
+    super(message);
+    this.isAboutUrl = isAboutUrl;
+  }
+}
+
+/** What a server told. */
+export interface Reflected {
+  /** File descriptors, each once. */
+  readonly files: readonly Buffer[];
+  /** `host:port` */
+  readonly host: string;
+}
+
+const VERSIONS = ["v1", "v1alpha"] as const;
+const MOST_BYTES = 33_554_432;
+const MOST_MS = 15_000;
+const MOST_ROUNDS = 20;
+const MOST_NAMES = 2000;
+const UNIMPLEMENTED = 12;
+
+const TEXT = `syntax = "proto3";
+message Request { string host = 1; oneof message_request { string file_by_filename = 3;
+  string file_containing_symbol = 4; string list_services = 7; } }
+message Response { Files file_descriptor_response = 4; Services list_services_response = 6; Problem error_response = 7; }
+message Files { repeated bytes file_descriptor_proto = 1; }
+message Services { repeated Service service = 1; }
+message Service { string name = 1; }
+message Problem { int32 error_code = 1; string error_message = 2; }
+message FileName { string name = 1; repeated string dependency = 3; }`;
+
+/** What one answer says. */
+interface Told {
+  readonly fileDescriptorResponse?: { readonly fileDescriptorProto?: readonly string[] };
+  readonly listServicesResponse?: { readonly service?: readonly { readonly name?: string }[] };
+  readonly errorResponse?: { readonly errorMessage?: string };
+}
+
+/**
+ * Asks a server for all files of all its services (gRPC server reflection). Requests go the way all traffic goes.
+ * @throws ReflectionProblem
+ */
+export async function reflect(asked: ReflectGrpcSchema, send: SendExchange, signal: AbortSignal): Promise<Reflected> {
+  const { schema } = buildSchema([parseProtoText("reflection.proto", TEXT)]);
+  const target = readTarget(asked);
+  const bounded = AbortSignal.any([signal, AbortSignal.timeout(MOST_MS)]);
+  let problem = new ReflectionProblem("The server does not offer reflection");
+  for (const version of VERSIONS) {
+    const call = new ReflectionCall(schema, target, version, send, bounded);
+    try {
+      return { files: await call.allFiles(), host: `${target.host}:${target.port}` };
+    } catch (error) {
+      if (!(error instanceof ReflectionProblem)) throw error;
+      problem = error;
+      if (!call.isUnimplemented) break;
+    }
+  }
+  throw problem;
+}
+
+type Target = Pick<OutgoingRequest, "scheme" | "host" | "port" | "fields">;
+
+function readTarget({ url, metadata = {} }: ReflectGrpcSchema): Target {
+  const parsed = URL.parse(url);
+  if (parsed === null || (parsed.protocol !== "https:" && parsed.protocol !== "http:")) {
+    throw new ReflectionProblem("is no URL that begins with https:// or http://", true);
+  }
+  if (parsed.pathname !== "/" || parsed.search !== "" || parsed.username !== "" || parsed.hash !== "") {
+    throw new ReflectionProblem("has more than a scheme, a host and a port", true);
+  }
+  const scheme = parsed.protocol === "https:" ? "https" : "http";
+  const fields = ["content-type", "application/grpc", "te", "trailers"];
+  for (const [name, value] of Object.entries(metadata)) {
+    const isField = /^[\w!#$%&'*+.^`|~-]+$/u.test(name) && /^[\t\x20-\x7e]*$/u.test(value);
+    if (!isField) throw new ReflectionProblem(`The field ${name} cannot be sent`, true);
+    fields.push(name.toLowerCase(), value);
+  }
+  const host = parsed.hostname.replace(/^\[|\]$/gu, "");
+  return { scheme, host, port: Number(parsed.port) || (scheme === "https" ? 443 : 80), fields };
+}
+
+/** The calls to one version of the service. */
+class ReflectionCall {
+  isUnimplemented = false;
+  readonly #schema: Schema;
+  readonly #target: Target;
+  readonly #version: string;
+  readonly #send: SendExchange;
+  readonly #signal: AbortSignal;
+  #leftBytes = MOST_BYTES;
+
+  constructor(schema: Schema, target: Target, version: string, send: SendExchange, signal: AbortSignal) {
+    this.#schema = schema;
+    this.#target = target;
+    this.#version = version;
+    this.#send = send;
+    this.#signal = signal;
+  }
+
+  async allFiles(): Promise<Buffer[]> {
+    const [listed] = await this.#ask([{ listServices: "" }]);
+    const names = (listed?.listServicesResponse?.service ?? []).flatMap(({ name }) =>
+      name === undefined ? [] : [name],
+    );
+    if (names.length === 0) throw new ReflectionProblem("The server names no services");
+    const files = new Map<string, Buffer>();
+    const wanted = new Set<string>();
+    const take = (told: readonly Told[]): void => {
+      for (const { fileDescriptorResponse, errorResponse } of told) {
+        const said = errorResponse?.errorMessage ?? "";
+        if (errorResponse !== undefined) throw new ReflectionProblem(`The server says: ${said}`);
+        for (const base64 of fileDescriptorResponse?.fileDescriptorProto ?? []) this.#note(base64, files, wanted);
+      }
+    };
+    take(await this.#ask(names.slice(0, MOST_NAMES).map((name) => ({ fileContainingSymbol: name }))));
+    // Servers may leave out what a file imports.
+    for (let round = 0; round < MOST_ROUNDS; round += 1) {
+      const missing = [...wanted].filter((name) => !files.has(name)).slice(0, MOST_NAMES);
+      if (missing.length === 0) break;
+      for (const name of missing) wanted.delete(name);
+      const told = await this.#ask(missing.map((name) => ({ fileByFilename: name })));
+      // A well-known file that the server does not have is known here.
+      take(told.filter(({ errorResponse }) => errorResponse === undefined));
+    }
+    return [...files.values()];
+  }
+
+  #note(base64: string, files: Map<string, Buffer>, wanted: Set<string>): void {
+    const bytes = Buffer.from(base64, "base64");
+    const { name, dependency } = this.#decode("FileName", bytes) as { name?: string; dependency?: readonly string[] };
+    if (name === undefined) throw new ReflectionProblem("The server gave a file without a name");
+    files.set(name, bytes);
+    for (const one of dependency ?? []) wanted.add(one);
+  }
+
+  async #ask(requests: readonly JsonValue[]): Promise<Told[]> {
+    const type = this.#type("Request");
+    const body = Buffer.concat(requests.map((json) => frameMessage(encodeMessage(this.#schema, type, json))));
+    const answers: Told[] = [];
+    const reader = new MessageReader({ maxKeptBytes: MOST_BYTES, allowsTrailers: false }, (message) => {
+      if (!message.isCompressed) answers.push(this.#decode("Response", message.bytes) as Told);
+    });
+    const enough = new AbortController();
+    const outcome = await this.#send(
+      { ...this.#target, isHttp2Known: true, method: "POST", path: this.#path(), body },
+      {
+        signal: AbortSignal.any([this.#signal, enough.signal]),
+        onBody: (piece) => {
+          this.#leftBytes -= piece.length;
+          if (this.#leftBytes < 0) enough.abort();
+          else reader.push(Buffer.from(piece));
+        },
+      },
+    );
+    this.#check(outcome);
+    if (answers.length < requests.length) throw new ReflectionProblem("The server left questions without an answer");
+    return answers;
+  }
+
+  #path(): string {
+    return `/grpc.reflection.${this.#version}.ServerReflection/ServerReflectionInfo`;
+  }
+
+  #check(outcome: Awaited<ReturnType<SendExchange>>): void {
+    if (this.#leftBytes < 0) throw new ReflectionProblem("The server gives more than is taken");
+    if (this.#signal.aborted) throw new ReflectionProblem("The server did not answer in time");
+    if (outcome.kind === "failed") throw new ReflectionProblem(outcome.failure.message);
+    const { response } = outcome.exchange;
+    const status = readStatus(response.trailers ?? []) ?? readStatus(response.fields);
+    if (status === undefined) {
+      const type = fieldValue(response.fields, "content-type") ?? "nothing";
+      throw new ReflectionProblem(`The server answered ${response.status} with ${type}: no gRPC`);
+    }
+    if (status.code === 0) return;
+    this.isUnimplemented = status.code === UNIMPLEMENTED;
+    const name = STATUS_NAMES[status.code ?? -1] ?? "a status that is no number";
+    throw new ReflectionProblem(`The server answered ${name}${status.message === "" ? "" : `: ${status.message}`}`);
+  }
+
+  #decode(name: string, bytes: Buffer): JsonValue {
+    return decodeMessage(this.#schema, this.#type(name), bytes).json;
+  }
+
+  #type(name: string): MessageType {
+    const type = this.#schema.messages.get(name);
+    if (type === undefined) throw new TypeError(`There is no ${name}`);
+    return type;
+  }
+}

@@ -1,0 +1,141 @@
+// Tested by logs.slice.test.ts
+import { fieldValues } from "@headworks/http1";
+import type { RawFields } from "@headworks/http1";
+import type { BodyCapture } from "#exchange/body.ts";
+import { exchangeUrl } from "#exchange/exchange.ts";
+import type { ExchangeView } from "#exchange/exchange.ts";
+import type { Observer } from "#exchange/phases.ts";
+import { bodyNote } from "./body-text.ts";
+import type { TrafficLogPlan } from "./logs.compile.ts";
+import type { PendingBody, TrafficEvent } from "./traffic-log.ts";
+import { ByteBudget, WatchedBody } from "./watched-body.ts";
+
+/** All bodies that wait to be logged, together. */
+const MOST_WAITING_BYTES = 67_108_864;
+
+export interface TrafficLogObserverParts {
+  /** Undefined where nothing is to be logged. */
+  readonly plan: () => TrafficLogPlan | undefined;
+  readonly add: (event: TrafficEvent) => void;
+}
+
+/** An exchange that is logged, by the plan with which that began. */
+interface Followed {
+  readonly plan: TrafficLogPlan;
+  readonly request: WatchedBody | undefined;
+  response: WatchedBody | undefined;
+}
+
+/** Notes requests as they come in and answers as they end, where recorded traffic is to be logged. */
+export function createTrafficLogObserver({ plan, add }: TrafficLogObserverParts): Observer {
+  const budget = new ByteBudget(MOST_WAITING_BYTES);
+  const followed = new WeakMap<ExchangeView, Followed>();
+  const watch = (current: TrafficLogPlan, body: BodyCapture): WatchedBody | undefined => {
+    if (!current.watchesBodies) return undefined;
+    const watched = new WatchedBody(current.mostBodyBytes, budget);
+    body.watch(watched);
+    return watched;
+  };
+  return {
+    name: "logs",
+    onStarted: (exchange) => {
+      const current = plan();
+      if (current === undefined || !exchange.isRecorded || !current.matches(exchange.request.host)) return;
+      followed.set(exchange, { plan: current, request: watch(current, exchange.requestBody), response: undefined });
+      add(requestEvent(exchange, current));
+    },
+    onResponding: (exchange) => {
+      const found = followed.get(exchange);
+      if (found !== undefined) found.response ??= watch(found.plan, exchange.responseBody);
+    },
+    onFinished: (exchange) => {
+      const found = followed.get(exchange);
+      if (found === undefined) return;
+      followed.delete(exchange);
+      for (const event of endEvents(exchange, found)) add(event);
+    },
+  };
+}
+
+function requestEvent({ id, request, client }: ExchangeView, plan: TrafficLogPlan): TrafficEvent {
+  return {
+    facts: {
+      target: "traffic",
+      event: "request",
+      id,
+      client: client.address,
+      ...(plan.level === "summary" ? {} : { headers: headers(request.fields, plan) }),
+    },
+    message: `> ${request.method} ${exchangeUrl(request)} ${request.version}`,
+  };
+}
+
+function* endEvents(exchange: ExchangeView, { plan, request, response }: Followed): Generator<TrafficEvent> {
+  const asked = bodyEvent(exchange, "request", plan, request);
+  if (asked !== undefined) yield asked;
+  yield responseEvent(exchange, plan);
+  const answered = bodyEvent(exchange, "response", plan, response);
+  if (answered !== undefined) yield answered;
+}
+
+function responseEvent(exchange: ExchangeView, plan: TrafficLogPlan): TrafficEvent {
+  const { id, request, response, moments, state, requestBody, responseBody, source } = exchange;
+  const failure = state.step === "failed" ? state.failure : undefined;
+  const status = response === undefined ? "no answer" : `${response.status} ${response.reason}`.trimEnd();
+  return {
+    facts: {
+      target: "traffic",
+      event: "response",
+      id,
+      ms: moments.ended > 0 ? Math.round((moments.ended - moments.started) * 10) / 10 : null,
+      sent: requestBody.sizeBytes,
+      received: responseBody.sizeBytes,
+      ...(source === "slice" ? { by: "weir" } : {}),
+      ...(failure === undefined ? {} : { failure: failure.code, stage: failure.stage, reason: failure.message }),
+      ...(plan.level === "summary" || response === undefined
+        ? {}
+        : { headers: [...headers(response.fields, plan), ...headers(response.trailers ?? [], plan, "trailer ")] }),
+    },
+    message: `< ${status} ${request.method} ${exchangeUrl(request)}`,
+  };
+}
+
+/** Undefined at levels without bodies, and for messages that have none. */
+function bodyEvent(
+  exchange: ExchangeView,
+  event: "request" | "response",
+  plan: TrafficLogPlan,
+  watched: WatchedBody | undefined,
+): TrafficEvent | undefined {
+  const body = event === "request" ? exchange.requestBody : exchange.responseBody;
+  if (plan.level !== "full" || body.sizeBytes === 0 || exchange.passthrough) {
+    watched?.release();
+    return undefined;
+  }
+  const fields = (event === "request" ? exchange.request : exchange.response)?.fields ?? [];
+  const contentType = fieldValues(fields, "content-type")[0];
+  const facts = { target: "traffic", event: `${event} body`, id: exchange.id };
+  const mark = event === "request" ? ">" : "<";
+  if (watched === undefined || watched.isGivenUp) {
+    watched?.release();
+    const why = watched === undefined ? "[REDACTED]" : "not logged, since others wait for that";
+    return { facts, message: `${mark} ${bodyNote(body.sizeBytes, contentType)}, ${why}` };
+  }
+  const input = {
+    contentType,
+    contentEncoding: fieldValues(fields, "content-encoding"),
+    mostBytes: plan.mostBodyBytes,
+  };
+  const pending: PendingBody = { watched, input };
+  return { facts, message: `${mark} `, body: pending };
+}
+
+function headers(fields: Readonly<RawFields>, plan: TrafficLogPlan, prefix = ""): [string, string][] {
+  const pairs: [string, string][] = [];
+  for (let at = 0; at + 1 < fields.length; at += 2) {
+    const name = fields[at] ?? "";
+    const isHidden = plan.redactedHeaders.has(name.toLowerCase());
+    pairs.push([prefix + name, isHidden ? "[REDACTED]" : (fields[at + 1] ?? "")]);
+  }
+  return pairs;
+}

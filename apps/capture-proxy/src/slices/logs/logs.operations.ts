@@ -1,0 +1,167 @@
+// Tested by logs.slice.test.ts
+import { dirname } from "node:path";
+import type { LogChange, LogRotation, LogStatus, Settings, logsOperations } from "@headworks/capture-contract";
+import type { Handlers } from "@headworks/contract-kit";
+import { ApiError, validationError } from "#api/api-error.ts";
+import type { SliceHost } from "#slice.ts";
+import type { TrafficLog } from "./traffic-log.ts";
+
+type LogSettings = Settings["log_config"];
+
+/** Handlers of the log's operations. */
+export function createLogsOperations(
+  host: Pick<SliceHost, "settings" | "events" | "logs" | "log">,
+  traffic: Pick<TrafficLog, "logged" | "dropped" | "waiting">,
+): Handlers<typeof logsOperations> {
+  const { settings, events } = host;
+  return {
+    getLogs: async () => ({ status: 200, body: await status(host, traffic) }),
+    updateLogs: async ({ body }) => {
+      filesOf(host);
+      const before = settings.configured;
+      withShortPaths(() => settings.patch(settingsChange(body, before.log_config)));
+      if (settings.configured !== before) {
+        events.changed("config");
+        events.changed("logs");
+      }
+      const after = await status(host, traffic);
+      const later = after.restart_pending.join(" and ");
+      return { status: 200, body: { ...after, message: later === "" ? "Saved" : `Saved; restart Weir for ${later}` } };
+    },
+    rotateLogs: async () => {
+      const rotatedTo = await rotate(host);
+      events.changed("logs");
+      return { status: 200, body: { ...(await status(host, traffic)), rotated_to: rotatedTo } };
+    },
+    tailLogs: async ({ query }) => {
+      const tail = await readable(filesOf(host).tail(query.limit ?? 100, query.cursor));
+      if (tail === undefined) throw validationError([{ path: "query/cursor", message: "is not one of this log" }]);
+      return { status: 200, body: { lines: [...tail.lines], next_cursor: tail.cursor, missed: tail.isMissing } };
+    },
+  };
+}
+
+function filesOf({ logs }: Pick<SliceHost, "logs">): NonNullable<SliceHost["logs"]> {
+  if (logs === undefined) throw new ApiError("SERVICE_UNAVAILABLE", "The log of this process goes to no file");
+  return logs;
+}
+
+async function rotate(host: Pick<SliceHost, "logs">): Promise<string> {
+  const rotation = filesOf(host).rotate();
+  if (rotation === undefined) throw new ApiError("CONFLICT", "The log is written to no file; switch that on first");
+  try {
+    return await rotation;
+  } catch (error) {
+    throw new ApiError("SERVICE_UNAVAILABLE", (error as Error).message, { cause: error });
+  }
+}
+
+async function readable<T>(reading: Promise<T>): Promise<T> {
+  try {
+    return await reading;
+  } catch (error) {
+    const reason = (error as NodeJS.ErrnoException).code ?? (error as Error).message;
+    throw new ApiError("SERVICE_UNAVAILABLE", `The log's files cannot be read: ${reason}`, { cause: error });
+  }
+}
+
+async function status(
+  host: Pick<SliceHost, "settings" | "logs" | "log">,
+  traffic: Pick<TrafficLog, "logged" | "dropped" | "waiting">,
+): Promise<LogStatus> {
+  const files = filesOf(host);
+  const { settings, log } = host;
+  const { log_config: configured, debug_logging: debug } = settings.configured;
+  const { log_config: running } = settings.running;
+  const file = files.status();
+  const archives = await readable(files.archives());
+  return {
+    ...configured,
+    rotation_label: rotationLabel(configured.rotation),
+    restart_pending: settings
+      .describe()
+      .filter(({ name, restart_pending: isPending }) => isPending && name.startsWith("log_config."))
+      .map(({ name }) => name.slice("log_config.".length)),
+    async: {
+      enabled: running.async_writing,
+      mode: running.async_mode,
+      buffer_size: running.async_buffer_size,
+      buffer_depth: file?.waitingLines ?? 0,
+      high_water: file?.highWater ?? 0,
+      dropped_events: file?.droppedLines ?? 0,
+      written_events: file?.writtenLines ?? 0,
+    },
+    log_dir: dirname(files.path),
+    current_file: file === undefined ? null : { path: files.path, size_bytes: file.sizeBytes },
+    archived_files: archives.map(({ name, path, sizeBytes, modifiedMs }) => ({
+      name,
+      path,
+      size_bytes: sizeBytes,
+      modified: new Date(modifiedMs).toISOString(),
+    })),
+    archived_count: archives.length,
+    problem: file?.trouble ?? null,
+    verbosity: log.level,
+    debug_logging: debug,
+    traffic_events: { logged: traffic.logged, dropped: traffic.dropped, waiting: traffic.waiting },
+  };
+}
+
+function rotationLabel(rotation: LogRotation): string {
+  return rotation.mode === "size" ? `size (${rotation.size_mb} MB)` : rotation.mode;
+}
+
+/** The change as the settings take it; what is only shown is left out. */
+function settingsChange(change: LogChange, before: LogSettings): Parameters<SliceHost["settings"]["patch"]>[0] {
+  const { enabled, max_files, max_file_size_mb, json_format, async_writing, async_mode, async_buffer_size } = change;
+  const rotation = changedRotation(change, before);
+  const own = {
+    enabled,
+    max_files,
+    max_file_size_mb,
+    json_format,
+    async_writing,
+    async_mode,
+    async_buffer_size,
+    rotation,
+  };
+  const { host_filter: hosts, ...debug } = change.debug_logging ?? {};
+  return {
+    log_config: given(own),
+    debug_logging: given({ ...debug, ...(hosts === undefined ? {} : { host_filter: hosts ?? [] }) }),
+  };
+}
+
+function given<T extends object>(values: T): { [K in keyof T]?: Exclude<T[K], undefined> } {
+  return Object.fromEntries(Object.entries(values).filter(([, value]) => value !== undefined)) as {
+    [K in keyof T]?: Exclude<T[K], undefined>;
+  };
+}
+
+/** A mode may stand alone with its size beside it, and the size alone where the mode is there already. */
+function changedRotation({ rotation, size_mb: sizeMb }: LogChange, before: LogSettings): LogRotation | undefined {
+  if (rotation === undefined && sizeMb === undefined) return undefined;
+  if (typeof rotation === "object") {
+    if (sizeMb === undefined || (rotation.mode === "size" && rotation.size_mb === sizeMb)) return rotation;
+    throw validationError([{ path: "body/size_mb", message: "says another thing than rotation" }]);
+  }
+  const mode = rotation ?? before.rotation.mode;
+  if (mode !== "size") {
+    if (sizeMb === undefined) return { mode };
+    throw validationError([{ path: "body/size_mb", message: "is for rotation size alone" }]);
+  }
+  if (sizeMb === undefined) throw validationError([{ path: "body/size_mb", message: "is required for rotation size" }]);
+  return { mode, size_mb: sizeMb };
+}
+
+/** The body names the log's settings without the section that they are in. */
+function withShortPaths(act: () => void): void {
+  try {
+    act();
+  } catch (error) {
+    if (!(error instanceof ApiError) || error.details === undefined) throw error;
+    throw validationError(
+      error.details.map(({ path, message }) => ({ path: path.replace("body/log_config/", "body/"), message })),
+    );
+  }
+}

@@ -1,0 +1,265 @@
+import { setImmediate as nextTurn } from "node:timers/promises";
+import { Worker } from "node:worker_threads";
+import type { MirrorStatus } from "@headworks/capture-contract";
+import type { CaptureStore } from "#storage/capture-store.ts";
+import type { FromMirror, MirrorJob, Side, ToMirror } from "./mirror-messages.ts";
+
+/** Memory that waiting bodies may take; beyond, exchanges are dropped and counted. */
+const MOST_BYTES = 67_108_864;
+const MOST_JOBS = 10_000;
+const MOST_STORED_JOBS = 1000;
+const RANGE_BYTES = 1_048_576;
+/** A thread that breaks at once is started again once a second. */
+const RESTART_MS = 1000;
+
+/** Bytes that are here, or the store's, which has what was too large for memory. */
+export type GivenBody = Uint8Array | "stored";
+
+export interface OfferedJob {
+  readonly entryId: string;
+  readonly job: Omit<MirrorJob, "number">;
+  readonly bodies: Partial<Record<Side, GivenBody>>;
+}
+
+export interface MirrorQueueParts {
+  readonly store: Pick<CaptureStore, "flush" | "readBody">;
+  readonly log: { info(facts: object, text: string): void; warn(facts: object, text: string): void };
+  readonly nowMs: () => number;
+  readonly monotonicMs: () => number;
+  readonly after: (delayMs: number, callback: () => void) => () => void;
+  /** It began or stopped to fail. */
+  readonly onTurn: () => void;
+  readonly limits?: { readonly bytes?: number; readonly jobs?: number; readonly storedJobs?: number };
+}
+
+type Counts = Omit<MirrorStatus, "enabled" | "output_dir" | "host_filter" | "save_request_bodies">;
+
+/**
+ * What waits to be written, and the thread that writes. Offering never waits: it costs one copy of a small body, and
+ * nothing of a large one, which is read back from the store piece by piece.
+ */
+export class MirrorQueue {
+  readonly #parts: MirrorQueueParts;
+  readonly #mostBytes: number;
+  readonly #mostJobs: number;
+  readonly #mostStoredJobs: number;
+  /** Bytes of memory that each job takes, by its number. */
+  readonly #waiting = new Map<number, number>();
+  readonly #stored: { readonly number: number; readonly offered: OfferedJob }[] = [];
+  readonly #idle: (() => void)[] = [];
+  #bytes = 0;
+  #nextNumber = 1;
+  #isReading = false;
+  #isClosed = false;
+  #restsWhenIdle = false;
+  #worker: Worker | undefined;
+  #startedMs = -Infinity;
+  #taken: PromiseWithResolvers<void> | undefined;
+  #files = 0;
+  #fileBytes = 0;
+  #dropped = 0;
+  #lastError: { readonly text: string; readonly atMs: number } | undefined;
+  #isFailing = false;
+
+  constructor(parts: MirrorQueueParts) {
+    this.#parts = parts;
+    this.#mostBytes = parts.limits?.bytes ?? MOST_BYTES;
+    this.#mostJobs = parts.limits?.jobs ?? MOST_JOBS;
+    this.#mostStoredJobs = parts.limits?.storedJobs ?? MOST_STORED_JOBS;
+  }
+
+  /** Numbers since the start. */
+  status(): Counts {
+    return {
+      files_written: this.#files,
+      bytes_written: this.#fileBytes,
+      files_dropped: this.#dropped,
+      queued_files: this.#waiting.size,
+      queued_bytes: this.#bytes,
+      last_error: this.#lastError?.text ?? null,
+      last_error_at: this.#lastError === undefined ? null : new Date(this.#lastError.atMs).toISOString(),
+      writing: !this.#isFailing,
+    };
+  }
+
+  /** Takes an exchange, or drops it and counts that. Never waits and never throws. */
+  offer(offered: OfferedJob): void {
+    if (this.#isClosed) return;
+    const bodies = Object.values(offered.bodies);
+    const bytes = bodies.reduce((sum, body) => sum + (body === "stored" ? 0 : body.length), 0);
+    const isStored = bodies.includes("stored");
+    const isFull =
+      this.#waiting.size >= this.#mostJobs ||
+      this.#bytes + bytes > this.#mostBytes ||
+      (isStored && this.#stored.length >= this.#mostStoredJobs);
+    if (isFull) return this.drop("The queue is full: files are written slower than answers arrive", bodies.length);
+    this.#restsWhenIdle = false;
+    const number = this.#nextNumber++;
+    this.#waiting.set(number, bytes);
+    this.#bytes += bytes;
+    if (!isStored) {
+      const { response, request } = offered.bodies as Partial<Record<Side, Uint8Array>>;
+      this.#post(
+        { kind: "whole", job: { ...offered.job, number }, response, request },
+        [response, request].flatMap(ownBuffer),
+      );
+      return;
+    }
+    this.#stored.push({ number, offered });
+    void this.#readStored();
+  }
+
+  /** Something cannot be mirrored at all. */
+  drop(why: string, files = 1): void {
+    this.#dropped += files;
+    this.#lastError = { text: why, atMs: this.#parts.nowMs() };
+    if (this.#isFailing) return;
+    this.#isFailing = true;
+    this.#parts.log.warn({ why }, "The mirror drops files; traffic goes on, and so does recording");
+    this.#parts.onTurn();
+  }
+
+  /** Lets go of the thread and of the directory it holds open, as soon as nothing waits; the next offer takes both up. */
+  rest(): void {
+    this.#restsWhenIdle = true;
+    if (this.#waiting.size > 0) return;
+    const worker = this.#worker;
+    this.#worker = undefined;
+    this.#startedMs = -Infinity;
+    worker?.postMessage({ kind: "close" } satisfies ToMirror);
+  }
+
+  /** Resolves when everything offered was written or dropped. */
+  async idle(): Promise<void> {
+    if (this.#waiting.size === 0) return;
+    await new Promise<void>((resolve) => this.#idle.push(resolve));
+  }
+
+  /** Takes nothing more, and ends the thread when what waits is written, or after `graceMs`. */
+  async close(graceMs: number): Promise<void> {
+    this.#isClosed = true;
+    const { promise: late, resolve } = Promise.withResolvers<void>();
+    const stopTimer = this.#parts.after(graceMs, resolve);
+    await Promise.race([this.idle(), late]);
+    const worker = this.#worker;
+    if (worker !== undefined) {
+      const ended = new Promise<void>((done) => worker.once("exit", () => done()));
+      worker.postMessage({ kind: "close" } satisfies ToMirror);
+      await Promise.race([ended, late]);
+      await worker.terminate();
+    }
+    stopTimer();
+  }
+
+  async #readStored(): Promise<void> {
+    if (this.#isReading) return;
+    this.#isReading = true;
+    for (let next = this.#stored.shift(); next !== undefined; next = this.#stored.shift()) {
+      const { number, offered } = next;
+      // The thread broke meanwhile, and the job was given up with it.
+      if (!this.#waiting.has(number)) continue;
+      try {
+        await this.#stream(number, offered);
+      } catch (error) {
+        this.#post({ kind: "abandon" });
+        this.#settle(number, {
+          files: 0,
+          bytes: 0,
+          error: `A body cannot be read back: ${(error as Error).message}`,
+        });
+      }
+    }
+    this.#isReading = false;
+  }
+
+  /** Goes from the store to the thread, a piece at a time. */
+  async #stream(number: number, { entryId, job, bodies }: OfferedJob): Promise<void> {
+    // Whoever stores the exchange learns of its end in the same turn as the mirror does, perhaps after it.
+    await nextTurn();
+    await this.#parts.store.flush();
+    this.#post({ kind: "begin", job: { ...job, number } });
+    for (const side of ["response", "request"] as const) {
+      const body = bodies[side];
+      if (body instanceof Uint8Array) await this.#give(side, body);
+      else if (body === "stored") await this.#giveStored(entryId, side, job[side]?.storedBytes ?? 0);
+    }
+    this.#post({ kind: "finish" });
+  }
+
+  async #giveStored(id: string, side: Side, totalBytes: number): Promise<void> {
+    for (let start = 0; start < totalBytes;) {
+      const end = Math.min(start + RANGE_BYTES, totalBytes);
+      const part = await this.#parts.store.readBody(id, side, { decoded: false, utf8: false, start, end });
+      if (part === undefined || part.bytes.length === 0) throw new Error("the entry was removed, or not stored");
+      start += part.bytes.length;
+      await this.#give(side, part.bytes);
+    }
+  }
+
+  /** Waits until the thread has it, so that no more than a piece is on its way. */
+  async #give(side: Side, bytes: Uint8Array): Promise<void> {
+    const taken = Promise.withResolvers<void>();
+    this.#taken = taken;
+    this.#post({ kind: "piece", side, bytes }, ownBuffer(bytes));
+    await taken.promise;
+  }
+
+  #post(message: ToMirror, transfer: ArrayBuffer[] = []): void {
+    const worker = this.#worker ?? this.#start();
+    if (worker === undefined) return this.#failAll("The thread that writes ended");
+    worker.postMessage(message, transfer);
+  }
+
+  #start(): Worker | undefined {
+    const nowMs = this.#parts.monotonicMs();
+    if (nowMs - this.#startedMs < RESTART_MS) return undefined;
+    this.#startedMs = nowMs;
+    const worker = new Worker(new URL("./mirror.worker.ts", import.meta.url), {
+      name: "weir-mirror",
+      resourceLimits: { maxYoungGenerationSizeMb: 16 },
+    });
+    worker.unref();
+    worker.on("message", (message: FromMirror) => {
+      if (message.kind === "taken") return this.#taken?.resolve();
+      for (const { number, ...result } of message.results) this.#settle(number, result);
+    });
+    worker.on("error", (error: Error) => this.#parts.log.warn({ err: error }, "The thread of the mirror broke"));
+    worker.on("exit", () => {
+      // One that was let go of ends when it likes.
+      if (this.#worker !== worker) return;
+      this.#worker = undefined;
+      this.#failAll("The thread that writes ended");
+    });
+    this.#worker = worker;
+    return worker;
+  }
+
+  #failAll(why: string): void {
+    this.#taken?.reject(new Error(why));
+    for (const number of this.#waiting.keys()) this.#settle(number, { files: 0, bytes: 0, error: why });
+  }
+
+  #settle(number: number, result: { files: number; bytes: number; error: string | undefined }): void {
+    const bytes = this.#waiting.get(number);
+    if (bytes === undefined) return;
+    this.#waiting.delete(number);
+    this.#bytes -= bytes;
+    this.#files += result.files;
+    this.#fileBytes += result.bytes;
+    if (result.error !== undefined) this.drop(result.error);
+    else if (this.#isFailing && result.files > 0) {
+      this.#isFailing = false;
+      this.#parts.log.info({}, "The mirror writes files again");
+      this.#parts.onTurn();
+    }
+    if (this.#waiting.size > 0) return;
+    for (const resolve of this.#idle.splice(0)) resolve();
+    if (this.#restsWhenIdle) this.rest();
+  }
+}
+
+/** Memory that belongs to these bytes alone goes over without a copy. */
+function ownBuffer(bytes: Uint8Array | undefined): ArrayBuffer[] {
+  if (bytes === undefined || !(bytes.buffer instanceof ArrayBuffer)) return [];
+  return bytes.byteLength === bytes.buffer.byteLength ? [bytes.buffer] : [];
+}

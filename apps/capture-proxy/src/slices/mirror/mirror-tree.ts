@@ -1,0 +1,309 @@
+import {
+  closeSync,
+  constants,
+  existsSync,
+  fstatSync,
+  lstatSync,
+  mkdirSync,
+  openSync,
+  readdirSync,
+  readFileSync,
+  realpathSync,
+  renameSync,
+  rmSync,
+  statSync,
+  writeSync,
+} from "node:fs";
+import { randomUUID } from "node:crypto";
+import { join } from "node:path";
+import { fingerprint, OWN_PREFIX, otherName, portDirectory } from "./mirror-place.ts";
+import type { MirrorPlace } from "./mirror-place.ts";
+
+/** Files are written here first, so that nobody ever sees half of one. */
+const TEMPORARY = `${OWN_PREFIX}tmp`;
+/** Which port of a host owns the directory with the host's plain name. */
+const PORTS = `${OWN_PREFIX}ports.json`;
+/** A temporary file this old was left behind by a process that ended. */
+const STALE_MS = 600_000;
+/** Hosts whose port is remembered; those beyond get a directory per port. */
+const MOST_HOSTS = 1000;
+/** Directories whose names are remembered, on file systems that do not tell case apart. */
+const MOST_LISTINGS = 500;
+
+const DIRECTORY = constants.O_RDONLY | constants.O_DIRECTORY | constants.O_NOFOLLOW;
+const NEW_FILE = constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL | constants.O_NOFOLLOW;
+/**
+ * On Linux a name below this folder is looked up in the directory that is open, wherever somebody has moved it or what was
+ * put in its place since: what was checked is what is used.
+ */
+const OPEN_FILES = "/proc/self/fd";
+
+/** A directory that is open and lies in the tree. */
+interface OpenDirectory {
+  readonly fd: number;
+  /** Where its entries are reached. */
+  readonly path: string;
+  /** For people. */
+  readonly shown: string;
+}
+
+/** A file that is being written and not yet in its place. */
+export class TemporaryFile {
+  readonly path: string;
+  readonly fd: number;
+  #isOpen = true;
+
+  /** Makes the file; throws where there is one of that name. */
+  constructor(path: string) {
+    this.path = path;
+    this.fd = openSync(path, NEW_FILE, 0o600);
+  }
+
+  /** May be called again: by then the number may be that of somebody else's file. */
+  close(): void {
+    if (!this.#isOpen) return;
+    this.#isOpen = false;
+    closeSync(this.fd);
+  }
+}
+
+/** A file and what stands beside it. */
+export interface PlacedFiles {
+  /** Undefined: there is no body, or it could not be written. */
+  readonly body: TemporaryFile | undefined;
+  readonly besides: readonly { readonly suffix: string; readonly file: TemporaryFile }[];
+}
+
+export interface TreeOptions {
+  /** Asked of the file system when left out. */
+  readonly ignoresCase?: boolean;
+}
+
+/**
+ * The directory of mirrored files. Nothing is ever written outside of it: directories are opened one by one without
+ * following links, and files replace whatever has their name instead of writing through it.
+ */
+export class MirrorTree {
+  readonly #root: OpenDirectory;
+  readonly #temporary: OpenDirectory;
+  readonly #identity: string;
+  readonly #ignoresCase: boolean;
+  #ports: ReadonlyMap<string, number>;
+  readonly #listings = new Map<string, Map<string, string>>();
+  readonly outputDir: string;
+
+  /** Makes the directory if it is not there. Throws what the file system says. */
+  constructor(outputDir: string, options: TreeOptions = {}) {
+    mkdirSync(outputDir, { recursive: true, mode: 0o700 });
+    this.outputDir = outputDir;
+    // The directory itself may be a link: where it is, is the user's choice.
+    this.#root = openDirectory(realpathSync(outputDir), outputDir);
+    try {
+      this.#temporary = childDirectory(this.#root, TEMPORARY) ?? refuse(join(outputDir, TEMPORARY));
+    } catch (error) {
+      closeSync(this.#root.fd);
+      throw error;
+    }
+    this.#identity = identityOf(this.#root.fd);
+    this.#removeStale();
+    this.#ignoresCase = options.ignoresCase ?? this.#probeCase();
+    this.#ports = readPorts(this.#root);
+  }
+
+  /** Whether the directory is still the one that was opened: somebody may have removed it, or mounted another there. */
+  isCurrent(): boolean {
+    try {
+      return identityText(statSync(this.outputDir)) === this.#identity && fstatSync(this.#temporary.fd).nlink > 0;
+    } catch {
+      return false;
+    }
+  }
+
+  /** A file to be filled by the caller, mode 0600. */
+  temporaryFile(): TemporaryFile {
+    return new TemporaryFile(`${this.#temporary.path}/${randomUUID()}`);
+  }
+
+  /** A temporary file that is not wanted any more. */
+  discard(file: TemporaryFile): void {
+    file.close();
+    rmSync(file.path, { force: true });
+  }
+
+  /** Moves finished files to their place, whole; gives the path of the body. Throws what the file system says. */
+  place(place: MirrorPlace, port: number | undefined, files: PlacedFiles): string {
+    const [host = "", ...below] = place.directories;
+    let directory = this.#enter(this.#root, this.#hostDirectory(host, port), true);
+    try {
+      for (const name of below) directory = this.#enter(directory, name, false);
+      const file = this.#fileName(directory, place.file);
+      const moves = [
+        ...(files.body === undefined ? [] : [{ from: files.body, to: file }]),
+        ...files.besides.map((beside) => ({ from: beside.file, to: file + beside.suffix })),
+      ];
+      for (const { from } of moves) from.close();
+      for (const { from, to } of moves) renameSync(from.path, `${directory.path}/${to}`);
+      return join(directory.shown, file);
+    } finally {
+      closeSync(directory.fd);
+    }
+  }
+
+  close(): void {
+    closeSync(this.#temporary.fd);
+    closeSync(this.#root.fd);
+  }
+
+  /** Opens a directory below another one and closes that, unless it is the root. */
+  #enter(parent: OpenDirectory, name: string, isTop: boolean): OpenDirectory {
+    try {
+      const known = this.#spelling(parent, name);
+      const own = childDirectory(parent, known);
+      if (own !== undefined) return own;
+      // A file has the name, or a link, which is not followed.
+      const other = otherName(name, "dir");
+      return childDirectory(parent, this.#spelling(parent, other)) ?? refuse(join(parent.shown, other));
+    } finally {
+      if (!isTop) closeSync(parent.fd);
+    }
+  }
+
+  #fileName(directory: OpenDirectory, name: string): string {
+    const known = this.#spelling(directory, name);
+    const isTaken = lstatSync(`${directory.path}/${known}`, { throwIfNoEntry: false })?.isDirectory() === true;
+    return isTaken ? this.#spelling(directory, otherName(name, "file")) : known;
+  }
+
+  /**
+   * Ports that no scheme has by itself share the directory of their host only with themselves: the first one that comes
+   * gets the plain name if nothing of the host is there yet, the others add their number. `port` undefined: the scheme's
+   * own.
+   */
+  #hostDirectory(host: string, port: number | undefined): string {
+    const owner = this.#ports.get(host);
+    if (port === undefined) return owner === undefined ? host : `${host}_default`;
+    if (owner === port) return host;
+    const isFree = owner === undefined && this.#ports.size < MOST_HOSTS && !existsIn(this.#root, host);
+    if (!isFree) return portDirectory(host, port);
+    const owners = new Map(this.#ports).set(host, port);
+    this.#writePorts(owners);
+    this.#ports = owners;
+    return host;
+  }
+
+  #writePorts(owners: ReadonlyMap<string, number>): void {
+    const file = this.temporaryFile();
+    try {
+      writeSync(file.fd, `${JSON.stringify(Object.fromEntries(owners), null, 1)}\n`);
+      file.close();
+      renameSync(file.path, `${this.#root.path}/${PORTS}`);
+    } catch (error) {
+      this.discard(file);
+      throw error;
+    }
+  }
+
+  /**
+   * The name under which `name` is kept: where case is not told apart and another spelling came first, one with a
+   * fingerprint, so that two URLs do not share a file.
+   */
+  #spelling(directory: OpenDirectory, name: string): string {
+    if (!this.#ignoresCase) return name;
+    const listing = this.#listing(directory);
+    const folded = name.toLowerCase();
+    const kept = listing.get(folded);
+    if (kept === undefined || kept === name) {
+      listing.set(folded, name);
+      return name;
+    }
+    const other = otherName(name, fingerprint(name).slice(0, 8));
+    listing.set(other.toLowerCase(), other);
+    return other;
+  }
+
+  #listing(directory: OpenDirectory): Map<string, string> {
+    const identity = identityOf(directory.fd);
+    const known = this.#listings.get(identity);
+    if (known !== undefined) return known;
+    const listing = new Map(readdirSync(directory.path).map((name) => [name.toLowerCase(), name]));
+    if (this.#listings.size >= MOST_LISTINGS) this.#listings.clear();
+    this.#listings.set(identity, listing);
+    return listing;
+  }
+
+  #probeCase(): boolean {
+    const file = this.temporaryFile();
+    try {
+      return existsSync(`${this.#temporary.path}/${basename(file.path).toUpperCase()}`);
+    } finally {
+      this.discard(file);
+    }
+  }
+
+  #removeStale(): void {
+    const fresh = this.temporaryFile();
+    const nowMs = fstatSync(fresh.fd).mtimeMs;
+    this.discard(fresh);
+    for (const name of readdirSync(this.#temporary.path)) {
+      const path = `${this.#temporary.path}/${name}`;
+      const found = lstatSync(path, { throwIfNoEntry: false });
+      if (found?.isFile() === true && nowMs - found.mtimeMs > STALE_MS) rmSync(path, { force: true });
+    }
+  }
+}
+
+function basename(path: string): string {
+  return path.slice(path.lastIndexOf("/") + 1);
+}
+
+function openDirectory(path: string, shown: string): OpenDirectory {
+  const fd = openSync(path, DIRECTORY);
+  return { fd, path: process.platform === "linux" ? `${OPEN_FILES}/${fd}` : path, shown };
+}
+
+/** Opens a directory below another one, making it first if needed; undefined when something else has its name. */
+function childDirectory(parent: OpenDirectory, name: string): OpenDirectory | undefined {
+  const path = `${parent.path}/${name}`;
+  try {
+    mkdirSync(path, 0o700);
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== "EEXIST") throw error;
+  }
+  const found = lstatSync(path);
+  if (!found.isDirectory()) return undefined;
+  // Without the folder of open files, a directory that was exchanged for a link in between is found out afterwards.
+  const child = openDirectory(path, join(parent.shown, name));
+  if (identityOf(child.fd) === identityText(found)) return child;
+  closeSync(child.fd);
+  return undefined;
+}
+
+function existsIn(directory: OpenDirectory, name: string): boolean {
+  return lstatSync(`${directory.path}/${name}`, { throwIfNoEntry: false }) !== undefined;
+}
+
+function identityOf(fd: number): string {
+  return identityText(fstatSync(fd));
+}
+
+function identityText({ dev, ino }: { readonly dev: number; readonly ino: number }): string {
+  return `${dev}:${ino}`;
+}
+
+function readPorts(root: OpenDirectory): Map<string, number> {
+  const path = `${root.path}/${PORTS}`;
+  let read: unknown;
+  try {
+    if (!lstatSync(path).isFile()) return new Map();
+    read = JSON.parse(readFileSync(path, "utf8"));
+  } catch {
+    // None yet, or somebody changed it: hosts get their directories anew.
+    return new Map();
+  }
+  const entries = typeof read === "object" && read !== null ? Object.entries(read) : [];
+  return new Map(entries.filter((entry): entry is [string, number] => Number.isInteger(entry[1])).slice(0, MOST_HOSTS));
+}
+
+function refuse(path: string): never {
+  throw new Error(`${path} is not a directory, and links are not followed`);
+}

@@ -1,0 +1,40 @@
+import { join } from "node:path";
+import type { mirrorOperations } from "@headworks/capture-contract";
+import type { Slice, SliceHost } from "#slice.ts";
+import { compileMirrorPolicy, MirrorObserver } from "./mirror.observer.ts";
+import { createMirrorOperations } from "./mirror.operations.ts";
+import { MirrorQueue } from "./mirror-queue.ts";
+
+/** What waits at the end is written within this time, or given up. */
+const DRAIN_MS = 5000;
+
+/** Bodies of answers as files, for tools that read files. */
+export function createMirrorSlice(host: SliceHost): Slice<typeof mirrorOperations> {
+  const { settings, store, log, clock, events } = host;
+  const defaultDir = join(host.dataDir, "mirror");
+  const onChange = (): void => events.changed("mirror");
+  const queue = new MirrorQueue({
+    store,
+    log,
+    nowMs: () => clock.now(),
+    monotonicMs: () => clock.monotonic(),
+    after: (delayMs, callback) => clock.after(delayMs, callback),
+    onTurn: onChange,
+  });
+  const observer = new MirrorObserver(queue, compileMirrorPolicy(settings.running.mirror, defaultDir));
+  let known = JSON.stringify(settings.configured.mirror);
+  settings.onChange((running) => {
+    observer.policy = compileMirrorPolicy(running.mirror, defaultDir);
+    if (observer.policy === undefined) queue.rest();
+    const changed = JSON.stringify(settings.configured.mirror);
+    if (changed === known) return;
+    known = changed;
+    onChange();
+  });
+  return {
+    name: "mirror",
+    operations: createMirrorOperations({ settings, queue, defaultDir, onChange: () => events.changed("config") }),
+    observer,
+    worker: { start: () => undefined, stopped: async () => await queue.close(DRAIN_MS) },
+  };
+}

@@ -1,0 +1,117 @@
+// Tested by ../../../test/session-diff.test.ts
+import { SESSION_DIFF_LIMITS } from "@headworks/capture-contract";
+import type {
+  EntryDiff,
+  SessionDiff,
+  SessionDiffOrder,
+  SessionDiffPair,
+  SessionDiffRow,
+  TrafficSnapshot,
+} from "@headworks/capture-contract";
+import { compileHeaderNames, isBodySame } from "@headworks/entry-diff";
+import { parseQuery } from "@headworks/query-language";
+import { notFound, validationError } from "#api/api-error.ts";
+import type { SliceHost } from "#slice.ts";
+import { compareAside } from "./compare-aside.ts";
+import { checkDiffOptions, sideOf } from "./diff.ts";
+import { pairRequests } from "./request-pairs.ts";
+
+const DEFAULT_COMPARISONS = 1000;
+const WINDOW = 1000;
+
+type Host = Pick<SliceHost, "store" | "clock">;
+
+/**
+ * Compares what two sessions asked for and were answered. Throws 404 for a session that is not there, and 400 for one
+ * with more entries than are looked at. Stops when the caller is gone.
+ */
+export async function diffOfSessions(host: Host, order: SessionDiffOrder, signal: AbortSignal): Promise<SessionDiff> {
+  checkDiffOptions(order, "body");
+  checkQuery(order.q);
+  await host.store.flush();
+  const left = await rowsOf(host, order, "left", signal);
+  const right = await rowsOf(host, order, "right", signal);
+  const isIgnored = compileHeaderNames(order.ignore_query ?? []);
+  const { pairs, onlyLeft, onlyRight } = pairRequests(left, right, (name) => isIgnored(name.toLowerCase()));
+  const compared = pairs.slice(0, order.limit ?? DEFAULT_COMPARISONS);
+  const changed: SessionDiffPair[] = [];
+  for (const pair of compared) {
+    signal.throwIfAborted();
+    const differs = await differencesOf(host, pair, order);
+    if (differs.length > 0) changed.push({ left: pair.left, right: pair.right, differs });
+  }
+  const isComplete = compared.length === pairs.length;
+  return {
+    same: isComplete && changed.length === 0 && onlyLeft.length === 0 && onlyRight.length === 0,
+    left_id: order.left,
+    right_id: order.right,
+    left_count: left.length,
+    right_count: right.length,
+    pair_count: pairs.length,
+    same_count: compared.length - changed.length,
+    changed_count: changed.length,
+    not_compared_count: pairs.length - compared.length,
+    only_left_count: onlyLeft.length,
+    only_right_count: onlyRight.length,
+    changed: changed.slice(0, SESSION_DIFF_LIMITS.rows),
+    only_left: onlyLeft.slice(0, SESSION_DIFF_LIMITS.rows),
+    only_right: onlyRight.slice(0, SESSION_DIFF_LIMITS.rows),
+  };
+}
+
+function checkQuery(q: string | undefined): void {
+  const parsed = q === undefined ? undefined : parseQuery(q);
+  if (parsed === undefined || parsed.ok) return;
+  const { message, start, end } = parsed.error;
+  throw validationError([{ path: "body/q", message: `${message} (characters ${start} to ${end})` }]);
+}
+
+async function rowsOf(
+  { store }: Host,
+  order: SessionDiffOrder,
+  side: "left" | "right",
+  signal: AbortSignal,
+): Promise<SessionDiffRow[]> {
+  const sessionId = order[side];
+  if ((await store.getSession(sessionId)) === undefined) return notFound("session", sessionId);
+  const filter = { session_id: sessionId, ...(order.q === undefined ? {} : { q: order.q }) };
+  const rows: SessionDiffRow[] = [];
+  for (let offset = 0; ; offset += WINDOW) {
+    const { json } = await store.listRows({ filter, sort: "seq", order: "asc", offset, limit: WINDOW }, signal);
+    const page = (JSON.parse(Buffer.from(json).toString("utf8")) as { rows: TrafficSnapshot[] }).rows;
+    for (const row of page) if (row.state !== "pending") rows.push(shown(row));
+    if (rows.length > SESSION_DIFF_LIMITS.entries) {
+      const message = `this session has more than ${SESSION_DIFF_LIMITS.entries} such entries; narrow them by q`;
+      throw validationError([{ path: `body/${side}`, message }]);
+    }
+    if (page.length < WINDOW) return rows;
+  }
+}
+
+function shown({ id, method, url, status_code, failure_code, duration_ms }: TrafficSnapshot): SessionDiffRow {
+  return { id, method, url, status_code, failure_code, duration_ms };
+}
+
+async function differencesOf(
+  { store, clock }: Host,
+  { left, right }: { readonly left: SessionDiffRow; readonly right: SessionDiffRow },
+  options: SessionDiffOrder,
+): Promise<SessionDiffPair["differs"]> {
+  const diff = await compareAside(clock, {
+    left: await sideOf(store, undefined, left.id),
+    right: await sideOf(store, undefined, right.id),
+    options,
+  });
+  return namesOf(diff);
+}
+
+function namesOf(diff: EntryDiff): SessionDiffPair["differs"] {
+  const names: SessionDiffPair["differs"] = [];
+  if (diff.status !== null) names.push("status");
+  if (diff.failure !== null) names.push("failure");
+  if (diff.response_headers.changed.length > 0) names.push("headers");
+  if (!isBodySame(diff.response_body)) names.push("body");
+  // The URL is what they were paired by.
+  if (diff.request_headers.changed.length > 0 || !isBodySame(diff.request_body)) names.push("request");
+  return names;
+}

@@ -1,0 +1,182 @@
+import type { BodyWatcher } from "#exchange/body.ts";
+import type { ExchangeView } from "#exchange/exchange.ts";
+import type { StreamRecorder } from "#storage/stream-store.ts";
+import { AnswerDecoder } from "./answer-decoder.ts";
+import { frameReader } from "./frame-reader.ts";
+import type { FrameReader, ReadFrame } from "./frame-reader.ts";
+import { contentCoding, streamForm } from "./stream-form.ts";
+
+/** So much may wait to be decoded; zlib's threads are far faster than what an origin sends for long. */
+const MOST_WAITING_BYTES = 16_777_216;
+
+export interface StreamWatchOptions {
+  readonly recorder: StreamRecorder;
+  readonly exchange: ExchangeView;
+  readonly maxFrameBytes: number;
+  readonly now: () => number;
+  /** Called once, after the last frame was recorded. */
+  readonly onEnd: () => void;
+  /** A defect of ours was met; the stream is not read on. */
+  readonly onFault: (error: unknown) => void;
+}
+
+/** A piece of the body and when it came; without bytes, another body begins. */
+type Arrival = { readonly atMs: number; readonly bytes: Buffer } | "another body";
+
+/**
+ * Reads the body of one answer while it streams by and records its frames. Pieces are taken in at once and read after
+ * they were passed on, so that the stream is not held up by it.
+ */
+export class StreamWatch implements BodyWatcher {
+  readonly #options: StreamWatchOptions;
+  #arrivals: Arrival[] = [];
+  #waitingBytes = 0;
+  #isScheduled = false;
+  #isReading = false;
+  #hasEnded = false;
+  #isLost = false;
+  #isClosed = false;
+  #atMs = 0;
+  #reading: Reading | undefined;
+
+  constructor(options: StreamWatchOptions) {
+    this.#options = options;
+    this.#reading = this.#beginReading(false);
+    options.recorder.change({ state: "open" });
+  }
+
+  piece(bytes: Buffer): void {
+    if (this.#isLost) return;
+    this.#waitingBytes += bytes.length;
+    if (this.#waitingBytes > MOST_WAITING_BYTES) return this.#lose();
+    this.#arrivals.push({ atMs: this.#options.now(), bytes });
+    this.#schedule();
+  }
+
+  end(): void {
+    if (this.#hasEnded) return;
+    this.#hasEnded = true;
+    // At once where nothing is decoded: the process may be about to stop.
+    if (!this.#isReading) void this.#read();
+  }
+
+  replaced(): void {
+    if (this.#arrivals.at(-1) !== "another body") this.#arrivals.push("another body");
+    this.#schedule();
+  }
+
+  failed(error: unknown): void {
+    this.#options.onFault(error);
+    this.#isLost = true;
+    this.#arrivals = [];
+    this.#reading = undefined;
+    this.#close();
+  }
+
+  #schedule(): void {
+    if (this.#isScheduled || this.#isReading) return;
+    this.#isScheduled = true;
+    setImmediate(() => {
+      this.#isScheduled = false;
+      if (!this.#isReading) void this.#read();
+    });
+  }
+
+  async #read(): Promise<void> {
+    this.#isReading = true;
+    try {
+      while (this.#arrivals.length > 0) {
+        const arrivals = this.#arrivals;
+        this.#arrivals = [];
+        for (const arrival of arrivals) {
+          // Only a decoder is waited for: what needs none is read in one go.
+          const pending = arrival === "another body" ? this.#nextBody() : this.#readPiece(arrival);
+          if (pending !== undefined) await pending;
+        }
+      }
+      const finishing = this.#hasEnded ? this.#finish() : undefined;
+      if (finishing !== undefined) await finishing;
+    } catch (error) {
+      this.failed(error);
+    } finally {
+      this.#isReading = false;
+    }
+  }
+
+  #readPiece({ atMs, bytes }: Exclude<Arrival, string>): Promise<void> | undefined {
+    this.#waitingBytes -= bytes.length;
+    this.#atMs = atMs;
+    if (this.#reading?.decoder !== undefined) return this.#reading.decoder.write(bytes);
+    this.#reading?.frames.read(bytes);
+    return undefined;
+  }
+
+  /** What a rule made of the answer is recorded behind what the origin sent, and marked. */
+  async #nextBody(): Promise<void> {
+    await this.#endReading();
+    this.#options.recorder.change({ attributes: { replaced: "A rule put another body in the place of the origin's" } });
+    this.#reading = this.#beginReading(true);
+  }
+
+  #beginReading(isModified: boolean): Reading | undefined {
+    const { exchange, maxFrameBytes, recorder } = this.#options;
+    const form = streamForm(exchange);
+    if (form === undefined || exchange.response === undefined) return undefined;
+    const coding = contentCoding(exchange.response.fields);
+    if (coding === "unknown") return undefined;
+    const isCompressed = coding !== "none";
+    const record = (frame: ReadFrame): void => {
+      recorder.frame({
+        ...frame,
+        direction: "receive",
+        opcode: 0,
+        isFinal: true,
+        atMs: this.#atMs,
+        isCompressed,
+        ...(isModified ? { effect: "modified" } : {}),
+      });
+    };
+    const frames = frameReader(form, maxFrameBytes, record);
+    return { frames, decoder: isCompressed ? new AnswerDecoder(coding, (bytes) => frames.read(bytes)) : undefined };
+  }
+
+  async #endReading(): Promise<void> {
+    const reading = this.#reading;
+    this.#reading = undefined;
+    if (reading === undefined) return;
+    const stop = reading.decoder === undefined ? undefined : await reading.decoder.end();
+    if (stop !== undefined) this.#options.recorder.change({ attributes: { decoding: stop } });
+    reading.frames.end();
+  }
+
+  /** Waits for nothing where nothing is decoded. */
+  #finish(): Promise<void> | undefined {
+    if (this.#reading?.decoder !== undefined) return this.#endReading().then(() => this.#close());
+    this.#reading?.frames.end();
+    this.#reading = undefined;
+    this.#close();
+    return undefined;
+  }
+
+  #lose(): void {
+    this.#isLost = true;
+    this.#options.recorder.change({ attributes: { unread: "It came faster than it could be decoded" } });
+  }
+
+  #close(): void {
+    if (this.#isClosed) return;
+    this.#isClosed = true;
+    const { recorder, exchange, onEnd } = this.#options;
+    const { state } = exchange;
+    if (state.step === "failed") recorder.change({ closeReason: state.failure.message });
+    recorder.end();
+    onEnd();
+  }
+}
+
+/** An answer being read. */
+interface Reading {
+  readonly frames: FrameReader;
+  /** Undefined where no content coding has to be undone. */
+  readonly decoder: AnswerDecoder | undefined;
+}

@@ -1,0 +1,90 @@
+// Tested by upstream.slice.test.ts
+import type { Settings, UpstreamTest, UpstreamTestResult, upstreamOperations } from "@headworks/capture-contract";
+import type { Handlers } from "@headworks/contract-kit";
+import { validationError } from "#api/api-error.ts";
+import type { ProbeRequest, ProbeResult, ProbeRoute } from "#exchange/route-probe.ts";
+import type { SliceHost } from "#slice.ts";
+import { readTarget } from "./target.ts";
+
+const DEFAULT_TARGET = "https://example.com/";
+
+/** Handlers of the upstream proxy's operations. */
+export function createUpstreamOperations(
+  { settings }: Pick<SliceHost, "settings">,
+  probe: ProbeRoute,
+): Handlers<typeof upstreamOperations> {
+  return {
+    testUpstream: async ({ body, signal }) => {
+      const written = body?.target ?? DEFAULT_TARGET;
+      const target = readTarget(written);
+      if (typeof target === "string") throw validationError([{ path: "body/target", message: target }]);
+      const asked = proxyOf(body, settings.configured.upstream_proxy);
+      const startedMs = performance.now();
+      const result = await probe({ ...asked, target, signal });
+      return { status: 200, body: resultOf(written, asked, result, performance.now() - startedMs) };
+    },
+  };
+}
+
+type AskedProxy = Pick<ProbeRequest, "proxy" | "credentials" | "bypass">;
+
+function proxyOf(body: UpstreamTest | undefined, configured: Settings["upstream_proxy"]): AskedProxy {
+  const given = body?.proxy;
+  if (given === undefined) {
+    const { protocol, host, port, no_proxy_hosts: bypass } = configured;
+    if (host === "" || port === 0) {
+      throw validationError([{ path: "body/proxy", message: "is required, since no upstream proxy is configured" }]);
+    }
+    return {
+      proxy: { protocol, host, port },
+      credentials: credentialsOf(configured.auth_username, configured.auth_password),
+      bypass,
+    };
+  }
+  const { protocol = "http", host, port } = given;
+  const proxy = { protocol, host: bareHost(host), port };
+  const username = given.auth_username ?? null;
+  const isConfigured =
+    protocol === configured.protocol &&
+    proxy.host === configured.host &&
+    port === configured.port &&
+    username === configured.auth_username;
+  // Nobody can read the password back, so whoever tries what is configured must not need to know it.
+  const password = given.auth_password ?? (isConfigured ? configured.auth_password : null);
+  return { proxy, credentials: credentialsOf(username, password), bypass: [] };
+}
+
+function credentialsOf(username: string | null, password: string | null): ProbeRequest["credentials"] {
+  return username === null || username === "" ? undefined : { username, password: password ?? "" };
+}
+
+function bareHost(host: string): string {
+  const text = host.trim().toLowerCase();
+  return text.startsWith("[") && text.endsWith("]") ? text.slice(1, -1) : text;
+}
+
+function resultOf(
+  target: string,
+  { proxy }: AskedProxy,
+  { via, steps, failure }: ProbeResult,
+  durationMs: number,
+): UpstreamTestResult {
+  return {
+    ok: failure === undefined,
+    target,
+    via,
+    proxy: { ...proxy },
+    duration_ms: rounded(durationMs),
+    steps: steps.map(({ name, ok, detail, durationMs: tookMs }) => ({
+      name,
+      ok,
+      detail,
+      duration_ms: rounded(tookMs),
+    })),
+    error: failure === undefined ? null : { code: failure.code, message: failure.message },
+  };
+}
+
+function rounded(value: number): number {
+  return Math.max(0, Math.round(value * 100) / 100);
+}

@@ -1,0 +1,116 @@
+// Tested by ../../test/engine-flow.test.ts
+import { isIP } from "node:net";
+import type { Socket } from "node:net";
+import type { TLSSocket } from "node:tls";
+import type { Failure } from "#exchange/failure.ts";
+import { Attempt, destroyQuietly } from "./attempt.ts";
+import type { AttemptRequest } from "./attempt.ts";
+import { connectFailure, tlsFailure } from "./connect-failure.ts";
+import { addressText } from "./destination.ts";
+import type { Dialled } from "./destination.ts";
+import { openTcp, openTls } from "./socket-openers.ts";
+
+/** Connects to the origin itself. */
+export class DirectAttempt extends Attempt {
+  readonly #socket: Socket | TLSSocket;
+
+  constructor(request: AttemptRequest) {
+    super(request);
+    const { destination, moments, offered, trust } = request;
+    const { host, port, secure } = destination;
+    const nowMs = performance.now();
+    if (isIP(host) === 0) moments.resolveStarted = nowMs;
+    else moments.connectStarted = nowMs;
+    const serverName = this.#serverName();
+    this.#socket = secure ? openTls({ host, port, serverName, offered, trust }) : openTcp(destination);
+    this.#socket.on("lookup", this.#onLookup);
+    this.#socket.on("connect", this.#onConnect);
+    if (secure) this.#socket.on("secureConnect", this.#onReady);
+    this.#socket.on("error", this.#onError);
+    this.#socket.on("close", this.#onClose);
+  }
+
+  #serverName(): string {
+    return this.request.destination.serverName ?? this.request.destination.host;
+  }
+
+  readonly #onLookup = (): void => {
+    const { moments } = this.request;
+    if (moments.connectStarted === 0) moments.connectStarted = performance.now();
+  };
+
+  readonly #onConnect = (): void => {
+    const { own, destination, moments } = this.request;
+    const { remoteAddress = "", remotePort = 0, localAddress = "" } = this.#socket;
+    if (own.includes(remoteAddress, remotePort, localAddress)) {
+      const { host, port } = destination;
+      this.fail({
+        stage: "policy",
+        side: "internal",
+        code: "LOOP",
+        message: `${host}:${port} is this proxy itself (${remoteAddress}:${remotePort}); the request would go round for ever`,
+      });
+      return;
+    }
+    if (destination.secure) moments.tlsStarted = performance.now();
+    else this.#onReady();
+  };
+
+  readonly #onReady = (): void => this.succeed(() => this.#dialled());
+
+  #dialled(): Dialled {
+    const socket = this.#socket;
+    const { destination, moments, trust } = this.request;
+    const { host, port, secure } = destination;
+    moments.upstreamReady = performance.now();
+    return {
+      socket,
+      protocol: secure && (socket as TLSSocket).alpnProtocol === "h2" ? "h2" : "http/1.1",
+      address: addressText(socket.remoteAddress ?? "", socket.remotePort ?? 0),
+      tls: secure ? trust.facts(socket as TLSSocket, { host, port, serverName: this.#serverName() }) : undefined,
+      forwarding: undefined,
+    };
+  }
+
+  readonly #onError = (error: NodeJS.ErrnoException): void => {
+    const { host, port } = this.request.destination;
+    const isTls = this.request.moments.tlsStarted > 0;
+    this.fail(isTls ? tlsFailure(error, this.#serverName()) : connectFailure(error, host, port));
+  };
+
+  readonly #onClose = (): void => {
+    const { host, port } = this.request.destination;
+    this.fail({
+      stage: this.request.moments.tlsStarted > 0 ? "tls" : "connect",
+      side: "upstream",
+      code: "UPSTREAM_CLOSED",
+      message: `${host}:${port} closed the connection before it was ready`,
+    });
+  };
+
+  protected late(timeoutMs: number): Failure {
+    const { host, port } = this.request.destination;
+    const { connectStarted, tlsStarted } = this.request.moments;
+    const stage = tlsStarted > 0 ? "tls" : connectStarted > 0 ? "connect" : "resolve";
+    const step = { tls: "complete TLS", connect: "accept the connection", resolve: "be resolved" }[stage];
+    return {
+      stage,
+      side: "upstream",
+      code: "UPSTREAM_TIMEOUT",
+      message: `${host}:${port} did not ${step} within ${timeoutMs} ms`,
+    };
+  }
+
+  protected detach(): void {
+    const socket = this.#socket;
+    socket.off("lookup", this.#onLookup);
+    socket.off("connect", this.#onConnect);
+    socket.off("secureConnect", this.#onReady);
+    socket.off("error", this.#onError);
+    socket.off("close", this.#onClose);
+  }
+
+  protected discard(): void {
+    destroyQuietly(this.#socket);
+  }
+}

@@ -1,0 +1,78 @@
+// Tested by ../../test/engine-flow.test.ts
+import type { Framing, RawFields, UpstreamRequest } from "@headworks/http1";
+import type { ByteSocket } from "@headworks/sockets";
+import type { UpstreamTlsFacts } from "#exchange/exchange.ts";
+import type { Failure } from "#exchange/failure.ts";
+
+/** The head of an answer, final or informational, whatever protocol brought it. */
+export interface AnswerHead {
+  readonly version: "1.0" | "1.1" | "2";
+  readonly status: number;
+  readonly reason: string;
+  readonly fields: RawFields;
+  readonly framing: Framing;
+}
+
+/** The exchange that an origin serves at the moment. Calls come in the order of the answer's bytes. */
+export interface AnswerHandler {
+  onInformational(head: AnswerHead): void;
+  onAnswerHead(head: AnswerHead): void;
+  onAnswerData(piece: Buffer): void;
+  onAnswerTrailers(fields: RawFields): void;
+  /** The head was a 101 and its read is worked off: the handler must take the connection over now. */
+  onProtocolSwitched(): void;
+  /** One read is worked off: flush what it caused. */
+  onAnswerBatch(): void;
+  /** The answer is complete; what carried it is free or gone already. */
+  onAnswerEnd(): void;
+  /** No answer will be completed. `retry`: the request may be sent once more on a new connection. */
+  onOriginLost(outcome: "retry" | "fail", failure: Failure): void;
+  /** The origin takes more of the request. */
+  onOriginDrain(): void;
+}
+
+/** A request as an origin is to get it. */
+export interface OriginRequest extends UpstreamRequest {
+  /** Path and query, or `*`. */
+  readonly path: string;
+  /** As the exchange has them; what concerns only the client's connection is left out by the origin. */
+  readonly fields: Readonly<RawFields>;
+  readonly framing: Framing;
+  /** Lower-cased, of an upgrade that was offered properly. */
+  readonly upgrade: string | undefined;
+  /** What Host must say; undefined to leave it as the fields have it. */
+  readonly authority: string | undefined;
+}
+
+/**
+ * What an exchange needs of its origin: a connection over HTTP/1.1, or one stream of a connection over HTTP/2. One
+ * request at a time; nothing is heard of it after {@link destroy}.
+ */
+export interface Origin {
+  /** `address:port` of the peer. */
+  readonly address: string;
+  readonly tls: UpstreamTlsFacts | undefined;
+  /** Monotonic moment at which the first bytes of the present answer arrived; 0 before. */
+  readonly firstByteMs: number;
+  /**
+   * Sends the head of a request, whose answer goes to `handler`. Gives its size in bytes.
+   * @throws Http1Error when a part of it would break out of its place
+   */
+  send(handler: AnswerHandler, request: OriginRequest): number;
+  sendData(piece: Buffer): void;
+  /** The request is complete. */
+  sendEnd(trailers: RawFields | undefined): void;
+  /** Hands over what waits to be written. False: stop until `onOriginDrain`. */
+  flush(): boolean;
+  /** Stops reading the answer, inside a callback too. */
+  hold(): void;
+  /** Reads on. */
+  release(): void;
+  /** After a switch of protocols: the socket, without listeners and paused, and bytes that were read already. */
+  takeOver(): { readonly socket: ByteSocket; readonly bytes: Buffer | undefined };
+  /**
+   * Whoever used it went away; its bytes must not reach anybody else.
+   * @param resetCode  what the client said by ending its stream (RFC 9113, 7)
+   */
+  destroy(resetCode?: number): void;
+}

@@ -1,0 +1,32 @@
+// Tested by ../../test/upstream-proxy.test.ts
+/** How an upstream proxy is spoken to. */
+export type ProxyProtocol = "http" | "https" | "socks5";
+
+/** Where the upstream proxy is. */
+export interface ProxyAddress {
+  readonly protocol: ProxyProtocol;
+  /** Name or address without brackets. */
+  readonly host: string;
+  readonly port: number;
+}
+
+/** User name and password for the upstream proxy. */
+export interface ProxyCredentials {
+  readonly username: string;
+  readonly password: string;
+}
+
+/** `host:port`, IPv6 in brackets. */
+export function placeText(host: string, port: number): string {
+  return host.includes(":") ? `[${host}]:${port}` : `${host}:${port}`;
+}
+
+/** How messages call the upstream proxy; never with its credentials. */
+export function proxyText({ protocol, host, port }: ProxyAddress): string {
+  return `the upstream proxy ${protocol}://${placeText(host, port)}`;
+}
+
+/** The value of Proxy-Authorization (RFC 7617, UTF-8). */
+export function basicCredentials({ username, password }: ProxyCredentials): string {
+  return `Basic ${Buffer.from(`${username}:${password}`, "utf8").toString("base64")}`;
+}

@@ -1,0 +1,92 @@
+// Tested by ../../test/upstream-proxy.test.ts
+import type { Failure, FailureCode, FailureStage } from "#exchange/failure.ts";
+import { connectFailure, tlsFailure } from "./connect-failure.ts";
+import { proxyText } from "./proxy-address.ts";
+import type { ProxyAddress } from "./proxy-address.ts";
+
+/** What the connection to the upstream proxy was busy with. */
+export type ProxyStep = "resolve" | "connect" | "tls" | "handshake";
+
+const STAGES: Readonly<Record<ProxyStep, FailureStage>> = {
+  resolve: "resolve",
+  connect: "connect",
+  tls: "tls",
+  handshake: "proxy-handshake",
+};
+
+const UNDONE: Readonly<Record<ProxyStep, string>> = {
+  resolve: "be resolved",
+  connect: "accept the connection",
+  tls: "complete TLS",
+  handshake: "open a tunnel",
+};
+
+/** A failure of an upstream proxy, which no origin can cause: it has codes of its own, so that nobody blames the origin. */
+export function proxyFailure(
+  stage: FailureStage,
+  code: FailureCode & `UPSTREAM_PROXY_${string}`,
+  message: string,
+  cause?: unknown,
+): Failure {
+  return { stage, side: "upstream", code, message, ...(cause === undefined ? {} : { cause }) };
+}
+
+/** The connection to the upstream proxy broke, or never came to be. */
+export function brokenProxy(proxy: ProxyAddress, step: ProxyStep, error: NodeJS.ErrnoException): Failure {
+  const who = capitalized(proxyText(proxy));
+  if (step === "tls") {
+    const { code, message } = tlsFailure(error, proxy.host);
+    const isReset = code === "UPSTREAM_RESET";
+    return proxyFailure(
+      "tls",
+      isReset ? "UPSTREAM_PROXY_CLOSED" : "UPSTREAM_PROXY_TLS",
+      `${who} cannot be used: ${message}`,
+      error,
+    );
+  }
+  if (step === "handshake") {
+    return proxyFailure(
+      "proxy-handshake",
+      "UPSTREAM_PROXY_CLOSED",
+      `${who} broke the connection before the tunnel was open (${error.code ?? error.message})`,
+      error,
+    );
+  }
+  const { stage, code, message } = connectFailure(error, proxy.host, proxy.port);
+  const isLate = code === "UPSTREAM_TIMEOUT";
+  return proxyFailure(
+    stage,
+    isLate ? "UPSTREAM_PROXY_TIMEOUT" : "UPSTREAM_PROXY_UNREACHABLE",
+    `${who} cannot be used: ${message}`,
+    error,
+  );
+}
+
+/** The upstream proxy hung up. */
+export function closedProxy(proxy: ProxyAddress, step: ProxyStep): Failure {
+  const message = `${capitalized(proxyText(proxy))} closed the connection before it could ${ABLE[step]}`;
+  return proxyFailure(STAGES[step], "UPSTREAM_PROXY_CLOSED", message);
+}
+
+const ABLE: Readonly<Record<ProxyStep, string>> = {
+  resolve: "be used",
+  connect: "be used",
+  tls: "be used",
+  handshake: "carry a tunnel",
+};
+
+/** The upstream proxy took too long. */
+export function lateProxy(proxy: ProxyAddress, step: ProxyStep, timeoutMs: number): Failure {
+  const message = `${capitalized(proxyText(proxy))} did not ${UNDONE[step]} within ${timeoutMs} ms`;
+  return proxyFailure(STAGES[step], "UPSTREAM_PROXY_TIMEOUT", message);
+}
+
+/** Text from a peer, for a sentence: printable ASCII, not long. */
+export function quotable(text: string): string {
+  const clean = text.replace(/[^\x20-\x7e]+/g, " ").trim();
+  return clean.length > 80 ? `${clean.slice(0, 77)}...` : clean;
+}
+
+export function capitalized(text: string): string {
+  return text.charAt(0).toUpperCase() + text.slice(1);
+}

@@ -1,0 +1,97 @@
+// Tested by ../../test/upstream-proxy.test.ts
+import { compileHostPatterns } from "@headworks/host-patterns";
+import type { HostMatcher } from "@headworks/host-patterns";
+import type { Failure } from "#exchange/failure.ts";
+import { basicCredentials, placeText, proxyText } from "./proxy-address.ts";
+import type { ProxyAddress, ProxyCredentials } from "./proxy-address.ts";
+import { capitalized, proxyFailure } from "./proxy-failure.ts";
+import type { TunnelHandshake } from "./tunnel-handshake.ts";
+import { HttpConnect } from "./via-http.ts";
+import { Socks5Connect } from "./via-socks5.ts";
+
+/** Requests of a connection are written for a forwarding proxy: with absolute targets, and its credentials. */
+export interface Forwarding {
+  readonly proxy: ProxyAddress;
+  /** Value of Proxy-Authorization. */
+  readonly authorization: string | undefined;
+}
+
+/** How a destination is reached. */
+export type Route =
+  | { readonly kind: "direct" }
+  /** The proxy gets the requests themselves. */
+  | { readonly kind: "forward"; readonly forwarding: Forwarding }
+  /** The proxy opens a tunnel. */
+  | { readonly kind: "tunnel"; readonly proxy: ProxyAddress; readonly handshake: TunnelHandshake }
+  /** The proxy cannot do it, and nothing may go past it. */
+  | { readonly kind: "refused"; readonly failure: Failure };
+
+/** What is asked of a route. */
+export interface RouteTarget {
+  readonly host: string;
+  readonly port: number;
+  readonly secure: boolean;
+  /** More than requests will be carried: a tunnel, or another protocol after an upgrade. */
+  readonly tunnel?: boolean;
+}
+
+/** The part of the settings that may change while connections are made. */
+export interface ProxyChoices {
+  readonly credentials: ProxyCredentials | undefined;
+  /** Hosts that are reached without the proxy. */
+  readonly bypass: readonly string[];
+}
+
+const DIRECT: Route = { kind: "direct" };
+
+/** Decides for each destination whether and how the upstream proxy is used. */
+export class ProxyRoutes {
+  readonly #proxy: ProxyAddress | undefined;
+  #credentials: ProxyCredentials | undefined;
+  #bypass: HostMatcher;
+
+  /** @param proxy  undefined: everything goes directly */
+  constructor(proxy: ProxyAddress | undefined, choices: ProxyChoices) {
+    this.#proxy = proxy;
+    this.#credentials = choices.credentials;
+    this.#bypass = compileHostPatterns(choices.bypass, "bypass");
+  }
+
+  /** Takes effect for connections opened from now on. */
+  update(choices: ProxyChoices): void {
+    this.#credentials = choices.credentials;
+    this.#bypass = compileHostPatterns(choices.bypass, "bypass");
+  }
+
+  route(target: RouteTarget): Route {
+    const proxy = this.#proxy;
+    if (proxy === undefined || this.#bypass.matches(target.host)) return DIRECT;
+    const isForwardable = !target.secure && target.tunnel !== true;
+    if (proxy.protocol === "socks5") return this.#bySocks5(proxy, target);
+    if (isForwardable) return { kind: "forward", forwarding: { proxy, authorization: this.#authorization() } };
+    if (proxy.protocol === "https") return { kind: "refused", failure: noTunnel(proxy, target) };
+    return { kind: "tunnel", proxy, handshake: new HttpConnect(proxy, target, this.#authorization()) };
+  }
+
+  #authorization(): string | undefined {
+    return this.#credentials && basicCredentials(this.#credentials);
+  }
+
+  #bySocks5(proxy: ProxyAddress, target: RouteTarget): Route {
+    try {
+      return { kind: "tunnel", proxy, handshake: new Socks5Connect(proxy, target, this.#credentials) };
+    } catch (error) {
+      if (!(error instanceof RangeError)) throw error;
+      const message = `${capitalized(proxyText(proxy))} cannot be asked for ${placeText(target.host, target.port)}: ${error.message}`;
+      return {
+        kind: "refused",
+        failure: proxyFailure("proxy-handshake", "UPSTREAM_PROXY_PROTOCOL", message, error),
+      };
+    }
+  }
+}
+
+function noTunnel(proxy: ProxyAddress, { host, port }: RouteTarget): Failure {
+  const message = `${capitalized(proxyText(proxy))} forwards plain HTTP only; ${placeText(host, port)} needs a tunnel. Use an upstream proxy of protocol http or socks5, or put the host on the bypass list`;
+  return proxyFailure("proxy-handshake", "UPSTREAM_PROXY_CANNOT_TUNNEL", message);
+}

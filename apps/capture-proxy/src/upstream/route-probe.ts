@@ -1,0 +1,177 @@
+// Tested by ../../test/upstream-probe.test.ts
+import { NO_BODY } from "@headworks/http1";
+import { newMoments } from "#exchange/exchange.ts";
+import type { Moments } from "#exchange/exchange.ts";
+import type { Failure } from "#exchange/failure.ts";
+import type { ProbeRequest, ProbeResult, ProbeStep } from "#exchange/route-probe.ts";
+import type { Destination, Dialled } from "./destination.ts";
+import type { Dialer } from "./dial.ts";
+import { OriginConnection } from "./origin-connection.ts";
+import { placeText } from "./proxy-address.ts";
+import { ProxyRoutes } from "./proxy-route.ts";
+
+/** How long the origin may take to answer once the connection stands. */
+const ANSWER_MS = 10_000;
+
+type Outcome<T> = { readonly value: T } | { readonly failure: Failure };
+
+/** Dials as an exchange would, and reports each step with its time. Never rejects. */
+export async function probeRoute(dialer: Dialer, request: ProbeRequest): Promise<ProbeResult> {
+  const { target, proxy, credentials, bypass, signal } = request;
+  const routes = new ProxyRoutes(proxy, { credentials, bypass });
+  const destination: Destination = {
+    host: target.host,
+    port: target.port,
+    secure: target.secure,
+    serverName: undefined,
+    ...(target.path === undefined ? { tunnel: true } : {}),
+  };
+  const via = routes.route(destination).kind;
+  const moments = newMoments();
+  const dialled = await dialTo(dialer.withRoutes(routes), destination, moments, signal);
+  if ("failure" in dialled) {
+    return { via, steps: failedSteps(via, request, moments, dialled.failure), failure: dialled.failure };
+  }
+  const steps = passedSteps(via, request, moments, dialled.value);
+  if (target.path === undefined) {
+    dialled.value.socket.on("error", () => undefined).destroy();
+    return { via, steps, failure: undefined };
+  }
+  const startedMs = performance.now();
+  const answer = await askFor(target.path, destination, dialled.value, signal);
+  const durationMs = performance.now() - startedMs;
+  const isAnswered = "value" in answer;
+  const detail = isAnswered ? `Status ${answer.value}` : answer.failure.message;
+  return {
+    via,
+    steps: [...steps, { name: "Get an answer", ok: isAnswered, detail, durationMs }],
+    failure: isAnswered ? undefined : answer.failure,
+  };
+}
+
+async function dialTo(
+  dialer: Dialer,
+  destination: Destination,
+  moments: Moments,
+  signal: AbortSignal,
+): Promise<Outcome<Dialled>> {
+  const { promise, resolve } = Promise.withResolvers<Outcome<Dialled>>();
+  const abandon = dialer.dial(destination, moments, {
+    connected: (value) => resolve({ value }),
+    failed: (failure) => resolve({ failure }),
+  });
+  return await unlessAborted(promise, resolve, signal, abandon);
+}
+
+async function askFor(
+  path: string,
+  destination: Destination,
+  dialled: Dialled,
+  signal: AbortSignal,
+): Promise<Outcome<number>> {
+  const { promise, resolve } = Promise.withResolvers<Outcome<number>>();
+  const origin = new OriginConnection(destination, dialled);
+  const nothing = (): void => undefined;
+  const { host, port, secure } = destination;
+  const place = placeText(host, port).replace(secure ? /:443$/ : /:80$/, "");
+  origin.send(
+    {
+      onInformational: nothing,
+      onAnswerHead: ({ status }) => resolve({ value: status }),
+      onAnswerData: nothing,
+      onAnswerTrailers: nothing,
+      onProtocolSwitched: nothing,
+      onAnswerBatch: nothing,
+      onAnswerEnd: nothing,
+      onOriginLost: (_outcome, failure) => resolve({ failure }),
+      onOriginDrain: nothing,
+    },
+    {
+      method: "HEAD",
+      path,
+      fields: ["Host", place, "User-Agent", "weir", "Accept", "*/*", "Connection", "close"],
+      framing: NO_BODY,
+      upgrade: undefined,
+      authority: undefined,
+      hasBody: false,
+      keepAlive: false,
+      isRetry: true,
+    },
+  );
+  origin.sendEnd(undefined);
+  origin.flush();
+  const timer = setTimeout(() => resolve({ failure: unanswered(place) }), ANSWER_MS);
+  const outcome = await unlessAborted(promise, resolve, signal, nothing);
+  clearTimeout(timer);
+  origin.destroy();
+  return outcome;
+}
+
+async function unlessAborted<T>(
+  outcome: Promise<Outcome<T>>,
+  resolve: (outcome: Outcome<T>) => void,
+  signal: AbortSignal,
+  abandon: () => void,
+): Promise<Outcome<T>> {
+  const onAbort = (): void => {
+    abandon();
+    resolve({ failure: { stage: "client-read", side: "client", code: "CLIENT_ABORTED", message: "Called off" } });
+  };
+  if (signal.aborted) onAbort();
+  signal.addEventListener("abort", onAbort, { once: true });
+  return await outcome.finally(() => signal.removeEventListener("abort", onAbort));
+}
+
+function unanswered(place: string): Failure {
+  const message = `${place} did not answer within ${ANSWER_MS} ms`;
+  return { stage: "receive", side: "upstream", code: "UPSTREAM_TIMEOUT", message };
+}
+
+interface Part {
+  readonly name: string;
+  readonly fromMs: number;
+  readonly detail: string;
+}
+
+/** The steps that were begun, by their moments. */
+function partsOf(via: ProbeResult["via"], { target, proxy }: ProbeRequest, moments: Moments): Part[] {
+  const isDirect = via === "direct";
+  const place = placeText(target.host, target.port);
+  const hop = isDirect ? place : placeText(proxy.host, proxy.port);
+  const whose = isDirect ? "the target" : "the proxy";
+  const tlsPeer = isDirect || proxy.protocol !== "https" ? "the target" : "the proxy";
+  const parts: Part[] = [
+    { name: `Resolve ${whose}`, fromMs: moments.resolveStarted, detail: isDirect ? target.host : proxy.host },
+    { name: `Connect to ${whose}`, fromMs: moments.connectStarted, detail: hop },
+    { name: "Open a tunnel", fromMs: moments.tunnelStarted, detail: `${proxy.protocol.toUpperCase()} to ${place}` },
+    { name: `TLS with ${tlsPeer}`, fromMs: moments.tlsStarted, detail: tlsPeer === "the target" ? place : hop },
+  ];
+  return parts.filter(({ fromMs }) => fromMs > 0);
+}
+
+function timed(parts: readonly Part[], endedMs: number): ProbeStep[] {
+  return parts.map(({ name, fromMs, detail }, index) => ({
+    name,
+    ok: true,
+    detail,
+    durationMs: (parts[index + 1]?.fromMs ?? endedMs) - fromMs,
+  }));
+}
+
+function passedSteps(via: ProbeResult["via"], request: ProbeRequest, moments: Moments, dialled: Dialled): ProbeStep[] {
+  const steps = timed(partsOf(via, request, moments), moments.upstreamReady);
+  return steps.map((step) => {
+    if (step.name.startsWith("Connect")) return { ...step, detail: dialled.address };
+    if (!step.name.startsWith("TLS with the target") || dialled.tls === undefined) return step;
+    const { version, verified, issuer } = dialled.tls;
+    return { ...step, detail: `${version}, ${verified ? `issued by ${issuer ?? "nobody"}` : "not verified"}` };
+  });
+}
+
+/** The last step that was begun is the one that failed. */
+function failedSteps(via: ProbeResult["via"], request: ProbeRequest, moments: Moments, failure: Failure): ProbeStep[] {
+  const steps = timed(partsOf(via, request, moments), performance.now());
+  const last = steps.pop();
+  const { message: detail } = failure;
+  return [...steps, { name: last?.name ?? "Choose a way", ok: false, detail, durationMs: last?.durationMs ?? 0 }];
+}

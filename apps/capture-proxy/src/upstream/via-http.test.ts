@@ -1,0 +1,40 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import type { HandshakeStep } from "./tunnel-handshake.ts";
+import { HttpConnect } from "./via-http.ts";
+
+const PROXY = { protocol: "http", host: "proxy.test", port: 3128 } as const;
+
+const connect = (host = "origin.test", authorization?: string): HttpConnect =>
+  new HttpConnect(PROXY, { host, port: 443 }, authorization);
+
+test("CONNECT names host and port, IPv6 in brackets, and carries the credentials", () => {
+  assert.equal(
+    Buffer.from(connect("::1", "Basic eA==").start()).toString(),
+    "CONNECT [::1]:443 HTTP/1.1\r\nHost: [::1]:443\r\nProxy-Authorization: Basic eA==\r\n\r\n",
+  );
+});
+
+test("an answer is read however it is cut, and what comes behind it belongs to the tunnel", () => {
+  const answer = Buffer.from(
+    "HTTP/1.1 103 Wait\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 7\r\nVia: x\r\n\r\n\x16\x03\x01",
+  );
+  for (let pieceBytes = 1; pieceBytes <= answer.length; pieceBytes += 1) {
+    const handshake = connect();
+    let step: HandshakeStep = { kind: "going-on", send: undefined };
+    let at = 0;
+    while (step.kind === "going-on" && at < answer.length) {
+      step = handshake.read(answer.subarray(at, at + pieceBytes));
+      at += pieceBytes;
+    }
+    assert.ok(step.kind === "open", `${pieceBytes}`);
+    assert.equal(Buffer.concat([step.rest, answer.subarray(at)]).toString("latin1"), "\x16\x03\x01");
+  }
+});
+
+test("what a proxy says is told in printable characters, and not at any length", () => {
+  const step = connect().read(Buffer.from(`HTTP/1.1 502 \x1b[31m${"bad ".repeat(100)}\r\n\r\n`, "latin1"));
+  assert.ok(step.kind === "failed");
+  assert.ok(!/[^\x20-\x7e]/.test(step.failure.message), step.failure.message);
+  assert.ok(step.failure.message.length < 200, step.failure.message);
+});

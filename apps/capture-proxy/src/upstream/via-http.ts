@@ -1,0 +1,93 @@
+import { requestHeadText, ResponseReader } from "@headworks/http1";
+import type { Http1Error, ResponseHead } from "@headworks/http1";
+import type { Failure } from "#exchange/failure.ts";
+import { placeText, proxyText } from "./proxy-address.ts";
+import type { ProxyAddress } from "./proxy-address.ts";
+import { capitalized, proxyFailure, quotable } from "./proxy-failure.ts";
+import type { HandshakeStep, TunnelHandshake } from "./tunnel-handshake.ts";
+
+/**
+ * CONNECT to an HTTP proxy (RFC 9110, 9.3.6). The answer's head is read by the codec, with its limits; the body of a
+ * refusal is not, since the connection ends with it.
+ */
+export class HttpConnect implements TunnelHandshake {
+  readonly #proxy: ProxyAddress;
+  readonly #place: string;
+  readonly #authorization: string | undefined;
+  readonly #reader: ResponseReader;
+  #head: ResponseHead | undefined;
+  #error: Http1Error | undefined;
+
+  /** @param authorization  value of Proxy-Authorization */
+  constructor(
+    proxy: ProxyAddress,
+    target: { readonly host: string; readonly port: number },
+    authorization: string | undefined,
+  ) {
+    this.#proxy = proxy;
+    this.#place = placeText(target.host, target.port);
+    this.#authorization = authorization;
+    this.#reader = new ResponseReader(
+      {
+        onInformational: () => undefined,
+        onHead: (head) => {
+          this.#head = head;
+          // Whatever follows is the tunnel's, or the body of a refusal that nobody reads.
+          this.#reader.pause();
+        },
+        onData: () => undefined,
+        onTrailers: () => undefined,
+        onEnd: () => undefined,
+        onError: (error) => {
+          this.#error = error;
+        },
+      },
+      { lenient: true },
+    );
+    this.#reader.expect("CONNECT");
+  }
+
+  start(): Uint8Array {
+    const fields = ["Host", this.#place];
+    if (this.#authorization !== undefined) fields.push("Proxy-Authorization", this.#authorization);
+    return Buffer.from(requestHeadText("CONNECT", this.#place, fields), "latin1");
+  }
+
+  read(chunk: Buffer): HandshakeStep {
+    const at = this.#reader.read(chunk);
+    if (this.#error) return { kind: "failed", failure: this.#garbage(this.#error) };
+    if (this.#head === undefined) return { kind: "going-on", send: undefined };
+    const { status } = this.#head;
+    if (status >= 200 && status < 300) return { kind: "open", rest: chunk.subarray(at) };
+    return { kind: "failed", failure: this.#refusal(this.#head) };
+  }
+
+  #garbage(error: Http1Error): Failure {
+    const message = `What ${proxyText(this.#proxy)} answered to CONNECT is not valid HTTP: ${error.message}`;
+    return proxyFailure("proxy-handshake", "UPSTREAM_PROXY_PROTOCOL", message, error);
+  }
+
+  #refusal({ status, reason }: ResponseHead): Failure {
+    const said = quotable(`${status} ${reason}`);
+    const who = capitalized(proxyText(this.#proxy));
+    // Some proxies know no 407; to CONNECT, only the proxy itself can have answered.
+    if (status === 407 || status === 401) return unauthorizedProxy(this.#proxy, this.#authorization !== undefined);
+    if (status === 504) {
+      const message = `${who} did not reach ${this.#place} in time (${said})`;
+      return proxyFailure("proxy-handshake", "UPSTREAM_PROXY_TIMEOUT", message);
+    }
+    if (status >= 500) {
+      const message = `${who} could not connect to ${this.#place} (${said})`;
+      return proxyFailure("proxy-handshake", "UPSTREAM_PROXY_CONNECT", message);
+    }
+    const message = `${who} refuses a tunnel to ${this.#place} (${said})`;
+    return proxyFailure("proxy-handshake", "UPSTREAM_PROXY_DENIED", message);
+  }
+}
+
+/** The proxy wants credentials, or others than it got. */
+export function unauthorizedProxy(proxy: ProxyAddress, hadCredentials: boolean): Failure {
+  const what = hadCredentials ? "does not accept the configured credentials" : "asks for credentials; none are set";
+  const message = `${capitalized(proxyText(proxy))} ${what}`;
+  return proxyFailure("proxy-handshake", "UPSTREAM_PROXY_AUTH", message);
+}

@@ -1,0 +1,84 @@
+import assert from "node:assert/strict";
+import { appendFileSync, readFileSync } from "node:fs";
+import { after, before, test } from "node:test";
+import { runInside, serveWeir, startWeir, weir } from "./cli-rig.ts";
+import type { ServingWeir } from "./cli-rig.ts";
+
+let served: ServingWeir;
+before(async () => {
+  served = await serveWeir();
+});
+after(() => served[Symbol.asyncDispose]());
+
+const logs = (...args: string[]) => runInside(["logs", ...args, "--api-url", served.api]);
+const logPath = (): string => `${served.dataDir}/logs/weir.log`;
+
+test("status tells the file, the rules in force and how writing goes", async () => {
+  const { code, stdout } = await logs("status");
+  assert.equal(code, 0);
+  assert.match(stdout, /^file +\/.*\/logs\/weir\.log \(.*B\)$/m);
+  assert.match(stdout, /^new file +daily, at most 100 MB$/m);
+  assert.match(stdout, /^kept +0 of at most 7 old files$/m);
+  assert.match(stdout, /^form +text, level info$/m);
+  assert.match(stdout, /^traffic +not logged$/m);
+  assert.doesNotMatch(stdout, /problem|put away|Old file/);
+});
+
+test("config changes what is said, and tells what waits for a restart", async () => {
+  const { code, stdout, stderr } = await logs(
+    "config",
+    "--max-files",
+    "3",
+    "--rotation",
+    "size",
+    "--size-mb",
+    "20",
+    "--json-format",
+  );
+  assert.equal(code, 0, stderr);
+  assert.match(stdout, /^kept +0 of at most 3 old files$/m);
+  assert.match(stdout, /^new file +size \(20 MB\), at most 100 MB$/m);
+  assert.match(stdout, /^after a restart +rotation, json_format$/m);
+  const traffic = await logs(
+    "config",
+    "--debug-logging-enabled",
+    "--debug-logging-level",
+    "headers",
+    "--debug-logging-host-filter",
+    "*.test",
+  );
+  assert.match(traffic.stdout, /^traffic +headers of \*\.test: 0 events, 0 lost$/m, traffic.stderr);
+  assert.equal((await logs("config", "--rotation", "size")).code, 1);
+});
+
+test("rotate tells the file that was put away, and lists it", async () => {
+  const { code, stdout } = await logs("rotate");
+  assert.equal(code, 0);
+  const [, path = ""] = /^put away +(\/.*\/logs\/weir\.log\.\d{4}-\d\d-\d\d_\d\d-\d\d-\d\d)$/m.exec(stdout) ?? [];
+  assert.match(readFileSync(path, "utf8"), /Weir has started/);
+  assert.ok(stdout.includes(path.split("/").at(-1) ?? "?"));
+  assert.match(stdout, /^Old file +Size +Last line$/m);
+  assert.equal(readFileSync(logPath(), "utf8"), "");
+});
+
+test("tail prints the last lines, and with -f goes on, over a rotation, until it is interrupted", async () => {
+  appendFileSync(logPath(), "one\ntwo\nthree\n");
+  const last = await logs("tail", "-n", "2");
+  assert.deepEqual([last.code, last.stdout], [0, "two\nthree\n"]);
+  await using child = await startWeir(["logs", "tail", "-f", "-n", "1", "--api-url", served.api]);
+  await child.waitForOutput(/^three$/m, 20_000);
+  appendFileSync(logPath(), "four\n");
+  await weir(["logs", "rotate", "--api-url", served.api]);
+  appendFileSync(logPath(), "five\n");
+  await child.waitForOutput(/^five$/m, 20_000);
+  process.kill(child.pid, "SIGINT");
+  const { code, stdout } = await child.exited;
+  assert.deepEqual([code, stdout], [130, "three\nfour\nfive\n"]);
+});
+
+test("a number of lines that makes no sense is refused, and so is a service that is not there", async () => {
+  assert.equal((await logs("tail", "-n", "x")).code, 2);
+  const { code, stderr } = await runInside(["logs", "tail", "--api-url", "http://127.0.0.1:1"]);
+  assert.equal(code, 1);
+  assert.match(stderr, /^weir: /);
+});

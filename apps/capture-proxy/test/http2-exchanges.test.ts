@@ -1,0 +1,247 @@
+import assert from "node:assert/strict";
+import { once } from "node:events";
+import { connect as connectHttp2 } from "node:http2";
+import { connect } from "node:net";
+import { Duplex } from "node:stream";
+import { test } from "node:test";
+import { clientOf, http2Engine, startVersioned, valuesOf } from "./http2-rig.ts";
+import type { OriginAnswer, Received, SeenRequest, Sent } from "./http2-rig.ts";
+
+interface Case {
+  readonly what: string;
+  readonly sent: Sent;
+  readonly answer: OriginAnswer;
+  readonly check: (seen: SeenRequest, received: Received) => void;
+}
+
+const LARGE = "0123456789abcdef".repeat(131_072);
+
+const CASES: readonly Case[] = [
+  {
+    what: "a GET",
+    sent: { path: "/a?b=c%20d&e" },
+    answer: { body: "hello", fields: [["content-type", "text/plain"]] },
+    check: (seen, { status, body, fields }) => {
+      assert.deepEqual([seen.method, seen.path, seen.body], ["GET", "/a?b=c%20d&e", ""]);
+      assert.match(seen.authority, /^localhost:\d+$/);
+      assert.deepEqual([status, body, valuesOf(fields, "content-type")], [200, "hello", ["text/plain"]]);
+    },
+  },
+  {
+    what: "a POST with a body of known length",
+    sent: { method: "POST", body: "some text" },
+    answer: { status: 201, body: "made", fields: [["content-length", "4"]] },
+    check: (seen, { status, body, fields }) => {
+      assert.deepEqual([seen.method, seen.body], ["POST", "some text"]);
+      assert.deepEqual([status, body, valuesOf(fields, "content-length")], [201, "made", ["4"]]);
+    },
+  },
+  {
+    what: "2 MB each way",
+    sent: { method: "PUT", body: LARGE },
+    answer: { body: LARGE },
+    check: (seen, { body }) => {
+      assert.equal(seen.body, LARGE);
+      assert.equal(body, LARGE);
+    },
+  },
+  {
+    what: "trailers both ways",
+    sent: { method: "POST", body: "with", fields: [["te", "trailers"]], trailers: [["x-sum", "1"]] },
+    answer: {
+      body: "also",
+      trailers: [
+        ["x-answer-sum", "2"],
+        ["__proto__", "a name like any other"],
+      ],
+    },
+    check: (seen, { body, trailers }) => {
+      assert.deepEqual([seen.body, valuesOf(seen.trailers, "x-sum")], ["with", ["1"]]);
+      assert.deepEqual([body, valuesOf(trailers, "x-answer-sum")], ["also", ["2"]]);
+      assert.deepEqual(valuesOf(trailers, "__proto__"), ["a name like any other"]);
+      assert.deepEqual(valuesOf(seen.fields, "te"), ["trailers"]);
+    },
+  },
+  {
+    what: "an answer to HEAD with the length it would have",
+    sent: { method: "HEAD" },
+    answer: { fields: [["content-length", "12345"]] },
+    check: (seen, { status, body, fields }) => {
+      assert.equal(seen.method, "HEAD");
+      assert.deepEqual([status, body, valuesOf(fields, "content-length")], [200, "", ["12345"]]);
+    },
+  },
+  {
+    what: "a 204",
+    sent: { method: "DELETE", path: "/thing" },
+    answer: { status: 204, fields: [["x-a", "1"]] },
+    check: (seen, { status, body, fields }) => {
+      assert.equal(seen.method, "DELETE");
+      assert.deepEqual([status, body, valuesOf(fields, "x-a")], [204, "", ["1"]]);
+    },
+  },
+  {
+    what: "a 304 with the length of what is not sent",
+    sent: { fields: [["if-none-match", '"a"']] },
+    answer: { status: 304, fields: [["etag", '"a"']] },
+    check: (seen, { status, body, fields }) => {
+      assert.deepEqual(valuesOf(seen.fields, "if-none-match"), ['"a"']);
+      assert.deepEqual([status, body, valuesOf(fields, "etag")], [304, "", ['"a"']]);
+    },
+  },
+  {
+    what: "fields that stand more than once, in their order",
+    sent: {
+      fields: [
+        ["x-twice", "1"],
+        ["x-other", ""],
+        ["x-twice", "2"],
+      ],
+    },
+    answer: {
+      fields: [
+        ["set-cookie", "a=1"],
+        ["x-b", "y"],
+        ["set-cookie", "b=2; Path=/"],
+      ],
+    },
+    check: (seen, { fields }) => {
+      assert.deepEqual(valuesOf(seen.fields, "x-twice"), ["1", "2"]);
+      assert.deepEqual(valuesOf(seen.fields, "x-other"), [""]);
+      assert.deepEqual(valuesOf(fields, "set-cookie"), ["a=1", "b=2; Path=/"]);
+    },
+  },
+  {
+    what: "a cookie as one field",
+    sent: { fields: [["cookie", "a=1; b=2; c=3"]] },
+    answer: {},
+    check: (seen) => assert.deepEqual(valuesOf(seen.fields, "cookie"), ["a=1; b=2; c=3"]),
+  },
+  {
+    what: "bytes beyond ASCII in values",
+    sent: { fields: [["x-name", "M\xfcller \x80\xff"]] },
+    answer: { fields: [["x-name", "\xe4\xf6\xfc"]], body: "\xff\xfe" },
+    check: (seen, { fields }) => {
+      assert.deepEqual(valuesOf(seen.fields, "x-name"), ["M\xfcller \x80\xff"]);
+      assert.deepEqual(valuesOf(fields, "x-name"), ["\xe4\xf6\xfc"]);
+    },
+  },
+  {
+    what: "early hints before the answer",
+    sent: {},
+    answer: {
+      interim: [
+        [103, [["link", "</a.css>; rel=preload"]]],
+        [103, [["link", "</b.css>"]]],
+      ],
+      body: "late",
+    },
+    check: (_seen, { interim, status, body }) => assert.deepEqual([interim, status, body], [[103, 103], 200, "late"]),
+  },
+  {
+    what: "a method of its own, and OPTIONS about the whole server",
+    sent: { method: "OPTIONS", path: "*" },
+    answer: { status: 200, fields: [["allow", "GET, BREW"]] },
+    check: (seen, { fields }) => {
+      assert.deepEqual([seen.method, seen.path], ["OPTIONS", "*"]);
+      assert.deepEqual(valuesOf(fields, "allow"), ["GET, BREW"]);
+    },
+  },
+  {
+    what: "a GET with a body",
+    sent: { method: "GET", body: "odd but legal" },
+    answer: { body: "fine" },
+    check: (seen, { body }) => assert.deepEqual([seen.body, body], ["odd but legal", "fine"]),
+  },
+  {
+    what: "an empty body of known length",
+    sent: { method: "POST", fields: [], body: "" },
+    answer: { fields: [["content-length", "0"]] },
+    check: (seen, { fields }) => {
+      assert.equal(seen.body, "");
+      assert.deepEqual(valuesOf(fields, "content-length"), ["0"]);
+    },
+  },
+  {
+    what: "a status nobody has heard of",
+    sent: {},
+    answer: { status: 599, body: "strange" },
+    check: (_seen, { status, body }) => assert.deepEqual([status, body], [599, "strange"]),
+  },
+];
+
+for (const client of ["1.1", "2"] as const) {
+  for (const origin of ["1.1", "2"] as const) {
+    for (const { what, sent, answer, check } of CASES) {
+      test(`${what} passes from a client over HTTP/${client} to an origin over HTTP/${origin}`, async () => {
+        await using server = await startVersioned(origin, () => answer);
+        await using proxy = await http2Engine();
+        await using peer = await clientOf(client, proxy, server.port);
+        const received = await peer.fetch(sent);
+        const [seen] = server.seen;
+        assert.ok(seen);
+        assert.equal(seen.version, origin);
+        assert.equal(received.code, 0);
+        check(seen, received);
+        const [exchange] = await proxy.waitFor(1);
+        assert.equal(exchange?.state.step, "completed");
+        assert.equal(exchange.request.version, `HTTP/${client}`);
+        assert.equal(exchange.response?.version, `HTTP/${origin}`);
+        assert.equal(exchange.responseBody.sizeBytes, received.body.length);
+        assert.deepEqual(exchange.request.trailers ?? [], sent.trailers?.flat() ?? []);
+        assert.deepEqual(exchange.response.trailers ?? [], answer.trailers?.flat() ?? []);
+      });
+    }
+  }
+}
+
+test("a client that speaks HTTP/2 to the proxy itself reaches origins of either scheme by their names", async () => {
+  await using plain = await startVersioned("1.1", ({ path }) => ({ body: `plain ${path}` }), { isPlain: true });
+  await using secure = await startVersioned("2", ({ path }) => ({ body: `secure ${path}` }));
+  await using proxy = await http2Engine();
+  const session = connectHttp2(`http://127.0.0.1:${proxy.port}`);
+  const fetch = async (scheme: string, port: number): Promise<string> => {
+    const stream = session.request({ ":scheme": scheme, ":authority": `localhost:${port}`, ":path": "/a?b" });
+    let text = "";
+    stream.setEncoding("utf8").on("data", (piece: string) => (text += piece));
+    await once(stream, "end");
+    return text;
+  };
+  assert.equal(await fetch("http", plain.port), "plain /a?b");
+  assert.equal(await fetch("https", secure.port), "secure /a?b");
+  assert.match(await fetch("http", proxy.port), /this proxy itself/);
+  session.destroy();
+  const [first, second] = await proxy.waitFor(3);
+  assert.deepEqual([first?.request.version, first?.response?.version], ["HTTP/2", "HTTP/1.1"]);
+  assert.deepEqual([second?.request.scheme, second?.response?.version], ["https", "HTTP/2"]);
+});
+
+test("the preface of HTTP/2 is known byte by byte, and a method that begins like it is none", async () => {
+  await using plain = await startVersioned("1.1", ({ method }) => ({ body: method }), { isPlain: true });
+  await using proxy = await http2Engine();
+  const socket = connect(proxy.port, "127.0.0.1").setNoDelay(true);
+  await once(socket, "connect");
+  const session = connectHttp2("http://a.test", {
+    createConnection: () =>
+      new Duplex({
+        read: () => undefined,
+        write(chunk: Buffer, _encoding, done) {
+          for (const byte of chunk) socket.write(Buffer.from([byte]));
+          done();
+        },
+      }),
+  });
+  session.on("error", () => undefined);
+  session.request({ ":authority": `127.0.0.1:${plain.port}`, ":path": "/" }).on("error", () => undefined);
+  await proxy.waitFor(1);
+  session.destroy();
+  socket.destroy();
+  const other = connect(proxy.port, "127.0.0.1").setNoDelay(true);
+  for (const piece of ["P", "R", "OPFIND", ` http://127.0.0.1:${plain.port}/ HTTP/1.1\r\nHost: a\r\n\r\n`]) {
+    other.write(piece);
+    await new Promise((resolve) => setImmediate(resolve));
+  }
+  const [answer] = (await once(other, "data")) as [Buffer];
+  assert.match(answer.toString(), /^HTTP\/1\.1 200 /);
+  other.destroy();
+});

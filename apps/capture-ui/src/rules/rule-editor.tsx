@@ -1,0 +1,96 @@
+import { X } from "lucide-react";
+import type { ReactNode } from "react";
+import { useAction } from "../shell/actions.ts";
+import { Button, IconButton } from "../ui/button.tsx";
+import styles from "./rule-parts.module.css";
+
+/** The frame in which a rule is written: a head that saves and closes, and what there is to write below. */
+export function RuleEditor({
+  noun,
+  name,
+  problem,
+  isSaving,
+  onSubmit,
+  onClose,
+  children,
+}: {
+  /** What the rule is: `mock`. */
+  readonly noun: string;
+  /** The name of the stored rule; null for a new one. */
+  readonly name: string | null;
+  /** Why it cannot be saved as it is, once that was tried. */
+  readonly problem: string | null;
+  readonly isSaving: boolean;
+  readonly onSubmit: () => void;
+  readonly onClose: () => void;
+  readonly children: ReactNode;
+}) {
+  useAction("close", onClose);
+  return (
+    <form
+      className={styles["editor"]}
+      aria-label={name === null ? `New ${noun}` : `${noun.charAt(0).toUpperCase()}${noun.slice(1)} ${name}`}
+      onSubmit={(event) => {
+        event.preventDefault();
+        onSubmit();
+      }}
+    >
+      <div className={styles["editorHead"]}>
+        <h2>{name === null ? `New ${noun}` : `Change a ${noun}`}</h2>
+        <span className={styles["grow"]} />
+        {problem !== null && <span className={styles["problem"]}>{problem}</span>}
+        <Button type="submit" variant="primary" disabled={isSaving}>
+          {name === null ? "Create" : "Save"}
+        </Button>
+        <IconButton label="Close the editor" keys="Esc" icon={<X size={16} />} onClick={onClose} />
+      </div>
+      {children}
+    </form>
+  );
+}
+
+/** What of an editor scrolls when it has no tabs. */
+export function EditorBody({ children }: { readonly children: ReactNode }) {
+  return (
+    // oxlint-disable-next-line jsx-a11y/no-noninteractive-tabindex -- what scrolls must be reachable by keyboard
+    <div className={styles["editorBody"]} tabIndex={0} role="group" aria-label="The rule">
+      {children}
+    </div>
+  );
+}
+
+/** A pane beside a list that is no rule: a head with what can be done, and what there is to see below. */
+export function SidePanel({
+  title,
+  actions,
+  onClose,
+  children,
+}: {
+  readonly title: string;
+  readonly actions: ReactNode;
+  readonly onClose: () => void;
+  readonly children: ReactNode;
+}) {
+  useAction("close", onClose);
+  return (
+    <section className={styles["editor"]} aria-label={title}>
+      <div className={styles["editorHead"]}>
+        <h2>{title}</h2>
+        <span className={styles["grow"]} />
+        {actions}
+        <IconButton label="Close" keys="Esc" icon={<X size={16} />} onClick={onClose} />
+      </div>
+      {children}
+    </section>
+  );
+}
+
+/** What of a pane scrolls, edge to edge. */
+export function ScrollBody({ label, children }: { readonly label: string; readonly children: ReactNode }) {
+  return (
+    // oxlint-disable-next-line jsx-a11y/no-noninteractive-tabindex -- what scrolls must be reachable by keyboard
+    <div className={styles["scroll"]} tabIndex={0} role="group" aria-label={label}>
+      {children}
+    </div>
+  );
+}

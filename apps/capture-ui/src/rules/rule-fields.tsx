@@ -1,0 +1,62 @@
+import { Field, TextInput } from "../ui/field.tsx";
+import { Segmented } from "../ui/segmented.tsx";
+import styles from "./rule-parts.module.css";
+
+interface TextFieldProps {
+  readonly value: string;
+  readonly onChange: (value: string) => void;
+  readonly hint?: string | undefined;
+  readonly error?: string | undefined;
+}
+
+/** The name of a rule. */
+export function NameField({ value, onChange, hint, error }: TextFieldProps) {
+  return (
+    <Field label="Name" hint={hint} error={error}>
+      <TextInput maxLength={255} value={value} onChange={(event) => onChange(event.target.value)} />
+    </Field>
+  );
+}
+
+/** The place of a rule among its kind; as typed. */
+export function OrderField({ value, onChange, hint, error }: TextFieldProps) {
+  return (
+    <Field label="Order" hint={hint} error={error}>
+      <TextInput inputMode="numeric" maxLength={8} value={value} onChange={(event) => onChange(event.target.value)} />
+    </Field>
+  );
+}
+
+type Direction = "request" | "response" | "both";
+
+/** Which messages a rule is about. `words` are what requests, answers and both are called. */
+export function DirectionField({
+  label,
+  about,
+  words,
+  value,
+  onChange,
+}: {
+  readonly label: string;
+  /** The whole question, for screen readers. */
+  readonly about: string;
+  readonly words: Readonly<Record<Direction, string>>;
+  readonly value: Direction;
+  readonly onChange: (direction: Direction) => void;
+}) {
+  return (
+    <div className={styles["option"]}>
+      <span className={styles["optionLabel"]}>{label}</span>
+      <Segmented
+        label={about}
+        value={value}
+        options={[
+          { value: "request", label: words.request },
+          { value: "response", label: words.response },
+          { value: "both", label: words.both },
+        ]}
+        onChange={onChange}
+      />
+    </div>
+  );
+}

@@ -1,0 +1,68 @@
+import { MoreHorizontal } from "lucide-react";
+import type { ComponentPropsWithRef, ReactNode } from "react";
+import { IconButton } from "../ui/button.tsx";
+import { Switch } from "../ui/field.tsx";
+import { formatCount } from "../ui/format.ts";
+import { Menu, type MenuEntry } from "../ui/menu.tsx";
+import type { ListedRule } from "./rule-columns.tsx";
+import styles from "./rule-parts.module.css";
+
+/** Rules one below the other; holds {@link RuleRow}s. */
+export function RuleRows({ label, children }: { readonly label: string; readonly children: ReactNode }) {
+  return (
+    <ol className={styles["list"]} aria-label={label}>
+      {children}
+    </ol>
+  );
+}
+
+/** A rule of a list beside its editor: a switch, what it does, how often it did, and a menu. */
+export function RuleRow({
+  rule,
+  isChosen,
+  lines,
+  mark,
+  before,
+  after,
+  hitsTitle,
+  menu,
+  onToggle,
+  onShow,
+  ...item
+}: {
+  readonly rule: ListedRule;
+  readonly isChosen: boolean;
+  /** When it applies, and what it does. */
+  readonly lines: readonly [when: ReactNode, does: ReactNode];
+  /** Something beside the name. */
+  readonly mark?: ReactNode;
+  readonly before?: ReactNode;
+  readonly after?: ReactNode;
+  readonly hitsTitle: string;
+  readonly menu: () => readonly MenuEntry[];
+  readonly onToggle: (enabled: boolean) => void;
+  readonly onShow: () => void;
+} & Omit<ComponentPropsWithRef<"li">, "onToggle" | "children">) {
+  return (
+    <li {...item} className={styles["rule"]} data-chosen={isChosen || undefined} data-off={!rule.enabled || undefined}>
+      {before}
+      <Switch aria-label={`Use ${rule.name}`} checked={rule.enabled} onChange={onToggle} />
+      <button type="button" className={styles["open"]} aria-current={isChosen || undefined} onClick={onShow}>
+        <span className={styles["name"]}>
+          {rule.name} {mark}
+        </span>
+        <span className={styles["quiet"]}>{lines[0]}</span>
+        <span className={styles["does"]}>{lines[1]}</span>
+      </button>
+      {after}
+      <span className={styles["hits"]} title={hitsTitle}>
+        {formatCount(rule.hit_count)}
+      </span>
+      <Menu
+        align="end"
+        trigger={<IconButton label={`More for ${rule.name}`} icon={<MoreHorizontal size={15} />} />}
+        items={menu}
+      />
+    </li>
+  );
+}

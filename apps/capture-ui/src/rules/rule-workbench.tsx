@@ -1,0 +1,51 @@
+import type { UseQueryResult } from "@tanstack/react-query";
+import { useState } from "react";
+import type { ReactNode } from "react";
+import { useNarrow } from "../shell/use-narrow.ts";
+import { SplitPane } from "../ui/split-pane.tsx";
+import { EmptyState, ErrorState, Spinner } from "../ui/states.tsx";
+
+/** A list of rules with an editor beside it; where there is no room for both, the editor alone. */
+export function RuleWorkbench({
+  list,
+  editor,
+  share: initialShare,
+}: {
+  readonly list: ReactNode;
+  readonly editor: ReactNode;
+  /** How much of the width the list begins with. */
+  readonly share: number;
+}) {
+  const narrow = useNarrow();
+  const [share, setShare] = useState(initialShare);
+  if (narrow && editor !== null) return editor;
+  return (
+    <SplitPane
+      label="Size of the list"
+      direction="row"
+      share={share}
+      onShareChange={setShare}
+      minPx={320}
+      first={list}
+      second={editor}
+    />
+  );
+}
+
+/** Stands where a list will be, while it is fetched and when it cannot be had. `noun` is what it holds: `mocks`. */
+export function ListWaiting({ noun, query }: { readonly noun: string; readonly query: UseQueryResult }) {
+  return (
+    <>
+      {query.error !== null && (
+        <ErrorState
+          title={`The ${noun} cannot be loaded`}
+          error={query.error}
+          onRetry={() => {
+            void query.refetch();
+          }}
+        />
+      )}
+      {query.isPending && <EmptyState icon={<Spinner />} title={`Loading the ${noun}`} />}
+    </>
+  );
+}

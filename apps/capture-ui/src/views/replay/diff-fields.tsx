@@ -1,0 +1,50 @@
+import { useState } from "react";
+import type { ReactNode } from "react";
+import { setParams, usePlace } from "../../shell/router.ts";
+import { Field, Switch, TextInput } from "../../ui/field.tsx";
+import styles from "./replay.module.css";
+
+/** What a comparison leaves out of account; kept in the address. */
+export function DiffFields({ children }: { readonly children?: ReactNode }) {
+  const { params } = usePlace();
+  return (
+    <form className={styles["fields"]} onSubmit={(event) => event.preventDefault()}>
+      <AddressField name="paths" label="Places in JSON that may differ" hint="$.user.id, $.items[*].at" />
+      <AddressField name="headers" label="Fields that may differ" hint="Empty: Date, Age, request ids and the like" />
+      {children}
+      <Switch
+        label="Only the shape of JSON counts"
+        checked={params.get("shape") === "1"}
+        onChange={(on) => setParams({ shape: on ? "1" : null }, { replace: true })}
+      />
+    </form>
+  );
+}
+
+/** A text that takes effect when it is left, or by Enter. */
+export function AddressField({
+  name,
+  label,
+  hint,
+}: {
+  readonly name: string;
+  readonly label: string;
+  readonly hint: string;
+}) {
+  const { params } = usePlace();
+  const [typed, setTyped] = useState(params.get(name) ?? "");
+  const apply = (): void => setParams({ [name]: typed }, { replace: true });
+  return (
+    <Field label={label} hint={hint}>
+      <TextInput
+        mono
+        value={typed}
+        onChange={(event) => setTyped(event.target.value)}
+        onBlur={apply}
+        onKeyDown={(event) => {
+          if (event.key === "Enter") apply();
+        }}
+      />
+    </Field>
+  );
+}

@@ -1,0 +1,172 @@
+import type { CaptureSession, SessionDiff, SessionDiffRow } from "@headworks/capture-contract";
+import { useQuery } from "@tanstack/react-query";
+import { Copy } from "lucide-react";
+import { api } from "../../api.ts";
+import { sessionsQuery } from "../../queries.ts";
+import { Link } from "../../shell/link.tsx";
+import { setParams, usePlace } from "../../shell/router.ts";
+import { Button } from "../../ui/button.tsx";
+import { copyText } from "../../ui/copy.ts";
+import { Field, Select } from "../../ui/field.tsx";
+import { formatCount, formatDuration } from "../../ui/format.ts";
+import { EmptyState, ErrorState, Spinner } from "../../ui/states.tsx";
+import { Tag } from "../../ui/tag.tsx";
+import { AddressField, DiffFields } from "./diff-fields.tsx";
+import { diffOptions, words } from "./diff-options.ts";
+import styles from "./replay.module.css";
+
+/** How two sessions differ, request by request; each changed pair leads to its own comparison. */
+export function SessionDiffScreen({ left, right }: { readonly left: string; readonly right: string }) {
+  const { params } = usePlace();
+  const options = diffOptions(params);
+  const q = params.get("q");
+  const ignored = words(params.get("query"));
+  const sessions = useQuery(sessionsQuery);
+  const diff = useQuery({
+    queryKey: ["diff", "sessions", left, right, options, q, ignored],
+    queryFn: ({ signal }) =>
+      api.replay.diffSessions({
+        body: { left, right, ...options, ...(q === null ? {} : { q }), ignore_query: ignored },
+        signal,
+      }),
+    retry: false,
+    placeholderData: (before) => before,
+  });
+  const choose = (nextLeft: string, nextRight: string): void =>
+    setParams({ sessions: `${nextLeft},${nextRight}` }, { replace: true });
+  return (
+    <>
+      <div className={styles["head"]}>
+        <h2>Two sessions</h2>
+        <span className={styles["grow"]} />
+        <Button icon={<Copy size={14} />} onClick={() => void copyText(location.href, "Link")}>
+          Copy the link
+        </Button>
+        <Button onClick={() => choose(right, left)}>Swap sides</Button>
+      </div>
+      {/* oxlint-disable-next-line jsx-a11y/no-noninteractive-tabindex -- what scrolls must be reachable by keyboard */}
+      <div style={{ flex: 1, minHeight: 0, overflow: "auto" }} tabIndex={0} role="group" aria-label="Two sessions">
+        <div className={styles["panel"]}>
+          <div className={styles["fields"]}>
+            <SessionSelect label="Left" value={left} list={sessions.data ?? []} onChange={(id) => choose(id, right)} />
+            <SessionSelect label="Right" value={right} list={sessions.data ?? []} onChange={(id) => choose(left, id)} />
+          </div>
+          <DiffFields>
+            <AddressField name="q" label="Only entries that match" hint="host:api.example.com -type:image" />
+            <AddressField name="query" label="Query parameters to ignore" hint="ts, utm_*" />
+          </DiffFields>
+          {diff.error !== null && (
+            <ErrorState title="They cannot be compared" error={diff.error} onRetry={() => void diff.refetch()} />
+          )}
+          {diff.isPending && <EmptyState icon={<Spinner />} title="Comparing" />}
+          {diff.data !== undefined && diff.error === null && <Outcome diff={diff.data} />}
+        </div>
+      </div>
+    </>
+  );
+}
+
+function SessionSelect({
+  label,
+  value,
+  list,
+  onChange,
+}: {
+  readonly label: string;
+  readonly value: string;
+  readonly list: readonly CaptureSession[];
+  readonly onChange: (id: string) => void;
+}) {
+  const known = list.map(({ id, name, request_count }) => ({
+    value: id,
+    label: `${name ?? id.slice(0, 8)} (${formatCount(request_count)})`,
+  }));
+  const options = known.some((option) => option.value === value)
+    ? known
+    : [...known, { value, label: value.slice(0, 8) }];
+  return (
+    <Field label={label}>
+      <Select value={value} options={options} onChange={onChange} />
+    </Field>
+  );
+}
+
+function Outcome({ diff }: { readonly diff: SessionDiff }) {
+  return (
+    <>
+      <p role="status">
+        {diff.same ? <Tag tone="ok">alike</Tag> : <Tag tone="warning">different</Tag>} {formatCount(diff.pair_count)}{" "}
+        requests are in both: {formatCount(diff.same_count)} alike, {formatCount(diff.changed_count)} changed
+        {diff.not_compared_count > 0 && `, ${formatCount(diff.not_compared_count)} not compared`}.{" "}
+        {formatCount(diff.only_left_count)} only left, {formatCount(diff.only_right_count)} only right.
+      </p>
+      {diff.changed.length > 0 && (
+        <section className={styles["section"]}>
+          <h3>Changed</h3>
+          <table className={styles["table"]} aria-label="Changed">
+            <tbody>
+              {diff.changed.map(({ left, right, differs }) => (
+                <tr key={left.id}>
+                  <td>
+                    <Link href={`/replay?left=${left.id}&right=${right.id}`}>{`${left.method} ${left.url}`}</Link>
+                  </td>
+                  <td>
+                    {answerOf(left)} → {answerOf(right)}
+                  </td>
+                  <td>
+                    {formatDuration(left.duration_ms)} → {formatDuration(right.duration_ms)}
+                  </td>
+                  <td>{differs.join(", ")}</td>
+                </tr>
+              ))}
+            </tbody>
+          </table>
+          <More shown={diff.changed.length} total={diff.changed_count} />
+        </section>
+      )}
+      <Alone title="Only left" rows={diff.only_left} total={diff.only_left_count} tone="removed" />
+      <Alone title="Only right" rows={diff.only_right} total={diff.only_right_count} tone="added" />
+    </>
+  );
+}
+
+function Alone({
+  title,
+  rows,
+  total,
+  tone,
+}: {
+  readonly title: string;
+  readonly rows: readonly SessionDiffRow[];
+  readonly total: number;
+  readonly tone: "removed" | "added";
+}) {
+  if (rows.length === 0) return null;
+  return (
+    <section className={styles["section"]}>
+      <h3>{title}</h3>
+      <table className={styles["table"]} aria-label={title}>
+        <tbody>
+          {rows.map((row) => (
+            <tr key={row.id}>
+              <td>
+                <Link href={`/traffic?id=${row.id}`}>{`${row.method} ${row.url}`}</Link>
+              </td>
+              <td className={styles[tone]}>{answerOf(row)}</td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+      <More shown={rows.length} total={total} />
+    </section>
+  );
+}
+
+function More({ shown, total }: { readonly shown: number; readonly total: number }) {
+  if (total <= shown) return null;
+  return <p className={styles["quiet"]}>{formatCount(total - shown)} more are not listed</p>;
+}
+
+function answerOf({ status_code, failure_code }: SessionDiffRow): string {
+  return failure_code ?? String(status_code ?? "no answer");
+}

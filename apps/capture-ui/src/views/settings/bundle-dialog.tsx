@@ -1,0 +1,189 @@
+import { MOST_IMPORT_BYTES } from "@headworks/capture-contract";
+import type { ConfigImport, RulesImport } from "@headworks/capture-contract";
+import { useMutation } from "@tanstack/react-query";
+import { useState } from "react";
+import { ApiFailure, api, errorText } from "../../api.ts";
+import { queryClient } from "../../queries.ts";
+import { Button } from "../../ui/button.tsx";
+import { Dialog } from "../../ui/dialog.tsx";
+import { Field } from "../../ui/field.tsx";
+import { formatBytes, formatCount } from "../../ui/format.ts";
+import { Segmented } from "../../ui/segmented.tsx";
+import { toast } from "../../ui/toast.tsx";
+import { placeInFile, readBundle, sectionLabel, type BundleKind } from "./bundle.ts";
+import { settingLabel } from "./setting-model.ts";
+import styles from "./settings.module.css";
+
+type Mode = RulesImport["mode"];
+type Outcome = RulesImport | ConfigImport;
+
+interface Chosen {
+  readonly text: string;
+  readonly kind: BundleKind;
+}
+
+const MODES = [
+  { value: "merge", label: "Add and overwrite" },
+  { value: "replace", label: "Replace" },
+] as const;
+
+const ABOUT: Readonly<Record<Mode, string>> = {
+  merge: "Rules are added, and overwrite those with the same id. Others stay.",
+  replace: "Afterwards there are no other rules of the kinds that the file has.",
+};
+
+/** Takes a file of rules in: first shows what it would change, then changes it. */
+export function BundleDialog({ onClose }: { readonly onClose: () => void }) {
+  const [chosen, setChosen] = useState<Chosen | null>(null);
+  const [problem, setProblem] = useState<string>();
+  const [mode, setMode] = useState<Mode>("merge");
+  const take = async (dry: boolean): Promise<Outcome> => {
+    const input = { query: { mode, dry_run: dry ? "true" : "false" }, body: chosen?.text ?? "" } as const;
+    return chosen?.kind === "config" ? await api.config.importConfig(input) : await api.persistence.importRules(input);
+  };
+  const dryRun = useMutation({ mutationFn: () => take(true) });
+  const make = useMutation({
+    mutationFn: () => take(false),
+    onSuccess: async () => {
+      await queryClient.invalidateQueries();
+      toast({
+        tone: "success",
+        title: chosen?.kind === "config" ? "Rules and settings are taken in" : "The rules are taken in",
+      });
+      onClose();
+    },
+  });
+  const forget = (): void => {
+    dryRun.reset();
+    make.reset();
+  };
+  const choose = async (file: File | undefined): Promise<void> => {
+    if (file === undefined) return;
+    forget();
+    setChosen(null);
+    if (file.size > MOST_IMPORT_BYTES) {
+      setProblem(`The file has ${formatBytes(file.size)}; at most ${formatBytes(MOST_IMPORT_BYTES)} are taken in`);
+      return;
+    }
+    const text = await file.text();
+    const read = readBundle(text);
+    setProblem(read.ok ? undefined : read.message);
+    if (read.ok) setChosen({ text, kind: read.kind });
+  };
+  const outcome = dryRun.data;
+  const removes = outcome !== undefined && Object.values(outcome.sections).some(({ removed }) => removed > 0);
+  return (
+    <Dialog
+      open
+      size="wide"
+      onClose={onClose}
+      onSubmit={() => (outcome === undefined ? dryRun.mutate() : make.mutate())}
+      title="Import rules"
+      description="A file that “Export the rules” or “Export rules and settings” wrote. Nothing changes before you have seen what."
+      actions={
+        <>
+          <Button onClick={onClose}>Cancel</Button>
+          <Button
+            type="submit"
+            variant={removes ? "danger" : "primary"}
+            disabled={chosen === null || dryRun.isPending || make.isPending}
+          >
+            {outcome === undefined ? "Show what changes" : removes ? "Import and remove" : "Import"}
+          </Button>
+        </>
+      }
+    >
+      <Field label="File" error={problem}>
+        <input
+          type="file"
+          accept=".json,application/json"
+          aria-label="File"
+          onChange={(event) => void choose(event.target.files?.[0])}
+        />
+      </Field>
+      <div className={styles["mode"]}>
+        <Segmented
+          label="What happens to the rules that are here"
+          value={mode}
+          options={MODES}
+          onChange={(next) => {
+            setMode(next);
+            forget();
+          }}
+        />
+        <span className={styles["quiet"]}>{ABOUT[mode]}</span>
+      </div>
+      {(dryRun.error ?? make.error) !== null && <Refusal error={dryRun.error ?? make.error} />}
+      {outcome !== undefined && <Changes outcome={outcome} />}
+    </Dialog>
+  );
+}
+
+/** Everything that was found wrong, each with its place in the file. */
+function Refusal({ error }: { readonly error: unknown }) {
+  const details: readonly unknown[] = error instanceof ApiFailure && Array.isArray(error.details) ? error.details : [];
+  const issues = details.flatMap((detail) => {
+    const { path, message } = (detail ?? {}) as { readonly path?: unknown; readonly message?: unknown };
+    return typeof path === "string" && typeof message === "string" ? [{ path: placeInFile(path), message }] : [];
+  });
+  return (
+    <div className={styles["problem"]} role="alert">
+      <p>{issues.length === 0 ? errorText(error) : "The file is refused, and nothing has changed."}</p>
+      {issues.length > 0 && (
+        <ul className={styles["issues"]}>
+          {issues.map(({ path, message }) => (
+            <li key={`${path} ${message}`}>
+              {path !== "" && <code>{path}</code>} {message}
+            </li>
+          ))}
+        </ul>
+      )}
+    </div>
+  );
+}
+
+const COLUMNS = ["added", "updated", "removed", "unchanged"] as const;
+
+function Changes({ outcome }: { readonly outcome: Outcome }) {
+  const sections = Object.entries(outcome.sections);
+  const settings = "settings" in outcome ? outcome.settings : [];
+  return (
+    <div className={styles["changes"]} role="group" aria-label="What changes">
+      {sections.length === 0 ? (
+        <p>The file has no rules.</p>
+      ) : (
+        <table aria-label="Rules by kind">
+          <thead>
+            <tr>
+              <th scope="col">Rules</th>
+              {COLUMNS.map((column) => (
+                <th key={column} scope="col">
+                  {column}
+                </th>
+              ))}
+            </tr>
+          </thead>
+          <tbody>
+            {sections.map(([section, counts]) => (
+              <tr key={section}>
+                <th scope="row">{sectionLabel(section)}</th>
+                {COLUMNS.map((column) => (
+                  <td key={column} data-removed={(column === "removed" && counts.removed > 0) || undefined}>
+                    {counts[column] === 0 ? "–" : formatCount(counts[column])}
+                  </td>
+                ))}
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      )}
+      {"settings" in outcome && (
+        <p>
+          {settings.length === 0
+            ? "No setting changes."
+            : `Settings that change: ${settings.map(settingLabel).join(", ")}.`}
+        </p>
+      )}
+    </div>
+  );
+}

@@ -1,0 +1,36 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { placeInFile, readBundle, sectionLabel } from "./bundle.ts";
+
+test("a file is known by its outermost names", () => {
+  assert.deepEqual(readBundle('{"version":1,"mocks":[]}'), { ok: true, kind: "rules" });
+  assert.deepEqual(readBundle('{"version":9,"settings":{},"rules":{}}'), { ok: true, kind: "config" });
+});
+
+test("what Weir did not write is refused with a reason", () => {
+  const cases: readonly [string, RegExp][] = [
+    ["", /not JSON/u],
+    ['{"version":1', /not JSON/u],
+    ["[]", /no export/u],
+    ["null", /no export/u],
+    ["{}", /no version/u],
+    ['{"log":{"version":"1.2"}}', /HAR/u],
+  ];
+  for (const [text, expected] of cases) {
+    const read = readBundle(text);
+    assert.ok(!read.ok, text);
+    assert.match(read.message, expected);
+  }
+});
+
+test("kinds of rules have names for people", () => {
+  assert.equal(sectionLabel("block_list"), "Block list");
+  assert.equal(sectionLabel("mocks"), "Mocks");
+  assert.equal(sectionLabel("message_rules"), "Message rules");
+});
+
+test("places are told as they are in the file", () => {
+  assert.equal(placeInFile("body/mocks/1/text"), "mocks/1/text");
+  assert.equal(placeInFile("/body/rules/rewrites"), "rules/rewrites");
+  assert.equal(placeInFile("body"), "");
+});

@@ -1,0 +1,113 @@
+import type { ConfigField } from "@headworks/capture-contract";
+import type { StatusTone } from "./section.tsx";
+
+/** How a part of the service is doing, in one sentence. */
+export interface Status {
+  readonly tone: StatusTone;
+  readonly text: string;
+}
+
+type Named = Pick<ConfigField, "name" | "value" | "running">;
+
+/** The value in force and the configured one of a setting; both undefined where there is no such setting. */
+function valuesOf(fields: readonly Named[], name: string): { readonly running: unknown; readonly configured: unknown } {
+  const field = fields.find((each) => each.name === name);
+  return { running: field?.running, configured: field?.value };
+}
+
+/** What is said of the SOCKS listener. Weir does not start when it cannot listen: what is in force listens. */
+export function socksStatus(fields: readonly Named[]): Status {
+  const on = valuesOf(fields, "enable_socks");
+  if (on.running !== true) {
+    return on.configured === true
+      ? { tone: "waiting", text: "Off; it is switched on with the next start" }
+      : { tone: "idle", text: "Off: SOCKS clients cannot connect" };
+  }
+  const name = valuesOf(fields, "socks_auth_username").running;
+  const whom = typeof name === "string" && name !== "" ? `with the password of ${name}` : "without a password";
+  const port = String(valuesOf(fields, "socks_port").running);
+  return on.configured === true
+    ? { tone: "good", text: `Takes clients on port ${port}, ${whom}` }
+    : { tone: "waiting", text: `Takes clients on port ${port} until the next start, ${whom}` };
+}
+
+const ANY_ADDRESS = new Set(["0.0.0.0", "::", "[::]"]);
+const LOOPBACK = /^(?:127\.|\[?::1\]?$|localhost$)/u;
+
+/**
+ * The address that clients of the SOCKS listener are given, and whether anybody in the network can use it; null while it
+ * is off. `shownHost` is the address by which devices reach this machine.
+ */
+export function socksAddress(
+  fields: readonly Named[],
+  shownHost: string,
+): { readonly url: string; readonly isOpen: boolean } | null {
+  if (valuesOf(fields, "enable_socks").running !== true) return null;
+  const host = valuesOf(fields, "host").running;
+  const bound = typeof host === "string" ? host : "127.0.0.1";
+  const reached = ANY_ADDRESS.has(bound) ? shownHost : bound;
+  const name = valuesOf(fields, "socks_auth_username").running;
+  const isNamed = typeof name === "string" && name !== "";
+  const allowed = valuesOf(fields, "allowed_ips").running;
+  const isLimited = Array.isArray(allowed) && allowed.length > 0;
+  const shown = reached.includes(":") && !reached.startsWith("[") ? `[${reached}]` : reached;
+  return {
+    url: `socks5h://${shown}:${String(valuesOf(fields, "socks_port").running)}`,
+    isOpen: !isNamed && !isLimited && !LOOPBACK.test(bound),
+  };
+}
+
+/** Where an upstream proxy is: `socks5://proxy.example:1080`; null as long as it has no host or port. */
+export function upstreamAddress(fields: readonly Named[], which: "running" | "configured"): string | null {
+  const value = (name: string): unknown => valuesOf(fields, `upstream_proxy.${name}`)[which];
+  const [protocol, host, port] = [value("protocol"), value("host"), value("port")];
+  if (typeof host !== "string" || host === "" || typeof port !== "number" || port === 0) return null;
+  return `${String(protocol)}://${host.includes(":") && !host.startsWith("[") ? `[${host}]` : host}:${port}`;
+}
+
+/** What is said of the upstream proxy. */
+export function upstreamStatus(fields: readonly Named[]): Status {
+  const on = valuesOf(fields, "upstream_proxy.enabled");
+  const running = upstreamAddress(fields, "running");
+  const configured = upstreamAddress(fields, "configured");
+  if (on.running !== true) {
+    return on.configured === true
+      ? { tone: "waiting", text: `Servers are reached directly; by way of ${configured ?? "it"} after the next start` }
+      : { tone: "idle", text: "Off: servers are reached directly" };
+  }
+  const direct = valuesOf(fields, "upstream_proxy.no_proxy_hosts").running;
+  const count = Array.isArray(direct) ? direct.length : 0;
+  const except = count === 0 ? "" : `, except ${count === 1 ? "one entry" : `${count} entries`} of the list below`;
+  if (on.configured !== true) {
+    return { tone: "waiting", text: `Servers are reached by way of ${running ?? "it"} until the next start${except}` };
+  }
+  return configured === running
+    ? { tone: "good", text: `Servers are reached by way of ${running ?? "it"}${except}` }
+    : {
+        tone: "waiting",
+        text: `Servers are reached by way of ${running ?? "it"}, and of ${configured ?? "none"} after the next start`,
+      };
+}
+
+/** An entry as far as it tells about the upstream proxy. */
+interface Passed {
+  readonly id: string;
+  readonly source: string;
+  readonly failure: { readonly code: string; readonly message: string } | null;
+  readonly response: unknown;
+}
+
+/**
+ * The newest entry that failed at the upstream proxy, and whether none has reached a server since. `entries` are newest
+ * first.
+ */
+export function proxyTrouble<Entry extends Passed>(
+  entries: readonly Entry[],
+): { readonly entry: Entry; readonly isLatest: boolean } | null {
+  let isLatest = true;
+  for (const entry of entries) {
+    if (entry.failure?.code.startsWith("UPSTREAM_PROXY_") === true) return { entry, isLatest };
+    if (entry.source === "upstream" && entry.response !== null) isLatest = false;
+  }
+  return null;
+}

@@ -1,0 +1,186 @@
+import type { ConfigField } from "@headworks/capture-contract";
+import { RotateCcw } from "lucide-react";
+import { IconButton } from "../../ui/button.tsx";
+import { Field, Select, Switch, TextArea, TextInput } from "../../ui/field.tsx";
+import { Tag } from "../../ui/tag.tsx";
+import { settingControl, settingLabel, toDraft, valueText } from "./setting-model.ts";
+import type { Draft, SettingControl } from "./setting-model.ts";
+import styles from "./settings.module.css";
+
+const SOURCES: Readonly<Record<ConfigField["source"], string>> = {
+  default: "default",
+  file: "from the file",
+  environment: "from the environment",
+  flag: "from the command line",
+};
+
+/** One setting: its control, where its value came from, and when a change takes effect. */
+export function SettingRow({
+  field,
+  draft,
+  error,
+  onEdit,
+  onDiscard,
+  onReset,
+}: {
+  readonly field: ConfigField;
+  readonly draft: Draft | undefined;
+  readonly error: string | undefined;
+  readonly onEdit: (draft: Draft) => void;
+  readonly onDiscard: () => void;
+  readonly onReset: () => void;
+}) {
+  const control = settingControl(field);
+  const isDefault = field.source === "default" || JSON.stringify(field.value) === JSON.stringify(field.default);
+  const value = draft ?? toDraft(control, field.value);
+  const label = settingLabel(field.name);
+  return (
+    <div className={styles["row"]} data-changed={draft !== undefined || undefined}>
+      <div className={styles["control"]}>
+        <Field
+          label={label}
+          // Some are described by nothing but their name.
+          hint={field.description === label ? undefined : field.description}
+          error={error}
+          className={control.kind === "switch" ? styles["switchField"] : undefined}
+        >
+          <Control control={control} field={field} value={value} isEdited={draft !== undefined} onEdit={onEdit} />
+        </Field>
+      </div>
+      <div className={styles["meta"]}>
+        <code title={`Environment: ${field.environment}${field.flag === null ? "" : `, flag: ${field.flag}`}`}>
+          {field.name}
+        </code>
+        <span className={styles["tags"]}>
+          {field.source !== "default" && (
+            <Tag tone={field.source === "file" ? "neutral" : "warning"}>{SOURCES[field.source]}</Tag>
+          )}
+          {field.applies === "restart" && !field.restart_pending && <Tag tone="neutral">after restart</Tag>}
+          {field.applies === "next-cycle" && <Tag tone="neutral">next cycle</Tag>}
+          {field.restart_pending && (
+            <Tag
+              tone="warning"
+              title={`In force until then: ${control.kind === "secret" ? "the old one" : valueText(field.running)}`}
+            >
+              waits for restart
+            </Tag>
+          )}
+          {draft !== undefined ? (
+            <IconButton label={`Discard the change of ${label}`} icon={<RotateCcw size={13} />} onClick={onDiscard} />
+          ) : (
+            !isDefault &&
+            field.source === "file" && (
+              <IconButton
+                label={`Reset to the default: ${control.kind === "secret" ? "none" : valueText(field.default)}`}
+                icon={<RotateCcw size={13} />}
+                onClick={onReset}
+              />
+            )
+          )}
+        </span>
+      </div>
+    </div>
+  );
+}
+
+function Control({
+  control,
+  field,
+  value,
+  isEdited,
+  onEdit,
+}: {
+  readonly control: SettingControl;
+  readonly field: ConfigField;
+  readonly value: Draft;
+  readonly isEdited: boolean;
+  readonly onEdit: (draft: Draft) => void;
+}) {
+  const text = typeof value === "string" ? value : "";
+  switch (control.kind) {
+    case "switch":
+      return <Switch checked={value === true} onChange={onEdit} />;
+    case "choice":
+      return (
+        <Select
+          value={text}
+          options={control.options.map((option) => ({ value: option, label: option }))}
+          onChange={onEdit}
+        />
+      );
+    case "list":
+      return (
+        <TextArea
+          mono
+          rows={Math.min(8, Math.max(2, text.split("\n").length + 1))}
+          placeholder="One per line"
+          spellCheck={false}
+          value={text}
+          onChange={(event) => onEdit(event.target.value)}
+        />
+      );
+    case "secret":
+      return (
+        <TextInput
+          type="password"
+          autoComplete="new-password"
+          placeholder={
+            isEdited ? "Empty: removed when saved" : field.value === null ? "Not set" : "Set; type to replace it"
+          }
+          value={text}
+          onChange={(event) => onEdit(event.target.value)}
+        />
+      );
+    case "rotation":
+      return <RotationControl text={text} onEdit={onEdit} />;
+    case "number":
+      return (
+        <TextInput
+          inputMode="numeric"
+          className={styles["number"]}
+          placeholder={control.optional ? "No limit" : undefined}
+          value={text}
+          onChange={(event) => onEdit(event.target.value)}
+        />
+      );
+    case "text":
+      return (
+        <TextInput
+          mono
+          placeholder={control.optional ? "Not set" : undefined}
+          value={text}
+          onChange={(event) => onEdit(event.target.value)}
+        />
+      );
+  }
+}
+
+const ROTATIONS = [
+  { value: "never", label: "never" },
+  { value: "hourly", label: "each hour" },
+  { value: "daily", label: "each day" },
+  { value: "size", label: "at a size" },
+];
+
+function RotationControl({ text, onEdit }: { readonly text: string; readonly onEdit: (draft: Draft) => void }) {
+  const [mode = "", size = ""] = text.split(":");
+  return (
+    <div className={styles["rotation"]}>
+      <Select
+        value={mode}
+        options={ROTATIONS}
+        onChange={(next) => onEdit(next === "size" ? `size:${size === "" ? "10" : size}` : next)}
+      />
+      {mode === "size" && (
+        <Field label="MB of a file">
+          <TextInput
+            inputMode="numeric"
+            className={styles["number"]}
+            value={size}
+            onChange={(event) => onEdit(`size:${event.target.value}`)}
+          />
+        </Field>
+      )}
+    </div>
+  );
+}

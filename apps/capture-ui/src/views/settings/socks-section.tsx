@@ -1,0 +1,52 @@
+import { useQuery } from "@tanstack/react-query";
+import { Copy } from "lucide-react";
+import { configQuery } from "../../queries.ts";
+import { IconButton } from "../../ui/button.tsx";
+import { copyText } from "../../ui/copy.ts";
+import { Card } from "../../ui/page.tsx";
+import { fieldsQuery } from "./fields-query.ts";
+import { socksAddress, socksStatus } from "./listener-status.ts";
+import { Fact, Facts, Problem, StatusLine } from "./section.tsx";
+import { ConfigForm } from "./setting-group.tsx";
+import type { SettingGroup } from "./setting-model.ts";
+import styles from "./settings.module.css";
+
+/** The SOCKS listener: whether it takes clients, where, and its settings. */
+export function SocksSection({ group }: { readonly group: SettingGroup }) {
+  const fields = useQuery(fieldsQuery).data ?? [];
+  const config = useQuery(configQuery);
+  const status = socksStatus(fields);
+  const address = socksAddress(fields, config.data?.shown_host ?? "127.0.0.1");
+  return (
+    <Card id={group.id} title={group.title}>
+      <div className={styles["section"]}>
+        <StatusLine tone={status.tone}>{status.text}</StatusLine>
+        {address?.isOpen === true && (
+          <Problem>
+            Everybody who reaches this machine can go anywhere through it. Set a user name and a password, or list the
+            allowed clients under Addresses.
+          </Problem>
+        )}
+        {address !== null && (
+          <Facts>
+            <Fact name="Address for clients">
+              <span className={styles["copied"]}>
+                <code>{address.url}</code>
+                <IconButton
+                  label="Copy the SOCKS address"
+                  icon={<Copy size={13} />}
+                  onClick={() => void copyText(address.url, "SOCKS address")}
+                />
+              </span>
+            </Fact>
+          </Facts>
+        )}
+        <p className={styles["quiet"]}>
+          What goes through SOCKS is passed on as it is and not read: an entry tells where it went, how long and how
+          much.
+        </p>
+        <ConfigForm group={group} />
+      </div>
+    </Card>
+  );
+}

@@ -1,0 +1,124 @@
+import type { UpstreamTestResult } from "@headworks/capture-contract";
+import { useMutation, useQuery } from "@tanstack/react-query";
+import { useState } from "react";
+import { api, errorText } from "../../api.ts";
+import { Link } from "../../shell/link.tsx";
+import { Button } from "../../ui/button.tsx";
+import { Field, TextInput } from "../../ui/field.tsx";
+import { formatDateTime, formatDuration } from "../../ui/format.ts";
+import { Card } from "../../ui/page.tsx";
+import { Spinner } from "../../ui/states.tsx";
+import { proxyTrouble, upstreamAddress, upstreamStatus } from "./listener-status.ts";
+import { Problem, StatusLine } from "./section.tsx";
+import { ConfigForm } from "./setting-group.tsx";
+import type { SettingGroup } from "./setting-model.ts";
+import styles from "./settings.module.css";
+import { TestSteps } from "./test-steps.tsx";
+
+/** The proxy behind Weir: whether it is used, what went wrong there, a test, and its settings. */
+export function UpstreamSection({ group }: { readonly group: SettingGroup }) {
+  const status = upstreamStatus(group.fields);
+  const isUsed = group.fields.some((field) => field.name === "upstream_proxy.enabled" && field.running === true);
+  return (
+    <Card id={group.id} title={group.title}>
+      <div className={styles["section"]}>
+        <StatusLine tone={status.tone}>{status.text}</StatusLine>
+        {isUsed && <Trouble />}
+        <ConfigForm group={group} />
+        <UpstreamTest address={upstreamAddress(group.fields, "configured")} />
+      </div>
+    </Card>
+  );
+}
+
+/** So many of the newest entries are looked at. */
+const LOOK_BACK = 50;
+
+/** The last exchange that failed at the upstream proxy. */
+function Trouble() {
+  const newest = useQuery({
+    queryKey: ["upstream", "newest"],
+    queryFn: async ({ signal }) => {
+      const listed = await api.traffic.listTraffic({ query: { limit: LOOK_BACK }, signal });
+      return Array.isArray(listed) ? listed : listed.entries;
+    },
+    refetchInterval: 5000,
+  });
+  const trouble = proxyTrouble(newest.data ?? []);
+  if (trouble === null) return null;
+  const { entry, isLatest } = trouble;
+  const sentence = (
+    <>
+      {entry.failure?.message ?? "An exchange failed there"} ({formatDateTime(Date.parse(entry.timestamp))},{" "}
+      <Link href={`/traffic?id=${encodeURIComponent(entry.id)}`}>show the entry</Link>)
+    </>
+  );
+  return isLatest ? (
+    <Problem>The upstream proxy lets traffic down: {sentence}</Problem>
+  ) : (
+    <p className={styles["quiet"]}>It failed before, and works again: {sentence}</p>
+  );
+}
+
+const WAYS: Readonly<Record<UpstreamTestResult["via"], string>> = {
+  direct: "It is on the list of hosts reached directly, so the proxy was not asked.",
+  forward: "The proxy gets the request itself.",
+  tunnel: "The proxy opens a connection, and does not see what goes through it.",
+  refused: "A proxy of this kind cannot do what this target needs.",
+};
+
+function UpstreamTest({ address }: { readonly address: string | null }) {
+  const [target, setTarget] = useState("https://example.com/");
+  const test = useMutation({ mutationFn: () => api.upstream.testUpstream({ body: { target: target.trim() } }) });
+  const result = test.data;
+  return (
+    <form
+      className={styles["part"]}
+      aria-label="Test of the upstream proxy"
+      onSubmit={(event) => {
+        event.preventDefault();
+        test.mutate();
+      }}
+    >
+      <div className={styles["testLine"]}>
+        <Field
+          label="Test the way to"
+          hint={
+            address === null
+              ? "Set a host and a port first, and save them."
+              : `By way of ${address} as it is saved, whether it is in use or not.`
+          }
+        >
+          <TextInput mono maxLength={2048} value={target} onChange={(event) => setTarget(event.target.value)} />
+        </Field>
+        <Button
+          type="submit"
+          disabled={address === null || test.isPending || target.trim() === ""}
+          icon={test.isPending ? <Spinner label="Testing" /> : undefined}
+        >
+          Test
+        </Button>
+      </div>
+      {test.error !== null && <Problem>{errorText(test.error)}</Problem>}
+      {result !== undefined && (
+        <div className={styles["test"]} role="group" aria-label="What the test found">
+          <p role="status" className={result.ok ? styles["good"] : styles["bad"]}>
+            {result.ok ? `Reached in ${formatDuration(result.duration_ms)}` : "Not reached"}{" "}
+            <span className={styles["quiet"]}>{WAYS[result.via]}</span>
+          </p>
+          <TestSteps
+            steps={result.steps.map((step) => ({
+              ...step,
+              detail: `${step.detail} (${formatDuration(step.duration_ms)})`,
+            }))}
+          />
+          {result.error !== null && (
+            <Problem>
+              <code>{result.error.code}</code> {result.error.message}
+            </Problem>
+          )}
+        </div>
+      )}
+    </form>
+  );
+}

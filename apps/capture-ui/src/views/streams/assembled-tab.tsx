@@ -1,0 +1,176 @@
+import type { AssembledChat, AssembledStream, StreamDetail } from "@headworks/capture-contract";
+import { useQuery, useQueryClient } from "@tanstack/react-query";
+import { Copy, Wrench } from "lucide-react";
+import { useEffect } from "react";
+import { api } from "../../api.ts";
+import { listenLive } from "../../live.ts";
+import { IconButton } from "../../ui/button.tsx";
+import { copyText } from "../../ui/copy.ts";
+import { formatBytes, formatCount } from "../../ui/format.ts";
+import { EmptyState, ErrorState, Spinner } from "../../ui/states.tsx";
+import { Tag } from "../../ui/tag.tsx";
+import styles from "./streams.module.css";
+import { throttled } from "./use-paged-rows.ts";
+
+const REFRESH_MS = 500;
+const FORMATS: Readonly<Record<AssembledChat["format"], string>> = {
+  "openai-chat": "Chat completions",
+  "openai-responses": "Responses",
+  anthropic: "Anthropic messages",
+  google: "Google generateContent",
+  ollama: "Ollama",
+};
+
+/** What a stream says as a whole, while it runs too. */
+export function AssembledTab({ stream }: { readonly stream: StreamDetail }) {
+  const client = useQueryClient();
+  const { id } = stream;
+  const query = useQuery({
+    queryKey: ["assembled", id],
+    queryFn: ({ signal }) => api.streams.assembleStream({ params: { id }, signal }),
+  });
+  useEffect(() => {
+    const refresh = throttled(() => void client.invalidateQueries({ queryKey: ["assembled", id] }), REFRESH_MS);
+    const stop = listenLive({
+      frames: (frames) => {
+        if (frames.some((frame) => frame.stream_id === id)) refresh.ask();
+      },
+      framesMissed: refresh.ask,
+    });
+    return () => {
+      stop();
+      refresh.stop();
+    };
+  }, [client, id]);
+  if (query.error !== null) {
+    return (
+      <ErrorState title="The stream cannot be put together" error={query.error} onRetry={() => void query.refetch()} />
+    );
+  }
+  if (query.data === undefined) return <EmptyState title="Putting the stream together" icon={<Spinner />} />;
+  const { data } = query;
+  return (
+    // oxlint-disable-next-line jsx-a11y/no-noninteractive-tabindex -- what scrolls must be reachable by keyboard
+    <div className={styles["assembled"]} tabIndex={0} role="region" aria-label="Assembled">
+      {data.truncated && <p className={styles["notice"]}>Something is left out: there is more than is put together.</p>}
+      {data.chat === null ? <PlainText stream={data} /> : <Chat chat={data.chat} isOpen={stream.state !== "closed"} />}
+      {data.events.length > 0 && <EventCounts events={data.events} />}
+    </div>
+  );
+}
+
+function Chat({ chat, isOpen }: { readonly chat: AssembledChat; readonly isOpen: boolean }) {
+  return (
+    <>
+      <p className={styles["facts"]}>
+        <Tag>{FORMATS[chat.format]}</Tag>
+        {chat.model !== null && <b>{chat.model}</b>}
+        {!chat.complete && <Tag tone={isOpen ? "neutral" : "warning"}>{isOpen ? "still coming" : "not complete"}</Tag>}
+        {chat.usage !== null && <Usage usage={chat.usage} />}
+        {chat.id !== null && <span className={styles["fact"]}>{chat.id}</span>}
+      </p>
+      {chat.error !== null && (
+        <p className={styles["problem"]} role="note">
+          {chat.error}
+        </p>
+      )}
+      {chat.choices.map((choice) => (
+        <Choice key={choice.index} choice={choice} isOnly={chat.choices.length === 1} />
+      ))}
+    </>
+  );
+}
+
+function Usage({ usage }: { readonly usage: NonNullable<AssembledChat["usage"]> }) {
+  const parts: readonly (readonly [string, number | null])[] = [
+    ["in", usage.input_tokens],
+    ["cached", usage.cached_input_tokens],
+    ["out", usage.output_tokens],
+    ["thought", usage.reasoning_tokens],
+    ["total", usage.total_tokens],
+  ];
+  const told = parts.flatMap(([name, count]) => (count === null ? [] : [`${formatCount(count)} ${name}`]));
+  return <span title="Tokens, as the provider counts them">{told.join(" · ")} tokens</span>;
+}
+
+function Choice({ choice, isOnly }: { readonly choice: AssembledChat["choices"][number]; readonly isOnly: boolean }) {
+  return (
+    <section className={styles["choice"]} aria-label={isOnly ? "Answer" : `Answer ${choice.index + 1}`}>
+      {!isOnly && <h3>Answer {choice.index + 1}</h3>}
+      {choice.reasoning !== "" && (
+        <details className={styles["thought"]}>
+          <summary>What the model thought</summary>
+          <p>{choice.reasoning}</p>
+        </details>
+      )}
+      {choice.text !== "" && (
+        <div className={styles["said"]}>
+          <p>{choice.text}</p>
+          <IconButton
+            label="Copy the text"
+            icon={<Copy size={14} />}
+            onClick={() => void copyText(choice.text, "Text")}
+          />
+        </div>
+      )}
+      {choice.refusal !== "" && <p className={styles["problem"]}>{choice.refusal}</p>}
+      {choice.tool_calls.map((call, index) => (
+        // Calls stand in the order in which they were begun.
+        <div key={`${index}`} className={styles["call"]}>
+          <h4>
+            <Wrench size={13} aria-hidden /> {call.name === "" ? "unnamed" : call.name}
+            {call.id !== null && <span className={styles["fact"]}>{call.id}</span>}
+          </h4>
+          <pre>{prettyJson(call.arguments)}</pre>
+        </div>
+      ))}
+      {choice.finish_reason !== null && (
+        <p className={styles["quiet"]}>
+          Ended by <code>{choice.finish_reason}</code>
+        </p>
+      )}
+    </section>
+  );
+}
+
+/** Arguments that are not complete, or no JSON, stay as they came. */
+function prettyJson(text: string): string {
+  try {
+    return JSON.stringify(JSON.parse(text), null, 2);
+  } catch {
+    return text;
+  }
+}
+
+function PlainText({ stream }: { readonly stream: AssembledStream }) {
+  if (stream.text === "") return <p className={styles["none"]}>Nothing that is text was received.</p>;
+  return (
+    <div className={styles["said"]}>
+      <pre>{stream.text}</pre>
+      <IconButton label="Copy the text" icon={<Copy size={14} />} onClick={() => void copyText(stream.text, "Text")} />
+    </div>
+  );
+}
+
+function EventCounts({ events }: { readonly events: AssembledStream["events"] }) {
+  return (
+    <table className={styles["counts"]} aria-label="Events by type">
+      <thead>
+        <tr>
+          <th scope="col">Type</th>
+          <th scope="col">Messages</th>
+          <th scope="col">Size</th>
+        </tr>
+      </thead>
+      <tbody>
+        {events.map(({ name, count, bytes }) => (
+          <tr key={name}>
+            <td>{name}</td>
+            <td>{formatCount(count)}</td>
+            <td>{formatBytes(bytes)}</td>
+          </tr>
+        ))}
+      </tbody>
+    </table>
+  );
+}

@@ -1,0 +1,22 @@
+// Tested by ../../../../../e2e/ui-streams.test.ts
+import type { StreamDetail } from "@headworks/capture-contract";
+import { useState } from "react";
+import { Link } from "../../shell/link.tsx";
+import { Messages } from "./stream-pane.tsx";
+import styles from "./streams.module.css";
+
+/** The messages of an entry's stream, among the details of the entry. */
+export function EntryStream({ stream }: { readonly stream: StreamDetail }) {
+  const [frame, setFrame] = useState<number | null>(null);
+  return (
+    <div className={styles["pane"]}>
+      <p className={styles["more"]}>
+        <Link href={`/streams?id=${stream.id}`}>Open in Streams</Link>
+        {stream.kind !== "grpc" && " for what it says as a whole"}
+      </p>
+      <div className={styles["rest"]}>
+        <Messages stream={stream} frame={frame} hasKeys={false} onFrame={setFrame} />
+      </div>
+    </div>
+  );
+}

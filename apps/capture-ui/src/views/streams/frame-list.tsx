@@ -1,0 +1,300 @@
+import type { StreamDetail, StreamFrame } from "@headworks/capture-contract";
+import { ArrowDown, ArrowDownToLine, ArrowUp } from "lucide-react";
+import { useEffect, useId, useRef, useState } from "react";
+import type { Ref } from "react";
+import { listenLive } from "../../live.ts";
+import { useAction } from "../../shell/actions.ts";
+import { Button } from "../../ui/button.tsx";
+import { TextInput } from "../../ui/field.tsx";
+import { formatBytes, formatCount, formatTimeOfDay } from "../../ui/format.ts";
+import { Segmented } from "../../ui/segmented.tsx";
+import { EmptyState, ErrorState, Spinner } from "../../ui/states.tsx";
+import { Tag } from "../../ui/tag.tsx";
+import { WindowList } from "../detail/body/window-list.tsx";
+import type { WindowListHandle } from "../detail/body/window-list.tsx";
+import { frameKind, frameLine, isIncomplete, sinceStart } from "./frame-text.ts";
+import { loadFrames } from "./load-rows.ts";
+import type { FrameFilter } from "./load-rows.ts";
+import type { PagedRows } from "./paged-rows.ts";
+import styles from "./streams.module.css";
+import { throttled, usePagedRows } from "./use-paged-rows.ts";
+
+const ROW_PX = 26;
+/** The store has frames within 250 ms; what is told sooner is fetched then. */
+const GROW_MS = 260;
+const SEARCH_AFTER_MS = 250;
+
+/** The frames of a stream in their order, of which only those in view are held. */
+export function FrameList({
+  stream,
+  chosen,
+  hasKeys,
+  onChoose,
+}: {
+  readonly stream: StreamDetail;
+  readonly chosen: number | null;
+  /** The keys of lists are for this one, wherever the focus is. */
+  readonly hasKeys: boolean;
+  readonly onChoose: (ordinal: number | null) => void;
+}) {
+  const [filter, setFilter] = useState<FrameFilter>({ direction: "all", search: "" });
+  const [follows, setFollows] = useState(stream.state !== "closed" && chosen === null);
+  const search = useRef<HTMLInputElement>(null);
+  const rows = usePagedRows<StreamFrame>(`${stream.id} ${JSON.stringify(filter)}`, (offset, limit, signal) =>
+    loadFrames(stream.id, filter, offset, limit, signal),
+  );
+  useGrowth(stream.id, rows);
+  useAction("focusQuery", hasKeys ? () => search.current?.focus() : undefined);
+  return (
+    <div
+      className={styles["frames"]}
+      onWheel={(event) => {
+        // Who scrolls back wants to read, not to be taken to the end again.
+        if (event.deltaY < 0) setFollows(false);
+      }}
+    >
+      <div className={styles["tools"]}>
+        <Segmented
+          label="Direction"
+          value={filter.direction}
+          options={[
+            { value: "all", label: "All" },
+            { value: "send", label: <Arrow direction="send" text="Sent" /> },
+            { value: "receive", label: <Arrow direction="receive" text="Received" /> },
+          ]}
+          onChange={(direction) => setFilter({ ...filter, direction })}
+        />
+        <SearchField input={search} onSearch={(text) => setFilter({ ...filter, search: text })} />
+        <span className={styles["quiet"]} aria-live="off">
+          {rows.isLoaded ? formatCount(rows.total) : ""}
+        </span>
+        <Button
+          variant="ghost"
+          icon={<ArrowDownToLine size={14} />}
+          pressed={follows}
+          title="Keep the newest message in view"
+          onClick={() => setFollows(!follows)}
+        >
+          Follow
+        </Button>
+      </div>
+      <Rows
+        stream={stream}
+        rows={rows}
+        isFiltered={filter.direction !== "all" || filter.search !== ""}
+        chosen={chosen}
+        hasKeys={hasKeys}
+        follows={follows}
+        onLeaveEnd={() => setFollows(false)}
+        onChoose={(ordinal) => {
+          setFollows(false);
+          onChoose(ordinal);
+        }}
+      />
+    </div>
+  );
+}
+
+/** Searches when typing paused, so that a large stream is not searched for each letter. */
+function SearchField({
+  input,
+  onSearch,
+}: {
+  readonly input: Ref<HTMLInputElement>;
+  readonly onSearch: (text: string) => void;
+}) {
+  const [text, setText] = useState("");
+  const latest = useRef(onSearch);
+  useEffect(() => {
+    latest.current = onSearch;
+  });
+  useEffect(() => {
+    const timer = window.setTimeout(() => latest.current(text), SEARCH_AFTER_MS);
+    return () => window.clearTimeout(timer);
+  }, [text]);
+  return (
+    <TextInput
+      ref={input}
+      type="search"
+      aria-label="Search in the messages"
+      placeholder="Search"
+      className={styles["search"]}
+      value={text}
+      onChange={(event) => setText(event.target.value)}
+      onKeyDown={(event) => {
+        if (event.key !== "Escape") return;
+        event.stopPropagation();
+        if (text === "") event.currentTarget.blur();
+        else setText("");
+      }}
+    />
+  );
+}
+
+/** Follows a stream that runs: frames that were added, or everything when some were missed. */
+function useGrowth(id: string, rows: PagedRows<StreamFrame>): void {
+  useEffect(() => {
+    const grow = throttled(() => rows.grow(), GROW_MS);
+    const refresh = throttled(() => rows.refresh(), GROW_MS);
+    const stop = listenLive({
+      frames: (frames) => {
+        if (frames.some((frame) => frame.stream_id === id)) grow.ask();
+      },
+      framesMissed: grow.ask,
+      resync: refresh.ask,
+    });
+    return () => {
+      stop();
+      grow.stop();
+      refresh.stop();
+    };
+  }, [id, rows]);
+}
+
+function Rows({
+  stream,
+  rows,
+  isFiltered,
+  chosen,
+  hasKeys,
+  follows,
+  onLeaveEnd,
+  onChoose,
+}: {
+  readonly stream: StreamDetail;
+  readonly rows: PagedRows<StreamFrame>;
+  readonly isFiltered: boolean;
+  readonly chosen: number | null;
+  readonly hasKeys: boolean;
+  readonly follows: boolean;
+  readonly onLeaveEnd: () => void;
+  readonly onChoose: (ordinal: number) => void;
+}) {
+  const list = useRef<WindowListHandle>(null);
+  const prefix = useId();
+  /** Where the chosen frame stood last; it is known by its number, which is no place in a filtered list. */
+  const place = useRef(-1);
+  const { total } = rows;
+  useEffect(() => {
+    if (follows && total > 0) list.current?.show(total - 1);
+  }, [follows, total]);
+  const go = (index: number): void => {
+    const target = Math.min(total - 1, Math.max(0, index));
+    list.current?.show(target);
+    const row = rows.row(target);
+    if (row === undefined) return;
+    place.current = target;
+    onChoose(row.ordinal);
+  };
+  const next = (): void => go(chosen === null ? 0 : place.current + 1);
+  const previous = (): void => go(chosen === null ? total - 1 : place.current - 1);
+  useAction("list.next", hasKeys ? next : undefined);
+  useAction("list.previous", hasKeys ? previous : undefined);
+  useAction("list.first", hasKeys ? () => go(0) : undefined);
+  useAction("list.last", hasKeys ? () => go(total - 1) : undefined);
+  if (rows.error !== null && !rows.isLoaded) {
+    return <ErrorState title="The messages cannot be loaded" error={rows.error} onRetry={() => rows.refresh()} />;
+  }
+  if (!rows.isLoaded) return <EmptyState title="Loading the messages" icon={<Spinner />} />;
+  if (total === 0) {
+    return (
+      <EmptyState title={isFiltered ? "No message like this" : "No messages yet"}>
+        {!isFiltered && stream.state !== "closed" && "The stream is open; what comes appears here."}
+      </EmptyState>
+    );
+  }
+  return (
+    <WindowList
+      handle={list}
+      rows={total}
+      rowPx={ROW_PX}
+      label="Messages"
+      className={styles["rows"]}
+      onVisible={(from, to) => rows.want(from, to)}
+      onKeyDown={(event) => {
+        if (["PageUp", "PageDown"].includes(event.key)) onLeaveEnd();
+        const step = { ArrowDown: next, ArrowUp: previous }[event.key];
+        if (step === undefined) return;
+        event.preventDefault();
+        event.stopPropagation();
+        step();
+      }}
+      activeId={chosen === null ? undefined : `${prefix}-${chosen}`}
+      renderRow={(index) => {
+        const frame = rows.row(index);
+        if (frame?.ordinal === chosen) place.current = index;
+        return (
+          <FrameRow
+            key={index}
+            id={`${prefix}-${frame?.ordinal ?? `at-${index}`}`}
+            frame={frame}
+            createdAt={stream.created_at}
+            isChosen={frame !== undefined && frame.ordinal === chosen}
+            onChoose={(ordinal) => {
+              place.current = index;
+              onChoose(ordinal);
+            }}
+          />
+        );
+      }}
+    />
+  );
+}
+
+function FrameRow({
+  id,
+  frame,
+  createdAt,
+  isChosen,
+  onChoose,
+}: {
+  readonly id: string;
+  readonly frame: StreamFrame | undefined;
+  readonly createdAt: string;
+  readonly isChosen: boolean;
+  readonly onChoose: (ordinal: number) => void;
+}) {
+  if (frame === undefined) return <div className={styles["frame"]} style={{ height: ROW_PX }} aria-hidden />;
+  return (
+    <button
+      id={id}
+      type="button"
+      tabIndex={-1}
+      className={styles["frame"]}
+      style={{ height: ROW_PX }}
+      data-chosen={isChosen || undefined}
+      aria-current={isChosen || undefined}
+      onClick={() => onChoose(frame.ordinal)}
+    >
+      <Arrow direction={frame.direction} />
+      <span className={styles["time"]} title={formatTimeOfDay(Date.parse(frame.timestamp))}>
+        {sinceStart(frame.timestamp, createdAt)}
+      </span>
+      <span className={styles["type"]} data-quiet={isControl(frame) || undefined}>
+        {frameKind(frame)}
+      </span>
+      <span className={styles["text"]} data-quiet={isControl(frame) || undefined}>
+        {frame.effect !== null && <Tag tone={frame.effect === "dropped" ? "error" : "warning"}>{frame.effect}</Tag>}
+        {isIncomplete(frame) && <Tag tone="warning">incomplete</Tag>}
+        {frameLine(frame)}
+      </span>
+      <span className={styles["size"]}>{formatBytes(frame.size)}</span>
+    </button>
+  );
+}
+
+/** Frames that keep a stream alive rather than say something. */
+function isControl(frame: StreamFrame): boolean {
+  return frame.size === 0 || frame.type === "ping" || frame.type === "pong";
+}
+
+/** Which way a frame went. */
+export function Arrow({ direction, text }: { readonly direction: "send" | "receive"; readonly text?: string }) {
+  const Icon = direction === "send" ? ArrowUp : ArrowDown;
+  return (
+    <span className={styles["arrow"]} data-direction={direction}>
+      <Icon size={13} aria-hidden />
+      {text ?? <span className="visually-hidden">{direction === "send" ? "Sent" : "Received"}</span>}
+    </span>
+  );
+}

@@ -1,0 +1,37 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { frameKind, frameLine, isIncomplete, sinceStart } from "./frame-text.ts";
+
+const frame = (change: Partial<Parameters<typeof frameLine>[0]>) => ({
+  text: null,
+  base64: null,
+  size: 1,
+  attributes: {},
+  type: "event" as const,
+  ...change,
+});
+
+test("a frame is one line, whatever it holds", () => {
+  assert.equal(frameLine(frame({ text: " a\n  b\tc " })), "a b c");
+  assert.equal(frameLine(frame({ base64: Buffer.from([0, 255, 16]).toString("base64") })), "00 ff 10");
+  assert.equal(frameLine(frame({ base64: Buffer.alloc(1000, 1).toString("base64") })).split(" ").length, 24);
+  assert.equal(frameLine(frame({ text: "", size: 0, attributes: { comment: "keep\nalive" } })), ": keep alive");
+  assert.equal(frameLine(frame({ text: "", size: 0, attributes: { retry: "300" } })), "reconnect after 300 ms");
+  assert.equal(frameLine(frame({ text: "", size: 0 })), "");
+});
+
+test("an event is called by its type, anything else by what it is", () => {
+  assert.equal(frameKind(frame({ attributes: { event: "tick" } })), "tick");
+  assert.equal(frameKind(frame({})), "message");
+  assert.equal(frameKind(frame({ size: 0, attributes: { comment: "x" } })), "comment");
+  assert.equal(frameKind(frame({ type: "ping" })), "ping");
+  assert.equal(isIncomplete(frame({ attributes: { incomplete: "true" } })), true);
+});
+
+test("time counts from the stream's begin", () => {
+  const begin = "2026-01-01T00:00:00.000Z";
+  assert.equal(sinceStart("2026-01-01T00:00:01.250Z", begin), "+1.250");
+  assert.equal(sinceStart("2026-01-01T01:00:00.000Z", begin), "+3600");
+  assert.equal(sinceStart("2025-12-31T23:59:59.000Z", begin), "+0.000");
+  assert.equal(sinceStart("nonsense", begin), "—");
+});

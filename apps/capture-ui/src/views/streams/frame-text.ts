@@ -1,0 +1,50 @@
+import type { StreamFrame, StreamSummary } from "@headworks/capture-contract";
+
+/** Words for kinds of streams, as they stand on marks. */
+export const KIND_LABELS: Readonly<Record<StreamSummary["kind"], string>> = {
+  websocket: "WS",
+  sse: "SSE",
+  json: "JSON",
+  grpc: "gRPC",
+};
+
+/** One line that says what a frame holds. */
+export function frameLine(frame: Pick<StreamFrame, "text" | "base64" | "size" | "attributes" | "type">): string {
+  const { comment, retry } = frame.attributes;
+  if (frame.size === 0 || (frame.text === null && frame.base64 === null)) {
+    if (comment !== undefined) return `: ${oneLine(comment)}`;
+    if (retry !== undefined) return `reconnect after ${retry} ms`;
+    return "";
+  }
+  return frame.text === null ? hexLine(frame.base64 ?? "") : oneLine(frame.text);
+}
+
+/** What kind of frame it is: the type of an event where it has one. */
+export function frameKind(frame: Pick<StreamFrame, "type" | "attributes" | "size">): string {
+  const { event, comment } = frame.attributes;
+  if (frame.type === "event") return event ?? (frame.size === 0 && comment !== undefined ? "comment" : "message");
+  return frame.type;
+}
+
+/** Whether it ended before it was whole. */
+export function isIncomplete(frame: Pick<StreamFrame, "attributes">): boolean {
+  return frame.attributes["incomplete"] === "true";
+}
+
+function oneLine(text: string): string {
+  return text.replaceAll(/\s+/gu, " ").trim();
+}
+
+const SHOWN_BYTES = 24;
+
+function hexLine(base64: string): string {
+  const bytes = atob(base64.slice(0, SHOWN_BYTES * 2));
+  return Array.from(bytes.slice(0, SHOWN_BYTES), (byte) => byte.charCodeAt(0).toString(16).padStart(2, "0")).join(" ");
+}
+
+/** Seconds and milliseconds since the frame before or the stream's begin: `+0.250`. */
+export function sinceStart(timestamp: string, createdAt: string): string {
+  const seconds = Math.max(0, Date.parse(timestamp) - Date.parse(createdAt)) / 1000;
+  if (!Number.isFinite(seconds)) return "—";
+  return seconds < 1000 ? `+${seconds.toFixed(3)}` : `+${Math.round(seconds)}`;
+}

@@ -1,0 +1,100 @@
+// Tested by ../../../../../e2e/ui-streams-grpc.test.ts
+import type { GrpcStream } from "@headworks/capture-contract";
+import { useQuery, useQueryClient } from "@tanstack/react-query";
+import { useEffect } from "react";
+import { api } from "../../api.ts";
+import { listenLive } from "../../live.ts";
+import { formatCount, formatDuration, formatTimeOfDay } from "../../ui/format.ts";
+import { ListTable } from "../../ui/list-table.tsx";
+import type { ListColumn } from "../../ui/list-table.tsx";
+import { EmptyState } from "../../ui/states.tsx";
+import { Tag } from "../../ui/tag.tsx";
+import styles from "./streams.module.css";
+import { throttled } from "./use-paged-rows.ts";
+
+const REFRESH_MS = 500;
+const MOST_CALLS = 200;
+
+/** How a call ended, or that it runs. */
+export function CallStatus({ call }: { readonly call: GrpcStream }) {
+  if (call.failure !== null) return <Tag tone="error">{call.failure}</Tag>;
+  if (call.status_code === null) return <Tag tone="ok">{call.state === "closed" ? "no status" : "running"}</Tag>;
+  return (
+    <Tag tone={call.status_code === 0 ? "neutral" : "error"} title={call.status_message}>
+      {call.status_name ?? String(call.status_code)}
+    </Tag>
+  );
+}
+
+/** Calls of gRPC by their methods, with how each ended. */
+export function GrpcCalls({ onShow }: { readonly onShow: (id: string) => void }) {
+  const client = useQueryClient();
+  const calls = useQuery({
+    queryKey: ["grpc", "calls"],
+    queryFn: ({ signal }) => api.grpc.listGrpcStreams({ query: { limit: MOST_CALLS }, signal }),
+  });
+  useEffect(() => {
+    const refresh = throttled(() => void client.invalidateQueries({ queryKey: ["grpc", "calls"] }), REFRESH_MS);
+    const stop = listenLive({ traffic: refresh.ask, frames: refresh.ask, framesMissed: refresh.ask });
+    return () => {
+      stop();
+      refresh.stop();
+    };
+  }, [client]);
+  const columns: readonly ListColumn<GrpcStream>[] = [
+    {
+      title: "Method",
+      cell: (call) => (
+        <button type="button" className={styles["method"]} onClick={() => onShow(call.id)}>
+          <b>{call.method === "" ? (call.path ?? "") : call.method}</b>
+          <span className={styles["quiet"]}>{call.service}</span>
+        </button>
+      ),
+    },
+    { title: "Status", cell: (call) => <CallStatus call={call} /> },
+    { title: "Kind", kind: "quiet", from: "medium", cell: (call) => call.message_type },
+    { title: "Sent", kind: "number", cell: (call) => formatCount(call.frames_sent) },
+    { title: "Received", kind: "number", cell: (call) => formatCount(call.frames_received) },
+    {
+      title: "Took",
+      kind: "number",
+      from: "medium",
+      cell: (call) =>
+        call.closed_at === null ? "…" : formatDuration(Date.parse(call.closed_at) - Date.parse(call.created_at)),
+    },
+    {
+      title: "Began",
+      kind: "quiet",
+      from: "wide",
+      cell: (call) => formatTimeOfDay(Date.parse(call.created_at)),
+    },
+  ];
+  return (
+    // oxlint-disable-next-line jsx-a11y/no-noninteractive-tabindex -- what scrolls must be reachable by keyboard
+    <div className={styles["calls"]} tabIndex={0} role="region" aria-label="Calls">
+      <ListTable
+        label="gRPC calls"
+        list={calls}
+        columns={columns}
+        empty={
+          <EmptyState title="No gRPC calls yet">Calls of gRPC and gRPC-Web appear here while they run.</EmptyState>
+        }
+      />
+      {calls.data?.length === MOST_CALLS && (
+        <p className={styles["none"]}>These are the newest {MOST_CALLS}; the list beside has all.</p>
+      )}
+    </div>
+  );
+}
+
+/** What is known of a call beside its messages; nothing for what turned out to be none. */
+export function useCall(id: string, isGrpc: boolean, revision: string): GrpcStream | undefined {
+  const { data } = useQuery({
+    queryKey: ["grpc", "call", id, revision],
+    queryFn: ({ signal }) => api.grpc.getGrpcStream({ params: { id }, signal }),
+    enabled: isGrpc,
+    retry: false,
+    placeholderData: (previous) => previous,
+  });
+  return data;
+}

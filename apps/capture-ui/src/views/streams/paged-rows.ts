@@ -1,0 +1,141 @@
+/** A part of a long list, and how long the list is. */
+export interface RowPage<T> {
+  readonly rows: readonly T[];
+  readonly total: number;
+}
+
+/** Gives the rows from `offset` on. */
+export type LoadRows<T> = (offset: number, limit: number, signal: AbortSignal) => Promise<RowPage<T>>;
+
+interface Page<T> {
+  readonly rows: readonly T[];
+  isStale: boolean;
+}
+
+/**
+ * A list of any length of which only the pages around what is looked at are held. Rows that are out of date stay until
+ * the new ones are there. A snapshot is a number that changes with every change, for `useSyncExternalStore`.
+ */
+export class PagedRows<T> {
+  total = 0;
+  isLoaded = false;
+  error: unknown = null;
+  readonly #load: LoadRows<T>;
+  readonly #pageRows: number;
+  readonly #mostPages: number;
+  /** The page that was used last is the last one. */
+  readonly #pages = new Map<number, Page<T>>();
+  readonly #loading = new Map<number, AbortController>();
+  /** Became stale while they were being fetched. */
+  readonly #staleAgain = new Set<number>();
+  readonly #listeners = new Set<() => void>();
+  #from = 0;
+  #to = 0;
+  #version = 0;
+
+  constructor(load: LoadRows<T>, pageRows = 100, mostPages = 24) {
+    this.#load = load;
+    this.#pageRows = pageRows;
+    this.#mostPages = mostPages;
+  }
+
+  readonly subscribe = (listener: () => void): (() => void) => {
+    this.#listeners.add(listener);
+    return () => this.#listeners.delete(listener);
+  };
+
+  readonly snapshot = (): number => this.#version;
+
+  /** Rows that are held now. */
+  get heldRows(): number {
+    return [...this.#pages.values()].reduce((sum, { rows }) => sum + rows.length, 0);
+  }
+
+  /** A row, or undefined while it is not there. */
+  row(index: number): T | undefined {
+    return this.#pages.get(Math.floor(index / this.#pageRows))?.rows[index % this.#pageRows];
+  }
+
+  /** The rows from `from` to before `to` are in view: whatever of them is missing or stale is fetched. */
+  want(from: number, to: number): void {
+    this.#from = from;
+    this.#to = Math.min(to, this.total);
+    if (this.#to <= from) return;
+    for (const page of this.#wanted()) {
+      const held = this.#pages.get(page);
+      if (held !== undefined) {
+        this.#pages.delete(page);
+        this.#pages.set(page, held);
+      }
+      // What just failed is not asked for again with every redraw.
+      if ((held === undefined || held.isStale) && this.error === null) void this.#fetch(page);
+    }
+  }
+
+  /** Everything may have changed. */
+  refresh(): void {
+    for (const page of this.#pages.values()) page.isStale = true;
+    for (const page of this.#wanted()) this.#renew(page);
+  }
+
+  /** Rows were added at the end. */
+  grow(): void {
+    for (const page of this.#pages.values()) if (page.rows.length < this.#pageRows) page.isStale = true;
+    // The last page says how long the list is now.
+    this.#renew(Math.floor(this.total / this.#pageRows));
+  }
+
+  /** Nothing more is fetched. */
+  close(): void {
+    for (const controller of this.#loading.values()) controller.abort();
+    this.#loading.clear();
+    this.#listeners.clear();
+  }
+
+  /** Pages in view; the first one when nothing is known yet. */
+  #wanted(): number[] {
+    const first = Math.floor(this.#from / this.#pageRows);
+    const last = Math.max(first, Math.floor(Math.max(0, this.#to - 1) / this.#pageRows));
+    return Array.from({ length: last - first + 1 }, (_, index) => first + index);
+  }
+
+  #renew(page: number): void {
+    if (this.#loading.has(page)) this.#staleAgain.add(page);
+    else void this.#fetch(page);
+  }
+
+  async #fetch(page: number): Promise<void> {
+    if (this.#loading.has(page)) return;
+    const controller = new AbortController();
+    this.#loading.set(page, controller);
+    try {
+      const { rows, total } = await this.#load(page * this.#pageRows, this.#pageRows, controller.signal);
+      if (controller.signal.aborted) return;
+      this.#take(page, rows);
+      this.total = total;
+      this.isLoaded = true;
+      this.error = null;
+    } catch (error) {
+      if (controller.signal.aborted) return;
+      this.error = error;
+    }
+    this.#loading.delete(page);
+    if (this.#staleAgain.delete(page) && this.error === null) void this.#fetch(page);
+    this.#changed();
+  }
+
+  #take(page: number, rows: readonly T[]): void {
+    this.#pages.delete(page);
+    this.#pages.set(page, { rows, isStale: false });
+    const wanted = new Set(this.#wanted());
+    for (const other of this.#pages.keys()) {
+      if (this.#pages.size <= this.#mostPages) break;
+      if (!wanted.has(other) && other !== page) this.#pages.delete(other);
+    }
+  }
+
+  #changed(): void {
+    this.#version += 1;
+    for (const listener of this.#listeners) listener();
+  }
+}

@@ -1,0 +1,189 @@
+import type { StreamDetail } from "@headworks/capture-contract";
+import { ArrowLeft, Copy, Rows3 } from "lucide-react";
+import { useState } from "react";
+import { ApiFailure } from "../../api.ts";
+import { useAction } from "../../shell/actions.ts";
+import { navigate } from "../../shell/router.ts";
+import { IconButton } from "../../ui/button.tsx";
+import { copyText } from "../../ui/copy.ts";
+import { formatBytes, formatCount, formatDateTime, formatDuration } from "../../ui/format.ts";
+import { SplitPane } from "../../ui/split-pane.tsx";
+import { EmptyState, ErrorState, Spinner } from "../../ui/states.tsx";
+import { Tabs } from "../../ui/tabs.tsx";
+import { Tag } from "../../ui/tag.tsx";
+import { HeaderList } from "../detail/headers/header-list.tsx";
+import { AssembledTab } from "./assembled-tab.tsx";
+import { FrameDetail } from "./frame-detail.tsx";
+import { FrameList } from "./frame-list.tsx";
+import { KIND_LABELS } from "./frame-text.ts";
+import { CallStatus, useCall } from "./grpc-calls.tsx";
+import styles from "./streams.module.css";
+import { WsComposer } from "./ws-composer.tsx";
+import { WsPausedMessages } from "./ws-paused.tsx";
+import { useStream } from "./use-stream.ts";
+
+type PaneTab = "messages" | "assembled" | "fields";
+
+/** Everything about one stream. */
+export function StreamPane({
+  id,
+  frame,
+  onFrame,
+  onBack,
+}: {
+  readonly id: string;
+  readonly frame: number | null;
+  readonly onFrame: (ordinal: number | null) => void;
+  /** Given where the list is not beside it. */
+  readonly onBack: (() => void) | undefined;
+}) {
+  const query = useStream(id);
+  if (query.error instanceof ApiFailure && query.error.status === 404) {
+    return (
+      <EmptyState title="This stream is gone">It was deleted with its entry, or made room for newer ones.</EmptyState>
+    );
+  }
+  if (query.error !== null && query.data === undefined) {
+    return <ErrorState title="The stream cannot be loaded" error={query.error} onRetry={() => void query.refetch()} />;
+  }
+  if (query.data === undefined) return <EmptyState title="Loading the stream" icon={<Spinner />} />;
+  return (
+    <section className={styles["pane"]} aria-label="Stream">
+      <Headline stream={query.data} onBack={onBack} />
+      <StreamTabs stream={query.data} frame={frame} onFrame={onFrame} />
+    </section>
+  );
+}
+
+/** The messages of a stream, and one of them below. */
+export function Messages({
+  stream,
+  frame,
+  hasKeys = true,
+  onFrame,
+}: {
+  readonly stream: StreamDetail;
+  readonly frame: number | null;
+  /** False where another list has the keys. */
+  readonly hasKeys?: boolean;
+  readonly onFrame: (ordinal: number | null) => void;
+}) {
+  const [share, setShare] = useState(0.55);
+  useAction("close", frame === null ? undefined : () => onFrame(null));
+  const split = (
+    <SplitPane
+      label="Size of the list of messages"
+      direction="column"
+      share={share}
+      onShareChange={setShare}
+      minPx={120}
+      first={<FrameList key={stream.id} stream={stream} chosen={frame} hasKeys={hasKeys} onChoose={onFrame} />}
+      second={
+        frame === null ? null : <FrameDetail streamId={stream.id} ordinal={frame} onClose={() => onFrame(null)} />
+      }
+    />
+  );
+  if (stream.kind !== "websocket") return split;
+  return (
+    <div className={styles["stack"]}>
+      <WsPausedMessages connectionId={stream.id} />
+      <div className={styles["rest"]}>{split}</div>
+      <WsComposer stream={stream} />
+    </div>
+  );
+}
+
+const TABS: readonly PaneTab[] = ["messages", "assembled", "fields"];
+
+function StreamTabs({
+  stream,
+  frame,
+  onFrame,
+}: {
+  readonly stream: StreamDetail;
+  readonly frame: number | null;
+  readonly onFrame: (ordinal: number | null) => void;
+}) {
+  const [tab, setTab] = useState<PaneTab>("messages");
+  // Frames of gRPC are no text that could be joined.
+  const shown = TABS.filter((each) => each !== "assembled" || stream.kind !== "grpc");
+  const step = (by: number): void => {
+    setTab(shown[(shown.indexOf(tab) + by + shown.length) % shown.length] ?? "messages");
+  };
+  useAction("detail.previousTab", () => step(-1));
+  useAction("detail.nextTab", () => step(1));
+  const specs = {
+    messages: {
+      value: "messages",
+      label: "Messages",
+      count: formatCount(stream.frames_sent + stream.frames_received),
+      content: () => <Messages stream={stream} frame={frame} onFrame={onFrame} />,
+    },
+    assembled: { value: "assembled", label: "Assembled", content: () => <AssembledTab stream={stream} /> },
+    fields: { value: "fields", label: "Headers", content: () => <Fields stream={stream} /> },
+  } as const;
+  return <Tabs label="Parts of the stream" value={tab} onChange={setTab} tabs={shown.map((name) => specs[name])} />;
+}
+
+function Headline({ stream, onBack }: { readonly stream: StreamDetail; readonly onBack: (() => void) | undefined }) {
+  const lastedMs = stream.closed_at === null ? null : Date.parse(stream.closed_at) - Date.parse(stream.created_at);
+  const call = useCall(stream.id, stream.kind === "grpc", `${stream.state} ${stream.frames_received}`);
+  return (
+    <header className={styles["head"]}>
+      {onBack !== undefined && (
+        <IconButton label="Back to the list" keys="Esc" icon={<ArrowLeft size={16} />} onClick={onBack} />
+      )}
+      <h2>{stream.url}</h2>
+      <span className={styles["headTools"]}>
+        <IconButton label="Copy the URL" icon={<Copy size={14} />} onClick={() => void copyText(stream.url, "URL")} />
+        <IconButton
+          label="Show its entry in Traffic"
+          icon={<Rows3 size={14} />}
+          onClick={() => navigate(`/traffic?id=${stream.id}`)}
+        />
+      </span>
+      <p className={styles["facts"]}>
+        <Tag>{KIND_LABELS[stream.kind]}</Tag>
+        <Tag tone={stream.state === "open" ? "ok" : "neutral"}>{stream.state}</Tag>
+        <span>{formatDateTime(Date.parse(stream.created_at))}</span>
+        {call !== undefined && <CallStatus call={call} />}
+        {call !== undefined && call.status_message !== "" && call.status_message !== call.status_name && (
+          <span>{call.status_message}</span>
+        )}
+        {call !== undefined && <span>{call.message_type}</span>}
+        {lastedMs !== null && <span>{formatDuration(Math.max(0, lastedMs))}</span>}
+        <span>
+          {formatCount(stream.frames_sent)} ↑ {formatBytes(stream.bytes_sent)}
+        </span>
+        <span>
+          {formatCount(stream.frames_received)} ↓ {formatBytes(stream.bytes_received)}
+        </span>
+        {stream.subprotocol !== null && <Tag tone="neutral">{stream.subprotocol}</Tag>}
+        {call === undefined && stream.close_code !== null && <span>closed with {stream.close_code}</span>}
+        {call === undefined && stream.close_reason !== null && stream.close_reason !== "" && (
+          <span>{stream.close_reason}</span>
+        )}
+        {stream.frames_not_stored > 0 && (
+          <Tag tone="warning">{formatCount(stream.frames_not_stored)} messages not stored</Tag>
+        )}
+        {(call === undefined ? Object.entries(stream.attributes) : []).map(([name, value]) => (
+          <span key={name} className={styles["fact"]} title={value}>
+            {name}: {value}
+          </span>
+        ))}
+      </p>
+    </header>
+  );
+}
+
+function Fields({ stream }: { readonly stream: StreamDetail }) {
+  return (
+    // oxlint-disable-next-line jsx-a11y/no-noninteractive-tabindex -- what scrolls must be reachable by keyboard
+    <div className={styles["fields"]} tabIndex={0} role="region" aria-label="Headers">
+      <HeaderList title="Request" headers={stream.request_headers} trailers={undefined} />
+      {stream.response_headers !== null && (
+        <HeaderList title="Response" headers={stream.response_headers} trailers={undefined} />
+      )}
+    </div>
+  );
+}

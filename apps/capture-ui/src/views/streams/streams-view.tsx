@@ -1,0 +1,55 @@
+import { Radio } from "lucide-react";
+import { useAction } from "../../shell/actions.ts";
+import { setParams, usePlace } from "../../shell/router.ts";
+import { useNarrow } from "../../shell/use-narrow.ts";
+import { EmptyState } from "../../ui/states.tsx";
+import { GrpcCalls } from "./grpc-calls.tsx";
+import { KIND_CHOICES, StreamList } from "./stream-list.tsx";
+import type { KindChoice } from "./stream-list.tsx";
+import { StreamPane } from "./stream-pane.tsx";
+import styles from "./streams.module.css";
+
+/** Connections that go on: who streams, each message, and what it all says. */
+export function StreamsView() {
+  const { params } = usePlace();
+  const narrow = useNarrow();
+  const id = params.get("id");
+  const frame = Number(params.get("frame") ?? "");
+  const asked = params.get("kind");
+  const kind: KindChoice = KIND_CHOICES.find((each) => each === asked) ?? "all";
+  const close = (): void => setParams({ id: null, frame: null });
+  useAction("close", id === null ? undefined : close);
+  const calls = kind === "grpc" ? <GrpcCalls onShow={(next) => setParams({ id: next })} /> : undefined;
+  const list = (
+    <StreamList
+      instead={narrow ? calls : undefined}
+      kind={kind}
+      chosenId={id}
+      onKind={(next) => setParams({ kind: next === "all" ? null : next }, { replace: true })}
+      onShow={(next) => setParams({ id: next, frame: null }, { replace: id !== null })}
+    />
+  );
+  const pane =
+    id === null ? (
+      (calls ?? (
+        <EmptyState icon={<Radio size={28} />} title="Choose a stream">
+          Its messages appear as they come, with direction, time and size.
+        </EmptyState>
+      ))
+    ) : (
+      <StreamPane
+        key={id}
+        id={id}
+        frame={Number.isSafeInteger(frame) && frame > 0 ? frame : null}
+        onFrame={(ordinal) => setParams({ frame: ordinal === null ? null : String(ordinal) }, { replace: true })}
+        onBack={narrow ? close : undefined}
+      />
+    );
+  if (narrow) return <div className={styles["narrow"]}>{id === null ? list : pane}</div>;
+  return (
+    <div className={styles["view"]}>
+      {list}
+      <div className={styles["right"]}>{pane}</div>
+    </div>
+  );
+}

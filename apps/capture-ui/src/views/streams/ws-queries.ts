@@ -1,0 +1,22 @@
+// Tested by ../../../../../e2e/ui-streams-websocket.test.ts
+import { queryOptions } from "@tanstack/react-query";
+import { api } from "../../api.ts";
+
+/** Messages that wait for a decision, of all connections. */
+export const wsPausedQuery = queryOptions({
+  queryKey: ["ws-traffic", "paused"],
+  queryFn: ({ signal }) => api["ws-traffic"].listWsPaused({ signal }),
+});
+
+/** Rules for messages, newest first. */
+export const wsRulesQuery = queryOptions({
+  queryKey: ["ws-traffic", "rules"],
+  queryFn: ({ signal }) => api["ws-traffic"].listWsRules({ query: { limit: 1000 }, signal }),
+});
+
+/** A connection, and whether messages can be added to it. */
+export const wsConnectionQuery = (id: string, revision: string) =>
+  queryOptions({
+    queryKey: ["ws-traffic", "connection", id, revision],
+    queryFn: ({ signal }) => api["ws-traffic"].getWsConnection({ params: { id }, signal }),
+  });

@@ -1,0 +1,178 @@
+import { connect, type Socket } from "node:net";
+import { connect as connectTls, type SecureContext, type TLSSocket } from "node:tls";
+import { once } from "node:events";
+import { ResponseReader } from "@headworks/http1";
+import { Socks5ClientHandshake } from "@headworks/socks5";
+import type { LoadJob } from "./load.ts";
+
+/** One connection through the proxy; `request` may be called again when its promise is settled. */
+export interface Channel {
+  readonly isClosed: boolean;
+  /** Rejects for any answer but the expected one. */
+  request(number: number): Promise<void>;
+  end(): void;
+}
+
+/** What browsers send, more or less. */
+export const FIELDS = [
+  "User-Agent: Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/140.0.0.0 Safari/537.36",
+  "Accept: application/json",
+  "Accept-Language: en-GB,en;q=0.9",
+  "Cookie: session=8f14e45fceea167a5a36dedd4bea2543; theme=dark",
+  "Referer: https://www.example.com/shop/items?page=2",
+  "\r\n",
+].join("\r\n");
+
+/** What was answered is not what was asked for. */
+export class LoadError extends Error {}
+
+/** Speaks HTTP/1.1 with the origin. */
+export class Http1Channel implements Channel {
+  readonly #job: LoadJob;
+  readonly #socket: Socket;
+  readonly #reader: ResponseReader;
+  readonly #head: string;
+  readonly #expected: Buffer;
+  #settled: { resolve: () => void; reject: (error: Error) => void } | undefined;
+  #status = 0;
+  #bytes = 0;
+  #firstBody: Buffer[] | undefined = [];
+  #closesAfter = false;
+  isClosed = false;
+
+  static async open(job: LoadJob, context: SecureContext, expected: Buffer): Promise<Http1Channel> {
+    const raw = await openToProxy(job);
+    if (job.bySocks5 === true) await openBySocks5(raw, job);
+    const socket = job.scheme === "http" ? raw : await openTls(raw, job, context, "http/1.1");
+    return new Http1Channel(job, socket, expected);
+  }
+
+  private constructor(job: LoadJob, socket: Socket, expected: Buffer) {
+    this.#job = job;
+    this.#socket = socket;
+    this.#expected = expected;
+    const authority = `${job.originHost}:${job.originPort}`;
+    this.#head = `Host: ${authority}\r\n${FIELDS}`;
+    this.#reader = new ResponseReader(
+      {
+        onInformational: () => undefined,
+        onHead: (head) => {
+          this.#status = head.status;
+          this.#closesAfter = !head.keepAlive;
+        },
+        onData: (piece) => {
+          this.#bytes += piece.length;
+          // An unexpected answer may be long, and its beginning tells enough.
+          if (this.#bytes <= this.#expected.length) this.#firstBody?.push(Buffer.from(piece));
+        },
+        onEnd: () => this.#answered(),
+        onError: (error) => this.#fail(new LoadError(`The answer cannot be read: ${error.message}`)),
+      },
+      { lenient: true },
+    );
+    socket.on("data", (chunk: Buffer) => void this.#reader.read(chunk));
+    socket.on("end", () => this.#reader.end());
+    socket.on("error", (error) => this.#fail(error));
+    socket.on("close", () => {
+      this.isClosed = true;
+      this.#fail(new LoadError("The proxy closed the connection in the middle of an exchange"));
+    });
+  }
+
+  request(number: number): Promise<void> {
+    const { promise, resolve, reject } = Promise.withResolvers<void>();
+    this.#settled = { resolve, reject };
+    this.#bytes = 0;
+    this.#reader.expect("GET");
+    const { scheme, bySocks5, originHost, originPort } = this.#job;
+    const place = scheme === "http" && bySocks5 !== true ? `http://${originHost}:${originPort}` : "";
+    this.#socket.write(`GET ${place}/${this.#job.bodyBytes}?n=${number} HTTP/1.1\r\n${this.#head}`, "latin1");
+    return promise;
+  }
+
+  end(): void {
+    this.isClosed = true;
+    this.#socket.end();
+  }
+
+  #answered(): void {
+    const settled = this.#settled;
+    this.#settled = undefined;
+    const first = this.#firstBody;
+    this.#firstBody = undefined;
+    if (this.#closesAfter) this.end();
+    if (this.#status !== 200 || this.#bytes !== this.#job.bodyBytes) {
+      const text = first === undefined ? "" : `: ${Buffer.concat(first).toString("latin1").slice(0, 300)}`;
+      settled?.reject(new LoadError(`Answer ${this.#status} with ${this.#bytes} bytes${text}`));
+    } else if (first && !Buffer.concat(first).equals(this.#expected)) {
+      settled?.reject(new LoadError("The answer's body was changed on its way"));
+    } else {
+      settled?.resolve();
+    }
+  }
+
+  #fail(error: Error): void {
+    const settled = this.#settled;
+    this.#settled = undefined;
+    settled?.reject(error);
+  }
+}
+
+/** Asks for a tunnel by name; the origin speaks only when asked, so nothing comes behind the reply. */
+async function openBySocks5(raw: Socket, { originHost, originPort }: LoadJob): Promise<void> {
+  const handshake = new Socks5ClientHandshake(
+    { host: { kind: "name", name: originHost }, port: originPort },
+    undefined,
+  );
+  raw.write(handshake.start());
+  for (;;) {
+    const [piece] = (await once(raw, "data")) as [Buffer];
+    const { send, outcome } = handshake.read(piece);
+    if (outcome.kind === "open") return;
+    if (outcome.kind === "failed") throw new LoadError(`SOCKS5 was refused: ${JSON.stringify(outcome.failure)}`);
+    if (send.length > 0) raw.write(send);
+  }
+}
+
+/**
+ * From an address of its own: mockttp takes a client whose port is by chance that of one of its own connections to the
+ * origin for itself, and refuses to go round in circles.
+ */
+async function openToProxy({ proxyPort }: LoadJob): Promise<Socket> {
+  const raw = connect({ port: proxyPort, host: "127.0.0.1", localAddress: "127.0.0.2", noDelay: true });
+  raw.on("error", () => undefined);
+  await once(raw, "connect");
+  return raw;
+}
+
+/** A TLS session with the origin, which the proxy intercepts, inside a tunnel that the proxy is asked for. */
+export async function openSecure(
+  job: LoadJob,
+  context: SecureContext,
+  protocol: "h2" | "http/1.1",
+): Promise<TLSSocket> {
+  return await openTls(await openToProxy(job), job, context, protocol);
+}
+
+async function openTls(
+  raw: Socket,
+  { originHost, originPort }: LoadJob,
+  context: SecureContext,
+  protocol: "h2" | "http/1.1",
+): Promise<TLSSocket> {
+  const authority = `${originHost}:${originPort}`;
+  raw.write(`CONNECT ${authority} HTTP/1.1\r\nHost: ${authority}\r\nProxy-Connection: keep-alive\r\n\r\n`);
+  let answer = "";
+  while (!answer.includes("\r\n\r\n")) {
+    const [piece] = (await once(raw, "data")) as [Buffer];
+    answer += piece.toString("latin1");
+  }
+  if (!/^HTTP\/1\.[01] 200 /.test(answer) || !answer.endsWith("\r\n\r\n")) {
+    throw new LoadError(`CONNECT was answered with ${JSON.stringify(answer.slice(0, 200))}`);
+  }
+  const offered = protocol === "h2" ? { ALPNProtocols: ["h2"] } : {};
+  const secure = connectTls({ socket: raw, servername: originHost, secureContext: context, ...offered });
+  await once(secure, "secureConnect");
+  if (protocol === "h2" && secure.alpnProtocol !== "h2") throw new LoadError("The proxy does not speak HTTP/2");
+  return secure;
+}

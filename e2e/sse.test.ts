@@ -1,0 +1,294 @@
+import assert from "node:assert/strict";
+import type { IncomingMessage, ServerResponse } from "node:http";
+import type { ServerHttp2Stream } from "node:http2";
+import { after, before, test } from "node:test";
+import { constants, createGzip } from "node:zlib";
+import type { StreamFrame, StreamSummary } from "@headworks/capture-contract";
+import {
+  peer,
+  proxyClient,
+  spawnProcess,
+  startHttp2Origin,
+  startOrigin,
+  temporaryDirectory,
+  waitUntil,
+} from "@headworks/testkit";
+import type { Origin } from "@headworks/testkit";
+import { chromium } from "playwright-core";
+import { Cleanups, LOCAL_NAMES, originAuthority, startWeir } from "./rig.ts";
+import type { Weir } from "./rig.ts";
+
+const curl = peer("curl");
+const browser = peer("chromium");
+const cleanups = new Cleanups();
+/** Answers that are held open, by their path. */
+const open = new Map<string, ServerResponse>();
+let weir: Weir;
+let origin: Origin;
+
+const PAGE = `<!doctype html><title>events</title><ol></ol><script>
+const source = new EventSource("/sse/chromium");
+source.addEventListener("tick", (event) => {
+  const item = document.createElement("li");
+  item.textContent = event.lastEventId + " " + event.data;
+  document.querySelector("ol").append(item);
+});
+</script>`;
+
+function site(request: IncomingMessage, response: ServerResponse): void {
+  const path = new URL(request.url ?? "/", "https://origin").pathname;
+  request.resume();
+  if (!path.startsWith("/sse/")) {
+    response.writeHead(200, { "content-type": "text/html" }).end(path === "/page" ? PAGE : "");
+    return;
+  }
+  response.writeHead(200, {
+    "content-type": path.endsWith("lines") ? "application/x-ndjson" : "text/event-stream; charset=utf-8",
+    "cache-control": "no-store",
+    ...(path.endsWith("gzip") ? { "content-encoding": "gzip" } : {}),
+  });
+  response.flushHeaders();
+  open.set(path, response);
+}
+
+before(async () => {
+  weir = cleanups.use(await startWeir());
+  origin = cleanups.use(await startOrigin({ handler: site, tls: { authority: originAuthority, names: LOCAL_NAMES } }));
+});
+after(() => cleanups.run());
+
+const urlOf = (path: string): string => `https://localhost:${origin.port}${path}`;
+
+async function answerOf(path: string): Promise<ServerResponse> {
+  return await waitUntil(() => open.get(path), { timeoutMs: 20_000, what: `the request for ${path}` });
+}
+
+async function streamOf(path: string, from = weir): Promise<StreamSummary> {
+  return await waitUntil(
+    async () => (await from.get<StreamSummary[]>("/streams?session_id=all")).find((stream) => stream.path === path),
+    { what: `the stream of ${path}` },
+  );
+}
+
+/** The frames that have text, once there are so many. */
+async function textsOf({ id }: StreamSummary, count: number, from = weir): Promise<string[]> {
+  return await waitUntil(
+    async () => {
+      const frames = await from.get<StreamFrame[]>(`/streams/${id}/frames?limit=1000`);
+      const texts = frames.flatMap(({ text }) => (text === null || text === "" ? [] : [text]));
+      return texts.length >= count ? texts : undefined;
+    },
+    { what: `${count} frames` },
+  );
+}
+
+/** Sends events one by one: each must have reached the client and the API before the next one goes out. */
+async function oneByOne(
+  path: string,
+  write: (text: string) => void | Promise<void>,
+  hasArrived: (event: string) => boolean | Promise<boolean>,
+  from = weir,
+): Promise<void> {
+  const stream = await streamOf(path, from);
+  assert.equal(stream.state, "open");
+  const sent: string[] = [];
+  for (const event of ["one", "two", "größe 🙂"]) {
+    await write(`event: tick\nid: ${sent.length + 1}\ndata: ${event}\n\n`);
+    sent.push(event);
+    await waitUntil(() => hasArrived(event), { timeoutMs: 20_000, what: `${event} at the client` });
+    assert.deepEqual(await textsOf(stream, sent.length, from), sent);
+  }
+}
+
+async function isClosed(path: string): Promise<StreamSummary> {
+  return await waitUntil(async () => {
+    const stream = await streamOf(path);
+    return stream.state === "closed" ? stream : undefined;
+  });
+}
+
+test("curl -N gets each event when it is sent, and so does the API", { skip: curl.skip }, async () => {
+  await using client = await spawnProcess(curl.path, [
+    "-sSN",
+    "-x",
+    weir.proxyUrl,
+    "--cacert",
+    weir.caFile,
+    urlOf("/sse/curl"),
+  ]);
+  const answer = await answerOf("/sse/curl");
+  await oneByOne(
+    "/sse/curl",
+    (text) => void answer.write(text),
+    (event) => client.stdout().includes(event),
+  );
+  answer.end();
+  assert.equal((await client.exited).code, 0);
+  await isClosed("/sse/curl");
+});
+
+test(
+  "curl -N --compressed: events in gzip are read while they come, and pass as they were",
+  { skip: curl.skip },
+  async () => {
+    await using client = await spawnProcess(curl.path, [
+      "-sSN",
+      "--compressed",
+      "-x",
+      weir.proxyUrl,
+      "--cacert",
+      weir.caFile,
+      urlOf("/sse/gzip"),
+    ]);
+    const answer = await answerOf("/sse/gzip");
+    const encoder = createGzip();
+    encoder.pipe(answer);
+    await oneByOne(
+      "/sse/gzip",
+      async (text) => {
+        encoder.write(text);
+        await new Promise<void>((resolve) => encoder.flush(constants.Z_SYNC_FLUSH, resolve));
+      },
+      (event) => client.stdout().includes(event),
+    );
+    encoder.end();
+    assert.equal((await client.exited).code, 0);
+  },
+);
+
+test("events over HTTP/2 on both sides come one by one as well", { skip: curl.skip }, async () => {
+  const leaf = originAuthority.issueLeaf(LOCAL_NAMES);
+  const streams: ServerHttp2Stream[] = [];
+  await using modern = await startHttp2Origin(
+    (stream) => {
+      stream.respond({ ":status": 200, "content-type": "text/event-stream" });
+      streams.push(stream);
+    },
+    { tls: { cert: leaf.certificatePem, key: leaf.keyPem } },
+  );
+  await using through = await startWeir({ args: ["--enable-h2-downstream"] });
+  await using client = await spawnProcess(curl.path, [
+    "-sSN",
+    "--http2",
+    "-x",
+    through.proxyUrl,
+    "--cacert",
+    through.caFile,
+    `https://localhost:${modern.port}/h2`,
+  ]);
+  const stream = await waitUntil(() => streams[0], { timeoutMs: 20_000 });
+  await oneByOne(
+    "/h2",
+    (text) => void stream.write(text),
+    (event) => client.stdout().includes(event),
+    through,
+  );
+  stream.end();
+  assert.equal((await client.exited).code, 0);
+  const [entry] = await through.waitForEntries(1, "/h2");
+  assert.deepEqual([entry?.request.http_version, entry?.response?.http_version], ["HTTP/2", "HTTP/2"]);
+});
+
+test("Node's fetch reads each event when it is sent, and so does the API", async () => {
+  const program = `for await (const piece of (await fetch(process.argv[1])).body) process.stdout.write(piece);`;
+  await using client = await spawnProcess(
+    process.execPath,
+    ["--input-type=module", "-e", program, urlOf("/sse/node")],
+    { env: { NODE_USE_ENV_PROXY: "1", HTTPS_PROXY: weir.proxyUrl, NODE_EXTRA_CA_CERTS: weir.caFile } },
+  );
+  const answer = await answerOf("/sse/node");
+  await oneByOne(
+    "/sse/node",
+    (text) => void answer.write(text),
+    (event) => client.stdout().includes(event),
+  );
+  answer.end();
+  assert.equal((await client.exited).code, 0);
+});
+
+test(
+  "Chromium's EventSource gets each event when it is sent, and so does the API",
+  { skip: browser.skip },
+  async () => {
+    const instance = await chromium.launch({
+      executablePath: browser.path,
+      args: [
+        "--no-sandbox",
+        "--disable-gpu",
+        "--disable-quic",
+        "--no-first-run",
+        "--disable-background-networking",
+        `--proxy-server=${weir.proxyUrl}`,
+        "--proxy-bypass-list=<-loopback>",
+      ],
+      timeout: 60_000,
+    });
+    try {
+      const page = await (await instance.newContext({ ignoreHTTPSErrors: true })).newPage();
+      await page.goto(urlOf("/page"));
+      const answer = await answerOf("/sse/chromium");
+      await oneByOne(
+        "/sse/chromium",
+        (text) => void answer.write(text),
+        async (event) =>
+          (await page.getByRole("listitem").allTextContents()).some((text) => text.endsWith(` ${event}`)),
+      );
+      assert.deepEqual(await page.getByRole("listitem").allTextContents(), ["1 one", "2 two", "3 größe 🙂"]);
+    } finally {
+      await instance.close();
+    }
+    const closed = await isClosed("/sse/chromium");
+    assert.match(closed.close_reason ?? "", /client/iu);
+  },
+);
+
+test("lines of JSON that drip byte by byte are items when they are whole", async () => {
+  const client = proxyClient(weir.proxyPort, { ca: weir.caPem, timeoutMs: 60_000 });
+  const fetched = client.fetch(urlOf("/sse/lines"));
+  const answer = await answerOf("/sse/lines");
+  answer.socket?.setNoDelay(true);
+  const text = '{"price":1,"größe":"🙂"}\n';
+  for (const byte of Buffer.from(text)) {
+    await new Promise<void>((resolve) => void answer.write(Buffer.of(byte), () => resolve()));
+  }
+  assert.deepEqual(await textsOf(await streamOf("/sse/lines"), 1), [text.trim()]);
+  answer.end();
+  assert.equal((await fetched).body.toString(), text);
+});
+
+test("an origin that breaks off leaves what came of the last event, and why the stream ended", async () => {
+  const client = proxyClient(weir.proxyPort, { ca: weir.caPem, timeoutMs: 60_000 });
+  const fetched = client.fetch(urlOf("/sse/broken")).catch(() => undefined);
+  const answer = await answerOf("/sse/broken");
+  answer.write("data: whole\n\ndata: ha");
+  await textsOf(await streamOf("/sse/broken"), 1);
+  answer.destroy();
+  const closed = await isClosed("/sse/broken");
+  assert.ok((closed.close_reason ?? "").length > 0);
+  assert.deepEqual(await textsOf(closed, 2), ["whole", "ha"]);
+  const frames = await weir.get<StreamFrame[]>(`/streams/${closed.id}/frames`);
+  assert.deepEqual(frames.at(-1)?.attributes, { incomplete: "true" });
+  await fetched;
+});
+
+test("what was shown of a stream survives kill -9", async () => {
+  await using data = await temporaryDirectory();
+  const dataDir = data.file("data");
+  const first = await startWeir({ dataDir });
+  const client = proxyClient(first.proxyPort, { ca: first.caPem, timeoutMs: 60_000 });
+  const fetched = client.fetch(urlOf("/sse/killed")).catch(() => undefined);
+  const answer = await answerOf("/sse/killed");
+  answer.write("data: kept\n\n");
+  const { id } = await streamOf("/sse/killed", first);
+  await waitUntil(async () => (await first.get<StreamFrame[]>(`/streams/${id}/frames`)).length === 1);
+  await first.process.stop("SIGKILL");
+  await fetched;
+  await using second = await startWeir({ dataDir });
+  const frames = await second.get<StreamFrame[]>(`/streams/${id}/frames`);
+  assert.deepEqual(
+    frames.map(({ text }) => text),
+    ["kept"],
+  );
+  assert.equal((await streamOf("/sse/killed", second)).state, "closed");
+  await first[Symbol.asyncDispose]();
+});

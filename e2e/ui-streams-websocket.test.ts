@@ -1,0 +1,92 @@
+import { once } from "node:events";
+import { createServer } from "node:http";
+import { connect } from "node:net";
+import type { AddressInfo } from "node:net";
+import { WebSocket, WebSocketServer } from "ws";
+import { eventually, uiFile } from "./ui-rig.ts";
+import type { UiBench } from "./ui-rig.ts";
+
+const journey = uiFile();
+
+/** An origin that sends back what it gets, and a client of it by way of Weir. */
+async function openEcho({ weir }: UiBench) {
+  const server = createServer();
+  const echo = new WebSocketServer({ server });
+  echo.on("connection", (socket) => socket.on("message", (data, isBinary) => socket.send(data, { binary: isBinary })));
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const target = `127.0.0.1:${(server.address() as AddressInfo).port}`;
+  const tunnel = connect(weir.proxyPort, "127.0.0.1");
+  tunnel.write(`CONNECT ${target} HTTP/1.1\r\nHost: ${target}\r\n\r\n`);
+  await once(tunnel, "data");
+  const client = new WebSocket(`ws://${target}/chat`, { createConnection: () => tunnel });
+  const got: string[] = [];
+  let closeCode = 0;
+  client.on("message", (data) => got.push((data as Buffer).toString()));
+  client.on("close", (code) => (closeCode = code));
+  await once(client, "open");
+  return {
+    client,
+    got,
+    closeCode: () => closeCode,
+    [Symbol.asyncDispose]: async () => {
+      client.terminate();
+      for (const socket of echo.clients) socket.terminate();
+      await new Promise((closed) => server.close(closed));
+    },
+  };
+}
+
+journey("Messages of a WebSocket are shown, added, held, changed and left out, and it is closed", async (bench) => {
+  await using echo = await openEcho(bench);
+  const page = await bench.open("/streams");
+  await page
+    .getByRole("group", { name: "List of streams" })
+    .getByRole("button", { name: /^open.*WS.*\/chat/u })
+    .click();
+  const rows = page.getByRole("group", { name: "Messages" }).getByRole("button");
+  echo.client.send('{"hello":"there"}');
+  await rows.filter({ hasText: "Sent" }).filter({ hasText: "hello" }).waitFor();
+  await rows.filter({ hasText: "Received" }).filter({ hasText: "hello" }).waitFor();
+
+  // Added towards the client: the server knows nothing of it.
+  const composer = page.getByRole("form", { name: "Add a message" });
+  await composer.getByRole("radio", { name: "To the client" }).click();
+  await composer.getByRole("textbox", { name: "Content of the message" }).fill("made in Weir");
+  await page.keyboard.press("Control+Enter");
+  await eventually("the client has it", () => echo.got.includes("made in Weir"));
+  await rows.filter({ hasText: "injected" }).filter({ hasText: "made in Weir" }).waitFor();
+
+  // Held by a rule, and changed.
+  await page.getByRole("button", { name: "Rules for WebSocket messages" }).click();
+  const dialog = page.getByRole("dialog", { name: "Rules for WebSocket messages" });
+  await dialog.getByRole("textbox", { name: "Text pattern" }).fill("secret");
+  await dialog.getByRole("radio", { name: "Sent" }).click();
+  await dialog.getByRole("button", { name: "Add the rule" }).click();
+  await dialog.getByRole("listitem").getByText("sent, text secret: pause").waitFor();
+  await dialog.getByRole("button", { name: "Done" }).click();
+  echo.client.send("a secret plan");
+  await page.getByRole("button", { name: "1 message waits" }).waitFor();
+  const waiting = page.getByRole("region", { name: "Message that waits" });
+  await waiting.getByRole("textbox").fill("a public plan");
+  await waiting.getByRole("button", { name: "Send changed" }).click();
+  await eventually("the server got the other text", () => echo.got.includes("a public plan"));
+  await rows.filter({ hasText: "modified" }).filter({ hasText: "a public plan" }).click();
+  const detail = page.getByRole("region", { name: "Message", exact: true });
+  await detail.getByText("Before a rule changed it").click();
+  await detail.getByText("a secret plan").waitFor();
+  await page.keyboard.press("Escape");
+
+  // Held and left out by a key.
+  echo.client.send("secret again");
+  await waiting.getByText("held by Pause sent messages").waitFor();
+  await page.getByRole("heading", { level: 2 }).click();
+  await page.keyboard.press("x");
+  await rows.filter({ hasText: "dropped" }).filter({ hasText: "secret again" }).waitFor();
+  await waiting.waitFor({ state: "detached" });
+
+  await composer.getByRole("button", { name: "Close" }).click();
+  await page.getByRole("button", { name: "Close the connection" }).click();
+  await eventually("the client was told", () => echo.closeCode() === 1000);
+  await composer.waitFor({ state: "detached" });
+});

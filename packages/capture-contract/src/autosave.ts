@@ -1,0 +1,160 @@
+// Tested by ../../../apps/capture-proxy/src/slices/autosave/autosave.slice.test.ts
+import { defineOperations, nullable, oneOf, strictObject } from "@headworks/contract-kit";
+import { Type } from "typebox";
+import type { Static } from "typebox";
+import { Id, Timestamp } from "./primitives.ts";
+
+const FORMATS = ["har", "session"] as const;
+const seconds = { minimum: 1, maximum: 604_800 };
+const backups = { minimum: 1, maximum: 100_000 };
+const requests = { minimum: 0, maximum: 1_000_000_000 };
+const minutes = { minimum: 0, maximum: 5_256_000 };
+const outputDirectory = Type.String({ maxLength: 4096 });
+
+/** What the automatic backup keeps in the configuration. */
+export const AutoSaveSettings = strictObject({
+  enabled: Type.Boolean({
+    default: false,
+    "x-applies": "restart",
+    description: "Save the active session to a file again and again",
+  }),
+  interval_seconds: Type.Integer({
+    ...seconds,
+    default: 300,
+    "x-applies": "restart",
+    description: "Seconds between snapshots",
+  }),
+  export_format: oneOf([...FORMATS], {
+    default: "har",
+    "x-applies": "next-cycle",
+    description: "HAR 1.2, or the native form that loses nothing",
+  }),
+  output_dir: nullable(outputDirectory, {
+    default: null,
+    "x-applies": "next-cycle",
+    description: "Absolute directory of the snapshots; without one it is `<data_dir>/backups`",
+  }),
+  max_backups: Type.Integer({
+    ...backups,
+    default: 10,
+    "x-applies": "next-cycle",
+    description: "Snapshots that are kept; the oldest beyond are deleted",
+  }),
+  rotate_after_requests: nullable(Type.Integer(requests), {
+    default: null,
+    "x-applies": "next-cycle",
+    description: "A session with so many entries is followed by a new one; without a number, or with 0, never",
+  }),
+  rotate_after_minutes: nullable(Type.Integer(minutes), {
+    default: null,
+    "x-applies": "next-cycle",
+    description: "A session of this age is followed by a new one; without a number, or with 0, never",
+  }),
+});
+
+/** What is wrong or went well with snapshots since the start. Times are null before the first one. */
+const outcome = {
+  running: Type.Boolean({ description: "Snapshots are made by the clock: `enabled` as it was at the start" }),
+  restart_pending: Type.Boolean({ description: "`enabled` or `interval_seconds` wait for a restart" }),
+  saving: Type.Boolean({ description: "A snapshot is being written" }),
+  next_snapshot: nullable(Timestamp),
+  last_snapshot: nullable(Timestamp),
+  last_snapshot_path: nullable(Type.String()),
+  last_snapshot_bytes: nullable(Type.Integer()),
+  last_snapshot_entries: nullable(Type.Integer()),
+  last_error: nullable(Type.String({ description: "Why the newest attempt failed; null after one that did not" })),
+  last_error_at: nullable(Timestamp),
+  snapshots_written: Type.Integer(),
+  snapshots_failed: Type.Integer(),
+  last_rotation: nullable(Timestamp, { description: "When a session was last followed by a new one" }),
+  cycles_missed: Type.Integer({ description: "Cycles that were due while a snapshot was still being written" }),
+};
+
+/** The settings as configured, and how it goes. */
+export const AutoSaveStatus = strictObject(
+  {
+    enabled: Type.Boolean(),
+    interval_seconds: Type.Integer(),
+    export_format: oneOf([...FORMATS]),
+    output_dir: Type.String(),
+    max_backups: Type.Integer(),
+    rotate_after_requests: nullable(Type.Integer()),
+    rotate_after_minutes: nullable(Type.Integer()),
+    ...outcome,
+  },
+  { $id: "AutoSaveStatus" },
+);
+export type AutoSaveStatus = Static<typeof AutoSaveStatus>;
+
+const tolerated = Object.fromEntries(
+  Object.entries(outcome).map(([name, schema]) => [name, Type.Optional(schema)]),
+) as unknown as { [K in keyof typeof outcome]: ReturnType<typeof Type.Optional<(typeof outcome)[K]>> };
+
+/** Changed settings; what is left out stays. What `GET /autosave` shows may be sent back. */
+export const AutoSaveChange = strictObject({
+  enabled: Type.Optional(Type.Boolean({ description: "Save again and again; holds after a restart" })),
+  interval_seconds: Type.Optional(
+    Type.Integer({ ...seconds, description: "Seconds between snapshots; holds after a restart" }),
+  ),
+  export_format: Type.Optional(oneOf([...FORMATS], { description: "HAR 1.2, or the native form that loses nothing" })),
+  output_dir: Type.Optional(
+    nullable(outputDirectory, { description: "Absolute directory; null or an empty text is `<data_dir>/backups`" }),
+  ),
+  max_backups: Type.Optional(Type.Integer({ ...backups, description: "Snapshots that are kept" })),
+  rotate_after_requests: Type.Optional(
+    nullable(Type.Integer(requests), { description: "Entries after which a new session begins; null or 0 is never" }),
+  ),
+  rotate_after_minutes: Type.Optional(
+    nullable(Type.Integer(minutes), { description: "Age after which a new session begins; null or 0 is never" }),
+  ),
+  ...tolerated,
+});
+export type AutoSaveChange = Static<typeof AutoSaveChange>;
+
+/** One snapshot that was made. */
+export const SnapshotResult = strictObject(
+  {
+    success: Type.Boolean(),
+    message: Type.String(),
+    output_dir: Type.String(),
+    path: Type.String({ description: "The file" }),
+    size_bytes: Type.Integer(),
+    entries: Type.Integer(),
+    session_id: Id,
+    pruned: Type.Array(Type.String(), { description: "Files that were deleted, oldest first" }),
+  },
+  { $id: "SnapshotResult" },
+);
+export type SnapshotResult = Static<typeof SnapshotResult>;
+
+export const autosaveOperations = defineOperations({
+  getAutosave: {
+    method: "GET",
+    path: "/autosave",
+    summary: "The settings of the automatic backup, and how it goes",
+    access: "config:read",
+    responses: { 200: AutoSaveStatus },
+    expose: { mcp: { name: "get_autosave_config", readOnly: true } },
+  },
+  updateAutosave: {
+    method: "PATCH",
+    path: "/autosave",
+    summary: "Change the settings of the automatic backup; what is left out stays",
+    access: "config:write",
+    body: AutoSaveChange,
+    responses: { 200: AutoSaveStatus },
+    expose: { mcp: { name: "update_autosave_config", readOnly: false } },
+  },
+  saveSnapshot: {
+    method: "POST",
+    path: "/autosave/snapshot",
+    summary: "Save the active session to a file now",
+    description:
+      "One that is being written already is waited for first. The file is whole and on disk when the answer comes. Sessions are rotated by cycles only.",
+    access: "config:write",
+    body: strictObject({}),
+    bodyOptional: true,
+    responses: { 200: SnapshotResult },
+    expose: { mcp: { name: "trigger_autosave_snapshot", readOnly: false } },
+  },
+});

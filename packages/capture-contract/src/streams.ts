@@ -1,0 +1,228 @@
+import { defineOperations, media, nullable, oneOf, strictObject } from "@headworks/contract-kit";
+import { Type } from "typebox";
+import type { Static } from "typebox";
+import { HeadersList } from "./message.ts";
+import { Id, IdParams, Timestamp } from "./primitives.ts";
+
+export const STREAM_KINDS = ["websocket", "sse", "json", "grpc"] as const;
+export const StreamKind = oneOf([...STREAM_KINDS], {
+  description: "`sse`: server-sent events; `json`: items of JSON that follow each other",
+});
+export type StreamKind = Static<typeof StreamKind>;
+
+export const FRAME_TYPES = [
+  "text",
+  "binary",
+  "ping",
+  "pong",
+  "close",
+  "continuation",
+  "event",
+  "item",
+  "message",
+  "trailer",
+] as const;
+export const FrameType = oneOf([...FRAME_TYPES]);
+export type FrameType = Static<typeof FrameType>;
+
+export const FrameDirection = oneOf(["send", "receive"], { description: "`send`: from the client" });
+export type FrameDirection = Static<typeof FrameDirection>;
+
+const Attributes = Type.Record(Type.String(), Type.String());
+
+const streamProperties = {
+  id: Type.String({ description: "That of its traffic entry" }),
+  kind: StreamKind,
+  session_id: Id,
+  state: oneOf(["connecting", "open", "closing", "closed"]),
+  method: Type.String(),
+  url: Type.String(),
+  host: Type.String(),
+  path: Type.String({ description: "Path and query" }),
+  client_addr: nullable(Type.String()),
+  server_addr: nullable(Type.String()),
+  subprotocol: nullable(Type.String()),
+  close_code: nullable(Type.Integer()),
+  close_reason: nullable(Type.String({ description: "Why it ended, where something says so" })),
+  attributes: Type.Record(Type.String(), Type.String(), { description: "Further facts, by the kind of stream" }),
+  created_at: Timestamp,
+  closed_at: nullable(Timestamp),
+  frames_sent: Type.Integer(),
+  frames_received: Type.Integer(),
+  bytes_sent: Type.Integer({ description: "Of payloads, uncompressed" }),
+  bytes_received: Type.Integer(),
+  frames_stored: Type.Integer(),
+  frames_not_stored: Type.Integer({ description: "Passed on, but shed by the store under load" }),
+};
+
+/** A stream as a row of a list. Counts are of what flowed, stored or not. */
+export const StreamSummary = strictObject(streamProperties, { $id: "StreamSummary" });
+export type StreamSummary = Static<typeof StreamSummary>;
+
+/** A stream with the fields of its request and its answer. */
+export const StreamDetail = strictObject(
+  { ...streamProperties, request_headers: HeadersList, response_headers: nullable(HeadersList) },
+  { $id: "StreamDetail" },
+);
+export type StreamDetail = Static<typeof StreamDetail>;
+
+export const StreamFrame = strictObject(
+  {
+    stream_id: Type.String(),
+    ordinal: Type.Integer({ description: "Number in its stream, from 1 on" }),
+    kind: StreamKind,
+    direction: FrameDirection,
+    type: FrameType,
+    opcode: Type.Integer({ description: "Of WebSocket; 0 for the others" }),
+    is_final: Type.Boolean(),
+    timestamp: Timestamp,
+    text: nullable(Type.String({ description: "Start of the payload, where it is text" })),
+    base64: nullable(Type.String({ description: "Start of the payload, where it is not" })),
+    size: Type.Integer({ description: "Bytes of the payload, uncompressed" }),
+    stored_size: Type.Integer({ description: "Bytes of it that are stored" }),
+    preview_size: Type.Integer({ description: "Bytes of it that are shown here" }),
+    wire_size: Type.Integer({ description: "Bytes as they came" }),
+    compressed: Type.Boolean(),
+    mask: nullable(Type.Integer()),
+    effect: nullable(oneOf(["injected", "modified", "dropped"], { description: "What Weir did to it" })),
+    original_text: nullable(Type.String({ description: "Start of what it was before a rule changed it" })),
+    original_base64: nullable(Type.String()),
+    attributes: Attributes,
+  },
+  { $id: "StreamFrame" },
+);
+export type StreamFrame = Static<typeof StreamFrame>;
+
+const ChatChoice = strictObject({
+  index: Type.Integer(),
+  text: Type.String(),
+  reasoning: Type.String({ description: "What the model thought, as far as the provider shows it" }),
+  refusal: Type.String(),
+  tool_calls: Type.Array(
+    strictObject({
+      id: nullable(Type.String()),
+      name: Type.String(),
+      arguments: Type.String({ description: "Joined from its pieces" }),
+    }),
+  ),
+  finish_reason: nullable(Type.String({ description: "In the provider's words" })),
+});
+
+const ChatUsage = strictObject({
+  input_tokens: nullable(Type.Integer()),
+  output_tokens: nullable(Type.Integer()),
+  total_tokens: nullable(Type.Integer()),
+  cached_input_tokens: nullable(Type.Integer()),
+  reasoning_tokens: nullable(Type.Integer()),
+});
+
+/** A chat-completion stream put together. */
+export const AssembledChat = strictObject(
+  {
+    format: oneOf(["openai-chat", "openai-responses", "anthropic", "google", "ollama"]),
+    id: nullable(Type.String()),
+    model: nullable(Type.String()),
+    choices: Type.Array(ChatChoice),
+    usage: nullable(ChatUsage, { description: "As the provider counts; null when it did not say" }),
+    error: nullable(Type.String()),
+    complete: Type.Boolean({ description: "The stream said that it was complete" }),
+  },
+  { $id: "AssembledChat" },
+);
+export type AssembledChat = Static<typeof AssembledChat>;
+
+/** What the frames of a stream say together. */
+export const AssembledStream = strictObject(
+  {
+    id: Type.String(),
+    kind: StreamKind,
+    frames: Type.Integer({ description: "Frames that were looked at" }),
+    text: Type.String({ description: "Texts that were received, one a line" }),
+    truncated: Type.Boolean({ description: "Something was left out, since it is more than is put together" }),
+    events: Type.Array(strictObject({ name: Type.String(), count: Type.Integer(), bytes: Type.Integer() }), {
+      description: "How many there are of each type; the most frequent 100",
+    }),
+    chat: nullable(AssembledChat),
+  },
+  { $id: "AssembledStream" },
+);
+export type AssembledStream = Static<typeof AssembledStream>;
+
+const limit = Type.Optional(
+  Type.Integer({ minimum: 1, maximum: 1000, default: 100, description: "Most of one answer" }),
+);
+const offset = Type.Optional(
+  Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER, default: 0, description: "Left out first" }),
+);
+
+export const streamsOperations = defineOperations({
+  listStreams: {
+    method: "GET",
+    path: "/streams",
+    summary: "List streams of all kinds, newest first",
+    description:
+      "WebSocket connections, server-sent events, streams of JSON and gRPC calls. A bare array with `X-Total-Count`.",
+    access: "traffic:read",
+    query: strictObject({
+      kind: Type.Optional(StreamKind),
+      session_id: Type.Optional(
+        Type.String({ maxLength: 64, description: "Id of a session, or `all`; without it the active one" }),
+      ),
+      limit,
+      offset,
+    }),
+    responses: { 200: Type.Array(StreamSummary) },
+    expose: { mcp: { name: "list_streams", readOnly: true } },
+  },
+  getStream: {
+    method: "GET",
+    path: "/streams/{id}",
+    summary: "One stream",
+    access: "traffic:read",
+    params: IdParams,
+    responses: { 200: StreamDetail },
+  },
+  listStreamFrames: {
+    method: "GET",
+    path: "/streams/{id}/frames",
+    summary: "Frames of a stream, in their order",
+    description: "A bare array with `X-Total-Count`, which counts what the filters let through.",
+    access: "traffic:read",
+    params: IdParams,
+    query: strictObject({
+      direction: Type.Optional(FrameDirection),
+      type: Type.Optional(FrameType),
+      search: Type.Optional(Type.String({ maxLength: 4096, description: "Text in payloads, in any letter case" })),
+      after: Type.Optional(
+        Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER, description: "Only frames with higher numbers" }),
+      ),
+      order: Type.Optional(oneOf(["asc", "desc"], { default: "asc" })),
+      preview: Type.Optional(
+        Type.Integer({ minimum: 0, maximum: 65_536, default: 4096, description: "Bytes of each payload" }),
+      ),
+      limit,
+      offset,
+    }),
+    responses: { 200: Type.Array(StreamFrame) },
+    expose: { mcp: { name: "list_stream_frames", readOnly: true } },
+  },
+  getStreamFrameBody: {
+    method: "GET",
+    path: "/streams/{id}/frames/{ordinal}/body",
+    summary: "The payload of a frame as bytes",
+    access: "traffic:read",
+    params: strictObject({ id: Id, ordinal: Type.Integer({ minimum: 1, maximum: Number.MAX_SAFE_INTEGER }) }),
+    responses: { 200: media("application/octet-stream", "The payload, uncompressed") },
+  },
+  assembleStream: {
+    method: "GET",
+    path: "/streams/{id}/assembled",
+    summary: "What a stream says as a whole",
+    description:
+      "The joined text; and for streams of chat completions (OpenAI chat and responses, Anthropic messages, Google generateContent, Ollama) text, reasoning, tool calls, finish reason and usage.",
+    access: "traffic:read",
+    params: IdParams,
+    responses: { 200: AssembledStream },
+    expose: { mcp: { name: "assemble_stream", readOnly: true } },
+  },
+});

@@ -1,0 +1,23 @@
+// Tested by ../../../apps/capture-ui/src/views/mocks/answer-condition.test.ts
+import type { Condition, MockRequestCondition } from "@headworks/capture-contract";
+
+/** What a conditional mock asks of a request for one of its answers, in the language of all rules. */
+export function conditionOfAnswer(condition: MockRequestCondition): Condition {
+  switch (condition.type) {
+    case "header_equals":
+      return { type: "header", name: condition.name, value: condition.value };
+    case "header_matches":
+      return { type: "header_pattern", name: condition.name, pattern: condition.pattern };
+    case "query_param_equals":
+      return { type: "query_param", name: condition.name, value: condition.value };
+    case "json_path_equals":
+      return { type: "json_path", path: condition.path, value: condition.value };
+    case "json_path_matches":
+      return { type: "json_path_pattern", path: condition.path, pattern: condition.pattern };
+    case "body_matches":
+      return { type: "body_pattern", pattern: condition.pattern };
+    case "and":
+    case "or":
+      return { type: condition.type, conditions: condition.conditions.map(conditionOfAnswer) };
+  }
+}

@@ -1,0 +1,377 @@
+// Tested by ../../../apps/gateway/test/conformance/http2.test.ts
+import { FLAG, FRAME, frame, GET, request, section, settings, u32 } from "./http2-frames.ts";
+
+/** What a case must come to. Connections that end say why (GOAWAY); the others go on, which a PING shows. */
+export type Outcome =
+  | { readonly kind: "connection error"; readonly codes: readonly number[] }
+  /** Only this stream is reset. */
+  | { readonly kind: "stream error"; readonly stream: number; readonly codes: readonly number[] }
+  /** These streams get an answer of this status, or of 200. */
+  | { readonly kind: "answered"; readonly streams: readonly number[]; readonly status?: number }
+  /** Nothing is said to it. */
+  | { readonly kind: "ignored" };
+
+/** Bytes of a client behind the preface and its first SETTINGS. */
+export interface Http2Case {
+  readonly section: string;
+  readonly what: string;
+  readonly bytes: readonly Buffer[];
+  readonly outcome: Outcome;
+}
+
+const NO_ERROR = 0;
+const PROTOCOL_ERROR = 1;
+const INTERNAL_ERROR = 2;
+const FLOW_CONTROL_ERROR = 3;
+const STREAM_CLOSED = 5;
+const FRAME_SIZE_ERROR = 6;
+const REFUSED_STREAM = 7;
+const CANCEL = 8;
+
+const { data, headers, priority, reset, pushPromise, ping, goaway, windowUpdate, continuation } = FRAME;
+const { endStream, endHeaders, ack } = FLAG;
+const PADDED = 8;
+const HAS_PRIORITY = 32;
+
+const connection = (...codes: number[]): Outcome => ({ kind: "connection error", codes });
+const stream = (number: number, ...codes: number[]): Outcome => ({ kind: "stream error", stream: number, codes });
+const answered = (...streams: number[]): Outcome => ({ kind: "answered", streams });
+const refused = (status: number): Outcome => ({ kind: "answered", streams: [1], status });
+const IGNORED: Outcome = { kind: "ignored" };
+
+const POST = GET.map(([name, value]): readonly [string, string] => [name, value === "GET" ? "POST" : value]);
+/** The head of a request whose body is still to come. */
+const open = (number: number): Buffer => frame(headers, endHeaders, number, section(POST));
+/** Its path is answered only when its body has ended. */
+const bytes = (length: number): Buffer => Buffer.alloc(length, "x");
+const whole = section(GET);
+const half = Math.floor(whole.length / 2);
+/** An extended flag set of a type that has none of these. */
+const ALL_FLAGS = 0xfe;
+const RESERVED = 0x80000000;
+const largest = 0x7fffffff;
+
+const rows: readonly (readonly [section: string, what: string, bytes: readonly Buffer[], outcome: Outcome])[] = [
+  // Frames
+  ["4.1", "a frame of an unknown type is ignored", [frame(0x16, 0, 0, bytes(8))], IGNORED],
+  ["4.1", "flags that do not exist are ignored", [frame(ping, ALL_FLAGS, 0, bytes(8))], IGNORED],
+  ["4.1", "the reserved bit is ignored", [frame(ping, 0, RESERVED, bytes(8)), request(1)], answered(1)],
+  ["4.2", "a frame of the largest size is taken", [open(1), frame(data, endStream, 1, bytes(16_384))], answered(1)],
+  [
+    "4.2",
+    "DATA above the largest size",
+    [open(1), frame(data, endStream, 1, bytes(16_385))],
+    connection(FRAME_SIZE_ERROR),
+  ],
+  ["4.2", "HEADERS above the largest size", [frame(headers, 5, 1, bytes(16_385))], connection(FRAME_SIZE_ERROR)],
+  [
+    "4.2",
+    "SETTINGS above the largest size",
+    [frame(FRAME.settings, 0, 0, bytes(16_386))],
+    connection(FRAME_SIZE_ERROR),
+  ],
+  [
+    "4.3",
+    "PRIORITY inside a field block",
+    [frame(headers, 1, 1, whole), frame(priority, 0, 1, bytes(5))],
+    connection(PROTOCOL_ERROR),
+  ],
+  [
+    "4.3",
+    "HEADERS of another stream inside a field block",
+    [frame(headers, 1, 1, whole), request(3)],
+    connection(PROTOCOL_ERROR),
+  ],
+  [
+    "4.3",
+    "DATA inside a field block",
+    [frame(headers, 1, 1, whole), frame(data, 0, 1, "x")],
+    connection(PROTOCOL_ERROR),
+  ],
+  [
+    "5.5",
+    "an unknown frame inside a field block",
+    [frame(headers, 1, 1, whole), frame(0x16, 0, 1)],
+    connection(PROTOCOL_ERROR),
+  ],
+  [
+    "5.5",
+    "an unknown frame of a stream is ignored",
+    [open(1), frame(0x16, 0, 1, bytes(9)), frame(data, 1, 1)],
+    answered(1),
+  ],
+  // States of streams
+  ["5.1", "DATA on an idle stream", [frame(data, endStream, 1, "x")], connection(PROTOCOL_ERROR)],
+  ["5.1", "RST_STREAM on an idle stream", [frame(reset, 0, 1, u32(CANCEL))], connection(PROTOCOL_ERROR)],
+  ["5.1", "WINDOW_UPDATE on an idle stream", [frame(windowUpdate, 0, 1, u32(100))], connection(PROTOCOL_ERROR)],
+  ["5.1", "CONTINUATION on an idle stream", [frame(continuation, endHeaders, 1, whole)], connection(PROTOCOL_ERROR)],
+  ["5.1", "DATA behind the end of a request", [request(1), frame(data, endStream, 1, "x")], connection(STREAM_CLOSED)],
+  ["5.1", "HEADERS behind the end of a request", [request(1), request(1)], connection(STREAM_CLOSED)],
+  [
+    "5.1",
+    "CONTINUATION behind the end of a request",
+    [request(1), frame(continuation, endHeaders, 1, whole)],
+    connection(PROTOCOL_ERROR, STREAM_CLOSED),
+  ],
+  ["5.1", "HEADERS behind a reset of the client", [open(1), frame(reset, 0, 1, u32(CANCEL)), request(1)], IGNORED],
+  [
+    "5.1",
+    "DATA behind a reset of the client",
+    [open(1), frame(reset, 0, 1, u32(CANCEL)), frame(data, 0, 1, "x")],
+    IGNORED,
+  ],
+  [
+    "5.1",
+    "WINDOW_UPDATE and RST_STREAM behind the end of a request",
+    [request(1), frame(windowUpdate, 0, 1, u32(9)), request(3)],
+    answered(1, 3),
+  ],
+  ["5.1.1", "a stream with an even number", [request(2)], connection(PROTOCOL_ERROR)],
+  ["5.1.1", "a stream with a number below the last", [request(5), request(3)], answered(5)],
+  [
+    "5.1.2",
+    "a stream more than announced",
+    [open(1), open(3), open(5), open(7), open(9)],
+    connection(PROTOCOL_ERROR, REFUSED_STREAM),
+  ],
+  [
+    "5.3.1",
+    "a stream that depends on itself",
+    [frame(headers, 37, 1, Buffer.concat([u32(1), Buffer.from([0]), whole]))],
+    connection(PROTOCOL_ERROR),
+  ],
+  // DATA
+  ["6.1", "DATA of the connection", [open(1), frame(data, endStream, 0, "x")], connection(PROTOCOL_ERROR)],
+  [
+    "6.1",
+    "padding as long as its frame",
+    [open(1), frame(data, PADDED, 1, Buffer.from([5, 1, 2, 3]))],
+    connection(PROTOCOL_ERROR),
+  ],
+  [
+    "6.1",
+    "padding with nothing beside it",
+    [open(1), frame(data, PADDED | endStream, 1, Buffer.from([3, 0, 0, 0]))],
+    answered(1),
+  ],
+  [
+    "6.1",
+    "PADDED without a length of it",
+    [open(1), frame(data, PADDED, 1)],
+    connection(FRAME_SIZE_ERROR, PROTOCOL_ERROR),
+  ],
+  // HEADERS and CONTINUATION
+  ["6.2", "HEADERS of the connection", [frame(headers, 5, 0, whole)], connection(PROTOCOL_ERROR)],
+  [
+    "6.2",
+    "padding longer than its frame",
+    [frame(headers, 5 | PADDED, 1, Buffer.concat([Buffer.from([255]), whole]))],
+    connection(PROTOCOL_ERROR),
+  ],
+  [
+    "6.2",
+    "padding and a priority",
+    [
+      frame(
+        headers,
+        5 | PADDED | HAS_PRIORITY,
+        1,
+        Buffer.concat([Buffer.from([2]), u32(0), Buffer.from([7]), whole, bytes(2)]),
+      ),
+    ],
+    answered(1),
+  ],
+  [
+    "6.2",
+    "a priority that is cut off",
+    [frame(headers, 5 | HAS_PRIORITY, 1, bytes(3))],
+    connection(FRAME_SIZE_ERROR, PROTOCOL_ERROR),
+  ],
+  [
+    "6.10",
+    "a block in three frames",
+    [
+      frame(headers, 1, 1, whole.subarray(0, 3)),
+      frame(continuation, 0, 1, whole.subarray(3, half)),
+      frame(continuation, endHeaders, 1, whole.subarray(half)),
+    ],
+    answered(1),
+  ],
+  [
+    "6.10",
+    "a block whose first frame is empty",
+    [frame(headers, 1, 1), frame(continuation, endHeaders, 1, whole)],
+    answered(1),
+  ],
+  [
+    "6.10",
+    "CONTINUATION of another stream",
+    [frame(headers, 1, 1, whole), frame(continuation, endHeaders, 3)],
+    connection(PROTOCOL_ERROR),
+  ],
+  [
+    "6.10",
+    "CONTINUATION of the connection",
+    [frame(headers, 1, 1, whole), frame(continuation, endHeaders, 0)],
+    connection(PROTOCOL_ERROR),
+  ],
+  [
+    "6.10",
+    "CONTINUATION behind the end of its block",
+    [open(1), frame(continuation, endHeaders, 1, whole)],
+    connection(PROTOCOL_ERROR),
+  ],
+  [
+    "6.10",
+    "CONTINUATION behind DATA",
+    [open(1), frame(data, 0, 1, "x"), frame(continuation, endHeaders, 1, whole)],
+    connection(PROTOCOL_ERROR),
+  ],
+  // PRIORITY, RST_STREAM
+  ["6.3", "PRIORITY of the connection, which nobody looks at any more", [frame(priority, 0, 0, bytes(5))], IGNORED],
+  ["6.3", "PRIORITY of another size", [request(1), frame(priority, 0, 3, bytes(4))], connection(FRAME_SIZE_ERROR)],
+  [
+    "6.3",
+    "PRIORITY of a stream that never was",
+    [frame(priority, 0, 9, Buffer.from([0, 0, 0, 0, 1])), request(11)],
+    answered(11),
+  ],
+  ["6.4", "RST_STREAM of the connection", [frame(reset, 0, 0, u32(CANCEL))], connection(PROTOCOL_ERROR)],
+  ["6.4", "RST_STREAM of another size", [open(1), frame(reset, 0, 1, bytes(3))], connection(FRAME_SIZE_ERROR)],
+  [
+    "6.4",
+    "RST_STREAM with a code that does not exist",
+    [open(1), frame(reset, 0, 1, u32(0xffff)), request(3)],
+    answered(3),
+  ],
+  // SETTINGS
+  ["6.5", "SETTINGS with ACK and a content", [frame(FRAME.settings, ack, 0, bytes(6))], connection(FRAME_SIZE_ERROR)],
+  ["6.5", "SETTINGS of a stream", [frame(FRAME.settings, 0, 1)], connection(PROTOCOL_ERROR)],
+  ["6.5", "SETTINGS of another size", [frame(FRAME.settings, 0, 0, bytes(7))], connection(FRAME_SIZE_ERROR)],
+  ["6.5.2", "ENABLE_PUSH that is neither 0 nor 1", [settings([2, 2])], connection(PROTOCOL_ERROR)],
+  [
+    "6.5.2",
+    "INITIAL_WINDOW_SIZE above the largest window",
+    [settings([4, 0x80000000])],
+    connection(FLOW_CONTROL_ERROR),
+  ],
+  ["6.5.2", "MAX_FRAME_SIZE below 16,384", [settings([5, 16_383])], connection(PROTOCOL_ERROR)],
+  ["6.5.2", "MAX_FRAME_SIZE above 16,777,215", [settings([5, 16_777_216])], connection(PROTOCOL_ERROR)],
+  ["6.5.2", "a setting that does not exist", [settings([0xff, 1]), request(1)], answered(1)],
+  [
+    "6.5.3",
+    "settings twice in one frame: the last one holds",
+    [settings([4, 0], [4, 65_535]), request(1)],
+    answered(1),
+  ],
+  [
+    "6.5.3",
+    "ACK of what was never said",
+    [frame(FRAME.settings, ack, 0), frame(FRAME.settings, ack, 0)],
+    connection(PROTOCOL_ERROR),
+  ],
+  // PUSH_PROMISE, PING, GOAWAY
+  [
+    "8.4",
+    "PUSH_PROMISE of a client",
+    [open(1), frame(pushPromise, endHeaders, 1, Buffer.concat([u32(2), whole]))],
+    connection(PROTOCOL_ERROR),
+  ],
+  [
+    "6.7",
+    "PING with ACK that answers none",
+    [frame(ping, ack, 0, "unasked."), request(1)],
+    connection(PROTOCOL_ERROR, INTERNAL_ERROR),
+  ],
+  ["6.7", "PING of a stream", [frame(ping, 0, 1, bytes(8))], connection(PROTOCOL_ERROR)],
+  ["6.7", "PING of another size", [frame(ping, 0, 0, bytes(6))], connection(FRAME_SIZE_ERROR)],
+  ["6.8", "GOAWAY of a stream", [frame(goaway, 0, 1, bytes(8))], connection(PROTOCOL_ERROR)],
+  ["6.8", "GOAWAY of another size", [frame(goaway, 0, 0, bytes(7))], connection(FRAME_SIZE_ERROR)],
+  [
+    "6.8",
+    "GOAWAY lets the requests before it be answered",
+    [request(1), frame(goaway, 0, 0, Buffer.concat([u32(0), u32(NO_ERROR)]))],
+    answered(1),
+  ],
+  // WINDOW_UPDATE
+  [
+    "6.9",
+    "WINDOW_UPDATE of nothing for the connection",
+    [frame(windowUpdate, 0, 0, u32(0))],
+    connection(PROTOCOL_ERROR),
+  ],
+  [
+    "6.9",
+    "WINDOW_UPDATE of nothing for a stream",
+    [open(1), frame(windowUpdate, 0, 1, u32(0))],
+    connection(PROTOCOL_ERROR),
+  ],
+  ["6.9", "WINDOW_UPDATE of another size", [frame(windowUpdate, 0, 0, bytes(3))], connection(FRAME_SIZE_ERROR)],
+  [
+    "6.9.1",
+    "windows of the connection above the largest",
+    [frame(windowUpdate, 0, 0, u32(largest)), frame(windowUpdate, 0, 0, u32(largest))],
+    connection(FLOW_CONTROL_ERROR),
+  ],
+  [
+    "6.9.1",
+    "windows of a stream above the largest",
+    [open(1), frame(windowUpdate, 0, 1, u32(largest))],
+    connection(FLOW_CONTROL_ERROR),
+  ],
+  [
+    "6.9.2",
+    "a first window that grows lets waiting answers go",
+    [settings([4, 0]), request(1), settings([4, 100])],
+    answered(1),
+  ],
+  [
+    "6.9.2",
+    "a first window above the largest for a stream with more",
+    [open(1), frame(windowUpdate, 0, 1, u32(70_000)), settings([4, largest])],
+    connection(FLOW_CONTROL_ERROR),
+  ],
+  // Requests
+  ["8.1", "a request whose body ends without a byte", [open(1), frame(data, endStream, 1)], answered(1)],
+  [
+    "8.1",
+    "HEADERS in the middle that do not end the request",
+    [open(1), frame(data, 0, 1, "x"), frame(headers, endHeaders, 1, section([["x-a", "b"]]))],
+    stream(1, PROTOCOL_ERROR),
+  ],
+  [
+    "8.1",
+    "pseudo-fields in trailers",
+    [open(1), frame(headers, 5, 1, section([[":path", "/other"]]))],
+    stream(1, PROTOCOL_ERROR),
+  ],
+  [
+    "8.2.1",
+    "capital letters in the name of a trailer",
+    [open(1), frame(headers, 5, 1, section([["X-A", "b"]]))],
+    stream(1, PROTOCOL_ERROR),
+  ],
+  [
+    "8.2.2",
+    "fields of connections in trailers",
+    [open(1), frame(headers, 5, 1, section([["connection", "close"]]))],
+    stream(1, PROTOCOL_ERROR),
+  ],
+  [
+    "8.3.1",
+    "a :scheme that has no meaning here",
+    [frame(headers, 5, 1, section(GET.map(([name, value]) => [name, value === "http" ? "ftp" : value])))],
+    refused(400),
+  ],
+];
+
+/**
+ * Every case once. Where the layer below takes an error of a stream for one of the connection, or says nothing to frames
+ * of a stream that is over, as RFC 9113, 5.4.2 and 5.1 allow, the case says what it does.
+ */
+export const HTTP2_CASES: readonly Http2Case[] = rows.map(([number, what, sent, outcome]) => ({
+  section: number,
+  what,
+  bytes: sent,
+  outcome,
+}));
