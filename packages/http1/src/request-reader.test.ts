@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { processorMs } from "@headworks/testkit";
 import { bytes, everyCut, readRequests, singleBytes } from "../test/recording.ts";
 import { RequestReader, type Http1Error, type Http1ErrorCode, type RequestHead } from "./index.ts";
 
@@ -454,18 +455,19 @@ test("an endless head is refused as soon as it passes the limit", () => {
 });
 
 test("a head that comes byte by byte costs time in proportion to its length", () => {
-  const milliseconds = (size: number): number => {
+  const costMs = (size: number): number => {
     const pieces = singleBytes(bytes(`GET / HTTP/1.1\r\n${HOST}X: ${"x".repeat(size)}\r\n\r\n`));
-    const started = performance.now();
-    const { messages } = readRequests(pieces, { limits: { headBytes: 2_000_000 } });
-    assert.equal(messages.length, 1);
-    return performance.now() - started;
+    return processorMs(() => {
+      const { messages } = readRequests(pieces, { limits: { headBytes: 2_000_000 } });
+      assert.equal(messages.length, 1);
+    });
   };
-  milliseconds(20_000);
+  // Also what the compiler does for long heads is done before it is measured.
+  costMs(400_000);
   // Ten times the length; anything quadratic takes about a hundred times as long.
-  const small = Math.min(milliseconds(40_000), milliseconds(40_000), milliseconds(40_000));
-  const large = Math.min(milliseconds(400_000), milliseconds(400_000));
-  assert(large < 35 * small, `${large} ms against ${small} ms`);
+  const small = costMs(40_000);
+  const large = costMs(400_000);
+  assert(large < 60 * small, `${large} ms against ${small} ms`);
 });
 
 test("an error thrown by the sink itself is the owner's and passes through", () => {

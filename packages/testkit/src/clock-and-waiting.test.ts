@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { EventEmitter } from "node:events";
 import { test } from "node:test";
-import { FakeClock, waitForEvent, waitUntil } from "./index.ts";
+import { FakeClock, processorMs, waitForEvent, waitUntil } from "./index.ts";
 
 test("timers fire in the order they are due, each at its own time", async () => {
   const clock = new FakeClock(1000);
@@ -72,4 +72,14 @@ test("an event is awaited with its arguments, and an error event rejects", async
   setImmediate(() => emitter.emit("error", new Error("broken")));
   await assert.rejects(waitForEvent(emitter, "ready"), /broken/);
   assert.equal(emitter.listenerCount("ready"), 0);
+});
+
+test("processor time is what one run costs, and does not count waiting", () => {
+  const spin = (rounds: number) => (): void => {
+    for (let left = rounds; left > 0; left -= 1) Math.sqrt(left);
+    // What waits for others is not work.
+    Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 5);
+  };
+  const [short, long] = [processorMs(spin(3_000_000)), processorMs(spin(30_000_000))];
+  assert.ok(long > 3 * short && long < 40 * short, `${long} ms against ${short} ms`);
 });

@@ -35,6 +35,7 @@ export {
   type SeenRequest,
 } from "./origin.ts";
 export { peer, type Peer } from "./peer.ts";
+export { processorMs } from "./processor-time.ts";
 export { proxyClient, type ProxiedRequest, type ProxyClient, type ProxyClientOptions } from "./proxy-client.ts";
 export { rawClient, RawConnection, secure, type Octets, type RawClientOptions } from "./raw-connection.ts";
 export { readResponse, type RawResponse } from "./raw-response.ts";
