@@ -80,10 +80,12 @@ export function connectionServices(
     refusal: (code, message) => {
       const requestId = newRequestId();
       const answer = errorAnswer(message === undefined ? { code } : { code, message }, requestId);
+      const fields = [...answer.fields];
+      (generations.current?.requestIdField ?? X_REQUEST_ID).pushIds(fields, { requestId, correlationId: requestId });
       return {
         status: answer.status,
         reason: reasonPhrase(answer.status),
-        fields: [...answer.fields, (generations.current?.requestIdField ?? X_REQUEST_ID).name, requestId],
+        fields,
         body: String(answer.body),
       };
     },

@@ -301,7 +301,9 @@ export function createDataPlane({ environment, log, ...parts }: ProcessParts, co
   const metricsText = async (): Promise<string> =>
     await slices.metrics.text(await gatewayFacts({ ...control, pipeline, admission, listeners }));
   const services = connectionServices(generations, pipeline, deadlines, environment);
-  const listeners = new ListenerSet({ services, environment, log, watch: watchAny, tickets: parts.tickets });
+  const { tickets, elsewhere } = parts;
+  const sharesPorts = elsewhere !== undefined;
+  const listeners = new ListenerSet({ services, environment, log, watch: watchAny, tickets, sharesPorts });
   return { pipeline, metricsText, listeners };
 }
 

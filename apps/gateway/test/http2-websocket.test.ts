@@ -5,6 +5,7 @@ import type { IncomingMessage } from "node:http";
 import type { ClientHttp2Stream } from "node:http2";
 import type { AddressInfo } from "node:net";
 import { after, before, test } from "node:test";
+import type { DocumentInput } from "@headworks/gateway-contract";
 import { collect, http2Client, type RawServer, startRawServer, waitUntil } from "@headworks/testkit";
 import { WebSocketServer, type WebSocket } from "ws";
 import { errorCode } from "./error-code.ts";
@@ -28,11 +29,13 @@ before(async () => {
     });
   });
   const { port } = origin.address() as AddressInfo;
-  gateway = await startGateway({
+  const document: DocumentInput = {
     ...serving("api", [port]),
     consumers: [{ name: "someone", credentials: [{ type: "api_key", key: "key-of-someone" }] }],
     routes: [proxied("api"), { ...proxied("closed"), service: "api", auth_required: true, match: pathOf("/closed") }],
-  });
+  };
+  // Large messages fill this window many times.
+  gateway = await startGateway(document, { environment: { GATEWAY_H2_CONNECTION_WINDOW_KIB: "64" } });
 });
 after(async () => {
   await gateway[Symbol.asyncDispose]();

@@ -280,6 +280,26 @@ test("reload: a listener that is gone finishes what it has and takes nothing new
   assert.equal((await gateway.send({ path: "/healthz", listener: "third" })).status, 200);
 });
 
+test("reload: a document may name the port that the system gave: the listener stays with its connections", async () => {
+  await using gateway = await startGateway({ listeners: [publicListener()], routes: [] });
+  const port = gateway.port();
+  await using open = await rawClient(port);
+  await open.write(HEALTH);
+  await readResponse(open);
+  for (const next of [publicListener({ port }), publicListener({ port, name: "renamed" })]) {
+    assert.equal((await gateway.reload({ listeners: [next], routes: [] })).outcome, "published");
+    await waitUntil(() => gateway.gateway.addresses[0]?.name === next.name);
+    assert.deepEqual(gateway.gateway.addresses, [{ name: next.name, address: "127.0.0.1", port }]);
+    assert.equal((await gateway.send({ path: "/healthz", listener: next.name })).status, 200);
+    await open.write(HEALTH);
+    assert.equal((await readResponse(open)).status, 200);
+  }
+  assert.deepEqual(
+    gateway.log.filter(({ code }) => code === "listener_failed"),
+    [],
+  );
+});
+
 test("reload: a listener that cannot be opened is logged, the others go on, and the next reload tries again", async () => {
   const taken = createServer();
   taken.listen(0, "127.0.0.1");

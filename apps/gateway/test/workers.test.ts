@@ -197,6 +197,20 @@ test("a killed worker is logged and replaced, and requests go on meanwhile", asy
   assert.equal((await get(gateway.port, "/fixed")).status, 200);
 });
 
+test("a listener stays open in workers that are replaced after the document named the port that the system gave", async () => {
+  await using gateway = await startWorkers(fixed("one"));
+  const [first = 0, second = 0] = gateway.workerPids();
+  const listener = { name: "public", address: "127.0.0.1", port: gateway.port };
+  await gateway.write({ ...fixed("two"), listeners: [listener] });
+  const body = async (): Promise<string> => (await get(gateway.port, "/fixed")).text;
+  await waitUntil(async () => (await body()) === "two");
+  for (const [at, victim] of [first, second].entries()) {
+    process.kill(victim, "SIGKILL");
+    await waitUntil(() => gateway.workerPids().length === 3 + at, { what: "another worker", timeoutMs: 30_000 });
+    for (let time = 0; time < 10; time += 1) assert.equal(await body(), "two");
+  }
+});
+
 test("a worker that takes another's place runs the same generation, although a secret's file has changed", async () => {
   await using directory = await temporaryDirectory();
   const key = directory.file("key");

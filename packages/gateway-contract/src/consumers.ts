@@ -96,13 +96,18 @@ export type JwtProvider = Static<typeof JwtProvider>;
 /** Whoever is asked what a token means that says nothing by itself (RFC 7662). */
 export const IntrospectionProvider = strictObject({
   name: Name,
-  introspection_endpoint: HttpUrl,
+  /** Left out: the issuer's metadata name it. */
+  introspection_endpoint: Type.Optional(HttpUrl),
   client_id: Type.String({ minLength: 1, maxLength: 255 }),
   client_secret: SecretText,
   issuer: Type.Optional(Type.String({ minLength: 1 })),
   audience: Type.Optional(Type.String({ minLength: 1 })),
   /** Everybody with a good token of this provider is this consumer. */
   consumer: Type.Optional(Name),
+  /** A good token has all of these. */
+  scopes: Type.Optional(NameList),
+  /** Whether a request goes on as nobody's while the endpoint gives no answer. */
+  fail_open: Type.Optional(Type.Boolean()),
   introspection_cache_ttl_s: Type.Optional(Type.Integer({ minimum: 1, maximum: 3600 })),
   trusted_ca_file: Type.Optional(FilePath),
 });

@@ -39,7 +39,7 @@ export const FIELD_NOTES: Readonly<Record<string, string>> = {
   "via.max_passes":
     "How often a request for an upstream may pass this gateway, whatever is between; once more is 508 loop_detected. Default: 1.",
   request_id_header:
-    "Header that carries the id of a request, from clients, to upstreams and on every answer; none that means something else. Default: x-request-id.",
+    "Header that carries the id of a request, from clients, to upstreams and on every answer; none that means something else. Beside it goes X-Correlation-Id, unless that is the one. Default: x-request-id.",
   shutdown_timeout_ms: "How long requests may take to end when the gateway stops. Default: 10000.",
   forward_credentials: "Send X-API-Key and the like on to upstreams. Default: false.",
   ssrf_filter:
@@ -66,13 +66,18 @@ export const FIELD_NOTES: Readonly<Record<string, string>> = {
   "jwt_providers[].trusted_ca_file": "Roots for the key set's server, instead of the public ones.",
   oidc_providers: "Who is asked about tokens that no JWT provider verifies (token introspection, RFC 7662).",
   "oidc_providers[].name": "Name of the provider, unique.",
-  "oidc_providers[].introspection_endpoint": "URL that is asked.",
+  "oidc_providers[].introspection_endpoint":
+    "URL that is asked. Default: the one that the issuer names at /.well-known/openid-configuration.",
   "oidc_providers[].client_id": "Who asks.",
   "oidc_providers[].client_secret": "Proof of that: ${NAME}, ${file:/path}, or itself.",
-  "oidc_providers[].issuer": "Value that `iss` of answers must have, if they say it.",
+  "oidc_providers[].issuer":
+    "Value that `iss` of answers must have, if they say it. Without `introspection_endpoint` an http or https URL, and exactly what its metadata say.",
   "oidc_providers[].audience": "Value that `aud` of answers must have; not looked at when it is left out.",
   "oidc_providers[].consumer":
     "Consumer that everybody with a good token of this provider is. Default: the one with a `jwt` credential of its issuer.",
+  "oidc_providers[].scopes": "Scopes that a good token has, all of them. Default: none.",
+  "oidc_providers[].fail_open":
+    "Whether a request whose token nobody can be asked about goes on without a consumer, and without its credentials; routes with `auth_required` refuse it. Default: false, which answers 500.",
   "oidc_providers[].introspection_cache_ttl_s": "For how long an answer is kept. Default: 60.",
   "oidc_providers[].trusted_ca_file": "Roots for the endpoint's server, instead of the public ones.",
   hmac_auth: "Signed requests.",

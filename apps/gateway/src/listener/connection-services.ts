@@ -4,6 +4,9 @@ import type { DeadlineSweep } from "@headworks/sockets";
 import type { ClientStream, ListenerFacts, Peer } from "#request/client-stream.ts";
 import type { Http2Limits } from "./http2-limits.ts";
 
+/** A client that ended its side may still read, or be gone: without a byte for so long it counts as gone. */
+export const HALF_CLOSED_MS = 5000;
+
 /** Limits of time for the connections of one listener; 0 is none. */
 export interface ListenerTimeouts {
   readonly headMs: number;

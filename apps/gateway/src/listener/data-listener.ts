@@ -14,6 +14,8 @@ export interface ListenerParts {
   readonly log: Logger;
   readonly watch: WatchFile;
   readonly tickets: SessionTickets;
+  /** Other processes of this gateway listen on the same ports. */
+  readonly sharesPorts: boolean;
 }
 
 /** What a listener is like at this moment. */
@@ -60,13 +62,7 @@ export class DataListener {
     const tls = await listener.#tlsOf(document);
     const server = listener.#server;
     try {
-      await new Promise<void>((resolve, reject) => {
-        server.once("error", reject);
-        server.listen({ host: document.address, port: document.port, backlog: 4096 }, () => {
-          server.off("error", reject);
-          resolve();
-        });
-      });
+      await listen(server, document, parts.sharesPorts);
     } catch (error) {
       await tls?.close();
       throw error;
@@ -151,6 +147,29 @@ export class DataListener {
       tickets,
     });
   }
+}
+
+async function listen(server: Server, { address, port }: Listener, sharesPorts: boolean): Promise<void> {
+  try {
+    await listenOn(server, address, port);
+  } catch (error) {
+    if (!sharesPorts || port === 0) throw error;
+    // The others may have it from when all asked for any port; whoever starts later has to ask in the same way.
+    await listenOn(server, address, 0);
+    if ((server.address() as AddressInfo).port === port) return;
+    server.close();
+    throw error;
+  }
+}
+
+async function listenOn(server: Server, host: string, port: number): Promise<void> {
+  await new Promise<void>((resolve, reject) => {
+    server.once("error", reject);
+    server.listen({ host, port, backlog: 4096 }, () => {
+      server.off("error", reject);
+      resolve();
+    });
+  });
 }
 
 /** What the handshake is made of. */

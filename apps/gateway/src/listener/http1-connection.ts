@@ -16,10 +16,7 @@ import {
 } from "@headworks/http1";
 import { BatchedWriter, cutConnection, LINGER_MS, noteRead, type Timed } from "@headworks/sockets";
 import type { ClientHandler, ClientStream, ListenerFacts, Peer } from "#request/client-stream.ts";
-import type { ConnectionServices, OpenConnection } from "./connection-services.ts";
-
-/** A client that ended its side may still read, or be gone: without a byte for so long it counts as gone. */
-const HALF_CLOSED_MS = 5000;
+import { HALF_CLOSED_MS, type ConnectionServices, type OpenConnection } from "./connection-services.ts";
 
 /**
  * One client connection that speaks HTTP/1.1. Requests are answered one at a time in their order; pipelined ones wait

@@ -5,6 +5,7 @@ import { allowedTrailers, fieldValue, hasBody, type Framing, type RawFields } fr
 import { noteRead, type Timed } from "@headworks/sockets";
 import type { ClientHandler, ClientStream } from "#request/client-stream.ts";
 import type { ConnectionServices, ReceivedHead } from "./connection-services.ts";
+import type { ConnectionWindow } from "./connection-window.ts";
 
 const { NGHTTP2_INTERNAL_ERROR, NGHTTP2_NO_ERROR, NGHTTP2_CANCEL } = constants;
 
@@ -12,10 +13,13 @@ const { NGHTTP2_INTERNAL_ERROR, NGHTTP2_NO_ERROR, NGHTTP2_CANCEL } = constants;
 export interface StreamOwner {
   /** Bytes of its answer that may wait for the client. */
   readonly sendBufferBytes: number;
+  readonly window: ConnectionWindow;
   /** It is over; `isReset`: the client, or its breaking of the protocol, ended it before its answer was taken. */
   closed(isReset: boolean): void;
   /** Its body did not arrive in time, and nothing of an answer went out yet. */
   bodyTimedOut(stream: Http2ClientStream): void;
+  /** The client does not even take its reset: it reads nothing of the connection any more. */
+  stuck(): void;
 }
 
 const NOTHING = Buffer.alloc(0);
@@ -43,6 +47,11 @@ export class Http2ClientStream implements ClientStream, Timed {
   #isReset = false;
   #isBodyEnded: boolean;
   #isReading = false;
+  /** It was reset by us. */
+  #isCut = false;
+  /** Bytes of the body that arrived and nobody read; not counted any more once nobody will. */
+  #unreadBytes = 0;
+  #isCounted = false;
 
   constructor(stream: ServerHttp2Stream, head: ReceivedHead, services: ConnectionServices, owner: StreamOwner) {
     this.#stream = stream;
@@ -68,6 +77,7 @@ export class Http2ClientStream implements ClientStream, Timed {
     });
     // Its end must be read, or the stream stays open.
     if (this.#isBodyEnded) stream.resume();
+    else this.#countArrivals();
   }
 
   get canUpgrade(): boolean {
@@ -85,6 +95,7 @@ export class Http2ClientStream implements ClientStream, Timed {
     if (fieldValue(this.#head.fields, "expect")?.toLowerCase() === "100-continue") this.sendInformational(100, "", []);
     stream.on("data", (piece: Buffer) => {
       noteRead(piece.length);
+      this.#countRead(piece.length);
       this.#touch();
       const { handler } = this;
       handler?.onBodyData(piece);
@@ -160,6 +171,7 @@ export class Http2ClientStream implements ClientStream, Timed {
     if (this.#isBodyEnded || stream.readableEnded) return;
     // A reset at once could overtake the trailers, so what still comes is dropped for a while.
     stream.on("end", () => (this.#isBodyEnded = true));
+    this.#countNoMore();
     stream.resume();
     this.deadlineMs = performance.now() + SURPLUS_BODY_MS;
   }
@@ -189,29 +201,43 @@ export class Http2ClientStream implements ClientStream, Timed {
     this.#isAnswered = true;
     this.handler = undefined;
     this.#services.deadlines.delete(this);
+    this.#stream.on("data", (piece: Buffer) => this.#countRead(piece.length));
     return { socket: this.#stream, bytes: undefined };
   }
 
-  /** Ends it without an answer. */
-  cancel(): void {
-    this.#stream.close(NGHTTP2_CANCEL);
-  }
-
   onDeadline(): void {
+    if (this.#isCut) return this.#owner.stuck();
     const isLate = performance.now() >= this.#requestDeadlineMs;
-    const isAwaited = this.#isReading && !this.#isBodyEnded && !this.#stream.isPaused();
-    const isBlocked = this.#isStarted && !this.#stream.writableFinished && this.#stream.writableLength > 0;
     if (this.#isAnswered && !this.#isBodyEnded && this.#stream.writableFinished) {
       // The client may stop sending a body that nobody reads any more (RFC 9113, 8.1).
-      return this.#stream.close(NGHTTP2_NO_ERROR);
+      return this.#cut(NGHTTP2_NO_ERROR);
     }
-    if (isAwaited && !isLate && !this.#isStarted) return this.#owner.bodyTimedOut(this);
-    if (isLate || isBlocked || isAwaited) {
+    if (this.#isAwaited && !isLate && !this.#isStarted) return this.#owner.bodyTimedOut(this);
+    if (isLate || this.#isUntaken || this.#isAwaited) {
       this.#gone();
-      this.cancel();
-      return;
+      return this.#cut(NGHTTP2_CANCEL);
     }
     this.#touch();
+  }
+
+  /** The client could have gone on with its body for long enough. */
+  get #isAwaited(): boolean {
+    if (!this.#isReading || this.#isBodyEnded || this.#stream.isPaused()) return false;
+    return performance.now() - this.#owner.window.freeSinceMs >= this.#services.timeouts.bodyMs;
+  }
+
+  /** The client leaves its answer here: some of it, or only its end. */
+  get #isUntaken(): boolean {
+    const { writableFinished, writableLength } = this.#stream;
+    const isOver = this.#isAnswered && this.#isBodyEnded;
+    return this.#isStarted && (isOver || (!writableFinished && writableLength > 0));
+  }
+
+  #cut(code: number): void {
+    this.#isCut = true;
+    // It leaves at once, or behind what a slow client has still to read.
+    this.deadlineMs = performance.now() + this.#services.timeouts.idleMs;
+    this.#stream.close(code);
   }
 
   get #isClosed(): boolean {
@@ -232,6 +258,33 @@ export class Http2ClientStream implements ClientStream, Timed {
     if (piece === undefined) return;
     this.#piece = undefined;
     if (!this.#isClosed) this.#stream.write(piece);
+  }
+
+  #countArrivals(): void {
+    const stream = this.#stream;
+    const { window } = this.#owner;
+    this.#isCounted = true;
+    // Of what arrives while a stream is paused node tells nobody else.
+    const push = stream.push.bind(stream);
+    stream.push = (piece: Buffer | null, encoding?: BufferEncoding) => {
+      if (piece !== null && this.#isCounted) {
+        this.#unreadBytes += piece.length;
+        window.came(piece.length);
+      }
+      return push(piece, encoding);
+    };
+  }
+
+  #countRead(sizeBytes: number): void {
+    if (!this.#isCounted) return;
+    this.#unreadBytes -= sizeBytes;
+    this.#owner.window.read(sizeBytes);
+  }
+
+  #countNoMore(): void {
+    if (!this.#isCounted) return;
+    this.#isCounted = false;
+    this.#owner.window.read(this.#unreadBytes);
   }
 
   /** A body that should come, and an answer that should be taken, have only so long without a step forward. */
@@ -267,6 +320,7 @@ export class Http2ClientStream implements ClientStream, Timed {
 
   readonly #onClose = (): void => {
     this.#services.deadlines.delete(this);
+    this.#countNoMore();
     this.#gone();
     this.#owner.closed(this.#isReset);
   };

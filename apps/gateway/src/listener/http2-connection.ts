@@ -5,7 +5,13 @@ import type { ErrorCode } from "@headworks/gateway-contract";
 import { lengthFraming, REQUEST_LIMITS, type RawFields } from "@headworks/http1";
 import type { Timed } from "@headworks/sockets";
 import type { ListenerFacts, Peer } from "#request/client-stream.ts";
-import type { ConnectionServices, OpenConnection, ReceivedHead } from "./connection-services.ts";
+import {
+  HALF_CLOSED_MS,
+  type ConnectionServices,
+  type OpenConnection,
+  type ReceivedHead,
+} from "./connection-services.ts";
+import { ConnectionWindow } from "./connection-window.ts";
 import { Http2ClientStream, type StreamOwner } from "./http2-client-stream.ts";
 import { readHttp2Head } from "./http2-head.ts";
 
@@ -27,6 +33,7 @@ const DRAIN_WARNING_MS = 1000;
 /** One client connection that speaks HTTP/2. */
 export class Http2Connection implements OpenConnection, StreamOwner, Timed {
   deadlineMs: number;
+  readonly window: ConnectionWindow;
   readonly #services: ConnectionServices;
   readonly #listener: ListenerFacts;
   readonly #peer: Peer;
@@ -37,6 +44,9 @@ export class Http2Connection implements OpenConnection, StreamOwner, Timed {
   #resetsLeft = RESET_BURST;
   #resetsAtMs = 0;
   #isDraining = false;
+  #hasClientEnded = false;
+  /** What had been sent when the client was last seen to take something behind its end. */
+  #sentBytes = 0;
 
   /** The socket is paused, and bytes that were read from it are back in it. */
   constructor(services: ConnectionServices, listener: ListenerFacts, peer: Peer, socket: Socket) {
@@ -46,7 +56,7 @@ export class Http2Connection implements OpenConnection, StreamOwner, Timed {
     this.#socket = socket;
     this.#mostFields = services.limits.fieldCount ?? REQUEST_LIMITS.fieldCount;
     this.deadlineMs = performance.now() + services.timeouts.idleMs;
-    const { concurrentStreams, streamWindowBytes, connectionWindowBytes } = services.http2;
+    const { concurrentStreams, streamWindowBytes } = services.http2;
     const session = performServerHandshake(socket, {
       // A few more than allowed get a proper answer, and pseudo-fields count too; more are reset.
       maxHeaderListPairs: this.#mostFields * 2 + 4,
@@ -66,15 +76,16 @@ export class Http2Connection implements OpenConnection, StreamOwner, Timed {
       },
     });
     this.#session = session;
-    session.setLocalWindowSize(connectionWindowBytes);
+    this.window = new ConnectionWindow(session, services.http2);
     session.on("stream", this.#onStream);
     session.on("error", ignoreError);
     session.on("close", () => {
       services.deadlines.delete(this);
       socket.destroy();
     });
-    // Whoever ends their side may still read the answers.
-    socket.on("end", () => this.drain());
+    socket.on("end", this.#onEnd);
+    // Its end and its errors are told only while it flows; what it holds already is the session's first.
+    setImmediate(() => socket.resume());
     services.deadlines.add(this);
   }
 
@@ -98,7 +109,7 @@ export class Http2Connection implements OpenConnection, StreamOwner, Timed {
   }
 
   onDeadline(): void {
-    if (this.#streams > 0) return;
+    if (this.#streams > 0) return this.#seeWhetherGone();
     if (this.#isDraining) return this.destroy();
     this.#isDraining = true;
     this.#close();
@@ -124,12 +135,33 @@ export class Http2Connection implements OpenConnection, StreamOwner, Timed {
     this.#refuse(stream, "request_timeout", undefined);
   }
 
+  /** Whoever ends their side may still read the answers. */
+  readonly #onEnd = (): void => {
+    this.#hasClientEnded = true;
+    this.drain();
+    // What draining says itself is out by then.
+    if (this.#streams > 0) this.deadlineMs = performance.now() + 2 * DRAIN_WARNING_MS;
+  };
+
+  /** Of writes that fail because the client is gone nobody is told; nor can a full window open any more. */
+  #seeWhetherGone(): void {
+    if (!this.#hasClientEnded) return;
+    const { bytesWritten } = this.#socket;
+    if (bytesWritten === this.#sentBytes) return this.destroy();
+    this.#sentBytes = bytesWritten;
+    this.deadlineMs = performance.now() + HALF_CLOSED_MS;
+  }
+
+  stuck(): void {
+    this.destroy();
+  }
+
   readonly #onStream = (stream: ServerHttp2Stream, _headers: unknown, flags: number, section: RawFields): void => {
     const nowMs = performance.now();
     const isWhole = (flags & NGHTTP2_FLAG_END_STREAM) !== 0;
     const head = readHttp2Head(section, isWhole, this.#mostFields);
     this.#streams += 1;
-    this.deadlineMs = Number.POSITIVE_INFINITY;
+    if (!this.#hasClientEnded) this.deadlineMs = Number.POSITIVE_INFINITY;
     if ("code" in head) {
       const method = section[section.indexOf(":method") + 1] ?? "";
       const unreadable = new Http2ClientStream(stream, { ...UNREADABLE, method }, this.#services, this);

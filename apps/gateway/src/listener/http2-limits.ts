@@ -5,7 +5,7 @@ export interface Http2Limits {
   readonly concurrentStreams: number;
   /** Bytes of one request's body that may wait here unread. */
   readonly streamWindowBytes: number;
-  /** The same for all bodies of a connection together. */
+  /** The same for all bodies of a connection together; half as much again where they would block each other. */
   readonly connectionWindowBytes: number;
   /** Bytes of all answers of a connection that may wait for the client. */
   readonly sendBufferBytes: number;

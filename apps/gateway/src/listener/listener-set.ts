@@ -14,6 +14,8 @@ export interface ListenerSetParts {
   readonly log: Logger;
   readonly watch: WatchFile;
   readonly tickets: SessionTickets;
+  /** Other processes of this gateway listen on the same ports. */
+  readonly sharesPorts: boolean;
 }
 
 /** The listeners of the running generation. */
@@ -74,6 +76,7 @@ export class ListenerSet {
   async #followNow(documents: readonly Listener[], graceMs: number): Promise<void> {
     if (this.#isStopped) return;
     const wanted = new Map(documents.map((document) => [placeOf(document), document]));
+    this.#nameGivenPorts(wanted);
     for (const [place, listener] of this.#open) {
       if (wanted.has(place)) continue;
       this.#open.delete(place);
@@ -93,10 +96,21 @@ export class ListenerSet {
     }
   }
 
+  /** A document may name the port that the system gave: that listener stays, under the place that it has now. */
+  #nameGivenPorts(wanted: ReadonlyMap<string, Listener>): void {
+    for (const [place, listener] of this.#open) {
+      const { document, port } = listener;
+      const named = placeOf({ ...document, port });
+      if (wanted.has(place) || !wanted.has(named) || this.#open.has(named)) continue;
+      this.#open.delete(place);
+      this.#open.set(named, listener);
+    }
+  }
+
   async #openOne(document: Listener): Promise<void> {
-    const { log, watch, tickets } = this.#parts;
+    const { log, watch, tickets, sharesPorts } = this.#parts;
     const timeoutsOf = (one: Listener): ListenerTimeouts => this.#timeouts(one);
-    const parts = { services: this.#services, timeoutsOf, log, watch, tickets };
+    const parts = { services: this.#services, timeoutsOf, log, watch, tickets, sharesPorts };
     this.#open.set(placeOf(document), await DataListener.open(document, parts));
   }
 

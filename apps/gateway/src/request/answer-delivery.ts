@@ -116,7 +116,7 @@ export class AnswerDelivery implements ClientHandler {
       }
     }
     if (request.answerFields !== undefined) head.fields.push(...request.answerFields);
-    head.fields.push(this.#idField.name, request.requestId);
+    this.#idField.pushIds(head.fields, request);
     // Also for an upstream that has no clock (RFC 9110, 6.6.1).
     if (fieldValue(head.fields, "date") === undefined) head.fields.push("Date", httpDateNow());
     this.status = head.status;
@@ -172,7 +172,7 @@ export class AnswerDelivery implements ClientHandler {
   switched(fields: RawFields): void {
     this.status = 101;
     this.origin = "upstream";
-    fields.push(this.#idField.name, this.request.requestId);
+    this.#idField.pushIds(fields, this.request);
     this.stream.sendHead(101, reasonPhrase(101), fields, NO_BODY);
   }
 

@@ -46,6 +46,8 @@ export class RequestContext {
   /** Lower-case protocol a client offers to switch to, if it may be followed. */
   readonly upgrade: string | undefined;
   requestId = "";
+  /** What the client calls the whole that this request is a part of; the id of the request where it does not say. */
+  correlationId = "";
   route: CompiledRoute | undefined;
   /** Parameters of an exact path template or named groups of a pattern. */
   pathParameters: Readonly<Record<string, string>> | undefined;

@@ -24,6 +24,7 @@ function requestWith(
     framing: NO_BODY,
   });
   request.requestId = "r-1";
+  request.correlationId = "c-1";
   if (more.consumer !== undefined) {
     request.consumer = { name: more.consumer, groups: [], priority: undefined, credential: "api_key" };
   }
@@ -42,6 +43,8 @@ const OWN: RawFields = [
   "192.0.2.9",
   "X-Request-Id",
   "r-1",
+  "X-Correlation-Id",
+  "c-1",
 ];
 
 const REQUESTS: readonly (readonly [string, RawFields, RawFields])[] = [
@@ -151,7 +154,7 @@ function valueOf(fields: RawFields, name: string): string | undefined {
   return at === -1 ? undefined : fields[at + 1];
 }
 
-test("another field for the id of requests: it alone is replaced on both ways, and X-Request-Id is one like any other", () => {
+test("another field for the id of requests: it is replaced on both ways, and X-Request-Id is one like any other", () => {
   const field = new RequestIdField("X-Trace-Token");
   const request = requestWith([
     "X-Request-Id",
@@ -166,7 +169,7 @@ test("another field for the id of requests: it alone is replaced on both ways, a
   Object.assign(request.generation, { requestIdField: field });
   const sent = upstreamRequestFields(request);
   assert.deepEqual(sent.slice(0, 4), ["X-Request-Id", "theirs", "A", "1"]);
-  assert.deepEqual(sent.slice(-2), ["X-Trace-Token", "r-1"]);
+  assert.deepEqual(sent.slice(-4), ["X-Trace-Token", "r-1", "X-Correlation-Id", "c-1"]);
   const answered = clientAnswerFields(["X-TRACE-TOKEN", "theirs", "X-Request-Id", "theirs"], false, field);
   assert.deepEqual(answered, ["X-Request-Id", "theirs"]);
 });

@@ -84,19 +84,35 @@ function answerTreatments(table: Readonly<Record<string, Treatment>>): Treatment
   );
 }
 
-/** The field that carries the id of requests, to upstreams and to clients; what either of them sends in it is replaced. */
+/** Carries the id of whatever a request is a part of; a request that is a part of nothing has its own id in it. */
+const CORRELATION = "X-Correlation-Id";
+export const LOWER_CORRELATION = "x-correlation-id";
+
+/**
+ * The field that carries the id of requests, to upstreams and to clients, and beside it the correlation id; what either
+ * of them sends in these fields is replaced.
+ */
 export class RequestIdField {
   readonly name: string;
   readonly lowerName: string;
+  /** False where the id of the request itself takes the place of the correlation id. */
+  readonly hasCorrelation: boolean;
   readonly requests: Treatments;
   readonly answers: Treatments;
 
   constructor(name: string) {
     this.name = name;
     this.lowerName = name.toLowerCase();
-    const own = { [this.lowerName]: TREATMENT.drop };
+    this.hasCorrelation = this.lowerName !== LOWER_CORRELATION;
+    const own = { [this.lowerName]: TREATMENT.drop, [LOWER_CORRELATION]: TREATMENT.drop };
     this.requests = requestTreatments({ ...REQUEST_FIELDS, ...own });
     this.answers = answerTreatments({ ...ANSWER_FIELDS, ...own });
+  }
+
+  /** Adds the ids of a request to fields that go out. */
+  pushIds(fields: RawFields, { requestId, correlationId }: Pick<RequestContext, "requestId" | "correlationId">): void {
+    fields.push(this.name, requestId);
+    if (this.hasCorrelation) fields.push(CORRELATION, correlationId);
   }
 }
 
@@ -110,7 +126,7 @@ const NO_ID_FORMS = /^(?:access-control-|cache-|content-|if-|sec-|trace|www-|x-g
 /** Whether a field may carry the id of requests. */
 export function mayCarryRequestId(name: string): boolean {
   const lowerName = name.toLowerCase();
-  if (lowerName === X_REQUEST_ID.lowerName) return true;
+  if (lowerName === X_REQUEST_ID.lowerName || lowerName === LOWER_CORRELATION) return true;
   const isHandled = X_REQUEST_ID.requests.of(lowerName) !== TREATMENT.pass;
   return !isHandled && !NO_IDS.has(lowerName) && !NO_ID_FORMS.test(lowerName);
 }
@@ -182,7 +198,7 @@ export function upstreamRequestFields(request: RequestContext): RawFields {
   if (request.authority !== undefined) kept.push("X-Forwarded-Host", request.authority);
   kept.push("X-Real-IP", peer.address);
   if (fromTrusted && forwarded !== "") kept.push("Forwarded", forwarded + forwardedElement(request, scheme));
-  kept.push(idField.name, request.requestId);
+  idField.pushIds(kept, request);
   const marks = request.generation.via?.requests;
   if (marks !== undefined) kept.push("Via", marks[request.version]);
   if (request.consumer !== undefined) kept.push("X-Consumer-Name", request.consumer.name);

@@ -5,7 +5,7 @@ import type { Logger } from "pino";
 import { AnswerDelivery } from "./answer-delivery.ts";
 import type { ClientStream } from "./client-stream.ts";
 import type { RequestContext } from "./context.ts";
-import { X_REQUEST_ID } from "./forwarded-fields.ts";
+import { LOWER_CORRELATION, X_REQUEST_ID } from "./forwarded-fields.ts";
 import type { CompiledRoute } from "./generation.ts";
 import type { Answer, AnswerStore, FinishedRequest, Gate, KeptAnswer, Observer, Verdict } from "./phases.ts";
 import { ProxiedRequest, type EndpointPools } from "./proxied-request.ts";
@@ -54,6 +54,10 @@ export class Pipeline {
     this.#active += 1;
     const idField = request.generation.requestIdField ?? X_REQUEST_ID;
     request.requestId = acceptableRequestId(fieldValue(request.fields, idField.lowerName)) ?? newRequestId();
+    request.correlationId = request.requestId;
+    if (idField.hasCorrelation) {
+      request.correlationId = acceptableRequestId(fieldValue(request.fields, LOWER_CORRELATION)) ?? request.requestId;
+    }
     request.trace = request.generation.tracer?.begin(request);
     const delivery = new AnswerDelivery(request, stream, this.#onDone);
     try {

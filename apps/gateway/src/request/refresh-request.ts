@@ -40,6 +40,7 @@ export function refreshRequest(
     framing: NO_BODY,
   });
   request.requestId = stale.requestId;
+  request.correlationId = stale.correlationId;
   request.route = { ...route, decorators: [], bodyFilters: [] };
   request.pathParameters = stale.pathParameters;
   request.consumer = stale.consumer;

@@ -21,7 +21,10 @@ export function newRequestId(): string {
   return secondPart + (counter + 0x100_0000).toString(16).slice(1);
 }
 
-/** The id a client sent, if it may be kept: printable ASCII without spaces, at most 128 characters. */
+/**
+ * The id a client sent for its request, or for what that is a part of, if it may be kept: printable ASCII without spaces,
+ * at most 128 characters.
+ */
 export function acceptableRequestId(sent: string | undefined): string | undefined {
   if (sent === undefined || sent.length > MOST_CHARACTERS || !PRINTABLE.test(sent)) return undefined;
   return sent;

@@ -228,3 +228,47 @@ test("what is wrong with providers of tokens", async (t) => {
     });
   }
 });
+
+test("what is wrong with providers that are asked about tokens", async (t) => {
+  type Asked = NonNullable<DocumentInput["oidc_providers"]>[number];
+  const place = "/oidc_providers/0";
+  const asked = { name: "idp", client_id: "x", client_secret: "asked-secret" };
+  const cases: readonly [title: string, provider: Partial<Asked>, issues: string[]][] = [
+    ["an endpoint", { introspection_endpoint: "https://idp.test/introspect" }, []],
+    ["an issuer that names it", { issuer: "https://idp.test/realm" }, []],
+    ["neither", {}, [`error required ${place}/introspection_endpoint`]],
+    ["an issuer that cannot be asked", { issuer: "the one" }, [`error bad_url ${place}/issuer`]],
+    ["an issuer with a query", { issuer: "https://idp.test/?a=b" }, [`error bad_url ${place}/issuer`]],
+    ["an issuer that is only compared", { issuer: "the one", introspection_endpoint: "https://idp.test/" }, []],
+    ["an issuer over plain http", { issuer: "http://idp.test" }, [`warning bad_url ${place}/issuer`]],
+    [
+      "no time to keep answers",
+      { issuer: "https://idp.test", introspection_cache_ttl_s: 0 },
+      [`error out_of_range ${place}/introspection_cache_ttl_s`],
+    ],
+    [
+      "more than an hour",
+      { issuer: "https://idp.test", introspection_cache_ttl_s: 3601 },
+      [`error out_of_range ${place}/introspection_cache_ttl_s`],
+    ],
+    [
+      "a secret that cannot be had",
+      { issuer: "https://idp.test", client_secret: "${MISSING}" },
+      [`error secret_unresolved ${place}/client_secret`],
+    ],
+  ];
+  for (const [title, more, issues] of cases) {
+    await t.test(title, async () => {
+      const document: DocumentInput = {
+        ...serving("api", [1]),
+        routes: [proxied("any")],
+        consumers: [keyed("a", "1")],
+        oidc_providers: [{ ...asked, ...more }],
+        ...REFUSED,
+      };
+      const all = (await issuesOf(document)).filter(({ path }) => !path.startsWith("/policies"));
+      assert.deepEqual(all.map(shown), issues);
+      assert.equal(JSON.stringify(all).includes("asked-secret"), false);
+    });
+  }
+});

@@ -1,114 +1,11 @@
 import assert from "node:assert/strict";
-import type { IncomingMessage } from "node:http";
 import { writeFile } from "node:fs/promises";
 import { test } from "node:test";
-import type { DocumentInput } from "@headworks/gateway-contract";
-import { startOrigin, temporaryDirectory, waitUntil, type Origin } from "@headworks/testkit";
+import { temporaryDirectory, waitUntil } from "@headworks/testkit";
 import { CertificateAuthority } from "@headworks/tls-authority";
-import { serving, startGateway, type TestGateway } from "../gateway-rig.ts";
-import { assertNotLogged, keyed, OPEN_AND_CLOSED, proxied, seenValues } from "./consumer-rig.ts";
+import { assertNotLogged, keyed, seenValues } from "./consumer-rig.ts";
+import { rig, SECRET, START_MS, startEndpoint } from "./introspection-rig.ts";
 import { issuerKey, startKeyServer, token as signedToken } from "./token-issuer.ts";
-
-type Provider = NonNullable<NonNullable<DocumentInput["gateway"]>["oidc_providers"]>[number];
-
-const SECRET = "s3cret of the & client";
-const START_MS = Date.parse("2027-01-01T00:00:00Z");
-
-/** A question as it arrived. */
-interface Question {
-  readonly token: string | null;
-  readonly hint: string | null;
-  readonly authorization: string | undefined;
-  readonly type: string | undefined;
-}
-
-interface Endpoint extends Origin {
-  readonly questions: Question[];
-  /** What it says of each token; a number is a status, and what is not named is not active. */
-  readonly answers: Map<string, object | number | string>;
-  /** Set: answers wait for it. */
-  gate: Promise<void> | undefined;
-}
-
-async function startEndpoint(options: Parameters<typeof startOrigin>[0] = {}): Promise<Endpoint> {
-  const questions: Question[] = [];
-  const answers: Endpoint["answers"] = new Map();
-  const read = async (request: IncomingMessage): Promise<URLSearchParams> => {
-    let text = "";
-    for await (const piece of request.setEncoding("utf8")) text += String(piece);
-    return new URLSearchParams(text);
-  };
-  const origin = await startOrigin({
-    ...options,
-    handler: (request, response) => {
-      void read(request).then(async (form) => {
-        const { authorization, "content-type": type } = request.headers;
-        const token = form.get("token");
-        questions.push({ token, hint: form.get("token_type_hint"), authorization, type });
-        await endpoint.gate;
-        const answer = answers.get(token ?? "") ?? { active: false };
-        if (typeof answer === "number") response.writeHead(answer).end("{}");
-        else response.end(typeof answer === "string" ? answer : JSON.stringify(answer));
-      });
-    },
-  });
-  const endpoint: Endpoint = Object.assign(origin, { questions, answers, gate: undefined });
-  return endpoint;
-}
-
-interface Rig extends AsyncDisposable {
-  readonly origin: Origin;
-  readonly endpoint: Endpoint;
-  readonly gateway: TestGateway;
-  set(seconds: number): void;
-  ask(token: string, path?: string): Promise<number>;
-}
-
-async function rig(provider: Partial<Provider> = {}, more: DocumentInput = {}): Promise<Rig> {
-  const origin = await startOrigin();
-  const endpoint = await startEndpoint();
-  let nowMs = START_MS;
-  const document: DocumentInput = {
-    ...serving("api", [origin.port]),
-    routes: [
-      ...OPEN_AND_CLOSED,
-      proxied("scoped", "/scoped", { authorization: { required_scopes: ["orders:write"] } }),
-    ],
-    consumers: [
-      keyed("acme", "key-of-acme"),
-      { name: "zoo", credentials: [{ type: "jwt", issuer: "https://issuer.test" }] },
-    ],
-    ...more,
-    gateway: {
-      ...more.gateway,
-      oidc_providers: [
-        {
-          name: "idp",
-          introspection_endpoint: `http://127.0.0.1:${endpoint.port}/introspect`,
-          client_id: "gateway one",
-          client_secret: "${SECRET}",
-          issuer: "https://issuer.test",
-          ...provider,
-        },
-      ],
-    },
-  };
-  const clock = { now: () => nowMs, monotonic: () => performance.now() };
-  const gateway = await startGateway(document, { environment: { SECRET }, clock });
-  return {
-    origin,
-    endpoint,
-    gateway,
-    set: (seconds) => (nowMs = START_MS + seconds * 1000),
-    ask: async (token, path = "/closed") =>
-      (await gateway.send({ path, fields: [`Authorization: Bearer ${token}`] })).status,
-    [Symbol.asyncDispose]: async () => {
-      await gateway[Symbol.asyncDispose]();
-      await endpoint[Symbol.asyncDispose]();
-      await origin[Symbol.asyncDispose]();
-    },
-  };
-}
 
 test("introspection: a token is asked about as RFC 7662 says, and its consumer is the one of its issuer", async () => {
   await using r = await rig();
@@ -179,6 +76,47 @@ test("introspection: an answer is kept for its time, and not longer than the tok
   assert.equal(await r.ask("long"), 401);
   r.set(42);
   assert.equal(await r.ask("long"), 200);
+});
+
+const SCOPED: readonly (readonly [what: string, scope: unknown, status: number])[] = [
+  ["has them and others", "email openid orders", 200],
+  ["lists them", ["orders", "openid"], 200],
+  ["lacks one", "openid", 401],
+  ["has one that only begins so", "openid orders:write", 401],
+  ["says nothing of scopes", undefined, 401],
+  ["says something else", 7, 401],
+];
+for (const [what, scope, status] of SCOPED) {
+  test(`introspection: a provider with scopes answers ${status} to a token that ${what}`, async () => {
+    await using r = await rig({ scopes: ["openid", "orders"] });
+    r.endpoint.answers.set("t", { active: true, ...(scope === undefined ? {} : { scope }) });
+    assert.equal(await r.ask("t"), status);
+  });
+}
+
+test("introspection: fail_open lets requests whose token nobody can be asked about pass as nobody's, without it", async () => {
+  await using r = await rig({ fail_open: true });
+  r.endpoint.answers.set("t", 503);
+  assert.equal(await r.ask("t", "/open"), 200);
+  const [seen] = r.origin.requests;
+  assert.deepEqual([seenValues(seen, "authorization"), seenValues(seen, "x-consumer-name")], [[], []]);
+  assert.equal(await r.ask("t", "/closed"), 401);
+  assert.equal(await r.ask("t", "/scoped"), 401);
+  assert.equal(r.gateway.log.filter(({ code }) => code === "authentication_unavailable").length, 1);
+  // Somebody says that it is not good: that is an answer.
+  r.endpoint.answers.delete("t");
+  assert.equal(await r.ask("t", "/open"), 401);
+});
+
+test("introspection: with several providers only those that gave no answer decide whether requests pass", async () => {
+  const dead = { introspection_endpoint: "http://127.0.0.1:9/introspect", client_id: "x", client_secret: "y" };
+  const both = async (first: boolean, second: boolean): Promise<number> => {
+    await using r = await rig({ fail_open: first }, { oidc_providers: [{ name: "dead", fail_open: second, ...dead }] });
+    r.endpoint.answers.set("t", 503);
+    return await r.ask("t", "/open");
+  };
+  assert.equal(await both(true, true), 200);
+  assert.equal(await both(true, false), 500);
 });
 
 const BROKEN: readonly (readonly [what: string, answer: number | string])[] = [
@@ -260,6 +198,20 @@ test("introspection: tokens whose issuer has published keys are verified here an
   r.endpoint.answers.set(foreign, { active: true });
   assert.equal(await r.ask(foreign), 200);
   assert.equal(r.endpoint.questions.length, 1);
+});
+
+test("introspection: a token that keys for any issuer do not verify is asked about", async () => {
+  const key = await issuerKey("k1");
+  await using keys = await startKeyServer([key.jwk]);
+  const jwks_url = `http://127.0.0.1:${keys.port}/keys`;
+  await using r = await rig({}, { gateway: { jwt_providers: [{ name: "keys", jwks_url }] } });
+  assert.equal(await r.ask(await signedToken(key, START_MS / 1000)), 200);
+  assert.deepEqual(r.endpoint.questions, []);
+  const foreign = await signedToken(await issuerKey("k2"), START_MS / 1000);
+  r.endpoint.answers.set(foreign, { active: true });
+  assert.equal(await r.ask(foreign), 200);
+  assert.equal(await r.ask(await signedToken(await issuerKey("k3"), START_MS / 1000)), 401);
+  assert.equal(r.endpoint.questions.length, 2);
 });
 
 test("introspection: over https the endpoint must prove who it is, by roots of its own where they are given", async () => {

@@ -38,6 +38,7 @@ function lineOf({ request, status, durationMs, sentBytes, isComplete, code }: Fi
   const { upstream } = request;
   return {
     request_id: request.requestId,
+    ...(request.correlationId === request.requestId ? {} : { correlation_id: request.correlationId }),
     method: request.method,
     path: request.path,
     status,

@@ -30,6 +30,7 @@ export class AuthenticationGate implements Gate {
   readonly #isRequired: boolean;
   /** What is kept from upstreams when the reader of that place recognised the request. */
   readonly #hidden: readonly ReadonlySet<string>[];
+  readonly #everyField: ReadonlySet<string>;
 
   constructor(authentication: Authentication, isRequired: boolean) {
     this.#authentication = authentication;
@@ -37,6 +38,7 @@ export class AuthenticationGate implements Gate {
     this.#hidden = authentication.readers.map(({ fields, isForwarded }) =>
       isForwarded || authentication.forwardsCredentials ? NONE : new Set(fields),
     );
+    this.#everyField = new Set(authentication.readers.flatMap(({ fields }) => fields));
   }
 
   check(request: RequestContext): Verdict | Promise<Verdict> {
@@ -84,6 +86,11 @@ export class AuthenticationGate implements Gate {
       case "unavailable":
         this.#authentication.reports.unavailable(request, recognition.why);
         return UNAVAILABLE;
+      case "unchecked":
+        this.#authentication.reports.unavailable(request, recognition.why);
+        // No upstream may take it for one that was verified.
+        request.credentialFields = this.#everyField;
+        return this.#isRequired ? this.#authentication.unauthorized : undefined;
       case "invalid":
         return this.#authentication.unauthorized;
     }

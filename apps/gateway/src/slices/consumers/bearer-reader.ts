@@ -30,7 +30,20 @@ export class BearerReader implements CredentialReader {
   ): Recognition | Promise<Recognition> {
     if (authorization === undefined || repeated?.has(AUTHORIZATION_FIELD) === true) return INVALID;
     const token = authorization.rest;
-    const isAsked = this.#introspection !== undefined && this.#verifier?.knows(token) !== true;
-    return (isAsked ? this.#introspection?.recognise(token) : this.#verifier?.verify(token)) ?? INVALID;
+    if (this.#introspection === undefined) return this.#verifier?.verify(token) ?? INVALID;
+    const keys = this.#verifier?.keysOf(token) ?? "none";
+    if (this.#verifier === undefined || keys === "none") return this.#introspection.recognise(token);
+    const verified = this.#verifier.verify(token);
+    // Keys of its own issuer have the last word; others may just not be those that it was signed with.
+    return keys === "own" ? verified : this.#unlessInvalid(verified, this.#introspection, token);
+  }
+
+  async #unlessInvalid(
+    verified: Recognition | Promise<Recognition>,
+    introspection: TokenIntrospection,
+    token: string,
+  ): Promise<Recognition> {
+    const recognition = await verified;
+    return recognition.kind === "invalid" ? await introspection.recognise(token) : recognition;
   }
 }

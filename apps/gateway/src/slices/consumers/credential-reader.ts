@@ -7,7 +7,9 @@ export type Recognition =
   | { readonly kind: "consumer"; readonly identity: ConsumerIdentity }
   | { readonly kind: "invalid" }
   /** Whether it is good cannot be told now; `why` is a sentence for the log. */
-  | { readonly kind: "unavailable"; readonly why: string };
+  | { readonly kind: "unavailable"; readonly why: string }
+  /** The same, where the document lets such requests pass as nobody's. */
+  | { readonly kind: "unchecked"; readonly why: string };
 
 export const INVALID: Recognition = Object.freeze({ kind: "invalid" });
 

@@ -33,12 +33,19 @@ const UNAVAILABLE: Recognition = Object.freeze({
   kind: "unavailable",
   why: "The token introspection endpoint gives no answer",
 });
+const UNCHECKED: Recognition = Object.freeze({
+  kind: "unchecked",
+  why: "The token introspection endpoint gives no answer; fail_open lets requests pass as nobody's",
+});
 const TOO_MANY: Recognition = Object.freeze({
   kind: "unavailable",
   why: `More than ${MOST_QUESTIONS} tokens are being asked about`,
 });
 
-/** Asks whoever issued a token what it means (RFC 7662), and remembers the answers. Without an answer nobody gets in. */
+/**
+ * Asks whoever issued a token what it means (RFC 7662), and remembers the answers. Without an answer nobody gets in, unless
+ * all that gave none are to fail open: then whoever sent the token is nobody.
+ */
 export class TokenIntrospection {
   readonly #sources: readonly IntrospectionSource[];
   readonly #owners: TokenOwners;
@@ -68,13 +75,13 @@ export class TokenIntrospection {
   }
 
   async #ask(token: string, digest: string): Promise<Recognition> {
-    let isUnavailable = false;
+    const silent: IntrospectionProvider[] = [];
     for (const { document, ask } of this.#sources) {
       const claims = await ask(token);
-      if (claims === undefined) isUnavailable = true;
+      if (claims === undefined) silent.push(document);
       else if (claims["active"] === true) return this.#active(document, claims, digest);
     }
-    if (isUnavailable) return UNAVAILABLE;
+    if (silent.length > 0) return silent.every(({ fail_open: isOpen }) => isOpen) ? UNCHECKED : UNAVAILABLE;
     const ttlMs = Math.min(...this.#sources.map(({ document }) => ttlMsOf(document)), MOST_REFUSED_MS);
     return this.#remember(digest, INVALID, this.#clock.now() + ttlMs);
   }
@@ -92,6 +99,7 @@ export class TokenIntrospection {
     if (document.issuer !== undefined && iss !== document.issuer) return undefined;
     const audiences: readonly unknown[] = Array.isArray(aud) ? aud : [aud];
     if (document.audience !== undefined && !audiences.includes(document.audience)) return undefined;
+    if (!hasScopes(claims, document.scopes)) return undefined;
     const owner = this.#owners.find(document, iss, aud);
     return owner === undefined ? undefined : Object.freeze({ ...owner, claims });
   }
@@ -104,6 +112,12 @@ export class TokenIntrospection {
     this.#known.set(digest, { recognition, untilMs });
     return recognition;
   }
+}
+
+/** Scopes are separated by spaces (RFC 7662, 2.2); some issuers list them. */
+function hasScopes({ scope }: Readonly<Record<string, unknown>>, demanded: readonly string[] = []): boolean {
+  const granted: readonly unknown[] = typeof scope === "string" ? scope.split(" ") : Array.isArray(scope) ? scope : [];
+  return demanded.every((each) => granted.includes(each));
 }
 
 function ttlMsOf({ introspection_cache_ttl_s: ttlS = DEFAULT_TTL_S }: IntrospectionProvider): number {

@@ -1,10 +1,11 @@
 // Tested by ../../../test/consumers/checks.test.ts
 import { X509Certificate } from "node:crypto";
-import type { ConfigDocument, JwtProvider } from "@headworks/gateway-contract";
+import type { ConfigDocument, IntrospectionProvider, JwtProvider } from "@headworks/gateway-contract";
 import { isLoopback } from "@headworks/host-patterns";
 import { parseEgressUrl } from "#egress/egress-url.ts";
 import type { CheckScope, IssueReport } from "#slice.ts";
 import { credentialsOf } from "./consumer-identity.ts";
+import { metadataUrl } from "./discovered-endpoint.ts";
 import { VERIFIABLE_ALGORITHMS } from "./verification-keys.ts";
 
 type Place = readonly (string | number)[];
@@ -23,10 +24,29 @@ export function checkTokens(document: ConfigDocument, report: IssueReport, scope
   for (const [at, provider] of asked.entries()) {
     const place = ["gateway", "oidc_providers", at];
     const danger = `Tokens, and the secret of "${provider.name}", go over plain http: who sits on the way has them then`;
-    checkUrl(provider.introspection_endpoint, danger, [...place, "introspection_endpoint"], report);
+    checkEndpoint(provider, danger, place, report);
     checkAuthority(provider, place, report, scope);
   }
   checkIssuers(document, [...providers, ...asked], report);
+}
+
+function checkEndpoint(
+  { name, issuer, introspection_endpoint: endpoint }: IntrospectionProvider,
+  danger: string,
+  place: Place,
+  report: IssueReport,
+): void {
+  if (endpoint !== undefined) return checkUrl(endpoint, danger, [...place, "introspection_endpoint"], report);
+  if (issuer === undefined) {
+    const message = `"${name}" needs an introspection_endpoint, or an issuer that says where it is`;
+    return report.error("required", [...place, "introspection_endpoint"], message);
+  }
+  const url = metadataUrl(issuer);
+  if ("issue" in url) {
+    const message = `The issuer of "${name}" is not asked where its introspection endpoint is; give introspection_endpoint. ${url.issue}`;
+    return report.error("bad_url", [...place, "issuer"], message);
+  }
+  checkUrl(issuer, danger, [...place, "issuer"], report);
 }
 
 function checkUrl(text: string, danger: string, place: Place, report: IssueReport): void {

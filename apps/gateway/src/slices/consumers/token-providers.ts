@@ -4,8 +4,8 @@ import type { Logger } from "pino";
 import type { EgressDialer } from "#egress/egress-dialer.ts";
 import { parseEgressUrl } from "#egress/egress-url.ts";
 import type { Clock } from "#slice.ts";
-import { fetchKeySet } from "./key-set-fetch.ts";
 import { KeySet, type KeySetRules } from "./key-set.ts";
+import { fetchPublished } from "./published-fetch.ts";
 import type { TokenProvider } from "./token-verifier.ts";
 
 export interface TokenProviderTools {
@@ -70,7 +70,7 @@ export class TokenProviders {
       rules,
       clock,
       log,
-      fetch: async (signal) => await fetchKeySet(dialer, { url, roots }, signal),
+      fetch: async (signal) => await fetchPublished(dialer, { url, roots, purpose: "key-set" }, signal),
     });
   }
 }

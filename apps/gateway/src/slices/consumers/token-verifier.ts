@@ -47,10 +47,16 @@ export class TokenVerifier {
     this.#clock = clock;
   }
 
-  /** Whether there are keys for the issuer that a token names; false for what is no JSON Web Token. */
-  knows(token: string): boolean {
+  /**
+   * Whether there are keys of the issuer that a token names: its own, perhaps its own among those that stand for any
+   * issuer, or none, as for what is no JSON Web Token.
+   */
+  keysOf(token: string): "own" | "perhaps" | "none" {
     const head = token.length > MOST_TOKEN_CHARACTERS ? undefined : headOf(token);
-    return head !== undefined && this.#providersFor(head.issuer).length > 0;
+    if (head === undefined) return "none";
+    const [provider] = this.#providersFor(head.issuer);
+    if (provider === undefined) return "none";
+    return provider.document.issuer === undefined ? "perhaps" : "own";
   }
 
   /** Whose token it is; at once for one that was good a moment ago, and for what is no token at all. */

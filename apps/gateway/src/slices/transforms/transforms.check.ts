@@ -17,7 +17,7 @@ const CONNECTION_FIELDS: ReadonlySet<string> = new Set([
 ]);
 
 /** What an upstream believes of who is asking. A client must not get to write it under another name. */
-const IDENTITY_FIELDS: ReadonlySet<string> = new Set(["forwarded", "x-real-ip", "x-request-id"]);
+const IDENTITY_FIELDS: ReadonlySet<string> = new Set(["forwarded", "x-correlation-id", "x-real-ip", "x-request-id"]);
 
 const isIdentity = (name: string): boolean => {
   const dashed = name.toLowerCase().replaceAll("_", "-");

@@ -3,34 +3,40 @@ import type { EgressDialer } from "#egress/egress-dialer.ts";
 import { asEgressError, EgressError, timedOut } from "#egress/egress-failure.ts";
 import type { EgressUrl } from "#egress/egress-url.ts";
 
-/** Where a key set is. */
-export interface KeySetPlace {
+/** Where an issuer of tokens publishes something about itself. */
+export interface PublishedPlace {
   readonly url: EgressUrl;
+  readonly purpose: "key-set" | "introspection";
   /** Certificates (PEM) to trust instead of the public roots. */
   readonly roots: readonly string[] | undefined;
 }
 
 const MOST_HEAD_BYTES = 8192;
-/** Key sets have a few kilobytes; what is larger is something else. */
-const MOST_KEY_SET_BYTES = 1_048_576;
+/** Key sets and metadata have a few kilobytes; what is larger is something else. */
+const MOST_BODY_BYTES = 1_048_576;
+const USER_AGENTS = { "key-set": "gateway-jwks", introspection: "gateway-introspection" } as const;
 
 type Connection = Awaited<ReturnType<EgressDialer["dial"]>>;
 
 /**
- * The body of a key set's 200. Redirects are not followed.
+ * The body of a 200. Redirects are not followed.
  * @throws EgressError for everything else, `timeout` when `signal` aborts
  */
-export async function fetchKeySet(dialer: EgressDialer, place: KeySetPlace, signal: AbortSignal): Promise<Buffer> {
-  const { url, roots } = place;
+export async function fetchPublished(
+  dialer: EgressDialer,
+  place: PublishedPlace,
+  signal: AbortSignal,
+): Promise<Buffer> {
+  const { url, roots, purpose } = place;
   const target = { host: url.host, port: url.port, isSecure: url.isSecure, ...(roots === undefined ? {} : { roots }) };
-  const socket = await dialer.dial(target, "key-set", signal);
+  const socket = await dialer.dial(target, purpose, signal);
   const onAbort = (): void => void socket.destroy(timedOut());
   signal.addEventListener("abort", onAbort, { once: true });
   // What it reports after the answer is of no interest, but must not end the process.
   socket.on("error", () => undefined);
   try {
     if (signal.aborted) throw timedOut();
-    return await answerOf(socket, url);
+    return await answerOf(socket, place);
   } catch (error) {
     throw asEgressError(error, "connection_lost");
   } finally {
@@ -39,7 +45,7 @@ export async function fetchKeySet(dialer: EgressDialer, place: KeySetPlace, sign
   }
 }
 
-async function answerOf(socket: Connection, url: EgressUrl): Promise<Buffer> {
+async function answerOf(socket: Connection, { url, purpose }: PublishedPlace): Promise<Buffer> {
   const { promise, resolve, reject } = Promise.withResolvers<Buffer>();
   const pieces: Buffer[] = [];
   let sizeBytes = 0;
@@ -51,7 +57,7 @@ async function answerOf(socket: Connection, url: EgressUrl): Promise<Buffer> {
       },
       onData: (piece) => {
         sizeBytes += piece.length;
-        if (sizeBytes > MOST_KEY_SET_BYTES) reject(new EgressError("answer_too_large", "The key set is too large"));
+        if (sizeBytes > MOST_BODY_BYTES) reject(new EgressError("answer_too_large", "The answer's body is too large"));
         else pieces.push(Buffer.from(piece));
       },
       onEnd: () => resolve(Buffer.concat(pieces)),
@@ -73,7 +79,7 @@ async function answerOf(socket: Connection, url: EgressUrl): Promise<Buffer> {
     "Accept",
     "application/json",
     "User-Agent",
-    "gateway-jwks",
+    USER_AGENTS[purpose],
     "Connection",
     "close",
   ];

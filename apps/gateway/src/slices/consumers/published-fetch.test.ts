@@ -5,16 +5,16 @@ import { pino } from "pino";
 import { EgressDialer } from "#egress/egress-dialer.ts";
 import { EgressError } from "#egress/egress-failure.ts";
 import { parseEgressUrl } from "#egress/egress-url.ts";
-import { fetchKeySet } from "./key-set-fetch.ts";
+import { fetchPublished } from "./published-fetch.ts";
 
 async function fetched(server: RawServer, signal = AbortSignal.timeout(20_000)): Promise<string> {
   const url = parseEgressUrl(`http://127.0.0.1:${server.port}/keys?v=1`);
   if ("issue" in url) throw new Error(url.issue);
   const dialer = new EgressDialer({ log: pino({ level: "silent" }) });
-  return (await fetchKeySet(dialer, { url, roots: undefined }, signal)).toString();
+  return (await fetchPublished(dialer, { url, roots: undefined, purpose: "key-set" }, signal)).toString();
 }
 
-test("a key set is asked for by one plain GET, and read however its body is framed", async () => {
+test("what an issuer publishes is asked for by one plain GET, and read however its body is framed", async () => {
   for (const answer of [
     "HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nkeys",
     "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nke\r\n2\r\nys\r\n0\r\n\r\n",

@@ -1,0 +1,121 @@
+import assert from "node:assert/strict";
+import { once } from "node:events";
+import { test } from "node:test";
+import {
+  FRAME,
+  frame,
+  FrameReader,
+  http2Client,
+  PREFACE,
+  rawClient,
+  request,
+  settings,
+  startRawServer,
+  u32,
+  waitUntil,
+  type RawConnection,
+} from "@headworks/testkit";
+import { serving, startGateway, type TestGateway } from "./gateway-rig.ts";
+
+const LONG_MS = 600_000;
+const SHORT_MS = 500;
+
+/** An upstream whose answers never end, and a gateway that gives a client this long to take something. */
+async function endless(idleMs: number) {
+  const server = await startRawServer(async (connection) => {
+    await connection.readUntil("\r\n\r\n");
+    const { socket } = connection;
+    socket.write("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n");
+    const chunk = Buffer.concat([Buffer.from("10000\r\n"), Buffer.alloc(65_536), Buffer.from("\r\n")]);
+    while (!isOver(connection)) {
+      if (!socket.write(chunk)) await Promise.race([once(socket, "drain"), connection.closed]).catch(() => undefined);
+    }
+  });
+  const gateway = await startGateway({
+    listeners: [{ name: "public", address: "127.0.0.1", port: 0, idle_timeout_ms: idleMs }],
+    ...serving("api", [server.port]),
+    routes: [
+      { name: "api", service: "api", match: { path: { type: "prefix", value: "/" } }, action: { type: "proxy" } },
+    ],
+  });
+  return {
+    server,
+    gateway,
+    [Symbol.asyncDispose]: async () => {
+      await gateway[Symbol.asyncDispose]();
+      await server.close().catch(() => undefined);
+    },
+  };
+}
+
+const isOver = (connection: RawConnection | undefined): boolean =>
+  connection !== undefined && (connection.socket.destroyed || connection.socket.readableEnded);
+
+async function gauge(gateway: TestGateway, name: string): Promise<number> {
+  const { body } = await gateway.send({ path: "/metrics" });
+  return Number(new RegExp(`^${name}(?:\\{[^}]*\\})? (\\d+)$`, "m").exec(body.toString())?.[1]);
+}
+
+/** Nothing of the client's is left but the scrape itself. */
+async function isForgotten(gateway: TestGateway): Promise<void> {
+  await waitUntil(async () => (await gauge(gateway, "active_requests")) === 1, { what: "the end of its requests" });
+  await waitUntil(async () => (await gauge(gateway, "gateway_open_connections")) === 1, {
+    what: "the end of its connection",
+  });
+}
+
+for (const [how, leave] of [
+  ["ends its connection", (client) => client.destroy()],
+  ["resets its connection", (client) => client.reset()],
+] as const satisfies readonly (readonly [string, (client: RawConnection) => void])[]) {
+  test(`HTTP/2: a client that ${how} behind full windows ends its requests and their upstream connections soon`, async () => {
+    await using rig = await endless(LONG_MS);
+    const { gateway, server } = rig;
+    await using client = await rawClient(gateway.port());
+    await client.write(Buffer.concat([PREFACE, settings(), request(1), request(3)]));
+    const reader = new FrameReader();
+    let received = 0;
+    while (received < 65_535) {
+      for (const { type, payload } of reader.read(await client.readSome())) {
+        if (type === FRAME.data) received += payload.length;
+      }
+    }
+    assert.deepEqual([server.connections.length, server.connections.some(isOver)], [2, false]);
+    leave(client);
+    await waitUntil(() => server.connections.every(isOver), {
+      what: "the end of the upstream connections",
+      timeoutMs: 30_000,
+    });
+    await isForgotten(gateway);
+  });
+}
+
+test("HTTP/2: a client that opens no window any more loses its request after the idle time, and keeps its connection", async () => {
+  await using rig = await endless(SHORT_MS);
+  const { gateway, server } = rig;
+  await using client = await http2Client(gateway.port());
+  const stream = client.session.request({ ":path": "/" });
+  stream.on("error", () => undefined);
+  stream.pause();
+  const closed = once(stream, "close");
+  await waitUntil(() => isOver(server.connections[0]), { what: "the end of the upstream connection" });
+  stream.resume();
+  await closed;
+  assert.equal(stream.rstCode, 8);
+  assert.equal((await client.fetch({ ":path": "/healthz" })).status, 200);
+});
+
+test("HTTP/2: a client that reads nothing of its connection any more loses its request after the idle time, and its connection after as long again", async () => {
+  await using rig = await endless(SHORT_MS);
+  const { gateway, server } = rig;
+  await using client = await rawClient(gateway.port());
+  const most = 2 ** 31 - 1;
+  const widest = frame(FRAME.windowUpdate, 0, 0, u32(most - 65_535));
+  await client.write(Buffer.concat([PREFACE, settings([4, most]), widest, request(1), request(3)]));
+  await client.readSome();
+  client.socket.pause();
+  await waitUntil(() => server.connections.length === 2 && server.connections.every(isOver), {
+    what: "the end of the upstream connections",
+  });
+  await isForgotten(gateway);
+});
