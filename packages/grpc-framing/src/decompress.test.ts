@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { deflateRawSync, deflateSync, gzipSync } from "node:zlib";
 import fc from "fast-check";
+import { snappyBlock, snappyStream } from "../test/snappy-writer.ts";
 import { decompress, decompressSync } from "./index.ts";
 
 const LIMIT_BYTES = 1 << 16;
@@ -10,6 +11,8 @@ const PACKERS = [
   ["deflate with its header", "deflate", deflateSync],
   ["deflate without", "deflate", deflateRawSync],
   ["identity", "identity", (bytes: Uint8Array) => Buffer.from(bytes)],
+  ["snappy's blocks", "snappy", snappyBlock],
+  ["snappy's chunks", "snappy", snappyStream],
 ] as const;
 
 for (const [name, encoding, pack] of PACKERS) {
@@ -34,15 +37,19 @@ for (const [name, encoding, pack] of PACKERS) {
 
 test("bytes that are not what they claim to be stay as they are", async () => {
   await fc.assert(
-    fc.asyncProperty(fc.uint8Array({ minLength: 1 }), fc.constantFrom("gzip", "deflate"), async (noise, encoding) => {
-      const bytes = Buffer.from(noise);
-      for (const outcome of [
-        decompressSync(bytes, encoding, LIMIT_BYTES),
-        await decompress(bytes, encoding, LIMIT_BYTES),
-      ]) {
-        if (outcome?.stop === "damaged") assert.deepEqual(outcome.bytes, bytes);
-      }
-    }),
+    fc.asyncProperty(
+      fc.uint8Array({ minLength: 1 }),
+      fc.constantFrom("gzip", "deflate", "snappy"),
+      async (noise, encoding) => {
+        const bytes = Buffer.from(noise);
+        for (const outcome of [
+          decompressSync(bytes, encoding, LIMIT_BYTES),
+          await decompress(bytes, encoding, LIMIT_BYTES),
+        ]) {
+          if (outcome?.stop === "damaged") assert.deepEqual(outcome.bytes, bytes);
+        }
+      },
+    ),
   );
   const truncated = gzipSync("hello, hello, hello").subarray(0, 20);
   assert.deepEqual(decompressSync(truncated, "gzip", LIMIT_BYTES), { bytes: truncated, stop: "damaged" });
@@ -50,6 +57,6 @@ test("bytes that are not what they claim to be stay as they are", async () => {
 });
 
 test("an unknown encoding is named so", () => {
-  const bytes = Buffer.from("sNaPpY");
-  assert.deepEqual(decompressSync(bytes, "snappy", LIMIT_BYTES), { bytes, stop: "unsupported" });
+  const bytes = Buffer.from("zstd, perhaps");
+  assert.deepEqual(decompressSync(bytes, "zstd", LIMIT_BYTES), { bytes, stop: "unsupported" });
 });

@@ -1,9 +1,10 @@
 import { Buffer } from "node:buffer";
 import { createGunzip, createInflate, createInflateRaw, gunzipSync, inflateRawSync, inflateSync } from "node:zlib";
 import type { Gunzip, Inflate, InflateRaw } from "node:zlib";
+import { SnappyDecoder } from "./snappy.ts";
 
-/** Encodings of messages (`grpc-encoding`) that can be undone here; snappy is only recognised. */
-export const ENCODINGS = ["identity", "gzip", "deflate"] as const;
+/** Encodings of messages (`grpc-encoding`) that can be undone here. */
+export const ENCODINGS = ["identity", "gzip", "deflate", "snappy"] as const;
 export type Encoding = (typeof ENCODINGS)[number];
 
 /** Why less came out than went in: no bytes are made up for what could not be read. */
@@ -29,6 +30,7 @@ export function decompressSync(bytes: Buffer, encoding: string, limitBytes: numb
   if (encoding === "identity" || bytes.length === 0) {
     return bytes.length > limitBytes ? undefined : { bytes, stop: undefined };
   }
+  if (encoding === "snappy") return undoSnappySync(bytes, limitBytes);
   const options = { maxOutputLength: Math.max(limitBytes, 1) };
   try {
     return { bytes: undo(bytes, encoding, options), stop: undefined };
@@ -42,10 +44,21 @@ function undo(bytes: Buffer, encoding: "gzip" | "deflate", options: { readonly m
   return hasZlibHeader(bytes) ? inflateSync(bytes, options) : inflateRawSync(bytes, options);
 }
 
-/** Like {@link decompressSync}, on zlib's threads, and with the beginning of what is too large; memory holds no more than `limitBytes` of the result. Never rejects. */
+function undoSnappySync(bytes: Buffer, limitBytes: number): Decompressed | undefined {
+  const decoder = new SnappyDecoder(bytes, limitBytes);
+  const end = decoder.step(Number.MAX_SAFE_INTEGER);
+  if (end === "limit") return undefined;
+  return end === "whole" ? { bytes: decoder.bytes, stop: undefined } : { bytes, stop: "damaged" };
+}
+
+/**
+ * Like {@link decompressSync}, on zlib's threads (snappy: in turns with others), and with the beginning of what is too
+ * large; memory holds no more than `limitBytes` of the result. Never rejects.
+ */
 export async function decompress(bytes: Buffer, encoding: string, limitBytes: number): Promise<Decompressed> {
   if (!isEncoding(encoding)) return { bytes, stop: "unsupported" };
   if (encoding === "identity" || bytes.length === 0) return cut(bytes, limitBytes);
+  if (encoding === "snappy") return await undoSnappy(bytes, limitBytes);
   const stream = open(bytes, encoding);
   const { promise, resolve } = Promise.withResolvers<Decompressed>();
   const pieces: Buffer[] = [];
@@ -65,6 +78,22 @@ export async function decompress(bytes: Buffer, encoding: string, limitBytes: nu
   stream.on("close", () => resolve({ bytes: stop === "damaged" ? bytes : Buffer.concat(pieces), stop }));
   stream.end(bytes);
   return promise;
+}
+
+/** So much is undone before others have their turn: half a millisecond. */
+const SNAPPY_TURN_BYTES = 262_144;
+
+async function undoSnappy(bytes: Buffer, limitBytes: number): Promise<Decompressed> {
+  const decoder = new SnappyDecoder(bytes, limitBytes);
+  let end = decoder.step(SNAPPY_TURN_BYTES);
+  while (end === undefined) {
+    const turn = Promise.withResolvers<undefined>();
+    setImmediate(() => turn.resolve(undefined));
+    await turn.promise;
+    end = decoder.step(SNAPPY_TURN_BYTES);
+  }
+  if (end === "damaged") return { bytes, stop: "damaged" };
+  return { bytes: decoder.bytes, stop: end === "limit" ? "limit" : undefined };
 }
 
 function open(bytes: Buffer, encoding: "gzip" | "deflate"): Gunzip | Inflate | InflateRaw {

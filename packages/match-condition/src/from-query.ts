@@ -79,9 +79,52 @@ function fieldCondition(field: string, key: string | null, test: FieldTest): Con
       return portCondition(test);
     case "status":
       return statusCondition(test);
+    case "ws.text":
+    case "dir":
+      throw new NoEquivalent(`${field}: is about messages of streams; rules for WebSocket messages ask for them`);
+    case "grpc.service":
+    case "grpc.method":
+      return callCondition(field, test);
+    case "grpc.status":
+      throw new NoEquivalent("grpc.status: is known when a call is over, and rules are asked before");
     default:
       throw new NoEquivalent(`${field}: is nothing a rule can ask for`);
   }
+}
+
+/** Media types of requests of gRPC and gRPC-Web, as the query language takes them. */
+const CALL: Condition = {
+  type: "header_pattern",
+  name: "content-type",
+  pattern: "(?i)^application/grpc(?:$|[-+; ])",
+  side: "request",
+};
+
+/** The last segment but one of a call's path, or the last; neither of them is empty. */
+function callCondition(field: "grpc.service" | "grpc.method", test: FieldTest): Condition {
+  const isService = field === "grpc.service";
+  const path = (segment: string): Condition => ({
+    type: "path_pattern",
+    pattern: fitting(`(?i)/${isService ? `${segment}/[^/]+` : `[^/]+/${segment}`}$`),
+  });
+  const any = path("[^/]+");
+  if (test.kind !== "text") return { type: "and", conditions: [CALL, any] };
+  const isPart = isService && test.mode === "matches";
+  const found = anyOf(test.values.map((value) => path(segmentOf(field, value, isPart))));
+  return { type: "and", conditions: [CALL, ...(test.mode === "differs" ? [any, negation(found)] : [found])] };
+}
+
+function segmentOf(field: string, value: TextValue, isPart: boolean): string {
+  const parts = value.kind === "literal" ? [value.text] : value.kind === "wildcard" ? value.parts : undefined;
+  if (parts === undefined) throw new NoEquivalent(`${field}: with a pattern is nothing a rule can ask for; use path:`);
+  const text = parts.join("");
+  if (text === "" || text.includes("/")) throw new NoEquivalent(`${field}: is one part of the path, without a slash`);
+  const segment = parts.map(escaped).join("[^/]*");
+  return isPart && value.kind === "literal" ? `[^/]*${segment}[^/]*` : segment;
+}
+
+function negation(condition: Condition): Condition {
+  return { type: "not", condition };
 }
 
 function sides(field: string): readonly MessageSide[] {

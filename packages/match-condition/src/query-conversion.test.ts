@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { compileQuery, formatQuery, parseQuery, type QueryRecord } from "@headworks/query-language";
+import { compileQuery, fieldValues, formatQuery, parseQuery, type QueryRecord } from "@headworks/query-language";
 import fc from "fast-check";
 import { conditions, subjects } from "../test/random-conditions.ts";
 import {
@@ -28,7 +28,7 @@ function recordOf(subject: MatchSubject): QueryRecord {
     url: subject.url,
     status: subject.status,
     httpVersion: undefined,
-    requestType: undefined,
+    requestType: fieldValues(subject.requestFields(), "content-type")[0]?.split(";", 1)[0],
     responseType: undefined,
     resourceType: undefined,
     requestSizeBytes: 0,
@@ -179,6 +179,53 @@ test("a condition made of a query gives a query that finds the same", () => {
   );
 });
 
+const CALLS = [
+  "orders",
+  "=shop.Orders",
+  "=SHOP.orders",
+  "!=shop.Orders",
+  "(get|Put)",
+  "s*ers",
+  "*",
+  "get",
+  "!=Get",
+  "G*t",
+];
+test("a query about calls of gRPC and its condition hold for the same exchanges", () => {
+  const sample = fc.sample(answered, { numRuns: 1, seed: 1 })[0];
+  assert.ok(sample);
+  for (const path of [
+    "/shop.Orders/Get",
+    "/api/shop.Orders/Put",
+    "//Get",
+    "/shop.Orders/",
+    "/Get",
+    "/",
+    "/get/orders",
+  ]) {
+    for (const type of [
+      "application/grpc",
+      "Application/grpc-web+proto; x=1",
+      "application/grpc;x",
+      "application/json",
+    ]) {
+      const subject: MatchSubject = { ...sample, path, requestFields: () => ["Content-Type", type] };
+      for (const [field, value] of CALLS.flatMap((one) => [
+        ["grpc.service", one] as const,
+        ["grpc.method", one] as const,
+      ])) {
+        const parsed = parseQuery(`${field}:${value}`);
+        assert.ok(parsed.ok);
+        const result = queryToCondition(parsed.query);
+        assert.ok(result.ok && parseCondition(result.condition).ok, `${field}:${value}`);
+        const expected = compileQuery(parsed.query, { nowMs: 0 })(recordOf(subject));
+        const holds = compileCondition(result.condition).matches(subject);
+        assert.equal(holds, expected, `${field}:${value} of ${path} in ${type}`);
+      }
+    }
+  }
+});
+
 test("everyday queries become the conditions a person would write", () => {
   const cases: readonly (readonly [query: string, condition: unknown])[] = [
     ["", { type: "all" }],
@@ -213,6 +260,11 @@ test("what one side cannot say is refused with a sentence", () => {
   for (const [source, message] of [
     ["word", /name a field/],
     ["dur:>1s", /^dur: is nothing a rule can ask for$/],
+    ["ws.text:a", /^ws\.text: is about messages of streams; rules for WebSocket messages/],
+    ["host:a dir:in", /^dir: is about messages of streams/],
+    ["grpc.status:!=0", /^grpc\.status: is known when a call is over/],
+    ["grpc.service:/a+/", /^grpc\.service: with a pattern is nothing a rule can ask for/],
+    ["grpc.method:a/b", /^grpc\.method: is one part of the path/],
     ["type:image", /^type: is nothing/],
     ["since:10m", /^since: is about the past/],
     ["header:x", /write header\[name\]:/],

@@ -56,6 +56,119 @@ const CASES: readonly (readonly [string, boolean, Partial<RecordFacts>?])[] = [
   ["grpc.method:*", false, { requestType: "application/grpc", path: "/Get" }],
   ["grpc.service:*", false, { requestType: "application/grpcx", path: "/shop.v1.Orders/Get" }],
   ["grpc.service:*", false],
+  ["grpc.status:5", true, { grpcStatus: 5 }],
+  ["grpc.status:not_found", true, { grpcStatus: 5 }],
+  ["grpc.status:(OK|UNAVAILABLE)", true, { grpcStatus: 14 }],
+  ["grpc.status:!=0", true, { grpcStatus: 5 }],
+  ["grpc.status:!=OK", false, { grpcStatus: 0 }],
+  ["grpc.status:!=0", false],
+  ["grpc.status:>=INTERNAL", true, { grpcStatus: 13 }],
+  ["grpc.status:1..16", false, { grpcStatus: 17 }],
+  ["grpc.status:*", false],
+  ["ws.text:ERROR", true, { messages: [["in", "an Error"]] }],
+  ['ws.text:"an error" dir:in', true, { messages: [["in", "an error"]] }],
+  ["ws.text:=error", false, { messages: [["in", "an error"]] }],
+  ["ws.text:/e+r/", true, { messages: [["out", "an error"]] }],
+  ["ws.text:an*or", true, { messages: [["out", "(an error)"]] }],
+  ["ws.text:*", false],
+  ["ws.text:error", false],
+  ["-ws.text:error", true],
+  // In one conjunction the direction is that of the message, whatever stands between them and in which order.
+  [
+    "ws.text:a dir:in",
+    false,
+    {
+      messages: [
+        ["out", "a"],
+        ["in", "b"],
+      ],
+    },
+  ],
+  [
+    "dir:in host:* ws.text:b",
+    true,
+    {
+      messages: [
+        ["out", "a"],
+        ["in", "b"],
+      ],
+    },
+  ],
+  [
+    "(ws.text:a host:*) dir:in",
+    false,
+    {
+      messages: [
+        ["out", "a"],
+        ["in", "b"],
+      ],
+    },
+  ],
+  [
+    "ws.text:a dir:!=in",
+    true,
+    {
+      messages: [
+        ["out", "a"],
+        ["in", "b"],
+      ],
+    },
+  ],
+  [
+    "ws.text:a dir:in dir:out",
+    false,
+    {
+      messages: [
+        ["out", "a"],
+        ["in", "a"],
+      ],
+    },
+  ],
+  [
+    "ws.text:a ws.text:b dir:in",
+    true,
+    {
+      messages: [
+        ["in", "a"],
+        ["in", "b"],
+      ],
+    },
+  ],
+  [
+    "-(ws.text:a dir:in)",
+    true,
+    {
+      messages: [
+        ["out", "a"],
+        ["in", "b"],
+      ],
+    },
+  ],
+  // Apart from each other, each is about any message.
+  [
+    "ws.text:a AND (dir:in OR dir:out)",
+    true,
+    {
+      messages: [
+        ["out", "a"],
+        ["in", "b"],
+      ],
+    },
+  ],
+  [
+    "ws.text:a -dir:in",
+    false,
+    {
+      messages: [
+        ["out", "a"],
+        ["in", "b"],
+      ],
+    },
+  ],
+  ["dir:in", true, { messages: [["in", "a"]] }],
+  ["dir:received", true, { messages: [["in", "a"]] }],
+  ["dir:out", false, { messages: [["in", "a"]] }],
+  ["dir:*", false],
   ["header:example", true],
   ["header[HOST]:example", true],
   ["req.header[content-type]:*", false],
@@ -224,9 +337,32 @@ test("a predicate fetches only what its query needs, and nothing once columns ha
     headFields: true,
     requestBody: false,
     responseBody: false,
+    streams: false,
   });
-  assert.deepEqual(needs(parsed("@errors req.body:x")), { headFields: false, requestBody: true, responseBody: false });
-  assert.deepEqual(needs(parsed("word")), { headFields: true, requestBody: true, responseBody: true });
+  const wanted = (text: string) => Object.entries(needs(parsed(text))).flatMap(([name, is]) => (is ? [name] : []));
+  assert.deepEqual(wanted("@errors req.body:x"), ["requestBody"]);
+  assert.deepEqual(wanted("word"), ["headFields", "requestBody", "responseBody"]);
+  assert.deepEqual(wanted("-(host:a dir:in)"), ["streams"]);
+  assert.deepEqual(wanted("grpc.status:0 OR header:a"), ["headFields", "streams"]);
+  assert.deepEqual(wanted("grpc.service:a"), []);
+});
+
+test("messages are looked at last, one by one, and no further than is needed", () => {
+  const taken: string[] = [];
+  const texts = function* (): Generator<string> {
+    for (const text of ["a", "b", "c"]) {
+      taken.push(text);
+      yield text;
+    }
+  };
+  const holds = (text: string): boolean =>
+    compileQuery(parsed(text), { nowMs: NOW })({ ...recordOf(), webSocketTexts: texts });
+  assert.equal(holds("ws.text:a body:nothing"), false);
+  assert.deepEqual(taken, []);
+  assert.equal(holds("ws.text:b dir:in"), true);
+  assert.deepEqual(taken, ["a", "b"]);
+  assert.equal(holds("ws.text:a dir:in dir:out"), false);
+  assert.deepEqual(taken, ["a", "b"]);
 });
 
 test("a predicate forgets one record's bodies before the next", () => {

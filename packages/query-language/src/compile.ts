@@ -2,10 +2,12 @@ import { Evaluation } from "./evaluation.ts";
 import { fieldOf, type Field, type TextField } from "./fields.ts";
 import { foldAscii, foldUnicode } from "./fold.ts";
 import { parseJsonPath, selectJson } from "@headworks/json-path";
+import { compileMessages, directionsOf, separateTerms } from "./message-terms.ts";
 import { inRange } from "./numbers.ts";
 import type { FieldTest, Moment, Query, TextValue } from "./query.ts";
 import type { QueryRecord } from "./record.ts";
 import { fieldLines } from "./record-fields.ts";
+import { DIRECTIONS } from "./stream-fields.ts";
 import { compileValue, compileValues, type TextManner, type TextMatch } from "./text-match.ts";
 
 /** Whether a record satisfies a query. Never throws for a record whose methods do not throw. */
@@ -18,7 +20,7 @@ export interface CompileOptions {
 }
 
 interface Step {
-  /** Cheaper steps run first: 0 columns, 1 header fields, 2 bodies. */
+  /** Cheaper steps run first: 0 columns, 1 header fields and facts of streams, 2 bodies, 3 messages. */
   readonly cost: number;
   readonly holds: (record: QueryRecord, evaluation: Evaluation) => boolean;
 }
@@ -77,7 +79,9 @@ export function momentMs(moment: Moment, nowMs: number): number {
 }
 
 function compileJoin(kind: "and" | "or", terms: readonly Query[], options: CompileOptions): Step {
-  const steps = terms.map((term) => compileStep(term, options)).sort((left, right) => left.cost - right.cost);
+  const steps = (
+    kind === "and" ? compileTogether(terms, options) : terms.map((term) => compileStep(term, options))
+  ).sort((left, right) => left.cost - right.cost);
   const cost = steps.at(-1)?.cost ?? 0;
   const deciding = kind === "or";
   return {
@@ -89,12 +93,21 @@ function compileJoin(kind: "and" | "or", terms: readonly Query[], options: Compi
   };
 }
 
-const COSTS = { columns: 0, fields: 1, requestBody: 2, responseBody: 2, bothBodies: 2 } as const;
+const COSTS = {
+  columns: 0,
+  stream: 1,
+  fields: 1,
+  requestBody: 2,
+  responseBody: 2,
+  bothBodies: 2,
+  messages: 3,
+} as const;
 
-function compileField(field: Field, key: string | null, test: FieldTest): Step {
+function compileField(field: Field, key: string | null, test: FieldTest, directions = DIRECTIONS): Step {
   const cost = COSTS[field.reads];
   const { value } = field;
   if (value.type === "number") return { cost, holds: compileNumber(value.read, test) };
+  if (field.reads === "messages") return { cost, holds: compileMessages(test, value, directions) };
   if (test.kind === "exists") {
     return { cost, holds: (record, evaluation) => value.read(record, key, evaluation).some((text) => text !== "") };
   }
@@ -104,6 +117,16 @@ function compileField(field: Field, key: string | null, test: FieldTest): Step {
     return { cost, holds: compileBodies(sides, test, value) };
   }
   return { cost, holds: compileTexts((record, evaluation) => value.read(record, key, evaluation), test, value) };
+}
+
+/** The terms of a conjunction; directions that stand beside texts of messages became part of those. */
+function compileTogether(terms: readonly Query[], options: CompileOptions): Step[] {
+  const directions = directionsOf(terms);
+  return separateTerms(terms).map((term) =>
+    term.kind === "field"
+      ? compileField(fieldOf(term.field), term.key, term.test, directions)
+      : compileStep(term, options),
+  );
 }
 
 const REQUEST = ["request"] as const;

@@ -57,6 +57,10 @@ test("after a colon come known values, then values from the traffic, quoted wher
 test("a bare colon also offers operators that suit the field", async () => {
   assert.ok((await labels("dur:")).includes(">="));
   assert.ok(!(await labels("host:")).includes(">="));
+  assert.deepEqual(await labels("grpc.status:un"), ["UNKNOWN", "UNIMPLEMENTED", "UNAVAILABLE", "UNAUTHENTICATED"]);
+  assert.ok((await labels("grpc.status:")).includes("!="));
+  assert.deepEqual(await labels("dir:"), ["in", "out", "=", "!=", "(", "/", "*"]);
+  assert.deepEqual(await labels("ws"), ["ws.text"]);
   assert.deepEqual(await labels("state:"), ["pending", "complete", "failed", "=", "!=", "(", "/", "*"]);
 });
 
@@ -70,15 +74,17 @@ test("header names are completed inside brackets, and their values by name", asy
   assert.deepEqual(asked, [{ field: "req.header", key: "accept", prefix: "te" }]);
 });
 
-test("bodies are never asked for values, and a failing source counts as empty", async () => {
+test("bodies and messages are never asked for values, and a failing source counts as empty", async () => {
   const failing: ValuesSource = async () => Promise.reject(new Error("gone"));
   assert.deepEqual(await labels("host:x", failing), []);
-  let asked = false;
-  await completions("body:x", 6, async () => {
-    asked = true;
-    return [];
-  });
-  assert.equal(asked, false);
+  const asked: string[] = [];
+  for (const text of ["body:x", "ws.text:x"]) {
+    await completions(text, text.length, async ({ field }) => {
+      asked.push(field);
+      return [];
+    });
+  }
+  assert.deepEqual(asked, []);
 });
 
 test("completion survives every prefix of every query and stays inside the text", async () => {

@@ -1,5 +1,6 @@
 import { FIELDS, findField, type Field } from "./fields.ts";
 import { formatQuery } from "./format.ts";
+import { GRPC_STATUS_NAMES } from "./grpc-status.ts";
 import { BUILT_IN_PRESETS, type Presets } from "./presets.ts";
 import { scan, type ScannedItem, type ScannedTerm } from "./scan.ts";
 
@@ -29,8 +30,8 @@ export interface CompletionOptions {
 
 const MOST = 50;
 
-/** Bodies are too long to offer as values. */
-const BODIES: ReadonlySet<string> = new Set(["requestBody", "responseBody", "bothBodies"]);
+/** Bodies and messages are too long to offer as values. */
+const LONG_TEXTS: ReadonlySet<string> = new Set(["requestBody", "responseBody", "bothBodies", "messages"]);
 
 const EXTRA_FIELDS = [
   { name: "since", detail: "started within the last…" },
@@ -56,6 +57,7 @@ const COMMON_VALUES: Readonly<Record<string, readonly string[]>> = {
     "graphql",
     "tunnel",
   ],
+  "grpc.status": GRPC_STATUS_NAMES,
   proto: ["HTTP/1.1", "HTTP/2", "SOCKS5"],
   dur: [">100ms", ">1s", ">10s"],
   ttfb: [">100ms", ">1s"],
@@ -236,7 +238,7 @@ async function seenValues(
   prefix: string,
   source: ValuesSource | undefined,
 ): ReturnType<ValuesSource> {
-  if (row === undefined || source === undefined || BODIES.has(row.reads)) return [];
+  if (row === undefined || source === undefined || LONG_TEXTS.has(row.reads)) return [];
   try {
     return await source({ field: row.name, key: key ?? null, prefix });
   } catch {

@@ -16,6 +16,13 @@ const CASES: readonly (readonly [string, string])[] = [
   ["resp.header[set-cookie]:*", "a response header named “set-cookie” is present"],
   ["json(resp,$.a):42 since:10m", "the value at $.a in the response body is “42” and it started within the last 10m"],
   ["modified:true passthrough:no", "it was modified on the way and it was not passed through unread"],
+  [
+    "grpc.status:!=0 grpc.status:5..7",
+    "the status of the gRPC call is known and not OK and the status of the gRPC call is from NOT_FOUND to PERMISSION_DENIED",
+  ],
+  ["dir:in host:a ws.text:error", "the host contains “a” and a WebSocket message from the server contains “error”"],
+  ["ws.text:a dir:!=in", "a WebSocket message from the client contains “a”"],
+  ["host:a dir:in", "the host contains “a” and the direction of a stream's message is “in”"],
   ["status:!=200 host:!=a", "the status is known and not 200 and the host is present and not “a”"],
   [
     "a (b OR c)",

@@ -1,4 +1,5 @@
 import { fieldOf, type NumberUnit } from "./fields.ts";
+import { directionsOf, separateTerms } from "./message-terms.ts";
 import { formatDuration, formatNumber } from "./numbers.ts";
 import type { FieldTest, Moment, NumberRange, Query, TextValue } from "./query.ts";
 
@@ -13,7 +14,8 @@ function say(query: Query, outermost: boolean): string {
       return "anything";
     case "and":
     case "or": {
-      const text = query.terms.map((term) => say(term, false)).join(query.kind === "and" ? " and " : " or ");
+      const said = query.kind === "and" ? sayTogether(query.terms) : query.terms.map((term) => say(term, false));
+      const text = said.join(query.kind === "and" ? " and " : " or ");
       return outermost ? text : `(${text})`;
     }
     case "not":
@@ -35,6 +37,20 @@ function say(query: Query, outermost: boolean): string {
       return `${subject} ${sayTest(query.test, value.type === "text" ? value.literal : "equals", value.type === "number" ? value.unit : "count")}`;
     }
   }
+}
+
+const WAYS = { in: "from the server", out: "from the client" } as const;
+
+/** Directions beside texts of messages are said with those, since they are about the same message. */
+function sayTogether(terms: readonly Query[]): readonly string[] {
+  const [direction, ...others] = directionsOf(terms);
+  if (direction === undefined || others.length > 0) return terms.map((term) => say(term, false));
+  return separateTerms(terms).map((term) => {
+    const text = say(term, false);
+    if (term.kind !== "field" || term.field !== "ws.text") return text;
+    const { phrase } = fieldOf(term.field);
+    return `${phrase} ${WAYS[direction]}${text.slice(phrase.length)}`;
+  });
 }
 
 function sayNot(term: Query): string {

@@ -1,16 +1,17 @@
 // Tested by compile.test.ts
+import { CONTENT_FIELDS } from "./content-fields.ts";
 import { foldAscii } from "./fold.ts";
 import type { Evaluation } from "./evaluation.ts";
 import { GRPC_FIELDS } from "./grpc-fields.ts";
 import type { PlanColumn } from "./plan.ts";
 import type { QueryRecord } from "./record.ts";
-import { cookiePairs, fieldLines, fieldValues } from "./record-fields.ts";
+import { STREAM_FIELDS } from "./stream-fields.ts";
 
 /** How numbers of a field are written. */
-export type NumberUnit = "count" | "status" | "duration" | "size" | "time";
+export type NumberUnit = "count" | "status" | "grpcStatus" | "duration" | "size" | "time";
 
 /** Which material a field reads, from cheap to dear. */
-export type Reads = "columns" | "fields" | "requestBody" | "responseBody" | "bothBodies";
+export type Reads = "columns" | "stream" | "fields" | "requestBody" | "responseBody" | "bothBodies" | "messages";
 
 /** A field whose values are text. */
 export interface TextField {
@@ -26,6 +27,8 @@ export interface TextField {
   readonly read: (record: QueryRecord, key: string | null, evaluation: Evaluation) => readonly string[];
   /** The columns that hold the same values, in the order of `read`. */
   readonly columns?: readonly PlanColumn[];
+  /** A column that has a value wherever the field has one. */
+  readonly implies?: PlanColumn;
   /** The only accepted values. */
   readonly choices?: readonly string[];
   /** Shorter or alternative spellings of values. */
@@ -199,93 +202,8 @@ export const FIELDS: readonly Field[] = [
     },
   },
   ...GRPC_FIELDS,
-  {
-    name: "header",
-    phrase: "a header",
-    keyed: "caseless",
-    reads: "fields",
-    value: {
-      type: "text",
-      literal: "contains",
-      fold: "unicode",
-      read: (r, key) =>
-        key === null
-          ? [...fieldLines(r.requestFields()), ...fieldLines(r.responseFields())]
-          : [...fieldValues(r.requestFields(), key), ...fieldValues(r.responseFields(), key)],
-    },
-  },
-  {
-    name: "req.header",
-    phrase: "a request header",
-    keyed: "caseless",
-    reads: "fields",
-    value: {
-      type: "text",
-      literal: "contains",
-      fold: "unicode",
-      read: (r, key) => (key === null ? fieldLines(r.requestFields()) : fieldValues(r.requestFields(), key)),
-    },
-  },
-  {
-    name: "resp.header",
-    phrase: "a response header",
-    keyed: "caseless",
-    reads: "fields",
-    value: {
-      type: "text",
-      literal: "contains",
-      fold: "unicode",
-      read: (r, key) => (key === null ? fieldLines(r.responseFields()) : fieldValues(r.responseFields(), key)),
-    },
-  },
-  {
-    name: "cookie",
-    phrase: "a cookie",
-    keyed: "exact",
-    reads: "fields",
-    value: {
-      type: "text",
-      literal: "contains",
-      fold: "unicode",
-      read: (r, key) => cookiePairs(r.requestFields(), r.responseFields(), key),
-    },
-  },
-  {
-    name: "body",
-    phrase: "a body",
-    reads: "bothBodies",
-    value: {
-      type: "text",
-      literal: "contains",
-      fold: "unicode",
-      floating: true,
-      read: (r, _key, e) => [...one(e.text(r, "request")), ...one(e.text(r, "response"))],
-    },
-  },
-  {
-    name: "req.body",
-    phrase: "the request body",
-    reads: "requestBody",
-    value: {
-      type: "text",
-      literal: "contains",
-      fold: "unicode",
-      floating: true,
-      read: (r, _key, e) => one(e.text(r, "request")),
-    },
-  },
-  {
-    name: "resp.body",
-    phrase: "the response body",
-    reads: "responseBody",
-    value: {
-      type: "text",
-      literal: "contains",
-      fold: "unicode",
-      floating: true,
-      read: (r, _key, e) => one(e.text(r, "response")),
-    },
-  },
+  ...STREAM_FIELDS,
+  ...CONTENT_FIELDS,
   {
     name: "size",
     phrase: "the response size",

@@ -4,6 +4,7 @@ export { completions, type Suggestion, type ValuesSource } from "./completions.t
 export { FIELDS, type Field, type NumberField, type NumberUnit, type TextField } from "./fields.ts";
 export { foldAscii } from "./fold.ts";
 export { formatQuery } from "./format.ts";
+export { GRPC_STATUS_NAMES } from "./grpc-status.ts";
 export { fromParameters, type ParameterResult, type QueryParameters } from "./from-parameters.ts";
 export { parseQuery, type ParseOptions, type ParseResult } from "./parse.ts";
 export { indexable, needs, type Approximation, type Needs, type Plan, type PlanColumn } from "./plan.ts";
@@ -19,6 +20,6 @@ export {
   type QueryError,
   type TextValue,
 } from "./query.ts";
-export type { QueryRecord, RecordState } from "./record.ts";
+export type { Direction, QueryRecord, RecordState } from "./record.ts";
 export { fieldValues } from "./record-fields.ts";
 export { tokens, type Token, type TokenKind } from "./tokens.ts";

@@ -11,7 +11,7 @@ export function interpret(query: Query, record: QueryRecord, nowMs: number): boo
     case "all":
       return true;
     case "and":
-      return query.terms.every((term) => interpret(term, record, nowMs));
+      return interpretTogether(query.terms, record, nowMs);
     case "or":
       return query.terms.some((term) => interpret(term, record, nowMs));
     case "not":
@@ -38,6 +38,27 @@ export function interpret(query: Query, record: QueryRecord, nowMs: number): boo
     case "field":
       return interpretField(query.field, query.key, query.test, record);
   }
+}
+
+/** Beside `ws.text:`, `dir:` is about the same message. */
+function interpretTogether(terms: readonly Query[], record: QueryRecord, nowMs: number): boolean {
+  const isAbout = (name: string) => (term: Query) => term.kind === "field" && term.field === name;
+  if (!terms.some(isAbout("ws.text"))) return terms.every((term) => interpret(term, record, nowMs));
+  const ways = (["in", "out"] as const).filter((way) =>
+    terms.filter(isAbout("dir")).every((term) => {
+      const seen: QueryRecord = {
+        ...record,
+        incoming: way === "in" ? way : undefined,
+        outgoing: way === "out" ? way : undefined,
+      };
+      return interpret(term, seen, nowMs);
+    }),
+  );
+  const narrowed: QueryRecord = {
+    ...record,
+    webSocketTexts: (directions) => record.webSocketTexts?.(directions.filter((way) => ways.includes(way))) ?? [],
+  };
+  return terms.filter((term) => !isAbout("dir")(term)).every((term) => interpret(term, narrowed, nowMs));
 }
 
 const unicodeLower = (text: string): string => text.toLowerCase();

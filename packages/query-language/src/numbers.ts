@@ -1,5 +1,6 @@
 // Tested by compile.test.ts
 import type { NumberUnit } from "./fields.ts";
+import { GRPC_STATUS_NAMES, parseGrpcStatus } from "./grpc-status.ts";
 import type { NumberRange } from "./query.ts";
 
 const DURATION_MS: Readonly<Record<string, number>> = {
@@ -96,11 +97,9 @@ export function parseNumber(
       : { min: base + Number(ones), max: base + Number(ones) };
   }
   const value =
-    unit === "duration"
-      ? amount(text, DURATION_MS, 1)
-      : unit === "size"
-        ? amount(text, SIZE_BYTES, 1)
-        : amount(text, {}, 1);
+    unit === "grpcStatus"
+      ? parseGrpcStatus(text)
+      : amount(text, unit === "duration" ? DURATION_MS : unit === "size" ? SIZE_BYTES : {}, 1);
   return value === undefined ? undefined : { min: value, max: value };
 }
 
@@ -139,6 +138,7 @@ export function inRange(range: NumberRange, value: number): boolean {
 export function formatNumber(value: number, unit: NumberUnit): string {
   if (unit === "time") return new Date(value).toISOString();
   if (unit === "status") return String(value).padStart(3, "0");
+  if (unit === "grpcStatus") return GRPC_STATUS_NAMES[value] ?? String(value);
   if (unit === "duration") return formatDuration(value);
   if (unit === "size") {
     for (const [name, factor] of [

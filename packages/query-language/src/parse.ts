@@ -255,6 +255,7 @@ function asksExistence(term: ScannedTerm): boolean {
 const EXAMPLES = {
   count: "`443` or `1..1024`",
   status: "`404`, `5xx` or `400..499`",
+  grpcStatus: "`0`, `NOT_FOUND` or `1..16`",
   duration: "`200ms`, `1s` or `10m`",
   size: "`10kb`, `2MB` or `1024`",
   time: "`2026-11-21` or `2026-11-21T10:00:00Z`",

@@ -22,6 +22,10 @@ const COLUMNS: readonly PlanColumn[] = [
   "timestampMs",
   "state",
   "isPassthrough",
+  "grpcStatus",
+  "incoming",
+  "outgoing",
+  "webSocketMessages",
 ];
 
 /** The translation that a store would make; every condition is 0 or 1, never NULL. */

@@ -1,6 +1,7 @@
 import { fieldOf } from "./fields.ts";
 import { foldAscii } from "./fold.ts";
 import { momentMs, type CompileOptions } from "./compile.ts";
+import { separateTerms } from "./message-terms.ts";
 import type { FieldTest, NumberRange, Query, TextValue } from "./query.ts";
 import { aliasOf } from "./text-match.ts";
 
@@ -20,7 +21,11 @@ export type PlanColumn =
   | "durationMs"
   | "timestampMs"
   | "state"
-  | "isPassthrough";
+  | "isPassthrough"
+  | "grpcStatus"
+  | "incoming"
+  | "outgoing"
+  | "webSocketMessages";
 
 /**
  * A condition on columns. Text is compared with the column's value after A to Z were made lower-case, and `value` is
@@ -65,7 +70,7 @@ export function indexable(query: Query, options: CompileOptions): Approximation 
     case "all":
       return { plan: ANY, exact: true };
     case "and":
-      return both(query.terms.map((term) => indexable(term, options)));
+      return both(separateTerms(query.terms).map((term) => indexable(term, options)));
     case "or":
       return either(query.terms.map((term) => indexable(term, options)));
     case "not":
@@ -116,7 +121,8 @@ function either(parts: readonly Approximation[]): Approximation {
 function fieldPlan(name: string, test: FieldTest): Approximation {
   const { value } = fieldOf(name);
   if (value.type === "number") return value.column === undefined ? UNKNOWN : numberPlan(value.column, test);
-  const { columns } = value;
+  const { columns, implies } = value;
+  if (implies !== undefined) return { plan: { kind: "present", column: implies }, exact: false };
   if (columns === undefined) return UNKNOWN;
   const present = either(columns.map((column) => exactly({ kind: "present", column })));
   if (test.kind === "exists") return present;
@@ -183,7 +189,11 @@ export interface Needs {
   readonly headFields: boolean;
   readonly requestBody: boolean;
   readonly responseBody: boolean;
+  /** What streams say: their messages, and how calls ended. */
+  readonly streams: boolean;
 }
+
+const NO_NEEDS: Needs = { headFields: false, requestBody: false, responseBody: false, streams: false };
 
 /** Finds out what material a query touches beyond plain columns. */
 export function needs(query: Query): Needs {
@@ -194,26 +204,28 @@ export function needs(query: Query): Needs {
         headFields: left.headFields || right.headFields,
         requestBody: left.requestBody || right.requestBody,
         responseBody: left.responseBody || right.responseBody,
+        streams: left.streams || right.streams,
       }));
     case "not":
       return needs(query.term);
     case "preset":
       return needs(query.query);
     case "anywhere":
-      return { headFields: true, requestBody: true, responseBody: true };
+      return { ...NO_NEEDS, headFields: true, requestBody: true, responseBody: true };
     case "json":
-      return { headFields: false, requestBody: query.side === "req", responseBody: query.side === "resp" };
+      return { ...NO_NEEDS, requestBody: query.side === "req", responseBody: query.side === "resp" };
     case "field": {
       const { reads } = fieldOf(query.field);
       return {
         headFields: reads === "fields",
         requestBody: reads === "requestBody" || reads === "bothBodies",
         responseBody: reads === "responseBody" || reads === "bothBodies",
+        streams: reads === "stream" || reads === "messages",
       };
     }
     case "all":
     case "since":
     case "before":
-      return { headFields: false, requestBody: false, responseBody: false };
+      return NO_NEEDS;
   }
 }

@@ -1,9 +1,13 @@
+/** Which way a message of a stream went: from the server or from the client. */
+export type Direction = "in" | "out";
+
 /** How far an exchange has come: still running, answered, or ended without a usable answer. */
 export type RecordState = "pending" | "complete" | "failed";
 
 /**
  * What a query sees of one captured exchange. Plain properties are cheap facts that a store keeps in columns;
- * methods stand for material that has to be fetched or decoded and are called only when the query asks for it.
+ * methods stand for material that has to be fetched or decoded and are called only when the query asks for it. What is
+ * known of streams is left out by a source that knows nothing of them, and only read when the query asks for it.
  */
 export interface QueryRecord {
   readonly id: string;
@@ -49,6 +53,14 @@ export interface QueryRecord {
   /** Kinds of the rules that touched it: `rewrite`, `mock` and so on. */
   readonly applied: readonly string[];
   readonly note: string | undefined;
+  /** How a gRPC call ended, by number; undefined while it runs and for everything else. */
+  readonly grpcStatus?: number | undefined;
+  /** `in` when a message of its stream came from the server. */
+  readonly incoming?: "in" | undefined;
+  /** `out` when a message of its stream came from the client. */
+  readonly outgoing?: "out" | undefined;
+  /** How many messages of a WebSocket connection are stored; undefined when there is none. */
+  readonly webSocketMessages?: number | undefined;
   /** Request header fields as a flat list: name, value, name, value. */
   requestFields(): readonly string[];
   /** Response header fields as a flat list; empty while there is no response. */
@@ -57,4 +69,6 @@ export interface QueryRecord {
   requestText(): string | undefined;
   /** Decoded text of the response body; undefined when there is none or it is not text. */
   responseText(): string | undefined;
+  /** Texts of the stored messages of a WebSocket connection that went one of these ways, in any order. */
+  webSocketTexts?(directions: readonly Direction[]): Iterable<string>;
 }

@@ -1,14 +1,18 @@
 /** Random records and queries for property tests. Not part of the package's interface. */
 import fc from "fast-check";
-import { FIELDS, type Field, type NumberUnit } from "../src/fields.ts";
+import { fieldOf, FIELDS, type Field, type NumberUnit } from "../src/fields.ts";
 import { allOf, anyOf, type FieldTest, type NumberRange, type Query, type TextValue } from "../src/query.ts";
-import type { QueryRecord } from "../src/record.ts";
+import type { Direction, QueryRecord } from "../src/record.ts";
 
 /** A record made of plain data. */
 export function recordOf(facts: Partial<RecordFacts> = {}): QueryRecord {
-  const { requestFields, responseFields, requestText, responseText, ...columns } = { ...ORDINARY, ...facts };
+  const { requestFields, responseFields, requestText, responseText, messages, ...columns } = { ...ORDINARY, ...facts };
   return {
     ...columns,
+    incoming: messages.some(([way]) => way === "in") ? "in" : undefined,
+    outgoing: messages.some(([way]) => way === "out") ? "out" : undefined,
+    webSocketMessages: messages.length === 0 ? undefined : messages.length,
+    webSocketTexts: (directions) => messages.flatMap(([way, text]) => (directions.includes(way) ? [text] : [])),
     requestFields: () => requestFields,
     responseFields: () => responseFields,
     requestText: () => requestText,
@@ -17,7 +21,19 @@ export function recordOf(facts: Partial<RecordFacts> = {}): QueryRecord {
 }
 
 /** The facts of a record, with values in place of methods. */
-export type RecordFacts = Omit<QueryRecord, "requestFields" | "responseFields" | "requestText" | "responseText"> & {
+export type RecordFacts = Omit<
+  QueryRecord,
+  | "requestFields"
+  | "responseFields"
+  | "requestText"
+  | "responseText"
+  | "incoming"
+  | "outgoing"
+  | "webSocketMessages"
+  | "webSocketTexts"
+> & {
+  /** Of a WebSocket. */
+  readonly messages: readonly (readonly [way: Direction, text: string])[];
   readonly requestFields: readonly string[];
   readonly responseFields: readonly string[];
   readonly requestText: string | undefined;
@@ -53,6 +69,7 @@ const ORDINARY: RecordFacts = {
   note: undefined,
   requestFields: ["Host", "api.example.com", "Cookie", "sid=abc; theme=Dark"],
   responseFields: ["Content-Type", "application/json", "Set-Cookie", "sid=xyz; Path=/", "Set-Cookie", "b=2"],
+  messages: [],
   requestText: undefined,
   responseText: '{"items":[{"id":42,"name":"Räder"}],"total":1}',
 };
@@ -140,6 +157,8 @@ export const records: fc.Arbitrary<QueryRecord> = fc
     responseFields: fc
       .array(fc.tuple(fc.constantFrom("Server", "x-a", "Set-Cookie"), word))
       .map((pairs) => pairs.flat()),
+    grpcStatus: fc.option(fc.integer({ min: 0, max: 4 }), { nil: undefined }),
+    messages: fc.array(fc.tuple(fc.constantFrom<Direction>("in", "out"), word), { maxLength: 3 }),
     requestText: fc.option(fc.oneof(word, fc.json()), { nil: undefined }),
     responseText: fc.option(fc.oneof(word, fc.json(), fc.constantFrom('{"a":{"b":[1,"x"]}}')), { nil: undefined }),
   })
@@ -238,12 +257,19 @@ const terms: fc.Arbitrary<Query> = fc.oneof(
     .map(([side, path, test]): Query => ({ kind: "json", side, path, test })),
 );
 
+/** Texts of messages and directions are seldom drawn beside each other by chance. */
+const messageTerms: fc.Arbitrary<Query> = fc
+  .tuple(...["ws.text", "dir", "dir", "ws.text"].map((name) => fieldTerm(fieldOf(name))))
+  .chain((drawn) => fc.subarray(drawn, { minLength: 2 }))
+  .map(allOf);
+
 /** Queries as the parser makes them: joins are flat. */
 export const queries: fc.Arbitrary<Query> = fc.letrec<{ query: Query }>((tie) => ({
   query: fc.oneof(
     { maxDepth: 3, depthIdentifier: "query" },
     { weight: 3, arbitrary: terms },
     fc.array(tie("query"), { minLength: 2, maxLength: 3, depthIdentifier: "query" }).map(allOf),
+    messageTerms,
     fc.array(tie("query"), { minLength: 2, maxLength: 3, depthIdentifier: "query" }).map(anyOf),
     tie("query").map((term): Query => ({ kind: "not", term })),
   ),
