@@ -1,5 +1,5 @@
 import type { HarEntry } from "./har.ts";
-import { LARGE_TEXT_BYTES, withoutLargeTexts } from "./large-text.ts";
+import { LARGE_TEXT_BYTES, LongStrings, TextInMemory, type KeptText } from "./large-text.ts";
 import { readHarEntry } from "./read-entry.ts";
 import { ValueScanner } from "./value-scanner.ts";
 
@@ -14,8 +14,8 @@ export interface HarDecoderOptions {
   readonly maxEntryBytes?: number;
   /** Elements nested deeper are refused. Default 64. */
   readonly maxDepth?: number;
-  /** Chunks are given away: nobody writes to them afterwards, so that what has to be kept of them need not be copied. */
-  readonly ownsChunks?: boolean;
+  /** Makes what keeps a long string while its entry is read. Default: memory. */
+  readonly keepText?: () => KeptText;
 }
 
 /** The document is not a HAR. `byteOffset` says where it stopped making sense. */
@@ -63,13 +63,15 @@ const BYTE_ORDER_MARK = [0xef, 0xbb, 0xbf];
 export class HarDecoder {
   readonly #maxEntryBytes: number;
   readonly #scanner: ValueScanner;
-  readonly #ownsChunks: boolean;
+  readonly #keepText: () => KeptText;
   #state: State = "start";
   #level: "root" | "log" = "root";
   #key = "";
   #parts: Uint8Array[] = [];
   #partBytes = 0;
   #keeps = false;
+  /** Of an element that has become large; its parts go there. */
+  #strings: LongStrings | undefined;
   #elementOffset = 0;
   #index = 0;
   #seen = 0;
@@ -79,7 +81,7 @@ export class HarDecoder {
   constructor(options: HarDecoderOptions = {}) {
     this.#maxEntryBytes = options.maxEntryBytes ?? DEFAULT_ENTRY_BYTES;
     this.#scanner = new ValueScanner(options.maxDepth ?? DEFAULT_DEPTH);
-    this.#ownsChunks = options.ownsChunks ?? false;
+    this.#keepText = options.keepText ?? (() => new TextInMemory());
   }
 
   /** Bytes consumed so far. */
@@ -98,8 +100,8 @@ export class HarDecoder {
   }
 
   /**
-   * Consumes a chunk and yields what it completes. The chunk may be reused once the generator has ended, unless the
-   * decoder owns it; a generator that is not run to its end loses the rest of the chunk. Throws `HarFormatError`.
+   * Consumes a chunk and yields what it completes. The chunk may be reused once the generator has ended; a generator that
+   * is not run to its end loses the rest of the chunk. Throws `HarFormatError`.
    */
   *write(chunk: Uint8Array): Generator<HarItem, void, void> {
     const base = this.#seen;
@@ -188,13 +190,14 @@ export class HarDecoder {
     this.#parts = [];
     this.#partBytes = 0;
     this.#keeps = keeps;
+    this.#strings = undefined;
   }
 
   /** Remembers a piece; beyond the limit everything is dropped. */
   #keep(piece: Uint8Array, limit: number): void {
     this.#partBytes += piece.length;
     if (!this.#keeps) return;
-    if (this.#partBytes <= limit) this.#parts.push(this.#ownsChunks ? piece : piece.slice());
+    if (this.#partBytes <= limit) this.#parts.push(piece.slice());
     else {
       this.#keeps = false;
       this.#parts = [];
@@ -265,16 +268,30 @@ export class HarDecoder {
       this.#state = "afterElement";
       return this.#scanner.end;
     }
-    this.#keep(chunk.subarray(from), this.#maxEntryBytes);
+    this.#keepOfElement(chunk.subarray(from));
     return chunk.length;
+  }
+
+  /** Remembers a piece of an element; the long strings of a large one need not be in memory. */
+  #keepOfElement(piece: Uint8Array): void {
+    if (this.#strings !== undefined && this.#partBytes + piece.length <= this.#maxEntryBytes) {
+      this.#partBytes += piece.length;
+      this.#strings.write(piece);
+      return;
+    }
+    this.#strings = undefined;
+    this.#keep(piece, this.#maxEntryBytes);
+    if (!this.#keeps || this.#partBytes < LARGE_TEXT_BYTES) return;
+    // No document can know the mark, and so none can hold a string that looks like one that was taken out.
+    this.#strings = new LongStrings(crypto.randomUUID(), this.#keepText);
+    for (const part of this.#parts) this.#strings.write(part);
+    this.#parts = [];
   }
 
   #element(chunk: Uint8Array, from: number, to: number): HarItem {
     const index = this.#index;
     this.#index += 1;
     const size = this.#partBytes + to - from;
-    const parts = this.#parts;
-    this.#parts = [];
     const refused = (why: string): HarItem => ({
       kind: "refused",
       index,
@@ -283,15 +300,19 @@ export class HarDecoder {
     });
     if (size > this.#maxEntryBytes) return refused(`has ${size} bytes, more than the allowed ${this.#maxEntryBytes}`);
     if (this.#scanner.isTooDeep) return refused("is nested too deep");
-    const rest = chunk.subarray(from, to);
-    // What is taken out of a large one outlives the chunk.
-    const parsed =
-      size < LARGE_TEXT_BYTES
-        ? parseJson([...parts, rest])
-        : parseLarge([...parts, this.#ownsChunks ? rest : rest.slice()]);
+    const parsed = this.#parsedElement(chunk.subarray(from, to), size < LARGE_TEXT_BYTES);
     if (!parsed.ok) return refused(parsed.message);
     const read = readHarEntry(parsed.value);
     return read.ok ? { kind: "entry", index, entry: read.entry } : refused(read.message);
+  }
+
+  #parsedElement(rest: Uint8Array, isSmall: boolean): JsonReading {
+    if (isSmall) return parseJson([...this.#parts, rest]);
+    this.#keepOfElement(rest);
+    const { json, texts } = this.#strings ?? { json: [], texts: undefined };
+    this.#strings = undefined;
+    if (texts === undefined || texts.size === 0) return parseJson(json);
+    return parseJson(json, (_key, value) => (typeof value === "string" ? (texts.get(value) ?? value) : value));
   }
 }
 
@@ -309,14 +330,6 @@ function parseJson(pieces: Uint8Array[], reviver?: (key: string, value: unknown)
   } catch {
     return { ok: false, message: "is not JSON" };
   }
-}
-
-/** Parses JSON whose long strings become `LargeText`. */
-function parseLarge(pieces: readonly Uint8Array[]): JsonReading {
-  // No document can know it, and so none can hold a string that looks like one that was taken out.
-  const { json, texts } = withoutLargeTexts(pieces, crypto.randomUUID());
-  if (texts.size === 0) return parseJson(json);
-  return parseJson(json, (_key, value) => (typeof value === "string" ? (texts.get(value) ?? value) : value));
 }
 
 const STRICT = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });

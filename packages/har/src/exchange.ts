@@ -1,16 +1,19 @@
-/** A body as a capture holds it. */
-export interface HarBody {
-  readonly bytes: Uint8Array;
+/** A body as a capture holds it; `Bytes` says how: in memory, unless told otherwise. */
+export interface HarBody<Bytes = Uint8Array> {
+  readonly bytes: Bytes;
   /** Whether `bytes` still carry the content coding that the header fields name. */
   readonly isEncoded: boolean;
   /** Whether `bytes` are only the beginning. */
   readonly isTruncated: boolean;
-  /** Bytes that were transferred; more than `bytes.length` when truncated. Undefined when that was not counted. */
+  /**
+   * Bytes that were transferred; more than `bytes` has when truncated. Undefined when that was not counted, or is what
+   * a body that is not in memory has.
+   */
   readonly transferredBytes: number | undefined;
 }
 
 /** Request head and body. */
-export interface HarExchangeRequest {
+export interface HarExchangeRequest<Bytes = Uint8Array> {
   readonly method: string;
   readonly url: string;
   /** `HTTP/1.1`, `HTTP/2`. */
@@ -18,16 +21,16 @@ export interface HarExchangeRequest {
   /** Header fields as a flat list: name, value, name, value; order, case and duplicates as received. */
   readonly fields: readonly string[];
   /** Undefined when there was none or it was not kept. */
-  readonly body: HarBody | undefined;
+  readonly body: HarBody<Bytes> | undefined;
 }
 
 /** Response head and body. */
-export interface HarExchangeResponse {
+export interface HarExchangeResponse<Bytes = Uint8Array> {
   readonly status: number;
   readonly reason: string;
   readonly httpVersion: string;
   readonly fields: readonly string[];
-  readonly body: HarBody | undefined;
+  readonly body: HarBody<Bytes> | undefined;
 }
 
 /** Durations of the phases in milliseconds; undefined where a phase did not happen or was not measured. */
@@ -53,12 +56,12 @@ export interface HarWebSocketMessage {
 }
 
 /** An exchange as this package takes and gives it, free of how any program stores it. */
-export interface HarExchange {
+export interface HarExchange<Bytes = Uint8Array> {
   /** Start, whole milliseconds since 1970. */
   readonly startedMs: number;
-  readonly request: HarExchangeRequest;
+  readonly request: HarExchangeRequest<Bytes>;
   /** Undefined when none was received. */
-  readonly response: HarExchangeResponse | undefined;
+  readonly response: HarExchangeResponse<Bytes> | undefined;
   readonly timings: HarExchangeTimings;
   /** `ip`, `ip:port` or `[ipv6]:port` of the server. */
   readonly serverAddress: string | undefined;

@@ -2,15 +2,25 @@
 import { bodyBytes } from "./body-text.ts";
 import type { HarBody, HarExchange, HarWebSocketMessage } from "./exchange.ts";
 import type { HarEntry, HarPair, HarResponse, HarText } from "./har.ts";
+import { LargeBody } from "./large-body.ts";
+import type { LargeText } from "./large-text.ts";
 import { readOwnRecord, type OwnBodyRecord, type OwnRecord } from "./own-record.ts";
 import { fromHarTimings, readTimings } from "./timings.ts";
+
+/** What becomes of the text of a large body. */
+type ReadLarge<Bytes> = (text: LargeText, isBase64: boolean) => Bytes;
 
 /**
  * Reads an entry as an exchange. Entries that `toHarEntry` wrote come back identical; those of other programs come
  * back with decoded bodies (`isEncoded` false, although the header fields may name a coding) and without the pseudo
- * fields of HTTP/2. Large bodies of an entry can be read once. Throws a sentence when one of them is no JSON or no UTF-8.
+ * fields of HTTP/2. Large bodies of an entry can be read once, unless what keeps their texts says otherwise. Throws a sentence when one of them is no JSON or no UTF-8.
  */
 export function fromHarEntry(entry: HarEntry): HarExchange {
+  return fromLargeHarEntry(entry, (text, isBase64) => text.toBytes(isBase64));
+}
+
+/** Reads an entry as `fromHarEntry` does, but leaves it to `read` what becomes of the texts of large bodies. */
+export function fromLargeHarEntry<Bytes>(entry: HarEntry, read: ReadLarge<Bytes>): HarExchange<Uint8Array | Bytes> {
   const own = readOwnRecord(entry["_weir"]);
   const { request, response } = entry;
   const { postData } = request;
@@ -23,9 +33,9 @@ export function fromHarEntry(entry: HarEntry): HarExchange {
       url: request.url,
       httpVersion: httpVersion(request.httpVersion, own),
       fields: flatFields(request.headers, own),
-      body: body(sent, request.bodySize, own, own?.request),
+      body: body(sent, request.bodySize, own, own?.request, read),
     },
-    response: isAnswered ? exchangeResponse(response, own) : undefined,
+    response: isAnswered ? exchangeResponse(response, own, read) : undefined,
     timings: readTimings(own?.timings) ?? fromHarTimings(entry.timings),
     serverAddress: own?.serverAddress ?? serverAddress(entry.serverIPAddress),
     clientAddress: own?.clientAddress,
@@ -42,7 +52,11 @@ export function fromHarEntry(entry: HarEntry): HarExchange {
   };
 }
 
-function exchangeResponse(response: HarResponse, own: OwnRecord | undefined): HarExchange["response"] {
+function exchangeResponse<Bytes>(
+  response: HarResponse,
+  own: OwnRecord | undefined,
+  read: ReadLarge<Bytes>,
+): HarExchange<Uint8Array | Bytes>["response"] {
   const { content } = response;
   const received =
     content.text === undefined ? undefined : { text: content.text, isBase64: content.encoding === "base64" };
@@ -51,7 +65,7 @@ function exchangeResponse(response: HarResponse, own: OwnRecord | undefined): Ha
     reason: response.statusText,
     httpVersion: httpVersion(response.httpVersion, own),
     fields: flatFields(response.headers, own),
-    body: body(received, response.bodySize, own, own?.response),
+    body: body(received, response.bodySize, own, own?.response, read),
   };
 }
 
@@ -69,16 +83,18 @@ function flatFields(headers: readonly HarPair[], own: OwnRecord | undefined): re
   return kept.flatMap(({ name, value }) => [name, value]);
 }
 
-function body(
+function body<Bytes>(
   shown: { readonly text: HarText; readonly isBase64: boolean } | undefined,
   bodySize: number,
   own: OwnRecord | undefined,
   record: OwnBodyRecord | undefined,
-): HarBody | undefined {
+  read: ReadLarge<Bytes>,
+): HarBody<Uint8Array | Bytes> | undefined {
   if (shown === undefined) return undefined;
-  const bytes = textBytes(record?.raw === undefined ? shown : { text: record.raw, isBase64: true });
+  const bytes = textBytes(record?.raw === undefined ? shown : { text: record.raw, isBase64: true }, read);
   const foreign = bodySize < 0 ? undefined : bodySize;
-  const noted = record?.transferred === undefined ? bytes.length : (record.transferred ?? undefined);
+  const known = bytes instanceof Uint8Array ? bytes.length : undefined;
+  const noted = record?.transferred === undefined ? known : (record.transferred ?? undefined);
   return {
     bytes,
     isEncoded: record?.encoded === true,
@@ -87,8 +103,12 @@ function body(
   };
 }
 
-function textBytes({ text, isBase64 }: { readonly text: HarText; readonly isBase64: boolean }): Uint8Array {
-  return typeof text === "string" ? bodyBytes({ text, isBase64 }) : text.toBytes(isBase64);
+function textBytes<Bytes>(
+  { text, isBase64 }: { readonly text: HarText; readonly isBase64: boolean },
+  read: ReadLarge<Bytes>,
+): Uint8Array | Bytes {
+  if (typeof text === "string") return bodyBytes({ text, isBase64 });
+  return text instanceof LargeBody ? text.toBytes() : read(text, isBase64);
 }
 
 function serverAddress(address: string | undefined): string | undefined {

@@ -1,7 +1,8 @@
 export { decodeHar, HarDecoder, HarFormatError, type HarDecoderOptions, type HarItem } from "./decode.ts";
 export { encodeHar, harEntryTexts, harEpilogue, harPrologue } from "./encode.ts";
 export type * from "./exchange.ts";
-export { fromHarEntry } from "./from-entry.ts";
+export { fromHarEntry, fromLargeHarEntry } from "./from-entry.ts";
 export type * from "./har.ts";
+export type { KeptText, LargeText } from "./large-text.ts";
 export { readHarEntry, type EntryReading } from "./read-entry.ts";
 export { toHarEntry } from "./to-entry.ts";

@@ -5,9 +5,9 @@ import fc from "fast-check";
 import { HarDecoder, type HarItem } from "./decode.ts";
 import { harEntryTexts } from "./encode.ts";
 import type { HarBody, HarExchange } from "./exchange.ts";
-import { fromHarEntry } from "./from-entry.ts";
+import { fromHarEntry, fromLargeHarEntry } from "./from-entry.ts";
 import { toHarEntry } from "./to-entry.ts";
-import { LARGE_TEXT_BYTES, LargeText, withoutLargeTexts } from "./large-text.ts";
+import { LARGE_TEXT_BYTES, LargeText, LongStrings, TextInMemory, type KeptText } from "./large-text.ts";
 
 const bytesOf = (text: string): Uint8Array => new TextEncoder().encode(text);
 
@@ -21,6 +21,22 @@ function cut(bytes: Uint8Array, distances: readonly number[]): Uint8Array[] {
     at = end;
   }
   return pieces;
+}
+
+function largeText(pieces: readonly Uint8Array[]): LargeText {
+  const kept = new TextInMemory();
+  for (const piece of pieces) kept.add(piece);
+  return new LargeText(
+    kept,
+    pieces.reduce((sum, piece) => sum + piece.length, 0),
+  );
+}
+
+/** The same text read at once and in pieces; both have to say the same. */
+function readTwice(pieces: readonly Uint8Array[], isBase64: boolean): Uint8Array {
+  const bytes = largeText(pieces).toBytes(isBase64);
+  assert.deepEqual(Buffer.concat([...largeText(pieces).bytePieces(isBase64)]), Buffer.from(bytes));
+  return bytes;
 }
 
 const distances = fc.array(fc.integer({ min: 1, max: 40 }), { minLength: 1, maxLength: 5 });
@@ -38,7 +54,7 @@ test("a text says the same as a string of JSON, however it is written and cut", 
   fc.assert(
     fc.property(tricky, fc.boolean(), distances, (text, allEscaped, places) => {
       const pieces = cut(bytesOf(written(text, allEscaped)), places);
-      assert.deepEqual(new LargeText(pieces).toBytes(false), bytesOf(text));
+      assert.deepEqual(readTwice(pieces, false), bytesOf(text));
     }),
     { numRuns: 2000 },
   );
@@ -55,7 +71,7 @@ test("a text says the same bytes in base64, with line ends and escapes in it or 
         const base64 = Buffer.from(bytes).toString("base64");
         const text = lines ? base64.replaceAll(/.{1,5}/gu, "$&\r\n") : base64;
         const inner = written(text, all).replaceAll("/", "\\/");
-        assert.deepEqual(new LargeText(cut(bytesOf(inner), places)).toBytes(true), bytes);
+        assert.deepEqual(readTwice(cut(bytesOf(inner), places), true), bytes);
       },
     ),
     { numRuns: 2000 },
@@ -72,7 +88,8 @@ test("a text that is none is refused without quoting it", () => {
   ];
   for (const [inner, message] of cases) {
     for (const size of [1, 100]) {
-      assert.throws(() => new LargeText(cut(inner, [size])).toBytes(false), { message });
+      assert.throws(() => largeText(cut(inner, [size])).toBytes(false), { message });
+      assert.throws(() => [...largeText(cut(inner, [size])).bytePieces(true)], { message });
     }
   }
 });
@@ -88,7 +105,9 @@ test("long strings are taken out of any JSON, and nothing else is touched", () =
   fc.assert(
     fc.property(fc.array(value), tricky, distances, (values, text, places) => {
       const document = JSON.stringify({ values, text, "": { '\\"': text } });
-      const { json, texts } = withoutLargeTexts(cut(bytesOf(document), places), "mark-", 12);
+      const strings = new LongStrings("mark-", () => new TextInMemory(), 12);
+      for (const piece of cut(bytesOf(document), places)) strings.write(piece);
+      const { json, texts } = strings;
       assert.ok(Buffer.concat(json).length <= bytesOf(document).length);
       const revived: unknown = JSON.parse(Buffer.concat(json).toString(), (_key, found: unknown) => {
         const large = typeof found === "string" ? texts.get(found) : undefined;
@@ -215,4 +234,48 @@ test("large bodies are written in pieces, and read back the same", () => {
     assert.ok(Buffer.from(back.request.body?.bytes ?? []).equals(text));
     assert.ok(Buffer.from(back.response?.body?.bytes ?? []).equals(packed));
   }
+});
+
+test("long strings go to what keeps them while they come, and can be read as often as that allows", () => {
+  const kept: Uint8Array[][] = [];
+  const keepText = (): KeptText => {
+    const pieces: Uint8Array[] = [];
+    kept.push(pieces);
+    return { add: (piece) => void pieces.push(piece.slice()), pieces: () => pieces };
+  };
+  const decoder = new HarDecoder({ keepText });
+  const text = entryText({ response: { status: 200, content: { text: LONG } }, comment: "short" });
+  const document = bytesOf(`{"log":{"entries":[${text}]}}`);
+  const items: HarItem[] = [];
+  let keptBeforeEnd = 0;
+  for (let at = 0; at < document.length; at += 65_536) {
+    keptBeforeEnd = kept.flat().reduce((sum, piece) => sum + piece.length, 0);
+    items.push(...decoder.write(document.subarray(at, at + 65_536)));
+  }
+  assert.ok(keptBeforeEnd > LARGE_TEXT_BYTES, `${keptBeforeEnd} bytes had gone there before the last chunk`);
+  assert.equal(kept.length, 1);
+  const [item] = items;
+  assert.ok(item?.kind === "entry");
+  const exchange = fromLargeHarEntry(item.entry, (large, isBase64) => ({ large, isBase64 }));
+  assert.equal(exchange.note, "short");
+  const body = exchange.response?.body?.bytes;
+  assert.ok(body !== undefined && "large" in body && !body.isBase64);
+  for (let round = 0; round < 2; round += 1) {
+    assert.ok(Buffer.concat([...body.large.bytePieces(false)]).equals(bytesOf(LONG)), `round ${round}`);
+  }
+});
+
+test("an entry that is too large is given up while it comes", () => {
+  let keptBytes = 0;
+  const keepText = (): KeptText => ({ add: (piece) => void (keptBytes += piece.length), pieces: () => [] });
+  const maxEntryBytes = LARGE_TEXT_BYTES + 1_000_000;
+  const decoder = new HarDecoder({ keepText, maxEntryBytes });
+  const document = bytesOf(`{"log":{"entries":[${entryText({ comment: "x".repeat(2 * maxEntryBytes) })},{"a":1}]}}`);
+  const items: HarItem[] = [];
+  for (let at = 0; at < document.length; at += 65_536) items.push(...decoder.write(document.subarray(at, at + 65_536)));
+  assert.deepEqual(
+    items.map((item) => (item.kind === "refused" ? item.message.replaceAll(/\d{7,}/gu, "N") : "fine")),
+    ["entry 0: has N bytes, more than the allowed N", "entry 1: has no request"],
+  );
+  assert.ok(keptBytes <= maxEntryBytes);
 });

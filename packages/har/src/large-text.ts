@@ -5,44 +5,80 @@ export const LARGE_TEXT_BYTES = 4_194_304;
 const [QUOTE, BACKSLASH] = [0x22, 0x5c];
 const NOTHING = new Uint8Array(0);
 
-/** A long string of a JSON document, still as the bytes between its quotation marks. It can be read once. */
+/** Keeps the bytes of a long string of a document, as they stand between its quotation marks. */
+export interface KeptText {
+  /** The next bytes, which may be overwritten afterwards. */
+  add(piece: Uint8Array): void;
+  /** All of them in order, once the string has ended. A piece may be overwritten when the next one is asked for. */
+  pieces(): Iterable<Uint8Array>;
+}
+
+/** Keeps a string in memory. It can be read once: pieces are given up on the way. */
+export class TextInMemory implements KeptText {
+  readonly #pieces: Uint8Array[] = [];
+
+  add(piece: Uint8Array): void {
+    this.#pieces.push(piece.slice());
+  }
+
+  *pieces(): Generator<Uint8Array> {
+    for (const [index, piece] of this.#pieces.entries()) {
+      this.#pieces[index] = NOTHING;
+      yield piece;
+    }
+  }
+}
+
+/** A long string of a JSON document. It can be read as often as what keeps it can. */
 export class LargeText {
-  readonly #pieces: Uint8Array[];
+  readonly #kept: KeptText;
   readonly #sizeBytes: number;
 
-  constructor(pieces: Uint8Array[]) {
-    this.#pieces = pieces;
-    this.#sizeBytes = pieces.reduce((sum, piece) => sum + piece.length, 0);
+  /** `sizeBytes` counts what was added to `kept`. */
+  constructor(kept: KeptText, sizeBytes: number) {
+    this.#kept = kept;
+    this.#sizeBytes = sizeBytes;
   }
 
   /**
    * What the string says in UTF-8, or the bytes that it says in base64, where characters that are not base64 are passed
-   * over. The pieces are given up on the way. Throws a sentence when it is not a JSON string or not UTF-8.
+   * over. Throws a sentence when it is not a JSON string or not UTF-8.
    */
   toBytes(isBase64: boolean): Uint8Array {
     // No escape is shorter than what it stands for.
     const bytes = Buffer.allocUnsafeSlow(isBase64 ? Math.ceil(this.#sizeBytes / 4) * 3 : this.#sizeBytes);
     let length = 0;
+    const encoding = isBase64 ? "base64" : "utf8";
+    for (const text of this.#parts(isBase64)) length += bytes.write(text, length, encoding);
+    return new Uint8Array(bytes.buffer, 0, length);
+  }
+
+  /** As `toBytes`, piece by piece. */
+  *bytePieces(isBase64: boolean): Generator<Uint8Array> {
+    for (const text of this.#parts(isBase64)) yield Buffer.from(text, isBase64 ? "base64" : "utf8");
+  }
+
+  /** The string in parts that can be taken for bytes one by one: those of base64 have whole groups of four. */
+  *#parts(isBase64: boolean): Generator<string> {
+    if (!isBase64) {
+      yield* this.#texts();
+      return;
+    }
     let open = "";
     for (const text of this.#texts()) {
-      if (!isBase64) length += bytes.write(text, length, "utf8");
-      else {
-        const known = open + text.replaceAll(/[^A-Za-z0-9+/_-]+/gu, "");
-        const whole = known.length - (known.length % 4);
-        length += bytes.write(known.slice(0, whole), length, "base64");
-        open = known.slice(whole);
-      }
+      const known = open + text.replaceAll(/[^A-Za-z0-9+/_-]+/gu, "");
+      const whole = known.length - (known.length % 4);
+      yield known.slice(0, whole);
+      open = known.slice(whole);
     }
-    length += bytes.write(open, length, "base64");
-    return new Uint8Array(bytes.buffer, 0, length);
+    yield open;
   }
 
   /** The string in parts; no character is divided. */
   *#texts(): Generator<string> {
     const decoder = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
     let open = "";
-    for (const [index, piece] of this.#pieces.entries()) {
-      this.#pieces[index] = NOTHING;
+    for (const piece of this.#kept.pieces()) {
       const text = open + utf8(decoder, piece, true);
       const end = endOfWhole(text);
       open = text.slice(end);
@@ -91,58 +127,85 @@ function isEscaped(text: string, at: number): boolean {
 }
 
 /**
- * Takes the long strings out of JSON text that stands in pieces. Each is replaced by a string that only `mark` begins;
- * `texts` tells them by it. What is taken out shares memory with the pieces.
+ * Takes the long strings out of JSON text while it comes. Each is replaced by a string that only `mark` begins; `texts`
+ * tells them by it.
  */
-export function withoutLargeTexts(
-  pieces: readonly Uint8Array[],
-  mark: string,
-  largeBytes: number = LARGE_TEXT_BYTES,
-): { readonly json: Uint8Array[]; readonly texts: ReadonlyMap<string, LargeText> } {
-  const json: Uint8Array[] = [];
-  const texts = new Map<string, LargeText>();
-  let inString = false;
-  let isEscape = false;
-  let string: Uint8Array[] = [];
-  let stringBytes = 0;
-  const endString = (): void => {
-    if (stringBytes < largeBytes) json.push(...string);
-    else {
-      const name = `${mark}${texts.size}`;
-      texts.set(name, new LargeText(string));
-      json.push(new TextEncoder().encode(name));
-    }
-    string = [];
-    stringBytes = 0;
-  };
-  for (const piece of pieces) {
-    let from = 0;
-    for (let at = 0; at < piece.length;) {
-      if (!inString) {
-        const quote = piece.indexOf(QUOTE, at);
-        at = quote === -1 ? piece.length : quote + 1;
-        json.push(piece.subarray(from, at));
-        from = at;
-        inString = quote !== -1;
-        continue;
-      }
-      const { end, closed, escape } = throughString(piece, at, isEscape);
-      isEscape = escape;
-      string.push(piece.subarray(from, end));
-      stringBytes += end - from;
-      from = end;
-      at = end;
-      if (!closed) continue;
-      endString();
-      inString = false;
-      // The quotation mark that ends the string.
-      json.push(piece.subarray(end, end + 1));
-      at = end + 1;
-      from = at;
-    }
+export class LongStrings {
+  /** The text without them, in pieces. */
+  readonly json: Uint8Array[] = [];
+  readonly texts = new Map<string, LargeText>();
+  readonly #mark: string;
+  readonly #keep: () => KeptText;
+  readonly #largeBytes: number;
+  #inString = false;
+  #isEscape = false;
+  /** Of the current string, until it is known to be long. */
+  #string: Uint8Array[] = [];
+  #stringBytes = 0;
+  #kept: KeptText | undefined;
+
+  constructor(mark: string, keep: () => KeptText, largeBytes: number = LARGE_TEXT_BYTES) {
+    this.#mark = mark;
+    this.#keep = keep;
+    this.#largeBytes = largeBytes;
   }
-  if (inString) endString();
-  return { json, texts };
+
+  /** Takes a piece, which may be overwritten afterwards. */
+  write(piece: Uint8Array): void {
+    if (piece.length === 0) return;
+    /** Where that begins which is not in `json` yet, and where the next quotation mark is looked for. */
+    let [from, at] = [0, 0];
+    if (this.#inString) {
+      from = this.#throughOpenString(piece);
+      at = from + 1;
+    }
+    while (at < piece.length) {
+      const quote = piece.indexOf(QUOTE, at);
+      if (quote === -1) break;
+      const { end, closed, escape } = throughString(piece, quote + 1, false);
+      at = end + 1;
+      if (closed && end - quote <= this.#largeBytes) continue;
+      this.json.push(piece.slice(from, quote + 1));
+      from = end;
+      this.#isEscape = escape;
+      this.#addToString(piece.subarray(quote + 1, end));
+      if (closed) this.#endString();
+      else this.#inString = true;
+    }
+    if (from < piece.length) this.json.push(piece.slice(from));
+  }
+
+  /** Gives where the string ends. */
+  #throughOpenString(piece: Uint8Array): number {
+    const { end, closed, escape } = throughString(piece, 0, this.#isEscape);
+    this.#isEscape = escape;
+    this.#addToString(piece.subarray(0, end));
+    if (closed) this.#endString();
+    return end;
+  }
+
+  #endString(): void {
+    if (this.#kept === undefined) this.json.push(...this.#string);
+    else {
+      const name = `${this.#mark}${this.texts.size}`;
+      this.texts.set(name, new LargeText(this.#kept, this.#stringBytes));
+      this.json.push(new TextEncoder().encode(name));
+    }
+    this.#string = [];
+    this.#stringBytes = 0;
+    this.#kept = undefined;
+    this.#inString = false;
+  }
+
+  #addToString(bytes: Uint8Array): void {
+    this.#stringBytes += bytes.length;
+    if (this.#kept !== undefined) return this.#kept.add(bytes);
+    this.#string.push(bytes.slice());
+    if (this.#stringBytes < this.#largeBytes) return;
+    this.#kept = this.#keep();
+    for (const piece of this.#string) this.#kept.add(piece);
+    this.#string = [];
+  }
 }
 
 /** Goes to the quotation mark that ends a string, or to the end of the piece. */

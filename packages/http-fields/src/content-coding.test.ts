@@ -3,7 +3,14 @@ import { randomBytes } from "node:crypto";
 import { test } from "node:test";
 import { brotliCompressSync, constants, deflateRawSync, deflateSync, gzipSync, zstdCompressSync } from "node:zlib";
 import fc from "fast-check";
-import { createContentDecoder, decodeContent, decodeContentSync, parseContentEncoding } from "./content-coding.ts";
+import {
+  createContentDecoder,
+  decodeContent,
+  decodeContentSync,
+  parseContentEncoding,
+  remainingCodings,
+} from "./content-coding.ts";
+import { mostCodings } from "./decoding-plan.ts";
 
 const encoders: Readonly<Record<string, (bytes: Uint8Array) => Buffer>> = {
   gzip: (bytes) => gzipSync(bytes),
@@ -130,9 +137,45 @@ test("an unknown coding ends the decoding and is named", async () => {
   }
 });
 
-test("a chain longer than anybody sends is not tried", () => {
-  const chain = Array<string>(6).fill("gzip").join(",");
-  assert.deepEqual(decodeContentSync(Buffer.from("x"), chain).stop, "unsupported");
+/** Content-Encoding as messages have it, the chain that was applied, and what stays on the body. */
+const FIELD_LINES: readonly (readonly [
+  values: readonly string[],
+  applied: readonly string[],
+  stays: readonly string[],
+])[] = [
+  [[], [], []],
+  [["gzip"], ["gzip"], []],
+  [["gzip", "br"], ["gzip", "br"], []],
+  [["br", "gzip"], ["br", "gzip"], []],
+  [["deflate, gzip", "zstd"], ["deflate", "gzip", "zstd"], []],
+  [["identity"], [], []],
+  [["identity", "gzip", "identity"], ["gzip"], []],
+  [["GZIP", "Br"], ["gzip", "br"], []],
+  [["x-gzip", "X-GZip"], ["gzip", "gzip"], []],
+  [[" gzip ,, br , "], ["gzip", "br"], []],
+  [["foo", "gzip"], ["gzip"], ["foo"]],
+  [["gzip", "foo", "br"], ["br"], ["gzip", "foo"]],
+  [["gzip", "foo"], [], ["gzip", "foo"]],
+  [["__proto__"], [], ["__proto__"]],
+  [Array<string>(mostCodings).fill("gzip"), Array<string>(mostCodings).fill("gzip"), []],
+  [Array<string>(mostCodings + 1).fill("gzip"), [], Array<string>(mostCodings + 1).fill("gzip")],
+  [Array<string>(20).fill("br, gzip"), [], Array<string[]>(20).fill(["br", "gzip"]).flat()],
+];
+for (const [values, applied, stays] of FIELD_LINES) {
+  test(`Content-Encoding in the lines ${JSON.stringify(values).slice(0, 60)} is undone from its end`, async () => {
+    const body = Buffer.from("content ".repeat(100));
+    const coded = applied.reduce(encode, body);
+    const expected = { stop: stays.length > 0 ? "unsupported" : undefined, remaining: stays };
+    const { bytes: atOnce, ...outcome } = decodeContentSync(coded, values);
+    assert.deepEqual([outcome, Buffer.from(atOnce)], [expected, body]);
+    const { bytes: whole, ...asWell } = await decodeContent(coded, values);
+    assert.deepEqual([asWell, Buffer.from(whole)], [expected, body]);
+  });
+}
+
+test("codings that stay are named, or counted where they are more than anybody sends", () => {
+  assert.equal(remainingCodings(["gzip", "foo"]), "the content coding gzip, foo");
+  assert.equal(remainingCodings(Array<string>(20).fill("gzip")), `20 content codings, more than ${mostCodings},`);
 });
 
 test("the limit holds at every step of a chain", async () => {

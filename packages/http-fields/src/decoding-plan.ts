@@ -26,8 +26,8 @@ export interface DecodingLimits {
 
 /** The limit when none is given. */
 export const defaultMaxBytes = 64 * 1024 * 1024;
-/** As curl does: a chain of codings multiplies what a small input can grow to. */
-const longestChain = 5;
+/** More codings than this are not undone, as in curl: a chain multiplies what a small input can grow to. */
+export const mostCodings = 5;
 
 const codingNames = new Map<string, ContentCoding>([
   ["gzip", "gzip"],
@@ -44,14 +44,17 @@ export function parseContentEncoding(values: string | readonly string[] | undefi
   return splitOutsideQuotes(text.toLowerCase(), ",").filter((coding) => coding !== "" && coding !== "identity");
 }
 
-/** The codings to undo, last applied first, and those that stay because of an unknown one. */
+/**
+ * The codings to undo, last applied first, and those that stay because of an unknown one: all of them when there are more
+ * than `mostCodings`.
+ */
 export function decodingPlan(contentEncoding: string | readonly string[] | undefined): {
   steps: ContentCoding[];
   remaining: string[];
 } {
   const remaining = parseContentEncoding(contentEncoding);
   const steps: ContentCoding[] = [];
-  if (remaining.length > longestChain) return { steps, remaining };
+  if (remaining.length > mostCodings) return { steps, remaining };
   for (let name = remaining.at(-1); name !== undefined; name = remaining.at(-1)) {
     const coding = codingNames.get(name);
     if (coding === undefined) break;
@@ -59,6 +62,13 @@ export function decodingPlan(contentEncoding: string | readonly string[] | undef
     remaining.pop();
   }
   return { steps, remaining };
+}
+
+/** What stays on a body, as the beginning of a sentence: `the content coding foo`, `6 content codings, more than 5,`. */
+export function remainingCodings(remaining: readonly string[]): string {
+  return remaining.length > mostCodings
+    ? `${remaining.length} content codings, more than ${mostCodings},`
+    : `the content coding ${remaining.join(", ")}`;
 }
 
 /**

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { Buffer } from "node:buffer";
 import { test } from "node:test";
 import fc from "fast-check";
-import { decodeContent, decodeText, encodeContent, encodeText } from "./content-coding.ts";
+import { decodeContent, decodeText, encodeContent, encodeInPieces, encodeText } from "./content-coding.ts";
 
 const CODINGS = ["gzip", "deflate", "br", "zstd", "x-gzip", "gzip, br", "br, gzip, zstd", "identity", ""];
 for (const coding of CODINGS) {
@@ -20,6 +20,31 @@ for (const coding of CODINGS) {
 test("a coding that cannot be written is not pretended to be", async () => {
   for (const coding of ["compress", "gzip, dcb", "dcb, gzip", Array.from({ length: 6 }, () => "gzip").join()]) {
     assert.equal(await encodeContent(Buffer.from("x"), coding), undefined, coding);
+    assert.equal(encodeInPieces([Buffer.from("x")], coding), undefined, coding);
+  }
+});
+
+test("what is coded in pieces decodes to what it was, however it was cut", async () => {
+  const plain = Buffer.from("text of some length, again and again. ".repeat(5000));
+  for (const coding of CODINGS) {
+    for (const pieceBytes of [777, 65_536, plain.length]) {
+      const pieces = Array.from({ length: Math.ceil(plain.length / pieceBytes) }, (_, index) =>
+        plain.subarray(index * pieceBytes, (index + 1) * pieceBytes),
+      );
+      const coded = Buffer.concat(await Array.fromAsync(encodeInPieces(pieces, coding) ?? []));
+      const { bytes, stop } = await decodeContent(coded, coding);
+      assert.deepEqual([stop, plain.equals(bytes)], [undefined, true], coding);
+    }
+  }
+});
+
+test("what goes wrong with the pieces goes wrong with what is made of them", async () => {
+  const broken = function* (): Generator<Uint8Array> {
+    yield Buffer.from("a");
+    throw new Error("broke off");
+  };
+  for (const coding of ["gzip, br", ""]) {
+    await assert.rejects(Array.fromAsync(encodeInPieces(broken(), coding) ?? []), { message: "broke off" }, coding);
   }
 });
 
