@@ -20,7 +20,9 @@ export const LINGER_MS = 2000;
  */
 export function cutConnection(socket: ByteSocket): void {
   if (socket.destroyed) return;
-  if (socket instanceof TLSSocket) socket.destroy();
+  // While its end is still being sent a reset is refused, and the descriptor would stay open.
+  const isEnding = socket.writableEnded && !socket.writableFinished;
+  if (isEnding || socket instanceof TLSSocket) socket.destroy();
   else socket.resetAndDestroy();
 }
 
