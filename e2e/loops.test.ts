@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { proxyClient, rawClient } from "@headworks/testkit";
+import { freePort } from "./proxy-processes.ts";
 import { Cleanups, startWeir } from "./rig.ts";
 import type { Weir } from "./rig.ts";
 import { descriptorsReturn } from "./watch.ts";
@@ -101,4 +102,25 @@ test("a Weir whose origin is itself by way of a second Weir ends too", async () 
   const { status } = await client.fetch(`http://127.0.0.1:${second.proxyPort}/through`);
   // The other instance takes an origin-form request for a question to itself.
   assert.ok(status < 500, String(status));
+});
+
+test("two Weirs that name each other notice what comes round, plain and over HTTPS, and keep nothing open", async () => {
+  const port = await freePort();
+  await using second = await startWeir({ args: [`--upstream-proxy=127.0.0.1:${port}`, "--upstream-insecure"] });
+  const args = [`--proxy-port=${port}`, `--upstream-proxy=127.0.0.1:${second.proxyPort}`, "--upstream-insecure"];
+  await using first = await startWeir({ args });
+  const client = proxyClient(first.proxyPort, { ca: first.caPem });
+  for (const each of [first, second]) await each.stats();
+  const before = [first.openFiles(), second.openFiles()];
+  for (const [url, came] of [
+    ["http://origin.test/round", "origin.test/round"],
+    ["https://secure.test/round", "secure.test"],
+  ] as const) {
+    assert.equal((await client.fetch(url)).status, 508, url);
+    const [one, other] = await first.waitForEntries(2, came);
+    assert.ok([one, other].some((entry) => entry?.failure?.code === "LOOP"));
+    assert.equal((await second.waitForEntries(1, came)).length, 1, "it went round once");
+  }
+  await descriptorsReturn(first, before[0] ?? 0);
+  await descriptorsReturn(second, before[1] ?? 0);
 });

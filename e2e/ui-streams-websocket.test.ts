@@ -90,3 +90,41 @@ journey("Messages of a WebSocket are shown, added, held, changed and left out, a
   await eventually("the client was told", () => echo.closeCode() === 1000);
   await composer.waitFor({ state: "detached" });
 });
+
+journey("A rule is made of a message from its context menu, filled in, and holds for the next one", async (bench) => {
+  await using echo = await openEcho(bench);
+  const page = await bench.open("/streams");
+  await page
+    .getByRole("group", { name: "List of streams" })
+    .getByRole("button", { name: /^open.*WS.*\/chat/u })
+    .first()
+    .click();
+  const rows = page.getByRole("group", { name: "Messages" }).getByRole("button");
+  echo.client.send("price: 5 $ (a)");
+  await eventually("the server answered", () => echo.got.includes("price: 5 $ (a)"));
+  await rows.filter({ hasText: "Sent" }).filter({ hasText: "price" }).click({ button: "right" });
+  await page.getByRole("menuitem", { name: "Replace the text…" }).click();
+  const dialog = page.getByRole("dialog", { name: "Rules for WebSocket messages" });
+  const field = dialog.getByRole("textbox", { name: "Text pattern" });
+  await eventually("the form is filled in", async () => (await field.inputValue()) === "^price: 5 \\$ \\(a\\)$");
+  const replacement = dialog.getByRole("textbox", { name: "Replacement" });
+  await eventually(
+    "the replacement begins with the text",
+    async () => (await replacement.inputValue()) === "price: 5 $$ (a)",
+  );
+  await replacement.fill("price: 6 $$");
+  await dialog.getByRole("button", { name: "Add the rule" }).click();
+  await dialog
+    .getByRole("listitem")
+    .getByText(/sent, host 127\.0\.0\.1, .*replace with/u)
+    .waitFor();
+  await dialog.getByRole("button", { name: "Done" }).click();
+  echo.client.send("price: 5 $ (a)");
+  await eventually("the server got what the rule made of it", () => echo.got.includes("price: 6 $"));
+
+  // By the keyboard, for the message that is chosen.
+  await rows.filter({ hasText: "Received" }).filter({ hasText: "price: 6 $" }).click();
+  await page.getByRole("group", { name: "Messages" }).press("ContextMenu");
+  await page.getByRole("menuitem", { name: "Leave out…" }).click();
+  await dialog.getByRole("radio", { name: "Received", checked: true }).waitFor();
+});

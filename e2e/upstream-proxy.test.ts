@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { delimiter } from "node:path";
 import { after, before, test } from "node:test";
-import { peer, proxyClient, rawClient, runProcess, startOrigin } from "@headworks/testkit";
+import { peer, proxyClient, rawClient, runProcess, startOrigin, waitUntil } from "@headworks/testkit";
 import type { Exit, Origin } from "@headworks/testkit";
 import { WebSocketServer } from "ws";
 import { freePort, startProxyProcess } from "./proxy-processes.ts";
@@ -42,7 +42,7 @@ const mitmdump = peer("mitmdump");
 const CONNECT_FAILED = /^UPSTREAM_PROXY_CONNECT$/;
 
 const squidCommand =
-  (login?: string): ProxyCommand =>
+  (login?: string, parentPort?: number): ProxyCommand =>
   (port, directory) => ({
     command: squid.path,
     args: ["-N", "-f", `${directory}/squid.conf`],
@@ -58,6 +58,9 @@ const squidCommand =
               "http_access allow known",
               "http_access deny all",
             ]),
+        ...(parentPort === undefined
+          ? []
+          : [`cache_peer 127.0.0.1 parent ${parentPort} 0 no-query no-digest default`, "never_direct allow all"]),
         "cache deny all",
         `pid_filename ${directory}/squid.pid`,
         `access_log stdio:${directory}/access.log`,
@@ -71,7 +74,7 @@ const squidCommand =
   });
 
 const tinyproxyCommand =
-  (login?: string): ProxyCommand =>
+  (login?: string, parentPort?: number): ProxyCommand =>
   (port, directory) => ({
     command: tinyproxy.path,
     args: ["-d", "-c", `${directory}/tinyproxy.conf`],
@@ -81,6 +84,7 @@ const tinyproxyCommand =
         "Listen 127.0.0.1",
         "Timeout 30",
         ...(login === undefined ? [] : [`BasicAuth ${login.replace(":", " ")}`]),
+        ...(parentPort === undefined ? [] : [`Upstream http 127.0.0.1:${parentPort}`]),
         "",
       ].join("\n"),
     },
@@ -345,6 +349,29 @@ test("a Weir that is its own upstream proxy refuses to go round", async () => {
     assert.equal((await weir.waitForEntries(1)).length, 1);
   }
 });
+
+for (const [name, skip, command] of [
+  ["squid", squid.skip, (parentPort: number) => squidCommand(undefined, parentPort)],
+  ["tinyproxy", tinyproxy.skip, (parentPort: number) => tinyproxyCommand(undefined, parentPort)],
+] as const) {
+  test(`a circle that leads through ${name} is noticed`, { skip }, async () => {
+    const port = await freePort();
+    await using other = await startProxyProcess(command(port));
+    await using weir = await weirBy("http", other.port, undefined, `--proxy-port=${port}`);
+    const client = proxyClient(weir.proxyPort, { ca: weir.caPem });
+    // The first connection of a squid to its parent is given up unused.
+    await waitUntil(async () => (await client.fetch("http://origin.test/first")).status === 508);
+    assert.equal((await client.fetch("http://origin.test/round")).status, 508);
+    const plainEntries = await weir.waitForEntries(2, "origin.test/round");
+    assert.deepEqual(plainEntries.map(({ failure }) => failure?.code).filter(Boolean), ["LOOP"]);
+    assert.equal(plainEntries.length, 2);
+    const secured = await client.fetch("https://secure.test/round");
+    assert.ok([502, 508].includes(secured.status), "what the proxy makes of the refused tunnel is its own");
+    const entries = await weir.waitForEntries(2, "secure.test");
+    assert.ok(entries.some(({ failure }) => failure?.code === "LOOP"));
+    assert.equal(entries.length, 2);
+  });
+}
 
 test("weir upstream test prints each step, up to the one that fails", { skip: microsocks.skip }, async () => {
   await using proxy = await startProxyProcess(microsocksCommand());

@@ -7,7 +7,19 @@ import { ensureUi, uiState } from "./ui-build.ts";
 
 const SOURCE = "apps/capture-ui/src/main.tsx";
 const BUILT = "apps/capture-ui/dist/index.html";
-const ui = { [SOURCE]: "one", "packages/capture-contract/src/index.ts": "contract", "package-lock.json": "{}" };
+const manifest = (name: string, ...needed: string[]): string =>
+  JSON.stringify({ name, dependencies: Object.fromEntries(needed.map((other) => [other, "0.1.0"])) });
+const ui = {
+  [SOURCE]: "one",
+  "apps/capture-ui/package.json": JSON.stringify({ name: "ui", devDependencies: { contract: "0.1.0", react: "19" } }),
+  "packages/capture-contract/package.json": manifest("contract", "fields"),
+  "packages/capture-contract/src/index.ts": "contract",
+  "packages/http-fields/package.json": manifest("fields", "pattern", "contract"),
+  "packages/linear-pattern/package.json": manifest("pattern"),
+  "packages/linear-pattern/src/index.ts": "pattern",
+  "packages/http1/package.json": manifest("http1", "fields"),
+  "package-lock.json": "{}",
+};
 
 /** Builds as the bundler does: replaces dist. */
 function stubBuild(write: (files: Record<string, string>) => void): {
@@ -54,6 +66,8 @@ describe("a build is stale after", () => {
     ["a new source", { "apps/capture-ui/src/new.tsx": "" }],
     ["a changed page", { "apps/capture-ui/index.html": "new" }],
     ["a changed contract", { "packages/capture-contract/src/index.ts": "other" }],
+    ["a change in what the contract needs in turn", { "packages/linear-pattern/src/index.ts": "other" }],
+    ["a new file in a package that had none", { "packages/http-fields/src/new.ts": "" }],
     ["changed dependencies", { "package-lock.json": "{ }" }],
   ];
   for (const [name, files] of cases) {
@@ -82,6 +96,7 @@ describe("a build stays fresh after", () => {
     ["a source written anew with the same content", { [SOURCE]: "one" }],
     ["a changed test", { "apps/capture-ui/src/main.test.ts": "new" }],
     ["a change in a package that is not bundled", { "packages/http1/src/index.ts": "new" }],
+    ["a change in what is said about a package", { "packages/linear-pattern/README.md": "new" }],
   ];
   for (const [name, files] of cases) {
     test(name, async () => {

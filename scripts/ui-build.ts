@@ -4,23 +4,13 @@ import { existsSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { dirname, join } from "node:path";
 import { filesBelow } from "./source-tree.ts";
+import { readWorkspaces } from "./workspaces.ts";
 
 /** The workspace of the UI; the only one with a build. */
 const UI = "apps/capture-ui";
 const BUILT = `${UI}/dist`;
 /** Holds the fingerprint of the sources that the build was made from. */
 const STAMP = `${BUILT}/.sources`;
-/** Workspaces whose sources end up in the bundle. */
-const BUNDLED = [
-  "capture-contract",
-  "contract-kit",
-  "entry-diff",
-  "http-fields",
-  "json-patch",
-  "json-path",
-  "match-condition",
-  "query-language",
-].map((name) => `packages/${name}/src`);
 
 /** Whether the built UI matches its sources; `absent` if there is no UI to build. */
 export type UiState = "absent" | "missing" | "stale" | "fresh";
@@ -53,10 +43,24 @@ export async function ensureUi(root: string, say: (line: string) => void, build 
   return "fresh";
 }
 
+/** Files of the UI, and of every workspace that it depends on, be it by way of others, what ends up in the bundle. */
+function bundledFiles(root: string): string[] {
+  const workspaces = readWorkspaces(root);
+  const found = new Set([UI]);
+  // A set that grows while it is walked is walked to its new end.
+  for (const folder of found) {
+    const { dependencies = [] } = workspaces.find((workspace) => workspace.folder === folder) ?? {};
+    for (const { name, folder: needed } of workspaces) if (dependencies.includes(name)) found.add(needed);
+  }
+  found.delete(UI);
+  const packages = [...found].flatMap((folder) => [`${folder}/package.json`, ...filesBelow(root, `${folder}/src`)]);
+  return [...filesBelow(root, UI), ...packages];
+}
+
 function sourceFingerprint(root: string): string {
   const hash = createHash("sha256");
-  const files = [UI, ...BUNDLED].flatMap((folder) => filesBelow(root, folder));
-  for (const file of [...files.filter((name) => !/\.test\.tsx?$/u.test(name)), "package-lock.json"].toSorted()) {
+  const sources = bundledFiles(root).filter((name) => !/\.test\.tsx?$/u.test(name));
+  for (const file of [...sources, "package-lock.json"].toSorted()) {
     const path = join(root, file);
     const content = existsSync(path) ? readFileSync(path) : Buffer.alloc(0);
     hash.update(`${file}\0${content.length}\0`).update(content);

@@ -6,6 +6,8 @@ export interface Workspace {
   /** Folder from the root, such as `packages/http1`. */
   readonly folder: string;
   readonly name: string;
+  /** Names of what it depends on, for its build or when it runs; workspaces and others. */
+  readonly dependencies: readonly string[];
   /** Export subpaths (`.`, `./client`) with the file each leads to, from the root. */
   readonly entries: ReadonlyMap<string, string>;
   /** Whether files of other folders are imported as `#folder/file.ts`. */
@@ -16,6 +18,8 @@ interface Manifest {
   readonly name?: string;
   readonly exports?: Readonly<Record<string, unknown>>;
   readonly imports?: Readonly<Record<string, unknown>>;
+  readonly dependencies?: Readonly<Record<string, string>>;
+  readonly devDependencies?: Readonly<Record<string, string>>;
 }
 
 /** Reads every workspace below `apps/` and `packages/`. */
@@ -41,5 +45,11 @@ function readWorkspace(root: string, folder: string): Workspace {
   for (const [subpath, target] of Object.entries(manifest.exports ?? {})) {
     if (typeof target === "string") entries.set(subpath, posix.join(folder, target));
   }
-  return { folder, name: manifest.name ?? folder, entries, hasHashImports: manifest.imports !== undefined };
+  return {
+    folder,
+    name: manifest.name ?? folder,
+    dependencies: Object.keys({ ...manifest.dependencies, ...manifest.devDependencies }),
+    entries,
+    hasHashImports: manifest.imports !== undefined,
+  };
 }

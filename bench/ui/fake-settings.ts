@@ -32,6 +32,7 @@ export function fakeConfig(): ProxyConfig {
     rewrite_body_wait_ms: 30_000,
     map_file_dirs: [],
     mock_body_dirs: [],
+    disabled_features: [],
     enable_socks: false,
     socks_port: 1080,
     socks_auth_username: null,

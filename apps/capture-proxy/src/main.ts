@@ -21,7 +21,7 @@ const [{ runCommandLine }, { terminalOf }] = await Promise.all([import("#cli/pro
 
 /** What the commands may use of the inside; everything is loaded on first use. */
 const parts: Parts = {
-  createLogger: async ({ dataDir, target, level, isJson, hasColours }) => {
+  createLogger: async ({ path, target, level, isJson, hasColours }) => {
     const [{ destination, pino }, { openLogOutput }] = await Promise.all([
       import("pino"),
       import("#logging/log-output.ts"),
@@ -29,7 +29,7 @@ const parts: Parts = {
     // Asynchronous, and lossy when nobody reads: a stalled terminal must not stall the proxy.
     const sink = destination({ fd: target === "stdout" ? 1 : 2, sync: false, maxLength: 4_194_304 });
     const output = openLogOutput({
-      dataDir,
+      path,
       stream: sink,
       hasColours,
       isJson,

@@ -34,6 +34,7 @@ import { OwnListeners } from "#upstream/own-listeners.ts";
 import type { ProxyAddress } from "#upstream/proxy-address.ts";
 import { ProxyRoutes } from "#upstream/proxy-route.ts";
 import type { ProxyChoices } from "#upstream/proxy-route.ts";
+import { newPseudonym } from "#upstream/pseudonym.ts";
 import { probeRoute } from "#upstream/route-probe.ts";
 import { UpstreamTrust } from "#upstream/trust.ts";
 import { systemClock } from "./clock.ts";
@@ -256,7 +257,13 @@ function dataPath(
   const deadlines = new DeadlineSweep();
   return {
     pipeline,
-    dialer: new Dialer({ trust, own, routes, timeoutMs: () => settings.running.connect_timeout_ms }),
+    dialer: new Dialer({
+      trust,
+      own,
+      routes,
+      pseudonym: newPseudonym(),
+      timeoutMs: () => settings.running.connect_timeout_ms,
+    }),
     leafContexts: new LeafContexts(() => authority.current),
     deadlines,
     gauges,

@@ -1,5 +1,5 @@
 // Tested by ../test/proxy.test.ts
-import type { SliceName } from "@headworks/capture-contract";
+import type { FeatureName, SliceName } from "@headworks/capture-contract";
 import { probeInterception } from "#api/interception-probe.ts";
 import type { Interceptor, Observer } from "#exchange/phases.ts";
 import type { ProbeRoute } from "#exchange/route-probe.ts";
@@ -40,7 +40,12 @@ interface AnySlice {
   readonly observer?: Observer;
   readonly worker?: SliceWorker;
   readonly portableRules?: PortableRules;
+  /** The feature whose switching off leaves nothing of it but its name. */
+  readonly switchedOffBy?: FeatureName;
 }
+
+/** What each feature consists of. */
+const FEATURE_SLICES: Readonly<Record<FeatureName, readonly SliceName[]>> = { grpc: ["grpc"] };
 
 /** All slices of Weir. */
 export interface Slices {
@@ -57,7 +62,7 @@ export function createSlices(host: SliceHost, authority: AuthorityStore, probeRo
   const bundles = createRuleBundles(host, () =>
     all.flatMap(({ portableRules }) => (portableRules === undefined ? [] : [portableRules])),
   );
-  const all: readonly AnySlice[] = [
+  const all: readonly AnySlice[] = withoutDisabled(host.settings.running.disabled_features, [
     createTrafficSlice(host),
     createSessionsSlice(host),
     createExportSlice(host),
@@ -80,13 +85,21 @@ export function createSlices(host: SliceHost, authority: AuthorityStore, probeRo
     createMirrorSlice(host),
     createMocksSlice(host),
     createGrpcSlice(host),
-  ];
+  ]);
   return {
     all,
     cert,
     interceptors: (order) => inOrder(order, all, (slice) => slice.interceptor, "pipeline-order.ts"),
     observers: (order) => inOrder(order, all, (slice) => slice.observer, "pipeline-order.ts"),
   };
+}
+
+/** A slice of a feature that is switched off takes no part in anything; the API knows it, to say so. */
+function withoutDisabled(disabled: readonly FeatureName[], slices: readonly AnySlice[]): readonly AnySlice[] {
+  return slices.map((slice) => {
+    const feature = disabled.find((each) => FEATURE_SLICES[each].includes(slice.name));
+    return feature === undefined ? slice : { name: slice.name, operations: {}, switchedOffBy: feature };
+  });
 }
 
 function inOrder<T>(

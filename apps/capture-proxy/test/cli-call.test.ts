@@ -306,6 +306,13 @@ describe("a command as a request", () => {
       body: '{"log":{}}',
     });
     assert.equal((await call(["traffic", "import-har", "-"], { input: "PIPED" })).seen[0]?.body, "PIPED");
+    const mocks = await call(["mocks", "import", directory.file("a.har"), "-f", "har", "--dry-run"]);
+    assert.deepEqual(mocks.seen[0], {
+      method: "POST",
+      url: "/api/mocks/import/document?format=har&dry_run=true",
+      type: "application/octet-stream",
+      body: '{"log":{}}',
+    });
     const folder = await call(["traffic", "import-har", directory.path]);
     assert.deepEqual([folder.code, folder.seen.length], [1, 0]);
     assert.match(folder.stderr, /is a directory/);

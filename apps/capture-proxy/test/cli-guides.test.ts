@@ -9,7 +9,7 @@ import { temporaryDirectory } from "@headworks/testkit";
 import { runInside } from "./cli-rig.ts";
 
 const GUIDES = new URL("../../../docs/guides/", import.meta.url);
-const groups = new Set(COMMAND_GROUPS.map(({ slice }) => slice));
+const groups = new Set(COMMAND_GROUPS.flatMap(({ slice, alias }) => [slice, alias ?? slice]));
 
 /** The words of a line as `sh` reads it: single and double quotes, no expansion. */
 function shellWords(line: string): string[] {

@@ -1,6 +1,8 @@
 import assert from "node:assert/strict";
-import { appendFileSync, readFileSync } from "node:fs";
+import { appendFileSync, existsSync, readFileSync, statSync } from "node:fs";
+import { join } from "node:path";
 import { after, before, test } from "node:test";
+import { temporaryDirectory, waitUntil } from "@headworks/testkit";
 import { runInside, serveWeir, startWeir, weir } from "./cli-rig.ts";
 import type { ServingWeir } from "./cli-rig.ts";
 
@@ -81,4 +83,20 @@ test("a number of lines that makes no sense is refused, and so is a service that
   const { code, stderr } = await runInside(["logs", "tail", "--api-url", "http://127.0.0.1:1"]);
   assert.equal(code, 1);
   assert.match(stderr, /^weir: /);
+});
+
+test("--log-path, or its variable, puts the log elsewhere, for its user alone, and nothing into the data directory", async () => {
+  await using directory = await temporaryDirectory();
+  const [byFlag, byVariable] = [directory.file("a", "weir.log"), directory.file("b", "other.log")];
+  for (const [path, args, env] of [
+    [byFlag, ["-l", byFlag], { WEIR_LOG_PATH: byVariable }],
+    [byVariable, [], { WEIR_LOG_PATH: byVariable }],
+  ] as const) {
+    await using other = await serveWeir(args, env);
+    await waitUntil(() => existsSync(path) && readFileSync(path, "utf8").includes("Weir has started"));
+    assert.equal(statSync(path).mode & 0o777, 0o600);
+    const { stdout } = await runInside(["logs", "status", "--api-url", other.api]);
+    assert.ok(stdout.includes(path), stdout);
+    assert.equal(existsSync(join(other.dataDir, "logs")), false);
+  }
 });

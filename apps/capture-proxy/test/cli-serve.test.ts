@@ -69,6 +69,7 @@ test("what the user can mend is one sentence with exit code 4", async () => {
       ["--data-dir", directory.file("d"), "--upstream-ca", directory.file("missing.pem"), "-a", "0", "-p", "0"],
       /missing\.pem/,
     ],
+    [["--data-dir", directory.file("f"), "--log-path", directory.path, "-a", "0", "-p", "0"], /--log-path/],
     [["--data-dir", directory.file("e"), "--ca-cert-file", "ca.pem", "-a", "0", "-p", "0"], /needs --ca-key-file/],
   ];
   for (const [args, sentence] of cases) {

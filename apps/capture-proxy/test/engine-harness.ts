@@ -14,6 +14,7 @@ import { OwnListeners } from "#upstream/own-listeners.ts";
 import type { ProxyAddress } from "#upstream/proxy-address.ts";
 import { ProxyRoutes } from "#upstream/proxy-route.ts";
 import type { ProxyChoices } from "#upstream/proxy-route.ts";
+import { newPseudonym } from "#upstream/pseudonym.ts";
 import { UpstreamTrust } from "#upstream/trust.ts";
 
 /** The data path alone: real sockets, no store, no API; finished exchanges are kept for the test to look at. */
@@ -116,7 +117,13 @@ export async function startEngine(options: EngineOptions = {}): Promise<Engine> 
   const gauges = newGauges();
   const services: ProxyServices = {
     pipeline,
-    dialer: new Dialer({ trust, own, routes, timeoutMs: () => options.connectTimeoutMs ?? 5000 }),
+    dialer: new Dialer({
+      trust,
+      own,
+      routes,
+      pseudonym: newPseudonym(),
+      timeoutMs: () => options.connectTimeoutMs ?? 5000,
+    }),
     leafContexts: new LeafContexts(() => authority),
     deadlines,
     gauges,

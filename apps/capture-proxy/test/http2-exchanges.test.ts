@@ -4,6 +4,7 @@ import { connect as connectHttp2 } from "node:http2";
 import { connect } from "node:net";
 import { Duplex } from "node:stream";
 import { test } from "node:test";
+import { FLAG, FRAME, frame, section, startRawHttp2Origin, startRawServer } from "@headworks/testkit";
 import { clientOf, http2Engine, startVersioned, valuesOf } from "./http2-rig.ts";
 import type { OriginAnswer, Received, SeenRequest, Sent } from "./http2-rig.ts";
 
@@ -244,4 +245,45 @@ test("the preface of HTTP/2 is known byte by byte, and a method that begins like
   const [answer] = (await once(other, "data")) as [Buffer];
   assert.match(answer.toString(), /^HTTP\/1\.1 200 /);
   other.destroy();
+});
+
+for (const origin of ["1.1", "2"] as const) {
+  test(`a status above 599 of an origin over HTTP/${origin} is 502 to a client over HTTP/2, which is told what it was`, async () => {
+    await using server =
+      origin === "1.1"
+        ? await startVersioned("1.1", () => ({ status: 999, fields: [["X-A", "1"]], body: "body" }), { isPlain: true })
+        : await startRawHttp2Origin((stream, write) => {
+            const fields = section([
+              [":status", "999"],
+              ["content-length", "4"],
+              ["x-a", "1"],
+            ]);
+            write(frame(FRAME.headers, FLAG.endHeaders, stream, fields), frame(FRAME.data, 1, stream, "body"));
+          });
+    await using proxy = await http2Engine();
+    await using client = await clientOf("2", proxy, server.port, { isPlain: true });
+    const { status, fields, body, code } = await client.fetch();
+    assert.deepEqual([status, body, code], [502, "body", 0]);
+    assert.deepEqual([valuesOf(fields, "x-weir-status"), valuesOf(fields, "x-a")], [["999"], ["1"]]);
+    const [exchange] = await proxy.waitFor(1);
+    assert.deepEqual([exchange?.state.step, exchange?.response?.status], ["completed", 999]);
+    assert.deepEqual(valuesOf(exchange?.response?.fields ?? [], "x-weir-status"), []);
+    if (origin === "2") return;
+    await using older = await clientOf("1.1", proxy, server.port, { isPlain: true });
+    assert.equal((await older.fetch()).status, 999);
+  });
+}
+
+test("a status below 100 is a failure that says so, whatever the client speaks", async () => {
+  await using server = await startRawServer(async (connection) => {
+    await connection.readUntil("\r\n\r\n");
+    await connection.write("HTTP/1.1 099 Low\r\nContent-Length: 0\r\n\r\n");
+  });
+  await using proxy = await http2Engine();
+  for (const version of ["1.1", "2"] as const) {
+    await using client = await clientOf(version, proxy, server.port, { isPlain: true });
+    const { status, body } = await client.fetch();
+    assert.equal(status, 502);
+    assert.match(body, /UPSTREAM_PROTOCOL/);
+  }
 });

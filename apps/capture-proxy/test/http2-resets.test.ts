@@ -2,12 +2,14 @@ import assert from "node:assert/strict";
 import { once } from "node:events";
 import { createServer as createHttpServer } from "node:http";
 import { createSecureServer } from "node:http2";
-import type { ServerHttp2Stream } from "node:http2";
+import type { IncomingHttpHeaders, ServerHttp2Stream } from "node:http2";
 import { createServer } from "node:net";
 import type { AddressInfo, Socket } from "node:net";
 import { test } from "node:test";
 import { FLAG, FRAME, frame, section, startHttp2Origin, startRawHttp2Origin, u32, waitUntil } from "@headworks/testkit";
-import type { StreamHandler } from "@headworks/testkit";
+import type { Http2Origin, StreamHandler } from "@headworks/testkit";
+import { Line } from "#exchange/line.ts";
+import { CONTINUE } from "#exchange/phases.ts";
 import { clientOf, http2Engine, originCa, startVersioned } from "./http2-rig.ts";
 
 const leaf = originCa.issueLeaf({ dns: ["localhost"], ip: ["127.0.0.1"] });
@@ -83,20 +85,107 @@ test("a client's reset reaches the origin with its code", async () => {
   assert.deepEqual(codes, [ENHANCE_YOUR_CALM]);
 });
 
-test("a request that the origin refused unseen goes out once more, whatever its method; one with a body does not", async () => {
-  let refusals = 0;
-  await using server = await origin((stream, headers) => {
-    if (refusals++ % 2 === 0) return stream.close(REFUSED_STREAM);
+/** Answers with method, body and trailers, after it has refused so many requests unseen, each when it had all of it. */
+async function refusing(refusals: number): Promise<Http2Origin & { readonly asked: () => number }> {
+  let asked = 0;
+  const server = await origin((stream, headers) => {
+    const isRefused = asked++ < refusals;
+    let body = "";
+    let trailers = "";
+    stream.setEncoding("latin1").on("data", (piece: string) => (body += piece));
+    stream.on("trailers", (found: IncomingHttpHeaders) => (trailers = String(found["x-sum"] ?? "")));
+    stream.on("end", () => {
+      if (isRefused) return stream.close(REFUSED_STREAM);
+      stream.respond({ ":status": 200 });
+      stream.end(`${headers[":method"]} ${body} ${trailers}`);
+    });
+  });
+  return Object.assign(server, { asked: () => asked });
+}
+
+for (const [what, sent, answer] of [
+  ["without a body", { method: "LOCK" }, "LOCK  "],
+  ["with a small body", { method: "POST", body: "once" }, "POST once "],
+  ["with trailers", { method: "PATCH", body: "once", trailers: [["x-sum", "1"]] }, "PATCH once 1"],
+  ["with 64 KiB", { method: "POST", body: "x".repeat(65_536) }, `POST ${"x".repeat(65_536)} `],
+] as const) {
+  for (const version of ["1.1", "2"] as const) {
+    test(`a request ${what} that the origin refused unseen goes out once more, from a client over HTTP/${version}`, async () => {
+      await using server = await refusing(1);
+      await using proxy = await http2Engine();
+      await using client = await clientOf(version, proxy, server.port);
+      const { body, code } = await client.fetch(sent);
+      assert.deepEqual([body, code, server.asked()], [answer, 0, 2]);
+      const [exchange] = await proxy.waitFor(1);
+      assert.equal(exchange?.state.step, "completed");
+      assert.equal(exchange.requestBody.sizeBytes, "body" in sent ? sent.body.length : 0, "it is recorded once");
+    });
+  }
+}
+
+test("a request that is refused twice, or whose body is not held any more, fails as refused", async () => {
+  for (const [refusals, sent, asked] of [
+    [2, { method: "POST", body: "once" }, 2],
+    [1, { method: "POST", body: "x".repeat(65_537) }, 1],
+  ] as const) {
+    await using server = await refusing(refusals);
+    await using proxy = await http2Engine();
+    await using client = await clientOf("2", proxy, server.port);
+    assert.equal((await client.fetch(sent)).code, REFUSED_STREAM);
+    assert.equal(server.asked(), asked);
+  }
+});
+
+test("a request that is refused while its body still comes goes out once more with all of it", async () => {
+  const refused = Promise.withResolvers<void>();
+  let asked = 0;
+  await using server = await origin((stream) => {
+    asked += 1;
+    if (asked === 1) {
+      stream.once("data", () => stream.close(REFUSED_STREAM));
+      return void stream.once("close", () => refused.resolve());
+    }
     stream.respond({ ":status": 200 });
-    stream.end(String(headers[":method"]));
+    stream.pipe(stream);
   });
   await using proxy = await http2Engine();
   await using client = await clientOf("2", proxy, server.port);
-  assert.deepEqual(await client.fetch({ method: "LOCK" }).then(({ body, code }) => [body, code]), ["LOCK", 0]);
-  refusals = 0;
-  const { code } = await client.fetch({ method: "POST", body: "once" });
-  assert.equal(code, REFUSED_STREAM);
-  assert.equal(refusals, 1);
+  const stream = client.session?.request({ ":path": "/", ":method": "POST" });
+  assert.ok(stream);
+  let body = "";
+  stream.setEncoding("latin1").on("data", (piece: string) => (body += piece));
+  stream.write("first ");
+  await refused.promise;
+  stream.write("second ");
+  await once(stream, "response");
+  stream.end("third");
+  await once(stream, "close");
+  assert.deepEqual([body, stream.rstCode, asked], ["first second third", 0, 2]);
+});
+
+test("over a limited line, too, a refused request goes out once more with all of its body", async () => {
+  await using server = await refusing(1);
+  const clock = {
+    monotonic: () => performance.now(),
+    after: (delayMs: number, callback: () => void) => {
+      const timer = setTimeout(callback, delayMs);
+      return () => clearTimeout(timer);
+    },
+  };
+  const pace = { up: new Line(clock), down: new Line(clock) };
+  pace.up.setRate(1_000_000);
+  await using proxy = await http2Engine({
+    rules: {
+      onRequestHead(exchange) {
+        exchange.pace = pace;
+        return CONTINUE;
+      },
+    },
+  });
+  await using client = await clientOf("2", proxy, server.port);
+  const body = "0123456789".repeat(5000);
+  assert.equal((await client.fetch({ method: "POST", body })).body, `POST ${body} `);
+  assert.equal(server.asked(), 2);
 });
 
 test("an origin that wants HTTP/1.1 gets it", async () => {
@@ -110,6 +199,20 @@ test("an origin that wants HTTP/1.1 gets it", async () => {
   await using client = await clientOf("2", proxy, (server.address() as AddressInfo).port);
   assert.equal((await client.fetch()).body, "over 1.1");
   assert.equal((await client.fetch()).body, "over 1.1");
+  await client[Symbol.asyncDispose]();
+  server.close();
+});
+
+test("an origin that wants HTTP/1.1 gets a small body once more", async () => {
+  const server = createSecureServer({ ...tls, allowHTTP1: true }, (request, response) => {
+    if (request.httpVersion === "2.0") request.stream.close(HTTP_1_1_REQUIRED);
+    else request.pipe(response);
+  });
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  await using proxy = await http2Engine();
+  await using client = await clientOf("2", proxy, (server.address() as AddressInfo).port);
+  assert.equal((await client.fetch({ method: "POST", body: "small" })).body, "small");
   await client[Symbol.asyncDispose]();
   server.close();
 });

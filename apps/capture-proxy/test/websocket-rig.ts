@@ -30,7 +30,7 @@ export interface WebSocketRig extends AsyncDisposable {
 }
 
 /** Reaches its targets by CONNECT through a proxy. */
-class TunnelAgent extends Agent {
+export class TunnelAgent extends Agent {
   readonly #proxyPort: number;
 
   constructor(proxyPort: number) {

@@ -16,6 +16,10 @@ const hostList = (description: string, applies = "now") =>
     "x-applies": applies,
   });
 
+/** Groups of operations that can be switched off when the service starts. */
+export const FEATURES = ["grpc"] as const;
+export type FeatureName = (typeof FEATURES)[number];
+
 /** Chaining through another proxy. */
 export const UpstreamProxySettings = strictObject({
   enabled: Type.Boolean({
@@ -195,6 +199,12 @@ export const Settings = strictObject({
     default: [],
     "x-applies": "now",
     description: "Absolute directories that bodies of mocks may come from, besides `<data_dir>/mock-bodies`",
+  }),
+  disabled_features: Type.Array(oneOf([...FEATURES]), {
+    maxItems: FEATURES.length,
+    default: [],
+    "x-applies": "restart",
+    description: `Features that are switched off, with all they would record: ${FEATURES.join(", ")}`,
   }),
   verbose: Type.Boolean({ default: false, "x-applies": "now", description: "Log at level debug" }),
   enable_socks: Type.Boolean({

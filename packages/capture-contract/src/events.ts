@@ -57,7 +57,7 @@ export interface FrameEvent {
 /** Progress of something that takes long. */
 export interface TaskProgress {
   readonly id: string;
-  readonly kind: "snapshot" | "import-har" | "import-session" | "replay-batch";
+  readonly kind: "snapshot" | "import-har" | "import-session" | "import-mocks" | "replay-batch";
   readonly bytes: number;
   readonly total_bytes: number | null;
   readonly entries: number;

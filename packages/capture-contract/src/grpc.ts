@@ -22,7 +22,9 @@ export const GrpcConnection = strictObject(
     total_streams: Type.Integer(),
     created_at: Timestamp,
     last_active_at: Timestamp,
-    state: oneOf(["active", "closing", "closed"], { description: "`active` while a call runs over it" }),
+    state: oneOf(["active", "closing", "closed"], {
+      description: "`active` while a call runs over it, `closing` when that is the last there will be (GOAWAY)",
+    }),
   },
   { $id: "GrpcConnection" },
 );

@@ -79,6 +79,7 @@ export * from "./message.ts";
 export * from "./metrics.ts";
 export * from "./mirror.ts";
 export * from "./mock-bodies.ts";
+export * from "./mock-documents.ts";
 export * from "./mock-rule.ts";
 export * from "./mock-serving.ts";
 export * from "./mocks.ts";

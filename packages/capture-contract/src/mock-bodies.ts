@@ -9,7 +9,7 @@ import {
   MOCK_LIMITS,
   MockExpiration,
   MockHeaders,
-  MockRule,
+  MockResponse,
   NewMockResponse,
   NewMockResponseConfig,
 } from "./mock-rule.ts";
@@ -150,36 +150,6 @@ export const MockTemplate = strictObject(
   { $id: "MockTemplate" },
 );
 
-export const ImportMocks = strictObject({
-  format: oneOf(["har", "openapi", "postman", "json"], {
-    description: "HAR 1.2, OpenAPI 3.0 or 3.1 (JSON or YAML), Postman collection 2.1, or an export of this service",
-  }),
-  data: Type.Unknown({ description: "The document, as text or as the object itself" }),
-  dry_run: Type.Optional(Type.Boolean({ description: "Show what would be made, and make nothing" })),
-  collection_id: Type.Optional(nullable(Id, { description: "Collection that the rules join" })),
-  enabled: Type.Optional(Type.Boolean({ description: "False: all rules are made switched off" })),
-  base_url: Type.Optional(
-    nullable(Type.String({ maxLength: 4096 }), {
-      description: "OpenAPI: instead of the document's `servers`; a path alone stands for every host",
-    }),
-  ),
-});
-export type ImportMocks = Static<typeof ImportMocks>;
-
-const importResult = {
-  imported: Type.Integer({ description: "Rules that were made, or would be" }),
-  format: Type.String(),
-  skipped: Type.Integer({ description: "Parts of the document that no rule could be made of" }),
-  warnings: Type.Array(Type.String(), { description: "What was left out or guessed; at most 100" }),
-};
-/** What an import made. */
-export const MockImportResult = strictObject({ ...importResult, ids: Type.Array(Id) }, { $id: "MockImportResult" });
-/** What an import would make. */
-export const MockImportPreview = strictObject(
-  { ...importResult, dry_run: Type.Boolean(), rules: Type.Array(MockRule, { description: "The first 200" }) },
-  { $id: "MockImportPreview" },
-);
-
 /** A part of a list that can grow. */
 export const mockPageProperties = {
   limit: Type.Optional(
@@ -229,4 +199,35 @@ export const MockListQuery = strictObject({
   tag: Type.Optional(Type.String({ maxLength: 255, description: "Only rules with this label" })),
   enabled: Type.Optional(booleanText("Only rules that are on, or off")),
   search: Type.Optional(Type.String({ maxLength: 255, description: "Text in name or description" })),
+});
+
+/** Several rules switched at once. */
+export const MockBatchToggle = strictObject({
+  ids: Type.Array(Type.String({ minLength: 1, maxLength: 64 }), { maxItems: 10_000, description: "Ids of rules" }),
+  enabled: Type.Boolean({ description: "On or off" }),
+});
+
+/** What became of them. */
+export const MockBatchToggled = strictObject({
+  updated: Type.Integer(),
+  not_found: Type.Array(Type.String()),
+  total: Type.Integer(),
+});
+
+/** Which rule would answer a request, and how. */
+export const MockMatch = strictObject({
+  matched: Type.Boolean(),
+  rule_id: Type.Optional(Id),
+  rule_name: Type.Optional(Type.String()),
+  response: Type.Optional(MockResponse),
+  response_index: Type.Optional(nullable(Type.Integer())),
+  message: Type.Optional(Type.String()),
+});
+
+/** Whether one rule matches a request, and why. */
+export const MockTrial = strictObject({
+  matches: Type.Boolean(),
+  rule_id: Id,
+  rule_name: Type.String(),
+  explanation: Type.Array(Type.String(), { description: "The parts of the condition and what each found" }),
 });

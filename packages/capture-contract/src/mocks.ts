@@ -1,8 +1,9 @@
 import { defineOperations, nullable, strictObject } from "@headworks/contract-kit";
 import { Type } from "typebox";
 import {
-  ImportMocks,
   MadeFromTraffic,
+  MockBatchToggle,
+  MockBatchToggled,
   MockListQuery,
   MockRecording,
   MocksFromTraffic,
@@ -10,15 +11,22 @@ import {
   mockCollectionProperties,
   MockHit,
   MockHitStats,
-  MockImportPreview,
-  MockImportResult,
+  MockMatch,
   mockPageProperties,
   MockSample,
   MockTemplate,
+  MockTrial,
   MockUpdate,
   NewMock,
 } from "./mock-bodies.ts";
-import { MockResponse, MockRule, MockVersion } from "./mock-rule.ts";
+import {
+  ImportMockDocumentQuery,
+  ImportMocks,
+  MockDocument,
+  MockImportPreview,
+  MockImportResult,
+} from "./mock-documents.ts";
+import { MockRule, MockVersion } from "./mock-rule.ts";
 import { MockMiss, MockServing, StartServing } from "./mock-serving.ts";
 import { booleanText, CreatedId, Id, IdParams, named, Timestamp, ToggleBody, ToggleResult } from "./primitives.ts";
 
@@ -70,8 +78,21 @@ const ruleOperations = defineOperations({
     method: "POST",
     path: "/mocks/import",
     summary: "Make mock rules of a HAR, OpenAPI or Postman document or of an export",
+    description: "For a request of up to 10 MiB; larger documents are sent as they are to `/mocks/import/document`.",
     access: "mocks:write",
     body: ImportMocks,
+    responses: { 200: MockImportPreview, 201: MockImportResult },
+    expose: { cli: false },
+  },
+  importMockDocument: {
+    method: "POST",
+    path: "/mocks/import/document",
+    summary: "Make mock rules of a HAR, OpenAPI or Postman document or of an export",
+    description:
+      "The document itself, streamed; what else the import is to do stands in the query. `Task` events tell how far it is.",
+    access: "mocks:write",
+    query: ImportMockDocumentQuery,
+    body: MockDocument,
     responses: { 200: MockImportPreview, 201: MockImportResult },
   },
   batchToggleMocks: {
@@ -79,16 +100,9 @@ const ruleOperations = defineOperations({
     path: "/mocks/batch-toggle",
     summary: "Enable or disable several mock rules",
     access: "mocks:write",
-    body: strictObject({
-      ids: Type.Array(Type.String({ minLength: 1, maxLength: 64 }), { maxItems: 10_000, description: "Ids of rules" }),
-      enabled: Type.Boolean({ description: "On or off" }),
-    }),
+    body: MockBatchToggle,
     responses: {
-      200: strictObject({
-        updated: Type.Integer(),
-        not_found: Type.Array(Type.String()),
-        total: Type.Integer(),
-      }),
+      200: MockBatchToggled,
     },
   },
   previewMock: {
@@ -98,14 +112,7 @@ const ruleOperations = defineOperations({
     access: "mocks:write",
     body: MockSample,
     responses: {
-      200: strictObject({
-        matched: Type.Boolean(),
-        rule_id: Type.Optional(Id),
-        rule_name: Type.Optional(Type.String()),
-        response: Type.Optional(MockResponse),
-        response_index: Type.Optional(nullable(Type.Integer())),
-        message: Type.Optional(Type.String()),
-      }),
+      200: MockMatch,
     },
   },
   getMock: {
@@ -182,12 +189,7 @@ const ruleOperations = defineOperations({
     params: IdParams,
     body: MockSample,
     responses: {
-      200: strictObject({
-        matches: Type.Boolean(),
-        rule_id: Id,
-        rule_name: Type.String(),
-        explanation: Type.Array(Type.String(), { description: "The parts of the condition and what each found" }),
-      }),
+      200: MockTrial,
     },
   },
 });

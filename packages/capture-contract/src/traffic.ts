@@ -192,7 +192,7 @@ export const ImportResult = strictObject(
     session_id: Id,
     imported_count: Type.Integer(),
     skipped_count: Type.Integer(),
-    errors: Type.Array(Type.String(), { description: "At most 100 sentences, `entry N: …`" }),
+    errors: Type.Array(Type.String(), { description: "What was left out or cut: at most 100 sentences, `entry N: …`" }),
   },
   { $id: "ImportResult" },
 );
@@ -403,7 +403,7 @@ export const trafficOperations = defineOperations({
     path: "/traffic/import/har",
     summary: "Import a HAR document into a new session; live capture is untouched",
     description:
-      "The document itself, or `{har, session_name, switch_session}`. Streamed: a file of any size may be sent.",
+      "The document itself, or `{har, session_name, switch_session}`. Streamed: a file of any size may be sent. Bodies above `max_body_size` are cut, as captured ones are, and named in `errors`.",
     access: "traffic:export",
     query: strictObject({
       session_name: Type.Optional(named("Name of the new session")),

@@ -9,8 +9,8 @@ export type EventFilter =
   | { readonly kind: "refused"; readonly message: string };
 
 /**
- * Compiles what a client subscribes to. Live rows carry no header fields, bodies or notes, so a filter that needs
- * those is refused; `search` looks at the URL.
+ * Compiles what a client subscribes to. Live rows carry no header fields, bodies, notes or messages of streams, so a
+ * filter that needs those is refused; `search` looks at the URL.
  */
 export function compileEventFilter(filter: SubscribeFilter | null | undefined, nowMs: number): EventFilter {
   const terms: Query[] = [];
@@ -44,7 +44,9 @@ function given(text: string | null | undefined): boolean {
 }
 
 function missingMaterial(query: Query): string | undefined {
-  const { headFields, requestBody, responseBody } = needs(query);
+  const { headFields, requestBody, responseBody, streams } = needs(query);
+  // Messages may come after the row that was left out for want of them, and are stored only later.
+  if (streams) return "messages and no outcome of streams";
   if (requestBody || responseBody) return "bodies";
   if (headFields) return "header fields";
   return usesNotes(query) ? "notes" : undefined;

@@ -34,6 +34,8 @@ interface ApiLog {
 export interface BoundSlice {
   readonly name: string;
   readonly operations: object;
+  /** A feature that is switched off, and this slice with it; then it needs no handlers. */
+  readonly switchedOffBy?: string;
 }
 
 /** A document outside the contract, such as `/setup`: path, and what renders it. */
@@ -129,9 +131,10 @@ function registerOperations(
     if (!table) throw new TypeError(`The contract has no slice ${slice.name}`);
     const handlers = slice.operations as Record<string, AnyHandler>;
     for (const [name, operation] of Object.entries(table)) {
-      const handler = handlers[name];
-      if (!handler) throw new TypeError(`The slice ${slice.name} has no handler for ${name}`);
-      const run = bindOperation(operation, handler, identify);
+      const run =
+        slice.switchedOffBy === undefined
+          ? bindOperation(operation, handlerOf(slice.name, name, handlers), identify)
+          : refusing(slice.switchedOffBy);
       for (const path of [apiInfo.prefix + operation.path, ...(operation.aliases ?? [])]) {
         app.route({
           method: operation.method === "GET" ? ["GET", "HEAD"] : [operation.method],
@@ -147,6 +150,18 @@ function registerOperations(
       }
     }
   }
+}
+
+function handlerOf(slice: string, name: string, handlers: Readonly<Record<string, AnyHandler>>): AnyHandler {
+  const handler = handlers[name];
+  if (!handler) throw new TypeError(`The slice ${slice} has no handler for ${name}`);
+  return handler;
+}
+
+function refusing(feature: string): () => Promise<BoundAnswer> {
+  return async () => {
+    throw new ApiError("NOT_IMPLEMENTED", `The feature ${feature} is switched off (disabled_features)`);
+  };
 }
 
 /** Aborts when the client goes away before its answer is complete. */

@@ -1,6 +1,8 @@
 /** A top-level command whose subcommands are operations of the API. Kept apart so that help needs no schema. */
 export interface CommandGroup {
   readonly slice: string;
+  /** A shorter name that does the same. */
+  readonly alias?: string;
   readonly summary: string;
 }
 
@@ -20,7 +22,7 @@ export const COMMAND_GROUPS: readonly CommandGroup[] = [
   { slice: "mocks", summary: "Answers given instead of the origins'" },
   { slice: "blocklist", summary: "Hosts that are refused" },
   { slice: "throttle", summary: "A slower line: bandwidth, latency, loss" },
-  { slice: "ws-traffic", summary: "Messages of WebSocket connections, and rules for them" },
+  { slice: "ws-traffic", alias: "ws", summary: "Messages of WebSocket connections, and rules for them" },
   { slice: "logs", summary: "The log: its files, what goes into it, and its last lines" },
   { slice: "upstream", summary: "The proxy that Weir itself goes through" },
   { slice: "grpc", summary: "gRPC calls, their messages, and schemas to decode them" },

@@ -193,6 +193,7 @@ export const COMMAND_SHAPES: Readonly<Record<string, CommandShape>> = {
     ],
   },
   "mocks.createMocksFromTraffic": { name: "from-traffic" },
+  "mocks.importMockDocument": { name: "import", flags: { format: "-f, --format <format>" }, hidden: ["task_id"] },
   "mocks.createMock": { flags: { body: "--text <text>" }, hidden: MOCK_OBJECTS },
   "mocks.createAdvancedMock": { flags: { body: "--text <text>" }, hidden: MOCK_OBJECTS },
   "mocks.updateMock": {

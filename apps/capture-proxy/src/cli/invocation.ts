@@ -10,7 +10,8 @@ export type LogTarget = "stdout" | "stderr" | "stderr-only";
 
 /** How the log is written. */
 interface LogOptions {
-  readonly dataDir: string;
+  /** The log's file. */
+  readonly path: string;
   readonly target: LogTarget;
   readonly level: string;
   /** JSON lines instead of text. */

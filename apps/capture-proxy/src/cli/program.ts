@@ -10,6 +10,7 @@ import type { Invocation, Outcome } from "./invocation.ts";
 /** A command whose options and action are loaded when it is called, so that the others start fast. */
 interface LazyCommand {
   readonly name: string;
+  readonly alias?: string | undefined;
   readonly summary: string;
   readonly fill: (command: Command, invocation: Invocation, outcome: Outcome) => Promise<void>;
 }
@@ -43,14 +44,16 @@ const COMMANDS: readonly LazyCommand[] = [
       });
     },
   },
-  ...COMMAND_GROUPS.map(({ slice, summary }): LazyCommand => ({
+  ...COMMAND_GROUPS.map(({ slice, alias, summary }): LazyCommand => ({
     name: slice,
+    alias,
     summary,
     fill: async (command, invocation, outcome) => {
       for (const option of globalOptions()) command.addOption(option);
       const { addOperationCommands } = await import("./call.ts");
       addOperationCommands(command, slice, invocation, outcome);
       if (slice === "traffic") (await import("./tail.ts")).addTailCommand(command, invocation, outcome);
+      if (slice === "ws-traffic") (await import("./ws-tail.ts")).addWsTailCommand(command, invocation, outcome);
       if (slice === "grpc") (await import("./grpc-schemas.ts")).addGrpcSchemaCommands(command, invocation);
       if (slice === "logs") (await import("./logs.ts")).addLogsTailCommand(command, invocation, outcome);
       if (slice === "replay") (await import("./replay.ts")).addReplayCommands(command, invocation, outcome);
@@ -97,6 +100,12 @@ const COMMANDS: readonly LazyCommand[] = [
 /** The names of all top-level commands. */
 export const COMMAND_NAMES: readonly string[] = COMMANDS.map((command) => command.name);
 
+/** Every first word that names a command. */
+const COMMAND_WORDS: ReadonlySet<string> = new Set([
+  ...COMMANDS.flatMap(({ name, alias }) => (alias === undefined ? [name] : [name, alias])),
+  "help",
+]);
+
 /** Runs one command line (without node and script); resolves to the exit code. */
 export async function runCommandLine(args: readonly string[], invocation: Invocation): Promise<number> {
   const outcome: Outcome = { exitCode: EXIT.ok };
@@ -129,9 +138,11 @@ async function buildProgram(invocation: Invocation, outcome: Outcome, complete: 
     });
   for (const option of globalOptions()) program.addOption(option);
   program.addHelpText("after", TOP_HELP);
-  for (const { name, summary, fill } of COMMANDS) {
+  for (const { name, alias, summary, fill } of COMMANDS) {
     const command = program.command(name).summary(summary).description(summary);
-    if (complete === "all" || complete === name) await fill(command, invocation, outcome);
+    if (alias !== undefined) command.alias(alias);
+    const words: readonly (string | undefined)[] = ["all", name, alias ?? name];
+    if (words.includes(complete)) await fill(command, invocation, outcome);
   }
   return program;
 }
@@ -177,7 +188,7 @@ function withDefaultCommand(args: readonly string[]): readonly string[] {
   if (!first.startsWith("-") || ["-h", "--help", "-V", "--version"].includes(first)) return args;
   const known = args[commandIndex(args)];
   const isGlobal = ["--api-url", "--timeout", "--json"].some((name) => first === name || first.startsWith(`${name}=`));
-  if (isGlobal && known !== undefined && [...COMMAND_NAMES, "help"].includes(known)) return args;
+  if (isGlobal && known !== undefined && COMMAND_WORDS.has(known)) return args;
   return ["serve", ...args];
 }
 

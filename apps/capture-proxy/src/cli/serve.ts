@@ -5,6 +5,7 @@ import type { Logger } from "pino";
 import { readAuthorityImport } from "#settings/authority-import.ts";
 import type { AuthorityImport } from "#settings/authority-import.ts";
 import { resolveDataDir } from "#settings/data-dir.ts";
+import { defaultLogPath, resolveLogPath } from "#settings/log-path.ts";
 import type { Flags } from "#settings/setting-sources.ts";
 import { StartupError } from "#settings/startup-error.ts";
 import { banner } from "./banner.ts";
@@ -25,6 +26,8 @@ export type ServiceLog = Logger;
 /** What a start needs besides the settings' own sources. */
 export interface StartOptions {
   readonly dataDir: string;
+  /** The log's file; without it the one in the data directory. */
+  readonly logPath?: string;
   readonly flags: Flags;
   readonly environment?: Invocation["environment"];
   readonly allowInsecureApi?: boolean;
@@ -49,7 +52,7 @@ export async function startProxy(invocation: Invocation, options: StartOptions):
   const [{ createProxy }, { log, output }] = await Promise.all([
     import("#proxy.ts"),
     invocation.parts.createLogger({
-      dataDir: options.dataDir,
+      path: options.logPath ?? defaultLogPath(options.dataDir),
       target: options.logTarget,
       level: options.verbosity.level,
       isJson: options.isJsonLog ?? false,
@@ -148,6 +151,10 @@ export function addServeOptions(command: Command): void {
   addSettingOptions(command);
   command
     .option("--data-dir <path>", "Where captured traffic, settings and the CA are kept (env WEIR_DATA_DIR)")
+    .option(
+      "-l, --log-path <file>",
+      "Where the log is written, instead of logs/weir.log in the data directory (env WEIR_LOG_PATH)",
+    )
     .option("--insecure-api", "Allow the API on an address beyond this machine without authentication")
     .option("--ca-cert-file <path>", "Use this CA instead of one of Weir's own, PEM (env WEIR_CA_CERT_FILE)")
     .option("--ca-key-file <path>", "Its private key, PEM (env WEIR_CA_KEY_FILE)")
@@ -159,6 +166,7 @@ export function addServeOptions(command: Command): void {
 export async function serve(invocation: Invocation, command: Command): Promise<number> {
   const given = command.opts<{
     dataDir?: string;
+    logPath?: string;
     insecureApi?: boolean;
     caCertFile?: string;
     caKeyFile?: string;
@@ -171,6 +179,7 @@ export async function serve(invocation: Invocation, command: Command): Promise<n
   const stopRequest = firstSignal(invocation);
   const proxy = await startProxy(invocation, {
     dataDir,
+    logPath: logPathOf(given.logPath, environment, dataDir),
     flags,
     allowInsecureApi: given.insecureApi ?? false,
     importedAuthority: importedAuthority(given, environment),
@@ -196,6 +205,15 @@ export async function serve(invocation: Invocation, command: Command): Promise<n
   await proxy.stop(GRACE_MS);
   stopRequest.release();
   return EXIT.ok;
+}
+
+/** As {@link resolveLogPath}, with the exit code of a start that cannot be. */
+function logPathOf(flag: string | undefined, environment: Invocation["environment"], dataDir: string): string {
+  try {
+    return resolveLogPath({ flag, environment, dataDir });
+  } catch (error) {
+    throw startFailure(error);
+  }
 }
 
 /** As {@link readAuthorityImport}, with the exit code of a start that cannot be. */

@@ -43,8 +43,8 @@ interface SharedDial {
 
 /** The connections to origins that serve one client connection; nothing of them is shared with another. */
 export class ClientOrigins implements SessionEvents {
-  /** An origin takes no new requests on its connection; the code of its GOAWAY. */
-  onGoaway: ((code: number) => void) | undefined;
+  /** An origin takes no new requests on its connection. */
+  onGoaway: ((origin: Destination) => void) | undefined;
   readonly #gauges: MutableGauges;
   readonly #dialer: Dialer;
   readonly #connections: OriginConnection[] = [];
@@ -107,8 +107,8 @@ export class ClientOrigins implements SessionEvents {
     this.#gauges.upstreamConnections -= 1;
   }
 
-  closing(_session: OriginSession, code: number): void {
-    this.onGoaway?.(code);
+  closing({ destination }: OriginSession): void {
+    this.onGoaway?.(destination);
   }
 
   http1Required({ destination }: OriginSession): void {

@@ -1,18 +1,15 @@
 // Tested by ../../test/engine-flow.test.ts
-import { reasonPhrase } from "@headworks/http-fields";
-import type { Socket } from "node:net";
 import type { SecureContext, TLSSocket } from "node:tls";
-import { fieldValue, removeField, responseHeadText } from "@headworks/http1";
-import type { RequestHead } from "@headworks/http1";
-import type { ClientFacts, Moments } from "#exchange/exchange.ts";
+import { fieldValue, removeField } from "@headworks/http1";
+import type { ClientFacts, HttpVersion, Moments } from "#exchange/exchange.ts";
 import type { Failure } from "#exchange/failure.ts";
 import type { Pace } from "#exchange/line.ts";
 import type { Target, Verdict } from "#exchange/phases.ts";
 import { ALL_PROTOCOLS, ONLY_HTTP1 } from "#upstream/dial.ts";
 import type { Dialled } from "#upstream/dial.ts";
+import { CAME_ROUND, hasPassed, viaOf } from "#upstream/pseudonym.ts";
 import type { ClientHello } from "./client-hello.ts";
-import { endAndLinger } from "@headworks/sockets";
-import type { Timed } from "@headworks/sockets";
+import type { ByteSocket, Timed } from "@headworks/sockets";
 import { detectProtocol } from "./detect.ts";
 import { failureResponse } from "./failure-page.ts";
 import { Http2Connection } from "./http2-connection.ts";
@@ -23,6 +20,7 @@ import { relay } from "./relay.ts";
 import { SilenceBreaker } from "./silence-breaker.ts";
 import { parseConnectTarget } from "./target.ts";
 import { terminateTls } from "./tls-handshake.ts";
+import type { ConnectHead, ConnectionHandle, TunnelClient } from "./tunnel-client.ts";
 import { TunnelExchange } from "./tunnel-exchange.ts";
 
 /** More than any ClientHello or request line needs. */
@@ -31,26 +29,29 @@ const MAX_SNIFF_BYTES = 65_536;
 /** How soon after TLS a client that refuses the certificate hangs up. */
 const REFUSAL_MS = 1000;
 
-type Refusal = Exclude<Verdict, { kind: "continue" }>;
-
-/** What the listener keeps of a connection, to end it at shutdown. */
-export interface ConnectionHandle {
-  /** The present exchange is the last one. */
-  drain(): void;
-  /** Ends at once; exchanges in flight fail with the given reason. */
-  abort(failure: Failure): void;
+/** Where CONNECT leads, and what it said. */
+interface TunnelTarget {
+  readonly host: string;
+  readonly port: number;
+  readonly fields: string[];
+  readonly version: HttpVersion;
+  /** The Via fields among them. */
+  readonly via: readonly string[] | undefined;
 }
+
+type Refusal = Exclude<Verdict, { kind: "continue" }>;
 
 /**
  * What happens after CONNECT: decides between interception and a relay, by the settings and by the first bytes, and
- * hands the socket to the one or the other.
+ * hands the socket, or the stream that is used as one, to the one or the other.
  */
 export class ConnectTunnel implements Timed, ConnectionHandle {
   deadlineMs = Number.POSITIVE_INFINITY;
   readonly #services: ProxyServices;
   readonly #facts: ClientFacts;
-  readonly #socket: Socket;
-  readonly #target: { readonly host: string; readonly port: number; readonly fields: string[] };
+  readonly #client: TunnelClient;
+  readonly #socket: ByteSocket;
+  readonly #target: TunnelTarget;
   #sniffed: Buffer | undefined;
   /** Bytes behind `#sniffed` that nobody has looked at yet, because more of them are needed. */
   readonly #unread: Buffer[] = [];
@@ -66,36 +67,42 @@ export class ConnectTunnel implements Timed, ConnectionHandle {
   static open(
     services: ProxyServices,
     facts: ClientFacts,
-    socket: Socket,
-    head: RequestHead,
+    client: TunnelClient,
+    head: ConnectHead,
     first: Buffer | undefined,
   ): ConnectionHandle | undefined {
+    client.socket.on("error", ignoreError);
     const target = parseConnectTarget(head.target);
     if (typeof target === "string") {
       const failure: Failure = { stage: "client-read", side: "client", code: "CLIENT_PROTOCOL", message: target };
-      socket.on("error", ignoreError);
-      answerFailure(socket, failure, head.fields);
+      answerFailure(client, failure, head.fields);
       return undefined;
     }
     const fields = [...head.fields];
     removeField(fields, "proxy-authorization");
-    return new ConnectTunnel(services, facts, socket, { ...target, fields }, first);
+    const asked = { ...target, fields, version: client.version, via: viaOf(fields) };
+    if (hasPassed(asked.via, services.dialer.pseudonym)) {
+      new TunnelExchange(services, facts, asked).ended(CAME_ROUND);
+      answerFailure(client, CAME_ROUND, fields);
+      return undefined;
+    }
+    return new ConnectTunnel(services, facts, client, asked, first);
   }
 
   private constructor(
     services: ProxyServices,
     facts: ClientFacts,
-    socket: Socket,
-    target: { readonly host: string; readonly port: number; readonly fields: string[] },
+    client: TunnelClient,
+    target: TunnelTarget,
     first: Buffer | undefined,
   ) {
     this.#services = services;
     this.#facts = facts;
-    this.#socket = socket;
+    this.#client = client;
+    this.#socket = client.socket;
     this.#target = target;
     this.#sniffed = first;
-    socket.on("error", ignoreError);
-    socket.on("close", this.#onClose);
+    this.#socket.on("close", this.#onClose);
     const policy = services.policy();
     const mayIntercept = policy.interceptsTls && !policy.passesThrough(target.host);
     if (mayIntercept || target.host === MAGIC_HOST) this.#acceptAndSniff();
@@ -127,30 +134,28 @@ export class ConnectTunnel implements Timed, ConnectionHandle {
     }
     this.#dialFor(entry, {
       connected: (dialled) => {
-        this.#accept();
+        this.#client.accept();
         this.#startRelay(entry, dialled);
       },
-      failed: (failure) => answerFailure(this.#socket, failure, this.#target.fields),
+      failed: (failure) => answerFailure(this.#client, failure, this.#target.fields),
     });
   }
 
   #answerRefusal(verdict: Refusal): void {
     if (verdict.kind === "abort") return void this.#socket.destroy();
-    const { status, reason = reasonPhrase(status), fields, body } = verdict.response;
-    this.#socket.write(responseHeadText(status, reason, [...fields, "Connection", "close"]), "latin1");
-    endAndLinger(this.#socket, body);
+    this.#client.refuse(verdict.response);
   }
 
   // Interception is on: CONNECT is answered at once, and the first bytes decide.
 
   #acceptAndSniff(): void {
-    this.#accept();
+    this.#client.accept();
     this.#services.deadlines.add(this);
     this.deadlineMs = performance.now() + this.#services.policy().idleTimeoutMs;
     if (this.#sniffed && this.#decide(this.#sniffed)) return;
-    const { host, port } = this.#target;
+    const { host, port, via } = this.#target;
     if (host !== MAGIC_HOST) {
-      const target = { host, port, client: this.#facts };
+      const target = { host, port, via, client: this.#facts };
       this.#silence = new SilenceBreaker(this.#services, target, (dialled, moments) =>
         this.#serverSpoke(dialled, moments),
       );
@@ -204,8 +209,8 @@ export class ConnectTunnel implements Timed, ConnectionHandle {
 
   #interceptPlain(first: Buffer): void {
     this.#release();
-    const { host, port } = this.#target;
-    const base = { scheme: "http" as const, host, port, serverName: undefined };
+    const { host, port, via } = this.#target;
+    const base = { scheme: "http" as const, host, port, serverName: undefined, via };
     const connection = new HttpConnection(this.#services, this.#socket, this.#facts, base, undefined);
     this.#next = connection;
     connection.begin(first);
@@ -214,10 +219,10 @@ export class ConnectTunnel implements Timed, ConnectionHandle {
   /** By prior knowledge (RFC 9113, 3.3). */
   #interceptPlainHttp2(first: Buffer): void {
     this.#release();
-    const { host, port } = this.#target;
+    const { host, port, via } = this.#target;
     this.#socket.unshift(first);
-    const base = { scheme: "http" as const, host, port, serverName: undefined };
-    this.#next = new Http2Connection(this.#services, this.#socket, this.#facts, base);
+    const base = { scheme: "http" as const, host, port, serverName: undefined, via };
+    this.#next = new Http2Connection(this.#services, this.#socket, this.#facts, { base });
   }
 
   #interceptTls(hello: ClientHello): void {
@@ -246,10 +251,10 @@ export class ConnectTunnel implements Timed, ConnectionHandle {
   }
 
   #serveSecure(secure: TLSSocket, facts: ClientFacts, serverName: string | undefined): void {
-    const { host, port } = this.#target;
-    const base = { scheme: "https" as const, host, port, serverName };
+    const { host, port, via } = this.#target;
+    const base = { scheme: "https" as const, host, port, serverName, via };
     if (secure.alpnProtocol === "h2") {
-      const connection = new Http2Connection(this.#services, secure, facts, base);
+      const connection = new Http2Connection(this.#services, secure, facts, { base });
       this.#next = connection;
       return this.#watchForRefusal(secure, connection);
     }
@@ -264,7 +269,7 @@ export class ConnectTunnel implements Timed, ConnectionHandle {
    * closed at once, unused, is most likely such a refusal. It ends in a reset when the client had not read our session
    * tickets yet.
    */
-  #watchForRefusal(secure: Socket, connection: { readonly hasReceived: boolean }): void {
+  #watchForRefusal(secure: TLSSocket, connection: { readonly hasReceived: boolean }): void {
     const establishedMs = performance.now();
     let isTold = false;
     const gone = (): void => {
@@ -320,10 +325,6 @@ export class ConnectTunnel implements Timed, ConnectionHandle {
 
   // Steps
 
-  #accept(): void {
-    this.#socket.write(responseHeadText(200, "Connection established", []), "latin1");
-  }
-
   #withVerdict(decided: (verdict: Verdict) => void): void {
     const { host, port } = this.#target;
     const target: Target = { host, port, client: this.#facts };
@@ -342,9 +343,9 @@ export class ConnectTunnel implements Timed, ConnectionHandle {
     entry: TunnelExchange,
     result: { connected: (dialled: Dialled) => void; failed: (failure: Failure) => void },
   ): void {
-    const { host, port } = this.#target;
+    const { host, port, via } = this.#target;
     const cancel = this.#services.dialer.dial(
-      { host, port, secure: false, serverName: undefined, tunnel: true },
+      { host, port, secure: false, serverName: undefined, tunnel: true, via },
       entry.moments,
       {
         connected: (dialled) => {
@@ -418,10 +419,7 @@ function blocked(host: string, verdict: Refusal): Failure {
   return { stage: "policy", side: "internal", code: "BLOCKED", message };
 }
 
-function answerFailure(socket: Socket, failure: Failure, fields: string[]): void {
-  if (socket.destroyed) return;
-  const page = failureResponse(failure, fieldValue(fields, "accept") === undefined ? [] : fields);
-  const head = responseHeadText(page.status, reasonPhrase(page.status), [...page.fields, "Connection", "close"]);
-  socket.write(head, "latin1");
-  endAndLinger(socket, page.body);
+function answerFailure(client: TunnelClient, failure: Failure, fields: readonly string[]): void {
+  if (client.socket.destroyed) return;
+  client.refuse(failureResponse(failure, fieldValue(fields, "accept") === undefined ? [] : fields));
 }

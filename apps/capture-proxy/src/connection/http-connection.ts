@@ -36,8 +36,11 @@ export interface Handover {
   onHttp2(first: Buffer): void;
 }
 
-/** What the client is connected by; the address it called is known of network sockets only. */
-export type ClientSocket = ByteSocket & { readonly localAddress?: string | undefined };
+/** What the client is connected by; the address it called, and what left, are known of network sockets only. */
+export type ClientSocket = ByteSocket & {
+  readonly localAddress?: string | undefined;
+  readonly bytesWritten?: number | undefined;
+};
 
 /**
  * One client connection that speaks HTTP/1.1: to the proxy itself, or inside a tunnel that is intercepted. Requests

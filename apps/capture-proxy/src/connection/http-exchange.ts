@@ -5,7 +5,7 @@ import type { RawFields } from "@headworks/http1";
 import type { ExchangeState, HttpVersion, RequestMessage, ResponseMessage } from "#exchange/exchange.ts";
 import type { Failure } from "#exchange/failure.ts";
 import type { SyntheticResponse, Verdict } from "#exchange/phases.ts";
-import type { AnswerHandler, AnswerHead, Origin } from "#upstream/origin.ts";
+import type { AnswerHandler, AnswerHead, LostOutcome, Origin } from "#upstream/origin.ts";
 import type { OriginWish } from "./client-origins.ts";
 import type { ExchangeClient, ReceivedHead } from "./exchange-client.ts";
 import { failureResponse } from "./failure-page.ts";
@@ -45,7 +45,7 @@ export class HttpExchange extends HeldExchange implements AnswerHandler {
   #answerAfterBody: (() => void) | undefined;
 
   constructor(client: ExchangeClient, head: ReceivedHead, request: RequestMessage, plan: ExchangePlan) {
-    super(client, head, request, plan.kind === "forward" && client.services.policy().records(request.host));
+    super(client, head, request, plan.kind !== "own-page" && client.services.policy().records(request.host));
     this.#client = client;
     this.#head = head;
     this.#plan = plan;
@@ -58,6 +58,7 @@ export class HttpExchange extends HeldExchange implements AnswerHandler {
       const { response } = this.#plan;
       return this.#afterBody(() => this.respond(response));
     }
+    if (this.#plan.kind === "failure") return this.fail(this.#plan.failure);
     const verdict = this.services.pipeline.requestHead(this);
     if (!(verdict instanceof Promise)) return this.#decided(verdict);
     this.#isDeciding = true;
@@ -298,9 +299,10 @@ export class HttpExchange extends HeldExchange implements AnswerHandler {
     if (this.sending.wantsMore) this.#client.releaseReading();
   }
 
-  onOriginLost(outcome: "retry" | "fail", failure: Failure): void {
+  onOriginLost(outcome: LostOutcome, failure: Failure): void {
     this.#origin = undefined;
-    if (outcome === "retry" && this.#plan.kind === "forward") {
+    const mayRepeat = outcome === "retry" || (outcome === "unseen" && this.sending.isRepeatable);
+    if (mayRepeat && this.#plan.kind === "forward") {
       this.#isRetry = true;
       this.sending.again();
       return this.#forward(this.#plan);
@@ -317,6 +319,7 @@ export class HttpExchange extends HeldExchange implements AnswerHandler {
   onAnswerHead(head: AnswerHead): void {
     const { pipeline } = this.services;
     this.moments.firstByte = this.#origin?.firstByteMs ?? performance.now();
+    this.sending.accepted();
     this.state = RESPONDING;
     this.response = {
       status: head.status,

@@ -19,6 +19,8 @@ import { HttpExchange } from "./http-exchange.ts";
 import type { ProxyServices } from "./proxy-services.ts";
 import { relay } from "./relay.ts";
 import type { ExchangePlan } from "./request-plan.ts";
+import { streamClient } from "./tunnel-client.ts";
+import type { ConnectionHandle, TunnelClient } from "./tunnel-client.ts";
 
 const NOTHING = Buffer.alloc(0);
 
@@ -49,6 +51,8 @@ export class Http2ClientStream implements ExchangeClient, Timed {
   #isAnswered = false;
   #isWasted = false;
   #isBodyEnded = false;
+  #isTunnel = false;
+  #tunnel: ConnectionHandle | undefined;
   #bodyTrailers: RawFields | undefined;
 
   constructor(owner: StreamOwner, stream: ServerHttp2Stream) {
@@ -75,6 +79,8 @@ export class Http2ClientStream implements ExchangeClient, Timed {
     const exchange = new HttpExchange(this, head, request, plan);
     this.#exchange = exchange;
     exchange.start();
+    // Answered at once: what still comes is dropped already.
+    if (this.#exchange === undefined) return;
     const stream = this.#stream;
     if (head.upgrade !== undefined) {
       // What follows is no body, but belongs to the protocol that is to begin.
@@ -108,8 +114,24 @@ export class Http2ClientStream implements ExchangeClient, Timed {
     this.exchangeEnded();
   }
 
+  /** From now on it is a tunnel's, whose end is its owner's business. */
+  becomeTunnel(open: (client: TunnelClient) => ConnectionHandle | undefined): void {
+    this.#isStarted = true;
+    this.#isAnswered = true;
+    this.services.deadlines.delete(this);
+    this.#stream.off("drain", this.#onDrain);
+    this.#isTunnel = true;
+    this.#tunnel = open(streamClient(this.#stream));
+  }
+
+  /** A tunnel takes no more requests. */
+  drain(): void {
+    this.#tunnel?.drain();
+  }
+
   /** Ends it at once, whatever goes on. */
   abort(failure: Failure): void {
+    this.#tunnel?.abort(failure);
     this.#exchange?.fail(failure);
     this.#reset(CANCEL);
   }
@@ -331,6 +353,8 @@ export class Http2ClientStream implements ExchangeClient, Timed {
   readonly #onClose = (): void => {
     this.services.deadlines.delete(this);
     this.#onGone();
+    // Opening tunnels and leaving them costs as much.
+    if (this.#isTunnel && this.#stream.rstCode !== NO_ERROR) this.#isWasted = true;
     // An answer that the client did not take to its end was work for nothing as well.
     this.#owner.closed(this, this.#isWasted);
   };

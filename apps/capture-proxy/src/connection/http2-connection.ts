@@ -1,7 +1,6 @@
 // Tested by ../../test/http2-exchanges.test.ts
 import { constants, performServerHandshake } from "node:http2";
 import type { Http2Session, ServerHttp2Stream } from "node:http2";
-import type { Socket } from "node:net";
 import { parseHostPort } from "@headworks/host-patterns";
 import type { Http2RequestProblem, RawFields } from "@headworks/http1";
 import type { Timed } from "@headworks/sockets";
@@ -13,7 +12,8 @@ import { internalFailure, invalidRequest } from "./client-failures.ts";
 import { ClientOrigins } from "./client-origins.ts";
 import { Http2ClientStream } from "./http2-client-stream.ts";
 import type { StreamOwner } from "./http2-client-stream.ts";
-import { readHttp2Head } from "./http2-head.ts";
+import type { ClientSocket } from "./http-connection.ts";
+import { isHttp2Connect, readHttp2Connect, readHttp2Head } from "./http2-head.ts";
 import {
   DRAIN_WARNING_MS,
   MOST_FAULTS,
@@ -26,9 +26,12 @@ import {
 import type { ProxyServices } from "./proxy-services.ts";
 import { planRequest } from "./request-plan.ts";
 import type { TunnelBase } from "./request-plan.ts";
+import type { OpenTunnel } from "./tunnel-client.ts";
 
 /** Above every stream that can be: the client learns that the end is near, nothing is refused yet. */
 const HIGHEST_STREAM = 2 ** 31 - 1;
+
+const TOO_MANY_RESETS = new Error("Too many streams ended before their answers");
 
 /** After this time without a byte, a client that ended its sending side counts as gone. */
 const HALF_CLOSED_MS = 5000;
@@ -40,14 +43,18 @@ const STATUS: Readonly<Record<Http2RequestProblem["problem"], number>> = {
   tunnel: 501,
 };
 
+/** What a connection leads to: the place of its tunnel, or what opens tunnels for clients of the proxy itself. */
+type Leading = { readonly base: TunnelBase } | { readonly openTunnel: OpenTunnel };
+
 /** One client connection that speaks HTTP/2: inside a tunnel that is intercepted, or to the proxy itself. */
 export class Http2Connection implements StreamOwner, Timed {
   deadlineMs: number;
   readonly services: ProxyServices;
   readonly facts: ClientFacts;
   readonly origins: ClientOrigins;
-  readonly #socket: Socket;
+  readonly #socket: ClientSocket;
   readonly #base: TunnelBase | undefined;
+  readonly #openTunnel: OpenTunnel | undefined;
   readonly #session: Http2Session;
   readonly #streams = new Set<Http2ClientStream>();
   #resetsLeft = RESET_BURST;
@@ -56,12 +63,13 @@ export class Http2Connection implements StreamOwner, Timed {
   #hasReceived = false;
 
   /** Takes a paused socket; bytes that were read from it are back in it. */
-  constructor(services: ProxyServices, socket: Socket, facts: ClientFacts, base: TunnelBase | undefined) {
+  constructor(services: ProxyServices, socket: ClientSocket, facts: ClientFacts, leading: Leading) {
     this.services = services;
     this.facts = facts;
     this.origins = new ClientOrigins(services.gauges, services.dialer);
     this.#socket = socket;
-    this.#base = base;
+    this.#base = "base" in leading ? leading.base : undefined;
+    this.#openTunnel = "openTunnel" in leading ? leading.openTunnel : undefined;
     this.deadlineMs = performance.now() + services.policy().idleTimeoutMs;
     const session = performServerHandshake(socket, {
       maxHeaderListPairs: MOST_PAIRS,
@@ -86,12 +94,16 @@ export class Http2Connection implements StreamOwner, Timed {
     session.once("remoteSettings", () => {
       this.#hasReceived = true;
     });
+    session.on("goaway", () => services.pipeline.closing(facts, undefined));
     session.on("error", ignoreError);
     session.on("close", this.#onClose);
     socket.on("end", this.#onEnd);
     services.deadlines.add(this);
-    // The client of a tunnel is to learn that its origin ends their connection, as it would without us.
-    if (base !== undefined) this.origins.onGoaway = () => this.drain();
+    this.origins.onGoaway = (origin) => {
+      services.pipeline.closing(facts, origin);
+      // The client of a tunnel is to learn that its origin ends their connection, as it would without us.
+      if (this.#base !== undefined) this.drain();
+    };
   }
 
   /** Whether the client ever said anything on this connection. */
@@ -104,7 +116,9 @@ export class Http2Connection implements StreamOwner, Timed {
     if (this.#isDraining || this.#session.destroyed) return;
     this.#isDraining = true;
     if (this.#streams.size === 0 && !this.#session.connecting) return this.#close();
+    this.services.pipeline.closing(this.facts, undefined);
     this.#session.goaway(NO_ERROR, HIGHEST_STREAM);
+    for (const stream of this.#streams) stream.drain();
     const timer = setTimeout(() => this.#close(), DRAIN_WARNING_MS);
     const isSent = this.#session.ping((error) => {
       clearTimeout(timer);
@@ -155,6 +169,8 @@ export class Http2Connection implements StreamOwner, Timed {
   };
 
   #begin(stream: Http2ClientStream, section: RawFields, isWhole: boolean): void {
+    const openTunnel = this.#openTunnel;
+    if (openTunnel !== undefined && isHttp2Connect(section)) return this.#connect(stream, section, openTunnel);
     const head = readHttp2Head(section, isWhole, this.#base === undefined);
     if ("problem" in head) {
       const method = section[section.indexOf(":method") + 1] ?? "";
@@ -166,12 +182,19 @@ export class Http2Connection implements StreamOwner, Timed {
     stream.begin(head, planned.request, planned.plan);
   }
 
+  #connect(stream: Http2ClientStream, section: RawFields, open: OpenTunnel): void {
+    const head = readHttp2Connect(section);
+    if ("problem" in head) return stream.refuse(STATUS[head.problem], refusal(head), "CONNECT", []);
+    stream.becomeTunnel((client) => open(client, head, undefined));
+  }
+
   #countReset(): void {
     const nowMs = performance.now();
     const back = ((nowMs - this.#resetsAtMs) / 1000) * RESETS_PER_S;
     this.#resetsLeft = Math.min(RESET_BURST, this.#resetsLeft + back) - 1;
     this.#resetsAtMs = nowMs;
-    if (this.#resetsLeft < 0 && !this.#session.destroyed) this.#session.destroy(undefined, ENHANCE_YOUR_CALM);
+    // Without an error node would say that there is none.
+    if (this.#resetsLeft < 0 && !this.#session.destroyed) this.#session.destroy(TOO_MANY_RESETS, ENHANCE_YOUR_CALM);
   }
 
   /**
@@ -180,13 +203,14 @@ export class Http2Connection implements StreamOwner, Timed {
    */
   readonly #onEnd = (): void => {
     this.drain();
-    let writtenBytes = -1;
+    let writtenBytes = Number.NaN;
     let movedMs = performance.now();
     const timer = setInterval(() => {
       if (this.#session.destroyed) return clearInterval(timer);
       const nowMs = performance.now();
-      const isMoving = this.#socket.bytesWritten !== writtenBytes;
-      writtenBytes = this.#socket.bytesWritten;
+      const { bytesWritten = -this.#socket.writableLength } = this.#socket;
+      const isMoving = bytesWritten !== writtenBytes;
+      writtenBytes = bytesWritten;
       if (isMoving) movedMs = nowMs;
       const isStuck = !isMoving && [...this.#streams].some(({ isBlocked }) => isBlocked);
       if (isStuck || nowMs - movedMs > HALF_CLOSED_MS) this.#session.destroy();

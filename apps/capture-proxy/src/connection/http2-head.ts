@@ -6,6 +6,7 @@ import type { Http2RequestProblem } from "@headworks/http1";
 import type { ReceivedHead } from "./exchange-client.ts";
 import { MOST_FIELDS } from "./http2-limits.ts";
 import type { PlannedHead } from "./request-plan.ts";
+import type { ConnectHead } from "./tunnel-client.ts";
 
 const WEBSOCKET_KEY_BYTES = 16;
 
@@ -41,6 +42,27 @@ export function readHttp2Head(
     upgrade,
     keepAlive: true,
   };
+}
+
+/** Whether a client wants a tunnel; a CONNECT with a protocol begins a WebSocket. */
+export function isHttp2Connect(section: readonly string[]): boolean {
+  return pseudoField(section, ":method") === "CONNECT" && pseudoField(section, ":protocol") === undefined;
+}
+
+/** Reads such a CONNECT, which names a place and nothing else (RFC 9113, 8.5). Its fields are judged as any request's. */
+export function readHttp2Connect(section: readonly string[]): ConnectHead | Http2RequestProblem {
+  if (pseudoField(section, ":scheme") !== undefined || pseudoField(section, ":path") !== undefined) {
+    return { problem: "malformed", message: "CONNECT has neither :scheme nor :path" };
+  }
+  const authority = pseudoField(section, ":authority") ?? "";
+  const asked = [":method", "GET", ":scheme", "http", ":path", "/", ":authority", authority];
+  const read = readHttp2Request(asked, withoutPseudoFields(section), true, MOST_FIELDS);
+  return "problem" in read ? read : { target: read.authority, fields: read.fields };
+}
+
+function pseudoField(section: readonly string[], name: string): string | undefined {
+  for (let at = 0; at < section.length; at += 2) if (section[at] === name) return section[at + 1];
+  return undefined;
 }
 
 /** What HTTP/1.1 says to begin a WebSocket, and what the server proves with that it understood (RFC 8441, 5). */

@@ -5,12 +5,13 @@ import type { ClientFacts } from "#exchange/exchange.ts";
 import type { Failure } from "#exchange/failure.ts";
 import { addressText } from "#upstream/dial.ts";
 import { ConnectTunnel } from "./connect-tunnel.ts";
-import type { ConnectionHandle } from "./connect-tunnel.ts";
 import { Http2Connection } from "./http2-connection.ts";
 import { HttpConnection } from "./http-connection.ts";
 import type { ProxyServices } from "./proxy-services.ts";
 import { Socks5Connection } from "./socks5-connection.ts";
 import type { Socks5Check } from "./socks5-connection.ts";
+import { connectionClient } from "./tunnel-client.ts";
+import type { ConnectionHandle, OpenTunnel } from "./tunnel-client.ts";
 
 /** A client that was accepted: paused, and nothing read yet. */
 interface AcceptedClient {
@@ -26,14 +27,15 @@ export type ServeClient = (client: AcceptedClient) => ConnectionHandle;
 
 /** Clients of the HTTP proxy. */
 export const serveHttp: ServeClient = ({ services, socket, facts, becomes }) => {
+  const openTunnel: OpenTunnel = (client, head, first) => ConnectTunnel.open(services, facts, client, head, first);
   const connection = new HttpConnection(services, socket, facts, undefined, {
     onConnect: (head, first) => {
-      const tunnel = ConnectTunnel.open(services, facts, socket, head, first);
+      const tunnel = openTunnel(connectionClient(socket), head, first);
       if (tunnel) becomes(tunnel);
     },
     onHttp2: (first) => {
       socket.unshift(first);
-      becomes(new Http2Connection(services, socket, facts, undefined));
+      becomes(new Http2Connection(services, socket, facts, { openTunnel }));
     },
   });
   connection.begin(undefined);

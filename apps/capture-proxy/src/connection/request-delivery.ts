@@ -4,6 +4,12 @@ import type { AnswerHandler, Origin, OriginRequest } from "#upstream/origin.ts";
 import type { Flow, Line, Pace } from "#exchange/line.ts";
 import { HeldBody } from "./held-body.ts";
 
+/**
+ * A body up to this size is sent once more to an origin that says it did not look at the request; it is kept for that
+ * until the answer begins. Larger ones would cost too much memory for what seldom happens.
+ */
+const REPEATED_BODY_BYTES = 65_536;
+
 /** The exchange whose request it is. */
 interface RequestOwner {
   readonly pace: Pace | undefined;
@@ -24,6 +30,9 @@ export class RequestDelivery {
   #hasEnded = false;
   readonly #owner: RequestOwner;
   #flow: Flow | undefined;
+  /** What was sent of the body, or waits for its line, as long as it may have to be sent again. */
+  #sent: Buffer[] | undefined;
+  #sentBytes = 0;
 
   constructor(framing: Framing, owner: RequestOwner) {
     this.framing = framing;
@@ -58,6 +67,7 @@ export class RequestDelivery {
   /** Sends the head, and what is there of the body. True: that was all. */
   send(origin: Origin, handler: AnswerHandler, request: OriginRequest): boolean {
     this.#origin = origin;
+    if (origin.maySayUnseen && request.hasBody && !request.isRetry) this.#sent = [];
     const headBytes = origin.send(handler, request);
     this.#owner.pace?.up.charge(headBytes);
     if (this.#held) for (const piece of this.#held.take()) this.#write(origin, piece);
@@ -98,20 +108,44 @@ export class RequestDelivery {
     this.#origin?.sendEnd(trailers);
   }
 
-  /** It goes out once more, on another connection; only without a body. */
+  /** Whether what was sent of the body is still here, all of it. */
+  get isRepeatable(): boolean {
+    return this.#sent !== undefined;
+  }
+
+  /** It goes out once more, on another connection, with what is kept of its body. */
   again(): void {
     this.#origin = undefined;
     this.#hasEnded = false;
+    // What waits in it is among what was kept.
+    this.#flow?.close();
+    this.#flow = undefined;
+    const sent = this.#sent;
+    this.#sent = undefined;
+    for (const piece of sent ?? []) this.held.add(piece);
+  }
+
+  /** The origin took it, and will not ask for it again. */
+  accepted(): void {
+    this.#sent = undefined;
   }
 
   abandon(): void {
     this.#held?.abandon();
+    this.#sent = undefined;
     this.#flow?.close();
   }
 
   #write(origin: Origin, piece: Buffer): void {
+    if (this.#sent !== undefined) this.#keep(this.#sent, piece);
     if (this.#owner.pace === undefined) return origin.sendData(piece);
     this.#writePaced(origin, piece, this.#owner.pace.up);
+  }
+
+  #keep(sent: Buffer[], piece: Buffer): void {
+    this.#sentBytes += piece.length;
+    if (this.#sentBytes > REPEATED_BODY_BYTES) this.#sent = undefined;
+    else sent.push(piece);
   }
 
   #writePaced(origin: Origin, piece: Buffer, line: Line): void {

@@ -4,6 +4,7 @@ import type { RequestHead } from "@headworks/http1";
 import type { RequestMessage, Scheme } from "#exchange/exchange.ts";
 import type { SyntheticResponse } from "#exchange/phases.ts";
 import type { Destination } from "#upstream/dial.ts";
+import { CAME_ROUND, hasPassed, viaOf } from "#upstream/pseudonym.ts";
 import type { Failure } from "#exchange/failure.ts";
 import { MAGIC_HOST } from "./proxy-services.ts";
 import type { ProxyServices } from "./proxy-services.ts";
@@ -20,6 +21,8 @@ export interface TunnelBase {
   readonly serverName: string | undefined;
   /** Without TLS: whoever asks knows that the origin speaks HTTP/2, whatever version its own request has. */
   readonly isHttp2Known?: boolean | undefined;
+  /** The Via fields of the CONNECT. */
+  readonly via?: readonly string[] | undefined;
 }
 
 /** How a request that was read is to be forwarded. */
@@ -32,6 +35,8 @@ export type ExchangePlan =
       /** The client knows without having asked that the origin speaks HTTP/2 (RFC 9113, 3.3). */
       readonly isHttp2Known: boolean;
     }
+  /** It goes nowhere, for this reason; recorded, and not open to rules. */
+  | { readonly kind: "failure"; readonly failure: Failure }
   /** A page of our own; neither recorded nor open to rules. */
   | { readonly kind: "own-page"; readonly response: SyntheticResponse };
 
@@ -64,9 +69,14 @@ export function planRequest(
   services: ProxyServices,
   socket: { readonly localAddress?: string | undefined },
 ): PlannedRequest {
-  if (base) return inTunnel(head, base, hostField, services);
-  if (head.targetForm === "absolute") return absolute(head, services);
-  return toProxyItself(head, hostField, services, socket);
+  const planned = base
+    ? inTunnel(head, base, hostField, services)
+    : head.targetForm === "absolute"
+      ? absolute(head, services)
+      : toProxyItself(head, hostField, services, socket);
+  const isForwarded = planned.kind === "planned" && planned.plan.kind === "forward";
+  if (!isForwarded || !hasPassed(viaOf(head.fields), services.dialer.pseudonym)) return planned;
+  return { ...planned, plan: { kind: "failure", failure: CAME_ROUND } };
 }
 
 function inTunnel(
@@ -88,13 +98,13 @@ function inTunnel(
   const secure = base.scheme === "https";
   const request = message(head, base.scheme, place.host, place.port ?? base.port, path, head.fields);
   if (base.host === MAGIC_HOST) return ownPage(request, services, secure);
-  const { host, port, serverName } = base;
+  const { host, port, serverName, via } = base;
   return {
     kind: "planned",
     request,
     plan: {
       kind: "forward",
-      destination: { host, port, secure, serverName },
+      destination: { host, port, secure, serverName, via },
       authority,
       isHttp2Known: !secure && (head.version === "2" || base.isHttp2Known === true),
     },
@@ -111,12 +121,14 @@ function absolute(head: PlannedHead, services: ProxyServices): PlannedRequest {
   const request = message(head, scheme, host, port, path, fields);
   const secure = scheme === "https";
   if (host === MAGIC_HOST) return ownPage(request, services, secure);
+  // A forwarding proxy sees the request's own Via; only a tunnel has to be asked for with it.
+  const via = secure || head.upgrade !== undefined ? viaOf(fields) : undefined;
   return {
     kind: "planned",
     request,
     plan: {
       kind: "forward",
-      destination: { host, port, secure, serverName: undefined },
+      destination: { host, port, secure, serverName: undefined, via },
       authority,
       isHttp2Known: false,
     },
@@ -190,7 +202,7 @@ export function replanned(plan: ForwardPlan, original: Readonly<RequestMessage>,
   if (!isMoved) return isHostSet ? { ...plan, authority: undefined } : plan;
   const { host, port } = request;
   const secure = request.scheme === "https" || request.scheme === "wss";
-  const destination = { host, port, secure, serverName: undefined };
+  const destination = { host, port, secure, serverName: undefined, via: plan.destination.via };
   if (isHostSet) return { kind: "forward", destination, authority: undefined, isHttp2Known: false };
   const name = host.includes(":") ? `[${host}]` : host;
   const authority = port === (secure ? 443 : 80) ? name : `${name}:${port}`;

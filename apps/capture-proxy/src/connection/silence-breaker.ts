@@ -3,7 +3,7 @@ import type { Socket } from "node:net";
 import { newMoments } from "#exchange/exchange.ts";
 import type { Moments } from "#exchange/exchange.ts";
 import type { Target, Verdict } from "#exchange/phases.ts";
-import type { Dialled } from "#upstream/dial.ts";
+import type { Destination, Dialled } from "#upstream/dial.ts";
 import type { ProxyServices } from "./proxy-services.ts";
 
 /** A client that says nothing for this long may be waiting for the server to speak first, as with SMTP or SSH. */
@@ -11,6 +11,9 @@ const SILENCE_MS = 500;
 
 /** The server spoke first; its bytes are unshifted into the paused socket. */
 export type ServerSpoke = (dialled: Dialled, moments: Moments) => void;
+
+/** Where the client of a tunnel wants to go, and the Via fields that it asked with. */
+type SilentTarget = Target & Pick<Destination, "via">;
 
 /**
  * Waits for a silent client, then opens the connection to its target and listens: if the server speaks first, the
@@ -22,7 +25,7 @@ export class SilenceBreaker {
   #cancelDial: (() => void) | undefined;
   #upstream: Socket | undefined;
 
-  constructor(services: ProxyServices, target: Target, serverSpoke: ServerSpoke) {
+  constructor(services: ProxyServices, target: SilentTarget, serverSpoke: ServerSpoke) {
     this.#timer = setTimeout(() => {
       const verdict = services.pipeline.target(target);
       if (!(verdict instanceof Promise)) return this.#dial(services, target, verdict, serverSpoke);
@@ -31,10 +34,10 @@ export class SilenceBreaker {
   }
 
   /** A target that rules keep connections from is not dialled; whatever the client says first will be answered. */
-  #dial(services: ProxyServices, { host, port }: Target, verdict: Verdict, serverSpoke: ServerSpoke): void {
+  #dial(services: ProxyServices, { host, port, via }: SilentTarget, verdict: Verdict, serverSpoke: ServerSpoke): void {
     if (verdict.kind !== "continue" || this.#isCancelled) return;
     const moments = newMoments();
-    const destination = { host, port, secure: false, serverName: undefined, tunnel: true };
+    const destination = { host, port, secure: false, serverName: undefined, tunnel: true, via };
     this.#cancelDial = services.dialer.dial(destination, moments, {
       connected: (dialled) => this.#listen(dialled, moments, serverSpoke),
       // The client's first request will meet the same failure, and can be told.

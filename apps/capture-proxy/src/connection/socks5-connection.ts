@@ -10,11 +10,11 @@ import type { Failure } from "#exchange/failure.ts";
 import type { Target, Verdict } from "#exchange/phases.ts";
 import type { Dialled } from "#upstream/dial.ts";
 import { addressOfOctets, socks5Host } from "#upstream/socks5-host.ts";
-import type { ConnectionHandle } from "./connect-tunnel.ts";
 import type { ProxyServices } from "./proxy-services.ts";
 import { relay } from "./relay.ts";
 import { Socks5Exchange } from "./socks5-exchange.ts";
 import { replyOf } from "./socks5-reply.ts";
+import type { ConnectionHandle } from "./tunnel-client.ts";
 
 /** Says whether a client's credentials are right; undefined: nobody is asked for any. */
 export type Socks5Check = ((credentials: Socks5Credentials) => boolean) | undefined;

@@ -1,5 +1,5 @@
 // Tested by ../../test/engine-flow.test.ts
-import type { Socket } from "node:net";
+import type { Duplex } from "node:stream";
 import { TLSSocket } from "node:tls";
 import type { SecureContext } from "node:tls";
 import type { ClientFacts } from "#exchange/exchange.ts";
@@ -7,7 +7,7 @@ import type { Failure } from "#exchange/failure.ts";
 
 interface HandshakeOptions {
   /** Paused; what was read of the ClientHello is unshifted. */
-  readonly socket: Socket;
+  readonly socket: Duplex;
   readonly secureContext: SecureContext;
   readonly serverName: string | undefined;
   /** Who the client wanted to reach, for messages. */

@@ -49,6 +49,11 @@ export interface Observer {
   onStarted?(exchange: ExchangeView): void;
   /** Answer head known. */
   onResponding?(exchange: ExchangeView): void;
+  /**
+   * A connection takes nothing new, and what runs on it goes on to its end (GOAWAY of RFC 9113, 6.8): the client's, whoever
+   * of both said so, or with a place the one to that origin.
+   */
+  onClosing?(client: ClientFacts, origin: { readonly host: string; readonly port: number } | undefined): void;
   /** Exactly once, after the client got its last byte or the failure is final. */
   onFinished?(exchange: ExchangeView): void;
 }

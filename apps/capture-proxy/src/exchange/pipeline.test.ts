@@ -70,15 +70,24 @@ test("an observer that throws keeps nobody else from learning", () => {
       onFinished: () => {
         throw new Error("defect");
       },
+      onClosing: () => {
+        throw new Error("defect");
+      },
     },
     {
       name: "traffic" as const,
       onFinished: () => {
         told += 1;
       },
+      onClosing: () => {
+        told += 1;
+      },
     },
   ];
-  new Pipeline([], observers, new Set(), (slice) => faults.push(slice)).finished(exchange);
+  const pipe = new Pipeline([], observers, new Set(), (slice) => faults.push(slice));
+  pipe.finished(exchange);
   assert.equal(told, 1);
   assert.deepEqual(faults, ["metrics"]);
+  pipe.closing(exchange.client, { host: "a.test", port: 443 });
+  assert.deepEqual([told, faults.length], [2, 2]);
 });

@@ -89,6 +89,17 @@ export class Pipeline {
     }
   }
 
+  /** GOAWAY was said on the connection of a client, or on its connection to an origin. */
+  closing(...[client, origin]: Parameters<NonNullable<Observer["onClosing"]>>): void {
+    for (const observer of this.#observers) {
+      try {
+        observer.onClosing?.(client, origin);
+      } catch (error) {
+        this.#onFault(observer.name, "onClosing", error);
+      }
+    }
+  }
+
   finished(exchange: ExchangeView): void {
     for (const observer of this.#observers) {
       try {

@@ -36,7 +36,7 @@ async function open(options: Partial<LogOutputOptions> = {}, before?: (dataDir: 
   const shown: string[] = [];
   const complaints: string[] = [];
   const output = openLogOutput({
-    dataDir: directory.path,
+    path: directory.file("logs", "weir.log"),
     stream: { write: (line) => shown.push(line), flushSync: () => undefined, on: () => undefined },
     hasColours: false,
     isJson: false,

@@ -1,4 +1,3 @@
-import { join } from "node:path";
 import { isDeepStrictEqual } from "node:util";
 import type { Settings } from "@headworks/capture-contract";
 import { LogFile, lastLines, linesSince, listArchives } from "@headworks/log-file";
@@ -21,7 +20,8 @@ interface LineStream {
 }
 
 export interface LogOutputOptions {
-  readonly dataDir: string;
+  /** The file, absolute. */
+  readonly path: string;
   /** Standard output, or standard error where standard output belongs to somebody else. Must not wait for its reader. */
   readonly stream: LineStream;
   readonly hasColours: boolean;
@@ -69,7 +69,7 @@ class RotatingLogOutput implements LogDestination {
     this.#options = options;
     this.#isJson = options.isJson;
     this.#beforeFile = options.hasFile ? [] : undefined;
-    this.path = join(options.dataDir, "logs", "weir.log");
+    this.path = options.path;
   }
 
   write(line: string): void {

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { test } from "node:test";
+import { FEATURES } from "@headworks/capture-contract";
 import { ApiError } from "#api/api-error.ts";
 import { temporaryDirectory } from "@headworks/testkit";
 import type { TemporaryDirectory } from "@headworks/testkit";
@@ -310,6 +311,7 @@ function otherValue(name: string, schema: object, current: unknown): unknown {
   if (name === "public_ip") return "203.0.113.9";
   if (name === "allowed_ips") return ["10.0.0.0/8"];
   if (name.endsWith("_dirs")) return ["/srv/answers"];
+  if (name === "disabled_features") return [...FEATURES];
   if (name.endsWith("_dir")) return "/srv/files";
   if (type === "boolean") return current !== true;
   if (type === "integer") return typeof current === "number" ? current + 1 : 17;

@@ -28,6 +28,7 @@ const SPELLINGS: Readonly<Record<string, { readonly flag?: string | null; readon
     allowed_ips: { flag: "allowed-ip" },
     allowed_api_hosts: { flag: "allowed-api-host" },
     ignored_domains: { flag: "ignored-domain" },
+    disabled_features: { flag: "disable-feature" },
     mock_body_dirs: { flag: "mock-body-dir" },
     passthrough_domains: { flag: "passthrough-domain" },
     upstream_insecure_hosts: { flag: "upstream-insecure-host" },

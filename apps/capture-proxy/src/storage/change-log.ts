@@ -5,6 +5,8 @@ import type { SessionRecord, StoreChange } from "./writer-messages.ts";
 /** What one transaction changes. It is applied to memory and told to others only when the transaction is committed. */
 export class ChangeLog {
   readonly changedSeqs: number[] = [];
+  /** Entries whose streams went on; their rows are as they were. */
+  readonly streamedSeqs: number[] = [];
   readonly removedSeqs: number[] = [];
   readonly prunedIds: string[] = [];
   /** Files of bodies whose rows are gone. */
@@ -55,6 +57,7 @@ export class ChangeLog {
       removedSessions: this.removedSessions.map((session) => session.number),
       activeSession: table.activeNumber,
       changedSeqs: this.changedSeqs,
+      streamedSeqs: this.streamedSeqs,
       removedSeqs: this.removedSeqs,
       prunedIds: this.prunedIds,
       reset: this.reset,
@@ -68,6 +71,7 @@ export class ChangeLog {
       this.removedSessions.length === 0 &&
       this.activeSession === undefined &&
       this.changedSeqs.length === 0 &&
+      this.streamedSeqs.length === 0 &&
       this.removedSeqs.length === 0 &&
       !this.reset
     );

@@ -8,7 +8,7 @@ import { DecodedBodies } from "./decoded-bodies.ts";
 const request = (key: string, source: Uint8Array, toUtf8From?: string): Parameters<DecodedBodies["get"]>[0] => ({
   key,
   source,
-  contentEncoding: "gzip",
+  contentEncoding: ["gzip"],
   toUtf8From,
 });
 

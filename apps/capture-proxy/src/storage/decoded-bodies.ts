@@ -26,7 +26,8 @@ export interface DecodingRequest {
   readonly key: string;
   /** Bytes, or the path of a file. */
   readonly source: Uint8Array | string;
-  readonly contentEncoding: string | undefined;
+  /** The values of the Content-Encoding fields; none to leave the codings on. */
+  readonly contentEncoding: readonly string[];
   /** Set to convert text to UTF-8. */
   readonly toUtf8From: string | undefined;
 }

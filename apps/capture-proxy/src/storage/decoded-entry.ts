@@ -1,6 +1,7 @@
 // Tested by open-capture-store.test.ts
 import type { RequestData, ResponseData, TrafficEntry } from "@headworks/capture-contract";
 import { decodeContent } from "@headworks/http-fields/content-coding";
+import { fieldValues } from "@headworks/http1";
 import { bodyText } from "#exchange/shown-message.ts";
 import type { StoredBodies } from "./stored-bodies.ts";
 
@@ -13,9 +14,9 @@ export async function decodedEntry(entry: TrafficEntry, bodies: StoredBodies, ma
     message: T,
     stored: Uint8Array | undefined,
   ): Promise<T> => {
-    const coding = message.headers_list.find(([name]) => name.toLowerCase() === "content-encoding")?.[1];
-    if (stored === undefined || coding === undefined) return message;
-    const { bytes, stop } = await decodeContent(stored, coding, { maxBytes });
+    const codings = fieldValues(message.headers_list.flat(), "content-encoding");
+    if (stored === undefined || codings.length === 0) return message;
+    const { bytes, stop } = await decodeContent(stored, codings, { maxBytes });
     const isCut = message.body_state === "truncated" && stop === "truncated";
     if (stop !== undefined && !isCut) return message;
     const isOther = (name: string): boolean => name.toLowerCase() !== "content-encoding";

@@ -1,66 +1,49 @@
 // Tested by session-import.test.ts
-import { fromHarEntry, HarDecoder } from "@headworks/har";
-import type { HarExchange, HarItem } from "@headworks/har";
+import { fromLargeHarEntry, HarDecoder } from "@headworks/har";
+import type { HarItem, HarWebSocketMessage } from "@headworks/har";
 import type { ImportedSession } from "./import-messages.ts";
 import type { ImportedEntry, StoredFile } from "./imported-entry.ts";
 import { importedFrame, importedStream, streamOfHar } from "./imported-stream.ts";
 import type { ImportedFrame, ImportedStream } from "./imported-stream.ts";
+import type { FileTarget } from "./imported-content.ts";
 import { importedHarEntry } from "./imported-har-entry.ts";
 import { importedNativeEntry } from "./imported-native-entry.ts";
 import { MemberError } from "./checked-members.ts";
 import { LargeBodies } from "./large-bodies.ts";
 import { DocumentError, MemberScanner, parseJson } from "./member-scanner.ts";
 import { SESSION_FORMAT_VERSION } from "./session-export.ts";
+import type { TextFiles } from "./text-files.ts";
 
 /** Where the entries of a document go while it is read. */
-export interface DocumentTarget {
+export interface DocumentTarget extends FileTarget {
   entry(entry: ImportedEntry): void;
   /** A stream of an entry before it; gives its place among the streams. Throws {@link MemberError}. */
   stream(stream: ImportedStream): number;
   /** A frame of a stream before it. Throws {@link MemberError}. */
   frame(frame: ImportedFrame): void;
-  /** An entry that cannot be used; the sentence names it. */
+  /** An entry that cannot be used; the sentence names it. What went to files for it is not wanted. */
   skip(sentence: string): void;
+  /** Something to know of an entry that is used nevertheless; the sentence names it. */
+  note(sentence: string): void;
   session(facts: ImportedSession): void;
-  /** A piece of a body that is written to a file. */
-  piece(file: number, bytes: Uint8Array, isLast: boolean): void;
-  nextFile(): number;
 }
 
 /** Reads a document from its bytes as they come. Both methods throw {@link DocumentError} or `HarFormatError`. */
 export interface DocumentReader {
-  write(bytes: Uint8Array): void;
+  /** Resolves when all that the bytes complete was taken in; nothing refers to them then. */
+  write(bytes: Uint8Array): Promise<void>;
   /** The document is over. */
   end(): void;
 }
 
 /** A HAR that stands alone, or as the member `har` of a request with options. Unusable entries are skipped. */
-export function harReader(target: DocumentTarget): DocumentReader {
-  const decoder = new HarDecoder({ ownsChunks: true });
+export function harReader(target: DocumentTarget, texts: TextFiles): DocumentReader {
+  const decoder = new HarDecoder({ keepText: () => texts.keep() });
   let documents = 0;
-  const add = (item: HarItem): void => {
-    if (item.kind === "refused") return target.skip(item.message);
-    let entry: ImportedEntry;
-    let exchange: HarExchange;
-    try {
-      exchange = fromHarEntry(item.entry);
-      entry = importedHarEntry(exchange);
-    } catch (error) {
-      return target.skip(`entry ${item.index}: ${error instanceof Error ? error.message : String(error)}`);
-    }
-    target.entry(entry);
-    if (exchange.webSocketMessages === undefined) return;
-    const { stream, frames } = streamOfHar(entry, exchange.webSocketMessages);
-    try {
-      const place = target.stream(stream);
-      for (const frame of frames) target.frame({ ...frame, stream: place });
-    } catch (error) {
-      if (!(error instanceof MemberError)) throw error;
-      target.skip(`messages of entry ${item.index}: ${error.message}`);
-    }
-  };
+  /** What the bytes at hand completed; large bodies of it are still to be read. */
+  let found: { readonly item: HarItem; readonly texts: ReturnType<TextFiles["taken"]> }[] = [];
   const feed = (bytes: Uint8Array): void => {
-    for (const item of decoder.write(bytes)) add(item);
+    for (const item of decoder.write(bytes)) found.push({ item, texts: texts.taken() });
   };
   const begin = (byteOffset: number): void => {
     documents += 1;
@@ -94,12 +77,46 @@ export function harReader(target: DocumentTarget): DocumentReader {
     },
   });
   return {
-    write: (bytes) => scanner.write(bytes),
+    write: async (bytes) => {
+      scanner.write(bytes);
+      const items = found;
+      found = [];
+      for (const each of items) {
+        await addHarItem(each.item, target);
+        each.texts.release();
+      }
+    },
     end: () => {
       scanner.end();
       if (documents === 0) throw new DocumentError("there is no `log.entries` array", scanner.seenBytes);
     },
   };
+}
+
+async function addHarItem(item: HarItem, target: DocumentTarget): Promise<void> {
+  if (item.kind === "refused") return target.skip(item.message);
+  let entry: ImportedEntry;
+  let messages: readonly HarWebSocketMessage[] | undefined;
+  try {
+    const exchange = fromLargeHarEntry(item.entry, (text, isBase64) => ({ text, isBase64 }));
+    const imported = await importedHarEntry(exchange, target);
+    for (const note of imported.notes) target.note(`entry ${item.index}: ${note}`);
+    ({ entry } = imported);
+    messages = exchange.webSocketMessages;
+  } catch (error) {
+    return target.skip(`entry ${item.index}: ${error instanceof Error ? error.message : String(error)}`);
+  }
+  target.entry(entry);
+  if (messages === undefined) return undefined;
+  const { stream, frames } = streamOfHar(entry, messages);
+  try {
+    const place = target.stream(stream);
+    for (const frame of frames) target.frame({ ...frame, stream: place });
+  } catch (error) {
+    if (!(error instanceof MemberError)) throw error;
+    target.skip(`messages of entry ${item.index}: ${error.message}`);
+  }
+  return undefined;
 }
 
 /** A native session document. The first entry that is not as it must be ends the import: it must be restored whole. */
@@ -148,7 +165,7 @@ export function sessionReader(target: DocumentTarget): DocumentReader {
     arrays: { entries: () => (sawEntries = true) },
   });
   return {
-    write: (bytes) => scanner.write(bytes),
+    write: async (bytes) => scanner.write(bytes),
     end: () => {
       scanner.end();
       if (!sawVersion) throw new DocumentError("there is no `version`: this is no session document", scanner.seenBytes);

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { fieldValue, readFields, resourceTypeOf } from "./entry-facts.ts";
+import { readFields, resourceTypeOf } from "./entry-facts.ts";
 import type { ResourceHints } from "./entry-facts.ts";
 
 test("fields are summed as name, value and four bytes, and give the first media type without parameters", () => {
@@ -10,8 +10,6 @@ test("fields are summed as name, value and four bytes, and give the first media 
   });
   assert.deepEqual(readFields([]), { sizeBytes: 0, mediaType: null });
   assert.equal(readFields(["Content-Type", " ;x"]).mediaType, null);
-  assert.equal(fieldValue(["A", "1", "a", "2"], "a"), "1");
-  assert.equal(fieldValue(["A", "1"], "b"), undefined);
 });
 
 test("the kind of an exchange comes from what it is, then the answer's type, then the path, then the request's type", () => {

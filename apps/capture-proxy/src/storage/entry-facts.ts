@@ -41,15 +41,6 @@ function withoutParameters(value: string): string | null {
   return type === "" ? null : type;
 }
 
-/** The first value of a field, by lower-case name. */
-export function fieldValue(fields: readonly string[], lowerName: string): string | undefined {
-  for (let index = 0; index + 1 < fields.length; index += 2) {
-    const name = fields[index] ?? "";
-    if (name.length === lowerName.length && name.toLowerCase() === lowerName) return fields[index + 1];
-  }
-  return undefined;
-}
-
 /** `entry.state` of an exchange. */
 export function stateCode(state: ExchangeState): 0 | 1 | 2 {
   return state.step === "completed" ? 1 : state.step === "failed" ? 2 : 0;

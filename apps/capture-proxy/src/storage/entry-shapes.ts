@@ -8,6 +8,7 @@ import type {
   TrafficEntry,
   TrafficSnapshot,
 } from "@headworks/capture-contract";
+import { fieldValue } from "@headworks/http1";
 import { exchangeUrl } from "#exchange/exchange.ts";
 import type { Scheme } from "#exchange/exchange.ts";
 import { bodyText, fieldPairs, joinedFields } from "#exchange/shown-message.ts";
@@ -15,14 +16,7 @@ import type { SqlRow } from "./database.ts";
 import { kindsOfFlags } from "./applied-kinds.ts";
 import { parsed } from "./stored-json.ts";
 import { shownEffect } from "./rule-effects.ts";
-import {
-  BODY_STATES,
-  ENTRY_STATES,
-  FLAG_MODIFIED,
-  FLAG_PASSTHROUGH,
-  FLAG_SCRIPTED,
-  fieldValue,
-} from "./entry-facts.ts";
+import { BODY_STATES, ENTRY_STATES, FLAG_MODIFIED, FLAG_PASSTHROUGH, FLAG_SCRIPTED } from "./entry-facts.ts";
 
 /** Columns of `entry` for a list row. */
 export const SNAPSHOT_COLUMNS =

@@ -11,10 +11,11 @@ import {
 } from "@headworks/query-language";
 import type { Needs, Plan, PlanColumn, Predicate, Query } from "@headworks/query-language";
 import type { SqlValue } from "./database.ts";
+import { STREAM_COLUMNS } from "./entry-streams.ts";
 
 /** A filter made ready: what SQL can decide, and what has to be looked at entry by entry. */
 export interface FilterPlan {
-  /** Condition on the columns of `entry`. */
+  /** Condition on the columns of `entry`, which must be called `e` where it stands. */
   readonly where: string;
   readonly values: readonly SqlValue[];
   /** Undefined when the condition says everything. */
@@ -101,6 +102,7 @@ const COLUMNS: Readonly<Record<PlanColumn, string>> = {
   timestampMs: "started_ms",
   state: "(CASE state WHEN 0 THEN 'pending' WHEN 1 THEN 'complete' ELSE 'failed' END)",
   isPassthrough: "(CASE flags & 2 WHEN 0 THEN 'false' ELSE 'true' END)",
+  ...STREAM_COLUMNS,
 };
 
 function sqlOfPlan(plan: Plan, values: SqlValue[]): string {

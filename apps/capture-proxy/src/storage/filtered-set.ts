@@ -1,6 +1,7 @@
 // Tested by capture-store-search.test.ts
 import { setImmediate as nextTurn } from "node:timers/promises";
 import type { Database, SqlRow, SqlValue, Statement } from "./database.ts";
+import { EntryStreams } from "./entry-streams.ts";
 import type { FilterPlan } from "./filter-plan.ts";
 import type { SessionScope } from "./reader-messages.ts";
 import { RECORD_COLUMNS, RECORD_HEAD_COLUMNS, RowRecord } from "./row-record.ts";
@@ -55,6 +56,8 @@ export class FilteredSet {
   readonly #database: Database;
   readonly #scope: SessionScope;
   readonly #bodies: StoredBodies;
+  /** Of filters that ask about streams. */
+  readonly #streams: EntryStreams | undefined;
   readonly #set = new SeqSet();
   readonly #older: Statement;
   readonly #newer: Statement;
@@ -80,6 +83,7 @@ export class FilteredSet {
     this.#bodies = bodies;
     this.#scope = scope;
     this.plan = plan;
+    this.#streams = plan.predicate !== undefined && plan.needs.streams ? new EntryStreams(database) : undefined;
     this.#sieve = plan.predicate === undefined ? undefined : TextSieve.of(plan.query, bodies);
     const heads = this.#needsHeads() ? "JOIN head h ON h.seq = e.seq" : "";
     const parts = this.#sieve === undefined ? [this.#columns(), heads] : [SIEVE_COLUMNS, SIEVE_JOINS];
@@ -91,7 +95,7 @@ export class FilteredSet {
     this.#index = demand === undefined ? undefined : index;
     this.#find = demand === undefined || index === undefined ? undefined : () => index.find(demand);
     this.#whole = database.prepare(`SELECT ${this.#columns()} FROM entry e ${heads} WHERE e.seq = ?`);
-    // The condition's columns are those of `entry`; what is joined shares only `seq` with it, which no condition names.
+    // The condition's columns are those of `entry`, called `e`; what is joined shares only `seq` with it, which no condition names.
     this.#older = database.prepare(`${source} e.seq > ? AND e.seq < ? AND (${plan.where}) ORDER BY e.seq DESC LIMIT ?`);
     this.#newer = database.prepare(`${source} e.seq > ? AND (${plan.where}) ORDER BY e.seq LIMIT ?`);
   }
@@ -293,7 +297,7 @@ export class FilteredSet {
   }
 
   #satisfies(row: SqlRow): boolean {
-    return this.plan.predicate?.(new RowRecord(row, this.#scope.id, this.#bodies)) ?? true;
+    return this.plan.predicate?.(new RowRecord(row, this.#scope.id, this.#bodies, this.#streams)) ?? true;
   }
 
   #applyChanges(): void {

@@ -8,6 +8,10 @@ export interface ImportSetup {
   readonly firstFile: number;
   /** Streams are numbered from this number on. */
   readonly firstStream: number;
+  /** Bodies of a HAR are cut here, as captured ones are; a session is restored whole. */
+  readonly maxBodyBytes: number;
+  /** For long strings of the document while their entry is read; made when it is needed, removed when the import is over. */
+  readonly textsFolder: string;
 }
 
 /** So many numbers of files are set aside for an import. */
@@ -16,7 +20,11 @@ export const FILES_OF_AN_IMPORT = 1_000_000;
 /** So many numbers of streams are set aside for an import. */
 export const STREAMS_OF_AN_IMPORT = 1_000_000;
 
-export type ToImport = { readonly kind: "chunk"; readonly bytes: Uint8Array } | { readonly kind: "end" };
+export type ToImport =
+  | { readonly kind: "chunk"; readonly bytes: Uint8Array<ArrayBuffer> }
+  /** Bytes of bodies that have reached their files. */
+  | { readonly kind: "written"; readonly bytes: number }
+  | { readonly kind: "end" };
 
 /** What the document says about itself. */
 export interface ImportedSession {
@@ -35,7 +43,9 @@ export type FromImport =
       readonly text: string;
       readonly bodies: ArrayBuffer;
     }
-  | { readonly kind: "body"; readonly file: number; readonly bytes: Uint8Array; readonly isLast: boolean }
+  | { readonly kind: "body"; readonly file: number; readonly bytes: Uint8Array<ArrayBuffer>; readonly isLast: boolean }
+  /** Files of an entry that cannot be used after all. */
+  | { readonly kind: "discard"; readonly files: readonly number[] }
   | { readonly kind: "taken"; readonly entries: number }
   | {
       readonly kind: "done";

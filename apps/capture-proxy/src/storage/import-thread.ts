@@ -1,17 +1,20 @@
 // Tested by session-import.test.ts
 import { HarFormatError } from "@headworks/har";
 import { harReader, sessionReader } from "./document-entries.ts";
-import type { DocumentReader } from "./document-entries.ts";
+import type { DocumentReader, DocumentTarget } from "./document-entries.ts";
 import { FILES_OF_AN_IMPORT } from "./import-messages.ts";
 import type { FromImport, ImportedSession, ImportSetup, ToImport } from "./import-messages.ts";
 import { encodeImported } from "./imported-entry.ts";
 import type { ImportedEntry } from "./imported-entry.ts";
 import { FrameGatherer } from "./frame-gatherer.ts";
 import { DocumentError } from "./member-scanner.ts";
+import { TextFiles } from "./text-files.ts";
 
 const BATCH_ENTRIES = 256;
 const BATCH_BYTES = 4_194_304;
 const PIECE_BYTES = 1_048_576;
+/** So many bytes of bodies may be on their way to their files; then the reading waits. */
+const MOST_UNWRITTEN_BYTES = 8_388_608;
 const MOST_ERRORS = 100;
 
 /** Takes a document apart while it arrives and gives its entries in batches. */
@@ -25,6 +28,10 @@ export class ImportThread {
   #bodies: Uint8Array[] = [];
   #bytes = 0;
   #files = 0;
+  /** Of the entry that is being read. */
+  #filesOfEntry: number[] = [];
+  #unwrittenBytes = 0;
+  #waiting: (() => void) | undefined;
   #imported = 0;
   #skipped = 0;
   readonly #errors: string[] = [];
@@ -38,26 +45,35 @@ export class ImportThread {
       this.#flush();
       this.#post({ kind: "frames", batch }, [batch.payloads]);
     });
-    const open = setup.format === "har" ? harReader : sessionReader;
-    this.#reader = open({
+    const target: DocumentTarget = {
+      maxBodyBytes: setup.maxBodyBytes,
       entry: (entry) => this.#add(entry),
       stream: (stream) => this.#frames.stream(stream),
       frame: (frame) => this.#frames.frame(frame),
       skip: (sentence) => {
         this.#skipped += 1;
-        if (this.#errors.length < MOST_ERRORS) this.#errors.push(sentence);
+        this.#note(sentence);
+        if (this.#filesOfEntry.length > 0) this.#post({ kind: "discard", files: this.#filesOfEntry }, []);
+        this.#filesOfEntry = [];
       },
+      note: (sentence) => this.#note(sentence),
       session: (facts) => (this.#session = { ...this.#session, ...facts }),
       piece: (file, bytes, isLast) => this.#piece(file, bytes, isLast),
       nextFile: () => this.#nextFile(),
-    });
+      hasRoom: async () => await this.#hasRoom(),
+    };
+    this.#reader = setup.format === "har" ? harReader(target, new TextFiles(setup.textsFolder)) : sessionReader(target);
   }
 
-  receive(message: ToImport): void {
+  /** Chunks and the end are to be given one after another, each when the last one was answered. */
+  async receive(message: ToImport): Promise<void> {
+    if (message.kind === "written") return this.#written(message.bytes);
     if (this.#isRefused) return;
     try {
       if (message.kind === "chunk") {
-        this.#reader.write(message.bytes);
+        await this.#reader.write(message.bytes);
+        // The collector would leave many of them behind before it looked.
+        message.bytes.buffer.transfer(0);
         this.#post({ kind: "taken", entries: this.#imported }, []);
         return;
       }
@@ -82,7 +98,12 @@ export class ImportThread {
       this.#bodies.push(body);
       this.#bytes += body.length;
     }
+    this.#filesOfEntry = [];
     if (this.#texts.length >= BATCH_ENTRIES || this.#bytes >= BATCH_BYTES) this.#flush();
+  }
+
+  #note(sentence: string): void {
+    if (this.#errors.length < MOST_ERRORS) this.#errors.push(sentence);
   }
 
   #storeBody(bytes: Uint8Array): number {
@@ -95,12 +116,29 @@ export class ImportThread {
 
   #piece(file: number, bytes: Uint8Array, isLast: boolean): void {
     const own = new Uint8Array(bytes);
+    this.#unwrittenBytes += own.length;
     this.#post({ kind: "body", file, bytes: own, isLast }, [own.buffer]);
+  }
+
+  async #hasRoom(): Promise<void> {
+    while (this.#unwrittenBytes > MOST_UNWRITTEN_BYTES) {
+      const { promise, resolve } = Promise.withResolvers<undefined>();
+      this.#waiting = () => resolve(undefined);
+      await promise;
+    }
+  }
+
+  #written(bytes: number): void {
+    this.#unwrittenBytes -= bytes;
+    this.#waiting?.();
+    this.#waiting = undefined;
   }
 
   #nextFile(): number {
     if (this.#files === FILES_OF_AN_IMPORT) throw new Error("The document has too many large bodies");
-    return this.#setup.firstFile + this.#files++;
+    const file = this.#setup.firstFile + this.#files++;
+    this.#filesOfEntry.push(file);
+    return file;
   }
 
   #flush(): void {

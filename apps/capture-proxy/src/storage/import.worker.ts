@@ -7,8 +7,10 @@ const port = parentPort;
 if (port !== null) {
   const post = (message: FromImport, transfer: ArrayBuffer[]): void => port.postMessage(message, transfer);
   const thread = new ImportThread(workerData as ImportSetup, post);
-  port.on("message", (message: ToImport) => {
-    thread.receive(message);
+  const receive = async (message: ToImport): Promise<void> => {
+    await thread.receive(message);
     if (message.kind === "end") port.close();
-  });
+  };
+  // What it throws ends this thread and is told to whoever started it.
+  port.on("message", (message: ToImport) => void receive(message));
 }

@@ -139,7 +139,7 @@ const [NONE, COMPLETE, TRUNCATED] = [0, 1, 2];
 /** Whatever the file says, what is there decides: a body with fewer bytes than it had is cut, one without any is missing. */
 function bodyRecord(message: ImportedMessage, storeBody: StoreBody): BodyRecord {
   const { body, bodySize } = message;
-  const stored = body === undefined ? 0 : body instanceof Uint8Array ? body.length : body.sizeBytes;
+  const stored = keptBytes(body);
   const size = Math.max(bodySize, stored);
   if (body === undefined || stored === 0) {
     const isCutToNothing = message.bodyState === TRUNCATED;
@@ -148,6 +148,11 @@ function bodyRecord(message: ImportedMessage, storeBody: StoreBody): BodyRecord 
   const state = stored < size ? TRUNCATED : COMPLETE;
   if (!(body instanceof Uint8Array)) return [size, stored, state, 0, body.file];
   return stored > INLINE_BODY_BYTES ? [size, stored, state, 0, storeBody(body)] : [size, stored, state, stored, 0];
+}
+
+/** Bytes of a body that its entry has. */
+export function keptBytes(body: ImportedMessage["body"]): number {
+  return body === undefined ? 0 : body instanceof Uint8Array ? body.length : body.sizeBytes;
 }
 
 const DEFAULT_PORTS: Readonly<Record<string, number>> = { http: 80, ws: 80, https: 443, wss: 443, tcp: 0 };

@@ -2,22 +2,55 @@
 import { randomUUID } from "node:crypto";
 import type { Failure } from "@headworks/capture-contract";
 import type { HarBody, HarExchange, HarExchangeTimings } from "@headworks/har";
+import { fieldValues } from "@headworks/http1";
 import { ENTRY_STATES, FLAG_PASSTHROUGH } from "./entry-facts.ts";
 import { CheckedMembers, checkedFailure, checkedTls, MemberError } from "./checked-members.ts";
 import { flagsOfKinds } from "./applied-kinds.ts";
 import { importedEffect } from "./imported-effect.ts";
-import { codedBody } from "./coded-body.ts";
-import { bodyStateCode, targetOfUrl } from "./imported-entry.ts";
+import { contentInFile, contentInMemory } from "./imported-content.ts";
+import type { FileTarget, ImportedContent, LargeContent } from "./imported-content.ts";
+import { bodyStateCode, keptBytes, targetOfUrl } from "./imported-entry.ts";
 import type { ImportedEntry, ImportedMessage, ImportedTarget } from "./imported-entry.ts";
 
 /**
  * An entry of a HAR. What our own export noted besides is taken over where it makes sense; bodies that other programs
- * decoded are encoded again, or lose the field that names a coding unknown here, since it would be untrue. Throws for a
- * URL that cannot be captured.
+ * decoded are encoded again, or lose the field that names a coding unknown here, since it would be untrue. Bodies are cut
+ * at the target's limit, as captured ones are; large ones go to its files. Throws for a URL that cannot be captured and for
+ * a large text that is none.
  */
-export function importedHarEntry(exchange: HarExchange): ImportedEntry {
+export async function importedHarEntry(
+  exchange: HarExchange<Uint8Array | LargeContent>,
+  files: FileTarget,
+): Promise<{ readonly entry: ImportedEntry; readonly notes: readonly string[] }> {
+  const { request, response } = exchange;
+  const own = new OwnFacts(exchange.weir.more);
+  const target = targetOf(request.url, own);
+  const sent = await content(request.fields, request.body, files);
+  const received = response && (await content(response.fields, response.body, files));
+  const messages = {
+    request: message(request, sent, own, "request"),
+    response: response === undefined ? undefined : message(response, received, own, "response"),
+  };
+  const notes = [...cutNote("request", sent), ...cutNote("response", received)];
+  return { entry: { ...factsOf(exchange, own), target, ...messages }, notes };
+}
+
+function cutNote(side: string, found: ImportedContent | undefined): string[] {
+  if (found === undefined || !isCut(found)) return [];
+  const sizes = `${keptBytes(found.body)} of ${found.totalBytes} bytes are kept`;
+  return [`the body of its ${side} is larger than max_body_size: ${sizes}`];
+}
+
+function isCut({ body, totalBytes }: ImportedContent): boolean {
+  return keptBytes(body) < totalBytes;
+}
+
+/** All of an entry but its messages. */
+function factsOf(
+  exchange: HarExchange<unknown>,
+  own: OwnFacts,
+): Omit<ImportedEntry, "target" | "request" | "response"> {
   const { request, response, timings, weir } = exchange;
-  const own = new OwnFacts(weir.more);
   const failure =
     own.read((more) => checkedFailure(more.object("failure"))) ??
     (weir.failure === undefined ? null : failed(weir.failure));
@@ -31,7 +64,6 @@ export function importedHarEntry(exchange: HarExchange): ImportedEntry {
     state: ENTRY_STATES.indexOf(isComplete ? "complete" : "failed"),
     startedMs: exchange.startedMs,
     method: request.method,
-    target: targetOf(request.url, own),
     status: response?.status ?? null,
     statusMessage: response?.reason ?? null,
     durationUs: own.has("durationUs") ? own.read((more) => more.whole("durationUs")) : Math.round(totalMs * 1000),
@@ -50,9 +82,21 @@ export function importedHarEntry(exchange: HarExchange): ImportedEntry {
     tls: own.read((more) => checkedTls(more.object("tls"))),
     note: exchange.note ?? null,
     effect,
-    request: message(request.fields, request.body, own, "request"),
-    response: response === undefined ? undefined : message(response.fields, response.body, own, "response"),
   };
+}
+
+type FoundBody = HarBody<Uint8Array | LargeContent> | undefined;
+
+async function content(
+  fields: readonly string[],
+  body: FoundBody,
+  files: FileTarget,
+): Promise<ImportedContent | undefined> {
+  if (body === undefined) return undefined;
+  const codings = body.isEncoded ? undefined : fieldValues(fields, "content-encoding");
+  return body.bytes instanceof Uint8Array
+    ? contentInMemory(body.bytes, codings, files.maxBodyBytes)
+    : await contentInFile(body.bytes, codings, files);
 }
 
 /** `_weir.more` of a file that anybody may have written: a member of the wrong type counts as absent. */
@@ -92,23 +136,26 @@ function targetOf(url: string, own: OwnFacts): ImportedTarget {
 }
 
 function message(
-  fields: readonly string[],
-  body: HarBody | undefined,
+  { fields, body }: { readonly fields: readonly string[]; readonly body: FoundBody },
+  found: ImportedContent | undefined,
   own: OwnFacts,
   side: "request" | "response",
 ): ImportedMessage {
   const noted = own.read((more) => more.object(`${side}Body`));
   const size = noted === null ? null : own.read(() => noted.whole("size"));
   const state = noted === null ? null : own.read(() => noted.optionalText("state"));
-  const isDecoded = body !== undefined && !body.isEncoded;
-  const coded = isDecoded ? codedBody(body.bytes, fieldValues(fields, "content-encoding")) : body?.bytes;
-  const transferred = body === undefined || (isDecoded && !body.isTruncated) ? 0 : (body.transferredBytes ?? 0);
+  const isWhole = body?.isEncoded === false && !body.isTruncated;
+  const transferred = body === undefined || isWhole ? 0 : (body.transferredBytes ?? 0);
   return {
-    fields: sendableFields(isDecoded && coded === undefined ? without(fields, "content-encoding") : fields),
+    fields: sendableFields(found?.isPlain === true ? without(fields, "content-encoding") : fields),
     trailers: own.read((more) => trailersOf(more, `${side}Trailers`)),
-    body: coded ?? body?.bytes,
-    bodySize: size ?? transferred,
-    bodyState: bodyStateCode(state ?? (body?.isTruncated === true ? "truncated" : "complete")),
+    body: found?.body,
+    bodySize: Math.max(size ?? transferred, found?.totalBytes ?? 0),
+    bodyState: bodyStateCode(
+      found !== undefined && isCut(found)
+        ? "truncated"
+        : (state ?? (body?.isTruncated === true ? "truncated" : "complete")),
+    ),
   };
 }
 
@@ -137,10 +184,6 @@ function wireValue(value: string): string {
   return /[^\x00-\xff]/u.test(clean) ? Buffer.from(clean, "utf8").toString("latin1") : clean;
 }
 
-function fieldValues(fields: readonly string[], lowerName: string): string[] {
-  return fields.filter((_, index) => index % 2 === 1 && fields[index - 1]?.toLowerCase() === lowerName);
-}
-
 function without(fields: readonly string[], lowerName: string): string[] {
   const kept: string[] = [];
   for (let index = 0; index + 1 < fields.length; index += 2) {
@@ -160,7 +203,7 @@ function sumOf(timings: HarExchangeTimings): number {
   return Math.min(total, 1e12);
 }
 
-function ttfbUs({ response, timings }: HarExchange, totalMs: number): number | null {
+function ttfbUs({ response, timings }: HarExchange<unknown>, totalMs: number): number | null {
   return response === undefined ? null : Math.max(0, Math.round((totalMs - (timings.receive ?? 0)) * 1000));
 }
 

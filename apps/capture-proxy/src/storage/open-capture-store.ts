@@ -89,6 +89,7 @@ class ThreadedCaptureStore implements CaptureStore {
   readonly #listeners: { [K in keyof StoreEvents]: StoreEvents[K][] } = { pruned: [], statusChanged: [] };
   /** Sessions that are being imported: nobody sees them before they are whole. */
   readonly #importing = new Set<string>();
+  #decodedFolder = "";
   #openWriter: WriterClient | undefined;
   #openReaders: ReaderPool | undefined;
   #openStreams: StreamStore | undefined;
@@ -100,6 +101,7 @@ class ThreadedCaptureStore implements CaptureStore {
 
   async start(setup: { path: string; bodiesFolder: string; decodedFolder: string }): Promise<void> {
     const { log } = this.#options;
+    this.#decodedFolder = setup.decodedFolder;
     this.#openWriter = await WriterClient.start(
       { path: setup.path, bodiesFolder: setup.bodiesFolder, limits: this.#options.limits },
       {
@@ -377,11 +379,14 @@ class ThreadedCaptureStore implements CaptureStore {
     try {
       const firstFile = writer.reserveFiles(FILES_OF_AN_IMPORT);
       const firstStream = writer.reserveStreams(STREAMS_OF_AN_IMPORT);
-      const setup = { format, sessionNumber: created.number, firstFile, firstStream };
+      const textsFolder = join(this.#decodedFolder, `import-${created.number}`);
+      const { maxBodyBytes } = writer.limits;
+      const setup = { format, sessionNumber: created.number, firstFile, firstStream, maxBodyBytes, textsFolder };
       const { session, ...counts } = await runImport(setup, source, options, {
         record: async (batch) => await writer.recordImported(batch),
         recordFrames: async (batch) => await writer.recordImportedFrames(batch),
-        appendBody: async (file, bytes, isLast) => void (await writer.call({ op: "appendBody", file, bytes, isLast })),
+        appendBody: async (file, bytes, isLast) =>
+          void (await writer.call({ op: "appendBody", file, bytes, isLast }, [bytes.buffer])),
         discardBodies: (files) => writer.discardFiles(files),
       });
       const name = options.sessionName ?? session.name;

@@ -126,6 +126,7 @@ export type ToReader =
   | {
       readonly kind: "change";
       readonly changedSeqs: readonly number[];
+      readonly streamedSeqs: readonly number[];
       readonly removedSeqs: readonly number[];
       readonly reset: boolean;
     }

@@ -47,9 +47,10 @@ export class ReaderPool {
 
   /** Caches follow the store. */
   note(change: StoreChange): void {
-    if (change.changedSeqs.length === 0 && change.removedSeqs.length === 0 && !change.reset) return;
-    const { changedSeqs, removedSeqs, reset } = change;
-    for (const lane of Object.values(this.#lanes)) lane.tell({ kind: "change", changedSeqs, removedSeqs, reset });
+    const { changedSeqs, streamedSeqs, removedSeqs, reset } = change;
+    if (changedSeqs.length + streamedSeqs.length + removedSeqs.length === 0 && !reset) return;
+    const message = { kind: "change", changedSeqs, streamedSeqs, removedSeqs, reset } as const;
+    for (const lane of Object.values(this.#lanes)) lane.tell(message);
   }
 
   /** The database file is another one now. */

@@ -1,9 +1,9 @@
 // Tested by open-capture-store.test.ts
 import { statSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
+import { fieldValue, fieldValues } from "@headworks/http1";
 import type { BodyPart } from "./capture-store.ts";
 import { DecodedBodies } from "./decoded-bodies.ts";
-import { fieldValue } from "./entry-facts.ts";
 import { parsed } from "./stored-json.ts";
 import { CancelledError } from "./filtered-set.ts";
 import type { Interest } from "./filtered-set.ts";
@@ -53,7 +53,7 @@ export class ReaderThread {
         return true;
       }
       case "change":
-        this.#reader.note(message.changedSeqs, message.removedSeqs, message.reset);
+        this.#reader.note(message);
         return true;
       case "reopen":
         this.#closeStreams();
@@ -182,7 +182,7 @@ export class ReaderThread {
     const form = await this.#decoded.get({
       key: `${seq} ${side} ${request.decoded} ${request.utf8}`,
       source,
-      contentEncoding: request.decoded ? fieldValue(fields, "content-encoding") : undefined,
+      contentEncoding: request.decoded ? fieldValues(fields, "content-encoding") : [],
       toUtf8From: request.utf8 ? (contentType ?? "text/plain") : undefined,
     });
     const bytes = form.read(start, rangeEnd(request, form.totalBytes));

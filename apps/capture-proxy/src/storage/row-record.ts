@@ -1,11 +1,13 @@
 // Tested by capture-store-search.test.ts
-import type { QueryRecord, RecordState } from "@headworks/query-language";
+import type { Direction, QueryRecord, RecordState } from "@headworks/query-language";
 import { decodeContentSync, decodeText } from "@headworks/http-fields/content-coding";
+import { fieldValue, fieldValues } from "@headworks/http1";
 import { isTextual } from "@headworks/http-fields";
 import type { SqlRow } from "./database.ts";
 import { kindsOfFlags } from "./applied-kinds.ts";
-import { ENTRY_STATES, FLAG_MODIFIED, FLAG_PASSTHROUGH, fieldValue } from "./entry-facts.ts";
+import { ENTRY_STATES, FLAG_MODIFIED, FLAG_PASSTHROUGH } from "./entry-facts.ts";
 import { urlOfRow } from "./entry-shapes.ts";
+import type { EntryStreams, StreamFacts } from "./entry-streams.ts";
 import { parsed } from "./stored-json.ts";
 import type { StoredBodies } from "./stored-bodies.ts";
 
@@ -31,11 +33,15 @@ export class RowRecord implements QueryRecord {
   readonly sessionId: string;
   readonly #row: SqlRow;
   readonly #bodies: BodySource;
+  readonly #streams: EntryStreams | undefined;
+  #streamFacts: StreamFacts | undefined;
 
-  constructor(row: SqlRow, sessionId: string, bodies: BodySource) {
+  /** Without `streams`, nothing is known of them. */
+  constructor(row: SqlRow, sessionId: string, bodies: BodySource, streams?: EntryStreams) {
     this.#row = row;
     this.sessionId = sessionId;
     this.#bodies = bodies;
+    this.#streams = streams;
   }
 
   get id(): string {
@@ -119,6 +125,21 @@ export class RowRecord implements QueryRecord {
   get note(): string | undefined {
     return textOf(this.#row["note"]);
   }
+  get grpcStatus(): number | undefined {
+    return this.#stream?.grpcStatus;
+  }
+  get incoming(): "in" | undefined {
+    return this.#stream?.incoming;
+  }
+  get outgoing(): "out" | undefined {
+    return this.#stream?.outgoing;
+  }
+  get webSocketMessages(): number | undefined {
+    return this.#stream?.webSocketMessages;
+  }
+  webSocketTexts(directions: readonly Direction[]): Iterable<string> {
+    return this.#stream?.webSocketTexts(directions) ?? [];
+  }
   requestFields(): readonly string[] {
     return parsed<string[]>(this.#row["request_fields"]) ?? NO_FIELDS;
   }
@@ -132,12 +153,15 @@ export class RowRecord implements QueryRecord {
     return this.#text("response", this.responseType, this.responseFields());
   }
 
+  get #stream(): StreamFacts | undefined {
+    return (this.#streamFacts ??= this.#streams?.of(this.id));
+  }
+
   #text(side: "request" | "response", mediaType: string | undefined, fields: readonly string[]): string | undefined {
     const stored = this.#bodies.read(this.seq, side, SEARCHED_BYTES);
     if (stored === undefined || stored.length === 0) return undefined;
-    const encoding = fieldValue(fields, "content-encoding");
-    const bytes =
-      encoding === undefined ? stored : decodeContentSync(stored, encoding, { maxBytes: SEARCHED_BYTES }).bytes;
+    const codings = fieldValues(fields, "content-encoding");
+    const { bytes } = decodeContentSync(stored, codings, { maxBytes: SEARCHED_BYTES });
     return textOfBody(bytes, mediaType, fieldValue(fields, "content-type"));
   }
 }

@@ -4,6 +4,7 @@ import type { FrameDirection, FrameEffect, FrameType, StreamKind, StreamState } 
 /** In the order of their codes in the database; new ones go to the end. */
 export const STREAM_KINDS = ["websocket", "sse", "json", "grpc"] as const satisfies readonly StreamKind[];
 export const STREAM_STATES = ["connecting", "open", "closing", "closed"] as const satisfies readonly StreamState[];
+export const STATE_CLOSING = 2;
 export const STATE_CLOSED = 3;
 export const FRAME_DIRECTIONS = ["send", "receive"] as const satisfies readonly FrameDirection[];
 export const FRAME_TYPES = [

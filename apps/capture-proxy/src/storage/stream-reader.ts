@@ -13,6 +13,7 @@ import {
   FRAME_EFFECTS,
   FRAME_TYPES,
   STATE_CLOSED,
+  STATE_CLOSING,
   STREAM_KINDS,
   STREAM_STATES,
 } from "./stream-message.ts";
@@ -82,7 +83,7 @@ export class StreamReader {
     const rows = this.#database
       .prepare(
         `WITH groups AS (SELECT MAX(s.number) AS newest, ${attribute.sql} AS value, COUNT(*) AS streams, ` +
-          `SUM(s.state <> ${STATE_CLOSED}) AS open, SUM(s.frames_sent + s.frames_received) AS frames, ` +
+          `SUM(s.state <> ${STATE_CLOSED}) AS open, SUM(s.state = ${STATE_CLOSING}) AS closing, SUM(s.frames_sent + s.frames_received) AS frames, ` +
           "SUM(s.bytes_sent + s.bytes_received) AS bytes, MIN(s.created_ms) AS created_ms, MAX(s.last_ms) AS last_ms " +
           `${sql} GROUP BY value) ` +
           "SELECT g.*, n.host, n.client_addr, n.server_addr FROM groups g JOIN stream n ON n.number = g.newest " +
@@ -319,6 +320,7 @@ function groupOfRow(row: SqlRow): StreamGroup {
     value: String(row["value"]),
     streams: Number(row["streams"]),
     openStreams: Number(row["open"]),
+    closingStreams: Number(row["closing"]),
     frames: Number(row["frames"]),
     bytes: Number(row["bytes"]),
     createdMs: Number(row["created_ms"]),

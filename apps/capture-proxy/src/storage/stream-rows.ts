@@ -49,7 +49,7 @@ export class StreamRows {
       "UPDATE stream SET state = ?, server_addr = ?, response_fields = COALESCE(?, response_fields), subprotocol = ?, " +
         "close_code = ?, close_reason = ?, attributes = ?, closed_ms = ?, last_ms = ?, frames_sent = ?, " +
         "frames_received = ?, bytes_sent = ?, bytes_received = ?, frames_not_stored = ?, last_ordinal = ? " +
-        "WHERE number = ? AND is_gone = 0 RETURNING session, kind",
+        "WHERE number = ? AND is_gone = 0 RETURNING session, kind, (SELECT e.seq FROM entry e WHERE e.id = stream.id) AS seq",
     );
     this.#countStored = database.prepare(
       "UPDATE stream SET frames_stored = frames_stored + ?, stored_bytes = stored_bytes + ? WHERE number = ?",
@@ -99,7 +99,7 @@ export class StreamRows {
     this.#hasStreams = true;
     for (const opening of text.openings) this.#open(opening, batch.isImported === true);
     const living = new Map<number, Living>();
-    for (const progress of text.progress) this.#update(progress, living);
+    for (const progress of text.progress) this.#update(progress, living, log);
     let offset = 0;
     for (const frame of text.frames) {
       const [stream, , , , , , , , , , , payloadBytes, originalBytes] = frame;
@@ -154,6 +154,10 @@ export class StreamRows {
       .prepare("SELECT session, SUM(stored_bytes) AS bytes FROM stream WHERE kind = ? AND is_gone = 0 GROUP BY session")
       .all(kind);
     for (const row of sums) log.count(this.#sessions, Number(row["session"]), 0, -Number(row["bytes"]));
+    const entries = this.#database.prepare(
+      "SELECT e.seq FROM stream s JOIN entry e ON e.id = s.id WHERE s.kind = ? AND s.is_gone = 0",
+    );
+    for (const row of entries.iterate(kind)) log.streamedSeqs.push(Number(row["seq"]));
     this.#database
       .prepare(
         "UPDATE stream SET is_untidy = 1, is_gone = state = ?, floor_ordinal = last_ordinal, frames_stored = 0, " +
@@ -168,7 +172,8 @@ export class StreamRows {
     if (!this.#hasStreams) return 0;
     const stream = this.#database
       .prepare(
-        `SELECT number, session, floor_ordinal FROM stream WHERE state <> ${STATE_CLOSED} AND is_gone = 0 ` +
+        "SELECT number, session, floor_ordinal, (SELECT e.seq FROM entry e WHERE e.id = stream.id) AS seq FROM stream " +
+          `WHERE state <> ${STATE_CLOSED} AND is_gone = 0 ` +
           "AND frames_stored > 0 ORDER BY stored_bytes DESC LIMIT 1",
       )
       .get();
@@ -181,6 +186,7 @@ export class StreamRows {
         "UPDATE stream SET floor_ordinal = ?, frames_stored = frames_stored - ?, stored_bytes = stored_bytes - ? WHERE number = ?",
       )
       .run(upTo, frames, bytes, number);
+    if (stream["seq"] !== null) log.streamedSeqs.push(Number(stream["seq"]));
     log.count(this.#sessions, Number(stream["session"]), 0, -bytes);
     return bytes;
   }
@@ -245,7 +251,7 @@ export class StreamRows {
     );
   }
 
-  #update(progress: StreamProgress, living: Map<number, Living>): void {
+  #update(progress: StreamProgress, living: Map<number, Living>, log: ChangeLog): void {
     const { number } = progress;
     const row = this.#updateStream.get(
       progress.state,
@@ -266,6 +272,7 @@ export class StreamRows {
       number,
     );
     if (row === undefined) return;
+    if (row["seq"] !== null) log.streamedSeqs.push(Number(row["seq"]));
     living.set(number, { session: Number(row["session"]), kind: Number(row["kind"]), frames: 0, bytes: 0 });
   }
 

@@ -173,6 +173,8 @@ export interface StreamGroup {
   readonly value: string;
   readonly streams: number;
   readonly openStreams: number;
+  /** Those of the open ones that are `closing`. */
+  readonly closingStreams: number;
   /** Stored and not. */
   readonly frames: number;
   readonly bytes: number;

@@ -1,8 +1,8 @@
 // Tested by capture-store-search.test.ts
 import type { Query } from "@headworks/query-language";
 import { decodeContentSync } from "@headworks/http-fields/content-coding";
+import { fieldValues } from "@headworks/http1";
 import type { SqlRow } from "./database.ts";
-import { fieldValue } from "./entry-facts.ts";
 import { urlOfRow } from "./entry-shapes.ts";
 import { parsed } from "./stored-json.ts";
 import { mayBeText, SEARCHED_BYTES } from "./row-record.ts";
@@ -99,8 +99,8 @@ export class TextSieve {
 }
 
 function decoded(stored: Uint8Array, row: SqlRow, side: "request" | "response"): Uint8Array {
-  const coding = fieldValue(parsed<string[]>(row[`${side}_fields`]) ?? [], "content-encoding");
-  return coding === undefined ? stored : decodeContentSync(stored, coding, { maxBytes: SEARCHED_BYTES }).bytes;
+  const codings = fieldValues(parsed<string[]>(row[`${side}_fields`]) ?? [], "content-encoding");
+  return decodeContentSync(stored, codings, { maxBytes: SEARCHED_BYTES }).bytes;
 }
 
 /** Field lists are JSON: between a name and its value stands `","`, in a line `: `. */

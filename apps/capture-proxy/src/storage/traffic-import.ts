@@ -1,4 +1,5 @@
 // Tested by traffic-transfer.test.ts
+import { rm } from "node:fs/promises";
 import { Worker } from "node:worker_threads";
 import type { ImportResult } from "@headworks/capture-contract";
 import type { ImportOptions } from "./capture-store.ts";
@@ -21,8 +22,11 @@ export interface ImportTarget {
   record(batch: RecordBatch): Promise<void>;
   /** Resolves when the frames are committed. */
   recordFrames(batch: FrameBatch): Promise<void>;
-  /** Resolves when the piece is in the body's file; must be asked for before the entry that the body belongs to. */
-  appendBody(file: number, bytes: Uint8Array, isLast: boolean): Promise<void>;
+  /**
+   * Takes the piece over and resolves when it is in the body's file; must be asked for before the entry that the body
+   * belongs to.
+   */
+  appendBody(file: number, bytes: Uint8Array<ArrayBuffer>, isLast: boolean): Promise<void>;
   /** The import failed: files that no entry refers to are not wanted. */
   discardBodies(files: readonly number[]): void;
 }
@@ -64,6 +68,7 @@ export async function runImport(
     throw error;
   } finally {
     await conversation.close();
+    await rm(setup.textsFolder, { recursive: true, force: true });
   }
 }
 
@@ -108,6 +113,7 @@ class Conversation {
       if (message.kind === "batch") this.#write(this.#record(message));
       else if (message.kind === "frames") this.#write(this.#target.recordFrames(message.batch));
       else if (message.kind === "body") this.#write(this.#appendBody(message));
+      else if (message.kind === "discard") this.#discard(message.files);
       else this.#answer.resolve(message);
     });
     this.#worker.on("error", (error: Error) => this.#answer.reject(error));
@@ -140,7 +146,7 @@ class Conversation {
   }
 
   async #ask(message: ToImport, transfer: ArrayBuffer[] = []): Promise<FromImport> {
-    this.#worker.postMessage(message, transfer);
+    this.#tell(message, transfer);
     const answer = await this.#answer.promise;
     this.#answer = Promise.withResolvers<FromImport>();
     this.#answer.promise.catch(() => undefined);
@@ -157,13 +163,24 @@ class Conversation {
   }
 
   async #appendBody({ file, bytes, isLast }: FromImport & { kind: "body" }): Promise<void> {
+    const sizeBytes = bytes.length;
     this.#files.add(file);
     await this.#target.appendBody(file, bytes, isLast);
+    this.#tell({ kind: "written", bytes: sizeBytes });
+  }
+
+  #discard(files: readonly number[]): void {
+    for (const file of files) this.#files.delete(file);
+    this.#target.discardBodies(files);
+  }
+
+  #tell(message: ToImport, transfer: ArrayBuffer[] = []): void {
+    this.#worker.postMessage(message, transfer);
   }
 
   #write(write: Promise<void>): void {
-    // Looked at when the chunk is done; until then a failure must not count as unheard.
-    write.catch(() => undefined);
+    // The thread may be waiting for what failed, and would not answer.
+    write.catch((error: unknown) => this.#answer.reject(error));
     this.#writes.push(write);
   }
 }

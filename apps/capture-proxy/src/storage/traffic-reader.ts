@@ -16,6 +16,7 @@ import type {
   RowsRequest,
   SessionNames,
   SessionScope,
+  ToReader,
 } from "./reader-messages.ts";
 import { EFFECT_COLUMNS, withoutReplacedBodies } from "./rule-effects.ts";
 import { decodedEntry } from "./decoded-entry.ts";
@@ -110,11 +111,14 @@ export class TrafficReader {
     this.#database.close();
   }
 
-  /** Entries were rewritten or removed. */
-  note(changed: readonly number[], removed: readonly number[], reset: boolean): void {
+  /** Entries were rewritten or removed, or their streams went on. */
+  note({ changedSeqs, streamedSeqs, removedSeqs, reset }: Extract<ToReader, { readonly kind: "change" }>): void {
     if (reset) this.#sets.clear();
-    else for (const { set } of this.#sets.values()) set.note(changed, removed);
-    this.index?.noteRemoved(removed.length, reset);
+    for (const { set } of this.#sets.values()) {
+      set.note(changedSeqs, removedSeqs);
+      if (set.plan.needs.streams) set.note(streamedSeqs, []);
+    }
+    this.index?.noteRemoved(removedSeqs.length, reset);
   }
 
   /** A window of rows. The total of a filter that needs looking into entries may still grow: see the budget. */
@@ -136,7 +140,7 @@ export class TrafficReader {
     return set.length;
   }
 
-  /** A condition on `entry` that holds for exactly what the filter finds. */
+  /** A condition on `entry`, called `e`, that holds for exactly what the filter finds. */
   async #condition(
     scope: SessionScope,
     filter: TrafficFilter,
@@ -162,7 +166,7 @@ export class TrafficReader {
         ? await this.#condition(scope, filter, interest)
         : { where: "id IN (SELECT value FROM json_each(?))", values: [JSON.stringify(ids)] };
     const row = this.#database
-      .prepare(`SELECT group_concat(seq) AS seqs FROM (SELECT seq FROM entry WHERE ${condition.where} ORDER BY seq)`)
+      .prepare(`SELECT group_concat(seq) AS seqs FROM (SELECT seq FROM entry e WHERE ${condition.where} ORDER BY seq)`)
       .get(...condition.values);
     const seqs = typeof row?.["seqs"] === "string" ? (JSON.parse(`[${row["seqs"]}]`) as number[]) : [];
     const whole = (seq: number): { row: SqlRow; sessionId: string } | undefined => {
@@ -177,7 +181,7 @@ export class TrafficReader {
     if (session === undefined) return harExport(source, APPLICATION_VERSION);
     const large = this.#database
       .prepare(
-        `SELECT seq FROM entry WHERE (${condition.where}) AND MAX(request_body_stored, response_body_stored) > ? ORDER BY seq`,
+        `SELECT seq FROM entry e WHERE (${condition.where}) AND MAX(request_body_stored, response_body_stored) > ? ORDER BY seq`,
       )
       .all(...condition.values, LARGEST_EMBEDDED_BODY_BYTES);
     const largeSeqs = large.map((row) => Number(row["seq"]));
@@ -367,7 +371,7 @@ export class TrafficReader {
         : ["seq IN (SELECT value FROM json_each(?))", [JSON.stringify(set.all())]];
     const row = this.#database
       .prepare(
-        `SELECT group_concat(seq) AS seqs FROM (SELECT seq FROM entry WHERE ${condition} ORDER BY ${column}, seq)`,
+        `SELECT group_concat(seq) AS seqs FROM (SELECT seq FROM entry e WHERE ${condition} ORDER BY ${column}, seq)`,
       )
       .get(...bound);
     const seqs = typeof row?.["seqs"] === "string" ? (JSON.parse(`[${row["seqs"]}]`) as number[]) : [];
@@ -378,7 +382,7 @@ export class TrafficReader {
   #countWhere(scope: SessionScope, where: string, values: readonly SqlValue[]): number {
     const row = this.#database
       .prepare(
-        `SELECT COUNT(*) AS count FROM entry INDEXED BY entry_by_session WHERE session = ? AND seq > ? AND (${where})`,
+        `SELECT COUNT(*) AS count FROM entry e INDEXED BY entry_by_session WHERE session = ? AND seq > ? AND (${where})`,
       )
       .get(scope.number, scope.floorSeq, ...values);
     return Number(row?.["count"] ?? 0);
@@ -389,7 +393,7 @@ export class TrafficReader {
     const { scope, limit, offset } = request;
     return this.#database
       .prepare(
-        `SELECT seq FROM entry INDEXED BY entry_by_session WHERE session = ? AND seq > ? AND (${where})
+        `SELECT seq FROM entry e INDEXED BY entry_by_session WHERE session = ? AND seq > ? AND (${where})
          ORDER BY ${column} ${direction}, seq ${direction} LIMIT ? OFFSET ?`,
       )
       .all(scope.number, scope.floorSeq, ...values, limit, offset)

@@ -17,7 +17,7 @@ export function summarize(
       `SELECT resource_type AS type, COALESCE(status / 100, 0) AS class, COUNT(*) AS count, SUM(state = 0) AS pending,
          SUM(request_size) AS request_bytes, SUM(response_size) AS response_bytes, SUM(${IS_ERROR}) AS errors,
          MIN(started_ms) AS first, MAX(started_ms) AS last
-       FROM entry WHERE ${where} GROUP BY 1, 2`,
+       FROM entry e WHERE ${where} GROUP BY 1, 2`,
     )
     .all(...values);
   const byType: Record<string, number> = {};
@@ -57,7 +57,7 @@ export function summarize(
 
 /** Ascending. One text of all numbers costs a tenth of as many rows. */
 function durationsUs(database: Database, where: string, values: readonly SqlValue[]): Float64Array {
-  const row = database.prepare(`SELECT group_concat(duration_us) AS all_us FROM entry WHERE ${where}`).get(...values);
+  const row = database.prepare(`SELECT group_concat(duration_us) AS all_us FROM entry e WHERE ${where}`).get(...values);
   const text = row?.["all_us"];
   return typeof text === "string" ? Float64Array.from(JSON.parse(`[${text}]`) as number[]).sort() : new Float64Array(0);
 }
@@ -85,7 +85,7 @@ function histogram(
   // Numbers are bound as REAL, so the division has to be cut to whole slices.
   const rows = database
     .prepare(
-      `SELECT CAST((started_ms - ?) / ? AS INTEGER) AS slice, COUNT(*) AS count, SUM(${IS_ERROR}) AS errors FROM entry WHERE ${where} GROUP BY 1`,
+      `SELECT CAST((started_ms - ?) / ? AS INTEGER) AS slice, COUNT(*) AS count, SUM(${IS_ERROR}) AS errors FROM entry e WHERE ${where} GROUP BY 1`,
     )
     .all(firstMs, sliceMs, ...values);
   for (const row of rows) {

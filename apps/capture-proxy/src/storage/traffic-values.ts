@@ -31,7 +31,7 @@ export function treeOf(
     .prepare(
       `SELECT ${name} AS name, COUNT(*) AS count, SUM(state = 2 OR COALESCE(status >= 400, FALSE)) AS errors,
          SUM(COALESCE(response_size, 0)) AS bytes, MAX(started_ms) AS last
-       FROM entry WHERE ${condition} GROUP BY 1 ORDER BY 2 DESC, 1 LIMIT ${MOST_NODES}`,
+       FROM entry e WHERE ${condition} GROUP BY 1 ORDER BY 2 DESC, 1 LIMIT ${MOST_NODES}`,
     )
     .all(...bound)
     .map((row) => ({

@@ -280,6 +280,8 @@ export class TrafficWriter {
 
   #appendBody({ file, bytes, isLast }: WriterCall & { op: "appendBody" }): void {
     if (bytes.length > 0 && !this.files.append(file, bytes)) throw new Error("The file of a body cannot be written");
+    // The collector would leave many of them behind before it looked.
+    bytes.buffer.transfer(0);
     if (isLast) this.files.finish(file);
   }
 

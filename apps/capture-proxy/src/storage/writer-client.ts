@@ -191,14 +191,14 @@ export class WriterClient {
     return this.#limits;
   }
 
-  /** Asks for a change and waits until it is on disk. */
-  async call(request: WriterCall): Promise<unknown> {
+  /** Asks for a change and waits until it is on disk; what is in `transfer` is given away. */
+  async call(request: WriterCall, transfer: ArrayBuffer[] = []): Promise<unknown> {
     if (this.#worker === undefined) throw new Error(this.#problem ?? "The store is closed");
     this.#flushQueues();
     const call = this.#nextCall++;
     const { promise, resolve, reject } = Promise.withResolvers<unknown>();
     this.#calls.set(call, { resolve, reject });
-    this.#send({ kind: "call", call, request }, []);
+    this.#send({ kind: "call", call, request }, transfer);
     return await promise;
   }
 

@@ -56,7 +56,12 @@ export type WriterCall =
       readonly nowMs: number;
     }
   | { readonly op: "keepSession"; readonly id: string }
-  | { readonly op: "appendBody"; readonly file: number; readonly bytes: Uint8Array; readonly isLast: boolean }
+  | {
+      readonly op: "appendBody";
+      readonly file: number;
+      readonly bytes: Uint8Array<ArrayBuffer>;
+      readonly isLast: boolean;
+    }
   | { readonly op: "deleteSession"; readonly id: string }
   | { readonly op: "switchSession"; readonly id: string; readonly nowMs: number }
   | { readonly op: "clearSession"; readonly id: string; readonly nowMs: number }
@@ -83,6 +88,8 @@ export interface StoreChange {
   readonly activeSession: number;
   /** Entries rewritten, or inserted below a number that was committed before. */
   readonly changedSeqs: readonly number[];
+  /** Entries whose streams went on, while their rows stayed as they were. */
+  readonly streamedSeqs: readonly number[];
   readonly removedSeqs: readonly number[];
   /** Removed to keep limits; a part of the removed ones. */
   readonly prunedIds: readonly string[];

@@ -245,6 +245,7 @@ function everything(writer: TrafficWriter): StoreChange {
     removedSessions: [],
     activeSession: writer.sessions.activeNumber,
     changedSeqs: [],
+    streamedSeqs: [],
     removedSeqs: [],
     prunedIds: [],
     reset: true,

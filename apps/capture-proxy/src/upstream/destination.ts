@@ -18,6 +18,8 @@ export interface Destination {
    * forwards requests cannot do that.
    */
   readonly tunnel?: boolean;
+  /** The Via fields with which a client asked for the way there; proxies on that way are told them too. */
+  readonly via?: readonly string[] | undefined;
 }
 
 /** Whether a connection to one may serve requests for the other. */

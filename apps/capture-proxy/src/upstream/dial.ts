@@ -17,6 +17,8 @@ export interface DialerParts {
   readonly own: OwnListeners;
   /** Which destinations are reached by way of an upstream proxy. */
   readonly routes: ProxyRoutes;
+  /** The name of this process in Via fields towards upstream proxies. */
+  readonly pseudonym: string;
   /** For everything up to the first request, the upstream proxy's part included. */
   readonly timeoutMs: () => number;
 }
@@ -30,6 +32,11 @@ export class Dialer {
 
   constructor(parts: DialerParts) {
     this.#parts = parts;
+  }
+
+  /** By this name in its Via fields, a request is known that was here before. */
+  get pseudonym(): string {
+    return this.#parts.pseudonym;
   }
 
   /** One that goes other ways, and is the same in all else. */
@@ -48,9 +55,9 @@ export class Dialer {
     result: DialResult,
     offered: readonly ApplicationProtocol[] = ONLY_HTTP1,
   ): () => void {
-    const { trust, own, routes, timeoutMs } = this.#parts;
+    const { trust, own, routes, pseudonym, timeoutMs } = this.#parts;
     const request = { destination, moments, result, offered, trust, own, timeoutMs: timeoutMs() };
-    const route = routes.route(destination);
+    const route = routes.route(destination, pseudonym);
     switch (route.kind) {
       case "direct":
         return new DirectAttempt(request).abandon;

@@ -15,10 +15,14 @@ export function absoluteTarget({ host, port }: Destination, path: string): strin
   return `http://${authority}${path === "*" ? "" : path}`;
 }
 
-/** Credentials of the client are for this proxy; the next one gets those that are set for it, or none. */
-export function authorize(fields: RawFields, { authorization }: Forwarding): void {
+/**
+ * Adds what concerns the next proxy alone. Credentials of the client are for this one; the next gets those that are set
+ * for it, or none. Its Via stays as it is, with this process behind it.
+ */
+export function addProxyFields(fields: RawFields, { authorization, via }: Forwarding): void {
   removeField(fields, "proxy-authorization");
   if (authorization !== undefined) fields.push("Proxy-Authorization", authorization);
+  fields.push("Via", via);
 }
 
 /** An answer that only the proxy itself can have given; undefined: it may well be the origin's. */

@@ -7,10 +7,11 @@ import type { Failure } from "#exchange/failure.ts";
 import { BatchedWriter, noteRead } from "@headworks/sockets";
 import { brokenConnection } from "./connect-failure.ts";
 import type { Destination, Dialled } from "./dial.ts";
-import { absoluteTarget, authorize, forwardedFailure, proxyAnswerFailure } from "./forwarded-request.ts";
+import { absoluteTarget, addProxyFields, forwardedFailure, proxyAnswerFailure } from "./forwarded-request.ts";
 import { requestFields } from "./origin-fields.ts";
 import type { AnswerHandler, Origin, OriginRequest } from "./origin.ts";
 import type { Forwarding } from "./proxy-route.ts";
+import { removeOurMembers } from "./pseudonym.ts";
 
 /**
  * One HTTP/1.1 connection to an origin, or to a proxy that forwards requests to it: one exchange at a time, its answer read strictly in framing and leniently in
@@ -20,6 +21,7 @@ export class OriginConnection implements Origin {
   readonly destination: Destination;
   readonly address: string;
   readonly tls: UpstreamTlsFacts | undefined;
+  readonly maySayUnseen = false;
   firstByteMs = 0;
   /** Called when the connection cannot be used any more. */
   onGone: (() => void) | undefined;
@@ -81,7 +83,8 @@ export class OriginConnection implements Origin {
     const { method, path, framing, upgrade, authority } = request;
     const fields = requestFields(request.fields, framing, upgrade, authority);
     const forwarding = this.#forwarding;
-    if (forwarding !== undefined) authorize(fields, forwarding);
+    if (forwarding === undefined) removeOurMembers(fields);
+    else addProxyFields(fields, forwarding);
     const target = forwarding === undefined ? path : absoluteTarget(this.destination, path);
     const head = requestHeadText(method, target, fields);
     this.#state.requestStarted(request);

@@ -22,8 +22,8 @@ const MOST_FIELDS = RESPONSE_LIMITS.fieldCount + 4;
 export interface SessionEvents {
   /** It cannot be used any more. */
   gone(session: OriginSession): void;
-  /** The origin takes no new requests on it, and says why. */
-  closing(session: OriginSession, code: number): void;
+  /** The origin takes no new requests on it. */
+  closing(session: OriginSession): void;
   /** The origin wants to be asked over HTTP/1.1. */
   http1Required(session: OriginSession): void;
 }
@@ -80,7 +80,7 @@ export class OriginSession implements StreamOwner {
     session.on("goaway", (code: number) => {
       this.#isClosing = true;
       if (code !== 0) this.goawayCode = code;
-      events.closing(this, code);
+      events.closing(this);
     });
     session.once("close", () => {
       events.gone(this);

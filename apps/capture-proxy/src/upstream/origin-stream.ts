@@ -21,7 +21,8 @@ import type { Failure } from "#exchange/failure.ts";
 import { brokenConnection } from "./connect-failure.ts";
 import { CANCEL, HTTP_1_1_REQUIRED, http2CodeName, NO_ERROR, PROTOCOL_ERROR, REFUSED_STREAM } from "./http2-codes.ts";
 import { requestFields } from "./origin-fields.ts";
-import type { AnswerHandler, AnswerHead, Origin, OriginRequest } from "./origin.ts";
+import type { AnswerHandler, AnswerHead, LostOutcome, Origin, OriginRequest } from "./origin.ts";
+import { removeOurMembers } from "./pseudonym.ts";
 import { streamSocket } from "./stream-socket.ts";
 
 /** Bytes of a request's body that may wait for the origin's window before its client is held back. */
@@ -55,6 +56,7 @@ export interface StreamOwner {
 export class OriginStream implements Origin {
   readonly address: string;
   readonly tls: UpstreamTlsFacts | undefined;
+  readonly maySayUnseen = true;
   firstByteMs = 0;
   readonly #owner: StreamOwner;
   #stream: ClientHttp2Stream | undefined;
@@ -169,6 +171,7 @@ export class OriginStream implements Origin {
     const section = upgrade === undefined ? [":method", method] : [":method", "CONNECT", ":protocol", upgrade];
     section.push(":scheme", scheme, ":authority", host, ":path", path);
     const forwarded = requestFields(fields, framing, undefined, authority);
+    removeOurMembers(forwarded);
     const asksForTrailers = /(?:^|,)\s*trailers\s*(?:,|;|$)/i.test(fieldValue(forwarded, "te") ?? "");
     const at = section.length;
     appendHttp2Fields(forwarded, section);
@@ -320,10 +323,10 @@ export class OriginStream implements Origin {
   #lose(): void {
     if (this.#isOver) return;
     const code = this.#stream?.rstCode || this.#owner.goawayCode || NO_ERROR;
-    this.#settle(this.#mayRetry(code) ? "retry" : "fail", this.#failure(code));
+    this.#settle(this.#outcome(code), this.#failure(code));
   }
 
-  #settle(outcome: "retry" | "fail", failure: Failure): void {
+  #settle(outcome: LostOutcome, failure: Failure): void {
     this.#isOver = true;
     const handler = this.#handler;
     this.#handler = undefined;
@@ -332,15 +335,16 @@ export class OriginStream implements Origin {
     handler?.onOriginLost(outcome, failure);
   }
 
-  #mayRetry(code: number): boolean {
+  #outcome(code: number): LostOutcome {
     const request = this.#request;
     if (code === HTTP_1_1_REQUIRED) this.#owner.http1Required();
-    if (request === undefined || request.isRetry || request.hasBody || request.upgrade !== undefined) return false;
-    if (this.#hasHead || this.#informational > 0) return false;
+    if (request === undefined || request.isRetry || request.upgrade !== undefined) return "fail";
+    if (this.#hasHead || this.#informational > 0) return "fail";
     // The origin says that it did not look at the request.
-    if (code === REFUSED_STREAM || code === HTTP_1_1_REQUIRED) return true;
+    if (code === REFUSED_STREAM || code === HTTP_1_1_REQUIRED) return request.hasBody ? "unseen" : "retry";
     // A connection that answered before was closed for being old.
-    return this.#wasUsed && this.#owner.session.destroyed && isIdempotent(request.method);
+    const isStale = this.#wasUsed && this.#owner.session.destroyed && !request.hasBody;
+    return isStale && isIdempotent(request.method) ? "retry" : "fail";
   }
 
   #failure(code: number): Failure {

@@ -13,6 +13,12 @@ export interface AnswerHead {
   readonly framing: Framing;
 }
 
+/**
+ * What may be done about an answer that never came. `retry`: the request may be sent once more on a new connection.
+ * `unseen`: the same, since the origin says that it did not look at the request, but its body has to be sent again.
+ */
+export type LostOutcome = "retry" | "unseen" | "fail";
+
 /** The exchange that an origin serves at the moment. Calls come in the order of the answer's bytes. */
 export interface AnswerHandler {
   onInformational(head: AnswerHead): void;
@@ -25,8 +31,8 @@ export interface AnswerHandler {
   onAnswerBatch(): void;
   /** The answer is complete; what carried it is free or gone already. */
   onAnswerEnd(): void;
-  /** No answer will be completed. `retry`: the request may be sent once more on a new connection. */
-  onOriginLost(outcome: "retry" | "fail", failure: Failure): void;
+  /** No answer will be completed. */
+  onOriginLost(outcome: LostOutcome, failure: Failure): void;
   /** The origin takes more of the request. */
   onOriginDrain(): void;
 }
@@ -52,6 +58,8 @@ export interface Origin {
   /** `address:port` of the peer. */
   readonly address: string;
   readonly tls: UpstreamTlsFacts | undefined;
+  /** Whether it can say that it did not look at a request (RFC 9113, 8.7). */
+  readonly maySayUnseen: boolean;
   /** Monotonic moment at which the first bytes of the present answer arrived; 0 before. */
   readonly firstByteMs: number;
   /**

@@ -5,6 +5,7 @@ import type { Failure } from "#exchange/failure.ts";
 import { basicCredentials, placeText, proxyText } from "./proxy-address.ts";
 import type { ProxyAddress, ProxyCredentials } from "./proxy-address.ts";
 import { capitalized, proxyFailure } from "./proxy-failure.ts";
+import { ourMembers, viaMember } from "./pseudonym.ts";
 import type { TunnelHandshake } from "./tunnel-handshake.ts";
 import { HttpConnect } from "./via-http.ts";
 import { Socks5Connect } from "./via-socks5.ts";
@@ -14,6 +15,8 @@ export interface Forwarding {
   readonly proxy: ProxyAddress;
   /** Value of Proxy-Authorization. */
   readonly authorization: string | undefined;
+  /** Value of a Via field: who the requests passed on their way here, and this process. */
+  readonly via: string;
 }
 
 /** How a destination is reached. */
@@ -33,6 +36,8 @@ export interface RouteTarget {
   readonly secure: boolean;
   /** More than requests will be carried: a tunnel, or another protocol after an upgrade. */
   readonly tunnel?: boolean;
+  /** The Via fields with which a client asked for the way there. */
+  readonly via?: readonly string[] | undefined;
 }
 
 /** The part of the settings that may change while connections are made. */
@@ -63,14 +68,21 @@ export class ProxyRoutes {
     this.#bypass = compileHostPatterns(choices.bypass, "bypass");
   }
 
-  route(target: RouteTarget): Route {
+  /** @param pseudonym  the name of this process for proxies on the way */
+  route(target: RouteTarget, pseudonym: string): Route {
     const proxy = this.#proxy;
     if (proxy === undefined || this.#bypass.matches(target.host)) return DIRECT;
     const isForwardable = !target.secure && target.tunnel !== true;
     if (proxy.protocol === "socks5") return this.#bySocks5(proxy, target);
-    if (isForwardable) return { kind: "forward", forwarding: { proxy, authorization: this.#authorization() } };
+    const authorization = this.#authorization();
+    const { via: passed = [] } = target;
+    if (isForwardable) {
+      const via = [...ourMembers(passed), viaMember(pseudonym)].join(", ");
+      return { kind: "forward", forwarding: { proxy, authorization, via } };
+    }
     if (proxy.protocol === "https") return { kind: "refused", failure: noTunnel(proxy, target) };
-    return { kind: "tunnel", proxy, handshake: new HttpConnect(proxy, target, this.#authorization()) };
+    const via = [...passed, viaMember(pseudonym)];
+    return { kind: "tunnel", proxy, handshake: new HttpConnect(proxy, target, { authorization, via }) };
   }
 
   #authorization(): string | undefined {

@@ -2,16 +2,17 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { HandshakeStep } from "./tunnel-handshake.ts";
 import { HttpConnect } from "./via-http.ts";
+import type { ConnectFields } from "./via-http.ts";
 
 const PROXY = { protocol: "http", host: "proxy.test", port: 3128 } as const;
 
-const connect = (host = "origin.test", authorization?: string): HttpConnect =>
-  new HttpConnect(PROXY, { host, port: 443 }, authorization);
+const connect = (host = "origin.test", said: Partial<ConnectFields> = {}): HttpConnect =>
+  new HttpConnect(PROXY, { host, port: 443 }, { authorization: undefined, via: [], ...said });
 
-test("CONNECT names host and port, IPv6 in brackets, and carries the credentials", () => {
+test("CONNECT names host and port, IPv6 in brackets, carries the credentials, and says whom it passed", () => {
   assert.equal(
-    Buffer.from(connect("::1", "Basic eA==").start()).toString(),
-    "CONNECT [::1]:443 HTTP/1.1\r\nHost: [::1]:443\r\nProxy-Authorization: Basic eA==\r\n\r\n",
+    Buffer.from(connect("::1", { authorization: "Basic eA==", via: ["1.0 a, 1.1 b", "1.1 c"] }).start()).toString(),
+    "CONNECT [::1]:443 HTTP/1.1\r\nHost: [::1]:443\r\nProxy-Authorization: Basic eA==\r\nVia: 1.0 a, 1.1 b\r\nVia: 1.1 c\r\n\r\n",
   );
 });
 

@@ -6,6 +6,14 @@ import type { ProxyAddress } from "./proxy-address.ts";
 import { capitalized, proxyFailure, quotable } from "./proxy-failure.ts";
 import type { HandshakeStep, TunnelHandshake } from "./tunnel-handshake.ts";
 
+/** What the proxy is told beside the target. */
+export interface ConnectFields {
+  /** Value of Proxy-Authorization. */
+  readonly authorization: string | undefined;
+  /** Values of Via fields. */
+  readonly via: readonly string[];
+}
+
 /**
  * CONNECT to an HTTP proxy (RFC 9110, 9.3.6). The answer's head is read by the codec, with its limits; the body of a
  * refusal is not, since the connection ends with it.
@@ -13,20 +21,15 @@ import type { HandshakeStep, TunnelHandshake } from "./tunnel-handshake.ts";
 export class HttpConnect implements TunnelHandshake {
   readonly #proxy: ProxyAddress;
   readonly #place: string;
-  readonly #authorization: string | undefined;
+  readonly #said: ConnectFields;
   readonly #reader: ResponseReader;
   #head: ResponseHead | undefined;
   #error: Http1Error | undefined;
 
-  /** @param authorization  value of Proxy-Authorization */
-  constructor(
-    proxy: ProxyAddress,
-    target: { readonly host: string; readonly port: number },
-    authorization: string | undefined,
-  ) {
+  constructor(proxy: ProxyAddress, target: { readonly host: string; readonly port: number }, said: ConnectFields) {
     this.#proxy = proxy;
     this.#place = placeText(target.host, target.port);
-    this.#authorization = authorization;
+    this.#said = said;
     this.#reader = new ResponseReader(
       {
         onInformational: () => undefined,
@@ -48,8 +51,10 @@ export class HttpConnect implements TunnelHandshake {
   }
 
   start(): Uint8Array {
+    const { authorization, via } = this.#said;
     const fields = ["Host", this.#place];
-    if (this.#authorization !== undefined) fields.push("Proxy-Authorization", this.#authorization);
+    if (authorization !== undefined) fields.push("Proxy-Authorization", authorization);
+    for (const value of via) fields.push("Via", value);
     return Buffer.from(requestHeadText("CONNECT", this.#place, fields), "latin1");
   }
 
@@ -71,7 +76,11 @@ export class HttpConnect implements TunnelHandshake {
     const said = quotable(`${status} ${reason}`);
     const who = capitalized(proxyText(this.#proxy));
     // Some proxies know no 407; to CONNECT, only the proxy itself can have answered.
-    if (status === 407 || status === 401) return unauthorizedProxy(this.#proxy, this.#authorization !== undefined);
+    if (status === 407 || status === 401) return unauthorizedProxy(this.#proxy, this.#said.authorization !== undefined);
+    if (status === 508) {
+      const message = `By way of ${proxyText(this.#proxy)}, the way to ${this.#place} leads round in a circle (${said})`;
+      return { stage: "proxy-handshake", side: "upstream", code: "LOOP", message };
+    }
     if (status === 504) {
       const message = `${who} did not reach ${this.#place} in time (${said})`;
       return proxyFailure("proxy-handshake", "UPSTREAM_PROXY_TIMEOUT", message);

@@ -69,10 +69,8 @@ async function importFile(file: File): Promise<void> {
       },
       controller.signal,
     );
-    const problems =
-      result.skipped > 0
-        ? ` ${formatCount(result.skipped)} were left out: ${result.errors.slice(0, 2).join("; ")}`
-        : "";
+    const leftOut = result.skipped > 0 ? ` ${formatCount(result.skipped)} were left out:` : "";
+    const problems = result.errors.length > 0 ? `${leftOut} ${result.errors.slice(0, 2).join("; ")}` : "";
     toast({
       key,
       tone: "success",

@@ -7,11 +7,12 @@ export function sendFile(
   file: Blob,
   onProgress: (sentBytes: number) => void,
   signal: AbortSignal,
+  mediaType = "application/json",
 ): Promise<unknown> {
   return new Promise((resolve, reject) => {
     const request = new XMLHttpRequest();
     request.open("POST", url);
-    request.setRequestHeader("content-type", "application/json");
+    request.setRequestHeader("content-type", mediaType);
     request.setRequestHeader("accept", "application/json");
     request.upload.addEventListener("progress", (event) => onProgress(event.loaded));
     request.addEventListener("load", () => {

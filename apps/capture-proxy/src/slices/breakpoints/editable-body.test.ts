@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { gzipSync } from "node:zlib";
+import { brotliCompressSync, gzipSync } from "node:zlib";
 import { decodeContentSync, encodeContent, encodeText } from "@headworks/http-fields/content-coding";
 import type { RawFields } from "@headworks/http1";
 import fc from "fast-check";
@@ -57,10 +57,13 @@ test("content codings are taken away, and a coding that cannot be is left on", a
   const plain = Buffer.from("hello");
   const fields = (coding: string) => ["Content-Type", "text/plain", "Content-Encoding", coding];
   assert.equal((await editableBody(gzipSync(plain), fields("gzip"), LIMIT)).text?.value, "hello");
+  const twice = [...fields("gzip"), "content-encoding", "br"];
+  assert.equal((await editableBody(brotliCompressSync(gzipSync(plain)), twice, LIMIT)).text?.value, "hello");
   for (const [bytes, coding] of [
     [plain, "gzip"],
     [gzipSync(plain).subarray(0, 15), "gzip"],
     [plain, "dcb"],
+    [plain, Array<string>(20).fill("gzip").join()],
   ] as const) {
     const body = await editableBody(bytes, fields(coding), LIMIT);
     assert.equal(body.form, "coded", coding);

@@ -1,5 +1,5 @@
 // Tested by grpc.slice.test.ts
-import { fieldValue } from "@headworks/http1";
+import { fieldValue, fieldValues } from "@headworks/http1";
 import { parseCallForm, readStatus, readTrailerMessage, statusOfHttp } from "@headworks/grpc-framing";
 import type { CallForm, ReaderEnd } from "@headworks/grpc-framing";
 import type { RawFields } from "@headworks/http1";
@@ -62,6 +62,11 @@ export class CallWatch {
     exchange.responseBody.watch(this.#response);
   }
 
+  /** Its connection takes no further calls. */
+  closing(): void {
+    this.#options.recorder.change({ state: "closing" });
+  }
+
   /** The exchange is over: the status is recorded once everything before it is. */
   finished(): void {
     if (this.#isOver) return;
@@ -81,7 +86,7 @@ export class CallWatch {
     return new MessageStream({
       form,
       encoding: (fieldValue(fields, "grpc-encoding") ?? "identity").trim().toLowerCase(),
-      contentEncoding: fieldValue(fields, "content-encoding"),
+      contentEncoding: fieldValues(fields, "content-encoding"),
       maxMessageBytes: this.#options.maxMessageBytes,
       onMessage: (message, isReplaced) => this.#record(direction, message, keepsBytes, isReplaced),
       onEnd: (end) => {

@@ -15,6 +15,8 @@ const LONGEST_NAME = 512;
 export function createGrpcObserver(host: Pick<SliceHost, "streams" | "settings" | "clock" | "log">): Observer {
   const watches = new Map<ExchangeView, CallWatch>();
   const connections = new ConnectionIds();
+  /** Clients whose connections end; calls that they had sent by then still begin. */
+  const closing = new WeakSet<ClientFacts>();
   const onFault = (error: unknown): void => host.log.error({ err: error }, "A gRPC call could not be read on");
   return {
     name: "grpc",
@@ -30,10 +32,19 @@ export function createGrpcObserver(host: Pick<SliceHost, "streams" | "settings" 
         now: () => host.clock.now(),
         onFault,
       };
-      watches.set(exchange, new CallWatch(options, running.capture_request_bodies));
+      const watch = new CallWatch(options, running.capture_request_bodies);
+      watches.set(exchange, watch);
+      if (closing.has(exchange.client)) watch.closing();
     },
     onResponding: (exchange) => {
       if (watches.size > 0) watches.get(exchange)?.responding(host.settings.running.capture_response_bodies);
+    },
+    onClosing: (client, origin) => {
+      if (origin === undefined) closing.add(client);
+      for (const [{ client: own, request }, watch] of watches) {
+        const isThere = origin === undefined || (origin.host === request.host && origin.port === request.port);
+        if (own === client && isThere) watch.closing();
+      }
     },
     onFinished: (exchange) => {
       if (watches.size === 0) return;

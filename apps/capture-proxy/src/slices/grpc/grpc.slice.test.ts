@@ -88,11 +88,15 @@ test("a call of gRPC-Web has its messages, metadata, trailers and status", async
   });
   assert.deepEqual(frames[2]?.trailers, { "grpc-status": "0", "grpc-message": "" });
   assert.deepEqual(await rig.api("GET", `/grpc/streams/${found.id}`), found);
-  const entries = await rig.api<{ id: string }[]>("GET", "/traffic?q=grpc.service:orders%20grpc.method:Get");
-  assert.deepEqual(
-    entries.map(({ id }) => id),
-    [found.id],
-  );
+  for (const q of ["grpc.service:orders grpc.method:Get", "grpc.status:OK dir:in", "grpc.status:<1"]) {
+    const entries = await rig.api<{ id: string }[]>("GET", `/traffic?q=${encodeURIComponent(q)}`);
+    assert.deepEqual(
+      entries.map(({ id }) => id),
+      [found.id],
+      q,
+    );
+  }
+  assert.deepEqual(await rig.api("GET", "/traffic?q=grpc.status:!=0"), []);
 });
 
 test("a schema that comes later decodes what was recorded before, and one that goes takes its names along", async () => {
@@ -215,9 +219,9 @@ for (const [what, respond, expected] of ENDS) {
 
 test("damaged and unknown compression is named at its message", async () => {
   rig.respond = answer(Buffer.concat([frameMessage(Buffer.from("no gzip"), 1), TRAILERS]), { "grpc-encoding": "gzip" });
-  await call(frameMessage(Buffer.from("sNaPpY"), 1), { "grpc-encoding": "snappy" });
+  await call(frameMessage(Buffer.from("unknown"), 1), { "grpc-encoding": "zstd" });
   const { id, compression } = await theCall();
-  assert.equal(compression, "snappy");
+  assert.equal(compression, "zstd");
   const frames = await framesOf(`stream_id=${id}&order=asc`);
   assert.deepEqual(
     frames.map(({ issues, decoded }) => [issues.length, decoded]),
@@ -226,6 +230,20 @@ test("damaged and unknown compression is named at its message", async () => {
       [1, null],
       [0, null],
     ],
+  );
+});
+
+test("a message in snappy is decompressed", async () => {
+  // A block: its length, and one literal.
+  const packed = Buffer.concat([Buffer.from([MESSAGE.length, (MESSAGE.length - 1) << 2]), MESSAGE]);
+  rig.respond = answer(TRAILERS);
+  await call(frameMessage(packed, 1), { "grpc-encoding": "snappy" });
+  const { id, compression } = await theCall();
+  const [frame] = await framesOf(`stream_id=${id}&order=asc`);
+  assert.equal(compression, "snappy");
+  assert.deepEqual(
+    [frame?.compressed, frame?.size, frame?.wire_size, frame?.data, frame?.issues],
+    [true, MESSAGE.length, packed.length + 5, MESSAGE.toString("base64"), []],
   );
 });
 

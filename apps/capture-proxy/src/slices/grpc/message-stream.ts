@@ -1,5 +1,5 @@
 // Tested by grpc.slice.test.ts
-import { createContentDecoder } from "@headworks/http-fields/content-coding";
+import { createContentDecoder, parseContentEncoding } from "@headworks/http-fields/content-coding";
 import type { ContentDecoder } from "@headworks/http-fields/content-coding";
 import { Base64Reader, decompress, decompressSync, MessageReader } from "@headworks/grpc-framing";
 import type { CallForm, DecompressionStop, ReaderEnd, WireMessage } from "@headworks/grpc-framing";
@@ -24,8 +24,8 @@ export interface MessageStreamOptions {
   readonly form: CallForm;
   /** `grpc-encoding` in lower case. */
   readonly encoding: string;
-  /** Of HTTP, around the whole body; gRPC-Web behind some proxies has one. */
-  readonly contentEncoding: string | undefined;
+  /** Of HTTP, around the whole body; gRPC-Web behind some proxies has some. */
+  readonly contentEncoding: readonly string[];
   readonly maxMessageBytes: number;
   /** `isReplaced`: a rule put another body in the place of the first. */
   readonly onMessage: (message: ReadMessage, isReplaced: boolean) => void;
@@ -102,7 +102,7 @@ export class MessageStream implements BodyWatcher {
     const { form, contentEncoding } = this.#options;
     this.#base64 = form.isText ? new Base64Reader() : undefined;
     this.#decoder =
-      contentEncoding === undefined || contentEncoding.trim().toLowerCase() === "identity"
+      parseContentEncoding(contentEncoding).length === 0
         ? undefined
         : createContentDecoder(contentEncoding, (bytes) => this.#read(Buffer.from(bytes)));
   }

@@ -60,7 +60,7 @@ export function showConnection(group: StreamGroup): GrpcConnection {
     total_streams: group.streams,
     created_at: new Date(group.createdMs).toISOString(),
     last_active_at: new Date(group.lastMs).toISOString(),
-    state: group.openStreams > 0 ? "active" : "closed",
+    state: group.openStreams === 0 ? "closed" : group.closingStreams > 0 ? "closing" : "active",
   };
 }
 

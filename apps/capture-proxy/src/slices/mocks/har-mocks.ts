@@ -1,10 +1,10 @@
 // Tested by import-documents.test.ts
-import { fromHarEntry, readHarEntry } from "@headworks/har";
-import type { HarExchange } from "@headworks/har";
+import { fromHarEntry, HarDecoder, HarFormatError } from "@headworks/har";
+import type { HarExchange, HarItem } from "@headworks/har";
 import { decodeContentSync } from "@headworks/http-fields/content-coding";
 import { isDeepStrictEqual } from "node:util";
 import { exactly, responseOf } from "./captured-mock.ts";
-import { ImportCollector, ImportProblem, member, membersOf } from "./imported-mocks.ts";
+import { ImportCollector, ImportProblem } from "./imported-mocks.ts";
 import type { ImportedMocks } from "./imported-mocks.ts";
 import { answersOf, plainDraft } from "./mock-rule.ts";
 import type { MockDraft } from "./mock-rule.ts";
@@ -13,61 +13,89 @@ import { inOrder } from "./mocks.observer.ts";
 const LARGEST_DECODED_BYTES = 16_777_216;
 
 /**
- * A rule for each answered request of a HAR; several answers to the same request become one rule that gives them in the
- * order of the document, because only the first of several equal rules would ever answer.
+ * A rule for each answered request of a HAR, made while its bytes come; several answers to the same request become one
+ * rule that gives them in the order of the document, because only the first of several equal rules would ever answer.
  */
-export function harMocks(document: unknown): ImportedMocks {
-  const entries = member(membersOf(member(membersOf(document), "log")), "entries");
-  if (!Array.isArray(entries)) throw new ImportProblem("The document has no log.entries, so it is no HAR");
-  const collector = new ImportCollector();
-  const byRequest = new Map<string, MockDraft>();
-  for (const [index, value] of (entries as readonly unknown[]).entries()) {
-    const reading = readHarEntry(value);
-    if (!reading.ok) {
-      collector.skip(`log.entries[${index}] ${reading.message}`);
-      continue;
+export class HarMocks {
+  readonly #decoder = new HarDecoder();
+  readonly #collector = new ImportCollector();
+  readonly #byRequest = new Map<string, MockDraft>();
+
+  /** Takes a chunk; gives the number of entries so far. Throws {@link ImportProblem}. */
+  write(chunk: Uint8Array): number {
+    try {
+      for (const item of this.#decoder.write(chunk)) this.#add(item);
+    } catch (error) {
+      throw problemOf(error);
     }
-    const exchange = fromHarEntry(reading.entry);
-    const problem = take(collector, byRequest, exchange);
-    const url = exchange.request.url.slice(0, 200);
-    if (problem !== undefined) collector.skip(`log.entries[${index}] (${url}): ${problem}`);
+    return this.#decoder.entryCount;
   }
-  return collector.done();
+
+  /** No more bytes come. Throws {@link ImportProblem} for what is no HAR. */
+  end(): ImportedMocks {
+    try {
+      this.#decoder.end();
+    } catch (error) {
+      throw problemOf(error);
+    }
+    return this.#collector.done();
+  }
+
+  #add(item: HarItem): void {
+    if (item.kind === "refused") return this.#collector.skip(item.message);
+    const url = item.entry.request.url.slice(0, 200);
+    let problem: string | undefined;
+    try {
+      problem = this.#take(fromHarEntry(item.entry));
+    } catch (error) {
+      if (error instanceof ImportProblem) throw error;
+      problem = error instanceof Error ? error.message : String(error);
+    }
+    if (problem !== undefined) this.#collector.skip(`entry ${item.index} (${url}): ${problem}`);
+    return undefined;
+  }
+
+  /** Gives why there is no rule. Throws a sentence for a large body that is none. */
+  #take({ request, response }: HarExchange): string | undefined {
+    if (response === undefined) return "it has no answer";
+    if (response.status < 200 || response.status > 599) return `a status ${response.status} cannot be given`;
+    const made = answerOf(response);
+    if (typeof made === "string") return made;
+    const key = `${request.method} ${request.url}`;
+    const known = this.#byRequest.get(key);
+    if (known === undefined) {
+      this.#collector.add(`HAR: ${key}`, exactly(request.method, request.url), made);
+      const added = this.#collector.last;
+      this.#byRequest.set(key, added ?? plainDraft(key, { type: "all" }, { type: "single", response: made }));
+      return undefined;
+    }
+    const answers = answersOf(known.responseConfig);
+    if (isDeepStrictEqual(answers.at(-1), made)) return undefined;
+    if (answers.length >= 100) return "there are 100 answers to this request already";
+    const longer = { ...known, responseConfig: inOrder([...answers, made]) };
+    this.#collector.replaceLast(known, longer);
+    this.#byRequest.set(key, longer);
+    return undefined;
+  }
 }
 
-function take(
-  collector: ImportCollector,
-  byRequest: Map<string, MockDraft>,
-  { request, response }: HarExchange,
-): string | undefined {
-  if (response === undefined) return "it has no answer";
-  if (response.status < 200 || response.status > 599) return `a status ${response.status} cannot be given`;
+/** The answer that gives a response again, or why there can be none. */
+function answerOf(response: NonNullable<HarExchange["response"]>): ReturnType<typeof responseOf> {
   const fields: [string, string][] = [];
   for (let at = 0; at < response.fields.length; at += 2) {
     fields.push([response.fields[at] ?? "", response.fields[at + 1] ?? ""]);
   }
-  const coding = fields.filter(([name]) => name.toLowerCase() === "content-encoding").map(([, value]) => value);
+  const codings = fields.filter(([name]) => name.toLowerCase() === "content-encoding").map(([, value]) => value);
   let bytes = Buffer.from(response.body?.bytes ?? []);
-  if (response.body?.isEncoded === true && coding.length > 0) {
-    const decoded = decodeContentSync(bytes, coding, { maxBytes: LARGEST_DECODED_BYTES });
+  if (response.body?.isEncoded === true && codings.length > 0) {
+    const decoded = decodeContentSync(bytes, codings, { maxBytes: LARGEST_DECODED_BYTES });
     if (decoded.stop !== undefined) return "its body cannot be decoded";
     bytes = Buffer.from(decoded.bytes);
   }
   const plain = fields.filter(([name]) => name.toLowerCase() !== "content-encoding");
-  const made = responseOf(response.status, plain, bytes);
-  if (typeof made === "string") return made;
-  const key = `${request.method} ${request.url}`;
-  const known = byRequest.get(key);
-  if (known === undefined) {
-    collector.add(`HAR: ${key}`, exactly(request.method, request.url), made);
-    byRequest.set(key, collector.last ?? plainDraft(key, { type: "all" }, { type: "single", response: made }));
-    return undefined;
-  }
-  const answers = answersOf(known.responseConfig);
-  if (isDeepStrictEqual(answers.at(-1), made)) return undefined;
-  if (answers.length >= 100) return "there are 100 answers to this request already";
-  const longer = { ...known, responseConfig: inOrder([...answers, made]) };
-  collector.replaceLast(known, longer);
-  byRequest.set(key, longer);
-  return undefined;
+  return responseOf(response.status, plain, bytes);
+}
+
+function problemOf(error: unknown): unknown {
+  return error instanceof HarFormatError ? new ImportProblem(error.message, { cause: error }) : error;
 }

@@ -3,8 +3,8 @@ import { test } from "node:test";
 import { gzipSync } from "node:zlib";
 import fc from "fast-check";
 import { parseCondition } from "@headworks/match-condition";
-import { readImport } from "./import-documents.ts";
-import type { DocumentFormat } from "./import-documents.ts";
+import { openDocument } from "./import-documents.ts";
+import type { DocumentImport } from "./import-documents.ts";
 import { ImportProblem } from "./imported-mocks.ts";
 import type { ImportedMocks } from "./imported-mocks.ts";
 import { answersOf, newMock } from "./mock-rule.ts";
@@ -12,8 +12,14 @@ import type { MockDraft } from "./mock-rule.ts";
 import { createMockCompiler } from "./mocks.compile.ts";
 import { sampleSubject } from "./sample-request.ts";
 
-const read = (format: DocumentFormat, data: unknown, baseUrl: string | null = null): ImportedMocks =>
-  readImport({ format, data, baseUrl });
+/** What is made of a document that comes in chunks of a few bytes. */
+function read(format: DocumentImport["format"], data: unknown, baseUrl: string | null = null): ImportedMocks {
+  const bytes = Buffer.from(typeof data === "string" ? data : JSON.stringify(data));
+  const reader = openDocument({ format, baseUrl });
+  for (let at = 0; at < bytes.length; at += 7) reader.write(new Uint8Array(bytes.subarray(at, at + 7)));
+  const document = reader.end();
+  return "exported" in document ? assert.fail("an export is no rule yet") : document;
+}
 
 const bodyOf = (draft: MockDraft | undefined): unknown =>
   JSON.parse(answersOf(draft?.responseConfig ?? assert.fail("no rule"))[0]?.body ?? "null");
@@ -351,11 +357,12 @@ test("a Postman collection gives a rule for each saved response, in folders too,
 });
 
 test("what is no such document is refused with a sentence", () => {
-  const cases: readonly (readonly [DocumentFormat, unknown, RegExp])[] = [
-    ["har", "{", /not JSON/],
-    ["har", "a: b", /not JSON/],
-    ["har", "[]", /no log\.entries/],
-    ["har", null, /no log\.entries/],
+  const cases: readonly (readonly [DocumentImport["format"], unknown, RegExp])[] = [
+    ["har", "{", /stops before its end \(at byte 1\)/],
+    ["har", "a: b", /begins with `\{` \(at byte 0\)/],
+    ["har", "[]", /begins with `\{`/],
+    ["har", null, /begins with `\{`/],
+    ["har", { log: {} }, /no `log\.entries` array/],
     ["openapi", "{", /not JSON/],
     ["openapi", "a: [", /not YAML/],
     ["openapi", "just a text", /no member openapi/],
@@ -425,7 +432,7 @@ test("nothing that parses makes an importer throw anything but its problem, and 
   })).node;
   fc.assert(
     fc.property(value, (inner) => {
-      const documents: readonly (readonly [DocumentFormat, unknown])[] = [
+      const documents: readonly (readonly [DocumentImport["format"], unknown])[] = [
         [
           "har",
           {

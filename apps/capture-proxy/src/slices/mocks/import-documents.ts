@@ -1,53 +1,87 @@
 import { parse } from "yaml";
-import { harMocks } from "./har-mocks.ts";
+import { HarMocks } from "./har-mocks.ts";
 import { ImportProblem } from "./imported-mocks.ts";
 import type { ImportedMocks } from "./imported-mocks.ts";
 import { openApiMocks } from "./openapi-mocks.ts";
 import { postmanMocks } from "./postman-mocks.ts";
 
-/** Documents of other programs that rules can be made of. */
-export type DocumentFormat = "har" | "openapi" | "postman";
-
-/** One document to be read. */
-export interface ImportRequest {
-  readonly format: DocumentFormat;
-  /** Text or the parsed document. */
-  readonly data: unknown;
+/** A document that is to be read, and how. */
+export interface DocumentImport {
+  readonly format: "har" | "openapi" | "postman" | "json";
   readonly baseUrl: string | null;
+}
+
+/** What a document gives: rules, or the export of this service that it is, unchecked. */
+export type ReadDocument = ImportedMocks | { readonly exported: unknown };
+
+/** Takes a document in while its bytes come. Both methods throw {@link ImportProblem} for what is no such document. */
+export interface DocumentReader {
+  /** Takes a chunk; gives the number of entries that were found so far. */
+  write(chunk: Uint8Array): number;
+  /** No more bytes come. Takes as long as it takes. */
+  end(): ReadDocument;
+}
+
+/** Reads a HAR entry by entry, so that memory holds what is made of it; other documents as a whole. */
+export function openDocument({ format, baseUrl }: DocumentImport): DocumentReader {
+  switch (format) {
+    case "har":
+      return new HarMocks();
+    case "openapi":
+      return new WholeDocument((text) => openApiMocks(parsedText(text, true), baseUrl));
+    case "postman":
+      return new WholeDocument((text) => postmanMocks(parsedText(text, false)));
+    case "json":
+      return new WholeDocument((text) => ({ exported: parsedText(text, false) }));
+  }
 }
 
 /** Aliases of YAML may multiply a document; this many values is more than any that was written by somebody. */
 const MOST_ALIASES = 1000;
 
-/** Makes rules of a document. Throws {@link ImportProblem} for what is no such document. Takes as long as it takes. */
-export function readImport({ format, data, baseUrl }: ImportRequest): ImportedMocks {
-  const document = typeof data === "string" ? parsedText(data, format === "openapi") : data;
-  try {
-    switch (format) {
-      case "har":
-        return harMocks(document);
-      case "openapi":
-        return openApiMocks(document, baseUrl);
-      case "postman":
-        return postmanMocks(document);
+class WholeDocument implements DocumentReader {
+  readonly #read: (text: string) => ReadDocument;
+  readonly #decoder = new TextDecoder("utf-8", { fatal: true });
+  #text = "";
+
+  constructor(read: (text: string) => ReadDocument) {
+    this.#read = read;
+  }
+
+  write(chunk: Uint8Array): number {
+    this.#text += this.#decoded(chunk);
+    return 0;
+  }
+
+  end(): ReadDocument {
+    const text = this.#text + this.#decoded();
+    try {
+      return this.#read(text);
+    } catch (error) {
+      if (error instanceof RangeError) throw new ImportProblem("The document is nested too deeply", { cause: error });
+      throw error;
     }
-  } catch (error) {
-    if (error instanceof RangeError) throw new ImportProblem("The document is nested too deeply", { cause: error });
-    throw error;
+  }
+
+  #decoded(chunk?: Uint8Array): string {
+    try {
+      return this.#decoder.decode(chunk, { stream: chunk !== undefined });
+    } catch (error) {
+      throw new ImportProblem("The document is not valid UTF-8", { cause: error });
+    }
   }
 }
 
 function parsedText(text: string, mayBeYaml: boolean): unknown {
-  const bare = text.replace(/^\uFEFF/, "");
   try {
-    return JSON.parse(bare);
+    return JSON.parse(text);
   } catch (error) {
-    if (!mayBeYaml || /^\s*[[{]/.test(bare.slice(0, 1000))) {
+    if (!mayBeYaml || /^\s*[[{]/.test(text.slice(0, 1000))) {
       throw new ImportProblem(`The document is not JSON: ${(error as Error).message.slice(0, 200)}`, { cause: error });
     }
   }
   try {
-    return parse(bare, { maxAliasCount: MOST_ALIASES, prettyErrors: false, logLevel: "error" });
+    return parse(text, { maxAliasCount: MOST_ALIASES, prettyErrors: false, logLevel: "error" });
   } catch (error) {
     throw new ImportProblem(`The document is not YAML: ${(error as Error).message.slice(0, 200)}`, { cause: error });
   }

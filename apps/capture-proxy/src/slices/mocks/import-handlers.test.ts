@@ -1,8 +1,11 @@
 import assert from "node:assert/strict";
+import { request } from "node:http";
 import { test } from "node:test";
+import { MOST_MOCK_DOCUMENT_BYTES } from "@headworks/capture-contract";
 import type { MockRule } from "@headworks/capture-contract";
 import { startApi } from "../../../test/api-rig.ts";
 import type { ApiRig } from "../../../test/api-rig.ts";
+import { readDocumentApart } from "./import-thread.ts";
 import { createMocksSlice } from "./mocks.slice.ts";
 
 const startMocks = (): Promise<ApiRig> => startApi({ slices: (host) => [createMocksSlice(host)] });
@@ -112,4 +115,157 @@ test("a document that cannot be imported is refused with what is wrong, and noth
     assert.match((json as { error: string }).error, message);
   }
   assert.deepEqual(await list(api), []);
+});
+
+const ENTRY = (url: string, text: string) => ({
+  startedDateTime: "2026-01-01T00:00:00.000Z",
+  request: { method: "GET", url, headers: [] },
+  response: { status: 200, headers: [], content: { mimeType: "text/plain", text } },
+});
+
+interface Answer {
+  readonly status: number;
+  readonly json: { readonly imported?: number; readonly skipped?: number; readonly error?: string };
+}
+
+/** Sends a document as it is; `pieces` without an announced length. */
+async function send(
+  api: ApiRig,
+  query: string,
+  document: string | AsyncIterable<Uint8Array>,
+  type = "application/octet-stream",
+): Promise<Answer> {
+  const response = await fetch(`${api.url}/api/mocks/import/document?${query}`, {
+    method: "POST",
+    headers: { "content-type": type },
+    body: document,
+    duplex: "half",
+  });
+  return { status: response.status, json: (await response.json()) as Answer["json"] };
+}
+
+test("a document sent as it is makes the rules that it makes inside a JSON request", async () => {
+  await using api = await startMocks();
+  const har = JSON.stringify({
+    log: { entries: [ENTRY("https://a.test/1", "one"), ENTRY("https://a.test/2", "two")] },
+  });
+  const postman = JSON.stringify({
+    info: { name: "c" },
+    item: [{ name: "x", request: { method: "GET", url: "https://a.test/p" }, response: [{ code: 200, body: "p" }] }],
+  });
+  const documents = [
+    ["har", har, "application/json"],
+    ["openapi", YAML, "application/yaml"],
+    ["postman", postman, "application/octet-stream"],
+  ] as const;
+  for (const [format, document, type] of documents) {
+    const preview = await send(api, `format=${format}&dry_run=true`, document, type);
+    assert.equal(preview.status, 200, JSON.stringify(preview.json));
+    const inside = await api.call("POST", "/api/mocks/import", { format, data: document, dry_run: true });
+    const told = ({ rules, ...rest }: { rules?: MockRule[] }) => ({
+      ...rest,
+      rules: rules?.map(({ name, condition, response_config: config }) => ({ name, condition, config })),
+    });
+    assert.deepEqual(told(preview.json as object), told(inside.json as object), format);
+  }
+  assert.deepEqual(await list(api), []);
+  const made = await send(api, "format=har&enabled=false", har);
+  assert.deepEqual([made.status, made.json.imported], [201, 2]);
+  const exported = JSON.stringify((await api.call("GET", "/api/mocks/export")).json);
+  assert.deepEqual((await send(api, "format=json", exported)).json.imported, 2);
+  assert.deepEqual(
+    (await list(api)).map(({ name, enabled }) => [name, enabled]),
+    [2, 1, 2, 1].map((place) => [`HAR: GET https://a.test/${place}`, false]),
+  );
+});
+
+test("what is wrong with a document sent as it is is said, and nothing is made of it", async () => {
+  await using api = await startMocks();
+  const cases: readonly (readonly [query: string, document: string, status: number, message: RegExp])[] = [
+    ["format=har", "{}", 400, /^Import failed: .*log\.entries.*at byte/],
+    ["format=har", '{"log":{"entries":[', 400, /^Import failed: the file stops in entry 0/],
+    ["format=har", "\u0000", 400, /^Import failed: .*begins with/],
+    ["format=openapi", "{", 400, /^Import failed: .*not JSON/],
+    ["format=postman", "", 400, /a body is required/],
+    ["format=json", "[5]", 400, /body\/data\/0/],
+    ["format=soap", "{}", 400, /query\/format/],
+    ["", "{}", 400, /query\/format/],
+    ["format=har&collection_id=none", "{}", 400, /query\/collection_id/],
+    ["format=har&colour=red", "{}", 400, /query\/colour/],
+  ];
+  for (const [query, document, status, message] of cases) {
+    const answer = await send(api, query, document);
+    assert.equal(answer.status, status, query);
+    assert.match(answer.json.error ?? "", message);
+  }
+  assert.equal((await send(api, "format=har", "{}", "text/plain")).status, 415);
+  assert.deepEqual(await list(api), []);
+});
+
+test("an entry that no rule can be made of is left out and named", async () => {
+  await using api = await startMocks();
+  const large = ENTRY("https://a.test/large", "x".repeat(5_300_000));
+  const document = JSON.stringify({ log: { entries: [ENTRY("https://a.test/1", "one"), {}, large] } });
+  const { status, json } = await send(api, "format=har&dry_run=true", document);
+  assert.deepEqual([status, json.imported, json.skipped], [200, 1, 2]);
+  const { warnings } = json as { warnings: string[] };
+  assert.match(warnings.join("\n"), /^entry 1: has no request\nentry 2 \(https:\/\/a\.test\/large\): .* larger than/);
+});
+
+test("a document above the limit of its format is refused with the limit, before it is read where its length is known", async () => {
+  await using api = await startMocks();
+  const sentence = (format: keyof typeof MOST_MOCK_DOCUMENT_BYTES): string => {
+    const most = MOST_MOCK_DOCUMENT_BYTES[format];
+    return `The document is larger than ${most} bytes (${most / 1_048_576} MiB), the most for the format ${format}`;
+  };
+  for (const format of ["har", "openapi", "postman", "json"] as const) {
+    const { promise, resolve, reject } = Promise.withResolvers<{ status: number | undefined; text: string }>();
+    const headers = {
+      "content-type": "application/octet-stream",
+      "content-length": String(MOST_MOCK_DOCUMENT_BYTES[format] + 1),
+    };
+    const url = `${api.url}/api/mocks/import/document?format=${format}`;
+    const outgoing = request(url, { method: "POST", headers }, (response) => {
+      response.toArray().then((pieces) => {
+        resolve({ status: response.statusCode, text: Buffer.concat(pieces as Buffer[]).toString() });
+        outgoing.destroy();
+      }, reject);
+    });
+    outgoing.on("error", reject);
+    outgoing.write("{");
+    const { status, text } = await promise;
+    assert.equal(status, 413);
+    assert.equal((JSON.parse(text) as { error: string }).error, sentence(format));
+  }
+  const endless = async function* (): AsyncGenerator<Uint8Array> {
+    const spaces = Buffer.alloc(1_048_576, " ");
+    for (let count = 0; count < 26; count += 1) yield spaces;
+  };
+  const { status, json } = await send(api, "format=openapi", endless());
+  assert.deepEqual([status, json.error], [413, sentence("openapi")]);
+});
+
+test("an import tells how far it is, and is called off when nobody waits for it any more", async () => {
+  await using api = await startMocks();
+  const { clock } = api;
+  const texts = ['{"log":{"entries":[', `${JSON.stringify(ENTRY("https://a.test/1", "one"))},`];
+  const chunks = texts.map((text) => Buffer.from(text));
+  const told: unknown[] = [];
+  const controller = new AbortController();
+  const source = async function* (): AsyncGenerator<Uint8Array> {
+    for (const chunk of chunks) {
+      yield chunk;
+      await clock.advance(1000);
+    }
+    controller.abort();
+    yield Buffer.from("1");
+  };
+  const wait = { clock, signal: controller.signal, onProgress: (soFar: unknown) => void told.push(soFar) };
+  const reading = readDocumentApart({ format: "har", baseUrl: null }, source(), wait);
+  await assert.rejects(reading, { name: "AbortError" });
+  const [first = 0, second = 0] = chunks.map(({ length }) => length);
+  assert.deepEqual(told, [
+    { bytes: first, entries: 0 },
+    { bytes: first + second, entries: 1 },
+  ]);
 });

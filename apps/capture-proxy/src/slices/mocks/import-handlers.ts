@@ -1,11 +1,13 @@
 import { randomUUID } from "node:crypto";
 import { setImmediate } from "node:timers/promises";
 import type { ImportMocks, mocksOperations, MockUpdate } from "@headworks/capture-contract";
-import { MockUpdate as MockUpdateSchema } from "@headworks/capture-contract";
+import { MockUpdate as MockUpdateSchema, MOST_MOCK_DOCUMENT_BYTES } from "@headworks/capture-contract";
 import type { Handlers } from "@headworks/contract-kit";
 import { portableList } from "#portable/portable-list.ts";
 import { ApiError, validationError } from "#api/api-error.ts";
-import { readImportApart } from "./import-thread.ts";
+import type { EventSink } from "#slice.ts";
+import type { ReadDocument } from "./import-documents.ts";
+import { readDocumentApart } from "./import-thread.ts";
 import { ImportProblem } from "./imported-mocks.ts";
 import type { ImportedMocks } from "./imported-mocks.ts";
 import type { MockDraft } from "./mock-rule.ts";
@@ -17,44 +19,115 @@ import type { RuleBook } from "./rule-book.ts";
 const MOST_SHOWN = 200;
 const CHECKED_AT_ONCE = 20;
 
-/** Handler of the import of documents. */
-export function importHandlers(book: RuleBook): Pick<Handlers<typeof mocksOperations>, "importMocks"> {
+/** What an import does with the rules that a document gives. */
+interface ImportWishes {
+  readonly format: ImportMocks["format"];
+  readonly collectionId: string | null;
+  /** False: all rules are made switched off. */
+  readonly enabled: boolean;
+  readonly isDryRun: boolean;
+}
+
+/** Handlers of the import of documents: inside a JSON request, or sent as they are. */
+export function importHandlers(
+  book: RuleBook,
+  events: Pick<EventSink, "task">,
+): Pick<Handlers<typeof mocksOperations>, "importMocks" | "importMockDocument"> {
   return {
     importMocks: async ({ body, signal }) => {
+      const { format, data, base_url: baseUrl = null, enabled = true, dry_run: isDryRun = false } = body;
       const collectionId = checkedCollection(book, body.collection_id);
-      const read = await checked(await imported(book, body, signal));
-      const drafts = read.drafts.map((draft) => ({
-        ...draft,
-        collectionId: collectionId ?? draft.collectionId,
-        enabled: body.enabled === false ? false : draft.enabled,
-      }));
-      const { format } = body;
-      const facts = { imported: drafts.length, format, skipped: read.skipped, warnings: [...read.warnings] };
-      if (body.dry_run === true) {
-        const nowMs = book.clock.now();
-        const rules = drafts
-          .slice(0, MOST_SHOWN)
-          .map((draft) => showMock(newMock(randomUUID(), draft, nowMs), { hits: 0, nextIndex: 0 }, nowMs));
-        return { status: 200, body: { ...facts, dry_run: true, rules } };
-      }
-      const ids = drafts.length === 0 ? [] : book.add(drafts).map(({ id }) => id);
-      return { status: 201, body: { ...facts, ids } };
+      const read = await orRefused("body/data", async () => {
+        if (format === "json") return ownExport(book, data);
+        return rulesOf(
+          book,
+          await readDocumentApart({ format, baseUrl }, [bytesOf(data)], { clock: book.clock, signal }),
+        );
+      });
+      return await answer(book, read, { format, collectionId, enabled, isDryRun });
+    },
+    importMockDocument: async ({ query, body, headers, signal }) => {
+      const { format, base_url: baseUrl = null } = query;
+      const collectionId = checkedCollection(book, query.collection_id, "query/collection_id");
+      const start = { id: query.task_id, kind: "import-mocks", contentLength: headers["content-length"] } as const;
+      const { read } = await events.task(start, async (onProgress) => {
+        const chunks = within(format, body, headers["content-length"]);
+        const wait = { clock: book.clock, signal, onProgress };
+        const found = await orRefused("body", async () =>
+          rulesOf(book, await readDocumentApart({ format, baseUrl }, chunks, wait)),
+        );
+        return { read: found, completed: found.drafts.length };
+      });
+      const wishes = { enabled: query.enabled !== "false", isDryRun: query.dry_run === "true" };
+      return await answer(book, read, { format, collectionId, ...wishes });
     },
   };
 }
 
-async function imported(book: RuleBook, body: ImportMocks, signal: AbortSignal): Promise<ImportedMocks> {
+async function answer(book: RuleBook, given: ImportedMocks, wishes: ImportWishes) {
+  const { format, collectionId, enabled, isDryRun } = wishes;
+  const read = await checked(given);
+  const drafts = read.drafts.map((draft) => ({
+    ...draft,
+    collectionId: collectionId ?? draft.collectionId,
+    enabled: enabled ? draft.enabled : false,
+  }));
+  const facts = { imported: drafts.length, format, skipped: read.skipped, warnings: [...read.warnings] };
+  if (isDryRun) {
+    const nowMs = book.clock.now();
+    const rules = drafts
+      .slice(0, MOST_SHOWN)
+      .map((draft) => showMock(newMock(randomUUID(), draft, nowMs), { hits: 0, nextIndex: 0 }, nowMs));
+    return { status: 200, body: { ...facts, dry_run: true, rules } } as const;
+  }
+  const ids = drafts.length === 0 ? [] : book.add(drafts).map(({ id }) => id);
+  return { status: 201, body: { ...facts, ids } } as const;
+}
+
+/** A bad document becomes a refusal that names where it stood. */
+async function orRefused(path: string, read: () => Promise<ImportedMocks>): Promise<ImportedMocks> {
   try {
-    if (body.format === "json") return ownExport(book, body.data);
-    const { format, data, base_url: baseUrl = null } = body;
-    return await readImportApart({ format, data, baseUrl }, book.clock, signal);
+    return await read();
   } catch (error) {
     if (!(error instanceof ImportProblem)) throw error;
     throw new ApiError("VALIDATION_ERROR", `Import failed: ${error.message}`, {
-      details: [{ path: "body/data", message: error.message }],
+      details: [{ path, message: error.message }],
       cause: error,
     });
   }
+}
+
+/** The text of a document, or the document as an object. Throws {@link ImportProblem} for what no text can say. */
+function bytesOf(data: unknown): Uint8Array {
+  try {
+    return Buffer.from(typeof data === "string" ? data : JSON.stringify(data));
+  } catch (error) {
+    throw new ImportProblem("The document is nested too deeply", { cause: error });
+  }
+}
+
+/** The bytes of an upload up to the limit of its format. Throws 413 as soon as it is known that there are more. */
+async function* within(
+  format: ImportMocks["format"],
+  source: AsyncIterable<Uint8Array>,
+  contentLength: string | string[] | undefined,
+): AsyncGenerator<Uint8Array> {
+  const most = MOST_MOCK_DOCUMENT_BYTES[format];
+  const tooLarge = (): ApiError => {
+    const sentence = `The document is larger than ${most} bytes (${most / 1_048_576} MiB), the most for the format ${format}`;
+    return new ApiError("PAYLOAD_TOO_LARGE", sentence);
+  };
+  if (Number(contentLength ?? 0) > most) throw tooLarge();
+  let bytes = 0;
+  for await (const chunk of source) {
+    bytes += chunk.length;
+    if (bytes > most) throw tooLarge();
+    yield chunk;
+  }
+}
+
+function rulesOf(book: RuleBook, read: ReadDocument): ImportedMocks {
+  return "exported" in read ? ownExport(book, read.exported) : read;
 }
 
 /** Rules that a document gives but nobody could have made by hand, such as with a pattern that is too large, are left out. */

@@ -1,58 +1,129 @@
 // Tested by import-handlers.test.ts
 import { Worker, parentPort, workerData } from "node:worker_threads";
+import type { TaskProgress } from "@headworks/capture-contract";
 import type { Clock } from "#slice.ts";
-import { readImport } from "./import-documents.ts";
-import type { ImportRequest } from "./import-documents.ts";
+import { openDocument } from "./import-documents.ts";
+import type { DocumentImport, DocumentReader, ReadDocument } from "./import-documents.ts";
 import { ImportProblem } from "./imported-mocks.ts";
-import type { ImportedMocks } from "./imported-mocks.ts";
 
-type Outcome =
-  | { readonly ok: true; readonly imported: ImportedMocks }
-  | { readonly ok: false; readonly problem: string };
+type ToThread = { readonly kind: "chunk"; readonly bytes: Uint8Array } | { readonly kind: "end" };
+type FromThread =
+  | { readonly kind: "taken"; readonly entries: number }
+  | { readonly kind: "done"; readonly document: ReadDocument }
+  | { readonly kind: "problem"; readonly problem: string };
+
+/** Who waits for a document, and wants to know how far it is. */
+export interface DocumentWait {
+  readonly clock: Clock;
+  readonly signal: AbortSignal;
+  readonly onProgress?: (soFar: Pick<TaskProgress, "bytes" | "entries">) => void;
+}
 
 /** Tells the thread that was started below from any other that loads this file. */
 const MARK = "readsMockImport";
+/** For one step: a chunk of a HAR, or the whole of another document. */
 const MOST_MS = 60_000;
 const MOST_HEAP_MB = 1024;
+const PROGRESS_MS = 100;
 
 /**
- * Reads a document on a thread of its own, because megabytes of YAML take seconds that traffic must not wait for. Throws
- * {@link ImportProblem} also for a document that takes more time or memory than any honest one.
+ * Reads a document on a thread of its own, because megabytes of YAML take seconds that traffic must not wait for. A chunk
+ * is under way at a time. Throws {@link ImportProblem} also for a document that takes more time or memory than any honest
+ * one, and what the chunks throw.
  */
-export function readImportApart(request: ImportRequest, clock: Clock, signal: AbortSignal): Promise<ImportedMocks> {
-  return new Promise((resolve, reject) => {
-    const worker = new Worker(new URL(import.meta.url), {
-      workerData: { [MARK]: true, request },
-      resourceLimits: { maxOldGenerationSizeMb: MOST_HEAP_MB },
-    });
-    const stop = (): void => void worker.terminate();
-    const cancelStop = clock.after(MOST_MS, stop);
-    signal.addEventListener("abort", stop);
-    worker.once("message", (outcome: Outcome) => {
-      if (outcome.ok) resolve(outcome.imported);
-      else reject(new ImportProblem(outcome.problem));
-    });
-    worker.once("error", (error: NodeJS.ErrnoException) => {
-      const isMemory = error.code === "ERR_WORKER_OUT_OF_MEMORY";
-      reject(isMemory ? new ImportProblem("The document takes too much memory to read") : error);
-    });
-    worker.once("exit", () => {
-      cancelStop();
-      signal.removeEventListener("abort", stop);
-      // After a message this changes nothing.
-      reject(new ImportProblem("The document takes too long to read"));
-    });
-  });
+export async function readDocumentApart(
+  document: DocumentImport,
+  chunks: AsyncIterable<Uint8Array> | Iterable<Uint8Array>,
+  { clock, signal, onProgress }: DocumentWait,
+): Promise<ReadDocument> {
+  const thread = new ReadingThread(document, clock);
+  const stop = (): void => void thread.close();
+  signal.addEventListener("abort", stop);
+  let bytes = 0;
+  let toldMs = Number.NEGATIVE_INFINITY;
+  try {
+    for await (const chunk of chunks) {
+      bytes += chunk.length;
+      const answer = await thread.take(chunk);
+      if (clock.monotonic() - toldMs < PROGRESS_MS) continue;
+      toldMs = clock.monotonic();
+      onProgress?.({ bytes, entries: answer.kind === "taken" ? answer.entries : 0 });
+    }
+    const answer = await thread.ask({ kind: "end" });
+    if (answer.kind !== "done") throw new Error("The reading thread lost its place");
+    return answer.document;
+  } catch (error) {
+    signal.throwIfAborted();
+    throw error;
+  } finally {
+    signal.removeEventListener("abort", stop);
+    await thread.close();
+  }
 }
 
-const given = workerData as { readonly [MARK]?: true; readonly request: ImportRequest } | null;
-if (given?.[MARK] === true) parentPort?.postMessage(outcomeOf(given.request));
+class ReadingThread {
+  readonly #worker: Worker;
+  readonly #clock: Clock;
+  #answer = unheard<FromThread>();
 
-function outcomeOf(request: ImportRequest): Outcome {
+  constructor(document: DocumentImport, clock: Clock) {
+    this.#clock = clock;
+    this.#worker = new Worker(new URL(import.meta.url), {
+      workerData: { [MARK]: true, document },
+      resourceLimits: { maxOldGenerationSizeMb: MOST_HEAP_MB },
+    });
+    this.#worker.on("message", (message: FromThread) => this.#answer.resolve(message));
+    this.#worker.once("error", (error: NodeJS.ErrnoException) => {
+      const isMemory = error.code === "ERR_WORKER_OUT_OF_MEMORY";
+      this.#answer.reject(isMemory ? new ImportProblem("The document takes too much memory to read") : error);
+    });
+    this.#worker.once("exit", () => this.#answer.reject(new ImportProblem("The document takes too long to read")));
+  }
+
+  async take(chunk: Uint8Array): Promise<FromThread> {
+    // A view would take all of the memory it looks at along.
+    const bytes = new Uint8Array(chunk);
+    return await this.ask({ kind: "chunk", bytes }, [bytes.buffer]);
+  }
+
+  async ask(message: ToThread, transfer: ArrayBuffer[] = []): Promise<FromThread> {
+    const cancelStop = this.#clock.after(MOST_MS, () => void this.close());
+    try {
+      this.#worker.postMessage(message, transfer);
+      const answer = await this.#answer.promise;
+      this.#answer = unheard<FromThread>();
+      if (answer.kind === "problem") throw new ImportProblem(answer.problem);
+      return answer;
+    } finally {
+      cancelStop();
+    }
+  }
+
+  async close(): Promise<void> {
+    await this.#worker.terminate();
+  }
+}
+
+/** A promise whose rejection may go unheard: the thread also ends when nobody waits for it. */
+function unheard<T>(): PromiseWithResolvers<T> {
+  const resolvers = Promise.withResolvers<T>();
+  resolvers.promise.catch(() => undefined);
+  return resolvers;
+}
+
+const given = workerData as { readonly [MARK]?: true; readonly document: DocumentImport } | null;
+if (given?.[MARK] === true && parentPort !== null) {
+  const port = parentPort;
+  const reader = openDocument(given.document);
+  port.on("message", (message: ToThread) => port.postMessage(answerTo(message, reader)));
+}
+
+function answerTo(message: ToThread, reader: DocumentReader): FromThread {
   try {
-    return { ok: true, imported: readImport(request) };
+    if (message.kind === "chunk") return { kind: "taken", entries: reader.write(message.bytes) };
+    return { kind: "done", document: reader.end() };
   } catch (error) {
-    if (error instanceof ImportProblem) return { ok: false, problem: error.message };
+    if (error instanceof ImportProblem) return { kind: "problem", problem: error.message };
     throw error;
   }
 }

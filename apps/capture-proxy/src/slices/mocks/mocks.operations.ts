@@ -1,6 +1,7 @@
 // Tested by mocks.slice.test.ts
 import type { mocksOperations } from "@headworks/capture-contract";
 import type { Handlers } from "@headworks/contract-kit";
+import type { EventSink } from "#slice.ts";
 import type { CaptureStore } from "#storage/capture-store.ts";
 import { collectionHandlers } from "./collection-handlers.ts";
 import { historyHandlers } from "./history-handlers.ts";
@@ -20,6 +21,7 @@ export interface MocksOperationsParts {
   readonly recorder: MockRecorder;
   readonly serving: Serving;
   readonly captured: CaptureStore;
+  readonly events: Pick<EventSink, "task">;
   /** Between 0 and 1. */
   readonly random: () => number;
 }
@@ -30,7 +32,7 @@ export function createMocksOperations(parts: MocksOperationsParts): Handlers<typ
   return {
     ...ruleHandlers(book),
     ...trialHandlers(parts),
-    ...importHandlers(book),
+    ...importHandlers(book, parts.events),
     ...collectionHandlers(book),
     ...historyHandlers(book),
     ...recordingHandlers(parts),

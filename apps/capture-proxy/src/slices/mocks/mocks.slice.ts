@@ -57,7 +57,16 @@ export function createMocksSlice(host: SliceHost): Slice<typeof mocksOperations>
   });
   return {
     name: "mocks",
-    operations: createMocksOperations({ book, compiler, rules: () => rules, recorder, serving, captured, random }),
+    operations: createMocksOperations({
+      book,
+      compiler,
+      rules: () => rules,
+      recorder,
+      serving,
+      captured,
+      events,
+      random,
+    }),
     interceptor: createMocksInterceptor({
       rules: () => rules,
       serving: serving.current,

@@ -93,8 +93,12 @@ function refuse(problem: string): never {
 }
 
 /** The collection that new rules join. Throws 400 for one that does not exist. */
-export function checkedCollection(book: RuleBook, id: string | null | undefined): string | null {
+export function checkedCollection(
+  book: RuleBook,
+  id: string | null | undefined,
+  path = "body/collection_id",
+): string | null {
   if (id === undefined || id === null) return null;
   if (book.hasCollection(id)) return id;
-  throw validationError([{ path: "body/collection_id", message: "is no collection" }]);
+  throw validationError([{ path, message: "is no collection" }]);
 }

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { gzipSync } from "node:zlib";
+import { brotliCompressSync, brotliDecompressSync, gunzipSync, gzipSync } from "node:zlib";
 import fc from "fast-check";
 import type { RawFields } from "@headworks/http1";
 import type { Content } from "#exchange/exchange.ts";
@@ -93,6 +93,7 @@ test("what cannot be decoded says why and is not changed", async () => {
     [gzipSync("x").subarray(0, 10), "gzip", /ends too soon/],
     [Buffer.from("no gzip"), "gzip", /is not of the content coding/],
     [Buffer.from("x"), "compress", /compress cannot be undone/],
+    [Buffer.from("x"), Array<string>(20).fill("gzip").join(), /20 content codings, more than 5, cannot be undone/],
   ];
   for (const [bytes, coding, reason] of cases) {
     const body = bodyOf(bytes, ["Content-Encoding", coding]);
@@ -105,6 +106,17 @@ test("what cannot be decoded says why and is not changed", async () => {
   await late.load();
   assert.match(late.obstacle ?? "", /larger than 10000 bytes/);
   assert.equal(late.hasPassed, true);
+});
+
+test("codings in several fields are undone for an edit and applied again", async () => {
+  const fields: RawFields = ["Content-Encoding", "gzip", "X", "1", "content-encoding", "identity, BR"];
+  const body = bodyOf(brotliCompressSync(gzipSync("before")), fields);
+  await body.load();
+  assert.equal(body.text, "before");
+  body.replaceText("after");
+  const finished = await body.finish();
+  assert.deepEqual(finished.fields, fields);
+  assert.equal(gunzipSync(brotliDecompressSync(finished.bytes)).toString(), "after");
 });
 
 test("a replaced body is sent plain, and digests of the old one go", async () => {

@@ -5,6 +5,7 @@ import {
   decodeContentSync,
   encodeContent,
   encodeText,
+  remainingCodings,
 } from "@headworks/http-fields/content-coding";
 import { fieldValue, fieldValues } from "@headworks/http1";
 import type { RawFields } from "@headworks/http1";
@@ -153,7 +154,7 @@ export class EditedBody {
       limit: `the decoded body is larger than ${this.#limitBytes} bytes and passes as it is`,
       truncated: "the body's content coding ends too soon; it passes as it is",
       damaged: "the body is not of the content coding it names; it passes as it is",
-      unsupported: `the content coding ${decoded.remaining.join(", ")} cannot be undone; the body passes as it is`,
+      unsupported: `${remainingCodings(decoded.remaining)} cannot be undone; the body passes as it is`,
     }[decoded.stop];
   }
 

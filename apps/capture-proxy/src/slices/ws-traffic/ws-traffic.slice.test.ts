@@ -47,6 +47,10 @@ test("a connection and its messages are there while it is open, and after its en
   );
   assert.deepEqual(binary?.payload, { raw: [1, 255], raw_base64: "Af8=", size: 2 });
   assert.equal("mask" in (binary ?? {}), false);
+  const found = async (q: string): Promise<readonly string[]> =>
+    (await rig.api<{ id: string }[]>("GET", `/traffic?q=${encodeURIComponent(q)}`)).map((entry) => entry.id);
+  assert.deepEqual(await found("ws.text:HELLO dir:out"), [id]);
+  assert.deepEqual(await found("ws.text:hello dir:in"), []);
   const open = await rig.api<WsConnection>("GET", `/ws-traffic/connections/${id}`);
   assert.deepEqual(
     [

@@ -1,17 +1,19 @@
 import type { ImportMocks } from "@headworks/capture-contract";
 import { useMutation, useQuery } from "@tanstack/react-query";
 import { useState } from "react";
-import { api } from "../../api.ts";
 import { mockCollectionsQuery, queryClient } from "../../queries.ts";
 import { conditionSentence } from "../../rules/condition-sentence.ts";
-import { Failed } from "../../rules/refused.tsx";
+import { Failed, Refused } from "../../rules/refused.tsx";
 import shared from "../../rules/rule-parts.module.css";
 import { Button } from "../../ui/button.tsx";
 import { Dialog } from "../../ui/dialog.tsx";
 import { Field, Select, Switch, TextInput } from "../../ui/field.tsx";
+import { formatBytes } from "../../ui/format.ts";
 import { toast } from "../../ui/toast.tsx";
-import { guessFormat } from "./import-format.ts";
+import { guessFormat, HEAD_BYTES, sizeProblem } from "./import-format.ts";
 import styles from "./mocks.module.css";
+import { useDocumentSending } from "./use-document-sending.ts";
+import type { ImportAnswer } from "./use-document-sending.ts";
 
 const FORMATS = [
   { value: "har", label: "HAR" },
@@ -23,22 +25,27 @@ const FORMATS = [
 /** Makes mocks of a document: first shows what it would make, then makes it. */
 export function ImportDialog({ onClose }: { readonly onClose: () => void }) {
   const collections = useQuery(mockCollectionsQuery);
-  const [file, setFile] = useState<{ readonly name: string; readonly text: string } | null>(null);
+  const [file, setFile] = useState<File | null>(null);
   const [format, setFormat] = useState<ImportMocks["format"]>("har");
   const [collection, setCollection] = useState("");
   const [enabled, setEnabled] = useState(true);
   const [baseUrl, setBaseUrl] = useState("");
-  const order = (dry: boolean): ImportMocks => ({
-    format,
-    data: file?.text ?? "",
-    dry_run: dry,
-    collection_id: collection === "" ? null : collection,
-    enabled,
-    ...(format === "openapi" && baseUrl.trim() !== "" ? { base_url: baseUrl.trim() } : {}),
-  });
-  const dryRun = useMutation({ mutationFn: () => api.mocks.importMocks({ body: order(true) }) });
+  const { sentBytes, send, stop } = useDocumentSending();
+  const sendFile = async (isDryRun: boolean): Promise<ImportAnswer> =>
+    await send(file ?? new Blob(), {
+      format,
+      dry_run: isDryRun ? "true" : "false",
+      enabled: enabled ? "true" : "false",
+      ...(collection === "" ? {} : { collection_id: collection }),
+      ...(format === "openapi" && baseUrl.trim() !== "" ? { base_url: baseUrl.trim() } : {}),
+    });
+  const close = (): void => {
+    stop();
+    onClose();
+  };
+  const dryRun = useMutation({ mutationFn: async () => await sendFile(true) });
   const make = useMutation({
-    mutationFn: () => api.mocks.importMocks({ body: order(false) }),
+    mutationFn: async () => await sendFile(false),
     onSuccess: async ({ imported }) => {
       await queryClient.invalidateQueries({ queryKey: ["mocks"] });
       toast({ tone: "success", title: imported === 1 ? "One mock is made" : `${imported} mocks are made` });
@@ -48,24 +55,29 @@ export function ImportDialog({ onClose }: { readonly onClose: () => void }) {
   const change = (): void => dryRun.reset();
   const choose = async (chosen: File | undefined): Promise<void> => {
     if (chosen === undefined) return;
-    const text = await chosen.text();
-    setFile({ name: chosen.name, text });
-    setFormat(guessFormat(chosen.name, text));
+    const head = await chosen.slice(0, HEAD_BYTES).text();
+    setFile(chosen);
+    setFormat(guessFormat(chosen.name, head));
     change();
   };
   const problem = dryRun.error ?? make.error;
+  const tooLarge = file === null ? undefined : sizeProblem(format, file.size);
   return (
     <Dialog
       open
       size="wide"
-      onClose={onClose}
+      onClose={close}
       onSubmit={() => (dryRun.data === undefined ? dryRun.mutate() : make.mutate())}
       title="Import mocks"
       description="HAR, OpenAPI 3.0 and 3.1, Postman 2.1, or an export of Weir. Nothing is made before you have seen it."
       actions={
         <>
-          <Button onClick={onClose}>Cancel</Button>
-          <Button type="submit" variant="primary" disabled={file === null || dryRun.isPending || make.isPending}>
+          <Button onClick={close}>Cancel</Button>
+          <Button
+            type="submit"
+            variant="primary"
+            disabled={file === null || tooLarge !== undefined || sentBytes !== undefined}
+          >
             {dryRun.data === undefined
               ? "Show what it makes"
               : dryRun.data.imported === 1
@@ -124,13 +136,26 @@ export function ImportDialog({ onClose }: { readonly onClose: () => void }) {
           change();
         }}
       />
+      <Refused>{tooLarge}</Refused>
+      <Sending sentBytes={sentBytes} totalBytes={file?.size ?? 0} />
       <Failed error={problem} />
       {dryRun.data !== undefined && <Preview result={dryRun.data} />}
     </Dialog>
   );
 }
 
-function Preview({ result }: { readonly result: Awaited<ReturnType<typeof api.mocks.importMocks>> }) {
+/** How far a document is; nothing while none is sent. */
+function Sending({ sentBytes, totalBytes }: { readonly sentBytes: number | undefined; readonly totalBytes: number }) {
+  if (sentBytes === undefined) return null;
+  const isSent = sentBytes >= totalBytes;
+  return (
+    <p role="status" className={shared["quiet"]}>
+      {isSent ? "The document is being read" : `${formatBytes(sentBytes)} of ${formatBytes(totalBytes)} are sent`}
+    </p>
+  );
+}
+
+function Preview({ result }: { readonly result: ImportAnswer }) {
   const rules = "rules" in result ? result.rules : [];
   return (
     <div className={styles["preview"]} role="group" aria-label="What it makes">

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { guessFormat } from "./import-format.ts";
+import { guessFormat, sizeProblem } from "./import-format.ts";
 
 test("documents are told apart by their beginning", () => {
   const cases: readonly [string, string, string][] = [
@@ -12,4 +12,17 @@ test("documents are told apart by their beginning", () => {
     ["mocks.json", ' [{"id":"1"}]', "json"],
   ];
   for (const [name, text, format] of cases) assert.equal(guessFormat(name, text), format, text);
+});
+
+test("a document that is too large is refused with the limit of its format", () => {
+  const mib = 1_048_576;
+  const cases: readonly [Parameters<typeof sizeProblem>[0], number, string | undefined][] = [
+    ["har", 100 * mib, undefined],
+    ["har", 120 * mib, "The file has 120 MB; a HAR may have 100 MB"],
+    ["openapi", 25 * mib, undefined],
+    ["openapi", 26 * mib, "The file has 26.0 MB; an OpenAPI document may have 25.0 MB"],
+    ["postman", 26 * mib, "The file has 26.0 MB; a Postman collection may have 25.0 MB"],
+    ["json", 26 * mib, "The file has 26.0 MB; an export may have 25.0 MB"],
+  ];
+  for (const [format, sizeBytes, problem] of cases) assert.equal(sizeProblem(format, sizeBytes), problem, format);
 });

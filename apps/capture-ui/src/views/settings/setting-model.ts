@@ -33,6 +33,7 @@ const GROUPS: readonly (readonly [id: string, title: string, pattern: RegExp])[]
   ["limits", "Time limits", /_timeout_ms$/u],
   ["mirror", "Mirror", /^mirror\./u],
   ["auto-save", "Auto save", /^auto_save\./u],
+  ["features", "Features", /^disabled_features$/u],
   ["logs", "Logs", /^(?:log_config\.|debug_logging\.|verbose$)/u],
 ];
 
@@ -75,6 +76,7 @@ const LABELS: Readonly<Record<string, string>> = {
   rewrite_body_wait_ms: "Wait for a body to rewrite, ms",
   map_file_dirs: "Folders that rewrites answer from",
   mock_body_dirs: "Folders that mocks answer from",
+  disabled_features: "Features that are switched off",
   verbose: "Detailed log",
   "log_config.enabled": "Write a log file",
   "log_config.rotation": "New file",

@@ -7,6 +7,8 @@ import { useAction } from "../../shell/actions.ts";
 import { Button } from "../../ui/button.tsx";
 import { TextInput } from "../../ui/field.tsx";
 import { formatBytes, formatCount, formatTimeOfDay } from "../../ui/format.ts";
+import { ContextMenu } from "../../ui/menu.tsx";
+import type { MenuEntry } from "../../ui/menu.tsx";
 import { Segmented } from "../../ui/segmented.tsx";
 import { EmptyState, ErrorState, Spinner } from "../../ui/states.tsx";
 import { Tag } from "../../ui/tag.tsx";
@@ -18,6 +20,9 @@ import type { FrameFilter } from "./load-rows.ts";
 import type { PagedRows } from "./paged-rows.ts";
 import styles from "./streams.module.css";
 import { throttled, usePagedRows } from "./use-paged-rows.ts";
+import { actionsFor, draftOfMessage } from "./ws-rule-draft.ts";
+import type { ActionType, WsRuleDraft } from "./ws-rule-draft.ts";
+import { WsRulesDialog } from "./ws-rules-dialog.tsx";
 
 const ROW_PX = 26;
 /** The store has frames within 250 ms; what is told sooner is fetched then. */
@@ -171,6 +176,7 @@ function Rows({
   readonly onChoose: (ordinal: number) => void;
 }) {
   const list = useRef<WindowListHandle>(null);
+  const [draft, setDraft] = useState<WsRuleDraft | null>(null);
   const prefix = useId();
   /** Where the chosen frame stood last; it is known by its number, which is no place in a filtered list. */
   const place = useRef(-1);
@@ -203,7 +209,7 @@ function Rows({
       </EmptyState>
     );
   }
-  return (
+  const messages = (
     <WindowList
       handle={list}
       rows={total}
@@ -229,6 +235,7 @@ function Rows({
             id={`${prefix}-${frame?.ordinal ?? `at-${index}`}`}
             frame={frame}
             createdAt={stream.created_at}
+            index={index}
             isChosen={frame !== undefined && frame.ordinal === chosen}
             onChoose={(ordinal) => {
               place.current = index;
@@ -239,18 +246,55 @@ function Rows({
       }}
     />
   );
+  return (
+    <>
+      <ContextMenu
+        items={(event) => {
+          const row = event.target instanceof Element ? event.target.closest("[data-place]") : null;
+          // The menu key acts on the message that is chosen.
+          const index = row === null ? place.current : Number(row.getAttribute("data-place"));
+          const frame = rows.row(index);
+          return frame === undefined ? [] : ruleMenu(stream, frame, setDraft);
+        }}
+      >
+        <div className={styles["menuArea"]}>{messages}</div>
+      </ContextMenu>
+      {draft !== null && <WsRulesDialog initial={draft} onClose={() => setDraft(null)} />}
+    </>
+  );
+}
+
+const RULE_LABELS: Readonly<Record<ActionType, string>> = {
+  pause: "Hold until I decide…",
+  replace: "Replace the text…",
+  drop: "Leave out…",
+  delay: "Delay…",
+};
+
+/** Rules that can be made of a message, to be looked over before they hold. */
+function ruleMenu(stream: StreamDetail, frame: StreamFrame, onDraft: (draft: WsRuleDraft) => void): MenuEntry[] {
+  const actions = actionsFor(frame);
+  if (actions.length === 0) return [];
+  const items = actions.map((action): MenuEntry => ({
+    kind: "item",
+    label: RULE_LABELS[action],
+    onSelect: () => onDraft(draftOfMessage(stream, frame, action)),
+  }));
+  return [{ kind: "heading", label: "Rule for messages like this" }, ...items];
 }
 
 function FrameRow({
   id,
   frame,
   createdAt,
+  index,
   isChosen,
   onChoose,
 }: {
   readonly id: string;
   readonly frame: StreamFrame | undefined;
   readonly createdAt: string;
+  readonly index: number;
   readonly isChosen: boolean;
   readonly onChoose: (ordinal: number) => void;
 }) {
@@ -262,6 +306,7 @@ function FrameRow({
       tabIndex={-1}
       className={styles["frame"]}
       style={{ height: ROW_PX }}
+      data-place={index}
       data-chosen={isChosen || undefined}
       aria-current={isChosen || undefined}
       onClick={() => onChoose(frame.ordinal)}

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { NEW_RULE, ruleOf, ruleSentence } from "./ws-rule-draft.ts";
+import { actionsFor, draftOfMessage, NEW_RULE, ruleOf, ruleSentence } from "./ws-rule-draft.ts";
 
 test("an empty form is a rule that pauses everything, and has a name", () => {
   assert.deepEqual(ruleOf(NEW_RULE), { name: "Pause messages", match: {}, action: { type: "pause" } });
@@ -27,4 +27,49 @@ test("a rule is a sentence", () => {
     'received, text a+: replace with "b"',
   );
   assert.equal(ruleSentence({ match: { url: "/x" }, action: { type: "delay", delay_ms: 5 } }), "URL /x: delay by 5 ms");
+});
+
+const stream = { host: "a.test", url: "wss://a.test/chat?token=1" };
+const said = (text: string | null, type = "text") => ({
+  direction: "send" as const,
+  type: type as "text",
+  text,
+  size: new TextEncoder().encode(text ?? "").length,
+  is_final: true,
+});
+
+test("a rule of a message asks for its connection's address, its direction and its text", () => {
+  const draft = draftOfMessage(stream, said('{"price": "5 $"}\nend'), "drop");
+  assert.deepEqual(ruleOf(draft), {
+    name: "Drop sent messages of a.test",
+    match: {
+      host: "a.test",
+      url: "^wss://a\\.test/chat",
+      direction: "send",
+      text: '^\\{"price": "5 \\$"\\}\\nend$',
+    },
+    action: { type: "drop" },
+  });
+  assert.match('{"price": "5 $"}\nend', new RegExp(draft.text, "u"));
+});
+
+test("a replacement begins with the text that is replaced, in which a dollar sign stands for itself", () => {
+  assert.equal(draftOfMessage(stream, said("5 $&"), "replace").replacement, "5 $$&");
+  assert.equal(draftOfMessage(stream, said("5 $&"), "pause").replacement, "");
+});
+
+test("of a long text, or of one that is not all there, the rule asks for the beginning", () => {
+  assert.equal(draftOfMessage(stream, said("é".repeat(300)), "pause").text, `^${"é".repeat(200)}`);
+  assert.equal(draftOfMessage(stream, { ...said("cut"), size: 70_000 }, "pause").text, "^cut");
+  assert.equal(draftOfMessage(stream, { ...said("part"), is_final: false }, "pause").text, "^part");
+  assert.equal(draftOfMessage({ ...stream, url: `ws://a/${"x".repeat(2000)}` }, said(""), "pause").url, "");
+});
+
+test("bytes have no text to ask for or to replace, and control frames are not decided on", () => {
+  assert.equal(draftOfMessage(stream, said(null, "binary"), "drop").text, "");
+  const kinds = { kind: "websocket", type: "text", text: "a" } as const;
+  assert.deepEqual(actionsFor(kinds), ["pause", "replace", "drop", "delay"]);
+  assert.deepEqual(actionsFor({ ...kinds, type: "binary", text: null }), ["pause", "drop", "delay"]);
+  assert.deepEqual(actionsFor({ ...kinds, type: "ping" }), []);
+  assert.deepEqual(actionsFor({ ...kinds, kind: "sse", type: "event" }), []);
 });

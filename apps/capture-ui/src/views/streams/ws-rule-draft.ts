@@ -1,6 +1,7 @@
-import type { NewWsRule, WsRule } from "@headworks/capture-contract";
+import type { NewWsRule, StreamDetail, StreamFrame, WsRule } from "@headworks/capture-contract";
+import { literalPattern } from "../../rules/literal-pattern.ts";
 
-type ActionType = WsRule["action"]["type"];
+export type ActionType = WsRule["action"]["type"];
 
 /** A rule for messages as it stands in its form. */
 export interface WsRuleDraft {
@@ -24,6 +25,48 @@ export const NEW_RULE: WsRuleDraft = {
   replacement: "",
   delayMs: "1000",
 };
+
+/** Of a longer text the rule asks for the beginning. */
+const MOST_TEXT_CHARACTERS = 200;
+/** What a pattern may have, as the service takes it. */
+const MOST_PATTERN_CHARACTERS = 1000;
+
+/** The actions that a rule may take on messages like this one; none for what rules do not decide on. */
+export function actionsFor({ kind, type, text }: Pick<StreamFrame, "kind" | "type" | "text">): readonly ActionType[] {
+  if (kind !== "websocket" || (type !== "text" && type !== "binary")) return [];
+  return type === "text" && text !== null ? ["pause", "replace", "drop", "delay"] : ["pause", "drop", "delay"];
+}
+
+/** A rule for messages like this one: of the same connection's address and direction, with the same text. */
+export function draftOfMessage(
+  stream: Pick<StreamDetail, "host" | "url">,
+  frame: Pick<StreamFrame, "direction" | "type" | "text" | "size" | "is_final">,
+  action: ActionType,
+): WsRuleDraft {
+  const [address = ""] = stream.url.split("?", 1);
+  const url = literalPattern("begins", address);
+  const text = frame.type === "text" ? (frame.text ?? "") : "";
+  const shown = Array.from(text.slice(0, 2 * MOST_TEXT_CHARACTERS))
+    .slice(0, MOST_TEXT_CHARACTERS)
+    .join("");
+  const isWhole = frame.is_final && shown === text && new TextEncoder().encode(text).length === frame.size;
+  const pattern = text === "" ? "" : onOneLine(literalPattern(isWhole ? "is" : "begins", shown));
+  return {
+    ...NEW_RULE,
+    host: stream.host,
+    url: url.length > MOST_PATTERN_CHARACTERS ? "" : url,
+    direction: frame.direction,
+    text: pattern,
+    action,
+    // What stands there is to be edited; a dollar sign would stand for something found.
+    replacement: action === "replace" ? shown.replaceAll("$", "$$$$") : "",
+  };
+}
+
+/** A field of one line takes no line ends. */
+function onOneLine(pattern: string): string {
+  return pattern.replaceAll("\r", "\\r").replaceAll("\n", "\\n").replaceAll("\t", "\\t");
+}
 
 /** What the service is sent. */
 export function ruleOf(draft: WsRuleDraft): NewWsRule {

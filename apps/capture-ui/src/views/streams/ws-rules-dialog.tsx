@@ -17,10 +17,17 @@ import type { WsRuleDraft } from "./ws-rule-draft.ts";
 import { wsRulesQuery } from "./ws-queries.ts";
 
 /** Rules for messages of WebSocket connections: which there are, and a form for one more. */
-export function WsRulesDialog({ onClose }: { readonly onClose: () => void }) {
+export function WsRulesDialog({
+  initial = NEW_RULE,
+  onClose,
+}: {
+  /** What the form begins with. */
+  readonly initial?: WsRuleDraft;
+  readonly onClose: () => void;
+}) {
   const client = useQueryClient();
   const rules = useQuery(wsRulesQuery);
-  const [draft, setDraft] = useState<WsRuleDraft>(NEW_RULE);
+  const [draft, setDraft] = useState<WsRuleDraft>(initial);
   const create = useMutation({
     mutationFn: () => api["ws-traffic"].createWsRule({ body: ruleOf(draft) }),
     onSuccess: async () => {

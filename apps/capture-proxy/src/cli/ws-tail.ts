@@ -1,0 +1,203 @@
+import { constants } from "node:os";
+import type { Command } from "commander";
+import { Argument, Option } from "commander";
+import { wsTrafficOperations } from "@headworks/capture-contract";
+import type { FrameEvent, ServerMessage, WsConnection } from "@headworks/capture-contract";
+import { apiAddress, callJson, noServiceText } from "./api-connection.ts";
+import type { ApiAddress } from "./api-connection.ts";
+import { CommandFailure, EXIT } from "./exit-codes.ts";
+import { globalOptions } from "./global-options.ts";
+import type { Invocation, MessageSocket, Outcome } from "./invocation.ts";
+import { sizeText } from "./present-values.ts";
+import { visibleJson, visibleText } from "./terminal.ts";
+import type { Terminal } from "./terminal.ts";
+import { fitted, padded, textWidth } from "./text-width.ts";
+
+// Tested by ../../test/cli-ws-tail.test.ts
+
+interface TailOptions {
+  readonly direction?: FrameEvent["direction"];
+  readonly search?: string;
+  readonly json?: boolean;
+  readonly apiUrl?: string;
+  readonly timeout?: string;
+}
+
+/** What of the live messages is printed. */
+interface Wanted {
+  readonly connection: string | undefined;
+  readonly direction: FrameEvent["direction"] | undefined;
+  /** In lower case. */
+  readonly search: string | undefined;
+}
+
+/** Adds `weir ws tail`. */
+export function addWsTailCommand(group: Command, invocation: Invocation, outcome: Outcome): void {
+  const summary = "Follow messages of WebSocket connections as they pass: one line for each";
+  const command = group
+    .command("tail")
+    .summary(summary)
+    .description(`${summary}. It shows what comes from now on, and ends with Ctrl+C or with the service.`)
+    .addArgument(new Argument("[connection]", "Only messages of the connection with this id"))
+    .addOption(
+      new Option("-d, --direction <direction>", "Only messages of the client, or of the server").choices([
+        "send",
+        "receive",
+      ]),
+    )
+    .option("-s, --search <text>", "Only messages with this text in their first 1,000 characters, in any case");
+  for (const option of globalOptions("Print one JSON object for each message")) command.addOption(option);
+  command.action(async (connection: string | undefined) => {
+    outcome.exitCode = await tail(invocation, connection, command.optsWithGlobals());
+  });
+}
+
+/** Follows until it is interrupted, nobody reads, or the service goes away; resolves to the exit code. */
+async function tail(invocation: Invocation, connection: string | undefined, options: TailOptions): Promise<number> {
+  const address = apiAddress(options, invocation.environment);
+  if (connection !== undefined) await refuseClosed(address, connection);
+  const stop = new AbortController();
+  let interruptedBy: NodeJS.Signals | undefined;
+  const onInterrupt = (signal: NodeJS.Signals): void => {
+    interruptedBy = signal;
+    stop.abort();
+  };
+  process.once("SIGINT", onInterrupt).once("SIGTERM", onInterrupt);
+  invocation.outputGone.addEventListener("abort", () => stop.abort(), { once: true });
+  try {
+    const wanted = { connection, direction: options.direction, search: options.search?.toLowerCase() };
+    const print = (frame: FrameEvent): void => {
+      if (isWanted(frame, wanted)) printFrame(frame, invocation.stdout, options.json === true, connection);
+    };
+    await follow(await invocation.parts.openSocket(socketUrl(address)), {
+      print,
+      stderr: invocation.stderr,
+      address,
+      signal: stop.signal,
+    });
+  } finally {
+    process.off("SIGINT", onInterrupt).off("SIGTERM", onInterrupt);
+  }
+  // Following has no end of its own, so that Ctrl+C is how it is meant to end.
+  return interruptedBy === "SIGTERM" ? EXIT.signalBase + constants.signals.SIGTERM : EXIT.ok;
+}
+
+/** Nothing would ever come of a connection that is not there or over. */
+async function refuseClosed(address: ApiAddress, id: string): Promise<void> {
+  const { value } = await callJson(address, wsTrafficOperations.getWsConnection, { params: { id } });
+  if ((value as WsConnection).state !== "closed") return;
+  throw new CommandFailure(
+    EXIT.failure,
+    `The connection is closed; \`weir ws messages --connection-id ${visibleText(id)}\` lists what was said on it`,
+  );
+}
+
+/** A query that no entry satisfies: of the traffic itself nothing is to be sent. */
+const NO_TRAFFIC = "seq:<0";
+
+function socketUrl({ baseUrl }: ApiAddress): string {
+  return `${baseUrl.replace(/^http/, "ws")}/ws?batch=1&q=${encodeURIComponent(NO_TRAFFIC)}`;
+}
+
+/** What following one connection to the service needs. */
+interface Followed {
+  readonly print: (frame: FrameEvent) => void;
+  readonly stderr: Terminal;
+  readonly address: ApiAddress;
+  readonly signal: AbortSignal;
+}
+
+/** Prints what comes until the signal aborts. Throws {@link CommandFailure} with a sentence when the service ends it. */
+async function follow(socket: MessageSocket, { print, stderr, address, signal }: Followed): Promise<void> {
+  const { promise, resolve, reject } = Promise.withResolvers<void>();
+  const fail = (sentence: string): void => {
+    reject(new CommandFailure(EXIT.failure, sentence));
+    socket.close();
+  };
+  const take = (message: ServerMessage): void => {
+    if (message.type === "Frame") print(message.data);
+    else if (message.type === "Error") fail(visibleText(message.data.message));
+    else if (message.type === "Resync" && message.data.channel === "frames") {
+      stderr.write(`weir: ${message.data.missed} messages came faster than they were read\n`);
+    }
+  };
+  let isOpen = false;
+  const onAbort = (): void => {
+    resolve();
+    socket.close();
+  };
+  signal.addEventListener("abort", onAbort, { once: true });
+  socket.onOpen(() => {
+    isOpen = true;
+    const data = { filter: { q: NO_TRAFFIC }, channels: ["frames"] };
+    socket.send(JSON.stringify({ type: "Subscribe", data }));
+  });
+  socket.onMessage((text) => {
+    try {
+      const parsed = JSON.parse(text) as ServerMessage | readonly ServerMessage[];
+      for (const message of Array.isArray(parsed) ? (parsed as readonly ServerMessage[]) : [parsed as ServerMessage]) {
+        take(message);
+      }
+    } catch {
+      fail("What answers at /ws does not speak like Weir's live feed");
+    }
+  });
+  socket.onClose((reason) => {
+    const sentence = isOpen ? `Weir went away (${visibleText(reason)})` : noServiceText(address);
+    reject(new CommandFailure(EXIT.failure, sentence));
+  });
+  if (signal.aborted) onAbort();
+  try {
+    await promise;
+  } finally {
+    signal.removeEventListener("abort", onAbort);
+  }
+}
+
+function isWanted(frame: FrameEvent, { connection, direction, search }: Wanted): boolean {
+  if (frame.kind !== "websocket") return false;
+  if (connection !== undefined && frame.stream_id !== connection) return false;
+  if (direction !== undefined && frame.direction !== direction) return false;
+  return search === undefined || (frame.text?.toLowerCase().includes(search) ?? false);
+}
+
+function printFrame(frame: FrameEvent, terminal: Terminal, isJson: boolean, connection: string | undefined): void {
+  if (!isJson) return terminal.write(`${frameLine(frame, terminal, connection === undefined)}\n`);
+  const text = JSON.stringify(frame);
+  return terminal.write(`${terminal.isTty ? visibleJson(text) : text}\n`);
+}
+
+const ARROWS = { send: "→", receive: "←" } as const;
+const ID_COLUMNS = 36;
+/** The last part of an id is its random one. */
+const SHORT_ID_COLUMNS = 8;
+const WIDE_COLUMNS = 130;
+const TYPE_COLUMNS = 6;
+const LEAST_TEXT_COLUMNS = 4;
+
+/** `12:00:01.250 → text       1.2 KiB  …9f2a61c4  {"op":"ping"}`, cut to the window. */
+export function frameLine(frame: FrameEvent, terminal: Terminal, showsConnection: boolean): string {
+  const date = new Date(frame.timestamp);
+  const time = `${date.toTimeString().slice(0, 8)}.${String(date.getMilliseconds()).padStart(3, "0")}`;
+  const isWide = terminal.columns >= WIDE_COLUMNS;
+  const id = visibleText(frame.stream_id);
+  const type = padded(visibleText(frame.type), TYPE_COLUMNS);
+  const shownId = isWide ? padded(id, ID_COLUMNS) : `…${id.slice(-SHORT_ID_COLUMNS)}`;
+  const parts = [
+    terminal.style("dim", time),
+    terminal.style(frame.direction === "send" ? "cyan" : "green", ARROWS[frame.direction]),
+    type,
+    padded(sizeText(frame.size), 9, "right"),
+    ...(showsConnection ? [` ${terminal.style("dim", shownId)}`] : []),
+    ...(frame.effect === undefined ? [] : [terminal.style("yellow", frame.effect)]),
+  ];
+  const connectionColumns = showsConnection ? 2 + (isWide ? ID_COLUMNS : SHORT_ID_COLUMNS + 1) : 0;
+  const effectColumns = frame.effect === undefined ? 0 : frame.effect.length + 1;
+  const used = 12 + 2 + 1 + textWidth(type) + 10 + connectionColumns + effectColumns + 2;
+  return `${parts.join(" ")}  ${fitted(contentOf(frame), Math.max(LEAST_TEXT_COLUMNS, terminal.columns - used))}`.trimEnd();
+}
+
+/** On one line; what a closing frame holds begins with a number that is no text. */
+function contentOf({ type, text }: FrameEvent): string {
+  return text === null || type === "close" ? "" : visibleText(text.replaceAll(/\s+/gu, " ").trim());
+}

@@ -1,0 +1,84 @@
+// Tested by ../../test/engine-flow.test.ts and ../../test/http2-connect.test.ts
+import type { Socket } from "node:net";
+import type { ServerHttp2Stream } from "node:http2";
+import { reasonPhrase } from "@headworks/http-fields";
+import { lengthFraming, responseHeadText } from "@headworks/http1";
+import { endAndLinger } from "@headworks/sockets";
+import type { ByteSocket } from "@headworks/sockets";
+import type { HttpVersion } from "#exchange/exchange.ts";
+import type { Failure } from "#exchange/failure.ts";
+import type { SyntheticResponse } from "#exchange/phases.ts";
+import { CONNECT_ERROR } from "#upstream/http2-codes.ts";
+import { streamSocket } from "#upstream/stream-socket.ts";
+import { answerSection } from "./http2-answer.ts";
+
+/** What the listener keeps of a connection, or a connection of a tunnel on it, to end it at shutdown. */
+export interface ConnectionHandle {
+  /** The present exchange is the last one. */
+  drain(): void;
+  /** Ends at once; exchanges in flight fail with the given reason. */
+  abort(failure: Failure): void;
+}
+
+/** What CONNECT said. */
+export interface ConnectHead {
+  /** `host:port`, as it was written. */
+  readonly target: string;
+  readonly fields: readonly string[];
+}
+
+/** Who asked for a tunnel by CONNECT, and how that is answered. */
+export interface TunnelClient {
+  /** Carries the tunnel once it was accepted; paused. */
+  readonly socket: ByteSocket;
+  readonly version: HttpVersion;
+  /** The tunnel is open. */
+  accept(): void;
+  /** Answers with something else, and ends. */
+  refuse(answer: SyntheticResponse): void;
+}
+
+/** Begins what follows a CONNECT; `first` are bytes behind it. Undefined when nothing follows. */
+export type OpenTunnel = (
+  client: TunnelClient,
+  head: ConnectHead,
+  first: Buffer | undefined,
+) => ConnectionHandle | undefined;
+
+/** A connection over HTTP/1.1 whose CONNECT was read. */
+export function connectionClient(socket: Socket): TunnelClient {
+  return {
+    socket,
+    version: "HTTP/1.1",
+    accept: () => void socket.write(responseHeadText(200, "Connection established", []), "latin1"),
+    refuse: ({ status, reason = reasonPhrase(status), fields, body }) => {
+      socket.write(responseHeadText(status, reason, [...fields, "Connection", "close"]), "latin1");
+      endAndLinger(socket, body);
+    },
+  };
+}
+
+/** A stream of HTTP/2 (RFC 9113, 8.5). */
+export function streamClient(stream: ServerHttp2Stream): TunnelClient {
+  const socket = streamSocket(stream, CONNECT_ERROR);
+  // To node most resets are ends, but the reset of a tunnel is to be one at its other end.
+  stream.once("aborted", () => stream.emit("error", new Error("The client reset the stream")));
+  const respond = (section: string[]): void => {
+    // An answer has a Date when somebody gave it one. The option is missing in node's types.
+    const options = { endStream: false, sendDate: false };
+    if (!stream.closed && !stream.destroyed) stream.respond(section, options);
+  };
+  return {
+    socket,
+    version: "HTTP/2",
+    accept: () => respond([":status", "200"]),
+    refuse: ({ status, reason = "", fields, body }) => {
+      const response = { status, reason, version: "HTTP/2", fields, trailers: undefined } as const;
+      respond(answerSection(response, lengthFraming(body.length)));
+      socket.end(body);
+      socket.destroySoon();
+      // What the client says meanwhile is for nobody.
+      socket.resume();
+    },
+  };
+}

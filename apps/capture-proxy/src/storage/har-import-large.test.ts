@@ -1,0 +1,205 @@
+import assert from "node:assert/strict";
+import { existsSync, readdirSync } from "node:fs";
+import { test } from "node:test";
+import { gunzipSync, gzipSync } from "node:zlib";
+import type { ImportResult, TrafficEntry } from "@headworks/capture-contract";
+import { temporaryDirectory } from "@headworks/testkit";
+import { NEVER, openRig } from "./store-rig.ts";
+import type { StoreRig } from "./store-rig.ts";
+
+type Json = Readonly<Record<string, unknown>>;
+
+async function* cut(text: string, pieceBytes = 65_536): AsyncGenerator<Uint8Array> {
+  const bytes = Buffer.from(text);
+  for (let at = 0; at < bytes.length; at += pieceBytes) yield bytes.subarray(at, at + pieceBytes);
+}
+
+async function importHar(rig: StoreRig, text: string): Promise<ImportResult> {
+  const options = { sessionName: undefined, switchSession: false, signal: NEVER, onProgress: () => undefined };
+  return await rig.store.importHar(cut(text), options);
+}
+
+const entry = (response: Json, more: Json = {}): Json => ({
+  startedDateTime: "2026-01-02T03:04:05.678Z",
+  request: { method: "GET", url: "https://example.com/a", headers: [] },
+  response: { status: 200, headers: [], ...response },
+  ...more,
+});
+const har = (...entries: readonly (Json | string)[]): string =>
+  `{"log":{"entries":[${entries.map((each) => (typeof each === "string" ? each : JSON.stringify(each))).join()}]}}`;
+const coded = (...values: readonly string[]): Json[] => values.map((value) => ({ name: "Content-Encoding", value }));
+
+interface Imported {
+  readonly entry: TrafficEntry;
+  readonly fields: readonly string[];
+  readonly raw: Buffer;
+  readonly decoded: Buffer;
+}
+
+async function onlyEntry(rig: StoreRig, text: string): Promise<Imported> {
+  const result = await importHar(rig, text);
+  assert.deepEqual([result.imported_count, result.errors], [1, []]);
+  const { rows } = await rig.rows({ session_id: result.session_id });
+  const { id } = rows[0] ?? assert.fail("there is no row");
+  const found =
+    (await rig.store.getEntry(id, { includeBodies: false, decompressed: false })) ?? assert.fail("no entry");
+  const read = async (decoded: boolean): Promise<Buffer> => {
+    const parts: Uint8Array[] = [];
+    for (let start = 0; ;) {
+      const options = { decoded, utf8: false, start, end: undefined };
+      const part = (await rig.store.readBody(id, "response", options)) ?? assert.fail("no body");
+      parts.push(part.bytes);
+      start += part.bytes.length;
+      if (part.bytes.length === 0 || start >= part.totalBytes) return Buffer.concat(parts);
+    }
+  };
+  const fields = (found.response?.headers_list ?? []).map(([name, value]) => `${name}: ${value}`);
+  return { entry: found, fields, raw: await read(false), decoded: await read(true) };
+}
+
+const LARGE = 5_000_000;
+const TEXT = 'é😀 \\ " line\n'.repeat(LARGE / 16);
+const BYTES = Buffer.alloc(LARGE, "\u0000\u00ff\u0081abcde", "latin1");
+
+test("a large body in base64 or as text comes into the store as it is, and leaves no file behind", async () => {
+  await using directory = await temporaryDirectory();
+  await using rig = await openRig(directory.path);
+  const binary = { mimeType: "x/y", text: BYTES.toString("base64"), encoding: "base64" };
+  const first = await onlyEntry(rig, har(entry({ content: binary })));
+  assert.ok(first.raw.equals(BYTES));
+  assert.deepEqual([first.entry.response?.body_state, first.entry.response?.body_size], ["complete", BYTES.length]);
+  const second = await onlyEntry(rig, har(entry({ content: { mimeType: "text/plain", text: TEXT } })));
+  assert.ok(second.raw.equals(Buffer.from(TEXT)));
+  const escaped = "\\u00e9\\ud83d\\ude00\\u000a".repeat(250_000);
+  const beginning = JSON.stringify(entry({ content: {} })).slice(0, -3);
+  const third = await onlyEntry(rig, har(`${beginning}"text":"${escaped}"}}}`));
+  assert.ok(third.raw.equals(Buffer.from("é😀\n".repeat(250_000))));
+  assert.deepEqual(
+    readdirSync(directory.file("decoded")).filter((name) => name.startsWith("import-")),
+    [],
+  );
+});
+
+test("a large body that was decoded is encoded again as its fields say, piece by piece", async () => {
+  await using directory = await temporaryDirectory();
+  await using rig = await openRig(directory.path);
+  for (const codings of [["gzip"], ["gzip", "br"], ["zstd, deflate"]]) {
+    const {
+      raw,
+      decoded,
+      fields,
+      entry: found,
+    } = await onlyEntry(
+      rig,
+      har(entry({ headers: coded(...codings), content: { mimeType: "text/plain", text: TEXT } })),
+    );
+    assert.deepEqual(
+      fields,
+      codings.map((value) => `Content-Encoding: ${value}`),
+    );
+    assert.ok(decoded.equals(Buffer.from(TEXT)), codings.join());
+    assert.ok(raw.length < decoded.length / 2);
+    assert.deepEqual([found.response?.body_state, found.response?.body_size], ["complete", raw.length]);
+  }
+});
+
+test("a large body that was left encoded stays as it is; one of an unknown coding loses the field", async () => {
+  await using directory = await temporaryDirectory();
+  await using rig = await openRig(directory.path);
+  const packed = gzipSync(BYTES, { level: 0 });
+  const left = { mimeType: "x/y", text: packed.toString("base64"), encoding: "base64" };
+  const first = await onlyEntry(rig, har(entry({ headers: coded("gzip"), content: left })));
+  assert.ok(first.raw.equals(packed) && gunzipSync(first.raw).equals(BYTES));
+  for (const codings of [["dcb"], Array<string>(20).fill("gzip")]) {
+    const other = await onlyEntry(
+      rig,
+      har(entry({ headers: coded(...codings), content: { mimeType: "text/plain", text: TEXT } })),
+    );
+    assert.deepEqual([other.fields, other.raw.equals(Buffer.from(TEXT))], [[], true]);
+  }
+});
+
+test("what our own export kept as raw bytes is what comes back, however large", async () => {
+  await using directory = await temporaryDirectory();
+  await using rig = await openRig(directory.path);
+  const packed = gzipSync(BYTES, { level: 0 });
+  rig.add({ responseFields: ["Content-Encoding", "gzip"], responseBody: [packed] });
+  await rig.store.flush();
+  const { chunks } = await rig.store.exportHar({}, undefined, NEVER);
+  const { raw, decoded } = await onlyEntry(rig, Buffer.concat(await Array.fromAsync(chunks)).toString());
+  assert.ok(raw.equals(packed));
+  assert.ok(decoded.equals(BYTES));
+});
+
+test("a body above max_body_size is cut as captured ones are, and the import says so", async () => {
+  await using directory = await temporaryDirectory();
+  await using rig = await openRig(directory.path, { maxBodyBytes: 1_000_000 });
+  const small = "x".repeat(1_000_001);
+  const large = { mimeType: "x/y", text: BYTES.toString("base64"), encoding: "base64" };
+  const result = await importHar(
+    rig,
+    har(
+      entry({ content: { text: small.slice(1) } }),
+      entry({ content: { text: small } }),
+      entry({ content: large }),
+      entry({ content: { text: "x" } }, { request: { method: "PUT", url: "http://a/", postData: { text: small } } }),
+    ),
+  );
+  assert.deepEqual([result.imported_count, result.skipped_count], [4, 0]);
+  assert.deepEqual(result.errors, [
+    "entry 1: the body of its response is larger than max_body_size: 1000000 of 1000001 bytes are kept",
+    `entry 2: the body of its response is larger than max_body_size: 1000000 of ${LARGE} bytes are kept`,
+    "entry 3: the body of its request is larger than max_body_size: 1000000 of 1000001 bytes are kept",
+  ]);
+  const { rows } = await rig.rows({ session_id: result.session_id }, { order: "asc" });
+  const shown = [];
+  for (const { id } of rows) {
+    const { request, response } = (await rig.entry(id)) ?? assert.fail("no entry");
+    shown.push([request.body_state, response?.body_state, response?.body_size, response?.body_stored_size]);
+  }
+  assert.deepEqual(shown, [
+    ["none", "complete", 1_000_000, 1_000_000],
+    ["none", "truncated", 1_000_001, 1_000_000],
+    ["none", "truncated", LARGE, 1_000_000],
+    ["truncated", "complete", 1, 1],
+  ]);
+});
+
+test("a large text that is none leaves its entry out, with no file of it, and the next entry comes in", async () => {
+  await using directory = await temporaryDirectory();
+  await using rig = await openRig(directory.path);
+  const good = JSON.stringify(entry({ content: { text: TEXT } }));
+  const bad = good.replaceAll("line\\n", "line\\q");
+  const last = good.slice(0, good.lastIndexOf("\\n")) + good.slice(good.lastIndexOf("\\n")).replace("\\n", "\\q");
+  const result = await importHar(rig, har(bad, last, entry({ content: { text: "fine" } })));
+  assert.deepEqual(result.errors, ["entry 0: holds a text that is not JSON", "entry 1: holds a text that is not JSON"]);
+  assert.deepEqual([result.imported_count, result.skipped_count], [1, 2]);
+  await rig.store.flush();
+  assert.deepEqual(readdirSync(directory.file("bodies")), []);
+});
+
+test("an import that is called off in the middle of a large text leaves nothing behind", async () => {
+  await using directory = await temporaryDirectory();
+  await using rig = await openRig(directory.path);
+  const controller = new AbortController();
+  const beginning = har(entry({ content: { text: TEXT } })).slice(0, -100);
+  const source = async function* (): AsyncGenerator<Uint8Array> {
+    yield* cut(beginning);
+    assert.ok(existsSync(directory.file("decoded")));
+    assert.equal(readdirSync(directory.file("decoded")).filter((name) => name.startsWith("import-")).length, 1);
+    controller.abort();
+    yield Buffer.from(" ");
+  };
+  const options = {
+    sessionName: undefined,
+    switchSession: false,
+    signal: controller.signal,
+    onProgress: () => undefined,
+  };
+  await assert.rejects(rig.store.importHar(source(), options), { name: "AbortError" });
+  assert.deepEqual(
+    readdirSync(directory.file("decoded")).filter((name) => name.startsWith("import-")),
+    [],
+  );
+  assert.equal((await rig.store.listSessions()).length, 1);
+});

@@ -1,0 +1,61 @@
+import { randomBytes } from "node:crypto";
+import { fieldValue, fieldValues } from "@headworks/http1";
+import type { RawFields } from "@headworks/http1";
+import type { Failure } from "#exchange/failure.ts";
+
+const PSEUDONYM_BYTES = 8;
+
+/** A member of Via that a process of ours added. */
+const OUR_MEMBER = /^[ \t]*1\.1 h[0-9a-f]{16}[ \t]*$/;
+
+/** A request passed this process before. */
+export const CAME_ROUND: Failure = {
+  stage: "policy",
+  side: "internal",
+  code: "LOOP",
+  message: "The request was here before and came back by way of other proxies; it would go round for ever",
+};
+
+/**
+ * The name of one process in the Via fields of requests to upstream proxies (RFC 9110, 7.6.3), by which it knows what
+ * comes back to it. Random, so that it tells neither the product nor the machine.
+ */
+export function newPseudonym(): string {
+  return `h${randomBytes(PSEUDONYM_BYTES).toString("hex")}`;
+}
+
+/** What a process of that name adds to Via. */
+export function viaMember(pseudonym: string): string {
+  return `1.1 ${pseudonym}`;
+}
+
+/** The values of all Via fields; undefined where there is none, as mostly. */
+export function viaOf(fields: Readonly<RawFields>): readonly string[] | undefined {
+  return fieldValue(fields, "via") === undefined ? undefined : fieldValues(fields, "via");
+}
+
+/** Whether a message with these Via fields has passed the process of that name. */
+export function hasPassed(via: readonly string[] | undefined, pseudonym: string): boolean {
+  return via?.some((value) => value.includes(pseudonym)) ?? false;
+}
+
+/** The members that processes like this one added, in their order. */
+export function ourMembers(via: readonly string[]): string[] {
+  return via.flatMap((value) => value.split(",").filter(isOurs)).map((member) => member.trim());
+}
+
+/** Takes those members off, in place, so that an origin gets the Via that its client sent, to the byte, or none. */
+export function removeOurMembers(fields: RawFields): void {
+  if (fieldValue(fields, "via") === undefined) return;
+  for (let at = fields.length - 2; at >= 0; at -= 2) {
+    const value = fields[at + 1] ?? "";
+    if (fields[at]?.toLowerCase() !== "via" || !value.split(",").some(isOurs)) continue;
+    const others = value.split(",").filter((member) => !isOurs(member));
+    if (others.length === 0) fields.splice(at, 2);
+    else fields[at + 1] = others.join(",").trim();
+  }
+}
+
+function isOurs(member: string): boolean {
+  return OUR_MEMBER.test(member);
+}
