@@ -197,8 +197,9 @@ function sendError(reply: FastifyReply, { status, body, headers }: ErrorAnswer):
 }
 
 function registerDocuments(app: FastifyInstance, operations: AnyOperations, options: ApiServerOptions): void {
-  const openApi = JSON.stringify(openApiDocument(operations, apiInfo));
-  const docs = renderApiDocs(operations, apiInfo);
+  // Made when somebody asks: hardly anybody does, and it would hold up every start.
+  let openApi: string | undefined;
+  let docs: string | undefined;
   const document = (path: string, type: string, text: () => string, policy?: () => string | undefined): void => {
     app.route({
       method: ["GET", "HEAD"],
@@ -211,8 +212,12 @@ function registerDocuments(app: FastifyInstance, operations: AnyOperations, opti
       },
     });
   };
-  document("/api/openapi.json", "application/json; charset=utf-8", () => openApi);
-  document("/api/docs", "text/html; charset=utf-8", () => docs);
+  document(
+    "/api/openapi.json",
+    "application/json; charset=utf-8",
+    () => (openApi ??= JSON.stringify(openApiDocument(operations, apiInfo))),
+  );
+  document("/api/docs", "text/html; charset=utf-8", () => (docs ??= renderApiDocs(operations, apiInfo)));
   for (const page of options.pages ?? []) {
     document(
       page.path,

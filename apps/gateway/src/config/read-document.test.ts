@@ -361,7 +361,8 @@ for (const [name, make, expected] of hostile) {
       issues.slice(0, 3).join("\n"),
     );
     assert.ok(issues.length <= 1001, `${issues.length} issues`);
-    assert.ok(process.cpuUsage(before).user < 5_000_000, "five seconds of one core");
+    // The dearest takes three seconds of a usual core; what grows faster than the text takes minutes.
+    assert.ok(process.cpuUsage(before).user < 30_000_000, "thirty seconds of one core");
   });
 }
 

@@ -37,6 +37,12 @@ test("what cannot be undone is said, and broken bytes are no error", async () =>
   assert.equal((await messageLines(answer(null, null))).note, null);
 });
 
+test("what grows beyond any use is given up on the way", async () => {
+  // Undone once it is 32 MB that nothing more can be undone of.
+  const shown = await messageLines(answer(gzipSync(Buffer.alloc(32_000_000)), "gzip, gzip"));
+  assert.deepEqual([shown.body, shown.note], [[], "The body is too large to be compared here."]);
+});
+
 test("codings are read from all fields", () => {
   assert.deepEqual(
     contentCodings({

@@ -14,6 +14,8 @@ export interface MessageLines {
 const MARK = "base64:";
 /** Larger bodies are left to the body viewer, which shows them in windows. */
 const MOST_BYTES = 2_000_000;
+/** What a coding, one of several perhaps, may give on the way; a few kilobytes can stand for gigabytes. */
+const MOST_UNDONE_BYTES = 16_000_000;
 
 /** The lines of a message, its content codings undone where the browser can. */
 export async function messageLines(message: Message): Promise<MessageLines> {
@@ -28,7 +30,9 @@ export async function messageLines(message: Message): Promise<MessageLines> {
   if (decoded === null) {
     return { head, body: [], note: `The body is coded as ${codings.join(", ")}, which the browser cannot undo.` };
   }
-  if (decoded.length > MOST_BYTES) return { head, body: [], note: "The body is too large to be compared here." };
+  if (decoded === "too-large" || decoded.length > MOST_BYTES) {
+    return { head, body: [], note: "The body is too large to be compared here." };
+  }
   const draft = draftOfBytes(decoded);
   return {
     head,
@@ -56,17 +60,35 @@ const FORMATS: Readonly<Record<string, string>> = { gzip: "gzip", "x-gzip": "gzi
 async function undone(
   bytes: Uint8Array<ArrayBuffer>,
   codings: readonly string[],
-): Promise<Uint8Array<ArrayBuffer> | null> {
+): Promise<Uint8Array<ArrayBuffer> | "too-large" | null> {
   let now = bytes;
   for (const coding of codings.toReversed()) {
     try {
-      const stream = new Blob([now])
-        .stream()
-        .pipeThrough(new DecompressionStream((FORMATS[coding] ?? coding) as CompressionFormat));
-      now = new Uint8Array(await new Response(stream).arrayBuffer());
+      const format = (FORMATS[coding] ?? coding) as CompressionFormat;
+      const pieces = await piecesOf(new Blob([now]).stream().pipeThrough(new DecompressionStream(format)));
+      if (pieces === undefined) return "too-large";
+      now = new Uint8Array(await new Blob(pieces).arrayBuffer());
     } catch {
       return null;
     }
   }
   return now;
+}
+
+/** All of a stream; undefined as soon as it is known to be too much. */
+async function piecesOf(
+  stream: ReadableStream<Uint8Array<ArrayBuffer>>,
+): Promise<Uint8Array<ArrayBuffer>[] | undefined> {
+  const pieces: Uint8Array<ArrayBuffer>[] = [];
+  const reader = stream.getReader();
+  for (let sizeBytes = 0; ;) {
+    const { value } = await reader.read();
+    if (value === undefined) return pieces;
+    sizeBytes += value.length;
+    if (sizeBytes > MOST_UNDONE_BYTES) {
+      await reader.cancel();
+      return undefined;
+    }
+    pieces.push(value);
+  }
 }
