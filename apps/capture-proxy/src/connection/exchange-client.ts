@@ -7,6 +7,12 @@ import type { ClientOrigins } from "./client-origins.ts";
 import type { HttpExchange } from "./http-exchange.ts";
 import type { ProxyServices } from "./proxy-services.ts";
 
+/** What the client is connected by; the address it called, and what left, are known of network sockets only. */
+export type ClientSocket = ByteSocket & {
+  readonly localAddress?: string | undefined;
+  readonly bytesWritten?: number | undefined;
+};
+
 /**
  * What an exchange needs of its client: a connection over HTTP/1.1 while it answers one request, or one stream of a
  * connection over HTTP/2.

@@ -9,7 +9,7 @@ import type { ByteSocket, Timed } from "@headworks/sockets";
 import { CLIENT_GONE, internalFailure, invalidRequest, stalled } from "./client-failures.ts";
 import { ClientOrigins } from "./client-origins.ts";
 import { beginsAsHttp2 } from "./detect.ts";
-import type { ExchangeClient } from "./exchange-client.ts";
+import type { ClientSocket, ExchangeClient } from "./exchange-client.ts";
 import { failureResponse } from "./failure-page.ts";
 import { switchFields } from "./forwarded-fields.ts";
 import { Http1Answer } from "./http1-answer.ts";
@@ -35,12 +35,6 @@ export interface Handover {
   /** The client speaks HTTP/2 by prior knowledge; `first` are its first bytes. */
   onHttp2(first: Buffer): void;
 }
-
-/** What the client is connected by; the address it called, and what left, are known of network sockets only. */
-export type ClientSocket = ByteSocket & {
-  readonly localAddress?: string | undefined;
-  readonly bytesWritten?: number | undefined;
-};
 
 /**
  * One client connection that speaks HTTP/1.1: to the proxy itself, or inside a tunnel that is intercepted. Requests

@@ -12,7 +12,7 @@ import { internalFailure, invalidRequest } from "./client-failures.ts";
 import { ClientOrigins } from "./client-origins.ts";
 import { Http2ClientStream } from "./http2-client-stream.ts";
 import type { StreamOwner } from "./http2-client-stream.ts";
-import type { ClientSocket } from "./http-connection.ts";
+import type { ClientSocket } from "./exchange-client.ts";
 import { isHttp2Connect, readHttp2Connect, readHttp2Head } from "./http2-head.ts";
 import {
   DRAIN_WARNING_MS,

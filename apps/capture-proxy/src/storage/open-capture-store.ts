@@ -25,8 +25,7 @@ import type {
 } from "./capture-store.ts";
 import { lockForThisProcess } from "./data-lock.ts";
 import { snapshotOfExchange } from "./entry-snapshot.ts";
-import { ReaderPool } from "./reader-pool.ts";
-import type { Lane } from "./reader-pool.ts";
+import { laneOf, ReaderPool } from "./reader-pool.ts";
 import type { SessionNames, SessionScope } from "./reader-messages.ts";
 import { exportChunks } from "./export-chunks.ts";
 import { FILES_OF_AN_IMPORT, STREAMS_OF_AN_IMPORT } from "./import-messages.ts";
@@ -447,9 +446,4 @@ class ThreadedCaptureStore implements CaptureStore {
   #shownSession(session: SessionRecord): CaptureSession {
     return shownSession(session, session.number === this.#writer.activeSession);
   }
-}
-
-/** A filter that looks at more than the session may have to scan. */
-function laneOf(filter: TrafficFilter): Lane {
-  return Object.keys(filter).some((name) => name !== "session_id") ? "scan" : "quick";
 }

@@ -1,5 +1,6 @@
 // Tested by open-capture-store.test.ts
 import { Worker } from "node:worker_threads";
+import type { TrafficFilter } from "@headworks/capture-contract";
 import type { FromReader, ReaderRequest, ReaderSetup, ToReader } from "./reader-messages.ts";
 import type { StoreChange } from "./writer-messages.ts";
 
@@ -28,6 +29,11 @@ interface Question {
 
 /** Which thread answers: quick look-ups must not wait behind scans, and scans find their sets where they left them. */
 export type Lane = "quick" | "scan";
+
+/** A filter that looks at more than the session may have to scan. */
+export function laneOf(filter: TrafficFilter): Lane {
+  return Object.keys(filter).some((name) => name !== "session_id") ? "scan" : "quick";
+}
 
 /** The threads that read. */
 export class ReaderPool {

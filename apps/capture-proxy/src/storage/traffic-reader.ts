@@ -20,6 +20,7 @@ import type {
 } from "./reader-messages.ts";
 import { EFFECT_COLUMNS, withoutReplacedBodies } from "./rule-effects.ts";
 import { decodedEntry } from "./decoded-entry.ts";
+import { cursorOfSeq, seqOfCursor } from "./seq-cursor.ts";
 import { StoredBodies } from "./stored-bodies.ts";
 import { TextIndex } from "./text-index.ts";
 import { LARGEST_EMBEDDED_BODY_BYTES, sessionExport } from "./session-export.ts";
@@ -425,27 +426,4 @@ export class TrafficReader {
 /** The same filter always has the same key, whatever the order of its parameters. */
 function filterKey(filter: TrafficFilter): unknown[] {
   return Object.entries(filter).sort(([left], [right]) => (left < right ? -1 : 1));
-}
-
-/** Cursors are the number of the last entry shown, in base64url so that nobody counts on it. */
-function cursorOfSeq(seq: number): string {
-  return Buffer.from(JSON.stringify({ s: seq })).toString("base64url");
-}
-
-/** A cursor from elsewhere. */
-class CursorError extends Error {
-  override readonly name = "CursorError";
-}
-
-function seqOfCursor(cursor: string): number {
-  try {
-    const parsedCursor: unknown = JSON.parse(Buffer.from(cursor, "base64url").toString());
-    if (typeof parsedCursor === "object" && parsedCursor !== null && "s" in parsedCursor) {
-      const { s } = parsedCursor;
-      if (typeof s === "number" && Number.isSafeInteger(s) && s >= 0) return s;
-    }
-  } catch {
-    // Not JSON: refused below.
-  }
-  throw new CursorError("cursor: this is no cursor of this service");
 }
