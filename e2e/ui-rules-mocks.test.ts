@@ -35,9 +35,18 @@ journey("A mock is made of a row, answers, is changed, and brought back to what 
   await editor.getByRole("button", { name: "Add an answer" }).click();
   const second = editor.getByRole("group", { name: "Answer 2" });
   await second.getByRole("textbox", { name: "Status" }).fill("503");
+  // The saved mock comes back late: whoever went to another tab meanwhile stays there.
+  const late = Promise.withResolvers<void>();
+  await page.route("**/mocks/*", async (route) => {
+    if (route.request().method() === "GET") await late.promise;
+    await route.continue();
+  });
   await editor.getByRole("button", { name: "Save" }).click();
   await eventually("a second answer", async () => (await bench.client.fetch(url)).status === 503);
   await editor.getByRole("tab", { name: "Hits" }).click();
+  late.resolve();
+  await editor.getByRole("tab", { name: "Versions 2" }).waitFor();
+  await page.unrouteAll({ behavior: "wait" });
   await editor.getByRole("table", { name: "Answers" }).getByText("503 (answer 2)").first().waitFor();
   await editor.getByRole("tab", { name: "Versions" }).click();
   await editor.getByRole("button", { name: "Compare with now" }).click();

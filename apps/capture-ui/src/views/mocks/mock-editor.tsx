@@ -20,18 +20,24 @@ import { VersionsTab } from "./versions-tab.tsx";
 
 const FIELDS = ["name", "condition", "response_schema", "expiration", "priority"] as const;
 
-type Part = "rule" | "try" | "versions" | "hits";
+/** A tab of the editor of a stored mock. */
+export type MockPart = "rule" | "try" | "versions" | "hits";
 
 /** Creates or changes a mock; tries it, and shows what it was and what it answered. */
 export function MockEditor({
   start,
   rule,
+  part,
+  onPart,
   onClose,
   onSaved,
 }: {
   readonly start: MockDraft;
   /** The stored rule; null for a new one. */
   readonly rule: MockRule | null;
+  /** The tab that is shown. Who made this editor keeps it, for a saved mock is edited by a new one. */
+  readonly part: MockPart;
+  readonly onPart: (part: MockPart) => void;
   readonly onClose: () => void;
   readonly onSaved: (id: string) => void;
 }) {
@@ -39,7 +45,6 @@ export function MockEditor({
   const [condition, setCondition] = useState<Condition | null>(
     start.name === "" && rule === null ? null : start.condition,
   );
-  const [part, setPart] = useState<Part>("rule");
   const [tried, setTried] = useState(false);
   const built = mockOf(draft, condition);
   const { save, refused } = useRuleSave<NewMock>({
@@ -87,10 +92,10 @@ export function MockEditor({
       {rule === null ? (
         <ScrollBody label="The rule">{form}</ScrollBody>
       ) : (
-        <Tabs<Part>
+        <Tabs<MockPart>
           label="Parts of the mock"
           value={part}
-          onChange={setPart}
+          onChange={onPart}
           tabs={[
             { value: "rule", label: "Rule", content: () => form },
             { value: "try", label: "Try", content: () => <TryTab rule={rule} /> },

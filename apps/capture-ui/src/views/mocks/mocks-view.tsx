@@ -14,7 +14,7 @@ import { EmptyState, ErrorState } from "../../ui/states.tsx";
 import { CollectionsNav } from "./collections-nav.tsx";
 import { ImportDialog } from "./import-dialog.tsx";
 import { draftOfMock, newMock, type MockDraft } from "./mock-draft.ts";
-import { MockEditor } from "./mock-editor.tsx";
+import { MockEditor, type MockPart } from "./mock-editor.tsx";
 import { MockList } from "./mock-list.tsx";
 import styles from "./mocks.module.css";
 import { RecordingNotice, RecordingPanel, setRecording } from "./recording-panel.tsx";
@@ -27,6 +27,7 @@ export function MocksView() {
   const { params } = usePlace();
   const [fresh, setFresh] = useState<{ readonly key: string; readonly draft: MockDraft } | null>(null);
   const [importing, setImporting] = useState(false);
+  const [tab, setTab] = useState<{ readonly id: string | null; readonly part: MockPart }>({ id: null, part: "rule" });
   const prefill = useMockPrefill();
   const id = params.get("id");
   const panel = params.get("panel");
@@ -54,7 +55,15 @@ export function MocksView() {
           : null;
   const second =
     start !== null ? (
-      <MockEditor key={start.key} start={start.draft} rule={start.rule} onClose={() => show(null)} onSaved={show} />
+      <MockEditor
+        key={start.key}
+        start={start.draft}
+        rule={start.rule}
+        part={tab.id === id ? tab.part : "rule"}
+        onPart={(part) => setTab({ id, part })}
+        onClose={() => show(null)}
+        onSaved={show}
+      />
     ) : id !== null && chosen.error !== null ? (
       <ErrorState title="The mock cannot be loaded" error={chosen.error} />
     ) : panel === "recording" ? (

@@ -56,7 +56,7 @@ export function ReplayView() {
     ) : saved.data === undefined ? (
       <EmptyState icon={<Spinner />} title="" />
     ) : (
-      <RequestEditor key={`${id} ${saved.data.updated_at}`} saved={saved.data} onSaved={show} />
+      <RequestEditor key={id} saved={saved.data} onSaved={show} />
     );
   return (
     <div className={styles["view"]}>

@@ -30,7 +30,7 @@ import { savedTitle } from "./saved-list.tsx";
 
 type Part = "request" | "batch" | "history";
 
-/** Where the last outcome of a saved request is kept: a save begins the editor anew, and it should not be lost with that. */
+/** Where the last outcome of a saved request is kept: the first save begins the editor anew, and it should not be lost with that. */
 const outcomeKey = (id: string) => ["replay-outcome", id] as const;
 
 const refresh = () => queryClient.invalidateQueries({ queryKey: ["replay"] });
@@ -44,8 +44,7 @@ export function RequestEditor({
   readonly saved: SavedRequest | null;
   readonly onSaved: (id: string) => void;
 }) {
-  const [before] = useState(() => (saved === null ? newRequest() : draftOfSaved(saved)));
-  const [draft, setDraft] = useState<RequestDraft>(before);
+  const { before, draft, setDraft } = useRequestDraft(saved);
   const [variables, setVariables] = useState<Readonly<Record<string, string>>>({});
   const [follow, setFollow] = useState(false);
   const [part, setPart] = useState<Part>("request");
@@ -151,6 +150,21 @@ export function RequestEditor({
       />
     </>
   );
+}
+
+/** The draft, and what it was before somebody changed it. */
+function useRequestDraft(saved: SavedRequest | null) {
+  const [before, setBefore] = useState(() => (saved === null ? newRequest() : draftOfSaved(saved)));
+  const [draft, setDraft] = useState<RequestDraft>(before);
+  const [stamp, setStamp] = useState(saved?.updated_at);
+  // A save begins the draft anew; the tab somebody went to meanwhile, and the variables, stay.
+  if (saved !== null && saved.updated_at !== stamp) {
+    const next = draftOfSaved(saved);
+    setStamp(saved.updated_at);
+    setBefore(next);
+    setDraft(next);
+  }
+  return { before, draft, setDraft };
 }
 
 function RequestForm({
