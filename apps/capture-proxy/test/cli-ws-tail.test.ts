@@ -150,7 +150,7 @@ test("tail follows the connections of a real service and ends well with Ctrl+C",
   clearInterval(speaking);
   const shown = JSON.parse(line) as FrameEvent;
   assert.deepEqual([shown.kind, shown.direction, shown.text], ["websocket", "receive", "are you there"]);
-  assert.equal((await child.stop("SIGINT")).code, 0);
+  assert.equal((await child.stop("SIGINT")).code, 130);
   await using other = await startWeir(["ws", "tail", shown.stream_id, "--api-url", served.api]);
   const again = setInterval(() => client.send("still here"), 100);
   await other.waitForOutput(/still here$/m, 20_000);

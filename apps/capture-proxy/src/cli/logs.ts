@@ -1,4 +1,3 @@
-import { constants } from "node:os";
 import { setTimeout as delay } from "node:timers/promises";
 import type { Command } from "commander";
 import { Option } from "commander";
@@ -8,6 +7,7 @@ import { ApiFailure } from "@headworks/contract-kit/client";
 import { apiAddress, callJson } from "./api-connection.ts";
 import type { ApiAddress } from "./api-connection.ts";
 import { CommandFailure, EXIT } from "./exit-codes.ts";
+import { followUntilInterrupted, lineCount, MOST_LINES } from "./following.ts";
 import { globalOptions } from "./global-options.ts";
 import type { Invocation, Outcome } from "./invocation.ts";
 import { visibleText } from "./terminal.ts";
@@ -22,7 +22,6 @@ interface TailOptions {
 }
 
 const POLL_MS = 500;
-const MOST_AT_ONCE = 1000;
 
 /** Adds `weir logs tail`. */
 export function addLogsTailCommand(group: Command, invocation: Invocation, outcome: Outcome): void {
@@ -31,20 +30,12 @@ export function addLogsTailCommand(group: Command, invocation: Invocation, outco
     .command("tail")
     .summary(summary)
     .description(`${summary}. Following goes on over rotations and restarts; Ctrl+C ends it.`)
-    .addOption(new Option("-n, --lines <count>", "How many lines to show first").default(10).argParser(count))
+    .addOption(new Option("-n, --lines <count>", "How many lines to show first").default(10).argParser(lineCount))
     .option("-f, --follow", "Go on with new lines as they come");
   for (const option of globalOptions().filter(({ long }) => long !== "--json")) command.addOption(option);
   command.action(async () => {
     outcome.exitCode = await tail(invocation, command.optsWithGlobals());
   });
-}
-
-function count(text: string): number {
-  const value = Number(text);
-  if (!Number.isInteger(value) || value < 0 || value > MOST_AT_ONCE) {
-    throw new CommandFailure(EXIT.usage, `--lines takes a number from 0 to ${MOST_AT_ONCE}`);
-  }
-  return value;
 }
 
 /** Prints, and follows until it is interrupted or nobody reads; resolves to the exit code. */
@@ -53,17 +44,10 @@ async function tail(invocation: Invocation, options: TailOptions): Promise<numbe
   const first = await lines(address, { limit: Math.max(1, options.lines) });
   print(invocation, options.lines === 0 ? [] : first.lines);
   if (options.follow !== true) return EXIT.ok;
-  const stop = new AbortController();
-  let interruptedBy: NodeJS.Signals | undefined;
-  const onInterrupt = (signal: NodeJS.Signals): void => {
-    interruptedBy = signal;
-    stop.abort();
-  };
-  process.once("SIGINT", onInterrupt).once("SIGTERM", onInterrupt);
-  invocation.outputGone.addEventListener("abort", () => stop.abort(), { once: true });
-  await follow(invocation, address, first.next_cursor, stop.signal);
-  process.off("SIGINT", onInterrupt).off("SIGTERM", onInterrupt);
-  return interruptedBy === undefined ? EXIT.ok : EXIT.signalBase + constants.signals[interruptedBy];
+  return await followUntilInterrupted(
+    invocation,
+    async (signal) => await follow(invocation, address, first.next_cursor, signal),
+  );
 }
 
 async function follow(invocation: Invocation, address: ApiAddress, from: string, signal: AbortSignal): Promise<void> {
@@ -72,7 +56,7 @@ async function follow(invocation: Invocation, address: ApiAddress, from: string,
   while (!signal.aborted) {
     let next: LogLines | undefined;
     try {
-      next = await lines(address, { limit: MOST_AT_ONCE, cursor }, signal);
+      next = await lines(address, { limit: MOST_LINES, cursor }, signal);
       isAway = false;
     } catch (error) {
       if (signal.aborted) return;

@@ -1,4 +1,3 @@
-import { constants } from "node:os";
 import { setTimeout as delay } from "node:timers/promises";
 import type { Command } from "commander";
 import { Option } from "commander";
@@ -8,6 +7,7 @@ import { ApiFailure } from "@headworks/contract-kit/client";
 import { apiAddress, callJson, noServiceText } from "./api-connection.ts";
 import type { ApiAddress } from "./api-connection.ts";
 import { CommandFailure, EXIT } from "./exit-codes.ts";
+import { feedMessages, followUntilInterrupted, lineCount, NOT_THE_FEED } from "./following.ts";
 import { globalOptions } from "./global-options.ts";
 import type { Invocation, MessageSocket, Outcome } from "./invocation.ts";
 import { durationText, sizeText } from "./present-values.ts";
@@ -36,63 +36,47 @@ export function addTailCommand(group: Command, invocation: Invocation, outcome: 
     .summary(summary)
     .description(`${summary}. Connects again when the service restarts; Ctrl+C ends it.`)
     .option("-q, --query <query>", "Only exchanges that match this query")
-    .addOption(new Option("-n, --lines <count>", "How many of the latest to show first").default(10).argParser(count));
+    .addOption(new Option("-n, --lines <count>", "How many of the latest to show first").default(10).argParser(lineCount));
   for (const option of globalOptions("Print one JSON object for each exchange")) command.addOption(option);
   command.action(async () => {
     outcome.exitCode = await tail(invocation, command.optsWithGlobals());
   });
 }
 
-function count(text: string): number {
-  const value = Number(text);
-  if (!Number.isInteger(value) || value < 0 || value > 1000) {
-    throw new CommandFailure(EXIT.usage, "--lines takes a number from 0 to 1000");
-  }
-  return value;
-}
-
-/** Follows until it is interrupted or nobody reads; resolves to the exit code. */
+/** Follows, on one connection after the other, until it is interrupted or nobody reads; resolves to the exit code. */
 async function tail(invocation: Invocation, options: TailOptions): Promise<number> {
   const { stderr } = invocation;
   const address = apiAddress(options, invocation.environment);
   const url = `${address.baseUrl.replace(/^http/, "ws")}/ws?batch=1`;
-  const stop = new AbortController();
-  let interruptedBy: NodeJS.Signals | undefined;
-  const onInterrupt = (signal: NodeJS.Signals): void => {
-    interruptedBy = signal;
-    stop.abort();
-  };
-  process.once("SIGINT", onInterrupt).once("SIGTERM", onInterrupt);
-  invocation.outputGone.addEventListener("abort", () => stop.abort(), { once: true });
   const printer = new EntryPrinter(invocation.stdout, options.json === true);
   let waitMs = FIRST_RETRY_MS;
   let hasConnected = false;
-  while (!stop.signal.aborted) {
-    const result = await follow({
-      socket: await invocation.parts.openSocket(url),
-      query: options.query,
-      printer,
-      catchUp: () => printStored(address, options, printer),
-      stderr,
-      signal: stop.signal,
-    });
-    if (result.kind === "refused") throw new CommandFailure(EXIT.failure, visibleText(result.message));
-    if (stop.signal.aborted) break;
-    if (result.kind === "never-open" && !hasConnected) {
-      throw new CommandFailure(EXIT.failure, noServiceText(address));
-    }
-    if (result.kind === "ended") {
-      if (!hasConnected || waitMs === FIRST_RETRY_MS) {
-        stderr.write(`weir: the connection ended (${visibleText(result.reason)}); connecting again\n`);
+  return await followUntilInterrupted(invocation, async (signal) => {
+    while (!signal.aborted) {
+      const result = await follow({
+        socket: await invocation.parts.openSocket(url),
+        query: options.query,
+        printer,
+        catchUp: () => printStored(address, options, printer),
+        stderr,
+        signal,
+      });
+      if (result.kind === "refused") throw new CommandFailure(EXIT.failure, visibleText(result.message));
+      if (signal.aborted) return;
+      if (result.kind === "never-open" && !hasConnected) {
+        throw new CommandFailure(EXIT.failure, noServiceText(address));
       }
-      hasConnected = true;
-      if (result.hasWorked) waitMs = FIRST_RETRY_MS;
+      if (result.kind === "ended") {
+        if (!hasConnected || waitMs === FIRST_RETRY_MS) {
+          stderr.write(`weir: the connection ended (${visibleText(result.reason)}); connecting again\n`);
+        }
+        hasConnected = true;
+        if (result.hasWorked) waitMs = FIRST_RETRY_MS;
+      }
+      await delay(waitMs, undefined, { signal }).catch(() => undefined);
+      waitMs = Math.min(waitMs * 2, LAST_RETRY_MS);
     }
-    await delay(waitMs, undefined, { signal: stop.signal }).catch(() => undefined);
-    waitMs = Math.min(waitMs * 2, LAST_RETRY_MS);
-  }
-  process.off("SIGINT", onInterrupt).off("SIGTERM", onInterrupt);
-  return interruptedBy === undefined ? EXIT.ok : EXIT.signalBase + constants.signals[interruptedBy];
+  });
 }
 
 type FollowResult =
@@ -159,12 +143,10 @@ async function follow({ socket, query, printer, catchUp, stderr, signal }: Follo
   };
   socket.onMessage((text) => {
     try {
-      const parsed = JSON.parse(text) as ServerMessage | readonly ServerMessage[];
-      const messages = Array.isArray(parsed) ? (parsed as readonly ServerMessage[]) : [parsed as ServerMessage];
-      for (const message of messages) take(message);
+      for (const message of feedMessages(text)) take(message);
     } catch {
       // Something else than Weir speaks, and will again.
-      end({ kind: "refused", message: "What answers at /ws does not speak like Weir's live feed" });
+      end({ kind: "refused", message: NOT_THE_FEED });
     }
   });
   socket.onClose((reason) => resolve(isOpen ? { kind: "ended", reason, hasWorked } : { kind: "never-open" }));

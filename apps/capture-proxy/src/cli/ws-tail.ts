@@ -1,4 +1,3 @@
-import { constants } from "node:os";
 import type { Command } from "commander";
 import { Argument, Option } from "commander";
 import { wsTrafficOperations } from "@headworks/capture-contract";
@@ -6,6 +5,7 @@ import type { FrameEvent, ServerMessage, WsConnection } from "@headworks/capture
 import { apiAddress, callJson, noServiceText } from "./api-connection.ts";
 import type { ApiAddress } from "./api-connection.ts";
 import { CommandFailure, EXIT } from "./exit-codes.ts";
+import { feedMessages, followUntilInterrupted, NOT_THE_FEED } from "./following.ts";
 import { globalOptions } from "./global-options.ts";
 import type { Invocation, MessageSocket, Outcome } from "./invocation.ts";
 import { sizeText } from "./present-values.ts";
@@ -56,30 +56,14 @@ export function addWsTailCommand(group: Command, invocation: Invocation, outcome
 async function tail(invocation: Invocation, connection: string | undefined, options: TailOptions): Promise<number> {
   const address = apiAddress(options, invocation.environment);
   if (connection !== undefined) await refuseClosed(address, connection);
-  const stop = new AbortController();
-  let interruptedBy: NodeJS.Signals | undefined;
-  const onInterrupt = (signal: NodeJS.Signals): void => {
-    interruptedBy = signal;
-    stop.abort();
+  const wanted = { connection, direction: options.direction, search: options.search?.toLowerCase() };
+  const print = (frame: FrameEvent): void => {
+    if (isWanted(frame, wanted)) printFrame(frame, invocation.stdout, options.json === true, connection);
   };
-  process.once("SIGINT", onInterrupt).once("SIGTERM", onInterrupt);
-  invocation.outputGone.addEventListener("abort", () => stop.abort(), { once: true });
-  try {
-    const wanted = { connection, direction: options.direction, search: options.search?.toLowerCase() };
-    const print = (frame: FrameEvent): void => {
-      if (isWanted(frame, wanted)) printFrame(frame, invocation.stdout, options.json === true, connection);
-    };
-    await follow(await invocation.parts.openSocket(socketUrl(address)), {
-      print,
-      stderr: invocation.stderr,
-      address,
-      signal: stop.signal,
-    });
-  } finally {
-    process.off("SIGINT", onInterrupt).off("SIGTERM", onInterrupt);
-  }
-  // Following has no end of its own, so that Ctrl+C is how it is meant to end.
-  return interruptedBy === "SIGTERM" ? EXIT.signalBase + constants.signals.SIGTERM : EXIT.ok;
+  return await followUntilInterrupted(invocation, async (signal) => {
+    const socket = await invocation.parts.openSocket(socketUrl(address));
+    await follow(socket, { print, stderr: invocation.stderr, address, signal });
+  });
 }
 
 /** Nothing would ever come of a connection that is not there or over. */
@@ -134,12 +118,9 @@ async function follow(socket: MessageSocket, { print, stderr, address, signal }:
   });
   socket.onMessage((text) => {
     try {
-      const parsed = JSON.parse(text) as ServerMessage | readonly ServerMessage[];
-      for (const message of Array.isArray(parsed) ? (parsed as readonly ServerMessage[]) : [parsed as ServerMessage]) {
-        take(message);
-      }
+      for (const message of feedMessages(text)) take(message);
     } catch {
-      fail("What answers at /ws does not speak like Weir's live feed");
+      fail(NOT_THE_FEED);
     }
   });
   socket.onClose((reason) => {
