@@ -54,10 +54,10 @@ const parts: Parts = {
       database.close();
     }
   },
-  openAuthority: async (dataDir) => {
+  openAuthority: async (directory) => {
     const { openAuthorityStore } = await import("#slices/cert/cert.slice.ts");
     const warn = (_facts: object, message: string): void => void process.stderr.write(`weir: ${message}\n`);
-    const store = openAuthorityStore({ dataDir, nowMs: () => Date.now(), log: { warn, info: () => undefined } });
+    const store = openAuthorityStore({ directory, nowMs: () => Date.now(), log: { warn, info: () => undefined } });
     const facts = (): OfflineAuthority => ({
       path: store.certificatePath,
       certificatePem: store.current.certificatePem,

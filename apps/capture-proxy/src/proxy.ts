@@ -20,6 +20,8 @@ import { newGauges } from "#exchange/gauges.ts";
 import type { SyntheticResponse } from "#exchange/phases.ts";
 import { Pipeline } from "#exchange/pipeline.ts";
 import type { LogOutput } from "#logging/service-logs.ts";
+import { defaultPlaces } from "#settings/data-places.ts";
+import type { DataPlaces } from "#settings/data-places.ts";
 import { loadSettings } from "#settings/load-settings.ts";
 import type { SettingsStore } from "#settings/settings.ts";
 import { StartupError } from "#settings/startup-error.ts";
@@ -45,6 +47,8 @@ import type { AuthorityStore, Slices } from "./slices.ts";
 
 export interface ProxyOptions {
   readonly dataDir: string;
+  /** What lies elsewhere; without them all of it is in the data directory. */
+  readonly places?: DataPlaces;
   readonly environment: Readonly<Record<string, string | undefined>>;
   /** Command-line values by flag name, without dashes in front. */
   readonly flags: Readonly<Record<string, string | number | boolean | readonly string[] | undefined>>;
@@ -80,6 +84,7 @@ export async function createProxy(options: ProxyOptions): Promise<RunningProxy> 
   // Whatever is written from here on holds traffic, keys or settings: it is for this user alone.
   process.umask(0o077);
   mkdirSync(dataDir, { recursive: true, mode: 0o700 });
+  const { certificateDirectory, trafficFile } = options.places ?? defaultPlaces(dataDir);
   const settings = loadSettings({ dataDir, environment: options.environment, flags: options.flags, log });
   options.logs?.begin(settings.running.log_config);
   refuseExposure(settings.running, options.allowInsecureApi ?? false);
@@ -87,14 +92,20 @@ export async function createProxy(options: ProxyOptions): Promise<RunningProxy> 
   try {
     const { importedAuthority: imported } = options;
     const authority = openAuthorityStore({
-      dataDir,
+      directory: certificateDirectory,
       nowMs: () => systemClock.now(),
       log,
       ...(imported === undefined ? {} : { imported }),
     });
     const database = openDatabase(join(dataDir, "weir.db"), { migrations: STATE_MIGRATIONS });
     started.onStop(() => database.close());
-    const store = await openCaptureStore({ dataDir, limits: storeLimits(settings.running), log, clock: systemClock });
+    const store = await openCaptureStore({
+      dataDir,
+      databasePath: trafficFile,
+      limits: storeLimits(settings.running),
+      log,
+      clock: systemClock,
+    });
     started.onStop(() => store.close());
     // Not before the directory is known to be this process's own: another one may be writing its log there.
     options.logs?.openFile(settings.running.log_config);

@@ -17,7 +17,7 @@ test("path, show, fingerprint and export tell of the same CA, which is made once
     return result.stdout;
   };
   const path = (await ca("path")).trim();
-  assert.equal(path, authorityPaths(directory.path).certificate);
+  assert.equal(path, authorityPaths(directory.file("certs")).certificate);
   const { fingerprint256 } = new X509Certificate(readFileSync(path));
   assert.equal(await ca("fingerprint"), `${fingerprint256}\n`);
   assert.equal(await ca("export"), readFileSync(path, "utf8"));
@@ -34,7 +34,7 @@ test("binary DER goes through a pipe unchanged", async () => {
   await using directory = await temporaryDirectory();
   const script = `"${process.execPath}" "${MAIN}" ca export --der --data-dir "${directory.path}" > "${directory.file("piped.der")}"`;
   assert.equal((await runProcess("sh", ["-c", script], { timeoutMs: 30_000 })).code, 0);
-  const path = authorityPaths(directory.path).certificate;
+  const path = authorityPaths(directory.file("certs")).certificate;
   assert.deepEqual(readFileSync(directory.file("piped.der")), new X509Certificate(readFileSync(path)).raw);
 });
 
@@ -54,7 +54,7 @@ test("an import replaces the CA, keeps the old files, and the service uses the n
   ]);
   assert.equal(result.code, 0, result.stderr);
   assert.ok(result.stdout.includes(made.fingerprintSha256));
-  const paths = authorityPaths(directory.path);
+  const paths = authorityPaths(directory.file("certs"));
   for (const path of [paths.certificate, paths.key]) assert.equal(statSync(path).mode & 0o777, 0o600);
   assert.equal((await weir(["ca", "fingerprint", "--data-dir", directory.path])).stdout.trim(), made.fingerprintSha256);
   const kept = readdirSync(directory.file("certs")).filter((name) => /^weir-ca-\d{8}T\d{6}Z\.pem$/.test(name));
@@ -73,7 +73,7 @@ test("files that are no CA and its key are refused, and nothing is touched", asy
     return directory.file(name);
   };
   const good = [await write("c.pem", one.certificatePem), await write("k.pem", one.keyPem())] as const;
-  importAuthority(directory.path, good[0], good[1], "x");
+  importAuthority(directory.file("certs"), good[0], good[1], "x");
   const before = readdirSync(directory.file("certs"));
   const bad: readonly (readonly [string, string, RegExp])[] = [
     [good[0], await write("other.pem", two.keyPem()), /belong|match/i],
@@ -119,7 +119,7 @@ test("renew goes through the service that holds the CA", async () => {
 
 test("install-help prints commands for this system with the real path, and their opposites", async () => {
   await using directory = await temporaryDirectory();
-  const { certificate } = authorityPaths(directory.path);
+  const { certificate } = authorityPaths(directory.file("certs"));
   const help = await weir(["ca", "install-help", "--data-dir", directory.path]);
   const here = trustGuides(certificate).filter((guide) => guide.platforms.includes(process.platform));
   assert.ok(here.length > 0);

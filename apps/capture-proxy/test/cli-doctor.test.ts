@@ -117,7 +117,7 @@ test("a CA without its key, an expired one and one about to expire are told apar
     const made = CertificateAuthority.create({ validDays, notBefore: new Date(Date.now() - ageDays * 86_400_000) });
     writeFileSync(directory.file("c.pem"), made.certificatePem);
     writeFileSync(directory.file("k.pem"), made.keyPem());
-    importAuthority(directory.path, directory.file("c.pem"), directory.file("k.pem"), String(validDays));
+    importAuthority(directory.file("certs"), directory.file("c.pem"), directory.file("k.pem"), String(validDays));
   };
   put(300, 1);
   assert.deepEqual((await examine(directory.path)).of("CA"), ["ok"]);

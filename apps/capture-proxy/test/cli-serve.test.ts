@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { readFileSync, readdirSync, statSync } from "node:fs";
+import { existsSync, readFileSync, readdirSync, statSync } from "node:fs";
 import { createServer } from "node:net";
 import type { AddressInfo } from "node:net";
 import { once } from "node:events";
@@ -70,6 +70,8 @@ test("what the user can mend is one sentence with exit code 4", async () => {
       /missing\.pem/,
     ],
     [["--data-dir", directory.file("f"), "--log-path", directory.path, "-a", "0", "-p", "0"], /--log-path/],
+    [["--data-dir", directory.file("f"), "--db-path", directory.path, "-a", "0", "-p", "0"], /--db-path/],
+    [["--data-dir", directory.file("f"), "--cert-path", process.execPath, "-a", "0", "-p", "0"], /--cert-path/],
     [["--data-dir", directory.file("e"), "--ca-cert-file", "ca.pem", "-a", "0", "-p", "0"], /needs --ca-key-file/],
   ];
   for (const [args, sentence] of cases) {
@@ -104,6 +106,42 @@ test("serve uses a CA made elsewhere without touching its files", async () => {
   assert.deepEqual([facts.certificate, facts.fingerprint_sha256], [certificate, authority.fingerprintSha256]);
   assert.equal(await readFile(certificate, "utf8"), authority.certificatePem);
 });
+
+test("--db-path and --cert-path keep traffic and the CA elsewhere, and a start with them finds both again", async () => {
+  await using directory = await temporaryDirectory();
+  const database = directory.file("disk", "shop.db");
+  const certificates = directory.file("keys");
+  const places = ["-d", database, "-c", certificates];
+  const body = Buffer.alloc(3_000_000, "b");
+  await using origin = await startOrigin({ handler: (_request, response) => void response.end(body) });
+  let certificate = "";
+  {
+    await using first = await serveWeir(places);
+    certificate = readFileSync(join(certificates, "weir-ca.pem"), "utf8");
+    assert.equal(first.certificate, join(certificates, "weir-ca.pem"));
+    await proxyClient(port(first.proxy)).fetch(origin.url);
+    await waitUntil(async () => (await entries(first.api))[0]?.state === "complete");
+    for (const name of ["traffic.db", "bodies", "certs"]) {
+      assert.equal(existsSync(join(first.dataDir, name)), false, name);
+    }
+    const rival = await weir(["serve", "-p", "0", "-a", "0", "--data-dir", directory.file("other"), ...places]);
+    assert.equal(rival.code, 4);
+    assert.match(rival.stderr, /shop\.db/);
+  }
+  await using second = await serveWeir([], { WEIR_DB_PATH: database, WEIR_CERT_PATH: certificates });
+  assert.equal(readFileSync(join(certificates, "weir-ca.pem"), "utf8"), certificate);
+  const [entry] = await entries(second.api);
+  const answer = await fetch(`${second.api}/api/traffic/${entry?.id ?? ""}/body/response`);
+  assert.equal(Buffer.from(await answer.arrayBuffer()).equals(body), true);
+  const shown = await weir(["ca", "path", "--cert-path", certificates]);
+  assert.equal(shown.stdout.trim(), join(certificates, "weir-ca.pem"));
+  const looked = await weir(["doctor", ...places, "--data-dir", second.dataDir, "--api-url", second.api]);
+  assert.match(looked.stdout, /shop\.db, .* is sound/);
+});
+
+async function entries(api: string): Promise<readonly { id: string; state: string }[]> {
+  return (await (await fetch(`${api}/api/traffic`)).json()) as { id: string; state: string }[];
+}
 
 test("a second service on the same data directory is refused with a sentence", async () => {
   await using served = await serveWeir();

@@ -5,17 +5,17 @@ import { CommandFailure, EXIT } from "./exit-codes.ts";
 
 // Tested by ../../test/cli-ca.test.ts
 
-/** Where a data directory keeps its CA. */
-export function authorityPaths(dataDir: string): { readonly certificate: string; readonly key: string } {
-  return { certificate: join(dataDir, "certs", "weir-ca.pem"), key: join(dataDir, "certs", "weir-ca-key.pem") };
+/** The files of the CA in its directory. */
+export function authorityPaths(directory: string): { readonly certificate: string; readonly key: string } {
+  return { certificate: join(directory, "weir-ca.pem"), key: join(directory, "weir-ca-key.pem") };
 }
 
 /**
- * Puts a CA made elsewhere in the place of the data directory's own; the old files stay beside it. Nothing is touched
+ * Puts a CA made elsewhere in the place of the one in a directory; the old files stay beside it. Nothing is touched
  * unless the files are a usable CA and its key. Throws {@link CommandFailure} with a sentence.
  */
 export function importAuthority(
-  dataDir: string,
+  directory: string,
   certificateFile: string,
   keyFile: string,
   stamp: string,
@@ -23,7 +23,7 @@ export function importAuthority(
   const certificatePem = readPem(certificateFile);
   const keyPem = readPem(keyFile);
   const authority = load(certificatePem, keyPem);
-  const paths = authorityPaths(dataDir);
+  const paths = authorityPaths(directory);
   mkdirSync(dirname(paths.key), { recursive: true, mode: 0o700 });
   // Whole files first, renames after: an interruption leaves the old pair, or a pair that the start refuses with a sentence.
   const certificate = writeAside(paths.certificate, certificatePem);

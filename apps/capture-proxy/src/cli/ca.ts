@@ -7,6 +7,7 @@ import { certOperations } from "@headworks/capture-contract";
 import type { CertificateInfo } from "@headworks/capture-contract";
 import { ApiFailure } from "@headworks/contract-kit/client";
 import { resolveDataDir } from "#settings/data-dir.ts";
+import { resolveDataPlaces } from "#settings/data-places.ts";
 import { apiAddress, callJson } from "./api-connection.ts";
 import type { ApiAddress } from "./api-connection.ts";
 import { authorityPaths, importAuthority } from "./authority-files.ts";
@@ -21,6 +22,7 @@ import { trustGuides } from "./trust-guide.ts";
 
 interface CaOptions {
   readonly dataDir?: string;
+  readonly certPath?: string;
   readonly json?: boolean;
   readonly apiUrl?: string;
   readonly timeout?: string;
@@ -37,7 +39,9 @@ type CaAction = (invocation: Invocation, options: CaOptions, words: readonly str
 export function addCaCommands(group: Command, invocation: Invocation, outcome: Outcome): void {
   const add = (text: string, summary: string, action: CaAction): Command => {
     const command = group.command(text).summary(summary).description(summary);
-    command.option("--data-dir <path>", "The data directory (env WEIR_DATA_DIR)");
+    command
+      .option("--data-dir <path>", "The data directory (env WEIR_DATA_DIR)")
+      .option("-c, --cert-path <directory>", "The CA's directory, if it is elsewhere (env WEIR_CERT_PATH)");
     command.action(async () => {
       await action(invocation, command.optsWithGlobals<CaOptions>(), command.args);
       outcome.exitCode = EXIT.ok;
@@ -63,18 +67,26 @@ export function addCaCommands(group: Command, invocation: Invocation, outcome: O
     .option("--all", "For every system, not only this one");
 }
 
-function dataDirOf(invocation: Invocation, options: CaOptions): string {
-  return resolveDataDir({
+/** Where the CA lies. Throws {@link CommandFailure} with a sentence. */
+function directoryOf({ environment }: Invocation, options: CaOptions): string {
+  const dataDir = resolveDataDir({
     flag: options.dataDir,
-    environment: invocation.environment,
+    environment,
     platform: process.platform,
     homeDir: homedir(),
   });
+  const flags = options.certPath === undefined ? {} : { certPath: options.certPath };
+  try {
+    return resolveDataPlaces({ flags, environment, dataDir }).certificateDirectory;
+  } catch (error) {
+    throw new CommandFailure(EXIT.usage, (error as Error).message, { cause: error });
+  }
 }
 
 async function open(invocation: Invocation, options: CaOptions): Promise<OfflineAuthority> {
+  const directory = directoryOf(invocation, options);
   try {
-    return await invocation.parts.openAuthority(dataDirOf(invocation, options));
+    return await invocation.parts.openAuthority(directory);
   } catch (error) {
     throw new CommandFailure(EXIT.failure, (error as Error).message, { cause: error });
   }
@@ -127,9 +139,9 @@ const exportCertificate: CaAction = async (invocation, options) => {
 };
 
 const importFiles: CaAction = (invocation, options, [certificateFile = "", keyFile = ""]) => {
-  const dataDir = dataDirOf(invocation, options);
+  const directory = directoryOf(invocation, options);
   const stamp = new Date().toISOString().replace(/[-:]|\.\d+/g, "");
-  const authority = importAuthority(dataDir, certificateFile, keyFile, stamp);
+  const authority = importAuthority(directory, certificateFile, keyFile, stamp);
   invocation.stdout.write(`${authority.subject}\nSHA-256 ${authority.fingerprintSha256}\n`);
   invocation.stderr.write("The CA is in place. A running service takes it over when it is started again.\n");
 };
@@ -144,7 +156,7 @@ const renew: CaAction = async (invocation, options) => {
   }
   const address = apiAddress(options, invocation.environment);
   const running = await runningCertificate(address);
-  if (running?.path === authorityPaths(dataDirOf(invocation, options)).certificate) {
+  if (running?.path === authorityPaths(directoryOf(invocation, options)).certificate) {
     // The service holds the CA in memory; it must make the new one itself.
     const { value } = await callJson(address, certOperations.renewCertificate, {});
     stdout.write(`${(value as CertificateInfo).fingerprint_sha256}\n`);

@@ -10,9 +10,9 @@ import type { Finding, Patient } from "./doctor.ts";
 const SOON_MS = 30 * 86_400_000;
 
 /** Whether the CA's files are there, belong together, are private and valid. */
-export function checkAuthority({ dataDir, nowMs }: Patient): readonly Finding[] {
+export function checkAuthority({ places, nowMs }: Patient): readonly Finding[] {
   const name = "CA";
-  const { certificate, key } = authorityPaths(dataDir);
+  const { certificate, key } = authorityPaths(places.certificateDirectory);
   if (!existsSync(certificate)) {
     return [{ name, status: "skip", detail: "there is none yet; the first start makes it" }];
   }
@@ -62,9 +62,9 @@ function validity(certificate: string, key: string, nowMs: number): Finding {
 }
 
 /** Whether programs that ask the system trust the CA. Not to trust it is no error: `weir run` needs no system-wide trust. */
-export function checkAuthorityTrust({ dataDir }: Patient): Finding {
+export function checkAuthorityTrust({ places }: Patient): Finding {
   const name = "System trust";
-  const { certificate } = authorityPaths(dataDir);
+  const { certificate } = authorityPaths(places.certificateDirectory);
   if (!existsSync(certificate)) return { name, status: "skip", detail: "there is no CA yet" };
   let authority: X509Certificate;
   try {

@@ -1,6 +1,6 @@
 import { randomBytes } from "node:crypto";
 import { existsSync, readdirSync, rmSync, statSync, statfsSync, writeFileSync } from "node:fs";
-import { dirname, join } from "node:path";
+import { basename, dirname, join } from "node:path";
 import { trafficOperations } from "@headworks/capture-contract";
 import type { TrafficEntry } from "@headworks/capture-contract";
 import { callJson } from "./api-connection.ts";
@@ -128,14 +128,16 @@ function newestFile(directory: string): { readonly path: string; readonly timeMs
 /** Above this the check takes minutes. */
 const LARGEST_CHECKED_BYTES = 4_294_967_296;
 
-/** SQLite's own check of every database in the data directory. */
-export async function checkDatabases({ dataDir, invocation }: Patient): Promise<readonly Finding[]> {
+/** SQLite's own check of every database in the data directory, and of the traffic's elsewhere. */
+export async function checkDatabases({ dataDir, places, invocation }: Patient): Promise<readonly Finding[]> {
   const name = "Database";
   const files = existsSync(dataDir) ? readdirSync(dataDir).filter((file) => file.endsWith(".db")) : [];
-  if (files.length === 0) return [{ name, status: "skip", detail: "there is none yet" }];
+  const paths = new Set(files.map((file) => join(dataDir, file)));
+  if (existsSync(places.trafficFile)) paths.add(places.trafficFile);
+  if (paths.size === 0) return [{ name, status: "skip", detail: "there is none yet" }];
   const findings: Finding[] = [];
-  for (const file of files) {
-    const path = join(dataDir, file);
+  for (const path of paths) {
+    const file = dirname(path) === dataDir ? basename(path) : path;
     const { size } = statSync(path);
     if (size > LARGEST_CHECKED_BYTES) {
       findings.push({ name, status: "skip", detail: `${file} holds ${sizeText(size)}, which takes too long to check` });

@@ -2,6 +2,8 @@ import { homedir } from "node:os";
 import type { Command } from "commander";
 import type { DetailedHealth, Settings } from "@headworks/capture-contract";
 import { resolveDataDir } from "#settings/data-dir.ts";
+import { resolveDataPlaces } from "#settings/data-places.ts";
+import type { DataPlaces } from "#settings/data-places.ts";
 import { loadSettings } from "#settings/load-settings.ts";
 import { StartupError } from "#settings/startup-error.ts";
 import { apiAddress, shownUrl } from "./api-connection.ts";
@@ -9,7 +11,7 @@ import type { ApiAddress } from "./api-connection.ts";
 import { checkAuthority, checkAuthorityTrust } from "./doctor-authority.ts";
 import { checkClock, checkDataDirectory, checkDatabases, checkNode, checkProxyVariables } from "./doctor-machine.ts";
 import { checkInterception, checkPort } from "./doctor-service.ts";
-import { EXIT } from "./exit-codes.ts";
+import { CommandFailure, EXIT } from "./exit-codes.ts";
 import { globalOptions } from "./global-options.ts";
 import type { Invocation, Outcome } from "./invocation.ts";
 import { serviceHealth } from "./service-health.ts";
@@ -31,6 +33,7 @@ export interface Finding {
 export interface Patient {
   readonly invocation: Invocation;
   readonly dataDir: string;
+  readonly places: DataPlaces;
   readonly settings: Settings | undefined;
   readonly address: ApiAddress;
   /** Health of the service at `address`; undefined when none answers. */
@@ -56,17 +59,26 @@ const CHECKS: readonly (readonly [name: string, check: Check])[] = [
 
 /** Adds the flags and the action of `weir doctor`. */
 export function fillDoctor(command: Command, invocation: Invocation, outcome: Outcome): void {
-  command.option("--data-dir <path>", "The data directory to look at (env WEIR_DATA_DIR)");
+  command
+    .option("--data-dir <path>", "The data directory to look at (env WEIR_DATA_DIR)")
+    .option("-d, --db-path <file>", "The traffic's database, if it is elsewhere (env WEIR_DB_PATH)")
+    .option("-c, --cert-path <directory>", "The CA's directory, if it is elsewhere (env WEIR_CERT_PATH)");
   for (const option of globalOptions("Print the findings as one line of JSON")) command.addOption(option);
   command.action(async () => {
     outcome.exitCode = await doctor(invocation, command.optsWithGlobals());
   });
 }
 
-async function doctor(
-  invocation: Invocation,
-  options: { dataDir?: string; json?: boolean; apiUrl?: string; timeout?: string },
-): Promise<number> {
+interface DoctorOptions {
+  readonly dataDir?: string;
+  readonly dbPath?: string;
+  readonly certPath?: string;
+  readonly json?: boolean;
+  readonly apiUrl?: string;
+  readonly timeout?: string;
+}
+
+async function doctor(invocation: Invocation, options: DoctorOptions): Promise<number> {
   const { environment, stdout } = invocation;
   const address = apiAddress(options, environment);
   const dataDir = resolveDataDir({
@@ -79,6 +91,7 @@ async function doctor(
   const patient: Patient = {
     invocation,
     dataDir,
+    places: placesOf(options, environment, dataDir),
     settings,
     address,
     health: await serviceHealth(address, PROBE_MS),
@@ -100,6 +113,15 @@ async function doctor(
     );
   }
   return isWell ? EXIT.ok : EXIT.failure;
+}
+
+/** As {@link resolveDataPlaces}, with the exit code of a command that was called wrongly. */
+function placesOf(flags: DoctorOptions, environment: Invocation["environment"], dataDir: string): DataPlaces {
+  try {
+    return resolveDataPlaces({ flags, environment, dataDir });
+  } catch (error) {
+    throw new CommandFailure(EXIT.usage, (error as Error).message, { cause: error });
+  }
 }
 
 /** A check that breaks is a finding too; the others still run. */

@@ -49,8 +49,8 @@ export interface Parts {
   readonly createLogger: (options: LogOptions) => Promise<{ readonly log: ServiceLog; readonly output: LogOutput }>;
   /** SQLite's own quick check of a file; the sentences it has to say, none when all is well. */
   readonly checkDatabase: (path: string) => Promise<readonly string[]>;
-  /** Opens the CA of a data directory, making one where there is none yet. Throws an error with a sentence. */
-  readonly openAuthority: (dataDir: string) => Promise<OfflineAuthority>;
+  /** Opens the CA in a directory, making one where there is none yet. Throws an error with a sentence. */
+  readonly openAuthority: (directory: string) => Promise<OfflineAuthority>;
   readonly openSocket: (url: string) => Promise<MessageSocket>;
 }
 

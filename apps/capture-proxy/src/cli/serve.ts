@@ -5,7 +5,8 @@ import type { Logger } from "pino";
 import { readAuthorityImport } from "#settings/authority-import.ts";
 import type { AuthorityImport } from "#settings/authority-import.ts";
 import { resolveDataDir } from "#settings/data-dir.ts";
-import { defaultLogPath, resolveLogPath } from "#settings/log-path.ts";
+import { defaultPlaces, resolveDataPlaces } from "#settings/data-places.ts";
+import type { DataPlaces, DataPlaceSources } from "#settings/data-places.ts";
 import type { Flags } from "#settings/setting-sources.ts";
 import { StartupError } from "#settings/startup-error.ts";
 import { banner } from "./banner.ts";
@@ -26,8 +27,8 @@ export type ServiceLog = Logger;
 /** What a start needs besides the settings' own sources. */
 export interface StartOptions {
   readonly dataDir: string;
-  /** The log's file; without it the one in the data directory. */
-  readonly logPath?: string;
+  /** What lies elsewhere; without them all of it is in the data directory. */
+  readonly places?: DataPlaces;
   readonly flags: Flags;
   readonly environment?: Invocation["environment"];
   readonly allowInsecureApi?: boolean;
@@ -48,11 +49,12 @@ export interface StartedProxy {
 
 /** Starts the service in this process. Throws {@link CommandFailure} with a sentence for what its user can mend. */
 export async function startProxy(invocation: Invocation, options: StartOptions): Promise<StartedProxy> {
+  const places = options.places ?? defaultPlaces(options.dataDir);
   const terminal = options.logTarget === "stdout" ? invocation.stdout : invocation.stderr;
   const [{ createProxy }, { log, output }] = await Promise.all([
     import("#proxy.ts"),
     invocation.parts.createLogger({
-      path: options.logPath ?? defaultLogPath(options.dataDir),
+      path: places.logFile,
       target: options.logTarget,
       level: options.verbosity.level,
       isJson: options.isJsonLog ?? false,
@@ -65,6 +67,7 @@ export async function startProxy(invocation: Invocation, options: StartOptions):
   try {
     const proxy = await createProxy({
       dataDir: options.dataDir,
+      places,
       environment: options.environment ?? invocation.environment,
       flags: options.flags,
       log,
@@ -152,6 +155,14 @@ export function addServeOptions(command: Command): void {
   command
     .option("--data-dir <path>", "Where captured traffic, settings and the CA are kept (env WEIR_DATA_DIR)")
     .option(
+      "-d, --db-path <file>",
+      "Where captured traffic is kept, its bodies beside it, instead of traffic.db in the data directory (env WEIR_DB_PATH)",
+    )
+    .option(
+      "-c, --cert-path <directory>",
+      "Where the CA is kept, instead of certs in the data directory (env WEIR_CERT_PATH)",
+    )
+    .option(
       "-l, --log-path <file>",
       "Where the log is written, instead of logs/weir.log in the data directory (env WEIR_LOG_PATH)",
     )
@@ -167,6 +178,8 @@ export async function serve(invocation: Invocation, command: Command): Promise<n
   const given = command.opts<{
     dataDir?: string;
     logPath?: string;
+    dbPath?: string;
+    certPath?: string;
     insecureApi?: boolean;
     caCertFile?: string;
     caKeyFile?: string;
@@ -179,7 +192,7 @@ export async function serve(invocation: Invocation, command: Command): Promise<n
   const stopRequest = firstSignal(invocation);
   const proxy = await startProxy(invocation, {
     dataDir,
-    logPath: logPathOf(given.logPath, environment, dataDir),
+    places: placesOf({ flags: given, environment, dataDir }),
     flags,
     allowInsecureApi: given.insecureApi ?? false,
     importedAuthority: importedAuthority(given, environment),
@@ -207,10 +220,10 @@ export async function serve(invocation: Invocation, command: Command): Promise<n
   return EXIT.ok;
 }
 
-/** As {@link resolveLogPath}, with the exit code of a start that cannot be. */
-function logPathOf(flag: string | undefined, environment: Invocation["environment"], dataDir: string): string {
+/** As {@link resolveDataPlaces}, with the exit code of a start that cannot be. */
+function placesOf(sources: DataPlaceSources): DataPlaces {
   try {
-    return resolveLogPath({ flag, environment, dataDir });
+    return resolveDataPlaces(sources);
   } catch (error) {
     throw startFailure(error);
   }

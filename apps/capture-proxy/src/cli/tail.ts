@@ -36,7 +36,9 @@ export function addTailCommand(group: Command, invocation: Invocation, outcome: 
     .summary(summary)
     .description(`${summary}. Connects again when the service restarts; Ctrl+C ends it.`)
     .option("-q, --query <query>", "Only exchanges that match this query")
-    .addOption(new Option("-n, --lines <count>", "How many of the latest to show first").default(10).argParser(lineCount));
+    .addOption(
+      new Option("-n, --lines <count>", "How many of the latest to show first").default(10).argParser(lineCount),
+    );
   for (const option of globalOptions("Print one JSON object for each exchange")) command.addOption(option);
   command.action(async () => {
     outcome.exitCode = await tail(invocation, command.optsWithGlobals());

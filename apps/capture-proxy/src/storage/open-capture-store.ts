@@ -1,6 +1,6 @@
 import { randomUUID } from "node:crypto";
 import { mkdirSync, rmSync } from "node:fs";
-import { dirname, join, resolve } from "node:path";
+import { dirname, join, resolve, sep } from "node:path";
 import type {
   CaptureSession,
   ImportResult,
@@ -45,7 +45,7 @@ export interface StoreLog {
 
 export interface CaptureStoreOptions {
   readonly dataDir: string;
-  /** Default: `traffic.db` in the data directory. */
+  /** Default: `traffic.db` in the data directory. Elsewhere its bodies lie beside it, in `<name>-bodies`. */
   readonly databasePath?: string | undefined;
   readonly limits: StoreLimits;
   readonly log: StoreLog;
@@ -69,8 +69,11 @@ export async function openCaptureStore(options: CaptureStoreOptions): Promise<Ca
     for (const release of unlocks.splice(0)) release();
   };
   try {
-    if (dirname(path) !== dataDir) unlocks.push(lockForThisProcess(`${path}.lock`, path));
-    const setup = { path, bodiesFolder: join(dataDir, "bodies"), decodedFolder: join(dataDir, "decoded") };
+    // In the data directory all files are behind its own lock.
+    const isElsewhere = path !== join(dataDir, "traffic.db");
+    if (isElsewhere) unlocks.push(lockForThisProcess(`${path}.lock`, path));
+    const beside = isElsewhere ? `${path}-` : `${dataDir}${sep}`;
+    const setup = { path, bodiesFolder: `${beside}bodies`, decodedFolder: `${beside}decoded` };
     rmSync(setup.decodedFolder, { recursive: true, force: true });
     const store = new ThreadedCaptureStore(options, unlock);
     await store.start(setup);

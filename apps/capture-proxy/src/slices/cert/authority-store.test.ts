@@ -15,7 +15,7 @@ function open(
   options: { imported?: ImportedFiles; nowMs?: number; warnings?: string[] } = {},
 ): AuthorityStore {
   return openAuthorityStore({
-    dataDir: directory.path,
+    directory: directory.file("certs"),
     nowMs: () => options.nowMs ?? Date.now(),
     log: { warn: (_facts, message) => void options.warnings?.push(message), info: () => undefined },
     ...(options.imported ? { imported: options.imported } : {}),

@@ -31,7 +31,8 @@ export interface ImportedFiles {
 }
 
 export interface AuthorityStoreOptions {
-  readonly dataDir: string;
+  /** Where its files lie; made when it is not there. */
+  readonly directory: string;
   readonly nowMs: () => number;
   readonly log: { warn(facts: object, message: string): void; info(facts: object, message: string): void };
   /** Use this CA instead of one of our own; its files are read, never written. */
@@ -51,7 +52,7 @@ export interface AuthorityStore {
 }
 
 /**
- * Loads the CA from `<data_dir>/certs`, or makes one on the first start. An expired CA of our own is replaced. Throws
+ * Loads the CA from its directory, or makes one on the first start. An expired CA of our own is replaced. Throws
  * {@link AuthorityStoreError} when files are missing, damaged or do not belong together: clients trust this CA, so
  * it is never silently replaced by another.
  */
@@ -60,7 +61,7 @@ export function openAuthorityStore(options: AuthorityStoreOptions): AuthoritySto
     const authority = load(options.imported.certificateFile, options.imported.keyFile, options.nowMs());
     return new Store(options, authority, options.imported.certificateFile);
   }
-  const files = authorityFiles(options.dataDir);
+  const files = authorityFiles(options.directory);
   mkdirSync(files.directory, { recursive: true, mode: 0o700 });
   return new Store(options, openOwn(files, options), files.certificate);
 }
@@ -71,8 +72,7 @@ interface Files {
   readonly key: string;
 }
 
-function authorityFiles(dataDir: string): Files {
-  const directory = join(dataDir, "certs");
+function authorityFiles(directory: string): Files {
   return { directory, certificate: join(directory, "weir-ca.pem"), key: join(directory, "weir-ca-key.pem") };
 }
 
@@ -209,7 +209,7 @@ class Store implements AuthorityStore {
 
   renew(): void {
     if (this.isImported) throw new AuthorityStoreError("The CA was imported: replace its files and start again");
-    this.current = replace(authorityFiles(this.#options.dataDir), this.#options.nowMs());
+    this.current = replace(authorityFiles(this.#options.directory), this.#options.nowMs());
     this.#options.log.info(
       { fingerprint: this.current.fingerprintSha256 },
       "a new CA is in force; clients must trust it anew",

@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { createHash, X509Certificate } from "node:crypto";
+import { join } from "node:path";
 import { test } from "node:test";
 import type { CertificateInfo } from "@headworks/capture-contract";
 import { startApi } from "../../../test/api-rig.ts";
@@ -19,7 +20,11 @@ async function startCert(options: ApiRigOptions = {}, probe: InterceptionProbe =
   const api = await startApi({
     ...options,
     slices: (host) => {
-      const authority = openAuthorityStore({ dataDir: host.dataDir, nowMs: () => Date.now(), log: host.log });
+      const authority = openAuthorityStore({
+        directory: join(host.dataDir, "certs"),
+        nowMs: () => Date.now(),
+        log: host.log,
+      });
       const slice = createCertSlice(host, { authority, probe });
       made = { slice, authority };
       return [slice];
@@ -181,7 +186,11 @@ test("text that came from outside is inert on the page", async () => {
   const hostile = { ...api.host.settings, shownHost: () => '"><script>alert(1)</script>' };
   const { renderSetupPage } = await import("./setup-page.ts");
   const { setupData } = await import("./setup-data.ts");
-  const authority = openAuthorityStore({ dataDir: api.directory.path, nowMs: () => Date.now(), log: api.host.log });
+  const authority = openAuthorityStore({
+    directory: api.directory.file("certs"),
+    nowMs: () => Date.now(),
+    log: api.host.log,
+  });
   const data = setupData({ addresses: api.host.addresses, clock: api.host.clock, settings: hostile }, authority);
   const html = renderSetupPage(data, { pem: "/", der: "/", mobileConfig: "/", check: "/" });
   assert.doesNotMatch(html, /<script>/);

@@ -5,7 +5,7 @@ import { test } from "node:test";
 import type { LogLines, LogRotated, LogStatus } from "@headworks/capture-contract";
 import { FakeClock, temporaryDirectory } from "@headworks/testkit";
 import { openLogOutput } from "#logging/log-output.ts";
-import { defaultLogPath } from "#settings/log-path.ts";
+import { defaultPlaces } from "#settings/data-places.ts";
 import type { LogDestination } from "#logging/log-output.ts";
 import { startApi } from "../../../test/api-rig.ts";
 import type { ApiRig } from "../../../test/api-rig.ts";
@@ -22,7 +22,7 @@ interface Rig extends AsyncDisposable {
 async function start(flags: Record<string, string | boolean> = {}): Promise<Rig> {
   const directory = await temporaryDirectory();
   const output = openLogOutput({
-    path: defaultLogPath(directory.path),
+    path: defaultPlaces(directory.path).logFile,
     stream: { write: () => true, flushSync: () => undefined, on: () => undefined },
     hasColours: false,
     isJson: false,
