@@ -60,6 +60,25 @@ test("a request waits for the latency, give or take the jitter, never less than 
   }
 });
 
+test("a delay is shorter by what waking up takes, and a timer that fires early is followed by another", async () => {
+  const clock = new FakeClock();
+  const early: number[] = [];
+  const line = new ThrottledLine(clock);
+  line.set({ profile: { ...NO_THROTTLE, latencyMs: 30 }, enabled: true });
+  const hasty = {
+    now: () => clock.now(),
+    monotonic: () => clock.monotonic(),
+    every: clock.every.bind(clock),
+    after: (delayMs: number, callback: () => void) => {
+      early.push(delayMs);
+      return clock.after(early.length === 1 ? delayMs - 5 : delayMs, callback);
+    },
+  };
+  const interceptor = new ThrottleInterceptor(line, hasty, 1);
+  assert.equal(await waitedMs(clock, interceptor.onRequestHead(madeExchange().exchange)), 29);
+  assert.deepEqual(early, [29, 5]);
+});
+
 test("jitter is spread evenly around the latency", () => {
   const line = new ThrottledLine(new FakeClock());
   line.set({ profile: { ...NO_THROTTLE, latencyMs: 100, jitterMs: 50 }, enabled: true });

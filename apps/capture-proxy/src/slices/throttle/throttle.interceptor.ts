@@ -7,11 +7,6 @@ import type { ThrottledLine } from "./throttled-line.ts";
 /** What is kept for the trace where there is no rule with an id. */
 const RULE_ID = "throttle";
 
-/** Timers have whole milliseconds and fire one to two after what they were asked for; a latency of 20 ms shows that. */
-const TIMER_LATE_MS = 1;
-/** So much of a delay may be left out: another timer would overshoot by more. */
-const EARLIEST_MS = 0.5;
-
 /**
  * Puts exchanges and tunnels on the throttled line. All of those the profile is for are put on it, whether it is limited
  * or not, so that a change reaches transfers that run.
@@ -22,12 +17,15 @@ export class ThrottleInterceptor implements Interceptor, Observer {
   lostCount = 0;
   readonly #line: ThrottledLine;
   readonly #clock: Clock;
+  readonly #wakingMs: number;
   /** Lost requests whose clients wait for an answer. */
   readonly #stalled = new Map<string, () => void>();
 
-  constructor(line: ThrottledLine, clock: Clock) {
+  /** `wakingMs`: what waking up takes of this machine; delays are shorter by it. */
+  constructor(line: ThrottledLine, clock: Clock, wakingMs = 0) {
     this.#line = line;
     this.#clock = clock;
+    this.#wakingMs = wakingMs;
   }
 
   get stalledCount(): number {
@@ -80,13 +78,15 @@ export class ThrottleInterceptor implements Interceptor, Observer {
     if (delayMs === 0) return CONTINUE;
     this.delayedCount += 1;
     const clock = this.#clock;
-    const dueMs = clock.monotonic() + delayMs;
+    const dueMs = clock.monotonic() + delayMs - this.#wakingMs;
     return new Promise((resolve) => {
+      // Timers count from the start of the event loop's turn, which may have been a while ago.
       const look = (): void => {
-        if (dueMs - clock.monotonic() > EARLIEST_MS) clock.after(1, look);
+        const leftMs = dueMs - clock.monotonic();
+        if (leftMs > 0) clock.after(Math.max(1, leftMs), look);
         else resolve(CONTINUE);
       };
-      clock.after(Math.max(1, delayMs - TIMER_LATE_MS), look);
+      clock.after(Math.max(1, delayMs - this.#wakingMs), look);
     });
   }
 
