@@ -97,21 +97,43 @@ const bodyContenders: readonly [Contender, ...Contender[]] = [
   mockttpWith("mockttp", { replace: [EDIT.from, EDIT.to] }, EDIT),
 ];
 
+/** 1,000 rules of a kind that hold for nothing, and of all kinds at once. */
+const MISSING: Readonly<Record<string, RulesByPath>> = {
+  rewrites: { rewrites: missingRewrites },
+  mocks: { mocks: missingMocks },
+  breakpoints: { breakpoints: missingBreakpoints },
+  blocklist: { blocklist: missingBlocks },
+  "all kinds": {
+    rewrites: missingRewrites,
+    mocks: missingMocks,
+    breakpoints: missingBreakpoints,
+    blocklist: missingBlocks,
+  },
+};
+
+/** What is looked for here is smaller than what a machine wavers: each pair runs at the same time on one core. */
+export const SIDE_BY_SIDE: {
+  readonly row: Row;
+  readonly pairs: readonly (readonly [Contender, Contender])[];
+} = {
+  row: {
+    ...kept,
+    name: "side-by-side",
+    title: "2 KB answers: 1,000 rules of a kind that do not match, beside a Weir without rules",
+    bodyBytes: 2048,
+  },
+  pairs: Object.entries({ "no rules": {}, ...MISSING }).map(([name, rules]) => [
+    weirWith(`none beside ${name}`, {}),
+    weirWith(name, rules),
+  ]),
+};
+
 export const RULE_ROWS: readonly RuleRow[] = [
   {
     row: { ...kept, name: "missing", title: "2 KB answers: 1,000 rules of a kind that do not match", bodyBytes: 2048 },
     contenders: [
       weirWith("no rules", {}),
-      weirWith("rewrites", { rewrites: missingRewrites }),
-      weirWith("mocks", { mocks: missingMocks }),
-      weirWith("breakpoints", { breakpoints: missingBreakpoints }),
-      weirWith("blocklist", { blocklist: missingBlocks }),
-      weirWith("all kinds", {
-        rewrites: missingRewrites,
-        mocks: missingMocks,
-        breakpoints: missingBreakpoints,
-        blocklist: missingBlocks,
-      }),
+      ...Object.entries(MISSING).map(([name, rules]) => weirWith(name, rules)),
       mockttpWith("mockttp", { missing: 1000 }),
     ],
   },

@@ -3,17 +3,18 @@ import { loadavg } from "node:os";
 import { parseArgs } from "node:util";
 import { temporaryDirectory } from "@headworks/testkit";
 import { DrivenLoad, startOriginProcess } from "../capture/driven-load.ts";
-import { measureRow } from "../capture/measure-row.ts";
+import { measureRow, measureSideBySide } from "../capture/measure-row.ts";
+import type { RunOptions } from "../capture/measure-row.ts";
 import { canPin, CORES, pinOwnProcess } from "../capture/pinning.ts";
 import { machineFacts } from "../capture/proxies.ts";
-import { ratioOf, rowTable } from "../capture/report.ts";
-import { RULE_ROWS } from "./rule-rows.ts";
+import { median, ratioOf, rowTable } from "../capture/report.ts";
+import { RULE_ROWS, SIDE_BY_SIDE } from "./rule-rows.ts";
 
 const USAGE = `Usage: node bench/capture-rules/run.ts [options]
 
 What rules cost Weir, next to itself without rules, to mitmdump's --modify-headers and --modify-body, and to mockttp's.
 
-  --rows <names>    comma separated: ${RULE_ROWS.map(({ row }) => row.name).join(", ")} (default: all)
+  --rows <names>    comma separated: ${[...RULE_ROWS, SIDE_BY_SIDE].map(({ row }) => row.name).join(", ")} (default: all)
   --seconds <n>     length of a round (default 3)
   --rounds <n>      rounds that count; one more is run before them (default 3)
   --connections <n> connections at a time (default 64)
@@ -33,7 +34,8 @@ const { values } = parseArgs({
 
 async function compare(): Promise<void> {
   const wanted = values.rows?.split(",");
-  const rows = RULE_ROWS.filter(({ row }) => wanted === undefined || wanted.includes(row.name));
+  const isWanted = ({ row }: { readonly row: { readonly name: string } }): boolean =>
+    wanted === undefined || wanted.includes(row.name);
   pinOwnProcess(CORES.rest);
   console.log(machineFacts().join(" | "));
   console.log(canPin ? `The proxy runs on core ${CORES.proxy}, all else on core ${CORES.rest}.\n` : "Not pinned.\n");
@@ -43,17 +45,19 @@ async function compare(): Promise<void> {
   const load = new DrivenLoad();
   const results: object[] = [];
   try {
-    for (const { row, contenders } of rows) {
+    const options: RunOptions = {
+      seconds: Number(values.seconds),
+      rounds: Number(values.rounds),
+      connections: Number(values.connections),
+      origin,
+      originCaFile,
+      directory: directory.path,
+      nodeOptions: [],
+    };
+    if (isWanted(SIDE_BY_SIDE)) await compareSideBySide(load, options);
+    for (const { row, contenders } of RULE_ROWS.filter(isWanted)) {
       const installed = contenders.filter(({ version }) => version() !== undefined);
-      const measured = await measureRow(row, installed, load, {
-        seconds: Number(values.seconds),
-        rounds: Number(values.rounds),
-        connections: Number(values.connections),
-        origin,
-        originCaFile,
-        directory: directory.path,
-        nodeOptions: [],
-      });
+      const measured = await measureRow(row, installed, load, options);
       console.log(`${rowTable(row, measured).text}\n`);
       const [own] = measured;
       results.push({
@@ -76,6 +80,37 @@ async function compare(): Promise<void> {
       values.json,
       `${JSON.stringify({ machine: machineFacts(), pinned: canPin, results }, undefined, 2)}\n`,
     );
+  }
+}
+
+/** Prints CPU per request of each kind of rules over that of the Weir beside it, as far as the rounds differ. */
+async function compareSideBySide(load: DrivenLoad, options: RunOptions): Promise<void> {
+  const { row, pairs } = SIDE_BY_SIDE;
+  const second = new DrivenLoad();
+  try {
+    console.log(`${row.name}: ${row.title}\n${"".padEnd(14)}x none     min     max   us/req  of none`);
+    for (const pair of pairs) {
+      const [own, other] = await measureSideBySide(row, pair, [load, second], options);
+      const ratios = own.rounds.flatMap(({ cpuUs }, index) => {
+        const beside = other.rounds[index];
+        return beside === undefined ? [] : [beside.cpuUs / cpuUs];
+      });
+      const figures = [median(ratios), Math.min(...ratios), Math.max(...ratios)].map((one) =>
+        one.toFixed(2).padStart(7),
+      );
+      const us = [other, own].map(({ rounds }) =>
+        median(rounds.map(({ cpuUs }) => cpuUs))
+          .toFixed(1)
+          .padStart(8),
+      );
+      const problem = own.problem ?? other.problem;
+      console.log(
+        `${other.contender.name.padEnd(13)}${figures.join(" ")} ${us.join(" ")}${problem === undefined ? "" : `  failed: ${problem}`}`,
+      );
+    }
+    console.log("");
+  } finally {
+    second.stop();
   }
 }
 

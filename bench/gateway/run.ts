@@ -58,6 +58,9 @@ const ROWS: readonly Row[] = [
   { ...PLAIN, name: "idle", title: "10,000 idle connections beside the load", path: "/200", beside: idleConnections },
 ];
 
+/** Compilers of the gateways written in JavaScript are busy for as long after the first request. */
+const WARM_UP_SECONDS = 8;
+
 const USAGE = `Usage: node bench/gateway/run.ts [options]
 
 Compares Sluice with other gateways and reverse proxies, CPU per request first. Needs wrk and nginx (as the origin).
@@ -174,7 +177,7 @@ async function measure(row: Row, contenders: readonly Contender[], site: Site): 
     }
     for (let round = 0; round <= Number(values.rounds); round += 1) {
       for (const participant of round % 2 === 0 ? participants : participants.toReversed()) {
-        const played = await play(row, participant, site, round === 0 ? Math.max(3, seconds) : seconds);
+        const played = await play(row, participant, site, round === 0 ? Math.max(WARM_UP_SECONDS, seconds) : seconds);
         if (round > 0) participant.rounds.push(played);
       }
     }
