@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
+import { processorMs } from "@headworks/testkit";
 import { multipartBoundary, parseMultipart, parseMultipartBody } from "./index.ts";
 
 const latin1 = (text: string): Buffer => Buffer.from(text, "latin1");
@@ -115,8 +116,9 @@ test("hostile bytes are answered, and time stays in proportion to the length", (
   );
   const dashes = Buffer.concat([Buffer.alloc(2_000_000, "-"), latin1("\n")]);
   const lines = Buffer.alloc(2_000_000, "\n-");
-  const start = performance.now();
-  assert.equal(parseMultipart(dashes, "-".repeat(200)), undefined);
-  assert.equal(parseMultipart(lines, "-".repeat(200)), undefined);
-  assert.ok(performance.now() - start < 3000);
+  const tookMs = processorMs(() => {
+    assert.equal(parseMultipart(dashes, "-".repeat(200)), undefined);
+    assert.equal(parseMultipart(lines, "-".repeat(200)), undefined);
+  });
+  assert.ok(tookMs < 3000, `${tookMs} ms`);
 });

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
+import { processorMs } from "@headworks/testkit";
 import { checkPattern, compilePattern } from "./pattern.ts";
 
 const CATASTROPHIC: readonly (readonly [string, string, string])[] = [
@@ -23,10 +24,9 @@ for (const [source, unit, tail] of CATASTROPHIC) {
   test(`/${source}/ takes time in proportion to the text`, () => {
     const pattern = compilePattern(source);
     const text = unit.repeat(Math.floor(1_000_000 / unit.length)) + tail;
-    const began = performance.now();
-    pattern.test(text);
+    const tookMs = processorMs(() => void pattern.test(text));
     // A backtracking engine needs minutes to ages for these; one pass takes a few milliseconds.
-    assert.ok(performance.now() - began < 2000, `${performance.now() - began} ms`);
+    assert.ok(tookMs < 2000, `${tookMs} ms`);
   });
 }
 
@@ -36,9 +36,8 @@ test("a pattern with very many states stays within its work budget", () => {
   const text = Array.from({ length: 300_000 }, () =>
     (seed = (seed * 1_103_515_245 + 12_345) % 2_147_483_648) & 65_536 ? "a" : "b",
   ).join("");
-  const began = performance.now();
-  assert.equal(pattern.test(text), false);
-  assert.ok(performance.now() - began < 2000, `${performance.now() - began} ms`);
+  const tookMs = processorMs(() => assert.equal(pattern.test(text), false));
+  assert.ok(tookMs < 2000, `${tookMs} ms`);
   assert.equal(pattern.test(`${"a".repeat(301)}c`), true);
 });
 

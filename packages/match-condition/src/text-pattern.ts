@@ -1,4 +1,4 @@
-import { checkPattern, compilePattern, type LinearPattern } from "@headworks/linear-pattern";
+import { checkPattern, compileTextPredicate, type TextPredicate } from "@headworks/linear-pattern";
 
 /** How the texts of a kind of condition are compared with its pattern. */
 export interface PatternManner {
@@ -25,8 +25,6 @@ export interface PatternReading {
   readonly flags: string;
 }
 
-/** Texts are examined up to this length, which bounds the time one of them can take. */
-const LONGEST_EXAMINED = 1_048_576;
 /** Steps that one text may cost, some tens of nanoseconds each; only patterns made to be slow spend them. */
 const MOST_WORK = 500_000;
 
@@ -88,42 +86,24 @@ function trimmedStars(source: string): string {
   return source.replace(/^(?:\.\*)+/, "").replace(/(?<!\\)(?:\.\*)+$/, "");
 }
 
-/** A compiled pattern; what is not text matches nothing. */
-export interface TextPattern {
-  readonly requiredText: string;
-  test(text: string): boolean;
-  /** `gave-up` when the text costs too much, which counts as no match. */
-  search(text: string): boolean | "gave-up";
-}
-
 /**
  * Patterns that somebody holds, by what they were made of: rules are compiled anew at every change of one of them, and most of
  * their patterns are the same as before.
  */
-const held = new Map<string, WeakRef<TextPattern>>();
+const held = new Map<string, WeakRef<TextPredicate>>();
 const released = new FinalizationRegistry<string>((key) => {
   if (held.get(key)?.deref() === undefined) held.delete(key);
 });
 
 /** Throws a `RangeError` for a pattern that `readPattern` refuses. */
-export function compileTextPattern(pattern: string, manner: PatternManner): TextPattern {
+export function compileTextPattern(pattern: string, manner: PatternManner): TextPredicate {
   const key = `${manner.caseless} ${manner.wildcard} ${pattern}`;
   const known = held.get(key)?.deref();
   if (known !== undefined) return known;
   const reading = readPattern(pattern, manner);
   if ("message" in reading) throw new RangeError(`the pattern \`${pattern}\`: ${reading.message}`);
-  const made = newTextPattern(reading);
+  const made = compileTextPredicate(reading.source, reading.flags, MOST_WORK);
   held.set(key, new WeakRef(made));
   released.register(made, key);
   return made;
-}
-
-function newTextPattern({ source, flags }: PatternReading): TextPattern {
-  const compiled: LinearPattern = compilePattern(source, flags, MOST_WORK);
-  const examined = (text: string): string => (text.length > LONGEST_EXAMINED ? text.slice(0, LONGEST_EXAMINED) : text);
-  return {
-    requiredText: compiled.requiredText,
-    test: (text) => compiled.test(examined(text)),
-    search: (text) => compiled.search(examined(text)),
-  };
 }

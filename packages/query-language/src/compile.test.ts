@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
+import { processorMs } from "@headworks/testkit";
 import { compileQuery } from "./compile.ts";
 import { parseQuery } from "./parse.ts";
 import { indexable, needs, type Plan } from "./plan.ts";
@@ -384,10 +385,10 @@ test("half a million column checks take well under a second", () => {
     { nowMs: NOW },
   );
   const sample = recordOf({ method: "PUT", status: 503 });
-  const began = performance.now();
-  let found = 0;
-  for (let count = 0; count < 500_000; count += 1) if (predicate(sample)) found += 1;
-  assert.equal(found, 500_000);
-  const elapsedMs = performance.now() - began;
-  assert.ok(elapsedMs < 5000, `${elapsedMs} ms`);
+  const tookMs = processorMs(() => {
+    let found = 0;
+    for (let count = 0; count < 500_000; count += 1) if (predicate(sample)) found += 1;
+    assert.equal(found, 500_000);
+  });
+  assert.ok(tookMs < 5000, `${tookMs} ms`);
 });

@@ -1,7 +1,7 @@
 // Tested by compile.test.ts
 import type { TextField } from "./fields.ts";
 import { foldAscii, foldUnicode } from "./fold.ts";
-import { compilePattern } from "@headworks/linear-pattern";
+import { compileTextPredicate } from "@headworks/linear-pattern";
 import type { FieldTest, TextValue } from "./query.ts";
 
 /** A compiled comparison. `folded` is the text in lower case when `usesFolded` asks for it, else the text itself. */
@@ -12,9 +12,6 @@ export interface TextMatch {
 
 /** How the texts of a field are compared. */
 export type TextManner = Pick<TextField, "literal" | "fold" | "caseless" | "floating" | "aliases">;
-
-/** Patterns look at so many characters of a text and no further, which bounds the time one record can take. */
-const LONGEST_EXAMINED = 1_048_576;
 
 /** The alternative of a value that the alias table of the field knows. */
 export function aliasOf(manner: TextManner, text: string): string {
@@ -27,11 +24,7 @@ export function aliasOf(manner: TextManner, text: string): string {
 export function compileValue(value: TextValue, manner: TextManner): TextMatch {
   const fold = manner.fold === "ascii" ? foldAscii : foldUnicode;
   if (value.kind === "pattern") {
-    const pattern = compilePattern(value.source, value.flags);
-    return {
-      usesFolded: false,
-      matches: (text) => pattern.test(text.length > LONGEST_EXAMINED ? text.slice(0, LONGEST_EXAMINED) : text),
-    };
+    return { usesFolded: false, matches: compileTextPredicate(value.source, value.flags).test };
   }
   if (value.kind === "wildcard") {
     const parts = value.parts.map(fold);

@@ -1,0 +1,25 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { compileTextPredicate } from "./text-predicate.ts";
+
+const LONGEST_EXAMINED = 1_048_576;
+
+test("a predicate looks at a text as its pattern does, up to the limit and no further", () => {
+  const { test: holds, search, requiredText } = compileTextPredicate("end[0-9]", "i");
+  assert.equal(requiredText, "end");
+  for (const [before, expected] of [
+    [0, true],
+    [LONGEST_EXAMINED - 4, true],
+    [LONGEST_EXAMINED - 3, false],
+    [LONGEST_EXAMINED, false],
+  ] as const) {
+    const text = `${"x".repeat(before)}END1`;
+    assert.deepEqual([holds(text), search(text)], [expected, expected], `${before} characters before it`);
+  }
+});
+
+test("a text that costs more than the budget is given up, which counts as no match", () => {
+  const { test: holds, search } = compileTextPredicate("(a|aa|aaa){1,200}b", "", 10_000);
+  const text = "a".repeat(20_000);
+  assert.deepEqual([holds(text), search(text)], [false, "gave-up"]);
+});
