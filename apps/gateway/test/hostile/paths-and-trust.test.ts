@@ -337,13 +337,12 @@ test("U6: tunnels are watched by the system at both ends, and do not keep a stop
   assert.equal((await readResponse(client)).status, 101);
   if (process.platform === "linux") {
     const hex = (port: number): string => port.toString(16).toUpperCase().padStart(4, "0");
-    const timerOf = (place: RegExp): string | undefined => {
-      const lines = readFileSync("/proc/net/tcp", "utf8").split("\n");
-      return /^.{0,6}\S+ \S+ 01 \S+ (\d\d):/.exec(lines.find((line) => place.test(line))?.trim() ?? "")?.[1];
-    };
+    // 01: established. Connections of earlier servers on the same ports may still be waiting out their time.
+    const timerOf = (place: string): string | undefined =>
+      new RegExp(`: ${place} 01 \\S+ (\\d\\d):`).exec(readFileSync("/proc/net/tcp", "utf8"))?.[1];
     const places = [
-      new RegExp(`: 0100007F:${hex(gateway.port())} 0100007F:${hex(client.socket.localPort ?? 0)} `),
-      new RegExp(`: 0100007F:[0-9A-F]{4} 0100007F:${hex(upstream.port)} `),
+      `0100007F:${hex(gateway.port())} 0100007F:${hex(client.socket.localPort ?? 0)}`,
+      `0100007F:[0-9A-F]{4} 0100007F:${hex(upstream.port)}`,
     ];
     // 02: the timer that is running is that of keep-alive. Before, it is that of bytes which are not acknowledged yet.
     await waitUntil(() => places.every((place) => timerOf(place) === "02"), { what: "keep-alive at both ends" });
