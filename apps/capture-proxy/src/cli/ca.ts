@@ -7,7 +7,7 @@ import { certOperations } from "@headworks/capture-contract";
 import type { CertificateInfo } from "@headworks/capture-contract";
 import { ApiFailure } from "@headworks/contract-kit/client";
 import { resolveDataDir } from "#settings/data-dir.ts";
-import { resolveDataPlaces } from "#settings/data-places.ts";
+import { resolveCertificateDirectory } from "#settings/data-places.ts";
 import { apiAddress, callJson } from "./api-connection.ts";
 import type { ApiAddress } from "./api-connection.ts";
 import { authorityPaths, importAuthority } from "./authority-files.ts";
@@ -77,7 +77,7 @@ function directoryOf({ environment }: Invocation, options: CaOptions): string {
   });
   const flags = options.certPath === undefined ? {} : { certPath: options.certPath };
   try {
-    return resolveDataPlaces({ flags, environment, dataDir }).certificateDirectory;
+    return resolveCertificateDirectory({ flags, environment, dataDir });
   } catch (error) {
     throw new CommandFailure(EXIT.usage, (error as Error).message, { cause: error });
   }

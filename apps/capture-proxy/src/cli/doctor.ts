@@ -2,7 +2,7 @@ import { homedir } from "node:os";
 import type { Command } from "commander";
 import type { DetailedHealth, Settings } from "@headworks/capture-contract";
 import { resolveDataDir } from "#settings/data-dir.ts";
-import { resolveDataPlaces } from "#settings/data-places.ts";
+import { resolveCertificateDirectory, resolveTrafficFile } from "#settings/data-places.ts";
 import type { DataPlaces } from "#settings/data-places.ts";
 import { loadSettings } from "#settings/load-settings.ts";
 import { StartupError } from "#settings/startup-error.ts";
@@ -29,11 +29,14 @@ export interface Finding {
   readonly advice?: string;
 }
 
+/** What is examined of what may lie elsewhere. */
+type ExaminedPlaces = Pick<DataPlaces, "trafficFile" | "certificateDirectory">;
+
 /** What the checks look at. */
 export interface Patient {
   readonly invocation: Invocation;
   readonly dataDir: string;
-  readonly places: DataPlaces;
+  readonly places: ExaminedPlaces;
   readonly settings: Settings | undefined;
   readonly address: ApiAddress;
   /** Health of the service at `address`; undefined when none answers. */
@@ -115,10 +118,14 @@ async function doctor(invocation: Invocation, options: DoctorOptions): Promise<n
   return isWell ? EXIT.ok : EXIT.failure;
 }
 
-/** As {@link resolveDataPlaces}, with the exit code of a command that was called wrongly. */
-function placesOf(flags: DoctorOptions, environment: Invocation["environment"], dataDir: string): DataPlaces {
+/** Throws {@link CommandFailure} for what can be no such place. */
+function placesOf(flags: DoctorOptions, environment: Invocation["environment"], dataDir: string): ExaminedPlaces {
+  const sources = { flags, environment, dataDir };
   try {
-    return resolveDataPlaces({ flags, environment, dataDir });
+    return {
+      trafficFile: resolveTrafficFile(sources),
+      certificateDirectory: resolveCertificateDirectory(sources),
+    };
   } catch (error) {
     throw new CommandFailure(EXIT.usage, (error as Error).message, { cause: error });
   }

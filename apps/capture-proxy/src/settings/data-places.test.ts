@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { test } from "node:test";
-import { defaultPlaces, resolveDataPlaces } from "./data-places.ts";
+import { defaultPlaces, resolveCertificateDirectory, resolveDataPlaces, resolveTrafficFile } from "./data-places.ts";
 import { StartupError } from "./startup-error.ts";
 
 const dataDir = join(tmpdir(), "no-such-weir");
@@ -45,3 +45,10 @@ for (const { flag, option, variable, place, wrong } of PLACES) {
     );
   });
 }
+
+test("a wrong place of the log does not matter to who asks for the traffic or the CA", () => {
+  const sources = { flags: {}, environment: { WEIR_LOG_PATH: tmpdir() }, dataDir };
+  assert.throws(() => resolveDataPlaces(sources), StartupError);
+  assert.equal(resolveTrafficFile(sources), own.trafficFile);
+  assert.equal(resolveCertificateDirectory(sources), own.certificateDirectory);
+});

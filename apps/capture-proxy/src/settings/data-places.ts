@@ -33,13 +33,23 @@ export function defaultPlaces(dataDir: string): DataPlaces {
  * (also as `SERVICE_…`), or in the data directory. They are no settings, because whoever may change settings over the API
  * must not choose files of this machine to be written. Throws {@link StartupError} for what can be no such place.
  */
-export function resolveDataPlaces({ flags, environment, dataDir }: DataPlaceSources): DataPlaces {
-  const places = defaultPlaces(dataDir);
+export function resolveDataPlaces(sources: DataPlaceSources): DataPlaces {
+  const { flags, environment, dataDir } = sources;
   return {
-    logFile: chosen("log", "file", flags.logPath, environment) ?? places.logFile,
-    trafficFile: chosen("db", "file", flags.dbPath, environment) ?? places.trafficFile,
-    certificateDirectory: chosen("cert", "directory", flags.certPath, environment) ?? places.certificateDirectory,
+    logFile: chosen("log", "file", flags.logPath, environment) ?? defaultPlaces(dataDir).logFile,
+    trafficFile: resolveTrafficFile(sources),
+    certificateDirectory: resolveCertificateDirectory(sources),
   };
+}
+
+/** As {@link resolveDataPlaces}, of the captured traffic alone: what is wrong elsewhere does not matter. */
+export function resolveTrafficFile({ flags, environment, dataDir }: DataPlaceSources): string {
+  return chosen("db", "file", flags.dbPath, environment) ?? defaultPlaces(dataDir).trafficFile;
+}
+
+/** As {@link resolveDataPlaces}, of the CA alone: what is wrong elsewhere does not matter. */
+export function resolveCertificateDirectory({ flags, environment, dataDir }: DataPlaceSources): string {
+  return chosen("cert", "directory", flags.certPath, environment) ?? defaultPlaces(dataDir).certificateDirectory;
 }
 
 function chosen(

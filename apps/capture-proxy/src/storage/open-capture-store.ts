@@ -1,6 +1,6 @@
 import { randomUUID } from "node:crypto";
 import { mkdirSync, rmSync } from "node:fs";
-import { dirname, join, resolve, sep } from "node:path";
+import { dirname, join } from "node:path";
 import type {
   CaptureSession,
   ImportResult,
@@ -31,6 +31,8 @@ import { exportChunks } from "./export-chunks.ts";
 import { FILES_OF_AN_IMPORT, STREAMS_OF_AN_IMPORT } from "./import-messages.ts";
 import { shownSession } from "./shown-session.ts";
 import { ThreadedStreamStore } from "./open-stream-store.ts";
+import { storePlaces } from "./store-places.ts";
+import type { StorePlaces } from "./store-places.ts";
 import type { StreamStore } from "./stream-store.ts";
 import { runImport } from "./traffic-import.ts";
 import { WriterClient } from "./writer-client.ts";
@@ -60,20 +62,15 @@ const DELETED_AT_ONCE = 1000;
  * sentence when another process has it, when a newer version wrote it, or when it cannot be written.
  */
 export async function openCaptureStore(options: CaptureStoreOptions): Promise<CaptureStore> {
-  const dataDir = resolve(options.dataDir);
-  const path = resolve(options.databasePath ?? join(dataDir, "traffic.db"));
-  mkdirSync(dataDir, { recursive: true, mode: 0o700 });
-  mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
-  const unlocks = [lockForThisProcess(join(dataDir, "weir.lock"), dataDir)];
+  const { locks, ...setup } = storePlaces(options.dataDir, options.databasePath);
+  mkdirSync(options.dataDir, { recursive: true, mode: 0o700 });
+  mkdirSync(dirname(setup.path), { recursive: true, mode: 0o700 });
+  const unlocks: (() => void)[] = [];
   const unlock = (): void => {
     for (const release of unlocks.splice(0)) release();
   };
   try {
-    // In the data directory all files are behind its own lock.
-    const isElsewhere = path !== join(dataDir, "traffic.db");
-    if (isElsewhere) unlocks.push(lockForThisProcess(`${path}.lock`, path));
-    const beside = isElsewhere ? `${path}-` : `${dataDir}${sep}`;
-    const setup = { path, bodiesFolder: `${beside}bodies`, decodedFolder: `${beside}decoded` };
+    for (const [file, shownPath] of locks) unlocks.push(lockForThisProcess(file, shownPath));
     rmSync(setup.decodedFolder, { recursive: true, force: true });
     const store = new ThreadedCaptureStore(options, unlock);
     await store.start(setup);
@@ -101,7 +98,7 @@ class ThreadedCaptureStore implements CaptureStore {
     this.#unlock = unlock;
   }
 
-  async start(setup: { path: string; bodiesFolder: string; decodedFolder: string }): Promise<void> {
+  async start(setup: Omit<StorePlaces, "locks">): Promise<void> {
     const { log } = this.#options;
     this.#decodedFolder = setup.decodedFolder;
     this.#openWriter = await WriterClient.start(

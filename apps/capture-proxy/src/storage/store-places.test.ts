@@ -1,0 +1,35 @@
+import assert from "node:assert/strict";
+import { resolve } from "node:path";
+import { test } from "node:test";
+import { storePlaces } from "./store-places.ts";
+
+const data = resolve("/data");
+const inData = {
+  path: resolve("/data/traffic.db"),
+  bodiesFolder: resolve("/data/bodies"),
+  decodedFolder: resolve("/data/decoded"),
+  locks: [[resolve("/data/weir.lock"), data]],
+};
+
+for (const [what, databasePath] of [
+  ["nobody chooses", undefined],
+  ["its own place is chosen", "/data/./traffic.db"],
+] as const) {
+  test(`when ${what}, all of the store is in the data directory, behind its one lock`, () => {
+    assert.deepEqual(storePlaces("/data", databasePath), inData);
+  });
+}
+
+for (const chosen of ["/disk/shop.db", "/data/other.db"]) {
+  test(`a database in ${chosen} has its folders and a lock beside it, called after it`, () => {
+    assert.deepEqual(storePlaces("/data", chosen), {
+      path: resolve(chosen),
+      bodiesFolder: resolve(`${chosen}-bodies`),
+      decodedFolder: resolve(`${chosen}-decoded`),
+      locks: [
+        [resolve("/data/weir.lock"), data],
+        [resolve(`${chosen}.lock`), resolve(chosen)],
+      ],
+    });
+  });
+}
