@@ -67,6 +67,11 @@ journey("A new request with a variable is saved, sent, and found in its history"
   await page.getByRole("textbox", { name: "{{id}}" }).fill("17");
   await page.getByRole("button", { name: "Send", exact: true }).click();
   await page.getByRole("region", { name: "What came back" }).getByText("you asked for /anything/17").waitFor();
+  // A save begins the draft anew, but not what was entered for its variables.
+  await page.getByRole("textbox", { name: "Name", exact: true }).fill("Anything else");
+  await page.getByRole("button", { name: "Save", exact: true }).click();
+  await page.getByRole("heading", { name: "Anything else" }).waitFor();
+  assert.equal(await page.getByRole("textbox", { name: "{{id}}" }).inputValue(), "17");
   // One that was never saved is saved by being sent, and shows what came back all the same.
   await page.getByRole("button", { name: "New request", exact: true }).first().click();
   await page.getByRole("heading", { name: "New request" }).waitFor();

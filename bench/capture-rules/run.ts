@@ -91,13 +91,8 @@ async function compareSideBySide(load: DrivenLoad, options: RunOptions): Promise
     console.log(`${row.name}: ${row.title}\n${"".padEnd(14)}x none     min     max   us/req  of none`);
     for (const pair of pairs) {
       const [own, other] = await measureSideBySide(row, pair, [load, second], options);
-      const ratios = own.rounds.flatMap(({ cpuUs }, index) => {
-        const beside = other.rounds[index];
-        return beside === undefined ? [] : [beside.cpuUs / cpuUs];
-      });
-      const figures = [median(ratios), Math.min(...ratios), Math.max(...ratios)].map((one) =>
-        one.toFixed(2).padStart(7),
-      );
+      const ratio = ratioOf(own.rounds, other.rounds);
+      const figures = [ratio?.median, ratio?.min, ratio?.max].map((one) => (one?.toFixed(2) ?? "-").padStart(7));
       const us = [other, own].map(({ rounds }) =>
         median(rounds.map(({ cpuUs }) => cpuUs))
           .toFixed(1)

@@ -5,6 +5,7 @@ import type { Row } from "./rows.ts";
 export interface Ratio {
   readonly min: number;
   readonly median: number;
+  readonly max: number;
 }
 
 export type Verdict = "pass" | "FAIL" | "unmeasured";
@@ -22,7 +23,9 @@ export function ratioOf(own: readonly Round[], other: readonly Round[]): Ratio |
     const paired = other[index];
     return paired === undefined ? [] : [paired.cpuUs / cpuUs];
   });
-  return ratios.length === 0 ? undefined : { min: Math.min(...ratios), median: median(ratios) };
+  return ratios.length === 0
+    ? undefined
+    : { min: Math.min(...ratios), median: median(ratios), max: Math.max(...ratios) };
 }
 
 /** A target is met by the median of the rounds. */
