@@ -27,6 +27,9 @@ interface Node {
 
 const COSTS: Readonly<Record<Cost, number>> = { nothing: 0, line: 1, text: 2, fields: 3, body: 4 };
 
+/** What was compiled, as long as somebody holds the condition: rules are compiled anew whenever one of them changes. */
+const known = new WeakMap<Condition, CompiledCondition>();
+
 /** What the set of many conditions reads of one. */
 const hints = new WeakMap<CompiledCondition, MatchHint>();
 
@@ -36,10 +39,18 @@ export function hintOf(compiled: CompiledCondition): MatchHint {
 }
 
 /**
- * Compiles a condition once for any number of subjects. Throws a `RangeError` for what `parseCondition` refuses, so parse
- * what comes from outside first.
+ * Compiles a condition once for any number of subjects; the same object, which nobody may change, is compiled once. Throws a
+ * `RangeError` for what `parseCondition` refuses, so parse what comes from outside first.
  */
 export function compileCondition(condition: Condition): CompiledCondition {
+  const before = known.get(condition);
+  if (before !== undefined) return before;
+  const compiled = compiledAnew(condition);
+  known.set(condition, compiled);
+  return compiled;
+}
+
+function compiledAnew(condition: Condition): CompiledCondition {
   const node = compileNode(condition);
   const compiled: CompiledCondition = {
     condition,

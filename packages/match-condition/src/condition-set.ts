@@ -2,7 +2,7 @@ import type { MessageSide } from "@headworks/capture-contract";
 import { foldAscii } from "@headworks/query-language";
 import { hintOf } from "./compile.ts";
 import type { CompiledCondition } from "./compiled.ts";
-import { SHORTEST_TEXT, type FieldFact, type UrlText } from "./match-hint.ts";
+import { SHORTEST_TEXT, type FieldFact, type MatchHint, type UrlText } from "./match-hint.ts";
 import type { MatchSubject } from "./subject.ts";
 
 /** Rules of one kind in the order in which they apply. Immutable. */
@@ -17,6 +17,9 @@ export interface ConditionSet<R> {
 
 const NONE: readonly never[] = [];
 
+/** As many bits as {@link bitOf} tells apart. */
+const PIECE_BITS = 65_536;
+
 /** Rules that ask for a header field of one name: by the value they ask for, and by what the value contains. */
 interface FieldRules {
   readonly byValue: Map<string, number[]>;
@@ -30,7 +33,7 @@ class PhaseIndex<R> {
   /** Rules by a piece of four characters that their URL contains. */
   readonly #byPiece = new Map<number, number[]>();
   /** One bit for each low half of a piece, so that most places of a URL cost no look-up. */
-  readonly #seenPieces = new Uint8Array(65_536);
+  readonly #seenPieces = new Uint8Array(PIECE_BITS);
   readonly #byField: Readonly<Record<MessageSide, Map<string, FieldRules>>> = {
     request: new Map(),
     response: new Map(),
@@ -50,7 +53,7 @@ class PhaseIndex<R> {
     this.#foundIn = new Uint32Array(rules.length);
     const ruleHints = rules.map((rule) => hintOf(conditionOf(rule)));
     this.#methods = ruleHints.map(({ methods }) => methods);
-    const frequency = pieceFrequencies(ruleHints.map(({ texts }) => texts));
+    const frequency = pieceFrequencies(ruleHints);
     for (const [rule, { texts, fields, methods }] of ruleHints.entries()) {
       if (texts !== undefined) this.#addTexts(rule, texts, frequency);
       else if (fields !== undefined) this.#addFields(rule, fields);
@@ -59,13 +62,13 @@ class PhaseIndex<R> {
     }
   }
 
-  #addTexts(rule: number, texts: readonly UrlText[], frequency: ReadonlyMap<number, number>): void {
-    for (const { text, plainOnly } of texts) {
+  #addTexts(rule: number, texts: readonly UrlText[], frequency: Uint32Array): void {
+    for (const text of texts) {
       const piece = rarestPiece(text, frequency);
       const rules = listAt(this.#byPiece, piece);
       if (rules.at(-1) !== rule) rules.push(rule);
       this.#seenPieces[bitOf(piece)] = 1;
-      if (plainOnly && this.#whenEncoded.at(-1) !== rule) this.#whenEncoded.push(rule);
+      if (text.plainOnly && this.#whenEncoded.at(-1) !== rule) this.#whenEncoded.push(rule);
     }
   }
 
@@ -189,31 +192,45 @@ function bitOf(piece: number): number {
   return Math.imul(piece, 0x9e3779b1) >>> 16;
 }
 
-function* piecesOf(text: string): Generator<number> {
+/** The pieces of texts that some condition holds: a set is made anew whenever one of its rules changes. */
+const knownPieces = new WeakMap<UrlText, Uint32Array>();
+
+function piecesOf(text: UrlText): Uint32Array {
+  let pieces = knownPieces.get(text);
+  if (pieces === undefined) knownPieces.set(text, (pieces = cutToPieces(text.text)));
+  return pieces;
+}
+
+function cutToPieces(text: string): Uint32Array {
+  const pieces = new Uint32Array(Math.max(0, text.length - SHORTEST_TEXT + 1));
   let piece = 0;
   for (let index = 0; index < text.length; index += 1) {
     piece = ((piece << 8) | lowered(text.charCodeAt(index))) >>> 0;
-    if (index >= SHORTEST_TEXT - 1) yield piece;
+    if (index >= SHORTEST_TEXT - 1) pieces[index - SHORTEST_TEXT + 1] = piece;
   }
+  return pieces;
 }
 
-/** In how many rules each piece stands. */
-function pieceFrequencies(rules: readonly (readonly UrlText[] | undefined)[]): ReadonlyMap<number, number> {
-  const counts = new Map<number, number>();
-  for (const texts of rules) {
-    const own = new Set<number>();
-    for (const { text } of texts ?? NONE) for (const piece of piecesOf(text)) own.add(piece);
-    for (const piece of own) counts.set(piece, (counts.get(piece) ?? 0) + 1);
+/** How often the pieces stand in the rules' texts, by their bits; that some share one only makes the choice less good. */
+function pieceFrequencies(hints: readonly MatchHint[]): Uint32Array {
+  const counts = new Uint32Array(PIECE_BITS);
+  for (const { texts } of hints) {
+    for (const text of texts ?? NONE) {
+      for (const piece of piecesOf(text)) {
+        const bit = bitOf(piece);
+        counts[bit] = (counts[bit] ?? 0) + 1;
+      }
+    }
   }
   return counts;
 }
 
 /** The piece fewest rules share; of equals the last, because the ends of URLs differ more than their beginnings. */
-function rarestPiece(text: string, counts: ReadonlyMap<number, number>): number {
+function rarestPiece(text: UrlText, counts: Uint32Array): number {
   let rarest = 0;
   let least = Infinity;
   for (const piece of piecesOf(text)) {
-    const count = counts.get(piece) ?? 0;
+    const count = counts[bitOf(piece)] ?? 0;
     if (count <= least) [rarest, least] = [piece, count];
   }
   return rarest;

@@ -7,7 +7,7 @@ import type { Clock } from "#slice.ts";
 import { blockEntryIssues, newBlockEntry, showBlockEntry, updatedBlockEntry } from "./block-entry.ts";
 import type { StoredBlockEntry } from "./block-entry.ts";
 import type { BlocklistStore } from "./blocklist.store.ts";
-import type { HitCounter } from "#exchange/hit-counter.ts";
+import type { HitCounter } from "#rules/hit-counter.ts";
 
 export interface BlocklistOperationsParts {
   readonly store: BlocklistStore;
@@ -24,8 +24,7 @@ export function createBlocklistOperations({
   clock,
   onChange,
 }: BlocklistOperationsParts): Handlers<typeof blocklistOperations> {
-  const find = (id: string): StoredBlockEntry =>
-    store.list().find((entry) => entry.id === id) ?? notFound("block entry", id);
+  const find = (id: string): StoredBlockEntry => store.find(id) ?? notFound("block entry", id);
   const replace = (entry: StoredBlockEntry): StoredBlockEntry => {
     if (!store.update(entry)) return notFound("block entry", entry.id);
     onChange();

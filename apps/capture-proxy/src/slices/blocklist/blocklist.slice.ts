@@ -1,4 +1,4 @@
-import { createHitCounter } from "#exchange/hit-counter.ts";
+import { createHitCounter } from "#rules/hit-counter.ts";
 import { BlockEntry, BlockEntryUpdate } from "@headworks/capture-contract";
 import type { blocklistOperations } from "@headworks/capture-contract";
 import { portableList } from "#portable/portable-list.ts";
@@ -46,6 +46,7 @@ export function createBlocklistSlice(host: SliceHost): Slice<typeof blocklistOpe
       write: (entries) => store.replaceAll(entries.map(readBlockEntry)),
       reload: () => {
         hits.forgetAll();
+        store.reload();
         onChange();
       },
     }),

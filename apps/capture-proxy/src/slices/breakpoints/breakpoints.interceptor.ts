@@ -5,9 +5,10 @@ import type { ConditionSet } from "@headworks/match-condition";
 import type { Content, Exchange } from "#exchange/exchange.ts";
 import { CONTINUE } from "#exchange/phases.ts";
 import type { Interceptor, Verdict } from "#exchange/phases.ts";
+import { ExchangeSubject } from "#rules/exchange-subject.ts";
+import type { BodyTexts } from "#rules/exchange-subject.ts";
 import type { BreakpointRules, CompiledBreakpoint } from "./breakpoints.compile.ts";
-import { subjectOf, textOfContent } from "./match-subject.ts";
-import type { KnownTexts } from "./match-subject.ts";
+import { textOfContent } from "./content-text.ts";
 import type { PausedContent, PausedExchanges, PausingRule } from "./paused-exchanges.ts";
 
 export interface BreakpointsInterceptorParts {
@@ -85,9 +86,9 @@ class BreakpointsInterceptor implements Interceptor {
     exchange: Exchange,
     side: "request" | "response",
     rules: ConditionSet<CompiledBreakpoint>,
-    texts: KnownTexts,
+    texts: BodyTexts,
   ): PausingRule | "needs-body" | undefined {
-    const subject = subjectOf(exchange, side, texts);
+    const subject = new ExchangeSubject(exchange, side, texts);
     for (const rule of rules.candidates(subject)) {
       const decision = rule.condition.decide(subject);
       // The rules behind it come only when this one is known not to match.

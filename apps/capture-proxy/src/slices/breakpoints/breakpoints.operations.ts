@@ -12,7 +12,7 @@ import { parseRuleCondition } from "@headworks/match-condition";
 import { ApiError, notFound, validationError } from "#api/api-error.ts";
 import { CONTINUE } from "#exchange/phases.ts";
 import type { Verdict } from "#exchange/phases.ts";
-import type { HitCounter } from "#exchange/hit-counter.ts";
+import type { HitCounter } from "#rules/hit-counter.ts";
 import type { Clock } from "#slice.ts";
 import { newBreakpoint, NO_DEVICES, showBreakpoint, updatedBreakpoint } from "./breakpoint-rule.ts";
 import type { StoredBreakpoint } from "./breakpoint-rule.ts";
@@ -54,8 +54,7 @@ export function createBreakpointsOperations(parts: BreakpointsOperationsParts): 
 const DEFAULT_LIMIT = 100;
 
 function ruleOperations({ store, hits, clock, onChange }: BreakpointsOperationsParts): Pick<All, RuleOperation> {
-  const find = (id: string): StoredBreakpoint =>
-    store.list().find((rule) => rule.id === id) ?? notFound("breakpoint", id);
+  const find = (id: string): StoredBreakpoint => store.find(id) ?? notFound("breakpoint", id);
   const replace = (rule: StoredBreakpoint): StoredBreakpoint => {
     if (!store.update(rule)) return notFound("breakpoint", rule.id);
     onChange();
@@ -153,14 +152,15 @@ function resumeAll(
   { rule_id: ruleId, disable = false }: { rule_id?: string; disable?: boolean },
 ): number {
   const items = paused.list().filter(({ rule }) => ruleId === undefined || rule.id === ruleId);
-  const rule = store.list().find(({ id }) => id === ruleId);
+  const rule = ruleId === undefined ? undefined : store.find(ruleId);
   if (ruleId !== undefined && ruleId !== PAUSE_ALL && rule === undefined && items.length === 0) {
     return notFound("breakpoint", ruleId);
   }
   if (ruleId === undefined || (disable && ruleId === PAUSE_ALL)) pauseAll.set({ enabled: false });
   if (disable) {
-    if (rule !== undefined) store.update({ ...rule, enabled: false, updatedAtMs: clock.now() });
-    else if (ruleId === undefined) store.disableAll(clock.now());
+    const named = rule === undefined ? [] : [rule];
+    const concerned = ruleId === undefined ? store.list().filter(({ enabled }) => enabled) : named;
+    store.updateAll(concerned.map((one) => ({ ...one, enabled: false, updatedAtMs: clock.now() })));
     onChange();
   }
   for (const item of items) {

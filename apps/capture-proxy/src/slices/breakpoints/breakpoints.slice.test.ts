@@ -148,9 +148,9 @@ test("pause-all is switched on by a bare call, set by a body, and off after resu
 
 test("rules are taken out and put in elsewhere without a difference", async () => {
   await using api = await startBreakpoints();
-  const slice = createBreakpointsSlice(api.host);
   await create(api, RULE);
   await create(api, { ...RULE, name: "second", timeout_secs: 9, priority: -5 });
+  const slice = createBreakpointsSlice(api.host);
   const exported: unknown = JSON.parse(JSON.stringify(slice.portableRules?.exportRules()));
   await using other = await startBreakpoints();
   const target = createBreakpointsSlice(other.host).portableRules;
@@ -158,6 +158,7 @@ test("rules are taken out and put in elsewhere without a difference", async () =
   assert.deepEqual(target?.importRules(exported, request), {
     counts: { added: 2, updated: 0, removed: 0, unchanged: 0 },
   });
+  target?.reload();
   assert.deepEqual(target?.exportRules(), exported);
   const [first] = exported as Breakpoint[];
   const broken = [{ ...first, condition: { type: "path_pattern", pattern: "(" } }];

@@ -1,7 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { Breakpoint, BreakpointUpdate } from "@headworks/capture-contract";
 import type { breakpointsOperations } from "@headworks/capture-contract";
-import { createHitCounter } from "#exchange/hit-counter.ts";
+import { createHitCounter } from "#rules/hit-counter.ts";
 import { portableList } from "#portable/portable-list.ts";
 import type { Slice, SliceHost } from "#slice.ts";
 import { breakpointIssues, readBreakpoint, showBreakpoint } from "./breakpoint-rule.ts";
@@ -64,6 +64,7 @@ export function createBreakpointsSlice(host: SliceHost): Slice<typeof breakpoint
       write: (rules) => store.replaceAll(rules.map(readBreakpoint)),
       reload: () => {
         hits.forgetAll();
+        store.reload();
         onChange();
       },
     }),

@@ -8,11 +8,10 @@ import type {
   NewMock,
   NewMockResponse,
 } from "@headworks/capture-contract";
-import { conditionOfAnswer, parseCondition, parseRuleCondition } from "@headworks/match-condition";
+import { compileCondition, conditionOfAnswer, parseCondition, parseRuleCondition } from "@headworks/match-condition";
 import { ApiError, validationError } from "#api/api-error.ts";
 import type { ErrorDetail } from "#api/api-error.ts";
 import { headerPairs } from "./answer.ts";
-import { compiledCondition } from "./compiled-condition.ts";
 import { answersOf, filledConfig, filledResponse } from "./mock-rule.ts";
 import type { MockDraft } from "./mock-rule.ts";
 import { bodyProblem, schemaProblem } from "./response-schema.ts";
@@ -137,7 +136,7 @@ function answerPath(config: MockResponseConfig, index: number): string {
 function conditionIssues(condition: Condition, path: string): ErrorDetail[] {
   const read = parseCondition(condition, path);
   if (!read.ok) return [...read.issues];
-  if (compiledCondition(condition).atRequest.possible) return [];
+  if (compileCondition(condition).atRequest.possible) return [];
   return [{ path, message: "can hold only when there is an answer, and a mock answers before" }];
 }
 

@@ -1,7 +1,6 @@
 import type { MockResponseConfig } from "@headworks/capture-contract";
-import { compileConditionSet } from "@headworks/match-condition";
+import { compileCondition, compileConditionSet } from "@headworks/match-condition";
 import type { CompiledCondition } from "@headworks/match-condition";
-import { compiledCondition } from "./compiled-condition.ts";
 import { isExpired } from "./mock-rule.ts";
 import type { StoredCollection, StoredMock } from "./mock-rule.ts";
 import type { RequestSubject } from "./request-subject.ts";
@@ -37,7 +36,7 @@ export function createMockCompiler(progress: (id: string) => MockProgress): Mock
   const choices = new WeakMap<MockResponseConfig, ResponseChoice>();
   const one = (rule: StoredMock): CompiledMock => ({
     rule,
-    condition: compiledCondition(rule.condition),
+    condition: compileCondition(rule.condition),
     choice: kept(choices, rule.responseConfig, compileResponseChoice),
     progress: progress(rule.id),
   });

@@ -4,38 +4,22 @@ import { decodeContent } from "@headworks/http-fields/content-coding";
 import { fieldValue, fieldValues, hasField } from "@headworks/http1";
 import type { RawFields } from "@headworks/http1";
 import { NOT_READ } from "@headworks/match-condition";
-import type { BodyText, MatchSubject } from "@headworks/match-condition";
-import { exchangeUrl } from "#exchange/exchange.ts";
+import type { BodyText } from "@headworks/match-condition";
 import type { RequestMessage } from "#exchange/exchange.ts";
+import { ExchangeSubject } from "#rules/exchange-subject.ts";
 import type { TemplateRequest } from "./template.ts";
 
 /** Bytes that a coded body may have after decoding before it counts as none. */
 const LARGEST_DECODED_BYTES = 16_777_216;
 
 /** A request as conditions and templates see it. Its body is not there before `readBody` gave it. */
-export class RequestSubject implements MatchSubject, TemplateRequest {
-  readonly phase = "request";
-  readonly method: string;
-  readonly scheme: string;
-  readonly host: string;
-  readonly port: number;
-  readonly path: string;
-  readonly query: string;
-  readonly url: string;
-  readonly status = undefined;
+export class RequestSubject extends ExchangeSubject implements TemplateRequest {
   readonly #fields: Readonly<RawFields>;
   #body: BodyText = NOT_READ;
   #json: { readonly value: unknown } | undefined;
 
   constructor(request: Readonly<RequestMessage>) {
-    const mark = request.path.indexOf("?");
-    this.method = request.method;
-    this.scheme = request.scheme;
-    this.host = request.host;
-    this.port = request.port;
-    this.path = mark === -1 ? request.path : request.path.slice(0, mark);
-    this.query = mark === -1 ? "" : request.path.slice(mark + 1);
-    this.url = exchangeUrl(request);
+    super({ request, response: undefined }, "request");
     this.#fields = request.fields;
     const isFramed = hasField(request.fields, "content-length") || hasField(request.fields, "transfer-encoding");
     if (!isFramed && request.version !== "HTTP/2") this.#body = undefined;
@@ -62,20 +46,8 @@ export class RequestSubject implements MatchSubject, TemplateRequest {
     return isDamaged && !isTextual(type) ? undefined : text;
   }
 
-  requestFields(): readonly string[] {
-    return this.#fields;
-  }
-
-  responseFields(): readonly string[] {
-    return [];
-  }
-
-  requestText(): BodyText {
+  override requestText(): BodyText {
     return this.#body;
-  }
-
-  responseText(): BodyText {
-    return undefined;
   }
 
   header(name: string): string | undefined {

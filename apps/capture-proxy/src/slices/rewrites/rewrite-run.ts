@@ -1,8 +1,9 @@
 // Tested by ../../../test/rewrites-live.test.ts
-import type { BodyText, ConditionSet, MatchSubject } from "@headworks/match-condition";
+import { NOT_READ, type BodyText, type ConditionSet, type MatchSubject } from "@headworks/match-condition";
 import { CONTINUE } from "#exchange/phases.ts";
 import type { Verdict } from "#exchange/phases.ts";
-import { ConditionSubject } from "./condition-subject.ts";
+import { ExchangeSubject } from "#rules/exchange-subject.ts";
+import type { BodyTexts } from "#rules/exchange-subject.ts";
 import { MessageEdit } from "./message-edit.ts";
 import type { BodyLimits, EditedExchange, Phase } from "./message-edit.ts";
 import type { CompiledRule, RewriteRules } from "./rewrites.compile.ts";
@@ -50,9 +51,12 @@ export function createRewriteRun({ limits, onHit }: RewriteRunParts): RewriteRun
     rules: ConditionSet<CompiledRule>,
     keepsBody: boolean,
   ): Verdict | Promise<Verdict> => {
+    const found = candidatesOf(rules, subjectsOf(exchange, phase));
+    // Most messages concern no rule, however many there are.
+    if (found.length === 0 && !keepsBody) return CONTINUE;
     const memory = memories.get(exchange);
     const edit = new MessageEdit(exchange, phase, limits(), memory?.answeredBy);
-    const pass = new Pass(edit, rules, memory, (rule) => matched(exchange, rule.id));
+    const pass = new Pass(edit, rules, found, memory, (rule) => matched(exchange, rule.id));
     const settled = pass.run();
     const end = (): Verdict | Promise<Verdict> => {
       if (edit.answer !== undefined) remember(exchange).answeredBy = pass.lastRule?.id;
@@ -77,58 +81,67 @@ export function createRewriteRun({ limits, onHit }: RewriteRunParts): RewriteRun
   };
 }
 
+/**
+ * What conditions are asked about. An answer belongs to its request as the client sent it and to the request as it was
+ * forwarded: a rule for a host holds although another rule sent the request elsewhere.
+ */
+function subjectsOf(exchange: EditedExchange, phase: Phase, texts?: BodyTexts): readonly MatchSubject[] {
+  const subject = new ExchangeSubject(exchange, phase, texts);
+  const original = phase === "response" ? exchange.originalRequest?.message : undefined;
+  return original === undefined ? [subject] : [subject, new ExchangeSubject(exchange, phase, texts, original)];
+}
+
+/** The rules that may hold for one of the subjects, in order. */
+function candidatesOf(
+  rules: ConditionSet<CompiledRule>,
+  [subject, ...others]: readonly MatchSubject[],
+): readonly CompiledRule[] {
+  const found = subject === undefined ? [] : rules.candidates(subject);
+  if (others.length === 0) return found;
+  const all = new Set([...found, ...others.flatMap((other) => rules.candidates(other))]);
+  return [...all].sort((one, other) => one.order - other.order);
+}
+
 /** One way through the rules: stays synchronous until a rule needs a body or a file. */
 class Pass {
   lastRule: CompiledRule | undefined;
   readonly #edit: MessageEdit;
   readonly #rules: ConditionSet<CompiledRule>;
   readonly #onMatch: (rule: CompiledRule) => void;
-  readonly #subject: MatchSubject;
-  /**
-   * An answer belongs to its request as the client sent it and to the request as it was forwarded: a rule for a host
-   * holds although another rule sent the request elsewhere.
-   */
-  readonly #originalSubject: MatchSubject | undefined;
+  readonly #subjects: readonly MatchSubject[];
   /** Rules that may hold for the message as it is, in order, and the one that is asked next. */
-  #candidates: readonly CompiledRule[] = [];
+  #candidates: readonly CompiledRule[];
   #next = 0;
 
   constructor(
     edit: MessageEdit,
     rules: ConditionSet<CompiledRule>,
+    candidates: readonly CompiledRule[],
     memory: Memory | undefined,
     onMatch: (rule: CompiledRule) => void,
   ) {
     this.#edit = edit;
     this.#rules = rules;
+    this.#candidates = candidates;
     this.#onMatch = onMatch;
-    this.#subject = new ConditionSubject(edit, () => edit.request, memory?.requestText);
-    const original = edit.phase === "response" ? edit.exchange.originalRequest?.message : undefined;
-    if (original !== undefined) this.#originalSubject = new ConditionSubject(edit, () => original, memory?.requestText);
+    const ownText = (): BodyText => (edit.body.isLoaded ? edit.body.text : NOT_READ);
+    this.#subjects = subjectsOf(edit.exchange, edit.phase, {
+      get request() {
+        return edit.phase === "request" ? ownText() : memory?.requestText;
+      },
+      get response() {
+        return ownText();
+      },
+    });
   }
 
   run(): void | Promise<void> {
-    this.#candidates = this.#find(0);
-    return this.#onward();
-  }
-
-  #find(fromOrder: number): readonly CompiledRule[] {
-    const found = this.#rules.candidates(this.#subject);
-    const original = this.#originalSubject && this.#rules.candidates(this.#originalSubject);
-    const all =
-      original === undefined
-        ? found
-        : [...new Set([...found, ...original])].sort((one, other) => one.order - other.order);
-    return fromOrder === 0 ? all : all.filter(({ order }) => order >= fromOrder);
-  }
-
-  #onward(): void | Promise<void> {
     for (; this.#next < this.#candidates.length; this.#next += 1) {
       const rule = this.#candidates[this.#next];
       if (rule === undefined) continue;
       const decision = this.#decide(rule);
       if (decision === "needs-body" && !this.#edit.body.isLoaded) {
-        return this.#edit.body.load().then(() => this.#onward());
+        return this.#edit.body.load().then(() => this.run());
       }
       if (decision !== true) continue;
       const { method, scheme, host, port, path } = this.#edit.request;
@@ -139,7 +152,7 @@ class Pass {
       };
       const applied = this.#apply(rule);
       if (applied !== undefined) {
-        return applied.then(() => (this.#passed(rule, isMoved()) ? this.#onward() : undefined));
+        return applied.then(() => (this.#passed(rule, isMoved()) ? this.run() : undefined));
       }
       if (!this.#passed(rule, isMoved())) return undefined;
       // The loop counts on by itself.
@@ -154,16 +167,18 @@ class Pass {
     this.#next += 1;
     // Other rules may hold for what the request is now.
     if (isMoved) {
-      this.#candidates = this.#find(rule.order + 1);
+      this.#candidates = candidatesOf(this.#rules, this.#subjects).filter(({ order }) => order > rule.order);
       this.#next = 0;
     }
     return true;
   }
 
   #decide(rule: CompiledRule): boolean | "needs-body" {
-    const decision = rule.condition.decide(this.#subject);
-    if (decision !== false || this.#originalSubject === undefined) return decision;
-    return rule.condition.decide(this.#originalSubject);
+    for (const subject of this.#subjects) {
+      const decision = rule.condition.decide(subject);
+      if (decision !== false) return decision;
+    }
+    return false;
   }
 
   #apply(rule: CompiledRule): void | Promise<void> {

@@ -92,8 +92,10 @@ test("only what changed is compiled anew", () => {
         .request.candidates(subject("request"))
         .map(({ id, condition }) => [id, condition]),
     );
-  const before = conditions([rule("a"), rule("b")]);
-  const after = conditions([rule("a", { name: "renamed", priority: 1 }), rule("b", { actions: [] }), rule("c")]);
+  const a = rule("a");
+  const before = conditions([a, rule("b")]);
+  const renamed = { ...a, name: "renamed", priority: 1, hitCount: 7 };
+  const after = conditions([renamed, rule("b", { actions: [] }), rule("c")]);
   assert.equal(after.get("a"), before.get("a"));
   assert.deepEqual([...after.keys()], ["a", "c"]);
   assert.notEqual(

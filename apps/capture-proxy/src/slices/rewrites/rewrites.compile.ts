@@ -45,17 +45,16 @@ export interface RewriteCompiler {
 }
 
 export function createRewriteCompiler(files: MappedFiles, thread: TextThread): RewriteCompiler {
-  let known = new Map<string, { readonly text: string; readonly parts: CompiledParts }>();
+  let known = new Map<string, { readonly rule: StoredRewrite; readonly parts: CompiledParts }>();
   return {
     compile: (rules) => {
       const kept: typeof known = new Map();
       const compiled = joined(
         rules.filter(({ enabled }) => enabled),
         (rule) => {
-          const text = JSON.stringify([rule.condition, rule.direction, rule.actions]);
           const before = known.get(rule.id);
-          const parts = before?.text === text ? before.parts : compileParts(rule, files, thread);
-          kept.set(rule.id, { text, parts });
+          const parts = before && isSame(before.rule, rule) ? before.parts : compileParts(rule, files, thread);
+          kept.set(rule.id, { rule, parts });
           return parts;
         },
       );
@@ -68,6 +67,11 @@ export function createRewriteCompiler(files: MappedFiles, thread: TextThread): R
 /** Compiles rules for one run, enabled or not. */
 export function compileOnce(rules: readonly StoredRewrite[], files: MappedFiles, thread: TextThread): RewriteRules {
   return joined(rules, (rule) => compileParts(rule, files, thread));
+}
+
+/** Made of the same stored texts; a rule that only counted hits or changed its place is. */
+function isSame(one: StoredRewrite, other: StoredRewrite): boolean {
+  return one.condition === other.condition && one.actions === other.actions && one.direction === other.direction;
 }
 
 function compileParts(rule: StoredRewrite, files: MappedFiles, thread: TextThread): CompiledParts {

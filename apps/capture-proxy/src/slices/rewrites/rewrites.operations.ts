@@ -4,7 +4,7 @@ import type { Condition, NewRewriteRule, RewriteRuleUpdate, rewritesOperations }
 import type { Handlers } from "@headworks/contract-kit";
 import { parseRuleCondition } from "@headworks/match-condition";
 import { ApiError, notFound, validationError } from "#api/api-error.ts";
-import type { HitCounter } from "#exchange/hit-counter.ts";
+import type { HitCounter } from "#rules/hit-counter.ts";
 import type { Clock } from "#slice.ts";
 import type { CaptureStore } from "#storage/capture-store.ts";
 import { dryRun } from "./dry-run.ts";
@@ -35,8 +35,7 @@ export interface RewritesOperationsParts {
 /** Handlers of the rewrite rules' operations. */
 export function createRewritesOperations(parts: RewritesOperationsParts): Handlers<typeof rewritesOperations> {
   const { store, hits, clock, files, onChange } = parts;
-  const find = (id: string): StoredRewrite =>
-    store.list().find((rule) => rule.id === id) ?? notFound("rewrite rule", id);
+  const find = (id: string): StoredRewrite => store.find(id) ?? notFound("rewrite rule", id);
   const replace = (rule: StoredRewrite): StoredRewrite => {
     if (!store.update(rule)) return notFound("rewrite rule", rule.id);
     onChange();
@@ -65,10 +64,12 @@ export function createRewritesOperations(parts: RewritesOperationsParts): Handle
     listRewriteTemplates: () => ({ status: 200, body: [...REWRITE_TEMPLATES] }),
     toggleRewrites: ({ body: { ids, enabled } }) => {
       const unique = [...new Set(ids)];
-      const missing = store.setEnabled(unique, enabled, clock.now());
-      const updated = unique.length - missing.length;
-      if (updated > 0) onChange();
-      return { status: 200, body: { updated, not_found: missing, total: ids.length } };
+      const rules = unique.flatMap((id) => store.find(id) ?? []);
+      const missing = unique.filter((id) => store.find(id) === undefined);
+      const updatedAtMs = clock.now();
+      store.updateAll(rules.map((rule) => ({ ...rule, enabled, updatedAtMs })));
+      if (rules.length > 0) onChange();
+      return { status: 200, body: { updated: rules.length, not_found: missing, total: ids.length } };
     },
     dryRunRewrite: async ({ body }) => {
       const rules = tried(body.rule, body.rule_id);

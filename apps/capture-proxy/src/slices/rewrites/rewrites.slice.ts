@@ -2,7 +2,7 @@ import { join } from "node:path";
 import { RewriteRule, RewriteRuleUpdate } from "@headworks/capture-contract";
 import type { rewritesOperations } from "@headworks/capture-contract";
 import { parseRuleCondition } from "@headworks/match-condition";
-import { createHitCounter } from "#exchange/hit-counter.ts";
+import { createHitCounter } from "#rules/hit-counter.ts";
 import { portableList } from "#portable/portable-list.ts";
 import type { Slice, SliceHost } from "#slice.ts";
 import { createMappedFiles } from "./mapped-files.ts";
@@ -71,6 +71,7 @@ export function createRewritesSlice(host: SliceHost): Slice<typeof rewritesOpera
       write: (list) => store.replaceAll(list.map(readRewrite)),
       reload: () => {
         hits.forgetAll();
+        store.reload();
         onChange();
       },
     }),

@@ -3,7 +3,7 @@ import { randomUUID } from "node:crypto";
 import type { NewWsRule, WsRuleUpdate, wsTrafficOperations } from "@headworks/capture-contract";
 import type { Handlers } from "@headworks/contract-kit";
 import { notFound, validationError } from "#api/api-error.ts";
-import type { HitCounter } from "#exchange/hit-counter.ts";
+import type { HitCounter } from "#rules/hit-counter.ts";
 import type { Clock } from "#slice.ts";
 import { newWsRule, showWsRule, updatedWsRule, wsRuleIssues } from "./ws-rule.ts";
 import type { StoredWsRule } from "./ws-rule.ts";
@@ -24,8 +24,7 @@ type RuleOperations = Pick<
 
 /** Handlers of message rules. */
 export function createRuleHandlers({ store, hits, clock, onChange }: RuleHandlersParts): RuleOperations {
-  const find = (id: string): StoredWsRule =>
-    store.list().find((rule) => rule.id === id) ?? notFound("message rule", id);
+  const find = (id: string): StoredWsRule => store.find(id) ?? notFound("message rule", id);
   const replace = (rule: StoredWsRule): StoredWsRule => {
     if (!store.update(rule)) return notFound("message rule", rule.id);
     onChange();

@@ -1,6 +1,6 @@
 import { WsRule, WsRuleUpdate } from "@headworks/capture-contract";
 import type { wsTrafficOperations } from "@headworks/capture-contract";
-import { createHitCounter } from "#exchange/hit-counter.ts";
+import { createHitCounter } from "#rules/hit-counter.ts";
 import { portableList } from "#portable/portable-list.ts";
 import type { Slice, SliceHost } from "#slice.ts";
 import { PausedMessages } from "./paused-messages.ts";
@@ -47,6 +47,7 @@ export function createWsTrafficSlice(host: SliceHost): Slice<typeof wsTrafficOpe
       write: (list) => store.replaceAll(list.map(readWsRule)),
       reload: () => {
         hits.forgetAll();
+        store.reload();
         onChange();
       },
     }),

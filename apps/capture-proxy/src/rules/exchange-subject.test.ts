@@ -1,0 +1,48 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { NOT_READ } from "@headworks/match-condition";
+import type { MatchSubject } from "@headworks/match-condition";
+import type { RequestMessage, ResponseMessage } from "#exchange/exchange.ts";
+import { ExchangeSubject } from "./exchange-subject.ts";
+
+const message = (path: string): RequestMessage => ({
+  method: "GET",
+  scheme: "https",
+  host: "api.test",
+  port: 8443,
+  path,
+  version: "HTTP/1.1",
+  fields: ["Host", "api.test:8443"],
+  trailers: undefined,
+});
+const answer: ResponseMessage = {
+  status: 404,
+  reason: "Not Found",
+  version: "HTTP/1.1",
+  fields: ["Age", "1"],
+  trailers: undefined,
+};
+
+const place = ({ url, path, query, port }: MatchSubject): unknown[] => [url, path, query, port];
+
+test("a subject shows the messages as they are when it is asked", () => {
+  const exchange = { request: message("/a?x=1?y"), response: answer };
+  const subject = new ExchangeSubject(exchange, "response");
+  assert.deepEqual(place(subject), ["https://api.test:8443/a?x=1?y", "/a", "x=1?y", 8443]);
+  exchange.request = { ...message("/b"), port: 443 };
+  assert.deepEqual(place(subject), ["https://api.test/b", "/b", "", 443]);
+  const original = new ExchangeSubject(exchange, "response", undefined, message("/before"));
+  assert.deepEqual(place(original), ["https://api.test:8443/before", "/before", "", 8443]);
+  assert.equal(original.status, 404);
+});
+
+test("there is nothing of an answer in the phase of its request", () => {
+  const exchange = { request: message("/"), response: answer };
+  const texts = { request: "asked", response: "answered" };
+  const early = new ExchangeSubject(exchange, "request", texts);
+  assert.deepEqual([early.status, early.responseFields(), early.responseText()], [undefined, [], undefined]);
+  assert.equal(early.requestText(), "asked");
+  const late = new ExchangeSubject(exchange, "response", texts);
+  assert.deepEqual([late.status, late.responseFields(), late.responseText()], [404, ["Age", "1"], "answered"]);
+  assert.equal(new ExchangeSubject(exchange, "response").responseText(), NOT_READ);
+});

@@ -1,0 +1,157 @@
+// Tested by rule-table.test.ts
+import type { Database, SqlRow, SqlValue } from "#storage/database.ts";
+
+/** What every kind of rule has besides its own columns. Times are milliseconds since 1970. */
+export interface StoredRule {
+  readonly id: string;
+  readonly enabled: boolean;
+  readonly hitCount: number;
+  readonly createdAtMs: number;
+  readonly updatedAtMs: number;
+}
+
+/** How the rules of a kind lie in their table, which has the columns of {@link StoredRule} and `position` too. */
+export interface RuleTableShape<R extends StoredRule> {
+  readonly table: string;
+  /** What a kind adds, by the name of its column. */
+  readonly columns: Readonly<Record<string, (rule: R) => SqlValue>>;
+  /** The kind's own part of a row. */
+  read(row: SqlRow): Omit<R, keyof StoredRule>;
+}
+
+/**
+ * The rules of one kind on disk, and in memory as they are there: a call that changes them returns when its change is
+ * durable. A rule stays the same object until it changes, and its parts until they do, so what was made of them can be kept.
+ */
+export class RuleTable<R extends StoredRule> {
+  readonly #database: Database;
+  readonly #shape: RuleTableShape<R>;
+  readonly #sql: ReturnType<typeof statements>;
+  #known: Map<string, R> | undefined;
+
+  constructor(database: Database, shape: RuleTableShape<R>) {
+    this.#database = database;
+    this.#shape = shape;
+    this.#sql = statements(database, shape.table, Object.keys(shape.columns));
+  }
+
+  /** Oldest first. */
+  list(): R[] {
+    return [...this.#rules().values()];
+  }
+
+  find(id: string): R | undefined {
+    return this.#rules().get(id);
+  }
+
+  insert(rule: R): void {
+    const rules = this.#rules();
+    this.#write(rule);
+    rules.set(rule.id, this.#stored(rule.id));
+  }
+
+  /** Writes everything but hits and the time of creation; false when the rule does not exist. */
+  update(rule: R): boolean {
+    if (!this.#rules().has(rule.id)) return false;
+    this.updateAll([rule]);
+    return true;
+  }
+
+  /** The same for several that exist, all or none. */
+  updateAll(changed: readonly R[]): void {
+    const rules = this.#rules();
+    this.#database.transaction(() => {
+      for (const rule of changed) {
+        this.#sql.update.run(...this.#values(rule), Number(rule.enabled), rule.updatedAtMs, rule.id);
+      }
+    });
+    for (const { id } of changed) rules.set(id, this.#stored(id));
+  }
+
+  remove(id: string): boolean {
+    const rules = this.#rules();
+    if (!rules.has(id)) return false;
+    this.#sql.remove.run(id);
+    return rules.delete(id);
+  }
+
+  /**
+   * Afterwards these rules are stored and no others, in this order, each as it is given. What is in memory is not touched,
+   * since the transaction around it may fail: see {@link reload}.
+   */
+  replaceAll(rules: readonly R[]): void {
+    this.#database.transaction(() => {
+      this.#sql.clear.run();
+      for (const rule of rules) this.#write(rule);
+    });
+  }
+
+  /** Forgets what was read: the table was written anew. */
+  reload(): void {
+    this.#known = undefined;
+  }
+
+  /** Adds to the hit counts in one transaction; those of rules that are gone are dropped. */
+  addHits(hits: ReadonlyMap<string, number>): void {
+    const rules = this.#rules();
+    this.#database.transaction(() => {
+      for (const [id, count] of hits) this.#sql.addHits.run(count, id);
+    });
+    for (const [id, count] of hits) {
+      const rule = rules.get(id);
+      if (rule !== undefined) rules.set(id, { ...rule, hitCount: rule.hitCount + count });
+    }
+  }
+
+  #rules(): Map<string, R> {
+    this.#known ??= new Map(
+      this.#sql.list.all().map((row) => {
+        const rule = this.#read(row);
+        return [rule.id, rule];
+      }),
+    );
+    return this.#known;
+  }
+
+  /** What a later start would find, to the last member. */
+  #stored(id: string): R {
+    return this.#read(this.#sql.one.get(id) ?? {});
+  }
+
+  #read(row: SqlRow): R {
+    const own: StoredRule = {
+      id: String(row["id"]),
+      enabled: Number(row["enabled"]) === 1,
+      hitCount: Number(row["hit_count"]),
+      createdAtMs: Number(row["created_at_ms"]),
+      updatedAtMs: Number(row["updated_at_ms"]),
+    };
+    return { ...this.#shape.read(row), ...own } as R;
+  }
+
+  #write(rule: R): void {
+    const { id, enabled, hitCount, createdAtMs, updatedAtMs } = rule;
+    this.#sql.insert.run(...this.#values(rule), Number(enabled), updatedAtMs, id, hitCount, createdAtMs);
+  }
+
+  #values(rule: R): SqlValue[] {
+    return Object.values(this.#shape.columns).map((value) => value(rule));
+  }
+}
+
+function statements(database: Database, table: string, ownColumns: readonly string[]) {
+  const written = [...ownColumns, "enabled", "updated_at_ms"];
+  const inserted = [...written, "id", "hit_count", "created_at_ms"];
+  return {
+    list: database.prepare(`SELECT * FROM ${table} ORDER BY position`),
+    one: database.prepare(`SELECT * FROM ${table} WHERE id = ?`),
+    insert: database.prepare(
+      `INSERT INTO ${table} (${inserted.join(", ")}, position)
+       VALUES (${inserted.map(() => "?").join(", ")}, (SELECT COALESCE(MAX(position), 0) + 1 FROM ${table}))`,
+    ),
+    update: database.prepare(`UPDATE ${table} SET ${written.map((name) => `${name} = ?`).join(", ")} WHERE id = ?`),
+    remove: database.prepare(`DELETE FROM ${table} WHERE id = ?`),
+    clear: database.prepare(`DELETE FROM ${table}`),
+    addHits: database.prepare(`UPDATE ${table} SET hit_count = hit_count + ? WHERE id = ?`),
+  };
+}
