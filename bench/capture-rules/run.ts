@@ -1,5 +1,6 @@
-import { writeFileSync } from "node:fs";
+import { mkdirSync, writeFileSync } from "node:fs";
 import { loadavg } from "node:os";
+import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { temporaryDirectory } from "@headworks/testkit";
 import { DrivenLoad, startOriginProcess } from "../capture/driven-load.ts";
@@ -17,6 +18,8 @@ What rules cost Weir, next to itself without rules, to mitmdump's --modify-heade
   --rows <names>    comma separated: ${[...RULE_ROWS, SIDE_BY_SIDE].map(({ row }) => row.name).join(", ")} (default: all)
   --seconds <n>     length of a round (default 3)
   --rounds <n>      rounds that count; one more is run before them (default 3)
+  --starts <n>      of side-by-side: how often both are started anew (default 4)
+  --pairs <names>   of side-by-side, comma separated: ${SIDE_BY_SIDE.pairs.map(([, { name }]) => name).join(", ")} (default: all)
   --connections <n> connections at a time (default 64)
   --json <file>     write all figures there
 `;
@@ -26,6 +29,8 @@ const { values } = parseArgs({
     rows: { type: "string" },
     seconds: { type: "string", default: "3" },
     rounds: { type: "string", default: "3" },
+    starts: { type: "string", default: "4" },
+    pairs: { type: "string" },
     connections: { type: "string", default: "64" },
     json: { type: "string" },
     help: { type: "boolean", short: "h", default: false },
@@ -54,7 +59,7 @@ async function compare(): Promise<void> {
       directory: directory.path,
       nodeOptions: [],
     };
-    if (isWanted(SIDE_BY_SIDE)) await compareSideBySide(load, options);
+    if (isWanted(SIDE_BY_SIDE)) results.push(...(await compareSideBySide(load, options)));
     for (const { row, contenders } of RULE_ROWS.filter(isWanted)) {
       const installed = contenders.filter(({ version }) => version() !== undefined);
       const measured = await measureRow(row, installed, load, options);
@@ -84,13 +89,18 @@ async function compare(): Promise<void> {
 }
 
 /** Prints CPU per request of each kind of rules over that of the Weir beside it, as far as the rounds differ. */
-async function compareSideBySide(load: DrivenLoad, options: RunOptions): Promise<void> {
+async function compareSideBySide(load: DrivenLoad, options: RunOptions): Promise<object[]> {
   const { row, pairs } = SIDE_BY_SIDE;
+  const wanted = values.pairs?.split(",");
+  const results: object[] = [];
   const second = new DrivenLoad();
   try {
     console.log(`${row.name}: ${row.title}\n${"".padEnd(14)}x none     min     max   us/req  of none`);
-    for (const pair of pairs) {
-      const [own, other] = await measureSideBySide(row, pair, [load, second], options);
+    for (const pair of pairs.filter(([, { name }]) => wanted === undefined || wanted.includes(name))) {
+      const directory = join(options.directory, pair[1].name);
+      mkdirSync(directory);
+      const asked = { ...options, directory, starts: Number(values.starts) };
+      const [own, other] = await measureSideBySide(row, pair, [load, second], asked);
       const ratio = ratioOf(own.rounds, other.rounds);
       const figures = [ratio?.median, ratio?.min, ratio?.max].map((one) => (one?.toFixed(2) ?? "-").padStart(7));
       const us = [other, own].map(({ rounds }) =>
@@ -99,11 +109,20 @@ async function compareSideBySide(load: DrivenLoad, options: RunOptions): Promise
           .padStart(8),
       );
       const problem = own.problem ?? other.problem;
+      results.push({
+        row: row.name,
+        kind: other.contender.name,
+        ratio,
+        rounds: other.rounds,
+        none: own.rounds,
+        problem,
+      });
       console.log(
         `${other.contender.name.padEnd(13)}${figures.join(" ")} ${us.join(" ")}${problem === undefined ? "" : `  failed: ${problem}`}`,
       );
     }
     console.log("");
+    return results;
   } finally {
     second.stop();
   }

@@ -89,9 +89,35 @@ export async function measureRow(
 /**
  * Measures two contenders at the same time, each with a load of its own, on the core they share: whatever else the machine
  * does, and how fast it is at the moment, meets both in every millisecond. Their CPU per request can be compared more
- * closely than that of rounds in turn; requests per second say nothing here.
+ * closely than that of rounds in turn; requests per second say nothing here. Two processes of the same program differ by
+ * a tenth for as long as they live, so both are started anew `starts` times, each first every other time.
  */
 export async function measureSideBySide(
+  row: Row,
+  contenders: readonly [Contender, Contender],
+  loads: readonly [DrivenLoad, DrivenLoad],
+  { starts, ...options }: RunOptions & { readonly starts: number },
+): Promise<[Measured, Measured]> {
+  const [own, other] = contenders;
+  const merged: [Measured, Measured][] = [];
+  for (let start = 0; start < starts; start += 1) {
+    const directory = join(options.directory, `start-${start}`);
+    mkdirSync(directory);
+    const isTurned = start % 2 === 1;
+    const started = await measurePair(row, isTurned ? [other, own] : [own, other], loads, { ...options, directory });
+    merged.push(isTurned ? [started[1], started[0]] : started);
+  }
+  const joined = (side: 0 | 1): Measured => {
+    const all = merged.map((pair) => pair[side]);
+    const [last] = all.slice(-1);
+    if (last === undefined) throw new RangeError("starts is to be at least 1");
+    const problem = all.find((one) => one.problem !== undefined)?.problem;
+    return { ...last, rounds: all.flatMap(({ rounds }) => rounds), problem };
+  };
+  return [joined(0), joined(1)];
+}
+
+async function measurePair(
   row: Row,
   contenders: readonly [Contender, Contender],
   loads: readonly [DrivenLoad, DrivenLoad],

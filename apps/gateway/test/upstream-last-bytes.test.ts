@@ -62,10 +62,10 @@ async function overHttp2(): Promise<Closing> {
   const origin = await startHttp2Origin((stream) => {
     stream.respond({ ":status": 200 });
     stream.end(ANSWER);
-    stream.once("close", () => {
-      origin.sessions[0]?.destroy();
-      gone.resolve();
-    });
+    // A session that is destroyed takes along what its socket has not written yet: it is to have sent everything.
+    const { session } = stream;
+    session?.socket.once("finish", () => gone.resolve());
+    stream.once("close", () => session?.close());
   });
   return Object.assign(origin, { more: { protocol: "h2c" } as const, isGone: gone.promise });
 }

@@ -1,8 +1,10 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { DeadlineSweep } from "./deadlines.ts";
+import { NOWHERE } from "./roster.ts";
 
 function timed(deadlineMs: number): {
+  rosterPlace: number;
   deadlineMs: number;
   fired: Promise<void>;
   onDeadline: () => void;
@@ -10,6 +12,7 @@ function timed(deadlineMs: number): {
 } {
   const fired = Promise.withResolvers<void>();
   const entry = {
+    rosterPlace: NOWHERE,
     deadlineMs,
     fired: fired.promise,
     count: 0,

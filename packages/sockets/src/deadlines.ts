@@ -1,5 +1,7 @@
+import { Roster, type Rostered } from "./roster.ts";
+
 /** Something that must make progress before a moment on the monotonic clock. */
-export interface Timed {
+export interface Timed extends Rostered {
   /** Monotonic milliseconds; Infinity for no deadline. Written freely, read by the sweep. */
   deadlineMs: number;
   onDeadline(): void;
@@ -10,7 +12,7 @@ export interface Timed {
  * connection can move its own with every byte; the price is that it fires up to one interval late.
  */
 export class DeadlineSweep {
-  readonly #watched = new Set<Timed>();
+  readonly #watched = new Roster<Timed>();
   readonly #timer: NodeJS.Timeout;
 
   constructor(intervalMs = 500) {
@@ -33,10 +35,10 @@ export class DeadlineSweep {
 
   #sweep(): void {
     const nowMs = performance.now();
-    for (const timed of this.#watched) {
-      if (timed.deadlineMs > nowMs) continue;
+    this.#watched.forEach((timed) => {
+      if (timed.deadlineMs > nowMs) return;
       timed.deadlineMs = Number.POSITIVE_INFINITY;
       timed.onDeadline();
-    }
+    });
   }
 }

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { EventEmitter } from "node:events";
 import { test } from "node:test";
-import { FakeClock, processorMs, waitForEvent, waitUntil } from "./index.ts";
+import { FakeClock, processorMs, waitForEvent, waitUntil, oldSpaceGrowthBytes } from "./index.ts";
 
 test("timers fire in the order they are due, each at its own time", async () => {
   const clock = new FakeClock(1000);
@@ -82,4 +82,16 @@ test("processor time is what one run costs, and does not count waiting", () => {
   };
   const [short, long] = [processorMs(spin(3_000_000)), processorMs(spin(30_000_000))];
   assert.ok(long > 3 * short && long < 40 * short, `${long} ms against ${short} ms`);
+});
+
+test("old space grows by what lasts, and not by what is gone at once", () => {
+  const kept: number[][] = [];
+  const work = (keep: boolean) => () => {
+    for (let count = 0; count < 100; count += 1) {
+      const piece = Array.from({ length: 100 }, () => count);
+      if (keep) kept.push(piece);
+    }
+  };
+  assert.ok(oldSpaceGrowthBytes(20, work(true)) > 20 * 100 * 400);
+  assert.ok(oldSpaceGrowthBytes(20, work(false)) < 20 * 100 * 50);
 });

@@ -9,7 +9,7 @@ import { ALL_PROTOCOLS, ONLY_HTTP1 } from "#upstream/dial.ts";
 import type { Dialled } from "#upstream/dial.ts";
 import { CAME_ROUND, hasPassed, viaOf } from "#upstream/pseudonym.ts";
 import type { ClientHello } from "./client-hello.ts";
-import type { ByteSocket, Timed } from "@headworks/sockets";
+import { NOWHERE, type ByteSocket, type Timed } from "@headworks/sockets";
 import { detectProtocol } from "./detect.ts";
 import { failureResponse } from "./failure-page.ts";
 import { Http2Connection } from "./http2-connection.ts";
@@ -46,6 +46,7 @@ type Refusal = Exclude<Verdict, { kind: "continue" }>;
  * hands the socket, or the stream that is used as one, to the one or the other.
  */
 export class ConnectTunnel implements Timed, ConnectionHandle {
+  rosterPlace = NOWHERE;
   deadlineMs = Number.POSITIVE_INFINITY;
   readonly #services: ProxyServices;
   readonly #facts: ClientFacts;

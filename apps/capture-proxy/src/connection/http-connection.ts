@@ -4,7 +4,7 @@ import { DownstreamState, RequestReader, responseHeadText } from "@headworks/htt
 import type { Framing, Http1Error, RawFields, RequestHead } from "@headworks/http1";
 import type { ClientFacts, ResponseMessage } from "#exchange/exchange.ts";
 import type { Failure } from "#exchange/failure.ts";
-import { BatchedWriter, cutConnection, LINGER_MS, noteRead } from "@headworks/sockets";
+import { NOWHERE, BatchedWriter, cutConnection, LINGER_MS, noteRead } from "@headworks/sockets";
 import type { ByteSocket, Timed } from "@headworks/sockets";
 import { CLIENT_GONE, internalFailure, invalidRequest, stalled } from "./client-failures.ts";
 import { ClientOrigins } from "./client-origins.ts";
@@ -41,6 +41,7 @@ export interface Handover {
  * are answered one at a time in their order; pipelined ones wait unread, which holds the client back.
  */
 export class HttpConnection implements ExchangeClient, Timed {
+  rosterPlace = NOWHERE;
   deadlineMs: number;
   readonly services: ProxyServices;
   readonly facts: ClientFacts;

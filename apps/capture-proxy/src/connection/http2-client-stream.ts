@@ -3,7 +3,7 @@ import type { ServerHttp2Stream } from "node:http2";
 import { gatheredHttp2Fields, reasonPhrase, withoutPseudoFields } from "@headworks/http-fields";
 import { allowedTrailers, fieldValue, hasBody, hasField, Http1Error, NO_BODY } from "@headworks/http1";
 import type { Framing, RawFields } from "@headworks/http1";
-import { noteRead } from "@headworks/sockets";
+import { NOWHERE, noteRead } from "@headworks/sockets";
 import type { ByteSocket, Timed } from "@headworks/sockets";
 import type { ClientFacts, RequestMessage, ResponseMessage } from "#exchange/exchange.ts";
 import type { Failure } from "#exchange/failure.ts";
@@ -35,6 +35,7 @@ export interface StreamOwner {
 
 /** One request of a client over HTTP/2. */
 export class Http2ClientStream implements ExchangeClient, Timed {
+  rosterPlace = NOWHERE;
   deadlineMs: number;
   readonly services: ProxyServices;
   readonly facts: ClientFacts;

@@ -3,7 +3,7 @@ import { constants, performServerHandshake } from "node:http2";
 import type { Http2Session, ServerHttp2Stream } from "node:http2";
 import { parseHostPort } from "@headworks/host-patterns";
 import type { Http2RequestProblem, RawFields } from "@headworks/http1";
-import type { Timed } from "@headworks/sockets";
+import { NOWHERE, type Timed } from "@headworks/sockets";
 import type { ClientFacts } from "#exchange/exchange.ts";
 import type { Failure } from "#exchange/failure.ts";
 import { ENHANCE_YOUR_CALM, NO_ERROR } from "#upstream/http2-codes.ts";
@@ -48,6 +48,7 @@ type Leading = { readonly base: TunnelBase } | { readonly openTunnel: OpenTunnel
 
 /** One client connection that speaks HTTP/2: inside a tunnel that is intercepted, or to the proxy itself. */
 export class Http2Connection implements StreamOwner, Timed {
+  rosterPlace = NOWHERE;
   deadlineMs: number;
   readonly services: ProxyServices;
   readonly facts: ClientFacts;

@@ -1,6 +1,7 @@
 // Tested by ../../test/engine-flow.test.ts and ../../test/socks5-listener.test.ts
 import { createServer } from "node:net";
 import type { AddressInfo, Server, Socket } from "node:net";
+import { NOWHERE, Roster, type Rostered } from "@headworks/sockets";
 import type { ClientFacts } from "#exchange/exchange.ts";
 import type { Failure } from "#exchange/failure.ts";
 import { addressText } from "#upstream/dial.ts";
@@ -53,12 +54,19 @@ export const MOST_SOCKS5_CLIENTS = 4096;
 /** A flood is told once in so many milliseconds. */
 const TOLD_EVERY_MS = 10_000;
 
+/** A client that is there, and what its connection is at present. */
+interface Client extends Rostered {
+  readonly socket: Socket;
+  /** Undefined only until it is served. */
+  handle: ConnectionHandle | undefined;
+}
+
 /** Accepts clients of one address and keeps track of them until they are gone. */
 export class ProxyListener {
   readonly #services: ProxyServices;
   readonly #serve: ServeClient;
   readonly #server: Server;
-  readonly #connections = new Map<Socket, ConnectionHandle>();
+  readonly #clients = new Roster<Client>();
   /** One count for all listeners: entries tell connections apart by it. */
   static #lastNumber = 0;
 
@@ -104,7 +112,7 @@ export class ProxyListener {
     const closed = new Promise<void>((resolve) => {
       this.#server.close(() => resolve());
     });
-    for (const connection of this.#connections.values()) connection.drain();
+    this.#clients.forEach(({ handle }) => handle?.drain());
     const timer = setTimeout(() => this.#abortAll(), graceMs);
     await closed;
     clearTimeout(timer);
@@ -117,10 +125,10 @@ export class ProxyListener {
       code: "SHUTDOWN",
       message: "The proxy was stopped before the exchange was complete",
     };
-    for (const [socket, connection] of this.#connections) {
-      connection.abort(failure);
+    this.#clients.forEach(({ socket, handle }) => {
+      handle?.abort(failure);
       socket.destroy();
-    }
+    });
   }
 
   #accept(socket: Socket): void {
@@ -138,11 +146,13 @@ export class ProxyListener {
       sni: undefined,
       tls: undefined,
     };
+    const client: Client = { rosterPlace: NOWHERE, socket, handle: undefined };
+    this.#clients.add(client);
     socket.once("close", () => {
       services.gauges.activeConnections -= 1;
-      this.#connections.delete(socket);
+      this.#clients.delete(client);
     });
-    const becomes = (handle: ConnectionHandle): void => void this.#connections.set(socket, handle);
+    const becomes = (handle: ConnectionHandle): void => void (client.handle = handle);
     becomes(this.#serve({ services, socket, facts, becomes }));
   }
 }

@@ -2,7 +2,7 @@
 import type { BodyCapture } from "#exchange/body.ts";
 import type { Failure } from "#exchange/failure.ts";
 import type { Flow, Line, Pace } from "#exchange/line.ts";
-import { cutConnection, noteRead } from "@headworks/sockets";
+import { NOWHERE, cutConnection, noteRead } from "@headworks/sockets";
 import type { ByteSocket, Timed } from "@headworks/sockets";
 import type { DirectionTap, MessageTap, OpenTap } from "./message-tap.ts";
 import type { ProxyServices } from "./proxy-services.ts";
@@ -60,6 +60,7 @@ export function relay(options: RelayOptions): { readonly abort: (failure: Failur
 }
 
 class Relay implements Timed {
+  rosterPlace = NOWHERE;
   deadlineMs = Number.POSITIVE_INFINITY;
   readonly #options: RelayOptions;
   #openDirections = 2;

@@ -2,7 +2,7 @@
 import type { Socket } from "node:net";
 import type { TLSSocket } from "node:tls";
 import { responseHeadText } from "@headworks/http1";
-import { endAndLinger, type Timed } from "@headworks/sockets";
+import { NOWHERE, endAndLinger, type Timed } from "@headworks/sockets";
 import type { ListenerFacts, Peer } from "#request/client-stream.ts";
 import type { ConnectionServices, OpenConnection } from "./connection-services.ts";
 import { Http1Connection } from "./http1-connection.ts";
@@ -27,6 +27,7 @@ const PREFACE = Buffer.from("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", "latin1");
  * All of that together has the time of one head.
  */
 export class Arrival implements OpenConnection, Timed {
+  rosterPlace = NOWHERE;
   deadlineMs: number;
   readonly #rules: ArrivalRules;
   readonly #closed: (arrival: Arrival) => void;

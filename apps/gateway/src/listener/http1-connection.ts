@@ -14,7 +14,7 @@ import {
   type RawFields,
   type RequestHead,
 } from "@headworks/http1";
-import { BatchedWriter, cutConnection, LINGER_MS, noteRead, type Timed } from "@headworks/sockets";
+import { NOWHERE, BatchedWriter, cutConnection, LINGER_MS, noteRead, type Timed } from "@headworks/sockets";
 import type { ClientHandler, ClientStream, ListenerFacts, Peer } from "#request/client-stream.ts";
 import { HALF_CLOSED_MS, type ConnectionServices, type OpenConnection } from "./connection-services.ts";
 
@@ -23,6 +23,7 @@ import { HALF_CLOSED_MS, type ConnectionServices, type OpenConnection } from "./
  * unread, which holds the client back.
  */
 export class Http1Connection implements ClientStream, OpenConnection, Timed {
+  rosterPlace = NOWHERE;
   deadlineMs: number;
   handler: ClientHandler | undefined;
   readonly #services: ConnectionServices;

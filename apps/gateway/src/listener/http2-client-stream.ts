@@ -2,7 +2,7 @@
 import { constants, type ServerHttp2Stream } from "node:http2";
 import { appendHttp2Fields, gatheredHttp2Fields, withoutPseudoFields } from "@headworks/http-fields";
 import { allowedTrailers, fieldValue, hasBody, type Framing, type RawFields } from "@headworks/http1";
-import { noteRead, type Timed } from "@headworks/sockets";
+import { NOWHERE, noteRead, type Timed } from "@headworks/sockets";
 import type { ClientHandler, ClientStream } from "#request/client-stream.ts";
 import type { ConnectionServices, ReceivedHead } from "./connection-services.ts";
 import type { ConnectionWindow } from "./connection-window.ts";
@@ -31,6 +31,7 @@ const SURPLUS_BODY_MS = 1000;
 export class Http2ClientStream implements ClientStream, Timed {
   readonly version = "2";
   handler: ClientHandler | undefined;
+  rosterPlace = NOWHERE;
   deadlineMs: number;
   readonly #stream: ServerHttp2Stream;
   readonly #head: ReceivedHead;

@@ -3,7 +3,7 @@ import { constants, performServerHandshake, type Http2Session, type ServerHttp2S
 import type { Socket } from "node:net";
 import type { ErrorCode } from "@headworks/gateway-contract";
 import { lengthFraming, REQUEST_LIMITS, type RawFields } from "@headworks/http1";
-import type { Timed } from "@headworks/sockets";
+import { NOWHERE, type Timed } from "@headworks/sockets";
 import type { ListenerFacts, Peer } from "#request/client-stream.ts";
 import {
   HALF_CLOSED_MS,
@@ -32,6 +32,7 @@ const DRAIN_WARNING_MS = 1000;
 
 /** One client connection that speaks HTTP/2. */
 export class Http2Connection implements OpenConnection, StreamOwner, Timed {
+  rosterPlace = NOWHERE;
   deadlineMs: number;
   readonly window: ConnectionWindow;
   readonly #services: ConnectionServices;

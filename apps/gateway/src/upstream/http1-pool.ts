@@ -1,5 +1,5 @@
 // Tested by ../../test/upstream-connections.test.ts
-import type { DeadlineSweep, Timed } from "@headworks/sockets";
+import { NOWHERE, type DeadlineSweep, type Timed } from "@headworks/sockets";
 import { connectEndpoint, type EndpointWay } from "./endpoint-connection.ts";
 import { Http1Exchange, type ConnectionOwner } from "./http1-exchange.ts";
 import type { EndpointPool, ExchangeWaiter } from "./upstream-exchange.ts";
@@ -18,6 +18,7 @@ export interface PoolSettings extends EndpointWay {
 
 /** HTTP/1.1 connections to one endpoint, the last used first, so that surplus ones grow old and close. */
 export class Http1Pool implements EndpointPool, ConnectionOwner, Timed {
+  rosterPlace = NOWHERE;
   deadlineMs = Number.POSITIVE_INFINITY;
   readonly #settings: PoolSettings;
   readonly #idle: { readonly connection: Http1Exchange; readonly sinceMs: number }[] = [];

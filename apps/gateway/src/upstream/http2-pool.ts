@@ -2,7 +2,7 @@
 import { connect as connectHttp2, type ClientHttp2Session, type Settings } from "node:http2";
 import { connect, isIP, type Socket } from "node:net";
 import { connect as connectTls, TLSSocket } from "node:tls";
-import type { Timed } from "@headworks/sockets";
+import { NOWHERE, type Timed } from "@headworks/sockets";
 import { targetOf } from "./endpoint-connection.ts";
 import { Http2Exchange, type ExchangeOwner } from "./http2-exchange.ts";
 import type { PoolSettings } from "./http1-pool.ts";
@@ -95,6 +95,7 @@ class Http2Link implements ExchangeOwner {
 
 /** HTTP/2 connections to one endpoint: as few as carry the requests, each with as many as the endpoint allows. */
 export class Http2Pool implements EndpointPool, Timed {
+  rosterPlace = NOWHERE;
   deadlineMs = Number.POSITIVE_INFINITY;
   readonly #settings: PoolSettings;
   readonly #mostRequests: number;

@@ -1,0 +1,28 @@
+// Tested by clock-and-waiting.test.ts
+import { getHeapSpaceStatistics, setFlagsFromString } from "node:v8";
+import { runInNewContext } from "node:vm";
+
+/**
+ * Bytes by which the old objects of this thread grew through `rounds` of work, with a collection of the young ones after
+ * each. What is used for a moment only must not get there: it would stay until a full collection.
+ */
+export function oldSpaceGrowthBytes(rounds: number, work: () => void): number {
+  setFlagsFromString("--expose-gc");
+  const collect = runInNewContext("gc") as (options?: { readonly type: "minor" }) => void;
+  setFlagsFromString("--no-expose-gc");
+  // What lasts gets old now.
+  work();
+  collect();
+  const before = oldSpaceBytes();
+  for (let round = 0; round < rounds; round += 1) {
+    work();
+    collect({ type: "minor" });
+  }
+  return oldSpaceBytes() - before;
+}
+
+function oldSpaceBytes(): number {
+  const space = getHeapSpaceStatistics().find(({ space_name: name }) => name === "old_space");
+  if (space === undefined) throw new Error("This V8 has no old space");
+  return space.space_used_size;
+}
