@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { existsSync, globSync, writeFileSync } from "node:fs";
+import { existsSync, globSync, renameSync, writeFileSync } from "node:fs";
 import { test } from "node:test";
 import type { TestContext } from "node:test";
 import { fileURLToPath } from "node:url";
@@ -18,8 +18,14 @@ function fakeTimeLibrary(context: TestContext): string | undefined {
   return found;
 }
 
+/** Sets the process's clock at once: the library reads the file at every call, and must never find it half written. */
+function setClock(directory: TemporaryDirectory, time: string): void {
+  writeFileSync(directory.file("next-time"), time);
+  renameSync(directory.file("next-time"), directory.file("time"));
+}
+
 async function startedAt(directory: TemporaryDirectory, library: string, time: string): Promise<SpawnedProcess> {
-  writeFileSync(directory.file("time"), time);
+  setClock(directory, time);
   return await spawnProcess(process.execPath, [GATEWAY, directory.file("state", "state.db")], {
     env: {
       LD_PRELOAD: library,
@@ -51,7 +57,7 @@ test("clock: set forward, back an hour and back a day, each window keeps what wa
   if (library === undefined) return;
   await using directory = await temporaryDirectory();
   await using gateway = await startedAt(directory, library, "@2026-03-11 01:00:00");
-  const set = (time: string): void => writeFileSync(directory.file("time"), time);
+  const set = (time: string): void => setClock(directory, time);
   await gateway.waitForOutput(/2026-03-10T12\S+ passes\n/u);
   set("@2026-03-13 01:00:00");
   await gateway.waitForOutput(/2026-03-12T12\S+ passes\n/u);
