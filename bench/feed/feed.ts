@@ -31,6 +31,7 @@ async function measure(): Promise<void> {
     monotonic: () => performance.now(),
     every: (ms: number, run: () => void) => cleared(setInterval(run, ms).unref()),
     after: (ms: number, run: () => void) => cleared(setTimeout(run, ms).unref()),
+    soon: (run: () => void) => void setImmediate(run),
   };
   const hub = createEventHub({ clock, latestRows: async () => [], log: console });
   const server = createServer();

@@ -1,15 +1,21 @@
 /**
  * How close the throttle comes to its profile: a whole Weir in a process of its own, an origin and clients in this one.
- * For each line the bandwidth of one and of eight transfers at a time, down and up, and the latency of requests one after
- * the other, less what they take without it; and last a change while a transfer runs. Prints what was asked for, what came, and the difference.
+ * For each line the bandwidth of one and of eight transfers at a time, down and up; the latency of requests one after
+ * the other, less what they take without it; and last a change while a transfer runs. Prints what was asked for, what
+ * came, and the difference.
+ *
+ * Latency is the difference of two lower quartiles, since whatever disturbs a machine only adds: of requests to a host on
+ * the line, and in turn with them of requests to a host beside it that the client sends after a rest of the same length,
+ * since processes that rested take longer for the same work.
  *
  *   node bench/throttle/throttle.ts [seconds=3]
  */
 import { once } from "node:events";
-import { createServer, request } from "node:http";
+import { Agent, createServer, request } from "node:http";
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { performance } from "node:perf_hooks";
+import { setTimeout as delay } from "node:timers/promises";
 import { startWeir } from "../ui/running-weir.ts";
 import type { RunningWeir } from "../ui/running-weir.ts";
 
@@ -29,26 +35,30 @@ const LINES: readonly LineUnderTest[] = [
   { name: "50 MB/s", download_bps: 50_000_000, upload_bps: 50_000_000, latency_ms: 5 },
 ];
 const AT_ONCE = 8;
-const LATENCY_REQUESTS = 15;
+/** So long a latency is measured, with at least so many requests of each kind. */
+const LATENCY_SECONDS = 8;
+const FEWEST_LATENCY_REQUESTS = 15;
+/** Both are this machine's loopback. */
+const LINE_HOST = "127.0.0.1";
+const HOST_BESIDE = "127.0.0.2";
 const PIECE = Buffer.alloc(65_536, "t");
 
 async function measure(seconds: number): Promise<void> {
   const origin = createServer(answer);
-  origin.listen(0, "127.0.0.1");
+  origin.listen(0, "0.0.0.0");
   await once(origin, "listening");
   {
     await using weir = await startWeir();
     const transfers = new Transfers(weir, (origin.address() as AddressInfo).port);
     await measureLines(transfers, seconds);
     await measureChange(transfers, seconds);
+    transfers.close();
   }
   origin.close();
   origin.closeAllConnections();
 }
 
 async function measureLines(transfers: Transfers, seconds: number): Promise<void> {
-  // The first exchanges of a process take longer by a fifth of a second, whatever the line.
-  await transfers.latencyMs();
   for (const line of LINES) {
     const { latency_ms: latencyMs, name, download_bps, upload_bps } = line;
     await transfers.throttle({ name, download_bps, upload_bps, enabled: true });
@@ -56,10 +66,8 @@ async function measureLines(transfers: Transfers, seconds: number): Promise<void
     print(name, `down, ${AT_ONCE} at once`, download_bps, await transfers.down(AT_ONCE, download_bps * seconds));
     print(name, "up, 1 transfer", upload_bps, await transfers.up(1, upload_bps * seconds));
     print(name, `up, ${AT_ONCE} at once`, upload_bps, await transfers.up(AT_ONCE, upload_bps * seconds));
-    await transfers.throttle({ preset: "None", enabled: false });
-    const idleMs = await transfers.latencyMs();
-    await transfers.throttle({ name, latency_ms: latencyMs, enabled: true });
-    print(name, "latency ms", latencyMs, (await transfers.latencyMs()) - idleMs);
+    await transfers.throttle({ name, latency_ms: latencyMs, hosts: [LINE_HOST], enabled: true });
+    print(name, "latency ms", latencyMs, await transfers.latencyMs(latencyMs));
   }
 }
 
@@ -113,11 +121,17 @@ function answer(incoming: IncomingMessage, response: ServerResponse): void {
 /** Clients of the proxy under test. */
 class Transfers {
   readonly #weir: RunningWeir;
-  readonly #origin: string;
+  readonly #originPort: number;
+  /** New connections would blur latencies by more than what is looked for. */
+  readonly #agent = new Agent({ keepAlive: true });
 
   constructor(weir: RunningWeir, originPort: number) {
     this.#weir = weir;
-    this.#origin = `127.0.0.1:${originPort}`;
+    this.#originPort = originPort;
+  }
+
+  close(): void {
+    this.#agent.destroy();
   }
 
   async throttle(profile: object): Promise<void> {
@@ -140,27 +154,34 @@ class Transfers {
     return (each * count) / ((performance.now() - startedMs) / 1000);
   }
 
-  /** The median time of small requests, one after the other: a busy machine spoils single ones. */
-  async latencyMs(): Promise<number> {
-    const timesMs: number[] = [];
-    for (let count = 0; count <= LATENCY_REQUESTS; count += 1) {
-      const startedMs = performance.now();
-      await this.#exchange("GET", "/small", 0);
-      timesMs.push(performance.now() - startedMs);
+  /** Milliseconds that the line adds to small requests. */
+  async latencyMs(restMs: number): Promise<number> {
+    const onLine: number[] = [];
+    const beside: number[] = [];
+    const pairs = Math.max(FEWEST_LATENCY_REQUESTS, Math.round((LATENCY_SECONDS * 1000) / 2 / restMs));
+    for (let count = 0; count < pairs; count += 1) {
+      await delay(restMs);
+      beside.push(await this.#smallMs(HOST_BESIDE));
+      onLine.push(await this.#smallMs(LINE_HOST));
     }
-    // The first one warms up.
-    const sorted = timesMs.slice(1).toSorted((left, right) => left - right);
-    return sorted[Math.floor(sorted.length / 2)] ?? Number.NaN;
+    return lowerQuartile(onLine) - lowerQuartile(beside);
   }
 
-  async #exchange(method: string, path: string, bytes: number): Promise<void> {
+  async #smallMs(host: string): Promise<number> {
+    const startedMs = performance.now();
+    await this.#exchange("GET", "/small", 0, host);
+    return performance.now() - startedMs;
+  }
+
+  async #exchange(method: string, path: string, bytes: number, host = LINE_HOST): Promise<void> {
+    const origin = `${host}:${this.#originPort}`;
     const outgoing = request({
       host: "127.0.0.1",
       port: this.#weir.proxyPort,
       method,
-      path: `http://${this.#origin}${path}`,
-      headers: { host: this.#origin, ...(bytes > 0 ? { "content-length": bytes } : {}) },
-      agent: false,
+      path: `http://${origin}${path}`,
+      headers: { host: origin, ...(bytes > 0 ? { "content-length": bytes } : {}) },
+      agent: this.#agent,
     });
     const answered = once(outgoing, "response") as Promise<[IncomingMessage]>;
     for (let leftBytes = bytes; leftBytes > 0; leftBytes -= PIECE.length) {
@@ -171,6 +192,10 @@ class Transfers {
     const [response] = await answered;
     for await (const _piece of response);
   }
+}
+
+function lowerQuartile(values: readonly number[]): number {
+  return values.toSorted((left, right) => left - right)[values.length >> 2] ?? Number.NaN;
 }
 
 await measure(Number(process.argv[2] ?? "3"));

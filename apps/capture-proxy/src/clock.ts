@@ -15,4 +15,5 @@ export const systemClock: Clock = {
     timer.unref();
     return () => clearTimeout(timer);
   },
+  soon: (callback) => void setImmediate(callback),
 };

@@ -19,6 +19,8 @@ export interface Clock {
   /** Calls back repeatedly without keeping the process alive; gives the function that stops it. */
   every(intervalMs: number, callback: () => void): () => void;
   after(delayMs: number, callback: () => void): () => void;
+  /** Calls back once what is ready now was seen to, before anything is waited for. */
+  soon(callback: () => void): void;
 }
 
 /** What something long is called in events, and how much it is going to do. */

@@ -38,6 +38,11 @@ export class FakeClock {
     return this.#add({ dueMs: this.#elapsedMs + Math.max(0, delayMs), everyMs: undefined, run });
   }
 
+  /** Calls `run` in the event loop's next turn; no time passes. */
+  soon(run: () => void): void {
+    setImmediate(run);
+  }
+
   #add(timer: Timer): () => void {
     this.#timers.add(timer);
     return () => {

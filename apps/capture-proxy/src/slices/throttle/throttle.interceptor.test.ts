@@ -60,23 +60,29 @@ test("a request waits for the latency, give or take the jitter, never less than 
   }
 });
 
-test("a delay is shorter by what waking up takes, and a timer that fires early is followed by another", async () => {
+test("a delay ends when it is due: timers that fire early are followed by another, and late ones are not waited for", async () => {
   const clock = new FakeClock();
-  const early: number[] = [];
+  const asked: number[] = [];
   const line = new ThrottledLine(clock);
   line.set({ profile: { ...NO_THROTTLE, latencyMs: 30 }, enabled: true });
+  let looked = 0;
   const hasty = {
     now: () => clock.now(),
     monotonic: () => clock.monotonic(),
     every: clock.every.bind(clock),
     after: (delayMs: number, callback: () => void) => {
-      early.push(delayMs);
-      return clock.after(early.length === 1 ? delayMs - 5 : delayMs, callback);
+      asked.push(delayMs);
+      return clock.after(asked.length === 1 ? delayMs - 5 : delayMs, callback);
+    },
+    soon: (callback: () => void) => {
+      looked += 1;
+      clock.after(0.25, callback);
     },
   };
-  const interceptor = new ThrottleInterceptor(line, hasty, 1);
-  assert.equal(await waitedMs(clock, interceptor.onRequestHead(madeExchange().exchange)), 29);
-  assert.deepEqual(early, [29, 5]);
+  const interceptor = new ThrottleInterceptor(line, hasty);
+  assert.equal(await waitedMs(clock, interceptor.onRequestHead(madeExchange().exchange)), 30);
+  assert.deepEqual(asked, [28.5, 5]);
+  assert.equal(looked, 6);
 });
 
 test("jitter is spread evenly around the latency", () => {

@@ -7,6 +7,9 @@ import type { ThrottledLine } from "./throttled-line.ts";
 /** What is kept for the trace where there is no rule with an id. */
 const RULE_ID = "throttle";
 
+/** Timers count whole milliseconds from the start of the event loop's turn: the last of a delay is looked for instead. */
+const TIMER_LATE_MS = 1.5;
+
 /**
  * Puts exchanges and tunnels on the throttled line. All of those the profile is for are put on it, whether it is limited
  * or not, so that a change reaches transfers that run.
@@ -17,15 +20,12 @@ export class ThrottleInterceptor implements Interceptor, Observer {
   lostCount = 0;
   readonly #line: ThrottledLine;
   readonly #clock: Clock;
-  readonly #wakingMs: number;
   /** Lost requests whose clients wait for an answer. */
   readonly #stalled = new Map<string, () => void>();
 
-  /** `wakingMs`: what waking up takes of this machine; delays are shorter by it. */
-  constructor(line: ThrottledLine, clock: Clock, wakingMs = 0) {
+  constructor(line: ThrottledLine, clock: Clock) {
     this.#line = line;
     this.#clock = clock;
-    this.#wakingMs = wakingMs;
   }
 
   get stalledCount(): number {
@@ -78,15 +78,15 @@ export class ThrottleInterceptor implements Interceptor, Observer {
     if (delayMs === 0) return CONTINUE;
     this.delayedCount += 1;
     const clock = this.#clock;
-    const dueMs = clock.monotonic() + delayMs - this.#wakingMs;
+    const dueMs = clock.monotonic() + delayMs;
     return new Promise((resolve) => {
-      // Timers count from the start of the event loop's turn, which may have been a while ago.
       const look = (): void => {
         const leftMs = dueMs - clock.monotonic();
-        if (leftMs > 0) clock.after(Math.max(1, leftMs), look);
+        if (leftMs > TIMER_LATE_MS) clock.after(leftMs - TIMER_LATE_MS, look);
+        else if (leftMs > 0) clock.soon(look);
         else resolve(CONTINUE);
       };
-      clock.after(Math.max(1, delayMs - this.#wakingMs), look);
+      look();
     });
   }
 

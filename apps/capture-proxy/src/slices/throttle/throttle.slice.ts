@@ -6,18 +6,12 @@ import { portableThrottle } from "./portable-throttle.ts";
 import { createThrottleStore } from "./throttle.store.ts";
 import { ThrottledLine } from "./throttled-line.ts";
 
-/**
- * Timers fire a third of a millisecond late, and processes that slept as long as a delay takes need the rest to come back
- * to speed: latencies of 20 and 30 ms were measured 1.0 to 1.8 ms late without this.
- */
-const WAKING_MS = 1;
-
 /** A line as slow and lossy as the ones users have. */
 export function createThrottleSlice(host: SliceHost): Slice<typeof throttleOperations> {
   const { clock, events } = host;
   const store = createThrottleStore(host.database);
   const line = new ThrottledLine(clock);
-  const interceptor = new ThrottleInterceptor(line, clock, WAKING_MS);
+  const interceptor = new ThrottleInterceptor(line, clock);
   const takeOn = (): void => {
     line.set(store.read());
     interceptor.releaseStalled();
