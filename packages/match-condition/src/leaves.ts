@@ -2,7 +2,7 @@
 import type { Condition, MessageSide } from "@headworks/capture-contract";
 import { percentDecoded } from "@headworks/http-fields";
 import { parseJsonPath, selectJson } from "@headworks/json-path";
-import { foldAscii } from "@headworks/query-language";
+import { compileRanges, foldAscii } from "@headworks/query-language";
 import type { Decision } from "./compiled.ts";
 import { operationType } from "./graphql.ts";
 import { isSameJson } from "./json-equality.ts";
@@ -73,8 +73,8 @@ export function compileLeaf(leaf: Leaf): CompiledLeaf {
     case "status_code": {
       const ranges = parseStatusRange(leaf.range);
       if (ranges === undefined) throw new RangeError(`\`${leaf.range}\` is no status`);
-      const decide = ({ status }: MatchSubject): boolean =>
-        status !== undefined && ranges.some(([min, max]) => status >= min && status <= max);
+      const holds = compileRanges(ranges);
+      const decide = ({ status }: MatchSubject): boolean => status !== undefined && holds(status);
       return { cost: "line", about: "response", decide };
     }
     default:

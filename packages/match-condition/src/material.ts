@@ -1,11 +1,8 @@
 // Tested by compile.test.ts
-import { fieldValues } from "@headworks/query-language";
+import { fieldValues, parseBodyJson } from "@headworks/query-language";
 import { parseUrlEncoded, type QueryParameter } from "@headworks/http-fields";
 import type { MessageSide } from "@headworks/capture-contract";
 import { NOT_READ, type BodyText, type MatchSubject } from "./subject.ts";
-
-/** Bodies above this many characters are not parsed as JSON. */
-const LARGEST_JSON = 16 * 1024 * 1024;
 
 /** A parsed body, and the text it was parsed from: a subject may be asked again after its body was read. */
 interface ParsedBody {
@@ -28,15 +25,10 @@ export function bodyText(subject: MatchSubject, side: MessageSide): BodyText {
 export function bodyJson(subject: MatchSubject, side: MessageSide): unknown {
   const text = bodyText(subject, side);
   if (text === NOT_READ) return NOT_READ;
-  if (text === undefined || text.length > LARGEST_JSON) return undefined;
+  if (text === undefined) return undefined;
   const known = parsedBodies[side].get(subject);
   if (known?.text === text) return known.value;
-  let value: unknown;
-  try {
-    value = JSON.parse(text);
-  } catch {
-    value = undefined;
-  }
+  const value = parseBodyJson(text);
   parsedBodies[side].set(subject, { text, value });
   return value;
 }

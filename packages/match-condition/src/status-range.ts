@@ -1,9 +1,8 @@
-/** Inclusive stretches of status codes. */
-export type StatusRanges = readonly (readonly [min: number, max: number])[];
+import type { NumberRange } from "@headworks/query-language";
 
 /** `404`, `5xx`, `400-499`, several with commas between; undefined when the text is none of these. */
-export function parseStatusRange(range: string | number): StatusRanges | undefined {
-  const ranges: (readonly [number, number])[] = [];
+export function parseStatusRange(range: string | number): readonly NumberRange[] | undefined {
+  const ranges: NumberRange[] = [];
   for (const part of String(range).split(",")) {
     const match = /^\s*(?:([1-9])xx|([1-9]\d\d)(?:\s*-\s*([1-9]\d\d))?)\s*$/i.exec(part);
     if (match === null) return undefined;
@@ -11,7 +10,7 @@ export function parseStatusRange(range: string | number): StatusRanges | undefin
     const min = hundreds === undefined ? Number(from) : Number(hundreds) * 100;
     const max = hundreds === undefined ? Number(to ?? from) : min + 99;
     if (max < min) return undefined;
-    ranges.push([min, max]);
+    ranges.push({ min, max, minExcluded: false, maxExcluded: false });
   }
   return ranges;
 }

@@ -1,6 +1,6 @@
 // Tested by query-conversion.test.ts
 import type { Condition, MessageSide } from "@headworks/capture-contract";
-import type { FieldTest, Query, TextValue } from "@headworks/query-language";
+import type { FieldTest, NumberRange, Query, TextValue } from "@headworks/query-language";
 import { foldAscii } from "@headworks/query-language";
 import { leafPhrase } from "./describe.ts";
 import { MANNERS, type Leaf } from "./leaves.ts";
@@ -69,7 +69,7 @@ function leafQuery(leaf: Leaf, phase: MessageSide): Query {
     case "scheme":
       return field("scheme", null, literalTest("matches", leaf.scheme));
     case "port":
-      return field("port", null, numberTest([[leaf.port, leaf.port]]));
+      return field("port", null, numberTest([onlyNumber(leaf.port)]));
     case "header":
       return field(
         headerField(leaf, phase),
@@ -121,12 +121,10 @@ function literalTest(mode: "matches" | "equals", text: string): FieldTest {
   return { kind: "text", mode, values: [{ kind: "literal", text }] };
 }
 
-function numberTest(ranges: readonly (readonly [min: number, max: number])[]): FieldTest {
-  return {
-    kind: "number",
-    mode: "matches",
-    ranges: ranges.map(([min, max]) => ({ min, max, minExcluded: false, maxExcluded: false })),
-  };
+const onlyNumber = (value: number): NumberRange => ({ min: value, max: value, minExcluded: false, maxExcluded: false });
+
+function numberTest(ranges: readonly NumberRange[]): FieldTest {
+  return { kind: "number", mode: "matches", ranges };
 }
 
 function patternTest(pattern: string, manner: PatternManner): FieldTest {
@@ -150,7 +148,7 @@ function jsonQuery(
   }
   if (leaf.value === undefined) return { kind: "json", side, path, test: { kind: "exists" } };
   if (typeof leaf.value === "number") {
-    return { kind: "json", side, path, test: numberTest([[leaf.value, leaf.value]]) };
+    return { kind: "json", side, path, test: numberTest([onlyNumber(leaf.value)]) };
   }
   // What reads like a number or a literal would be found as one too.
   if (typeof leaf.value !== "string" || LIKE_A_LITERAL.test(leaf.value)) throw noWords(leaf);

@@ -3,7 +3,7 @@ import { fieldOf, type Field, type TextField } from "./fields.ts";
 import { foldAscii, foldUnicode } from "./fold.ts";
 import { parseJsonPath, selectJson } from "@headworks/json-path";
 import { compileMessages, directionsOf, separateTerms } from "./message-terms.ts";
-import { inRange } from "./numbers.ts";
+import { compileRanges } from "./numbers.ts";
 import type { FieldTest, Moment, Query, TextValue } from "./query.ts";
 import type { QueryRecord } from "./record.ts";
 import { fieldLines } from "./record-fields.ts";
@@ -136,11 +136,11 @@ const BOTH = ["request", "response"] as const;
 function compileNumber(read: (record: QueryRecord) => number | undefined, test: FieldTest): Step["holds"] {
   if (test.kind === "exists") return (record) => read(record) !== undefined;
   if (test.kind === "text") return () => false;
-  const { ranges } = test;
+  const holdsFor = compileRanges(test.ranges);
   const wanted = test.mode === "matches";
   return (record) => {
     const value = read(record);
-    return value !== undefined && ranges.some((range) => inRange(range, value)) === wanted;
+    return value !== undefined && holdsFor(value) === wanted;
   };
 }
 
@@ -229,8 +229,7 @@ function compileJson(side: "request" | "response", path: string, test: FieldTest
   };
   if (test.kind === "exists") return { cost: 2, holds: (record, evaluation) => select(record, evaluation).length > 0 };
   if (test.kind === "number") {
-    const holdsFor = (value: unknown): boolean =>
-      typeof value === "number" && test.ranges.some((range) => inRange(range, value));
+    const holdsFor = compileRanges(test.ranges);
     const wanted = test.mode === "matches";
     return {
       cost: 2,

@@ -1,12 +1,10 @@
 // Tested by compile.test.ts
+import { parseBodyJson } from "./body-json.ts";
 import { foldUnicode } from "./fold.ts";
 import type { QueryRecord } from "./record.ts";
 
 /** The two halves of an exchange. */
 export type Side = "request" | "response";
-
-/** Bodies above this many characters are not parsed as JSON. */
-const LARGEST_JSON = 16 * 1024 * 1024;
 
 class SideMaterial {
   textKnown = false;
@@ -56,13 +54,7 @@ export class Evaluation {
     if (!material.jsonKnown) {
       material.jsonKnown = true;
       const text = this.text(record, side);
-      if (text !== undefined && text.length <= LARGEST_JSON) {
-        try {
-          material.json = JSON.parse(text);
-        } catch {
-          material.json = undefined;
-        }
-      }
+      material.json = text === undefined ? undefined : parseBodyJson(text);
     }
     return material.json;
   }

@@ -1,3 +1,4 @@
+export { parseBodyJson } from "./body-json.ts";
 export { compileQuery, type CompileOptions, type Predicate } from "./compile.ts";
 export { describeQuery } from "./describe.ts";
 export { completions, type Suggestion, type ValuesSource } from "./completions.ts";
@@ -6,6 +7,7 @@ export { foldAscii } from "./fold.ts";
 export { formatQuery } from "./format.ts";
 export { GRPC_STATUS_NAMES } from "./grpc-status.ts";
 export { fromParameters, type ParameterResult, type QueryParameters } from "./from-parameters.ts";
+export { compileRanges } from "./numbers.ts";
 export { parseQuery, type ParseOptions, type ParseResult } from "./parse.ts";
 export { indexable, needs, type Approximation, type Needs, type Plan, type PlanColumn } from "./plan.ts";
 export { BUILT_IN_PRESETS, type Presets } from "./presets.ts";

@@ -128,8 +128,14 @@ export function comparison(operator: string, value: { readonly min: number; read
   return { ...open, max: value.max };
 }
 
-/** Whether a number lies in the range. */
-export function inRange(range: NumberRange, value: number): boolean {
+/** Compiles ranges, which are alternatives: whether a number lies in one of them. */
+export function compileRanges(ranges: readonly NumberRange[]): (value: number) => boolean {
+  const [only] = ranges;
+  if (only !== undefined && ranges.length === 1) return (value) => inRange(only, value);
+  return (value) => ranges.some((range) => inRange(range, value));
+}
+
+function inRange(range: NumberRange, value: number): boolean {
   if (range.min !== null && (range.minExcluded ? value <= range.min : value < range.min)) return false;
   return range.max === null || (range.maxExcluded ? value < range.max : value <= range.max);
 }
