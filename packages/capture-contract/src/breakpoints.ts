@@ -168,7 +168,7 @@ const replaceable = {
   headers: Type.Optional(
     Type.Record(Type.String(), Type.String(), {
       description:
-        "All fields, what is missing here is removed. A value as it was shown leaves its fields as they were, duplicates too",
+        "All fields; what is missing here is removed, except Host. A value as it was shown leaves its fields as they were, duplicates too",
     }),
   ),
   headers_list: Type.Optional(givenHeadersList),

@@ -106,6 +106,13 @@ test("a replacement sets what it names; header fields as they were shown keep th
   assert.equal(content?.toString(), "bye");
 });
 
+test("a replacement's header fields are all there are, and Host, which goes only when it is removed by name", async () => {
+  const few = await editRequest({ modifications: { url: "https://c.test/", headers: { "X-A": "1" } } });
+  assert.deepEqual(few.message.fields, ["Host", "a.test", "X-A", "1"]);
+  const listed = await editRequest({ modifications: { headers_list: [["X-A", "1"]] } });
+  assert.deepEqual(listed.message.fields, ["X-A", "1"]);
+});
+
 test("what was shown and is sent back whole changes nothing, whatever was edited beside it", async () => {
   const shown = {
     method: "POST",

@@ -188,7 +188,11 @@ class Draft {
     for (const [name, value] of fieldPairs(this.#before.message.fields)) {
       const lower = name.toLowerCase();
       const now = wanted.get(lower);
-      if (now === undefined) continue;
+      if (now === undefined) {
+        // Whoever writes down a few fields does not mean a request that no origin takes; it can be removed by name.
+        if (lower === "host") pairs.push([name, value]);
+        continue;
+      }
       if (now.value === known.get(lower)) pairs.push([now.name, value]);
       else if (!placed.has(lower)) pairs.push(...separated(now.name, now.value));
       placed.add(lower);
