@@ -30,14 +30,14 @@ export class Arrival implements OpenConnection, Timed {
   rosterPlace = NOWHERE;
   deadlineMs: number;
   readonly #rules: ArrivalRules;
-  readonly #closed: (arrival: Arrival) => void;
+  readonly #closed: () => void;
   #socket: Socket;
   #peer: Peer;
   #connection: OpenConnection | undefined;
   #proxyHeader: ProxyHeaderReader | undefined;
   #first: Buffer | undefined;
 
-  constructor(socket: Socket, rules: ArrivalRules, closed: (arrival: Arrival) => void) {
+  constructor(socket: Socket, rules: ArrivalRules, closed: () => void) {
     this.#socket = socket;
     this.#rules = rules;
     this.#closed = closed;
@@ -158,7 +158,7 @@ export class Arrival implements OpenConnection, Timed {
 
   readonly #onClose = (): void => {
     this.#rules.services.deadlines.delete(this);
-    this.#closed(this);
+    this.#closed();
   };
 }
 

@@ -1,6 +1,7 @@
 // Tested by ../../test/listener.test.ts
 import { createServer, type AddressInfo, type Server, type Socket } from "node:net";
 import type { Listener } from "@headworks/gateway-contract";
+import { NOWHERE, Roster, type Rostered } from "@headworks/sockets";
 import type { Logger } from "pino";
 import { Arrival, type ArrivalRules } from "./arrival.ts";
 import type { ConnectionServices, ListenerTimeouts } from "./connection-services.ts";
@@ -29,11 +30,16 @@ export interface ListenerState {
 /** Silence before the system asks whether the other side is still there. */
 const KEEP_ALIVE_MS = 60_000;
 
+/** A connection among those that are open; its deadlines have a roster of their own. */
+interface Seat extends Rostered {
+  readonly arrival: Arrival;
+}
+
 /** Accepts clients on one address. */
 export class DataListener {
   readonly #parts: ListenerParts;
   readonly #server: Server;
-  readonly #open = new Set<Arrival>();
+  readonly #open = new Roster<Seat>();
   #document: Listener;
   #rules: ArrivalRules | undefined;
   #pastHandshakeFailures = 0;
@@ -41,7 +47,6 @@ export class DataListener {
   private constructor(document: Listener, parts: ListenerParts) {
     this.#document = document;
     this.#parts = parts;
-    const forget = (arrival: Arrival): void => void this.#open.delete(arrival);
     const options = {
       noDelay: true,
       allowHalfOpen: true,
@@ -52,7 +57,9 @@ export class DataListener {
     };
     this.#server = createServer(options, (socket: Socket) => {
       if (this.#rules === undefined) return void socket.destroy();
-      this.#open.add(new Arrival(socket, this.#rules, forget));
+      const arrival = new Arrival(socket, this.#rules, () => this.#open.delete(seat));
+      const seat: Seat = { rosterPlace: NOWHERE, arrival };
+      this.#open.add(seat);
     });
   }
 
@@ -107,15 +114,15 @@ export class DataListener {
       await old.close();
     }
     if (sameJson(admissionOf(before), admissionOf(document))) return;
-    for (const connection of this.#open) connection.drain();
+    this.#open.forEach(({ arrival }) => arrival.drain());
   }
 
   /** Takes no more connections and lets requests end; resolves when all are gone, at the latest after `graceMs`. */
   async stop(graceMs: number): Promise<void> {
     const closed = new Promise<void>((resolve) => this.#server.close(() => resolve()));
-    for (const connection of this.#open) connection.drain();
+    this.#open.forEach(({ arrival }) => arrival.drain());
     const timer = setTimeout(() => {
-      for (const connection of this.#open) connection.destroy();
+      this.#open.forEach(({ arrival }) => arrival.destroy());
     }, graceMs);
     await closed;
     clearTimeout(timer);

@@ -25,13 +25,19 @@ export interface TlsParts {
 const SETTLE_MS = 250;
 const LOG_EVERY_MS = 1000;
 
+/** A client that is to prove what it says of itself. */
+interface Handshake {
+  secured: ((socket: TLSSocket) => void) | undefined;
+}
+
 /** Makes TLS connections of accepted sockets, with certificates that follow their files. */
 export class TlsAcceptor {
   /** Connections that never became TLS, since the start. */
   handshakeFailures = 0;
   readonly #parts: TlsParts;
   readonly #server: Server;
-  readonly #waiting = new Map<string, (socket: TLSSocket) => void>();
+  /** By the place of their client; each lets go of what it calls when it ends. */
+  readonly #waiting = new Map<string, Handshake>();
   readonly #watches: readonly { close(): Promise<void> }[];
   readonly #stopFollowing: () => void;
   #material: TlsMaterial;
@@ -71,9 +77,11 @@ export class TlsAcceptor {
    */
   accept(socket: Socket, secured: (socket: TLSSocket) => void): void {
     const key = placeOf(socket);
-    this.#waiting.set(key, secured);
+    const handshake: Handshake = { secured };
+    this.#waiting.set(key, handshake);
     socket.once("close", () => {
-      if (this.#waiting.get(key) === secured) this.#waiting.delete(key);
+      handshake.secured = undefined;
+      if (this.#waiting.get(key) === handshake) this.#waiting.delete(key);
     });
     this.#server.emit("connection", socket);
   }
@@ -122,8 +130,10 @@ export class TlsAcceptor {
 
   readonly #onSecure = (socket: TLSSocket): void => {
     const key = placeOf(socket);
-    const secured = this.#waiting.get(key);
+    const handshake = this.#waiting.get(key);
     this.#waiting.delete(key);
+    const secured = handshake?.secured;
+    if (handshake !== undefined) handshake.secured = undefined;
     const hasCertificate = socket.getPeerX509Certificate() !== undefined;
     if (secured === undefined || (hasCertificate && !socket.authorized)) {
       const why: unknown = socket.authorizationError;

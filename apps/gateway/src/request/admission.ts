@@ -1,4 +1,5 @@
 import type { ConfigDocument } from "@headworks/gateway-contract";
+import { Queue } from "@headworks/sockets";
 import type { RequestContext } from "./context.ts";
 import type { DryRunReport } from "./dry-run-report.ts";
 import type { Generation } from "./generation.ts";
@@ -45,8 +46,9 @@ interface Rules {
 }
 
 interface Waiting {
-  readonly place: number;
-  readonly cancelTimer: () => void;
+  readonly request: RequestContext;
+  /** Counts up with each who comes. */
+  readonly order: number;
   readonly decide: (verdict: true | Refusal) => void;
 }
 
@@ -57,12 +59,12 @@ interface Waiting {
 export class AdmissionControl implements Admission {
   readonly #report: DryRunReport;
   readonly #after: NonNullable<AdmissionParts["after"]>;
-  readonly #high = new Map<RequestContext, Waiting>();
-  readonly #ordinary = new Map<RequestContext, Waiting>();
+  readonly #high = new Queue<Waiting>();
+  readonly #ordinary = new Queue<Waiting>();
   #rules: Rules = { generation: 0, cap: Infinity, ordinaryCap: Infinity, isDryRun: false, queue: undefined };
   /** Permits are counted without a limit as well, so that a reload that sets one starts from what is true. */
   #active = 0;
-  #places = 0;
+  #arrivals = 0;
   #admitted = 0;
   #timeout = 0;
   #queueFull = 0;
@@ -103,10 +105,7 @@ export class AdmissionControl implements Admission {
   }
 
   withdraw(request: RequestContext): void {
-    const waiting = this.#high.get(request) ?? this.#ordinary.get(request);
-    if (waiting === undefined) return;
-    waiting.cancelTimer();
-    this.#remove(request);
+    request.leaveAdmission?.();
   }
 
   /** Those of the newest configuration, whichever a request came with: permits are one thing. */
@@ -127,50 +126,41 @@ export class AdmissionControl implements Admission {
       return SATURATED;
     }
     const { promise, resolve } = Promise.withResolvers<true | Refusal>();
-    this.#places += 1;
-    line.set(request, {
-      place: this.#places,
-      cancelTimer: this.#after(queue.timeoutMs, () => {
-        this.#remove(request);
-        this.#timeout += 1;
-        resolve({ ...SATURATED, fields: ["Retry-After", String(Math.ceil(queue.timeoutMs / 1000))] });
-      }),
-      decide: resolve,
+    this.#arrivals += 1;
+    const place = line.push({ request, order: this.#arrivals, decide: resolve });
+    const cancelTimer = this.#after(queue.timeoutMs, () => {
+      leave();
+      this.#timeout += 1;
+      resolve({ ...SATURATED, fields: ["Retry-After", String(Math.ceil(queue.timeoutMs / 1000))] });
     });
+    const leave = (): void => {
+      cancelTimer();
+      line.leave(place);
+      request.leaveAdmission = undefined;
+    };
+    request.leaveAdmission = leave;
     return promise;
-  }
-
-  #remove(request: RequestContext): void {
-    this.#high.delete(request);
-    this.#ordinary.delete(request);
   }
 
   /** Hands out what became free. */
   #grant(): void {
     for (let next = this.#next(); next !== undefined; next = this.#next()) {
-      const [request, waiting] = next;
-      waiting.cancelTimer();
-      this.#remove(request);
+      next.request.leaveAdmission?.();
       this.#admitted += 1;
       this.#active += 1;
-      waiting.decide(true);
+      next.decide(true);
     }
   }
 
   /** Who is next, if there is a permit that it may have. */
-  #next(): readonly [RequestContext, Waiting] | undefined {
+  #next(): Waiting | undefined {
     if (this.#high.size + this.#ordinary.size === 0) return undefined;
     const { cap, ordinaryCap, queue } = this.#rules;
-    const high = this.#active < cap ? first(this.#high) : undefined;
-    const ordinary = this.#active < ordinaryCap ? first(this.#ordinary) : undefined;
+    const high = this.#active < cap ? this.#high.first : undefined;
+    const ordinary = this.#active < ordinaryCap ? this.#ordinary.first : undefined;
     if (high === undefined || ordinary === undefined) return high ?? ordinary;
-    return queue?.isByPriority === false && ordinary[1].place < high[1].place ? ordinary : high;
+    return queue?.isByPriority === false && ordinary.order < high.order ? ordinary : high;
   }
-}
-
-function first<K, V>(map: ReadonlyMap<K, V>): [K, V] | undefined {
-  const { value, done } = map.entries().next();
-  return done === true ? undefined : value;
 }
 
 function priorityOf({ consumer, route }: RequestContext): number {

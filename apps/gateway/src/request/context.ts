@@ -65,6 +65,8 @@ export class RequestContext {
   bodyCheck: BodyCheck | undefined;
   /** What is noted of it, if somebody wants to know. */
   trace: RequestTrace | undefined;
+  /** While it waits for a permit: gives up its place. */
+  leaveAdmission: (() => void) | undefined;
   /** Flags of the access log. */
   wasRateLimited = false;
   wasShed = false;

@@ -1,5 +1,5 @@
 // Tested by ../../test/upstream-connections.test.ts
-import { NOWHERE, type DeadlineSweep, type Timed } from "@headworks/sockets";
+import { NOWHERE, Queue, type DeadlineSweep, type Timed } from "@headworks/sockets";
 import { connectEndpoint, type EndpointWay } from "./endpoint-connection.ts";
 import { Http1Exchange, type ConnectionOwner } from "./http1-exchange.ts";
 import type { EndpointPool, ExchangeWaiter } from "./upstream-exchange.ts";
@@ -22,8 +22,7 @@ export class Http1Pool implements EndpointPool, ConnectionOwner, Timed {
   deadlineMs = Number.POSITIVE_INFINITY;
   readonly #settings: PoolSettings;
   readonly #idle: { readonly connection: Http1Exchange; readonly sinceMs: number }[] = [];
-  /** Oldest first. */
-  readonly #waiting = new Set<ExchangeWaiter>();
+  readonly #waiting = new Queue<ExchangeWaiter>();
   /** Connections there are, those on the way included. */
   #open = 0;
   #connecting = 0;
@@ -50,10 +49,10 @@ export class Http1Pool implements EndpointPool, ConnectionOwner, Timed {
       waiter.onUnavailable("saturated", `${pending} requests wait already`);
       return undefined;
     }
-    this.#waiting.add(waiter);
+    const place = this.#waiting.push(waiter);
     this.#connectMore();
     return () => {
-      this.#waiting.delete(waiter);
+      this.#waiting.leave(place);
     };
   }
 
@@ -108,11 +107,10 @@ export class Http1Pool implements EndpointPool, ConnectionOwner, Timed {
   }
 
   readonly #serve = (): void => {
-    for (const waiter of this.#waiting) {
+    while (this.#waiting.size > 0) {
       const idle = this.#takeIdle();
       if (idle === undefined) break;
-      this.#waiting.delete(waiter);
-      waiter.onExchange(idle);
+      this.#waiting.shift()?.onExchange(idle);
     }
     if (this.#isRetired) this.#closeIdle();
     else if (this.#idle.length > 0 && this.deadlineMs === Number.POSITIVE_INFINITY) {
@@ -152,10 +150,8 @@ export class Http1Pool implements EndpointPool, ConnectionOwner, Timed {
    */
   #failWaiters(failure: "connect" | "connect-timeout", detail: string): void {
     let most = this.#open === this.#connecting ? Number.POSITIVE_INFINITY : 1;
-    for (const waiter of this.#waiting) {
-      if (most === 0 || this.#waiting.size <= this.#connecting) return;
-      most -= 1;
-      if (this.#waiting.delete(waiter)) waiter.onUnavailable(failure, detail);
+    for (; most > 0 && this.#waiting.size > this.#connecting; most -= 1) {
+      this.#waiting.shift()?.onUnavailable(failure, detail);
     }
   }
 }

@@ -2,7 +2,7 @@
 import { connect as connectHttp2, type ClientHttp2Session, type Settings } from "node:http2";
 import { connect, isIP, type Socket } from "node:net";
 import { connect as connectTls, TLSSocket } from "node:tls";
-import { NOWHERE, type Timed } from "@headworks/sockets";
+import { NOWHERE, Queue, type Timed } from "@headworks/sockets";
 import { targetOf } from "./endpoint-connection.ts";
 import { Http2Exchange, type ExchangeOwner } from "./http2-exchange.ts";
 import type { PoolSettings } from "./http1-pool.ts";
@@ -100,7 +100,7 @@ export class Http2Pool implements EndpointPool, Timed {
   readonly #settings: PoolSettings;
   readonly #mostRequests: number;
   readonly #links: Http2Link[] = [];
-  readonly #waiting = new Set<ExchangeWaiter>();
+  readonly #waiting = new Queue<ExchangeWaiter>();
   #isConnecting = false;
   #isRetired = false;
 
@@ -126,10 +126,10 @@ export class Http2Pool implements EndpointPool, Timed {
       waiter.onUnavailable("saturated", `${this.#waiting.size} requests wait already`);
       return undefined;
     }
-    this.#waiting.add(waiter);
+    const place = this.#waiting.push(waiter);
     if (!isFull) this.#connect();
     return () => {
-      this.#waiting.delete(waiter);
+      this.#waiting.leave(place);
     };
   }
 
@@ -156,11 +156,10 @@ export class Http2Pool implements EndpointPool, Timed {
 
   /** Gives whoever waits what room there is, and opens another connection for the rest. */
   #serve(): void {
-    for (const waiter of this.#waiting) {
+    while (this.#waiting.size > 0) {
       const link = this.#links.find(({ hasRoom }) => hasRoom);
       if (link === undefined) break;
-      this.#waiting.delete(waiter);
-      waiter.onExchange(link.open());
+      this.#waiting.shift()?.onExchange(link.open());
     }
     if (this.#waiting.size > 0 && this.#links.length < this.#settings.connectionCap) this.#connect();
   }
@@ -176,9 +175,8 @@ export class Http2Pool implements EndpointPool, Timed {
       socket.on("error", ignoreError);
       socket.destroy();
       this.#isConnecting = false;
-      // All of them waited for this one.
-      const waiting = [...this.#waiting];
-      this.#waiting.clear();
+      // All of them waited for this one; who comes because of that waits for another.
+      const waiting = this.#waiting.shiftAll();
       for (const waiter of waiting) waiter.onUnavailable(failure, detail);
     };
     const onError = (error: Error): void => failed("connect", error.message);
