@@ -12,7 +12,7 @@
  */
 import { once } from "node:events";
 import { Agent, createServer, request } from "node:http";
-import type { IncomingMessage, ServerResponse } from "node:http";
+import type { IncomingMessage, Server, ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { performance } from "node:perf_hooks";
 import { setTimeout as delay } from "node:timers/promises";
@@ -44,21 +44,32 @@ const HOST_BESIDE = "127.0.0.2";
 const PIECE = Buffer.alloc(65_536, "t");
 
 async function measure(seconds: number): Promise<void> {
-  const origin = createServer(answer);
-  origin.listen(0, "0.0.0.0");
-  await once(origin, "listening");
+  const origin = await originAt(LINE_HOST, 0);
+  const { port } = origin.address() as AddressInfo;
+  const beside = await originAt(HOST_BESIDE, port);
   {
     await using weir = await startWeir();
-    const transfers = new Transfers(weir, (origin.address() as AddressInfo).port);
+    const transfers = new Transfers(weir, port);
     await measureLines(transfers, seconds);
     await measureChange(transfers, seconds);
     transfers.close();
   }
-  origin.close();
-  origin.closeAllConnections();
+  for (const server of [origin, beside]) {
+    server.close();
+    server.closeAllConnections();
+  }
+}
+
+async function originAt(host: string, port: number): Promise<Server> {
+  const server = createServer(answer);
+  server.listen(port, host);
+  await once(server, "listening");
+  return server;
 }
 
 async function measureLines(transfers: Transfers, seconds: number): Promise<void> {
+  // The first exchanges of a process take longer by a fifth of a second, whatever the line.
+  await transfers.warmUp();
   for (const line of LINES) {
     const { latency_ms: latencyMs, name, download_bps, upload_bps } = line;
     await transfers.throttle({ name, download_bps, upload_bps, enabled: true });
@@ -165,6 +176,10 @@ class Transfers {
       onLine.push(await this.#smallMs(LINE_HOST));
     }
     return lowerQuartile(onLine) - lowerQuartile(beside);
+  }
+
+  async warmUp(): Promise<void> {
+    for (let count = 0; count < FEWEST_LATENCY_REQUESTS; count += 1) await this.#smallMs(LINE_HOST);
   }
 
   async #smallMs(host: string): Promise<number> {
