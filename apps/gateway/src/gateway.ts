@@ -5,10 +5,16 @@ import { dirname, resolve } from "node:path";
 import type { ConfigDocument, Issue, Listener } from "@headworks/gateway-contract";
 import { DeadlineSweep } from "@headworks/sockets";
 import type { Logger } from "pino";
-import { Generations, type Followers, type SubmitOutcome } from "#config/generations.ts";
+import {
+  Generations,
+  type Followers,
+  type NoText,
+  type SubmitOutcome,
+  type SubmittedText,
+} from "#config/generations.ts";
 import { ReloadRequests } from "#config/reload-requests.ts";
 import { onlyListenerOf } from "#config/only-listener.ts";
-import { readConfigFile, watchFile, type TextOutcome } from "#config/watch-file.ts";
+import { readConfigFile, watchFile } from "#config/watch-file.ts";
 import { numberOf, ListenerSet } from "#listener/listener-set.ts";
 import { SessionTickets } from "#listener/session-tickets.ts";
 import { AdmissionControl } from "#request/admission.ts";
@@ -146,14 +152,13 @@ async function assemble(parts: ProcessParts, workers: number, followsFile: boole
   const adminServer = admin === undefined ? undefined : await openAdminPlane({ ...adminParts, admin });
   await traffic.open(listeners);
   parts.tickets.start();
-  const take = async (file: TextOutcome, force: boolean): Promise<SubmitOutcome> => {
-    if (!file.ok) return await generations.refuse(file.why);
-    return await generations.submit({ text: file.text, source: "reload" }, { force });
+  const inFile = async (): Promise<SubmittedText | NoText> => {
+    const file = await readConfigFile(configFile);
+    if (!file.ok) return { why: `The file ${configFile} ${file.why}` };
+    return { text: file.text, source: "reload" };
   };
-  const reloads = new ReloadRequests(async (force) => await take(await readConfigFile(configFile), force));
-  const watch = followsFile
-    ? watchFile(configFile, firstText, async (read) => void (await take(read, false)))
-    : undefined;
+  const reloads = new ReloadRequests(async (force) => await generations.submit(inFile, { force }));
+  const watch = followsFile ? watchFile(configFile, firstText, async () => void (await reloads.ask(false))) : undefined;
   const graceMs = (): number => drainTimeMs(parts, generations);
   generations.onPublished(({ document }) => traffic.follow(document.listeners, graceMs()));
   return {

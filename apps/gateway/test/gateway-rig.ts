@@ -44,7 +44,12 @@ const LISTENER = { name: "public", address: "127.0.0.1", port: 0 };
 /** Starts a gateway in this process with real sockets and a file of its own. */
 export async function startGateway(
   document: TestDocument,
-  options: { readonly environment?: Readonly<Record<string, string>>; readonly clock?: Clock } = {},
+  options: {
+    readonly environment?: Readonly<Record<string, string>>;
+    readonly clock?: Clock;
+    /** Off unless asked for: two who notice the same change would make two candidates of it. */
+    readonly followsFile?: boolean;
+  } = {},
 ): Promise<TestGateway> {
   const directory = await temporaryDirectory();
   const configFile = directory.file("gateway.yaml");
@@ -53,8 +58,7 @@ export async function startGateway(
   const gateway = await createGateway({
     configFile,
     environment: options.environment ?? {},
-    // A test says itself when its document is read: two who notice the same change would make two candidates of it.
-    followsFile: false,
+    followsFile: options.followsFile ?? false,
     log: pino({ level: "debug", base: null }, { write: (line) => void log.push(JSON.parse(line) as never) }),
     ...(options.clock === undefined ? {} : { clock: options.clock }),
   }).catch(async (error: unknown) => {

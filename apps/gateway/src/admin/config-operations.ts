@@ -84,11 +84,9 @@ export function configOperations(parts: ConfigParts) {
       const { generation } = call.body as { generation: number };
       const past = generations.history.find((kept) => kept.generation === generation);
       if (past === undefined) throw new AdminError("generation_not_found");
-      const { text } = past;
-      const outcome = await generations.submit(
-        { text, source: "rollback", actor: call.caller.name },
-        { persist: async () => await parts.persist(text) },
-      );
+      const { persist } = parts;
+      const candidate = { text: past.text, source: "rollback", actor: call.caller.name } as const;
+      const outcome = await generations.submit(candidate, { persist });
       return await published(parts, outcome);
     },
     getConfigSchema: () => ({ status: 200, body: documents.schema() }),
@@ -135,15 +133,11 @@ function dryRunOf({ query }: HandlerCall): SubmitOptions {
 }
 
 async function submit(parts: ConfigParts, call: HandlerCall, options: SubmitOptions) {
-  const text = candidateText(parts, call);
+  const { generations, persist } = parts;
   const ifMatch = hashOf(call.headers["if-match"]);
-  const outcome = await parts.generations.submit(
-    { text, source: "admin", actor: call.caller.name },
-    {
-      ...options,
-      ...(ifMatch === undefined ? {} : { ifMatch }),
-      persist: async () => await parts.persist(text),
-    },
+  const outcome = await generations.submit(
+    () => ({ text: candidateText(parts, call), source: "admin", actor: call.caller.name }),
+    { ...options, ...(ifMatch === undefined ? {} : { ifMatch }), persist },
   );
   return await published(parts, outcome);
 }

@@ -94,7 +94,7 @@ void test("a secret's file that changed counts as changed content, and each buil
 void test("a text that cannot be had is a rejected candidate, told once", async () => {
   const { generations, events } = generationRig();
   await generations.submit({ text: good, source: "startup" });
-  const outcome = await generations.refuse("The file gateway.yaml does not exist");
+  const outcome = await generations.submit(() => ({ why: "The file gateway.yaml does not exist" }));
   assert.ok(outcome.outcome === "rejected" && outcome.issues.length === 1);
   assert.deepEqual(events.at(-1), { kind: "config_rejected", payload: { issue_count: 1, generation: 1 } });
   assert.equal(generations.current?.number, 1);
@@ -132,6 +132,28 @@ void test("of two changes made at once to the same generation, one wins and the 
   ]);
   assert.deepEqual(outcomes.map(({ outcome }) => outcome).toSorted(), ["conflict", "published"]);
   assert.equal(generations.current?.number, 2);
+});
+
+void test("a text is found when its turn comes: what was published meanwhile is not undone by what was there before", async () => {
+  const { generations } = generationRig();
+  await generations.submit({ text: good, source: "startup" });
+  let file = good;
+  const persist = async (text: string): Promise<void> => {
+    file = text;
+    await Promise.resolve();
+  };
+  const inFile = () => ({ text: file, source: "reload" }) as const;
+  const fails = (): never => {
+    throw new Error("not to be had");
+  };
+  const [changed, refused, reloaded] = await Promise.allSettled([
+    generations.submit({ text: other, source: "admin" }, { persist }),
+    generations.submit(fails),
+    generations.submit(inFile),
+  ]);
+  assert.ok(changed.status === "fulfilled" && changed.value.outcome === "published");
+  assert.ok(refused.status === "rejected", "whoever asked learns it, those behind go on");
+  assert.ok(reloaded.status === "fulfilled" && reloaded.value.outcome === "unchanged");
 });
 
 void test("what cannot be persisted is not published; what is persisted is published behind it", async () => {

@@ -38,6 +38,17 @@ export interface SubmittedText {
   readonly generation?: number;
 }
 
+/** Why there is no text to submit, such as a file that is gone: a sentence. */
+export interface NoText {
+  readonly why: string;
+}
+
+/**
+ * Finds a candidate's text when its turn has come: whatever was published before it is what it starts from, and what
+ * a file held earlier does not come after what replaced it.
+ */
+export type FindText = () => SubmittedText | NoText | Promise<SubmittedText | NoText>;
+
 /** A candidate that was checked and compiled, and what it takes to come to the same generation elsewhere. */
 export interface AcceptedCandidate {
   readonly generation: number;
@@ -65,8 +76,11 @@ export interface SubmitOptions {
   readonly ifMatch?: number;
   /** A reload publishes even when nothing changed. */
   readonly force?: boolean;
-  /** Runs between the candidate's acceptance and its publication, such as writing the file; what it throws stops that. */
-  readonly persist?: () => Promise<void>;
+  /**
+   * Runs with the candidate's text between its acceptance and its publication, such as writing the file; what it throws
+   * stops that.
+   */
+  readonly persist?: (text: string) => Promise<void>;
 }
 
 /** What a candidate came to. */
@@ -164,24 +178,14 @@ export class Generations {
     return () => this.#listeners.delete(listener);
   }
 
-  /** Takes a candidate through to its outcome. Never rejects for anything a text can hold. */
-  async submit(candidate: SubmittedText, options: SubmitOptions = {}): Promise<SubmitOutcome> {
-    return await this.#inTurn(async () => await this.#handle(candidate, options));
-  }
-
-  async #inTurn(run: () => SubmitOutcome | Promise<SubmitOutcome>): Promise<SubmitOutcome> {
-    const turn = this.#queue.then(run);
+  /**
+   * Takes a candidate through to its outcome. Never rejects for anything a text can hold, only with what finding it
+   * throws. A candidate without text is rejected like one with errors.
+   */
+  async submit(candidate: SubmittedText | FindText, options: SubmitOptions = {}): Promise<SubmitOutcome> {
+    const turn = this.#queue.then(async () => await this.#take(candidate, options));
     this.#queue = turn.catch(() => undefined);
     return await turn;
-  }
-
-  /**
-   * A candidate whose text could not even be had, such as a file that is gone: rejected like one with errors. `why` is a
-   * sentence.
-   */
-  async refuse(why: string): Promise<SubmitOutcome> {
-    const issue: Issue = { code: "syntax", path: "", message: why, severity: "error" };
-    return await this.#inTurn(() => this.#reject([issue], {}));
   }
 
   /** Everything that is wrong with a text, and its warnings; changes nothing. */
@@ -196,11 +200,16 @@ export class Generations {
     await Promise.all(this.#recording);
   }
 
+  async #take(candidate: SubmittedText | FindText, options: SubmitOptions): Promise<SubmitOutcome> {
+    const hash = this.#current?.contentHash;
+    if (options.ifMatch !== undefined && options.ifMatch !== hash) return { outcome: "conflict", contentHash: hash };
+    const found = typeof candidate === "function" ? await candidate() : candidate;
+    if ("text" in found) return await this.#handle(found, options);
+    return this.#reject([{ code: "syntax", path: "", message: found.why, severity: "error" }], options);
+  }
+
   async #handle(candidate: SubmittedText, options: SubmitOptions): Promise<SubmitOutcome> {
     const running = this.#current;
-    if (options.ifMatch !== undefined && options.ifMatch !== running?.contentHash) {
-      return { outcome: "conflict", contentHash: running?.contentHash };
-    }
     const built = await this.#build(candidate);
     if ("issues" in built) return this.#reject(built.issues, options);
     const isSame = this.#fingerprint === built.fingerprint;
@@ -222,7 +231,7 @@ export class Generations {
     const issues = (await followers?.prepare(accepted)) ?? [];
     if (issues.length > 0) return this.#reject([...built.warnings, ...issues], options);
     try {
-      await options.persist?.();
+      await options.persist?.(text);
     } catch (error) {
       followers?.discard();
       return { outcome: "not_persisted", error };
