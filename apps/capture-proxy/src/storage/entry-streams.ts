@@ -1,16 +1,20 @@
 // Tested by stream-search.test.ts
 import type { Direction } from "@headworks/query-language";
 import type { Database, SqlRow, Statement } from "./database.ts";
-import { FRAME_DIRECTIONS, FRAME_TYPES, STREAM_KINDS } from "./stream-message.ts";
+import { messagesBackwards, type FrameOfMessage } from "./fragmented-message.ts";
+import { FLAG_FINAL, FRAME_DIRECTIONS, FRAME_TYPES, STREAM_KINDS } from "./stream-message.ts";
 
 const WEBSOCKET = STREAM_KINDS.indexOf("websocket");
 const GRPC = STREAM_KINDS.indexOf("grpc");
 const TEXT = FRAME_TYPES.indexOf("text");
+const BINARY = FRAME_TYPES.indexOf("binary");
 const CONTINUATION = FRAME_TYPES.indexOf("continuation");
 
 /** Of one connection a search looks at so many messages, the newest first, and at so many bytes of them in all. */
 const MOST_SEARCHED_MESSAGES = 50_000;
 const MOST_SEARCHED_BYTES = 16_777_216;
+
+const NOTHING = Buffer.alloc(0);
 
 /** By the id: there are as many streams of a kind as there are calls, and SQLite would rather go through those. */
 const OWN = "FROM stream s INDEXED BY stream_by_id WHERE s.id = e.id AND s.is_gone = 0";
@@ -34,8 +38,11 @@ export class EntryStreams {
         "WHERE id = ? AND is_gone = 0",
     );
     this.#texts = database.prepare(
-      `SELECT substr(payload, 1, ${MOST_SEARCHED_BYTES}) AS payload FROM stream_frame WHERE stream = ? AND ordinal > ? ` +
-        `AND type IN (${TEXT}, ${CONTINUATION}) AND direction IN (?, ?) ORDER BY ordinal DESC LIMIT ${MOST_SEARCHED_MESSAGES}`,
+      // Beginnings of binary messages for their type alone: what continues them is no text.
+      `SELECT direction, type, flags, iif(type = ${BINARY}, NULL, substr(payload, 1, ${MOST_SEARCHED_BYTES})) AS payload ` +
+        "FROM stream_frame WHERE stream = ? AND ordinal > ? AND direction IN (?, ?) AND " +
+        `(type IN (${TEXT}, ${CONTINUATION}) OR type = ${BINARY} AND flags & ${FLAG_FINAL} = 0) ` +
+        `ORDER BY ordinal DESC LIMIT ${MOST_SEARCHED_MESSAGES}`,
     );
   }
 
@@ -47,17 +54,30 @@ export class EntryStreams {
   *#textsOf(stream: SqlRow, directions: readonly Direction[]): Generator<string> {
     const codes = directions.map((direction) => FRAME_DIRECTIONS.indexOf(direction === "in" ? "receive" : "send"));
     const [one = -1, other = one] = codes;
-    let leftBytes = MOST_SEARCHED_BYTES;
     // Frames are numbered without gaps, but for those that could not be stored.
     const below = Math.max(Number(stream["floor_ordinal"]), Number(stream["last_ordinal"]) - MOST_SEARCHED_MESSAGES);
-    for (const row of this.#texts.iterate(stream["number"] ?? null, below, one, other)) {
-      const { payload } = row;
-      if (!(payload instanceof Uint8Array)) continue;
-      const bytes = Buffer.from(payload.buffer, payload.byteOffset, Math.min(payload.byteLength, leftBytes));
-      leftBytes -= bytes.length;
-      yield bytes.toString("utf8");
-      if (leftBytes <= 0) return;
-    }
+    const rows = this.#texts.iterate(stream["number"] ?? null, below, one, other);
+    for (const { isText, payload } of messagesBackwards(framesOf(rows))) if (isText) yield payload.toString("utf8");
+  }
+}
+
+/** Up to the bytes that a search looks at. */
+function* framesOf(rows: Iterable<SqlRow>): Generator<FrameOfMessage> {
+  let leftBytes = MOST_SEARCHED_BYTES;
+  for (const { direction, type, flags, payload } of rows) {
+    const bytes =
+      payload instanceof Uint8Array
+        ? Buffer.from(payload.buffer, payload.byteOffset, Math.min(payload.byteLength, leftBytes))
+        : NOTHING;
+    leftBytes -= bytes.length;
+    yield {
+      direction: Number(direction),
+      isFirst: type !== CONTINUATION,
+      isFinal: (Number(flags) & FLAG_FINAL) !== 0,
+      isText: type !== BINARY,
+      payload: bytes,
+    };
+    if (leftBytes <= 0) return;
   }
 }
 

@@ -23,13 +23,14 @@ function say(
   way: "in" | "out",
   text: string | Buffer,
   type: FrameRecord["type"] = "text",
+  isFinal = true,
 ): void {
   const payload = Buffer.from(text);
   stream.frame({
     direction: way === "in" ? "receive" : "send",
     type,
     opcode: 1,
-    isFinal: true,
+    isFinal,
     atMs: 1_763_700_000_000,
     payload,
     sizeBytes: payload.length,
@@ -89,6 +90,33 @@ test("messages of WebSockets and their directions find the entries of their conn
     (await rig.rows({ q: "dir:in" }, { sort: "host", order: "asc" })).rows.map(({ host }) => host),
     ["chat", "events", "news"],
   );
+});
+
+test("a message in several frames is one text, also with those of the other side between them", async () => {
+  await using directory = await temporaryDirectory();
+  await using rig = await openRig(directory.path);
+  const chat = openStream(rig, "chat");
+  say(chat, "in", "an er", "text", false);
+  say(chat, "out", "good", "text", false);
+  say(chat, "in", "ro", "continuation", false);
+  say(chat, "in", "beat", "ping");
+  say(chat, "out", "bye", "continuation");
+  say(chat, "in", "r of theirs", "continuation");
+  const blobs = openStream(rig, "blobs");
+  say(blobs, "in", "an er", "binary", false);
+  say(blobs, "in", "ror", "continuation");
+  for (const [q, hosts] of [
+    ["ws.text:error", "chat"],
+    ["ws.text:error dir:in", "chat"],
+    ["ws.text:error dir:out", ""],
+    ["ws.text:=goodbye dir:out", "chat"],
+    ['ws.text:="an error of theirs"', "chat"],
+    ["ws.text:=ro", ""],
+    ["ws.text:beat", ""],
+    ["host:blobs ws.text:*", ""],
+  ] as const) {
+    assert.equal(await hostsOf(rig, q), hosts, q);
+  }
 });
 
 test("an answer that was given follows the streams: messages come, and are cleared", async () => {
