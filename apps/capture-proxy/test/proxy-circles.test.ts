@@ -1,8 +1,6 @@
 import assert from "node:assert/strict";
 import { once } from "node:events";
 import { connect as connectHttp2 } from "node:http2";
-import { connect, createServer } from "node:net";
-import type { AddressInfo, Socket } from "node:net";
 import { test } from "node:test";
 import { proxyClient, rawClient, startOrigin, waitUntil } from "@headworks/testkit";
 import type { RawConnection } from "@headworks/testkit";
@@ -12,40 +10,7 @@ import { startEngine } from "./engine-harness.ts";
 import type { Engine } from "./engine-harness.ts";
 import { clientOf, http2Engine, startVersioned, valuesOf } from "./http2-rig.ts";
 import { startHttpProxy } from "./proxy-peer.ts";
-
-/** A port that leads to where it is told later, so that proxies can name each other before they all listen. */
-async function startSignpost(): Promise<{ readonly port: number; target: number } & AsyncDisposable> {
-  const sockets = new Set<Socket>();
-  const signpost = {
-    port: 0,
-    target: 0,
-    [Symbol.asyncDispose]: async (): Promise<void> => {
-      const closed = once(server, "close");
-      server.close();
-      for (const socket of sockets) socket.destroy();
-      await closed;
-    },
-  };
-  const server = createServer((socket) => {
-    const onward = connect(signpost.target, "127.0.0.1");
-    for (const [from, to] of [
-      [socket, onward],
-      [onward, socket],
-    ] as const) {
-      sockets.add(from);
-      from.on("error", () => undefined);
-      from.on("close", () => {
-        sockets.delete(from);
-        to.destroy();
-      });
-      from.pipe(to);
-    }
-  });
-  server.listen(0, "127.0.0.1");
-  await once(server, "listening");
-  signpost.port = (server.address() as AddressInfo).port;
-  return signpost;
-}
+import { startSignpost } from "./signpost.ts";
 
 interface Circle extends AsyncDisposable {
   readonly engines: readonly Engine[];

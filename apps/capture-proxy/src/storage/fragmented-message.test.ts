@@ -14,7 +14,9 @@ function framesOf(shown: string): FrameOfMessage[] {
 }
 
 const told = (shown: string): string[] =>
-  [...messagesBackwards(framesOf(shown).toReversed())].map(({ isText, payload }) => `${isText ? "" : "*"}${payload}`);
+  [...messagesBackwards(framesOf(shown).toReversed())].map(
+    ({ isText, payload }) => `${isText ? "" : "*"}${payload.toString()}`,
+  );
 
 test("RFC 6455, 5.4: frames make the messages that they belong to, the newest first", () => {
   for (const [name, shown, messages] of [

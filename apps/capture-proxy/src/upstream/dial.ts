@@ -1,11 +1,15 @@
 // Tested by ../../test/engine-flow.test.ts and ../../test/upstream-proxy.test.ts
+import { newMoments } from "#exchange/exchange.ts";
 import type { Moments } from "#exchange/exchange.ts";
+import type { Failure } from "#exchange/failure.ts";
+import type { AttemptRequest } from "./attempt.ts";
+import { CIRCLE, CircleWatch } from "./circle-watch.ts";
 import { ONLY_HTTP1 } from "./destination.ts";
 import type { ApplicationProtocol, Destination, DialResult } from "./destination.ts";
 import { DirectAttempt } from "./direct-attempt.ts";
 import type { OwnListeners } from "./own-listeners.ts";
 import { ProxyAttempt } from "./proxy-attempt.ts";
-import type { ProxyRoutes } from "./proxy-route.ts";
+import type { ProxyRoutes, Route } from "./proxy-route.ts";
 import type { UpstreamTrust } from "./trust.ts";
 
 export { addressText, ALL_PROTOCOLS, isSamePlace, ONLY_HTTP1 } from "./destination.ts";
@@ -29,9 +33,14 @@ export interface DialerParts {
  */
 export class Dialer {
   readonly #parts: DialerParts;
+  readonly #circles: CircleWatch;
 
   constructor(parts: DialerParts) {
     this.#parts = parts;
+    this.#circles = new CircleWatch(parts.pseudonym, (destination, result) => {
+      const route = parts.routes.route(destination, parts.pseudonym);
+      return start(this.#request(destination, newMoments(), result, ONLY_HTTP1), route);
+    });
   }
 
   /** By this name in its Via fields, a request is known that was here before. */
@@ -55,19 +64,46 @@ export class Dialer {
     result: DialResult,
     offered: readonly ApplicationProtocol[] = ONLY_HTTP1,
   ): () => void {
-    const { trust, own, routes, pseudonym, timeoutMs } = this.#parts;
-    const request = { destination, moments, result, offered, trust, own, timeoutMs: timeoutMs() };
-    const route = routes.route(destination, pseudonym);
-    switch (route.kind) {
-      case "direct":
-        return new DirectAttempt(request).abandon;
-      case "refused": {
-        // Later, as every other outcome, so that the caller has what it was given before.
-        const soon = setImmediate(() => result.failed(route.failure));
-        return () => clearImmediate(soon);
-      }
-      default:
-        return new ProxyAttempt(request, route).abandon;
+    const circles = this.#circles;
+    if (circles.hasComeRound(destination.host)) return failSoon(result, CIRCLE);
+    const route = this.#parts.routes.route(destination, this.#parts.pseudonym);
+    if (route.kind !== "tunnel" || route.proxy.protocol !== "socks5") {
+      return start(this.#request(destination, moments, result, offered), route);
     }
+    if (circles.isCircular) return failSoon(result, CIRCLE);
+    const counted = circles.counted(destination, result);
+    const abandon = start(this.#request(destination, moments, counted.result, offered), route);
+    return () => {
+      counted.left();
+      abandon();
+    };
   }
+
+  #request(
+    destination: Destination,
+    moments: Moments,
+    result: DialResult,
+    offered: readonly ApplicationProtocol[],
+  ): AttemptRequest {
+    const { trust, own, timeoutMs } = this.#parts;
+    return { destination, moments, result, offered, trust, own, timeoutMs: timeoutMs() };
+  }
+}
+
+/** Gives the function that gives up. */
+function start(request: AttemptRequest, route: Route): () => void {
+  switch (route.kind) {
+    case "direct":
+      return new DirectAttempt(request).abandon;
+    case "refused":
+      return failSoon(request.result, route.failure);
+    default:
+      return new ProxyAttempt(request, route).abandon;
+  }
+}
+
+/** Later, as every other outcome, so that the caller has what it was given before. */
+function failSoon(result: DialResult, failure: Failure): () => void {
+  const soon = setImmediate(() => result.failed(failure));
+  return () => clearImmediate(soon);
 }

@@ -1,0 +1,93 @@
+// Also tested by ../../test/socks5-circles.test.ts
+import assert from "node:assert/strict";
+import { Socket } from "node:net";
+import { test } from "node:test";
+import type { Failure } from "#exchange/failure.ts";
+import { CIRCLE, CircleWatch } from "./circle-watch.ts";
+import type { Destination, Dialled, DialResult } from "./destination.ts";
+
+const CROWD = 64;
+const REFUSED: Failure = { stage: "proxy-handshake", side: "upstream", code: "UPSTREAM_PROXY_DENIED", message: "no" };
+const LATE: Failure = { stage: "connect", side: "upstream", code: "UPSTREAM_PROXY_TIMEOUT", message: "late" };
+
+const placeAt = (port: number): Destination => ({ host: "origin.test", port, secure: false, serverName: undefined });
+
+/** A watch whose clock and whose proxy are the test's. */
+function rig() {
+  const clock = { nowMs: 0 };
+  const questions: { readonly destination: Destination; readonly result: DialResult }[] = [];
+  const watch = new CircleWatch(
+    "h0123456789abcdef",
+    (destination, result) => {
+      questions.push({ destination, result });
+      return () => undefined;
+    },
+    () => clock.nowMs,
+  );
+  const outcomes: (Failure | "connected")[] = [];
+  const result: DialResult = {
+    connected: () => void outcomes.push("connected"),
+    failed: (failure) => void outcomes.push(failure),
+  };
+  const enter = (count: number, port = 80) => Array.from({ length: count }, () => watch.counted(placeAt(port), result));
+  return { clock, questions, watch, outcomes, enter };
+}
+
+test("nothing is asked before many connections to one place are there at once", () => {
+  const { questions, enter } = rig();
+  const dials = enter(CROWD - 1);
+  enter(CROWD - 1, 443);
+  for (const { result } of dials) result.failed(LATE);
+  for (const { left } of dials) left();
+  for (let round = 0; round < 3; round += 1) for (const { left } of enter(CROWD - 1)) left();
+  assert.equal(questions.length, 0, "those that ended, also twice told, count no more");
+  enter(CROWD);
+  assert.deepEqual(
+    questions.map(({ destination: { host, port } }) => `${host}:${port}`),
+    ["h0123456789abcdef.invalid:80"],
+  );
+});
+
+test("connections that stand count until they are closed", () => {
+  const { questions, enter, outcomes } = rig();
+  const sockets = enter(CROWD - 1).map(({ result }) => {
+    const socket = new Socket();
+    result.connected({ socket } as Dialled);
+    return socket;
+  });
+  assert.equal(outcomes.length, CROWD - 1);
+  for (const socket of sockets) socket.emit("close");
+  enter(CROWD - 1);
+  assert.equal(questions.length, 0);
+  enter(1);
+  assert.equal(questions.length, 1);
+});
+
+test("where crowds are usual, the proxy is asked once in ten seconds", () => {
+  const { clock, questions, enter } = rig();
+  enter(CROWD * 10);
+  assert.equal(questions.length, 1);
+  questions[0]?.result.failed(REFUSED);
+  clock.nowMs = 9999;
+  enter(1);
+  assert.equal(questions.length, 1);
+  clock.nowMs = 10_000;
+  enter(1);
+  assert.equal(questions.length, 2);
+});
+
+test("a question that comes round is a circle for ten seconds; what the proxy refuses meanwhile says so", () => {
+  const { clock, watch, outcomes, enter } = rig();
+  const [refused, late, later] = enter(CROWD);
+  assert.equal(watch.hasComeRound("origin.test"), false);
+  assert.equal(watch.hasComeRound("hfedcba9876543210.invalid"), false, "another process asks");
+  assert.equal(watch.isCircular, false);
+  assert.equal(watch.hasComeRound("h0123456789abcdef.invalid"), true);
+  assert.equal(watch.isCircular, true);
+  refused?.result.failed(REFUSED);
+  late?.result.failed(LATE);
+  clock.nowMs = 10_000;
+  assert.equal(watch.isCircular, false, "a request may find out whether it is still there");
+  later?.result.failed(REFUSED);
+  assert.deepEqual(outcomes, [CIRCLE, LATE, REFUSED]);
+});
