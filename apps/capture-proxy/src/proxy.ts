@@ -2,6 +2,7 @@
 import { mkdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
+import type { Worker } from "node:worker_threads";
 import type { Logger } from "pino";
 import { apiInfo } from "@headworks/capture-contract";
 import type { Settings } from "@headworks/capture-contract";
@@ -61,6 +62,8 @@ export interface ProxyOptions {
   readonly importedAuthority?: { readonly certificateFile: string; readonly keyFile: string };
   /** Serve the API without authentication on an address others can reach. */
   readonly allowInsecureApi?: boolean;
+  /** The store's thread, where it was started while this file was loaded. */
+  readonly writer?: Worker;
 }
 
 /** A started Weir. */
@@ -105,6 +108,7 @@ export async function createProxy(options: ProxyOptions): Promise<RunningProxy> 
       limits: storeLimits(settings.running),
       log,
       clock: systemClock,
+      writer: options.writer,
     });
     started.onStop(() => store.close());
     // Not before the directory is known to be this process's own: another one may be writing its log there.

@@ -104,7 +104,14 @@ export async function runInside(args: readonly string[], setting: CommandSetting
     stdin: stdin as unknown as NodeJS.ReadStream,
     stdout: out.terminal(environment, setting.columns),
     stderr: err.terminal(environment, setting.columns),
-    parts: { createLogger: unused, checkDatabase: unused, openAuthority: unused, openSocket: unused, ...setting.parts },
+    parts: {
+      createLogger: unused,
+      checkDatabase: unused,
+      openAuthority: unused,
+      openSocket: unused,
+      startWriter: unused,
+      ...setting.parts,
+    },
     outputGone: new AbortController().signal,
     exitNow: unused,
   };

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Operation } from "@headworks/contract-kit";
 import { openApiDocument } from "@headworks/contract-kit/openapi";
-import { compileRequestValidator, compileValueValidator } from "@headworks/contract-kit/server";
+import { compileRequestValidator, compileValueValidator, operationProblems } from "@headworks/contract-kit/server";
 import { ClientMessage, ERRORS, apiInfo, operations } from "./index.ts";
 
 const all: readonly (readonly [slice: string, name: string, operation: Operation])[] = Object.entries(
@@ -77,6 +77,10 @@ test("every operation's schemas compile, and unknown query fields are refused", 
       name,
     );
   }
+});
+
+test("every schema is one by JSON Schema 2020-12", () => {
+  for (const [, name, operation] of all) assert.deepEqual(operationProblems(operation), [], name);
 });
 
 test("every JSON body and answer refuses unknown properties", () => {

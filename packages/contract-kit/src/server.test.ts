@@ -4,7 +4,7 @@ import { Type } from "typebox";
 import { defineOperations, upload } from "./operation.ts";
 import type { Operation } from "./operation.ts";
 import { nullable, oneOf, strictObject } from "./schema.ts";
-import { compileRequestValidator, compileValueValidator } from "./server.ts";
+import { compileRequestValidator, compileValueValidator, operationProblems } from "./server.ts";
 
 const table = defineOperations({
   listThings: {
@@ -191,4 +191,24 @@ test("a value that nests deeper than the stack is refused like any other", () =>
 test("two schemas of one name are a mistake", () => {
   compileValueValidator(Type.Unsafe({ $id: "Twice", type: "string" }), "a")("x");
   assert.throws(() => compileValueValidator(Type.Unsafe({ $id: "Twice", type: "number" }), "b")(1), /called Twice/);
+});
+
+test("a contract's tests learn what is wrong with its schemas", () => {
+  for (const operation of Object.values(table)) assert.deepEqual(operationProblems(operation), []);
+  const wrong = Type.Unsafe<string>({ type: "strin", minLength: -1 });
+  const problems = operationProblems({
+    method: "POST",
+    path: "/wrong",
+    summary: "Wrong",
+    access: "things:write",
+    query: strictObject({ limit: wrong }),
+    body: wrong,
+    responses: { 200: strictObject({ limit: wrong }), 204: null },
+  });
+  for (const place of ["query/properties/limit/type", "body/type", "body/minLength", "200/properties/limit/type"]) {
+    assert.ok(
+      problems.some((problem) => problem.startsWith(`${place} `)),
+      place,
+    );
+  }
 });

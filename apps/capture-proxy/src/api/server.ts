@@ -66,6 +66,16 @@ export interface ApiServer {
   close(graceMs: number): Promise<void>;
 }
 
+/** The binding checks requests and writes answers; Fastify would load its own ways of both for nothing. */
+const NO_COMPILERS = {
+  buildValidator: () => refuseSchema,
+  buildSerializer: () => refuseSchema,
+};
+
+function refuseSchema(): never {
+  throw new TypeError("Schemas belong into the contract, not to routes of Fastify");
+}
+
 const NOTHING_HERE = "There is nothing at this path";
 
 /** Builds the server; nothing listens yet. */
@@ -77,6 +87,7 @@ export function createApiServer(options: ApiServerOptions): ApiServer {
   let server: Server | undefined;
   const app = Fastify({
     logger: false,
+    schemaController: { compilersFactory: NO_COMPILERS },
     exposeHeadRoutes: false,
     routerOptions: { maxParamLength: 1024 },
     forceCloseConnections: "idle",

@@ -1,3 +1,4 @@
+import type { Worker } from "node:worker_threads";
 import type { LogOutput } from "#logging/service-logs.ts";
 import type { ServiceLog } from "./serve.ts";
 import type { Terminal } from "./terminal.ts";
@@ -52,6 +53,8 @@ export interface Parts {
   /** Opens the CA in a directory, making one where there is none yet. Throws an error with a sentence. */
   readonly openAuthority: (directory: string) => Promise<OfflineAuthority>;
   readonly openSocket: (url: string) => Promise<MessageSocket>;
+  /** The thread that a service's store will write on; it holds up nothing while nobody has use for it. */
+  readonly startWriter: () => Promise<Worker>;
 }
 
 /** One run of the command line. */

@@ -51,6 +51,8 @@ export interface StartedProxy {
 export async function startProxy(invocation: Invocation, options: StartOptions): Promise<StartedProxy> {
   const places = options.places ?? defaultPlaces(options.dataDir);
   const terminal = options.logTarget === "stdout" ? invocation.stdout : invocation.stderr;
+  // First, so that it loads what it needs beside the next line.
+  const writer = await invocation.parts.startWriter();
   const [{ createProxy }, { log, output }] = await Promise.all([
     import("#proxy.ts"),
     invocation.parts.createLogger({
@@ -73,6 +75,7 @@ export async function startProxy(invocation: Invocation, options: StartOptions):
       log,
       logs: output,
       allowInsecureApi: options.allowInsecureApi ?? false,
+      writer,
       ...(options.importedAuthority === undefined ? {} : { importedAuthority: options.importedAuthority }),
       ...(webDirectory === undefined || webDirectory === "" ? {} : { uiDirectory: webDirectory }),
     });
@@ -89,6 +92,7 @@ export async function startProxy(invocation: Invocation, options: StartOptions):
       },
     };
   } catch (error) {
+    await writer.terminate();
     await output.close();
     throw startFailure(error);
   }

@@ -1,6 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { mkdirSync, rmSync } from "node:fs";
 import { dirname, join } from "node:path";
+import type { Worker } from "node:worker_threads";
 import type {
   CaptureSession,
   ImportResult,
@@ -52,6 +53,8 @@ export interface CaptureStoreOptions {
   readonly limits: StoreLimits;
   readonly log: StoreLog;
   readonly clock: { now(): number };
+  /** A thread that was started for this store; it starts one of its own otherwise. */
+  readonly writer?: Worker | undefined;
 }
 
 /** Ids removed in one transaction. */
@@ -113,6 +116,7 @@ class ThreadedCaptureStore implements CaptureStore {
         alarm: (sentence) => log.error({}, sentence),
         databaseReplaced: () => this.#openReaders?.reopen(),
       },
+      this.#options.writer,
     );
     const index = { path: `${setup.path}.index`, firstNewSeq: this.#openWriter.firstSeq };
     this.#openReaders = new ReaderPool({ ...setup, index }, (reason) => log.error({}, reason));

@@ -1,5 +1,5 @@
 // Tested by open-capture-store.test.ts
-import { Worker } from "node:worker_threads";
+import type { Worker } from "node:worker_threads";
 import type { BodySpool } from "#exchange/body.ts";
 import type { ExchangeView } from "#exchange/exchange.ts";
 import { FileSpool } from "./body-spool.ts";
@@ -17,6 +17,7 @@ import type {
   WriterCall,
   WriterSetup,
 } from "./writer-messages.ts";
+import { startWriterWorker } from "./writer-worker.ts";
 
 /** Above this much unwritten, bodies are shed; */
 const BODY_BACKLOG_BYTES = 67_108_864;
@@ -93,10 +94,10 @@ export class WriterClient {
     });
   }
 
-  /** Starts the thread; rejects when the database cannot be opened. */
-  static async start(setup: WriterSetup, events: WriterEvents): Promise<WriterClient> {
+  /** Starts the thread, or takes one that waits; rejects when the database cannot be opened. */
+  static async start(setup: WriterSetup, events: WriterEvents, worker?: Worker): Promise<WriterClient> {
     const client = new WriterClient(setup, events);
-    await client.#startThread();
+    await client.#startThread(worker);
     return client;
   }
 
@@ -237,13 +238,9 @@ export class WriterClient {
     clearTimeout(timer);
   }
 
-  async #startThread(): Promise<void> {
-    const worker = new Worker(new URL("./writer.worker.ts", import.meta.url), {
-      workerData: { ...this.#setup, limits: this.#limits },
-      name: "weir-writer",
-      // Each batch is garbage at once; without a bound the heap would grow before V8 looked.
-      resourceLimits: { maxYoungGenerationSizeMb: 16 },
-    });
+  async #startThread(worker: Worker = startWriterWorker()): Promise<void> {
+    worker.ref();
+    worker.postMessage({ ...this.#setup, limits: this.#limits } satisfies WriterSetup);
     const { promise, resolve, reject } = Promise.withResolvers<void>();
     worker.on("message", (message: FromWriter) => {
       if (message.kind === "refused") {

@@ -1,15 +1,15 @@
 // Tested by open-capture-store.test.ts
-import { parentPort, workerData } from "node:worker_threads";
+import { parentPort } from "node:worker_threads";
 import { WriterThread } from "./writer-thread.ts";
 import type { FromWriter, ToWriter, WriterSetup } from "./writer-messages.ts";
 
 const port = parentPort;
-if (port !== null) {
+port?.once("message", (setup: WriterSetup) => {
   const thread = new WriterThread(
-    workerData as WriterSetup,
+    setup,
     (message: FromWriter) => port.postMessage(message),
     () => port.close(),
   );
   port.on("message", (message: ToWriter) => thread.receive(message));
   thread.start();
-}
+});

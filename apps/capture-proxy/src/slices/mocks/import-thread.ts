@@ -2,7 +2,6 @@
 import { Worker, parentPort, workerData } from "node:worker_threads";
 import type { TaskProgress } from "@headworks/capture-contract";
 import type { Clock } from "#slice.ts";
-import { openDocument } from "./import-documents.ts";
 import type { DocumentImport, DocumentReader, ReadDocument } from "./import-documents.ts";
 import { ImportProblem } from "./imported-mocks.ts";
 
@@ -114,6 +113,8 @@ function unheard<T>(): PromiseWithResolvers<T> {
 const given = workerData as { readonly [MARK]?: true; readonly document: DocumentImport } | null;
 if (given?.[MARK] === true && parentPort !== null) {
   const port = parentPort;
+  // Here alone, since what reads YAML takes long to load.
+  const { openDocument } = await import("./import-documents.ts");
   const reader = openDocument(given.document);
   port.on("message", (message: ToThread) => port.postMessage(answerTo(message, reader)));
 }
