@@ -145,7 +145,7 @@ export const packageZones: readonly Zone[] = [
   {
     name: "sockets",
     files: ["packages/sockets/**"],
-    node: ["net", "tls", "stream", "buffer", "v8", "vm"],
+    node: ["net", "tls", "http2", "stream", "buffer", "v8", "vm"],
     npm: [],
     ours: ["format:http1"],
     instead: "Sockets and the codec, nothing of a service",

@@ -15,6 +15,8 @@ import type { Engine, EngineOptions } from "./engine-harness.ts";
 
 export const originCa = CertificateAuthority.create({ commonName: "Origins" });
 const leaf = originCa.issueLeaf({ dns: ["localhost"], ip: ["127.0.0.1"] });
+/** For origins that prove to be localhost. */
+export const originTls = { key: leaf.keyPem, cert: leaf.chainPem };
 
 /** What an origin saw of a request, whatever version of HTTP brought it. */
 export interface SeenRequest {
@@ -126,19 +128,18 @@ export async function startVersioned(
   const seen: SeenRequest[] = [];
   const sessions: ServerHttp2Session[] = [];
   const sockets = new Set<Socket>();
-  const tls = { key: leaf.keyPem, cert: leaf.chainPem };
   const isPlain = options.isPlain === true;
   const listener = (incoming: IncomingMessage, response: ServerResponse): void =>
     answerHttp1(incoming, response, seen, how);
   const http2 = (): Http2Server => {
-    const created = isPlain ? createHttp2Server() : createSecureServer(tls);
+    const created = isPlain ? createHttp2Server() : createSecureServer(originTls);
     created.on("session", (session: ServerHttp2Session) => void sessions.push(session));
     created.on("stream", (stream: ServerHttp2Stream, _headers: unknown, _flags: unknown, section: string[]) =>
       answerHttp2(stream, section, seen, how),
     );
     return created;
   };
-  const server = version === "2" ? http2() : isPlain ? createServer(listener) : createHttpsServer(tls, listener);
+  const server = version === "2" ? http2() : isPlain ? createServer(listener) : createHttpsServer(originTls, listener);
   server.on("connection", (socket: Socket) => {
     sockets.add(socket);
     socket.on("close", () => sockets.delete(socket));

@@ -6,6 +6,7 @@ import {
   collect,
   http2Client,
   settings,
+  startHttp2Origin,
   startOrigin,
   startRawHttp2Origin,
   waitUntil,
@@ -143,4 +144,15 @@ test("HTTP/2: bodies that nobody reads do not keep another one of their connecti
   assert.deepEqual([answer.status, answer.code], [200, 0]);
   const { body } = JSON.parse(answer.body.toString()) as { body: string };
   assert.equal(Buffer.from(body, "base64").length, 3000 * KIB);
+});
+
+test("HTTP/2: bodies that an upstream reads a part of, and then no more, do not keep others from theirs", async () => {
+  await using stuck = await startHttp2Origin(() => undefined, { maxConcurrentStreams: 1000 });
+  await using good = await startOrigin();
+  await using gateway = await gatewayFor({ port: stuck.port, more: { protocol: "h2c" } }, good);
+  await using client = await http2Client(gateway.port());
+  for (let at = 0; at < 120; at += 1) post(client, "/stuck", Buffer.alloc(768 * KIB));
+  await sentUntilStandstill(client);
+  const answer = await collect(post(client, "/good", Buffer.alloc(768 * KIB)));
+  assert.deepEqual([answer.status, answer.code], [200, 0]);
 });

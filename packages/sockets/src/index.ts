@@ -1,6 +1,8 @@
 export { BatchedWriter } from "./batched-writer.ts";
+export { ConnectionWindow, type WindowLimits } from "./connection-window.ts";
 export { cutConnection, endAndLinger, LINGER_MS, type ByteSocket } from "./cut.ts";
 export { noteRead } from "./read-garbage.ts";
 export { DeadlineSweep, type Timed } from "./deadlines.ts";
 export { Queue, type QueuePlace } from "./queue.ts";
+export { UnreadBody } from "./unread-body.ts";
 export { NOWHERE, Roster, type Rostered } from "./roster.ts";

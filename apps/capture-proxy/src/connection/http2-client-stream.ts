@@ -3,8 +3,8 @@ import type { ServerHttp2Stream } from "node:http2";
 import { gatheredHttp2Fields, reasonPhrase, withoutPseudoFields } from "@headworks/http-fields";
 import { allowedTrailers, fieldValue, hasBody, hasField, Http1Error, NO_BODY } from "@headworks/http1";
 import type { Framing, RawFields } from "@headworks/http1";
-import { NOWHERE, noteRead } from "@headworks/sockets";
-import type { ByteSocket, Timed } from "@headworks/sockets";
+import { NOWHERE, noteRead, UnreadBody } from "@headworks/sockets";
+import type { ByteSocket, ConnectionWindow, Timed } from "@headworks/sockets";
 import type { ClientFacts, RequestMessage, ResponseMessage } from "#exchange/exchange.ts";
 import type { Failure } from "#exchange/failure.ts";
 import { CANCEL, INTERNAL_ERROR, NO_ERROR } from "#upstream/http2-codes.ts";
@@ -29,6 +29,8 @@ export interface StreamOwner {
   readonly services: ProxyServices;
   readonly facts: ClientFacts;
   readonly origins: ClientOrigins;
+  /** What may wait unread of all its bodies. */
+  readonly window: ConnectionWindow;
   /** It is over; `isWasted`: somebody ended it before its answer was taken. */
   closed(stream: Http2ClientStream, isWasted: boolean): void;
 }
@@ -55,6 +57,7 @@ export class Http2ClientStream implements ExchangeClient, Timed {
   #isTunnel = false;
   #tunnel: ConnectionHandle | undefined;
   #bodyTrailers: RawFields | undefined;
+  #unread: UnreadBody | undefined;
 
   constructor(owner: StreamOwner, stream: ServerHttp2Stream) {
     this.#owner = owner;
@@ -79,6 +82,8 @@ export class Http2ClientStream implements ExchangeClient, Timed {
     this.#expectsContinue = fieldValue(head.fields, "expect")?.toLowerCase() === "100-continue";
     const exchange = new HttpExchange(this, head, request, plan);
     this.#exchange = exchange;
+    const hasBytes = head.upgrade !== undefined || hasBody(head.framing);
+    if (hasBytes) this.#unread = new UnreadBody(this.#stream, this.#owner.window);
     exchange.start();
     // Answered at once: what still comes is dropped already.
     if (this.#exchange === undefined) return;
@@ -122,6 +127,8 @@ export class Http2ClientStream implements ExchangeClient, Timed {
     this.services.deadlines.delete(this);
     this.#stream.off("drain", this.#onDrain);
     this.#isTunnel = true;
+    this.#unread = new UnreadBody(this.#stream, this.#owner.window);
+    this.#unread.follow(this.#stream);
     this.#tunnel = open(streamClient(this.#stream));
   }
 
@@ -218,6 +225,7 @@ export class Http2ClientStream implements ExchangeClient, Timed {
     if (this.#isBodyEnded || this.#stream.readableEnded) return;
     // A reset at once could overtake the trailers, so what still comes is dropped for a while.
     this.#stream.off("data", this.#onData);
+    this.#unread?.forget();
     this.#stream.on("end", () => (this.#isBodyEnded = true));
     this.#stream.resume();
     this.deadlineMs = performance.now() + SURPLUS_BODY_MS;
@@ -242,6 +250,7 @@ export class Http2ClientStream implements ExchangeClient, Timed {
     stream.off("drain", this.#onDrain);
     const section = switchSection(exchange.response?.fields ?? []);
     if (!this.#isClosed) this.#respond(section, { endStream: false, waitForTrailers: false });
+    this.#unread?.follow(stream);
     relay({
       client: streamSocket(stream),
       upstream: origin.socket,
@@ -265,6 +274,8 @@ export class Http2ClientStream implements ExchangeClient, Timed {
     if (exchange.isDeciding) return;
     const { idleTimeoutMs } = this.services.policy();
     const isAwaited = exchange.isReceiving && !stream.isPaused();
+    // Bodies that nobody reads may have kept it from sending this one.
+    if (isAwaited && performance.now() - this.#owner.window.freeSinceMs < idleTimeoutMs) return;
     const waitsFor = this.#isStarted && this.isBlocked ? "answer-taken" : isAwaited ? "body" : "origin";
     exchange.fail(stalled(exchange, waitsFor, idleTimeoutMs));
   }
@@ -299,6 +310,7 @@ export class Http2ClientStream implements ExchangeClient, Timed {
 
   readonly #onData = (piece: Buffer): void => {
     noteRead(piece.length);
+    this.#unread?.read(piece.length);
     this.touch();
     this.#expectsContinue = false;
     try {
@@ -353,6 +365,7 @@ export class Http2ClientStream implements ExchangeClient, Timed {
 
   readonly #onClose = (): void => {
     this.services.deadlines.delete(this);
+    this.#unread?.forget();
     this.#onGone();
     // Opening tunnels and leaving them costs as much.
     if (this.#isTunnel && this.#stream.rstCode !== NO_ERROR) this.#isWasted = true;

@@ -3,7 +3,7 @@ import { constants, performServerHandshake } from "node:http2";
 import type { Http2Session, ServerHttp2Stream } from "node:http2";
 import { parseHostPort } from "@headworks/host-patterns";
 import type { Http2RequestProblem, RawFields } from "@headworks/http1";
-import { NOWHERE, type Timed } from "@headworks/sockets";
+import { ConnectionWindow, NOWHERE, type Timed } from "@headworks/sockets";
 import type { ClientFacts } from "#exchange/exchange.ts";
 import type { Failure } from "#exchange/failure.ts";
 import { ENHANCE_YOUR_CALM, NO_ERROR } from "#upstream/http2-codes.ts";
@@ -56,6 +56,7 @@ export class Http2Connection implements StreamOwner, Timed {
   readonly #socket: ClientSocket;
   readonly #base: TunnelBase | undefined;
   readonly #openTunnel: OpenTunnel | undefined;
+  readonly window: ConnectionWindow;
   readonly #session: Http2Session;
   readonly #streams = new Set<Http2ClientStream>();
   #resetsLeft = RESET_BURST;
@@ -90,7 +91,11 @@ export class Http2Connection implements StreamOwner, Timed {
       },
     });
     this.#session = session;
-    session.setLocalWindowSize(CONNECTION_WINDOW_BYTES);
+    this.window = new ConnectionWindow(session, {
+      concurrentStreams: MOST_STREAMS,
+      streamWindowBytes: STREAM_WINDOW_BYTES,
+      connectionWindowBytes: CONNECTION_WINDOW_BYTES,
+    });
     session.on("stream", this.#onStream);
     session.once("remoteSettings", () => {
       this.#hasReceived = true;

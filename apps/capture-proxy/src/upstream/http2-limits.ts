@@ -1,7 +1,7 @@
 // Tested by ../../test/http2-hostile.test.ts
 /** Bytes of one body that may wait here unread; what the other side does not take stops its sender there. */
 export const STREAM_WINDOW_BYTES = 1_048_576;
-/** Bytes of all bodies of a connection that are under way. Unread ones do not count, so none holds up the others. */
+/** The same for all bodies of a connection together; half as much again where they would block each other. */
 export const CONNECTION_WINDOW_BYTES = 4_194_304;
 /** What one connection may hold in its sessions' own memory; what is above is refused. */
 export const SESSION_MB = 64;

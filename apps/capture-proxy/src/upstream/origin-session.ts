@@ -2,6 +2,7 @@
 import { connect as connectHttp2 } from "node:http2";
 import type { ClientHttp2Session, Settings } from "node:http2";
 import { RESPONSE_LIMITS } from "@headworks/http1";
+import { ConnectionWindow } from "@headworks/sockets";
 import type { UpstreamTlsFacts } from "#exchange/exchange.ts";
 import type { Destination, Dialled } from "./dial.ts";
 import { CONNECTION_WINDOW_BYTES, HEADER_LIST_BYTES, SESSION_MB, STREAM_WINDOW_BYTES } from "./http2-limits.ts";
@@ -40,6 +41,7 @@ export class OriginSession implements StreamOwner {
   readonly address: string;
   readonly tls: UpstreamTlsFacts | undefined;
   hasAnswered = false;
+  window: ConnectionWindow | undefined;
   error: NodeJS.ErrnoException | undefined;
   goawayCode: number | undefined;
   readonly #events: SessionEvents;
@@ -69,7 +71,13 @@ export class OriginSession implements StreamOwner {
     };
     const session = connectHttp2(`${this.scheme}://${this.place}`, options);
     this.session = session;
-    session.once("connect", () => session.setLocalWindowSize(CONNECTION_WINDOW_BYTES));
+    session.once("connect", () => {
+      this.window = new ConnectionWindow(session, {
+        concurrentStreams: MOST_STREAMS,
+        streamWindowBytes: STREAM_WINDOW_BYTES,
+        connectionWindowBytes: CONNECTION_WINDOW_BYTES,
+      });
+    });
     session.on("error", (error: NodeJS.ErrnoException) => {
       this.error ??= error;
     });

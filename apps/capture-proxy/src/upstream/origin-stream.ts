@@ -14,8 +14,8 @@ import {
   RESPONSE_LIMITS,
 } from "@headworks/http1";
 import type { Framing, RawFields } from "@headworks/http1";
-import { noteRead } from "@headworks/sockets";
-import type { ByteSocket } from "@headworks/sockets";
+import { noteRead, UnreadBody } from "@headworks/sockets";
+import type { ByteSocket, ConnectionWindow } from "@headworks/sockets";
 import type { UpstreamTlsFacts } from "#exchange/exchange.ts";
 import type { Failure } from "#exchange/failure.ts";
 import { brokenConnection } from "./connect-failure.ts";
@@ -40,6 +40,8 @@ export interface StreamOwner {
   readonly tls: UpstreamTlsFacts | undefined;
   /** Whether the connection answered before: its end may only mean that it was old. */
   readonly hasAnswered: boolean;
+  /** What may wait unread of all its answers; there as soon as answers can come. */
+  readonly window: ConnectionWindow | undefined;
   /** What broke the connection, if something did. */
   readonly error: NodeJS.ErrnoException | undefined;
   /** The code of a GOAWAY that ended everything. */
@@ -71,6 +73,7 @@ export class OriginStream implements Origin {
   #end: "none" | "seen" | "perhaps" | "reset" = "none";
   /** Of a body whose length was announced. */
   #missingBytes: number | undefined;
+  #unread: UnreadBody | undefined;
   #isOver = false;
   #wasUsed = false;
 
@@ -151,7 +154,9 @@ export class OriginStream implements Origin {
     this.#handler = undefined;
     stream.off("end", this.#onEnd);
     stream.off("data", this.#onData);
+    this.#countUnread(stream);
     stream.pause();
+    this.#unread?.follow(stream);
     stream.once("close", () => this.#owner.ended(true));
     return { socket: streamSocket(stream), bytes: undefined };
   }
@@ -257,7 +262,14 @@ export class OriginStream implements Origin {
     this.#handler?.onAnswerHead(headOf(status, section, framing));
     this.#handler?.onAnswerBatch();
     // Not before: node tells of heads a tick later than of data, which then come first if one read of TLS had both.
-    if (!this.#isOver) this.#stream?.on("data", this.#onData);
+    if (this.#isOver || this.#stream === undefined) return;
+    this.#countUnread(this.#stream);
+    this.#stream.on("data", this.#onData);
+  }
+
+  #countUnread(stream: ClientHttp2Stream): void {
+    const { window } = this.#owner;
+    if (window !== undefined) this.#unread ??= new UnreadBody(stream, window);
   }
 
   /** What HTTP/1.1 says with 101 (RFC 8441, 5.1), as which the exchange knows it. */
@@ -268,6 +280,7 @@ export class OriginStream implements Origin {
 
   readonly #onData = (piece: Buffer): void => {
     noteRead(piece.length);
+    this.#unread?.read(piece.length);
     if (this.#missingBytes !== undefined) this.#missingBytes -= piece.length;
     try {
       this.#handler?.onAnswerData(piece);
@@ -294,7 +307,10 @@ export class OriginStream implements Origin {
     stream.sendTrailers(gatheredHttp2Fields(this.#trailers ?? []));
   };
 
-  readonly #onClose = (): void => this.#lose();
+  readonly #onClose = (): void => {
+    this.#unread?.forget();
+    this.#lose();
+  };
 
   #guarded(run: () => void): void {
     try {

@@ -2,10 +2,9 @@
 import { constants, type ServerHttp2Stream } from "node:http2";
 import { appendHttp2Fields, gatheredHttp2Fields, withoutPseudoFields } from "@headworks/http-fields";
 import { allowedTrailers, fieldValue, hasBody, type Framing, type RawFields } from "@headworks/http1";
-import { NOWHERE, noteRead, type Timed } from "@headworks/sockets";
+import { NOWHERE, noteRead, UnreadBody, type ConnectionWindow, type Timed } from "@headworks/sockets";
 import type { ClientHandler, ClientStream } from "#request/client-stream.ts";
 import type { ConnectionServices, ReceivedHead } from "./connection-services.ts";
-import type { ConnectionWindow } from "./connection-window.ts";
 
 const { NGHTTP2_INTERNAL_ERROR, NGHTTP2_NO_ERROR, NGHTTP2_CANCEL } = constants;
 
@@ -50,9 +49,7 @@ export class Http2ClientStream implements ClientStream, Timed {
   #isReading = false;
   /** It was reset by us. */
   #isCut = false;
-  /** Bytes of the body that arrived and nobody read; not counted any more once nobody will. */
-  #unreadBytes = 0;
-  #isCounted = false;
+  #unread: UnreadBody | undefined;
 
   constructor(stream: ServerHttp2Stream, head: ReceivedHead, services: ConnectionServices, owner: StreamOwner) {
     this.#stream = stream;
@@ -78,7 +75,7 @@ export class Http2ClientStream implements ClientStream, Timed {
     });
     // Its end must be read, or the stream stays open.
     if (this.#isBodyEnded) stream.resume();
-    else this.#countArrivals();
+    else this.#unread = new UnreadBody(stream, owner.window);
   }
 
   get canUpgrade(): boolean {
@@ -96,7 +93,7 @@ export class Http2ClientStream implements ClientStream, Timed {
     if (fieldValue(this.#head.fields, "expect")?.toLowerCase() === "100-continue") this.sendInformational(100, "", []);
     stream.on("data", (piece: Buffer) => {
       noteRead(piece.length);
-      this.#countRead(piece.length);
+      this.#unread?.read(piece.length);
       this.#touch();
       const { handler } = this;
       handler?.onBodyData(piece);
@@ -172,7 +169,7 @@ export class Http2ClientStream implements ClientStream, Timed {
     if (this.#isBodyEnded || stream.readableEnded) return;
     // A reset at once could overtake the trailers, so what still comes is dropped for a while.
     stream.on("end", () => (this.#isBodyEnded = true));
-    this.#countNoMore();
+    this.#unread?.forget();
     stream.resume();
     this.deadlineMs = performance.now() + SURPLUS_BODY_MS;
   }
@@ -202,7 +199,7 @@ export class Http2ClientStream implements ClientStream, Timed {
     this.#isAnswered = true;
     this.handler = undefined;
     this.#services.deadlines.delete(this);
-    this.#stream.on("data", (piece: Buffer) => this.#countRead(piece.length));
+    this.#unread?.follow(this.#stream);
     return { socket: this.#stream, bytes: undefined };
   }
 
@@ -261,33 +258,6 @@ export class Http2ClientStream implements ClientStream, Timed {
     if (!this.#isClosed) this.#stream.write(piece);
   }
 
-  #countArrivals(): void {
-    const stream = this.#stream;
-    const { window } = this.#owner;
-    this.#isCounted = true;
-    // Of what arrives while a stream is paused node tells nobody else.
-    const push = stream.push.bind(stream);
-    stream.push = (piece: Buffer | null, encoding?: BufferEncoding) => {
-      if (piece !== null && this.#isCounted) {
-        this.#unreadBytes += piece.length;
-        window.came(piece.length);
-      }
-      return push(piece, encoding);
-    };
-  }
-
-  #countRead(sizeBytes: number): void {
-    if (!this.#isCounted) return;
-    this.#unreadBytes -= sizeBytes;
-    this.#owner.window.read(sizeBytes);
-  }
-
-  #countNoMore(): void {
-    if (!this.#isCounted) return;
-    this.#isCounted = false;
-    this.#owner.window.read(this.#unreadBytes);
-  }
-
   /** A body that should come, and an answer that should be taken, have only so long without a step forward. */
   #touch(): void {
     const { idleMs, bodyMs } = this.#services.timeouts;
@@ -321,7 +291,7 @@ export class Http2ClientStream implements ClientStream, Timed {
 
   readonly #onClose = (): void => {
     this.#services.deadlines.delete(this);
-    this.#countNoMore();
+    this.#unread?.forget();
     this.#gone();
     this.#owner.closed(this.#isReset);
   };

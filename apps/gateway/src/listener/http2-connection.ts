@@ -3,7 +3,7 @@ import { constants, performServerHandshake, type Http2Session, type ServerHttp2S
 import type { Socket } from "node:net";
 import type { ErrorCode } from "@headworks/gateway-contract";
 import { lengthFraming, REQUEST_LIMITS, type RawFields } from "@headworks/http1";
-import { NOWHERE, type Timed } from "@headworks/sockets";
+import { ConnectionWindow, NOWHERE, type Timed } from "@headworks/sockets";
 import type { ListenerFacts, Peer } from "#request/client-stream.ts";
 import {
   HALF_CLOSED_MS,
@@ -11,7 +11,6 @@ import {
   type OpenConnection,
   type ReceivedHead,
 } from "./connection-services.ts";
-import { ConnectionWindow } from "./connection-window.ts";
 import { Http2ClientStream, type StreamOwner } from "./http2-client-stream.ts";
 import { readHttp2Head } from "./http2-head.ts";
 

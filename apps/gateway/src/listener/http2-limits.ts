@@ -1,12 +1,8 @@
 // Tested by ../../test/http2-floods.test.ts
+import type { WindowLimits } from "@headworks/sockets";
+
 /** What one HTTP/2 client may take; the same on all listeners. */
-export interface Http2Limits {
-  /** Requests of one connection at a time. */
-  readonly concurrentStreams: number;
-  /** Bytes of one request's body that may wait here unread. */
-  readonly streamWindowBytes: number;
-  /** The same for all bodies of a connection together; half as much again where they would block each other. */
-  readonly connectionWindowBytes: number;
+export interface Http2Limits extends WindowLimits {
   /** Bytes of all answers of a connection that may wait for the client. */
   readonly sendBufferBytes: number;
 }

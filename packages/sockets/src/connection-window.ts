@@ -1,6 +1,15 @@
-// Tested by ../../test/http2-unread.test.ts
+// Tested by ../../../apps/gateway/test/http2-unread.test.ts and ../../../apps/capture-proxy/test/http2-unread.test.ts
 import type { Http2Session } from "node:http2";
-import type { Http2Limits } from "./http2-limits.ts";
+
+/** What may wait unread on a connection over HTTP/2. */
+export interface WindowLimits {
+  /** Streams at a time. */
+  readonly concurrentStreams: number;
+  /** Bytes of one stream. */
+  readonly streamWindowBytes: number;
+  /** Bytes of all streams together; half as much again where they would block each other. */
+  readonly connectionWindowBytes: number;
+}
 
 /** What a window is lowered by at once: a DATA frame of usual size. */
 const LOWER_STEP_BYTES = 16_384;
@@ -20,7 +29,7 @@ const WIDEST_BYTES = 1.5 * 2 ** 30;
  */
 export class ConnectionWindow {
   readonly #session: Http2Session;
-  readonly #limits: Http2Limits;
+  readonly #limits: WindowLimits;
   readonly #raiseStepBytes: number;
   readonly #narrowBytes: number;
   #unreadBytes = 0;
@@ -34,7 +43,7 @@ export class ConnectionWindow {
   #isNudging = false;
   #freedAtMs = Number.NEGATIVE_INFINITY;
 
-  constructor(session: Http2Session, limits: Http2Limits) {
+  constructor(session: Http2Session, limits: WindowLimits) {
     const { connectionWindowBytes, concurrentStreams } = limits;
     this.#session = session;
     this.#limits = limits;
