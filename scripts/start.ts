@@ -7,20 +7,19 @@ import { ensureUi } from "./ui-build.ts";
 
 // Tested by services.test.ts
 
-/** As in the first lines of the services' entry files. */
-const GATEWAY_OPTIONS = ["--max-semi-space-size=16", "--single-threaded-gc"];
-const PROXY_OPTIONS = ["--min-semi-space-size=16", ...GATEWAY_OPTIONS];
+/** As in the first line of both services' entry files. */
+const NODE_OPTIONS = ["--max-semi-space-size=16", "--single-threaded-gc"];
 const QUICKSTART = "examples/gateway/quickstart.yaml";
 
 /** What `npm start` runs side by side. Arguments after `--` go to Weir. */
 function servicesToStart(args: readonly string[]): Service[] {
   const entry = (app: string): string => join(repositoryRoot, "apps", app, "src/main.ts");
   return [
-    { name: "weir", nodeOptions: PROXY_OPTIONS, entry: entry("capture-proxy"), args: ["serve", ...args] },
+    { name: "weir", nodeOptions: NODE_OPTIONS, entry: entry("capture-proxy"), args: ["serve", ...args] },
     { name: "quickstart", entry: join(repositoryRoot, "scripts/quickstart-origins.ts"), args: [] },
     {
       name: "sluice",
-      nodeOptions: GATEWAY_OPTIONS,
+      nodeOptions: NODE_OPTIONS,
       entry: entry("gateway"),
       args: ["serve", "--config", join(repositoryRoot, QUICKSTART)],
       // Requests are logged on standard output, which would bury the lines to try.

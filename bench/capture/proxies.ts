@@ -74,7 +74,6 @@ export function weirArguments(
 ): string[] {
   return [
     // As in the first line of the file, which is what users start.
-    "--min-semi-space-size=16",
     "--max-semi-space-size=16",
     "--single-threaded-gc",
     join(repository, "apps/capture-proxy/src/main.ts"),

@@ -1,4 +1,4 @@
-#!/usr/bin/env -S node --min-semi-space-size=16 --max-semi-space-size=16 --single-threaded-gc
+#!/usr/bin/env -S node --max-semi-space-size=16 --single-threaded-gc
 import { enableCompileCache } from "node:module";
 import { homedir } from "node:os";
 import { join } from "node:path";
@@ -6,9 +6,8 @@ import type { Invocation, OfflineAuthority, Parts } from "#cli/invocation.ts";
 
 // Tested by ../test/cli-process.test.ts
 
-// The options in the first line: short-lived objects have 16 MB from the start, since growing to that costs a start a
-// fourteenth of its time, and not a hundred before V8 looks at them; one thread collects, since the proxy's garbage is
-// little and the threads' coordination cost a tenth of each request.
+// The options in the first line: short-lived objects may not grow to a hundred megabytes before V8 looks at them, and one
+// thread collects, since the proxy's garbage is little and the threads' coordination cost a tenth of each request.
 // Whoever starts this file by hand may pass them along.
 
 // In a folder of this user's own: whoever can write there can decide what this process runs.
