@@ -78,6 +78,8 @@ test("where crowds are usual, the proxy is asked once in ten seconds", () => {
 
 test("a question that comes round is a circle for ten seconds; what the proxy refuses meanwhile says so", () => {
   const { clock, watch, outcomes, enter } = rig();
+  assert.equal(watch.hasComeRound("h0123456789abcdef.invalid"), true, "it goes no further");
+  assert.equal(watch.isCircular, false, "nothing was asked");
   const [refused, late, later] = enter(CROWD);
   assert.equal(watch.hasComeRound("origin.test"), false);
   assert.equal(watch.hasComeRound("hfedcba9876543210.invalid"), false, "another process asks");

@@ -42,6 +42,7 @@ export class CircleWatch {
   /** By place: connections that are being made, or are there. */
   readonly #connections = new Map<string, number>();
   #quietUntilMs = Number.NEGATIVE_INFINITY;
+  #isAsking = false;
   #believedUntilMs = Number.NEGATIVE_INFINITY;
 
   /**
@@ -55,10 +56,13 @@ export class CircleWatch {
     this.#nowMs = nowMs;
   }
 
-  /** Whether a connection to this host would be the own question coming back; from then on there is a circle. */
+  /**
+   * Whether a connection to this host would be the own question coming back. From then on there is a circle, unless nothing
+   * was asked: whoever learnt the name could end everything by it.
+   */
   hasComeRound(host: string): boolean {
     if (host !== this.#name) return false;
-    this.#believedUntilMs = this.#nowMs() + BELIEVED_MS;
+    if (this.#isAsking) this.#believedUntilMs = this.#nowMs() + BELIEVED_MS;
     return true;
   }
 
@@ -105,10 +109,17 @@ export class CircleWatch {
     const nowMs = this.#nowMs();
     if (nowMs < this.#quietUntilMs) return;
     this.#quietUntilMs = nowMs + REST_MS;
+    this.#isAsking = true;
     let end = (): void => undefined;
-    const late = setTimeout(() => end(), ANSWER_MS);
+    const done = (): void => {
+      clearTimeout(late);
+      this.#isAsking = false;
+    };
+    const late = setTimeout(() => {
+      end();
+      done();
+    }, ANSWER_MS);
     late.unref();
-    const done = (): void => clearTimeout(late);
     const host = this.#name;
     const connected = ({ socket }: Dialled): void => {
       end = () => void socket.destroy();
