@@ -162,8 +162,7 @@ export class FilteredSet {
   /** Once, whatever is found: a set that begins in an empty session must see what arrives afterwards as newer. */
   #begin(): void {
     this.#hasBegun = true;
-    const row = this.#database.prepare("SELECT MAX(seq) AS seq FROM entry WHERE session = ?").get(this.#scope.number);
-    this.#highest = Math.max(Number(row?.["seq"] ?? 0), this.#scope.floorSeq);
+    this.#highest = Math.max(this.#newestSeq(), this.#scope.floorSeq);
     this.#lowest = this.#highest + 1;
   }
 
@@ -197,12 +196,18 @@ export class FilteredSet {
       this.#isComplete = true;
       this.generation += 1;
     }
-    for (const seq of this.#numbers("e.seq > ?", [this.#highest], values, "ASC")) {
+    // Asked first: what is committed between the two questions is newer the next time.
+    const newest = this.#newestSeq();
+    for (const seq of this.#numbers("e.seq > ? AND e.seq <= ?", [this.#highest, newest], values, "ASC")) {
       this.#set.addNewest(seq);
       this.generation += 1;
     }
+    this.#highest = Math.max(this.#highest, newest);
+  }
+
+  #newestSeq(): number {
     const row = this.#database.prepare("SELECT MAX(seq) AS seq FROM entry WHERE session = ?").get(this.#scope.number);
-    this.#highest = Math.max(this.#highest, Number(row?.["seq"] ?? 0));
+    return Number(row?.["seq"] ?? 0);
   }
 
   #numbers(

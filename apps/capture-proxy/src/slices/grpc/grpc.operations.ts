@@ -81,12 +81,9 @@ export function createGrpcOperations(
 async function readStats(streams: SliceHost["streams"], signal: AbortSignal): Promise<GrpcStats> {
   const group = async (attribute: string, limit = MOST_GROUPS) =>
     await streams.listGroups({ kind: "grpc", attribute, limit, offset: 0 }, signal);
-  const [sums, connections, statuses, methods] = await Promise.all([
-    streams.stats("grpc"),
-    group("connection", 1),
-    group("status"),
-    group("path"),
-  ]);
+  // First, since each question sees what is stored by then: calls that are counted as ended have their status below.
+  const sums = await streams.stats("grpc");
+  const [connections, statuses, methods] = await Promise.all([group("connection", 1), group("status"), group("path")]);
   return {
     connections: connections.total,
     active_streams: sums.openStreams,
