@@ -3,10 +3,10 @@ import type { ServerResponse } from "node:http";
 import { after, test } from "node:test";
 import { METHOD } from "@headworks/socks5";
 import { proxyClient, rawClient, startOrigin, waitUntil } from "@headworks/testkit";
-import { ProxyListener, serveSocks5 } from "#connection/listener.ts";
 import type { ExchangeView } from "#exchange/exchange.ts";
-import { startEngine } from "./engine-harness.ts";
-import type { Engine, EngineOptions } from "./engine-harness.ts";
+import type { EngineOptions } from "./engine-harness.ts";
+import { startSocksEngine } from "./socks-engine.ts";
+import type { SocksEngine } from "./socks-engine.ts";
 import { startSignpost } from "./signpost.ts";
 import { startSocksProxy } from "./proxy-peer.ts";
 
@@ -19,27 +19,18 @@ after(async () => {
 const MOST_ENTRIES = 64 + 32;
 
 type Step = "http" | "socks5";
-interface Member extends Engine {
-  readonly socksPort: number;
-}
 
-async function startMember(options: EngineOptions): Promise<Member> {
-  const engine = await startEngine(options);
-  const listener = new ProxyListener(engine.services, serveSocks5(undefined));
-  const { address, port } = await listener.listen(0, "127.0.0.1");
-  engine.own.add(address, port);
-  cleanups.push(async () => {
-    await listener.close(0);
-    await engine.stop();
-  });
-  return Object.assign(engine, { socksPort: port });
+async function startMember(options: EngineOptions): Promise<SocksEngine> {
+  const member = await startSocksEngine(options);
+  cleanups.push(() => member.stop());
+  return member;
 }
 
 /** Proxies of which each reaches the next by its step, and the last the first. */
-async function startCircle(steps: readonly Step[]): Promise<Member[]> {
+async function startCircle(steps: readonly Step[]): Promise<SocksEngine[]> {
   const signpost = await startSignpost();
   cleanups.push(async () => await signpost[Symbol.asyncDispose]());
-  const members: Member[] = [];
+  const members: SocksEngine[] = [];
   let port = signpost.port;
   for (const protocol of steps.toReversed()) {
     const before = steps[steps.length - members.length - 2] ?? steps.at(-1);
@@ -54,7 +45,7 @@ async function startCircle(steps: readonly Step[]): Promise<Member[]> {
 
 const isLoop = ({ state }: ExchangeView): boolean => state.step === "failed" && state.failure.code === "LOOP";
 
-async function replyOf(member: Member, host: string, port: number): Promise<number> {
+async function replyOf(member: SocksEngine, host: string, port: number): Promise<number> {
   await using client = await rawClient(member.socksPort);
   await client.write(Buffer.from([5, 1, METHOD.none]));
   await client.read(2);
@@ -65,7 +56,7 @@ async function replyOf(member: Member, host: string, port: number): Promise<numb
   return (await client.read(10))[1] ?? -1;
 }
 
-async function allQuiet(members: readonly Member[]): Promise<void> {
+async function allQuiet(members: readonly SocksEngine[]): Promise<void> {
   const busy = (): number =>
     members.reduce((sum, { services: { gauges } }) => sum + gauges.activeConnections + gauges.upstreamConnections, 0);
   await waitUntil(() => busy() === 0, { what: "all connections closing" });

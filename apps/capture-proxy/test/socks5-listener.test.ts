@@ -6,35 +6,23 @@ import { rawClient, startOrigin, startRawServer, waitForEvent, waitUntil } from 
 import type { RawConnection } from "@headworks/testkit";
 import { SocksClient } from "socks";
 import { ProxyListener, serveSocks5 } from "#connection/listener.ts";
-import { credentialsCheck } from "#connection/socks5-credentials.ts";
 import { BodyCapture } from "#exchange/body.ts";
 import { Line } from "#exchange/line.ts";
 import type { Interceptor } from "#exchange/phases.ts";
 import { startEngine } from "./engine-harness.ts";
 import type { Engine, EngineOptions } from "./engine-harness.ts";
+import { startSocksEngine } from "./socks-engine.ts";
+import type { SocksEngine } from "./socks-engine.ts";
 
 const cleanups: (() => unknown)[] = [];
 after(async () => {
   for (const cleanup of cleanups.reverse()) await cleanup();
 });
 
-interface SocksEngine extends Engine {
-  readonly socksPort: number;
-}
-
 async function socksEngine(options: EngineOptions = {}, login?: readonly [string, string]): Promise<SocksEngine> {
-  const engine = await startEngine(options);
-  const listener = new ProxyListener(
-    engine.services,
-    serveSocks5(login === undefined ? undefined : credentialsCheck(...login)),
-  );
-  const { address, port } = await listener.listen(0, "127.0.0.1");
-  engine.own.add(address, port);
-  cleanups.push(async () => {
-    await listener.close(0);
-    await engine.stop();
-  });
-  return Object.assign(engine, { socksPort: port });
+  const engine = await startSocksEngine(options, login);
+  cleanups.push(() => engine.stop());
+  return engine;
 }
 
 const named = (host: string, port: number, command: number = COMMAND.connect): Buffer =>

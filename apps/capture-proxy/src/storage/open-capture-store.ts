@@ -27,7 +27,7 @@ import type {
 import { lockForThisProcess } from "./data-lock.ts";
 import { snapshotOfExchange } from "./entry-snapshot.ts";
 import { laneOf, ReaderPool } from "./reader-pool.ts";
-import type { SessionNames, SessionScope } from "./reader-messages.ts";
+import type { SessionScope } from "./reader-messages.ts";
 import { exportChunks } from "./export-chunks.ts";
 import { FILES_OF_AN_IMPORT, STREAMS_OF_AN_IMPORT } from "./import-messages.ts";
 import { shownSession } from "./shown-session.ts";
@@ -268,12 +268,12 @@ class ThreadedCaptureStore implements CaptureStore {
     id: string,
     options: { includeBodies: boolean; decompressed: boolean },
   ): Promise<TrafficEntry | undefined> {
-    const request = { op: "entry", id, sessions: this.#sessionNames(), ...options } as const;
+    const request = { op: "entry", id, sessions: this.#writer.sessions, ...options } as const;
     return (await this.#readers.ask("quick", request)) as TrafficEntry | undefined;
   }
 
   async getRow(id: string): Promise<TrafficSnapshot | undefined> {
-    const request = { op: "row", id, sessions: this.#sessionNames() } as const;
+    const request = { op: "row", id, sessions: this.#writer.sessions } as const;
     return (await this.#readers.ask("quick", request)) as TrafficSnapshot | undefined;
   }
 
@@ -282,7 +282,7 @@ class ThreadedCaptureStore implements CaptureStore {
     side: "request" | "response",
     options: { decoded: boolean; utf8: boolean; start: number; end: number | undefined },
   ): Promise<BodyPart | undefined> {
-    const request = { op: "body", id, side, sessions: this.#sessionNames(), ...options } as const;
+    const request = { op: "body", id, side, sessions: this.#writer.sessions, ...options } as const;
     return (await this.#readers.ask("quick", request)) as BodyPart | undefined;
   }
 
@@ -353,7 +353,7 @@ class ThreadedCaptureStore implements CaptureStore {
         scope: this.#scope(filter.session_id),
         filter,
         ids,
-        sessions: this.#sessionNames(),
+        sessions: this.#writer.sessions,
         session,
         exportedAt: new Date(this.#options.clock.now()).toISOString(),
       },
@@ -441,10 +441,6 @@ class ThreadedCaptureStore implements CaptureStore {
     const session = sessionId === undefined ? this.#activeSession : this.#sessionById(sessionId);
     if (session === undefined) return { number: -1, id: sessionId ?? "", floorSeq: 0, entryCount: 0 };
     return { number: session.number, id: session.id, floorSeq: session.floorSeq, entryCount: session.entryCount };
-  }
-
-  #sessionNames(): SessionNames {
-    return this.#writer.sessions;
   }
 
   #shownSession(session: SessionRecord): CaptureSession {
