@@ -87,8 +87,8 @@ class Relay implements Timed {
     // A tap may count otherwise, so the bodies are looked up behind it.
     this.#carry(up, { outlet: upOutlet, tap: this.#tap?.up, count: counts.requestBody, first: fromClient });
     this.#carry(down, { outlet: downOutlet, tap: this.#tap?.down, count: counts.responseBody, first: fromUpstream });
-    client.on("error", (error: NodeJS.ErrnoException) => this.end(brokenBy("client", error)));
-    upstream.on("error", (error: NodeJS.ErrnoException) => this.end(brokenBy("upstream", error)));
+    client.on("error", (error: NodeJS.ErrnoException) => this.end(brokenBy("client", client, error)));
+    upstream.on("error", (error: NodeJS.ErrnoException) => this.end(brokenBy("upstream", upstream, error)));
     client.resume();
     upstream.resume();
   }
@@ -195,7 +195,15 @@ function finishOrDestroy(socket: ByteSocket, failure: Failure | undefined): void
   else if (!socket.destroyed) socket.destroySoon();
 }
 
-function brokenBy(side: "client" | "upstream", error: NodeJS.ErrnoException): Failure {
+/** What a connection answers with to bytes that reach it after it was closed (RFC 9293, 3.10.7.1). */
+const CLOSED_CODES: readonly (string | undefined)[] = ["ECONNRESET", "EPIPE"];
+
+/**
+ * A program that closes its connection and is then told the other side's last bytes, the closing alert of TLS for
+ * one, has its system answer with a reset. Of a side that had ended what it sends that is a close and no failure.
+ */
+function brokenBy(side: "client" | "upstream", socket: ByteSocket, error: NodeJS.ErrnoException): Failure | undefined {
+  if (socket.readableEnded && CLOSED_CODES.includes(error.code)) return undefined;
   const who = side === "client" ? "The client" : "The origin";
   const cause = error;
   if (side === "client") {

@@ -1,0 +1,58 @@
+import assert from "node:assert/strict";
+import { once } from "node:events";
+import { connect, createServer } from "node:net";
+import type { AddressInfo, Socket } from "node:net";
+import { test } from "node:test";
+import { waitUntil } from "@headworks/testkit";
+import { startEngine } from "./engine-harness.ts";
+
+/** A tunnel with both its ends in hand, and a byte each way already through it. */
+async function openTunnel(proxyPort: number, originPort: number, accepted: Promise<[Socket]>) {
+  const client = connect({ port: proxyPort, host: "127.0.0.1", allowHalfOpen: true });
+  await once(client, "connect");
+  client.write(`CONNECT 127.0.0.1:${originPort} HTTP/1.1\r\nHost: 127.0.0.1:${originPort}\r\n\r\n`);
+  await once(client, "data");
+  client.write("?");
+  const [origin] = await accepted;
+  for (const end of [client, origin]) end.on("error", () => undefined);
+  await once(origin, "data");
+  origin.write("!");
+  await once(client, "data");
+  for (const end of [client, origin]) end.resume();
+  return { client, origin };
+}
+
+for (const [name, resetting, endsFirst, failure] of [
+  ["the client ended what it sends and is reset later: closed, no failure", "client", true, undefined],
+  ["the client is reset while it may still send: a failure of the client", "client", false, "CLIENT_ABORTED"],
+  ["the origin ended what it sends and is reset later: closed, no failure", "origin", true, undefined],
+  ["the origin is reset while it may still send: a failure of the origin", "origin", false, "UPSTREAM_RESET"],
+] as const) {
+  test(`a tunnel whose end resets: ${name}; its other end is closed`, async () => {
+    const server = createServer({ allowHalfOpen: true }).listen(0, "127.0.0.1");
+    await once(server, "listening");
+    const { port } = server.address() as AddressInfo;
+    const proxy = await startEngine({ policy: { interceptsTls: false } });
+    const ends = await openTunnel(proxy.port, port, once(server, "connection") as Promise<[Socket]>);
+    const other = ends[resetting === "client" ? "origin" : "client"];
+    let otherIsClosed = false;
+    other.on("close", () => (otherIsClosed = true));
+    try {
+      if (endsFirst) {
+        ends[resetting].end();
+        await once(other, "end");
+      }
+      ends[resetting].resetAndDestroy();
+      // Who has heard the end of a connection learns only by writing that it is no longer there.
+      if (endsFirst) await waitUntil(() => !other.write("!".repeat(1000)) || otherIsClosed || other.destroyed);
+      const [exchange] = await proxy.waitFor(1);
+      assert.equal(exchange?.state.step === "failed" ? exchange.state.failure.code : undefined, failure);
+      other.end();
+      await waitUntil(() => otherIsClosed);
+    } finally {
+      other.destroy();
+      server.close();
+      await proxy.stop();
+    }
+  });
+}
