@@ -54,7 +54,9 @@ export function compileHostPatterns(patterns: readonly string[], style: PatternS
     else globs.push({ literals: pattern.literals, index });
   }
   const globTable = new GlobTable(globs);
+  const hasNone = issues.length === patterns.length;
   const findIndex = (host: string): number => {
+    if (hasNone) return nowhere;
     const name = canonicalHost(host);
     if (name === "") return nowhere;
     const address = parseAddress(name);

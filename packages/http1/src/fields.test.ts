@@ -92,13 +92,11 @@ test("a client cannot have framing, routing or identity fields removed by naming
   assert.deepEqual(withoutHopByHop(fields), fields.slice(2));
   const naming = ["Connection", "X-Consumer", "X-Consumer", "c"];
   assert.deepEqual(withoutHopByHop(naming), []);
-  assert.deepEqual(withoutHopByHop(naming, { protect: new Set(["x-consumer"]) }), ["X-Consumer", "c"]);
 });
 
-test("the owner can remove more fields and keep some hop-by-hop ones", () => {
-  const fields = ["TE", "trailers", "Trailer", "X", "X_Forwarded_For", "1", "A", "b"];
-  const options = { remove: new Set(["x_forwarded_for"]), keep: new Set(["te"]) };
-  assert.deepEqual(withoutHopByHop(fields, options), ["TE", "trailers", "A", "b"]);
+test("hop-by-hop fields can be kept", () => {
+  const fields = ["TE", "trailers", "Trailer", "X", "A", "b"];
+  assert.deepEqual(withoutHopByHop(fields, { keep: new Set(["te"]) }), ["TE", "trailers", "A", "b"]);
 });
 
 const FRAMED: readonly (readonly [string, RawFields, Framing, RawFields])[] = [

@@ -76,7 +76,7 @@ export function connectionOptions(fields: Readonly<RawFields>): string[] {
   return options;
 }
 
-const HOP_BY_HOP = new Set(["connection", "keep-alive", "te", "trailer", "upgrade"]);
+const HOP_BY_HOP: readonly string[] = ["connection", "keep-alive", "te", "trailer", "upgrade"];
 const NEVER_BY_CONNECTION = new Set([
   "authorization",
   "content-length",
@@ -87,13 +87,9 @@ const NEVER_BY_CONNECTION = new Set([
   "transfer-encoding",
 ]);
 
-/** What `withoutHopByHop` does beyond the fixed list; all names in lower case. */
+/** How `withoutHopByHop` differs from its fixed list. */
 export interface HopByHopOptions {
-  /** Fields that Connection may name without effect, in addition to framing, routing and identity fields. */
-  readonly protect?: ReadonlySet<string>;
-  /** Further fields to remove. */
-  readonly remove?: ReadonlySet<string>;
-  /** Hop-by-hop fields to keep all the same, for example `te` or `trailer` where trailers are passed on. */
+  /** Hop-by-hop fields to keep all the same, in lower case, for example `te` or `trailer` where trailers are passed on. */
   readonly keep?: ReadonlySet<string>;
 }
 
@@ -103,21 +99,29 @@ export interface HopByHopOptions {
  * Authorization, cookies, Forwarded or X-Forwarded-*: a client would use that to strip what a proxy relies on.
  * Framing fields stay; see `setFraming`.
  */
-export function withoutHopByHop(fields: Readonly<RawFields>, options: HopByHopOptions = {}): RawFields {
-  const { protect, remove, keep } = options;
+export function withoutHopByHop(fields: Readonly<RawFields>, { keep }: HopByHopOptions = {}): RawFields {
   const named = connectionOptions(fields);
   const kept: RawFields = [];
   for (let at = 0; at < fields.length; at += 2) {
     const name = fields[at] ?? "";
-    const lowerName = name.toLowerCase();
-    const isFixed = HOP_BY_HOP.has(lowerName) || lowerName.startsWith("proxy-");
-    if (isFixed && keep?.has(lowerName) !== true) continue;
-    if (remove?.has(lowerName) === true) continue;
-    const isNamed = !isFixed && named.length > 0 && named.includes(lowerName);
-    if (isNamed && !isProtected(lowerName) && protect?.has(lowerName) !== true) continue;
+    const isFixed = isHopByHop(name);
+    if (isFixed && keep?.has(name.toLowerCase()) !== true) continue;
+    if (!isFixed && named.length > 0 && isNamed(named, name.toLowerCase())) continue;
     kept.push(name, fields[at + 1] ?? "");
   }
   return kept;
+}
+
+const LOWER_P = 0x70;
+
+/** Compares before it makes another string: most names are none of these. */
+function isHopByHop(name: string): boolean {
+  for (const lowerName of HOP_BY_HOP) if (isName(name, lowerName)) return true;
+  return (name.charCodeAt(0) | 0x20) === LOWER_P && name.toLowerCase().startsWith("proxy-");
+}
+
+function isNamed(connectionOptionNames: readonly string[], lowerName: string): boolean {
+  return connectionOptionNames.includes(lowerName) && !isProtected(lowerName);
 }
 
 function isProtected(lowerName: string): boolean {

@@ -5,6 +5,8 @@ const POOL_BYTES = 8192;
 const pool = Buffer.allocUnsafe(POOL_BYTES);
 let used = POOL_BYTES;
 let lastMs = 0;
+/** Of `lastMs`, as ids begin. */
+let timeText = "";
 let sequence = 0;
 
 /**
@@ -12,13 +14,8 @@ let sequence = 0;
  * bits. Ids ascend in time, so an index over them only grows at its end.
  */
 export function newExchangeId(nowMs: number): string {
-  if (nowMs > lastMs) {
-    lastMs = nowMs;
-    sequence = 0;
-  } else if ((sequence += 1) > 0xfff) {
-    lastMs += 1;
-    sequence = 0;
-  }
+  if (nowMs > lastMs) startMillisecond(nowMs);
+  else if ((sequence += 1) > 0xfff) startMillisecond(lastMs + 1);
   if (used + 8 > POOL_BYTES) {
     randomFillSync(pool);
     used = 0;
@@ -26,7 +23,13 @@ export function newExchangeId(nowMs: number): string {
   pool[used] = ((pool[used] as number) & 0x3f) | 0x80;
   const random = pool.toString("hex", used, used + 8);
   used += 8;
-  const time = lastMs.toString(16).padStart(12, "0");
   const counter = (0x7000 | sequence).toString(16);
-  return `${time.slice(0, 8)}-${time.slice(8)}-${counter}-${random.slice(0, 4)}-${random.slice(4)}`;
+  return `${timeText}-${counter}-${random.slice(0, 4)}-${random.slice(4)}`;
+}
+
+function startMillisecond(ms: number): void {
+  const hex = ms.toString(16).padStart(12, "0");
+  lastMs = ms;
+  timeText = `${hex.slice(0, 8)}-${hex.slice(8)}`;
+  sequence = 0;
 }

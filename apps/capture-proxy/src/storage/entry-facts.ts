@@ -5,8 +5,6 @@ import type { ExchangeState, ExchangeView, Moments } from "#exchange/exchange.ts
 
 /** Codes of `entry.state`, in the order of the contract's names. */
 export const ENTRY_STATES = ["pending", "complete", "failed"] as const;
-/** Codes of `entry.*_body_state`. */
-export const BODY_STATES = ["none", "complete", "truncated", "not_stored"] as const;
 
 export const FLAG_MODIFIED = 1;
 export const FLAG_PASSTHROUGH = 2;

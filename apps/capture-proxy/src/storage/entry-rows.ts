@@ -3,8 +3,8 @@ import { randomUUID } from "node:crypto";
 import type { BodyFiles } from "./body-files.ts";
 import type { ChangeLog } from "./change-log.ts";
 import type { Database, SqlRow, Statement } from "./database.ts";
-import { NOT_STORED } from "./record-message.ts";
-import type { BodyRecord, EntryRecord } from "./record-message.ts";
+import { LINES_OF_ENTRY, NOT_STORED } from "./entry-record.ts";
+import type { BodyRecord, EntryRecord } from "./entry-record.ts";
 import type { SessionTable } from "./session-table.ts";
 import type { StreamRows } from "./stream-rows.ts";
 import type { RecordBatch } from "./writer-messages.ts";
@@ -52,6 +52,7 @@ export interface IncomingEntry {
   readonly record: EntryRecord;
   readonly requestFields: string;
   readonly responseFields: string;
+  readonly tls: string;
   readonly requestBytes: Uint8Array | undefined;
   readonly responseBytes: Uint8Array | undefined;
   /** Bodies that rules replaced. */
@@ -73,18 +74,19 @@ export function* entriesOfBatch({ text, bodies, firstSeq }: RecordBatch): Genera
     offset += bytes;
     return view;
   };
-  for (let index = 0; index + 2 < lines.length; index += 3) {
+  for (let index = 0; index + LINES_OF_ENTRY <= lines.length; index += LINES_OF_ENTRY) {
     const record = JSON.parse(lines[index] ?? "") as EntryRecord;
-    if (firstSeq !== undefined) record[0] = firstSeq + index / 3;
-    const requestBytes = slice(record[32][3]);
-    const responseBytes = slice(record[33][3]);
-    const effect = record[35];
+    if (firstSeq !== undefined) record[0] = firstSeq + index / LINES_OF_ENTRY;
+    const requestBytes = slice(record[31][3]);
+    const responseBytes = slice(record[32][3]);
+    const effect = record[34];
     const originalRequest = slice(effect?.requestBytes ?? -1, EMPTY);
     const originalResponse = slice(effect?.responseBytes ?? -1, EMPTY);
     yield {
       record,
       requestFields: lines[index + 1] ?? "[]",
       responseFields: lines[index + 2] ?? "",
+      tls: lines[index + 3] ?? "",
       requestBytes,
       responseBytes,
       originalRequest,
@@ -159,8 +161,8 @@ export class EntryRows {
       this.#streams.renamed(record[3], record[2], id);
       record[2] = id;
     }
-    const request = this.#settle(record[32], log);
-    const response = this.#settle(record[33], log);
+    const request = this.#settle(record[31], log);
+    const response = this.#settle(record[32], log);
     const replaced = (entry.originalRequest?.length ?? 0) + (entry.originalResponse?.length ?? 0);
     const stored = request[1] + response[1] + replaced;
     const before = record[1] === 1 ? this.#existing.get(record[0]) : undefined;
@@ -187,7 +189,7 @@ export class EntryRows {
       entry.responseFields === "" ? null : entry.responseFields,
       textOrNull(record[29]),
       textOrNull(record[30]),
-      textOrNull(record[31]),
+      entry.tls === "" ? null : entry.tls,
     );
     if (request[4] !== 0) this.#insertBody.run(record[0] * 2, null, request[4]);
     else if (entry.requestBytes !== undefined) this.#insertBody.run(record[0] * 2, entry.requestBytes, null);
@@ -215,7 +217,7 @@ export class EntryRows {
   }
 
   #storeEffect({ record, originalRequest, originalResponse }: IncomingEntry): void {
-    const effect = record[35];
+    const effect = record[34];
     if (effect === null) return;
     const { trace, request, response } = effect;
     const original = request === null && response === null ? null : JSON.stringify({ request, response });
@@ -289,13 +291,13 @@ function rowValues(
     record[25],
     record[26],
     failure === null ? null : failure.code,
-    JSON.stringify(record[27]),
+    record[27],
     request[0],
     request[1],
     request[2],
     response[0],
     response[1],
     response[2],
-    record[34],
+    record[33],
   ];
 }

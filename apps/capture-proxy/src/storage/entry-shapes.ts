@@ -16,7 +16,8 @@ import type { SqlRow } from "./database.ts";
 import { kindsOfFlags } from "./applied-kinds.ts";
 import { parsed } from "./stored-json.ts";
 import { shownEffect } from "./rule-effects.ts";
-import { BODY_STATES, ENTRY_STATES, FLAG_MODIFIED, FLAG_PASSTHROUGH, FLAG_SCRIPTED } from "./entry-facts.ts";
+import { ENTRY_STATES, FLAG_MODIFIED, FLAG_PASSTHROUGH, FLAG_SCRIPTED } from "./entry-facts.ts";
+import { BODY_STATES } from "./entry-record.ts";
 
 /** Columns of `entry` for a list row. */
 export const SNAPSHOT_COLUMNS =

@@ -2,7 +2,8 @@
 import type { HarBody, HarExchange, HarExchangeTimings } from "@headworks/har";
 import type { Failure, TlsInfo } from "@headworks/capture-contract";
 import type { SqlRow } from "./database.ts";
-import { BODY_STATES, ENTRY_STATES, FLAG_PASSTHROUGH } from "./entry-facts.ts";
+import { ENTRY_STATES, FLAG_PASSTHROUGH } from "./entry-facts.ts";
+import { BODY_STATES } from "./entry-record.ts";
 import { urlOfRow } from "./entry-shapes.ts";
 import { parsed } from "./stored-json.ts";
 import { shownEffect } from "./rule-effects.ts";

@@ -2,10 +2,10 @@
 import { parseHostPort } from "@headworks/host-patterns";
 import type { Failure, TlsInfo } from "@headworks/capture-contract";
 import { INLINE_BODY_BYTES } from "#exchange/body.ts";
-import { BODY_STATES, FLAG_PASSTHROUGH, readFields, resourceTypeOf } from "./entry-facts.ts";
-import { NOT_STORED } from "./record-message.ts";
+import { FLAG_PASSTHROUGH, readFields, resourceTypeOf } from "./entry-facts.ts";
+import { BODY_STATES, NO_BODY, NOT_STORED, entryLines } from "./entry-record.ts";
 import type { EffectRecord } from "./rule-effects.ts";
-import type { BodyRecord, EntryRecord } from "./record-message.ts";
+import type { BodyRecord, EntryRecord } from "./entry-record.ts";
 
 /** An entry of a file, whatever its format, checked and in the store's terms. */
 export interface ImportedEntry {
@@ -114,26 +114,23 @@ export function encodeImported(
     entry.clientAddress,
     entry.serverAddress,
     entry.connection,
-    [...entry.timings],
+    JSON.stringify(entry.timings),
     request.trailers === null ? null : [...request.trailers],
     response?.trailers === null || response === undefined ? null : [...response.trailers],
     entry.failure,
-    entry.tls,
     requestBody,
     responseBody,
     entry.note,
     entry.effect?.record ?? null,
   ];
-  const responseLine = response === undefined ? "" : JSON.stringify(response.fields);
   const inline = (message: ImportedMessage | undefined, body: BodyRecord): Uint8Array[] =>
     body[3] > 0 && message?.body instanceof Uint8Array ? [message.body] : [];
   return {
-    text: `${JSON.stringify(record)}\n${JSON.stringify(request.fields)}\n${responseLine}`,
+    text: entryLines(record, request.fields, response?.fields, entry.tls === null ? "" : JSON.stringify(entry.tls)),
     bodies: [...inline(request, requestBody), ...inline(response, responseBody), ...(entry.effect?.bodies ?? [])],
   };
 }
 
-const NO_BODY: BodyRecord = [0, 0, 0, 0, 0];
 const [NONE, COMPLETE, TRUNCATED] = [0, 1, 2];
 
 /** Whatever the file says, what is there decides: a body with fewer bytes than it had is cut, one without any is missing. */

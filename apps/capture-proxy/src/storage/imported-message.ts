@@ -1,5 +1,5 @@
 // Tested by session-import.test.ts
-import { BODY_STATES } from "./entry-facts.ts";
+import { BODY_STATES } from "./entry-record.ts";
 import { MemberError } from "./checked-members.ts";
 import type { CheckedMembers } from "./checked-members.ts";
 import { bodyStateCode, targetOfUrl } from "./imported-entry.ts";

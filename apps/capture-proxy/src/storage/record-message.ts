@@ -1,62 +1,12 @@
 // Tested by open-capture-store.test.ts
 import type { Failure, TlsInfo } from "@headworks/capture-contract";
-import type { RawFields } from "@headworks/http1";
 import { stageTimings } from "#exchange/exchange.ts";
 import type { ExchangeView, UpstreamTlsFacts } from "#exchange/exchange.ts";
+import { BODY_STATES, NO_BODY, NOT_STORED, entryLines } from "./entry-record.ts";
+import type { BodyRecord, EntryRecord } from "./entry-record.ts";
 import { effectOf } from "./rule-effects.ts";
-import type { EffectRecord } from "./rule-effects.ts";
 import type { BodyCapture } from "#exchange/body.ts";
-import { BODY_STATES, durationUs, flagsOf, readFields, resourceTypeOf, stateCode, ttfbUs } from "./entry-facts.ts";
-
-/**
- * One entry on its way to the writer, as a JSON array. It travels in three lines of text (this, the request's
- * fields, the answer's fields or nothing): JSON has no raw line ends, and the writer stores the field lines unread.
- */
-export type EntryRecord = [
-  seq: number,
-  /** The entry was recorded before, while it was running. */
-  again: 0 | 1,
-  id: string,
-  sessionNumber: number,
-  state: 0 | 1 | 2,
-  startedMs: number,
-  method: string,
-  scheme: string,
-  host: string,
-  port: number,
-  path: string,
-  status: number | null,
-  statusMessage: string | null,
-  requestType: string | null,
-  responseType: string | null,
-  resourceType: string,
-  durationUs: number | null,
-  ttfbUs: number | null,
-  requestSize: number,
-  responseSize: number | null,
-  requestVersion: string | null,
-  responseVersion: string | null,
-  flags: number,
-  source: string,
-  clientAddress: string | null,
-  serverAddress: string | null,
-  connection: number | null,
-  timings: (number | null)[],
-  requestTrailers: RawFields | null,
-  responseTrailers: RawFields | null,
-  failure: Failure | null,
-  tls: TlsInfo | null,
-  requestBody: BodyRecord,
-  responseBody: BodyRecord,
-  /** Only imported entries come with one. */
-  note: string | null,
-  effect: EffectRecord | null,
-];
-
-/** `inlineBytes` are taken from the batch's buffer in order; `spooled` names a body that was sent ahead. */
-export type BodyRecord = [size: number, stored: number, state: number, inlineBytes: number, spooled: number];
-
-const NO_BODY: BodyRecord = [0, 0, 0, 0, 0];
+import { durationUs, flagsOf, readFields, resourceTypeOf, stateCode, ttfbUs } from "./entry-facts.ts";
 
 /** Text of an exchange; `storesBodies` false says that its bodies are shed. Bodies of running exchanges are left out. */
 export function encodeRecord(
@@ -73,7 +23,7 @@ export function encodeRecord(
   const responseType = responseFacts?.mediaType ?? null;
   const status = response?.status ?? null;
   const passthrough = exchange.passthrough;
-  const timings = stageTimings(moments);
+  const { blocked, dns, connect, tls, send, wait, receive } = stageTimings(moments);
   const code = stateCode(state);
   const record: EntryRecord = [
     seq,
@@ -111,18 +61,16 @@ export function encodeRecord(
     client.address,
     exchange.serverAddress ?? null,
     client.connection,
-    [timings.blocked, timings.dns, timings.connect, timings.tls, timings.send, timings.wait, timings.receive],
+    `[${blocked},${dns},${connect},${tls},${send},${wait},${receive}]`,
     request.trailers ?? null,
     response?.trailers ?? null,
     state.step === "failed" ? failureOf(state.failure) : null,
-    tlsOf(exchange),
     bodyRecord(exchange.requestBody, code, storesBodies),
     bodyRecord(exchange.responseBody, code, storesBodies),
     null,
     code === 0 ? null : (effectOf(exchange) ?? null),
   ];
-  const responseLine = response === undefined ? "" : JSON.stringify(response.fields);
-  return `${JSON.stringify(record)}\n${JSON.stringify(request.fields)}\n${responseLine}`;
+  return entryLines(record, request.fields, response?.fields, tlsText(exchange));
 }
 
 /** The cause stays out: it may be anything, and the message says what matters. */
@@ -143,8 +91,6 @@ function bodyRecord(body: BodyCapture, state: 0 | 1 | 2, stores: boolean): BodyR
   ];
 }
 
-export const NOT_STORED = BODY_STATES.indexOf("not_stored");
-
 /** Bytes of a body that travel with its entry. */
 function inlineBytes(body: BodyCapture): number {
   let bytes = 0;
@@ -152,18 +98,29 @@ function inlineBytes(body: BodyCapture): number {
   return bytes;
 }
 
-/** All exchanges of a connection share its facts, so what is made of them is kept as long as they are. */
-const upstreamParts = new WeakMap<UpstreamTlsFacts, typeof NO_UPSTREAM_TLS>();
+interface ConnectionTls {
+  readonly client: ExchangeView["client"];
+  readonly text: string;
+}
 
-function tlsOf(exchange: ExchangeView): TlsInfo | null {
-  const { tls, sni } = exchange.client;
-  const upstream = exchange.upstreamTls;
-  if (tls === undefined && upstream === undefined && sni === undefined) return null;
-  const client = { client_version: tls?.version ?? null, client_cipher: tls?.cipher ?? null, sni: sni ?? null };
-  if (upstream === undefined) return { ...client, ...NO_UPSTREAM_TLS };
-  let known = upstreamParts.get(upstream);
-  if (known === undefined) upstreamParts.set(upstream, (known = upstreamPart(upstream)));
-  return { ...client, ...known };
+/** All exchanges of a connection share its facts, so the text of them is kept as long as they are. */
+const textsByUpstream = new WeakMap<UpstreamTlsFacts, ConnectionTls>();
+
+/** Facts of TLS on both sides, as JSON; empty when there was none. */
+function tlsText({ client, upstreamTls: upstream }: ExchangeView): string {
+  if (upstream === undefined) {
+    const hasNone = client.tls === undefined && client.sni === undefined;
+    return hasNone ? "" : JSON.stringify({ ...clientPart(client), ...NO_UPSTREAM_TLS });
+  }
+  const known = textsByUpstream.get(upstream);
+  if (known !== undefined && known.client.tls === client.tls && known.client.sni === client.sni) return known.text;
+  const text = JSON.stringify({ ...clientPart(client), ...upstreamPart(upstream) });
+  textsByUpstream.set(upstream, { client, text });
+  return text;
+}
+
+function clientPart({ tls, sni }: ExchangeView["client"]): Pick<TlsInfo, "client_version" | "client_cipher" | "sni"> {
+  return { client_version: tls?.version ?? null, client_cipher: tls?.cipher ?? null, sni: sni ?? null };
 }
 
 const NO_UPSTREAM_TLS: Omit<TlsInfo, "client_version" | "client_cipher" | "sni"> = {

@@ -6,6 +6,12 @@ export const LATENCY_BOUNDS_MS: readonly number[] = [1, 5, 10, 25, 50, 100, 250,
 /** The rate is that of the last ten seconds. */
 const RATE_SECONDS = 10;
 
+/** Requests that took at most `le` milliseconds; null: all of them. */
+export interface LatencyBucket {
+  readonly le: number | null;
+  readonly count: number;
+}
+
 /** What one finished exchange adds. */
 export interface FinishedExchange {
   readonly hasFailed: boolean;
@@ -57,7 +63,7 @@ export class ExchangeCounts {
   }
 
   /** Counts up to and including each bound; the last has no bound and is the number of all requests. */
-  cumulativeBuckets(): { le: number | null; count: number }[] {
+  cumulativeBuckets(): LatencyBucket[] {
     let count = 0;
     return this.#buckets.map((own, index) => {
       count += own;

@@ -5,12 +5,11 @@ import type { Handlers } from "@headworks/contract-kit";
 import type { SliceHost } from "#slice.ts";
 import type { ExchangeCounts } from "./exchange-counts.ts";
 import type { LoopMonitor } from "./loop-monitor.ts";
-import type { PrometheusText } from "./prometheus.ts";
 
 export interface MetricsOperationsParts {
   readonly counts: ExchangeCounts;
   readonly loop: LoopMonitor;
-  readonly prometheus: PrometheusText;
+  readonly prometheusText: () => Promise<string>;
   /** Monotonic time of the start. */
   readonly startedMs: number;
 }
@@ -20,14 +19,14 @@ export function createMetricsOperations(
   host: SliceHost,
   parts: MetricsOperationsParts,
 ): Handlers<typeof metricsOperations> {
-  const { counts, loop, prometheus, startedMs } = parts;
+  const { counts, loop, prometheusText, startedMs } = parts;
   const read = () => currentMetrics(host, counts, startedMs);
   return {
     getHealth: () =>
       host.store.status().ok ? { status: 200, body: "OK" } : { status: 503, body: "Database not ready" },
     getDetailedHealth: () => ({ status: 200, body: detailedHealth(host, read().uptime_secs) }),
     getMetrics: () => ({ status: 200, body: read() }),
-    getPrometheusMetrics: async () => ({ status: 200, body: await prometheus.text() }),
+    getPrometheusMetrics: async () => ({ status: 200, body: await prometheusText() }),
     getPerformance: () => {
       const { gauges } = host;
       const storage = host.store.status();

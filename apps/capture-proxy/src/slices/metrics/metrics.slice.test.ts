@@ -110,6 +110,8 @@ test("Prometheus reads the same numbers, twice alike", async () => {
     assert.match(text, /^weir_requests_total\{result="failed"\} 0$/m);
     assert.match(text, /^weir_intercept_hits_total\{rule="block_list"\} 1$/m);
     assert.match(text, /^weir_request_duration_seconds_bucket\{le="0\.05"\} 2$/m);
+    assert.match(text, /^weir_request_duration_seconds_bucket\{le="\+Inf"\} 2$/m);
+    assert.match(text, /^weir_request_duration_seconds_sum 0\.06$/m);
     assert.match(text, /^weir_request_duration_seconds_count 2$/m);
     assert.match(text, /^weir_storage_up 1$/m);
     assert.match(text, /^process_resident_memory_bytes \d+$/m);

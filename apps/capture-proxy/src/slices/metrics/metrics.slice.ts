@@ -12,19 +12,17 @@ export function createMetricsSlice(host: SliceHost): Slice<typeof metricsOperati
   const startedMs = clock.monotonic();
   const counts = new ExchangeCounts();
   const loop = new LoopMonitor(clock);
-  const prometheus = createPrometheusText(() => ({
+  const prometheusText = createPrometheusText(() => ({
     metrics: currentMetrics(host, counts, startedMs),
+    latency: { buckets: counts.cumulativeBuckets(), sumMs: counts.latencySumMs },
     storage: host.store.status(),
     loop: loop.sample(),
     residentBytes: process.memoryUsage.rss(),
   }));
   return {
     name: "metrics",
-    operations: createMetricsOperations(host, { counts, loop, prometheus, startedMs }),
-    observer: createMetricsObserver((exchange) => {
-      counts.add(exchange, clock.monotonic());
-      if (!exchange.isTunnel) prometheus.observe(exchange.latencyMs);
-    }),
+    operations: createMetricsOperations(host, { counts, loop, prometheusText, startedMs }),
+    observer: createMetricsObserver((exchange) => counts.add(exchange, clock.monotonic())),
     worker: { start: (signal) => loop.start(signal) },
   };
 }

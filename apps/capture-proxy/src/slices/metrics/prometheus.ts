@@ -1,34 +1,23 @@
 // Tested by metrics.slice.test.ts
-import { Counter, Gauge, Histogram, Registry } from "@prometheus-io/client";
+import { Counter, Gauge, Registry } from "@prometheus-io/client";
 import type { Metrics } from "@headworks/capture-contract";
 import type { StorageStatus } from "#storage/capture-store.ts";
-import { LATENCY_BOUNDS_MS } from "./exchange-counts.ts";
+import type { LatencyBucket } from "./exchange-counts.ts";
 import type { LoopSample } from "./loop-monitor.ts";
 
 /** Everything that a scrape shows, read at that moment. */
 export interface ScrapeFacts {
   readonly metrics: Metrics;
+  readonly latency: { readonly buckets: readonly LatencyBucket[]; readonly sumMs: number };
   readonly storage: StorageStatus;
   readonly loop: LoopSample;
   readonly residentBytes: number;
 }
 
-export interface PrometheusText {
-  /** Counts one request's latency. */
-  observe(latencyMs: number): void;
-  text(): Promise<string>;
-}
-
-/** The metrics in Prometheus text format, in base units, in a registry of their own. */
-export function createPrometheusText(read: () => ScrapeFacts): PrometheusText {
+/** The metrics in Prometheus text format, in base units, in a registry of their own; each call reads them anew. */
+export function createPrometheusText(read: () => ScrapeFacts): () => Promise<string> {
   const registry = new Registry();
   const registers = [registry];
-  const latency = new Histogram({
-    name: "weir_request_duration_seconds",
-    help: "Time from the first byte of a request to the last byte of its answer",
-    buckets: LATENCY_BOUNDS_MS.map((bound) => bound / 1000),
-    registers,
-  });
   const requests = new Counter({
     name: "weir_requests_total",
     help: "Finished requests",
@@ -43,23 +32,35 @@ export function createPrometheusText(read: () => ScrapeFacts): PrometheusText {
   });
   const counters = COUNTERS.map(([name, help, value]) => [new Counter({ name, help, registers }), value] as const);
   const gauges = GAUGES.map(([name, help, value]) => [new Gauge({ name, help, registers }), value] as const);
-  return {
-    observe: (latencyMs) => latency.observe(latencyMs / 1000),
-    text: () => {
-      const facts = read();
-      requests.reset();
-      requests.inc({ result: "success" }, facts.metrics.requests_success);
-      requests.inc({ result: "failed" }, facts.metrics.requests_failed);
-      hits.reset();
-      for (const [rule, count] of Object.entries(facts.metrics.intercept_hits)) hits.inc({ rule }, count);
-      for (const [counter, value] of counters) {
-        counter.reset();
-        counter.inc(value(facts));
-      }
-      for (const [gauge, value] of gauges) gauge.set(value(facts));
-      return registry.metrics();
-    },
+  return async () => {
+    const facts = read();
+    requests.reset();
+    requests.inc({ result: "success" }, facts.metrics.requests_success);
+    requests.inc({ result: "failed" }, facts.metrics.requests_failed);
+    hits.reset();
+    for (const [rule, count] of Object.entries(facts.metrics.intercept_hits)) hits.inc({ rule }, count);
+    for (const [counter, value] of counters) {
+      counter.reset();
+      counter.inc(value(facts));
+    }
+    for (const [gauge, value] of gauges) gauge.set(value(facts));
+    return latencyText(facts.latency) + (await registry.metrics());
   };
+}
+
+const LATENCY = "weir_request_duration_seconds";
+
+/** The library takes no sums that were made elsewhere, and its own summing costs more than all other counts of a request. */
+function latencyText({ buckets, sumMs }: ScrapeFacts["latency"]): string {
+  const lines = buckets.map(({ le, count }) => `${LATENCY}_bucket{le="${le === null ? "+Inf" : le / 1000}"} ${count}`);
+  return [
+    `# HELP ${LATENCY} Time from the first byte of a request to the last byte of its answer`,
+    `# TYPE ${LATENCY} histogram`,
+    ...lines,
+    `${LATENCY}_sum ${sumMs / 1000}`,
+    `${LATENCY}_count ${buckets.at(-1)?.count ?? 0}`,
+    "",
+  ].join("\n");
 }
 
 type Row = readonly [name: string, help: string, value: (facts: ScrapeFacts) => number];

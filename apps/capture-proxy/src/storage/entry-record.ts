@@ -1,0 +1,74 @@
+// Tested by open-capture-store.test.ts
+import type { Failure } from "@headworks/capture-contract";
+import type { RawFields } from "@headworks/http1";
+import type { EffectRecord } from "./rule-effects.ts";
+
+/** Codes of `entry.*_body_state`. */
+export const BODY_STATES = ["none", "complete", "truncated", "not_stored"] as const;
+/** The code of a body whose bytes are missing. */
+export const NOT_STORED = BODY_STATES.indexOf("not_stored");
+
+/** One entry on its way to the writer, as a JSON array. */
+export type EntryRecord = [
+  seq: number,
+  /** The entry was recorded before, while it was running. */
+  again: 0 | 1,
+  id: string,
+  sessionNumber: number,
+  state: 0 | 1 | 2,
+  startedMs: number,
+  method: string,
+  scheme: string,
+  host: string,
+  port: number,
+  path: string,
+  status: number | null,
+  statusMessage: string | null,
+  requestType: string | null,
+  responseType: string | null,
+  resourceType: string,
+  durationUs: number | null,
+  ttfbUs: number | null,
+  requestSize: number,
+  responseSize: number | null,
+  requestVersion: string | null,
+  responseVersion: string | null,
+  flags: number,
+  source: string,
+  clientAddress: string | null,
+  serverAddress: string | null,
+  connection: number | null,
+  /** JSON, stored unread. */
+  timings: string,
+  requestTrailers: RawFields | null,
+  responseTrailers: RawFields | null,
+  failure: Failure | null,
+  requestBody: BodyRecord,
+  responseBody: BodyRecord,
+  /** Only imported entries come with one. */
+  note: string | null,
+  effect: EffectRecord | null,
+];
+
+/** `inlineBytes` are taken from the batch's buffer in order; `spooled` names a body that was sent ahead. */
+export type BodyRecord = [size: number, stored: number, state: number, inlineBytes: number, spooled: number];
+
+/** Lines of text that each entry takes. */
+export const LINES_OF_ENTRY = 4;
+
+/**
+ * An entry travels as lines of text: its record, and what the writer stores unread: the request's fields, the answer's
+ * and facts of TLS, empty where there are none. JSON has no raw line ends.
+ */
+export function entryLines(
+  record: EntryRecord,
+  requestFields: Readonly<RawFields>,
+  responseFields: Readonly<RawFields> | undefined,
+  tls: string,
+): string {
+  const responseLine = responseFields === undefined ? "" : JSON.stringify(responseFields);
+  return `${JSON.stringify(record)}\n${JSON.stringify(requestFields)}\n${responseLine}\n${tls}`;
+}
+
+/** There is none. */
+export const NO_BODY: BodyRecord = [0, 0, 0, 0, 0];
