@@ -76,7 +76,8 @@ export interface RunningProxy {
 }
 
 const GRACE_MS = 5000;
-const TRUST_DELAY_MS = 250;
+/** What takes tens of milliseconds and only first requests and questions need is made ready after the start. */
+const READINESS_DELAY_MS = 250;
 
 /**
  * Puts all parts together and starts listening. Throws {@link StartupError} for what its user can mend, with one
@@ -185,6 +186,7 @@ async function assemble(parts: Parts): Promise<RunningProxy> {
 
   const workers = new AbortController();
   for (const slice of slices.all) slice.worker?.start(workers.signal);
+  setTimeout(() => store.prepareReading(), READINESS_DELAY_MS).unref();
   log.info(
     { version: apiInfo.version, proxy: addresses.proxy, api: addresses.api, process: process.pid },
     "Weir has started",
@@ -260,8 +262,7 @@ function dataPath(
     (slice, phase, error) => log.error({ err: error, slice, phase }, "A slice failed"),
   );
   const trust = new UpstreamTrust(trustSettings(running, readRoots(running.upstream_ca_file)));
-  // Reading the roots takes tens of milliseconds: after the start, and before most first connections.
-  setTimeout(() => trust.prepare(), TRUST_DELAY_MS).unref();
+  setTimeout(() => trust.prepare(), READINESS_DELAY_MS).unref();
   const routes = new ProxyRoutes(upstreamProxy(running), upstreamChoices(running));
   let policy = compileTrafficPolicy(running);
   settings.onChange((changed) => {

@@ -73,6 +73,33 @@ export interface StoreLimits {
   readonly maxBodyBytes: number;
 }
 
+/** Entries that are asked for whole. */
+export interface EntryQuery {
+  readonly filter: TrafficFilter;
+  readonly limit: number;
+  readonly offset: number;
+  readonly cursor: string | undefined;
+  readonly includeBodies: boolean;
+  readonly signal: AbortSignal;
+}
+
+/** List rows as JSON text, and how many there are in all. */
+export interface RowPage {
+  readonly json: Uint8Array;
+  readonly total: number;
+}
+
+/** Entries as JSON text; `isComplete` false: not everything was looked at. */
+export interface EntryPage extends RowPage {
+  readonly isComplete: boolean;
+}
+
+/** A document in pieces, and how many entries it has. */
+export interface DocumentExport {
+  readonly total: number;
+  readonly chunks: AsyncIterable<Uint8Array>;
+}
+
 /**
  * The captured traffic. Writing never waits: `record` hands over and returns; a writer thread commits batches
  * (an exchange is on disk within 250 ms of its end). Reading happens on reader threads and never holds up the proxy thread.
@@ -107,15 +134,8 @@ export interface CaptureStore {
   switchSession(id: string): Promise<boolean>;
 
   /** Entries as JSON text already, so that large lists cost the proxy thread nothing. */
-  listEntries(query: {
-    filter: TrafficFilter;
-    limit: number;
-    offset: number;
-    cursor: string | undefined;
-    includeBodies: boolean;
-    signal: AbortSignal;
-  }): Promise<{ json: Uint8Array; total: number; isComplete: boolean }>;
-  listRows(window: RowWindow, signal: AbortSignal): Promise<{ json: Uint8Array; total: number }>;
+  listEntries(query: EntryQuery): Promise<EntryPage>;
+  listRows(window: RowWindow, signal: AbortSignal): Promise<RowPage>;
   latestRows(limit: number): Promise<TrafficSnapshot[]>;
   count(filter: TrafficFilter, signal: AbortSignal): Promise<number>;
   summarize(filter: TrafficFilter, signal: AbortSignal): Promise<TrafficSummary>;
@@ -143,18 +163,13 @@ export interface CaptureStore {
   clearSession(sessionId: string): Promise<void>;
 
   /** Streams entries oldest first, full with raw bodies, in pieces of JSON-free records for exporters. */
-  exportHar(
-    filter: TrafficFilter,
-    ids: readonly string[] | undefined,
-    signal: AbortSignal,
-  ): Promise<{ total: number; chunks: AsyncIterable<Uint8Array> }>;
-  exportSession(
-    id: string,
-    signal: AbortSignal,
-  ): Promise<{ total: number; chunks: AsyncIterable<Uint8Array> } | undefined>;
+  exportHar(filter: TrafficFilter, ids: readonly string[] | undefined, signal: AbortSignal): Promise<DocumentExport>;
+  exportSession(id: string, signal: AbortSignal): Promise<DocumentExport | undefined>;
   importHar(source: AsyncIterable<Uint8Array>, options: ImportOptions): Promise<ImportResult>;
   importSession(source: AsyncIterable<Uint8Array>, options: ImportOptions): Promise<ImportResult>;
 
+  /** Starts the threads that read; the first question does so otherwise, and waits for them. */
+  prepareReading(): void;
   /** Commits what is queued and ends the threads. */
   close(): Promise<void>;
 }

@@ -17,8 +17,12 @@ import type { ExchangeView } from "#exchange/exchange.ts";
 import type {
   BodyPart,
   CaptureStore,
+  DocumentExport,
+  EntryPage,
+  EntryQuery,
   ImportOptions,
   MatchQuestion,
+  RowPage,
   RowWindow,
   StorageStatus,
   StoreEvents,
@@ -119,7 +123,10 @@ class ThreadedCaptureStore implements CaptureStore {
       this.#options.writer,
     );
     const index = { path: `${setup.path}.index`, firstNewSeq: this.#openWriter.firstSeq };
-    this.#openReaders = new ReaderPool({ ...setup, index }, (reason) => log.error({}, reason));
+    this.#openReaders = new ReaderPool(
+      { ...setup, index },
+      { caughtUp: () => this.#writer.caughtUp(), onBroken: (reason) => log.error({}, reason) },
+    );
     this.#openStreams = new ThreadedStreamStore(this.#openWriter, this.#openReaders);
   }
 
@@ -198,60 +205,43 @@ class ThreadedCaptureStore implements CaptureStore {
     return (await this.#writer.call({ op: "switchSession", id, nowMs: this.#options.clock.now() })) === true;
   }
 
-  async listEntries(query: {
-    filter: TrafficFilter;
-    limit: number;
-    offset: number;
-    cursor: string | undefined;
-    includeBodies: boolean;
-    signal: AbortSignal;
-  }): Promise<{ json: Uint8Array; total: number; isComplete: boolean }> {
-    const { filter, limit, offset, cursor, includeBodies, signal } = query;
-    const scope = this.#scope(filter.session_id);
-    const request = { op: "entries", scope, filter, limit, offset, cursor, includeBodies } as const;
-    return (await this.#readers.ask(laneOf(filter), request, signal)) as {
-      json: Uint8Array;
-      total: number;
-      isComplete: boolean;
-    };
+  async listEntries(query: EntryQuery): Promise<EntryPage> {
+    const { signal, ...rest } = query;
+    const { filter } = query;
+    const question = () => ({ op: "entries", scope: this.#scope(filter.session_id), ...rest }) as const;
+    return await this.#readers.ask(laneOf(filter), question, signal);
   }
 
-  async listRows(window: RowWindow, signal: AbortSignal): Promise<{ json: Uint8Array; total: number }> {
-    const scope = this.#scope(window.filter.session_id);
-    const lane = window.sort === "seq" ? laneOf(window.filter) : "scan";
-    return (await this.#readers.ask(lane, { op: "rows", scope, ...window }, signal)) as {
-      json: Uint8Array;
-      total: number;
-    };
+  async listRows(window: RowWindow, signal: AbortSignal): Promise<RowPage> {
+    const { filter, sort } = window;
+    const lane = sort === "seq" ? laneOf(filter) : "scan";
+    const question = () => ({ op: "rows", scope: this.#scope(filter.session_id), ...window }) as const;
+    return await this.#readers.ask(lane, question, signal);
   }
 
   async latestRows(limit: number): Promise<TrafficSnapshot[]> {
-    return (await this.#readers.ask("quick", {
-      op: "latest",
-      scope: this.#scope(undefined),
-      limit,
-    })) as TrafficSnapshot[];
+    return await this.#readers.ask("quick", () => ({ op: "latest", scope: this.#scope(undefined), limit }));
   }
 
   async count(filter: TrafficFilter, signal: AbortSignal): Promise<number> {
-    const scope = this.#scope(filter.session_id);
-    return (await this.#readers.ask(laneOf(filter), { op: "count", scope, filter }, signal)) as number;
+    const question = () => ({ op: "count", scope: this.#scope(filter.session_id), filter }) as const;
+    return await this.#readers.ask(laneOf(filter), question, signal);
   }
 
   async summarize(filter: TrafficFilter, signal: AbortSignal): Promise<TrafficSummary> {
-    const scope = this.#scope(filter.session_id);
-    return (await this.#readers.ask("scan", { op: "summary", scope, filter }, signal)) as TrafficSummary;
+    const question = () => ({ op: "summary", scope: this.#scope(filter.session_id), filter }) as const;
+    return await this.#readers.ask("scan", question, signal);
   }
 
   async previewMatches(preview: MatchQuestion, signal: AbortSignal): Promise<MatchPreview> {
-    const { sessionId, ...question } = preview;
-    const request = { op: "preview", scope: this.#scope(sessionId), ...question } as const;
-    return (await this.#readers.ask("scan", request, signal)) as MatchPreview;
+    const { sessionId, ...rest } = preview;
+    const question = () => ({ op: "preview", scope: this.#scope(sessionId), ...rest }) as const;
+    return await this.#readers.ask("scan", question, signal);
   }
 
   async tree(filter: TrafficFilter, ofHost: string | undefined, signal: AbortSignal): Promise<TreeNode[]> {
-    const scope = this.#scope(filter.session_id);
-    return (await this.#readers.ask("scan", { op: "tree", scope, filter, ofHost }, signal)) as TreeNode[];
+    const question = () => ({ op: "tree", scope: this.#scope(filter.session_id), filter, ofHost }) as const;
+    return await this.#readers.ask("scan", question, signal);
   }
 
   async values(
@@ -260,21 +250,19 @@ class ThreadedCaptureStore implements CaptureStore {
     sessionId: string | undefined,
     limit: number,
   ): Promise<{ value: string; count: number }[]> {
-    const request = { op: "values", scope: this.#scope(sessionId), field, prefix, limit } as const;
-    return (await this.#readers.ask("quick", request)) as { value: string; count: number }[];
+    const question = () => ({ op: "values", scope: this.#scope(sessionId), field, prefix, limit }) as const;
+    return await this.#readers.ask("quick", question);
   }
 
   async getEntry(
     id: string,
     options: { includeBodies: boolean; decompressed: boolean },
   ): Promise<TrafficEntry | undefined> {
-    const request = { op: "entry", id, sessions: this.#writer.sessions, ...options } as const;
-    return (await this.#readers.ask("quick", request)) as TrafficEntry | undefined;
+    return await this.#readers.ask("quick", () => ({ op: "entry", id, sessions: this.#writer.sessions, ...options }));
   }
 
   async getRow(id: string): Promise<TrafficSnapshot | undefined> {
-    const request = { op: "row", id, sessions: this.#writer.sessions } as const;
-    return (await this.#readers.ask("quick", request)) as TrafficSnapshot | undefined;
+    return await this.#readers.ask("quick", () => ({ op: "row", id, sessions: this.#writer.sessions }));
   }
 
   async readBody(
@@ -282,8 +270,8 @@ class ThreadedCaptureStore implements CaptureStore {
     side: "request" | "response",
     options: { decoded: boolean; utf8: boolean; start: number; end: number | undefined },
   ): Promise<BodyPart | undefined> {
-    const request = { op: "body", id, side, sessions: this.#writer.sessions, ...options } as const;
-    return (await this.#readers.ask("quick", request)) as BodyPart | undefined;
+    const question = () => ({ op: "body", id, side, sessions: this.#writer.sessions, ...options }) as const;
+    return await this.#readers.ask("quick", question);
   }
 
   async setNote(id: string, notes: string | null): Promise<boolean> {
@@ -307,14 +295,11 @@ class ThreadedCaptureStore implements CaptureStore {
     filter: TrafficFilter,
     ids: readonly string[] | undefined,
     signal: AbortSignal,
-  ): Promise<{ total: number; chunks: AsyncIterable<Uint8Array> }> {
+  ): Promise<DocumentExport> {
     return await this.#export(filter, ids, undefined, signal);
   }
 
-  async exportSession(
-    id: string,
-    signal: AbortSignal,
-  ): Promise<{ total: number; chunks: AsyncIterable<Uint8Array> } | undefined> {
+  async exportSession(id: string, signal: AbortSignal): Promise<DocumentExport | undefined> {
     const session = await this.getSession(id);
     return session === undefined ? undefined : await this.#export({ session_id: id }, undefined, session, signal);
   }
@@ -344,11 +329,10 @@ class ThreadedCaptureStore implements CaptureStore {
     ids: readonly string[] | undefined,
     session: CaptureSession | undefined,
     signal: AbortSignal,
-  ): Promise<{ total: number; chunks: AsyncIterable<Uint8Array> }> {
+  ): Promise<DocumentExport> {
     const readers = this.#readers;
-    const { handle, total } = (await readers.ask(
-      "scan",
-      {
+    const question = () =>
+      ({
         op: "exportOpen",
         scope: this.#scope(filter.session_id),
         filter,
@@ -356,15 +340,14 @@ class ThreadedCaptureStore implements CaptureStore {
         sessions: this.#writer.sessions,
         session,
         exportedAt: new Date(this.#options.clock.now()).toISOString(),
-      },
-      signal,
-    )) as { handle: number; total: number };
+      }) as const;
+    const { handle, total } = await readers.ask<{ handle: number; total: number }>("scan", question, signal);
     const source = {
       next: async () => {
-        const { bytes } = (await readers.ask("scan", { op: "exportNext", handle }, signal)) as { bytes?: Uint8Array };
-        return bytes;
+        const part = await readers.goOn<{ bytes?: Uint8Array }>("scan", { op: "exportNext", handle }, signal);
+        return part.bytes;
       },
-      close: async () => void (await readers.ask("scan", { op: "exportClose", handle })),
+      close: async () => await readers.goOn<void>("scan", { op: "exportClose", handle }),
     };
     return { total, chunks: exportChunks(source, signal) };
   }
@@ -408,6 +391,10 @@ class ThreadedCaptureStore implements CaptureStore {
       this.#importing.delete(created.id);
       throw error;
     }
+  }
+
+  prepareReading(): void {
+    this.#readers.start();
   }
 
   get #writer(): WriterClient {

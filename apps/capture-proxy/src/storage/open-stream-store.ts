@@ -32,29 +32,25 @@ export class ThreadedStreamStore implements StreamStore {
   }
 
   async listStreams(query: StreamQuery, signal?: AbortSignal): Promise<{ streams: StreamRow[]; total: number }> {
-    const request = { op: "streams", query, sessions: this.#writer.sessions } as const;
-    return (await this.#readers.ask("quick", request, signal)) as { streams: StreamRow[]; total: number };
+    return await this.#readers.ask("quick", () => ({ op: "streams", query, sessions: this.#sessions }), signal);
   }
 
   async listGroups(query: StreamGroupQuery, signal?: AbortSignal): Promise<{ groups: StreamGroup[]; total: number }> {
-    const request = { op: "streamGroups", query, sessions: this.#writer.sessions } as const;
-    return (await this.#readers.ask("scan", request, signal)) as { groups: StreamGroup[]; total: number };
+    return await this.#readers.ask("scan", () => ({ op: "streamGroups", query, sessions: this.#sessions }), signal);
   }
 
   async getStream(id: string): Promise<StreamRow | undefined> {
-    const request = { op: "stream", id, sessions: this.#writer.sessions } as const;
-    return (await this.#readers.ask("quick", request)) as StreamRow | undefined;
+    return await this.#readers.ask("quick", () => ({ op: "stream", id, sessions: this.#sessions }));
   }
 
   async listFrames(query: FrameQuery, signal?: AbortSignal): Promise<{ frames: StoredFrame[]; total: number }> {
-    const request = { op: "frames", query, sessions: this.#writer.sessions } as const;
     const lane = query.search === undefined || query.search === "" ? "quick" : "scan";
-    return (await this.#readers.ask(lane, request, signal)) as { frames: StoredFrame[]; total: number };
+    return await this.#readers.ask(lane, () => ({ op: "frames", query, sessions: this.#sessions }), signal);
   }
 
   async frameBytes(streamId: string, ordinal: number): Promise<Buffer | undefined> {
-    const request = { op: "frameBytes", id: streamId, ordinal, sessions: this.#writer.sessions } as const;
-    const { bytes } = (await this.#readers.ask("quick", request)) as { bytes?: Uint8Array };
+    const question = () => ({ op: "frameBytes", id: streamId, ordinal, sessions: this.#sessions }) as const;
+    const { bytes } = await this.#readers.ask<{ bytes?: Uint8Array }>("quick", question);
     return bytes === undefined ? undefined : Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
   }
 
@@ -63,8 +59,7 @@ export class ThreadedStreamStore implements StreamStore {
   }
 
   async stats(kind: StreamKind): Promise<StreamStats> {
-    const request = { op: "streamStats", kind, sessions: this.#writer.sessions } as const;
-    return (await this.#readers.ask("quick", request)) as StreamStats;
+    return await this.#readers.ask("quick", () => ({ op: "streamStats", kind, sessions: this.#sessions }));
   }
 
   onOpened(listener: (exchange: ExchangeView) => void): void {
@@ -73,5 +68,9 @@ export class ThreadedStreamStore implements StreamStore {
 
   onFrame(listener: FrameListener): void {
     this.#writer.frames.onFrame(listener);
+  }
+
+  get #sessions(): WriterClient["sessions"] {
+    return this.#writer.sessions;
   }
 }

@@ -35,20 +35,45 @@ export function laneOf(filter: TrafficFilter): Lane {
   return Object.keys(filter).some((name) => name !== "session_id") ? "scan" : "quick";
 }
 
-/** The threads that read. */
+/** What a pool needs of its owner. */
+export interface ReaderPoolOwner {
+  /** Resolves when everything recorded so far is committed; undefined when it is already. */
+  caughtUp(): Promise<void> | undefined;
+  onBroken(reason: string): void;
+}
+
+/** The threads that read. Each starts with its first question, unless it was started before. */
 export class ReaderPool {
   readonly #lanes: Readonly<Record<Lane, ReaderLane>>;
+  readonly #owner: ReaderPoolOwner;
 
-  constructor(setup: ReaderSetup, onBroken: (reason: string) => void) {
+  constructor(setup: ReaderSetup, owner: ReaderPoolOwner) {
+    const onBroken = (reason: string): void => owner.onBroken(reason);
+    this.#owner = owner;
     this.#lanes = {
       quick: new ReaderLane({ ...setup, index: undefined }, "weir-reader-quick", onBroken),
       scan: new ReaderLane(setup, "weir-reader-scan", onBroken),
     };
   }
 
-  /** Asks; rejects with the signal's reason when it aborts, with {@link ReaderError} when the thread cannot answer. */
-  async ask(lane: Lane, request: ReaderRequest, signal?: AbortSignal): Promise<unknown> {
-    return await this.#lanes[lane].ask(request, signal);
+  /** Loading their code takes a tenth of a second, which the first question then need not wait for. */
+  start(): void {
+    for (const lane of Object.values(this.#lanes)) lane.start();
+  }
+
+  /**
+   * Asks; rejects with the signal's reason when it aborts, with {@link ReaderError} when the thread cannot answer. The
+   * answer knows everything that was recorded before: who heard of an entry and asks then must find it. `question` is
+   * called when that holds, so that what it says of sessions holds too.
+   */
+  async ask<T>(lane: Lane, question: () => ReaderRequest, signal?: AbortSignal): Promise<T> {
+    await this.#owner.caughtUp();
+    return (await this.#lanes[lane].ask(question(), signal)) as T;
+  }
+
+  /** Asks for the next part of an answer. */
+  async goOn<T>(lane: Lane, request: ReaderRequest, signal?: AbortSignal): Promise<T> {
+    return (await this.#lanes[lane].ask(request, signal)) as T;
   }
 
   /** Caches follow the store. */
@@ -75,7 +100,7 @@ class ReaderLane {
   readonly #onBroken: (reason: string) => void;
   readonly #questions = new Map<number, Question>();
   #worker: Worker | undefined;
-  #startedMs = 0;
+  #startedMs = Number.NEGATIVE_INFINITY;
   #nextId = 1;
   #closing = false;
 
@@ -83,7 +108,10 @@ class ReaderLane {
     this.#setup = setup;
     this.#name = name;
     this.#onBroken = onBroken;
-    this.#start();
+  }
+
+  start(): void {
+    if (this.#worker === undefined && !this.#closing) this.#start();
   }
 
   async ask(request: ReaderRequest, signal?: AbortSignal): Promise<unknown> {

@@ -30,6 +30,8 @@ const FRAME_BACKLOG_BYTES = 67_108_864;
 const RESTART_MS = 1000;
 /** On the way out, a disk that does not answer is not waited for longer. */
 const CLOSE_MS = 10_000;
+/** A question waits no longer for a disk that takes its time. */
+const CATCH_UP_MS = 1000;
 
 /** What the proxy's side of the writer tells its owner. */
 export interface WriterEvents {
@@ -181,6 +183,20 @@ export class WriterClient {
     const { promise, resolve } = Promise.withResolvers<void>();
     this.#waiters.push({ batch: this.#sentBatches, resolve });
     await promise;
+  }
+
+  /**
+   * Resolves when everything recorded so far is committed, undefined when it is already. Where storing is in trouble, or
+   * takes long, what is committed has to do.
+   */
+  caughtUp(): Promise<void> | undefined {
+    if (this.#problem !== null) return undefined;
+    this.#flushQueues();
+    if (this.#doneBatches >= this.#sentBatches) return undefined;
+    const { promise, resolve } = Promise.withResolvers<void>();
+    const timer = setTimeout(resolve, CATCH_UP_MS);
+    void this.#committedOrTroubled().then(resolve, resolve);
+    return promise.finally(() => clearTimeout(timer));
   }
 
   #flushQueues(): void {
