@@ -58,8 +58,7 @@ function sorted(lines: string, added: string): string {
 }
 
 function contract({ slice, camel, pascal, entity }: SliceNames): string {
-  return `import { defineOperations, strictObject } from "@headworks/contract-kit";
-import { Type } from "typebox";
+  return `import { defineOperations, strictObject, Type } from "@headworks/contract-kit";
 import type { Static } from "typebox";
 import { Id, Timestamp } from "./primitives.ts";
 

@@ -1,6 +1,5 @@
 // Tested by ../../../apps/capture-proxy/src/slices/autosave/autosave.slice.test.ts
-import { defineOperations, nullable, oneOf, strictObject } from "@headworks/contract-kit";
-import { Type } from "typebox";
+import { defineOperations, nullable, oneOf, strictObject, Type } from "@headworks/contract-kit";
 import type { Static } from "typebox";
 import { Id, Timestamp } from "./primitives.ts";
 

@@ -1,5 +1,4 @@
-import { defineOperations, nullable, strictObject } from "@headworks/contract-kit";
-import { Type } from "typebox";
+import { defineOperations, nullable, strictObject, Type } from "@headworks/contract-kit";
 import type { Static } from "typebox";
 import { CreatedId, Id, IdParams, Timestamp, ToggleBody, ToggleResult } from "./primitives.ts";
 

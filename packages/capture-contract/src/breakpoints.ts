@@ -1,6 +1,5 @@
 // Tested by ../../../apps/capture-proxy/src/slices/breakpoints/breakpoints.slice.test.ts
-import { defineOperations, nullable, oneOf, strictObject } from "@headworks/contract-kit";
-import { Type } from "typebox";
+import { defineOperations, nullable, oneOf, strictObject, Type } from "@headworks/contract-kit";
 import type { Static } from "typebox";
 import { Condition, conditionShorthand } from "./condition.ts";
 import { HeadersList } from "./message.ts";

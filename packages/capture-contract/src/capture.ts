@@ -1,5 +1,4 @@
-import { defineOperations, oneOf, strictObject } from "@headworks/contract-kit";
-import { Type } from "typebox";
+import { defineOperations, oneOf, strictObject, Type } from "@headworks/contract-kit";
 import type { Static } from "typebox";
 import { ToggleBody } from "./primitives.ts";
 

@@ -1,6 +1,5 @@
 // Tested by ../../match-condition/src/parse.test.ts
-import { nullable, oneOf, strictObject } from "@headworks/contract-kit";
-import { Type } from "typebox";
+import { nullable, oneOf, strictObject, Type } from "@headworks/contract-kit";
 import type { TProperties } from "typebox";
 
 /** A message of an exchange. */

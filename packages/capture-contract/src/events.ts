@@ -1,5 +1,4 @@
-import { nullable, oneOf, strictObject } from "@headworks/contract-kit";
-import { Type } from "typebox";
+import { nullable, oneOf, strictObject, Type } from "@headworks/contract-kit";
 import type { Static } from "typebox";
 import type { TrafficSnapshot } from "./traffic.ts";
 

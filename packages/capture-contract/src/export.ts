@@ -1,5 +1,4 @@
-import { defineOperations, media, oneOf, strictObject } from "@headworks/contract-kit";
-import { Type } from "typebox";
+import { defineOperations, media, oneOf, strictObject, Type } from "@headworks/contract-kit";
 import { IdParams } from "./primitives.ts";
 import { TrafficFilter } from "./traffic.ts";
 

@@ -1,5 +1,4 @@
-import { defineOperations, strictObject } from "@headworks/contract-kit";
-import { Type } from "typebox";
+import { defineOperations, strictObject, Type } from "@headworks/contract-kit";
 import type { Static } from "typebox";
 import { Id, IdParams, Timestamp } from "./primitives.ts";
 

@@ -1,6 +1,5 @@
 // Tested by ../../../apps/capture-proxy/src/slices/grpc/grpc.slice.test.ts
-import { defineOperations, nullable, oneOf, strictObject } from "@headworks/contract-kit";
-import { Type } from "typebox";
+import { defineOperations, nullable, oneOf, strictObject, Type } from "@headworks/contract-kit";
 import type { Static } from "typebox";
 import { Id, IdParams, named, Timestamp } from "./primitives.ts";
 

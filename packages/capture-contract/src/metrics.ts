@@ -1,5 +1,4 @@
-import { defineOperations, media, nullable, strictObject } from "@headworks/contract-kit";
-import { Type } from "typebox";
+import { defineOperations, media, nullable, strictObject, Type } from "@headworks/contract-kit";
 import type { Static } from "typebox";
 
 export const DetailedHealth = strictObject(

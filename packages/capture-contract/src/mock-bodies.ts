@@ -1,6 +1,5 @@
 // Tested by index.test.ts
-import { nullable, oneOf, strictObject } from "@headworks/contract-kit";
-import { Type } from "typebox";
+import { nullable, oneOf, strictObject, Type } from "@headworks/contract-kit";
 import type { Static } from "typebox";
 import { Condition, conditionShorthand } from "./condition.ts";
 import { HeadersList } from "./message.ts";

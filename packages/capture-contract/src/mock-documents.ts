@@ -1,6 +1,5 @@
 // Tested by index.test.ts
-import { nullable, oneOf, strictObject, upload } from "@headworks/contract-kit";
-import { Type } from "typebox";
+import { nullable, oneOf, strictObject, Type, upload } from "@headworks/contract-kit";
 import type { Static } from "typebox";
 import { MockRule } from "./mock-rule.ts";
 import { booleanText, Id } from "./primitives.ts";

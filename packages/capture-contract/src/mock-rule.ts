@@ -1,6 +1,5 @@
 // Tested by index.test.ts
-import { nullable, oneOf, strictObject } from "@headworks/contract-kit";
-import { Type } from "typebox";
+import { nullable, oneOf, strictObject, Type } from "@headworks/contract-kit";
 import type { Static, TSchema } from "typebox";
 import { Condition } from "./condition.ts";
 import { Id, Timestamp } from "./primitives.ts";

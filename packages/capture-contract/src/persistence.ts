@@ -1,5 +1,4 @@
-import { defineOperations, nullable, oneOf, strictObject, upload } from "@headworks/contract-kit";
-import { Type } from "typebox";
+import { defineOperations, nullable, oneOf, strictObject, Type, upload } from "@headworks/contract-kit";
 import type { Static } from "typebox";
 import { booleanText, Timestamp } from "./primitives.ts";
 

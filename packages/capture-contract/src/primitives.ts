@@ -1,6 +1,5 @@
 // Tested by index.test.ts
-import { oneOf, strictObject } from "@headworks/contract-kit";
-import { Type } from "typebox";
+import { oneOf, strictObject, Type } from "@headworks/contract-kit";
 import type { Static } from "typebox";
 
 export const Id = Type.String({ minLength: 1, maxLength: 64, description: "UUID" });

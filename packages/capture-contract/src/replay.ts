@@ -1,6 +1,5 @@
 // Tested by index.test.ts
-import { defineOperations, nullable, oneOf, strictObject } from "@headworks/contract-kit";
-import { Type } from "typebox";
+import { defineOperations, nullable, oneOf, strictObject, Type } from "@headworks/contract-kit";
 import type { Static } from "typebox";
 import { DiffOptions, DiffOrder, EntryDiff } from "./entry-diff.ts";
 import { RequestData, ResponseData } from "./message.ts";

@@ -1,6 +1,5 @@
 // Tested by ../../../apps/capture-proxy/src/slices/rewrites/rewrites.slice.test.ts
-import { nullable, oneOf, strictObject } from "@headworks/contract-kit";
-import { Type } from "typebox";
+import { nullable, oneOf, strictObject, Type } from "@headworks/contract-kit";
 import type { TProperties } from "typebox";
 
 /** One operation of a JSON Patch (RFC 6902). */

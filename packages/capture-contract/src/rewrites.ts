@@ -1,5 +1,4 @@
-import { defineOperations, nullable, oneOf, strictObject } from "@headworks/contract-kit";
-import { Type } from "typebox";
+import { defineOperations, nullable, oneOf, strictObject, Type } from "@headworks/contract-kit";
 import type { Static } from "typebox";
 import { Condition, conditionShorthand } from "./condition.ts";
 import { HeadersList, RuleTrace } from "./message.ts";

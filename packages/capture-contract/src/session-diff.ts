@@ -1,6 +1,5 @@
 // Tested by ../../../apps/capture-proxy/test/session-diff.test.ts
-import { nullable, oneOf, strictObject } from "@headworks/contract-kit";
-import { Type } from "typebox";
+import { nullable, oneOf, strictObject, Type } from "@headworks/contract-kit";
 import type { Static } from "typebox";
 import { DiffOptions } from "./entry-diff.ts";
 import { Id } from "./primitives.ts";

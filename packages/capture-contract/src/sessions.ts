@@ -1,5 +1,4 @@
-import { defineOperations, media, nullable, oneOf, strictObject, upload } from "@headworks/contract-kit";
-import { Type } from "typebox";
+import { defineOperations, media, nullable, oneOf, strictObject, Type, upload } from "@headworks/contract-kit";
 import type { Static } from "typebox";
 import { booleanText, Id, IdParams, named, Timestamp } from "./primitives.ts";
 

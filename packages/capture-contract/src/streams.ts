@@ -1,5 +1,4 @@
-import { defineOperations, media, nullable, oneOf, strictObject } from "@headworks/contract-kit";
-import { Type } from "typebox";
+import { defineOperations, media, nullable, oneOf, strictObject, Type } from "@headworks/contract-kit";
 import type { Static } from "typebox";
 import { HeadersList } from "./message.ts";
 import { Id, IdParams, Timestamp } from "./primitives.ts";

@@ -1,6 +1,5 @@
-import { defineOperations, media, nullable, oneOf, strictObject, upload } from "@headworks/contract-kit";
+import { defineOperations, media, nullable, oneOf, strictObject, Type, upload } from "@headworks/contract-kit";
 import { resourceTypes } from "@headworks/http-fields";
-import { Type } from "typebox";
 import type { Static } from "typebox";
 import { MatchExplanation, MatchPreviewRequest } from "./match-preview.ts";
 import { Failure, RequestData, ResponseData, RuleKind, RuleTrace, Timings, TlsInfo } from "./message.ts";

@@ -1,5 +1,4 @@
-import { defineOperations, nullable, oneOf, strictObject } from "@headworks/contract-kit";
-import { Type } from "typebox";
+import { defineOperations, nullable, oneOf, strictObject, Type } from "@headworks/contract-kit";
 import type { Static } from "typebox";
 
 const protocol = oneOf(["http", "https", "socks5"], { description: "How that proxy is spoken to" });

@@ -1,6 +1,5 @@
 // Tested by index.test.ts
-import { defineOperations, nullable, oneOf, strictObject } from "@headworks/contract-kit";
-import { Type } from "typebox";
+import { defineOperations, nullable, oneOf, strictObject, Type } from "@headworks/contract-kit";
 import type { Static } from "typebox";
 import { HeadersList } from "./message.ts";
 import { CreatedId, Id, IdParams, named, Timestamp, ToggleBody, ToggleResult } from "./primitives.ts";

@@ -16,3 +16,4 @@ export type {
 } from "./operation.ts";
 export { strictObject, nullable, oneOf } from "./schema.ts";
 export { Secret } from "./secret.ts";
+export { Type } from "./type.ts";

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { Type } from "typebox";
+import { Type } from "./type.ts";
 import { openApiDocument } from "./openapi.ts";
 import { defineOperations, media, upload } from "./operation.ts";
 import { nullable, strictObject } from "./schema.ts";

@@ -1,5 +1,5 @@
 // Tested by secret.test.ts
-import { Type } from "typebox";
+import { Type } from "./type.ts";
 import type { TProperties, TSchema, TSchemaOptions } from "typebox";
 
 /** An object that refuses unknown properties; every wire object is one. */

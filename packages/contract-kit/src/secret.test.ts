@@ -4,7 +4,7 @@ import { inspect } from "node:util";
 import { JsonBytes } from "./operation.ts";
 import { nullable, oneOf, strictObject } from "./schema.ts";
 import { Secret } from "./secret.ts";
-import { Type } from "typebox";
+import { Type } from "./type.ts";
 
 test("a secret comes out of nothing but reveal", () => {
   const secret = new Secret("hunter2");

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { Type } from "typebox";
+import { Type } from "./type.ts";
 import { defineOperations, upload } from "./operation.ts";
 import type { Operation } from "./operation.ts";
 import { nullable, oneOf, strictObject } from "./schema.ts";

@@ -1,6 +1,5 @@
 // Tested by ../../../scripts/write-openapi.test.ts
-import { oneOf, strictObject } from "@headworks/contract-kit";
-import { Type } from "typebox";
+import { oneOf, strictObject, Type } from "@headworks/contract-kit";
 import { Name } from "./primitives.ts";
 
 const Time = Type.String({ format: "date-time" });

@@ -1,6 +1,5 @@
 // Tested by ../../../scripts/write-openapi.test.ts
-import { defineOperations, media, oneOf, strictObject, upload } from "@headworks/contract-kit";
-import { Type } from "typebox";
+import { defineOperations, media, oneOf, strictObject, Type, upload } from "@headworks/contract-kit";
 import { credentialOperations } from "./admin-credentials.ts";
 import { EVENT_KINDS, Name } from "./primitives.ts";
 import { ISSUE_CODES } from "./issues.ts";

@@ -1,5 +1,4 @@
-import { oneOf, strictObject } from "@headworks/contract-kit";
-import { Type } from "typebox";
+import { oneOf, strictObject, Type } from "@headworks/contract-kit";
 import type { Static } from "typebox";
 import { Authorization } from "./authorization.ts";
 import { IntrospectionProvider, JwtProvider } from "./consumers.ts";

@@ -1,5 +1,4 @@
-import { oneOf } from "@headworks/contract-kit";
-import { Type } from "typebox";
+import { oneOf, Type } from "@headworks/contract-kit";
 
 /*
  * Keywords of our own: `x-expects` completes "must be …" where a pattern says too little, `x-file` marks paths of files,

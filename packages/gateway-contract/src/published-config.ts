@@ -1,6 +1,5 @@
 // Tested by ../../../scripts/write-openapi.test.ts
-import { oneOf, strictObject } from "@headworks/contract-kit";
-import { Type } from "typebox";
+import { oneOf, strictObject, Type } from "@headworks/contract-kit";
 import type { Static } from "typebox";
 
 /** One thing that is wrong with a document, or probably not meant. */

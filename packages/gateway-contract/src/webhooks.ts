@@ -1,5 +1,4 @@
-import { strictObject } from "@headworks/contract-kit";
-import { Type } from "typebox";
+import { strictObject, Type } from "@headworks/contract-kit";
 import type { Static } from "typebox";
 import { SecretHeaderMap, SecretText } from "./primitives.ts";
 

@@ -1,8 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { strictObject } from "@headworks/contract-kit";
+import { strictObject, Type } from "@headworks/contract-kit";
 import fc from "fast-check";
-import { Type } from "typebox";
 import type { ImportRequest, PortableRules } from "#slice.ts";
 import { portableList } from "./portable-list.ts";
 

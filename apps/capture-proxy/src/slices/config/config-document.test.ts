@@ -1,8 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { ConfigDocument, ConfigImport, FocusHost } from "@headworks/capture-contract";
-import { strictObject } from "@headworks/contract-kit";
-import { Type } from "typebox";
+import { strictObject, Type } from "@headworks/contract-kit";
 import { portableList } from "#portable/portable-list.ts";
 import { createRuleBundles } from "#portable/rule-bundles.ts";
 import { startApi } from "../../../test/api-rig.ts";
