@@ -9,7 +9,8 @@ import type { LoopMonitor } from "./loop-monitor.ts";
 export interface MetricsOperationsParts {
   readonly counts: ExchangeCounts;
   readonly loop: LoopMonitor;
-  readonly prometheusText: () => Promise<string>;
+  /** The Prometheus text of this moment. */
+  readonly scrape: () => Promise<string>;
   /** Monotonic time of the start. */
   readonly startedMs: number;
 }
@@ -19,14 +20,14 @@ export function createMetricsOperations(
   host: SliceHost,
   parts: MetricsOperationsParts,
 ): Handlers<typeof metricsOperations> {
-  const { counts, loop, prometheusText, startedMs } = parts;
+  const { counts, loop, scrape, startedMs } = parts;
   const read = () => currentMetrics(host, counts, startedMs);
   return {
     getHealth: () =>
       host.store.status().ok ? { status: 200, body: "OK" } : { status: 503, body: "Database not ready" },
     getDetailedHealth: () => ({ status: 200, body: detailedHealth(host, read().uptime_secs) }),
     getMetrics: () => ({ status: 200, body: read() }),
-    getPrometheusMetrics: async () => ({ status: 200, body: await prometheusText() }),
+    getPrometheusMetrics: async () => ({ status: 200, body: await scrape() }),
     getPerformance: () => {
       const { gauges } = host;
       const storage = host.store.status();

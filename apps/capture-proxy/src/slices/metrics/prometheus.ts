@@ -1,5 +1,4 @@
 // Tested by metrics.slice.test.ts
-import { Counter, Gauge, Registry } from "@prometheus-io/client";
 import type { Metrics } from "@headworks/capture-contract";
 import type { StorageStatus } from "#storage/capture-store.ts";
 import type { LatencyBucket } from "./exchange-counts.ts";
@@ -14,8 +13,11 @@ export interface ScrapeFacts {
   readonly residentBytes: number;
 }
 
-/** The metrics in Prometheus text format, in base units, in a registry of their own; each call reads them anew. */
-export function createPrometheusText(read: () => ScrapeFacts): () => Promise<string> {
+/** The metrics in Prometheus text format, in base units. */
+export async function prometheusText(facts: ScrapeFacts): Promise<string> {
+  const { metrics, latency } = facts;
+  // Loaded with the first scrape: it comes in eighty files, and many a Weir is never scraped.
+  const { Counter, Gauge, Registry } = await import("@prometheus-io/client");
   const registry = new Registry();
   const registers = [registry];
   const requests = new Counter({
@@ -24,28 +26,18 @@ export function createPrometheusText(read: () => ScrapeFacts): () => Promise<str
     labelNames: ["result"],
     registers,
   });
+  requests.inc({ result: "success" }, metrics.requests_success);
+  requests.inc({ result: "failed" }, metrics.requests_failed);
   const hits = new Counter({
     name: "weir_intercept_hits_total",
     help: "Requests that a rule acted on",
     labelNames: ["rule"],
     registers,
   });
-  const counters = COUNTERS.map(([name, help, value]) => [new Counter({ name, help, registers }), value] as const);
-  const gauges = GAUGES.map(([name, help, value]) => [new Gauge({ name, help, registers }), value] as const);
-  return async () => {
-    const facts = read();
-    requests.reset();
-    requests.inc({ result: "success" }, facts.metrics.requests_success);
-    requests.inc({ result: "failed" }, facts.metrics.requests_failed);
-    hits.reset();
-    for (const [rule, count] of Object.entries(facts.metrics.intercept_hits)) hits.inc({ rule }, count);
-    for (const [counter, value] of counters) {
-      counter.reset();
-      counter.inc(value(facts));
-    }
-    for (const [gauge, value] of gauges) gauge.set(value(facts));
-    return latencyText(facts.latency) + (await registry.metrics());
-  };
+  for (const [rule, count] of Object.entries(metrics.intercept_hits)) hits.inc({ rule }, count);
+  for (const [name, help, value] of COUNTERS) new Counter({ name, help, registers }).inc(value(facts));
+  for (const [name, help, value] of GAUGES) new Gauge({ name, help, registers }).set(value(facts));
+  return latencyText(latency) + (await registry.metrics());
 }
 
 const LATENCY = "weir_request_duration_seconds";

@@ -1,5 +1,4 @@
 // Tested by metrics.slice.test.ts
-import { Counter, Gauge, Registry } from "@prometheus-io/client";
 import { DURATION_BOUNDS_S, type DurationCounts } from "./traffic-counts.ts";
 
 /** Values of one metric by their labels. */
@@ -34,6 +33,8 @@ export const gauge = (name: string, help: string, labels: readonly string[], sam
 
 /** The Prometheus text (format 0.0.4) of these metrics and of the durations of requests. */
 export async function expose(metrics: readonly MetricSamples[], durations: Iterable<DurationCounts>): Promise<string> {
+  // Loaded with the first scrape: it comes in eighty files, and commands never need them.
+  const { Counter, Gauge, Registry } = await import("@prometheus-io/client");
   const registry = new Registry();
   const registers = [registry];
   for (const { name, help, type, labels, samples } of metrics) {
