@@ -7,11 +7,13 @@ import type { AddressInfo, Socket } from "node:net";
 import { after, before, test } from "node:test";
 import type { GrpcConnection, GrpcStream } from "@headworks/capture-contract";
 import { frameMessage } from "@headworks/grpc-framing";
-import { waitUntil } from "@headworks/testkit";
+import { credentials, proxyClient, secure, startHttp2Origin, waitUntil } from "@headworks/testkit";
+import { CertificateAuthority } from "@headworks/tls-authority";
 import { startProxyRig } from "./proxy-rig.ts";
 import type { ProxyRig } from "./proxy-rig.ts";
 
 const GRPC = { "content-type": "application/grpc" };
+const GRPC_WEB = { "content-type": "application/grpc-web" };
 const origin = createServer();
 let rig: ProxyRig;
 before(async () => {
@@ -102,4 +104,33 @@ test("GOAWAY of one client's connection says nothing of another's", async () => 
   });
   await first.end();
   await second.end();
+});
+
+test("a client of HTTP/1.1 has its connection closing too when its origin, which speaks HTTP/2, says GOAWAY", async () => {
+  const authority = CertificateAuthority.create({ commonName: "Origins" });
+  const streams: ServerHttp2Stream[] = [];
+  const answering = (stream: ServerHttp2Stream): void => {
+    streams.push(stream);
+    stream.respond({ ":status": 200, ...GRPC_WEB });
+  };
+  await using own = await startHttp2Origin(answering, {
+    tls: credentials(authority, { dns: ["localhost"] }),
+  });
+  await rig.api("PATCH", "/config", { upstream_insecure_hosts: ["localhost"] });
+  const { connection } = await proxyClient(Number(new URL(rig.proxy.addresses.proxy).port)).tunnel(
+    `localhost:${own.port}`,
+  );
+  const client = await secure(connection.socket, { servername: "localhost", rejectUnauthorized: false });
+  const body = frameMessage(Buffer.from("a"));
+  await client.write(
+    `POST /shop.v1.Orders/Watch HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/grpc-web\r\nContent-Length: ${body.length}\r\n\r\n`,
+  );
+  await client.write(body);
+  await theConnection("active");
+  for (const session of own.sessions) session.goaway();
+  await theConnection("closing");
+  for (const stream of streams) stream.end();
+  await theConnection("closed");
+  client.destroy();
+  await rig.api("POST", "/grpc/clear", undefined, 204);
 });

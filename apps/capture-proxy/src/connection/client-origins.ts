@@ -43,8 +43,7 @@ interface SharedDial {
 
 /** The connections to origins that serve one client connection; nothing of them is shared with another. */
 export class ClientOrigins implements SessionEvents {
-  /** An origin takes no new requests on its connection. */
-  onGoaway: ((origin: Destination) => void) | undefined;
+  readonly #onGoaway: (origin: Destination) => void;
   readonly #gauges: MutableGauges;
   readonly #dialer: Dialer;
   readonly #connections: OriginConnection[] = [];
@@ -53,9 +52,11 @@ export class ClientOrigins implements SessionEvents {
   /** Places that were offered HTTP/2 and speak HTTP/1.1. */
   readonly #http1Places: Destination[] = [];
 
-  constructor(gauges: MutableGauges, dialer: Dialer) {
+  /** @param onGoaway  an origin takes no new requests on its connection */
+  constructor(gauges: MutableGauges, dialer: Dialer, onGoaway: (origin: Destination) => void) {
     this.#gauges = gauges;
     this.#dialer = dialer;
+    this.#onGoaway = onGoaway;
   }
 
   /** What is open to the same place and takes another request now. */
@@ -108,7 +109,7 @@ export class ClientOrigins implements SessionEvents {
   }
 
   closing({ destination }: OriginSession): void {
-    this.onGoaway?.(destination);
+    this.#onGoaway(destination);
   }
 
   http1Required({ destination }: OriginSession): void {

@@ -76,7 +76,9 @@ export class HttpConnection implements ExchangeClient, Timed {
     this.facts = facts;
     this.#writer = new BatchedWriter(socket);
     this.#answer = new Http1Answer(this.#writer, this.#state);
-    this.origins = new ClientOrigins(services.gauges, services.dialer);
+    this.origins = new ClientOrigins(services.gauges, services.dialer, (origin) =>
+      services.pipeline.closing(facts, origin),
+    );
     this.#socket = socket;
     this.#base = base;
     this.#handover = handover;

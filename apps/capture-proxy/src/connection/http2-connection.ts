@@ -68,7 +68,11 @@ export class Http2Connection implements StreamOwner, Timed {
   constructor(services: ProxyServices, socket: ClientSocket, facts: ClientFacts, leading: Leading) {
     this.services = services;
     this.facts = facts;
-    this.origins = new ClientOrigins(services.gauges, services.dialer);
+    this.origins = new ClientOrigins(services.gauges, services.dialer, (origin) => {
+      services.pipeline.closing(facts, origin);
+      // The client of a tunnel is to learn that its origin ends their connection, as it would without us.
+      if (this.#base !== undefined) this.drain();
+    });
     this.#socket = socket;
     this.#base = "base" in leading ? leading.base : undefined;
     this.#openTunnel = "openTunnel" in leading ? leading.openTunnel : undefined;
@@ -105,11 +109,6 @@ export class Http2Connection implements StreamOwner, Timed {
     session.on("close", this.#onClose);
     socket.on("end", this.#onEnd);
     services.deadlines.add(this);
-    this.origins.onGoaway = (origin) => {
-      services.pipeline.closing(facts, origin);
-      // The client of a tunnel is to learn that its origin ends their connection, as it would without us.
-      if (this.#base !== undefined) this.drain();
-    };
   }
 
   /** Whether the client ever said anything on this connection. */
