@@ -104,6 +104,7 @@ test("GOAWAY of one client's connection says nothing of another's", async () => 
   });
   await first.end();
   await second.end();
+  await rig.api("POST", "/grpc/clear", undefined, 204);
 });
 
 test("a client of HTTP/1.1 has its connection closing too when its origin, which speaks HTTP/2, says GOAWAY", async () => {
@@ -126,6 +127,7 @@ test("a client of HTTP/1.1 has its connection closing too when its origin, which
     `POST /shop.v1.Orders/Watch HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/grpc-web\r\nContent-Length: ${body.length}\r\n\r\n`,
   );
   await client.write(body);
+  await waitUntil(() => streams.length === 1, { what: "the call at its origin" });
   await theConnection("active");
   for (const session of own.sessions) session.goaway();
   await theConnection("closing");
