@@ -12,6 +12,7 @@ import {
   type SubmitOutcome,
   type SubmittedText,
 } from "#config/generations.ts";
+import type { AdminServer } from "#admin/admin-server.ts";
 import { ReloadRequests } from "#config/reload-requests.ts";
 import { onlyListenerOf } from "#config/only-listener.ts";
 import { readConfigFile, watchFile } from "#config/watch-file.ts";
@@ -32,7 +33,7 @@ import type { ForcedState, UpstreamSnapshot } from "#upstream/upstream-state.ts"
 import { UpstreamUpkeep } from "#upstream/upstream-upkeep.ts";
 import { WorkerPool } from "#workers/worker-pool.ts";
 import { systemClock } from "./clock.ts";
-import { openAdminPlane } from "./admin-plane.ts";
+import type { AdminPlaneParts } from "./admin-plane.ts";
 import { connectionServices, reservedAnswer, targetProblem } from "./client-requests.ts";
 import { documentChecks } from "./document-checks.ts";
 import { gatewayFacts } from "./gateway-facts.ts";
@@ -126,7 +127,7 @@ export interface ProcessParts {
 interface Traffic {
   readonly addresses: ListenerSet["addresses"];
   readonly metricsText: () => Promise<string>;
-  readonly admin: Pick<Parameters<typeof openAdminPlane>[0], "pipeline" | "traffic">;
+  readonly admin: Pick<AdminPlaneParts, "pipeline" | "traffic">;
   open(listeners: readonly Listener[]): Promise<void>;
   follow(listeners: readonly Listener[], graceMs: number): void;
   stop(graceMs: number): Promise<void>;
@@ -149,7 +150,7 @@ async function assemble(parts: ProcessParts, workers: number, followsFile: boole
   const { admin, listeners } = generations.current.document;
   const { metricsText } = traffic;
   const adminParts = { ...parts, ...control, ...traffic.admin, metricsText, configFile };
-  const adminServer = admin === undefined ? undefined : await openAdminPlane({ ...adminParts, admin });
+  const adminServer = admin === undefined ? undefined : await openAdmin({ ...adminParts, admin });
   await traffic.open(listeners);
   parts.tickets.start();
   const inFile = async (): Promise<SubmittedText | NoText> => {
@@ -179,6 +180,12 @@ async function assemble(parts: ProcessParts, workers: number, followsFile: boole
       await parts.store?.close();
     },
   };
+}
+
+/** Loaded where it is asked for: a quarter of all files serve the admin API alone, and workers have none. */
+async function openAdmin(parts: AdminPlaneParts): Promise<AdminServer> {
+  const { openAdminPlane } = await import("./admin-plane.ts");
+  return await openAdminPlane(parts);
 }
 
 function createPool(parts: ProcessParts, workers: number, control: () => Control): WorkerPool {

@@ -21,6 +21,19 @@ export interface RequestValues {
 /** Checks one request; query and path values are coerced from text, bodies never are. Gives every issue found. */
 export type RequestValidator = (values: RequestValues) => { readonly issues: Issue[]; readonly values: RequestValues };
 
+/**
+ * For Fastify, which would load its own ways to check requests and to write answers, forty files each, although the
+ * binding of operations does both. A route that comes with schemas is refused.
+ */
+export const NO_ROUTE_COMPILERS = {
+  buildValidator: () => refuseSchema,
+  buildSerializer: () => refuseSchema,
+};
+
+function refuseSchema(): never {
+  throw new TypeError("Schemas belong into the contract, not to routes of Fastify");
+}
+
 const options = {
   allErrors: true,
   strict: false,

@@ -4,6 +4,7 @@ import fastifyStatic from "@fastify/static";
 import { apiInfo, operations as weirOperations } from "@headworks/capture-contract";
 import type { AnyOperations } from "@headworks/contract-kit";
 import { openApiDocument } from "@headworks/contract-kit/openapi";
+import { NO_ROUTE_COMPILERS } from "@headworks/contract-kit/server";
 import Fastify from "fastify";
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import type { SettingsStore } from "#settings/settings.ts";
@@ -66,16 +67,6 @@ export interface ApiServer {
   close(graceMs: number): Promise<void>;
 }
 
-/** The binding checks requests and writes answers; Fastify would load its own ways of both for nothing. */
-const NO_COMPILERS = {
-  buildValidator: () => refuseSchema,
-  buildSerializer: () => refuseSchema,
-};
-
-function refuseSchema(): never {
-  throw new TypeError("Schemas belong into the contract, not to routes of Fastify");
-}
-
 const NOTHING_HERE = "There is nothing at this path";
 
 /** Builds the server; nothing listens yet. */
@@ -87,7 +78,7 @@ export function createApiServer(options: ApiServerOptions): ApiServer {
   let server: Server | undefined;
   const app = Fastify({
     logger: false,
-    schemaController: { compilersFactory: NO_COMPILERS },
+    schemaController: { compilersFactory: NO_ROUTE_COMPILERS },
     exposeHeadRoutes: false,
     routerOptions: { maxParamLength: 1024 },
     forceCloseConnections: "idle",

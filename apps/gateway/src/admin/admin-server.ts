@@ -7,6 +7,7 @@ import Fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest }
 import type { Logger } from "pino";
 import type { Handlers, Operation } from "@headworks/contract-kit";
 import { openApiDocument } from "@headworks/contract-kit/openapi";
+import { NO_ROUTE_COMPILERS } from "@headworks/contract-kit/server";
 import { adminApiInfo, adminOperations, type Admin } from "@headworks/gateway-contract";
 import { AdminError } from "./admin-error.ts";
 import type { AuditLog } from "./audit-log.ts";
@@ -50,6 +51,7 @@ export async function openAdminServer(parts: AdminServerParts): Promise<AdminSer
   let server: Server | undefined;
   const app = Fastify({
     logger: false,
+    schemaController: { compilersFactory: NO_ROUTE_COMPILERS },
     exposeHeadRoutes: true,
     bodyLimit: MOST_BODY_BYTES,
     forceCloseConnections: "idle",
