@@ -5,6 +5,7 @@ import { waitUntil } from "@headworks/testkit";
 import { WebSocket } from "ws";
 import { startApi } from "../../test/api-rig.ts";
 import type { ApiRig } from "../../test/api-rig.ts";
+import { sampleFrame } from "#storage/sample-frame.ts";
 import type { FrameRecord } from "#storage/stream-store.ts";
 
 interface Listener extends AsyncDisposable {
@@ -36,21 +37,8 @@ async function listen(api: ApiRig, channels: readonly string[], path = "/ws"): P
 
 const STREAM = { id: "0193-stream", kind: "websocket" } as const;
 
-function frame(text: string, change: Partial<FrameRecord> = {}): FrameRecord {
-  const payload = Buffer.from(text);
-  return {
-    direction: "receive",
-    type: "text",
-    opcode: 1,
-    isFinal: true,
-    atMs: 1_763_700_000_000,
-    payload,
-    sizeBytes: payload.length,
-    wireBytes: payload.length + 2,
-    isCompressed: false,
-    ...change,
-  };
-}
+const frame = (text: string, change: Partial<FrameRecord> = {}): FrameRecord =>
+  sampleFrame(text, { direction: "receive", wireBytes: Buffer.byteLength(text) + 2, ...change });
 
 test("frames reach those who subscribed to them, within a flush, and nobody else", async () => {
   await using api = await startApi();

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { temporaryDirectory } from "@headworks/testkit";
+import { sampleFrame } from "./sample-frame.ts";
 import { NEVER, openRig } from "./store-rig.ts";
 import type { StoreRig } from "./store-rig.ts";
 
@@ -34,18 +35,7 @@ test("frames that were handed over are found by the question that follows", asyn
   const exchange = rig.addAs(rig.store.nextSeq(), { state: { step: "responding" } });
   const stream = rig.store.streams.open(exchange, "sse");
   for (let frames = 1; frames < 5; frames += 1) {
-    const payload = Buffer.from("event");
-    stream.frame({
-      direction: "receive",
-      type: "text",
-      opcode: 1,
-      isFinal: true,
-      atMs: 1_763_700_000_000,
-      payload,
-      sizeBytes: payload.length,
-      wireBytes: payload.length,
-      isCompressed: false,
-    });
+    stream.frame(sampleFrame("event", { direction: "receive" }));
     const { total } = await rig.store.streams.listFrames({ streamId: exchange.id, limit: 1, offset: 0, order: "asc" });
     assert.equal(total, frames);
   }

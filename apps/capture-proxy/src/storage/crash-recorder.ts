@@ -1,6 +1,7 @@
 // Tested by capture-store-crash.test.ts
 import { writeSync } from "node:fs";
 import type { ExchangeView } from "#exchange/exchange.ts";
+import { sampleFrame } from "./sample-frame.ts";
 import { openRig } from "./store-rig.ts";
 import type { StoreRig } from "./store-rig.ts";
 
@@ -10,17 +11,7 @@ function streamOf({ store }: StoreRig, exchange: ExchangeView): void {
   const recorder = store.streams.open(exchange, "websocket");
   recorder.change({ state: "open" });
   for (let index = 0; index < FRAMES_OF_A_STREAM; index += 1) {
-    recorder.frame({
-      direction: "send",
-      type: "text",
-      opcode: 1,
-      isFinal: true,
-      atMs: Date.now(),
-      payload: Buffer.from("x".repeat(index * 7)),
-      sizeBytes: index * 7,
-      wireBytes: index * 7 + 6,
-      isCompressed: false,
-    });
+    recorder.frame(sampleFrame("x".repeat(index * 7), { atMs: Date.now() }));
   }
 }
 

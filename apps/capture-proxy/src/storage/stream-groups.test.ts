@@ -2,18 +2,9 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { temporaryDirectory } from "@headworks/testkit";
 import { sampleExchange } from "./sample-exchange.ts";
+import { sampleFrame } from "./sample-frame.ts";
 import { openRig, type StoreRig } from "./store-rig.ts";
-import type { AttributeCondition, FrameRecord } from "./stream-store.ts";
-
-const FRAME: Omit<FrameRecord, "payload" | "sizeBytes"> = {
-  direction: "send",
-  type: "message",
-  opcode: 0,
-  isFinal: true,
-  atMs: 1_763_700_000_000,
-  wireBytes: 0,
-  isCompressed: false,
-};
+import type { AttributeCondition } from "./stream-store.ts";
 
 /** A call with one frame that says its service; gives its id. */
 function call(rig: StoreRig, attributes: Readonly<Record<string, string>>, isOpen = false): string {
@@ -21,8 +12,7 @@ function call(rig: StoreRig, attributes: Readonly<Record<string, string>>, isOpe
   rig.store.record(rig.store.nextSeq(), exchange);
   const stream = rig.store.streams.open(exchange, "grpc");
   stream.change({ state: "open", attributes });
-  const payload = Buffer.from(attributes["service"] ?? "");
-  stream.frame({ ...FRAME, payload, sizeBytes: payload.length });
+  stream.frame(sampleFrame(attributes["service"] ?? "", { type: "message", opcode: 0 }));
   if (!isOpen) stream.end();
   return exchange.id;
 }

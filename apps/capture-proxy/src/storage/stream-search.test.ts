@@ -4,6 +4,7 @@ import { temporaryDirectory } from "@headworks/testkit";
 import { GRPC_STATUS_NAMES } from "@headworks/query-language";
 import { STATUS_NAMES } from "@headworks/grpc-framing";
 import { sampleExchange } from "./sample-exchange.ts";
+import { sampleFrame } from "./sample-frame.ts";
 import { NEVER, openRig } from "./store-rig.ts";
 import type { StoreRig } from "./store-rig.ts";
 import type { FrameRecord, StreamKind, StreamRecorder } from "./stream-store.ts";
@@ -25,18 +26,8 @@ function say(
   type: FrameRecord["type"] = "text",
   isFinal = true,
 ): void {
-  const payload = Buffer.from(text);
-  stream.frame({
-    direction: way === "in" ? "receive" : "send",
-    type,
-    opcode: 1,
-    isFinal,
-    atMs: 1_763_700_000_000,
-    payload,
-    sizeBytes: payload.length,
-    wireBytes: payload.length,
-    isCompressed: false,
-  });
+  const direction = way === "in" ? "receive" : "send";
+  stream.frame(sampleFrame(text, { direction, type, isFinal }));
 }
 
 const hostsOf = async (rig: StoreRig, q: string): Promise<string> => {

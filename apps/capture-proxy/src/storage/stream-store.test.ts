@@ -4,27 +4,12 @@ import { temporaryDirectory, waitUntil } from "@headworks/testkit";
 import type { Exchange } from "#exchange/exchange.ts";
 import { openDatabase } from "./database.ts";
 import { sampleExchange } from "./sample-exchange.ts";
+import { sampleFrame as frame } from "./sample-frame.ts";
 import { openRig } from "./store-rig.ts";
 import type { StoreRig } from "./store-rig.ts";
-import type { FrameQuery, FrameRecord, StoredFrame, StreamRecorder } from "./stream-store.ts";
+import type { FrameQuery, StoredFrame, StreamRecorder } from "./stream-store.ts";
 
 const ALL: FrameQuery = { limit: 1000, offset: 0, order: "asc" };
-
-function frame(text: string | Buffer, change: Partial<FrameRecord> = {}): FrameRecord {
-  const payload = Buffer.from(text);
-  return {
-    direction: "send",
-    type: "text",
-    opcode: 1,
-    isFinal: true,
-    atMs: 1_763_700_000_000,
-    payload,
-    sizeBytes: payload.length,
-    wireBytes: payload.length + 6,
-    isCompressed: false,
-    ...change,
-  };
-}
 
 /** A running exchange whose entry is recorded, with a stream. */
 function openStream(

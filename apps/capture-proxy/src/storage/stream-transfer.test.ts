@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { temporaryDirectory } from "@headworks/testkit";
 import type { ImportOptions } from "./capture-store.ts";
+import { sampleFrame } from "./sample-frame.ts";
 import { NEVER, openRig } from "./store-rig.ts";
 import type { StoreRig } from "./store-rig.ts";
 import type { FrameRecord, StoredFrame, StreamRow } from "./stream-store.ts";
@@ -13,21 +14,8 @@ const OPTIONS: ImportOptions = {
   onProgress: () => undefined,
 };
 
-function frame(text: string | Buffer, change: Partial<FrameRecord> = {}): FrameRecord {
-  const payload = Buffer.from(text);
-  return {
-    direction: "send",
-    type: "text",
-    opcode: 1,
-    isFinal: true,
-    atMs: 1_763_700_000_123,
-    payload,
-    sizeBytes: payload.length,
-    wireBytes: payload.length + 6,
-    isCompressed: false,
-    ...change,
-  };
-}
+const frame = (text: string | Buffer, change: Partial<FrameRecord> = {}): FrameRecord =>
+  sampleFrame(text, { atMs: 1_763_700_000_123, ...change });
 
 /** A session with a WebSocket connection of many frames, and a stream of events. */
 async function fill(rig: StoreRig): Promise<string> {
