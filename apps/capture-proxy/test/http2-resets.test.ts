@@ -6,7 +6,17 @@ import type { IncomingHttpHeaders, ServerHttp2Stream } from "node:http2";
 import { createServer } from "node:net";
 import type { AddressInfo, Socket } from "node:net";
 import { test } from "node:test";
-import { FLAG, FRAME, frame, section, startHttp2Origin, startRawHttp2Origin, u32, waitUntil } from "@headworks/testkit";
+import {
+  collect,
+  FLAG,
+  FRAME,
+  frame,
+  section,
+  startHttp2Origin,
+  startRawHttp2Origin,
+  u32,
+  waitUntil,
+} from "@headworks/testkit";
 import type { Http2Origin, StreamHandler } from "@headworks/testkit";
 import { Line } from "#exchange/line.ts";
 import { CONTINUE } from "#exchange/phases.ts";
@@ -63,6 +73,52 @@ test("a reset without an error in the middle of an answer does not look like its
   const { status, code } = await client.fetch();
   assert.equal(status, 200);
   assert.notEqual(code, 0);
+});
+
+test("a reset without an error behind all bytes of the announced length is the end of the answer", async () => {
+  await using server = await startRawHttp2Origin((stream, write) => {
+    const fields = [
+      [":status", "200"],
+      ["content-length", "4"],
+    ] as const;
+    write(
+      frame(FRAME.headers, FLAG.endHeaders, stream, section(fields)),
+      frame(FRAME.data, 0, stream, "full"),
+      frame(FRAME.reset, 0, stream, u32(0)),
+    );
+  });
+  await using proxy = await http2Engine();
+  await using client = await clientOf("2", proxy, server.port, { isPlain: true });
+  const { status, body, code } = await client.fetch();
+  assert.deepEqual([status, body, code], [200, "full", 0]);
+  const [exchange] = await proxy.waitFor(1);
+  assert.equal(exchange?.state.step, "completed");
+});
+
+test("what came of an answer before its origin reset it reaches a client that reads late, and then the reset", async () => {
+  const sent = "x".repeat(40_000);
+  await using server = await startRawHttp2Origin((stream, write) => {
+    write(
+      frame(FRAME.headers, FLAG.endHeaders, stream, Buffer.from([0x88])),
+      ...[0, 10_000, 20_000, 30_000].map((at) => frame(FRAME.data, 0, stream, sent.slice(at, at + 10_000))),
+      frame(FRAME.reset, 0, stream, u32(ENHANCE_YOUR_CALM)),
+    );
+  });
+  await using proxy = await http2Engine();
+  await using client = await clientOf("2", proxy, server.port, { isPlain: true });
+  const { session } = client;
+  assert.ok(session);
+  const narrowed = once(session, "localSettings");
+  session.settings({ initialWindowSize: 1000 });
+  await narrowed;
+  const stream = session.request({ ":path": "/" });
+  stream.pause();
+  await proxy.waitFor(1);
+  const answer = collect(stream);
+  stream.resume();
+  const { status, body, code } = await answer;
+  assert.deepEqual([status, body.length, code], [200, sent.length, ENHANCE_YOUR_CALM]);
+  assert.ok(body.equals(Buffer.from(sent)), "what came is what was sent");
 });
 
 test("a client's reset reaches the origin with its code", async () => {

@@ -5,6 +5,7 @@ import {
   FLAG,
   FRAME,
   frame,
+  http2Client,
   rawClient,
   section,
   settings,
@@ -103,6 +104,30 @@ for (const [what, frames, status] of HOSTILE) {
     else assert.equal(answer?.status, status);
     assert.equal(answer?.header("x-b"), undefined);
     assert.equal((await gateway.send({ path: "/" })).status, 204);
+  });
+}
+
+for (const [body, isWhole] of [
+  ["all of it", true],
+  ["a part", false],
+] as const) {
+  test(`HTTP/2 upstream: a reset without an error behind "${body}" of nine announced bytes is ${isWhole ? "the end" : "a cut"}`, async () => {
+    await using origin = await startRawHttp2Origin((stream, write) => {
+      const fields = [
+        [":status", "200"],
+        ["content-length", "9"],
+      ] as const;
+      write(
+        frame(FRAME.headers, FLAG.endHeaders, stream, section(fields)),
+        frame(FRAME.data, 0, stream, body),
+        frame(FRAME.reset, 0, stream, u32(0)),
+      );
+    });
+    await using gateway = await gatewayFor(origin.port);
+    await using client = await http2Client(gateway.port());
+    const answer = await client.fetch({ ":path": "/" });
+    assert.deepEqual([answer.status, answer.code === 0], [200, isWhole]);
+    if (isWhole) assert.equal(answer.body.toString(), body);
   });
 }
 

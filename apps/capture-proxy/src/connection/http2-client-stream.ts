@@ -234,8 +234,14 @@ export class Http2ClientStream implements ExchangeClient, Timed {
   exchangeBroken(failure: Failure): void {
     this.#exchange = undefined;
     this.#isAnswered = true;
-    this.#piece = undefined;
-    this.#reset(failure.resetCode ?? (failure.side === "client" ? CANCEL : INTERNAL_ERROR));
+    const code = failure.resetCode ?? (failure.side === "client" ? CANCEL : INTERNAL_ERROR);
+    if (failure.side !== "upstream") this.#piece = undefined;
+    this.#write();
+    if (failure.side !== "upstream" || this.#isClosed || !this.isBlocked) return this.#reset(code);
+    // What came of the answer before its origin broke it off is the client's; a reset at once would overtake it.
+    this.touch();
+    // Not in the callback itself: what ends the stream then goes out with the bytes, ahead of the reset.
+    this.#stream.write(NOTHING, () => setImmediate(() => this.#reset(code)));
   }
 
   switchProtocols(

@@ -232,9 +232,14 @@ export class OriginStream implements Origin {
     };
   }
 
-  /** Whether the end that the reading side came to is that of the answer. */
+  /**
+   * Whether the end that the reading side came to is that of the answer. Of an announced length that is there, nothing can
+   * be missing: servers of node's at times reset a stream without an error in place of saying that it ends.
+   */
   get #isWhole(): boolean {
-    return this.#end === "seen" || (this.#end === "perhaps" && (this.#missingBytes ?? 0) === 0);
+    return (
+      this.#end === "seen" || this.#missingBytes === 0 || (this.#end === "perhaps" && this.#missingBytes === undefined)
+    );
   }
 
   readonly #onInformational = (_headers: unknown, _flags: unknown, section: RawFields): void => {

@@ -138,9 +138,13 @@ export class Http2Exchange implements UpstreamExchange {
     };
   }
 
-  /** Whether the end that the reading side came to is that of the answer. */
+  /**
+   * Whether the end that the reading side came to is that of the answer. Of an announced length that is there, nothing can
+   * be missing: servers of node's at times reset a stream without an error in place of saying that it ends.
+   */
   get #isWhole(): boolean {
-    return this.#ending === "seen" || (this.#ending === "perhaps" && (this.#missingBytes ?? 0) === 0);
+    if (this.#ending === "seen" || this.#missingBytes === 0) return true;
+    return this.#ending === "perhaps" && this.#missingBytes === undefined;
   }
 
   readonly #onInformational = (_headers: unknown, _flags: unknown, section: RawFields): void => {
