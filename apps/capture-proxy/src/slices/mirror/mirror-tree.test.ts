@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { once } from "node:events";
 import {
   mkdirSync,
   readdirSync,
@@ -119,20 +120,29 @@ test("whatever the URL, its files can be created, and only below the directory",
   }
 });
 
-/** Exchanges a directory for a link to another one and back, as fast as it can. */
+/**
+ * Exchanges a directory for a link to another one and back, as fast as it can. Each time it is put aside under a name of its
+ * own: whoever writes meanwhile makes it anew, and two that hold something cannot take each other's place.
+ */
 const SWAPPER = `
-  const { renameSync, symlinkSync, unlinkSync } = require("node:fs");
-  const { workerData, parentPort } = require("node:worker_threads");
-  const { victim, aside, outside, flag } = workerData;
-  const stop = new Int32Array(flag);
-  let swaps = 0;
-  while (Atomics.load(stop, 0) === 0) {
-    try { renameSync(victim, aside); symlinkSync(outside, victim); unlinkSync(victim); renameSync(aside, victim); swaps += 1; } catch {
+  const { renameSync, rmSync, symlinkSync, unlinkSync } = require("node:fs");
+  const { victim, outside, shared } = require("node:worker_threads").workerData;
+  const state = new Int32Array(shared);
+  for (let turn = 0; Atomics.load(state, 0) === 0; turn += 1) {
+    const aside = victim + "-aside-" + turn;
+    try {
+      renameSync(victim, aside);
+      symlinkSync(outside, victim);
+      Atomics.add(state, 1, 1);
+      unlinkSync(victim);
+      renameSync(aside, victim);
+    } catch {
       try { unlinkSync(victim); } catch {}
-      try { renameSync(aside, victim); } catch {}
+      try { renameSync(aside, victim); } catch {
+        try { rmSync(aside, { recursive: true, force: true }); } catch {}
+      }
     }
   }
-  parentPort.postMessage(swaps);
 `;
 
 test("a directory that is exchanged for a link at any moment leads nothing outside", async (context) => {
@@ -142,13 +152,14 @@ test("a directory that is exchanged for a link at any moment leads nothing outsi
   mkdirSync(outside);
   const tree = new MirrorTree(dir);
   write(tree, { host: "a.test", path: "/sub/x.js" }, "first");
-  const flag = new SharedArrayBuffer(4);
+  const shared = new SharedArrayBuffer(8);
+  const state = new Int32Array(shared);
   const victim = join(dir, "a.test", "sub");
-  const swapper = new Worker(SWAPPER, { eval: true, workerData: { victim, aside: `${victim}-aside`, outside, flag } });
-  const swaps = new Promise<number>((resolve) => swapper.once("message", resolve));
-  await new Promise((resolve) => swapper.once("online", resolve));
+  const swapper = new Worker(SWAPPER, { eval: true, workerData: { victim, outside, shared } });
+  const ended = once(swapper, "exit");
   let written = 0;
-  for (let index = 0; index < 300; index += 1) {
+  const isEnough = (): boolean => written >= 100 && Atomics.load(state, 1) >= 100;
+  for (let index = 0; index < 1_000_000 && !isEnough(); index += 1) {
     try {
       write(tree, { host: "a.test", path: `/sub/${index % 10}.js` }, "x");
       written += 1;
@@ -156,8 +167,9 @@ test("a directory that is exchanged for a link at any moment leads nothing outsi
       // The directory was away at that moment: a dropped file.
     }
   }
-  Atomics.store(new Int32Array(flag), 0, 1);
-  assert.ok((await swaps) > 0 && written > 0);
+  Atomics.store(state, 0, 1);
+  await ended;
+  assert.ok(isEnough(), `${written} files written, ${Atomics.load(state, 1)} links placed`);
   tree.close();
   assert.deepEqual(readdirSync(outside), []);
 });
