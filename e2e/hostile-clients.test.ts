@@ -5,7 +5,7 @@ import { proxyClient, rawClient, startOrigin, waitUntil } from "@headworks/testk
 import type { Origin, RawConnection } from "@headworks/testkit";
 import { Cleanups, LOCAL_NAMES, originAuthority, startWeir } from "./rig.ts";
 import type { Weir } from "./rig.ts";
-import { descriptorsReturn, inParallel, numbers, whileHealthy } from "./watch.ts";
+import { atRest, descriptorsReturn, inParallel, numbers, whileHealthy } from "./watch.ts";
 
 const cleanups = new Cleanups();
 let weir: Weir;
@@ -38,7 +38,7 @@ async function servesOthers(rounds = 10): Promise<void> {
 /** Every test leaves Weir as it found it. */
 async function attack(name: string, run: () => Promise<void>): Promise<void> {
   await servesOthers(2);
-  const before = weir.openFiles();
+  const before = (await atRest(weir)).openFiles();
   await whileHealthy(weir, name, run);
   await descriptorsReturn(weir, before);
   await servesOthers(2);

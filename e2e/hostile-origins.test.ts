@@ -5,7 +5,7 @@ import { credentials, proxyClient, rawClient, startOrigin, startRawServer, waitU
 import type { Origin, ProxyClient, RawConnection } from "@headworks/testkit";
 import { Cleanups, LOCAL_NAMES, originAuthority, startWeir } from "./rig.ts";
 import type { Weir } from "./rig.ts";
-import { descriptorsReturn, inParallel, numbers, whileHealthy } from "./watch.ts";
+import { atRest, descriptorsReturn, inParallel, numbers, whileHealthy } from "./watch.ts";
 
 const cleanups = new Cleanups();
 let weir: Weir;
@@ -192,7 +192,7 @@ test("an answer sent on an idle connection is nobody's answer", async () => {
 
 test("a hundred origins that break off at every stage leave no descriptor and no exchange behind", async () => {
   await client.fetch(`${good.url}/warm`);
-  const before = weir.openFiles();
+  const before = (await atRest(weir)).openFiles();
   const origin = await startRawServer(async (connection, index) => {
     await connection.readUntil("\r\n\r\n").catch(() => undefined);
     const bytes = `HTTP/1.1 200 OK\r\nContent-Length: 50\r\n\r\n${"x".repeat(30)}`.slice(0, index % 70);

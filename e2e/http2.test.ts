@@ -9,6 +9,7 @@ import type { Exit, Http2Origin } from "@headworks/testkit";
 import { chromium } from "playwright-core";
 import { Cleanups, LOCAL_NAMES, originAuthority, startWeir } from "./rig.ts";
 import type { Entry, Weir } from "./rig.ts";
+import { atRest } from "./watch.ts";
 
 const curl = peer("curl");
 const browser = peer("chromium");
@@ -171,7 +172,7 @@ test("a hundred requests at once over one connection each get their own answer",
 
 /** Watches Weir's memory while `run` runs. */
 async function withFlatMemory(name: string, run: () => Promise<void>): Promise<void> {
-  const startBytes = weir.residentBytes();
+  const startBytes = (await atRest(weir)).residentBytes();
   let peakBytes = startBytes;
   const sampler = setInterval(() => (peakBytes = Math.max(peakBytes, weir.residentBytes())), 50);
   const startedMs = performance.now();

@@ -7,6 +7,7 @@ import { proxyClient, rawClient, startOrigin } from "@headworks/testkit";
 import type { Origin, RawConnection } from "@headworks/testkit";
 import { Cleanups, LOCAL_NAMES, originAuthority, startWeir } from "./rig.ts";
 import type { Weir } from "./rig.ts";
+import { atRest } from "./watch.ts";
 
 const TOTAL_BYTES = 1024 * 1024 * 1024;
 const PIECE = Buffer.alloc(1024 * 1024, "0123456789abcdef");
@@ -43,7 +44,7 @@ async function sendAll(response: ServerResponse): Promise<void> {
 
 /** Watches Weir's memory while `run` runs. */
 async function withFlatMemory(name: string, run: () => Promise<void>): Promise<void> {
-  const startBytes = weir.residentBytes();
+  const startBytes = (await atRest(weir)).residentBytes();
   let peakBytes = startBytes;
   const sampler = setInterval(() => (peakBytes = Math.max(peakBytes, weir.residentBytes())), 50);
   const startedMs = performance.now();

@@ -4,7 +4,7 @@ import { proxyClient, rawClient } from "@headworks/testkit";
 import { freePort } from "./proxy-processes.ts";
 import { Cleanups, startWeir } from "./rig.ts";
 import type { Weir } from "./rig.ts";
-import { descriptorsReturn } from "./watch.ts";
+import { atRest, descriptorsReturn } from "./watch.ts";
 
 const cleanups = new Cleanups();
 let weir: Weir;
@@ -74,8 +74,7 @@ const WAYS: readonly [name: string, ask: Ask][] = [
 for (const [way, ask] of WAYS) {
   for (const side of ["proxy", "api"] as const) {
     test(`Weir's own ${side} port cannot be reached by ${way}, whatever its spelling`, async () => {
-      await weir.stats();
-      const before = weir.openFiles();
+      const before = (await atRest(weir)).openFiles();
       for (const host of SPELLINGS) {
         const startedMs = performance.now();
         const answer = await ask(host, side === "proxy" ? weir.proxyPort : weir.apiPort);
@@ -110,8 +109,7 @@ test("two Weirs that name each other notice what comes round, plain and over HTT
   const args = [`--proxy-port=${port}`, `--upstream-proxy=127.0.0.1:${second.proxyPort}`, "--upstream-insecure"];
   await using first = await startWeir({ args });
   const client = proxyClient(first.proxyPort, { ca: first.caPem });
-  for (const each of [first, second]) await each.stats();
-  const before = [first.openFiles(), second.openFiles()];
+  const before = [(await atRest(first)).openFiles(), (await atRest(second)).openFiles()];
   for (const [url, came] of [
     ["http://origin.test/round", "origin.test/round"],
     ["https://secure.test/round", "secure.test"],

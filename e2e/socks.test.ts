@@ -9,6 +9,7 @@ import { chromium } from "playwright-core";
 import { freePort } from "./proxy-processes.ts";
 import { Cleanups, LOCAL_NAMES, originAuthority, startWeir } from "./rig.ts";
 import type { Entry, Weir } from "./rig.ts";
+import { atRest } from "./watch.ts";
 
 const curl = peer("curl");
 const ncat = peer("ncat");
@@ -368,7 +369,7 @@ test("a port in use is one sentence and the exit code for that", async () => {
 });
 
 test("tunnels do not keep descriptors once they are over", { skip: curl.skip }, async () => {
-  const before = weir.openFiles();
+  const before = (await atRest(weir)).openFiles();
   for (let round = 0; round < 20; round += 1) {
     await byCurl("--socks5-hostname", `127.0.0.1:${socksPort}`)(`http://localhost:${plain.port}/`);
   }

@@ -49,6 +49,12 @@ export async function whileHealthy(weir: Weir, what: string, attack: () => Promi
 /** Sockets of our own calls of the API come and go; a leak is much larger than that. */
 const SLACK_FILES = 8;
 
+/** A Weir with all its threads, two of which start shortly after it or when asked: what it needs at rest can be measured. */
+export async function atRest(weir: Weir): Promise<Weir> {
+  for (const filter of ["", "&host=nobody.test"]) await weir.get(`/traffic?limit=1${filter}`);
+  return weir;
+}
+
 /** Waits until Weir holds no more descriptors than before, give or take the API's own. */
 export async function descriptorsReturn(weir: Weir, before: number, timeoutMs = 15_000): Promise<void> {
   await waitUntil(() => weir.openFiles() <= before + SLACK_FILES, {
