@@ -1,7 +1,10 @@
 import { spawn } from "node:child_process";
+import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { repositoryRoot, sourceFiles } from "./source-tree.ts";
+import { batchTests, writeBatches } from "./test-batches.ts";
 import { selectTests } from "./test-selection.ts";
 import { ensureUi } from "./ui-build.ts";
 
@@ -25,6 +28,9 @@ if (files.length === 0) {
 }
 if (needsUi) await ensureUi(repositoryRoot, (line) => console.error(line));
 
+const batches = batchTests(files, (file) => readFileSync(join(repositoryRoot, file), "utf8"));
+const batchDirectory = mkdtempSync(join(tmpdir(), "headworks-tests-"));
+process.once("exit", () => rmSync(batchDirectory, { recursive: true, force: true }));
 const runner = spawn(
   process.execPath,
   [
@@ -35,7 +41,7 @@ const runner = spawn(
     `--test-timeout=${TEST_TIMEOUT_MS}`,
     ...(options.some((option) => option.startsWith("--test-reporter")) ? [] : ["--test-reporter=spec"]),
     ...options,
-    ...files,
+    ...writeBatches(repositoryRoot, batchDirectory, batches),
   ],
   {
     cwd: repositoryRoot,

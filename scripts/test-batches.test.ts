@@ -1,0 +1,75 @@
+import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { test } from "node:test";
+import { fileURLToPath } from "node:url";
+import { temporaryDirectory } from "@headworks/testkit";
+import { repositoryRoot } from "./source-tree.ts";
+import { batchTests, canShareProcess, writeBatches } from "./test-batches.ts";
+
+const PLAIN = 'import { test, type TestContext } from "node:test";\n';
+const textOf = (): string => PLAIN;
+
+const ALONE: readonly (readonly [string, string])[] = [
+  ["hooks for all tests", 'import { after, before, test } from "node:test";'],
+  ["another clock", 'import { mock, test } from "node:test";'],
+  ["settings", 'process.env["TZ"] = "UTC";'],
+  ["settings taken away", 'delete process.env["TZ"];'],
+  ["counts of memory", "const before = process.memoryUsage().heapUsed;"],
+  ["counts of time", "const spent = process.cpuUsage();"],
+  ["what the process listens to", 'process.once("warning", noted);'],
+  ["what it prints", "process.stderr.write = (text) => printed.push(text);"],
+  ["what everybody sees", "globalThis.fetch = answered;"],
+];
+for (const [what, line] of ALONE) {
+  test(`a test file that changes or asks what concerns the whole process runs alone: ${what}`, () => {
+    assert.equal(canShareProcess("packages/http1/src/a.test.ts", `${PLAIN}${line}\n`), false);
+  });
+}
+
+test("a test file that reads settings and says nothing of the process may share one, except from e2e", () => {
+  const text = `${PLAIN}if (process.env["CI"] === "true") test("after", () => undefined);\n`;
+  assert.equal(canShareProcess("packages/http1/src/a.test.ts", text), true);
+  assert.equal(canShareProcess("e2e/a.test.ts", text), false);
+});
+
+test("files of a folder share processes, a bounded number each, and every file is in one", () => {
+  const files = [
+    ...Array.from({ length: 30 }, (_, at) => `apps/gateway/src/deep/${at}.test.ts`),
+    "apps/gateway/test/a.test.ts",
+    "e2e/curl.test.ts",
+    "packages/har/src/a.test.ts",
+    "packages/http1/src/a.test.ts",
+  ];
+  const batches = batchTests(files, textOf);
+  assert.deepEqual(
+    batches.map(({ name, files: together }) => [name, together.length]),
+    [
+      ["apps-gateway-src-1", 12],
+      ["apps-gateway-src-2", 12],
+      ["apps-gateway-src-3", 6],
+      ["apps-gateway-test-1", 1],
+      ["e2e/curl.test.ts", 1],
+      ["packages-1", 2],
+    ],
+  );
+  assert.deepEqual(
+    batches.flatMap(({ files: together }) => together),
+    files,
+  );
+});
+
+test("a file that is alone is started itself, others by a module that imports them", async () => {
+  await using directory = await temporaryDirectory();
+  const batches = [
+    { name: "one", files: ["e2e/curl.test.ts"] },
+    { name: "two", files: ["scripts/test-batches.test.ts", "scripts/test-selection.test.ts"] },
+  ];
+  const [first, second = ""] = writeBatches(repositoryRoot, directory.path, batches);
+  assert.equal(first, "e2e/curl.test.ts");
+  const imported = [...readFileSync(second, "utf8").matchAll(/^import "(.+)";$/gmu)].map(([, url = ""]) => url);
+  assert.deepEqual(
+    imported.map((url) => fileURLToPath(url)),
+    batches[1]?.files.map((file) => join(repositoryRoot, file)),
+  );
+});

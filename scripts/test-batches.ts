@@ -1,0 +1,69 @@
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { pathToFileURL } from "node:url";
+
+/** Test files that share a process, one after the other. */
+export interface TestBatch {
+  /** Says where its files are: `apps-gateway-src-3`. */
+  readonly name: string;
+  readonly files: readonly string[];
+}
+
+/** So many files wait for one another at most; both lanes of the runner stay busy to the end. */
+const MOST_FILES = 12;
+
+/** What concerns every test of a process: hooks outside of tests, clocks, settings, counts of memory and of time. */
+const CONCERNS_THE_PROCESS = [
+  /import \{[^}]*\b(?:before|after|beforeEach|afterEach|mock)\b[^}]*\} from "node:test"/u,
+  /\bprocess\.(?:on|once|exitCode|chdir|umask|memoryUsage|cpuUsage|resourceUsage|getActiveResourcesInfo)\b/u,
+  /\bprocess\.env(?:\[[^\]]*\]|\.\w+) =[^=]|\bdelete process\.env/u,
+  /\bprocess\.std(?:out|err)\.write = /u,
+  /\bglobalThis\b|\bgc\(|\bmonitorEventLoopDelay\b|\bsetFlagsFromString\b|\bsetDefaultResultOrder\b|\bsetServers\b/u,
+];
+
+/** Whether a test file, of this text, can share its process with others. */
+export function canShareProcess(file: string, text: string): boolean {
+  return !file.startsWith("e2e/") && !CONCERNS_THE_PROCESS.some((pattern) => pattern.test(text));
+}
+
+/**
+ * Puts test files of one folder of the repository together, since each process pays anew for what its tests import. The
+ * order of the files is kept.
+ */
+export function batchTests(files: readonly string[], textOf: (file: string) => string): TestBatch[] {
+  const batches: { name: string; files: string[] }[] = [];
+  const open = new Map<string, { name: string; files: string[] }>();
+  const counts = new Map<string, number>();
+  for (const file of files) {
+    const folder = file.startsWith("packages/") ? "packages" : file.split("/").slice(0, -1).slice(0, 3).join("-");
+    if (!canShareProcess(file, textOf(file))) {
+      batches.push({ name: file, files: [file] });
+      continue;
+    }
+    let batch = open.get(folder);
+    if (batch === undefined || batch.files.length === MOST_FILES) {
+      const count = (counts.get(folder) ?? 0) + 1;
+      counts.set(folder, count);
+      batch = { name: `${folder}-${count}`, files: [] };
+      open.set(folder, batch);
+      batches.push(batch);
+    }
+    batch.files.push(file);
+  }
+  return batches;
+}
+
+/**
+ * What the runner is to start: the file itself where it is alone, else a module in `directory` that imports the files of
+ * the batch.
+ */
+export function writeBatches(root: string, directory: string, batches: readonly TestBatch[]): string[] {
+  return batches.map(({ name, files }) => {
+    const [first] = files;
+    if (files.length === 1 && first !== undefined) return first;
+    const path = join(directory, `${name}.mjs`);
+    const imports = files.map((file) => `import ${JSON.stringify(pathToFileURL(join(root, file)).href)};\n`);
+    writeFileSync(path, imports.join(""));
+    return path;
+  });
+}
