@@ -7,7 +7,7 @@ import { checkReferences } from "./check-references.ts";
 import { FileReader } from "./file-reader.ts";
 import { IssueCollector, listedIssues } from "./issue-collector.ts";
 import { inTextOrder, type DocumentReading } from "./read-document.ts";
-import { atOnce, type Steps } from "./yaml-source.ts";
+import { atOnce, type Steps } from "./steps.ts";
 import { SecretResolver } from "./secrets.ts";
 
 /** One part's look at a document; a slice's `check`, or routing's. */

@@ -21,7 +21,7 @@ import { planChanges, type ChangePlan } from "./plan-changes.ts";
 import { withOnlyListener } from "./only-listener.ts";
 import { PastGenerations, type PastGeneration } from "./past-generations.ts";
 import { readingSteps, type DocumentReading } from "./read-document.ts";
-import type { Steps } from "./yaml-source.ts";
+import type { Steps } from "./steps.ts";
 import { contentHash, hashText, normalDocument, redactedDocument, toJson } from "./write-document.ts";
 
 export type CandidateSource = "startup" | "reload" | "admin" | "rollback";

@@ -6,8 +6,9 @@ import type { Node, Pair, YAMLMap } from "yaml";
 import { mapAnnotated } from "./annotated-fields.ts";
 import { pointer, type Place } from "./pointer.ts";
 import type { Schema } from "./schema-shape.ts";
+import { atOnce, type Steps } from "./steps.ts";
 import { StructureReader, UNREADABLE } from "./structure.ts";
-import { atOnce, keyText, offsetOf, yamlSteps, type Steps, type YamlSource } from "./yaml-source.ts";
+import { keyText, offsetOf, yamlSteps, type YamlSource } from "./yaml-source.ts";
 
 /** Finds the values of a {@link ConfigDocument} in the text it was read from. */
 export interface SourcePlaces {

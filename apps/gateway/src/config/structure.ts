@@ -6,7 +6,8 @@ import { suggestion } from "./nearest-name.ts";
 import { pointer, type Place } from "./pointer.ts";
 import { branchNames, chosenBranch, type Schema } from "./schema-shape.ts";
 import { constraintProblem, scalarValue } from "./scalar-rules.ts";
-import { keyText, MEMBERS_OF_A_STEP, MOST_ISSUES, offsetOf, type Steps, type YamlSource } from "./yaml-source.ts";
+import type { Steps } from "./steps.ts";
+import { keyText, MEMBERS_OF_A_STEP, MOST_ISSUES, offsetOf, type YamlSource } from "./yaml-source.ts";
 
 /** Stands for a value that could not be read; what is wrong with it is reported. */
 export const UNREADABLE: unique symbol = Symbol("unreadable");

@@ -1,8 +1,10 @@
 // Tested by read-document.test.ts
 import type { Issue } from "@headworks/gateway-contract";
-import { Composer, isAlias, isCollection, isMap, isPair, isScalar, isSeq, Lexer, LineCounter, Parser } from "yaml";
+import { isAlias, isCollection, isMap, isPair, isScalar, isSeq, Lexer, LineCounter, Parser } from "yaml";
 import type { Alias, CST, Document, ErrorCode, Node, Pair, YAMLMap } from "yaml";
+import { composedInSteps } from "./composed-lists.ts";
 import { pointer, type Place } from "./pointer.ts";
+import { atOnce, type Steps } from "./steps.ts";
 
 /** Largest document, in bytes of UTF-8. */
 export const MOST_DOCUMENT_BYTES = 4 * 1024 * 1024;
@@ -46,22 +48,12 @@ const SYNTAX: Partial<Record<ErrorCode, string>> = {
   UNEXPECTED_TOKEN: "This does not belong here",
 };
 
-/** Work that may be done in one go or in turns with other work: it yields where it could wait. */
-export type Steps<T> = Generator<undefined, T>;
-
-/** Does all steps in one go. */
-export function atOnce<T>(steps: Steps<T>): T {
-  let step = steps.next();
-  while (step.done !== true) step = steps.next();
-  return step.value;
-}
-
 /** Takes YAML 1.2 (core schema; JSON is part of it) apart, without making values of it. Never throws. */
 export function readYaml(text: string): YamlSource {
   return atOnce(yamlSteps(text));
 }
 
-/** The steps of {@link readYaml}; each takes some ten milliseconds, but composing the tree is one, however large. */
+/** The steps of {@link readYaml}; each takes some ten milliseconds, unless one member of a list is as large as others together. */
 export function* yamlSteps(text: string): Steps<YamlSource> {
   const lines = new LineCounter();
   const position = (offset: number): { line: number; column: number } => {
@@ -120,14 +112,8 @@ function* composed(text: string, lines: LineCounter, survey: Survey): Steps<Docu
   }
   tokens.push(...parser.end());
   yield;
-  let first: Document.Parsed | undefined;
-  for (const document of new Composer(YAML_OPTIONS).compose(tokens, true, text.length)) {
-    if (first !== undefined) {
-      survey.report(SYNTAX.MULTIPLE_DOCS ?? "", [], document.range[0]);
-      break;
-    }
-    first = document;
-  }
+  const [first, second] = yield* composedInSteps(tokens, YAML_OPTIONS, MEMBERS_OF_A_STEP, text.length);
+  if (second !== undefined) survey.report(SYNTAX.MULTIPLE_DOCS ?? "", [], second.range[0]);
   return first;
 }
 
