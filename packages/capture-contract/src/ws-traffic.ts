@@ -268,7 +268,13 @@ export const wsTrafficOperations = defineOperations({
       connection_id: Type.Optional(Type.String({ maxLength: 64 })),
       direction: Type.Optional(Direction),
       message_type: Type.Optional(oneOf([...MESSAGE_TYPES])),
-      search: Type.Optional(Type.String({ maxLength: 4096, description: "Text in payloads, in any letter case" })),
+      search: Type.Optional(
+        Type.String({
+          maxLength: 4096,
+          description:
+            "Text in payloads, in any letter case; across the frames of a message, found with the last of them",
+        }),
+      ),
       limit,
       offset,
     }),

@@ -4,6 +4,7 @@ import { openDatabase } from "./database.ts";
 import type { Database, SqlRow, SqlValue } from "./database.ts";
 import { CancelledError } from "./filtered-set.ts";
 import type { Interest } from "./filtered-set.ts";
+import { FrameSearch, SEARCHED_COLUMNS } from "./frame-search.ts";
 import type { SessionNames } from "./reader-messages.ts";
 import { parsed } from "./stored-json.ts";
 import {
@@ -36,8 +37,6 @@ const PAYLOAD_BYTES = 65_536;
 const ANSWER_BYTES = 33_554_432;
 /** Frames looked through for a text before others have their turn. */
 const SEARCHED_AT_ONCE = 1000;
-/** Bytes of one payload that a search looks at. */
-const SEARCHED_BYTES = 8_388_608;
 
 const FRAME_COLUMNS =
   "f.number, f.ordinal, f.kind, f.direction, f.type, f.opcode, f.flags, f.effect, f.at_ms, f.size, f.wire_size, " +
@@ -216,10 +215,11 @@ export class StreamReader {
     const isAscending = query.order === "asc";
     const order = orderOf(query);
     const step = this.#database.prepare(
-      `SELECT ${FRAME_COLUMNS}, substr(f.payload, 1, ${SEARCHED_BYTES}) AS looked FROM stream_frame f JOIN stream s ` +
+      `SELECT ${FRAME_COLUMNS}, ${SEARCHED_COLUMNS} FROM stream_frame f JOIN stream s ` +
         `ON s.number = f.stream WHERE ${where.sql} AND ${order} ${isAscending ? ">" : "<"} ? ` +
         `ORDER BY ${order} ${isAscending ? "ASC" : "DESC"} LIMIT ${SEARCHED_AT_ONCE}`,
     );
+    const frameSearch = new FrameSearch(this.#database);
     const column = order === "f.ordinal" ? "ordinal" : "number";
     const found: SqlRow[] = [];
     let total = 0;
@@ -229,9 +229,9 @@ export class StreamReader {
       for (const row of step.iterate(...where.values, last)) {
         looked += 1;
         last = Number(row[column]);
-        const { looked: payload, ...rest } = row;
-        if (!(payload instanceof Uint8Array) || !holds(payload, search)) continue;
+        if (!frameSearch.holds(row, search)) continue;
         total += 1;
+        const { looked: _looked, ...rest } = row;
         if (total > query.offset && found.length < query.limit) found.push(rest);
       }
       if (looked < SEARCHED_AT_ONCE) break;
@@ -273,13 +273,6 @@ function visibleStreams(sessions: SessionNames, sessionId: string | undefined, k
 /** Of one stream in its own order, which has an index; of several in the order of arrival. */
 function orderOf(query: FrameQuery): "f.ordinal" | "f.number" {
   return query.streamId === undefined ? "f.number" : "f.ordinal";
-}
-
-function holds(payload: Uint8Array, lowerText: string): boolean {
-  return Buffer.from(payload.buffer, payload.byteOffset, payload.byteLength)
-    .toString("utf8")
-    .toLowerCase()
-    .includes(lowerText);
 }
 
 function bytesOf(value: SqlValue | undefined): Uint8Array | undefined {

@@ -110,6 +110,43 @@ test("a message in several frames is one text, also with those of the other side
   }
 });
 
+test("in lists of messages, a text across frames is found with the last of them, and one inside a frame with that", async () => {
+  await using directory = await temporaryDirectory();
+  await using rig = await openRig(directory.path);
+  const chat = openStream(rig, "chat");
+  say(chat, "in", "an er", "text", false);
+  say(chat, "out", "ro", "text", false);
+  say(chat, "in", "ro", "continuation", false);
+  say(chat, "in", "beat", "ping");
+  say(chat, "out", "r", "continuation");
+  say(chat, "in", Buffer.concat([Buffer.from("R of "), Buffer.from("Ü").subarray(0, 1)]), "continuation", false);
+  say(chat, "in", Buffer.concat([Buffer.from("Ü").subarray(1), Buffer.from("bel")]), "continuation");
+  say(chat, "in", "ro", "text", false);
+  say(chat, "in", "r, whose beginning is this", "continuation");
+  say(chat, "in", "lost", "continuation");
+  const events = openStream(rig, "events", "grpc");
+  say(events, "in", "an er", "message");
+  say(events, "in", "ror", "message");
+  await rig.store.flush();
+  const found = async (search: string): Promise<string> => {
+    const { frames, total } = await rig.store.streams.listFrames({ search, limit: 50, offset: 0, order: "asc" });
+    assert.equal(total, frames.length, search);
+    return frames.map(({ direction, ordinal }) => `${direction} ${ordinal}`).join(", ");
+  };
+  for (const [search, frames] of [
+    ["error", "receive 7"],
+    ["an error of übel", "receive 7"],
+    ["an er", "receive 1, receive 1"],
+    ["beat", "receive 4"],
+    ["ror, whose", "receive 9"],
+    ["ror", "send 5, receive 7, receive 9, receive 2"],
+    ["whose", "receive 9"],
+    ["thislost", ""],
+  ] as const) {
+    assert.equal(await found(search), frames, search);
+  }
+});
+
 test("an answer that was given follows the streams: messages come, and are cleared", async () => {
   await using directory = await temporaryDirectory();
   await using rig = await openRig(directory.path);
