@@ -14,6 +14,7 @@ import {
   section,
   startHttp2Origin,
   startRawHttp2Origin,
+  startResettingHttp2Origin,
   u32,
   waitUntil,
 } from "@headworks/testkit";
@@ -49,17 +50,8 @@ for (const code of [2, CANCEL, ENHANCE_YOUR_CALM]) {
   });
 }
 
-const cutOff = (code: number): ReturnType<typeof startRawHttp2Origin> =>
-  startRawHttp2Origin((stream, write) => {
-    write(
-      frame(FRAME.headers, FLAG.endHeaders, stream, Buffer.from([0x88])),
-      frame(FRAME.data, 0, stream, "half"),
-      frame(FRAME.reset, 0, stream, u32(code)),
-    );
-  });
-
 test("an origin's reset in the middle of its answer never looks like the end of it", async () => {
-  await using server = await cutOff(ENHANCE_YOUR_CALM);
+  await using server = await startResettingHttp2Origin({ body: "half", code: ENHANCE_YOUR_CALM });
   await using proxy = await http2Engine();
   await using client = await clientOf("2", proxy, server.port, { isPlain: true });
   const { status, body, code } = await client.fetch();
@@ -67,7 +59,7 @@ test("an origin's reset in the middle of its answer never looks like the end of 
 });
 
 test("a reset without an error in the middle of an answer does not look like its end either", async () => {
-  await using server = await cutOff(0);
+  await using server = await startResettingHttp2Origin({ body: "half", code: 0 });
   await using proxy = await http2Engine();
   await using client = await clientOf("2", proxy, server.port, { isPlain: true });
   const { status, code } = await client.fetch();
@@ -75,35 +67,24 @@ test("a reset without an error in the middle of an answer does not look like its
   assert.notEqual(code, 0);
 });
 
-test("a reset without an error behind all bytes of the announced length is the end of the answer", async () => {
-  await using server = await startRawHttp2Origin((stream, write) => {
-    const fields = [
-      [":status", "200"],
-      ["content-length", "4"],
-    ] as const;
-    write(
-      frame(FRAME.headers, FLAG.endHeaders, stream, section(fields)),
-      frame(FRAME.data, 0, stream, "full"),
-      frame(FRAME.reset, 0, stream, u32(0)),
-    );
+for (const [what, code, step] of [
+  ["a reset without an error behind all bytes of the announced length is the end of the answer", 0, "completed"],
+  ["a reset with an error there stays one", ENHANCE_YOUR_CALM, "failed"],
+] as const) {
+  test(what, async () => {
+    await using server = await startResettingHttp2Origin({ body: "full", lengthBytes: 4, code });
+    await using proxy = await http2Engine();
+    await using client = await clientOf("2", proxy, server.port, { isPlain: true });
+    const answer = await client.fetch();
+    assert.deepEqual([answer.status, answer.body, answer.code], [200, "full", code]);
+    const [exchange] = await proxy.waitFor(1);
+    assert.equal(exchange?.state.step, step);
   });
-  await using proxy = await http2Engine();
-  await using client = await clientOf("2", proxy, server.port, { isPlain: true });
-  const { status, body, code } = await client.fetch();
-  assert.deepEqual([status, body, code], [200, "full", 0]);
-  const [exchange] = await proxy.waitFor(1);
-  assert.equal(exchange?.state.step, "completed");
-});
+}
 
 test("what came of an answer before its origin reset it reaches a client that reads late, and then the reset", async () => {
   const sent = "x".repeat(40_000);
-  await using server = await startRawHttp2Origin((stream, write) => {
-    write(
-      frame(FRAME.headers, FLAG.endHeaders, stream, Buffer.from([0x88])),
-      ...[0, 10_000, 20_000, 30_000].map((at) => frame(FRAME.data, 0, stream, sent.slice(at, at + 10_000))),
-      frame(FRAME.reset, 0, stream, u32(ENHANCE_YOUR_CALM)),
-    );
-  });
+  await using server = await startResettingHttp2Origin({ body: sent, code: ENHANCE_YOUR_CALM });
   await using proxy = await http2Engine();
   await using client = await clientOf("2", proxy, server.port, { isPlain: true });
   const { session } = client;

@@ -11,6 +11,7 @@ import {
   settings,
   startHttp2Origin,
   startRawHttp2Origin,
+  startResettingHttp2Origin,
   startRawServer,
   u32,
   waitUntil,
@@ -107,22 +108,13 @@ for (const [what, frames, status] of HOSTILE) {
   });
 }
 
-for (const [body, isWhole] of [
-  ["all of it", true],
-  ["a part", false],
+for (const [body, code, isWhole] of [
+  ["all of it", 0, true],
+  ["a part", 0, false],
+  ["all of it", 11, false],
 ] as const) {
-  test(`HTTP/2 upstream: a reset without an error behind "${body}" of nine announced bytes is ${isWhole ? "the end" : "a cut"}`, async () => {
-    await using origin = await startRawHttp2Origin((stream, write) => {
-      const fields = [
-        [":status", "200"],
-        ["content-length", "9"],
-      ] as const;
-      write(
-        frame(FRAME.headers, FLAG.endHeaders, stream, section(fields)),
-        frame(FRAME.data, 0, stream, body),
-        frame(FRAME.reset, 0, stream, u32(0)),
-      );
-    });
+  test(`HTTP/2 upstream: a reset with ${code} behind "${body}" of nine announced bytes is ${isWhole ? "the end" : "a cut"}`, async () => {
+    await using origin = await startResettingHttp2Origin({ body, lengthBytes: 9, code });
     await using gateway = await gatewayFor(origin.port);
     await using client = await http2Client(gateway.port());
     const answer = await client.fetch({ ":path": "/" });

@@ -13,7 +13,7 @@ import {
   type ServerHttp2Stream,
 } from "node:http2";
 import type { AddressInfo } from "node:net";
-import { FLAG, FRAME, frame, FrameReader, PREFACE, settings } from "./http2-frames.ts";
+import { FLAG, FRAME, frame, FrameReader, PREFACE, section, settings, u32 } from "./http2-frames.ts";
 import type { RawConnection } from "./raw-connection.ts";
 import { startRawServer, type RawServer } from "./raw-server.ts";
 
@@ -142,5 +142,24 @@ export async function startRawHttp2Origin(answer: RawAnswer, first: Buffer = set
         if (type === FRAME.headers) answer(stream, write, connection);
       }
     }
+  });
+}
+
+/** What a server says before it resets the stream. */
+export interface ResetAnswer {
+  readonly body: string;
+  /** Announced as `content-length`, if given. */
+  readonly lengthBytes?: number;
+  /** Of the reset. */
+  readonly code: number;
+}
+
+/** A server that begins each answer with 200, and ends it by a reset. */
+export async function startResettingHttp2Origin({ body, lengthBytes, code }: ResetAnswer): Promise<RawServer> {
+  const length = lengthBytes === undefined ? [] : [["content-length", String(lengthBytes)] as const];
+  return await startRawHttp2Origin((stream, write) => {
+    write(frame(FRAME.headers, FLAG.endHeaders, stream, section([[":status", "200"], ...length])));
+    for (let at = 0; at < body.length; at += 16_384) write(frame(FRAME.data, 0, stream, body.slice(at, at + 16_384)));
+    write(frame(FRAME.reset, 0, stream, u32(code)));
   });
 }

@@ -17,6 +17,7 @@ export {
   http2Client,
   startHttp2Origin,
   startRawHttp2Origin,
+  startResettingHttp2Origin,
   type Http2Answer,
   type Http2Client,
   type Http2Origin,

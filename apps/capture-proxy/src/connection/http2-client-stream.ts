@@ -235,8 +235,8 @@ export class Http2ClientStream implements ExchangeClient, Timed {
     this.#exchange = undefined;
     this.#isAnswered = true;
     const code = failure.resetCode ?? (failure.side === "client" ? CANCEL : INTERNAL_ERROR);
-    if (failure.side !== "upstream") this.#piece = undefined;
-    this.#write();
+    if (failure.side === "upstream") this.#write();
+    this.#piece = undefined;
     if (failure.side !== "upstream" || this.#isClosed || !this.isBlocked) return this.#reset(code);
     // What came of the answer before its origin broke it off is the client's; a reset at once would overtake it.
     this.touch();
