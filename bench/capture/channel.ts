@@ -134,12 +134,19 @@ async function openBySocks5(raw: Socket, { originHost, originPort }: LoadJob): P
   }
 }
 
+/** Addresses of loopback that the load comes from. */
+const SOURCES = 200;
+let opened = 0;
+
 /**
- * From an address of its own: mockttp takes a client whose port is by chance that of one of its own connections to the
- * origin for itself, and refuses to go round in circles.
+ * From addresses of its own: mockttp takes a client whose port is by chance that of one of its own connections to the
+ * origin for itself, and refuses to go round in circles. From many: the system looks for a free port of an address among
+ * all that wait out their minute, which took tens of milliseconds after some thousand connections from one.
  */
 async function openToProxy({ proxyPort }: LoadJob): Promise<Socket> {
-  const raw = connect({ port: proxyPort, host: "127.0.0.1", localAddress: "127.0.0.2", noDelay: true });
+  opened += 1;
+  const localAddress = `127.0.0.${2 + (opened % SOURCES)}`;
+  const raw = connect({ port: proxyPort, host: "127.0.0.1", localAddress, noDelay: true });
   raw.on("error", () => undefined);
   await once(raw, "connect");
   return raw;

@@ -76,6 +76,7 @@ export function weirArguments(
     // As in the first line of the file, which is what users start.
     "--max-semi-space-size=16",
     "--single-threaded-gc",
+    "--no-allocation-site-pretenuring",
     join(repository, "apps/capture-proxy/src/main.ts"),
     "serve",
     `--proxy-port=${ports.proxy}`,

@@ -65,6 +65,7 @@ const sluice: Contender = {
         // As in the first line of the file.
         "--max-semi-space-size=16",
         "--single-threaded-gc",
+        "--no-allocation-site-pretenuring",
         join(repository, "apps/gateway/src/main.ts"),
         "serve",
         "-c",
@@ -158,6 +159,7 @@ const haproxy: Contender = {
       `global
   nbthread 1
   maxconn 12000
+  no strict-limits
 defaults
   mode http
   timeout connect 5s

@@ -162,7 +162,16 @@ async function run(reloads: number, everyMs: number, connections: number): Promi
   writeFileSync(file, documentOf(0, origin.port));
   await using gateway: SpawnedProcess = await spawnProcess(
     process.execPath,
-    ["--max-semi-space-size=16", "--single-threaded-gc", MAIN, "serve", "--config", file, "--json"],
+    [
+      "--max-semi-space-size=16",
+      "--single-threaded-gc",
+      "--no-allocation-site-pretenuring",
+      MAIN,
+      "serve",
+      "--config",
+      file,
+      "--json",
+    ],
     {
       env: {
         GATEWAY_STATE_DB: directory.file("state", "state.db"),

@@ -114,10 +114,16 @@ async function enter(contender: Contender, row: Row, site: Site, beside?: Beside
   const { command, args } = pinned(CORES.proxy, contender.command(site, port, row));
   const child = await spawnProcess(command, args);
   const url = `${row.isSecure ? "https" : "http"}://127.0.0.1:${port}/200`;
-  await waitUntil(
-    async () => (await runProcess("curl", ["-sk", "-o", "/dev/null", "-w", "%{http_code}", url])).stdout === "200",
-    { what: `${contender.name} on port ${port}`, timeoutMs: 30_000 },
-  );
+  const ended = child.exited.then(({ stderr }) => {
+    throw new Error(`${contender.name} ended before it answered: ${stderr.trim()}`);
+  });
+  await Promise.race([
+    ended,
+    waitUntil(
+      async () => (await runProcess("curl", ["-sk", "-o", "/dev/null", "-w", "%{http_code}", url])).stdout === "200",
+      { what: `${contender.name} on port ${port}`, timeoutMs: 30_000 },
+    ),
+  ]);
   return { contender, beside, process: child, port, rounds: [], note: undefined };
 }
 
