@@ -118,7 +118,8 @@ export function createClient<const T extends AnyOperations>(operations: T, optio
   for (const [slice, table] of Object.entries(operations)) {
     const calls: Record<string, unknown> = {};
     for (const [name, operation] of Object.entries(table)) {
-      calls[name] = (input: Parameters<typeof callOperation>[1]) => callOperation(operation, input, options);
+      const call = (input: Parameters<typeof callOperation>[1]) => callOperation(operation, input, options);
+      calls[name] = call;
     }
     client[slice] = calls;
   }

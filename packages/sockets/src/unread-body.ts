@@ -21,19 +21,22 @@ export class UnreadBody {
     this.#came(stream.readableLength);
     // Of what arrives while a stream is paused node tells nobody else, nor of what is put back.
     const push = stream.push.bind(stream);
-    stream.push = (piece: Buffer | null, encoding?: BufferEncoding) => {
+    const countedPush = (piece: Buffer | null, encoding?: BufferEncoding): boolean => {
       if (piece !== null) this.#came(piece.length);
       return push(piece, encoding) && (!this.#isCounted || this.#unreadBytes === 0);
     };
     const unshift = stream.unshift.bind(stream);
-    stream.unshift = (piece: Buffer, encoding?: BufferEncoding) => {
+    const countedUnshift = (piece: Buffer, encoding?: BufferEncoding): void => {
       this.#came(piece.length);
       unshift(piece, encoding);
     };
-    stream._read = (sizeBytes) => {
+    const patientRead = (sizeBytes: number): void => {
       this.#isAsked = this.#isCounted && this.#unreadBytes > 0;
       if (!this.#isAsked) this.#ask(sizeBytes);
     };
+    stream.push = countedPush;
+    stream.unshift = countedUnshift;
+    stream._read = patientRead;
   }
 
   /**

@@ -155,7 +155,8 @@ export class ClientOrigins implements SessionEvents {
     if (dialled.protocol === "http/1.1" && destination.secure) return this.#serveHttp1(dial, dialled);
     const session = this.#ownSession(destination, dialled);
     if (destination.secure && wish !== "websocket") return this.#serveHttp2(dial, session);
-    dial.abandon = () => session.destroy();
+    const abandon = (): void => session.destroy();
+    dial.abandon = abandon;
     // By knowledge of the client alone, requests are not risked before the origin proved that it is right.
     session.whenSettled(() => this.#serveHttp2(dial, session));
   }
@@ -219,7 +220,8 @@ export class ClientOrigins implements SessionEvents {
 
   #ownConnection(destination: Destination, dialled: Dialled): OriginConnection {
     const origin = new OriginConnection(destination, dialled);
-    origin.onGone = () => this.#disown(origin);
+    const onGone = (): void => this.#disown(origin);
+    origin.onGone = onGone;
     this.#makeRoom();
     this.#connections.push(origin);
     this.#gauges.upstreamConnections += 1;

@@ -360,11 +360,12 @@ export class ConnectTunnel implements Timed, ConnectionHandle {
         },
       },
     );
-    this.#cancelDial = () => {
+    const cancelDial = (): void => {
       cancel();
       const message = "The client closed the connection before the tunnel was open";
       entry.ended({ stage: "client-read", side: "client", code: "CLIENT_ABORTED", message });
     };
+    this.#cancelDial = cancelDial;
   }
 
   #startRelay(entry: TunnelExchange, dialled: Dialled): void {

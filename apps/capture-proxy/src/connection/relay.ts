@@ -47,7 +47,7 @@ interface Outlet {
   /** Calls when nothing waits for the line any more. */
   whenEmpty(next: () => void): void;
   /** The line and the receiver take more. */
-  readonly hasRoom: boolean;
+  hasRoom(): boolean;
 }
 
 /**
@@ -143,7 +143,7 @@ class Relay implements Timed {
         if (flow === undefined || flow.isEmpty) next();
         else waiting.push(next);
       },
-      get hasRoom() {
+      hasRoom() {
         return (flow === undefined || flow.isLow) && !to.writableNeedDrain;
       },
     };
@@ -179,9 +179,9 @@ class Relay implements Timed {
     });
   }
 
-  #release({ from }: Way, { hasRoom }: Outlet): void {
+  #release({ from }: Way, outlet: Outlet): void {
     this.#touch();
-    if (hasRoom) from.resume();
+    if (outlet.hasRoom()) from.resume();
   }
 
   #touch(): void {

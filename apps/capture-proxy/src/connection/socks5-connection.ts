@@ -146,11 +146,12 @@ export class Socks5Connection implements Timed, ConnectionHandle {
         this.#fail(entry, failure);
       },
     });
-    this.#cancelDial = (failure) => {
+    const cancelDial = (failure: Failure): void => {
       this.#cancelDial = undefined;
       cancel();
       entry.ended(failure);
     };
+    this.#cancelDial = cancelDial;
   }
 
   #open(entry: Socks5Exchange, dialled: Dialled, rest: Buffer): void {

@@ -123,7 +123,8 @@ export class ImportThread {
   async #hasRoom(): Promise<void> {
     while (this.#unwrittenBytes > MOST_UNWRITTEN_BYTES) {
       const { promise, resolve } = Promise.withResolvers<undefined>();
-      this.#waiting = () => resolve(undefined);
+      const written = (): void => resolve(undefined);
+      this.#waiting = written;
       await promise;
     }
   }

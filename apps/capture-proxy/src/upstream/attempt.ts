@@ -22,14 +22,15 @@ export interface AttemptRequest {
 
 /** One try to connect: it succeeds, fails or is abandoned, exactly once and in time. */
 export abstract class Attempt {
-  readonly abandon: () => void;
+  readonly abandon = (): void => {
+    if (this.#settle()) this.discard();
+  };
   protected readonly request: AttemptRequest;
   readonly #timer: NodeJS.Timeout;
   #settled = false;
 
   constructor(request: AttemptRequest) {
     this.request = request;
-    this.abandon = () => this.#settle() && this.discard();
     this.#timer = setTimeout(() => this.fail(this.late(request.timeoutMs)), request.timeoutMs);
   }
 

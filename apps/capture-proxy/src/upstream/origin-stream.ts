@@ -224,12 +224,13 @@ export class OriginStream implements Origin {
    */
   #noticeEnd(stream: ClientHttp2Stream): void {
     const push = stream.push.bind(stream);
-    stream.push = (chunk: unknown, encoding?: BufferEncoding): boolean => {
+    const noticing = (chunk: unknown, encoding?: BufferEncoding): boolean => {
       if (chunk === null && this.#end === "none") {
         this.#end = stream.closed ? (stream.isPaused() ? "perhaps" : "reset") : "seen";
       }
       return push(chunk, encoding);
     };
+    stream.push = noticing;
   }
 
   /**

@@ -87,7 +87,7 @@ export class ProxiedRequest implements RefusableHandler, AttemptOwner {
       return this.#refuse({ code: "upgrade_not_supported" }, "short-circuit");
     }
     stream.handler = CheckedBody.around(this, request.bodyCheck, request.framing);
-    this.#delivery.onDrain = () => this.#winner?.release();
+    this.#delivery.onDrain = this.#onDrain;
     this.#group.countRequest();
     const requestMs = timeouts?.request_ms;
     if (requestMs !== undefined) {
@@ -97,6 +97,8 @@ export class ProxiedRequest implements RefusableHandler, AttemptOwner {
     }
     this.#attempt();
   }
+
+  readonly #onDrain = (): void => this.#winner?.release();
 
   get #idField(): RequestIdField | undefined {
     return this.#delivery.request.generation.requestIdField;

@@ -144,10 +144,11 @@ class ProbeLoop {
       return this.start(rules.intervalMs);
     }
     const cancel = probeEndpoint(way, rules.question, ended);
-    this.#cancel = () => {
+    const cancelProbe = (): void => {
       cancel();
       giveBack();
     };
+    this.#cancel = cancelProbe;
   }
 }
 

@@ -130,12 +130,13 @@ export class Http2Exchange implements UpstreamExchange {
    */
   #noticeEnd(stream: ClientHttp2Stream): void {
     const push = stream.push.bind(stream);
-    stream.push = (chunk: unknown, encoding?: BufferEncoding): boolean => {
+    const noticing = (chunk: unknown, encoding?: BufferEncoding): boolean => {
       if (chunk === null && this.#ending === "none") {
         this.#ending = stream.closed ? (stream.isPaused() ? "perhaps" : "reset") : "seen";
       }
       return push(chunk, encoding);
     };
+    stream.push = noticing;
   }
 
   /**

@@ -102,6 +102,25 @@ function candidatesOf(
   return [...all].sort((one, other) => one.order - other.order);
 }
 
+/** The bodies as they are when a condition asks: the one that is edited, and in an answer's phase that of the request. */
+class EditedTexts implements BodyTexts {
+  readonly #edit: MessageEdit;
+  readonly #memory: Memory | undefined;
+
+  constructor(edit: MessageEdit, memory: Memory | undefined) {
+    this.#edit = edit;
+    this.#memory = memory;
+  }
+
+  get request(): BodyText {
+    return this.#edit.phase === "request" ? this.response : this.#memory?.requestText;
+  }
+
+  get response(): BodyText {
+    return this.#edit.body.isLoaded ? this.#edit.body.text : NOT_READ;
+  }
+}
+
 /** One way through the rules: stays synchronous until a rule needs a body or a file. */
 class Pass {
   lastRule: CompiledRule | undefined;
@@ -124,15 +143,7 @@ class Pass {
     this.#rules = rules;
     this.#candidates = candidates;
     this.#onMatch = onMatch;
-    const ownText = (): BodyText => (edit.body.isLoaded ? edit.body.text : NOT_READ);
-    this.#subjects = subjectsOf(edit.exchange, edit.phase, {
-      get request() {
-        return edit.phase === "request" ? ownText() : memory?.requestText;
-      },
-      get response() {
-        return ownText();
-      },
-    });
+    this.#subjects = subjectsOf(edit.exchange, edit.phase, new EditedTexts(edit, memory));
   }
 
   run(): void | Promise<void> {
