@@ -1,8 +1,8 @@
 #!/usr/bin/env -S node --max-semi-space-size=16 --single-threaded-gc --no-allocation-site-pretenuring
 // Tested by ../test/cli-serve.test.ts
 // The options in the first line: requests are short-lived garbage, which is cheapest in a bounded young generation that
-// one thread collects, and from which nothing is moved by what V8 saw while it was starting (decision 017). Whoever starts
-// this file by hand may pass them along.
+// one thread collects, and outside of which nothing is made because of what V8 saw while the process was starting (decision
+// 017). Whoever starts this file by hand may pass them along.
 import { enableCompileCache } from "node:module";
 import { constants, homedir } from "node:os";
 import { join } from "node:path";
