@@ -4,7 +4,7 @@ import { DownstreamState, RequestReader, responseHeadText } from "@headworks/htt
 import type { Framing, Http1Error, RawFields, RequestHead } from "@headworks/http1";
 import type { ClientFacts, ResponseMessage } from "#exchange/exchange.ts";
 import type { Failure } from "#exchange/failure.ts";
-import { NOWHERE, BatchedWriter, cutConnection, LINGER_MS, noteRead } from "@headworks/sockets";
+import { NOWHERE, BatchedWriter, cutConnection, LINGER_MS, noteGarbage } from "@headworks/sockets";
 import type { ByteSocket, Timed } from "@headworks/sockets";
 import { CLIENT_GONE, internalFailure, invalidRequest, stalled } from "./client-failures.ts";
 import { ClientOrigins } from "./client-origins.ts";
@@ -267,7 +267,7 @@ export class HttpConnection implements ExchangeClient, Timed {
 
   readonly #onData = (chunk: Buffer): void => {
     if (this.#isLingering) return;
-    noteRead(chunk.length);
+    noteGarbage(chunk.length);
     this.#held = this.#held ? Buffer.concat([this.#held, chunk]) : chunk;
     if (!this.#hasReceived && this.#handover && this.#mayBeHttp2(this.#held, this.#handover)) return;
     this.#hasReceived = true;

@@ -3,7 +3,7 @@ import type { ServerHttp2Stream } from "node:http2";
 import { gatheredHttp2Fields, reasonPhrase, withoutPseudoFields } from "@headworks/http-fields";
 import { allowedTrailers, fieldValue, hasBody, hasField, Http1Error, NO_BODY } from "@headworks/http1";
 import type { Framing, RawFields } from "@headworks/http1";
-import { NOWHERE, noteRead, UnreadBody } from "@headworks/sockets";
+import { NOWHERE, noteGarbage, UnreadBody } from "@headworks/sockets";
 import type { ByteSocket, ConnectionWindow, Timed } from "@headworks/sockets";
 import type { ClientFacts, RequestMessage, ResponseMessage } from "#exchange/exchange.ts";
 import type { Failure } from "#exchange/failure.ts";
@@ -315,7 +315,7 @@ export class Http2ClientStream implements ExchangeClient, Timed {
   }
 
   readonly #onData = (piece: Buffer): void => {
-    noteRead(piece.length);
+    noteGarbage(piece.length);
     this.#unread?.read(piece.length);
     this.touch();
     this.#expectsContinue = false;

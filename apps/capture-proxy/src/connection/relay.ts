@@ -2,7 +2,7 @@
 import type { BodyCapture } from "#exchange/body.ts";
 import type { Failure } from "#exchange/failure.ts";
 import type { Flow, Line, Pace } from "#exchange/line.ts";
-import { NOWHERE, cutConnection, noteRead } from "@headworks/sockets";
+import { NOWHERE, cutConnection, noteGarbage } from "@headworks/sockets";
 import type { ByteSocket, Timed } from "@headworks/sockets";
 import type { DirectionTap, MessageTap, OpenTap } from "./message-tap.ts";
 import type { ProxyServices } from "./proxy-services.ts";
@@ -152,7 +152,7 @@ class Relay implements Timed {
   #carry({ from, to }: Way, { outlet, tap, count, first }: Course): void {
     const pass = (piece: Buffer): void => {
       this.#touch();
-      noteRead(piece.length);
+      noteGarbage(piece.length);
       count.add(piece);
       if (tap === undefined) return outlet.send(piece);
       tap.push(piece);

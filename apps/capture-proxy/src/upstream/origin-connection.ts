@@ -4,7 +4,7 @@ import { LAST_CHUNK, lastChunkWithTrailers, requestHeadText, ResponseReader, Ups
 import type { Http1Error, RawFields, ResponseHead } from "@headworks/http1";
 import type { UpstreamTlsFacts } from "#exchange/exchange.ts";
 import type { Failure } from "#exchange/failure.ts";
-import { BatchedWriter, noteRead } from "@headworks/sockets";
+import { BatchedWriter, noteGarbage } from "@headworks/sockets";
 import { brokenConnection } from "./connect-failure.ts";
 import type { Destination, Dialled } from "./dial.ts";
 import { absoluteTarget, addProxyFields, forwardedFailure, proxyAnswerFailure } from "./forwarded-request.ts";
@@ -154,7 +154,7 @@ export class OriginConnection implements Origin {
   }
 
   readonly #onData = (chunk: Buffer): void => {
-    noteRead(chunk.length);
+    noteGarbage(chunk.length);
     if (this.firstByteMs === 0) this.firstByteMs = performance.now();
     if (this.#state.bytesArrived() === "destroy") {
       this.#socket.destroy();

@@ -14,7 +14,7 @@ import {
   RESPONSE_LIMITS,
 } from "@headworks/http1";
 import type { Framing, RawFields } from "@headworks/http1";
-import { noteRead, UnreadBody } from "@headworks/sockets";
+import { AnswerEnd, noteGarbage, UnreadBody } from "@headworks/sockets";
 import type { ByteSocket, ConnectionWindow } from "@headworks/sockets";
 import type { UpstreamTlsFacts } from "#exchange/exchange.ts";
 import type { Failure } from "#exchange/failure.ts";
@@ -69,10 +69,7 @@ export class OriginStream implements Origin {
   #trailers: RawFields | undefined;
   #informational = 0;
   #hasHead = false;
-  /** How the reading side ended. */
-  #end: "none" | "seen" | "perhaps" | "reset" = "none";
-  /** Of a body whose length was announced. */
-  #missingBytes: number | undefined;
+  #end: AnswerEnd | undefined;
   #unread: UnreadBody | undefined;
   #isOver = false;
   #wasUsed = false;
@@ -101,7 +98,7 @@ export class OriginStream implements Origin {
       waitForTrailers: framing.kind === "chunked" || hasField(request.fields, "trailer"),
     });
     this.#stream = stream;
-    this.#noticeEnd(stream);
+    this.#end = new AnswerEnd(stream);
     stream.on("headers", this.#onInformational);
     stream.on("response", this.#onHead);
     stream.on("trailers", (_headers: unknown, _flags: unknown, fields: RawFields) => {
@@ -218,31 +215,6 @@ export class OriginStream implements Origin {
     stream.close(code);
   }
 
-  /**
-   * A reset without an error ends the reading side as the end of an answer does. Their order tells them apart: the end of
-   * an answer comes before the stream is closed. Only while reading is paused both come at once.
-   */
-  #noticeEnd(stream: ClientHttp2Stream): void {
-    const push = stream.push.bind(stream);
-    const noticing = (chunk: unknown, encoding?: BufferEncoding): boolean => {
-      if (chunk === null && this.#end === "none") {
-        this.#end = stream.closed ? (stream.isPaused() ? "perhaps" : "reset") : "seen";
-      }
-      return push(chunk, encoding);
-    };
-    stream.push = noticing;
-  }
-
-  /**
-   * Whether the end that the reading side came to is that of the answer. Of an announced length that is there, nothing can
-   * be missing: servers of node's at times reset a stream without an error in place of saying that it ends.
-   */
-  get #isWhole(): boolean {
-    return (
-      this.#end === "seen" || this.#missingBytes === 0 || (this.#end === "perhaps" && this.#missingBytes === undefined)
-    );
-  }
-
   readonly #onInformational = (_headers: unknown, _flags: unknown, section: RawFields): void => {
     this.#informational += 1;
     if (this.#informational > RESPONSE_LIMITS.informationalCount) return this.#refuse("too many informational answers");
@@ -264,7 +236,7 @@ export class OriginStream implements Origin {
     if (this.#request?.upgrade !== undefined && status < 300 && !isWhole) return this.#switched(section);
     const isBodiless = this.#request?.method === "HEAD" || status === 204 || status === 304;
     const framing = isBodiless ? NO_BODY : isWhole ? lengthFraming(0) : framingOf(section);
-    if (framing.kind === "length") this.#missingBytes = framing.lengthBytes;
+    if (framing.kind === "length") this.#end?.announce(framing.lengthBytes);
     this.#handler?.onAnswerHead(headOf(status, section, framing));
     this.#handler?.onAnswerBatch();
     // Not before: node tells of heads a tick later than of data, which then come first if one read of TLS had both.
@@ -285,9 +257,9 @@ export class OriginStream implements Origin {
   }
 
   readonly #onData = (piece: Buffer): void => {
-    noteRead(piece.length);
+    noteGarbage(piece.length);
     this.#unread?.read(piece.length);
-    if (this.#missingBytes !== undefined) this.#missingBytes -= piece.length;
+    this.#end?.read(piece.length);
     try {
       this.#handler?.onAnswerData(piece);
       this.#handler?.onAnswerBatch();
@@ -297,7 +269,7 @@ export class OriginStream implements Origin {
   };
 
   readonly #onEnd = (): void => {
-    if (this.#isOver || !this.#isWhole || !this.#hasHead) return;
+    if (this.#isOver || this.#end?.isWhole !== true || !this.#hasHead) return;
     this.#isOver = true;
     const handler = this.#handler;
     this.#handler = undefined;

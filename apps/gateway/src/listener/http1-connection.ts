@@ -14,7 +14,7 @@ import {
   type RawFields,
   type RequestHead,
 } from "@headworks/http1";
-import { NOWHERE, BatchedWriter, cutConnection, LINGER_MS, noteRead, type Timed } from "@headworks/sockets";
+import { NOWHERE, BatchedWriter, cutConnection, LINGER_MS, noteGarbage, type Timed } from "@headworks/sockets";
 import type { ClientHandler, ClientStream, ListenerFacts, Peer } from "#request/client-stream.ts";
 import { HALF_CLOSED_MS, type ConnectionServices, type OpenConnection } from "./connection-services.ts";
 
@@ -247,7 +247,7 @@ export class Http1Connection implements ClientStream, OpenConnection, Timed {
 
   readonly #onData = (chunk: Buffer): void => {
     if (this.#isLingering) return;
-    noteRead(chunk.length);
+    noteGarbage(chunk.length);
     this.#held = this.#held ? Buffer.concat([this.#held, chunk]) : chunk;
     if (!this.#isWorking) this.#work();
     this.#setDeadline();

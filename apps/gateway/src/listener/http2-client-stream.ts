@@ -2,7 +2,7 @@
 import { constants, type ServerHttp2Stream } from "node:http2";
 import { appendHttp2Fields, gatheredHttp2Fields, withoutPseudoFields } from "@headworks/http-fields";
 import { allowedTrailers, fieldValue, hasBody, type Framing, type RawFields } from "@headworks/http1";
-import { NOWHERE, noteRead, UnreadBody, type ConnectionWindow, type Timed } from "@headworks/sockets";
+import { NOWHERE, noteGarbage, UnreadBody, type ConnectionWindow, type Timed } from "@headworks/sockets";
 import type { ClientHandler, ClientStream } from "#request/client-stream.ts";
 import type { ConnectionServices, ReceivedHead } from "./connection-services.ts";
 
@@ -92,7 +92,7 @@ export class Http2ClientStream implements ClientStream, Timed {
     const stream = this.#stream;
     if (fieldValue(this.#head.fields, "expect")?.toLowerCase() === "100-continue") this.sendInformational(100, "", []);
     stream.on("data", (piece: Buffer) => {
-      noteRead(piece.length);
+      noteGarbage(piece.length);
       this.#unread?.read(piece.length);
       this.#touch();
       const { handler } = this;
@@ -152,6 +152,7 @@ export class Http2ClientStream implements ClientStream, Timed {
     this.#write();
     // The piece may lie in memory that is read into again.
     this.#piece = Buffer.from(piece);
+    noteGarbage(piece.length);
   }
 
   sendEnd(trailers?: RawFields): void {

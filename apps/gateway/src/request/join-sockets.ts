@@ -1,5 +1,5 @@
 import type { Duplex } from "node:stream";
-import { noteRead } from "@headworks/sockets";
+import { noteGarbage } from "@headworks/sockets";
 
 /** One end of a tunnel: paused, without listeners of its own; `bytes` were read from it already. */
 export interface TunnelEnd {
@@ -49,7 +49,7 @@ function pass(from: TunnelEnd, to: Duplex, count?: (sizeBytes: number) => void):
     return to.write(piece);
   };
   const receiver = (piece: Buffer): void => {
-    noteRead(piece.length);
+    noteGarbage(piece.length);
     if (!send(piece)) socket.pause();
   };
   if (from.receive === undefined) socket.on("data", receiver);

@@ -1,7 +1,7 @@
 // Tested by ../../test/upstream-connections.test.ts
 import { connect, isIP, type Socket } from "node:net";
 import { connect as connectTls, type SecureContext } from "node:tls";
-import { noteRead } from "@headworks/sockets";
+import { noteGarbage } from "@headworks/sockets";
 
 /** How an endpoint is reached. */
 export interface EndpointWay {
@@ -80,8 +80,6 @@ function openPlain(way: EndpointWay, handler: ConnectionHandler): Socket {
     onread: {
       buffer: readBuffer,
       callback: (bytes) => {
-        // The buffer stays, the copies of large pieces do not.
-        noteRead(bytes);
         handler.received(readBuffer.subarray(0, bytes));
         return true;
       },
@@ -98,7 +96,7 @@ function openSecure(way: EndpointWay, tls: NonNullable<EndpointWay["tls"]>, hand
     ...(tls.context === undefined ? {} : { secureContext: tls.context }),
   });
   socket.on("data", (bytes: Buffer) => {
-    noteRead(bytes.length);
+    noteGarbage(bytes.length);
     handler.received(bytes);
   });
   socket.pause();

@@ -13,7 +13,7 @@ import {
   type RawFields,
   type ResponseHead,
 } from "@headworks/http1";
-import { noteRead } from "@headworks/sockets";
+import { AnswerEnd, noteGarbage } from "@headworks/sockets";
 import type { AnswerHandler, UpstreamExchange, UpstreamFailure } from "./upstream-exchange.ts";
 
 const { NGHTTP2_CANCEL, NGHTTP2_FLAG_END_STREAM, NGHTTP2_NO_ERROR, NGHTTP2_REFUSED_STREAM } = constants;
@@ -42,10 +42,7 @@ export class Http2Exchange implements UpstreamExchange {
   #trailers: RawFields | undefined;
   #informational = 0;
   #hasHead = false;
-  /** How the reading side ended. */
-  #ending: "none" | "seen" | "perhaps" | "reset" = "none";
-  /** Of a body whose length was announced. */
-  #missingBytes: number | undefined;
+  #end: AnswerEnd | undefined;
   #isOver = false;
   #wasStale = false;
 
@@ -67,7 +64,7 @@ export class Http2Exchange implements UpstreamExchange {
       waitForTrailers: framing.kind === "chunked",
     });
     this.#stream = stream;
-    this.#noticeEnd(stream);
+    this.#end = new AnswerEnd(stream);
     stream.on("headers", this.#onInformational);
     stream.on("response", this.#onHead);
     stream.on("trailers", (_headers: unknown, _flags: unknown, section: RawFields) => {
@@ -124,30 +121,6 @@ export class Http2Exchange implements UpstreamExchange {
     stream.close(NGHTTP2_CANCEL);
   }
 
-  /**
-   * A reset without an error ends the reading side as the end of an answer does. Their order tells them apart: the end of
-   * an answer comes before the stream is closed. Only while reading is paused both come at once.
-   */
-  #noticeEnd(stream: ClientHttp2Stream): void {
-    const push = stream.push.bind(stream);
-    const noticing = (chunk: unknown, encoding?: BufferEncoding): boolean => {
-      if (chunk === null && this.#ending === "none") {
-        this.#ending = stream.closed ? (stream.isPaused() ? "perhaps" : "reset") : "seen";
-      }
-      return push(chunk, encoding);
-    };
-    stream.push = noticing;
-  }
-
-  /**
-   * Whether the end that the reading side came to is that of the answer. Of an announced length that is there, nothing can
-   * be missing: servers of node's at times reset a stream without an error in place of saying that it ends.
-   */
-  get #isWhole(): boolean {
-    if (this.#ending === "seen" || this.#missingBytes === 0) return true;
-    return this.#ending === "perhaps" && this.#missingBytes === undefined;
-  }
-
   readonly #onInformational = (_headers: unknown, _flags: unknown, section: RawFields): void => {
     this.#informational += 1;
     if (this.#informational > RESPONSE_LIMITS.informationalCount) {
@@ -167,21 +140,21 @@ export class Http2Exchange implements UpstreamExchange {
     const isWhole = (flags & NGHTTP2_FLAG_END_STREAM) !== 0;
     const framing = isWhole ? lengthFraming(0) : framingOf(head.fields);
     const hasNone = isBodiless(this.#method, status);
-    if (!hasNone && framing.kind === "length") this.#missingBytes = framing.lengthBytes;
+    if (!hasNone && framing.kind === "length") this.#end?.announce(framing.lengthBytes);
     this.#handler?.onAnswerHead(hasNone ? head : { ...head, framing });
     // Not before: node tells of heads a tick later than of data, which then come first if one read of TLS had both.
     this.#stream?.on("data", this.#onData);
   };
 
   readonly #onData = (piece: Buffer): void => {
-    noteRead(piece.length);
-    if (this.#missingBytes !== undefined) this.#missingBytes -= piece.length;
+    noteGarbage(piece.length);
+    this.#end?.read(piece.length);
     this.#handler?.onAnswerData(piece);
     this.#handler?.onAnswerBatch();
   };
 
   readonly #onEnd = (): void => {
-    if (this.#isOver || !this.#isWhole || !this.#hasHead) return;
+    if (this.#isOver || this.#end?.isWhole !== true || !this.#hasHead) return;
     this.#isOver = true;
     const handler = this.#handler;
     this.#handler = undefined;

@@ -1,0 +1,149 @@
+import assert from "node:assert/strict";
+import { createHash, randomBytes } from "node:crypto";
+import { once } from "node:events";
+import { connect, createServer, type AddressInfo, type Server, type Socket } from "node:net";
+import { Writable } from "node:stream";
+import { setImmediate as turn } from "node:timers/promises";
+import { test } from "node:test";
+import { BatchedWriter } from "./batched-writer.ts";
+
+const PIECE_BYTES = 16_384;
+
+/** Takes each write at once, or later when it is told to. */
+class Taker extends Writable {
+  readonly writes: Buffer[] = [];
+  encrypted = false;
+  isLate = false;
+  #waiting: (() => void) | undefined;
+
+  constructor() {
+    super({ highWaterMark: 1e9, decodeStrings: false });
+  }
+
+  override _write(chunk: Buffer, _encoding: string, done: () => void): void {
+    this.writes.push(chunk);
+    if (this.isLate) this.#waiting = done;
+    else done();
+  }
+
+  take(): void {
+    this.#waiting?.();
+  }
+}
+
+/** Writes a head and a piece of `letter`s. */
+function answer(taker: Taker, letter: string): Buffer {
+  const writer = new BatchedWriter(taker, true);
+  writer.text(`head of ${letter};`);
+  writer.bytes(Buffer.alloc(PIECE_BYTES, letter));
+  writer.flush();
+  const written = taker.writes.at(-1);
+  assert.ok(written !== undefined);
+  return written;
+}
+
+function isSameMemory(one: Buffer, other: Buffer): boolean {
+  return one.buffer === other.buffer && one.byteOffset === other.byteOffset;
+}
+
+test("a head and its piece are one write", () => {
+  const written = answer(new Taker(), "a");
+  assert.equal(written.toString("latin1"), `head of a;${"a".repeat(PIECE_BYTES)}`);
+});
+
+test("memory that the system took at once serves the next write, of whichever connection", () => {
+  const first = answer(new Taker(), "a");
+  assert.ok(isSameMemory(answer(new Taker(), "b"), first));
+});
+
+test("memory of a write that is still under way is not used again, nor that of what waits behind it", () => {
+  const slow = new Taker();
+  slow.isLate = true;
+  const first = answer(slow, "a");
+  const text = first.toString("latin1");
+  const second = answer(new Taker(), "b");
+  assert.ok(!isSameMemory(second, first));
+  answer(slow, "c");
+  answer(new Taker(), "d");
+  assert.equal(first.toString("latin1"), text);
+  slow.take();
+  assert.equal(slow.writes[1]?.toString("latin1"), `head of c;${"c".repeat(PIECE_BYTES)}`);
+});
+
+test("TLS takes a write later than it says: each has memory of its own", () => {
+  const secure = new Taker();
+  secure.encrypted = true;
+  const first = answer(secure, "a");
+  assert.ok(!isSameMemory(answer(secure, "b"), first));
+  assert.ok(!isSameMemory(answer(new Taker(), "c"), first));
+});
+
+/** A connection whose client reads at once, or not before it is told to. */
+class Line {
+  readonly socket: Socket;
+  readonly writer: BatchedWriter;
+  readonly sent = createHash("sha256");
+  readonly #received = createHash("sha256");
+  readonly #client: Socket;
+
+  private constructor(client: Socket, socket: Socket) {
+    this.#client = client;
+    this.socket = socket;
+    this.writer = new BatchedWriter(socket, true);
+  }
+
+  static async open(server: Server, pace: "fast" | "slow"): Promise<Line> {
+    const accepted = once(server, "connection") as Promise<[Socket]>;
+    const client = connect((server.address() as AddressInfo).port, "127.0.0.1");
+    const line = new Line(client, (await accepted)[0]);
+    if (pace === "fast") line.#read();
+    return line;
+  }
+
+  /** Ends it; answers whether its client has what was sent, neither more nor less. */
+  async isIntact(): Promise<boolean> {
+    const ended = once(this.#client, "end");
+    if (!this.#client.readableFlowing) this.#read();
+    this.socket.end();
+    await ended;
+    return this.#received.digest("hex") === this.sent.digest("hex");
+  }
+
+  #read(): void {
+    this.#client.on("data", (bytes) => this.#received.update(bytes));
+  }
+}
+
+for (const isChunked of [false, true]) {
+  const how = isChunked ? "in chunks" : "as they are";
+  test(`pieces of all sizes in memory that is overwritten reach each of three readers unmixed, slow ones too, ${how}`, async () => {
+    const server = createServer().listen(0, "127.0.0.1");
+    await once(server, "listening");
+    const lines = [await Line.open(server, "slow"), await Line.open(server, "fast"), await Line.open(server, "slow")];
+    const sizesBytes = [1, 8192, 8193, 16_384, 32_768, 49_152, 65_536];
+    const largeBytes = [69_632, 131_072, 131_073];
+    const memory = Buffer.alloc(131_073);
+    for (let round = 0; round < 300; round += 1) {
+      for (const [at, { writer, sent }] of lines.entries()) {
+        const head = `round ${round} of ${at}\r\n`;
+        // Not before all are behind: the write that fills a connection shall be one that was put together.
+        const sizes = round < 280 ? sizesBytes : largeBytes;
+        const piece = memory.subarray(0, sizes[(round + at) % sizes.length]);
+        randomBytes(64).copy(piece.fill(round));
+        sent.update(isChunked ? `${head}${piece.length.toString(16)}\r\n` : head).update(piece);
+        if (isChunked) sent.update("\r\n");
+        writer.text(head);
+        if (isChunked) writer.chunk(piece);
+        else writer.bytes(piece);
+        memory.fill(0);
+        writer.flush();
+      }
+      if (round % 5 === 0) await turn();
+    }
+    const waiting = lines.map(({ socket }) => socket.writableLength > 0);
+    const intact = await Promise.all(lines.map(async (line) => await line.isIntact()));
+    server.close();
+    assert.deepEqual([waiting[0], waiting[2]], [true, true], "the slow ones are behind");
+    assert.deepEqual(intact, [true, true, true]);
+  });
+}
