@@ -5,7 +5,7 @@ import { test } from "node:test";
 import { fileURLToPath } from "node:url";
 import { temporaryDirectory } from "@headworks/testkit";
 import { repositoryRoot } from "./source-tree.ts";
-import { batchTests, canShareProcess, writeBatches } from "./test-batches.ts";
+import { batchTests, canShareProcess, spreadBrowsers, writeBatches } from "./test-batches.ts";
 
 const PLAIN = 'import { test, type TestContext } from "node:test";\n';
 const textOf = (): string => PLAIN;
@@ -58,6 +58,19 @@ test("files of a folder share processes, a bounded number each, and every file i
     files,
   );
 });
+
+const named = (name: string): { name: string; files: string[] } => ({ name, files: [name] });
+const ORDERS: readonly (readonly [what: string, given: string[], order: string[]])[] = [
+  ["evenly", ["a", "b", "c", "d", "e2e/ui-1", "e2e/ui-2"], ["a", "b", "e2e/ui-1", "c", "d", "e2e/ui-2"]],
+  ["several at a place when there are more", ["a", "e2e/ui-1", "e2e/ui-2"], ["a", "e2e/ui-1", "e2e/ui-2"]],
+  ["alone", ["e2e/ui-1", "e2e/ui-2"], ["e2e/ui-1", "e2e/ui-2"]],
+  ["not at all when there are none", ["b", "a"], ["b", "a"]],
+];
+for (const [what, given, order] of ORDERS) {
+  test(`journeys in a browser stand among the other tests, each once: ${what}`, () => {
+    assert.deepEqual(spreadBrowsers(given.map(named)), order.map(named));
+  });
+}
 
 test("a file that is alone is started itself, others by a module that imports them", async () => {
   await using directory = await temporaryDirectory();

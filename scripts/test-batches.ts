@@ -54,6 +54,23 @@ export function batchTests(files: readonly string[], textOf: (file: string) => s
 }
 
 /**
+ * The same batches, those with a browser's journeys evenly among the others. A browser keeps more than one core busy, and
+ * tests of the services wait for half of their time: two browsers side by side would hold each other up.
+ */
+export function spreadBrowsers(batches: readonly TestBatch[]): TestBatch[] {
+  const browsers = batches.filter(({ name }) => name.startsWith("e2e/ui-"));
+  const others = batches.filter((batch) => !browsers.includes(batch));
+  const order: TestBatch[] = [];
+  let placed = 0;
+  for (const [at, other] of others.entries()) {
+    const due = Math.floor(((at + 1) * browsers.length) / others.length);
+    order.push(other, ...browsers.slice(placed, due));
+    placed = due;
+  }
+  return others.length === 0 ? browsers : order;
+}
+
+/**
  * What the runner is to start: the file itself where it is alone, else a module in `directory` that imports the files of
  * the batch.
  */

@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { repositoryRoot, sourceFiles } from "./source-tree.ts";
-import { batchTests, writeBatches } from "./test-batches.ts";
+import { batchTests, spreadBrowsers, writeBatches } from "./test-batches.ts";
 import { selectTests } from "./test-selection.ts";
 import { ensureUi } from "./ui-build.ts";
 
@@ -28,7 +28,7 @@ if (files.length === 0) {
 }
 if (needsUi) await ensureUi(repositoryRoot, (line) => console.error(line));
 
-const batches = batchTests(files, (file) => readFileSync(join(repositoryRoot, file), "utf8"));
+const batches = spreadBrowsers(batchTests(files, (file) => readFileSync(join(repositoryRoot, file), "utf8")));
 const batchDirectory = mkdtempSync(join(tmpdir(), "headworks-tests-"));
 process.once("exit", () => rmSync(batchDirectory, { recursive: true, force: true }));
 const runner = spawn(

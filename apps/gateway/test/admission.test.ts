@@ -60,7 +60,7 @@ test("admission_queue: requests wait for a permit, and those whose clients went 
   await waitUntil(async () => (await active()) === 3);
   await using second = await asking(gateway);
   await waitUntil(async () => (await active()) === 4);
-  gone.destroy();
+  gone.reset();
   await waitUntil(async () => (await active()) === 3);
   endings[0]?.();
   assert.equal((await readResponse(first)).body.toString(), "done");

@@ -141,7 +141,7 @@ test("cache: a client that goes away in the middle leaves nothing half", async (
   await using client = await rawClient(gateway.port());
   await client.write("GET / HTTP/1.1\r\nHost: gateway.test\r\n\r\n");
   await client.readUntil("01234");
-  client.destroy();
+  client.reset();
   assert.equal(await ask(gateway), "200 miss 0123456789");
 });
 

@@ -163,7 +163,7 @@ test("a client that goes away ends the stream with a reason", async () => {
   const { origin, got, client } = await openStream("text/event-stream");
   origin.write("data: a\n\n");
   await waitUntil(() => got.length === 1);
-  client.destroy();
+  client.socket?.resetAndDestroy();
   const closed = await theStream(({ state }) => state === "closed");
   assert.match(closed.close_reason ?? "", /client/i);
   assert.notEqual(closed.closed_at, null);
