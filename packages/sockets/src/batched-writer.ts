@@ -28,7 +28,10 @@ export class BatchedWriter {
   readonly #isPrompt: boolean;
   #text = "";
 
-  /** `copies`: pieces lie in memory that is overwritten after the call. */
+  /**
+   * `socket` looks no more at memory once that write is finished, as sockets of the system do. `copies`: pieces lie in
+   * memory that is overwritten after the call.
+   */
   constructor(socket: Writable & { readonly encrypted?: boolean }, copies = false) {
     this.#socket = socket;
     this.#copies = copies;
