@@ -210,6 +210,14 @@ test("generations are listed, shown and rolled back to", async () => {
   assert.equal((await call(gateway, "/config/generations/9")).status, 404);
 });
 
+test("GET /config/schema is the schema for editors, limits of 64 bits exact", async () => {
+  await using gateway = await startGateway({ listeners, admin: ADMIN, routes: [] }, DEV);
+  const answer = await call(gateway, "/config/schema");
+  assert.deepEqual([answer.status, answer.headers.get("content-type")], [200, "application/json; charset=utf-8"]);
+  assert.match(answer.text, /"maximum":18446744073709551615[,}]/);
+  assert.ok("routes" in (answer.json()["properties"] ?? {}));
+});
+
 test("explain tells which route a request takes and why", async () => {
   await using gateway = await startGateway({ listeners, admin: ADMIN, routes: [route("one")] }, DEV);
   const answer = await call(gateway, "/explain", { method: "POST", body: '{"path":"/"}' });

@@ -161,7 +161,7 @@ export const adminOperations = defineOperations({
     path: "/config/schema",
     summary: "JSON Schema of the document, for editors",
     access: "public",
-    responses: { 200: Anything },
+    responses: { 200: media("application/json", "JSON Schema 2020-12; bounds are exact 64-bit integers") },
   },
   explain: {
     method: "POST",

@@ -62,7 +62,7 @@ export const HttpUrl = Type.String({
 });
 
 /** `address/length`, or one address. */
-export const Cidr = Type.String({ minLength: 2, maxLength: 64, "x-cidr": true });
+export const Cidr = Type.String({ minLength: 1, maxLength: 64, "x-cidr": true });
 export const NameList = Type.Array(Name);
 
 export const DryRun = Type.Boolean({ default: false, description: "Evaluate and report, never refuse" });

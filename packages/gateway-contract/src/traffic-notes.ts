@@ -59,7 +59,8 @@ export const TRAFFIC_NOTES: Readonly<Record<string, string>> = {
   "routes[].compression.min_size": "Smaller bodies stay as they are. Default: 1024.",
   "routes[].compression.content_types": "Beginnings of media types that are compressed. Default: all.",
   "routes[].compression.excluded_content_types": "Beginnings of media types that are not.",
-  "routes[].cache": "Keeps answers to GET.",
+  "routes[].cache":
+    "Keeps answers to GET that carry no credentials, until they are old or their URL was changed by another method.",
   "routes[].cache.ttl_secs": "For how long.",
   "routes[].cache.stale_while_revalidate_secs": "For how long after that while a fresh one is fetched. Default: 0.",
   "routes[].cache.max_body_bytes": "Larger answers are not kept. Default: 1 MiB.",

@@ -89,7 +89,7 @@ export function configOperations(parts: ConfigParts) {
       const outcome = await generations.submit(candidate, { persist });
       return await published(parts, outcome);
     },
-    getConfigSchema: () => ({ status: 200, body: documents.schema() }),
+    getConfigSchema: () => ({ status: 200, body: documents.toJson(documents.schema()) }),
     explain: ({ body }: HandlerCall) => ({ status: 200, body: parts.explain(askedRequest(body as ExplainBody)) }),
   };
 }

@@ -152,6 +152,11 @@ const cases: readonly (readonly [string, string, ...string[]])[] = [
     'required /consumers/0/credentials/0 1:37 A credential of the type mtls of "a" needs exactly one of subject and fingerprint',
   ],
   [
+    "a network of one character",
+    "trusted_proxies: [a]",
+    "bad_cidr /trusted_proxies/0 1:19 gateway.trusted_proxies[0] must be an IP address or a network such as 10.0.0.0/8",
+  ],
+  [
     "a trusted proxy that is no network",
     "trusted_proxies: [10.0.0.0/8, 10.0.0.300]",
     "bad_cidr /trusted_proxies/1 1:31 gateway.trusted_proxies[1] must be an IP address or a network such as 10.0.0.0/8",

@@ -6,6 +6,7 @@ import { AnswerMemory, MOST_BYTES, sizeOf, type Entry } from "./answer-memory.ts
 const entryOf = (bytes: number, route = "r"): Entry => ({
   route,
   epoch: 1,
+  changes: 0,
   fields: ["A", "1"],
   body: Buffer.alloc(bytes),
   storedMs: 0,

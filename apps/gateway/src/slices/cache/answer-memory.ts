@@ -6,11 +6,17 @@ const MOST_IDLE_MS = 3_600_000;
 /** What an entry costs besides its text and body, roughly. */
 const OVERHEAD_BYTES = 512;
 
-/** An answer that is kept. */
-export interface Entry {
-  readonly route: string;
-  /** Of its route when it was asked for; a purge begins a new one. */
+/** When an answer was asked for, as far as that decides for how long it holds. */
+export interface AskedWhen {
+  /** Of its route; a purge begins a new one. */
   readonly epoch: number;
+  /** How many changes there had been, of whichever resource. */
+  readonly changes: number;
+}
+
+/** An answer that is kept. */
+export interface Entry extends AskedWhen {
+  readonly route: string;
   readonly fields: Readonly<RawFields>;
   readonly body: Buffer;
   readonly storedMs: number;

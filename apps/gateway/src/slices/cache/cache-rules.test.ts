@@ -7,7 +7,7 @@ import { cacheKey, isUnchanged, mayKeep, mayUseCache } from "./cache-rules.ts";
 
 for (const [parts, expected] of [
   [{}, true],
-  [{ fields: ["Accept", "*/*", "Orange", "1", "X-API-Key", "k", "Cache-Control", "no-cache"] }, true],
+  [{ fields: ["Accept", "*/*", "Orange", "1", "X-Tenants", "k", "Cache-Control", "no-cache"] }, true],
   [{ method: "HEAD" }, false],
   [{ method: "POST" }, false],
   [{ method: "get" }, false],
@@ -17,7 +17,16 @@ for (const [parts, expected] of [
 ] as const satisfies readonly (readonly [RequestParts, boolean])[]) {
   test(`not cached: non-GET, with body, Authorization/Cookie, upgrade: ${JSON.stringify(parts)} ${expected ? "may be" : "is not"}`, () => {
     const { fields = [], ...rest }: { fields?: readonly string[]; method?: string } = parts;
-    assert.equal(mayUseCache(requestFor({ ...rest, fields: [...fields] })), expected);
+    assert.equal(mayUseCache(requestFor({ ...rest, fields: [...fields] }), []), expected);
+  });
+}
+
+for (const name of ["X-API-Key", "X-Gateway-Key-Id", "x-gateway-signature"]) {
+  test(`not cached: what only the upstream knows whose it is, by ${name}, unless the field or the consumer tells answers apart`, () => {
+    const request = requestFor({ fields: [name, "k"] });
+    assert.equal(mayUseCache(request, []), false);
+    assert.equal(mayUseCache(request, [name.toLowerCase()]), true);
+    assert.equal(mayUseCache(Object.assign(request, { consumer: { name: "alice" } }), []), true);
   });
 }
 

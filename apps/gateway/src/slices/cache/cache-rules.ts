@@ -4,19 +4,30 @@ import { parseHttpDate } from "@headworks/http-fields";
 import type { RequestContext } from "#request/context.ts";
 import type { AnswerHead } from "#request/phases.ts";
 
-/** What requests must be for an answer to be kept or used: anything else concerns one client, or changes something. */
-export function mayUseCache(request: RequestContext): boolean {
-  const { method, framing, upgrade, fields } = request;
+/**
+ * What requests must be for an answer to be kept or used: anything else concerns one client, or changes something. `vary`
+ * names, in lower case, the fields that are part of the key.
+ */
+export function mayUseCache(request: RequestContext, vary: readonly string[]): boolean {
+  const { method, framing, upgrade, fields, consumer } = request;
   if (method !== "GET" || hasBody(framing) || upgrade !== undefined) return false;
   for (let at = 0; at < fields.length; at += 2) {
     const name = fields[at] ?? "";
-    // The three lengths spare most names the comparison.
-    if (name.length !== 5 && name.length !== 6 && name.length !== 13) continue;
+    if (!LENGTHS_OF_PERSONAL.has(name.length)) continue;
     const lower = name.toLowerCase();
-    if (lower === "range" || lower === "cookie" || lower === "authorization") return false;
+    if (PERSONAL.has(lower)) return false;
+    // A known consumer is part of the key; who anybody else is only the upstream may know.
+    if (consumer === undefined && CREDENTIALS.has(lower) && !vary.includes(lower)) return false;
   }
   return true;
 }
+
+/** Fields that make an answer one for this client alone. */
+const PERSONAL: ReadonlySet<string> = new Set(["range", "cookie", "authorization"]);
+/** Fields that say who a client is, where the gateway itself reads them. */
+const CREDENTIALS: ReadonlySet<string> = new Set(["x-api-key", "x-gateway-key-id", "x-gateway-signature"]);
+/** They spare most names the comparison. */
+const LENGTHS_OF_PERSONAL: ReadonlySet<number> = new Set([...PERSONAL, ...CREDENTIALS].map(({ length }) => length));
 
 /**
  * What tells answers apart: the route, everything the upstream is told of where the request was sent and who sent it,

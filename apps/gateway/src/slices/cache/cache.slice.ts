@@ -5,6 +5,7 @@ import type { AnswerStore, Decorator } from "#request/phases.ts";
 import type { Clock, GatewaySlice } from "#slice.ts";
 import { AnswerMemory } from "./answer-memory.ts";
 import { checkCache } from "./cache.check.ts";
+import { ChangedResources } from "./changed-resources.ts";
 import { Flights } from "./flights.ts";
 import { RouteCache, type CacheOutcome, type CacheState } from "./route-cache.ts";
 
@@ -41,6 +42,7 @@ interface KnownRoute {
 /** Keeps answers of routes that ask for it, in memory and bounded, so that their upstreams are asked less often. */
 export function createCache({ clock, timer = systemTimer }: CacheHost): AnswerCache {
   const memory = new AnswerMemory();
+  const changed = new ChangedResources();
   const lookups = new Map<string, Map<CacheOutcome, number>>();
   let running: ReadonlyMap<string, KnownRoute> = new Map();
   let epochs = 0;
@@ -51,6 +53,7 @@ export function createCache({ clock, timer = systemTimer }: CacheHost): AnswerCa
     counts.set(outcome, (counts.get(outcome) ?? 0) + 1);
   };
   const nextEpoch = (): number => (epochs += 1);
+  const watch = watching(changed);
   const forget = (route: string, state: CacheState): void => {
     state.epoch = nextEpoch();
     memory.deleteRoute(route);
@@ -61,7 +64,7 @@ export function createCache({ clock, timer = systemTimer }: CacheHost): AnswerCa
     compile: (document) => {
       const known = new Map<string, KnownRoute>();
       return {
-        decoratorFor: (route) => (route.cache === undefined ? undefined : withoutUpstreamMarker),
+        decoratorFor: (route) => (route.cache === undefined ? undefined : watch),
         answerStoreFor: (route): AnswerStore | undefined => {
           if (route.cache === undefined || route.action.type !== "proxy") return undefined;
           const identity = identityOf(route, document);
@@ -69,7 +72,8 @@ export function createCache({ clock, timer = systemTimer }: CacheHost): AnswerCa
           const state =
             before?.identity === identity ? before.state : { epoch: nextEpoch(), flights: new Flights(timer) };
           known.set(route.name, { identity, state });
-          return new RouteCache(route.name, route.cache, state, { memory, nowMs: () => clock.monotonic(), count });
+          const nowMs = (): number => clock.monotonic();
+          return new RouteCache(route.name, route.cache, state, { memory, changed, nowMs, count });
         },
         published: () => {
           for (const [name, { state }] of running) {
@@ -102,11 +106,16 @@ export function createCache({ clock, timer = systemTimer }: CacheHost): AnswerCa
   };
 }
 
-/** What caches behind the gateway say of themselves would contradict what it says of its own. */
-const withoutUpstreamMarker: Decorator = {
-  on: "action-responses",
-  decorate: (_request, head) => void removeField(head.fields, "x-cache"),
-};
+/** Learns which resources change. What caches behind the gateway say of themselves would contradict what it says of its own. */
+function watching(changed: ChangedResources): Decorator {
+  return {
+    on: "action-responses",
+    decorate: (request, head) => {
+      changed.answered(request, head.status);
+      removeField(head.fields, "x-cache");
+    },
+  };
+}
 
 /** Everything an answer of the route depends on: with another service behind it, what is kept is somebody else's. */
 function identityOf(route: Route, { services, upstreams }: ConfigDocument): string {

@@ -3,7 +3,7 @@ import type { Cache } from "@headworks/gateway-contract";
 import { fieldValue, hasField, setField, type Framing, type RawFields } from "@headworks/http1";
 import type { RequestContext } from "#request/context.ts";
 import type { Answer, AnswerCapture, AnswerHead, AnswerStore, KeptAnswer } from "#request/phases.ts";
-import type { AnswerMemory, Entry } from "./answer-memory.ts";
+import type { AnswerMemory, AskedWhen, Entry } from "./answer-memory.ts";
 import {
   cacheKey,
   conditionsFor,
@@ -13,6 +13,7 @@ import {
   mayKeep,
   mayUseCache,
 } from "./cache-rules.ts";
+import type { ChangedResources } from "./changed-resources.ts";
 import type { Flights } from "./flights.ts";
 
 /** How a request fared, as `X-Cache` says it. */
@@ -28,10 +29,12 @@ export interface CacheState {
 /** What all routes share. */
 export interface CacheTools {
   readonly memory: AnswerMemory;
+  readonly changed: ChangedResources;
   readonly nowMs: () => number;
   readonly count: (route: string, outcome: CacheOutcome) => void;
 }
 
+const NEVER: AskedWhen = { epoch: 0, changes: 0 };
 const DEFAULT_WAIT_MS = 5000;
 /** After a refresh that brought nothing, the next one waits so long: the upstream has trouble already. */
 const REFRESH_PAUSE_MS = 1000;
@@ -51,8 +54,8 @@ export class RouteCache implements AnswerStore {
   readonly #state: CacheState;
   readonly #tools: CacheTools;
   readonly #pausedUntilMs = new Map<string, number>();
-  /** In which epoch the upstream was asked: a purge means what is on its way as well. */
-  readonly #askedIn = new WeakMap<RequestContext, number>();
+  /** When the upstream was asked: a purge, or a change, means what is on its way as well. */
+  readonly #asked = new WeakMap<RequestContext, AskedWhen>();
 
   constructor(route: string, cache: Cache, state: CacheState, tools: CacheTools) {
     this.#route = route;
@@ -65,7 +68,7 @@ export class RouteCache implements AnswerStore {
   }
 
   lookup(request: RequestContext): KeptAnswer | Promise<KeptAnswer> {
-    if (!mayUseCache(request)) {
+    if (!mayUseCache(request, this.#vary)) {
       this.#tell(request, "bypass");
       return "bypass";
     }
@@ -82,7 +85,7 @@ export class RouteCache implements AnswerStore {
   }
 
   #miss(request: RequestContext): "miss" {
-    this.#askedIn.set(request, this.#state.epoch);
+    this.#asks(request);
     this.#tell(request, "miss");
     return "miss";
   }
@@ -100,7 +103,7 @@ export class RouteCache implements AnswerStore {
     const entry = memory.get(key, now);
     if (entry === undefined) return undefined;
     const ageMs = now - entry.storedMs;
-    if (entry.epoch !== this.#state.epoch || ageMs >= this.#staleMs) {
+    if (ageMs >= this.#staleMs || !this.#isValid(request, entry)) {
       memory.delete(key);
       return undefined;
     }
@@ -111,7 +114,7 @@ export class RouteCache implements AnswerStore {
     if (isFresh || !mayRefresh || this.#state.flights.has(key)) return answer;
     if (now < (this.#pausedUntilMs.get(key) ?? 0)) return answer;
     this.#state.flights.begin(key, request);
-    this.#askedIn.set(request, this.#state.epoch);
+    this.#asks(request);
     return { stale: answer, conditions: conditionsFor(entry.fields) };
   }
 
@@ -131,7 +134,7 @@ export class RouteCache implements AnswerStore {
     }
     const entry = {
       route: this.#route,
-      epoch: this.#askedIn.get(request.refreshes ?? request) ?? 0,
+      ...this.#askedWhen(request),
       fields: fieldsToKeep(head.fields),
       initialAgeS: secondsOf(fieldValue(head.fields, "age")),
     };
@@ -155,7 +158,7 @@ export class RouteCache implements AnswerStore {
       },
       end: () => {
         if (isOver) return;
-        if (entry.epoch === this.#state.epoch) {
+        if (this.#isValid(request, entry)) {
           const now = nowMs();
           memory.put(key, { ...entry, body: Buffer.concat(pieces), storedMs: now }, now);
           this.#pausedUntilMs.delete(key);
@@ -173,7 +176,8 @@ export class RouteCache implements AnswerStore {
     const { memory, nowMs } = this.#tools;
     const now = nowMs();
     const entry = memory.get(key, now);
-    if (entry?.epoch !== this.#state.epoch) return;
+    const askedWhen = this.#askedWhen(request);
+    if (entry === undefined || !this.#isValid(request, entry) || !this.#isValid(request, askedWhen)) return;
     const [name = "", value] = conditionsFor(entry.fields);
     // It may be another answer by now than the one that was asked about.
     if (value === undefined || fieldValue(request.fields, name.toLowerCase()) !== value) return;
@@ -184,7 +188,20 @@ export class RouteCache implements AnswerStore {
       if (OF_304.has(changed.toLowerCase())) setField(renewed, changed, fields[at + 1] ?? "");
     }
     const initialAgeS = secondsOf(fieldValue(fields, "age"));
-    memory.put(key, { ...entry, fields: renewed, storedMs: now, initialAgeS, isConfirmed: true }, now);
+    memory.put(key, { ...entry, ...askedWhen, fields: renewed, storedMs: now, initialAgeS, isConfirmed: true }, now);
+  }
+
+  #asks(request: RequestContext): void {
+    this.#asked.set(request, { epoch: this.#state.epoch, changes: this.#tools.changed.count });
+  }
+
+  #askedWhen(request: RequestContext): AskedWhen {
+    return this.#asked.get(request.refreshes ?? request) ?? NEVER;
+  }
+
+  /** Whether what was asked for then is what would be asked for now, as far as the gateway can know. */
+  #isValid(request: RequestContext, { epoch, changes }: AskedWhen): boolean {
+    return epoch === this.#state.epoch && !this.#tools.changed.hasChanged(request, changes);
   }
 
   abandon(request: RequestContext): void {

@@ -1,0 +1,40 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { requestFor } from "../../../test/routing/requests.ts";
+import { ChangedResources } from "./changed-resources.ts";
+
+const put = (path: string): ReturnType<typeof requestFor> => requestFor({ method: "PUT", target: path });
+const get = (path: string): ReturnType<typeof requestFor> => requestFor({ target: path });
+
+test("what was asked for before a change may be different, what was asked for after it not, nor anything else", () => {
+  const changed = new ChangedResources();
+  const before = changed.count;
+  changed.answered(put("/a"), 204);
+  assert.equal(changed.hasChanged(get("/a"), before), true);
+  assert.equal(changed.hasChanged(get("/a"), changed.count), false);
+  assert.equal(changed.hasChanged(get("/b"), before), false);
+});
+
+for (const [what, method, status] of [
+  ["a safe method", "GET", 200],
+  ["an error of the client", "PUT", 400],
+  ["an error of the server", "DELETE", 500],
+  ["an answer on the way", "PUT", 103],
+] as const) {
+  test(`nothing changes by ${what}: ${method} ${status}`, () => {
+    const changed = new ChangedResources();
+    changed.answered(requestFor({ method, target: "/a" }), status);
+    assert.equal(changed.hasChanged(get("/a"), 0), false);
+  });
+}
+
+test("too many changes to remember are changes of everything that was asked for until then", () => {
+  const changed = new ChangedResources(2);
+  changed.answered(put("/a"), 200);
+  const between = changed.count;
+  changed.answered(put("/b"), 200);
+  assert.equal(changed.hasChanged(get("/elsewhere"), between), false);
+  changed.answered(put("/c"), 200);
+  assert.equal(changed.hasChanged(get("/elsewhere"), between), true);
+  assert.equal(changed.hasChanged(get("/elsewhere"), changed.count), false);
+});
