@@ -30,6 +30,7 @@ import type { CaptureStore } from "#storage/capture-store.ts";
 import { openDatabase, STATE_MIGRATIONS } from "#storage/database.ts";
 import type { Database } from "#storage/database.ts";
 import { DataDirectoryInUseError } from "#storage/data-lock.ts";
+import { ForeignFileError } from "#storage/foreign-file.ts";
 import { DatabaseTooNewError } from "#storage/migrations.ts";
 import { openCaptureStore } from "#storage/open-capture-store.ts";
 import { Dialer } from "#upstream/dial.ts";
@@ -126,7 +127,8 @@ function startupError(error: unknown): unknown {
   const isMendable =
     error instanceof AuthorityStoreError ||
     error instanceof DataDirectoryInUseError ||
-    error instanceof DatabaseTooNewError;
+    error instanceof DatabaseTooNewError ||
+    error instanceof ForeignFileError;
   return isMendable ? new StartupError(error.message, { cause: error }) : error;
 }
 

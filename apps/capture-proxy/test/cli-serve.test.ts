@@ -66,11 +66,19 @@ test("what the user can mend is one sentence with exit code 4", async () => {
     [["--data-dir", directory.file("b"), "--api-host", "0.0.0.0", "-a", "0", "-p", "0"], /--insecure-api/],
     [["--data-dir", directory.file("c"), "--host", "192.0.2.77", "-a", "0", "-p", "0"], /192\.0\.2\.77/],
     [
+      ["--data-dir", directory.file("c"), "--host", "nowhere.invalid", "-a", "0", "-p", "0"],
+      /nowhere\.invalid.*--host/,
+    ],
+    [
       ["--data-dir", directory.file("d"), "--upstream-ca", directory.file("missing.pem"), "-a", "0", "-p", "0"],
       /missing\.pem/,
     ],
     [["--data-dir", directory.file("f"), "--log-path", directory.path, "-a", "0", "-p", "0"], /--log-path/],
     [["--data-dir", directory.file("f"), "--db-path", directory.path, "-a", "0", "-p", "0"], /--db-path/],
+    [
+      ["--data-dir", directory.file("f"), "--db-path", directory.file("config.json"), "-a", "0", "-p", "0"],
+      /--db-path/,
+    ],
     [["--data-dir", directory.file("f"), "--cert-path", process.execPath, "-a", "0", "-p", "0"], /--cert-path/],
     [["--data-dir", directory.file("e"), "--ca-cert-file", "ca.pem", "-a", "0", "-p", "0"], /needs --ca-key-file/],
   ];

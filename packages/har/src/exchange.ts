@@ -5,6 +5,8 @@ export interface HarBody<Bytes = Uint8Array> {
   readonly isEncoded: boolean;
   /** Whether `bytes` are only the beginning. */
   readonly isTruncated: boolean;
+  /** Another program gave it as text: `bytes` are that in UTF-8, whichever charset the header fields name. */
+  readonly isText?: boolean;
   /**
    * Bytes that were transferred; more than `bytes` has when truncated. Undefined when that was not counted, or is what
    * a body that is not in memory has.

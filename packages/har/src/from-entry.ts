@@ -99,6 +99,7 @@ function body<Bytes>(
     bytes,
     isEncoded: record?.encoded === true,
     isTruncated: record?.truncated === true,
+    ...(own === undefined && !shown.isBase64 && { isText: true }),
     transferredBytes: own === undefined ? foreign : noted,
   };
 }

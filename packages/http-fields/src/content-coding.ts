@@ -12,5 +12,5 @@ export {
 } from "./decoding-plan.ts";
 export { encodeContent } from "./encode-content.ts";
 export { encodeInPieces } from "./encode-in-pieces.ts";
-export { encodeText } from "./encode-text.ts";
+export { declaredCharset, encodeAsDeclared, encodeText } from "./encode-text.ts";
 export { decodeText, type DecodedText } from "./text-decoding.ts";

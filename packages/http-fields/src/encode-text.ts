@@ -1,5 +1,6 @@
 // Tested by encode.test.ts
 import { Buffer } from "node:buffer";
+import { parseMediaType } from "./media-type.ts";
 
 /** Turns a text into the bytes of one charset; undefined when the text has something that the charset cannot say. */
 type Encode = (text: string) => Buffer | undefined;
@@ -14,6 +15,26 @@ const encoders = new Map<string, Encode | undefined>();
 export function encodeText(text: string, charset: string): Buffer | undefined {
   if (!encoders.has(charset)) encoders.set(charset, encoderOf(charset));
   return encoders.get(charset)?.(text);
+}
+
+/** The charset that a Content-Type names, as the WHATWG Encoding standard calls it; undefined where it names none that is known. */
+export function declaredCharset(contentType: string | undefined): string | undefined {
+  const label = parseMediaType(contentType)?.charset;
+  if (label === undefined) return undefined;
+  try {
+    return new TextDecoder(label).encoding;
+  } catch {
+    return undefined;
+  }
+}
+
+/**
+ * Text that came without its bytes, as bytes of the charset that its Content-Type names, since readers go by that; as UTF-8
+ * where none is named, or one that cannot say the text.
+ */
+export function encodeAsDeclared(text: string, contentType: string | undefined): Buffer {
+  const charset = declaredCharset(contentType);
+  return (charset === undefined ? undefined : encodeText(text, charset)) ?? Buffer.from(text, "utf8");
 }
 
 /** Charsets whose octets mean different things after a switching sequence: no table can say them. */

@@ -121,6 +121,13 @@ function startFailure(error: unknown): unknown {
       { cause: error },
     );
   }
+  if (system?.hostname !== undefined) {
+    return new CommandFailure(
+      EXIT.cannotStart,
+      `The name ${system.hostname} cannot be resolved; choose an address with --host or --api-host`,
+      { cause: error },
+    );
+  }
   if (system?.path !== undefined) {
     return new CommandFailure(EXIT.cannotStart, `Cannot use ${system.path}: ${(error as Error).message}`, {
       cause: error,
@@ -133,6 +140,8 @@ interface SystemError {
   readonly code: string;
   readonly port?: number;
   readonly address?: string;
+  /** What was to be resolved. */
+  readonly hostname?: string;
   readonly path?: string;
 }
 

@@ -55,10 +55,17 @@ export class CheckedMembers {
     return typeof value === "boolean" ? value : this.#fail(name, "is not true or false");
   }
 
-  /** A count or an identifying number. */
+  /** A count. */
   whole(name: string): number | null {
     const value = this.raw(name);
     if (value === null || (typeof value === "number" && Number.isSafeInteger(value) && value >= 0)) return value;
+    return this.#fail(name, "is not a whole number");
+  }
+
+  /** A number that identifies something. */
+  integer(name: string): number | null {
+    const value = this.raw(name);
+    if (value === null || (typeof value === "number" && Number.isSafeInteger(value))) return value;
     return this.#fail(name, "is not a whole number");
   }
 

@@ -124,6 +124,25 @@ test("a decoded body loses the field that names a coding nobody knows here, and 
   assert.deepEqual(response?.headers_list, [["content-encoding", "dcb"]], "without a body nothing is untrue");
 });
 
+for (const [contentType, content, bytes] of [
+  ["text/html; charset=iso-8859-1", { text: "caf\u00e9" }, [0x63, 0x61, 0x66, 0xe9]],
+  ['text/plain; charset="Shift_JIS"', { text: "\u65e5" }, [0x93, 0xfa]],
+  ["text/html; charset=iso-8859-1", { text: "\u65e5" }, [0xe6, 0x97, 0xa5]],
+  ["text/html; charset=nobody-knows", { text: "\u00e9" }, [0xc3, 0xa9]],
+  ["text/html; charset=utf-8", { text: "\u00e9" }, [0xc3, 0xa9]],
+  ["text/html", { text: "\u00e9" }, [0xc3, 0xa9]],
+  ["text/html; charset=iso-8859-1", { text: "w6k=", encoding: "base64" }, [0xc3, 0xa9]],
+] as const) {
+  test(`text that another program decoded is stored as its Content-Type says, if it can be: ${contentType}, ${JSON.stringify(content)}`, async () => {
+    await using directory = await temporaryDirectory();
+    await using rig = await openRig(directory.path);
+    const headers = [{ name: "Content-Type", value: contentType }];
+    const { id } = await onlyEntry(rig, har(entryOf({}, { headers, content: { size: 9, ...content } })));
+    const range = { decoded: false, utf8: false, start: 0, end: undefined };
+    assert.deepEqual([...((await rig.store.readBody(id, "response", range))?.bytes ?? [])], [...bytes]);
+  });
+}
+
 test("an id that no address can have is replaced", async () => {
   await using directory = await temporaryDirectory();
   await using rig = await openRig(directory.path);

@@ -2,6 +2,7 @@
 import { randomUUID } from "node:crypto";
 import type { Failure } from "@headworks/capture-contract";
 import type { HarBody, HarExchange, HarExchangeTimings } from "@headworks/har";
+import { encodeAsDeclared } from "@headworks/http-fields/content-coding";
 import { fieldValues } from "@headworks/http1";
 import { ENTRY_STATES, FLAG_PASSTHROUGH } from "./entry-facts.ts";
 import { CheckedMembers, checkedFailure, checkedTls, MemberError } from "./checked-members.ts";
@@ -85,6 +86,8 @@ function factsOf(
   };
 }
 
+const utf8 = new TextDecoder("utf-8", { ignoreBOM: true });
+
 type FoundBody = HarBody<Uint8Array | LargeContent> | undefined;
 
 async function content(
@@ -94,9 +97,10 @@ async function content(
 ): Promise<ImportedContent | undefined> {
   if (body === undefined) return undefined;
   const codings = body.isEncoded ? undefined : fieldValues(fields, "content-encoding");
-  return body.bytes instanceof Uint8Array
-    ? contentInMemory(body.bytes, codings, files.maxBodyBytes)
-    : await contentInFile(body.bytes, codings, files);
+  if (!(body.bytes instanceof Uint8Array)) return await contentInFile(body.bytes, codings, files);
+  const contentType = fieldValues(fields, "content-type")[0];
+  const bytes = body.isText === true ? encodeAsDeclared(utf8.decode(body.bytes), contentType) : body.bytes;
+  return contentInMemory(bytes, codings, files.maxBodyBytes);
 }
 
 /** `_weir.more` of a file that anybody may have written: a member of the wrong type counts as absent. */

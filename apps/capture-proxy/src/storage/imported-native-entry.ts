@@ -59,7 +59,8 @@ export function importedNativeEntry(value: unknown, findBody: FindBody): Importe
     source: entry.oneOf("source", SOURCES) ?? "import",
     clientAddress: entry.optionalText("client_addr", 255),
     serverAddress: entry.optionalText("server_addr", 255),
-    connection: entry.whole("connection_id"),
+    // Those of replays count downwards from -1.
+    connection: entry.integer("connection_id"),
     timings: ["blocked", "dns", "connect", "tls", "send", "wait", "receive"].map(stage),
     failure: failure ?? (state === "pending" ? NO_END : null),
     tls: checkedTls(entry.object("tls")),

@@ -30,6 +30,7 @@ import type {
 } from "./capture-store.ts";
 import { lockForThisProcess } from "./data-lock.ts";
 import { snapshotOfExchange } from "./entry-snapshot.ts";
+import { refuseForeignFile } from "./foreign-file.ts";
 import { laneOf, ReaderPool } from "./reader-pool.ts";
 import type { SessionScope } from "./reader-messages.ts";
 import { exportChunks } from "./export-chunks.ts";
@@ -66,10 +67,10 @@ const DELETED_AT_ONCE = 1000;
 
 /**
  * Opens the captured traffic of a data directory, creating it when needed, for this process alone. Rejects with one
- * sentence when another process has it, when a newer version wrote it, or when it cannot be written.
+ * sentence when another process has it, when a newer version or another program wrote it, or when it cannot be written.
  */
 export async function openCaptureStore(options: CaptureStoreOptions): Promise<CaptureStore> {
-  const { locks, ...setup } = storePlaces(options.dataDir, options.databasePath);
+  const { locks, isElsewhere, ...setup } = storePlaces(options.dataDir, options.databasePath);
   mkdirSync(options.dataDir, { recursive: true, mode: 0o700 });
   mkdirSync(dirname(setup.path), { recursive: true, mode: 0o700 });
   const unlocks: (() => void)[] = [];
@@ -77,6 +78,7 @@ export async function openCaptureStore(options: CaptureStoreOptions): Promise<Ca
     for (const release of unlocks.splice(0)) release();
   };
   try {
+    if (isElsewhere) refuseForeignFile(setup.path);
     for (const [file, shownPath] of locks) unlocks.push(lockForThisProcess(file, shownPath));
     rmSync(setup.decodedFolder, { recursive: true, force: true });
     const store = new ThreadedCaptureStore(options, unlock);
@@ -105,7 +107,7 @@ class ThreadedCaptureStore implements CaptureStore {
     this.#unlock = unlock;
   }
 
-  async start(setup: Omit<StorePlaces, "locks">): Promise<void> {
+  async start(setup: Omit<StorePlaces, "locks" | "isElsewhere">): Promise<void> {
     const { log } = this.#options;
     this.#decodedFolder = setup.decodedFolder;
     this.#openWriter = await WriterClient.start(

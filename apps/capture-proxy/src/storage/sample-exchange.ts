@@ -5,6 +5,7 @@ import type { Exchange } from "#exchange/exchange.ts";
 
 /** What a made-up exchange is like; everything has a plain default. */
 export interface SampleOptions {
+  readonly connection?: number;
   readonly id?: string;
   readonly method?: string;
   readonly scheme?: Exchange["request"]["scheme"];
@@ -67,7 +68,7 @@ export function sampleExchange(options: SampleOptions = {}): Exchange {
       options.id ??
       `0193${(Date.now() % 0xffff).toString(16).padStart(4, "0")}-0000-7000-8000-${serial.toString(16).padStart(12, "0")}`,
     startedAtMs: options.startedAtMs ?? 1_763_700_000_000 + serial,
-    client: { address: "127.0.0.1:50000", connection: 7, sni: undefined, tls: undefined },
+    client: { address: "127.0.0.1:50000", connection: options.connection ?? 7, sni: undefined, tls: undefined },
     request: {
       method: options.method ?? "GET",
       scheme: options.scheme ?? "https",

@@ -6,6 +6,7 @@ import { storePlaces } from "./store-places.ts";
 const data = resolve("/data");
 const inData = {
   path: resolve("/data/traffic.db"),
+  isElsewhere: false,
   bodiesFolder: resolve("/data/bodies"),
   decodedFolder: resolve("/data/decoded"),
   locks: [[resolve("/data/weir.lock"), data]],
@@ -24,6 +25,7 @@ for (const chosen of ["/disk/shop.db", "/data/other.db"]) {
   test(`a database in ${chosen} has its folders and a lock beside it, called after it`, () => {
     assert.deepEqual(storePlaces("/data", chosen), {
       path: resolve(chosen),
+      isElsewhere: true,
       bodiesFolder: resolve(`${chosen}-bodies`),
       decodedFolder: resolve(`${chosen}-decoded`),
       locks: [

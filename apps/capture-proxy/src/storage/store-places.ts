@@ -4,6 +4,8 @@ import { join, resolve, sep } from "node:path";
 export interface StorePlaces {
   /** The database. */
   readonly path: string;
+  /** Somebody chose that file; it is not the data directory's own. */
+  readonly isElsewhere: boolean;
   readonly bodiesFolder: string;
   /** Decoded copies; worth nothing after the process that made them. */
   readonly decodedFolder: string;
@@ -23,6 +25,7 @@ export function storePlaces(dataDir: string, databasePath: string | undefined): 
   const beside = isElsewhere ? `${path}-` : `${directory}${sep}`;
   return {
     path,
+    isElsewhere,
     bodiesFolder: `${beside}bodies`,
     decodedFolder: `${beside}decoded`,
     locks: [[join(directory, "weir.lock"), directory], ...(isElsewhere ? [[`${path}.lock`, path] as const] : [])],

@@ -3,6 +3,7 @@ import {
   decodeContent,
   decodeText,
   encodeContent,
+  declaredCharset,
   encodeText,
   parseContentEncoding,
 } from "@headworks/http-fields/content-coding";
@@ -68,16 +69,6 @@ export function encodeEditedText(text: string, fields: RawFields, before: Editab
   }
   if (contentType !== undefined) setField(fields, "Content-Type", withCharset(contentType, "utf-8"));
   return Buffer.from(text, "utf8");
-}
-
-function declaredCharset(contentType: string | undefined): string | undefined {
-  const label = parseMediaType(contentType)?.charset;
-  if (label === undefined) return undefined;
-  try {
-    return new TextDecoder(label).encoding;
-  } catch {
-    return undefined;
-  }
 }
 
 function withCharset(contentType: string, charset: string): string {

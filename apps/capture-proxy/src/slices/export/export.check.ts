@@ -30,6 +30,11 @@ export function reproducibleRequest(entry: TrafficEntry, body: Uint8Array): Snip
   };
 }
 
+/** Whether the request only asked for a WebSocket: what is counted as its body are messages (RFC 6455, 4.1). */
+export function isHandshake({ request }: Pick<TrafficEntry, "request">): boolean {
+  return /^wss?:/u.test(request.url);
+}
+
 /** Throws 409 with the reason when the body of an entry's request is not there, or not whole. */
 export function checkBody({ request, state }: Pick<TrafficEntry, "request" | "state">): void {
   const { body_state: bodyState, body_size: size, body_stored_size: stored } = request;

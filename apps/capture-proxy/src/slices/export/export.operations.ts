@@ -5,7 +5,7 @@ import { ApiError, notFound, validationError } from "#api/api-error.ts";
 import type { SliceHost } from "#slice.ts";
 import { curlText } from "./curl-text.ts";
 import { curlCmdText, curlPowershellText } from "./curl-windows-text.ts";
-import { checkBody, LARGEST_BODY_BYTES, reproducibleRequest } from "./export.check.ts";
+import { checkBody, isHandshake, LARGEST_BODY_BYTES, reproducibleRequest } from "./export.check.ts";
 import { fetchText } from "./fetch-text.ts";
 import { httpieText } from "./httpie-text.ts";
 import { pythonText } from "./python-text.ts";
@@ -27,9 +27,10 @@ export function createExportOperations({ store }: Pick<SliceHost, "store">): Han
   const requestOf = async (id: string): Promise<SnippetRequest> => {
     const entry = (await store.getEntry(id, { includeBodies: false, decompressed: false })) ?? notFound("entry", id);
     // Tunnels are refused first: that says more than that nothing was stored.
-    reproducibleRequest(entry, NOTHING);
+    const bare = reproducibleRequest(entry, NOTHING);
+    if (isHandshake(entry)) return bare;
     checkBody(entry);
-    if (entry.request.body_state === "none") return reproducibleRequest(entry, NOTHING);
+    if (entry.request.body_state === "none") return bare;
     const range = { decoded: false, utf8: false, start: 0, end: LARGEST_BODY_BYTES };
     const part = (await store.readBody(id, "request", range)) ?? notFound("entry", id);
     if (part.bytes.length !== entry.request.body_stored_size) {

@@ -104,6 +104,17 @@ test("a large body comes whole", async () => {
   assert.ok(Buffer.from(base64?.[1] ?? "", "base64").equals(body));
 });
 
+test("of a WebSocket the handshake is written, whatever was said on it", async () => {
+  await using started = await start();
+  const { rig, api } = started;
+  const { id } = rig.add({ scheme: "wss", host: "chat.example", path: "/room", requestBody: ["m"], spool: undefined });
+  await rig.store.flush();
+  const { status, json } = await api.call("GET", `/api/export/curl/${id}`);
+  assert.equal(status, 200);
+  assert.match((json as { curl: string }).curl, /^curl '?https:\/\/chat\.example/u);
+  assert.doesNotMatch((json as { curl: string }).curl, /--data/u);
+});
+
 test("unknown ids are 404", async () => {
   await using started = await start();
   for (const path of ["/api/export/curl/none", "/api/export/snippet/none?format=wget"]) {

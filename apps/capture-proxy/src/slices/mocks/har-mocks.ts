@@ -1,7 +1,8 @@
 // Tested by import-documents.test.ts
 import { fromHarEntry, HarDecoder, HarFormatError } from "@headworks/har";
 import type { HarExchange, HarItem } from "@headworks/har";
-import { decodeContentSync } from "@headworks/http-fields/content-coding";
+import { decodeContentSync, encodeAsDeclared } from "@headworks/http-fields/content-coding";
+import { fieldValue } from "@headworks/http1";
 import { isDeepStrictEqual } from "node:util";
 import { exactly, responseOf } from "./captured-mock.ts";
 import { ImportCollector, ImportProblem } from "./imported-mocks.ts";
@@ -86,11 +87,14 @@ function answerOf(response: NonNullable<HarExchange["response"]>): ReturnType<ty
     fields.push([response.fields[at] ?? "", response.fields[at + 1] ?? ""]);
   }
   const codings = fields.filter(([name]) => name.toLowerCase() === "content-encoding").map(([, value]) => value);
-  let bytes = Buffer.from(response.body?.bytes ?? []);
+  let bytes: Buffer = Buffer.from(response.body?.bytes ?? []);
   if (response.body?.isEncoded === true && codings.length > 0) {
     const decoded = decodeContentSync(bytes, codings, { maxBytes: LARGEST_DECODED_BYTES });
     if (decoded.stop !== undefined) return "its body cannot be decoded";
     bytes = Buffer.from(decoded.bytes);
+  }
+  if (response.body?.isText === true) {
+    bytes = encodeAsDeclared(bytes.toString("utf8"), fieldValue(response.fields, "content-type"));
   }
   const plain = fields.filter(([name]) => name.toLowerCase() !== "content-encoding");
   return responseOf(response.status, plain, bytes);

@@ -95,6 +95,11 @@ test("a HAR gives a rule for each request, with its fields and its decoded body"
           },
           "POST",
         ),
+        harEntry("https://a.test/latin", {
+          status: 200,
+          headers: [{ name: "Content-Type", value: "text/plain; charset=iso-8859-1" }],
+          content: { size: 1, mimeType: "text/plain", text: "\u00e9" },
+        }),
         harEntry("https://a.test/none", { status: 0, headers: [], content: { size: 0, mimeType: "" } }),
         { nonsense: true },
       ),
@@ -102,14 +107,15 @@ test("a HAR gives a rule for each request, with its fields and its decoded body"
   );
   assert.deepEqual(
     imported.drafts.map(({ name }) => name),
-    ["HAR: GET https://a.test/x?q=1&r=(2)", "HAR: POST https://a.test/b"],
+    ["HAR: GET https://a.test/x?q=1&r=(2)", "HAR: POST https://a.test/b", "HAR: GET https://a.test/latin"],
   );
   assert.equal(imported.skipped, 2);
   assert.match(imported.warnings.join("\n"), /has no answer[^]*has no request/);
-  const [json, image] = imported.drafts.map(({ responseConfig }) => answersOf(responseConfig)[0]);
+  const [json, image, latin] = imported.drafts.map(({ responseConfig }) => answersOf(responseConfig)[0]);
   assert.deepEqual(json?.headers, { "Content-Type": "application/json", "Set-Cookie": ["a=1", "b=2"] });
   assert.equal(json?.body, '{"a":1}');
   assert.deepEqual([image?.status_code, image?.body, image?.body_base64], [404, null, "AP8B"]);
+  assert.deepEqual([latin?.body, latin?.body_base64], [null, "6Q=="], "in the charset that it names");
   assert.deepEqual(await answering(imported, "https://a.test/x?q=1&r=(2)"), ["HAR: GET https://a.test/x?q=1&r=(2)"]);
   for (const other of ["https://a.test/x?q=1&r=22", "https://a.test/x?q=1&r=(2)3", "https://b.test/x?q=1&r=(2)"]) {
     assert.deepEqual(await answering(imported, other), [], other);
