@@ -8,12 +8,26 @@ import type { ClientHandler, ClientStream } from "./client-stream.ts";
 import type { RequestContext } from "./context.ts";
 import { errorAnswer, isRefusal } from "./error-answer.ts";
 import { X_REQUEST_ID, type RequestIdField } from "./forwarded-fields.ts";
-import type { AnswerHead, AnswerOrigin, Verdict } from "./phases.ts";
+import type { AnswerHead, AnswerOrigin, Decorator, Verdict } from "./phases.ts";
 
 /** Statuses whose answers never have a body (RFC 9110, 6.4.1). */
 function isBodiless(method: string, status: number): boolean {
   return method === "HEAD" || status === 204 || status === 304;
 }
+
+/** What the two ends of a WebSocket prove to each other (RFC 6455, 11.3), and everything else. */
+function apartFromHandshake(fields: RawFields): readonly [handshake: RawFields, rest: RawFields] {
+  const handshake: RawFields = [];
+  const rest: RawFields = [];
+  for (let at = 0; at < fields.length; at += 2) {
+    const name = fields[at] ?? "";
+    const of = name.toLowerCase().startsWith("sec-websocket-") ? handshake : rest;
+    of.push(name, fields[at + 1] ?? "");
+  }
+  return [handshake, rest];
+}
+
+const NO_DECORATORS: readonly Decorator[] = [];
 
 /** Sends one answer of the gateway or of an upstream to the client, decorated as the route asks. */
 export class AnswerDelivery implements ClientHandler {
@@ -107,17 +121,12 @@ export class AnswerDelivery implements ClientHandler {
     const { route } = request;
     this.origin = origin;
     let sent = framing;
-    if (route !== undefined) {
-      if (origin !== "short-circuit" && route.bodyFilters.length > 0 && !isBodiless(request.method, head.status)) {
+    if (route !== undefined && origin !== "short-circuit") {
+      if (route.bodyFilters.length > 0 && !isBodiless(request.method, head.status)) {
         sent = this.#startFilter(head, framing, origin);
       }
-      for (const decorator of route.decorators) {
-        if (origin === "short-circuit" && decorator.on === "action-responses") continue;
-        decorator.decorate(request, head, origin);
-      }
     }
-    if (request.answerFields !== undefined) head.fields.push(...request.answerFields);
-    this.#idField.pushIds(head.fields, request);
+    this.#decorate(head, origin);
     // Also for an upstream that has no clock (RFC 9110, 6.6.1).
     if (fieldValue(head.fields, "date") === undefined) head.fields.push("Date", httpDateNow());
     this.status = head.status;
@@ -170,17 +179,36 @@ export class AnswerDelivery implements ClientHandler {
     this.#finish(false);
   }
 
-  /** A 101 of the upstream: its fields go out, the rest is a tunnel. */
-  switched(fields: RawFields): void {
+  /**
+   * A 101 of the upstream: its head goes out as that of every answer of the route, the rest is a tunnel. `fields` are
+   * without what belongs to the connection.
+   */
+  switched(fields: RawFields, protocol: string): void {
     this.status = 101;
     this.origin = "upstream";
-    this.#idField.pushIds(fields, this.request);
-    this.stream.sendHead(101, reasonPhrase(101), fields, NO_BODY);
+    const [handshake, rest] = apartFromHandshake(fields);
+    const head: AnswerHead = { status: 101, reason: reasonPhrase(101), fields: rest };
+    this.#decorate(head, "upstream");
+    // Client and upstream agreed on the handshake alone: what a route changes of it would fail the client's check.
+    const [, decorated] = apartFromHandshake(head.fields);
+    decorated.push(...handshake, "Connection", "Upgrade", "Upgrade", protocol);
+    this.stream.sendHead(101, head.reason, decorated, NO_BODY);
   }
 
   tunnelEnded(sentBytes: number): void {
     this.sentBytes = sentBytes;
     this.#finish(true);
+  }
+
+  /** What every answer of the route says, and every answer to this request. */
+  #decorate(head: AnswerHead, origin: AnswerOrigin): void {
+    const { request } = this;
+    for (const decorator of request.route?.decorators ?? NO_DECORATORS) {
+      if (origin === "short-circuit" && decorator.on === "action-responses") continue;
+      decorator.decorate(request, head, origin);
+    }
+    if (request.answerFields !== undefined) head.fields.push(...request.answerFields);
+    this.#idField.pushIds(head.fields, request);
   }
 
   #startFilter(head: AnswerHead, framing: Framing, origin: AnswerOrigin): Framing {

@@ -329,15 +329,16 @@ export class ProxiedRequest implements RefusableHandler, AttemptOwner {
       return;
     }
     this.#wins(attempt);
-    if (head.status === 101) {
-      this.#switchFields = clientAnswerFields(head.fields, false, this.#idField);
-      return;
-    }
     const { request } = this.#delivery;
-    const fields = clientAnswerFields(head.fields, head.framing.kind === "none", this.#idField);
+    const isSwitch = head.status === 101;
+    const fields = clientAnswerFields(head.fields, head.framing.kind === "none" && !isSwitch, this.#idField);
     if (this.#setCookie !== undefined) fields.push("Set-Cookie", this.#setCookie);
     const marks = request.generation.via?.answers;
     if (marks !== undefined) fields.push("Via", marks[this.#isHttp2 ? "2" : head.version]);
+    if (isSwitch) {
+      this.#switchFields = fields;
+      return;
+    }
     const answer = { status: head.status, reason: head.reason || reasonPhrase(head.status), fields };
     if (this.#delivery.capturesAnswer) {
       this.#capture = request.route?.answerStore?.capture(request, answer, head.framing);
@@ -404,8 +405,7 @@ export class ProxiedRequest implements RefusableHandler, AttemptOwner {
       upstream.socket.destroy();
       return this.#refuse({ code: "upstream_unavailable" }, "action");
     }
-    fields.push("Connection", "Upgrade", "Upgrade", request.upgrade ?? "");
-    this.#delivery.switched(fields);
+    this.#delivery.switched(fields, request.upgrade ?? "");
     const client = stream.takeOver();
     if (client === undefined) {
       upstream.socket.destroy();
