@@ -104,7 +104,8 @@ export const FIELD_NOTES: Readonly<Record<string, string>> = {
   "listeners[].authorization": "Who may pass on this listener.",
   "listeners[].idle_timeout_ms": "Between two requests of a connection. Default: 60000.",
   "listeners[].header_timeout_ms": "For the head of a request to arrive. Default: 10000.",
-  "listeners[].request_timeout_ms": "From a request's first byte to its answer's last; 0 for no limit. Default: 0.",
+  "listeners[].request_timeout_ms":
+    "From a request's first byte to its answer's last; 0 for no limit. Without an answer by then: 408 while the client owes some of the body, 504 otherwise. Default: 0.",
   upstreams: "Groups of endpoints that serve the same thing.",
   "upstreams[].name": "Name of the upstream, unique.",
   "upstreams[].endpoints": "Where its servers are.",

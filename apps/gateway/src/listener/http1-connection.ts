@@ -203,24 +203,24 @@ export class Http1Connection implements ClientStream, OpenConnection, Timed {
       else this.#socket.destroy();
       return;
     }
-    if (this.#hasClientEnded || performance.now() >= this.#requestDeadlineMs || this.#socket.writableNeedDrain) {
-      this.#clientGone();
-      this.#socket.destroy();
-      return;
+    const isLate = performance.now() >= this.#requestDeadlineMs;
+    const isGone = !isLate && (this.#hasClientEnded || this.#socket.writableNeedDrain);
+    // What the upstream is slow to take is not the client's delay.
+    const isBodyOwed = this.#isBodyWanted && this.#reader.state === "body" && !this.#reader.isPaused;
+    if (!isGone && !isLate && !isBodyOwed) return this.#touch();
+    if (!isGone && this.#state.mayAnswer && this.handler !== undefined) {
+      return this.#timedOut(this.handler, isBodyOwed ? "request_timeout" : "upstream_response_timeout");
     }
-    if (this.#isBodyWanted && this.#reader.state === "body" && !this.#reader.isPaused) {
-      if (this.#state.mayAnswer) {
-        const handler = this.handler;
-        this.handler = undefined;
-        handler?.onClientGone();
-        this.#answerRefusal("request_timeout", undefined);
-      } else {
-        this.#clientGone();
-        this.#socket.destroy();
-      }
-      return;
-    }
+    this.#clientGone();
+    this.#socket.destroy();
+  }
+
+  /** Whoever handles the request answers it, as the last one of this connection. */
+  #timedOut(handler: ClientHandler, code: ErrorCode): void {
+    this.#requestDeadlineMs = Number.POSITIVE_INFINITY;
+    this.#state.drain();
     this.#touch();
+    handler.onTimedOut(code);
   }
 
   #onHead(head: RequestHead): void {

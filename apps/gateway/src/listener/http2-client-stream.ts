@@ -1,5 +1,6 @@
 // Tested by ../../test/http2.test.ts
 import { constants, type ServerHttp2Stream } from "node:http2";
+import type { ErrorCode } from "@headworks/gateway-contract";
 import { appendHttp2Fields, gatheredHttp2Fields, withoutPseudoFields } from "@headworks/http-fields";
 import { allowedTrailers, fieldValue, hasBody, type Framing, type RawFields } from "@headworks/http1";
 import { NOWHERE, noteGarbage, UnreadBody, type ConnectionWindow, type Timed } from "@headworks/sockets";
@@ -15,8 +16,6 @@ export interface StreamOwner {
   readonly window: ConnectionWindow;
   /** It is over; `isReset`: the client, or its breaking of the protocol, ended it before its answer was taken. */
   closed(isReset: boolean): void;
-  /** Its body did not arrive in time, and nothing of an answer went out yet. */
-  bodyTimedOut(stream: Http2ClientStream): void;
   /** The client does not even take its reset: it reads nothing of the connection any more. */
   stuck(): void;
 }
@@ -36,7 +35,7 @@ export class Http2ClientStream implements ClientStream, Timed {
   readonly #head: ReceivedHead;
   readonly #services: ConnectionServices;
   readonly #owner: StreamOwner;
-  readonly #requestDeadlineMs: number;
+  #requestDeadlineMs: number;
   /** The last piece of the answer, so that the end can travel with it. */
   #piece: Buffer | undefined;
   #bodyTrailers: RawFields | undefined;
@@ -80,10 +79,6 @@ export class Http2ClientStream implements ClientStream, Timed {
 
   get canUpgrade(): boolean {
     return this.#head.upgrade !== undefined;
-  }
-
-  get isStarted(): boolean {
-    return this.#isStarted;
   }
 
   readBody(): void {
@@ -211,7 +206,9 @@ export class Http2ClientStream implements ClientStream, Timed {
       // The client may stop sending a body that nobody reads any more (RFC 9113, 8.1).
       return this.#cut(NGHTTP2_NO_ERROR);
     }
-    if (this.#isAwaited && !isLate && !this.#isStarted) return this.#owner.bodyTimedOut(this);
+    if ((isLate || this.#isAwaited) && !this.#isStarted && this.handler !== undefined) {
+      return this.#timedOut(this.handler, this.#isBodyOwed ? "request_timeout" : "upstream_response_timeout");
+    }
     if (isLate || this.#isUntaken || this.#isAwaited) {
       this.#gone();
       return this.#cut(NGHTTP2_CANCEL);
@@ -219,9 +216,21 @@ export class Http2ClientStream implements ClientStream, Timed {
     this.#touch();
   }
 
+  /** Whoever handles the request answers it; what the answer takes is another time. */
+  #timedOut(handler: ClientHandler, code: ErrorCode): void {
+    this.#requestDeadlineMs = Number.POSITIVE_INFINITY;
+    this.#touch();
+    handler.onTimedOut(code);
+  }
+
+  /** What the upstream is slow to take is not the client's delay. */
+  get #isBodyOwed(): boolean {
+    return this.#isReading && !this.#isBodyEnded && !this.#stream.isPaused();
+  }
+
   /** The client could have gone on with its body for long enough. */
   get #isAwaited(): boolean {
-    if (!this.#isReading || this.#isBodyEnded || this.#stream.isPaused()) return false;
+    if (!this.#isBodyOwed) return false;
     return performance.now() - this.#owner.window.freeSinceMs >= this.#services.timeouts.bodyMs;
   }
 

@@ -128,13 +128,6 @@ export class Http2Connection implements OpenConnection, StreamOwner, Timed {
     if (isReset) this.#countReset();
   }
 
-  bodyTimedOut(stream: Http2ClientStream): void {
-    const { handler } = stream;
-    stream.handler = undefined;
-    handler?.onClientGone();
-    this.#refuse(stream, "request_timeout", undefined);
-  }
-
   /** Whoever ends their side may still read the answers. */
   readonly #onEnd = (): void => {
     this.#hasClientEnded = true;

@@ -73,6 +73,11 @@ export class AnswerDelivery implements ClientHandler {
     this.clientGone();
   }
 
+  onTimedOut(code: ErrorCode): void {
+    if (this.isStarted) this.abort();
+    else this.answer({ code }, "short-circuit");
+  }
+
   get #idField(): RequestIdField {
     return this.request.generation.requestIdField ?? X_REQUEST_ID;
   }

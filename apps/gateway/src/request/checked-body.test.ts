@@ -33,6 +33,9 @@ function recorder(): RefusableHandler & Seen {
     onClientGone() {
       this.calls.push("gone");
     },
+    onTimedOut(code) {
+      this.calls.push(code);
+    },
     onBodyRefused(refusal) {
       this.calls.push(refusal.code);
     },

@@ -1,3 +1,4 @@
+import type { ErrorCode } from "@headworks/gateway-contract";
 import { hasBody, type Framing, type RawFields } from "@headworks/http1";
 import type { ClientHandler } from "./client-stream.ts";
 import type { BodyCheck, Refusal } from "./phases.ts";
@@ -59,5 +60,9 @@ export class CheckedBody implements ClientHandler {
 
   onClientGone(): void {
     this.#next.onClientGone();
+  }
+
+  onTimedOut(code: ErrorCode): void {
+    this.#next.onTimedOut(code);
   }
 }

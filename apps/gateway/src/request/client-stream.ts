@@ -1,6 +1,7 @@
 // Tested by ../../test/pipeline.test.ts
 import type { X509Certificate } from "node:crypto";
 import type { Duplex } from "node:stream";
+import type { ErrorCode } from "@headworks/gateway-contract";
 import type { Framing, RawFields } from "@headworks/http1";
 
 /** What is known of the listener that accepted a connection. */
@@ -30,6 +31,8 @@ export interface ClientHandler {
   onClientDrain(): void;
   /** The client went away, or broke the grammar of its body, before the answer was complete. */
   onClientGone(): void;
+  /** The time of the request is over, and nothing of an answer was sent: it is answered with this code, or cut. */
+  onTimedOut(code: ErrorCode): void;
 }
 
 /** One request of a client, whatever the protocol: its body in, its answer out. */

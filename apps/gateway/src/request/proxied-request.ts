@@ -1,7 +1,7 @@
 // Tested by ../../test/model-attempts.test.ts
 import { reasonPhrase } from "@headworks/http-fields";
 import { fieldValue, hasBody, isIdempotent, type Framing, type RawFields, type ResponseHead } from "@headworks/http1";
-import type { Upstream } from "@headworks/gateway-contract";
+import type { ErrorCode, Upstream } from "@headworks/gateway-contract";
 import type { EndpointPool, UpstreamExchange, UpstreamFailure } from "#upstream/upstream-exchange.ts";
 import type { EndpointState, PickKey, UpstreamGroup } from "#upstream/upstream-group.ts";
 import type { AnswerDelivery } from "./answer-delivery.ts";
@@ -309,6 +309,11 @@ export class ProxiedRequest implements RefusableHandler, AttemptOwner {
     this.#drop();
     this.#end();
     this.#delivery.clientGone();
+  }
+
+  onTimedOut(code: ErrorCode): void {
+    // Only the upstream's slowness is a failure of the action; a body that did not come is the client's.
+    this.#giveUp({ code }, code === "request_timeout" ? "short-circuit" : "action");
   }
 
   // The answer
