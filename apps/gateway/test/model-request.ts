@@ -259,6 +259,8 @@ class FakeClient implements ClientStream {
     this.isRead = true;
   }
 
+  awaitTrailers(): void {}
+
   sendInformational(): void {
     assert.equal(this.heads, 0);
   }

@@ -40,6 +40,7 @@ export class Http2ClientStream implements ClientStream, Timed {
   #piece: Buffer | undefined;
   #bodyTrailers: RawFields | undefined;
   #trailers: RawFields | undefined;
+  #awaitsTrailers = false;
   #isStarted = false;
   #isBodiless = false;
   #isAnswered = false;
@@ -111,6 +112,10 @@ export class Http2ClientStream implements ClientStream, Timed {
     this.#touch();
   }
 
+  awaitTrailers(): void {
+    this.#awaitsTrailers = true;
+  }
+
   sendInformational(status: number, _reason: string, fields: RawFields): void {
     // 101 does not exist here (RFC 9113, 8.6).
     if (status === 101 || this.#isStarted || this.#isClosed) return;
@@ -137,7 +142,8 @@ export class Http2ClientStream implements ClientStream, Timed {
     appendHttp2Fields(fields, headers);
     const isEmpty = framing.kind === "none" || (framing.kind === "length" && framing.lengthBytes === 0);
     this.#isBodiless = isEmpty || this.#head.method === "HEAD" || status === 204 || status === 205 || status === 304;
-    const waitForTrailers = !this.#isBodiless && framing.kind !== "length";
+    // Waiting costs a frame and a call behind the body, for nothing in nearly all answers of known length.
+    const waitForTrailers = !this.#isBodiless && (this.#awaitsTrailers || framing.kind !== "length");
     if (waitForTrailers) this.#stream.on("wantTrailers", this.#onWantTrailers);
     this.#stream.respond(headers, { endStream: this.#isBodiless, waitForTrailers });
   }

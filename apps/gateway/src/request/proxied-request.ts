@@ -1,7 +1,8 @@
 // Tested by ../../test/model-attempts.test.ts
 import { reasonPhrase } from "@headworks/http-fields";
-import { fieldValue, hasBody, isIdempotent, type Framing, type RawFields, type ResponseHead } from "@headworks/http1";
+import { fieldValue, hasBody, isIdempotent, type RawFields, type ResponseHead } from "@headworks/http1";
 import type { ErrorCode, Upstream } from "@headworks/gateway-contract";
+import { announcesTrailers, asksForTrailers } from "#upstream/announced-trailers.ts";
 import type { EndpointPool, UpstreamExchange, UpstreamFailure } from "#upstream/upstream-exchange.ts";
 import type { EndpointState, PickKey, UpstreamGroup } from "#upstream/upstream-group.ts";
 import type { AnswerDelivery } from "./answer-delivery.ts";
@@ -53,7 +54,6 @@ export class ProxiedRequest implements RefusableHandler, AttemptOwner {
   #retryTimer: NodeJS.Timeout | undefined;
   #hedgeTimer: NodeJS.Timeout | undefined;
   #requestTimer: NodeJS.Timeout | undefined;
-  #answerFraming: Framing | undefined;
   #trailers: RawFields | undefined;
   #capture: AnswerCapture | undefined;
   #switchFields: RawFields | undefined;
@@ -208,6 +208,8 @@ export class ProxiedRequest implements RefusableHandler, AttemptOwner {
       target: this.#target ?? "/",
       fields,
       framing: request.framing,
+      mayHaveTrailers:
+        this.#body !== undefined && request.version === "2" && fieldValue(request.fields, "trailer") !== undefined,
       upgrade: request.upgrade === "websocket" ? request.upgrade : undefined,
       handler: attempt,
     });
@@ -334,7 +336,7 @@ export class ProxiedRequest implements RefusableHandler, AttemptOwner {
       return;
     }
     this.#wins(attempt);
-    const { request } = this.#delivery;
+    const { request, stream } = this.#delivery;
     const isSwitch = head.status === 101;
     const fields = clientAnswerFields(head.fields, head.framing.kind === "none" && !isSwitch, this.#idField);
     if (this.#setCookie !== undefined) fields.push("Set-Cookie", this.#setCookie);
@@ -349,7 +351,11 @@ export class ProxiedRequest implements RefusableHandler, AttemptOwner {
       this.#capture = request.route?.answerStore?.capture(request, answer, head.framing);
       this.#delivery.wasCaptured = this.#capture !== undefined;
     }
-    this.#answerFraming = this.#delivery.head(answer, head.framing, "upstream");
+    // Behind a known length HTTP/1.1 has no trailers, and of HTTP/2 few have any: these let one expect it.
+    if (this.#isHttp2 && head.framing.kind === "length") {
+      if (asksForTrailers(request.fields) || announcesTrailers(head.fields)) stream.awaitTrailers();
+    }
+    this.#delivery.head(answer, head.framing, "upstream");
   }
 
   #wins(attempt: Attempt): void {
@@ -384,7 +390,7 @@ export class ProxiedRequest implements RefusableHandler, AttemptOwner {
     this.#winner = undefined;
     this.#capture?.end();
     this.#end();
-    this.#delivery.end(this.#answerFraming?.kind === "chunked" ? this.#trailers : undefined);
+    this.#delivery.end(this.#trailers);
   }
 
   broke(): void {

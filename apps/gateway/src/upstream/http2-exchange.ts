@@ -14,6 +14,7 @@ import {
   type ResponseHead,
 } from "@headworks/http1";
 import { AnswerEnd, noteGarbage } from "@headworks/sockets";
+import { announcesTrailers } from "./announced-trailers.ts";
 import type { AnswerHandler, UpstreamExchange, UpstreamFailure } from "./upstream-exchange.ts";
 
 const { NGHTTP2_CANCEL, NGHTTP2_FLAG_END_STREAM, NGHTTP2_NO_ERROR, NGHTTP2_REFUSED_STREAM } = constants;
@@ -51,7 +52,7 @@ export class Http2Exchange implements UpstreamExchange {
   }
 
   send(request: Parameters<UpstreamExchange["send"]>[0]): void {
-    const { method, target, fields, framing } = request;
+    const { method, target, fields, framing, mayHaveTrailers } = request;
     const { session, scheme, authority } = this.#owner;
     this.#handler = request.handler;
     this.#method = method;
@@ -61,7 +62,8 @@ export class Http2Exchange implements UpstreamExchange {
     appendHttp2Fields(fields, headers);
     const stream = session.request(headers, {
       endStream: !hasBody(framing),
-      waitForTrailers: framing.kind === "chunked",
+      // Waiting costs a frame and a call behind the body, for nothing in nearly all requests of known length.
+      waitForTrailers: framing.kind === "chunked" || (mayHaveTrailers === true && hasBody(framing)),
     });
     this.#stream = stream;
     this.#end = new AnswerEnd(stream);
@@ -213,7 +215,10 @@ function isBodiless(method: string, status: number): boolean {
 
 function framingOf(fields: RawFields): Framing {
   const length = fieldValue(fields, "content-length");
-  return length !== undefined && /^[0-9]{1,15}$/.test(length) ? lengthFraming(Number(length)) : CHUNKED;
+  if (length === undefined || !/^[0-9]{1,15}$/.test(length)) return CHUNKED;
+  const lengthBytes = Number(length);
+  // Of no length, but not at its end: an empty answer would go out before its trailers are here.
+  return lengthBytes === 0 && announcesTrailers(fields) ? CHUNKED : lengthFraming(lengthBytes);
 }
 
 function ignoreError(): void {

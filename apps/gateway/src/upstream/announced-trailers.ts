@@ -1,0 +1,17 @@
+// Tested by ../../test/http2-trailers.test.ts
+import { fieldValue, type RawFields } from "@headworks/http1";
+
+/**
+ * Whether a head lets expect trailers (RFC 9110, 6.6.2): they are announced, or what it begins is gRPC, whose status comes
+ * in them and which announces nothing.
+ */
+export function announcesTrailers(fields: Readonly<RawFields>): boolean {
+  if (fieldValue(fields, "trailer") !== undefined) return true;
+  return fieldValue(fields, "content-type")?.toLowerCase().startsWith("application/grpc") === true;
+}
+
+/** Whether a request asks for trailers (RFC 9110, 10.1.4). */
+export function asksForTrailers(fields: Readonly<RawFields>): boolean {
+  const asked = fieldValue(fields, "te");
+  return asked !== undefined && /(?:^|,)[ \t]*trailers[ \t]*(?:,|$)/i.test(asked);
+}
