@@ -120,6 +120,24 @@ test("request_timeout_ms: an answer that is under way is cut, and the log has it
   assert.deepEqual((await accounts(gateway)).lines, [[200, undefined, false]]);
 });
 
+test("request_timeout_ms: who waits for a permit is answered in time as well, and keeps neither a permit nor a place", async () => {
+  const { server } = await startSilent();
+  await using upstream = server;
+  await using gateway = await startGateway({
+    max_concurrent_requests: 1,
+    admission_queue: { enabled: true, max_queue_size: 1, queue_timeout_ms: 10_000 },
+    ...documentFor(upstream.port),
+  });
+  for (let round = 0; round < 2; round++) {
+    const answers = await Promise.all([gateway.send({ path: "/" }), gateway.send({ path: "/" })]);
+    for (const answer of answers) {
+      assert.deepEqual([answer.status, errorOf(answer).code], [504, "upstream_response_timeout"]);
+    }
+  }
+  assert.equal((await gateway.send({ path: "/quick" })).status, 200);
+  assert.match((await gateway.send({ path: "/metrics" })).body.toString(), /^active_requests 1$/m);
+});
+
 test("request_timeout_ms: over HTTP/2 the stream is answered 504, and the connection goes on", async () => {
   const { server, gone } = await startSilent();
   await using upstream = server;
