@@ -26,7 +26,7 @@ for (const file of [
   "bench/gateway/reloads.ts",
 ]) {
   test(`${file} starts services with the options of their first line`, () => {
-    const given = text(file).match(/"--(?:no-)?(?:[a-z]+-)*(?:semi-space|gc|pretenuring)[^"]*"/gu) ?? [];
+    const given = text(file).match(/"--(?:no-)?(?:[a-z]+-)*(?:semi-space|old-space|gc|pretenuring)[^"]*"/gu) ?? [];
     assert.deepEqual(
       given.map((option) => option.slice(1, -1)),
       OPTIONS,

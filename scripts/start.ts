@@ -8,7 +8,12 @@ import { ensureUi } from "./ui-build.ts";
 // Tested by services.test.ts
 
 /** As in the first line of both services' entry files. */
-const NODE_OPTIONS = ["--max-semi-space-size=16", "--single-threaded-gc", "--no-allocation-site-pretenuring"];
+const NODE_OPTIONS = [
+  "--max-semi-space-size=16",
+  "--initial-old-space-size=64",
+  "--single-threaded-gc",
+  "--no-allocation-site-pretenuring",
+];
 const QUICKSTART = "examples/gateway/quickstart.yaml";
 
 /** What `npm start` runs side by side. Arguments after `--` go to Weir. */

@@ -75,6 +75,7 @@ export function weirArguments(
   return [
     // As in the first line of the file, which is what users start.
     "--max-semi-space-size=16",
+    "--initial-old-space-size=64",
     "--single-threaded-gc",
     "--no-allocation-site-pretenuring",
     join(repository, "apps/capture-proxy/src/main.ts"),

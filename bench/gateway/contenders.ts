@@ -64,6 +64,7 @@ const sluice: Contender = {
         process.execPath,
         // As in the first line of the file.
         "--max-semi-space-size=16",
+        "--initial-old-space-size=64",
         "--single-threaded-gc",
         "--no-allocation-site-pretenuring",
         join(repository, "apps/gateway/src/main.ts"),

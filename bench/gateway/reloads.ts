@@ -164,6 +164,7 @@ async function run(reloads: number, everyMs: number, connections: number): Promi
     process.execPath,
     [
       "--max-semi-space-size=16",
+      "--initial-old-space-size=64",
       "--single-threaded-gc",
       "--no-allocation-site-pretenuring",
       MAIN,

@@ -1,4 +1,4 @@
-#!/usr/bin/env -S node --max-semi-space-size=16 --single-threaded-gc --no-allocation-site-pretenuring
+#!/usr/bin/env -S node --max-semi-space-size=16 --initial-old-space-size=64 --single-threaded-gc --no-allocation-site-pretenuring
 import { enableCompileCache } from "node:module";
 import { homedir } from "node:os";
 import { join } from "node:path";

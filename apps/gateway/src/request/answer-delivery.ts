@@ -21,8 +21,8 @@ function apartFromHandshake(fields: RawFields): readonly [handshake: RawFields, 
   const rest: RawFields = [];
   for (let at = 0; at < fields.length; at += 2) {
     const name = fields[at] ?? "";
-    const of = name.toLowerCase().startsWith("sec-websocket-") ? handshake : rest;
-    of.push(name, fields[at + 1] ?? "");
+    const side = name.toLowerCase().startsWith("sec-websocket-") ? handshake : rest;
+    side.push(name, fields[at + 1] ?? "");
   }
   return [handshake, rest];
 }
