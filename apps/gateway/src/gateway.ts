@@ -16,6 +16,7 @@ import type { AdminServer } from "#admin/admin-server.ts";
 import { ReloadRequests } from "#config/reload-requests.ts";
 import { onlyListenerOf } from "#config/only-listener.ts";
 import { readConfigFile, watchFile } from "#config/watch-file.ts";
+import { tryAddresses } from "#listener/address-trial.ts";
 import { numberOf, ListenerSet } from "#listener/listener-set.ts";
 import { SessionTickets } from "#listener/session-tickets.ts";
 import { AdmissionControl } from "#request/admission.ts";
@@ -37,6 +38,7 @@ import type { AdminPlaneParts } from "./admin-plane.ts";
 import { connectionServices, reservedAnswer, targetProblem } from "./client-requests.ts";
 import { documentChecks } from "./document-checks.ts";
 import { gatewayFacts } from "./gateway-facts.ts";
+import { listenerFollowers, listenerIssues } from "./listener-followers.ts";
 import { compileActions } from "./route-actions.ts";
 import type { Clock, EventSink } from "./slice.ts";
 import { createSlices, inAnswerOrder, inGateOrder, type CountedElsewhere } from "./slices.ts";
@@ -126,18 +128,22 @@ export interface ProcessParts {
 /** Where requests are handled: in this process, or in others. */
 interface Traffic {
   readonly addresses: ListenerSet["addresses"];
+  /** Those of this process. */
+  readonly listeners: ListenerSet | undefined;
   readonly metricsText: () => Promise<string>;
   readonly admin: Pick<AdminPlaneParts, "pipeline" | "traffic">;
   open(listeners: readonly Listener[]): Promise<void>;
-  follow(listeners: readonly Listener[], graceMs: number): void;
   stop(graceMs: number): Promise<void>;
 }
 
 async function assemble(parts: ProcessParts, workers: number, followsFile: boolean): Promise<RunningGateway> {
   const { configFile } = parts;
   const pool = workers > 1 ? createPool(parts, workers, () => control) : undefined;
-  const control: Control = createControl(pool === undefined ? parts : { ...parts, hasTraffic: false, followers: pool });
+  const graceMs = (): number => drainTimeMs(parts, generations);
+  const followers = pool ?? listenerFollowers(() => traffic.listeners, graceMs);
+  const control: Control = createControl({ ...parts, hasTraffic: pool === undefined, followers });
   const { generations, events, slices, issued } = control;
+  const traffic: Traffic = pool === undefined ? trafficHere(createDataPlane(parts, control)) : trafficIn(pool);
   issued.follow(async () => await pool?.giveOut(issued.all));
   const firstText = readFileSync(configFile, "utf8");
   const first = await generations.submit({ text: firstText, source: "startup" });
@@ -146,7 +152,6 @@ async function assemble(parts: ProcessParts, workers: number, followsFile: boole
     throw new RejectedDocumentError(first.outcome === "rejected" ? first.issues : []);
   }
   events.start(slices.webhooks);
-  const traffic = pool === undefined ? trafficHere(createDataPlane(parts, control)) : trafficIn(pool);
   const { admin, listeners } = generations.current.document;
   const { metricsText } = traffic;
   const adminParts = { ...parts, ...control, ...traffic.admin, metricsText, configFile };
@@ -160,8 +165,6 @@ async function assemble(parts: ProcessParts, workers: number, followsFile: boole
   };
   const reloads = new ReloadRequests(async (force) => await generations.submit(inFile, { force }));
   const watch = followsFile ? watchFile(configFile, firstText, async () => void (await reloads.ask(false))) : undefined;
-  const graceMs = (): number => drainTimeMs(parts, generations);
-  generations.onPublished(({ document }) => traffic.follow(document.listeners, graceMs()));
   return {
     generations,
     get addresses() {
@@ -198,6 +201,8 @@ function createPool(parts: ProcessParts, workers: number, control: () => Control
       rates: (charges) => control().slices.rateLimits.charge(charges),
       nonce: (keyId, nonce, forMs) => control().slices.nonces.add(keyId, nonce, parts.clock.monotonic(), forMs),
     },
+    tryListeners: async (reading, open) =>
+      listenerIssues(await tryAddresses(reading.document.listeners, open), reading),
     ownMetrics: async () => {
       const { slices } = control();
       return await slices.metrics.text(await gatewayFacts({ ...control(), ...NO_TRAFFIC }));
@@ -221,11 +226,10 @@ function trafficIn(pool: WorkerPool): Traffic {
     get addresses() {
       return pool.addresses;
     },
+    listeners: undefined,
     metricsText: async () => await pool.metricsText(),
     admin: { pipeline: NO_TRAFFIC.pipeline, traffic: { activeRequests, upstreams, recent, force, purge } },
     open: async () => await pool.start(),
-    // Workers follow what is published as part of its publication.
-    follow: () => undefined,
     stop: async (graceMs) => await pool.stop(graceMs),
   };
 }
@@ -235,10 +239,10 @@ function trafficHere({ pipeline, listeners, metricsText }: ReturnType<typeof cre
     get addresses() {
       return listeners.addresses;
     },
+    listeners,
     metricsText,
     admin: { pipeline },
     open: async (documents) => await listeners.open(documents),
-    follow: (documents, graceMs) => void listeners.follow(documents, graceMs),
     stop: async (graceMs) => await listeners.stop(graceMs),
   };
 }

@@ -300,23 +300,6 @@ test("reload: a document may name the port that the system gave: the listener st
   );
 });
 
-test("reload: a listener that cannot be opened is logged, the others go on, and the next reload tries again", async () => {
-  const taken = createServer();
-  taken.listen(0, "127.0.0.1");
-  await once(taken, "listening");
-  const { port } = taken.address() as AddressInfo;
-  await using gateway = await startGateway({ listeners: [publicListener()], routes: [] });
-  const both = { listeners: [publicListener(), publicListener({ name: "more", port })], routes: [] };
-  await gateway.reload(both);
-  await waitUntil(() => gateway.log.some(({ code }) => code === "listener_failed"));
-  assert.equal((await gateway.send({ path: "/healthz" })).status, 200);
-  const closed = once(taken, "close");
-  taken.close();
-  await closed;
-  await gateway.gateway.reload(true);
-  await waitUntil(() => gateway.gateway.addresses.some(({ name }) => name === "more"));
-});
-
 // Stop
 
 /** Begins to stop, and waits until nothing new is accepted. */

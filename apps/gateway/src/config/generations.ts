@@ -59,15 +59,18 @@ export interface AcceptedCandidate {
   readonly fingerprint: string;
 }
 
-/** Other processes that run the same configuration. */
+/** What runs beside requests and switches with a generation: listeners, and other processes with the same configuration. */
 export interface Followers {
   /** Makes it ready everywhere, running nowhere. What is wrong with that anywhere rejects the candidate. */
-  prepare(candidate: AcceptedCandidate): Promise<readonly Issue[]>;
+  prepare(candidate: AcceptedCandidate, reading: CheckedReading): Promise<readonly Issue[]>;
   /** The prepared candidate was published here: resolves when it runs everywhere. Never rejects. */
   publish(): Promise<void>;
   /** The prepared candidate will not be published. */
   discard(): void;
 }
+
+/** A document without errors, and where its values stand in the text. */
+export type CheckedReading = Required<Pick<DocumentReading, "document" | "places">>;
 
 export interface SubmitOptions {
   /** Looks, changes nothing, tells nobody. */
@@ -129,8 +132,7 @@ export interface GenerationParts extends CheckParts, CompileParts {
   readonly ownPart?: (document: ConfigDocument) => ConfigDocument;
 }
 
-interface Built {
-  readonly document: ConfigDocument;
+interface Built extends CheckedReading {
   readonly input: DocumentInput;
   readonly findings: Findings;
   readonly warnings: readonly Issue[];
@@ -228,7 +230,7 @@ export class Generations {
     const { text } = candidate;
     const { fingerprint, findings } = built;
     const accepted = { generation: facts.generation, text, files: findings.files.outcomes, fingerprint };
-    const issues = (await followers?.prepare(accepted)) ?? [];
+    const issues = (await followers?.prepare(accepted, built)) ?? [];
     if (issues.length > 0) return this.#reject([...built.warnings, ...issues], options);
     try {
       await options.persist?.(text);
@@ -254,6 +256,7 @@ export class Generations {
     findings.files.digestInto(hash);
     return {
       document,
+      places: reading.places,
       input: normal,
       findings,
       warnings: issues,

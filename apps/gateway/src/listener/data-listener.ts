@@ -30,6 +30,15 @@ export interface ListenerState {
 /** Silence before the system asks whether the other side is still there. */
 const KEEP_ALIVE_MS = 60_000;
 
+/** A listener that is ready for a document it does not follow yet. */
+export interface PreparedListener {
+  readonly listener: DataListener;
+  /** Follows the document from now on. */
+  take(): Promise<void>;
+  /** Leaves everything as it was before. */
+  giveUp(): Promise<void>;
+}
+
 /** A connection among those that are open; its deadlines have a roster of their own. */
 interface Seat extends Rostered {
   readonly arrival: Arrival;
@@ -39,9 +48,12 @@ interface Seat extends Rostered {
 export class DataListener {
   readonly #parts: ListenerParts;
   readonly #server: Server;
+  #port = 0;
   readonly #open = new Roster<Seat>();
   #document: Listener;
   #rules: ArrivalRules | undefined;
+  /** Clients that came before `begin`. */
+  #early: Socket[] | undefined = [];
   #pastHandshakeFailures = 0;
 
   private constructor(document: Listener, parts: ListenerParts) {
@@ -56,14 +68,15 @@ export class DataListener {
       keepAliveInitialDelay: KEEP_ALIVE_MS,
     };
     this.#server = createServer(options, (socket: Socket) => {
-      if (this.#rules === undefined) return void socket.destroy();
-      const arrival = new Arrival(socket, this.#rules, () => this.#open.delete(seat));
-      const seat: Seat = { rosterPlace: NOWHERE, arrival };
-      this.#open.add(seat);
+      if (this.#early === undefined) this.#letIn(socket);
+      else this.#early.push(socket);
     });
   }
 
-  /** Listens; rejects as `listen` does (`EADDRINUSE`), and when the certificates cannot be used. */
+  /**
+   * Listens, and keeps clients waiting until `begin`. Rejects as `listen` does (`EADDRINUSE`), and when the certificates
+   * cannot be used.
+   */
   static async open(document: Listener, parts: ListenerParts): Promise<DataListener> {
     const listener = new DataListener(document, parts);
     const tls = await listener.#tlsOf(document);
@@ -77,6 +90,7 @@ export class DataListener {
     server.on("error", (error) => {
       parts.log.error({ err: error, listener: document.name, code: "listener_failed" }, "A listener has trouble");
     });
+    listener.#port = (server.address() as AddressInfo).port;
     listener.#rules = listener.#rulesOf(document, tls);
     return listener;
   }
@@ -85,8 +99,13 @@ export class DataListener {
     return this.#document;
   }
 
+  /** False after it made room. */
+  get isListening(): boolean {
+    return this.#server.listening;
+  }
+
   get port(): number {
-    return (this.#server.address() as AddressInfo).port;
+    return this.#port;
   }
 
   get state(): ListenerState {
@@ -95,31 +114,56 @@ export class DataListener {
     return { name, openConnections: this.#open.size, tlsHandshakeFailures };
   }
 
+  /** Lets clients in, those first that wait already. */
+  begin(): void {
+    const early = this.#early ?? [];
+    this.#early = undefined;
+    for (const socket of early) this.#letIn(socket);
+  }
+
   /**
-   * Goes on under another document for the same address: new connections follow it, those that are open stay as they
-   * are, unless they would not be let in any more in their way. Rejects when the certificates cannot be used, and then
-   * nothing changed.
+   * Makes ready to go on under another document for the same address. Once that is taken, new connections follow it;
+   * those that are open stay as they are, unless they would not be let in any more in their way. Rejects when the
+   * certificates cannot be used.
    */
-  async adopt(document: Listener): Promise<void> {
+  async prepare(document: Listener): Promise<PreparedListener> {
+    const old = this.#rules?.tls;
+    const keepsTls = old !== undefined && sameJson(tlsPartsOf(this.#document), tlsPartsOf(document));
+    const tls = keepsTls ? old : await this.#tlsOf(document);
+    return {
+      listener: this,
+      take: async () => await this.#adopt(document, tls),
+      giveUp: async () => (keepsTls ? undefined : await tls?.close()),
+    };
+  }
+
+  async #adopt(document: Listener, tls: TlsAcceptor | undefined): Promise<void> {
     const before = this.#document;
     const old = this.#rules?.tls;
-    const keepsTls = old !== undefined && sameJson(tlsPartsOf(before), tlsPartsOf(document));
-    const tls = keepsTls ? old : await this.#tlsOf(document);
-    if (keepsTls) void old.reload();
+    if (old === tls) void old?.reload();
     if (sameJson(before, document)) return;
     this.#document = document;
     this.#rules = this.#rulesOf(document, tls);
-    if (old !== undefined && !keepsTls) {
-      this.#pastHandshakeFailures += old.handshakeFailures;
-      await old.close();
-    }
-    if (sameJson(admissionOf(before), admissionOf(document))) return;
-    this.#open.forEach(({ arrival }) => arrival.drain());
+    if (!sameJson(admissionOf(before), admissionOf(document))) this.#open.forEach(({ arrival }) => arrival.drain());
+    if (old === undefined || old === tls) return;
+    this.#pastHandshakeFailures += old.handshakeFailures;
+    await old.close();
+  }
+
+  /** Leaves its address to another listener; its connections go on. */
+  makeRoom(): void {
+    this.#server.close();
+  }
+
+  /** Listens again where it made room. */
+  async comeBack(): Promise<void> {
+    await listenOn(this.#server, this.#document.address, this.#port);
   }
 
   /** Takes no more connections and lets requests end; resolves when all are gone, at the latest after `graceMs`. */
   async stop(graceMs: number): Promise<void> {
     const closed = new Promise<void>((resolve) => this.#server.close(() => resolve()));
+    for (const socket of this.#early ?? []) socket.destroy();
     this.#open.forEach(({ arrival }) => arrival.drain());
     const timer = setTimeout(() => {
       this.#open.forEach(({ arrival }) => arrival.destroy());
@@ -127,6 +171,13 @@ export class DataListener {
     await closed;
     clearTimeout(timer);
     await this.#rules?.tls?.close();
+  }
+
+  #letIn(socket: Socket): void {
+    if (this.#rules === undefined) return void socket.destroy();
+    const arrival = new Arrival(socket, this.#rules, () => this.#open.delete(seat));
+    const seat: Seat = { rosterPlace: NOWHERE, arrival };
+    this.#open.add(seat);
   }
 
   #rulesOf(document: Listener, tls: TlsAcceptor | undefined): ArrivalRules {

@@ -1,9 +1,11 @@
 // Tested by ../../test/listener.test.ts
 import type { Listener } from "@headworks/gateway-contract";
+import { canonicalHost, isUnspecified, parseAddress } from "@headworks/host-patterns";
 import type { Logger } from "pino";
 import type { ConnectionServices, ListenerTimeouts } from "./connection-services.ts";
-import { DataListener, type ListenerState } from "./data-listener.ts";
+import { DataListener, type ListenerState, type PreparedListener } from "./data-listener.ts";
 import { http2Limits } from "./http2-limits.ts";
+import { whyNotListening, type ListenerProblem } from "./listening-trouble.ts";
 import type { SessionTickets } from "./session-tickets.ts";
 import type { WatchFile } from "./tls-acceptor.ts";
 
@@ -18,13 +20,24 @@ export interface ListenerSetParts {
   readonly sharesPorts: boolean;
 }
 
-/** The listeners of the running generation. */
+/** What the next generation needs of listeners, ready to be taken. */
+interface Next {
+  readonly documents: readonly Listener[];
+  readonly ready: ReadonlyMap<Listener, PreparedListener>;
+}
+
+/**
+ * The listeners of the running generation. Another generation is prepared, and then taken or given up, one after the
+ * other: what can fail fails before, while everything goes on as it is.
+ */
 export class ListenerSet {
   readonly #parts: ListenerSetParts;
   readonly #services: Omit<ConnectionServices, "timeouts">;
-  readonly #open = new Map<string, DataListener>();
+  #open: ReadonlyMap<string, DataListener> = new Map();
   readonly #closing = new Set<Promise<void>>();
-  #following: Promise<void> = Promise.resolve();
+  #turn: Promise<unknown> = Promise.resolve();
+  #next: Next | undefined;
+  #isOpen = false;
   #isStopped = false;
 
   constructor(parts: ListenerSetParts) {
@@ -38,6 +51,7 @@ export class ListenerSet {
   async open(documents: readonly Listener[]): Promise<void> {
     try {
       for (const document of documents) await this.#openOne(document);
+      this.#isOpen = true;
     } catch (error) {
       await this.stop(0);
       throw error;
@@ -45,13 +59,30 @@ export class ListenerSet {
   }
 
   /**
-   * Follows a new generation, one after the other: where an address stays, its connections stay; new addresses are
-   * opened, those that are gone are drained for at most `graceMs`. What cannot be opened or adopted is logged and tried
-   * again with the next generation; the others go on.
+   * Makes ready for another generation: new addresses are listened on, where clients wait; certificates are read. What is
+   * wrong with any of that; then nothing waits to be taken. Nothing to do before `open`, which says itself what is wrong.
    */
-  async follow(documents: readonly Listener[], graceMs: number): Promise<void> {
-    this.#following = this.#following.then(async () => await this.#followNow(documents, graceMs));
-    await this.#following;
+  async prepare(documents: readonly Listener[]): Promise<readonly ListenerProblem[]> {
+    return await this.#inTurn(async () => await this.#prepareNow(documents));
+  }
+
+  /**
+   * Switches to what was prepared: where an address stays, its connections stay; listeners that are gone are drained for
+   * at most `graceMs`.
+   */
+  async take(graceMs: number): Promise<void> {
+    await this.#inTurn(async () => {
+      const next = this.#next;
+      // `stop` gives up what it finds.
+      if (next === undefined || this.#isStopped) return;
+      this.#next = undefined;
+      await this.#become(next, graceMs);
+    });
+  }
+
+  /** What was prepared will not be taken. */
+  async giveUp(): Promise<void> {
+    await this.#inTurn(async () => await this.#giveUpNow());
   }
 
   /** Name, address and port of each, as they are open. */
@@ -67,51 +98,147 @@ export class ListenerSet {
   /** Drains all for at most `graceMs`, then ends what is left. */
   async stop(graceMs: number): Promise<void> {
     this.#isStopped = true;
-    await this.#following;
+    await this.giveUp();
     const stopping = [...this.#open.values()].map(async (listener) => await listener.stop(graceMs));
-    this.#open.clear();
+    this.#open = new Map();
     await Promise.all([...stopping, ...this.#closing]);
   }
 
-  async #followNow(documents: readonly Listener[], graceMs: number): Promise<void> {
-    if (this.#isStopped) return;
-    const wanted = new Map(documents.map((document) => [placeOf(document), document]));
-    this.#nameGivenPorts(wanted);
-    for (const [place, listener] of this.#open) {
-      if (wanted.has(place)) continue;
-      this.#open.delete(place);
+  async #inTurn<T>(act: () => Promise<T>): Promise<T> {
+    const turn = this.#turn.then(act);
+    this.#turn = turn.catch(() => undefined);
+    return await turn;
+  }
+
+  async #prepareNow(documents: readonly Listener[]): Promise<readonly ListenerProblem[]> {
+    await this.#giveUpNow();
+    if (!this.#isOpen || this.#isStopped) return [];
+    const kept = this.#keptFor(documents);
+    const staying = new Set(kept.values());
+    const leaving = [...this.#open.values()].filter((listener) => !staying.has(listener));
+    const ready = new Map<Listener, PreparedListener>();
+    this.#next = { documents, ready };
+    const problems: ListenerProblem[] = [];
+    for (const [at, document] of documents.entries()) {
+      try {
+        ready.set(
+          document,
+          (await kept.get(document)?.prepare(document)) ?? (await this.#prepareNew(document, leaving)),
+        );
+      } catch (error) {
+        problems.push({ at, message: whyNotListening(document, error) });
+      }
+    }
+    if (problems.length > 0) await this.#giveUpNow();
+    return problems;
+  }
+
+  /** Those that may be in the way of a document: they will be gone, as when one address of a port becomes all addresses. */
+  #inTheWay({ address, port }: Listener, error: unknown, leaving: readonly DataListener[]): readonly DataListener[] {
+    // The room of a shared port is free when the last process has left it, which none of them knows.
+    if (this.#parts.sharesPorts || (error as NodeJS.ErrnoException).code !== "EADDRINUSE") return [];
+    return leaving.filter(
+      (listener) => listener.isListening && listener.port === port && mayOverlap(listener.document.address, address),
+    );
+  }
+
+  async #become({ documents, ready }: Next, graceMs: number): Promise<void> {
+    const kept = this.#keptFor(documents);
+    const before = [...this.#open.values()];
+    const open = new Map<string, DataListener>();
+    const taking: Promise<void>[] = [];
+    for (const document of documents) {
+      const prepared = ready.get(document);
+      if (prepared !== undefined) taking.push(prepared.take());
+      const listener = prepared?.listener ?? kept.get(document);
+      if (listener !== undefined) open.set(placeOf(document), listener);
+    }
+    this.#open = open;
+    const staying = new Set(open.values());
+    for (const listener of before) {
+      if (staying.has(listener)) continue;
       // The address is free as soon as it is not listened on; connections that go on do not hold it.
       const closing = listener.stop(graceMs).finally(() => this.#closing.delete(closing));
       this.#closing.add(closing);
     }
-    for (const [place, document] of wanted) {
+    await Promise.allSettled(taking);
+  }
+
+  async #giveUpNow(): Promise<void> {
+    const prepared = [...(this.#next?.ready.values() ?? [])];
+    this.#next = undefined;
+    // The last first: who made room for one comes back when all that followed it into that room are gone.
+    for (const each of prepared.toReversed()) await each.giveUp();
+  }
+
+  /**
+   * The open listener that each document is for; none where it needs a new one. A document may name the port that the
+   * system gave: that listener stays.
+   */
+  #keptFor(documents: readonly Listener[]): ReadonlyMap<Listener, DataListener> {
+    const wanted = new Set(documents.map(placeOf));
+    const given = new Map<string, DataListener>();
+    for (const [place, listener] of this.#open) {
+      if (!wanted.has(place)) given.set(placeOf({ ...listener.document, port: listener.port }), listener);
+    }
+    const kept = new Map<Listener, DataListener>();
+    for (const document of documents) {
+      const place = placeOf(document);
+      const listener = this.#open.get(place) ?? given.get(place);
+      if (listener !== undefined) kept.set(document, listener);
+    }
+    return kept;
+  }
+
+  async #prepareNew(document: Listener, leaving: readonly DataListener[]): Promise<PreparedListener> {
+    try {
+      return startsWith(await this.#listen(document));
+    } catch (error) {
+      const inTheWay = this.#inTheWay(document, error, leaving);
+      if (inTheWay.length === 0) throw error;
+      // What connects in between is refused; what connects after it waits like all clients of a new listener.
+      for (const listener of inTheWay) listener.makeRoom();
+      const comeBack = async (): Promise<void> => {
+        for (const listener of inTheWay) await this.#comeBack(listener);
+      };
       try {
-        const listener = this.#open.get(place);
-        if (listener === undefined) await this.#openOne(document);
-        else await listener.adopt(document);
-      } catch (error) {
-        const listener = document.name;
-        this.#parts.log.error({ err: error, listener, code: "listener_failed" }, "A listener cannot be opened");
+        const listener = await this.#listen(document);
+        const prepared = startsWith(listener);
+        return {
+          ...prepared,
+          giveUp: async () => {
+            await prepared.giveUp();
+            await comeBack();
+          },
+        };
+      } catch (again) {
+        await comeBack();
+        throw again;
       }
     }
   }
 
-  /** A document may name the port that the system gave: that listener stays, under the place that it has now. */
-  #nameGivenPorts(wanted: ReadonlyMap<string, Listener>): void {
-    for (const [place, listener] of this.#open) {
-      const { document, port } = listener;
-      const named = placeOf({ ...document, port });
-      if (wanted.has(place) || !wanted.has(named) || this.#open.has(named)) continue;
-      this.#open.delete(place);
-      this.#open.set(named, listener);
+  async #comeBack(listener: DataListener): Promise<void> {
+    try {
+      await listener.comeBack();
+    } catch (error) {
+      const { document } = listener;
+      const facts = { err: error, listener: document.name, code: "listener_failed" };
+      this.#parts.log.error(facts, whyNotListening(document, error));
     }
   }
 
   async #openOne(document: Listener): Promise<void> {
+    const listener = await this.#listen(document);
+    listener.begin();
+    this.#open = new Map([...this.#open, [placeOf(document), listener]]);
+  }
+
+  async #listen(document: Listener): Promise<DataListener> {
     const { log, watch, tickets, sharesPorts } = this.#parts;
     const timeoutsOf = (one: Listener): ListenerTimeouts => this.#timeouts(one);
     const parts = { services: this.#services, timeoutsOf, log, watch, tickets, sharesPorts };
-    this.#open.set(placeOf(document), await DataListener.open(document, parts));
+    return await DataListener.open(document, parts);
   }
 
   #timeouts(document: Listener): ListenerTimeouts {
@@ -123,6 +250,23 @@ export class ListenerSet {
       bodyMs: numberOf(environment["GATEWAY_REQUEST_BODY_TIMEOUT_MS"], 30_000),
     };
   }
+}
+
+function startsWith(listener: DataListener): PreparedListener {
+  return {
+    listener,
+    take: async () => {
+      listener.begin();
+      await Promise.resolve();
+    },
+    giveUp: async () => await listener.stop(0),
+  };
+}
+
+/** Whether two addresses may be one, or one of them all: names may stand for any. */
+function mayOverlap(a: string, b: string): boolean {
+  const areBothPlain = [a, b].every((each) => parseAddress(each) !== undefined && !isUnspecified(each));
+  return !areBothPlain || canonicalHost(a) === canonicalHost(b);
 }
 
 /** Where it listens; on ports of the system's choice only the name tells one from the other. */

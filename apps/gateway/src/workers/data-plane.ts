@@ -3,6 +3,7 @@ import type { Issue } from "@headworks/gateway-contract";
 import type { Logger } from "pino";
 import type { AcceptedCandidate, Followers, SubmitOutcome } from "#config/generations.ts";
 import { createControl, createDataPlane, drainTimeMs, SessionTickets, type ProcessParts } from "#gateway.ts";
+import { listenerFollowers } from "#listener-followers.ts";
 import type { Clock, EventSink } from "#slice.ts";
 import type { IssuedCredential } from "#storage/state-store.ts";
 import type { RecentTraffic } from "#slices/metrics/metrics.slice.ts";
@@ -45,10 +46,14 @@ export class DataPlane {
 
   private constructor(setup: WorkerSetup, { link, log, clock }: DataPlaneTools) {
     const { environment, configFile, hasStore, instance, ticketSecret, issued } = setup;
+    const own = listenerFollowers(
+      () => this.#data.listeners,
+      () => drainTimeMs(this.#parts, this.#control.generations),
+    );
     const followers: Followers = {
-      prepare: async ({ fingerprint }) => await Promise.resolve(fingerprint === this.#expected ? [] : [OTHER_CONTENT]),
-      publish: async () => await Promise.resolve(),
-      discard: () => undefined,
+      ...own,
+      prepare: async (accepted, reading) =>
+        accepted.fingerprint === this.#expected ? await own.prepare(accepted, reading) : [OTHER_CONTENT],
     };
     this.#parts = {
       environment,
@@ -108,7 +113,6 @@ export class DataPlane {
     const { outcome } = await waiting.outcome;
     const { generations } = this.#control;
     if (outcome !== "published" || generations.current === undefined) throw new Error("It could not be published");
-    await this.#data.listeners.follow(generations.current.document.listeners, drainTimeMs(this.#parts, generations));
     return this.addresses;
   }
 

@@ -2,7 +2,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Issue } from "@headworks/gateway-contract";
 import type { Logger } from "pino";
-import type { AcceptedCandidate, Followers } from "#config/generations.ts";
+import type { AcceptedCandidate, CheckedReading, Followers } from "#config/generations.ts";
 import type { EventSink } from "#slice.ts";
 import type { RecentTraffic } from "#slices/metrics/metrics.slice.ts";
 import type { NonceVerdict } from "#slices/consumers/consumers.slice.ts";
@@ -35,6 +35,8 @@ export interface WorkerPoolParts {
     readonly rates: Handlers<ControlCalls>["rates"];
     nonce(keyId: string, nonce: string, forMs: number): NonceVerdict | Promise<NonceVerdict>;
   };
+  /** What is wrong with addresses of listeners beside those that workers listen on. */
+  readonly tryListeners: (reading: CheckedReading, open: readonly ListenerAddress[]) => Promise<readonly Issue[]>;
   /** The control process's own metrics. */
   readonly ownMetrics: () => Promise<string>;
 }
@@ -105,7 +107,9 @@ export class WorkerPool implements Followers {
     }
   }
 
-  async prepare(candidate: AcceptedCandidate): Promise<readonly Issue[]> {
+  async prepare(candidate: AcceptedCandidate, reading: CheckedReading): Promise<readonly Issue[]> {
+    const closed = this.#isStarted ? await this.#parts.tryListeners(reading, this.addresses) : [];
+    if (closed.length > 0) return closed;
     this.#prepared = candidate;
     const refusals = await Promise.all(
       this.#runningHandles.map(async (handle) => {

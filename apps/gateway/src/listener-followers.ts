@@ -1,0 +1,27 @@
+// Tested by ../test/listener-changes.test.ts
+import type { Issue } from "@headworks/gateway-contract";
+import type { CheckedReading, Followers } from "#config/generations.ts";
+import type { ListenerSet } from "#listener/listener-set.ts";
+import type { ListenerProblem } from "#listener/listening-trouble.ts";
+
+/** Lets the listeners of this process follow what is published. `graceMs`: for what is gone then. */
+export function listenerFollowers(listeners: () => ListenerSet | undefined, graceMs: () => number): Followers {
+  return {
+    prepare: async (_candidate, reading) => {
+      const problems = (await listeners()?.prepare(reading.document.listeners)) ?? [];
+      return listenerIssues(problems, reading);
+    },
+    publish: async () => await listeners()?.take(graceMs()),
+    discard: () => void listeners()?.giveUp(),
+  };
+}
+
+/** Reasons to reject a document. */
+export function listenerIssues(problems: readonly ListenerProblem[], { places }: CheckedReading): Issue[] {
+  return problems.map(({ at, message }) => ({
+    code: "compile_failed",
+    ...places.locate(["listeners", at]),
+    message,
+    severity: "error",
+  }));
+}
