@@ -4,6 +4,7 @@ import {
   decodeContent,
   decodeContentSync,
   encodeContent,
+  declaredCharset,
   encodeText,
   remainingCodings,
 } from "@headworks/http-fields/content-coding";
@@ -11,7 +12,7 @@ import { fieldValue, fieldValues } from "@headworks/http1";
 import type { RawFields } from "@headworks/http1";
 import type { Content } from "#exchange/exchange.ts";
 import { withField, withoutField } from "./header-edit.ts";
-import { declaredCharset, readTextBody, withCharset, writeTextBody } from "./text-body.ts";
+import { readTextBody, withCharset, writeTextBody } from "./text-body.ts";
 import type { TextBody } from "./text-body.ts";
 
 /** Where a body comes from and goes to. */

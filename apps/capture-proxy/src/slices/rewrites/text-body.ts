@@ -1,7 +1,7 @@
 // Tested by edited-body.test.ts
 import { isUtf8 } from "node:buffer";
 import { isTextual, parseMediaType } from "@headworks/http-fields";
-import { decodeText, encodeText } from "@headworks/http-fields/content-coding";
+import { declaredCharset, decodeText, encodeText } from "@headworks/http-fields/content-coding";
 import { decodeOctets, encodeOctets } from "./octet-text.ts";
 
 /** A body as text that can be turned back into exactly the bytes it was made of. */
@@ -70,17 +70,6 @@ export function writeTextBody(text: string, { charset, mark }: TextBody): { byte
   const encoded = encodeText(text, charset);
   if (encoded === undefined) return { bytes: Buffer.from(text, "utf8"), newCharset: "utf-8" };
   return { bytes: mark.length === 0 ? encoded : Buffer.concat([mark, encoded]) };
-}
-
-/** The charset that a Content-Type names, by its standard name. */
-export function declaredCharset(contentType: string | undefined): string | undefined {
-  const label = parseMediaType(contentType)?.charset;
-  if (label === undefined) return undefined;
-  try {
-    return new TextDecoder(label).encoding;
-  } catch {
-    return undefined;
-  }
 }
 
 /** A Content-Type that names this charset and is otherwise as it was. */
