@@ -48,6 +48,13 @@ const operations = {
       responses: { 200: media("text/plain", "Said") },
       aliases: ["/send"],
     },
+    dump: {
+      method: "GET",
+      path: "/dump",
+      summary: "Dump",
+      access: "public",
+      responses: { 200: media("application/json", "All things") },
+    },
   }),
 };
 
@@ -66,11 +73,11 @@ const document = openApiDocument(operations, {
 }) as unknown as Document;
 
 test("every operation stands at its path, aliases outside the prefix too, under an id of its own", () => {
-  assert.deepEqual(Object.keys(document.paths), ["/api/things/{id}", "/api/flip", "/api/send", "/send"]);
+  assert.deepEqual(Object.keys(document.paths), ["/api/things/{id}", "/api/flip", "/api/send", "/send", "/api/dump"]);
   const ids = Object.values(document.paths).flatMap((item) =>
     Object.values(item).map((operation) => operation["operationId"]),
   );
-  assert.deepEqual(ids, ["getThing", "putThing", "flip", "send", "sendAtRoot"]);
+  assert.deepEqual(ids, ["getThing", "putThing", "flip", "send", "sendAtRoot", "dump"]);
   assert.deepEqual(Object.keys(document.paths["/api/things/{id}"] ?? {}), ["get", "put"]);
 });
 
@@ -106,6 +113,16 @@ test("parameters, bodies and answers are described, failures in general", () => 
   assert.equal(body("/api/flip", "post").required, false);
   assert.deepEqual(Object.keys(body("/api/send", "post").content), ["text/csv", "text/plain"]);
 });
+
+for (const [path, method, mediaType, type] of [
+  ["/api/send", "post", "text/plain", "string"],
+  ["/api/dump", "get", "application/json", "object"],
+] as const) {
+  test(`an answer of a media type is text, but an object where that is JSON: ${mediaType}`, () => {
+    const responses = document.paths[path]?.[method]?.["responses"] as Record<string, { content?: object }>;
+    assert.deepEqual(responses["200"]?.content, { [mediaType]: { schema: { type } } });
+  });
+}
 
 test("a schema that refers to itself does so among the components", () => {
   const Node = Type.Unsafe({

@@ -110,7 +110,9 @@ function responseObject(
   if (response === null) return { description: "Done" };
   if ("media" in response) {
     const { media, description } = response;
-    return { description, content: { [media]: { schema: { type: "string" } } } };
+    // Written by the handler itself, for its size or for numbers of 64 bits; for its reader an object as any other.
+    const type = media === "application/json" ? "object" : "string";
+    return { description, content: { [media]: { schema: { type } } } };
   }
   const description = (response as { description?: string }).description ?? "Success";
   return { description, content: { "application/json": { schema: reference(response, components) } } };

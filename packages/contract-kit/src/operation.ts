@@ -13,7 +13,7 @@ export interface Expose {
   readonly mcp?: { readonly name: string; readonly readOnly: boolean };
 }
 
-/** An answer that is not JSON: bytes, text or a stream of one media type. */
+/** An answer that the handler writes itself: bytes, text or a stream of one media type. Of `application/json` it is an object. */
 export interface MediaResponse {
   readonly media: string;
   readonly description: string;
