@@ -45,7 +45,7 @@ export function uiFile(handler: RequestListener = site) {
 
   /** One journey: a session of its own, a browser context of its own. */
   return function journey(name: string, run: (bench: UiBench) => Promise<void>): void {
-    void test(name, { skip: chromiumPeer.skip }, async () => {
+    void test(name, { skip: chromiumPeer.skip }, async (t) => {
       assert.ok(shared);
       const { weir, origin, browser } = shared;
       await callApi(weir, "POST", "/sessions", { name });
@@ -54,14 +54,20 @@ export function uiFile(handler: RequestListener = site) {
       await callApi(weir, "POST", `/sessions/${session.id}/switch`);
       await using windows = new Windows(browser, weir);
       const client = proxyClient(weir.proxyPort, { ca: weir.caPem });
-      await run({
+      const bench: UiBench = {
         weir,
         origin,
         client,
         open: async (path, options) => await windows.open(path, options),
         expectRefusedHandlers: () => windows.expectRefusedHandlers(),
         send: async (...requests) => await send(weir, origin, client, requests),
-      });
+      };
+      try {
+        await run(bench);
+      } catch (error) {
+        for (const view of await windows.views()) t.diagnostic(view);
+        throw error;
+      }
       windows.assertQuiet();
     });
   };
@@ -89,6 +95,7 @@ class Windows implements AsyncDisposable {
   readonly #browser: Browser;
   readonly #weir: Weir;
   readonly #cleanups = new Cleanups();
+  readonly #pages: Page[] = [];
   readonly #troubles: string[] = [];
   #refusedHandlersExpected = false;
 
@@ -102,6 +109,7 @@ class Windows implements AsyncDisposable {
     this.#cleanups.use({ [Symbol.asyncDispose]: async () => await context.close() });
     context.setDefaultTimeout(TIMEOUT_MS);
     const page = await context.newPage();
+    this.#pages.push(page);
     page.on("pageerror", (error) => this.#troubles.push(`error in the page: ${error.stack ?? error.message}`));
     page.on("dialog", (dialog) => {
       this.#troubles.push(`dialog: ${dialog.message()}`);
@@ -118,6 +126,15 @@ class Windows implements AsyncDisposable {
 
   expectRefusedHandlers(): void {
     this.#refusedHandlersExpected = true;
+  }
+
+  /** What every window shows, as a screen reader finds it, and what went wrong there: to tell why a journey failed. */
+  async views(): Promise<readonly string[]> {
+    const shown = this.#pages.map(async (page) => {
+      const tree = await page.locator("body").ariaSnapshot({ timeout: 2000 }).catch(String);
+      return `${page.url()} shows\n${tree.slice(0, 6000)}`;
+    });
+    return [...(await Promise.all(shown)), ...this.#troubles];
   }
 
   assertQuiet(): void {

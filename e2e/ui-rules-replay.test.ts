@@ -87,6 +87,22 @@ journey("A new request with a variable is saved, sent, and found in its history"
   await waitForCount(page.getByRole("table", { name: "Replays" }).getByRole("row"), 2);
 });
 
+journey("A browser that believes to be without a network shows and changes what the service has", async (bench) => {
+  const page = await bench.open("/replay");
+  await page.evaluate("dispatchEvent(new Event('offline'))");
+  await page.getByRole("button", { name: "New request", exact: true }).first().click();
+  await page.getByRole("textbox", { name: "Name", exact: true }).fill("Offline");
+  await page.getByRole("textbox", { name: "Collection" }).fill("Aeroplane");
+  await page.getByRole("textbox", { name: "URL" }).fill(`${bench.origin.url}/anything`);
+  await page.getByRole("button", { name: "Save", exact: true }).click();
+  await page
+    .getByRole("list", { name: "Aeroplane" })
+    .getByRole("button", { name: /^Offline/u })
+    .waitFor();
+  await page.getByRole("link", { name: "Block", exact: true }).click();
+  await page.getByText("Nothing is blocked").waitFor();
+});
+
 journey("A batch runs, shows its times, and is stopped", async (bench) => {
   await bench.send("/count?batch");
   const page = await bench.open("/traffic");

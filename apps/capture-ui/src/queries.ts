@@ -1,19 +1,23 @@
 // Tested by ../../../e2e/ui-traffic.test.ts
-import { QueryClient, queryOptions } from "@tanstack/react-query";
+import { queryOptions } from "@tanstack/react-query";
 import { ApiFailure, api } from "./api.ts";
+import { InvalidatingClient } from "./invalidating-client.ts";
 
 /**
  * The cache of everything that is not a traffic list. The first part of each key is a topic of the service's `Changed`
  * events (`config`, `capture`, `sessions`, `blocklist`, `breakpoints` and so on), so an event invalidates by topic.
  */
-export const queryClient = new QueryClient({
+export const queryClient = new InvalidatingClient({
   defaultOptions: {
     queries: {
       staleTime: 30_000,
       // Localhost: a refused connection is real, and the live channel tells when the service is back.
       retry: (count, error) => count < 1 && error instanceof ApiFailure && error.status >= 500,
       refetchOnWindowFocus: false,
+      // The service is on this machine, mostly: whether the machine has a network says nothing about it.
+      networkMode: "always",
     },
+    mutations: { networkMode: "always" },
   },
 });
 
