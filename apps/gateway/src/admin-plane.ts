@@ -1,7 +1,7 @@
 // Tested by ../test/admin.test.ts
 import { readFileSync } from "node:fs";
 import { dirname, resolve } from "node:path";
-import type { Admin } from "@headworks/gateway-contract";
+import type { Admin, DocumentInput } from "@headworks/gateway-contract";
 import { isLoopback } from "@headworks/host-patterns";
 import type { Logger } from "pino";
 import { openAdminServer, type AdminServer } from "#admin/admin-server.ts";
@@ -14,6 +14,8 @@ import { runtimeOperations } from "#admin/runtime-operations.ts";
 import { readTlsMaterial, TlsFollower, type FollowParts } from "#admin/tls-material.ts";
 import { parseBind } from "#config/check-listeners.ts";
 import { editorSchema } from "#config/json-schema.ts";
+import { patchedTextSteps } from "#config/patched-text.ts";
+import { inTurns } from "#config/steps.ts";
 import { replaceFile, watchFile } from "#config/watch-file.ts";
 import { hashText, redactedDocument, toJson, toYaml } from "#config/write-document.ts";
 import { newRequestId } from "#request/request-id.ts";
@@ -101,6 +103,8 @@ export async function openAdminPlane(parts: AdminPlaneParts): Promise<AdminServe
         documents: {
           toYaml: (document) => toYaml(document as Parameters<typeof toYaml>[0]),
           toJson,
+          patchedText: async (text, before, after) =>
+            await inTurns(patchedTextSteps(text, before as DocumentInput, after)),
           redacted: (document) => redactedDocument(document as Parameters<typeof toYaml>[0]),
           hashText,
           schema: editorSchema,

@@ -1,2 +1,2 @@
-export { jsonPatch, mergePatch, PatchError } from "./json-patch.ts";
+export { isSameJson, jsonPatch, mergePatch, PatchError } from "./json-patch.ts";
 export { readJson, writeJson, type Json } from "./json-text.ts";

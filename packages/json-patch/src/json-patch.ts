@@ -51,7 +51,7 @@ function applyOperation(document: Json, operation: Json): Json {
     case "copy":
       return added(document, steps, valueAt(document, stepsOf(from, "from")));
     case "test":
-      if (!isSame(valueAt(document, steps), required(value))) {
+      if (!isSameJson(valueAt(document, steps), required(value))) {
         throw new PatchError(`the value at ${JSON.stringify(path)} is another one`);
       }
       return document;
@@ -131,17 +131,18 @@ function indexOf(step: string, most: number): number {
   return Number(step);
 }
 
-function isSame(one: Json, other: Json): boolean {
+/** Whether two values mean the same: members in any order, numbers however they are written. */
+export function isSameJson(one: Json, other: Json): boolean {
   if (Array.isArray(one) && Array.isArray(other)) {
     return (
-      one.length === other.length && one.every((value, at) => isSame(value as Json, (other as Json[])[at] ?? null))
+      one.length === other.length && one.every((value, at) => isSameJson(value as Json, (other as Json[])[at] ?? null))
     );
   }
   if (isObject(one) && isObject(other)) {
     const names = Object.keys(one);
     return (
       names.length === Object.keys(other).length &&
-      names.every((name) => Object.hasOwn(other, name) && isSame(one[name] ?? null, other[name] ?? null))
+      names.every((name) => Object.hasOwn(other, name) && isSameJson(one[name] ?? null, other[name] ?? null))
     );
   }
   return one === other || (isNumeric(one) && isNumeric(other) && isSameNumber(one, other));

@@ -1,13 +1,13 @@
 // Tested by ../../test/admin.test.ts
-import { parse } from "yaml";
 import type { Issue, PublishedConfig } from "@headworks/gateway-contract";
-import { jsonPatch, mergePatch, PatchError, type Json } from "@headworks/json-patch";
+import { PatchError } from "@headworks/json-patch";
 import type { Generations, SubmitOutcome, SubmitOptions } from "#config/generations.ts";
 import type { RecentTraffic } from "#slices/metrics/metrics.slice.ts";
 import type { RouteExplanation } from "#routing/explain.ts";
 import { AdminError } from "./admin-error.ts";
 import { affectedBy } from "./traffic-shares.ts";
 import type { HandlerCall } from "./bind-operation.ts";
+import { JSON_PATCH, MERGE_PATCH, patchedDocument } from "./patched-document.ts";
 
 /** What operations on the configuration work with. */
 export interface ConfigParts {
@@ -19,6 +19,8 @@ export interface ConfigParts {
   readonly documents: {
     toYaml(document: unknown): string;
     toJson(document: unknown, indent?: number): string;
+    /** The text of a document that is `before`, changed to be `after`. */
+    patchedText(text: string, before: unknown, after: unknown): Promise<string>;
     redacted(document: unknown): unknown;
     hashText(hash: number): string;
     readonly schema: () => Readonly<Record<string, unknown>>;
@@ -134,30 +136,26 @@ function dryRunOf({ query }: HandlerCall): SubmitOptions {
 
 async function submit(parts: ConfigParts, call: HandlerCall, options: SubmitOptions) {
   const { generations, persist } = parts;
-  const ifMatch = hashOf(call.headers["if-match"]);
+  const ifMatch = hashesOf(call.headers["if-match"]);
   const outcome = await generations.submit(
-    () => ({ text: candidateText(parts, call), source: "admin", actor: call.caller.name }),
+    async () => ({ text: await candidateText(parts, call), source: "admin", actor: call.caller.name }),
     { ...options, ...(ifMatch === undefined ? {} : { ifMatch }), persist },
   );
   return await published(parts, outcome);
 }
 
 /** The whole document that a body asks for: itself, or the running one with a change. */
-function candidateText({ generations, documents }: ConfigParts, { headers, body }: HandlerCall): string {
+async function candidateText({ generations, documents }: ConfigParts, { headers, body }: HandlerCall): Promise<string> {
   const text = String(body);
   const type = String(headers["content-type"] ?? "")
     .split(";")[0]
     ?.trim()
     .toLowerCase();
-  if (type !== "application/merge-patch+json" && type !== "application/json-patch+json") return text;
-  const running = generations.input as Json | undefined;
-  if (running === undefined) throw new AdminError("generation_not_found");
+  if (type !== MERGE_PATCH && type !== JSON_PATCH) return text;
+  const { input, text: running } = generations;
+  if (input === undefined || running === undefined) throw new AdminError("generation_not_found");
   try {
-    JSON.parse(text);
-    // Read once more for integers that a number would round.
-    const patch = parse(text, { intAsBigInt: true, schema: "json" }) as Json;
-    const changed = type === "application/merge-patch+json" ? mergePatch(running, patch) : jsonPatch(running, patch);
-    return documents.toJson(changed, 2);
+    return await documents.patchedText(running, input, patchedDocument(input, type, text));
   } catch (error) {
     if (error instanceof PatchError || error instanceof SyntaxError) {
       throw new AdminError("patch_invalid", error.message, { cause: error });
@@ -218,12 +216,14 @@ function identity({ documents }: ConfigParts, generation: number, hash: number):
   return { etag: `"${text}"`, "x-gateway-config-generation": String(generation), "x-gateway-config-hash": text };
 }
 
-/** The hash that If-Match names; undefined for none and for `*`. */
-function hashOf(field: string | string[] | undefined): number | undefined {
+/** The hashes of which If-Match wants one; undefined for no such field and for `*`. */
+function hashesOf(field: string | string[] | undefined): readonly number[] | undefined {
   if (typeof field !== "string" || field.trim() === "*") return undefined;
-  const text = field.trim().replace(/^(?:W\/)?"(.*)"$/, "$1");
-  if (/^0x[0-9a-f]{1,14}$/i.test(text) || /^[0-9]{1,16}$/.test(text)) return Number(text);
-  throw new AdminError("config_conflict", "If-Match names no content hash");
+  return field.split(",").map((member) => {
+    const text = member.trim().replace(/^(?:W\/)?"(.*)"$/, "$1");
+    if (/^0x[0-9a-f]{1,14}$/i.test(text) || /^[0-9]{1,16}$/.test(text)) return Number(text);
+    throw new AdminError("config_conflict", "If-Match names no content hash");
+  });
 }
 
 function wantsJson(accept: string | string[] | undefined): boolean {

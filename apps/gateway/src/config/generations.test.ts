@@ -116,16 +116,19 @@ void test("a candidate for another generation than the running one is a conflict
   const { generations, events } = generationRig();
   await generations.submit({ text: good, source: "startup" });
   const hash = generations.current?.contentHash ?? 0;
-  const conflict = await generations.submit({ text: other, source: "admin" }, { ifMatch: hash + 1 });
+  const conflict = await generations.submit({ text: other, source: "admin" }, { ifMatch: [hash + 1] });
   assert.deepEqual(conflict, { outcome: "conflict", contentHash: hash });
   assert.equal(events.length, 1);
-  assert.equal((await generations.submit({ text: other, source: "admin" }, { ifMatch: hash })).outcome, "published");
+  assert.equal(
+    (await generations.submit({ text: other, source: "admin" }, { ifMatch: [hash + 1, hash] })).outcome,
+    "published",
+  );
 });
 
 void test("of two changes made at once to the same generation, one wins and the other is a conflict", async () => {
   const { generations } = generationRig();
   await generations.submit({ text: good, source: "startup" });
-  const ifMatch = generations.current?.contentHash ?? 0;
+  const ifMatch = [generations.current?.contentHash ?? 0];
   const outcomes = await Promise.all([
     generations.submit({ text: other, source: "admin" }, { ifMatch }),
     generations.submit({ text: `routes: [${respond("c")}]`, source: "admin" }, { ifMatch }),

@@ -21,7 +21,7 @@ import { planChanges, type ChangePlan } from "./plan-changes.ts";
 import { withOnlyListener } from "./only-listener.ts";
 import { PastGenerations, type PastGeneration } from "./past-generations.ts";
 import { readingSteps, type DocumentReading } from "./read-document.ts";
-import type { Steps } from "./steps.ts";
+import { inTurns } from "./steps.ts";
 import { contentHash, hashText, normalDocument, redactedDocument, toJson } from "./write-document.ts";
 
 export type CandidateSource = "startup" | "reload" | "admin" | "rollback";
@@ -75,8 +75,8 @@ export type CheckedReading = Required<Pick<DocumentReading, "document" | "places
 export interface SubmitOptions {
   /** Looks, changes nothing, tells nobody. */
   readonly dryRun?: boolean;
-  /** Content hash that the running generation must have. */
-  readonly ifMatch?: number;
+  /** Content hashes of which the running generation must have one. */
+  readonly ifMatch?: readonly number[];
   /** A reload publishes even when nothing changed. */
   readonly force?: boolean;
   /**
@@ -169,6 +169,11 @@ export class Generations {
     return this.#input;
   }
 
+  /** The running document as it was submitted, inline secrets and all. */
+  get text(): string | undefined {
+    return this.#past.newestFirst[0]?.text;
+  }
+
   /** The last generations that were published, newest first. */
   get history(): readonly PastGeneration[] {
     return this.#past.newestFirst;
@@ -204,7 +209,7 @@ export class Generations {
 
   async #take(candidate: SubmittedText | FindText, options: SubmitOptions): Promise<SubmitOutcome> {
     const hash = this.#current?.contentHash;
-    if (options.ifMatch !== undefined && options.ifMatch !== hash) return { outcome: "conflict", contentHash: hash };
+    if (options.ifMatch?.some((wanted) => wanted === hash) === false) return { outcome: "conflict", contentHash: hash };
     const found = typeof candidate === "function" ? await candidate() : candidate;
     if ("text" in found) return await this.#handle(found, options);
     return this.#reject([{ code: "syntax", path: "", message: found.why, severity: "error" }], options);
@@ -379,14 +384,4 @@ export class Generations {
     this.#recording.add(recording);
     void recording.finally(() => this.#recording.delete(recording));
   }
-}
-
-/** Does steps with turns of the event loop between them: a large document must not keep requests waiting for all of it. */
-async function inTurns<T>(steps: Steps<T>): Promise<T> {
-  let step = steps.next();
-  while (step.done !== true) {
-    await eventLoopTurn();
-    step = steps.next();
-  }
-  return step.value;
 }
