@@ -1,7 +1,7 @@
 // Tested by ../test/admin.test.ts
 import { readFileSync } from "node:fs";
 import { dirname, resolve } from "node:path";
-import type { Admin, DocumentInput } from "@headworks/gateway-contract";
+import { DEFAULT_ADMIN_BIND, type Admin, type DocumentInput } from "@headworks/gateway-contract";
 import { isLoopback } from "@headworks/host-patterns";
 import type { Logger } from "pino";
 import { openAdminServer, type AdminServer } from "#admin/admin-server.ts";
@@ -30,7 +30,6 @@ import type { Clock } from "./slice.ts";
 import manifest from "../package.json" with { type: "json" };
 
 const VERSION = manifest.version;
-const DEFAULT_BIND = "127.0.0.1:2019";
 
 /** What the admin API stands on. */
 export interface AdminPlaneParts extends Omit<FactSources, "listeners" | "admission"> {
@@ -76,7 +75,7 @@ class AdminPlaneError extends Error {}
  */
 export async function openAdminPlane(parts: AdminPlaneParts): Promise<AdminServer> {
   const { admin, configFile, environment, generations, log, clock } = parts;
-  const bind = parseBind(admin.bind ?? DEFAULT_BIND);
+  const bind = parseBind(admin.bind ?? DEFAULT_ADMIN_BIND);
   if (bind === undefined) throw new AdminPlaneError(`admin.bind is no address and port: ${admin.bind}`);
   const place = (path: string): string => resolve(dirname(configFile), path);
   const auditPath = admin.audit_log?.path;

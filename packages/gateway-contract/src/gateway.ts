@@ -84,8 +84,11 @@ const CertificateMatch = strictObject(
   { minProperties: 1, maxProperties: 1 },
 );
 
+/** Where the admin API is, unless a document says otherwise. */
+export const DEFAULT_ADMIN_BIND = "127.0.0.1:2019";
+
 export const Admin = strictObject({
-  bind: Type.Optional(Type.String({ default: "127.0.0.1:2019" })),
+  bind: Type.Optional(Type.String({ default: DEFAULT_ADMIN_BIND })),
   tls: Type.Optional(strictObject({ cert_file: FilePath, key_file: FilePath, client_ca_file: FilePath })),
   /** Absent: every valid certificate is an administrator. */
   roles: Type.Optional(Type.Array(strictObject({ match: CertificateMatch, role: oneOf([...ADMIN_ROLES]) }))),

@@ -10,7 +10,15 @@ export { DocumentSchema, type ConfigDocument, type DocumentInput } from "./docum
 export { ERRORS, type ErrorCode } from "./errors.ts";
 export type { EventEnvelope, EventPayloads } from "./events.ts";
 export { FIELD_NOTES } from "./field-notes.ts";
-export { Admin, ADMIN_ROLES, Analytics, GatewaySettings, SsrfFilter, type AdminRole } from "./gateway.ts";
+export {
+  Admin,
+  ADMIN_ROLES,
+  Analytics,
+  DEFAULT_ADMIN_BIND,
+  GatewaySettings,
+  SsrfFilter,
+  type AdminRole,
+} from "./gateway.ts";
 export { ISSUE_CODES, type Issue, type IssueCode } from "./issues.ts";
 export { Listener, ListenerTls } from "./listeners.ts";
 export { Callout, Policy, RateLimit } from "./policies.ts";

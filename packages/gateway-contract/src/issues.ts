@@ -36,6 +36,7 @@ export const ISSUE_CODES = [
   "route_shadowed",
   "empty_routes",
   "unused",
+  "restart_needed",
   "compile_failed",
   "more_issues",
 ] as const;

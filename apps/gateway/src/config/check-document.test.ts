@@ -97,6 +97,11 @@ const cases: readonly (readonly [string, string, ...string[]])[] = [
     'duplicate_name /upstreams/0/endpoints/1 1:58 The upstream "u" has the endpoint h:1 twice',
   ],
   [
+    "an endpoint whose address is a number too large",
+    "upstreams: [{name: u, endpoints: [{address: 1.2.3.999, port: 1}]}]",
+    'bad_value /upstreams/0/endpoints/0/address 1:45 The upstream "u" has an endpoint whose address is no IP address or host name; the port is a field of its own',
+  ],
+  [
     "an endpoint with its port in its address",
     "upstreams: [{name: u, endpoints: [{address: 'h:80', port: 1}]}]",
     'bad_value /upstreams/0/endpoints/0/address 1:45 The upstream "u" has an endpoint whose address is no IP address or host name; the port is a field of its own',

@@ -110,11 +110,14 @@ function checkRelations(upstream: Upstream, place: Place, report: IssueReport): 
   }
 }
 
+/** A name whose last part is a number is an address to every resolver, and this one is none. */
 function isHost(text: string): boolean {
   const host = text.startsWith("[") && text.endsWith("]") ? text.slice(1, -1) : text;
   if (parseAddress(host) !== undefined) return true;
   const name = canonicalHost(text);
-  return name.length <= 253 && /^(?!-)[a-z0-9_-]{1,63}(?:\.[a-z0-9_-]{1,63})*$/.test(name);
+  return (
+    name.length <= 253 && !/(?:^|\.)[0-9]+$/.test(name) && /^(?!-)[a-z0-9_-]{1,63}(?:\.[a-z0-9_-]{1,63})*$/.test(name)
+  );
 }
 
 function checkCertificateCredentials(document: ConfigDocument, report: IssueReport): void {

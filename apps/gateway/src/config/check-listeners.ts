@@ -2,7 +2,7 @@
 import { createPrivateKey, X509Certificate } from "node:crypto";
 import type { KeyObject } from "node:crypto";
 import { canonicalHost, isLoopback, isUnspecified, parseAddress } from "@headworks/host-patterns";
-import type { ConfigDocument, Listener } from "@headworks/gateway-contract";
+import { DEFAULT_ADMIN_BIND, type ConfigDocument, type Listener } from "@headworks/gateway-contract";
 import type { IssueReport } from "#slice.ts";
 import type { FileReader } from "./file-reader.ts";
 import type { Place } from "./pointer.ts";
@@ -97,12 +97,10 @@ export function parseBind(text: string): { readonly address: string; readonly po
   return { address, port };
 }
 
-const DEFAULT_BIND = "127.0.0.1:2019";
-
 function checkAdmin(document: ConfigDocument, report: IssueReport, files: TlsFiles, isDevelopment: boolean): void {
   const { admin } = document;
   if (admin === undefined) return;
-  const bind = parseBind(admin.bind ?? DEFAULT_BIND);
+  const bind = parseBind(admin.bind ?? DEFAULT_ADMIN_BIND);
   if (bind === undefined) {
     report.error("bad_value", ["admin", "bind"], "admin.bind must be an address and a port, such as 127.0.0.1:2019");
   }
@@ -133,7 +131,7 @@ function checkCollisions(document: ConfigDocument, report: IssueReport): void {
   for (const [at, { name, address, port }] of document.listeners.entries()) {
     take(address, port, `The listener "${name}"`, ["listeners", at, "port"]);
   }
-  const bind = document.admin === undefined ? undefined : parseBind(document.admin.bind ?? DEFAULT_BIND);
+  const bind = document.admin === undefined ? undefined : parseBind(document.admin.bind ?? DEFAULT_ADMIN_BIND);
   if (bind !== undefined) take(bind.address, bind.port, "The admin API", ["admin", "bind"]);
 }
 

@@ -319,3 +319,22 @@ void test("requests get their turns while a large configuration is prepared", as
   assert.equal(outcome.outcome, "published");
   assert.ok(turns >= 10, `${turns} turns`);
 });
+
+void test("what of the admin section is read at the start only is a warning as long as it differs from then", async () => {
+  const { generations } = generationRig({ environment: { GATEWAY_ADMIN_DEV: "1" } });
+  const warnings = async (admin: string): Promise<string[]> => {
+    const outcome = await generations.submit({ text: `${good}\n${admin}`, source: "admin" });
+    assert.equal(outcome.outcome, "published");
+    const found = outcome.outcome === "published" ? outcome.warnings : [];
+    return found.filter(({ code }) => code === "restart_needed").map(({ path, line }) => `${path} ${line}`);
+  };
+  assert.deepEqual(await warnings("admin: {}"), []);
+  assert.deepEqual(await warnings("admin: {bind: 127.0.0.1:2019}"), [], "the default");
+  assert.deepEqual(await warnings("admin: {bind: 127.0.0.1:2020}"), ["/admin/bind 2"]);
+  assert.deepEqual(await warnings("admin: {bind: 127.0.0.1:2020, audit_log: {path: a.log}}"), [
+    "/admin/bind 2",
+    "/admin/audit_log 2",
+  ]);
+  assert.deepEqual(await warnings(""), ["/admin 1"]);
+  assert.deepEqual(await warnings("admin: {}"), []);
+});

@@ -21,6 +21,7 @@ import { planChanges, type ChangePlan } from "./plan-changes.ts";
 import { withOnlyListener } from "./only-listener.ts";
 import { PastGenerations, type PastGeneration } from "./past-generations.ts";
 import { readingSteps, type DocumentReading } from "./read-document.ts";
+import { startOnlyWarnings } from "./start-only.ts";
 import { inTurns } from "./steps.ts";
 import { contentHash, hashText, normalDocument, redactedDocument, toJson } from "./write-document.ts";
 
@@ -149,6 +150,8 @@ export class Generations {
   readonly #parts: GenerationParts;
   readonly #listeners = new Set<(generation: Generation) => void>();
   #current: Generation | undefined;
+  /** The document that the process was started with. */
+  #started: ConfigDocument | undefined;
   #input: DocumentInput | undefined;
   #fingerprint: string | undefined;
   readonly #past = new PastGenerations();
@@ -264,7 +267,7 @@ export class Generations {
       places: reading.places,
       input: normal,
       findings,
-      warnings: issues,
+      warnings: [...issues, ...startOnlyWarnings(this.#started, document, reading.places)],
       hash: contentHash(normal),
       fingerprint: hash.digest("hex"),
     };
@@ -332,6 +335,7 @@ export class Generations {
   #publish({ generation, published }: Candidate, built: Built, candidate: SubmittedText, facts: GenerationFacts): void {
     const { log, events } = this.#parts;
     this.#current = generation;
+    this.#started ??= built.document;
     this.#input = built.input;
     this.#fingerprint = built.fingerprint;
     const failed = (name: string, error: unknown): void => {

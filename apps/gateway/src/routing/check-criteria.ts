@@ -12,12 +12,9 @@ const MEDIA_TYPE = /^[!#$%&'+.^_`|~0-9A-Za-z-]+\/[!#$%&'+.^_`|~0-9A-Za-z-]+$/;
 export function checkCriteria(route: Route, place: Place, report: IssueReport): void {
   const { host, headers = {}, query = [], cookies = [], accept } = route.match;
   const match = [...place, "match"];
-  if (host !== undefined && !HOST.test(host)) {
-    const message = host.includes("*")
-      ? "host must be one name: wildcards are not supported"
-      : "host must be a name or an address, with a port or without, and nothing else";
-    report.error("bad_value", [...match, "host"], message);
-  }
+  const hostTrouble = host === undefined ? undefined : hostProblem(host);
+  if (hostTrouble !== undefined) report.error("bad_value", [...match, "host"], `host must be ${hostTrouble}`);
+  checkMethods(route, place, report);
   checkHeaders(headers, [...match, "headers"], report);
   for (const [index, { name, value }] of query.entries()) {
     const own = [...match, "query", index];
@@ -36,6 +33,27 @@ export function checkCriteria(route: Route, place: Place, report: IssueReport): 
     }
   }
   if (accept !== undefined) checkAccept(accept, route, match, report);
+}
+
+/** To be put behind "must be". */
+function hostProblem(host: string): string | undefined {
+  if (host.includes("*")) return "one name: wildcards are not supported";
+  const isHost = HOST.test(host) && Number(/:([0-9]+)$/.exec(host)?.[1] ?? 0) <= 65_535;
+  return isHost ? undefined : "a name or an address, with a port up to 65535 or without, and nothing else";
+}
+
+/** Methods that the route matches, and what it does with them. */
+function checkMethods({ name, match, methods: allowed, cors }: Route, place: Place, report: IssueReport): void {
+  const matched = match.methods?.map((method) => method.toUpperCase()) ?? [];
+  if (matched.length === 0) return;
+  if (allowed !== undefined && !allowed.some((method) => matched.includes(method.toUpperCase()))) {
+    const message = `The route "${name}" answers every request with 405: it matches ${matched.join(", ")} only, and methods allows none of these`;
+    report.warning("bad_value", [...place, "methods"], message);
+  }
+  if (cors !== undefined && !matched.includes("OPTIONS")) {
+    const message = `Browsers cannot preflight the route "${name}": match.methods lacks OPTIONS, so they get 404 before CORS is looked at`;
+    report.warning("bad_value", [...place, "cors"], message);
+  }
 }
 
 /** Whether names and values are legal is checked for all headers of the document in one place. */

@@ -100,6 +100,8 @@ const MATCHES: readonly (readonly [Omit<Match, "path">, readonly string[]])[] = 
   [{ host: "api.example.com" }, []],
   [{ host: "API.example.com:8443" }, []],
   [{ host: "[2001:db8::1]:80" }, []],
+  [{ host: "example.com:65535" }, []],
+  [{ host: "example.com:65536" }, ["bad_value host"]],
   [{ host: "*.example.com" }, ["bad_value host"]],
   [{ host: "https://example.com" }, ["bad_value host"]],
   [{ host: "example.com/" }, ["bad_value host"]],
@@ -145,6 +147,17 @@ for (const [match, codes] of MATCHES) {
 test("accept rule 4: accept and cors on one route is worth a warning", () => {
   const route = routeWith("r", { ...at("prefix", "/"), accept: "a/b" }, { cors: { allowed_origins: ["*"] } });
   assert.deepEqual(issues(route).notes, ["warning bad_value routes.0.cors"]);
+});
+
+test("a route whose every request gets 405, and one that cannot be preflighted, are worth a warning", () => {
+  const notes = (methods: string[], more: Partial<Route>) =>
+    issues(routeWith("r", { ...at("prefix", "/"), methods }, more)).notes;
+  const cors = { allowed_origins: ["*"] };
+  assert.deepEqual(notes(["GET"], { methods: ["POST", "PUT"] }), ["warning bad_value routes.0.methods"]);
+  assert.deepEqual(notes(["get", "HEAD"], { methods: ["POST", "Get"] }), []);
+  assert.deepEqual(notes([], { methods: ["POST"], cors }), []);
+  assert.deepEqual(notes(["GET", "POST"], { cors }), ["warning bad_value routes.0.cors"]);
+  assert.deepEqual(notes(["GET", "options"], { cors }), []);
 });
 
 const replace = (prefix: string, replacement: string): Action => ({
