@@ -344,6 +344,20 @@ describe("a command as a request", () => {
     assert.equal((await call(["traffic", "body", "ID", "response"])).stdout, bytes.toString());
   });
 
+  test("a body that is not whole says so beside its bytes, and fails where it could not be decoded", async () => {
+    const cases = [
+      [{ "x-body-partial": "true", "x-body-undecodable": "true" }, 1, /content coding is unknown or damaged/u],
+      [{ "x-body-partial": "true", "x-body-undecodable": "false" }, 0, /cut when it was stored/u],
+      [{ "x-body-partial": "false", "x-body-undecodable": "false" }, 0, /^$/u],
+    ] as const;
+    for (const [fields, code, said] of cases) {
+      respond = (_request, response) => response.writeHead(200, fields).end("half");
+      const result = await call(["traffic", "body", "ID", "response", "--decoded"]);
+      assert.deepEqual([result.code, result.stdout], [code, "half"]);
+      assert.match(result.stderr, said);
+    }
+  });
+
   test("a snippet is printed alone, to be piped on, and cannot control a terminal", async () => {
     const text = "curl 'http://a/' \\\n  -H 'x: \u001b[2J'";
     for (const [args, answer] of [

@@ -1,5 +1,5 @@
 // Tested by ../../../apps/capture-proxy/src/slices/logs/logs.slice.test.ts
-import { defineOperations, nullable, oneOf, strictObject, Type } from "@headworks/contract-kit";
+import { defineOperations, nullable, oneOf, strictObject, taggedBy, Type } from "@headworks/contract-kit";
 import type { Static } from "typebox";
 import { Timestamp } from "./primitives.ts";
 
@@ -20,11 +20,13 @@ const headerNames = Type.Array(
 );
 
 /** When the log file is rotated by itself. */
-export const LogRotation = Type.Union([
+export const LogRotation = taggedBy<LogRotation>("mode", [
   strictObject({ mode: oneOf(["never", "hourly", "daily"]) }),
-  strictObject({ mode: Type.Literal("size"), size_mb: sizeMb }),
+  strictObject({ mode: oneOf(["size"]), size_mb: sizeMb }),
 ]);
-export type LogRotation = Static<typeof LogRotation>;
+export type LogRotation =
+  | { readonly mode: "never" | "hourly" | "daily" }
+  | { readonly mode: "size"; readonly size_mb: number };
 
 /** The log file's settings, as they are kept in the configuration. */
 export const LogSettings = strictObject({

@@ -1,5 +1,5 @@
 // Tested by index.test.ts
-import { nullable, oneOf, strictObject, Type } from "@headworks/contract-kit";
+import { nullable, oneOf, strictObject, taggedBy, Type } from "@headworks/contract-kit";
 import type { Static, TSchema } from "typebox";
 import { Condition } from "./condition.ts";
 import { Id, Timestamp } from "./primitives.ts";
@@ -17,17 +17,6 @@ export const MOCK_LIMITS = {
   versions: 50,
   history: 1000,
 } as const;
-
-/** One of several objects that say by `type` which they are. */
-function tagged<T>(kinds: readonly TSchema[], options: object = {}) {
-  return Type.Unsafe<T>({
-    ...options,
-    type: "object",
-    required: ["type"],
-    discriminator: { propertyName: "type" },
-    oneOf: kinds,
-  });
-}
 
 const kind = <const N extends string, P extends Parameters<typeof strictObject>[0]>(name: N, properties: P) =>
   strictObject({ type: oneOf([name]), ...properties });
@@ -111,7 +100,8 @@ const several = Type.Array(Type.Unsafe<MockRequestCondition>({ $ref: "MockReques
   maxItems: 1000,
 });
 
-export const MockRequestCondition = tagged<MockRequestCondition>(
+export const MockRequestCondition = taggedBy<MockRequestCondition>(
+  "type",
   [
     kind("header_equals", { name, value }),
     kind("header_matches", { name, pattern }),
@@ -174,17 +164,18 @@ const responseConfigKinds = <R extends TSchema>(response: R) => [
 ];
 
 export type NewMockResponseConfig = MockResponseConfigOf<NewMockResponse>;
-export const NewMockResponseConfig = tagged<NewMockResponseConfig>(responseConfigKinds(NewMockResponse), {
+export const NewMockResponseConfig = taggedBy<NewMockResponseConfig>("type", responseConfigKinds(NewMockResponse), {
   description: "Which answer is given: `single`, `sequence`, `conditional` or `probabilistic`",
 });
 
 export type MockResponseConfig = MockResponseConfigOf<MockResponse>;
-export const MockResponseConfig = tagged<MockResponseConfig>(responseConfigKinds(MockResponse), {
+export const MockResponseConfig = taggedBy<MockResponseConfig>("type", responseConfigKinds(MockResponse), {
   $id: "MockResponseConfig",
 });
 
 /** When a rule stops answering by itself. */
-export const MockExpiration = tagged<MockExpiration>(
+export const MockExpiration = taggedBy<MockExpiration>(
+  "type",
   [
     kind("date_time", { expires_at: Timestamp }),
     kind("hit_count", { max_hits: Type.Integer({ minimum: 1, maximum: 1_000_000_000 }) }),

@@ -327,7 +327,7 @@ export const trafficOperations = defineOperations({
     path: "/traffic/{id}/body/{side}",
     summary: "A body as bytes",
     description:
-      "Honours Range. With `decoded=true` the content coding is removed. `charset=utf-8` also converts text to UTF-8. The answer is always `application/octet-stream` or `text/plain`, never the captured type.",
+      "Honours Range. With `decoded=true` the content coding is removed. `charset=utf-8` also converts text to UTF-8. The answer is always `application/octet-stream` or `text/plain`, never the captured type. `X-Body-Partial: true` says that bytes are missing; with `X-Body-Undecodable: true` because the content coding is unknown or damaged, else because the body was cut when it was stored.",
     access: "traffic:read",
     params: strictObject({ id: Id, side: oneOf(["request", "response"]) }),
     query: strictObject({

@@ -16,3 +16,17 @@ export function nullable<const S extends TSchema>(schema: S, options: TSchemaOpt
 export function oneOf<const V extends readonly string[]>(values: [...V], options: TSchemaOptions = {}) {
   return Type.Unsafe<V[number]>({ ...options, type: "string", enum: values });
 }
+
+/**
+ * One of several objects that say by their member `tag` which they are, so that what is wrong is told of that one
+ * alone. In each of `kinds` the tag is an enum.
+ */
+export function taggedBy<T>(tag: string, kinds: readonly TSchema[], options: TSchemaOptions = {}) {
+  return Type.Unsafe<T>({
+    ...options,
+    type: "object",
+    required: [tag],
+    discriminator: { propertyName: tag },
+    oneOf: kinds,
+  });
+}

@@ -168,7 +168,12 @@ function refuseAll(query: unknown, issues: Issue[]): void {
 /** A union reports each branch's failure and then itself; the branches say more than the union does. */
 function meaningful(errors: readonly ErrorObject[]): ErrorObject[] {
   const unions = errors.filter((error) => error.keyword === "anyOf");
-  const isTypeMiss = (error: ErrorObject) => error.keyword === "type" || error.keyword === "const";
+  const typeMisses = new Set(errors.filter(({ keyword }) => keyword === "type").map(schemaOf));
+  // A value of another type is none of the choices, either.
+  const isTypeMiss = (error: ErrorObject) =>
+    error.keyword === "type" ||
+    error.keyword === "const" ||
+    (error.keyword === "enum" && typeMisses.has(schemaOf(error)));
   return errors.filter((error) => {
     if (error.keyword === "anyOf") {
       return !errors.some((other) => other !== error && inside(other, error) && !isTypeMiss(other));
@@ -177,6 +182,11 @@ function meaningful(errors: readonly ErrorObject[]): ErrorObject[] {
     if (error.keyword === "discriminator" && errors.some((other) => isMissingTag(other, error))) return false;
     return !unions.some((union) => inside(error, union) && isTypeMiss(error));
   });
+}
+
+/** Where the schema stands that a keyword belongs to. */
+function schemaOf({ schemaPath, instancePath }: ErrorObject): string {
+  return `${instancePath} ${schemaPath.slice(0, schemaPath.lastIndexOf("/"))}`;
 }
 
 function isMissingTag(error: ErrorObject, discriminator: ErrorObject): boolean {

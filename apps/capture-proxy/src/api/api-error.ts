@@ -11,16 +11,19 @@ export interface ErrorDetail {
 export class ApiError extends Error {
   readonly code: ErrorCode;
   readonly details: readonly ErrorDetail[] | undefined;
+  /** Fields that the answer has besides. */
+  readonly headers: Readonly<Record<string, string>>;
 
   constructor(
     code: ErrorCode,
     message?: string,
-    options: { readonly details?: readonly ErrorDetail[]; readonly cause?: unknown } = {},
+    options: Partial<Pick<ApiError, "details" | "headers" | "cause">> = {},
   ) {
     super(message ?? ERRORS[code].message, options.cause === undefined ? undefined : { cause: options.cause });
     this.name = "ApiError";
     this.code = code;
     this.details = options.details;
+    this.headers = options.headers ?? {};
   }
 
   /** The HTTP status of the code. */

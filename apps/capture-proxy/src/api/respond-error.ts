@@ -15,7 +15,9 @@ export interface ErrorAnswer {
 
 /** The one place where an error becomes HTTP. What is not an expected refusal is hidden behind 500 `INTERNAL`. */
 export function errorAnswer(error: unknown): ErrorAnswer {
-  if (error instanceof ApiError) return answer(error.code, error.message, error.details);
+  if (error instanceof ApiError) {
+    return { ...answer(error.code, error.message, error.details), headers: error.headers };
+  }
   const known = fromStore(error) ?? fromFramework(error);
   return known ?? { ...answer("INTERNAL"), isInternal: true };
 }

@@ -26,13 +26,25 @@ export async function openUpload(path: string, invocation: Invocation): Promise<
   }
 }
 
+const UNDECODABLE =
+  "What came is not all: the body's content coding is unknown or damaged. Without --decoded the body comes as it was sent";
+const CUT = "What came is not all: the body was cut when it was stored";
+
 /** Writes an answer's bytes to a file, which appears only when it is complete, or to standard output. */
 export async function saveAnswer(
   response: IncomingMessage,
   path: string | undefined,
   invocation: Invocation,
 ): Promise<void> {
-  if (path === undefined || path === "-") return await toStandardOutput(response, invocation);
+  if (path === undefined || path === "-") await toStandardOutput(response, invocation);
+  else await toFile(response, path, invocation);
+  if (response.headers["x-body-undecodable"] === "true") {
+    throw new CommandFailure(EXIT.failure, UNDECODABLE);
+  }
+  if (response.headers["x-body-partial"] === "true") invocation.stderr.write(`${CUT}\n`);
+}
+
+async function toFile(response: IncomingMessage, path: string, invocation: Invocation): Promise<void> {
   const length = Number(response.headers["content-length"] ?? Number.NaN);
   const partial = `${path}.${process.pid}.part`;
   try {
@@ -43,7 +55,6 @@ export async function saveAnswer(
     await rm(partial, { force: true });
     throw new CommandFailure(EXIT.failure, `Cannot write ${path}: ${(error as Error).message}`, { cause: error });
   }
-  return undefined;
 }
 
 async function toStandardOutput(response: IncomingMessage, invocation: Invocation): Promise<void> {

@@ -65,6 +65,8 @@ export interface BodyPart {
   readonly contentType: string | null;
   /** A coding could not be removed or input was cut; `bytes` holds what could be decoded. */
   readonly partial: boolean;
+  /** A coding could not be removed, or not beyond some byte. */
+  readonly undecodable: boolean;
 }
 
 export interface StoreLimits {

@@ -177,7 +177,7 @@ export class ReaderThread {
         typeof source === "string" ? (statSync(source, { throwIfNoEntry: false })?.size ?? 0) : source.length;
       const end = rangeEnd(request, totalBytes);
       const bytes = typeof source === "string" ? readFilePart(source, start, end) : source.slice(start, end);
-      return { totalBytes, start, bytes: bytes ?? new Uint8Array(0), contentType, partial: isCut };
+      return { totalBytes, start, bytes: bytes ?? new Uint8Array(0), contentType, partial: isCut, undecodable: false };
     }
     const form = await this.#decoded.get({
       key: `${seq} ${side} ${request.decoded} ${request.utf8}`,
@@ -186,7 +186,8 @@ export class ReaderThread {
       toUtf8From: request.utf8 ? (contentType ?? "text/plain") : undefined,
     });
     const bytes = form.read(start, rangeEnd(request, form.totalBytes));
-    return { totalBytes: form.totalBytes, start, bytes, contentType, partial: form.partial || isCut };
+    const { totalBytes, partial: undecodable } = form;
+    return { totalBytes, start, bytes, contentType, partial: undecodable || isCut, undecodable };
   }
 }
 

@@ -178,9 +178,9 @@ test("one invalid part refuses the whole change and names itself", async () => {
   for (const [change, path] of [
     [{ max_files: 3, rotation: { mode: "weekly" } }, "body/rotation"],
     [{ max_files: 3, rotation: "weekly" }, "body/rotation"],
-    [{ max_files: 3, rotation: { mode: "size" } }, "body/rotation"],
-    [{ max_files: 3, rotation: { mode: "size", size_mb: 0 } }, "body/rotation"],
-    [{ max_files: 3, rotation: { mode: "daily", size_mb: 5 } }, "body/rotation"],
+    [{ max_files: 3, rotation: { mode: "size" } }, "body/rotation/size_mb"],
+    [{ max_files: 3, rotation: { mode: "size", size_mb: 0 } }, "body/rotation/size_mb"],
+    [{ max_files: 3, rotation: { mode: "daily", size_mb: 5 } }, "body/rotation/size_mb"],
     [{ max_files: 3, rotation: "size" }, "body/size_mb"],
     [{ max_files: 3, rotation: "size", size_mb: 0 }, "body/size_mb"],
     [{ max_files: 3, rotation: "daily", size_mb: 3 }, "body/size_mb"],
@@ -207,6 +207,21 @@ test("one invalid part refuses the whole change and names itself", async () => {
     );
   }
   assert.deepEqual(await rig.status(), before);
+});
+
+test("what is wrong with a rotation is told of the mode that it has, and of that alone", async () => {
+  await using rig = await start();
+  for (const [rotation, path, message] of [
+    [{ mode: "weekly" }, "body/rotation", 'mode must be one of "never", "hourly", "daily", "size"'],
+    [{ size_mb: 5 }, "body/rotation/mode", "is required"],
+    [{ mode: "size" }, "body/rotation/size_mb", "is required"],
+    [{ mode: "size", size_mb: 0 }, "body/rotation/size_mb", "must be >= 1"],
+    [{ mode: "daily", size_mb: 5 }, "body/rotation/size_mb", "unknown property"],
+    ["weekly", "body/rotation", 'must be one of "never", "hourly", "daily", "size"'],
+  ] as const) {
+    const { details } = (await rig.change({ rotation }, 400)) as unknown as { details: unknown };
+    assert.deepEqual(details, [{ path, message }]);
+  }
 });
 
 test("without a file there is nothing to rotate, and without any file ever there is no status", async () => {

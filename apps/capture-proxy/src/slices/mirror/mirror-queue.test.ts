@@ -88,7 +88,7 @@ async function startQueue(limits?: MirrorQueueParts["limits"]): Promise<Rig> {
 function storedPart(body: Buffer | undefined, start: number, end: number | undefined): BodyPart | undefined {
   if (body === undefined) return undefined;
   const bytes = new Uint8Array(body.subarray(start, end));
-  return { totalBytes: body.length, start, bytes, contentType: null, partial: false };
+  return { totalBytes: body.length, start, bytes, contentType: null, partial: false, undecodable: false };
 }
 
 let nextId = 1;

@@ -24,7 +24,10 @@ export async function answerBody(
   const { totalBytes } = head;
   // There is no validator, so a conditional range never holds.
   const range = headers["if-range"] === undefined ? parseRange(single(headers["range"]), totalBytes) : undefined;
-  if (range === "outside") throw new ApiError("RANGE_NOT_SATISFIABLE", `The body has ${totalBytes} bytes`);
+  if (range === "outside") {
+    const answered = { headers: { "content-range": `bytes */${totalBytes}` } };
+    throw new ApiError("RANGE_NOT_SATISFIABLE", `The body has ${totalBytes} bytes`, answered);
+  }
   const { start, end } = range ?? { start: 0, end: totalBytes };
   async function* pieces(): AsyncGenerator<Uint8Array> {
     for (let at = start; at < end && !signal.aborted;) {
@@ -42,6 +45,7 @@ export async function answerBody(
     "accept-ranges": "bytes",
     "x-content-type-options": "nosniff",
     "x-body-partial": String(head.partial),
+    "x-body-undecodable": String(head.undecodable),
     ...(query.download === "true" && {
       "content-disposition": `attachment; filename="${params.side}-${params.id.replaceAll(/[^\w-]/gu, "_")}.bin"`,
     }),

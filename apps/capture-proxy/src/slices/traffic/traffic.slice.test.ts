@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { Readable } from "node:stream";
+import { gzipSync } from "node:zlib";
 import type { MatchPreview, TrafficEntry, TrafficEvent, TrafficSnapshot } from "@headworks/capture-contract";
 import { temporaryDirectory } from "@headworks/testkit";
 import { sampleExchange } from "#storage/sample-exchange.ts";
@@ -158,12 +159,37 @@ test("bodies come whole or in ranges, never with their captured type", async () 
     assert.equal(answer.status, status, range);
     const body = await answer.text();
     if (status !== 416) assert.equal(body, expected, range);
+    if (status === 416) assert.equal(answer.headers.get("content-range"), "bytes */3000000");
     if (status === 206) assert.match(answer.headers.get("content-range") ?? "", /^bytes \d+-\d+\/3000000$/u);
   }
   const download = await fetch(`${url}?download=true&charset=utf-8&decoded=true`, { headers: { range: "bytes=0-3" } });
   assert.equal(download.headers.get("content-type"), "text/plain; charset=utf-8");
   assert.match(download.headers.get("content-disposition") ?? "", /^attachment; filename="response-/u);
   assert.equal(await download.text(), "0123");
+});
+
+test("of bodies that cannot be decoded comes what can be, and fields say what is missing and why", async () => {
+  await using rig = await startTraffic();
+  const packed = gzipSync(Buffer.from("0123456789".repeat(1000)));
+  const cases = [
+    ["br", Buffer.from("no brotli"), "true", "true", 0],
+    ["gzip", packed.subarray(0, -20), "true", "true", undefined],
+    ["unheard-of", Buffer.from("text"), "true", "true", undefined],
+    ["gzip", packed, "false", "false", 10_000],
+  ] as const;
+  for (const [coding, body, partial, undecodable, length] of cases) {
+    const { id } = rig.stored.add({ responseFields: ["Content-Encoding", coding], responseBody: [body] });
+    await rig.stored.store.flush();
+    const url = `${rig.api.url}/api/traffic/${id}/body/response`;
+    const decoded = await fetch(`${url}?decoded=true`);
+    const facts = [decoded.headers.get("x-body-partial"), decoded.headers.get("x-body-undecodable")];
+    assert.deepEqual(facts, [partial, undecodable], coding);
+    const bytes = Buffer.from(await decoded.arrayBuffer());
+    if (length !== undefined) assert.equal(bytes.length, length, coding);
+    const raw = await fetch(url);
+    assert.equal(raw.headers.get("x-body-undecodable"), "false");
+    assert.deepEqual(Buffer.from(await raw.arrayBuffer()), body);
+  }
 });
 
 test("clearing removes the named entries, or the session's; other sessions stay", async () => {
