@@ -141,7 +141,8 @@ export const packageZones: readonly Zone[] = [
   format("event-stream", ["buffer", "string_decoder"]),
   format("grpc-framing", ["buffer", "zlib"]),
   { ...format("protobuf", ["buffer"]), npm: ["protobufjs"] },
-  format("log-file", ["fs", "path", "stream", "zlib"]),
+  format("directories", ["fs", "path"]),
+  { ...format("log-file", ["fs", "path", "stream", "zlib"]), ours: ["format:directories"] },
   {
     name: "sockets",
     files: ["packages/sockets/**"],

@@ -1,8 +1,9 @@
 // Tested by ../test/proxy.test.ts
-import { mkdirSync, readFileSync } from "node:fs";
+import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import type { Worker } from "node:worker_threads";
+import { makeDirectorySync } from "@headworks/directories";
 import type { Logger } from "pino";
 import { apiInfo } from "@headworks/capture-contract";
 import type { Settings } from "@headworks/capture-contract";
@@ -88,7 +89,7 @@ export async function createProxy(options: ProxyOptions): Promise<RunningProxy> 
   const { dataDir, log } = options;
   // Whatever is written from here on holds traffic, keys or settings: it is for this user alone.
   process.umask(0o077);
-  mkdirSync(dataDir, { recursive: true, mode: 0o700 });
+  makeDirectorySync(dataDir);
   const { certificateDirectory, trafficFile } = options.places ?? defaultPlaces(dataDir);
   const settings = loadSettings({ dataDir, environment: options.environment, flags: options.flags, log });
   options.logs?.begin(settings.running.log_config);

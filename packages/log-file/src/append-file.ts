@@ -1,16 +1,7 @@
 // Tested by log-file.test.ts
-import {
-  closeSync,
-  constants,
-  fchmodSync,
-  fstatSync,
-  lstatSync,
-  mkdirSync,
-  openSync,
-  renameSync,
-  unlinkSync,
-} from "node:fs";
+import { closeSync, constants, fchmodSync, fstatSync, lstatSync, openSync, renameSync, unlinkSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
+import { makeDirectorySync } from "@headworks/directories";
 import { archiveNames } from "./archive-name.ts";
 
 /** A log file opened for appending. */
@@ -34,7 +25,7 @@ const FLAGS =
  * would send the log to a place that nobody chose, and a pipe could hold it up.
  */
 export function openAppendFile(path: string): AppendFile {
-  mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
+  makeDirectorySync(dirname(path));
   const descriptor = openSync(path, FLAGS, 0o600);
   try {
     const facts = fstatSync(descriptor);

@@ -1,5 +1,6 @@
-import { copyFileSync, existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { copyFileSync, existsSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
+import { makeDirectorySync } from "@headworks/directories";
 import { AuthorityError, CertificateAuthority } from "@headworks/tls-authority";
 import { CommandFailure, EXIT } from "./exit-codes.ts";
 
@@ -24,7 +25,7 @@ export function importAuthority(
   const keyPem = readPem(keyFile);
   const authority = load(certificatePem, keyPem);
   const paths = authorityPaths(directory);
-  mkdirSync(dirname(paths.key), { recursive: true, mode: 0o700 });
+  makeDirectorySync(dirname(paths.key));
   // Whole files first, renames after: an interruption leaves the old pair, or a pair that the start refuses with a sentence.
   const certificate = writeAside(paths.certificate, certificatePem);
   const key = writeAside(paths.key, keyPem);

@@ -1,7 +1,8 @@
 // Tested by load-settings.test.ts
 import { randomBytes } from "node:crypto";
-import { closeSync, fsyncSync, mkdirSync, openSync, readFileSync, renameSync, rmSync, writeSync } from "node:fs";
+import { closeSync, fsyncSync, openSync, readFileSync, renameSync, rmSync, writeSync } from "node:fs";
 import { dirname, join } from "node:path";
+import { makeDirectorySync } from "@headworks/directories";
 import { StartupError } from "./startup-error.ts";
 
 /** The document as it stands in the file, our fields and foreign ones. */
@@ -51,7 +52,7 @@ function jsonProblem(text: string, error: SyntaxError): string {
  */
 export function writeConfigFile(path: string, document: ConfigDocument): void {
   const directory = dirname(path);
-  mkdirSync(directory, { recursive: true, mode: 0o700 });
+  makeDirectorySync(directory);
   const temporary = `${path}.${process.pid}-${randomBytes(4).toString("hex")}.tmp`;
   try {
     const file = openSync(temporary, "wx", 0o600);

@@ -1,8 +1,9 @@
 // Tested by open-capture-store.test.ts
-import { closeSync, fsync, mkdirSync, openSync, readdirSync, statSync, unlinkSync, writeSync } from "node:fs";
+import { closeSync, fsync, openSync, readdirSync, statSync, unlinkSync, writeSync } from "node:fs";
 import { open } from "node:fs/promises";
 import { join } from "node:path";
 import { promisify } from "node:util";
+import { makeDirectorySync } from "@headworks/directories";
 
 const FILE_NAME = /^(\d{1,15})\.body$/u;
 
@@ -28,7 +29,7 @@ export class BodyFiles {
 
   constructor(folder: string) {
     this.#folder = folder;
-    mkdirSync(folder, { recursive: true, mode: 0o700 });
+    makeDirectorySync(folder);
   }
 
   /** Bytes of all finished files. */

@@ -1,7 +1,8 @@
 // Tested by open-capture-store.test.ts
-import { closeSync, mkdirSync, mkdtempSync, openSync, rmSync, writeSync } from "node:fs";
+import { closeSync, mkdtempSync, openSync, rmSync, writeSync } from "node:fs";
 import { join } from "node:path";
 import { setImmediate as nextTurn } from "node:timers/promises";
+import { makeDirectorySync } from "@headworks/directories";
 import { createContentDecoder, decodeText } from "@headworks/http-fields/content-coding";
 import { parseMediaType } from "@headworks/http-fields";
 import { readFilePart } from "./stored-bodies.ts";
@@ -40,7 +41,7 @@ export class DecodedBodies {
 
   /** `parent` gets a folder for the files, which goes with `close`. */
   constructor(parent: string) {
-    mkdirSync(parent, { recursive: true, mode: 0o700 });
+    makeDirectorySync(parent);
     this.#folder = mkdtempSync(join(parent, "reader-"));
   }
 

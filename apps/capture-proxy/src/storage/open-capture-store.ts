@@ -1,7 +1,8 @@
 import { randomUUID } from "node:crypto";
-import { mkdirSync, rmSync } from "node:fs";
+import { rmSync } from "node:fs";
 import { dirname, join } from "node:path";
 import type { Worker } from "node:worker_threads";
+import { makeDirectorySync } from "@headworks/directories";
 import type {
   CaptureSession,
   ImportResult,
@@ -71,8 +72,8 @@ const DELETED_AT_ONCE = 1000;
  */
 export async function openCaptureStore(options: CaptureStoreOptions): Promise<CaptureStore> {
   const { locks, isElsewhere, ...setup } = storePlaces(options.dataDir, options.databasePath);
-  mkdirSync(options.dataDir, { recursive: true, mode: 0o700 });
-  mkdirSync(dirname(setup.path), { recursive: true, mode: 0o700 });
+  makeDirectorySync(options.dataDir);
+  makeDirectorySync(dirname(setup.path));
   const unlocks: (() => void)[] = [];
   const unlock = (): void => {
     for (const release of unlocks.splice(0)) release();

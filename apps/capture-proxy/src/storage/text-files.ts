@@ -1,6 +1,7 @@
 // Tested by har-import.test.ts
-import { closeSync, mkdirSync, openSync, readSync, rmSync, writeSync } from "node:fs";
+import { closeSync, openSync, readSync, rmSync, writeSync } from "node:fs";
 import { join } from "node:path";
+import { makeDirectorySync } from "@headworks/directories";
 import type { KeptText } from "@headworks/har";
 
 /** Small enough for what is made of a piece to be collected soon. */
@@ -19,7 +20,7 @@ export class TextFiles {
 
   /** A place for a string that can be read as often as one likes, until it is released. */
   keep(): KeptText {
-    if (this.#nextFile === 1) mkdirSync(this.#folder, { recursive: true, mode: 0o700 });
+    if (this.#nextFile === 1) makeDirectorySync(this.#folder);
     const file = new TextFile(join(this.#folder, `${this.#nextFile++}.text`));
     this.#open.push(file);
     return file;

@@ -1,6 +1,7 @@
 // Tested by ../../test/cli-certs.test.ts
-import { mkdir, open } from "node:fs/promises";
+import { open } from "node:fs/promises";
 import { join, resolve } from "node:path";
+import { makeDirectory } from "@headworks/directories";
 import { AuthorityError, CertificateAuthority } from "@headworks/tls-authority";
 import { EXIT, type Invocation } from "./invocation.ts";
 
@@ -16,7 +17,7 @@ export async function certs(
   const place = resolve(directory);
   try {
     const files = makeFiles(name);
-    await mkdir(place, { recursive: true, mode: 0o700 });
+    await makeDirectory(place);
     for (const [file, text] of files) await writeNew(join(place, file), text);
   } catch (error) {
     stderr.write(`sluice: ${whyNot(error, place)}\n`);

@@ -1,11 +1,12 @@
 // Tested by state-migrations.test.ts
-import { chmodSync, closeSync, fsyncSync, mkdirSync, openSync, rmSync } from "node:fs";
+import { chmodSync, closeSync, fsyncSync, openSync, rmSync } from "node:fs";
 import { dirname } from "node:path";
 import type { DatabaseSync } from "node:sqlite";
+import { makeDirectorySync } from "@headworks/directories";
 
 /** Makes the file and its folder, for the owner alone. SQLite would give a new file the rights of the umask; its log gets those of the file. */
 export function makePrivateFile(path: string): void {
-  mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
+  makeDirectorySync(dirname(path));
   try {
     closeSync(openSync(path, "wx", 0o600));
     syncFolder(dirname(path));

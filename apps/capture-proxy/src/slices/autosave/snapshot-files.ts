@@ -1,7 +1,8 @@
 import { randomUUID } from "node:crypto";
 import { constants } from "node:fs";
-import { lstat, mkdir, open, readdir, rename, rm, unlink } from "node:fs/promises";
+import { lstat, open, readdir, rename, rm, unlink } from "node:fs/promises";
 import { join } from "node:path";
+import { makeDirectory } from "@headworks/directories";
 
 export type SnapshotFormat = "har" | "session";
 
@@ -37,7 +38,7 @@ export async function writeSnapshot(
   chunks: AsyncIterable<Uint8Array>,
   signal: AbortSignal,
 ): Promise<WrittenSnapshot> {
-  await mkdir(directory, { recursive: true, mode: 0o700 });
+  await makeDirectory(directory);
   const temporary = join(directory, `.weir-snapshot-${randomUUID()}.tmp`);
   const file = await open(temporary, constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL, 0o600);
   try {

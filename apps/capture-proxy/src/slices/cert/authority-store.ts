@@ -5,7 +5,6 @@ import {
   existsSync,
   fsyncSync,
   linkSync,
-  mkdirSync,
   openSync,
   readFileSync,
   renameSync,
@@ -14,6 +13,7 @@ import {
   writeFileSync,
 } from "node:fs";
 import { join } from "node:path";
+import { makeDirectorySync } from "@headworks/directories";
 import { AuthorityError, CertificateAuthority } from "@headworks/tls-authority";
 
 /** Why there is no usable CA, as a sentence for the person who starts the service. */
@@ -62,7 +62,7 @@ export function openAuthorityStore(options: AuthorityStoreOptions): AuthoritySto
     return new Store(options, authority, options.imported.certificateFile);
   }
   const files = authorityFiles(options.directory);
-  mkdirSync(files.directory, { recursive: true, mode: 0o700 });
+  makeDirectorySync(files.directory);
   return new Store(options, openOwn(files, options), files.certificate);
 }
 

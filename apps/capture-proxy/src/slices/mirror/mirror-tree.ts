@@ -16,6 +16,7 @@ import {
 } from "node:fs";
 import { randomUUID } from "node:crypto";
 import { join } from "node:path";
+import { makeDirectorySync } from "@headworks/directories";
 import { fingerprint, OWN_PREFIX, otherName, portDirectory } from "./mirror-place.ts";
 import type { MirrorPlace } from "./mirror-place.ts";
 
@@ -94,7 +95,7 @@ export class MirrorTree {
 
   /** Makes the directory if it is not there. Throws what the file system says. */
   constructor(outputDir: string, options: TreeOptions = {}) {
-    mkdirSync(outputDir, { recursive: true, mode: 0o700 });
+    makeDirectorySync(outputDir);
     this.outputDir = outputDir;
     // The directory itself may be a link: where it is, is the user's choice.
     this.#root = openDirectory(realpathSync(outputDir), outputDir);

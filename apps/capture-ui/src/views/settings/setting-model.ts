@@ -135,7 +135,7 @@ export function settingControl(field: Pick<ConfigField, "schema">): SettingContr
   const isNull = (schema: unknown): boolean => ((schema ?? {}) as JsonSchema).type === "null";
   const optional = choices.some(isNull);
   const inner = (choices.find((schema) => !isNull(schema)) ?? outer) as JsonSchema;
-  if (choices.some((schema) => ((schema ?? {}) as JsonSchema).type === "object")) return { kind: "rotation" };
+  if (outer.type === "object") return { kind: "rotation" };
   if (outer["x-secret"] === true || inner["x-secret"] === true) return { kind: "secret" };
   const number = (value: unknown): number | null => (typeof value === "number" ? value : null);
   if (Array.isArray(inner.enum)) return { kind: "choice", options: inner.enum.map(String) };

@@ -1,14 +1,15 @@
 // Tested by usage-export.slice.test.ts
 import { randomUUID } from "node:crypto";
-import { mkdir, open, rename, rm } from "node:fs/promises";
+import { open, rename, rm } from "node:fs/promises";
 import { join } from "node:path";
+import { makeDirectory } from "@headworks/directories";
 
 /**
  * Writes a file whole or not at all: who reads it sees the old text or the new one, also after a power cut. Makes the
  * folder. Rejects with the system's error, and leaves no half of it.
  */
 export async function writeStatement(directory: string, name: string, text: string): Promise<void> {
-  await mkdir(directory, { recursive: true });
+  await makeDirectory(directory, 0o777);
   const draft = join(directory, `.${name}.${randomUUID()}.tmp`);
   try {
     const file = await open(draft, "wx", 0o640);

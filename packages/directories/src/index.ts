@@ -1,0 +1,1 @@
+export { makeDirectory, makeDirectorySync } from "./make-directory.ts";
