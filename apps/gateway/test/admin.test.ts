@@ -303,6 +303,7 @@ for (const [method, path, status, code] of [
     const { error } = answer.json() as unknown as { error: Record<string, string> };
     assert.equal(error["code"], code);
     assert.equal(error["request_id"], answer.headers.get("x-request-id"));
+    assert.equal(answer.headers.get("allow"), status === 405 ? "GET, PATCH, PUT" : null);
   });
 }
 

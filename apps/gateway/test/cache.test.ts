@@ -243,6 +243,23 @@ test("cache: stale_while_revalidate_secs: the old answer at once, one request be
   assert.equal(await late, "200 miss newest", "too old even for that");
 });
 
+test("cache: what its upstream forbids to be given stale is asked for again (RFC 9111, 4.2.4)", async () => {
+  for (const directive of ["must-revalidate, max-age=1", "Proxy-Revalidate", "s-maxage=1"]) {
+    await using origin = await startOrigin({
+      handler: (_request, response) => {
+        response.setHeader("cache-control", directive);
+        response.end("x");
+      },
+    });
+    const clock = new FakeClock();
+    const document = documentFor(origin, { ttl_secs: 10, stale_while_revalidate_secs: 20 });
+    await using gateway = await startGateway(document, { clock });
+    assert.deepEqual([await ask(gateway), await ask(gateway)], ["200 miss x", "200 hit x"], directive);
+    await clock.advance(10_000);
+    assert.equal(await ask(gateway), "200 miss x", directive);
+  }
+});
+
 test("cache: a refresh has the client's other fields, not its conditions; x-cache revalidated once when 304 says the old answer is good", async () => {
   let status = 200;
   await using origin = await startOrigin({

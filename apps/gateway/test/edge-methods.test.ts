@@ -34,6 +34,25 @@ test("methods: preflights are exempt, but only where the gateway answers them it
   assert.equal((await gateway.send({ method: "OPTIONS", path: "/bare", fields: asking })).status, 405);
 });
 
+test("a 204 has no Content-Length, whatever its upstream says (RFC 9110, 8.6); what HEAD and 304 have describes a body", async () => {
+  await using origin = await startOrigin({
+    handler: (request, response) => {
+      const status = Number(request.url?.slice(1));
+      response.socket?.end(`HTTP/1.1 ${status} x\r\nContent-Length: 0\r\nConnection: close\r\n\r\n`);
+    },
+  });
+  await using gateway = await startGateway({
+    ...serving("api", [origin.port]),
+    routes: [proxied("all", "/", { service: "api" })],
+  });
+  const lengthOf = async (path: string, method = "GET"): Promise<string | undefined> =>
+    (await gateway.send({ path, method })).header("content-length");
+  assert.deepEqual(
+    [await lengthOf("/204"), await lengthOf("/304"), await lengthOf("/200", "HEAD")],
+    [undefined, "0", "0"],
+  );
+});
+
 test("maintenance: 503 with Retry-After, before the allowlist, and without asking the upstream", async () => {
   await using origin = await startOrigin();
   await using gateway = await startGateway({

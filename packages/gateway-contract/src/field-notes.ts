@@ -9,7 +9,7 @@ export const FIELD_NOTES: Readonly<Record<string, string>> = {
   gateway: "Settings of the whole gateway. Each may stand at the root instead, but not in both places.",
   name: "Name of this gateway; first part of the field `gateway` of event notifications. Default: gateway.",
   trusted_proxies:
-    "Addresses and networks of proxies whose X-Forwarded-For is believed. Default: none, so that the peer of the connection is the client.",
+    "Addresses and networks of proxies that are believed: X-Forwarded-For says who the client is, and X-Forwarded-Proto, -Host and -Port go on to upstreams as they came. Default: none, so that the peer of the connection is the client, and what it says in these fields is replaced.",
   max_concurrent_requests:
     "Requests handled at the same time; more are answered with 503 gateway_saturated. Default: no limit.",
   load_shed_dry_run: "Let requests over the limit pass, and only log and count them. Default: false.",
@@ -59,7 +59,7 @@ export const FIELD_NOTES: Readonly<Record<string, string>> = {
   "jwt_providers[].audience": "Value that `aud` must have; not looked at when it is left out.",
   "jwt_providers[].consumer": "Consumer that everybody with a good token of this provider is.",
   "jwt_providers[].algorithms": "Signature algorithms that are accepted. Default: RS256 and ES256.",
-  "jwt_providers[].refresh_secs": "How often the key set is fetched again. Default: 300.",
+  "jwt_providers[].refresh_secs": "How often the key set is fetched again. A token that was good is believed for as long without looking at keys, for a minute at most. Default: 300.",
   "jwt_providers[].retired_key_grace_secs":
     "How long a key that left the key set is still believed; 0 for not at all. Default: 86400.",
   "jwt_providers[].leeway_secs": "How far clocks may differ. Default: 30.",

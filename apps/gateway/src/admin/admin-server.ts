@@ -71,7 +71,7 @@ export async function openAdminServer(parts: AdminServerParts): Promise<AdminSer
     done(null, body),
   );
   app.setErrorHandler((error, request, reply) => sendError(reply, request, error, log));
-  app.setNotFoundHandler((request, reply) => sendError(reply, request, notFound(request), log));
+  app.setNotFoundHandler((request, reply) => sendError(reply, request, notFound(request, reply), log));
   app.addHook("onRequest", async (request) => {
     if (tls === undefined) refuseForeignNames(request);
     await Promise.resolve();
@@ -191,12 +191,19 @@ function refuseForeignNames(request: FastifyRequest): void {
   }
 }
 
-function notFound(request: FastifyRequest): AdminError {
+/** Nothing is there, or not for this method: then the methods that are there are told (RFC 9110, 15.5.6). */
+function notFound(request: FastifyRequest, reply: FastifyReply): AdminError {
   const path = request.url.split("?")[0] ?? "";
-  const known = Object.values(adminOperations).some((operation) =>
-    new RegExp(`^${operation.path.replace(/\{\w+\}/g, "[^/]+").replaceAll(".", "\\.")}$`).test(path),
-  );
-  return new AdminError(known ? "method_not_allowed" : "not_found");
+  const methods = Object.values(adminOperations)
+    .filter((operation) => pathPattern(operation.path).test(path))
+    .map(({ method }) => method);
+  if (methods.length === 0) return new AdminError("not_found");
+  void reply.header("allow", [...new Set(methods)].join(", "));
+  return new AdminError("method_not_allowed");
+}
+
+function pathPattern(path: string): RegExp {
+  return new RegExp(`^${path.replace(/\{\w+\}/g, "[^/]+").replaceAll(".", "\\.")}$`);
 }
 
 async function sendError(

@@ -97,6 +97,23 @@ test("a trusted proxy's chain is kept and continued, in both spellings", () => {
   assert.equal(valueOf(fields, "Forwarded"), 'for=1.1.1.1, for=192.0.2.9;host="shop.example";proto=https');
 });
 
+test("what a trusted proxy says of scheme, host and port stays, and nobody else may say it", () => {
+  const said = ["X-Forwarded-Proto", "https", "X-Forwarded-Host", "public.example", "X-Forwarded-Port", "443"];
+  const names = ["X-Forwarded-Proto", "X-Forwarded-Host", "X-Forwarded-Port"];
+  const passed = (fields: RawFields, trusted: string[]): unknown[] => {
+    const sent = upstreamRequestFields(requestWith(fields, { trusted }));
+    return names.map((name) => sent[sent.indexOf(name) + 1]);
+  };
+  assert.deepEqual(passed(said, ["192.0.2.0/24"]), ["https", "public.example", "443"]);
+  const own = upstreamRequestFields(requestWith(said, { trusted: ["198.51.100.0/24"] }));
+  assert.deepEqual([valueOf(own, "X-Forwarded-Proto"), valueOf(own, "X-Forwarded-Host")], ["http", "shop.example"]);
+  assert.ok(!own.includes("X-Forwarded-Port"));
+  const odd = ["X-Forwarded-Proto", "gopher", "X-Forwarded-Host", "", "X-Forwarded-Port", "many"];
+  const sent = upstreamRequestFields(requestWith(odd, { trusted: ["192.0.2.0/24"] }));
+  assert.deepEqual([valueOf(sent, "X-Forwarded-Proto"), valueOf(sent, "X-Forwarded-Host")], ["http", "shop.example"]);
+  assert.ok(!sent.includes("X-Forwarded-Port"));
+});
+
 test("the consumer that was recognised is named, and fields that carried its credential go", () => {
   const request = requestWith(["X-API-Key", "secret", "Other", "1"], { consumer: "acme" });
   request.credentialFields = new Set(["x-api-key"]);

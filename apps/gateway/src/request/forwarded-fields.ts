@@ -10,6 +10,9 @@ const TREATMENT = {
   forwarded: 4,
   contentLength: 5,
   te: 6,
+  forwardedProto: 7,
+  forwardedHost: 8,
+  forwardedPort: 9,
 } as const;
 type Treatment = (typeof TREATMENT)[keyof typeof TREATMENT];
 
@@ -28,9 +31,9 @@ const REQUEST_FIELDS: Readonly<Record<string, Treatment>> = {
   te: TREATMENT.te,
   forwarded: TREATMENT.forwarded,
   "x-forwarded-for": TREATMENT.forwardedFor,
-  "x-forwarded-proto": TREATMENT.drop,
-  "x-forwarded-host": TREATMENT.drop,
-  "x-forwarded-port": TREATMENT.drop,
+  "x-forwarded-proto": TREATMENT.forwardedProto,
+  "x-forwarded-host": TREATMENT.forwardedHost,
+  "x-forwarded-port": TREATMENT.forwardedPort,
   "x-real-ip": TREATMENT.drop,
 };
 
@@ -83,6 +86,9 @@ function answerTreatments(table: Readonly<Record<string, Treatment>>): Treatment
     lowerName.startsWith("proxy-") || lowerName.startsWith("x-ratelimit-") ? TREATMENT.drop : TREATMENT.pass,
   );
 }
+
+const SCHEME = /^https?$/i;
+const PORT = /^[0-9]{1,5}$/;
 
 /** Carries the id of whatever a request is a part of; a request that is a part of nothing has its own id in it. */
 const CORRELATION = "X-Correlation-Id";
@@ -156,7 +162,8 @@ function withoutNamed(fields: RawFields, named: ReadonlySet<string>): RawFields 
 
 /**
  * The fields of a request for its upstream, without Host and framing: what concerns the client's connection is left
- * out, whatever a client may not say about itself is removed before the gateway says it (engine rules 11 and 12).
+ * out, whatever a client may not say about itself is removed before the gateway says it (engine rules 11 and 12). What
+ * a trusted proxy says of scheme, host and port, which it alone has seen, stays.
  */
 export function upstreamRequestFields(request: RequestContext): RawFields {
   const { fields, peer } = request;
@@ -167,6 +174,9 @@ export function upstreamRequestFields(request: RequestContext): RawFields {
   let named: Set<string> | undefined;
   let forwardedFor = "";
   let forwarded = "";
+  let scheme = request.listener.isSecure ? "https" : "http";
+  let host = request.authority;
+  let port: string | undefined;
   for (let at = 0; at < fields.length; at += 2) {
     const name = fields[at] ?? "";
     const value = fields[at + 1] ?? "";
@@ -185,6 +195,15 @@ export function upstreamRequestFields(request: RequestContext): RawFields {
       case TREATMENT.forwarded:
         forwarded += `${value}, `;
         break;
+      case TREATMENT.forwardedProto:
+        if (fromTrusted && SCHEME.test(value)) scheme = value;
+        break;
+      case TREATMENT.forwardedHost:
+        if (fromTrusted && value !== "") host = value;
+        break;
+      case TREATMENT.forwardedPort:
+        if (fromTrusted && PORT.test(value)) port = value;
+        break;
       case TREATMENT.te:
         if (/(?:^|,)[ \t]*trailers[ \t]*(?:,|$)/i.test(value)) kept.push("TE", "trailers");
         break;
@@ -193,11 +212,11 @@ export function upstreamRequestFields(request: RequestContext): RawFields {
   }
   if (named !== undefined) kept = withoutNamed(kept, named);
   if (request.credentialFields !== undefined) kept = withoutNamed(kept, request.credentialFields);
-  const scheme = request.listener.isSecure ? "https" : "http";
   kept.push("X-Forwarded-For", fromTrusted ? forwardedFor + peer.address : peer.address, "X-Forwarded-Proto", scheme);
-  if (request.authority !== undefined) kept.push("X-Forwarded-Host", request.authority);
+  if (host !== undefined) kept.push("X-Forwarded-Host", host);
+  if (port !== undefined) kept.push("X-Forwarded-Port", port);
   kept.push("X-Real-IP", peer.address);
-  if (fromTrusted && forwarded !== "") kept.push("Forwarded", forwarded + forwardedElement(request, scheme));
+  if (fromTrusted && forwarded !== "") kept.push("Forwarded", forwarded + forwardedElement(request));
   idField.pushIds(kept, request);
   const marks = request.generation.via?.requests;
   if (marks !== undefined) kept.push("Via", marks[request.version]);
@@ -228,8 +247,9 @@ function onlyPassing(fields: RawFields, treatments: Treatments): RawFields {
 }
 
 /** One element of RFC 7239; an IPv6 address is quoted and in brackets. */
-function forwardedElement(request: RequestContext, scheme: string): string {
+function forwardedElement(request: RequestContext): string {
   const { address } = request.peer;
+  const scheme = request.listener.isSecure ? "https" : "http";
   const by = address.includes(":") ? `"[${address}]"` : address;
   const host = request.authority === undefined ? "" : `;host="${request.authority.replace(/["\\]/g, "")}"`;
   return `for=${by}${host};proto=${scheme}`;

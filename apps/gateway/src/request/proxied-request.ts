@@ -338,7 +338,9 @@ export class ProxiedRequest implements RefusableHandler, AttemptOwner {
     this.#wins(attempt);
     const { request, stream } = this.#delivery;
     const isSwitch = head.status === 101;
-    const fields = clientAnswerFields(head.fields, head.framing.kind === "none" && !isSwitch, this.#idField);
+    // A 204 has no length to tell (RFC 9110, 8.6).
+    const describesLength = head.framing.kind === "none" && !isSwitch && head.status !== 204;
+    const fields = clientAnswerFields(head.fields, describesLength, this.#idField);
     if (this.#setCookie !== undefined) fields.push("Set-Cookie", this.#setCookie);
     const marks = request.generation.via?.answers;
     if (marks !== undefined) fields.push("Via", marks[this.#isHttp2 ? "2" : head.version]);

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { createHmac } from "node:crypto";
 import { test } from "node:test";
 import type { DocumentInput } from "@headworks/gateway-contract";
-import { startOrigin, temporaryDirectory, type RawResponse } from "@headworks/testkit";
+import { startOrigin, temporaryDirectory, waitUntil, type RawResponse } from "@headworks/testkit";
 import { writeFile } from "node:fs/promises";
 import type { Clock } from "#slice.ts";
 import { serving, startGateway, type TestGateway } from "../gateway-rig.ts";
@@ -291,6 +291,25 @@ test("without a grace a key ends when it is published no more", async () => {
   clock.pass(60);
   assert.equal((await sent(gateway, await token(second, NOW_S))).status, 200);
   assert.equal((await sent(gateway, await token(first, NOW_S, { jti: "other" }))).status, 401);
+});
+
+test("a token that was good is believed no longer than keys are, though it comes again and again", async () => {
+  const [first, second] = [await issuerKey("1"), await issuerKey("2")];
+  await using server = await startKeyServer([first.jwk]);
+  await using origin = await startOrigin();
+  const clock = new MovedClock();
+  const rules = { refresh_secs: 10, retired_key_grace_secs: 0 };
+  await using gateway = await startGateway(documentOf(origin.port, [provider(server, rules)]), { clock });
+  const same = await token(first, NOW_S);
+  assert.equal((await sent(gateway, same)).status, 200);
+  server.state.keys = [second.jwk];
+  clock.pass(9);
+  assert.deepEqual([(await sent(gateway, same)).status, server.fetches()], [200, 1]);
+  clock.pass(1);
+  assert.equal((await sent(gateway, same)).status, 200, "the keys of before, while they are fetched again");
+  await waitUntil(() => server.fetches() === 2);
+  clock.pass(10);
+  assert.equal((await sent(gateway, same)).status, 401);
 });
 
 test("when keys cannot be had nobody is let in, and nobody is told that the token is bad", async (t) => {

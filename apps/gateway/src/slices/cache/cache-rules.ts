@@ -64,11 +64,21 @@ export function isForbidden(fields: Readonly<RawFields>): boolean {
   return fieldValues(fields, "cache-control").some(forbids);
 }
 
-function forbids(cacheControl: string): boolean {
-  return cacheControl.split(",").some((directive) => {
-    const name = directive.split("=")[0]?.trim().toLowerCase();
-    return name === "no-store" || name === "private" || name === "no-cache";
-  });
+/** Whether a shared cache may not give an answer that has become stale (RFC 9111, 4.2.4). */
+export function forbidsStale(fields: Readonly<RawFields>): boolean {
+  return fieldValues(fields, "cache-control").some((value) => names(value, STALE_FORBIDDEN));
+}
+
+const FORBIDDEN: ReadonlySet<string> = new Set(["no-store", "private", "no-cache"]);
+const STALE_FORBIDDEN: ReadonlySet<string> = new Set(["must-revalidate", "proxy-revalidate", "s-maxage"]);
+
+const forbids = (cacheControl: string): boolean => names(cacheControl, FORBIDDEN);
+
+/** Whether Cache-Control has one of these directives. */
+function names(cacheControl: string, directives: ReadonlySet<string>): boolean {
+  return cacheControl
+    .split(",")
+    .some((directive) => directives.has(directive.split("=")[0]?.trim().toLowerCase() ?? ""));
 }
 
 function membersOf(fields: Readonly<RawFields>, lowerName: string): string[] {

@@ -8,6 +8,7 @@ import {
   cacheKey,
   conditionsFor,
   DEFAULT_BODY_BYTES,
+  forbidsStale,
   isForbidden,
   isUnchanged,
   mayKeep,
@@ -103,12 +104,13 @@ export class RouteCache implements AnswerStore {
     const entry = memory.get(key, now);
     if (entry === undefined) return undefined;
     const ageMs = now - entry.storedMs;
-    if (ageMs >= this.#staleMs || !this.#isValid(request, entry)) {
+    const isFresh = ageMs < this.#ttlMs;
+    const isOver = ageMs >= this.#staleMs || (!isFresh && forbidsStale(entry.fields));
+    if (isOver || !this.#isValid(request, entry)) {
       memory.delete(key);
       return undefined;
     }
     const answer = answerOf(request, entry, ageMs);
-    const isFresh = ageMs < this.#ttlMs;
     this.#tell(request, isFresh ? (entry.isConfirmed === true ? "revalidated" : "hit") : "stale");
     entry.isConfirmed = false;
     if (isFresh || !mayRefresh || this.#state.flights.has(key)) return answer;

@@ -127,8 +127,11 @@ export class TokenVerifier {
     const owner = this.#owners.find(provider, payload.iss, payload.aud);
     if (owner === undefined) return undefined;
     const identity: ConsumerIdentity = Object.freeze({ ...owner, claims: payload });
+    const nowMs = this.#clock.now();
     const endMs = ((payload.exp ?? 0) + (provider.leeway_secs ?? DEFAULT_LEEWAY_S)) * 1000;
-    this.#cache.set(token, identity, this.#clock.now(), endMs);
+    // Whoever wants a key that is gone to count for nothing within seconds says so by how often keys are fetched.
+    const freshMs = (provider.refresh_secs ?? Number.POSITIVE_INFINITY) * 1000;
+    this.#cache.set(token, identity, nowMs, Math.min(endMs, nowMs + freshMs));
     return identity;
   }
 }
