@@ -7,16 +7,17 @@ import type { Logger } from "pino";
 import { openAdminServer, type AdminServer } from "#admin/admin-server.ts";
 import { auditInto, openAuditLog } from "#admin/audit-log.ts";
 import { credentialOperations } from "#admin/credential-operations.ts";
-import { configOperations } from "#admin/config-operations.ts";
+import { configOperations, type ConfigParts } from "#admin/config-operations.ts";
 import { eventOperations } from "#admin/event-operations.ts";
 import { EventStreams } from "#admin/event-streams.ts";
 import { runtimeOperations } from "#admin/runtime-operations.ts";
 import { readTlsMaterial, TlsFollower, type FollowParts } from "#admin/tls-material.ts";
 import { parseBind } from "#config/check-listeners.ts";
 import { editorSchema } from "#config/json-schema.ts";
-import { patchedTextSteps } from "#config/patched-text.ts";
+import { maskSecrets } from "#config/masked-secrets.ts";
+import { patchedTextSteps, saysSteps } from "#config/patched-text.ts";
 import { inTurns } from "#config/steps.ts";
-import { replaceFile, watchFile } from "#config/watch-file.ts";
+import { readConfigFile, replaceFile, watchFile } from "#config/watch-file.ts";
 import { hashText, redactedDocument, toJson, toYaml } from "#config/write-document.ts";
 import { newRequestId } from "#request/request-id.ts";
 import { explainRoute } from "#routing/explain.ts";
@@ -35,6 +36,8 @@ const VERSION = manifest.version;
 export interface AdminPlaneParts extends Omit<FactSources, "listeners" | "admission"> {
   readonly admin: Admin;
   readonly configFile: string;
+  /** The file has this text now. */
+  readonly onWritten: (text: string) => void;
   readonly environment: Readonly<Record<string, string | undefined>>;
   readonly pools: EndpointPools;
   /** Undefined without `GATEWAY_STATE_DB`. */
@@ -98,16 +101,15 @@ export async function openAdminPlane(parts: AdminPlaneParts): Promise<AdminServe
       ...configOperations({
         generations,
         recent: traffic.recent,
-        persist: async (text) => await replaceFile(configFile, text),
-        documents: {
-          toYaml: (document) => toYaml(document as Parameters<typeof toYaml>[0]),
-          toJson,
-          patchedText: async (text, before, after) =>
-            await inTurns(patchedTextSteps(text, before as DocumentInput, after)),
-          redacted: (document) => redactedDocument(document as Parameters<typeof toYaml>[0]),
-          hashText,
-          schema: editorSchema,
+        persist: async (text) => {
+          await replaceFile(configFile, text);
+          parts.onWritten(text);
         },
+        written: async () => {
+          const file = await readConfigFile(configFile);
+          return file.ok ? file.text : undefined;
+        },
+        documents: documentForms,
         explain: (asked) => explainRoute({ routes: generations.current?.document.routes ?? [] }, asked),
       }),
       ...eventOperations({ events: parts.events, webhooks: parts.slices.webhooks, streams, audit }),
@@ -137,6 +139,18 @@ export async function openAdminPlane(parts: AdminPlaneParts): Promise<AdminServe
   });
   return admin.tls === undefined ? server : followed(server, admin.tls, { place, generations, log });
 }
+
+/** Documents in the forms that operations on the configuration show and take. */
+const documentForms: ConfigParts["documents"] = {
+  toYaml: (document) => toYaml(document as Parameters<typeof toYaml>[0]),
+  toJson,
+  patchedText: async (text, before, after) => await inTurns(patchedTextSteps(text, before as DocumentInput, after)),
+  says: async (text, document) => await inTurns(saysSteps(text, document as DocumentInput)),
+  masked: (document) => maskSecrets(document as DocumentInput),
+  redacted: (document) => redactedDocument(document as Parameters<typeof toYaml>[0]),
+  hashText,
+  schema: editorSchema,
+};
 
 /** The server with the files of its certificate followed, until it stops. */
 function followed(

@@ -15,7 +15,7 @@ import {
 import type { AdminServer } from "#admin/admin-server.ts";
 import { ReloadRequests } from "#config/reload-requests.ts";
 import { onlyListenerOf } from "#config/only-listener.ts";
-import { readConfigFile, watchFile } from "#config/watch-file.ts";
+import { readConfigFile, watchFile, type FileWatch } from "#config/watch-file.ts";
 import { tryAddresses } from "#listener/address-trial.ts";
 import { numberOf, ListenerSet } from "#listener/listener-set.ts";
 import { SessionTickets } from "#listener/session-tickets.ts";
@@ -154,7 +154,9 @@ async function assemble(parts: ProcessParts, workers: number, followsFile: boole
   events.start(slices.webhooks);
   const { admin, listeners } = generations.current.document;
   const { metricsText } = traffic;
-  const adminParts = { ...parts, ...control, ...traffic.admin, metricsText, configFile };
+  let watch: FileWatch | undefined;
+  const onWritten = (text: string): void => watch?.expect(text);
+  const adminParts = { ...parts, ...control, ...traffic.admin, metricsText, configFile, onWritten };
   const adminServer = admin === undefined ? undefined : await openAdmin({ ...adminParts, admin });
   await traffic.open(listeners);
   parts.tickets.start();
@@ -164,7 +166,7 @@ async function assemble(parts: ProcessParts, workers: number, followsFile: boole
     return { text: file.text, source: "reload" };
   };
   const reloads = new ReloadRequests(async (force) => await generations.submit(inFile, { force }));
-  const watch = followsFile ? watchFile(configFile, firstText, async () => void (await reloads.ask(false))) : undefined;
+  if (followsFile) watch = watchFile(configFile, firstText, async () => void (await reloads.ask(false)));
   return {
     generations,
     get addresses() {

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
-import { readFile } from "node:fs/promises";
+import { readFile, writeFile } from "node:fs/promises";
 import { test } from "node:test";
+import { waitUntil } from "@headworks/testkit";
 import { ADMIN, call, DEV, listeners, type AdminAnswer } from "./admin-rig.ts";
 import { startGateway, type TestGateway } from "./gateway-rig.ts";
 
@@ -23,6 +24,7 @@ test("settings of the gateway at the root of a patch are those below gateway, as
     ["merge-patch", { request_id_header: "x-one" }, "request_id_header: x-one"],
     ["merge-patch", { request_id_header: "x-two" }, "request_id_header: x-two"],
     ["json-patch", [{ op: "add", path: "/request_id_header", value: "x-three" }], "request_id_header: x-three"],
+    ["json-patch", [{ op: "replace", path: "/request_id_header", value: "x-five" }], "request_id_header: x-five"],
     ["merge-patch", { name: "shop", gateway: { request_id_header: "x-four" } }, "request_id_header: x-four"],
   ] as const) {
     const answer = await patch(gateway, type, change);
@@ -86,5 +88,99 @@ test("If-Match names one hash or several, of which the running one has to be one
     [`${etag}, nonsense`, 412],
   ] as const) {
     assert.equal((await send(field)).status, status, field);
+  }
+});
+
+test("no patch and no plan brings a secret to where it can be read", async () => {
+  const secrets = ["TOP-SECRET-KEY", "Bearer W-SECRET"];
+  const document = {
+    listeners,
+    admin: ADMIN,
+    consumers: [{ name: "acme", credentials: [{ type: "api_key" as const, key: "TOP-SECRET-KEY" }] }],
+    webhooks: [
+      {
+        url: "http://127.0.0.1:9/",
+        events: ["config_rejected" as const],
+        headers: { authorization: "Bearer W-SECRET" },
+      },
+    ],
+    routes: [route("one")],
+  };
+  await using gateway = await startGateway(document, DEV);
+  const answers: string[] = [];
+  for (const from of ["/consumers/0/credentials/0/key", "/webhooks/0/headers/authorization"]) {
+    for (const [path, op] of [
+      ["/routes/0/service", "copy"],
+      ["/routes/0/name", "copy"],
+      ["/routes/0/action/body", "copy"],
+      ["/unknown", "move"],
+    ]) {
+      const body = JSON.stringify([{ op, from, path }]);
+      const headers = { "content-type": "application/json-patch+json" };
+      answers.push((await call(gateway, "/config/plan", { method: "POST", body, headers })).text);
+    }
+    const patched = await patch(gateway, "json-patch", [{ op: "copy", from, path: "/routes/0/action/body" }]);
+    assert.equal(patched.status, 200, patched.text);
+    answers.push((await call(gateway, "/config")).text, (await gateway.send({ path: "/" })).body.toString());
+  }
+  for (const [at, text] of answers.entries()) {
+    for (const secret of secrets) assert.ok(!text.includes(secret), `answer ${at} tells ${secret}`);
+  }
+  const file = await readFile(gateway.configFile, "utf8");
+  assert.deepEqual(
+    secrets.map((secret) => file.split(secret).length - 1),
+    [1, 1],
+  );
+  assert.equal(
+    (await gateway.send({ path: "/", fields: ["X-API-Key: TOP-SECRET-KEY"] })).status,
+    200,
+    "the key still is one",
+  );
+});
+
+test("a patch writes over nothing that somebody saved in the file and that does not run", async () => {
+  const text = `listeners: ${JSON.stringify(listeners)}
+admin: ${JSON.stringify(ADMIN)}
+routes:
+  - { name: fixed, match: { path: { type: exact, value: / } }, action: { type: respond, status: 200, body: one } }
+`;
+  await using gateway = await startGateway(text, DEV);
+  const change = [{ op: "replace", path: "/routes/0/action/body", value: "two" }];
+  const more =
+    "  - { name: mine, match: { path: { type: exact, value: /mine } }, action: { type: respond, status: 204 } }\n";
+  for (const saved of [`${text}${more}`, `${text}typo: 1\n`, `${text}  - {`]) {
+    await writeFile(gateway.configFile, saved);
+    const answer = await patch(gateway, "json-patch", change);
+    assert.deepEqual([answer.status, code(answer)], [409, "config_file_differs"]);
+    assert.equal(await readFile(gateway.configFile, "utf8"), saved);
+  }
+  // A comment changes nothing of what runs, so it is kept instead.
+  await writeFile(gateway.configFile, text.replace("routes:", "# ticket 4711\nroutes:"));
+  assert.equal((await patch(gateway, "json-patch", change)).status, 200);
+  assert.match(await readFile(gateway.configFile, "utf8"), /# ticket 4711\nroutes:\n.*body: two/);
+});
+
+test("a file that is put back after a patch is noticed", async () => {
+  const document = { listeners, admin: ADMIN, routes: [route("one")] };
+  await using gateway = await startGateway(document, { ...DEV, followsFile: true });
+  const before = await readFile(gateway.configFile, "utf8");
+  const change = [{ op: "replace", path: "/routes/0/action/body", value: "two" }];
+  assert.equal((await patch(gateway, "json-patch", change)).status, 200);
+  await writeFile(gateway.configFile, before);
+  await waitUntil(async () => (await gateway.send({ path: "/" })).body.toString() === "one", {
+    what: "the document that was put back",
+  });
+});
+
+test("a patch whose members are there twice is read as JSON is, and what is no patch is refused without quoting it", async () => {
+  await using gateway = await startGateway({ listeners, admin: ADMIN, routes: [route("one")] }, DEV);
+  const headers = { "content-type": "application/merge-patch+json" };
+  const send = async (body: string) => await call(gateway, "/config", { method: "PATCH", body, headers });
+  assert.equal((await send('{"name":"a","name":"b"}')).status, 200);
+  assert.match((await call(gateway, "/config")).text, /name: b/);
+  for (const body of ["{secret", `${"[".repeat(100_000)}${"]".repeat(100_000)}`, ""]) {
+    const answer = await send(body);
+    assert.deepEqual([answer.status, code(answer)], [400, "patch_invalid"], answer.text.slice(0, 200));
+    assert.doesNotMatch(answer.text, /secret/);
   }
 });

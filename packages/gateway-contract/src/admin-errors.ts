@@ -19,6 +19,11 @@ export const ADMIN_ERRORS = {
   analytics_not_configured: { status: 404, message: "Usage is not counted without a state store" },
   generation_not_found: { status: 404, message: "This generation is not kept" },
   method_not_allowed: { status: 405, message: "This resource does not have that method" },
+  config_file_differs: {
+    status: 409,
+    message:
+      "The configuration's file says something else than what runs, and a patch would write over it: reload or correct it, or send a whole document",
+  },
   config_conflict: { status: 412, message: "Another configuration runs than the one named by If-Match" },
   config_too_large: { status: 413, message: "The document is larger than 4 MiB" },
   unsupported_media_type: { status: 415, message: "The body's media type is not accepted here" },

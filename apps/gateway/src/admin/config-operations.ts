@@ -1,6 +1,6 @@
 // Tested by ../../test/admin.test.ts
 import type { Issue, PublishedConfig } from "@headworks/gateway-contract";
-import { PatchError } from "@headworks/json-patch";
+import { PatchError, type Json } from "@headworks/json-patch";
 import type { Generations, SubmitOutcome, SubmitOptions } from "#config/generations.ts";
 import type { RecentTraffic } from "#slices/metrics/metrics.slice.ts";
 import type { RouteExplanation } from "#routing/explain.ts";
@@ -16,11 +16,17 @@ export interface ConfigParts {
   readonly recent: () => RecentTraffic | Promise<RecentTraffic>;
   /** Writes the accepted text to the configuration's file. */
   readonly persist: (text: string) => Promise<void>;
+  /** The file's text; undefined when it cannot be had. */
+  readonly written: () => Promise<string | undefined>;
   readonly documents: {
     toYaml(document: unknown): string;
     toJson(document: unknown, indent?: number): string;
     /** The text of a document that is `before`, changed to be `after`. */
     patchedText(text: string, before: unknown, after: unknown): Promise<string>;
+    /** Whether a text says the same as a document in its normal form. */
+    says(text: string, document: unknown): Promise<boolean>;
+    /** A document without its inline secrets, and what puts them back where they may stand. */
+    masked(document: unknown): { readonly document: unknown; restored(made: unknown): unknown };
     redacted(document: unknown): unknown;
     hashText(hash: number): string;
     readonly schema: () => Readonly<Record<string, unknown>>;
@@ -145,7 +151,8 @@ async function submit(parts: ConfigParts, call: HandlerCall, options: SubmitOpti
 }
 
 /** The whole document that a body asks for: itself, or the running one with a change. */
-async function candidateText({ generations, documents }: ConfigParts, { headers, body }: HandlerCall): Promise<string> {
+async function candidateText(parts: ConfigParts, { headers, body }: HandlerCall): Promise<string> {
+  const { generations, documents } = parts;
   const text = String(body);
   const type = String(headers["content-type"] ?? "")
     .split(";")[0]
@@ -154,12 +161,15 @@ async function candidateText({ generations, documents }: ConfigParts, { headers,
   if (type !== MERGE_PATCH && type !== JSON_PATCH) return text;
   const { input, text: running } = generations;
   if (input === undefined || running === undefined) throw new AdminError("generation_not_found");
+  const written = (await parts.written()) ?? running;
+  // Somebody may be at work on the file; what they saved is not in what runs.
+  if (written !== running && !(await documents.says(written, input))) throw new AdminError("config_file_differs");
+  const masked = documents.masked(input);
   try {
-    return await documents.patchedText(running, input, patchedDocument(input, type, text));
+    const patched = patchedDocument(masked.document as Json, type, text);
+    return await documents.patchedText(written, input, masked.restored(patched));
   } catch (error) {
-    if (error instanceof PatchError || error instanceof SyntaxError) {
-      throw new AdminError("patch_invalid", error.message, { cause: error });
-    }
+    if (error instanceof PatchError) throw new AdminError("patch_invalid", error.message, { cause: error });
     throw error;
   }
 }

@@ -10,15 +10,42 @@ export const JSON_PATCH = "application/json-patch+json";
 
 /**
  * The document that a patch makes of the running one, which is in its normal form. Settings of the gateway may stand at
- * the root of a patch, as they may in a document. Throws {@link PatchError} or `SyntaxError`.
+ * the root of a patch, as they may in a document. Throws {@link PatchError}.
  */
 export function patchedDocument(running: Json, type: typeof MERGE_PATCH | typeof JSON_PATCH, text: string): Json {
-  JSON.parse(text);
-  // Read once more for integers that a number would round.
-  const patch = parse(text, { intAsBigInt: true, schema: "json" }) as Json;
-  if (type === JSON_PATCH) return settingsBelowGateway(jsonPatch(running, patch));
-  refuseTwice(patch);
-  return mergePatch(running, settingsBelowGateway(patch));
+  const patch = readPatch(text);
+  if (type === MERGE_PATCH) {
+    refuseTwice(patch);
+    return mergePatch(running, settingsBelowGateway(patch));
+  }
+  const operations = Array.isArray(patch) ? patch.map((operation: Json) => pathsBelowGateway(operation)) : patch;
+  return jsonPatch(withGateway(running), operations);
+}
+
+/** The parser's own errors are replaced: they quote the text, which may hold a secret. */
+function readPatch(text: string): Json {
+  try {
+    JSON.parse(text);
+    // Read once more for integers that a number would round.
+    return parse(text, { intAsBigInt: true, schema: "json", uniqueKeys: false, prettyErrors: false }) as Json;
+  } catch {
+    throw new PatchError("The patch is no JSON");
+  }
+}
+
+/** An operation whose pointers name settings of the gateway at the root, where documents may have them. */
+function pathsBelowGateway(operation: Json): Json {
+  if (!isMembers(operation)) return operation;
+  const moved = (pointer: Json | undefined): Json | undefined =>
+    typeof pointer === "string" && isSetting(pointer.split("/")[1] ?? "") ? `/gateway${pointer}` : pointer;
+  const pointers = { path: moved(operation["path"]), from: moved(operation["from"]) };
+  const given = Object.entries(pointers).flatMap(([name, value]) => (value === undefined ? [] : [[name, value]]));
+  return { ...operation, ...(Object.fromEntries(given) as Readonly<Record<string, Json>>) };
+}
+
+/** The normal form has no section without content. */
+function withGateway(running: Json): Json {
+  return isMembers(running) && !Object.hasOwn(running, "gateway") ? { ...running, gateway: {} } : running;
 }
 
 const isSetting = (name: string): boolean => Object.hasOwn(GatewaySettings.properties, name);

@@ -158,6 +158,19 @@ for (const [what, change, from, to] of CASES) {
   });
 }
 
+void test("line ends of Windows, and a patch of thousands of places, at once", () => {
+  const crlf = TEXT.replaceAll("\n", "\r\n");
+  const one = patched(crlf, operations({ op: "replace", path: "/listeners/0/port", value: 9090 }));
+  assert.equal(one, crlf.replace("8080", "9090"));
+  patched(
+    crlf,
+    operations({ op: "add", path: "/routes/0/match/host", value: "a.test" }, { op: "remove", path: "/routes/1" }),
+  );
+  const lines = Array.from({ length: 5000 }, (_, at) => `  - name: p${at} # ${at}\n`).join("");
+  const all = merged({ policies: Array.from({ length: 5000 }, (_, at) => ({ name: `q${at}` })) });
+  assert.ok(patched(`policies:\n${lines}`, all) === `policies:\n${lines.replaceAll("name: p", "name: q")}`);
+});
+
 void test("JSON stays JSON, and a text that cannot be changed in place is written anew", () => {
   const json = toJson(normal(TEXT));
   assert.deepEqual(normal(patched(json, merged({ gateway: { name: "x" } }))).gateway?.name, "x");

@@ -1,14 +1,13 @@
 import type { DocumentInput } from "@headworks/gateway-contract";
 import { GatewaySettings } from "@headworks/gateway-contract";
 import { isAlias, isMap, isScalar, isSeq } from "yaml";
-import { TextEdits } from "./text-edits.ts";
+import { readingSteps } from "./read-document.ts";
+import { isMembers, TextEdits, type Members } from "./text-edits.ts";
 import { normalDocument, toJson, toYaml } from "./write-document.ts";
 import type { Steps } from "./steps.ts";
 import { keyText, yamlSteps, type YamlSource } from "./yaml-source.ts";
 
 const MOST_LAID_OUT = 256 * 1024;
-
-type Members = Readonly<Record<string, unknown>>;
 
 /**
  * The text of a document after a change: `text` says `before`, in the normal form, and what is answered says `after`.
@@ -26,6 +25,13 @@ export function* patchedTextSteps(text: string, before: DocumentInput, after: un
   }
   // JSON is YAML, too, and is written in a tenth of the time while requests wait.
   return text.length <= MOST_LAID_OUT ? toYaml(after) : `${toJson(after, 2)}\n`;
+}
+
+/** Whether a text says the same as a document in its normal form, however it is written. */
+export function* saysSteps(text: string, document: DocumentInput): Steps<boolean> {
+  const { input, issues } = yield* readingSteps(text, ".");
+  yield;
+  return issues.length === 0 && sameDocument(input, document);
 }
 
 /** The text with as little changed as possible; undefined where that cannot be told. */
@@ -58,12 +64,8 @@ function asWritten(document: Members, atRoot: ReadonlySet<string | undefined>): 
   };
 }
 
-function sameDocument(found: unknown, wanted: Members): boolean {
+function sameDocument(found: unknown, wanted: DocumentInput): boolean {
   return isMembers(found) && toJson(normalDocument(found)) === toJson(normalDocument(wanted));
-}
-
-function isMembers(value: unknown): value is Members {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
 /** What nodes stand for, without a schema. */

@@ -34,6 +34,12 @@ export function secretForm(text: string): SecretForm {
   return malformed("a variable's name has letters, digits and _, and does not begin with a digit");
 }
 
+/** Whether a text tells where a secret is, or stands for one, and so may be shown. */
+export function isReference(text: string): boolean {
+  const { kind } = secretForm(text);
+  return kind === "environment" || kind === "file" || kind === "placeholder";
+}
+
 function malformed(why: string): SecretForm {
   return { kind: "malformed", why: `${why}; write \${NAME} or \${file:/path}` };
 }

@@ -12,7 +12,8 @@ interface Edit {
   readonly text: string;
 }
 
-type Members = Readonly<Record<string, unknown>>;
+/** A mapping as a value. */
+export type Members = Readonly<Record<string, unknown>>;
 
 /** Not this way: the value around it is written anew. */
 class TooIntricate extends Error {}
@@ -35,11 +36,13 @@ export class TextEdits {
 
   /** The text with all changes made. */
   applied(): string {
-    let text = this.#text;
-    for (const { start, end, text: next } of this.#edits.toSorted((a, b) => b.start - a.start || b.end - a.end)) {
-      text = text.slice(0, start) + next + text.slice(end);
+    const parts: string[] = [];
+    let at = 0;
+    for (const { start, end, text } of this.#edits.toSorted((a, b) => a.start - b.start || a.end - b.end)) {
+      parts.push(this.#text.slice(at, start), text);
+      at = end;
     }
-    return text;
+    return parts.join("") + this.#text.slice(at);
   }
 
   /** Makes the value of `node`, which is `before`, to be `after`. */
@@ -89,23 +92,28 @@ export class TextEdits {
   }
 
   #items(list: YAMLSeq, before: readonly unknown[], after: readonly unknown[]): void {
-    if (list.items.length !== before.length) throw new TooIntricate();
-    let from = 0;
-    while (from < before.length && from < after.length && isSame(before[from], after[from])) from += 1;
-    let behind = 0;
-    const mostBehind = Math.min(before.length, after.length) - from;
-    while (behind < mostBehind && isSame(before.at(-1 - behind), after.at(-1 - behind))) behind += 1;
-    const old = before.length - behind;
-    const next = after.length - behind;
-    if (list.flow === true && old !== next) throw new TooIntricate();
-    if (after.length === 0 || (from === 0 && old === 0)) throw new TooIntricate();
-    const both = Math.min(old, next);
-    for (let at = from; at < both; at += 1) this.change(list.items[at], before[at], after[at]);
-    for (let at = both; at < old; at += 1) this.#cutItem(list, at);
-    if (next <= old) return;
-    const last = list.items[both - 1];
-    if (last === undefined) throw new TooIntricate();
-    this.#insertBehind(last, this.#columnOf(startOf(list)), laidOut(after.slice(both, next)));
+    if (list.items.length !== before.length || after.length === 0) throw new TooIntricate();
+    const pairs = alignment(before, after);
+    const isAnyNew = pairs.length !== before.length || pairs.length !== after.length;
+    if (pairs.length === 0 || (list.flow === true && isAnyNew)) throw new TooIntricate();
+    const kept = new Set(pairs.map(([old]) => old));
+    for (const at of before.keys()) if (!kept.has(at)) this.#cutItem(list, at);
+    for (const [old, next] of pairs) this.change(list.items[old], before[old], after[next]);
+    // What is new stands behind the kept one before it, or before all.
+    let [from, behind] = [0, undefined as number | undefined];
+    for (const [old, next] of [...pairs, [undefined, after.length] as const]) {
+      if (next > from) this.#addItems(list, behind, after.slice(from, next));
+      [from, behind] = [next + 1, old];
+    }
+  }
+
+  #addItems(list: YAMLSeq, behind: number | undefined, items: readonly unknown[]): void {
+    const start = startOf(list);
+    const column = this.#columnOf(start);
+    if (behind !== undefined) return this.#insertBehind(list.items[behind], column, laidOut(items));
+    const line = this.#lineStart(start);
+    if (this.#text.slice(line, start).trim() !== "") throw new TooIntricate();
+    this.#insert(this.#aboveComments(line, start), column, laidOut(items));
   }
 
   #cutItem(list: YAMLSeq, at: number): void {
@@ -118,19 +126,29 @@ export class TextEdits {
   /** Cuts whole lines, and comments right above that are indented alike. */
   #cut(start: number, end: number): void {
     const line = this.#lineStart(start);
-    const indent = this.#text.slice(line, start);
-    if (indent.trim() !== "") throw new TooIntricate();
-    let from = line;
-    while (from > 0 && this.#text.startsWith(`${indent}#`, this.#lineStart(from - 1))) from = this.#lineStart(from - 1);
+    if (this.#text.slice(line, start).trim() !== "") throw new TooIntricate();
+    const from = this.#aboveComments(line, start);
     // What the text begins with is said of all of it.
     this.#edits.push({ start: from === 0 ? line : from, end: this.#nextLine(end), text: "" });
   }
 
+  /** The beginning of a line, or of the comments right above it that are indented alike. */
+  #aboveComments(line: number, start: number): number {
+    const mark = `${this.#text.slice(line, start)}#`;
+    let from = line;
+    while (from > 0 && this.#text.startsWith(mark, this.#lineStart(from - 1))) from = this.#lineStart(from - 1);
+    return from;
+  }
+
   #insertBehind(node: unknown, column: number, block: string): void {
-    const start = this.#nextLine(this.#endOf(node));
-    const isCutShort = this.#text[start - 1] !== "\n";
-    const text = block.replaceAll(/^(?=[^\n])/gm, " ".repeat(column));
-    this.#edits.push({ start, end: start, text: isCutShort ? `\n${text.trimEnd()}` : text });
+    this.#insert(this.#nextLine(this.#endOf(node)), column, block);
+  }
+
+  #insert(start: number, column: number, block: string): void {
+    const lineEnd = this.#text.includes("\r\n") ? "\r\n" : "\n";
+    const text = block.replaceAll(/^(?=[^\n])/gm, " ".repeat(column)).replaceAll("\n", lineEnd);
+    const isCutShort = start > 0 && this.#text[start - 1] !== "\n";
+    this.#edits.push({ start, end: start, text: isCutShort ? `${lineEnd}${text.trimEnd()}` : text });
   }
 
   #replace(node: unknown, after: unknown): void {
@@ -165,9 +183,53 @@ export class TextEdits {
   }
 }
 
+/**
+ * Which item of a list has become which, both in order: by their names where all have one of their own, or else the
+ * same ones at both ends; and those between them one by one, where names changed or there are none.
+ */
+function alignment(before: readonly unknown[], after: readonly unknown[]): readonly Pairing[] {
+  const [old, next] = [namesOf(before), namesOf(after)];
+  if (old === undefined || next === undefined) return bothEnds(before, after);
+  const named = [...old].flatMap(([name, at]): Pairing[] => (next.has(name) ? [[at, next.get(name) ?? 0]] : []));
+  if (named.some(([, at], index) => index > 0 && at < (named[index - 1]?.[1] ?? 0))) return bothEnds(before, after);
+  const pairs: Pairing[] = [];
+  let [fromOld, fromNext] = [0, 0];
+  for (const [at, to] of [...named, [before.length, after.length] as const]) {
+    const renamed = at - fromOld === to - fromNext ? at - fromOld : 0;
+    for (let index = 0; index < renamed; index += 1) pairs.push([fromOld + index, fromNext + index]);
+    if (at < before.length) pairs.push([at, to]);
+    [fromOld, fromNext] = [at + 1, to + 1];
+  }
+  return pairs;
+}
+
+/** Index before, index after. */
+type Pairing = readonly [number, number];
+
+function bothEnds(before: readonly unknown[], after: readonly unknown[]): readonly Pairing[] {
+  const most = Math.min(before.length, after.length);
+  let behind = 0;
+  while (behind < most && isSame(before.at(-1 - behind), after.at(-1 - behind))) behind += 1;
+  return Array.from({ length: most }, (_, at) =>
+    at < most - behind ? [at, at] : [before.length - most + at, after.length - most + at],
+  );
+}
+
+/** Where each name stands; undefined unless all items have names, each another one. */
+function namesOf(items: readonly unknown[]): ReadonlyMap<string, number> | undefined {
+  const places = new Map<string, number>();
+  for (const [at, item] of items.entries()) {
+    const name = isMembers(item) ? item["name"] : undefined;
+    if (typeof name !== "string" || places.has(name)) return undefined;
+    places.set(name, at);
+  }
+  return places;
+}
+
 const isSame = (before: unknown, after: unknown): boolean => isSameJson(before as Json, after as Json);
 
-function isMembers(value: unknown): value is Members {
+/** Whether a value is a mapping. */
+export function isMembers(value: unknown): value is Members {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 

@@ -5,7 +5,7 @@ import { stringify } from "yaml";
 import { mapAnnotated } from "./annotated-fields.ts";
 import { documentSchema } from "./read-document.ts";
 import { memberSchema, type Schema } from "./schema-shape.ts";
-import { redactedText, secretForm } from "./secrets.ts";
+import { isReference, redactedText } from "./secrets.ts";
 
 /** Node has it, TypeScript's library does not know it yet: text that goes into JSON as it is. */
 const { rawJSON } = JSON as unknown as { readonly rawJSON: (text: string) => unknown };
@@ -49,10 +49,7 @@ function isBlank(value: unknown): boolean {
 
 /** The same with every inline secret replaced by `${redacted:sha256:…}`; references stay as they are. */
 export function redactedDocument<T extends DocumentInput | ConfigDocument>(document: T): T {
-  return mapAnnotated(documentSchema, document, "x-secret", (text) => {
-    const { kind } = secretForm(text);
-    return kind === "environment" || kind === "file" || kind === "placeholder" ? text : redactedText(text);
-  });
+  return mapAnnotated(documentSchema, document, "x-secret", (text) => (isReference(text) ? text : redactedText(text)));
 }
 
 /** A document as YAML 1.2; numbers of 64 bits are exact. Says what it is given: redact it before showing it. */
