@@ -90,8 +90,9 @@ export async function createProxy(options: ProxyOptions): Promise<RunningProxy> 
   // Whatever is written from here on holds traffic, keys or settings: it is for this user alone.
   process.umask(0o077);
   makeDirectorySync(dataDir);
-  const { certificateDirectory, trafficFile } = options.places ?? defaultPlaces(dataDir);
-  const settings = loadSettings({ dataDir, environment: options.environment, flags: options.flags, log });
+  const places = options.places ?? defaultPlaces(dataDir);
+  const { certificateDirectory, trafficFile } = places;
+  const settings = loadSettings({ dataDir, places, environment: options.environment, flags: options.flags, log });
   options.logs?.begin(settings.running.log_config);
   refuseExposure(settings.running, options.allowInsecureApi ?? false);
   const started = new StartedParts();

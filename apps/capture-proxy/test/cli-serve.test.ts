@@ -158,6 +158,20 @@ test("a second service on the same data directory is refused with a sentence", a
   assert.match(stderr, /^weir: Another running proxy uses .*\n$/);
 });
 
+test("a service whose --db-path is the database of a running one is refused with a sentence, until that one is killed", async () => {
+  await using directory = await temporaryDirectory();
+  await using served = await serveWeir();
+  const database = join(served.dataDir, "traffic.db");
+  const other = ["-p", "0", "-a", "0", "--json", "--data-dir", directory.path, "--db-path", database];
+  const { code, stderr } = await weir(["serve", ...other]);
+  assert.equal(code, 4);
+  assert.match(stderr, /^weir: Another running proxy uses .*traffic\.db: .*\n$/);
+  process.kill(served.process.pid, "SIGKILL");
+  await served.process.exited;
+  await using second = await startWeir(["serve", ...other]);
+  await second.waitForOutput(/^\{"proxy".*\}$/m, 30_000);
+});
+
 test("an exchange that is open when SIGTERM comes is finished and recorded", async () => {
   const release = Promise.withResolvers<void>();
   const asked = Promise.withResolvers<void>();

@@ -5,11 +5,16 @@ import { ApiError, validationError } from "#api/api-error.ts";
 import type { ErrorDetail } from "#api/api-error.ts";
 import { configPath, readConfigFile, writeConfigFile } from "./config-file.ts";
 import type { ConfigDocument } from "./config-file.ts";
+import { defaultPlaces } from "./data-places.ts";
+import type { DataPlaces } from "./data-places.ts";
+import { outputProblem } from "./own-places.ts";
+import type { OwnPlaces } from "./own-places.ts";
 import { redact } from "./redaction.ts";
 import { SETTING_FIELDS, SETTING_SECTIONS, nested, valueAt } from "./setting-fields.ts";
 import type { FlatSettings, SettingField } from "./setting-fields.ts";
 import { environmentName, flagName } from "./setting-inputs.ts";
 import { normalizeSetting, settingProblem, settingsProblems } from "./setting-rules.ts";
+import type { RuleProblem } from "./setting-rules.ts";
 import type { Environment, Flags } from "./setting-sources.ts";
 import { unknownKeys, valuesOfEnvironment, valuesOfFile, valuesOfFlags } from "./setting-sources.ts";
 import type { SettingsStore } from "./settings.ts";
@@ -24,6 +29,8 @@ interface SettingsLog {
 
 export interface LoadOptions {
   readonly dataDir: string;
+  /** What lies elsewhere; without them all of it is in the data directory. */
+  readonly places?: DataPlaces | undefined;
   readonly environment: Environment;
   readonly flags: Flags;
   readonly log: SettingsLog;
@@ -58,7 +65,8 @@ export function loadSettings(options: LoadOptions): SettingsStore {
   if (unknown.length > 0) {
     options.log.warn({ path, keys: unknown }, "config.json has keys that are no settings; they are kept");
   }
-  return new FileSettings(path, options.log, values, sources);
+  const { dataDir, places = defaultPlaces(dataDir) } = options;
+  return new FileSettings({ path, log: options.log, places: { ...places, dataDir } }, values, sources);
 }
 
 function frozen(values: FlatSettings): Settings {
@@ -70,19 +78,27 @@ function frozen(values: FlatSettings): Settings {
 /** Read-only fields of what GET shows; they may come back and are not changes. */
 const DERIVED = new Set(["socks_auth_enabled", "access_control_enabled", "shown_host", "upstream_proxy.auth_enabled"]);
 
+interface FileSettingsParts {
+  readonly path: string;
+  readonly log: SettingsLog;
+  readonly places: OwnPlaces;
+}
+
 class FileSettings implements SettingsStore {
   running: Settings;
   configured: Settings;
   readonly #path: string;
   readonly #log: SettingsLog;
+  readonly #places: OwnPlaces;
   #values: FlatSettings;
   #sources: ReadonlyMap<string, Source>;
   readonly #atStart: FlatSettings;
   readonly #listeners = new Set<(running: Settings, previous: Settings) => void>();
 
-  constructor(path: string, log: SettingsLog, values: FlatSettings, sources: ReadonlyMap<string, Source>) {
-    this.#path = path;
-    this.#log = log;
+  constructor(parts: FileSettingsParts, values: FlatSettings, sources: ReadonlyMap<string, Source>) {
+    this.#path = parts.path;
+    this.#log = parts.log;
+    this.#places = parts.places;
     this.#values = values;
     this.#atStart = values;
     this.#sources = sources;
@@ -114,11 +130,23 @@ class FileSettings implements SettingsStore {
     const changes = changedFields(change, this.#values);
     const values = { ...this.#values, ...Object.fromEntries(changes) };
     const configured = frozen(values);
-    const problems = changes.size === 0 ? [] : settingsProblems(configured);
+    const problems = changes.size === 0 ? [] : [...settingsProblems(configured), ...this.#outputProblems(changes)];
     if (problems.length > 0) {
       throw validationError(problems.map(({ field, message }) => ({ path: bodyPath(field), message })));
     }
     return { changes, values, configured };
+  }
+
+  outputProblem(directory: string): string | undefined {
+    return outputProblem(directory, this.#places);
+  }
+
+  /** Of changes alone: a start with a directory that may not be used is a start without a mirror. */
+  #outputProblems(changes: ReadonlyMap<string, unknown>): RuleProblem[] {
+    const field = "mirror.output_dir";
+    const directory = changes.get(field);
+    const message = typeof directory === "string" ? this.outputProblem(directory) : undefined;
+    return message === undefined ? [] : [{ field, message }];
   }
 
   onChange(listener: (running: Settings, previous: Settings) => void): () => void {

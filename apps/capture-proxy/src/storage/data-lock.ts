@@ -1,7 +1,6 @@
-// Tested by open-capture-store.test.ts
 import { openDatabase, troubleOf } from "./database.ts";
 
-/** Another process has the data directory. */
+/** Another process has the data directory, or the database. */
 export class DataDirectoryInUseError extends Error {
   override readonly name = "DataDirectoryInUseError";
 

@@ -68,7 +68,8 @@ const DELETED_AT_ONCE = 1000;
 
 /**
  * Opens the captured traffic of a data directory, creating it when needed, for this process alone. Rejects with one
- * sentence when another process has it, when a newer version or another program wrote it, or when it cannot be written.
+ * sentence when another process has the directory or the database, when a newer version or another program wrote it, or
+ * when it cannot be written.
  */
 export async function openCaptureStore(options: CaptureStoreOptions): Promise<CaptureStore> {
   const { locks, isElsewhere, ...setup } = storePlaces(options.dataDir, options.databasePath);

@@ -9,14 +9,17 @@ const inData = {
   isElsewhere: false,
   bodiesFolder: resolve("/data/bodies"),
   decodedFolder: resolve("/data/decoded"),
-  locks: [[resolve("/data/weir.lock"), data]],
+  locks: [
+    [resolve("/data/weir.lock"), data],
+    [resolve("/data/traffic.db.lock"), resolve("/data/traffic.db")],
+  ],
 };
 
 for (const [what, databasePath] of [
   ["nobody chooses", undefined],
   ["its own place is chosen", "/data/./traffic.db"],
 ] as const) {
-  test(`when ${what}, all of the store is in the data directory, behind its one lock`, () => {
+  test(`when ${what}, all of the store is in the data directory, behind its lock and that of the file`, () => {
     assert.deepEqual(storePlaces("/data", databasePath), inData);
   });
 }

@@ -1,4 +1,5 @@
 import { join, resolve, sep } from "node:path";
+import { realPlace } from "@headworks/directories";
 
 /** Where a store keeps what it keeps; absolute paths. */
 export interface StorePlaces {
@@ -14,8 +15,9 @@ export interface StorePlaces {
 }
 
 /**
- * The places of a data directory's store. A database elsewhere than in `traffic.db` has its folders and a lock of its own
- * beside it, called after it: other data directories may have theirs there too.
+ * The places of a data directory's store. A database elsewhere than in `traffic.db` has its folders beside it, called after
+ * it: other data directories may have theirs there too. Every database has a lock beside it, for whoever names it from
+ * whichever data directory and through whichever links.
  */
 export function storePlaces(dataDir: string, databasePath: string | undefined): StorePlaces {
   const directory = resolve(dataDir);
@@ -28,6 +30,9 @@ export function storePlaces(dataDir: string, databasePath: string | undefined): 
     isElsewhere,
     bodiesFolder: `${beside}bodies`,
     decodedFolder: `${beside}decoded`,
-    locks: [[join(directory, "weir.lock"), directory], ...(isElsewhere ? [[`${path}.lock`, path] as const] : [])],
+    locks: [
+      [join(directory, "weir.lock"), directory],
+      [`${realPlace(path)}.lock`, path],
+    ],
   };
 }

@@ -33,11 +33,16 @@ const NO_LIMITS: StoreLimits = { maxRequests: 0, maxTotalSizeMb: null, maxBodyBy
 export const NEVER = new AbortController().signal;
 
 /** Opens the store of a directory for a test. */
-export async function openRig(dataDir: string, limits: Partial<StoreLimits> = {}): Promise<StoreRig> {
+export async function openRig(
+  dataDir: string,
+  limits: Partial<StoreLimits> = {},
+  databasePath?: string,
+): Promise<StoreRig> {
   const alarms: string[] = [];
   const ignore = (): void => undefined;
   const store = await openCaptureStore({
     dataDir,
+    databasePath,
     limits: { ...NO_LIMITS, ...limits },
     log: { info: ignore, warn: ignore, error: (_facts, sentence) => void alarms.push(sentence) },
     clock: { now: () => Date.now() },

@@ -12,7 +12,7 @@ import type { BodyHead } from "./mirror-messages.ts";
 import type { GivenBody, MirrorQueue } from "./mirror-queue.ts";
 
 /** What the mirror's settings say, ready for use. */
-interface MirrorPolicy {
+export interface MirrorPolicy {
   readonly outputDir: string;
   /** Undefined: all hosts. */
   readonly hosts: HostMatcher | undefined;

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
-import { existsSync, readFileSync } from "node:fs";
-import { join } from "node:path";
+import { existsSync, readdirSync, readFileSync, symlinkSync } from "node:fs";
+import { dirname, join } from "node:path";
 import { test } from "node:test";
 import { gzipSync } from "node:zlib";
 import type { MirrorStatus } from "@headworks/capture-contract";
@@ -70,6 +70,9 @@ test("settings that are not understood are refused with the field, and nothing i
     [{ host_filter: "a.test" }, "body/host_filter"],
     [{ host_filter: ["a test"], save_request_bodies: true }, "body/host_filter"],
     [{ directory: "/x" }, "body/directory"],
+    [{ output_dir: api.directory.path }, "body/output_dir"],
+    [{ output_dir: "/", enabled: true }, "body/output_dir"],
+    [{ output_dir: api.directory.file("certs") }, "body/output_dir"],
   ];
   for (const [body, path] of cases) {
     const { status, json } = await api.call("PATCH", "/api/mirror/config", body);
@@ -81,6 +84,34 @@ test("settings that are not understood are refused with the field, and nothing i
     );
   }
   assert.equal(existsSync(api.directory.file("config.json")), false);
+});
+
+test("the directory of another feature in the data directory may be chosen, and so may what was shown", async () => {
+  await using api = await startMirrorApi();
+  for (const name of ["mock-bodies", "mirror"]) {
+    const { status } = await api.call("PATCH", "/api/mirror/config", { output_dir: api.directory.file(name) });
+    assert.equal(status, 200, name);
+  }
+});
+
+test("a directory of Weir's own, chosen by a flag or behind a link, gets no files, and the status says why", async () => {
+  await using directory = await temporaryDirectory();
+  const link = directory.file("link");
+  await using rig = await startProxyRig({ "mirror-enabled": "true", "mirror-output-dir": "/" });
+  const atStart = await rig.api<MirrorStatus>("GET", "/mirror");
+  assert.match(atStart.last_error ?? "", /^The output directory must neither be nor contain /u);
+  assert.equal(atStart.writing, false);
+  await rig.api("PATCH", "/mirror/config", { enabled: false, output_dir: link });
+  const certificates = dirname(rig.proxy.certificatePath);
+  symlinkSync(certificates, link);
+  await rig.api("POST", "/mirror/toggle", { enabled: true });
+  const behindLink = await rig.api<MirrorStatus>("GET", "/mirror");
+  assert.match(behindLink.last_error ?? "", /^The output directory must neither be nor contain .*certs/u);
+  await rig.send({ path: "/weir-ca.pem" });
+  await rig.api("PATCH", "/mirror/config", { output_dir: directory.file("other") });
+  await rig.send({ path: "/last.txt" });
+  assert.deepEqual((await written(rig, 1)).files_written, 1);
+  assert.deepEqual(readdirSync(certificates).sort(), ["weir-ca-key.pem", "weir-ca.pem"]);
 });
 
 async function written(rig: ProxyRig, files: number): Promise<MirrorStatus> {

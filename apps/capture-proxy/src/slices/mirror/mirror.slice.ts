@@ -1,7 +1,8 @@
 import { join } from "node:path";
-import type { mirrorOperations } from "@headworks/capture-contract";
+import type { mirrorOperations, Settings } from "@headworks/capture-contract";
 import type { Slice, SliceHost } from "#slice.ts";
 import { compileMirrorPolicy, MirrorObserver } from "./mirror.observer.ts";
+import type { MirrorPolicy } from "./mirror.observer.ts";
 import { createMirrorOperations } from "./mirror.operations.ts";
 import { MirrorQueue } from "./mirror-queue.ts";
 
@@ -21,10 +22,19 @@ export function createMirrorSlice(host: SliceHost): Slice<typeof mirrorOperation
     after: (delayMs, callback) => clock.after(delayMs, callback),
     onTurn: onChange,
   });
-  const observer = new MirrorObserver(queue, compileMirrorPolicy(settings.running.mirror, defaultDir));
+  let refused: string | undefined;
+  /** Undefined while the mirror is off, or its files would lie among Weir's own; the status tells of that at once. */
+  const policyOf = (running: Settings): MirrorPolicy | undefined => {
+    const policy = compileMirrorPolicy(running.mirror, defaultDir);
+    const problem = policy === undefined ? undefined : settings.outputProblem(policy.outputDir);
+    if (problem !== undefined && problem !== refused) queue.drop(`The output directory ${problem}`, 0);
+    refused = problem;
+    return problem === undefined ? policy : undefined;
+  };
+  const observer = new MirrorObserver(queue, policyOf(settings.running));
   let known = JSON.stringify(settings.configured.mirror);
   settings.onChange((running) => {
-    observer.policy = compileMirrorPolicy(running.mirror, defaultDir);
+    observer.policy = policyOf(running);
     if (observer.policy === undefined) queue.rest();
     const changed = JSON.stringify(settings.configured.mirror);
     if (changed === known) return;
