@@ -189,7 +189,8 @@ test("what goes wrong has its reply code, its status, and an entry that says bot
     [named("a b\r\nHost: x", 80), REPLY.hostUnreachable, 502, "DNS_NOT_FOUND"],
     [named("\xff\xfe", 80), REPLY.hostUnreachable, 502, "DNS_NOT_FOUND"],
     [named("name.test:80", 80), REPLY.hostUnreachable, 502, "DNS_NOT_FOUND"],
-    [ipv4([127, 0, 0, 1], 0), REPLY.hostUnreachable, 502, "DNS_NOT_FOUND"],
+    [ipv4([127, 0, 0, 1], 0), REPLY.generalFailure, 502, "UPSTREAM_UNREACHABLE"],
+    [named("localhost", 0), REPLY.generalFailure, 502, "UPSTREAM_UNREACHABLE"],
   ];
   for (const [index, [request, code, status, failureCode]] of cases.entries()) {
     const answer = await ask(engine.socksPort, request);

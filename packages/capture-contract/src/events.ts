@@ -1,4 +1,4 @@
-import { nullable, oneOf, strictObject, Type } from "@headworks/contract-kit";
+import { nullable, oneOf, strictObject, taggedBy, Type } from "@headworks/contract-kit";
 import type { Static } from "typebox";
 import type { TrafficSnapshot } from "./traffic.ts";
 
@@ -14,11 +14,10 @@ export type SubscribeFilter = Static<typeof SubscribeFilter>;
 /** Optional channels beyond traffic. */
 export const CHANNELS = ["changes", "tasks", "frames"] as const;
 
-/** Messages a client may send on `/ws`. The bare text `ping` is tolerated too. */
-export const ClientMessage = Type.Union([
-  strictObject({ type: Type.Literal("Ping") }),
+const clientMessageKinds = [
+  strictObject({ type: oneOf(["Ping"]) }),
   strictObject({
-    type: Type.Literal("Subscribe"),
+    type: oneOf(["Subscribe"]),
     data: Type.Optional(
       strictObject({
         filter: Type.Optional(nullable(SubscribeFilter)),
@@ -26,13 +25,16 @@ export const ClientMessage = Type.Union([
       }),
     ),
   }),
-  strictObject({ type: Type.Literal("Unsubscribe") }),
+  strictObject({ type: oneOf(["Unsubscribe"]) }),
   strictObject({
-    type: Type.Literal("GetInitialTraffic"),
+    type: oneOf(["GetInitialTraffic"]),
     data: Type.Optional(strictObject({ limit: Type.Optional(nullable(Type.Integer({ minimum: 0, maximum: 1000 }))) })),
   }),
-]);
-export type ClientMessage = Static<typeof ClientMessage>;
+];
+
+/** Messages a client may send on `/ws`. The bare text `ping` is tolerated too. */
+export const ClientMessage = taggedBy<ClientMessage>("type", clientMessageKinds);
+export type ClientMessage = Static<(typeof clientMessageKinds)[number]>;
 
 /** A frame of a stream, told within a twentieth of a second to those who subscribed to the channel `frames`. */
 export interface FrameEvent {

@@ -3,7 +3,7 @@ import { test } from "node:test";
 import type { Operation } from "@headworks/contract-kit";
 import { openApiDocument } from "@headworks/contract-kit/openapi";
 import { compileRequestValidator, compileValueValidator, operationProblems } from "@headworks/contract-kit/server";
-import { ClientMessage, ERRORS, apiInfo, operations } from "./index.ts";
+import { ClientMessage, ERRORS, NewWsRule, apiInfo, operations } from "./index.ts";
 
 const all: readonly (readonly [slice: string, name: string, operation: Operation])[] = Object.entries(
   operations,
@@ -129,6 +129,27 @@ test("the specification's error codes have their statuses", () => {
   for (const [code, status] of statuses) assert.equal(ERRORS[code].status, status, code);
   for (const [code, { status }] of Object.entries(ERRORS)) {
     assert.ok(status >= 400 && status < 600 && /^[A-Z_]+$/.test(code), code);
+  }
+});
+
+test("of what a message rule does, that alone is told which is wrong with the kind it names", () => {
+  const check = compileValueValidator(NewWsRule, "body");
+  const cases: readonly (readonly [action: object, issues: readonly string[]])[] = [
+    [{ type: "delay", delay_ms: -1 }, ["body/action/delay_ms: must be >= 1"]],
+    [{ type: "delay" }, ["body/action/delay_ms: is required"]],
+    [{ type: "drop", delay_ms: 1 }, ["body/action/delay_ms: unknown property"]],
+    [{ type: "replace", find: "", replacement: "" }, ["body/action/find: must NOT have fewer than 1 characters"]],
+    [{ type: "explode" }, ['body/action: type must be one of "replace", "drop", "delay", "pause"']],
+    [{}, ["body/action/type: is required"]],
+    [{ type: "delay", delay_ms: 1 }, []],
+    [{ type: "pause" }, []],
+  ];
+  for (const [action, issues] of cases) {
+    assert.deepEqual(
+      check({ action }).map(({ path, message }) => `${path}: ${message}`),
+      issues,
+      JSON.stringify(action),
+    );
   }
 });
 

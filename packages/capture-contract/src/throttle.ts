@@ -61,7 +61,10 @@ export type PortableThrottle = Static<typeof PortableThrottle>;
 
 const { name, download_bps, upload_bps, latency_ms, jitter_ms, packet_loss_percent, loss_mode, hosts } = profileFields;
 const given = {
-  name: Type.Optional(name),
+  name: Type.Optional({
+    ...name,
+    description: "What the profile is called; exactly a preset's name and no value beside it: that preset",
+  }),
   download_bps: Type.Optional(download_bps),
   upload_bps: Type.Optional(upload_bps),
   latency_ms: Type.Optional(latency_ms),
@@ -73,7 +76,10 @@ const given = {
   device_id: Type.Optional(nullable(Type.String({ maxLength: 255 }), { description: "Reserved: must be null" })),
 };
 
-/** A profile as it is set, nested or flat, or the name of a preset. What is left out is 0, or none. */
+/**
+ * A profile as it is set, nested or flat, or the name of a preset. What is left out is 0, or none; a profile that has the
+ * name of a preset and no value of its own is that preset.
+ */
 export const NewThrottle = strictObject({
   ...given,
   profile: Type.Optional(strictObject(given, { description: "The profile, instead of its fields beside `enabled`" })),

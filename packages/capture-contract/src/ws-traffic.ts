@@ -1,5 +1,5 @@
 // Tested by index.test.ts
-import { defineOperations, nullable, oneOf, strictObject, Type } from "@headworks/contract-kit";
+import { defineOperations, nullable, oneOf, strictObject, taggedBy, Type } from "@headworks/contract-kit";
 import type { Static } from "typebox";
 import { HeadersList } from "./message.ts";
 import { CreatedId, Id, IdParams, named, Timestamp, ToggleBody, ToggleResult } from "./primitives.ts";
@@ -116,25 +116,25 @@ export const WsRuleMatch = strictObject(
 );
 export type WsRuleMatch = Static<typeof WsRuleMatch>;
 
-export const WsRuleAction = Type.Union(
-  [
-    strictObject({
-      type: Type.Literal("replace"),
-      find: Type.Optional(
-        pattern("Pattern of what is replaced; without it the pattern of the text, else the whole text"),
-      ),
-      replacement: Type.String({ maxLength: 65_536, description: "`$1`, `$<name>` and `$&` stand for what was found" }),
-    }),
-    strictObject({ type: Type.Literal("drop") }),
-    strictObject({
-      type: Type.Literal("delay"),
-      delay_ms: Type.Integer({ minimum: 1, maximum: 60_000, description: "Everything behind it waits as well" }),
-    }),
-    strictObject({ type: Type.Literal("pause") }),
-  ],
-  { $id: "WsRuleAction" },
-);
-export type WsRuleAction = Static<typeof WsRuleAction>;
+const actionKinds = [
+  strictObject({
+    type: oneOf(["replace"]),
+    find: Type.Optional(
+      pattern("Pattern of what is replaced; without it the pattern of the text, else the whole text"),
+    ),
+    replacement: Type.String({ maxLength: 65_536, description: "`$1`, `$<name>` and `$&` stand for what was found" }),
+  }),
+  strictObject({ type: oneOf(["drop"]) }),
+  strictObject({
+    type: oneOf(["delay"]),
+    delay_ms: Type.Integer({ minimum: 1, maximum: 60_000, description: "Everything behind it waits as well" }),
+  }),
+  strictObject({ type: oneOf(["pause"]) }),
+];
+
+/** What a rule does to a message that matches. */
+export const WsRuleAction = taggedBy<WsRuleAction>("type", actionKinds, { $id: "WsRuleAction" });
+export type WsRuleAction = Static<(typeof actionKinds)[number]>;
 
 export const WsRule = strictObject(
   {

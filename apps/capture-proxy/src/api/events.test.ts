@@ -134,27 +134,32 @@ test("Ping gets Pong, also as bare text", async () => {
   assert.deepEqual(await client.next(), { type: "Pong" });
 });
 
-test("what is no message of the contract gets an Error and the connection stays", async () => {
+test("what is no message of the contract gets an Error that says what is wrong with it, and the connection stays", async () => {
   await using api = await startApi();
   await using client = await new Listener(api).greeted();
-  const table: readonly (string | Buffer | object)[] = [
-    "not json",
-    "[]",
-    "null",
-    { type: "Shout" },
-    { type: "Subscribe", data: { filter: { colour: "red" } } },
-    { type: "Subscribe", data: { filter: { method: 5 } } },
-    { type: "Subscribe", data: { channels: ["nope"] } },
-    { type: "GetInitialTraffic", data: { limit: 1001 } },
-    { type: "GetInitialTraffic", data: { limit: -1 } },
-    { type: "Ping", extra: 1 },
-    Buffer.from("{}"),
+  const table: readonly (readonly [sent: string | Buffer | object, sentence: string])[] = [
+    ["not json", "not valid JSON"],
+    ["[]", ": message: must be object"],
+    ["null", ": message: must be object"],
+    [{}, ": message/type: is required"],
+    [{ type: "Shout" }, ': message: type must be one of "Ping", "Subscribe", "Unsubscribe", "GetInitialTraffic"'],
+    [{ type: "Subscribe", data: { filter: { colour: "red" } } }, ": message/data/filter/colour: unknown property"],
+    [{ type: "Subscribe", data: { filter: { method: 5 } } }, ": message/data/filter/method: "],
+    [
+      { type: "Subscribe", data: { channels: ["tasks", "nope"] } },
+      ': message/data/channels/1: must be one of "changes", "tasks", "frames"',
+    ],
+    [{ type: "GetInitialTraffic", data: { limit: 1001 } }, ": message/data/limit: must be <= 1000"],
+    [{ type: "GetInitialTraffic", data: { limit: -1 } }, ": message/data/limit: must be >= 0"],
+    [{ type: "Ping", extra: 1 }, ": message/extra: unknown property"],
+    [Buffer.from("{}"), "must be text"],
   ];
-  for (const message of table) {
+  for (const [message, sentence] of table) {
     if (message instanceof Buffer) client.webSocket.send(message);
     else client.send(message);
     const answer = await client.next();
-    assert.equal(answer.type, "Error", JSON.stringify(message));
+    assert.ok(answer.type === "Error", JSON.stringify(message));
+    assert.ok(answer.data.message.includes(sentence), `${JSON.stringify(message)}: ${answer.data.message}`);
   }
   await client.settled();
 });

@@ -272,5 +272,5 @@ function parseMessage(text: string): ClientMessage | string {
   }
   const [issue] = validateMessage(value);
   if (issue === undefined) return value as ClientMessage;
-  return `The message is not one of Ping, Subscribe, Unsubscribe, GetInitialTraffic: ${issue.path} ${issue.message}`;
+  return `The message is not understood: ${issue.path}: ${issue.message}`;
 }

@@ -194,17 +194,15 @@ interface NamedPlace {
 
 /** Where a client wants to go; a name that no host can have is shown so that it cannot be mistaken for one. */
 function placeOf(host: Socks5Host, port: number): NamedPlace {
-  const unusable = (shown: string, message: string): NamedPlace => ({
-    host: shown,
-    problem: { stage: "resolve", side: "upstream", code: "DNS_NOT_FOUND", message },
-  });
   const text = host.kind === "name" ? nameOf(host.name) : addressOfOctets(host.octets);
   if (text === undefined) {
     const shown = encodeURIComponent(Buffer.from((host as { name: string }).name, "latin1").toString("utf8"));
-    return unusable(shown, `${shown} is not a host name`);
+    const message = `${shown} is not a host name`;
+    return { host: shown, problem: { stage: "resolve", side: "upstream", code: "DNS_NOT_FOUND", message } };
   }
-  if (port === 0) return unusable(text, `${text}:0 is not a place: there is no port 0`);
-  return { host: text, problem: undefined };
+  if (port !== 0) return { host: text, problem: undefined };
+  const message = `${text}:0 is not a place: there is no port 0`;
+  return { host: text, problem: { stage: "connect", side: "upstream", code: "UPSTREAM_UNREACHABLE", message } };
 }
 
 /** A name in its usual spelling. Some clients send addresses as names, with or without brackets. */

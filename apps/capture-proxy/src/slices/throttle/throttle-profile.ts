@@ -76,8 +76,22 @@ export function parseProfile(body: NewThrottle): Profile {
   const at = profile === undefined ? "body" : "body/profile";
   const given = profile ?? flat;
   checkGiven(given, at);
-  return presetName === undefined ? written(given) : fromPreset(presetName, given, at);
+  if (presetName !== undefined) return fromPreset(presetName, given, at);
+  // Whoever names a preset and says nothing else means its values, not a line without limits.
+  const { name, ...others } = given;
+  const isPreset = PRESETS.some((known) => known.name === name) && VALUES.every((field) => given[field] === undefined);
+  return isPreset && name !== undefined ? fromPreset(name, others, at) : written(given);
 }
+
+/** What makes a line slow or lossy. */
+const VALUES = [
+  "download_bps",
+  "upload_bps",
+  "latency_ms",
+  "delay_ms",
+  "jitter_ms",
+  "packet_loss_percent",
+] as const satisfies readonly (keyof Given)[];
 
 function fromPreset(name: string, given: Given, at: string): Profile {
   const found = PRESETS.find((known) => known.name.toLowerCase() === name.trim().toLowerCase());

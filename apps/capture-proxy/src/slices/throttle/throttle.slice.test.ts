@@ -74,6 +74,20 @@ test("the presets are the specified ones, and one is set by its name", async () 
   assert.deepEqual(named, { profile: { ...presets[4], hosts: ["*.a.test"] }, enabled: true });
 });
 
+test("a profile with the name of a preset and no value of its own is that preset", async () => {
+  await using api = await startThrottle();
+  const presets = (await api.call("GET", "/api/throttle/presets")).json as ThrottleProfile[];
+  const fast = presets.find(({ name }) => name === "Fast 3G");
+  assert.deepEqual(await set(api, { name: "Fast 3G", enabled: true }), { profile: fast, enabled: true });
+  const nested = await set(api, { profile: { name: "Fast 3G", hosts: ["a.test"], loss_mode: "stall" } });
+  assert.deepEqual(nested.profile, { ...fast, hosts: ["a.test"], loss_mode: "stall" });
+  for (const own of [{ name: "Fast 3G", download_bps: 0 }, { name: "Fast 3G", latency_ms: 7 }, { name: "fast 3g" }]) {
+    const { profile } = await set(api, own);
+    const latency = own.latency_ms ?? 0;
+    assert.deepEqual(profile, { ...NONE, name: own.name, latency_ms: latency, delay_ms: latency }, JSON.stringify(own));
+  }
+});
+
 test("what is out of range or contradicts itself is refused, and nothing changes", async () => {
   await using api = await startThrottle();
   for (const [body, path] of [
