@@ -21,7 +21,7 @@ for (const name of COMMAND_NAMES) {
   });
 }
 
-test("help finds a subcommand, too, and knows what is no command", async () => {
+test("help finds a subcommand, too", async () => {
   const { stdout } = await runInside(["traffic", "list", "--help"]);
   assert.match(stdout, /^Usage: weir traffic list/);
   for (const args of [
@@ -31,6 +31,20 @@ test("help finds a subcommand, too, and knows what is no command", async () => {
   ]) {
     assert.deepEqual(await runInside(args), { code: 0, stdout, stderr: "" });
   }
+});
+
+test("help for what is no command is the complaint that the command itself would be", async () => {
+  for (const words of [["nope"], ["traffic", "nope"], ["ca", "nope"], ["--json", "traffic", "nope"]]) {
+    const { code, stdout, stderr } = await runInside(["help", ...words]);
+    assert.deepEqual([code, stdout], [2, ""], words.join(" "));
+    assert.match(stderr, /^weir: unknown command 'nope'/);
+    if (words[0] !== "--json") assert.deepEqual(await runInside(words), { code, stdout, stderr });
+  }
+});
+
+test("help for run starts no program, whatever stands behind it", async () => {
+  const { stdout } = await runInside(["run", "--help"]);
+  assert.deepEqual(await runInside(["help", "run", "no-such-program"]), { code: 0, stdout, stderr: "" });
 });
 
 test("the help of serve shows flags, variables, defaults and examples", async () => {

@@ -175,7 +175,7 @@ export async function http2Engine(
 }
 
 /** CONNECT through the proxy; the socket is the tunnel. */
-export async function tunnelTo(proxy: Engine, authority: string): Promise<Socket> {
+export async function tunnelTo(proxy: Pick<Engine, "port">, authority: string): Promise<Socket> {
   const socket = connect(proxy.port, "127.0.0.1");
   socket.on("error", () => undefined);
   await once(socket, "connect");

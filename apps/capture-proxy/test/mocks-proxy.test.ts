@@ -1,10 +1,15 @@
 import assert from "node:assert/strict";
-import { mkdirSync, writeFileSync } from "node:fs";
+import { once } from "node:events";
+import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { connect as connectHttp2 } from "node:http2";
+import type { IncomingHttpHeaders } from "node:http2";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
+import { connect as connectTls } from "node:tls";
 import { gzipSync } from "node:zlib";
 import { waitUntil } from "@headworks/testkit";
 import type { MockHit } from "@headworks/capture-contract";
+import { tunnelTo } from "./http2-rig.ts";
 import { startMocksRig } from "./mocks-rig.ts";
 import type { MocksRig } from "./mocks-rig.ts";
 
@@ -51,6 +56,26 @@ test("a mock answers an HTTPS host that does not exist, through CONNECT, and the
       [[id, ["answered with 201"]]],
     );
   });
+});
+
+test("a header value beyond latin1 reaches clients of HTTP/1 and of HTTP/2 as UTF-8", async () => {
+  await using own = await startMocksRig({ "enable-h2-downstream": "true" });
+  await own.mock({
+    name: "Wide",
+    condition: { type: "host", pattern: "wide.invalid" },
+    response: { headers: { "X-M": "€", "X-L": "é" }, body: "wide" },
+  });
+  const response = await own.client.fetch("https://wide.invalid/");
+  const seen = [response.status, response.header("x-m"), response.header("x-l")];
+  assert.deepEqual(seen, [200, Buffer.from("€").toString("latin1"), "é"]);
+  const socket = await tunnelTo({ port: Number(new URL(own.proxy.addresses.proxy).port) }, "wide.invalid:443");
+  const ca = readFileSync(own.proxy.certificatePath, "utf8");
+  const secure = connectTls({ socket, servername: "wide.invalid", ca, ALPNProtocols: ["h2"] });
+  await once(secure, "secureConnect");
+  const session = connectHttp2("https://wide.invalid", { createConnection: () => secure });
+  const [fields] = (await once(session.request({ ":path": "/" }), "response")) as [IncomingHttpHeaders];
+  session.destroy();
+  assert.deepEqual([fields[":status"], fields["x-m"], fields["x-l"]], seen);
 });
 
 test("requests that no rule matches reach their origin as ever", async () => {

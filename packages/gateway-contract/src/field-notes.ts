@@ -59,7 +59,8 @@ export const FIELD_NOTES: Readonly<Record<string, string>> = {
   "jwt_providers[].audience": "Value that `aud` must have; not looked at when it is left out.",
   "jwt_providers[].consumer": "Consumer that everybody with a good token of this provider is.",
   "jwt_providers[].algorithms": "Signature algorithms that are accepted. Default: RS256 and ES256.",
-  "jwt_providers[].refresh_secs": "How often the key set is fetched again. A token that was good is believed for as long without looking at keys, for a minute at most. Default: 300.",
+  "jwt_providers[].refresh_secs":
+    "How often the key set is fetched again. A token that was good is believed for as long without looking at keys, for a minute at most. Default: 300.",
   "jwt_providers[].retired_key_grace_secs":
     "How long a key that left the key set is still believed; 0 for not at all. Default: 86400.",
   "jwt_providers[].leeway_secs": "How far clocks may differ. Default: 30.",

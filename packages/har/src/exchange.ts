@@ -3,7 +3,7 @@ export interface HarBody<Bytes = Uint8Array> {
   readonly bytes: Bytes;
   /** Whether `bytes` still carry the content coding that the header fields name. */
   readonly isEncoded: boolean;
-  /** Whether `bytes` are only the beginning. */
+  /** Whether `bytes` are only the beginning, or a form without the content of some of its files. */
   readonly isTruncated: boolean;
   /** Another program gave it as text: `bytes` are that in UTF-8, whichever charset the header fields name. */
   readonly isText?: boolean;

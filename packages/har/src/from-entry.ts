@@ -1,9 +1,10 @@
 // Tested by exchange.test.ts
 import { bodyBytes } from "./body-text.ts";
 import type { HarBody, HarExchange, HarWebSocketMessage } from "./exchange.ts";
-import type { HarEntry, HarPair, HarResponse, HarText } from "./har.ts";
+import type { HarEntry, HarPair, HarPostData, HarResponse, HarText } from "./har.ts";
 import { LargeBody } from "./large-body.ts";
 import type { LargeText } from "./large-text.ts";
+import { multipartForm, type RebuiltForm } from "./multipart.ts";
 import { readOwnRecord, type OwnBodyRecord, type OwnRecord } from "./own-record.ts";
 import { fromHarTimings, readTimings } from "./timings.ts";
 
@@ -13,7 +14,8 @@ type ReadLarge<Bytes> = (text: LargeText, isBase64: boolean) => Bytes;
 /**
  * Reads an entry as an exchange. Entries that `toHarEntry` wrote come back identical; those of other programs come
  * back with decoded bodies (`isEncoded` false, although the header fields may name a coding) and without the pseudo
- * fields of HTTP/2. Large bodies of an entry can be read once, unless what keeps their texts says otherwise. Throws a sentence when one of them is no JSON or no UTF-8.
+ * fields of HTTP/2, and multipart forms that are given as a list of parts are made bodies again, truncated ones where the
+ * content of a part is missing. Large bodies of an entry can be read once, unless what keeps their texts says otherwise. Throws a sentence when one of them is no JSON or no UTF-8.
  */
 export function fromHarEntry(entry: HarEntry): HarExchange {
   return fromLargeHarEntry(entry, (text, isBase64) => text.toBytes(isBase64));
@@ -24,7 +26,11 @@ export function fromLargeHarEntry<Bytes>(entry: HarEntry, read: ReadLarge<Bytes>
   const own = readOwnRecord(entry["_weir"]);
   const { request, response } = entry;
   const { postData } = request;
-  const sent = postData && { text: postData.text, isBase64: postData._encoding === "base64" };
+  const headers = flatFields(request.headers, own);
+  const form = own === undefined ? rebuiltForm(postData, headers) : undefined;
+  const isBase64 = form === undefined && postData?._encoding === "base64";
+  const sent = postData && { text: form?.text ?? postData.text, isBase64 };
+  const sentBody = body(sent, request.bodySize, own, own?.request, read);
   const isAnswered = own === undefined ? response.status > 0 : own.noResponse !== true;
   return {
     startedMs: Date.parse(entry.startedDateTime),
@@ -32,8 +38,8 @@ export function fromLargeHarEntry<Bytes>(entry: HarEntry, read: ReadLarge<Bytes>
       method: request.method,
       url: request.url,
       httpVersion: httpVersion(request.httpVersion, own),
-      fields: flatFields(request.headers, own),
-      body: body(sent, request.bodySize, own, own?.request, read),
+      fields: form === undefined ? headers : withContentType(headers, form.contentType),
+      body: form?.isWhole === false && sentBody ? { ...sentBody, isTruncated: true } : sentBody,
     },
     response: isAnswered ? exchangeResponse(response, own, read) : undefined,
     timings: readTimings(own?.timings) ?? fromHarTimings(entry.timings),
@@ -81,6 +87,28 @@ function httpVersion(written: string, own: OwnRecord | undefined): string {
 function flatFields(headers: readonly HarPair[], own: OwnRecord | undefined): readonly string[] {
   const kept = own === undefined ? headers.filter(({ name }) => name !== "" && !name.startsWith(":")) : headers;
   return kept.flatMap(({ name, value }) => [name, value]);
+}
+
+/** The body that another program gave as a list of parts only. The fields know the boundary best: they were sent. */
+function rebuiltForm(postData: HarPostData | undefined, fields: readonly string[]): RebuiltForm | undefined {
+  if (postData?.text !== "" || postData.params === undefined) return undefined;
+  const at = contentTypeAt(fields);
+  const sent = at < 0 ? "" : (fields[at + 1] ?? "");
+  const type = [sent, postData.mimeType].find((each) => MULTIPART_FORM.test(each) && /;\s*boundary=/i.test(each));
+  if (type === undefined && !MULTIPART_FORM.test(postData.mimeType)) return undefined;
+  return multipartForm(postData.params, type ?? postData.mimeType);
+}
+
+const MULTIPART_FORM = /^\s*multipart\/form-data\b/i;
+
+/** Where the name of the field stands; negative where there is none. */
+function contentTypeAt(fields: readonly string[]): number {
+  return fields.findIndex((text, at) => at % 2 === 0 && text.toLowerCase() === "content-type");
+}
+
+function withContentType(fields: readonly string[], value: string): readonly string[] {
+  const at = contentTypeAt(fields);
+  return at < 0 ? [...fields, "Content-Type", value] : fields.with(at + 1, value);
 }
 
 function body<Bytes>(

@@ -1,4 +1,3 @@
-// Tested by exchange.test.ts
 import type { HarParam } from "./har.ts";
 
 /** More parts than this are not listed; the body's text has them all. */
@@ -8,10 +7,65 @@ const LONGEST_HEAD = 4096;
 /** Values beyond this are left out of the list of parts. */
 const LONGEST_VALUE = 65_536;
 
+/** A form that was made of its parameters again. */
+export interface RebuiltForm {
+  readonly text: string;
+  /** Names the boundary that stands between the parts. */
+  readonly contentType: string;
+  /** Every part had its content. */
+  readonly isWhole: boolean;
+}
+
+/**
+ * The multipart/form-data body that has these parts in their order, names written as browsers write them. The boundary is
+ * the one of the media type, or one of our own where that has none that can stand between these parts. A part whose
+ * content is not among its facts, as most programs leave out that of files, is empty.
+ */
+export function multipartForm(params: readonly HarParam[], contentType: string): RebuiltForm {
+  const named = boundaryOf(contentType);
+  const mark = named !== undefined && canDivide(named, params) ? named : ownBoundary(params);
+  const parts = params.map(({ name, value = "", fileName, contentType: type }) => {
+    const file = fileName === undefined ? "" : `; filename="${quotable(fileName)}"`;
+    const typeLine = type === undefined ? "" : `Content-Type: ${oneLine(type)}\r\n`;
+    return `--${mark}\r\nContent-Disposition: form-data; name="${quotable(name)}"${file}\r\n${typeLine}\r\n${value}\r\n`;
+  });
+  const bare = contentType.replaceAll(BOUNDARY_PARAMETER, "").trimEnd();
+  return {
+    text: `${parts.join("")}--${mark}--\r\n`,
+    contentType: mark === named ? contentType : `${bare}; boundary=${mark}`,
+    isWhole: params.every(({ value }) => value !== undefined),
+  };
+}
+
+const BOUNDARY_PARAMETER = /;[ \t]{0,8}boundary=(?:"[^"]*"?|[^;]*)/gi;
+
+function boundaryOf(contentType: string): string | undefined {
+  const boundary = /;\s{0,8}boundary=(?:"([^"]{1,200})"|([^\s;]{1,200}))/i.exec(contentType);
+  return boundary?.[1] ?? boundary?.[2];
+}
+
+function canDivide(mark: string, params: readonly HarParam[]): boolean {
+  return /^[\x20-\x7e]+$/.test(mark) && params.every(({ value = "" }) => !`\r\n${value}`.includes(`\r\n--${mark}`));
+}
+
+function ownBoundary(params: readonly HarParam[]): string {
+  let mark = "----WeirFormBoundary";
+  for (let count = 1; !canDivide(mark, params); count += 1) mark = `----WeirFormBoundary${count}`;
+  return mark;
+}
+
+/** What the HTML standard has browsers do to names between quotation marks. */
+function quotable(text: string): string {
+  return text.replaceAll("\r", "%0D").replaceAll("\n", "%0A").replaceAll('"', "%22");
+}
+
+function oneLine(text: string): string {
+  return text.replaceAll(/[\r\n]+/g, " ");
+}
+
 /** Parts of a multipart/form-data body (RFC 7578) as HAR parameters. `text` holds one character per byte. */
 export function multipartParams(text: string, contentType: string): readonly HarParam[] {
-  const boundary = /;\s*boundary=(?:"([^"]{1,200})"|([^\s;]{1,200}))/i.exec(contentType);
-  const mark = boundary?.[1] ?? boundary?.[2];
+  const mark = boundaryOf(contentType);
   if (mark === undefined) return [];
   const params: HarParam[] = [];
   let at = text.indexOf(`--${mark}`);

@@ -109,10 +109,13 @@ const COMMAND_WORDS: ReadonlySet<string> = new Set([
 /** Runs one command line (without node and script); resolves to the exit code. */
 export async function runCommandLine(args: readonly string[], invocation: Invocation): Promise<number> {
   const outcome: Outcome = { exitCode: EXIT.ok };
-  const words = withDefaultCommand(withHelpFlag(args));
+  const explained = explainedWords(args);
+  const words = explained ?? withDefaultCommand(args);
   try {
     const program = await buildProgram(invocation, outcome, words[commandIndex(words)]);
-    await program.parseAsync(words, { from: "user" });
+    // Without the flag an unknown command is complained about, with it commander explains whatever it last knew.
+    const path = explained && pathOfCommand(program, explained);
+    await program.parseAsync(path === undefined ? words : [...path, "--help"], { from: "user" });
     return outcome.exitCode;
   } catch (error) {
     return failureCode(await forPeople(error), invocation);
@@ -174,11 +177,33 @@ function commandIndex(words: readonly string[]): number {
   return -1;
 }
 
-/** `weir help traffic list` means `weir traffic list --help`; commander itself looks only at the first word. */
-function withHelpFlag(words: readonly string[]): readonly string[] {
+/**
+ * The words whose help `weir help traffic list` asks for, `traffic list`; commander itself looks only at the first.
+ * undefined: no help of a command is asked for.
+ */
+function explainedWords(words: readonly string[]): readonly string[] | undefined {
   const at = commandIndex(words);
   const asked = words[at] === "help" ? words.slice(at + 1) : [];
-  return asked.length === 0 ? words : [...words.slice(0, at), ...asked, "--help"];
+  return asked.length === 0 ? undefined : [...words.slice(0, at), ...asked];
+}
+
+/**
+ * The words as far as they lead to a command; undefined when one of them names none. What stands behind a command that has
+ * no others below it are its arguments, and `run` would start the program that they name.
+ */
+function pathOfCommand(program: Command, words: readonly string[]): readonly string[] | undefined {
+  let command = program;
+  let end = 0;
+  while (command.commands.length > 0) {
+    const at = commandIndex(words.slice(end));
+    if (at === -1) return words;
+    const word = words[end + at] ?? "";
+    const found = command.commands.find((each) => each.name() === word || each.aliases().includes(word));
+    if (found === undefined) return undefined;
+    command = found;
+    end += at + 1;
+  }
+  return words.slice(0, end);
 }
 
 /** `weir` and `weir --proxy-port 9000` mean `weir serve …`. */

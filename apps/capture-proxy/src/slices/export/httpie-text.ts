@@ -1,16 +1,20 @@
 // Tested by snippets.test.ts
+import { isUtf8 } from "node:buffer";
 import { bodyCommand, bodyWord, shellWord } from "./shell-words.ts";
-import { fieldsToTell, hasField, sendsBody, urlOf } from "./snippet-request.ts";
-import type { SnippetRequest } from "./snippet-request.ts";
+import { fieldsToTell, hasField, sendsBody, urlOf, wireBytes } from "./snippet-request.ts";
+import type { Field, SnippetRequest } from "./snippet-request.ts";
 
 const ADDED = ["User-Agent", "Accept", "Accept-Encoding", "Connection"];
 
 /**
  * A command for HTTPie 3. It groups repeated fields, and takes away a backslash in front of `:`, `;`, `=` or `@` in a
- * field, which is the one thing of a request that cannot be told it.
+ * field, which no comment mentions. What else it cannot be told makes it fail, or send another request: such a request is
+ * a comment that says why, without a command.
  */
 export function httpieText(request: SnippetRequest): string {
   const told = fieldsToTell(request);
+  const obstacles = obstaclesOf(request, told);
+  if (obstacles.length > 0) return obstacles.map((why) => `# HTTPie cannot send this request: ${why}`).join("\n");
   const names = new Set(told.map(([name]) => name.toLowerCase()));
   const items = told.map(([name, value]) => shellWord(value === "" ? `${name};` : `${name}: ${value}`));
   const removed = [...ADDED, ...(sendsBody(request) ? ["Content-Type"] : [])]
@@ -26,6 +30,15 @@ export function httpieText(request: SnippetRequest): string {
   }
   const { command, after } = bodyCommand(body);
   return `${joined([[`${command} | http`, "--path-as-is", ...options].join(" "), `-- ${ends.join(BREAK)}`])}${after}`;
+}
+
+/** Only plain words: some shells look into comments, too. */
+function obstaclesOf({ method }: SnippetRequest, told: readonly Field[]): string[] {
+  const isWritable = told.every(([, value]) => isUtf8(wireBytes(value)));
+  return [
+    ...(/^[A-Za-z]+$/u.test(method) ? [] : ["it takes a method with other characters than letters for a URL"]),
+    ...(isWritable ? [] : ["it writes header fields in UTF-8, and a value of this request is something else"]),
+  ];
 }
 
 const BREAK = " \\\n  ";

@@ -320,6 +320,23 @@ test("HTTPie sends method, fields and body", { skip: httpie.skip }, async (t) =>
   }
 });
 
+test("what HTTPie cannot send is a comment that says why, and no command", async () => {
+  const given = requestOf({ is: "" }, "example.com");
+  const latin: SnippetRequest = { ...given, fields: [["X-Name", "caf\xe9"]] };
+  const cases: readonly (readonly [SnippetRequest, RegExp])[] = [
+    [{ ...given, method: "M-SEARCH" }, /^# HTTPie cannot send this request: .*method.*$/],
+    [{ ...given, method: "m!x'" }, /^# HTTPie cannot send this request: .*method.*$/],
+    [latin, /^# HTTPie cannot send this request: .*UTF-8.*$/],
+    [{ ...latin, method: "A1" }, /^# HTTPie [^\n]*method[^\n]*\n# HTTPie [^\n]*UTF-8[^\n]*$/],
+  ];
+  for (const [request, expected] of cases) {
+    assert.match(httpieText(request), expected);
+    await runShell(httpieText(request));
+  }
+  const utf8: SnippetRequest = { ...given, fields: [["X-Name", Buffer.from("café").toString("latin1")]] };
+  assert.match(httpieText(utf8), /^http /);
+});
+
 test("wget sends method, fields and body", { skip: wget.skip }, async (t) => {
   await using origin = await startRecordingOrigin();
   for (const given of NASTY) {

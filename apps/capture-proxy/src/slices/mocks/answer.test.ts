@@ -100,6 +100,43 @@ test("templates are filled in only where they are switched on, and cannot end a 
   );
 });
 
+test("a field value beyond latin1 goes out as UTF-8, any other as it is, whether it was filled in or not", async () => {
+  for (const template of [false, true]) {
+    const headers = { "X-M": ["€", "é", " a\tb "], "X-U": "{{request.query.u}}" };
+    const made = await answered({ headers, template_enabled: template });
+    assert.deepEqual(field(made, "x-m"), [Buffer.from("€").toString("latin1"), "é", " a\tb "]);
+    assert.doesNotThrow(() => responseHeadText(made.status, "OK", made.fields));
+  }
+});
+
+test("a text goes out in the charset that its Content-Type names, filled in or not", async () => {
+  const latin = "text/plain; charset=iso-8859-1";
+  const cases: readonly (readonly [string, NewMockResponse, string])[] = [
+    ["static", { headers: { "content-type": latin }, body: "café" }, "636166e9"],
+    [
+      "a template",
+      { headers: { "Content-Type": latin }, body: "é{{request.method}}", template_enabled: true },
+      "e9504f5354",
+    ],
+    [
+      "a type that is a template",
+      { headers: { "Content-Type": "{{request.method}}/x; charset=latin1" }, body: "é", template_enabled: true },
+      "e9",
+    ],
+    ["UTF-16", { headers: { "Content-Type": "text/plain; charset=utf-16be" }, body: "é" }, "00e9"],
+    ["what the charset cannot say is UTF-8", { headers: { "Content-Type": latin }, body: "中" }, "e4b8ad"],
+    ["no charset that is known", { headers: { "Content-Type": "text/plain; charset=x-none" }, body: "é" }, "c3a9"],
+    ["bytes", { headers: { "Content-Type": latin }, body_base64: "w6k=" }, "c3a9"],
+  ];
+  for (const [is, response, bytes] of cases) {
+    const made = await answered(response);
+    assert.deepEqual([made.body.toString("hex"), field(made, "content-length")], [bytes, [`${bytes.length / 2}`]], is);
+  }
+  const file: FileReading = { ok: true, bytes: Buffer.from("é") };
+  const made = await answered({ headers: { "Content-Type": latin }, body_file: "x", template_enabled: true }, file);
+  assert.equal(made.body.toString("hex"), "c3a9", "a file");
+});
+
 test("whatever a request puts into a header value, the head stays one that can be written", async () => {
   const answer = prepareAnswer(filledResponse({ headers: { "X-T": "a{{request.body}}b" }, template_enabled: true }));
   await fc.assert(

@@ -1,6 +1,7 @@
 import { MOCK_LIMITS } from "@headworks/capture-contract";
 import type { MockHeaders, MockResponse } from "@headworks/capture-contract";
-import { hasField } from "@headworks/http1";
+import { encodeAsDeclared } from "@headworks/http-fields/content-coding";
+import { fieldValue, hasField } from "@headworks/http1";
 import type { RawFields } from "@headworks/http1";
 import type { SyntheticResponse } from "#exchange/phases.ts";
 import type { FileReading } from "./body-file.ts";
@@ -44,7 +45,8 @@ const EMPTY = Buffer.alloc(0);
 export function prepareAnswer(response: MockResponse): PreparedAnswer {
   const isTemplate = response.template_enabled;
   const fields = preparedFields(response, isTemplate);
-  const body = preparedBody(response, isTemplate);
+  const type = fields.find(([name]) => name.toLowerCase() === "content-type")?.[1];
+  const body = preparedBody(response, isTemplate, type);
   const { status_code: status, delay_ms: delay, delay_variance_ms: variance } = response;
   const made: SyntheticResponse | undefined =
     body.kind === "bytes" && fields.every(([, value]) => typeof value === "string")
@@ -66,7 +68,7 @@ export function prepareAnswer(response: MockResponse): PreparedAnswer {
           return complete(status, own, body.bytes, body.defaultType);
         case "template": {
           const text = body.template.render(request, nowMs, MOCK_LIMITS.fileBytes);
-          return complete(status, own, Buffer.from(text), textType(text));
+          return complete(status, own, encodeAsDeclared(text, fieldValue(own, "content-type")), textType(text));
         }
         case "file":
           return readFile(body.path).then((reading) => {
@@ -92,7 +94,7 @@ function preparedFields(response: MockResponse, isTemplate: boolean): PreparedFi
   return headerPairs(response.headers).flatMap(([name, value]): PreparedField[] => {
     const lowerName = name.toLowerCase();
     if (FRAMING.has(lowerName) || (isPlain && lowerName === "content-encoding")) return [];
-    return [[name, isTemplate && value.includes("{{") ? compileTemplate(value) : value]];
+    return [[name, isTemplate && value.includes("{{") ? compileTemplate(value) : wireText(value)]];
   });
 }
 
@@ -103,15 +105,20 @@ export function headerPairs(headers: MockHeaders): [name: string, value: string]
   );
 }
 
-function preparedBody(response: MockResponse, isTemplate: boolean): PreparedBody {
+/** `type` is the Content-Type that the rule gives the body, undefined where it gives none. */
+function preparedBody(response: MockResponse, isTemplate: boolean, type: string | Template | undefined): PreparedBody {
   if (response.body_file !== null) return { kind: "file", path: response.body_file };
   if (response.body_base64 !== null) {
     const bytes = Buffer.from(response.body_base64, "base64");
     return { kind: "bytes", bytes, defaultType: bytes.length === 0 ? undefined : "application/octet-stream" };
   }
   const text = response.body ?? "";
-  if (isTemplate && text.includes("{{")) return { kind: "template", template: compileTemplate(text) };
-  return { kind: "bytes", bytes: Buffer.from(text), defaultType: text === "" ? undefined : textType(text) };
+  // A type that is filled in later says its charset only then.
+  if ((isTemplate && text.includes("{{")) || typeof type === "object") {
+    return { kind: "template", template: compileTemplate(text) };
+  }
+  const bytes = encodeAsDeclared(text, type);
+  return { kind: "bytes", bytes, defaultType: text === "" ? undefined : textType(text) };
 }
 
 function rendered(fields: readonly PreparedField[], request: TemplateRequest | undefined, nowMs: number): RawFields {
@@ -122,10 +129,14 @@ function rendered(fields: readonly PreparedField[], request: TemplateRequest | u
   return flat;
 }
 
-/** A value from a request must not end the field it stands in; characters beyond latin1 go out as UTF-8. */
+/** A value from a request must not end the field it stands in. */
 function fieldText(value: string): string {
-  const oneLine = value.replace(/[\u0000-\u0008\u000a-\u001f\u007f]+/g, " ").trim();
-  return /[^\u0000-\u00ff]/.test(oneLine) ? Buffer.from(oneLine).toString("latin1") : oneLine;
+  return wireText(value.replace(/[\u0000-\u0008\u000a-\u001f\u007f]+/g, " ").trim());
+}
+
+/** One character for each byte: a value with characters beyond latin1 goes out as UTF-8. */
+function wireText(value: string): string {
+  return /[^\u0000-\u00ff]/.test(value) ? Buffer.from(value).toString("latin1") : value;
 }
 
 function complete(status: number, fields: RawFields, body: Buffer, defaultType: string | undefined): SyntheticResponse {

@@ -63,3 +63,11 @@ test("an answer keeps its fields and bytes, but not what belongs to one connecti
   const large = responseOf(200, [], Buffer.alloc(6_000_000));
   assert.match(typeof large === "string" ? large : "", /larger than/);
 });
+
+test("a body that is not in the charset its type names is kept as bytes, since a text would be converted", () => {
+  const type: [string, string] = ["Content-Type", "text/plain; charset=iso-8859-1"];
+  const lie = responseOf(200, [type], Buffer.from("é"));
+  assert.deepEqual(typeof lie === "object" && [lie.body, lie.body_base64], [null, "w6k="]);
+  const ascii = responseOf(200, [type], Buffer.from("e"));
+  assert.deepEqual(typeof ascii === "object" && [ascii.body, ascii.body_base64], ["e", null]);
+});

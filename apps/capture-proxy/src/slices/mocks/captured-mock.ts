@@ -1,5 +1,6 @@
 import { CONDITION_LIMITS, MOCK_LIMITS } from "@headworks/capture-contract";
 import type { Condition, MockResponse, TrafficEntry } from "@headworks/capture-contract";
+import { encodeAsDeclared } from "@headworks/http-fields/content-coding";
 import { filledResponse, plainDraft } from "./mock-rule.ts";
 import type { MockDraft } from "./mock-rule.ts";
 
@@ -87,7 +88,8 @@ export function responseOf(
   const kept = fields.filter(([name]) => !LEFT_OUT.has(name.toLowerCase()) && isToken(name));
   const headers = joinedFields(kept);
   const isCoded = kept.some(([name]) => name.toLowerCase() === "content-encoding");
-  const text = isCoded ? undefined : exactText(bytes);
+  const type = kept.find(([name]) => name.toLowerCase() === "content-type")?.[1];
+  const text = isCoded ? undefined : exactText(bytes, type);
   if (bytes.length === 0) return filledResponse({ status_code: status, headers });
   if (text !== undefined) return filledResponse({ status_code: status, headers, body: text });
   return filledResponse({ status_code: status, headers, body_base64: bytes.toString("base64") });
@@ -113,10 +115,12 @@ function joinedFields(fields: readonly (readonly [string, string])[]): Record<st
 
 const STRICT = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
 
-/** The text that gives the same bytes again, if they are one. */
-function exactText(bytes: Buffer): string | undefined {
+/** The text that gives the same bytes again in an answer of this Content-Type, if they are one. */
+function exactText(bytes: Buffer, type: string | undefined): string | undefined {
   try {
-    return STRICT.decode(bytes);
+    const text = STRICT.decode(bytes);
+    // Servers name charsets that their bytes are not in.
+    return encodeAsDeclared(text, type).equals(bytes) ? text : undefined;
   } catch {
     return undefined;
   }

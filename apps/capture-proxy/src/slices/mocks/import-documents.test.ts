@@ -339,6 +339,13 @@ const POSTMAN = {
   ],
 };
 
+test("a saved response of a Postman collection is given in the charset that it names", () => {
+  const header = [{ key: "Content-Type", value: "text/plain; charset=iso-8859-1" }];
+  const item = [{ name: "n", request: "https://a.test/", response: [{ code: 200, header, body: "é" }] }];
+  const [draft] = read("postman", JSON.stringify({ ...POSTMAN, item })).drafts;
+  assert.equal(draft && answersOf(draft.responseConfig)[0]?.body_base64, "6Q==");
+});
+
 test("a Postman collection gives a rule for each saved response, in folders too, variables filled in", async () => {
   const imported = read("postman", JSON.stringify(POSTMAN));
   assert.deepEqual(

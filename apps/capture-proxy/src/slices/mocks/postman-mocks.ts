@@ -1,5 +1,6 @@
 // Tested by import-documents.test.ts
 import type { Condition } from "@headworks/capture-contract";
+import { encodeAsDeclared } from "@headworks/http-fields/content-coding";
 import { escapedPattern, responseOf } from "./captured-mock.ts";
 import { ImportCollector, ImportProblem, listOf, member, membersOf, textOf } from "./imported-mocks.ts";
 import type { ImportedMocks, Members } from "./imported-mocks.ts";
@@ -68,7 +69,8 @@ function takeRequest(collector: ImportCollector, item: Members, variables: Reado
     const code = member(response, "code");
     const status = typeof code === "number" && code >= 200 && code <= 599 && Number.isInteger(code) ? code : 200;
     const body = textOf(member(response, "body")) ?? "";
-    const made = responseOf(status, fields, Buffer.from(body));
+    const type = fields.find(([key]) => key.toLowerCase() === "content-type")?.[1];
+    const made = responseOf(status, fields, encodeAsDeclared(body, type));
     if (typeof made === "string") {
       collector.skip(`${name.slice(0, 200)}: ${made}`);
       continue;

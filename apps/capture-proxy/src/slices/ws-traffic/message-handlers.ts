@@ -9,6 +9,8 @@ import type { WsTrafficInterceptor } from "./ws-traffic.interceptor.ts";
 
 const BASE64 = /^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$/u;
 const LONGEST_CONTROL_BYTES = 125;
+/** A close frame has its code before the reason. */
+const LONGEST_REASON_BYTES = LONGEST_CONTROL_BYTES - 2;
 
 export interface MessageHandlersParts {
   readonly interceptor: WsTrafficInterceptor;
@@ -52,7 +54,14 @@ export function createMessageHandlers({ interceptor, paused, found }: MessageHan
       if (!isSendableCloseCode(code)) {
         throw validationError([{ path: "body/code", message: `the close code ${code} must not be sent` }]);
       }
-      if (!control.close(code, body?.reason ?? "")) throw new ApiError("CONFLICT", "The connection is closing already");
+      const reason = body?.reason ?? "";
+      // The schema counts characters; a frame holds bytes, and what does not fit would be cut without a word.
+      if (Buffer.byteLength(reason) > LONGEST_REASON_BYTES) {
+        throw validationError([
+          { path: "body/reason", message: `must not have more than ${LONGEST_REASON_BYTES} bytes in UTF-8` },
+        ]);
+      }
+      if (!control.close(code, reason)) throw new ApiError("CONFLICT", "The connection is closing already");
       return { status: 204 };
     },
     listWsPaused: () => ({ status: 200, body: paused.list() }),

@@ -157,6 +157,21 @@ test("messages of our own reach either side, and the connection is closed toward
   await rig.api("POST", "/ws-traffic/connections/unknown/send", { text: "x" }, 404);
 });
 
+test("a close reason of more than 123 bytes is refused, however few characters it has; one of 123 arrives whole", async () => {
+  await using rig = await startWebSocketRig();
+  const { client, server, id } = await rig.open();
+  const path = `/ws-traffic/connections/${id}/close`;
+  for (const reason of ["é".repeat(62), "x".repeat(124)]) {
+    const { details } = await rig.api<{ details: { path: string; message: string }[] }>("POST", path, { reason }, 400);
+    assert.equal(details[0]?.path, "body/reason");
+    assert.match(details[0].message, /123/);
+  }
+  const reason = `${"é".repeat(61)}x`;
+  await rig.api("POST", path, { reason }, 204);
+  await waitUntil(() => client.closed.length === 1 && server.closed.length === 1);
+  assert.deepEqual([client.closed, server.closed], [[`1000 ${reason}`], [`1000 ${reason}`]]);
+});
+
 test("rules replace, leave out and delay messages of open connections, from the moment they are made", async () => {
   await using rig = await startWebSocketRig();
   const { client, server, id } = await rig.open();

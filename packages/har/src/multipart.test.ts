@@ -1,0 +1,49 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { fromHarEntry } from "./from-entry.ts";
+import { readHarEntry } from "./read-entry.ts";
+
+/** The request of another program's entry with a form that is given as a list of parts alone. */
+function formOf(params: readonly object[], mimeType: string, headers: readonly object[] = []) {
+  const request = { method: "POST", url: "https://a.test/", headers, postData: { mimeType, params } };
+  const reading = readHarEntry({ startedDateTime: "2026-01-02T03:04:05Z", request });
+  assert.ok(reading.ok);
+  const { fields, body } = fromHarEntry(reading.entry).request;
+  return { fields, text: Buffer.from(body?.bytes ?? []).toString(), isTruncated: body?.isTruncated };
+}
+
+test("a multipart form that is given as a list of parts becomes the body that they make", () => {
+  const params = [
+    { name: "a", value: "1é" },
+    { name: 'f"\r\n', fileName: "x.txt", contentType: "text/plain", value: "line\r\n" },
+  ];
+  const type = "multipart/form-data; boundary=xx";
+  const text =
+    '--xx\r\nContent-Disposition: form-data; name="a"\r\n\r\n1é\r\n--xx\r\nContent-Disposition: form-data; name="f%22%0D%0A"; filename="x.txt"\r\nContent-Type: text/plain\r\n\r\nline\r\n\r\n--xx--\r\n';
+  const expected = { fields: ["Content-Type", type], text, isTruncated: false };
+  assert.deepEqual(formOf(params, type), expected);
+  const header = { name: "Content-Type", value: type };
+  assert.deepEqual(formOf(params, "multipart/form-data", [header]), expected, "the field knows the boundary");
+});
+
+test("a form whose boundary is missing, or stands in a part, gets one that the Content-Type names", () => {
+  const cases = [
+    ["multipart/form-data", "1", "----WeirFormBoundary"],
+    ["multipart/form-data; boundary=xx; a=b", "1\r\n--xx--", "----WeirFormBoundary"],
+    ['multipart/form-data; a=b; boundary="x"', "--x\r\n--\r\n------WeirFormBoundary", "----WeirFormBoundary1"],
+  ] as const;
+  for (const [type, value, boundary] of cases) {
+    const { fields, text } = formOf([{ name: "a", value }], type, [{ name: "content-type", value: type }]);
+    const rest = type.includes("a=b") ? "; a=b" : "";
+    assert.deepEqual(fields, ["content-type", `multipart/form-data${rest}; boundary=${boundary}`]);
+    const part = 'Content-Disposition: form-data; name="a"';
+    assert.equal(text, `--${boundary}\r\n${part}\r\n\r\n${value}\r\n--${boundary}--\r\n`);
+  }
+});
+
+test("a form without the content of its file is rebuilt as a body that is not whole", () => {
+  const file = { name: "f", fileName: "x.bin", contentType: "application/octet-stream" };
+  const { text, isTruncated } = formOf([file], "multipart/form-data; boundary=B");
+  assert.match(text, /filename="x.bin"\r\nContent-Type: application\/octet-stream\r\n\r\n\r\n--B--/);
+  assert.equal(isTruncated, true);
+});
