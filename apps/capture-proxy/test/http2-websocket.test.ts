@@ -6,7 +6,7 @@ import { createServer } from "node:https";
 import type { Server } from "node:https";
 import type { AddressInfo, Socket } from "node:net";
 import { test } from "node:test";
-import { waitUntil } from "@headworks/testkit";
+import { waitUntil, websocketFields } from "@headworks/testkit";
 import { WebSocketServer } from "ws";
 import type { WebSocket } from "ws";
 import { clientOf, http2Engine, originCa, secureTunnelTo } from "./http2-rig.ts";
@@ -78,15 +78,7 @@ const TEXT = 1;
 function begin(session: ClientHttp2Session | undefined, port: number, path = "/chat"): ClientHttp2Stream {
   assert.ok(session);
   const stream = session.request(
-    {
-      ":method": "CONNECT",
-      ":protocol": "websocket",
-      ":scheme": "https",
-      ":authority": `localhost:${port}`,
-      ":path": path,
-      "sec-websocket-version": "13",
-      "sec-websocket-protocol": "chat",
-    },
+    { ...websocketFields("https", `localhost:${port}`, path), "sec-websocket-protocol": "chat" },
     { endStream: false },
   );
   return stream.on("error", () => undefined);

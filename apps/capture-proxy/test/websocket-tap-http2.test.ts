@@ -3,7 +3,7 @@ import { once } from "node:events";
 import { createServer } from "node:https";
 import type { AddressInfo } from "node:net";
 import { test } from "node:test";
-import { waitUntil } from "@headworks/testkit";
+import { waitUntil, websocketFields } from "@headworks/testkit";
 import { frameBytes } from "@headworks/websocket";
 import { WebSocketServer } from "ws";
 import type { TappedFrame } from "#exchange/messages.ts";
@@ -34,17 +34,7 @@ test("messages of a WebSocket on a stream of HTTP/2 are read, and changed by rul
   await using client = await clientOf("2", proxy, port);
   await client.fetch();
   assert.ok(client.session);
-  const stream = client.session.request(
-    {
-      ":method": "CONNECT",
-      ":protocol": "websocket",
-      ":scheme": "https",
-      ":authority": `localhost:${port}`,
-      ":path": "/",
-      "sec-websocket-version": "13",
-    },
-    { endStream: false },
-  );
+  const stream = client.session.request(websocketFields("https", `localhost:${port}`, "/"), { endStream: false });
   stream.on("error", () => undefined);
   await once(stream, "response");
   const pieces: Buffer[] = [];

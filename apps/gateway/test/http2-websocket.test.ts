@@ -6,7 +6,7 @@ import type { ClientHttp2Stream } from "node:http2";
 import type { AddressInfo } from "node:net";
 import { after, before, test } from "node:test";
 import type { DocumentInput } from "@headworks/gateway-contract";
-import { collect, http2Client, type RawServer, startRawServer, waitUntil } from "@headworks/testkit";
+import { collect, http2Client, type RawServer, startRawServer, waitUntil, websocketFields } from "@headworks/testkit";
 import { WebSocketServer, type WebSocket } from "ws";
 import { errorCode } from "./error-code.ts";
 import { serving, startGateway, type TestGateway } from "./gateway-rig.ts";
@@ -47,14 +47,7 @@ function pathOf(value: string) {
   return { path: { type: "exact", value } } as const;
 }
 
-const CONNECT = {
-  ":method": "CONNECT",
-  ":protocol": "websocket",
-  ":scheme": "http",
-  ":authority": "gateway.test",
-  ":path": "/chat",
-  "sec-websocket-version": "13",
-};
+const CONNECT = websocketFields("http", "gateway.test", "/chat");
 
 /** A client's frame: whole, masked with zeros (RFC 6455, 5.2). */
 function frameOf(opcode: number, payload: Buffer | string): Buffer {

@@ -3,7 +3,15 @@ import { createHash } from "node:crypto";
 import { once } from "node:events";
 import { after, before, test } from "node:test";
 import type { DocumentInput } from "@headworks/gateway-contract";
-import { http2Client, rawClient, readResponse, startRawServer, type RawServer, waitUntil } from "@headworks/testkit";
+import {
+  http2Client,
+  rawClient,
+  readResponse,
+  startRawServer,
+  type RawServer,
+  waitUntil,
+  websocketFields,
+} from "@headworks/testkit";
 import { startGateway, type TestGateway } from "./gateway-rig.ts";
 import { proxied } from "./route-documents.ts";
 
@@ -116,12 +124,7 @@ test("every response of a route says what the route's rules add: a 101 as well, 
 test("RFC 8441: the 200 that begins a WebSocket over HTTP/2 says what the route's rules add", async () => {
   await using client = await http2Client(gateway.port());
   const stream = client.session.request({
-    ":method": "CONNECT",
-    ":protocol": "websocket",
-    ":scheme": "http",
-    ":authority": "gateway.test",
-    ":path": "/chat",
-    "sec-websocket-version": "13",
+    ...websocketFields("http", "gateway.test", "/chat"),
     accept: ACCEPT,
     "accept-encoding": "gzip",
     origin: "https://app.test",

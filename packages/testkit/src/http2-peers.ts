@@ -79,6 +79,18 @@ export interface Http2Client extends AsyncDisposable {
   fetch(headers: OutgoingHttpHeaders, body?: string | Buffer): Promise<Http2Answer>;
 }
 
+/** The fields of a stream that asks for a WebSocket (RFC 8441, section 5). */
+export function websocketFields(scheme: "http" | "https", authority: string, path: string): Record<string, string> {
+  return {
+    ":method": "CONNECT",
+    ":protocol": "websocket",
+    ":scheme": scheme,
+    ":authority": authority,
+    ":path": path,
+    "sec-websocket-version": "13",
+  };
+}
+
 /** Connects to `http://127.0.0.1:port` by prior knowledge, or over TLS with these options. */
 export async function http2Client(port: number, tls?: SecureClientSessionOptions): Promise<Http2Client> {
   const session =

@@ -15,6 +15,7 @@ export {
 export {
   collect,
   http2Client,
+  websocketFields,
   startHttp2Origin,
   startRawHttp2Origin,
   startResettingHttp2Origin,
