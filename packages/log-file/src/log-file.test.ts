@@ -193,6 +193,17 @@ test("lines that were given before a rotation are in the archive, later ones are
   assert.equal(text(), "after\n");
 });
 
+test("each rotation has an archive of its own, also those that are asked for while a write is under way", async () => {
+  const { file, others } = await open();
+  file.write("line\n");
+  const archives = await Promise.all([file.rotate(), file.rotate(), file.rotate()]);
+  assert.deepEqual(archives.map((path) => basename(path)).toSorted(), others());
+  assert.deepEqual(
+    archives.map((path) => readFileSync(path, "utf8")),
+    ["line\n", "", ""],
+  );
+});
+
 test("a name that is taken is left alone, whatever it is", async () => {
   const { file, path, directory } = await open();
   const taken = `${path}.${archiveStamp(START)}`;

@@ -291,18 +291,20 @@ export class LogFile {
     }
   }
 
+  /** Each request gets an archive of its own, also those that came while a write was under way. */
   #settleRotations(): void {
-    const requests = this.#rotations.splice(0);
-    try {
-      this.flushSync();
-      if (this.#trouble !== undefined) throw new Error(this.#trouble);
-      this.#ready();
-      const archive = this.#renameFile() ?? this.#rotateAnew();
-      this.#ready();
-      for (const request of requests) request.resolve(archive);
-    } catch (error) {
-      this.#fail(error);
-      for (const request of requests) request.reject(new Error(this.#trouble ?? (error as Error).message));
+    for (const request of this.#rotations.splice(0)) {
+      try {
+        this.flushSync();
+        if (this.#trouble !== undefined) throw new Error(this.#trouble);
+        this.#ready();
+        const archive = this.#renameFile() ?? this.#rotateAnew();
+        this.#ready();
+        request.resolve(archive);
+      } catch (error) {
+        this.#fail(error);
+        request.reject(new Error(this.#trouble ?? (error as Error).message));
+      }
     }
   }
 
