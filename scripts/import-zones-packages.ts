@@ -70,6 +70,8 @@ export const testZones: readonly Zone[] = [
       FORMATS,
       "sockets",
       "testkit",
+      // How a service is started: its options of Node.
+      "scripts",
       "proxy/storage",
       "proxy/exchange",
       "proxy/api",

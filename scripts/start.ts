@@ -1,5 +1,6 @@
 import { homedir } from "node:os";
 import { isAbsolute, join } from "node:path";
+import { entryOptions } from "./entry-options.ts";
 import { runServices } from "./services.ts";
 import type { Service } from "./services.ts";
 import { repositoryRoot } from "./source-tree.ts";
@@ -7,25 +8,19 @@ import { ensureUi } from "./ui-build.ts";
 
 // Tested by services.test.ts
 
-/** As in the first line of both services' entry files. */
-const NODE_OPTIONS = [
-  "--max-semi-space-size=16",
-  "--initial-old-space-size=64",
-  "--single-threaded-gc",
-  "--no-allocation-site-pretenuring",
-];
 const QUICKSTART = "examples/gateway/quickstart.yaml";
 
 /** What `npm start` runs side by side. Arguments after `--` go to Weir. */
 function servicesToStart(args: readonly string[]): Service[] {
-  const entry = (app: string): string => join(repositoryRoot, "apps", app, "src/main.ts");
+  const weir = join(repositoryRoot, "apps/capture-proxy/src/main.ts");
+  const sluice = join(repositoryRoot, "apps/gateway/src/main.ts");
   return [
-    { name: "weir", nodeOptions: NODE_OPTIONS, entry: entry("capture-proxy"), args: ["serve", ...args] },
+    { name: "weir", nodeOptions: entryOptions(weir), entry: weir, args: ["serve", ...args] },
     { name: "quickstart", entry: join(repositoryRoot, "scripts/quickstart-origins.ts"), args: [] },
     {
       name: "sluice",
-      nodeOptions: NODE_OPTIONS,
-      entry: entry("gateway"),
+      nodeOptions: entryOptions(sluice),
+      entry: sluice,
       args: ["serve", "--config", join(repositoryRoot, QUICKSTART)],
       // Requests are logged on standard output, which would bury the lines to try.
       isQuiet: true,

@@ -3,6 +3,7 @@ import { existsSync, readFileSync, statSync } from "node:fs";
 import { connect, createServer, type AddressInfo } from "node:net";
 import { join } from "node:path";
 import { spawnProcess, waitUntil } from "@headworks/testkit";
+import { entryOptions } from "../../scripts/entry-options.ts";
 import type { BodyEdit } from "./load.ts";
 import { CORES, pinned } from "./pinning.ts";
 
@@ -47,6 +48,7 @@ export interface Contender {
 }
 
 const repository = join(import.meta.dirname, "../..");
+const WEIR = join(repository, "apps/capture-proxy/src/main.ts");
 const peersDirectory = join(repository, "bench/peers");
 
 /** A port that was free a moment ago, for programs that cannot let the system choose one. */
@@ -73,12 +75,8 @@ export function weirArguments(
   ports: { proxy: number; api: number },
 ): string[] {
   return [
-    // As in the first line of the file, which is what users start.
-    "--max-semi-space-size=16",
-    "--initial-old-space-size=64",
-    "--single-threaded-gc",
-    "--no-allocation-site-pretenuring",
-    join(repository, "apps/capture-proxy/src/main.ts"),
+    ...entryOptions(WEIR),
+    WEIR,
     "serve",
     `--proxy-port=${ports.proxy}`,
     `--api-port=${ports.api}`,

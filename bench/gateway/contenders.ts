@@ -1,6 +1,7 @@
 import { spawnSync } from "node:child_process";
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { entryOptions } from "../../scripts/entry-options.ts";
 import type { CommandLine } from "../capture/pinning.ts";
 import type { Site } from "./site.ts";
 
@@ -36,6 +37,7 @@ export interface Contender {
 }
 
 const repository = join(import.meta.dirname, "../..");
+const SLUICE = join(repository, "apps/gateway/src/main.ts");
 const peersDirectory = join(repository, "bench/peers");
 
 /** The key that requests carry where a quota is asked for. */
@@ -62,12 +64,8 @@ const sluice: Contender = {
         ...environment,
         "GATEWAY_LOG=warn",
         process.execPath,
-        // As in the first line of the file.
-        "--max-semi-space-size=16",
-        "--initial-old-space-size=64",
-        "--single-threaded-gc",
-        "--no-allocation-site-pretenuring",
-        join(repository, "apps/gateway/src/main.ts"),
+        ...entryOptions(SLUICE),
+        SLUICE,
         "serve",
         "-c",
         file,

@@ -11,6 +11,7 @@ import {
   waitUntil,
   type SpawnedProcess,
 } from "@headworks/testkit";
+import { entryOptions } from "../../scripts/entry-options.ts";
 import { residentMb } from "../capture/processor-time.ts";
 
 const MAIN = fileURLToPath(new URL("../../apps/gateway/src/main.ts", import.meta.url));
@@ -162,17 +163,7 @@ async function run(reloads: number, everyMs: number, connections: number): Promi
   writeFileSync(file, documentOf(0, origin.port));
   await using gateway: SpawnedProcess = await spawnProcess(
     process.execPath,
-    [
-      "--max-semi-space-size=16",
-      "--initial-old-space-size=64",
-      "--single-threaded-gc",
-      "--no-allocation-site-pretenuring",
-      MAIN,
-      "serve",
-      "--config",
-      file,
-      "--json",
-    ],
+    [...entryOptions(MAIN), MAIN, "serve", "--config", file, "--json"],
     {
       env: {
         GATEWAY_STATE_DB: directory.file("state", "state.db"),

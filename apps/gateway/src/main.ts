@@ -1,4 +1,4 @@
-#!/usr/bin/env -S node --max-semi-space-size=16 --initial-old-space-size=64 --single-threaded-gc --no-allocation-site-pretenuring
+#!/usr/bin/env -S node --max-semi-space-size=16 --initial-old-space-size=64 --single-threaded-gc --no-allocation-site-pretenuring --heap-growing-percent=50
 // Tested by ../test/cli-serve.test.ts
 // The options in the first line: requests are short-lived garbage, which is cheapest in a bounded young generation that
 // one thread collects, and outside of which nothing is made because of what V8 saw while the process was starting (decision
