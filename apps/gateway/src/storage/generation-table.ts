@@ -15,28 +15,27 @@ const SOURCES = ["startup", "reload", "admin", "rollback"] as const;
 export class GenerationTable {
   readonly #add: StatementSync;
   readonly #newest: StatementSync;
-  readonly #sizes: StatementSync;
-  readonly #dropUntil: StatementSync;
+  readonly #dropOldest: StatementSync;
 
   constructor(database: DatabaseSync) {
     this.#add = database.prepare(
       "INSERT INTO generation (number, content_hash, published_ms, source, actor, text) VALUES (?, ?, ?, ?, ?, ?)",
     );
     this.#newest = database.prepare("SELECT * FROM generation ORDER BY seq DESC LIMIT ?");
-    this.#sizes = database.prepare("SELECT seq, octet_length(text) AS bytes FROM generation ORDER BY seq DESC");
-    this.#dropUntil = database.prepare("DELETE FROM generation WHERE seq <= ?");
+    // Counted where they lie: rows that were read become old before they are dead.
+    this.#dropOldest = database.prepare(
+      `DELETE FROM generation WHERE seq <= (
+         SELECT MAX(seq) FROM (
+           SELECT seq, ROW_NUMBER() OVER (ORDER BY seq DESC) AS place, SUM(octet_length(text)) OVER (ORDER BY seq DESC) AS bytes
+           FROM generation)
+         WHERE place > ${LEAST_GENERATIONS} AND (place > ${MOST_GENERATIONS} OR bytes > ${MOST_TEXT_BYTES}))`,
+    );
   }
 
   add(record: GenerationRecord): void {
     const { number, contentHash, publishedMs, source, actor, text } = record;
     this.#add.run(number, contentHash, Math.floor(publishedMs), source, actor ?? null, text);
-    let bytes = 0;
-    for (const [index, row] of this.#sizes.all().entries()) {
-      bytes += Number(row["bytes"]);
-      if (index < LEAST_GENERATIONS || (index < MOST_GENERATIONS && bytes <= MOST_TEXT_BYTES)) continue;
-      this.#dropUntil.run(Number(row["seq"]));
-      return;
-    }
+    this.#dropOldest.run();
   }
 
   newest(limit: number): readonly GenerationRecord[] {

@@ -202,21 +202,37 @@ test("the outbox keeps 10,000 events: acknowledged ones go first, then the oldes
   database.close();
 });
 
+const generation = (number: number, text = "routes: []\n"): GenerationRecord => ({
+  number,
+  contentHash: Number.MAX_SAFE_INTEGER - number,
+  publishedMs: number,
+  source: number % 2 === 0 ? "admin" : "reload",
+  actor: "ops",
+  text,
+});
+
 test("generations come back newest first, with all 53 bits of their hash; the newest hundred are kept", async () => {
   await using directory = await temporaryDirectory();
   await using store = await open(directory.file("state.db"));
-  const record = (number: number, actor?: string): GenerationRecord => ({
-    number,
-    contentHash: Number.MAX_SAFE_INTEGER - number,
-    publishedMs: number,
-    source: number % 2 === 0 ? "admin" : "reload",
-    actor,
-    text: "routes: []\n",
-  });
-  for (let number = 1; number <= 103; number += 1) await store.recordGeneration(record(number, "ops"));
-  assert.deepEqual(await store.generations(2), [record(103, "ops"), record(102, "ops")]);
+  for (let number = 1; number <= 103; number += 1) await store.recordGeneration(generation(number));
+  assert.deepEqual(await store.generations(2), [generation(103), generation(102)]);
   const all = await store.generations(1000);
   assert.deepEqual([all.length, all.at(-1)?.number], [100, 4]);
+});
+
+test("generations are kept as long as their texts have 64 MiB together, and five of them however long", async () => {
+  await using directory = await temporaryDirectory();
+  await using store = await open(directory.file("state.db"));
+  const kept = async (): Promise<number[]> => (await store.generations(1000)).map(({ number }) => number);
+  const long = "x".repeat(8 * 1024 * 1024);
+  for (let number = 1; number <= 8; number += 1) await store.recordGeneration(generation(number, long));
+  assert.deepEqual(await kept(), [8, 7, 6, 5, 4, 3, 2, 1]);
+  await store.recordGeneration(generation(9, "x"));
+  assert.deepEqual(await kept(), [9, 8, 7, 6, 5, 4, 3, 2]);
+  for (let number = 10; number <= 14; number += 1) {
+    await store.recordGeneration(generation(number, long.repeat(2)));
+  }
+  assert.deepEqual(await kept(), [14, 13, 12, 11, 10]);
 });
 
 test("usage is added per consumer, hour and day, and summed over stretches", async () => {
