@@ -200,6 +200,35 @@ test("the version, and help with examples for every command", async () => {
   }
 });
 
+for (const args of [
+  ["nope"],
+  ["help", "nope"],
+  ["nope", "--help"],
+  ["nope", "-h"],
+  ["config", "nope", "--help"],
+  ["help", "config", "nope"],
+  ["config", "help", "nope"],
+]) {
+  test(`help for a command that is not there is the error of an unknown command: sluice ${args.join(" ")}`, async () => {
+    const err = "error: unknown command 'nope'\nRun sluice --help to see what there is.\n";
+    assert.deepEqual(await sluice(args), { code: 2, out: "", err });
+  });
+}
+
+for (const [args, usage] of [
+  [["help"], "sluice [options] [command]"],
+  [["help", "status"], "sluice status [options]"],
+  [["help", "config", "apply"], "sluice config apply [options] <file>"],
+  [["config", "help", "apply"], "sluice config apply [options] <file>"],
+  [["help", "serve", "gateway.yaml"], "sluice serve [options]"],
+  [["help", "quota", "acme"], "sluice quota [options] [command] [consumer]"],
+] as const) {
+  test(`help explains the command that is named, below others too: sluice ${args.join(" ")}`, async () => {
+    const { code, out, err } = await sluice(args);
+    assert.deepEqual([code, out.split("\n")[0], err], [0, `Usage: ${usage}`, ""]);
+  });
+}
+
 test("help is there before anything of the gateway is loaded", async () => {
   await using child = await spawnProcess(process.execPath, [
     "--import",

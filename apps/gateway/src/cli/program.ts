@@ -14,6 +14,7 @@ export async function runCommandLine(args: readonly string[], invocation: Invoca
   const program = new Command("sluice")
     .description("Sluice, the API gateway of Headworks")
     .version(invocation.version, "-v, --version", "print the version")
+    .helpCommand("help [command...]", "display help for command")
     .exitOverride()
     .showSuggestionAfterError()
     .showHelpAfterError("Run sluice --help to see what there is.")
@@ -37,13 +38,39 @@ export async function runCommandLine(args: readonly string[], invocation: Invoca
   addOnlineCommands(program, invocation, ended);
   addCerts(program, invocation, ended);
   try {
-    await program.parseAsync([...args], { from: "user" });
+    await program.parseAsync(withHelpOf(program, args), { from: "user" });
   } catch (error) {
     if (!(error instanceof CommanderError)) throw error;
     // Without a command the help is the answer, and no success.
     return error.exitCode === 0 ? EXIT.ok : EXIT.warnings;
   }
   return code;
+}
+
+/**
+ * The words as commander understands them. It looks at one word behind `help` only, and where help is asked for it explains
+ * what it knows in place of a command that there is not; a command that is not there has to be complained about.
+ */
+function withHelpOf(program: Command, words: readonly string[]): readonly string[] {
+  let command = program;
+  const path: string[] = [];
+  let isHelp = false;
+  for (const word of words) {
+    if (command.commands.length === 0 || word.startsWith("-")) break;
+    if (word === "help") {
+      isHelp = true;
+      continue;
+    }
+    const found = command.commands.find((each) => each.name() === word);
+    if (found === undefined) {
+      // `quota` has commands below it, and an argument of its own.
+      if (command.registeredArguments.length > 0) break;
+      return [...path, word];
+    }
+    command = found;
+    path.push(word);
+  }
+  return isHelp ? [...path, "--help"] : words;
 }
 
 function addServe(program: Command, invocation: Invocation, ended: (code: number) => void): void {
