@@ -1,5 +1,6 @@
 import type { RawFields } from "@headworks/http1";
 import type { RequestContext } from "./context.ts";
+import { countedDown } from "./max-forwards.ts";
 
 /** What happens to a field on its way through. */
 const TREATMENT = {
@@ -13,6 +14,7 @@ const TREATMENT = {
   forwardedProto: 7,
   forwardedHost: 8,
   forwardedPort: 9,
+  maxForwards: 10,
 } as const;
 type Treatment = (typeof TREATMENT)[keyof typeof TREATMENT];
 
@@ -29,6 +31,7 @@ const REQUEST_FIELDS: Readonly<Record<string, Treatment>> = {
   // Many programs would take it for the variable HTTP_PROXY ("httpoxy"); no standard knows it.
   proxy: TREATMENT.drop,
   te: TREATMENT.te,
+  "max-forwards": TREATMENT.maxForwards,
   forwarded: TREATMENT.forwarded,
   "x-forwarded-for": TREATMENT.forwardedFor,
   "x-forwarded-proto": TREATMENT.forwardedProto,
@@ -203,6 +206,9 @@ export function upstreamRequestFields(request: RequestContext): RawFields {
         break;
       case TREATMENT.forwardedPort:
         if (fromTrusted && PORT.test(value)) port = value;
+        break;
+      case TREATMENT.maxForwards:
+        kept.push(name, countedDown(request.method, value));
         break;
       case TREATMENT.te:
         if (/(?:^|,)[ \t]*trailers[ \t]*(?:,|$)/i.test(value)) kept.push("TE", "trailers");

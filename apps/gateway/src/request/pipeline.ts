@@ -7,6 +7,7 @@ import type { ClientStream } from "./client-stream.ts";
 import type { RequestContext } from "./context.ts";
 import { LOWER_CORRELATION, X_REQUEST_ID } from "./forwarded-fields.ts";
 import type { CompiledRoute } from "./generation.ts";
+import { lastRecipientsAnswer } from "./max-forwards.ts";
 import type { Answer, AnswerStore, FinishedRequest, Gate, KeptAnswer, Observer, Verdict } from "./phases.ts";
 import { ProxiedRequest, type EndpointPools } from "./proxied-request.ts";
 import { refreshRequest } from "./refresh-request.ts";
@@ -170,6 +171,8 @@ export class Pipeline {
   #run(delivery: AnswerDelivery, route: CompiledRoute): void {
     const { action } = route;
     if (action.kind === "answer") return delivery.answer(action.answer(delivery.request), "action");
+    const own = lastRecipientsAnswer(delivery.request);
+    if (own !== undefined) return delivery.answer(own, "action");
     new ProxiedRequest(delivery, action, this.#parts.pools).start();
   }
 

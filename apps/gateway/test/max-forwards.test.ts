@@ -1,0 +1,66 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { startOrigin } from "@headworks/testkit";
+import { serving, startGateway } from "./gateway-rig.ts";
+import { errorOf, proxied, responding } from "./route-documents.ts";
+
+const VIA = "Via: 1.1 edge";
+
+test("OPTIONS that may not be forwarded any more is answered by the gateway itself (RFC 9110, 7.6.2)", async () => {
+  await using origin = await startOrigin();
+  await using gateway = await startGateway({
+    ...serving("api", [origin.port]),
+    routes: [
+      proxied("api", "/", {}),
+      proxied("few", "/few", { service: "api", methods: ["GET", "options"] }),
+      responding("own", "/own"),
+      proxied("closed", "/closed", { service: "api", auth_required: true }),
+    ],
+    consumers: [{ name: "acme", credentials: [{ type: "api_key", key: "the-key-of-acme" }] }],
+  });
+  for (const [path, status, allow] of [
+    ["/", 200, undefined],
+    ["/few", 200, "GET, OPTIONS"],
+    ["/own", 200, undefined],
+    ["/closed", 401, undefined],
+  ] as const) {
+    const answer = await gateway.send({ method: "OPTIONS", path, fields: ["Max-Forwards: 0", VIA] });
+    assert.deepEqual([answer.status, answer.header("allow")], [status, allow], path);
+    if (status === 401) assert.equal(errorOf(answer).code, "unauthorized");
+  }
+  assert.equal(origin.requests.length, 0);
+});
+
+test("TRACE that may not be forwarded any more shows who passed it on, and no secret (RFC 9110, 9.3.8)", async () => {
+  await using origin = await startOrigin();
+  await using gateway = await startGateway({ ...serving("api", [origin.port]), routes: [proxied("api", "/", {})] });
+  const secrets = ["Authorization: Bearer s3cret", "Cookie: s=s3cret", "X-Edge-Token: s3cret"];
+  const answer = await gateway.send({ method: "TRACE", path: "/a?b", fields: ["Max-Forwards: 00", VIA, ...secrets] });
+  assert.deepEqual([answer.status, answer.header("content-type")], [200, "message/http"]);
+  assert.equal(
+    answer.body.toString(),
+    "TRACE /a?b HTTP/1.1\r\nHost: gateway.test\r\nMax-Forwards: 00\r\nVia: 1.1 edge\r\n\r\n",
+  );
+  assert.equal(origin.requests.length, 0);
+});
+
+for (const [method, sent, received] of [
+  ["OPTIONS", "1", "0"],
+  ["OPTIONS", "10", "9"],
+  ["TRACE", "3", "2"],
+  ["OPTIONS", "99999999999999999999", "2147483647"],
+  ["OPTIONS", "-1", "-1"],
+  ["OPTIONS", "", ""],
+  ["GET", "0", "0"],
+  ["GET", "7", "7"],
+] as const) {
+  test(`Max-Forwards is counted down only for OPTIONS and TRACE: ${method} "${sent}"`, async () => {
+    await using origin = await startOrigin();
+    await using gateway = await startGateway({ ...serving("api", [origin.port]), routes: [proxied("api", "/", {})] });
+    assert.equal((await gateway.send({ method, path: "/", fields: [`Max-Forwards: ${sent}`] })).status, 200);
+    assert.deepEqual(
+      origin.requests.map(({ rawHeaders }) => rawHeaders[rawHeaders.indexOf("Max-Forwards") + 1]),
+      [received],
+    );
+  });
+}
