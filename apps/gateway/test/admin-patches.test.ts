@@ -160,6 +160,41 @@ routes:
   assert.match(await readFile(gateway.configFile, "utf8"), /# ticket 4711\nroutes:\n.*body: two/);
 });
 
+test("a whole document by PUT writes over nothing that somebody saved and that does not run, unless it says overwrite", async () => {
+  await using gateway = await startGateway({ listeners, admin: ADMIN, routes: [route("one")] }, DEV);
+  const ran = await readFile(gateway.configFile, "utf8");
+  const next = JSON.stringify({ listeners, admin: ADMIN, routes: [route("two")] });
+  const put = async (query = "", body = next): Promise<AdminAnswer> =>
+    await call(gateway, `/config${query}`, { method: "PUT", body });
+  for (const saved of [`${ran}\ntypo: 1\n`, ran.replace("one", "three")]) {
+    await writeFile(gateway.configFile, saved);
+    for (const query of ["", "?dry_run=true", "?overwrite=false"]) {
+      const answer = await put(query);
+      assert.deepEqual([answer.status, code(answer)], [409, "config_file_differs"], query);
+    }
+    assert.equal(await readFile(gateway.configFile, "utf8"), saved);
+  }
+  // Nothing is lost of what is in the document itself, as when the file itself is applied.
+  await writeFile(gateway.configFile, next);
+  assert.equal((await put()).status, 200);
+  await writeFile(gateway.configFile, `# A comment is no change\n${next}`);
+  assert.equal((await put("", ran)).status, 200);
+  await writeFile(gateway.configFile, "typo: 1\n");
+  assert.equal((await put("?overwrite=true")).status, 200);
+  assert.equal(await readFile(gateway.configFile, "utf8"), next);
+});
+
+test("a whole document by PATCH, and a rollback, replace the file whatever it holds", async () => {
+  await using gateway = await startGateway({ listeners, admin: ADMIN, routes: [route("one")] }, DEV);
+  const next = JSON.stringify({ listeners, admin: ADMIN, routes: [route("two")] });
+  await writeFile(gateway.configFile, "typo: 1\n");
+  assert.equal((await call(gateway, "/config", { method: "PATCH", body: next })).status, 200);
+  await writeFile(gateway.configFile, "typo: 1\n");
+  const headers = { "content-type": "application/json" };
+  const rollback = await call(gateway, "/config/rollback", { method: "POST", body: '{"generation":1}', headers });
+  assert.equal(rollback.status, 200, rollback.text);
+});
+
 test("a file that is put back after a patch is noticed", async () => {
   const document = { listeners, admin: ADMIN, routes: [route("one")] };
   await using gateway = await startGateway(document, { ...DEV, followsFile: true });

@@ -69,6 +69,17 @@ test("config: get, apply with a plan and a condition, history and rollback", asy
   assert.deepEqual([gone.code, gone.err], [1, "sluice: This generation is not kept [generation_not_found]\n"]);
 });
 
+test("config apply --overwrite publishes over what was saved in the gateway's file and does not run", async () => {
+  await using gateway = await startGateway(document("one"), DEV);
+  const next = gateway.directory.file("next.json");
+  await writeFile(next, JSON.stringify(document("two")));
+  await writeFile(gateway.configFile, "typo: 1\n");
+  const refused = await sluice(["config", "apply", next], of(gateway));
+  assert.deepEqual([refused.code, refused.err.endsWith("[config_file_differs]\n")], [1, true]);
+  assert.equal((await sluice(["config", "apply", next, "--overwrite"], of(gateway))).code, 0);
+  assert.equal(await body(gateway), "two");
+});
+
 test("plan says how much of the latest traffic would feel it, if the gateway that is named can be asked", async () => {
   await using gateway = await startGateway(document("one"), DEV);
   const next = gateway.directory.file("next.json");

@@ -72,6 +72,7 @@ const MOST_DELTA = Number.MAX_SAFE_INTEGER;
 
 const Anything = Type.Unsafe<Readonly<Record<string, unknown>>>({ type: "object" });
 const dryRunQuery = strictObject({ dry_run: Type.Optional(Type.Boolean()) });
+const replaceQuery = strictObject({ dry_run: Type.Optional(Type.Boolean()), overwrite: Type.Optional(Type.Boolean()) });
 
 const entities = (name: "routes" | "services" | "consumers" | "policies") =>
   ({
@@ -99,7 +100,7 @@ export const adminOperations = defineOperations({
     path: "/config",
     summary: "Publish a whole document, or a change to the running one",
     description:
-      "`application/yaml`, `application/json` or no type: a whole document. `application/merge-patch+json` (RFC 7396) and `application/json-patch+json` (RFC 6902): a change. `If-Match` with the content hash refuses when another one runs.",
+      "`application/yaml`, `application/json` or no type: a whole document. `application/merge-patch+json` (RFC 7396) and `application/json-patch+json` (RFC 6902): a change, refused with 409 where the configuration's file holds what somebody saved and what does not run. A whole document replaces the file, whatever it holds. `If-Match` with the content hash refuses when another one runs.",
     access: "config:write",
     query: dryRunQuery,
     body: upload(CONFIG_TYPES, "A document or a patch, at most 4 MiB"),
@@ -109,8 +110,10 @@ export const adminOperations = defineOperations({
     method: "PUT",
     path: "/config",
     summary: "Publish a whole document",
+    description:
+      "Refused with 409 where the configuration's file holds what somebody saved and what does not run, unless `overwrite=true`. `If-Match` with the content hash refuses when another one runs.",
     access: "config:write",
-    query: dryRunQuery,
+    query: replaceQuery,
     body: upload(CONFIG_TYPES.slice(0, 2), "A document, at most 4 MiB"),
     responses: { 200: Published },
   },

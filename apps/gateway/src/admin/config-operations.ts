@@ -44,7 +44,8 @@ const DEFAULT_LIMIT = 25;
 /** Handlers of everything below `/config`, and of `/explain`. */
 export function configOperations(parts: ConfigParts) {
   const { generations, documents } = parts;
-  const publish = async (call: HandlerCall, options: SubmitOptions) => await submit(parts, call, options);
+  const publish = async (call: HandlerCall, options: SubmitOptions, textOf = candidateText) =>
+    await submit(parts, call, options, textOf);
   return {
     getConfig: ({ headers }: HandlerCall) => {
       const { current, input } = generations;
@@ -62,7 +63,7 @@ export function configOperations(parts: ConfigParts) {
     },
     ...entityOperations(parts),
     patchConfig: async (call: HandlerCall) => await publish(call, dryRunOf(call)),
-    putConfig: async (call: HandlerCall) => await publish(call, dryRunOf(call)),
+    putConfig: async (call: HandlerCall) => await publish(call, dryRunOf(call), replacingText),
     planConfig: async (call: HandlerCall) => await publish(call, { dryRun: true }),
     validateConfig: async ({ body }: HandlerCall) => {
       const issues = await generations.check(String(body));
@@ -140,11 +141,14 @@ function dryRunOf({ query }: HandlerCall): SubmitOptions {
   return (query as { dry_run?: boolean }).dry_run === true ? { dryRun: true } : {};
 }
 
-async function submit(parts: ConfigParts, call: HandlerCall, options: SubmitOptions) {
+/** Finds the whole document that a call asks for. */
+type TextOf = (parts: ConfigParts, call: HandlerCall) => Promise<string>;
+
+async function submit(parts: ConfigParts, call: HandlerCall, options: SubmitOptions, textOf: TextOf) {
   const { generations, persist } = parts;
   const ifMatch = hashesOf(call.headers["if-match"]);
   const outcome = await generations.submit(
-    async () => ({ text: await candidateText(parts, call), source: "admin", actor: call.caller.name }),
+    async () => ({ text: await textOf(parts, call), source: "admin", actor: call.caller.name }),
     { ...options, ...(ifMatch === undefined ? {} : { ifMatch }), persist },
   );
   return await published(parts, outcome);
@@ -161,9 +165,7 @@ async function candidateText(parts: ConfigParts, { headers, body }: HandlerCall)
   if (type !== MERGE_PATCH && type !== JSON_PATCH) return text;
   const { input, text: running } = generations;
   if (input === undefined || running === undefined) throw new AdminError("generation_not_found");
-  const written = (await parts.written()) ?? running;
-  // Somebody may be at work on the file; what they saved is not in what runs.
-  if (written !== running && !(await documents.says(written, input))) throw new AdminError("config_file_differs");
+  const written = await writtenText(parts, input, running);
   const masked = documents.masked(input);
   try {
     const patched = patchedDocument(masked.document as Json, type, text);
@@ -172,6 +174,25 @@ async function candidateText(parts: ConfigParts, { headers, body }: HandlerCall)
     if (error instanceof PatchError) throw new AdminError("patch_invalid", error.message, { cause: error });
     throw error;
   }
+}
+
+/** The body as it is; the file that it replaces holds nothing that would be lost, unless the caller wants that. */
+async function replacingText(parts: ConfigParts, { query, body }: HandlerCall): Promise<string> {
+  const text = String(body);
+  const { input, text: running } = parts.generations;
+  const mayLose = (query as { overwrite?: boolean }).overwrite === true;
+  if (!mayLose && input !== undefined && running !== undefined) await writtenText(parts, input, running, text);
+  return text;
+}
+
+/**
+ * What the file holds, if it says what runs or what is about to be written. Somebody may be at work on it: what they saved
+ * is in neither, and would be lost.
+ */
+async function writtenText(parts: ConfigParts, input: unknown, running: string, next = running): Promise<string> {
+  const written = (await parts.written()) ?? running;
+  if (written === running || written === next || (await parts.documents.says(written, input))) return written;
+  throw new AdminError("config_file_differs");
 }
 
 async function published(parts: ConfigParts, outcome: SubmitOutcome) {

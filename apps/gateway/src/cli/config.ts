@@ -23,6 +23,7 @@ export async function get(generation: string | undefined, { client, invocation, 
 export interface ApplyOptions {
   readonly dryRun?: boolean;
   readonly ifMatch?: string;
+  readonly overwrite?: boolean;
 }
 
 /** `sluice config apply FILE`: publishes a document. */
@@ -32,9 +33,12 @@ export async function apply(file: string, options: ApplyOptions, online: Online)
     online.invocation.stderr.write(`sluice: the file ${file} ${outcome.why}\n`);
     return EXIT.failure;
   }
+  const query = new URLSearchParams();
+  if (options.dryRun === true) query.set("dry_run", "true");
+  if (options.overwrite === true) query.set("overwrite", "true");
   const { text } = await online.client.call({
     method: "PUT",
-    path: options.dryRun === true ? "/config?dry_run=true" : "/config",
+    path: query.size === 0 ? "/config" : `/config?${query.toString()}`,
     headers: {
       "content-type": "application/yaml",
       ...(options.ifMatch === undefined ? {} : { "if-match": options.ifMatch }),

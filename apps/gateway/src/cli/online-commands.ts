@@ -2,6 +2,7 @@
 import type { Command } from "commander";
 import type { AdminClient, AdminOptions } from "./admin-client.ts";
 import { adminOptions } from "./admin-options.ts";
+import type { ApplyOptions } from "./config.ts";
 import { EXIT, examples, type Invocation } from "./invocation.ts";
 
 /** What commands that ask a running gateway work with. */
@@ -86,8 +87,9 @@ function addConfig(program: Command, act: Act): void {
     .argument("<file>", "configuration, YAML or JSON; - for standard input")
     .option("--dry-run", "say what would change, change nothing")
     .option("--if-match <hash>", "refuse when another configuration runs than the one with this hash")
+    .option("--overwrite", "also write over what somebody saved in the gateway's file and what does not run")
     .addHelpText("after", examples("sluice config apply next.yaml --dry-run", "sluice config apply next.yaml"))
-    .action(async (file: string, options: OnlineOptions & { dryRun?: boolean; ifMatch?: string }) => {
+    .action(async (file: string, options: OnlineOptions & ApplyOptions) => {
       await act(options, async (given, chosen) => await (await load()).apply(file, chosen, given));
     });
   asking(config.command("rollback"))
