@@ -1,6 +1,6 @@
 import type { RawFields } from "@headworks/http1";
 import type { RequestContext } from "./context.ts";
-import { countedDown } from "./max-forwards.ts";
+import { countedDown } from "./own-answers.ts";
 
 /** What happens to a field on its way through. */
 const TREATMENT = {

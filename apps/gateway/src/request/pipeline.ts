@@ -7,7 +7,7 @@ import type { ClientStream } from "./client-stream.ts";
 import type { RequestContext } from "./context.ts";
 import { LOWER_CORRELATION, X_REQUEST_ID } from "./forwarded-fields.ts";
 import type { CompiledRoute } from "./generation.ts";
-import { lastRecipientsAnswer } from "./max-forwards.ts";
+import { lastRecipientsAnswer, WHOLE_SERVER } from "./own-answers.ts";
 import type { Answer, AnswerStore, FinishedRequest, Gate, KeptAnswer, Observer, Verdict } from "./phases.ts";
 import { ProxiedRequest, type EndpointPools } from "./proxied-request.ts";
 import { refreshRequest } from "./refresh-request.ts";
@@ -70,7 +70,10 @@ export class Pipeline {
 
   #route(request: RequestContext, delivery: AnswerDelivery): void {
     const problem = this.#parts.targetProblem(request.target);
-    if (problem !== undefined) return delivery.answer({ code: "bad_request", message: problem }, "short-circuit");
+    if (problem !== undefined) {
+      const answer = request.target === "*" ? WHOLE_SERVER : { code: "bad_request" as const, message: problem };
+      return delivery.answer(answer, "short-circuit");
+    }
     const reserved = this.#parts.reserved(request);
     if (reserved !== undefined) {
       return this.#when(delivery, reserved, (answer) => delivery.answer(answer, "short-circuit"));

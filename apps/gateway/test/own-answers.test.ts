@@ -31,6 +31,14 @@ test("OPTIONS that may not be forwarded any more is answered by the gateway itse
   assert.equal(origin.requests.length, 0);
 });
 
+test("OPTIONS * asks the gateway itself and no upstream (RFC 9110, 9.3.7)", async () => {
+  await using origin = await startOrigin();
+  await using gateway = await startGateway({ ...serving("api", [origin.port]), routes: [proxied("api", "/", {})] });
+  const answer = await gateway.send({ method: "OPTIONS", path: "*" });
+  assert.deepEqual([answer.status, answer.header("content-length"), origin.requests.length], [200, "0", 0]);
+  assert.equal((await gateway.send({ method: "GET", path: "*" })).status, 400);
+});
+
 test("TRACE that may not be forwarded any more shows who passed it on, and no secret (RFC 9110, 9.3.8)", async () => {
   await using origin = await startOrigin();
   await using gateway = await startGateway({ ...serving("api", [origin.port]), routes: [proxied("api", "/", {})] });

@@ -1,4 +1,4 @@
-// Tested by ../../test/max-forwards.test.ts
+// Tested by ../../test/own-answers.test.ts
 import { fieldValue, type RawFields } from "@headworks/http1";
 import type { RequestContext } from "./context.ts";
 import type { Answer } from "./phases.ts";
@@ -8,6 +8,9 @@ const MAX_FORWARDS = "max-forwards";
 const COUNTER = /^[0-9]+$/;
 /** Further than any chain goes; a counter beyond it need not be exact. */
 const MOST_FORWARDS = 2 ** 31 - 1;
+
+/** To `OPTIONS *`, which asks the server whether it is there and no upstream for anything (RFC 9110, 9.3.7). */
+export const WHOLE_SERVER: Answer = { status: 200, fields: [], body: "" };
 
 const isCounted = (method: string): boolean => method === "OPTIONS" || method === "TRACE";
 
