@@ -122,6 +122,31 @@ test("compression: the head of an answer to HEAD says what GET would have got", 
   assert.deepEqual([small.header("content-encoding"), small.header("content-length")], [undefined, "5"]);
 });
 
+test("compression: HEAD has the head of GET where the gateway makes the answer itself, and no length of other bytes", async () => {
+  const action = (body: string) => ({ type: "respond" as const, status: 200, body });
+  await using gateway = await startGateway({
+    routes: [
+      responding("long", "/long", { action: action(text), compression: all }),
+      responding("short", "/short", { action: action("short"), compression: all }),
+    ],
+  });
+  for (const [path, accept, coding, length] of [
+    ["/long", "gzip", "gzip", undefined],
+    ["/long", "identity", undefined, String(text.length)],
+    ["/short", "gzip", undefined, "5"],
+  ] as const) {
+    const fields = [`Accept-Encoding: ${accept}`];
+    for (const method of ["GET", "HEAD"]) {
+      const answer = await gateway.send({ method, path, fields });
+      assert.deepEqual(
+        ["content-encoding", "content-length", "vary"].map((name) => answer.header(name)),
+        [coding, length, "Accept-Encoding"],
+        `${method} ${path} ${accept}`,
+      );
+    }
+  }
+});
+
 test("compression: answers that the gateway makes for the action are compressed, refusals are not", async () => {
   await using gateway = await startGateway({
     routes: [

@@ -131,14 +131,15 @@ export class AnswerDelivery implements ClientHandler {
         sent = this.#startFilter(head, framing, origin);
       }
     }
-    this.#decorate(head, origin);
-    // Also for an upstream that has no clock (RFC 9110, 6.6.1).
-    if (fieldValue(head.fields, "date") === undefined) head.fields.push("Date", httpDateNow());
-    this.status = head.status;
+    // Before decorators: compression knows by it what GET would have got.
     if (request.method === "HEAD" && sent.kind === "length") {
       head.fields.push("Content-Length", String(sent.lengthBytes));
       sent = NO_BODY;
     }
+    this.#decorate(head, origin);
+    // Also for an upstream that has no clock (RFC 9110, 6.6.1).
+    if (fieldValue(head.fields, "date") === undefined) head.fields.push("Date", httpDateNow());
+    this.status = head.status;
     this.stream.sendHead(head.status, head.reason, head.fields, sent);
     return sent;
   }
