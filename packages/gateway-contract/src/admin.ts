@@ -345,7 +345,9 @@ export const adminOperations = defineOperations({
     path: "/analytics/exports",
     summary: "Runs of usage exports, newest first",
     access: "analytics:read",
-    query: strictObject({ limit: Type.Optional(Type.Integer({ minimum: 1, maximum: 100 })) }),
+    query: strictObject({
+      limit: Type.Optional(Type.Integer({ description: "Taken as 1 to 100, whatever it is. Default: 25." })),
+    }),
     responses: { 200: Anything },
   },
   runExport: {

@@ -91,11 +91,13 @@ export function configOperations(parts: ConfigParts) {
     },
     rollbackConfig: async (call: HandlerCall) => {
       const { generation } = call.body as { generation: number };
+      call.note(`back to ${generation}`);
       const past = generations.history.find((kept) => kept.generation === generation);
       if (past === undefined) throw new AdminError("generation_not_found");
       const { persist } = parts;
       const candidate = { text: past.text, source: "rollback", actor: call.caller.name } as const;
       const outcome = await generations.submit(candidate, { persist });
+      if (outcome.outcome === "published") call.note(`back to ${generation}: generation ${outcome.generation}`);
       return await published(parts, outcome);
     },
     getConfigSchema: () => ({ status: 200, body: documents.toJson(documents.schema()) }),
@@ -146,11 +148,13 @@ type TextOf = (parts: ConfigParts, call: HandlerCall) => Promise<string>;
 
 async function submit(parts: ConfigParts, call: HandlerCall, options: SubmitOptions, textOf: TextOf) {
   const { generations, persist } = parts;
+  if (options.dryRun === true) call.note("dry run");
   const ifMatch = hashesOf(call.headers["if-match"]);
   const outcome = await generations.submit(
     async () => ({ text: await textOf(parts, call), source: "admin", actor: call.caller.name }),
     { ...options, ...(ifMatch === undefined ? {} : { ifMatch }), persist },
   );
+  if (outcome.outcome === "published") call.note(`generation ${outcome.generation}`);
   return await published(parts, outcome);
 }
 

@@ -52,10 +52,11 @@ function quotaOperations(parts: RuntimeParts) {
       const { limit } = query as { limit?: number };
       return { status: 200, body: accepted(await parts.usageExport.exportRuns(limit)) };
     },
-    runExport: async ({ body }: HandlerCall) => ({
-      status: 200,
-      body: accepted(await parts.usageExport.runExport((body ?? {}) as ExportRequest)),
-    }),
+    runExport: async ({ body, note }: HandlerCall) => {
+      const run = accepted(await parts.usageExport.runExport((body ?? {}) as ExportRequest));
+      note(`${run.window} ${new Date(run.window_start_ms).toISOString()}`);
+      return { status: 200, body: run };
+    },
   };
 }
 
@@ -92,20 +93,22 @@ function upstreamOperations(parts: RuntimeParts) {
   return {
     listUpstreams: async () => ({ status: 200, body: { upstreams: (await parts.upstreams()).map(stateOf) } }),
     getUpstream: async ({ params }: HandlerCall) => ({ status: 200, body: stateOf(await find(params)) }),
-    forceBreaker: async ({ params, body }: HandlerCall) => {
+    forceBreaker: async ({ params, body, note }: HandlerCall) => {
+      const { state } = body as { state: "open" | "closed" };
+      note(`${(params as { upstream: string }).upstream} ${state}`);
       const { name, breaker } = await find(params);
       if (breaker === undefined) throw new AdminError("not_found", `${name} has no breaker`);
-      const { state } = body as { state: "open" | "closed" };
       await parts.force({ upstream: name, breaker: state });
       return { status: 200, body: stateOf(await find(params)) };
     },
-    forceEndpoint: async ({ params, body }: HandlerCall) => {
+    forceEndpoint: async ({ params, body, note }: HandlerCall) => {
+      const { upstream, endpoint: key } = params as { upstream: string; endpoint: string };
+      const { action } = body as { action: "eject" | "recover" | "drain" };
+      note(`${upstream} ${key} ${action}`);
       const { name, endpoints } = await find(params);
-      const { endpoint: key } = params as { endpoint: string };
       if (!endpoints.some((known) => known.key === key)) {
         throw new AdminError("not_found", `${name} has no endpoint ${key}`);
       }
-      const { action } = body as { action: "eject" | "recover" | "drain" };
       await parts.force({ upstream: name, endpoint: key, action });
       return { status: 200, body: stateOf(await find(params)) };
     },
