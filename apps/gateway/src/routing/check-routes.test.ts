@@ -89,6 +89,25 @@ for (const [type, first, second] of [
   });
 }
 
+for (const [pattern, exact, isShadowed] of [
+  ["^/a$", "/a", true],
+  ["^/a\\.json$", "/a.json", true],
+  ["^/a/b-c$", "/a/b-c", true],
+  ["^/a$", "/{any}", false],
+  ["^/a.json$", "/a.json", false],
+  ["^/a", "/a", false],
+  ["/a$", "/a", false],
+  ["^/\\d$", "/d", false],
+  ["^/a$", "/b", false],
+] as const) {
+  test(`a pattern that fits nothing but an exact path of another route is a warning: ${pattern} beside ${exact} ${isShadowed ? "is" : "is not"}`, () => {
+    const routes = [routeWith("pattern", at("regex", pattern)), routeWith("exact", at("exact", exact))];
+    const warning = (index: number) => [`warning route_shadowed routes.${index}.match.path.value`];
+    assert.deepEqual(issues(...routes).notes, isShadowed ? warning(0) : []);
+    assert.deepEqual(issues(...routes.toReversed()).notes, isShadowed ? warning(1) : []);
+  });
+}
+
 test("the same value under different types is no shadow", () => {
   assert.deepEqual(
     issues(...(["exact", "prefix", "regex"] as const).map((type) => routeWith(type, at(type, "/a")))).notes,

@@ -23,6 +23,7 @@ export function checkRoutes(document: ConfigDocument, report: IssueReport): void
     checkCriteria(route, place, report);
     checkAction(route, place, report);
   }
+  paths.warnOfShadowedPatterns();
 }
 
 /** To be put behind "The path". */
@@ -45,6 +46,8 @@ function matchPathProblem(path: Match["path"]): string | undefined {
 class PathsInUse {
   readonly #report: IssueReport;
   readonly #routes = new Map<string, { readonly name: string; readonly value: string }>();
+  /** Patterns that fit one path only. */
+  readonly #literals: { readonly name: string; readonly path: string; readonly place: Place }[] = [];
 
   constructor(report: IssueReport) {
     this.#report = report;
@@ -56,6 +59,8 @@ class PathsInUse {
     const first = this.#routes.get(key);
     if (first === undefined) {
       this.#routes.set(key, { name: route.name, value });
+      const path = type === "regex" ? literalPath(value) : undefined;
+      if (path !== undefined) this.#literals.push({ name: route.name, path, place });
     } else if (type === "exact" && first.value !== value) {
       const message = `The template takes the same paths as "${first.value}" of the route "${first.name}"; give the parameters the same names, or remove one`;
       this.#report.error("bad_value", place, message);
@@ -64,6 +69,21 @@ class PathsInUse {
       this.#report.warning("route_shadowed", place, message);
     }
   }
+
+  /** Exact paths come before patterns, whichever is declared first. */
+  warnOfShadowedPatterns(): void {
+    for (const { name, path, place } of this.#literals) {
+      const exact = this.#routes.get(`exact ${pathKey({ type: "exact", value: path })}`);
+      if (exact === undefined) continue;
+      const message = `The route "${name}" never gets a request: the route "${exact.name}" has the only path that its pattern fits, and an exact path comes before a pattern`;
+      this.#report.warning("route_shadowed", place, message);
+    }
+  }
+}
+
+/** The one path that a pattern of nothing but text between both anchors fits. */
+function literalPath(pattern: string): string | undefined {
+  return /^\^((?:[\w/~%:@,;=!&'-]|\\[^\w])+)\$$/.exec(pattern)?.[1]?.replaceAll(/\\(.)/g, "$1");
 }
 
 function pathKey({ type, value }: Match["path"]): string {
