@@ -2,7 +2,15 @@ import assert from "node:assert/strict";
 import { createHash, createHmac } from "node:crypto";
 import { test } from "node:test";
 import type { DocumentInput } from "@headworks/gateway-contract";
-import { http2Client, type Origin, rawClient, readResponse, startOrigin, waitUntil } from "@headworks/testkit";
+import {
+  http2Client,
+  type Origin,
+  rawClient,
+  readResponse,
+  startOrigin,
+  temporaryDirectory,
+  waitUntil,
+} from "@headworks/testkit";
 import type { Clock } from "#slice.ts";
 import { serving, startGateway, type TestGateway } from "../gateway-rig.ts";
 import { assertNotLogged, OPEN_AND_CLOSED, seenValues } from "./consumer-rig.ts";
@@ -320,4 +328,31 @@ test("a key before it and a certificate behind it: a signature is second to fiel
     (await gateway.send({ path: "/open", fields: ["X-API-Key: bad", ...signed({ path: "/open" })] })).status,
     401,
   );
+});
+
+test("a signed request counts once its head is good: a body that is another one has cost a unit, a bad signature has not", async () => {
+  await using origin = await bodyKeeper();
+  await using directory = await temporaryDirectory();
+  const document = documentOf(origin.port, {
+    consumers: [
+      {
+        name: "acme",
+        credentials: [{ type: "hmac", key_id: "key-1", secret: "${SIGNING}" }],
+        quotas: { daily_requests: 9n },
+      },
+    ],
+  });
+  const environment = { ...options.environment, GATEWAY_STATE_DB: directory.file("state.db") };
+  await using gateway = await startGateway(document, { ...options, environment });
+  const used = async (): Promise<string | undefined> => {
+    const metrics = (await gateway.send({ path: "/metrics" })).body.toString();
+    return /^gateway_quota_used\{.*"daily"\} (\d+)$/m.exec(metrics)?.[1];
+  };
+  const post = async (signing: Partial<Signing>): Promise<number> => {
+    const fields = signed({ method: "POST", path: "/closed", body: "body", ...signing });
+    return (await gateway.send({ method: "POST", path: "/closed", body: "body", fields })).status;
+  };
+  assert.deepEqual([await post({}), await used()], [200, "1"]);
+  assert.deepEqual([await post({ secret: "no" }), await used()], [401, "1"]);
+  assert.deepEqual([await post({ body: "BODY" }), await used()], [401, "2"]);
 });
