@@ -59,6 +59,16 @@ test(
   },
 );
 
+test("certs makes nothing in the folder one is in where the name of a folder is empty", async () => {
+  const before = await readdir(".");
+  assert.deepEqual(await sluice(["certs", ""]), {
+    code: 2,
+    out: "",
+    err: "sluice: the folder has no name; the one you are in is .\n",
+  });
+  assert.deepEqual(await readdir("."), before);
+});
+
 test("certs writes over nothing, and says where it cannot write", async () => {
   await using directory = await temporaryDirectory();
   assert.equal((await sluice(["certs", directory.path])).code, 0);

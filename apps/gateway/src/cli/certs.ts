@@ -14,6 +14,11 @@ export async function certs(
   { name }: { readonly name: string },
   { stdout, stderr }: Invocation,
 ): Promise<number> {
+  // An unset variable of a script would be the folder one happens to be in.
+  if (directory === "") {
+    stderr.write("sluice: the folder has no name; the one you are in is .\n");
+    return EXIT.warnings;
+  }
   const place = resolve(directory);
   try {
     const files = makeFiles(name);
