@@ -19,6 +19,16 @@ export const CaptureSession = strictObject(
 );
 export type CaptureSession = Static<typeof CaptureSession>;
 
+/** A session that was restored from a file. */
+export const RestoredSession = strictObject(
+  {
+    ...CaptureSession.properties,
+    errors: Type.Array(Type.String(), { description: "What was cut: at most 100 sentences, `entry N: …`" }),
+  },
+  { $id: "RestoredSession" },
+);
+export type RestoredSession = Static<typeof RestoredSession>;
+
 export const sessionsOperations = defineOperations({
   listSessions: {
     method: "GET",
@@ -44,7 +54,8 @@ export const sessionsOperations = defineOperations({
     method: "POST",
     path: "/sessions/import",
     summary: "Restore a native session export",
-    description: "Streamed: a file of any size may be sent.",
+    description:
+      "Streamed: a file of any size may be sent. What this service exported is restored whole. Larger bodies than it embeds (4 MiB) that another program wrote are cut at `max_body_size`, as captured ones are, and named in `errors`.",
     access: "sessions:write",
     query: strictObject({
       session_name: Type.Optional(named("Name of the new session")),
@@ -52,7 +63,7 @@ export const sessionsOperations = defineOperations({
       task_id: Type.Optional(Type.String({ maxLength: 64 })),
     }),
     body: upload(["application/json", "application/octet-stream"], "A file that `export?format=session` wrote"),
-    responses: { 200: CaptureSession },
+    responses: { 200: RestoredSession },
   },
   getSession: {
     method: "GET",

@@ -53,6 +53,11 @@ export class LargeText {
     return new Uint8Array(bytes.buffer, 0, length);
   }
 
+  /** What the string says, in parts; no character is divided. Throws as `toBytes` does. */
+  texts(): Generator<string> {
+    return this.#texts();
+  }
+
   /** As `toBytes`, piece by piece. */
   *bytePieces(isBase64: boolean): Generator<Uint8Array> {
     for (const text of this.#parts(isBase64)) yield Buffer.from(text, isBase64 ? "base64" : "utf8");
@@ -127,6 +132,12 @@ function isEscaped(text: string, at: number): boolean {
 }
 
 /**
+ * Makes what keeps a string that has become long. `json` ends with its quotation mark. Without an answer the string stays
+ * in the JSON text.
+ */
+export type KeepLongString = (json: readonly Uint8Array[]) => KeptText | undefined;
+
+/**
  * Takes the long strings out of JSON text while it comes. Each is replaced by a string that only `mark` begins; `texts`
  * tells them by it.
  */
@@ -135,7 +146,7 @@ export class LongStrings {
   readonly json: Uint8Array[] = [];
   readonly texts = new Map<string, LargeText>();
   readonly #mark: string;
-  readonly #keep: () => KeptText;
+  readonly #keep: KeepLongString;
   readonly #largeBytes: number;
   #inString = false;
   #isEscape = false;
@@ -143,11 +154,18 @@ export class LongStrings {
   #string: Uint8Array[] = [];
   #stringBytes = 0;
   #kept: KeptText | undefined;
+  #isAsked = false;
+  #takenBytes = 0;
 
-  constructor(mark: string, keep: () => KeptText, largeBytes: number = LARGE_TEXT_BYTES) {
+  constructor(mark: string, keep: KeepLongString, largeBytes: number = LARGE_TEXT_BYTES) {
     this.#mark = mark;
     this.#keep = keep;
     this.#largeBytes = largeBytes;
+  }
+
+  /** Bytes of the strings that were taken out so far. */
+  get takenBytes(): number {
+    return this.#takenBytes;
   }
 
   /** Takes a piece, which may be overwritten afterwards. */
@@ -194,16 +212,24 @@ export class LongStrings {
     this.#string = [];
     this.#stringBytes = 0;
     this.#kept = undefined;
+    this.#isAsked = false;
     this.#inString = false;
   }
 
   #addToString(bytes: Uint8Array): void {
     this.#stringBytes += bytes.length;
-    if (this.#kept !== undefined) return this.#kept.add(bytes);
+    if (this.#kept !== undefined) {
+      this.#takenBytes += bytes.length;
+      this.#kept.add(bytes);
+      return;
+    }
     this.#string.push(bytes.slice());
-    if (this.#stringBytes < this.#largeBytes) return;
-    this.#kept = this.#keep();
+    if (this.#stringBytes < this.#largeBytes || this.#isAsked) return;
+    this.#isAsked = true;
+    this.#kept = this.#keep(this.json);
+    if (this.#kept === undefined) return;
     for (const piece of this.#string) this.#kept.add(piece);
+    this.#takenBytes += this.#stringBytes;
     this.#string = [];
   }
 }

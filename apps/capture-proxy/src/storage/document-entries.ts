@@ -2,15 +2,17 @@
 import { fromLargeHarEntry, HarDecoder } from "@headworks/har";
 import type { HarItem, HarWebSocketMessage } from "@headworks/har";
 import type { ImportedSession } from "./import-messages.ts";
-import type { ImportedEntry, StoredFile } from "./imported-entry.ts";
+import type { ImportedEntry } from "./imported-entry.ts";
 import { importedFrame, importedStream, streamOfHar } from "./imported-stream.ts";
 import type { ImportedFrame, ImportedStream } from "./imported-stream.ts";
 import type { FileTarget } from "./imported-content.ts";
 import { importedHarEntry } from "./imported-har-entry.ts";
 import { importedNativeEntry } from "./imported-native-entry.ts";
-import { MemberError } from "./checked-members.ts";
+import { CheckedMembers, MemberError } from "./checked-members.ts";
 import { LargeBodies } from "./large-bodies.ts";
-import { DocumentError, MemberScanner, parseJson } from "./member-scanner.ts";
+import { ElementTasks, placed } from "./element-tasks.ts";
+import { largeMembersOf } from "./large-members.ts";
+import { DocumentError, MemberScanner } from "./member-scanner.ts";
 import { SESSION_FORMAT_VERSION } from "./session-export.ts";
 import type { TextFiles } from "./text-files.ts";
 
@@ -119,59 +121,78 @@ async function addHarItem(item: HarItem, target: DocumentTarget): Promise<void> 
   return undefined;
 }
 
-/** A native session document. The first entry that is not as it must be ends the import: it must be restored whole. */
-export function sessionReader(target: DocumentTarget): DocumentReader {
+/**
+ * A native session document. The first entry that is not as it must be ends the import: it must be restored whole, but for
+ * bodies of other programs that are larger than captured ones may be.
+ */
+export function sessionReader(target: DocumentTarget, texts: TextFiles): DocumentReader {
   const bodies = new LargeBodies(target);
+  const tasks = new ElementTasks(texts);
   let sawEntries = false;
   let sawVersion = false;
-  const checked = <T>(what: string, byteOffset: number, make: () => T): T => {
-    try {
-      return make();
-    } catch (error) {
-      if (error instanceof MemberError) throw new DocumentError(`${what}: ${error.message}`, byteOffset);
-      throw error;
-    }
-  };
   const scanner = new MemberScanner({
     values: {
       version: (value, byteOffset) => {
         if (value !== SESSION_FORMAT_VERSION) throw new DocumentError(versionSentence(value), byteOffset);
         sawVersion = true;
       },
-      session: (value, byteOffset) => checked("session", byteOffset, () => target.session(sessionFacts(value))),
+      session: (value, byteOffset) => {
+        try {
+          target.session(sessionFacts(value));
+        } catch (error) {
+          throw placed(error, "session", byteOffset);
+        }
+      },
     },
     elements: {
-      bodies: (bytes, index, byteOffset) => {
-        if (sawEntries) throw new DocumentError("`bodies` must stand before `entries`", byteOffset);
-        checked(`bodies ${index}`, byteOffset, () => bodies.add(parseJson(bytes, byteOffset)));
-      },
-      entries: (bytes, index, byteOffset) => {
-        if (!sawVersion) throw new DocumentError("`version` must stand before `entries`", byteOffset);
-        bodies.finish();
-        const value = parseJson(bytes, byteOffset);
-        const find = (id: string, side: "request" | "response"): StoredFile | undefined => bodies.take(id, side);
-        target.entry(checked(`entry ${index}`, byteOffset, () => importedNativeEntry(value, find)));
-      },
-      streams: (bytes, index, byteOffset) => {
-        if (!sawEntries) throw new DocumentError("`entries` must stand before `streams`", byteOffset);
-        const value = parseJson(bytes, byteOffset);
-        checked(`stream ${index}`, byteOffset, () => target.stream(importedStream(value)));
-      },
-      frames: (bytes, index, byteOffset) => {
-        const value = parseJson(bytes, byteOffset);
-        checked(`frame ${index}`, byteOffset, () => target.frame(importedFrame(value)));
-      },
+      bodies: tasks.later(
+        "bodies",
+        async (value) => await bodies.add(value),
+        () => (sawEntries ? "`bodies` must stand before `entries`" : undefined),
+      ),
+      entries: tasks.later(
+        "entry",
+        async (value, index) => await addNativeEntry(value, index, target, bodies),
+        () => (sawVersion ? undefined : "`version` must stand before `entries`"),
+      ),
+      streams: tasks.later(
+        "stream",
+        (value) => void target.stream(importedStream(value)),
+        () => (sawEntries ? undefined : "`entries` must stand before `streams`"),
+      ),
+      frames: tasks.later("frame", (value) => target.frame(importedFrame(value))),
     },
+    longTexts: { of: { bodies: "data", entries: "body" }, keep: () => texts.keep() },
     arrays: { entries: () => (sawEntries = true) },
   });
   return {
-    write: async (bytes) => scanner.write(bytes),
+    write: async (bytes) => {
+      try {
+        scanner.write(bytes);
+      } finally {
+        // What is wrong with an element counts before what is wrong behind it.
+        await tasks.run();
+      }
+    },
     end: () => {
       scanner.end();
       if (!sawVersion) throw new DocumentError("there is no `version`: this is no session document", scanner.seenBytes);
       if (!sawEntries) throw new DocumentError("there is no `entries` array", scanner.seenBytes);
     },
   };
+}
+
+async function addNativeEntry(
+  value: unknown,
+  index: number,
+  target: DocumentTarget,
+  bodies: LargeBodies,
+): Promise<void> {
+  bodies.finish();
+  const entry = new CheckedMembers(value, "");
+  const { found, notes } = await largeMembersOf(entry, target);
+  for (const note of notes) target.note(`entry ${index}: ${note}`);
+  target.entry(importedNativeEntry(entry, (member, id) => bodies.take(member, id) ?? found.get(member)));
 }
 
 function versionSentence(value: unknown): string {

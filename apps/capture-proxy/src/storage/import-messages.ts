@@ -8,7 +8,7 @@ export interface ImportSetup {
   readonly firstFile: number;
   /** Streams are numbered from this number on. */
   readonly firstStream: number;
-  /** Bodies of a HAR are cut here, as captured ones are; a session is restored whole. */
+  /** Bodies of other programs are cut here, as captured ones are; what this one exported as a session is restored whole. */
   readonly maxBodyBytes: number;
   /** For long strings of the document while their entry is read; made when it is needed, removed when the import is over. */
   readonly textsFolder: string;

@@ -62,7 +62,8 @@ export class ImportThread {
       nextFile: () => this.#nextFile(),
       hasRoom: async () => await this.#hasRoom(),
     };
-    this.#reader = setup.format === "har" ? harReader(target, new TextFiles(setup.textsFolder)) : sessionReader(target);
+    const texts = new TextFiles(setup.textsFolder);
+    this.#reader = setup.format === "har" ? harReader(target, texts) : sessionReader(target, texts);
   }
 
   /** Chunks and the end are to be given one after another, each when the last one was answered. */

@@ -2,6 +2,7 @@
 import type { LargeText } from "@headworks/har";
 import { createContentDecoder, encodeInPieces, parseContentEncoding } from "@headworks/http-fields/content-coding";
 import { codedBody } from "./coded-body.ts";
+import { keptBytes } from "./imported-entry.ts";
 import type { ImportedMessage, StoredFile } from "./imported-entry.ts";
 
 /** The text of a large body of a HAR, still in its file. */
@@ -58,9 +59,28 @@ export async function contentInFile(
   const codings = contentEncoding ?? [];
   const isAsAnnounced = parseContentEncoding(codings).length === 0 || (await isCoded(pieces(), codings));
   const coded = isAsAnnounced ? pieces() : encodeInPieces(pieces(), codings);
+  return { ...(await writtenToFile(coded ?? pieces(), target)), isPlain: coded === undefined };
+}
+
+/** The sentence about a body that was cut at the limit. */
+export function cutNote(side: string, found: Omit<ImportedContent, "isPlain"> | undefined): string[] {
+  if (found === undefined || !isCut(found)) return [];
+  const sizes = `${keptBytes(found.body)} of ${found.totalBytes} bytes are kept`;
+  return [`the body of its ${side} is larger than max_body_size: ${sizes}`];
+}
+
+export function isCut({ body, totalBytes }: Omit<ImportedContent, "isPlain">): boolean {
+  return keptBytes(body) < totalBytes;
+}
+
+/** Writes bytes up to the target's limit into a body's file. */
+export async function writtenToFile(
+  pieces: Iterable<Uint8Array> | AsyncIterable<Uint8Array>,
+  target: FileTarget,
+): Promise<Omit<ImportedContent, "isPlain">> {
   const writer = new FileWriter(target);
-  for await (const piece of coded ?? pieces()) await writer.write(piece);
-  return { ...(await writer.end()), isPlain: coded === undefined };
+  for await (const piece of pieces) await writer.write(piece);
+  return await writer.end();
 }
 
 /** What is coded gives so much decoded, or something of so much, by no chance; the rest need not be looked at. */

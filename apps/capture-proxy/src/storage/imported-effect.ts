@@ -5,17 +5,21 @@ import { KINDS } from "./applied-kinds.ts";
 import { CheckedMembers } from "./checked-members.ts";
 import type { ImportedEffect, ImportedMessage } from "./imported-entry.ts";
 import { importedMessage, methodOf, statusOf, urlTarget } from "./imported-message.ts";
+import type { FoundBody } from "./imported-message.ts";
 
 const MOST_STEPS = 1000;
 const VERSIONS: readonly HttpVersion[] = ["HTTP/1.0", "HTTP/1.1", "HTTP/2", "SOCKS5"];
 
 /** What an entry's members `trace`, `original_request` and `original_response` say. Throws `MemberError`. */
-export function importedEffect(entry: CheckedMembers): ImportedEffect | undefined {
+export function importedEffect(
+  entry: CheckedMembers,
+  findBody: (member: "original_request" | "original_response") => FoundBody | undefined,
+): ImportedEffect | undefined {
   const trace = (entry.array("trace") ?? []).slice(0, MOST_STEPS).map(stepOf);
   const [request, response] = [entry.object("original_request"), entry.object("original_response")];
   if (trace.length === 0 && request === null && response === null) return undefined;
-  const sent = request && importedMessage(request, undefined);
-  const received = response && importedMessage(response, undefined);
+  const sent = request && importedMessage(request, findBody("original_request"));
+  const received = response && importedMessage(response, findBody("original_response"));
   const bodies = [sent, received].map((message) => bytesOf(message));
   return {
     record: {

@@ -8,9 +8,9 @@ import { ENTRY_STATES, FLAG_PASSTHROUGH } from "./entry-facts.ts";
 import { CheckedMembers, checkedFailure, checkedTls, MemberError } from "./checked-members.ts";
 import { flagsOfKinds } from "./applied-kinds.ts";
 import { importedEffect } from "./imported-effect.ts";
-import { contentInFile, contentInMemory } from "./imported-content.ts";
+import { contentInFile, contentInMemory, cutNote, isCut } from "./imported-content.ts";
 import type { FileTarget, ImportedContent, LargeContent } from "./imported-content.ts";
-import { bodyStateCode, keptBytes, targetOfUrl } from "./imported-entry.ts";
+import { bodyStateCode, targetOfUrl } from "./imported-entry.ts";
 import type { ImportedEntry, ImportedMessage, ImportedTarget } from "./imported-entry.ts";
 
 /**
@@ -36,16 +36,6 @@ export async function importedHarEntry(
   return { entry: { ...factsOf(exchange, own), target, ...messages }, notes };
 }
 
-function cutNote(side: string, found: ImportedContent | undefined): string[] {
-  if (found === undefined || !isCut(found)) return [];
-  const sizes = `${keptBytes(found.body)} of ${found.totalBytes} bytes are kept`;
-  return [`the body of its ${side} is larger than max_body_size: ${sizes}`];
-}
-
-function isCut({ body, totalBytes }: ImportedContent): boolean {
-  return keptBytes(body) < totalBytes;
-}
-
 /** All of an entry but its messages. */
 function factsOf(
   exchange: HarExchange<unknown>,
@@ -59,7 +49,7 @@ function factsOf(
   const isComplete = state === null ? response !== undefined && failure === null : state === "complete";
   const totalMs = sumOf(timings);
   const flags = own.read((more) => more.whole("flags"));
-  const effect = own.read((more) => importedEffect(more) ?? null) ?? undefined;
+  const effect = own.read((more) => importedEffect(more, () => undefined) ?? null) ?? undefined;
   return {
     id: weir.id !== undefined && /^[\w.-]{1,64}$/u.test(weir.id) ? weir.id : randomUUID(),
     state: ENTRY_STATES.indexOf(isComplete ? "complete" : "failed"),

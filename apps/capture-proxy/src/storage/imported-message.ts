@@ -2,8 +2,8 @@
 import { BODY_STATES } from "./entry-record.ts";
 import { MemberError } from "./checked-members.ts";
 import type { CheckedMembers } from "./checked-members.ts";
-import { bodyStateCode, targetOfUrl } from "./imported-entry.ts";
-import type { ImportedMessage, ImportedTarget, StoredFile } from "./imported-entry.ts";
+import { bodyStateCode, keptBytes, targetOfUrl } from "./imported-entry.ts";
+import type { ImportedMessage, ImportedTarget } from "./imported-entry.ts";
 
 const TOKEN = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/u;
 /** One character per byte, without controls but for the tab. */
@@ -30,16 +30,23 @@ export function urlTarget(request: CheckedMembers): ImportedTarget {
   }
 }
 
-/** Fields and body of one side; the body may stand in a file already. */
-export function importedMessage(members: CheckedMembers, file: StoredFile | undefined): ImportedMessage {
-  const body = file ?? bodyOf(members);
+/** A body that was read before its entry. */
+export interface FoundBody {
+  readonly body: ImportedMessage["body"];
+  /** Of all of it; `body` has less when it was cut at the limit. */
+  readonly totalBytes: number;
+}
+
+/** Fields and body of one side; the body may have been found already. */
+export function importedMessage(members: CheckedMembers, found: FoundBody | undefined): ImportedMessage {
   const state = members.oneOf("body_state", BODY_STATES);
+  const isCut = found !== undefined && keptBytes(found.body) < found.totalBytes;
   return {
     fields: fieldsOf(members, "headers_list") ?? joinedFields(members),
     trailers: fieldsOf(members, "trailers_list"),
-    body,
-    bodySize: members.whole("body_size") ?? 0,
-    bodyState: bodyStateCode(state),
+    body: found === undefined ? bodyOf(members) : found.body,
+    bodySize: Math.max(members.whole("body_size") ?? 0, found?.totalBytes ?? 0),
+    bodyState: bodyStateCode(isCut ? "truncated" : state),
   };
 }
 
@@ -80,10 +87,21 @@ function joinedFields(members: CheckedMembers): string[] {
 function bodyOf(members: CheckedMembers): Uint8Array | undefined {
   const text = members.optionalText("body");
   if (text === null) return undefined;
+  if (!isBase64Body(members, text)) return Buffer.from(text, "utf8");
+  return base64Bytes(withoutPrefix(text)) ?? members.refuse("body", "is not base64");
+}
+
+/** Whether a body that begins with this text is one of base64. */
+export function isBase64Body(members: CheckedMembers, text: string): boolean {
   const encoding = members.oneOf("body_encoding", ["utf8", "base64"]);
-  const isBase64 = encoding === "base64" || (encoding === null && text.startsWith("base64:"));
-  if (!isBase64) return Buffer.from(text, "utf8");
-  return base64Bytes(text.startsWith("base64:") ? text.slice(7) : text) ?? members.refuse("body", "is not base64");
+  return encoding === "base64" || (encoding === null && text.startsWith(BASE64_PREFIX));
+}
+
+const BASE64_PREFIX = "base64:";
+
+/** The base64 of a text that may say that it is one. */
+export function withoutPrefix(text: string): string {
+  return text.startsWith(BASE64_PREFIX) ? text.slice(BASE64_PREFIX.length) : text;
 }
 
 /** Strict where Buffer is not: it skips what is no base64 and stops at padding. */

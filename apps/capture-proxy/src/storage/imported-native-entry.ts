@@ -3,13 +3,16 @@ import { randomUUID } from "node:crypto";
 import type { Failure } from "@headworks/capture-contract";
 import { flagsOfKinds } from "./applied-kinds.ts";
 import { ENTRY_STATES, FLAG_MODIFIED, FLAG_PASSTHROUGH, FLAG_SCRIPTED } from "./entry-facts.ts";
-import { CheckedMembers, checkedFailure, checkedTls } from "./checked-members.ts";
+import { checkedFailure, checkedTls } from "./checked-members.ts";
+import type { CheckedMembers } from "./checked-members.ts";
 import { importedEffect } from "./imported-effect.ts";
-import type { ImportedEntry, ImportedTarget, StoredFile } from "./imported-entry.ts";
+import type { ImportedEntry, ImportedTarget } from "./imported-entry.ts";
 import { importedMessage, methodOf, statusOf, urlTarget } from "./imported-message.ts";
+import type { FoundBody } from "./imported-message.ts";
+import type { MessageMember } from "./large-members.ts";
 
-/** The bodies of an entry that stood in parts before the entries. */
-export type FindBody = (entryId: string, side: "request" | "response") => StoredFile | undefined;
+/** The bodies of an entry that were read before it. */
+export type FindBody = (member: MessageMember, entryId: string) => FoundBody | undefined;
 
 const SCHEMES = ["http", "https", "ws", "wss", "tcp"] as const;
 const SOURCES = ["upstream", "slice", "import"] as const;
@@ -25,8 +28,7 @@ const NO_END: Failure = {
  * documents of other programs with the same format can be read; what is there must have its right type. Throws
  * {@link MemberError}.
  */
-export function importedNativeEntry(value: unknown, findBody: FindBody): ImportedEntry {
-  const entry = new CheckedMembers(value, "");
+export function importedNativeEntry(entry: CheckedMembers, findBody: FindBody): ImportedEntry {
   const request = entry.object("request") ?? entry.refuse("request", "is missing");
   const response = entry.object("response");
   const timings = entry.object("timings");
@@ -37,7 +39,8 @@ export function importedNativeEntry(value: unknown, findBody: FindBody): Importe
   const method = methodOf(request);
   const failure = checkedFailure(entry.object("failure"));
   const durationMs = entry.milliseconds("duration_ms") ?? response?.milliseconds("duration_ms") ?? null;
-  const effect = importedEffect(entry);
+  const found = (member: MessageMember): FoundBody | undefined => findBody(member, id);
+  const effect = importedEffect(entry, found);
   const stage = (name: string): number | null => timings?.milliseconds(name) ?? null;
   return {
     id: id === "" ? randomUUID() : id,
@@ -66,8 +69,8 @@ export function importedNativeEntry(value: unknown, findBody: FindBody): Importe
     tls: checkedTls(entry.object("tls")),
     note: entry.optionalText("notes"),
     effect,
-    request: importedMessage(request, findBody(id, "request")),
-    response: response === null ? undefined : importedMessage(response, findBody(id, "response")),
+    request: importedMessage(request, found("request")),
+    response: response === null ? undefined : importedMessage(response, found("response")),
   };
 }
 

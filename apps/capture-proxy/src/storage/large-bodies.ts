@@ -1,13 +1,13 @@
 // Tested by session-import.test.ts
+import { LargeText } from "@headworks/har";
 import { CheckedMembers, MemberError } from "./checked-members.ts";
 import { base64Bytes } from "./imported-message.ts";
-import type { StoredFile } from "./imported-entry.ts";
+import type { FileTarget } from "./imported-content.ts";
+import type { FoundBody } from "./imported-message.ts";
+import { largeBase64 } from "./large-members.ts";
 
 /** What takes the pieces. */
-export interface PieceTarget {
-  nextFile(): number;
-  piece(file: number, bytes: Uint8Array, isLast: boolean): void;
-}
+export type PieceTarget = Omit<FileTarget, "maxBodyBytes">;
 
 interface OpenBody {
   readonly key: string;
@@ -18,7 +18,7 @@ interface OpenBody {
 /** Large bodies of a native document: parts in a row, put together in files before the entries that they belong to come. */
 export class LargeBodies {
   readonly #target: PieceTarget;
-  readonly #finished = new Map<string, StoredFile>();
+  readonly #finished = new Map<string, FoundBody>();
   #open: OpenBody | undefined;
 
   constructor(target: PieceTarget) {
@@ -26,18 +26,25 @@ export class LargeBodies {
   }
 
   /** Takes a part. Throws {@link MemberError} for what is none. */
-  add(value: unknown): void {
+  async add(value: unknown): Promise<void> {
     const part = new CheckedMembers(value, "");
     const side = part.oneOf("side", ["request", "response"]) ?? part.refuse("side", "is missing");
     const key = `${side} ${part.optionalText("entry", 64) ?? part.refuse("entry", "is missing")}`;
-    const bytes = base64Bytes(part.text("data")) ?? part.refuse("data", "is not base64");
+    const data = part.raw("data");
+    const pieces =
+      data instanceof LargeText
+        ? largeBase64(part, "data", data)
+        : [base64Bytes(part.text("data")) ?? part.refuse("data", "is not base64")];
     if (this.#open?.key !== key) {
       this.finish();
       if (this.#finished.has(key)) throw new MemberError("the parts of a body do not stand together");
       this.#open = { key, file: this.#target.nextFile(), sizeBytes: 0 };
     }
-    this.#open.sizeBytes += bytes.length;
-    this.#target.piece(this.#open.file, bytes, false);
+    for (const bytes of pieces) {
+      this.#open.sizeBytes += bytes.length;
+      this.#target.piece(this.#open.file, bytes, false);
+      await this.#target.hasRoom();
+    }
   }
 
   /** No more parts of the current body come. */
@@ -45,13 +52,13 @@ export class LargeBodies {
     if (this.#open === undefined) return;
     const { key, file, sizeBytes } = this.#open;
     this.#target.piece(file, new Uint8Array(0), true);
-    this.#finished.set(key, { file, sizeBytes });
+    this.#finished.set(key, { body: { file, sizeBytes }, totalBytes: sizeBytes });
     this.#open = undefined;
   }
 
   /** The body of an entry, once: two entries cannot share a file. */
-  take(entryId: string, side: "request" | "response"): StoredFile | undefined {
-    const key = `${side} ${entryId}`;
+  take(member: string, entryId: string): FoundBody | undefined {
+    const key = `${member} ${entryId}`;
     const found = this.#finished.get(key);
     this.#finished.delete(key);
     return found;

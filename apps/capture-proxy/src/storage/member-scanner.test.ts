@@ -17,7 +17,8 @@ function scan(bytes: Uint8Array, pieceBytes: number): Found {
   let arrays = 0;
   const scanner = new MemberScanner({
     elements: {
-      list: (element, index) => assert.equal(elements.push(JSON.parse(new TextDecoder().decode(element))), index + 1),
+      list: ({ bytes: element }, index) =>
+        assert.equal(elements.push(JSON.parse(new TextDecoder().decode(element))), index + 1),
     },
     arrays: { list: () => (arrays += 1) },
     values: { value: (value) => values.push(value) },

@@ -1,3 +1,6 @@
+import { LARGE_TEXT_BYTES, LongStrings } from "@headworks/har";
+import type { KeptText, LargeText } from "@headworks/har";
+
 /** The document is not what was expected; the message ends with the place. */
 export class DocumentError extends Error {
   override readonly name = "DocumentError";
@@ -7,10 +10,22 @@ export class DocumentError extends Error {
   }
 }
 
+/** The JSON text of an element. */
+export interface ScannedElement {
+  readonly bytes: Uint8Array;
+  /** Strings that are not in it, by the strings that stand in their places. */
+  readonly texts: ReadonlyMap<string, LargeText> | undefined;
+}
+
+/** Takes an element and its places: in its array, and in the document. */
+export type TakeElement = (element: ScannedElement, index: number, byteOffset: number) => void;
+
 /** What to do with a member of the document's object. */
 export interface MemberHandlers {
-  /** Members that are arrays: called with the bytes of each element and its place in the document. */
-  readonly elements?: Readonly<Record<string, (bytes: Uint8Array, index: number, byteOffset: number) => void>>;
+  /** Members that are arrays: called with each element. */
+  readonly elements?: Readonly<Record<string, TakeElement>>;
+  /** The members of elements whose long strings are not for memory, by the array, and what keeps such a string. */
+  readonly longTexts?: { readonly of: Readonly<Record<string, string>>; readonly keep: () => KeptText };
   /** Called when the array of such a member ends. */
   readonly arrays?: Readonly<Record<string, () => void>>;
   /** Small members: called with the parsed value and its place. */
@@ -25,13 +40,17 @@ type Mode =
   | { readonly kind: "stream"; readonly take: (bytes: Uint8Array | undefined, byteOffset: number) => void }
   | {
       readonly kind: "elements";
-      readonly take: (bytes: Uint8Array, index: number, byteOffset: number) => void;
+      readonly take: TakeElement;
       readonly done: (() => void) | undefined;
+      /** The member of elements whose long strings are kept elsewhere. */
+      readonly longMember: string | undefined;
     };
 
 const LONGEST_KEY_BYTES = 256;
 const LARGEST_VALUE_BYTES = 1_048_576;
+/** Without the strings that are kept elsewhere, and with them. */
 const LARGEST_ELEMENT_BYTES = 134_217_728;
+const LARGEST_ELEMENT_WITH_TEXTS_BYTES = 536_870_912;
 const DEEPEST = 128;
 const [QUOTE, BACKSLASH, COMMA, OPEN_OBJECT, CLOSE_OBJECT, OPEN_ARRAY, CLOSE_ARRAY, COLON] = [
   0x22, 0x5c, 0x2c, 0x7b, 0x7d, 0x5b, 0x5d, 0x3a,
@@ -39,7 +58,8 @@ const [QUOTE, BACKSLASH, COMMA, OPEN_OBJECT, CLOSE_OBJECT, OPEN_ARRAY, CLOSE_ARR
 
 /**
  * Takes a JSON object of any size apart while its bytes arrive: finds the ends of its members (and of the elements
- * of one level of arrays) and leaves their inside to `JSON.parse`. Memory holds one element at most.
+ * of one level of arrays) and leaves their inside to `JSON.parse`. Memory holds one element at most, without the long
+ * strings that `longTexts` names.
  */
 export class MemberScanner {
   readonly #handlers: MemberHandlers;
@@ -52,6 +72,8 @@ export class MemberScanner {
   #index = 0;
   #parts: Uint8Array[] = [];
   #partBytes = 0;
+  /** Of an element that has become large; its parts go there. */
+  #strings: LongStrings | undefined;
   #seenBytes = 0;
   /** Where the current value or element begins in the document. */
   #beginsAt = 0;
@@ -201,14 +223,31 @@ export class MemberScanner {
     const bytes = chunk.subarray(start, end);
     if (this.#place === "value" && this.#mode.kind === "stream") return this.#mode.take(bytes, this.#beginsAt);
     this.#partBytes += bytes.length;
-    const most =
-      this.#place === "key"
-        ? LONGEST_KEY_BYTES
-        : this.#mode.kind === "value"
-          ? LARGEST_VALUE_BYTES
-          : LARGEST_ELEMENT_BYTES;
+    if (this.#place === "value" && this.#mode.kind === "elements") return this.#keepOfElement(bytes, this.#mode);
+    const most = this.#place === "key" ? LONGEST_KEY_BYTES : LARGEST_VALUE_BYTES;
     if (this.#partBytes > most) throw this.#error("a member is too large");
     this.#parts.push(bytes.slice());
+  }
+
+  #keepOfElement(bytes: Uint8Array, { longMember }: Mode & { kind: "elements" }): void {
+    if (this.#strings !== undefined) this.#strings.write(bytes);
+    else this.#parts.push(bytes.slice());
+    const { longTexts } = this.#handlers;
+    if (longTexts !== undefined && longMember !== undefined && this.#partBytes >= LARGE_TEXT_BYTES) {
+      this.#strings ??= this.#withoutLongStrings(longMember, longTexts.keep);
+    }
+    const inMemoryBytes = this.#partBytes - (this.#strings?.takenBytes ?? 0);
+    if (inMemoryBytes > LARGEST_ELEMENT_BYTES || this.#partBytes > LARGEST_ELEMENT_WITH_TEXTS_BYTES) {
+      throw this.#error("a member is too large");
+    }
+  }
+
+  #withoutLongStrings(member: string, keep: () => KeptText): LongStrings {
+    // No document can know the mark, and so none can hold a string that looks like one that was taken out.
+    const strings = new LongStrings(crypto.randomUUID(), (json) => (endsWithMember(json, member) ? keep() : undefined));
+    for (const part of this.#parts) strings.write(part);
+    this.#parts = [];
+    return strings;
   }
 
   #take(): Uint8Array {
@@ -229,7 +268,10 @@ export class MemberScanner {
   #modeOf(key: string): Mode {
     const { elements, values, streams } = this.#handlers;
     const element = elements !== undefined && Object.hasOwn(elements, key) ? elements[key] : undefined;
-    if (element !== undefined) return { kind: "elements", take: element, done: this.#handlers.arrays?.[key] };
+    if (element !== undefined) {
+      const { arrays, longTexts } = this.#handlers;
+      return { kind: "elements", take: element, done: arrays?.[key], longMember: longTexts?.of[key] };
+    }
     const value = values !== undefined && Object.hasOwn(values, key) ? values[key] : undefined;
     if (value !== undefined) return { kind: "value", done: value };
     const stream = streams !== undefined && Object.hasOwn(streams, key) ? streams[key] : undefined;
@@ -243,15 +285,45 @@ export class MemberScanner {
 
   #endElement(): void {
     if (this.#mode.kind !== "elements" || this.#partBytes === 0) return;
-    this.#mode.take(this.#take(), this.#index, this.#beginsAt);
+    const texts = this.#strings?.texts;
+    if (this.#strings !== undefined) this.#parts = this.#strings.json;
+    this.#strings = undefined;
+    this.#mode.take({ bytes: this.#take(), texts }, this.#index, this.#beginsAt);
     this.#index += 1;
   }
 }
 
+/** A member's name, the colon and the quotation mark of its value fit in there, with some white space. */
+const LONGEST_BEGINNING_BYTES = 256;
+
+/** Whether JSON text stops where the text of a member with that name has just begun. */
+function endsWithMember(json: readonly Uint8Array[], name: string): boolean {
+  const end: Uint8Array[] = [];
+  for (let index = json.length - 1, bytes = 0; index >= 0 && bytes < LONGEST_BEGINNING_BYTES; index -= 1) {
+    const part = json[index]?.subarray(-LONGEST_BEGINNING_BYTES) ?? NOTHING;
+    end.unshift(part);
+    bytes += part.length;
+  }
+  const text = Buffer.concat(end).toString("latin1").trimEnd();
+  if (!text.endsWith('"')) return false;
+  const before = text.slice(0, -1).trimEnd();
+  return before.endsWith(":") && before.slice(0, -1).trimEnd().endsWith(`"${name}"`);
+}
+
+const NOTHING = new Uint8Array(0);
+
 const QUOTATION_MARK = Uint8Array.of(QUOTE);
 
+/** An element's value; the strings that are not in its JSON text are the `LargeText`s. Throws {@link DocumentError}. */
+export function parseElement({ bytes, texts }: ScannedElement, byteOffset: number): unknown {
+  if (texts === undefined || texts.size === 0) return parseJson(bytes, byteOffset);
+  return parseJson(bytes, byteOffset, (_key, value) =>
+    typeof value === "string" ? (texts.get(value) ?? value) : value,
+  );
+}
+
 /** The engine's own message is left out: it quotes the text around the fault. Throws {@link DocumentError}. */
-export function parseJson(bytes: Uint8Array, byteOffset: number): unknown {
+function parseJson(bytes: Uint8Array, byteOffset: number, reviver?: (key: string, value: unknown) => unknown): unknown {
   let text: string;
   try {
     text = new TextDecoder("utf-8", { fatal: true }).decode(bytes);
@@ -259,7 +331,7 @@ export function parseJson(bytes: Uint8Array, byteOffset: number): unknown {
     throw new DocumentError("this is not valid UTF-8", byteOffset);
   }
   try {
-    return JSON.parse(text);
+    return JSON.parse(text, reviver);
   } catch {
     throw new DocumentError("this is not JSON", byteOffset);
   }
