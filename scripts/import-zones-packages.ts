@@ -125,7 +125,7 @@ export const packageZones: readonly Zone[] = [
   format("linear-pattern", []),
   format("json-patch", []),
   format("json-path", []),
-  { ...format("query-language", []), ours: ["format:linear-pattern", "format:json-path"] },
+  { ...format("query-language", []), ours: ["format:linear-pattern", "format:json-path", "format:http-fields"] },
   {
     ...format("match-condition", []),
     // What a condition looks like is the contract's; how texts are compared is the same as in queries.

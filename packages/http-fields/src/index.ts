@@ -2,6 +2,7 @@
 export { negotiate, parseAccept, prefersHtml, type MediaRange } from "./accept.ts";
 export { decodeJwt, parseAuthorization, type Authorization, type Jwt } from "./authorization.ts";
 export { formatCookies, parseCookies, parseSetCookie, type Cookie, type SetCookie } from "./cookies.ts";
+export { dependsOnReading, utf8Octets, utf8Reading, wireText } from "./field-text.ts";
 export { formatHttpDate, parseCookieDate, parseHttpDate, parseImfFixdate, type ImfFixdate } from "./http-date.ts";
 export { appendHttp2Fields, gatheredHttp2Fields, withoutPseudoFields } from "./http2-fields.ts";
 export { formatLink } from "./link.ts";

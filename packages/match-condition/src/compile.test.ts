@@ -4,7 +4,14 @@ import fc from "fast-check";
 import type { Condition } from "@headworks/capture-contract";
 import { naiveDecision } from "../test/naive-interpreter.ts";
 import { conditions, subjects } from "../test/random-conditions.ts";
-import { compileCondition, messageSubject, NOT_READ, parseCondition, type MatchSubject } from "./index.ts";
+import {
+  compileCondition,
+  compileConditionSet,
+  messageSubject,
+  NOT_READ,
+  parseCondition,
+  type MatchSubject,
+} from "./index.ts";
 
 const request = {
   method: "POST",
@@ -248,4 +255,39 @@ test("a condition that was not parsed first is refused when it is compiled", () 
   assert.throws(() => compileCondition({ type: "host", pattern: "(" }), RangeError);
   assert.throws(() => compileCondition({ type: "json_path", path: "a" }), RangeError);
   assert.throws(() => compileCondition({ type: "status_code", range: "x" }), RangeError);
+});
+
+test("a text of header fields matches whether its octets are Latin-1 or UTF-8, alone and among many conditions", () => {
+  const subjectWith = (value: string): MatchSubject =>
+    messageSubject(
+      {
+        method: "GET",
+        url: "http://a/",
+        headers_list: [
+          ["X-Size", value],
+          ["Content-Type", value],
+        ],
+      },
+      null,
+      "request",
+    );
+  const subjects = ["größe", Buffer.from("größe").toString("latin1"), "groesse"].map(subjectWith);
+  const asked: readonly (readonly [condition: Condition, expected: readonly boolean[]])[] = [
+    [{ type: "header", name: "X-Size", value: "größe" }, [true, true, false]],
+    [{ type: "header_pattern", name: "X-Size", pattern: "größe" }, [true, true, false]],
+    [{ type: "header_pattern", name: "X-Size", pattern: "gr*ß*" }, [true, true, false]],
+    [{ type: "header_pattern", name: "X-Size", pattern: "^gr\\u00f6.e$" }, [true, true, false]],
+    [{ type: "content_type", pattern: "GRÖßE" }, [true, true, false]],
+    [{ type: "not", condition: { type: "header", name: "X-Size", value: "größe" } }, [false, false, true]],
+    [{ type: "header", name: "X-Size", value: "groesse" }, [false, false, true]],
+  ];
+  const rules = asked.map(([condition]) => compileCondition(condition));
+  const set = compileConditionSet(rules, (rule) => rule);
+  for (const [key, [condition, expected]] of asked.entries()) {
+    const rule = rules[key] ?? assert.fail();
+    for (const [index, subject] of subjects.entries()) {
+      assert.equal(rule.matches(subject), expected[index], JSON.stringify(condition));
+      if (expected[index] === true) assert.ok(set.candidates(subject).includes(rule), JSON.stringify(condition));
+    }
+  }
 });

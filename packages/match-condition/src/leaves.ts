@@ -1,8 +1,8 @@
 // Tested by compile.test.ts
 import type { Condition, MessageSide } from "@headworks/capture-contract";
-import { percentDecoded } from "@headworks/http-fields";
+import { dependsOnReading, percentDecoded, utf8Octets } from "@headworks/http-fields";
 import { parseJsonPath, selectJson } from "@headworks/json-path";
-import { compileRanges, foldAscii } from "@headworks/query-language";
+import { compileRanges, foldAscii, inBothReadings } from "@headworks/query-language";
 import type { Decision } from "./compiled.ts";
 import { operationType } from "./graphql.ts";
 import { isSameJson } from "./json-equality.ts";
@@ -157,18 +157,26 @@ function headerLeaf(leaf: Of<"header" | "header_pattern" | "content_type">): Com
   const values = (subject: MatchSubject): readonly string[] => headerValues(subject, leaf.side ?? subject.phase, name);
   if (leaf.type === "header") {
     const { value } = leaf;
-    const isPresence = value === undefined || value === null;
-    const decide = (subject: MatchSubject): boolean =>
-      isPresence ? values(subject).length > 0 : values(subject).includes(value);
+    if (value === undefined || value === null) {
+      return { cost: "fields", about, decide: (subject) => values(subject).length > 0 };
+    }
+    const inUtf8 = utf8Octets(value);
+    const decide =
+      inUtf8 === value
+        ? (subject: MatchSubject): boolean => values(subject).includes(value)
+        : (subject: MatchSubject): boolean => values(subject).some((found) => found === value || found === inUtf8);
     return { cost: "fields", about, decide };
   }
   const pattern = compileTextPattern(leaf.pattern, MANNERS[leaf.type]);
+  // The pattern alone decides whether octets are read twice; what it requires is then in one of the readings only.
+  const readsTwice = dependsOnReading(leaf.pattern, true);
+  const texts = readsTwice ? (subject: MatchSubject): readonly string[] => inBothReadings(values(subject)) : values;
   return {
     cost: "fields",
     about,
-    decide: (subject) => values(subject).some((value) => pattern.test(value)),
-    gaveUp: (subject) => values(subject).some((value) => pattern.search(value) === "gave-up"),
-    fieldText: pattern.requiredText,
+    decide: (subject) => texts(subject).some((value) => pattern.test(value)),
+    gaveUp: (subject) => texts(subject).some((value) => pattern.search(value) === "gave-up"),
+    ...(!readsTwice && { fieldText: pattern.requiredText }),
   };
 }
 

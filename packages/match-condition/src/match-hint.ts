@@ -1,4 +1,5 @@
 // Tested by condition-set.test.ts
+import { utf8Octets } from "@headworks/http-fields";
 import { foldAscii } from "@headworks/query-language";
 import type { CompiledLeaf, Leaf } from "./leaves.ts";
 
@@ -42,21 +43,25 @@ const MOST_TEXTS = 64;
 /** What one leaf makes sure. */
 export function hintOfLeaf(leaf: Leaf, { urlText, plainUrlText, fieldText = "" }: CompiledLeaf): MatchHint {
   if (leaf.type === "method") return { ...NO_HINT, methods: new Set([leaf.method.toUpperCase()]) };
-  const field = fieldOf(leaf, fieldText);
-  if (field !== undefined) return { ...NO_HINT, fields: [field] };
+  const fields = fieldsOf(leaf, fieldText);
+  if (fields !== undefined) return { ...NO_HINT, fields };
   const text = urlText ?? plainUrlText ?? "";
   if (text.length < SHORTEST_TEXT) return NO_HINT;
   return { ...NO_HINT, texts: [{ text, plainOnly: urlText === undefined }] };
 }
 
-function fieldOf(leaf: Leaf, contains: string): FieldFact | undefined {
+/** One of them is there. */
+function fieldsOf(leaf: Leaf, contains: string): readonly FieldFact[] | undefined {
   switch (leaf.type) {
-    case "header":
-      return { side: leaf.side ?? "passing", name: foldAscii(leaf.name), value: leaf.value ?? undefined, contains };
+    case "header": {
+      const fact: Omit<FieldFact, "value"> = { side: leaf.side ?? "passing", name: foldAscii(leaf.name), contains };
+      if (leaf.value === undefined || leaf.value === null) return [{ ...fact, value: undefined }];
+      return [...new Set([leaf.value, utf8Octets(leaf.value)])].map((value) => ({ ...fact, value }));
+    }
     case "header_pattern":
-      return { side: leaf.side ?? "passing", name: foldAscii(leaf.name), value: undefined, contains };
+      return [{ side: leaf.side ?? "passing", name: foldAscii(leaf.name), value: undefined, contains }];
     case "content_type":
-      return { side: leaf.side ?? "passing", name: "content-type", value: undefined, contains };
+      return [{ side: leaf.side ?? "passing", name: "content-type", value: undefined, contains }];
     default:
       return undefined;
   }

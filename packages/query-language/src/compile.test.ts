@@ -392,3 +392,30 @@ test("half a million column checks take well under a second", () => {
   });
   assert.ok(tookMs < 5000, `${tookMs} ms`);
 });
+
+test("a text of header fields is found whether its octets are Latin-1 or UTF-8", () => {
+  const octets = { latin: "gr\xf6\xdfe \xc4", utf8: Buffer.from("größe Ä").toString("latin1"), ascii: "groesse" };
+  const expected: readonly [query: string, latin: boolean, utf8: boolean, ascii: boolean][] = [
+    ["header:größe", true, true, false],
+    ["header:ä", true, true, false],
+    ["header[x-size]:größe", true, true, false],
+    ['header[x-size]:="größe Ä"', true, true, false],
+    ['header[x-size]:!="größe Ä"', false, false, true],
+    ["header[x-size]:gr*ß*", true, true, false],
+    ["header[x-size]:/^gr[öo]ße/", true, true, false],
+    ["header[x-size]:/^gr\\u00f6ße/", true, true, false],
+    ["cookie:größe", true, true, false],
+    ["GRÖSSE", false, false, false],
+    ["GRÖẞE", true, true, false],
+    ["Größe", true, true, false],
+    ["-größe", false, false, true],
+    ["header:Ã¶", false, true, false],
+  ];
+  for (const [query, ...outcomes] of expected) {
+    const predicate = compileQuery(parsed(query), { nowMs: NOW });
+    const found = [octets.latin, octets.utf8, octets.ascii].map((value) =>
+      predicate(recordOf({ requestFields: ["X-Size", value, "Cookie", `a=${value}`] })),
+    );
+    assert.deepEqual(found, outcomes, query);
+  }
+});

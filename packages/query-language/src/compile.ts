@@ -1,12 +1,13 @@
 import { Evaluation } from "./evaluation.ts";
 import { fieldOf, type Field, type TextField } from "./fields.ts";
 import { foldAscii, foldUnicode } from "./fold.ts";
+import { dependsOnReading } from "@headworks/http-fields";
 import { parseJsonPath, selectJson } from "@headworks/json-path";
 import { compileMessages, directionsOf, separateTerms } from "./message-terms.ts";
 import { compileRanges } from "./numbers.ts";
 import type { FieldTest, Moment, Query, TextValue } from "./query.ts";
 import type { QueryRecord } from "./record.ts";
-import { fieldLines } from "./record-fields.ts";
+import { fieldLines, inBothReadings } from "./record-fields.ts";
 import { DIRECTIONS } from "./stream-fields.ts";
 import { compileValue, compileValues, type TextManner, type TextMatch } from "./text-match.ts";
 
@@ -116,7 +117,22 @@ function compileField(field: Field, key: string | null, test: FieldTest, directi
     const sides = field.reads === "requestBody" ? REQUEST : field.reads === "responseBody" ? RESPONSE : BOTH;
     return { cost, holds: compileBodies(sides, test, value) };
   }
-  return { cost, holds: compileTexts((record, evaluation) => value.read(record, key, evaluation), test, value) };
+  // Only what is asked decides whether the octets of fields are read twice: the usual question is plain ASCII.
+  const readsTwice = field.reads === "fields" && test.values.some(dependsOnReadingOf);
+  const read = (record: QueryRecord, evaluation: Evaluation): readonly string[] => value.read(record, key, evaluation);
+  const readBoth: typeof read = (record, evaluation) => inBothReadings(read(record, evaluation));
+  return { cost, holds: compileTexts(readsTwice ? readBoth : read, test, value) };
+}
+
+function dependsOnReadingOf(value: TextValue): boolean {
+  switch (value.kind) {
+    case "literal":
+      return dependsOnReading(value.text);
+    case "wildcard":
+      return value.parts.some((part) => dependsOnReading(part));
+    case "pattern":
+      return dependsOnReading(value.source, true);
+  }
 }
 
 /** The terms of a conjunction; directions that stand beside texts of messages became part of those. */
@@ -205,12 +221,13 @@ const ANYWHERE: TextManner = { literal: "contains", fold: "unicode", floating: t
 function compileAnywhere(value: TextValue): Step {
   const match = compileValue(value, ANYWHERE);
   const holdsFor = (text: string): boolean => match.matches(match.usesFolded ? foldUnicode(text) : text);
+  const readings = dependsOnReadingOf(value) ? inBothReadings : (lines: readonly string[]): readonly string[] => lines;
   return {
     cost: 2,
     holds: (record, evaluation) =>
       holdsFor(record.url) ||
-      fieldLines(record.requestFields()).some(holdsFor) ||
-      fieldLines(record.responseFields()).some(holdsFor) ||
+      readings(fieldLines(record.requestFields())).some(holdsFor) ||
+      readings(fieldLines(record.responseFields())).some(holdsFor) ||
       bodyMatches(match, record, "request", evaluation) ||
       bodyMatches(match, record, "response", evaluation),
   };

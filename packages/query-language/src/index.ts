@@ -23,5 +23,5 @@ export {
   type TextValue,
 } from "./query.ts";
 export type { Direction, QueryRecord, RecordState } from "./record.ts";
-export { fieldValues } from "./record-fields.ts";
+export { fieldValues, inBothReadings } from "./record-fields.ts";
 export { tokens, type Token, type TokenKind } from "./tokens.ts";

@@ -1,4 +1,5 @@
 // Tested by compile.test.ts
+import { utf8Reading } from "@headworks/http-fields";
 import { foldAscii } from "./fold.ts";
 
 /** Values of all header fields with that lower-case name. `fields` is flat: name, value, name, value. */
@@ -9,6 +10,12 @@ export function fieldValues(fields: readonly string[], lowerName: string): strin
     if (name.length === lowerName.length && foldAscii(name) === lowerName) values.push(fields[index + 1] ?? "");
   }
   return values;
+}
+
+/** Texts of fields, and what those whose octets are UTF-8 say, too. */
+export function inBothReadings(texts: readonly string[]): readonly string[] {
+  const readings = texts.map(utf8Reading).filter((text) => text !== undefined);
+  return readings.length === 0 ? texts : [...texts, ...readings];
 }
 
 /** Every header field as `name: value`. */

@@ -2,6 +2,7 @@
 import { randomUUID } from "node:crypto";
 import type { Failure } from "@headworks/capture-contract";
 import type { HarBody, HarExchange, HarExchangeTimings } from "@headworks/har";
+import { wireText } from "@headworks/http-fields";
 import { encodeAsDeclared } from "@headworks/http-fields/content-coding";
 import { fieldValues } from "@headworks/http1";
 import { ENTRY_STATES, FLAG_PASSTHROUGH } from "./entry-facts.ts";
@@ -174,8 +175,7 @@ function sendableFields(fields: readonly string[]): string[] {
 }
 
 function wireValue(value: string): string {
-  const clean = value.replaceAll(/[\x00-\x08\x0a-\x1f\x7f]+/gu, " ");
-  return /[^\x00-\xff]/u.test(clean) ? Buffer.from(clean, "utf8").toString("latin1") : clean;
+  return wireText(value.replaceAll(/[\x00-\x08\x0a-\x1f\x7f]+/gu, " "));
 }
 
 function without(fields: readonly string[], lowerName: string): string[] {

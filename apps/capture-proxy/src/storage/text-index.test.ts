@@ -360,6 +360,21 @@ test(
   },
 );
 
+test("a text of fields is found through the index whether its octets are Latin-1 or UTF-8", async () => {
+  await using directory = await temporaryDirectory();
+  await using bench = new Bench(directory.path);
+  await bench.open();
+  for (let index = 0; index < 30; index += 1) bench.add({ words: ["alpha"], noiseLength: 9000, form: "plain" });
+  for (const value of ["Übergröße", Buffer.from("ÜBERgröße").toString("latin1")]) {
+    bench.rig.add({ requestFields: ["X-Word", value] });
+  }
+  await bench.rig.store.flush();
+  const session = bench.rig.store.activeSessionId;
+  assert.equal((await bench.found(session, literal("übergrö"))).total, 2);
+  bench.index(1000);
+  assert.equal((await bench.found(session, literal("übergrö"))).total, 2);
+});
+
 test("numbers that an earlier run gave to other entries are not taken for known", async () => {
   await using directory = await temporaryDirectory();
   await using bench = new Bench(directory.path);

@@ -1,4 +1,5 @@
 import { existsSync } from "node:fs";
+import { inBothReadings } from "@headworks/query-language";
 import type { Database, SqlRow, Statement } from "./database.ts";
 import { RECORD_COLUMNS, RECORD_HEAD_COLUMNS, RowRecord } from "./row-record.ts";
 import { SeqBits } from "./seq-bits.ts";
@@ -258,7 +259,7 @@ function textsOf(row: SqlRow, bodies: StoredBodies): string[] | undefined {
   for (const fields of [record.requestFields(), record.responseFields()]) {
     for (let index = 0; index + 1 < fields.length; index += 2) lines.push(`${fields[index]}: ${fields[index + 1]}`);
   }
-  const texts = [lines.join("\n"), record.requestText() ?? "", record.responseText() ?? ""];
+  const texts = [inBothReadings(lines).join("\n"), record.requestText() ?? "", record.responseText() ?? ""];
   return isMissing ? undefined : texts.map((text) => text.toLowerCase());
 }
 

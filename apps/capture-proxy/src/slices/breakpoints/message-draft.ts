@@ -1,7 +1,7 @@
 import { parseHostPort } from "@headworks/host-patterns";
 import { removeField, setField } from "@headworks/http1";
 import type { RawFields } from "@headworks/http1";
-import { reasonPhrase } from "@headworks/http-fields";
+import { reasonPhrase, wireText } from "@headworks/http-fields";
 import { ApiError, validationError } from "#api/api-error.ts";
 import { exchangeUrl } from "#exchange/exchange.ts";
 import type { RequestMessage, ResponseMessage, Scheme } from "#exchange/exchange.ts";
@@ -75,8 +75,7 @@ class Draft {
       case "set-reason":
         return this.#setReason(step, step.reason);
       case "set-field":
-        checkField(step, step.name, step.value);
-        return setField(this.#fields, step.name, step.value);
+        return setField(this.#fields, step.name, checkedValue(step, step.name, step.value));
       case "remove-field":
         removeField(this.#fields, step.name.toLowerCase());
         return;
@@ -175,8 +174,7 @@ class Draft {
       pairs.length === before.length &&
       pairs.every(([name, value], index) => name === before[index]?.[0] && value === before[index]?.[1]);
     if (isSame) return;
-    for (const [name, value] of pairs) checkField(step, name, value);
-    this.#replaceFields(pairs);
+    this.#replaceFields(step, pairs);
   }
 
   #setShownFields(step: EditStep, shown: Readonly<Record<string, string>>): void {
@@ -198,13 +196,13 @@ class Draft {
       placed.add(lower);
     }
     for (const [lower, { name, value }] of wanted) if (!placed.has(lower)) pairs.push(...separated(name, value));
-    for (const [name, value] of pairs) checkField(step, name, value);
-    this.#replaceFields(pairs);
+    this.#replaceFields(step, pairs);
   }
 
-  #replaceFields(pairs: readonly (readonly [string, string])[]): void {
+  #replaceFields(step: EditStep, pairs: readonly (readonly [string, string])[]): void {
+    const fields = pairs.flatMap(([name, value]) => [name, checkedValue(step, name, value)]);
     this.#fields.length = 0;
-    for (const [name, value] of pairs) this.#fields.push(name, value);
+    for (const text of fields) this.#fields.push(text);
   }
 
   #replaceInBody(step: EditStep, pattern: string, replacement: string): void {
@@ -240,11 +238,14 @@ function isToken(text: string): boolean {
   return TOKEN.test(text);
 }
 
-function checkField(step: { readonly path: string }, name: string, value: string): void {
+/** The value as it goes out. */
+function checkedValue(step: { readonly path: string }, name: string, value: string): string {
   if (!isToken(name)) throw refused(step, `has the name ${JSON.stringify(name)}, which no header field can have`);
-  if (!VALUE.test(value)) {
+  const octets = wireText(value);
+  if (!VALUE.test(octets)) {
     throw refused(step, `has a value of ${name} with a character that cannot be in a header field`);
   }
+  return octets;
 }
 
 /**
@@ -254,8 +255,8 @@ function checkField(step: { readonly path: string }, name: string, value: string
 export function checkedFields(pairs: readonly (readonly [string, string])[], path: string): RawFields {
   const fields: RawFields = [];
   for (const [name, value] of pairs) {
-    checkField({ path }, name, value);
-    if (!/^(?:content-length|transfer-encoding)$/i.test(name)) fields.push(name, value);
+    const octets = checkedValue({ path }, name, value);
+    if (!/^(?:content-length|transfer-encoding)$/i.test(name)) fields.push(name, octets);
   }
   return fields;
 }

@@ -1,5 +1,6 @@
 import { MOCK_LIMITS } from "@headworks/capture-contract";
 import type { MockHeaders, MockResponse } from "@headworks/capture-contract";
+import { wireText } from "@headworks/http-fields";
 import { encodeAsDeclared } from "@headworks/http-fields/content-coding";
 import { fieldValue, hasField } from "@headworks/http1";
 import type { RawFields } from "@headworks/http1";
@@ -132,11 +133,6 @@ function rendered(fields: readonly PreparedField[], request: TemplateRequest | u
 /** A value from a request must not end the field it stands in. */
 function fieldText(value: string): string {
   return wireText(value.replace(/[\u0000-\u0008\u000a-\u001f\u007f]+/g, " ").trim());
-}
-
-/** One character for each byte: a value with characters beyond latin1 goes out as UTF-8. */
-function wireText(value: string): string {
-  return /[^\u0000-\u00ff]/.test(value) ? Buffer.from(value).toString("latin1") : value;
 }
 
 function complete(status: number, fields: RawFields, body: Buffer, defaultType: string | undefined): SyntheticResponse {

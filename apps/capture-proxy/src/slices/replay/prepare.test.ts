@@ -62,6 +62,21 @@ test("values are put in once and are not looked into again", () => {
   assert.equal(text(prepared(request({ body: Buffer.from("{{a}}") }), variables(given)).body), "{{b}}");
 });
 
+test("a field with a variable has one encoding: Latin-1 where that has all of it, UTF-8 otherwise", () => {
+  const utf8 = (value: string): string => Buffer.from(value).toString("latin1");
+  for (const [value, v, octets] of [
+    ["{{v}}", "é", "\xe9"],
+    ["é{{v}}", "é", "éé"],
+    ["é{{v}}", "日", utf8("é日")],
+    [utf8("€{{v}}"), "日", utf8("€日")],
+    [utf8("€{{v}}"), "é", utf8("€é")],
+    [utf8("€{{v}}"), "x", utf8("€x")],
+  ] as const) {
+    const { fields } = prepared(request({ fields: ["A", value] }), variables({ v }));
+    assert.deepEqual(fields, ["A", octets]);
+  }
+});
+
 test("bytes around a variable stay what they are, and compressed bodies are left alone", () => {
   fc.assert(
     fc.property(fc.uint8Array({ maxLength: 40 }), fc.uint8Array({ maxLength: 40 }), (before, behind) => {

@@ -1,11 +1,12 @@
 // Tested by prepare.test.ts
 import { randomInt, randomUUID } from "node:crypto";
 import type { ReplayModifications } from "@headworks/capture-contract";
+import { utf8Octets, utf8Reading, wireText } from "@headworks/http-fields";
 import { fieldValue, removeField, setField } from "@headworks/http1";
 import type { RawFields } from "@headworks/http1";
 import { ApiError, validationError } from "#api/api-error.ts";
 import type { OutgoingRequest } from "#exchange/outgoing.ts";
-import { bodyBytes, hasVariables, LARGEST_BODY_BYTES, wireText, writtenField } from "./replay-request.ts";
+import { bodyBytes, hasVariables, LARGEST_BODY_BYTES, writtenField } from "./replay-request.ts";
 import type { ReplayRequest } from "./replay-request.ts";
 import { parseTarget } from "./target-url.ts";
 
@@ -58,10 +59,18 @@ export function prepared(request: ReplayRequest, variables: Variables): Outgoing
   for (let at = 0; at + 1 < request.fields.length; at += 2) {
     const name = request.fields[at] ?? "";
     const value = request.fields[at + 1] ?? "";
-    fields.push(...(hasVariables(value) ? writtenField(name, wireText(fill(value)), "body/variables") : [name, value]));
+    fields.push(
+      ...(hasVariables(value) ? writtenField(name, filledValue(value, fill), "body/variables") : [name, value]),
+    );
   }
   const { scheme, host, port, path } = target;
   return { scheme, host, port, method, path, fields, body: filledBody(request, fields, variables) };
+}
+
+/** What is kept are octets: variables are filled into what they say, so that the value has one encoding. */
+function filledValue(octets: string, fill: (text: string) => string): string {
+  const reading = utf8Reading(octets);
+  return reading === undefined ? wireText(fill(octets)) : utf8Octets(fill(reading));
 }
 
 const PLACE = /\{\{\s*(\$?[A-Za-z_][A-Za-z0-9_.-]{0,63})\s*\}\}/gu;

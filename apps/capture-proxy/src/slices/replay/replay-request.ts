@@ -1,5 +1,6 @@
 // Tested by replay-request.test.ts
 import type { RequestData, WrittenRequest } from "@headworks/capture-contract";
+import { wireText } from "@headworks/http-fields";
 import { hasField } from "@headworks/http1";
 import type { RawFields } from "@headworks/http1";
 import { validationError } from "#api/api-error.ts";
@@ -45,11 +46,6 @@ export function writtenField(name: string, value: string, at: string): [string, 
     throw validationError([{ path: at, message: `the value of ${name} has a line end, which no field can have` }]);
   }
   return [name, wireText(value.trim())];
-}
-
-/** What is beyond latin1 goes as UTF-8. */
-export function wireText(text: string): string {
-  return /[^\0-\xff]/u.test(text) ? Buffer.from(text, "utf8").toString("latin1") : text;
 }
 
 /** The bytes of a body text of the API: `base64:` marks bytes. Throws 400 for base64 that is none. */

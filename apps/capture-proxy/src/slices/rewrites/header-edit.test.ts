@@ -1,8 +1,9 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { utf8Octets } from "@headworks/http-fields";
 import { compilePattern, readReplacement } from "@headworks/linear-pattern";
 import type { Replacement } from "@headworks/linear-pattern";
-import { fieldProblem, valueProblem, wireValue, withField, withoutField, withRewrittenField } from "./header-edit.ts";
+import { fieldProblem, valueProblem, withField, withoutField, withRewrittenField } from "./header-edit.ts";
 
 function rewritten(fields: string[], name: string, source: string, by: string): ReturnType<typeof withRewrittenField> {
   const pattern = compilePattern(source);
@@ -38,8 +39,9 @@ test("each field of a name is rewritten by itself, in its place", () => {
 test("a value never gets line breaks, and octets that are no UTF-8 stay what they are", () => {
   assert.equal(typeof rewritten(["A", "b"], "a", "b", "x\r\nInjected: 1"), "string");
   assert.deepEqual(rewritten(["A", "caf\xe9 x"], "a", "x", "y"), { fields: ["A", "caf\xe9 y"], count: 1 });
-  const utf8 = wireValue("größe x");
-  assert.deepEqual(rewritten(["A", utf8], "a", "größe", "€"), { fields: ["A", wireValue("€ x")], count: 1 });
+  const utf8 = utf8Octets("größe x");
+  assert.deepEqual(rewritten(["A", utf8], "a", "größe", "€"), { fields: ["A", utf8Octets("€ x")], count: 1 });
+  assert.deepEqual(rewritten(["A", utf8], "a", " x", ""), { fields: ["A", utf8Octets("größe")], count: 1 });
   assert.notEqual(valueProblem("a\0"), undefined);
   assert.equal(valueProblem("a\tb"), undefined);
 });

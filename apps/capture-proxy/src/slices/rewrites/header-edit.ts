@@ -1,4 +1,5 @@
 // Tested by header-edit.test.ts
+import { utf8Octets, utf8Reading, wireText } from "@headworks/http-fields";
 import { fieldValues, removeField, setField } from "@headworks/http1";
 import type { RawFields } from "@headworks/http1";
 import type { Replaced } from "@headworks/linear-pattern";
@@ -9,12 +10,6 @@ const FRAMING = new Set(["content-length", "transfer-encoding"]);
 /** Why a rule cannot have this field; undefined when it can. */
 export function fieldProblem(name: string): string | undefined {
   return FRAMING.has(name.toLowerCase()) ? "says where the body ends, which is always worked out anew" : undefined;
-}
-
-/** The text of a value as the wire carries it, one character for each byte: anything but ASCII as UTF-8. */
-export function wireValue(value: string): string {
-  const isAscii = /^[\x00-\x7f]*$/.test(value);
-  return isAscii ? value : Buffer.from(value, "utf8").toString("latin1");
 }
 
 /** Why a value cannot stand in a field; undefined when it can. */
@@ -51,26 +46,16 @@ export function withRewrittenField(
   for (let at = 0; at < changed.length; at += 2) {
     if (changed[at]?.toLowerCase() !== lowerName) continue;
     const written = changed[at + 1] ?? "";
-    const value = utf8Value(written) ?? written;
+    const value = utf8Reading(written) ?? written;
     const result = rewrite(value);
     if (result === "gave-up") return "the pattern takes too long on this value";
     const problem = valueProblem(result.text);
     if (problem !== undefined) return problem;
     if (result.text === value) continue;
     const text = result.text.trim();
-    // Octets that were no UTF-8 stay what they were.
-    const isOctets = value === written && /^[\0-\xff]*$/.test(text);
-    changed[at + 1] = isOctets ? text : wireValue(text);
+    // What was UTF-8 stays it, in whatever is left of it.
+    changed[at + 1] = value === written ? wireText(text) : utf8Octets(text);
     count += 1;
   }
   return { fields: changed, count };
-}
-
-/** The value as people read it; undefined when its octets are no UTF-8. */
-function utf8Value(value: string): string | undefined {
-  try {
-    return new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(Buffer.from(value, "latin1"));
-  } catch {
-    return undefined;
-  }
 }

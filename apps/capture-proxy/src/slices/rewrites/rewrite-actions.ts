@@ -1,10 +1,10 @@
 // Tested by ../../../test/rewrites-live.test.ts
 import type { RewriteAction } from "@headworks/capture-contract";
-import { reasonPhrase } from "@headworks/http-fields";
+import { reasonPhrase, wireText } from "@headworks/http-fields";
 import { fieldValue } from "@headworks/http1";
 import { exchangeUrl } from "#exchange/exchange.ts";
 import type { RequestMessage } from "#exchange/exchange.ts";
-import { valueProblem, wireValue, withField, withoutField, withRewrittenField } from "./header-edit.ts";
+import { valueProblem, withField, withoutField, withRewrittenField } from "./header-edit.ts";
 import type { MappedFiles } from "./mapped-files.ts";
 import { mapToFile } from "./map-to-file.ts";
 import type { MessageEdit } from "./message-edit.ts";
@@ -146,7 +146,7 @@ function headerAction(action: RewriteAction & { type: "set_header" | "remove_hea
   switch (action.type) {
     case "set_header": {
       const { append = false } = action;
-      const value = wireValue(action.value.trim());
+      const value = wireText(action.value.trim());
       const problem = valueProblem(value);
       if (problem !== undefined) throw new RangeError(problem);
       return (edit) => {
