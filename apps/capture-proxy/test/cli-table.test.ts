@@ -8,6 +8,7 @@ import type { Column } from "#cli/table.ts";
 import { terminalOf, visibleJson, visibleText } from "#cli/terminal.ts";
 import { fitted, padded, textWidth } from "#cli/text-width.ts";
 import { operations } from "@headworks/capture-contract";
+import { parseQuery } from "@headworks/query-language";
 import { Writable } from "node:stream";
 import { window } from "./cli-rig.ts";
 
@@ -177,6 +178,27 @@ test("values are shown on one line", () => {
   assert.equal(valueText(["a", 1, false]), "a, 1, no");
   assert.equal(valueText({ a: 1 }), '{"a":1}');
   assert.equal(timeText("not a time"), "not a time");
+});
+
+test("a time of a table names its zone, and a query takes it for the same moment", (t) => {
+  const { TZ: before } = process.env;
+  t.after(() => {
+    if (before === undefined) delete process.env["TZ"];
+    else process.env["TZ"] = before;
+  });
+  for (const [zone, shown] of [
+    ["UTC", "2026-07-21T10:05:03Z"],
+    ["Europe/Berlin", "2026-07-21T12:05:03+02:00"],
+    ["America/St_Johns", "2026-07-21T07:35:03-02:30"],
+    ["Asia/Kolkata", "2026-07-21T15:35:03+05:30"],
+  ] as const) {
+    process.env["TZ"] = zone;
+    assert.equal(timeText("2026-07-21T10:05:03.250Z"), shown);
+    const query = parseQuery(`since:${timeText("2026-07-21T10:05:03Z")}`);
+    assert.ok(query.ok, zone);
+    const moment = { kind: "at", epochMs: Date.UTC(2026, 6, 21, 10, 5, 3) };
+    assert.deepEqual(query.query, { kind: "since", moment });
+  }
 });
 
 test("every named row of the contract's lists has a table", () => {

@@ -9,6 +9,7 @@ import { COMMAND_SHAPES, commandName } from "./command-names.ts";
 import type { CommandShape, CommandShortcut } from "./command-names.ts";
 import { CommandFailure, EXIT } from "./exit-codes.ts";
 import { globalOptions } from "./global-options.ts";
+import { QUERY_TIMES } from "./help-texts.ts";
 import type { Invocation, Outcome } from "./invocation.ts";
 import { present } from "./present.ts";
 import { addPropertyOptions, givenValue, inputProperties, pathParameters } from "./schema-options.ts";
@@ -70,6 +71,8 @@ function fillCommand(command: Command, facts: OperationCommand, invocation: Invo
     );
   }
   if (hasMedia(operation)) command.option("-o, --output <file>", "Write to a file instead of standard output");
+  const takesQuery = properties.some(({ place, path }) => place === "query" && path[0] === "q");
+  if (takesQuery) command.addHelpText("after", QUERY_TIMES);
   for (const option of globalOptions()) if (option.long !== "--json" || !hasMedia(operation)) command.addOption(option);
   command.action(async () => {
     outcome.exitCode = await runOperation(command, facts, invocation);

@@ -34,3 +34,9 @@ Examples:
 Exit codes: the program's; 128 + n when signal n ended it or the run itself; 127 not found, 126 cannot be run. Ours are
 also 2 wrong usage, 3 address in use, 4 when the capture cannot start, 1 when it or the HAR file failed.
 `;
+
+/** Shown below the options of commands that take a query. */
+export const QUERY_TIMES = `
+Times in a query are UTC unless they name their zone: since:2026-11-21T10:05 or since:2026-11-21T11:05+01:00. Tables show
+local times with their zone, as they can be put into a query; since:10m is ten minutes ago.
+`;

@@ -25,14 +25,21 @@ export function durationText(ms: number | null | undefined): string {
   return `${Math.floor(seconds / 60)} min ${seconds % 60} s`;
 }
 
-/** A moment of the API in local time, to the second. */
+/**
+ * A moment of the API in local time, to the second, with its zone: without one a query would take it for UTC. As it stands
+ * here it can be put into a query.
+ */
 export function timeText(timestamp: string | null | undefined): string {
   if (timestamp === null || timestamp === undefined) return "";
   const date = new Date(timestamp);
   if (Number.isNaN(date.getTime())) return timestamp;
   const two = (value: number): string => String(value).padStart(2, "0");
   const day = `${date.getFullYear()}-${two(date.getMonth() + 1)}-${two(date.getDate())}`;
-  return `${day} ${two(date.getHours())}:${two(date.getMinutes())}:${two(date.getSeconds())}`;
+  const time = `${two(date.getHours())}:${two(date.getMinutes())}:${two(date.getSeconds())}`;
+  const eastMinutes = -date.getTimezoneOffset();
+  const [hours, minutes] = [Math.floor(Math.abs(eastMinutes) / 60), Math.abs(eastMinutes) % 60];
+  const zone = eastMinutes === 0 ? "Z" : `${eastMinutes < 0 ? "-" : "+"}${two(hours)}:${two(minutes)}`;
+  return `${day}T${time}${zone}`;
 }
 
 /** Any JSON value on one line: lists with commas, nothing for null. */

@@ -10,6 +10,7 @@ import { CommandFailure, EXIT } from "./exit-codes.ts";
 import { feedMessages, followUntilInterrupted, lineCount, NOT_THE_FEED } from "./following.ts";
 import { globalOptions } from "./global-options.ts";
 import type { Invocation, MessageSocket, Outcome } from "./invocation.ts";
+import { QUERY_TIMES } from "./help-texts.ts";
 import { durationText, sizeText } from "./present-values.ts";
 import { visibleJson, visibleText } from "./terminal.ts";
 import type { Terminal } from "./terminal.ts";
@@ -36,6 +37,7 @@ export function addTailCommand(group: Command, invocation: Invocation, outcome: 
     .summary(summary)
     .description(`${summary}. Connects again when the service restarts; Ctrl+C ends it.`)
     .option("-q, --query <query>", "Only exchanges that match this query")
+    .addHelpText("after", QUERY_TIMES)
     .addOption(
       new Option("-n, --lines <count>", "How many of the latest to show first").default(10).argParser(lineCount),
     );
