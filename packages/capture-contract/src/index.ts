@@ -90,6 +90,7 @@ export * from "./replay-batch.ts";
 export * from "./rewrite-action.ts";
 export * from "./rewrites.ts";
 export * from "./session-diff.ts";
+export * from "./import-result.ts";
 export * from "./sessions.ts";
 export * from "./streams.ts";
 export * from "./throttle.ts";

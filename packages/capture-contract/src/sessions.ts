@@ -1,5 +1,6 @@
 import { defineOperations, media, nullable, oneOf, strictObject, Type, upload } from "@headworks/contract-kit";
 import type { Static } from "typebox";
+import { IMPORT_LOSS } from "./import-result.ts";
 import { booleanText, Id, IdParams, named, Timestamp } from "./primitives.ts";
 
 /** A capture session: a named set of entries. */
@@ -23,7 +24,10 @@ export type CaptureSession = Static<typeof CaptureSession>;
 export const RestoredSession = strictObject(
   {
     ...CaptureSession.properties,
-    errors: Type.Array(Type.String(), { description: "What was cut: at most 100 sentences, `entry N: …`" }),
+    ...IMPORT_LOSS,
+    errors: Type.Array(Type.String(), {
+      description: "What was cut or dropped for a limit: at most 100 sentences, those of entries as `entry N: …`",
+    }),
   },
   { $id: "RestoredSession" },
 );

@@ -1,3 +1,4 @@
+import { ImportResult } from "./import-result.ts";
 import { defineOperations, media, nullable, oneOf, strictObject, Type, upload } from "@headworks/contract-kit";
 import { resourceTypes } from "@headworks/http-fields";
 import type { Static } from "typebox";
@@ -185,17 +186,6 @@ export type TreeNode = Static<typeof TreeNode>;
 
 /** Fields whose values {@link trafficOperations.listTrafficValues} can enumerate for completion. */
 export const VALUE_FIELDS = ["host", "method", "status", "path", "type", "scheme", "mime", "header", "client"] as const;
-
-export const ImportResult = strictObject(
-  {
-    session_id: Id,
-    imported_count: Type.Integer(),
-    skipped_count: Type.Integer(),
-    errors: Type.Array(Type.String(), { description: "What was left out or cut: at most 100 sentences, `entry N: …`" }),
-  },
-  { $id: "ImportResult" },
-);
-export type ImportResult = Static<typeof ImportResult>;
 
 /** What a condition would have done lately. */
 export const MatchPreview = strictObject(

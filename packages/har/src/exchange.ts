@@ -5,6 +5,8 @@ export interface HarBody<Bytes = Uint8Array> {
   readonly isEncoded: boolean;
   /** Whether `bytes` are only the beginning, or a form without the content of some of its files. */
   readonly isTruncated: boolean;
+  /** Of a form: the parts whose content the document does not have, each as people are told of it. */
+  readonly missingParts?: readonly string[];
   /** Another program gave it as text: `bytes` are that in UTF-8, whichever charset the header fields name. */
   readonly isText?: boolean;
   /**

@@ -39,7 +39,7 @@ export function fromLargeHarEntry<Bytes>(entry: HarEntry, read: ReadLarge<Bytes>
       url: request.url,
       httpVersion: httpVersion(request.httpVersion, own),
       fields: form === undefined ? headers : withContentType(headers, form.contentType),
-      body: form?.isWhole === false && sentBody ? { ...sentBody, isTruncated: true } : sentBody,
+      body: form && sentBody ? withoutParts(sentBody, form) : sentBody,
     },
     response: isAnswered ? exchangeResponse(response, own, read) : undefined,
     timings: readTimings(own?.timings) ?? fromHarTimings(entry.timings),
@@ -97,6 +97,10 @@ function rebuiltForm(postData: HarPostData | undefined, fields: readonly string[
   const type = [sent, postData.mimeType].find((each) => MULTIPART_FORM.test(each) && /;\s*boundary=/i.test(each));
   if (type === undefined && !MULTIPART_FORM.test(postData.mimeType)) return undefined;
   return multipartForm(postData.params, type ?? postData.mimeType);
+}
+
+function withoutParts<Bytes>(sent: HarBody<Bytes>, { missingParts }: RebuiltForm): HarBody<Bytes> {
+  return missingParts.length === 0 ? sent : { ...sent, isTruncated: true, missingParts };
 }
 
 const MULTIPART_FORM = /^\s*multipart\/form-data\b/i;

@@ -9,7 +9,12 @@ function formOf(params: readonly object[], mimeType: string, headers: readonly o
   const reading = readHarEntry({ startedDateTime: "2026-01-02T03:04:05Z", request });
   assert.ok(reading.ok);
   const { fields, body } = fromHarEntry(reading.entry).request;
-  return { fields, text: Buffer.from(body?.bytes ?? []).toString(), isTruncated: body?.isTruncated };
+  return {
+    fields,
+    text: Buffer.from(body?.bytes ?? []).toString(),
+    isTruncated: body?.isTruncated,
+    ...(body?.missingParts && { missingParts: body.missingParts }),
+  };
 }
 
 test("a multipart form that is given as a list of parts becomes the body that they make", () => {
@@ -43,7 +48,11 @@ test("a form whose boundary is missing, or stands in a part, gets one that the C
 
 test("a form without the content of its file is rebuilt as a body that is not whole", () => {
   const file = { name: "f", fileName: "x.bin", contentType: "application/octet-stream" };
-  const { text, isTruncated } = formOf([file], "multipart/form-data; boundary=B");
-  assert.match(text, /filename="x.bin"\r\nContent-Type: application\/octet-stream\r\n\r\n\r\n--B--/);
+  const { text, isTruncated, missingParts } = formOf(
+    [file, { name: "g", value: "" }, { name: "h" }],
+    "multipart/form-data; boundary=B",
+  );
+  assert.match(text, /filename="x.bin"\r\nContent-Type: application\/octet-stream\r\n\r\n\r\n--B\r\n/);
   assert.equal(isTruncated, true);
+  assert.deepEqual(missingParts, ['"f" ("x.bin")', '"h"']);
 });

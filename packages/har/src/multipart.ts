@@ -12,8 +12,8 @@ export interface RebuiltForm {
   readonly text: string;
   /** Names the boundary that stands between the parts. */
   readonly contentType: string;
-  /** Every part had its content. */
-  readonly isWhole: boolean;
+  /** The parts whose content is not among their facts: name of the field, and of the file if it has one. */
+  readonly missingParts: readonly string[];
 }
 
 /**
@@ -33,8 +33,12 @@ export function multipartForm(params: readonly HarParam[], contentType: string):
   return {
     text: `${parts.join("")}--${mark}--\r\n`,
     contentType: mark === named ? contentType : `${bare}; boundary=${mark}`,
-    isWhole: params.every(({ value }) => value !== undefined),
+    missingParts: params.filter(({ value }) => value === undefined).map(shownPart),
   };
+}
+
+function shownPart({ name, fileName }: HarParam): string {
+  return fileName === undefined ? JSON.stringify(name) : `${JSON.stringify(name)} (${JSON.stringify(fileName)})`;
 }
 
 const BOUNDARY_PARAMETER = /;[ \t]{0,8}boundary=(?:"[^"]*"?|[^;]*)/gi;

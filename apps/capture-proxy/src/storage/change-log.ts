@@ -9,6 +9,8 @@ export class ChangeLog {
   readonly streamedSeqs: number[] = [];
   readonly removedSeqs: number[] = [];
   readonly prunedIds: string[] = [];
+  /** So many of them because the bodies of all sessions are too large. */
+  prunedForSize = 0;
   /** Files of bodies whose rows are gone. */
   readonly removedFiles: number[] = [];
   readonly removedSessions: SessionRecord[] = [];
@@ -60,6 +62,7 @@ export class ChangeLog {
       streamedSeqs: this.streamedSeqs,
       removedSeqs: this.removedSeqs,
       prunedIds: this.prunedIds,
+      prunedForSize: this.prunedForSize,
       reset: this.reset,
     };
   }

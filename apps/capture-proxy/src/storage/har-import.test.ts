@@ -285,3 +285,22 @@ test("a HAR of our own gives back what HAR has no room for", async () => {
   const { session_id: imported } = await importHar(rig, text);
   assert.deepEqual(await native(imported), await native(session));
 });
+
+test("a form without the content of its files is imported, and the import names them", async () => {
+  await using directory = await temporaryDirectory();
+  await using rig = await openRig(directory.path);
+  const form = (params: readonly Json[]): Json =>
+    entryOf({ method: "POST", postData: { mimeType: "multipart/form-data; boundary=B", params } });
+  const file = (name: string): Json => ({ name, fileName: `${name}.bin` });
+  const six = ["a", "b", "c", "d", "e", "f"].map(file);
+  const result = await importHar(
+    rig,
+    har(form([{ name: "x", value: "1" }]), form([file("up"), { name: "n" }]), form(six)),
+  );
+  const sentence = "the form of its request is not whole: the document does not have the content of";
+  assert.deepEqual(result.errors, [
+    `entry 1: ${sentence} "up" ("up.bin"), "n"`,
+    `entry 2: ${sentence} "a" ("a.bin"), "b" ("b.bin"), "c" ("c.bin"), "d" ("d.bin"), "e" ("e.bin") and 1 more`,
+  ]);
+  assert.deepEqual([result.imported_count, result.skipped_count], [3, 0]);
+});

@@ -20,6 +20,9 @@ export const FILES_OF_AN_IMPORT = 1_000_000;
 /** So many numbers of streams are set aside for an import. */
 export const STREAMS_OF_AN_IMPORT = 1_000_000;
 
+/** So many sentences are told of an import. */
+export const MOST_ERRORS = 100;
+
 export type ToImport =
   | { readonly kind: "chunk"; readonly bytes: Uint8Array<ArrayBuffer> }
   /** Bytes of bodies that have reached their files. */

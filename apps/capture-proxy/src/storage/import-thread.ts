@@ -2,7 +2,7 @@
 import { HarFormatError } from "@headworks/har";
 import { harReader, sessionReader } from "./document-entries.ts";
 import type { DocumentReader, DocumentTarget } from "./document-entries.ts";
-import { FILES_OF_AN_IMPORT } from "./import-messages.ts";
+import { FILES_OF_AN_IMPORT, MOST_ERRORS } from "./import-messages.ts";
 import type { FromImport, ImportedSession, ImportSetup, ToImport } from "./import-messages.ts";
 import { encodeImported } from "./imported-entry.ts";
 import type { ImportedEntry } from "./imported-entry.ts";
@@ -15,7 +15,6 @@ const BATCH_BYTES = 4_194_304;
 const PIECE_BYTES = 1_048_576;
 /** So many bytes of bodies may be on their way to their files; then the reading waits. */
 const MOST_UNWRITTEN_BYTES = 8_388_608;
-const MOST_ERRORS = 100;
 
 /** Takes a document apart while it arrives and gives its entries in batches. */
 export class ImportThread {

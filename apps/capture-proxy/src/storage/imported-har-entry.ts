@@ -33,8 +33,21 @@ export async function importedHarEntry(
     request: message(request, sent, own, "request"),
     response: response === undefined ? undefined : message(response, received, own, "response"),
   };
-  const notes = [...cutNote("request", sent), ...cutNote("response", received)];
+  const notes = [
+    ...missingNote(request.body?.missingParts ?? []),
+    ...cutNote("request", sent),
+    ...cutNote("response", received),
+  ];
   return { entry: { ...factsOf(exchange, own), target, ...messages }, notes };
+}
+
+const MOST_NAMED_PARTS = 5;
+
+function missingNote(parts: readonly string[]): string[] {
+  if (parts.length === 0) return [];
+  const more = parts.length > MOST_NAMED_PARTS ? ` and ${parts.length - MOST_NAMED_PARTS} more` : "";
+  const named = parts.slice(0, MOST_NAMED_PARTS).join(", ") + more;
+  return [`the form of its request is not whole: the document does not have the content of ${named}`];
 }
 
 /** All of an entry but its messages. */

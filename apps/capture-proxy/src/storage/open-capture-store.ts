@@ -35,7 +35,8 @@ import { refuseForeignFile } from "./foreign-file.ts";
 import { laneOf, ReaderPool } from "./reader-pool.ts";
 import type { SessionScope } from "./reader-messages.ts";
 import { exportChunks } from "./export-chunks.ts";
-import { FILES_OF_AN_IMPORT, STREAMS_OF_AN_IMPORT } from "./import-messages.ts";
+import { FILES_OF_AN_IMPORT, MOST_ERRORS, STREAMS_OF_AN_IMPORT } from "./import-messages.ts";
+import { beyondLimit, limitNotes, refuseTooLarge } from "./import-limits.ts";
 import { shownSession } from "./shown-session.ts";
 import { ThreadedStreamStore } from "./open-stream-store.ts";
 import { storePlaces } from "./store-places.ts";
@@ -99,6 +100,7 @@ class ThreadedCaptureStore implements CaptureStore {
   readonly #listeners: { [K in keyof StoreEvents]: StoreEvents[K][] } = { pruned: [], statusChanged: [] };
   /** Sessions that are being imported: nobody sees them before they are whole. */
   readonly #importing = new Set<string>();
+  #prunedForSize = 0;
   #decodedFolder = "";
   #openWriter: WriterClient | undefined;
   #openReaders: ReaderPool | undefined;
@@ -373,7 +375,10 @@ class ThreadedCaptureStore implements CaptureStore {
       const { maxBodyBytes } = writer.limits;
       const setup = { format, sessionNumber: created.number, firstFile, firstStream, maxBodyBytes, textsFolder };
       const { session, ...counts } = await runImport(setup, source, options, {
-        record: async (batch) => await writer.recordImported(batch),
+        record: async (batch) => {
+          await writer.recordImported(batch);
+          refuseTooLarge(writer.sessions.get(created.number)?.storedBytes ?? 0, writer.limits);
+        },
         recordFrames: async (batch) => await writer.recordImportedFrames(batch),
         appendBody: async (file, bytes, isLast) =>
           void (await writer.call({ op: "appendBody", file, bytes, isLast }, [bytes.buffer])),
@@ -385,16 +390,34 @@ class ThreadedCaptureStore implements CaptureStore {
         ...(session.notes !== undefined && { notes: session.notes }),
         ...(session.tags !== undefined && { tags: [...session.tags] }),
       });
-      await writer.call({ op: "keepSession", id: created.id });
-      this.#importing.delete(created.id);
-      if (options.switchSession || session.switchSession === true) await this.switchSession(created.id);
-      return { session_id: created.id, ...counts };
+      const isSwitched = options.switchSession || session.switchSession === true;
+      const displaced = await this.#keepImported(created);
+      if (isSwitched) await this.switchSession(created.id);
+      const dropped = isSwitched ? beyondLimit(counts.imported_count, writer.limits) : 0;
+      const errors = [...limitNotes({ dropped, displaced }, counts, writer.limits), ...counts.errors];
+      return {
+        session_id: created.id,
+        ...counts,
+        ...(dropped > 0 && { dropped_count: dropped }),
+        ...(displaced > 0 && { displaced_count: displaced }),
+        errors: errors.slice(0, MOST_ERRORS),
+      };
     } catch (error) {
       // Without a disk it stays provisional, and goes at the next start.
       await this.deleteSession(created.id).catch(() => undefined);
       this.#importing.delete(created.id);
       throw error;
     }
+  }
+
+  /** Makes an imported session one of the store's; gives how many older entries had to go for it. */
+  async #keepImported({ id }: SessionRecord): Promise<number> {
+    const before = this.#prunedForSize;
+    await this.#writer.call({ op: "keepSession", id });
+    this.#importing.delete(id);
+    let isDue = this.#writer.limits.maxTotalSizeMb !== null;
+    while (isDue) isDue = (await this.#writer.call({ op: "tidy" })) === true;
+    return this.#prunedForSize - before;
   }
 
   prepareReading(): void {
@@ -419,6 +442,7 @@ class ThreadedCaptureStore implements CaptureStore {
 
   #changed(change: StoreChange): void {
     this.#openReaders?.note(change);
+    this.#prunedForSize += change.prunedForSize;
     if (change.prunedIds.length > 0) for (const listener of this.#listeners.pruned) listener(change.prunedIds);
   }
 

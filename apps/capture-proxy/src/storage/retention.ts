@@ -21,6 +21,8 @@ export class Retention {
   readonly #streams: StreamRows;
   /** Sessions that have rows at or below their floor. */
   readonly #cleared = new Set<number>();
+  /** Sessions that are being imported: whether there is room for one is known when it is whole. */
+  readonly #incoming = new Set<number>();
   /** Deleted sessions that have rows. */
   readonly #doomed = new Set<number>();
   readonly #oldestOfSession: Statement;
@@ -55,6 +57,16 @@ export class Retention {
   doom(number: number): void {
     this.#doomed.add(number);
     this.#cleared.delete(number);
+    this.#incoming.delete(number);
+  }
+
+  /** A session is being imported; it counts from {@link arrived} on. */
+  expect(number: number): void {
+    this.#incoming.add(number);
+  }
+
+  arrived(number: number): void {
+    this.#incoming.delete(number);
   }
 
   /** A session was cleared. */
@@ -115,6 +127,9 @@ export class Retention {
     for (const session of log?.touched ?? []) {
       storedBytes += session.storedBytes - (this.#sessions.byNumber(session.number)?.storedBytes ?? 0);
     }
+    for (const number of this.#incoming) {
+      storedBytes -= (log?.session(this.#sessions, number) ?? this.#sessions.byNumber(number))?.storedBytes ?? 0;
+    }
     return storedBytes - maxTotalSizeMb * 1_048_576 - this.#unprunableBytes;
   }
 
@@ -128,6 +143,7 @@ export class Retention {
     for (const row of rows) {
       if (this.#excessBytes(log) <= 0) return;
       this.#prune(Number(row["seq"]), log);
+      log.prunedForSize += 1;
     }
     if (rows.length > 0) return;
     // All entries that are left still run; of what they stream, the newest frames stay.

@@ -12,7 +12,7 @@ const PROGRESS_MS = 100;
 const MOST_HEAP_MB = 2048;
 
 /** The document is not what it should be; the message says what is wrong with it. */
-class ImportRefusedError extends Error {
+export class ImportRefusedError extends Error {
   override readonly name = "ImportRefusedError";
 }
 
@@ -31,7 +31,9 @@ export interface ImportTarget {
   discardBodies(files: readonly number[]): void;
 }
 
-export type ImportOutcome = Omit<ImportResult, "session_id"> & { readonly session: ImportedSession };
+export type ImportOutcome = Omit<ImportResult, "session_id" | "dropped_count" | "displaced_count"> & {
+  readonly session: ImportedSession;
+};
 
 /**
  * Streams a document through a thread of its own into the store. One chunk is under way at a time and the next is

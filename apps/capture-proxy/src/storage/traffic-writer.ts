@@ -148,6 +148,8 @@ export class TrafficWriter {
           return this.#updateSession(request);
         case "keepSession":
           return this.#keepSession(request.id);
+        case "tidy":
+          return this.tidy();
         case "appendBody":
           return this.#appendBody(request);
         case "deleteSession":
@@ -260,7 +262,10 @@ export class TrafficWriter {
   #createSession(request: WriterCall & { op: "createSession" }): unknown {
     const log = this.#commit((change) => {
       const session = this.sessions.insert(request.id, request.name, request.notes, request.nowMs);
-      if (request.isProvisional) this.#setDoomed(session.number, 1);
+      if (request.isProvisional) {
+        this.#setDoomed(session.number, 1);
+        this.#retention.expect(session.number);
+      }
       change.put(session);
     });
     return log.toChange(this.sessions).sessions[0];
@@ -270,6 +275,7 @@ export class TrafficWriter {
     const session = this.sessions.byId(id);
     if (session === undefined) return false;
     this.#commit(() => this.#setDoomed(session.number, 0));
+    this.#retention.arrived(session.number);
     this.#streams.forgetRenamed(session.number);
     return true;
   }

@@ -56,6 +56,8 @@ export type WriterCall =
       readonly nowMs: number;
     }
   | { readonly op: "keepSession"; readonly id: string }
+  /** One step of what the limits demand; gives whether there is more to do. */
+  | { readonly op: "tidy" }
   | {
       readonly op: "appendBody";
       readonly file: number;
@@ -93,6 +95,8 @@ export interface StoreChange {
   readonly removedSeqs: readonly number[];
   /** Removed to keep limits; a part of the removed ones. */
   readonly prunedIds: readonly string[];
+  /** So many of those because the bodies of all sessions are too large. */
+  readonly prunedForSize: number;
   /** A session was cleared: cached lists are void. */
   readonly reset: boolean;
 }

@@ -248,6 +248,7 @@ function everything(writer: TrafficWriter): StoreChange {
     streamedSeqs: [],
     removedSeqs: [],
     prunedIds: [],
+    prunedForSize: 0,
     reset: true,
   };
 }

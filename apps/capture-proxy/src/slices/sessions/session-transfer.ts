@@ -34,12 +34,17 @@ export async function answerSessionImport(
   { query, body, headers, signal }: HandlerInput<Operations["importSession"]>,
 ): Promise<HandlerResult<Operations["importSession"]>> {
   const { session_name: sessionName, switch_session: switchSession, task_id: id } = query;
-  const { session_id: sessionId, errors } = await events.task(
+  const {
+    session_id: sessionId,
+    imported_count: _imported,
+    skipped_count: _skipped,
+    ...rest
+  } = await events.task(
     { id, kind: "import-session", contentLength: headers["content-length"] },
     async (onProgress) =>
       await store.importSession(body, { sessionName, switchSession: switchSession === "true", signal, onProgress }),
   );
   events.changed("sessions");
   const session = (await store.getSession(sessionId)) ?? notFound("session", sessionId);
-  return { status: 200, body: { ...session, errors: [...errors] } };
+  return { status: 200, body: { ...session, ...rest } };
 }
