@@ -42,6 +42,17 @@ test("help for what is no command is the complaint that the command itself would
   }
 });
 
+test("a word that names no command is complained about, also where a flag asks for its help", async () => {
+  for (const words of [["nope"], ["traffic", "nope"], ["ca", "nope"]]) {
+    const complaint = await runInside(words);
+    assert.equal(complaint.code, 2);
+    for (const flag of ["--help", "-h"]) {
+      assert.deepEqual(await runInside([...words, flag]), complaint);
+      assert.deepEqual(await runInside([flag, ...words]), complaint);
+    }
+  }
+});
+
 test("help for run starts no program, whatever stands behind it", async () => {
   const { stdout } = await runInside(["run", "--help"]);
   assert.deepEqual(await runInside(["help", "run", "no-such-program"]), { code: 0, stdout, stderr: "" });
@@ -74,6 +85,14 @@ const usage: readonly (readonly string[])[] = [
   ["run"],
   ["ca", "import", "one"],
   ["completion", "tcsh"],
+  ["serve", "--data-dir", ""],
+  ["serve", "--db-path="],
+  ["serve", "--ca-cert-file", "", "--ca-key-file", ""],
+  ["run", "--har", "", "--", "true"],
+  ["run", "--data-dir", "", "--", "true"],
+  ["doctor", "--cert-path", ""],
+  ["ca", "export", "--output", ""],
+  ["traffic", "body", "id", "response", "--output", ""],
 ];
 for (const args of usage) {
   test(`weir ${args.join(" ")} is a usage error: exit code 2 and a sentence on standard error`, async () => {

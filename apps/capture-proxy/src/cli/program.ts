@@ -1,4 +1,4 @@
-import { Argument, Command, CommanderError } from "commander";
+import { Argument, Command, CommanderError, InvalidArgumentError } from "commander";
 import type { ApiFailure } from "@headworks/contract-kit/client";
 import { COMMAND_GROUPS } from "./command-groups.ts";
 import { CommandFailure, EXIT } from "./exit-codes.ts";
@@ -115,7 +115,9 @@ export async function runCommandLine(args: readonly string[], invocation: Invoca
     const program = await buildProgram(invocation, outcome, words[commandIndex(words)]);
     // Without the flag an unknown command is complained about, with it commander explains whatever it last knew.
     const path = explained && pathOfCommand(program, explained);
-    await program.parseAsync(path === undefined ? words : [...path, "--help"], { from: "user" });
+    await program.parseAsync(path === undefined ? withoutVainHelp(program, words) : [...path, "--help"], {
+      from: "user",
+    });
     return outcome.exitCode;
   } catch (error) {
     return failureCode(await forPeople(error), invocation);
@@ -147,6 +149,7 @@ async function buildProgram(invocation: Invocation, outcome: Outcome, complete: 
     const words: readonly (string | undefined)[] = ["all", name, alias ?? name];
     if (words.includes(complete)) await fill(command, invocation, outcome);
   }
+  refuseEmptyPaths(program);
   return program;
 }
 
@@ -204,6 +207,30 @@ function pathOfCommand(program: Command, words: readonly string[]): readonly str
     end += at + 1;
   }
   return words.slice(0, end);
+}
+
+/** A word that names no command is complained about, also where its help is asked for. */
+function withoutVainHelp(program: Command, words: readonly string[]): readonly string[] {
+  const isVain = words.some(isHelpFlag) && pathOfCommand(program, words) === undefined;
+  return isVain ? words.filter((word) => !isHelpFlag(word)) : words;
+}
+
+function isHelpFlag(word: string): boolean {
+  return word === "--help" || word === "-h";
+}
+
+/** An empty path, as of a variable that is not set, must not be taken for the default or for the current directory. */
+function refuseEmptyPaths(command: Command): void {
+  for (const option of command.options) {
+    const what = /<(path|file|directory)>$/.exec(option.flags)?.[1];
+    if (what !== undefined && option.parseArg === undefined) option.argParser((value) => named(value, what));
+  }
+  for (const inner of command.commands) refuseEmptyPaths(inner);
+}
+
+function named(value: string, what: string): string {
+  if (value === "") throw new InvalidArgumentError(`It must name a ${what}.`);
+  return value;
 }
 
 /** `weir` and `weir --proxy-port 9000` mean `weir serve …`. */

@@ -1,4 +1,5 @@
 import { resolve } from "node:path";
+import { setVariable } from "./set-variable.ts";
 import { StartupError } from "./startup-error.ts";
 
 /** PEM files of a CA made elsewhere. */
@@ -19,8 +20,8 @@ export function readAuthorityImport(sources: {
 }): AuthorityImport | undefined {
   const { environment } = sources;
   const certificate =
-    sources.certificateFlag ?? environment["WEIR_CA_CERT_FILE"] ?? environment["SERVICE_CA_CERT_FILE"];
-  const key = sources.keyFlag ?? environment["WEIR_CA_KEY_FILE"] ?? environment["SERVICE_CA_KEY_FILE"];
+    sources.certificateFlag ?? setVariable(environment, "WEIR_CA_CERT_FILE", "SERVICE_CA_CERT_FILE")?.value;
+  const key = sources.keyFlag ?? setVariable(environment, "WEIR_CA_KEY_FILE", "SERVICE_CA_KEY_FILE")?.value;
   if ((certificate ?? "") === "" && (key ?? "") === "") return undefined;
   if (certificate === undefined || certificate === "") throw new StartupError("--ca-key-file needs --ca-cert-file");
   if (key === undefined || key === "") throw new StartupError("--ca-cert-file needs --ca-key-file");

@@ -11,11 +11,17 @@ test("data lives where the flag, the environment or the platform says, in this o
     [{ environment: { WEIR_DATA_DIR: "/y", SERVICE_DATA_DIR: "/z" } }, "/y"],
     [{ environment: { SERVICE_DATA_DIR: "/z" } }, "/z"],
     [{ environment: { WEIR_DATA_DIR: "" } }, "/home/u/.local/share/weir"],
+    [{ environment: { WEIR_DATA_DIR: "", SERVICE_DATA_DIR: "/z" } }, "/z"],
+    [{ environment: { XDG_DATA_HOME: "" } }, "/home/u/.local/share/weir"],
     [{}, "/home/u/.local/share/weir"],
     [{ environment: { XDG_DATA_HOME: "/xdg" } }, "/xdg/weir"],
     [{ environment: { XDG_DATA_HOME: "relative" } }, "/home/u/.local/share/weir"],
     [{ platform: "darwin" }, "/home/u/Library/Application Support/weir"],
     [{ platform: "win32", homeDir: "C:\\Users\\u", environment: { LOCALAPPDATA: "C:\\L" } }, "C:\\L\\weir"],
+    [
+      { platform: "win32", homeDir: "C:\\Users\\u", environment: { LOCALAPPDATA: "", APPDATA: "C:\\R" } },
+      "C:\\R\\weir",
+    ],
     [{ platform: "win32", homeDir: "C:\\Users\\u" }, "C:\\Users\\u\\AppData\\Local\\weir"],
   ];
   for (const [change, expected] of table) {

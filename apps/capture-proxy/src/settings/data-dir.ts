@@ -1,4 +1,5 @@
 import { isAbsolute, posix, resolve, win32 } from "node:path";
+import { setVariable } from "./set-variable.ts";
 
 export interface DataDirSources {
   /** Value of `--data-dir`. */
@@ -14,11 +15,11 @@ export interface DataDirSources {
  */
 export function resolveDataDir(sources: DataDirSources): string {
   const { flag, environment, platform, homeDir } = sources;
-  const chosen = flag ?? environment["WEIR_DATA_DIR"] ?? environment["SERVICE_DATA_DIR"];
-  if (chosen !== undefined && chosen !== "") return resolve(chosen);
+  const chosen = flag ?? setVariable(environment, "WEIR_DATA_DIR", "SERVICE_DATA_DIR")?.value;
+  if (chosen !== undefined) return resolve(chosen);
   if (platform === "win32") {
     return win32.join(
-      environment["LOCALAPPDATA"] ?? environment["APPDATA"] ?? win32.join(homeDir, "AppData", "Local"),
+      setVariable(environment, "LOCALAPPDATA", "APPDATA")?.value ?? win32.join(homeDir, "AppData", "Local"),
       "weir",
     );
   }

@@ -22,6 +22,12 @@ for (const { flag, option, variable, place, wrong } of PLACES) {
     ["an empty variable", undefined, { [`WEIR_${variable}`]: "" }, own[place]],
     ["a variable", undefined, { [`WEIR_${variable}`]: "/a/x" }, resolve("/a/x")],
     ["the variable of the specification", undefined, { [`SERVICE_${variable}`]: "/b/x" }, resolve("/b/x")],
+    [
+      "that and an empty one",
+      undefined,
+      { [`WEIR_${variable}`]: "", [`SERVICE_${variable}`]: "/b/x" },
+      resolve("/b/x"),
+    ],
     ["both", undefined, { [`WEIR_${variable}`]: "/a", [`SERVICE_${variable}`]: "/b" }, resolve("/a")],
     ["a flag, which wins", "x", { [`WEIR_${variable}`]: "/a" }, resolve("x")],
   ] as const) {

@@ -1,5 +1,6 @@
 import { statSync } from "node:fs";
 import { join, resolve } from "node:path";
+import { setVariable } from "./set-variable.ts";
 import { StartupError } from "./startup-error.ts";
 
 /** What a user may keep elsewhere than in the data directory. */
@@ -59,11 +60,14 @@ function chosen(
   environment: Readonly<Record<string, string | undefined>>,
 ): string | undefined {
   const variable = `${name.toUpperCase()}_PATH`;
-  const path = flag ?? environment[`WEIR_${variable}`] ?? environment[`SERVICE_${variable}`] ?? "";
-  if (path === "" && flag === undefined) return undefined;
+  const given =
+    flag === undefined
+      ? setVariable(environment, `WEIR_${variable}`, `SERVICE_${variable}`)
+      : { name: `--${name}-path`, value: flag };
+  if (given === undefined) return undefined;
+  const path = given.value;
   if (path === "" || !canBe(kind, path)) {
-    const source = flag === undefined ? `WEIR_${variable}` : `--${name}-path`;
-    throw new StartupError(`${source} must name a ${kind}; ${JSON.stringify(path)} is none`);
+    throw new StartupError(`${given.name} must name a ${kind}; ${JSON.stringify(path)} is none`);
   }
   return resolve(path);
 }
