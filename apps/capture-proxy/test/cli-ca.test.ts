@@ -30,6 +30,18 @@ test("path, show, fingerprint and export tell of the same CA, which is made once
   assert.equal(readFileSync(file)[0], 0x30);
 });
 
+test("an export is never written over the CA itself or another file of Weir's", async () => {
+  await using directory = await temporaryDirectory();
+  const paths = authorityPaths(directory.file("certs"));
+  await weir(["ca", "path", "--data-dir", directory.path]);
+  const key = readFileSync(paths.key, "utf8");
+  for (const output of [paths.key, paths.certificate, directory.file("config.json")]) {
+    const { code, stderr } = await weir(["ca", "export", "--der", "-o", output, "--data-dir", directory.path]);
+    assert.deepEqual([code, stderr.includes("must not be written over")], [2, true], output);
+  }
+  assert.equal(readFileSync(paths.key, "utf8"), key);
+});
+
 test("binary DER goes through a pipe unchanged", async () => {
   await using directory = await temporaryDirectory();
   const script = `"${process.execPath}" "${MAIN}" ca export --der --data-dir "${directory.path}" > "${directory.file("piped.der")}"`;

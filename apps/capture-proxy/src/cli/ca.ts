@@ -7,7 +7,8 @@ import { certOperations } from "@headworks/capture-contract";
 import type { CertificateInfo } from "@headworks/capture-contract";
 import { ApiFailure } from "@headworks/contract-kit/client";
 import { resolveDataDir } from "#settings/data-dir.ts";
-import { resolveCertificateDirectory } from "#settings/data-places.ts";
+import { defaultPlaces, resolveCertificateDirectory } from "#settings/data-places.ts";
+import { fileProblem } from "#settings/own-places.ts";
 import { apiAddress, callJson } from "./api-connection.ts";
 import type { ApiAddress } from "./api-connection.ts";
 import { authorityPaths, importAuthority } from "./authority-files.ts";
@@ -67,20 +68,28 @@ export function addCaCommands(group: Command, invocation: Invocation, outcome: O
     .option("--all", "For every system, not only this one");
 }
 
+function dataDirOf({ environment }: Invocation, options: CaOptions): string {
+  return resolveDataDir({ flag: options.dataDir, environment, platform: process.platform, homeDir: homedir() });
+}
+
 /** Where the CA lies. Throws {@link CommandFailure} with a sentence. */
-function directoryOf({ environment }: Invocation, options: CaOptions): string {
-  const dataDir = resolveDataDir({
-    flag: options.dataDir,
-    environment,
-    platform: process.platform,
-    homeDir: homedir(),
-  });
+function directoryOf(invocation: Invocation, options: CaOptions): string {
+  const { environment } = invocation;
+  const dataDir = dataDirOf(invocation, options);
   const flags = options.certPath === undefined ? {} : { certPath: options.certPath };
   try {
     return resolveCertificateDirectory({ flags, environment, dataDir });
   } catch (error) {
     throw new CommandFailure(EXIT.usage, (error as Error).message, { cause: error });
   }
+}
+
+/** A key that is written over is gone with everything that trusts its certificate. */
+function refuseOwnFile(path: string, invocation: Invocation, options: CaOptions): void {
+  const dataDir = dataDirOf(invocation, options);
+  const authority = authorityPaths(directoryOf(invocation, options));
+  const problem = fileProblem(path, { ...defaultPlaces(dataDir), dataDir }, Object.values(authority));
+  if (problem !== undefined) throw new CommandFailure(EXIT.usage, `${path} ${problem}`);
 }
 
 async function open(invocation: Invocation, options: CaOptions): Promise<OfflineAuthority> {
@@ -123,6 +132,7 @@ const exportCertificate: CaAction = async (invocation, options) => {
   const authority = await open(invocation, options);
   const bytes = options.der === true ? authority.certificateDer : Buffer.from(authority.certificatePem);
   if (options.output !== undefined && options.output !== "-") {
+    refuseOwnFile(options.output, invocation, options);
     try {
       writeFileSync(options.output, bytes, { mode: 0o644 });
     } catch (error) {

@@ -221,6 +221,7 @@ test("one bad field refuses the whole change and names every bad one", async () 
     [{ mirror: { output_dir: "relative/folder" } }, ["body/mirror/output_dir"]],
     [{ mirror: { output_dir: "/a\0b", host_filter: ["a b"] } }, ["body/mirror/output_dir", "body/mirror/host_filter"]],
     [{ mirror: { output_dir: directory.path } }, ["body/mirror/output_dir"]],
+    [{ auto_save: { output_dir: directory.file("decoded") } }, ["body/auto_save/output_dir"]],
     [{ mirror: { output_dir: directory.file("logs/x") }, proxy_port: 5 }, ["body/mirror/output_dir"]],
     [
       { auto_save: { output_dir: "~/backups", rotate_after_minutes: -1 } },

@@ -7,7 +7,7 @@ import { configPath, readConfigFile, writeConfigFile } from "./config-file.ts";
 import type { ConfigDocument } from "./config-file.ts";
 import { defaultPlaces } from "./data-places.ts";
 import type { DataPlaces } from "./data-places.ts";
-import { outputProblem } from "./own-places.ts";
+import { outputProblem, snapshotProblem } from "./own-places.ts";
 import type { OwnPlaces } from "./own-places.ts";
 import { redact } from "./redaction.ts";
 import { SETTING_FIELDS, SETTING_SECTIONS, nested, valueAt } from "./setting-fields.ts";
@@ -137,16 +137,21 @@ class FileSettings implements SettingsStore {
     return { changes, values, configured };
   }
 
-  outputProblem(directory: string): string | undefined {
-    return outputProblem(directory, this.#places);
+  outputProblem(directory: string, of: "mirror" | "snapshots" = "mirror"): string | undefined {
+    return (of === "mirror" ? outputProblem : snapshotProblem)(directory, this.#places);
   }
 
-  /** Of changes alone: a start with a directory that may not be used is a start without a mirror. */
+  /** Of changes alone: a start with a directory that may not be used is a start without a mirror, or without snapshots. */
   #outputProblems(changes: ReadonlyMap<string, unknown>): RuleProblem[] {
-    const field = "mirror.output_dir";
-    const directory = changes.get(field);
-    const message = typeof directory === "string" ? this.outputProblem(directory) : undefined;
-    return message === undefined ? [] : [{ field, message }];
+    const fields = [
+      ["mirror.output_dir", "mirror"],
+      ["auto_save.output_dir", "snapshots"],
+    ] as const;
+    return fields.flatMap(([field, of]) => {
+      const directory = changes.get(field);
+      const message = typeof directory === "string" ? this.outputProblem(directory, of) : undefined;
+      return message === undefined ? [] : [{ field, message }];
+    });
   }
 
   onChange(listener: (running: Settings, previous: Settings) => void): () => void {

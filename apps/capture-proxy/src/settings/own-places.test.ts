@@ -1,10 +1,10 @@
 import assert from "node:assert/strict";
-import { mkdirSync, symlinkSync } from "node:fs";
+import { mkdirSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
 import { temporaryDirectory } from "@headworks/testkit";
 import { defaultPlaces } from "./data-places.ts";
-import { outputProblem } from "./own-places.ts";
+import { fileProblem, outputProblem, snapshotProblem } from "./own-places.ts";
 
 test("files named after traffic lie neither in nor around what Weir keeps in its data directory, and anywhere else", async () => {
   await using directory = await temporaryDirectory();
@@ -49,4 +49,42 @@ test("a CA, a database and a log that lie elsewhere are spared as those in the d
     undefined,
     "the CA's directory may be around the data directory",
   );
+});
+
+test("snapshots lie wherever they last and are in the way of no file, in the data directory too", async () => {
+  await using directory = await temporaryDirectory();
+  const at = (name: string): string => directory.file(name);
+  mkdirSync(at("data/certs"), { recursive: true });
+  mkdirSync(at("disk"));
+  symlinkSync("data/decoded", at("link"));
+  const own = { ...defaultPlaces(at("data")), dataDir: at("data"), trafficFile: at("disk/shop.db") };
+  const refused = [
+    "data/decoded",
+    "data/bodies/x",
+    "data/config.json",
+    "data/weir.db-wal",
+    "disk/shop.db-decoded",
+    "link/x",
+  ];
+  for (const name of refused) {
+    assert.match(snapshotProblem(at(name), own) ?? "", /^must not lie in .*Weir keeps/u, name);
+  }
+  for (const name of ["data", "data/backups", "data/mirror", "data/logs", "disk", "other", "."]) {
+    assert.equal(snapshotProblem(at(name), own), undefined, name);
+  }
+});
+
+test("a file that is asked for is written over none of Weir's own, however it is named", async () => {
+  await using directory = await temporaryDirectory();
+  const at = (name: string): string => directory.file(name);
+  mkdirSync(at("data/certs"), { recursive: true });
+  writeFileSync(at("data/certs/key.pem"), "");
+  symlinkSync("data/certs/key.pem", at("link"));
+  const own = { ...defaultPlaces(at("data")), dataDir: at("data") };
+  for (const name of ["data/certs/key.pem", "link", "data/config.json", "data/traffic.db", "data/logs/weir.log"]) {
+    assert.match(fileProblem(at(name), own, [at("data/certs/key.pem")]) ?? "", /^must not be written over /u, name);
+  }
+  for (const name of ["data/ca.pem", "data/certs/ca.der", "ca.pem"]) {
+    assert.equal(fileProblem(at(name), own, [at("data/certs/key.pem")]), undefined, name);
+  }
 });

@@ -11,6 +11,40 @@ export interface OwnPlaces extends DataPlaces {
 const DIRECTORIES = ["backups", "bodies", "certs", "decoded", "logs"];
 const FILES = ["config.json", "saved-rules.json", "traffic.db", "weir.db", "weir.lock"];
 
+/** Directories of those that are emptied at a start: what others put there would go. */
+const EMPTIED = ["bodies", "decoded"];
+
+/**
+ * Why snapshots must not be written to a directory: it would stand in the place of a file of Weir's, or they would not last.
+ * Anywhere else they may lie, the data directory included: their names are none that Weir uses otherwise.
+ */
+export function snapshotProblem(directory: string, own: OwnPlaces): string | undefined {
+  const output = reached(directory);
+  if (output === undefined) return undefined;
+  const emptied = EMPTIED.map((name) => join(own.dataDir, name)).find((place) =>
+    isWithin(output, reached(place) ?? place),
+  );
+  const used = emptied ?? fileInTheWay(output, own);
+  return used === undefined ? undefined : `must not lie in ${used}, which Weir keeps for itself`;
+}
+
+/**
+ * Why a file that somebody asks for must not be written to a path: it would be written over one of Weir's own, which are
+ * `files` and those of the places.
+ */
+export function fileProblem(path: string, own: OwnPlaces, files: readonly string[]): string | undefined {
+  const output = reached(path);
+  if (output === undefined) return undefined;
+  const used = files.find((file) => reached(file) === output) ?? fileInTheWay(output, own);
+  return used === undefined ? undefined : `must not be written over ${used}, which Weir keeps for itself`;
+}
+
+function fileInTheWay(output: string, { dataDir, trafficFile, logFile }: OwnPlaces): string | undefined {
+  const trafficPlace = reached(trafficFile) ?? trafficFile;
+  const files = [...FILES.map((name) => join(dataDir, name)), trafficFile, trafficPlace, logFile];
+  return files.find((file) => isBeside(output, join(reached(dirname(file)) ?? dirname(file), basename(file))));
+}
+
 /**
  * Why files named after traffic must not be written to a directory: whoever answers a request could replace the CA, the
  * settings or the database. Undefined for a directory that Weir does not use, such as others in the data directory, and for

@@ -14,10 +14,10 @@ export interface SettingsStore {
    */
   check(change: ConfigPatch): readonly string[];
   /**
-   * Why the files of the mirror must not be written to a directory, as the rest of a sentence about it: Weir keeps its own
-   * there. Undefined where they may.
+   * Why the files of the mirror, or snapshots, must not be written to a directory, as the rest of a sentence about it: Weir
+   * keeps its own there. Undefined where they may.
    */
-  outputProblem(directory: string): string | undefined;
+  outputProblem(directory: string, of?: "mirror" | "snapshots"): string | undefined;
   /** Called after each published change. Gives the function that stops it. */
   onChange(listener: (running: Settings, previous: Settings) => void): () => void;
   /** Each field with source, default, value and whether a restart is pending; secrets redacted. */

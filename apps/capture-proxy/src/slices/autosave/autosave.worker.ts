@@ -151,6 +151,8 @@ export class AutoSaveWorker {
     const { store, clock, defaultDir } = this.#parts;
     const { signal } = this.#stop;
     const directory = settings.output_dir ?? defaultDir;
+    const problem = this.#parts.settings.outputProblem(directory, "snapshots");
+    if (problem !== undefined) throw new Error(`auto_save.output_dir ${problem}`);
     const format = settings.export_format;
     await removeLeftovers(directory, clock.now());
     await store.flush();
