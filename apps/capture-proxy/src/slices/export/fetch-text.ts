@@ -24,6 +24,7 @@ export function fetchText(request: SnippetRequest): string {
   const isBodyless = request.method === "GET" || request.method === "HEAD";
   const comments = [
     ...(REFUSED_METHODS.has(request.method.toUpperCase()) ? ["fetch refuses this method"] : []),
+    ...changedTarget(request),
     ...(isBodyless && request.body.length > 0 ? ["fetch sends no body with this method; it is left out"] : []),
   ];
   const headers = fieldsToTell(request)
@@ -40,6 +41,14 @@ export function fetchText(request: SnippetRequest): string {
     `const response = await fetch(${literal(urlOf(request))}, {\n${members.join("")}});\n`,
     "console.log(response.status, await response.text());\n",
   ].join("");
+}
+
+/** fetch resolves dot segments and encodes some characters that others send as they are. */
+function changedTarget(request: SnippetRequest): string[] {
+  const url = URL.parse(urlOf(request));
+  if (url === null) return ["fetch refuses this URL"];
+  const sent = url.pathname + url.search;
+  return sent === request.target ? [] : [`fetch asks for ${literal(sent)} instead`];
 }
 
 function bodyLiteral(body: Uint8Array): string {

@@ -291,6 +291,13 @@ test("fetch says what it leaves out", () => {
   const request = requestOf({ is: "", body: "x" }, "example.com");
   assert.match(fetchText(request), /^\/\/ fetch sends no body with this method/);
   assert.match(fetchText({ ...request, method: "TRACE" }), /^\/\/ fetch refuses this method/);
+  for (const [target, first] of [
+    ["/p%20a/../b?x=[1]&y='a'", /^\/\/ fetch asks for "\/b\?x=\[1\]&y=%27a%27" instead\n/],
+    ["*", /^\/\/ fetch asks for "\/" instead\n/],
+    ["/p%20a/b?x=[1]&y=%7B", /^const response/],
+  ] as const) {
+    assert.match(fetchText({ ...request, method: "DELETE", target, body: new Uint8Array(0) }), first, target);
+  }
 });
 
 test("a script element that holds the text of fetch stays closed in", () => {
