@@ -105,6 +105,13 @@ journey("A new item in the queue moves neither the choice nor the focus", async 
   await waitForCount(queue, 2);
   await page.keyboard.type(", and more");
   assert.equal(await body.inputValue(), "typed so far, and more");
+  // Looking at the other one, or at another screen, loses nothing of it.
+  await queue.nth(1).click();
+  await eventually("the other is shown", async () => !(await body.inputValue()).startsWith("typed"));
+  await page.getByRole("link", { name: "Block", exact: true }).click();
+  await page.getByRole("link", { name: /^Break/u }).click();
+  await queue.first().click();
+  await eventually("it is as it was left", async () => (await body.inputValue()) === "typed so far, and more");
   await editor.getByRole("button", { name: "Send changed" }).click();
   assert.equal((await first).body.toString(), "typed so far, and more");
   await waitForCount(queue, 1);

@@ -7,6 +7,7 @@ import { createRoot } from "react-dom/client";
 import { listenLive, startLive } from "./live.ts";
 import { applyPreferences } from "./preferences.ts";
 import { queryClient } from "./queries.ts";
+import { askBeforeUnload } from "./rules/kept-drafts.ts";
 import { reloadAfterUpdate } from "./shell/reload-after-update.ts";
 import { routeOf } from "./shell/routes.tsx";
 import { Shell } from "./shell/shell.tsx";
@@ -22,6 +23,7 @@ listenLive({
   resync: () => void queryClient.invalidateQueries(),
 });
 startLive();
+askBeforeUnload();
 
 function start(into: HTMLElement): void {
   createRoot(into).render(

@@ -3,6 +3,29 @@ import type { ReactNode } from "react";
 import { useAction } from "../shell/actions.ts";
 import { Button, IconButton } from "../ui/button.tsx";
 import styles from "./rule-parts.module.css";
+import type { StoredDraft } from "./use-stored-draft.ts";
+
+type Unsaved = Pick<StoredDraft<unknown>, "isChanged" | "isOutdated" | "discard">;
+
+/** Tells who has unsaved changes that another window or program changed the same, or deleted it. */
+export function ChangedElsewhere({
+  noun,
+  isGone,
+  stored,
+}: {
+  readonly noun: string;
+  readonly isGone: boolean;
+  readonly stored: Unsaved;
+}) {
+  return (
+    <div className={styles["elsewhere"]} role="alert">
+      {isGone
+        ? `This ${noun} was deleted elsewhere. Saving makes it again.`
+        : `This ${noun} was changed elsewhere meanwhile. Saving replaces that change by yours.`}
+      {!isGone && <Button onClick={stored.discard}>Take theirs</Button>}
+    </div>
+  );
+}
 
 /** The frame in which a rule is written: a head that saves and closes, and what there is to write below. */
 export function RuleEditor({
@@ -10,6 +33,7 @@ export function RuleEditor({
   name,
   problem,
   isSaving,
+  stored,
   onSubmit,
   onClose,
   children,
@@ -21,6 +45,7 @@ export function RuleEditor({
   /** Why it cannot be saved as it is, once that was tried. */
   readonly problem: string | null;
   readonly isSaving: boolean;
+  readonly stored: Unsaved;
   readonly onSubmit: () => void;
   readonly onClose: () => void;
   readonly children: ReactNode;
@@ -39,11 +64,17 @@ export function RuleEditor({
         <h2>{name === null ? `New ${noun}` : `Change a ${noun}`}</h2>
         <span className={styles["grow"]} />
         {problem !== null && <span className={styles["problem"]}>{problem}</span>}
+        {stored.isChanged && (
+          <Button variant="ghost" onClick={stored.discard}>
+            Discard
+          </Button>
+        )}
         <Button type="submit" variant="primary" disabled={isSaving}>
           {name === null ? "Create" : "Save"}
         </Button>
         <IconButton label="Close the editor" keys="Esc" icon={<X size={16} />} onClick={onClose} />
       </div>
+      {stored.isOutdated && !isSaving && <ChangedElsewhere noun={noun} isGone={name === null} stored={stored} />}
       {children}
     </form>
   );

@@ -1,26 +1,39 @@
 // Tested by ../../../../e2e/ui-rules.test.ts
 import { useMutation } from "@tanstack/react-query";
+import { useRef } from "react";
 import { queryClient } from "../queries.ts";
 import { toast } from "../ui/toast.tsx";
 import { useRefusal } from "./use-refusal.ts";
+import type { StoredDraft } from "./use-stored-draft.ts";
 
-/** Saves a rule, says so, and sorts what the service refuses to `fields`. `topic` begins the keys of its queries. */
-export function useRuleSave<Body extends { readonly name?: string }>({
+/**
+ * Saves a rule, says so, and sorts what the service refuses to `fields`. `topic` begins the keys of its queries. What
+ * is written while the save is under way stays unsaved.
+ */
+export function useRuleSave<Body extends { readonly name?: string }, D>({
   topic,
   fields,
+  stored: { draft, settle },
   save: store,
   onSaved,
 }: {
   readonly topic: string;
   readonly fields: readonly string[];
+  /** What is saved. */
+  readonly stored: StoredDraft<D>;
   /** Stores the rule and answers its id. */
   readonly save: (body: Body) => Promise<string>;
   readonly onSaved: (id: string) => void;
 }) {
+  const sent = useRef(draft);
   const save = useMutation({
-    mutationFn: store,
+    mutationFn: async (body: Body) => {
+      sent.current = draft;
+      return await store(body);
+    },
     onSuccess: async (id, { name }) => {
       await queryClient.invalidateQueries({ queryKey: [topic] });
+      settle(sent.current);
       toast({ tone: "success", title: `${name ?? "The rule"} is saved` });
       onSaved(id);
     },

@@ -1,13 +1,16 @@
 import { Dialog as Base } from "@base-ui/react/dialog";
 import { X } from "lucide-react";
 import { create } from "zustand";
-import { useRef } from "react";
-import type { FormEvent, ReactNode } from "react";
+import { useRef, useState } from "react";
+import type { FocusEvent, FormEvent, ReactNode } from "react";
 import { Button, IconButton } from "./button.tsx";
 import { classNames } from "./class-names.ts";
 import styles from "./dialog.module.css";
 
-/** A modal window. Focus moves in, stays in, and returns when it closes; Esc and a click outside close it. */
+/**
+ * A modal window. Focus moves in, stays in, and returns when it closes; Esc and a click outside close it. Once somebody
+ * has written in its form, a click outside does nothing, and Esc asks first.
+ */
 export function Dialog({
   open,
   onClose,
@@ -31,9 +34,16 @@ export function Dialog({
   readonly children?: ReactNode | undefined;
 }) {
   const popup = useRef<HTMLDivElement>(null);
+  const { isWritten, isAsking, watch, setAsking } = useWritten();
   const submit = (event: FormEvent) => {
     event.preventDefault();
+    // Esc asked, and Enter is no answer to that.
+    if (isAsking) return;
     onSubmit?.();
+  };
+  const close = (isOutside: boolean): void => {
+    if (!isWritten()) onClose();
+    else if (!isOutside) setAsking(!isAsking);
   };
   const content = (
     <>
@@ -42,14 +52,18 @@ export function Dialog({
       ) : (
         <div className={styles["head"]}>
           <Base.Title className={styles["title"]}>{title}</Base.Title>
-          <IconButton label="Close" icon={<X size={16} />} onClick={onClose} />
+          <IconButton label="Close" icon={<X size={16} />} onClick={() => close(false)} />
         </div>
       )}
       {description !== undefined && (
         <Base.Description className={styles["description"]}>{description}</Base.Description>
       )}
       {children}
-      {actions !== undefined && <div className={styles["actions"]}>{actions}</div>}
+      {isAsking ? (
+        <LeaveQuestion onStay={() => setAsking(false)} onLeave={onClose} />
+      ) : (
+        actions !== undefined && <div className={styles["actions"]}>{actions}</div>
+      )}
     </>
   );
   const className = classNames(
@@ -60,8 +74,8 @@ export function Dialog({
   return (
     <Base.Root
       open={open}
-      onOpenChange={(next) => {
-        if (!next) onClose();
+      onOpenChange={(next, { reason }) => {
+        if (!next) close(reason === "outside-press");
       }}
     >
       <Base.Portal>
@@ -72,6 +86,7 @@ export function Dialog({
             // The first field rather than the button that closes.
             initialFocus={() => popup.current?.querySelector<HTMLElement>("input, textarea") ?? popup.current}
             className={className}
+            onFocus={onSubmit === undefined ? undefined : watch}
           >
             {onSubmit === undefined ? (
               content
@@ -84,6 +99,44 @@ export function Dialog({
         </Base.Viewport>
       </Base.Portal>
     </Base.Root>
+  );
+}
+
+/** Whether something is written in the text fields of a form that was not there at first, and whether it is asked about that. */
+function useWritten() {
+  /** The fields that had the focus, and what each said then. A choice is made again with one click; text is not. */
+  const fields = useRef(new Map<HTMLInputElement | HTMLTextAreaElement, string>());
+  const [isAsking, setAsking] = useState(false);
+  return {
+    isAsking,
+    setAsking,
+    isWritten: (): boolean => [...fields.current].some(([field, first]) => field.isConnected && field.value !== first),
+    watch: ({ target }: FocusEvent<HTMLElement>): void => {
+      const isText =
+        target instanceof HTMLTextAreaElement || (target instanceof HTMLInputElement && !NO_TEXT.includes(target.type));
+      if (isText && !fields.current.has(target)) fields.current.set(target, target.value);
+    },
+  };
+}
+
+const NO_TEXT: readonly string[] = ["checkbox", "radio", "button", "range", "file"];
+
+const focusNow = (element: HTMLButtonElement | null): void => element?.focus();
+
+/** Stands in the place of a window's buttons when closing it would lose what was written. */
+function LeaveQuestion({ onStay, onLeave }: { readonly onStay: () => void; readonly onLeave: () => void }) {
+  return (
+    <div className={styles["actions"]}>
+      <span className={styles["question"]} role="alert">
+        What you wrote is not saved.
+      </span>
+      <Button variant="danger" onClick={onLeave}>
+        Close without saving
+      </Button>
+      <Button ref={focusNow} onClick={onStay}>
+        Go on writing
+      </Button>
+    </div>
   );
 }
 

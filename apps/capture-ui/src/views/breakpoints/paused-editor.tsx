@@ -1,8 +1,9 @@
 import type { BreakpointDecision, PausedItem } from "@headworks/capture-contract";
 import { useQuery } from "@tanstack/react-query";
-import { useRef, useState } from "react";
+import { useEffect, useRef, useState } from "react";
 import { ApiFailure, api } from "../../api.ts";
 import { pausedQuery, queryClient } from "../../queries.ts";
+import { keepDraft, keptDraft } from "../../rules/kept-drafts.ts";
 import { useAction } from "../../shell/actions.ts";
 import { Link } from "../../shell/link.tsx";
 import { attempt } from "../../ui/attempt.ts";
@@ -19,7 +20,13 @@ import {
   isSameDraft,
   modifyDecision,
   respondDecision,
+  type PausedDraft,
 } from "./paused-draft.ts";
+
+/** What the names of drafts of waiting messages begin with. */
+export const PAUSED = "paused ";
+
+const nameOfPaused = (id: string): string => PAUSED + id;
 
 /** The editor of one item: fetches its body, and decides on it. */
 export function PausedEditor({ item, onDecided }: { readonly item: PausedItem; readonly onDecided: () => void }) {
@@ -73,11 +80,13 @@ function Editor({
   readonly decide: (decision: BreakpointDecision) => Promise<void>;
 }) {
   const [before] = useState(() => draftOfPaused(item));
-  const [draft, setDraft] = useState(before);
+  const name = nameOfPaused(item.id);
+  const [draft, setDraft] = useState(() => keptDraft<PausedDraft>(name)?.draft ?? before);
   const [answer, setAnswer] = useState(answerDraft);
   const [isAnswering, setAnswering] = useState(false);
   const form = useRef<HTMLDivElement>(null);
   const isChanged = !isSameDraft(before, draft);
+  useEffect(() => keepDraft(name, isChanged ? { base: before, draft } : null), [name, isChanged, before, draft]);
   const problem = isAnswering ? draftProblem(answer) : isChanged ? draftProblem(draft) : null;
 
   const allowAll = async (disable: boolean): Promise<void> => {

@@ -3,6 +3,7 @@ import { useQuery } from "@tanstack/react-query";
 import { Pause, Plus } from "lucide-react";
 import { useEffect, useRef, useState } from "react";
 import { pausedQuery } from "../../queries.ts";
+import { forgetDrafts } from "../../rules/kept-drafts.ts";
 import { useAction } from "../../shell/actions.ts";
 import { setParams, usePlace } from "../../shell/router.ts";
 import { useNarrow } from "../../shell/use-narrow.ts";
@@ -12,7 +13,7 @@ import { EmptyState, ErrorState } from "../../ui/states.tsx";
 import { Tag } from "../../ui/tag.tsx";
 import styles from "./breakpoints.module.css";
 import { Countdown } from "./countdown.tsx";
-import { PausedEditor } from "./paused-editor.tsx";
+import { PAUSED, PausedEditor } from "./paused-editor.tsx";
 
 /** The queue and the editor of the chosen item. New items never move the choice or the focus. */
 export function WaitingQueue({ onAdd }: { readonly onAdd: () => void }) {
@@ -30,6 +31,10 @@ export function WaitingQueue({ onAdd }: { readonly onAdd: () => void }) {
   useEffect(() => {
     if (at >= 0) place.current = at;
   }, [at]);
+  useEffect(() => {
+    // What waits no longer cannot be sent as it was written.
+    if (paused.data !== undefined) forgetDrafts(PAUSED, new Set(paused.data.map((item) => PAUSED + item.id)));
+  }, [paused.data]);
   const choose = (item: PausedItem | undefined): void =>
     setParams({ id: item === undefined ? null : item.id }, { replace: true });
   const step = (by: number): void => {

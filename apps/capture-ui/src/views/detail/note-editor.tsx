@@ -1,6 +1,7 @@
 import { useMutation, useQueryClient } from "@tanstack/react-query";
-import { useState } from "react";
+import { useEffect, useState } from "react";
 import { api, errorText } from "../../api.ts";
+import { keepDraft, keptDraft } from "../../rules/kept-drafts.ts";
 import { Button } from "../../ui/button.tsx";
 import { TextArea } from "../../ui/field.tsx";
 import { toast } from "../../ui/toast.tsx";
@@ -9,7 +10,8 @@ import styles from "./detail.module.css";
 /** The note of an entry; saved on demand and with Ctrl+Enter. */
 export function NoteEditor({ id, notes }: { readonly id: string; readonly notes: string | null }) {
   const client = useQueryClient();
-  const [draft, setDraft] = useState<string | null>(null);
+  const name = `note ${id}`;
+  const [draft, setDraft] = useState<string | null>(() => keptDraft<string>(name)?.draft ?? null);
   const save = useMutation({
     mutationFn: (text: string) =>
       api.traffic.noteTraffic({ params: { id }, body: { notes: text.trim() === "" ? null : text } }),
@@ -21,6 +23,7 @@ export function NoteEditor({ id, notes }: { readonly id: string; readonly notes:
   });
   const text = draft ?? notes ?? "";
   const isChanged = draft !== null && draft !== (notes ?? "");
+  useEffect(() => keepDraft(name, isChanged ? { base: notes ?? "", draft } : null), [name, isChanged, notes, draft]);
   return (
     <div className={styles["noteForm"]}>
       <TextArea
@@ -31,10 +34,6 @@ export function NoteEditor({ id, notes }: { readonly id: string; readonly notes:
         value={text}
         onChange={(event) => setDraft(event.target.value)}
         onKeyDown={(event) => {
-          if (event.key === "Escape" && draft !== null) {
-            setDraft(null);
-            event.stopPropagation();
-          }
           if (event.key === "Enter" && (event.ctrlKey || event.metaKey) && isChanged) save.mutate(text);
         }}
       />

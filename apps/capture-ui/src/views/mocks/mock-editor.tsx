@@ -9,6 +9,7 @@ import { Refused } from "../../rules/refused.tsx";
 import { RuleEditor, ScrollBody } from "../../rules/rule-editor.tsx";
 import { NameField, OrderField } from "../../rules/rule-fields.tsx";
 import { useRuleSave } from "../../rules/use-rule-save.ts";
+import { useStoredDraft } from "../../rules/use-stored-draft.ts";
 import { Field, Select, TextArea, TextInput } from "../../ui/field.tsx";
 import { Tabs } from "../../ui/tabs.tsx";
 import { HitsTab } from "./hits-tab.tsx";
@@ -20,11 +21,18 @@ import { VersionsTab } from "./versions-tab.tsx";
 
 const FIELDS = ["name", "condition", "response_schema", "expiration", "priority"] as const;
 
+/** A mock as it is written: the condition apart, for it may be half written. */
+export interface Writing {
+  readonly form: MockDraft;
+  readonly condition: Condition | null;
+}
+
 /** A tab of the editor of a stored mock. */
 export type MockPart = "rule" | "try" | "versions" | "hits";
 
 /** Creates or changes a mock; tries it, and shows what it was and what it answered. */
 export function MockEditor({
+  name,
   start,
   rule,
   part,
@@ -32,24 +40,26 @@ export function MockEditor({
   onClose,
   onSaved,
 }: {
-  readonly start: MockDraft;
+  /** Under which an unsaved draft is kept. */
+  readonly name: string;
+  /** The same object until the stored mock changes. */
+  readonly start: Writing;
   /** The stored rule; null for a new one. */
   readonly rule: MockRule | null;
-  /** The tab that is shown. Who made this editor keeps it, for a saved mock is edited by a new one. */
+  /** The tab that is shown. */
   readonly part: MockPart;
   readonly onPart: (part: MockPart) => void;
   readonly onClose: () => void;
   readonly onSaved: (id: string) => void;
 }) {
-  const [draft, setDraft] = useState(start);
-  const [condition, setCondition] = useState<Condition | null>(
-    start.name === "" && rule === null ? null : start.condition,
-  );
+  const stored = useStoredDraft<Writing>(name, start);
+  const { form: draft, condition } = stored.draft;
   const [tried, setTried] = useState(false);
   const built = mockOf(draft, condition);
-  const { save, refused } = useRuleSave<NewMock>({
+  const { save, refused } = useRuleSave<NewMock, Writing>({
     topic: "mocks",
     fields: FIELDS,
+    stored,
     onSaved,
     save: async (body) => {
       if (rule === null) return (await api.mocks.createMock({ body })).id;
@@ -58,19 +68,19 @@ export function MockEditor({
     },
   });
   const set = (change: Partial<MockDraft>): void => {
-    setDraft({ ...draft, ...change });
+    stored.set({ form: { ...draft, ...change }, condition });
     save.reset();
   };
   const form = (
     <div className={styles["panel"]}>
       <RuleForm
+        key={stored.revision}
         draft={draft}
-        start={start}
         set={set}
         refused={refused.fields}
         condition={condition}
         onCondition={(next) => {
-          setCondition(next);
+          stored.set({ form: draft, condition: next });
           save.reset();
         }}
       />
@@ -83,6 +93,7 @@ export function MockEditor({
       name={rule?.name ?? null}
       problem={tried && !built.ok ? built.message : null}
       isSaving={save.isPending}
+      stored={stored}
       onSubmit={() => {
         setTried(true);
         if (built.ok) save.mutate(built.rule);
@@ -122,14 +133,12 @@ const EXPIRES = [
 
 function RuleForm({
   draft,
-  start,
   set,
   refused,
   condition,
   onCondition,
 }: {
   readonly draft: MockDraft;
-  readonly start: MockDraft;
   readonly set: (change: Partial<MockDraft>) => void;
   readonly refused: Readonly<Record<string, string>>;
   readonly condition: Condition | null;
@@ -139,7 +148,12 @@ function RuleForm({
   return (
     <>
       <NameField value={draft.name} error={refused["name"]} onChange={(name) => set({ name })} />
-      <ConditionBuilder initial={start.condition} phase="request" error={refused["condition"]} onChange={onCondition} />
+      <ConditionBuilder
+        initial={condition ?? draft.condition}
+        phase="request"
+        error={refused["condition"]}
+        onChange={onCondition}
+      />
       <MatchPreview condition={condition} direction="request" />
       <ConfigEditor draft={draft.config} onChange={(config) => set({ config })} />
       <div className={styles["two"]}>

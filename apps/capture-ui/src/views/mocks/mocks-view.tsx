@@ -1,9 +1,10 @@
 import type { MockRule } from "@headworks/capture-contract";
 import { useQuery } from "@tanstack/react-query";
 import { Download, Drama, FileInput, MoreHorizontal, Plus } from "lucide-react";
-import { useState } from "react";
-import { api, operations, operationUrl } from "../../api.ts";
+import { useMemo, useState } from "react";
+import { ApiFailure, api, operations, operationUrl } from "../../api.ts";
 import { mockCollectionsQuery, mocksQuery } from "../../queries.ts";
+import { isKept } from "../../rules/kept-drafts.ts";
 import { inOrder } from "../../rules/rule-order.ts";
 import { ListWaiting, RuleWorkbench } from "../../rules/rule-workbench.tsx";
 import { setParams, usePlace } from "../../shell/router.ts";
@@ -14,13 +15,26 @@ import { EmptyState, ErrorState } from "../../ui/states.tsx";
 import { CollectionsNav } from "./collections-nav.tsx";
 import { ImportDialog } from "./import-dialog.tsx";
 import { draftOfMock, newMock, type MockDraft } from "./mock-draft.ts";
-import { MockEditor, type MockPart } from "./mock-editor.tsx";
+import { MockEditor, type MockPart, type Writing } from "./mock-editor.tsx";
 import { MockList } from "./mock-list.tsx";
 import styles from "./mocks.module.css";
 import { RecordingNotice, RecordingPanel, setRecording } from "./recording-panel.tsx";
 import { draftOfResponse } from "./response-draft.ts";
 import { ServingNotice, ServingPanel } from "./serving-panel.tsx";
 import { useMockPrefill } from "./use-mock-prefill.ts";
+
+interface Start {
+  readonly key: string;
+  readonly writing: Writing;
+  readonly rule: MockRule | null;
+}
+
+function startOf(key: string, form: MockDraft, rule: MockRule | null = null): Start {
+  return { key, writing: { form, condition: form.name === "" && rule === null ? null : form.condition }, rule };
+}
+
+/** Under which the unsaved draft of a mock is kept. */
+const nameOf = (key: string): string => `mock ${key}`;
 
 /** Requests that Weir answers itself: rules, their collections, recording, import, and whole sessions. */
 export function MocksView() {
@@ -37,27 +51,29 @@ export function MocksView() {
     enabled: id !== null,
     retry: false,
   });
-  const begin = (draft: MockDraft): void => {
-    setFresh({ key: crypto.randomUUID(), draft });
+  const begin = (draft: MockDraft, key: string): void => {
+    setFresh({ key, draft });
     setParams({ id: null, from: null, panel: null }, { replace: true });
   };
   const show = (next: string | null): void => {
     setFresh(null);
     setParams({ id: next, from: null, panel: null }, { replace: true });
   };
-  const start =
-    prefill !== null
-      ? { key: prefill.key, draft: prefill.draft, rule: null }
-      : fresh !== null
-        ? { ...fresh, rule: null }
-        : id !== null && chosen.data !== undefined
-          ? { key: `${id}-${chosen.data.version}`, draft: draftOfMock(chosen.data), rule: chosen.data }
-          : null;
+  const isGone = chosen.error instanceof ApiFailure && chosen.error.status === 404;
+  const start = useMemo((): Start | null => {
+    if (prefill !== null) return startOf(prefill.key, prefill.draft);
+    if (fresh !== null) return startOf(fresh.key, fresh.draft);
+    if (id === null) return null;
+    // Deleted elsewhere: what was being written about it is kept.
+    if (isGone) return isKept(nameOf(id)) ? startOf(id, newMock()) : null;
+    return chosen.data === undefined ? null : startOf(id, draftOfMock(chosen.data), chosen.data);
+  }, [prefill, fresh, id, isGone, chosen.data]);
   const second =
     start !== null ? (
       <MockEditor
         key={start.key}
-        start={start.draft}
+        name={nameOf(start.key)}
+        start={start.writing}
         rule={start.rule}
         part={tab.id === id ? tab.part : "rule"}
         onPart={(part) => setTab({ id, part })}
@@ -95,7 +111,7 @@ function MocksPage({
   onShow,
   onImport,
 }: {
-  readonly onBegin: (draft: MockDraft) => void;
+  readonly onBegin: (draft: MockDraft, key: string) => void;
   readonly onShow: (id: string | null) => void;
   readonly onImport: () => void;
 }) {
@@ -113,7 +129,9 @@ function MocksPage({
       <Page
         title="Mocks"
         description="Weir answers these requests itself; the server is not asked. Of several that match the lowest order answers."
-        actions={<MockActions onBegin={(draft) => onBegin({ ...draft, collectionId: own })} onImport={onImport} />}
+        actions={
+          <MockActions onBegin={(draft, key) => onBegin({ ...draft, collectionId: own }, key)} onImport={onImport} />
+        }
       >
         <RecordingNotice />
         <ServingNotice />
@@ -134,7 +152,7 @@ function MockActions({
   onBegin,
   onImport,
 }: {
-  readonly onBegin: (draft: MockDraft) => void;
+  readonly onBegin: (draft: MockDraft, key: string) => void;
   readonly onImport: () => void;
 }) {
   const templates = useQuery({
@@ -144,7 +162,8 @@ function MockActions({
   });
   const fromTemplate = (name: string, template: Parameters<typeof draftOfResponse>[0]): void => {
     const draft = newMock();
-    onBegin({ ...draft, name, config: { ...draft.config, responses: [draftOfResponse(template)] } });
+    const config = { ...draft.config, responses: [draftOfResponse(template)] };
+    onBegin({ ...draft, name, config }, crypto.randomUUID());
   };
   return (
     <>
@@ -177,7 +196,7 @@ function MockActions({
           })),
         ]}
       />
-      <Button variant="primary" icon={<Plus size={14} />} onClick={() => onBegin(newMock())}>
+      <Button variant="primary" icon={<Plus size={14} />} onClick={() => onBegin(newMock(), "new")}>
         New mock
       </Button>
     </>

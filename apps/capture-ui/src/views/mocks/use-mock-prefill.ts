@@ -1,5 +1,6 @@
 // Tested by ../../../../../e2e/ui-rules.test.ts
 import { useQuery } from "@tanstack/react-query";
+import { useMemo } from "react";
 import { operations, operationUrl } from "../../api.ts";
 import { draftOfBytes } from "../../rules/body-draft.ts";
 import { usePrefill } from "../../rules/use-prefill.ts";
@@ -22,5 +23,9 @@ export function useMockPrefill(): { readonly key: string; readonly draft: MockDr
     enabled: entry !== null,
     staleTime: Infinity,
   });
-  return entry === null || body.data === undefined ? null : { key: entry.id, draft: mockFromEntry(entry, body.data) };
+  const answer = body.data;
+  return useMemo(
+    () => (entry === null || answer === undefined ? null : { key: entry.id, draft: mockFromEntry(entry, answer) }),
+    [entry, answer],
+  );
 }

@@ -1,7 +1,8 @@
 import { useQuery } from "@tanstack/react-query";
 import { Play, Plus } from "lucide-react";
 import { useState } from "react";
-import { api } from "../../api.ts";
+import { ApiFailure, api } from "../../api.ts";
+import { isKept } from "../../rules/kept-drafts.ts";
 import { setParams, usePlace } from "../../shell/router.ts";
 import { Button } from "../../ui/button.tsx";
 import { EmptyState, ErrorState, Spinner } from "../../ui/states.tsx";
@@ -11,10 +12,13 @@ import { RequestEditor } from "./request-editor.tsx";
 import { SavedList } from "./saved-list.tsx";
 import { SessionDiffScreen } from "./session-diff-screen.tsx";
 
+/** Under which the unsaved draft of a request is kept. */
+const nameOf = (key: string): string => `replay ${key}`;
+
 /** Requests to send again, what came of it, and how answers differ. */
 export function ReplayView() {
   const { params } = usePlace();
-  const [fresh, setFresh] = useState<number | null>(null);
+  const [fresh, setFresh] = useState(false);
   const id = params.get("id");
   const right = params.get("right");
   const saved = useQuery({
@@ -23,13 +27,14 @@ export function ReplayView() {
     enabled: id !== null,
     retry: false,
   });
+  const isGone = saved.error instanceof ApiFailure && saved.error.status === 404;
   const show = (next: string | null): void => {
-    setFresh(null);
+    setFresh(false);
     setParams({ id: next, left: null, right: null, sessions: null });
   };
   const begin = (): void => {
     setParams({ id: null, left: null, right: null, sessions: null });
-    setFresh(Date.now());
+    setFresh(true);
   };
   const [leftSession, rightSession] = params.get("sessions")?.split(",") ?? [];
   const content =
@@ -37,8 +42,8 @@ export function ReplayView() {
       <SessionDiffScreen key={`${leftSession} ${rightSession}`} left={leftSession} right={rightSession} />
     ) : right !== null ? (
       <DiffScreen key={`${params.get("left") ?? ""} ${right}`} left={params.get("left")} right={right} />
-    ) : fresh !== null ? (
-      <RequestEditor key={fresh} saved={null} onSaved={show} />
+    ) : fresh ? (
+      <RequestEditor key="new" saved={null} keptAs={nameOf("new")} isGone={false} onSaved={show} />
     ) : id === null ? (
       <EmptyState
         icon={<Play size={28} />}
@@ -51,12 +56,14 @@ export function ReplayView() {
       >
         Choose a saved request, write one, or press E on a row of the traffic.
       </EmptyState>
-    ) : saved.error !== null ? (
+    ) : isGone && isKept(nameOf(id)) ? (
+      <RequestEditor key={id} saved={null} keptAs={nameOf(id)} isGone onSaved={show} />
+    ) : saved.error !== null && (isGone || saved.data === undefined) ? (
       <ErrorState title="The request cannot be loaded" error={saved.error} />
     ) : saved.data === undefined ? (
       <EmptyState icon={<Spinner />} title="" />
     ) : (
-      <RequestEditor key={id} saved={saved.data} onSaved={show} />
+      <RequestEditor key={id} saved={saved.data} keptAs={nameOf(id)} isGone={false} onSaved={show} />
     );
   return (
     <div className={styles["view"]}>

@@ -1,12 +1,14 @@
 import type { ReplayResult, SavedRequest } from "@headworks/capture-contract";
 import { skipToken, useMutation, useQuery } from "@tanstack/react-query";
 import { Play, Save } from "lucide-react";
-import { useState } from "react";
+import { useMemo, useRef, useState } from "react";
 import { api } from "../../api.ts";
 import { queryClient } from "../../queries.ts";
 import { BodyEditor } from "../../rules/body-editor.tsx";
 import { HeadersEditor } from "../../rules/headers-editor.tsx";
 import { Failed } from "../../rules/refused.tsx";
+import { ChangedElsewhere } from "../../rules/rule-editor.tsx";
+import { useStoredDraft } from "../../rules/use-stored-draft.ts";
 import { Button } from "../../ui/button.tsx";
 import { Field, Switch, TextInput } from "../../ui/field.tsx";
 import { Tabs } from "../../ui/tabs.tsx";
@@ -28,6 +30,13 @@ import {
 } from "./request-draft.ts";
 import { savedTitle } from "./saved-list.tsx";
 
+interface Sending {
+  readonly result: ReplayResult;
+  readonly savedId: string;
+  /** Whether the request was saved to be sent. */
+  readonly isStored: boolean;
+}
+
 type Part = "request" | "batch" | "history";
 
 /** Where the last outcome of a saved request is kept: the first save begins the editor anew, and it should not be lost with that. */
@@ -38,19 +47,29 @@ const refresh = () => queryClient.invalidateQueries({ queryKey: ["replay"] });
 /** Writes a request, sends it, and shows what came of it. */
 export function RequestEditor({
   saved,
+  keptAs,
+  isGone,
   onSaved,
 }: {
   /** Null for one that is not saved yet. */
   readonly saved: SavedRequest | null;
+  /** Under which an unsaved draft is kept. */
+  readonly keptAs: string;
+  /** It was deleted elsewhere while it was written. */
+  readonly isGone: boolean;
   readonly onSaved: (id: string) => void;
 }) {
-  const { before, draft, setDraft } = useRequestDraft(saved);
-  const [variables, setVariables] = useState<Readonly<Record<string, string>>>({});
+  const start = useMemo(() => (saved === null ? newRequest() : draftOfSaved(saved)), [saved]);
+  const stored = useStoredDraft(keptAs, start);
+  const { before, draft } = stored;
+  const sent = useRef(draft);
+  const [variables, setVariables] = useState<Variables>({});
   const [follow, setFollow] = useState(false);
   const [part, setPart] = useState<Part>("request");
   const isChanged = saved === null || !isSameRequest(before, draft);
   const problem = requestProblem(draft);
   const store = async (): Promise<string> => {
+    sent.current = draft;
     const body = { request: requestOf(draft), ...aboutOf(draft) };
     if (saved === null) return (await api.replay.saveRequest({ body })).id;
     await api.replay.updateSavedRequest({ params: { id: saved.id }, body: { ...body, tags: saved.tags } });
@@ -60,24 +79,27 @@ export function RequestEditor({
     mutationFn: store,
     onSuccess: async (id) => {
       await refresh();
+      stored.settle(sent.current);
       toast({ tone: "success", title: "The request is saved", durationMs: 2500 });
       onSaved(id);
     },
   });
   const send = useMutation({
-    mutationFn: async (): Promise<{ readonly result: ReplayResult; readonly savedId: string }> => {
+    mutationFn: async (): Promise<Sending> => {
       const modified = saved === null ? null : modificationsOf(before, draft);
       // What modifications cannot say has to be saved to be sent.
-      const id = saved === null || modified === null ? await store() : saved.id;
+      const isStored = saved === null || modified === null;
+      const id = isStored ? await store() : saved.id;
       const result = await api.replay.executeReplay({
         params: { id },
         body: { modifications: { ...modified, follow_redirects: follow }, variables },
       });
-      return { result, savedId: id };
+      return { result, savedId: id, isStored };
     },
-    onSuccess: async ({ result, savedId }) => {
+    onSuccess: async ({ result, savedId, isStored }) => {
       queryClient.setQueryData(outcomeKey(savedId), result);
       await refresh();
+      if (isStored) stored.settle(sent.current);
       if (saved === null) onSaved(savedId);
     },
   });
@@ -86,23 +108,10 @@ export function RequestEditor({
     queryFn: skipToken,
     staleTime: Infinity,
   }).data;
-  const names = variablesIn(draft);
   const form = (
     <div className={styles["panel"]}>
-      <RequestForm draft={draft} onChange={setDraft} />
-      {names.length > 0 && (
-        <div className={styles["fields"]} role="group" aria-label="Variables">
-          {names.map((name) => (
-            <Field key={name} label={`{{${name}}}`}>
-              <TextInput
-                mono
-                value={variables[name] ?? ""}
-                onChange={(event) => setVariables({ ...variables, [name]: event.target.value })}
-              />
-            </Field>
-          ))}
-        </div>
-      )}
+      <RequestForm draft={draft} onChange={stored.set} />
+      <VariableFields draft={draft} values={variables} onChange={setVariables} />
       <Switch label="Follow redirects" checked={follow} onChange={setFollow} />
       <Failed error={save.error ?? send.error} />
       {outcome !== undefined && <Outcome key={outcome.id} result={outcome} />}
@@ -114,6 +123,11 @@ export function RequestEditor({
         <h2>{saved === null ? "New request" : savedTitle(saved)}</h2>
         <span className={styles["grow"]} />
         {problem !== null && draft.url !== "" && <span className={styles["problem"]}>{problem}</span>}
+        {stored.isChanged && (
+          <Button variant="ghost" onClick={stored.discard}>
+            Discard
+          </Button>
+        )}
         <Button icon={<Save size={14} />} disabled={problem !== null || save.isPending} onClick={() => save.mutate()}>
           Save
         </Button>
@@ -126,6 +140,9 @@ export function RequestEditor({
           {saved !== null && isChanged ? "Send as changed" : "Send"}
         </Button>
       </div>
+      {stored.isOutdated && !save.isPending && !send.isPending && (
+        <ChangedElsewhere noun="request" isGone={isGone} stored={stored} />
+      )}
       <Tabs<Part>
         label="Parts of the request"
         value={part}
@@ -152,19 +169,32 @@ export function RequestEditor({
   );
 }
 
-/** The draft, and what it was before somebody changed it. */
-function useRequestDraft(saved: SavedRequest | null) {
-  const [before, setBefore] = useState(() => (saved === null ? newRequest() : draftOfSaved(saved)));
-  const [draft, setDraft] = useState<RequestDraft>(before);
-  const [stamp, setStamp] = useState(saved?.updated_at);
-  // A save begins the draft anew; the tab somebody went to meanwhile, and the variables, stay.
-  if (saved !== null && saved.updated_at !== stamp) {
-    const next = draftOfSaved(saved);
-    setStamp(saved.updated_at);
-    setBefore(next);
-    setDraft(next);
-  }
-  return { before, draft, setDraft };
+type Variables = Readonly<Record<string, string>>;
+
+function VariableFields({
+  draft,
+  values,
+  onChange,
+}: {
+  readonly draft: RequestDraft;
+  readonly values: Variables;
+  readonly onChange: (values: Variables) => void;
+}) {
+  const names = variablesIn(draft);
+  if (names.length === 0) return null;
+  return (
+    <div className={styles["fields"]} role="group" aria-label="Variables">
+      {names.map((name) => (
+        <Field key={name} label={`{{${name}}}`}>
+          <TextInput
+            mono
+            value={values[name] ?? ""}
+            onChange={(event) => onChange({ ...values, [name]: event.target.value })}
+          />
+        </Field>
+      ))}
+    </div>
+  );
 }
 
 function RequestForm({

@@ -7,23 +7,34 @@ import { Refused } from "../../rules/refused.tsx";
 import { EditorBody, RuleEditor } from "../../rules/rule-editor.tsx";
 import { DirectionField, NameField, OrderField } from "../../rules/rule-fields.tsx";
 import { useRuleSave } from "../../rules/use-rule-save.ts";
+import { useStoredDraft } from "../../rules/use-stored-draft.ts";
 import { ActionsEditor } from "./action-editor.tsx";
 import { DryRun } from "./dry-run.tsx";
 import { ruleOf, type RewriteDraft } from "./rewrite-draft.ts";
 import styles from "./rewrites.module.css";
+
+/** A rewrite as it is written: the condition apart, for it may be half written. */
+export interface Writing {
+  readonly form: RewriteDraft;
+  readonly condition: Condition | null;
+}
 
 const FIELDS = ["name", "condition", "direction", "priority"] as const;
 const NO_PROBLEMS: ReadonlyMap<number, string> = new Map();
 
 /** Creates or changes a rewrite, and tries it on captured traffic. */
 export function RewriteEditor({
+  name,
   start,
   rule,
   entryId,
   onClose,
   onSaved,
 }: {
-  readonly start: RewriteDraft;
+  /** Under which an unsaved draft is kept. */
+  readonly name: string;
+  /** The same object until the stored rule changes. */
+  readonly start: Writing;
   /** The stored rule; null for a new one. */
   readonly rule: RewriteRule | null;
   /** The entry to try it on first. */
@@ -31,13 +42,14 @@ export function RewriteEditor({
   readonly onClose: () => void;
   readonly onSaved: (id: string) => void;
 }) {
-  const [draft, setDraft] = useState(start);
-  const [condition, setCondition] = useState<Condition | null>(start.condition);
+  const stored = useStoredDraft<Writing>(name, start);
+  const { form: draft, condition } = stored.draft;
   const [tried, setTried] = useState(false);
   const built = ruleOf(draft, condition);
-  const { save, refused } = useRuleSave<NewRewriteRule>({
+  const { save, refused } = useRuleSave<NewRewriteRule, Writing>({
     topic: "rewrites",
     fields: FIELDS,
+    stored,
     onSaved,
     save: async (body) => {
       if (rule === null) return (await api.rewrites.createRewrite({ body })).id;
@@ -46,7 +58,7 @@ export function RewriteEditor({
     },
   });
   const set = (change: Partial<RewriteDraft>): void => {
-    setDraft({ ...draft, ...change });
+    stored.set({ form: { ...draft, ...change }, condition });
     save.reset();
   };
   return (
@@ -55,6 +67,7 @@ export function RewriteEditor({
       name={rule?.name ?? null}
       problem={tried && !built.ok ? built.message : null}
       isSaving={save.isPending}
+      stored={stored}
       onSubmit={() => {
         setTried(true);
         if (built.ok) save.mutate(built.rule);
@@ -72,11 +85,12 @@ export function RewriteEditor({
           />
         </div>
         <ConditionBuilder
-          initial={start.condition}
+          key={stored.revision}
+          initial={condition ?? draft.condition}
           phase="both"
           error={refused.fields["condition"]}
           onChange={(next) => {
-            setCondition(next);
+            stored.set({ form: draft, condition: next });
             save.reset();
           }}
         />

@@ -1,8 +1,9 @@
 import type { RewriteRule } from "@headworks/capture-contract";
 import { useQuery } from "@tanstack/react-query";
 import { LayoutTemplate, Plus, Replace } from "lucide-react";
-import { useState } from "react";
+import { useMemo, useState } from "react";
 import { rewritesQuery } from "../../queries.ts";
+import { isKept } from "../../rules/kept-drafts.ts";
 import { inOrder } from "../../rules/rule-order.ts";
 import { ListWaiting, RuleWorkbench } from "../../rules/rule-workbench.tsx";
 import { usePrefill } from "../../rules/use-prefill.ts";
@@ -10,31 +11,44 @@ import { setParams, usePlace } from "../../shell/router.ts";
 import { Button } from "../../ui/button.tsx";
 import { Page } from "../../ui/page.tsx";
 import { EmptyState } from "../../ui/states.tsx";
-import { RewriteEditor } from "./rewrite-editor.tsx";
+import { RewriteEditor, type Writing } from "./rewrite-editor.tsx";
 import { draftOfRule, newRewrite, rewriteFromEntry, type RewriteDraft } from "./rewrite-draft.ts";
 import { RewriteList } from "./rewrite-list.tsx";
 import { TemplateGallery } from "./template-gallery.tsx";
+
+interface Start {
+  readonly key: string;
+  readonly writing: Writing;
+  readonly rule: RewriteRule | null;
+}
+
+function startOf(key: string, form: RewriteDraft, rule: RewriteRule | null = null): Start {
+  return { key, writing: { form, condition: form.condition }, rule };
+}
+
+/** Under which the unsaved draft of a rule is kept. */
+const nameOf = (key: string): string => `rewrite ${key}`;
 
 /** Rules that change requests and answers on their way. */
 export function RewritesView() {
   const rules = useQuery({ ...rewritesQuery, refetchInterval: 5000 });
   const { params } = usePlace();
-  const [fresh, setFresh] = useState<RewriteDraft | null>(null);
+  const [fresh, setFresh] = useState<{ readonly key: string; readonly draft: RewriteDraft } | null>(null);
   const [choosing, setChoosing] = useState(false);
   const prefill = usePrefill();
   const id = params.get("id");
   const list = inOrder(rules.data ?? []);
   const chosen = list.find((rule) => rule.id === id);
-  const start =
-    prefill !== null
-      ? { key: prefill.id, draft: rewriteFromEntry(prefill.request), rule: null }
-      : fresh !== null
-        ? { key: "new", draft: fresh, rule: null }
-        : chosen === undefined
-          ? null
-          : { key: chosen.id, draft: draftOfRule(chosen), rule: chosen };
-  const begin = (draft: RewriteDraft): void => {
-    setFresh(draft);
+  const isLoaded = rules.data !== undefined;
+  const start = useMemo((): Start | null => {
+    if (prefill !== null) return startOf(prefill.id, rewriteFromEntry(prefill.request));
+    if (fresh !== null) return startOf(fresh.key, fresh.draft);
+    if (chosen !== undefined) return startOf(chosen.id, draftOfRule(chosen), chosen);
+    // Deleted elsewhere while it was written.
+    return id !== null && isLoaded && isKept(nameOf(id)) ? startOf(id, newRewrite()) : null;
+  }, [prefill, fresh, chosen, id, isLoaded]);
+  const begin = (draft: RewriteDraft, key: string): void => {
+    setFresh({ key, draft });
     setChoosing(false);
     setParams({ id: null, from: null }, { replace: true });
   };
@@ -43,7 +57,7 @@ export function RewritesView() {
     setParams({ id: rule?.id ?? null, from: null }, { replace: true });
   };
   const add = (
-    <Button variant="primary" icon={<Plus size={14} />} onClick={() => begin(newRewrite())}>
+    <Button variant="primary" icon={<Plus size={14} />} onClick={() => begin(newRewrite(), "new")}>
       New rewrite
     </Button>
   );
@@ -74,7 +88,8 @@ export function RewritesView() {
     start === null ? null : (
       <RewriteEditor
         key={start.key}
-        start={start.draft}
+        name={nameOf(start.key)}
+        start={start.writing}
         rule={start.rule}
         entryId={prefill?.id ?? null}
         onClose={() => show(null)}
@@ -87,7 +102,9 @@ export function RewritesView() {
   return (
     <>
       <RuleWorkbench list={page} editor={editor} share={0.46} />
-      {choosing && <TemplateGallery onChoose={begin} onClose={() => setChoosing(false)} />}
+      {choosing && (
+        <TemplateGallery onChoose={(draft) => begin(draft, crypto.randomUUID())} onClose={() => setChoosing(false)} />
+      )}
     </>
   );
 }

@@ -1,7 +1,8 @@
 import type { ConfigField } from "@headworks/capture-contract";
 import { useMutation, useQueryClient } from "@tanstack/react-query";
-import { useState } from "react";
+import { useEffect, useState } from "react";
 import { api } from "../../api.ts";
+import { keepDraft, keptDraft } from "../../rules/kept-drafts.ts";
 import { Button } from "../../ui/button.tsx";
 import { toast } from "../../ui/toast.tsx";
 import { fieldErrors } from "./field-errors.ts";
@@ -13,6 +14,7 @@ import type { Draft, SettingGroup } from "./setting-model.ts";
 import styles from "./settings.module.css";
 
 type Drafts = Readonly<Record<string, Draft>>;
+const NO_DRAFTS: Drafts = {};
 const NO_ERRORS: FieldErrors = { fields: {}, general: null };
 
 /** The settings of one subject, as a section of their own. */
@@ -48,7 +50,12 @@ function SettingForm({
   readonly fields: readonly ConfigField[];
   readonly save: (changes: Readonly<Record<string, unknown>>) => Promise<void>;
 }) {
-  const [drafts, setDrafts] = useState<Drafts>({});
+  const name = `settings ${title}`;
+  const [drafts, setDrafts] = useState<Drafts>(() => keptDraft<Drafts>(name)?.draft ?? NO_DRAFTS);
+  useEffect(
+    () => keepDraft(name, Object.keys(drafts).length > 0 ? { base: NO_DRAFTS, draft: drafts } : null),
+    [name, drafts],
+  );
   const [errors, setErrors] = useState<FieldErrors>(NO_ERRORS);
   const names = fields.map((field) => field.name);
   const save = useMutation({

@@ -1,0 +1,27 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { forgetDrafts, isKept, isSameDraft, keepDraft, keptDraft } from "./kept-drafts.ts";
+
+test("Drafts are the same when they say the same, whatever tells their lines apart", () => {
+  const lines = (key: number, value: string) => ({ name: "a", headers: [{ key, name: "X", value }] });
+  for (const [left, right, isSame] of [
+    [lines(1, "v"), lines(2, "v"), true],
+    [lines(1, "v"), lines(1, "w"), false],
+    [{ condition: null }, { condition: { type: "all" } }, false],
+    // Only numbers tell lines apart; a text of that name is content.
+    [{ key: "a" }, { key: "b" }, false],
+  ] as const) {
+    assert.equal(isSameDraft(left, right), isSame, JSON.stringify([left, right]));
+  }
+});
+
+test("A draft waits under its name until it is let go", () => {
+  keepDraft("rewrite 1", { base: "old", draft: "new" });
+  assert.deepEqual(keptDraft("rewrite 1"), { base: "old", draft: "new" });
+  assert.equal(isKept("rewrite 2"), false);
+  keepDraft("rewrite 1", null);
+  assert.equal(isKept("rewrite 1"), false);
+  for (const name of ["paused 1", "paused 2", "mock 1"]) keepDraft(name, { base: "old", draft: "new" });
+  forgetDrafts("paused ", new Set(["paused 2"]));
+  assert.deepEqual(["paused 1", "paused 2", "mock 1"].map(isKept), [false, true, true]);
+});

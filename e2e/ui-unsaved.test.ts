@@ -1,0 +1,166 @@
+import assert from "node:assert/strict";
+import type { Locator, Page } from "playwright-core";
+import { callApi, eventually, openRow, uiFile } from "./ui-rig.ts";
+import type { UiBench } from "./ui-rig.ts";
+
+const journey = uiFile();
+
+interface Stored {
+  readonly id: string;
+  readonly name: string | null;
+}
+
+const REQUEST = { method: "GET", url: "http://shop.example/orders", headers_list: [], body: null };
+
+/** The editors that stand beside a list, and how another program changes what they hold. */
+const EDITORS = [
+  {
+    screen: "rewrites",
+    api: "/rewrites",
+    body: (name: string) => ({
+      name,
+      condition: { type: "host", pattern: "shop.example" },
+      direction: "request",
+      rewrites: [{ type: "set_header", name: "X-From", value: name }],
+    }),
+  },
+  {
+    screen: "mocks",
+    api: "/mocks",
+    body: (name: string) => ({
+      name,
+      condition: { type: "host", pattern: "shop.example" },
+      response_config: { type: "single", response: { status_code: 200, headers: {}, body: name } },
+    }),
+  },
+  { screen: "replay", api: "/replay/saved", body: (name: string) => ({ name, request: REQUEST }) },
+] as const;
+
+const nameField = (page: Page): Locator => page.getByRole("textbox", { name: "Name", exact: true }).first();
+
+/** What a field holds, once it is that. */
+async function waitForValue(field: Locator, value: string): Promise<void> {
+  await eventually(`the field says ${value}`, async () => (await field.inputValue().catch(() => "")) === value);
+}
+
+async function stored({ weir }: UiBench, api: string, id: string): Promise<Stored> {
+  return await weir.get<Stored>(`${api}/${id}`);
+}
+
+for (const { screen, api, body } of EDITORS) {
+  journey(`What is written in an editor of ${screen} waits there while one looks elsewhere`, async (bench) => {
+    const { id } = (await callApi(bench.weir, "POST", api, body("First"))) as Stored;
+    const page = await bench.open(`/${screen}?id=${id}`);
+    await waitForValue(nameField(page), "First");
+    await nameField(page).fill("Half writ");
+    await page.getByRole("link", { name: "Sessions", exact: true }).click();
+    await page.getByRole("heading", { name: "Sessions", level: 1 }).waitFor();
+    await page.goBack();
+    await waitForValue(nameField(page), "Half writ");
+    await page.getByRole("button", { name: "Discard", exact: true }).click();
+    await waitForValue(nameField(page), "First");
+    assert.equal(await page.getByRole("button", { name: "Discard", exact: true }).count(), 0);
+  });
+
+  journey(
+    `A change from elsewhere neither takes what is written in ${screen} nor is written over unseen`,
+    async (bench) => {
+      const { id } = (await callApi(bench.weir, "POST", api, body("First"))) as Stored;
+      const page = await bench.open(`/${screen}?id=${id}`);
+      await waitForValue(nameField(page), "First");
+      // Nothing is written yet, so the editor shows what is stored now.
+      await callApi(bench.weir, "PUT", `${api}/${id}`, body("Second"));
+      await waitForValue(nameField(page), "Second");
+      await nameField(page).fill("Mine");
+      await callApi(bench.weir, "PUT", `${api}/${id}`, body("Third"));
+      const alert = page.getByRole("alert").filter({ hasText: "was changed elsewhere meanwhile" });
+      await alert.waitFor();
+      await waitForValue(nameField(page), "Mine");
+      await alert.getByRole("button", { name: "Take theirs" }).click();
+      await waitForValue(nameField(page), "Third");
+      await nameField(page).fill("Mine after all");
+      await page.getByRole("button", { name: "Save", exact: true }).click();
+      await eventually("it is saved", async () => (await stored(bench, api, id)).name === "Mine after all");
+      await waitForValue(nameField(page), "Mine after all");
+      await eventually(
+        "nothing is unsaved",
+        async () => (await page.getByText("Discard", { exact: true }).count()) === 0,
+      );
+      assert.equal(await alert.count(), 0);
+    },
+  );
+
+  journey(`What is written in ${screen} can be saved after it was deleted elsewhere`, async (bench) => {
+    const { id } = (await callApi(bench.weir, "POST", api, body("First"))) as Stored;
+    const page = await bench.open(`/${screen}?id=${id}`);
+    await waitForValue(nameField(page), "First");
+    await nameField(page).fill("Saved again");
+    await callApi(bench.weir, "DELETE", `${api}/${id}`);
+    await page.getByRole("alert").filter({ hasText: "was deleted elsewhere" }).waitFor();
+    await waitForValue(nameField(page), "Saved again");
+    await page.getByRole("button", { name: /^(?:Create|Save)$/u }).click();
+    await eventually("it is made again", async () =>
+      (await bench.weir.get<readonly Stored[]>(api)).some(({ name }) => name === "Saved again"),
+    );
+  });
+}
+
+journey("A window with unsaved drafts asks before it closes, and one without does not", async (bench) => {
+  const page = await bench.open("/rewrites");
+  const asked: string[] = [];
+  page.removeAllListeners("dialog");
+  page.on("dialog", (dialog) => {
+    asked.push(dialog.type());
+    void dialog.accept();
+  });
+  await page.getByRole("button", { name: "New rewrite" }).click();
+  await nameField(page).pressSequentially("Unsaved");
+  await page.reload();
+  assert.deepEqual(asked, ["beforeunload"]);
+  await page.getByRole("button", { name: "New rewrite" }).click();
+  await page.reload();
+  assert.deepEqual(asked, ["beforeunload"]);
+});
+
+journey("A dialog somebody has written in is not lost by Escape or a click beside it", async (bench) => {
+  const page = await bench.open("/blocklist");
+  await page.getByRole("button", { name: "Block a host" }).first().click();
+  const dialog = page.getByRole("dialog");
+  const pattern = dialog.getByRole("textbox").first();
+  // Untouched it closes at once.
+  await page.keyboard.press("Escape");
+  await dialog.waitFor({ state: "detached" });
+  await page.getByRole("button", { name: "Block a host" }).first().click();
+  await pattern.fill("ads.example");
+  await page.mouse.click(4, 400);
+  assert.equal(await pattern.inputValue(), "ads.example");
+  await page.keyboard.press("Escape");
+  await dialog.getByText("What you wrote is not saved").waitFor();
+  await page.keyboard.press("Escape");
+  await dialog.getByText("What you wrote is not saved").waitFor({ state: "detached" });
+  assert.equal(await pattern.inputValue(), "ads.example");
+  await dialog.getByRole("button", { name: "Close", exact: true }).click();
+  await dialog.getByRole("button", { name: "Close without saving" }).click();
+  await dialog.waitFor({ state: "detached" });
+  assert.deepEqual(await bench.weir.get("/blocklist"), []);
+});
+
+journey("A note and a setting that are not saved are there when one comes back", async (bench) => {
+  await bench.send("/orders", "/missing");
+  const page = await bench.open("/traffic");
+  const pane = await openRow(page, "/orders");
+  await pane.getByRole("tab", { name: "Overview" }).click();
+  const note = pane.getByRole("textbox", { name: "Note" });
+  await note.fill("half a note");
+  await page.keyboard.press("Escape");
+  await openRow(page, "/missing");
+  await waitForValue(note, "");
+  await openRow(page, "/orders");
+  await waitForValue(note, "half a note");
+  await page.getByRole("link", { name: "Settings", exact: true }).click();
+  const setting = page.getByRole("textbox", { name: "Entries kept" });
+  await setting.fill("777");
+  await page.getByRole("link", { name: "Traffic", exact: true }).click();
+  await page.getByRole("link", { name: "Settings", exact: true }).click();
+  await waitForValue(setting, "777");
+});
