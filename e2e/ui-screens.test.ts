@@ -215,3 +215,25 @@ journey("A page outlives a restart of the service and then shows what came meanw
   await row(page, "late").waitFor();
   await row(page, "early").waitFor();
 });
+
+journey(
+  "Every screen says that the service is away, and what is sent then is refused with that reason",
+  async (bench) => {
+    await using data = await temporaryDirectory();
+    const first = await startWeir({ dataDir: data.path });
+    const page = await bench.open(`${first.apiUrl}/blocklist`);
+    await page.getByText("Nothing is blocked").waitFor();
+    await first.stop();
+    const away = page.getByRole("banner").getByRole("button", { name: /^(?:Reconnecting|Offline)/u });
+    await away.waitFor();
+    await page.getByRole("button", { name: "Block a host" }).first().click();
+    const dialog = page.getByRole("dialog");
+    await dialog.getByRole("textbox").first().fill("ads.example");
+    await page.keyboard.press("Enter");
+    await dialog.getByText("Weir does not answer. Is it still running?").waitFor();
+    await dialog.getByRole("button", { name: "Cancel" }).click();
+    const ports = [`--proxy-port=${first.proxyPort}`, `--api-port=${first.apiPort}`];
+    await using _second = await startWeir({ dataDir: data.path, args: ports });
+    await away.waitFor({ state: "detached" });
+  },
+);

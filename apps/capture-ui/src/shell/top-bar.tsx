@@ -13,8 +13,9 @@ import { KeyHint } from "../ui/tag.tsx";
 import { Tooltip } from "../ui/tooltip.tsx";
 import { keysOf } from "./actions.ts";
 import { toggleCapture } from "./capture.ts";
+import { ConnectionBadge } from "./connection-badge.tsx";
 import { Link } from "./link.tsx";
-import { navigate } from "./router.ts";
+import { navigate, usePlace } from "./router.ts";
 import { ServingMark } from "./serving-mark.tsx";
 import { SessionSwitcher } from "./session-switcher.tsx";
 import styles from "./top-bar.module.css";
@@ -145,6 +146,14 @@ function Quota() {
   );
 }
 
+/** Tells on every screen that nothing of it is live; the traffic says so at its end, also when all is well. */
+function ConnectionTrouble() {
+  const { state } = useConnection();
+  const { path } = usePlace();
+  const isLost = state === "reconnecting" || state === "offline";
+  return isLost && path !== "/traffic" ? <ConnectionBadge /> : null;
+}
+
 /** What is recorded, where to, and the way to everything else. */
 export function TopBar({ onCommands, onKeys }: { readonly onCommands: () => void; readonly onKeys: () => void }) {
   return (
@@ -158,6 +167,7 @@ export function TopBar({ onCommands, onKeys }: { readonly onCommands: () => void
       <Quota />
       <span className={styles["spacer"]} />
       <div className={styles["tools"]}>
+        <ConnectionTrouble />
         <ServingMark />
         <PauseSwitch />
         <ThrottleMenu />

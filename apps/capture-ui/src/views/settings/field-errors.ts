@@ -1,4 +1,4 @@
-import { ApiFailure } from "@headworks/contract-kit/client";
+import { ApiFailure, errorText } from "../../api.ts";
 
 /** What the service found wrong, by field. */
 export interface FieldErrors {
@@ -13,6 +13,7 @@ export function fieldErrors(error: unknown, known: readonly string[]): FieldErro
   if (!(error instanceof ApiFailure)) {
     return { fields: {}, general: error instanceof Error ? error.message : String(error) };
   }
+  if (error.status === 0) return { fields: {}, general: errorText(error) };
   const fields: Record<string, string> = {};
   const rest: string[] = [];
   const details: readonly unknown[] = Array.isArray(error.details) ? error.details : [];
