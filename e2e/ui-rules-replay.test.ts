@@ -218,3 +218,23 @@ journey("Two sessions are compared request by request, and a changed answer lead
     .getByRole("row", { name: /\/count/u })
     .waitFor();
 });
+
+journey(
+  "A saved request that was deleted can be brought back, and its history is forgotten on demand",
+  async (bench) => {
+    const body = { name: "Keep me", collection: "Shop", request: { method: "GET", url: `${bench.origin.url}/count` } };
+    const { id } = (await callApi(bench.weir, "POST", "/replay/saved", body)) as { readonly id: string };
+    await callApi(bench.weir, "POST", `/replay/execute/${id}`, {});
+    const page = await bench.open(`/replay?id=${id}`);
+    await page.getByRole("tab", { name: "History" }).click();
+    await page.getByRole("button", { name: "Forget all replays" }).click();
+    await page.getByRole("dialog").getByRole("button", { name: "Forget them" }).click();
+    await page.getByText("It has not been sent yet").waitFor();
+    await page.getByRole("button", { name: "Delete Keep me" }).click();
+    await page.getByRole("region", { name: "Messages" }).getByRole("button", { name: "Undo" }).click();
+    await page
+      .getByRole("list", { name: "Shop" })
+      .getByRole("button", { name: /^Keep me/u })
+      .waitFor();
+  },
+);

@@ -3,7 +3,8 @@ import { createServer } from "node:http";
 import { connect } from "node:net";
 import type { AddressInfo } from "node:net";
 import { WebSocket, WebSocketServer } from "ws";
-import { eventually, uiFile } from "./ui-rig.ts";
+import type { WsRule } from "@headworks/capture-contract";
+import { callApi, eventually, uiFile } from "./ui-rig.ts";
 import type { UiBench } from "./ui-rig.ts";
 
 const journey = uiFile();
@@ -128,3 +129,36 @@ journey("A rule is made of a message from its context menu, filled in, and holds
   await page.getByRole("menuitem", { name: "Leave out…" }).click();
   await dialog.getByRole("radio", { name: "Received", checked: true }).waitFor();
 });
+
+journey(
+  "A rule for messages is changed, deleted and brought back, and messages are removed on demand",
+  async (bench) => {
+    await using echo = await openEcho(bench);
+    echo.client.send("price: 5");
+    const rules = async () => await bench.weir.get<readonly WsRule[]>("/ws-traffic/rules");
+    for (const { id } of await rules()) await callApi(bench.weir, "DELETE", `/ws-traffic/rules/${id}`);
+    const body = { name: "Prices", match: { text: "price", message_type: "text" }, action: { type: "drop" } };
+    await callApi(bench.weir, "POST", "/ws-traffic/rules", body);
+    const page = await bench.open("/streams?kind=websocket");
+    await page.getByRole("button", { name: "Rules for WebSocket messages" }).click();
+    const dialog = page.getByRole("dialog", { name: "Rules for WebSocket messages" });
+    await dialog.getByRole("button", { name: "Change Prices" }).click();
+    const name = dialog.getByRole("textbox", { name: "Name" });
+    await eventually("the form is filled in", async () => (await name.inputValue()) === "Prices");
+    await dialog.getByRole("textbox", { name: "Host" }).fill("shop.example");
+    await dialog.getByRole("button", { name: "Save the rule" }).click();
+    await dialog.getByText("text, host shop.example, text price: drop").waitFor();
+    await dialog.getByRole("button", { name: "Add the rule" }).waitFor();
+    await dialog.getByRole("button", { name: "Delete Prices" }).click();
+    await eventually("it is deleted", async () => (await rules()).length === 0);
+    await dialog.getByRole("button", { name: "Done" }).click();
+    await page.getByRole("region", { name: "Messages" }).getByRole("button", { name: "Undo" }).click();
+    await eventually("it is there again", async () => (await rules())[0]?.match.host === "shop.example");
+
+    const messages = async () => await bench.weir.get<readonly unknown[]>("/ws-traffic/messages");
+    await eventually("the message is stored", async () => (await messages()).length > 0);
+    await page.getByRole("button", { name: "Remove the messages of WebSocket connections" }).click();
+    await page.getByRole("dialog").getByRole("button", { name: "Remove", exact: true }).click();
+    await eventually("they are removed", async () => (await messages()).length === 0);
+  },
+);

@@ -1,11 +1,27 @@
 import type { SavedRequest } from "@headworks/capture-contract";
 import { useQuery } from "@tanstack/react-query";
 import { api } from "../../api.ts";
+import { queryClient } from "../../queries.ts";
 import { Link } from "../../shell/link.tsx";
 import { formatDateTime, formatDuration } from "../../ui/format.ts";
+import { attempt } from "../../ui/attempt.ts";
+import { Button } from "../../ui/button.tsx";
+import { confirmAction } from "../../ui/dialog.tsx";
 import { EmptyState, ErrorState } from "../../ui/states.tsx";
 import { Tag } from "../../ui/tag.tsx";
 import styles from "./replay.module.css";
+
+async function forgetAll(): Promise<void> {
+  const sure = await confirmAction({
+    title: "Forget all replays?",
+    text: "The histories of all saved requests, and what batches measured. Captured entries stay.",
+    action: "Forget them",
+    danger: true,
+  });
+  if (!sure) return;
+  await attempt("The replays were not forgotten", () => api.replay.clearReplayHistory({}));
+  await queryClient.invalidateQueries({ queryKey: ["replay"] });
+}
 
 /** Every replay of a saved request, newest first. */
 export function HistoryTab({ saved }: { readonly saved: SavedRequest }) {
@@ -61,6 +77,11 @@ export function HistoryTab({ saved }: { readonly saved: SavedRequest }) {
           })}
         </tbody>
       </table>
+      <div>
+        <Button variant="danger" onClick={() => void forgetAll()}>
+          Forget all replays
+        </Button>
+      </div>
     </div>
   );
 }

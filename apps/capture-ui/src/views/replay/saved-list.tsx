@@ -21,8 +21,21 @@ async function remove(saved: SavedRequest): Promise<boolean> {
     api.replay.deleteSavedRequest({ params: { id: saved.id } }),
   );
   await queryClient.invalidateQueries({ queryKey: savedRequestsQuery.queryKey });
-  if (done) toast({ title: `${savedTitle(saved)} is deleted` });
+  if (done) {
+    toast({
+      title: `${savedTitle(saved)} is deleted`,
+      durationMs: 8000,
+      action: { label: "Undo", onSelect: () => void restore(saved) },
+    });
+  }
   return done;
+}
+
+async function restore({ name, request, collection, tags }: SavedRequest): Promise<void> {
+  await attempt("The request was not brought back", () =>
+    api.replay.saveRequest({ body: { name, request, collection, tags } }),
+  );
+  await queryClient.invalidateQueries({ queryKey: savedRequestsQuery.queryKey });
 }
 
 /** Saved requests by collection. */

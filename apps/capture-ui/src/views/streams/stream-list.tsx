@@ -1,9 +1,12 @@
 import type { StreamSummary } from "@headworks/capture-contract";
-import { ListFilter, Radio } from "lucide-react";
+import { ListFilter, Radio, Trash2 } from "lucide-react";
 import { useEffect, useId, useRef, useState } from "react";
 import type { KeyboardEvent, ReactNode } from "react";
+import { api } from "../../api.ts";
 import { listenLive } from "../../live.ts";
+import { attempt } from "../../ui/attempt.ts";
 import { IconButton } from "../../ui/button.tsx";
+import { confirmAction } from "../../ui/dialog.tsx";
 import { formatBytes, formatCount, formatTimeOfDay } from "../../ui/format.ts";
 import { Segmented } from "../../ui/segmented.tsx";
 import { EmptyState, ErrorState, Spinner } from "../../ui/states.tsx";
@@ -23,6 +26,27 @@ export const KIND_CHOICES: readonly KindChoice[] = ["all", "websocket", "sse", "
 const ROW_PX = 50;
 const REFRESH_MS = 400;
 
+/** Which messages the service can remove apart from their entries. */
+const CLEARABLE: Readonly<Partial<Record<KindChoice, string>>> = {
+  all: "messages of WebSocket connections and gRPC calls",
+  websocket: "messages of WebSocket connections",
+  grpc: "messages of gRPC calls",
+};
+
+async function clearMessages(kind: KindChoice, what: string): Promise<void> {
+  const sure = await confirmAction({
+    title: `Remove the ${what}?`,
+    text: "Those that are over leave the list; what is open goes on. The entries stay in the traffic.",
+    action: "Remove",
+    danger: true,
+  });
+  if (!sure) return;
+  await attempt("The messages were not removed", async () => {
+    if (kind !== "grpc") await api["ws-traffic"].clearWsTraffic({});
+    if (kind !== "websocket") await api.grpc.clearGrpc({});
+  });
+}
+
 /** All streams of the active session, newest first, as they come and go. */
 export function StreamList({
   kind,
@@ -39,6 +63,7 @@ export function StreamList({
   readonly onShow: (id: string) => void;
 }) {
   const rows = usePagedRows<StreamSummary>(kind, (offset, limit, signal) => loadStreams(kind, offset, limit, signal));
+  const clearable = CLEARABLE[kind];
   const [showsRules, setShowsRules] = useState(false);
   useEffect(() => {
     const refresh = throttled(() => rows.refresh(), REFRESH_MS);
@@ -63,6 +88,13 @@ export function StreamList({
         <h1>Streams</h1>
         <span className={styles["listTools"]}>
           {rows.isLoaded && <span className={styles["quiet"]}>{formatCount(rows.total)}</span>}
+          {clearable !== undefined && rows.total > 0 && (
+            <IconButton
+              label={`Remove the ${clearable}`}
+              icon={<Trash2 size={16} />}
+              onClick={() => void clearMessages(kind, clearable).then(() => rows.refresh())}
+            />
+          )}
           <IconButton
             label="Rules for WebSocket messages"
             icon={<ListFilter size={16} />}

@@ -1,6 +1,15 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { actionsFor, draftOfMessage, NEW_RULE, ruleOf, ruleSentence } from "./ws-rule-draft.ts";
+import type { WsRule } from "@headworks/capture-contract";
+import {
+  actionsFor,
+  changedRule,
+  draftOfMessage,
+  draftOfWsRule,
+  NEW_RULE,
+  ruleOf,
+  ruleSentence,
+} from "./ws-rule-draft.ts";
 
 test("an empty form is a rule that pauses everything, and has a name", () => {
   assert.deepEqual(ruleOf(NEW_RULE), { name: "Pause messages", match: {}, action: { type: "pause" } });
@@ -72,4 +81,25 @@ test("bytes have no text to ask for or to replace, and control frames are not de
   assert.deepEqual(actionsFor({ ...kinds, type: "binary", text: null }), ["pause", "drop", "delay"]);
   assert.deepEqual(actionsFor({ ...kinds, type: "ping" }), []);
   assert.deepEqual(actionsFor({ ...kinds, kind: "sse", type: "event" }), []);
+});
+
+test("a rule that is changed keeps what its form does not show", () => {
+  const rule: WsRule = {
+    id: "1",
+    name: "Prices",
+    enabled: false,
+    match: { host: "a.test", direction: "send", message_type: "text" },
+    action: { type: "replace", find: "\\d+", replacement: "0" },
+    hit_count: 3,
+    created_at: "2026-01-01T00:00:00.000Z",
+    updated_at: "2026-01-01T00:00:00.000Z",
+  };
+  const { name, enabled, match, action } = rule;
+  assert.deepEqual(changedRule(rule, draftOfWsRule(rule)), { name, enabled, match, action });
+  assert.deepEqual(changedRule(rule, { ...draftOfWsRule(rule), host: "", action: "delay", delayMs: "20" }), {
+    name,
+    enabled,
+    match: { direction: "send", message_type: "text" },
+    action: { type: "delay", delay_ms: 20 },
+  });
 });

@@ -80,6 +80,33 @@ export function ruleOf(draft: WsRuleDraft): NewWsRule {
   return { name, match, action: actionOf(draft) };
 }
 
+/** The draft of a stored rule. */
+export function draftOfWsRule({ name, match, action }: WsRule): WsRuleDraft {
+  return {
+    name,
+    host: match.host ?? "",
+    url: match.url ?? "",
+    direction: match.direction ?? "any",
+    text: match.text ?? "",
+    action: action.type,
+    replacement: action.type === "replace" ? action.replacement : "",
+    delayMs: action.type === "delay" ? String(action.delay_ms) : NEW_RULE.delayMs,
+  };
+}
+
+/** What the service is sent about a rule that is there already: what the form does not show stays as it is. */
+export function changedRule({ match, action, enabled }: WsRule, draft: WsRuleDraft): NewWsRule {
+  const rule = ruleOf(draft);
+  const type = match.message_type === undefined ? {} : { message_type: match.message_type };
+  const find = action.type === "replace" && action.find !== undefined ? { find: action.find } : {};
+  return {
+    ...rule,
+    match: { ...rule.match, ...type },
+    action: rule.action.type === "replace" ? { ...rule.action, ...find } : rule.action,
+    enabled,
+  };
+}
+
 function actionOf({ action, replacement, delayMs }: WsRuleDraft): NewWsRule["action"] {
   switch (action) {
     case "replace":

@@ -1,7 +1,7 @@
 // Tested by ../../../../../e2e/ui-streams-websocket.test.ts
 import type { WsRule } from "@headworks/capture-contract";
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
-import { Plus, Trash2 } from "lucide-react";
+import { Pencil, Plus, Trash2 } from "lucide-react";
 import { useState } from "react";
 import { api, errorText } from "../../api.ts";
 import { attempt } from "../../ui/attempt.ts";
@@ -11,12 +11,13 @@ import { Field, Select, Switch, TextArea, TextInput } from "../../ui/field.tsx";
 import { formatCount } from "../../ui/format.ts";
 import { Segmented } from "../../ui/segmented.tsx";
 import { ErrorState } from "../../ui/states.tsx";
+import { toast } from "../../ui/toast.tsx";
 import styles from "./streams.module.css";
-import { NEW_RULE, ruleOf, ruleSentence } from "./ws-rule-draft.ts";
+import { changedRule, draftOfWsRule, NEW_RULE, ruleOf, ruleSentence } from "./ws-rule-draft.ts";
 import type { WsRuleDraft } from "./ws-rule-draft.ts";
 import { wsRulesQuery } from "./ws-queries.ts";
 
-/** Rules for messages of WebSocket connections: which there are, and a form for one more. */
+/** Rules for messages of WebSocket connections: which there are, and a form for one more or to change one. */
 export function WsRulesDialog({
   initial = NEW_RULE,
   onClose,
@@ -28,16 +29,25 @@ export function WsRulesDialog({
   const client = useQueryClient();
   const rules = useQuery(wsRulesQuery);
   const [draft, setDraft] = useState<WsRuleDraft>(initial);
-  const create = useMutation({
-    mutationFn: () => api["ws-traffic"].createWsRule({ body: ruleOf(draft) }),
+  const [edited, setEdited] = useState<WsRule | null>(null);
+  const save = useMutation({
+    mutationFn: async () =>
+      edited === null
+        ? await api["ws-traffic"].createWsRule({ body: ruleOf(draft) })
+        : await api["ws-traffic"].updateWsRule({ params: { id: edited.id }, body: changedRule(edited, draft) }),
     onSuccess: async () => {
-      setDraft(NEW_RULE);
+      begin(null);
       await client.invalidateQueries({ queryKey: wsRulesQuery.queryKey });
     },
   });
+  const begin = (rule: WsRule | null): void => {
+    setEdited(rule);
+    setDraft(rule === null ? NEW_RULE : draftOfWsRule(rule));
+    save.reset();
+  };
   const set = (change: Partial<WsRuleDraft>): void => {
     setDraft({ ...draft, ...change });
-    create.reset();
+    save.reset();
   };
   return (
     <Dialog
@@ -46,12 +56,18 @@ export function WsRulesDialog({
       onClose={onClose}
       title="Rules for WebSocket messages"
       description="All rules that match a message apply to it, the oldest first."
-      onSubmit={() => create.mutate()}
+      onSubmit={() => save.mutate()}
       actions={
         <>
           <Button onClick={onClose}>Done</Button>
-          <Button type="submit" variant="primary" icon={<Plus size={14} />} disabled={create.isPending}>
-            Add the rule
+          {edited !== null && <Button onClick={() => begin(null)}>Leave it as it was</Button>}
+          <Button
+            type="submit"
+            variant="primary"
+            icon={edited === null ? <Plus size={14} /> : undefined}
+            disabled={save.isPending}
+          >
+            {edited === null ? "Add the rule" : "Save the rule"}
           </Button>
         </>
       }
@@ -60,24 +76,57 @@ export function WsRulesDialog({
       {(rules.data?.length ?? 0) > 0 && (
         <ul className={styles["rules"]} aria-label="Message rules">
           {rules.data?.map((rule) => (
-            <Rule key={rule.id} rule={rule} />
+            <Rule
+              key={rule.id}
+              rule={rule}
+              isEdited={rule.id === edited?.id}
+              onEdit={() => begin(rule)}
+              onDeleted={() => {
+                if (rule.id === edited?.id) begin(null);
+              }}
+            />
           ))}
         </ul>
       )}
       <RuleForm draft={draft} onChange={set} />
-      {create.error !== null && (
+      {save.error !== null && (
         <p className={styles["problem"]} role="alert">
-          {errorText(create.error)}
+          {errorText(save.error)}
         </p>
       )}
     </Dialog>
   );
 }
 
-function Rule({ rule }: { readonly rule: WsRule }) {
+async function remove(rule: WsRule): Promise<boolean> {
+  const done = await attempt("The rule was not deleted", () =>
+    api["ws-traffic"].deleteWsRule({ params: { id: rule.id } }),
+  );
+  if (!done) return false;
+  const { name, match, action, enabled } = rule;
+  const restore = () => api["ws-traffic"].createWsRule({ body: { name, match, action, enabled } });
+  toast({
+    title: `${name} is deleted`,
+    durationMs: 8000,
+    action: { label: "Undo", onSelect: () => void attempt("The rule was not brought back", restore) },
+  });
+  return true;
+}
+
+function Rule({
+  rule,
+  isEdited,
+  onEdit,
+  onDeleted,
+}: {
+  readonly rule: WsRule;
+  readonly isEdited: boolean;
+  readonly onEdit: () => void;
+  readonly onDeleted: () => void;
+}) {
   const params = { id: rule.id };
   return (
-    <li className={styles["rule"]}>
+    <li className={styles["rule"]} aria-current={isEdited || undefined}>
       <Switch
         aria-label={`${rule.name} is on`}
         checked={rule.enabled}
@@ -90,10 +139,15 @@ function Rule({ rule }: { readonly rule: WsRule }) {
         <span>{ruleSentence(rule)}</span>
       </span>
       <span className={styles["quiet"]}>{rule.hit_count === 1 ? "1 hit" : `${formatCount(rule.hit_count)} hits`}</span>
+      <IconButton label={`Change ${rule.name}`} icon={<Pencil size={14} />} pressed={isEdited} onClick={onEdit} />
       <IconButton
         label={`Delete ${rule.name}`}
         icon={<Trash2 size={14} />}
-        onClick={() => void attempt("The rule was not deleted", () => api["ws-traffic"].deleteWsRule({ params }))}
+        onClick={() => {
+          void remove(rule).then((done) => {
+            if (done) onDeleted();
+          });
+        }}
       />
     </li>
   );
