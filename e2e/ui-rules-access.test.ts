@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import type { Locator } from "playwright-core";
 import { barrierCheck } from "./ui-barriers.ts";
 import { callApi, uiFile } from "./ui-rig.ts";
 
@@ -98,4 +99,35 @@ journey("No screen of rules has a serious barrier, in either theme", async (benc
   await pane.getByRole("tab", { name: "Overview" }).click();
   await check("trace");
   assert.deepEqual(found, {});
+});
+
+journey("Long names leave every button within reach where there is little room", async (bench) => {
+  const name = "a very long name ".repeat(14);
+  const page = await bench.open("/mocks?panel=recording", { viewport: { width: 720, height: 450 } });
+  const isWithin = async (button: Locator): Promise<boolean> => {
+    const box = await button.boundingBox();
+    return box !== null && box.x >= 0 && box.x + box.width <= 720;
+  };
+  const make = page.getByRole("region", { name: "Recorded answers" }).getByRole("button", { name: /^Make/u });
+  await make.waitFor();
+  assert.equal(await isWithin(make), true, "recorded answers");
+
+  const rule = { name, match: { text: "x".repeat(500) }, action: { type: "replace", replacement: "y".repeat(400) } };
+  await callApi(bench.weir, "POST", "/ws-traffic/rules", rule);
+  await page.goto(`${bench.weir.apiUrl}/streams`);
+  await page.getByRole("button", { name: "Rules for WebSocket messages" }).click();
+  const line = page.getByRole("dialog").getByRole("listitem");
+  const [change, remove] = await Promise.all(
+    ["Change", "Delete"].map((verb) => line.getByRole("button", { name: new RegExp(`^${verb}`, "u") }).boundingBox()),
+  );
+  assert.equal(change?.y, remove?.y, "the buttons of a rule are in one line");
+
+  const request = { method: "GET", url: `${bench.origin.url}/orders?${"y".repeat(1500)}` };
+  const saved = (await callApi(bench.weir, "POST", "/replay/saved", { name, request })) as { readonly id: string };
+  await callApi(bench.weir, "POST", `/replay/execute/${saved.id}`, {});
+  await page.goto(`${bench.weir.apiUrl}/replay?id=${saved.id}`);
+  await page.getByRole("tab", { name: "History" }).click();
+  const replay = page.getByRole("table", { name: "Replays" }).getByRole("row").nth(1);
+  await replay.waitFor();
+  assert.ok(((await replay.boundingBox())?.height ?? 0) < 100, "a replay takes a few lines");
 });

@@ -52,7 +52,9 @@ export function HistoryTab({ saved }: { readonly saved: SavedRequest }) {
               <tr key={result.id}>
                 <td>{formatDateTime(Date.parse(result.executed_at))}</td>
                 <td>
-                  {result.request.method} {result.request.url}
+                  <span className={styles["asked"]} title={result.request.url.slice(0, 2000)}>
+                    {result.request.method} {result.request.url}
+                  </span>
                 </td>
                 <td>
                   {result.response === null ? (

@@ -17,7 +17,7 @@ import {
 } from "./columns.ts";
 import styles from "./grid.module.css";
 import type { ListScope } from "./row-sequence.ts";
-import type { Axis } from "./waterfall-maths.ts";
+import { hasRoomForLabel, type Axis } from "./waterfall-maths.ts";
 
 /** Which columns are shown, and back to the beginning. */
 export function columnMenu(): readonly MenuEntry[] {
@@ -139,7 +139,7 @@ function AxisTicks({ axis }: { readonly axis: Axis }) {
     <span role="columnheader" className={styles["axis"]} aria-label="Time">
       {axis.ticksMs.map((tick) => (
         <span key={tick} className={styles["tick"]} style={{ left: `${(tick / axis.spanMs) * 100}%` }}>
-          {tick === 0 ? "0" : formatDuration(tick)}
+          {tick === 0 ? "0" : hasRoomForLabel(axis, tick) && formatDuration(tick)}
         </span>
       ))}
     </span>

@@ -1,7 +1,15 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
-import { axisOf, barOnAxis, durationLength, segments, tickStep, type Stage } from "./waterfall-maths.ts";
+import {
+  axisOf,
+  barOnAxis,
+  durationLength,
+  hasRoomForLabel,
+  segments,
+  tickStep,
+  type Stage,
+} from "./waterfall-maths.ts";
 
 const NONE = { blocked: null, dns: null, connect: null, tls: null, send: null, wait: null, receive: null };
 
@@ -54,4 +62,12 @@ test("bars stay on the axis and can always be seen", () => {
       assert.ok(left >= 0 && width >= 0.004 && left + width <= 1.000001);
     }),
   );
+});
+
+test("A tick at the very end has no label, for half of it would be cut off", () => {
+  const ticksMs = [0, 10, 20, 30];
+  const labelled = (spanMs: number) => ticksMs.filter((tick) => hasRoomForLabel({ startMs: 0, spanMs, ticksMs }, tick));
+  assert.deepEqual(labelled(31), [0, 10, 20]);
+  assert.deepEqual(labelled(38), ticksMs);
+  assert.equal(hasRoomForLabel({ startMs: 0, spanMs: 5, ticksMs: [0] }, 0), true);
 });

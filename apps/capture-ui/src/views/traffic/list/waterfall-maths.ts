@@ -39,6 +39,11 @@ export interface Axis {
   readonly ticksMs: readonly number[];
 }
 
+/** Whether the label behind a tick ends before the axis does: it takes most of the way to the next tick. */
+export function hasRoomForLabel({ spanMs, ticksMs: [first = 0, second = spanMs] }: Axis, tickMs: number): boolean {
+  return spanMs - tickMs >= 0.7 * (second - first);
+}
+
 const STEPS = [1, 2, 5];
 
 /** The axis over the given exchanges. Undefined when there are none. */
