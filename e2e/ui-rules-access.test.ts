@@ -131,3 +131,40 @@ journey("Long names leave every button within reach where there is little room",
   await replay.waitFor();
   assert.ok(((await replay.boundingBox())?.height ?? 0) < 100, "a replay takes a few lines");
 });
+
+journey("The keyboard goes into what it opens, and back to where it was", async (bench) => {
+  const page = await bench.open("/blocklist");
+  const arrives = async (locator: Locator): Promise<void> => await locator.and(page.locator(":focus")).waitFor();
+  for (const [path, opener, field] of [
+    ["/blocklist", "Block a host", "Host or pattern"],
+    ["/sessions", "New session", "Name"],
+    ["/breakpoints?part=rules", "New breakpoint", "Name"],
+  ] as const) {
+    await page.goto(bench.weir.apiUrl + path);
+    const button = page.getByRole("button", { name: opener }).first();
+    await button.press("Enter");
+    await arrives(page.getByRole("dialog").getByRole("textbox", { name: field }));
+    await page.keyboard.press("Escape");
+    await arrives(button);
+  }
+  for (const [path, opener] of [
+    ["/rewrites", "New rewrite"],
+    ["/mocks", "New mock"],
+  ] as const) {
+    await page.goto(bench.weir.apiUrl + path);
+    const button = page.getByRole("button", { name: opener });
+    await button.press("Enter");
+    await arrives(page.getByRole("textbox", { name: "Name", exact: true }));
+    await page.getByRole("button", { name: "Close the editor" }).press("Enter");
+    await arrives(button);
+  }
+  await page.goto(`${bench.weir.apiUrl}/replay`);
+  await page.getByRole("button", { name: "New request", exact: true }).first().press("Enter");
+  await arrives(page.getByRole("textbox", { name: "Name", exact: true }));
+  await page.goto(`${bench.weir.apiUrl}/sessions`);
+  const rename = page.getByRole("button", { name: "Rename Default Session" });
+  await rename.press("Enter");
+  await arrives(page.getByRole("textbox", { name: "Name of the session" }));
+  await page.keyboard.press("Escape");
+  await arrives(rename);
+});

@@ -165,6 +165,7 @@ journey("Answers of one mock are chosen by conditions that are built line by lin
   await eventually("the answer of the first condition", async () => (await status("?step=pay")) === 402);
   assert.equal(await status("", "card=1"), 402);
   assert.equal(await status("?step=cart"), 418);
+  await page.getByText("Checkout is saved").waitFor();
   await page.reload();
   await body.getByRole("textbox", { name: "Value" }).waitFor();
   assert.equal(await body.getByRole("textbox", { name: "Value" }).inputValue(), "card=");

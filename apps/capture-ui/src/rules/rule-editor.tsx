@@ -3,6 +3,7 @@ import type { ReactNode } from "react";
 import { useAction } from "../shell/actions.ts";
 import { Button, IconButton } from "../ui/button.tsx";
 import styles from "./rule-parts.module.css";
+import { useEditorFocus } from "./use-editor-focus.ts";
 import type { StoredDraft } from "./use-stored-draft.ts";
 
 type Unsaved = Pick<StoredDraft<unknown>, "isChanged" | "isOutdated" | "discard">;
@@ -51,8 +52,10 @@ export function RuleEditor({
   readonly children: ReactNode;
 }) {
   useAction("close", onClose);
+  const editor = useEditorFocus<HTMLFormElement>(name === null);
   return (
     <form
+      ref={editor}
       className={styles["editor"]}
       aria-label={name === null ? `New ${noun}` : `${noun.charAt(0).toUpperCase()}${noun.slice(1)} ${name}`}
       onSubmit={(event) => {

@@ -13,7 +13,7 @@ import type { StoredDraft } from "./use-stored-draft.ts";
 export function useRuleSave<Body extends { readonly name?: string }, D>({
   topic,
   fields,
-  stored: { draft, settle },
+  stored: { draft, release, settle },
   save: store,
   onSaved,
 }: {
@@ -29,7 +29,9 @@ export function useRuleSave<Body extends { readonly name?: string }, D>({
   const save = useMutation({
     mutationFn: async (body: Body) => {
       sent.current = draft;
-      return await store(body);
+      const id = await store(body);
+      release();
+      return id;
     },
     onSuccess: async (id, { name }) => {
       await queryClient.invalidateQueries({ queryKey: [topic] });

@@ -15,6 +15,8 @@ export interface StoredDraft<D> {
   readonly set: (draft: D) => void;
   /** Gives the draft up for what is stored now. */
   readonly discard: () => void;
+  /** It is stored, though not yet fetched again: a window may close without a question. */
+  readonly release: () => void;
   /** What was stored is no longer unsaved. */
   readonly settle: (stored: D) => void;
 }
@@ -48,6 +50,7 @@ export function useStoredDraft<D>(name: string, stored: D): StoredDraft<D> {
       keepDraft(name, null);
       begin();
     },
+    release: () => keepDraft(name, null),
     settle: (next) => {
       // At once, for the editor of something new ends with its first save.
       keepDraft(name, null);

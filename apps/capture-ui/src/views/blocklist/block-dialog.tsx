@@ -58,8 +58,6 @@ export function BlockDialog({ entry, onClose }: { readonly entry: BlockEntry | n
       <Field label="Host or pattern" hint="ads.example.com, *.ads.example.com, 10.0.0.0/8" error={errorOf("pattern")}>
         <TextInput
           mono
-          // oxlint-disable-next-line jsx-a11y/no-autofocus -- the dialog opened for this field
-          autoFocus
           maxLength={255}
           value={draft.pattern}
           onChange={(event) => set({ pattern: event.target.value })}

@@ -8,6 +8,7 @@ import { BodyEditor } from "../../rules/body-editor.tsx";
 import { HeadersEditor } from "../../rules/headers-editor.tsx";
 import { Failed } from "../../rules/refused.tsx";
 import { ChangedElsewhere } from "../../rules/rule-editor.tsx";
+import { useEditorFocus } from "../../rules/use-editor-focus.ts";
 import { useStoredDraft } from "../../rules/use-stored-draft.ts";
 import { Button } from "../../ui/button.tsx";
 import { Field, Switch, TextInput } from "../../ui/field.tsx";
@@ -63,6 +64,7 @@ export function RequestEditor({
   const stored = useStoredDraft(keptAs, start);
   const { before, draft } = stored;
   const sent = useRef(draft);
+  const editor = useEditorFocus<HTMLDivElement>(saved === null);
   const [variables, setVariables] = useState<Variables>({});
   const [follow, setFollow] = useState(false);
   const [part, setPart] = useState<Part>("request");
@@ -109,7 +111,7 @@ export function RequestEditor({
     staleTime: Infinity,
   }).data;
   const form = (
-    <div className={styles["panel"]}>
+    <div ref={editor} className={styles["panel"]}>
       <RequestForm draft={draft} onChange={stored.set} />
       <VariableFields draft={draft} values={variables} onChange={setVariables} />
       <Switch label="Follow redirects" checked={follow} onChange={setFollow} />

@@ -68,8 +68,7 @@ export function SessionDialog({
         hint={session === null ? "Left empty, it is called after the time" : undefined}
         error={refused.fields["name"]}
       >
-        {/* oxlint-disable-next-line jsx-a11y/no-autofocus -- the dialog opened for this field */}
-        <TextInput autoFocus maxLength={255} value={name} onChange={(event) => setName(event.target.value)} />
+        <TextInput maxLength={255} value={name} onChange={(event) => setName(event.target.value)} />
       </Field>
       <Field label="Notes" error={refused.fields["notes"] ?? refused.fields["description"]}>
         <TextArea rows={4} maxLength={65_536} value={notes} onChange={(event) => setNotes(event.target.value)} />

@@ -11,7 +11,7 @@ import {
   Plus,
   Trash2,
 } from "lucide-react";
-import { useState } from "react";
+import { useRef, useState } from "react";
 import { api, operationUrl, operations } from "../../api.ts";
 import { sessionsQuery } from "../../queries.ts";
 import { navigate } from "../../shell/router.ts";
@@ -100,10 +100,21 @@ function minuteOf(time: string): string {
 
 function SessionName({ session }: { readonly session: CaptureSession }) {
   const [renaming, setRenaming] = useState(false);
+  const isBack = useRef(false);
+  const leave = (): void => {
+    isBack.current = true;
+    setRenaming(false);
+  };
+  /** The keyboard goes on where the field was opened. */
+  const takeBack = (button: HTMLButtonElement | null): void => {
+    if (button === null || !isBack.current) return;
+    isBack.current = false;
+    button.focus();
+  };
   return (
     <>
       {renaming ? (
-        <RenameField session={session} onDone={() => setRenaming(false)} />
+        <RenameField session={session} onDone={leave} />
       ) : (
         <span className={styles["name"]}>
           <span
@@ -119,6 +130,7 @@ function SessionName({ session }: { readonly session: CaptureSession }) {
             </Tag>
           ))}
           <IconButton
+            ref={takeBack}
             label={`Rename ${sessionTitle(session)}`}
             className={styles["rename"] ?? ""}
             icon={<Pencil size={12} />}
