@@ -166,6 +166,16 @@ const CASES: readonly (readonly [string, boolean, Partial<RecordFacts>?])[] = [
       ],
     },
   ],
+  [
+    "ws.text:b dir:in (method:PUT OR (ws.text:a dir:out))",
+    true,
+    {
+      messages: [
+        ["out", "a"],
+        ["in", "b"],
+      ],
+    },
+  ],
   ["dir:in", true, { messages: [["in", "a"]] }],
   ["dir:received", true, { messages: [["in", "a"]] }],
   ["dir:out", false, { messages: [["in", "a"]] }],

@@ -40,7 +40,7 @@ export function interpret(query: Query, record: QueryRecord, nowMs: number): boo
   }
 }
 
-/** Beside `ws.text:`, `dir:` is about the same message. */
+/** Beside `ws.text:`, `dir:` is about the same message; groups in parentheses speak of messages of their own. */
 function interpretTogether(terms: readonly Query[], record: QueryRecord, nowMs: number): boolean {
   const isAbout = (name: string) => (term: Query) => term.kind === "field" && term.field === name;
   if (!terms.some(isAbout("ws.text"))) return terms.every((term) => interpret(term, record, nowMs));
@@ -58,7 +58,9 @@ function interpretTogether(terms: readonly Query[], record: QueryRecord, nowMs: 
     ...record,
     webSocketTexts: (directions) => record.webSocketTexts?.(directions.filter((way) => ways.includes(way))) ?? [],
   };
-  return terms.filter((term) => !isAbout("dir")(term)).every((term) => interpret(term, narrowed, nowMs));
+  return terms
+    .filter((term) => !isAbout("dir")(term))
+    .every((term) => interpret(term, term.kind === "field" ? narrowed : record, nowMs));
 }
 
 const unicodeLower = (text: string): string => text.toLowerCase();

@@ -1,5 +1,5 @@
 // Tested by ../../../../e2e/ui-traffic.test.ts
-import type { CaptureSession, ImportResult } from "@headworks/capture-contract";
+import type { ImportResult, RestoredSession } from "@headworks/capture-contract";
 import { api, errorText, isAbort, operations, operationUrl } from "../api.ts";
 import { listenLive } from "../live.ts";
 import { queryClient } from "../queries.ts";
@@ -25,8 +25,8 @@ async function send(file: File, kind: FileKind, taskId: string, report: (sent: n
     };
   }
   const url = operationUrl(operations.sessions.importSession, { query });
-  const session = (await sendFile(url, file, report, signal)) as CaptureSession;
-  return { sessionId: session.id, count: session.request_count, skipped: 0, errors: [] as readonly string[] };
+  const session = (await sendFile(url, file, report, signal)) as RestoredSession;
+  return { sessionId: session.id, count: session.request_count, skipped: 0, errors: session.errors };
 }
 
 async function importFile(file: File): Promise<void> {
