@@ -195,3 +195,21 @@ journey("A HAR file is imported into a session of its own, which can be opened",
     .getByText("from browser")
     .waitFor();
 });
+
+journey("What the limits will take of an imported session is told", async (bench) => {
+  await bench.send("/orders?first");
+  await bench.send("/orders?second");
+  const sessions = await bench.weir.get<readonly { readonly id: string; readonly is_current: boolean }[]>("/sessions");
+  const session = sessions.find(({ is_current: isCurrent }) => isCurrent);
+  const document = await (await fetch(`${bench.weir.apiUrl}/api/sessions/${session?.id}/export?format=session`)).text();
+  await callApi(bench.weir, "PATCH", "/config", { max_requests: 1 });
+  const page = await bench.open("/traffic");
+  const [chooser] = await Promise.all([
+    page.waitForEvent("filechooser"),
+    page.getByRole("button", { name: "Import", exact: true }).click(),
+  ]);
+  await chooser.setFiles({ name: "kept.json", mimeType: "application/json", buffer: Buffer.from(document) });
+  await page
+    .getByText("max_requests is 1: the oldest 1 of its 2 entries are dropped when this session becomes the active one")
+    .waitFor();
+});
