@@ -89,6 +89,20 @@ test("a text that its charset cannot say becomes UTF-8, and the type says so", (
   }
 });
 
+test("a byte order mark that the type contradicts stays, unless somebody named another charset meanwhile", async () => {
+  const declared: RawFields = ["Content-Type", "text/css; charset=big5"];
+  const { text } = await editableBody(Buffer.of(0xfe, 0xff, 0x00, 0x61), declared, LIMIT);
+  assert.equal(text?.value, "a");
+  assert.deepEqual(encodeEditedText("b", declared, text), Buffer.of(0xfe, 0xff, 0x00, 0x62));
+  assert.deepEqual(encodeEditedText("é", ["Content-Type", "text/css; charset=utf-8"], text), Buffer.from("é"));
+});
+
+test("a character that its charset would write in other bytes makes no text of a body", async () => {
+  const type: RawFields = ["Content-Type", "text/html; charset=shift_jis"];
+  assert.equal((await editableBody(Buffer.of(0xee, 0xef), type, LIMIT)).text?.value, "ⅰ");
+  assert.equal((await editableBody(Buffer.of(0xfa, 0x40), type, LIMIT)).text, undefined);
+});
+
 test("an edited body is coded as its fields say, or plain and without the field where that cannot be done", async () => {
   const plain = Buffer.from("edited");
   const gzip: RawFields = ["Content-Encoding", "gzip, br"];

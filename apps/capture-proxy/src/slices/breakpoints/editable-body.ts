@@ -17,7 +17,16 @@ export interface EditableBody {
   /** Without content coding where `form` says so. */
   readonly bytes: Uint8Array;
   /** Undefined for what is no text. */
-  readonly text: { readonly value: string; readonly charset: string; readonly hasMark: boolean } | undefined;
+  readonly text: EditableText | undefined;
+}
+
+/** A body's text, and what it takes to make the same bytes of it. */
+export interface EditableText {
+  readonly value: string;
+  readonly charset: string;
+  /** What Content-Type named; a byte order mark goes before it. */
+  readonly declaredCharset: string | undefined;
+  readonly hasMark: boolean;
 }
 
 /** Takes a body's content coding and charset away, as its fields tell; never more than `maxBytes` of it. */
@@ -31,19 +40,18 @@ export async function editableBody(
   return { form: "decoded", bytes, text: textOf(bytes, fieldValue(fields, "content-type")) };
 }
 
-function textOf(bytes: Uint8Array, contentType: string | undefined): EditableBody["text"] {
+function textOf(bytes: Uint8Array, contentType: string | undefined): EditableText | undefined {
   const { text, charset, source, isDamaged } = decodeText(bytes, contentType);
   if (isDamaged) return undefined;
   const mediaType = parseMediaType(contentType);
   // Any bytes at all are valid in the charset that is assumed last; only a type that says text makes text of them.
   const isText = charset === "utf-8" || source !== "assumed" || (mediaType !== undefined && isTextual(mediaType));
   if (!isText || text.includes("\0")) return undefined;
-  // A character that was cut off at the end would get lost on the way back.
   const back = encodeText(text, charset);
   const hasMark = source === "bom";
-  const markBytes = hasMark ? markOf(charset).length : 0;
-  if (back === undefined || back.length + markBytes !== bytes.length) return undefined;
-  return { value: text, charset, hasMark };
+  // A character that was cut off at the end would get lost on the way back; some charsets have a character twice.
+  if (back?.equals(bytes.subarray(hasMark ? markOf(charset).length : 0)) !== true) return undefined;
+  return { value: text, charset, declaredCharset: declaredCharset(contentType), hasMark };
 }
 
 const MARKS: Readonly<Record<string, Buffer>> = {
@@ -57,12 +65,14 @@ function markOf(charset: string): Buffer {
 }
 
 /**
- * Text for the charset that the fields name now, else for the one it was decoded from. A text that this charset cannot
- * say becomes UTF-8, and Content-Type says so. Changes `fields`.
+ * Text for the charset that the fields name since they were edited, else for the one it was decoded from. A text that this
+ * charset cannot say becomes UTF-8, and Content-Type says so. Changes `fields`.
  */
-export function encodeEditedText(text: string, fields: RawFields, before: EditableBody["text"]): Buffer {
+export function encodeEditedText(text: string, fields: RawFields, before: EditableText | undefined): Buffer {
   const contentType = fieldValue(fields, "content-type");
-  const charset = declaredCharset(contentType) ?? before?.charset ?? "utf-8";
+  const declared = declaredCharset(contentType);
+  const edited = declared === before?.declaredCharset ? undefined : declared;
+  const charset = edited ?? before?.charset ?? declared ?? "utf-8";
   const encoded = encodeText(text, charset);
   if (encoded !== undefined) {
     return before?.hasMark === true && before.charset === charset ? Buffer.concat([markOf(charset), encoded]) : encoded;
