@@ -29,12 +29,13 @@ test("headers and bodies stand below, each line behind a mark", () => {
     headers: [
       ["A", "1"],
       ["B", "2\r\nC: 3"],
+      ["D", { toString: null }],
     ],
     body: "one\ntwo\r\n\u001b[0m",
   };
   assert.equal(
     text(record),
-    "1970-01-01T00:00:00.000Z INFO  > GET /\n    A: 1\n    B: 2\\r\\nC: 3\n    | one\n    | two\n    | \\u001b[0m\n",
+    '1970-01-01T00:00:00.000Z INFO  > GET /\n    A: 1\n    B: 2\\r\\nC: 3\n    D: {"toString":null}\n    | one\n    | two\n    | \\u001b[0m\n',
   );
 });
 

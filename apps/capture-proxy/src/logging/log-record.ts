@@ -96,7 +96,14 @@ function errorLines(error: unknown): string[] {
 
 function headerLines(headers: unknown): string[] {
   if (!Array.isArray(headers)) return [];
-  return headers.map((pair) => (Array.isArray(pair) ? `${String(pair[0])}: ${String(pair[1])}` : String(pair)));
+  return headers.map((pair: unknown) =>
+    Array.isArray(pair) ? `${headerText(pair[0])}: ${headerText(pair[1])}` : headerText(pair),
+  );
+}
+
+/** What came of JSON has its own idea of how it becomes a string. */
+function headerText(part: unknown): string {
+  return typeof part === "string" ? part : (JSON.stringify(part) ?? "undefined");
 }
 
 function bodyLines(body: unknown): string[] {
