@@ -35,14 +35,12 @@ import { refuseForeignFile } from "./foreign-file.ts";
 import { laneOf, ReaderPool } from "./reader-pool.ts";
 import type { SessionScope } from "./reader-messages.ts";
 import { exportChunks } from "./export-chunks.ts";
-import { FILES_OF_AN_IMPORT, MOST_ERRORS, STREAMS_OF_AN_IMPORT } from "./import-messages.ts";
-import { beyondLimit, limitNotes, refuseTooLarge } from "./import-limits.ts";
+import { SessionImports } from "./session-imports.ts";
 import { shownSession } from "./shown-session.ts";
 import { ThreadedStreamStore } from "./open-stream-store.ts";
 import { storePlaces } from "./store-places.ts";
 import type { StorePlaces } from "./store-places.ts";
 import type { StreamStore } from "./stream-store.ts";
-import { runImport } from "./traffic-import.ts";
 import { WriterClient } from "./writer-client.ts";
 import type { SessionRecord, StoreChange } from "./writer-messages.ts";
 
@@ -98,9 +96,14 @@ class ThreadedCaptureStore implements CaptureStore {
   readonly #options: CaptureStoreOptions;
   readonly #unlock: () => void;
   readonly #listeners: { [K in keyof StoreEvents]: StoreEvents[K][] } = { pruned: [], statusChanged: [] };
-  /** Sessions that are being imported: nobody sees them before they are whole. */
-  readonly #importing = new Set<string>();
-  #prunedForSize = 0;
+  readonly #imports = new SessionImports({
+    writer: () => this.#writer,
+    create: async (name) => await this.#createSession(name, null, true),
+    update: async (id, change) => void (await this.updateSession(id, change)),
+    switchTo: async (id) => void (await this.switchSession(id)),
+    remove: async (id) => void (await this.deleteSession(id)),
+    textsFolder: (session) => join(this.#decodedFolder, `import-${session}`),
+  });
   #decodedFolder = "";
   #openWriter: WriterClient | undefined;
   #openReaders: ReaderPool | undefined;
@@ -179,13 +182,13 @@ class ThreadedCaptureStore implements CaptureStore {
 
   async listSessions(): Promise<CaptureSession[]> {
     return [...this.#writer.sessions.values()]
-      .filter((session) => !this.#importing.has(session.id))
+      .filter((session) => !this.#imports.isRunning(session.id))
       .sort((left, right) => right.updatedMs - left.updatedMs || right.number - left.number)
       .map((session) => this.#shownSession(session));
   }
 
   async getSession(id: string): Promise<CaptureSession | undefined> {
-    const session = this.#importing.has(id) ? undefined : this.#sessionById(id);
+    const session = this.#imports.isRunning(id) ? undefined : this.#sessionById(id);
     return session === undefined ? undefined : this.#shownSession(session);
   }
 
@@ -207,7 +210,7 @@ class ThreadedCaptureStore implements CaptureStore {
   }
 
   async switchSession(id: string): Promise<boolean> {
-    if (this.#importing.has(id)) return false;
+    if (this.#imports.isRunning(id)) return false;
     return (await this.#writer.call({ op: "switchSession", id, nowMs: this.#options.clock.now() })) === true;
   }
 
@@ -311,11 +314,11 @@ class ThreadedCaptureStore implements CaptureStore {
   }
 
   async importHar(source: AsyncIterable<Uint8Array>, options: ImportOptions): Promise<ImportResult> {
-    return await this.#import("har", "Imported HAR", source, options);
+    return await this.#imports.run("har", source, options);
   }
 
   async importSession(source: AsyncIterable<Uint8Array>, options: ImportOptions): Promise<ImportResult> {
-    return await this.#import("session", "Imported session", source, options);
+    return await this.#imports.run("session", source, options);
   }
 
   async close(): Promise<void> {
@@ -358,68 +361,6 @@ class ThreadedCaptureStore implements CaptureStore {
     return { total, chunks: exportChunks(source, signal) };
   }
 
-  /** Into a session of its own, which is removed again when the document turns out to be bad. */
-  async #import(
-    format: "har" | "session",
-    defaultName: string,
-    source: AsyncIterable<Uint8Array>,
-    options: ImportOptions,
-  ): Promise<ImportResult> {
-    const writer = this.#writer;
-    const created = await this.#createSession(options.sessionName ?? defaultName, null, true);
-    this.#importing.add(created.id);
-    try {
-      const firstFile = writer.reserveFiles(FILES_OF_AN_IMPORT);
-      const firstStream = writer.reserveStreams(STREAMS_OF_AN_IMPORT);
-      const textsFolder = join(this.#decodedFolder, `import-${created.number}`);
-      const { maxBodyBytes } = writer.limits;
-      const setup = { format, sessionNumber: created.number, firstFile, firstStream, maxBodyBytes, textsFolder };
-      const { session, ...counts } = await runImport(setup, source, options, {
-        record: async (batch) => {
-          await writer.recordImported(batch);
-          refuseTooLarge(writer.sessions.get(created.number)?.storedBytes ?? 0, writer.limits);
-        },
-        recordFrames: async (batch) => await writer.recordImportedFrames(batch),
-        appendBody: async (file, bytes, isLast) =>
-          void (await writer.call({ op: "appendBody", file, bytes, isLast }, [bytes.buffer])),
-        discardBodies: (files) => writer.discardFiles(files),
-      });
-      const name = options.sessionName ?? session.name;
-      await this.updateSession(created.id, {
-        ...(name !== undefined && { name }),
-        ...(session.notes !== undefined && { notes: session.notes }),
-        ...(session.tags !== undefined && { tags: [...session.tags] }),
-      });
-      const isSwitched = options.switchSession || session.switchSession === true;
-      const displaced = await this.#keepImported(created);
-      if (isSwitched) await this.switchSession(created.id);
-      const dropped = isSwitched ? beyondLimit(counts.imported_count, writer.limits) : 0;
-      const errors = [...limitNotes({ dropped, displaced }, counts, writer.limits), ...counts.errors];
-      return {
-        session_id: created.id,
-        ...counts,
-        ...(dropped > 0 && { dropped_count: dropped }),
-        ...(displaced > 0 && { displaced_count: displaced }),
-        errors: errors.slice(0, MOST_ERRORS),
-      };
-    } catch (error) {
-      // Without a disk it stays provisional, and goes at the next start.
-      await this.deleteSession(created.id).catch(() => undefined);
-      this.#importing.delete(created.id);
-      throw error;
-    }
-  }
-
-  /** Makes an imported session one of the store's; gives how many older entries had to go for it. */
-  async #keepImported({ id }: SessionRecord): Promise<number> {
-    const before = this.#prunedForSize;
-    await this.#writer.call({ op: "keepSession", id });
-    this.#importing.delete(id);
-    let isDue = this.#writer.limits.maxTotalSizeMb !== null;
-    while (isDue) isDue = (await this.#writer.call({ op: "tidy" })) === true;
-    return this.#prunedForSize - before;
-  }
-
   prepareReading(): void {
     this.#readers.start();
   }
@@ -442,7 +383,7 @@ class ThreadedCaptureStore implements CaptureStore {
 
   #changed(change: StoreChange): void {
     this.#openReaders?.note(change);
-    this.#prunedForSize += change.prunedForSize;
+    this.#imports.pruned(change.prunedForSize);
     if (change.prunedIds.length > 0) for (const listener of this.#listeners.pruned) listener(change.prunedIds);
   }
 
