@@ -2,8 +2,10 @@
 import { findField, type NumberUnit } from "./fields.ts";
 import { formatDuration, formatNumber } from "./numbers.ts";
 import type { FieldTest, Moment, NumberRange, Query, TextValue } from "./query.ts";
+import { WORD_SPECIAL } from "./scan.ts";
 
 const PLAIN = /^[\p{L}\p{N}_.~%+,;=&?!#$^<>{}'`/:@-]+$/u;
+const EACH_WORD_SPECIAL = new RegExp(WORD_SPECIAL, "g");
 const PATTERN_CHARACTERS = /[\\^$*+?()[\]{}|]/;
 
 /** Writes a query so that parsing the text (with the same presets) gives the same query again. */
@@ -103,7 +105,7 @@ function isPlain(text: string, place: "free" | "slashes" | "value" | "exact"): b
 
 /** Parts of a wildcard value cannot be quoted, so what would end or change the word is escaped. */
 function escapeWord(part: string): string {
-  return part.replace(/[\\*"()|/@:=!<>\s-]/g, (char) => `\\${char}`);
+  return part.replace(EACH_WORD_SPECIAL, (char) => `\\${char}`);
 }
 
 function quote(text: string): string {

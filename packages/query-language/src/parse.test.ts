@@ -56,6 +56,7 @@ const CANONICAL: readonly (readonly [string, string])[] = [
   ["@errors -@slow", "@errors -@slow"],
   ["or and not", "or and not"],
   ["-", '"-"'],
+  ["a\\[* req.header[x-a]:b", "a\\[* req.header[x-a]:b"],
 ];
 
 for (const [text, canonical] of CANONICAL) {

@@ -36,6 +36,9 @@ export type ScannedItem = (
   | ScannedTerm
 ) & { readonly problem?: QueryError };
 
+/** What a backslash takes literally in a word: what would end it, change it, or make a field of its beginning. */
+export const WORD_SPECIAL = /[\\*"()[|/@:=!<>\s-]/;
+
 const SPACE = /\s/;
 const FIELD = /[A-Za-z][A-Za-z0-9_.]*/y;
 const OPERATOR = /:(?:!=|>=|<=|=|>|<)?/y;
@@ -259,7 +262,7 @@ class Scanner {
       if (char === "*") {
         parts.push(part);
         part = "";
-      } else if (char === "\\" && /[\\*"()|/@:=!<>\s-]/.test(this.#char())) {
+      } else if (char === "\\" && WORD_SPECIAL.test(this.#char())) {
         part += this.#char();
         this.#at += 1;
       } else {
