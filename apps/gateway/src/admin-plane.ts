@@ -13,6 +13,7 @@ import { EventStreams } from "#admin/event-streams.ts";
 import { runtimeOperations } from "#admin/runtime-operations.ts";
 import { readTlsMaterial, TlsFollower, type FollowParts } from "#admin/tls-material.ts";
 import { parseBind } from "#config/check-listeners.ts";
+import type { GenerationHistory } from "#config/generation-history.ts";
 import { editorSchema } from "#config/json-schema.ts";
 import { maskSecrets } from "#config/masked-secrets.ts";
 import { patchedTextSteps, saysSteps } from "#config/patched-text.ts";
@@ -40,6 +41,7 @@ export interface AdminPlaneParts extends Omit<FactSources, "listeners" | "admiss
   readonly onWritten: (text: string) => void;
   readonly environment: Readonly<Record<string, string | undefined>>;
   readonly pools: EndpointPools;
+  readonly history: GenerationHistory;
   /** Undefined without `GATEWAY_STATE_DB`. */
   readonly store: StateStore | undefined;
   readonly issued: IssuedKeys;
@@ -100,6 +102,7 @@ export async function openAdminPlane(parts: AdminPlaneParts): Promise<AdminServe
     handlers: {
       ...configOperations({
         generations,
+        history: parts.history,
         recent: traffic.recent,
         persist: async (text) => {
           await replaceFile(configFile, text);

@@ -12,6 +12,7 @@ import {
   type SubmitOutcome,
   type SubmittedText,
 } from "#config/generations.ts";
+import { GenerationHistory } from "#config/generation-history.ts";
 import type { AdminServer } from "#admin/admin-server.ts";
 import { ReloadRequests } from "#config/reload-requests.ts";
 import { onlyListenerOf } from "#config/only-listener.ts";
@@ -267,6 +268,7 @@ export function createControl(parts: ProcessParts) {
   const issued = new IssuedKeys(clock, parts.issued);
   const slices = createSlices({ log, clock, store, environment, elsewhere, instance, issued });
   const onlyListener = onlyListenerOf(environment);
+  const history = new GenerationHistory(store, log);
   const generations = new Generations({
     slices: inGateOrder(slices.all),
     answerOrder: inAnswerOrder(slices.all),
@@ -289,7 +291,8 @@ export function createControl(parts: ProcessParts) {
     log,
     directory: dirname(configFile),
     ...(onlyListener === undefined ? {} : { onlyListener }),
-    ...(store === undefined ? {} : { archive: store }),
+    // Workers are told the numbers, and nobody asks them for what was.
+    ...(elsewhere === undefined ? { history } : {}),
     ...(parts.followers === undefined ? {} : { followers: parts.followers }),
     ...(parts.ownPart === undefined ? {} : { ownPart: parts.ownPart }),
   });
@@ -299,7 +302,7 @@ export function createControl(parts: ProcessParts) {
     pools.stop();
     deadlines.stop();
   };
-  return { events, deadlines, upstreams, pools, upkeep, slices, issued, generations, stop };
+  return { events, deadlines, upstreams, pools, upkeep, slices, issued, generations, history, stop };
 }
 
 /** What handles requests. */

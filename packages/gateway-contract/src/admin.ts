@@ -139,6 +139,7 @@ export const adminOperations = defineOperations({
     method: "GET",
     path: "/config/generations",
     summary: "Published configurations, newest first",
+    description: "The last 100. They outlive the gateway where it has a state store.",
     access: "config:read",
     query: strictObject({ limit: Type.Optional(Type.Integer({ minimum: 1, maximum: 100 })) }),
     responses: { 200: strictObject({ generations: Type.Array(GenerationItem) }) },
@@ -155,6 +156,8 @@ export const adminOperations = defineOperations({
     method: "POST",
     path: "/config/rollback",
     summary: "Publish an earlier configuration again",
+    description:
+      "Refused with 400 where it has errors by now. Inline secrets are not kept over a restart: those that the running configuration has, too, are put back, others refuse the rollback with `config_redacted_value`.",
     access: "config:write",
     body: strictObject({ generation: Type.Integer({ minimum: 1 }) }),
     responses: { 200: Published },

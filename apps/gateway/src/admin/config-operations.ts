@@ -1,9 +1,11 @@
 // Tested by ../../test/admin.test.ts
 import type { Issue, PublishedConfig } from "@headworks/gateway-contract";
 import { PatchError, type Json } from "@headworks/json-patch";
+import type { GenerationHistory } from "#config/generation-history.ts";
 import type { Generations, SubmitOutcome, SubmitOptions } from "#config/generations.ts";
 import type { RecentTraffic } from "#slices/metrics/metrics.slice.ts";
 import type { RouteExplanation } from "#routing/explain.ts";
+import type { PastGeneration } from "#config/past-generations.ts";
 import { AdminError } from "./admin-error.ts";
 import { affectedBy } from "./traffic-shares.ts";
 import type { HandlerCall } from "./bind-operation.ts";
@@ -12,6 +14,8 @@ import { JSON_PATCH, MERGE_PATCH, patchedDocument } from "./patched-document.ts"
 /** What operations on the configuration work with. */
 export interface ConfigParts {
   readonly generations: Generations;
+  /** What was published. */
+  readonly history: GenerationHistory;
   /** What routes had to do lately. */
   readonly recent: () => RecentTraffic | Promise<RecentTraffic>;
   /** Writes the accepted text to the configuration's file. */
@@ -69,9 +73,24 @@ export function configOperations(parts: ConfigParts) {
       const issues = await generations.check(String(body));
       return { status: 200, body: { valid: !issues.some(({ severity }) => severity === "error"), issues } };
     },
-    listGenerations: ({ query }: HandlerCall) => {
+    ...historyOperations(parts),
+    getConfigSchema: () => ({ status: 200, body: documents.toJson(documents.schema()) }),
+    explain: ({ body }: HandlerCall) => ({ status: 200, body: parts.explain(askedRequest(body as ExplainBody)) }),
+  };
+}
+
+/** What was published, and going back to it. */
+function historyOperations(parts: ConfigParts) {
+  const { generations, history, persist } = parts;
+  const kept = async (generation: number): Promise<PastGeneration> => {
+    const past = await stored(async () => await history.find(generation));
+    if (past === undefined) throw new AdminError("generation_not_found");
+    return past;
+  };
+  return {
+    listGenerations: async ({ query }: HandlerCall) => {
       const { limit = DEFAULT_LIMIT } = query as { limit?: number };
-      const list = generations.history.slice(0, limit).map((past) => ({
+      const list = (await stored(async () => await history.newest(limit))).map((past) => ({
         generation: past.generation,
         content_hash: past.contentHash,
         route_count: past.routeCount,
@@ -82,27 +101,43 @@ export function configOperations(parts: ConfigParts) {
       }));
       return { status: 200, body: { generations: list } };
     },
-    getGeneration: ({ params }: HandlerCall) => {
-      const past = generations.history.find(
-        ({ generation }) => generation === (params as { generation: number }).generation,
-      );
-      if (past === undefined) throw new AdminError("generation_not_found");
+    getGeneration: async ({ params }: HandlerCall) => {
+      const past = await kept((params as { generation: number }).generation);
       return { status: 200, headers: identity(parts, past.generation, past.contentHash), body: past.redactedText };
     },
     rollbackConfig: async (call: HandlerCall) => {
       const { generation } = call.body as { generation: number };
       call.note(`back to ${generation}`);
-      const past = generations.history.find((kept) => kept.generation === generation);
-      if (past === undefined) throw new AdminError("generation_not_found");
-      const { persist } = parts;
-      const candidate = { text: past.text, source: "rollback", actor: call.caller.name } as const;
-      const outcome = await generations.submit(candidate, { persist });
+      const past = await kept(generation);
+      const outcome = await generations.submit(
+        async () => {
+          const text = await history.textToRun(past, generations.input ?? {});
+          return { text, source: "rollback", actor: call.caller.name };
+        },
+        { persist },
+      );
       if (outcome.outcome === "published") call.note(`back to ${generation}: generation ${outcome.generation}`);
+      if (outcome.outcome === "rejected") throw notAgain(generation, rejected(outcome.issues));
       return await published(parts, outcome);
     },
-    getConfigSchema: () => ({ status: 200, body: documents.toJson(documents.schema()) }),
-    explain: ({ body }: HandlerCall) => ({ status: 200, body: parts.explain(askedRequest(body as ExplainBody)) }),
   };
+}
+
+/** Why a generation that ran cannot run any more. */
+function notAgain(generation: number, { code, message, issues = [] }: AdminError): AdminError {
+  const why =
+    code === "config_redacted_value"
+      ? `It has secrets in the document itself, and those are not kept over a restart. See it with sluice config get ${generation}, put them in and apply it`
+      : message;
+  return new AdminError(code, `Generation ${generation} cannot run any more. ${why}`, { issues });
+}
+
+async function stored<T>(read: () => Promise<T>): Promise<T> {
+  try {
+    return await read();
+  } catch (error) {
+    throw new AdminError("state_store_unavailable", undefined, { cause: error });
+  }
 }
 
 /** Parts of the running document by themselves. */

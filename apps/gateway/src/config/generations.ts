@@ -19,11 +19,11 @@ import { compileGeneration, type Candidate, type CompileParts } from "./compile.
 import { diffDocuments, type Change } from "./diff-documents.ts";
 import { planChanges, type ChangePlan } from "./plan-changes.ts";
 import { withOnlyListener } from "./only-listener.ts";
-import { PastGenerations, type PastGeneration } from "./past-generations.ts";
+import type { GenerationHistory } from "./generation-history.ts";
 import { readingSteps, type DocumentReading } from "./read-document.ts";
 import { startOnlyWarnings } from "./start-only.ts";
 import { inTurns } from "./steps.ts";
-import { contentHash, hashText, normalDocument, redactedDocument, toJson } from "./write-document.ts";
+import { contentHash, hashText, normalDocument, toJson } from "./write-document.ts";
 
 export type CandidateSource = "startup" | "reload" | "admin" | "rollback";
 
@@ -108,24 +108,13 @@ export interface GenerationFacts {
   readonly changes: readonly Change[];
 }
 
-/** Where published generations are remembered beyond the process. */
-export interface GenerationArchive {
-  recordGeneration(record: {
-    readonly number: number;
-    readonly contentHash: number;
-    readonly publishedMs: number;
-    readonly source: CandidateSource;
-    readonly actor: string | undefined;
-    readonly text: string;
-  }): Promise<void>;
-}
-
 export interface GenerationParts extends CheckParts, CompileParts {
   readonly events: EventSink;
   readonly log: Logger;
   /** Where relative file paths of documents start. */
   readonly directory: string;
-  readonly archive?: GenerationArchive;
+  /** What was published; not given: another process remembers that, and says the numbers. */
+  readonly history?: GenerationHistory;
   readonly followers?: Followers;
   /** Instead of all listeners that documents have. */
   readonly onlyListener?: Listener;
@@ -154,9 +143,8 @@ export class Generations {
   #started: ConfigDocument | undefined;
   #input: DocumentInput | undefined;
   #fingerprint: string | undefined;
-  readonly #past = new PastGenerations();
+  #text: string | undefined;
   #queue: Promise<unknown> = Promise.resolve();
-  readonly #recording = new Set<Promise<void>>();
 
   constructor(parts: GenerationParts) {
     this.#parts = parts;
@@ -174,12 +162,7 @@ export class Generations {
 
   /** The running document as it was submitted, inline secrets and all. */
   get text(): string | undefined {
-    return this.#past.newestFirst[0]?.text;
-  }
-
-  /** The last generations that were published, newest first. */
-  get history(): readonly PastGeneration[] {
-    return this.#past.newestFirst;
+    return this.#text;
   }
 
   /** Calls `listener` after every publication; answers the function that ends that. */
@@ -207,7 +190,7 @@ export class Generations {
   /** Resolves when nothing is under way: no candidate, no record. */
   async settled(): Promise<void> {
     await this.#queue;
-    await Promise.all(this.#recording);
+    await this.#parts.history?.settled();
   }
 
   async #take(candidate: SubmittedText | FindText, options: SubmitOptions): Promise<SubmitOutcome> {
@@ -227,7 +210,7 @@ export class Generations {
       return { outcome: "unchanged", ...this.#facts(built, running.number) };
     }
     await eventLoopTurn();
-    const compiled = this.#compile(built, candidate.generation ?? (running?.number ?? 0) + 1);
+    const compiled = this.#compile(built, candidate.generation ?? (await this.#nextNumber(built.hash)));
     if ("issues" in compiled) return this.#reject(compiled.issues, options);
     await eventLoopTurn();
     const facts = this.#facts(built, compiled.generation.number);
@@ -249,6 +232,11 @@ export class Generations {
     this.#publish(compiled, built, candidate, facts);
     await followers?.publish();
     return { outcome: "published", ...facts };
+  }
+
+  async #nextNumber(contentHash: number): Promise<number> {
+    if (this.#current !== undefined) return this.#current.number + 1;
+    return (await this.#parts.history?.firstNumber(contentHash)) ?? 1;
   }
 
   async #build({ text, files }: SubmittedText): Promise<Built | { readonly issues: readonly Issue[] }> {
@@ -362,30 +350,11 @@ export class Generations {
     }
   }
 
-  #remember(built: Built, { text, source, actor }: SubmittedText, facts: GenerationFacts): void {
+  #remember({ input }: Built, { text, source, actor }: SubmittedText, facts: GenerationFacts): void {
+    const { generation, contentHash: hash, routeCount } = facts;
     const publishedMs = this.#parts.clock.now();
-    this.#past.add({ ...facts, publishedMs, source, actor, text });
-    this.#archive({
-      number: facts.generation,
-      contentHash: facts.contentHash,
-      publishedMs,
-      source,
-      actor,
-      // JSON, which is YAML too: it is written in a tenth of the time while requests wait.
-      text: toJson(redactedDocument(built.input)),
-    });
-  }
-
-  /** Not waited for: a store that is stuck must not keep a good configuration from running. */
-  #archive(record: Parameters<GenerationArchive["recordGeneration"]>[0]): void {
-    const recording = this.#parts.archive?.recordGeneration(record).catch((error: unknown) => {
-      this.#parts.log.error(
-        { code: "config_not_archived", err: error },
-        "the generation is missing from the stored history",
-      );
-    });
-    if (recording === undefined) return;
-    this.#recording.add(recording);
-    void recording.finally(() => this.#recording.delete(recording));
+    this.#text = text;
+    const past = { generation, contentHash: hash, routeCount, publishedMs, source, actor };
+    this.#parts.history?.add(past, text, input);
   }
 }

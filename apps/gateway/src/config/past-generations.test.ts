@@ -6,8 +6,6 @@ import { PastGenerations } from "./past-generations.ts";
 const facts = {
   contentHash: 1,
   routeCount: 0,
-  warnings: [],
-  changes: [],
   publishedMs: 0,
   source: "admin",
   actor: undefined,
@@ -15,7 +13,7 @@ const facts = {
 
 void test("the last hundred are remembered, newest first", () => {
   const past = new PastGenerations();
-  for (let generation = 1; generation <= 105; generation++) past.add({ ...facts, generation, text: "{}" });
+  for (let generation = 1; generation <= 105; generation++) past.add({ ...facts, generation }, "{}");
   assert.equal(past.newestFirst.length, 100);
   assert.deepEqual([past.newestFirst[0]?.generation, past.newestFirst.at(-1)?.generation], [105, 6]);
 });
@@ -28,7 +26,7 @@ void test("texts together stay below a bound, and the newest is always there", (
     [3, "123456"],
     [4, "12345678901234"],
   ] as const) {
-    past.add({ ...facts, generation, text });
+    past.add({ ...facts, generation }, text);
     const numbers = past.newestFirst.map((entry) => entry.generation);
     assert.deepEqual(numbers, { 1: [1], 2: [2, 1], 3: [3], 4: [4] }[generation]);
   }
@@ -36,11 +34,8 @@ void test("texts together stay below a bound, and the newest is always there", (
 
 void test("a past generation is shown redacted, and printing an entry prints no secret", () => {
   const past = new PastGenerations();
-  past.add({
-    ...facts,
-    generation: 1,
-    text: "consumers: [{name: c, credentials: [{type: api_key, key: hunter2}]}]\nname: g",
-  });
+  const text = "consumers: [{name: c, credentials: [{type: api_key, key: hunter2}]}]\nname: g";
+  past.add({ ...facts, generation: 1 }, text);
   const [entry] = past.newestFirst;
   assert.match(entry?.redactedText ?? "", /^gateway:\n {2}name: g\nconsumers:\n/);
   assert.match(entry?.redactedText ?? "", /key: "?\$\{redacted:sha256:[0-9a-f]{8}\}/);

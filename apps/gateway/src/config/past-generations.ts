@@ -1,13 +1,20 @@
-import type { CandidateSource, GenerationFacts } from "./generations.ts";
+import type { CandidateSource } from "./generations.ts";
 import { readDocument } from "./read-document.ts";
 import { normalDocument, redactedDocument, toYaml } from "./write-document.ts";
 
-/** One published generation of the past. */
-export interface PastGeneration extends GenerationFacts {
+/** What is told of a published generation of the past. */
+export interface PastFacts {
+  readonly generation: number;
+  readonly contentHash: number;
+  readonly routeCount: number;
   readonly publishedMs: number;
   readonly source: CandidateSource;
   readonly actor: string | undefined;
-  /** As it was submitted, secrets and all, for going back to it. */
+}
+
+/** One published generation of the past. */
+export interface PastGeneration extends PastFacts {
+  /** For going back to it: as it was submitted, secrets and all, or as it is archived. */
   readonly text: string;
   /** The normal form in YAML, inline secrets redacted; made when it is asked for. */
   readonly redactedText: string;
@@ -15,6 +22,17 @@ export interface PastGeneration extends GenerationFacts {
 
 const MOST = 100;
 const MOST_CHARACTERS = 32 * 1024 * 1024;
+
+/** A generation with its text, which nothing that prints the entry prints: it may hold secrets. */
+export function pastGeneration(facts: PastFacts, text: string): PastGeneration {
+  return Object.defineProperties(
+    { ...facts, text: "", redactedText: "" },
+    {
+      text: { enumerable: false, value: text },
+      redactedText: { enumerable: false, get: () => redactedYaml(text) },
+    },
+  );
+}
 
 /**
  * The last generations that were published: at most 100, and so many that their texts together have at most 32 million
@@ -32,22 +50,18 @@ export class PastGenerations {
     return this.#newestFirst;
   }
 
-  add(past: Omit<PastGeneration, "redactedText">): void {
-    const { text, ...facts } = past;
-    // Texts only: the trees of a hundred large documents would fill the memory. Not enumerable, so that nothing that
-    // prints an entry prints secrets.
-    const entry: PastGeneration = Object.defineProperties(
-      { ...facts, text: "", redactedText: "" },
-      {
-        text: { enumerable: false, value: text },
-        redactedText: { enumerable: false, get: () => redactedYaml(text) },
-      },
-    );
+  // Texts only: the trees of a hundred large documents would fill the memory.
+  add(facts: PastFacts, text: string): void {
     let characters = 0;
-    this.#newestFirst = [entry, ...this.#newestFirst].filter((one, at) => {
+    this.#newestFirst = [pastGeneration(facts, text), ...this.#newestFirst].filter((one, at) => {
       characters += one.text.length;
       return at === 0 || (at < MOST && characters <= this.#mostCharacters);
     });
+  }
+
+  /** Forgets one, if it is there. */
+  drop(generation: number): void {
+    this.#newestFirst = this.#newestFirst.filter((one) => one.generation !== generation);
   }
 }
 

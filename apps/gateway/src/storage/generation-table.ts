@@ -1,6 +1,6 @@
 // Tested by open-state-store.test.ts
-import type { DatabaseSync, StatementSync } from "node:sqlite";
-import type { GenerationRecord } from "./state-store.ts";
+import type { DatabaseSync, SQLOutputValue, StatementSync } from "node:sqlite";
+import type { GenerationFacts, GenerationRecord } from "./state-store.ts";
 
 /** Generations that are kept: the newest ones, */
 const MOST_GENERATIONS = 100;
@@ -10,42 +10,53 @@ const MOST_TEXT_BYTES = 67_108_864;
 const LEAST_GENERATIONS = 5;
 
 const SOURCES = ["startup", "reload", "admin", "rollback"] as const;
+const FACTS = "number, content_hash, route_count, published_ms, source, actor";
 
 /** The history of configurations. */
 export class GenerationTable {
   readonly #add: StatementSync;
   readonly #newest: StatementSync;
+  readonly #one: StatementSync;
   readonly #dropOldest: StatementSync;
 
   constructor(database: DatabaseSync) {
-    this.#add = database.prepare(
-      "INSERT INTO generation (number, content_hash, published_ms, source, actor, text) VALUES (?, ?, ?, ?, ?, ?)",
-    );
-    this.#newest = database.prepare("SELECT * FROM generation ORDER BY seq DESC LIMIT ?");
+    this.#add = database.prepare(`INSERT INTO generation (${FACTS}, text) VALUES (?, ?, ?, ?, ?, ?, ?)`);
+    this.#newest = database.prepare(`SELECT ${FACTS} FROM generation ORDER BY number DESC LIMIT ?`);
+    this.#one = database.prepare(`SELECT ${FACTS}, text FROM generation WHERE number = ?`);
     // Counted where they lie: rows that were read become old before they are dead.
     this.#dropOldest = database.prepare(
-      `DELETE FROM generation WHERE seq <= (
-         SELECT MAX(seq) FROM (
-           SELECT seq, ROW_NUMBER() OVER (ORDER BY seq DESC) AS place, SUM(octet_length(text)) OVER (ORDER BY seq DESC) AS bytes
+      `DELETE FROM generation WHERE number <= (
+         SELECT MAX(number) FROM (
+           SELECT number, ROW_NUMBER() OVER (ORDER BY number DESC) AS place,
+             SUM(octet_length(text)) OVER (ORDER BY number DESC) AS bytes
            FROM generation)
          WHERE place > ${LEAST_GENERATIONS} AND (place > ${MOST_GENERATIONS} OR bytes > ${MOST_TEXT_BYTES}))`,
     );
   }
 
   add(record: GenerationRecord): void {
-    const { number, contentHash, publishedMs, source, actor, text } = record;
-    this.#add.run(number, contentHash, Math.floor(publishedMs), source, actor ?? null, text);
+    const { generation, contentHash, routeCount, publishedMs, source, actor, text } = record;
+    this.#add.run(generation, contentHash, routeCount, Math.floor(publishedMs), source, actor ?? null, text);
     this.#dropOldest.run();
   }
 
-  newest(limit: number): readonly GenerationRecord[] {
-    return this.#newest.all(limit).map((row) => ({
-      number: Number(row["number"]),
-      contentHash: Number(row["content_hash"]),
-      publishedMs: Number(row["published_ms"]),
-      source: SOURCES.find((source) => source === row["source"]) ?? "startup",
-      actor: typeof row["actor"] === "string" ? row["actor"] : undefined,
-      text: String(row["text"]),
-    }));
+  newest(limit: number): readonly GenerationFacts[] {
+    return this.#newest.all(limit).map((row) => factsOf(row));
   }
+
+  find(number: number): GenerationRecord | undefined {
+    const row = this.#one.get(number);
+    return row === undefined ? undefined : { ...factsOf(row), text: String(row["text"]) };
+  }
+}
+
+function factsOf(row: Readonly<Record<string, SQLOutputValue>>): GenerationFacts {
+  return {
+    generation: Number(row["number"]),
+    contentHash: Number(row["content_hash"]),
+    routeCount: Number(row["route_count"]),
+    publishedMs: Number(row["published_ms"]),
+    source: SOURCES.find((source) => source === row["source"]) ?? "startup",
+    actor: typeof row["actor"] === "string" ? row["actor"] : undefined,
+  };
 }

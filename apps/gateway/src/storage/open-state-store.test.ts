@@ -1,10 +1,21 @@
 import assert from "node:assert/strict";
-import { appendFileSync, existsSync, mkdirSync, readdirSync, rmSync, statSync, truncateSync } from "node:fs";
+import {
+  appendFileSync,
+  copyFileSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  rmSync,
+  statSync,
+  truncateSync,
+} from "node:fs";
 import { DatabaseSync } from "node:sqlite";
 import { test } from "node:test";
+import { pathToFileURL } from "node:url";
 import type { TestContext } from "node:test";
 import { FakeClock, runProcess, temporaryDirectory } from "@headworks/testkit";
 import { pino } from "pino";
+import { openStateDatabase } from "./state-database.ts";
 import { openStateStore } from "./open-state-store.ts";
 import type {
   BudgetCharge,
@@ -203,8 +214,9 @@ test("the outbox keeps 10,000 events: acknowledged ones go first, then the oldes
 });
 
 const generation = (number: number, text = "routes: []\n"): GenerationRecord => ({
-  number,
+  generation: number,
   contentHash: Number.MAX_SAFE_INTEGER - number,
+  routeCount: number * 2,
   publishedMs: number,
   source: number % 2 === 0 ? "admin" : "reload",
   actor: "ops",
@@ -215,15 +227,53 @@ test("generations come back newest first, with all 53 bits of their hash; the ne
   await using directory = await temporaryDirectory();
   await using store = await open(directory.file("state.db"));
   for (let number = 1; number <= 103; number += 1) await store.recordGeneration(generation(number));
-  assert.deepEqual(await store.generations(2), [generation(103), generation(102)]);
+  const [newest, second] = [generation(103), generation(102)].map(({ text: _, ...facts }) => facts);
+  assert.deepEqual(await store.generations(2), [newest, second]);
   const all = await store.generations(1000);
-  assert.deepEqual([all.length, all.at(-1)?.number], [100, 4]);
+  assert.deepEqual([all.length, all.at(-1)?.generation], [100, 4]);
+  assert.deepEqual(await store.generation(4), generation(4));
+  assert.equal(await store.generation(3), undefined);
+});
+
+test("generations of a file from before numbers went on over restarts get numbers of their own, and count their routes", async () => {
+  await using directory = await temporaryDirectory();
+  const path = directory.file("state.db");
+  const before = directory.file("migrations");
+  mkdirSync(before);
+  const own = new URL("./migrations/", import.meta.url);
+  for (const name of readdirSync(own).slice(0, 2)) copyFileSync(new URL(name, own), `${before}/${name}`);
+  const database = openStateDatabase({ path, nowMs: 0, migrations: pathToFileURL(`${before}/`) });
+  const add = database.prepare(
+    "INSERT INTO generation (number, content_hash, published_ms, source, actor, text) VALUES (?, 7, 8, 'admin', 'ops', ?)",
+  );
+  for (const [number, text] of [
+    [1, '{"routes":[{},{}]}'],
+    [2, "{}"],
+    [1, "routes: [a YAML text]"],
+  ] as const) {
+    add.run(number, text);
+  }
+  database.close();
+  await using store = await open(path);
+  const all = await store.generations(9);
+  assert.deepEqual(
+    all.map((one) => [one.generation, one.routeCount]),
+    [
+      [3, 0],
+      [2, 0],
+      [1, 2],
+    ],
+  );
+  const facts = { contentHash: 7, publishedMs: 8, source: "admin", actor: "ops" } as const;
+  assert.deepEqual(await store.generation(1), { ...facts, generation: 1, routeCount: 2, text: '{"routes":[{},{}]}' });
+  await store.recordGeneration(generation(4));
+  await assert.rejects(store.recordGeneration(generation(4)));
 });
 
 test("generations are kept as long as their texts have 64 MiB together, and five of them however long", async () => {
   await using directory = await temporaryDirectory();
   await using store = await open(directory.file("state.db"));
-  const kept = async (): Promise<number[]> => (await store.generations(1000)).map(({ number }) => number);
+  const kept = async (): Promise<number[]> => (await store.generations(1000)).map((one) => one.generation);
   const long = "x".repeat(8 * 1024 * 1024);
   for (let number = 1; number <= 8; number += 1) await store.recordGeneration(generation(number, long));
   assert.deepEqual(await kept(), [8, 7, 6, 5, 4, 3, 2, 1]);

@@ -94,6 +94,7 @@ function storeOf(client: StoreClient, clock: Clock): StateStore {
     },
     recordGeneration: async (record) => await client.call("addGeneration", record),
     generations: async (limit) => await client.call("generations", { limit }),
+    generation: async (number) => await client.call("generation", { number }),
     prune: async () => {
       while (!(await client.call("prune", { nowMs: clock.now() })));
     },

@@ -74,13 +74,19 @@ export interface Outbox {
   pending(): Promise<readonly OutboxEvent[]>;
 }
 
-/** A published or rejected candidate, for history and rollback. */
-export interface GenerationRecord {
-  readonly number: number;
+/** A published configuration. */
+export interface GenerationFacts {
+  /** No two have the same; later ones have larger ones. */
+  readonly generation: number;
   readonly contentHash: number;
+  readonly routeCount: number;
   readonly publishedMs: number;
   readonly source: "startup" | "reload" | "admin" | "rollback";
   readonly actor: string | undefined;
+}
+
+/** A published configuration with its document, for history and rollback. */
+export interface GenerationRecord extends GenerationFacts {
   /** The document as it was written, with its secret references; inline secrets are replaced. */
   readonly text: string;
 }
@@ -169,7 +175,9 @@ export interface StateStore {
   readonly credentials: CredentialStore;
   recordGeneration(record: GenerationRecord): Promise<void>;
   /** Newest first. */
-  generations(limit: number): Promise<readonly GenerationRecord[]>;
+  generations(limit: number): Promise<readonly GenerationFacts[]>;
+  /** Undefined when it is not kept. */
+  generation(number: number): Promise<GenerationRecord | undefined>;
   /** Deletes what is older than it is kept for. Runs by itself at the start and each hour. */
   prune(): Promise<void>;
   /** Commits what was asked for and lets the file go; what is asked for later fails. */

@@ -2,6 +2,7 @@
 import type {
   BudgetName,
   ExportRun,
+  GenerationFacts,
   GenerationRecord,
   IssuedCredential,
   OutboxEvent,
@@ -55,6 +56,7 @@ export interface StoreCalls {
   pendingEvents: { readonly afterSeq: number };
   addGeneration: GenerationRecord;
   generations: { readonly limit: number };
+  generation: { readonly number: number };
   addUsage: readonly UsageRow[];
   usageTotals: { readonly span: UsageSpan; readonly fromS: number; readonly toS: number };
   oldestHour: undefined;
@@ -75,7 +77,8 @@ export interface StoreAnswers {
   /** A page of events; `nextSeq` is where the next one begins, undefined at the end. */
   pendingEvents: { readonly events: readonly OutboxEvent[]; readonly nextSeq: number | undefined };
   addGeneration: void;
-  generations: readonly GenerationRecord[];
+  generations: readonly GenerationFacts[];
+  generation: GenerationRecord | undefined;
   addUsage: void;
   /** Of one rollup: `nextS` is the start of the next one that holds anything before `toS`. */
   usageTotals: { readonly totals: readonly UsageTotal[]; readonly nextS: number | undefined };

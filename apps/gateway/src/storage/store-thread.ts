@@ -117,6 +117,8 @@ export class StoreThread {
         return this.#transaction(() => this.#generations.add(request.input));
       case "generations":
         return this.#generations.newest(request.input.limit);
+      case "generation":
+        return this.#generations.find(request.input.number);
       case "addUsage":
         return this.#transaction(() => this.#usage.add(request.input));
       case "usageTotals":

@@ -38,8 +38,9 @@ export function remoteStore(link: ProcessLink<ControlCalls, WorkerCalls>): State
     },
     // Which keys there are is told to workers as it changes.
     credentials: { all: foreign, add: foreign, retire: foreign },
-    recordGeneration: nothing,
+    recordGeneration: foreign,
     generations: foreign,
+    generation: foreign,
     prune: nothing,
     close: nothing,
   };

@@ -2,6 +2,7 @@ import { tmpdir } from "node:os";
 import type { EventKind, EventPayloads } from "@headworks/gateway-contract";
 import { FakeClock } from "@headworks/testkit";
 import { pino } from "pino";
+import { GenerationHistory, type GenerationArchive } from "#config/generation-history.ts";
 import { Generations, type GenerationParts } from "#config/generations.ts";
 import type { CompiledRoute } from "#request/generation.ts";
 
@@ -12,8 +13,12 @@ export interface SeenEvent {
 }
 
 /** Generations with everything around them watched: events, log lines, the clock. */
-export function generationRig(parts: Partial<GenerationParts> = {}): {
+export function generationRig({
+  archive,
+  ...parts
+}: Partial<GenerationParts> & { readonly archive?: GenerationArchive } = {}): {
   readonly generations: Generations;
+  readonly history: GenerationHistory;
   readonly events: SeenEvent[];
   readonly lines: string[];
   readonly clock: FakeClock;
@@ -21,6 +26,8 @@ export function generationRig(parts: Partial<GenerationParts> = {}): {
   const events: SeenEvent[] = [];
   const lines: string[] = [];
   const clock = new FakeClock();
+  const log = pino({ level: "trace" }, { write: (line: string) => lines.push(line) });
+  const history = new GenerationHistory(archive, log);
   const generations = new Generations({
     slices: [],
     instance: "0123456789abcdef",
@@ -28,7 +35,8 @@ export function generationRig(parts: Partial<GenerationParts> = {}): {
     clock,
     environment: {},
     directory: tmpdir(),
-    log: pino({ level: "trace" }, { write: (line: string) => lines.push(line) }),
+    log,
+    history,
     events: {
       emit: <K extends EventKind>(kind: K, payload: EventPayloads[K]) => events.push({ kind, payload }),
     },
@@ -43,5 +51,5 @@ export function generationRig(parts: Partial<GenerationParts> = {}): {
     }),
     ...parts,
   });
-  return { generations, events, lines, clock };
+  return { generations, history, events, lines, clock };
 }
