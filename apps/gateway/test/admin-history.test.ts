@@ -111,7 +111,7 @@ test("a rollback over a restart puts back inline secrets that still run, and say
   assert.equal(refused.status, 400);
   const { error } = JSON.parse(refused.text) as { error: { code: string; message: string } };
   assert.equal(error.code, "config_redacted_value");
-  assert.match(error.message, /^Generation 1 cannot run any more\. .* sluice config get 1/);
+  assert.match(error.message, /^Generation 1 cannot run any more\. .* sluice config get --generation 1,/);
   assert.equal(await files.written(), now);
   assert.equal((await gateway.rollback(2)).status, 200);
   assert.equal(await files.written(), document("one", consumer("the-second-key")));

@@ -160,39 +160,61 @@ routes:
   assert.match(await readFile(gateway.configFile, "utf8"), /# ticket 4711\nroutes:\n.*body: two/);
 });
 
-test("a whole document by PUT writes over nothing that somebody saved and that does not run, unless it says overwrite", async () => {
-  await using gateway = await startGateway({ listeners, admin: ADMIN, routes: [route("one")] }, DEV);
-  const ran = await readFile(gateway.configFile, "utf8");
-  const next = JSON.stringify({ listeners, admin: ADMIN, routes: [route("two")] });
-  const put = async (query = "", body = next): Promise<AdminAnswer> =>
-    await call(gateway, `/config${query}`, { method: "PUT", body });
-  for (const saved of [`${ran}\ntypo: 1\n`, ran.replace("one", "three")]) {
-    await writeFile(gateway.configFile, saved);
-    for (const query of ["", "?dry_run=true", "?overwrite=false"]) {
-      const answer = await put(query);
-      assert.deepEqual([answer.status, code(answer)], [409, "config_file_differs"], query);
+for (const method of ["PUT", "PATCH"]) {
+  test(`a whole document by ${method} writes over nothing that somebody saved and that does not run, unless it says overwrite`, async () => {
+    await using gateway = await startGateway({ listeners, admin: ADMIN, routes: [route("one")] }, DEV);
+    const ran = await readFile(gateway.configFile, "utf8");
+    const next = JSON.stringify({ listeners, admin: ADMIN, routes: [route("two")] });
+    const send = async (query = "", body = next): Promise<AdminAnswer> =>
+      await call(gateway, `/config${query}`, { method, body });
+    for (const saved of [`${ran}\ntypo: 1\n`, ran.replace("one", "three")]) {
+      await writeFile(gateway.configFile, saved);
+      for (const query of ["", "?dry_run=true", "?overwrite=false"]) {
+        const answer = await send(query);
+        assert.deepEqual([answer.status, code(answer)], [409, "config_file_differs"], query);
+      }
+      assert.equal(await readFile(gateway.configFile, "utf8"), saved);
     }
-    assert.equal(await readFile(gateway.configFile, "utf8"), saved);
-  }
-  // Nothing is lost of what is in the document itself, as when the file itself is applied.
-  await writeFile(gateway.configFile, next);
-  assert.equal((await put()).status, 200);
-  await writeFile(gateway.configFile, `# A comment is no change\n${next}`);
-  assert.equal((await put("", ran)).status, 200);
+    // A plan writes nothing, so it can be asked for.
+    assert.equal((await call(gateway, "/config/plan", { method: "POST", body: next })).status, 200);
+    // Nothing is lost of what is in the document itself, as when the file itself is applied.
+    await writeFile(gateway.configFile, next);
+    assert.equal((await send()).status, 200);
+    await writeFile(gateway.configFile, `# A comment is no change\n${next}`);
+    assert.equal((await send("", ran)).status, 200);
+    await writeFile(gateway.configFile, "typo: 1\n");
+    assert.equal((await send("?overwrite=true")).status, 200);
+    assert.equal(await readFile(gateway.configFile, "utf8"), next);
+  });
+}
+
+test("a patch that says overwrite is a change to what runs, whatever somebody saved in the file", async () => {
+  await using gateway = await startGateway({ listeners, admin: ADMIN, routes: [route("one")] }, DEV);
   await writeFile(gateway.configFile, "typo: 1\n");
-  assert.equal((await put("?overwrite=true")).status, 200);
-  assert.equal(await readFile(gateway.configFile, "utf8"), next);
+  const headers = { "content-type": "application/json-patch+json" };
+  const body = JSON.stringify([{ op: "replace", path: "/routes/0/action/body", value: "two" }]);
+  const answer = await call(gateway, "/config?overwrite=true", { method: "PATCH", body, headers });
+  assert.equal(answer.status, 200, answer.text);
+  const written = JSON.parse(await readFile(gateway.configFile, "utf8")) as Record<string, unknown>;
+  assert.deepEqual(written["routes"], [route("two")]);
 });
 
-test("a whole document by PATCH, and a rollback, replace the file whatever it holds", async () => {
+test("a rollback writes over nothing that somebody saved and that does not run, unless it says overwrite", async () => {
   await using gateway = await startGateway({ listeners, admin: ADMIN, routes: [route("one")] }, DEV);
-  const next = JSON.stringify({ listeners, admin: ADMIN, routes: [route("two")] });
+  const first = await readFile(gateway.configFile, "utf8");
+  await gateway.reload({ listeners, admin: ADMIN, routes: [route("two")] });
+  const back = async (query = ""): Promise<AdminAnswer> =>
+    await call(gateway, `/config/rollback${query}`, {
+      method: "POST",
+      body: '{"generation":1}',
+      headers: { "content-type": "application/json" },
+    });
   await writeFile(gateway.configFile, "typo: 1\n");
-  assert.equal((await call(gateway, "/config", { method: "PATCH", body: next })).status, 200);
-  await writeFile(gateway.configFile, "typo: 1\n");
-  const headers = { "content-type": "application/json" };
-  const rollback = await call(gateway, "/config/rollback", { method: "POST", body: '{"generation":1}', headers });
-  assert.equal(rollback.status, 200, rollback.text);
+  const refused = await back();
+  assert.deepEqual([refused.status, code(refused)], [409, "config_file_differs"]);
+  assert.equal(await readFile(gateway.configFile, "utf8"), "typo: 1\n");
+  assert.equal((await back("?overwrite=true")).status, 200);
+  assert.equal(await readFile(gateway.configFile, "utf8"), first);
 });
 
 test("a file that is put back after a patch is noticed", async () => {

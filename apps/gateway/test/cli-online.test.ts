@@ -69,7 +69,7 @@ test("config: get, apply with a plan and a condition, history and rollback", asy
   assert.deepEqual([gone.code, gone.err], [1, "sluice: This generation is not kept [generation_not_found]\n"]);
 });
 
-test("config apply --overwrite publishes over what was saved in the gateway's file and does not run", async () => {
+test("config apply and rollback publish over what was saved in the gateway's file and does not run with --overwrite alone", async () => {
   await using gateway = await startGateway(document("one"), DEV);
   const next = gateway.directory.file("next.json");
   await writeFile(next, JSON.stringify(document("two")));
@@ -78,6 +78,10 @@ test("config apply --overwrite publishes over what was saved in the gateway's fi
   assert.deepEqual([refused.code, refused.err.endsWith("[config_file_differs]\n")], [1, true]);
   assert.equal((await sluice(["config", "apply", next, "--overwrite"], of(gateway))).code, 0);
   assert.equal(await body(gateway), "two");
+  await writeFile(gateway.configFile, "typo: 1\n");
+  assert.match((await sluice(["config", "rollback", "1"], of(gateway))).err, /\[config_file_differs\]\n$/);
+  assert.equal((await sluice(["config", "rollback", "1", "--overwrite"], of(gateway))).code, 0);
+  assert.equal(await body(gateway), "one");
 });
 
 test("plan says how much of the latest traffic would feel it, if the gateway that is named can be asked", async () => {

@@ -22,7 +22,7 @@ export const ADMIN_ERRORS = {
   config_file_differs: {
     status: 409,
     message:
-      "The configuration's file says something else than what runs, and this would write over it: reload or correct it, or overwrite it with a whole document (PUT with overwrite=true, sluice config apply --overwrite)",
+      "The configuration's file says something else than what runs, and this would write over it: reload or correct it, or write over it all the same (overwrite=true in the query, --overwrite on the command line)",
   },
   config_conflict: { status: 412, message: "Another configuration runs than the one named by If-Match" },
   config_too_large: { status: 413, message: "The document is larger than 4 MiB" },

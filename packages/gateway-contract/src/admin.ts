@@ -71,7 +71,6 @@ const Delivery = strictObject(
 const MOST_DELTA = Number.MAX_SAFE_INTEGER;
 
 const Anything = Type.Unsafe<Readonly<Record<string, unknown>>>({ type: "object" });
-const dryRunQuery = strictObject({ dry_run: Type.Optional(Type.Boolean()) });
 const replaceQuery = strictObject({ dry_run: Type.Optional(Type.Boolean()), overwrite: Type.Optional(Type.Boolean()) });
 
 const entities = (name: "routes" | "services" | "consumers" | "policies") =>
@@ -100,9 +99,9 @@ export const adminOperations = defineOperations({
     path: "/config",
     summary: "Publish a whole document, or a change to the running one",
     description:
-      "`application/yaml`, `application/json` or no type: a whole document. `application/merge-patch+json` (RFC 7396) and `application/json-patch+json` (RFC 6902): a change, refused with 409 where the configuration's file holds what somebody saved and what does not run. A whole document replaces the file, whatever it holds. `If-Match` with the content hash refuses when another one runs.",
+      "`application/yaml`, `application/json` or no type: a whole document. `application/merge-patch+json` (RFC 7396) and `application/json-patch+json` (RFC 6902): a change. Refused with 409 where the configuration's file holds what somebody saved and what does not run, unless `overwrite=true`. `If-Match` with the content hash refuses when another one runs.",
     access: "config:write",
-    query: dryRunQuery,
+    query: replaceQuery,
     body: upload(CONFIG_TYPES, "A document or a patch, at most 4 MiB"),
     responses: { 200: Published },
   },
@@ -157,8 +156,9 @@ export const adminOperations = defineOperations({
     path: "/config/rollback",
     summary: "Publish an earlier configuration again",
     description:
-      "Refused with 400 where it has errors by now. Inline secrets are not kept over a restart: those that the running configuration has, too, are put back, others refuse the rollback with `config_redacted_value`.",
+      "Refused with 409 where the configuration's file holds what somebody saved and what does not run, unless `overwrite=true`, and with 400 where it has errors by now. Inline secrets are not kept over a restart: those that the running configuration has, too, are put back, others refuse the rollback with `config_redacted_value`.",
     access: "config:write",
+    query: strictObject({ overwrite: Type.Optional(Type.Boolean()) }),
     body: strictObject({ generation: Type.Integer({ minimum: 1 }) }),
     responses: { 200: Published },
   },

@@ -48,8 +48,11 @@ const DEFAULT_LIMIT = 25;
 /** Handlers of everything below `/config`, and of `/explain`. */
 export function configOperations(parts: ConfigParts) {
   const { generations, documents } = parts;
-  const publish = async (call: HandlerCall, options: SubmitOptions, textOf = candidateText) =>
+  const publish = async (call: HandlerCall, options: SubmitOptions, textOf: TextOf) =>
     await submit(parts, call, options, textOf);
+  const patched: TextOf = async (_, call) => await (isPatch(call) ? patchedText(parts, call) : wholeText(parts, call));
+  // A whole document in a plan replaces nothing.
+  const planned: TextOf = async (_, call) => (isPatch(call) ? await patchedText(parts, call) : String(call.body));
   return {
     getConfig: ({ headers }: HandlerCall) => {
       const { current, input } = generations;
@@ -66,9 +69,9 @@ export function configOperations(parts: ConfigParts) {
       };
     },
     ...entityOperations(parts),
-    patchConfig: async (call: HandlerCall) => await publish(call, dryRunOf(call)),
-    putConfig: async (call: HandlerCall) => await publish(call, dryRunOf(call), replacingText),
-    planConfig: async (call: HandlerCall) => await publish(call, { dryRun: true }),
+    patchConfig: async (call: HandlerCall) => await publish(call, dryRunOf(call), patched),
+    putConfig: async (call: HandlerCall) => await publish(call, dryRunOf(call), wholeText),
+    planConfig: async (call: HandlerCall) => await publish(call, { dryRun: true }, planned),
     validateConfig: async ({ body }: HandlerCall) => {
       const issues = await generations.check(String(body));
       return { status: 200, body: { valid: !issues.some(({ severity }) => severity === "error"), issues } };
@@ -112,6 +115,7 @@ function historyOperations(parts: ConfigParts) {
       const outcome = await generations.submit(
         async () => {
           const text = await history.textToRun(past, generations.input ?? {});
+          await refuseLoss(parts, call, text);
           return { text, source: "rollback", actor: call.caller.name };
         },
         { persist },
@@ -127,7 +131,7 @@ function historyOperations(parts: ConfigParts) {
 function notAgain(generation: number, { code, message, issues = [] }: AdminError): AdminError {
   const why =
     code === "config_redacted_value"
-      ? `It has secrets in the document itself, and those are not kept over a restart. See it with sluice config get ${generation}, put them in and apply it`
+      ? `It has secrets in the document itself, and those are not kept over a restart. See it with sluice config get --generation ${generation}, put them in and apply it`
       : message;
   return new AdminError(code, `Generation ${generation} cannot run any more. ${why}`, { issues });
 }
@@ -193,21 +197,24 @@ async function submit(parts: ConfigParts, call: HandlerCall, options: SubmitOpti
   return await published(parts, outcome);
 }
 
-/** The whole document that a body asks for: itself, or the running one with a change. */
-async function candidateText(parts: ConfigParts, { headers, body }: HandlerCall): Promise<string> {
-  const { generations, documents } = parts;
-  const text = String(body);
-  const type = String(headers["content-type"] ?? "")
+const typeOf = ({ headers }: HandlerCall): string | undefined =>
+  String(headers["content-type"] ?? "")
     .split(";")[0]
     ?.trim()
     .toLowerCase();
-  if (type !== MERGE_PATCH && type !== JSON_PATCH) return text;
+
+const isPatch = (call: HandlerCall): boolean => [MERGE_PATCH, JSON_PATCH].some((type) => type === typeOf(call));
+
+/** The running document with the change that a body asks for. */
+async function patchedText(parts: ConfigParts, call: HandlerCall): Promise<string> {
+  const { generations, documents } = parts;
   const { input, text: running } = generations;
   if (input === undefined || running === undefined) throw new AdminError("generation_not_found");
-  const written = await writtenText(parts, input, running);
+  const written = mayOverwrite(call) ? running : await writtenText(parts, input, running);
   const masked = documents.masked(input);
   try {
-    const patched = patchedDocument(masked.document as Json, type, text);
+    const type = typeOf(call) === JSON_PATCH ? JSON_PATCH : MERGE_PATCH;
+    const patched = patchedDocument(masked.document as Json, type, String(call.body));
     return await documents.patchedText(written, input, masked.restored(patched));
   } catch (error) {
     if (error instanceof PatchError) throw new AdminError("patch_invalid", error.message, { cause: error });
@@ -216,12 +223,18 @@ async function candidateText(parts: ConfigParts, { headers, body }: HandlerCall)
 }
 
 /** The body as it is; the file that it replaces holds nothing that would be lost, unless the caller wants that. */
-async function replacingText(parts: ConfigParts, { query, body }: HandlerCall): Promise<string> {
-  const text = String(body);
-  const { input, text: running } = parts.generations;
-  const mayLose = (query as { overwrite?: boolean }).overwrite === true;
-  if (!mayLose && input !== undefined && running !== undefined) await writtenText(parts, input, running, text);
+async function wholeText(parts: ConfigParts, call: HandlerCall): Promise<string> {
+  const text = String(call.body);
+  await refuseLoss(parts, call, text);
   return text;
+}
+
+const mayOverwrite = ({ query }: HandlerCall): boolean => (query as { overwrite?: boolean }).overwrite === true;
+
+async function refuseLoss(parts: ConfigParts, call: HandlerCall, next: string): Promise<void> {
+  const { input, text: running } = parts.generations;
+  if (mayOverwrite(call) || input === undefined || running === undefined) return;
+  await writtenText(parts, input, running, next);
 }
 
 /**

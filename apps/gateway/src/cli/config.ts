@@ -50,11 +50,15 @@ export async function apply(file: string, options: ApplyOptions, online: Online)
 }
 
 /** `sluice config rollback N`: publishes generation N again. */
-export async function rollback(generation: string, online: Online): Promise<number> {
+export async function rollback(
+  generation: string,
+  { overwrite = false }: Pick<ApplyOptions, "overwrite">,
+  online: Online,
+): Promise<number> {
   if (!isNumber(generation)) return notANumber(generation, online.invocation.stderr);
   const { text } = await online.client.call({
     method: "POST",
-    path: "/config/rollback",
+    path: overwrite ? "/config/rollback?overwrite=true" : "/config/rollback",
     headers: { "content-type": "application/json" },
     body: JSON.stringify({ generation: Number(generation) }),
   });

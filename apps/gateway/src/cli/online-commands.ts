@@ -72,6 +72,11 @@ function addQuota(program: Command, act: Act): void {
     });
 }
 
+const OVERWRITE = [
+  "--overwrite",
+  "also write over what somebody saved in the gateway's file and what does not run",
+] as const;
+
 function addConfig(program: Command, act: Act): void {
   const config = program.command("config").description("Read and change the configuration of a running gateway");
   const load = async () => await import("./config.ts");
@@ -87,7 +92,7 @@ function addConfig(program: Command, act: Act): void {
     .argument("<file>", "configuration, YAML or JSON; - for standard input")
     .option("--dry-run", "say what would change, change nothing")
     .option("--if-match <hash>", "refuse when another configuration runs than the one with this hash")
-    .option("--overwrite", "also write over what somebody saved in the gateway's file and what does not run")
+    .option(...OVERWRITE)
     .addHelpText("after", examples("sluice config apply next.yaml --dry-run", "sluice config apply next.yaml"))
     .action(async (file: string, options: OnlineOptions & ApplyOptions) => {
       await act(options, async (given, chosen) => await (await load()).apply(file, chosen, given));
@@ -95,9 +100,10 @@ function addConfig(program: Command, act: Act): void {
   asking(config.command("rollback"))
     .description("Publish an earlier configuration again")
     .argument("<generation>", "its number, as sluice config history says it")
+    .option(...OVERWRITE)
     .addHelpText("after", examples("sluice config rollback 3"))
-    .action(async (generation: string, options: OnlineOptions) => {
-      await act(options, async (given) => await (await load()).rollback(generation, given));
+    .action(async (generation: string, options: OnlineOptions & ApplyOptions) => {
+      await act(options, async (given, chosen) => await (await load()).rollback(generation, chosen, given));
     });
   asking(config.command("history"))
     .description("List what was published, newest first")
