@@ -3,6 +3,7 @@ import { writeFile } from "node:fs/promises";
 import { fileURLToPath } from "node:url";
 import { test } from "node:test";
 import { runProcess, spawnProcess, startOrigin, temporaryDirectory, waitUntil } from "@headworks/testkit";
+import { AdminClient } from "#cli/admin-client.ts";
 import { issueLine, logLevel } from "#cli/serve.ts";
 
 const MAIN = fileURLToPath(new URL("../src/main.ts", import.meta.url));
@@ -59,6 +60,21 @@ test("a document with errors ends serve with 1, every issue with its place on st
 test("a file that is not there is named", async () => {
   const exit = await runProcess(process.execPath, [MAIN, "serve", "-c", "/no/such.yaml"], { timeoutMs: 30_000 });
   assert.deepEqual([exit.code, exit.stderr], [1, "sluice: There is no file /no/such.yaml; name one with --config\n"]);
+});
+
+for (const args of [["serve"], ["explain", "--path", "/"]]) {
+  test(`an empty GATEWAY_CONFIG names a document as little as none does: sluice ${args[0]}`, async () => {
+    await using directory = await temporaryDirectory();
+    const env = { GATEWAY_CONFIG: "" };
+    const exit = await runProcess(process.execPath, [MAIN, ...args], { env, cwd: directory.path });
+    assert.equal(exit.code, 1);
+    assert.match(exit.stderr, / file \.\/gateway\.yaml/);
+  });
+}
+
+test("empty GATEWAY_ADMIN and GATEWAY_ADMIN_CERT name an admin API as little as none do", () => {
+  const client = new AdminClient({}, { GATEWAY_ADMIN: "", GATEWAY_ADMIN_CERT: "" });
+  assert.equal(client.shown, "http://127.0.0.1:2019");
 });
 
 test("an unknown command or option ends with 2", async () => {

@@ -3,6 +3,7 @@ import { readFileSync } from "node:fs";
 import { request as plainRequest, type IncomingMessage } from "node:http";
 import { request as secureRequest } from "node:https";
 import { text } from "node:stream/consumers";
+import { variable } from "./invocation.ts";
 import { visibleText } from "./visible-text.ts";
 
 /** How a gateway's admin API is reached. */
@@ -37,7 +38,7 @@ export class AdminClient {
 
   /** Throws {@link AdminCallError} for an address that is none and files that cannot be read. */
   constructor(options: AdminOptions, environment: Readonly<Record<string, string | undefined>>) {
-    const address = options.admin ?? environment["GATEWAY_ADMIN"] ?? "http://127.0.0.1:2019";
+    const address = options.admin ?? variable(environment, "GATEWAY_ADMIN") ?? "http://127.0.0.1:2019";
     const base = URL.parse(address);
     if (base === null || (base.protocol !== "http:" && base.protocol !== "https:")) {
       throw new AdminCallError(`${address} is no http:// or https:// address`);
@@ -45,7 +46,7 @@ export class AdminClient {
     this.#base = base;
     this.#identity = Object.fromEntries(
       (["cert", "key", "ca"] as const).flatMap((name) => {
-        const path = options[name] ?? environment[`GATEWAY_ADMIN_${name.toUpperCase()}`];
+        const path = options[name] ?? variable(environment, `GATEWAY_ADMIN_${name.toUpperCase()}`);
         return path === undefined ? [] : [[name, readPem(path)]];
       }),
     );

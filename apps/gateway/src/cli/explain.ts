@@ -3,7 +3,7 @@ import type { ConfigDocument } from "@headworks/gateway-contract";
 import { isError, type CheckParts } from "#config/check-document.ts";
 import { toJson } from "#config/write-document.ts";
 import { complain, issuesOf, openDocument, type Streams } from "./document-file.ts";
-import { EXIT } from "./invocation.ts";
+import { configFileOf, EXIT } from "./invocation.ts";
 
 export interface ExplainOptions {
   readonly config?: string;
@@ -58,7 +58,7 @@ export async function explain(
   parts: CheckParts,
   explainRoute: Explain,
 ): Promise<number> {
-  const name = options.config ?? parts.environment["GATEWAY_CONFIG"] ?? "./gateway.yaml";
+  const name = configFileOf(options.config, parts.environment);
   const headers = headersOf(options.header ?? []);
   if (typeof headers === "string") {
     streams.stderr.write(`sluice: ${headers}\n`);

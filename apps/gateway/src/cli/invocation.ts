@@ -33,3 +33,14 @@ export const EXIT = {
 export function examples(...lines: readonly string[]): string {
   return `\nExamples:\n${lines.map((line) => `  ${line}\n`).join("")}`;
 }
+
+/** A variable that says something: an empty one is as good as none. */
+export function variable(environment: Invocation["environment"], name: string): string | undefined {
+  const text = environment[name];
+  return text === "" ? undefined : text;
+}
+
+/** The configuration that a command is about. */
+export function configFileOf(option: string | undefined, environment: Invocation["environment"]): string {
+  return option ?? variable(environment, "GATEWAY_CONFIG") ?? "./gateway.yaml";
+}

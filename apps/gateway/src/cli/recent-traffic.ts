@@ -1,6 +1,7 @@
 // Tested by ../../test/cli-online.test.ts
 import type { RouteTraffic } from "@headworks/gateway-contract";
 import { AdminCallError, AdminClient, type AdminOptions } from "./admin-client.ts";
+import { variable } from "./invocation.ts";
 import { visibleText } from "./visible-text.ts";
 
 type Environment = Readonly<Record<string, string | undefined>>;
@@ -13,7 +14,7 @@ export async function recentTraffic(
   options: AdminOptions,
   environment: Environment,
 ): Promise<RouteTraffic | string | undefined> {
-  if (options.admin === undefined && (environment["GATEWAY_ADMIN"] ?? "") === "") return undefined;
+  if (options.admin === undefined && variable(environment, "GATEWAY_ADMIN") === undefined) return undefined;
   try {
     const { text } = await new AdminClient(options, environment).call({ path: "/traffic" });
     return JSON.parse(text) as RouteTraffic;

@@ -2,7 +2,7 @@
 import { existsSync } from "node:fs";
 import type { Issue } from "@headworks/gateway-contract";
 import type { RunningGateway } from "#gateway.ts";
-import { EXIT, type Invocation } from "./invocation.ts";
+import { configFileOf, EXIT, type Invocation } from "./invocation.ts";
 
 export interface ServeOptions {
   readonly config?: string;
@@ -15,7 +15,7 @@ export interface ServeOptions {
 /** `sluice serve`: runs the gateway until it is asked to stop. Resolves to the exit code. */
 export async function serve(options: ServeOptions, invocation: Invocation): Promise<number> {
   const { environment, stderr } = invocation;
-  const configFile = options.config ?? environment["GATEWAY_CONFIG"] ?? "./gateway.yaml";
+  const configFile = configFileOf(options.config, environment);
   if (!existsSync(configFile)) {
     stderr.write(`sluice: There is no file ${configFile}; name one with --config\n`);
     return EXIT.failure;
