@@ -42,6 +42,17 @@ function verdictOf(explanation: RouteExplanation, route: string): string {
   return `${verdict?.path}: ${verdict?.reason}`;
 }
 
+test("the host is the one that is given, otherwise what the header Host says", () => {
+  const hostOf = (asked: Parameters<typeof explain>[1]): string | null | undefined =>
+    explain("/v2", asked)
+      .routes.find(({ route }) => route === "v2")
+      ?.criteria.find(({ kind }) => kind === "host")?.found;
+  assert.equal(hostOf({ headers: { Host: "api.test" } }), "api.test");
+  assert.equal(hostOf({ headers: { hOST: ["api.test", "b.test"] } }), "api.test");
+  assert.equal(hostOf({ host: "api.test", headers: { Host: "b.test" } }), "api.test");
+  assert.equal(hostOf({ headers: { "X-Host": "api.test" } }), null);
+});
+
 test("a request that a route takes: the route, its rewritten target, and why the others did not win", () => {
   const explanation = explain("/v1/users?x=1");
   assert.equal(explanation.decision, "routed");

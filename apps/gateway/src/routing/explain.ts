@@ -13,6 +13,7 @@ export interface ExplainedRequest {
   readonly method: string;
   /** Path, and the query if there is one, as it would be sent. */
   readonly target: string;
+  /** Unless given, the one that the header Host says. */
   readonly host?: string;
   /** A list for several lines of one name, in their order. */
   readonly headers?: Readonly<Record<string, string | readonly string[]>>;
@@ -99,7 +100,13 @@ interface PathRequest extends CriteriaRequest {
   readonly path: string;
 }
 
-function criteriaRequest({ method, target, host, headers = {} }: ExplainedRequest): PathRequest {
+function hostIn(headers: NonNullable<ExplainedRequest["headers"]>): string | undefined {
+  const [, line] = Object.entries(headers).find(([name]) => name.toLowerCase() === "host") ?? [];
+  return typeof line === "object" ? line[0] : line;
+}
+
+function criteriaRequest({ method, target, headers = {}, ...asked }: ExplainedRequest): PathRequest {
+  const host = asked.host ?? hostIn(headers);
   const mark = target.indexOf("?");
   const fields: string[] = [];
   for (const [name, value] of Object.entries(headers)) {
