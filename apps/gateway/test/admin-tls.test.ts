@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { writeFile } from "node:fs/promises";
 import { request } from "node:https";
+import { generateKeyPairSync } from "node:crypto";
 import { test } from "node:test";
 import { CertificateAuthority } from "@headworks/tls-authority";
 import { temporaryDirectory, waitUntil, type TemporaryDirectory } from "@headworks/testkit";
@@ -117,6 +118,11 @@ test("new certificate files are taken over while the listener stays; files that 
   const logged = (code: string): boolean => gateway.log.some((line) => line["code"] === code);
   await writeFile(directory.file("key.pem"), first.key);
   await waitUntil(() => logged("admin_tls_kept"), { what: "the refusal of a key that does not fit" });
+  assert.equal((await ask(gateway, servers, "GET", "/health", first)).status, 200);
+  const { privateKey } = generateKeyPairSync("rsa", { modulusLength: 2048 });
+  await writeFile(directory.file("key.pem"), privateKey.export({ type: "pkcs8", format: "pem" }));
+  const refusals = (): number => gateway.log.filter(({ code }) => code === "admin_tls_kept").length;
+  await waitUntil(() => refusals() === 2 || logged("admin_tls_renewed"), { what: "the end of another kind of key" });
   assert.equal((await ask(gateway, servers, "GET", "/health", first)).status, 200);
   const [laterServers, laterOperators] = [CertificateAuthority.create(), CertificateAuthority.create()];
   await writeServer(directory, laterServers, laterOperators);

@@ -219,13 +219,26 @@ for (const [what, spoil] of [
       await writeFile(rig.directory.file("a.key"), privateKey.export({ type: "pkcs8", format: "pem" }));
     },
   ],
+  [
+    "a key of another kind",
+    async (rig: Rig) => {
+      const { privateKey } = generateKeyPairSync("rsa", { modulusLength: 2048 });
+      await writeFile(rig.directory.file("a.key"), privateKey.export({ type: "pkcs8", format: "pem" }));
+    },
+  ],
 ] as const) {
   test(`TLS: files with ${what} leave the old certificate in use, and the log says so`, async () => {
     await using rig = await certificates();
-    await using gateway = await secureGateway(await rig.issue("a", ["a.test"]));
-    await spoil(rig);
-    await waitUntil(() => gateway.log.some(({ code }) => code === "tls_reload_failed"));
-    assert.equal(await shownName(gateway.port(), {}), "DNS:a.test");
+    const pair = await rig.issue("a", ["a.test"]);
+    const fallback = await rig.issue("f", ["fallback.test"]);
+    for (const servername of [undefined, "a.test"]) {
+      await rig.issue("a", ["a.test"]);
+      const named = { ...fallback, certificates: [{ server_names: ["a.test"], ...pair }] };
+      await using gateway = await secureGateway(servername === undefined ? pair : named);
+      await spoil(rig);
+      await waitUntil(() => gateway.log.some(({ code }) => code === "tls_reload_failed"));
+      assert.equal(await shownName(gateway.port(), servername === undefined ? {} : { servername }), "DNS:a.test");
+    }
   });
 }
 

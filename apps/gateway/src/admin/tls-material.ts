@@ -1,4 +1,5 @@
 // Tested by ../../test/admin-tls.test.ts
+import { createPrivateKey, X509Certificate } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { createSecureContext } from "node:tls";
 import type { Admin } from "@headworks/gateway-contract";
@@ -30,6 +31,10 @@ export function readTlsMaterial(files: TlsFiles, place: (path: string) => string
   const material = { cert: read(files.cert_file), key: read(files.key_file), ca: read(files.client_ca_file) };
   // Says what does not fit together before anybody connects.
   createSecureContext(material);
+  // That compares keys of one kind only.
+  if (!new X509Certificate(material.cert).checkPrivateKey(createPrivateKey(material.key))) {
+    throw new Error(`The key in ${files.key_file} does not belong to the certificate in ${files.cert_file}`);
+  }
   return material;
 }
 

@@ -1,5 +1,5 @@
 // Tested by ../../test/tls.test.ts
-import { createHash } from "node:crypto";
+import { createHash, createPrivateKey, X509Certificate } from "node:crypto";
 import { readFile } from "node:fs/promises";
 import { createSecureContext, type SecureContext, type SecureContextOptions } from "node:tls";
 import type { ListenerTls } from "@headworks/gateway-contract";
@@ -51,7 +51,7 @@ export async function readTlsMaterial(tls: ListenerTls, sessionIdContext: string
       sessionIdContext,
       ...(ca === undefined ? {} : { ca }),
     };
-    const context = contextOf(options, entry.cert_file ?? "");
+    const context = contextOf({ ...options, cert, key }, entry.cert_file ?? "");
     fallback ??= options;
     for (const name of entry.server_names) contexts.set(name.toLowerCase(), context);
   }
@@ -62,9 +62,16 @@ export async function readTlsMaterial(tls: ListenerTls, sessionIdContext: string
   return { fallback, contexts, trust, fingerprint: hash.digest("hex") };
 }
 
-function contextOf(options: SecureContextOptions, path: string): SecureContext {
+type Pair = SecureContextOptions & { readonly cert: Buffer; readonly key: Buffer };
+
+function contextOf(options: Pair, path: string): SecureContext {
   try {
-    return createSecureContext(options);
+    const context = createSecureContext(options);
+    // OpenSSL compares keys of one kind only, and shows the certificate of another name in place of an ECDSA one with an RSA key.
+    if (!new X509Certificate(options.cert).checkPrivateKey(createPrivateKey(options.key))) {
+      throw new Error("the key does not belong to it");
+    }
+    return context;
   } catch (error) {
     throw new Error(`${path}: ${error instanceof Error ? error.message : String(error)}`, { cause: error });
   }
