@@ -115,8 +115,12 @@ export const sessionsOperations = defineOperations({
     method: "POST",
     path: "/sessions/{id}/switch",
     summary: "Make a session the active one",
+    description:
+      "`max_requests` counts in the active session: the oldest entries beyond it are dropped. `request_count` says before how many there are.",
     access: "sessions:write",
     params: IdParams,
-    responses: { 200: strictObject({ success: Type.Literal(true) }) },
+    responses: {
+      200: strictObject({ success: Type.Literal(true), dropped_count: IMPORT_LOSS.dropped_count }),
+    },
   },
 });

@@ -133,7 +133,8 @@ export interface CaptureStore {
   ): Promise<CaptureSession | undefined>;
   /** "active": it is the active one and stays. */
   deleteSession(id: string): Promise<"deleted" | "unknown" | "active">;
-  switchSession(id: string): Promise<boolean>;
+  /** Makes a session the active one; gives how many of its oldest entries `maxRequests` takes, undefined when there is none. */
+  switchSession(id: string): Promise<number | undefined>;
 
   /** Entries as JSON text already, so that large lists cost the proxy thread nothing. */
   listEntries(query: EntryQuery): Promise<EntryPage>;

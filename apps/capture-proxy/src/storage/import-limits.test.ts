@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { ImportResult } from "@headworks/capture-contract";
-import { temporaryDirectory } from "@headworks/testkit";
+import { temporaryDirectory, waitUntil } from "@headworks/testkit";
 import { NEVER, openRig } from "./store-rig.ts";
 import type { StoreRig } from "./store-rig.ts";
 
@@ -69,4 +69,7 @@ test("entries beyond max_requests are counted when the session becomes the activ
   assert.deepEqual([second.imported_count, second.dropped_count, second.displaced_count], [12, 2, undefined]);
   assert.deepEqual(second.errors, ["max_requests is 10: the oldest 2 of its 12 entries were dropped"]);
   assert.deepEqual((await importHar(rig, har(10, 1), true)).errors, []);
+  assert.equal(await rig.store.switchSession(first.session_id), 2);
+  await waitUntil(() => rig.store.status().entryCount === 10);
+  assert.equal(await rig.store.switchSession(second.session_id), 0);
 });

@@ -1,5 +1,6 @@
 // Tested by import-limits.test.ts
 import type { StoreLimits } from "./capture-store.ts";
+import { beyondLimit } from "./retention.ts";
 import type { ImportOutcome } from "./traffic-import.ts";
 import { ImportRefusedError } from "./traffic-import.ts";
 
@@ -19,11 +20,6 @@ export function refuseTooLarge(storedBytes: number, { maxTotalSizeMb }: StoreLim
   throw new ImportRefusedError(
     `The bodies of the document are larger than max_total_size_mb allows, which is ${maxTotalSizeMb}: nothing of it was kept, and no entry had to go for it`,
   );
-}
-
-/** Entries of an imported session beyond those that the active one may have. */
-export function beyondLimit(entries: number, { maxRequests }: StoreLimits): number {
-  return maxRequests === 0 ? 0 : Math.max(0, entries - maxRequests);
 }
 
 /** The sentences about what the limits took, and what they will take. */

@@ -241,10 +241,10 @@ test("the size limit counts the bodies of all sessions and removes the oldest fi
   await using directory = await temporaryDirectory();
   await using rig = await openRig(directory.path, { maxTotalSizeMb: 1 });
   const old = await rig.store.createSession("old", null);
-  assert.ok(await rig.store.switchSession(old.id));
+  assert.equal(await rig.store.switchSession(old.id), 0);
   for (let index = 0; index < 8; index += 1) rig.add({ responseBody: ["x".repeat(100_000)] });
   const next = await rig.store.createSession("next", null);
-  assert.ok(await rig.store.switchSession(next.id));
+  assert.equal(await rig.store.switchSession(next.id), 0);
   for (let index = 0; index < 8; index += 1) rig.add({ responseBody: ["x".repeat(100_000)] });
   await rig.store.flush();
   assert.equal((await rig.store.getSession(old.id))?.request_count, 2);
@@ -264,8 +264,8 @@ test("sessions are created, renamed, switched to, cleared and deleted; counts fo
   );
   assert.equal((await store.updateSession(second.id, { name: "Other", tags: ["a"] }))?.name, "Other");
   assert.equal(await store.updateSession("unknown", { name: "x" }), undefined);
-  assert.equal(await store.switchSession("unknown"), false);
-  assert.equal(await store.switchSession(second.id), true);
+  assert.equal(await store.switchSession("unknown"), undefined);
+  assert.equal(await store.switchSession(second.id), 0);
   rig.add({ responseBody: ["12345"] });
   await store.flush();
   assert.equal((await store.getSession(first))?.request_count, 1);

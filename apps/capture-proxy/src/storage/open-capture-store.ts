@@ -100,7 +100,7 @@ class ThreadedCaptureStore implements CaptureStore {
     writer: () => this.#writer,
     create: async (name) => await this.#createSession(name, null, true),
     update: async (id, change) => void (await this.updateSession(id, change)),
-    switchTo: async (id) => void (await this.switchSession(id)),
+    switchTo: async (id) => (await this.switchSession(id)) ?? 0,
     remove: async (id) => void (await this.deleteSession(id)),
     textsFolder: (session) => join(this.#decodedFolder, `import-${session}`),
   });
@@ -209,9 +209,10 @@ class ThreadedCaptureStore implements CaptureStore {
     return (await this.#writer.call({ op: "deleteSession", id })) as "deleted" | "unknown" | "active";
   }
 
-  async switchSession(id: string): Promise<boolean> {
-    if (this.#imports.isRunning(id)) return false;
-    return (await this.#writer.call({ op: "switchSession", id, nowMs: this.#options.clock.now() })) === true;
+  async switchSession(id: string): Promise<number | undefined> {
+    if (this.#imports.isRunning(id)) return undefined;
+    const taken = await this.#writer.call({ op: "switchSession", id, nowMs: this.#options.clock.now() });
+    return taken as number | undefined;
   }
 
   async listEntries(query: EntryQuery): Promise<EntryPage> {

@@ -9,6 +9,11 @@ import type { StreamRows } from "./stream-rows.ts";
 /** Entries removed in one transaction: a few milliseconds, so that batches never wait long. */
 const STEP_ENTRIES = 500;
 
+/** Entries of a session beyond those that the active one may have. */
+export function beyondLimit(entries: number, { maxRequests }: StoreLimits): number {
+  return maxRequests === 0 ? 0 : Math.max(0, entries - maxRequests);
+}
+
 /**
  * Keeps the limits and removes what was cleared or deleted, oldest first, a bounded number of entries at a time.
  * Entries that still run are not removed for limits: their end would have nowhere to go.

@@ -1,7 +1,7 @@
 // Tested by import-limits.test.ts, har-import.test.ts and session-import-large.test.ts
 import type { ImportResult } from "@headworks/capture-contract";
 import type { CaptureStore, ImportOptions } from "./capture-store.ts";
-import { beyondLimit, limitNotes, refuseTooLarge } from "./import-limits.ts";
+import { limitNotes, refuseTooLarge } from "./import-limits.ts";
 import { FILES_OF_AN_IMPORT, MOST_ERRORS, STREAMS_OF_AN_IMPORT } from "./import-messages.ts";
 import { runImport } from "./traffic-import.ts";
 import type { WriterClient } from "./writer-client.ts";
@@ -15,7 +15,8 @@ export interface ImportingStore {
   /** A provisional session, which goes at the next start unless it is kept. */
   readonly create: (name: string) => Promise<SessionRecord>;
   readonly update: (id: string, change: Parameters<CaptureStore["updateSession"]>[1]) => Promise<void>;
-  readonly switchTo: (id: string) => Promise<void>;
+  /** Gives how many of its entries the limits take. */
+  readonly switchTo: (id: string) => Promise<number>;
   readonly remove: (id: string) => Promise<void>;
   /** Where the long texts of a document lie while it is read, by the number of its session. */
   readonly textsFolder: (session: number) => string;
@@ -95,8 +96,7 @@ export class SessionImports {
     });
     const isSwitched = options.switchSession || session.switchSession === true;
     const displaced = await this.#keep(id);
-    if (isSwitched) await this.#store.switchTo(id);
-    const dropped = isSwitched ? beyondLimit(counts.imported_count, writer.limits) : 0;
+    const dropped = isSwitched ? await this.#store.switchTo(id) : 0;
     const errors = [...limitNotes({ dropped, displaced }, counts, writer.limits), ...counts.errors];
     return {
       session_id: id,

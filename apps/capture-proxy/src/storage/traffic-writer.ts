@@ -8,7 +8,7 @@ import { ChangeLog } from "./change-log.ts";
 import { openDatabase, TRAFFIC_MIGRATIONS, troubleOf } from "./database.ts";
 import type { Database } from "./database.ts";
 import { EntryRows, entriesOfBatch } from "./entry-rows.ts";
-import { Retention } from "./retention.ts";
+import { beyondLimit, Retention } from "./retention.ts";
 import { SessionTable } from "./session-table.ts";
 import { StreamRows } from "./stream-rows.ts";
 import type { FrameBatch } from "./stream-message.ts";
@@ -322,15 +322,15 @@ export class TrafficWriter {
     return "deleted";
   }
 
-  #switchSession(id: string, nowMs: number): boolean {
+  #switchSession(id: string, nowMs: number): number | undefined {
     const session = this.sessions.byId(id);
-    if (session === undefined) return false;
+    if (session === undefined) return undefined;
     this.#commit((log) => {
       this.sessions.writeActive(session.number);
       log.put({ ...session, updatedMs: nowMs });
       log.activeSession = session.number;
     });
-    return true;
+    return beyondLimit(session.entryCount, this.#retention.limits);
   }
 
   #clearSession(id: string, nowMs: number): boolean {

@@ -38,9 +38,9 @@ export function createSessionsOperations(
     },
     exportSession: async (input) => await answerSessionExport(host, input),
     switchSession: async ({ params }) => {
-      if (!(await store.switchSession(params.id))) return notFound("session", params.id);
+      const droppedCount = (await store.switchSession(params.id)) ?? notFound("session", params.id);
       events.changed("sessions");
-      return { status: 200, body: { success: true } };
+      return { status: 200, body: { success: true, ...(droppedCount > 0 && { dropped_count: droppedCount }) } };
     },
   };
 }

@@ -2,15 +2,18 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { CaptureSession } from "@headworks/capture-contract";
 import { temporaryDirectory } from "@headworks/testkit";
+import type { StoreLimits } from "#storage/capture-store.ts";
 import { openRig } from "#storage/store-rig.ts";
 import type { StoreRig } from "#storage/store-rig.ts";
 import { startApi } from "../../../test/api-rig.ts";
 import type { ApiRig } from "../../../test/api-rig.ts";
 import { createSessionsSlice } from "./sessions.slice.ts";
 
-async function startSessions(): Promise<{ api: ApiRig; stored: StoreRig; [Symbol.asyncDispose](): Promise<void> }> {
+async function startSessions(
+  limits: Partial<StoreLimits> = {},
+): Promise<{ api: ApiRig; stored: StoreRig; [Symbol.asyncDispose](): Promise<void> }> {
   const directory = await temporaryDirectory();
-  const stored = await openRig(directory.path);
+  const stored = await openRig(directory.path, limits);
   const api = await startApi({ slices: (host) => [createSessionsSlice({ ...host, store: stored.store })] });
   return {
     api,
@@ -42,6 +45,19 @@ test("sessions are created, listed, changed, switched to and deleted", async () 
   assert.deepEqual([conflict.status, (conflict.json as { code: string }).code], [409, "CONFLICT"]);
   assert.equal((await api.call("DELETE", `/api/sessions/${first?.id}`)).status, 204);
   assert.equal((await api.call("DELETE", "/api/sessions/unknown")).status, 204);
+});
+
+test("who makes a session the active one is told how many of its entries max_requests takes", async () => {
+  await using rig = await startSessions({ maxRequests: 2 });
+  const { api, stored } = rig;
+  for (const path of ["/1", "/2"]) stored.add({ path, responseBody: ["answer"] });
+  await stored.store.flush();
+  const first = stored.store.activeSessionId;
+  const next = (await api.call("POST", "/api/sessions")).json as CaptureSession;
+  assert.deepEqual((await api.call("POST", `/api/sessions/${next.id}/switch`)).json, { success: true });
+  stored.store.setLimits({ maxRequests: 1, maxTotalSizeMb: null, maxBodyBytes: 1000 });
+  const back = await api.call("POST", `/api/sessions/${first}/switch`);
+  assert.deepEqual(back.json, { success: true, dropped_count: 1 });
 });
 
 test("unknown sessions are 404", async () => {
