@@ -1,20 +1,33 @@
 // Tested by snippets.test.ts
 import { isUtf8 } from "node:buffer";
-import { bodyCommand, bodyWord, shellWord } from "./shell-words.ts";
+import { bodyCommand, bodyWord, changedTarget, shellWord } from "./shell-words.ts";
+import type { TargetChange } from "./shell-words.ts";
 import { fieldsToTell, hasField, sendsBody, urlOf, wireBytes } from "./snippet-request.ts";
 import type { Field, SnippetRequest } from "./snippet-request.ts";
 
 const ADDED = ["User-Agent", "Accept", "Accept-Encoding", "Connection"];
 
+const TARGET_CHANGES: readonly TargetChange[] = [
+  [/^\*/u, "asks for a path"],
+  [/^[^?#]*\?(?:#|$)/u, "leaves out an empty query"],
+  [/#/u, "leaves out what stands behind a hash"],
+  [/^[^#]*?(?:[^!#-;=?-Z_a-z~]|%(?![\dA-F]{2}))/u, "encodes some characters in a way of its own"],
+  [/^[^?#]*\?[^#]*%(?:2[DEde]|3\d|[46][1-9A-Fa-f]|[57][\dAa]|5[Ff]|7[Ee])/u, "decodes some characters"],
+];
+
 /**
  * A command for HTTPie 3. It groups repeated fields, and takes away a backslash in front of `:`, `;`, `=` or `@` in a
  * field, which no comment mentions. What else it cannot be told makes it fail, or send another request: such a request is
- * a comment that says why, without a command.
+ * a comment that says why, without a command. Comments say, too, where it asks for another target.
  */
 export function httpieText(request: SnippetRequest): string {
   const told = fieldsToTell(request);
   const obstacles = obstaclesOf(request, told);
   if (obstacles.length > 0) return obstacles.map((why) => `# HTTPie cannot send this request: ${why}`).join("\n");
+  return changedTarget("HTTPie", request.target, TARGET_CHANGES) + commandOf(request, told);
+}
+
+function commandOf(request: SnippetRequest, told: readonly Field[]): string {
   const names = new Set(told.map(([name]) => name.toLowerCase()));
   const items = told.map(([name, value]) => shellWord(value === "" ? `${name};` : `${name}: ${value}`));
   const removed = [...ADDED, ...(sendsBody(request) ? ["Content-Type"] : [])]

@@ -35,6 +35,17 @@ export function bodyCommand(body: Uint8Array): { readonly command: string; reado
   return { command: "base64 -d <<'END-OF-BODY'", after: `\n${lines.join("\n")}\nEND-OF-BODY\n` };
 }
 
+/** What a tool makes of the targets that a pattern finds, in plain words: some shells look into comments, too. */
+export type TargetChange = readonly [pattern: RegExp, what: string];
+
+/** Comments for a shell that say where a tool asks for another target than the one that was captured. */
+export function changedTarget(tool: string, target: string, changes: readonly TargetChange[]): string {
+  return changes
+    .filter(([pattern]) => pattern.test(target))
+    .map(([, what]) => `# ${tool} asks for another target: it ${what}\n`)
+    .join("");
+}
+
 function quoted(text: string): string {
   return `'${text.replaceAll("'", "'\\''")}'`;
 }

@@ -1,13 +1,25 @@
 // Tested by snippets.test.ts
-import { bodyCommand, bodyWord, shellWord } from "./shell-words.ts";
+import { bodyCommand, bodyWord, changedTarget, shellWord } from "./shell-words.ts";
+import type { TargetChange } from "./shell-words.ts";
 import { fieldsToTell, sendsBody, urlOf } from "./snippet-request.ts";
 import type { Field, SnippetRequest } from "./snippet-request.ts";
 
+const TARGET_CHANGES: readonly TargetChange[] = [
+  [/^\*/u, "asks for a path"],
+  [/^[^?;#]*\/\.{1,2}(?:[/?;#]|$)/u, "resolves dot segments"],
+  [/#/u, "leaves out what stands behind a hash"],
+  [/^[^#]*?(?:[^!#-;=?-[\]_a-z~]|%(?![\da-f]{2}))/iu, "encodes some characters"],
+];
+
 /**
  * A command for GNU Wget. Repeated fields are joined, since wget sends the last one only; wget adds Accept,
- * Accept-Encoding, Connection and, to a body, Content-Type where the request has none.
+ * Accept-Encoding, Connection and, to a body, Content-Type where the request has none. Comments say where it asks for another target.
  */
 export function wgetText(request: SnippetRequest): string {
+  return changedTarget("wget", request.target, TARGET_CHANGES) + commandOf(request);
+}
+
+function commandOf(request: SnippetRequest): string {
   const fields = joinedFields(fieldsToTell(request).filter(([name]) => name.toLowerCase() !== "transfer-encoding"));
   const hasAgent = fields.some(([name]) => name.toLowerCase() === "user-agent");
   const options = [
