@@ -3,6 +3,7 @@ import { once } from "node:events";
 import { connect, createServer } from "node:net";
 import type { AddressInfo, Server, Socket } from "node:net";
 import { after, test } from "node:test";
+import { exchangeUrl } from "#exchange/exchange.ts";
 import { startEngine } from "./engine-harness.ts";
 import type { Engine } from "./engine-harness.ts";
 
@@ -401,6 +402,66 @@ for (const [name, bytes, status] of BAD_REQUESTS) {
     assert.match(text, new RegExp(`^HTTP/1\\.1 ${status} `));
   });
 }
+
+const REFUSED_ENTRIES: readonly [is: string, bytes: string, status: number, url: string, tells: RegExp][] = [
+  [
+    "bytes above 127 in its target",
+    "GET http://x.test/caf\xc3\xa9?\xff HTTP/1.1\r\nHost: x.test\r\n\r\n",
+    400,
+    "http://x.test/caf%C3%A9?%FF",
+    /target is malformed.*percent-encoded/,
+  ],
+  [
+    "a blank in its target",
+    "GET http://x.test:81/a b HTTP/1.1\r\nHost: x.test:81\r\n\r\n",
+    400,
+    "http://x.test:81/a%20b",
+    /request line.*percent-encoded/,
+  ],
+  [
+    "two Hosts",
+    "GET http://x.test/ HTTP/1.1\r\nHost: x\r\nHost: y\r\n\r\n",
+    400,
+    "http://x.test/",
+    /more than one Host field$/,
+  ],
+  [
+    "a head beyond 64 KB",
+    `GET http://x.test/ HTTP/1.1\r\nHost: x.test\r\nX: ${"a".repeat(70_000)}\r\n\r\n`,
+    431,
+    "http://x.test/",
+    /head is too large$/,
+  ],
+];
+for (const [is, bytes, status, url, tells] of REFUSED_ENTRIES) {
+  test(`a request that is refused for ${is} has an entry with stage and cause, and goes nowhere`, async () => {
+    const proxy = await engine();
+    const { text } = await talk(proxy.port, Buffer.from(bytes, "latin1"));
+    assert.match(text, new RegExp(`^HTTP/1\\.1 ${status} [^]*CLIENT_PROTOCOL`));
+    const [exchange] = await proxy.waitFor(1);
+    assert.ok(exchange?.state.step === "failed");
+    const { stage, side, code, message } = exchange.state.failure;
+    assert.deepEqual([stage, side, code], ["client-read", "client", "CLIENT_PROTOCOL"]);
+    assert.match(message, tells);
+    assert.deepEqual([exchangeUrl(exchange.request), exchange.response?.status], [url, status]);
+  });
+}
+
+test("a refused request inside a tunnel is recorded under the host it names, without credentials for the proxy", async () => {
+  const { port } = await origin(() => undefined);
+  const proxy = await engine();
+  const head = `GET /\xe9 HTTP/1.1\r\nHost: named.test:${port}\r\nProxy-Authorization: Basic dTpw\r\n\r\n`;
+  const { text } = await talk(
+    proxy.port,
+    Buffer.from(`CONNECT 127.0.0.1:${port} HTTP/1.1\r\nHost: x\r\n\r\n${head}`, "latin1"),
+  );
+  assert.match(text, / 400 /);
+  const exchange = proxy.finished.find(({ request }) => request.method === "GET");
+  assert.deepEqual(
+    [exchange?.request.host, exchange?.request.path, exchange?.request.fields],
+    ["named.test", "/%E9", ["Host", `named.test:${port}`]],
+  );
+});
 
 test("requests to the proxy's own listener end in 508 within a second, by whatever name", async () => {
   const proxy = await engine();

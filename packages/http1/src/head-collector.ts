@@ -43,6 +43,11 @@ export class HeadCollector {
     return index < this.#heldBytes ? (this.#held?.[index] ?? -1) : -1;
   }
 
+  /** All that came of the present head, in latin1. */
+  get seen(): string {
+    return this.text === "" ? (this.#held?.toString("latin1", 0, this.#heldBytes) ?? "") : this.text;
+  }
+
   reset(): void {
     this.text = "";
     this.isClean = false;

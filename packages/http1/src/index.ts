@@ -28,6 +28,7 @@ export {
   type Version,
 } from "./message.ts";
 export type { MessageSink, ReaderState } from "./message-reader.ts";
+export { readRefusedHead, type RefusedHead } from "./refused-head.ts";
 export { RequestReader, type RequestReaderOptions } from "./request-reader.ts";
 export { ResponseReader, type ResponseReaderOptions, type ResponseSink } from "./response-reader.ts";
 export {

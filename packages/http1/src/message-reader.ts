@@ -12,8 +12,11 @@ export interface MessageSink<Head> {
   /** Trailer fields that passed the checks; called before `onEnd`, only when there are any. */
   onTrailers?(fields: RawFields): void;
   onEnd(): void;
-  /** At most once, and the last call of all. */
-  onError(error: Http1Error): void;
+  /**
+   * At most once, and the last call of all.
+   * @param headText  what came of a head that was refused, one character per byte; empty behind a head
+   */
+  onError(error: Http1Error, headText: string): void;
 }
 
 /** Where a reader is in its present message. */
@@ -138,8 +141,9 @@ export abstract class MessageReader<Head> {
   protected fail(error: Http1Error): void {
     if (this.#state === "failed") return;
     this.#state = "failed";
+    const headText = this.collector.seen;
     this.collector.reset();
-    this.sink.onError(this.asError(error.code));
+    this.sink.onError(this.asError(error.code), headText);
   }
 
   #readBody(chunk: Buffer, at: number): number {

@@ -16,6 +16,7 @@ import { Http1Answer } from "./http1-answer.ts";
 import { HttpExchange } from "./http-exchange.ts";
 import { KnownHost } from "./known-host.ts";
 import type { ProxyServices } from "./proxy-services.ts";
+import { refusedRequest } from "./refused-request.ts";
 import { planRequest } from "./request-plan.ts";
 import type { TunnelBase } from "./request-plan.ts";
 import { relay } from "./relay.ts";
@@ -95,7 +96,7 @@ export class HttpConnection implements ExchangeClient, Timed {
           this.#state.requestEnded();
           this.#exchange?.onRequestEnd();
         },
-        onError: (error) => this.#refuse(error),
+        onError: (error, headText) => this.#refuse(error, headText),
       },
       {},
       { dropsUserinfo: true },
@@ -353,15 +354,19 @@ export class HttpConnection implements ExchangeClient, Timed {
     this.origins.end();
   }
 
-  #refuse(error: Http1Error): void {
+  #refuse(error: Http1Error, headText: string): void {
     const failure = invalidRequest(`The request is not valid HTTP: ${error.message}`, error);
     if (this.#state.requestRefused() === "destroy") {
       if (this.#exchange) this.#exchange.fail(failure);
       else this.#socket.destroy();
       return;
     }
-    if (this.#exchange) this.#exchange.fail(failure);
-    else this.#answerRefusal(error.status, failure, undefined);
+    if (this.#exchange) return this.#exchange.fail(failure);
+    const refused = refusedRequest(headText, error, this.#base);
+    if (refused === undefined) return this.#answerRefusal(error.status, failure, undefined);
+    this.#answer.begin();
+    this.#exchange = new HttpExchange(this, refused.head, refused.request, refused.plan);
+    this.#exchange.start();
   }
 
   #answerTimeout(): void {

@@ -52,10 +52,13 @@ export interface Failure {
   readonly cause?: unknown;
   /** What a peer said by ending its stream (RFC 9113, 7), to be said to the other side too. */
   readonly resetCode?: number;
+  /** What the client is answered, where that of the code is too general. */
+  readonly status?: number;
 }
 
 /** The status of the answer that tells the client of a failure: 504 for time, 508 for loops, 502 otherwise. */
 export function failureStatus(failure: Failure): number {
+  if (failure.status !== undefined) return failure.status;
   switch (failure.code) {
     case "UPSTREAM_TIMEOUT":
     case "UPSTREAM_PROXY_TIMEOUT":
