@@ -1,11 +1,12 @@
 import assert from "node:assert/strict";
-import { readFile, writeFile } from "node:fs/promises";
+import { link, readFile, rm, writeFile } from "node:fs/promises";
 import { test } from "node:test";
 import { DatabaseSync } from "node:sqlite";
 import { temporaryDirectory, type TemporaryDirectory } from "@headworks/testkit";
 import { openDatabase, TRAFFIC_MIGRATIONS } from "./database.ts";
 import { ForeignFileError, refuseForeignFile } from "./foreign-file.ts";
 import { openCaptureStore } from "./open-capture-store.ts";
+import { openRig } from "./store-rig.ts";
 
 const SQLITE = "SQLite format 3\0";
 
@@ -41,6 +42,26 @@ for (const [what, make] of FOREIGN) {
     assert.deepEqual(await readFile(path), before);
   });
 }
+
+test("a store does not take its own database while the file has a second name, and leaves both as they were", async () => {
+  await using directory = await temporaryDirectory();
+  for (const chosen of [undefined, directory.file("shop.db")]) {
+    await (await openRig(directory.file("data"), {}, chosen))[Symbol.asyncDispose]();
+    const path = chosen ?? directory.file("data", "traffic.db");
+    const other = directory.file("other.db");
+    const before = await readFile(path);
+    await link(path, other);
+    for (const name of [path, other]) {
+      await assert.rejects(openRig(directory.file("data"), {}, name), {
+        name: "ForeignFileError",
+        message: `${name} has 2 names (hard links), and whoever opens it by another one destroys it: put a copy in its place`,
+      });
+      assert.deepEqual(await readFile(name), before);
+    }
+    await rm(other);
+    await (await openRig(directory.file("data"), {}, path))[Symbol.asyncDispose]();
+  }
+});
 
 test("what is not there, is empty, was ours, or is a database that is damaged is nobody else's", async () => {
   await using directory = await temporaryDirectory();

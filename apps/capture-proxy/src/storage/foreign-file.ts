@@ -1,7 +1,7 @@
-import { closeSync, openSync, readSync } from "node:fs";
+import { closeSync, openSync, readSync, statSync } from "node:fs";
 import { openDatabase } from "./database.ts";
 
-/** The file that was named for the captured traffic is somebody else's; opening it here would destroy it. */
+/** The file that was named for the captured traffic is somebody else's, or may be; opening it here would destroy it. */
 export class ForeignFileError extends Error {
   override readonly name = "ForeignFileError";
 }
@@ -20,6 +20,19 @@ export function refuseForeignFile(path: string): void {
   const tables = tablesOf(path);
   if (tables.length === 0 || tables.includes("entry")) return;
   throw new ForeignFileError(`${path} is the database of another program; name another file with --db-path`);
+}
+
+/**
+ * Throws {@link ForeignFileError} for a file that has several names (hard links). What belongs to a database lies beside
+ * each name and no lock tells of the others: a process that opens it by another one would destroy it (SQLite, How To
+ * Corrupt An SQLite Database File, 2.5), and a backup made of links would change with it.
+ */
+export function refuseLinkedFile(path: string): void {
+  const names = statSync(path, { throwIfNoEntry: false })?.nlink ?? 1;
+  if (names <= 1) return;
+  throw new ForeignFileError(
+    `${path} has ${names} names (hard links), and whoever opens it by another one destroys it: put a copy in its place`,
+  );
 }
 
 function startOf(path: string): Buffer {

@@ -31,7 +31,7 @@ import type {
 } from "./capture-store.ts";
 import { lockForThisProcess } from "./data-lock.ts";
 import { snapshotOfExchange } from "./entry-snapshot.ts";
-import { refuseForeignFile } from "./foreign-file.ts";
+import { refuseForeignFile, refuseLinkedFile } from "./foreign-file.ts";
 import { laneOf, ReaderPool } from "./reader-pool.ts";
 import type { SessionScope } from "./reader-messages.ts";
 import { exportChunks } from "./export-chunks.ts";
@@ -81,6 +81,7 @@ export async function openCaptureStore(options: CaptureStoreOptions): Promise<Ca
   try {
     if (isElsewhere) refuseForeignFile(setup.path);
     for (const [file, shownPath] of locks) unlocks.push(lockForThisProcess(file, shownPath));
+    refuseLinkedFile(setup.path);
     rmSync(setup.decodedFolder, { recursive: true, force: true });
     const store = new ThreadedCaptureStore(options, unlock);
     await store.start(setup);
