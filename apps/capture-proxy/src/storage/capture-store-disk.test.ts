@@ -38,6 +38,10 @@ test("on a full disk traffic goes on, the problem is told once, and storing goes
   assert.match(store.status().problem ?? "", /^The disk is full: traffic goes on/u);
   const during = rig.add();
   assert.ok((await rig.rows({}, { limit: 1 })).total > 0, "what is stored can be read");
+  await assert.rejects(store.updateSession(store.activeSessionId, { notes: "x".repeat(4_000_000) }), {
+    name: "StoreTroubleError",
+    message: /^The disk is full/u,
+  });
   rmSync(`${path}/ballast`);
   await waitUntil(() => store.status().ok, { timeoutMs: 10_000 });
   await store.flush();

@@ -43,6 +43,11 @@ export interface WriterEvents {
   alarm(sentence: string): void;
 }
 
+/** The disk, or the file, refuses what was asked for; it may be asked for again. */
+class StoreTroubleError extends Error {
+  override readonly name = "StoreTroubleError";
+}
+
 interface Waiter {
   readonly batch: number;
   readonly resolve: () => void;
@@ -333,7 +338,9 @@ export class WriterClient {
         this.#calls.delete(message.call);
         return;
       case "callFailed":
-        this.#calls.get(message.call)?.reject(new Error(message.error));
+        this.#calls
+          .get(message.call)
+          ?.reject(message.isTrouble ? new StoreTroubleError(message.error) : new Error(message.error));
         this.#calls.delete(message.call);
         return;
       case "ready":

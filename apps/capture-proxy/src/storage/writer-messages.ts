@@ -128,5 +128,11 @@ export type FromWriter =
   | { readonly kind: "trouble"; readonly problem: string | null }
   | { readonly kind: "reopened"; readonly movedAside: string }
   | { readonly kind: "answer"; readonly call: number; readonly value: unknown }
-  | { readonly kind: "callFailed"; readonly call: number; readonly error: string }
+  | {
+      readonly kind: "callFailed";
+      readonly call: number;
+      readonly error: string;
+      /** It is the disk that refuses, or the file: nobody's defect. */
+      readonly isTrouble: boolean;
+    }
   | { readonly kind: "closed" };

@@ -171,7 +171,9 @@ export class WriterThread {
       this.#post({ kind: "answer", call: message.call, value: this.#running.call(message.request) });
     } catch (error) {
       const reason = error instanceof Error ? error.message : String(error);
-      this.#post({ kind: "callFailed", call: message.call, error: `${SENTENCES[troubleOf(error)]} (${reason})` });
+      const trouble = troubleOf(error);
+      const isTrouble = trouble !== "other";
+      this.#post({ kind: "callFailed", call: message.call, error: `${SENTENCES[trouble]} (${reason})`, isTrouble });
     }
     this.#tidySoon();
   }
