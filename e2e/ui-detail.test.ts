@@ -82,6 +82,35 @@ journey("A picture is shown with its size, and plain bytes in hexadecimal", asyn
     .waitFor();
 });
 
+journey("A field whose bytes are UTF-8 is read as that, and is copied and sent again byte for byte", async (bench) => {
+  const octets = Buffer.from("grün").toString("latin1");
+  await bench.send({
+    url: "/green",
+    headers: [
+      ["X-City", octets],
+      ["X-Latin", "gr\xfcn"],
+    ],
+  });
+  const page = await bench.open("/traffic", { permissions: ["clipboard-read", "clipboard-write"] });
+  const pane = await openRow(page, "/green");
+  await pane.getByRole("tab", { name: "Messages" }).click();
+  const line = pane.locator("dl > div").filter({ has: page.getByRole("button", { name: "Copy X-City" }) });
+  await line.getByText("grün").waitFor();
+  await line.getByTitle(`Its bytes read as UTF-8. In Latin-1, as it is copied: ${octets}`).waitFor();
+  await waitForCount(pane.getByText("UTF-8", { exact: true }), 1);
+  await line.getByRole("button", { name: "Copy X-City" }).click();
+  await eventually("it is copied", async () => (await page.evaluate("navigator.clipboard.readText()")) === octets);
+  await page.keyboard.press("e");
+  const field = page.getByRole("textbox", { name: "Value of X-City" });
+  await eventually("the field holds the bytes", async () => (await field.inputValue().catch(() => "")) === octets);
+  await page.getByText("In UTF-8: grün").waitFor();
+  await page.getByRole("button", { name: "Send", exact: true }).click();
+  await page.getByRole("region", { name: "What came back" }).waitFor();
+  const [first, again] = await bench.weir.entries("/green");
+  const valueOf = (entry = first): unknown => entry?.request.headers_list.find(([name]) => name === "X-City")?.[1];
+  assert.deepEqual([valueOf(), valueOf(again)], [octets, octets]);
+});
+
 journey("Forms and multipart bodies are taken apart", async (bench) => {
   const part = (head: string, text: string): string =>
     `--line\r\nContent-Disposition: form-data; ${head}\r\n\r\n${text}\r\n`;

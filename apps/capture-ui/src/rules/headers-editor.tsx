@@ -1,3 +1,4 @@
+import { utf8Reading } from "@headworks/http-fields";
 import { ArrowDown, ArrowUp, Plus, Trash2 } from "lucide-react";
 import { Button, IconButton } from "../ui/button.tsx";
 import { TextInput } from "../ui/field.tsx";
@@ -63,8 +64,15 @@ export function HeadersEditor({
               onClick={() => onChange(drafts.filter((other) => other.key !== draft.key))}
             />
           </span>
+          <Reading octets={draft.value} />
         </div>
       ))}
     </div>
   );
+}
+
+/** What the bytes of a value say in UTF-8, where the field shows them one by one. */
+function Reading({ octets }: { readonly octets: string }) {
+  const reading = utf8Reading(octets);
+  return reading === undefined ? null : <p className={styles["reading"]}>In UTF-8: {reading}</p>;
 }

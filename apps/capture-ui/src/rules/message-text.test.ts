@@ -17,6 +17,17 @@ test("a head is its first line and its fields in order", () => {
   assert.deepEqual(headLines({ status_code: 204, status_message: "", headers_list: [], ...body }), ["204"]);
 });
 
+test("a value whose bytes are UTF-8 is read as that, and still differs from the same text in Latin-1", () => {
+  const headers_list: [string, string][] = [
+    ["X-City", Buffer.from("grün").toString("latin1")],
+    ["X-City", "gr\xfcn"],
+  ];
+  assert.deepEqual(headLines({ method: "GET", url: "http://a/", headers_list, ...body }).slice(1), [
+    "X-City: grün (UTF-8)",
+    "X-City: grün",
+  ]);
+});
+
 test("JSON is indented unless that would change it", () => {
   const lines = (text: string) => bodyLines({ headers_list: [], body: text, body_encoding: "utf8" });
   assert.deepEqual(lines('{"a":[1]}'), ["{", '  "a": [', "    1", "  ]", "}"]);

@@ -1,3 +1,5 @@
+import { utf8Reading } from "@headworks/http-fields";
+
 /** A message as it is compared: first line, fields, body. */
 interface ShownMessage {
   readonly headers_list: readonly (readonly [string, string])[];
@@ -18,13 +20,19 @@ interface ShownResponse extends ShownMessage {
 /** Longer bodies are compared as they are, without being indented. */
 const MOST_INDENTED = 400_000;
 
+/** A field value for people: what its octets say in UTF-8, marked as that, or the octets. Different octets stay different. */
+export function valueText(octets: string): string {
+  const reading = utf8Reading(octets);
+  return reading === undefined ? octets : `${reading} (UTF-8)`;
+}
+
 /** First line and fields of a message, one per line. */
 export function headLines(message: ShownRequest | ShownResponse): readonly string[] {
   const first =
     "method" in message
       ? `${message.method} ${message.url}`
       : `${message.status_code}${message.status_message === null || message.status_message === "" ? "" : ` ${message.status_message}`}`;
-  return [first, ...message.headers_list.map(([name, value]) => `${name}: ${value}`)];
+  return [first, ...message.headers_list.map(([name, value]) => `${name}: ${valueText(value)}`)];
 }
 
 /** The lines of a body: JSON indented, bytes that are no text as base64. */

@@ -1,4 +1,5 @@
 import type { TrafficEntry } from "@headworks/capture-contract";
+import { utf8Reading } from "@headworks/http-fields";
 import { Tag } from "../../ui/tag.tsx";
 import { cookieConcerns, cookieLife, receivedCookies, sentCookies } from "./cookie-rows.ts";
 import styles from "./detail.module.css";
@@ -29,7 +30,7 @@ export function CookiesTab({ entry }: { readonly entry: TrafficEntry }) {
               {sent.map((cookie, index) => (
                 <tr key={`${index}-${cookie.name}`}>
                   <th scope="row">{cookie.name}</th>
-                  <td>{cookie.value}</td>
+                  <td>{utf8Reading(cookie.value) ?? cookie.value}</td>
                 </tr>
               ))}
             </tbody>
@@ -61,7 +62,7 @@ export function CookiesTab({ entry }: { readonly entry: TrafficEntry }) {
                     <th scope="row" style={{ width: "18%" }}>
                       {cookie.name}
                     </th>
-                    <td>{cookie.value}</td>
+                    <td>{utf8Reading(cookie.value) ?? cookie.value}</td>
                     <td>{cookieLife(cookie, receivedMs)}</td>
                     <td>
                       {cookie.domain ?? "this host"}

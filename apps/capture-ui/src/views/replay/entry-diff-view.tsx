@@ -1,4 +1,5 @@
 import type { BodyDiff, EntryDiff } from "@headworks/capture-contract";
+import { valueText } from "../../rules/message-text.ts";
 import { formatBytes, formatDuration } from "../../ui/format.ts";
 import { Tag } from "../../ui/tag.tsx";
 import styles from "./replay.module.css";
@@ -54,8 +55,8 @@ function Headers({ title, headers }: { readonly title: string; readonly headers:
             {headers.changed.map((header) => (
               <tr key={header.name}>
                 <th scope="row">{header.name}</th>
-                <td className={styles["removed"]}>{header.left?.join(" · ") ?? "not there"}</td>
-                <td className={styles["added"]}>{header.right?.join(" · ") ?? "not there"}</td>
+                <td className={styles["removed"]}>{header.left?.map(valueText).join(" · ") ?? "not there"}</td>
+                <td className={styles["added"]}>{header.right?.map(valueText).join(" · ") ?? "not there"}</td>
               </tr>
             ))}
           </tbody>

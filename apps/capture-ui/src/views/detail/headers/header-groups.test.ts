@@ -36,6 +36,26 @@ test("a search looks at names and values", () => {
   );
 });
 
+test("octets that are UTF-8 are read as that beside what they are, and found in both readings", () => {
+  const octets = (text: string): string => Buffer.from(text).toString("latin1");
+  const named: [string, string][] = [
+    ["X-City", octets("grün")],
+    ["X-Latin", "gr\xfcn"],
+    ["X-Plain", "green"],
+  ];
+  assert.deepEqual(
+    headerLines(named).map(({ value, reading }) => [value, reading]),
+    [
+      ["gr\xc3\xbcn", "grün"],
+      ["gr\xfcn", undefined],
+      ["green", undefined],
+    ],
+  );
+  const found = (search: string): readonly string[] => headerLines(named, search).map(({ name }) => name);
+  assert.deepEqual([found("grün"), found(octets("grün"))], [["X-City", "X-Latin"], ["X-City"]]);
+  assert.equal(headersAsText(named).split("\n")[0], "X-City: gr\xc3\xbcn");
+});
+
 test("each field is in exactly one group, and groups keep the order of the wire", () => {
   const groups = groupHeaders(headerLines(headers));
   assert.deepEqual(

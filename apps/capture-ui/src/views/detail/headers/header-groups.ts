@@ -1,8 +1,13 @@
+import { utf8Reading } from "@headworks/http-fields";
+
 /** A field as it came, with its place in the message. */
 export interface HeaderLine {
   readonly position: number;
   readonly name: string;
+  /** Its octets, one character for each, as in Latin-1. */
   readonly value: string;
+  /** What the octets say in UTF-8, where that is something else. */
+  readonly reading: string | undefined;
   /** How many fields of this name the message has. */
   readonly occurrences: number;
 }
@@ -36,16 +41,17 @@ const GROUPS: readonly (readonly [title: string, pattern: RegExp])[] = [
   ["Client hints", /^(?:sec-ch-.*|accept-ch|dnt|sec-gpc|save-data|priority)$/u],
 ];
 
-/** Fields in wire order; `search` keeps those with the text in name or value. */
+/** Fields in wire order; `search` keeps those with the text in name or value, in either reading. */
 export function headerLines(headers: readonly (readonly [string, string])[], search = ""): HeaderLine[] {
   const counts = new Map<string, number>();
   for (const [name] of headers) counts.set(name.toLowerCase(), (counts.get(name.toLowerCase()) ?? 0) + 1);
   const needle = search.trim().toLowerCase();
-  return headers.flatMap(([name, value], position) =>
-    needle === "" || name.toLowerCase().includes(needle) || value.toLowerCase().includes(needle)
-      ? [{ position, name, value, occurrences: counts.get(name.toLowerCase()) ?? 1 }]
-      : [],
-  );
+  return headers.flatMap(([name, value], position) => {
+    const reading = utf8Reading(value);
+    const isAsked =
+      needle === "" || [name, value, reading].some((text) => text?.toLowerCase().includes(needle) === true);
+    return isAsked ? [{ position, name, value, reading, occurrences: counts.get(name.toLowerCase()) ?? 1 }] : [];
+  });
 }
 
 /** Lines by subject; inside a group the order of the wire stays. Groups without lines are left out. */

@@ -1,3 +1,4 @@
+import { utf8Reading } from "@headworks/http-fields";
 import { ChevronRight, Copy, ListTree } from "lucide-react";
 import { useId, useLayoutEffect, useRef, useState } from "react";
 import { Button, IconButton } from "../../../ui/button.tsx";
@@ -108,10 +109,11 @@ function HeaderField({ line }: { readonly line: HeaderLine }) {
   const [nowMs] = useState(() => Date.now());
   const note = headerNote(line.name);
   const decoded = decodeValue(line.name, line.value, nowMs);
-  const isLong = line.value.length > LONG_VALUE && !whole;
+  const text = line.reading ?? line.value;
+  const isLong = text.length > LONG_VALUE && !whole;
   // What is decoded below need not fill lines with letters that nobody reads; copying gives all of it.
-  const isFolded = decoded !== null && decoded.mark.startsWith("JWT") && line.value.length > 40 && !whole;
-  const shown = isFolded ? `${line.value.slice(0, 22)}…` : isLong ? `${line.value.slice(0, LONG_VALUE)}…` : line.value;
+  const isFolded = decoded !== null && decoded.mark.startsWith("JWT") && text.length > 40 && !whole;
+  const shown = isFolded ? `${text.slice(0, 22)}…` : isLong ? `${text.slice(0, LONG_VALUE)}…` : text;
   return (
     <div className={styles["field"]}>
       <dt>{note === null ? line.name : <Explained name={line.name} note={note} />}</dt>
@@ -122,6 +124,11 @@ function HeaderField({ line }: { readonly line: HeaderLine }) {
             Show all
           </Button>
         ) : null}
+        {line.reading !== undefined && (
+          <Tag tone="neutral" title={`Its bytes read as UTF-8. In Latin-1, as it is copied: ${line.value}`}>
+            UTF-8
+          </Tag>
+        )}
         {decoded !== null && (
           <button type="button" className={styles["markButton"]} aria-expanded={open} onClick={() => setOpen(!open)}>
             <Tag tone={decoded.tone}>
@@ -204,7 +211,7 @@ function DecodedLine({ name, value }: { readonly name: string; readonly value: s
   return (
     <>
       <span className={styles["quiet"]}>{name}</span>
-      <span>{value}</span>
+      <span>{utf8Reading(value) ?? value}</span>
     </>
   );
 }
