@@ -105,6 +105,71 @@ for (const { screen, api, body } of EDITORS) {
   });
 }
 
+/** The windows in which something stored is changed. */
+const WINDOWS = [
+  {
+    screen: "breakpoints?part=rules",
+    api: "/breakpoints",
+    body: (name: string) => ({ name, condition: { type: "host", pattern: "shop.example" }, direction: "request" }),
+    open: /^Edit/u,
+    field: "Name",
+    member: "name",
+  },
+  {
+    screen: "blocklist",
+    api: "/blocklist",
+    body: (note: string) => ({ pattern: "shop.example", note, enabled: false, response_body: note }),
+    open: "Edit shop.example",
+    field: "Note",
+    member: "note",
+  },
+] as const;
+
+for (const { screen, api, body, open, field, member } of WINDOWS) {
+  journey(`A window of ${screen} notices that what it changes was changed or deleted elsewhere`, async (bench) => {
+    const list = async () => await bench.weir.get<readonly Readonly<Record<string, unknown>>[]>(api);
+    const { id } = (await callApi(bench.weir, "POST", api, body("First"))) as Stored;
+    const page = await bench.open(`/${screen}`);
+    await page.getByRole("link", { name: "Sessions", exact: true }).click();
+    await page.goBack();
+    await page.getByRole("button", { name: open }).click();
+    const dialog = page.getByRole("dialog");
+    const text = dialog.getByRole("textbox", { name: field, exact: true });
+    await waitForValue(text, "First");
+    // Nothing is written yet, so the window shows what is stored now, and closes without a question.
+    await callApi(bench.weir, "PUT", `${api}/${id}`, body("Second"));
+    await waitForValue(text, "Second");
+    await text.focus();
+    await callApi(bench.weir, "PUT", `${api}/${id}`, body("Third"));
+    await waitForValue(text, "Third");
+    await page.keyboard.press("Escape");
+    await dialog.waitFor({ state: "detached" });
+    await page.getByRole("button", { name: open }).click();
+    await waitForValue(text, "Third");
+    await text.fill("Mine");
+    await callApi(bench.weir, "PUT", `${api}/${id}`, body("Fourth"));
+    const alert = dialog.getByRole("alert");
+    await alert.filter({ hasText: "was changed elsewhere meanwhile" }).waitFor();
+    await waitForValue(text, "Mine");
+    await alert.getByRole("button", { name: "Take theirs" }).click();
+    await waitForValue(text, "Fourth");
+    // What is written waits while one looks elsewhere.
+    await text.fill("Mine after all");
+    await page.goForward();
+    await page.goBack();
+    await page.getByRole("button", { name: open }).click();
+    await waitForValue(text, "Mine after all");
+    await callApi(bench.weir, "DELETE", `${api}/${id}`);
+    await alert.filter({ hasText: "was deleted elsewhere" }).waitFor();
+    await waitForValue(text, "Mine after all");
+    await dialog.getByRole("button", { name: "Save" }).click();
+    await dialog.waitFor({ state: "detached" });
+    const [made, ...others] = await list();
+    assert.deepEqual([made?.[member], made?.["enabled"], others], ["Mine after all", api === "/breakpoints", []]);
+    await callApi(bench.weir, "DELETE", `${api}/${String(made?.["id"])}`);
+  });
+}
+
 journey("A window with unsaved drafts asks before it closes, and one without does not", async (bench) => {
   const page = await bench.open("/rewrites");
   const asked: string[] = [];

@@ -18,6 +18,7 @@ export function Dialog({
   description,
   size = "normal",
   actions,
+  isUnsaved,
   onSubmit,
   children,
 }: {
@@ -29,6 +30,8 @@ export function Dialog({
   readonly size?: "normal" | "wide" | "bare" | undefined;
   /** Buttons at the end. */
   readonly actions?: ReactNode | undefined;
+  /** Whether closing it would lose something, where its fields cannot tell: they may begin with a draft, or follow a store. */
+  readonly isUnsaved?: boolean | undefined;
   /** With it the content is a form: Enter in a field submits, and a button of type `submit` does too. */
   readonly onSubmit?: (() => void) | undefined;
   readonly children?: ReactNode | undefined;
@@ -42,7 +45,7 @@ export function Dialog({
     onSubmit?.();
   };
   const close = (isOutside: boolean): void => {
-    if (!isWritten()) onClose();
+    if (!(isUnsaved ?? isWritten())) onClose();
     else if (!isOutside) setAsking(!isAsking);
   };
   const content = (

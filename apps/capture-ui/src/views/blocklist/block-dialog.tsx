@@ -1,28 +1,48 @@
 import type { BlockEntry } from "@headworks/capture-contract";
 import { useMutation, useQueryClient } from "@tanstack/react-query";
-import { useState } from "react";
+import { useMemo, useState } from "react";
 import { api } from "../../api.ts";
+import { ChangedElsewhere } from "../../rules/rule-editor.tsx";
+import { useStoredDraft } from "../../rules/use-stored-draft.ts";
 import { Button } from "../../ui/button.tsx";
 import { Dialog } from "../../ui/dialog.tsx";
 import { Field, TextArea, TextInput } from "../../ui/field.tsx";
 import { fieldErrors } from "../settings/field-errors.ts";
-import { BLOCK_FIELDS, NEW_BLOCK, bodyOf, draftOf } from "./block-form.ts";
+import { BLOCK_FIELDS, NEW_BLOCK, bodyOf, draftOf, restoreBody } from "./block-form.ts";
 import type { BlockDraft } from "./block-form.ts";
 import styles from "./blocklist.module.css";
 
 /** Creates or changes a block entry; what the service refuses is shown at its field. */
-export function BlockDialog({ entry, onClose }: { readonly entry: BlockEntry | null; readonly onClose: () => void }) {
+export function BlockDialog({
+  entry,
+  isGone,
+  onClose,
+}: {
+  /** The stored entry as it is now; null for a new one. */
+  readonly entry: BlockEntry | null;
+  /** It was deleted elsewhere; `entry` is what it was last. */
+  readonly isGone: boolean;
+  readonly onClose: () => void;
+}) {
   const client = useQueryClient();
-  const [draft, setDraft] = useState<BlockDraft>(entry === null ? NEW_BLOCK : draftOf(entry));
+  const begun = useMemo(() => (entry === null ? NEW_BLOCK : draftOf(entry)), [entry]);
+  const name = `block ${entry?.id ?? "new"}`;
+  const stored = useStoredDraft<BlockDraft>(name, begun);
+  const { draft } = stored;
+  const close = (): void => {
+    stored.release();
+    onClose();
+  };
   const [problems, setProblems] = useState<Readonly<Record<string, string>>>({});
   const save = useMutation({
     mutationFn: async (body: Parameters<typeof api.blocklist.createBlockEntry>[0]["body"]) => {
       if (entry === null) await api.blocklist.createBlockEntry({ body });
+      else if (isGone) await api.blocklist.createBlockEntry({ body: { ...restoreBody(entry), ...body } });
       else await api.blocklist.updateBlockEntry({ params: { id: entry.id }, body });
     },
     onSuccess: async () => {
       await client.invalidateQueries({ queryKey: ["blocklist"] });
-      onClose();
+      close();
     },
   });
   const refused =
@@ -31,7 +51,7 @@ export function BlockDialog({ entry, onClose }: { readonly entry: BlockEntry | n
       : fieldErrors(save.error, BLOCK_FIELDS);
   const errorOf = (name: (typeof BLOCK_FIELDS)[number]) => problems[name] ?? refused.fields[name];
   const set = (change: Partial<BlockDraft>): void => {
-    setDraft({ ...draft, ...change });
+    stored.set({ ...draft, ...change });
     setProblems({});
     save.reset();
   };
@@ -43,18 +63,22 @@ export function BlockDialog({ entry, onClose }: { readonly entry: BlockEntry | n
   return (
     <Dialog
       open
-      onClose={onClose}
+      onClose={close}
+      isUnsaved={stored.isChanged}
       onSubmit={submit}
       title={entry === null ? "Block a host" : "Change a block entry"}
       actions={
         <>
-          <Button onClick={onClose}>Cancel</Button>
+          <Button onClick={close}>Cancel</Button>
           <Button type="submit" variant="primary" disabled={save.isPending}>
             {entry === null ? "Block" : "Save"}
           </Button>
         </>
       }
     >
+      {(isGone || stored.isOutdated) && !save.isPending && (
+        <ChangedElsewhere noun="entry" isGone={isGone} stored={stored} />
+      )}
       <Field label="Host or pattern" hint="ads.example.com, *.ads.example.com, 10.0.0.0/8" error={errorOf("pattern")}>
         <TextInput
           mono

@@ -4,6 +4,7 @@ import { Pencil, Plus, ShieldBan, Trash2 } from "lucide-react";
 import { useState } from "react";
 import { api } from "../../api.ts";
 import { blocklistQuery } from "../../queries.ts";
+import { useFollowed } from "../../rules/use-followed.ts";
 import { Button, IconButton } from "../../ui/button.tsx";
 import { Switch } from "../../ui/field.tsx";
 import { formatCount, formatDateTime } from "../../ui/format.ts";
@@ -90,9 +91,17 @@ export function BlocklistView() {
           remove: (entry) => void remove(entry),
         })}
       />
-      {editing !== null && <BlockDialog entry={editing === "new" ? null : editing} onClose={() => setEditing(null)} />}
+      {editing === "new" && <BlockDialog entry={null} isGone={false} onClose={() => setEditing(null)} />}
+      {editing !== null && editing !== "new" && <Editing begun={editing} onClose={() => setEditing(null)} />}
     </Page>
   );
+}
+
+/** The window of an entry, which follows what becomes of it elsewhere. */
+function Editing({ begun, onClose }: { readonly begun: BlockEntry; readonly onClose: () => void }) {
+  const entries = useQuery(blocklistQuery);
+  const { item, isGone } = useFollowed(begun, entries.data);
+  return <BlockDialog entry={item} isGone={isGone} onClose={onClose} />;
 }
 
 function columnsOf({

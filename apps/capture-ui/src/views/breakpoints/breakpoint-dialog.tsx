@@ -1,13 +1,15 @@
 import type { Breakpoint, Condition, NewBreakpoint } from "@headworks/capture-contract";
 import { useMutation } from "@tanstack/react-query";
-import { useState } from "react";
+import { useMemo } from "react";
 import { api } from "../../api.ts";
 import { queryClient } from "../../queries.ts";
 import { ConditionBuilder } from "../../rules/condition-builder.tsx";
 import { MatchPreview } from "../../rules/match-preview.tsx";
 import { Refused } from "../../rules/refused.tsx";
+import { ChangedElsewhere } from "../../rules/rule-editor.tsx";
 import { DirectionField, NameField, OrderField } from "../../rules/rule-fields.tsx";
 import { useRefusal } from "../../rules/use-refusal.ts";
+import { useStoredDraft } from "../../rules/use-stored-draft.ts";
 import { Button } from "../../ui/button.tsx";
 import { Dialog } from "../../ui/dialog.tsx";
 import { Field, TextInput } from "../../ui/field.tsx";
@@ -24,17 +26,19 @@ export interface BreakpointDraft {
 
 const FIELDS = ["name", "condition", "direction", "timeout_secs", "priority"] as const;
 
-function draftOf(start: Breakpoint | Partial<BreakpointDraft>): BreakpointDraft {
+/** A breakpoint as it is written: the condition apart, for it may be half written. */
+interface Writing {
+  readonly form: BreakpointDraft;
+  readonly condition: Condition | null;
+}
+
+function writingOf(start: Breakpoint | Partial<BreakpointDraft>): Writing {
   if ("id" in start) {
-    return {
-      name: start.name,
-      condition: start.condition,
-      direction: start.direction,
-      timeout: start.timeout_secs === null ? "" : String(start.timeout_secs),
-      priority: String(start.priority),
-    };
+    const { name, condition, direction, timeout_secs: timeoutS, priority } = start;
+    const timeout = timeoutS === null ? "" : String(timeoutS);
+    return { form: { name, condition, direction, timeout, priority: String(priority) }, condition };
   }
-  return {
+  const form: BreakpointDraft = {
     name: "",
     condition: { type: "host", pattern: "" },
     direction: "request",
@@ -42,6 +46,7 @@ function draftOf(start: Breakpoint | Partial<BreakpointDraft>): BreakpointDraft 
     priority: "100",
     ...start,
   };
+  return { form, condition: start.condition ?? null };
 }
 
 function bodyOf(draft: BreakpointDraft, condition: Condition): NewBreakpoint {
@@ -57,49 +62,63 @@ function bodyOf(draft: BreakpointDraft, condition: Condition): NewBreakpoint {
 /** Creates or changes a breakpoint; what the service refuses is shown at its field. */
 export function BreakpointDialog({
   start,
+  isGone,
   onClose,
 }: {
+  /** The stored breakpoint as it is now, or what a new one begins with. */
   readonly start: Breakpoint | Partial<BreakpointDraft>;
+  /** It was deleted elsewhere; `start` is what it was last. */
+  readonly isGone: boolean;
   readonly onClose: () => void;
 }) {
-  const [draft, setDraft] = useState(() => draftOf(start));
-  const [condition, setCondition] = useState<Condition | null>(() =>
-    draft.condition.type === "host" && draft.condition.pattern === "" ? null : draft.condition,
-  );
-  const id = "id" in start ? start.id : null;
+  const begun = useMemo(() => writingOf(start), [start]);
+  const { id, enabled: isEnabled } = "id" in start ? start : { id: null, enabled: true };
+  const name = `breakpoint ${id ?? `new ${begun.form.name}`}`;
+  const stored = useStoredDraft<Writing>(name, begun);
+  const { form: draft, condition } = stored.draft;
+  const close = (): void => {
+    stored.release();
+    onClose();
+  };
   const save = useMutation({
     mutationFn: async (body: NewBreakpoint) => {
       if (id === null) await api.breakpoints.createBreakpoint({ body });
+      else if (isGone) await api.breakpoints.createBreakpoint({ body: { ...body, enabled: isEnabled } });
       else await api.breakpoints.updateBreakpoint({ params: { id }, body });
     },
     onSuccess: async () => {
       await queryClient.invalidateQueries({ queryKey: ["breakpoints"] });
-      onClose();
+      close();
     },
   });
   const refused = useRefusal(save.error, FIELDS);
-  const set = (change: Partial<BreakpointDraft>): void => {
-    setDraft({ ...draft, ...change });
+  const write = (change: Partial<Writing>): void => {
+    stored.set({ ...stored.draft, ...change });
     save.reset();
   };
+  const set = (change: Partial<BreakpointDraft>): void => write({ form: { ...draft, ...change } });
   return (
     <Dialog
       open
       size="wide"
-      onClose={onClose}
+      onClose={close}
+      isUnsaved={stored.isChanged}
       onSubmit={() => {
         if (condition !== null) save.mutate(bodyOf(draft, condition));
       }}
       title={id === null ? "New breakpoint" : "Change a breakpoint"}
       actions={
         <>
-          <Button onClick={onClose}>Cancel</Button>
+          <Button onClick={close}>Cancel</Button>
           <Button type="submit" variant="primary" disabled={save.isPending || condition === null}>
             {id === null ? "Create" : "Save"}
           </Button>
         </>
       }
     >
+      {(isGone || stored.isOutdated) && !save.isPending && (
+        <ChangedElsewhere noun="breakpoint" isGone={isGone} stored={stored} />
+      )}
       <NameField
         hint="Without one it is called after its condition"
         value={draft.name}
@@ -107,13 +126,11 @@ export function BreakpointDialog({
         onChange={(name) => set({ name })}
       />
       <ConditionBuilder
-        initial={draft.condition}
+        key={stored.revision}
+        initial={condition ?? draft.condition}
         phase="both"
         error={refused.fields["condition"]}
-        onChange={(next) => {
-          setCondition(next);
-          save.reset();
-        }}
+        onChange={(next) => write({ condition: next })}
       />
       <MatchPreview condition={condition} direction={draft.direction} />
       <div className={styles["options"]}>

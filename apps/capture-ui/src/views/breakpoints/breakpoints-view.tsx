@@ -2,7 +2,8 @@ import type { Breakpoint } from "@headworks/capture-contract";
 import { useQuery } from "@tanstack/react-query";
 import { Plus } from "lucide-react";
 import { useState } from "react";
-import { pausedQuery } from "../../queries.ts";
+import { breakpointsQuery, pausedQuery } from "../../queries.ts";
+import { useFollowed } from "../../rules/use-followed.ts";
 import { prefillOf, usePrefill } from "../../rules/use-prefill.ts";
 import { setParams, usePlace } from "../../shell/router.ts";
 import { Button } from "../../ui/button.tsx";
@@ -56,7 +57,20 @@ export function BreakpointsView() {
           { value: "rules", label: "Rules", content: () => <RuleList onEdit={setEditing} onAdd={add} /> },
         ]}
       />
-      {shown !== null && <BreakpointDialog start={shown} onClose={close} />}
+      {shown !== null && <Editing key={keyOf(shown)} begun={shown} onClose={close} />}
     </div>
   );
+}
+
+type Begun = Breakpoint | Partial<BreakpointDraft>;
+
+function keyOf(begun: Begun): string {
+  return "id" in begun ? begun.id : "new";
+}
+
+/** The window of a breakpoint, which follows what becomes of it elsewhere. */
+function Editing({ begun, onClose }: { readonly begun: Begun; readonly onClose: () => void }) {
+  const rules = useQuery(breakpointsQuery);
+  const { item, isGone } = useFollowed<Begun>(begun, rules.data);
+  return <BreakpointDialog start={"id" in begun ? item : begun} isGone={isGone} onClose={onClose} />;
 }
