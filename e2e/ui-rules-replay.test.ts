@@ -87,6 +87,58 @@ journey("A new request with a variable is saved, sent, and found in its history"
   await waitForCount(page.getByRole("table", { name: "Replays" }).getByRole("row"), 2);
 });
 
+journey(
+  "A request is stored once by its first Send, also where it cannot be sent or one goes elsewhere",
+  async (bench) => {
+    const url = `${bench.origin.url}/first/{{id}}`;
+    const saved = async () => {
+      const list = await bench.weir.get<readonly { readonly request: { readonly url: string } }[]>("/replay/saved");
+      return list.filter(({ request }) => request.url.startsWith(`${bench.origin.url}/first/`)).length;
+    };
+    const page = await bench.open("/replay");
+    await page.getByRole("button", { name: "New request", exact: true }).first().click();
+    await page.getByRole("textbox", { name: "URL" }).fill(url);
+    await page.getByRole("textbox", { name: "{{id}}" }).fill("17");
+    const execute = "**/api/replay/execute/*";
+    await page.route(execute, async (route) => await route.abort("connectionreset"));
+    await page.getByRole("button", { name: "Send", exact: true }).click();
+    await page.getByText("The request is saved, but was not sent").waitFor();
+    await page.unroute(execute);
+    await page.getByRole("heading", { name: /^GET/u }).waitFor();
+    await page.getByRole("button", { name: "Send", exact: true }).click();
+    await page.getByRole("region", { name: "What came back" }).getByText("you asked for /first/17").waitFor();
+    assert.equal(await saved(), 1);
+
+    const late = Promise.withResolvers<void>();
+    await page.route(execute, async (route) => {
+      await late.promise;
+      await route.continue();
+    });
+    await page.getByRole("button", { name: "New request", exact: true }).first().click();
+    await page.getByRole("heading", { name: "New request" }).waitFor();
+    await page.getByRole("textbox", { name: "URL" }).fill(`${bench.origin.url}/first/late`);
+    const asked = page.waitForRequest(execute);
+    await page.getByRole("button", { name: "Send", exact: true }).click();
+    await asked;
+    assert.equal(await page.getByRole("button", { name: "Save", exact: true }).isDisabled(), true);
+    await page.getByRole("link", { name: "Sessions", exact: true }).click();
+    await page.getByRole("heading", { name: "Sessions", level: 1 }).waitFor();
+    const answered = page.waitForResponse(execute);
+    late.resolve();
+    await (await answered).finished();
+    await eventually("it is sent", async () => (await bench.weir.entries("/first/late")).length === 1);
+    await page.getByRole("link", { name: "Replay", exact: true }).click();
+    await page
+      .getByRole("button", { name: /first\/late/u })
+      .first()
+      .waitFor();
+    await page.getByRole("button", { name: "New request", exact: true }).first().click();
+    assert.equal(await page.getByRole("textbox", { name: "URL" }).inputValue(), "");
+    assert.equal(new URL(page.url()).search, "");
+    assert.equal(await saved(), 2);
+  },
+);
+
 journey("A browser that believes to be without a network shows and changes what the service has", async (bench) => {
   const page = await bench.open("/replay");
   await page.evaluate("dispatchEvent(new Event('offline'))");

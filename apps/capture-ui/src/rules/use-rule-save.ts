@@ -37,8 +37,11 @@ export function useRuleSave<Body extends { readonly name?: string }, D>({
       await queryClient.invalidateQueries({ queryKey: [topic] });
       settle(sent.current);
       toast({ tone: "success", title: `${name ?? "The rule"} is saved` });
-      onSaved(id);
     },
   });
-  return { save, refused: useRefusal(save.error, fields) };
+  const mutate = (body: Body): void => {
+    // Given here it is not called once the editor is gone: who went to another screen stays there.
+    save.mutate(body, { onSuccess: onSaved });
+  };
+  return { save: { ...save, mutate }, refused: useRefusal(save.error, fields) };
 }

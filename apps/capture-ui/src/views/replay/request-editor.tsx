@@ -1,9 +1,7 @@
 import type { ReplayResult, SavedRequest } from "@headworks/capture-contract";
-import { skipToken, useMutation, useQuery } from "@tanstack/react-query";
+import { skipToken, useQuery } from "@tanstack/react-query";
 import { Play, Save } from "lucide-react";
-import { useMemo, useRef, useState } from "react";
-import { api } from "../../api.ts";
-import { queryClient } from "../../queries.ts";
+import { useMemo, useState } from "react";
 import { BodyEditor } from "../../rules/body-editor.tsx";
 import { HeadersEditor } from "../../rules/headers-editor.tsx";
 import { Failed } from "../../rules/refused.tsx";
@@ -13,37 +11,22 @@ import { useStoredDraft } from "../../rules/use-stored-draft.ts";
 import { Button } from "../../ui/button.tsx";
 import { Field, Switch, TextInput } from "../../ui/field.tsx";
 import { Tabs } from "../../ui/tabs.tsx";
-import { toast } from "../../ui/toast.tsx";
 import { BatchTab } from "./batch-tab.tsx";
 import { HistoryTab } from "./history-tab.tsx";
 import { Outcome } from "./outcome.tsx";
 import styles from "./replay.module.css";
 import {
-  aboutOf,
   draftOfSaved,
   isSameRequest,
-  modificationsOf,
   newRequest,
-  requestOf,
   requestProblem,
   variablesIn,
   type RequestDraft,
 } from "./request-draft.ts";
 import { savedTitle } from "./saved-list.tsx";
-
-interface Sending {
-  readonly result: ReplayResult;
-  readonly savedId: string;
-  /** Whether the request was saved to be sent. */
-  readonly isStored: boolean;
-}
+import { enteredVariables, outcomeKey, useRequestCalls, type Variables } from "./use-request-calls.ts";
 
 type Part = "request" | "batch" | "history";
-
-/** Where the last outcome of a saved request is kept: the first save begins the editor anew, and it should not be lost with that. */
-const outcomeKey = (id: string) => ["replay-outcome", id] as const;
-
-const refresh = () => queryClient.invalidateQueries({ queryKey: ["replay"] });
 
 /** Writes a request, sends it, and shows what came of it. */
 export function RequestEditor({
@@ -63,48 +46,15 @@ export function RequestEditor({
   const start = useMemo(() => (saved === null ? newRequest() : draftOfSaved(saved)), [saved]);
   const stored = useStoredDraft(keptAs, start);
   const { before, draft } = stored;
-  const sent = useRef(draft);
   const editor = useEditorFocus<HTMLDivElement>(saved === null);
-  const [variables, setVariables] = useState<Variables>({});
+  const [variables, setVariables] = useState<Variables>(() => enteredVariables(saved?.id ?? ""));
   const [follow, setFollow] = useState(false);
   const [part, setPart] = useState<Part>("request");
   const isChanged = saved === null || !isSameRequest(before, draft);
   const problem = requestProblem(draft);
-  const store = async (): Promise<string> => {
-    sent.current = draft;
-    const body = { request: requestOf(draft), ...aboutOf(draft) };
-    if (saved === null) return (await api.replay.saveRequest({ body })).id;
-    await api.replay.updateSavedRequest({ params: { id: saved.id }, body: { ...body, tags: saved.tags } });
-    return saved.id;
-  };
-  const save = useMutation({
-    mutationFn: store,
-    onSuccess: async (id) => {
-      await refresh();
-      stored.settle(sent.current);
-      toast({ tone: "success", title: "The request is saved", durationMs: 2500 });
-      onSaved(id);
-    },
-  });
-  const send = useMutation({
-    mutationFn: async (): Promise<Sending> => {
-      const modified = saved === null ? null : modificationsOf(before, draft);
-      // What modifications cannot say has to be saved to be sent.
-      const isStored = saved === null || modified === null;
-      const id = isStored ? await store() : saved.id;
-      const result = await api.replay.executeReplay({
-        params: { id },
-        body: { modifications: { ...modified, follow_redirects: follow }, variables },
-      });
-      return { result, savedId: id, isStored };
-    },
-    onSuccess: async ({ result, savedId, isStored }) => {
-      queryClient.setQueryData(outcomeKey(savedId), result);
-      await refresh();
-      if (isStored) stored.settle(sent.current);
-      if (saved === null) onSaved(savedId);
-    },
-  });
+  const { save, send } = useRequestCalls({ saved, stored, variables, follow });
+  // Sending may save, too.
+  const isBusy = save.isPending || send.isPending;
   const outcome = useQuery<ReplayResult>({
     queryKey: outcomeKey(saved?.id ?? ""),
     queryFn: skipToken,
@@ -130,21 +80,30 @@ export function RequestEditor({
             Discard
           </Button>
         )}
-        <Button icon={<Save size={14} />} disabled={problem !== null || save.isPending} onClick={() => save.mutate()}>
+        <Button
+          icon={<Save size={14} />}
+          disabled={problem !== null || isBusy}
+          onClick={() => save.mutate(undefined, { onSuccess: onSaved })}
+        >
           Save
         </Button>
         <Button
           variant="primary"
           icon={<Play size={14} />}
-          disabled={problem !== null || send.isPending}
-          onClick={() => send.mutate()}
+          disabled={problem !== null || isBusy}
+          onClick={() =>
+            send.mutate(undefined, {
+              // Called while the editor is there: who went to another screen stays there.
+              onSuccess: ({ savedId }) => {
+                if (saved === null) onSaved(savedId);
+              },
+            })
+          }
         >
           {saved !== null && isChanged ? "Send as changed" : "Send"}
         </Button>
       </div>
-      {stored.isOutdated && !save.isPending && !send.isPending && (
-        <ChangedElsewhere noun="request" isGone={isGone} stored={stored} />
-      )}
+      {stored.isOutdated && !isBusy && <ChangedElsewhere noun="request" isGone={isGone} stored={stored} />}
       <Tabs<Part>
         label="Parts of the request"
         value={part}
@@ -170,8 +129,6 @@ export function RequestEditor({
     </>
   );
 }
-
-type Variables = Readonly<Record<string, string>>;
 
 function VariableFields({
   draft,
