@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
-import type { Locator } from "playwright-core";
+import type { Locator, Page } from "playwright-core";
 import { barrierCheck } from "./ui-barriers.ts";
-import { callApi, uiFile } from "./ui-rig.ts";
+import { callApi, eventually, uiFile, waitForCount } from "./ui-rig.ts";
 
 const journey = uiFile();
 
@@ -168,3 +168,73 @@ journey("The keyboard goes into what it opens, and back to where it was", async 
   await page.keyboard.press("Escape");
   await arrives(rename);
 });
+
+interface Listed {
+  readonly screen: string;
+  readonly api: string;
+  readonly body: (name: string) => object;
+  /** How a row is deleted with the keyboard. */
+  readonly remove: (page: Page, name: string) => Promise<void>;
+}
+
+const byMenu = async (page: Page, name: string): Promise<void> => {
+  await page.getByRole("button", { name: `More for ${name}` }).press("Enter");
+  await page.getByRole("menuitem", { name: "Delete" }).press("Enter");
+};
+const byButton = async (page: Page, name: string): Promise<void> =>
+  await page.getByRole("button", { name: `Delete ${name}` }).press("Enter");
+
+const LISTS: readonly Listed[] = [
+  {
+    screen: "breakpoints?part=rules",
+    api: "/breakpoints",
+    body: (name) => ({ name, url_pattern: name }),
+    remove: byMenu,
+  },
+  { screen: "mocks", api: "/mocks", body: (name) => ({ name, url_pattern: name, body: "" }), remove: byMenu },
+  {
+    screen: "rewrites",
+    api: "/rewrites",
+    body: (name) => ({
+      name,
+      condition: { type: "host", pattern: name },
+      direction: "request",
+      rewrites: [{ type: "set_header", name: "X-A", value: "1" }],
+    }),
+    remove: byMenu,
+  },
+  { screen: "blocklist", api: "/blocklist", body: (pattern) => ({ pattern }), remove: byButton },
+  {
+    screen: "replay",
+    api: "/replay/saved",
+    body: (name) => ({ name, request: { method: "GET", url: "http://a.example/", headers_list: [], body: null } }),
+    remove: byButton,
+  },
+];
+
+for (const { screen, api, body, remove } of LISTS) {
+  journey(
+    `The keyboard goes to the next row of ${screen} when one is deleted, and stays on the screen`,
+    async (bench) => {
+      const { weir } = bench;
+      for (const { id } of await weir.get<readonly Made[]>(api)) await callApi(weir, "DELETE", `${api}/${id}`);
+      for (const name of ["one.example", "two.example", "three.example"]) await callApi(weir, "POST", api, body(name));
+      const page = await bench.open(`/${screen}`);
+      const place = async (): Promise<string> =>
+        await page.evaluate<string>(
+          "document.activeElement.closest('li, tr')?.innerText.match(/\\w+\\.example/)?.[0] ?? document.activeElement.localName",
+        );
+      const labels = page.getByRole("button", { name: /^(?:More for|Delete) \w+\.example$/u });
+      await waitForCount(labels, 3);
+      const names = await Promise.all((await labels.all()).map((label) => label.getAttribute("aria-label")));
+      const [first = "", second = "", third = ""] = names.map((name) => (name ?? "").replace(/^.* /u, ""));
+      await remove(page, first);
+      await eventually("the next row has it", async () => (await place()) === second);
+      await remove(page, third);
+      await eventually("the row before the last has it", async () => (await place()) === second);
+      await remove(page, second);
+      await eventually("the screen has it", async () => (await place()) === "main");
+      assert.deepEqual(await weir.get(api), []);
+    },
+  );
+}

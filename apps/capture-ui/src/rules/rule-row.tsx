@@ -4,13 +4,16 @@ import { IconButton } from "../ui/button.tsx";
 import { Switch } from "../ui/field.tsx";
 import { formatCount } from "../ui/format.ts";
 import { Menu, type MenuEntry } from "../ui/menu.tsx";
+import { useRowFocus } from "../ui/use-row-focus.ts";
 import type { ListedRule } from "./rule-columns.tsx";
 import styles from "./rule-parts.module.css";
 
 /** Rules one below the other; holds {@link RuleRow}s. */
 export function RuleRows({ label, children }: { readonly label: string; readonly children: ReactNode }) {
+  const watchFocus = useRowFocus("li");
   return (
-    <ol className={styles["list"]} aria-label={label}>
+    // oxlint-disable-next-line jsx-a11y/no-noninteractive-element-interactions -- it learns where the focus is, no more
+    <ol className={styles["list"]} aria-label={label} onFocus={watchFocus}>
       {children}
     </ol>
   );
@@ -44,7 +47,13 @@ export function RuleRow({
   readonly onShow: () => void;
 } & Omit<ComponentPropsWithRef<"li">, "onToggle" | "children">) {
   return (
-    <li {...item} className={styles["rule"]} data-chosen={isChosen || undefined} data-off={!rule.enabled || undefined}>
+    <li
+      {...item}
+      tabIndex={-1}
+      className={styles["rule"]}
+      data-chosen={isChosen || undefined}
+      data-off={!rule.enabled || undefined}
+    >
       {before}
       <Switch aria-label={`Use ${rule.name}`} checked={rule.enabled} onChange={onToggle} />
       <button type="button" className={styles["open"]} aria-current={isChosen || undefined} onClick={onShow}>

@@ -2,6 +2,7 @@ import type { ReactNode } from "react";
 import { classNames } from "./class-names.ts";
 import styles from "./list-table.module.css";
 import { EmptyState, ErrorState, Spinner } from "./states.tsx";
+import { useRowFocus } from "./use-row-focus.ts";
 
 /** A column of a {@link ListTable}. */
 export interface ListColumn<Item> {
@@ -43,6 +44,7 @@ export function ListTable<Item extends { readonly id: string }>({
 }) {
   const items = list.data ?? [];
   const noun = label.toLowerCase();
+  const watchFocus = useRowFocus("tr");
   return (
     <>
       {list.error !== null && (
@@ -57,7 +59,7 @@ export function ListTable<Item extends { readonly id: string }>({
       {list.isPending && <EmptyState title={`Loading the ${noun}`} icon={<Spinner />} />}
       {list.error === null && !list.isPending && items.length === 0 && empty}
       {items.length > 0 && (
-        <div className={styles["frame"]}>
+        <div className={styles["frame"]} onFocus={watchFocus}>
           <table className={styles["table"]} aria-label={label}>
             <thead>
               <tr>
@@ -72,6 +74,7 @@ export function ListTable<Item extends { readonly id: string }>({
               {items.map((item) => (
                 <tr
                   key={item.id}
+                  tabIndex={-1}
                   data-selected={isSelected?.(item) === true || undefined}
                   data-off={isOff?.(item) === true || undefined}
                 >

@@ -8,6 +8,7 @@ import { attempt } from "../../ui/attempt.ts";
 import { IconButton } from "../../ui/button.tsx";
 import { ErrorState } from "../../ui/states.tsx";
 import { toast } from "../../ui/toast.tsx";
+import { useRowFocus } from "../../ui/use-row-focus.ts";
 import { methodColor } from "../detail/entry-facts.ts";
 import styles from "./replay.module.css";
 
@@ -49,6 +50,7 @@ export function SavedList({
   readonly onNew: () => void;
 }) {
   const saved = useQuery(savedRequestsQuery);
+  const watchFocus = useRowFocus("li");
   const groups = Map.groupBy(saved.data ?? [], (request) => request.collection ?? "");
   const names = [...groups.keys()].toSorted((left, right) => left.localeCompare(right));
   return (
@@ -58,7 +60,7 @@ export function SavedList({
         <IconButton label="New request" icon={<Plus size={16} />} onClick={onNew} />
       </div>
       {saved.error !== null && <ErrorState title="The requests cannot be loaded" error={saved.error} />}
-      <div className={styles["savedList"]}>
+      <div className={styles["savedList"]} onFocus={watchFocus}>
         {names.map((name) => (
           <div key={name}>
             {(names.length > 1 || name !== "") && (
@@ -66,7 +68,12 @@ export function SavedList({
             )}
             <ul aria-label={name === "" ? "No collection" : name}>
               {groups.get(name)?.map((each) => (
-                <li key={each.id} className={styles["request"]} data-chosen={each.id === chosenId || undefined}>
+                <li
+                  key={each.id}
+                  tabIndex={-1}
+                  className={styles["request"]}
+                  data-chosen={each.id === chosenId || undefined}
+                >
                   <span className={styles["method"]} style={{ color: methodColor(each.request.method) }}>
                     {each.request.method}
                   </span>
@@ -93,7 +100,7 @@ export function SavedList({
             </ul>
           </div>
         ))}
-        {saved.data?.length === 0 && <p className={styles["group"]}>Nothing is saved yet.</p>}
+        {saved.isSuccess && saved.data.length === 0 && <p className={styles["group"]}>Nothing is saved yet.</p>}
       </div>
     </section>
   );
