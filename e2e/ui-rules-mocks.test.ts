@@ -58,7 +58,7 @@ journey("A mock is made of a row, answers, is changed, and brought back to what 
   });
   await page
     .getByRole("list", { name: "Mocks" })
-    .getByRole("img", { name: /answers in the last/u })
+    .getByRole("img", { name: /answers? in the last/u })
     .waitFor();
   await clearMocks(bench);
 });
@@ -199,3 +199,46 @@ journey("A recorded session stands in for the servers, and says what it has no a
     async () => (await bench.client.fetch(`${heard}/served?ts=2`)).status === 200,
   );
 });
+
+journey(
+  "Several mocks are switched together, and what mocks answered is forgotten once that is confirmed",
+  async (bench) => {
+    const names = ["one", "two", "three"];
+    for (const name of names) {
+      await callApi(bench.weir, "POST", "/mocks", { name, path_pattern: `^/${name}`, body: name });
+    }
+    await bench.client.fetch(`${bench.origin.url}/one`);
+    const page = await bench.open("/mocks");
+    const several = page.getByRole("group", { name: "Several mocks" });
+    await page.getByRole("checkbox", { name: "Choose one" }).check();
+    await page.getByRole("checkbox", { name: "Choose three" }).check();
+    await several.getByText("2 of 3 chosen").waitFor();
+    const on = async (): Promise<readonly string[]> =>
+      (await bench.weir.get<readonly { readonly name: string; readonly enabled: boolean }[]>("/mocks"))
+        .filter(({ enabled }) => enabled)
+        .map(({ name }) => name);
+    await several.getByRole("button", { name: "Switch off" }).click();
+    await eventually("two are off", async () => (await on()).join(" ") === "two");
+    await eventually(
+      "the switches say so",
+      async () => !(await page.getByRole("switch", { name: "Use one" }).isChecked()),
+    );
+    await several.getByRole("checkbox").check();
+    await several.getByRole("button", { name: "Switch on" }).click();
+    await eventually("all are on", async () => (await on()).length === 3);
+
+    await page.getByRole("list", { name: "Mocks" }).getByRole("button", { name: /^one/u }).click();
+    await page.getByRole("tab", { name: /^Hits/u }).click();
+    const answers = page.getByRole("table", { name: "Answers" });
+    await answers.getByText(/\/one$/u).waitFor();
+    await page.getByRole("button", { name: "Forget the answers of all mocks" }).click();
+    await page.getByRole("dialog").getByRole("button", { name: "Cancel" }).click();
+    assert.notDeepEqual(await bench.weir.get("/mocks/analytics"), []);
+    await page.getByRole("button", { name: "More ways to mock" }).click();
+    await page.getByRole("menuitem", { name: "Forget what mocks answered…" }).click();
+    await page.getByRole("dialog").getByRole("button", { name: "Forget them" }).click();
+    await page.getByText("It has answered nothing lately").waitFor();
+    assert.deepEqual(await bench.weir.get("/mocks/analytics"), []);
+    await clearMocks(bench);
+  },
+);

@@ -1,9 +1,26 @@
 import { useQuery } from "@tanstack/react-query";
 import { api } from "../../api.ts";
+import { queryClient } from "../../queries.ts";
+import { attempt } from "../../ui/attempt.ts";
+import { Button } from "../../ui/button.tsx";
+import { confirmAction } from "../../ui/dialog.tsx";
 import { formatCount, formatDuration, formatTimeOfDay } from "../../ui/format.ts";
 import { EmptyState, ErrorState } from "../../ui/states.tsx";
 import { Stats } from "../../ui/stats.tsx";
 import styles from "./mocks.module.css";
+
+/** Forgets what all mocks answered, once that is confirmed. */
+export async function forgetHits(): Promise<void> {
+  const sure = await confirmAction({
+    title: "Forget what mocks answered?",
+    text: "The lists of answers of all mocks and their times. Counts of hits and captured entries stay.",
+    action: "Forget them",
+    danger: true,
+  });
+  if (!sure) return;
+  await attempt("The answers were not forgotten", () => api.mocks.clearMockHistory({}));
+  await queryClient.invalidateQueries({ queryKey: ["mocks"] });
+}
 
 /** What a mock answered lately. */
 export function HitsTab({ id }: { readonly id: string }) {
@@ -60,6 +77,11 @@ export function HitsTab({ id }: { readonly id: string }) {
           ))}
         </tbody>
       </table>
+      <div>
+        <Button variant="danger" onClick={() => void forgetHits()}>
+          Forget the answers of all mocks
+        </Button>
+      </div>
     </div>
   );
 }

@@ -1,10 +1,13 @@
 import type { MockRule } from "@headworks/capture-contract";
 import { useQuery } from "@tanstack/react-query";
-import { useMemo } from "react";
+import { useMemo, useState } from "react";
 import { api } from "../../api.ts";
+import { queryClient } from "../../queries.ts";
 import { conditionSentence } from "../../rules/condition-sentence.ts";
 import { RuleRow, RuleRows } from "../../rules/rule-row.tsx";
 import { useRuleList } from "../../rules/use-rule-list.ts";
+import { attempt } from "../../ui/attempt.ts";
+import { Button } from "../../ui/button.tsx";
 import { Tag } from "../../ui/tag.tsx";
 import { hitBins } from "./hit-bins.ts";
 import styles from "./mocks.module.css";
@@ -69,6 +72,10 @@ export function MockList({
   readonly onShow: (id: string | null) => void;
 }) {
   const bins = useHitBins();
+  const [ticked, setTicked] = useState<ReadonlySet<string>>(new Set());
+  const chosen = rules.filter((rule) => ticked.has(rule.id)).map((rule) => rule.id);
+  const tick = (ids: readonly string[], isTicked: boolean): void =>
+    setTicked(isTicked ? new Set([...ticked, ...ids]) : ticked.difference(new Set(ids)));
   const actions = useRuleList<MockRule>({
     topic: "mocks",
     toggle: (rule, enabled) => api.mocks.toggleMock({ params: { id: rule.id }, body: { enabled } }),
@@ -80,25 +87,77 @@ export function MockList({
     duplicate: (rule) => api.mocks.duplicateMock({ params: { id: rule.id } }),
   });
   return (
-    <RuleRows label="Mocks">
-      {rules.map((rule) => (
-        <RuleRow
-          key={rule.id}
-          rule={rule}
-          isChosen={rule.id === chosenId}
-          lines={[conditionSentence(rule.condition), answerWords(rule)]}
-          mark={rule.expired && <Tag tone="warning">expired</Tag>}
-          after={<Sparkline bins={bins.get(rule.id)} />}
-          hitsTitle="Requests that it answered"
-          onToggle={(enabled) => actions.toggle(rule, enabled)}
-          onShow={() => onShow(rule.id)}
-          menu={() => [
-            { kind: "item", label: "Duplicate", onSelect: () => actions.duplicate(rule) },
-            { kind: "item", label: "Delete", danger: true, onSelect: () => actions.remove(rule) },
-          ]}
+    <>
+      <ManyMocks rules={rules} chosen={chosen} onTick={tick} />
+      <RuleRows label="Mocks">
+        {rules.map((rule) => (
+          <RuleRow
+            key={rule.id}
+            rule={rule}
+            isChosen={rule.id === chosenId}
+            lines={[conditionSentence(rule.condition), answerWords(rule)]}
+            mark={rule.expired && <Tag tone="warning">expired</Tag>}
+            before={
+              <input
+                type="checkbox"
+                aria-label={`Choose ${rule.name}`}
+                checked={ticked.has(rule.id)}
+                onChange={(event) => tick([rule.id], event.target.checked)}
+              />
+            }
+            after={<Sparkline bins={bins.get(rule.id)} />}
+            hitsTitle="Requests that it answered"
+            onToggle={(enabled) => actions.toggle(rule, enabled)}
+            onShow={() => onShow(rule.id)}
+            menu={() => [
+              { kind: "item", label: "Duplicate", onSelect: () => actions.duplicate(rule) },
+              { kind: "item", label: "Delete", danger: true, onSelect: () => actions.remove(rule) },
+            ]}
+          />
+        ))}
+      </RuleRows>
+    </>
+  );
+}
+
+/** Above the list: chooses all of it, and switches what is chosen together. */
+function ManyMocks({
+  rules,
+  chosen,
+  onTick,
+}: {
+  readonly rules: readonly MockRule[];
+  readonly chosen: readonly string[];
+  readonly onTick: (ids: readonly string[], isTicked: boolean) => void;
+}) {
+  const ids = rules.map((rule) => rule.id);
+  const isAll = chosen.length === ids.length;
+  const toggle = async (enabled: boolean): Promise<void> => {
+    await attempt("The mocks were not switched", () =>
+      api.mocks.batchToggleMocks({ body: { ids: [...chosen], enabled } }),
+    );
+    await queryClient.invalidateQueries({ queryKey: ["mocks"] });
+  };
+  return (
+    <div className={styles["many"]} role="group" aria-label="Several mocks">
+      <label className={styles["all"]}>
+        <input
+          type="checkbox"
+          ref={(box) => {
+            if (box !== null) box.indeterminate = chosen.length > 0 && !isAll;
+          }}
+          checked={isAll}
+          onChange={() => onTick(ids, !isAll)}
         />
-      ))}
-    </RuleRows>
+        {chosen.length === 0 ? "Choose all" : `${chosen.length} of ${ids.length} chosen`}
+      </label>
+      {chosen.length > 0 && (
+        <>
+          <Button onClick={() => void toggle(true)}>Switch on</Button>
+          <Button onClick={() => void toggle(false)}>Switch off</Button>
+        </>
+      )}
+    </div>
   );
 }
 
@@ -112,7 +171,7 @@ function Sparkline({ bins }: { readonly bins: readonly number[] | undefined }) {
       viewBox={`0 0 ${BINS * 3} 20`}
       preserveAspectRatio="none"
       role="img"
-      aria-label={`${total} answers in the last 30 minutes`}
+      aria-label={`${total} ${total === 1 ? "answer" : "answers"} in the last 30 minutes`}
     >
       {bins.map((bin, index) => (
         <rect

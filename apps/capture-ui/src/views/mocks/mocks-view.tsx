@@ -13,6 +13,7 @@ import { Menu } from "../../ui/menu.tsx";
 import { Page } from "../../ui/page.tsx";
 import { EmptyState, ErrorState } from "../../ui/states.tsx";
 import { CollectionsNav } from "./collections-nav.tsx";
+import { forgetHits } from "./hits-tab.tsx";
 import { ImportDialog } from "./import-dialog.tsx";
 import { draftOfMock, newMock, type MockDraft } from "./mock-draft.ts";
 import { MockEditor, type MockPart, type Writing } from "./mock-editor.tsx";
@@ -136,7 +137,7 @@ function MocksPage({
         <RecordingNotice />
         <ServingNotice />
         <ListWaiting noun="mocks" query={mocks} />
-        {mocks.data !== undefined && list.length === 0 && (
+        {mocks.isSuccess && list.length === 0 && (
           <EmptyState icon={<Drama size={28} />} title="Nothing is mocked here">
             Write an answer, record what servers say, import HAR, OpenAPI or Postman, or begin with any row of the
             traffic.
@@ -184,6 +185,7 @@ function MockActions({
             label: "Review recorded answers",
             onSelect: () => setParams({ panel: "recording", id: null }),
           },
+          { kind: "item", label: "Forget what mocks answered…", onSelect: () => void forgetHits() },
           { kind: "separator" },
           { kind: "item", label: "Serve a session…", onSelect: () => setParams({ panel: "serving", id: null }) },
           { kind: "separator" },
