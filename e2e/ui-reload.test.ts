@@ -60,7 +60,7 @@ journey("A part that cannot be fetched while the service is away does not take t
     await away.click({ timeout: 500 }).catch(() => undefined);
     return await live.isVisible();
   });
-  await page.getByRole("button", { name: "Try again" }).click();
+  // Nobody has to say that it should be tried again.
   await page.getByRole("region", { name: "Entry" }).getByRole("heading", { level: 1 }).waitFor();
   assert.equal(await isMarked(), true);
 });

@@ -221,19 +221,40 @@ journey(
   async (bench) => {
     await using data = await temporaryDirectory();
     const first = await startWeir({ dataDir: data.path });
-    const page = await bench.open(`${first.apiUrl}/blocklist`);
+    const page = await bench.open(`${first.apiUrl}/mocks`);
+    await page.getByText("Nothing is mocked here").waitFor();
+    await page.getByRole("link", { name: "Block", exact: true }).click();
     await page.getByText("Nothing is blocked").waitFor();
     await first.stop();
     const away = page.getByRole("banner").getByRole("button", { name: /^(?:Reconnecting|Offline)/u });
     await away.waitFor();
+    // A screen that knows that it has nothing says only that it cannot ask.
+    await page.getByRole("link", { name: "Mocks", exact: true }).click();
+    await page.getByText("The mocks cannot be loaded").waitFor();
+    assert.equal(await page.getByText("Nothing is mocked here").count(), 0);
+    // One that was never shown comes by itself later.
+    await page.getByRole("link", { name: "Focus", exact: true }).click();
+    await page.getByText("This part of the page could not be fetched. Is Weir still running?").waitFor();
+    await page.getByRole("link", { name: "Block", exact: true }).click();
     await page.getByRole("button", { name: "Block a host" }).first().click();
     const dialog = page.getByRole("dialog");
     await dialog.getByRole("textbox").first().fill("ads.example");
     await page.keyboard.press("Enter");
     await dialog.getByText("Weir does not answer. Is it still running?").waitFor();
     await dialog.getByRole("button", { name: "Cancel" }).click();
+    // While somebody looks it asks every two seconds, in a way that the browser does not slow down.
+    const sockets: unknown[] = [];
+    page.on("websocket", (socket) => sockets.push(socket));
+    await away.filter({ hasText: "Offline" }).waitFor();
+    const asked = page.waitForRequest("**/health");
+    await asked;
+    await away.filter({ hasText: /again in [12] s|now/u }).waitFor();
+    assert.deepEqual(sockets, []);
+    await page.getByRole("link", { name: "Focus", exact: true }).click();
+    await page.getByText("The screen cannot be shown").waitFor();
     const ports = [`--proxy-port=${first.proxyPort}`, `--api-port=${first.apiPort}`];
     await using _second = await startWeir({ dataDir: data.path, args: ports });
     await away.waitFor({ state: "detached" });
+    await page.getByText("No host is in focus").waitFor();
   },
 );

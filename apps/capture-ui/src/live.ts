@@ -34,6 +34,9 @@ const OFFLINE_AFTER = 4;
 /** A connection without a word for this long is probed, and closed if the probe is not answered. */
 const SILENCE_MS = 25_000;
 
+/** A service that does not answer a probe for this long counts as away. */
+const PROBE_MS = 5000;
+
 const listeners = new Set<LiveListener>();
 const watchers = new Set<() => void>();
 let connection: Connection = { state: "connecting" };
@@ -92,8 +95,33 @@ export function startLive(): void {
 /** Tries again at once instead of at the end of the countdown. */
 export function retryNow(): void {
   if (connection.state !== "reconnecting" && connection.state !== "offline") return;
+  probe();
+}
+
+/** Whether an answer to a probe is awaited. */
+let isProbing = false;
+
+/**
+ * Asks whether the service is there, and opens the channel if it is. Browsers make a window wait longer and longer whose
+ * WebSockets fail again and again; a request costs nothing of the kind.
+ */
+function probe(): void {
   window.clearTimeout(retryTimer);
-  connect();
+  if (isProbing || socket !== null) return;
+  isProbing = true;
+  void isServiceThere().then((isThere) => {
+    isProbing = false;
+    if (isThere) connect();
+    else lost();
+  });
+}
+
+async function isServiceThere(): Promise<boolean> {
+  try {
+    return (await fetch("/health", { cache: "no-store", signal: AbortSignal.timeout(PROBE_MS) })).ok;
+  } catch {
+    return false;
+  }
 }
 
 function connect(): void {
@@ -129,14 +157,14 @@ function lost(): void {
   window.clearTimeout(silenceTimer);
   socket = null;
   attempt += 1;
-  const delay = backoffMs(attempt, Math.random());
+  const delay = backoffMs(attempt, Math.random(), document.visibilityState === "visible");
   setConnection({
     state: attempt > OFFLINE_AFTER ? "offline" : "reconnecting",
     retryAtMs: Date.now() + delay,
     attempt,
   });
   window.clearTimeout(retryTimer);
-  retryTimer = window.setTimeout(connect, delay);
+  retryTimer = window.setTimeout(probe, delay);
 }
 
 function watchSilence(): void {

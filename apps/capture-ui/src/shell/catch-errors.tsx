@@ -1,6 +1,8 @@
 import { Component } from "react";
 import type { ReactNode } from "react";
+import { listenLive } from "../live.ts";
 import { ErrorState } from "../ui/states.tsx";
+import { PartMissing } from "./later.tsx";
 
 interface Props {
   readonly children: ReactNode;
@@ -8,7 +10,10 @@ interface Props {
   readonly title?: string;
 }
 
-/** Keeps what is around a part of the page alive when that breaks, and lets it try again. */
+/**
+ * Keeps what is around a part of the page alive when that breaks, and lets it try again. What could not be fetched is
+ * tried again without being told when the service is back.
+ */
 export class CatchErrors extends Component<Props, { readonly error: unknown }> {
   override state = { error: undefined as unknown };
 
@@ -16,10 +21,25 @@ export class CatchErrors extends Component<Props, { readonly error: unknown }> {
     return { error: error ?? new Error("The screen broke") };
   }
 
+  readonly #again = (): void => this.setState({ error: undefined });
+  #stop: (() => void) | undefined;
+
+  override componentDidMount(): void {
+    this.#stop = listenLive({
+      resync: () => {
+        if (this.state.error instanceof PartMissing) this.#again();
+      },
+    });
+  }
+
+  override componentWillUnmount(): void {
+    this.#stop?.();
+  }
+
   override render(): ReactNode {
     const { error } = this.state;
     if (error === undefined) return this.props.children;
-    const { title = "This screen broke" } = this.props;
-    return <ErrorState title={title} error={error} onRetry={() => this.setState({ error: undefined })} />;
+    const { title = error instanceof PartMissing ? "The screen cannot be shown" : "This screen broke" } = this.props;
+    return <ErrorState title={title} error={error} onRetry={this.#again} />;
   }
 }

@@ -9,6 +9,13 @@ export interface Later<Props> {
   readonly preload: () => Promise<void>;
 }
 
+/** A part of the app that could not be fetched. It may come when it is asked for again. */
+export class PartMissing extends Error {
+  constructor(cause: unknown) {
+    super("This part of the page could not be fetched. Is Weir still running?", { cause });
+  }
+}
+
 /**
  * Splits a component off into a file of its own, and shows `waiting` until that has come. React's own `lazy` would hold
  * back whatever follows a fallback until 300 ms have gone by; here it is shown with the next frame. A failure to load is
@@ -24,19 +31,19 @@ export function later<Props extends object>(
   };
   function View(props: Props) {
     const [, redraw] = useReducer((count: number) => count + 1, 0);
-    const [failure, setFailure] = useState<{ readonly reason: unknown } | null>(null);
+    const [failure, setFailure] = useState<PartMissing | null>(null);
     useEffect(() => {
       if (Loaded !== undefined) return undefined;
       let isShown = true;
       preload().then(
         () => isShown && redraw(),
-        (reason: unknown) => isShown && setFailure({ reason }),
+        (reason: unknown) => isShown && setFailure(new PartMissing(reason)),
       );
       return () => {
         isShown = false;
       };
     }, []);
-    if (failure !== null) throw failure.reason;
+    if (failure !== null) throw failure;
     return Loaded === undefined ? waiting : <Loaded {...props} />;
   }
   return { View, preload };

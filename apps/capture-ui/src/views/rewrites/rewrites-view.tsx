@@ -75,7 +75,7 @@ export function RewritesView() {
       }
     >
       <ListWaiting noun="rules" query={rules} />
-      {rules.data?.length === 0 && (
+      {rules.isSuccess && list.length === 0 && (
         <EmptyState icon={<Replace size={28} />} title="Nothing is rewritten">
           Add a header field, send a path to another server, replace text in answers. Begin with a template, or from any
           row of the traffic.
