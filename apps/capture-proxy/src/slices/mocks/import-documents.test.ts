@@ -369,6 +369,18 @@ test("a Postman collection gives a rule for each saved response, in folders too,
   assert.deepEqual(await answering(imported, "http://anything.test/v3/things/9/x", "POST"), []);
 });
 
+test("what no condition can ask of a request of a Postman collection is left out of its rule", async () => {
+  const url = `https://a.test/x? &${"n".repeat(256)}=1&v=${"w".repeat(65_537)}&real=1`;
+  const item = [{ name: "n", request: { method: " ", url }, response: [{ code: 200, body: "x" }] }];
+  const imported = read("postman", { ...POSTMAN, item });
+  assert.deepEqual(
+    imported.drafts.map(({ condition }) => parseCondition(condition).ok),
+    [true],
+  );
+  assert.deepEqual(await answering(imported, "https://a.test/x?real=1"), ["Postman: n"]);
+  assert.deepEqual(await answering(imported, "https://a.test/x"), []);
+});
+
 test("what is no such document is refused with a sentence", () => {
   const cases: readonly (readonly [DocumentImport["format"], unknown, RegExp])[] = [
     ["har", "{", /stops before its end \(at byte 1\)/],

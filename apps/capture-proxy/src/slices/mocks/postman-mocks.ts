@@ -1,6 +1,7 @@
 // Tested by import-documents.test.ts
 import type { Condition } from "@headworks/capture-contract";
 import { encodeAsDeclared } from "@headworks/http-fields/content-coding";
+import { parseCondition } from "@headworks/match-condition";
 import { escapedPattern, responseOf } from "./captured-mock.ts";
 import { ImportCollector, ImportProblem, listOf, member, membersOf, textOf } from "./imported-mocks.ts";
 import type { ImportedMocks, Members } from "./imported-mocks.ts";
@@ -101,15 +102,16 @@ function requestCondition(request: unknown, variables: ReadonlyMap<string, strin
   const conditions: Condition[] = [{ type: "url_pattern", pattern: whole }];
   for (const parameter of query.split("&").slice(0, 50)) {
     const [name = "", value] = parameter.split("=", 2).map((text) => decoded(text));
-    if (name === "" || name.includes("{{")) continue;
-    conditions.push(
+    if (name.includes("{{")) continue;
+    const asked: Condition =
       value === undefined || value.includes("{{")
         ? { type: "query_param", name }
-        : { type: "query_param", name, value },
-    );
+        : { type: "query_param", name, value };
+    // The pattern of the URL takes every query, so a parameter that no condition can name is left to it.
+    if (parseCondition(asked).ok) conditions.push(asked);
   }
-  const method = textOf(member(members, "method")) ?? "GET";
-  return { type: "and", conditions: [...conditions, { type: "method", method: method.slice(0, 64) }] };
+  const method = textOf(member(members, "method"))?.trim().slice(0, 64);
+  return { type: "and", conditions: [...conditions, { type: "method", method: method || "GET" }] };
 }
 
 function decoded(text: string): string {
