@@ -274,11 +274,16 @@ test("what cannot be written is refused before anything is sent", async () => {
   for (const more of [{ method: "G T" }, { path: "/a b" }, { path: "" }, { fields: ["A", "b\r\nC: d"] }]) {
     assert.throws(() => void client.send(get(1, more)), Http1Error, JSON.stringify(more));
   }
-  // More fields than any message may have: refused by the reader, as a client would be.
+  assert.equal(engine.finished.length, 0);
+  // More fields than any message may have: refused by the reader, and recorded, as a client's would be.
   const fields = Array.from({ length: 400 }, (_, index) => (index % 2 === 0 ? `X-${index}` : "v"));
   const { exchange } = failed(await client.send(get(1, { fields })), "CLIENT_PROTOCOL");
-  assert.equal(exchange, undefined);
-  assert.equal(engine.finished.length, 0);
+  const [recorded] = await engine.waitFor(1);
+  assert.equal(recorded?.id, exchange?.id);
+  assert.deepEqual(
+    [recorded?.state.step, exchange?.timings.connect, recorded?.response?.status],
+    ["failed", null, 431],
+  );
 });
 
 test("after the end of the service nothing is sent, and what was under way fails", async () => {
