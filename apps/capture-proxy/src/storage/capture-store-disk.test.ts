@@ -1,15 +1,16 @@
 import assert from "node:assert/strict";
-import { chmodSync, mkdirSync, rmSync, writeFileSync } from "node:fs";
+import { chmodSync, closeSync, mkdirSync, openSync, rmSync, writeFileSync, writeSync } from "node:fs";
 import { test } from "node:test";
 import type { TestContext } from "node:test";
 import { runProcess, temporaryDirectory, waitUntil } from "@headworks/testkit";
 import { openRig } from "./store-rig.ts";
+import type { StoreRig } from "./store-rig.ts";
 
 /** A small file system of its own; undefined (with a line that says so) where that is not allowed. */
-async function smallDisk(context: TestContext, path: string): Promise<AsyncDisposable | undefined> {
+async function smallDisk(context: TestContext, path: string, mib = 8): Promise<AsyncDisposable | undefined> {
   mkdirSync(path);
   const isRoot = process.platform === "linux" && process.getuid?.() === 0;
-  const mounted = isRoot ? await runProcess("mount", ["-t", "tmpfs", "-o", "size=8m", "tmpfs", path]) : undefined;
+  const mounted = isRoot ? await runProcess("mount", ["-t", "tmpfs", "-o", `size=${mib}m`, "tmpfs", path]) : undefined;
   if (mounted?.code !== 0) {
     context.skip("needs the right to mount a tmpfs");
     return undefined;
@@ -49,6 +50,90 @@ test("on a full disk traffic goes on, the problem is told once, and storing goes
   assert.equal(store.status().entryCount + store.status().entriesLost, added + 1);
   assert.equal(store.status().entriesLost, 0);
   assert.equal(rig.alarms.length, 1);
+});
+
+const LARGE = { responseBody: ["x".repeat(100_000)] };
+
+/** Adds entries until the disk takes no more, and lets whatever else writes to it take the rest. */
+async function fill(rig: StoreRig, path: string): Promise<void> {
+  const isFull = (): boolean => {
+    rig.add(LARGE);
+    return !rig.store.status().ok;
+  };
+  await waitUntil(isFull, { timeoutMs: 20_000 });
+  const ballast = openSync(`${path}/ballast`, "w");
+  try {
+    for (;;) writeSync(ballast, Buffer.alloc(4096));
+  } catch {
+    closeSync(ballast);
+  }
+}
+
+test("on a full disk a session is cleared, and storing goes on in the room that it had", async (context) => {
+  await using directory = await temporaryDirectory();
+  const path = directory.file("disk");
+  await using disk = await smallDisk(context, path, 48);
+  if (disk === undefined) return;
+  await using rig = await openRig(path);
+  const { store } = rig;
+  await fill(rig, path);
+  await store.clearSession(store.activeSessionId);
+  await waitUntil(() => store.status().ok, { timeoutMs: 10_000 });
+  const after = Array.from({ length: 100 }, () => rig.add(LARGE).id);
+  await store.flush();
+  assert.deepEqual([store.status().ok, store.status().entriesLost], [true, 0]);
+  assert.ok(await rig.entry(after.at(-1) ?? ""));
+});
+
+test("on a full disk another session is deleted, the rest stays, and storing goes on", async (context) => {
+  await using directory = await temporaryDirectory();
+  const path = directory.file("disk");
+  await using disk = await smallDisk(context, path, 48);
+  if (disk === undefined) return;
+  await using rig = await openRig(path);
+  const { store } = rig;
+  const first = store.activeSessionId;
+  for (let added = 0; added < 150; added += 1) rig.add(LARGE);
+  assert.equal(await store.switchSession((await store.createSession("next", null)).id), 0);
+  const before = rig.add();
+  await fill(rig, path);
+  assert.equal(await store.deleteSession(first), "deleted");
+  await waitUntil(() => store.status().ok, { timeoutMs: 10_000 });
+  const after = Array.from({ length: 50 }, () => rig.add(LARGE).id);
+  await store.flush();
+  assert.deepEqual([store.status().ok, store.status().entriesLost], [true, 0]);
+  for (const id of [before.id, after.at(-1) ?? ""]) assert.ok(await rig.entry(id));
+});
+
+test("who starts on a full disk can clear it", async (context) => {
+  await using directory = await temporaryDirectory();
+  const path = directory.file("disk");
+  await using disk = await smallDisk(context, path, 48);
+  if (disk === undefined) return;
+  {
+    await using rig = await openRig(path);
+    await fill(rig, path);
+  }
+  await using rig = await openRig(path);
+  await rig.store.clearSession(rig.store.activeSessionId);
+  const { id } = rig.add(LARGE);
+  await rig.store.flush();
+  assert.deepEqual([rig.store.status().ok, rig.store.status().entriesLost], [true, 0]);
+  assert.ok(await rig.entry(id));
+});
+
+test("what is cleared is given back to the disk, once it is nearly all of the database", async () => {
+  await using directory = await temporaryDirectory();
+  await using rig = await openRig(directory.path);
+  for (let added = 0; added < 800; added += 1) rig.add(LARGE);
+  await rig.store.flush();
+  await waitUntil(() => rig.store.status().storeSizeBytes > 80_000_000);
+  const { id } = await rig.store.createSession("next", null);
+  await rig.store.switchSession(id);
+  const kept = rig.add();
+  await rig.store.clearSession((await rig.store.listSessions()).find((session) => session.id !== id)?.id ?? "");
+  await waitUntil(() => rig.store.status().storeSizeBytes < 4_000_000, { timeoutMs: 10_000 });
+  assert.ok(await rig.entry(kept.id));
 });
 
 test("a large body that no longer fits is not stored, is counted, and its entry says so", async (context) => {

@@ -7,6 +7,7 @@ import type { StoreLimits } from "./capture-store.ts";
 import { ChangeLog } from "./change-log.ts";
 import { openDatabase, TRAFFIC_MIGRATIONS, troubleOf } from "./database.ts";
 import type { Database } from "./database.ts";
+import { moveLog, shrink } from "./database-space.ts";
 import { EntryRows, entriesOfBatch } from "./entry-rows.ts";
 import { beyondLimit, Retention } from "./retention.ts";
 import { SessionTable } from "./session-table.ts";
@@ -180,6 +181,16 @@ export class TrafficWriter {
     } finally {
       closeSync(fd);
     }
+  }
+
+  /** Moves the log into the file. Throws when the file has to grow and cannot. */
+  moveLog(empty = false): void {
+    moveLog(this.#database, empty);
+  }
+
+  /** Gives unused space back to the disk, where that is nearly all. */
+  shrink(isTight: boolean): void {
+    shrink(this.#database, isTight);
   }
 
   /** Bytes on disk: database, log and body files. */

@@ -1,17 +1,32 @@
 // Tested by capture-store-disk.test.ts
 import { renameSync, rmSync } from "node:fs";
+import { dirname } from "node:path";
 import { troubleOf } from "./database.ts";
+import { DiskReserve } from "./disk-reserve.ts";
 import { DatabaseTooNewError } from "./migrations.ts";
 import { TrafficWriter } from "./traffic-writer.ts";
 import type { ChangeLog } from "./change-log.ts";
 import type { SessionTable } from "./session-table.ts";
 import type { FrameBatch } from "./stream-message.ts";
-import type { FromWriter, RecordBatch, StoreChange, ToWriter, WriterSetup } from "./writer-messages.ts";
+import type { FromWriter, RecordBatch, StoreChange, ToWriter, WriterCall, WriterSetup } from "./writer-messages.ts";
 
 /** After a failed commit the next attempt comes so much later. */
 const RETRY_MS = 1000;
 /** Committed entries are brought to the disk at the latest after this time, well within the promised second. */
 const SYNC_MS = 500;
+
+/** A disk that nothing is stored on is looked at so often. */
+const LOOK_MS = 10_000;
+/** On a tight disk the log is moved into the file before it holds more than this part of what is set aside: both grow. */
+const SHARE_IN_LOG = 1 / 8;
+
+/** Calls that remove entries. */
+const FREEING: ReadonlySet<WriterCall["op"]> = new Set([
+  "clearSession",
+  "deleteSession",
+  "deleteEntries",
+  "clearStreams",
+]);
 
 const SENTENCES = {
   full: "The disk is full: traffic goes on, but new entries cannot be stored",
@@ -36,17 +51,28 @@ export class WriterThread {
   #syncing: Promise<void> = Promise.resolve();
   #tidying = false;
   #closing = false;
+  /** Space for removing something from a full disk. */
+  readonly #reserve: DiskReserve;
+  readonly #looking: NodeJS.Timeout;
+  /** Something is removed from a disk that was full: nothing else is stored until there is room. */
+  #isFreeing = false;
+  /** So much may be unused now that the file can be made smaller. */
+  #isShrinkDue = false;
+  /** Written since the log was last moved into the file. */
+  #loggedBytes = 0;
 
   constructor(setup: WriterSetup, post: (message: FromWriter) => void, end: () => void) {
     this.#setup = setup;
     this.#post = post;
     this.#end = end;
+    this.#reserve = new DiskReserve(`${setup.path}.reserve`);
+    this.#looking = setInterval(() => this.#look(), LOOK_MS).unref();
   }
 
   /** Opens the database and says `ready` or `refused`. */
   start(): void {
     try {
-      const movedAside = this.#open();
+      const movedAside = this.#openWithRoom();
       const writer = this.#running;
       this.#post({
         kind: "ready",
@@ -57,6 +83,7 @@ export class WriterThread {
         movedAside,
       });
       this.#post({ kind: "size", bytes: writer.sizeBytes });
+      this.#look();
       this.#tidySoon();
     } catch (error) {
       const tooNew = error instanceof DatabaseTooNewError;
@@ -84,6 +111,7 @@ export class WriterThread {
         return this.#running.files.discard(message.file);
       case "limits":
         this.#running.setLimits(message.limits);
+        this.#isFreeing = this.#problem !== null;
         return this.#tidySoon();
       case "call":
         return this.#call(message);
@@ -95,6 +123,15 @@ export class WriterThread {
   get #running(): TrafficWriter {
     if (this.#writer === undefined) throw new Error("The writer is not open");
     return this.#writer;
+  }
+
+  #openWithRoom(): string | null {
+    try {
+      return this.#open();
+    } catch (error) {
+      if (troubleOf(error) !== "full" || !this.#reserve.release()) throw error;
+      return this.#open();
+    }
   }
 
   /** Gives the path a damaged file was moved to, or null. */
@@ -114,12 +151,15 @@ export class WriterThread {
   }
 
   #drain(): void {
+    if (this.#isFreeing) return;
     for (let batch = this.#waiting[0]; batch !== undefined; batch = this.#waiting[0]) {
       const startedMs = performance.now();
       try {
+        this.#keepLogShort();
         if (batch.kind === "frames") this.#running.writeFrames(batch);
         const result = batch.kind === "batch" ? this.#running.write(batch) : undefined;
         this.#waiting.shift();
+        this.#loggedBytes += batch.bytes;
         this.#post(committed(batch, result, performance.now() - startedMs));
       } catch (error) {
         return this.#fail(error);
@@ -166,9 +206,23 @@ export class WriterThread {
     this.#post({ kind: "trouble", problem });
   }
 
+  /**
+   * What is in the log can only be moved into a file that has room to grow. On a tight disk it is moved while there is room,
+   * and what is set aside is enough for the rest.
+   */
+  #keepLogShort(): void {
+    if (!this.#reserve.isTight || this.#loggedBytes < this.#reserve.heldBytes * SHARE_IN_LOG) return;
+    this.#running.moveLog();
+    this.#loggedBytes = 0;
+  }
+
+  #look(): void {
+    if (this.#problem === null && !this.#isFreeing) this.#reserve.look(dirname(this.#setup.path));
+  }
+
   #call(message: ToWriter & { kind: "call" }): void {
     try {
-      this.#post({ kind: "answer", call: message.call, value: this.#running.call(message.request) });
+      this.#post({ kind: "answer", call: message.call, value: this.#carryOut(message.request) });
     } catch (error) {
       const reason = error instanceof Error ? error.message : String(error);
       const trouble = troubleOf(error);
@@ -178,19 +232,69 @@ export class WriterThread {
     this.#tidySoon();
   }
 
+  #carryOut(request: WriterCall): unknown {
+    if (!FREEING.has(request.op)) return this.#running.call(request);
+    const value = this.#withRoom(() => this.#running.call(request));
+    this.#isFreeing ||= this.#problem !== null;
+    this.#isShrinkDue = true;
+    return value;
+  }
+
+  /** Runs what frees space; on a full disk with what is set aside for that. */
+  #withRoom<T>(work: () => T): T {
+    try {
+      return work();
+    } catch (error) {
+      if (troubleOf(error) !== "full" || !this.#reserve.release()) throw error;
+      this.#isFreeing = true;
+      this.#emptyLog();
+      return work();
+    }
+  }
+
+  #emptyLog(): void {
+    try {
+      this.#running.moveLog(true);
+      this.#loggedBytes = 0;
+    } catch {
+      // There is too little room for all of it; what is to be done may need less.
+    }
+  }
+
   /** One bounded step, then everybody else's turn, until nothing is left. */
   #tidySoon(): void {
     if (this.#tidying || this.#closing) return;
     this.#tidying = true;
     setImmediate(() => {
       this.#tidying = false;
-      if (this.#closing || this.#problem !== null) return;
+      if (this.#closing || (this.#problem !== null && !this.#isFreeing)) return;
       try {
-        if (this.#running.tidy()) this.#tidySoon();
+        const isMore = this.#withRoom(() => this.#running.tidy());
+        if (this.#isFreeing) this.#withRoom(() => this.#running.moveLog());
+        if (isMore) this.#tidySoon();
+        else this.#tidied();
       } catch (error) {
+        this.#isFreeing = false;
         this.#fail(error);
       }
     });
+  }
+
+  #tidied(): void {
+    if (this.#isShrinkDue) this.#shrink();
+    if (!this.#isFreeing) return;
+    this.#isFreeing = false;
+    this.#drain();
+  }
+
+  #shrink(): void {
+    this.#isShrinkDue = false;
+    try {
+      this.#running.shrink(this.#reserve.isTight);
+      this.#post({ kind: "size", bytes: this.#running.sizeBytes });
+    } catch {
+      // What is unused will be used again.
+    }
   }
 
   #syncSoon(): void {
@@ -203,6 +307,7 @@ export class WriterThread {
     try {
       await this.#running.sync();
       this.#post({ kind: "size", bytes: this.#running.sizeBytes });
+      this.#look();
     } catch (error) {
       const reason = error instanceof Error ? error.message : String(error);
       this.#setProblem(`${SENTENCES.io} (${reason})`);
@@ -217,6 +322,8 @@ export class WriterThread {
     this.#closing = true;
     clearTimeout(this.#retry);
     clearTimeout(this.#syncTimer);
+    clearInterval(this.#looking);
+    this.#isFreeing = false;
     if (this.#waiting.length > 0) this.#drain();
     clearTimeout(this.#retry);
     clearTimeout(this.#syncTimer);

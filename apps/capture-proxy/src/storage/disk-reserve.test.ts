@@ -1,0 +1,65 @@
+import assert from "node:assert/strict";
+import { existsSync, statSync, writeFileSync } from "node:fs";
+import { test } from "node:test";
+import { temporaryDirectory } from "@headworks/testkit";
+import { DiskReserve } from "./disk-reserve.ts";
+
+const MIB = 1_048_576;
+
+/** A reserve on a disk that has as much room as the test says. */
+function rigOf(path: string, freeMib: number) {
+  const disk = { freeMib };
+  const reserve = new DiskReserve(path, () => disk.freeMib * MIB);
+  return { disk, reserve, look: () => reserve.look("/") };
+}
+
+test("space is set aside while a disk is tight, and given back when it is not", async () => {
+  await using directory = await temporaryDirectory();
+  const path = directory.file("reserve");
+  const { disk, reserve, look } = rigOf(path, 2000);
+  look();
+  assert.deepEqual([reserve.isTight, existsSync(path)], [false, false]);
+  disk.freeMib = 1000;
+  look();
+  assert.deepEqual([reserve.isTight, reserve.heldBytes, statSync(path).size], [true, 32 * MIB, 32 * MIB]);
+  disk.freeMib = 1100;
+  look();
+  assert.deepEqual([reserve.isTight, reserve.heldBytes], [true, 32 * MIB], "a disk at the brink does not come and go");
+  disk.freeMib = 1300;
+  look();
+  assert.deepEqual([reserve.isTight, reserve.heldBytes, existsSync(path)], [false, 0, false]);
+});
+
+test("a small disk sets an eighth of its room aside, more when it has more, and nothing when it has none", async () => {
+  await using directory = await temporaryDirectory();
+  const { disk, reserve, look } = rigOf(directory.file("reserve"), 0);
+  look();
+  assert.deepEqual([reserve.isTight, reserve.heldBytes], [true, 0]);
+  disk.freeMib = 8;
+  look();
+  assert.equal(reserve.heldBytes, MIB);
+  disk.freeMib = 10;
+  look();
+  assert.equal(reserve.heldBytes, MIB);
+  disk.freeMib = 100;
+  look();
+  assert.equal(reserve.heldBytes, 12.625 * MIB);
+});
+
+test("what an earlier run set aside can be given back, once", async () => {
+  await using directory = await temporaryDirectory();
+  const path = directory.file("reserve");
+  writeFileSync(path, Buffer.alloc(MIB));
+  const { reserve } = rigOf(path, 0);
+  assert.deepEqual([reserve.release(), existsSync(path), reserve.release()], [true, false, false]);
+});
+
+test("a disk that does not say how much is free is left alone", async () => {
+  await using directory = await temporaryDirectory();
+  const path = directory.file("reserve");
+  const reserve = new DiskReserve(path, () => {
+    throw new Error("ENOSYS");
+  });
+  reserve.look("/");
+  assert.deepEqual([reserve.isTight, existsSync(path)], [false, false]);
+});
