@@ -13,7 +13,8 @@ const TARGET_CHANGES: readonly TargetChange[] = [
 
 /**
  * A command for GNU Wget. Repeated fields are joined, since wget sends the last one only; wget adds Accept,
- * Accept-Encoding, Connection and, to a body, Content-Type where the request has none. Comments say where it asks for another target.
+ * Accept-Encoding, Connection and, to a body, Content-Type where the request has none. Comments say where it asks for
+ * another target.
  */
 export function wgetText(request: SnippetRequest): string {
   return changedTarget("wget", request.target, TARGET_CHANGES) + commandOf(request);
