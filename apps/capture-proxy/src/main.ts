@@ -18,7 +18,11 @@ if (process.env["NODE_COMPILE_CACHE"] === undefined) {
   if (directory !== undefined) process.env["NODE_COMPILE_CACHE"] = cacheDirectory();
 }
 
-const [{ runCommandLine }, { terminalOf }] = await Promise.all([import("#cli/program.ts"), import("#cli/terminal.ts")]);
+const [{ runCommandLine }, { terminalOf }, { EXIT }] = await Promise.all([
+  import("#cli/program.ts"),
+  import("#cli/terminal.ts"),
+  import("#cli/exit-codes.ts"),
+]);
 
 /** What the commands may use of the inside; everything is loaded on first use. */
 const parts: Parts = {
@@ -91,12 +95,14 @@ const parts: Parts = {
 };
 
 const gone = new AbortController();
-for (const stream of [process.stdout, process.stderr]) {
-  stream.on("error", (error: NodeJS.ErrnoException) => {
-    if (error.code !== "EPIPE" && error.code !== "EIO") throw error;
-    if (stream === process.stdout) gone.abort();
-  });
-}
+let outputFailure: Error | undefined;
+process.stdout.on("error", (error: NodeJS.ErrnoException) => {
+  // A reader that has read enough is no failure; a full disk is.
+  if (error.code !== "EPIPE" && error.code !== "EIO") outputFailure ??= error;
+  gone.abort();
+});
+// There is nowhere left to say so.
+process.stderr.on("error", () => undefined);
 
 const { version } = (await import("../package.json", { with: { type: "json" } })).default;
 const invocation: Invocation = {
@@ -111,7 +117,8 @@ const invocation: Invocation = {
 };
 const exitCode = await runCommandLine(process.argv.slice(2), invocation);
 await Promise.all([written(process.stdout), written(process.stderr)]);
-process.exit(exitCode);
+if (outputFailure !== undefined) process.stderr.write(`weir: Cannot write the output: ${outputFailure.message}\n`);
+process.exit(exitCode === EXIT.ok && outputFailure !== undefined ? EXIT.failure : exitCode);
 
 /** Resolves when what was written so far has left the process, or nobody takes it any more. */
 async function written(stream: NodeJS.WriteStream): Promise<void> {

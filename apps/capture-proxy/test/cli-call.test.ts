@@ -1,9 +1,10 @@
 import assert from "node:assert/strict";
+import { execFileSync } from "node:child_process";
 import { createServer } from "node:http";
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { once } from "node:events";
 import type { AddressInfo } from "node:net";
-import { readFile, writeFile } from "node:fs/promises";
+import { lstat, open, readFile, readlink, symlink, writeFile } from "node:fs/promises";
 import { after, before, describe, test } from "node:test";
 import { operations } from "@headworks/capture-contract";
 import type { Operation, Operations } from "@headworks/contract-kit";
@@ -335,6 +336,22 @@ describe("a command as a request", () => {
     const broken = await call(["export", "har", "-o", directory.file("broken.har")]);
     assert.equal(broken.code, 1);
     await assert.rejects(readFile(directory.file("broken.har")), { code: "ENOENT" });
+  });
+
+  test("a download takes the place of no device, pipe or link", { skip: process.platform === "win32" }, async () => {
+    respond = (_request, response) => response.writeHead(200).end('{"log":1}');
+    await using directory = await temporaryDirectory();
+    const [pipe, file, link] = [directory.file("pipe"), directory.file("file.har"), directory.file("link.har")];
+    execFileSync("mkfifo", [pipe]);
+    // Both ends in one hand, so that neither side waits to be opened.
+    await using both = await open(pipe, "r+");
+    assert.deepEqual([(await call(["export", "har", "-o", pipe])).code, (await lstat(pipe)).isFIFO()], [0, true]);
+    const { buffer, bytesRead } = await both.read(Buffer.alloc(100));
+    assert.equal(buffer.toString("utf8", 0, bytesRead), '{"log":1}');
+    await writeFile(file, "before");
+    await symlink(file, link);
+    assert.deepEqual([(await call(["export", "har", "-o", link])).code, await readlink(link)], [0, file]);
+    assert.equal(await readFile(file, "utf8"), '{"log":1}');
   });
 
   test("captured bytes shown to a person hold no control characters, piped ones are untouched", async () => {

@@ -1,6 +1,8 @@
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { once } from "node:events";
+import { existsSync } from "node:fs";
+import { open } from "node:fs/promises";
 import { fileURLToPath } from "node:url";
 import { test } from "node:test";
 import { COMMAND_NAMES } from "#cli/program.ts";
@@ -110,4 +112,17 @@ test("a reader that leaves early ends a command without a complaint", async () =
   child.stdout.destroy();
   const [code] = (await once(child, "close")) as [number | null];
   assert.deepEqual([code, stderr], [0, ""]);
+});
+
+test("output that cannot be written is a sentence and exit code 1", { skip: !existsSync("/dev/full") }, async () => {
+  const main = fileURLToPath(new URL("../src/main.ts", import.meta.url));
+  await using full = await open("/dev/full", "r+");
+  for (const args of [["completion", "bash"], ["--help"]]) {
+    const child = spawn(process.execPath, [main, ...args], { stdio: ["ignore", full.fd, "pipe"] });
+    let stderr = "";
+    child.stderr?.setEncoding("utf8").on("data", (text: string) => (stderr += text));
+    const [code] = (await once(child, "close")) as [number | null];
+    assert.equal(code, 1);
+    assert.match(stderr, /^weir: Cannot write the output: ENOSPC.*\n$/);
+  }
 });

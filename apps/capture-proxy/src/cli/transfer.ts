@@ -1,5 +1,5 @@
 import { createReadStream, createWriteStream } from "node:fs";
-import { rename, rm, stat } from "node:fs/promises";
+import { realpath, rename, rm, stat } from "node:fs/promises";
 import type { IncomingMessage } from "node:http";
 import { Transform } from "node:stream";
 import type { Readable, TransformCallback } from "node:stream";
@@ -30,7 +30,10 @@ const UNDECODABLE =
   "What came is not all: the body's content coding is unknown or damaged. Without --decoded the body comes as it was sent";
 const CUT = "What came is not all: the body was cut when it was stored";
 
-/** Writes an answer's bytes to a file, which appears only when it is complete, or to standard output. */
+/**
+ * Writes an answer's bytes to a file, which appears only when it is complete, to what is there under this name and is no
+ * file (a device, a named pipe), or to standard output.
+ */
 export async function saveAnswer(
   response: IncomingMessage,
   path: string | undefined,
@@ -46,14 +49,36 @@ export async function saveAnswer(
 
 async function toFile(response: IncomingMessage, path: string, invocation: Invocation): Promise<void> {
   const length = Number(response.headers["content-length"] ?? Number.NaN);
+  const bytes = withProgress(response, Number.isNaN(length) ? undefined : length, invocation.stderr, "received");
+  try {
+    const place = await placeOf(path);
+    if (place.isFile) await toWholeFile(bytes, place.path);
+    else await pipeline(bytes, createWriteStream(place.path));
+  } catch (error) {
+    throw new CommandFailure(EXIT.failure, `Cannot write ${path}: ${(error as Error).message}`, { cause: error });
+  }
+}
+
+/** Where a name leads. A file put in the place of a device or a pipe would take it from everybody who uses it. */
+async function placeOf(path: string): Promise<{ readonly path: string; readonly isFile: boolean }> {
+  try {
+    const facts = await stat(path);
+    // A link stays, and what it leads to is written.
+    return facts.isFile() ? { path: await realpath(path), isFile: true } : { path, isFile: false };
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== "ENOENT") throw error;
+    return { path, isFile: true };
+  }
+}
+
+async function toWholeFile(bytes: Readable, path: string): Promise<void> {
   const partial = `${path}.${process.pid}.part`;
   try {
-    const bytes = withProgress(response, Number.isNaN(length) ? undefined : length, invocation.stderr, "received");
     await pipeline(bytes, createWriteStream(partial, { flags: "wx" }));
     await rename(partial, path);
   } catch (error) {
     await rm(partial, { force: true });
-    throw new CommandFailure(EXIT.failure, `Cannot write ${path}: ${(error as Error).message}`, { cause: error });
+    throw error;
   }
 }
 
