@@ -294,6 +294,45 @@ test("entries of other programs lose pseudo fields, have decoded bodies and read
   assert.equal(fromHarEntry(throughFile({ ...entry, response: { ...entry.response, status: 0 } })).response, undefined);
 });
 
+test("a body whose text another program left out is as large as the program says, and none where none can be", () => {
+  const { _weir: _dropped, ...entry } = toHarEntry(ORDINARY, decodeContent);
+  const { postData: _postData, ...request } = entry.request;
+  const { text: _text, ...content } = entry.response.content;
+  const read = (response: Partial<HarEntry["response"]>, method = "POST") =>
+    fromHarEntry(
+      throughFile({ ...entry, request: { ...request, method }, response: { ...entry.response, ...response } }),
+    );
+  const cases: readonly (readonly [number, number, number, string | undefined, string, number | undefined])[] = [
+    [300, 500, 200, undefined, "GET", 300],
+    [-1, 500, 200, undefined, "GET", 500],
+    [0, 500, 200, "", "GET", 500],
+    [-1, 0, 200, undefined, "GET", undefined],
+    [300, 500, 304, undefined, "GET", undefined],
+    [300, 500, 200, undefined, "HEAD", undefined],
+    [300, 500, 200, "abc", "GET", undefined],
+  ];
+  for (const [bodySize, size, status, text, method, missing] of cases) {
+    const shown = { ...content, size, ...(text !== undefined && { text }) };
+    const { response } = read({ status, bodySize, content: shown }, method);
+    assert.equal(response?.missingBodyBytes, missing);
+    assert.equal(response?.body === undefined, text !== "abc");
+  }
+  assert.equal(read({}).request.missingBodyBytes, 9);
+  assert.deepEqual([read({}).request.body, fromHarEntry(entry).request.missingBodyBytes], [undefined, undefined]);
+});
+
+test("the whole is the time to wait where another program measured no phase", () => {
+  const { _weir: _dropped, ...entry } = toHarEntry(ORDINARY, decodeContent);
+  for (const [timings, time, wait] of [
+    [{ send: 0, wait: 0, receive: 0 }, 350, 350],
+    [{ blocked: -1, dns: -1, connect: -1, send: -1, wait: -1, receive: -1, ssl: -1 }, 350, 350],
+    [{ send: 0, wait: 0, receive: 5 }, 350, 0],
+    [{ send: 0, wait: 0, receive: 0 }, -1, 0],
+  ] as const) {
+    assert.equal(fromHarEntry(throughFile({ ...entry, time, timings })).timings.wait, wait);
+  }
+});
+
 test("a forged record of ours is read with suspicion", () => {
   const entry = toHarEntry(ORDINARY, decodeContent);
   const forged = {

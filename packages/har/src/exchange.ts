@@ -26,6 +26,8 @@ export interface HarExchangeRequest<Bytes = Uint8Array> {
   readonly fields: readonly string[];
   /** Undefined when there was none or it was not kept. */
   readonly body: HarBody<Bytes> | undefined;
+  /** Of a body whose content the document of another program does not have: the bytes that it says there were. */
+  readonly missingBodyBytes?: number;
 }
 
 /** Response head and body. */
@@ -35,6 +37,8 @@ export interface HarExchangeResponse<Bytes = Uint8Array> {
   readonly httpVersion: string;
   readonly fields: readonly string[];
   readonly body: HarBody<Bytes> | undefined;
+  /** Of a body whose content the document of another program does not have: the bytes that it says there were. */
+  readonly missingBodyBytes?: number;
 }
 
 /** Durations of the phases in milliseconds; undefined where a phase did not happen or was not measured. */

@@ -15,7 +15,8 @@ type ReadLarge<Bytes> = (text: LargeText, isBase64: boolean) => Bytes;
  * Reads an entry as an exchange. Entries that `toHarEntry` wrote come back identical; those of other programs come
  * back with decoded bodies (`isEncoded` false, although the header fields may name a coding) and without the pseudo
  * fields of HTTP/2, and multipart forms that are given as a list of parts are made bodies again, truncated ones where the
- * content of a part is missing. Large bodies of an entry can be read once, unless what keeps their texts says otherwise. Throws a sentence when one of them is no JSON or no UTF-8.
+ * content of a part is missing. Large bodies of an entry can be read once, unless what keeps their texts says otherwise.
+ * Throws a sentence when one of them is no JSON or no UTF-8.
  */
 export function fromHarEntry(entry: HarEntry): HarExchange {
   return fromLargeHarEntry(entry, (text, isBase64) => text.toBytes(isBase64));
@@ -31,6 +32,7 @@ export function fromLargeHarEntry<Bytes>(entry: HarEntry, read: ReadLarge<Bytes>
   const isBase64 = form === undefined && postData?._encoding === "base64";
   const sent = postData && { text: form?.text ?? postData.text, isBase64 };
   const sentBody = body(sent, request.bodySize, own, own?.request, read);
+  const missing = own === undefined ? missingBody(sent?.text, [request.bodySize]) : undefined;
   const isAnswered = own === undefined ? response.status > 0 : own.noResponse !== true;
   return {
     startedMs: Date.parse(entry.startedDateTime),
@@ -40,8 +42,9 @@ export function fromLargeHarEntry<Bytes>(entry: HarEntry, read: ReadLarge<Bytes>
       httpVersion: httpVersion(request.httpVersion, own),
       fields: form === undefined ? headers : withContentType(headers, form.contentType),
       body: form && sentBody ? withoutParts(sentBody, form) : sentBody,
+      ...missing,
     },
-    response: isAnswered ? exchangeResponse(response, own, read) : undefined,
+    response: isAnswered ? exchangeResponse(request.method, response, own, read) : undefined,
     timings: readTimings(own?.timings) ?? fromHarTimings(entry.timings),
     serverAddress: own?.serverAddress ?? serverAddress(entry.serverIPAddress),
     clientAddress: own?.clientAddress,
@@ -59,6 +62,7 @@ export function fromLargeHarEntry<Bytes>(entry: HarEntry, read: ReadLarge<Bytes>
 }
 
 function exchangeResponse<Bytes>(
+  method: string,
   response: HarResponse,
   own: OwnRecord | undefined,
   read: ReadLarge<Bytes>,
@@ -66,13 +70,27 @@ function exchangeResponse<Bytes>(
   const { content } = response;
   const received =
     content.text === undefined ? undefined : { text: content.text, isBase64: content.encoding === "base64" };
+  const { status } = response;
+  // What such an answer counts is a body that did not come with it.
+  const isBodiless = method === "HEAD" || status < 200 || status === 204 || status === 304;
+  const counts = own === undefined && !isBodiless ? [response.bodySize, content.size] : [];
   return {
-    status: response.status,
+    status,
     reason: response.statusText,
     httpVersion: httpVersion(response.httpVersion, own),
     fields: flatFields(response.headers, own),
     body: body(received, response.bodySize, own, own?.response, read),
+    ...missingBody(received?.text, counts),
   };
+}
+
+/** The first of `counts` that counts something, and no body, where a document has the size of a body but not its text. */
+function missingBody(
+  text: HarText | undefined,
+  counts: readonly number[],
+): { readonly body: undefined; readonly missingBodyBytes: number } | undefined {
+  const bytes = text === undefined || text === "" ? counts.find((count) => count > 0) : undefined;
+  return bytes === undefined ? undefined : { body: undefined, missingBodyBytes: bytes };
 }
 
 /** Programs disagree on how to write the version; our own entries have it as it was. */

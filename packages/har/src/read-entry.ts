@@ -21,6 +21,8 @@ export type EntryReading =
 
 type Members = Readonly<Record<string, unknown>>;
 
+const PHASES = ["blocked", "dns", "connect", "send", "wait", "receive", "ssl"] as const;
+
 /**
  * Makes a complete HAR 1.2 entry of what another program wrote: HAR 1.1, missing lists and sizes, numbers written as
  * text. Only what gives an entry its meaning is required: an object with a request that has a method and a URL, a
@@ -188,14 +190,17 @@ function readContent(content: Members): HarContent {
 function readTimings(timings: Members | undefined, total: number | undefined): HarTimings {
   const optional = (name: string): number => knownMs(number(timings?.[name])) ?? -1;
   const phase = (name: string): number => Math.max(0, optional(name));
-  if (timings === undefined) return { send: 0, wait: knownMs(total) ?? 0, receive: 0 };
+  const whole = knownMs(total) ?? 0;
+  if (timings === undefined) return { send: 0, wait: whole, receive: 0 };
+  // Who measured the whole alone writes 0 or -1 for every phase.
+  const isMeasured = PHASES.some((name) => optional(name) > 0);
   return {
     ...extensions(timings),
     blocked: optional("blocked"),
     dns: optional("dns"),
     connect: optional("connect"),
     send: phase("send"),
-    wait: phase("wait"),
+    wait: isMeasured ? phase("wait") : whole,
     receive: phase("receive"),
     ssl: optional("ssl"),
   };

@@ -95,6 +95,21 @@ test("a body that another program decoded is encoded again, so that fields and c
   }
 });
 
+test("a body whose text another program left out is not stored, and as large as it was", async () => {
+  await using directory = await temporaryDirectory();
+  await using rig = await openRig(directory.path);
+  const headers = [{ name: "Content-Encoding", value: "gzip" }];
+  const content = { size: 500, mimeType: "text/plain" };
+  const document = har({
+    ...entryOf({ method: "POST", bodySize: 77 }, { headers, content, bodySize: 300 }),
+    time: 350,
+    timings: { send: 0, wait: 0, receive: 0 },
+  });
+  const { request, response } = await onlyEntry(rig, document);
+  assert.deepEqual([request.body_state, request.body_size, request.body_stored_size], ["not_stored", 77, 0]);
+  assert.deepEqual([response?.body_state, response?.body_size, response?.duration_ms], ["not_stored", 300, 350]);
+});
+
 test("a body that another program left encoded stays as it is", async () => {
   await using directory = await temporaryDirectory();
   await using rig = await openRig(directory.path);

@@ -93,6 +93,7 @@ function factsOf(
 const utf8 = new TextDecoder("utf-8", { ignoreBOM: true });
 
 type FoundBody = HarBody<Uint8Array | LargeContent> | undefined;
+type HarMessage = Pick<HarExchange<Uint8Array | LargeContent>["request"], "fields" | "body" | "missingBodyBytes">;
 
 async function content(
   fields: readonly string[],
@@ -144,7 +145,7 @@ function targetOf(url: string, own: OwnFacts): ImportedTarget {
 }
 
 function message(
-  { fields, body }: { readonly fields: readonly string[]; readonly body: FoundBody },
+  { fields, body, missingBodyBytes = 0 }: HarMessage,
   found: ImportedContent | undefined,
   own: OwnFacts,
   side: "request" | "response",
@@ -153,7 +154,7 @@ function message(
   const size = noted === null ? null : own.read(() => noted.whole("size"));
   const state = noted === null ? null : own.read(() => noted.optionalText("state"));
   const isWhole = body?.isEncoded === false && !body.isTruncated;
-  const transferred = body === undefined || isWhole ? 0 : (body.transferredBytes ?? 0);
+  const transferred = body === undefined || isWhole ? missingBodyBytes : (body.transferredBytes ?? 0);
   return {
     fields: sendableFields(found?.isPlain === true ? without(fields, "content-encoding") : fields),
     trailers: own.read((more) => trailersOf(more, `${side}Trailers`)),
