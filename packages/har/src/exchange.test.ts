@@ -321,6 +321,21 @@ test("a body whose text another program left out is as large as the program says
   assert.deepEqual([read({}).request.body, fromHarEntry(entry).request.missingBodyBytes], [undefined, undefined]);
 });
 
+test("a body that was not captured is as large as it was, and says so in a comment", () => {
+  assert.ok(ORDINARY.response !== undefined);
+  const exchange: HarExchange = {
+    ...ORDINARY,
+    request: { ...ORDINARY.request, body: undefined, missingBodyBytes: 77 },
+    response: { ...ORDINARY.response, body: undefined, missingBodyBytes: 300 },
+  };
+  const entry = toHarEntry(exchange, decodeContent);
+  const { content, bodySize } = entry.response;
+  assert.deepEqual([entry.request.bodySize, entry.request.postData, bodySize], [77, undefined, 300]);
+  assert.deepEqual(content, { size: 300, mimeType: "application/json", comment: "the body was not captured" });
+  assert.deepEqual(problemsOf(entry), []);
+  assert.deepEqual(fromHarEntry(throughFile(entry)), exchange);
+});
+
 test("the whole is the time to wait where another program measured no phase", () => {
   const { _weir: _dropped, ...entry } = toHarEntry(ORDINARY, decodeContent);
   for (const [timings, time, wait] of [

@@ -26,7 +26,7 @@ export interface HarExchangeRequest<Bytes = Uint8Array> {
   readonly fields: readonly string[];
   /** Undefined when there was none or it was not kept. */
   readonly body: HarBody<Bytes> | undefined;
-  /** Of a body whose content the document of another program does not have: the bytes that it says there were. */
+  /** Of a body that was not kept, when it is known: the bytes that there were. */
   readonly missingBodyBytes?: number;
 }
 
@@ -37,7 +37,7 @@ export interface HarExchangeResponse<Bytes = Uint8Array> {
   readonly httpVersion: string;
   readonly fields: readonly string[];
   readonly body: HarBody<Bytes> | undefined;
-  /** Of a body whose content the document of another program does not have: the bytes that it says there were. */
+  /** Of a body that was not kept, when it is known: the bytes that there were. */
   readonly missingBodyBytes?: number;
 }
 

@@ -32,7 +32,7 @@ export function fromLargeHarEntry<Bytes>(entry: HarEntry, read: ReadLarge<Bytes>
   const isBase64 = form === undefined && postData?._encoding === "base64";
   const sent = postData && { text: form?.text ?? postData.text, isBase64 };
   const sentBody = body(sent, request.bodySize, own, own?.request, read);
-  const missing = own === undefined ? missingBody(sent?.text, [request.bodySize]) : undefined;
+  const missing = missingBody(sent?.text, [request.bodySize], own);
   const isAnswered = own === undefined ? response.status > 0 : own.noResponse !== true;
   return {
     startedMs: Date.parse(entry.startedDateTime),
@@ -73,14 +73,14 @@ function exchangeResponse<Bytes>(
   const { status } = response;
   // What such an answer counts is a body that did not come with it.
   const isBodiless = method === "HEAD" || status < 200 || status === 204 || status === 304;
-  const counts = own === undefined && !isBodiless ? [response.bodySize, content.size] : [];
+  const counts = isBodiless && own === undefined ? [] : [response.bodySize, content.size];
   return {
     status,
     reason: response.statusText,
     httpVersion: httpVersion(response.httpVersion, own),
     fields: flatFields(response.headers, own),
     body: body(received, response.bodySize, own, own?.response, read),
-    ...missingBody(received?.text, counts),
+    ...missingBody(received?.text, counts, own),
   };
 }
 
@@ -88,8 +88,10 @@ function exchangeResponse<Bytes>(
 function missingBody(
   text: HarText | undefined,
   counts: readonly number[],
+  own: OwnRecord | undefined,
 ): { readonly body: undefined; readonly missingBodyBytes: number } | undefined {
-  const bytes = text === undefined || text === "" ? counts.find((count) => count > 0) : undefined;
+  const isMissing = text === undefined || (text === "" && own === undefined);
+  const bytes = isMissing ? counts.find((count) => count > 0) : undefined;
   return bytes === undefined ? undefined : { body: undefined, missingBodyBytes: bytes };
 }
 

@@ -112,7 +112,7 @@ function harRequest(request: HarExchangeRequest, body: ShownBody | undefined): H
     queryString: queryPairs(url),
     ...(body && { postData: harPostData(body, contentType(fields)) }),
     headersSize: isHttp1(httpVersion) ? line + fieldSectionBytes(fields) : -1,
-    bodySize: request.body === undefined ? 0 : (request.body.transferredBytes ?? -1),
+    bodySize: request.body === undefined ? (request.missingBodyBytes ?? 0) : (request.body.transferredBytes ?? -1),
   };
 }
 
@@ -169,13 +169,16 @@ function harResponse(response: HarExchangeResponse, body: ShownBody | undefined,
     content: harContent(response, body),
     redirectURL: fieldValues(fields, "location")[0] ?? "",
     headersSize: isHttp1(httpVersion) ? line + fieldSectionBytes(fields) : -1,
-    bodySize: response.body?.transferredBytes ?? -1,
+    bodySize: response.body === undefined ? (response.missingBodyBytes ?? -1) : (response.body.transferredBytes ?? -1),
   };
 }
 
 function harContent(response: HarExchangeResponse, body: ShownBody | undefined): HarContent {
   const mimeType = contentType(response.fields);
-  if (body === undefined) return { size: 0, mimeType };
+  if (body === undefined) {
+    const missing = response.missingBodyBytes;
+    return { size: missing ?? 0, mimeType, ...(missing !== undefined && { comment: "the body was not captured" }) };
+  }
   const { text, isBase64 } = bodyHarText(body.bytes, mimeType);
   const kept = response.body?.bytes.length ?? 0;
   return {

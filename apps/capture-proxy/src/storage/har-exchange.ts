@@ -44,6 +44,7 @@ export function harExchangeOf(row: SqlRow, sessionId: string, bodies: StoredBodi
       httpVersion: textOf(row["request_version"]) ?? "HTTP/1.1",
       fields: parsed<string[]>(row["request_fields"]) ?? [],
       body: harBody(row, "request", bodies, maxBodyBytes),
+      ...missingBody(row, "request"),
     },
     response:
       row["response_fields"] === null
@@ -54,6 +55,7 @@ export function harExchangeOf(row: SqlRow, sessionId: string, bodies: StoredBodi
             httpVersion: textOf(row["response_version"]) ?? "HTTP/1.1",
             fields: parsed<string[]>(row["response_fields"]) ?? [],
             body: harBody(row, "response", bodies, maxBodyBytes),
+            ...missingBody(row, "response"),
           },
     timings: harTimings(row),
     serverAddress: textOf(row["server_addr"]),
@@ -101,6 +103,11 @@ function bodyFacts(row: SqlRow, side: "request" | "response"): HarBodyFacts {
     size: Number(row[`${side}_body_size`]),
     state: BODY_STATES[Number(row[`${side}_body_state`]) as 0 | 1 | 2 | 3],
   };
+}
+
+function missingBody(row: SqlRow, side: "request" | "response"): { readonly missingBodyBytes?: number } {
+  const { size, state } = bodyFacts(row, side);
+  return size > 0 && state === "not_stored" ? { missingBodyBytes: size } : {};
 }
 
 function harBody(
