@@ -145,9 +145,10 @@ export class NewRequest {
       waiting.push(entry);
       return () => {
         const index = waiting.indexOf(entry);
-        if (index === -1) return;
+        if (index === -1) return true;
         waiting.splice(index, 1);
         closed();
+        return true;
       };
     },
   };

@@ -6,6 +6,7 @@ import {
   rawClient,
   readResponse,
   startOrigin,
+  startHttp2Origin,
   startRawServer,
   temporaryDirectory,
   waitUntil,
@@ -184,4 +185,60 @@ test("max_pending: a saturated upstream is 503 upstream_saturated, which is not 
     assert.match(answer.body.toString(), /upstream_saturated/);
   }
   for (const client of clients) client.destroy();
+});
+
+/** Sends a head to each request, and never the rest. */
+async function beginning(isHttp2: boolean) {
+  if (isHttp2) {
+    return await startHttp2Origin(
+      (stream) => {
+        stream.respond();
+        stream.write("a");
+      },
+      { maxConcurrentStreams: 1 },
+    );
+  }
+  return await startRawServer(async (connection) => {
+    await connection.readUntil("\r\n\r\n");
+    await connection.write("HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n");
+    await connection.closed;
+  });
+}
+
+for (const { name, more } of [
+  { name: "within read_ms", more: { timeouts: { read_ms: 60 } } },
+  { name: "over HTTP/2", more: { protocol: "h2c", timeouts: { read_ms: 60 } } },
+] as const) {
+  test(`who waited in our queue alone for a connection says nothing about the upstream to the breaker: ${name}`, async () => {
+    await using server = await beginning("protocol" in more);
+    await using gateway = await startGateway({
+      ...serving("api", [server.port], {
+        connection_cap: 1,
+        breaker: { consecutive_failures: 1 },
+        health: { consecutive_failures: 1 },
+        ...more,
+      }),
+      routes: ROUTES,
+    });
+    await using first = await rawClient(gateway.port());
+    await first.write("GET / HTTP/1.1\r\nHost: a\r\n\r\n");
+    await first.readUntil("HTTP/1.1 200 ");
+    assert.equal((await gateway.send({ path: "/" })).status, 504);
+    assert.equal((await gateway.send({ path: "/" })).status, 504, "no breaker stands in the way");
+  });
+}
+
+test("an upstream with which no connection comes about has had its time, and that counts for the breaker", async () => {
+  await using server = await holding();
+  await using gateway = await startGateway({
+    ...serving("api", [server.port], {
+      protocol: "https",
+      connection_cap: 1,
+      breaker: { consecutive_failures: 1 },
+      timeouts: { read_ms: 60 },
+    }),
+    routes: ROUTES,
+  });
+  assert.equal((await gateway.send({ path: "/" })).status, 504);
+  assert.equal((await gateway.send({ path: "/" })).status, 503);
 });

@@ -3,6 +3,7 @@ import type { UpstreamTimeouts } from "@headworks/gateway-contract";
 import type { RawFields, ResponseHead } from "@headworks/http1";
 import type {
   AnswerHandler,
+  CancelWait,
   EndpointPool,
   ExchangeWaiter,
   UpstreamExchange,
@@ -61,7 +62,7 @@ export class Attempt implements AnswerHandler, ExchangeWaiter {
   readonly #startedMs = performance.now();
   #phase: "open" | "answering" | "discarding" | "over" = "open";
   #exchange: UpstreamExchange | undefined;
-  #cancelWait: (() => void) | undefined;
+  #cancelWait: CancelWait | undefined;
   #timer: NodeJS.Timeout | undefined;
   #discardedBytes = 0;
   #progressMs = 0;
@@ -100,16 +101,16 @@ export class Attempt implements AnswerHandler, ExchangeWaiter {
     this.#timer = setTimeout(() => this.abandon(), MOST_DISCARDED_MS).unref();
   }
 
-  /** Gives it up. That says nothing about the upstream unless it had all the time that there was. */
+  /** Gives it up. That says nothing about the upstream unless it, not our queue, had all the time that there was. */
   abandon(hadItsTime = false): void {
     const phase = this.#phase;
     if (phase === "over") return;
     const cancel = this.#cancelWait;
     const exchange = this.#exchange;
     this.#end(hadItsTime ? "response-timeout" : "abandoned");
-    cancel?.();
+    const wasQueued = cancel?.() === false;
     exchange?.abandon();
-    if (phase === "open") this.#settle(hadItsTime ? "failed" : "unknown");
+    if (phase === "open") this.#settle(hadItsTime && !wasQueued ? "failed" : "unknown");
   }
 
   takeOver(): ReturnType<UpstreamExchange["takeOver"]> | undefined {
@@ -189,12 +190,13 @@ export class Attempt implements AnswerHandler, ExchangeWaiter {
     return this.#phase === "answering";
   }
 
-  #fail(failure: AttemptFailure): void {
+  /** `wasQueued`: the endpoint never saw the request, since others had all its connections. */
+  #fail(failure: AttemptFailure, wasQueued = false): void {
     const phase = this.#phase;
     this.#end(failure);
     if (phase === "answering") return this.#broke();
     if (phase !== "open") return;
-    const isOurs = failure === "saturated" || failure === "misconfigured" || failure === "stale";
+    const isOurs = wasQueued || failure === "saturated" || failure === "misconfigured" || failure === "stale";
     this.#settle(isOurs ? "unknown" : "failed");
     this.#parts.owner.failed(this, failure);
   }
@@ -207,9 +209,9 @@ export class Attempt implements AnswerHandler, ExchangeWaiter {
   #headTimedOut(): void {
     const exchange = this.#exchange;
     const cancel = this.#cancelWait;
-    cancel?.();
+    const wasQueued = cancel?.() === false;
     exchange?.abandon();
-    this.#fail("response-timeout");
+    this.#fail("response-timeout", wasQueued);
   }
 
   /** One timer looks now and then, so that a piece of the body costs no timer of its own. */

@@ -2,7 +2,7 @@
 import { NOWHERE, Queue, type DeadlineSweep, type Timed } from "@headworks/sockets";
 import { connectEndpoint, type EndpointWay } from "./endpoint-connection.ts";
 import { Http1Exchange, type ConnectionOwner } from "./http1-exchange.ts";
-import type { EndpointPool, ExchangeWaiter } from "./upstream-exchange.ts";
+import type { CancelWait, EndpointPool, ExchangeWaiter } from "./upstream-exchange.ts";
 
 /** How connections to one endpoint are made and kept. */
 export interface PoolSettings extends EndpointWay {
@@ -37,7 +37,7 @@ export class Http1Pool implements EndpointPool, ConnectionOwner, Timed {
     return this.#open;
   }
 
-  acquire(waiter: ExchangeWaiter): (() => void) | undefined {
+  acquire(waiter: ExchangeWaiter): CancelWait | undefined {
     // Whoever waits already comes first.
     const idle = this.#waiting.size === 0 ? this.#takeIdle() : undefined;
     if (idle !== undefined) {
@@ -52,7 +52,10 @@ export class Http1Pool implements EndpointPool, ConnectionOwner, Timed {
     const place = this.#waiting.push(waiter);
     this.#connectMore();
     return () => {
+      // One is being made for each who waits, or no connection stands at all.
+      const waitedForEndpoint = this.#waiting.size <= this.#connecting || this.#open === this.#connecting;
       this.#waiting.leave(place);
+      return waitedForEndpoint;
     };
   }
 

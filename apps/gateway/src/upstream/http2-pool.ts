@@ -6,7 +6,7 @@ import { NOWHERE, Queue, type Timed } from "@headworks/sockets";
 import { targetOf } from "./endpoint-connection.ts";
 import { Http2Exchange, type ExchangeOwner } from "./http2-exchange.ts";
 import type { PoolSettings } from "./http1-pool.ts";
-import type { EndpointPool, ExchangeWaiter } from "./upstream-exchange.ts";
+import type { CancelWait, EndpointPool, ExchangeWaiter } from "./upstream-exchange.ts";
 
 /** Requests on one connection at most, whatever the endpoint allows: a lost packet holds all of them up. */
 const MOST_STREAMS = 256;
@@ -114,7 +114,7 @@ export class Http2Pool implements EndpointPool, Timed {
     return this.#links.length;
   }
 
-  acquire(waiter: ExchangeWaiter): (() => void) | undefined {
+  acquire(waiter: ExchangeWaiter): CancelWait | undefined {
     const link = this.#links.find(({ hasRoom }) => hasRoom);
     if (link !== undefined) {
       waiter.onExchange(link.open());
@@ -130,6 +130,7 @@ export class Http2Pool implements EndpointPool, Timed {
     if (!isFull) this.#connect();
     return () => {
       this.#waiting.leave(place);
+      return this.#isConnecting;
     };
   }
 

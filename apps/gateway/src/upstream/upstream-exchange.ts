@@ -78,10 +78,16 @@ export interface ExchangeWaiter {
   onUnavailable(failure: UpstreamFailure, detail: string): void;
 }
 
+/**
+ * Ends a wait for a way. True where the endpoint kept it waiting, with a connection that does not come about; false where
+ * others had all the connections that there may be, which says nothing about the endpoint.
+ */
+export type CancelWait = () => boolean;
+
 /** Ways to one endpoint. */
 export interface EndpointPool {
   /** Answers at once where it can; gives a way to cancel the wait otherwise. */
-  acquire(waiter: ExchangeWaiter): (() => void) | undefined;
+  acquire(waiter: ExchangeWaiter): CancelWait | undefined;
   /** Idle connections close now, busy ones with their answer. */
   retire(): void;
   readonly openConnections: number;
