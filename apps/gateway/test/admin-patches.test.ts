@@ -38,6 +38,27 @@ test("settings of the gateway at the root of a patch are those below gateway, as
   assert.match(twice.text, /\\"name\\" is set at the root and under \\"gateway\\"/);
 });
 
+for (const [type, change] of [
+  ["json-patch", [{ op: "replace", path: "/routes/0/action/body", value: "two" }]],
+  [
+    "json-patch",
+    [
+      { op: "add", path: "/request_id_header", value: "x-one" },
+      { op: "remove", path: "/request_id_header" },
+    ],
+  ],
+  ["merge-patch", { request_id_header: null }],
+  ["merge-patch", { gateway: {} }],
+] as const) {
+  test(`no patch leaves an empty section for settings of the gateway: ${type} ${JSON.stringify(change)}`, async () => {
+    await using gateway = await startGateway({ listeners, admin: ADMIN, routes: [route("one")] }, DEV);
+    const answer = await patch(gateway, type, change);
+    assert.equal(answer.status, 200, answer.text);
+    assert.doesNotMatch((await call(gateway, "/config")).text, /^gateway:/m);
+    assert.doesNotMatch(await readFile(gateway.configFile, "utf8"), /gateway"?:/);
+  });
+}
+
 test("a patch leaves the file YAML, with its comments and secrets, and a later reload of it changes nothing", async () => {
   const text = `# Ours
 listeners: # doors

@@ -16,10 +16,10 @@ export function patchedDocument(running: Json, type: typeof MERGE_PATCH | typeof
   const patch = readPatch(text);
   if (type === MERGE_PATCH) {
     refuseTwice(patch);
-    return mergePatch(running, settingsBelowGateway(patch));
+    return withoutEmptyGateway(mergePatch(running, settingsBelowGateway(patch)));
   }
   const operations = Array.isArray(patch) ? patch.map((operation: Json) => pathsBelowGateway(operation)) : patch;
-  return jsonPatch(withGateway(running), operations);
+  return withoutEmptyGateway(jsonPatch(withGateway(running), operations));
 }
 
 /** The parser's own errors are replaced: they quote the text, which may hold a secret. */
@@ -46,6 +46,13 @@ function pathsBelowGateway(operation: Json): Json {
 /** The normal form has no section without content. */
 function withGateway(running: Json): Json {
   return isMembers(running) && !Object.hasOwn(running, "gateway") ? { ...running, gateway: {} } : running;
+}
+
+/** Neither has what a patch makes of it, for which a section may have been needed. */
+function withoutEmptyGateway(patched: Json): Json {
+  if (!isMembers(patched)) return patched;
+  const { gateway, ...rest } = patched;
+  return gateway !== undefined && isMembers(gateway) && Object.keys(gateway).length === 0 ? rest : patched;
 }
 
 const isSetting = (name: string): boolean => Object.hasOwn(GatewaySettings.properties, name);
