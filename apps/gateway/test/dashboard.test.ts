@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { chromium, type Browser, type BrowserContextOptions, type Page } from "playwright-core";
 import { peer, startOrigin, temporaryDirectory } from "@headworks/testkit";
-import { ADMIN, call, listeners } from "./admin-rig.ts";
+import { ADMIN, call, DEV, listeners } from "./admin-rig.ts";
 import { serving, startGateway, type TestGateway } from "./gateway-rig.ts";
 
 const chromiumPeer = peer("chromium");
@@ -156,6 +156,33 @@ test(
         await context.close();
       }
     });
+  },
+);
+
+test(
+  "a gateway that starts again and counts from 1 has its own routes shown",
+  { skip: chromiumPeer.skip },
+  async () => {
+    const respond = (name: string) => ({
+      name,
+      match: { path: { type: "exact" as const, value: `/${name}` } },
+      action: { type: "respond" as const, status: 200 },
+    });
+    let url = "";
+    const started = async (route: string): Promise<TestGateway> =>
+      await startGateway(
+        { listeners, admin: { bind: url === "" ? ADMIN.bind : new URL(url).host }, routes: [respond(route)] },
+        DEV,
+      );
+    const first = await started("before");
+    url = first.gateway.adminUrl ?? "";
+    await using window = await open(url);
+    const { page } = window;
+    await page.locator("#routes").getByText("before").first().waitFor();
+    await first[Symbol.asyncDispose]();
+    await page.locator("#trouble").getByText("cannot be read").waitFor();
+    await using _second = await started("afterwards");
+    await page.locator("#routes").getByText("afterwards").first().waitFor();
   },
 );
 

@@ -187,12 +187,21 @@ const uptime = (seconds) => {
   return seconds < 172_800 ? `${Math.floor(seconds / 3600)} h` : `${Math.floor(seconds / 86_400)} d`;
 };
 
-let shownGeneration = 0;
+/** The generation whose routes are shown, with its time: a gateway that keeps no history counts from 1 again. */
+let shownGeneration = "";
 
-/** Reads everything; the document and its history only when another generation runs. */
+/** Reads everything; the document only when another generation runs. */
 async function refresh() {
-  const [version, stats, upstreams, usage, webhooks, latest] = await Promise.all(
-    ["/version", "/stats", "/upstreams", "/quotas/usage", "/webhooks", `/events?limit=${EVENTS_SHOWN}`].map(read),
+  const [version, stats, upstreams, usage, webhooks, latest, history] = await Promise.all(
+    [
+      "/version",
+      "/stats",
+      "/upstreams",
+      "/quotas/usage",
+      "/webhooks",
+      `/events?limit=${EVENTS_SHOWN}`,
+      "/config/generations?limit=10",
+    ].map(read),
   );
   byId("version").textContent = `version ${version.version}, up ${uptime(version.uptime_seconds)}`;
   const endpoints = upstreams.upstreams.flatMap((upstream) => upstream.endpoints);
@@ -208,11 +217,11 @@ async function refresh() {
   showWebhooks(webhooks);
   events = latest.events;
   showEvents();
-  if (stats.config_generation === shownGeneration) return;
-  const [config, history] = await Promise.all(["/config", "/config/generations?limit=10"].map(read));
-  showRoutes(config);
+  const runs = history.generations.find(({ is_running: isRunning }) => isRunning);
+  const generation = `${stats.config_generation} ${runs?.published_at} ${runs?.content_hash}`;
+  if (generation !== shownGeneration) showRoutes(await read("/config"));
+  shownGeneration = generation;
   showGenerations(history);
-  shownGeneration = stats.config_generation;
 }
 
 function say(stateName, text) {
