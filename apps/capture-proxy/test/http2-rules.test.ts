@@ -100,6 +100,44 @@ for (const [client, origin] of PAIRS) {
   });
 }
 
+for (const [client, origin] of [["1.1", "1.1"], ...PAIRS] as const) {
+  test(`a replaced body neither announces nor brings the trailers of the old one, from HTTP/${client} to HTTP/${origin}`, async () => {
+    const trailers = [["x-sum", "of the old body"]] as const;
+    const fields = [["trailer", "x-sum"]] as const;
+    await using server = await startVersioned(origin, () => ({ body: "old", fields, trailers }));
+    await using proxy = await http2Engine({
+      rules: {
+        async onRequestHead(exchange) {
+          await exchange.requestContent(100_000);
+          if (exchange.request.path === "/replaced") exchange.setRequestContent(Buffer.from("new"));
+          return CONTINUE;
+        },
+        async onResponseHead(exchange) {
+          await exchange.responseContent(100_000);
+          if (exchange.request.path === "/replaced") exchange.setResponseContent(Buffer.from("new"));
+          return CONTINUE;
+        },
+      },
+    });
+    await using peer = await clientOf(client, proxy, server.port);
+    for (const [path, body, announced, brought] of [
+      ["/kept", "old", ["x-sum"], ["x-sum", "of the old body"]],
+      ["/replaced", "new", [], []],
+    ] as const) {
+      const received = await peer.fetch({ path, method: "POST", body: "old", fields, trailers });
+      const seen = server.seen.at(-1);
+      assert.deepEqual(
+        [received.body, valuesOf(received.fields, "trailer"), received.trailers],
+        [body, announced, brought],
+      );
+      assert.deepEqual(
+        [seen?.body, valuesOf(seen?.fields ?? [], "trailer"), seen?.trailers],
+        [body, announced, brought],
+      );
+    }
+  });
+}
+
 function later(delayMs: number, callback: () => void): () => void {
   const timer = setTimeout(callback, delayMs);
   return () => clearTimeout(timer);

@@ -1,5 +1,5 @@
 // Tested by ../../test/engine-content.test.ts
-import { setFraming } from "@headworks/http1";
+import { removeField, setFraming } from "@headworks/http1";
 import { newMoments } from "#exchange/exchange.ts";
 import type { Content, Original, RequestMessage, ResponseMessage } from "#exchange/exchange.ts";
 import { AnswerDelivery } from "./answer-delivery.ts";
@@ -39,6 +39,7 @@ export abstract class HeldExchange extends LiveExchange {
     (this.originalRequest as Original<RequestMessage>).body ??= this.sending.held.joined();
     this.sending.replace(bytes);
     setFraming(fields, this.sending.framing);
+    removeField(fields, "trailer");
     this.request.trailers = undefined;
     const received = this.requestBody;
     this.requestBody = this.newCapture("request");
@@ -54,6 +55,7 @@ export abstract class HeldExchange extends LiveExchange {
     this.answer.replace(bytes);
     this.recaptureAnswer(bytes);
     setFraming(response.fields, this.answer.framing);
+    removeField(response.fields, "trailer");
     response.trailers = undefined;
   }
 
