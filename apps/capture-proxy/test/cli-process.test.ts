@@ -104,6 +104,21 @@ for (const args of usage) {
   });
 }
 
+for (const [words, argument, what] of [
+  [["traffic", "import-har", ""], "file", "file"],
+  [["sessions", "import", ""], "file", "file"],
+  [["grpc", "schemas", "add", "a.proto", ""], "files", "file"],
+  [["ca", "import", "", "key.pem"], "certificate", "file"],
+  [["ca", "import", "ca.pem", ""], "key", "file"],
+  [["run", "--", ""], "command", "program"],
+] as const) {
+  test(`an empty ${argument} is a usage error that names it: weir ${words.map((word) => word || '""').join(" ")}`, async () => {
+    const { code, stderr } = await runInside([...words]);
+    const sentence = `weir: command-argument value '' is invalid for argument '${argument}'. It must name a ${what}.`;
+    assert.deepEqual([code, stderr.split("\n")[0]], [2, sentence]);
+  });
+}
+
 test("a reader that leaves early ends a command without a complaint", async () => {
   const main = fileURLToPath(new URL("../src/main.ts", import.meta.url));
   const child = spawn(process.execPath, [main, "completion", "bash"], { stdio: ["ignore", "pipe", "pipe"] });

@@ -72,6 +72,22 @@ for (const args of [["serve"], ["explain", "--path", "/"]]) {
   });
 }
 
+for (const [words, option] of [
+  [["serve", "--config", ""], "-c, --config <file>"],
+  [["validate", ""], "file"],
+  [["fmt", ""], "file"],
+  [["diff", MAIN, ""], "new"],
+  [["config", "apply", ""], "file"],
+  [["status", "--cert", ""], "--cert <file>"],
+] as const) {
+  test(`an empty path is an error that names the argument or option: sluice ${words.slice(0, -1).join(" ")} ""`, async () => {
+    const { code, stderr } = await runProcess(process.execPath, [MAIN, ...words], { timeoutMs: 30_000 });
+    assert.ok(stderr.includes(`'${option}'`) && stderr.includes("'' is invalid"), stderr);
+    assert.ok(stderr.includes("It must name a file."), stderr);
+    assert.equal(code, 2);
+  });
+}
+
 test("empty GATEWAY_ADMIN and GATEWAY_ADMIN_CERT name an admin API as little as none do", () => {
   const client = new AdminClient({}, { GATEWAY_ADMIN: "", GATEWAY_ADMIN_CERT: "" });
   assert.equal(client.shown, "http://127.0.0.1:2019");

@@ -219,16 +219,34 @@ function isHelpFlag(word: string): boolean {
   return word === "--help" || word === "-h";
 }
 
+/** What arguments whose values are paths, or the name of a program, call them. */
+const PATH_ARGUMENTS: ReadonlyMap<string, string> = new Map([
+  ["file", "file"],
+  ["files", "file"],
+  ["certificate", "file"],
+  ["key", "file"],
+  ["command", "program"],
+]);
+
 /** An empty path, as of a variable that is not set, must not be taken for the default or for the current directory. */
 function refuseEmptyPaths(command: Command): void {
   for (const option of command.options) {
     const what = /<(path|file|directory)>$/.exec(option.flags)?.[1];
-    if (what !== undefined && option.parseArg === undefined) option.argParser((value) => named(value, what));
+    if (what !== undefined && option.parseArg === undefined) option.argParser((value) => nonEmpty(value, what));
+  }
+  for (const argument of command.registeredArguments) {
+    const what = PATH_ARGUMENTS.get(argument.name());
+    if (what === undefined) continue;
+    if (argument.variadic) {
+      argument.argParser((value, all: readonly string[] | undefined) => [...(all ?? []), nonEmpty(value, what)]);
+    } else {
+      argument.argParser((value) => nonEmpty(value, what));
+    }
   }
   for (const inner of command.commands) refuseEmptyPaths(inner);
 }
 
-function named(value: string, what: string): string {
+function nonEmpty(value: string, what: string): string {
   if (value === "") throw new InvalidArgumentError(`It must name a ${what}.`);
   return value;
 }

@@ -3,6 +3,7 @@ import { Command, CommanderError, Option } from "commander";
 import type { CheckParts } from "#config/check-document.ts";
 import { addDocumentCommands } from "./document-commands.ts";
 import { EXIT, examples, type Invocation } from "./invocation.ts";
+import { refuseEmptyPaths } from "./named-paths.ts";
 import { addOnlineCommands } from "./online-commands.ts";
 import type { ServeOptions } from "./serve.ts";
 import { workerCount } from "./worker-count.ts";
@@ -37,6 +38,7 @@ export async function runCommandLine(args: readonly string[], invocation: Invoca
   });
   addOnlineCommands(program, invocation, ended);
   addCerts(program, invocation, ended);
+  refuseEmptyPaths(program);
   try {
     await program.parseAsync(withHelpOf(program, args), { from: "user" });
   } catch (error) {
