@@ -1,5 +1,4 @@
 // Tested by ../../test/engine-flow.test.ts
-import { reasonPhrase } from "@headworks/http-fields";
 import { DownstreamState, RequestReader, responseHeadText } from "@headworks/http1";
 import type { Framing, Http1Error, RawFields, RequestHead } from "@headworks/http1";
 import type { ClientFacts, ResponseMessage } from "#exchange/exchange.ts";
@@ -10,8 +9,8 @@ import { CLIENT_GONE, internalFailure, invalidRequest, stalled } from "./client-
 import { ClientOrigins } from "./client-origins.ts";
 import { beginsAsHttp2 } from "./detect.ts";
 import type { ClientSocket, ExchangeClient } from "./exchange-client.ts";
-import { failureResponse } from "./failure-page.ts";
 import { switchFields } from "./forwarded-fields.ts";
+import { askWhetherGone, HALF_CLOSED_MS } from "./half-closed-client.ts";
 import { Http1Answer } from "./http1-answer.ts";
 import { HttpExchange } from "./http-exchange.ts";
 import { KnownHost } from "./known-host.ts";
@@ -20,14 +19,6 @@ import { refusedRequest } from "./refused-request.ts";
 import { planRequest } from "./request-plan.ts";
 import type { TunnelBase } from "./request-plan.ts";
 import { relay } from "./relay.ts";
-
-/**
- * A client that ended its sending side may still read, or may be gone: TCP does not tell until something is written.
- * After this time without a byte from the origin it counts as gone.
- */
-const HALF_CLOSED_MS = 5000;
-/** Long enough for an answer from this machine, and for one from far away. */
-const ASK_AGAIN_MS: readonly number[] = [50, 500];
 
 /** What a connection to the proxy itself may turn into; the socket, without listeners and paused, is its owner's again. */
 export interface Handover {
@@ -159,7 +150,7 @@ export class HttpConnection implements ExchangeClient, Timed {
   }
 
   sendInformational(status: number, reason: string, fields: RawFields): void {
-    if (this.#state.informational(status)) this.#writer.text(responseHeadText(status, reason, fields));
+    this.#answer.informational(status, reason, fields);
   }
 
   sendHead(response: Readonly<ResponseMessage>, framing: Framing): number {
@@ -377,14 +368,7 @@ export class HttpConnection implements ExchangeClient, Timed {
 
   /** Answers a request that never became an exchange, then closes. */
   #answerRefusal(status: number, failure: Failure, head: RequestHead | undefined): void {
-    const page = failureResponse(failure, head?.fields ?? []);
-    this.#state.drain();
-    const start = this.#state.answerStarted({ kind: "length", lengthBytes: page.body.length });
-    const fields = [...page.fields, "Connection", start.connection ?? "close"];
-    this.#writer.text(responseHeadText(status, reasonPhrase(status), fields));
-    if (head?.method !== "HEAD") this.#writer.bytes(page.body);
-    this.#writer.flush();
-    this.#state.answerEnded();
+    this.#answer.refusal(status, failure, head);
     this.#linger();
   }
 
@@ -416,19 +400,8 @@ export class HttpConnection implements ExchangeClient, Timed {
       case "finish":
         this.#hasClientEnded = true;
         this.touch();
-        this.#askWhetherGone();
+        askWhetherGone(this.#answer, () => this.#exchange?.isDeciding === true);
     }
-  }
-
-  /**
-   * While rules decide nothing is written that a client which is gone would refuse. An interim answer is, and one that
-   * only ended its sending side passes over it (RFC 9110, 15.2). The refusal of one shows when the next is written.
-   */
-  #askWhetherGone([delayMs, ...later]: readonly number[] = ASK_AGAIN_MS): void {
-    if (this.#exchange?.isDeciding !== true || !this.#state.informational(102)) return;
-    this.#writer.text(responseHeadText(102, reasonPhrase(102), []));
-    this.#writer.flush();
-    if (delayMs !== undefined) setTimeout(() => this.#askWhetherGone(later), delayMs).unref();
   }
 
   readonly #onDrain = (): void => {

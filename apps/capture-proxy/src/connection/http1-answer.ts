@@ -1,8 +1,11 @@
 // Tested by ../../test/engine-flow.test.ts
+import { reasonPhrase } from "@headworks/http-fields";
 import { LAST_CHUNK, lastChunkWithTrailers, removeField, responseHeadText } from "@headworks/http1";
-import type { DownstreamState, Framing, RawFields } from "@headworks/http1";
+import type { DownstreamState, Framing, RawFields, RequestHead } from "@headworks/http1";
 import type { BatchedWriter } from "@headworks/sockets";
 import type { ResponseMessage } from "#exchange/exchange.ts";
+import type { Failure } from "#exchange/failure.ts";
+import { failureResponse } from "./failure-page.ts";
 import { answerFields } from "./forwarded-fields.ts";
 
 /** Writes the answers of one client connection, one after the other, framed as the client can take them. */
@@ -42,6 +45,25 @@ export class Http1Answer {
     return head.length;
   }
 
+  /** An interim answer, where the client may get one now; false where it may not. */
+  informational(status: number, reason: string, fields: RawFields): boolean {
+    if (!this.#state.informational(status)) return false;
+    this.#writer.text(responseHeadText(status, reason, fields));
+    return true;
+  }
+
+  /** The whole answer to a request that never became an exchange; the last one of the connection. */
+  refusal(status: number, failure: Failure, head: RequestHead | undefined): void {
+    const page = failureResponse(failure, head?.fields ?? []);
+    this.#state.drain();
+    const start = this.#state.answerStarted({ kind: "length", lengthBytes: page.body.length });
+    const fields = [...page.fields, "Connection", start.connection ?? "close"];
+    this.#writer.text(responseHeadText(status, reasonPhrase(status), fields));
+    if (head?.method !== "HEAD") this.#writer.bytes(page.body);
+    this.#writer.flush();
+    this.#state.answerEnded();
+  }
+
   data(piece: Buffer): void {
     if (this.#framing?.kind === "chunked") this.#writer.chunk(piece);
     else this.#writer.bytes(piece);
@@ -50,5 +72,10 @@ export class Http1Answer {
   end(trailers: RawFields | undefined): void {
     if (this.#framing?.kind !== "chunked") return;
     this.#writer.text(trailers ? lastChunkWithTrailers(trailers) : LAST_CHUNK);
+  }
+
+  /** Gives what was written to the socket; false while the client takes no more. */
+  flush(): boolean {
+    return this.#writer.flush();
   }
 }

@@ -1,0 +1,25 @@
+// Tested by ../../test/breakpoints-pausing.test.ts
+import { reasonPhrase } from "@headworks/http-fields";
+import type { Http1Answer } from "./http1-answer.ts";
+
+/**
+ * A client that ended its sending side may still read, or may be gone: TCP does not tell until something is written.
+ * After this time without a byte from the origin it counts as gone.
+ */
+export const HALF_CLOSED_MS = 5000;
+/** Long enough for an answer from this machine, and for one from far away. */
+const ASK_AGAIN_MS: readonly number[] = [50, 500];
+
+/**
+ * While rules decide nothing is written that a client which is gone would refuse. An interim answer is, and one that
+ * only ended its sending side passes over it (RFC 9110, 15.2). The refusal of one shows when the next is written.
+ */
+export function askWhetherGone(
+  answer: Http1Answer,
+  isDeciding: () => boolean,
+  [delayMs, ...later]: readonly number[] = ASK_AGAIN_MS,
+): void {
+  if (!isDeciding() || !answer.informational(102, reasonPhrase(102), [])) return;
+  answer.flush();
+  if (delayMs !== undefined) setTimeout(() => askWhetherGone(answer, isDeciding, later), delayMs).unref();
+}
