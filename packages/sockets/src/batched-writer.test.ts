@@ -78,6 +78,54 @@ test("TLS takes a write later than it says: each has memory of its own", () => {
   assert.ok(!isSameMemory(answer(new Taker(), "c"), first));
 });
 
+test("what is flushed soon leaves at the end of the turn, as one write", async () => {
+  const taker = new Taker();
+  const writer = new BatchedWriter(taker);
+  writer.text("a");
+  assert.equal(writer.flushSoon(), true);
+  writer.bytes(Buffer.from("b"));
+  writer.flushSoon();
+  assert.deepEqual(taker.writes, []);
+  await turn();
+  assert.deepEqual(taker.writes.map(String), ["ab"]);
+});
+
+test("what waits for the end of the turn goes before the end of the connection, and before larger pieces", () => {
+  const taker = new Taker();
+  const writer = new BatchedWriter(taker);
+  writer.text("head;");
+  writer.flushSoon();
+  writer.bytes(Buffer.alloc(PIECE_BYTES, "x"));
+  writer.text("last");
+  writer.flushSoon();
+  writer.end();
+  assert.equal(
+    Buffer.concat(taker.writes.map((write) => Buffer.from(write))).toString(),
+    `head;${"x".repeat(PIECE_BYTES)}last`,
+  );
+  assert.ok(taker.writableEnded);
+});
+
+test("answers to a crowd of pipelined requests do not gather without a bound", () => {
+  const taker = new Taker();
+  const writer = new BatchedWriter(taker);
+  for (let round = 0; round < 1000; round += 1) {
+    writer.text("x".repeat(100));
+    writer.flushSoon();
+  }
+  assert.ok(taker.writes.length > 0, "some were written before the turn ended");
+});
+
+test("what waited for a connection that was destroyed in the same turn is dropped without an error", async () => {
+  const taker = new Taker();
+  const writer = new BatchedWriter(taker);
+  writer.text("late");
+  writer.flushSoon();
+  taker.destroy();
+  await turn();
+  assert.deepEqual(taker.writes, []);
+});
+
 /** A connection whose client reads at once, or not before it is told to. */
 class Line {
   readonly socket: Socket;

@@ -1,6 +1,7 @@
 import type { Writable } from "node:stream";
 import { CHUNK_END, chunkPrefix } from "@headworks/http1";
 import { noteGarbage } from "./buffer-garbage.ts";
+import { atTurnEnd, type Waiting } from "./turn-end.ts";
 
 /** Pieces up to this size travel as text together with the head before them: one write instead of two. */
 const TEXT_PIECE_BYTES = 8192;
@@ -19,9 +20,10 @@ let desk = Buffer.allocUnsafeSlow(DESK_BYTES);
 
 /**
  * Gathers what one read caused to be written, so that a small message leaves in one write. Text is latin1, which
- * holds any byte. The owner calls {@link flush} when the read is worked off.
+ * holds any byte. The owner calls {@link flushSoon} when the read is worked off, and ends its side by {@link end}.
  */
-export class BatchedWriter {
+export class BatchedWriter implements Waiting {
+  isWaiting = false;
   readonly #socket: Writable;
   readonly #copies: boolean;
   /** TLS always says later that it has taken a write. */
@@ -64,12 +66,25 @@ export class BatchedWriter {
     }
   }
 
+  /** Hands over what waits with the writes of other connections, at the end of this turn. Answers like {@link flush}. */
+  flushSoon(): boolean {
+    if (this.#text.length > MAX_WAITING_CHARACTERS) return this.flush();
+    if (this.#text !== "") atTurnEnd(this);
+    return !this.#socket.writableNeedDrain;
+  }
+
+  /** Hands over what waits, and ends our side. */
+  end(): void {
+    this.flush();
+    this.#socket.end();
+  }
+
   /** Hands over what waits. False: the socket's buffer is full, stop producing until it drained. */
   flush(): boolean {
     if (this.#text !== "") {
       const text = this.#text;
       this.#text = "";
-      this.#socket.write(text, "latin1");
+      if (!this.#socket.destroyed) this.#socket.write(text, "latin1");
     }
     return !this.#socket.writableNeedDrain;
   }

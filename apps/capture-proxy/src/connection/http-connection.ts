@@ -114,7 +114,7 @@ export class HttpConnection implements ExchangeClient, Timed {
   /** The present exchange is the last one; an idle connection closes at once. */
   drain(): void {
     if (this.#isLingering || this.#state.isTunnel) return;
-    if (this.#state.drain() === "close") this.#socket.end();
+    if (this.#state.drain() === "close") this.#writer.end();
   }
 
   /** Ends at once whatever goes on. */
@@ -166,7 +166,7 @@ export class HttpConnection implements ExchangeClient, Timed {
   }
 
   flush(): boolean {
-    return this.#writer.flush();
+    return this.#writer.flushSoon();
   }
 
   exchangeEnded(): void {
@@ -179,7 +179,7 @@ export class HttpConnection implements ExchangeClient, Timed {
         if (!this.#isWorking) this.#work();
         return;
       case "close":
-        this.#socket.end();
+        this.#writer.end();
         return;
       case "linger":
         this.#linger();
@@ -377,7 +377,7 @@ export class HttpConnection implements ExchangeClient, Timed {
     this.#isLingering = true;
     this.#held = undefined;
     this.#reader.pause();
-    this.#socket.end();
+    this.#writer.end();
     this.#socket.resume();
     this.deadlineMs = performance.now() + LINGER_MS;
   }
@@ -391,7 +391,7 @@ export class HttpConnection implements ExchangeClient, Timed {
   #clientEnded(): void {
     switch (this.#state.clientEnded()) {
       case "close":
-        this.#socket.end();
+        this.#writer.end();
         return;
       case "destroy":
         this.#clientGone();

@@ -107,7 +107,7 @@ export class OriginConnection implements Origin {
   }
 
   flush(): boolean {
-    return this.#writer.flush();
+    return this.#writer.flushSoon();
   }
 
   hold(): void {

@@ -157,7 +157,7 @@ export class Http1Connection implements ClientStream, OpenConnection, Timed {
     if (this.#isChunkedAnswer) {
       this.#writer.text(trailers === undefined ? LAST_CHUNK : lastChunkWithTrailers(trailers));
     }
-    this.#writer.flush();
+    this.#writer.flushSoon();
     this.#finish();
     switch (this.#state.answerEnded()) {
       case "read":
@@ -168,7 +168,7 @@ export class Http1Connection implements ClientStream, OpenConnection, Timed {
         if (!this.#isWorking) this.#work();
         return;
       case "close":
-        this.#socket.end();
+        this.#writer.end();
         return;
       case "linger":
         this.#linger();
@@ -176,7 +176,7 @@ export class Http1Connection implements ClientStream, OpenConnection, Timed {
   }
 
   flush(): boolean {
-    return this.#writer.flush();
+    return this.#writer.flushSoon();
   }
 
   abort(): void {
@@ -324,7 +324,7 @@ export class Http1Connection implements ClientStream, OpenConnection, Timed {
     this.#isLingering = true;
     this.#held = undefined;
     this.#reader.pause();
-    this.#socket.end();
+    this.#writer.end();
     this.#socket.resume();
     this.deadlineMs = performance.now() + LINGER_MS;
   }
@@ -332,7 +332,7 @@ export class Http1Connection implements ClientStream, OpenConnection, Timed {
   readonly #onEnd = (): void => {
     switch (this.#state.clientEnded()) {
       case "close":
-        this.#socket.end();
+        this.#writer.end();
         return;
       case "destroy":
         this.#clientGone();

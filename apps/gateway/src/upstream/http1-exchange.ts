@@ -102,7 +102,7 @@ export class Http1Exchange implements UpstreamExchange {
     this.#writer.text(requestHeadText(method, request.target, fields));
     if (!withBody) {
       this.#state.requestSent();
-      this.#writer.flush();
+      this.#writer.flushSoon();
     }
   }
 
@@ -114,11 +114,11 @@ export class Http1Exchange implements UpstreamExchange {
   sendEnd(trailers: RawFields | undefined): void {
     if (this.#isChunked) this.#writer.text(trailers === undefined ? LAST_CHUNK : lastChunkWithTrailers(trailers));
     this.#state.requestSent();
-    this.#writer.flush();
+    this.#writer.flushSoon();
   }
 
   flush(): boolean {
-    return this.#writer.flush();
+    return this.#writer.flushSoon();
   }
 
   hold(): void {
