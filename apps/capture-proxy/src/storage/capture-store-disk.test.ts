@@ -1,5 +1,15 @@
 import assert from "node:assert/strict";
-import { chmodSync, closeSync, mkdirSync, openSync, rmSync, writeFileSync, writeSync } from "node:fs";
+import {
+  chmodSync,
+  closeSync,
+  mkdirSync,
+  openSync,
+  rmSync,
+  statSync,
+  truncateSync,
+  writeFileSync,
+  writeSync,
+} from "node:fs";
 import { test } from "node:test";
 import type { TestContext } from "node:test";
 import { runProcess, temporaryDirectory, waitUntil } from "@headworks/testkit";
@@ -61,7 +71,11 @@ async function fill(rig: StoreRig, path: string): Promise<void> {
     return !rig.store.status().ok;
   };
   await waitUntil(isFull, { timeoutMs: 20_000 });
-  const ballast = openSync(`${path}/ballast`, "w");
+  fillRest(path);
+}
+
+function fillRest(path: string): void {
+  const ballast = openSync(`${path}/ballast`, "a");
   try {
     for (;;) writeSync(ballast, Buffer.alloc(4096));
   } catch {
@@ -120,6 +134,27 @@ test("who starts on a full disk can clear it", async (context) => {
   await rig.store.flush();
   assert.deepEqual([rig.store.status().ok, rig.store.status().entriesLost], [true, 0]);
   assert.ok(await rig.entry(id));
+});
+
+test("who starts on a nearly full disk can clear it while traffic comes in", async (context) => {
+  await using directory = await temporaryDirectory();
+  const path = directory.file("disk");
+  await using disk = await smallDisk(context, path, 48);
+  if (disk === undefined) return;
+  writeFileSync(`${path}/ballast`, Buffer.alloc(1_000_000));
+  {
+    await using rig = await openRig(path);
+    await fill(rig, path);
+  }
+  await using rig = await openRig(path);
+  fillRest(path);
+  // Room for the clearing itself, and not for the entries behind it.
+  truncateSync(`${path}/ballast`, statSync(`${path}/ballast`).size - 98_304);
+  const cleared = rig.store.clearSession(rig.store.activeSessionId);
+  const added = Array.from({ length: 10 }, () => rig.add(LARGE).id);
+  await Promise.all([cleared, rig.store.flush()]);
+  assert.deepEqual([rig.store.status().ok, rig.store.status().entriesLost, rig.alarms], [true, 0, []]);
+  for (const id of added) assert.ok(await rig.entry(id));
 });
 
 test("what is cleared is given back to the disk, once it is nearly all of the database", async () => {

@@ -56,6 +56,8 @@ export class WriterThread {
   readonly #looking: NodeJS.Timeout;
   /** Something is removed from a disk that was full: nothing else is stored until there is room. */
   #isFreeing = false;
+  /** Something was removed since entries were last stored: a disk that is full may have room for them after all. */
+  #hasFreed = false;
   /** So much may be unused now that the file can be made smaller. */
   #isShrinkDue = false;
   /** Written since the log was last moved into the file. */
@@ -111,6 +113,7 @@ export class WriterThread {
         return this.#running.files.discard(message.file);
       case "limits":
         this.#running.setLimits(message.limits);
+        this.#hasFreed = true;
         this.#isFreeing = this.#problem !== null;
         return this.#tidySoon();
       case "call":
@@ -159,6 +162,7 @@ export class WriterThread {
         if (batch.kind === "frames") this.#running.writeFrames(batch);
         const result = batch.kind === "batch" ? this.#running.write(batch) : undefined;
         this.#waiting.shift();
+        this.#hasFreed = false;
         this.#loggedBytes += batch.bytes;
         this.#post(committed(batch, result, performance.now() - startedMs));
       } catch (error) {
@@ -173,12 +177,20 @@ export class WriterThread {
   #fail(error: unknown): void {
     const trouble = troubleOf(error);
     if (trouble === "corrupt" && this.#startAnew()) return this.#drain();
+    if (trouble === "full" && this.#hasFreed && !this.#closing) return this.#freeFirst();
     const reason = error instanceof Error ? error.message : String(error);
     this.#setProblem(`${SENTENCES[trouble]} (${reason})`);
     this.#retry ??= setTimeout(() => {
       this.#retry = undefined;
       this.#drain();
     }, RETRY_MS);
+  }
+
+  /** What was asked to be removed is removed before entries are tried again: they may have come first. */
+  #freeFirst(): void {
+    this.#hasFreed = false;
+    this.#isFreeing = true;
+    this.#tidySoon();
   }
 
   /** Damage found while running: the file is kept for rescue, and capture goes on in a new one. */
@@ -235,6 +247,7 @@ export class WriterThread {
   #carryOut(request: WriterCall): unknown {
     if (!FREEING.has(request.op)) return this.#running.call(request);
     const value = this.#withRoom(() => this.#running.call(request));
+    this.#hasFreed = true;
     this.#isFreeing ||= this.#problem !== null;
     this.#isShrinkDue = true;
     return value;
