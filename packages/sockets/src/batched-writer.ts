@@ -1,6 +1,7 @@
 import type { Writable } from "node:stream";
 import { CHUNK_END, chunkPrefix } from "@headworks/http1";
 import { noteGarbage } from "./buffer-garbage.ts";
+import { DESK_BYTES, returnDesk, takeDesk } from "./desks.ts";
 import { atTurnEnd, type Waiting } from "./turn-end.ts";
 
 /** Pieces up to this size travel as text together with the head before them: one write instead of two. */
@@ -8,15 +9,6 @@ const TEXT_PIECE_BYTES = 8192;
 /** Larger pieces are copied behind waiting text up to this size; above it the copy costs more than a second write. */
 const JOINED_PIECE_BYTES = 131_072;
 const MAX_WAITING_CHARACTERS = 65_536;
-/** One read of a socket, and a head before it. */
-const DESK_BYTES = 69_632;
-
-/**
- * Where a write is put together. The next one uses the same memory if the system took this one at once, as it does unless
- * the other side is slow: then the memory is that socket's, and there is a new desk. Memory made for each write cost answers
- * of 16 KB and of 1 MB a seventh of their time.
- */
-let desk = Buffer.allocUnsafeSlow(DESK_BYTES);
 
 /**
  * Gathers what one read caused to be written, so that a small message leaves in one write. Text is latin1, which
@@ -28,6 +20,11 @@ export class BatchedWriter implements Waiting {
   readonly #copies: boolean;
   /** TLS always says later that it has taken a write. */
   readonly #isPrompt: boolean;
+  /** A larger piece, and what came before it. */
+  #large: Buffer | undefined;
+  /** The desk on which it lies. */
+  #desk: Buffer | undefined;
+  /** What came behind it. */
   #text = "";
 
   /**
@@ -48,10 +45,8 @@ export class BatchedWriter implements Waiting {
     if (piece.length <= TEXT_PIECE_BYTES) {
       this.#text += piece.toString("latin1");
       if (this.#text.length > MAX_WAITING_CHARACTERS) this.flush();
-    } else if (this.#text === "" && !this.#copies) {
-      this.#socket.write(piece);
     } else {
-      this.#joined(piece, "");
+      this.#join(piece, "");
     }
   }
 
@@ -62,14 +57,14 @@ export class BatchedWriter implements Waiting {
       this.#text += piece.toString("latin1") + CHUNK_END;
       if (this.#text.length > MAX_WAITING_CHARACTERS) this.flush();
     } else {
-      this.#joined(piece, CHUNK_END);
+      this.#join(piece, CHUNK_END);
     }
   }
 
   /** Hands over what waits with the writes of other connections, at the end of this turn. Answers like {@link flush}. */
   flushSoon(): boolean {
     if (this.#text.length > MAX_WAITING_CHARACTERS) return this.flush();
-    if (this.#text !== "") atTurnEnd(this);
+    if (this.#text !== "" || this.#large !== undefined) atTurnEnd(this);
     return !this.#socket.writableNeedDrain;
   }
 
@@ -81,6 +76,7 @@ export class BatchedWriter implements Waiting {
 
   /** Hands over what waits. False: the socket's buffer is full, stop producing until it drained. */
   flush(): boolean {
+    if (this.#large !== undefined) this.#writeLarge(this.#large);
     if (this.#text !== "") {
       const text = this.#text;
       this.#text = "";
@@ -89,24 +85,44 @@ export class BatchedWriter implements Waiting {
     return !this.#socket.writableNeedDrain;
   }
 
-  #joined(piece: Buffer, suffix: string): void {
-    if (piece.length > JOINED_PIECE_BYTES) {
-      this.flush();
-      this.#text = suffix;
-      this.#socket.write(this.#copies ? Buffer.from(piece) : piece);
-      if (this.#copies) noteGarbage(piece.length);
-      return;
-    }
+  /** Has the piece wait between the text before it and `suffix`. */
+  #join(piece: Buffer, suffix: string): void {
+    const isApart = piece.length > JOINED_PIECE_BYTES;
+    if (isApart) this.flush();
+    else if (this.#large !== undefined) this.#writeLarge(this.#large);
     const text = this.#text;
     this.#text = "";
-    const sizeBytes = text.length + piece.length + suffix.length;
-    const isOnDesk = this.#isPrompt && sizeBytes <= DESK_BYTES && this.#socket.writableLength === 0;
-    const joined = isOnDesk ? desk.subarray(0, sizeBytes) : Buffer.allocUnsafe(sizeBytes);
-    joined.write(text, 0, "latin1");
-    piece.copy(joined, text.length);
-    joined.write(suffix, text.length + piece.length, "latin1");
-    this.#socket.write(joined);
-    if (!isOnDesk) noteGarbage(sizeBytes);
-    else if (this.#socket.writableLength !== 0) desk = Buffer.allocUnsafeSlow(DESK_BYTES);
+    if (isApart || (text === "" && suffix === "" && !this.#copies)) {
+      this.#large = this.#copies ? Buffer.from(piece) : piece;
+      this.#text = suffix;
+      if (this.#copies) noteGarbage(piece.length);
+    } else {
+      const joined = this.#room(text.length + piece.length + suffix.length);
+      joined.write(text, 0, "latin1");
+      piece.copy(joined, text.length);
+      joined.write(suffix, text.length + piece.length, "latin1");
+      this.#large = joined;
+    }
+    atTurnEnd(this);
+  }
+
+  #room(sizeBytes: number): Buffer {
+    if (this.#isPrompt && sizeBytes <= DESK_BYTES && this.#socket.writableLength === 0) {
+      this.#desk = takeDesk();
+      return this.#desk.subarray(0, sizeBytes);
+    }
+    noteGarbage(sizeBytes);
+    return Buffer.allocUnsafe(sizeBytes);
+  }
+
+  #writeLarge(large: Buffer): void {
+    const desk = this.#desk;
+    this.#large = undefined;
+    this.#desk = undefined;
+    if (!this.#socket.destroyed) this.#socket.write(large);
+    if (desk === undefined) return;
+    // Memory of a write that is still under way is that socket's.
+    if (this.#socket.writableLength === 0) returnDesk(desk);
+    else noteGarbage(DESK_BYTES);
   }
 }

@@ -1,0 +1,19 @@
+// Tested by batched-writer.test.ts
+/** One read of a socket, and a head before it. */
+export const DESK_BYTES = 69_632;
+
+/**
+ * Where writes are put together. The next one uses the same memory if the system took the last one at once, as it does
+ * unless the other side is slow. Memory made for each write cost answers of 16 KB and of 1 MB a seventh of their time.
+ */
+const free: Buffer[] = [];
+
+/** A desk of the caller's own, until it is returned. */
+export function takeDesk(): Buffer {
+  return free.pop() ?? Buffer.allocUnsafeSlow(DESK_BYTES);
+}
+
+/** As many are kept as were ever in use together: no more than there are writers that wait for the end of a turn. */
+export function returnDesk(desk: Buffer): void {
+  free.push(desk);
+}
