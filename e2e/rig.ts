@@ -14,7 +14,7 @@ for (const name of Object.keys(process.env)) {
 }
 
 /** The program under test. */
-export const MAIN = fileURLToPath(new URL("../apps/capture-proxy/src/main.ts", import.meta.url));
+export const MAIN = fileURLToPath(new URL("../apps/capture-proxy/bin/weir.js", import.meta.url));
 
 /** What the program's first line passes to Node, so that tests see it as its users do. */
 const SHIPPED_NODE_OPTIONS = (readFileSync(MAIN, "utf8").split("\n", 1)[0] ?? "")

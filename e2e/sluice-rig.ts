@@ -10,7 +10,7 @@ import { Cleanups } from "./rig.ts";
 
 export { Cleanups };
 
-const MAIN = fileURLToPath(new URL("../apps/gateway/src/main.ts", import.meta.url));
+const MAIN = fileURLToPath(new URL("../apps/gateway/bin/sluice.js", import.meta.url));
 
 /** What the program's first line passes to Node, so that tests see it as its users do. */
 const SHIPPED_NODE_OPTIONS = (readFileSync(MAIN, "utf8").split("\n", 1)[0] ?? "")

@@ -43,6 +43,10 @@ const PROGRAMS: readonly [name: string, args: (url: string) => string[]][] = [
 ];
 
 async function weirRun(har: string, ...command: string[]): Promise<Exit> {
+  return await weirRunIn({}, har, ...command);
+}
+
+async function weirRunIn(env: Record<string, string>, har: string, ...command: string[]): Promise<Exit> {
   const args = [
     MAIN,
     "run",
@@ -52,7 +56,7 @@ async function weirRun(har: string, ...command: string[]): Promise<Exit> {
     "--",
     ...command,
   ];
-  return await runProcess(process.execPath, args, { timeoutMs: 60_000 });
+  return await runProcess(process.execPath, args, { timeoutMs: 60_000, env });
 }
 
 interface Har {
@@ -85,4 +89,11 @@ test("weir run ends with the code of the program", async () => {
   const { code } = await weirRun(directory.file("none.har"), process.execPath, "-e", "process.exit(37)");
   assert.equal(code, 37);
   assert.deepEqual((JSON.parse(await readFile(directory.file("none.har"), "utf8")) as Har).log.entries, []);
+});
+
+test("a program that weir run starts does not find Weir's own compile cache in its environment", async () => {
+  const env = { NODE_COMPILE_CACHE: "", XDG_CACHE_HOME: directory.file("cache") };
+  const show = "console.log(JSON.stringify([process.env.NODE_COMPILE_CACHE, process.env.XDG_CACHE_HOME]))";
+  const { code, stdout } = await weirRunIn(env, directory.file("environment.har"), process.execPath, "-e", show);
+  assert.deepEqual([code, JSON.parse(stdout)], [0, ["", directory.file("cache")]]);
 });

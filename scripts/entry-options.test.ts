@@ -5,8 +5,8 @@ import { test } from "node:test";
 import { entryOptions } from "./entry-options.ts";
 import { repositoryRoot } from "./source-tree.ts";
 
-const WEIR = entryOptions(join(repositoryRoot, "apps/capture-proxy/src/main.ts"));
-const SLUICE = entryOptions(join(repositoryRoot, "apps/gateway/src/main.ts"));
+const WEIR = entryOptions(join(repositoryRoot, "apps/capture-proxy/bin/weir.js"));
+const SLUICE = entryOptions(join(repositoryRoot, "apps/gateway/bin/sluice.js"));
 
 test("both services have options of Node in their first line, Sluice all that Weir has", () => {
   assert.ok(WEIR.length > 0);

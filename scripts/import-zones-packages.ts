@@ -57,7 +57,7 @@ export const testZones: readonly Zone[] = [
     node: "all",
     npm: "all",
     ours: [...CONTRACT, "gateway-contract", "contract-kit/*", FORMATS, "testkit", "scripts"],
-    instead: "End-to-end tests drive real processes from outside: start main.ts and talk to it",
+    instead: "End-to-end tests drive real processes from outside: start bin/weir.js or bin/sluice.js and talk to it",
   },
   {
     name: "bench",

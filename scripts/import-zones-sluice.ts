@@ -4,6 +4,14 @@ import { findTheNoun, FORMATS, GATEWAY_CONTRACT, LOGGER, NETWORK, SYSTEM, type Z
 /** Sluice. */
 export const gatewayZones: readonly Zone[] = [
   {
+    name: "gateway/launcher",
+    files: ["apps/gateway/bin/sluice.js"],
+    node: ["module", "os", "path"],
+    npm: [],
+    ours: ["gateway/composition"],
+    instead: "The launcher turns the compile cache on and starts main.ts, nothing more",
+  },
+  {
     name: "gateway/composition",
     files: [
       "apps/gateway/src/{main,gateway,gateway-facts,admin-plane,client-requests,document-checks,listener-followers,route-actions,slices,pipeline-order,clock,process-log}.ts",
@@ -16,7 +24,7 @@ export const gatewayZones: readonly Zone[] = [
   {
     name: "gateway/workers",
     files: ["apps/gateway/src/workers/**"],
-    node: ["child_process", "cluster", "module", "timers", "url"],
+    node: ["child_process", "cluster", "timers", "url"],
     npm: [LOGGER],
     ours: ["gateway/composition", "gateway/upstream", ...GATEWAY_CONTRACT],
     typesOf: ["gateway/slice-shape", "gateway/slices", "gateway/config", "gateway/storage"],

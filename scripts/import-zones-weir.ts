@@ -4,6 +4,14 @@ import { CONTRACT, findTheNoun, FORMATS, LOGGER, NETWORK, SYSTEM, takeAsParamete
 /** Weir: the proxy. */
 export const proxyZones: readonly Zone[] = [
   {
+    name: "proxy/launcher",
+    files: ["apps/capture-proxy/bin/weir.js"],
+    node: ["module", "os", "path"],
+    npm: [],
+    ours: ["proxy/composition"],
+    instead: "The launcher turns the compile cache on and starts main.ts, nothing more",
+  },
+  {
     name: "proxy/composition",
     files: ["apps/capture-proxy/src/{main,proxy,slices,clock}.ts"],
     node: "all",

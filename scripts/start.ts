@@ -12,8 +12,8 @@ const QUICKSTART = "examples/gateway/quickstart.yaml";
 
 /** What `npm start` runs side by side. Arguments after `--` go to Weir. */
 function servicesToStart(args: readonly string[]): Service[] {
-  const weir = join(repositoryRoot, "apps/capture-proxy/src/main.ts");
-  const sluice = join(repositoryRoot, "apps/gateway/src/main.ts");
+  const weir = join(repositoryRoot, "apps/capture-proxy/bin/weir.js");
+  const sluice = join(repositoryRoot, "apps/gateway/bin/sluice.js");
   return [
     { name: "weir", nodeOptions: entryOptions(weir), entry: weir, args: ["serve", ...args] },
     { name: "quickstart", entry: join(repositoryRoot, "scripts/quickstart-origins.ts"), args: [] },

@@ -71,7 +71,7 @@ async function call(apiUrl: string, path: string, body?: string): Promise<Readon
 /** Runs Weir on ports of the system's choice while `use` needs it. */
 async function withWeir(use: (apiUrl: string) => Promise<void>): Promise<void> {
   const dataDir = await mkdtemp(join(tmpdir(), "weir-pictures-"));
-  const main = join(repositoryRoot, "apps/capture-proxy/src/main.ts");
+  const main = join(repositoryRoot, "apps/capture-proxy/bin/weir.js");
   const options = ["serve", "--json", `--data-dir=${dataDir}`, "--proxy-port=0", "--api-port=0"];
   const weir = spawn(process.execPath, [main, ...options], { stdio: ["ignore", "pipe", "inherit"] });
   try {

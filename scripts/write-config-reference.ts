@@ -113,7 +113,7 @@ function schemaOf(text: string): FieldSchema {
 }
 
 if (import.meta.main) {
-  const main = join(repositoryRoot, "apps/gateway/src/main.ts");
+  const main = join(repositoryRoot, "apps/gateway/bin/sluice.js");
   const { stdout } = spawnSync(process.execPath, [main, "schema"], { encoding: "utf8", maxBuffer: 16 * 1024 * 1024 });
   const wanted = referenceText(schemaOf(stdout));
   const path = join(repositoryRoot, REFERENCE);

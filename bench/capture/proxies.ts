@@ -48,7 +48,7 @@ export interface Contender {
 }
 
 const repository = join(import.meta.dirname, "../..");
-const WEIR = join(repository, "apps/capture-proxy/src/main.ts");
+const WEIR = join(repository, "apps/capture-proxy/bin/weir.js");
 const peersDirectory = join(repository, "bench/peers");
 
 /** A port that was free a moment ago, for programs that cannot let the system choose one. */

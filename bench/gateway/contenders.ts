@@ -37,7 +37,7 @@ export interface Contender {
 }
 
 const repository = join(import.meta.dirname, "../..");
-const SLUICE = join(repository, "apps/gateway/src/main.ts");
+const SLUICE = join(repository, "apps/gateway/bin/sluice.js");
 const peersDirectory = join(repository, "bench/peers");
 
 /** The key that requests carry where a quota is asked for. */

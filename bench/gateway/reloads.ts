@@ -14,7 +14,7 @@ import {
 import { entryOptions } from "../../scripts/entry-options.ts";
 import { residentMb } from "../capture/processor-time.ts";
 
-const MAIN = fileURLToPath(new URL("../../apps/gateway/src/main.ts", import.meta.url));
+const MAIN = fileURLToPath(new URL("../../apps/gateway/bin/sluice.js", import.meta.url));
 const LIMIT_MB_PER_MINUTE = 1;
 /** The first part of a run fills heaps and pools; it does not count for the slope. */
 const WARM_UP_SHARE = 0.4;

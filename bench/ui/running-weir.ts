@@ -1,7 +1,7 @@
 import { join } from "node:path";
 import { spawnProcess, temporaryDirectory } from "@headworks/testkit";
 
-const MAIN = join(import.meta.dirname, "../../apps/capture-proxy/src/main.ts");
+const MAIN = join(import.meta.dirname, "../../apps/capture-proxy/bin/weir.js");
 
 /** A real Weir over an empty data folder; `await using` ends it and removes its data. */
 export interface RunningWeir extends AsyncDisposable {

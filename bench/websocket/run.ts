@@ -24,7 +24,7 @@ const MESSAGES = Number(values.messages);
 const BYTES = Number(values.bytes);
 /** Messages a second; 0 is as fast as it goes. */
 const RATE = Number(values.rate);
-const MAIN = fileURLToPath(new URL("../../apps/capture-proxy/src/main.ts", import.meta.url));
+const MAIN = fileURLToPath(new URL("../../apps/capture-proxy/bin/weir.js", import.meta.url));
 const TICKS_PER_SECOND = 100;
 
 interface Case {

@@ -1,22 +1,5 @@
-#!/usr/bin/env -S node --max-semi-space-size=16 --initial-old-space-size=64 --single-threaded-gc --no-allocation-site-pretenuring
-import { enableCompileCache } from "node:module";
-import { homedir } from "node:os";
-import { join } from "node:path";
-import type { Invocation, OfflineAuthority, Parts } from "#cli/invocation.ts";
-
 // Tested by ../test/cli-process.test.ts
-
-// The options in the first line: short-lived objects may not grow to a hundred megabytes before V8 looks at them, and one
-// thread collects, since the proxy's garbage is little and the threads' coordination cost a tenth of each request. Nothing
-// is made in the old generation by what V8 saw while the process was starting (decision 017). Whoever starts this file by
-// hand may pass them along.
-
-// In a folder of this user's own: whoever can write there can decide what this process runs.
-if (process.env["NODE_COMPILE_CACHE"] === undefined) {
-  const { directory } = enableCompileCache(cacheDirectory());
-  // Threads look at the environment only; without this each of them would compile everything anew.
-  if (directory !== undefined) process.env["NODE_COMPILE_CACHE"] = cacheDirectory();
-}
+import type { Invocation, OfflineAuthority, Parts } from "#cli/invocation.ts";
 
 const [{ runCommandLine }, { terminalOf }, { EXIT }] = await Promise.all([
   import("#cli/program.ts"),
@@ -94,31 +77,34 @@ const parts: Parts = {
   },
 };
 
-const gone = new AbortController();
-let outputFailure: Error | undefined;
-process.stdout.on("error", (error: NodeJS.ErrnoException) => {
-  // A reader that has read enough is no failure; a full disk is.
-  if (error.code !== "EPIPE" && error.code !== "EIO") outputFailure ??= error;
-  gone.abort();
-});
-// There is nowhere left to say so.
-process.stderr.on("error", () => undefined);
+/** Carries out the command line and ends the process. `environment` is what it was started with. */
+export async function main(environment: Invocation["environment"]): Promise<never> {
+  const gone = new AbortController();
+  let outputFailure: Error | undefined;
+  process.stdout.on("error", (error: NodeJS.ErrnoException) => {
+    // A reader that has read enough is no failure; a full disk is.
+    if (error.code !== "EPIPE" && error.code !== "EIO") outputFailure ??= error;
+    gone.abort();
+  });
+  // There is nowhere left to say so.
+  process.stderr.on("error", () => undefined);
 
-const { version } = (await import("../package.json", { with: { type: "json" } })).default;
-const invocation: Invocation = {
-  version,
-  environment: process.env,
-  stdin: process.stdin,
-  stdout: terminalOf(process.stdout, process.env),
-  stderr: terminalOf(process.stderr, process.env),
-  parts,
-  outputGone: gone.signal,
-  exitNow: (code) => process.exit(code),
-};
-const exitCode = await runCommandLine(process.argv.slice(2), invocation);
-await Promise.all([written(process.stdout), written(process.stderr)]);
-if (outputFailure !== undefined) process.stderr.write(`weir: Cannot write the output: ${outputFailure.message}\n`);
-process.exit(exitCode === EXIT.ok && outputFailure !== undefined ? EXIT.failure : exitCode);
+  const { version } = (await import("../package.json", { with: { type: "json" } })).default;
+  const invocation: Invocation = {
+    version,
+    environment,
+    stdin: process.stdin,
+    stdout: terminalOf(process.stdout, environment),
+    stderr: terminalOf(process.stderr, environment),
+    parts,
+    outputGone: gone.signal,
+    exitNow: (code) => process.exit(code),
+  };
+  const exitCode = await runCommandLine(process.argv.slice(2), invocation);
+  await Promise.all([written(process.stdout), written(process.stderr)]);
+  if (outputFailure !== undefined) process.stderr.write(`weir: Cannot write the output: ${outputFailure.message}\n`);
+  process.exit(exitCode === EXIT.ok && outputFailure !== undefined ? EXIT.failure : exitCode);
+}
 
 /** Resolves when what was written so far has left the process, or nobody takes it any more. */
 async function written(stream: NodeJS.WriteStream): Promise<void> {
@@ -126,11 +112,4 @@ async function written(stream: NodeJS.WriteStream): Promise<void> {
     stream.once("error", () => resolve());
     stream.write("", () => resolve());
   });
-}
-
-function cacheDirectory(): string {
-  const home = homedir();
-  if (process.platform === "win32") return join(process.env["LOCALAPPDATA"] ?? home, "weir", "compile-cache");
-  if (process.platform === "darwin") return join(home, "Library", "Caches", "weir", "compile-cache");
-  return join(process.env["XDG_CACHE_HOME"] ?? join(home, ".cache"), "weir", "compile-cache");
 }

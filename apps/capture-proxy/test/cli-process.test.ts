@@ -120,7 +120,7 @@ for (const [words, argument, what] of [
 }
 
 test("a reader that leaves early ends a command without a complaint", async () => {
-  const main = fileURLToPath(new URL("../src/main.ts", import.meta.url));
+  const main = fileURLToPath(new URL("../bin/weir.js", import.meta.url));
   const child = spawn(process.execPath, [main, "completion", "bash"], { stdio: ["ignore", "pipe", "pipe"] });
   let stderr = "";
   child.stderr.setEncoding("utf8").on("data", (text: string) => (stderr += text));
@@ -130,7 +130,7 @@ test("a reader that leaves early ends a command without a complaint", async () =
 });
 
 test("output that cannot be written is a sentence and exit code 1", { skip: !existsSync("/dev/full") }, async () => {
-  const main = fileURLToPath(new URL("../src/main.ts", import.meta.url));
+  const main = fileURLToPath(new URL("../bin/weir.js", import.meta.url));
   await using full = await open("/dev/full", "r+");
   for (const args of [["completion", "bash"], ["--help"]]) {
     const child = spawn(process.execPath, [main, ...args], { stdio: ["ignore", full.fd, "pipe"] });

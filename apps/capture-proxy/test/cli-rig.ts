@@ -8,7 +8,7 @@ import { terminalOf } from "#cli/terminal.ts";
 import type { Terminal } from "#cli/terminal.ts";
 
 /** The entry of the command line. */
-export const MAIN = fileURLToPath(new URL("../src/main.ts", import.meta.url));
+export const MAIN = fileURLToPath(new URL("../bin/weir.js", import.meta.url));
 const CACHE = fileURLToPath(new URL("../../../node_modules/.cache/weir-tests", import.meta.url));
 
 /** Variables of whoever runs the tests must not reach the commands. */

@@ -1,14 +1,5 @@
-#!/usr/bin/env -S node --max-semi-space-size=16 --initial-old-space-size=64 --single-threaded-gc --no-allocation-site-pretenuring --heap-growing-percent=50
 // Tested by ../test/cli-serve.test.ts
-// The options in the first line: requests are short-lived garbage, which is cheapest in a bounded young generation that
-// one thread collects, and outside of which nothing is made because of what V8 saw while the process was starting (decision
-// 017). Whoever starts this file by hand may pass them along.
-import { enableCompileCache } from "node:module";
-import { constants, homedir } from "node:os";
-import { join } from "node:path";
-
-// In a folder of this user's own: whoever can write there can decide what this process runs.
-if (process.env["NODE_COMPILE_CACHE"] === undefined) enableCompileCache(cacheDirectory());
+import { constants } from "node:os";
 
 // Whoever reads may go before everything is said, as `head` does.
 for (const stream of [process.stdout, process.stderr]) {
@@ -37,8 +28,3 @@ process.exitCode = await runCommandLine(process.argv.slice(2), {
     return constants.signals[signal];
   },
 });
-
-function cacheDirectory(): string {
-  const base = process.env["XDG_CACHE_HOME"];
-  return join(base === undefined || base === "" ? join(homedir(), ".cache") : base, "sluice", "compiled");
-}

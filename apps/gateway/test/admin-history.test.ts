@@ -5,7 +5,7 @@ import { test } from "node:test";
 import { fileURLToPath } from "node:url";
 import { spawnProcess, temporaryDirectory } from "@headworks/testkit";
 
-const MAIN = fileURLToPath(new URL("../src/main.ts", import.meta.url));
+const MAIN = fileURLToPath(new URL("../bin/sluice.js", import.meta.url));
 
 const document = (body: string, more = ""): string => `# ${body}, since the ticket says so
 gateway: { shutdown_timeout_ms: 1000 }

@@ -7,7 +7,7 @@ import type { DocumentInput } from "@headworks/gateway-contract";
 import { startGateway } from "./gateway-rig.ts";
 import { responding } from "./route-documents.ts";
 
-const MAIN = fileURLToPath(new URL("../src/main.ts", import.meta.url));
+const MAIN = fileURLToPath(new URL("../bin/sluice.js", import.meta.url));
 const BIND = { GATEWAY_BIND: "127.0.0.1:0" };
 
 /** Listeners that nobody could open here: an address of nobody, and files that are not there. */

@@ -11,7 +11,7 @@ import { ADMIN, call, listeners } from "./admin-rig.ts";
 import { startGateway } from "./gateway-rig.ts";
 
 const GUIDES = new URL("../../../docs/gateway/", import.meta.url);
-const MAIN = fileURLToPath(new URL("../src/main.ts", import.meta.url));
+const MAIN = fileURLToPath(new URL("../bin/sluice.js", import.meta.url));
 const TIMEOUT_MS = 60_000;
 
 /** A fenced block, with the comment above it if there is one. */

@@ -7,7 +7,7 @@ import { ADMIN, DEV, listeners } from "./admin-rig.ts";
 import { sluice } from "./cli-rig.ts";
 import { serving, startGateway, type TestGateway } from "./gateway-rig.ts";
 
-const MAIN = fileURLToPath(new URL("../src/main.ts", import.meta.url));
+const MAIN = fileURLToPath(new URL("../bin/sluice.js", import.meta.url));
 
 const document = (body: string) => ({
   ...serving("api", [1, 2], { breaker: {} }),

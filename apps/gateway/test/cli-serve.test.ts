@@ -6,7 +6,7 @@ import { runProcess, spawnProcess, startOrigin, temporaryDirectory, waitUntil } 
 import { AdminClient } from "#cli/admin-client.ts";
 import { issueLine, logLevel } from "#cli/serve.ts";
 
-const MAIN = fileURLToPath(new URL("../src/main.ts", import.meta.url));
+const MAIN = fileURLToPath(new URL("../bin/sluice.js", import.meta.url));
 
 const document = (upstreamPort: number, body: string): string => `
 listeners: [{name: public, address: 127.0.0.1, port: 0}]

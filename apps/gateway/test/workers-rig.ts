@@ -5,7 +5,7 @@ import { fileURLToPath } from "node:url";
 import { spawnProcess, temporaryDirectory, waitUntil, type SpawnedProcess } from "@headworks/testkit";
 import type { DocumentInput } from "@headworks/gateway-contract";
 
-const MAIN = fileURLToPath(new URL("../src/main.ts", import.meta.url));
+const MAIN = fileURLToPath(new URL("../bin/sluice.js", import.meta.url));
 const LISTENER = { name: "public", address: "127.0.0.1", port: 0 };
 
 /** A gateway with several worker processes. */

@@ -9,7 +9,7 @@ import { fileURLToPath } from "node:url";
 import { serving } from "./gateway-rig.ts";
 import { agentsOfWorkers, get, startWorkers, type WorkerGateway } from "./workers-rig.ts";
 
-const MAIN = fileURLToPath(new URL("../src/main.ts", import.meta.url));
+const MAIN = fileURLToPath(new URL("../bin/sluice.js", import.meta.url));
 const KEY = { "X-API-Key": "key-of-acme" };
 
 const fixed = (body: string): DocumentInput => ({

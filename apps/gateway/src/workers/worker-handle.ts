@@ -1,6 +1,5 @@
 // Tested by ../../test/workers.test.ts
 import cluster, { type Worker } from "node:cluster";
-import { getCompileCacheDir } from "node:module";
 import { fileURLToPath } from "node:url";
 import { ProcessLink, type Batch, type Handlers } from "./process-link.ts";
 import type { ControlCalls, WorkerCalls } from "./worker-calls.ts";
@@ -43,10 +42,7 @@ export class WorkerHandle {
   static fork(place: number, handlers: Handlers<ControlCalls>, ended: EndedListener): WorkerHandle {
     cluster.schedulingPolicy = cluster.SCHED_NONE;
     cluster.setupPrimary({ exec: ENTRY, args: [], execArgv: process.execArgv, serialization: "advanced" });
-    // What this process compiled, workers need not compile again.
-    const compiled = getCompileCacheDir();
-    const worker = cluster.fork(compiled === undefined ? {} : { NODE_COMPILE_CACHE: compiled });
-    return new WorkerHandle(place, worker, handlers, ended);
+    return new WorkerHandle(place, cluster.fork(), handlers, ended);
   }
 
   get pid(): number | undefined {

@@ -17,7 +17,7 @@ import {
 import { serving, startGateway } from "../gateway-rig.ts";
 import { proxied, responding } from "../route-documents.ts";
 
-const MAIN = fileURLToPath(new URL("../../src/main.ts", import.meta.url));
+const MAIN = fileURLToPath(new URL("../../bin/sluice.js", import.meta.url));
 
 test("U17: heads that come byte by byte end at header_timeout_ms, and others are served meanwhile", async () => {
   await using gateway = await startGateway({

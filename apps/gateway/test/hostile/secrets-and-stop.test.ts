@@ -21,7 +21,7 @@ import { serving, startGateway } from "../gateway-rig.ts";
 import { proxied } from "../route-documents.ts";
 import { ok, startReceiver } from "../webhooks/receiver.ts";
 
-const MAIN = fileURLToPath(new URL("../../src/main.ts", import.meta.url));
+const MAIN = fileURLToPath(new URL("../../bin/sluice.js", import.meta.url));
 
 /** Every secret of the document has this in it, so that one search finds any of them anywhere. */
 const MARK = "s3cr3tmark";

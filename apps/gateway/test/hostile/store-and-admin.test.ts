@@ -14,7 +14,7 @@ import {
 import { startGateway } from "../gateway-rig.ts";
 import { proxied } from "../route-documents.ts";
 
-const MAIN = fileURLToPath(new URL("../../src/main.ts", import.meta.url));
+const MAIN = fileURLToPath(new URL("../../bin/sluice.js", import.meta.url));
 
 test("U8: a disk that hangs holds up those whose budgets it keeps, nobody else, and gives nothing away", async (context) => {
   const probe = await runProcess("strace", ["-f", "-e", "trace=none", "true"]).catch(() => undefined);

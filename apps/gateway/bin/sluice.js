@@ -1,0 +1,26 @@
+#!/usr/bin/env -S node --max-semi-space-size=16 --initial-old-space-size=64 --single-threaded-gc --no-allocation-site-pretenuring --heap-growing-percent=50
+// @ts-check
+// Tested by ../test/cli-serve.test.ts
+import { enableCompileCache } from "node:module";
+import { homedir } from "node:os";
+import { join } from "node:path";
+
+// The options in the first line: requests are short-lived garbage, which is cheapest in a bounded young generation that
+// one thread collects, and outside of which nothing is made because of what V8 saw while the process was starting (decision
+// 017). Whoever starts this file by hand may pass them along.
+
+// JavaScript, so that the rest can come out of the compile cache without what makes JavaScript of TypeScript (decision 022).
+
+// In a folder of this user's own: whoever can write there can decide what this process runs.
+if ((process.env["NODE_COMPILE_CACHE"] ?? "") === "") {
+  const { directory } = enableCompileCache(cacheDirectory());
+  // Threads and workers look at the environment only; without this each of them would compile everything anew.
+  if (directory !== undefined) process.env["NODE_COMPILE_CACHE"] = cacheDirectory();
+}
+
+await import("#main.ts");
+
+function cacheDirectory() {
+  const base = process.env["XDG_CACHE_HOME"];
+  return join(base === undefined || base === "" ? join(homedir(), ".cache") : base, "sluice", "compiled");
+}

@@ -1,0 +1,25 @@
+import assert from "node:assert/strict";
+import { join } from "node:path";
+import { test } from "node:test";
+import { runProcess, temporaryDirectory } from "@headworks/testkit";
+import { repositoryRoot } from "./source-tree.ts";
+
+/** Says, at the end, whether Node loaded what takes the types out of TypeScript. */
+const TELL = `data:text/javascript,process.on("exit", () =>
+  console.error("strips types:", process.moduleLoadList.some((name) => name.includes("amaro"))))`;
+
+for (const launcher of ["apps/capture-proxy/bin/weir.js", "apps/gateway/bin/sluice.js"]) {
+  test(`${launcher} takes no types out once the compile cache is warm`, async () => {
+    await using cache = await temporaryDirectory();
+    const version = async (): Promise<string> => {
+      const { code, stderr } = await runProcess(
+        process.execPath,
+        ["--disable-warning=ExperimentalWarning", "--import", TELL, join(repositoryRoot, launcher), "--version"],
+        { env: { NODE_COMPILE_CACHE: "", XDG_CACHE_HOME: cache.path } },
+      );
+      assert.equal(code, 0);
+      return stderr.trim();
+    };
+    assert.deepEqual([await version(), await version()], ["strips types: true", "strips types: false"]);
+  });
+}
