@@ -238,33 +238,48 @@ function registryPeer(name: string, stores: string, more: readonly string[] = []
       const file = join(peersDirectory, "node_modules", name, "package.json");
       return existsSync(file) ? (JSON.parse(readFileSync(file, "utf8")) as { version: string }).version : undefined;
     },
-    start: async ({ directory, originCaFile, nodeOptions = [], asked }) => {
-      const driver = join(peersDirectory, `${name}.mjs`);
-      const { command, args } = pinned(CORES.proxy, {
-        command: process.execPath,
-        args: [
-          ...nodeOptions,
-          driver,
-          String(await freePort()),
-          directory,
-          ...more,
-          ...(asked === undefined ? [] : [JSON.stringify({ [asked]: true })]),
-        ],
-      });
-      const env = { HOME: directory, TMPDIR: directory, NODE_EXTRA_CA_CERTS: originCaFile, NODE_ENV: "production" };
-      const child = await spawnProcess(command, args, { cwd: directory, env });
-      const [line] = await child.waitForOutput(/^\{.*\}$/m, 20_000);
-      const { port, ca } = JSON.parse(line) as { port: number; ca: string };
-      return {
-        pid: child.pid,
-        port,
-        caPem: readFileSync(ca, "utf8"),
-        stored: async () => "not checked",
-        stop: async () => void (await child.stop("SIGTERM", 3000)),
-      };
-    },
+    start: async (site) =>
+      await startDriver(site, join(peersDirectory, `${name}.mjs`), [
+        String(await freePort()),
+        site.directory,
+        ...more,
+        ...(site.asked === undefined ? [] : [JSON.stringify({ [site.asked]: true })]),
+      ]),
   };
 }
+
+/** A script that says on which port it listens and in which file its CA is. */
+async function startDriver(
+  { directory, originCaFile, nodeOptions = [] }: Site,
+  driver: string,
+  more: readonly string[],
+): Promise<RunningProxy> {
+  const { command, args } = pinned(CORES.proxy, {
+    command: process.execPath,
+    args: [...nodeOptions, driver, ...more],
+  });
+  const env = { HOME: directory, TMPDIR: directory, NODE_EXTRA_CA_CERTS: originCaFile, NODE_ENV: "production" };
+  const child = await spawnProcess(command, args, { cwd: directory, env });
+  const [line] = await child.waitForOutput(/^\{.*\}$/m, 20_000);
+  const { port, ca } = JSON.parse(line) as { port: number; ca: string };
+  return {
+    pid: child.pid,
+    port,
+    caPem: readFileSync(ca, "utf8"),
+    stored: async () => "not checked",
+    stop: async () => void (await child.stop("SIGTERM", 3000)),
+  };
+}
+
+/** No proxy, but what the runtime's sockets and TLS cost any that is built on them. */
+const bareRelay: Contender = {
+  name: "bare-relay",
+  speaks: ["websocket"],
+  stores: "nothing; passes bytes on unread",
+  version: () => process.version,
+  start: async (site) =>
+    await startDriver(site, join(import.meta.dirname, "bare-relay.ts"), [site.directory, site.originCaFile]),
+};
 
 /** Weir first: the others are compared with it. */
 export const CONTENDERS: readonly [Contender, ...Contender[]] = [
@@ -273,6 +288,7 @@ export const CONTENDERS: readonly [Contender, ...Contender[]] = [
   registryPeer("mockttp", MOCKTTP_STORES),
   registryPeer("http-mitm-proxy", "nothing"),
   registryPeer("anyproxy", "heads in an in-memory database, bodies of answers in a file each"),
+  bareRelay,
 ];
 
 /** Facts about the machine that a reader of the figures needs. */
