@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { proxyClient, temporaryDirectory } from "@headworks/testkit";
 import { startWeir } from "./rig.ts";
-import { eventually, row, uiFile, waitForCount } from "./ui-rig.ts";
+import { callApi, eventually, row, uiFile, waitForCount } from "./ui-rig.ts";
 
 const journey = uiFile();
 
@@ -9,6 +9,7 @@ interface Session {
   readonly id: string;
   readonly name: string | null;
   readonly is_current: boolean;
+  readonly request_count: number;
 }
 
 journey("A session is made, filled, renamed, left and deleted", async (bench) => {
@@ -44,6 +45,36 @@ journey("A session is made, filled, renamed, left and deleted", async (bench) =>
     left.some((session) => session.name === "Checkout mended"),
     false,
   );
+});
+
+journey("A session that the limits would take entries from is opened only by who agrees", async (bench) => {
+  await bench.send("/orders?first");
+  await bench.send("/orders?second");
+  const full = (await bench.weir.get<Session[]>("/sessions")).find(({ is_current: isCurrent }) => isCurrent);
+  const empty = (await callApi(bench.weir, "POST", "/sessions", { name: "empty" })) as Session;
+  await callApi(bench.weir, "POST", `/sessions/${empty.id}/switch`);
+  const { max_requests: limit } = await bench.weir.get<{ max_requests: number }>("/config");
+  await callApi(bench.weir, "PATCH", "/config", { max_requests: 1 });
+  const entries = async (): Promise<number | undefined> =>
+    (await bench.weir.get<Session[]>("/sessions")).find(({ id }) => id === full?.id)?.request_count;
+  try {
+    const page = await bench.open("/sessions");
+    const open = page
+      .getByRole("row", { name: /A session that the limits/u })
+      .getByRole("button", { name: "Open", exact: true });
+    const question = page.getByRole("dialog", { name: /without its oldest entries/u });
+    await open.click();
+    await question.getByText("The oldest 1 of the 2 in this one would be gone for good").waitFor();
+    await question.getByRole("button", { name: "Cancel" }).click();
+    await question.waitFor({ state: "hidden" });
+    assert.equal(await entries(), 2);
+    await open.click();
+    await question.getByRole("button", { name: "Open" }).click();
+    await row(page, "second").waitFor();
+    await eventually("the oldest entry is gone", async () => (await entries()) === 1);
+  } finally {
+    await callApi(bench.weir, "PATCH", "/config", { max_requests: limit });
+  }
 });
 
 journey("A block entry is refused at its field, made, switched off, deleted and brought back", async (bench) => {

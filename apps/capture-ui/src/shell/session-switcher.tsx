@@ -3,7 +3,7 @@ import { Check, ChevronDown, Pencil, Plus } from "lucide-react";
 import { useState } from "react";
 import { api, errorText } from "../api.ts";
 import { queryClient, sessionsQuery } from "../queries.ts";
-import { openSession } from "../transfer/import.ts";
+import { openSession } from "../transfer/open-session.ts";
 import { Button } from "../ui/button.tsx";
 import { Dialog } from "../ui/dialog.tsx";
 import { Field, TextInput } from "../ui/field.tsx";

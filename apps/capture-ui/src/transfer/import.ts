@@ -1,12 +1,12 @@
 // Tested by ../../../../e2e/ui-traffic.test.ts
 import type { ImportResult, RestoredSession } from "@headworks/capture-contract";
-import { api, errorText, isAbort, operations, operationUrl } from "../api.ts";
+import { errorText, isAbort, operations, operationUrl } from "../api.ts";
 import { listenLive } from "../live.ts";
 import { queryClient } from "../queries.ts";
-import { navigate } from "../shell/router.ts";
 import { formatBytes, formatCount } from "../ui/format.ts";
 import { toast } from "../ui/toast.tsx";
 import { fileKind, sessionName, type FileKind } from "./file-kind.ts";
+import { openSession } from "./open-session.ts";
 import { sendFile } from "./send-file.ts";
 
 /** Bytes that are read to see what a file is. */
@@ -85,17 +85,6 @@ async function importFile(file: File): Promise<void> {
   } finally {
     stop();
     await queryClient.invalidateQueries({ queryKey: ["sessions"] });
-  }
-}
-
-/** Makes a session the active one and shows its traffic. */
-export async function openSession(id: string): Promise<void> {
-  try {
-    await api.sessions.switchSession({ params: { id } });
-    await queryClient.invalidateQueries({ queryKey: ["sessions"] });
-    navigate("/traffic");
-  } catch (error) {
-    toast({ tone: "error", title: "The session could not be opened", text: errorText(error) });
   }
 }
 

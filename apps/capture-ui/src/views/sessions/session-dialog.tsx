@@ -2,7 +2,7 @@ import type { CaptureSession } from "@headworks/capture-contract";
 import { useMutation, useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
 import { api } from "../../api.ts";
-import { openSession } from "../../transfer/import.ts";
+import { openSession } from "../../transfer/open-session.ts";
 import { Button } from "../../ui/button.tsx";
 import { Dialog } from "../../ui/dialog.tsx";
 import { Field, Switch, TextArea, TextInput } from "../../ui/field.tsx";

@@ -1,0 +1,44 @@
+// Tested by ../../../../e2e/ui-screens.test.ts
+import type { CaptureSession } from "@headworks/capture-contract";
+import { api, errorText } from "../api.ts";
+import { configQuery, queryClient, sessionsQuery } from "../queries.ts";
+import { navigate } from "../shell/router.ts";
+import { confirmAction } from "../ui/dialog.tsx";
+import { formatCount } from "../ui/format.ts";
+import { toast } from "../ui/toast.tsx";
+import { sessionTitle } from "../views/sessions/session-form.ts";
+
+/** Makes a session the active one and shows its traffic; asks first where that would take entries from it. */
+export async function openSession(id: string): Promise<void> {
+  try {
+    if (!(await mayOpen(id))) return;
+    await api.sessions.switchSession({ params: { id } });
+    await queryClient.invalidateQueries({ queryKey: ["sessions"] });
+    navigate("/traffic");
+  } catch (error) {
+    toast({ tone: "error", title: "The session could not be opened", text: errorText(error) });
+  }
+}
+
+async function mayOpen(id: string): Promise<boolean> {
+  const [sessions, config] = await Promise.all([
+    queryClient.fetchQuery({ ...sessionsQuery, staleTime: 0 }),
+    queryClient.fetchQuery({ ...configQuery, staleTime: 0 }),
+  ]);
+  const session = sessions.find((one) => one.id === id);
+  const dropped = session === undefined ? 0 : droppedEntries(session, config.max_requests);
+  if (session === undefined || dropped === 0) return true;
+  const limit = formatCount(config.max_requests);
+  return await confirmAction({
+    title: `Open ${sessionTitle(session)} without its oldest entries?`,
+    text: `The active session keeps ${limit} entries (max_requests). The oldest ${formatCount(dropped)} of the ${formatCount(session.request_count)} in this one would be gone for good. Raise the limit in the settings, or export the session first, if you may need them.`,
+    action: "Open",
+    danger: true,
+  });
+}
+
+/** Entries that a session loses when it becomes the active one. */
+function droppedEntries(session: CaptureSession, maxRequests: number): number {
+  if (session.is_current || maxRequests === 0) return 0;
+  return Math.max(0, session.request_count - maxRequests);
+}
