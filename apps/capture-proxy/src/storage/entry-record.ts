@@ -50,11 +50,8 @@ export type EntryRecord = [
   effect: EffectRecord | null,
 ];
 
-/** `inlineBytes` are taken from the batch's buffer in order; `spooled` names a body that was sent ahead. */
+/** `inlineBytes` are taken from the batch's memory in order; `spooled` names a body that was sent ahead. */
 export type BodyRecord = [size: number, stored: number, state: number, inlineBytes: number, spooled: number];
-
-/** Lines of text that each entry takes. */
-export const LINES_OF_ENTRY = 4;
 
 /**
  * An entry travels as lines of text: its record, and what the writer stores unread: the request's fields, the answer's

@@ -3,7 +3,8 @@ import { randomUUID } from "node:crypto";
 import type { BodyFiles } from "./body-files.ts";
 import type { ChangeLog } from "./change-log.ts";
 import type { Database, SqlRow, Statement } from "./database.ts";
-import { LINES_OF_ENTRY, NOT_STORED } from "./entry-record.ts";
+import { BatchReader } from "./batch-memory.ts";
+import { NOT_STORED } from "./entry-record.ts";
 import type { BodyRecord, EntryRecord } from "./entry-record.ts";
 import type { SessionTable } from "./session-table.ts";
 import type { StreamRows } from "./stream-rows.ts";
@@ -64,29 +65,27 @@ export interface IncomingEntry {
 
 const EMPTY = new Uint8Array(0);
 
-/** Splits a batch into its entries; bodies stay views of the batch's buffer. */
-export function* entriesOfBatch({ text, bodies, firstSeq }: RecordBatch): Generator<IncomingEntry> {
-  const lines = text.split("\n");
-  let offset = 0;
-  const slice = (bytes: number, whenEmpty?: Uint8Array): Uint8Array | undefined => {
+/** Splits a batch into its entries; bodies stay views of the batch's memory. */
+export function* entriesOfBatch({ entries, memory, firstSeq }: RecordBatch): Generator<IncomingEntry> {
+  const reader = new BatchReader(memory);
+  const body = (bytes: number, whenEmpty?: Uint8Array): Uint8Array | undefined => {
     if (bytes <= 0) return bytes === 0 ? whenEmpty : undefined;
-    const view = new Uint8Array(bodies, offset, bytes);
-    offset += bytes;
-    return view;
+    return reader.body(bytes);
   };
-  for (let index = 0; index + LINES_OF_ENTRY <= lines.length; index += LINES_OF_ENTRY) {
-    const record = JSON.parse(lines[index] ?? "") as EntryRecord;
-    if (firstSeq !== undefined) record[0] = firstSeq + index / LINES_OF_ENTRY;
-    const requestBytes = slice(record[31][3]);
-    const responseBytes = slice(record[32][3]);
+  for (let index = 0; index < entries; index += 1) {
+    const [line = "", requestFields = "[]", responseFields = "", tls = ""] = reader.text().split("\n");
+    const record = JSON.parse(line) as EntryRecord;
+    if (firstSeq !== undefined) record[0] = firstSeq + index;
+    const requestBytes = body(record[31][3]);
+    const responseBytes = body(record[32][3]);
     const effect = record[34];
-    const originalRequest = slice(effect?.requestBytes ?? -1, EMPTY);
-    const originalResponse = slice(effect?.responseBytes ?? -1, EMPTY);
+    const originalRequest = body(effect?.requestBytes ?? -1, EMPTY);
+    const originalResponse = body(effect?.responseBytes ?? -1, EMPTY);
     yield {
       record,
-      requestFields: lines[index + 1] ?? "[]",
-      responseFields: lines[index + 2] ?? "",
-      tls: lines[index + 3] ?? "",
+      requestFields,
+      responseFields,
+      tls,
       requestBytes,
       responseBytes,
       originalRequest,

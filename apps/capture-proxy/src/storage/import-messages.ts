@@ -1,4 +1,5 @@
 import type { FrameBatch } from "./stream-message.ts";
+import type { RecordBatch } from "./writer-messages.ts";
 
 /** What an import starts with. */
 export interface ImportSetup {
@@ -39,13 +40,7 @@ export interface ImportedSession {
 
 export type FromImport =
   | { readonly kind: "frames"; readonly batch: FrameBatch }
-  | {
-      readonly kind: "batch";
-      readonly entries: number;
-      readonly bytes: number;
-      readonly text: string;
-      readonly bodies: ArrayBuffer;
-    }
+  | RecordBatch
   | { readonly kind: "body"; readonly file: number; readonly bytes: Uint8Array<ArrayBuffer>; readonly isLast: boolean }
   /** Files of an entry that cannot be used after all. */
   | { readonly kind: "discard"; readonly files: readonly number[] }

@@ -2,6 +2,7 @@
 import { HarFormatError } from "@headworks/har";
 import { harReader, sessionReader } from "./document-entries.ts";
 import type { DocumentReader, DocumentTarget } from "./document-entries.ts";
+import { BatchMemory } from "./batch-memory.ts";
 import { FILES_OF_AN_IMPORT, MOST_ERRORS } from "./import-messages.ts";
 import type { FromImport, ImportedSession, ImportSetup, ToImport } from "./import-messages.ts";
 import { encodeImported } from "./imported-entry.ts";
@@ -10,8 +11,6 @@ import { FrameGatherer } from "./frame-gatherer.ts";
 import { DocumentError } from "./member-scanner.ts";
 import { TextFiles } from "./text-files.ts";
 
-const BATCH_ENTRIES = 256;
-const BATCH_BYTES = 4_194_304;
 const PIECE_BYTES = 1_048_576;
 /** So many bytes of bodies may be on their way to their files; then the reading waits. */
 const MOST_UNWRITTEN_BYTES = 8_388_608;
@@ -23,9 +22,7 @@ export class ImportThread {
   readonly #reader: DocumentReader;
   readonly #frames: FrameGatherer;
   #session: ImportedSession = {};
-  #texts: string[] = [];
-  #bodies: Uint8Array[] = [];
-  #bytes = 0;
+  #batch: BatchMemory | undefined;
   #files = 0;
   /** Of the entry that is being read. */
   #filesOfEntry: number[] = [];
@@ -92,14 +89,12 @@ export class ImportThread {
   #add(entry: ImportedEntry): void {
     const { text, bodies } = encodeImported(entry, this.#setup.sessionNumber, (bytes) => this.#storeBody(bytes));
     this.#imported += 1;
-    this.#texts.push(text);
-    this.#bytes += text.length;
-    for (const body of bodies) {
-      this.#bodies.push(body);
-      this.#bytes += body.length;
-    }
+    const bodyBytes = bodies.reduce((sum, body) => sum + body.length, 0);
+    if (this.#batch?.hasRoomFor(text, bodyBytes) === false) this.#flush();
+    this.#batch ??= BatchMemory.for(text, bodyBytes);
+    this.#batch.add(text, bodies);
     this.#filesOfEntry = [];
-    if (this.#texts.length >= BATCH_ENTRIES || this.#bytes >= BATCH_BYTES) this.#flush();
+    if (this.#batch.isFull) this.#flush();
   }
 
   #note(sentence: string): void {
@@ -143,18 +138,10 @@ export class ImportThread {
   }
 
   #flush(): void {
-    if (this.#texts.length === 0) return;
-    const bodies = new ArrayBuffer(this.#bodies.reduce((sum, body) => sum + body.length, 0));
-    const target = new Uint8Array(bodies);
-    let offset = 0;
-    for (const body of this.#bodies) {
-      target.set(body, offset);
-      offset += body.length;
-    }
-    const text = this.#texts.join("\n");
-    this.#post({ kind: "batch", entries: this.#texts.length, bytes: this.#bytes, text, bodies }, [bodies]);
-    this.#texts = [];
-    this.#bodies = [];
-    this.#bytes = 0;
+    const batch = this.#batch;
+    if (batch === undefined) return;
+    this.#batch = undefined;
+    const { entries, usedBytes: bytes, memory } = batch;
+    this.#post({ kind: "batch", entries, bytes, memory }, [memory]);
   }
 }

@@ -1,23 +1,21 @@
 // Tested by open-capture-store.test.ts
+import { BATCH_BYTES, BatchMemory } from "./batch-memory.ts";
 import { encodeRecord } from "./record-message.ts";
 import { replacedBodies } from "./rule-effects.ts";
 import type { ExchangeView } from "#exchange/exchange.ts";
 import type { RecordBatch } from "./writer-messages.ts";
 
-/** A batch is sent when it has waited so long: a commit rewrites pages, and pages are shared by what comes together, */
+/** A batch is sent when it is full, or has waited so long: a commit rewrites pages, and pages are shared by what comes together. */
 const BATCH_MS = 20;
-/** or has so many entries, */
-const BATCH_ENTRIES = 256;
-/** or so many bytes. */
-const BATCH_BYTES = 4_194_304;
+/** Memory that is kept for the next batches: as much as is under way while storing keeps up. */
+const MOST_SPARE = 4;
 
-/** Gathers encoded entries of a few milliseconds into one message with one buffer. */
+/** Gathers encoded entries of a few milliseconds into one message. */
 export class RecordQueue {
   readonly #send: (batch: RecordBatch) => void;
-  #texts: string[] = [];
-  #pieces: (readonly Buffer[])[] = [];
-  #bodyBytes = 0;
-  #textBytes = 0;
+  #batch: BatchMemory | undefined;
+  /** Memory that came back. New memory for each batch would be memory that the processor has to be given page by page. */
+  readonly #spare: ArrayBuffer[] = [];
   #timer: NodeJS.Timeout | undefined;
 
   constructor(send: (batch: RecordBatch) => void) {
@@ -26,26 +24,22 @@ export class RecordQueue {
 
   /** Waiting, not yet sent. */
   get entries(): number {
-    return this.#texts.length;
+    return this.#batch?.entries ?? 0;
   }
 
   get bytes(): number {
-    return this.#bodyBytes + this.#textBytes;
+    return this.#batch?.usedBytes ?? 0;
   }
 
   add(seq: number, again: boolean, sessionNumber: number, exchange: ExchangeView, storesBodies: boolean): void {
     const text = encodeRecord(seq, again, sessionNumber, exchange, storesBodies);
-    this.#texts.push(text);
-    this.#textBytes += text.length;
-    const step = exchange.state.step;
-    if (step === "completed" || step === "failed") {
-      if (storesBodies) {
-        this.#addBody(exchange.requestBody);
-        this.#addBody(exchange.responseBody);
-      }
-      if (exchange.modified) this.#addPieces(replacedBodies(exchange));
-    }
-    if (this.#texts.length >= BATCH_ENTRIES || this.bytes >= BATCH_BYTES) this.flush();
+    const bodies = bodiesOf(exchange, storesBodies);
+    let bodyBytes = 0;
+    for (const body of bodies) bodyBytes += body.length;
+    if (this.#batch?.hasRoomFor(text, bodyBytes) === false) this.flush();
+    const batch = (this.#batch ??= this.#memoryFor(text, bodyBytes));
+    batch.add(text, bodies);
+    if (batch.isFull) this.flush();
     else this.#timer ??= setTimeout(() => this.flush(), BATCH_MS);
   }
 
@@ -53,37 +47,40 @@ export class RecordQueue {
   flush(): void {
     clearTimeout(this.#timer);
     this.#timer = undefined;
-    if (this.#texts.length === 0) return;
-    const bodies = new ArrayBuffer(this.#bodyBytes);
-    const target = new Uint8Array(bodies);
-    let offset = 0;
-    for (const pieces of this.#pieces) {
-      for (const piece of pieces) {
-        target.set(piece, offset);
-        offset += piece.length;
-      }
+    const batch = this.#batch;
+    if (batch === undefined) return;
+    this.#batch = undefined;
+    this.#send({ kind: "batch", entries: batch.entries, bytes: batch.usedBytes, memory: batch.memory });
+  }
+
+  /** Takes back the memory of a batch that nobody looks at any more. */
+  takeBack(memory: ArrayBuffer): void {
+    if (memory.byteLength === BATCH_BYTES && this.#spare.length < MOST_SPARE) this.#spare.push(memory);
+  }
+
+  #memoryFor(text: string, bodyBytes: number): BatchMemory {
+    const spare = this.#spare.pop();
+    if (spare !== undefined) {
+      const batch = new BatchMemory(spare);
+      if (batch.hasRoomFor(text, bodyBytes)) return batch;
+      this.#spare.push(spare);
     }
-    const batch: RecordBatch = {
-      kind: "batch",
-      entries: this.#texts.length,
-      bytes: this.bytes,
-      text: this.#texts.join("\n"),
-      bodies,
-    };
-    this.#texts = [];
-    this.#pieces = [];
-    this.#bodyBytes = 0;
-    this.#textBytes = 0;
-    this.#send(batch);
+    return BatchMemory.for(text, bodyBytes);
   }
+}
 
-  #addBody(body: ExchangeView["requestBody"]): void {
-    if (body.sizeBytes === 0 || body.spooled !== undefined || body.pieces.length === 0) return;
-    this.#addPieces(body.pieces);
-  }
+const NONE: readonly Buffer[] = [];
 
-  #addPieces(pieces: readonly Buffer[]): void {
-    this.#pieces.push(pieces);
-    for (const piece of pieces) this.#bodyBytes += piece.length;
-  }
+/** Bytes that travel with an entry. */
+function bodiesOf(exchange: ExchangeView, storesBodies: boolean): readonly Buffer[] {
+  const { step } = exchange.state;
+  if (step !== "completed" && step !== "failed") return NONE;
+  const sent = storesBodies ? inlinePieces(exchange.requestBody) : NONE;
+  const received = storesBodies ? inlinePieces(exchange.responseBody) : NONE;
+  if (sent.length === 0 && !exchange.modified) return received;
+  return [...sent, ...received, ...(exchange.modified ? replacedBodies(exchange) : NONE)];
+}
+
+function inlinePieces(body: ExchangeView["requestBody"]): readonly Buffer[] {
+  return body.sizeBytes === 0 || body.spooled !== undefined ? NONE : body.pieces;
 }

@@ -112,7 +112,7 @@ class Conversation {
       resourceLimits: { maxOldGenerationSizeMb: MOST_HEAP_MB },
     });
     this.#worker.on("message", (message: FromImport) => {
-      if (message.kind === "batch") this.#write(this.#record(message));
+      if (message.kind === "batch") this.#write(this.#target.record(message));
       else if (message.kind === "frames") this.#write(this.#target.recordFrames(message.batch));
       else if (message.kind === "body") this.#write(this.#appendBody(message));
       else if (message.kind === "discard") this.#discard(message.files);
@@ -157,11 +157,6 @@ class Conversation {
     await Promise.all(writes);
     this.#writes = [];
     return answer;
-  }
-
-  async #record(message: FromImport & { kind: "batch" }): Promise<void> {
-    const { entries, bytes, text, bodies } = message;
-    await this.#target.record({ kind: "batch", entries, bytes, text, bodies });
   }
 
   async #appendBody({ file, bytes, isLast }: FromImport & { kind: "body" }): Promise<void> {

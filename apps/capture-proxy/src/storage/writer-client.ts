@@ -357,6 +357,7 @@ export class WriterClient {
     this.#entriesLost += message.lost;
     this.#bodiesNotStored += message.bodiesNotStored;
     this.#lastBatchMs = message.ms;
+    this.#queue.takeBack(message.memory);
     this.#batchDone();
   }
 
@@ -378,7 +379,7 @@ export class WriterClient {
     this.#sentBatches += 1;
     this.#sentBytes += batch.bytes;
     this.#sentEntries += batch.entries;
-    this.#send(batch, [batch.bodies]);
+    this.#send(batch, [batch.memory]);
   }
 
   #sendFrames(batch: FrameBatch): void {

@@ -29,9 +29,8 @@ export interface RecordBatch {
   readonly entries: number;
   /** Of text and bodies. */
   readonly bytes: number;
-  readonly text: string;
-  /** Inline bodies one after the other, in the order of the records. */
-  readonly bodies: ArrayBuffer;
+  /** As `BatchMemory` fills it. */
+  readonly memory: ArrayBuffer;
   /** Imported entries are numbered here: the first gets this number, the others follow. */
   readonly firstSeq?: number;
 }
@@ -120,6 +119,8 @@ export type FromWriter =
       readonly lost: number;
       readonly bodiesNotStored: number;
       readonly ms: number;
+      /** That of the batch. */
+      readonly memory: ArrayBuffer;
     }
   | { readonly kind: "framesCommitted"; readonly bytes: number }
   | { readonly kind: "pieceDone"; readonly bytes: number }

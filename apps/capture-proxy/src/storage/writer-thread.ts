@@ -40,7 +40,7 @@ const SENTENCES = {
 /** What the writer thread does with messages: commits batches in order, keeps them while the disk refuses, tidies in between. */
 export class WriterThread {
   readonly #setup: WriterSetup;
-  readonly #post: (message: FromWriter) => void;
+  readonly #post: (message: FromWriter, transfer?: ArrayBuffer[]) => void;
   readonly #end: () => void;
   #writer: TrafficWriter | undefined;
   /** Batches that wait for the disk. The proxy thread bounds them: it sends no more than its backlog allows. */
@@ -63,7 +63,7 @@ export class WriterThread {
   /** Written since the log was last moved into the file. */
   #loggedBytes = 0;
 
-  constructor(setup: WriterSetup, post: (message: FromWriter) => void, end: () => void) {
+  constructor(setup: WriterSetup, post: (message: FromWriter, transfer?: ArrayBuffer[]) => void, end: () => void) {
     this.#setup = setup;
     this.#post = post;
     this.#end = end;
@@ -164,7 +164,8 @@ export class WriterThread {
         this.#waiting.shift();
         this.#hasFreed = false;
         this.#loggedBytes += batch.bytes;
-        this.#post(committed(batch, result, performance.now() - startedMs));
+        const transfer = batch.kind === "batch" ? [batch.memory] : [];
+        this.#post(committed(batch, result, performance.now() - startedMs), transfer);
       } catch (error) {
         return this.#fail(error);
       }
@@ -356,8 +357,8 @@ function committed(
 ): FromWriter {
   if (batch.kind === "frames") return { kind: "framesCommitted", bytes: batch.bytes };
   const { lost, bodiesNotStored } = result ?? { lost: 0, bodiesNotStored: 0 };
-  const { entries, bytes } = batch;
-  return { kind: "committed", entries, bytes, written: entries - lost, lost, bodiesNotStored, ms };
+  const { entries, bytes, memory } = batch;
+  return { kind: "committed", entries, bytes, written: entries - lost, lost, bodiesNotStored, ms, memory };
 }
 
 /** All sessions, as a change from nothing. */

@@ -7,7 +7,7 @@ const port = parentPort;
 port?.once("message", (setup: WriterSetup) => {
   const thread = new WriterThread(
     setup,
-    (message: FromWriter) => port.postMessage(message),
+    (message: FromWriter, transfer?: ArrayBuffer[]) => port.postMessage(message, transfer),
     () => port.close(),
   );
   port.on("message", (message: ToWriter) => thread.receive(message));
