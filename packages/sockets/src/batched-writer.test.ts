@@ -81,6 +81,25 @@ test("TLS takes a write later than it says: each has memory of its own", () => {
   assert.ok(!isSameMemory(answer(new Taker(), "c"), first));
 });
 
+test("small writes over TLS share memory without touching each other, however long each is under way", () => {
+  const answers = Array.from({ length: 100 }, (_, at) => {
+    const secure = new Taker();
+    secure.encrypted = true;
+    secure.isLate = true;
+    const text = String(at).repeat(900 + 30 * at);
+    const writer = new BatchedWriter(secure, true);
+    writer.text("head;");
+    writer.bytes(Buffer.from(text));
+    writer.flush();
+    return { secure, text };
+  });
+  const memories = new Set(answers.map(({ secure }) => secure.writes[0]?.buffer));
+  assert.ok(memories.size < answers.length, "memory is shared");
+  for (const { secure, text } of answers) {
+    assert.equal(Buffer.concat(secure.writes.map((write) => Buffer.from(write))).toString(), `head;${text}`);
+  }
+});
+
 test("what is flushed soon leaves at the end of the turn, as one write", async () => {
   const taker = new Taker();
   const writer = new BatchedWriter(taker);

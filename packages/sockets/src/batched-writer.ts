@@ -2,10 +2,13 @@ import type { Writable } from "node:stream";
 import { CHUNK_END, chunkPrefix } from "@headworks/http1";
 import { noteGarbage } from "./buffer-garbage.ts";
 import { DESK_BYTES, returnDesk, takeDesk } from "./desks.ts";
+import { takeStrip } from "./strips.ts";
 import { atTurnEnd, type Waiting } from "./turn-end.ts";
 
 /** Pieces up to this size travel as text together with the head before them: one write instead of two. */
 const TEXT_PIECE_BYTES = 8192;
+/** The same where TLS makes memory of its own for a text, and looks at other memory where it lies. */
+const SECURE_TEXT_PIECE_BYTES = 1024;
 /** Larger pieces are copied behind waiting text up to this size; above it the copy costs more than a second write. */
 const JOINED_PIECE_BYTES = 131_072;
 const MAX_WAITING_CHARACTERS = 65_536;
@@ -20,6 +23,7 @@ export class BatchedWriter implements Waiting {
   readonly #copies: boolean;
   /** TLS always says later that it has taken a write. */
   readonly #isPrompt: boolean;
+  readonly #textPieceBytes: number;
   /** A larger piece, and what came before it. */
   #large: Buffer | undefined;
   /** The desk on which it lies. */
@@ -35,6 +39,7 @@ export class BatchedWriter implements Waiting {
     this.#socket = socket;
     this.#copies = copies;
     this.#isPrompt = socket.encrypted !== true;
+    this.#textPieceBytes = this.#isPrompt ? TEXT_PIECE_BYTES : SECURE_TEXT_PIECE_BYTES;
   }
 
   text(text: string): void {
@@ -42,7 +47,7 @@ export class BatchedWriter implements Waiting {
   }
 
   bytes(piece: Buffer): void {
-    if (piece.length <= TEXT_PIECE_BYTES) {
+    if (piece.length <= this.#textPieceBytes) {
       this.#text += piece.toString("latin1");
       if (this.#text.length > MAX_WAITING_CHARACTERS) this.flush();
     } else {
@@ -53,7 +58,7 @@ export class BatchedWriter implements Waiting {
   /** The piece as one chunk of a chunked body. */
   chunk(piece: Buffer): void {
     this.#text += chunkPrefix(piece.length);
-    if (piece.length <= TEXT_PIECE_BYTES) {
+    if (piece.length <= this.#textPieceBytes) {
       this.#text += piece.toString("latin1") + CHUNK_END;
       if (this.#text.length > MAX_WAITING_CHARACTERS) this.flush();
     } else {
@@ -111,8 +116,7 @@ export class BatchedWriter implements Waiting {
       this.#desk = takeDesk();
       return this.#desk.subarray(0, sizeBytes);
     }
-    noteGarbage(sizeBytes);
-    return Buffer.allocUnsafe(sizeBytes);
+    return takeStrip(sizeBytes);
   }
 
   #writeLarge(large: Buffer): void {
