@@ -36,8 +36,9 @@ const resetting =
   (bytes: string): Script =>
   async (connection) => {
     await connection.readUntil("\r\n\r\n");
+    // What was written must be on its way before the reset, which takes back what still waits to be sent.
+    tcpOf(connection).setNoDelay(true);
     if (bytes !== "") await connection.write(bytes);
-    // What was written must be on its way before the reset overtakes it.
     await new Promise((resolve) => setTimeout(resolve, 20));
     tcpOf(connection).resetAndDestroy();
   };
