@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { mkdirSync, readdirSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
 import { runProcess, temporaryDirectory } from "@headworks/testkit";
@@ -22,4 +23,15 @@ for (const launcher of ["apps/capture-proxy/bin/weir.js", "apps/gateway/bin/slui
     };
     assert.deepEqual([await version(), await version()], ["strips types: true", "strips types: false"]);
   });
+
+  for (const asked of ["", "relative"]) {
+    test(`${launcher} keeps no compile cache in the folder it is started in, with XDG_CACHE_HOME "${asked}"`, async () => {
+      await using directory = await temporaryDirectory();
+      const [cwd, home] = [directory.file("cwd"), directory.file("home")];
+      for (const folder of [cwd, home]) mkdirSync(folder);
+      const env = { NODE_COMPILE_CACHE: "", XDG_CACHE_HOME: asked, HOME: home };
+      const { code } = await runProcess(process.execPath, [join(repositoryRoot, launcher), "--version"], { cwd, env });
+      assert.deepEqual([code, readdirSync(cwd), readdirSync(home)], [0, [], [".cache"]]);
+    });
+  }
 }

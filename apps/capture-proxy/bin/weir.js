@@ -3,7 +3,7 @@
 // Tested by ../test/cli-process.test.ts
 import { enableCompileCache } from "node:module";
 import { homedir } from "node:os";
-import { join } from "node:path";
+import { isAbsolute, join } from "node:path";
 
 // The options in the first line: short-lived objects may not grow to a hundred megabytes before V8 looks at them, and one
 // thread collects, since the proxy's garbage is little and the threads' coordination cost a tenth of each request. Nothing
@@ -29,5 +29,6 @@ function cacheDirectory() {
   const home = homedir();
   if (process.platform === "win32") return join(process.env["LOCALAPPDATA"] ?? home, "weir", "compile-cache");
   if (process.platform === "darwin") return join(home, "Library", "Caches", "weir", "compile-cache");
-  return join(process.env["XDG_CACHE_HOME"] ?? join(home, ".cache"), "weir", "compile-cache");
+  const asked = process.env["XDG_CACHE_HOME"] ?? "";
+  return join(isAbsolute(asked) ? asked : join(home, ".cache"), "weir", "compile-cache");
 }

@@ -3,7 +3,7 @@
 // Tested by ../test/cli-serve.test.ts
 import { enableCompileCache } from "node:module";
 import { homedir } from "node:os";
-import { join } from "node:path";
+import { isAbsolute, join } from "node:path";
 
 // The options in the first line: requests are short-lived garbage, which is cheapest in a bounded young generation that
 // one thread collects, and outside of which nothing is made because of what V8 saw while the process was starting (decision
@@ -21,6 +21,6 @@ if ((process.env["NODE_COMPILE_CACHE"] ?? "") === "") {
 await import("#main.ts");
 
 function cacheDirectory() {
-  const base = process.env["XDG_CACHE_HOME"];
-  return join(base === undefined || base === "" ? join(homedir(), ".cache") : base, "sluice", "compiled");
+  const asked = process.env["XDG_CACHE_HOME"] ?? "";
+  return join(isAbsolute(asked) ? asked : join(homedir(), ".cache"), "sluice", "compiled");
 }
