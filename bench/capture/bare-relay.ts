@@ -6,8 +6,8 @@ import { CertificateAuthority } from "@headworks/tls-authority";
 
 /**
  * What an intercepting proxy costs on these sockets before it does anything: takes CONNECT, ends TLS on both sides and passes
- * bytes on as they come, unread, unchecked and not stored. No proxy that reads, writes and encrypts the same bytes through
- * the runtime's sockets can cost less; what another one costs more is what it does.
+ * bytes on as they come, unread, unchecked and not stored, with the runtime's defaults of TLS. It is a measure of what is
+ * within reach, no proof: writes that are gathered, or other settings of TLS, may cost somewhat less.
  *
  * Usage: node bare-relay.ts <directory> <origin CA file>; prints {"port", "ca"} when it listens.
  */
