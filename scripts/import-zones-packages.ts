@@ -24,7 +24,7 @@ export const testZones: readonly Zone[] = [
     files: ["apps/capture-proxy/**/*.test.ts", "apps/capture-proxy/test/**"],
     node: "all",
     npm: "all",
-    ours: ["proxy/*", ...CONTRACT, "contract-kit/*", FORMATS, "sockets", "testkit"],
+    ours: ["proxy/*", ...CONTRACT, "contract-kit/*", FORMATS, "sockets", "http2", "testkit"],
     instead: "A test imports its own workspace, packages and the testkit",
   },
   {
@@ -32,7 +32,7 @@ export const testZones: readonly Zone[] = [
     files: ["apps/gateway/**/*.test.ts", "apps/gateway/test/**"],
     node: "all",
     npm: "all",
-    ours: ["gateway/*", ...GATEWAY_CONTRACT, "contract-kit/*", FORMATS, "sockets", "testkit"],
+    ours: ["gateway/*", ...GATEWAY_CONTRACT, "contract-kit/*", FORMATS, "sockets", "http2", "testkit"],
     instead: "A test imports its own workspace, packages and the testkit",
   },
   {
@@ -40,7 +40,7 @@ export const testZones: readonly Zone[] = [
     files: ["packages/*/**/*.test.ts", "packages/*/test/**"],
     node: "all",
     npm: "all",
-    ours: [...CONTRACT, "gateway-contract", "contract-kit/*", FORMATS, "sockets", "testkit"],
+    ours: [...CONTRACT, "gateway-contract", "contract-kit/*", FORMATS, "sockets", "http2", "testkit"],
     instead: "A package's test knows packages, never an app",
   },
   {
@@ -69,6 +69,7 @@ export const testZones: readonly Zone[] = [
       "contract-kit/*",
       FORMATS,
       "sockets",
+      "http2",
       "testkit",
       // How a service is started: its options of Node.
       "scripts",
@@ -148,10 +149,18 @@ export const packageZones: readonly Zone[] = [
   {
     name: "sockets",
     files: ["packages/sockets/**"],
-    node: ["net", "tls", "http2", "stream", "buffer", "v8", "vm"],
+    node: ["net", "tls", "stream", "buffer", "v8", "vm"],
     npm: [],
     ours: ["format:http1"],
     instead: "Sockets and the codec, nothing of a service",
+  },
+  {
+    name: "http2",
+    files: ["packages/http2/**"],
+    node: ["stream", "buffer"],
+    npm: [],
+    ours: ["sockets"],
+    instead: "Frames, fields and streams on a socket that is given; what a request means belongs to the services",
   },
   {
     name: "contract-kit/server",

@@ -16,7 +16,7 @@ export const proxyZones: readonly Zone[] = [
     files: ["apps/capture-proxy/src/{main,proxy,slices,clock}.ts"],
     node: "all",
     npm: "all",
-    ours: ["proxy/*", ...CONTRACT, "contract-kit/*", FORMATS, "sockets"],
+    ours: ["proxy/*", ...CONTRACT, "contract-kit/*", FORMATS, "sockets", "http2"],
     instead: "Weir is made of this app and packages",
   },
   {
@@ -58,19 +58,19 @@ export const proxyZones: readonly Zone[] = [
   {
     name: "proxy/connection",
     files: ["apps/capture-proxy/src/connection/**"],
-    node: { allBut: [...SYSTEM, "http", "https", "fs"] },
+    node: { allBut: [...SYSTEM, "http", "https", "http2", "fs"] },
     npm: ["ws", LOGGER],
     // A client connection owns the connections to origins that serve it, so it makes them.
-    ours: ["proxy/exchange", "proxy/upstream", FORMATS, "sockets"],
+    ours: ["proxy/exchange", "proxy/upstream", FORMATS, "sockets", "http2"],
     typesOf: [...CONTRACT, "proxy/settings"],
     instead: `The data path speaks over raw sockets and our codec, and knows no feature. ${takeAsParameter}`,
   },
   {
     name: "proxy/upstream",
     files: ["apps/capture-proxy/src/upstream/**"],
-    node: { allBut: [...SYSTEM, "http", "https", "fs"] },
+    node: { allBut: [...SYSTEM, "http", "https", "http2", "fs"] },
     npm: [LOGGER],
-    ours: ["proxy/exchange", FORMATS, "sockets"],
+    ours: ["proxy/exchange", FORMATS, "sockets", "http2"],
     typesOf: [...CONTRACT, "proxy/settings"],
     instead: `The data path speaks over raw sockets and our codec, and knows no feature. ${takeAsParameter}`,
   },

@@ -2,13 +2,16 @@ import assert from "node:assert/strict";
 import { once } from "node:events";
 import { test } from "node:test";
 import {
+  FLAG,
   FRAME,
   frame,
   FrameReader,
+  GET,
   http2Client,
   PREFACE,
   rawClient,
   request,
+  section,
   settings,
   startRawServer,
   u32,
@@ -20,10 +23,11 @@ import { serving, startGateway, type TestGateway } from "./gateway-rig.ts";
 const LONG_MS = 600_000;
 const SHORT_MS = 500;
 
-/** An upstream whose answers never end, and a gateway that gives a client this long to take something. */
+/** An upstream whose answers never end, or for `/silent` never begin, and a gateway that gives a client this long to take something. */
 async function endless(idleMs: number) {
   const server = await startRawServer(async (connection) => {
-    await connection.readUntil("\r\n\r\n");
+    const head = await connection.readUntil("\r\n\r\n");
+    if (head.includes("/silent")) return void (await connection.closed);
     const { socket } = connection;
     socket.write("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n");
     const chunk = Buffer.concat([Buffer.from("10000\r\n"), Buffer.alloc(65_536), Buffer.from("\r\n")]);
@@ -90,6 +94,33 @@ for (const [how, leave] of [
   });
 }
 
+for (const [how, leave] of [
+  ["resets its connection", (client) => client.reset()],
+  ["resets its request without an error", (client) => void client.write(frame(FRAME.reset, 0, 1, u32(0)))],
+] as const satisfies readonly (readonly [string, (client: RawConnection) => void])[]) {
+  test(`HTTP/2: a client that ${how} behind a body that nobody has read yet is not waited for`, async () => {
+    await using origin = await startRawServer(async (connection) => {
+      await connection.collect(60_000).catch(() => undefined);
+    });
+    await using gateway = await startGateway({
+      ...serving("api", [origin.port], { connection_cap: 1 }),
+      routes: [
+        { name: "api", service: "api", match: { path: { type: "prefix", value: "/" } }, action: { type: "proxy" } },
+      ],
+    });
+    await using first = await rawClient(gateway.port());
+    await first.write("GET / HTTP/1.1\r\nHost: a\r\n\r\n");
+    await waitUntil(() => origin.connections.length === 1);
+    await using client = await rawClient(gateway.port());
+    const post = section([[":method", "POST"], ...GET.slice(1)]);
+    const body = [frame(FRAME.headers, FLAG.endHeaders, 1, post), frame(FRAME.data, FLAG.endStream, 1, "whole")];
+    await client.write(Buffer.concat([PREFACE, settings(), ...body]));
+    await waitUntil(async () => (await gauge(gateway, "active_requests")) === 3, { what: "the request" });
+    leave(client);
+    await waitUntil(async () => (await gauge(gateway, "active_requests")) === 2, { what: "the end of the request" });
+  });
+}
+
 test("HTTP/2: a client that opens no window any more loses its request after the idle time, and keeps its connection", async () => {
   await using rig = await endless(SHORT_MS);
   const { gateway, server } = rig;
@@ -111,10 +142,12 @@ test("HTTP/2: a client that reads nothing of its connection any more loses its r
   await using client = await rawClient(gateway.port());
   const most = 2 ** 31 - 1;
   const widest = frame(FRAME.windowUpdate, 0, 0, u32(most - 65_535));
-  await client.write(Buffer.concat([PREFACE, settings([4, most]), widest, request(1), request(3)]));
+  const silent = section(GET.map(([name, value]) => [name, value === "/" ? "/silent" : value]));
+  const requests = [frame(FRAME.headers, FLAG.endHeaders | FLAG.endStream, 1, silent), request(3), request(5)];
+  await client.write(Buffer.concat([PREFACE, settings([4, most]), widest, ...requests]));
   await client.readSome();
   client.socket.pause();
-  await waitUntil(() => server.connections.length === 2 && server.connections.every(isOver), {
+  await waitUntil(() => server.connections.length === 3 && server.connections.every(isOver), {
     what: "the end of the upstream connections",
   });
   await isForgotten(gateway);

@@ -260,8 +260,6 @@ class FakeClient implements ClientStream {
     this.isRead = true;
   }
 
-  awaitTrailers(): void {}
-
   sendInformational(): void {
     assert.equal(this.heads, 0);
   }

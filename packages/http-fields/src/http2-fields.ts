@@ -22,16 +22,6 @@ export function appendHttp2Fields(fields: readonly string[], into: string[]): vo
   }
 }
 
-/** Fields as node:http2 wants them where it takes no list, in trailers and interim answers: values of one name together. */
-export function gatheredHttp2Fields(fields: readonly string[]): Record<string, string[]> {
-  const list: string[] = [];
-  appendHttp2Fields(fields, list);
-  // Without a prototype, since __proto__ is a name like any other.
-  const gathered = Object.create(null) as Record<string, string[]>;
-  for (let at = 0; at < list.length; at += 2) (gathered[list[at] ?? ""] ??= []).push(list[at + 1] ?? "");
-  return gathered;
-}
-
 /**
  * The fields of an HTTP/2 field section without its pseudo-fields. Pieces of Cookie become one field again, which
  * everything but HTTP/2 expects (RFC 9113, 8.2.3).

@@ -4,7 +4,7 @@ export { decodeJwt, parseAuthorization, type Authorization, type Jwt } from "./a
 export { formatCookies, parseCookies, parseSetCookie, type Cookie, type SetCookie } from "./cookies.ts";
 export { dependsOnReading, utf8Octets, utf8Reading, wireText } from "./field-text.ts";
 export { formatHttpDate, parseCookieDate, parseHttpDate, parseImfFixdate, type ImfFixdate } from "./http-date.ts";
-export { appendHttp2Fields, gatheredHttp2Fields, withoutPseudoFields } from "./http2-fields.ts";
+export { appendHttp2Fields, withoutPseudoFields } from "./http2-fields.ts";
 export { formatLink } from "./link.ts";
 export { isJson, isTextual, isXml, parseMediaType, type MediaType, type MediaTypeLike } from "./media-type.ts";
 export {

@@ -7,13 +7,15 @@ export const DESK_BYTES = 69_632;
  * unless the other side is slow. Memory made for each write cost answers of 16 KB and of 1 MB a seventh of their time.
  */
 const free: Buffer[] = [];
+/** More of them wait for nobody: slow sockets in plenty would leave one each. */
+const MOST_FREE = 64;
 
 /** A desk of the caller's own, until it is returned. */
 export function takeDesk(): Buffer {
   return free.pop() ?? Buffer.allocUnsafeSlow(DESK_BYTES);
 }
 
-/** As many are kept as were ever in use together: no more than there are writers that wait for the end of a turn. */
+/** Gives it back: nobody looks at it any more. */
 export function returnDesk(desk: Buffer): void {
-  free.push(desk);
+  if (free.length < MOST_FREE) free.push(desk);
 }

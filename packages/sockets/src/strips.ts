@@ -4,7 +4,7 @@ import { noteGarbage } from "./buffer-garbage.ts";
 /** So many small writes share a piece of memory: one piece each cost as much as what is written there. */
 const SHEET_BYTES = 65_536;
 /** Larger ones have one of their own. */
-const LARGEST_STRIP_BYTES = 16_384;
+export const LARGEST_STRIP_BYTES = 16_384;
 
 let sheet = Buffer.alloc(0);
 let usedBytes = 0;

@@ -132,7 +132,7 @@ const rows: readonly (readonly [section: string, what: string, bytes: readonly B
     "5.1.2",
     "a stream more than announced",
     [open(1), open(3), open(5), open(7), open(9)],
-    connection(PROTOCOL_ERROR, REFUSED_STREAM),
+    stream(9, PROTOCOL_ERROR, REFUSED_STREAM),
   ],
   [
     "5.3.1",
@@ -366,7 +366,7 @@ const rows: readonly (readonly [section: string, what: string, bytes: readonly B
 ];
 
 /**
- * Every case once. Where the layer below takes an error of a stream for one of the connection, or says nothing to frames
+ * Every case once. Where our HTTP/2 takes an error of a stream for one of the connection, or says nothing to frames
  * of a stream that is over, as RFC 9113, 5.4.2 and 5.1 allow, the case says what it does.
  */
 export const HTTP2_CASES: readonly Http2Case[] = rows.map(([number, what, sent, outcome]) => ({

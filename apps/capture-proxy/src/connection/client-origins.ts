@@ -173,7 +173,7 @@ export class ClientOrigins implements SessionEvents {
 
   #serveHttp2(dial: SharedDial, session: OriginSession): void {
     if (!this.#dials.includes(dial)) return;
-    if (!session.hasSettings && session.session.destroyed) this.#noteHttp1(dial.destination);
+    if (!session.hasSettings && session.session.isOver) this.#noteHttp1(dial.destination);
     const waiters = this.#settle(dial);
     while (waiters.length > 0 && this.#serves(session, dial.destination, dial.wish)) {
       waiters.shift()?.result.connected(session.open());

@@ -1,5 +1,4 @@
 // Tested by ../../test/http2-exchanges.test.ts
-import { constants } from "node:http2";
 import { appendHttp2Fields } from "@headworks/http-fields";
 import { removeField, setFraming, withoutHopByHop } from "@headworks/http1";
 import type { Framing, RawFields } from "@headworks/http1";
@@ -7,21 +6,13 @@ import type { ResponseMessage } from "#exchange/exchange.ts";
 
 const KEPT: ReadonlySet<string> = new Set(["trailer"]);
 
-/** The highest status that node:http2 writes. */
-const MOST_STATUS = 599;
-/** Says which status was meant where it cannot be said as one. */
-const MEANT_STATUS_FIELD = "x-weir-status";
-
 /** The field section of an answer, `:status` first. */
 export function answerSection({ status, fields }: Readonly<ResponseMessage>, framing: Framing): string[] {
   const forwarded = withoutHopByHop(fields, { keep: KEPT });
   setFraming(forwarded, framing);
   // RFC 9110, 8.6 and 15.3.6: neither has a body, whatever the origin says.
   if (status === 204 || status === 205) removeField(forwarded, "content-length");
-  if (status <= MOST_STATUS) return withFields([":status", String(status)], forwarded);
-  // Clients are to take it for a server's failure (RFC 9110, 15), and the field says what it was.
-  const instead = [":status", String(constants.HTTP_STATUS_BAD_GATEWAY), MEANT_STATUS_FIELD, String(status)];
-  return withFields(instead, forwarded);
+  return withFields([":status", String(status)], forwarded);
 }
 
 /** The section that begins a WebSocket: 200, and without the proof of HTTP/1.1 (RFC 8441, 5). */

@@ -1,14 +1,13 @@
 // Tested by ../../test/http2-exchanges.test.ts
-import type { ServerHttp2Stream } from "node:http2";
-import { gatheredHttp2Fields, reasonPhrase, withoutPseudoFields } from "@headworks/http-fields";
-import { allowedTrailers, fieldValue, hasBody, hasField, Http1Error, NO_BODY } from "@headworks/http1";
+import { appendHttp2Fields, reasonPhrase, withoutPseudoFields } from "@headworks/http-fields";
+import { allowedTrailers, fieldValue, hasBody, Http1Error, NO_BODY } from "@headworks/http1";
 import type { Framing, RawFields } from "@headworks/http1";
-import { NOWHERE, noteGarbage, UnreadBody } from "@headworks/sockets";
-import type { ByteSocket, ConnectionWindow, Timed } from "@headworks/sockets";
+import { CANCEL, INTERNAL_ERROR, isSendable, NO_ERROR, StreamSocket } from "@headworks/http2";
+import type { Http2Stream, StreamHandler } from "@headworks/http2";
+import { NOWHERE } from "@headworks/sockets";
+import type { ByteSocket, Timed } from "@headworks/sockets";
 import type { ClientFacts, RequestMessage, ResponseMessage } from "#exchange/exchange.ts";
 import type { Failure } from "#exchange/failure.ts";
-import { CANCEL, INTERNAL_ERROR, NO_ERROR } from "#upstream/http2-codes.ts";
-import { streamSocket } from "#upstream/stream-socket.ts";
 import { CLIENT_GONE, internalFailure, stalled } from "./client-failures.ts";
 import type { ClientOrigins } from "./client-origins.ts";
 import type { ExchangeClient, ReceivedHead } from "./exchange-client.ts";
@@ -22,44 +21,34 @@ import type { ExchangePlan } from "./request-plan.ts";
 import { streamClient } from "./tunnel-client.ts";
 import type { ConnectionHandle, TunnelClient } from "./tunnel-client.ts";
 
-const NOTHING = Buffer.alloc(0);
-
 /** What a stream needs of the connection that carries it. */
 export interface StreamOwner {
   readonly services: ProxyServices;
   readonly facts: ClientFacts;
   readonly origins: ClientOrigins;
-  /** What may wait unread of all its bodies. */
-  readonly window: ConnectionWindow;
   /** It is over; `isWasted`: somebody ended it before its answer was taken. */
   closed(stream: Http2ClientStream, isWasted: boolean): void;
 }
 
 /** One request of a client over HTTP/2. */
-export class Http2ClientStream implements ExchangeClient, Timed {
+export class Http2ClientStream implements ExchangeClient, StreamHandler, Timed {
   rosterPlace = NOWHERE;
   deadlineMs: number;
   readonly services: ProxyServices;
   readonly facts: ClientFacts;
   readonly origins: ClientOrigins;
-  readonly #stream: ServerHttp2Stream;
+  readonly #stream: Http2Stream;
   readonly #owner: StreamOwner;
   #exchange: HttpExchange | undefined;
-  /** The last piece of the answer, so that the end can travel with it. */
-  #piece: Buffer | undefined;
-  #trailers: RawFields | undefined;
   #expectsContinue = false;
   #isStarted = false;
   #isBodiless = false;
   #isAnswered = false;
   #isWasted = false;
   #isBodyEnded = false;
-  #isTunnel = false;
   #tunnel: ConnectionHandle | undefined;
-  #bodyTrailers: RawFields | undefined;
-  #unread: UnreadBody | undefined;
 
-  constructor(owner: StreamOwner, stream: ServerHttp2Stream) {
+  constructor(owner: StreamOwner, stream: Http2Stream) {
     this.#owner = owner;
     this.services = owner.services;
     this.facts = owner.facts;
@@ -67,39 +56,21 @@ export class Http2ClientStream implements ExchangeClient, Timed {
     this.#stream = stream;
     this.deadlineMs = performance.now() + this.services.policy().idleTimeoutMs;
     this.services.deadlines.add(this);
-    stream.on("error", ignoreError);
-    stream.on("aborted", this.#onGone);
-    stream.on("close", this.#onClose);
-    stream.on("drain", this.#onDrain);
-    // They are told when they come, which may be before the body is read.
-    stream.on("trailers", (_headers: unknown, _flags: unknown, section: RawFields) => {
-      this.#bodyTrailers = allowedTrailers(withoutPseudoFields(section));
-    });
+    stream.handler = this;
   }
 
   /** Begins the exchange of a request whose head was read. */
   begin(head: ReceivedHead, request: RequestMessage, plan: ExchangePlan): void {
+    const { framing, upgrade } = head;
     this.#expectsContinue = fieldValue(head.fields, "expect")?.toLowerCase() === "100-continue";
+    if (framing.kind === "length") this.#stream.announce(framing.lengthBytes);
     const exchange = new HttpExchange(this, head, request, plan);
     this.#exchange = exchange;
-    const hasBytes = head.upgrade !== undefined || hasBody(head.framing);
-    if (hasBytes) this.#unread = new UnreadBody(this.#stream, this.#owner.window);
+    this.#isBodyEnded = upgrade === undefined && !hasBody(framing);
+    // What follows is no body, but belongs to the protocol that is to begin.
+    if (upgrade !== undefined) this.#stream.hold();
     exchange.start();
-    // Answered at once: what still comes is dropped already.
-    if (this.#exchange === undefined) return;
-    const stream = this.#stream;
-    if (head.upgrade !== undefined) {
-      // What follows is no body, but belongs to the protocol that is to begin.
-      this.#exchange?.onRequestEnd();
-    } else if (hasBody(head.framing)) {
-      stream.on("data", this.#onData);
-      stream.on("end", this.#onEnd);
-    } else {
-      this.#isBodyEnded = true;
-      // Its end must be read, or the stream stays open.
-      stream.resume();
-      this.#exchange?.onRequestEnd();
-    }
+    if (upgrade !== undefined || this.#isBodyEnded) this.#exchange?.onRequestEnd();
     this.#exchange?.onRequestBatch();
   }
 
@@ -125,11 +96,12 @@ export class Http2ClientStream implements ExchangeClient, Timed {
     this.#isStarted = true;
     this.#isAnswered = true;
     this.services.deadlines.delete(this);
-    this.#stream.off("drain", this.#onDrain);
-    this.#isTunnel = true;
-    this.#unread = new UnreadBody(this.#stream, this.#owner.window);
-    this.#unread.follow(this.#stream);
-    this.#tunnel = open(streamClient(this.#stream));
+    const client = streamClient(this.#stream);
+    client.socket.once("close", () => {
+      // Opening tunnels and leaving them costs as much as any request.
+      this.#owner.closed(this, this.#stream.closeCode !== NO_ERROR);
+    });
+    this.#tunnel = open(client);
   }
 
   /** A tunnel takes no more requests. */
@@ -141,16 +113,16 @@ export class Http2ClientStream implements ExchangeClient, Timed {
   abort(failure: Failure): void {
     this.#tunnel?.abort(failure);
     this.#exchange?.fail(failure);
-    this.#reset(CANCEL);
+    this.#stream.reset(CANCEL);
   }
 
   /** Some of its answer waits for the client's window. */
   get isBlocked(): boolean {
-    return this.#stream.writableLength > 0;
+    return this.#stream.waitingBytes > 0;
   }
 
   get mayAnswer(): boolean {
-    return this.#exchange !== undefined && !this.#isStarted && !this.#isClosed;
+    return this.#exchange !== undefined && !this.#isStarted && !this.#stream.isClosed;
   }
 
   touch(): void {
@@ -158,24 +130,26 @@ export class Http2ClientStream implements ExchangeClient, Timed {
   }
 
   holdReading(): void {
-    if (!this.#isBodyEnded) this.#stream.pause();
+    this.#stream.hold();
   }
 
   releaseReading(): void {
-    if (!this.#isBodyEnded) this.#stream.resume();
+    this.#stream.release();
   }
 
   askForBody(): void {
     if (!this.#expectsContinue || !this.mayAnswer) return;
     this.#expectsContinue = false;
-    this.#stream.additionalHeaders({ ":status": 100 });
+    this.#stream.sendSection([":status", "100"], false);
   }
 
   sendInformational(status: number, _reason: string, fields: RawFields): void {
     // 101 does not exist here (RFC 9113, 8.6).
     if (status === 101 || !this.mayAnswer) return;
     if (status === 100) return this.askForBody();
-    this.#stream.additionalHeaders(Object.assign(gatheredHttp2Fields(fields), { ":status": status }));
+    const section = [":status", String(status)];
+    appendHttp2Fields(fields, section);
+    if (isSendable(section)) this.#stream.sendSection(section, false);
   }
 
   sendHead(response: Readonly<ResponseMessage>, framing: Framing): number {
@@ -186,79 +160,60 @@ export class Http2ClientStream implements ExchangeClient, Timed {
     this.#isStarted = true;
     const isEmpty = framing.kind === "none" || (framing.kind === "length" && framing.lengthBytes === 0);
     this.#isBodiless = isEmpty || status === 205;
-    if (this.#isClosed) return sizeBytes;
-    const waitForTrailers = !this.#isBodiless && (framing.kind !== "length" || hasField(response.fields, "trailer"));
-    if (waitForTrailers) this.#stream.on("wantTrailers", this.#onWantTrailers);
-    try {
-      this.#respond(section, { endStream: this.#isBodiless, waitForTrailers });
-    } catch {
-      throw new Http1Error("unsafe-text");
-    }
+    if (!isSendable(section)) throw new Http1Error("unsafe-text");
+    this.#stream.sendSection(section, this.#isBodiless);
     return sizeBytes;
   }
 
   sendData(piece: Buffer): void {
-    if (this.#isBodiless || this.#isClosed) return;
-    this.#write();
-    this.#piece = piece;
+    if (!this.#isBodiless) this.#stream.write(piece);
   }
 
   sendEnd(trailers: RawFields | undefined): void {
-    this.#trailers = trailers;
-    const piece = this.#piece;
-    this.#piece = undefined;
-    if (this.#isBodiless || this.#isClosed) return;
-    if (piece === undefined) this.#stream.end();
-    else this.#stream.end(piece);
+    if (this.#isBodiless) return;
+    const section: string[] = [];
+    if (trailers !== undefined) appendHttp2Fields(trailers, section);
+    if (!isSendable(section)) throw new Http1Error("unsafe-text");
+    this.#stream.end(section);
   }
 
   flush(): boolean {
-    this.#write();
-    const stream = this.#stream;
-    return !stream.writableNeedDrain || stream.writableLength < SEND_BUFFER_BYTES;
+    return this.#stream.hasRoom(SEND_BUFFER_BYTES);
   }
 
   exchangeEnded(): void {
     this.#exchange = undefined;
     this.#isAnswered = true;
     this.touch();
-    if (this.#isBodyEnded || this.#stream.readableEnded) return;
+    if (this.#isBodyEnded) return;
     // A reset at once could overtake the trailers, so what still comes is dropped for a while.
-    this.#stream.off("data", this.#onData);
-    this.#unread?.forget();
-    this.#stream.on("end", () => (this.#isBodyEnded = true));
-    this.#stream.resume();
     this.deadlineMs = performance.now() + SURPLUS_BODY_MS;
+    this.#stream.release();
   }
 
   exchangeBroken(failure: Failure): void {
     this.#exchange = undefined;
     this.#isAnswered = true;
     const code = failure.resetCode ?? (failure.side === "client" ? CANCEL : INTERNAL_ERROR);
-    if (failure.side === "upstream") this.#write();
-    this.#piece = undefined;
-    if (failure.side !== "upstream" || this.#isClosed || !this.isBlocked) return this.#reset(code);
-    // What came of the answer before its origin broke it off is the client's; a reset at once would overtake it.
+    if (failure.side !== "upstream") return this.#stream.reset(code);
+    // What came of the answer before its origin broke it off is the client's.
     this.touch();
-    // Not in the callback itself: what ends the stream then goes out with the bytes, ahead of the reset.
-    this.#stream.write(NOTHING, () => setImmediate(() => this.#reset(code)));
+    this.#stream.resetBehind(code);
   }
 
   switchProtocols(
     origin: { readonly socket: ByteSocket; readonly bytes: Buffer | undefined },
     exchange: HttpExchange,
   ): void {
-    const stream = this.#stream;
     this.#exchange = undefined;
     this.#isStarted = true;
     this.#isAnswered = true;
     this.services.deadlines.delete(this);
-    stream.off("drain", this.#onDrain);
-    const section = switchSection(exchange.response?.fields ?? []);
-    if (!this.#isClosed) this.#respond(section, { endStream: false, waitForTrailers: false });
-    this.#unread?.follow(stream);
+    this.#stream.sendSection(switchSection(exchange.response?.fields ?? []), false);
+    const client = new StreamSocket(this.#stream);
+    client.once("close", () => this.#owner.closed(this, false));
     relay({
-      client: streamSocket(stream),
+      client,
       upstream: origin.socket,
       fromClient: undefined,
       fromUpstream: origin.bytes,
@@ -266,6 +221,7 @@ export class Http2ClientStream implements ExchangeClient, Timed {
       services: this.services,
       onEnd: (failure) => exchange.tunnelEnded(failure),
     });
+    this.#stream.release();
   }
 
   onDeadline(): void {
@@ -273,82 +229,65 @@ export class Http2ClientStream implements ExchangeClient, Timed {
     const exchange = this.#exchange;
     if (exchange === undefined) {
       // The client may stop sending a body that nobody reads any more (RFC 9113, 8.1).
-      const isSurplus = this.#isAnswered && !this.#isBodyEnded && stream.writableFinished;
-      return stream.close(isSurplus ? NO_ERROR : CANCEL);
+      const isSurplus = this.#isAnswered && !this.#isBodyEnded && stream.hasSentEnd;
+      return stream.reset(isSurplus ? NO_ERROR : CANCEL);
     }
     this.touch();
     if (exchange.isDeciding) return;
     const { idleTimeoutMs } = this.services.policy();
-    const isAwaited = exchange.isReceiving && !stream.isPaused();
-    // Bodies that nobody reads may have kept it from sending this one.
-    if (isAwaited && performance.now() - this.#owner.window.freeSinceMs < idleTimeoutMs) return;
+    const isAwaited = exchange.isReceiving && !stream.isHeld;
     const waitsFor = this.#isStarted && this.isBlocked ? "answer-taken" : isAwaited ? "body" : "origin";
     exchange.fail(stalled(exchange, waitsFor, idleTimeoutMs));
   }
 
-  get #isClosed(): boolean {
-    return this.#stream.closed || this.#stream.destroyed;
+  onSection(): void {
+    // The head was read before there was a stream, and behind it come trailers.
   }
 
-  /**
-   * Closing ends the writing side first, which would look like the end of the answer; a write that is under way holds
-   * that up until the reset is out.
-   */
-  #reset(code: number): void {
-    const stream = this.#stream;
-    if (this.#isClosed) return;
-    if (this.#isStarted && !stream.writableEnded) stream.write(NOTHING);
-    stream.close(code);
-  }
-
-  #respond(section: string[], options: { readonly endStream: boolean; readonly waitForTrailers: boolean }): void {
-    // An answer has a Date when its origin gave it one. The option is missing in node's types.
-    const withoutDate = { ...options, sendDate: false };
-    this.#stream.respond(section, withoutDate);
-  }
-
-  #write(): void {
-    const piece = this.#piece;
-    if (piece === undefined) return;
-    this.#piece = undefined;
-    if (!this.#isClosed) this.#stream.write(piece);
-  }
-
-  readonly #onData = (piece: Buffer): void => {
-    noteGarbage(piece.length);
-    this.#unread?.read(piece.length);
+  onData(piece: Buffer): void {
+    const exchange = this.#exchange;
+    if (exchange === undefined) return;
     this.touch();
     this.#expectsContinue = false;
     try {
-      this.#exchange?.onRequestData(piece);
-      this.#exchange?.onRequestBatch();
+      exchange.onRequestData(piece);
+      exchange.onRequestBatch();
     } catch (error) {
       this.#broken(error);
     }
-  };
+  }
 
-  readonly #onEnd = (): void => {
-    // A reset without an error ends the reading side too, in the middle of a body.
-    if (this.#stream.aborted) return this.#onGone();
+  onTrailers(section: RawFields): void {
+    try {
+      this.#exchange?.onRequestTrailers(allowedTrailers(withoutPseudoFields(section)));
+    } catch (error) {
+      this.#broken(error);
+    }
+  }
+
+  onEnd(): void {
     this.#isBodyEnded = true;
+    if (this.#exchange === undefined) return;
     this.touch();
     try {
-      if (this.#bodyTrailers !== undefined) this.#exchange?.onRequestTrailers(this.#bodyTrailers);
-      this.#exchange?.onRequestEnd();
+      this.#exchange.onRequestEnd();
       this.#exchange?.onRequestBatch();
     } catch (error) {
       this.#broken(error);
     }
-  };
+  }
 
-  readonly #onDrain = (): void => {
+  onDrain(): void {
     this.touch();
     this.#exchange?.onClientDrain();
-  };
+  }
 
-  readonly #onWantTrailers = (): void => {
-    if (!this.#isClosed) this.#stream.sendTrailers(gatheredHttp2Fields(this.#trailers ?? []));
-  };
+  onClose(code: number): void {
+    this.services.deadlines.delete(this);
+    const isComplete = this.#stream.hasSentEnd && code === NO_ERROR;
+    if (!isComplete) this.#gone(code);
+    this.#owner.closed(this, this.#isWasted);
+  }
 
   /** A defect of ours ends this stream, not the process. */
   #broken(error: unknown): void {
@@ -356,30 +295,12 @@ export class Http2ClientStream implements ExchangeClient, Timed {
     this.abort(internalFailure(error));
   }
 
-  readonly #onGone = (): void => {
+  #gone(code: number): void {
     if (this.#isAnswered) return;
     this.#isAnswered = true;
     this.#isWasted = true;
-    this.#piece = undefined;
     const exchange = this.#exchange;
     this.#exchange = undefined;
-    const { rstCode } = this.#stream;
-    exchange?.fail(
-      rstCode === undefined || rstCode === NO_ERROR ? CLIENT_GONE : { ...CLIENT_GONE, resetCode: rstCode },
-    );
-  };
-
-  readonly #onClose = (): void => {
-    this.services.deadlines.delete(this);
-    this.#unread?.forget();
-    this.#onGone();
-    // Opening tunnels and leaving them costs as much.
-    if (this.#isTunnel && this.#stream.rstCode !== NO_ERROR) this.#isWasted = true;
-    // An answer that the client did not take to its end was work for nothing as well.
-    this.#owner.closed(this, this.#isWasted);
-  };
-}
-
-function ignoreError(): void {
-  // "close" follows and does what is needed.
+    exchange?.fail(code === NO_ERROR ? CLIENT_GONE : { ...CLIENT_GONE, resetCode: code });
+  }
 }

@@ -1,35 +1,22 @@
 // Tested by ../../test/http2-exchanges.test.ts
-import { constants, performServerHandshake } from "node:http2";
-import type { Http2Session, ServerHttp2Stream } from "node:http2";
 import { parseHostPort } from "@headworks/host-patterns";
 import type { Http2RequestProblem, RawFields } from "@headworks/http1";
-import { ConnectionWindow, NOWHERE, type Timed } from "@headworks/sockets";
+import { ENHANCE_YOUR_CALM, Http2Session, type Http2Stream } from "@headworks/http2";
+import { NOWHERE, type Timed } from "@headworks/sockets";
 import type { ClientFacts } from "#exchange/exchange.ts";
 import type { Failure } from "#exchange/failure.ts";
-import { ENHANCE_YOUR_CALM, NO_ERROR } from "#upstream/http2-codes.ts";
-import { CONNECTION_WINDOW_BYTES, HEADER_LIST_BYTES, SESSION_MB, STREAM_WINDOW_BYTES } from "#upstream/http2-limits.ts";
+import { HEADER_LIST_BYTES } from "#upstream/http2-limits.ts";
 import { internalFailure, invalidRequest } from "./client-failures.ts";
 import { ClientOrigins } from "./client-origins.ts";
 import { Http2ClientStream } from "./http2-client-stream.ts";
 import type { StreamOwner } from "./http2-client-stream.ts";
 import type { ClientSocket } from "./exchange-client.ts";
 import { isHttp2Connect, readHttp2Connect, readHttp2Head } from "./http2-head.ts";
-import {
-  DRAIN_WARNING_MS,
-  MOST_FAULTS,
-  MOST_PAIRS,
-  MOST_SETTINGS,
-  MOST_STREAMS,
-  RESET_BURST,
-  RESETS_PER_S,
-} from "./http2-limits.ts";
+import { DRAIN_WARNING_MS, MOST_PAIRS, MOST_STREAMS, RESET_BURST, RESETS_PER_S } from "./http2-limits.ts";
 import type { ProxyServices } from "./proxy-services.ts";
 import { planRequest } from "./request-plan.ts";
 import type { TunnelBase } from "./request-plan.ts";
 import type { OpenTunnel } from "./tunnel-client.ts";
-
-/** Above every stream that can be: the client learns that the end is near, nothing is refused yet. */
-const HIGHEST_STREAM = 2 ** 31 - 1;
 
 const TOO_MANY_RESETS = new Error("Too many streams ended before their answers");
 
@@ -56,7 +43,6 @@ export class Http2Connection implements StreamOwner, Timed {
   readonly #socket: ClientSocket;
   readonly #base: TunnelBase | undefined;
   readonly #openTunnel: OpenTunnel | undefined;
-  readonly window: ConnectionWindow;
   readonly #session: Http2Session;
   readonly #streams = new Set<Http2ClientStream>();
   #resetsLeft = RESET_BURST;
@@ -77,37 +63,24 @@ export class Http2Connection implements StreamOwner, Timed {
     this.#base = "base" in leading ? leading.base : undefined;
     this.#openTunnel = "openTunnel" in leading ? leading.openTunnel : undefined;
     this.deadlineMs = performance.now() + services.policy().idleTimeoutMs;
-    const session = performServerHandshake(socket, {
-      maxHeaderListPairs: MOST_PAIRS,
-      maxSessionMemory: SESSION_MB,
-      maxSessionInvalidFrames: MOST_FAULTS,
-      maxSessionRejectedStreams: MOST_FAULTS,
-      maxSettings: MOST_SETTINGS,
-      // What origins say twice is passed on twice; the stricter way throws.
-      strictSingleValueFields: false,
-      settings: {
-        enablePush: false,
-        // WebSockets (RFC 8441).
-        enableConnectProtocol: true,
-        initialWindowSize: STREAM_WINDOW_BYTES,
-        maxConcurrentStreams: MOST_STREAMS,
-        maxHeaderListSize: HEADER_LIST_BYTES,
+    this.#session = new Http2Session(
+      socket,
+      {
+        role: "server",
+        mostStreams: MOST_STREAMS,
+        section: { mostFields: MOST_PAIRS, listBytes: HEADER_LIST_BYTES },
+        takesWebSockets: true,
       },
-    });
-    this.#session = session;
-    this.window = new ConnectionWindow(session, {
-      concurrentStreams: MOST_STREAMS,
-      streamWindowBytes: STREAM_WINDOW_BYTES,
-      connectionWindowBytes: CONNECTION_WINDOW_BYTES,
-    });
-    session.on("stream", this.#onStream);
-    session.once("remoteSettings", () => {
-      this.#hasReceived = true;
-    });
-    session.on("goaway", () => services.pipeline.closing(facts, undefined));
-    session.on("error", ignoreError);
-    session.on("close", this.#onClose);
-    socket.on("end", this.#onEnd);
+      {
+        onStream: this.#onStream,
+        onSettings: () => {
+          this.#hasReceived = true;
+        },
+        onGoaway: () => services.pipeline.closing(facts, undefined),
+        onPeerEnd: this.#onEnd,
+        onClose: this.#onClose,
+      },
+    );
     services.deadlines.add(this);
   }
 
@@ -118,18 +91,17 @@ export class Http2Connection implements StreamOwner, Timed {
 
   /** Says GOAWAY; requests that the client had sent by then are answered (RFC 9113, 6.8). */
   drain(): void {
-    if (this.#isDraining || this.#session.destroyed) return;
+    if (this.#isDraining || this.#session.isOver) return;
     this.#isDraining = true;
-    if (this.#streams.size === 0 && !this.#session.connecting) return this.#close();
+    if (this.#streams.size === 0) return this.#close();
     this.services.pipeline.closing(this.facts, undefined);
-    this.#session.goaway(NO_ERROR, HIGHEST_STREAM);
+    this.#session.warn();
     for (const stream of this.#streams) stream.drain();
     const timer = setTimeout(() => this.#close(), DRAIN_WARNING_MS);
-    const isSent = this.#session.ping((error) => {
+    this.#session.ping((isAnswered) => {
       clearTimeout(timer);
-      if (error === null) this.#close();
+      if (isAnswered) this.#close();
     });
-    if (!isSent) this.#close();
   }
 
   /** Ends at once whatever goes on. */
@@ -159,13 +131,13 @@ export class Http2Connection implements StreamOwner, Timed {
     if (isWasted) this.#countReset();
   }
 
-  readonly #onStream = (http2: ServerHttp2Stream, _headers: unknown, flags: number, section: RawFields): void => {
+  readonly #onStream = (http2: Http2Stream, section: RawFields, isWhole: boolean): void => {
     this.#hasReceived = true;
     this.deadlineMs = Number.POSITIVE_INFINITY;
     const stream = new Http2ClientStream(this, http2);
     this.#streams.add(stream);
     try {
-      this.#begin(stream, section, (flags & constants.NGHTTP2_FLAG_END_STREAM) !== 0);
+      this.#begin(stream, section, isWhole);
     } catch (error) {
       // A defect of ours ends this stream, not the process.
       this.services.log.error({ err: error }, "A stream of a client failed");
@@ -179,7 +151,8 @@ export class Http2Connection implements StreamOwner, Timed {
     const head = readHttp2Head(section, isWhole, this.#base === undefined);
     if ("problem" in head) {
       const method = section[section.indexOf(":method") + 1] ?? "";
-      return stream.refuse(STATUS[head.problem], refusal(head), method, []);
+      stream.refuse(STATUS[head.problem], refusal(head), method, []);
+      return this.#countReset();
     }
     const place = parseHostPort(head.authority);
     const planned = planRequest(head, this.#base, "issue" in place ? undefined : place, this.services, this.#socket);
@@ -198,8 +171,7 @@ export class Http2Connection implements StreamOwner, Timed {
     const back = ((nowMs - this.#resetsAtMs) / 1000) * RESETS_PER_S;
     this.#resetsLeft = Math.min(RESET_BURST, this.#resetsLeft + back) - 1;
     this.#resetsAtMs = nowMs;
-    // Without an error node would say that there is none.
-    if (this.#resetsLeft < 0 && !this.#session.destroyed) this.#session.destroy(TOO_MANY_RESETS, ENHANCE_YOUR_CALM);
+    if (this.#resetsLeft < 0) this.#session.destroy(ENHANCE_YOUR_CALM, TOO_MANY_RESETS);
   }
 
   /**
@@ -211,7 +183,7 @@ export class Http2Connection implements StreamOwner, Timed {
     let writtenBytes = Number.NaN;
     let movedMs = performance.now();
     const timer = setInterval(() => {
-      if (this.#session.destroyed) return clearInterval(timer);
+      if (this.#session.isOver) return clearInterval(timer);
       const nowMs = performance.now();
       const { bytesWritten = -this.#socket.writableLength } = this.#socket;
       const isMoving = bytesWritten !== writtenBytes;
@@ -223,7 +195,7 @@ export class Http2Connection implements StreamOwner, Timed {
   };
 
   #close(): void {
-    if (this.#session.destroyed) return;
+    if (this.#session.isOver) return;
     this.#session.close();
     // What is left of the session must not wait for a client that reads nothing.
     if (this.#streams.size === 0) this.deadlineMs = performance.now() + DRAIN_WARNING_MS;
@@ -232,8 +204,7 @@ export class Http2Connection implements StreamOwner, Timed {
   readonly #onClose = (): void => {
     this.services.deadlines.delete(this);
     this.#socket.destroy();
-    // Streams tell of their end a tick later, and each ends its exchange by itself.
-    setImmediate(() => this.origins.end());
+    this.origins.end();
   };
 }
 
@@ -241,8 +212,4 @@ export class Http2Connection implements StreamOwner, Timed {
 function refusal({ problem, message }: Http2RequestProblem): Failure {
   const text = problem === "tunnel" ? "No tunnel leads out of here; CONNECT is for the proxy itself" : message;
   return invalidRequest(text);
-}
-
-function ignoreError(): void {
-  // "close" follows and does what is needed.
 }

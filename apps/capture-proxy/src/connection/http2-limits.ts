@@ -5,12 +5,8 @@ import { REQUEST_LIMITS } from "@headworks/http1";
 export const MOST_STREAMS = 128;
 /** Fields of one request, as for HTTP/1.1. */
 export const MOST_FIELDS = REQUEST_LIMITS.fieldCount;
-/** What the protocol's library takes of a section: a few more than allowed get a proper answer, more are reset. */
+/** What is read of a section: a few more than allowed get a proper answer, more are reset. */
 export const MOST_PAIRS = MOST_FIELDS * 2 + 4;
-/** Frames and streams that break the protocol, before the connection does. */
-export const MOST_FAULTS = 100;
-/** Settings of one frame. */
-export const MOST_SETTINGS = 32;
 /**
  * Streams that ended before their answer did, whoever's doing that was: each made the proxy work for nothing, so a
  * connection may have this many at once, and so many more in each second.

@@ -46,8 +46,6 @@ export function terminateTls(options: HandshakeOptions): void {
   };
   const onSecure = (): void => {
     if (!settle()) return;
-    // As a server of node:tls does: node:http2 waits for it.
-    (secure as { secureConnecting?: boolean }).secureConnecting = false;
     const tls = { version: secure.getProtocol() ?? "", cipher: secure.getCipher().standardName };
     done(secure, { ...facts, sni: serverName, tls });
   };

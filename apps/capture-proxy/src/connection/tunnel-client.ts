@@ -1,15 +1,13 @@
 // Tested by ../../test/engine-flow.test.ts and ../../test/http2-connect.test.ts
 import type { Socket } from "node:net";
-import type { ServerHttp2Stream } from "node:http2";
 import { reasonPhrase } from "@headworks/http-fields";
 import { lengthFraming, responseHeadText } from "@headworks/http1";
+import { CONNECT_ERROR, StreamSocket, type Http2Stream } from "@headworks/http2";
 import { endAndLinger } from "@headworks/sockets";
 import type { ByteSocket } from "@headworks/sockets";
 import type { HttpVersion } from "#exchange/exchange.ts";
 import type { Failure } from "#exchange/failure.ts";
 import type { SyntheticResponse } from "#exchange/phases.ts";
-import { CONNECT_ERROR } from "#upstream/http2-codes.ts";
-import { streamSocket } from "#upstream/stream-socket.ts";
 import { answerSection } from "./http2-answer.ts";
 
 /** What the listener keeps of a connection, or a connection of a tunnel on it, to end it at shutdown. */
@@ -58,23 +56,16 @@ export function connectionClient(socket: Socket): TunnelClient {
   };
 }
 
-/** A stream of HTTP/2 (RFC 9113, 8.5). */
-export function streamClient(stream: ServerHttp2Stream): TunnelClient {
-  const socket = streamSocket(stream, CONNECT_ERROR);
-  // To node most resets are ends, but the reset of a tunnel is to be one at its other end.
-  stream.once("aborted", () => stream.emit("error", new Error("The client reset the stream")));
-  const respond = (section: string[]): void => {
-    // An answer has a Date when somebody gave it one. The option is missing in node's types.
-    const options = { endStream: false, sendDate: false };
-    if (!stream.closed && !stream.destroyed) stream.respond(section, options);
-  };
+/** A stream of HTTP/2 (RFC 9113, 8.5), whose reset is one of the tunnel. */
+export function streamClient(stream: Http2Stream): TunnelClient {
+  const socket = new StreamSocket(stream, { resetCode: CONNECT_ERROR, resetsAreErrors: true });
   return {
     socket,
     version: "HTTP/2",
-    accept: () => respond([":status", "200"]),
+    accept: () => stream.sendSection([":status", "200"], false),
     refuse: ({ status, reason = "", fields, body }) => {
       const response = { status, reason, version: "HTTP/2", fields, trailers: undefined } as const;
-      respond(answerSection(response, lengthFraming(body.length)));
+      stream.sendSection(answerSection(response, lengthFraming(body.length)), false);
       socket.end(body);
       socket.destroySoon();
       // What the client says meanwhile is for nobody.

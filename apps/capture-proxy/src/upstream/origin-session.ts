@@ -1,11 +1,9 @@
 // Tested by ../../test/http2-resets.test.ts
-import { connect as connectHttp2 } from "node:http2";
-import type { ClientHttp2Session, Settings } from "node:http2";
 import { RESPONSE_LIMITS } from "@headworks/http1";
-import { ConnectionWindow } from "@headworks/sockets";
+import { Http2Session, NO_ERROR } from "@headworks/http2";
 import type { UpstreamTlsFacts } from "#exchange/exchange.ts";
 import type { Destination, Dialled } from "./dial.ts";
-import { CONNECTION_WINDOW_BYTES, HEADER_LIST_BYTES, SESSION_MB, STREAM_WINDOW_BYTES } from "./http2-limits.ts";
+import { HEADER_LIST_BYTES } from "./http2-limits.ts";
 import { OriginStream } from "./origin-stream.ts";
 import type { StreamOwner } from "./origin-stream.ts";
 import type { Origin } from "./origin.ts";
@@ -35,20 +33,17 @@ export interface SessionEvents {
  */
 export class OriginSession implements StreamOwner {
   readonly destination: Destination;
-  readonly session: ClientHttp2Session;
+  readonly session: Http2Session;
   readonly scheme: "http" | "https";
   readonly place: string;
   readonly address: string;
   readonly tls: UpstreamTlsFacts | undefined;
   hasAnswered = false;
-  window: ConnectionWindow | undefined;
-  error: NodeJS.ErrnoException | undefined;
   goawayCode: number | undefined;
   readonly #events: SessionEvents;
   #streams = 0;
   #isClosing = false;
   #isPinging = false;
-  #hasSettings = false;
   #whenSettled: (() => void) | undefined;
 
   constructor(destination: Destination, dialled: Dialled, events: SessionEvents) {
@@ -59,41 +54,21 @@ export class OriginSession implements StreamOwner {
     this.place = `${host.includes(":") ? `[${host}]` : host}:${port}`;
     this.address = dialled.address;
     this.tls = dialled.tls;
-    // Not written in the call, since one option is missing in node's types.
-    const options = {
-      createConnection: () => dialled.socket,
-      maxHeaderListPairs: MOST_FIELDS,
-      maxSessionMemory: SESSION_MB,
-      // What clients say twice is passed on twice; the stricter way throws.
-      strictSingleValueFields: false,
-      peerMaxConcurrentStreams: FIRST_STREAMS,
-      settings: { enablePush: false, initialWindowSize: STREAM_WINDOW_BYTES, maxHeaderListSize: HEADER_LIST_BYTES },
-    };
-    const session = connectHttp2(`${this.scheme}://${this.place}`, options);
-    this.session = session;
-    session.once("connect", () => {
-      this.window = new ConnectionWindow(session, {
-        concurrentStreams: MOST_STREAMS,
-        streamWindowBytes: STREAM_WINDOW_BYTES,
-        connectionWindowBytes: CONNECTION_WINDOW_BYTES,
-      });
-    });
-    session.on("error", (error: NodeJS.ErrnoException) => {
-      this.error ??= error;
-    });
-    session.once("remoteSettings", () => {
-      this.#hasSettings = true;
-      this.#settled();
-    });
-    session.on("goaway", (code: number) => {
-      this.#isClosing = true;
-      if (code !== 0) this.goawayCode = code;
-      events.closing(this);
-    });
-    session.once("close", () => {
-      events.gone(this);
-      this.#settled();
-    });
+    this.session = new Http2Session(
+      dialled.socket,
+      { role: "client", section: { mostFields: MOST_FIELDS, listBytes: HEADER_LIST_BYTES } },
+      {
+        onSettings: () => this.#settled(),
+        onGoaway: (code) => {
+          if (code !== NO_ERROR) this.goawayCode = code;
+          events.closing(this);
+        },
+        onClose: () => {
+          events.gone(this);
+          this.#settled();
+        },
+      },
+    );
   }
 
   get isIdle(): boolean {
@@ -102,26 +77,24 @@ export class OriginSession implements StreamOwner {
 
   /** The origin said what it allows: it does speak HTTP/2. */
   get hasSettings(): boolean {
-    return this.#hasSettings;
+    return this.session.hasSettings;
   }
 
   /** Whether the origin takes WebSockets on streams (RFC 8441, 3). */
   get takesWebSockets(): boolean {
-    return this.#hasSettings && this.session.remoteSettings.enableConnectProtocol === true;
+    return this.session.peer.takesWebSockets;
   }
 
   /** Whether another request may be sent on it now. */
   get hasRoom(): boolean {
-    const { session } = this;
-    if (this.#isClosing || session.closed || session.destroyed) return false;
-    // Typed as always there; it is not before the origin's settings came.
-    const settings: Settings | undefined = this.#hasSettings ? session.remoteSettings : undefined;
-    return this.#streams < Math.min(settings?.maxConcurrentStreams ?? FIRST_STREAMS, MOST_STREAMS);
+    const { takesStreams, hasSettings, peer } = this.session;
+    if (this.#isClosing || !takesStreams) return false;
+    return this.#streams < Math.min(hasSettings ? peer.mostStreams : FIRST_STREAMS, MOST_STREAMS);
   }
 
   /** Calls once the origin's settings came, or the connection ended without them. */
   whenSettled(callback: () => void): void {
-    if (this.#hasSettings || this.session.destroyed) callback();
+    if (this.session.hasSettings || this.session.isOver) callback();
     else this.#whenSettled = callback;
   }
 
@@ -136,10 +109,9 @@ export class OriginSession implements StreamOwner {
   }
 
   doubted(): void {
-    if (this.#isPinging || this.session.destroyed) return;
+    if (this.#isPinging || this.session.isOver) return;
     this.#isPinging = true;
     const timer = setTimeout(() => this.session.destroy(), PING_MS).unref();
-    // Called with an error where none can be sent.
     this.session.ping(() => {
       clearTimeout(timer);
       this.#isPinging = false;

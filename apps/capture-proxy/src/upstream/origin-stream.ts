@@ -1,12 +1,10 @@
 // Tested by ../../test/http2-resets.test.ts
-import { constants } from "node:http2";
-import type { ClientHttp2Session, ClientHttp2Stream } from "node:http2";
-import { appendHttp2Fields, gatheredHttp2Fields, reasonPhrase, withoutPseudoFields } from "@headworks/http-fields";
+import { appendHttp2Fields, reasonPhrase, withoutPseudoFields } from "@headworks/http-fields";
 import {
   allowedTrailers,
   CHUNKED,
   fieldValue,
-  hasField,
+  fieldValues,
   Http1Error,
   isIdempotent,
   lengthFraming,
@@ -14,25 +12,34 @@ import {
   RESPONSE_LIMITS,
 } from "@headworks/http1";
 import type { Framing, RawFields } from "@headworks/http1";
-import { AnswerEnd, noteGarbage, UnreadBody } from "@headworks/sockets";
-import type { ByteSocket, ConnectionWindow } from "@headworks/sockets";
+import {
+  CANCEL,
+  HTTP_1_1_REQUIRED,
+  http2CodeName,
+  Http2Error,
+  isSendable,
+  NO_ERROR,
+  PROTOCOL_ERROR,
+  REFUSED_STREAM,
+  StreamSocket,
+} from "@headworks/http2";
+import type { Http2Session, Http2Stream, StreamHandler } from "@headworks/http2";
+import type { ByteSocket } from "@headworks/sockets";
 import type { UpstreamTlsFacts } from "#exchange/exchange.ts";
 import type { Failure } from "#exchange/failure.ts";
 import { brokenConnection } from "./connect-failure.ts";
-import { CANCEL, HTTP_1_1_REQUIRED, http2CodeName, NO_ERROR, PROTOCOL_ERROR, REFUSED_STREAM } from "./http2-codes.ts";
 import { requestFields } from "./origin-fields.ts";
 import type { AnswerHandler, AnswerHead, LostOutcome, Origin, OriginRequest } from "./origin.ts";
 import { removeOurMembers } from "./pseudonym.ts";
-import { streamSocket } from "./stream-socket.ts";
 
 /** Bytes of a request's body that may wait for the origin's window before its client is held back. */
 const SEND_BUFFER_BYTES = 131_072;
 
-const NOTHING = Buffer.alloc(0);
+const LENGTH = /^[0-9]{1,15}$/;
 
 /** What a stream needs of the connection that carries it. */
 export interface StreamOwner {
-  readonly session: ClientHttp2Session;
+  readonly session: Http2Session;
   readonly scheme: "http" | "https";
   /** `host:port` of the origin, for messages, and for requests that name no host. */
   readonly place: string;
@@ -40,10 +47,6 @@ export interface StreamOwner {
   readonly tls: UpstreamTlsFacts | undefined;
   /** Whether the connection answered before: its end may only mean that it was old. */
   readonly hasAnswered: boolean;
-  /** What may wait unread of all its answers; there as soon as answers can come. */
-  readonly window: ConnectionWindow | undefined;
-  /** What broke the connection, if something did. */
-  readonly error: NodeJS.ErrnoException | undefined;
   /** The code of a GOAWAY that ended everything. */
   readonly goawayCode: number | undefined;
   /** The place of a stream is free; `isAnswered`: an answer began. */
@@ -55,22 +58,17 @@ export interface StreamOwner {
 }
 
 /** One request to an origin over HTTP/2. */
-export class OriginStream implements Origin {
+export class OriginStream implements Origin, StreamHandler {
   readonly address: string;
   readonly tls: UpstreamTlsFacts | undefined;
   readonly maySayUnseen = true;
   firstByteMs = 0;
   readonly #owner: StreamOwner;
-  #stream: ClientHttp2Stream | undefined;
+  #stream: Http2Stream | undefined;
   #handler: AnswerHandler | undefined;
   #request: OriginRequest | undefined;
-  /** The last piece of the body, so that the end can travel with it. */
-  #piece: Buffer | undefined;
-  #trailers: RawFields | undefined;
   #informational = 0;
   #hasHead = false;
-  #end: AnswerEnd | undefined;
-  #unread: UnreadBody | undefined;
   #isOver = false;
   #wasUsed = false;
 
@@ -85,63 +83,47 @@ export class OriginStream implements Origin {
     this.#handler = handler;
     this.#request = request;
     this.#wasUsed = this.#owner.hasAnswered;
-    const { framing, upgrade } = request;
     const section = this.#section(request);
     let sizeBytes = 0;
     for (const part of section) sizeBytes += part.length;
-    if (session.closed || session.destroyed) {
-      process.nextTick(() => this.#lose());
-      return sizeBytes;
+    if (!isSendable(section)) {
+      this.#isOver = true;
+      this.#handler = undefined;
+      this.#owner.ended(false);
+      throw new Http1Error("unsafe-text", 500);
     }
-    const stream = this.#open(section, {
-      endStream: !request.hasBody && upgrade === undefined,
-      waitForTrailers: framing.kind === "chunked" || hasField(request.fields, "trailer"),
-    });
-    this.#stream = stream;
-    this.#end = new AnswerEnd(stream);
-    stream.on("headers", this.#onInformational);
-    stream.on("response", this.#onHead);
-    stream.on("trailers", (_headers: unknown, _flags: unknown, fields: RawFields) => {
-      this.#handler?.onAnswerTrailers(allowedTrailers(withoutPseudoFields(fields)));
-    });
-    stream.on("end", this.#onEnd);
-    stream.on("drain", () => this.#handler?.onOriginDrain());
-    stream.on("wantTrailers", this.#onWantTrailers);
-    stream.on("error", ignoreError);
-    stream.on("close", this.#onClose);
+    if (session.takesStreams) {
+      this.#stream = session.request(section, !request.hasBody && request.upgrade === undefined);
+      this.#stream.handler = this;
+    } else {
+      process.nextTick(() => this.#lose(NO_ERROR));
+    }
     return sizeBytes;
   }
 
   sendData(piece: Buffer): void {
-    this.#write();
-    this.#piece = piece;
+    this.#stream?.write(piece);
   }
 
   sendEnd(trailers: RawFields | undefined): void {
-    this.#trailers = trailers;
-    const stream = this.#stream;
-    const piece = this.#piece;
-    this.#piece = undefined;
     // The bytes of a WebSocket are still to come.
     if (this.#request?.upgrade !== undefined) return;
-    if (stream === undefined || stream.destroyed || stream.writableEnded) return;
-    if (piece === undefined) stream.end();
-    else stream.end(piece);
+    const section: string[] = [];
+    if (trailers !== undefined) appendHttp2Fields(trailers, section);
+    if (!isSendable(section)) throw new Http1Error("unsafe-text", 500);
+    this.#stream?.end(section);
   }
 
   flush(): boolean {
-    this.#write();
-    const stream = this.#stream;
-    return stream === undefined || !stream.writableNeedDrain || stream.writableLength < SEND_BUFFER_BYTES;
+    return this.#stream?.hasRoom(SEND_BUFFER_BYTES) !== false;
   }
 
   hold(): void {
-    this.#stream?.pause();
+    this.#stream?.hold();
   }
 
   release(): void {
-    // Before the head nobody listens to the body, and flowing bytes would be lost.
-    if (this.#hasHead) this.#stream?.resume();
+    this.#stream?.release();
   }
 
   takeOver(): { readonly socket: ByteSocket; readonly bytes: Buffer | undefined } {
@@ -149,21 +131,16 @@ export class OriginStream implements Origin {
     if (stream === undefined) throw new TypeError("There is no stream to take over");
     this.#isOver = true;
     this.#handler = undefined;
-    stream.off("end", this.#onEnd);
-    stream.off("data", this.#onData);
-    this.#countUnread(stream);
-    stream.pause();
-    this.#unread?.follow(stream);
-    stream.once("close", () => this.#owner.ended(true));
-    return { socket: streamSocket(stream), bytes: undefined };
+    const socket = new StreamSocket(stream);
+    socket.once("close", () => this.#owner.ended(true));
+    return { socket, bytes: undefined };
   }
 
   destroy(resetCode: number = CANCEL): void {
     this.#handler = undefined;
-    this.#piece = undefined;
     if (this.#isOver) return;
     if (!this.#hasHead) this.#owner.doubted();
-    this.#cancel(resetCode === NO_ERROR ? CANCEL : resetCode);
+    this.#stream?.reset(resetCode === NO_ERROR ? CANCEL : resetCode);
   }
 
   /** The field section of a request, pseudo-fields first (RFC 9113, 8.3.1). */
@@ -182,72 +159,62 @@ export class OriginStream implements Origin {
     return section;
   }
 
-  #open(
-    section: string[],
-    options: { readonly endStream: boolean; readonly waitForTrailers: boolean },
-  ): ClientHttp2Stream {
+  onSection(section: RawFields, isWhole: boolean): void {
+    this.#guarded(() => this.#readSection(section, isWhole));
+  }
+
+  onData(piece: Buffer): void {
     try {
-      return this.#owner.session.request(section, options);
-    } catch {
-      this.#isOver = true;
-      this.#handler = undefined;
-      this.#owner.ended(false);
-      throw new Http1Error("unsafe-text", 500);
+      this.#handler?.onAnswerData(piece);
+      this.#handler?.onAnswerBatch();
+    } catch (error) {
+      this.#broken(error);
     }
   }
 
-  #write(): void {
-    const piece = this.#piece;
-    const stream = this.#stream;
-    this.#piece = undefined;
-    if (piece === undefined || stream === undefined) return;
-    if (!stream.closed && !stream.destroyed && !stream.writableEnded) stream.write(piece);
+  onTrailers(section: RawFields): void {
+    this.#guarded(() => this.#handler?.onAnswerTrailers(allowedTrailers(withoutPseudoFields(section))));
   }
 
-  /**
-   * Closing ends the writing side first, which would look like the end of the request; a write that is under way holds
-   * that up until the reset is out.
-   */
-  #cancel(code: number): void {
-    const stream = this.#stream;
-    if (stream === undefined || stream.closed || stream.destroyed) return;
-    if (!stream.writableEnded) stream.write(NOTHING);
-    stream.close(code);
+  onEnd(): void {
+    this.#guarded(() => this.#complete());
   }
 
-  readonly #onInformational = (_headers: unknown, _flags: unknown, section: RawFields): void => {
-    this.#informational += 1;
-    if (this.#informational > RESPONSE_LIMITS.informationalCount) return this.#refuse("too many informational answers");
-    const status = statusOf(section);
-    if (status === 101) return;
-    this.#guarded(() => this.#handler?.onInformational(headOf(status, section, NO_BODY)));
-  };
+  onDrain(): void {
+    this.#handler?.onOriginDrain();
+  }
 
-  readonly #onHead = (_headers: unknown, flags: number, section: RawFields): void =>
-    this.#guarded(() => this.#readHead(flags, section));
+  onClose(code: number): void {
+    this.#lose(code);
+  }
 
-  #readHead(flags: number, section: RawFields): void {
-    if (this.#isOver || this.#hasHead) return;
+  #readSection(section: RawFields, isWhole: boolean): void {
+    if (this.#isOver) return;
     const status = statusOf(section);
-    if (!(status >= 200 && status <= 999)) return this.#refuse("it has no valid status");
-    this.#hasHead = true;
+    if (!(status >= 100 && status <= 999)) return this.#refuse("it has no valid status");
+    if (status < 200) return this.#readInformational(status, section);
     this.firstByteMs = performance.now();
-    const isWhole = (flags & constants.NGHTTP2_FLAG_END_STREAM) !== 0;
-    if (this.#request?.upgrade !== undefined && status < 300 && !isWhole) return this.#switched(section);
+    if (this.#request?.upgrade !== undefined && status < 300 && !isWhole) {
+      this.#hasHead = true;
+      return this.#switched(section);
+    }
     const isBodiless = this.#request?.method === "HEAD" || status === 204 || status === 304;
-    const framing = isBodiless ? NO_BODY : isWhole ? lengthFraming(0) : framingOf(section);
-    if (framing.kind === "length") this.#end?.announce(framing.lengthBytes);
+    const announced = framingOf(section);
+    if (announced === undefined) return this.#refuse("it has no valid content-length");
+    const isCut = isWhole && !isBodiless && announced.kind === "length" && announced.lengthBytes > 0;
+    if (isCut) return this.#refuse("it ends without the body it announces");
+    const framing = isBodiless ? NO_BODY : isWhole ? lengthFraming(0) : announced;
+    this.#hasHead = true;
+    if (framing.kind !== "chunked") this.#stream?.announce(framing.kind === "length" ? framing.lengthBytes : 0);
     this.#handler?.onAnswerHead(headOf(status, section, framing));
     this.#handler?.onAnswerBatch();
-    // Not before: node tells of heads a tick later than of data, which then come first if one read of TLS had both.
-    if (this.#isOver || this.#stream === undefined) return;
-    this.#countUnread(this.#stream);
-    this.#stream.on("data", this.#onData);
+    if (isWhole) this.#complete();
   }
 
-  #countUnread(stream: ClientHttp2Stream): void {
-    const { window } = this.#owner;
-    if (window !== undefined) this.#unread ??= new UnreadBody(stream, window);
+  #readInformational(status: number, section: RawFields): void {
+    this.#informational += 1;
+    if (this.#informational > RESPONSE_LIMITS.informationalCount) return this.#refuse("too many informational answers");
+    if (status !== 101) this.#handler?.onInformational(headOf(status, section, NO_BODY));
   }
 
   /** What HTTP/1.1 says with 101 (RFC 8441, 5.1), as which the exchange knows it. */
@@ -256,39 +223,16 @@ export class OriginStream implements Origin {
     this.#handler?.onProtocolSwitched();
   }
 
-  readonly #onData = (piece: Buffer): void => {
-    noteGarbage(piece.length);
-    this.#unread?.read(piece.length);
-    this.#end?.read(piece.length);
-    try {
-      this.#handler?.onAnswerData(piece);
-      this.#handler?.onAnswerBatch();
-    } catch (error) {
-      this.#broken(error);
-    }
-  };
-
-  readonly #onEnd = (): void => {
-    if (this.#isOver || this.#end?.isWhole !== true || !this.#hasHead) return;
+  #complete(): void {
+    if (this.#isOver) return;
     this.#isOver = true;
     const handler = this.#handler;
     this.#handler = undefined;
     this.#owner.ended(true);
     // An answer before the end of its request: what is left of that is not wanted (RFC 9113, 8.1).
-    if (this.#stream?.writableFinished === false) this.#stream.close(NO_ERROR);
-    this.#guarded(() => handler?.onAnswerEnd());
-  };
-
-  readonly #onWantTrailers = (): void => {
-    const stream = this.#stream;
-    if (stream === undefined || stream.closed || stream.destroyed) return;
-    stream.sendTrailers(gatheredHttp2Fields(this.#trailers ?? []));
-  };
-
-  readonly #onClose = (): void => {
-    this.#unread?.forget();
-    this.#lose();
-  };
+    if (this.#stream?.hasSentEnd === false) this.#stream.reset(NO_ERROR);
+    handler?.onAnswerEnd();
+  }
 
   #guarded(run: () => void): void {
     try {
@@ -303,20 +247,20 @@ export class OriginStream implements Origin {
     const message = "The proxy failed; its log says why";
     const failure: Failure = { stage: "receive", side: "internal", code: "INTERNAL", message, cause };
     if (!this.#isOver) this.#settle("fail", failure);
-    this.#cancel(CANCEL);
+    this.#stream?.reset(CANCEL);
   }
 
   #refuse(what: string): void {
     const message = `The answer of ${this.#owner.place} is not valid HTTP/2: ${what}`;
     const failure: Failure = { stage: "receive", side: "upstream", code: "UPSTREAM_PROTOCOL", message };
     this.#settle("fail", failure);
-    this.#cancel(PROTOCOL_ERROR);
+    this.#stream?.reset(PROTOCOL_ERROR);
   }
 
   /** The stream is gone, and its answer was not complete. */
-  #lose(): void {
+  #lose(closeCode: number): void {
     if (this.#isOver) return;
-    const code = this.#stream?.rstCode || this.#owner.goawayCode || NO_ERROR;
+    const code = closeCode || this.#owner.goawayCode || NO_ERROR;
     this.#settle(this.#outcome(code), this.#failure(code));
   }
 
@@ -324,7 +268,6 @@ export class OriginStream implements Origin {
     this.#isOver = true;
     const handler = this.#handler;
     this.#handler = undefined;
-    this.#piece = undefined;
     this.#owner.ended(this.#hasHead);
     handler?.onOriginLost(outcome, failure);
   }
@@ -337,16 +280,21 @@ export class OriginStream implements Origin {
     // The origin says that it did not look at the request.
     if (code === REFUSED_STREAM || code === HTTP_1_1_REQUIRED) return request.hasBody ? "unseen" : "retry";
     // A connection that answered before was closed for being old.
-    const isStale = this.#wasUsed && this.#owner.session.destroyed && !request.hasBody;
+    const isStale = this.#wasUsed && this.#owner.session.isOver && !request.hasBody;
     return isStale && isIdempotent(request.method) ? "retry" : "fail";
   }
 
   #failure(code: number): Failure {
-    const { place, error, session } = this.#owner;
+    const { place, session } = this.#owner;
+    const { error } = session;
     const when = this.#hasHead ? "in the middle of its answer" : "without an answer";
     const stage = this.#hasHead ? "receive" : "send";
+    if (error instanceof Http2Error && code === NO_ERROR) {
+      const message = `${place} broke the rules of HTTP/2 ${when}: ${error.message}`;
+      return { stage: "receive", side: "upstream", code: "UPSTREAM_PROTOCOL", message, cause: error };
+    }
     if (error !== undefined && code === NO_ERROR) return brokenConnection(error, place, stage);
-    if (code === NO_ERROR && session.destroyed) {
+    if (code === NO_ERROR && session.isOver) {
       const message = `${place} closed the connection ${when}`;
       return { stage: "receive", side: "upstream", code: "UPSTREAM_CLOSED", message };
     }
@@ -370,11 +318,9 @@ function headOf(status: number, section: readonly string[], framing: Framing): A
   return { version: "2", status, reason: reasonPhrase(status), fields: withoutPseudoFields(section), framing };
 }
 
-function framingOf(section: readonly string[]): Framing {
-  const length = fieldValue(section, "content-length");
-  return length !== undefined && /^[0-9]{1,15}$/.test(length) ? lengthFraming(Number(length)) : CHUNKED;
-}
-
-function ignoreError(): void {
-  // "close" follows and does what is needed.
+function framingOf(section: readonly string[]): Framing | undefined {
+  const lengths = fieldValues(section, "content-length");
+  const [length] = lengths;
+  if (length === undefined) return CHUNKED;
+  return lengths.length === 1 && LENGTH.test(length) ? lengthFraming(Number(length)) : undefined;
 }

@@ -124,9 +124,6 @@ export class Http1Connection implements ClientStream, OpenConnection, Timed {
     if (!this.#isWorking) this.#work();
   }
 
-  /** Nothing can follow the last byte of a length (RFC 9112, 6.3). */
-  awaitTrailers(): void {}
-
   sendInformational(status: number, reason: string, fields: RawFields): void {
     if (!this.#state.informational(status)) return;
     this.#writer.text(responseHeadText(status, reason, fields));

@@ -1,9 +1,9 @@
 // Tested by ../../test/http2.test.ts
-import { constants, performServerHandshake, type Http2Session, type ServerHttp2Stream } from "node:http2";
 import type { Socket } from "node:net";
 import type { ErrorCode } from "@headworks/gateway-contract";
 import { lengthFraming, REQUEST_LIMITS, type RawFields } from "@headworks/http1";
-import { ConnectionWindow, NOWHERE, type Timed } from "@headworks/sockets";
+import { ENHANCE_YOUR_CALM, Http2Session, type Http2Stream } from "@headworks/http2";
+import { NOWHERE, type Timed } from "@headworks/sockets";
 import type { ListenerFacts, Peer } from "#request/client-stream.ts";
 import {
   HALF_CLOSED_MS,
@@ -14,18 +14,13 @@ import {
 import { Http2ClientStream, type StreamOwner } from "./http2-client-stream.ts";
 import { readHttp2Head } from "./http2-head.ts";
 
-const { NGHTTP2_ENHANCE_YOUR_CALM, NGHTTP2_FLAG_END_STREAM, NGHTTP2_NO_ERROR } = constants;
-
 /**
  * Streams that ended before their answer did, whoever's doing that was: each made the gateway work for nothing, so a
  * connection may have this many at once, and so many more in each second.
  */
 const RESET_BURST = 500;
 const RESETS_PER_S = 100;
-/** What one session may hold; its streams hand over little more than their share of the send buffer. */
-const SESSION_MB = 32;
-/** Above every stream that can be: the client learns that the end is near, nothing is refused yet. */
-const HIGHEST_STREAM = 2 ** 31 - 1;
+const TOO_MANY_RESETS = new Error("Too many streams ended before their answers");
 /** After the warning, for requests that are on their way. */
 const DRAIN_WARNING_MS = 1000;
 
@@ -33,7 +28,6 @@ const DRAIN_WARNING_MS = 1000;
 export class Http2Connection implements OpenConnection, StreamOwner, Timed {
   rosterPlace = NOWHERE;
   deadlineMs: number;
-  readonly window: ConnectionWindow;
   readonly #services: ConnectionServices;
   readonly #listener: ListenerFacts;
   readonly #peer: Peer;
@@ -45,8 +39,10 @@ export class Http2Connection implements OpenConnection, StreamOwner, Timed {
   #resetsAtMs = 0;
   #isDraining = false;
   #hasClientEnded = false;
-  /** What had been sent when the client was last seen to take something behind its end. */
-  #sentBytes = 0;
+  /** It left the answer of a stream, and perhaps reads nothing of the connection any more. */
+  #isDoubted = false;
+  /** What it had taken when that was last looked at. */
+  #takenBytes = 0;
 
   /** The socket is paused, and bytes that were read from it are back in it. */
   constructor(services: ConnectionServices, listener: ListenerFacts, peer: Peer, socket: Socket) {
@@ -56,51 +52,46 @@ export class Http2Connection implements OpenConnection, StreamOwner, Timed {
     this.#socket = socket;
     this.#mostFields = services.limits.fieldCount ?? REQUEST_LIMITS.fieldCount;
     this.deadlineMs = performance.now() + services.timeouts.idleMs;
-    const { concurrentStreams, streamWindowBytes } = services.http2;
-    const session = performServerHandshake(socket, {
-      // A few more than allowed get a proper answer, and pseudo-fields count too; more are reset.
-      maxHeaderListPairs: this.#mostFields * 2 + 4,
-      maxSessionMemory: SESSION_MB,
-      maxSessionInvalidFrames: 100,
-      maxSessionRejectedStreams: 100,
-      maxSettings: 32,
-      // What upstreams say twice is passed on twice; the stricter way throws.
-      strictSingleValueFields: false,
-      settings: {
-        enablePush: false,
-        // WebSockets (RFC 8441).
-        enableConnectProtocol: true,
-        initialWindowSize: streamWindowBytes,
-        maxConcurrentStreams: concurrentStreams,
-        maxHeaderListSize: services.limits.headBytes ?? REQUEST_LIMITS.headBytes,
+    const { concurrentStreams, streamWindowBytes, connectionWindowBytes } = services.http2;
+    this.#session = new Http2Session(
+      socket,
+      {
+        role: "server",
+        mostStreams: concurrentStreams,
+        section: {
+          // A few more than allowed get a proper answer, and pseudo-fields count too; more are reset.
+          mostFields: this.#mostFields * 2 + 4,
+          listBytes: services.limits.headBytes ?? REQUEST_LIMITS.headBytes,
+        },
+        takesWebSockets: true,
+        bodies: { widestBytes: streamWindowBytes, sharedBytes: connectionWindowBytes },
       },
-    });
-    this.#session = session;
-    this.window = new ConnectionWindow(session, services.http2);
-    session.on("stream", this.#onStream);
-    session.on("error", ignoreError);
-    session.on("close", () => {
-      services.deadlines.delete(this);
-      socket.destroy();
-    });
-    socket.on("end", this.#onEnd);
-    // Its end and its errors are told only while it flows; what it holds already is the session's first.
-    setImmediate(() => socket.resume());
+      {
+        onStream: this.#onStream,
+        onPeerEnd: this.#onEnd,
+        onClose: () => {
+          services.deadlines.delete(this);
+          socket.destroy();
+        },
+        onDefect: (error) => {
+          throw error;
+        },
+      },
+    );
     services.deadlines.add(this);
   }
 
   /** Says GOAWAY; requests that the client had sent by then are answered (RFC 9113, 6.8). */
   drain(): void {
-    if (this.#isDraining || this.#session.destroyed) return;
+    if (this.#isDraining || this.#session.isOver) return;
     this.#isDraining = true;
-    if (this.#streams === 0 && !this.#session.connecting) return this.#close();
-    this.#session.goaway(NGHTTP2_NO_ERROR, HIGHEST_STREAM);
+    if (this.#streams === 0) return this.#close();
+    this.#session.warn();
     const timer = setTimeout(() => this.#close(), DRAIN_WARNING_MS);
-    const known = this.#session.ping((error) => {
+    this.#session.ping((isAnswered) => {
       clearTimeout(timer);
-      if (error === null) this.#close();
+      if (isAnswered) this.#close();
     });
-    if (!known) this.#close();
   }
 
   destroy(): void {
@@ -110,7 +101,7 @@ export class Http2Connection implements OpenConnection, StreamOwner, Timed {
 
   onDeadline(): void {
     if (this.#streams > 0) return this.#seeWhetherGone();
-    if (this.#isDraining) return this.destroy();
+    if (this.#isDraining) return this.#endBehindLastBytes();
     this.#isDraining = true;
     this.#close();
   }
@@ -123,9 +114,17 @@ export class Http2Connection implements OpenConnection, StreamOwner, Timed {
   closed(isReset: boolean): void {
     this.#streams -= 1;
     if (this.#streams === 0) {
+      this.#isDoubted = false;
       this.deadlineMs = performance.now() + (this.#isDraining ? DRAIN_WARNING_MS : this.#services.timeouts.idleMs);
     }
     if (isReset) this.#countReset();
+  }
+
+  doubted(): void {
+    if (this.#streams === 0 || this.#isDoubted || this.#hasClientEnded) return;
+    this.#isDoubted = true;
+    this.#isTaking();
+    this.deadlineMs = performance.now() + this.#services.timeouts.idleMs;
   }
 
   /** Whoever ends their side may still read the answers. */
@@ -136,25 +135,32 @@ export class Http2Connection implements OpenConnection, StreamOwner, Timed {
     if (this.#streams > 0) this.deadlineMs = performance.now() + 2 * DRAIN_WARNING_MS;
   };
 
-  /** Of writes that fail because the client is gone nobody is told; nor can a full window open any more. */
+  /** A client that ended its side may be gone, and opens no more windows; any other is if what waits for it does not move. */
   #seeWhetherGone(): void {
-    if (!this.#hasClientEnded) return;
-    const { bytesWritten } = this.#socket;
-    if (bytesWritten === this.#sentBytes) return this.destroy();
-    this.#sentBytes = bytesWritten;
+    const isStill = !this.#isTaking();
+    if (isStill && (this.#hasClientEnded || this.#socket.writableLength > 0)) return this.destroy();
+    this.#isDoubted = false;
+    if (this.#hasClientEnded) this.deadlineMs = performance.now() + HALF_CLOSED_MS;
+  }
+
+  /** The end of the last answer may still be on its way to a slow client. */
+  #endBehindLastBytes(): void {
+    if (this.#socket.writableLength === 0 || !this.#isTaking()) return this.destroy();
     this.deadlineMs = performance.now() + HALF_CLOSED_MS;
   }
 
-  stuck(): void {
-    this.destroy();
+  /** Whether it took anything since that was last looked at. */
+  #isTaking(): boolean {
+    const before = this.#takenBytes;
+    this.#takenBytes = this.#socket.bytesWritten - this.#socket.writableLength;
+    return this.#takenBytes !== before;
   }
 
-  readonly #onStream = (stream: ServerHttp2Stream, _headers: unknown, flags: number, section: RawFields): void => {
+  readonly #onStream = (stream: Http2Stream, section: RawFields, isWhole: boolean): void => {
     const nowMs = performance.now();
-    const isWhole = (flags & NGHTTP2_FLAG_END_STREAM) !== 0;
     const head = readHttp2Head(section, isWhole, this.#mostFields);
     this.#streams += 1;
-    if (!this.#hasClientEnded) this.deadlineMs = Number.POSITIVE_INFINITY;
+    if (!this.#hasClientEnded && !this.#isDoubted) this.deadlineMs = Number.POSITIVE_INFINITY;
     if ("code" in head) {
       const method = section[section.indexOf(":method") + 1] ?? "";
       const unreadable = new Http2ClientStream(stream, { ...UNREADABLE, method }, this.#services, this);
@@ -178,11 +184,11 @@ export class Http2Connection implements OpenConnection, StreamOwner, Timed {
     const back = ((nowMs - this.#resetsAtMs) / 1000) * RESETS_PER_S;
     this.#resetsLeft = Math.min(RESET_BURST, this.#resetsLeft + back) - 1;
     this.#resetsAtMs = nowMs;
-    if (this.#resetsLeft < 0 && !this.#session.destroyed) this.#session.destroy(undefined, NGHTTP2_ENHANCE_YOUR_CALM);
+    if (this.#resetsLeft < 0) this.#session.destroy(ENHANCE_YOUR_CALM, TOO_MANY_RESETS);
   }
 
   #close(): void {
-    if (this.#session.destroyed) return;
+    if (this.#session.isOver) return;
     this.#session.close();
     // What is left of the session must not wait for a client that reads nothing.
     if (this.#streams === 0) this.deadlineMs = performance.now() + DRAIN_WARNING_MS;
@@ -199,7 +205,3 @@ const UNREADABLE: ReceivedHead = {
   framing: { kind: "chunked" },
   upgrade: undefined,
 };
-
-function ignoreError(): void {
-  // "close" follows and does what is needed.
-}

@@ -1,8 +1,12 @@
 // Tested by ../../test/http2-floods.test.ts
-import type { WindowLimits } from "@headworks/sockets";
-
 /** What one HTTP/2 client may take; the same on all listeners. */
-export interface Http2Limits extends WindowLimits {
+export interface Http2Limits {
+  /** Streams at a time. */
+  readonly concurrentStreams: number;
+  /** Bytes of one body that may be on their way, or wait unread. */
+  readonly streamWindowBytes: number;
+  /** The same of all bodies of a connection together, beyond the first window that each has by the protocol. */
+  readonly connectionWindowBytes: number;
   /** Bytes of all answers of a connection that may wait for the client. */
   readonly sendBufferBytes: number;
 }

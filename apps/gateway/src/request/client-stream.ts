@@ -47,13 +47,11 @@ export interface ClientStream {
   readBody(): void;
   pauseBody(): void;
   resumeBody(): void;
-  /** Said before {@link sendHead}: trailers may follow also a body of known length, for which only HTTP/2 has a place. */
-  awaitTrailers(): void;
   sendInformational(status: number, reason: string, fields: RawFields): void;
   /** Starts the answer; hop-by-hop and framing fields are this stream's business and must not be in `fields`. */
   sendHead(status: number, reason: string, fields: RawFields, framing: Framing): void;
   sendData(piece: Buffer): void;
-  /** Ends the answer. */
+  /** Ends the answer. Behind a body of known length only HTTP/2 has a place for trailers. */
   sendEnd(trailers?: RawFields): void;
   /** Hands over what waits. False: stop producing until `onClientDrain`. */
   flush(): boolean;

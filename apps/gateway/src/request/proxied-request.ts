@@ -2,7 +2,6 @@
 import { reasonPhrase } from "@headworks/http-fields";
 import { fieldValue, hasBody, isIdempotent, type RawFields, type ResponseHead } from "@headworks/http1";
 import type { ErrorCode, Upstream } from "@headworks/gateway-contract";
-import { announcesTrailers, asksForTrailers } from "#upstream/announced-trailers.ts";
 import type { EndpointPool, UpstreamExchange, UpstreamFailure } from "#upstream/upstream-exchange.ts";
 import type { EndpointState, PickKey, UpstreamGroup } from "#upstream/upstream-group.ts";
 import type { AnswerDelivery } from "./answer-delivery.ts";
@@ -208,8 +207,6 @@ export class ProxiedRequest implements RefusableHandler, AttemptOwner {
       target: this.#target ?? "/",
       fields,
       framing: request.framing,
-      mayHaveTrailers:
-        this.#body !== undefined && request.version === "2" && fieldValue(request.fields, "trailer") !== undefined,
       upgrade: request.upgrade === "websocket" ? request.upgrade : undefined,
       handler: attempt,
     });
@@ -336,7 +333,7 @@ export class ProxiedRequest implements RefusableHandler, AttemptOwner {
       return;
     }
     this.#wins(attempt);
-    const { request, stream } = this.#delivery;
+    const { request } = this.#delivery;
     const isSwitch = head.status === 101;
     // A 204 has no length to tell (RFC 9110, 8.6).
     const describesLength = head.framing.kind === "none" && !isSwitch && head.status !== 204;
@@ -352,10 +349,6 @@ export class ProxiedRequest implements RefusableHandler, AttemptOwner {
     if (this.#delivery.capturesAnswer) {
       this.#capture = request.route?.answerStore?.capture(request, answer, head.framing);
       this.#delivery.wasCaptured = this.#capture !== undefined;
-    }
-    // Behind a known length HTTP/1.1 has no trailers, and of HTTP/2 few have any: these let one expect it.
-    if (this.#isHttp2 && head.framing.kind === "length") {
-      if (asksForTrailers(request.fields) || announcesTrailers(head.fields)) stream.awaitTrailers();
     }
     this.#delivery.head(answer, head.framing, "upstream");
   }

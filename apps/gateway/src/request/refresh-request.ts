@@ -85,7 +85,6 @@ class NoClient implements ClientStream {
   readBody(): void {}
   pauseBody(): void {}
   resumeBody(): void {}
-  awaitTrailers(): void {}
   sendInformational(): void {}
   sendHead(): void {}
   sendEnd(): void {}

@@ -9,9 +9,3 @@ export function announcesTrailers(fields: Readonly<RawFields>): boolean {
   if (fieldValue(fields, "trailer") !== undefined) return true;
   return fieldValue(fields, "content-type")?.toLowerCase().startsWith("application/grpc") === true;
 }
-
-/** Whether a request asks for trailers (RFC 9110, 10.1.4). */
-export function asksForTrailers(fields: Readonly<RawFields>): boolean {
-  const asked = fieldValue(fields, "te");
-  return asked !== undefined && /(?:^|,)[ \t]*trailers[ \t]*(?:,|$)/i.test(asked);
-}

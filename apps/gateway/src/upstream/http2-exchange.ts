@@ -1,11 +1,11 @@
 // Tested by ../../test/http2-upstream.test.ts
-import { constants, type ClientHttp2Session, type ClientHttp2Stream } from "node:http2";
-import { appendHttp2Fields, gatheredHttp2Fields, reasonPhrase, withoutPseudoFields } from "@headworks/http-fields";
+import { appendHttp2Fields, reasonPhrase, withoutPseudoFields } from "@headworks/http-fields";
 import {
   allowedTrailers,
   CHUNKED,
-  fieldValue,
+  fieldValues,
   hasBody,
+  Http1Error,
   lengthFraming,
   NO_BODY,
   RESPONSE_LIMITS,
@@ -13,17 +13,27 @@ import {
   type RawFields,
   type ResponseHead,
 } from "@headworks/http1";
-import { AnswerEnd, noteGarbage } from "@headworks/sockets";
+import {
+  CANCEL,
+  Http2Error,
+  isSendable,
+  NO_ERROR,
+  REFUSED_STREAM,
+  type Http2Session,
+  type Http2Stream,
+  type StreamHandler,
+} from "@headworks/http2";
 import { announcesTrailers } from "./announced-trailers.ts";
 import type { AnswerHandler, UpstreamExchange, UpstreamFailure } from "./upstream-exchange.ts";
 
-const { NGHTTP2_CANCEL, NGHTTP2_FLAG_END_STREAM, NGHTTP2_NO_ERROR, NGHTTP2_REFUSED_STREAM } = constants;
+/** Bytes of a request's body that may wait for the endpoint's window before its client is held back. */
+const SEND_BUFFER_BYTES = 16_384;
 
-const NOTHING = Buffer.alloc(0);
+const LENGTH = /^[0-9]{1,15}$/;
 
 /** What an exchange needs of the session that carries it. */
 export interface ExchangeOwner {
-  readonly session: ClientHttp2Session;
+  readonly session: Http2Session;
   readonly scheme: "http" | "https";
   readonly authority: string;
   /** Whether the session answered before: then its end says nothing about the endpoint. */
@@ -35,15 +45,13 @@ export interface ExchangeOwner {
 }
 
 /** One request to an endpoint over HTTP/2. */
-export class Http2Exchange implements UpstreamExchange {
+export class Http2Exchange implements UpstreamExchange, StreamHandler {
   readonly #owner: ExchangeOwner;
-  #stream: ClientHttp2Stream | undefined;
+  #stream: Http2Stream | undefined;
   #handler: AnswerHandler | undefined;
   #method = "";
-  #trailers: RawFields | undefined;
   #informational = 0;
   #hasHead = false;
-  #end: AnswerEnd | undefined;
   #isOver = false;
   #wasStale = false;
 
@@ -52,141 +60,139 @@ export class Http2Exchange implements UpstreamExchange {
   }
 
   send(request: Parameters<UpstreamExchange["send"]>[0]): void {
-    const { method, target, fields, framing, mayHaveTrailers } = request;
+    const { method, target, fields, framing } = request;
     const { session, scheme, authority } = this.#owner;
     this.#handler = request.handler;
     this.#method = method;
     this.#wasStale = this.#owner.hasAnswered;
-    const headers = [":method", method, ":scheme", scheme, ":authority", authority, ":path", target];
-    if (framing.kind === "length") headers.push("content-length", String(framing.lengthBytes));
-    appendHttp2Fields(fields, headers);
-    const stream = session.request(headers, {
-      endStream: !hasBody(framing),
-      // Waiting costs a frame and a call behind the body, for nothing in nearly all requests of known length.
-      waitForTrailers: framing.kind === "chunked" || (mayHaveTrailers === true && hasBody(framing)),
-    });
-    this.#stream = stream;
-    this.#end = new AnswerEnd(stream);
-    stream.on("headers", this.#onInformational);
-    stream.on("response", this.#onHead);
-    stream.on("trailers", (_headers: unknown, _flags: unknown, section: RawFields) => {
-      this.#handler?.onAnswerTrailers(allowedTrailers(withoutPseudoFields(section)));
-    });
-    stream.on("end", this.#onEnd);
-    stream.on("drain", () => this.#handler?.onUpstreamDrain());
-    stream.on("wantTrailers", this.#onWantTrailers);
-    stream.on("error", ignoreError);
-    stream.on("close", this.#onClose);
+    const section = [":method", method, ":scheme", scheme, ":authority", authority, ":path", target];
+    if (framing.kind === "length") section.push("content-length", String(framing.lengthBytes));
+    appendHttp2Fields(fields, section);
+    if (!isSendable(section)) {
+      this.#handler = undefined;
+      this.#settle();
+      throw new Http1Error("unsafe-text");
+    }
+    if (session.takesStreams) {
+      this.#stream = session.request(section, !hasBody(framing));
+      this.#stream.handler = this;
+    } else {
+      process.nextTick(() => this.#lose("reset", "the connection takes no more requests"));
+    }
   }
 
   sendData(piece: Buffer): void {
-    const stream = this.#stream;
-    if (stream !== undefined && !stream.closed && !stream.destroyed && !stream.writableEnded) stream.write(piece);
+    this.#stream?.write(piece);
   }
 
   sendEnd(trailers: RawFields | undefined): void {
-    this.#trailers = trailers;
-    const stream = this.#stream;
-    if (stream !== undefined && !stream.destroyed && !stream.writableEnded) stream.end();
+    const section: string[] = [];
+    if (trailers !== undefined) appendHttp2Fields(trailers, section);
+    if (!isSendable(section)) throw new Http1Error("unsafe-text");
+    this.#stream?.end(section);
   }
 
   flush(): boolean {
-    return this.#stream?.writableNeedDrain !== true;
+    return this.#stream?.hasRoom(SEND_BUFFER_BYTES) !== false;
   }
 
   hold(): void {
-    this.#stream?.pause();
+    this.#stream?.hold();
   }
 
   release(): void {
-    this.#stream?.resume();
+    this.#stream?.release();
   }
 
   abandon(): void {
     this.#handler = undefined;
-    if (!this.#hasHead && !this.#isOver) this.#owner.doubted();
-    this.#cancel();
+    if (this.#isOver) return;
+    if (this.#stream !== undefined && !this.#hasHead) this.#owner.doubted();
+    this.#settle();
+    this.#stream?.reset(CANCEL);
   }
 
   takeOver(): never {
     throw new Error("HTTP/2 has no connection to take over");
   }
 
-  /**
-   * Closing ends the writing side first, which would look like the end of the request; a write that is under way holds
-   * that up until the reset is out.
-   */
-  #cancel(): void {
-    const stream = this.#stream;
-    if (stream === undefined || stream.closed || stream.destroyed) return;
-    if (!stream.writableEnded) stream.write(NOTHING);
-    stream.close(NGHTTP2_CANCEL);
+  onSection(section: RawFields, isWhole: boolean): void {
+    if (this.#isOver) return;
+    const status = statusOf(section);
+    if (!(status >= 100 && status <= 999)) return this.#lose("protocol", "the answer has no valid status");
+    if (status < 200) return this.#readInformational(status, section);
+    const head = headOf(status, section, NO_BODY);
+    const announced = framingOf(head.fields);
+    if (announced === undefined) return this.#lose("protocol", "the answer has no valid content-length");
+    const hasNone = isBodiless(this.#method, status);
+    const lengthBytes = hasNone ? 0 : announced.kind === "length" ? announced.lengthBytes : undefined;
+    if (isWhole && lengthBytes !== undefined && lengthBytes > 0) {
+      return this.#lose("protocol", "the answer is shorter than it says");
+    }
+    this.#hasHead = true;
+    if (lengthBytes !== undefined) this.#stream?.announce(lengthBytes);
+    const framing = isWhole ? lengthFraming(0) : expected(announced, head.fields);
+    this.#handler?.onAnswerHead(hasNone ? head : { ...head, framing });
+    if (isWhole) this.#complete();
+    else this.#handler?.onAnswerBatch();
   }
 
-  readonly #onInformational = (_headers: unknown, _flags: unknown, section: RawFields): void => {
+  onData(piece: Buffer): void {
+    this.#handler?.onAnswerData(piece);
+    this.#handler?.onAnswerBatch();
+  }
+
+  onTrailers(section: RawFields): void {
+    this.#handler?.onAnswerTrailers(allowedTrailers(withoutPseudoFields(section)));
+  }
+
+  onEnd(): void {
+    this.#complete();
+  }
+
+  onDrain(): void {
+    this.#handler?.onUpstreamDrain();
+  }
+
+  onClose(code: number): void {
+    const { error } = this.#owner.session;
+    if (code === NO_ERROR && error instanceof Http2Error) return this.#lose("protocol", error.message);
+    this.#lose(code === REFUSED_STREAM ? "refused" : "reset", `the stream ended with code ${code}`);
+  }
+
+  #readInformational(status: number, section: RawFields): void {
     this.#informational += 1;
     if (this.#informational > RESPONSE_LIMITS.informationalCount) {
       return this.#lose("protocol", "too many informational answers");
     }
-    const status = statusOf(section);
-    if (status === 101) return;
-    this.#handler?.onInformational(headOf(status, section, NO_BODY));
-  };
+    if (status !== 101) this.#handler?.onInformational(headOf(status, section, NO_BODY));
+  }
 
-  readonly #onHead = (_headers: unknown, flags: number, section: RawFields): void => {
+  #complete(): void {
     if (this.#isOver) return;
-    const status = statusOf(section);
-    if (!(status >= 200 && status <= 999)) return this.#lose("protocol", "the answer has no valid status");
-    this.#hasHead = true;
-    const head = headOf(status, section, NO_BODY);
-    const isWhole = (flags & NGHTTP2_FLAG_END_STREAM) !== 0;
-    const framing = isWhole ? lengthFraming(0) : framingOf(head.fields);
-    const hasNone = isBodiless(this.#method, status);
-    if (!hasNone && framing.kind === "length") this.#end?.announce(framing.lengthBytes);
-    this.#handler?.onAnswerHead(hasNone ? head : { ...head, framing });
-    // Not before: node tells of heads a tick later than of data, which then come first if one read of TLS had both.
-    this.#stream?.on("data", this.#onData);
-  };
-
-  readonly #onData = (piece: Buffer): void => {
-    noteGarbage(piece.length);
-    this.#end?.read(piece.length);
-    this.#handler?.onAnswerData(piece);
-    this.#handler?.onAnswerBatch();
-  };
-
-  readonly #onEnd = (): void => {
-    if (this.#isOver || this.#end?.isWhole !== true || !this.#hasHead) return;
-    this.#isOver = true;
     const handler = this.#handler;
     this.#handler = undefined;
-    this.#owner.ended(true);
+    this.#settle();
     // An answer before the end of its request: what is left of that is not wanted (RFC 9113, 8.1).
-    if (this.#stream?.writableFinished === false) this.#stream.close(NGHTTP2_NO_ERROR);
+    if (this.#stream?.hasSentEnd === false) this.#stream.reset(NO_ERROR);
     handler?.onAnswerEnd();
-  };
-
-  readonly #onWantTrailers = (): void => {
-    const stream = this.#stream;
-    if (stream === undefined || stream.closed || stream.destroyed) return;
-    stream.sendTrailers(gatheredHttp2Fields(this.#trailers ?? []));
-  };
-
-  readonly #onClose = (): void => {
-    const code = this.#stream?.rstCode ?? NGHTTP2_NO_ERROR;
-    this.#lose(code === NGHTTP2_REFUSED_STREAM ? "refused" : "reset", `the stream ended with code ${code}`);
-  };
+  }
 
   #lose(failure: UpstreamFailure, detail: string): void {
     if (this.#isOver) return;
-    this.#isOver = true;
     const handler = this.#handler;
     this.#handler = undefined;
-    this.#owner.ended(this.#hasHead);
-    this.#cancel();
+    this.#settle();
+    this.#stream?.reset(CANCEL);
     // A session that ended after it had answered was closed for being old.
-    const isStale = failure === "refused" || (this.#wasStale && !this.#hasHead && this.#owner.session.destroyed);
-    handler?.onUpstreamLost(failure, isStale, detail);
+    const wasOld = failure === "reset" && this.#wasStale && !this.#hasHead && this.#owner.session.isOver;
+    handler?.onUpstreamLost(failure, failure === "refused" || wasOld, detail);
+  }
+
+  /** Its place on the connection is free. */
+  #settle(): void {
+    this.#isOver = true;
+    this.#owner.ended(this.#hasHead);
   }
 }
 
@@ -213,14 +219,15 @@ function isBodiless(method: string, status: number): boolean {
   return method === "HEAD" || status === 204 || status === 304;
 }
 
-function framingOf(fields: RawFields): Framing {
-  const length = fieldValue(fields, "content-length");
-  if (length === undefined || !/^[0-9]{1,15}$/.test(length)) return CHUNKED;
-  const lengthBytes = Number(length);
-  // Of no length, but not at its end: an empty answer would go out before its trailers are here.
-  return lengthBytes === 0 && announcesTrailers(fields) ? CHUNKED : lengthFraming(lengthBytes);
+/** As it is announced; undefined when that means nothing, or two things. */
+function framingOf(fields: RawFields): Framing | undefined {
+  const lengths = fieldValues(fields, "content-length");
+  const [length] = lengths;
+  if (length === undefined) return CHUNKED;
+  return lengths.length === 1 && LENGTH.test(length) ? lengthFraming(Number(length)) : undefined;
 }
 
-function ignoreError(): void {
-  // "close" follows and does what is needed.
+/** Of no length, but not at its end: an empty answer would go out before its trailers are here. */
+function expected(framing: Framing, fields: RawFields): Framing {
+  return framing.kind === "length" && framing.lengthBytes === 0 && announcesTrailers(fields) ? CHUNKED : framing;
 }

@@ -1,7 +1,7 @@
 // Tested by ../../test/http2-upstream.test.ts
-import { connect as connectHttp2, type ClientHttp2Session, type Settings } from "node:http2";
 import { connect, isIP, type Socket } from "node:net";
 import { connect as connectTls, TLSSocket } from "node:tls";
+import { Http2Session } from "@headworks/http2";
 import { NOWHERE, Queue, type Timed } from "@headworks/sockets";
 import { targetOf } from "./endpoint-connection.ts";
 import { Http2Exchange, type ExchangeOwner } from "./http2-exchange.ts";
@@ -14,55 +14,61 @@ const MOST_STREAMS = 256;
 const FIRST_STREAMS = 100;
 /** Requests that one connection carries; their numbers end at 2^30 (RFC 9113, 5.1.1), which a busy one reaches in days. */
 const MOST_REQUESTS = 2 ** 29;
-const STREAM_WINDOW_BYTES = 1_048_576;
-const CONNECTION_WINDOW_BYTES = 4_194_304;
 /** An endpoint that does not answer a ping in this time is not there any more. */
 const PING_MS = 5000;
-const MOST_ANSWER_FIELDS = 260;
-/** Enough for all its streams to wait with a piece each; what is above is refused. */
-const SESSION_MB = 64;
+/** A field section of an answer, pseudo-fields included. */
+const ANSWER_SECTION = { mostFields: 260, listBytes: 65_536 };
+
+/** What a connection tells its pool. */
+interface LinkEvents {
+  /** A request on it is over. */
+  freed(link: Http2Link): void;
+  /** It takes more requests than before, or fewer. */
+  changed(): void;
+  gone(link: Http2Link): void;
+}
 
 /** One HTTP/2 connection to an endpoint. */
 class Http2Link implements ExchangeOwner {
-  readonly session: ClientHttp2Session;
+  readonly session: Http2Session;
   readonly scheme: "http" | "https";
   readonly authority: string;
   streams = 0;
   idleSinceMs = performance.now();
   hasAnswered = false;
-  /** Takes no new requests: the endpoint said GOAWAY, or we want it gone. */
-  isClosing = false;
-  readonly #freed: (link: Http2Link) => void;
+  readonly #events: LinkEvents;
   readonly #mostRequests: number;
   #requests = 0;
   #isPinging = false;
 
-  constructor(
-    session: ClientHttp2Session,
-    scheme: "http" | "https",
-    authority: string,
-    freed: (link: Http2Link) => void,
-    mostRequests: number,
-  ) {
-    this.session = session;
-    this.scheme = scheme;
+  constructor(socket: Socket, { authority, tls }: PoolSettings, events: LinkEvents, mostRequests: number) {
+    this.scheme = tls === undefined ? "http" : "https";
     this.authority = authority;
-    this.#freed = freed;
+    this.#events = events;
     this.#mostRequests = mostRequests;
+    this.session = new Http2Session(
+      socket,
+      { role: "client", section: ANSWER_SECTION },
+      {
+        onSettings: () => events.changed(),
+        onGoaway: () => events.changed(),
+        onClose: () => events.gone(this),
+        onDefect: (error) => {
+          throw error;
+        },
+      },
+    );
   }
 
   get hasRoom(): boolean {
-    const { session } = this;
-    if (this.isClosing || session.closed || session.destroyed) return false;
-    // Typed as always there; it is not before the endpoint's settings came.
-    const settings: Settings | undefined = session.remoteSettings;
-    return this.streams < Math.min(settings?.maxConcurrentStreams ?? FIRST_STREAMS, MOST_STREAMS);
+    const { takesStreams, hasSettings, peer } = this.session;
+    if (!takesStreams || this.#requests >= this.#mostRequests) return false;
+    return this.streams < Math.min(hasSettings ? peer.mostStreams : FIRST_STREAMS, MOST_STREAMS);
   }
 
   open(): Http2Exchange {
     this.streams += 1;
     this.#requests += 1;
-    if (this.#requests >= this.#mostRequests) this.isClosing = true;
     return new Http2Exchange(this);
   }
 
@@ -71,15 +77,13 @@ class Http2Link implements ExchangeOwner {
     if (head) this.hasAnswered = true;
     if (this.streams === 0) this.idleSinceMs = performance.now();
     if (this.#requests >= this.#mostRequests && this.streams === 0) this.close();
-    this.#freed(this);
+    this.#events.freed(this);
   }
 
   doubted(): void {
-    if (this.#isPinging || this.session.destroyed) return;
+    if (this.#isPinging || this.session.isOver) return;
     this.#isPinging = true;
-    const timer = setTimeout(() => this.session.destroy(), PING_MS);
-    timer.unref();
-    // Called with an error where none can be sent.
+    const timer = setTimeout(() => this.session.destroy(), PING_MS).unref();
     this.session.ping(() => {
       clearTimeout(timer);
       this.#isPinging = false;
@@ -88,8 +92,7 @@ class Http2Link implements ExchangeOwner {
 
   /** Ends with its last request. */
   close(): void {
-    this.isClosing = true;
-    if (!this.session.closed) this.session.close();
+    this.session.close();
   }
 }
 
@@ -208,39 +211,25 @@ export class Http2Pool implements EndpointPool, Timed {
   }
 
   #begin(socket: Socket): void {
-    const { authority, tls, idleMs } = this.#settings;
-    const scheme = tls === undefined ? "http" : "https";
-    // Not written in the call, since one option is missing in node's types.
-    const options = {
-      createConnection: () => socket,
-      maxHeaderListPairs: MOST_ANSWER_FIELDS,
-      maxSessionMemory: SESSION_MB,
-      // What clients say twice is passed on twice; the stricter way throws.
-      strictSingleValueFields: false,
-      peerMaxConcurrentStreams: FIRST_STREAMS,
-      settings: { enablePush: false, initialWindowSize: STREAM_WINDOW_BYTES, maxHeaderListSize: 65_536 },
-    };
-    const session = connectHttp2(`${scheme}://${authority}`, options);
-    session.once("connect", () => session.setLocalWindowSize(CONNECTION_WINDOW_BYTES));
-    const link = new Http2Link(session, scheme, authority, this.#freed, this.#mostRequests);
+    const link = new Http2Link(
+      socket,
+      this.#settings,
+      { freed: this.#freed, changed: () => this.#serve(), gone: this.#gone },
+      this.#mostRequests,
+    );
     this.#links.push(link);
-    session.on("error", ignoreError);
-    session.on("goaway", () => {
-      link.isClosing = true;
-      this.#serve();
-    });
-    session.on("remoteSettings", () => this.#serve());
-    session.once("close", () => {
-      const at = this.#links.indexOf(link);
-      if (at !== -1) this.#links.splice(at, 1);
-      this.#serve();
-    });
-    if (this.deadlineMs === Number.POSITIVE_INFINITY) this.deadlineMs = performance.now() + idleMs;
+    if (this.deadlineMs === Number.POSITIVE_INFINITY) this.deadlineMs = performance.now() + this.#settings.idleMs;
     if (this.#isRetired && this.#waiting.size === 0) return link.close();
     this.#serve();
   }
+
+  readonly #gone = (link: Http2Link): void => {
+    const at = this.#links.indexOf(link);
+    if (at !== -1) this.#links.splice(at, 1);
+    this.#serve();
+  };
 }
 
 function ignoreError(): void {
-  // The session's "close" follows.
+  // The connection was given up already.
 }

@@ -50,8 +50,6 @@ export interface UpstreamExchange {
     readonly target: string;
     readonly fields: RawFields;
     readonly framing: Framing;
-    /** Trailers may follow also a body of known length. */
-    readonly mayHaveTrailers?: boolean;
     readonly upgrade: string | undefined;
     readonly handler: AnswerHandler;
   }): void;

@@ -1,0 +1,33 @@
+// Tested by http2-session.test.ts
+/** Characters of a name in lower case (RFC 9113, 8.2.1). */
+const NAME = /^[!#$%&'*+.^_`|~0-9a-z-]+$/;
+/** What would break out of a value over HTTP/1, or is beyond one byte. */
+const NOT_IN_VALUE = /[^\t\x20-\x7e\x80-\xff]/;
+/** Fields of an HTTP/1 connection (RFC 9113, 8.2.2). */
+const OF_CONNECTIONS = new Set(["connection", "keep-alive", "proxy-connection", "transfer-encoding", "upgrade"]);
+
+/** Whether every field of a section may be written: one that may not could mean something else at the other end. */
+export function isSendable(section: readonly string[]): boolean {
+  for (let at = 0; at < section.length; at += 2) {
+    const name = section[at] ?? "";
+    if (!NAME.test(name) && !(name.startsWith(":") && NAME.test(name.slice(1)))) return false;
+    if (NOT_IN_VALUE.test(section[at + 1] ?? "")) return false;
+  }
+  return true;
+}
+
+/**
+ * What is wrong with the section of an answer or of trailers (RFC 9113, 8.2 and 8.3.2); undefined when nothing is. Those of
+ * requests are judged by whoever takes them.
+ */
+export function sectionProblem(section: readonly string[], isTrailer: boolean): string | undefined {
+  for (let at = 0; at < section.length; at += 2) {
+    const name = section[at] ?? "";
+    if (at === 0 && name === ":status" && !isTrailer) continue;
+    if (name.startsWith(":")) return "a pseudo-field out of its place";
+    if (!NAME.test(name)) return "a field name that is not valid";
+    if (NOT_IN_VALUE.test(section[at + 1] ?? "")) return `a value of ${name} that is not valid`;
+    if (OF_CONNECTIONS.has(name)) return `the field ${name}, which has no place in HTTP/2`;
+  }
+  return undefined;
+}

@@ -1,0 +1,177 @@
+import {
+  ACK,
+  CONTINUATION,
+  DATA,
+  FRAME_SIZE_ERROR,
+  PADDED,
+  PROTOCOL_ERROR,
+  SETTINGS,
+  WITH_PRIORITY,
+  type HEADERS,
+} from "./codes.ts";
+import { Http2Error } from "./http2-error.ts";
+
+/** The largest content of a frame that is taken and sent: what every peer must take (RFC 9113, 4.2). */
+export const FRAME_BYTES = 16_384;
+/** Length, type, flags and stream of a frame (RFC 9113, 4.1). */
+export const FRAME_HEAD_BYTES = 9;
+
+/** What a client says first (RFC 9113, 3.4). */
+export const PREFACE = Buffer.from("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", "latin1");
+
+const NOTHING = Buffer.alloc(0);
+
+/** Told of frames in their order. What it throws ends the reading. */
+export interface FrameSink {
+  /** Nothing more is to be told. */
+  readonly isOver: boolean;
+  /** DATA begins; `sizeBytes` counts against windows, padding included. */
+  onDataFrame(stream: number, flags: number, sizeBytes: number): void;
+  /** Some of its content, in memory that is the receiver's. */
+  onDataPiece(piece: Buffer): void;
+  onDataFrameEnd(): void;
+  /** Any other frame, whole; `content` is not looked at again. */
+  onFrame(type: number, flags: number, stream: number, content: Buffer): void;
+}
+
+/**
+ * Cuts what a peer sends into frames (RFC 9113, 4.1). Content of DATA is passed on as it comes, everything else once it is
+ * whole.
+ */
+export class FrameParser {
+  readonly #sink: FrameSink;
+  #prefaceAt: number;
+  #hasSettings = false;
+  /** The begin of a frame whose rest is still to come. */
+  #held = NOTHING;
+  /** Of the DATA frame under way. */
+  #isInData = false;
+  #contentLeft = 0;
+  #paddingLeft = 0;
+  /** The length of the padding is the next byte. */
+  #isPaddingNext = false;
+
+  /** `expectsPreface`: the peer is a client. */
+  constructor(sink: FrameSink, expectsPreface: boolean) {
+    this.#sink = sink;
+    this.#prefaceAt = expectsPreface ? 0 : PREFACE.length;
+  }
+
+  /**
+   * Reads on.
+   * @throws Http2Error when these are no frames
+   */
+  read(chunk: Buffer): void {
+    let bytes = chunk;
+    if (this.#held.length > 0) {
+      bytes = Buffer.concat([this.#held, chunk]);
+      this.#held = NOTHING;
+    }
+    let at = this.#prefaceAt < PREFACE.length ? this.#readPreface(bytes) : 0;
+    while (at < bytes.length && !this.#sink.isOver) {
+      const next = this.#isInData ? this.#readData(bytes, at) : this.#readFrame(bytes, at);
+      if (next === -1) break;
+      at = next;
+    }
+    // A slice would keep a whole read of the socket alive.
+    if (at < bytes.length && !this.#sink.isOver) this.#held = Buffer.from(bytes.subarray(at));
+  }
+
+  #readPreface(bytes: Buffer): number {
+    const sizeBytes = Math.min(bytes.length, PREFACE.length - this.#prefaceAt);
+    if (bytes.compare(PREFACE, this.#prefaceAt, this.#prefaceAt + sizeBytes, 0, sizeBytes) !== 0) {
+      throw new Http2Error(PROTOCOL_ERROR, "The client does not begin with the preface of HTTP/2");
+    }
+    this.#prefaceAt += sizeBytes;
+    return sizeBytes;
+  }
+
+  /** Reads one frame, or of DATA its head; gives where the next begins, -1 when too little is there. */
+  #readFrame(bytes: Buffer, at: number): number {
+    if (bytes.length - at < FRAME_HEAD_BYTES) return -1;
+    const sizeBytes = ((bytes[at] ?? 0) << 16) | ((bytes[at + 1] ?? 0) << 8) | (bytes[at + 2] ?? 0);
+    const type = bytes[at + 3] ?? 0;
+    const flags = bytes[at + 4] ?? 0;
+    const stream = bytes.readUInt32BE(at + 5) & 0x7fffffff;
+    if (sizeBytes > FRAME_BYTES) {
+      throw new Http2Error(FRAME_SIZE_ERROR, `A frame of ${sizeBytes} bytes, at most ${FRAME_BYTES} are allowed`);
+    }
+    if (!this.#hasSettings) {
+      const isGreeting = type === SETTINGS && (flags & ACK) === 0;
+      if (!isGreeting) throw new Http2Error(PROTOCOL_ERROR, "SETTINGS is not the first frame");
+      this.#hasSettings = true;
+    }
+    const start = at + FRAME_HEAD_BYTES;
+    if (type === DATA) {
+      this.#beginData(stream, flags, sizeBytes);
+      return start;
+    }
+    if (bytes.length - start < sizeBytes) return -1;
+    this.#sink.onFrame(type, flags, stream, bytes.subarray(start, start + sizeBytes));
+    return start + sizeBytes;
+  }
+
+  #beginData(stream: number, flags: number, sizeBytes: number): void {
+    this.#contentLeft = sizeBytes;
+    this.#paddingLeft = 0;
+    this.#isPaddingNext = (flags & PADDED) !== 0;
+    if (this.#isPaddingNext && sizeBytes === 0) {
+      throw new Http2Error(FRAME_SIZE_ERROR, "A padded frame has no length of its padding");
+    }
+    this.#sink.onDataFrame(stream, flags, sizeBytes);
+    this.#isInData = sizeBytes > 0;
+    if (!this.#isInData) this.#sink.onDataFrameEnd();
+  }
+
+  #readData(bytes: Buffer, start: number): number {
+    let at = start;
+    if (this.#isPaddingNext) {
+      this.#isPaddingNext = false;
+      this.#paddingLeft = bytes[at] ?? 0;
+      this.#contentLeft -= 1 + this.#paddingLeft;
+      at += 1;
+      if (this.#contentLeft < 0) throw new Http2Error(PROTOCOL_ERROR, "Padding is longer than its frame");
+    }
+    const contentEnd = Math.min(bytes.length, at + this.#contentLeft);
+    if (contentEnd > at) {
+      this.#contentLeft -= contentEnd - at;
+      this.#sink.onDataPiece(bytes.subarray(at, contentEnd));
+    }
+    const end = this.#contentLeft > 0 ? contentEnd : Math.min(bytes.length, contentEnd + this.#paddingLeft);
+    this.#paddingLeft -= end - contentEnd;
+    if (this.#contentLeft === 0 && this.#paddingLeft === 0) {
+      this.#isInData = false;
+      this.#sink.onDataFrameEnd();
+    }
+    return end;
+  }
+}
+
+/**
+ * The content of a HEADERS or CONTINUATION frame that belongs to the field block (RFC 9113, 6.2).
+ * @throws Http2Error when padding or priority do not fit in
+ */
+export function blockOf(
+  type: typeof HEADERS | typeof CONTINUATION,
+  flags: number,
+  stream: number,
+  content: Buffer,
+): Buffer {
+  if (type === CONTINUATION) return content;
+  let start = 0;
+  let end = content.length;
+  if ((flags & PADDED) !== 0) {
+    if (end === 0) throw new Http2Error(FRAME_SIZE_ERROR, "A padded frame has no length of its padding");
+    end -= content[0] ?? 0;
+    start = 1;
+  }
+  if ((flags & WITH_PRIORITY) !== 0) {
+    if (content.length < start + 5) throw new Http2Error(FRAME_SIZE_ERROR, "HEADERS is too short for its priority");
+    if ((content.readUInt32BE(start) & 0x7fffffff) === stream) {
+      throw new Http2Error(PROTOCOL_ERROR, "A stream depends on itself");
+    }
+    start += 5;
+  }
+  if (start > end) throw new Http2Error(PROTOCOL_ERROR, "Padding is longer than its frame");
+  return content.subarray(start, end);
+}

@@ -1,0 +1,125 @@
+// Tested by http2-session.test.ts
+import { DeskWriter, type ByteSocket } from "@headworks/sockets";
+import {
+  ACK,
+  CONTINUATION,
+  DATA,
+  END_HEADERS,
+  END_STREAM,
+  GOAWAY,
+  HEADERS,
+  PING,
+  RST_STREAM,
+  SETTINGS,
+  WINDOW_UPDATE,
+} from "./codes.ts";
+import { FRAME_BYTES, FRAME_HEAD_BYTES, PREFACE } from "./frame-parser.ts";
+
+/** Writes frames (RFC 9113, 6); all of a turn leave together. */
+export class FrameWriter {
+  readonly #out: DeskWriter;
+
+  constructor(socket: ByteSocket) {
+    this.#out = new DeskWriter(socket);
+  }
+
+  /** The socket takes no more for now. */
+  get isFull(): boolean {
+    return this.#out.isFull;
+  }
+
+  /** How often something was handed over to the socket. */
+  get handOvers(): number {
+    return this.#out.handOvers;
+  }
+
+  /** Hands over what is written. */
+  flush(): void {
+    this.#out.flush();
+  }
+
+  preface(): void {
+    const at = this.#out.reserve(PREFACE.length);
+    PREFACE.copy(this.#out.desk, at);
+  }
+
+  settings(pairs: readonly (readonly [id: number, value: number])[]): void {
+    let at = this.#begin(SETTINGS, 0, 0, pairs.length * 6);
+    for (const [id, value] of pairs) {
+      this.#out.desk.writeUInt16BE(id, at);
+      this.#out.desk.writeUInt32BE(value, at + 2);
+      at += 6;
+    }
+  }
+
+  settingsTaken(): void {
+    this.#begin(SETTINGS, ACK, 0, 0);
+  }
+
+  ping(payload: Buffer, isAnswer: boolean): void {
+    const at = this.#begin(PING, isAnswer ? ACK : 0, 0, payload.length);
+    payload.copy(this.#out.desk, at);
+  }
+
+  goaway(lastStream: number, code: number): void {
+    this.#numbers(GOAWAY, 0, lastStream, code);
+  }
+
+  reset(stream: number, code: number): void {
+    this.#numbers(RST_STREAM, stream, code);
+  }
+
+  /** Widens the window of a stream, or of the connection with 0. */
+  widen(stream: number, byBytes: number): void {
+    this.#numbers(WINDOW_UPDATE, stream, byBytes);
+  }
+
+  /** A field block, in as many frames as it takes (RFC 9113, 6.10). */
+  block(stream: number, block: Buffer, isEnd: boolean): void {
+    let type = HEADERS;
+    let start = 0;
+    do {
+      const end = Math.min(block.length, start + FRAME_BYTES);
+      const isLast = end === block.length;
+      const flags = (isLast ? END_HEADERS : 0) | (isEnd && type === HEADERS ? END_STREAM : 0);
+      const at = this.#begin(type, flags, stream, end - start);
+      block.copy(this.#out.desk, at, start, end);
+      start = end;
+      type = CONTINUATION;
+    } while (start < block.length);
+  }
+
+  /** One DATA frame without an end, or the end alone; gives its place, which holds until {@link handOvers} changes. */
+  data(stream: number, piece: Buffer | undefined, start: number, end: number): number {
+    const at = this.#begin(DATA, piece === undefined ? END_STREAM : 0, stream, end - start);
+    piece?.copy(this.#out.desk, at, start, end);
+    return at - FRAME_HEAD_BYTES;
+  }
+
+  /** Makes the frame at this place the last of its stream. */
+  endAt(place: number): void {
+    this.#out.desk[place + 4] = END_STREAM;
+  }
+
+  #numbers(type: number, stream: number, first: number, second?: number): void {
+    const at = this.#begin(type, 0, stream, second === undefined ? 4 : 8);
+    this.#out.desk.writeUInt32BE(first, at);
+    if (second !== undefined) this.#out.desk.writeUInt32BE(second, at + 4);
+  }
+
+  /** Writes the head of a frame; gives where its content is to be. */
+  #begin(type: number, flags: number, stream: number, sizeBytes: number): number {
+    const at = this.#out.reserve(FRAME_HEAD_BYTES + sizeBytes);
+    const { desk } = this.#out;
+    desk[at] = sizeBytes >>> 16;
+    desk[at + 1] = sizeBytes >>> 8;
+    desk[at + 2] = sizeBytes;
+    desk[at + 3] = type;
+    desk[at + 4] = flags;
+    desk[at + 5] = stream >>> 24;
+    desk[at + 6] = stream >>> 16;
+    desk[at + 7] = stream >>> 8;
+    desk[at + 8] = stream;
+    return at + FRAME_HEAD_BYTES;
+  }
+}

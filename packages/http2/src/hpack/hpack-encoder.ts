@@ -1,0 +1,168 @@
+import { DynamicTable } from "./dynamic-table.ts";
+import { huffmanSizeBytes, writeHuffman } from "./huffman.ts";
+import { COOKIE, KEPT, KNOWN_NAMES, NEVER_KEPT, NOT_KEPT } from "./static-fields.ts";
+import { ENTRY_OVERHEAD_BYTES, STATIC_SIZE, TABLE_BYTES } from "./static-table.ts";
+
+/** Bits that say what follows (RFC 7541, 6). */
+const INDEXED = 0x80;
+const WITH_INDEXING = 0x40;
+const WITHOUT_INDEXING = 0x00;
+const NEVER_INDEXED = 0x10;
+const TABLE_SIZE = 0x20;
+const HUFFMAN = 0x80;
+
+/** A shorter cookie can be guessed. */
+const LONG_COOKIE = 20;
+
+/** A value that takes more of the table would push out all that is of use there. */
+const MOST_OF_TABLE = 0.75;
+
+const FIRST_SCRATCH_BYTES = 8192;
+const MOST_SCRATCH_BYTES = 65_536;
+/** A number of 32 bits behind a prefix. */
+const MOST_INTEGER_BYTES = 6;
+/** A field has an index or the size of its name, and the size of its value. */
+const MOST_FIELD_INTEGERS = 3;
+
+/** All encoders write here, each its block before the next one writes. */
+let scratch: Buffer = Buffer.allocUnsafeSlow(FIRST_SCRATCH_BYTES);
+
+/** The entries of the dynamic table that have one name. */
+interface KeptName {
+  /** The number of the newest: no other is there longer. */
+  newest: number;
+  /** The number of each by its value. */
+  readonly values: Map<string, number>;
+}
+
+/** Encodes the field blocks of one direction of a connection (RFC 7541), and keeps the table they refer to. */
+export class HpackEncoder {
+  #tableBytes = TABLE_BYTES;
+  /** The smallest size since the last block, while there is a change to announce. */
+  #smallestBytes: number | undefined;
+  readonly #table = new DynamicTable();
+  readonly #names = new Map<string, KeptName>();
+
+  /**
+   * Takes the peer's SETTINGS_HEADER_TABLE_SIZE, of which never more than 4096 bytes are used. The next block announces
+   * the change, and the smallest size there was in between (RFC 7541, 4.2).
+   */
+  limitTable(bytes: number): void {
+    const tableBytes = Math.min(bytes, TABLE_BYTES);
+    if (tableBytes === this.#tableBytes) return;
+    this.#tableBytes = tableBytes;
+    this.#smallestBytes = Math.min(this.#smallestBytes ?? tableBytes, tableBytes);
+    this.#evict(tableBytes);
+  }
+
+  /**
+   * The block of a section `[name0, value0, …]`. The caller has made sure that names are in lower case, and values are
+   * latin1 without CR, LF and NUL. The block is in shared memory, and valid until the next call of any encoder.
+   */
+  encode(section: readonly string[]): Buffer {
+    let block = scratch;
+    let at = this.#smallestBytes === undefined ? 0 : this.#announceSize(block, this.#smallestBytes);
+    for (let index = 0; index < section.length; index += 2) {
+      const name = section[index] ?? "";
+      const value = section[index + 1] ?? "";
+      const needed = at + name.length + value.length + MOST_FIELD_INTEGERS * MOST_INTEGER_BYTES;
+      if (needed > block.length) block = enlarged(block, at, needed);
+      at = this.#writeField(block, at, name, value);
+    }
+    return block.subarray(0, at);
+  }
+
+  #announceSize(block: Buffer, smallestBytes: number): number {
+    this.#smallestBytes = undefined;
+    let at = 0;
+    if (smallestBytes < this.#tableBytes) at = writeInteger(block, at, TABLE_SIZE, 0x1f, smallestBytes);
+    return writeInteger(block, at, TABLE_SIZE, 0x1f, this.#tableBytes);
+  }
+
+  #writeField(block: Buffer, at: number, name: string, value: string): number {
+    const known = KNOWN_NAMES.get(name);
+    const whole = known?.values?.get(value);
+    if (whole !== undefined) return writeInteger(block, at, INDEXED, 0x7f, whole);
+    const keeping = known === undefined ? KEPT : known.keeping;
+    const staticIndex = known === undefined ? 0 : known.index;
+    // These are not looked for: what is never kept is in no table.
+    if (keeping === NOT_KEPT) return writeLiteral(block, at, WITHOUT_INDEXING, staticIndex, name, value);
+    if (keeping === NEVER_KEPT || (keeping === COOKIE && value.length < LONG_COOKIE)) {
+      return writeLiteral(block, at, NEVER_INDEXED, staticIndex, name, value);
+    }
+    const kept = this.#names.get(name);
+    const number = kept?.values.get(value);
+    if (number !== undefined) return writeInteger(block, at, INDEXED, 0x7f, this.#indexOf(number));
+    const nameIndex = staticIndex === 0 && kept !== undefined ? this.#indexOf(kept.newest) : staticIndex;
+    const sizeBytes = name.length + value.length + ENTRY_OVERHEAD_BYTES;
+    if (sizeBytes > this.#tableBytes * MOST_OF_TABLE) {
+      return writeLiteral(block, at, WITHOUT_INDEXING, nameIndex, name, value);
+    }
+    this.#keep(name, value, sizeBytes);
+    return writeLiteral(block, at, WITH_INDEXING, nameIndex, name, value);
+  }
+
+  #indexOf(number: number): number {
+    return STATIC_SIZE + this.#table.next - number;
+  }
+
+  #keep(name: string, value: string, sizeBytes: number): void {
+    this.#evict(this.#tableBytes - sizeBytes);
+    const number = this.#table.next;
+    this.#table.add(name, value);
+    const kept = this.#names.get(name);
+    if (kept === undefined) {
+      this.#names.set(name, { newest: number, values: new Map([[value, number]]) });
+    } else {
+      kept.newest = number;
+      kept.values.set(value, number);
+    }
+  }
+
+  #evict(downToBytes: number): void {
+    const table = this.#table;
+    while (table.usedBytes > downToBytes) {
+      const name = table.nameOf(table.oldest);
+      const kept = this.#names.get(name);
+      kept?.values.delete(table.valueOf(table.oldest));
+      if (kept?.values.size === 0) this.#names.delete(name);
+      table.dropOldest();
+    }
+  }
+}
+
+/** A literal with the representation's bits (RFC 7541, 6.2); its name is written out if it has no index. */
+function writeLiteral(into: Buffer, at: number, kind: number, nameIndex: number, name: string, value: string): number {
+  const end = writeInteger(into, at, kind, kind === WITH_INDEXING ? 0x3f : 0x0f, nameIndex);
+  return writeText(into, nameIndex === 0 ? writeText(into, end, name) : end, value);
+}
+
+/** A name or a value, in whichever way is shorter (RFC 7541, 5.2). */
+function writeText(into: Buffer, at: number, text: string): number {
+  const huffmanBytes = huffmanSizeBytes(text);
+  if (huffmanBytes < text.length) return writeHuffman(text, into, writeInteger(into, at, HUFFMAN, 0x7f, huffmanBytes));
+  const start = writeInteger(into, at, 0, 0x7f, text.length);
+  return start + into.write(text, start, "latin1");
+}
+
+/** A number behind the bits in front of its prefix (RFC 7541, 5.1). */
+function writeInteger(into: Buffer, at: number, bits: number, mask: number, value: number): number {
+  if (value < mask) {
+    into[at] = bits | value;
+    return at + 1;
+  }
+  into[at] = bits | mask;
+  let end = at + 1;
+  let rest = value - mask;
+  for (; rest >= 0x80; rest >>>= 7) into[end++] = (rest & 0x7f) | 0x80;
+  into[end++] = rest;
+  return end;
+}
+
+/** More memory with the same begin; it is kept for later blocks unless it is large. */
+function enlarged(block: Buffer, usedBytes: number, neededBytes: number): Buffer {
+  const larger = Buffer.allocUnsafeSlow(Math.max(2 * block.length, neededBytes));
+  block.copy(larger, 0, 0, usedBytes);
+  if (larger.length <= MOST_SCRATCH_BYTES) scratch = larger;
+  return larger;
+}

@@ -1,0 +1,15 @@
+// Tested by session-closing.test.ts
+import { http2CodeName } from "./codes.ts";
+
+/** The peer, or we, broke the rules of a connection, which ends with this code (RFC 9113, 5.4.1). */
+export class Http2Error extends Error {
+  override readonly name = "Http2Error";
+  /** As errors of sockets have one. */
+  readonly code = "ERR_HTTP2_CONNECTION";
+  readonly http2Code: number;
+
+  constructor(http2Code: number, message: string) {
+    super(`${message} (${http2CodeName(http2Code)})`);
+    this.http2Code = http2Code;
+  }
+}

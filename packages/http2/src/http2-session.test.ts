@@ -1,0 +1,349 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { FRAME, frame, HPACK_CASES, HTTP2_CASES, request } from "@headworks/testkit";
+import { data, heads, pattern, resetOf } from "../test/raw-peer.ts";
+import { askedRaw, both, OK, servedRaw } from "../test/session-rig.ts";
+import type { Told } from "../test/told.ts";
+import { CANCEL, ENHANCE_YOUR_CALM, INTERNAL_ERROR, NO_ERROR, PROTOCOL_ERROR, REFUSED_STREAM } from "./codes.ts";
+import { Http2Error } from "./http2-error.ts";
+
+const BODY = pattern(300_000);
+/** Judged by whoever takes requests, not by the connection. */
+const OF_REQUESTS = /^8\.[123]|^RFC 8441|^10/;
+
+/** Answers with 200 and what came, once all did. */
+function echoes(told: Told): void {
+  told.onEnded = () => {
+    told.stream.sendSection(OK, false);
+    told.stream.write(told.body);
+    told.stream.end();
+  };
+}
+
+test("8.1: a request and its answer come over whole, with trailers behind the bodies, and then it is over", async () => {
+  const { client, server } = await both();
+  await using _client = client;
+  await using _server = server;
+  server.onStream = (told) => {
+    told.onEnded = () => {
+      told.stream.sendSection([...OK, "x-first", "1"], false);
+      told.stream.write(told.body);
+      told.stream.end(["x-sum", "2"]);
+    };
+  };
+  const asked = client.ask(false, ["x-asked", "yes"]);
+  asked.stream.write(BODY);
+  asked.stream.end(["x-trailer", "3"]);
+  assert.equal(await asked.code(), NO_ERROR);
+  const served = await server.stream();
+  assert.equal(await served.code(), NO_ERROR);
+  assert.deepEqual(served.sections[0]?.slice(-2), ["x-asked", "yes"]);
+  assert.deepEqual(served.trailers, ["x-trailer", "3"]);
+  assert.deepEqual(asked.sections, [[...OK, "x-first", "1"]]);
+  assert.deepEqual(asked.trailers, ["x-sum", "2"]);
+  assert.ok(served.body.equals(BODY), "the request's body");
+  assert.ok(asked.body.equals(BODY), "the answer's body");
+  assert.deepEqual([...client.broken, ...server.broken], []);
+  assert.deepEqual(
+    asked.order.filter((what) => what !== "drain"),
+    ["section", "data", "trailers", "end", "close"],
+  );
+});
+
+test("8.1: sections that are whole have no end of their own", async () => {
+  const { client, server } = await both();
+  await using _client = client;
+  await using _server = server;
+  server.onStream = (told, _fields, isWhole) => {
+    assert.ok(isWhole);
+    told.stream.sendSection([":status", "204"], true);
+  };
+  const asked = client.ask(true);
+  await asked.code();
+  assert.deepEqual(asked.order, ["section", "close"]);
+  assert.deepEqual((await server.stream()).order, ["section", "close"]);
+});
+
+test("8.1: interim answers are told as sections of their own, in order, before the one that counts", async () => {
+  const { client, server } = await both();
+  await using _client = client;
+  await using _server = server;
+  server.onStream = (told) => {
+    told.stream.sendSection([":status", "100"], false);
+    told.stream.sendSection([":status", "103", "link", "</a.css>"], false);
+    told.stream.sendSection(OK, false);
+    told.stream.end();
+  };
+  const asked = client.ask(true);
+  assert.equal(await asked.code(), NO_ERROR);
+  assert.deepEqual(
+    asked.sections.map(([, status]) => status),
+    ["100", "103", "200"],
+  );
+  assert.deepEqual(client.broken, []);
+});
+
+test("5: fifty requests at once do not mix", async () => {
+  const { client, server } = await both();
+  await using _client = client;
+  await using _server = server;
+  server.onStream = echoes;
+  const bodies = Array.from({ length: 50 }, (_, at) => pattern(1 + at * 977, at));
+  const asked = bodies.map((body) => {
+    const told = client.ask(false);
+    for (let at = 0; at < body.length; at += 5000) told.stream.write(body.subarray(at, at + 5000));
+    told.stream.end();
+    return told;
+  });
+  for (const [at, told] of asked.entries()) {
+    assert.equal(await told.code(), NO_ERROR, `stream ${at}`);
+    assert.ok(told.body.equals(bodies[at] ?? BODY), `body ${at}`);
+  }
+  assert.deepEqual([...client.broken, ...server.broken], []);
+});
+
+/** What a server says of stream 1, behind which a client tells these, in this order, and closes the stream with this. */
+const ANSWERS: readonly (readonly [what: string, said: readonly Buffer[], order: string, code: number])[] = [
+  ["a reset before the head (6.4)", [resetOf(1, CANCEL)], "close", CANCEL],
+  ["a reset in the middle (6.4)", [heads(1, OK), data(1, "ab"), resetOf(1, CANCEL)], "section data close", CANCEL],
+  ["a code nobody knows (7)", [heads(1, OK), resetOf(1, 0xfefe)], "section close", 0xfefe],
+  [
+    "NO_ERROR behind a whole answer while the request goes on (8.1)",
+    [heads(1, OK), data(1, "ab", true), resetOf(1, NO_ERROR)],
+    "section data end close",
+    NO_ERROR,
+  ],
+  [
+    "NO_ERROR before the end of an answer",
+    [heads(1, OK), data(1, "ab"), resetOf(1, NO_ERROR)],
+    "section data close",
+    0,
+  ],
+  ["DATA before the head (8.1)", [data(1, "ab")], "close", PROTOCOL_ERROR],
+  ["empty DATA with an end before the head (8.1)", [data(1, "", true)], "close", PROTOCOL_ERROR],
+  [
+    "DATA behind an interim answer (8.1)",
+    [heads(1, [":status", "100"]), data(1, "a")],
+    "section close",
+    PROTOCOL_ERROR,
+  ],
+  ["an interim answer that ends (8.1)", [heads(1, [":status", "103"], true)], "close", PROTOCOL_ERROR],
+  ["trailers without an end (8.1)", [heads(1, OK), heads(1, ["x", "y"])], "section close", PROTOCOL_ERROR],
+  ["trailers with a status (8.1)", [heads(1, OK), heads(1, OK, true)], "section close", PROTOCOL_ERROR],
+  ["a pseudo-field behind others (8.3)", [heads(1, ["x", "y", ":status", "200"])], "close", PROTOCOL_ERROR],
+  ["a name in upper case (8.2.1)", [heads(1, [...OK, "X", "y"])], "close", PROTOCOL_ERROR],
+  ["a value with a line break (8.2.1)", [heads(1, [...OK, "x", "y\r\nz: 1"])], "close", PROTOCOL_ERROR],
+  ["a value with a zero (8.2.1)", [heads(1, [...OK, "x", "\0"])], "close", PROTOCOL_ERROR],
+  ["a field of connections (8.2.2)", [heads(1, [...OK, "transfer-encoding", "chunked"])], "close", PROTOCOL_ERROR],
+  [
+    "more fields than are taken",
+    [heads(1, [...OK, ...Array.from({ length: 200 }, (_, at) => `x${at >> 1}`)])],
+    "close",
+    PROTOCOL_ERROR,
+  ],
+];
+
+for (const [what, said, order, code] of ANSWERS) {
+  test(`an answer with ${what} ends its stream with ${code}, and no other`, async () => {
+    const { tested, peer } = await askedRaw();
+    await using _tested = tested;
+    const first = tested.ask(false);
+    const second = tested.ask(true);
+    peer.say(...said, heads(3, OK), data(3, "fine", true));
+    assert.equal(await first.code(), code);
+    assert.equal(first.order.join(" "), order);
+    assert.equal(await second.code(), NO_ERROR);
+    assert.equal(second.body.toString(), "fine");
+    assert.deepEqual(tested.broken, []);
+  });
+}
+
+/** How a body compares to what was announced of it (8.1.1). */
+const LENGTHS: readonly (readonly [
+  what: string,
+  bytes: number,
+  said: readonly Buffer[],
+  code: number,
+  told: number,
+])[] = [
+  ["the same", 4, [data(1, "ab"), data(1, "cd", true)], NO_ERROR, 4],
+  ["the same, before trailers", 4, [data(1, "abcd"), heads(1, ["x", "y"], true)], NO_ERROR, 4],
+  ["none, as announced", 0, [data(1, "", true)], NO_ERROR, 0],
+  ["a byte less", 4, [data(1, "abc", true)], PROTOCOL_ERROR, 3],
+  ["a byte less, before trailers", 4, [data(1, "abc"), heads(1, ["x", "y"], true)], PROTOCOL_ERROR, 3],
+  ["a byte more", 4, [data(1, "abcde", true)], PROTOCOL_ERROR, 0],
+  ["a byte more in a frame of its own", 4, [data(1, "abcd"), data(1, "e")], PROTOCOL_ERROR, 4],
+  ["some where none was announced", 0, [data(1, "a", true)], PROTOCOL_ERROR, 0],
+  ["the same, and NO_ERROR in place of its end", 4, [data(1, "abcd"), resetOf(1, NO_ERROR)], NO_ERROR, 4],
+  ["the same, and another code in place of its end", 4, [data(1, "abcd"), resetOf(1, CANCEL)], CANCEL, 4],
+  ["a byte less, and NO_ERROR in place of its end", 4, [data(1, "abc"), resetOf(1, NO_ERROR)], NO_ERROR, 3],
+];
+
+for (const [what, bytes, said, code, told] of LENGTHS) {
+  test(`8.1.1: a body of ${bytes} bytes of which comes ${what}: ${code}`, async () => {
+    const { tested, peer } = await askedRaw();
+    await using _tested = tested;
+    const asked = tested.ask(true);
+    asked.onHead = () => asked.stream.announce(bytes);
+    peer.say(heads(1, OK), ...said);
+    assert.equal(await asked.code(), code);
+    assert.equal(asked.dataBytes, told);
+    const isComplete = code === NO_ERROR && told === bytes;
+    assert.equal(asked.order.includes("end"), isComplete, asked.order.join(" "));
+    if (code === PROTOCOL_ERROR) assert.equal(await peer.reset(1), PROTOCOL_ERROR);
+    assert.deepEqual(tested.broken, []);
+    await peer.goesOn();
+  });
+}
+
+test("5.4.2: a reset of ours reaches the peer, is told here once, and what still comes is not told", async () => {
+  const { tested, peer } = await askedRaw();
+  await using _tested = tested;
+  const asked = tested.ask(false);
+  asked.onHead = () => asked.stream.reset(CANCEL);
+  peer.say(heads(1, OK), data(1, "late"), heads(1, ["x", "y"], true), resetOf(1, 1));
+  assert.equal(await peer.reset(1), CANCEL);
+  await peer.goesOn();
+  assert.deepEqual(asked.order, ["section", "close"]);
+  assert.equal(asked.stream.closeCode, CANCEL);
+  asked.stream.write(Buffer.from("x"));
+  asked.stream.end(["x", "y"]);
+  asked.stream.reset(INTERNAL_ERROR);
+  await peer.goesOn();
+  assert.deepEqual(
+    peer.frames.filter(({ stream }) => stream === 1).map(({ type }) => type),
+    [FRAME.headers, FRAME.reset],
+  );
+});
+
+test("8.1: a stream that is reset in the middle of its own data is told nothing more of it", async () => {
+  const { tested, peer } = await servedRaw();
+  await using _tested = tested;
+  tested.onStream = (told) => {
+    told.onDataCame = () => told.stream.reset(CANCEL);
+  };
+  peer.say(heads(1, [":method", "POST"]), data(1, "a"), data(1, "b"), data(1, "", true));
+  await peer.goesOn();
+  assert.deepEqual(tested.streams[0]?.order, ["section", "data", "close"]);
+  assert.equal(tested.streams[0]?.dataBytes, 1);
+});
+
+test("8.1: a stream that is reset in the middle of a frame is told nothing of the rest of that frame", async () => {
+  const { tested, peer } = await servedRaw();
+  await using _tested = tested;
+  tested.onStream = (told) => {
+    told.onDataCame = () => told.stream.reset(CANCEL);
+  };
+  const whole = data(1, "abcdef", true);
+  peer.say(heads(1, [":method", "POST"]), whole.subarray(0, 12));
+  const told = await tested.stream();
+  await told.code();
+  peer.say(whole.subarray(12));
+  await peer.goesOn();
+  assert.deepEqual([told.order.join(" "), told.dataBytes], ["section data close", 3]);
+  assert.deepEqual(tested.broken, []);
+});
+
+test("resetBehind() sends what was written first, and then the reset", async () => {
+  const { tested, peer } = await servedRaw({}, [[4, 3]]);
+  await using _tested = tested;
+  tested.onStream = (told) => {
+    told.stream.sendSection(OK, false);
+    told.stream.write(Buffer.from("abcdef"));
+    told.stream.resetBehind(INTERNAL_ERROR);
+  };
+  peer.say(request(1));
+  await peer.bodyOf(1, 3);
+  assert.equal((await tested.stream()).isClosed, false);
+  peer.say(frame(FRAME.windowUpdate, 0, 1, Buffer.from([0, 0, 0, 9])));
+  assert.equal(await peer.reset(1), INTERNAL_ERROR);
+  assert.equal(peer.body(1).toString(), "abcdef");
+});
+
+test("5.1.2: a stream more than allowed is refused, and its place is free again once another one ended", async () => {
+  const { tested, peer } = await servedRaw({ mostStreams: 2 });
+  await using _tested = tested;
+  peer.say(heads(1, [":method", "POST"]), heads(3, [":method", "POST"]), heads(5, [":method", "POST"]));
+  assert.equal(await peer.reset(5), REFUSED_STREAM);
+  peer.say(resetOf(1, CANCEL), heads(7, [":method", "POST"]));
+  await peer.goesOn();
+  assert.deepEqual(
+    tested.streams.map(({ stream }) => stream.id),
+    [1, 3, 7],
+  );
+});
+
+test("10.5.1: a section larger than allowed ends its stream only, and the table is right afterwards", async () => {
+  const { tested, peer } = await servedRaw({ section: { mostFields: 100, listBytes: 200 } });
+  await using _tested = tested;
+  // The large field is kept in the table: the index 62 is the one before it.
+  const kept = Buffer.from([0x40, 1, 0x61, 1, 0x62]);
+  const large = Buffer.concat([Buffer.from([0x40, 1, 0x63, 127, 200, 1]), Buffer.alloc(327, "x")]);
+  peer.say(frame(FRAME.headers, 5, 1, Buffer.concat([kept, large])), frame(FRAME.headers, 5, 3, Buffer.from([0xbf])));
+  assert.equal(await peer.reset(1), ENHANCE_YOUR_CALM);
+  await peer.goesOn();
+  assert.deepEqual(
+    tested.streams.map(({ sections }) => sections),
+    [[["a", "b"]]],
+  );
+});
+
+/** Of a stream too many there is a test above: it may cost the stream or the connection. */
+const CASES = [...HTTP2_CASES, ...HPACK_CASES].filter(
+  ({ section }) => !OF_REQUESTS.test(section) && section !== "5.1.2",
+);
+
+for (const { section, what, bytes, outcome } of CASES) {
+  test(`${section}: ${what}`, async () => {
+    const { tested, peer } = await servedRaw({ mostStreams: 4 });
+    await using _tested = tested;
+    tested.onStream = (told, _fields, isWhole) => {
+      const answer = (): void => {
+        told.stream.sendSection(OK, false);
+        told.stream.write(Buffer.from("answer"));
+        told.stream.end();
+      };
+      // Behind what came together with the request, which may be wrong.
+      if (isWhole) setImmediate(answer);
+      else told.onEnded = answer;
+    };
+    peer.say(...bytes);
+    if (outcome.kind === "connection error") {
+      const code = await peer.goaway();
+      assert.ok(outcome.codes.includes(code), `GOAWAY with ${code}`);
+      const error = await tested.end();
+      assert.ok(error instanceof Http2Error, String(error));
+      assert.equal(error.http2Code, code);
+    } else if (outcome.kind === "stream error") {
+      const code = await peer.reset(outcome.stream);
+      assert.ok(outcome.codes.includes(code), `RST_STREAM with ${code}`);
+      await peer.goesOn();
+    } else if (outcome.kind === "answered") {
+      for (const stream of outcome.streams) {
+        await peer.frame(`the end of ${stream}`, (one) => one.type === FRAME.data && one.stream === stream);
+      }
+      await peer.goesOn();
+    } else {
+      await peer.goesOn();
+    }
+    assert.deepEqual(tested.broken, []);
+  });
+}
+
+test("9: what a handler throws ends the connection, not the process, and all its streams are told", async () => {
+  const { tested, peer } = await servedRaw();
+  await using _tested = tested;
+  tested.onStream = (told) => {
+    if (told.stream.id !== 3) return;
+    told.onDataCame = () => {
+      throw new TypeError("a defect");
+    };
+  };
+  peer.say(heads(1, [":method", "POST"]), heads(3, [":method", "POST"]), data(3, "x"), data(1, "y"));
+  assert.equal(await peer.goaway(), INTERNAL_ERROR);
+  assert.ok((await tested.end()) instanceof TypeError);
+  assert.deepEqual(
+    tested.streams.map(({ order }) => order.join(" ")),
+    ["section close", "section data close"],
+  );
+});

@@ -1,0 +1,17 @@
+export {
+  CANCEL,
+  CONNECT_ERROR,
+  ENHANCE_YOUR_CALM,
+  HTTP_1_1_REQUIRED,
+  http2CodeName,
+  INTERNAL_ERROR,
+  NO_ERROR,
+  PROTOCOL_ERROR,
+  REFUSED_STREAM,
+} from "./codes.ts";
+export { isSendable } from "./field-rules.ts";
+export { Http2Error } from "./http2-error.ts";
+export { Http2Session } from "./session.ts";
+export type { SessionEvents, SessionOptions } from "./session-events.ts";
+export { Http2Stream, type StreamHandler } from "./stream.ts";
+export { StreamSocket } from "./stream-socket.ts";

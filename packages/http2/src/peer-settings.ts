@@ -1,0 +1,89 @@
+// Tested by session-flow.test.ts
+import { ENHANCE_YOUR_CALM, FLOW_CONTROL_ERROR, FRAME_SIZE_ERROR, PROTOCOL_ERROR } from "./codes.ts";
+import { FRAME_BYTES } from "./frame-parser.ts";
+import { Http2Error } from "./http2-error.ts";
+
+/** Settings (RFC 9113, 6.5.2 and RFC 8441, 3). */
+export const SETTING = {
+  headerTableBytes: 1,
+  enablePush: 2,
+  mostStreams: 3,
+  firstWindowBytes: 4,
+  frameBytes: 5,
+  headerListBytes: 6,
+  enableConnectProtocol: 8,
+} as const;
+
+/** What a window, and the sum of what widened it, may come to (RFC 9113, 6.9.1). */
+export const LARGEST_WINDOW_BYTES = 2 ** 31 - 1;
+/** The window of a stream and of a connection before anybody said otherwise. */
+export const FIRST_WINDOW_BYTES = 65_535;
+
+const LARGEST_FRAME_BYTES = 2 ** 24 - 1;
+const SETTING_BYTES = 6;
+/** Nobody has more to say at once. */
+const MOST_AT_ONCE = 32;
+
+/** What the other side allows. */
+export class PeerSettings {
+  /** Streams that we may have open at a time. */
+  mostStreams = Number.POSITIVE_INFINITY;
+  /** Bytes of one body that we may send unasked. */
+  firstWindowBytes = FIRST_WINDOW_BYTES;
+  /** What its decoder of field sections may remember. */
+  headerTableBytes = 4096;
+  /** Whether it takes WebSockets on streams (RFC 8441, 3). */
+  takesWebSockets = false;
+  readonly #isServer: boolean;
+
+  /** `isServer`: the settings are those of a server. */
+  constructor(isServer: boolean) {
+    this.#isServer = isServer;
+  }
+
+  /**
+   * Takes the content of a SETTINGS frame over.
+   * @throws Http2Error for a value that may not be
+   */
+  read(content: Buffer): void {
+    if (content.length % SETTING_BYTES !== 0) throw new Http2Error(FRAME_SIZE_ERROR, "SETTINGS is cut off");
+    if (content.length > MOST_AT_ONCE * SETTING_BYTES) {
+      throw new Http2Error(ENHANCE_YOUR_CALM, `More than ${MOST_AT_ONCE} settings in one frame`);
+    }
+    for (let at = 0; at < content.length; at += SETTING_BYTES) {
+      this.#set(content.readUInt16BE(at), content.readUInt32BE(at + 2));
+    }
+  }
+
+  #set(id: number, value: number): void {
+    switch (id) {
+      case SETTING.headerTableBytes:
+        this.headerTableBytes = value;
+        break;
+      case SETTING.enablePush:
+        // Of a server only 0 has a meaning (RFC 9113, 6.5.2).
+        if (value > (this.#isServer ? 0 : 1)) throw new Http2Error(PROTOCOL_ERROR, "ENABLE_PUSH is not valid");
+        break;
+      case SETTING.mostStreams:
+        this.mostStreams = value;
+        break;
+      case SETTING.firstWindowBytes:
+        if (value > LARGEST_WINDOW_BYTES) throw new Http2Error(FLOW_CONTROL_ERROR, "INITIAL_WINDOW_SIZE is too large");
+        this.firstWindowBytes = value;
+        break;
+      case SETTING.frameBytes:
+        if (value < FRAME_BYTES || value > LARGEST_FRAME_BYTES) {
+          throw new Http2Error(PROTOCOL_ERROR, "MAX_FRAME_SIZE is not valid");
+        }
+        break;
+      case SETTING.enableConnectProtocol:
+        // RFC 8441, 3: what was allowed once stays so.
+        if (value > 1 || (value === 0 && this.takesWebSockets)) {
+          throw new Http2Error(PROTOCOL_ERROR, "ENABLE_CONNECT_PROTOCOL is not valid");
+        }
+        this.takesWebSockets = value === 1;
+        break;
+      default:
+    }
+  }
+}

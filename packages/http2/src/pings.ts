@@ -1,0 +1,41 @@
+// Tested by session-closing.test.ts
+import { PROTOCOL_ERROR } from "./codes.ts";
+import { Http2Error } from "./http2-error.ts";
+
+export const PING_BYTES = 8;
+
+/** The pings of ours that wait for their answers, which come in order (RFC 9113, 6.7). */
+export class Pings {
+  readonly #waiting: ((isAnswered: boolean) => void)[] = [];
+  #answered = 0;
+
+  /** Notes one; gives what it is to carry. */
+  add(answered: (isAnswered: boolean) => void): Buffer {
+    this.#waiting.push(answered);
+    return payloadOf(this.#answered + this.#waiting.length - 1);
+  }
+
+  /**
+   * One is answered.
+   * @throws Http2Error when it is none of ours
+   */
+  answer(content: Buffer): void {
+    const answered = this.#waiting.shift();
+    if (answered === undefined || !content.equals(payloadOf(this.#answered))) {
+      throw new Http2Error(PROTOCOL_ERROR, "A PING that was never sent is answered");
+    }
+    this.#answered += 1;
+    answered(true);
+  }
+
+  /** None will be answered any more. */
+  end(): void {
+    for (const answered of this.#waiting.splice(0)) answered(false);
+  }
+}
+
+function payloadOf(number: number): Buffer {
+  const payload = Buffer.alloc(PING_BYTES);
+  payload.writeUInt32BE(number >>> 0, PING_BYTES - 4);
+  return payload;
+}

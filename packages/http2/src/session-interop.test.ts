@@ -1,0 +1,250 @@
+import assert from "node:assert/strict";
+import { connect as connectHttp2, createServer, performServerHandshake } from "node:http2";
+import type { ClientHttp2Stream, Http2Server, ServerHttp2Stream } from "node:http2";
+import type { Duplex } from "node:stream";
+import { setImmediate as turn } from "node:timers/promises";
+import { test } from "node:test";
+import fc from "fast-check";
+import { pattern } from "../test/raw-peer.ts";
+import { memoryPair, OK, socketPair, Tested } from "../test/session-rig.ts";
+import type { Told } from "../test/told.ts";
+import { within } from "../test/within.ts";
+import { CANCEL, NO_ERROR } from "./codes.ts";
+
+/** One request of a program: what it sends, in which pieces, and what becomes of it. */
+interface Step {
+  readonly askBytes: number;
+  readonly answerBytes: number;
+  readonly pieceBytes: number;
+  readonly hasTrailers: boolean;
+  /** Turns of the event loop for which our end tells nothing, from its first data on. */
+  readonly holdTurns: number;
+  readonly fate: "finish" | "finish at once" | "reset by the client" | "reset by the server";
+}
+
+const sizes = fc.oneof(
+  { weight: 3, arbitrary: fc.integer({ min: 0, max: 300 }) },
+  { weight: 2, arbitrary: fc.integer({ min: 0, max: 70_000 }) },
+  { weight: 1, arbitrary: fc.integer({ min: 0, max: 400_000 }) },
+);
+const step: fc.Arbitrary<Step> = fc.record({
+  askBytes: sizes,
+  answerBytes: sizes,
+  pieceBytes: fc.integer({ min: 500, max: 50_000 }),
+  hasTrailers: fc.boolean(),
+  holdTurns: fc.oneof(fc.constant(0), fc.integer({ min: 1, max: 5 })),
+  fate: fc.oneof(
+    { weight: 5, arbitrary: fc.constant<Step["fate"]>("finish") },
+    { weight: 1, arbitrary: fc.constant<Step["fate"]>("finish at once") },
+    { weight: 1, arbitrary: fc.constant<Step["fate"]>("reset by the client") },
+    { weight: 1, arbitrary: fc.constant<Step["fate"]>("reset by the server") },
+  ),
+});
+const program = fc.record({
+  steps: fc.array(step, { minLength: 1, maxLength: 8 }),
+  windowBytes: fc.constantFrom(1000, 65_535, 1_000_000),
+});
+
+function* pieces(bytes: number, pieceBytes: number, seed: number): Generator<Buffer> {
+  const body = pattern(bytes, seed);
+  for (let at = 0; at < bytes; at += pieceBytes) yield body.subarray(at, at + pieceBytes);
+}
+
+function holds(told: Told, turns: number): void {
+  if (turns === 0) return;
+  told.onDataCame = () => {
+    told.onDataCame = undefined;
+    told.stream.hold();
+    void later(turns).then(() => told.stream.release());
+  };
+}
+
+async function later(turns: number): Promise<void> {
+  for (let at = 0; at < turns; at += 1) await turn();
+}
+
+/** What node's end of one stream saw. */
+interface Seen {
+  readonly body: Buffer;
+  readonly trailers: string[];
+  readonly code: number;
+}
+
+async function seenBy(stream: ClientHttp2Stream | ServerHttp2Stream): Promise<Seen> {
+  const found: Buffer[] = [];
+  const trailers: string[] = [];
+  const closed = Promise.withResolvers<undefined>();
+  stream.on("data", (piece: Buffer) => void found.push(piece));
+  stream.on("trailers", (_headers: unknown, _flags: unknown, section: string[]) => void trailers.push(...section));
+  stream.on("error", () => undefined);
+  stream.on("close", () => closed.resolve(undefined));
+  await within(closed.promise, () => `node's stream ${stream.id} was not closed`);
+  return { body: Buffer.concat(found), trailers, code: stream.rstCode ?? 0 };
+}
+
+function writeAll(
+  stream: ClientHttp2Stream | ServerHttp2Stream,
+  bytes: number,
+  { pieceBytes, hasTrailers }: Step,
+): void {
+  if (hasTrailers) stream.on("wantTrailers", () => stream.sendTrailers({ "x-seed": String(bytes) }));
+  for (const piece of pieces(bytes, pieceBytes, bytes)) stream.write(piece);
+  stream.end();
+}
+
+/** Whether one end saw all of a body, or, where the stream was reset, the begin of it. */
+function checkBody(what: string, seen: { body: Buffer; trailers: readonly string[] }, bytes: number, step: Step): void {
+  if (step.fate.startsWith("reset")) {
+    assert.ok(pattern(bytes, bytes).subarray(0, seen.body.length).equals(seen.body), `begin of ${what}`);
+    return;
+  }
+  assert.equal(seen.body.length, bytes, `size of ${what}`);
+  assert.ok(pattern(bytes, bytes).equals(seen.body), `bytes of ${what}`);
+  assert.deepEqual(seen.trailers, step.hasTrailers ? ["x-seed", String(bytes)] : [], `trailers of ${what}`);
+}
+
+function sendAll(told: Told, bytes: number, { pieceBytes, hasTrailers }: Step): void {
+  for (const piece of pieces(bytes, pieceBytes, bytes)) told.stream.write(piece);
+  told.stream.end(hasTrailers ? ["x-seed", String(bytes)] : undefined);
+}
+
+test("a client of ours and node's server understand each other, byte for byte", async () => {
+  await fc.assert(
+    fc.asyncProperty(program, async ({ steps, windowBytes }) => {
+      const [client, server] = await socketPair();
+      const served: Promise<Seen>[] = [];
+      const listener: Http2Server = createServer({ settings: { initialWindowSize: windowBytes } });
+      listener.on("stream", (stream: ServerHttp2Stream, headers) => {
+        const at = Number(headers["x-step"]);
+        const asked = steps[at];
+        assert.ok(asked !== undefined);
+        served[at] = seenBy(stream);
+        const answer = (): void => {
+          if (stream.destroyed) return;
+          if (asked.fate === "reset by the server") return stream.close(CANCEL);
+          stream.respond({ ":status": 200 }, { waitForTrailers: asked.hasTrailers });
+          writeAll(stream, asked.answerBytes, asked);
+        };
+        if (asked.fate === "finish") stream.on("end", answer);
+        else answer();
+      });
+      listener.emit("connection", server);
+      await using tested = new Tested(client, server, { role: "client" });
+      const asked = steps.map((one, at) => {
+        const told = tested.ask(false, ["x-step", String(at)]);
+        holds(told, one.holdTurns);
+        sendAll(told, one.askBytes, one);
+        if (one.fate === "reset by the client") void later(at % 4).then(() => told.stream.reset(CANCEL));
+        return told;
+      });
+      for (const [at, one] of steps.entries()) {
+        const told = asked[at];
+        assert.ok(told !== undefined);
+        const code = await told.code();
+        if (!one.fate.startsWith("reset")) assert.equal(code, NO_ERROR, `stream ${at}, ${one.fate}`);
+        checkBody(`answer ${at}`, { body: told.body, trailers: told.trailers ?? [] }, one.answerBytes, one);
+        const seen = await served[at];
+        if (seen !== undefined) checkBody(`request ${at}`, seen, one.askBytes, one);
+      }
+      assert.deepEqual(tested.broken, []);
+      assert.equal(tested.session.isOver, false);
+    }),
+    { numRuns: 40 },
+  );
+});
+
+test("node's client and a server of ours understand each other, byte for byte", async () => {
+  await fc.assert(
+    fc.asyncProperty(program, async ({ steps, windowBytes }) => {
+      const [client, server] = await socketPair();
+      await using tested = new Tested(server, client, { role: "server", mostStreams: 100 });
+      const served: Told[] = [];
+      tested.onStream = (told, fields) => {
+        const at = Number(fields[fields.indexOf("x-step") + 1]);
+        const one = steps[at];
+        assert.ok(one !== undefined);
+        served[at] = told;
+        holds(told, one.holdTurns);
+        const answer = (): void => {
+          if (one.fate === "reset by the server") return told.stream.reset(CANCEL);
+          told.stream.sendSection(OK, false);
+          sendAll(told, one.answerBytes, one);
+        };
+        if (one.fate === "finish") told.onEnded = answer;
+        else answer();
+      };
+      const session = connectHttp2("http://a.test", {
+        createConnection: () => client,
+        settings: { initialWindowSize: windowBytes },
+      });
+      session.on("error", () => undefined);
+      const asked = steps.map((one, at) => {
+        const stream = session.request(
+          { ":method": "POST", "x-step": String(at) },
+          { endStream: false, waitForTrailers: one.hasTrailers },
+        );
+        const seen = seenBy(stream);
+        writeAll(stream, one.askBytes, one);
+        if (one.fate === "reset by the client") void later(at % 4).then(() => stream.close(CANCEL));
+        return seen;
+      });
+      for (const [at, one] of steps.entries()) {
+        const seen = await asked[at];
+        assert.ok(seen !== undefined);
+        if (!one.fate.startsWith("reset")) assert.equal(seen.code, NO_ERROR, `stream ${at}, ${one.fate}`);
+        checkBody(`answer ${at}`, seen, one.answerBytes, one);
+        const told = served[at];
+        if (told === undefined) continue;
+        await told.code();
+        checkBody(`request ${at}`, { body: told.body, trailers: told.trailers ?? [] }, one.askBytes, one);
+      }
+      assert.deepEqual(tested.broken, []);
+      assert.equal(tested.session.isOver, false);
+      session.destroy();
+    }),
+    { numRuns: 40 },
+  );
+});
+
+test("6.5.3: a body that waits for wider settings does not go out before node has their confirmation", async () => {
+  const [client, server] = await socketPair();
+  await using tested = new Tested(client, server, { role: "client" });
+  const told = tested.ask(false);
+  told.stream.write(pattern(300_000));
+  told.stream.end();
+  const session = performServerHandshake(server as Duplex, { settings: { initialWindowSize: 1_000_000 } });
+  const served = Promise.withResolvers<Seen>();
+  session.on("stream", (stream: ServerHttp2Stream) => {
+    stream.respond({ ":status": 200 });
+    stream.end();
+    void seenBy(stream).then(served.resolve);
+  });
+  assert.equal((await served.promise).body.length, 300_000);
+  assert.equal(await told.code(), NO_ERROR);
+});
+
+test("two sessions in memory, where each write is read within the call, exchange what they should", async () => {
+  const [one, other] = memoryPair();
+  await using client = new Tested(one, other, { role: "client" });
+  await using server = new Tested(other, one, { role: "server" });
+  server.onStream = (told) => {
+    told.stream.sendSection(OK, false);
+    told.onDataCame = () => told.stream.write(told.body.subarray(told.dataBytes - 1));
+    told.onEnded = () => {
+      told.stream.write(pattern(500_000, told.stream.id));
+      told.stream.end();
+    };
+  };
+  const asked = Array.from({ length: 20 }, (_, at) => {
+    const told = client.ask(false);
+    told.stream.write(pattern(200_000, at));
+    told.stream.end();
+    return told;
+  });
+  for (const [at, told] of asked.entries()) {
+    assert.equal(await told.code(), NO_ERROR);
+    assert.ok(server.streams[at]?.body.equals(pattern(200_000, at)), `request ${at}`);
+    assert.ok(told.body.subarray(-500_000).equals(pattern(500_000, told.stream.id)), `answer ${at}`);
+  }
+  assert.deepEqual([...client.broken, ...server.broken], []);
+});

@@ -1,0 +1,469 @@
+// Tested by http2-session.test.ts
+import { LINGER_MS, noteGarbage, type ByteSocket } from "@headworks/sockets";
+import {
+  ACK,
+  CONTINUATION,
+  END_STREAM,
+  ENHANCE_YOUR_CALM,
+  FLOW_CONTROL_ERROR,
+  FRAME_SIZE_ERROR,
+  GOAWAY,
+  HEADERS,
+  INTERNAL_ERROR,
+  NO_ERROR,
+  PING,
+  PRIORITY,
+  PROTOCOL_ERROR,
+  PUSH_PROMISE,
+  REFUSED_STREAM,
+  RST_STREAM,
+  SETTINGS,
+  STREAM_CLOSED,
+  WINDOW_UPDATE,
+} from "./codes.ts";
+import { sectionProblem } from "./field-rules.ts";
+import { FrameBudget } from "./frame-budget.ts";
+import { FrameParser, type FrameSink } from "./frame-parser.ts";
+import { FrameWriter } from "./frame-writer.ts";
+import { HpackEncoder } from "./hpack/hpack-encoder.ts";
+import { Http2Error } from "./http2-error.ts";
+import { Outflow } from "./outflow.ts";
+import { FIRST_WINDOW_BYTES, LARGEST_WINDOW_BYTES, PeerSettings, SETTING } from "./peer-settings.ts";
+import { PING_BYTES, Pings } from "./pings.ts";
+import { CONNECTION_WINDOW_BYTES, ConnectionWindow, ReceiveWindow, WindowShare } from "./receive-window.ts";
+import { SectionReader, type ReceivedSection } from "./section-reader.ts";
+import type { SessionEvents, SessionOptions } from "./session-events.ts";
+import { Http2Stream, type StreamCarrier } from "./stream.ts";
+import { StreamTable } from "./stream-table.ts";
+
+/** A stream that breaks the rules costs as much as so many frames for nothing. */
+const FAULT_FRAMES = 50;
+/** A peer that broke the rules has so long to read what was wrong. */
+const LAST_WORDS_MS = 500;
+const HIGHEST_STREAM = 2 ** 31 - 1;
+/** A peer that reads no answers is not read either: those of pings, and heads, are held back by no window. */
+const MOST_UNREAD_BYTES = 1_048_576;
+
+/**
+ * An HTTP/2 connection (RFC 9113), either end of it, on a socket that nobody else reads or writes. Frames of one turn of the
+ * event loop leave in one write.
+ */
+export class Http2Session implements FrameSink, StreamCarrier {
+  /** What the peer allows. */
+  readonly peer: PeerSettings;
+  readonly #socket: ByteSocket;
+  readonly #options: SessionOptions;
+  readonly #events: SessionEvents;
+  readonly #isServer: boolean;
+  readonly #parser: FrameParser;
+  readonly #sections: SectionReader;
+  readonly #encoder = new HpackEncoder();
+  readonly #out: FrameWriter;
+  readonly #outflow: Outflow;
+  readonly #budget = new FrameBudget();
+  readonly #share: WindowShare;
+  readonly #streams = new StreamTable();
+  readonly #pings = new Pings();
+  readonly #window = new ConnectionWindow();
+  #hasSettings = false;
+  #unackedSettings = 1;
+  /** Of the peer's streams the highest that was seen; of ours the next. */
+  #lastPeerStream = 0;
+  /** The highest that was looked at, as GOAWAY says: not those that came behind one (RFC 9113, 6.8). */
+  #lastTaken = 0;
+  #nextStream = 1;
+  /** The stream of the DATA frame under way, whether it ends there, and how much of it is no content. */
+  #dataStream: Http2Stream | undefined;
+  #isDataLast = false;
+  #restBytes = 0;
+  #isPeerLeaving = false;
+  #isClosing = false;
+  #isOver = false;
+  #isClosed = false;
+  #error: Error | undefined;
+
+  constructor(socket: ByteSocket, options: SessionOptions, events: SessionEvents) {
+    this.#socket = socket;
+    this.#options = options;
+    this.#events = events;
+    this.#isServer = options.role === "server";
+    this.peer = new PeerSettings(!this.#isServer);
+    this.#parser = new FrameParser(this, this.#isServer);
+    this.#sections = new SectionReader(options.section);
+    this.#share = new WindowShare(options.bodies);
+    this.#out = new FrameWriter(socket);
+    this.#outflow = new Outflow(this.#out, this.#budget);
+    this.#greet();
+    socket.on("data", this.#onData);
+    socket.on("end", this.#onEnd);
+    socket.on("drain", this.#onDrain);
+    socket.on("error", this.#onError);
+    socket.once("close", this.#onClose);
+    socket.resume();
+  }
+
+  /** Nothing goes on on it any more. */
+  get isOver(): boolean {
+    return this.#isOver;
+  }
+
+  /** The peer said what it allows: it does speak HTTP/2. */
+  get hasSettings(): boolean {
+    return this.#hasSettings;
+  }
+
+  /** What broke it, if something did. */
+  get error(): Error | undefined {
+    return this.#error;
+  }
+
+  /** Whether the peer takes new streams at all, as far as we know. */
+  get takesStreams(): boolean {
+    return !this.#isOver && !this.#isClosing && !this.#isPeerLeaving && this.#nextStream <= HIGHEST_STREAM;
+  }
+
+  /** Opens a stream where one is taken. Nothing is told of it before the caller has set its handler. */
+  request(section: readonly string[], isWhole: boolean): Http2Stream {
+    const stream = this.#newStream(this.#nextStream);
+    this.#nextStream += 2;
+    stream.sendSection(section, isWhole);
+    return stream;
+  }
+
+  /** Asks whether the peer is there; `answered` is called once. */
+  ping(answered: (isAnswered: boolean) => void): void {
+    if (this.#isOver) return answered(false);
+    this.#out.ping(this.#pings.add(answered), false);
+  }
+
+  /** Says that the connection will end; streams that the peer begins before it knows are still taken (RFC 9113, 6.8). */
+  warn(): void {
+    if (!this.#isOver && !this.#isClosing) this.#out.goaway(HIGHEST_STREAM, NO_ERROR);
+  }
+
+  /** Takes no more streams, and ends when those that are there have. */
+  close(): void {
+    if (this.#isOver || this.#isClosing) return;
+    this.#isClosing = true;
+    this.#out.goaway(this.#lastTaken, NO_ERROR);
+    if (this.#streams.size === 0) this.#finish();
+  }
+
+  /** Ends at once whatever goes on; a code other than NO_ERROR tells the peer why. */
+  destroy(code: number = NO_ERROR, error?: Error): void {
+    if (this.#isOver) return;
+    this.#error ??= error;
+    this.#out.goaway(this.#lastTaken, code);
+    this.#end();
+    if (code === NO_ERROR || this.#socket.destroyed) this.#socket.destroy();
+    else this.#lastWords();
+  }
+
+  pump(stream: Http2Stream): void {
+    if (!this.#isOver) this.#outflow.pump(stream);
+  }
+
+  sendBlock(stream: Http2Stream, section: readonly string[], isEnd: boolean): void {
+    if (!this.#isOver) this.#out.block(stream.id, this.#encoder.encode(section), isEnd);
+  }
+
+  sendEnd(stream: Http2Stream): void {
+    if (!this.#isOver) this.#outflow.end(stream);
+  }
+
+  sendReset(stream: Http2Stream, code: number): void {
+    if (!this.#isOver) this.#out.reset(stream.id, code);
+  }
+
+  widen(stream: Http2Stream, byBytes: number): void {
+    if (!this.#isOver) this.#out.widen(stream.id, byBytes);
+  }
+
+  forget(stream: Http2Stream): void {
+    this.#streams.remove(stream);
+    this.#outflow.forget(stream);
+    if (this.#isClosing && this.#streams.size === 0) this.#finish();
+  }
+
+  onDataFrame(id: number, flags: number, sizeBytes: number): void {
+    if (this.#sections.isAmid) throw new Http2Error(PROTOCOL_ERROR, "DATA in the middle of a field block");
+    const byBytes = this.#window.came(sizeBytes);
+    if (byBytes > 0) this.#out.widen(0, byBytes);
+    const stream = this.#known(id, "DATA");
+    if (stream?.hasReceivedEnd === true) throw new Http2Error(STREAM_CLOSED, "DATA behind the end of a stream");
+    const isLast = (flags & END_STREAM) !== 0;
+    // Of a stream that is over nothing is moved, but its peer may not know yet.
+    if (sizeBytes === 0 && (!isLast || stream === undefined)) this.#budget.spend(1, "empty DATA");
+    else if (stream !== undefined) this.#budget.earn(1);
+    const isTaken = stream !== undefined && stream.frameCame(sizeBytes);
+    this.#dataStream = isTaken ? stream : undefined;
+    this.#isDataLast = isLast;
+    this.#restBytes = sizeBytes;
+  }
+
+  onDataPiece(piece: Buffer): void {
+    const stream = this.#dataStream;
+    if (stream === undefined) return;
+    this.#restBytes -= piece.length;
+    if (!this.#isServer && !stream.hasHead) return stream.reset(PROTOCOL_ERROR);
+    stream.pieceCame(piece);
+  }
+
+  onDataFrameEnd(): void {
+    const stream = this.#dataStream;
+    this.#dataStream = undefined;
+    if (stream === undefined) return;
+    if (this.#restBytes > 0) stream.taken(this.#restBytes);
+    if (!this.#isDataLast) return;
+    if (!this.#isServer && !stream.hasHead) stream.reset(PROTOCOL_ERROR);
+    else stream.endCame(undefined);
+  }
+
+  onFrame(type: number, flags: number, id: number, content: Buffer): void {
+    if (type === HEADERS || type === CONTINUATION) {
+      const section = this.#sections.read(type, flags, id, content);
+      if (section !== undefined) this.#onSection(section);
+      return;
+    }
+    if (this.#sections.isAmid) throw new Http2Error(PROTOCOL_ERROR, "Another frame in the middle of a field block");
+    switch (type) {
+      case PRIORITY:
+        this.#budget.spend(1, "PRIORITY");
+        return expectSize(content, 5, "PRIORITY");
+      case RST_STREAM:
+        return this.#onReset(id, content);
+      case SETTINGS:
+        return this.#onSettings(flags, id, content);
+      case PUSH_PROMISE:
+        throw new Http2Error(PROTOCOL_ERROR, "PUSH_PROMISE, which was not allowed");
+      case PING:
+        return this.#onPing(flags, id, content);
+      case GOAWAY:
+        return this.#onGoaway(id, content);
+      case WINDOW_UPDATE:
+        return this.#onWindowUpdate(id, content);
+      default:
+        this.#budget.spend(1, `of type ${type}`);
+    }
+  }
+
+  #greet(): void {
+    const { mostStreams, section, takesWebSockets = false } = this.#options;
+    if (!this.#isServer) this.#out.preface();
+    const said: [number, number][] = [[SETTING.headerListBytes, section.listBytes]];
+    if (!this.#isServer) said.push([SETTING.enablePush, 0]);
+    if (mostStreams !== undefined) said.push([SETTING.mostStreams, mostStreams]);
+    if (takesWebSockets) said.push([SETTING.enableConnectProtocol, 1]);
+    this.#out.settings(said);
+    this.#out.widen(0, CONNECTION_WINDOW_BYTES - FIRST_WINDOW_BYTES);
+  }
+
+  #newStream(id: number): Http2Stream {
+    const stream = new Http2Stream(id, this, this.peer.firstWindowBytes, new ReceiveWindow(this.#share));
+    // Requests of a client that is gone are for nobody; answers of a server that is gone are for whoever asked.
+    stream.dropsUntold = this.#isServer;
+    this.#streams.add(stream);
+    return stream;
+  }
+
+  /** The stream of a frame; undefined when it was, and is no more. */
+  #known(id: number, what: string): Http2Stream | undefined {
+    const stream = this.#streams.get(id);
+    if (stream === undefined && this.#isIdle(id)) {
+      throw new Http2Error(PROTOCOL_ERROR, `${what} of a stream that never was`);
+    }
+    return stream;
+  }
+
+  #isIdle(id: number): boolean {
+    const isClients = id % 2 === 1;
+    if (!isClients || id === 0) return true;
+    return this.#isServer ? id > this.#lastPeerStream : id >= this.#nextStream;
+  }
+
+  #onSection(section: ReceivedSection): void {
+    const stream = this.#streams.get(section.stream);
+    if (stream !== undefined) return this.#onNextSection(stream, section);
+    if (!this.#isServer || section.stream % 2 === 0) {
+      this.#known(section.stream, "HEADERS");
+      return this.#budget.spend(1, "HEADERS of a stream that is over");
+    }
+    // One that was opened before is over; what still comes of it is not looked at (RFC 9113, 5.1).
+    if (section.stream <= this.#lastPeerStream) return this.#budget.spend(1, "HEADERS of a stream that is over");
+    this.#lastPeerStream = section.stream;
+    if (this.#isClosing) return;
+    this.#lastTaken = section.stream;
+    this.#open(section);
+  }
+
+  #open({ stream: id, fields, isWhole, isCut }: ReceivedSection): void {
+    if (this.#streams.size >= (this.#options.mostStreams ?? Number.POSITIVE_INFINITY)) {
+      this.#budget.spend(FAULT_FRAMES, "HEADERS of a stream too many");
+      return this.#out.reset(id, REFUSED_STREAM);
+    }
+    if (isCut) {
+      this.#budget.spend(FAULT_FRAMES, "HEADERS with too many fields");
+      return this.#out.reset(id, ENHANCE_YOUR_CALM);
+    }
+    const stream = this.#newStream(id);
+    this.#events.onStream?.(stream, fields, isWhole);
+    if (isWhole) stream.endedWithSection();
+  }
+
+  #onNextSection(stream: Http2Stream, { fields, isWhole, isCut }: ReceivedSection): void {
+    if (stream.hasReceivedEnd) throw new Http2Error(STREAM_CLOSED, "HEADERS behind the end of a stream");
+    const isTrailer = this.#isServer || stream.hasHead;
+    const problem = sectionProblem(fields, isTrailer);
+    if (isCut || problem !== undefined || (isTrailer && !isWhole)) {
+      this.#budget.spend(FAULT_FRAMES, "HEADERS with fields that are not valid");
+      return stream.reset(PROTOCOL_ERROR);
+    }
+    if (isTrailer) return stream.endCame(fields);
+    const isInterim = fields[0] === ":status" && fields[1]?.length === 3 && fields[1].startsWith("1");
+    if (isInterim && isWhole) return stream.reset(PROTOCOL_ERROR);
+    stream.hasHead = !isInterim;
+    stream.handler?.onSection(fields, isWhole);
+    if (isWhole) stream.endedWithSection();
+  }
+
+  #onReset(id: number, content: Buffer): void {
+    const stream = this.#known(id, "RST_STREAM");
+    expectSize(content, 4, "RST_STREAM");
+    if (stream === undefined) this.#budget.spend(1, "RST_STREAM");
+    stream?.resetCame(content.readUInt32BE(0));
+  }
+
+  #onSettings(flags: number, id: number, content: Buffer): void {
+    if (id !== 0) throw new Http2Error(PROTOCOL_ERROR, "SETTINGS of a stream");
+    if ((flags & ACK) !== 0) {
+      expectSize(content, 0, "SETTINGS");
+      if (this.#unackedSettings === 0) throw new Http2Error(PROTOCOL_ERROR, "SETTINGS that were never said are taken");
+      this.#unackedSettings -= 1;
+      return;
+    }
+    this.#budget.spend(1, "SETTINGS");
+    const before = this.peer.firstWindowBytes;
+    this.peer.read(content);
+    this.#encoder.limitTable(this.peer.headerTableBytes);
+    // Before anything that they allow: until then the peer may judge by what it said before (RFC 9113, 6.5.3).
+    this.#out.settingsTaken();
+    const byBytes = this.peer.firstWindowBytes - before;
+    if (byBytes !== 0) this.#shiftWindows(byBytes);
+    this.#hasSettings = true;
+    this.#events.onSettings?.();
+  }
+
+  /** The first window of streams holds for those that are there as well (RFC 9113, 6.9.2). */
+  #shiftWindows(byBytes: number): void {
+    for (const stream of this.#streams.all()) {
+      if (!stream.widened(byBytes)) throw new Http2Error(FLOW_CONTROL_ERROR, "A window is too large");
+    }
+  }
+
+  #onPing(flags: number, id: number, content: Buffer): void {
+    if (id !== 0) throw new Http2Error(PROTOCOL_ERROR, "PING of a stream");
+    expectSize(content, PING_BYTES, "PING");
+    if ((flags & ACK) === 0) {
+      this.#budget.spend(1, "PING");
+      return this.#out.ping(content, true);
+    }
+    this.#pings.answer(content);
+  }
+
+  #onGoaway(id: number, content: Buffer): void {
+    if (id !== 0) throw new Http2Error(PROTOCOL_ERROR, "GOAWAY of a stream");
+    if (content.length < 8) throw new Http2Error(FRAME_SIZE_ERROR, "GOAWAY is cut off");
+    this.#budget.spend(1, "GOAWAY");
+    const last = content.readUInt32BE(0) & HIGHEST_STREAM;
+    this.#isPeerLeaving = true;
+    this.#events.onGoaway?.(content.readUInt32BE(4));
+    if (this.#isServer) return;
+    // The server did not look at those, and they may be sent again elsewhere (RFC 9113, 6.8).
+    for (const stream of this.#streams.all()) if (stream.id > last) stream.lost(REFUSED_STREAM);
+  }
+
+  #onWindowUpdate(id: number, content: Buffer): void {
+    expectSize(content, 4, "WINDOW_UPDATE");
+    this.#budget.spend(1, "WINDOW_UPDATE");
+    const byBytes = content.readUInt32BE(0) & LARGEST_WINDOW_BYTES;
+    const stream = id === 0 ? undefined : this.#known(id, "WINDOW_UPDATE");
+    if (byBytes === 0) throw new Http2Error(PROTOCOL_ERROR, "WINDOW_UPDATE by nothing");
+    const isValid = id === 0 ? this.#outflow.widen(byBytes) : stream?.widened(byBytes) !== false;
+    if (!isValid) throw new Http2Error(FLOW_CONTROL_ERROR, "A window is too large");
+  }
+
+  readonly #onData = (chunk: Buffer): void => {
+    noteGarbage(chunk.length);
+    if (this.#isOver) return;
+    try {
+      this.#parser.read(chunk);
+    } catch (error) {
+      const cause = error instanceof Error ? error : new Error(String(error));
+      this.destroy(error instanceof Http2Error ? error.http2Code : INTERNAL_ERROR, cause);
+      if (!(error instanceof Http2Error)) this.#events.onDefect?.(cause);
+    }
+    if (this.#socket.writableLength > MOST_UNREAD_BYTES && !this.#isOver) this.#socket.pause();
+  };
+
+  readonly #onEnd = (): void => {
+    this.#events.onPeerEnd?.();
+    // Nothing that a client still waits for can come.
+    if (!this.#isServer) this.destroy();
+  };
+
+  readonly #onDrain = (): void => {
+    this.#socket.resume();
+    this.#outflow.pumpAll();
+  };
+
+  readonly #onError = (error: Error): void => {
+    if (!this.#isOver) this.#error ??= error;
+  };
+
+  readonly #onClose = (): void => {
+    this.#end();
+    if (this.#isClosed) return;
+    this.#isClosed = true;
+    this.#events.onClose(this.#error);
+  };
+
+  /** Nothing is read any more, and nothing but what is on its way is written. */
+  #end(): void {
+    if (this.#isOver) return;
+    this.#out.flush();
+    this.#isOver = true;
+    for (const stream of this.#streams.all()) stream.lost(NO_ERROR);
+    this.#pings.end();
+  }
+
+  #finish(): void {
+    if (this.#isOver) return;
+    this.#end();
+    if (this.#isServer) this.#linger();
+    else this.#socket.destroySoon();
+  }
+
+  /** What a client still sends, windows for one, would cause a reset, which takes the end of its answers away from it. */
+  #linger(): void {
+    this.#socket.end(() => {
+      if (!this.#socket.destroyed) this.#cutIn(LINGER_MS);
+    });
+    this.#socket.resume();
+  }
+
+  #cutIn(ms: number): void {
+    const timer = setTimeout(() => this.#socket.destroy(), ms);
+    this.#socket.once("close", () => clearTimeout(timer));
+  }
+
+  /** A reset at once would take the GOAWAY away from a peer that still sends. */
+  #lastWords(): void {
+    this.#cutIn(LAST_WORDS_MS);
+    this.#socket.end();
+    this.#socket.resume();
+  }
+}
+
+function expectSize(content: Buffer, sizeBytes: number, what: string): void {
+  if (content.length !== sizeBytes) throw new Http2Error(FRAME_SIZE_ERROR, `${what} of ${content.length} bytes`);
+}

@@ -1,0 +1,270 @@
+import assert from "node:assert/strict";
+import { once } from "node:events";
+import { connect, createServer, type AddressInfo, type Socket } from "node:net";
+import { Writable } from "node:stream";
+import { setImmediate as turn } from "node:timers/promises";
+import { test } from "node:test";
+import fc from "fast-check";
+import { DeskWriter } from "./desk-writer.ts";
+import { DESK_BYTES } from "./desks.ts";
+import { LARGEST_STRIP_BYTES } from "./strips.ts";
+
+/** So many writers of a turn are flushed in the call of the last one. */
+const CROWD = 16;
+
+/** Takes each write at once, or when it is told to; what was written is looked at only then. */
+class Taker extends Writable {
+  readonly taken: Buffer[] = [];
+  readonly writes: Buffer[] = [];
+  isLate = false;
+  readonly #waiting: (() => void)[] = [];
+
+  constructor() {
+    super({ highWaterMark: 16_384 });
+  }
+
+  get text(): string {
+    return Buffer.concat(this.taken).toString("latin1");
+  }
+
+  override _write(chunk: Buffer, _encoding: string, done: () => void): void {
+    this.writes.push(chunk);
+    const take = (): void => {
+      this.taken.push(Buffer.from(chunk));
+      done();
+    };
+    if (this.isLate) this.#waiting.push(take);
+    else take();
+  }
+
+  /** Takes all that waits. */
+  take(): void {
+    for (let take = this.#waiting.shift(); take !== undefined; take = this.#waiting.shift()) take();
+  }
+}
+
+function put(writer: DeskWriter, text: string): void {
+  const at = writer.reserve(text.length);
+  writer.desk.write(text, at, "latin1");
+}
+
+async function socketPair(): Promise<readonly [writing: Socket, reading: Socket]> {
+  const listener = createServer();
+  listener.listen(0, "127.0.0.1");
+  await once(listener, "listening");
+  const writing = connect((listener.address() as AddressInfo).port, "127.0.0.1");
+  const [reading] = (await once(listener, "connection")) as [Socket];
+  if (writing.connecting) await once(writing, "connect");
+  listener.close();
+  return [writing, reading];
+}
+
+test("what is put on a desk in one turn leaves as one write, in its order, when the turn ends", async () => {
+  const taker = new Taker();
+  const writer = new DeskWriter(taker);
+  for (const text of ["a", "", "bc", "d".repeat(1000)]) put(writer, text);
+  assert.equal(taker.writes.length, 0);
+  await turn();
+  assert.equal(taker.writes.length, 1);
+  assert.equal(taker.text, `abc${"d".repeat(1000)}`);
+  put(writer, "next");
+  await turn();
+  assert.deepEqual([taker.writes.length, writer.handOvers], [2, 2]);
+});
+
+test("a flush hands over at once, and the turn's end adds nothing to it", async () => {
+  const taker = new Taker();
+  const writer = new DeskWriter(taker);
+  put(writer, "now");
+  writer.flush();
+  assert.equal(taker.text, "now");
+  writer.flush();
+  await turn();
+  assert.deepEqual([taker.writes.length, writer.handOvers], [1, 1]);
+  put(writer, "later");
+  await turn();
+  assert.equal(taker.text, "nowlater");
+});
+
+test("the offset of what was reserved holds for as long as nothing was handed over", () => {
+  const taker = new Taker();
+  const writer = new DeskWriter(taker);
+  put(writer, "head");
+  const { handOvers } = writer;
+  const at = writer.reserve(4);
+  put(writer, "tail");
+  assert.equal(writer.handOvers, handOvers);
+  writer.desk.write("body", at);
+  writer.flush();
+  assert.notEqual(writer.handOvers, handOvers);
+  assert.equal(taker.text, "headbodytail");
+});
+
+for (const [what, sizes] of [
+  ["exactly a desk", [DESK_BYTES]],
+  ["a byte more than a desk in two parts", [DESK_BYTES - 5, 6]],
+  ["a desk twice", [DESK_BYTES, DESK_BYTES]],
+  ["nothing on a full desk", [DESK_BYTES, 0, 1]],
+  ["ten desks in parts of a frame", Array.from({ length: 45 }, () => 16_393)],
+] as const) {
+  test(`${what} leaves whole and in order`, async () => {
+    const taker = new Taker();
+    const writer = new DeskWriter(taker);
+    const texts = sizes.map((size, at) => String.fromCharCode(97 + (at % 26)).repeat(size));
+    for (const text of texts) put(writer, text);
+    await turn();
+    taker.take();
+    assert.ok(taker.text === texts.join(""), `${taker.text.length} of ${texts.join("").length} bytes`);
+    for (const { length } of taker.writes) assert.ok(length <= DESK_BYTES);
+  });
+}
+
+for (const count of [CROWD - 1, CROWD, CROWD + 1, 3 * CROWD]) {
+  test(`of ${count} writers in one turn none has half of what it reserved taken along`, async () => {
+    const takers = Array.from({ length: count }, () => new Taker());
+    const writers = takers.map((taker) => new DeskWriter(taker));
+    // What is reserved is written only after the call, as frames are.
+    for (const [at, writer] of writers.entries()) {
+      const place = writer.reserve(6);
+      assert.deepEqual(takers[at]?.writes, [], "nothing of it left before it was written");
+      writer.desk.write(`<${String(at).padStart(4, "0")}`, place);
+      writer.desk[place + 5] = 0x3e;
+    }
+    await turn();
+    await turn();
+    assert.deepEqual(
+      takers.map(({ text }) => text),
+      takers.map((_, at) => `<${String(at).padStart(4, "0")}>`),
+    );
+  });
+}
+
+test("the one that is flushed with a crowd while it writes on has it all, once and in order", async () => {
+  const taker = new Taker();
+  const writer = new DeskWriter(taker);
+  put(writer, "before ");
+  for (let at = 1; at < CROWD; at += 1) put(new DeskWriter(new Taker()), "x");
+  assert.equal(taker.text, "before ");
+  put(writer, "behind");
+  await turn();
+  assert.equal(taker.text, "before behind");
+});
+
+for (const [what, bytes] of [
+  ["small", 100],
+  ["as large as a strip", LARGEST_STRIP_BYTES],
+  ["larger than a strip", LARGEST_STRIP_BYTES + 1],
+  ["as large as a desk", DESK_BYTES],
+] as const) {
+  test(`memory of a write that is under way is not written again, ${what} as it is`, () => {
+    const slow = new Taker();
+    slow.isLate = true;
+    const writer = new DeskWriter(slow);
+    put(writer, "a".repeat(bytes));
+    writer.flush();
+    put(writer, "b".repeat(bytes));
+    writer.flush();
+    // Others fill whatever memory is free.
+    for (let at = 0; at < 5; at += 1) {
+      const other = new DeskWriter(new Taker());
+      put(other, "x".repeat(DESK_BYTES));
+      other.flush();
+      put(other, "y".repeat(100));
+      other.flush();
+    }
+    slow.take();
+    slow.take();
+    assert.ok(slow.text === "a".repeat(bytes) + "b".repeat(bytes));
+  });
+}
+
+test("isFull follows the socket, for as long as it needs to drain", async () => {
+  const slow = new Taker();
+  slow.isLate = true;
+  const writer = new DeskWriter(slow);
+  assert.equal(writer.isFull, false);
+  put(writer, "x".repeat(20_000));
+  assert.equal(writer.isFull, false);
+  writer.flush();
+  assert.equal(writer.isFull, true);
+  const drained = once(slow, "drain");
+  slow.take();
+  await drained;
+  assert.equal(writer.isFull, false);
+});
+
+for (const [what, end] of [
+  ["destroyed", (taker: Taker): unknown => taker.destroy()],
+  ["ended", (taker: Taker): unknown => taker.end()],
+] as const) {
+  test(`what is put down for a socket that was ${what} is dropped without an error`, async () => {
+    const taker = new Taker();
+    const errors: Error[] = [];
+    taker.on("error", (error: Error) => void errors.push(error));
+    const writer = new DeskWriter(taker);
+    put(writer, "lost");
+    end(taker);
+    await turn();
+    for (let at = 0; at < 10; at += 1) put(writer, "x".repeat(50_000));
+    writer.flush();
+    await turn();
+    assert.deepEqual(errors, []);
+    assert.equal(taker.text, "");
+  });
+}
+
+test("any writes and flushes of several writers give each socket its own bytes, in order", async () => {
+  const step = fc.record({
+    who: fc.nat({ max: 19 }),
+    bytes: fc.oneof(fc.nat({ max: 50 }), fc.nat({ max: DESK_BYTES })),
+    behind: fc.constantFrom("go on", "go on", "flush", "turn", "take"),
+  });
+  const property = fc.asyncProperty(fc.array(step, { maxLength: 60 }), fc.subarray([0, 3, 5]), async (steps, late) => {
+    const takers = Array.from({ length: 20 }, () => new Taker());
+    for (const at of late) if (takers[at] !== undefined) takers[at].isLate = true;
+    const writers = takers.map((taker) => new DeskWriter(taker));
+    const expected = takers.map(() => "");
+    for (const [at, { who, bytes, behind }] of steps.entries()) {
+      const text = String.fromCharCode(33 + (at % 90)).repeat(bytes);
+      const writer = writers[who];
+      if (writer === undefined) continue;
+      put(writer, text);
+      expected[who] += text;
+      if (behind === "flush") writer.flush();
+      if (behind === "turn") await turn();
+      if (behind === "take") takers[who]?.take();
+    }
+    await turn();
+    for (const taker of takers) while (taker.writableLength > 0) taker.take();
+    for (const [who, { text }] of takers.entries()) assert.ok(text === expected[who], `writer ${who}`);
+  });
+  await fc.assert(property, { numRuns: 60 });
+});
+
+test("a socket of the system whose peer is slow gets everything in order, whatever else is written meanwhile", async (t) => {
+  const [writing, reading] = await socketPair();
+  t.after(() => {
+    writing.destroy();
+    reading.destroy();
+  });
+  const writer = new DeskWriter(writing);
+  reading.pause();
+  const pieces: string[] = [];
+  // The system holds some megabytes of its own; behind them it goes on for a while.
+  for (let left = 100; left > 0; left -= writer.isFull ? 1 : 0) {
+    const piece = String.fromCharCode(33 + (pieces.length % 90)).repeat(pieces.length % 3 === 0 ? 60_000 : 900);
+    pieces.push(piece);
+    put(writer, piece);
+    writer.flush();
+    const other = new DeskWriter(new Taker());
+    put(other, "?".repeat(DESK_BYTES));
+    other.flush();
+    assert.ok(pieces.length < 5000, "the socket was never full");
+  }
+  const found: Buffer[] = [];
+  reading.on("data", (chunk: Buffer) => void found.push(chunk));
+  reading.resume();
+  writing.end();
+  await once(reading, "end");
+  assert.ok(Buffer.concat(found).toString("latin1") === pieces.join(""));
+});
