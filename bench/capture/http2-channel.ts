@@ -1,65 +1,98 @@
-import { connect, type ClientHttp2Session } from "node:http2";
 import type { SecureContext } from "node:tls";
+import { Http2Session, NO_ERROR, type StreamHandler } from "@headworks/http2";
 import { FIELDS, LoadError, openSecure, type Channel } from "./channel.ts";
 import type { LoadJob } from "./load.ts";
 
-const HEADERS = Object.fromEntries(
-  FIELDS.split("\r\n")
-    .filter((line) => line !== "")
-    .map((line) => [line.slice(0, line.indexOf(":")).toLowerCase(), line.slice(line.indexOf(":") + 2)]),
-);
+const SECTION_LIMITS = { mostFields: 100, listBytes: 65_536 };
+
+const HEADERS = FIELDS.split("\r\n")
+  .filter((line) => line !== "")
+  .flatMap((line) => [line.slice(0, line.indexOf(":")).toLowerCase(), line.slice(line.indexOf(":") + 2)]);
 
 /** Speaks HTTP/2 with the origin, one stream at a time. */
 export class Http2Channel implements Channel {
-  readonly #session: ClientHttp2Session;
+  readonly #session: Http2Session;
   readonly #job: LoadJob;
   readonly #expected: Buffer;
   #isChecked = false;
 
   static async open(job: LoadJob, context: SecureContext, expected: Buffer): Promise<Http2Channel> {
     const socket = await openSecure(job, context, "h2");
-    const session = connect(`https://${job.originHost}:${job.originPort}`, { createConnection: () => socket });
-    session.on("error", () => undefined);
+    const session = new Http2Session(socket, { role: "client", section: SECTION_LIMITS }, { onClose: () => undefined });
     return new Http2Channel(session, job, expected);
   }
 
-  private constructor(session: ClientHttp2Session, job: LoadJob, expected: Buffer) {
+  private constructor(session: Http2Session, job: LoadJob, expected: Buffer) {
     this.#session = session;
     this.#job = job;
     this.#expected = expected;
   }
 
   get isClosed(): boolean {
-    return this.#session.closed || this.#session.destroyed;
+    return !this.#session.takesStreams;
   }
 
-  request(number: number): Promise<void> {
-    const { promise, resolve, reject } = Promise.withResolvers<void>();
-    const { bodyBytes } = this.#job;
-    const stream = this.#session.request({ ...HEADERS, ":path": `/${bodyBytes}?n=${number}` });
-    const pieces: Buffer[] = [];
-    let status: unknown;
-    let sizeBytes = 0;
-    stream.on("response", (headers) => (status = headers[":status"]));
-    stream.on("data", (piece: Buffer) => {
-      sizeBytes += piece.length;
-      if (!this.#isChecked) pieces.push(piece);
-    });
-    stream.on("end", () => {
-      const isWrong = !this.#isChecked && !Buffer.concat(pieces).equals(this.#expected);
-      this.#isChecked = true;
-      if (status !== 200 || sizeBytes !== bodyBytes || isWrong) {
-        reject(new LoadError(`Answer ${String(status)} with ${sizeBytes} bytes`));
-      } else {
-        resolve();
-      }
-    });
-    stream.on("error", reject);
-    stream.on("close", () => reject(new LoadError("The stream ended in the middle of an exchange")));
-    return promise;
+  async request(number: number): Promise<void> {
+    const { originHost, originPort, bodyBytes } = this.#job;
+    const section = [":method", "GET", ":scheme", "https", ":authority", `${originHost}:${originPort}`];
+    section.push(":path", `/${bodyBytes}?n=${number}`, ...HEADERS);
+    const answer = new Answer(this.#isChecked ? undefined : this.#expected);
+    this.#session.request(section, true).handler = answer;
+    await answer.whenWhole;
+    if (answer.isWrong || answer.status !== "200" || answer.sizeBytes !== bodyBytes) {
+      throw new LoadError(`Answer ${answer.status} with ${answer.sizeBytes} bytes`);
+    }
+    this.#isChecked = true;
   }
 
   end(): void {
     this.#session.close();
+  }
+}
+
+/** One answer, whose body is looked at if it is known what it has to be. */
+class Answer implements StreamHandler {
+  status = "";
+  sizeBytes = 0;
+  isWrong = false;
+  readonly whenWhole: Promise<void>;
+  readonly #expected: Buffer | undefined;
+  readonly #resolve: () => void;
+  readonly #reject: (error: Error) => void;
+
+  constructor(expected: Buffer | undefined) {
+    this.#expected = expected;
+    const { promise, resolve, reject } = Promise.withResolvers<void>();
+    this.whenWhole = promise;
+    this.#resolve = resolve;
+    this.#reject = reject;
+  }
+
+  onSection(section: string[], isWhole: boolean): void {
+    this.status = section[1] ?? "";
+    if (isWhole) this.#resolve();
+  }
+
+  onData(piece: Buffer): void {
+    const wanted = this.#expected?.subarray(this.sizeBytes, this.sizeBytes + piece.length);
+    if (wanted?.equals(piece) === false) this.isWrong = true;
+    this.sizeBytes += piece.length;
+  }
+
+  onTrailers(): void {
+    // The origin sends none.
+  }
+
+  onEnd(): void {
+    this.#resolve();
+  }
+
+  onDrain(): void {
+    // Requests have no bodies.
+  }
+
+  onClose(code: number): void {
+    const message = code === NO_ERROR ? "The connection ended" : `The stream was reset with ${code}`;
+    this.#reject(new LoadError(`${message} in the middle of an exchange`));
   }
 }

@@ -1,11 +1,11 @@
 import { createHash } from "node:crypto";
 import { writeFileSync } from "node:fs";
-import { createSecureServer, type IncomingHttpHeaders, type ServerHttp2Stream } from "node:http2";
 import { lookup } from "node:dns/promises";
 import { once } from "node:events";
 import { hostname } from "node:os";
 import { createServer, type AddressInfo, type Server, type Socket } from "node:net";
 import { createServer as createTlsServer } from "node:tls";
+import { Http2Session, type Http2Stream } from "@headworks/http2";
 import { FrameReader, frameBytes } from "@headworks/websocket";
 import { CertificateAuthority } from "@headworks/tls-authority";
 import { answeredBody } from "./answered-body.ts";
@@ -26,13 +26,14 @@ export interface OriginReady {
   readonly http2Port: number;
 }
 
-const HTTP2_FIELDS = {
-  server: "origin",
-  "content-type": "application/json; charset=utf-8",
-  "cache-control": "no-store",
-  vary: "Accept-Encoding",
-  "x-request-id": "5e1c8c35-3f6c-4ef1-9f35-6a4f1cf0d1b7",
-};
+const HTTP2_FIELDS = [
+  ["server", "origin"],
+  ["content-type", "application/json; charset=utf-8"],
+  ["cache-control", "no-store"],
+  ["vary", "Accept-Encoding"],
+  ["x-request-id", "5e1c8c35-3f6c-4ef1-9f35-6a4f1cf0d1b7"],
+].flat();
+const SECTION_LIMITS = { mostFields: 100, listBytes: 65_536 };
 const HEAD_END = "\r\n\r\n";
 const answers = new Map<number, Buffer>();
 
@@ -93,11 +94,20 @@ function echo(socket: Socket, key: string): void {
   socket.write(`${lines.join("\r\n")}\r\nSec-WebSocket-Accept: ${accept}${HEAD_END}`);
 }
 
-function serveHttp2(stream: ServerHttp2Stream, headers: IncomingHttpHeaders): void {
-  const size = /^\/(\d{1,8})[?]/.exec(headers[":path"] ?? "")?.[1];
-  stream.on("error", () => undefined);
-  stream.respond({ ":status": size === undefined ? 400 : 200, ...HTTP2_FIELDS });
-  stream.end(answeredBody(Number(size ?? 0)));
+function serveHttp2(socket: Socket): void {
+  socket.setNoDelay(true);
+  new Http2Session(
+    socket,
+    { role: "server", section: SECTION_LIMITS },
+    { onStream: answerStream, onClose: () => undefined },
+  );
+}
+
+function answerStream(stream: Http2Stream, section: readonly string[]): void {
+  const size = /^\/(\d{1,8})[?]/.exec(section[section.indexOf(":path") + 1] ?? "")?.[1];
+  stream.sendSection([":status", size === undefined ? "400" : "200", ...HTTP2_FIELDS], false);
+  stream.write(answeredBody(Number(size ?? 0)));
+  stream.end();
 }
 
 /** On every address that the name has here, since proxies differ in which they try first. */
@@ -140,7 +150,7 @@ const ready: OriginReady = {
   httpPort: await listen(host, () => createServer(serve)),
   httpsPort: await listen(host, () => createTlsServer({ key: leaf.keyPem, cert: leaf.certificatePem }, serve)),
   http2Port: await listen(host, () =>
-    createSecureServer({ key: leaf.keyPem, cert: leaf.certificatePem }).on("stream", serveHttp2),
+    createTlsServer({ key: leaf.keyPem, cert: leaf.certificatePem, ALPNProtocols: ["h2"] }, serveHttp2),
   ),
 };
 process.send?.(ready);
