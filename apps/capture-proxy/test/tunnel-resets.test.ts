@@ -22,11 +22,13 @@ async function openTunnel(proxyPort: number, originPort: number, accepted: Promi
   return { client, origin };
 }
 
-for (const [name, resetting, endsFirst, failure] of [
-  ["the client ended what it sends and is reset later: closed, no failure", "client", true, undefined],
-  ["the client is reset while it may still send: a failure of the client", "client", false, "CLIENT_ABORTED"],
-  ["the origin ended what it sends and is reset later: closed, no failure", "origin", true, undefined],
-  ["the origin is reset while it may still send: a failure of the origin", "origin", false, "UPSTREAM_RESET"],
+for (const [name, resetting, ended, failure] of [
+  ["the client ended what it sends and is reset later: closed, no failure", "client", "client", undefined],
+  ["the client is reset while it may still send: a failure of the client", "client", undefined, "CLIENT_ABORTED"],
+  ["the client is reset behind the end of the origin: closed, no failure", "client", "origin", undefined],
+  ["the origin ended what it sends and is reset later: closed, no failure", "origin", "origin", undefined],
+  ["the origin is reset while it may still send: a failure of the origin", "origin", undefined, "UPSTREAM_RESET"],
+  ["the origin is reset behind the end of the client: a failure of the origin", "origin", "client", "UPSTREAM_RESET"],
 ] as const) {
   test(`a tunnel whose end resets: ${name}; its other end is closed`, async () => {
     const server = createServer({ allowHalfOpen: true }).listen(0, "127.0.0.1");
@@ -38,13 +40,14 @@ for (const [name, resetting, endsFirst, failure] of [
     let otherIsClosed = false;
     other.on("close", () => (otherIsClosed = true));
     try {
-      if (endsFirst) {
-        ends[resetting].end();
-        await once(other, "end");
+      if (ended !== undefined) {
+        ends[ended].end();
+        await once(ends[ended === "client" ? "origin" : "client"], "end");
       }
       ends[resetting].resetAndDestroy();
       // Who has heard the end of a connection learns only by writing that it is no longer there.
-      if (endsFirst) await waitUntil(() => !other.write("!".repeat(1000)) || otherIsClosed || other.destroyed);
+      if (ended === resetting)
+        await waitUntil(() => !other.write("!".repeat(1000)) || otherIsClosed || other.destroyed);
       const [exchange] = await proxy.waitFor(1);
       assert.equal(exchange?.state.step === "failed" ? exchange.state.failure.code : undefined, failure);
       other.end();

@@ -87,8 +87,8 @@ class Relay implements Timed {
     // A tap may count otherwise, so the bodies are looked up behind it.
     this.#carry(up, { outlet: upOutlet, tap: this.#tap?.up, count: counts.requestBody, first: fromClient });
     this.#carry(down, { outlet: downOutlet, tap: this.#tap?.down, count: counts.responseBody, first: fromUpstream });
-    client.on("error", (error: NodeJS.ErrnoException) => this.end(brokenBy("client", client, error)));
-    upstream.on("error", (error: NodeJS.ErrnoException) => this.end(brokenBy("upstream", upstream, error)));
+    client.on("error", (error: NodeJS.ErrnoException) => this.end(clientBroke(options, error)));
+    upstream.on("error", (error: NodeJS.ErrnoException) => this.end(originBroke(upstream, error)));
     client.resume();
     upstream.resume();
   }
@@ -200,20 +200,26 @@ const CLOSED_CODES: readonly (string | undefined)[] = ["ECONNRESET", "EPIPE"];
 
 /**
  * A program that closes its connection and is then told the other side's last bytes, the closing alert of TLS for
- * one, has its system answer with a reset. Of a side that had ended what it sends that is a close and no failure.
+ * one, has its system answer with a reset. Of a side that had ended what it sends that is a close and no failure; and a client
+ * may be reset for such bytes before its own end was read, but only behind the origin's.
  */
-function brokenBy(side: "client" | "upstream", socket: ByteSocket, error: NodeJS.ErrnoException): Failure | undefined {
-  if (socket.readableEnded && CLOSED_CODES.includes(error.code)) return undefined;
-  const who = side === "client" ? "The client" : "The origin";
-  const cause = error;
-  if (side === "client") {
-    return { stage: "client-write", side, code: "CLIENT_ABORTED", message: `${who} reset the tunnel`, cause };
-  }
+function clientBroke({ client, upstream }: RelayOptions, cause: NodeJS.ErrnoException): Failure | undefined {
+  if (isClosed(client, cause) || isClosed(upstream, cause)) return undefined;
   return {
-    stage: "receive",
-    side,
-    code: "UPSTREAM_RESET",
-    message: `${who} reset the tunnel (${error.code ?? error.message})`,
+    stage: "client-write",
+    side: "client",
+    code: "CLIENT_ABORTED",
+    message: "The client reset the tunnel",
     cause,
   };
+}
+
+function originBroke(upstream: ByteSocket, cause: NodeJS.ErrnoException): Failure | undefined {
+  if (isClosed(upstream, cause)) return undefined;
+  const message = `The origin reset the tunnel (${cause.code ?? cause.message})`;
+  return { stage: "receive", side: "upstream", code: "UPSTREAM_RESET", message, cause };
+}
+
+function isClosed(ended: ByteSocket, { code }: NodeJS.ErrnoException): boolean {
+  return ended.readableEnded && CLOSED_CODES.includes(code);
 }
