@@ -2,8 +2,12 @@ import assert from "node:assert/strict";
 import { once } from "node:events";
 import { connect, createServer } from "node:net";
 import type { AddressInfo, Socket } from "node:net";
+import { Duplex } from "node:stream";
 import { test } from "node:test";
 import { waitUntil } from "@headworks/testkit";
+import { relay } from "#connection/relay.ts";
+import type { BodyCapture } from "#exchange/body.ts";
+import type { Failure } from "#exchange/failure.ts";
 import { startEngine } from "./engine-harness.ts";
 
 /** A tunnel with both its ends in hand, and a byte each way already through it. */
@@ -46,8 +50,9 @@ for (const [name, resetting, ended, failure] of [
       }
       ends[resetting].resetAndDestroy();
       // Who has heard the end of a connection learns only by writing that it is no longer there.
-      if (ended === resetting)
+      if (ended === resetting) {
         await waitUntil(() => !other.write("!".repeat(1000)) || otherIsClosed || other.destroyed);
+      }
       const [exchange] = await proxy.waitFor(1);
       assert.equal(exchange?.state.step === "failed" ? exchange.state.failure.code : undefined, failure);
       other.end();
@@ -55,6 +60,44 @@ for (const [name, resetting, ended, failure] of [
     } finally {
       other.destroy();
       server.close();
+      await proxy.stop();
+    }
+  });
+}
+
+/** A socket whose other end stays open whatever is done here. */
+function stub() {
+  const socket = new Duplex({ allowHalfOpen: true, read: () => undefined, write: (_piece, _encoding, done) => done() });
+  const end = (): unknown => socket.destroy();
+  return Object.assign(socket, { destroySoon: end, resetAndDestroy: end });
+}
+
+for (const [name, originEnded, failure] of [
+  ["behind the end of its origin, whose close is still to be told, is a close", true, undefined],
+  ["before the end of its origin is a failure of the client", false, "CLIENT_ABORTED"],
+] as const) {
+  test(`a client's reset ${name}`, async () => {
+    const proxy = await startEngine();
+    const [client, upstream] = [stub(), stub()];
+    const body = { add: () => undefined, end: () => undefined } as unknown as BodyCapture;
+    const { promise, resolve } = Promise.withResolvers<Failure | undefined>();
+    relay({
+      client,
+      upstream,
+      fromClient: undefined,
+      fromUpstream: undefined,
+      counts: { requestBody: body, responseBody: body, pace: undefined },
+      services: proxy.services,
+      onEnd: resolve,
+    });
+    try {
+      if (originEnded) {
+        upstream.push(null);
+        await once(upstream, "end");
+      }
+      client.destroy(Object.assign(new Error("read ECONNRESET"), { code: "ECONNRESET" }));
+      assert.equal((await promise)?.code, failure);
+    } finally {
       await proxy.stop();
     }
   });

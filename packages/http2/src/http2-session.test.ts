@@ -330,6 +330,27 @@ for (const { section, what, bytes, outcome } of CASES) {
   });
 }
 
+test("6.10: a section larger than a frame goes on in CONTINUATION, and only HEADERS say that the stream ends", async () => {
+  const { tested, peer } = await servedRaw();
+  await using _tested = tested;
+  tested.onStream = ({ stream }) => {
+    // No code of Huffman's makes these shorter.
+    stream.sendSection([...OK, "x-large", "\x7f".repeat(40_000)], true);
+  };
+  peer.say(request(1));
+  await peer.goesOn();
+  const frames = peer.frames.filter(({ stream }) => stream === 1);
+  assert.deepEqual(
+    frames.map(({ type, flags }) => [type, flags]),
+    [
+      [FRAME.headers, 1],
+      [FRAME.continuation, 0],
+      [FRAME.continuation, 4],
+    ],
+  );
+  assert.ok(frames.every(({ payload }) => payload.length <= 16_384));
+});
+
 test("9: what a handler throws ends the connection, not the process, and all its streams are told", async () => {
   const { tested, peer } = await servedRaw();
   await using _tested = tested;

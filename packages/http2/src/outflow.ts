@@ -76,8 +76,8 @@ export class Outflow {
     const mostBytes = Math.min(FRAME_BYTES, this.#windowBytes, stream.windowBytes);
     const { piece, start, end } = stream.next(mostBytes);
     this.#windowBytes -= end - start;
-    // Each frame may be answered by a wider window of the stream and one of the connection.
-    this.#budget.earn(2);
+    // Each may be answered by a wider window of the stream and one of the connection, by some peers for each kilobyte.
+    this.#budget.earn(2 + ((end - start) >>> 10));
     stream.lastPlace = this.#out.data(stream.id, piece, start, end);
     stream.lastHandOver = this.#out.handOvers;
     stream.sent(end - start);

@@ -118,6 +118,19 @@ test("6.9.1: padding counts against the windows, and is given back as if it had 
   assert.equal((await tested.stream()).dataBytes, 1000);
 });
 
+test("6.9: windows are widened seldom, and before they are used up", async () => {
+  const { tested, peer } = await servedRaw();
+  await using _tested = tested;
+  peer.say(heads(1, POST));
+  await peer.goesOn();
+  const before = peer.frames.length;
+  for (let at = 0; at < 100; at += 1) peer.say(data(1, pattern(1000)));
+  await peer.goesOn();
+  // Two of the stream, as half of its first window was taken and then of the wider one, and the answer to PING.
+  assert.ok(peer.frames.length - before <= 3, `${peer.frames.length - before} frames`);
+  assert.ok(widenedBy(peer, 1) >= 100_000 - FIRST_WINDOW_BYTES / 2);
+});
+
 test("6.9: a sender with windows of one byte sends a byte at a time", async () => {
   const { tested, peer } = await servedRaw({}, [[FIRST_WINDOW, 1]]);
   await using _tested = tested;

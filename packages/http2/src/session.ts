@@ -1,9 +1,8 @@
 // Tested by http2-session.test.ts
-import { LINGER_MS, noteGarbage, type ByteSocket } from "@headworks/sockets";
+import { noteGarbage, type ByteSocket } from "@headworks/sockets";
 import {
   ACK,
   CONTINUATION,
-  END_STREAM,
   ENHANCE_YOUR_CALM,
   FLOW_CONTROL_ERROR,
   FRAME_SIZE_ERROR,
@@ -21,16 +20,19 @@ import {
   STREAM_CLOSED,
   WINDOW_UPDATE,
 } from "./codes.ts";
+import { DataIntake } from "./data-intake.ts";
 import { sectionProblem } from "./field-rules.ts";
 import { FrameBudget } from "./frame-budget.ts";
 import { FrameParser, type FrameSink } from "./frame-parser.ts";
 import { FrameWriter } from "./frame-writer.ts";
+import { greet } from "./greeting.ts";
 import { HpackEncoder } from "./hpack/hpack-encoder.ts";
 import { Http2Error } from "./http2-error.ts";
 import { Outflow } from "./outflow.ts";
-import { FIRST_WINDOW_BYTES, LARGEST_WINDOW_BYTES, PeerSettings, SETTING } from "./peer-settings.ts";
+import { endBehindAnswers, endWithLastWords } from "./parting.ts";
+import { LARGEST_WINDOW_BYTES, PeerSettings } from "./peer-settings.ts";
 import { PING_BYTES, Pings } from "./pings.ts";
-import { CONNECTION_WINDOW_BYTES, ConnectionWindow, ReceiveWindow, WindowShare } from "./receive-window.ts";
+import { ReceiveWindow, WindowShare } from "./receive-window.ts";
 import { SectionReader, type ReceivedSection } from "./section-reader.ts";
 import type { SessionEvents, SessionOptions } from "./session-events.ts";
 import { Http2Stream, type StreamCarrier } from "./stream.ts";
@@ -38,8 +40,6 @@ import { StreamTable } from "./stream-table.ts";
 
 /** A stream that breaks the rules costs as much as so many frames for nothing. */
 const FAULT_FRAMES = 50;
-/** A peer that broke the rules has so long to read what was wrong. */
-const LAST_WORDS_MS = 500;
 const HIGHEST_STREAM = 2 ** 31 - 1;
 /** A peer that reads no answers is not read either: those of pings, and heads, are held back by no window. */
 const MOST_UNREAD_BYTES = 1_048_576;
@@ -64,7 +64,7 @@ export class Http2Session implements FrameSink, StreamCarrier {
   readonly #share: WindowShare;
   readonly #streams = new StreamTable();
   readonly #pings = new Pings();
-  readonly #window = new ConnectionWindow();
+  readonly #data: DataIntake;
   #hasSettings = false;
   #unackedSettings = 1;
   /** Of the peer's streams the highest that was seen; of ours the next. */
@@ -72,10 +72,6 @@ export class Http2Session implements FrameSink, StreamCarrier {
   /** The highest that was looked at, as GOAWAY says: not those that came behind one (RFC 9113, 6.8). */
   #lastTaken = 0;
   #nextStream = 1;
-  /** The stream of the DATA frame under way, whether it ends there, and how much of it is no content. */
-  #dataStream: Http2Stream | undefined;
-  #isDataLast = false;
-  #restBytes = 0;
   #isPeerLeaving = false;
   #isClosing = false;
   #isOver = false;
@@ -93,7 +89,8 @@ export class Http2Session implements FrameSink, StreamCarrier {
     this.#share = new WindowShare(options.bodies);
     this.#out = new FrameWriter(socket);
     this.#outflow = new Outflow(this.#out, this.#budget);
-    this.#greet();
+    this.#data = new DataIntake(this.#out, this.#budget, this.#isServer);
+    greet(this.#out, options);
     socket.on("data", this.#onData);
     socket.on("end", this.#onEnd);
     socket.on("drain", this.#onDrain);
@@ -156,7 +153,7 @@ export class Http2Session implements FrameSink, StreamCarrier {
     this.#out.goaway(this.#lastTaken, code);
     this.#end();
     if (code === NO_ERROR || this.#socket.destroyed) this.#socket.destroy();
-    else this.#lastWords();
+    else endWithLastWords(this.#socket);
   }
 
   pump(stream: Http2Stream): void {
@@ -187,36 +184,15 @@ export class Http2Session implements FrameSink, StreamCarrier {
 
   onDataFrame(id: number, flags: number, sizeBytes: number): void {
     if (this.#sections.isAmid) throw new Http2Error(PROTOCOL_ERROR, "DATA in the middle of a field block");
-    const byBytes = this.#window.came(sizeBytes);
-    if (byBytes > 0) this.#out.widen(0, byBytes);
-    const stream = this.#known(id, "DATA");
-    if (stream?.hasReceivedEnd === true) throw new Http2Error(STREAM_CLOSED, "DATA behind the end of a stream");
-    const isLast = (flags & END_STREAM) !== 0;
-    // Of a stream that is over nothing is moved, but its peer may not know yet.
-    if (sizeBytes === 0 && (!isLast || stream === undefined)) this.#budget.spend(1, "empty DATA");
-    else if (stream !== undefined) this.#budget.earn(1);
-    const isTaken = stream !== undefined && stream.frameCame(sizeBytes);
-    this.#dataStream = isTaken ? stream : undefined;
-    this.#isDataLast = isLast;
-    this.#restBytes = sizeBytes;
+    this.#data.begin(this.#known(id, "DATA"), flags, sizeBytes);
   }
 
   onDataPiece(piece: Buffer): void {
-    const stream = this.#dataStream;
-    if (stream === undefined) return;
-    this.#restBytes -= piece.length;
-    if (!this.#isServer && !stream.hasHead) return stream.reset(PROTOCOL_ERROR);
-    stream.pieceCame(piece);
+    this.#data.piece(piece);
   }
 
   onDataFrameEnd(): void {
-    const stream = this.#dataStream;
-    this.#dataStream = undefined;
-    if (stream === undefined) return;
-    if (this.#restBytes > 0) stream.taken(this.#restBytes);
-    if (!this.#isDataLast) return;
-    if (!this.#isServer && !stream.hasHead) stream.reset(PROTOCOL_ERROR);
-    else stream.endCame(undefined);
+    this.#data.end();
   }
 
   onFrame(type: number, flags: number, id: number, content: Buffer): void {
@@ -245,17 +221,6 @@ export class Http2Session implements FrameSink, StreamCarrier {
       default:
         this.#budget.spend(1, `of type ${type}`);
     }
-  }
-
-  #greet(): void {
-    const { mostStreams, section, takesWebSockets = false } = this.#options;
-    if (!this.#isServer) this.#out.preface();
-    const said: [number, number][] = [[SETTING.headerListBytes, section.listBytes]];
-    if (!this.#isServer) said.push([SETTING.enablePush, 0]);
-    if (mostStreams !== undefined) said.push([SETTING.mostStreams, mostStreams]);
-    if (takesWebSockets) said.push([SETTING.enableConnectProtocol, 1]);
-    this.#out.settings(said);
-    this.#out.widen(0, CONNECTION_WINDOW_BYTES - FIRST_WINDOW_BYTES);
   }
 
   #newStream(id: number): Http2Stream {
@@ -439,28 +404,8 @@ export class Http2Session implements FrameSink, StreamCarrier {
   #finish(): void {
     if (this.#isOver) return;
     this.#end();
-    if (this.#isServer) this.#linger();
+    if (this.#isServer) endBehindAnswers(this.#socket);
     else this.#socket.destroySoon();
-  }
-
-  /** What a client still sends, windows for one, would cause a reset, which takes the end of its answers away from it. */
-  #linger(): void {
-    this.#socket.end(() => {
-      if (!this.#socket.destroyed) this.#cutIn(LINGER_MS);
-    });
-    this.#socket.resume();
-  }
-
-  #cutIn(ms: number): void {
-    const timer = setTimeout(() => this.#socket.destroy(), ms);
-    this.#socket.once("close", () => clearTimeout(timer));
-  }
-
-  /** A reset at once would take the GOAWAY away from a peer that still sends. */
-  #lastWords(): void {
-    this.#cutIn(LAST_WORDS_MS);
-    this.#socket.end();
-    this.#socket.resume();
   }
 }
 

@@ -298,8 +298,11 @@ export class Http2Stream {
 
   #tellPiece(piece: Buffer): void {
     this.#isTelling = true;
-    this.handler?.onData(piece);
-    this.#isTelling = false;
+    try {
+      this.handler?.onData(piece);
+    } finally {
+      this.#isTelling = false;
+    }
     this.taken(piece.length);
   }
 

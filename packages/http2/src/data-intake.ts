@@ -1,0 +1,61 @@
+// Tested by session-flow.test.ts
+import { END_STREAM, PROTOCOL_ERROR, STREAM_CLOSED } from "./codes.ts";
+import type { FrameBudget } from "./frame-budget.ts";
+import type { FrameWriter } from "./frame-writer.ts";
+import { Http2Error } from "./http2-error.ts";
+import { ConnectionWindow } from "./receive-window.ts";
+import type { Http2Stream } from "./stream.ts";
+
+/** Takes DATA frames in (RFC 9113, 6.1): counts them against windows, and gives their content to their streams. */
+export class DataIntake {
+  readonly #out: FrameWriter;
+  readonly #budget: FrameBudget;
+  readonly #isServer: boolean;
+  readonly #window = new ConnectionWindow();
+  /** The stream of the frame under way, whether it ends there, and how much of it is no content. */
+  #stream: Http2Stream | undefined;
+  #isLast = false;
+  #restBytes = 0;
+
+  constructor(out: FrameWriter, budget: FrameBudget, isServer: boolean) {
+    this.#out = out;
+    this.#budget = budget;
+    this.#isServer = isServer;
+  }
+
+  /**
+   * A frame begins; `stream` is undefined when it is over.
+   * @throws Http2Error
+   */
+  begin(stream: Http2Stream | undefined, flags: number, sizeBytes: number): void {
+    const byBytes = this.#window.came(sizeBytes);
+    if (byBytes > 0) this.#out.widen(0, byBytes);
+    if (stream?.hasReceivedEnd === true) throw new Http2Error(STREAM_CLOSED, "DATA behind the end of a stream");
+    const isLast = (flags & END_STREAM) !== 0;
+    // Of a stream that is over nothing is moved, but its peer may not know yet.
+    if (sizeBytes === 0 && (!isLast || stream === undefined)) this.#budget.spend(1, "empty DATA");
+    else if (stream !== undefined) this.#budget.earn(1);
+    const isTaken = stream !== undefined && stream.frameCame(sizeBytes);
+    this.#stream = isTaken ? stream : undefined;
+    this.#isLast = isLast;
+    this.#restBytes = sizeBytes;
+  }
+
+  piece(piece: Buffer): void {
+    const stream = this.#stream;
+    if (stream === undefined) return;
+    this.#restBytes -= piece.length;
+    if (!this.#isServer && !stream.hasHead) return stream.reset(PROTOCOL_ERROR);
+    stream.pieceCame(piece);
+  }
+
+  end(): void {
+    const stream = this.#stream;
+    this.#stream = undefined;
+    if (stream === undefined) return;
+    if (this.#restBytes > 0) stream.taken(this.#restBytes);
+    if (!this.#isLast) return;
+    if (!this.#isServer && !stream.hasHead) stream.reset(PROTOCOL_ERROR);
+    else stream.endCame(undefined);
+  }
+}
