@@ -44,9 +44,11 @@ async function ends(context: TestContext, options: Options = {}): Promise<Ends> 
   return { client: clientSocket, server: serverSocket, clientStream, serverStream, sessions: [client, server] };
 }
 
+/** By its events: a loop over a stream destroys it behind its end, and the other side may still be wanted. */
 async function all(socket: Readable): Promise<Buffer> {
   const found: Buffer[] = [];
-  for await (const piece of socket) found.push(piece as Buffer);
+  socket.on("data", (piece: Buffer) => void found.push(piece));
+  await once(socket, "end");
   return Buffer.concat(found);
 }
 
