@@ -79,6 +79,8 @@ export class Http2Connection implements StreamOwner, Timed {
         onGoaway: () => services.pipeline.closing(facts, undefined),
         onPeerEnd: this.#onEnd,
         onClose: this.#onClose,
+        // It has ended the connection, not the process.
+        onDefect: (error) => services.log.error({ err: error }, "A connection of a client failed"),
       },
     );
     services.deadlines.add(this);
