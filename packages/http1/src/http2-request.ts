@@ -1,7 +1,8 @@
 // Tested by ../../../apps/gateway/src/listener/http2-head.test.ts
 import { isAuthority } from "./authority.ts";
 import { fieldValues, removeField } from "./fields.ts";
-import { CHUNKED, lengthFraming, NO_BODY, type Framing, type RawFields } from "./message.ts";
+import { announcedFraming } from "./http2-framing.ts";
+import { lengthFraming, NO_BODY, type Framing, type RawFields } from "./message.ts";
 
 /** A request of HTTP/2 that means the same to everybody who reads it over HTTP/1.1. */
 export interface Http2Request {
@@ -33,7 +34,6 @@ const METHOD = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/;
 const NAME = /^[!#$%&'*+.^_`|~0-9a-z-]+$/;
 /** No control character but the tab, nothing beyond one byte, no blanks at the ends. */
 const VALUE = /^(?:[\x21-\x7e\x80-\xff](?:[\t\x20-\x7e\x80-\xff]*[\x21-\x7e\x80-\xff])?)?$/;
-const LENGTH = /^[0-9]{1,15}$/;
 
 /** Fields of an HTTP/1 connection; a request that has one is malformed (RFC 9113, 8.2.2). */
 const OF_CONNECTIONS = new Set(["connection", "keep-alive", "proxy-connection", "transfer-encoding", "upgrade"]);
@@ -150,10 +150,8 @@ function authorityOf(named: string | undefined, fields: string[]): string | unde
 }
 
 function framingOf(fields: Readonly<RawFields>, isWhole: boolean): Framing | undefined {
-  const lengths = fieldValues(fields, "content-length");
-  const [length] = lengths;
-  if (length === undefined) return isWhole ? NO_BODY : CHUNKED;
-  if (lengths.length > 1 || !LENGTH.test(length)) return undefined;
-  if (!isWhole) return lengthFraming(Number(length));
-  return Number(length) === 0 ? lengthFraming(0) : undefined;
+  const announced = announcedFraming(fields);
+  if (announced === undefined || !isWhole) return announced;
+  if (announced.kind === "chunked") return NO_BODY;
+  return announced.kind === "length" && announced.lengthBytes === 0 ? lengthFraming(0) : undefined;
 }

@@ -46,3 +46,4 @@ export { startRawServer, type RawScript, type RawServer } from "./raw-server.ts"
 export { runProcess, spawnProcess, type Exit, type SpawnedProcess, type SpawnOptions } from "./spawn-process.ts";
 export { temporaryDirectory, type TemporaryDirectory } from "./temporary-directory.ts";
 export { waitForEvent, waitUntil, type WaitOptions } from "./wait-until.ts";
+export { defaultTimeoutMs, withTimeout } from "./timeout.ts";

@@ -2,9 +2,8 @@
 import { appendHttp2Fields, reasonPhrase, withoutPseudoFields } from "@headworks/http-fields";
 import {
   allowedTrailers,
-  CHUNKED,
+  announcedFraming,
   fieldValue,
-  fieldValues,
   Http1Error,
   isIdempotent,
   lengthFraming,
@@ -34,8 +33,6 @@ import { removeOurMembers } from "./pseudonym.ts";
 
 /** Bytes of a request's body that may wait for the origin's window before its client is held back. */
 const SEND_BUFFER_BYTES = 131_072;
-
-const LENGTH = /^[0-9]{1,15}$/;
 
 /** What a stream needs of the connection that carries it. */
 export interface StreamOwner {
@@ -199,7 +196,7 @@ export class OriginStream implements Origin, StreamHandler {
       return this.#switched(section);
     }
     const isBodiless = this.#request?.method === "HEAD" || status === 204 || status === 304;
-    const announced = framingOf(section);
+    const announced = announcedFraming(section);
     if (announced === undefined) return this.#refuse("it has no valid content-length");
     const isCut = isWhole && !isBodiless && announced.kind === "length" && announced.lengthBytes > 0;
     if (isCut) return this.#refuse("it ends without the body it announces");
@@ -316,11 +313,4 @@ function statusOf(section: readonly string[]): number {
 
 function headOf(status: number, section: readonly string[], framing: Framing): AnswerHead {
   return { version: "2", status, reason: reasonPhrase(status), fields: withoutPseudoFields(section), framing };
-}
-
-function framingOf(section: readonly string[]): Framing | undefined {
-  const lengths = fieldValues(section, "content-length");
-  const [length] = lengths;
-  if (length === undefined) return CHUNKED;
-  return lengths.length === 1 && LENGTH.test(length) ? lengthFraming(Number(length)) : undefined;
 }

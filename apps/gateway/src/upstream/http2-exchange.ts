@@ -2,8 +2,8 @@
 import { appendHttp2Fields, reasonPhrase, withoutPseudoFields } from "@headworks/http-fields";
 import {
   allowedTrailers,
+  announcedFraming,
   CHUNKED,
-  fieldValues,
   hasBody,
   Http1Error,
   lengthFraming,
@@ -28,8 +28,6 @@ import type { AnswerHandler, UpstreamExchange, UpstreamFailure } from "./upstrea
 
 /** Bytes of a request's body that may wait for the endpoint's window before its client is held back. */
 const SEND_BUFFER_BYTES = 16_384;
-
-const LENGTH = /^[0-9]{1,15}$/;
 
 /** What an exchange needs of the session that carries it. */
 export interface ExchangeOwner {
@@ -122,7 +120,7 @@ export class Http2Exchange implements UpstreamExchange, StreamHandler {
     if (!(status >= 100 && status <= 999)) return this.#lose("protocol", "the answer has no valid status");
     if (status < 200) return this.#readInformational(status, section);
     const head = headOf(status, section, NO_BODY);
-    const announced = framingOf(head.fields);
+    const announced = announcedFraming(head.fields);
     if (announced === undefined) return this.#lose("protocol", "the answer has no valid content-length");
     const hasNone = isBodiless(this.#method, status);
     const lengthBytes = hasNone ? 0 : announced.kind === "length" ? announced.lengthBytes : undefined;
@@ -217,14 +215,6 @@ function headOf(status: number, section: readonly string[], framing: Framing): R
 
 function isBodiless(method: string, status: number): boolean {
   return method === "HEAD" || status === 204 || status === 304;
-}
-
-/** As it is announced; undefined when that means nothing, or two things. */
-function framingOf(fields: RawFields): Framing | undefined {
-  const lengths = fieldValues(fields, "content-length");
-  const [length] = lengths;
-  if (length === undefined) return CHUNKED;
-  return lengths.length === 1 && LENGTH.test(length) ? lengthFraming(Number(length)) : undefined;
 }
 
 /** Of no length, but not at its end: an empty answer would go out before its trailers are here. */
