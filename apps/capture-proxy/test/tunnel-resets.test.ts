@@ -72,9 +72,12 @@ function stub() {
   return Object.assign(socket, { destroySoon: end, resetAndDestroy: end });
 }
 
-for (const [name, originEnded, failure] of [
-  ["behind the end of its origin, whose close is still to be told, is a close", true, undefined],
-  ["before the end of its origin is a failure of the client", false, "CLIENT_ABORTED"],
+for (const [name, originEnded, behind, failure] of [
+  ["behind the end of its origin, whose close is still to be told, is a close", true, [], undefined],
+  ["that the end of its origin follows is a close", false, [null], undefined],
+  ["that nothing follows is a failure of the client", false, [], "CLIENT_ABORTED"],
+  ["that more of its origin follows is a failure of the client", false, [Buffer.from("!"), null], "CLIENT_ABORTED"],
+  ["that a reset of its origin follows is a failure of the client", false, "reset", "CLIENT_ABORTED"],
 ] as const) {
   test(`a client's reset ${name}`, async () => {
     const proxy = await startEngine();
@@ -90,13 +93,20 @@ for (const [name, originEnded, failure] of [
       services: proxy.services,
       onEnd: resolve,
     });
+    const reset = Object.assign(new Error("read ECONNRESET"), { code: "ECONNRESET" });
     try {
       if (originEnded) {
         upstream.push(null);
         await once(upstream, "end");
       }
-      client.destroy(Object.assign(new Error("read ECONNRESET"), { code: "ECONNRESET" }));
+      const closed = Promise.withResolvers<void>();
+      client.once("close", closed.resolve);
+      client.destroy(reset);
+      await closed.promise;
+      if (behind === "reset") upstream.destroy(reset);
+      else for (const piece of behind) upstream.push(piece);
       assert.equal((await promise)?.code, failure);
+      assert.ok(upstream.destroyed);
     } finally {
       await proxy.stop();
     }

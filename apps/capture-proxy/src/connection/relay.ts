@@ -26,6 +26,9 @@ interface RelayOptions {
   readonly onEnd: (failure: Failure | undefined) => void;
 }
 
+/** For how long an origin's end may be awaited behind the bytes that had its client reset. */
+const PARTING_MS = 250;
+
 /** One direction of a relay. */
 interface Way {
   readonly from: ByteSocket;
@@ -65,6 +68,8 @@ class Relay implements Timed {
   readonly #options: RelayOptions;
   #openDirections = 2;
   #isOver = false;
+  /** Set when the client was reset and the origin may still show that it was for its parting bytes. */
+  #clientFailure: Failure | undefined;
   readonly #flows: Flow[] = [];
   readonly #tap: MessageTap | undefined;
 
@@ -87,13 +92,16 @@ class Relay implements Timed {
     // A tap may count otherwise, so the bodies are looked up behind it.
     this.#carry(up, { outlet: upOutlet, tap: this.#tap?.up, count: counts.requestBody, first: fromClient });
     this.#carry(down, { outlet: downOutlet, tap: this.#tap?.down, count: counts.responseBody, first: fromUpstream });
-    client.on("error", (error: NodeJS.ErrnoException) => this.end(clientBroke(options, error)));
-    upstream.on("error", (error: NodeJS.ErrnoException) => this.end(originBroke(upstream, error)));
+    client.on("error", (error: NodeJS.ErrnoException) => this.#clientBroke(error));
+    upstream.on("error", (error: NodeJS.ErrnoException) =>
+      this.end(this.#clientFailure ?? originBroke(upstream, error)),
+    );
     client.resume();
     upstream.resume();
   }
 
   onDeadline(): void {
+    if (this.#clientFailure !== undefined) return this.end(this.#clientFailure);
     if (this.#tap?.isDeciding === true) return this.#touch();
     const message = `No byte moved for ${this.#options.services.policy().idleTimeoutMs} ms`;
     this.end({ stage: "receive", side: "upstream", code: "UPSTREAM_TIMEOUT", message });
@@ -151,6 +159,7 @@ class Relay implements Timed {
 
   #carry({ from, to }: Way, { outlet, tap, count, first }: Course): void {
     const pass = (piece: Buffer): void => {
+      if (this.#clientFailure !== undefined) return this.end(this.#clientFailure);
       this.#touch();
       noteGarbage(piece.length);
       count.add(piece);
@@ -167,6 +176,7 @@ class Relay implements Timed {
     from.on("data", pass);
     from.on("end", () => {
       isEnding = true;
+      if (this.#clientFailure !== undefined) return this.end(undefined);
       whenEmpty(() => {
         to.end();
         this.#openDirections -= 1;
@@ -174,9 +184,25 @@ class Relay implements Timed {
       });
     });
     from.on("close", () => {
+      if (this.#clientFailure !== undefined && from === this.#options.client) return;
       // Of a sender that said it was done, what is held still has its way.
       if (!isEnding || tap === undefined) outlet.whenEmpty(() => this.end(undefined));
     });
+  }
+
+  /**
+   * A program that closes its connection and is then told the other side's last bytes, the closing alert of TLS for
+   * one, has its system answer with a reset. Of a client that had ended what it sends that is a close and no failure;
+   * and so it is when nothing was lost: the origin's end is all that comes behind the bytes the client was reset for.
+   */
+  #clientBroke(cause: NodeJS.ErrnoException): void {
+    const { client, upstream } = this.#options;
+    if (isClosed(client, cause) || isClosed(upstream, cause)) return this.end(undefined);
+    const message = "The client reset the tunnel";
+    const failure: Failure = { stage: "client-write", side: "client", code: "CLIENT_ABORTED", message, cause };
+    if (!CLOSED_CODES.includes(cause.code)) return this.end(failure);
+    this.#clientFailure = failure;
+    this.deadlineMs = performance.now() + PARTING_MS;
   }
 
   #release({ from }: Way, outlet: Outlet): void {
@@ -197,22 +223,6 @@ function finishOrDestroy(socket: ByteSocket, failure: Failure | undefined): void
 
 /** What a connection answers with to bytes that reach it after it was closed (RFC 9293, 3.10.7.1). */
 const CLOSED_CODES: readonly (string | undefined)[] = ["ECONNRESET", "EPIPE"];
-
-/**
- * A program that closes its connection and is then told the other side's last bytes, the closing alert of TLS for
- * one, has its system answer with a reset. Of a side that had ended what it sends that is a close and no failure; and a client
- * may be reset for such bytes before its own end was read, but only behind the origin's.
- */
-function clientBroke({ client, upstream }: RelayOptions, cause: NodeJS.ErrnoException): Failure | undefined {
-  if (isClosed(client, cause) || isClosed(upstream, cause)) return undefined;
-  return {
-    stage: "client-write",
-    side: "client",
-    code: "CLIENT_ABORTED",
-    message: "The client reset the tunnel",
-    cause,
-  };
-}
 
 function originBroke(upstream: ByteSocket, cause: NodeJS.ErrnoException): Failure | undefined {
   if (isClosed(upstream, cause)) return undefined;
