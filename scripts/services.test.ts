@@ -128,6 +128,21 @@ describe("signals", () => {
   });
 });
 
+test("an announcement is said once, behind the words it waits for", async (context) => {
+  using fixture = fixtureTree({
+    "saying.mjs": `
+const said = ["not yet", "ready now", "ready again"];
+const next = () => said.length > 0 && process.stderr.write(said.shift() + "\\n", () => setTimeout(next, 50));
+next();`,
+  });
+  const words: string[] = [];
+  context.mock.method(process.stderr, "write", (piece: Uint8Array | string) => words.push(String(piece)) > 0);
+  const announcement = { after: /^ready/mu, text: "try this\n" };
+  assert.equal(await runServices([{ ...service(fixture.root, "saying"), announcement }], new EventEmitter()), 0);
+  // How many pieces its words arrive in is the system's business.
+  assert.match(words.join(""), /^not yet\nready now\n(ready again\n)?try this\n(ready again\n)?$/u);
+});
+
 test("an entry that does not exist fails", async () => {
   assert.equal(await runServices([{ name: "none", entry: "/nonexistent/main.mjs", args: [] }], new EventEmitter()), 1);
 });

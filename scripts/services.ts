@@ -14,6 +14,8 @@ export interface Service {
   readonly environment?: Readonly<Record<string, string>>;
   /** Standard output is for programs and goes nowhere; standard error is shown. */
   readonly isQuiet?: boolean;
+  /** Said on standard error once, behind the first words of the service there that match. */
+  readonly announcement?: { readonly after: RegExp; readonly text: string };
 }
 
 /** Where signals come from: the process itself, or a stand-in. */
@@ -30,14 +32,7 @@ const SAME_KEY_PRESS_MS = 500;
  * ends, the others are asked to end too. Interrupts are passed on once per key press; a hang-up counts as a request to end.
  */
 export async function runServices(services: readonly Service[], signals: SignalSource = process): Promise<number> {
-  const children = services.map(({ nodeOptions = [], entry, args, environment, isQuiet }) =>
-    // A group of its own: the terminal's Ctrl+C reaches this process only, which passes it on exactly once.
-    spawn(process.execPath, [...nodeOptions, entry, ...args], {
-      stdio: ["ignore", isQuiet === true ? "ignore" : "inherit", "inherit"],
-      env: { ...process.env, ...environment },
-      detached: true,
-    }),
-  );
+  const children = services.map(startService);
   const stopForwarding = forwardSignals(signals, children);
   let first: number | undefined;
   try {
@@ -53,6 +48,23 @@ export async function runServices(services: readonly Service[], signals: SignalS
     for (const child of children) send(child, "SIGTERM");
   }
   return first ?? 0;
+}
+
+function startService({ nodeOptions = [], entry, args, environment, isQuiet, announcement }: Service): ChildProcess {
+  // A group of its own: the terminal's Ctrl+C reaches this process only, which passes it on exactly once.
+  const child = spawn(process.execPath, [...nodeOptions, entry, ...args], {
+    stdio: ["ignore", isQuiet === true ? "ignore" : "inherit", announcement === undefined ? "inherit" : "pipe"],
+    env: { ...process.env, ...environment },
+    detached: true,
+  });
+  let awaited = announcement;
+  child.stderr?.on("data", (said: Buffer) => {
+    process.stderr.write(said);
+    if (awaited?.after.test(said.toString()) !== true) return;
+    process.stderr.write(awaited.text);
+    awaited = undefined;
+  });
+  return child;
 }
 
 function forwardSignals(signals: SignalSource, children: readonly ChildProcess[]): () => void {
@@ -80,6 +92,7 @@ function send(child: ChildProcess, signal: NodeJS.Signals): void {
 function exitCode(child: ChildProcess): Promise<number> {
   return new Promise((resolve, reject) => {
     child.once("error", reject);
-    child.once("exit", (code, signal) => resolve(code ?? 128 + (signal === null ? 0 : constants.signals[signal])));
+    // Not "exit": its last words may come behind that.
+    child.once("close", (code, signal) => resolve(code ?? 128 + (signal === null ? 0 : constants.signals[signal])));
   });
 }

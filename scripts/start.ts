@@ -10,6 +10,14 @@ import { ensureUi } from "./ui-build.ts";
 
 const QUICKSTART = "examples/gateway/quickstart.yaml";
 
+const TRY_SLUICE = `
+Sluice, with ${QUICKSTART}, to try in another terminal:
+  curl -H 'X-API-Key: acme-quickstart-key' http://127.0.0.1:8080/v2/hello
+  curl -i -H 'X-API-Key: acme-quickstart-key' http://127.0.0.1:8080/v1/hello
+  for n in 1 2 3 4; do curl -i -H 'X-API-Key: trial-quickstart-key' http://127.0.0.1:8080/v2/; done
+  curl http://127.0.0.1:2019/quotas/usage
+`;
+
 /** What `npm start` runs side by side. Arguments after `--` go to Weir. */
 function servicesToStart(args: readonly string[]): Service[] {
   const weir = join(repositoryRoot, "apps/capture-proxy/bin/weir.js");
@@ -24,6 +32,7 @@ function servicesToStart(args: readonly string[]): Service[] {
       args: ["serve", "--config", join(repositoryRoot, QUICKSTART)],
       // Requests are logged on standard output, which would bury the lines to try.
       isQuiet: true,
+      announcement: { after: /^Sluice serves /mu, text: TRY_SLUICE },
       environment: {
         GATEWAY_STATE_DB: process.env["GATEWAY_STATE_DB"] ?? join(dataHome(), "sluice", "quickstart.db"),
         GATEWAY_ADMIN_DEV: "1",
@@ -37,17 +46,8 @@ function dataHome(): string {
   return isAbsolute(asked) ? asked : join(homedir(), ".local/share");
 }
 
-const TRY_SLUICE = `
-Sluice, with ${QUICKSTART}, to try in another terminal:
-  curl -H 'X-API-Key: acme-quickstart-key' http://127.0.0.1:8080/v2/hello
-  curl -i -H 'X-API-Key: acme-quickstart-key' http://127.0.0.1:8080/v1/hello
-  for n in 1 2 3 4; do curl -i -H 'X-API-Key: trial-quickstart-key' http://127.0.0.1:8080/v2/; done
-  curl http://127.0.0.1:2019/quotas/usage
-`;
-
 try {
   await ensureUi(repositoryRoot, (line) => console.error(line));
-  console.error(TRY_SLUICE);
   process.exitCode = await runServices(servicesToStart(process.argv.slice(2)));
 } catch (error) {
   console.error(error instanceof Error ? error.message : error);

@@ -16,8 +16,6 @@ import { residentMb } from "../capture/processor-time.ts";
 
 const MAIN = fileURLToPath(new URL("../../apps/gateway/bin/sluice.js", import.meta.url));
 const LIMIT_MB_PER_MINUTE = 1;
-/** The first part of a run fills heaps and pools; it does not count for the slope. */
-const WARM_UP_SHARE = 0.4;
 /** Memory goes up and down with the collection of garbage; what stays shows in the lowest value of so long a time. */
 const FLOOR_MINUTES = 1 / 6;
 const KEY = "reload-key";
@@ -27,7 +25,8 @@ const USAGE = `Usage: node bench/gateway/reloads.ts [options]
 Reloads the configuration of a gateway again and again while requests run, and prints how its memory grows and how many
 requests failed. Every fourth document is a wrong one, which must be refused.
 
-  --reloads <n>      how many (default 1000)
+  --reloads <n>      how many count (default 1000)
+  --warm-up <n>      how many come before them, while heaps and pools fill (default 500)
   --every-ms <n>     from one reload to the next (default 150)
   --connections <n>  kept connections, one request at a time each (default 20)
 `;
@@ -35,6 +34,7 @@ requests failed. Every fourth document is a wrong one, which must be refused.
 const { values } = parseArgs({
   options: {
     reloads: { type: "string", default: "1000" },
+    "warm-up": { type: "string", default: "500" },
     "every-ms": { type: "string", default: "150" },
     connections: { type: "string", default: "20" },
     help: { type: "boolean", short: "h", default: false },
@@ -152,7 +152,14 @@ async function lastGeneration(port: number): Promise<number> {
   }
 }
 
-async function run(reloads: number, everyMs: number, connections: number): Promise<boolean> {
+interface RunOptions {
+  readonly reloads: number;
+  readonly warmUp: number;
+  readonly everyMs: number;
+  readonly connections: number;
+}
+
+async function run({ reloads, warmUp, everyMs, connections }: RunOptions): Promise<boolean> {
   await using origin = await startOrigin({
     handler: (_request, response) => void setTimeout(() => response.end("ok"), Math.random() * 10),
   });
@@ -186,7 +193,9 @@ async function run(reloads: number, everyMs: number, connections: number): Promi
   const sampling = setInterval(() => {
     samples.push({ minute: (performance.now() - startedMs) / 60_000, mb: residentMb(gateway.pid).nowMb });
   }, 500);
-  for (let at = 1; at <= reloads; at += 1) {
+  let firstCounted = 0;
+  for (let at = 1; at <= warmUp + reloads; at += 1) {
+    if (at === warmUp + 1) firstCounted = samples.length;
     writeFileSync(`${file}.next`, documentOf(at, origin.port));
     renameSync(`${file}.next`, file);
     process.kill(gateway.pid, "SIGHUP");
@@ -198,13 +207,13 @@ async function run(reloads: number, everyMs: number, connections: number): Promi
   load.isOver = true;
   await Promise.all(asking);
   const tookS = (performance.now() - startedMs) / 1000;
-  const counted = samples.slice(Math.floor(samples.length * WARM_UP_SHARE));
+  const counted = samples.slice(firstCounted);
   const slope = slopeOf(floorsOf(counted));
   const exit = await gateway.stop("SIGTERM", 15_000);
   const [first, last] = [counted[0]?.mb ?? 0, counted.at(-1)?.mb ?? 0];
   console.log(
     [
-      `${reloads} reloads in ${tookS.toFixed(0)} s (${generation} generations published), ${load.requests} requests over ${connections} connections`,
+      `${warmUp} and ${reloads} reloads in ${tookS.toFixed(0)} s (${generation} generations published), ${load.requests} requests over ${connections} connections`,
       `resident memory: ${(samples[0]?.mb ?? 0).toFixed(0)} MB at first, ${first.toFixed(0)} MB after warming up, ${last.toFixed(0)} MB at the end`,
       `slope of the lowest of each ten seconds: ${slope.toFixed(2)} MB a minute (target below ${LIMIT_MB_PER_MINUTE}); of all samples: ${slopeOf(counted).toFixed(2)}`,
       `failed requests: ${load.failures.length} (target 0)`,
@@ -217,6 +226,11 @@ async function run(reloads: number, everyMs: number, connections: number): Promi
 
 if (values.help) console.log(USAGE);
 else {
-  const isHeld = await run(Number(values.reloads), Number(values["every-ms"]), Number(values.connections));
+  const isHeld = await run({
+    reloads: Number(values.reloads),
+    warmUp: Number(values["warm-up"]),
+    everyMs: Number(values["every-ms"]),
+    connections: Number(values.connections),
+  });
   process.exitCode = isHeld ? 0 : 1;
 }
