@@ -192,6 +192,17 @@ const caddy: Contender = {
   },
 };
 
+/** No gateway: says what the runtime's sockets cost. */
+const bareRelay: Contender = {
+  name: "bare-relay",
+  version: () => process.version,
+  can: onlyPlainProxying,
+  command: (site, port) => ({
+    command: process.execPath,
+    args: [join(import.meta.dirname, "bare-relay.ts"), String(port), String(site.originPort)],
+  }),
+};
+
 /** A proxy of the registry as a script of a few lines, run from the folder where the peers are installed. */
 function scripted(name: string, script: (originPort: number, port: number) => string): Contender {
   const manifest = join(peersDirectory, "node_modules", name, "package.json");
@@ -233,4 +244,5 @@ createServer((request, response) => proxy(request, response, request.url, {})).l
 const app = fastify(); app.register(proxy, { upstream: "http://127.0.0.1:${originPort}" });
 await app.listen({ port: ${port}, host: "127.0.0.1" });`,
   ),
+  bareRelay,
 ];
