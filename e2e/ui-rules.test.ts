@@ -42,6 +42,10 @@ journey(
     const changed = client.fetch(`${bench.origin.url}/orders?held`);
     await queue.getByRole("button").waitFor();
     await page.getByRole("banner").getByRole("button", { name: "1 exchange waits" }).waitFor();
+    const wide = page.viewportSize() ?? { width: 1280, height: 720 };
+    await page.setViewportSize({ width: 420, height: 800 });
+    assert.equal(await page.evaluate("document.documentElement.scrollWidth"), 420, "cut off on a narrow screen");
+    await page.setViewportSize(wide);
     const editor = page.getByRole("region", { name: "Waiting exchange" });
     await editor.getByRole("textbox", { name: "URL" }).waitFor();
     await page.keyboard.press("e");

@@ -11,10 +11,6 @@ function useWaitingCount(): number {
   return useQuery(pauseAllQuery).data?.paused_count ?? 0;
 }
 
-function waitingWords(count: number): string {
-  return count === 1 ? "1 exchange waits" : `${count} exchanges wait`;
-}
-
 /** How much waits for a decision, on the rail. */
 export function WaitingBadge() {
   const count = useWaitingCount();
@@ -40,7 +36,8 @@ export function PauseSwitch() {
     <>
       {count > 0 && (
         <Button className={styles["waiting"]} onClick={() => navigate("/breakpoints?part=waiting")}>
-          {waitingWords(count)}
+          {count} <span className={styles["what"]}>{count === 1 ? "exchange" : "exchanges"}</span>{" "}
+          {count === 1 ? "waits" : "wait"}
         </Button>
       )}
       <IconButton
