@@ -5,7 +5,7 @@ import type { Framing, RawFields } from "@headworks/http1";
 import { CANCEL, INTERNAL_ERROR, isSendable, NO_ERROR, StreamSocket } from "@headworks/http2";
 import type { Http2Stream, StreamHandler } from "@headworks/http2";
 import { NOWHERE } from "@headworks/sockets";
-import type { ByteSocket, Timed } from "@headworks/sockets";
+import type { ByteSocket, Rostered, Timed } from "@headworks/sockets";
 import type { ClientFacts, RequestMessage, ResponseMessage } from "#exchange/exchange.ts";
 import type { Failure } from "#exchange/failure.ts";
 import { CLIENT_GONE, internalFailure, stalled } from "./client-failures.ts";
@@ -30,6 +30,11 @@ export interface StreamOwner {
   closed(stream: Http2ClientStream, isWasted: boolean): void;
 }
 
+/** A stream among those of its connection; its deadlines have a roster of their own. */
+export interface StreamSeat extends Rostered {
+  readonly stream: Http2ClientStream;
+}
+
 /** One request of a client over HTTP/2. */
 export class Http2ClientStream implements ExchangeClient, StreamHandler, Timed {
   rosterPlace = NOWHERE;
@@ -37,6 +42,7 @@ export class Http2ClientStream implements ExchangeClient, StreamHandler, Timed {
   readonly services: ProxyServices;
   readonly facts: ClientFacts;
   readonly origins: ClientOrigins;
+  readonly seat: StreamSeat = { rosterPlace: NOWHERE, stream: this };
   readonly #stream: Http2Stream;
   readonly #owner: StreamOwner;
   #exchange: HttpExchange | undefined;

@@ -2,14 +2,14 @@
 import { parseHostPort } from "@headworks/host-patterns";
 import type { Http2RequestProblem, RawFields } from "@headworks/http1";
 import { ENHANCE_YOUR_CALM, Http2Session, type Http2Stream } from "@headworks/http2";
-import { NOWHERE, type Timed } from "@headworks/sockets";
+import { NOWHERE, Roster, type Timed } from "@headworks/sockets";
 import type { ClientFacts } from "#exchange/exchange.ts";
 import type { Failure } from "#exchange/failure.ts";
 import { HEADER_LIST_BYTES } from "#upstream/http2-limits.ts";
 import { internalFailure, invalidRequest } from "./client-failures.ts";
 import { ClientOrigins } from "./client-origins.ts";
 import { Http2ClientStream } from "./http2-client-stream.ts";
-import type { StreamOwner } from "./http2-client-stream.ts";
+import type { StreamOwner, StreamSeat } from "./http2-client-stream.ts";
 import type { ClientSocket } from "./exchange-client.ts";
 import { isHttp2Connect, readHttp2Connect, readHttp2Head } from "./http2-head.ts";
 import { DRAIN_WARNING_MS, MOST_PAIRS, MOST_STREAMS, RESET_BURST, RESETS_PER_S } from "./http2-limits.ts";
@@ -44,7 +44,7 @@ export class Http2Connection implements StreamOwner, Timed {
   readonly #base: TunnelBase | undefined;
   readonly #openTunnel: OpenTunnel | undefined;
   readonly #session: Http2Session;
-  readonly #streams = new Set<Http2ClientStream>();
+  readonly #streams = new Roster<StreamSeat>();
   #resetsLeft = RESET_BURST;
   #resetsAtMs = 0;
   #isDraining = false;
@@ -98,7 +98,7 @@ export class Http2Connection implements StreamOwner, Timed {
     if (this.#streams.size === 0) return this.#close();
     this.services.pipeline.closing(this.facts, undefined);
     this.#session.warn();
-    for (const stream of this.#streams) stream.drain();
+    this.#streams.forEach(({ stream }) => stream.drain());
     const timer = setTimeout(() => this.#close(), DRAIN_WARNING_MS);
     this.#session.ping((isAnswered) => {
       clearTimeout(timer);
@@ -108,7 +108,7 @@ export class Http2Connection implements StreamOwner, Timed {
 
   /** Ends at once whatever goes on. */
   abort(failure: Failure): void {
-    for (const stream of this.#streams) stream.abort(failure);
+    this.#streams.forEach(({ stream }) => stream.abort(failure));
     this.#session.destroy();
     this.#socket.destroy();
   }
@@ -125,7 +125,7 @@ export class Http2Connection implements StreamOwner, Timed {
   }
 
   closed(stream: Http2ClientStream, isWasted: boolean): void {
-    this.#streams.delete(stream);
+    this.#streams.delete(stream.seat);
     if (this.#streams.size === 0) {
       const restMs = this.#isDraining ? DRAIN_WARNING_MS : this.services.policy().idleTimeoutMs;
       this.deadlineMs = performance.now() + restMs;
@@ -137,7 +137,7 @@ export class Http2Connection implements StreamOwner, Timed {
     this.#hasReceived = true;
     this.deadlineMs = Number.POSITIVE_INFINITY;
     const stream = new Http2ClientStream(this, http2);
-    this.#streams.add(stream);
+    this.#streams.add(stream.seat);
     try {
       this.#begin(stream, section, isWhole);
     } catch (error) {
@@ -191,10 +191,15 @@ export class Http2Connection implements StreamOwner, Timed {
       const isMoving = bytesWritten !== writtenBytes;
       writtenBytes = bytesWritten;
       if (isMoving) movedMs = nowMs;
-      const isStuck = !isMoving && [...this.#streams].some(({ isBlocked }) => isBlocked);
-      if (isStuck || nowMs - movedMs > HALF_CLOSED_MS) this.#session.destroy();
+      if ((!isMoving && this.#isBlocked) || nowMs - movedMs > HALF_CLOSED_MS) this.#session.destroy();
     }, HALF_CLOSED_LOOK_MS).unref();
   };
+
+  get #isBlocked(): boolean {
+    let isBlocked = false;
+    this.#streams.forEach(({ stream }) => (isBlocked ||= stream.isBlocked));
+    return isBlocked;
+  }
 
   #close(): void {
     if (this.#session.isOver) return;
