@@ -8,6 +8,8 @@ import type { Site } from "./site.ts";
 /** What a row asks of the gateways beyond passing requests on. */
 export interface Demand {
   readonly isSecure: boolean;
+  /** HTTP/2 towards clients, by ALPN. */
+  readonly isHttp2: boolean;
   /** Routes in all; the requests match the last one. */
   readonly routes: number;
   readonly hasQuota: boolean;
@@ -126,7 +128,7 @@ const nginx: Contender = {
   name: "nginx",
   version: () => output("nginx", ["-v"])?.replace("nginx version: ", ""),
   can: ({ routes, hasQuota }) => routes === 1 && !hasQuota,
-  command: (site, port, { isSecure }) => {
+  command: (site, port, { isSecure, isHttp2 }) => {
     const file = join(site.directory, `nginx-${port}.conf`);
     const tls = isSecure ? `ssl_certificate ${site.certificateFile}; ssl_certificate_key ${site.keyFile};` : "";
     writeFileSync(
@@ -137,7 +139,7 @@ events { worker_connections 16384; }
 http { access_log off; keepalive_requests 1000000000; keepalive_timeout 600;
   client_body_temp_path ${file}.body; proxy_temp_path ${file}.proxy;
   upstream origin { server 127.0.0.1:${site.originPort}; keepalive 256; keepalive_requests 1000000000; }
-  server { listen 127.0.0.1:${port}${isSecure ? " ssl" : ""} backlog=8192; ${tls}
+  server { listen 127.0.0.1:${port}${isSecure ? " ssl" : ""}${isHttp2 ? " http2" : ""} backlog=8192; ${tls}
     location / { proxy_pass http://origin; proxy_http_version 1.1; proxy_set_header Connection "";
       proxy_set_header X-Forwarded-For $remote_addr; proxy_set_header X-Request-Id $request_id; } } }
 `,
@@ -180,13 +182,14 @@ backend b
 const caddy: Contender = {
   name: "caddy",
   version: () => output("caddy", ["version"]),
-  can: onlyPlainProxying,
-  command: (site, port) => {
+  can: ({ routes, hasQuota }) => routes === 1 && !hasQuota,
+  command: (site, port, { isSecure }) => {
     const file = join(site.directory, `Caddyfile-${port}`);
     mkdirSync(join(site.directory, "caddy"), { recursive: true });
+    const tls = isSecure ? `  tls ${site.certificateFile} ${site.keyFile}\n` : "";
     writeFileSync(
       file,
-      `{\n  admin off\n  auto_https off\n  storage file_system ${site.directory}/caddy\n}\nhttp://127.0.0.1:${port} {\n  reverse_proxy 127.0.0.1:${site.originPort}\n}\n`,
+      `{\n  admin off\n  auto_https off\n  storage file_system ${site.directory}/caddy\n}\n${isSecure ? "https" : "http"}://127.0.0.1:${port} {\n${tls}  reverse_proxy 127.0.0.1:${site.originPort}\n}\n`,
     );
     return { command: "env", args: ["GOMAXPROCS=1", "caddy", "run", "--adapter", "caddyfile", "--config", file] };
   },

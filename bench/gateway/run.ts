@@ -9,7 +9,8 @@ import { canPin, CORES, pinned } from "../capture/pinning.ts";
 import { processorTime, residentMb, untilQuiet } from "../capture/processor-time.ts";
 import { median } from "../capture/report.ts";
 import { idleConnections, RELOADS, type Beside } from "./beside.ts";
-import { API_KEY, CONTENDERS, type Contender, type Demand } from "./contenders.ts";
+import { CONTENDERS, type Contender, type Demand } from "./contenders.ts";
+import { playHttp1, playHttp2, type Played } from "./loads.ts";
 import { originConfiguration, prepareSite, type Site } from "./site.ts";
 
 interface Row extends Demand {
@@ -24,7 +25,7 @@ interface Row extends Demand {
   readonly targets: Readonly<Record<string, { readonly floor: number; readonly aim: number }>>;
 }
 
-const PLAIN = { isSecure: false, routes: 1, hasQuota: false, bodyBytes: 0, targets: {} };
+const PLAIN = { isSecure: false, isHttp2: false, routes: 1, hasQuota: false, bodyBytes: 0, targets: {} };
 const PEERS = {
   nginx: { floor: 0.6, aim: 0.8 },
   caddy: { floor: 2.3, aim: 3.2 },
@@ -45,6 +46,14 @@ const ROWS: readonly Row[] = [
   { ...PLAIN, name: "1m", title: "answers of 1 MB", path: "/1m" },
   { ...PLAIN, name: "post-10k", title: "requests with 10 KB, short answers", path: "/post", bodyBytes: 10_240 },
   { ...PLAIN, name: "tls", title: "TLS towards clients, answers of 200 bytes", path: "/200", isSecure: true },
+  {
+    ...PLAIN,
+    name: "http2",
+    title: "HTTP/2 over TLS towards clients, answers of 200 bytes",
+    path: "/200",
+    isSecure: true,
+    isHttp2: true,
+  },
   { ...PLAIN, name: "routes-100", title: "100 routes, answers of 200 bytes", path: "/200", routes: 100 },
   { ...PLAIN, name: "routes-5000", title: "5,000 routes, answers of 200 bytes", path: "/200", routes: 5000 },
   { ...PLAIN, name: "quota", title: "two durable budgets charged for each request", path: "/200", hasQuota: true },
@@ -63,7 +72,7 @@ const WARM_UP_SECONDS = 8;
 
 const USAGE = `Usage: node bench/gateway/run.ts [options]
 
-Compares Sluice with other gateways and reverse proxies, CPU per request first. Needs wrk and nginx (as the origin).
+Compares Sluice with other gateways and reverse proxies, CPU per request first. Needs wrk and nginx (as the origin), and h2load for HTTP/2.
 
   --rows <names>     comma separated: ${ROWS.map(({ name }) => name).join(", ")} (default: all)
   --peers <names>    comma separated, or none: ${CONTENDERS.slice(1)
@@ -91,12 +100,8 @@ function chosen<T extends { readonly name: string }>(all: readonly T[], names: s
   return all.filter(({ name }) => wanted.has(name));
 }
 
-interface Round {
-  readonly requests: number;
+interface Round extends Played {
   readonly cpuUs: number;
-  readonly perSecond: number;
-  readonly p99Ms: number;
-  readonly problem: string | undefined;
 }
 
 interface Participant {
@@ -127,47 +132,22 @@ async function enter(contender: Contender, row: Row, site: Site, beside?: Beside
   return { contender, beside, process: child, port, rounds: [], note: undefined };
 }
 
-/** wrk on the other core, beside the origin. */
+/** The load on the other core, beside the origin. */
 async function play(row: Row, participant: Participant, site: Site, seconds: number): Promise<Round> {
   const { contender, port, process: child } = participant;
   const beside = await participant.beside?.start({ contender, pid: child.pid, port, site, demand: row });
   if (beside !== undefined) await untilQuiet(child.pid, 1000);
   const before = processorTime(child.pid).totalUs;
   const url = `${row.isSecure ? "https" : "http"}://127.0.0.1:${port}${row.path}`;
-  const script = row.bodyBytes > 0 ? ["-s", join(site.directory, "post.lua")] : [];
-  const { command, args } = pinned(CORES.rest, {
-    command: "wrk",
-    args: [
-      "-t1",
-      "--latency",
-      `-c${values.connections}`,
-      `-d${seconds}s`,
-      "-H",
-      `X-API-Key: ${API_KEY}`,
-      ...script,
-      url,
-    ],
-  });
-  const { stdout, stderr, code } = await runProcess(command, args, { timeoutMs: seconds * 1000 + 30_000 });
+  const load = { url, seconds, connections: Number(values.connections) };
+  const script = row.bodyBytes > 0 ? join(site.directory, "post.lua") : undefined;
+  const played = await (row.isHttp2 ? playHttp2(load) : playHttp1(load, script));
   participant.note ??= beside?.note;
   if (participant.beside?.isLoad === true) await beside?.stop();
   await untilQuiet(child.pid);
   const cpuUs = processorTime(child.pid).totalUs - before;
   if (participant.beside?.isLoad === false) await beside?.stop();
-  const requests = Number(/(\d+) requests in/.exec(stdout)?.[1] ?? 0);
-  const wrong = /Non-2xx or 3xx responses: (\d+)|Socket errors: .*/.exec(stdout)?.[0];
-  return {
-    requests,
-    cpuUs: cpuUs / Math.max(1, requests),
-    p99Ms: latencyMs(/ 99%\s+([\d.]+)(us|ms|s)/.exec(stdout)),
-    perSecond: Number(/Requests\/sec:\s+([\d.]+)/.exec(stdout)?.[1] ?? 0),
-    problem: code === 0 ? wrong : stderr,
-  };
-}
-
-function latencyMs(found: RegExpExecArray | null): number {
-  const factor = { us: 0.001, ms: 1, s: 1000 }[found?.[2] ?? ""] ?? Number.NaN;
-  return Number(found?.[1]) * factor;
+  return { ...played, cpuUs: cpuUs / Math.max(1, played.requests) };
 }
 
 async function measure(row: Row, contenders: readonly Contender[], site: Site): Promise<Map<string, number>> {
@@ -217,9 +197,10 @@ function print(row: Row, participants: readonly Participant[]): void {
       median(rounds.map(({ perSecond }) => perSecond))
         .toFixed(0)
         .padStart(9),
-      median(rounds.map(({ p99Ms }) => p99Ms))
-        .toFixed(2)
-        .padStart(9),
+      (rounds.some(({ p99Ms }) => p99Ms === undefined)
+        ? ""
+        : median(rounds.map(({ p99Ms = 0 }) => p99Ms)).toFixed(2)
+      ).padStart(9),
       residentMb(child.pid).nowMb.toFixed(0).padStart(9),
       target === undefined ? "" : ratio >= target.aim ? "  pass, aim" : ratio >= target.floor ? "  pass" : "  FAIL",
     ];
