@@ -1,3 +1,4 @@
+import { spawnSync } from "node:child_process";
 import { runProcess } from "@headworks/testkit";
 import { CORES, pinned, type CommandLine } from "../capture/pinning.ts";
 import { API_KEY } from "./contenders.ts";
@@ -37,6 +38,10 @@ export async function playHttp1(load: Load, script: string | undefined): Promise
     p99Ms: latencyMs(/ 99%\s+([\d.]+)(us|ms|s)/.exec(stdout)),
     problem: problem ?? /Non-2xx or 3xx responses: (\d+)|Socket errors: .*/.exec(stdout)?.[0],
   };
+}
+
+export function hasHttp2Load(): boolean {
+  return spawnSync("h2load", ["--version"]).status === 0;
 }
 
 /** h2load, with as many requests at a time on fewer connections. */

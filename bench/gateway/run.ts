@@ -10,7 +10,7 @@ import { processorTime, residentMb, untilQuiet } from "../capture/processor-time
 import { median } from "../capture/report.ts";
 import { idleConnections, RELOADS, type Beside } from "./beside.ts";
 import { CONTENDERS, type Contender, type Demand } from "./contenders.ts";
-import { playHttp1, playHttp2, type Played } from "./loads.ts";
+import { hasHttp2Load, playHttp1, playHttp2, type Played } from "./loads.ts";
 import { originConfiguration, prepareSite, type Site } from "./site.ts";
 
 interface Row extends Demand {
@@ -257,6 +257,10 @@ async function main(): Promise<void> {
   );
   const costs = new Map<string, ReadonlyMap<string, number>>();
   for (const row of chosen(ROWS, values.rows)) {
+    if (row.isHttp2 && !hasHttp2Load()) {
+      console.log(`\n${row.name}: left out, since h2load is not installed`);
+      continue;
+    }
     costs.set(
       row.name,
       await measure(
