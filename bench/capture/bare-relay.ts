@@ -1,8 +1,9 @@
 import { writeFileSync, readFileSync } from "node:fs";
-import { createServer, type AddressInfo, type Socket } from "node:net";
+import { createServer, type AddressInfo } from "node:net";
 import { join } from "node:path";
 import { connect, createSecureContext, TLSSocket, type SecureContext } from "node:tls";
 import { CertificateAuthority } from "@headworks/tls-authority";
+import { carry } from "./carry.ts";
 
 /**
  * What an intercepting proxy costs on these sockets before it does anything: takes CONNECT, ends TLS on both sides and passes
@@ -24,15 +25,6 @@ function contextFor(host: string): SecureContext {
   const context = createSecureContext({ cert: leaf.chainPem, key: leaf.keyPem });
   contexts.set(host, context);
   return context;
-}
-
-function carry(from: Socket, to: Socket): void {
-  from.on("data", (piece: Buffer) => {
-    if (!to.write(piece)) from.pause();
-  });
-  to.on("drain", () => from.resume());
-  from.on("end", () => to.end());
-  for (const event of ["error", "close"]) from.on(event, () => to.destroy());
 }
 
 const server = createServer({ noDelay: true }, (socket) => {
