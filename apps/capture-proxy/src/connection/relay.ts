@@ -193,7 +193,7 @@ class Relay implements Timed {
   /**
    * A program that closes its connection and is then told the other side's last bytes, the closing alert of TLS for
    * one, has its system answer with a reset. Of a client that had ended what it sends that is a close and no failure;
-   * and so it is when nothing was lost: the origin's end is all that comes behind the bytes the client was reset for.
+   * and so it is when the origin's end is all that still comes behind the bytes the client was reset for.
    */
   #clientBroke(cause: NodeJS.ErrnoException): void {
     const { client, upstream } = this.#options;
