@@ -2,7 +2,7 @@
 import type { Socket } from "node:net";
 import type { TLSSocket } from "node:tls";
 import { responseHeadText } from "@headworks/http1";
-import { NOWHERE, endAndLinger, type Timed } from "@headworks/sockets";
+import { acceptedWithSharedReads, NOWHERE, endAndLinger, type Timed } from "@headworks/sockets";
 import type { ListenerFacts, Peer } from "#request/client-stream.ts";
 import type { ConnectionServices, OpenConnection } from "./connection-services.ts";
 import { Http1Connection } from "./http1-connection.ts";
@@ -34,6 +34,7 @@ export class Arrival implements OpenConnection, Timed {
   #socket: Socket;
   #peer: Peer;
   #connection: OpenConnection | undefined;
+  #http1: Http1Connection | undefined;
   #proxyHeader: ProxyHeaderReader | undefined;
   #first: Buffer | undefined;
 
@@ -45,10 +46,14 @@ export class Arrival implements OpenConnection, Timed {
     const { deadlines, timeouts } = rules.services;
     this.deadlineMs = performance.now() + timeouts.headMs;
     deadlines.add(this);
+    this.#watch(socket);
+    if (rules.readsProxyHeader) this.#readProxyHeader();
+    else this.#secure(undefined);
+  }
+
+  #watch(socket: Socket): void {
     socket.on("error", ignoreError);
     socket.on("close", this.#onClose);
-    if (rules.readsProxyHeader) this.#readProxyHeader();
-    else this.#secure();
   }
 
   drain(): void {
@@ -81,8 +86,7 @@ export class Arrival implements OpenConnection, Timed {
     if (outcome.state === "malformed") return this.#refuse(outcome.why);
     if (outcome.source !== undefined) this.#peer = outcome.source;
     this.#socket.pause();
-    if (outcome.rest !== undefined) this.#socket.unshift(outcome.rest);
-    this.#secure();
+    this.#secure(outcome.rest);
   };
 
   /** Inside TLS nobody could read an answer. */
@@ -97,10 +101,12 @@ export class Arrival implements OpenConnection, Timed {
     endAndLinger(this.#socket, Buffer.concat([Buffer.from(head, "latin1"), body]));
   }
 
-  #secure(): void {
+  /** `rest` was read behind the header of a proxy. */
+  #secure(rest: Buffer | undefined): void {
     const { tls, speaksHttp2 } = this.#rules;
+    if (tls === undefined && !speaksHttp2) return this.#speakHttp1(rest);
+    if (rest !== undefined) this.#socket.unshift(rest);
     if (tls !== undefined) return tls.accept(this.#socket, this.#onSecure);
-    if (!speaksHttp2) return this.#speakHttp1(undefined);
     this.#socket.on("data", this.#onFirstBytes);
     this.#socket.on("end", this.#onEnd);
     this.#socket.resume();
@@ -139,11 +145,20 @@ export class Arrival implements OpenConnection, Timed {
   };
 
   #speakHttp1(first: Buffer | undefined): void {
-    const { services, facts } = this.#rules;
+    const { services, facts, tls } = this.#rules;
     services.deadlines.delete(this);
+    if (tls === undefined) this.#shareReads();
     const connection = new Http1Connection(services, facts, this.#peer, this.#socket);
     this.#connection = connection;
+    this.#http1 = connection;
     connection.begin(first);
+  }
+
+  #shareReads(): void {
+    const shared = acceptedWithSharedReads(this.#socket, (bytes) => this.#http1?.receive(bytes));
+    if (shared === undefined) return;
+    this.#socket = shared;
+    this.#watch(shared);
   }
 
   #speakHttp2(): void {

@@ -16,6 +16,7 @@ import {
 } from "@headworks/http1";
 import { NOWHERE, BatchedWriter, cutConnection, LINGER_MS, noteGarbage, type Timed } from "@headworks/sockets";
 import type { ClientHandler, ClientStream, ListenerFacts, Peer } from "#request/client-stream.ts";
+import type { TunnelEnd } from "#request/join-sockets.ts";
 import { HALF_CLOSED_MS, type ConnectionServices, type OpenConnection } from "./connection-services.ts";
 
 /**
@@ -43,7 +44,9 @@ export class Http1Connection implements ClientStream, OpenConnection, Timed {
   #isChunkedAnswer = false;
   #requestDeadlineMs = Number.POSITIVE_INFINITY;
   #hasClientEnded = false;
+  #tunnelReceiver: ((piece: Buffer) => void) | undefined;
 
+  /** `socket` has "data" events, or its bytes come by {@link receive}. */
   constructor(services: ConnectionServices, listener: ListenerFacts, peer: Peer, socket: Socket) {
     this.#services = services;
     this.#listener = listener;
@@ -81,6 +84,13 @@ export class Http1Connection implements ClientStream, OpenConnection, Timed {
   begin(first: Buffer | undefined): void {
     if (first) this.#onData(first);
     else this.#socket.resume();
+  }
+
+  /** Bytes of the client, in memory that the next read overwrites. */
+  receive(bytes: Buffer): void {
+    if (this.#tunnelReceiver !== undefined) return this.#tunnelReceiver(Buffer.from(bytes));
+    this.#read(bytes);
+    if (this.#held !== undefined) this.#held = Buffer.from(this.#held);
   }
 
   get version(): "1.0" | "1.1" {
@@ -182,7 +192,7 @@ export class Http1Connection implements ClientStream, OpenConnection, Timed {
     cutConnection(this.#socket);
   }
 
-  takeOver(): { readonly socket: Socket; readonly bytes: Buffer | undefined } {
+  takeOver(): TunnelEnd {
     this.#state.tunnelStarted();
     this.#finish();
     this.#services.deadlines.delete(this);
@@ -194,7 +204,11 @@ export class Http1Connection implements ClientStream, OpenConnection, Timed {
     this.#socket.pause();
     const bytes = this.#held;
     this.#held = undefined;
-    return { socket: this.#socket, bytes };
+    const receive = (receiver: (piece: Buffer) => void): void => {
+      this.#tunnelReceiver = receiver;
+      this.#socket.on("data", receiver);
+    };
+    return { socket: this.#socket, bytes, receive };
   }
 
   onDeadline(): void {
@@ -246,12 +260,16 @@ export class Http1Connection implements ClientStream, OpenConnection, Timed {
   }
 
   readonly #onData = (chunk: Buffer): void => {
-    if (this.#isLingering) return;
     noteGarbage(chunk.length);
+    this.#read(chunk);
+  };
+
+  #read(chunk: Buffer): void {
+    if (this.#isLingering) return;
     this.#held = this.#held ? Buffer.concat([this.#held, chunk]) : chunk;
     if (!this.#isWorking) this.#work();
     this.#setDeadline();
-  };
+  }
 
   /** Reads what is held, request after request, as far as the answers allow. */
   #work(): void {

@@ -1,8 +1,8 @@
 // Tested by ../../test/pipeline.test.ts
 import type { X509Certificate } from "node:crypto";
-import type { Duplex } from "node:stream";
 import type { ErrorCode } from "@headworks/gateway-contract";
 import type { Framing, RawFields } from "@headworks/http1";
+import type { TunnelEnd } from "./join-sockets.ts";
 
 /** What is known of the listener that accepted a connection. */
 export interface ListenerFacts {
@@ -61,6 +61,6 @@ export interface ClientStream {
    * After a 101 was written with {@link sendHead}: gives what is a tunnel from then on (the connection, or one stream of
    * HTTP/2), and bytes read behind the request. Undefined where there is none.
    */
-  takeOver(): { readonly socket: Duplex; readonly bytes: Buffer | undefined } | undefined;
+  takeOver(): TunnelEnd | undefined;
   readonly canUpgrade: boolean;
 }

@@ -1,7 +1,7 @@
 // Tested by ../../test/upstream-connections.test.ts
 import { connect, isIP, type Socket } from "node:net";
 import { connect as connectTls, type SecureContext } from "node:tls";
-import { noteGarbage } from "@headworks/sockets";
+import { noteGarbage, sharedReads } from "@headworks/sockets";
 
 /** How an endpoint is reached. */
 export interface EndpointWay {
@@ -24,9 +24,6 @@ export interface ConnectionHandler {
   received(bytes: Buffer): void;
 }
 
-/** One buffer for all reads: what outlives a read is copied by whoever keeps it. */
-const READ_BYTES = 65_536;
-const readBuffer = Buffer.allocUnsafeSlow(READ_BYTES);
 /** Silence before the system asks whether the other side is still there. */
 const KEEP_ALIVE_MS = 60_000;
 /** What node accepts as the least time for a family of addresses. */
@@ -75,16 +72,7 @@ export function targetOf({ address, port, connectMs, happyEyeballsMs }: Endpoint
 }
 
 function openPlain(way: EndpointWay, handler: ConnectionHandler): Socket {
-  return connect({
-    ...targetOf(way),
-    onread: {
-      buffer: readBuffer,
-      callback: (bytes) => {
-        handler.received(readBuffer.subarray(0, bytes));
-        return true;
-      },
-    },
-  });
+  return connect({ ...targetOf(way), onread: sharedReads((bytes) => handler.received(bytes)) });
 }
 
 function openSecure(way: EndpointWay, tls: NonNullable<EndpointWay["tls"]>, handler: ConnectionHandler): Socket {

@@ -48,7 +48,8 @@ export class Http1Exchange implements UpstreamExchange {
     this.socket = socket;
     this.#authority = authority;
     this.#owner = owner;
-    this.#writer = new BatchedWriter(socket);
+    // Bodies of clients arrive in one buffer that is used again and again.
+    this.#writer = new BatchedWriter(socket, true);
     this.#reader = new ResponseReader(
       {
         onInformational: (head) => this.#handler?.onInformational(head),

@@ -80,7 +80,8 @@ export class Http2Exchange implements UpstreamExchange, StreamHandler {
   }
 
   sendData(piece: Buffer): void {
-    this.#stream?.write(piece);
+    // Bodies of clients arrive in one buffer that is used again and again.
+    this.#stream?.write(piece, true);
   }
 
   sendEnd(trailers: RawFields | undefined): void {
