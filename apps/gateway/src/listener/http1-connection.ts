@@ -19,9 +19,12 @@ import type { ClientHandler, ClientStream, ListenerFacts, Peer } from "#request/
 import type { TunnelEnd } from "#request/join-sockets.ts";
 import { HALF_CLOSED_MS, type ConnectionServices, type OpenConnection } from "./connection-services.ts";
 
+/** How much is read of a client that is held back: only reading shows that it reset its connection. */
+const READ_AHEAD_BYTES = 65_536;
+
 /**
- * One client connection that speaks HTTP/1.1. Requests are answered one at a time in their order; pipelined ones wait
- * unread, which holds the client back.
+ * One client connection that speaks HTTP/1.1. Requests are answered one at a time in their order; pipelined ones wait,
+ * which holds the client back.
  */
 export class Http1Connection implements ClientStream, OpenConnection, Timed {
   rosterPlace = NOWHERE;
@@ -44,6 +47,8 @@ export class Http1Connection implements ClientStream, OpenConnection, Timed {
   #isChunkedAnswer = false;
   #requestDeadlineMs = Number.POSITIVE_INFINITY;
   #hasClientEnded = false;
+  /** The client ended behind bytes that still wait: what they ask for comes first. */
+  #isEndWaiting = false;
   #tunnelReceiver: ((piece: Buffer) => void) | undefined;
 
   /** `socket` has "data" events, or its bytes come by {@link receive}. */
@@ -89,8 +94,9 @@ export class Http1Connection implements ClientStream, OpenConnection, Timed {
   /** Bytes of the client, in memory that the next read overwrites. */
   receive(bytes: Buffer): void {
     if (this.#tunnelReceiver !== undefined) return this.#tunnelReceiver(Buffer.from(bytes));
+    const isJoined = this.#held !== undefined;
     this.#read(bytes);
-    if (this.#held !== undefined) this.#held = Buffer.from(this.#held);
+    if (this.#held !== undefined && !isJoined) this.#held = Buffer.from(this.#held);
   }
 
   get version(): "1.0" | "1.1" {
@@ -124,7 +130,6 @@ export class Http1Connection implements ClientStream, OpenConnection, Timed {
 
   pauseBody(): void {
     this.#reader.pause();
-    this.#socket.pause();
   }
 
   resumeBody(): void {
@@ -208,7 +213,7 @@ export class Http1Connection implements ClientStream, OpenConnection, Timed {
       this.#tunnelReceiver = receiver;
       this.#socket.on("data", receiver);
     };
-    return { socket: this.#socket, bytes, receive };
+    return { socket: this.#socket, bytes, receive, hasEnded: this.#hasClientEnded || this.#isEndWaiting };
   }
 
   onDeadline(): void {
@@ -266,9 +271,11 @@ export class Http1Connection implements ClientStream, OpenConnection, Timed {
 
   #read(chunk: Buffer): void {
     if (this.#isLingering) return;
+    const wasHeldBack = this.#isHeldBack;
     this.#held = this.#held ? Buffer.concat([this.#held, chunk]) : chunk;
     if (!this.#isWorking) this.#work();
-    this.#setDeadline();
+    // What comes while nothing is taken gives the client no more time.
+    if (!wasHeldBack) this.#setDeadline();
   }
 
   /** Reads what is held, request after request, as far as the answers allow. */
@@ -283,8 +290,14 @@ export class Http1Connection implements ClientStream, OpenConnection, Timed {
     }
     this.#isWorking = false;
     if (this.#socket.destroyed || this.#state.isTunnel || this.#isLingering) return;
-    if (this.#held !== undefined || this.#reader.isPaused || this.#isBackedUp) this.#socket.pause();
+    const isHeldBack = this.#isHeldBack;
+    if (isHeldBack && this.#held !== undefined && this.#held.length >= READ_AHEAD_BYTES) this.#socket.pause();
     else this.#socket.resume();
+    if (this.#isEndWaiting && !isHeldBack) this.#clientEnded();
+  }
+
+  get #isHeldBack(): boolean {
+    return this.#held !== undefined || this.#reader.isPaused || this.#isBackedUp;
   }
 
   /** A client that does not take its answers is asked for no more requests, or they would fill the memory. */
@@ -345,6 +358,12 @@ export class Http1Connection implements ClientStream, OpenConnection, Timed {
   }
 
   readonly #onEnd = (): void => {
+    if (this.#isHeldBack && !this.#isLingering) this.#isEndWaiting = true;
+    else this.#clientEnded();
+  };
+
+  #clientEnded(): void {
+    this.#isEndWaiting = false;
     switch (this.#state.clientEnded()) {
       case "close":
         this.#writer.end();
@@ -357,7 +376,7 @@ export class Http1Connection implements ClientStream, OpenConnection, Timed {
         this.#hasClientEnded = true;
         this.#touch();
     }
-  };
+  }
 
   readonly #onDrain = (): void => {
     this.#touch();

@@ -7,6 +7,8 @@ export interface TunnelEnd {
   readonly bytes: Buffer | undefined;
   /** How bytes of this end are received where the socket has no events for them; what it gives is the receiver's. */
   readonly receive?: (receiver: (piece: Buffer) => void) => void;
+  /** Nothing comes behind `bytes`; the socket may have said so already. */
+  readonly hasEnded?: boolean;
 }
 
 /** How long the last bytes of one end may wait for the other end to take them. */
@@ -57,5 +59,6 @@ function pass(from: TunnelEnd, to: Duplex, count?: (sizeBytes: number) => void):
   to.on("drain", () => socket.resume());
   socket.on("end", () => to.end());
   if (from.bytes !== undefined) send(from.bytes);
+  if (from.hasEnded === true) to.end();
   socket.resume();
 }
