@@ -159,7 +159,7 @@ export const packageZones: readonly Zone[] = [
     files: ["packages/http2/**"],
     node: ["stream", "buffer"],
     npm: [],
-    ours: ["sockets"],
+    ours: ["sockets", "format:http1"],
     instead: "Frames, fields and streams on a socket that is given; what a request means belongs to the services",
   },
   {

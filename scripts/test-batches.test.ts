@@ -16,6 +16,7 @@ const ALONE: readonly (readonly [string, string])[] = [
   ["settings", 'process.env["TZ"] = "UTC";'],
   ["settings taken away", 'delete process.env["TZ"];'],
   ["counts of memory", "const before = process.memoryUsage().heapUsed;"],
+  ["what grows", "const growth = await heapGrowthBytes(work);"],
   ["what grows old", "const growth = oldSpaceGrowthBytes(50, work);"],
   ["counts of time", "const spent = process.cpuUsage();"],
   ["what the process listens to", 'process.once("warning", noted);'],

@@ -19,7 +19,7 @@ const CONCERNS_THE_PROCESS = [
   /\bprocess\.env(?:\[[^\]]*\]|\.\w+) =[^=]|\bdelete process\.env/u,
   /\bprocess\.std(?:out|err)\.write = /u,
   // V8 makes objects old at once where earlier ones of the same place lived long, which other tests' garbage decides, too.
-  /\boldSpaceGrowthBytes\b/u,
+  /\b(?:oldSpace|heap)GrowthBytes\b/u,
   /\bglobalThis\b|\bgc\(|\bmonitorEventLoopDelay\b|\bsetFlagsFromString\b|\bsetDefaultResultOrder\b|\bsetServers\b/u,
 ];
 

@@ -39,6 +39,7 @@ export {
   requestHeadText,
   responseHeadText,
 } from "./serialize.ts";
+export { ownText } from "./own-text.ts";
 export { announcedFraming } from "./http2-framing.ts";
 export { readHttp2Request, type Http2Request, type Http2RequestProblem } from "./http2-request.ts";
 export { isAuthority, isAuthorityWithPort } from "./authority.ts";

@@ -36,7 +36,7 @@ export {
   type OriginTls,
   type SeenRequest,
 } from "./origin.ts";
-export { oldSpaceGrowthBytes } from "./old-space.ts";
+export { heapGrowthBytes, oldSpaceGrowthBytes } from "./heap-growth.ts";
 export { peer, type Peer } from "./peer.ts";
 export { processorMs } from "./processor-time.ts";
 export { proxyClient, type ProxiedRequest, type ProxyClient, type ProxyClientOptions } from "./proxy-client.ts";

@@ -1,4 +1,4 @@
-import type { RawFields } from "@headworks/http1";
+import { ownText, type RawFields } from "@headworks/http1";
 import type { RequestContext } from "./context.ts";
 import { countedDown } from "./own-answers.ts";
 
@@ -68,7 +68,7 @@ class Treatments {
     const lowerName = name.toLowerCase();
     const listed = Object.hasOwn(this.#byLowerName, lowerName) ? this.#byLowerName[lowerName] : undefined;
     const treatment = listed ?? this.#rest(lowerName);
-    if (this.#bySpelling.size < MOST_SPELLINGS) this.#bySpelling.set(name, treatment);
+    if (this.#bySpelling.size < MOST_SPELLINGS) this.#bySpelling.set(ownText(name), treatment);
     return treatment;
   }
 }

@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { heapGrowthBytes } from "@headworks/testkit";
 import { HpackDecoder } from "./hpack-decoder.ts";
 import { HpackEncoder } from "./hpack-encoder.ts";
 
@@ -166,4 +167,18 @@ test("sections of any size are encoded, and blocks of all encoders share their m
   const shared = new HpackEncoder().encode(["x-own", "a"]).buffer;
   assert.ok(shared.byteLength <= 65_536);
   assert.equal(new HpackEncoder().encode(["x-own", "b"]).buffer, shared);
+});
+
+test("what an encoder keeps of fields holds on to nothing else of the heads they came from", async () => {
+  const head = "x".repeat(50_000);
+  const encoder = new HpackEncoder();
+  const grownBytes = await heapGrowthBytes(() => {
+    for (let at = 100; at < 200; at += 1) {
+      encoder.encode([
+        `${head}x-a-name-of-its-own-${at}`.slice(50_000),
+        `${head}a value of its own ${at}`.slice(50_000),
+      ]);
+    }
+  });
+  assert.ok(grownBytes < 100_000, `${grownBytes} bytes`);
 });

@@ -1,3 +1,4 @@
+import { ownText } from "@headworks/http1";
 import { DynamicTable } from "./dynamic-table.ts";
 import { huffmanSizeBytes, writeHuffman } from "./huffman.ts";
 import { COOKIE, KEPT, KNOWN_NAMES, NEVER_KEPT, NOT_KEPT } from "./static-fields.ts";
@@ -98,7 +99,7 @@ export class HpackEncoder {
     if (sizeBytes > this.#tableBytes * MOST_OF_TABLE) {
       return writeLiteral(block, at, WITHOUT_INDEXING, nameIndex, name, value);
     }
-    this.#keep(name, value, sizeBytes);
+    this.#keep(ownText(name), ownText(value), sizeBytes);
     return writeLiteral(block, at, WITH_INDEXING, nameIndex, name, value);
   }
 

@@ -1,4 +1,4 @@
-import type { RawFields } from "@headworks/http1";
+import { ownText, type RawFields } from "@headworks/http1";
 
 /** All kept answers of all routes together. */
 export const MOST_BYTES = 64 * 1024 * 1024;
@@ -63,7 +63,9 @@ export class AnswerMemory {
     this.delete(key);
     const bytes = sizeOf(key, entry);
     if (bytes > this.#mostBytes) return;
-    this.#entries.set(key, { entry, bytes, usedMs: nowMs });
+    // What is not counted must not be held on to.
+    const own = { ...entry, fields: entry.fields.map(ownText) };
+    this.#entries.set(ownText(key), { entry: own, bytes, usedMs: nowMs });
     this.#bytes += bytes;
     for (const [oldest, { usedMs }] of this.#entries) {
       if (this.#bytes <= this.#mostBytes && nowMs - usedMs <= MOST_IDLE_MS) break;

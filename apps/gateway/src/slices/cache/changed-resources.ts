@@ -1,3 +1,4 @@
+import { ownText } from "@headworks/http1";
 import type { RequestContext } from "#request/context.ts";
 
 /** Methods after which a resource is as before (RFC 9110, 9.2.1). */
@@ -35,7 +36,7 @@ export class ChangedResources {
       this.#changes.clear();
       this.#forgotten = this.#count;
     }
-    this.#changes.set(resourceOf(request), this.#count);
+    this.#changes.set(ownText(resourceOf(request)), this.#count);
   }
 
   /** Whether what was asked for when there were so many changes may be different by now. */

@@ -1,6 +1,6 @@
 // Tested by ../../../test/cache.test.ts
 import type { Cache } from "@headworks/gateway-contract";
-import { fieldValue, hasField, setField, type Framing, type RawFields } from "@headworks/http1";
+import { fieldValue, hasField, ownText, setField, type Framing, type RawFields } from "@headworks/http1";
 import type { RequestContext } from "#request/context.ts";
 import type { Answer, AnswerCapture, AnswerHead, AnswerStore, KeptAnswer } from "#request/phases.ts";
 import type { AnswerMemory, AskedWhen, Entry } from "./answer-memory.ts";
@@ -222,7 +222,7 @@ export class RouteCache implements AnswerStore {
     const isStale = entry !== undefined && now - entry.storedMs >= this.#ttlMs;
     if (!isStale) return;
     for (const [known, untilMs] of this.#pausedUntilMs) if (untilMs <= now) this.#pausedUntilMs.delete(known);
-    this.#pausedUntilMs.set(key, now + REFRESH_PAUSE_MS);
+    this.#pausedUntilMs.set(ownText(key), now + REFRESH_PAUSE_MS);
   }
 
   #tell(request: RequestContext, outcome: CacheOutcome): void {

@@ -1,3 +1,5 @@
+import { ownText } from "@headworks/http1";
+
 /** Content codings that answers can be given, by their names on the wire. */
 export type Coding = "gzip" | "br" | "zstd";
 
@@ -20,7 +22,7 @@ export class CodingChoice {
     if (this.#known.has(accepted)) return this.#known.get(accepted);
     const coding = this.#chosen(accepted);
     if (this.#known.size >= MOST_REMEMBERED) this.#known.clear();
-    this.#known.set(accepted, coding);
+    this.#known.set(ownText(accepted), coding);
     return coding;
   }
 

@@ -1,6 +1,7 @@
 // Tested by ../../../test/consumers/api-keys.test.ts
 import type { Secret } from "@headworks/contract-kit";
 import type { Consumer } from "@headworks/gateway-contract";
+import { ownText } from "@headworks/http1";
 import type { ConsumerIdentity } from "#request/context.ts";
 import type { Clock } from "#slice.ts";
 import { credentialsOf, identityOf } from "./consumer-identity.ts";
@@ -56,7 +57,7 @@ export class ApiKeys {
     const known = this.#byDigest.get(selectorOf(digest));
     if (known === undefined || !isSameDigest(known.digest, digest)) return this.#findIssued(digest);
     if (this.#recent.size >= MOST_RECENT) this.#recent.clear();
-    this.#recent.set(key, known);
+    this.#recent.set(ownText(key), known);
     return known.isValid?.() === false ? undefined : known.identity;
   }
 

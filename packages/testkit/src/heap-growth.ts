@@ -7,9 +7,7 @@ import { runInNewContext } from "node:vm";
  * each. What is used for a moment only must not get there: it would stay until a full collection.
  */
 export function oldSpaceGrowthBytes(rounds: number, work: () => void): number {
-  setFlagsFromString("--expose-gc");
-  const collect = runInNewContext("gc") as (options?: { readonly type: "minor" }) => void;
-  setFlagsFromString("--no-expose-gc");
+  const collect = collector();
   // What lasts gets old now.
   work();
   collect();
@@ -19,6 +17,23 @@ export function oldSpaceGrowthBytes(rounds: number, work: () => void): number {
     collect({ type: "minor" });
   }
   return oldSpaceBytes() - before;
+}
+
+/** Bytes by which all objects of this thread grew through `work`, without what is not needed any more. */
+export async function heapGrowthBytes(work: () => void | Promise<void>): Promise<number> {
+  const collect = collector();
+  collect();
+  const before = process.memoryUsage().heapUsed;
+  await work();
+  collect();
+  return process.memoryUsage().heapUsed - before;
+}
+
+function collector(): (options?: { readonly type: "minor" }) => void {
+  setFlagsFromString("--expose-gc");
+  const collect = runInNewContext("gc") as (options?: { readonly type: "minor" }) => void;
+  setFlagsFromString("--no-expose-gc");
+  return collect;
 }
 
 function oldSpaceBytes(): number {

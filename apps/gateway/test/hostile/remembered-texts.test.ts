@@ -1,0 +1,82 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { heapGrowthBytes, rawClient, readResponse, startHttp2Origin } from "@headworks/testkit";
+import { AnswerMemory } from "#slices/cache/answer-memory.ts";
+import { serving, startGateway, type TestGateway } from "../gateway-rig.ts";
+import { proxied } from "../route-documents.ts";
+
+const REQUESTS = 200;
+/** What a text that was cut out of one of these heads would hold on to. */
+const HEAD_BYTES = 50_000;
+const KEY = "the-key-of-this-client";
+
+/** Requests with parts that are like none before, in heads of this size. */
+async function ask(gateway: TestGateway, names: string, headBytes: number): Promise<void> {
+  await using client = await rawClient(gateway.port());
+  for (let at = 0; at < REQUESTS; at += 1) {
+    const own = `${names}-${at}`;
+    const fields = [
+      `Host: ${own}.resources.example`,
+      `X-Request-Id: the-id-of-a-request-${own}`,
+      `X-Correlation-Id: the-id-of-something-${own}`,
+      `Accept-Encoding: gzip, of-a-coding-${own}`,
+      `X-Kind: a-kind-of-answer-${own}`,
+      `X-A-Name-Nobody-Had-${own}: a-value-nobody-had-${own}`,
+      `X-Filling: ${"x".repeat(headBytes)}`,
+    ];
+    for (const [method, path] of [
+      ["GET", "/private"],
+      ["GET", "/cached"],
+      ["PUT", "/cached"],
+    ]) {
+      const mine = path === "/private" ? [...fields, `X-API-Key: ${KEY}`] : fields;
+      await client.write(`${method} ${path}/resource/${own} HTTP/1.1\r\n${mine.join("\r\n")}\r\n\r\n`);
+      const answer = await readResponse(client);
+      assert.equal(answer.status, 200);
+      assert.equal(answer.header("content-encoding"), "gzip");
+      if (path === "/cached") assert.equal(answer.header("x-cache"), method === "GET" ? "miss" : "bypass");
+    }
+  }
+}
+
+test("U17: what is remembered of requests and answers holds on to nothing else of their heads", async () => {
+  await using origin = await startHttp2Origin((stream, headers) => {
+    const path = String(headers[":path"]);
+    stream.respond({
+      ":status": 200,
+      "content-type": "text/plain",
+      etag: `"the-tag-of-${path}"`,
+      [`x-a-name-of-an-answer-${path.split("/").at(-1)}`]: `a-value-of-an-answer-${path}`,
+    });
+    stream.end("a body that is long enough to be compressed by whoever likes to do that".repeat(4));
+  });
+  const compression = { algorithms: ["gzip" as const] };
+  await using gateway = await startGateway({
+    ...serving("api", [origin.port], { protocol: "h2c" }),
+    consumers: [{ name: "client", credentials: [{ type: "api_key", key: KEY }] }],
+    policies: [{ name: "p", rate_limits: [{ selector: ["ip", "credential"], requests_per: { hour: 100_000 } }] }],
+    routes: [
+      proxied("api", "/private", { policies: ["p"], auth_required: true, compression }),
+      proxied("cached", "/cached", { service: "api", compression, cache: { ttl_secs: 60, vary: ["X-Kind"] } }),
+    ],
+  });
+  await ask(gateway, "warming-up", 0);
+  const grownBytes = await heapGrowthBytes(async () => await ask(gateway, "counted", HEAD_BYTES));
+  const perHead = grownBytes / REQUESTS;
+  assert.ok(perHead < HEAD_BYTES / 5, `${Math.round(perHead)} bytes for each request with a head of ${HEAD_BYTES}`);
+});
+
+test("U17: kept answers hold on to what counts against their bound, and to nothing else", async () => {
+  const memory = new AnswerMemory();
+  const filling = "x".repeat(HEAD_BYTES);
+  const cut = (own: string): string => `${filling}${own}`.slice(HEAD_BYTES);
+  const grownBytes = await heapGrowthBytes(() => {
+    for (let at = 0; at < REQUESTS; at += 1) {
+      const fields = [cut(`X-A-Name-Of-Its-Own-${at}`), cut(`a value of its own ${at}`)];
+      const asked = { route: "r", epoch: 0, changes: 0, storedMs: 0, initialAgeS: 0 };
+      memory.put(cut(`a key of its own ${at}`), { ...asked, fields, body: Buffer.alloc(0) }, 0);
+    }
+  });
+  assert.equal(memory.size, REQUESTS);
+  assert.ok(grownBytes < 2 * memory.bytes, `${grownBytes} bytes for what counts ${memory.bytes}`);
+});
