@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { heapGrowthBytes } from "@headworks/testkit";
 import fc from "fast-check";
 import { bytes, readAnswer, readRequests } from "../test/recording.ts";
 import {
@@ -145,4 +146,19 @@ test("a written head never has more or fewer lines than it has parts", () => {
 test("chunk sizes that would end the body or not fit are refused", () => {
   for (const size of [0, -1, 1.5, Number.NaN, 2 ** 32]) assert.throws(() => chunkPrefix(size), RangeError);
   assert.equal(chunkPrefix(2 ** 32 - 1), "ffffffff\r\n");
+});
+
+test("what is known of names holds on to nothing else of the heads they came from, and to no long ones", async () => {
+  const filling = "x".repeat(50_000);
+  const grownBytes = await heapGrowthBytes(() => {
+    for (let at = 0; at < 200; at += 1) {
+      const name = `X-A-Name-Of-Its-Own-${at}`;
+      assert.match(
+        requestHeadText("GET", "/", [`${filling}${name}`.slice(50_000), "v"]),
+        new RegExp(`\r\n${name}: v\r\n`),
+      );
+      assert.equal(requestHeadText("GET", "/", [`${filling}${name}`, "v"]).length > 50_000, true);
+    }
+  });
+  assert.ok(grownBytes < 200_000, `${grownBytes} bytes`);
 });

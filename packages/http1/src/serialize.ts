@@ -1,6 +1,14 @@
 import { consistsOf, isToken, TARGET } from "./characters.ts";
 import { Http1Error } from "./http1-error.ts";
 import type { RawFields } from "./message.ts";
+import { ownText } from "./own-text.ts";
+
+/** Names are few and come again and again; hostile ones must not fill memory. */
+const MOST_KNOWN_NAMES = 2000;
+const LONGEST_KNOWN_NAME = 64;
+
+/** Line ends with the names behind them that were found to be tokens. */
+const lineStarts = new Map<string, string>();
 
 const BEYOND_LATIN1 = /[^\0-\xff]/;
 
@@ -17,7 +25,7 @@ export const LAST_CHUNK = "0\r\n\r\n";
  */
 export function requestHeadText(method: string, target: string, fields: Readonly<RawFields>): string {
   if (!isToken(method) || target === "" || !consistsOf(target, TARGET)) throw new Http1Error("unsafe-text");
-  return checked(`${method} ${target} HTTP/1.1\r\n${fieldText(fields)}\r\n`, fields.length / 2 + 2);
+  return checked(`${method} ${target} HTTP/1.1`, fields);
 }
 
 /**
@@ -26,7 +34,7 @@ export function requestHeadText(method: string, target: string, fields: Readonly
  */
 export function responseHeadText(status: number, reason: string, fields: Readonly<RawFields>): string {
   if (!Number.isInteger(status) || status < 100 || status > 999) throw new Http1Error("unsafe-text");
-  return checked(`HTTP/1.1 ${status} ${reason}\r\n${fieldText(fields)}\r\n`, fields.length / 2 + 2);
+  return checked(`HTTP/1.1 ${status} ${reason}`, fields);
 }
 
 /**
@@ -45,32 +53,35 @@ export function chunkPrefix(sizeBytes: number): string {
  * @throws Http1Error `unsafe-text`
  */
 export function lastChunkWithTrailers(fields: Readonly<RawFields>): string {
-  return checked(`0\r\n${fieldText(fields)}\r\n`, fields.length / 2 + 2);
-}
-
-function fieldText(fields: Readonly<RawFields>): string {
-  let text = "";
-  for (let at = 0; at < fields.length; at += 2) {
-    const name = fields[at] ?? "";
-    if (!isToken(name)) throw new Http1Error("unsafe-text");
-    text += `${name}: ${fields[at + 1] ?? ""}\r\n`;
-  }
-  return text;
+  return checked("0", fields);
 }
 
 /**
- * `text` itself, if it has exactly `lineCount` lines, all ended by CR LF, no other CR or LF, no NUL, and fits latin1.
- * Looking at the whole text with native searches is several times cheaper than at each character of each part, and
- * catches the same: a line end inside a part makes one line too many.
+ * The line and the fields behind it, with the empty line, if that has exactly as many lines as there are parts, all ended
+ * by CR LF, no other CR or LF, no NUL, and fits latin1. Looking at the whole text with native searches is several times
+ * cheaper than at each character of each part, and catches the same: a line end inside a part makes one line too many.
  */
-function checked(text: string, lineCount: number): string {
+function checked(firstLine: string, fields: Readonly<RawFields>): string {
+  let text = firstLine;
+  for (let at = 0; at < fields.length; at += 2) text = text + lineStart(fields[at] ?? "") + (fields[at + 1] ?? "");
+  text += "\r\n\r\n";
   if (BEYOND_LATIN1.test(text) || text.includes("\0")) throw new Http1Error("unsafe-text");
   let at = 0;
-  for (let line = 0; line < lineCount; line++) {
+  for (let lines = fields.length / 2 + 2; lines > 0; lines--) {
     const lineEnd = text.indexOf("\n", at);
     if (lineEnd < 0 || text.indexOf("\r", at) !== lineEnd - 1) throw new Http1Error("unsafe-text");
     at = lineEnd + 1;
   }
   if (at !== text.length) throw new Http1Error("unsafe-text");
   return text;
+}
+
+/** The end of the line before a field, and its name. */
+function lineStart(name: string): string {
+  const known = lineStarts.get(name);
+  if (known !== undefined) return known;
+  if (!isToken(name)) throw new Http1Error("unsafe-text");
+  const start = ownText(`\r\n${name}: `);
+  if (name.length <= LONGEST_KNOWN_NAME && lineStarts.size < MOST_KNOWN_NAMES) lineStarts.set(ownText(name), start);
+  return start;
 }

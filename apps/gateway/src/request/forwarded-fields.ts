@@ -51,6 +51,7 @@ const ANSWER_FIELDS: Readonly<Record<string, Treatment>> = {
 
 /** Names come as people write them, so that most are known by their own spelling; hostile ones must not fill memory. */
 const MOST_SPELLINGS = 2000;
+const LONGEST_SPELLING = 64;
 
 class Treatments {
   readonly #byLowerName: Readonly<Record<string, Treatment>>;
@@ -68,7 +69,8 @@ class Treatments {
     const lowerName = name.toLowerCase();
     const listed = Object.hasOwn(this.#byLowerName, lowerName) ? this.#byLowerName[lowerName] : undefined;
     const treatment = listed ?? this.#rest(lowerName);
-    if (this.#bySpelling.size < MOST_SPELLINGS) this.#bySpelling.set(ownText(name), treatment);
+    const mayStay = name.length <= LONGEST_SPELLING && this.#bySpelling.size < MOST_SPELLINGS;
+    if (mayStay) this.#bySpelling.set(ownText(name), treatment);
     return treatment;
   }
 }

@@ -10,33 +10,34 @@ const REQUESTS = 200;
 const HEAD_BYTES = 50_000;
 const KEY = "the-key-of-this-client";
 
-/** Requests with parts that are like none before, in heads of this size. */
-async function ask(gateway: TestGateway, names: string, headBytes: number): Promise<void> {
+/** Requests with parts that are like none before, some of them long, in heads that are long. */
+async function ask(gateway: TestGateway, names: string, lengthBytes: number): Promise<void> {
   await using client = await rawClient(gateway.port());
+  const filling = "x".repeat(lengthBytes);
   for (let at = 0; at < REQUESTS; at += 1) {
     const own = `${names}-${at}`;
     const fields = [
       `Host: ${own}.resources.example`,
       `X-Request-Id: the-id-of-a-request-${own}`,
       `X-Correlation-Id: the-id-of-something-${own}`,
-      `Accept-Encoding: gzip, of-a-coding-${own}`,
       `X-Kind: a-kind-of-answer-${own}`,
       `X-A-Name-Nobody-Had-${own}: a-value-nobody-had-${own}`,
-      `X-Filling: ${"x".repeat(headBytes)}`,
     ];
-    for (const [method, path] of [
-      ["GET", "/private"],
-      ["GET", "/cached"],
-      ["PUT", "/cached"],
-    ]) {
-      const mine = path === "/private" ? [...fields, `X-API-Key: ${KEY}`] : fields;
-      await client.write(`${method} ${path}/resource/${own} HTTP/1.1\r\n${mine.join("\r\n")}\r\n\r\n`);
-      const answer = await readResponse(client);
-      assert.equal(answer.status, 200);
-      assert.equal(answer.header("content-encoding"), "gzip");
-      if (path === "/cached") assert.equal(answer.header("x-cache"), method === "GET" ? "miss" : "bypass");
+    const requests = [
+      ["GET", `/private/${own}`, `X-API-Key: ${KEY}`, `X-Filling: ${filling}`],
+      ["GET", `/cached/${own}`, `Accept-Encoding: gzip, of-a-coding-${own}`, `X-Filling: ${filling}`],
+      ["PUT", `/cached/${own}`, `X-Filling: ${filling}`],
+      ["PUT", `/cached/${filling}/${own}`],
+      ["GET", `/cached/${own}`, `X-Long-Name-${filling}-${own}: a-value`],
+      ["GET", `/cached/${own}`, `Accept-Encoding: gzip, ${filling}-${own}`],
+    ];
+    for (const [method, target, ...more] of requests) {
+      await client.write(`${method} ${target} HTTP/1.1\r\n${[...fields, ...more].join("\r\n")}\r\n\r\n`);
+      assert.equal((await readResponse(client)).status, 200);
     }
   }
+  // Its lines are long, too, and are kept for tests only.
+  (gateway.log as unknown[]).splice(0);
 }
 
 test("U17: what is remembered of requests and answers holds on to nothing else of their heads", async () => {
@@ -45,10 +46,10 @@ test("U17: what is remembered of requests and answers holds on to nothing else o
     stream.respond({
       ":status": 200,
       "content-type": "text/plain",
-      etag: `"the-tag-of-${path}"`,
-      [`x-a-name-of-an-answer-${path.split("/").at(-1)}`]: `a-value-of-an-answer-${path}`,
+      etag: `"the-tag-of-${path.slice(-20)}"`,
+      [`x-a-name-of-an-answer-${path.slice(-20).replaceAll("/", "-")}`]: `a-value-of-an-answer-${path.slice(-20)}`,
     });
-    stream.end("a body that is long enough to be compressed by whoever likes to do that".repeat(4));
+    stream.end("a body that is long enough to be compressed by whoever likes to do that. ".repeat(20));
   });
   const compression = { algorithms: ["gzip" as const] };
   await using gateway = await startGateway({

@@ -1,9 +1,12 @@
+import { hash } from "node:crypto";
 import { ownText } from "@headworks/http1";
 import type { RequestContext } from "#request/context.ts";
 
 /** Methods after which a resource is as before (RFC 9110, 9.2.1). */
 const SAFE: ReadonlySet<string> = new Set(["GET", "HEAD", "OPTIONS", "TRACE"]);
 const MOST_RESOURCES = 10_000;
+/** A resource with a longer name is remembered by its digest: clients choose the names. */
+const LONGEST_NAME = 256;
 
 /**
  * Remembers which resources a request may have changed (RFC 9111, 4.4), by counting changes: an answer that was asked for
@@ -36,7 +39,7 @@ export class ChangedResources {
       this.#changes.clear();
       this.#forgotten = this.#count;
     }
-    this.#changes.set(ownText(resourceOf(request)), this.#count);
+    this.#changes.set(resourceOf(request), this.#count);
   }
 
   /** Whether what was asked for when there were so many changes may be different by now. */
@@ -47,5 +50,6 @@ export class ChangedResources {
 }
 
 function resourceOf({ listener, authority, target }: RequestContext): string {
-  return `${listener.isSecure ? "https" : "http"}\n${authority?.toLowerCase() ?? ""}\n${target}`;
+  const name = `${listener.isSecure ? "https" : "http"}\n${authority?.toLowerCase() ?? ""}\n${target}`;
+  return name.length > LONGEST_NAME ? hash("sha256", name) : ownText(name);
 }

@@ -5,6 +5,7 @@ export type Coding = "gzip" | "br" | "zstd";
 
 /** Distinct values that are remembered; browsers send a handful, whoever sends more only makes work for itself. */
 const MOST_REMEMBERED = 256;
+const LONGEST_REMEMBERED = 256;
 
 const WEIGHT = /^q=(0(?:\.[0-9]{0,3})?|1(?:\.0{0,3})?)$/i;
 
@@ -21,6 +22,7 @@ export class CodingChoice {
   of(accepted: string): Coding | undefined {
     if (this.#known.has(accepted)) return this.#known.get(accepted);
     const coding = this.#chosen(accepted);
+    if (accepted.length > LONGEST_REMEMBERED) return coding;
     if (this.#known.size >= MOST_REMEMBERED) this.#known.clear();
     this.#known.set(ownText(accepted), coding);
     return coding;
