@@ -9,6 +9,13 @@ import { repositoryRoot } from "./source-tree.ts";
 const TELL = `data:text/javascript,process.on("exit", () =>
   console.error("strips types:", process.moduleLoadList.some((name) => name.includes("amaro"))))`;
 
+/** An older Node, as far as the launchers look. */
+const OLDER = `data:text/javascript,import module from "node:module";
+  delete module.enableCompileCache;
+  Object.defineProperty(process, "versions", { value: { ...process.versions, node: "20.20.2" } });
+  Object.defineProperty(process, "version", { value: "v20.20.2" });
+  module.syncBuiltinESMExports();`;
+
 for (const launcher of ["apps/capture-proxy/bin/weir.js", "apps/gateway/bin/sluice.js"]) {
   test(`${launcher} takes no types out once the compile cache is warm`, async () => {
     await using cache = await temporaryDirectory();
@@ -22,6 +29,13 @@ for (const launcher of ["apps/capture-proxy/bin/weir.js", "apps/gateway/bin/slui
       return stderr.trim();
     };
     assert.deepEqual([await version(), await version()], ["strips types: true", "strips types: false"]);
+  });
+
+  test(`${launcher} says which Node it needs, and how to have it, to an older one`, async () => {
+    const arguments_ = ["--import", OLDER, join(repositoryRoot, launcher), "--version"];
+    const { code, stdout, stderr } = await runProcess(process.execPath, arguments_);
+    assert.deepEqual([code, stdout], [1, ""]);
+    assert.match(stderr, /^\w+ needs Node 24; this is v20\.20\.2\. "npx \w+" runs it .*\n$/);
   });
 
   for (const asked of ["", "relative"]) {

@@ -1,7 +1,7 @@
 #!/usr/bin/env -S node --max-semi-space-size=16 --initial-old-space-size=64 --single-threaded-gc --no-allocation-site-pretenuring
 // @ts-check
 // Tested by ../test/cli-process.test.ts
-import { enableCompileCache } from "node:module";
+import module from "node:module";
 import { homedir } from "node:os";
 import { isAbsolute, join } from "node:path";
 
@@ -10,6 +10,12 @@ import { isAbsolute, join } from "node:path";
 // is made in the old generation by what V8 saw while the process was starting (decision 017). Whoever starts this file by
 // hand may pass them along.
 
+if (Number(process.versions.node.split(".")[0]) < 24) {
+  const instead = '"npx weir" runs it with the one that "npm ci" installed';
+  process.stderr.write(`Weir needs Node 24; this is ${process.version}. ${instead}.\n`);
+  process.exit(1);
+}
+
 // JavaScript, so that the rest can come out of the compile cache without what makes JavaScript of TypeScript (decision 022).
 
 // Programs that Weir starts get the environment as it was.
@@ -17,7 +23,7 @@ const environment = { ...process.env };
 
 // In a folder of this user's own: whoever can write there can decide what this process runs.
 if ((process.env["NODE_COMPILE_CACHE"] ?? "") === "") {
-  const { directory } = enableCompileCache(cacheDirectory());
+  const { directory } = module.enableCompileCache(cacheDirectory());
   // Threads look at the environment only; without this each of them would compile everything anew.
   if (directory !== undefined) process.env["NODE_COMPILE_CACHE"] = cacheDirectory();
 }

@@ -1,7 +1,7 @@
 #!/usr/bin/env -S node --max-semi-space-size=16 --initial-old-space-size=64 --single-threaded-gc --no-allocation-site-pretenuring --heap-growing-percent=50
 // @ts-check
 // Tested by ../test/cli-serve.test.ts
-import { enableCompileCache } from "node:module";
+import module from "node:module";
 import { homedir } from "node:os";
 import { isAbsolute, join } from "node:path";
 
@@ -9,11 +9,17 @@ import { isAbsolute, join } from "node:path";
 // one thread collects, and outside of which nothing is made because of what V8 saw while the process was starting (decision
 // 017). Whoever starts this file by hand may pass them along.
 
+if (Number(process.versions.node.split(".")[0]) < 24) {
+  const instead = '"npx sluice" runs it with the one that "npm ci" installed';
+  process.stderr.write(`Sluice needs Node 24; this is ${process.version}. ${instead}.\n`);
+  process.exit(1);
+}
+
 // JavaScript, so that the rest can come out of the compile cache without what makes JavaScript of TypeScript (decision 022).
 
 // In a folder of this user's own: whoever can write there can decide what this process runs.
 if ((process.env["NODE_COMPILE_CACHE"] ?? "") === "") {
-  const { directory } = enableCompileCache(cacheDirectory());
+  const { directory } = module.enableCompileCache(cacheDirectory());
   // Threads and workers look at the environment only; without this each of them would compile everything anew.
   if (directory !== undefined) process.env["NODE_COMPILE_CACHE"] = cacheDirectory();
 }

@@ -3,6 +3,7 @@ import type { Issue } from "@headworks/gateway-contract";
 import { isAlias, isCollection, isMap, isPair, isScalar, isSeq, Lexer, LineCounter, Parser } from "yaml";
 import type { Alias, CST, Document, ErrorCode, Node, Pair, YAMLMap } from "yaml";
 import { composedInSteps } from "./composed-lists.ts";
+import { jsonSteps } from "./json-source.ts";
 import { pointer, type Place } from "./pointer.ts";
 import { atOnce, type Steps } from "./steps.ts";
 
@@ -69,9 +70,11 @@ export function* yamlSteps(text: string): Steps<YamlSource> {
     return refuse(`The document may have at most ${MOST_DOCUMENT_BYTES} bytes; it has ${sizeBytes}`);
   }
   const survey = new Survey(position);
+  const json = yield* jsonSteps(text, MEMBERS_OF_A_STEP);
   let document: Document.Parsed | undefined;
   try {
-    document = yield* composed(text, lines, survey);
+    if (json === undefined) document = yield* composed(text, lines, survey);
+    else noteLines(text, lines);
   } catch (error) {
     // The parser descends by recursion; only brackets in brackets by the thousand exhaust it.
     return refuse(
@@ -83,7 +86,7 @@ export function* yamlSteps(text: string): Steps<YamlSource> {
   for (const { code, pos } of [...(document?.errors ?? []), ...(document?.warnings ?? [])]) {
     survey.report(SYNTAX[code] ?? "The text is not YAML here", [], pos[0]);
   }
-  const root: Node | null = document?.contents ?? null;
+  const root: Node | null = json ?? document?.contents ?? null;
   if (root === null && survey.issues.length === 0) return refuse("The document is empty");
   yield;
   yield* survey.rootSteps(root);
@@ -100,6 +103,10 @@ export function* yamlSteps(text: string): Steps<YamlSource> {
 export const MEMBERS_OF_A_STEP = 1000;
 /** The same of the text. */
 const LEXEMES_OF_A_STEP = 15_000;
+
+function noteLines(text: string, lines: LineCounter): void {
+  for (let at = 0; at !== 0 || lines.lineStarts.length === 0; at = text.indexOf("\n", at) + 1) lines.addNewLine(at);
+}
 
 function* composed(text: string, lines: LineCounter, survey: Survey): Steps<Document.Parsed | undefined> {
   const parser = new Parser(lines.addNewLine);
