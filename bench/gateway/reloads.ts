@@ -2,6 +2,7 @@ import { renameSync, writeFileSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
+import { stringify } from "yaml";
 import {
   rawClient,
   readResponse,
@@ -26,26 +27,28 @@ Reloads the configuration of a gateway again and again while requests run, and p
 requests failed. Every fourth document is a wrong one, which must be refused.
 
   --reloads <n>      how many count (default 1000)
-  --warm-up <n>      how many come before them, while heaps and pools fill (default 500)
+  --warm-up <n>      how many come before them, while heaps, pools and the last 1,000 events fill (default 1000)
   --every-ms <n>     from one reload to the next (default 150)
+  --format <f>       what documents are written in, json or yaml (default json)
   --connections <n>  kept connections, one request at a time each (default 20)
 `;
 
 const { values } = parseArgs({
   options: {
     reloads: { type: "string", default: "1000" },
-    "warm-up": { type: "string", default: "500" },
+    "warm-up": { type: "string", default: "1000" },
     "every-ms": { type: "string", default: "150" },
+    format: { type: "string", default: "json" },
     connections: { type: "string", default: "20" },
     help: { type: "boolean", short: "h", default: false },
   },
 });
 
 /** The n-th document: routes, keys, limits and the upstream's settings are other ones each time. */
-function documentOf(at: number, originPort: number): string {
-  if (at % 4 === 3) return `routes: ${at}\n`;
+function documentOf(at: number, originPort: number, write: (document: object) => string): string {
+  if (at % 4 === 3) return write({ routes: at });
   const endpoint = { address: "127.0.0.1", port: originPort };
-  return JSON.stringify({
+  return write({
     listeners: [{ name: "public", address: "127.0.0.1", port: 0, idle_timeout_ms: 60_000 + at }],
     upstreams: [
       {
@@ -152,14 +155,17 @@ async function lastGeneration(port: number): Promise<number> {
   }
 }
 
+const WRITERS: Readonly<Record<string, (document: object) => string>> = { json: JSON.stringify, yaml: stringify };
+
 interface RunOptions {
+  readonly write: (document: object) => string;
   readonly reloads: number;
   readonly warmUp: number;
   readonly everyMs: number;
   readonly connections: number;
 }
 
-async function run({ reloads, warmUp, everyMs, connections }: RunOptions): Promise<boolean> {
+async function run({ write, reloads, warmUp, everyMs, connections }: RunOptions): Promise<boolean> {
   await using origin = await startOrigin({
     handler: (_request, response) => void setTimeout(() => response.end("ok"), Math.random() * 10),
   });
@@ -167,7 +173,7 @@ async function run({ reloads, warmUp, everyMs, connections }: RunOptions): Promi
   const forget = setInterval(() => (origin.requests as unknown[]).splice(0), 1000);
   await using directory = await temporaryDirectory();
   const file = directory.file("gateway.yaml");
-  writeFileSync(file, documentOf(0, origin.port));
+  writeFileSync(file, documentOf(0, origin.port, write));
   await using gateway: SpawnedProcess = await spawnProcess(
     process.execPath,
     [...entryOptions(MAIN), MAIN, "serve", "--config", file, "--json"],
@@ -196,7 +202,7 @@ async function run({ reloads, warmUp, everyMs, connections }: RunOptions): Promi
   let firstCounted = 0;
   for (let at = 1; at <= warmUp + reloads; at += 1) {
     if (at === warmUp + 1) firstCounted = samples.length;
-    writeFileSync(`${file}.next`, documentOf(at, origin.port));
+    writeFileSync(`${file}.next`, documentOf(at, origin.port, write));
     renameSync(`${file}.next`, file);
     process.kill(gateway.pid, "SIGHUP");
     await sleep(everyMs);
@@ -224,9 +230,14 @@ async function run({ reloads, warmUp, everyMs, connections }: RunOptions): Promi
   return slope < LIMIT_MB_PER_MINUTE && load.failures.length === 0 && exit.code === 0;
 }
 
+const write = WRITERS[values.format];
 if (values.help) console.log(USAGE);
-else {
+else if (write === undefined) {
+  console.error(`--format is json or yaml, not "${values.format}"`);
+  process.exitCode = 2;
+} else {
   const isHeld = await run({
+    write,
     reloads: Number(values.reloads),
     warmUp: Number(values["warm-up"]),
     everyMs: Number(values["every-ms"]),

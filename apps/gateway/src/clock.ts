@@ -1,5 +1,6 @@
 // Tested by ../test/cli-serve.test.ts
+import { turnMs } from "@headworks/sockets";
 import type { Clock } from "./slice.ts";
 
 /** The machine's clocks. */
-export const systemClock: Clock = { now: () => Date.now(), monotonic: () => performance.now() };
+export const systemClock: Clock = { now: () => Date.now(), monotonic: turnMs };

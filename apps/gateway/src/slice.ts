@@ -8,7 +8,7 @@ import type { AnswerStore, BodyFilter, Decorator, Gate, Observer, RequestChange 
 export interface Clock {
   /** Wall clock, milliseconds since 1970. */
   now(): number;
-  /** Monotonic milliseconds. */
+  /** Monotonic milliseconds; they may stand still within a turn of the event loop. */
   monotonic(): number;
 }
 

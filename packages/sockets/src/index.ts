@@ -6,3 +6,4 @@ export { DeadlineSweep, type Timed } from "./deadlines.ts";
 export { Queue, type QueuePlace } from "./queue.ts";
 export { acceptedWithSharedReads, sharedReads } from "./shared-reads.ts";
 export { NOWHERE, Roster, type Rostered } from "./roster.ts";
+export { turnMs } from "./turn-clock.ts";

@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { stringify } from "yaml";
 import fc from "fast-check";
 import type { Issue } from "@headworks/gateway-contract";
 import { FakeClock } from "@headworks/testkit";
@@ -88,19 +89,24 @@ test("a mapping with 20,000 wrong keys is searched once, not for each of them", 
   assert.ok(performance.now() - startedMs < 60_000);
 });
 
-test("a large document is read and checked in many steps, with what one step finds", () => {
-  const text = JSON.stringify({ routes: times(5000, (at) => route(at, { service: "none" })) });
-  const reading = readingSteps(text, ".");
-  let steps = 0;
-  let read = reading.next();
-  for (; read.done !== true; read = reading.next()) steps += 1;
-  assert.ok(steps >= 20, `${steps} steps of reading`);
-  const checking = checkingSteps(read.value, parts, freshFindings({}));
-  let checked = checking.next();
-  for (steps = 0; checked.done !== true; checked = checking.next()) steps += 1;
-  assert.ok(steps >= 4, `${steps} steps of checking`);
-  assert.deepEqual(checked.value, checkDocument(readDocument(text), parts, freshFindings({})));
-});
+for (const [language, write, fewest] of [
+  ["JSON", JSON.stringify, 12],
+  ["YAML", stringify, 20],
+] as const) {
+  test(`a large document in ${language} is read and checked in many steps, with what one step finds`, () => {
+    const text = write({ routes: times(5000, (at) => route(at, { service: "none" })) });
+    const reading = readingSteps(text, ".");
+    let steps = 0;
+    let read = reading.next();
+    for (; read.done !== true; read = reading.next()) steps += 1;
+    assert.ok(steps >= fewest, `${steps} steps of reading`);
+    const checking = checkingSteps(read.value, parts, freshFindings({}));
+    let checked = checking.next();
+    for (steps = 0; checked.done !== true; checked = checking.next()) steps += 1;
+    assert.ok(steps >= 4, `${steps} steps of checking`);
+    assert.deepEqual(checked.value, checkDocument(readDocument(text), parts, freshFindings({})));
+  });
+}
 
 test("members of a section that another section is an alias of are read for both, as what they are there", () => {
   const text =

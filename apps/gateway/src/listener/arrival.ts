@@ -2,7 +2,7 @@
 import type { Socket } from "node:net";
 import type { TLSSocket } from "node:tls";
 import { responseHeadText } from "@headworks/http1";
-import { acceptedWithSharedReads, NOWHERE, endAndLinger, type Timed } from "@headworks/sockets";
+import { acceptedWithSharedReads, NOWHERE, endAndLinger, turnMs, type Timed } from "@headworks/sockets";
 import type { ListenerFacts, Peer } from "#request/client-stream.ts";
 import type { ConnectionServices, OpenConnection } from "./connection-services.ts";
 import { Http1Connection } from "./http1-connection.ts";
@@ -44,7 +44,7 @@ export class Arrival implements OpenConnection, Timed {
     this.#closed = closed;
     this.#peer = { address: plainAddress(socket.remoteAddress ?? ""), port: socket.remotePort ?? 0 };
     const { deadlines, timeouts } = rules.services;
-    this.deadlineMs = performance.now() + timeouts.headMs;
+    this.deadlineMs = turnMs() + timeouts.headMs;
     deadlines.add(this);
     this.#watch(socket);
     if (rules.readsProxyHeader) this.#readProxyHeader();

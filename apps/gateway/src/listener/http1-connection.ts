@@ -14,7 +14,7 @@ import {
   type RawFields,
   type RequestHead,
 } from "@headworks/http1";
-import { NOWHERE, BatchedWriter, cutConnection, LINGER_MS, noteGarbage, type Timed } from "@headworks/sockets";
+import { NOWHERE, BatchedWriter, cutConnection, LINGER_MS, noteGarbage, turnMs, type Timed } from "@headworks/sockets";
 import type { ClientHandler, ClientStream, ListenerFacts, Peer } from "#request/client-stream.ts";
 import type { TunnelEnd } from "#request/join-sockets.ts";
 import { HALF_CLOSED_MS, type ConnectionServices, type OpenConnection } from "./connection-services.ts";
@@ -59,7 +59,7 @@ export class Http1Connection implements ClientStream, OpenConnection, Timed {
     this.#socket = socket;
     // Answers of upstreams arrive in one buffer that is used again and again.
     this.#writer = new BatchedWriter(socket, true);
-    this.deadlineMs = performance.now() + services.timeouts.headMs;
+    this.deadlineMs = turnMs() + services.timeouts.headMs;
     this.#reader = new RequestReader(
       {
         onHead: (head) => this.#onHead(head),
@@ -308,7 +308,7 @@ export class Http1Connection implements ClientStream, OpenConnection, Timed {
   #setDeadline(): void {
     if (this.#state.isIdle && this.#reader.hasPartialHead) {
       // Set once for each head, so that a byte now and then does not keep the connection for ever.
-      if (!this.#isHeadTimed) this.deadlineMs = performance.now() + this.#services.timeouts.headMs;
+      if (!this.#isHeadTimed) this.deadlineMs = turnMs() + this.#services.timeouts.headMs;
       this.#isHeadTimed = true;
     } else if (!this.#isLingering) {
       this.#touch();
@@ -320,7 +320,7 @@ export class Http1Connection implements ClientStream, OpenConnection, Timed {
     const isReceiving = this.#isBodyWanted && this.#reader.state === "body";
     let limitMs = isReceiving && bodyMs > 0 ? bodyMs : idleMs;
     if (this.#hasClientEnded) limitMs = Math.min(limitMs, HALF_CLOSED_MS);
-    this.deadlineMs = Math.min(performance.now() + limitMs, this.#requestDeadlineMs);
+    this.deadlineMs = Math.min(turnMs() + limitMs, this.#requestDeadlineMs);
   }
 
   #refuse(error: Http1Error): void {
@@ -354,7 +354,7 @@ export class Http1Connection implements ClientStream, OpenConnection, Timed {
     this.#reader.pause();
     this.#writer.end();
     this.#socket.resume();
-    this.deadlineMs = performance.now() + LINGER_MS;
+    this.deadlineMs = turnMs() + LINGER_MS;
   }
 
   readonly #onEnd = (): void => {

@@ -11,7 +11,7 @@ import {
   type Http2Stream,
   type StreamHandler,
 } from "@headworks/http2";
-import { NOWHERE, type Timed } from "@headworks/sockets";
+import { NOWHERE, turnMs, type Timed } from "@headworks/sockets";
 import type { ClientHandler, ClientStream } from "#request/client-stream.ts";
 import type { ConnectionServices, ReceivedHead } from "./connection-services.ts";
 
@@ -54,7 +54,7 @@ export class Http2ClientStream implements ClientStream, StreamHandler, Timed {
     // What follows the head of a WebSocket is no body, and ends when the WebSocket does.
     this.#isBodyEnded = !hasBody(head.framing) && head.upgrade === undefined;
     const { requestMs } = services.timeouts;
-    this.#requestDeadlineMs = requestMs > 0 ? performance.now() + requestMs : Number.POSITIVE_INFINITY;
+    this.#requestDeadlineMs = requestMs > 0 ? turnMs() + requestMs : Number.POSITIVE_INFINITY;
     this.deadlineMs = this.#requestDeadlineMs;
     services.deadlines.add(this);
     stream.handler = this;
@@ -198,7 +198,7 @@ export class Http2ClientStream implements ClientStream, StreamHandler, Timed {
     const { idleMs, bodyMs } = this.#services.timeouts;
     const isReceiving = this.#isReading && !this.#isBodyEnded && bodyMs > 0;
     const limitMs = this.#stream.hasSentEnd ? SURPLUS_BODY_MS : isReceiving ? bodyMs : idleMs;
-    this.deadlineMs = Math.min(performance.now() + limitMs, this.#requestDeadlineMs);
+    this.deadlineMs = Math.min(turnMs() + limitMs, this.#requestDeadlineMs);
   }
 
   /** Nothing of the body is waited for; of the answer perhaps that it is taken. */

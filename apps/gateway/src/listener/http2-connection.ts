@@ -3,7 +3,7 @@ import type { Socket } from "node:net";
 import type { ErrorCode } from "@headworks/gateway-contract";
 import { lengthFraming, REQUEST_LIMITS, type RawFields } from "@headworks/http1";
 import { ENHANCE_YOUR_CALM, Http2Session, type Http2Stream } from "@headworks/http2";
-import { NOWHERE, type Timed } from "@headworks/sockets";
+import { NOWHERE, turnMs, type Timed } from "@headworks/sockets";
 import type { ListenerFacts, Peer } from "#request/client-stream.ts";
 import {
   HALF_CLOSED_MS,
@@ -51,7 +51,7 @@ export class Http2Connection implements OpenConnection, StreamOwner, Timed {
     this.#peer = peer;
     this.#socket = socket;
     this.#mostFields = services.limits.fieldCount ?? REQUEST_LIMITS.fieldCount;
-    this.deadlineMs = performance.now() + services.timeouts.idleMs;
+    this.deadlineMs = turnMs() + services.timeouts.idleMs;
     const { concurrentStreams, streamWindowBytes, connectionWindowBytes } = services.http2;
     this.#session = new Http2Session(
       socket,
@@ -115,7 +115,7 @@ export class Http2Connection implements OpenConnection, StreamOwner, Timed {
     this.#streams -= 1;
     if (this.#streams === 0) {
       this.#isDoubted = false;
-      this.deadlineMs = performance.now() + (this.#isDraining ? DRAIN_WARNING_MS : this.#services.timeouts.idleMs);
+      this.deadlineMs = turnMs() + (this.#isDraining ? DRAIN_WARNING_MS : this.#services.timeouts.idleMs);
     }
     if (isReset) this.#countReset();
   }
@@ -124,7 +124,7 @@ export class Http2Connection implements OpenConnection, StreamOwner, Timed {
     if (this.#streams === 0 || this.#isDoubted || this.#hasClientEnded) return;
     this.#isDoubted = true;
     this.#isTaking();
-    this.deadlineMs = performance.now() + this.#services.timeouts.idleMs;
+    this.deadlineMs = turnMs() + this.#services.timeouts.idleMs;
   }
 
   /** Whoever ends their side may still read the answers. */
@@ -132,7 +132,7 @@ export class Http2Connection implements OpenConnection, StreamOwner, Timed {
     this.#hasClientEnded = true;
     this.drain();
     // What draining says itself is out by then.
-    if (this.#streams > 0) this.deadlineMs = performance.now() + 2 * DRAIN_WARNING_MS;
+    if (this.#streams > 0) this.deadlineMs = turnMs() + 2 * DRAIN_WARNING_MS;
   };
 
   /** A client that ended its side may be gone, and opens no more windows; any other is if what waits for it does not move. */
@@ -140,13 +140,13 @@ export class Http2Connection implements OpenConnection, StreamOwner, Timed {
     const isStill = !this.#isTaking();
     if (isStill && (this.#hasClientEnded || this.#socket.writableLength > 0)) return this.destroy();
     this.#isDoubted = false;
-    if (this.#hasClientEnded) this.deadlineMs = performance.now() + HALF_CLOSED_MS;
+    if (this.#hasClientEnded) this.deadlineMs = turnMs() + HALF_CLOSED_MS;
   }
 
   /** The end of the last answer may still be on its way to a slow client. */
   #endBehindLastBytes(): void {
     if (this.#socket.writableLength === 0 || !this.#isTaking()) return this.destroy();
-    this.deadlineMs = performance.now() + HALF_CLOSED_MS;
+    this.deadlineMs = turnMs() + HALF_CLOSED_MS;
   }
 
   /** Whether it took anything since that was last looked at. */
@@ -191,7 +191,7 @@ export class Http2Connection implements OpenConnection, StreamOwner, Timed {
     if (this.#session.isOver) return;
     this.#session.close();
     // What is left of the session must not wait for a client that reads nothing.
-    if (this.#streams === 0) this.deadlineMs = performance.now() + DRAIN_WARNING_MS;
+    if (this.#streams === 0) this.deadlineMs = turnMs() + DRAIN_WARNING_MS;
   }
 }
 

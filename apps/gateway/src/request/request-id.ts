@@ -1,3 +1,5 @@
+import { turnMs } from "@headworks/sockets";
+
 const MOST_CHARACTERS = 128;
 const PRINTABLE = /^[!-~]+$/;
 
@@ -12,7 +14,7 @@ let secondPartUntil = 0;
  * part is that of the present millisecond.
  */
 export function newRequestId(): string {
-  const nowMs = performance.now();
+  const nowMs = turnMs();
   if (nowMs >= secondPartUntil) {
     secondPartUntil = Math.floor(nowMs) + 1;
     secondPart = `req-${(bootNs + process.hrtime.bigint() - boot).toString(16).padStart(16, "0")}-`;

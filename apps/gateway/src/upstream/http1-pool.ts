@@ -1,5 +1,5 @@
 // Tested by ../../test/upstream-connections.test.ts
-import { NOWHERE, Queue, type DeadlineSweep, type Timed } from "@headworks/sockets";
+import { NOWHERE, Queue, turnMs, type DeadlineSweep, type Timed } from "@headworks/sockets";
 import { connectEndpoint, type EndpointWay } from "./endpoint-connection.ts";
 import { Http1Exchange, type ConnectionOwner } from "./http1-exchange.ts";
 import type { CancelWait, EndpointPool, ExchangeWaiter } from "./upstream-exchange.ts";
@@ -68,7 +68,7 @@ export class Http1Pool implements EndpointPool, ConnectionOwner, Timed {
   freed(connection: Http1Exchange): void {
     const isWanted = this.#waiting.size > 0;
     if (this.#isRetired && !isWanted) return void connection.socket.destroy();
-    const sinceMs = performance.now();
+    const sinceMs = turnMs();
     this.#idle.push({ connection, sinceMs });
     // Not from inside the answer that freed it: its last bytes go to their client first.
     if (isWanted) queueMicrotask(this.#serve);
@@ -89,7 +89,7 @@ export class Http1Pool implements EndpointPool, ConnectionOwner, Timed {
 
   /** Closes what was idle for too long. */
   onDeadline(): void {
-    const nowMs = performance.now();
+    const nowMs = turnMs();
     while (this.#idle[0] !== undefined && this.#idle[0].sinceMs + this.#settings.idleMs <= nowMs) {
       this.#idle.shift()?.connection.socket.destroy();
     }
@@ -117,7 +117,7 @@ export class Http1Pool implements EndpointPool, ConnectionOwner, Timed {
     }
     if (this.#isRetired) this.#closeIdle();
     else if (this.#idle.length > 0 && this.deadlineMs === Number.POSITIVE_INFINITY) {
-      this.deadlineMs = performance.now() + this.#settings.idleMs;
+      this.deadlineMs = turnMs() + this.#settings.idleMs;
     }
     this.#connectMore();
   };

@@ -2,7 +2,7 @@
 import { connect, isIP, type Socket } from "node:net";
 import { connect as connectTls, TLSSocket } from "node:tls";
 import { Http2Session } from "@headworks/http2";
-import { NOWHERE, Queue, type Timed } from "@headworks/sockets";
+import { NOWHERE, Queue, turnMs, type Timed } from "@headworks/sockets";
 import { targetOf } from "./endpoint-connection.ts";
 import { Http2Exchange, type ExchangeOwner } from "./http2-exchange.ts";
 import type { PoolSettings } from "./http1-pool.ts";
@@ -34,7 +34,7 @@ class Http2Link implements ExchangeOwner {
   readonly scheme: "http" | "https";
   readonly authority: string;
   streams = 0;
-  idleSinceMs = performance.now();
+  idleSinceMs = turnMs();
   hasAnswered = false;
   readonly #events: LinkEvents;
   readonly #mostRequests: number;
@@ -75,7 +75,7 @@ class Http2Link implements ExchangeOwner {
   ended(head: boolean): void {
     this.streams -= 1;
     if (head) this.hasAnswered = true;
-    if (this.streams === 0) this.idleSinceMs = performance.now();
+    if (this.streams === 0) this.idleSinceMs = turnMs();
     if (this.#requests >= this.#mostRequests && this.streams === 0) this.close();
     this.#events.freed(this);
   }
@@ -145,7 +145,7 @@ export class Http2Pool implements EndpointPool, Timed {
 
   /** Closes what was idle for too long. */
   onDeadline(): void {
-    const nowMs = performance.now();
+    const nowMs = turnMs();
     const { idleMs } = this.#settings;
     for (const link of this.#links) {
       if (link.streams === 0 && link.idleSinceMs + idleMs <= nowMs) link.close();
@@ -218,7 +218,7 @@ export class Http2Pool implements EndpointPool, Timed {
       this.#mostRequests,
     );
     this.#links.push(link);
-    if (this.deadlineMs === Number.POSITIVE_INFINITY) this.deadlineMs = performance.now() + this.#settings.idleMs;
+    if (this.deadlineMs === Number.POSITIVE_INFINITY) this.deadlineMs = turnMs() + this.#settings.idleMs;
     if (this.#isRetired && this.#waiting.size === 0) return link.close();
     this.#serve();
   }

@@ -34,7 +34,7 @@ test("cache bound: whatever is stored and used, the bytes are counted right, nev
         const key = `k${number}`;
         const known = model.find((each) => each.key === key);
         if (kind === "get") {
-          assert.equal(memory.get(key, 0), known?.entry);
+          assert.deepEqual(memory.get(key, 0), known?.entry);
           if (known !== undefined) model = [...model.filter((each) => each !== known), known];
           continue;
         }
@@ -49,7 +49,7 @@ test("cache bound: whatever is stored and used, the bytes are counted right, nev
         assert.deepEqual([memory.size, memory.bytes], [model.length, total()]);
         assert.ok(memory.bytes <= most);
       }
-      for (const { key, entry } of model) assert.equal(memory.get(key, 0), entry);
+      for (const { key, entry } of model) assert.deepEqual(memory.get(key, 0), entry);
     }),
   );
 });

@@ -1,0 +1,18 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { setImmediate as turn, setTimeout as sleep } from "node:timers/promises";
+import { turnMs } from "./turn-clock.ts";
+
+test("the clock of turns stands still within one, however long it takes, and is right at the beginning of the next", async () => {
+  await turn();
+  const before = performance.now();
+  const first = turnMs();
+  assert.ok(first >= before && first <= performance.now());
+  while (performance.now() < first + 5);
+  assert.equal(turnMs(), first);
+  await Promise.resolve();
+  assert.equal(turnMs(), first);
+  await sleep(1);
+  const woken = performance.now();
+  assert.ok(turnMs() >= woken, "a moment that is over");
+});
