@@ -13,13 +13,14 @@ export interface RequestReaderOptions {
   readonly dropsUserinfo?: boolean;
 }
 
+/** Of the head that is being parsed, by whichever reader: nothing is left to idle ones. */
+const facts = new HeadFacts();
+
 /**
  * Reads requests from bytes cut anywhere, one at a time and strictly: whatever two parsers could read differently is
  * refused. Never throws on input; errors go to the sink once and end the reader.
  */
 export class RequestReader extends MessageReader<RequestHead> {
-  readonly #facts = new HeadFacts();
-
   readonly #dropsUserinfo: boolean;
 
   constructor(sink: MessageSink<RequestHead>, limits: Partial<Limits> = {}, options: RequestReaderOptions = {}) {
@@ -38,14 +39,14 @@ export class RequestReader extends MessageReader<RequestHead> {
       }
     }
     const { fieldCount } = this.limits;
-    const head = parseRequestHead(collector.text, collector.isClean, fieldCount, this.#facts, this.#dropsUserinfo);
+    const head = parseRequestHead(collector.text, collector.isClean, fieldCount, facts, this.#dropsUserinfo);
     this.beginBody(head, head.framing);
     return end;
   }
 
   protected override parseTrailers(text: string): RawFields {
-    this.#facts.reset();
-    const fields = readFieldLines(text, 0, false, this.limits.fieldCount, this.#facts);
+    facts.reset();
+    const fields = readFieldLines(text, 0, false, this.limits.fieldCount, facts);
     if (allowedTrailers(fields) !== fields) throw new Http1Error("forbidden-trailer");
     return fields;
   }

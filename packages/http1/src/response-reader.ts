@@ -8,6 +8,9 @@ import { parseResponseHead, startErrorCode } from "./response-head.ts";
 import { parseTolerantly, parseTrailersTolerantly } from "./tolerant-response-head.ts";
 import { allowedTrailers } from "./trailer-fields.ts";
 
+/** Of the head that is being parsed, by whichever reader: nothing is left to idle ones. */
+const facts = new HeadFacts();
+
 /** A message sink that also hears the informational answers (1xx other than 101) before the final one. */
 export interface ResponseSink extends MessageSink<ResponseHead> {
   onInformational(head: ResponseHead): void;
@@ -28,7 +31,6 @@ const RADIO_START = "ICY ";
 export class ResponseReader extends MessageReader<ResponseHead> {
   readonly #sink: ResponseSink;
   readonly #lenient: boolean;
-  readonly #facts = new HeadFacts();
   readonly #tolerate = (oddity: Oddity): void => {
     if (!this.#oddities.includes(oddity)) this.#oddities.push(oddity);
   };
@@ -107,11 +109,11 @@ export class ResponseReader extends MessageReader<ResponseHead> {
         // Not plain; whether it can be tolerated is for the other parser to say.
       }
     }
-    return parseTolerantly(text, method, this.limits.fieldCount, this.#facts, this.#oddities);
+    return parseTolerantly(text, method, this.limits.fieldCount, facts, this.#oddities);
   }
 
   #parseStrictly(text: string, method: string): ResponseHead {
-    return parseResponseHead(text, this.collector.isClean, method, this.limits.fieldCount, this.#facts);
+    return parseResponseHead(text, this.collector.isClean, method, this.limits.fieldCount, facts);
   }
 
   #deliver(head: ResponseHead): void {
@@ -172,10 +174,10 @@ export class ResponseReader extends MessageReader<ResponseHead> {
 
   #readTrailers(text: string): RawFields {
     const { fieldCount } = this.limits;
-    this.#facts.reset();
-    if (!this.#lenient) return readFieldLines(text, 0, false, fieldCount, this.#facts);
+    facts.reset();
+    if (!this.#lenient) return readFieldLines(text, 0, false, fieldCount, facts);
     try {
-      return readFieldLines(text, 0, false, fieldCount, this.#facts);
+      return readFieldLines(text, 0, false, fieldCount, facts);
     } catch {
       return parseTrailersTolerantly(text, fieldCount, this.#tolerate);
     }

@@ -391,6 +391,7 @@ export class Http1Connection implements ClientStream, OpenConnection, Timed {
 
   #finish(): void {
     this.handler = undefined;
+    this.#head = undefined;
     this.#isBodyWanted = false;
     this.#requestDeadlineMs = Number.POSITIVE_INFINITY;
   }

@@ -1,9 +1,9 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { heapGrowthBytes, rawClient, readResponse, startHttp2Origin } from "@headworks/testkit";
+import { heapGrowthBytes, rawClient, readResponse, startHttp2Origin, type RawConnection } from "@headworks/testkit";
 import { AnswerMemory } from "#slices/cache/answer-memory.ts";
 import { serving, startGateway, type TestGateway } from "../gateway-rig.ts";
-import { proxied } from "../route-documents.ts";
+import { proxied, responding } from "../route-documents.ts";
 
 const REQUESTS = 200;
 /** What a text that was cut out of one of these heads would hold on to. */
@@ -80,4 +80,27 @@ test("U17: kept answers hold on to what counts against their bound, and to nothi
   });
   assert.equal(memory.size, REQUESTS);
   assert.ok(grownBytes < 2 * memory.bytes, `${grownBytes} bytes for what counts ${memory.bytes}`);
+});
+
+test("U17: a connection that is idle holds on to nothing of its last request", async () => {
+  await using gateway = await startGateway({ routes: [responding("r")] });
+  const clients: RawConnection[] = [];
+  const connect = async (lengthBytes: number): Promise<void> => {
+    for (let at = 0; at < REQUESTS / 4; at += 1) {
+      const client = await rawClient(gateway.port());
+      clients.push(client);
+      const host = `host-of-its-own-${at}.example`;
+      await client.write(`GET /a HTTP/1.1\r\nHost: ${host}\r\nX-Filling: ${"x".repeat(lengthBytes)}\r\n\r\n`);
+      assert.equal((await readResponse(client)).status, 200);
+    }
+  };
+  await connect(0);
+  const shortBytes = await heapGrowthBytes(async () => await connect(0));
+  const longBytes = await heapGrowthBytes(async () => await connect(HEAD_BYTES));
+  for (const client of clients) client.destroy();
+  const perHead = (longBytes - shortBytes) / (REQUESTS / 4);
+  assert.ok(
+    perHead < HEAD_BYTES / 5,
+    `${Math.round(perHead)} bytes more for each connection with a head of ${HEAD_BYTES}`,
+  );
 });
