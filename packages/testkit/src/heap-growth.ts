@@ -1,5 +1,4 @@
 // Tested by clock-and-waiting.test.ts
-import { setTimeout as sleep } from "node:timers/promises";
 import { getHeapSpaceStatistics, setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
 
@@ -20,28 +19,14 @@ export function oldSpaceGrowthBytes(rounds: number, work: () => void): number {
   return oldSpaceBytes() - before;
 }
 
-/** So long what is closed in the background may take to go. */
-const SETTLED_MS = 5000;
-
-/**
- * Bytes by which all objects of this thread grew through `work`, without what is not needed any more. Looks again, for a
- * while, as long as they are not below `mostBytes`: streams and handles hold on to what they had until they are closed.
- */
-export async function heapGrowthBytes(
-  work: () => void | Promise<void>,
-  mostBytes = Number.POSITIVE_INFINITY,
-): Promise<number> {
+/** Bytes by which all objects of this thread grew through `work`, without what is not needed any more. */
+export async function heapGrowthBytes(work: () => void | Promise<void>): Promise<number> {
   const collect = collector();
   collect();
   const before = process.memoryUsage().heapUsed;
   await work();
-  const settledAtMs = performance.now() + SETTLED_MS;
-  for (;;) {
-    collect();
-    const grownBytes = process.memoryUsage().heapUsed - before;
-    if (grownBytes < mostBytes || performance.now() > settledAtMs) return grownBytes;
-    await sleep(50);
-  }
+  collect();
+  return process.memoryUsage().heapUsed - before;
 }
 
 function collector(): (options?: { readonly type: "minor" }) => void {

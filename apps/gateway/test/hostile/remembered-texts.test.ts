@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { heapGrowthBytes, rawClient, readResponse, startHttp2Origin, type RawConnection } from "@headworks/testkit";
+import { heapGrowthBytes, rawClient, readResponse, startRawServer, type RawConnection } from "@headworks/testkit";
 import { AnswerMemory } from "#slices/cache/answer-memory.ts";
 import { serving, startGateway, type TestGateway } from "../gateway-rig.ts";
 import { proxied, responding } from "../route-documents.ts";
@@ -40,20 +40,33 @@ async function ask(gateway: TestGateway, names: string, lengthBytes: number): Pr
   (gateway.log as unknown[]).splice(0);
 }
 
+/**
+ * Answers with what is like nothing before, and what is not kept in a head that is as long as the request's. It keeps
+ * nothing itself: sessions of node:http2 keep long names (seen in Node 26), and share this heap.
+ */
+async function answerEach(connection: RawConnection): Promise<void> {
+  const body = "a body that is long enough to be compressed by whoever likes to do that. ".repeat(20);
+  for (;;) {
+    const head = await connection.readUntil("\r\n\r\n", 60_000).catch(() => undefined);
+    if (head === undefined) return;
+    const path = head.toString("latin1").split(" ", 2)[1] ?? "";
+    const own = path.slice(-20).replaceAll("/", "-");
+    const fields = [
+      "Content-Type: text/plain",
+      `Content-Length: ${body.length}`,
+      `ETag: "the-tag-of-${own}"`,
+      `X-A-Name-Of-An-Answer-${own}: a-value-of-an-answer-${own}`,
+    ];
+    if (path.startsWith("/private")) fields.push(`X-Filling: ${"x".repeat(head.length)}`);
+    await connection.write(`HTTP/1.1 200 OK\r\n${fields.join("\r\n")}\r\n\r\n${body}`);
+  }
+}
+
 test("U17: what is remembered of requests and answers holds on to nothing else of their heads", async () => {
-  await using origin = await startHttp2Origin((stream, headers) => {
-    const path = String(headers[":path"]);
-    stream.respond({
-      ":status": 200,
-      "content-type": "text/plain",
-      etag: `"the-tag-of-${path.slice(-20)}"`,
-      [`x-a-name-of-an-answer-${path.slice(-20).replaceAll("/", "-")}`]: `a-value-of-an-answer-${path.slice(-20)}`,
-    });
-    stream.end("a body that is long enough to be compressed by whoever likes to do that. ".repeat(20));
-  });
+  await using origin = await startRawServer(answerEach);
   const compression = { algorithms: ["gzip" as const] };
   await using gateway = await startGateway({
-    ...serving("api", [origin.port], { protocol: "h2c" }),
+    ...serving("api", [origin.port]),
     consumers: [{ name: "client", credentials: [{ type: "api_key", key: KEY }] }],
     policies: [{ name: "p", rate_limits: [{ selector: ["ip", "credential"], requests_per: { hour: 100_000 } }] }],
     routes: [
@@ -62,8 +75,7 @@ test("U17: what is remembered of requests and answers holds on to nothing else o
     ],
   });
   await ask(gateway, "warming-up", 0);
-  const mostBytes = (REQUESTS * HEAD_BYTES) / 5;
-  const grownBytes = await heapGrowthBytes(async () => await ask(gateway, "counted", HEAD_BYTES), mostBytes);
+  const grownBytes = await heapGrowthBytes(async () => await ask(gateway, "counted", HEAD_BYTES));
   const perHead = grownBytes / REQUESTS;
   assert.ok(perHead < HEAD_BYTES / 5, `${Math.round(perHead)} bytes for each request with a head of ${HEAD_BYTES}`);
 });
@@ -97,8 +109,7 @@ test("U17: a connection that is idle holds on to nothing of its last request", a
   };
   await connect(0);
   const shortBytes = await heapGrowthBytes(async () => await connect(0));
-  const mostBytes = shortBytes + (REQUESTS * HEAD_BYTES) / 20;
-  const longBytes = await heapGrowthBytes(async () => await connect(HEAD_BYTES), mostBytes);
+  const longBytes = await heapGrowthBytes(async () => await connect(HEAD_BYTES));
   for (const client of clients) client.destroy();
   const perHead = (longBytes - shortBytes) / (REQUESTS / 4);
   assert.ok(
