@@ -1,8 +1,10 @@
 import assert from "node:assert/strict";
 import { once } from "node:events";
 import { connect, createServer, type AddressInfo, type Server, type Socket } from "node:net";
+import { PassThrough } from "node:stream";
 import { test } from "node:test";
-import { acceptedWithSharedReads } from "./shared-reads.ts";
+import { waitUntil } from "@headworks/testkit";
+import { acceptedWithSharedReads, lendReads, ownBytes } from "./shared-reads.ts";
 
 async function acceptedPair(
   server: Server = createServer({ allowHalfOpen: true, pauseOnConnect: true }),
@@ -111,4 +113,56 @@ test("a socket in which bytes wait, or that is gone, stays as it is", async () =
   );
   client.destroy();
   server.close();
+});
+
+test("lent reads lie in the same memory, until they are not lent any more", async () => {
+  const [accepted, client, server] = await acceptedPair();
+  const endLending = lendReads(accepted);
+  const read = async (text: string): Promise<Buffer> => {
+    client.write(text);
+    const [chunk] = (await once(accepted, "data")) as [Buffer];
+    assert.equal(chunk.toString(), text);
+    return chunk;
+  };
+  accepted.resume();
+  const lent = await read("first");
+  const owned = ownBytes(lent);
+  await read("other");
+  assert.deepEqual([lent.toString(), owned.toString()], ["other", "first"]);
+  assert.equal(ownBytes(owned), owned);
+  endLending();
+  const kept = await read("third");
+  await read("fourth");
+  assert.equal(kept.toString(), "third");
+  client.destroy();
+  accepted.destroy();
+  server.close();
+});
+
+test("a paused socket whose reads are lent keeps what comes, up to its high-water mark, and notices a reset", async () => {
+  const [accepted, client, server] = await acceptedPair();
+  lendReads(accepted);
+  const { take, until } = collector();
+  accepted.on("data", take);
+  accepted.resume();
+  client.write("abc");
+  await until("abc");
+  accepted.pause();
+  client.write("def");
+  await waitUntil(() => accepted.readableLength === 3);
+  accepted.resume();
+  client.write("ghi");
+  await until("abcdefghi");
+  accepted.pause();
+  client.resetAndDestroy();
+  const [error] = (await once(accepted, "error")) as [NodeJS.ErrnoException];
+  assert.equal(error.code, "ECONNRESET");
+  server.close();
+});
+
+test("streams that are no sockets of the system are not changed by lending", () => {
+  const stream = new PassThrough();
+  const names = Reflect.ownKeys(stream);
+  lendReads(stream)();
+  assert.deepEqual(Reflect.ownKeys(stream), names);
 });

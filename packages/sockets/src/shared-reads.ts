@@ -1,5 +1,7 @@
 // Tested by shared-reads.test.ts
 import { Socket, type OnReadOpts } from "node:net";
+import { Duplex } from "node:stream";
+import { takeStrip } from "./strips.ts";
 
 const READ_BYTES = 65_536;
 const readBuffer = Buffer.allocUnsafeSlow(READ_BYTES);
@@ -40,4 +42,53 @@ export function acceptedWithSharedReads(accepted: Socket, receive: (bytes: Buffe
   accepted.destroy();
   const options: object = { handle, allowHalfOpen: true, onread: sharedReads(receive) };
   return new Socket(options);
+}
+
+/** Where a socket with the option `onread` keeps its buffer and whom it calls. */
+const PLACES = Object.getOwnPropertySymbols(new Socket());
+const BUFFER = PLACES.find(({ description }) => description === "kBuffer");
+const CALLBACK = PLACES.find(({ description }) => description === "kBufferCb");
+
+/** What of a socket under way has to be set so that it reads into one buffer; no declaration of node's knows of it. */
+interface Lending {
+  _handle?: { useUserBuffer?(buffer: Buffer): void } | null;
+  [place: symbol]: unknown;
+}
+
+/**
+ * From now on, the "data" of this socket lies in memory that the next read overwrites, of whichever socket: who keeps some
+ * of it takes {@link ownBytes}. That goes for what is handed on at once. While the socket is paused it reads on up to its
+ * high-water mark as others do, and that is its own. With TLS this saves more than without: each record was given memory
+ * for itself.
+ *
+ * The function that is returned ends it: what comes then is owned again, at the cost of copying it. Sockets that are no
+ * sockets of the system stay as they are.
+ */
+export function lendReads(socket: Duplex): () => void {
+  const lending = socket as Duplex & Lending;
+  const handle = lending._handle;
+  if (BUFFER === undefined || CALLBACK === undefined || handle?.useUserBuffer === undefined) return () => undefined;
+  let isLent = true;
+  lending[BUFFER] = readBuffer;
+  lending[CALLBACK] = (sizeBytes: number): boolean => {
+    const chunk = readBuffer.subarray(0, sizeBytes);
+    // As Readable does with what is pushed: nothing may overtake what waits.
+    if (socket.readableFlowing !== true || socket.readableLength > 0) return socket.push(Buffer.from(chunk));
+    socket.emit("data", isLent ? chunk : Buffer.from(chunk));
+    return true;
+  };
+  // With a buffer of its own, a socket that is paused would read nothing at all, not even that the other side is gone.
+  socket.pause = () => Duplex.prototype.pause.call(socket);
+  handle.useUserBuffer(readBuffer);
+  return () => {
+    isLent = false;
+  };
+}
+
+/** The same bytes in memory that nobody overwrites; a copy only where they were lent. */
+export function ownBytes(bytes: Buffer): Buffer {
+  if (bytes.buffer !== readBuffer.buffer) return bytes;
+  const owned = takeStrip(bytes.length);
+  bytes.copy(owned);
+  return owned;
 }

@@ -3,7 +3,7 @@ import { DownstreamState, RequestReader, responseHeadText } from "@headworks/htt
 import type { Framing, Http1Error, RawFields, RequestHead } from "@headworks/http1";
 import type { ClientFacts, ResponseMessage } from "#exchange/exchange.ts";
 import type { Failure } from "#exchange/failure.ts";
-import { NOWHERE, BatchedWriter, cutConnection, LINGER_MS, noteGarbage } from "@headworks/sockets";
+import { NOWHERE, BatchedWriter, cutConnection, lendReads, LINGER_MS, noteGarbage, ownBytes } from "@headworks/sockets";
 import type { ByteSocket, Timed } from "@headworks/sockets";
 import { CLIENT_GONE, internalFailure, invalidRequest, stalled } from "./client-failures.ts";
 import { ClientOrigins } from "./client-origins.ts";
@@ -49,6 +49,8 @@ export class HttpConnection implements ExchangeClient, Timed {
   #exchange: HttpExchange | undefined;
   #connectHead: RequestHead | undefined;
   #held: Buffer | undefined;
+  /** Set from the second request on: a connection that is used again is worth it, and hardly ever becomes a tunnel. */
+  #endLending: (() => void) | undefined;
   #isWorking = false;
   #isLingering = false;
   #isHeadTimed = false;
@@ -80,7 +82,7 @@ export class HttpConnection implements ExchangeClient, Timed {
         onHead: (head) => this.#onHead(head),
         onData: (piece) => {
           this.#state.requestData();
-          this.#exchange?.onRequestData(piece);
+          this.#exchange?.onRequestData(ownBytes(piece));
         },
         onTrailers: (fields) => this.#exchange?.onRequestTrailers(fields),
         onEnd: () => {
@@ -175,6 +177,7 @@ export class HttpConnection implements ExchangeClient, Timed {
       case "read":
         this.#reader.next();
         this.#reader.resume();
+        this.#endLending ??= lendReads(this.#socket);
         this.touch();
         if (!this.#isWorking) this.#work();
         return;
@@ -259,11 +262,12 @@ export class HttpConnection implements ExchangeClient, Timed {
 
   readonly #onData = (chunk: Buffer): void => {
     if (this.#isLingering) return;
-    noteGarbage(chunk.length);
+    if (this.#endLending === undefined) noteGarbage(chunk.length);
     this.#held = this.#held ? Buffer.concat([this.#held, chunk]) : chunk;
     if (!this.#hasReceived && this.#handover && this.#mayBeHttp2(this.#held, this.#handover)) return;
     this.#hasReceived = true;
     if (!this.#isWorking) this.#work();
+    if (this.#held !== undefined) this.#held = ownBytes(this.#held);
     this.#setDeadline();
   };
 
@@ -326,7 +330,7 @@ export class HttpConnection implements ExchangeClient, Timed {
   }
 
   #handOver(head: RequestHead): void {
-    const first = this.#held;
+    const first = this.#held && ownBytes(this.#held);
     this.#held = undefined;
     this.#state.tunnelStarted();
     this.#release();
@@ -336,6 +340,7 @@ export class HttpConnection implements ExchangeClient, Timed {
 
   /** Gives the socket away. */
   #release(): void {
+    this.#endLending?.();
     this.services.deadlines.delete(this);
     this.#socket.off("data", this.#onData);
     this.#socket.off("end", this.#onEnd);

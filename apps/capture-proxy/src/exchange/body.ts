@@ -1,3 +1,5 @@
+import { KeptPieces } from "./kept-pieces.ts";
+
 /** What became of a body in the store. */
 export type BodyState = "none" | "complete" | "truncated" | "not_stored";
 
@@ -51,7 +53,7 @@ export class BodyCapture {
   storedBytes = 0;
   readonly #limitBytes: number;
   readonly #spool: BodySpool | undefined;
-  #pieces: Buffer[] = [];
+  readonly #pieces = new KeptPieces();
   #spooled: SpooledBody | undefined;
   #givenUp = false;
   #watchers: readonly BodyWatcher[] | undefined;
@@ -70,7 +72,7 @@ export class BodyCapture {
 
   /** The stored bytes of a body that was small enough to stay in memory. */
   get pieces(): readonly Buffer[] {
-    return this.#pieces;
+    return this.#pieces.list;
   }
 
   /** Set when the body went to the spool. */
@@ -93,7 +95,7 @@ export class BodyCapture {
     const kept = piece.length <= roomBytes ? piece : piece.subarray(0, roomBytes);
     this.storedBytes += kept.length;
     if (this.#spooled === undefined) {
-      this.#pieces.push(kept);
+      this.#pieces.add(kept);
       if (this.storedBytes > INLINE_BODY_BYTES) this.#moveToSpool(this.#spool);
       return;
     }
@@ -121,7 +123,7 @@ export class BodyCapture {
   discard(): void {
     this.#spooled?.discard();
     this.#spooled = undefined;
-    this.#pieces = [];
+    this.#pieces.take();
   }
 
   #endWatching(): void {
@@ -145,9 +147,7 @@ export class BodyCapture {
     const spooled = spool.open();
     if (spooled === undefined) return this.#giveUp();
     this.#spooled = spooled;
-    const pieces = this.#pieces;
-    this.#pieces = [];
-    for (const piece of pieces) if (!spooled.write(piece)) return this.#giveUp();
+    for (const piece of this.#pieces.take()) if (!spooled.write(piece)) return this.#giveUp();
   }
 
   #giveUp(): void {

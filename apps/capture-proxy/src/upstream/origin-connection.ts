@@ -4,7 +4,7 @@ import { LAST_CHUNK, lastChunkWithTrailers, requestHeadText, ResponseReader, Ups
 import type { Http1Error, RawFields, ResponseHead } from "@headworks/http1";
 import type { UpstreamTlsFacts } from "#exchange/exchange.ts";
 import type { Failure } from "#exchange/failure.ts";
-import { BatchedWriter, noteGarbage } from "@headworks/sockets";
+import { BatchedWriter, lendReads, noteGarbage, ownBytes } from "@headworks/sockets";
 import { brokenConnection } from "./connect-failure.ts";
 import type { Destination, Dialled } from "./dial.ts";
 import { absoluteTarget, addProxyFields, forwardedFailure, proxyAnswerFailure } from "./forwarded-request.ts";
@@ -31,6 +31,8 @@ export class OriginConnection implements Origin {
   readonly #reader: ResponseReader;
   #handler: AnswerHandler | undefined;
   #held: Buffer | undefined;
+  /** Set from the second exchange on: a connection that is used again is worth it, and hardly ever becomes a tunnel. */
+  #endLending: (() => void) | undefined;
   /** The origin sent its last byte, and some of them are held. */
   #hasEnded = false;
   #isChunked = false;
@@ -52,7 +54,7 @@ export class OriginConnection implements Origin {
       {
         onInformational: (head) => this.#handler?.onInformational(head),
         onHead: (head) => this.#onHead(head),
-        onData: (piece) => this.#handler?.onAnswerData(piece),
+        onData: (piece) => this.#handler?.onAnswerData(ownBytes(piece)),
         onTrailers: (fields) => this.#handler?.onAnswerTrailers(fields),
         onEnd: () => {
           this.#answerEnded = !this.#isSwitching;
@@ -131,6 +133,7 @@ export class OriginConnection implements Origin {
     this.#state.tunnelStarted();
     this.#handler = undefined;
     this.#detach();
+    this.#endLending?.();
     this.#socket.pause();
     const bytes = this.#held;
     this.#held = undefined;
@@ -154,7 +157,7 @@ export class OriginConnection implements Origin {
   }
 
   readonly #onData = (chunk: Buffer): void => {
-    noteGarbage(chunk.length);
+    if (this.#endLending === undefined) noteGarbage(chunk.length);
     if (this.firstByteMs === 0) this.firstByteMs = performance.now();
     if (this.#state.bytesArrived() === "destroy") {
       this.#socket.destroy();
@@ -179,12 +182,12 @@ export class OriginConnection implements Origin {
     if (this.#protocolError) return this.#refuse(this.#protocolError);
     const hasRest = at < chunk.length;
     if (this.#isSwitching) {
-      if (hasRest) this.#held = chunk.subarray(at);
+      if (hasRest) this.#held = ownBytes(chunk.subarray(at));
       this.#handler?.onProtocolSwitched();
       return;
     }
     if (this.#reader.isPaused && !this.#answerEnded) {
-      if (hasRest) this.#held = chunk.subarray(at);
+      if (hasRest) this.#held = ownBytes(chunk.subarray(at));
       this.#handler?.onAnswerBatch();
       return;
     }
@@ -197,8 +200,12 @@ export class OriginConnection implements Origin {
     this.#answerEnded = false;
     this.#handler = undefined;
     const next = this.#state.answerEnded(surplus, this.#reader.oddities.length);
-    if (next === "destroy") this.#socket.destroy();
-    else this.#reader.next();
+    if (next === "destroy") {
+      this.#socket.destroy();
+    } else {
+      this.#reader.next();
+      this.#endLending ??= lendReads(this.#socket);
+    }
     // Nobody who held the answer back will release it, and an idle connection must notice its end.
     if (this.#reader.isPaused) this.release();
     handler?.onAnswerEnd();
