@@ -5,6 +5,8 @@ import { connect, createServer, type AddressInfo, type Server, type Socket } fro
 import { Writable } from "node:stream";
 import { setImmediate as turn } from "node:timers/promises";
 import { test } from "node:test";
+import { connect as connectTls, createServer as createSecureServer } from "node:tls";
+import { CertificateAuthority } from "@headworks/tls-authority";
 import { BatchedWriter } from "./batched-writer.ts";
 
 const PIECE_BYTES = 16_384;
@@ -73,19 +75,39 @@ test("memory of a write that is still under way is not used again, nor that of w
   assert.equal(slow.writes[1]?.toString("latin1"), `head of c;${"c".repeat(PIECE_BYTES)}`);
 });
 
-test("TLS takes a write later than it says: each has memory of its own", () => {
+test("TLS looks at a write at once: its memory serves the next one, but not that of what waits behind it", () => {
   const secure = new Taker();
   secure.encrypted = true;
+  secure.isLate = true;
   const first = answer(secure, "a");
-  assert.ok(!isSameMemory(answer(secure, "b"), first));
-  assert.ok(!isSameMemory(answer(new Taker(), "c"), first));
+  assert.ok(isSameMemory(answer(new Taker(), "b"), first));
+  answer(secure, "c");
+  answer(new Taker(), "d");
+  secure.take();
+  const [a, c] = [`head of a;${"a".repeat(PIECE_BYTES)}`, `head of c;${"c".repeat(PIECE_BYTES)}`];
+  assert.equal(secure.received, a + c);
 });
 
-test("small writes over TLS share memory without touching each other, however long each is under way", () => {
+test("what was put together for TLS and came behind the write of somebody else keeps its memory", () => {
+  const secure = new Taker();
+  secure.encrypted = true;
+  secure.isLate = true;
+  const writer = new BatchedWriter(secure, true);
+  writer.text("head;");
+  writer.bytes(Buffer.alloc(PIECE_BYTES, "a"));
+  secure.write("between;");
+  writer.flush();
+  answer(new Taker(), "b");
+  secure.take();
+  assert.equal(secure.received, `between;head;${"a".repeat(PIECE_BYTES)}`);
+});
+
+test("what waits behind another write over TLS shares memory without touching each other", () => {
   const answers = Array.from({ length: 100 }, (_, at) => {
     const secure = new Taker();
     secure.encrypted = true;
     secure.isLate = true;
+    secure.write("first;");
     const text = String(at).repeat(900 + 30 * at);
     const writer = new BatchedWriter(secure, true);
     writer.text("head;");
@@ -93,11 +115,13 @@ test("small writes over TLS share memory without touching each other, however lo
     writer.flush();
     return { secure, text };
   });
-  const memories = new Set(answers.map(({ secure }) => secure.writes[0]?.buffer));
-  assert.ok(memories.size < answers.length, "memory is shared");
   for (const { secure, text } of answers) {
-    assert.equal(Buffer.concat(secure.writes.map((write) => Buffer.from(write))).toString(), `head;${text}`);
+    secure.take();
+    secure.take();
+    assert.equal(secure.received, `first;head;${text}`);
   }
+  const memories = new Set(answers.map(({ secure }) => secure.writes[1]?.buffer));
+  assert.ok(memories.size < answers.length, "memory is shared");
 });
 
 test("what is flushed soon leaves at the end of the turn, as one write", async () => {
@@ -193,6 +217,10 @@ test("what waited for a connection that was destroyed in the same turn is droppe
   assert.deepEqual(taker.writes, []);
 });
 
+const authority = CertificateAuthority.create();
+const leaf = authority.issueLeaf({ ip: ["127.0.0.1"] });
+const SECURE = { key: leaf.keyPem, cert: leaf.chainPem };
+
 /** A connection whose client reads at once, or not before it is told to. */
 class Line {
   readonly socket: Socket;
@@ -207,9 +235,10 @@ class Line {
     this.writer = new BatchedWriter(socket, true);
   }
 
-  static async open(server: Server, pace: "fast" | "slow"): Promise<Line> {
-    const accepted = once(server, "connection") as Promise<[Socket]>;
-    const client = connect((server.address() as AddressInfo).port, "127.0.0.1");
+  static async open(server: Server, isSecure: boolean, pace: "fast" | "slow"): Promise<Line> {
+    const accepted = once(server, isSecure ? "secureConnection" : "connection") as Promise<[Socket]>;
+    const target = { port: (server.address() as AddressInfo).port, host: "127.0.0.1" };
+    const client = isSecure ? connectTls({ ...target, ca: authority.certificatePem }) : connect(target);
     const line = new Line(client, (await accepted)[0]);
     if (pace === "fast") line.#read();
     return line;
@@ -229,12 +258,18 @@ class Line {
   }
 }
 
-for (const isChunked of [false, true]) {
-  const how = isChunked ? "in chunks" : "as they are";
+for (const [isChunked, isSecure] of [
+  [false, false],
+  [true, false],
+  [false, true],
+  [true, true],
+] as const) {
+  const how = `${isChunked ? "in chunks" : "as they are"}, ${isSecure ? "with TLS" : "without TLS"}`;
   test(`pieces of all sizes in memory that is overwritten reach each of three readers unmixed, slow ones too, ${how}`, async () => {
-    const server = createServer().listen(0, "127.0.0.1");
+    const server = (isSecure ? createSecureServer(SECURE) : createServer()).listen(0, "127.0.0.1");
     await once(server, "listening");
-    const lines = [await Line.open(server, "slow"), await Line.open(server, "fast"), await Line.open(server, "slow")];
+    const lines: Line[] = [];
+    for (const pace of ["slow", "fast", "slow"] as const) lines.push(await Line.open(server, isSecure, pace));
     const sizesBytes = [1, 8192, 8193, 16_384, 32_768, 49_152, 65_536];
     const largeBytes = [69_632, 131_072, 131_073];
     const memory = Buffer.alloc(131_073);

@@ -21,8 +21,8 @@ export class BatchedWriter implements Waiting {
   isWaiting = false;
   readonly #socket: Writable;
   readonly #copies: boolean;
-  /** TLS always says later that it has taken a write. */
-  readonly #isPrompt: boolean;
+  /** TLS says later that it has taken a write, but looks at the memory at once: it encrypts what is there, or copies it. */
+  readonly #isSecure: boolean;
   readonly #textPieceBytes: number;
   /** A larger piece, and what came before it. */
   #large: Buffer | undefined;
@@ -38,8 +38,8 @@ export class BatchedWriter implements Waiting {
   constructor(socket: Writable & { readonly encrypted?: boolean }, copies = false) {
     this.#socket = socket;
     this.#copies = copies;
-    this.#isPrompt = socket.encrypted !== true;
-    this.#textPieceBytes = this.#isPrompt ? TEXT_PIECE_BYTES : SECURE_TEXT_PIECE_BYTES;
+    this.#isSecure = socket.encrypted === true;
+    this.#textPieceBytes = this.#isSecure ? SECURE_TEXT_PIECE_BYTES : TEXT_PIECE_BYTES;
   }
 
   text(text: string): void {
@@ -85,7 +85,7 @@ export class BatchedWriter implements Waiting {
     if (this.#text !== "") {
       const text = this.#text;
       this.#text = "";
-      if (!this.#socket.destroyed) this.#socket.write(text, "latin1");
+      if (!this.#socket.destroyed) this.#writeText(text);
     }
     return !this.#socket.writableNeedDrain;
   }
@@ -112,21 +112,33 @@ export class BatchedWriter implements Waiting {
   }
 
   #room(sizeBytes: number): Buffer {
-    if (this.#isPrompt && sizeBytes <= DESK_BYTES && this.#socket.writableLength === 0) {
+    if (sizeBytes <= DESK_BYTES && this.#socket.writableLength === 0) {
       this.#desk = takeDesk();
       return this.#desk.subarray(0, sizeBytes);
     }
     return takeStrip(sizeBytes);
   }
 
+  #writeText(text: string): void {
+    if (!this.#isSecure || text.length > DESK_BYTES || this.#socket.writableLength > 0) {
+      this.#socket.write(text, "latin1");
+      return;
+    }
+    const desk = takeDesk();
+    this.#socket.write(desk.subarray(0, desk.write(text, "latin1")));
+    returnDesk(desk);
+  }
+
   #writeLarge(large: Buffer): void {
     const desk = this.#desk;
     this.#large = undefined;
     this.#desk = undefined;
+    // Behind another write it would wait, where it lies.
+    const isLookedAtOnce = this.#isSecure && this.#socket.writableLength === 0;
     if (!this.#socket.destroyed) this.#socket.write(large);
     if (desk === undefined) return;
     // Memory of a write that is still under way is that socket's.
-    if (this.#socket.writableLength === 0) returnDesk(desk);
+    if (isLookedAtOnce || this.#socket.writableLength === 0) returnDesk(desk);
     else noteGarbage(DESK_BYTES);
   }
 }

@@ -4,10 +4,14 @@ import { connect, createServer, type AddressInfo, type Socket } from "node:net";
 import { Writable } from "node:stream";
 import { setImmediate as turn } from "node:timers/promises";
 import { test } from "node:test";
+import { connect as connectTls, createServer as createSecureServer } from "node:tls";
+import { CertificateAuthority } from "@headworks/tls-authority";
 import fc from "fast-check";
 import { DeskWriter } from "./desk-writer.ts";
 import { DESK_BYTES } from "./desks.ts";
 import { LARGEST_STRIP_BYTES } from "./strips.ts";
+
+const authority = CertificateAuthority.create();
 
 /** So many writers of a turn are flushed in the call of the last one. */
 const CROWD = 16;
@@ -48,12 +52,14 @@ function put(writer: DeskWriter, text: string): void {
   writer.desk.write(text, at, "latin1");
 }
 
-async function socketPair(): Promise<readonly [writing: Socket, reading: Socket]> {
-  const listener = createServer();
+async function socketPair(isSecure: boolean): Promise<readonly [writing: Socket, reading: Socket]> {
+  const leaf = authority.issueLeaf({ ip: ["127.0.0.1"] });
+  const listener = isSecure ? createSecureServer({ key: leaf.keyPem, cert: leaf.chainPem }) : createServer();
   listener.listen(0, "127.0.0.1");
   await once(listener, "listening");
-  const writing = connect((listener.address() as AddressInfo).port, "127.0.0.1");
-  const [reading] = (await once(listener, "connection")) as [Socket];
+  const target = { port: (listener.address() as AddressInfo).port, host: "127.0.0.1" };
+  const writing = isSecure ? connectTls({ ...target, ca: authority.certificatePem }) : connect(target);
+  const [reading] = (await once(listener, isSecure ? "secureConnection" : "connection")) as [Socket];
   if (writing.connecting) await once(writing, "connect");
   listener.close();
   return [writing, reading];
@@ -241,30 +247,32 @@ test("any writes and flushes of several writers give each socket its own bytes, 
   await fc.assert(property, { numRuns: 60 });
 });
 
-test("a socket of the system whose peer is slow gets everything in order, whatever else is written meanwhile", async (t) => {
-  const [writing, reading] = await socketPair();
-  t.after(() => {
-    writing.destroy();
-    reading.destroy();
+for (const isSecure of [false, true]) {
+  test(`a socket ${isSecure ? "of TLS" : "of the system"} whose peer is slow gets everything in order, whatever else is written meanwhile`, async (t) => {
+    const [writing, reading] = await socketPair(isSecure);
+    t.after(() => {
+      writing.destroy();
+      reading.destroy();
+    });
+    const writer = new DeskWriter(writing);
+    reading.pause();
+    const pieces: string[] = [];
+    // The system holds some megabytes of its own; behind them it goes on for a while.
+    for (let left = 100; left > 0; left -= writer.isFull ? 1 : 0) {
+      const piece = String.fromCharCode(33 + (pieces.length % 90)).repeat(pieces.length % 3 === 0 ? 60_000 : 900);
+      pieces.push(piece);
+      put(writer, piece);
+      writer.flush();
+      const other = new DeskWriter(new Taker());
+      put(other, "?".repeat(DESK_BYTES));
+      other.flush();
+      assert.ok(pieces.length < 5000, "the socket was never full");
+    }
+    const found: Buffer[] = [];
+    reading.on("data", (chunk: Buffer) => void found.push(chunk));
+    reading.resume();
+    writing.end();
+    await once(reading, "end");
+    assert.ok(Buffer.concat(found).toString("latin1") === pieces.join(""));
   });
-  const writer = new DeskWriter(writing);
-  reading.pause();
-  const pieces: string[] = [];
-  // The system holds some megabytes of its own; behind them it goes on for a while.
-  for (let left = 100; left > 0; left -= writer.isFull ? 1 : 0) {
-    const piece = String.fromCharCode(33 + (pieces.length % 90)).repeat(pieces.length % 3 === 0 ? 60_000 : 900);
-    pieces.push(piece);
-    put(writer, piece);
-    writer.flush();
-    const other = new DeskWriter(new Taker());
-    put(other, "?".repeat(DESK_BYTES));
-    other.flush();
-    assert.ok(pieces.length < 5000, "the socket was never full");
-  }
-  const found: Buffer[] = [];
-  reading.on("data", (chunk: Buffer) => void found.push(chunk));
-  reading.resume();
-  writing.end();
-  await once(reading, "end");
-  assert.ok(Buffer.concat(found).toString("latin1") === pieces.join(""));
-});
+}

@@ -16,14 +16,17 @@ export class DeskWriter implements Waiting {
   /** Counts what was handed over: what was reserved at the same count is still on the desk. */
   handOvers = 0;
   readonly #socket: Writable;
-  /** Sockets of the system take a write at once unless the other side is slow; all others tell later that they did. */
+  /** Sockets of the system take a write at once unless the other side is slow. */
   readonly #isPrompt: boolean;
+  /** TLS says later that it has taken a write, but looks at the memory at once: it encrypts what is there, or copies it. */
+  readonly #isSecure: boolean;
   #desk: Buffer | undefined;
   #usedBytes = 0;
 
   constructor(socket: Writable) {
     this.#socket = socket;
-    this.#isPrompt = socket instanceof Socket && !(socket instanceof TLSSocket);
+    this.#isSecure = socket instanceof TLSSocket;
+    this.#isPrompt = socket instanceof Socket;
   }
 
   /** Where the bytes that were reserved last are to be written, at once. */
@@ -64,7 +67,7 @@ export class DeskWriter implements Waiting {
   #writePromptly(desk: Buffer, sizeBytes: number): void {
     this.#socket.write(desk.subarray(0, sizeBytes));
     // Memory of a write that is still under way is that socket's.
-    if (this.#socket.writableLength === 0) returnDesk(desk);
+    if (this.#isSecure || this.#socket.writableLength === 0) returnDesk(desk);
     else noteGarbage(DESK_BYTES);
   }
 
