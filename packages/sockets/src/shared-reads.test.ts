@@ -4,7 +4,7 @@ import { connect, createServer, type AddressInfo, type Server, type Socket } fro
 import { PassThrough } from "node:stream";
 import { test } from "node:test";
 import { waitUntil } from "@headworks/testkit";
-import { acceptedWithSharedReads, lendReads, ownBytes } from "./shared-reads.ts";
+import { lendReads, ownBytes } from "./shared-reads.ts";
 
 async function acceptedPair(
   server: Server = createServer({ allowHalfOpen: true, pauseOnConnect: true }),
@@ -34,86 +34,6 @@ function collector(): { readonly take: (bytes: Buffer) => void; readonly until: 
       }),
   };
 }
-
-test("an accepted connection goes on with shared reads: bytes, holding back, both ends", async () => {
-  const [accepted, client, server] = await acceptedPair();
-  const { take, until } = collector();
-  const shared = acceptedWithSharedReads(accepted, take);
-  assert.ok(shared);
-  client.write("abc");
-  await until("abc");
-  shared.pause();
-  client.write("def");
-  shared.write("answer");
-  const [answer] = (await once(client, "data")) as [Buffer];
-  assert.equal(answer.toString(), "answer");
-  shared.resume();
-  await until("abcdef");
-  client.end("last");
-  await once(shared, "end");
-  await until("abcdeflast");
-  const closed = Promise.all([once(shared, "close"), once(client, "close")]);
-  shared.end("goodbye");
-  const [goodbye] = (await once(client, "data")) as [Buffer];
-  assert.equal(goodbye.toString(), "goodbye");
-  await closed;
-  server.close();
-  await once(server, "close");
-});
-
-test("what was read before, and from inside that read, is where it was: the rest comes by shared reads", async () => {
-  const [accepted, client, server] = await acceptedPair();
-  const { take, until } = collector();
-  const shared = Promise.withResolvers<Socket | undefined>();
-  accepted.once("data", (first: Buffer) => {
-    take(first);
-    shared.resolve(acceptedWithSharedReads(accepted, take));
-  });
-  accepted.resume();
-  client.write("first");
-  const socket = await shared.promise;
-  assert.ok(socket);
-  assert.deepEqual([socket.remotePort, socket.localPort], [client.localPort, client.remotePort]);
-  client.write("second");
-  await until("firstsecond");
-  socket.resetAndDestroy();
-  const [error] = (await once(client, "error")) as [NodeJS.ErrnoException];
-  assert.equal(error.code, "ECONNRESET");
-  server.close();
-});
-
-test("a socket that is spent says nothing and is not counted; the connection is not ended with it", async () => {
-  const [accepted, client, server] = await acceptedPair();
-  accepted.on("close", () => assert.fail("it is spent"));
-  const shared = acceptedWithSharedReads(accepted, () => undefined);
-  assert.ok(shared);
-  server.close();
-  await once(server, "close");
-  shared.write("still here");
-  const [said] = (await once(client, "data")) as [Buffer];
-  assert.equal(said.toString(), "still here");
-  shared.destroy();
-  client.destroy();
-});
-
-test("a socket in which bytes wait, or that is gone, stays as it is", async () => {
-  const [accepted, client, server] = await acceptedPair();
-  accepted.unshift(Buffer.from("waits"));
-  assert.equal(
-    acceptedWithSharedReads(accepted, () => undefined),
-    undefined,
-  );
-  accepted.resume();
-  const [waits] = (await once(accepted, "data")) as [Buffer];
-  assert.equal(waits.toString(), "waits");
-  accepted.destroy();
-  assert.equal(
-    acceptedWithSharedReads(accepted, () => undefined),
-    undefined,
-  );
-  client.destroy();
-  server.close();
-});
 
 test("lent reads lie in the same memory, until they are not lent any more", async () => {
   const [accepted, client, server] = await acceptedPair();

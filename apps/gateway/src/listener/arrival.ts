@@ -2,7 +2,7 @@
 import type { Socket } from "node:net";
 import type { TLSSocket } from "node:tls";
 import { responseHeadText } from "@headworks/http1";
-import { acceptedWithSharedReads, NOWHERE, endAndLinger, turnMs, type Timed } from "@headworks/sockets";
+import { NOWHERE, endAndLinger, turnMs, type Timed } from "@headworks/sockets";
 import type { ListenerFacts, Peer } from "#request/client-stream.ts";
 import type { ConnectionServices, OpenConnection } from "./connection-services.ts";
 import { Http1Connection } from "./http1-connection.ts";
@@ -34,7 +34,6 @@ export class Arrival implements OpenConnection, Timed {
   #socket: Socket;
   #peer: Peer;
   #connection: OpenConnection | undefined;
-  #http1: Http1Connection | undefined;
   #proxyHeader: ProxyHeaderReader | undefined;
   #first: Buffer | undefined;
 
@@ -46,14 +45,10 @@ export class Arrival implements OpenConnection, Timed {
     const { deadlines, timeouts } = rules.services;
     this.deadlineMs = turnMs() + timeouts.headMs;
     deadlines.add(this);
-    this.#watch(socket);
-    if (rules.readsProxyHeader) this.#readProxyHeader();
-    else this.#secure(undefined);
-  }
-
-  #watch(socket: Socket): void {
     socket.on("error", ignoreError);
     socket.on("close", this.#onClose);
+    if (rules.readsProxyHeader) this.#readProxyHeader();
+    else this.#secure(undefined);
   }
 
   drain(): void {
@@ -145,20 +140,11 @@ export class Arrival implements OpenConnection, Timed {
   };
 
   #speakHttp1(first: Buffer | undefined): void {
-    const { services, facts, tls } = this.#rules;
+    const { services, facts } = this.#rules;
     services.deadlines.delete(this);
-    if (tls === undefined) this.#shareReads();
     const connection = new Http1Connection(services, facts, this.#peer, this.#socket);
     this.#connection = connection;
-    this.#http1 = connection;
     connection.begin(first);
-  }
-
-  #shareReads(): void {
-    const shared = acceptedWithSharedReads(this.#socket, (bytes) => this.#http1?.receive(bytes));
-    if (shared === undefined) return;
-    this.#socket = shared;
-    this.#watch(shared);
   }
 
   #speakHttp2(): void {

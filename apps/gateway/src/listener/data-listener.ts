@@ -55,8 +55,6 @@ export class DataListener {
   /** Clients that came before `begin`. */
   #early: Socket[] | undefined = [];
   #pastHandshakeFailures = 0;
-  /** Told when the last connection is gone. */
-  #emptied: (() => void) | undefined;
 
   private constructor(document: Listener, parts: ListenerParts) {
     this.#document = document;
@@ -165,27 +163,19 @@ export class DataListener {
   /** Takes no more connections and lets requests end; resolves when all are gone, at the latest after `graceMs`. */
   async stop(graceMs: number): Promise<void> {
     const closed = new Promise<void>((resolve) => this.#server.close(() => resolve()));
-    // The server knows only of connections that nobody took over from it.
-    const emptied = new Promise<void>((resolve) => {
-      this.#emptied = resolve;
-      if (this.#open.size === 0) resolve();
-    });
     for (const socket of this.#early ?? []) socket.destroy();
     this.#open.forEach(({ arrival }) => arrival.drain());
     const timer = setTimeout(() => {
       this.#open.forEach(({ arrival }) => arrival.destroy());
     }, graceMs);
-    await Promise.all([closed, emptied]);
+    await closed;
     clearTimeout(timer);
     await this.#rules?.tls?.close();
   }
 
   #letIn(socket: Socket): void {
     if (this.#rules === undefined) return void socket.destroy();
-    const arrival = new Arrival(socket, this.#rules, () => {
-      this.#open.delete(seat);
-      if (this.#open.size === 0) this.#emptied?.();
-    });
+    const arrival = new Arrival(socket, this.#rules, () => this.#open.delete(seat));
     const seat: Seat = { rosterPlace: NOWHERE, arrival };
     this.#open.add(seat);
   }

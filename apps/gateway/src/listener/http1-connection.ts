@@ -14,7 +14,16 @@ import {
   type RawFields,
   type RequestHead,
 } from "@headworks/http1";
-import { NOWHERE, BatchedWriter, cutConnection, LINGER_MS, noteGarbage, turnMs, type Timed } from "@headworks/sockets";
+import {
+  NOWHERE,
+  BatchedWriter,
+  cutConnection,
+  lendReads,
+  LINGER_MS,
+  ownBytes,
+  turnMs,
+  type Timed,
+} from "@headworks/sockets";
 import type { ClientHandler, ClientStream, ListenerFacts, Peer } from "#request/client-stream.ts";
 import type { TunnelEnd } from "#request/join-sockets.ts";
 import { HALF_CLOSED_MS, type ConnectionServices, type OpenConnection } from "./connection-services.ts";
@@ -49,9 +58,8 @@ export class Http1Connection implements ClientStream, OpenConnection, Timed {
   #hasClientEnded = false;
   /** The client ended behind bytes that still wait: what they ask for comes first. */
   #isEndWaiting = false;
-  #tunnelReceiver: ((piece: Buffer) => void) | undefined;
+  readonly #endLending: () => void;
 
-  /** `socket` has "data" events, or its bytes come by {@link receive}. */
   constructor(services: ConnectionServices, listener: ListenerFacts, peer: Peer, socket: Socket) {
     this.#services = services;
     this.#listener = listener;
@@ -78,6 +86,7 @@ export class Http1Connection implements ClientStream, OpenConnection, Timed {
       services.limits,
     );
     services.deadlines.add(this);
+    this.#endLending = lendReads(socket);
     socket.on("data", this.#onData);
     socket.on("end", this.#onEnd);
     socket.on("drain", this.#onDrain);
@@ -89,14 +98,6 @@ export class Http1Connection implements ClientStream, OpenConnection, Timed {
   begin(first: Buffer | undefined): void {
     if (first) this.#onData(first);
     else this.#socket.resume();
-  }
-
-  /** Bytes of the client, in memory that the next read overwrites. */
-  receive(bytes: Buffer): void {
-    if (this.#tunnelReceiver !== undefined) return this.#tunnelReceiver(Buffer.from(bytes));
-    const isJoined = this.#held !== undefined;
-    this.#read(bytes);
-    if (this.#held !== undefined && !isJoined) this.#held = Buffer.from(this.#held);
   }
 
   get version(): "1.0" | "1.1" {
@@ -207,13 +208,10 @@ export class Http1Connection implements ClientStream, OpenConnection, Timed {
     this.#socket.off("error", ignoreError);
     this.#socket.off("close", this.#onClose);
     this.#socket.pause();
+    this.#endLending();
     const bytes = this.#held;
     this.#held = undefined;
-    const receive = (receiver: (piece: Buffer) => void): void => {
-      this.#tunnelReceiver = receiver;
-      this.#socket.on("data", receiver);
-    };
-    return { socket: this.#socket, bytes, receive, hasEnded: this.#hasClientEnded || this.#isEndWaiting };
+    return { socket: this.#socket, bytes, hasEnded: this.#hasClientEnded || this.#isEndWaiting };
   }
 
   onDeadline(): void {
@@ -265,18 +263,14 @@ export class Http1Connection implements ClientStream, OpenConnection, Timed {
   }
 
   readonly #onData = (chunk: Buffer): void => {
-    noteGarbage(chunk.length);
-    this.#read(chunk);
-  };
-
-  #read(chunk: Buffer): void {
     if (this.#isLingering) return;
     const wasHeldBack = this.#isHeldBack;
     this.#held = this.#held ? Buffer.concat([this.#held, chunk]) : chunk;
     if (!this.#isWorking) this.#work();
+    if (this.#held !== undefined) this.#held = ownBytes(this.#held);
     // What comes while nothing is taken gives the client no more time.
     if (!wasHeldBack) this.#setDeadline();
-  }
+  };
 
   /** Reads what is held, request after request, as far as the answers allow. */
   #work(): void {

@@ -1,7 +1,7 @@
 // Tested by ../../test/upstream-connections.test.ts
 import { connect, isIP, type Socket } from "node:net";
 import { connect as connectTls, type SecureContext } from "node:tls";
-import { noteGarbage, sharedReads } from "@headworks/sockets";
+import { lendReads, sharedReads } from "@headworks/sockets";
 
 /** How an endpoint is reached. */
 export interface EndpointWay {
@@ -83,10 +83,9 @@ function openSecure(way: EndpointWay, tls: NonNullable<EndpointWay["tls"]>, hand
     ...(name === undefined ? {} : { servername: name }),
     ...(tls.context === undefined ? {} : { secureContext: tls.context }),
   });
-  socket.on("data", (bytes: Buffer) => {
-    noteGarbage(bytes.length);
-    handler.received(bytes);
-  });
+  // Not by `onread`: what TLS has read already comes also after a pause, and a stream keeps it.
+  socket.once("secureConnect", () => lendReads(socket));
+  socket.on("data", (bytes: Buffer) => handler.received(bytes));
   socket.pause();
   return socket;
 }
