@@ -4,7 +4,7 @@ import { connect, createServer, type AddressInfo, type Server, type Socket } fro
 import { PassThrough } from "node:stream";
 import { test } from "node:test";
 import { waitUntil } from "@headworks/testkit";
-import { lendReads, ownBytes } from "./shared-reads.ts";
+import { keptBytes, lendReads, ownBytes } from "./shared-reads.ts";
 
 async function acceptedPair(
   server: Server = createServer({ allowHalfOpen: true, pauseOnConnect: true }),
@@ -49,7 +49,13 @@ test("lent reads lie in the same memory, until they are not lent any more", asyn
   const owned = ownBytes(lent);
   await read("other");
   assert.deepEqual([lent.toString(), owned.toString()], ["other", "first"]);
-  assert.equal(ownBytes(owned), owned);
+  assert.deepEqual([ownBytes(owned), keptBytes(owned)], [owned, owned]);
+  assert.equal(owned.buffer.byteLength, 5, "small pieces hold on to nothing else");
+  const large = ownBytes(await read("x".repeat(2000)));
+  const waiting = keptBytes(await read("y".repeat(2000)));
+  await read("other");
+  assert.deepEqual([large.toString(), waiting.toString()], ["x".repeat(2000), "y".repeat(2000)]);
+  assert.equal(waiting.buffer.byteLength, 2000, "what waits holds on to nothing else");
   endLending();
   const kept = await read("third");
   await read("fourth");

@@ -34,7 +34,7 @@ interface Lending {
 
 /**
  * From now on, the "data" of this socket lies in memory that the next read overwrites, of whichever socket: who keeps some
- * of it takes {@link ownBytes}. That goes for what is handed on at once. While the socket is paused it reads on up to its
+ * of it takes {@link ownBytes} or {@link keptBytes}. That goes for what is handed on at once. While the socket is paused it reads on up to its
  * high-water mark as others do, and that is its own. With TLS this saves more than without: each record was given memory
  * for itself.
  *
@@ -50,8 +50,8 @@ export function lendReads(socket: Duplex): () => void {
   lending[CALLBACK] = (sizeBytes: number): boolean => {
     const chunk = readBuffer.subarray(0, sizeBytes);
     // As Readable does with what is pushed: nothing may overtake what waits.
-    if (socket.readableFlowing !== true || socket.readableLength > 0) return socket.push(Buffer.from(chunk));
-    socket.emit("data", isLent ? chunk : Buffer.from(chunk));
+    if (socket.readableFlowing !== true || socket.readableLength > 0) return socket.push(keptBytes(chunk));
+    socket.emit("data", isLent ? chunk : keptBytes(chunk));
     return true;
   };
   // With a buffer of its own, a socket that is paused would read nothing at all, not even that the other side is gone.
@@ -62,10 +62,27 @@ export function lendReads(socket: Duplex): () => void {
   };
 }
 
-/** The same bytes in memory that nobody overwrites; a copy only where they were lent. */
+/** Smaller copies have memory of their own: next to them, what they would hold on to is much. */
+const LEAST_STRIP_BYTES = 1024;
+
+/**
+ * The same bytes in memory that nobody overwrites, a copy only where they were lent; for what is on its way. Larger ones share
+ * some 64 KB with others, which all of them hold on to.
+ */
 export function ownBytes(bytes: Buffer): Buffer {
   if (bytes.buffer !== readBuffer.buffer) return bytes;
-  const owned = takeStrip(bytes.length);
-  bytes.copy(owned);
-  return owned;
+  return copyOf(
+    bytes,
+    bytes.length < LEAST_STRIP_BYTES ? Buffer.allocUnsafeSlow(bytes.length) : takeStrip(bytes.length),
+  );
+}
+
+/** The same for what may have to wait for long: it holds on to nothing else. */
+export function keptBytes(bytes: Buffer): Buffer {
+  return bytes.buffer === readBuffer.buffer ? copyOf(bytes, Buffer.allocUnsafeSlow(bytes.length)) : bytes;
+}
+
+function copyOf(bytes: Buffer, memory: Buffer): Buffer {
+  bytes.copy(memory);
+  return memory;
 }

@@ -3,7 +3,16 @@ import { DownstreamState, RequestReader, responseHeadText } from "@headworks/htt
 import type { Framing, Http1Error, RawFields, RequestHead } from "@headworks/http1";
 import type { ClientFacts, ResponseMessage } from "#exchange/exchange.ts";
 import type { Failure } from "#exchange/failure.ts";
-import { NOWHERE, BatchedWriter, cutConnection, lendReads, LINGER_MS, noteGarbage, ownBytes } from "@headworks/sockets";
+import {
+  NOWHERE,
+  BatchedWriter,
+  cutConnection,
+  keptBytes,
+  lendReads,
+  LINGER_MS,
+  noteGarbage,
+  ownBytes,
+} from "@headworks/sockets";
 import type { ByteSocket, Timed } from "@headworks/sockets";
 import { CLIENT_GONE, internalFailure, invalidRequest, stalled } from "./client-failures.ts";
 import { ClientOrigins } from "./client-origins.ts";
@@ -267,7 +276,7 @@ export class HttpConnection implements ExchangeClient, Timed {
     if (!this.#hasReceived && this.#handover && this.#mayBeHttp2(this.#held, this.#handover)) return;
     this.#hasReceived = true;
     if (!this.#isWorking) this.#work();
-    if (this.#held !== undefined) this.#held = ownBytes(this.#held);
+    if (this.#held !== undefined) this.#held = keptBytes(this.#held);
     this.#setDeadline();
   };
 
@@ -330,7 +339,7 @@ export class HttpConnection implements ExchangeClient, Timed {
   }
 
   #handOver(head: RequestHead): void {
-    const first = this.#held && ownBytes(this.#held);
+    const first = this.#held && keptBytes(this.#held);
     this.#held = undefined;
     this.#state.tunnelStarted();
     this.#release();

@@ -1,4 +1,3 @@
-// Tested by body.test.ts
 /** Pieces from this size on are kept as they came: what else they hold on to is little next to them. */
 const LARGE_PIECE_BYTES = 8192;
 const FIRST_MEMORY_BYTES = 4096;

@@ -4,7 +4,7 @@ import { LAST_CHUNK, lastChunkWithTrailers, requestHeadText, ResponseReader, Ups
 import type { Http1Error, RawFields, ResponseHead } from "@headworks/http1";
 import type { UpstreamTlsFacts } from "#exchange/exchange.ts";
 import type { Failure } from "#exchange/failure.ts";
-import { BatchedWriter, lendReads, noteGarbage, ownBytes } from "@headworks/sockets";
+import { BatchedWriter, keptBytes, lendReads, noteGarbage, ownBytes } from "@headworks/sockets";
 import { brokenConnection } from "./connect-failure.ts";
 import type { Destination, Dialled } from "./dial.ts";
 import { absoluteTarget, addProxyFields, forwardedFailure, proxyAnswerFailure } from "./forwarded-request.ts";
@@ -182,12 +182,12 @@ export class OriginConnection implements Origin {
     if (this.#protocolError) return this.#refuse(this.#protocolError);
     const hasRest = at < chunk.length;
     if (this.#isSwitching) {
-      if (hasRest) this.#held = ownBytes(chunk.subarray(at));
+      if (hasRest) this.#held = keptBytes(chunk.subarray(at));
       this.#handler?.onProtocolSwitched();
       return;
     }
     if (this.#reader.isPaused && !this.#answerEnded) {
-      if (hasRest) this.#held = ownBytes(chunk.subarray(at));
+      if (hasRest) this.#held = keptBytes(chunk.subarray(at));
       this.#handler?.onAnswerBatch();
       return;
     }

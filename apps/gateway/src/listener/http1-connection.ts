@@ -20,7 +20,7 @@ import {
   cutConnection,
   lendReads,
   LINGER_MS,
-  ownBytes,
+  keptBytes,
   turnMs,
   type Timed,
 } from "@headworks/sockets";
@@ -267,7 +267,7 @@ export class Http1Connection implements ClientStream, OpenConnection, Timed {
     const wasHeldBack = this.#isHeldBack;
     this.#held = this.#held ? Buffer.concat([this.#held, chunk]) : chunk;
     if (!this.#isWorking) this.#work();
-    if (this.#held !== undefined) this.#held = ownBytes(this.#held);
+    if (this.#held !== undefined) this.#held = keptBytes(this.#held);
     // What comes while nothing is taken gives the client no more time.
     if (!wasHeldBack) this.#setDeadline();
   };
