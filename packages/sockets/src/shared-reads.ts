@@ -26,28 +26,25 @@ const PLACES = Object.getOwnPropertySymbols(new Socket());
 const BUFFER = PLACES.find(({ description }) => description === "kBuffer");
 const CALLBACK = PLACES.find(({ description }) => description === "kBufferCb");
 
-/** What of a socket under way has to be set so that it reads into one buffer; no declaration of node's knows of it. */
+/** What a socket reads by; no declaration of node's knows of it. */
 interface Lending {
   _handle?: { useUserBuffer?(buffer: Buffer): void } | null;
-  [place: symbol]: unknown;
 }
 
 /**
  * From now on, the "data" of this socket lies in memory that the next read overwrites, of whichever socket: who keeps some
- * of it takes {@link ownBytes} or {@link keptBytes}. That goes for what is handed on at once. While the socket is paused it reads on up to its
- * high-water mark as others do, and that is its own. With TLS this saves more than without: each record was given memory
- * for itself.
+ * of it takes {@link ownBytes} or {@link keptBytes}. That goes for what is handed on at once. While the socket is paused it
+ * reads on up to its high-water mark as others do, and that is its own. With TLS this saves more than without: each record
+ * was given memory for itself.
  *
  * The function that is returned ends it: what comes then is owned again, at the cost of copying it. Sockets that are no
  * sockets of the system stay as they are.
  */
 export function lendReads(socket: Duplex): () => void {
-  const lending = socket as Duplex & Lending;
-  const handle = lending._handle;
+  const handle = (socket as Duplex & Lending)._handle;
   if (BUFFER === undefined || CALLBACK === undefined || handle?.useUserBuffer === undefined) return () => undefined;
   let isLent = true;
-  lending[BUFFER] = readBuffer;
-  lending[CALLBACK] = (sizeBytes: number): boolean => {
+  const receive = (sizeBytes: number): boolean => {
     const chunk = readBuffer.subarray(0, sizeBytes);
     // As Readable does with what is pushed: nothing may overtake what waits.
     if (socket.readableFlowing !== true || socket.readableLength > 0) return socket.push(keptBytes(chunk));
@@ -55,7 +52,8 @@ export function lendReads(socket: Duplex): () => void {
     return true;
   };
   // With a buffer of its own, a socket that is paused would read nothing at all, not even that the other side is gone.
-  socket.pause = () => Duplex.prototype.pause.call(socket);
+  const pause = (): Duplex => Duplex.prototype.pause.call(socket);
+  Object.assign(socket, { [BUFFER]: readBuffer, [CALLBACK]: receive, pause });
   handle.useUserBuffer(readBuffer);
   return () => {
     isLent = false;
