@@ -27,6 +27,7 @@ export function fakeConfig(): ProxyConfig {
     connect_timeout_ms: 10_000,
     idle_timeout_ms: 300_000,
     head_timeout_ms: 60_000,
+    upstream_keep_alive_ms: 4000,
     breakpoint_body_limit: 5_242_880,
     rewrite_body_limit: 10_485_760,
     rewrite_body_wait_ms: 30_000,

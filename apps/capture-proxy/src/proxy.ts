@@ -35,6 +35,7 @@ import { ForeignFileError } from "#storage/foreign-file.ts";
 import { DatabaseTooNewError } from "#storage/migrations.ts";
 import { openCaptureStore } from "#storage/open-capture-store.ts";
 import { Dialer } from "#upstream/dial.ts";
+import { IdleOrigins } from "#upstream/idle-origins.ts";
 import { OwnListeners } from "#upstream/own-listeners.ts";
 import type { ProxyAddress } from "#upstream/proxy-address.ts";
 import { ProxyRoutes } from "#upstream/proxy-route.ts";
@@ -206,6 +207,7 @@ async function assemble(parts: Parts): Promise<RunningProxy> {
       workers.abort();
       await Promise.all(slices.all.map(async ({ worker }) => await worker?.stopped?.()));
       client.close();
+      services.idleOrigins.close();
       events.close();
       await api.close(Math.min(graceMs, 1000));
       services.deadlines.stop();
@@ -269,12 +271,14 @@ function dataPath(
   setTimeout(() => trust.prepare(), READINESS_DELAY_MS).unref();
   const routes = new ProxyRoutes(upstreamProxy(running), upstreamChoices(running));
   let policy = compileTrafficPolicy(running);
+  const deadlines = new DeadlineSweep();
+  const idleOrigins = new IdleOrigins({ deadlines, gauges, keepMs: () => settings.running.upstream_keep_alive_ms });
   settings.onChange((changed) => {
     policy = compileTrafficPolicy(changed);
     routes.update(upstreamChoices(changed));
     trust.update(trustSettings(changed, null));
+    idleOrigins.forget();
   });
-  const deadlines = new DeadlineSweep();
   return {
     pipeline,
     dialer: new Dialer({
@@ -284,6 +288,7 @@ function dataPath(
       pseudonym: newPseudonym(),
       timeoutMs: () => settings.running.connect_timeout_ms,
     }),
+    idleOrigins,
     leafContexts: new LeafContexts(() => authority.current),
     deadlines,
     gauges,

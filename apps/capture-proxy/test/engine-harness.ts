@@ -10,6 +10,7 @@ import { newGauges } from "#exchange/gauges.ts";
 import type { Interceptor, Observer } from "#exchange/phases.ts";
 import { Pipeline } from "#exchange/pipeline.ts";
 import { Dialer } from "#upstream/dial.ts";
+import { IdleOrigins } from "#upstream/idle-origins.ts";
 import { OwnListeners } from "#upstream/own-listeners.ts";
 import type { ProxyAddress } from "#upstream/proxy-address.ts";
 import { ProxyRoutes } from "#upstream/proxy-route.ts";
@@ -39,6 +40,8 @@ export interface EngineOptions {
   readonly insecureHosts?: readonly string[];
   readonly upstreamRoots?: string;
   readonly connectTimeoutMs?: number;
+  /** For how long connections to origins wait for another one of their client; not at all without. */
+  readonly keepAliveMs?: number;
   readonly upstreamProxy?: ProxyAddress & Partial<ProxyChoices>;
   readonly spool?: BodySpool;
   readonly host?: string;
@@ -124,6 +127,7 @@ export async function startEngine(options: EngineOptions = {}): Promise<Engine> 
       pseudonym: newPseudonym(),
       timeoutMs: () => options.connectTimeoutMs ?? 5000,
     }),
+    idleOrigins: new IdleOrigins({ deadlines, gauges, keepMs: () => options.keepAliveMs ?? 0 }),
     leafContexts: new LeafContexts(() => authority),
     deadlines,
     gauges,
@@ -164,6 +168,7 @@ export async function startEngine(options: EngineOptions = {}): Promise<Engine> 
     },
     async stop(graceMs = 0) {
       await listener.close(graceMs);
+      services.idleOrigins.close();
       deadlines.stop();
     },
   };

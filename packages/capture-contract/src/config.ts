@@ -166,6 +166,14 @@ export const Settings = strictObject({
     "x-applies": "now",
     description: "A client must finish a request head within this time",
   }),
+  upstream_keep_alive_ms: Type.Integer({
+    default: 4000,
+    minimum: 0,
+    maximum: 60_000,
+    "x-applies": "now",
+    description:
+      "A connection to an origin waits this long for the next connection of the same client; 0 closes it with its client's",
+  }),
   breakpoint_body_limit: Type.Integer({
     default: 5_242_880,
     minimum: 0,

@@ -1,13 +1,15 @@
 // Tested by ../../test/engine-flow.test.ts
 import type { Moments } from "#exchange/exchange.ts";
 import type { Failure } from "#exchange/failure.ts";
-import type { MutableGauges } from "#exchange/gauges.ts";
+import { ConnectionHistory } from "#upstream/connection-history.ts";
+import type { SharedRequest } from "#upstream/connection-history.ts";
 import { ALL_PROTOCOLS, isSamePlace, ONLY_HTTP1 } from "#upstream/dial.ts";
-import type { ApplicationProtocol, Destination, Dialled, Dialer } from "#upstream/dial.ts";
+import type { ApplicationProtocol, Destination, Dialled } from "#upstream/dial.ts";
 import { OriginConnection } from "#upstream/origin-connection.ts";
 import { OriginSession } from "#upstream/origin-session.ts";
 import type { SessionEvents } from "#upstream/origin-session.ts";
 import type { Origin } from "#upstream/origin.ts";
+import type { ProxyServices } from "./proxy-services.ts";
 
 /** Connections to origins that one client connection keeps; only plain proxy requests ever need more than one place. */
 const MAX_ORIGINS = 8;
@@ -37,25 +39,34 @@ interface Waiter {
 interface SharedDial {
   readonly destination: Destination;
   readonly wish: OriginWish;
+  /** Of the settings by which it was begun. */
+  readonly age: number;
   readonly waiters: Set<Waiter>;
   abandon: () => void;
 }
 
-/** The connections to origins that serve one client connection; nothing of them is shared with another. */
+/**
+ * The connections to origins that serve one client connection; nothing of them is shared with another one, which may at most
+ * go on with what this one left behind clean.
+ */
 export class ClientOrigins implements SessionEvents {
   readonly #onGoaway: (origin: Destination) => void;
-  readonly #gauges: MutableGauges;
-  readonly #dialer: Dialer;
+  readonly #services: ProxyServices;
+  /** The client's address without its port. */
+  readonly #clientHost: string;
   readonly #connections: OriginConnection[] = [];
   readonly #sessions: OriginSession[] = [];
   readonly #dials: SharedDial[] = [];
   /** Places that were offered HTTP/2 and speak HTTP/1.1. */
   readonly #http1Places: Destination[] = [];
 
-  /** @param onGoaway  an origin takes no new requests on its connection */
-  constructor(gauges: MutableGauges, dialer: Dialer, onGoaway: (origin: Destination) => void) {
-    this.#gauges = gauges;
-    this.#dialer = dialer;
+  /**
+   * @param clientAddress  `address:port`
+   * @param onGoaway  an origin takes no new requests on its connection
+   */
+  constructor(services: ProxyServices, clientAddress: string, onGoaway: (origin: Destination) => void) {
+    this.#services = services;
+    this.#clientHost = clientAddress.slice(0, clientAddress.lastIndexOf(":"));
     this.#onGoaway = onGoaway;
   }
 
@@ -71,14 +82,25 @@ export class ClientOrigins implements SessionEvents {
     );
   }
 
+  /** What an earlier connection of this client left behind, if this request may go on with it. */
+  inherit(destination: Destination, wish: OriginWish, request: SharedRequest): Origin | undefined {
+    if (wish !== "any") return undefined;
+    const origin = this.#services.idleOrigins.take(destination, this.#clientHost, request);
+    if (origin === undefined) return undefined;
+    if (destination.secure) this.#noteHttp1(destination);
+    return this.#own(origin);
+  }
+
   /** Opens a connection for this client, or waits for one that is being opened. Gives the function that gives up. */
   open(destination: Destination, wish: OriginWish, moments: Moments, result: OriginResult): () => void {
+    const { dialer, idleOrigins } = this.#services;
     if (this.#wantsHttp1(destination, wish)) {
-      return this.#dialer.dial(
+      const { age } = idleOrigins;
+      return dialer.dial(
         wish === "any" || destination.secure ? destination : { ...destination, tunnel: true },
         moments,
         {
-          connected: (dialled) => result.connected(this.#ownConnection(destination, dialled)),
+          connected: (dialled) => result.connected(this.#ownConnection(destination, dialled, age)),
           failed: (failure) => result.failed(failure),
         },
         ONLY_HTTP1,
@@ -93,19 +115,22 @@ export class ClientOrigins implements SessionEvents {
     };
   }
 
-  /** The client is gone; its origins' bytes must not reach anybody else. */
+  /** The client is gone; of its origins' bytes none must reach anybody else. */
   end(): void {
     // Each leaves the list when it is gone, so the lists are walked as they were.
     for (const dial of this.#dials.slice()) this.#forget(dial);
     for (const session of this.#sessions.slice()) session.destroy();
-    for (const origin of this.#connections.slice()) origin.destroy();
+    for (const origin of this.#connections.splice(0)) {
+      this.#services.gauges.upstreamConnections -= 1;
+      this.#services.idleOrigins.keep(origin, this.#clientHost);
+    }
   }
 
   gone(session: OriginSession): void {
     const at = this.#sessions.indexOf(session);
     if (at === -1) return;
     this.#sessions.splice(at, 1);
-    this.#gauges.upstreamConnections -= 1;
+    this.#services.gauges.upstreamConnections -= 1;
   }
 
   closing({ destination }: OriginSession): void {
@@ -133,10 +158,12 @@ export class ClientOrigins implements SessionEvents {
   #dialFor(destination: Destination, wish: OriginWish, moments: Moments): SharedDial {
     const known = this.#dials.find((dial) => dial.wish === wish && isSamePlace(dial.destination, destination));
     if (known) return known;
-    const dial: SharedDial = { destination, wish, waiters: new Set(), abandon: () => undefined };
+    const { dialer, idleOrigins } = this.#services;
+    const { age } = idleOrigins;
+    const dial: SharedDial = { destination, wish, age, waiters: new Set(), abandon: () => undefined };
     this.#dials.push(dial);
     const offered: readonly ApplicationProtocol[] = destination.secure ? ALL_PROTOCOLS : ONLY_HTTP1;
-    dial.abandon = this.#dialer.dial(
+    dial.abandon = dialer.dial(
       destination.secure ? destination : { ...destination, tunnel: true },
       moments,
       {
@@ -163,10 +190,10 @@ export class ClientOrigins implements SessionEvents {
 
   /** The first one gets the connection; each other one needs its own. */
   #serveHttp1(dial: SharedDial, dialled: Dialled): void {
-    const { destination } = dial;
+    const { destination, age } = dial;
     this.#noteHttp1(destination);
     const [first, ...others] = this.#settle(dial);
-    const origin = this.#ownConnection(destination, dialled);
+    const origin = this.#ownConnection(destination, dialled, age);
     first?.result.connected(origin);
     this.#again(dial, others);
   }
@@ -218,13 +245,17 @@ export class ClientOrigins implements SessionEvents {
     if (this.#http1Places.length > MAX_ORIGINS) this.#http1Places.shift();
   }
 
-  #ownConnection(destination: Destination, dialled: Dialled): OriginConnection {
-    const origin = new OriginConnection(destination, dialled);
+  #ownConnection(destination: Destination, dialled: Dialled, age: number): OriginConnection {
+    const history = dialled.isDirect ? new ConnectionHistory(age) : undefined;
+    return this.#own(new OriginConnection(destination, dialled, history));
+  }
+
+  #own(origin: OriginConnection): OriginConnection {
     const onGone = (): void => this.#disown(origin);
     origin.onGone = onGone;
     this.#makeRoom();
     this.#connections.push(origin);
-    this.#gauges.upstreamConnections += 1;
+    this.#services.gauges.upstreamConnections += 1;
     return origin;
   }
 
@@ -232,7 +263,7 @@ export class ClientOrigins implements SessionEvents {
     const session = new OriginSession(destination, dialled, this);
     this.#makeRoom();
     this.#sessions.push(session);
-    this.#gauges.upstreamConnections += 1;
+    this.#services.gauges.upstreamConnections += 1;
     return session;
   }
 
@@ -246,6 +277,6 @@ export class ClientOrigins implements SessionEvents {
     const at = this.#connections.indexOf(origin);
     if (at === -1) return;
     this.#connections.splice(at, 1);
-    this.#gauges.upstreamConnections -= 1;
+    this.#services.gauges.upstreamConnections -= 1;
   }
 }

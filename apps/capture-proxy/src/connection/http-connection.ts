@@ -79,9 +79,7 @@ export class HttpConnection implements ExchangeClient, Timed {
     this.facts = facts;
     this.#writer = new BatchedWriter(socket);
     this.#answer = new Http1Answer(this.#writer, this.#state);
-    this.origins = new ClientOrigins(services.gauges, services.dialer, (origin) =>
-      services.pipeline.closing(facts, origin),
-    );
+    this.origins = new ClientOrigins(services, facts.address, (origin) => services.pipeline.closing(facts, origin));
     this.#socket = socket;
     this.#base = base;
     this.#handover = handover;

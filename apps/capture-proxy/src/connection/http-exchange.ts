@@ -229,7 +229,7 @@ export class HttpExchange extends HeldExchange implements AnswerHandler {
     const plan = originalRequest === undefined ? planned : replanned(planned, originalRequest.message, this.request);
     const { origins } = this.#client;
     const wish = this.#wish(plan);
-    const ready = this.#isRetry ? undefined : origins.ready(plan.destination, wish);
+    const ready = this.#isRetry ? undefined : (origins.ready(plan.destination, wish) ?? this.#inherited(plan, wish));
     if (ready) return this.#send(ready, plan);
     const { services } = this;
     services.gauges.pendingRequests += 1;
@@ -239,6 +239,17 @@ export class HttpExchange extends HeldExchange implements AnswerHandler {
         this.#dialEnded();
         this.fail(failure);
       },
+    });
+  }
+
+  #inherited({ destination }: ForwardPlan, wish: OriginWish): Origin | undefined {
+    const { method, fields } = this.request;
+    const hasContent = hasBody(this.sending.framing);
+    return this.#client.origins.inherit(destination, wish, {
+      method,
+      fields,
+      hasBody: hasContent,
+      upgrade: this.#head.upgrade,
     });
   }
 

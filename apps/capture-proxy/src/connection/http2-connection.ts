@@ -54,7 +54,7 @@ export class Http2Connection implements StreamOwner, Timed {
   constructor(services: ProxyServices, socket: ClientSocket, facts: ClientFacts, leading: Leading) {
     this.services = services;
     this.facts = facts;
-    this.origins = new ClientOrigins(services.gauges, services.dialer, (origin) => {
+    this.origins = new ClientOrigins(services, facts.address, (origin) => {
       services.pipeline.closing(facts, origin);
       // The client of a tunnel is to learn that its origin ends their connection, as it would without us.
       if (this.#base !== undefined) this.drain();

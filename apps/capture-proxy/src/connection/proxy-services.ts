@@ -4,6 +4,7 @@ import type { MutableGauges } from "#exchange/gauges.ts";
 import type { SyntheticResponse } from "#exchange/phases.ts";
 import type { Pipeline } from "#exchange/pipeline.ts";
 import type { Dialer } from "#upstream/dial.ts";
+import type { IdleOrigins } from "#upstream/idle-origins.ts";
 import type { DeadlineSweep } from "@headworks/sockets";
 import type { LeafContexts } from "./leaf-contexts.ts";
 
@@ -29,6 +30,7 @@ export interface TrafficPolicy {
 export interface ProxyServices {
   readonly pipeline: Pipeline;
   readonly dialer: Dialer;
+  readonly idleOrigins: IdleOrigins;
   readonly leafContexts: LeafContexts;
   readonly deadlines: DeadlineSweep;
   readonly gauges: MutableGauges;

@@ -1,6 +1,7 @@
 // Tested by ../../test/engine-flow.test.ts
 import type { Socket } from "node:net";
 import type { TLSSocket } from "node:tls";
+import { ownText } from "@headworks/http1";
 import type { UpstreamTlsFacts } from "#exchange/exchange.ts";
 import type { Failure } from "#exchange/failure.ts";
 import type { Forwarding } from "./proxy-route.ts";
@@ -33,6 +34,17 @@ export function isSamePlace(a: Destination, b: Destination): boolean {
   );
 }
 
+/** The same place in texts of its own, for who keeps it beyond the head that it was read from. */
+export function ownDestination({ host, port, secure, serverName, tunnel = false }: Destination): Destination {
+  return {
+    host: ownText(host),
+    port,
+    secure,
+    serverName: serverName === undefined ? undefined : ownText(serverName),
+    tunnel,
+  };
+}
+
 /** Protocols that an origin may be offered by ALPN (RFC 7301). */
 export type ApplicationProtocol = "h2" | "http/1.1";
 
@@ -45,6 +57,8 @@ export interface Dialled {
   readonly socket: Socket | TLSSocket;
   /** What the origin chose of the protocols it was offered; `http/1.1` without TLS, or when it does not choose. */
   readonly protocol: ApplicationProtocol;
+  /** Nobody is on the way to the origin. */
+  readonly isDirect: boolean;
   /** `address:port` of the peer: the origin, or the upstream proxy on the way to it. */
   readonly address: string;
   /** Of TLS with the origin. */

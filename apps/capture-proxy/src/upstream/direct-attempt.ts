@@ -66,6 +66,7 @@ export class DirectAttempt extends Attempt {
     return {
       socket,
       protocol: secure && (socket as TLSSocket).alpnProtocol === "h2" ? "h2" : "http/1.1",
+      isDirect: true,
       address: addressText(socket.remoteAddress ?? "", socket.remotePort ?? 0),
       tls: secure ? trust.facts(socket as TLSSocket, { host, port, serverName: this.#serverName() }) : undefined,
       forwarding: undefined,

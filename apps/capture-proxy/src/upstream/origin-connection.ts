@@ -6,7 +6,9 @@ import type { UpstreamTlsFacts } from "#exchange/exchange.ts";
 import type { Failure } from "#exchange/failure.ts";
 import { BatchedWriter, keptBytes, lendReads, noteGarbage, ownBytes } from "@headworks/sockets";
 import { brokenConnection } from "./connect-failure.ts";
-import type { Destination, Dialled } from "./dial.ts";
+import type { ConnectionHistory } from "./connection-history.ts";
+import { ownDestination } from "./destination.ts";
+import type { Destination, Dialled } from "./destination.ts";
 import { absoluteTarget, addProxyFields, forwardedFailure, proxyAnswerFailure } from "./forwarded-request.ts";
 import { requestFields } from "./origin-fields.ts";
 import type { AnswerHandler, Origin, OriginRequest } from "./origin.ts";
@@ -15,16 +17,18 @@ import { removeOurMembers } from "./pseudonym.ts";
 
 /**
  * One HTTP/1.1 connection to an origin, or to a proxy that forwards requests to it: one exchange at a time, its answer read strictly in framing and leniently in
- * form. Belongs to one client connection, so nothing of one client can reach another.
+ * form. Belongs to one client connection at a time; whether another one may follow, its history says.
  */
 export class OriginConnection implements Origin {
-  readonly destination: Destination;
   readonly address: string;
   readonly tls: UpstreamTlsFacts | undefined;
   readonly maySayUnseen = false;
   firstByteMs = 0;
   /** Called when the connection cannot be used any more. */
   onGone: (() => void) | undefined;
+  /** What it carried; undefined: it is never anybody else's. */
+  readonly history: ConnectionHistory | undefined;
+  #destination: Destination;
   readonly #socket: Socket;
   readonly #writer: BatchedWriter;
   readonly #state = new UpstreamState();
@@ -43,8 +47,9 @@ export class OriginConnection implements Origin {
   /** The proxy answered instead of the origin. */
   #proxyFailure: Failure | undefined;
 
-  constructor(destination: Destination, dialled: Dialled) {
-    this.destination = destination;
+  constructor(destination: Destination, dialled: Dialled, history: ConnectionHistory | undefined) {
+    this.#destination = destination;
+    this.history = history;
     this.address = dialled.address;
     this.tls = dialled.tls;
     this.#forwarding = dialled.forwarding;
@@ -72,6 +77,10 @@ export class OriginConnection implements Origin {
     this.#socket.on("close", this.#onClose);
   }
 
+  get destination(): Destination {
+    return this.#destination;
+  }
+
   /** A proxy reads the requests and passes them on, so that nothing else can be carried. */
   get isForwarded(): boolean {
     return this.#forwarding !== undefined;
@@ -81,15 +90,22 @@ export class OriginConnection implements Origin {
     return this.#state.isIdle;
   }
 
+  /** Nobody uses it for now, so that it holds on to no text of its last client's requests. */
+  rest(onGone: () => void): void {
+    this.#destination = ownDestination(this.#destination);
+    this.onGone = onGone;
+  }
+
   send(handler: AnswerHandler, request: OriginRequest): number {
     const { method, path, framing, upgrade, authority } = request;
     const fields = requestFields(request.fields, framing, upgrade, authority);
     const forwarding = this.#forwarding;
     if (forwarding === undefined) removeOurMembers(fields);
     else addProxyFields(fields, forwarding);
-    const target = forwarding === undefined ? path : absoluteTarget(this.destination, path);
+    const target = forwarding === undefined ? path : absoluteTarget(this.#destination, path);
     const head = requestHeadText(method, target, fields);
     this.#state.requestStarted(request);
+    this.history?.requestSent(request);
     this.#reader.expect(method, upgrade);
     this.#handler = handler;
     this.#isChunked = framing.kind === "chunked";
@@ -152,6 +168,7 @@ export class OriginConnection implements Origin {
     this.#proxyFailure = this.#forwarding && proxyAnswerFailure(head.status, this.#forwarding);
     if (this.#proxyFailure !== undefined) return this.#reader.pause();
     this.#state.answerStarted(head);
+    this.history?.answerStarted(head);
     this.#isSwitching = head.status === 101;
     this.#handler?.onAnswerHead(head);
   }
@@ -212,7 +229,7 @@ export class OriginConnection implements Origin {
   }
 
   #refuse(error: Http1Error): void {
-    const place = `${this.destination.host}:${this.destination.port}`;
+    const place = `${this.#destination.host}:${this.#destination.port}`;
     this.#lose({
       stage: "receive",
       side: "upstream",
@@ -257,7 +274,7 @@ export class OriginConnection implements Origin {
   };
 
   readonly #onError = (error: NodeJS.ErrnoException): void => {
-    const place = `${this.destination.host}:${this.destination.port}`;
+    const place = `${this.#destination.host}:${this.#destination.port}`;
     this.#lose(brokenConnection(error, place, this.firstByteMs === 0 ? "send" : "receive"));
   };
 
@@ -267,7 +284,7 @@ export class OriginConnection implements Origin {
   };
 
   #closedEarly(): void {
-    const place = `${this.destination.host}:${this.destination.port}`;
+    const place = `${this.#destination.host}:${this.#destination.port}`;
     const message = `${place} closed the connection without an answer`;
     this.#lose({ stage: "receive", side: "upstream", code: "UPSTREAM_CLOSED", message });
   }

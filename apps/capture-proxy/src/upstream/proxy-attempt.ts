@@ -143,6 +143,7 @@ export class ProxyAttempt extends Attempt {
       protocol: secure?.alpnProtocol === "h2" ? "h2" : "http/1.1",
       address: addressText(this.#hop.remoteAddress ?? "", this.#hop.remotePort ?? 0),
       tls: secure && trust.facts(secure, { host, port, serverName: this.#serverName() }),
+      isDirect: false,
       forwarding: this.#forwarding,
     };
   }

@@ -70,7 +70,7 @@ async function askFor(
   signal: AbortSignal,
 ): Promise<Outcome<number>> {
   const { promise, resolve } = Promise.withResolvers<Outcome<number>>();
-  const origin = new OriginConnection(destination, dialled);
+  const origin = new OriginConnection(destination, dialled, undefined);
   const nothing = (): void => undefined;
   const { host, port, secure } = destination;
   const place = placeText(host, port).replace(secure ? /:443$/ : /:80$/, "");

@@ -30,7 +30,7 @@ const GROUPS: readonly (readonly [id: string, title: string, pattern: RegExp])[]
   ["listeners", "Addresses", /^(?:host|proxy_port|api_host|api_port|allowed_api_hosts|public_ip|allowed_ips)$/u],
   ["socks", "SOCKS", /^(?:enable_socks|socks_.*)$/u],
   ["rules", "Rules", /^(?:breakpoint_|rewrite_|map_file_|mock_)/u],
-  ["limits", "Time limits", /_timeout_ms$/u],
+  ["limits", "Time limits", /_(?:timeout|keep_alive)_ms$/u],
   ["mirror", "Mirror", /^mirror\./u],
   ["auto-save", "Auto save", /^auto_save\./u],
   ["features", "Features", /^disabled_features$/u],

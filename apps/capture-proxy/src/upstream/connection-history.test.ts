@@ -1,0 +1,104 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { ConnectionHistory } from "./connection-history.ts";
+import type { SharedAnswer, SharedRequest } from "./connection-history.ts";
+
+const request = (changes: Partial<SharedRequest> = {}, ...more: string[]): SharedRequest => ({
+  method: "GET",
+  fields: ["Host", "shop.example", "User-Agent", "browser/1", ...more],
+  hasBody: false,
+  upgrade: undefined,
+  ...changes,
+});
+const answer = (changes: Partial<SharedAnswer> = {}): SharedAnswer => ({
+  version: "1.1",
+  status: 200,
+  fields: ["Content-Length", "0"],
+  ...changes,
+});
+
+interface Exchanged {
+  readonly request?: SharedRequest;
+  readonly answer?: SharedAnswer;
+}
+
+function historyOf(exchanges: readonly Exchanged[]): ConnectionHistory {
+  const history = new ConnectionHistory(0);
+  for (const exchanged of exchanges) {
+    history.requestSent(exchanged.request ?? request());
+    history.answerStarted(exchanged.answer ?? answer());
+  }
+  return history;
+}
+
+const shared: Readonly<Record<string, readonly Exchanged[]>> = {
+  "one GET": [{}],
+  "eight of them": Array.from({ length: 8 }, () => ({})),
+  "a HEAD": [{ request: request({ method: "HEAD" }) }],
+  "credentials of each request": [
+    { request: request({}, "Authorization", "Bearer abc") },
+    { request: request({}, "authorization", "basic YTpi") },
+    { request: request({}, "Authorization", 'Digest username="a"') },
+  ],
+  "a redirection": [{ answer: answer({ status: 302 }) }],
+  "a validation": [{ answer: answer({ status: 304 }) }],
+  "something that is not there": [{ answer: answer({ status: 404 }) }],
+};
+
+for (const [what, exchanges] of Object.entries(shared)) {
+  test(`a connection that carried ${what} may serve the same program again`, () => {
+    assert.equal(historyOf(exchanges).agent, "browser/1");
+  });
+}
+
+const owned: Readonly<Record<string, readonly Exchanged[]>> = {
+  nothing: [],
+  "nine requests": Array.from({ length: 9 }, () => ({})),
+  "a POST": [{ request: request({ method: "POST" }) }],
+  "a POST before a GET": [{ request: request({ method: "POST" }) }, {}],
+  "a DELETE": [{ request: request({ method: "DELETE" }) }],
+  "a GET with a body": [{ request: request({ hasBody: true }) }],
+  "an offer to upgrade": [{ request: request({ upgrade: "websocket" }) }],
+  "credentials by NTLM": [{ request: request({}, "Authorization", "NTLM TlRMTVNTUAAB") }],
+  "credentials by Negotiate": [{ request: request({}, "Authorization", "Negotiate YII=") }],
+  "credentials of a kind nobody knows": [{ request: request({}, "Authorization", "Basically YII=") }],
+  "two programs": [{}, { request: request({ fields: ["Host", "shop.example", "User-Agent", "tool/2"] }) }],
+  "a program and one that says nothing": [{}, { request: request({ fields: ["Host", "shop.example"] }) }],
+  "a name longer than any program's": [{ request: request({ fields: ["User-Agent", "x".repeat(1025)] }) }],
+  "a demand for credentials": [{ answer: answer({ status: 401 }) }],
+  "a request that took too long": [{ answer: answer({ status: 408 }) }],
+  "a name that the origin does not serve there": [{ answer: answer({ status: 421 }) }],
+  "a limit that was reached": [{ answer: answer({ status: 429 }) }],
+  "a failure": [{ answer: answer({ status: 500 }) }],
+  "an answer in HTTP/1.0": [{ answer: answer({ version: "1.0" }) }],
+  "another protocol": [{ answer: answer({ status: 101 }) }],
+};
+
+for (const [what, exchanges] of Object.entries(owned)) {
+  test(`a connection that carried ${what} is nobody else's`, () => {
+    assert.equal(historyOf(exchanges).agent, undefined);
+  });
+}
+
+test("who says no name is a program, too", () => {
+  assert.equal(historyOf([{ request: request({ fields: [] }) }]).agent, "");
+});
+
+const waits: Readonly<Record<string, number>> = {
+  "timeout=5": 4000,
+  "timeout=5, max=100": 4000,
+  "max=100,timeout=15": 14_000,
+  "Timeout=60": 59_000,
+  "timeout=1": 0,
+  "timeout=0": -1000,
+  "mytimeout=5": Number.POSITIVE_INFINITY,
+  "timeout=soon": Number.POSITIVE_INFINITY,
+  "max=100": Number.POSITIVE_INFINITY,
+};
+
+for (const [value, milliseconds] of Object.entries(waits)) {
+  test(`an origin that says "Keep-Alive: ${value}" is taken at its word`, () => {
+    const history = historyOf([{ answer: answer({ fields: ["Keep-Alive", value] }) }]);
+    assert.equal(history.originKeepsMs, milliseconds);
+  });
+}

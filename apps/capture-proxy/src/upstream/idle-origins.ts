@@ -1,0 +1,112 @@
+// Tested by ../../test/idle-origins.test.ts
+import { NOWHERE } from "@headworks/sockets";
+import type { DeadlineSweep, Timed } from "@headworks/sockets";
+import type { MutableGauges } from "#exchange/gauges.ts";
+import { agentOf, isTraceless } from "./connection-history.ts";
+import type { SharedRequest } from "./connection-history.ts";
+import { isSamePlace } from "./destination.ts";
+import type { Destination } from "./destination.ts";
+import type { OriginConnection } from "./origin-connection.ts";
+
+/** All of them together; the one that waits longest goes first. */
+const MOST_IDLE = 64;
+
+interface IdleParts {
+  readonly deadlines: DeadlineSweep;
+  readonly gauges: MutableGauges;
+  /** How long one may wait; 0 for not at all. */
+  readonly keepMs: () => number;
+}
+
+/** A connection that waits, and for whom. */
+class IdleOrigin implements Timed {
+  rosterPlace = NOWHERE;
+  readonly deadlineMs: number;
+  readonly origin: OriginConnection;
+  readonly clientHost: string;
+  readonly agent: string;
+
+  constructor(origin: OriginConnection, clientHost: string, agent: string, keepMs: number) {
+    this.origin = origin;
+    this.clientHost = clientHost;
+    this.agent = agent;
+    this.deadlineMs = performance.now() + keepMs;
+  }
+
+  onDeadline(): void {
+    this.origin.destroy();
+  }
+}
+
+/**
+ * Connections to origins whose client closed its own. A client that comes again soon from the same address, with the same
+ * program, for the same place, goes on with one of them, which saves it the connection and TLS towards the origin. Only
+ * where nobody could tell the difference from a client that kept its connection: see decision 027.
+ */
+export class IdleOrigins {
+  readonly #parts: IdleParts;
+  /** The one that came last is taken first: it is the least likely to be closed by its origin. */
+  readonly #idle: IdleOrigin[] = [];
+  #age = 0;
+  #isClosed = false;
+
+  constructor(parts: IdleParts) {
+    this.#parts = parts;
+  }
+
+  /** Connections that were begun in another age were made by other settings. */
+  get age(): number {
+    return this.#age;
+  }
+
+  /**
+   * The client of a connection is gone. Keeps it, or destroys it.
+   * @param clientHost  the client's address without its port
+   */
+  keep(origin: OriginConnection, clientHost: string): void {
+    const { history } = origin;
+    const agent = history?.age === this.#age ? history.agent : undefined;
+    const keepMs = Math.min(this.#parts.keepMs(), history?.originKeepsMs ?? 0);
+    if (this.#isClosed || !origin.isIdle || agent === undefined || keepMs <= 0) return origin.destroy();
+    if (this.#idle.length === MOST_IDLE) this.#idle[0]?.origin.destroy();
+    const idle = new IdleOrigin(origin, clientHost, agent, keepMs);
+    const onGone = (): void => this.#remove(idle);
+    origin.rest(onGone);
+    this.#idle.push(idle);
+    this.#parts.deadlines.add(idle);
+    this.#parts.gauges.upstreamConnections += 1;
+  }
+
+  /** A connection on which a request of this client may go on, which is the caller's from now on. */
+  take(destination: Destination, clientHost: string, request: SharedRequest): OriginConnection | undefined {
+    if (this.#idle.length === 0 || !isTraceless(request)) return undefined;
+    const agent = agentOf(request.fields);
+    const idle = this.#idle.findLast(
+      (known) =>
+        known.clientHost === clientHost && known.agent === agent && isSamePlace(known.origin.destination, destination),
+    );
+    if (idle === undefined) return undefined;
+    this.#remove(idle);
+    return idle.origin;
+  }
+
+  /** Settings changed: what was made by others must not be used any more. */
+  forget(): void {
+    this.#age += 1;
+    for (const { origin } of this.#idle.slice()) origin.destroy();
+  }
+
+  /** Keeps nothing from now on. */
+  close(): void {
+    this.#isClosed = true;
+    this.forget();
+  }
+
+  #remove(idle: IdleOrigin): void {
+    const at = this.#idle.indexOf(idle);
+    if (at === -1) return;
+    this.#idle.splice(at, 1);
+    this.#parts.deadlines.delete(idle);
+    this.#parts.gauges.upstreamConnections -= 1;
+  }
+}
