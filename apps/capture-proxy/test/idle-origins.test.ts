@@ -12,6 +12,7 @@ import {
   type RawResponse,
   type RawServer,
 } from "@headworks/testkit";
+import { machineOf } from "#upstream/idle-origins.ts";
 import { startEngine } from "./engine-harness.ts";
 import type { Engine, EngineOptions } from "./engine-harness.ts";
 
@@ -122,7 +123,6 @@ for (const servername of [undefined, "localhost"]) {
 const strangers: Readonly<Record<string, readonly [Asked, Asked]>> = {
   "another program": [{}, { fields: ["User-Agent: tool/2"] }],
   "a program without a name": [{}, { fields: [] }],
-  "another address": [{}, { from: "127.0.0.2" }],
   "a request with a body": [{}, { method: "POST", body: "a=b" }],
   "a request that changes something": [{}, { method: "DELETE" }],
   "credentials that may prove a connection": [{}, { fields: ["User-Agent: browser/1", "Authorization: NTLM abc"] }],
@@ -142,6 +142,20 @@ for (const [who, [first, second]] of Object.entries(strangers)) {
     assert.equal(textOf(await ask(proxy, origin, second)), "connection 1");
   });
 }
+
+test("all loopback addresses are one machine; whoever is on another one gets a connection of its own", async () => {
+  await using origin = await startRawServer(numbered);
+  const proxy = await engine();
+  assert.equal(textOf(await ask(proxy, origin)), "connection 0");
+  assert.equal(textOf(await ask(proxy, origin, { from: "127.0.0.2" })), "connection 0");
+  const destination = { host: "127.0.0.1", port: origin.port, secure: false, serverName: undefined };
+  const request = { method: "GET", fields: ["User-Agent", "browser/1"], hasBody: false, upgrade: undefined };
+  const take = (clientAddress: string): unknown =>
+    proxy.services.idleOrigins.take(destination, machineOf(clientAddress), request);
+  assert.equal(take("192.0.2.1:5000"), undefined);
+  assert.equal(take("[2001:db8::1]:5000"), undefined);
+  assert.notEqual(take("[::1]:5000"), undefined);
+});
 
 test("who asks for another name by SNI gets a connection of its own", async () => {
   await using origin = await startRawServer(numbered, { tls });

@@ -5,6 +5,7 @@ import { ConnectionHistory } from "#upstream/connection-history.ts";
 import type { SharedRequest } from "#upstream/connection-history.ts";
 import { ALL_PROTOCOLS, isSamePlace, ONLY_HTTP1 } from "#upstream/dial.ts";
 import type { ApplicationProtocol, Destination, Dialled } from "#upstream/dial.ts";
+import { machineOf } from "#upstream/idle-origins.ts";
 import { OriginConnection } from "#upstream/origin-connection.ts";
 import { OriginSession } from "#upstream/origin-session.ts";
 import type { SessionEvents } from "#upstream/origin-session.ts";
@@ -52,8 +53,7 @@ interface SharedDial {
 export class ClientOrigins implements SessionEvents {
   readonly #onGoaway: (origin: Destination) => void;
   readonly #services: ProxyServices;
-  /** The client's address without its port. */
-  readonly #clientHost: string;
+  readonly #clientAddress: string;
   readonly #connections: OriginConnection[] = [];
   readonly #sessions: OriginSession[] = [];
   readonly #dials: SharedDial[] = [];
@@ -66,7 +66,7 @@ export class ClientOrigins implements SessionEvents {
    */
   constructor(services: ProxyServices, clientAddress: string, onGoaway: (origin: Destination) => void) {
     this.#services = services;
-    this.#clientHost = clientAddress.slice(0, clientAddress.lastIndexOf(":"));
+    this.#clientAddress = clientAddress;
     this.#onGoaway = onGoaway;
   }
 
@@ -85,7 +85,7 @@ export class ClientOrigins implements SessionEvents {
   /** What an earlier connection of this client left behind, if this request may go on with it. */
   inherit(destination: Destination, wish: OriginWish, request: SharedRequest): Origin | undefined {
     if (wish !== "any") return undefined;
-    const origin = this.#services.idleOrigins.take(destination, this.#clientHost, request);
+    const origin = this.#services.idleOrigins.take(destination, machineOf(this.#clientAddress), request);
     if (origin === undefined) return undefined;
     if (destination.secure) this.#noteHttp1(destination);
     return this.#own(origin);
@@ -120,9 +120,12 @@ export class ClientOrigins implements SessionEvents {
     // Each leaves the list when it is gone, so the lists are walked as they were.
     for (const dial of this.#dials.slice()) this.#forget(dial);
     for (const session of this.#sessions.slice()) session.destroy();
-    for (const origin of this.#connections.splice(0)) {
+    const left = this.#connections.splice(0);
+    if (left.length === 0) return;
+    const machine = machineOf(this.#clientAddress);
+    for (const origin of left) {
       this.#services.gauges.upstreamConnections -= 1;
-      this.#services.idleOrigins.keep(origin, this.#clientHost);
+      this.#services.idleOrigins.keep(origin, machine);
     }
   }
 

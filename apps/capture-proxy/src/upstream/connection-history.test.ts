@@ -33,7 +33,7 @@ function historyOf(exchanges: readonly Exchanged[]): ConnectionHistory {
 
 const shared: Readonly<Record<string, readonly Exchanged[]>> = {
   "one GET": [{}],
-  "eight of them": Array.from({ length: 8 }, () => ({})),
+  "sixty-four of them": Array.from({ length: 64 }, () => ({})),
   "a HEAD": [{ request: request({ method: "HEAD" }) }],
   "credentials of each request": [
     { request: request({}, "Authorization", "Bearer abc") },
@@ -53,7 +53,7 @@ for (const [what, exchanges] of Object.entries(shared)) {
 
 const owned: Readonly<Record<string, readonly Exchanged[]>> = {
   nothing: [],
-  "nine requests": Array.from({ length: 9 }, () => ({})),
+  "sixty-five requests": Array.from({ length: 65 }, () => ({})),
   "a POST": [{ request: request({ method: "POST" }) }],
   "a POST before a GET": [{ request: request({ method: "POST" }) }, {}],
   "a DELETE": [{ request: request({ method: "DELETE" }) }],

@@ -19,7 +19,7 @@ export interface SharedAnswer {
 }
 
 /** A connection that served more belongs to its client: there is little to save, and nothing more to watch. */
-const MOST_REQUESTS = 8;
+const MOST_REQUESTS = 64;
 /** The origin closes when its time is over; a request must not be on its way then. */
 const MARGIN_MS = 1000;
 /** Longer names of programs are not remembered. */

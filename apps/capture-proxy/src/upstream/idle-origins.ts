@@ -1,4 +1,5 @@
 // Tested by ../../test/idle-origins.test.ts
+import { isLoopback } from "@headworks/host-patterns";
 import { NOWHERE } from "@headworks/sockets";
 import type { DeadlineSweep, Timed } from "@headworks/sockets";
 import type { MutableGauges } from "#exchange/gauges.ts";
@@ -10,6 +11,15 @@ import type { OriginConnection } from "./origin-connection.ts";
 
 /** All of them together; the one that waits longest goes first. */
 const MOST_IDLE = 64;
+
+/** Every loopback address is this machine, so that one client may come from any of them. */
+const THIS_MACHINE = "loopback";
+
+/** The machine that a client is on. @param clientAddress  `address:port`, IPv6 in brackets */
+export function machineOf(clientAddress: string): string {
+  const host = clientAddress.slice(0, clientAddress.lastIndexOf(":")).replace(/^\[|\]$/g, "");
+  return isLoopback(host) ? THIS_MACHINE : host;
+}
 
 interface IdleParts {
   readonly deadlines: DeadlineSweep;
@@ -23,12 +33,12 @@ class IdleOrigin implements Timed {
   rosterPlace = NOWHERE;
   readonly deadlineMs: number;
   readonly origin: OriginConnection;
-  readonly clientHost: string;
+  readonly machine: string;
   readonly agent: string;
 
-  constructor(origin: OriginConnection, clientHost: string, agent: string, keepMs: number) {
+  constructor(origin: OriginConnection, machine: string, agent: string, keepMs: number) {
     this.origin = origin;
-    this.clientHost = clientHost;
+    this.machine = machine;
     this.agent = agent;
     this.deadlineMs = performance.now() + keepMs;
   }
@@ -39,7 +49,7 @@ class IdleOrigin implements Timed {
 }
 
 /**
- * Connections to origins whose client closed its own. A client that comes again soon from the same address, with the same
+ * Connections to origins whose client closed its own. A client that comes again soon from the same machine, with the same
  * program, for the same place, goes on with one of them, which saves it the connection and TLS towards the origin. Only
  * where nobody could tell the difference from a client that kept its connection: see decision 027.
  */
@@ -61,15 +71,15 @@ export class IdleOrigins {
 
   /**
    * The client of a connection is gone. Keeps it, or destroys it.
-   * @param clientHost  the client's address without its port
+   * @param machine  the client's
    */
-  keep(origin: OriginConnection, clientHost: string): void {
+  keep(origin: OriginConnection, machine: string): void {
     const { history } = origin;
     const agent = history?.age === this.#age ? history.agent : undefined;
     const keepMs = Math.min(this.#parts.keepMs(), history?.originKeepsMs ?? 0);
     if (this.#isClosed || !origin.isIdle || agent === undefined || keepMs <= 0) return origin.destroy();
     if (this.#idle.length === MOST_IDLE) this.#idle[0]?.origin.destroy();
-    const idle = new IdleOrigin(origin, clientHost, agent, keepMs);
+    const idle = new IdleOrigin(origin, machine, agent, keepMs);
     const onGone = (): void => this.#remove(idle);
     origin.rest(onGone);
     this.#idle.push(idle);
@@ -78,12 +88,12 @@ export class IdleOrigins {
   }
 
   /** A connection on which a request of this client may go on, which is the caller's from now on. */
-  take(destination: Destination, clientHost: string, request: SharedRequest): OriginConnection | undefined {
+  take(destination: Destination, machine: string, request: SharedRequest): OriginConnection | undefined {
     if (this.#idle.length === 0 || !isTraceless(request)) return undefined;
     const agent = agentOf(request.fields);
     const idle = this.#idle.findLast(
       (known) =>
-        known.clientHost === clientHost && known.agent === agent && isSamePlace(known.origin.destination, destination),
+        known.machine === machine && known.agent === agent && isSamePlace(known.origin.destination, destination),
     );
     if (idle === undefined) return undefined;
     this.#remove(idle);
