@@ -36,6 +36,8 @@ import { DatabaseTooNewError } from "#storage/migrations.ts";
 import { openCaptureStore } from "#storage/open-capture-store.ts";
 import { Dialer } from "#upstream/dial.ts";
 import { IdleOrigins } from "#upstream/idle-origins.ts";
+import type { OriginConnection } from "#upstream/origin-connection.ts";
+import type { OriginSession } from "#upstream/origin-session.ts";
 import { OwnListeners } from "#upstream/own-listeners.ts";
 import type { ProxyAddress } from "#upstream/proxy-address.ts";
 import { ProxyRoutes } from "#upstream/proxy-route.ts";
@@ -272,7 +274,11 @@ function dataPath(
   const routes = new ProxyRoutes(upstreamProxy(running), upstreamChoices(running));
   let policy = compileTrafficPolicy(running);
   const deadlines = new DeadlineSweep();
-  const idleOrigins = new IdleOrigins({ deadlines, gauges, keepMs: () => settings.running.upstream_keep_alive_ms });
+  const idleOrigins = new IdleOrigins<OriginConnection | OriginSession>({
+    deadlines,
+    gauges,
+    keepMs: () => settings.running.upstream_keep_alive_ms,
+  });
   settings.onChange((changed) => {
     policy = compileTrafficPolicy(changed);
     routes.update(upstreamChoices(changed));

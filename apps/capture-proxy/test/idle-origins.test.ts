@@ -151,7 +151,7 @@ test("all loopback addresses are one machine; whoever is on another one gets a c
   const destination = { host: "127.0.0.1", port: origin.port, secure: false, serverName: undefined };
   const request = { method: "GET", fields: ["User-Agent", "browser/1"], hasBody: false, upgrade: undefined };
   const take = (clientAddress: string): unknown =>
-    proxy.services.idleOrigins.take(destination, machineOf(clientAddress), request);
+    proxy.services.idleOrigins.take(destination, machineOf(clientAddress), request, () => true);
   assert.equal(take("192.0.2.1:5000"), undefined);
   assert.equal(take("[2001:db8::1]:5000"), undefined);
   assert.notEqual(take("[::1]:5000"), undefined);

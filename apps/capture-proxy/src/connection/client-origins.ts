@@ -85,7 +85,17 @@ export class ClientOrigins implements SessionEvents {
   /** What an earlier connection of this client left behind, if this request may go on with it. */
   inherit(destination: Destination, wish: OriginWish, request: SharedRequest): Origin | undefined {
     if (wish !== "any") return undefined;
-    const origin = this.#services.idleOrigins.take(destination, machineOf(this.#clientAddress), request);
+    const isHttp1 = this.#isHttp1(destination);
+    const origin = this.#services.idleOrigins.take(
+      destination,
+      machineOf(this.#clientAddress),
+      request,
+      (known) => known instanceof OriginConnection || !isHttp1,
+    );
+    if (origin instanceof OriginSession) {
+      origin.serve(this);
+      return this.#addSession(origin).open();
+    }
     if (origin === undefined) return undefined;
     if (destination.secure) this.#noteHttp1(destination);
     return this.#own(origin);
@@ -119,8 +129,7 @@ export class ClientOrigins implements SessionEvents {
   end(): void {
     // Each leaves the list when it is gone, so the lists are walked as they were.
     for (const dial of this.#dials.slice()) this.#forget(dial);
-    for (const session of this.#sessions.slice()) session.destroy();
-    const left = this.#connections.splice(0);
+    const left = [...this.#sessions.splice(0), ...this.#connections.splice(0)];
     if (left.length === 0) return;
     const machine = machineOf(this.#clientAddress);
     for (const origin of left) {
@@ -183,7 +192,7 @@ export class ClientOrigins implements SessionEvents {
   #connected(dial: SharedDial, dialled: Dialled): void {
     const { destination, wish } = dial;
     if (dialled.protocol === "http/1.1" && destination.secure) return this.#serveHttp1(dial, dialled);
-    const session = this.#ownSession(destination, dialled);
+    const session = this.#ownSession(destination, dialled, dial.age);
     if (destination.secure && wish !== "websocket") return this.#serveHttp2(dial, session);
     const abandon = (): void => session.destroy();
     dial.abandon = abandon;
@@ -262,8 +271,13 @@ export class ClientOrigins implements SessionEvents {
     return origin;
   }
 
-  #ownSession(destination: Destination, dialled: Dialled): OriginSession {
-    const session = new OriginSession(destination, dialled, this);
+  #ownSession(destination: Destination, dialled: Dialled, age: number): OriginSession {
+    // Without TLS a client says what is spoken, and another one may say something else.
+    const history = dialled.isDirect && destination.secure ? new ConnectionHistory(age) : undefined;
+    return this.#addSession(new OriginSession(destination, dialled, history, this));
+  }
+
+  #addSession(session: OriginSession): OriginSession {
     this.#makeRoom();
     this.#sessions.push(session);
     this.#services.gauges.upstreamConnections += 1;

@@ -5,6 +5,8 @@ import type { SyntheticResponse } from "#exchange/phases.ts";
 import type { Pipeline } from "#exchange/pipeline.ts";
 import type { Dialer } from "#upstream/dial.ts";
 import type { IdleOrigins } from "#upstream/idle-origins.ts";
+import type { OriginConnection } from "#upstream/origin-connection.ts";
+import type { OriginSession } from "#upstream/origin-session.ts";
 import type { DeadlineSweep } from "@headworks/sockets";
 import type { LeafContexts } from "./leaf-contexts.ts";
 
@@ -30,7 +32,7 @@ export interface TrafficPolicy {
 export interface ProxyServices {
   readonly pipeline: Pipeline;
   readonly dialer: Dialer;
-  readonly idleOrigins: IdleOrigins;
+  readonly idleOrigins: IdleOrigins<OriginConnection | OriginSession>;
   readonly leafContexts: LeafContexts;
   readonly deadlines: DeadlineSweep;
   readonly gauges: MutableGauges;

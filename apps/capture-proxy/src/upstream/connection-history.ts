@@ -13,7 +13,7 @@ export interface SharedRequest {
 
 /** What of an answer decides whether its connection may serve others. */
 export interface SharedAnswer {
-  readonly version: "1.0" | "1.1";
+  readonly version: "1.0" | "1.1" | "2";
   readonly status: number;
   readonly fields: Readonly<RawFields>;
 }
@@ -82,9 +82,14 @@ export class ConnectionHistory {
     if (!this.#isShareable) return;
     // Other failures may be about the connection: credentials it lacks, a name it is not for, a limit it reached.
     const isOrdinary = status < 400 || status === 404 || status === 410;
-    this.#isShareable = version === "1.1" && isOrdinary && status !== 101;
+    this.#isShareable = version !== "1.0" && isOrdinary && status !== 101;
     const seconds = KEEP_ALIVE_SECONDS.exec(fieldValue(fields, "keep-alive") ?? "")?.[1];
     if (seconds !== undefined) this.#originKeepsMs = Number(seconds) * 1000 - MARGIN_MS;
+  }
+
+  /** An exchange on it did not end as it should. */
+  spoil(): void {
+    this.#isShareable = false;
   }
 
   #isOfOneAgent({ fields }: SharedRequest): boolean {

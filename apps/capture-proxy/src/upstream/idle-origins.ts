@@ -4,10 +4,9 @@ import { NOWHERE } from "@headworks/sockets";
 import type { DeadlineSweep, Timed } from "@headworks/sockets";
 import type { MutableGauges } from "#exchange/gauges.ts";
 import { agentOf, isTraceless } from "./connection-history.ts";
-import type { SharedRequest } from "./connection-history.ts";
+import type { ConnectionHistory, SharedRequest } from "./connection-history.ts";
 import { isSamePlace } from "./destination.ts";
 import type { Destination } from "./destination.ts";
-import type { OriginConnection } from "./origin-connection.ts";
 
 /** All of them together; the one that waits longest goes first. */
 const MOST_IDLE = 64;
@@ -21,6 +20,18 @@ export function machineOf(clientAddress: string): string {
   return isLoopback(host) ? THIS_MACHINE : host;
 }
 
+/** A connection that can wait. */
+export interface Resting {
+  readonly destination: Destination;
+  /** Undefined: it is never another client's. */
+  readonly history: ConnectionHistory | undefined;
+  /** Nothing is under way, and nothing speaks against another exchange. */
+  readonly mayRest: boolean;
+  /** It waits; `onGone` is to hear when it cannot be used any more. */
+  rest(onGone: () => void): void;
+  destroy(): void;
+}
+
 interface IdleParts {
   readonly deadlines: DeadlineSweep;
   readonly gauges: MutableGauges;
@@ -29,14 +40,14 @@ interface IdleParts {
 }
 
 /** A connection that waits, and for whom. */
-class IdleOrigin implements Timed {
+class IdleOrigin<Origin extends Resting> implements Timed {
   rosterPlace = NOWHERE;
   readonly deadlineMs: number;
-  readonly origin: OriginConnection;
+  readonly origin: Origin;
   readonly machine: string;
   readonly agent: string;
 
-  constructor(origin: OriginConnection, machine: string, agent: string, keepMs: number) {
+  constructor(origin: Origin, machine: string, agent: string, keepMs: number) {
     this.origin = origin;
     this.machine = machine;
     this.agent = agent;
@@ -53,10 +64,10 @@ class IdleOrigin implements Timed {
  * program, for the same place, goes on with one of them, which saves it the connection and TLS towards the origin. Only
  * where nobody could tell the difference from a client that kept its connection: see decision 027.
  */
-export class IdleOrigins {
+export class IdleOrigins<Origin extends Resting> {
   readonly #parts: IdleParts;
   /** The one that came last is taken first: it is the least likely to be closed by its origin. */
-  readonly #idle: IdleOrigin[] = [];
+  readonly #idle: IdleOrigin<Origin>[] = [];
   #age = 0;
   #isClosed = false;
 
@@ -73,11 +84,11 @@ export class IdleOrigins {
    * The client of a connection is gone. Keeps it, or destroys it.
    * @param machine  the client's
    */
-  keep(origin: OriginConnection, machine: string): void {
+  keep(origin: Origin, machine: string): void {
     const { history } = origin;
     const agent = history?.age === this.#age ? history.agent : undefined;
     const keepMs = Math.min(this.#parts.keepMs(), history?.originKeepsMs ?? 0);
-    if (this.#isClosed || !origin.isIdle || agent === undefined || keepMs <= 0) return origin.destroy();
+    if (this.#isClosed || !origin.mayRest || agent === undefined || keepMs <= 0) return origin.destroy();
     if (this.#idle.length === MOST_IDLE) this.#idle[0]?.origin.destroy();
     const idle = new IdleOrigin(origin, machine, agent, keepMs);
     const onGone = (): void => this.#remove(idle);
@@ -87,13 +98,25 @@ export class IdleOrigins {
     this.#parts.gauges.upstreamConnections += 1;
   }
 
-  /** A connection on which a request of this client may go on, which is the caller's from now on. */
-  take(destination: Destination, machine: string, request: SharedRequest): OriginConnection | undefined {
+  /**
+   * A connection on which a request of this client may go on, which is the caller's from now on.
+   * @param isWanted  whether it is of a kind that the caller can use
+   */
+  take(
+    destination: Destination,
+    machine: string,
+    request: SharedRequest,
+    isWanted: (origin: Origin) => boolean,
+  ): Origin | undefined {
     if (this.#idle.length === 0 || !isTraceless(request)) return undefined;
     const agent = agentOf(request.fields);
     const idle = this.#idle.findLast(
       (known) =>
-        known.machine === machine && known.agent === agent && isSamePlace(known.origin.destination, destination),
+        known.machine === machine &&
+        known.agent === agent &&
+        isSamePlace(known.origin.destination, destination) &&
+        known.origin.mayRest &&
+        isWanted(known.origin),
     );
     if (idle === undefined) return undefined;
     this.#remove(idle);
@@ -112,7 +135,7 @@ export class IdleOrigins {
     this.forget();
   }
 
-  #remove(idle: IdleOrigin): void {
+  #remove(idle: IdleOrigin<Origin>): void {
     const at = this.#idle.indexOf(idle);
     if (at === -1) return;
     this.#idle.splice(at, 1);

@@ -90,6 +90,11 @@ export class OriginConnection implements Origin {
     return this.#state.isIdle;
   }
 
+  /** Nothing is under way, and nothing speaks against another exchange. */
+  get mayRest(): boolean {
+    return this.isIdle;
+  }
+
   /** Nobody uses it for now, so that it holds on to no text of its last client's requests. */
   rest(onGone: () => void): void {
     this.#destination = ownDestination(this.#destination);

@@ -1,8 +1,10 @@
 // Tested by ../../test/http2-resets.test.ts
-import { RESPONSE_LIMITS } from "@headworks/http1";
+import { ownText, RESPONSE_LIMITS } from "@headworks/http1";
 import { Http2Session, NO_ERROR } from "@headworks/http2";
 import type { UpstreamTlsFacts } from "#exchange/exchange.ts";
-import type { Destination, Dialled } from "./dial.ts";
+import type { ConnectionHistory } from "./connection-history.ts";
+import { ownDestination } from "./destination.ts";
+import type { Destination, Dialled } from "./destination.ts";
 import { HEADER_LIST_BYTES } from "./http2-limits.ts";
 import { OriginStream } from "./origin-stream.ts";
 import type { StreamOwner } from "./origin-stream.ts";
@@ -28,30 +30,37 @@ export interface SessionEvents {
 }
 
 /**
- * One HTTP/2 connection to an origin: any number of exchanges at a time, all of one client connection, so nothing of one
- * client can reach another.
+ * One HTTP/2 connection to an origin: any number of exchanges at a time, all of one client connection; whether another one may
+ * follow, its history says.
  */
 export class OriginSession implements StreamOwner {
-  readonly destination: Destination;
   readonly session: Http2Session;
   readonly scheme: "http" | "https";
-  readonly place: string;
+  readonly history: ConnectionHistory | undefined;
   readonly address: string;
   readonly tls: UpstreamTlsFacts | undefined;
   hasAnswered = false;
   goawayCode: number | undefined;
-  readonly #events: SessionEvents;
+  #destination: Destination;
+  #place: string;
+  #events: SessionEvents;
   #streams = 0;
   #isClosing = false;
   #isPinging = false;
   #whenSettled: (() => void) | undefined;
 
-  constructor(destination: Destination, dialled: Dialled, events: SessionEvents) {
+  constructor(
+    destination: Destination,
+    dialled: Dialled,
+    history: ConnectionHistory | undefined,
+    events: SessionEvents,
+  ) {
     const { host, port, secure } = destination;
-    this.destination = destination;
+    this.#destination = destination;
+    this.history = history;
     this.#events = events;
     this.scheme = secure ? "https" : "http";
-    this.place = `${host.includes(":") ? `[${host}]` : host}:${port}`;
+    this.#place = `${host.includes(":") ? `[${host}]` : host}:${port}`;
     this.address = dialled.address;
     this.tls = dialled.tls;
     this.session = new Http2Session(
@@ -61,18 +70,43 @@ export class OriginSession implements StreamOwner {
         onSettings: () => this.#settled(),
         onGoaway: (code) => {
           if (code !== NO_ERROR) this.goawayCode = code;
-          events.closing(this);
+          this.#events.closing(this);
         },
         onClose: () => {
-          events.gone(this);
+          this.#events.gone(this);
           this.#settled();
         },
       },
     );
   }
 
+  get destination(): Destination {
+    return this.#destination;
+  }
+
+  get place(): string {
+    return this.#place;
+  }
+
   get isIdle(): boolean {
     return this.#streams === 0;
+  }
+
+  /** Nothing is under way, and the origin is known to be there and to take more. */
+  get mayRest(): boolean {
+    return this.isIdle && this.hasSettings && this.hasRoom && !this.#isPinging;
+  }
+
+  /** Nobody uses it for now, so that it holds on to no text of its last client's requests. */
+  rest(onGone: () => void): void {
+    this.#destination = ownDestination(this.#destination);
+    this.#place = ownText(this.#place);
+    this.#events = { gone: onGone, closing: () => this.destroy(), http1Required: () => undefined };
+  }
+
+  /** Another client's from now on. */
+  serve(events: SessionEvents): void {
+    this.#events = events;
   }
 
   /** The origin said what it allows: it does speak HTTP/2. */

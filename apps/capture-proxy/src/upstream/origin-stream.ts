@@ -27,6 +27,7 @@ import type { ByteSocket } from "@headworks/sockets";
 import type { UpstreamTlsFacts } from "#exchange/exchange.ts";
 import type { Failure } from "#exchange/failure.ts";
 import { brokenConnection } from "./connect-failure.ts";
+import type { ConnectionHistory } from "./connection-history.ts";
 import { requestFields } from "./origin-fields.ts";
 import type { AnswerHandler, AnswerHead, LostOutcome, Origin, OriginRequest } from "./origin.ts";
 import { removeOurMembers } from "./pseudonym.ts";
@@ -42,6 +43,8 @@ export interface StreamOwner {
   readonly place: string;
   readonly address: string;
   readonly tls: UpstreamTlsFacts | undefined;
+  /** What the connection carried; undefined: it is never another client's. */
+  readonly history: ConnectionHistory | undefined;
   /** Whether the connection answered before: its end may only mean that it was old. */
   readonly hasAnswered: boolean;
   /** The code of a GOAWAY that ended everything. */
@@ -80,6 +83,7 @@ export class OriginStream implements Origin, StreamHandler {
     this.#handler = handler;
     this.#request = request;
     this.#wasUsed = this.#owner.hasAnswered;
+    this.#owner.history?.requestSent(request);
     const section = this.#section(request);
     let sizeBytes = 0;
     for (const part of section) sizeBytes += part.length;
@@ -136,6 +140,7 @@ export class OriginStream implements Origin, StreamHandler {
   destroy(resetCode: number = CANCEL): void {
     this.#handler = undefined;
     if (this.#isOver) return;
+    this.#owner.history?.spoil();
     if (!this.#hasHead) this.#owner.doubted();
     this.#stream?.reset(resetCode === NO_ERROR ? CANCEL : resetCode);
   }
@@ -203,7 +208,9 @@ export class OriginStream implements Origin, StreamHandler {
     const framing = isBodiless ? NO_BODY : isWhole ? lengthFraming(0) : announced;
     this.#hasHead = true;
     if (framing.kind !== "chunked") this.#stream?.announce(framing.kind === "length" ? framing.lengthBytes : 0);
-    this.#handler?.onAnswerHead(headOf(status, section, framing));
+    const head = headOf(status, section, framing);
+    this.#owner.history?.answerStarted(head);
+    this.#handler?.onAnswerHead(head);
     this.#handler?.onAnswerBatch();
     if (isWhole) this.#complete();
   }
@@ -265,6 +272,7 @@ export class OriginStream implements Origin, StreamHandler {
     this.#isOver = true;
     const handler = this.#handler;
     this.#handler = undefined;
+    this.#owner.history?.spoil();
     this.#owner.ended(this.#hasHead);
     handler?.onOriginLost(outcome, failure);
   }
