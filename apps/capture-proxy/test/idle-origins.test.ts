@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { connect } from "node:net";
 import { after, test } from "node:test";
+import { DeadlineSweep } from "@headworks/sockets";
 import { CertificateAuthority } from "@headworks/tls-authority";
 import {
   heapGrowthBytes,
@@ -12,7 +13,9 @@ import {
   type RawResponse,
   type RawServer,
 } from "@headworks/testkit";
-import { machineOf } from "#upstream/idle-origins.ts";
+import { newGauges } from "#exchange/gauges.ts";
+import { ConnectionHistory } from "#upstream/connection-history.ts";
+import { IdleOrigins, machineOf } from "#upstream/idle-origins.ts";
 import { startEngine } from "./engine-harness.ts";
 import type { Engine, EngineOptions } from "./engine-harness.ts";
 
@@ -262,6 +265,34 @@ test("at most 64 connections wait; the one that waits longest makes room", async
   await waitUntil(() => proxy.services.gauges.upstreamConnections === 64);
   assert.equal(textOf(await ask(proxy, origin, { fields: ["User-Agent: program 1"] })), "connection 1");
   assert.equal(textOf(await ask(proxy, origin, { fields: ["User-Agent: program 0"] })), "connection 65");
+});
+
+test("they are bounded however slowly they close, and what is closing is taken by nobody", () => {
+  const deadlines = new DeadlineSweep();
+  const gauges = newGauges();
+  const idle = new IdleOrigins({ deadlines, gauges, keepMs: () => 60_000 });
+  const destination = { host: "shop.example", port: 80, secure: false, serverName: undefined };
+  const request = { method: "GET", fields: ["User-Agent", "browser/1"], hasBody: false, upgrade: undefined };
+  const destroyed: number[] = [];
+  for (let at = 0; at < 200; at += 1) {
+    const history = new ConnectionHistory(0);
+    history.requestSent(request);
+    // It never says that it is gone.
+    idle.keep({ destination, history, mayRest: true, rest: () => undefined, destroy: () => destroyed.push(at) }, "one");
+  }
+  assert.equal(gauges.upstreamConnections, 64);
+  assert.deepEqual(
+    destroyed,
+    Array.from({ length: 136 }, (_, at) => at),
+  );
+  idle.forget();
+  assert.equal(destroyed.length, 200);
+  assert.equal(
+    idle.take(destination, "one", request, () => true),
+    undefined,
+  );
+  assert.equal(gauges.upstreamConnections, 0);
+  deadlines.stop();
 });
 
 test("a stop closes what waits", async () => {

@@ -61,6 +61,9 @@ const owned: Readonly<Record<string, readonly Exchanged[]>> = {
   "an offer to upgrade": [{ request: request({ upgrade: "websocket" }) }],
   "credentials by NTLM": [{ request: request({}, "Authorization", "NTLM TlRMTVNTUAAB") }],
   "credentials by Negotiate": [{ request: request({}, "Authorization", "Negotiate YII=") }],
+  "credentials by NTLM behind others": [
+    { request: request({}, "Authorization", "Basic YTpi", "Authorization", "NTLM TlRMTVNTUAAB") },
+  ],
   "credentials of a kind nobody knows": [{ request: request({}, "Authorization", "Basically YII=") }],
   "two programs": [{}, { request: request({ fields: ["Host", "shop.example", "User-Agent", "tool/2"] }) }],
   "a program and one that says nothing": [{}, { request: request({ fields: ["Host", "shop.example"] }) }],

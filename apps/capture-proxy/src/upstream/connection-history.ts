@@ -1,5 +1,5 @@
 // Tested by ./connection-history.test.ts
-import { fieldValue, ownText } from "@headworks/http1";
+import { fieldValue, fieldValues, ownText } from "@headworks/http1";
 import type { RawFields } from "@headworks/http1";
 
 /** What of a request decides whether it may share a connection with others. */
@@ -35,8 +35,7 @@ const KEEP_ALIVE_SECONDS = /(?:^|[,;\s])timeout=(\d{1,9})(?:$|[,;\s])/i;
  */
 export function isTraceless({ method, fields, hasBody, upgrade }: SharedRequest): boolean {
   if ((method !== "GET" && method !== "HEAD") || hasBody || upgrade !== undefined) return false;
-  const authorization = fieldValue(fields, "authorization");
-  return authorization === undefined || STATELESS_CREDENTIALS.test(authorization);
+  return fieldValues(fields, "authorization").every((credentials) => STATELESS_CREDENTIALS.test(credentials));
 }
 
 /** The program that a request says it comes from; empty when it says nothing, undefined when it says too much. */

@@ -42,7 +42,7 @@ interface IdleParts {
 /** A connection that waits, and for whom. */
 class IdleOrigin<Origin extends Resting> implements Timed {
   rosterPlace = NOWHERE;
-  readonly deadlineMs: number;
+  deadlineMs: number;
   readonly origin: Origin;
   readonly machine: string;
   readonly agent: string;
@@ -89,7 +89,7 @@ export class IdleOrigins<Origin extends Resting> {
     const agent = history?.age === this.#age ? history.agent : undefined;
     const keepMs = Math.min(this.#parts.keepMs(), history?.originKeepsMs ?? 0);
     if (this.#isClosed || !origin.mayRest || agent === undefined || keepMs <= 0) return origin.destroy();
-    if (this.#idle.length === MOST_IDLE) this.#idle[0]?.origin.destroy();
+    if (this.#idle.length === MOST_IDLE) this.#end(this.#idle[0]);
     const idle = new IdleOrigin(origin, machine, agent, keepMs);
     const onGone = (): void => this.#remove(idle);
     origin.rest(onGone);
@@ -126,13 +126,20 @@ export class IdleOrigins<Origin extends Resting> {
   /** Settings changed: what was made by others must not be used any more. */
   forget(): void {
     this.#age += 1;
-    for (const { origin } of this.#idle.slice()) origin.destroy();
+    while (this.#idle.length > 0) this.#end(this.#idle[0]);
   }
 
   /** Keeps nothing from now on. */
   close(): void {
     this.#isClosed = true;
     this.forget();
+  }
+
+  /** It says later that it is gone, and must not count until then. */
+  #end(idle: IdleOrigin<Origin> | undefined): void {
+    if (idle === undefined) return;
+    this.#remove(idle);
+    idle.origin.destroy();
   }
 
   #remove(idle: IdleOrigin<Origin>): void {
