@@ -24,7 +24,7 @@ export class ScriptedOrigin {
   #steps: readonly Step[] = [];
   #seen: SeenRequest[] = [];
 
-  /** The following connections are for these steps; gives the list of requests that will be seen. */
+  /** The following requests, on whatever connection, are for these steps; gives the list of those that will be seen. */
   expect(steps: readonly Step[]): readonly SeenRequest[] {
     this.#steps = steps;
     this.#seen = [];
@@ -32,12 +32,12 @@ export class ScriptedOrigin {
   }
 
   readonly serve = async (connection: RawConnection): Promise<void> => {
-    const seen = this.#seen;
-    const steps = this.#steps;
     try {
       for (;;) {
         const head = await readHead(connection);
-        const step = steps[Number(valueOf(head.fields, "x-step"))];
+        // A connection may wait for its client to come back, with another case.
+        const seen = this.#seen;
+        const step = this.#steps[Number(valueOf(head.fields, "x-step"))];
         if (!step) throw new Error("a request that no step sends");
         const { tell } = step;
         if (tell.early !== undefined) await send(connection, tell.early, undefined);
