@@ -5,13 +5,13 @@ import type { RawFields } from "@headworks/http1";
 import type { ExchangeState, HttpVersion, RequestMessage, ResponseMessage } from "#exchange/exchange.ts";
 import type { Failure } from "#exchange/failure.ts";
 import type { SyntheticResponse, Verdict } from "#exchange/phases.ts";
-import type { AnswerHandler, AnswerHead, LostOutcome, Origin } from "#upstream/origin.ts";
-import type { OriginWish } from "./client-origins.ts";
+import type { AnswerHandler, AnswerHead, LostOutcome, Origin, OriginRequest } from "#upstream/origin.ts";
 import type { ExchangeClient, ReceivedHead } from "./exchange-client.ts";
 import { failureResponse } from "./failure-page.ts";
 import { informationalFields } from "./forwarded-fields.ts";
 import { isKnownLonger } from "./held-body.ts";
 import { HeldExchange } from "./held-exchange.ts";
+import { OriginClaim } from "./origin-claim.ts";
 import { replanned } from "./request-plan.ts";
 import type { ExchangePlan, ForwardPlan } from "./request-plan.ts";
 
@@ -37,8 +37,7 @@ export class HttpExchange extends HeldExchange implements AnswerHandler {
   readonly #client: ExchangeClient;
   readonly #head: ReceivedHead;
   #plan: ExchangePlan;
-  #origin: Origin | undefined;
-  #abandonDial: (() => void) | undefined;
+  readonly #claim: OriginClaim;
   #isRetry = false;
   /** Rules decide, and the bytes they wait for are here: nobody is late. */
   #isDeciding = false;
@@ -47,6 +46,7 @@ export class HttpExchange extends HeldExchange implements AnswerHandler {
   constructor(client: ExchangeClient, head: ReceivedHead, request: RequestMessage, plan: ExchangePlan) {
     super(client, head, request, plan.kind !== "own-page" && client.services.policy().records(request.host));
     this.#client = client;
+    this.#claim = new OriginClaim(client);
     this.#head = head;
     this.#plan = plan;
   }
@@ -68,7 +68,7 @@ export class HttpExchange extends HeldExchange implements AnswerHandler {
       if (this.isOver) return;
       this.#isDeciding = false;
       this.#decided(later);
-      this.#origin?.flush();
+      this.#claim.origin?.flush();
       this.#client.releaseReading();
     });
   }
@@ -111,7 +111,7 @@ export class HttpExchange extends HeldExchange implements AnswerHandler {
   fail(failure: Failure): void {
     if (this.isOver) return;
     if (failure.code === "INTERNAL") this.services.log.error({ err: failure.cause }, "An exchange failed");
-    this.#releaseOrigin(failure.resetCode);
+    this.#claim.release(failure.resetCode);
     this.state = { step: "failed", failure };
     // A stream that the origin reset without an answer is reset, where the client knows what that means.
     const isCarriedOver = failure.resetCode !== undefined && this.request.version === "HTTP/2";
@@ -136,7 +136,7 @@ export class HttpExchange extends HeldExchange implements AnswerHandler {
   }
 
   protected readAnswerOn(): void {
-    this.#origin?.release();
+    this.#claim.origin?.release();
   }
 
   // Request side
@@ -165,14 +165,14 @@ export class HttpExchange extends HeldExchange implements AnswerHandler {
 
   /** What one read of the client caused goes to the origin. */
   onRequestBatch(): void {
-    if (this.sending.isSent && this.#origin?.flush() === false) this.#client.holdReading();
+    if (this.sending.isSent && this.#claim.origin?.flush() === false) this.#client.holdReading();
   }
 
   /** The client takes more of the answer. */
   onClientDrain(): void {
     this.answer.resume();
     // While the answer's head is still being decided on, its body must stay where it is.
-    if (this.answer.hasStarted && this.answer.wantsMore) this.#origin?.release();
+    if (this.answer.hasStarted && this.answer.wantsMore) this.#claim.origin?.release();
   }
 
   /** The line carried some of the request on. */
@@ -181,7 +181,7 @@ export class HttpExchange extends HeldExchange implements AnswerHandler {
     this.#client.touch();
     if (this.sending.isReadyToEnd) {
       this.#endRequest();
-      this.#origin?.flush();
+      this.#claim.origin?.flush();
     } else if (this.sending.wantsMore) {
       this.#client.releaseReading();
     }
@@ -192,7 +192,7 @@ export class HttpExchange extends HeldExchange implements AnswerHandler {
     if (this.isOver) return;
     this.#client.touch();
     if (this.answer.isReadyToEnd) this.#endAnswer();
-    else if (this.answer.wantsMore) this.#origin?.release();
+    else if (this.answer.wantsMore) this.#claim.origin?.release();
   }
 
   // Towards the origin
@@ -227,70 +227,34 @@ export class HttpExchange extends HeldExchange implements AnswerHandler {
     this.state = FORWARDING;
     const { originalRequest } = this;
     const plan = originalRequest === undefined ? planned : replanned(planned, originalRequest.message, this.request);
-    const { origins } = this.#client;
-    const wish = this.#wish(plan);
-    const ready = this.#isRetry ? undefined : (origins.ready(plan.destination, wish) ?? this.#inherited(plan, wish));
-    if (ready) return this.#send(ready, plan);
-    const { services } = this;
-    services.gauges.pendingRequests += 1;
-    this.#abandonDial = origins.open(plan.destination, wish, this.moments, {
-      connected: (origin) => this.#connected(origin, plan),
-      failed: (failure) => {
-        this.#dialEnded();
-        this.fail(failure);
-      },
+    const request = this.#originRequest(plan);
+    const ready = this.#claim.ready(plan, request, this);
+    if (ready) return this.#send(ready, request);
+    this.#claim.open(plan, request, this, {
+      connected: (origin) => this.#connected(origin, request),
+      failed: (failure) => this.fail(failure),
     });
   }
 
-  #inherited({ destination }: ForwardPlan, wish: OriginWish): Origin | undefined {
-    const { method, fields } = this.request;
-    const hasContent = hasBody(this.sending.framing);
-    return this.#client.origins.inherit(destination, wish, {
-      method,
-      fields,
-      hasBody: hasContent,
-      upgrade: this.#head.upgrade,
-    });
+  #originRequest({ authority }: ForwardPlan): OriginRequest {
+    const { upgrade, keepAlive } = this.#head;
+    const { framing } = this.sending;
+    const { method, path, fields } = this.request;
+    const isRetry = this.#isRetry;
+    return { method, path, fields, framing, hasBody: hasBody(framing), upgrade, authority, keepAlive, isRetry };
   }
 
-  #wish({ isHttp2Known, destination }: ForwardPlan): OriginWish {
-    if (this.#head.upgrade === undefined) return isHttp2Known ? "http2" : "any";
-    const isStream = this.request.version === "HTTP/2" && (isHttp2Known || destination.secure);
-    return isStream ? "websocket" : "upgrade";
-  }
-
-  #connected(origin: Origin, plan: ForwardPlan): void {
-    this.#dialEnded();
-    this.#send(origin, plan);
+  #connected(origin: Origin, request: OriginRequest): void {
+    this.#send(origin, request);
     origin.flush();
     this.#client.releaseReading();
   }
 
-  #dialEnded(): void {
-    if (this.#abandonDial === undefined) return;
-    this.#abandonDial = undefined;
-    this.services.gauges.pendingRequests -= 1;
-  }
-
-  #send(origin: Origin, plan: ForwardPlan): void {
-    const { upgrade, keepAlive } = this.#head;
-    const { framing } = this.sending;
-    const { method, path, fields } = this.request;
-    this.#origin = origin;
+  #send(origin: Origin, request: OriginRequest): void {
+    this.#claim.origin = origin;
     this.serverAddress = origin.address;
     this.upstreamTls = origin.tls;
     this.moments.sendStarted = performance.now();
-    const request = {
-      method,
-      path,
-      fields,
-      framing,
-      hasBody: hasBody(framing),
-      upgrade,
-      authority: plan.authority,
-      keepAlive,
-      isRetry: this.#isRetry,
-    };
     try {
       if (this.sending.send(origin, this, request)) this.#endRequest();
     } catch (error) {
@@ -311,7 +275,7 @@ export class HttpExchange extends HeldExchange implements AnswerHandler {
   }
 
   onOriginLost(outcome: LostOutcome, failure: Failure): void {
-    this.#origin = undefined;
+    this.#claim.origin = undefined;
     const mayRepeat = outcome === "retry" || (outcome === "unseen" && this.sending.isRepeatable);
     if (mayRepeat && this.#plan.kind === "forward") {
       this.#isRetry = true;
@@ -329,7 +293,7 @@ export class HttpExchange extends HeldExchange implements AnswerHandler {
 
   onAnswerHead(head: AnswerHead): void {
     const { pipeline } = this.services;
-    this.moments.firstByte = this.#origin?.firstByteMs ?? performance.now();
+    this.moments.firstByte = this.#claim.origin?.firstByteMs ?? performance.now();
     this.sending.accepted();
     this.state = RESPONDING;
     this.response = {
@@ -349,13 +313,13 @@ export class HttpExchange extends HeldExchange implements AnswerHandler {
     const verdict = this.services.pipeline.responseHead(this);
     if (!(verdict instanceof Promise)) return this.#answerDecided(verdict);
     this.#isDeciding = true;
-    if (!this.answer.isWaitedFor) this.#origin?.hold();
+    if (!this.answer.isWaitedFor) this.#claim.origin?.hold();
     void verdict.then((later) => {
       if (this.isOver) return;
       this.#isDeciding = false;
       this.#answerDecided(later);
       this.#client.flush();
-      if (!this.isOver) this.#origin?.release();
+      if (!this.isOver) this.#claim.origin?.release();
     });
   }
 
@@ -364,7 +328,7 @@ export class HttpExchange extends HeldExchange implements AnswerHandler {
     if (verdict.kind === "continue") return this.#deliver();
     this.changeResponse();
     if (this.originalResponse !== undefined) this.originalResponse.body ??= this.answer.held.joined();
-    this.#releaseOrigin();
+    this.#claim.release();
     this.respond(verdict.response);
   }
 
@@ -388,7 +352,7 @@ export class HttpExchange extends HeldExchange implements AnswerHandler {
   onAnswerData(piece: Buffer): void {
     if (this.isOver) return;
     this.responseBody.add(piece);
-    if (!this.answer.add(piece)) this.#origin?.hold();
+    if (!this.answer.add(piece)) this.#claim.origin?.hold();
   }
 
   onAnswerTrailers(fields: RawFields): void {
@@ -397,11 +361,11 @@ export class HttpExchange extends HeldExchange implements AnswerHandler {
 
   onAnswerBatch(): void {
     this.#client.touch();
-    if (!this.#client.flush()) this.#origin?.hold();
+    if (!this.#client.flush()) this.#claim.origin?.hold();
   }
 
   onAnswerEnd(): void {
-    this.#origin = undefined;
+    this.#claim.origin = undefined;
     if (this.isOver) return;
     this.answer.complete();
     if (this.answer.isReadyToEnd) this.#endAnswer();
@@ -414,9 +378,9 @@ export class HttpExchange extends HeldExchange implements AnswerHandler {
 
   /** After a 101 both connections belong to the new protocol; the exchange lasts as long as they do. */
   onProtocolSwitched(): void {
-    const origin = this.#origin;
+    const origin = this.#claim.origin;
     if (origin === undefined || this.response === undefined) return;
-    this.#origin = undefined;
+    this.#claim.origin = undefined;
     this.#client.switchProtocols(origin.takeOver(), this);
   }
 
@@ -435,17 +399,9 @@ export class HttpExchange extends HeldExchange implements AnswerHandler {
   }
 
   #end(state: ExchangeState): void {
-    this.#releaseOrigin();
+    this.#claim.release();
     this.settle(state);
     this.sending.abandon();
     this.answer.abandon();
-  }
-
-  /** The origin's connection is not needed any more, in whatever state it is. */
-  #releaseOrigin(resetCode?: number): void {
-    this.#abandonDial?.();
-    this.#dialEnded();
-    this.#origin?.destroy(resetCode);
-    this.#origin = undefined;
   }
 }

@@ -1,4 +1,4 @@
-// Tested by ../../test/engine-flow.test.ts
+// Tested by ./destination.test.ts and ../../test/engine-flow.test.ts
 import type { Socket } from "node:net";
 import type { TLSSocket } from "node:tls";
 import { ownText } from "@headworks/http1";

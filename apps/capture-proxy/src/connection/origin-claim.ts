@@ -1,0 +1,74 @@
+// Tested by ../../test/engine-flow.test.ts and ../../test/idle-origins.test.ts
+import type { Moments, RequestMessage } from "#exchange/exchange.ts";
+import type { Origin, OriginRequest } from "#upstream/origin.ts";
+import type { OriginResult, OriginWish } from "./client-origins.ts";
+import type { ExchangeClient } from "./exchange-client.ts";
+import type { ForwardPlan } from "./request-plan.ts";
+
+/** The exchange that needs an origin. */
+interface Claimant {
+  readonly request: Readonly<RequestMessage>;
+  readonly moments: Moments;
+}
+
+/** What one exchange has of its client's origins: it looks for one, holds it, and lets it go. */
+export class OriginClaim {
+  /** Set while the exchange has one. */
+  origin: Origin | undefined;
+  readonly #client: ExchangeClient;
+  /** Set while a connection is waited for. */
+  #abandonDial: (() => void) | undefined;
+
+  constructor(client: ExchangeClient) {
+    this.#client = client;
+  }
+
+  /** What takes the request now. What goes out for the second time needs something new. */
+  ready(plan: ForwardPlan, request: OriginRequest, claimant: Claimant): Origin | undefined {
+    if (request.isRetry) return undefined;
+    const { origins } = this.#client;
+    const { destination } = plan;
+    const wish = wishOf(plan, request, claimant);
+    return origins.ready(destination, wish) ?? origins.inherit(destination, wish, request);
+  }
+
+  /** Has a connection opened for the request, of which `result` hears unless the claim is released before. */
+  open(plan: ForwardPlan, request: OriginRequest, claimant: Claimant, result: OriginResult): void {
+    const { origins, services } = this.#client;
+    services.gauges.pendingRequests += 1;
+    this.#abandonDial = origins.open(plan.destination, wishOf(plan, request, claimant), claimant.moments, {
+      connected: (origin) => {
+        this.#dialEnded();
+        result.connected(origin);
+      },
+      failed: (failure) => {
+        this.#dialEnded();
+        result.failed(failure);
+      },
+    });
+  }
+
+  /** The origin is not needed any more, in whatever state it is. */
+  release(resetCode?: number): void {
+    this.#abandonDial?.();
+    this.#dialEnded();
+    this.origin?.destroy(resetCode);
+    this.origin = undefined;
+  }
+
+  #dialEnded(): void {
+    if (this.#abandonDial === undefined) return;
+    this.#abandonDial = undefined;
+    this.#client.services.gauges.pendingRequests -= 1;
+  }
+}
+
+function wishOf(
+  { isHttp2Known, destination }: ForwardPlan,
+  { upgrade }: OriginRequest,
+  claimant: Claimant,
+): OriginWish {
+  if (upgrade === undefined) return isHttp2Known ? "http2" : "any";
+  const isStream = claimant.request.version === "HTTP/2" && (isHttp2Known || destination.secure);
+  return isStream ? "websocket" : "upgrade";
+}
