@@ -213,6 +213,7 @@ export class FakeExchange implements UpstreamExchange {
       status,
       reason: "",
       fields: [],
+      fieldLines: undefined,
       framing: lengthFraming(5),
       keepAlive: true,
       upgrade: undefined,

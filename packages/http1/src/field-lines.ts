@@ -1,7 +1,7 @@
 // Tested by request-reader.test.ts
 import { COLON, CR, FIELD_VALUE, LF, SP, TAB, TCHAR } from "./characters.ts";
 import { Http1Error } from "./http1-error.ts";
-import type { RawFields } from "./message.ts";
+import type { FieldLines, RawFields } from "./message.ts";
 
 /** What the fields of one head say about framing, the connection and routing. Reused from head to head. */
 export class HeadFacts {
@@ -20,6 +20,8 @@ export class HeadFacts {
   connectionClose = false;
   connectionKeepAlive = false;
   connectionUpgrade = false;
+  /** Whether every line has exactly one space behind its colon and none behind its value. */
+  isPlain = true;
 
   reset(): void {
     this.contentLength = undefined;
@@ -35,6 +37,7 @@ export class HeadFacts {
     this.connectionClose = false;
     this.connectionKeepAlive = false;
     this.connectionUpgrade = false;
+    this.isPlain = true;
   }
 
   /** Takes note of a field if it is one of the few that matter to the codec. */
@@ -96,6 +99,11 @@ function isName(name: string, lowerName: string): boolean {
   return (name.charCodeAt(0) | 0x20) === lowerName.charCodeAt(0) && name.toLowerCase() === lowerName;
 }
 
+/** The lines of a head from `start` to its empty line, if {@link readFieldLines} found them plain. */
+export function plainLines(text: string, start: number, facts: HeadFacts): FieldLines {
+  return facts.isPlain ? text.slice(start, -2) : undefined;
+}
+
 /**
  * Parses field lines of `text` from `at` to the empty line at its end (RFC 9112 section 5, nothing tolerated).
  * @param isClean  the text is nothing but field-value characters and pairs of CR LF
@@ -120,8 +128,10 @@ export function readFieldLines(
     const name = text.slice(nameStart, at);
 
     code = text.charCodeAt(++at);
+    const plainStart = code === SP ? at + 1 : -1;
     while (code === SP || code === TAB) code = text.charCodeAt(++at);
     const valueStart = at;
+    if (valueStart !== plainStart) facts.isPlain = false;
     if (isClean) {
       at = text.indexOf("\r", at);
     } else {
@@ -133,7 +143,10 @@ export function readFieldLines(
 
     if (fields.length >= mostEntries) throw new Http1Error("too-many-fields");
     const value = text.slice(valueStart, valueEnd);
-    if (valueEnd < at) checkBlanksBehind(name, text.slice(valueEnd, at));
+    if (valueEnd < at) {
+      facts.isPlain = false;
+      checkBlanksBehind(name, text.slice(valueEnd, at));
+    }
     fields.push(name, value);
     facts.note(name, value);
     at += 2;

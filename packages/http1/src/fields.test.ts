@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
 import {
+  areSameFields,
   CHUNKED,
   connectionOptions,
   fieldValue,
@@ -19,6 +20,19 @@ import {
 } from "./index.ts";
 
 const FIELDS: Readonly<RawFields> = ["Host", "a", "X-One", "1", "x-ONE", "2", "Other", ""];
+
+test("fields are the same only letter by letter, in their order", () => {
+  assert.ok(areSameFields(FIELDS, [...FIELDS]));
+  assert.ok(areSameFields([], []));
+  const others = [
+    [],
+    FIELDS.slice(2),
+    [...FIELDS, "A", ""],
+    ["host", ...FIELDS.slice(1)],
+    ["Host", "b", ...FIELDS.slice(2)],
+  ];
+  for (const other of others) assert.ok(!areSameFields(FIELDS, other), JSON.stringify(other));
+});
 
 test("fields are found in any letter case, in order", () => {
   assert.equal(fieldValue(FIELDS, "x-one"), "1");

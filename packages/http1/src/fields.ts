@@ -27,6 +27,13 @@ export function hasField(fields: Readonly<RawFields>, lowerName: string): boolea
   return fieldValue(fields, lowerName) !== undefined;
 }
 
+/** Whether both have the same names, letter by letter, with the same values in the same order. */
+export function areSameFields(fields: Readonly<RawFields>, others: Readonly<RawFields>): boolean {
+  if (fields.length !== others.length) return false;
+  for (let at = 0; at < fields.length; at++) if (fields[at] !== others[at]) return false;
+  return true;
+}
+
 /**
  * Gives the field `name` exactly one value, in place: where the first one stood (its spelling becomes `name`),
  * otherwise at the end. Repeats are removed.

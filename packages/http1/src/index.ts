@@ -1,4 +1,5 @@
 export {
+  areSameFields,
   connectionOptions,
   fieldValue,
   fieldValues,
@@ -18,6 +19,7 @@ export {
   REQUEST_LIMITS,
   RESPONSE_LIMITS,
   UNTIL_CLOSE,
+  type FieldLines,
   type Framing,
   type Limits,
   type Oddity,

@@ -2,6 +2,12 @@
 /** Flat list `[name0, value0, name1, value1, …]` in latin1; case, order and repeats are those of the wire. */
 export type RawFields = string[];
 
+/**
+ * The lines that fields were read from, each with its line end, if they are what would be written of the fields: one space
+ * behind each colon, none behind the values. Otherwise, and over HTTP/2, undefined. Who changes fields forgets their lines.
+ */
+export type FieldLines = string | undefined;
+
 /** How the end of a message body is found (RFC 9112 section 6). */
 export type Framing =
   | { readonly kind: "none" }
@@ -44,6 +50,7 @@ export interface RequestHead {
   readonly authority: string | undefined;
   readonly version: Version;
   readonly fields: RawFields;
+  readonly fieldLines: FieldLines;
   readonly framing: Framing;
   /** What the client wants: false after `Connection: close`, and in HTTP/1.0 without `keep-alive`. */
   readonly keepAlive: boolean;
@@ -85,6 +92,7 @@ export interface ResponseHead {
   readonly status: number;
   readonly reason: string;
   readonly fields: RawFields;
+  readonly fieldLines: FieldLines;
   readonly framing: Framing;
   /** Whether the connection may carry another exchange as far as this head can tell; false with any oddity. */
   readonly keepAlive: boolean;

@@ -1,7 +1,7 @@
 // Tested by request-reader.test.ts
 import { isAuthority, isAuthorityWithPort } from "./authority.ts";
 import { CR, LF, SP, TARGET, TCHAR } from "./characters.ts";
-import { readFieldLines, strayByteCode, type HeadFacts } from "./field-lines.ts";
+import { plainLines, readFieldLines, strayByteCode, type HeadFacts } from "./field-lines.ts";
 import { fieldFraming } from "./framing-fields.ts";
 import { Http1Error, type Http1ErrorCode } from "./http1-error.ts";
 import { hasBody, NO_BODY, type Framing, type RequestHead, type TargetForm, type Version } from "./message.ts";
@@ -47,7 +47,8 @@ export function parseRequestHead(
   if (version === undefined) throw new Http1Error(versionErrorCode(text, at));
 
   facts.reset();
-  const fields = readFieldLines(text, at + VERSION_LENGTH, isClean, fieldCount, facts);
+  const fieldsStart = at + VERSION_LENGTH;
+  const fields = readFieldLines(text, fieldsStart, isClean, fieldCount, facts);
   const targetForm = targetFormOf(method, target);
   const authority = authorityOf(targetForm, target, version, facts, dropsUserinfo);
   const framing = requestFraming(method, version, facts);
@@ -59,6 +60,7 @@ export function parseRequestHead(
     authority,
     version,
     fields,
+    fieldLines: plainLines(text, fieldsStart, facts),
     framing,
     keepAlive: !facts.connectionClose && (isModern || facts.connectionKeepAlive),
     expectContinue: isModern && facts.expect !== undefined && facts.expect.toLowerCase() === "100-continue",

@@ -1,11 +1,12 @@
 // Tested by response-reader.test.ts
 import { CR, FIELD_VALUE, LF, SP } from "./characters.ts";
-import { readFieldLines, strayByteCode, type HeadFacts } from "./field-lines.ts";
+import { plainLines, readFieldLines, strayByteCode, type HeadFacts } from "./field-lines.ts";
 import { Http1Error } from "./http1-error.ts";
 import {
   lengthFraming,
   NO_BODY,
   UNTIL_CLOSE,
+  type FieldLines,
   type Framing,
   type Oddity,
   type ResponseHead,
@@ -44,7 +45,9 @@ export function parseResponseHead(
   facts.reset();
   const fields = readFieldLines(text, line.end, isClean, fieldCount, facts);
   const declared = declaredFraming(line.version, facts);
-  return responseHead(line, fields, actualFraming(method, line.status, declared), facts, NO_ODDITIES, text.length);
+  const framing = actualFraming(method, line.status, declared);
+  const lines = plainLines(text, line.end, facts);
+  return responseHead(line, fields, lines, framing, facts, NO_ODDITIES, text.length);
 }
 
 function readStatusLine(text: string): StatusLine {
@@ -93,6 +96,7 @@ export function actualFraming(method: string, status: number, declared: Framing)
 export function responseHead(
   line: StatusLine,
   fields: string[],
+  fieldLines: FieldLines,
   framing: Framing,
   facts: HeadFacts,
   oddities: readonly Oddity[],
@@ -104,6 +108,7 @@ export function responseHead(
     status: line.status,
     reason: line.reason,
     fields,
+    fieldLines,
     framing,
     keepAlive: mayStayOpen && framing.kind !== "until-close" && oddities.length === 0,
     upgrade: line.status === 101 && facts.upgrade !== undefined ? facts.upgrade.toLowerCase() : undefined,

@@ -44,6 +44,44 @@ test("what is written is read back the same: requests", () => {
   );
 });
 
+test("the lines of a head stand for its fields: with them the same is written as without", () => {
+  fc.assert(
+    fc.property(fields, (others) => {
+      const written = ["Host", "a.test:80", ...others];
+      const request = readRequests([bytes(requestHeadText("GET", "/", written))]).messages[0]?.head;
+      assert.equal(request?.fieldLines, requestHeadText("GET", "/", written).slice(16, -2));
+      assert.equal(
+        requestHeadText("PUT", "/x", request?.fields ?? [], request?.fieldLines),
+        requestHeadText("PUT", "/x", written),
+      );
+      const text = responseHeadText(200, "OK", ["Content-Length", "0", ...others]);
+      const answer = readAnswer([bytes(text)]).messages[0]?.head;
+      assert.equal(answer?.fieldLines, text.slice(17, -2));
+      assert.equal(responseHeadText(200, "OK", answer?.fields ?? [], answer?.fieldLines), text);
+    }),
+  );
+});
+
+test("lines that are not what would be written stand for nothing", () => {
+  const cases = ["A:b", "A:", "A:  b", "A:\tb", "A: \tb", "A: b ", "A: b\t", "A: b\r\nB:c", "A:b\r\nB: c"];
+  for (const line of cases) {
+    const request = readRequests([bytes(`GET / HTTP/1.1\r\nHost: a.test\r\n${line}\r\n\r\n`)]);
+    assert.equal(request.error, undefined, line);
+    assert.equal(request.messages[0]?.head.fieldLines, undefined, line);
+    const next = readRequests([bytes("GET / HTTP/1.1\r\nHost: a.test\r\n\r\n")]);
+    assert.equal(next.messages[0]?.head.fieldLines, "Host: a.test\r\n", "the next head has its own");
+  }
+  const { messages } = readAnswer([bytes("HTTP/1.1 200 OK\nContent-Length: 0\n\n")], { lenient: true });
+  const odd = messages[0]?.head;
+  assert.deepEqual([odd?.oddities, odd?.fieldLines], [["bare-lf"], undefined]);
+});
+
+test("a reason is looked at with lines, too", () => {
+  for (const reason of ["a\r\nB: c", "a\n", "a\0", "\u{1f600}"]) {
+    assert.throws(() => responseHeadText(200, reason, [], ""), new Http1Error("unsafe-text"), JSON.stringify(reason));
+  }
+});
+
 test("what is written is read back the same: answers with chunks and trailers", () => {
   const chunks = fc.array(
     fc.string({ unit: fc.constantFrom("a", "\r", "\n", "0", "\xff"), minLength: 1, maxLength: 40 }),

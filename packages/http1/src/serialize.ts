@@ -1,6 +1,6 @@
 import { consistsOf, isToken, TARGET } from "./characters.ts";
 import { Http1Error } from "./http1-error.ts";
-import type { RawFields } from "./message.ts";
+import type { FieldLines, RawFields } from "./message.ts";
 import { ownText } from "./own-text.ts";
 
 /** Names are few and come again and again; hostile ones must not fill memory. */
@@ -10,6 +10,7 @@ const LONGEST_KNOWN_NAME = 64;
 /** Line ends with the names behind them that were found to be tokens. */
 const lineStarts = new Map<string, string>();
 
+const UNSAFE_IN_LINE = /[\0\r\n]|[^\0-\xff]/;
 const BEYOND_LATIN1 = /[^\0-\xff]/;
 
 /** Ends the data of a chunk. */
@@ -20,21 +21,37 @@ export const LAST_CHUNK = "0\r\n\r\n";
 
 /**
  * A request head as latin1 text, with the empty line. The version is always HTTP/1.1.
+ * @param lines  of the head that exactly these fields were read from; they are not looked at once more
  * @throws Http1Error `unsafe-text` when a part would break out of its place: method or field name no token, target
  *   not visible ASCII, CR, LF, NUL or a character beyond latin1 in a value.
  */
-export function requestHeadText(method: string, target: string, fields: Readonly<RawFields>): string {
+export function requestHeadText(
+  method: string,
+  target: string,
+  fields: Readonly<RawFields>,
+  lines?: FieldLines,
+): string {
   if (!isToken(method) || target === "" || !consistsOf(target, TARGET)) throw new Http1Error("unsafe-text");
-  return checked(`${method} ${target} HTTP/1.1`, fields);
+  const firstLine = `${method} ${target} HTTP/1.1`;
+  return lines === undefined ? checked(firstLine, fields) : `${firstLine}\r\n${lines}\r\n`;
 }
 
 /**
  * The head of an answer as latin1 text, with the empty line. The version is always HTTP/1.1.
+ * @param lines  of the head that exactly these fields were read from; they are not looked at once more
  * @throws Http1Error `unsafe-text` as for `requestHeadText`, and for a status that is not 100 to 999.
  */
-export function responseHeadText(status: number, reason: string, fields: Readonly<RawFields>): string {
+export function responseHeadText(
+  status: number,
+  reason: string,
+  fields: Readonly<RawFields>,
+  lines?: FieldLines,
+): string {
   if (!Number.isInteger(status) || status < 100 || status > 999) throw new Http1Error("unsafe-text");
-  return checked(`HTTP/1.1 ${status} ${reason}`, fields);
+  const firstLine = `HTTP/1.1 ${status} ${reason}`;
+  if (lines === undefined) return checked(firstLine, fields);
+  if (UNSAFE_IN_LINE.test(reason)) throw new Http1Error("unsafe-text");
+  return `${firstLine}\r\n${lines}\r\n`;
 }
 
 /**

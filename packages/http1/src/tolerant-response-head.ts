@@ -34,7 +34,7 @@ export function parseTolerantly(
   facts.reset();
   for (let at = 0; at < fields.length; at += 2) facts.note(fields[at] ?? "", fields[at + 1] ?? "");
   const framing = actualFraming(method, line.status, tolerantFraming(line.version, facts, tolerate));
-  return responseHead(line, fields, framing, facts, [...oddities], text.length);
+  return responseHead(line, fields, undefined, framing, facts, [...oddities], text.length);
 }
 
 /**

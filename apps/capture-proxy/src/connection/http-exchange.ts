@@ -239,9 +239,20 @@ export class HttpExchange extends HeldExchange implements AnswerHandler {
   #originRequest({ authority }: ForwardPlan): OriginRequest {
     const { upgrade, keepAlive } = this.#head;
     const { framing } = this.sending;
-    const { method, path, fields } = this.request;
+    const { method, path, fields, fieldLines } = this.request;
     const isRetry = this.#isRetry;
-    return { method, path, fields, framing, hasBody: hasBody(framing), upgrade, authority, keepAlive, isRetry };
+    return {
+      method,
+      path,
+      fields,
+      fieldLines,
+      framing,
+      hasBody: hasBody(framing),
+      upgrade,
+      authority,
+      keepAlive,
+      isRetry,
+    };
   }
 
   #connected(origin: Origin, request: OriginRequest): void {
@@ -301,6 +312,7 @@ export class HttpExchange extends HeldExchange implements AnswerHandler {
       reason: head.reason,
       version: VERSIONS[head.version],
       fields: head.fields,
+      fieldLines: head.fieldLines,
       trailers: undefined,
     };
     pipeline.responding(this);

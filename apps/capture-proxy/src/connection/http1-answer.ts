@@ -1,6 +1,6 @@
 // Tested by ../../test/engine-flow.test.ts
 import { reasonPhrase } from "@headworks/http-fields";
-import { LAST_CHUNK, lastChunkWithTrailers, removeField, responseHeadText } from "@headworks/http1";
+import { areSameFields, LAST_CHUNK, lastChunkWithTrailers, removeField, responseHeadText } from "@headworks/http1";
 import type { DownstreamState, Framing, RawFields, RequestHead } from "@headworks/http1";
 import type { BatchedWriter } from "@headworks/sockets";
 import type { ResponseMessage } from "#exchange/exchange.ts";
@@ -40,7 +40,8 @@ export class Http1Answer {
     const fields = answerFields(response.fields, start);
     // RFC 9110, 8.6: a 204 has no Content-Length, whatever the origin says.
     if (response.status === 204) removeField(fields, "content-length");
-    const head = responseHeadText(response.status, response.reason, fields);
+    const lines = areSameFields(fields, response.fields) ? response.fieldLines : undefined;
+    const head = responseHeadText(response.status, response.reason, fields, lines);
     this.#writer.text(head);
     return head.length;
   }

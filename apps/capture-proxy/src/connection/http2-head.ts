@@ -38,6 +38,7 @@ export function readHttp2Head(
     version: "2",
     authority,
     fields,
+    fieldLines: undefined,
     framing,
     upgrade,
     keepAlive: true,

@@ -102,12 +102,14 @@ export abstract class LiveExchange implements Exchange {
 
   changeRequest(): RequestMessage {
     this.originalRequest ??= { message: { ...this.request, fields: [...this.request.fields] }, body: undefined };
+    this.request.fieldLines = undefined;
     return this.request;
   }
 
   changeResponse(): ResponseMessage {
     if (this.response === undefined) throw new TypeError("There is no answer to change yet");
     this.originalResponse ??= { message: { ...this.response, fields: [...this.response.fields] }, body: undefined };
+    this.response.fieldLines = undefined;
     return this.response;
   }
 

@@ -43,7 +43,10 @@ export type ExchangePlan =
 export type ForwardPlan = ExchangePlan & { kind: "forward" };
 
 /** A request head of whatever version of HTTP. */
-export type PlannedHead = Pick<RequestHead, "method" | "target" | "targetForm" | "fields" | "upgrade"> & {
+export type PlannedHead = Pick<
+  RequestHead,
+  "method" | "target" | "targetForm" | "fields" | "fieldLines" | "upgrade"
+> & {
   readonly version: "1.0" | "1.1" | "2";
 };
 
@@ -96,7 +99,7 @@ function inTunnel(
     authority = target.authority;
   }
   const secure = base.scheme === "https";
-  const request = message(head, base.scheme, place.host, place.port ?? base.port, path, head.fields);
+  const request = message(head, base.scheme, place.host, place.port ?? base.port, path);
   if (base.host === MAGIC_HOST) return ownPage(request, services, secure);
   const { host, port, serverName, via } = base;
   return {
@@ -115,14 +118,11 @@ function absolute(head: PlannedHead, services: ProxyServices): PlannedRequest {
   const target = parseAbsoluteTarget(head.target, head.method);
   if (typeof target === "string") return refused(target);
   const { scheme, host, port, path, authority } = target;
-  // Credentials for this proxy concern nobody else, neither the origin nor whoever reads the record.
-  const fields = [...head.fields];
-  removeField(fields, "proxy-authorization");
-  const request = message(head, scheme, host, port, path, fields);
+  const request = message(withoutCredentials(head), scheme, host, port, path);
   const secure = scheme === "https";
   if (host === MAGIC_HOST) return ownPage(request, services, secure);
   // A forwarding proxy sees the request's own Via; only a tunnel has to be asked for with it.
-  const via = secure || head.upgrade !== undefined ? viaOf(fields) : undefined;
+  const via = secure || head.upgrade !== undefined ? viaOf(request.fields) : undefined;
   return {
     kind: "planned",
     request,
@@ -133,6 +133,14 @@ function absolute(head: PlannedHead, services: ProxyServices): PlannedRequest {
       isHttp2Known: false,
     },
   };
+}
+
+/** Credentials for this proxy concern nobody else, neither the origin nor whoever reads the record. */
+function withoutCredentials(head: PlannedHead): PlannedHead {
+  if (!hasField(head.fields, "proxy-authorization")) return head;
+  const fields = [...head.fields];
+  removeField(fields, "proxy-authorization");
+  return { ...head, fields, fieldLines: undefined };
 }
 
 function toProxyItself(
@@ -148,7 +156,7 @@ function toProxyItself(
       `This is a proxy: ask it for an absolute URL, as programs do that were told to use a proxy, or open http://${MAGIC_HOST}/ through it`,
     );
   }
-  return ownPage(message(head, "http", host, hostField?.port ?? 80, head.target, head.fields), services, false);
+  return ownPage(message(head, "http", host, hostField?.port ?? 80, head.target), services, false);
 }
 
 function message(
@@ -157,7 +165,6 @@ function message(
   host: string,
   port: number,
   path: string,
-  fields: string[],
 ): RequestMessage {
   const isWebSocket = head.upgrade !== undefined && isWebSocketRequest(head);
   const shown: Scheme = isWebSocket ? (scheme === "https" ? "wss" : "ws") : scheme;
@@ -168,7 +175,8 @@ function message(
     port,
     path,
     version: VERSIONS[head.version],
-    fields,
+    fields: head.fields,
+    fieldLines: head.fieldLines,
     trailers: undefined,
   };
 }

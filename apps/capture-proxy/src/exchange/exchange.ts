@@ -1,5 +1,5 @@
 import type { RuleKind } from "@headworks/capture-contract";
-import type { RawFields } from "@headworks/http1";
+import type { FieldLines, RawFields } from "@headworks/http1";
 import type { BodyCapture } from "./body.ts";
 import type { Failure } from "./failure.ts";
 import type { Pace } from "./line.ts";
@@ -42,6 +42,8 @@ export interface RequestMessage {
   path: string;
   version: HttpVersion;
   fields: RawFields;
+  /** Of `fields`, as long as no rule changed the message. */
+  fieldLines?: FieldLines;
   trailers: RawFields | undefined;
 }
 
@@ -50,6 +52,8 @@ export interface ResponseMessage {
   reason: string;
   version: HttpVersion;
   fields: RawFields;
+  /** Of `fields`, as long as no rule changed the message. */
+  fieldLines?: FieldLines;
   trailers: RawFields | undefined;
 }
 

@@ -97,17 +97,25 @@ const CASES: readonly [filter: TrafficFilter, found: string][] = [
   [{ q: "query:year" }, "report"],
 ];
 
-async function named(rig: StoreRig): Promise<Map<string, string>> {
+async function named(rig: StoreRig, hasFieldLines = true): Promise<Map<string, string>> {
   const names = new Map<string, string>();
-  for (const [name, options] of Object.entries(ENTRIES)) names.set(rig.add(options).id, name);
+  for (const [name, options] of Object.entries(ENTRIES)) names.set(rig.add({ ...options, hasFieldLines }).id, name);
   await rig.store.flush();
   return names;
 }
 
-test("every filter finds what it says, counted, listed and summed up alike", async () => {
+test("every filter finds what it says, counted, listed and summed up alike, over HTTP/1.1", async () => {
+  await everyFilter(true);
+});
+
+test("every filter finds what it says, counted, listed and summed up alike, over HTTP/2", async () => {
+  await everyFilter(false);
+});
+
+async function everyFilter(hasFieldLines: boolean): Promise<void> {
   await using directory = await temporaryDirectory();
   await using rig = await openRig(directory.path);
-  const names = await named(rig);
+  const names = await named(rig, hasFieldLines);
   for (const [filter, expected] of CASES) {
     const shown = JSON.stringify(filter);
     const { rows, total } = await rig.rows(filter, { order: "asc" });
@@ -136,7 +144,7 @@ test("every filter finds what it says, counted, listed and summed up alike", asy
       shown,
     );
   }
-});
+}
 
 test("a filter asked of an empty session finds what arrives afterwards", async () => {
   await using directory = await temporaryDirectory();

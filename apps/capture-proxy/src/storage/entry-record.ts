@@ -1,6 +1,6 @@
 // Tested by open-capture-store.test.ts
 import type { Failure } from "@headworks/capture-contract";
-import type { RawFields } from "@headworks/http1";
+import type { FieldLines, RawFields } from "@headworks/http1";
 import type { EffectRecord } from "./rule-effects.ts";
 
 /** Codes of `entry.*_body_state`. */
@@ -53,18 +53,32 @@ export type EntryRecord = [
 /** `inlineBytes` are taken from the batch's memory in order; `spooled` names a body that was sent ahead. */
 export type BodyRecord = [size: number, stored: number, state: number, inlineBytes: number, spooled: number];
 
+/** Between the parts of an entry: neither JSON nor the lines of fields have it. */
+export const PART_END = "\0";
+
 /**
- * An entry travels as lines of text: its record, and what the writer stores unread: the request's fields, the answer's
- * and facts of TLS, empty where there are none. JSON has no raw line ends.
+ * An entry travels as parts of one text: its record, and what the writer stores unread: the request's fields, the answer's
+ * and facts of TLS, empty where there are none. Fields are the lines that they were read from where there are such, JSON
+ * where not.
  */
-export function entryLines(
+export function entryText(
   record: EntryRecord,
-  requestFields: Readonly<RawFields>,
-  responseFields: Readonly<RawFields> | undefined,
+  request: FieldsOfMessage,
+  response: FieldsOfMessage | undefined,
   tls: string,
 ): string {
-  const responseLine = responseFields === undefined ? "" : JSON.stringify(responseFields);
-  return `${JSON.stringify(record)}\n${JSON.stringify(requestFields)}\n${responseLine}\n${tls}`;
+  const responseText = response === undefined ? "" : fieldsText(response);
+  return `${JSON.stringify(record)}${PART_END}${fieldsText(request)}${PART_END}${responseText}${PART_END}${tls}`;
+}
+
+interface FieldsOfMessage {
+  readonly fields: Readonly<RawFields>;
+  readonly fieldLines?: FieldLines;
+}
+
+/** Never empty: that would be no message. */
+function fieldsText({ fields, fieldLines }: FieldsOfMessage): string {
+  return fieldLines === undefined || fieldLines === "" ? JSON.stringify(fields) : fieldLines;
 }
 
 /** There is none. */

@@ -4,7 +4,7 @@ import type { BodyFiles } from "./body-files.ts";
 import type { ChangeLog } from "./change-log.ts";
 import type { Database, SqlRow, Statement } from "./database.ts";
 import { BatchReader } from "./batch-memory.ts";
-import { NOT_STORED } from "./entry-record.ts";
+import { NOT_STORED, PART_END } from "./entry-record.ts";
 import type { BodyRecord, EntryRecord } from "./entry-record.ts";
 import type { SessionTable } from "./session-table.ts";
 import type { StreamRows } from "./stream-rows.ts";
@@ -73,7 +73,7 @@ export function* entriesOfBatch({ entries, memory, firstSeq }: RecordBatch): Gen
     return reader.body(bytes);
   };
   for (let index = 0; index < entries; index += 1) {
-    const [line = "", requestFields = "[]", responseFields = "", tls = ""] = reader.text().split("\n");
+    const [line = "", requestFields = "[]", responseFields = "", tls = ""] = reader.text().split(PART_END);
     const record = JSON.parse(line) as EntryRecord;
     if (firstSeq !== undefined) record[0] = firstSeq + index;
     const requestBytes = body(record[31][3]);

@@ -4,7 +4,6 @@ import type {
   RequestData,
   ResponseData,
   Timings,
-  TlsInfo,
   TrafficEntry,
   TrafficSnapshot,
 } from "@headworks/capture-contract";
@@ -18,6 +17,7 @@ import { parsed } from "./stored-json.ts";
 import { shownEffect } from "./rule-effects.ts";
 import { ENTRY_STATES, FLAG_MODIFIED, FLAG_PASSTHROUGH, FLAG_SCRIPTED } from "./entry-facts.ts";
 import { BODY_STATES } from "./entry-record.ts";
+import { storedTls } from "./stored-tls.ts";
 
 /** Columns of `entry` for a list row. */
 export const SNAPSHOT_COLUMNS =
@@ -112,7 +112,7 @@ export function entryOfRow(row: SqlRow, sessionId: string, request: ShownBody, r
     resource_type: String(row["resource_type"]) as TrafficEntry["resource_type"],
     timings: timingsOf(row["timings"]),
     failure: parsed<Failure>(row["failure"]),
-    tls: parsed<TlsInfo>(row["tls"]),
+    tls: storedTls(row["tls"]),
     source: String(row["source"]) as TrafficEntry["source"],
     connection_id: numberOrNull(row["connection_id"]),
   };

@@ -5,9 +5,10 @@ import type { SqlRow } from "./database.ts";
 import { ENTRY_STATES, FLAG_PASSTHROUGH } from "./entry-facts.ts";
 import { BODY_STATES } from "./entry-record.ts";
 import { urlOfRow } from "./entry-shapes.ts";
-import { parsed } from "./stored-json.ts";
+import { parsed, storedFields } from "./stored-json.ts";
 import { shownEffect } from "./rule-effects.ts";
 import type { StoredBodies } from "./stored-bodies.ts";
+import { storedTls } from "./stored-tls.ts";
 
 /** What `_weir` carries as `more`: the facts of a stored entry that HAR has no room for, so that none is lost. */
 export interface HarExtras {
@@ -42,7 +43,7 @@ export function harExchangeOf(row: SqlRow, sessionId: string, bodies: StoredBodi
       method: String(row["method"]),
       url: urlOfRow(row),
       httpVersion: textOf(row["request_version"]) ?? "HTTP/1.1",
-      fields: parsed<string[]>(row["request_fields"]) ?? [],
+      fields: storedFields(row["request_fields"]) ?? [],
       body: harBody(row, "request", bodies, maxBodyBytes),
       ...missingBody(row, "request"),
     },
@@ -53,7 +54,7 @@ export function harExchangeOf(row: SqlRow, sessionId: string, bodies: StoredBodi
             status: Number(row["status"]),
             reason: textOf(row["status_message"]) ?? "",
             httpVersion: textOf(row["response_version"]) ?? "HTTP/1.1",
-            fields: parsed<string[]>(row["response_fields"]) ?? [],
+            fields: storedFields(row["response_fields"]) ?? [],
             body: harBody(row, "response", bodies, maxBodyBytes),
             ...missingBody(row, "response"),
           },
@@ -83,7 +84,7 @@ function extrasOf(row: SqlRow, failure: Failure | null): HarExtras {
     durationUs: numberOf(row["duration_us"]),
     ttfbUs: numberOf(row["ttfb_us"]),
     failure,
-    tls: parsed<TlsInfo>(row["tls"]),
+    tls: storedTls(row["tls"]),
     requestTrailers: parsed<string[]>(row["request_trailers"]),
     responseTrailers: parsed<string[]>(row["response_trailers"]),
     requestBody: bodyFacts(row, "request"),

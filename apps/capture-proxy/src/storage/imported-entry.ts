@@ -3,9 +3,10 @@ import { parseHostPort } from "@headworks/host-patterns";
 import type { Failure, TlsInfo } from "@headworks/capture-contract";
 import { INLINE_BODY_BYTES } from "#exchange/body.ts";
 import { FLAG_PASSTHROUGH, readFields, resourceTypeOf } from "./entry-facts.ts";
-import { BODY_STATES, NO_BODY, NOT_STORED, entryLines } from "./entry-record.ts";
+import { BODY_STATES, NO_BODY, NOT_STORED, entryText } from "./entry-record.ts";
 import type { EffectRecord } from "./rule-effects.ts";
 import type { BodyRecord, EntryRecord } from "./entry-record.ts";
+import { tlsText } from "./stored-tls.ts";
 
 /** An entry of a file, whatever its format, checked and in the store's terms. */
 export interface ImportedEntry {
@@ -126,7 +127,7 @@ export function encodeImported(
   const inline = (message: ImportedMessage | undefined, body: BodyRecord): Uint8Array[] =>
     body[3] > 0 && message?.body instanceof Uint8Array ? [message.body] : [];
   return {
-    text: entryLines(record, request.fields, response?.fields, entry.tls === null ? "" : JSON.stringify(entry.tls)),
+    text: entryText(record, request, response, entry.tls === null ? "" : tlsText(entry.tls)),
     bodies: [...inline(request, requestBody), ...inline(response, responseBody), ...(entry.effect?.bodies ?? [])],
   };
 }

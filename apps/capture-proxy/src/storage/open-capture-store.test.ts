@@ -6,6 +6,7 @@ import { temporaryDirectory, waitUntil } from "@headworks/testkit";
 import { openDatabase } from "./database.ts";
 import { sampleExchange } from "./sample-exchange.ts";
 import { NEVER, openRig } from "./store-rig.ts";
+import { tlsText } from "./stored-tls.ts";
 
 test("a recorded exchange is given back as its row and, with fields, bodies and timings, as its entry", async () => {
   await using directory = await temporaryDirectory();
@@ -338,6 +339,57 @@ function rowCount(path: string): number {
     database.close();
   }
 }
+
+const ODD_FIELDS: readonly string[][] = [
+  [],
+  ["A", ""],
+  ["A", "", "B", ""],
+  ["a", "x: y", "a", ": ", "A", "1"],
+  ["A", '"quoted" \\ back', "B", "caf\xe9\xff", "C", "tab\tinside"],
+  ["[", "a name that only HTTP/2 has"],
+];
+
+test("fields come back as they were, whether they came as lines or not", async () => {
+  await using directory = await temporaryDirectory();
+  await using rig = await openRig(directory.path);
+  for (const fields of ODD_FIELDS) {
+    for (const hasFieldLines of [true, false]) {
+      const { id } = rig.add({ requestFields: fields, responseFields: fields, hasFieldLines });
+      await rig.store.flush();
+      const entry = await rig.entry(id);
+      const pairs = fields.flatMap((text, at) => (at % 2 === 0 ? [[text, fields[at + 1]]] : []));
+      assert.deepEqual(entry?.request.headers_list, pairs, JSON.stringify(fields));
+      assert.deepEqual(entry?.response?.headers_list, pairs, JSON.stringify(fields));
+    }
+  }
+});
+
+test("facts of TLS come back as they were, also those that an earlier version stored", async () => {
+  await using directory = await temporaryDirectory();
+  const facts = {
+    client_version: "TLSv1.3",
+    client_cipher: "TLS_AES_128_GCM_SHA256",
+    sni: "example.com",
+    upstream_version: "TLSv1.2",
+    upstream_cipher: null,
+    upstream_verified: false,
+    upstream_subject: "CN=example.com",
+    upstream_issuer: null,
+    upstream_valid_to: "2027-06-12T20:33:05.000Z",
+  };
+  let id: string;
+  {
+    await using rig = await openRig(directory.path);
+    ({ id } = rig.add());
+  }
+  for (const stored of [JSON.stringify(facts), tlsText(facts)]) {
+    const database = openDatabase(directory.file("traffic.db"));
+    database.prepare("UPDATE head SET tls = ?").run(stored);
+    database.close();
+    await using rig = await openRig(directory.path);
+    assert.deepEqual((await rig.entry(id))?.tls, facts, stored);
+  }
+});
 
 test("notes are set, cleared, and found", async () => {
   await using directory = await temporaryDirectory();

@@ -4,7 +4,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { fieldValue, fieldValues } from "@headworks/http1";
 import type { BodyPart } from "./capture-store.ts";
 import { DecodedBodies } from "./decoded-bodies.ts";
-import { parsed } from "./stored-json.ts";
+import { storedFields } from "./stored-json.ts";
 import { CancelledError } from "./filtered-set.ts";
 import type { Interest } from "./filtered-set.ts";
 import type { BodyRequest, FromReader, ReaderRequest, ReaderSetup, ToReader } from "./reader-messages.ts";
@@ -168,7 +168,7 @@ export class ReaderThread {
     const row = this.#reader.visibleRow(request.id, request.sessions);
     if (row === undefined) return undefined;
     const seq = Number(row["seq"]);
-    const fields = parsed<string[]>(row[`${side}_fields`]) ?? [];
+    const fields = storedFields(row[`${side}_fields`]) ?? [];
     const contentType = fieldValue(fields, "content-type") ?? null;
     const isCut = Number(row[`${side}_body_stored`]) < Number(row[`${side}_body_size`]);
     const source = this.#reader.bodies.locate(seq, side) ?? new Uint8Array(0);

@@ -2,11 +2,12 @@
 import type { Failure, TlsInfo } from "@headworks/capture-contract";
 import { stageTimings } from "#exchange/exchange.ts";
 import type { ExchangeView, UpstreamTlsFacts } from "#exchange/exchange.ts";
-import { BODY_STATES, NO_BODY, NOT_STORED, entryLines } from "./entry-record.ts";
+import { BODY_STATES, NO_BODY, NOT_STORED, entryText } from "./entry-record.ts";
 import type { BodyRecord, EntryRecord } from "./entry-record.ts";
 import { effectOf } from "./rule-effects.ts";
 import type { BodyCapture } from "#exchange/body.ts";
 import { durationUs, flagsOf, readFields, resourceTypeOf, stateCode, ttfbUs } from "./entry-facts.ts";
+import { tlsText } from "./stored-tls.ts";
 
 /** Text of an exchange; `storesBodies` false says that its bodies are shed. Bodies of running exchanges are left out. */
 export function encodeRecord(
@@ -70,7 +71,7 @@ export function encodeRecord(
     null,
     code === 0 ? null : (effectOf(exchange) ?? null),
   ];
-  return entryLines(record, request.fields, response?.fields, tlsText(exchange));
+  return entryText(record, request, response, connectionTls(exchange));
 }
 
 /** The cause stays out: it may be anything, and the message says what matters. */
@@ -106,15 +107,15 @@ interface ConnectionTls {
 /** All exchanges of a connection share its facts, so the text of them is kept as long as they are. */
 const textsByUpstream = new WeakMap<UpstreamTlsFacts, ConnectionTls>();
 
-/** Facts of TLS on both sides, as JSON; empty when there was none. */
-function tlsText({ client, upstreamTls: upstream }: ExchangeView): string {
+/** Facts of TLS on both sides for their column; empty when there was none. */
+function connectionTls({ client, upstreamTls: upstream }: ExchangeView): string {
   if (upstream === undefined) {
     const hasNone = client.tls === undefined && client.sni === undefined;
-    return hasNone ? "" : JSON.stringify({ ...clientPart(client), ...NO_UPSTREAM_TLS });
+    return hasNone ? "" : tlsText({ ...clientPart(client), ...NO_UPSTREAM_TLS });
   }
   const known = textsByUpstream.get(upstream);
   if (known !== undefined && known.client.tls === client.tls && known.client.sni === client.sni) return known.text;
-  const text = JSON.stringify({ ...clientPart(client), ...upstreamPart(upstream) });
+  const text = tlsText({ ...clientPart(client), ...upstreamPart(upstream) });
   textsByUpstream.set(upstream, { client, text });
   return text;
 }

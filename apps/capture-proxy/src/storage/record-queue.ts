@@ -8,7 +8,7 @@ import type { RecordBatch } from "./writer-messages.ts";
 /** A batch is sent when it is full, or has waited so long: a commit rewrites pages, and pages are shared by what comes together. */
 const BATCH_MS = 20;
 /** Memory that is kept for the next batches: as much as is under way while storing keeps up. */
-const MOST_SPARE = 4;
+const MOST_SPARE = 8;
 
 /** Gathers encoded entries of a few milliseconds into one message. */
 export class RecordQueue {

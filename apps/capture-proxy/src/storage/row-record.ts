@@ -8,7 +8,7 @@ import { kindsOfFlags } from "./applied-kinds.ts";
 import { ENTRY_STATES, FLAG_MODIFIED, FLAG_PASSTHROUGH } from "./entry-facts.ts";
 import { urlOfRow } from "./entry-shapes.ts";
 import type { EntryStreams, StreamFacts } from "./entry-streams.ts";
-import { parsed } from "./stored-json.ts";
+import { storedFields } from "./stored-json.ts";
 import type { StoredBodies } from "./stored-bodies.ts";
 
 /** Bytes of one decoded body that a search looks at. */
@@ -141,10 +141,10 @@ export class RowRecord implements QueryRecord {
     return this.#stream?.webSocketTexts(directions) ?? [];
   }
   requestFields(): readonly string[] {
-    return parsed<string[]>(this.#row["request_fields"]) ?? NO_FIELDS;
+    return storedFields(this.#row["request_fields"]) ?? NO_FIELDS;
   }
   responseFields(): readonly string[] {
-    return parsed<string[]>(this.#row["response_fields"]) ?? NO_FIELDS;
+    return storedFields(this.#row["response_fields"]) ?? NO_FIELDS;
   }
   requestText(): string | undefined {
     return this.#text("request", this.requestType, this.requestFields());

@@ -1,7 +1,9 @@
 // Tested by open-capture-store.test.ts
 import { BodyCapture } from "#exchange/body.ts";
+import { Http1Error, requestHeadText } from "@headworks/http1";
+import type { FieldLines } from "@headworks/http1";
 import type { BodySpool } from "#exchange/body.ts";
-import type { Exchange } from "#exchange/exchange.ts";
+import type { Exchange, RequestMessage, ResponseMessage } from "#exchange/exchange.ts";
 
 /** What a made-up exchange is like; everything has a plain default. */
 export interface SampleOptions {
@@ -17,6 +19,8 @@ export interface SampleOptions {
   readonly durationMs?: number;
   readonly requestFields?: string[];
   readonly responseFields?: string[];
+  /** False: as HTTP/2 brings fields. True without it, where they could be read from lines. */
+  readonly hasFieldLines?: boolean;
   readonly requestBody?: readonly (string | Uint8Array)[];
   readonly responseBody?: readonly (string | Uint8Array)[];
   readonly limitBytes?: number;
@@ -50,6 +54,19 @@ const UNCHANGEABLE = {
 
 let serial = 0;
 
+const FIRST_LINE = "GET / HTTP/1.1\r\n";
+
+/** What HTTP/1.1 reads such fields from, or undefined where they cannot have come like that. */
+function linesOf(fields: readonly string[]): FieldLines {
+  if (fields.some((text) => /[\0-\x08\x0b-\x1f\x7f]|^[ \t]|[ \t]$/.test(text))) return undefined;
+  try {
+    return requestHeadText("GET", "/", [...fields]).slice(FIRST_LINE.length, -2);
+  } catch (error) {
+    if (error instanceof Http1Error) return undefined;
+    throw error;
+  }
+}
+
 /** A finished exchange for tests and measurements, as the data path would hand it over. */
 export function sampleExchange(options: SampleOptions = {}): Exchange {
   serial += 1;
@@ -69,32 +86,8 @@ export function sampleExchange(options: SampleOptions = {}): Exchange {
       `0193${(Date.now() % 0xffff).toString(16).padStart(4, "0")}-0000-7000-8000-${serial.toString(16).padStart(12, "0")}`,
     startedAtMs: options.startedAtMs ?? 1_763_700_000_000 + serial,
     client: { address: "127.0.0.1:50000", connection: options.connection ?? 7, sni: undefined, tls: undefined },
-    request: {
-      method: options.method ?? "GET",
-      scheme: options.scheme ?? "https",
-      host: options.host ?? "example.com",
-      port: options.port ?? 443,
-      path: options.path ?? "/items?page=1",
-      version: "HTTP/1.1",
-      fields: options.requestFields ?? ["Host", options.host ?? "example.com", "Accept", "*/*"],
-      trailers: undefined,
-    },
-    response: hasAnswer
-      ? {
-          status: options.status ?? 200,
-          reason: "OK",
-          version: "HTTP/1.1",
-          fields: options.responseFields ?? [
-            "Content-Type",
-            "text/plain; charset=utf-8",
-            "X-Order",
-            "1",
-            "x-order",
-            "2",
-          ],
-          trailers: undefined,
-        }
-      : undefined,
+    request: requestOf(options),
+    response: hasAnswer ? responseOf(options) : undefined,
     requestBody,
     responseBody,
     moments: {
@@ -118,6 +111,38 @@ export function sampleExchange(options: SampleOptions = {}): Exchange {
     isRecorded: true,
     ...effectsOf(options),
   };
+}
+
+function requestOf(options: SampleOptions): RequestMessage {
+  const fields = options.requestFields ?? ["Host", options.host ?? "example.com", "Accept", "*/*"];
+  return {
+    method: options.method ?? "GET",
+    scheme: options.scheme ?? "https",
+    host: options.host ?? "example.com",
+    port: options.port ?? 443,
+    path: options.path ?? "/items?page=1",
+    version: "HTTP/1.1",
+    fields,
+    fieldLines: hasLines(options) ? linesOf(fields) : undefined,
+    trailers: undefined,
+  };
+}
+
+function responseOf(options: SampleOptions): ResponseMessage {
+  const plain = ["Content-Type", "text/plain; charset=utf-8", "X-Order", "1", "x-order", "2"];
+  const fields = options.responseFields ?? plain;
+  return {
+    status: options.status ?? 200,
+    reason: "OK",
+    version: "HTTP/1.1",
+    fields,
+    fieldLines: hasLines(options) ? linesOf(fields) : undefined,
+    trailers: undefined,
+  };
+}
+
+function hasLines({ hasFieldLines = true, originalRequest, originalResponse }: SampleOptions): boolean {
+  return hasFieldLines && originalRequest === undefined && originalResponse === undefined;
 }
 
 function filled(pieces: readonly (string | Uint8Array)[], options: SampleOptions): BodyCapture {

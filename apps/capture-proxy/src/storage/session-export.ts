@@ -2,7 +2,7 @@
 import type { CaptureSession } from "@headworks/capture-contract";
 import type { SqlRow } from "./database.ts";
 import { entryOfRow } from "./entry-shapes.ts";
-import { parsed } from "./stored-json.ts";
+import { storedFields } from "./stored-json.ts";
 import { readFilePart } from "./stored-bodies.ts";
 import { TrafficExport } from "./traffic-export.ts";
 import type { ExportSource } from "./traffic-export.ts";
@@ -94,7 +94,7 @@ function nativeEntry(row: SqlRow, sessionId: string, { bodies }: ExportSource): 
     const isEmbedded = stored > 0 && stored <= LARGEST_EMBEDDED_BODY_BYTES;
     return {
       bytes: isEmbedded ? bodies.read(Number(row["seq"]), side, stored) : undefined,
-      fields: parsed<string[]>(row[`${side}_fields`]) ?? [],
+      fields: storedFields(row[`${side}_fields`]) ?? [],
     };
   };
   return {

@@ -1,6 +1,24 @@
 // Tested by open-capture-store.test.ts
+import type { RawFields } from "@headworks/http1";
 
 /** JSON of a column, written by this program. */
 export function parsed<T>(value: unknown): T | null {
   return typeof value === "string" ? (JSON.parse(value) as T) : null;
+}
+
+/** Fields of a column, written by this program: a JSON array, or the lines that they were read from (`FieldLines`). */
+export function storedFields(value: unknown): RawFields | null {
+  if (typeof value !== "string") return null;
+  return value.startsWith("[") ? (JSON.parse(value) as RawFields) : fieldsOfLines(value);
+}
+
+function fieldsOfLines(lines: string): RawFields {
+  const fields: RawFields = [];
+  for (let at = 0; at < lines.length;) {
+    const nameEnd = lines.indexOf(": ", at);
+    const lineEnd = lines.indexOf("\r\n", at);
+    fields.push(lines.slice(at, nameEnd), lines.slice(nameEnd + 2, lineEnd));
+    at = lineEnd + 2;
+  }
+  return fields;
 }

@@ -4,7 +4,7 @@ import { decodeContentSync } from "@headworks/http-fields/content-coding";
 import { fieldValues } from "@headworks/http1";
 import type { SqlRow } from "./database.ts";
 import { urlOfRow } from "./entry-shapes.ts";
-import { parsed } from "./stored-json.ts";
+import { storedFields } from "./stored-json.ts";
 import { mayBeText, SEARCHED_BYTES } from "./row-record.ts";
 import type { StoredBodies } from "./stored-bodies.ts";
 
@@ -99,11 +99,11 @@ export class TextSieve {
 }
 
 function decoded(stored: Uint8Array, row: SqlRow, side: "request" | "response"): Uint8Array {
-  const codings = fieldValues(parsed<string[]>(row[`${side}_fields`]) ?? [], "content-encoding");
+  const codings = fieldValues(storedFields(row[`${side}_fields`]) ?? [], "content-encoding");
   return decodeContentSync(stored, codings, { maxBytes: SEARCHED_BYTES }).bytes;
 }
 
-/** Field lists are JSON: between a name and its value stands `","`, in a line `: `. */
+/** Field lists that are JSON have `","` between a name and its value, where a line has `: `. */
 function linesOf(json: string): string {
   return json.replaceAll('","', ": ");
 }

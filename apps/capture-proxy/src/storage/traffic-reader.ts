@@ -3,7 +3,7 @@ import type { MatchPreview, TrafficEntry, TrafficFilter, TrafficSnapshot } from 
 import { openDatabase, TRAFFIC_MIGRATIONS } from "./database.ts";
 import type { Database, SqlRow, SqlValue, Statement } from "./database.ts";
 import { entryOfRow, SNAPSHOT_COLUMNS, snapshotOfRow } from "./entry-shapes.ts";
-import { parsed } from "./stored-json.ts";
+import { storedFields } from "./stored-json.ts";
 import { planFilter } from "./filter-plan.ts";
 import { FilteredSet } from "./filtered-set.ts";
 import type { EntrySource, Interest } from "./filtered-set.ts";
@@ -300,8 +300,8 @@ export class TrafficReader {
     return entryOfRow(
       includeBodies ? row : withoutReplacedBodies(row),
       sessionId,
-      { bytes: read("request"), fields: parsed<string[]>(row["request_fields"]) ?? [] },
-      { bytes: read("response"), fields: parsed<string[]>(row["response_fields"]) ?? [] },
+      { bytes: read("request"), fields: storedFields(row["request_fields"]) ?? [] },
+      { bytes: read("response"), fields: storedFields(row["response_fields"]) ?? [] },
     );
   }
 

@@ -1,7 +1,7 @@
 // Tested by capture-store-search.test.ts
 import type { TreeNode } from "@headworks/capture-contract";
 import type { Database, SqlValue } from "./database.ts";
-import { parsed } from "./stored-json.ts";
+import { storedFields } from "./stored-json.ts";
 import type { SessionScope } from "./reader-messages.ts";
 
 const PATH = "(CASE instr(path, '?') WHEN 0 THEN path ELSE substr(path, 1, instr(path, '?') - 1) END)";
@@ -91,7 +91,7 @@ function headerNames(
     )
     .iterate(scope.number, scope.floorSeq);
   for (const row of rows) {
-    for (const fields of [parsed<string[]>(row["request_fields"]), parsed<string[]>(row["response_fields"])]) {
+    for (const fields of [storedFields(row["request_fields"]), storedFields(row["response_fields"])]) {
       for (let index = 0; fields !== null && index < fields.length; index += 2) {
         const name = (fields[index] ?? "").toLowerCase();
         if (name.startsWith(wanted)) counts.set(name, (counts.get(name) ?? 0) + 1);

@@ -1,6 +1,13 @@
 // Tested by ../../test/engine-flow.test.ts
 import type { Socket } from "node:net";
-import { LAST_CHUNK, lastChunkWithTrailers, requestHeadText, ResponseReader, UpstreamState } from "@headworks/http1";
+import {
+  areSameFields,
+  LAST_CHUNK,
+  lastChunkWithTrailers,
+  requestHeadText,
+  ResponseReader,
+  UpstreamState,
+} from "@headworks/http1";
 import type { Http1Error, RawFields, ResponseHead } from "@headworks/http1";
 import type { UpstreamTlsFacts } from "#exchange/exchange.ts";
 import type { Failure } from "#exchange/failure.ts";
@@ -108,7 +115,8 @@ export class OriginConnection implements Origin {
     if (forwarding === undefined) removeOurMembers(fields);
     else addProxyFields(fields, forwarding);
     const target = forwarding === undefined ? path : absoluteTarget(this.#destination, path);
-    const head = requestHeadText(method, target, fields);
+    const lines = areSameFields(fields, request.fields) ? request.fieldLines : undefined;
+    const head = requestHeadText(method, target, fields, lines);
     this.#state.requestStarted(request);
     this.history?.requestSent(request);
     this.#reader.expect(method, upgrade);

@@ -320,5 +320,12 @@ function statusOf(section: readonly string[]): number {
 }
 
 function headOf(status: number, section: readonly string[], framing: Framing): AnswerHead {
-  return { version: "2", status, reason: reasonPhrase(status), fields: withoutPseudoFields(section), framing };
+  return {
+    version: "2",
+    status,
+    reason: reasonPhrase(status),
+    fields: withoutPseudoFields(section),
+    fieldLines: undefined,
+    framing,
+  };
 }

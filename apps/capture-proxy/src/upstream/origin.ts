@@ -1,5 +1,5 @@
 // Tested by ../../test/engine-flow.test.ts
-import type { Framing, RawFields, UpstreamRequest } from "@headworks/http1";
+import type { FieldLines, Framing, RawFields, UpstreamRequest } from "@headworks/http1";
 import type { ByteSocket } from "@headworks/sockets";
 import type { UpstreamTlsFacts } from "#exchange/exchange.ts";
 import type { Failure } from "#exchange/failure.ts";
@@ -10,6 +10,7 @@ export interface AnswerHead {
   readonly status: number;
   readonly reason: string;
   readonly fields: RawFields;
+  readonly fieldLines: FieldLines;
   readonly framing: Framing;
 }
 
@@ -43,6 +44,7 @@ export interface OriginRequest extends UpstreamRequest {
   readonly path: string;
   /** As the exchange has them; what concerns only the client's connection is left out by the origin. */
   readonly fields: Readonly<RawFields>;
+  readonly fieldLines: FieldLines;
   readonly framing: Framing;
   /** Lower-cased, of an upgrade that was offered properly. */
   readonly upgrade: string | undefined;

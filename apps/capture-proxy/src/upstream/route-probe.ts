@@ -90,6 +90,7 @@ async function askFor(
       method: "HEAD",
       path,
       fields: ["Host", place, "User-Agent", "weir", "Accept", "*/*", "Connection", "close"],
+      fieldLines: undefined,
       framing: NO_BODY,
       upgrade: undefined,
       authority: undefined,

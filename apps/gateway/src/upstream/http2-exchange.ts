@@ -206,6 +206,7 @@ function headOf(status: number, section: readonly string[], framing: Framing): R
     status,
     reason: reasonPhrase(status),
     fields: withoutPseudoFields(section),
+    fieldLines: undefined,
     framing,
     keepAlive: true,
     upgrade: undefined,
