@@ -150,7 +150,14 @@ async function buildProgram(invocation: Invocation, outcome: Outcome, complete: 
     if (words.includes(complete)) await fill(command, invocation, outcome);
   }
   refuseEmptyPaths(program);
+  pointToHelp(program, "weir");
   return program;
+}
+
+/** Whoever mistypes a command or an option is told where the right ones are listed. */
+function pointToHelp(command: Command, path: string): void {
+  command.showHelpAfterError(`Run ${path} --help to see what there is.`);
+  for (const below of command.commands) pointToHelp(below, `${path} ${below.name()}`);
 }
 
 const TOP_HELP = `
