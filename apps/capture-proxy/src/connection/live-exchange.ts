@@ -101,15 +101,16 @@ export abstract class LiveExchange implements Exchange {
   }
 
   changeRequest(): RequestMessage {
-    this.originalRequest ??= { message: { ...this.request, fields: [...this.request.fields] }, body: undefined };
+    // Who changes fields changes them in place: their lines are no more.
     this.request.fieldLines = undefined;
+    this.originalRequest ??= { message: { ...this.request, fields: [...this.request.fields] }, body: undefined };
     return this.request;
   }
 
   changeResponse(): ResponseMessage {
     if (this.response === undefined) throw new TypeError("There is no answer to change yet");
-    this.originalResponse ??= { message: { ...this.response, fields: [...this.response.fields] }, body: undefined };
     this.response.fieldLines = undefined;
+    this.originalResponse ??= { message: { ...this.response, fields: [...this.response.fields] }, body: undefined };
     return this.response;
   }
 

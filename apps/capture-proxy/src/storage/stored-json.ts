@@ -1,4 +1,3 @@
-// Tested by open-capture-store.test.ts
 import type { RawFields } from "@headworks/http1";
 
 /** JSON of a column, written by this program. */
@@ -6,7 +5,10 @@ export function parsed<T>(value: unknown): T | null {
   return typeof value === "string" ? (JSON.parse(value) as T) : null;
 }
 
-/** Fields of a column, written by this program: a JSON array, or the lines that they were read from (`FieldLines`). */
+/**
+ * Fields of a column, written by this program: a JSON array, or the lines that they were read from (`FieldLines`).
+ * @throws SyntaxError for anything else, which only a damaged file has
+ */
 export function storedFields(value: unknown): RawFields | null {
   if (typeof value !== "string") return null;
   return value.startsWith("[") ? (JSON.parse(value) as RawFields) : fieldsOfLines(value);
@@ -17,6 +19,7 @@ function fieldsOfLines(lines: string): RawFields {
   for (let at = 0; at < lines.length;) {
     const nameEnd = lines.indexOf(": ", at);
     const lineEnd = lines.indexOf("\r\n", at);
+    if (nameEnd < 0 || lineEnd < nameEnd) throw new SyntaxError("Fields in the store are damaged");
     fields.push(lines.slice(at, nameEnd), lines.slice(nameEnd + 2, lineEnd));
     at = lineEnd + 2;
   }
