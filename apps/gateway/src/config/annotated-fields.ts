@@ -1,5 +1,5 @@
 // Tested by read-document.test.ts
-import { memberSchema, type Schema } from "./schema-shape.ts";
+import { chosenBranch, memberSchema, type Schema } from "./schema-shape.ts";
 import type { Place } from "./pointer.ts";
 
 /** A value of a document whose schema has a keyword that was asked for. */
@@ -9,7 +9,7 @@ export interface AnnotatedField {
   readonly value: unknown;
 }
 
-/** Every value below `value` whose schema has `keyword`, in the order of the document. */
+/** Every value below `value` whose schema has `keyword`; of mappings in the order of their schema. */
 export function annotatedFields(schema: Schema, value: unknown, keyword: keyof Schema): AnnotatedField[] {
   const found: AnnotatedField[] = [];
   if (mayHold(schema, keyword)) collect(schema, value, keyword, [], found);
@@ -25,9 +25,12 @@ function collect(
   found: AnnotatedField[],
 ): void {
   if (schema[keyword] !== undefined) found.push({ place: [...place], schema, value });
-  for (const [step, member] of membersOf(value)) {
+  if (typeof value !== "object" || value === null) return;
+  const members = value as Readonly<Record<string | number, unknown>>;
+  for (const step of stepsToHolders(schema, value, keyword)) {
     const inner = memberSchema(schema, value, step);
-    if (inner === undefined || !mayHold(inner, keyword)) continue;
+    const member = members[step];
+    if (inner === undefined || member === undefined) continue;
     place.push(step);
     collect(inner, member, keyword, place, found);
     place.pop();
@@ -38,40 +41,57 @@ function collect(
 export function mapAnnotated<T>(schema: Schema, value: T, keyword: keyof Schema, replace: (text: string) => string): T {
   if (!mayHold(schema, keyword)) return value;
   if (schema[keyword] !== undefined && typeof value === "string") return replace(value) as T;
-  if (Array.isArray(value)) {
-    return value.map((member: unknown) => mapAnnotated(schema.items ?? {}, member, keyword, replace)) as T;
-  }
   if (typeof value !== "object" || value === null) return value;
-  const copy = Object.create(Object.getPrototypeOf(value) as object | null) as Record<string, unknown>;
-  for (const [name, member] of Object.entries(value)) {
-    const inner = memberSchema(schema, value, name);
-    copy[name] = inner === undefined ? member : mapAnnotated(inner, member, keyword, replace);
+  const members = value as Readonly<Record<string | number, unknown>>;
+  let copy: Record<string | number, unknown> | undefined;
+  for (const step of stepsToHolders(schema, value, keyword)) {
+    const inner = memberSchema(schema, value, step);
+    const member = members[step];
+    if (inner === undefined || member === undefined) continue;
+    const mapped = mapAnnotated(inner, member, keyword, replace);
+    if (mapped !== member) (copy ??= copyOf(value))[step] = mapped;
   }
-  return copy as T;
+  return (copy ?? value) as T;
 }
 
-function membersOf(value: unknown): Iterable<readonly [string | number, unknown]> {
-  if (Array.isArray(value)) return value.entries();
-  return typeof value === "object" && value !== null ? Object.entries(value) : [];
+function copyOf(value: object): Record<string | number, unknown> {
+  if (Array.isArray(value)) return [...(value as unknown[])] as unknown as Record<number, unknown>;
+  const empty = Object.create(Object.getPrototypeOf(value) as object | null) as object;
+  return Object.assign(empty, value) as Record<string, unknown>;
 }
 
-const held = new WeakMap<Schema, Map<keyof Schema, boolean>>();
+/** Members of a value that are, or may hold, what has the keyword; some may not be there. Most of a document needs no look. */
+function stepsToHolders(schema: Schema, value: object, keyword: keyof Schema): Iterable<string | number> {
+  if (Array.isArray(value)) return value.keys();
+  const branch = schema.anyOf === undefined ? schema : chosenBranch(schema.anyOf, "type" in value && value.type);
+  if (branch === undefined) return [];
+  return branch.properties === undefined ? Object.keys(value) : holdingOf(branch, keyword).fields;
+}
 
-/** Whether a schema has the keyword anywhere; most parts of a document need no look. */
-function mayHold(schema: Schema, keyword: keyof Schema): boolean {
+interface Holding {
+  readonly any: boolean;
+  /** Names of those properties that are, or may hold, what has the keyword. */
+  readonly fields: readonly string[];
+}
+
+const held = new WeakMap<Schema, Map<keyof Schema, Holding>>();
+
+function holdingOf(schema: Schema, keyword: keyof Schema): Holding {
   let known = held.get(schema);
-  if (known === undefined) held.set(schema, (known = new Map<keyof Schema, boolean>()));
-  let answer = known.get(keyword);
-  if (answer === undefined) {
-    answer =
-      schema[keyword] !== undefined ||
-      [
-        ...Object.values(schema.properties ?? {}),
-        ...Object.values(schema.patternProperties ?? {}),
-        ...(schema.anyOf ?? []),
-        ...(schema.items === undefined ? [] : [schema.items]),
-      ].some((inner) => mayHold(inner, keyword));
-    known.set(keyword, answer);
+  if (known === undefined) held.set(schema, (known = new Map<keyof Schema, Holding>()));
+  let holding = known.get(keyword);
+  if (holding === undefined) {
+    const properties = Object.entries(schema.properties ?? {});
+    const fields = properties.filter(([, inner]) => mayHold(inner, keyword)).map(([name]) => name);
+    const { patternProperties = {}, anyOf = [], items } = schema;
+    const others = [...Object.values(patternProperties), ...anyOf, ...(items === undefined ? [] : [items])];
+    const any = schema[keyword] !== undefined || fields.length > 0 || others.some((inner) => mayHold(inner, keyword));
+    known.set(keyword, (holding = { any, fields }));
   }
-  return answer;
+  return holding;
+}
+
+/** Whether a schema has the keyword anywhere. */
+function mayHold(schema: Schema, keyword: keyof Schema): boolean {
+  return holdingOf(schema, keyword).any;
 }

@@ -110,7 +110,7 @@ function longestIncrease(ranks: readonly number[]): Set<number> {
 }
 
 function differences(before: unknown, after: unknown, place: Place): string[] {
-  if (Object.is(before, after)) return [];
+  if (isSame(before, after)) return [];
   if (!isContainer(before) || !isContainer(after) || Array.isArray(before) !== Array.isArray(after)) {
     return [pointer(place)];
   }
@@ -118,6 +118,15 @@ function differences(before: unknown, after: unknown, place: Place): string[] {
   if (Array.isArray(before) && Array.isArray(after) && before.length !== after.length) return [pointer(place)];
   const names = new Set([...Object.keys(before), ...Object.keys(after)]);
   return Array.from(names).flatMap((name) => differences(before[name], after[name], [...place, name]));
+}
+
+/** Most of two documents is the same: that is found out without making anything. */
+function isSame(before: unknown, after: unknown): boolean {
+  if (Object.is(before, after)) return true;
+  if (!isContainer(before) || !isContainer(after) || Array.isArray(before) !== Array.isArray(after)) return false;
+  for (const name in before) if (!isSame(before[name], after[name])) return false;
+  for (const name in after) if (before[name] === undefined && after[name] !== undefined) return false;
+  return true;
 }
 
 function isContainer(value: unknown): value is Readonly<Record<string, unknown>> {

@@ -23,7 +23,7 @@ import type { GenerationHistory } from "./generation-history.ts";
 import { readingSteps, type DocumentReading } from "./read-document.ts";
 import { startOnlyWarnings } from "./start-only.ts";
 import { inTurns } from "./steps.ts";
-import { contentHash, hashText, normalDocument, toJson } from "./write-document.ts";
+import { contentHashOfNormal, hashText, normalDocument, toJson } from "./write-document.ts";
 
 export type CandidateSource = "startup" | "reload" | "admin" | "rollback";
 
@@ -256,7 +256,7 @@ export class Generations {
       input: normal,
       findings,
       warnings: [...issues, ...startOnlyWarnings(this.#started, document, reading.places)],
-      hash: contentHash(normal),
+      hash: contentHashOfNormal(normal),
       fingerprint: hash.digest("hex"),
     };
   }

@@ -139,8 +139,7 @@ class JsonReader {
     // What stands behind the backslash is looked at when all of it is there.
     while (this.#text[end] === "\\") end = endOf(ITSELF, this.#text, end + 2);
     if (this.#text[end] !== '"') throw NOT_JSON;
-    const written = this.#text.slice(start, end + 1);
-    const value = hasEscapes ? unescaped(written) : written.slice(1, -1);
+    const value = hasEscapes ? unescaped(this.#text.slice(start, end + 1)) : this.#text.slice(start + 1, end);
     return this.#scalar(value, value, Scalar.QUOTE_DOUBLE, start, end + 1);
   }
 

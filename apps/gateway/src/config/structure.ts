@@ -15,12 +15,6 @@ export const UNREADABLE: unique symbol = Symbol("unreadable");
 /** More values than this behind aliases are nobody's configuration. */
 const MOST_ALIASED_VALUES = 100_000;
 
-/** Where a value, and the key it stands behind, are in the text. */
-interface Spot {
-  readonly place: Place;
-  readonly offset: number | undefined;
-}
-
 /**
  * Reads a tree of nodes as its schema says: makes the values, and reports everything that is wrong. A value that is wrong
  * is left out of the mapping or list around it, or where that cannot be without it, that one is left out.
@@ -34,6 +28,8 @@ export class StructureReader {
   readonly #source: YamlSource;
   /** Members of sections that were read in steps. */
   readonly #readAlready = new Map<unknown, unknown>();
+  /** Where reading is; one for all, since thousands of values are read for each that something is wrong with. */
+  readonly #place: (string | number)[] = [];
   #aliasDepth = 0;
   #aliasedValues = 0;
 
@@ -55,115 +51,130 @@ export class StructureReader {
       if (items === undefined) continue;
       const offset = offsetOf(list) ?? offsetOf(key);
       for (const [at, item] of list.items.entries()) {
-        if (isCollection(item)) this.#readAlready.set(item, this.read(items, item, [name, at], offset));
+        if (isCollection(item)) {
+          this.#place.push(name, at);
+          this.#readAlready.set(item, this.#read(items, item, offset));
+          this.#place.length = 0;
+        }
         if (at % MEMBERS_OF_A_STEP === MEMBERS_OF_A_STEP - 1) yield;
       }
     }
-    return this.read(schema, root, []);
+    return this.#read(schema, root, undefined);
   }
 
-  /** The value of a node, or {@link UNREADABLE}. */
-  read(schema: Schema, node: unknown, place: Place, keyOffset?: number): unknown {
-    const spot = { place, offset: isEmpty(node) ? (keyOffset ?? offsetOf(node)) : (offsetOf(node) ?? keyOffset) };
+  /** The value of a node at the place where reading is, or {@link UNREADABLE}. */
+  #read(schema: Schema, node: unknown, keyOffset: number | undefined): unknown {
+    const offset = isEmpty(node) ? (keyOffset ?? offsetOf(node)) : (offsetOf(node) ?? keyOffset);
     // Aliases of nothing and unknown tags were reported when the text was taken apart.
     if (isAlias(node) ? this.#source.resolve(node) === undefined : hasUnknownTag(node)) return UNREADABLE;
-    if (!isAlias(node)) return this.#read(schema, node, spot);
+    if (!isAlias(node)) return this.#readResolved(schema, node, offset);
     this.#aliasDepth += 1;
     try {
-      return this.#read(schema, this.#source.resolve(node), spot);
+      return this.#readResolved(schema, this.#source.resolve(node), offset);
     } finally {
       this.#aliasDepth -= 1;
     }
   }
 
-  #read(schema: Schema, node: unknown, spot: Spot): unknown {
+  #readResolved(schema: Schema, node: unknown, offset: number | undefined): unknown {
     if (this.#aliasDepth > 0 && ++this.#aliasedValues > MOST_ALIASED_VALUES) {
       if (this.#aliasedValues === MOST_ALIASED_VALUES + 1) {
-        this.#report("syntax", spot, `Aliases may stand for at most ${MOST_ALIASED_VALUES} values altogether`);
+        this.#report("syntax", offset, `Aliases may stand for at most ${MOST_ALIASED_VALUES} values altogether`);
       }
       return UNREADABLE;
     }
-    if (schema.anyOf !== undefined) return this.#readUnion(schema, schema.anyOf, node, spot);
-    if (schema.type === "object") return this.#readObject(schema, node, spot);
-    if (schema.type === "array") return this.#readList(schema, node, spot);
-    return this.#readScalar(schema, node, spot);
+    if (schema.anyOf !== undefined) return this.#readUnion(schema, schema.anyOf, node, offset);
+    if (schema.type === "object") return this.#readObject(schema, node, offset);
+    if (schema.type === "array") return this.#readList(schema, node, offset);
+    return this.#readScalar(schema, node, offset);
   }
 
-  #readScalar(schema: Schema, node: unknown, spot: Spot): unknown {
-    if (!isScalar(node)) return this.#wrongType(schema, node, spot);
+  #readScalar(schema: Schema, node: unknown, offset: number | undefined): unknown {
+    if (!isScalar(node)) return this.#wrongType(schema, node, offset);
     const value = scalarValue(schema, node.value);
-    if (value === undefined) return this.#wrongType(schema, node, spot);
+    if (value === undefined) return this.#wrongType(schema, node, offset);
     const problem = constraintProblem(schema, value);
     if (problem === undefined) return value;
-    this.#report(problem.code, spot, `${named(spot.place)} ${problem.message}`);
+    this.#report(problem.code, offset, `${named(this.#place)} ${problem.message}`);
     // A text or number of the right type but out of bounds does no harm to the checks that come after this.
     return schema.enum === undefined && schema.const === undefined ? value : UNREADABLE;
   }
 
-  #wrongType(schema: Schema, node: unknown, spot: Spot): typeof UNREADABLE {
+  #wrongType(schema: Schema, node: unknown, offset: number | undefined): typeof UNREADABLE {
     const hasNone = isEmpty(node);
     const quotes = schema.type === "string" && isScalar(node) && !hasNone ? "; put it in quotes" : "";
     const instead = hasNone ? "it has no value" : `it is ${kindOf(node)}`;
-    this.#report("type", spot, `${named(spot.place)} must be ${expected(schema)}; ${instead}${quotes}`);
+    this.#report("type", offset, `${named(this.#place)} must be ${expected(schema)}; ${instead}${quotes}`);
     return UNREADABLE;
   }
 
-  #readList(schema: Schema, node: unknown, spot: Spot): unknown {
-    if (!isSeq(node)) return this.#wrongType(schema, node, spot);
+  #readList(schema: Schema, node: unknown, offset: number | undefined): unknown {
+    if (!isSeq(node)) return this.#wrongType(schema, node, offset);
     const list = node;
     const values: unknown[] = [];
     const kept: number[] = [];
+    const mayBeReadAlready = this.#place.length === 1 && this.#aliasDepth === 0;
     for (const [at, item] of list.items.entries()) {
       // Once for each: what is wrong with it would be reported twice.
       const value =
-        spot.place.length === 1 && this.#aliasDepth === 0 && this.#readAlready.has(item)
+        mayBeReadAlready && this.#readAlready.has(item)
           ? this.#readAlready.get(item)
-          : this.read(schema.items ?? {}, item, [...spot.place, at], spot.offset);
+          : this.#readBelow(at, schema.items ?? {}, item, offset);
       if (value === UNREADABLE) continue;
       values.push(value);
       kept.push(at);
     }
-    if (kept.length < list.items.length) this.shrunkLists.set(pointer(spot.place), kept);
+    if (kept.length < list.items.length) this.shrunkLists.set(pointer(this.#place), kept);
     const problem = constraintProblem(schema, values, list.items.length);
-    if (problem !== undefined) this.#report(problem.code, spot, `${named(spot.place)} ${problem.message}`);
+    if (problem !== undefined) this.#report(problem.code, offset, `${named(this.#place)} ${problem.message}`);
     return values;
   }
 
-  #readObject(schema: Schema, node: unknown, spot: Spot): unknown {
-    if (!isMap(node)) return this.#wrongType(schema, node, spot);
+  #readBelow(step: string | number, schema: Schema, node: unknown, keyOffset: number | undefined): unknown {
+    this.#place.push(step);
+    const value = this.#read(schema, node, keyOffset);
+    this.#place.pop();
+    return value;
+  }
+
+  #readObject(schema: Schema, node: unknown, offset: number | undefined): unknown {
+    if (!isMap(node)) return this.#wrongType(schema, node, offset);
     const map = node;
     const isRecord = schema.properties === undefined;
     const value: Record<string, unknown> = isRecord ? (Object.create(null) as Record<string, unknown>) : {};
-    const written = new Set<string>();
+    let count = 0;
+    let unreadable: Set<string> | undefined;
+    const isWritten = (name: string): boolean => Object.hasOwn(value, name) || unreadable?.has(name) === true;
     for (const pair of map.items) {
       const key = keyText(pair.key);
       // No text and twice the same: reported when the text was taken apart.
-      if (key === undefined || written.has(key)) continue;
-      written.add(key);
-      const member = this.#readMember(schema, pair, key, spot.place);
-      if (member !== UNREADABLE) value[key] = member;
+      if (key === undefined || isWritten(key)) continue;
+      count += 1;
+      const member = this.#readMember(schema, pair, key);
+      if (member === UNREADABLE) (unreadable ??= new Set()).add(key);
+      else value[key] = member;
     }
     let isWhole = true;
     for (const name of schema.required ?? []) {
-      if (!written.has(name)) {
-        this.#report("required", { ...spot, place: [...spot.place, name] }, missing(spot.place, name));
+      if (!isWritten(name)) {
+        this.#report("required", offset, missing(this.#place, name), [...this.#place, name]);
       }
       isWhole &&= Object.hasOwn(value, name);
     }
-    const problem = constraintProblem(schema, value, written.size);
-    if (problem !== undefined) this.#report(problem.code, spot, `${named(spot.place)} ${problem.message}`);
+    const problem = constraintProblem(schema, value, count);
+    if (problem !== undefined) this.#report(problem.code, offset, `${named(this.#place)} ${problem.message}`);
     return isWhole ? value : UNREADABLE;
   }
 
-  #readMember(schema: Schema, pair: Pair, key: string, place: Place): unknown {
-    const own = [...place, key];
+  #readMember(schema: Schema, pair: Pair, key: string): unknown {
+    const place = this.#place;
     const keyOffset = offsetOf(pair.key);
-    if (schema.properties === undefined) return this.read(recordValues(schema), pair.value, own, keyOffset);
+    if (schema.properties === undefined) return this.#readBelow(key, recordValues(schema), pair.value, keyOffset);
     const member = Object.hasOwn(schema.properties, key) ? schema.properties[key] : undefined;
     if (member !== undefined) {
       // A section whose every line is commented out has no value, and means nothing else than an empty one.
       if (place.length === 0 && isEmpty(pair.value) && isSection(member)) return UNREADABLE;
-      return this.read(member, pair.value, own, keyOffset);
+      return this.#readBelow(key, member, pair.value, keyOffset);
     }
     if (this.issues.length >= MOST_ISSUES) {
       this.unlisted += 1;
@@ -171,37 +182,37 @@ export class StructureReader {
     }
     const meant = suggestion(key, Object.keys(schema.properties));
     const where = place.length === 0 ? "the document" : named(place);
-    this.#report("unknown_field", { place: own, offset: keyOffset }, `"${key}" is not a field of ${where}${meant}`);
+    this.#report("unknown_field", keyOffset, `"${key}" is not a field of ${where}${meant}`, [...place, key]);
     return UNREADABLE;
   }
 
-  #readUnion(schema: Schema, branches: readonly Schema[], node: unknown, spot: Spot): unknown {
-    if (!isMap(node)) return this.#wrongType({ ...schema, type: "object" }, node, spot);
-    const names = branchNames(branches);
+  #readUnion(schema: Schema, branches: readonly Schema[], node: unknown, offset: number | undefined): unknown {
+    if (!isMap(node)) return this.#wrongType({ ...schema, type: "object" }, node, offset);
     const typeNode = node.items.find((pair) => keyText(pair.key) === "type");
-    const choices = names.map((name) => `"${name}"`).join(", ");
-    const typePlace = [...spot.place, "type"];
-    if (typeNode === undefined) {
-      this.#report("required", { ...spot, place: typePlace }, `${named(spot.place)} needs "type", one of ${choices}`);
-      return UNREADABLE;
-    }
-    const type = this.#source.resolve(typeNode.value);
+    const type = this.#source.resolve(typeNode?.value);
     const name = isScalar(type) && typeof type.value === "string" ? type.value : undefined;
     const branch = name === undefined ? undefined : chosenBranch(branches, name);
-    if (branch !== undefined) return this.read(branch, node, spot.place, spot.offset);
-    const at = { place: typePlace, offset: offsetOf(typeNode.value) ?? offsetOf(typeNode.key) };
+    if (branch !== undefined) return this.#readObject(branch, node, offset);
+    const names = branchNames(branches);
+    const choices = names.map((known) => `"${known}"`).join(", ");
+    const typePlace = [...this.#place, "type"];
+    if (typeNode === undefined) {
+      this.#report("required", offset, `${named(this.#place)} needs "type", one of ${choices}`, typePlace);
+      return UNREADABLE;
+    }
     const meant = name === undefined ? "" : suggestion(name, names);
-    this.#report("bad_value", at, `${named(typePlace)} must be one of ${choices}${meant}`);
+    const at = offsetOf(typeNode.value) ?? offsetOf(typeNode.key);
+    this.#report("bad_value", at, `${named(typePlace)} must be one of ${choices}${meant}`, typePlace);
     return UNREADABLE;
   }
 
-  #report(code: IssueCode, spot: Spot, message: string): void {
+  #report(code: IssueCode, offset: number | undefined, message: string, place: Place = this.#place): void {
     if (this.issues.length >= MOST_ISSUES) {
       this.unlisted += 1;
       return;
     }
-    const position = spot.offset === undefined ? {} : this.#source.position(spot.offset);
-    this.issues.push({ code, path: pointer(spot.place), message, severity: "error", ...position });
+    const position = offset === undefined ? {} : this.#source.position(offset);
+    this.issues.push({ code, path: pointer(place), message, severity: "error", ...position });
   }
 }
 

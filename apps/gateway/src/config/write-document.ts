@@ -4,7 +4,7 @@ import type { ConfigDocument, DocumentInput } from "@headworks/gateway-contract"
 import { stringify } from "yaml";
 import { mapAnnotated } from "./annotated-fields.ts";
 import { documentSchema } from "./read-document.ts";
-import { memberSchema, type Schema } from "./schema-shape.ts";
+import { chosenBranch, memberSchema, type Schema } from "./schema-shape.ts";
 import { isReference, redactedText } from "./secrets.ts";
 
 /** Node has it, TypeScript's library does not know it yet: text that goes into JSON as it is. */
@@ -33,13 +33,30 @@ function ordered(schema: Schema, value: unknown): unknown {
   if (Array.isArray(value)) return value.map((member: unknown) => ordered(schema.items ?? {}, member));
   if (typeof value !== "object" || value === null) return value;
   const members = value as Readonly<Record<string, unknown>>;
-  const branch = schema.anyOf?.find(({ properties }) => properties?.["type"]?.const === members["type"]) ?? schema;
-  const names = Object.keys(members).filter((name) => members[name] !== undefined);
-  const order = branch.properties === undefined ? undefined : Object.keys(branch.properties);
-  names.sort((a, b) => (order === undefined ? (a < b ? -1 : 1) : order.indexOf(a) - order.indexOf(b)));
-  const copy = (order === undefined ? Object.create(null) : {}) as Record<string, unknown>;
-  for (const name of names) copy[name] = ordered(memberSchema(schema, value, name) ?? {}, members[name]);
+  const branch = chosenBranch(schema.anyOf ?? [], members["type"]) ?? schema;
+  const copy = (branch.properties === undefined ? Object.create(null) : {}) as Record<string, unknown>;
+  for (const name of namesInOrder(branch, members)) {
+    const member = members[name];
+    if (member !== undefined) copy[name] = ordered(memberSchema(branch, value, name) ?? {}, member);
+  }
   return copy;
+}
+
+/** Of a mapping with fields those that the schema has, in its order, behind what it does not know; of another its keys, sorted. */
+function namesInOrder(schema: Schema, members: Readonly<Record<string, unknown>>): readonly string[] {
+  const { properties } = schema;
+  if (properties === undefined) return Object.keys(members).sort();
+  const known = fieldNames(properties);
+  const unknown = Object.keys(members).filter((name) => !Object.hasOwn(properties, name));
+  return unknown.length === 0 ? known : [...unknown, ...known];
+}
+
+const namesOfFields = new WeakMap<object, readonly string[]>();
+
+function fieldNames(properties: NonNullable<Schema["properties"]>): readonly string[] {
+  let names = namesOfFields.get(properties);
+  if (names === undefined) namesOfFields.set(properties, (names = Object.keys(properties)));
+  return names;
 }
 
 function isBlank(value: unknown): boolean {
@@ -77,7 +94,12 @@ function withoutHoles(document: DocumentInput | ConfigDocument): unknown {
  * its normal form with inline secrets redacted, so that it is exact as a JSON number and tells nothing of them.
  */
 export function contentHash(document: DocumentInput | ConfigDocument): number {
-  const text = toJson(redactedDocument(normalDocument(document)));
+  return contentHashOfNormal(normalDocument(document));
+}
+
+/** {@link contentHash} of a document that is in its normal form already. */
+export function contentHashOfNormal(normal: DocumentInput): number {
+  const text = toJson(redactedDocument(normal));
   return Number(createHash("sha256").update(text).digest().readBigUInt64BE() >> 11n);
 }
 

@@ -186,23 +186,33 @@ class Survey {
     if (!isMap(root)) return this.visit(root, [], 0);
     if (root.anchor !== undefined) this.#anchors.set(root.anchor, root);
     const seen = new Set<string>();
+    const place: (string | number)[] = [];
     for (const pair of root.items) {
-      const own = this.#placeOf(pair, root, [], seen);
-      if (own === undefined) continue;
+      const key = this.#keyOf(pair, root, place, seen);
+      if (key === undefined) continue;
       const { value } = pair;
       if (!isSeq(value)) {
-        this.visit(value, own, 1);
+        this.#visitMember(value, place, key, 1);
         continue;
       }
       if (value.anchor !== undefined) this.#anchors.set(value.anchor, value);
+      place.push(key);
       for (const [at, item] of value.items.entries()) {
-        this.visit(item, [...own, at], 2);
+        this.#visitMember(item, place, at, 2);
         if (at % MEMBERS_OF_A_STEP === MEMBERS_OF_A_STEP - 1) yield;
       }
+      place.pop();
     }
   }
 
-  visit(node: unknown, place: Place, depth: number): void {
+  #visitMember(node: unknown, place: (string | number)[], step: string | number, depth: number): void {
+    place.push(step);
+    this.visit(node, place, depth);
+    place.pop();
+  }
+
+  /** `place` is where the walk is, one for all. */
+  visit(node: unknown, place: (string | number)[], depth: number): void {
     if (depth > DEEPEST) {
       if (!this.isTooDeep) {
         this.report(`The document is nested more than ${DEEPEST} levels deep`, place, offsetOf(node));
@@ -220,19 +230,21 @@ class Survey {
     if (!isScalar(node) && !isCollection(node)) return;
     if (node.anchor !== undefined) this.#anchors.set(node.anchor, node);
     if (isMap(node)) this.#visitMap(node, place, depth);
-    else if (isCollection(node)) node.items.forEach((item, at) => this.visit(item, [...place, at], depth + 1));
-  }
-
-  #visitMap(map: YAMLMap, place: Place, depth: number): void {
-    const seen = new Set<string>();
-    for (const pair of map.items) {
-      const own = this.#placeOf(pair, map, place, seen);
-      if (own !== undefined) this.visit(pair.value, own, depth + 1);
+    else if (isCollection(node)) {
+      node.items.forEach((item, at) => this.#visitMember(item, place, at, depth + 1));
     }
   }
 
-  /** Where a pair's value is; undefined when its key is none. */
-  #placeOf(pair: Pair, map: YAMLMap, place: Place, seen: Set<string>): Place | undefined {
+  #visitMap(map: YAMLMap, place: (string | number)[], depth: number): void {
+    const seen = new Set<string>();
+    for (const pair of map.items) {
+      const key = this.#keyOf(pair, map, place, seen);
+      if (key !== undefined) this.#visitMember(pair.value, place, key, depth + 1);
+    }
+  }
+
+  /** The key of a pair; undefined when that is none. */
+  #keyOf(pair: Pair, map: YAMLMap, place: Place, seen: Set<string>): string | undefined {
     if (!isPair(pair)) return undefined;
     if (isScalar(pair.key) && pair.key.anchor !== undefined) this.#anchors.set(pair.key.anchor, pair.key);
     const key = keyText(pair.key);
@@ -240,9 +252,8 @@ class Survey {
       this.report("Keys have to be texts", place, offsetOf(pair.key) ?? offsetOf(map));
       return undefined;
     }
-    const own = [...place, key];
-    if (seen.has(key)) this.report(`"${key}" is there twice in the same mapping`, own, offsetOf(pair.key));
+    if (seen.has(key)) this.report(`"${key}" is there twice in the same mapping`, [...place, key], offsetOf(pair.key));
     seen.add(key);
-    return own;
+    return key;
   }
 }
