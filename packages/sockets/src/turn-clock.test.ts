@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { setImmediate as turn, setTimeout as sleep } from "node:timers/promises";
 import { turnMs } from "./turn-clock.ts";
+import { atTurnEnd } from "./turn-end.ts";
 
 test("the clock of turns stands still within one, however long it takes, and is right at the beginning of the next", async () => {
   await turn();
@@ -15,4 +16,17 @@ test("the clock of turns stands still within one, however long it takes, and is 
   await sleep(1);
   const woken = performance.now();
   assert.ok(turnMs() >= woken, "a moment that is over");
+});
+
+test("the clock of turns is right however many wait for the end of the turn when it is asked", async () => {
+  for (let others = 0; others < 40; others += 1) {
+    await turn();
+    for (let at = 0; at < others; at += 1) atTurnEnd({ isWaiting: false, flush: () => undefined });
+    const before = performance.now();
+    const first = turnMs();
+    assert.ok(first >= before && first <= performance.now(), `${first} with ${others} others`);
+    await sleep(1);
+    const woken = performance.now();
+    assert.ok(turnMs() >= woken, `a moment that is over, with ${others} others`);
+  }
 });

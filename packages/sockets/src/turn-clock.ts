@@ -15,9 +15,10 @@ const forgetting: Waiting = {
  * of which there are a dozen in each request. What a turn takes itself cannot be measured by it.
  */
 export function turnMs(): number {
-  if (presentMs === UNKNOWN) {
-    presentMs = performance.now();
-    atTurnEnd(forgetting);
-  }
-  return presentMs;
+  if (presentMs !== UNKNOWN) return presentMs;
+  const nowMs = performance.now();
+  // Many that wait are flushed in the call itself, and then nobody would forget what is remembered.
+  atTurnEnd(forgetting);
+  if (forgetting.isWaiting) presentMs = nowMs;
+  return nowMs;
 }
