@@ -162,3 +162,70 @@ test("a client that takes no answers is asked for no more requests, and gets all
   await waitUntil(() => receivedBytes > requests * body.length, { what: "all answers", timeoutMs: 60_000 });
   client.destroy();
 });
+
+async function failureOf(proxy: Engine): Promise<string | undefined> {
+  const [exchange] = await proxy.waitFor(1);
+  return exchange?.state.step === "failed" ? exchange.state.failure.code : undefined;
+}
+
+test("an answer whose head cannot be written is a page that says so", async () => {
+  const origin = await startOrigin();
+  cleanups.push(() => origin.close());
+  const rules: Interceptor = {
+    name: "rewrites",
+    onResponseHead: (exchange) => {
+      exchange.changeResponse()?.fields.push("X-Broken", "a\r\nb");
+      return { kind: "continue" };
+    },
+  };
+  const proxy = await engine({ interceptors: [rules] });
+  const { status, body } = await proxyClient(proxy.port).fetch(`http://127.0.0.1:${origin.port}/`);
+  assert.equal(status, 502);
+  assert.match(body.toString(), /a field that cannot be passed on/);
+  assert.equal(await failureOf(proxy), "UPSTREAM_PROTOCOL");
+});
+
+test("a defect behind a verdict that took its time ends the exchange, not the process", async () => {
+  const later = async (): Promise<never> => ({ kind: "respond", response: undefined }) as never;
+  const cases: readonly Interceptor[] = [
+    { name: "mocks", onRequestHead: later },
+    { name: "rewrites", onResponseHead: later },
+  ];
+  const origin = await startOrigin();
+  cleanups.push(() => origin.close());
+  for (const rules of cases) {
+    const proxy = await engine({ interceptors: [rules] });
+    const { status } = await proxyClient(proxy.port).fetch(`http://127.0.0.1:${origin.port}/`);
+    assert.equal(status, 500, rules.name);
+    assert.equal(await failureOf(proxy), "INTERNAL", rules.name);
+  }
+  const proxy = await engine({
+    interceptors: [{ name: "blocklist", onTarget: later }],
+    policy: { interceptsTls: false },
+  });
+  const client = await rawClient(proxy.port);
+  await client.write(`CONNECT 127.0.0.1:${origin.port} HTTP/1.1\r\nHost: x\r\n\r\n`);
+  assert.equal((await client.collect()).length, 0);
+  client.destroy();
+});
+
+test("a defect at the end of an answer is told to the exchange, which nobody would end otherwise", async () => {
+  const origin = await startOrigin({ handler: (_request, response) => void response.end("body") });
+  cleanups.push(() => origin.close());
+  const rules: Interceptor = {
+    name: "capture",
+    onRequestHead: (exchange) => {
+      const onAnswerEnd = (): never => {
+        throw new Error("a defect");
+      };
+      Object.assign(exchange, { onAnswerEnd });
+      return { kind: "continue" };
+    },
+  };
+  const proxy = await engine({ interceptors: [rules] });
+  const client = await rawClient(proxy.port);
+  await client.write(`GET http://127.0.0.1:${origin.port}/ HTTP/1.1\r\nHost: x\r\n\r\n`);
+  assert.equal(await failureOf(proxy), "INTERNAL");
+  await client.collect();
+  client.destroy();
+});

@@ -4,6 +4,7 @@ import { connect as connectHttp2 } from "node:http2";
 import { connect } from "node:net";
 import { Duplex } from "node:stream";
 import { test } from "node:test";
+import { setTimeout as sleep } from "node:timers/promises";
 import { FLAG, FRAME, frame, section, startRawHttp2Origin, startRawServer } from "@headworks/testkit";
 import { clientOf, http2Engine, startVersioned, valuesOf } from "./http2-rig.ts";
 import type { OriginAnswer, Received, SeenRequest, Sent } from "./http2-rig.ts";
@@ -284,4 +285,45 @@ test("a status below 100 is a failure that says so, whatever the client speaks",
     assert.equal(status, 502);
     assert.match(body, /UPSTREAM_PROTOCOL/);
   }
+});
+
+test("an answer that cannot be said in HTTP/2 is a page that says so; trailers that cannot are left out", async () => {
+  const heads = {
+    head: "HTTP/1.1 200 OK\r\nX-Odd: a\x01b\r\nContent-Length: 4\r\n\r\nbody",
+    trailers: "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n4\r\nbody\r\n0\r\nX-Odd: a\x01b\r\n\r\n",
+  };
+  for (const [place, answer] of Object.entries(heads)) {
+    await using server = await startRawServer(async (connection) => {
+      await connection.readUntil("\r\n\r\n");
+      await connection.write(answer);
+    });
+    await using proxy = await http2Engine();
+    await using client = await clientOf("2", proxy, server.port, { isPlain: true });
+    const { status, body, code } = await client.fetch();
+    const [exchange] = await proxy.waitFor(1);
+    const isGood = place === "trailers";
+    assert.deepEqual([status, code], [isGood ? 200 : 502, 0], place);
+    assert.match(body, isGood ? /^body$/ : /a field that cannot be passed on/);
+    assert.equal(exchange?.state.step, isGood ? "completed" : "failed");
+  }
+});
+
+test("HTTP/2: an answer that comes before the end of its request is the client's however late it takes it", async () => {
+  const answer = "x".repeat(180_000);
+  await using server = await startRawServer(async (connection) => {
+    await connection.readUntil("\r\n\r\n");
+    await connection.write(`HTTP/1.1 413 Too Large\r\nContent-Length: ${answer.length}\r\n\r\n${answer}`);
+  });
+  await using proxy = await http2Engine();
+  const session = connectHttp2(`http://127.0.0.1:${proxy.port}`);
+  const authority = `127.0.0.1:${server.port}`;
+  const stream = session.request({ ":method": "POST", ":scheme": "http", ":authority": authority, ":path": "/" });
+  stream.write("some of it");
+  await once(stream, "response");
+  // Longer than a body is taken that nobody reads any more.
+  await sleep(1500);
+  let sizeBytes = 0;
+  for await (const piece of stream) sizeBytes += (piece as Buffer).length;
+  assert.equal(sizeBytes, answer.length);
+  session.destroy();
 });

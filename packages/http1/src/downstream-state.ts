@@ -112,6 +112,12 @@ export class DownstreamState {
     return { framing, connection: this.#mustClose ? "close" : keeps, closeAfterAnswer: this.#mustClose };
   }
 
+  /** The head that was about to be written cannot be; nothing of the answer left, and another may be started. */
+  answerWithdrawn(): void {
+    demand(this.#ownership === "open" && this.#answer === "started", "an answer is withdrawn only after it started");
+    this.#answer = "none";
+  }
+
   /** The answer was written to its end. */
   answerEnded(): AfterAnswer {
     demand(this.#ownership === "open" && this.#answer === "started", "an answer ends only after it started");

@@ -1,5 +1,5 @@
 // Tested by ../../test/engine-content.test.ts
-import { lengthFraming, NO_BODY } from "@headworks/http1";
+import { Http1Error, lengthFraming, NO_BODY } from "@headworks/http1";
 import type { Framing, RawFields } from "@headworks/http1";
 import type { ResponseMessage } from "#exchange/exchange.ts";
 import type { ExchangeClient } from "./exchange-client.ts";
@@ -75,9 +75,9 @@ export class AnswerDelivery {
    */
   start(response: ResponseMessage): void {
     this.#hidesBody = !this.showsBody(response.status);
-    this.#hasStarted = true;
     const shown = this.framing.kind === "none" ? lengthFraming(0) : this.framing;
     const headBytes = this.#client.sendHead(response, this.#hidesBody ? NO_BODY : shown);
+    this.#hasStarted = true;
     this.#owner.pace?.down.charge(headBytes);
     if (this.#held) for (const piece of this.#held.take()) this.#write(piece);
   }
@@ -110,8 +110,14 @@ export class AnswerDelivery {
     return this.#isComplete && this.#hasStarted && (this.#flow === undefined || this.#flow.isEmpty);
   }
 
+  /** Writes the end. Trailers that cannot be written are left out, as they may be (RFC 9110, 6.5.1): the body was whole. */
   end(trailers: RawFields | undefined): void {
-    this.#client.sendEnd(trailers);
+    try {
+      this.#client.sendEnd(trailers);
+    } catch (error) {
+      if (!(error instanceof Http1Error) || trailers === undefined) throw error;
+      this.#client.sendEnd(undefined);
+    }
   }
 
   abandon(): void {

@@ -8,12 +8,14 @@ import type { Target, Verdict } from "#exchange/phases.ts";
 import { ALL_PROTOCOLS, ONLY_HTTP1 } from "#upstream/dial.ts";
 import type { Dialled } from "#upstream/dial.ts";
 import { CAME_ROUND, hasPassed, viaOf } from "#upstream/pseudonym.ts";
+import { internalFailure } from "./client-failures.ts";
 import type { ClientHello } from "./client-hello.ts";
 import { NOWHERE, type ByteSocket, type Timed } from "@headworks/sockets";
 import { detectProtocol } from "./detect.ts";
 import { failureResponse } from "./failure-page.ts";
 import { Http2Connection } from "./http2-connection.ts";
 import { HttpConnection } from "./http-connection.ts";
+import { whenDecided } from "./later-verdict.ts";
 import { MAGIC_HOST } from "./proxy-services.ts";
 import type { ProxyServices } from "./proxy-services.ts";
 import { relay } from "./relay.ts";
@@ -335,8 +337,12 @@ export class ConnectTunnel implements Timed, ConnectionHandle {
       decided(final);
     };
     if (!(verdict instanceof Promise)) return proceed(verdict);
-    void verdict.then((later) => {
+    const proceedLater = (later: Verdict): void => {
       if (!this.#socket.destroyed) proceed(later);
+    };
+    whenDecided(verdict, proceedLater, (error) => {
+      this.#services.log.error({ err: error }, "A tunnel failed");
+      this.abort(internalFailure(error));
     });
   }
 

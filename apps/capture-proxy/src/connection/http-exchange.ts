@@ -6,11 +6,13 @@ import type { ExchangeState, HttpVersion, RequestMessage, ResponseMessage } from
 import type { Failure } from "#exchange/failure.ts";
 import type { SyntheticResponse, Verdict } from "#exchange/phases.ts";
 import type { AnswerHandler, AnswerHead, LostOutcome, Origin, OriginRequest } from "#upstream/origin.ts";
+import { internalFailure } from "./client-failures.ts";
 import type { ExchangeClient, ReceivedHead } from "./exchange-client.ts";
 import { failureResponse } from "./failure-page.ts";
 import { informationalFields } from "./forwarded-fields.ts";
 import { isKnownLonger } from "./held-body.ts";
 import { HeldExchange } from "./held-exchange.ts";
+import { whenDecided } from "./later-verdict.ts";
 import { OriginClaim } from "./origin-claim.ts";
 import { replanned } from "./request-plan.ts";
 import type { ExchangePlan, ForwardPlan } from "./request-plan.ts";
@@ -61,16 +63,23 @@ export class HttpExchange extends HeldExchange implements AnswerHandler {
     if (this.#plan.kind === "failure") return this.fail(this.#plan.failure);
     const verdict = this.services.pipeline.requestHead(this);
     if (!(verdict instanceof Promise)) return this.#decided(verdict);
-    this.#isDeciding = true;
     // A client without a body is read on, so that its going away is noticed.
     if (hasBody(this.#head.framing) && !this.sending.isWaitedFor) this.#client.holdReading();
-    void verdict.then((later) => {
-      if (this.isOver) return;
-      this.#isDeciding = false;
+    this.#whenDecided(verdict, (later) => {
       this.#decided(later);
       this.#claim.origin?.flush();
       this.#client.releaseReading();
     });
+  }
+
+  #whenDecided(verdict: Promise<Verdict>, proceed: (verdict: Verdict) => void): void {
+    this.#isDeciding = true;
+    const decided = (later: Verdict): void => {
+      if (this.isOver) return;
+      this.#isDeciding = false;
+      proceed(later);
+    };
+    whenDecided(verdict, decided, (error) => this.fail(internalFailure(error)));
   }
 
   /** True while bytes of the request body are still expected from the client. */
@@ -324,11 +333,8 @@ export class HttpExchange extends HeldExchange implements AnswerHandler {
   #runAnswerPhases(): void {
     const verdict = this.services.pipeline.responseHead(this);
     if (!(verdict instanceof Promise)) return this.#answerDecided(verdict);
-    this.#isDeciding = true;
     if (!this.answer.isWaitedFor) this.#claim.origin?.hold();
-    void verdict.then((later) => {
-      if (this.isOver) return;
-      this.#isDeciding = false;
+    this.#whenDecided(verdict, (later) => {
       this.#answerDecided(later);
       this.#client.flush();
       if (!this.isOver) this.#claim.origin?.release();

@@ -1,7 +1,7 @@
 // Tested by ../../test/engine-flow.test.ts
 import { reasonPhrase } from "@headworks/http-fields";
 import { areSameFields, LAST_CHUNK, lastChunkWithTrailers, removeField, responseHeadText } from "@headworks/http1";
-import type { DownstreamState, Framing, RawFields, RequestHead } from "@headworks/http1";
+import type { DownstreamState, FieldLines, Framing, RawFields, RequestHead } from "@headworks/http1";
 import type { BatchedWriter } from "@headworks/sockets";
 import type { ResponseMessage } from "#exchange/exchange.ts";
 import type { Failure } from "#exchange/failure.ts";
@@ -32,18 +32,27 @@ export class Http1Answer {
 
   /**
    * Gives the size of the head in bytes.
-   * @throws Http1Error for a field that cannot be written
+   * @throws Http1Error for a field that cannot be written; another answer may be given then
    */
   head(response: Readonly<ResponseMessage>, framing: Framing): number {
     const start = this.#state.answerStarted(framing);
-    this.#framing = start.framing;
     const fields = answerFields(response.fields, start);
     // RFC 9110, 8.6: a 204 has no Content-Length, whatever the origin says.
     if (response.status === 204) removeField(fields, "content-length");
     const lines = areSameFields(fields, response.fields) ? response.fieldLines : undefined;
-    const head = responseHeadText(response.status, response.reason, fields, lines);
+    const head = this.#headText(response, fields, lines);
+    this.#framing = start.framing;
     this.#writer.text(head);
     return head.length;
+  }
+
+  #headText({ status, reason }: Readonly<ResponseMessage>, fields: RawFields, lines: FieldLines | undefined): string {
+    try {
+      return responseHeadText(status, reason, fields, lines);
+    } catch (error) {
+      this.#state.answerWithdrawn();
+      throw error;
+    }
   }
 
   /** An interim answer, where the client may get one now; false where it may not. */

@@ -132,7 +132,13 @@ export class Http2ClientStream implements ExchangeClient, StreamHandler, Timed {
   }
 
   touch(): void {
-    this.deadlineMs = performance.now() + this.services.policy().idleTimeoutMs;
+    this.deadlineMs =
+      performance.now() + (this.#isBodySurplus ? SURPLUS_BODY_MS : this.services.policy().idleTimeoutMs);
+  }
+
+  /** All of the answer is on its way, and a body comes that nobody reads any more. */
+  get #isBodySurplus(): boolean {
+    return this.#exchange === undefined && this.#isAnswered && !this.#isBodyEnded && this.#stream.hasSentEnd;
   }
 
   holdReading(): void {
@@ -163,10 +169,10 @@ export class Http2ClientStream implements ExchangeClient, StreamHandler, Timed {
     const section = answerSection(response, framing);
     let sizeBytes = 0;
     for (const part of section) sizeBytes += part.length;
+    if (!isSendable(section)) throw new Http1Error("unsafe-text");
     this.#isStarted = true;
     const isEmpty = framing.kind === "none" || (framing.kind === "length" && framing.lengthBytes === 0);
     this.#isBodiless = isEmpty || status === 205;
-    if (!isSendable(section)) throw new Http1Error("unsafe-text");
     this.#stream.sendSection(section, this.#isBodiless);
     return sizeBytes;
   }
@@ -190,10 +196,11 @@ export class Http2ClientStream implements ExchangeClient, StreamHandler, Timed {
   exchangeEnded(): void {
     this.#exchange = undefined;
     this.#isAnswered = true;
+    // A reset at once could overtake the trailers, so what still comes is dropped for a while.
     this.touch();
     if (this.#isBodyEnded) return;
-    // A reset at once could overtake the trailers, so what still comes is dropped for a while.
-    this.deadlineMs = performance.now() + SURPLUS_BODY_MS;
+    // What waits for the client's window leaves first; then the while begins.
+    this.#stream.hasRoom(1);
     this.#stream.release();
   }
 
@@ -235,8 +242,7 @@ export class Http2ClientStream implements ExchangeClient, StreamHandler, Timed {
     const exchange = this.#exchange;
     if (exchange === undefined) {
       // The client may stop sending a body that nobody reads any more (RFC 9113, 8.1).
-      const isSurplus = this.#isAnswered && !this.#isBodyEnded && stream.hasSentEnd;
-      return stream.reset(isSurplus ? NO_ERROR : CANCEL);
+      return stream.reset(this.#isBodySurplus ? NO_ERROR : CANCEL);
     }
     this.touch();
     if (exchange.isDeciding) return;

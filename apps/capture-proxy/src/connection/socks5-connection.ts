@@ -10,6 +10,7 @@ import type { Failure } from "#exchange/failure.ts";
 import type { Target, Verdict } from "#exchange/phases.ts";
 import type { Dialled } from "#upstream/dial.ts";
 import { addressOfOctets, socks5Host } from "#upstream/socks5-host.ts";
+import { whenDecided } from "./later-verdict.ts";
 import type { ProxyServices } from "./proxy-services.ts";
 import { relay } from "./relay.ts";
 import { Socks5Exchange } from "./socks5-exchange.ts";
@@ -102,8 +103,12 @@ export class Socks5Connection implements Timed, ConnectionHandle {
     if (place.problem !== undefined) return this.#fail(this.#entry(target), place.problem);
     const verdict = this.#services.pipeline.target(target);
     if (!(verdict instanceof Promise)) return this.#decided(target, verdict, rest);
-    void verdict.then((later) => {
+    const decided = (later: Verdict): void => {
       if (!this.#socket.destroyed) this.#decided(target, later, rest);
+    };
+    whenDecided(verdict, decided, (error) => {
+      this.#services.log.error({ err: error }, "A SOCKS5 connection failed");
+      this.#socket.destroy();
     });
   }
 

@@ -197,12 +197,17 @@ export class OriginConnection implements Origin {
   };
 
   #read(chunk: Buffer): void {
+    const handler = this.#handler;
     try {
       this.#readAnswer(chunk);
     } catch (error) {
-      // A defect of ours ends this exchange, not the process.
+      // A defect of ours ends this exchange, not the process, even where the answer was read to its end.
       const message = "The proxy failed; its log says why";
-      this.#lose({ stage: "receive", side: "internal", code: "INTERNAL", message, cause: error });
+      const failure: Failure = { stage: "receive", side: "internal", code: "INTERNAL", message, cause: error };
+      const present = this.#handler;
+      this.destroy();
+      present?.onOriginLost("fail", failure);
+      if (handler !== present) handler?.onOriginLost("fail", failure);
     }
   }
 
