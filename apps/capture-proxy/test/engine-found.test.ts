@@ -229,3 +229,46 @@ test("a defect at the end of an answer is told to the exchange, which nobody wou
   await client.collect();
   client.destroy();
 });
+
+test("a CONNECT behind another request is answered behind it", async () => {
+  const origin = await startOrigin({ handler: (_request, response) => void response.end("first") });
+  cleanups.push(() => origin.close());
+  const host = `127.0.0.1:${origin.port}`;
+  for (const before of [`http://${host}/`, "http://weir/"]) {
+    const proxy = await engine();
+    const client = await rawClient(proxy.port);
+    await client.write(`GET ${before} HTTP/1.1\r\nHost: x\r\n\r\nCONNECT ${host} HTTP/1.1\r\nHost: x\r\n\r\n`);
+    const text = (await client.readUntil("Connection established\r\n\r\n")).toString();
+    assert.match(
+      text,
+      /^HTTP\/1\.1 200 OK\r\n[^]*(?:first|own page \/)HTTP\/1\.1 200 Connection established\r\n\r\n$/,
+      before,
+    );
+    client.destroy();
+  }
+});
+
+test("a client is not blamed for the silence of an origin that it waits for", async () => {
+  const held = new Set<RawConnection>();
+  const origin = await startRawServer(async (connection) => {
+    held.add(connection);
+    await connection.readUntil("\r\n\r\n");
+    connection.socket.pause();
+    await connection.closed;
+  });
+  cleanups.push(() => origin.close());
+  const cases = {
+    "an upload that the origin does not read": ["Content-Length: 100000000", Buffer.alloc(20_000_000)],
+    "a body that waits for a 100": ["Content-Length: 5\r\nExpect: 100-continue", Buffer.alloc(0)],
+  } as const;
+  for (const [what, [fields, body]] of Object.entries(cases)) {
+    const proxy = await engine({ policy: { idleTimeoutMs: 400 } });
+    const client = await rawClient(proxy.port);
+    client.socket.write(`PUT http://127.0.0.1:${origin.port}/ HTTP/1.1\r\nHost: x\r\n${fields}\r\n\r\n`);
+    client.socket.write(body);
+    assert.match((await client.readUntil("\r\n\r\n")).toString(), /^HTTP\/1\.1 504 /, what);
+    assert.equal(await failureOf(proxy), "UPSTREAM_TIMEOUT", what);
+    client.destroy();
+  }
+  for (const connection of held) connection.destroy();
+});

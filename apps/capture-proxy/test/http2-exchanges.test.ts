@@ -327,3 +327,18 @@ test("HTTP/2: an answer that comes before the end of its request is the client's
   assert.equal(sizeBytes, answer.length);
   session.destroy();
 });
+
+test("an answer without content over HTTP/2 is complete with its head, whenever its stream ends", async () => {
+  for (const status of ["200", "204"]) {
+    await using server = await startRawHttp2Origin((stream, write) => {
+      const fields = section([[":status", status], ...(status === "204" ? [] : [["content-length", "0"] as const])]);
+      write(frame(FRAME.headers, FLAG.endHeaders, stream, fields));
+    });
+    await using proxy = await http2Engine();
+    await using client = await clientOf("2", proxy, server.port, { isPlain: true });
+    assert.deepEqual(
+      [(await client.fetch()).status, (await proxy.waitFor(1))[0]?.state.step],
+      [Number(status), "completed"],
+    );
+  }
+});

@@ -57,6 +57,11 @@ export class DownstreamState {
     return this.#ownership === "open" && this.#request !== "none" && this.#answer === "none";
   }
 
+  /** The client holds its body back until it gets a 100 (Continue) or an answer. */
+  get isAwaitingContinue(): boolean {
+    return this.#expectation === "waiting";
+  }
+
   /** A request head was read. */
   requestStarted(head: Pick<RequestHead, "version" | "keepAlive" | "expectContinue">): void {
     demand(this.isIdle, "a request starts only when the one before is answered");

@@ -16,6 +16,12 @@ export function isSendable(section: readonly string[]): boolean {
   return true;
 }
 
+/** The first value of a field of this name; what other fields have for values does not matter. */
+export function sectionField(section: readonly string[], name: string): string | undefined {
+  for (let at = 0; at < section.length; at += 2) if (section[at] === name) return section[at + 1];
+  return undefined;
+}
+
 /**
  * What is wrong with the section of an answer or of trailers (RFC 9113, 8.2 and 8.3.2); undefined when nothing is. Those of
  * requests are judged by whoever takes them.

@@ -9,7 +9,7 @@ export {
   PROTOCOL_ERROR,
   REFUSED_STREAM,
 } from "./codes.ts";
-export { isSendable } from "./field-rules.ts";
+export { isSendable, sectionField } from "./field-rules.ts";
 export { Http2Error } from "./http2-error.ts";
 export { Http2Session } from "./session.ts";
 export type { SessionEvents, SessionOptions } from "./session-events.ts";

@@ -205,6 +205,7 @@ export class Http2Session implements FrameSink, StreamCarrier {
     switch (type) {
       case PRIORITY:
         this.#budget.spend(1, "PRIORITY");
+        if (id === 0) throw new Http2Error(PROTOCOL_ERROR, "PRIORITY of the connection");
         return expectSize(content, 5, "PRIORITY");
       case RST_STREAM:
         return this.#onReset(id, content);
@@ -253,8 +254,11 @@ export class Http2Session implements FrameSink, StreamCarrier {
       this.#known(section.stream, "HEADERS");
       return this.#budget.spend(1, "HEADERS of a stream that is over");
     }
-    // One that was opened before is over; what still comes of it is not looked at (RFC 9113, 5.1).
-    if (section.stream <= this.#lastPeerStream) return this.#budget.spend(1, "HEADERS of a stream that is over");
+    // One that was opened before is over; what still comes of it is not looked at (RFC 9113, 5.1). Nobody is to wait for it.
+    if (section.stream <= this.#lastPeerStream) {
+      this.#budget.spend(1, "HEADERS of a stream that is over");
+      return this.#out.reset(section.stream, STREAM_CLOSED);
+    }
     this.#lastPeerStream = section.stream;
     if (this.#isClosing) return;
     this.#lastTaken = section.stream;

@@ -113,7 +113,12 @@ const rows: readonly (readonly [section: string, what: string, bytes: readonly B
     [request(1), frame(continuation, endHeaders, 1, whole)],
     connection(PROTOCOL_ERROR, STREAM_CLOSED),
   ],
-  ["5.1", "HEADERS behind a reset of the client", [open(1), frame(reset, 0, 1, u32(CANCEL)), request(1)], IGNORED],
+  [
+    "5.1",
+    "HEADERS behind a reset of the client",
+    [open(1), frame(reset, 0, 1, u32(CANCEL)), request(1)],
+    stream(1, STREAM_CLOSED),
+  ],
   [
     "5.1",
     "DATA behind a reset of the client",
@@ -127,7 +132,7 @@ const rows: readonly (readonly [section: string, what: string, bytes: readonly B
     answered(1, 3),
   ],
   ["5.1.1", "a stream with an even number", [request(2)], connection(PROTOCOL_ERROR)],
-  ["5.1.1", "a stream with a number below the last", [request(5), request(3)], answered(5)],
+  ["5.1.1", "a stream with a number below the last", [request(5), request(3)], stream(3, STREAM_CLOSED)],
   [
     "5.1.2",
     "a stream more than announced",
@@ -228,7 +233,7 @@ const rows: readonly (readonly [section: string, what: string, bytes: readonly B
     connection(PROTOCOL_ERROR),
   ],
   // PRIORITY, RST_STREAM
-  ["6.3", "PRIORITY of the connection, which nobody looks at any more", [frame(priority, 0, 0, bytes(5))], IGNORED],
+  ["6.3", "PRIORITY of the connection", [frame(priority, 0, 0, bytes(5))], connection(PROTOCOL_ERROR)],
   ["6.3", "PRIORITY of another size", [request(1), frame(priority, 0, 3, bytes(4))], connection(FRAME_SIZE_ERROR)],
   [
     "6.3",

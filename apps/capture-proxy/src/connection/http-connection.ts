@@ -246,7 +246,9 @@ export class HttpConnection implements ExchangeClient, Timed {
     }
     const idleTimeoutMs = this.services.policy().idleTimeoutMs;
     this.touch();
-    const waitsFor = this.#socket.writableNeedDrain ? "answer-taken" : exchange.isReceiving ? "body" : "origin";
+    // A client that was told to wait, or may wait for a 100, is not the one that is slow.
+    const isAwaited = exchange.isReceiving && !this.#reader.isPaused && !this.#state.isAwaitingContinue;
+    const waitsFor = this.#socket.writableNeedDrain ? "answer-taken" : isAwaited ? "body" : "origin";
     exchange.fail(stalled(exchange, waitsFor, idleTimeoutMs));
   }
 
@@ -340,6 +342,8 @@ export class HttpConnection implements ExchangeClient, Timed {
     const first = this.#held && keptBytes(this.#held);
     this.#held = undefined;
     this.#state.tunnelStarted();
+    // The answer before this request may still wait for the end of the turn, and what follows is written past the writer.
+    this.#writer.flush();
     this.#release();
     this.#socket.pause();
     this.#handover?.onConnect(head, first);

@@ -247,7 +247,7 @@ export class Http2ClientStream implements ExchangeClient, StreamHandler, Timed {
     this.touch();
     if (exchange.isDeciding) return;
     const { idleTimeoutMs } = this.services.policy();
-    const isAwaited = exchange.isReceiving && !stream.isHeld;
+    const isAwaited = exchange.isReceiving && !stream.isHeld && !this.#expectsContinue;
     const waitsFor = this.#isStarted && this.isBlocked ? "answer-taken" : isAwaited ? "body" : "origin";
     exchange.fail(stalled(exchange, waitsFor, idleTimeoutMs));
   }

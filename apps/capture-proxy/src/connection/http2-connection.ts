@@ -1,7 +1,7 @@
 // Tested by ../../test/http2-exchanges.test.ts
 import { parseHostPort } from "@headworks/host-patterns";
 import type { Http2RequestProblem, RawFields } from "@headworks/http1";
-import { ENHANCE_YOUR_CALM, Http2Session, type Http2Stream } from "@headworks/http2";
+import { ENHANCE_YOUR_CALM, Http2Session, sectionField, type Http2Stream } from "@headworks/http2";
 import { NOWHERE, Roster, type Timed } from "@headworks/sockets";
 import type { ClientFacts } from "#exchange/exchange.ts";
 import type { Failure } from "#exchange/failure.ts";
@@ -152,7 +152,7 @@ export class Http2Connection implements StreamOwner, Timed {
     if (openTunnel !== undefined && isHttp2Connect(section)) return this.#connect(stream, section, openTunnel);
     const head = readHttp2Head(section, isWhole, this.#base === undefined);
     if ("problem" in head) {
-      const method = section[section.indexOf(":method") + 1] ?? "";
+      const method = sectionField(section, ":method") ?? "";
       stream.refuse(STATUS[head.problem], refusal(head), method, []);
       return this.#countReset();
     }

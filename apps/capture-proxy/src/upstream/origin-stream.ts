@@ -20,6 +20,7 @@ import {
   NO_ERROR,
   PROTOCOL_ERROR,
   REFUSED_STREAM,
+  sectionField,
   StreamSocket,
 } from "@headworks/http2";
 import type { Http2Session, Http2Stream, StreamHandler } from "@headworks/http2";
@@ -192,7 +193,7 @@ export class OriginStream implements Origin, StreamHandler {
 
   #readSection(section: RawFields, isWhole: boolean): void {
     if (this.#isOver) return;
-    const status = statusOf(section);
+    const status = Number(sectionField(section, ":status"));
     if (!(status >= 100 && status <= 999)) return this.#refuse("it has no valid status");
     if (status < 200) return this.#readInformational(status, section);
     this.firstByteMs = performance.now();
@@ -212,7 +213,9 @@ export class OriginStream implements Origin, StreamHandler {
     this.#owner.history?.answerStarted(head);
     this.#handler?.onAnswerHead(head);
     this.#handler?.onAnswerBatch();
-    if (isWhole) this.#complete();
+    // Nothing may follow a head that has no body, and clients may be told so before the origin ends its stream.
+    if (isWhole || framing.kind === "none" || (framing.kind === "length" && framing.lengthBytes === 0))
+      this.#complete();
   }
 
   #readInformational(status: number, section: RawFields): void {
@@ -313,10 +316,6 @@ export class OriginStream implements Origin, StreamHandler {
 function withoutKey(section: string[]): void {
   const at = section.indexOf("sec-websocket-key");
   if (at !== -1) section.splice(at, 2);
-}
-
-function statusOf(section: readonly string[]): number {
-  return Number(section[section.indexOf(":status") + 1]);
 }
 
 function headOf(status: number, section: readonly string[], framing: Framing): AnswerHead {

@@ -2,7 +2,7 @@
 import type { Socket } from "node:net";
 import type { ErrorCode } from "@headworks/gateway-contract";
 import { lengthFraming, REQUEST_LIMITS, type RawFields } from "@headworks/http1";
-import { ENHANCE_YOUR_CALM, Http2Session, type Http2Stream } from "@headworks/http2";
+import { ENHANCE_YOUR_CALM, Http2Session, sectionField, type Http2Stream } from "@headworks/http2";
 import { NOWHERE, turnMs, type Timed } from "@headworks/sockets";
 import type { ListenerFacts, Peer } from "#request/client-stream.ts";
 import {
@@ -162,7 +162,7 @@ export class Http2Connection implements OpenConnection, StreamOwner, Timed {
     this.#streams += 1;
     if (!this.#hasClientEnded && !this.#isDoubted) this.deadlineMs = Number.POSITIVE_INFINITY;
     if ("code" in head) {
-      const method = section[section.indexOf(":method") + 1] ?? "";
+      const method = sectionField(section, ":method") ?? "";
       const unreadable = new Http2ClientStream(stream, { ...UNREADABLE, method }, this.#services, this);
       this.#refuse(unreadable, head.code, head.message);
     } else {

@@ -19,6 +19,7 @@ import {
   isSendable,
   NO_ERROR,
   REFUSED_STREAM,
+  sectionField,
   type Http2Session,
   type Http2Stream,
   type StreamHandler,
@@ -117,7 +118,7 @@ export class Http2Exchange implements UpstreamExchange, StreamHandler {
 
   onSection(section: RawFields, isWhole: boolean): void {
     if (this.#isOver) return;
-    const status = statusOf(section);
+    const status = Number(sectionField(section, ":status"));
     if (!(status >= 100 && status <= 999)) return this.#lose("protocol", "the answer has no valid status");
     if (status < 200) return this.#readInformational(status, section);
     const head = headOf(status, section, NO_BODY);
@@ -193,11 +194,6 @@ export class Http2Exchange implements UpstreamExchange, StreamHandler {
     this.#isOver = true;
     this.#owner.ended(this.#hasHead);
   }
-}
-
-function statusOf(section: readonly string[]): number {
-  const at = section.indexOf(":status");
-  return Number(section[at + 1]);
 }
 
 function headOf(status: number, section: readonly string[], framing: Framing): ResponseHead {
