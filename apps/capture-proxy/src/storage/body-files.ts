@@ -100,22 +100,37 @@ export class BodyFiles {
     this.#unsynced = [];
   }
 
-  /** Brings finished files to the disk and closes them. */
+  /** Brings finished files to the disk and closes them. One that cannot be brought there is tried again by the next call. */
   async sync(): Promise<void> {
     const files = this.#unsynced;
     if (files.length === 0) return;
     this.#unsynced = [];
+    const failures: unknown[] = [];
     for (const file of files) {
-      const target = this.#open.get(file);
-      if (target === undefined) continue;
-      this.#open.delete(file);
       try {
-        await promisify(fsync)(target.fd);
-      } finally {
-        closeSync(target.fd);
+        await this.#bringToDisk(file);
+      } catch (error) {
+        failures.push(error);
+        this.#unsynced.push(file);
       }
     }
     await syncFolder(this.#folder);
+    if (failures.length > 0) throw failures[0];
+  }
+
+  async #bringToDisk(file: number): Promise<void> {
+    const target = this.#open.get(file);
+    if (target === undefined) return;
+    // Whoever discards the file meanwhile must not close it under the system's hands.
+    this.#open.delete(file);
+    try {
+      await promisify(fsync)(target.fd);
+    } catch (error) {
+      if (this.has(file)) this.#open.set(file, target);
+      else closeSync(target.fd);
+      throw error;
+    }
+    closeSync(target.fd);
   }
 
   #create(file: number): OpenFile {

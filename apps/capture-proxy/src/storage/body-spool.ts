@@ -85,22 +85,30 @@ class FileBody implements SpooledBody {
 
   end(): void {
     if (this.#state === "closed") return;
+    // What came last would look like all of it.
+    if (this.#state === "failed") return this.discard();
     this.#sendChunk();
     this.#target.send({ kind: "fileEnd", file: this.id }, []);
     this.#close();
   }
 
   discard(): void {
-    if (this.#chunk !== undefined) {
-      this.#target.release(this.#used);
-      this.#chunk = undefined;
-    }
+    this.#forgetChunk();
     this.#target.send({ kind: "fileDiscard", file: this.id }, []);
     this.#close();
   }
 
   fail(): void {
-    if (this.#state === "open") this.#state = "failed";
+    if (this.#state !== "open") return;
+    this.#state = "failed";
+    this.#forgetChunk();
+  }
+
+  #forgetChunk(): void {
+    if (this.#chunk === undefined) return;
+    this.#target.release(this.#used);
+    this.#chunk = undefined;
+    this.#used = 0;
   }
 
   #sendChunk(): void {

@@ -8,11 +8,15 @@ export const BODY_STATES = ["none", "complete", "truncated", "not_stored"] as co
 /** The code of a body whose bytes are missing. */
 export const NOT_STORED = BODY_STATES.indexOf("not_stored");
 
+/** Whether an entry was recorded while it was running; "maybe" if the thread that was to store it ended. */
+export const RECORDED_BEFORE = ["no", "yes", "maybe"] as const;
+export type RecordedBefore = (typeof RECORDED_BEFORE)[number];
+
 /** One entry on its way to the writer, as a JSON array. */
 export type EntryRecord = [
   seq: number,
-  /** The entry was recorded before, while it was running. */
-  again: 0 | 1,
+  /** Which of {@link RECORDED_BEFORE}. */
+  before: number,
   id: string,
   sessionNumber: number,
   state: 0 | 1 | 2,

@@ -4,7 +4,7 @@ import type { BodyFiles } from "./body-files.ts";
 import type { ChangeLog } from "./change-log.ts";
 import type { Database, SqlRow, Statement } from "./database.ts";
 import { BatchReader } from "./batch-memory.ts";
-import { NOT_STORED, PART_END } from "./entry-record.ts";
+import { NOT_STORED, PART_END, RECORDED_BEFORE } from "./entry-record.ts";
 import type { BodyRecord, EntryRecord } from "./entry-record.ts";
 import type { SessionTable } from "./session-table.ts";
 import type { StreamRows } from "./stream-rows.ts";
@@ -64,6 +64,8 @@ export interface IncomingEntry {
 }
 
 const EMPTY = new Uint8Array(0);
+const NEW = RECORDED_BEFORE.indexOf("no");
+const AGAIN = RECORDED_BEFORE.indexOf("yes");
 
 /** Splits a batch into its entries; bodies stay views of the batch's memory. */
 export function* entriesOfBatch({ entries, memory, firstSeq }: RecordBatch): Generator<IncomingEntry> {
@@ -152,7 +154,10 @@ export class EntryRows {
     this.#highestSeq = Math.max(this.#highestSeq, seq);
   }
 
-  /** Inserts an entry, or replaces one that was recorded while it ran. An entry removed meanwhile stays removed. */
+  /**
+   * Inserts an entry, or replaces one that was recorded while it ran. An entry removed meanwhile stays removed, if it is sure
+   * that it was there.
+   */
   store(entry: IncomingEntry, log: ChangeLog): void {
     const { record } = entry;
     if (entry.isImported && this.#byId.get(record[2]) !== undefined) {
@@ -164,8 +169,9 @@ export class EntryRows {
     const response = this.#settle(record[32], log);
     const replaced = (entry.originalRequest?.length ?? 0) + (entry.originalResponse?.length ?? 0);
     const stored = request[1] + response[1] + replaced;
-    const before = record[1] === 1 ? this.#existing.get(record[0]) : undefined;
-    const isGone = record[1] === 1 ? !this.#isVisible(before, record[0], log) : this.#isCleared(record, log);
+    const before = record[1] === NEW ? undefined : this.#existing.get(record[0]);
+    const mustBeThere = before !== undefined || record[1] === AGAIN;
+    const isGone = mustBeThere ? !this.#isVisible(before, record[0], log) : this.#isCleared(record, log);
     if (isGone) {
       log.removedFiles.push(...[request[4], response[4]].filter((file) => file !== 0));
       return;

@@ -2,8 +2,8 @@
 import type { Failure, TlsInfo } from "@headworks/capture-contract";
 import { stageTimings } from "#exchange/exchange.ts";
 import type { ExchangeView, UpstreamTlsFacts } from "#exchange/exchange.ts";
-import { BODY_STATES, NO_BODY, NOT_STORED, entryText } from "./entry-record.ts";
-import type { BodyRecord, EntryRecord } from "./entry-record.ts";
+import { BODY_STATES, NO_BODY, NOT_STORED, RECORDED_BEFORE, entryText } from "./entry-record.ts";
+import type { BodyRecord, EntryRecord, RecordedBefore } from "./entry-record.ts";
 import { effectOf } from "./rule-effects.ts";
 import type { BodyCapture } from "#exchange/body.ts";
 import { durationUs, flagsOf, readFields, resourceTypeOf, stateCode, ttfbUs } from "./entry-facts.ts";
@@ -12,7 +12,7 @@ import { tlsText } from "./stored-tls.ts";
 /** Text of an exchange; `storesBodies` false says that its bodies are shed. Bodies of running exchanges are left out. */
 export function encodeRecord(
   seq: number,
-  again: boolean,
+  before: RecordedBefore,
   sessionNumber: number,
   exchange: ExchangeView,
   storesBodies: boolean,
@@ -28,7 +28,7 @@ export function encodeRecord(
   const code = stateCode(state);
   const record: EntryRecord = [
     seq,
-    again ? 1 : 0,
+    RECORDED_BEFORE.indexOf(before),
     exchange.id,
     sessionNumber,
     code,

@@ -1,5 +1,6 @@
 // Tested by open-capture-store.test.ts
 import { BATCH_BYTES, BatchMemory } from "./batch-memory.ts";
+import type { RecordedBefore } from "./entry-record.ts";
 import { encodeRecord } from "./record-message.ts";
 import { replacedBodies } from "./rule-effects.ts";
 import type { ExchangeView } from "#exchange/exchange.ts";
@@ -31,8 +32,8 @@ export class RecordQueue {
     return this.#batch?.usedBytes ?? 0;
   }
 
-  add(seq: number, again: boolean, sessionNumber: number, exchange: ExchangeView, storesBodies: boolean): void {
-    const text = encodeRecord(seq, again, sessionNumber, exchange, storesBodies);
+  add(seq: number, before: RecordedBefore, sessionNumber: number, exchange: ExchangeView, storesBodies: boolean): void {
+    const text = encodeRecord(seq, before, sessionNumber, exchange, storesBodies);
     const bodies = bodiesOf(exchange, storesBodies);
     let bodyBytes = 0;
     for (const body of bodies) bodyBytes += body.length;

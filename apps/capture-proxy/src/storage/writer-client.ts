@@ -4,6 +4,7 @@ import type { BodySpool } from "#exchange/body.ts";
 import type { ExchangeView } from "#exchange/exchange.ts";
 import { FileSpool } from "./body-spool.ts";
 import type { StorageStatus, StoreLimits } from "./capture-store.ts";
+import type { RecordedBefore } from "./entry-record.ts";
 import { FrameQueue } from "./frame-queue.ts";
 import { DatabaseTooNewError } from "./migrations.ts";
 import { RecordQueue } from "./record-queue.ts";
@@ -68,6 +69,8 @@ export class WriterClient {
   #firstSeq = 0;
   /** Numbers of entries that were recorded while they run. */
   readonly #pending = new Set<number>();
+  /** Of those, the ones whose thread ended before it was known what is stored of them. */
+  readonly #unsure = new Set<number>();
   readonly #calls = new Map<number, { resolve: (value: unknown) => void; reject: (error: Error) => void }>();
   #nextCall = 1;
   #sentBatches = 0;
@@ -80,6 +83,8 @@ export class WriterClient {
   #sentFrameBytes = 0;
   #nextStream = 1;
   #closing = false;
+  /** A start of the thread that is under way. */
+  #restarting: Promise<void> | undefined;
   #problem: string | null = null;
   #storeSizeBytes = 0;
   #bodiesNotStored = 0;
@@ -124,9 +129,9 @@ export class WriterClient {
 
   record(seq: number, exchange: ExchangeView): void {
     const running = exchange.state.step !== "completed" && exchange.state.step !== "failed";
-    const again = this.#pending.has(seq);
-    if (running) this.#pending.add(seq);
-    else if (again) this.#pending.delete(seq);
+    const before: RecordedBefore = this.#pending.has(seq) ? "yes" : this.#unsure.has(seq) ? "maybe" : "no";
+    if (!running) this.#pending.delete(seq);
+    if (!running) this.#unsure.delete(seq);
     const backlogBytes = this.#sentBytes + this.#queue.bytes;
     if (this.#worker === undefined || backlogBytes > ENTRY_BACKLOG_BYTES || this.#sentEntries > ENTRY_BACKLOG) {
       this.#entriesLost += 1;
@@ -135,7 +140,8 @@ export class WriterClient {
     }
     const storesBodies = backlogBytes <= BODY_BACKLOG_BYTES;
     if (!storesBodies && !running) this.#shedBodies(exchange);
-    this.#queue.add(seq, again, this.activeSession, exchange, storesBodies);
+    if (running) this.#pending.add(seq);
+    this.#queue.add(seq, before, this.activeSession, exchange, storesBodies);
   }
 
   /** Sets numbers of body files aside; gives the first. */
@@ -250,6 +256,8 @@ export class WriterClient {
   async close(): Promise<void> {
     this.#flushQueues();
     this.#closing = true;
+    // A thread on its way would hold the file, and the process, afterwards.
+    await this.#restarting;
     const worker = this.#worker;
     if (worker === undefined) return;
     const ended = new Promise<void>((resolve) => worker.once("exit", () => resolve()));
@@ -415,6 +423,9 @@ export class WriterClient {
   /** Everything on its way to the thread is gone with it. */
   #threadEnded(): void {
     this.#worker = undefined;
+    this.#spool?.failAll();
+    for (const seq of this.#pending) this.#unsure.add(seq);
+    this.#pending.clear();
     this.#entriesLost += this.#sentEntries;
     this.#sentEntries = 0;
     this.#sentBytes = 0;
@@ -424,7 +435,6 @@ export class WriterClient {
     this.#waiters = [];
     for (const { reject } of this.#calls.values()) reject(new Error("The storage thread ended"));
     this.#calls.clear();
-    this.#spool?.failAll();
     if (this.#closing) return;
     this.#setProblem(this.#problem ?? "The storage thread ended: entries are not stored until it is back");
     this.#restartLater();
@@ -433,7 +443,7 @@ export class WriterClient {
   #restartLater(): void {
     setTimeout(() => {
       if (this.#closing) return;
-      this.#startThread().catch(() => this.#restartLater());
+      this.#restarting = this.#startThread().catch(() => this.#restartLater());
     }, RESTART_MS).unref();
   }
 }

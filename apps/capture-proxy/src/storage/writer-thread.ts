@@ -48,7 +48,8 @@ export class WriterThread {
   #problem: string | null = null;
   #retry: NodeJS.Timeout | undefined;
   #syncTimer: NodeJS.Timeout | undefined;
-  #syncing: Promise<void> = Promise.resolve();
+  #syncing: Promise<void> | undefined;
+  #isSyncDue = false;
   #tidying = false;
   #closing = false;
   /** Space for removing something from a full disk. */
@@ -313,8 +314,18 @@ export class WriterThread {
 
   #syncSoon(): void {
     this.#syncTimer ??= setTimeout(() => {
-      this.#syncing = this.#sync().finally(() => (this.#syncTimer = undefined));
+      this.#syncTimer = undefined;
+      this.#isSyncDue = true;
+      this.#syncing ??= this.#syncWhileDue().finally(() => (this.#syncing = undefined));
     }, SYNC_MS);
+  }
+
+  /** What was committed while one sync went on is in the next one. */
+  async #syncWhileDue(): Promise<void> {
+    while (this.#isSyncDue) {
+      this.#isSyncDue = false;
+      await this.#sync();
+    }
   }
 
   async #sync(): Promise<void> {

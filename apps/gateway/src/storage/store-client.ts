@@ -44,6 +44,8 @@ export class StoreClient {
   #nextCall = 1;
   #sentAtMs: number | undefined;
   #problem: string | undefined;
+  /** A start of the thread that is under way. */
+  #restarting: Promise<void> | undefined;
   #closing: PromiseWithResolvers<void> | undefined;
   readonly #watch: NodeJS.Timeout;
 
@@ -92,6 +94,8 @@ export class StoreClient {
     if (this.#closing !== undefined) return await this.#closing.promise;
     this.#closing = Promise.withResolvers<void>();
     const timer = setTimeout(() => void this.#worker?.terminate(), CLOSE_MS);
+    // A thread on its way would hold the file, and the process, afterwards.
+    await this.#restarting;
     if (this.#worker === undefined) this.#closing.resolve();
     else this.#closeWhenIdle();
     await this.#closing.promise;
@@ -193,7 +197,7 @@ export class StoreClient {
   #restartLater(): void {
     setTimeout(() => {
       if (this.#closing !== undefined) return;
-      this.#startThread().then(
+      this.#restarting = this.#startThread().then(
         () => {
           this.#note(undefined);
           this.ledger.resumed();
