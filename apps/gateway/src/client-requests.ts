@@ -1,6 +1,7 @@
 // Tested by ../test/pipeline.test.ts
 import { reasonPhrase } from "@headworks/http-fields";
 import type { DeadlineSweep } from "@headworks/sockets";
+import type { Logger } from "pino";
 import type { Generations } from "#config/generations.ts";
 import { numberOf, type ListenerSet } from "#listener/listener-set.ts";
 import { RequestContext } from "#request/context.ts";
@@ -52,9 +53,11 @@ export function connectionServices(
   pipeline: Pipeline,
   deadlines: DeadlineSweep,
   environment: Readonly<Record<string, string | undefined>>,
+  log: Logger,
 ): ConstructorParameters<typeof ListenerSet>[0]["services"] {
   return {
     deadlines,
+    onDefect: (error) => log.error({ err: error }, "A connection of a client failed"),
     limits: {
       fieldCount: numberOf(environment["GATEWAY_HTTP1_MAX_HEADERS"], 100),
       headBytes: numberOf(environment["GATEWAY_HTTP1_MAX_HEADER_BYTES"], 65_536),

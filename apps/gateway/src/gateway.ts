@@ -262,7 +262,9 @@ export function createControl(parts: ProcessParts) {
     nowMs: () => clock.monotonic(),
     emit: (kind, payload) => sink.emit(kind, payload),
   });
-  const pools = new EndpointPools(deadlines);
+  const pools = new EndpointPools(deadlines, (error) =>
+    log.error({ err: error }, "A connection to an endpoint failed"),
+  );
   const upkeep = new UpstreamUpkeep({ upstreams, pools, log });
   const { elsewhere, instance } = parts;
   const issued = new IssuedKeys(clock, parts.issued);
@@ -321,7 +323,7 @@ export function createDataPlane({ environment, log, ...parts }: ProcessParts, co
   });
   const metricsText = async (): Promise<string> =>
     await slices.metrics.text(await gatewayFacts({ ...control, pipeline, admission, listeners }));
-  const services = connectionServices(generations, pipeline, deadlines, environment);
+  const services = connectionServices(generations, pipeline, deadlines, environment, log);
   const { tickets, elsewhere } = parts;
   const sharesPorts = elsewhere !== undefined;
   const listeners = new ListenerSet({ services, environment, log, watch: watchAny, tickets, sharesPorts });

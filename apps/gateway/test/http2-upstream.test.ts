@@ -396,6 +396,7 @@ function poolFor(port: number, deadlines: DeadlineSweep, mostRequests?: number):
     happyEyeballsMs: 0,
     idleMs: 200,
     deadlines,
+    onDefect: assert.ifError,
   };
   return new Http2Pool(settings, mostRequests);
 }
@@ -484,4 +485,19 @@ test("HTTP/2: a trailer called __proto__ is a trailer like any other, either way
     ["__proto__", "a name"],
     ["__proto__", "a name"],
   ]);
+});
+
+test("HTTP/2 upstream: max_pending bounds who waits for a connection that is being made, beyond what it will carry", async () => {
+  await using origin = await startHttp2Origin(text("here"));
+  const deadlines = new DeadlineSweep(1000);
+  const pool = poolFor(origin.port, deadlines);
+  try {
+    const outcomes = await Promise.allSettled(Array.from({ length: 150 }, async () => await through(pool)));
+    const refused = outcomes.filter((outcome) => outcome.status === "rejected");
+    assert.equal(refused.length, 150 - 100 - 1);
+    assert.match(String(refused[0]?.reason), /101 requests wait already/);
+  } finally {
+    pool.retire();
+    deadlines.stop();
+  }
 });

@@ -28,7 +28,7 @@ const isOver = (connection: RawConnection | undefined): boolean =>
 /** Pools of one upstream, and waiters that note what they get. */
 function rig(context: TestContext, port: number, more: Partial<Upstream> = {}, address = "127.0.0.1") {
   const deadlines = new DeadlineSweep(10);
-  const pools = new EndpointPools(deadlines);
+  const pools = new EndpointPools(deadlines, assert.ifError);
   context.after(() => {
     pools.stop();
     deadlines.stop();

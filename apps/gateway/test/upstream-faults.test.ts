@@ -1,8 +1,17 @@
 import assert from "node:assert/strict";
 import { once } from "node:events";
 import { test } from "node:test";
-import { rawClient, readResponse, startRawServer, waitUntil, type RawConnection } from "@headworks/testkit";
+import {
+  rawClient,
+  readResponse,
+  startHttp2Origin,
+  startOrigin,
+  startRawServer,
+  waitUntil,
+  type RawConnection,
+} from "@headworks/testkit";
 import type { DocumentInput } from "@headworks/gateway-contract";
+import { AnswerDelivery } from "#request/answer-delivery.ts";
 import { serving, startGateway, type TestGateway } from "./gateway-rig.ts";
 
 type Extra = Partial<NonNullable<DocumentInput["upstreams"]>[number]>;
@@ -280,4 +289,23 @@ test("an endless answer goes as fast as its client reads, and ends with the clie
   client.socket.resetAndDestroy();
   await waitUntil(() => isOver(server.connections[0]), { what: "the end of the answer" });
   assert.equal(await metric(gateway, "endpoint_health"), 1);
+});
+
+test("a defect of ours while an answer comes in ends the request, and neither the process nor the next one", async (context) => {
+  for (const version of ["1.1", "2"] as const) {
+    await using http1 = await startOrigin();
+    await using http2 = await startHttp2Origin((stream) => {
+      stream.respond({ ":status": 200 });
+      stream.end("ok");
+    });
+    const [port, more] = version === "2" ? [http2.port, { protocol: "h2c" as const }] : [http1.port, {}];
+    await using gateway = await startGateway({ ...serving("api", [port], more), routes: ROUTES });
+    assert.equal((await gateway.send({ path: "/" })).status, 200);
+    const defect = context.mock.method(AnswerDelivery.prototype, "head", () => {
+      defect.mock.restore();
+      throw new TypeError("a defect");
+    });
+    assert.equal((await gateway.send({ path: "/" })).status, 500, `HTTP/${version}`);
+    assert.equal((await gateway.send({ path: "/" })).status, 200);
+  }
 });

@@ -4,7 +4,10 @@ import { Http2Error } from "./http2-error.ts";
 
 export const PING_BYTES = 8;
 
-/** The pings of ours that wait for their answers, which come in order (RFC 9113, 6.7). */
+/**
+ * The pings of ours that wait for their answers. They are taken in their order only, which RFC 9113 does not demand, but
+ * which everybody keeps.
+ */
 export class Pings {
   readonly #waiting: ((isAnswered: boolean) => void)[] = [];
   #answered = 0;

@@ -1,4 +1,4 @@
-// Tested by ../../test/engine-content.test.ts
+// Tested by held-body.test.ts
 import { hasBody, lengthFraming } from "@headworks/http1";
 import type { Framing } from "@headworks/http1";
 import type { Content } from "#exchange/exchange.ts";
@@ -6,15 +6,19 @@ import type { Content } from "#exchange/exchange.ts";
 const TOO_LARGE: Content = { kind: "too-large" };
 const GONE: Content = { kind: "gone" };
 
+interface Waiter {
+  readonly limitBytes: number;
+  readonly tell: (content: Content) => void;
+}
+
 /** The pieces of a body that are kept back while rules decide, and whoever waits until they are all there. */
 export class HeldBody {
   /** How the body as it is held now is delimited. */
   framing: Framing;
   #pieces: Buffer[] = [];
   #sizeBytes = 0;
-  #limitBytes = 0;
   #isComplete: boolean;
-  #waiting: ((content: Content) => void) | undefined;
+  #waiting: Waiter[] = [];
 
   constructor(framing: Framing, isComplete: boolean) {
     this.framing = framing;
@@ -23,7 +27,7 @@ export class HeldBody {
 
   /** Somebody waits for the rest. */
   get isWanted(): boolean {
-    return this.#waiting !== undefined;
+    return this.#waiting.length > 0;
   }
 
   /**
@@ -35,9 +39,8 @@ export class HeldBody {
     if (this.#sizeBytes > limitBytes) return Promise.resolve(TOO_LARGE);
     if (this.#isComplete) return Promise.resolve({ kind: "complete", bytes: this.joined() });
     if (isKnownLonger(this.framing, limitBytes)) return Promise.resolve(TOO_LARGE);
-    this.#limitBytes = limitBytes;
-    return new Promise((resolve) => {
-      this.#waiting = resolve;
+    return new Promise((tell) => {
+      this.#waiting.push({ limitBytes, tell });
       onWanted();
     });
   }
@@ -46,14 +49,14 @@ export class HeldBody {
   add(piece: Buffer): boolean {
     this.#pieces.push(piece);
     this.#sizeBytes += piece.length;
-    if (this.#sizeBytes > this.#limitBytes) this.#tell(TOO_LARGE);
+    if (this.#waiting.length > 0) this.#tell(TOO_LARGE, ({ limitBytes }) => this.#sizeBytes > limitBytes);
     return this.isWanted;
   }
 
   /** The last piece came. */
   end(): void {
     this.#isComplete = true;
-    if (this.#waiting !== undefined) this.#tell({ kind: "complete", bytes: this.joined() });
+    if (this.isWanted) this.#tell({ kind: "complete", bytes: this.joined() });
   }
 
   /** The exchange is over. */
@@ -90,10 +93,10 @@ export class HeldBody {
     return pieces;
   }
 
-  #tell(content: Content): void {
-    const waiting = this.#waiting;
-    this.#waiting = undefined;
-    waiting?.(content);
+  #tell(content: Content, concerns: (waiter: Waiter) => boolean = () => true): void {
+    const told = this.#waiting.filter(concerns);
+    this.#waiting = this.#waiting.filter((waiter) => !told.includes(waiter));
+    for (const { tell } of told) tell(content);
   }
 }
 

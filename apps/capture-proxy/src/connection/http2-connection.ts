@@ -1,7 +1,7 @@
 // Tested by ../../test/http2-exchanges.test.ts
 import { parseHostPort } from "@headworks/host-patterns";
 import type { Http2RequestProblem, RawFields } from "@headworks/http1";
-import { ENHANCE_YOUR_CALM, Http2Session, sectionField, type Http2Stream } from "@headworks/http2";
+import { ENHANCE_YOUR_CALM, Http2Session, ResetAllowance, sectionField, type Http2Stream } from "@headworks/http2";
 import { NOWHERE, Roster, type Timed } from "@headworks/sockets";
 import type { ClientFacts } from "#exchange/exchange.ts";
 import type { Failure } from "#exchange/failure.ts";
@@ -12,7 +12,7 @@ import { Http2ClientStream } from "./http2-client-stream.ts";
 import type { StreamOwner, StreamSeat } from "./http2-client-stream.ts";
 import type { ClientSocket } from "./exchange-client.ts";
 import { isHttp2Connect, readHttp2Connect, readHttp2Head } from "./http2-head.ts";
-import { DRAIN_WARNING_MS, MOST_PAIRS, MOST_STREAMS, RESET_BURST, RESETS_PER_S } from "./http2-limits.ts";
+import { DRAIN_WARNING_MS, MOST_PAIRS, MOST_STREAMS } from "./http2-limits.ts";
 import type { ProxyServices } from "./proxy-services.ts";
 import { planRequest } from "./request-plan.ts";
 import type { TunnelBase } from "./request-plan.ts";
@@ -45,8 +45,7 @@ export class Http2Connection implements StreamOwner, Timed {
   readonly #openTunnel: OpenTunnel | undefined;
   readonly #session: Http2Session;
   readonly #streams = new Roster<StreamSeat>();
-  #resetsLeft = RESET_BURST;
-  #resetsAtMs = 0;
+  readonly #resets = new ResetAllowance();
   #isDraining = false;
   #hasReceived = false;
 
@@ -169,11 +168,7 @@ export class Http2Connection implements StreamOwner, Timed {
   }
 
   #countReset(): void {
-    const nowMs = performance.now();
-    const back = ((nowMs - this.#resetsAtMs) / 1000) * RESETS_PER_S;
-    this.#resetsLeft = Math.min(RESET_BURST, this.#resetsLeft + back) - 1;
-    this.#resetsAtMs = nowMs;
-    if (this.#resetsLeft < 0) this.#session.destroy(ENHANCE_YOUR_CALM, TOO_MANY_RESETS);
+    if (!this.#resets.take()) this.#session.destroy(ENHANCE_YOUR_CALM, TOO_MANY_RESETS);
   }
 
   /**

@@ -7,12 +7,6 @@ export const MOST_STREAMS = 128;
 export const MOST_FIELDS = REQUEST_LIMITS.fieldCount;
 /** What is read of a section: a few more than allowed get a proper answer, more are reset. */
 export const MOST_PAIRS = MOST_FIELDS * 2 + 4;
-/**
- * Streams that ended before their answer did, whoever's doing that was: each made the proxy work for nothing, so a
- * connection may have this many at once, and so many more in each second.
- */
-export const RESET_BURST = 500;
-export const RESETS_PER_S = 100;
 /** Bytes of one answer that may wait for the client's window before its origin is held back. */
 export const SEND_BUFFER_BYTES = 131_072;
 /** How long a client may go on with a body after its answer is complete, before it is told to stop. */

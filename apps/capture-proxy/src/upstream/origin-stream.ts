@@ -214,8 +214,8 @@ export class OriginStream implements Origin, StreamHandler {
     this.#handler?.onAnswerHead(head);
     this.#handler?.onAnswerBatch();
     // Nothing may follow a head that has no body, and clients may be told so before the origin ends its stream.
-    if (isWhole || framing.kind === "none" || (framing.kind === "length" && framing.lengthBytes === 0))
-      this.#complete();
+    const isEmpty = framing.kind === "none" || (framing.kind === "length" && framing.lengthBytes === 0);
+    if (isWhole || isEmpty) this.#complete();
   }
 
   #readInformational(status: number, section: RawFields): void {

@@ -29,6 +29,8 @@ export interface ConnectionServices {
   readonly limits: Partial<Limits>;
   readonly http2: Http2Limits;
   readonly deadlines: DeadlineSweep;
+  /** A defect of ours ended a connection, not the process. */
+  readonly onDefect: (error: unknown) => void;
   /** A head was read. */
   request(head: ReceivedHead, listener: ListenerFacts, peer: Peer, nowMs: number, stream: ClientStream): void;
   /** The answer to bytes that are no request. */

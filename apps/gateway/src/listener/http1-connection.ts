@@ -272,8 +272,19 @@ export class Http1Connection implements ClientStream, OpenConnection, Timed {
     if (!wasHeldBack) this.#setDeadline();
   };
 
-  /** Reads what is held, request after request, as far as the answers allow. */
+  /** A defect of ours ends this connection, not the process. */
   #work(): void {
+    try {
+      this.#readHeld();
+    } catch (error) {
+      this.#services.onDefect(error);
+      this.#held = undefined;
+      this.#socket.destroy();
+    }
+  }
+
+  /** Reads what is held, request after request, as far as the answers allow. */
+  #readHeld(): void {
     this.#isWorking = true;
     while (this.#held !== undefined && this.#state.mayRead && !this.#reader.isPaused && !this.#isBackedUp) {
       const chunk = this.#held;

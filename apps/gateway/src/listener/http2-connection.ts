@@ -2,7 +2,7 @@
 import type { Socket } from "node:net";
 import type { ErrorCode } from "@headworks/gateway-contract";
 import { lengthFraming, REQUEST_LIMITS, type RawFields } from "@headworks/http1";
-import { ENHANCE_YOUR_CALM, Http2Session, sectionField, type Http2Stream } from "@headworks/http2";
+import { ENHANCE_YOUR_CALM, Http2Session, ResetAllowance, sectionField, type Http2Stream } from "@headworks/http2";
 import { NOWHERE, turnMs, type Timed } from "@headworks/sockets";
 import type { ListenerFacts, Peer } from "#request/client-stream.ts";
 import {
@@ -14,12 +14,6 @@ import {
 import { Http2ClientStream, type StreamOwner } from "./http2-client-stream.ts";
 import { readHttp2Head } from "./http2-head.ts";
 
-/**
- * Streams that ended before their answer did, whoever's doing that was: each made the gateway work for nothing, so a
- * connection may have this many at once, and so many more in each second.
- */
-const RESET_BURST = 500;
-const RESETS_PER_S = 100;
 const TOO_MANY_RESETS = new Error("Too many streams ended before their answers");
 /** After the warning, for requests that are on their way. */
 const DRAIN_WARNING_MS = 1000;
@@ -35,8 +29,7 @@ export class Http2Connection implements OpenConnection, StreamOwner, Timed {
   readonly #session: Http2Session;
   readonly #mostFields: number;
   #streams = 0;
-  #resetsLeft = RESET_BURST;
-  #resetsAtMs = 0;
+  readonly #resets = new ResetAllowance();
   #isDraining = false;
   #hasClientEnded = false;
   /** It left the answer of a stream, and perhaps reads nothing of the connection any more. */
@@ -73,9 +66,7 @@ export class Http2Connection implements OpenConnection, StreamOwner, Timed {
           services.deadlines.delete(this);
           socket.destroy();
         },
-        onDefect: (error) => {
-          throw error;
-        },
+        onDefect: services.onDefect,
       },
     );
     services.deadlines.add(this);
@@ -180,11 +171,7 @@ export class Http2Connection implements OpenConnection, StreamOwner, Timed {
   }
 
   #countReset(): void {
-    const nowMs = performance.now();
-    const back = ((nowMs - this.#resetsAtMs) / 1000) * RESETS_PER_S;
-    this.#resetsLeft = Math.min(RESET_BURST, this.#resetsLeft + back) - 1;
-    this.#resetsAtMs = nowMs;
-    if (this.#resetsLeft < 0) this.#session.destroy(ENHANCE_YOUR_CALM, TOO_MANY_RESETS);
+    if (!this.#resets.take()) this.#session.destroy(ENHANCE_YOUR_CALM, TOO_MANY_RESETS);
   }
 
   #close(): void {

@@ -220,6 +220,15 @@ export class Pipeline {
       sentBytes: delivery.sentBytes,
       isComplete: delivery.isComplete,
     };
-    for (const observer of this.#parts.observers) observer.onFinished(finished);
+    for (const observer of this.#parts.observers) {
+      try {
+        observer.onFinished(finished);
+      } catch (error) {
+        this.#parts.log.error(
+          { err: error, request_id: request.requestId },
+          "The end of a request was not taken note of",
+        );
+      }
+    }
   };
 }

@@ -392,7 +392,9 @@ export class ProxiedRequest implements RefusableHandler, AttemptOwner {
     this.#winner = undefined;
     this.#capture?.abandon();
     this.#end();
-    this.#delivery.abort();
+    if (this.#delivery.isStarted) return this.#delivery.abort();
+    // It was there, and could not be passed on: a defect of ours.
+    this.#delivery.answer({ code: "internal" }, "short-circuit");
   }
 
   drained(): void {

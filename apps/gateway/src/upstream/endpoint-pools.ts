@@ -21,10 +21,13 @@ interface KeptPool {
 export class EndpointPools {
   readonly ways = new EndpointWays();
   readonly #deadlines: DeadlineSweep;
+  readonly #onDefect: (error: unknown) => void;
   readonly #pools = new Map<EndpointState, KeptPool>();
 
-  constructor(deadlines: DeadlineSweep) {
+  /** @param onDefect  told when a defect of ours ended a connection to an endpoint */
+  constructor(deadlines: DeadlineSweep, onDefect: (error: unknown) => void) {
     this.#deadlines = deadlines;
+    this.#onDefect = onDefect;
   }
 
   poolOf(group: UpstreamGroup, endpoint: EndpointState): EndpointPool {
@@ -90,6 +93,7 @@ export class EndpointPools {
       maxPending: document.max_pending ?? Number.POSITIVE_INFINITY,
       idleMs: IDLE_MS,
       deadlines: this.#deadlines,
+      onDefect: this.#onDefect,
     };
   }
 }

@@ -20,6 +20,8 @@ export interface ConnectionOwner {
   freed(connection: Http1Exchange): void;
   /** It had been closed before the request it was to carry. */
   wentStale(): void;
+  /** A defect of ours ended it, with what it carried. */
+  failed(error: unknown): void;
   gone(connection: Http1Exchange): void;
 }
 
@@ -174,6 +176,20 @@ export class Http1Exchange implements UpstreamExchange {
   }
 
   #read(chunk: Buffer): void {
+    const handler = this.#handler;
+    try {
+      this.#readAnswer(chunk);
+    } catch (error) {
+      this.#owner.failed(error);
+      const present = this.#handler;
+      this.abandon();
+      const detail = "the gateway failed; its log says why";
+      present?.onUpstreamLost("reset", false, detail);
+      if (handler !== present) handler?.onUpstreamLost("reset", false, detail);
+    }
+  }
+
+  #readAnswer(chunk: Buffer): void {
     const at = this.#reader.read(chunk);
     // From inside a call to the handler.
     if (this.#isAbandoned) return;

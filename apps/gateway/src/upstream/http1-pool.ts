@@ -14,6 +14,8 @@ export interface PoolSettings extends EndpointWay {
   readonly maxPending: number;
   readonly idleMs: number;
   readonly deadlines: DeadlineSweep;
+  /** A defect of ours ended a connection, not the process. */
+  readonly onDefect: (error: unknown) => void;
 }
 
 /** HTTP/1.1 connections to one endpoint, the last used first, so that surplus ones grow old and close. */
@@ -78,6 +80,10 @@ export class Http1Pool implements EndpointPool, ConnectionOwner, Timed {
   /** One was closed at the moment of its use: the others that wait have probably met the same end. */
   wentStale(): void {
     this.#closeIdle();
+  }
+
+  failed(error: unknown): void {
+    this.#settings.onDefect(error);
   }
 
   gone(connection: Http1Exchange): void {

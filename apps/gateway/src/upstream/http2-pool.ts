@@ -14,6 +14,8 @@ const MOST_STREAMS = 256;
 const FIRST_STREAMS = 100;
 /** Requests that one connection carries; their numbers end at 2^30 (RFC 9113, 5.1.1), which a busy one reaches in days. */
 const MOST_REQUESTS = 2 ** 29;
+/** Requests that a connection is thought to carry at a time before it says so itself (RFC 9113, 6.5.2: at least). */
+const EXPECTED_STREAMS = 100;
 /** An endpoint that does not answer a ping in this time is not there any more. */
 const PING_MS = 5000;
 /** A field section of an answer, pseudo-fields included. */
@@ -41,7 +43,7 @@ class Http2Link implements ExchangeOwner {
   #requests = 0;
   #isPinging = false;
 
-  constructor(socket: Socket, { authority, tls }: PoolSettings, events: LinkEvents, mostRequests: number) {
+  constructor(socket: Socket, { authority, tls, onDefect }: PoolSettings, events: LinkEvents, mostRequests: number) {
     this.scheme = tls === undefined ? "http" : "https";
     this.authority = authority;
     this.#events = events;
@@ -53,9 +55,7 @@ class Http2Link implements ExchangeOwner {
         onSettings: () => events.changed(),
         onGoaway: () => events.changed(),
         onClose: () => events.gone(this),
-        onDefect: (error) => {
-          throw error;
-        },
+        onDefect,
       },
     );
   }
@@ -124,13 +124,13 @@ export class Http2Pool implements EndpointPool, Timed {
       return undefined;
     }
     const { connectionCap, maxPending } = this.#settings;
-    const isFull = this.#links.length >= connectionCap;
-    if (isFull && this.#waiting.size >= maxPending) {
+    const connectionsLeft = connectionCap - this.#links.length;
+    if (this.#waiting.size >= maxPending + connectionsLeft * EXPECTED_STREAMS) {
       waiter.onUnavailable("saturated", `${this.#waiting.size} requests wait already`);
       return undefined;
     }
     const place = this.#waiting.push(waiter);
-    if (!isFull) this.#connect();
+    if (connectionsLeft > 0) this.#connect();
     return () => {
       this.#waiting.leave(place);
       return this.#isConnecting;

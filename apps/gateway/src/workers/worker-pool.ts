@@ -161,12 +161,12 @@ export class WorkerPool implements Followers {
       if (forced.action === "drain") this.#forced.set(key, forced);
       else if (forced.action === "recover") this.#forced.delete(key);
     }
-    await this.#askAll(async ({ link }) => await link.ask("force", forced));
+    await this.#inAll(async ({ link }) => await link.ask("force", forced));
   }
 
   /** These are all keys that are given out, in every worker when it resolves. */
   async giveOut(issued: readonly IssuedCredential[]): Promise<void> {
-    await this.#askAll(async ({ link }) => await link.ask("issued", issued));
+    await this.#inAll(async ({ link }) => await link.ask("issued", issued));
   }
 
   /** Lets every worker forget what is cached of a route, or of all; how many routes that are. New workers know nothing. */
@@ -258,17 +258,31 @@ export class WorkerPool implements Followers {
 
   /** Undefined as well for a worker that ended meanwhile: the one in its place starts with what is published. */
   async #prepareIn(handle: WorkerHandle, candidate: AcceptedCandidate): Promise<string | undefined> {
-    const timer = setTimeout(() => handle.kill(), ANSWER_MS);
     try {
-      const problem = await handle.link.ask("prepare", candidate);
+      const problem = await this.#answerOf(handle, async ({ link }) => await link.ask("prepare", candidate));
       handle.isPrepared = problem === undefined;
       return problem;
     } catch (error) {
       if (handle.isRunning) return error instanceof Error ? error.message : String(error);
       return undefined;
+    }
+  }
+
+  /** The answer of a worker; one that gives none in time is replaced. */
+  async #answerOf<T>(handle: WorkerHandle, ask: (handle: WorkerHandle) => Promise<T>): Promise<T> {
+    const timer = setTimeout(() => handle.kill(), ANSWER_MS);
+    try {
+      return await ask(handle);
     } finally {
       clearTimeout(timer);
     }
+  }
+
+  /** Has something done in every worker; one that does not is replaced, and its successor is told at its start. */
+  async #inAll(ask: (handle: WorkerHandle) => Promise<unknown>): Promise<void> {
+    await Promise.all(
+      this.#runningHandles.map(async (handle) => await this.#answerOf(handle, ask).catch(() => handle.kill())),
+    );
   }
 
   /** Publishes in one worker what is published here; one that cannot follow is replaced. */

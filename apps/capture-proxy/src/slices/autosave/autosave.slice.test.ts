@@ -242,6 +242,30 @@ test("a session that has enough entries is followed by a new one, and is what th
   assert.equal(store.activeSessionId, second, "only cycles rotate");
 });
 
+test("a session that was followed by another and could not be saved is saved by the next cycle that can", async () => {
+  await using rig = await startAutosave({
+    "auto-save-enabled": "true",
+    "auto-save-rotate-after-requests": "1",
+    "auto-save-export-format": "session",
+  });
+  const { store } = rig.stored;
+  const first = store.activeSessionId;
+  rig.stored.add();
+  writeFileSync(rig.backups, "a file stands here");
+  await rig.cycle();
+  const second = store.activeSessionId;
+  assert.notEqual(second, first);
+  rmSync(rig.backups);
+  rig.stored.add();
+  const saved: string[] = [];
+  for (let cycle = 0; cycle < 2; cycle += 1) {
+    await rig.cycle();
+    const { last_snapshot_path } = await rig.status();
+    saved.push((JSON.parse(readFileSync(last_snapshot_path ?? "", "utf8")) as { session: { id: string } }).session.id);
+  }
+  assert.deepEqual(saved, [first, second]);
+});
+
 test("a session that is old enough is followed by a new one, by the wall clock; an empty one is not", async () => {
   await using rig = await startAutosave({ "auto-save-enabled": "true", "auto-save-rotate-after-minutes": "60" });
   const { store } = rig.stored;

@@ -47,6 +47,8 @@ export class AutoSaveWorker {
   #missed = 0;
   #last: { readonly atMs: number; readonly result: SnapshotResult } | undefined;
   #rotatedMs: number | undefined;
+  /** A session that another one follows already, and that is not saved yet. */
+  #owedSession: string | undefined;
   #error: { readonly atMs: number; readonly text: string } | undefined;
 
   constructor(parts: Parts) {
@@ -133,6 +135,7 @@ export class AutoSaveWorker {
     try {
       const session = await choose();
       const result = await this.#save(session, settings.running.auto_save);
+      if (this.#owedSession === session.id) this.#owedSession = undefined;
       this.#written += 1;
       this.#last = { atMs: clock.now(), result };
       if (this.#error !== undefined) log.info({ path: result.path }, "Snapshots are saved again");
@@ -214,10 +217,13 @@ export class AutoSaveWorker {
     const { store, clock, settings, events, log } = this.#parts;
     // What was recorded a moment ago counts.
     await store.flush();
+    const owed = this.#owedSession === undefined ? undefined : await store.getSession(this.#owedSession);
+    if (owed !== undefined) return owed;
     const session = await this.#activeSession();
     if (!isDue(session, settings.running.auto_save, clock.now())) return session;
     const next = await store.createSession(`Session ${timestamp(clock.now()).slice(0, 19)}Z`, null);
     await store.switchSession(next.id);
+    this.#owedSession = session.id;
     this.#rotatedMs = clock.now();
     events.changed("sessions");
     log.info({ from: session.id, to: next.id }, "A new session follows the one that is saved now");
