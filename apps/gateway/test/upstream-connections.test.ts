@@ -206,8 +206,8 @@ async function beginning(isHttp2: boolean) {
 }
 
 for (const { name, more } of [
-  { name: "within read_ms", more: { timeouts: { read_ms: 60 } } },
-  { name: "over HTTP/2", more: { protocol: "h2c", timeouts: { read_ms: 60 } } },
+  { name: "within read_ms", more: { timeouts: { read_ms: 400 } } },
+  { name: "over HTTP/2", more: { protocol: "h2c", timeouts: { read_ms: 400 } } },
 ] as const) {
   test(`who waited in our queue alone for a connection says nothing about the upstream to the breaker: ${name}`, async () => {
     await using server = await beginning("protocol" in more);

@@ -17,6 +17,12 @@ const REQUESTS: readonly [string, RawFields, string | undefined, RawFields][] = 
     undefined,
     ["Connection", "close", "A", "1"],
   ],
+  [
+    "of several Connection fields one is left, with what is true of them all",
+    ["Connection", "keep-alive", "A", "1", "connection", "Upgrade, X-Hop", "X-Hop", "1"],
+    undefined,
+    ["Connection", "keep-alive", "A", "1"],
+  ],
   ["a Connection without a true option goes", ["Connection", "X-Hop", "X-Hop", "1"], undefined, []],
   [
     "Connection cannot remove what routing and framing rely on",

@@ -31,10 +31,20 @@ function settleConnection(fields: RawFields, isUpgrade: boolean): void {
   const present = fieldValue(fields, "connection");
   if (present === undefined) return;
   const lower = present.toLowerCase();
-  if (lower === "keep-alive" || lower === "close" || (isUpgrade && lower === "upgrade")) return;
+  const isTrue = lower === "keep-alive" || lower === "close" || (isUpgrade && lower === "upgrade");
+  if (isTrue && hasOneConnection(fields)) return;
   const kept = connectionOptions(fields).filter(
     (option) => option === "keep-alive" || option === "close" || option === "te" || (isUpgrade && option === "upgrade"),
   );
   if (kept.length === 0) removeField(fields, "connection");
   else setField(fields, "Connection", kept.join(", "));
+}
+
+function hasOneConnection(fields: Readonly<RawFields>): boolean {
+  let count = 0;
+  for (let at = 0; at < fields.length; at += 2) {
+    const name = fields[at] ?? "";
+    if (name.length === "connection".length && name.toLowerCase() === "connection") count += 1;
+  }
+  return count === 1;
 }
