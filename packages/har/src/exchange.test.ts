@@ -203,22 +203,20 @@ test("bodies that are not text are base64, others are text, and neither is kept 
 
 test("truncated and undecodable bodies say so in a comment", () => {
   const bytes = new Uint8Array(gzipSync("hello")).subarray(0, 12);
+  const message = {
+    httpVersion: "HTTP/1.1",
+    fields: ["Content-Encoding", "gzip"],
+    body: bodyOf(bytes, { isEncoded: true, isTruncated: true, transferredBytes: 900 }),
+  };
   const exchange: HarExchange = {
     ...ORDINARY,
-    response: {
-      status: 200,
-      reason: "OK",
-      httpVersion: "HTTP/1.1",
-      fields: ["Content-Encoding", "gzip"],
-      body: bodyOf(bytes, { isEncoded: true, isTruncated: true, transferredBytes: 900 }),
-    },
+    request: { method: "POST", url: ORDINARY.request.url, ...message },
+    response: { status: 200, reason: "OK", ...message },
   };
   const entry = toHarEntry(exchange, decodeContent);
-  assert.equal(
-    entry.response.content.comment,
-    "only the first 12 of 900 bytes were captured; the content coding gzip could not be removed",
-  );
-  assert.equal(entry.response.bodySize, 900);
+  const comment = "only the first 12 of 900 bytes were captured; the content coding gzip could not be removed";
+  assert.deepEqual([entry.request.postData?.comment, entry.response.content.comment], [comment, comment]);
+  assert.deepEqual([entry.request.bodySize, entry.response.bodySize], [900, 900]);
   assert.deepEqual(fromHarEntry(throughFile(entry)), exchange);
 });
 
@@ -331,6 +329,7 @@ test("a body that was not captured is as large as it was, and says so in a comme
   const entry = toHarEntry(exchange, decodeContent);
   const { content, bodySize } = entry.response;
   assert.deepEqual([entry.request.bodySize, entry.request.postData, bodySize], [77, undefined, 300]);
+  assert.equal(entry.request.comment, "the body was not captured");
   assert.deepEqual(content, { size: 300, mimeType: "application/json", comment: "the body was not captured" });
   assert.deepEqual(problemsOf(entry), []);
   assert.deepEqual(fromHarEntry(throughFile(entry)), exchange);

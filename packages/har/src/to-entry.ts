@@ -88,6 +88,8 @@ function shownBody(
   };
 }
 
+const NOT_CAPTURED = "the body was not captured";
+
 function contentType(fields: readonly string[]): string {
   return fieldValues(fields, "content-type")[0] ?? "";
 }
@@ -113,6 +115,8 @@ function harRequest(request: HarExchangeRequest, body: ShownBody | undefined): H
     ...(body && { postData: harPostData(body, contentType(fields)) }),
     headersSize: isHttp1(httpVersion) ? line + fieldSectionBytes(fields) : -1,
     bodySize: request.body === undefined ? (request.missingBodyBytes ?? 0) : (request.body.transferredBytes ?? -1),
+    // HAR has no place for a body without text but this one.
+    ...(body === undefined && request.missingBodyBytes !== undefined && { comment: NOT_CAPTURED }),
   };
 }
 
@@ -177,7 +181,7 @@ function harContent(response: HarExchangeResponse, body: ShownBody | undefined):
   const mimeType = contentType(response.fields);
   if (body === undefined) {
     const missing = response.missingBodyBytes;
-    return { size: missing ?? 0, mimeType, ...(missing !== undefined && { comment: "the body was not captured" }) };
+    return { size: missing ?? 0, mimeType, ...(missing !== undefined && { comment: NOT_CAPTURED }) };
   }
   const { text, isBase64 } = bodyHarText(body.bytes, mimeType);
   const kept = response.body?.bytes.length ?? 0;
