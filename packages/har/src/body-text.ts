@@ -1,5 +1,6 @@
 // Tested by exchange.test.ts
 import { isUtf8 } from "node:buffer";
+import { isBase64Text, NOT_BASE64 } from "./base64-check.ts";
 import type { HarText } from "./har.ts";
 import { LargeBody } from "./large-body.ts";
 import { LARGE_TEXT_BYTES } from "./large-text.ts";
@@ -39,7 +40,7 @@ function mayBeUtf8(contentType: string): boolean {
   return charset === undefined || charset === "utf-8" || charset === "utf8" || charset === "us-ascii";
 }
 
-/** The bytes that `bodyText` was made of. Characters that are not base64 are passed over. */
+/** The bytes that `bodyText` was made of. Throws a sentence when the text should be base64 and is not. */
 export function bodyBytes(body: BodyText): Uint8Array {
   return body.isBase64 ? fromBase64(body.text) : new TextEncoder().encode(body.text);
 }
@@ -56,6 +57,7 @@ export function toBase64(bytes: Uint8Array): string {
 
 /** Bytes of base64 text. Short ones lie in a pool that they must not keep alive; long ones are not copied. */
 function fromBase64(text: string): Uint8Array {
+  if (!isBase64Text(text)) throw new Error(NOT_BASE64);
   const bytes = Buffer.from(text, "base64");
   const isAlone = bytes.length === bytes.buffer.byteLength;
   return isAlone ? new Uint8Array(bytes.buffer) : new Uint8Array(bytes);

@@ -292,6 +292,20 @@ test("entries of other programs lose pseudo fields, have decoded bodies and read
   assert.equal(fromHarEntry(throughFile({ ...entry, response: { ...entry.response, status: 0 } })).response, undefined);
 });
 
+test("a message that should be base64 and is not is left out", () => {
+  const message = { type: "receive", time: 1, opcode: 2 };
+  const data = ["AP8=", "\u0000\u00ff", "AP8"];
+  const entry = toHarEntry(ORDINARY, decodeContent);
+  const read = fromHarEntry({ ...entry, _webSocketMessages: data.map((each) => ({ ...message, data: each })) });
+  assert.deepEqual(
+    read.webSocketMessages?.map(({ data: bytes }) => [...bytes]),
+    [
+      [0, 255],
+      [0, 255],
+    ],
+  );
+});
+
 test("a body whose text another program left out is as large as the program says, and none where none can be", () => {
   const { _weir: _dropped, ...entry } = toHarEntry(ORDINARY, decodeContent);
   const { postData: _postData, ...request } = entry.request;

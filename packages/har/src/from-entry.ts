@@ -1,4 +1,5 @@
 // Tested by exchange.test.ts
+import { isBase64Text } from "./base64-check.ts";
 import { bodyBytes } from "./body-text.ts";
 import type { HarBody, HarExchange, HarWebSocketMessage } from "./exchange.ts";
 import type { HarEntry, HarPair, HarPostData, HarResponse, HarText } from "./har.ts";
@@ -16,7 +17,7 @@ type ReadLarge<Bytes> = (text: LargeText, isBase64: boolean) => Bytes;
  * back with decoded bodies (`isEncoded` false, although the header fields may name a coding) and without the pseudo
  * fields of HTTP/2, and multipart forms that are given as a list of parts are made bodies again, truncated ones where the
  * content of a part is missing. Large bodies of an entry can be read once, unless what keeps their texts says otherwise.
- * Throws a sentence when one of them is no JSON or no UTF-8.
+ * Throws a sentence when one of them is no JSON or no UTF-8, or any body no base64 that should be.
  */
 export function fromHarEntry(entry: HarEntry): HarExchange {
   return fromLargeHarEntry(entry, (text, isBase64) => text.toBytes(isBase64));
@@ -186,6 +187,7 @@ function messages(value: unknown): readonly HarWebSocketMessage[] | undefined {
       return [];
     }
     const isBase64 = opcode !== 1 || found.get("_encoding") === "base64";
+    if (isBase64 && !isBase64Text(data)) return [];
     return [
       {
         from: type === "send" ? "client" : "server",

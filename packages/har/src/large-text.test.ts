@@ -94,6 +94,44 @@ test("a text that is none is refused without quoting it", () => {
   }
 });
 
+const BASE64: readonly (readonly [text: string, isBase64: boolean])[] = [
+  ["", true],
+  ["AP/+", true],
+  ["AP_-", true],
+  ["AP8=", true],
+  ["AP8", true],
+  ["AA==", true],
+  ["AA", true],
+  [" AP/\r\n+AA\t=\n=", true],
+  ["@@not base64@@", false],
+  ["AP/+A", false],
+  ["AP8==", false],
+  ["AA=", false],
+  ["AP/+=", false],
+  ["AA==AA==", false],
+  ["AA=A", false],
+  ["=", false],
+  ["AP.+", false],
+  ["\u0141P/+", false],
+];
+
+test("a body whose text is not base64 is refused, however long it is and wherever it is cut", () => {
+  for (const [text, isBase64] of BASE64) {
+    const expected = Buffer.from(text, "base64");
+    const entry = entryText({ response: { status: 200, content: { text, encoding: "base64" } } });
+    const item = onlyItem(entry);
+    assert.ok(item.kind === "entry");
+    const readings = [
+      () => fromHarEntry(item.entry).response?.body?.bytes ?? assert.fail("no body"),
+      ...[1, 3, 100].map((size) => () => readTwice(cut(bytesOf(written(text, false)), [size]), true)),
+    ];
+    for (const reading of readings) {
+      if (isBase64) assert.deepEqual(Buffer.from(reading()), expected, JSON.stringify(text));
+      else assert.throws(reading, { message: "holds a body that is not base64" }, JSON.stringify(text));
+    }
+  }
+});
+
 test("long strings are taken out of any JSON, and nothing else is touched", () => {
   const value = fc.oneof(
     tricky,

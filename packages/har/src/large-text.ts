@@ -1,4 +1,6 @@
 // Tested by large-text.test.ts
+import { Base64Check, NOT_BASE64 } from "./base64-check.ts";
+
 /** Strings of a document from this size on are kept as bytes: as strings they would be in memory several times. */
 export const LARGE_TEXT_BYTES = 4_194_304;
 
@@ -41,8 +43,8 @@ export class LargeText {
   }
 
   /**
-   * What the string says in UTF-8, or the bytes that it says in base64, where characters that are not base64 are passed
-   * over. Throws a sentence when it is not a JSON string or not UTF-8.
+   * What the string says in UTF-8, or the bytes that it says in base64. Throws a sentence when it is not a JSON string, not
+   * UTF-8 or not base64.
    */
   toBytes(isBase64: boolean): Uint8Array {
     // No escape is shorter than what it stands for.
@@ -53,7 +55,7 @@ export class LargeText {
     return new Uint8Array(bytes.buffer, 0, length);
   }
 
-  /** What the string says, in parts; no character is divided. Throws as `toBytes` does. */
+  /** What the string says, in parts; no character is divided. Throws a sentence when it is not a JSON string or not UTF-8. */
   texts(): Generator<string> {
     return this.#texts();
   }
@@ -69,13 +71,16 @@ export class LargeText {
       yield* this.#texts();
       return;
     }
+    const check = new Base64Check();
     let open = "";
     for (const text of this.#texts()) {
+      if (!check.add(text)) throw new Error(NOT_BASE64);
       const known = open + text.replaceAll(/[^A-Za-z0-9+/_-]+/gu, "");
       const whole = known.length - (known.length % 4);
       yield known.slice(0, whole);
       open = known.slice(whole);
     }
+    if (!check.isWhole) throw new Error(NOT_BASE64);
     yield open;
   }
 

@@ -178,6 +178,23 @@ test("a large text that is none leaves its entry out, with no file of it, and th
   assert.deepEqual(readdirSync(directory.file("bodies")), []);
 });
 
+test("a large body that is not base64 leaves its entry out, with no file of it", async () => {
+  await using directory = await temporaryDirectory();
+  await using rig = await openRig(directory.path);
+  const base64 = BYTES.toString("base64");
+  const bad = [`@@${base64}`, `${base64.slice(0, -4)}@@==`, `${base64}=`].map((text) =>
+    entry({ headers: coded("gzip"), content: { encoding: "base64", text } }),
+  );
+  const result = await importHar(rig, har(...bad, entry({ content: { text: "fine" } })));
+  assert.deepEqual(
+    result.errors,
+    [0, 1, 2].map((index) => `entry ${index}: holds a body that is not base64`),
+  );
+  assert.deepEqual([result.imported_count, result.skipped_count], [1, 3]);
+  await rig.store.flush();
+  assert.deepEqual(readdirSync(directory.file("bodies")), []);
+});
+
 test("an import that is called off in the middle of a large text leaves nothing behind", async () => {
   await using directory = await temporaryDirectory();
   await using rig = await openRig(directory.path);

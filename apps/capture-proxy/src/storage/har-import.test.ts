@@ -235,6 +235,24 @@ test("unusable entries are counted, the first hundred of them named", async () =
   assert.equal(total, 2);
 });
 
+test("an entry with a body that is not base64 is left out, whichever side and member it is of", async () => {
+  await using directory = await temporaryDirectory();
+  await using rig = await openRig(directory.path);
+  const text = "@@not base64@@";
+  const own = { version: 1, response: { raw: text, encoded: true } };
+  const result = await importHar(
+    rig,
+    har(
+      entryOf({}, { content: { encoding: "base64", text } }),
+      entryOf({ method: "POST", postData: { mimeType: "x/y", encoding: "base64", text } }),
+      { ...entryOf({}, { content: { text: "decoded" } }), _weir: own },
+      entryOf({}, { content: { encoding: "base64", text: "AP8=" } }),
+    ),
+  );
+  const errors = [0, 1, 2].map((index) => `entry ${index}: holds a body that is not base64`);
+  assert.deepEqual([result.errors, result.skipped_count, result.imported_count], [errors, 3, 1]);
+});
+
 test("documents that are no HAR are refused and leave nothing behind", async () => {
   await using directory = await temporaryDirectory();
   await using rig = await openRig(directory.path);
