@@ -153,10 +153,11 @@ test("all loopback addresses are one machine; whoever is on another one gets a c
   assert.equal(textOf(await ask(proxy, origin, { from: "127.0.0.2" })), "connection 0");
   const destination = { host: "127.0.0.1", port: origin.port, secure: false, serverName: undefined };
   const request = { method: "GET", fields: ["User-Agent", "browser/1"], hasBody: false, upgrade: undefined };
-  const take = (clientAddress: string): unknown =>
+  const take = (clientAddress: string | undefined): unknown =>
     proxy.services.idleOrigins.take(destination, machineOf(clientAddress), request, () => true);
   assert.equal(take("192.0.2.1:5000"), undefined);
   assert.equal(take("[2001:db8::1]:5000"), undefined);
+  assert.equal(take(undefined), undefined, "requests of Weir's own");
   assert.notEqual(take("[::1]:5000"), undefined);
 });
 

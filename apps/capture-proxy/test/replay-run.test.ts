@@ -50,7 +50,20 @@ test("a captured entry is sent again as it was, and the replay is an entry of it
   assert.equal(json.request.url, `${echo}/items?x=1`);
   assert.equal(json.request.body, "höllo");
   assert.equal(json.response?.body, result.response?.body);
-  assert.match(json.client_addr ?? "", /^replay:/u);
+  assert.deepEqual([json.client_addr, json.connection_id], [null, null]);
+  const { json: list } = await rig.call<{ readonly id: string; readonly client_addr: string | null }[]>(
+    "GET",
+    "/traffic",
+  );
+  assert.equal(list.find((entry) => entry.id === result.entry_id)?.client_addr, null);
+  const { json: har } = await rig.call<{ readonly log: { readonly entries: readonly object[] } }>(
+    "GET",
+    `/export/har?ids=${result.entry_id ?? ""}`,
+  );
+  assert.deepEqual(
+    har.log.entries.map((entry) => "connection" in entry),
+    [false],
+  );
 });
 
 test("modifications replace URL, method, fields and body of what is sent, and nothing else", async () => {

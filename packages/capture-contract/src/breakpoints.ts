@@ -241,7 +241,9 @@ export const PausedItem = strictObject(
     rule_id: Type.String({ description: "`pause-all` where no rule of its own matched" }),
     breakpoint_id: Type.String({ description: "The same as `rule_id`" }),
     rule_name: Type.String(),
-    client_addr: Type.String(),
+    client_addr: nullable(Type.String(), {
+      description: "`address:port`; null for requests of Weir's own, as replays are",
+    }),
     modifications: Type.Array(Modification, { description: "Always empty: changes come with the decision" }),
   },
   { $id: "PausedItem" },

@@ -32,7 +32,9 @@ export const TrafficEntry = strictObject(
     response_size: nullable(Type.Integer()),
     is_passthrough: Type.Boolean({ description: "A tunnel: bytes were counted, not read" }),
     script_intercepted: Type.Boolean(),
-    client_addr: nullable(Type.String()),
+    client_addr: nullable(Type.String(), {
+      description: "`address:port`; null for requests of Weir's own, as replays are",
+    }),
     server_addr: nullable(Type.String()),
     device_id: nullable(Type.String()),
     resource_type: ResourceType,
@@ -40,7 +42,7 @@ export const TrafficEntry = strictObject(
     failure: nullable(Failure),
     tls: nullable(TlsInfo),
     source: oneOf(["upstream", "slice", "import"], { description: "Who made the answer" }),
-    connection_id: nullable(Type.Integer({ description: "Number of the client connection" })),
+    connection_id: nullable(Type.Integer({ description: "Number of the client connection; null where there is none" })),
   },
   { $id: "TrafficEntry" },
 );
@@ -76,7 +78,9 @@ export const TrafficSnapshot = strictObject(
     http_version: nullable(Type.String()),
     script_intercepted: Type.Boolean(),
     device_id: nullable(Type.String()),
-    client_addr: nullable(Type.String()),
+    client_addr: nullable(Type.String(), {
+      description: "`address:port`; null for requests of Weir's own, as replays are",
+    }),
     server_addr: nullable(Type.String()),
     failure_code: nullable(Type.String()),
     source: oneOf(["upstream", "slice", "import"]),

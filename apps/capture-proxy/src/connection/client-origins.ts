@@ -53,7 +53,7 @@ interface SharedDial {
 export class ClientOrigins implements SessionEvents {
   readonly #onGoaway: (origin: Destination) => void;
   readonly #services: ProxyServices;
-  readonly #clientAddress: string;
+  readonly #clientAddress: string | undefined;
   readonly #connections: OriginConnection[] = [];
   readonly #sessions: OriginSession[] = [];
   readonly #dials: SharedDial[] = [];
@@ -61,10 +61,10 @@ export class ClientOrigins implements SessionEvents {
   readonly #http1Places: Destination[] = [];
 
   /**
-   * @param clientAddress  `address:port`
+   * @param clientAddress  `address:port`; undefined for requests of our own
    * @param onGoaway  an origin takes no new requests on its connection
    */
-  constructor(services: ProxyServices, clientAddress: string, onGoaway: (origin: Destination) => void) {
+  constructor(services: ProxyServices, clientAddress: string | undefined, onGoaway: (origin: Destination) => void) {
     this.#services = services;
     this.#clientAddress = clientAddress;
     this.#onGoaway = onGoaway;

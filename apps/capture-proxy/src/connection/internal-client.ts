@@ -44,7 +44,6 @@ export class InternalClient implements Observer {
   readonly #services: () => ProxyServices;
   readonly #sendings = new Map<ClientFacts, Sending>();
   readonly #idle: IdleEnd[] = [];
-  #lastNumber = 0;
   #isClosed = false;
 
   /** `services` are asked for when something is sent: they are made of this client too. */
@@ -69,14 +68,8 @@ export class InternalClient implements Observer {
   };
 
   #connect({ scheme, host, port, isHttp2Known }: OutgoingRequest): Connected {
-    this.#lastNumber += 1;
-    // Not from the network: no port, and a number that no connection of a client has.
-    const facts = {
-      address: `replay:${this.#lastNumber}`,
-      connection: -this.#lastNumber,
-      sni: undefined,
-      tls: undefined,
-    };
+    // Not from the network. An object of each connection's own, since exchanges are told by it.
+    const facts: ClientFacts = { address: undefined, connection: undefined, sni: undefined, tls: undefined };
     const [near, far] = socketPair();
     // "close" follows and says what there is to say.
     near.on("error", () => undefined);

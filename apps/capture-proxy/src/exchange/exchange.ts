@@ -23,10 +23,10 @@ export interface UpstreamTlsFacts extends TlsFacts {
 
 /** What is known of the client's connection; shared by all its exchanges. */
 export interface ClientFacts {
-  /** `address:port`, IPv6 in brackets. */
-  readonly address: string;
-  /** Number of the connection since start. */
-  readonly connection: number;
+  /** `address:port`, IPv6 in brackets; undefined for requests of Weir's own. */
+  readonly address: string | undefined;
+  /** Number of the connection since start; undefined where there is no address. */
+  readonly connection: number | undefined;
   readonly sni: string | undefined;
   readonly tls: TlsFacts | undefined;
 }

@@ -49,7 +49,7 @@ export function snapshotOfExchange(seq: number, sessionId: string, exchange: Exc
     http_version: response?.version ?? request.version,
     script_intercepted: false,
     device_id: null,
-    client_addr: exchange.client.address,
+    client_addr: exchange.client.address ?? null,
     server_addr: exchange.serverAddress ?? null,
     failure_code: state.step === "failed" ? state.failure.code : null,
     source: exchange.source,

@@ -71,7 +71,7 @@ export class FrameQueue {
       url: exchangeUrl(request),
       host: request.host,
       path: request.path,
-      clientAddress: exchange.client.address,
+      clientAddress: exchange.client.address ?? null,
       createdMs: Date.now(),
       requestFields,
     });

@@ -303,6 +303,7 @@ test("a HAR of our own gives back what HAR has no room for", async () => {
   rig.add({ method: "OPTIONS", path: "*" });
   rig.add({ responseBody: ["not kept"], spool: undefined });
   rig.add({ responseBody: [gzipSync("x".repeat(5000))], limitBytes: 20, responseFields: ["Content-Encoding", "gzip"] });
+  rig.add({ client: { address: undefined, connection: undefined } });
   rig.add({ durationMs: 99.99, scheme: "tcp", port: 5222, host: "tunnel.example", method: "CONNECT", path: "/" });
   await rig.store.flush();
   const session = rig.store.activeSessionId;

@@ -60,10 +60,8 @@ export function importedNativeEntry(entry: CheckedMembers, findBody: FindBody): 
       (entry.boolean("script_intercepted") ? FLAG_SCRIPTED : 0) |
       flagsOfKinds(effect?.record.trace ?? []),
     source: entry.oneOf("source", SOURCES) ?? "import",
-    clientAddress: entry.optionalText("client_addr", 255),
+    ...clientOf(entry),
     serverAddress: entry.optionalText("server_addr", 255),
-    // Those of replays count downwards from -1.
-    connection: entry.integer("connection_id"),
     timings: ["blocked", "dns", "connect", "tls", "send", "wait", "receive"].map(stage),
     failure: failure ?? (state === "pending" ? NO_END : null),
     tls: checkedTls(entry.object("tls")),
@@ -72,6 +70,13 @@ export function importedNativeEntry(entry: CheckedMembers, findBody: FindBody): 
     request: importedMessage(request, found("request")),
     response: response === null ? undefined : importedMessage(response, found("response")),
   };
+}
+
+/** In files of earlier versions replays have connections below zero and addresses that are none. */
+function clientOf(entry: CheckedMembers): Pick<ImportedEntry, "clientAddress" | "connection"> {
+  const [clientAddress, connection] = [entry.optionalText("client_addr", 255), entry.integer("connection_id")];
+  const isClient = connection === null || connection >= 0;
+  return isClient ? { clientAddress, connection } : { clientAddress: null, connection: null };
 }
 
 /** The URL does not tell a port that no scheme has, nor the target `*`. */

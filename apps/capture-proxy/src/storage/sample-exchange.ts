@@ -3,11 +3,11 @@ import { BodyCapture } from "#exchange/body.ts";
 import { Http1Error, requestHeadText } from "@headworks/http1";
 import type { FieldLines } from "@headworks/http1";
 import type { BodySpool } from "#exchange/body.ts";
-import type { Exchange, RequestMessage, ResponseMessage } from "#exchange/exchange.ts";
+import type { ClientFacts, Exchange, RequestMessage, ResponseMessage } from "#exchange/exchange.ts";
 
 /** What a made-up exchange is like; everything has a plain default. */
 export interface SampleOptions {
-  readonly connection?: number;
+  readonly client?: Pick<ClientFacts, "address" | "connection">;
   readonly id?: string;
   readonly method?: string;
   readonly scheme?: Exchange["request"]["scheme"];
@@ -31,6 +31,8 @@ export interface SampleOptions {
   readonly originalRequest?: Exchange["originalRequest"];
   readonly originalResponse?: Exchange["originalResponse"];
 }
+
+const CLIENT = { address: "127.0.0.1:50000", connection: 7 };
 
 function effectsOf({ trace, originalRequest, originalResponse }: SampleOptions) {
   const modified = originalRequest !== undefined || originalResponse !== undefined;
@@ -85,7 +87,7 @@ export function sampleExchange(options: SampleOptions = {}): Exchange {
       options.id ??
       `0193${(Date.now() % 0xffff).toString(16).padStart(4, "0")}-0000-7000-8000-${serial.toString(16).padStart(12, "0")}`,
     startedAtMs: options.startedAtMs ?? 1_763_700_000_000 + serial,
-    client: { address: "127.0.0.1:50000", connection: options.connection ?? 7, sni: undefined, tls: undefined },
+    client: { ...CLIENT, ...options.client, sni: undefined, tls: undefined },
     request: requestOf(options),
     response: hasAnswer ? responseOf(options) : undefined,
     requestBody,

@@ -46,8 +46,8 @@ async function fill(rig: StoreRig): Promise<void> {
   rig.add({ responseBody: [LARGE], requestBody: [LARGE.subarray(0, 4_194_305)] });
   rig.add({ responseBody: [LARGE.subarray(0, 300_000)] });
   rig.add({ method: "OPTIONS", path: "*" });
-  // As replays are numbered.
-  rig.add({ connection: -3 });
+  // As replays are.
+  rig.add({ client: { address: undefined, connection: undefined } });
   rig.add({ method: "CONNECT", scheme: "tcp", host: "tunnel.example", port: 5222, path: "/" });
   rig.add({ host: "::1", port: 8443, path: "//a?b=%zz" });
   rig.add({ responseBody: ["base64:"], limitBytes: 4 });
@@ -136,6 +136,26 @@ test("a document with no more than the format's first members is read", async ()
     ["Set-Cookie", "b=2"],
   ]);
   assert.deepEqual([found.response?.body, found.response?.duration_ms, found.source], ["text", 12, "import"]);
+});
+
+test("a replay in a document of an earlier version has no client", async () => {
+  await using directory = await temporaryDirectory();
+  await using rig = await openRig(directory.path);
+  const entries = [
+    { ...ENTRY, id: "replay", client_addr: "replay:3", connection_id: -3 },
+    { ...ENTRY, id: "client", client_addr: "127.0.0.1:50000", connection_id: 3 },
+    { ...ENTRY, id: "neither" },
+  ];
+  await rig.store.importSession(cut(document({ entries })), importing());
+  const found = await Promise.all(["replay", "client", "neither"].map(async (id) => await rig.entry(id)));
+  assert.deepEqual(
+    found.map((entry) => [entry?.client_addr, entry?.connection_id]),
+    [
+      [null, null],
+      ["127.0.0.1:50000", 3],
+      [null, null],
+    ],
+  );
 });
 
 const withRequest = (members: Json): Json => ({ ...ENTRY, request: { ...ENTRY.request, ...members } });

@@ -14,8 +14,12 @@ const MOST_IDLE = 64;
 /** Every loopback address is this machine, so that one client may come from any of them. */
 const THIS_MACHINE = "loopback";
 
-/** The machine that a client is on. @param clientAddress  `address:port`, IPv6 in brackets */
-export function machineOf(clientAddress: string): string {
+/** What no address of a machine is. */
+const THIS_PROGRAM = "weir";
+
+/** The machine that a client is on. @param clientAddress  `address:port`, IPv6 in brackets; undefined: Weir itself asks */
+export function machineOf(clientAddress: string | undefined): string {
+  if (clientAddress === undefined) return THIS_PROGRAM;
   const host = clientAddress.slice(0, clientAddress.lastIndexOf(":")).replace(/^\[|\]$/g, "");
   return isLoopback(host) ? THIS_MACHINE : host;
 }

@@ -31,7 +31,7 @@ export async function showPaused(paused: Paused, options: ShowOptions): Promise<
     rule_id: rule.id,
     breakpoint_id: rule.id,
     rule_name: rule.name,
-    client_addr: exchange.client.address,
+    client_addr: exchange.client.address ?? null,
     modifications: [],
   };
 }

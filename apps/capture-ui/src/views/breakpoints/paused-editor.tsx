@@ -143,7 +143,7 @@ function Editor({
         )}
         <p className={styles["quiet"]}>
           <Link href={`/traffic?id=${encodeURIComponent(item.entry_id)}`}>Show in the traffic</Link> · from{" "}
-          {item.client_addr} · by {item.rule_name}
+          {item.client_addr ?? "Weir itself"} · by {item.rule_name}
         </p>
       </div>
     </section>
