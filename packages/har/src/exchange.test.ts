@@ -201,6 +201,35 @@ test("bodies that are not text are base64, others are text, and neither is kept 
   }
 });
 
+test("the type of a body is what its field says, and else what the exchange or the document does", () => {
+  const named = "text/x; charset=latin1";
+  const cases: readonly (readonly [fields: string[], mediaType: string | undefined, mimeType: string])[] = [
+    [[], "image/png", "image/png"],
+    [[], named, named],
+    [[], undefined, ""],
+    [["content-type", "text/html"], undefined, "text/html"],
+    [["Content-Type", ""], undefined, ""],
+  ];
+  for (const [fields, type, mimeType] of cases) {
+    const message = { httpVersion: "HTTP/1.1", fields, ...(type !== undefined && { mediaType: type }) };
+    for (const body of [undefined, bodyOf("plain"), bodyOf(Uint8Array.of(0x89))]) {
+      const exchange: HarExchange = {
+        ...ORDINARY,
+        request: { method: "POST", url: ORDINARY.request.url, ...message, body },
+        response: { status: 200, reason: "OK", ...message, body },
+      };
+      const entry = toHarEntry(exchange, decodeContent);
+      assert.equal(entry.response.content.mimeType, mimeType);
+      assert.equal(entry.request.postData?.mimeType, body && mimeType);
+      assert.deepEqual(fromHarEntry(throughFile(entry)), exchange);
+    }
+    const entry = toHarEntry({ ...ORDINARY, request: { ...ORDINARY.request, fields } }, decodeContent);
+    const postData = { mimeType: type ?? "a/b", text: "x" };
+    const { request } = fromHarEntry({ ...entry, _weir: undefined, request: { ...entry.request, postData } });
+    assert.equal(request.mediaType, fields.length > 0 ? undefined : (type ?? "a/b"));
+  }
+});
+
 test("truncated and undecodable bodies say so in a comment", () => {
   const bytes = new Uint8Array(gzipSync("hello")).subarray(0, 12);
   const message = {

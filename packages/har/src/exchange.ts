@@ -24,6 +24,8 @@ export interface HarExchangeRequest<Bytes = Uint8Array> {
   readonly httpVersion: string;
   /** Header fields as a flat list: name, value, name, value; order, case and duplicates as received. */
   readonly fields: readonly string[];
+  /** What the body is, as a document says of it where no field does. */
+  readonly mediaType?: string;
   /** Undefined when there was none or it was not kept. */
   readonly body: HarBody<Bytes> | undefined;
   /** Of a body that was not kept, when it is known: the bytes that there were. */
@@ -36,6 +38,8 @@ export interface HarExchangeResponse<Bytes = Uint8Array> {
   readonly reason: string;
   readonly httpVersion: string;
   readonly fields: readonly string[];
+  /** What the body is, as a document says of it where no field does. */
+  readonly mediaType?: string;
   readonly body: HarBody<Bytes> | undefined;
   /** Of a body that was not kept, when it is known: the bytes that there were. */
   readonly missingBodyBytes?: number;

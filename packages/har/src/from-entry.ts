@@ -34,6 +34,7 @@ export function fromLargeHarEntry<Bytes>(entry: HarEntry, read: ReadLarge<Bytes>
   const sent = postData && { text: form?.text ?? postData.text, isBase64 };
   const sentBody = body(sent, request.bodySize, own, own?.request, read);
   const missing = missingBody(sent?.text, [request.bodySize], own);
+  const fields = form === undefined ? headers : withContentType(headers, form.contentType);
   const isAnswered = own === undefined ? response.status > 0 : own.noResponse !== true;
   return {
     startedMs: Date.parse(entry.startedDateTime),
@@ -41,7 +42,8 @@ export function fromLargeHarEntry<Bytes>(entry: HarEntry, read: ReadLarge<Bytes>
       method: request.method,
       url: request.url,
       httpVersion: httpVersion(request.httpVersion, own),
-      fields: form === undefined ? headers : withContentType(headers, form.contentType),
+      fields,
+      ...mediaType(fields, postData?.mimeType ?? own?.requestType),
       body: form && sentBody ? withoutParts(sentBody, form) : sentBody,
       ...missing,
     },
@@ -75,14 +77,21 @@ function exchangeResponse<Bytes>(
   // What such an answer counts is a body that did not come with it.
   const isBodiless = method === "HEAD" || status < 200 || status === 204 || status === 304;
   const counts = isBodiless && own === undefined ? [] : [response.bodySize, content.size];
+  const fields = flatFields(response.headers, own);
   return {
     status,
     reason: response.statusText,
     httpVersion: httpVersion(response.httpVersion, own),
-    fields: flatFields(response.headers, own),
+    fields,
+    ...mediaType(fields, content.mimeType),
     body: body(received, response.bodySize, own, own?.response, read),
     ...missingBody(received?.text, counts, own),
   };
+}
+
+/** A field knows better. */
+function mediaType(fields: readonly string[], mimeType = ""): { readonly mediaType?: string } {
+  return mimeType === "" || contentTypeAt(fields) >= 0 ? {} : { mediaType: mimeType };
 }
 
 /** The first of `counts` that counts something, and no body, where a document has the size of a body but not its text. */

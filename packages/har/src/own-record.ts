@@ -26,6 +26,8 @@ export interface OwnRecord {
   readonly clientAddress?: string;
   readonly serverAddress?: string;
   readonly noResponse?: true;
+  /** What the body of the request would be; with a body HAR has a place for it. */
+  readonly requestType?: string;
   readonly timings?: Partial<HarExchangeTimings>;
   readonly request?: OwnBodyRecord;
   readonly response?: OwnBodyRecord;
@@ -45,7 +47,7 @@ export function ownBodyRecord(body: HarBody | undefined, isDecoded: boolean): Ow
 
 /** The facts of an exchange that stand in `_weir` whatever HAR can say. */
 export function ownFacts(exchange: HarExchange): Omit<OwnRecord, "timings" | "request" | "response" | "serverAddress"> {
-  const { weir, clientAddress } = exchange;
+  const { request, weir, clientAddress } = exchange;
   return {
     version: 1,
     ...(weir.id !== undefined && { id: weir.id }),
@@ -55,6 +57,7 @@ export function ownFacts(exchange: HarExchange): Omit<OwnRecord, "timings" | "re
     ...(weir.more !== undefined && { more: weir.more }),
     ...(clientAddress !== undefined && { clientAddress }),
     ...(exchange.response === undefined && { noResponse: true as const }),
+    ...(request.body === undefined && request.mediaType !== undefined && { requestType: request.mediaType }),
   };
 }
 
@@ -62,12 +65,13 @@ export function ownFacts(exchange: HarExchange): Omit<OwnRecord, "timings" | "re
 export function readOwnRecord(value: unknown): OwnRecord | undefined {
   const found = record(value);
   if (found?.["version"] !== 1) return undefined;
-  const [id, session, failure, clientAddress, serverAddress] = [
+  const [id, session, failure, clientAddress, serverAddress, requestType] = [
     "id",
     "session",
     "failure",
     "clientAddress",
     "serverAddress",
+    "requestType",
   ].map((name) => text(found[name]));
   const more = record(found["more"]);
   const timings = record(found["timings"]);
@@ -83,6 +87,7 @@ export function readOwnRecord(value: unknown): OwnRecord | undefined {
     ...(clientAddress !== undefined && { clientAddress }),
     ...(serverAddress !== undefined && { serverAddress }),
     ...(found["noResponse"] === true && { noResponse: true as const }),
+    ...(requestType !== undefined && { requestType }),
     ...(timings !== undefined && { timings }),
     ...(request !== undefined && { request }),
     ...(response !== undefined && { response }),

@@ -90,8 +90,8 @@ function shownBody(
 
 const NOT_CAPTURED = "the body was not captured";
 
-function contentType(fields: readonly string[]): string {
-  return fieldValues(fields, "content-type")[0] ?? "";
+function contentType({ fields, mediaType = "" }: HarExchangeRequest | HarExchangeResponse): string {
+  return fieldValues(fields, "content-type")[0] ?? mediaType;
 }
 
 function isHttp1(version: string): boolean {
@@ -112,7 +112,7 @@ function harRequest(request: HarExchangeRequest, body: ShownBody | undefined): H
     cookies: requestCookies(fields),
     headers: headerPairs(fields),
     queryString: queryPairs(url),
-    ...(body && { postData: harPostData(body, contentType(fields)) }),
+    ...(body && { postData: harPostData(body, contentType(request)) }),
     headersSize: isHttp1(httpVersion) ? line + fieldSectionBytes(fields) : -1,
     bodySize: request.body === undefined ? (request.missingBodyBytes ?? 0) : (request.body.transferredBytes ?? -1),
     // HAR has no place for a body without text but this one.
@@ -178,7 +178,7 @@ function harResponse(response: HarExchangeResponse, body: ShownBody | undefined,
 }
 
 function harContent(response: HarExchangeResponse, body: ShownBody | undefined): HarContent {
-  const mimeType = contentType(response.fields);
+  const mimeType = contentType(response);
   if (body === undefined) {
     const missing = response.missingBodyBytes;
     return { size: missing ?? 0, mimeType, ...(missing !== undefined && { comment: NOT_CAPTURED }) };

@@ -33,7 +33,8 @@ export function readFields(fields: readonly string[]): FieldFacts {
   return { sizeBytes, mediaType };
 }
 
-function withoutParameters(value: string): string | null {
+/** The media type of a Content-Type value; null where it names none. */
+export function withoutParameters(value: string): string | null {
   const end = value.indexOf(";");
   const type = (end === -1 ? value : value.slice(0, end)).trim().toLowerCase();
   return type === "" ? null : type;

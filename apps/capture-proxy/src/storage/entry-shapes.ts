@@ -132,7 +132,7 @@ function requestOf(row: SqlRow, body: ShownBody): RequestData {
     body_size: Number(row["request_body_size"]),
     body_stored_size: Number(row["request_body_stored"]),
     body_state: BODY_STATES[Number(row["request_body_state"]) as 0 | 1 | 2 | 3],
-    content_type: fieldValue(body.fields, "content-type") ?? null,
+    content_type: fieldValue(body.fields, "content-type") ?? textOrNull(row["request_type"]),
     http_version: textOrNull(row["request_version"]),
   };
 }
@@ -149,7 +149,7 @@ function responseOf(row: SqlRow, body: ShownBody): ResponseData {
     body_size: Number(row["response_body_size"]),
     body_stored_size: Number(row["response_body_stored"]),
     body_state: BODY_STATES[Number(row["response_body_state"]) as 0 | 1 | 2 | 3],
-    content_type: fieldValue(body.fields, "content-type") ?? null,
+    content_type: fieldValue(body.fields, "content-type") ?? textOrNull(row["response_type"]),
     duration_ms: milliseconds(row["duration_us"]) ?? 0,
     http_version: textOrNull(row["response_version"]),
   };

@@ -1,6 +1,7 @@
 // Tested by har-import.test.ts
 import type { HarBody, HarExchange, HarExchangeTimings } from "@headworks/har";
 import type { Failure, TlsInfo } from "@headworks/capture-contract";
+import { fieldValue } from "@headworks/http1";
 import type { SqlRow } from "./database.ts";
 import { ENTRY_STATES, FLAG_PASSTHROUGH } from "./entry-facts.ts";
 import { BODY_STATES } from "./entry-record.ts";
@@ -43,7 +44,7 @@ export function harExchangeOf(row: SqlRow, sessionId: string, bodies: StoredBodi
       method: String(row["method"]),
       url: urlOfRow(row),
       httpVersion: textOf(row["request_version"]) ?? "HTTP/1.1",
-      fields: storedFields(row["request_fields"]) ?? [],
+      ...fieldsOf(row, "request"),
       body: harBody(row, "request", bodies, maxBodyBytes),
       ...missingBody(row, "request"),
     },
@@ -54,7 +55,7 @@ export function harExchangeOf(row: SqlRow, sessionId: string, bodies: StoredBodi
             status: Number(row["status"]),
             reason: textOf(row["status_message"]) ?? "",
             httpVersion: textOf(row["response_version"]) ?? "HTTP/1.1",
-            fields: storedFields(row["response_fields"]) ?? [],
+            ...fieldsOf(row, "response"),
             body: harBody(row, "response", bodies, maxBodyBytes),
             ...missingBody(row, "response"),
           },
@@ -72,6 +73,13 @@ export function harExchangeOf(row: SqlRow, sessionId: string, bodies: StoredBodi
       more: { ...extrasOf(row, failure), ...effectExtras(row) },
     },
   };
+}
+
+function fieldsOf(row: SqlRow, side: "request" | "response"): Pick<HarExchange["request"], "fields" | "mediaType"> {
+  const fields = storedFields(row[`${side}_fields`]) ?? [];
+  const mediaType = textOf(row[`${side}_type`]);
+  const isSaid = mediaType === undefined || fieldValue(fields, "content-type") !== undefined;
+  return isSaid ? { fields } : { fields, mediaType };
 }
 
 function extrasOf(row: SqlRow, failure: Failure | null): HarExtras {

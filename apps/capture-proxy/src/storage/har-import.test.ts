@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { gzipSync } from "node:zlib";
+import type { HarEntry } from "@headworks/har";
 import type { ImportResult, TrafficEntry } from "@headworks/capture-contract";
 import { temporaryDirectory } from "@headworks/testkit";
 import type { ImportOptions } from "./capture-store.ts";
@@ -155,6 +156,40 @@ for (const [contentType, content, bytes] of [
     const { id } = await onlyEntry(rig, har(entryOf({}, { headers, content: { size: 9, ...content } })));
     const range = { decoded: false, utf8: false, start: 0, end: undefined };
     assert.deepEqual([...((await rig.store.readBody(id, "response", range))?.bytes ?? [])], [...bytes]);
+  });
+}
+
+const PNG = { text: "iVBORw0KGgo=", encoding: "base64" };
+for (const [mimeType, headers, stored, resourceType] of [
+  ["image/png", [], "image/png", "image"],
+  ["Application/JSON; charset=utf-8", [], "application/json", "json"],
+  ["image/png", [{ name: "Content-Type", value: "text/css" }], "text/css", "stylesheet"],
+  ["image/png", [{ name: "content-type", value: "" }], null, "other"],
+  ["x-unknown", [], null, "other"],
+  ["application/x-unknown-content-type", [], null, "other"],
+  ["", [], null, "other"],
+] as const) {
+  test(`the type that a document names counts where no field does: ${mimeType}, ${JSON.stringify(headers)}`, async () => {
+    await using directory = await temporaryDirectory();
+    await using rig = await openRig(directory.path);
+    const sent = { method: "POST", headers, postData: { mimeType, ...PNG } };
+    const entry = await onlyEntry(rig, har(entryOf(sent, { headers, content: { mimeType, ...PNG } })));
+    const { rows } = await rig.rows({ session_id: entry.session_id });
+    assert.deepEqual([rows[0]?.content_type, rows[0]?.response_content_type], [stored, stored]);
+    assert.deepEqual([rows[0]?.resource_type, entry.resource_type], [resourceType, resourceType]);
+    const shown = headers[0]?.value ?? stored;
+    assert.deepEqual([entry.request.content_type, entry.response?.content_type], [shown, shown]);
+    const options = { decoded: false, utf8: false, start: 0, end: undefined };
+    assert.equal((await rig.store.readBody(entry.id, "response", options))?.contentType, shown);
+    const found = await rig.rows({ session_id: entry.session_id, q: `type:${resourceType}` });
+    assert.equal(found.total, 1);
+    const { chunks } = await rig.store.exportHar({ session_id: entry.session_id }, undefined, NEVER);
+    const { log } = JSON.parse(Buffer.concat(await Array.fromAsync(chunks)).toString()) as {
+      log: { entries: HarEntry[] };
+    };
+    const [exported] = log.entries;
+    assert.equal(exported?.response.content.mimeType, shown ?? "");
+    assert.equal(exported.request.postData?.mimeType, shown ?? "");
   });
 }
 

@@ -1,8 +1,10 @@
 // Tested by session-import.test.ts
 import { parseHostPort } from "@headworks/host-patterns";
 import type { Failure, TlsInfo } from "@headworks/capture-contract";
+import { fieldValue } from "@headworks/http1";
 import { INLINE_BODY_BYTES } from "#exchange/body.ts";
-import { FLAG_PASSTHROUGH, readFields, resourceTypeOf } from "./entry-facts.ts";
+import { FLAG_PASSTHROUGH, readFields, resourceTypeOf, withoutParameters } from "./entry-facts.ts";
+import type { FieldFacts } from "./entry-facts.ts";
 import { BODY_STATES, NO_BODY, NOT_STORED, entryText } from "./entry-record.ts";
 import type { EffectRecord } from "./rule-effects.ts";
 import type { BodyRecord, EntryRecord } from "./entry-record.ts";
@@ -55,6 +57,8 @@ export interface ImportedMessage {
   /** Name, value, name, value. */
   readonly fields: readonly string[];
   readonly trailers: readonly string[] | null;
+  /** What the file says that the body is; counts where no field says it. */
+  readonly contentType: string | null;
   /** The bytes, or the file they are in already. */
   readonly body: Uint8Array | StoredFile | undefined;
   /** As transferred. */
@@ -80,8 +84,8 @@ export function encodeImported(
   const { target, request, response } = entry;
   const requestFacts = readFields(request.fields);
   const responseFacts = response === undefined ? undefined : readFields(response.fields);
-  const requestType = requestFacts.mediaType;
-  const responseType = responseFacts?.mediaType ?? null;
+  const requestType = mediaTypeOf(request, requestFacts);
+  const responseType = response && responseFacts ? mediaTypeOf(response, responseFacts) : null;
   const passthrough = (entry.flags & FLAG_PASSTHROUGH) !== 0;
   const { scheme, path } = target;
   const hints = { scheme, method: entry.method, path, status: entry.status, requestType, responseType, passthrough };
@@ -130,6 +134,21 @@ export function encodeImported(
     text: entryText(record, request, response, entry.tls === null ? "" : tlsText(entry.tls)),
     bodies: [...inline(request, requestBody), ...inline(response, responseBody), ...(entry.effect?.bodies ?? [])],
   };
+}
+
+const MEDIA_TYPE = /^[!#$&^_.+\w-]{1,127}\/[!#$&^_.+\w-]{1,127}$/u;
+/** What programs write in place of a type that they do not know, as far as it looks like one. */
+const UNKNOWN_TYPES: ReadonlySet<string> = new Set([
+  "application/unknown",
+  "application/x-unknown-content-type",
+  "unknown/unknown",
+]);
+
+/** Lower-case and without parameters. */
+function mediaTypeOf({ fields, contentType }: ImportedMessage, { mediaType }: FieldFacts): string | null {
+  if (contentType === null || fieldValue(fields, "content-type") !== undefined) return mediaType;
+  const found = withoutParameters(contentType);
+  return found !== null && MEDIA_TYPE.test(found) && !UNKNOWN_TYPES.has(found) ? found : null;
 }
 
 const [NONE, COMPLETE, TRUNCATED] = [0, 1, 2];

@@ -93,7 +93,10 @@ function factsOf(
 const utf8 = new TextDecoder("utf-8", { ignoreBOM: true });
 
 type FoundBody = HarBody<Uint8Array | LargeContent> | undefined;
-type HarMessage = Pick<HarExchange<Uint8Array | LargeContent>["request"], "fields" | "body" | "missingBodyBytes">;
+type HarMessage = Pick<
+  HarExchange<Uint8Array | LargeContent>["request"],
+  "fields" | "mediaType" | "body" | "missingBodyBytes"
+>;
 
 async function content(
   fields: readonly string[],
@@ -145,7 +148,7 @@ function targetOf(url: string, own: OwnFacts): ImportedTarget {
 }
 
 function message(
-  { fields, body, missingBodyBytes = 0 }: HarMessage,
+  { fields, mediaType, body, missingBodyBytes = 0 }: HarMessage,
   found: ImportedContent | undefined,
   own: OwnFacts,
   side: "request" | "response",
@@ -158,6 +161,7 @@ function message(
   return {
     fields: sendableFields(found?.isPlain === true ? without(fields, "content-encoding") : fields),
     trailers: own.read((more) => trailersOf(more, `${side}Trailers`)),
+    contentType: mediaType ?? null,
     body: found?.body,
     bodySize: Math.max(size ?? transferred, found?.totalBytes ?? 0),
     bodyState: bodyStateCode(

@@ -44,6 +44,7 @@ export function importedMessage(members: CheckedMembers, found: FoundBody | unde
   return {
     fields: fieldsOf(members, "headers_list") ?? joinedFields(members),
     trailers: fieldsOf(members, "trailers_list"),
+    contentType: members.optionalText("content_type"),
     body: found === undefined ? bodyOf(members) : found.body,
     bodySize: Math.max(members.whole("body_size") ?? 0, found?.totalBytes ?? 0),
     bodyState: bodyStateCode(isCut ? "truncated" : state),

@@ -169,7 +169,9 @@ export class ReaderThread {
     if (row === undefined) return undefined;
     const seq = Number(row["seq"]);
     const fields = storedFields(row[`${side}_fields`]) ?? [];
-    const contentType = fieldValue(fields, "content-type") ?? null;
+    const type = row[`${side}_type`];
+    // Imported entries may know it from elsewhere.
+    const contentType = fieldValue(fields, "content-type") ?? (typeof type === "string" ? type : null);
     const isCut = Number(row[`${side}_body_stored`]) < Number(row[`${side}_body_size`]);
     const source = this.#reader.bodies.locate(seq, side) ?? new Uint8Array(0);
     if (!request.decoded && !request.utf8) {

@@ -120,8 +120,20 @@ test("a document with no more than the format's first members is read", async ()
   const entry = {
     ...ENTRY,
     id: "old-1",
-    request: { ...ENTRY.request, headers: { Accept: "*/*" }, body: "base64:AAH/", http_version: null },
-    response: { ...ENTRY.response, headers: { "Set-Cookie": "a=1\nb=2" }, body: "text", duration_ms: 12 },
+    request: {
+      ...ENTRY.request,
+      headers: { Accept: "*/*" },
+      body: "base64:AAH/",
+      content_type: "image/png",
+      http_version: null,
+    },
+    response: {
+      ...ENTRY.response,
+      headers: { "Set-Cookie": "a=1\nb=2" },
+      body: "text",
+      content_type: "text/CSS; charset=utf-8",
+      duration_ms: 12,
+    },
   };
   const { session_id: id } = await rig.store.importSession(cut(document({ entries: [entry] })), importing());
   const found = await rig.entry("old-1");
@@ -136,6 +148,41 @@ test("a document with no more than the format's first members is read", async ()
     ["Set-Cookie", "b=2"],
   ]);
   assert.deepEqual([found.response?.body, found.response?.duration_ms, found.source], ["text", 12, "import"]);
+  assert.deepEqual([found.request.content_type, found.response?.content_type], ["image/png", "text/css"]);
+  assert.equal(found.resource_type, "stylesheet");
+});
+
+test("a type that no field names goes through both formats, with a body and without", async () => {
+  await using directory = await temporaryDirectory();
+  await using rig = await openRig(directory.path);
+  const typed = (body: string | null, type: string | null): Json => ({
+    ...ENTRY,
+    request: { ...ENTRY.request, body, content_type: type },
+    response: { ...ENTRY.response, body, content_type: type },
+  });
+  const entries = [typed("text", "text/css"), typed(null, "image/png"), typed(null, null), typed("text", "x-unknown")];
+  const shown = async (id: string): Promise<unknown[]> => {
+    const found = JSON.parse((await exported(rig, id)).toString()) as { entries: TrafficEntry[] };
+    return found.entries.map(({ request, response, resource_type: kind }) => [
+      request.content_type,
+      response?.content_type,
+      kind,
+    ]);
+  };
+  const first = await rig.store.importSession(cut(document({ entries })), importing());
+  assert.deepEqual(await shown(first.session_id), [
+    ["text/css", "text/css", "stylesheet"],
+    ["image/png", "image/png", "image"],
+    [null, null, "other"],
+    [null, null, "other"],
+  ]);
+  const session = await exported(rig, first.session_id);
+  const har = await rig.store.exportHar({ session_id: first.session_id }, undefined, NEVER);
+  const second = await rig.store.importSession(cut(session), importing());
+  const third = await rig.store.importHar(cut(Buffer.concat(await Array.fromAsync(har.chunks))), importing());
+  for (const { session_id: id } of [second, third]) {
+    assert.deepEqual(await shown(id), await shown(first.session_id));
+  }
 });
 
 test("a replay in a document of an earlier version has no client", async () => {
