@@ -71,8 +71,8 @@ test("every format of the contract is written", async () => {
     "curl-cmd": /^curl /,
     fetch: /await fetch\("https:/,
     python: /^import http\.client/,
-    httpie: /^http /,
-    wget: /^wget /,
+    httpie: /^http /m,
+    wget: /^wget /m,
   } as const;
   for (const [format, mark] of Object.entries(marks)) {
     const { status, json } = await started.api.call("GET", `/api/export/snippet/${id}?format=${format}`);

@@ -1,5 +1,5 @@
 // Tested by snippets.test.ts
-import { fieldsToTell, shownText, urlOf } from "./snippet-request.ts";
+import { changedFields, fieldsToTell, shownText, urlOf } from "./snippet-request.ts";
 import type { SnippetRequest } from "./snippet-request.ts";
 
 /** Names that fetch sets itself or refuses (the Fetch standard's forbidden ones that Node refuses as well). */
@@ -14,20 +14,26 @@ const REFUSED: ReadonlySet<string> = new Set([
   "transfer-encoding",
   "upgrade",
 ]);
+/** What fetch sends of its own where it is told nothing else; browsers send more. */
+const ADDED = ["Accept", "Accept-Language", "Sec-Fetch-Mode", "User-Agent", "Accept-Encoding"];
 const REFUSED_METHODS: ReadonlySet<string> = new Set(["CONNECT", "TRACE", "TRACK"]);
 
 /**
- * A call of fetch for Node and browsers. fetch writes names in lower case, adds fields of its own, and cannot send
- * every request; comments in the text say where that is the case.
+ * A call of fetch for Node and browsers. fetch adds fields of its own, joins repeated ones, and cannot send every request;
+ * comments in the text say where that is the case.
  */
 export function fetchText(request: SnippetRequest): string {
   const isBodyless = request.method === "GET" || request.method === "HEAD";
+  const told = fieldsToTell(request);
+  const left = new Set(told.map(([name]) => name.toLowerCase()).filter((name) => REFUSED.has(name)));
   const comments = [
     ...(REFUSED_METHODS.has(request.method.toUpperCase()) ? ["fetch refuses this method"] : []),
     ...changedTarget(request),
     ...(isBodyless && request.body.length > 0 ? ["fetch sends no body with this method; it is left out"] : []),
+    ...changedFields("fetch", request, ADDED, true),
+    ...(left.size > 0 ? [`fetch leaves out fields that it refuses: ${[...left].join(", ")}`] : []),
   ];
-  const headers = fieldsToTell(request)
+  const headers = told
     .filter(([name]) => !REFUSED.has(name.toLowerCase()))
     .map(([name, value]) => `    [${literal(name)}, ${literal(value)}],\n`);
   const members = [

@@ -2,7 +2,7 @@
 import { isUtf8 } from "node:buffer";
 import { bodyCommand, bodyWord, changedTarget, shellWord } from "./shell-words.ts";
 import type { TargetChange } from "./shell-words.ts";
-import { fieldsToTell, hasField, sendsBody, urlOf, wireBytes } from "./snippet-request.ts";
+import { changedFields, fieldsToTell, hasField, sendsBody, urlOf, wireBytes } from "./snippet-request.ts";
 import type { Field, SnippetRequest } from "./snippet-request.ts";
 
 const ADDED = ["User-Agent", "Accept", "Accept-Encoding", "Connection"];
@@ -15,16 +15,27 @@ const TARGET_CHANGES: readonly TargetChange[] = [
   [/^[^?#]*\?[^#]*%(?:2[DEde]|3\d|[46][1-9A-Fa-f]|[57][\dAa]|5[Ff]|7[Ee])/u, "decodes some characters"],
 ];
 
+/** It escapes what could divide a field, and nothing escapes it. */
+const LOST_BACKSLASH = /^(?:[^\\]|\\[^:;=@])*\\[:;=@]/u;
+
+/** What it sends even so: removing them takes away HTTPie's own values, and leaves those of what it is made of. */
+const ADDED_EVEN_SO = ["Accept-Encoding", "User-Agent"];
+
 /**
- * A command for HTTPie 3. It groups repeated fields, and takes away a backslash in front of `:`, `;`, `=` or `@` in a
- * field, which no comment mentions. What else it cannot be told makes it fail, or send another request: such a request is
- * a comment that says why, without a command. Comments say, too, where it asks for another target.
+ * A command for HTTPie 3. Comments say where it adds fields, changes one or asks for another target; that it groups
+ * repeated ones, none mentions. What else it cannot be told makes it fail, or send another request: such a request is a
+ * comment that says why, without a command.
  */
 export function httpieText(request: SnippetRequest): string {
   const told = fieldsToTell(request);
   const obstacles = obstaclesOf(request, told);
   if (obstacles.length > 0) return obstacles.map((why) => `# HTTPie cannot send this request: ${why}`).join("\n");
-  return changedTarget("HTTPie", request.target, TARGET_CHANGES) + commandOf(request, told);
+  const changes = [
+    ...changedFields("HTTPie", request, ADDED_EVEN_SO, false),
+    ...(told.some(([, value]) => LOST_BACKSLASH.test(value)) ? ["HTTPie leaves out a backslash in a field"] : []),
+  ];
+  const comments = changes.map((change) => `# ${change}\n`).join("");
+  return changedTarget("HTTPie", request.target, TARGET_CHANGES) + comments + commandOf(request, told);
 }
 
 function commandOf(request: SnippetRequest, told: readonly Field[]): string {

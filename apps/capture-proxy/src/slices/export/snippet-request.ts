@@ -55,6 +55,25 @@ export function fieldsToTell(request: SnippetRequest): Field[] {
   });
 }
 
+/**
+ * What a tool does to fields: those of `added` that the request does not have, and whether repeated ones become one. In
+ * plain words: some shells look into comments, too.
+ */
+export function changedFields(
+  tool: string,
+  request: SnippetRequest,
+  added: readonly string[],
+  joinsRepeated: boolean,
+): string[] {
+  const missing = added.filter((name) => !hasField(request, name.toLowerCase()));
+  const names = fieldsToTell(request).map(([name]) => name.toLowerCase());
+  const isRepeated = new Set(names).size < names.length;
+  return [
+    ...(missing.length > 0 ? [`${tool} adds fields that the request does not have: ${missing.join(", ")}`] : []),
+    ...(joinsRepeated && isRepeated ? [`${tool} joins repeated fields`] : []),
+  ];
+}
+
 /** The URL; whatever a tool might rewrite in the target is the caller's concern. */
 export function urlOf(request: SnippetRequest): string {
   return `${request.scheme}://${request.authority}${request.target === "*" ? "/" : request.target}`;

@@ -1,7 +1,7 @@
 // Tested by snippets.test.ts
 import { bodyCommand, bodyWord, changedTarget, shellWord } from "./shell-words.ts";
 import type { TargetChange } from "./shell-words.ts";
-import { fieldsToTell, sendsBody, urlOf } from "./snippet-request.ts";
+import { changedFields, fieldsToTell, hasField, sendsBody, urlOf } from "./snippet-request.ts";
 import type { Field, SnippetRequest } from "./snippet-request.ts";
 
 const TARGET_CHANGES: readonly TargetChange[] = [
@@ -12,12 +12,24 @@ const TARGET_CHANGES: readonly TargetChange[] = [
 ];
 
 /**
- * A command for GNU Wget. Repeated fields are joined, since wget sends the last one only; wget adds Accept,
- * Accept-Encoding, Connection and, to a body, Content-Type where the request has none. Comments say where it asks for
- * another target.
+ * A command for GNU Wget. Repeated fields are joined, since wget sends the last one only. Comments say so, and where wget
+ * adds fields, sends a body in another form or asks for another target; no option keeps it from that.
  */
 export function wgetText(request: SnippetRequest): string {
-  return changedTarget("wget", request.target, TARGET_CHANGES) + commandOf(request);
+  const added = ["Accept", "Accept-Encoding", ...(needsBodyOption(request) ? ["Content-Type"] : [])];
+  const changes = [
+    ...changedFields("wget", request, added, true),
+    ...(hasField(request, "transfer-encoding") ? ["wget sends the length of the body in place of chunks"] : []),
+  ];
+  const comments = changes.map((change) => `# ${change}\n`).join("");
+  return changedTarget("wget", request.target, TARGET_CHANGES) + comments + commandOf(request);
+}
+
+/** With these methods wget announces a body of no bytes by itself; told of one it would name a type for it. */
+const ANNOUNCES_NONE = /^(?:PATCH|POST|PUT)$/iu;
+
+function needsBodyOption(request: SnippetRequest): boolean {
+  return request.body.length > 0 || (sendsBody(request) && !ANNOUNCES_NONE.test(request.method));
 }
 
 function commandOf(request: SnippetRequest): string {
@@ -30,7 +42,7 @@ function commandOf(request: SnippetRequest): string {
   ];
   const start = "wget --quiet --output-document=- --content-on-error --max-redirect=0";
   const url = shellWord(urlOf(request));
-  if (!sendsBody(request)) return joined([start, ...options, url]);
+  if (!needsBodyOption(request)) return joined([start, ...options, url]);
   const word = bodyWord(request.body);
   if (word !== undefined) return joined([start, ...options, `--body-data=${word}`, url]);
   // wget wants to know the length of a file beforehand, so a pipe will not do.
