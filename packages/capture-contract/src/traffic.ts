@@ -378,6 +378,7 @@ export const trafficOperations = defineOperations({
     method: "POST",
     path: "/traffic/clear",
     summary: "Clear the captured traffic of the active session, or only the entries named by `ids`",
+    description: "`ids` may be of any session, so they cannot be combined with `session_id`.",
     access: "traffic:delete",
     query: strictObject({
       ids: Type.Optional(Type.String({ maxLength: 400_000, description: "Comma list" })),

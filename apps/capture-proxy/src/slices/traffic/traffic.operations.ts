@@ -2,7 +2,7 @@
 import type { TrafficFilter, trafficOperations } from "@headworks/capture-contract";
 import { JsonBytes } from "@headworks/contract-kit";
 import type { Handlers } from "@headworks/contract-kit";
-import { notFound } from "#api/api-error.ts";
+import { notFound, validationError } from "#api/api-error.ts";
 import type { SliceHost } from "#slice.ts";
 import { answerBody } from "./body-answer.ts";
 import { checkFilter, previewedCondition } from "./traffic.check.ts";
@@ -45,6 +45,10 @@ function createChanges(host: Pick<SliceHost, "store" | "events">, observer: Traf
         .map((id) => id.trim())
         .filter((id) => id !== "");
       if (listed !== undefined || body?.ids !== undefined) {
+        if (query.session_id !== undefined) {
+          const path = listed === undefined ? "body/ids" : "query/ids";
+          throw validationError([{ path, message: "cannot be combined with session_id: ids are of any session" }]);
+        }
         await removeEntries([...new Set([...(listed ?? []), ...(body?.ids ?? [])])]);
         return { status: 204 };
       }

@@ -201,6 +201,16 @@ test("clearing removes the named entries, or the session's; other sessions stay"
   assert.equal((await rig.api.call("POST", "/api/traffic/clear", { ids: [ids[1]] })).status, 204);
   assert.equal(store.status().entryCount, 2);
   const other = await store.createSession("other", null);
+  const both: readonly [query: string, body: object | undefined, path: string][] = [
+    [`?session_id=${other.id}&ids=${ids[2]}`, undefined, "query/ids"],
+    [`?session_id=${other.id}`, { ids: [ids[2]] }, "body/ids"],
+    [`?session_id=unknown&ids=`, undefined, "query/ids"],
+  ];
+  for (const [query, body, path] of both) {
+    const { status, json } = await rig.api.call("POST", `/api/traffic/clear${query}`, body);
+    assert.deepEqual([status, (json as { details: { path: string }[] }).details[0]?.path], [400, path], query);
+  }
+  assert.equal(store.status().entryCount, 2);
   assert.equal((await rig.api.call("POST", `/api/traffic/clear?session_id=${other.id}`)).status, 204);
   assert.equal(store.status().entryCount, 2);
   assert.equal((await rig.api.call("POST", "/api/traffic/clear?session_id=unknown")).status, 404);
