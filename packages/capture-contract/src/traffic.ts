@@ -217,7 +217,7 @@ export const trafficOperations = defineOperations({
       limit,
       offset,
       cursor: Type.Optional(
-        Type.String({ maxLength: 255, description: "Place of the next page; empty asks for the first" }),
+        Type.String({ maxLength: 255, description: "Place of the next page; empty asks for the first. Not with `offset`" }),
       ),
       include_bodies: Type.Optional(booleanText("With the bodies")),
     }),

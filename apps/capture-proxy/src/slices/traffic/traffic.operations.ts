@@ -73,6 +73,9 @@ function createQuestions(store: SliceHost["store"]): Omit<Table, Change> {
     listTraffic: async ({ query, signal }) => {
       const { limit = 100, offset = 0, cursor, include_bodies, ...filter } = query;
       checkFilter(filter);
+      if (cursor !== undefined && offset > 0) {
+        throw validationError([{ path: "query/offset", message: "cannot be combined with cursor" }]);
+      }
       const includeBodies = include_bodies === "true";
       const page = await store.listEntries({ filter, limit, offset, cursor, includeBodies, signal });
       const headers = { "x-total-count": String(page.total), "x-total-complete": String(page.isComplete) };

@@ -107,6 +107,7 @@ test("what does not parse is refused with the parameter and the place", async ()
     ["?limit=0", "query/limit"],
     ["?offset=99999999999999999999", "query/offset"],
     ["/rows?offset=9007199254740992", "query/offset"],
+    ["?cursor=&offset=2", "query/offset"],
     ["?min_size=99999999999999999999", "query/min_size"],
   ];
   for (const [query, path] of bad) {
