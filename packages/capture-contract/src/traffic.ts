@@ -217,9 +217,16 @@ export const trafficOperations = defineOperations({
       limit,
       offset,
       cursor: Type.Optional(
-        Type.String({ maxLength: 255, description: "Place of the next page; empty asks for the first. Not with `offset`" }),
+        Type.String({
+          maxLength: 255,
+          description: "Place of the next page; empty asks for the first. Not with `offset`",
+        }),
       ),
-      include_bodies: Type.Optional(booleanText("With the bodies")),
+      include_bodies: Type.Optional(
+        booleanText(
+          "With the bodies: those of the first entry, and of others as far as all fit into 32 MiB. With `cursor` the page ends before an entry whose bodies do not fit; without it such entries come without bodies, and `X-Bodies-Omitted` says how many they are. A body above 64 MiB is to be had at its own address only",
+        ),
+      ),
     }),
     responses: {
       200: Type.Union([

@@ -94,6 +94,8 @@ export interface RowPage {
 /** Entries as JSON text; `isComplete` false: not everything was looked at. */
 export interface EntryPage extends RowPage {
   readonly isComplete: boolean;
+  /** Entries whose bodies were asked for and found no room. */
+  readonly bodiesOmitted: number;
 }
 
 /** A document in pieces, and how many entries it has. */

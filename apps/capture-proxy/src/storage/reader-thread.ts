@@ -108,8 +108,8 @@ export class ReaderThread {
         return { json: jsonBytes({ total, total_complete: isComplete, rows }), total };
       }
       case "entries": {
-        const { page, total, isComplete } = await this.#reader.entries(request, interest);
-        return { json: jsonBytes(page), total, isComplete };
+        const { page, ...totals } = await this.#reader.entries(request, interest);
+        return { json: jsonBytes(page), ...totals };
       }
       case "latest":
         return this.#reader.latest(request.scope, request.limit);

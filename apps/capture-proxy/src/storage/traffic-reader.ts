@@ -67,6 +67,14 @@ export interface Total {
   readonly isComplete: boolean;
 }
 
+interface FilledPage {
+  readonly entries: TrafficEntry[];
+  /** Entries that have bodies and came without them. */
+  readonly bodiesOmitted: number;
+  /** Where the next page starts in what was to be shown. */
+  readonly nextIndex: number;
+}
+
 interface KeptOrder {
   readonly generation: number;
   readonly madeMs: number;
@@ -218,7 +226,10 @@ export class TrafficReader {
   }
 
   /** A page of full entries, newest first, as the API answers it. */
-  async entries(request: EntriesRequest, interest: Interest): Promise<Total & { page: unknown }> {
+  async entries(
+    request: EntriesRequest,
+    interest: Interest,
+  ): Promise<Total & { page: unknown; bodiesOmitted: number }> {
     const { scope, filter, limit, cursor } = request;
     const plan = planFilter(filter, Date.now());
     let seqs: number[];
@@ -244,22 +255,33 @@ export class TrafficReader {
       }
     }
     const shown = seqs.slice(0, limit);
+    const { entries, bodiesOmitted, nextIndex } = this.#filled(shown, request);
+    const totals = { total, isComplete, bodiesOmitted };
+    if (cursor === undefined) return { page: entries, ...totals };
+    const last = shown[nextIndex - 1];
+    const isMore = seqs.length > nextIndex && last !== undefined;
+    return { page: { entries, next_cursor: isMore ? cursorOfSeq(last) : null }, ...totals };
+  }
+
+  /**
+   * The entries of a page. The first one always has its bodies; where those of another find no room, it is the next
+   * page's first, or without pages goes without them.
+   */
+  #filled(shown: readonly number[], { scope, includeBodies, cursor }: EntriesRequest): FilledPage {
+    const entries: TrafficEntry[] = [];
     let roomBytes = PAGE_BODY_BYTES;
-    const entries = shown.flatMap((seq) => {
+    let bodiesOmitted = 0;
+    for (const [index, seq] of shown.entries()) {
       const row = this.#whole.get(seq);
-      if (row === undefined) return [];
-      const bodyBytes = Number(row["request_body_stored"]) + Number(row["response_body_stored"]);
-      const withBodies = request.includeBodies && bodyBytes <= roomBytes;
-      if (withBodies) roomBytes -= bodyBytes;
-      return [this.#entry(row, scope.id, withBodies)];
-    });
-    if (cursor === undefined) return { page: entries, total, isComplete };
-    const last = shown.at(-1);
-    return {
-      page: { entries, next_cursor: seqs.length > limit && last !== undefined ? cursorOfSeq(last) : null },
-      total,
-      isComplete,
-    };
+      if (row === undefined) continue;
+      const bodyBytes = includeBodies ? givenBytes(row, "request") + givenBytes(row, "response") : 0;
+      const isFitting = bodyBytes <= roomBytes || entries.length === 0;
+      if (!isFitting && cursor !== undefined) return { entries, bodiesOmitted, nextIndex: index };
+      if (isFitting) roomBytes = Math.max(0, roomBytes - bodyBytes);
+      else bodiesOmitted += 1;
+      entries.push(this.#entry(row, scope.id, includeBodies && isFitting));
+    }
+    return { entries, bodiesOmitted, nextIndex: shown.length };
   }
 
   async entry(
@@ -292,10 +314,8 @@ export class TrafficReader {
   #entry(row: SqlRow, sessionId: string, includeBodies: boolean): TrafficEntry {
     const seq = Number(row["seq"]);
     const read = (side: "request" | "response"): Uint8Array | undefined => {
-      const stored = Number(row[`${side}_body_stored`]);
-      return includeBodies && stored > 0 && stored <= ENTRY_BODY_BYTES
-        ? this.bodies.read(seq, side, stored)
-        : undefined;
+      const bytes = includeBodies ? givenBytes(row, side) : 0;
+      return bytes > 0 ? this.bodies.read(seq, side, bytes) : undefined;
     };
     return entryOfRow(
       includeBodies ? row : withoutReplacedBodies(row),
@@ -421,6 +441,12 @@ export class TrafficReader {
       return row === undefined ? [] : [snapshotOfRow(row, scope.id)];
     });
   }
+}
+
+/** How many bytes of a body an entry is given with. */
+function givenBytes(row: SqlRow, side: "request" | "response"): number {
+  const stored = Number(row[`${side}_body_stored`]);
+  return stored <= ENTRY_BODY_BYTES ? stored : 0;
 }
 
 /** The same filter always has the same key, whatever the order of its parameters. */

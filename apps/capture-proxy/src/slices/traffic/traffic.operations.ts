@@ -78,7 +78,11 @@ function createQuestions(store: SliceHost["store"]): Omit<Table, Change> {
       }
       const includeBodies = include_bodies === "true";
       const page = await store.listEntries({ filter, limit, offset, cursor, includeBodies, signal });
-      const headers = { "x-total-count": String(page.total), "x-total-complete": String(page.isComplete) };
+      const headers = {
+        "x-total-count": String(page.total),
+        "x-total-complete": String(page.isComplete),
+        ...(page.bodiesOmitted > 0 && { "x-bodies-omitted": String(page.bodiesOmitted) }),
+      };
       return { status: 200, headers, body: new JsonBytes(page.json) };
     },
     listTrafficRows: async ({ query, signal }) => {

@@ -38,6 +38,11 @@ async function get<T>({ api }: Rig, path: string, status = 200): Promise<{ body:
   return { body: answer.json as T, headers: answer.headers };
 }
 
+interface Page {
+  readonly entries: TrafficEntry[];
+  readonly next_cursor: string | null;
+}
+
 test("lists are bare arrays, newest first, with their total; rows, counts and summaries agree", async () => {
   await using rig = await startTraffic();
   const ids = [200, 404, 500].map((status) => rig.stored.add({ status, responseBody: ["text"] }).id);
@@ -51,11 +56,8 @@ test("lists are bare arrays, newest first, with their total; rows, counts and su
   assert.equal(list.body[0]?.response?.body, null);
   const withBodies = await get<TrafficEntry[]>(rig, "?limit=1&include_bodies=true");
   assert.equal(withBodies.body[0]?.response?.body, "text");
-  const page = await get<{ entries: TrafficEntry[]; next_cursor: string | null }>(rig, "?cursor=&limit=2");
-  const rest = await get<{ entries: TrafficEntry[]; next_cursor: string | null }>(
-    rig,
-    `?cursor=${page.body.next_cursor}&limit=2`,
-  );
+  const page = await get<Page>(rig, "?cursor=&limit=2");
+  const rest = await get<Page>(rig, `?cursor=${page.body.next_cursor}&limit=2`);
   assert.deepEqual(
     [...page.body.entries, ...rest.body.entries].map((entry) => entry.id),
     ids.toReversed(),
@@ -94,6 +96,31 @@ test("a page of a filter that looks into entries says whether its total is that 
     total_complete: true,
     rows: (await get<{ rows: unknown[] }>(rig, "/rows?limit=5")).body.rows,
   });
+});
+
+test("the first entry of a list always has its bodies; a page ends, or a field counts, where others find no room", async () => {
+  await using rig = await startTraffic();
+  for (const sizeBytes of [1, 20_000_000, 40_000_000]) {
+    rig.stored.add({ responseBody: [Buffer.alloc(sizeBytes, "x")], limitBytes: 40_000_000 });
+  }
+  await rig.stored.store.flush();
+  const sizes = (entries: readonly TrafficEntry[]) => entries.map(({ response }) => response?.body?.length);
+  const list = await get<TrafficEntry[]>(rig, "?include_bodies=true");
+  assert.deepEqual(sizes(list.body), [40_000_000, undefined, undefined]);
+  assert.equal(list.headers.get("x-bodies-omitted"), "2");
+  const pages: (number | undefined)[][] = [];
+  let cursor: string | null = "";
+  while (cursor !== null) {
+    const { body, headers }: { body: Page; headers: Headers } = await get<Page>(
+      rig,
+      `?include_bodies=true&cursor=${cursor}`,
+    );
+    assert.equal(headers.get("x-bodies-omitted"), null);
+    pages.push(sizes(body.entries));
+    cursor = body.next_cursor;
+  }
+  assert.deepEqual(pages, [[40_000_000], [20_000_000, 1]]);
+  assert.equal((await get(rig, "")).headers.get("x-bodies-omitted"), null);
 });
 
 test("what does not parse is refused with the parameter and the place", async () => {
