@@ -300,11 +300,19 @@ export const ConfigField = strictObject(
   {
     name: Type.String({ description: "Dotted for nested fields" }),
     applies: oneOf(["now", "next-cycle", "restart"]),
-    source: oneOf(["default", "file", "environment", "flag"]),
+    source: oneOf(["default", "file", "environment", "flag"], {
+      description: "Where a start takes the value from; a flag wins over the environment, and that over the file",
+    }),
     default: Type.Unknown(),
     value: Type.Unknown({ description: "Configured value; secrets are `[REDACTED]`" }),
     running: Type.Unknown({ description: "Value in force; differs from `value` while a restart is pending" }),
-    restart_pending: Type.Boolean(),
+    restart_pending: Type.Boolean({ description: "`value` holds from the next start on" }),
+    overridden_by: Type.Optional(
+      oneOf(["environment", "flag"], {
+        description:
+          "`value` was changed and is in the file, but what the environment or a flag gives wins at each start: a change that applies now holds until then, one that applies after a restart never does",
+      }),
+    ),
     description: Type.Optional(Type.String()),
     environment: Type.String({ description: "Environment variable" }),
     flag: nullable(Type.String()),
@@ -357,6 +365,8 @@ export const configOperations = defineOperations({
     method: "PATCH",
     path: "/config",
     summary: "Change settings; persisted atomically, all or nothing",
+    description:
+      "What a flag or the environment gives wins at the next start; `overridden_by` of `GET /config/fields` says so of changes of such settings.",
     access: "config:write",
     body: ConfigPatch,
     responses: { 200: ProxyConfig },

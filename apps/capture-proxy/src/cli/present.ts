@@ -81,13 +81,18 @@ const fields: readonly WideColumn<ConfigField>[] = [
   { title: "From", text: (row) => row.source },
   {
     title: "Applies",
-    text: (row) => (row.restart_pending ? "restart pending" : row.applies),
-    style: (row) => (row.restart_pending ? "yellow" : undefined),
+    text: appliesText,
+    style: (row) => (row.restart_pending || row.overridden_by !== undefined ? "yellow" : undefined),
   },
   { title: "Flag", text: (row) => row.flag ?? "", fromColumns: 110 },
   { title: "Variable", text: (row) => row.environment, fromColumns: 140 },
   { title: "Meaning", text: (row) => row.description ?? "", shrinksTo: 10, fromColumns: 120 },
 ];
+
+function appliesText({ restart_pending: isPending, overridden_by: winner, applies }: ConfigField): string {
+  if (winner !== undefined) return `overridden by ${winner}`;
+  return isPending ? "restart pending" : applies;
+}
 
 const tree: readonly WideColumn<TreeNode>[] = [
   { title: "Name", text: (row) => row.name, shrinksTo: 20, cut: "middle" },

@@ -305,6 +305,38 @@ test("each field takes effect when its schema says: now, or after a restart", as
   assert.deepEqual(load(directory).running, settings.configured);
 });
 
+test("what a flag or the environment gives wins at the next start, and a change of it says so", async () => {
+  await using directory = await temporaryDirectory();
+  const sources = { flags: { "proxy-port": 9000, "max-requests": 9 }, environment: { WEIR_SOCKS_PORT: "9100" } };
+  const settings = load(directory, sources);
+  const described = (...names: string[]) =>
+    names.map((name) => {
+      const { value, running, source, restart_pending, overridden_by } =
+        settings.describe().find((field) => field.name === name) ?? assert.fail(name);
+      return [value, running, source, restart_pending, overridden_by];
+    });
+  const names = ["proxy_port", "max_requests", "socks_port"];
+  assert.deepEqual(described(...names), [
+    [9000, 9000, "flag", false, undefined],
+    [9, 9, "flag", false, undefined],
+    [9100, 9100, "environment", false, undefined],
+  ]);
+  settings.patch({ proxy_port: 9001, max_requests: 7, socks_port: 9101 });
+  assert.deepEqual(described(...names), [
+    [9001, 9000, "flag", false, "flag"],
+    [7, 7, "flag", false, "flag"],
+    [9101, 9100, "environment", false, "environment"],
+  ]);
+  assert.deepEqual(stored(directory), { proxy_port: 9001, max_requests: 7, socks_port: 9101 });
+  const { proxy_port, max_requests, socks_port } = load(directory, sources).running;
+  assert.deepEqual([proxy_port, max_requests, socks_port], [9000, 9, 9100]);
+  settings.patch({ proxy_port: 9000, max_requests: 9, socks_port: 9100 });
+  assert.deepEqual(
+    described(...names).map(([, , , , winner]) => winner),
+    [undefined, undefined, undefined],
+  );
+});
+
 /** A valid value that differs from `current`. */
 function otherValue(name: string, schema: object, current: unknown): unknown {
   const { type, enum: choices, anyOf } = schema as { type?: string; enum?: string[]; anyOf?: object[] };

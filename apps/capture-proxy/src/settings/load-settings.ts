@@ -116,10 +116,17 @@ class FileSettings implements SettingsStore {
     this.#persist(changes);
     const previous = this.running;
     this.#values = values;
-    this.#sources = new Map([...this.#sources, ...[...changes.keys()].map((name) => [name, "file"] as const)]);
+    const ofFile = [...changes.keys()].filter((name) => this.#givenBy(name) === undefined);
+    this.#sources = new Map([...this.#sources, ...ofFile.map((name) => [name, "file"] as const)]);
     this.configured = configured;
     this.running = frozen(this.#runningValues());
     this.#publish(previous);
+  }
+
+  /** What gave a value that no change of the file replaces for longer than until the next start. */
+  #givenBy(name: string): ConfigField["overridden_by"] {
+    const source = this.#sources.get(name);
+    return source === "flag" || source === "environment" ? source : undefined;
   }
 
   #checked(change: ConfigPatch): {
@@ -170,6 +177,7 @@ class FileSettings implements SettingsStore {
   #describeField(field: SettingField): ConfigField {
     const value = this.#values[field.name];
     const running = valueAt(this.running, field);
+    const givenBy = this.#givenBy(field.name);
     const { default: _default, description: _description, ...schema } = field.schema as Record<string, unknown>;
     return {
       name: field.name,
@@ -178,7 +186,10 @@ class FileSettings implements SettingsStore {
       default: redact(field.schema, field.default),
       value: redact(field.schema, value),
       running: redact(field.schema, running),
-      restart_pending: !isDeepStrictEqual(value, running),
+      restart_pending: givenBy === undefined && !isDeepStrictEqual(value, running),
+      ...(givenBy === undefined || isDeepStrictEqual(value, this.#atStart[field.name])
+        ? {}
+        : { overridden_by: givenBy }),
       ...(field.description === undefined ? {} : { description: field.description }),
       environment: environmentName(field),
       flag: flagName(field),

@@ -107,7 +107,7 @@ test("one invalid field refuses the whole change and is named", async () => {
 
 test("each field says where its value came from, when it applies and whether it waits for a restart", async () => {
   await using api = await startConfig({ "proxy-port": "9000" });
-  await api.call("PATCH", "/api/config", { proxy_port: 9001, max_requests: 7 });
+  await api.call("PATCH", "/api/config", { proxy_port: 9001, socks_port: 9002, max_requests: 7 });
   const fields = (await api.call("GET", "/api/config/fields")).json as ConfigField[];
   const field = (name: string): Partial<ConfigField> => {
     const {
@@ -120,13 +120,25 @@ test("each field says where its value came from, when it applies and whether it 
   assert.deepEqual(field("proxy_port"), {
     name: "proxy_port",
     applies: "restart",
-    source: "file",
+    source: "flag",
     default: 8888,
     value: 9001,
     running: 9000,
-    restart_pending: true,
+    restart_pending: false,
+    overridden_by: "flag",
     environment: "WEIR_PROXY_PORT",
     flag: "--proxy-port",
+  });
+  assert.deepEqual(field("socks_port"), {
+    name: "socks_port",
+    applies: "restart",
+    source: "file",
+    default: 1080,
+    value: 9002,
+    running: 1080,
+    restart_pending: true,
+    environment: "WEIR_SOCKS_PORT",
+    flag: "--socks-port",
   });
   assert.deepEqual(field("max_requests"), {
     name: "max_requests",

@@ -55,7 +55,14 @@ export function SettingRow({
           {field.source !== "default" && (
             <Tag tone={field.source === "file" ? "neutral" : "warning"}>{SOURCES[field.source]}</Tag>
           )}
-          {field.applies === "restart" && !field.restart_pending && <Tag tone="neutral">after restart</Tag>}
+          {field.overridden_by !== undefined && (
+            <Tag tone="warning" title={`In the file, but at each start the value ${SOURCES[field.overridden_by]} wins`}>
+              overridden
+            </Tag>
+          )}
+          {field.applies === "restart" && !field.restart_pending && field.overridden_by === undefined && (
+            <Tag tone="neutral">after restart</Tag>
+          )}
           {field.applies === "next-cycle" && <Tag tone="neutral">next cycle</Tag>}
           {field.restart_pending && (
             <Tag
