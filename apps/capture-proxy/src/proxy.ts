@@ -150,7 +150,11 @@ async function assemble(parts: Parts): Promise<RunningProxy> {
   const { options, settings, authority, database, store, started } = parts;
   const { log, dataDir } = options;
   const gauges = newGauges();
-  const events = createEventHub({ clock: systemClock, latestRows: (limit) => store.latestRows(limit), log });
+  const events = createEventHub({
+    clock: systemClock,
+    latestRows: (limit, filter) => store.latestRows(limit, filter),
+    log,
+  });
   const addresses: MutableAddresses = { proxy: "", api: "", socks: undefined };
   const client = new InternalClient(() => services);
   const host: SliceHost = {

@@ -1,5 +1,4 @@
 import { mkdirSync } from "node:fs";
-import type { TrafficSnapshot } from "@headworks/capture-contract";
 import type { TrafficGauges } from "#exchange/gauges.ts";
 import { openDatabase, STATE_MIGRATIONS } from "#storage/database.ts";
 import type { Database } from "#storage/database.ts";
@@ -51,7 +50,7 @@ export interface ApiRigOptions {
   readonly pages?: readonly ApiPage[];
   readonly uiDirectory?: string;
   readonly status?: () => StorageStatus;
-  readonly latestRows?: (limit: number) => Promise<TrafficSnapshot[]>;
+  readonly latestRows?: CaptureStore["latestRows"];
   readonly mostClients?: number;
   /** The proxy's address that slices are told. */
   readonly proxyAddress?: string;

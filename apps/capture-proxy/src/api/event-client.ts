@@ -1,6 +1,12 @@
 // Tested by events.test.ts
 import type { Duplex } from "node:stream";
-import type { ServerMessage, SubscribeFilter, TrafficEvent, TrafficSnapshot } from "@headworks/capture-contract";
+import type {
+  ServerMessage,
+  SubscribeFilter,
+  TrafficEvent,
+  TrafficFilter,
+  TrafficSnapshot,
+} from "@headworks/capture-contract";
 import type { WebSocket } from "ws";
 import { compileEventFilter } from "./event-filter.ts";
 import type { EventFilter } from "./event-filter.ts";
@@ -20,6 +26,9 @@ export interface Flush {
   readonly batch: () => Buffer;
 }
 
+/** The newest rows of the store that a filter finds, newest first. */
+export type LatestRows = (limit: number, filter: TrafficFilter) => Promise<readonly TrafficSnapshot[]>;
+
 export interface ClientParts {
   readonly id: string;
   readonly webSocket: WebSocket;
@@ -29,7 +38,7 @@ export interface ClientParts {
   readonly isBatched: boolean;
   /** What it wants to see until it subscribes to something else. */
   readonly filter: EventFilter;
-  readonly latestRows: (limit: number) => Promise<readonly TrafficSnapshot[]>;
+  readonly latestRows: LatestRows;
   readonly nowMs: () => number;
   readonly onFailure: (error: unknown) => void;
 }
@@ -140,10 +149,17 @@ export class EventClient {
   }
 
   async #fetchRows(limit: number): Promise<void> {
-    const rows = limit === 0 ? [] : await this.#parts.latestRows(limit);
-    const filter = this.#filter;
-    const shown = filter.kind === "some" ? rows.filter(filter.matches) : rows;
-    this.send({ type: "InitialTraffic", data: shown });
+    let filter: EventFilter;
+    let rows: readonly TrafficSnapshot[];
+    do {
+      filter = this.#filter;
+      rows = limit === 0 ? [] : await this.#parts.latestRows(limit, filter.kind === "some" ? { q: filter.query } : {});
+      // Whoever subscribed to something else meanwhile wants rows of that.
+    } while (filter !== this.#filter);
+    if (filter.kind === "some") {
+      for (const { id, state } of rows) if (state === "pending") this.#shownPending.add(id);
+    }
+    this.send({ type: "InitialTraffic", data: rows });
   }
 
   #release(): void {

@@ -43,6 +43,13 @@ test("no condition is no filter", () => {
   }
 });
 
+/** Each part is within its limit: quotes are escaped, and numbers without units get theirs. */
+const LONG_WHEN_WRITTEN: SubscribeFilter = {
+  q: Array.from({ length: 4 }, () => `dur:(${"1|".repeat(499)}1)`).join(" "),
+  search: '"'.repeat(4096),
+  method: `${"a,".repeat(127)}a`,
+};
+
 test("a filter that live rows cannot decide is refused with the reason", () => {
   const table: readonly (readonly [SubscribeFilter, RegExp])[] = [
     [{ q: "word" }, /no bodies/],
@@ -56,6 +63,7 @@ test("a filter that live rows cannot decide is refused with the reason", () => {
     [{ q: "status:" }, /./],
     [{ q: "nosuchfield:1" }, /nosuchfield/],
     [{ status_code: "teapot" }, /status_code/],
+    [LONG_WHEN_WRITTEN, /at most 16384 characters/],
   ];
   for (const [filter, message] of table) {
     const compiled = compileEventFilter(filter, NOW);

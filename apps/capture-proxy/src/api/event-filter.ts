@@ -1,11 +1,16 @@
 import type { SubscribeFilter, TrafficSnapshot } from "@headworks/capture-contract";
-import { allOf, compileQuery, fromParameters, needs, parseQuery } from "@headworks/query-language";
+import { allOf, compileQuery, formatQuery, fromParameters, needs, parseQuery } from "@headworks/query-language";
 import type { Query, QueryRecord } from "@headworks/query-language";
 
 /** A compiled subscription filter, or the sentence that tells the client why there is none. */
 export type EventFilter =
   | { readonly kind: "all" }
-  | { readonly kind: "some"; readonly matches: (row: TrafficSnapshot) => boolean }
+  | {
+      readonly kind: "some";
+      readonly matches: (row: TrafficSnapshot) => boolean;
+      /** The same in the query language, for the store. */
+      readonly query: string;
+    }
   | { readonly kind: "refused"; readonly message: string };
 
 /**
@@ -35,8 +40,12 @@ export function compileEventFilter(filter: SubscribeFilter | null | undefined, n
   if (missing !== undefined) {
     return { kind: "refused", message: `Live rows carry no ${missing}; this filter cannot be applied to them` };
   }
+  const text = formatQuery(query);
+  // Written out, parts that are each within their limits may exceed that of one query.
+  const whole = parseQuery(text);
+  if (!whole.ok) return { kind: "refused", message: whole.error.message };
   const predicate = compileQuery(query, { nowMs });
-  return { kind: "some", matches: (row) => predicate(recordOf(row)) };
+  return { kind: "some", matches: (row) => predicate(recordOf(row)), query: text };
 }
 
 function given(text: string | null | undefined): boolean {

@@ -2,10 +2,11 @@ import assert from "node:assert/strict";
 import { once } from "node:events";
 import { test } from "node:test";
 import { ERRORS } from "@headworks/capture-contract";
-import type { ServerMessage, TrafficEvent, TrafficSnapshot } from "@headworks/capture-contract";
-import { rawClient, waitUntil } from "@headworks/testkit";
+import type { ServerMessage, TrafficEvent, TrafficFilter, TrafficSnapshot } from "@headworks/capture-contract";
+import { rawClient, temporaryDirectory, waitUntil } from "@headworks/testkit";
 import { WebSocket } from "ws";
 import type { ClientOptions } from "ws";
+import { openRig } from "#storage/store-rig.ts";
 import { startApi } from "../../test/api-rig.ts";
 import type { ApiRig } from "../../test/api-rig.ts";
 import { row } from "../../test/rows.ts";
@@ -165,14 +166,19 @@ test("what is no message of the contract gets an Error that says what is wrong w
 });
 
 test("a filter is applied to events and rows, and one that needs more than rows is refused", async () => {
+  const asked: TrafficFilter[] = [];
   await using api = await startApi({
-    latestRows: async () => [row({ id: "old-get" }), row({ id: "old-post", method: "POST" })],
+    latestRows: async (_limit, filter) => {
+      asked.push(filter);
+      return [row({ id: "old-post", method: "POST" })];
+    },
   });
   await using client = await new Listener(api).greeted();
   client.send({ type: "Subscribe", data: { filter: { method: "POST" } } });
   client.send({ type: "GetInitialTraffic", data: { limit: 10 } });
   const initial = await client.next();
   assert.deepEqual(initial.type === "InitialTraffic" ? initial.data.map(({ id }) => id) : [], ["old-post"]);
+  assert.deepEqual(asked, [{}, { q: "method:POST" }]);
   api.events.traffic(added({ id: "get" }));
   api.events.traffic(added({ id: "post", method: "POST" }));
   await flush(api);
@@ -187,13 +193,18 @@ test("a filter is applied to events and rows, and one that needs more than rows 
 });
 
 test("a filter in the address holds from the first row and the first event on", async () => {
+  const asked: TrafficFilter[] = [];
   await using api = await startApi({
-    latestRows: async () => [row({ id: "get" }), row({ id: "post", method: "POST" })],
+    latestRows: async (_limit, filter) => {
+      asked.push(filter);
+      return [row({ id: "post", method: "POST" })];
+    },
   });
   await using client = new Listener(api, "/ws?method=POST&q=status:200");
   assert.equal((await client.next()).type, "Connected");
   const initial = await client.next();
   assert.deepEqual(initial.type === "InitialTraffic" ? initial.data.map(({ id }) => id) : [], ["post"]);
+  assert.deepEqual(asked, [{ q: "method:POST status:200" }]);
   api.events.traffic(added({ id: "get2" }));
   api.events.traffic(added({ id: "post2", method: "POST" }));
   await flush(api);
@@ -226,6 +237,47 @@ test("an entry that stops matching when it completes is taken back", async () =>
     traffic({ type: "Deleted", data: ["a"] }),
     { type: "Pong" },
   ]);
+});
+
+test("first rows are the newest that the filter finds, and those still pending are taken back like others", async () => {
+  await using directory = await temporaryDirectory();
+  await using stored = await openRig(directory.path);
+  await using api = await startApi({ latestRows: (limit, filter) => stored.store.latestRows(limit, filter) });
+  const pending = stored.addAs(stored.store.nextSeq(), { path: "/a*b", state: { step: "forwarding" } });
+  const wanted = ["/a*b?1", "/a*b?2"].map((path) => stored.add({ path }).id);
+  for (let others = 0; others < 10; others += 1) stored.add({ path: "/axb" });
+  await using client = await new Listener(api, "/ws?search=a*b").greeted();
+  api.events.traffic(updated({ id: pending.id, url: "https://moved.test/" }));
+  await flush(api);
+  assert.deepEqual(await client.next(), traffic({ type: "Deleted", data: [pending.id] }));
+  client.send({ type: "Subscribe", data: { filter: { search: "a*b" } } });
+  client.send({ type: "GetInitialTraffic", data: { limit: 2 } });
+  const initial = await client.next();
+  assert.deepEqual(initial.type === "InitialTraffic" ? initial.data.map(({ id }) => id) : [], wanted.toReversed());
+  client.send({ type: "Subscribe", data: { filter: { q: "state:pending" } } });
+  client.send({ type: "GetInitialTraffic" });
+  const running = await client.next();
+  assert.deepEqual(running.type === "InitialTraffic" ? running.data.map(({ id }) => id) : [], [pending.id]);
+  api.events.traffic(updated({ id: pending.id }));
+  await flush(api);
+  assert.deepEqual(await client.next(), traffic({ type: "Deleted", data: [pending.id] }));
+});
+
+test("rows of a filter that was given up while they were fetched are fetched again", async () => {
+  const answers = [Promise.withResolvers<TrafficSnapshot[]>(), Promise.withResolvers<TrafficSnapshot[]>()];
+  const asked: TrafficFilter[] = [];
+  await using api = await startApi({
+    latestRows: (_limit, filter) => answers[asked.push(filter) - 1]?.promise ?? Promise.resolve([]),
+  });
+  await using client = new Listener(api);
+  assert.equal((await client.next()).type, "Connected");
+  client.send({ type: "Subscribe", data: { filter: { method: "POST" } } });
+  await client.settled();
+  answers[0]?.resolve([row({ id: "get" })]);
+  answers[1]?.resolve([row({ id: "post", method: "POST" })]);
+  assert.equal((await client.next()).type, "Pong");
+  assert.deepEqual(await client.next(), { type: "InitialTraffic", data: [row({ id: "post", method: "POST" })] });
+  assert.deepEqual(asked, [{}, { q: "method:POST" }]);
 });
 
 test("an unsubscribed client is told nothing until it subscribes again", async () => {

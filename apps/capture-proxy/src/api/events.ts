@@ -8,14 +8,13 @@ import type {
   SubscribeFilter,
   TaskProgress,
   TrafficEvent,
-  TrafficSnapshot,
 } from "@headworks/capture-contract";
 import { compileValueValidator } from "@headworks/contract-kit/server";
 import { WebSocketServer } from "ws";
 import type { RawData, WebSocket } from "ws";
 import type { Clock, EventSink, RunTask, TaskResult, TaskStart } from "#slice.ts";
 import { EventClient, INITIAL_ROWS } from "./event-client.ts";
-import type { ClientParts, Flush } from "./event-client.ts";
+import type { ClientParts, Flush, LatestRows } from "./event-client.ts";
 import { compileEventFilter } from "./event-filter.ts";
 import { coalesce } from "./event-window.ts";
 import { FrameFeed } from "./frame-feed.ts";
@@ -33,8 +32,7 @@ const MOST_CLIENTS = 64;
 
 export interface EventHubOptions {
   readonly clock: Clock;
-  /** The latest rows of the store, newest first. */
-  readonly latestRows: (limit: number) => Promise<readonly TrafficSnapshot[]>;
+  readonly latestRows: LatestRows;
   readonly log: { warn(facts: object, message: string): void };
   readonly mostClients?: number;
 }

@@ -141,7 +141,8 @@ export interface CaptureStore {
   /** Entries as JSON text already, so that large lists cost the proxy thread nothing. */
   listEntries(query: EntryQuery): Promise<EntryPage>;
   listRows(window: RowWindow, signal: AbortSignal): Promise<RowPage>;
-  latestRows(limit: number): Promise<TrafficSnapshot[]>;
+  /** The newest rows of the active session that a filter finds. */
+  latestRows(limit: number, filter: TrafficFilter): Promise<TrafficSnapshot[]>;
   count(filter: TrafficFilter, signal: AbortSignal): Promise<number>;
   summarize(filter: TrafficFilter, signal: AbortSignal): Promise<TrafficSummary>;
   /** Tries a condition on the newest entries of a session (the active one when undefined), in any of the phases. */

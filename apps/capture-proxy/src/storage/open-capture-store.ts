@@ -230,8 +230,9 @@ class ThreadedCaptureStore implements CaptureStore {
     return await this.#readers.ask(lane, question, signal);
   }
 
-  async latestRows(limit: number): Promise<TrafficSnapshot[]> {
-    return await this.#readers.ask("quick", () => ({ op: "latest", scope: this.#scope(undefined), limit }));
+  async latestRows(limit: number, filter: TrafficFilter): Promise<TrafficSnapshot[]> {
+    const question = () => ({ op: "latest", scope: this.#scope(undefined), limit, filter }) as const;
+    return await this.#readers.ask(laneOf(filter), question);
   }
 
   async count(filter: TrafficFilter, signal: AbortSignal): Promise<number> {

@@ -86,7 +86,12 @@ export type ReaderRequest =
   | RowsRequest
   | EntriesRequest
   | BodyRequest
-  | { readonly op: "latest"; readonly scope: SessionScope; readonly limit: number }
+  | {
+      readonly op: "latest";
+      readonly scope: SessionScope;
+      readonly limit: number;
+      readonly filter: TrafficFilter;
+    }
   | { readonly op: "count"; readonly scope: SessionScope; readonly filter: TrafficFilter }
   | { readonly op: "summary"; readonly scope: SessionScope; readonly filter: TrafficFilter }
   | {

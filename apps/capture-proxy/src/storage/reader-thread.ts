@@ -112,7 +112,7 @@ export class ReaderThread {
         return { json: jsonBytes(page), ...totals };
       }
       case "latest":
-        return this.#reader.latest(request.scope, request.limit);
+        return await this.#reader.latest(request.scope, request.limit, request.filter, interest);
       case "count":
         return await this.#reader.count(request.scope, request.filter, interest);
       case "summary":

@@ -136,8 +136,14 @@ export class TrafficReader {
     return { rows: this.#snapshots(seqs, request.scope), total, isComplete };
   }
 
-  latest(scope: SessionScope, limit: number): TrafficSnapshot[] {
-    return this.#snapshots(this.#newest(scope, limit, 0), scope);
+  async latest(
+    scope: SessionScope,
+    limit: number,
+    filter: TrafficFilter,
+    interest: Interest,
+  ): Promise<TrafficSnapshot[]> {
+    const request = { op: "rows", scope, filter, sort: "seq", order: "desc", offset: 0, limit } as const;
+    return (await this.rows(request, interest)).rows;
   }
 
   async count(scope: SessionScope, filter: TrafficFilter, interest: Interest): Promise<number> {
