@@ -77,7 +77,7 @@ function checkedValues(
 }
 
 /** Query parameters by name. A repeated one is refused: two readers could take different ones for the meant one. */
-function parseSearch(search: string): Record<string, string> {
+export function parseSearch(search: string): Record<string, string> {
   const repeated: ErrorDetail[] = [];
   const entries = new Map<string, string>();
   for (const [name, value] of new URLSearchParams(search)) {

@@ -1,5 +1,7 @@
 import assert from "node:assert/strict";
 import { once } from "node:events";
+import type { IncomingMessage } from "node:http";
+import { json } from "node:stream/consumers";
 import { test } from "node:test";
 import { ERRORS } from "@headworks/capture-contract";
 import type { ServerMessage, TrafficEvent, TrafficFilter, TrafficSnapshot } from "@headworks/capture-contract";
@@ -209,14 +211,27 @@ test("a filter in the address holds from the first row and the first event on", 
   api.events.traffic(added({ id: "post2", method: "POST" }));
   await flush(api);
   assert.deepEqual(await client.next(), traffic(added({ id: "post2", method: "POST" })));
-  const refused = new WebSocket(`ws://127.0.0.1:${api.port}/ws?q=body:x`);
-  refused.on("error", () => undefined);
-  const [, response] = (await once(refused, "unexpected-response")) as [
-    unknown,
-    { statusCode: number; resume(): void },
+});
+
+test("an address with a filter that cannot be applied, or parameters that nobody knows, is refused as operations do", async () => {
+  await using api = await startApi();
+  const table: readonly (readonly [query: string, path: string | undefined, error: RegExp])[] = [
+    ["q=body:x", undefined, /no bodies/],
+    ["q=status:200&colour=red", "query/colour", /unknown property/],
+    ["filter=x", "query/filter", /unknown property/],
+    ["method=GET&method=POST", "query/method", /more than once/],
+    ["batch=1&batch=1", "query/batch", /more than once/],
+    [`q=${"a".repeat(4097)}`, "query/q", /4096/],
   ];
-  response.resume();
-  assert.equal(response.statusCode, 400);
+  for (const [query, path, error] of table) {
+    const refused = new WebSocket(`ws://127.0.0.1:${api.port}/api/ws?${query}`);
+    refused.on("error", () => undefined);
+    const [, response] = (await once(refused, "unexpected-response")) as [unknown, IncomingMessage];
+    assert.equal(response.statusCode, 400, query);
+    const body = (await json(response)) as { error: string; code: string; details?: { path: string }[] };
+    assert.deepEqual([body.code, body.details?.[0]?.path], ["VALIDATION_ERROR", path]);
+    assert.match(body.error, error);
+  }
 });
 
 test("an entry that stops matching when it completes is taken back", async () => {

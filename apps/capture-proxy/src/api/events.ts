@@ -1,18 +1,15 @@
 import { randomUUID } from "node:crypto";
 import type { IncomingMessage } from "node:http";
 import type { Duplex } from "node:stream";
-import { ClientMessage } from "@headworks/capture-contract";
-import type {
-  ChangeTopic,
-  ServerMessage,
-  SubscribeFilter,
-  TaskProgress,
-  TrafficEvent,
-} from "@headworks/capture-contract";
+import { ClientMessage, SubscribeFilter } from "@headworks/capture-contract";
+import type { ChangeTopic, ServerMessage, TaskProgress, TrafficEvent } from "@headworks/capture-contract";
+import { strictObject, Type } from "@headworks/contract-kit";
 import { compileValueValidator } from "@headworks/contract-kit/server";
 import { WebSocketServer } from "ws";
 import type { RawData, WebSocket } from "ws";
 import type { Clock, EventSink, RunTask, TaskResult, TaskStart } from "#slice.ts";
+import { ApiError, validationError } from "./api-error.ts";
+import { parseSearch } from "./bind.ts";
 import { EventClient, INITIAL_ROWS } from "./event-client.ts";
 import type { ClientParts, Flush, LatestRows } from "./event-client.ts";
 import { compileEventFilter } from "./event-filter.ts";
@@ -54,6 +51,10 @@ export function createEventHub(options: EventHubOptions): EventHub {
 }
 
 const validateMessage = compileValueValidator(ClientMessage, "message");
+const validateParameters = compileValueValidator(
+  strictObject({ ...SubscribeFilter.properties, batch: Type.Optional(Type.String()) }),
+  "query",
+);
 
 class Hub implements EventHub {
   readonly #options: EventHubOptions;
@@ -121,10 +122,12 @@ class Hub implements EventHub {
     if (this.#clients.size >= (this.#options.mostClients ?? MOST_CLIENTS)) {
       return answer("SERVICE_UNAVAILABLE", "Too many clients are listening");
     }
-    const query = new URLSearchParams(request.url?.split("?").slice(1).join("?") ?? "");
-    const filter = compileEventFilter(filterOf(query), this.#options.clock.now());
-    if (filter.kind === "refused") return answer("VALIDATION_ERROR", filter.message);
-    const wishes = { isBatched: query.get("batch") === "1", filter };
+    let wishes: Wishes;
+    try {
+      wishes = wishesOf(request.url ?? "", this.#options.clock.now());
+    } catch (error) {
+      return errorAnswer(error);
+    }
     this.#server.handleUpgrade(request, socket, head, (webSocket) => this.#welcome(webSocket, socket, wishes));
     return undefined;
   }
@@ -238,10 +241,18 @@ function progressOf({ id, kind, contentLength, totalEntries }: TaskStart): TaskP
 /** What a client asked for in the address. */
 type Wishes = Pick<ClientParts, "isBatched" | "filter">;
 
-/** A filter in the address holds from the first event on; one sent with Subscribe cannot. */
-function filterOf(query: URLSearchParams): SubscribeFilter {
-  const names = ["search", "method", "status_code", "q"] as const;
-  return Object.fromEntries(names.map((name) => [name, query.get(name)]));
+/**
+ * A filter in the address holds from the first event on; one sent with Subscribe cannot. Throws 400 for parameters that
+ * are unknown or repeated, as operations do.
+ */
+function wishesOf(url: string, nowMs: number): Wishes {
+  const query = parseSearch(url.split("?").slice(1).join("?"));
+  const issues = validateParameters(query);
+  if (issues.length > 0) throw validationError(issues);
+  const { batch, ...filter } = query;
+  const compiled = compileEventFilter(filter, nowMs);
+  if (compiled.kind === "refused") throw new ApiError("VALIDATION_ERROR", compiled.message);
+  return { isBatched: batch === "1", filter: compiled };
 }
 
 /** Everything that several clients need is made on first use and kept. */
