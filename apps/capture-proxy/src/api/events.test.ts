@@ -479,7 +479,7 @@ test("a handshake is refused before the upgrade when it comes from elsewhere, is
 test("offers of other protocols are ignored, and the request is answered as without them", async () => {
   await using api = await startApi();
   const expected: readonly (readonly [string, RegExp])[] = [
-    ["/ws", /^HTTP\/1\.1 404 [\s\S]*NOT_FOUND/],
+    ["/ws", /^HTTP\/1\.1 426 [\s\S]*BAD_REQUEST/],
     ["/api/docs", /^HTTP\/1\.1 200 /],
   ];
   for (const [path, answer] of expected) {

@@ -41,9 +41,10 @@ export function createGatedServer({ gate, handler, events, identify }: GatedServ
     (request, response) => {
       for (const [name, value] of Object.entries(SECURITY_FIELDS)) response.setHeader(name, value);
       const decision = gate(gateRequest(request, false));
-      if (decision.kind === "pass") return handler(request, response);
-      writeAnswer(response, answer(decision.code, decision.message));
-      return undefined;
+      if (decision.kind === "refuse") return writeAnswer(response, answer(decision.code, decision.message));
+      const isRead = request.method === "GET" || request.method === "HEAD";
+      if (isRead && LIVE_PATHS.has(pathOf(request.url ?? ""))) return writeAnswer(response, UPGRADE_REQUIRED);
+      return handler(request, response);
     },
   );
   server.on("upgrade", (request, socket, head) => {
@@ -71,6 +72,13 @@ export function createGatedServer({ gate, handler, events, identify }: GatedServ
   });
   return server;
 }
+
+/** RFC 9110 section 15.5.22: it names the protocol to change to. */
+const UPGRADE_REQUIRED: ErrorAnswer = {
+  ...answer("BAD_REQUEST", "This address is for WebSocket clients"),
+  status: 426,
+  headers: { upgrade: "websocket", connection: "close, upgrade" },
+};
 
 async function mayListen(identify: Identify, request: IncomingMessage): Promise<ErrorAnswer | undefined> {
   const decision = authorize(LIVE_ACCESS, await identify(request.headers));
@@ -112,10 +120,10 @@ function gateRequest(request: IncomingMessage, isUpgrade: boolean): Parameters<G
 function writeAnswer(response: ServerResponse, { status, body, headers }: ErrorAnswer): void {
   const text = JSON.stringify(body);
   response.writeHead(status, {
+    connection: "close",
     ...headers,
     "content-type": "application/json; charset=utf-8",
     "content-length": Buffer.byteLength(text),
-    connection: "close",
   });
   response.end(text);
 }

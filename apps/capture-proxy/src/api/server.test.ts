@@ -159,6 +159,8 @@ test("every answer that is no success has one shape, whatever went wrong", async
     ["PROPFIND", "/api/things", {}, undefined, 405, "METHOD_NOT_ALLOWED", /method/],
     ["OPTIONS", "/api/things", {}, undefined, 405, "METHOD_NOT_ALLOWED", /method/],
     ["GET", "/api/things/flip/x", {}, undefined, 404, "NOT_FOUND", /nothing/],
+    ["GET", "/ws", {}, undefined, 426, "BAD_REQUEST", /WebSocket/],
+    ["GET", "/api/ws?batch=1", {}, undefined, 426, "BAD_REQUEST", /WebSocket/],
     ["POST", "/traffic", JSON_TYPE, "{}", 405, "METHOD_NOT_ALLOWED", /method/],
     ["POST", "/api/nothing", JSON_TYPE, "{}", 404, "NOT_FOUND", /nothing/],
     ["POST", "/api/things", JSON_TYPE, "{", 400, "BAD_REQUEST", /not valid JSON/],
@@ -237,6 +239,14 @@ test("every answer that is no success has one shape, whatever went wrong", async
     assert.equal(answer.headers["content-type"], "application/json; charset=utf-8", what);
     assert.equal(answer.headers["access-control-allow-origin"], undefined);
     assert.equal(answer.headers["x-content-type-options"], "nosniff", what);
+  }
+});
+
+test("the address for WebSocket clients names the protocol to change to", async () => {
+  await using api = await startThings();
+  for (const path of ["/ws", "/api/ws"]) {
+    const { headers } = await send(api.port, "GET", path);
+    assert.deepEqual([headers.upgrade, headers.connection], ["websocket", "close, upgrade"], path);
   }
 });
 
