@@ -1,6 +1,7 @@
 // Tested by message-draft.test.ts
 import type { BreakpointDecision, Modification, Replacement } from "@headworks/capture-contract";
 import { validationError } from "#api/api-error.ts";
+import { fieldProblem } from "#rules/field-problem.ts";
 
 /** One change to a paused message; `path` names the part of the call that asked for it. */
 export type EditStep = { readonly path: string } & (
@@ -145,9 +146,9 @@ function stepOf(modification: Modification, path: string): EditStep | { readonly
   const { name = "", value = "", content = "", pattern = "", replacement = "", ms = 0 } = modification;
   switch (modification.type) {
     case "set_header":
-      return { path, kind: "set-field", name, value };
+      return { path, kind: "set-field", name: changeable(name, path), value };
     case "remove_header":
-      return { path, kind: "remove-field", name };
+      return { path, kind: "remove-field", name: changeable(name, path) };
     case "set_body":
       return { path, kind: "set-body", body: { form: "text", text: content } };
     case "set_body_base64":
@@ -167,6 +168,13 @@ function stepOf(modification: Modification, path: string): EditStep | { readonly
     case "delay":
       return { kind: "delay", ms };
   }
+}
+
+/** Fields of a whole message may be sent back as they were shown; a change that is asked for by name must be made. */
+function changeable(name: string, path: string): string {
+  const problem = fieldProblem(name);
+  if (problem !== undefined) throw validationError([{ path: `${path}/name`, message: problem }]);
+  return name;
 }
 
 function replacementSteps(wanted: Replacement, at: string): EditStep[] {

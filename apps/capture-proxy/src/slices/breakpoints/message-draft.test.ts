@@ -244,6 +244,16 @@ const REFUSED: readonly (readonly [string, Omit<BreakpointDecision, "action">, s
     { modifications: [{ type: "delay", ms: 1, name: "A" }] },
     "body/modifications/0/name",
   ],
+  [
+    "a length, which the engine writes,",
+    { modifications: [{ type: "set_header", name: "Content-Length", value: "1" }] },
+    "body/modifications/0/name",
+  ],
+  [
+    "removing the framing",
+    { modifications: [{ type: "remove_header", name: "transfer-Encoding" }] },
+    "body/modifications/0/name",
+  ],
 ];
 for (const [what, decision, path] of REFUSED) {
   test(`${what} is refused where it stands`, async () => {

@@ -4,14 +4,6 @@ import { fieldValues, removeField, setField } from "@headworks/http1";
 import type { RawFields } from "@headworks/http1";
 import type { Replaced } from "@headworks/linear-pattern";
 
-/** Fields that say where a body ends: the engine writes them, whatever a rule says. */
-const FRAMING = new Set(["content-length", "transfer-encoding"]);
-
-/** Why a rule cannot have this field; undefined when it can. */
-export function fieldProblem(name: string): string | undefined {
-  return FRAMING.has(name.toLowerCase()) ? "says where the body ends, which is always worked out anew" : undefined;
-}
-
 /** Why a value cannot stand in a field; undefined when it can. */
 export function valueProblem(value: string): string | undefined {
   return /[\r\n\0]/.test(value) ? "a field cannot hold line breaks or NUL" : undefined;

@@ -1,7 +1,8 @@
 // Tested by rewrites.slice.test.ts
 import type { NewRewriteRule, RewriteAction, RewriteRuleUpdate } from "@headworks/capture-contract";
 import { checkPattern, compilePattern, readReplacement } from "@headworks/linear-pattern";
-import { fieldProblem, valueProblem } from "./header-edit.ts";
+import { fieldProblem } from "#rules/field-problem.ts";
+import { valueProblem } from "./header-edit.ts";
 import type { MappedFiles } from "./mapped-files.ts";
 import { readFlags } from "./text-edits.ts";
 import { readPlace } from "./url-edit.ts";
