@@ -404,7 +404,7 @@ export const trafficOperations = defineOperations({
     path: "/traffic/import/har",
     summary: "Import a HAR document into a new session; live capture is untouched",
     description:
-      "The document itself, or `{har, session_name, switch_session}`. Streamed: a file of any size may be sent. Bodies above `max_body_size` are cut, as captured ones are, and named in `errors`.",
+      "The document itself, or `{har, session_name, switch_session}` with nothing else beside `har`. Streamed: a file of any size may be sent. Bodies above `max_body_size` are cut, as captured ones are, and named in `errors`.",
     access: "traffic:export",
     query: strictObject({
       session_name: Type.Optional(named("Name of the new session")),

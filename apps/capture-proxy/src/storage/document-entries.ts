@@ -63,8 +63,23 @@ export function harReader(target: DocumentTarget, texts: TextFiles): DocumentRea
     decoder.end();
     isOpen = false;
   };
+  // A HAR may have members of its own beside `log`; what stands beside `har` is meant for the import.
+  let isWrapped = false;
+  let foreign: DocumentError | undefined;
+  const wrapped = stream("", "");
   const scanner = new MemberScanner({
-    streams: { har: stream("", ""), log: stream('{"log":', "}") },
+    streams: {
+      har: (bytes, byteOffset) => {
+        isWrapped = true;
+        if (foreign !== undefined) throw foreign;
+        wrapped(bytes, byteOffset);
+      },
+      log: stream('{"log":', "}"),
+    },
+    unknown: (name, byteOffset) => {
+      foreign ??= new DocumentError(`unknown member ${JSON.stringify(name.slice(0, 100))} beside \`har\``, byteOffset);
+      if (isWrapped) throw foreign;
+    },
     values: {
       session_name: (value, byteOffset) => {
         if (typeof value !== "string" || value.trim() === "" || value.length > 255) {

@@ -240,7 +240,7 @@ test("the options stand wherever they like around the document", async () => {
   const document = har(entryOf());
   const orders = [
     `{"har":${document},"session_name":"N","switch_session":true}`,
-    `{"switch_session":true,"unknown":[{}],"har":${document},"session_name":"N"}`,
+    `{"switch_session":true,"har":${document},"session_name":"N"}`,
     ` {"session_name":"N" , "switch_session":true,\n"har" : ${document} } `,
   ];
   for (const text of orders) {
@@ -251,7 +251,7 @@ test("the options stand wherever they like around the document", async () => {
   }
   const named = await importHar(rig, orders[0] ?? "", { sessionName: "Given outside" });
   assert.equal((await rig.store.getSession(named.session_id))?.name, "Given outside");
-  const bare = await importHar(rig, document);
+  const bare = await importHar(rig, `{"of_its_own":[{}],${document.slice(1, -1)},"$more":1}`);
   assert.equal((await rig.store.getSession(bare.session_id))?.name, "Imported HAR");
   assert.notEqual(rig.store.activeSessionId, bare.session_id);
 });
@@ -303,6 +303,8 @@ test("documents that are no HAR are refused and leave nothing behind", async () 
     [`{"har":${document},"session_name":7}`, /session_name/],
     [`{"har":${document},"session_name":"${"x".repeat(256)}"}`, /session_name/],
     [`{"har":${document},"switch_session":"true"}`, /switch_session/],
+    [`{"har":${document},"colour":"red"}`, /unknown member "colour" beside `har`/],
+    [`{"session_nam":"N","switch_session":true,"har":${document}}`, /unknown member "session_nam"/],
     [document.slice(0, -1), /stops before its end/],
     [`{"log":{"entries":${"[".repeat(200)}`, /nested/],
   ] as const) {

@@ -32,6 +32,8 @@ export interface MemberHandlers {
   readonly values?: Readonly<Record<string, (value: unknown, byteOffset: number) => void>>;
   /** Members whose bytes are passed on as they come; called with undefined at their end. */
   readonly streams?: Readonly<Record<string, (bytes: Uint8Array | undefined, byteOffset: number) => void>>;
+  /** Called with the name of each other member, and the place where it ends. */
+  readonly unknown?: (name: string, byteOffset: number) => void;
 }
 
 type Mode =
@@ -275,7 +277,9 @@ export class MemberScanner {
     const value = values !== undefined && Object.hasOwn(values, key) ? values[key] : undefined;
     if (value !== undefined) return { kind: "value", done: value };
     const stream = streams !== undefined && Object.hasOwn(streams, key) ? streams[key] : undefined;
-    return stream === undefined ? { kind: "skip" } : { kind: "stream", take: stream };
+    if (stream !== undefined) return { kind: "stream", take: stream };
+    this.#handlers.unknown?.(key, this.#seenBytes + this.#at);
+    return { kind: "skip" };
   }
 
   #endValue(): void {
