@@ -93,7 +93,10 @@ export function createSchemaHandlers({ host, store }: SchemaParts): {
 
 function schemaText(body: NewGrpcSchema): SchemaText {
   const { files, descriptor_set: set } = body;
-  if ((files === undefined) === (set === undefined)) {
+  if (files !== undefined && set !== undefined) {
+    throw validationError([{ path: "body/descriptor_set", message: "stands beside files: one of them is enough" }]);
+  }
+  if (files === undefined && set === undefined) {
     throw validationError([{ path: "body", message: "needs either files or descriptor_set" }]);
   }
   if (set !== undefined) return { kind: "descriptor_set", bytes: readBase64(set, "body/descriptor_set") };
