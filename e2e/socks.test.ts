@@ -359,7 +359,7 @@ test("a port in use is one sentence and the exit code for that", async () => {
   const { port } = taken.address() as { port: number };
   try {
     await assert.rejects(startWeir({ args: ["--enable-socks", `--socks-port=${port}`] }), (error: Error) => {
-      assert.match(error.message, new RegExp(`Port ${port} on 127\\.0\\.0\\.1 is in use`));
+      assert.match(error.message, new RegExp(`Port ${port} on 127\\.0\\.0\\.1 is in use.* port with --socks-port\n`));
       assert.match(error.message, /ended \(3\)/);
       return true;
     });

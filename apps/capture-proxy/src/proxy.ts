@@ -187,7 +187,7 @@ async function assemble(parts: Parts): Promise<RunningProxy> {
     pages: [slices.cert.setupPage],
   });
   try {
-    addresses.api = await api.listen(settings.running.api_port, settings.running.api_host);
+    addresses.api = await namingFlag("--api-port", api.listen(settings.running.api_port, settings.running.api_host));
   } catch (error) {
     await closeAll(listeners, 0);
     throw error;
@@ -225,6 +225,15 @@ async function assemble(parts: Parts): Promise<RunningProxy> {
 
 type MutableAddresses = { -readonly [Key in keyof Addresses]: Addresses[Key] };
 
+/** An error of listening gets as `flag` what chooses another port. */
+async function namingFlag<T>(flag: string, listening: Promise<T>): Promise<T> {
+  try {
+    return await listening;
+  } catch (error) {
+    throw Object.assign(error as Error, { flag });
+  }
+}
+
 /** Where clients of the proxy connect: by HTTP, and by SOCKS5 if that is switched on. Both or none are open afterwards. */
 async function openListeners(
   services: ProxyServices,
@@ -234,7 +243,7 @@ async function openListeners(
 ): Promise<readonly ProxyListener[]> {
   const { host, proxy_port, enable_socks, socks_port } = running;
   const http = new ProxyListener(services, serveHttp);
-  const bound = await http.listen(proxy_port, host);
+  const bound = await namingFlag("--proxy-port", http.listen(proxy_port, host));
   own.add(bound.address, bound.port);
   addresses.proxy = `http://${authorityText(bound.address, bound.port)}`;
   if (!enable_socks) return [http];
@@ -242,7 +251,7 @@ async function openListeners(
   const check = username === null ? undefined : credentialsCheck(username, password ?? "");
   const socks = new ProxyListener(services, serveSocks5(check), MOST_SOCKS5_CLIENTS);
   try {
-    const { address, port } = await socks.listen(socks_port, host);
+    const { address, port } = await namingFlag("--socks-port", socks.listen(socks_port, host));
     own.add(address, port);
     addresses.socks = `socks5://${authorityText(address, port)}`;
   } catch (error) {

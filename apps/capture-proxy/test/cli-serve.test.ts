@@ -52,7 +52,7 @@ for (const which of ["proxy", "api"] as const) {
     const { code, stdout, stderr } = await weir(["serve", "--data-dir", directory.path, ...ports]);
     occupant.close();
     assert.deepEqual([code, stdout], [3, ""]);
-    assert.match(stderr, new RegExp(`^weir: .*\\b${taken}\\b.*\\n$`));
+    assert.match(stderr, new RegExp(`^weir: .*\\b${taken}\\b.* port with --${which}-port \\(0 lets .*\\n$`));
   });
 }
 

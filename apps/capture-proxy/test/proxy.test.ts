@@ -157,7 +157,10 @@ test("a port in use is the system's error, and nothing is left running", async (
   const proxy = await started(dataDir);
   cleanups.push(() => proxy.stop(0));
   const port = Number(new URL(proxy.addresses.proxy).port);
-  await assert.rejects(started(await dataDirectory(), { "proxy-port": String(port) }), { code: "EADDRINUSE" });
+  await assert.rejects(started(await dataDirectory(), { "proxy-port": String(port) }), {
+    code: "EADDRINUSE",
+    flag: "--proxy-port",
+  });
 });
 
 test("an API for everybody on the network needs an explicit word", async () => {

@@ -139,6 +139,8 @@ function startFailure(error: unknown): unknown {
 interface SystemError {
   readonly code: string;
   readonly port?: number;
+  /** Of an error of listening: the flag of the port. */
+  readonly flag?: string;
   readonly address?: string;
   /** What was to be resolved. */
   readonly hostname?: string;
@@ -156,10 +158,12 @@ function systemError(error: unknown): SystemError | undefined {
   return undefined;
 }
 
-function inUseSentence(error: unknown, { port, address }: SystemError): string {
+function inUseSentence(error: unknown, { port, address, flag }: SystemError): string {
   if (error instanceof StartupError) return error.message;
   const place = port === undefined ? "The address" : `Port ${port}${address === undefined ? "" : ` on ${address}`}`;
-  return `${place} is in use: stop what listens there, or choose another port with --socks-port, or with --proxy-port or --api-port (0 lets the system choose)`;
+  const choice =
+    flag === undefined ? "" : ` with ${flag}${flag === "--socks-port" ? "" : " (0 lets the system choose)"}`;
+  return `${place} is in use: stop what listens there, or choose another port${choice}`;
 }
 
 /** Adds the flags of `weir serve`. */
