@@ -1,7 +1,7 @@
 // Tested by ../../../apps/capture-proxy/src/slices/throttle/throttle.slice.test.ts
 import { defineOperations, nullable, oneOf, strictObject, Type } from "@headworks/contract-kit";
 import type { Static } from "typebox";
-import { ToggleBody } from "./primitives.ts";
+import { named, ToggleBody } from "./primitives.ts";
 
 /** Bounds of a profile. */
 const MOST_BPS = 1_000_000_000_000;
@@ -11,7 +11,7 @@ const bandwidth = (description: string) => Type.Integer({ minimum: 0, maximum: M
 const latency = (description: string) => Type.Integer({ minimum: 0, maximum: MOST_LATENCY_MS, description });
 
 const profileFields = {
-  name: Type.String({ minLength: 1, maxLength: 255, pattern: "\\S", description: "What the profile is called" }),
+  name: named("What the profile is called"),
   download_bps: bandwidth("Bytes per second towards clients, all of them together; 0 is no limit"),
   upload_bps: bandwidth("Bytes per second towards origins, all of them together; 0 is no limit"),
   latency_ms: latency("Added once to each request before it leaves, and once to the opening of a tunnel"),

@@ -4,7 +4,7 @@ import { Type } from "./type.ts";
 import { defineOperations, upload } from "./operation.ts";
 import type { Operation } from "./operation.ts";
 import { nullable, oneOf, strictObject } from "./schema.ts";
-import { compileRequestValidator, compileValueValidator, operationProblems } from "./server.ts";
+import { compileRequestValidator, compileValueValidator, operationProblems, unicodeIssue } from "./server.ts";
 
 const table = defineOperations({
   listThings: {
@@ -186,6 +186,21 @@ test("a value that nests deeper than the stack is refused like any other", () =>
   const leaf = { kind: "leaf", size: 1 };
   for (let depth = 0; depth < 100_000; depth += 1) tree = { kind: "both", left: tree, right: leaf };
   assert.deepEqual(compileValueValidator(Tree, "body")(tree), [{ path: "body", message: "is nested too deeply" }]);
+});
+
+test("half of a surrogate pair is found wherever it stands, whole ones are not", () => {
+  const deep = 100_000;
+  const cases: readonly (readonly [text: string, path: string | undefined])[] = [
+    [String.raw`{"a":"\ud83d\ude00","b":"\ufffd\u0000","c":"\\ud800"}`, undefined],
+    [String.raw`"\udc00"`, "body"],
+    [String.raw`{"a":[0,{"b/c~d":"x\uD800"}]}`, "body/a/1/b~1c~0d"],
+    [String.raw`{"a":{"\ud800":1}}`, "body/a"],
+    [String.raw`{"a":"\ude00\ud83d"}`, "body/a"],
+    [`${"[".repeat(deep)}"\\udead"${"]".repeat(deep)}`, `body${"/0".repeat(deep)}`],
+  ];
+  for (const [text, path] of cases) {
+    assert.equal(unicodeIssue(text, JSON.parse(text), "body")?.path, path, text.slice(0, 60));
+  }
 });
 
 test("two schemas of one name are a mistake", () => {

@@ -132,6 +132,29 @@ export function compileValueValidator(schema: TSchema, name: string): (value: un
 }
 
 /**
+ * The first text or name in a JSON value with half of a surrogate pair: it could be stored, and whoever reads strictly
+ * would never again read an answer that it stands in. `text` is what the value was parsed from, UTF-8 once: only an escape
+ * in it can be such a half.
+ */
+export function unicodeIssue(text: string, value: unknown, place: string): Issue | undefined {
+  if (!/\\u[dD][89a-fA-F]/.test(text)) return undefined;
+  // Values may nest deeper than the stack.
+  const waiting: { readonly value: unknown; readonly path: string }[] = [{ value, path: place }];
+  for (let next = waiting.pop(); next !== undefined; next = waiting.pop()) {
+    const { value: found, path } = next;
+    if (typeof found === "string" && !found.isWellFormed()) return { path, message: ILL_FORMED };
+    if (typeof found !== "object" || found === null) continue;
+    for (const [name, member] of Object.entries(found)) {
+      if (!name.isWellFormed()) return { path, message: ILL_FORMED };
+      waiting.push({ value: member, path: `${path}/${name.replaceAll("~", "~0").replaceAll("/", "~1")}` });
+    }
+  }
+  return undefined;
+}
+
+const ILL_FORMED = "has ill-formed Unicode: half of a surrogate pair";
+
+/**
  * What is wrong with the schemas of an operation themselves, by JSON Schema 2020-12; for the tests of a contract, since
  * nothing else looks.
  */

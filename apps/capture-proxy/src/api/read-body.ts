@@ -1,5 +1,6 @@
 // Tested by server.test.ts
-import { ApiError } from "./api-error.ts";
+import { unicodeIssue } from "@headworks/contract-kit/server";
+import { ApiError, validationError } from "./api-error.ts";
 
 /** JSON bodies above this many bytes are refused; uploads have no limit. */
 const JSON_BODY_LIMIT_BYTES = 10 * 1024 * 1024;
@@ -23,7 +24,8 @@ export function mediaType(source: BodySource): string | undefined {
 
 /**
  * Reads and parses a JSON body; undefined when there is none. Throws ApiError: 415 for another media type or coding,
- * 413 above the limit (as soon as that is known), 400 for bytes that are not UTF-8 or not JSON.
+ * 413 above the limit (as soon as that is known), 400 for bytes that are not UTF-8 or not JSON, and
+ * for texts with half of a surrogate pair.
  */
 export async function readJsonBody(source: BodySource, limitBytes: number = JSON_BODY_LIMIT_BYTES): Promise<unknown> {
   if (!announcesBody(source)) return undefined;
@@ -67,14 +69,18 @@ function parseJson(bytes: Buffer): unknown {
   } catch (cause) {
     throw new ApiError("BAD_REQUEST", "The body is not valid UTF-8", { cause });
   }
+  let value: unknown;
   try {
-    return JSON.parse(decoded);
+    value = JSON.parse(decoded);
   } catch (cause) {
     const position = /at position \d+/.exec((cause as SyntaxError).message)?.[0];
     throw new ApiError("BAD_REQUEST", `The body is not valid JSON${position === undefined ? "" : ` (${position})`}`, {
       cause,
     });
   }
+  const issue = unicodeIssue(decoded, value, "body");
+  if (issue !== undefined) throw validationError([issue]);
+  return value;
 }
 
 function tooLarge(limitBytes: number): ApiError {

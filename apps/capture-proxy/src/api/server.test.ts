@@ -165,6 +165,7 @@ test("every answer that is no success has one shape, whatever went wrong", async
     ["POST", "/api/nothing", JSON_TYPE, "{}", 404, "NOT_FOUND", /nothing/],
     ["POST", "/api/things", JSON_TYPE, "{", 400, "BAD_REQUEST", /not valid JSON/],
     ["POST", "/api/things", JSON_TYPE, "", 400, "VALIDATION_ERROR", /body is required/],
+    ["POST", "/api/things", JSON_TYPE, String.raw`{"name":"\ud800"}`, 400, "VALIDATION_ERROR", /body\/name: .*Unicode/],
     ["POST", "/api/things", JSON_TYPE, "null", 400, "VALIDATION_ERROR", /body/],
     ["POST", "/api/things", JSON_TYPE, '{"name":"a","__proto__":{}}', 400, "VALIDATION_ERROR", /__proto__/],
     ["POST", "/api/things", JSON_TYPE, `${"[".repeat(100_000)}`, 400, "BAD_REQUEST", /JSON/],

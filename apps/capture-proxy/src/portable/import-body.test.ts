@@ -47,6 +47,8 @@ test("what is no import is refused with the place", async () => {
     [Uint8Array.of(0x22, 0xff, 0x22), "BAD_REQUEST: The body is not valid UTF-8"],
     [Uint8Array.of(0x22, 0xc3), "BAD_REQUEST: The body is not valid UTF-8"],
     ["[]", ["body: must be an object"]],
+    [String.raw`{"rules":["\ud800"]}`, ["body/rules/0: has ill-formed Unicode: half of a surrogate pair"]],
+    [String.raw`{"data":"[\"\\udc00\"]"}`, ["body/data/0: has ill-formed Unicode: half of a surrogate pair"]],
     ['{"data":"{"}', "BAD_REQUEST: The text in data is not valid JSON (at position 1)"],
     ['{"data":{},"text":"","other":1}', ["body/text: cannot stand beside data", "body/other: unknown property"]],
     [

@@ -49,7 +49,7 @@ export async function readImport(
   if (!isMode || details.length > 0) throw validationError(details);
   const held = body[holder];
   return {
-    document: typeof held === "string" ? parseJsonText(held, `The text in ${holder}`) : held,
+    document: typeof held === "string" ? parseJsonText(held, `The text in ${holder}`, `body/${holder}`) : held,
     at: `body/${holder}`,
     mode: query.mode ?? mode ?? "merge",
     dryRun: queryDryRun ?? dryRun === true,

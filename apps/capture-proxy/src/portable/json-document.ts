@@ -1,4 +1,5 @@
 // Tested by import-body.test.ts
+import { unicodeIssue } from "@headworks/contract-kit/server";
 import { ApiError, validationError } from "#api/api-error.ts";
 
 /** A JSON object of unknown members. */
@@ -38,16 +39,23 @@ export async function readJsonUpload(pieces: AsyncIterable<Uint8Array>, limitByt
     if (!(cause instanceof TypeError)) throw cause;
     throw new ApiError("BAD_REQUEST", "The body is not valid UTF-8", { cause });
   }
-  return parseJsonText(text, "The body");
+  return parseJsonText(text, "The body", "body");
 }
 
-/** Parses JSON from outside; `what` begins the sentence of the refusal. */
-export function parseJsonText(text: string, what: string): unknown {
+/**
+ * Parses JSON from outside; `what` begins the sentence of the refusal, and `at` the place of a text with half of a surrogate
+ * pair, which is refused, too.
+ */
+export function parseJsonText(text: string, what: string, at: string): unknown {
+  let value: unknown;
   try {
-    return JSON.parse(text);
+    value = JSON.parse(text);
   } catch (cause) {
     const position = /at position \d+/.exec((cause as SyntaxError).message)?.[0];
     const message = `${what} is not valid JSON${position === undefined ? "" : ` (${position})`}`;
     throw new ApiError("BAD_REQUEST", message, { cause });
   }
+  const issue = unicodeIssue(text, value, at);
+  if (issue !== undefined) throw validationError([issue]);
+  return value;
 }

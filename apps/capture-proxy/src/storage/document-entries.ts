@@ -82,7 +82,8 @@ export function harReader(target: DocumentTarget, texts: TextFiles): DocumentRea
     },
     values: {
       session_name: (value, byteOffset) => {
-        if (typeof value !== "string" || value.trim() === "" || value.length > 255) {
+        const isName = typeof value === "string" && value.trim() !== "" && value.length <= 255;
+        if (!isName || !value.isWellFormed() || value.includes("\0")) {
           throw new DocumentError("`session_name` is no name", byteOffset);
         }
         target.session({ name: value });

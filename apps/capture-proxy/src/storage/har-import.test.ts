@@ -302,6 +302,8 @@ test("documents that are no HAR are refused and leave nothing behind", async () 
     [`{"har":${document},"log":{"entries":[]}}`, /more than one HAR/],
     [`{"har":${document},"session_name":7}`, /session_name/],
     [`{"har":${document},"session_name":"${"x".repeat(256)}"}`, /session_name/],
+    [`{"har":${document},"session_name":"a\\ud800"}`, /session_name/],
+    [`{"har":${document},"session_name":"a\\u0000"}`, /session_name/],
     [`{"har":${document},"switch_session":"true"}`, /switch_session/],
     [`{"har":${document},"colour":"red"}`, /unknown member "colour" beside `har`/],
     [`{"session_nam":"N","switch_session":true,"har":${document}}`, /unknown member "session_nam"/],
