@@ -105,8 +105,20 @@ const filterProperties = {
   host: Type.Optional(Type.String({ maxLength: 255, description: "Part of the host, or a pattern with `*`" })),
   search: Type.Optional(Type.String({ maxLength: 4096, description: "Text in URL, header fields or bodies" })),
   file_type: Type.Optional(Type.String({ maxLength: 32, description: "Suffix of the path" })),
-  header: Type.Optional(Type.String({ maxLength: 1024, description: "`name` or `name:value`" })),
-  cookie: Type.Optional(Type.String({ maxLength: 1024, description: "`name` or `name=value`" })),
+  header: Type.Optional(
+    Type.String({
+      maxLength: 1024,
+      description:
+        "`name:value`: a field of that name contains the value; `name:`: there is a field of that name; anything else: part of any line, name or value",
+    }),
+  ),
+  cookie: Type.Optional(
+    Type.String({
+      maxLength: 1024,
+      description:
+        "`name=value`: the cookie of exactly that name contains the value; `name=`: there is such a cookie; anything else: part of any cookie, name or value",
+    }),
+  ),
   is_passthrough: Type.Optional(booleanText("Only tunnels, which were counted and not read")),
   min_size: Type.Optional(
     Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER, description: "Least bytes of the answer" }),
