@@ -3,7 +3,17 @@ import { defineOperations, nullable, oneOf, strictObject, Type } from "@headwork
 import type { Static } from "typebox";
 import { Condition, conditionShorthand } from "./condition.ts";
 import { HeadersList } from "./message.ts";
-import { booleanText, CreatedId, Id, IdParams, named, Timestamp, ToggleBody, ToggleResult } from "./primitives.ts";
+import {
+  COUNTED,
+  booleanText,
+  CreatedId,
+  Id,
+  IdParams,
+  named,
+  Timestamp,
+  ToggleBody,
+  ToggleResult,
+} from "./primitives.ts";
 
 const direction = (description: string) => oneOf(["request", "response", "both"], { description });
 const timeoutSecs = Type.Integer({
@@ -273,6 +283,7 @@ export const breakpointsOperations = defineOperations({
     path: "/breakpoints",
     summary: "List breakpoint rules, newest first",
     access: "breakpoints:read",
+    answerFields: COUNTED,
     query: strictObject(page),
     responses: { 200: Type.Array(Breakpoint) },
     expose: { mcp: { name: "list_breakpoints", readOnly: true } },
@@ -291,6 +302,7 @@ export const breakpointsOperations = defineOperations({
     path: "/breakpoints/paused",
     summary: "Exchanges that wait for a decision, newest first",
     access: "breakpoints:read",
+    answerFields: COUNTED,
     query: strictObject({ include_bodies: Type.Optional(booleanText("With bodies decoded for editing")) }),
     responses: { 200: Type.Array(PausedItem) },
     expose: { mcp: { name: "list_paused_traffic", readOnly: true } },

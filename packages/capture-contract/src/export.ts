@@ -1,5 +1,5 @@
 import { defineOperations, media, oneOf, strictObject, Type } from "@headworks/contract-kit";
-import { IdParams } from "./primitives.ts";
+import { COUNTED, IdParams } from "./primitives.ts";
 import { TrafficFilter } from "./traffic.ts";
 
 /** Command lines and snippets that reproduce a request. */
@@ -11,6 +11,7 @@ export const exportOperations = defineOperations({
     path: "/export/har",
     summary: "Traffic of the active session as HAR 1.2, oldest first, streamed",
     access: "traffic:export",
+    answerFields: COUNTED,
     query: strictObject({
       ...TrafficFilter.properties,
       ids: Type.Optional(

@@ -1,7 +1,7 @@
 // Tested by ../../../apps/capture-proxy/src/slices/grpc/grpc.slice.test.ts
 import { defineOperations, nullable, oneOf, strictObject, Type } from "@headworks/contract-kit";
 import type { Static } from "typebox";
-import { Id, IdParams, named, Timestamp } from "./primitives.ts";
+import { COUNTED, Id, IdParams, named, Timestamp } from "./primitives.ts";
 
 export const GRPC_CALL_TYPES = ["unary", "serverstream", "clientstream", "bidistream"] as const;
 export const GRPC_DIRECTIONS = ["request", "response"] as const;
@@ -224,6 +224,7 @@ export const grpcOperations = defineOperations({
     path: "/grpc/connections",
     summary: "List connections that carried gRPC calls, the last used first",
     access: "traffic:read",
+    answerFields: COUNTED,
     query: strictObject({ limit, offset }),
     responses: { 200: Type.Array(GrpcConnection) },
     expose: { mcp: { name: "get_grpc_connections", readOnly: true } },
@@ -233,6 +234,7 @@ export const grpcOperations = defineOperations({
     path: "/grpc/streams",
     summary: "List gRPC calls, newest first",
     access: "traffic:read",
+    answerFields: COUNTED,
     query: strictObject({ ...callFilters, limit, offset }),
     responses: { 200: Type.Array(GrpcStream) },
     expose: { mcp: { name: "get_grpc_streams", readOnly: true } },
@@ -251,6 +253,7 @@ export const grpcOperations = defineOperations({
     summary: "List messages and trailers of gRPC calls, newest first",
     description: "Messages are decoded with the schemas there are now, whenever they were recorded.",
     access: "traffic:read",
+    answerFields: COUNTED,
     query: strictObject({
       ...callFilters,
       stream_id: text("Of this call"),

@@ -27,7 +27,17 @@ import {
 } from "./mock-documents.ts";
 import { MockRule, MockVersion } from "./mock-rule.ts";
 import { MockMiss, MockServing, StartServing } from "./mock-serving.ts";
-import { booleanText, CreatedId, Id, IdParams, named, Timestamp, ToggleBody, ToggleResult } from "./primitives.ts";
+import {
+  COUNTED,
+  booleanText,
+  CreatedId,
+  Id,
+  IdParams,
+  named,
+  Timestamp,
+  ToggleBody,
+  ToggleResult,
+} from "./primitives.ts";
 
 const page = strictObject(mockPageProperties);
 
@@ -38,6 +48,7 @@ const ruleOperations = defineOperations({
     path: "/mocks",
     summary: "List mock rules, newest first",
     access: "mocks:read",
+    answerFields: COUNTED,
     query: MockListQuery,
     responses: { 200: Type.Array(MockRule) },
     expose: { mcp: { name: "list_mocks", readOnly: true } },
@@ -264,6 +275,7 @@ const historyOperations = defineOperations({
     path: "/mocks/analytics",
     summary: "The last 1,000 answers of all mock rules, newest first",
     access: "mocks:read",
+    answerFields: COUNTED,
     query: page,
     responses: { 200: Type.Array(MockHit) },
   },
@@ -295,6 +307,7 @@ const historyOperations = defineOperations({
     path: "/mocks/{id}/history",
     summary: "Answers that one mock rule gave, newest first",
     access: "mocks:read",
+    answerFields: COUNTED,
     params: IdParams,
     query: page,
     responses: { 200: Type.Array(MockHit) },
@@ -330,6 +343,7 @@ const recordingOperations = defineOperations({
     path: "/mocks/recording/recorded",
     summary: "Recorded rules, which answer nothing before they are promoted, newest first",
     access: "mocks:read",
+    answerFields: COUNTED,
     query: page,
     responses: { 200: Type.Array(MockRule) },
   },
@@ -388,6 +402,7 @@ const servingOperations = defineOperations({
     path: "/mocks/serving/misses",
     summary: "Requests that the served session has no answer for, with the recorded ones closest to them, newest first",
     access: "mocks:read",
+    answerFields: COUNTED,
     query: page,
     responses: { 200: Type.Array(MockMiss) },
   },

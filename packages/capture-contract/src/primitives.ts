@@ -30,5 +30,8 @@ export const ApiErrorBody = strictObject(
 );
 export type ApiErrorBody = Static<typeof ApiErrorBody>;
 
+/** The fields of answers that are a part of a list. */
+export const COUNTED = { "X-Total-Count": "How many there are in all" };
+
 /** A switch in a query, which knows only texts. */
 export const booleanText = (description: string) => oneOf(["true", "false"], { description });

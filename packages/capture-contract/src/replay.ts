@@ -3,7 +3,7 @@ import { defineOperations, nullable, oneOf, strictObject, Type } from "@headwork
 import type { Static } from "typebox";
 import { DiffOptions, DiffOrder, EntryDiff } from "./entry-diff.ts";
 import { RequestData, ResponseData } from "./message.ts";
-import { booleanText, CreatedId, Id, IdParams, named, Timestamp } from "./primitives.ts";
+import { COUNTED, booleanText, CreatedId, Id, IdParams, named, Timestamp } from "./primitives.ts";
 import { ReplayBatch } from "./replay-batch.ts";
 import { SessionDiff, SessionDiffOrder } from "./session-diff.ts";
 
@@ -215,6 +215,7 @@ export const replayOperations = defineOperations({
     path: "/replay/saved",
     summary: "List saved requests, newest first",
     access: "replay:read",
+    answerFields: COUNTED,
     query: strictObject({
       collection: Type.Optional(Type.String({ maxLength: 255, description: "Of this collection" })),
       tag: Type.Optional(Type.String({ maxLength: 64, description: "With this tag" })),
@@ -326,6 +327,7 @@ export const replayOperations = defineOperations({
     path: "/replay/batches",
     summary: "List batches, newest first",
     access: "replay:read",
+    answerFields: COUNTED,
     query: strictObject(listing),
     responses: { 200: Type.Array(ReplayBatch) },
   },
@@ -351,6 +353,7 @@ export const replayOperations = defineOperations({
     path: "/replay/history",
     summary: "List replays, newest first, without bodies",
     access: "replay:read",
+    answerFields: COUNTED,
     query: strictObject({
       saved_request_id: Type.Optional(Type.String({ maxLength: 64, description: "Of this saved request" })),
       batch_id: Type.Optional(

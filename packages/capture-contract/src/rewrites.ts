@@ -2,7 +2,7 @@ import { defineOperations, nullable, oneOf, strictObject, Type } from "@headwork
 import type { Static } from "typebox";
 import { Condition, conditionShorthand } from "./condition.ts";
 import { HeadersList, RuleTrace } from "./message.ts";
-import { CreatedId, Id, IdParams, named, Timestamp, ToggleBody, ToggleResult } from "./primitives.ts";
+import { COUNTED, CreatedId, Id, IdParams, named, Timestamp, ToggleBody, ToggleResult } from "./primitives.ts";
 import { RewriteAction } from "./rewrite-action.ts";
 
 const direction = oneOf(["request", "response", "both"], {
@@ -135,6 +135,7 @@ export const rewritesOperations = defineOperations({
     path: "/rewrites",
     summary: "List rewrite rules, newest first",
     access: "rewrites:read",
+    answerFields: COUNTED,
     query: strictObject({
       limit: Type.Optional(Type.Integer({ minimum: 1, maximum: 1000, description: "Most to give; 100 when left out" })),
       offset: Type.Optional(Type.Integer({ minimum: 0, description: "So many of the newest are skipped" })),

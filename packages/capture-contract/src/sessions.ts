@@ -1,7 +1,7 @@
 import { defineOperations, media, nullable, oneOf, strictObject, Type, upload } from "@headworks/contract-kit";
 import type { Static } from "typebox";
 import { IMPORT_LOSS } from "./import-result.ts";
-import { booleanText, Id, IdParams, named, Timestamp } from "./primitives.ts";
+import { COUNTED, booleanText, Id, IdParams, named, Timestamp } from "./primitives.ts";
 
 /** A capture session: a named set of entries. */
 export const CaptureSession = strictObject(
@@ -103,6 +103,7 @@ export const sessionsOperations = defineOperations({
     path: "/sessions/{id}/export",
     summary: "Export a session as HAR or in the native, lossless format",
     access: "sessions:read",
+    answerFields: COUNTED,
     params: IdParams,
     query: strictObject({
       format: Type.Optional(

@@ -1,7 +1,7 @@
 import { defineOperations, media, nullable, oneOf, strictObject, Type } from "@headworks/contract-kit";
 import type { Static } from "typebox";
 import { HeadersList } from "./message.ts";
-import { Id, IdParams, Timestamp } from "./primitives.ts";
+import { COUNTED, Id, IdParams, Timestamp } from "./primitives.ts";
 
 export const STREAM_KINDS = ["websocket", "sse", "json", "grpc"] as const;
 export const StreamKind = oneOf([...STREAM_KINDS], {
@@ -162,6 +162,7 @@ export const streamsOperations = defineOperations({
     description:
       "WebSocket connections, server-sent events, streams of JSON and gRPC calls. A bare array with `X-Total-Count`.",
     access: "traffic:read",
+    answerFields: COUNTED,
     query: strictObject({
       kind: Type.Optional(StreamKind),
       session_id: Type.Optional(
@@ -187,6 +188,7 @@ export const streamsOperations = defineOperations({
     summary: "Frames of a stream, in their order",
     description: "A bare array with `X-Total-Count`, which counts what the filters let through.",
     access: "traffic:read",
+    answerFields: COUNTED,
     params: IdParams,
     query: strictObject({
       direction: Type.Optional(FrameDirection),

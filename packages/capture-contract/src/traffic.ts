@@ -4,7 +4,7 @@ import { resourceTypes } from "@headworks/http-fields";
 import type { Static } from "typebox";
 import { MatchExplanation, MatchPreviewRequest } from "./match-preview.ts";
 import { Failure, RequestData, ResponseData, RuleKind, RuleTrace, Timings, TlsInfo } from "./message.ts";
-import { booleanText, Id, IdParams, named, Timestamp } from "./primitives.ts";
+import { COUNTED, booleanText, Id, IdParams, named, Timestamp } from "./primitives.ts";
 
 export const EntryState = oneOf(["pending", "complete", "failed"]);
 export type EntryState = Static<typeof EntryState>;
@@ -224,6 +224,11 @@ export const trafficOperations = defineOperations({
     description:
       "A bare array with `X-Total-Count`. With `cursor` (empty for the first page) the answer is `{entries, next_cursor}`, and `X-Total-Complete: false` says that more may match than were counted so far.",
     access: "traffic:read",
+    answerFields: {
+      ...COUNTED,
+      "X-Total-Complete": "`false`: more may match than were counted so far",
+      "X-Bodies-Omitted": "How many entries came without the bodies that were asked for; absent for none",
+    },
     query: strictObject({
       ...filterProperties,
       limit,
@@ -342,6 +347,10 @@ export const trafficOperations = defineOperations({
     description:
       "Honours Range. With `decoded=true` the content coding is removed. `charset=utf-8` also converts text to UTF-8. The answer is always `application/octet-stream` or `text/plain`, never the captured type. `X-Body-Partial: true` says that bytes are missing; with `X-Body-Undecodable: true` because the content coding is unknown or damaged, else because the body was cut when it was stored.",
     access: "traffic:read",
+    answerFields: {
+      "X-Body-Partial": "`true`: bytes of the body are missing",
+      "X-Body-Undecodable": "`true`: they are missing since the content coding is unknown or damaged",
+    },
     params: strictObject({ id: Id, side: oneOf(["request", "response"]) }),
     query: strictObject({
       decoded: Type.Optional(booleanText("Without its content coding (gzip and others)")),

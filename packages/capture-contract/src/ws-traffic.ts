@@ -2,7 +2,7 @@
 import { defineOperations, nullable, oneOf, strictObject, taggedBy, Type } from "@headworks/contract-kit";
 import type { Static } from "typebox";
 import { HeadersList } from "./message.ts";
-import { CreatedId, Id, IdParams, named, Timestamp, ToggleBody, ToggleResult } from "./primitives.ts";
+import { COUNTED, CreatedId, Id, IdParams, named, Timestamp, ToggleBody, ToggleResult } from "./primitives.ts";
 
 const MESSAGE_TYPES = ["text", "binary", "ping", "pong", "close", "continuation"] as const;
 const DECIDED_TYPES = ["text", "binary", "ping", "pong", "close"] as const;
@@ -207,6 +207,7 @@ export const wsTrafficOperations = defineOperations({
     summary: "List WebSocket connections, newest first",
     description: "A bare array with `X-Total-Count`.",
     access: "traffic:read",
+    answerFields: COUNTED,
     query: strictObject({
       session_id: Type.Optional(
         Type.String({ maxLength: 64, description: "Id of a session, or `all`; without it the active one" }),
@@ -264,6 +265,7 @@ export const wsTrafficOperations = defineOperations({
     summary: "List messages, oldest first",
     description: "A bare array with `X-Total-Count`, which counts what the filters let through.",
     access: "traffic:read",
+    answerFields: COUNTED,
     query: strictObject({
       connection_id: Type.Optional(Type.String({ maxLength: 64 })),
       direction: Type.Optional(Direction),
@@ -302,6 +304,7 @@ export const wsTrafficOperations = defineOperations({
     summary: "List message rules, newest first",
     description: "They hold in the order in which they were made. A bare array with `X-Total-Count`.",
     access: "breakpoints:read",
+    answerFields: COUNTED,
     query: strictObject({ limit, offset }),
     responses: { 200: Type.Array(WsRule) },
   },

@@ -20,6 +20,7 @@ const operations = {
       params: strictObject({ id: Type.String({ description: "Which" }) }),
       query: strictObject({ full: Type.Optional(Type.Boolean()) }),
       responses: { 200: Thing, 204: null },
+      answerFields: { "X-Parts": "How many" },
     },
     putThing: {
       method: "PUT",
@@ -101,8 +102,13 @@ test("parameters, bodies and answers are described, failures in general", () => 
     { name: "full", in: "query", required: false, schema: { type: "boolean" } },
   ]);
   assert.equal(get?.["x-access"], "things:read");
-  const responses = get?.["responses"] as Record<string, { content?: Record<string, { schema: unknown }> }>;
+  const responses = get?.["responses"] as Record<
+    string,
+    { headers?: object; content?: Record<string, { schema: unknown }> }
+  >;
   assert.deepEqual(Object.keys(responses), ["200", "204", "default"]);
+  assert.deepEqual(responses["200"]?.headers, { "X-Parts": { description: "How many", schema: { type: "string" } } });
+  assert.equal(responses["204"]?.headers, undefined);
   assert.deepEqual(responses["200"]?.content?.["application/json"]?.schema, { $ref: "#/components/schemas/Thing" });
   assert.deepEqual(responses["default"]?.content?.["application/json"]?.schema, {
     $ref: "#/components/schemas/ApiError",

@@ -59,7 +59,7 @@ function operationObject(
   ];
   const responses: Json = {};
   for (const [status, response] of Object.entries(operation.responses)) {
-    responses[status] = responseObject(response, components);
+    responses[status] = { ...responseObject(response, components), ...fieldObjects(response, operation) };
   }
   responses["default"] = {
     description: "A refusal or failure",
@@ -116,6 +116,15 @@ function responseObject(
   }
   const description = (response as { description?: string }).description ?? "Success";
   return { description, content: { "application/json": { schema: reference(response, components) } } };
+}
+
+function fieldObjects(response: unknown, { answerFields }: Operation): Json {
+  if (response === null || answerFields === undefined) return {};
+  const fields = Object.entries(answerFields).map(([name, description]) => [
+    name,
+    { description, schema: { type: "string" } },
+  ]);
+  return { headers: Object.fromEntries(fields) as Json };
 }
 
 /** Moves schemas with an `$id` into the components and leaves references behind. */

@@ -49,6 +49,8 @@ export interface Operation {
   readonly bodyOptional?: boolean;
   /** Answers by status; `null` is an empty answer. */
   readonly responses: { readonly [status: number]: TSchema | MediaResponse | null };
+  /** Fields of its own (`X-…`) that an answer with a body may have, by name: what they say. */
+  readonly answerFields?: Readonly<Record<`X-${string}`, string>>;
   readonly expose?: Expose;
   /** Also served outside the API prefix, as the specification asks for `/health`. */
   readonly aliases?: readonly string[];

@@ -128,6 +128,7 @@ function serialize(operation: Operation, result: Result): BoundAnswer {
     );
   }
   const headers = lowerCased(result.headers ?? {});
+  refuseUndeclared(operation, headers);
   if (declared === null) return { status: result.status, headers, body: undefined };
   if ("media" in declared) {
     const { media } = declared;
@@ -139,6 +140,15 @@ function serialize(operation: Operation, result: Result): BoundAnswer {
   }
   const body = result.body instanceof JsonBytes ? result.body.bytes : JSON.stringify(result.body);
   return { status: result.status, headers: { "content-type": "application/json; charset=utf-8", ...headers }, body };
+}
+
+/** A field of ours that nobody can read about is a mistake, as a status is. */
+function refuseUndeclared({ method, path, answerFields = {} }: Operation, headers: BoundAnswer["headers"]): void {
+  const known = new Set(["x-content-type-options", ...Object.keys(answerFields).map((name) => name.toLowerCase())]);
+  const unknown = Object.keys(headers).find((name) => name.startsWith("x-") && !known.has(name));
+  if (unknown !== undefined) {
+    throw new TypeError(`${method} ${path} answered with ${unknown}, which its contract does not list`);
+  }
 }
 
 function withCharset(media: string): string {

@@ -20,6 +20,7 @@ const things = {
       summary: "List",
       access: "things:read",
       query: strictObject({ limit: Type.Optional(Type.Integer({ minimum: 1, maximum: 1000, default: 100 })) }),
+      answerFields: { "X-Total-Count": "All" },
       responses: { 200: Type.Array(Type.Object({})) },
     },
     createThing: {
@@ -29,6 +30,13 @@ const things = {
       access: "things:write",
       body: strictObject({ name: Type.String() }),
       responses: { 201: strictObject({ name: Type.String() }) },
+    },
+    wordy: {
+      method: "GET",
+      path: "/things/wordy",
+      summary: "Says too much",
+      access: "public",
+      responses: { 200: media("text/plain", "Text") },
     },
     flip: { method: "POST", path: "/things/flip", summary: "Flip", access: "things:write", responses: { 204: null } },
     readThing: {
@@ -110,6 +118,7 @@ function startThings(
         })(),
       };
     },
+    wordy: () => ({ status: 200, headers: { "X-Secret-Of-Ours": "1" }, body: "" }),
     broken: () => {
       throw new Error("a secret path /home/user");
     },
@@ -226,6 +235,7 @@ test("every answer that is no success has one shape, whatever went wrong", async
     ["GET", "/api/things?__proto__=1", {}, undefined, 400, "VALIDATION_ERROR", /query\/__proto__/],
     ["POST", "/api/things/flip?x=1", {}, undefined, 400, "VALIDATION_ERROR", /query\/x/],
     ["GET", "/api/things/broken", {}, undefined, 500, "INTERNAL", /^Something broke inside/],
+    ["GET", "/api/things/wordy", {}, undefined, 500, "INTERNAL", /^Something broke inside/],
     ["GET", "/broken", {}, undefined, 500, "INTERNAL", /^Something broke inside/],
     ["GET", "/assets/none.js", {}, undefined, 404, "NOT_FOUND", /nothing/],
     ["GET", "/..%2f..%2fetc/passwd.txt", {}, undefined, 404, "NOT_FOUND", /nothing/],
