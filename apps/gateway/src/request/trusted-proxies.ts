@@ -18,18 +18,29 @@ export class TrustedProxies {
 
   /**
    * The client's address: the peer's, unless the peer is trusted; then the first address of `X-Forwarded-For`, from
-   * right to left, that is not trusted. A member that is no address ends the walk at the last one that was.
+   * right to left, that is not trusted. A member that names no address ends the walk at the last one that did.
    */
   clientAddress(peer: string, fields: Readonly<RawFields>): string {
     if (!this.includes(peer)) return peer;
     const members = fieldValues(fields, "x-forwarded-for").join(",").split(",").toReversed();
     let client = peer;
     for (const member of members) {
-      const address = member.trim();
-      if (parseAddress(address) === undefined) return client;
+      const address = addressOf(member.trim());
+      if (address === undefined) return client;
       client = address;
       if (!this.includes(address)) return client;
     }
     return client;
   }
+}
+
+/** An IPv4 address that may have a port, or an IPv6 address in brackets that may have one. */
+const WITH_PORT = /^(?:([0-9.]+):[0-9]{1,5}|\[([^\]]*:[^\]]*)\](?::[0-9]{1,5})?)$/;
+
+/** The address in a member, which proxies write with the port, in brackets (`[2001:db8::9]:51234`) and in quotes, too. */
+function addressOf(member: string): string | undefined {
+  const node = /^"(.*)"$/.exec(member)?.[1] ?? member;
+  const [, v4, v6] = WITH_PORT.exec(node) ?? [];
+  const address = v4 ?? v6 ?? node;
+  return parseAddress(address) === undefined ? undefined : address;
 }
