@@ -45,6 +45,20 @@ test("GET /config echoes the document with inline secrets redacted, generation a
   }
 });
 
+test("GET /config and GET /routes redact the values of headers that routes set and add, and show references", async () => {
+  const changes = { headers: { set: { "X-Key": "inline-1" }, add: { "X-Also": "inline-2", "X-Known": "${KEY}" } } };
+  await using gateway = await startGateway(
+    { listeners, admin: ADMIN, routes: [{ ...route("one"), transforms: { request: changes, response: changes } }] },
+    { environment: { GATEWAY_ADMIN_DEV: "1", KEY: "from-outside" } },
+  );
+  for (const path of ["/config", "/routes"]) {
+    const { text } = await call(gateway, path);
+    assert.doesNotMatch(text, /inline-|from-outside/);
+    assert.equal(text.match(/\$\{redacted:sha256:[0-9a-f]{8}\}/g)?.length, 4);
+    assert.equal(text.match(/\$\{KEY\}/g)?.length, 2);
+  }
+});
+
 test("routes, services, consumers and policies are listed as they run, secrets redacted and numbers exact", async () => {
   await using gateway = await startGateway(
     `listeners: [{ name: public, address: 127.0.0.1, port: 0 }]

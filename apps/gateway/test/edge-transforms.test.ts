@@ -38,3 +38,28 @@ test("transforms: headers and query of the request are changed after the rewrite
   await gateway.send({ path: "/plain?debug=1", fields });
   assert.equal(origin.requests[1]?.url, "/plain?debug=1", "other routes are as they were");
 });
+
+test("transforms: values of headers may be references to secrets, on the way to the upstream and to the client", async () => {
+  await using origin = await startOrigin({ handler: (_request, response) => response.end("ok") });
+  await using gateway = await startGateway(
+    {
+      ...serving("api", [origin.port]),
+      routes: [
+        proxied("api", "/", {
+          transforms: {
+            request: { headers: { set: { Authorization: "${UPSTREAM_AUTH}" }, add: { "X-Key": "${UPSTREAM_KEY}" } } },
+            response: { headers: { set: { "X-Set": "${UPSTREAM_KEY}" }, add: { "X-Empty": "" } } },
+          },
+        }),
+      ],
+    },
+    { environment: { UPSTREAM_AUTH: "Basic dTpw", UPSTREAM_KEY: "k-1" } },
+  );
+  const answer = await gateway.send({ path: "/" });
+  const seen = origin.requests[0]?.rawHeaders ?? [];
+  assert.deepEqual(
+    ["Authorization", "X-Key"].map((name) => seen[seen.indexOf(name) + 1]),
+    ["Basic dTpw", "k-1"],
+  );
+  assert.deepEqual([answer.header("x-set"), answer.header("x-empty")], ["k-1", ""]);
+});

@@ -216,7 +216,7 @@ export const FIELD_NOTES: Readonly<Record<string, string>> = {
   "analytics.exports.formats": "Default: csv and json.",
   "analytics.traces": "Spans of requests and of their attempts at upstreams, over OTLP/HTTP in JSON.",
   "analytics.traces.url": "Where they are sent, path included: `http://collector:4318/v1/traces`.",
-  "analytics.traces.headers": "Headers of these requests; values may be secret references.",
+  "analytics.traces.headers": "Headers of these requests; values may be ${NAME} or ${file:/path}.",
   "analytics.traces.sample_ratio":
     "Share of requests that begin a trace, 0 to 1. Requests that are part of one follow their traceparent. Default: 1.",
   "analytics.traces.timeout_ms": "Longest time for one attempt to send a batch. Default: 5000.",

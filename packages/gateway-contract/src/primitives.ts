@@ -47,9 +47,9 @@ export const Uint64 = Type.Unsafe<bigint>({ "x-uint64": true, type: "integer", m
 /** Text that may be a secret reference, `${NAME}` or `${file:/path}`, and is never echoed when written out. */
 export const SecretText = Type.String({ minLength: 1, "x-secret": true });
 
-/** Header names to values; values may be secret references where `x-secret` says so. */
+/** Header names to values; values may be secret references where `x-secret` says so, and may be empty. */
 export const HeaderMap = Type.Record(Type.String(), Type.String(), { "x-header-map": true });
-export const SecretHeaderMap = Type.Record(Type.String(), SecretText, { "x-header-map": true });
+export const SecretHeaderMap = Type.Record(Type.String(), Type.String({ "x-secret": true }), { "x-header-map": true });
 export const HeaderRenames = Type.Record(Type.String(), Type.String(), { "x-header-renames": true });
 /** SHA-256 of a certificate. */
 export const Fingerprint = Type.String({

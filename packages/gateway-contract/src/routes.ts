@@ -1,7 +1,17 @@
 import { oneOf, strictObject, Type } from "@headworks/contract-kit";
 import type { Static } from "typebox";
 import { Authorization } from "./authorization.ts";
-import { DryRun, HeaderMap, HeaderRenames, Name, NameList, PositiveCount, Priority, Token } from "./primitives.ts";
+import {
+  DryRun,
+  HeaderMap,
+  HeaderRenames,
+  Name,
+  NameList,
+  PositiveCount,
+  Priority,
+  SecretHeaderMap,
+  Token,
+} from "./primitives.ts";
 
 /** A name, and the value it must have; without a value, being there is enough. */
 const Criterion = strictObject({ name: Type.String({ minLength: 1 }), value: Type.Optional(Type.String()) });
@@ -95,8 +105,8 @@ export type Cache = Static<typeof Cache>;
 
 /** Applied in the order set, add, rename, remove. */
 const FieldChanges = strictObject({
-  set: Type.Optional(HeaderMap),
-  add: Type.Optional(HeaderMap),
+  set: Type.Optional(SecretHeaderMap),
+  add: Type.Optional(SecretHeaderMap),
   rename: Type.Optional(HeaderRenames),
   remove: Type.Optional(Type.Array(Token)),
 });

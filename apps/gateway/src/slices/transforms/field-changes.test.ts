@@ -1,10 +1,16 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { Secret } from "@headworks/contract-kit";
 import type { FieldChanges } from "@headworks/gateway-contract";
 import { compileFieldChanges } from "./field-changes.ts";
 
+/** `${NAME}` is NAME in lower case. */
+const secret = (text: string): Secret =>
+  new Secret(text.replace(/^\$\{(.*)\}$/, (_, name: string) => name.toLowerCase()));
+
 const CASES: readonly (readonly [string, FieldChanges, readonly string[], readonly string[]])[] = [
   ["set replaces all lines", { set: { "X-A": "new" } }, ["x-a", "1", "B", "2", "X-A", "3"], ["X-A", "new", "B", "2"]],
+  ["values may be references", { set: { A: "${ONE}" }, add: { B: "${TWO}" } }, [], ["A", "one", "B", "two"]],
   ["set adds what is not there", { set: { "X-A": "new" } }, ["B", "2"], ["B", "2", "X-A", "new"]],
   ["add keeps what is there", { add: { "X-A": "2" } }, ["X-A", "1"], ["X-A", "1", "X-A", "2"]],
   [
@@ -26,12 +32,12 @@ const CASES: readonly (readonly [string, FieldChanges, readonly string[], readon
 for (const [name, changes, before, after] of CASES) {
   test(`transforms: ${name}`, () => {
     const fields = [...before];
-    compileFieldChanges(changes)?.(fields);
+    compileFieldChanges(changes, secret)?.(fields);
     assert.deepEqual(fields, after);
   });
 }
 
 test("transforms: nothing to do costs nothing", () => {
-  assert.equal(compileFieldChanges(undefined), undefined);
-  assert.equal(compileFieldChanges({ set: {}, remove: [] }), undefined);
+  assert.equal(compileFieldChanges(undefined, secret), undefined);
+  assert.equal(compileFieldChanges({ set: {}, remove: [] }, secret), undefined);
 });

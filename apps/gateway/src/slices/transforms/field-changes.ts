@@ -1,11 +1,20 @@
 import type { FieldChanges } from "@headworks/gateway-contract";
 import { removeField, setField, type RawFields } from "@headworks/http1";
+import type { CompileScope } from "#slice.ts";
 
-/** Makes what sets, adds, renames and removes fields, in this order and in place; undefined when nothing is to be done. */
-export function compileFieldChanges(changes: FieldChanges | undefined): ((fields: RawFields) => void) | undefined {
+/**
+ * Makes what sets, adds, renames and removes fields, in this order and in place; undefined when nothing is to be done.
+ * Values to set and add may be references to secrets.
+ */
+export function compileFieldChanges(
+  changes: FieldChanges | undefined,
+  secret: CompileScope["secret"],
+): ((fields: RawFields) => void) | undefined {
   if (changes === undefined) return undefined;
-  const set = Object.entries(changes.set ?? {});
-  const added = Object.entries(changes.add ?? {}).flat();
+  const resolved = (values: Readonly<Record<string, string>> = {}): [string, string][] =>
+    Object.entries(values).map(([name, text]) => [name, secret(text).reveal()]);
+  const set = resolved(changes.set);
+  const added = resolved(changes.add).flat();
   const renamed = Object.entries(changes.rename ?? {}).map(([from, to]) => [from.toLowerCase(), to] as const);
   const removed = (changes.remove ?? []).map((name) => name.toLowerCase());
   if (set.length + added.length + renamed.length + removed.length === 0) return undefined;

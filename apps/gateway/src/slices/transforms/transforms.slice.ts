@@ -1,6 +1,6 @@
 import type { Route } from "@headworks/gateway-contract";
 import type { Decorator, RequestChange } from "#request/phases.ts";
-import type { GatewaySlice } from "#slice.ts";
+import type { CompileScope, GatewaySlice } from "#slice.ts";
 import { compileFieldChanges } from "./field-changes.ts";
 import { compileQueryChanges } from "./query-changes.ts";
 import { checkTransforms } from "./transforms.check.ts";
@@ -9,11 +9,14 @@ import { checkTransforms } from "./transforms.check.ts";
 export const transforms: GatewaySlice = {
   name: "transforms",
   check: checkTransforms,
-  compile: () => ({ requestChangeFor, decoratorFor }),
+  compile: (_document, { secret }) => ({
+    requestChangeFor: (route) => requestChangeFor(route, secret),
+    decoratorFor: (route) => decoratorFor(route, secret),
+  }),
 };
 
-function requestChangeFor({ transforms: block }: Route): RequestChange | undefined {
-  const changeFields = compileFieldChanges(block?.request?.headers);
+function requestChangeFor({ transforms: block }: Route, secret: CompileScope["secret"]): RequestChange | undefined {
+  const changeFields = compileFieldChanges(block?.request?.headers, secret);
   const changeTarget = compileQueryChanges(block?.request?.query);
   if (changeFields === undefined && changeTarget === undefined) return undefined;
   return {
@@ -22,8 +25,8 @@ function requestChangeFor({ transforms: block }: Route): RequestChange | undefin
   };
 }
 
-function decoratorFor({ transforms: block }: Route): Decorator | undefined {
-  const change = compileFieldChanges(block?.response?.headers);
+function decoratorFor({ transforms: block }: Route, secret: CompileScope["secret"]): Decorator | undefined {
+  const change = compileFieldChanges(block?.response?.headers, secret);
   return change === undefined
     ? undefined
     : { on: "action-responses", decorate: (_request, head) => change(head.fields) };
