@@ -2,8 +2,10 @@ import { Pair, Scalar, YAMLMap, YAMLSeq } from "yaml";
 import type { Node } from "yaml";
 import type { Steps } from "./steps.ts";
 
-/** Deeper than any document; what is nested deeper is told by whoever reads YAML. */
+/** Deeper than any document; what is nested deeper is told by whoever reads YAML, as more keys are. */
 const DEEPEST = 100;
+/** Keys of one mapping: each costs some microseconds, all of them in one step. */
+export const MOST_KEYS = 10_000;
 
 const SPACE = /[ \t\n\r]*/y;
 const NUMBER = /-?(?:0|[1-9][0-9]*)(\.[0-9]+)?([eE][-+]?[0-9]+)?/y;
@@ -56,7 +58,7 @@ class JsonReader {
     do {
       const key = this.#key();
       const value = this.#text[this.#at] === "[" ? yield* this.#listSteps(membersOfAStep) : this.#value(1);
-      map.items.push(new Pair(key, value));
+      this.#add(map, new Pair(key, value));
     } while (this.#take(","));
     this.#expect("}");
     return this.#ended(map, start);
@@ -92,10 +94,15 @@ class JsonReader {
     if (this.#take("}")) return this.#ended(map, start);
     do {
       const key = this.#key();
-      map.items.push(new Pair(key, this.#value(depth + 1)));
+      this.#add(map, new Pair(key, this.#value(depth + 1)));
     } while (this.#take(","));
     this.#expect("}");
     return this.#ended(map, start);
+  }
+
+  #add(map: YAMLMap, pair: Pair): void {
+    if (map.items.length >= MOST_KEYS) throw NOT_JSON;
+    map.items.push(pair);
   }
 
   #list(depth: number): YAMLSeq {

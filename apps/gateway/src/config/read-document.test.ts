@@ -2,18 +2,18 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { compileValueValidator } from "@headworks/contract-kit/server";
 import { DocumentSchema } from "@headworks/gateway-contract";
-import type { IssueCode } from "@headworks/gateway-contract";
+import type { Issue, IssueCode } from "@headworks/gateway-contract";
 import fc from "fast-check";
 import { parse } from "yaml";
-import { documentSchema, readDocument } from "./read-document.ts";
+import { documentSchema, readDocument, readingSteps } from "./read-document.ts";
 import { KNOWN_KEYWORDS, type Schema } from "./schema-shape.ts";
 import { MOST_DOCUMENT_BYTES } from "./yaml-source.ts";
 
 /** What is wrong, as `code path line:column message`. */
-function told(text: string): string[] {
-  return readDocument(text).issues.map(
-    ({ code, path, line, column, message }) => `${code} ${path} ${line}:${column} ${message}`,
-  );
+const told = (text: string): string[] => shown(readDocument(text).issues);
+
+function shown(issues: readonly Issue[]): string[] {
+  return issues.map(({ code, path, line, column, message }) => `${code} ${path} ${line}:${column} ${message}`);
 }
 
 const cases: readonly (readonly [string, string, ...string[]])[] = [
@@ -319,6 +319,8 @@ const billionLaughs = (() => {
   return lines.join("\n");
 })();
 
+const keys = (count: number): string => Array.from({ length: count }, (_, at) => `k${at}: 1`).join("\n");
+
 const hostile: readonly (readonly [string, () => string, RegExp])[] = [
   ["billion laughs outside of the schema", () => billionLaughs, /^unknown_field \/k1 /],
   [
@@ -345,12 +347,57 @@ const hostile: readonly (readonly [string, () => string, RegExp])[] = [
     () => `#${"x".repeat(MOST_DOCUMENT_BYTES)}`,
     /^syntax {2}1:1 The document may have at most 4194304 bytes; it has 4194305$/,
   ],
-  ["200,000 keys", () => Array.from({ length: 200_000 }, (_, at) => `k${at}: 1`).join("\n"), /^unknown_field \/k0 /],
-  ["100,000 times the same key", () => "a: 1\n".repeat(100_000), /^syntax \/a 2:1 "a" is there twice/],
+  ["10,000 keys", () => keys(10_000), /^unknown_field \/k0 /],
+  ["10,000 times the same key", () => "a: 1\n".repeat(10_000), /^syntax \/a 2:1 "a" is there twice/],
   ["a byte order mark in the middle", () => "name: a\n\ufeffname: b", /./],
   ["control characters", () => "name: \u0000\u0001\u001b[31m", /./],
   ["a lone surrogate", () => 'name: "\ud800"', /./],
 ];
+
+const MOST_TEXT = 3 * 1024 * 1024;
+const filled = (piece: string): string => piece.repeat(MOST_TEXT / piece.length);
+const endless: readonly (readonly [string, string, RegExp])[] = [
+  ["brackets", filled("["), /^syntax {2}1:72 The document is nested more than 64 levels deep$/],
+  ["braces", filled("{"), /nested more than 64 levels deep$/],
+  ["mappings in each other", filled('{"a":'), /nested more than 64 levels deep$/],
+  ["dashes", filled("- "), /nested more than 64 levels deep$/],
+  ["question marks", filled("? "), /nested more than 64 levels deep$/],
+  ["brackets in a section", `name: a\nroutes: ${filled("[")}`, /^syntax {2}2:\d+ The document is nested more than 64 /],
+  ["closing brackets", filled("]"), /^syntax {2}1:501 The text is not YAML in more than 500 places/],
+  ["directives", filled("%a\n"), /^syntax {2}\d+:\d+ The text is not YAML in more than 500 places/],
+  ["documents", filled("---\n"), /^syntax {2}\d+:\d+ The file has more than one document/],
+  ["keys", keys(200_000), /^syntax {2}10001:1 A mapping may have at most 10000 keys$/],
+  ["keys of a section", filled("gateway:\n  a: 1\n"), /^syntax .* A mapping may have at most 10000 keys$/],
+  ["times the same key", filled("a: 1\n"), /^syntax .* A mapping may have at most 10000 keys$/],
+  ["times the same key in JSON", `{${filled('"a":1,')}"a":1}`, /^syntax .* A mapping may have at most 10000 keys$/],
+];
+
+for (const [name, text, expected] of endless) {
+  void test(`a text without end of one thing is left after its beginning: ${name}`, () => {
+    const reading = readingSteps(text, ".");
+    let steps = 1;
+    let step = reading.next();
+    for (; step.done !== true; step = reading.next()) steps += 1;
+    const issues = shown(step.value.issues);
+    assert.ok(
+      issues.some((issue) => expected.test(issue)),
+      issues.slice(0, 3).join("\n"),
+    );
+    assert.ok(steps <= 15, `${steps} steps`);
+  });
+}
+
+void test("what is nested 64 levels deep is read, in whatever way it is written", () => {
+  const nested = [
+    `${"[".repeat(65)}${"]".repeat(65)}`,
+    `${'{"a": '.repeat(64)}1${"}".repeat(64)}`,
+    `${"{a: ".repeat(64)}1${"}".repeat(64)}`,
+    `${"- ".repeat(64)}1`,
+    Array.from({ length: 64 }, (_, at) => `${"  ".repeat(at)}a:`).join("\n"),
+  ];
+  for (const text of nested) assert.doesNotMatch(told(text).join("\n"), /nested/, text);
+  for (const text of [`[${nested[0] ?? ""}]`, `- - ${nested[3] ?? ""}`]) assert.match(told(text).join("\n"), /nested/);
+});
 
 /** Processor time for a document of two megabytes that nothing is wrong with. */
 function honestCostUs(): number {

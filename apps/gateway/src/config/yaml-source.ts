@@ -3,7 +3,7 @@ import type { Issue } from "@headworks/gateway-contract";
 import { isAlias, isCollection, isMap, isPair, isScalar, isSeq, Lexer, LineCounter, Parser } from "yaml";
 import type { Alias, CST, Document, ErrorCode, Node, Pair, YAMLMap } from "yaml";
 import { composedInSteps } from "./composed-lists.ts";
-import { jsonSteps } from "./json-source.ts";
+import { jsonSteps, MOST_KEYS } from "./json-source.ts";
 import { pointer, type Place } from "./pointer.ts";
 import { atOnce, type Steps } from "./steps.ts";
 
@@ -12,6 +12,10 @@ export const MOST_DOCUMENT_BYTES = 4 * 1024 * 1024;
 const DEEPEST = 64;
 /** More than anyone reads; a hostile text could have one for each of its bytes. */
 export const MOST_ISSUES = 500;
+
+const TOO_DEEP = `The document is nested more than ${DEEPEST} levels deep`;
+const TOO_MANY_KEYS = `A mapping may have at most ${MOST_KEYS} keys`;
+const TOO_MANY_MISTAKES = `The text is not YAML in more than ${MOST_ISSUES} places, of which this is the last that was looked at`;
 
 /** A text that was taken apart: its tree, and where everything is. */
 export interface YamlSource {
@@ -43,7 +47,7 @@ const SYNTAX: Partial<Record<ErrorCode, string>> = {
   MULTIPLE_DOCS: "The file has more than one document; keep what is before the second ---",
   MULTIPLE_TAGS: "A value has two tags",
   NON_STRING_KEY: "Keys have to be texts",
-  RESOURCE_EXHAUSTION: `The document is nested more than ${DEEPEST} levels deep`,
+  RESOURCE_EXHAUSTION: TOO_DEEP,
   TAB_AS_INDENT: "Indentation is made of spaces, not of tabs",
   TAG_RESOLVE_FAILED: "This tag is not known; documents have plain values only",
   UNEXPECTED_TOKEN: "This does not belong here",
@@ -77,11 +81,7 @@ export function* yamlSteps(text: string): Steps<YamlSource> {
     else noteLines(text, lines);
   } catch (error) {
     // The parser descends by recursion; only brackets in brackets by the thousand exhaust it.
-    return refuse(
-      error instanceof RangeError
-        ? `The document is nested more than ${DEEPEST} levels deep`
-        : "The document is not YAML",
-    );
+    return refuse(error instanceof RangeError ? TOO_DEEP : "The document is not YAML");
   }
   for (const { code, pos } of [...(document?.errors ?? []), ...(document?.warnings ?? [])]) {
     survey.report(SYNTAX[code] ?? "The text is not YAML here", [], pos[0]);
@@ -112,9 +112,19 @@ function* composed(text: string, lines: LineCounter, survey: Survey): Steps<Docu
   const parser = new Parser(lines.addNewLine);
   lines.addNewLine(0);
   const tokens: CST.Token[] = [];
+  const bounds = new Bounds();
   let count = 0;
   for (const lexeme of new Lexer().lex(text)) {
-    for (const token of parser.next(lexeme)) tokens.push(token);
+    for (const token of parser.next(lexeme)) {
+      tokens.push(token);
+      bounds.add(token);
+    }
+    const excess = bounds.excess(parser.stack);
+    if (excess !== undefined) {
+      survey.report(excess, [], parser.offset - lexeme.length);
+      return undefined;
+    }
+    if (bounds.documents > 1) break;
     if (++count % LEXEMES_OF_A_STEP === 0) yield;
   }
   tokens.push(...parser.end());
@@ -122,6 +132,28 @@ function* composed(text: string, lines: LineCounter, survey: Survey): Steps<Docu
   const [first, second] = yield* composedInSteps(tokens, YAML_OPTIONS, MEMBERS_OF_A_STEP, text.length);
   if (second !== undefined) survey.report(SYNTAX.MULTIPLE_DOCS ?? "", [], second.range[0]);
   return first;
+}
+
+/** What ends the reading of a text at once, since what it would come to costs seconds in one step, and is nothing right. */
+class Bounds {
+  documents = 0;
+  #mistakes = 0;
+
+  /** A token at the root of the text that is complete. */
+  add({ type }: CST.Token): void {
+    if (type === "document") this.documents += 1;
+    if (type === "error" || type === "directive") this.#mistakes += 1;
+  }
+
+  /** Which bound is passed, as a sentence; `stack` is what the parser is in: the document, and the collections in each other. */
+  excess(stack: readonly CST.Token[]): string | undefined {
+    // Besides collections there are the document and a scalar. What is around the bound is judged when all is read.
+    if (stack.length > DEEPEST + 8) return TOO_DEEP;
+    if (this.#mistakes > MOST_ISSUES) return TOO_MANY_MISTAKES;
+    const inner = stack.at(-1);
+    const isMapping = inner?.type === "block-map" || (inner?.type === "flow-collection" && inner.start.source === "{");
+    return isMapping && inner.items.length > MOST_KEYS ? TOO_MANY_KEYS : undefined;
+  }
 }
 
 /** The core schema of YAML 1.2 and nothing besides: no merge keys, no tags of types. */
@@ -214,9 +246,7 @@ class Survey {
   /** `place` is where the walk is, one for all. */
   visit(node: unknown, place: (string | number)[], depth: number): void {
     if (depth > DEEPEST) {
-      if (!this.isTooDeep) {
-        this.report(`The document is nested more than ${DEEPEST} levels deep`, place, offsetOf(node));
-      }
+      if (!this.isTooDeep) this.report(TOO_DEEP, place, offsetOf(node));
       this.isTooDeep = true;
       return;
     }
