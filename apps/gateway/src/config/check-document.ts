@@ -88,7 +88,12 @@ export function* checkingSteps(reading: DocumentReading, parts: CheckParts, find
 
 /** How many errors issues stand for. */
 export function errorCount(issues: readonly Issue[]): number {
-  return issues.reduce((sum, issue) => (isError(issue) ? sum + (issue.count ?? 1) : sum), 0);
+  return issueCount(issues.filter(isError));
+}
+
+/** How many there are, with those that are not listed. */
+export function issueCount(issues: readonly Issue[]): number {
+  return issues.reduce((sum, { count = 1 }) => sum + count, 0);
 }
 
 /** Whether an issue keeps the document from being published. */

@@ -328,3 +328,36 @@ void test("what of the admin section is read at the start only is a warning as l
   assert.deepEqual(await warnings(""), ["/admin 1"]);
   assert.deepEqual(await warnings("admin: {}"), []);
 });
+
+void test("a check has the warning of what needs a restart, too, once something runs", async () => {
+  const { generations } = generationRig({ environment: { GATEWAY_ADMIN_DEV: "1" } });
+  const codes = async (): Promise<string[]> =>
+    (await generations.check(`${good}\nadmin: {bind: 127.0.0.1:2020}`)).map(({ code, path }) => `${code} ${path}`);
+  assert.deepEqual(await codes(), []);
+  await generations.submit({ text: `${good}\nadmin: {}`, source: "startup" });
+  assert.deepEqual(await codes(), ["restart_needed /admin/bind"]);
+});
+
+void test("warnings of a publication are a line of the log, whoever asked for it, with the first of many", async () => {
+  const { generations, lines } = generationRig();
+  const logged = (): { warnings: unknown[]; level: number }[] =>
+    lines.splice(0).flatMap((line) => {
+      const entry = JSON.parse(line) as { code: string; warnings: unknown[]; level: number };
+      return entry.code === "config_warnings" ? [entry] : [];
+    });
+  await generations.submit({ text: good, source: "startup" });
+  assert.deepEqual(logged(), [], "no warnings, no line");
+  await generations.submit({ text: `${good}\npolicies: [{name: a}]`, source: "reload" });
+  const [line] = logged();
+  assert.deepEqual(
+    [line?.level, line?.warnings],
+    [40, [{ code: "unused", path: "/policies/0", message: 'Nothing uses the policy "a"', line: 2 }]],
+  );
+  const many = Array.from({ length: 600 }, (_, at) => `{name: p${at}}`).join(", ");
+  await generations.submit({ text: `${good}\npolicies: [${many}]`, source: "reload" }, { dryRun: true });
+  assert.deepEqual(logged(), [], "a dry run tells nobody");
+  await generations.submit({ text: `${good}\npolicies: [${many}]`, source: "admin" });
+  const [long] = logged();
+  assert.partialDeepStrictEqual(long, { warning_count: 600, generation: 3 });
+  assert.equal(long?.warnings.length, 20);
+});

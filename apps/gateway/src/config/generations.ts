@@ -11,6 +11,7 @@ import {
   errorTrace,
   freshFindings,
   isError,
+  issueCount,
   type CheckParts,
   type Findings,
 } from "./check-document.ts";
@@ -20,7 +21,7 @@ import { diffDocuments, type Change } from "./diff-documents.ts";
 import { planChanges, type ChangePlan } from "./plan-changes.ts";
 import { withOnlyListener } from "./only-listener.ts";
 import type { GenerationHistory } from "./generation-history.ts";
-import { readingSteps, type DocumentReading } from "./read-document.ts";
+import { readingSteps, type DocumentReading, type SourcePlaces } from "./read-document.ts";
 import { startOnlyWarnings } from "./start-only.ts";
 import { inTurns } from "./steps.ts";
 import { contentHashOfNormal, hashText, normalDocument, toJson } from "./write-document.ts";
@@ -122,6 +123,9 @@ export interface GenerationParts extends CheckParts, CompileParts {
   readonly ownPart?: (document: ConfigDocument) => ConfigDocument;
 }
 
+/** Warnings in a line of the log; `POST /config/validate` lists all. */
+const MOST_LOGGED = 20;
+
 interface Built extends CheckedReading {
   readonly input: DocumentInput;
   readonly findings: Findings;
@@ -181,10 +185,13 @@ export class Generations {
     return await turn;
   }
 
-  /** Everything that is wrong with a text, and its warnings; changes nothing. */
-  async check(text: string): Promise<Issue[]> {
+  /** Everything that is wrong with a text, and the warnings that its publication would have; changes nothing. */
+  async check(text: string): Promise<readonly Issue[]> {
     const reading = this.#asRun(await inTurns(readingSteps(text, this.#parts.directory)));
-    return await inTurns(checkingSteps(reading, this.#parts, freshFindings(this.#parts.environment)));
+    const issues = await inTurns(checkingSteps(reading, this.#parts, freshFindings(this.#parts.environment)));
+    return reading.document === undefined || issues.some(isError)
+      ? issues
+      : this.#withStartOnly(issues, reading.document, reading.places);
   }
 
   /** Resolves when nothing is under way: no candidate, no record. */
@@ -255,10 +262,14 @@ export class Generations {
       places: reading.places,
       input: normal,
       findings,
-      warnings: [...issues, ...startOnlyWarnings(this.#started, document, reading.places)],
+      warnings: this.#withStartOnly(issues, document, reading.places),
       hash: contentHashOfNormal(normal),
       fingerprint: hash.digest("hex"),
     };
+  }
+
+  #withStartOnly(issues: readonly Issue[], document: ConfigDocument, places: SourcePlaces): readonly Issue[] {
+    return [...issues, ...startOnlyWarnings(this.#started, document, places)];
   }
 
   #asRun(reading: DocumentReading): DocumentReading {
@@ -340,6 +351,7 @@ export class Generations {
       { code: "config_published", ...counted, hash: hashText(hash), source: candidate.source },
       "configuration published",
     );
+    this.#logWarnings(facts);
     events.emit("config_published", counted);
     for (const listener of this.#listeners) {
       try {
@@ -348,6 +360,18 @@ export class Generations {
         failed("a listener", error);
       }
     }
+  }
+
+  /** Whoever changed a file sees no answer. Processes with the same configuration have the same warnings. */
+  #logWarnings({ generation, warnings }: GenerationFacts): void {
+    if (warnings.length === 0 || this.#parts.history === undefined) return;
+    const shown = warnings
+      .slice(0, MOST_LOGGED)
+      .map(({ code, path, message, line }) => ({ code, path, message, line }));
+    this.#parts.log.warn(
+      { code: "config_warnings", generation, warning_count: issueCount(warnings), warnings: shown },
+      "the configuration that was published has warnings",
+    );
   }
 
   #remember({ input }: Built, { text, source, actor }: SubmittedText, facts: GenerationFacts): void {
