@@ -224,3 +224,10 @@ void test("whatever a document becomes, its new text says it", () => {
     { numRuns: 1000 },
   );
 });
+
+void test("sections of which every line is commented out keep their comments, whatever else changes", () => {
+  const text = `${TEXT}webhooks:\n#  - url: http://127.0.0.1/\n#    events: [breaker_opened]\n# none yet\npolicies:\n`;
+  assert.equal(patched(text, merged({ gateway: { name: "other" } })), text.replace("name: shop", "name: other"));
+  const listed = patched(text, merged({ policies: [{ name: "p" }] }));
+  assert.equal(listed, text.replace("policies:\n", 'policies: [{"name":"p"}]\n'));
+});

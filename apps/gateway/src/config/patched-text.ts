@@ -65,7 +65,10 @@ function asWritten(document: Members, atRoot: ReadonlySet<string | undefined>): 
 }
 
 function sameDocument(found: unknown, wanted: DocumentInput): boolean {
-  return isMembers(found) && toJson(normalDocument(found)) === toJson(normalDocument(wanted));
+  if (!isMembers(found)) return false;
+  // A section whose every line is commented out has no value, and means the same as one that is not there.
+  const valued = Object.fromEntries(Object.entries(found).filter(([, value]) => value !== null));
+  return toJson(normalDocument(valued)) === toJson(normalDocument(wanted));
 }
 
 /** What nodes stand for, without a schema. */
