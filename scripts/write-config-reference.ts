@@ -42,6 +42,32 @@ their block is.
 Editors complete and check a document by \`sluice schema > gateway.schema.json\` and a first line
 \`# yaml-language-server: $schema=./gateway.schema.json\`. This page is made from the same schema, by
 \`node scripts/write-config-reference.ts\`.
+
+## In TypeScript
+
+A program inside this repository can make a document with types, so that the compiler knows fields and choices:
+
+\`\`\`ts
+// gateway.config.ts
+import { configText, defineConfig } from "@headworks/gateway-contract";
+
+const config = defineConfig({
+  listeners: [{ name: "public", address: "127.0.0.1", port: 8080 }],
+  routes: [
+    {
+      name: "hello",
+      match: { path: { type: "prefix", value: "/" } },
+      action: { type: "respond", status: 200, body: "hello" },
+    },
+  ],
+});
+process.stdout.write(configText(config));
+\`\`\`
+
+Sluice itself reads text only, so the program writes it: \`node gateway.config.ts > gateway.json\`, then
+\`sluice validate gateway.json\` and \`sluice serve --config gateway.json\`. The running gateway follows \`gateway.json\`: write it
+again, and it is reloaded. Numbers above 2^53 are written as bigints, such as \`18446744073709551615n\`. Types say less than
+\`sluice validate\`, which checks names, bounds and files as well.
 `;
 
 /** The page: a table for each section of the document. */

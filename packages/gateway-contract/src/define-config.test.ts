@@ -23,6 +23,17 @@ void test("mistakes are mistakes of types, and at run time the configuration sta
   defineConfig({ upstreams: [{ name: "u", load_balancer: "best" }] });
   // @ts-expect-error A text where a number belongs.
   defineConfig({ listeners: [{ name: "l", address: "::", port: "80" }] });
+  // @ts-expect-error A field that does not exist beside those that have to be there.
+  defineConfig({ listeners: [{ name: "l", address: "::", port: 80, protocl: "https" }] });
+  const match = { path: { type: "prefix", value: "/" } } as const;
+  defineConfig({
+    routes: [
+      // @ts-expect-error A field of another action.
+      { name: "r", match, action: { type: "respond", status: 200, rewrite: { type: "strip_prefix" } } },
+    ],
+  });
+  // @ts-expect-error A field that does not exist at the root, beside one that does.
+  defineConfig({ listeners: [], webhook: [] });
   // @ts-expect-error A credential without its type.
   defineConfig({ consumers: [{ name: "c", credentials: [{ key: "k" }] }] });
   assert.deepEqual(config, { upstream: [] });

@@ -13,8 +13,11 @@ type Written<T> = T extends bigint
 /** A configuration as TypeScript and JavaScript write it. */
 export type WrittenConfig = Written<DocumentInput>;
 
-/** Gives a configuration back as it is; editors know all its fields by this call. */
-export function defineConfig<const C extends WrittenConfig>(config: C): C {
+/**
+ * Gives a configuration back as it is; editors know all its fields by this call, and the compiler notices those that it has
+ * not, which it would not if the type were inferred.
+ */
+export function defineConfig(config: WrittenConfig): WrittenConfig {
   return config;
 }
 
