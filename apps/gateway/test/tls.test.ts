@@ -108,6 +108,29 @@ test("TLS: the certificate is chosen by the exact name the client asks for, else
   }
 });
 
+test("TLS: a certificate for *.name is chosen for names with one label more, after one for exactly that name", async () => {
+  await using rig = await certificates();
+  await using gateway = await secureGateway({
+    ...(await rig.issue("fallback", ["fallback.test"])),
+    certificates: [
+      { server_names: ["*.W.test"], ...(await rig.issue("w", ["*.w.test"])) },
+      { server_names: ["exact.w.test"], ...(await rig.issue("e", ["exact.w.test"])) },
+      { server_names: ["*.bücher.test"], ...(await rig.issue("i", ["*.xn--bcher-kva.test"])) },
+    ],
+  });
+  for (const [servername, shown] of [
+    ["a.w.test", "DNS:*.w.test"],
+    ["A.W.TEST", "DNS:*.w.test"],
+    ["exact.w.test", "DNS:exact.w.test"],
+    ["w.test", "DNS:fallback.test"],
+    ["a.b.w.test", "DNS:fallback.test"],
+    ["test", "DNS:fallback.test"],
+    ["a.xn--bcher-kva.test", "DNS:*.xn--bcher-kva.test"],
+  ] as const) {
+    assert.equal(await shownName(gateway.port(), { servername }), shown, servername);
+  }
+});
+
 test("TLS: without a fallback pair the first certificate is the fallback", async () => {
   await using rig = await certificates();
   await using gateway = await secureGateway({

@@ -93,7 +93,8 @@ export const FIELD_NOTES: Readonly<Record<string, string>> = {
     "Certificate chain (PEM) for names without one of their own, and for clients without SNI.",
   "listeners[].tls.key_file": "Its private key (PEM).",
   "listeners[].tls.certificates": "Certificates by server name.",
-  "listeners[].tls.certificates[].server_names": "Exact names, in any letter case.",
+  "listeners[].tls.certificates[].server_names":
+    "Names in any letter case. *.example.com is for every name with one label more, unless another certificate is for exactly that name.",
   "listeners[].tls.certificates[].cert_file": "Certificate chain (PEM).",
   "listeners[].tls.certificates[].key_file": "Its private key (PEM).",
   "listeners[].tls.client_ca_file":

@@ -3,7 +3,7 @@ import type { Static } from "typebox";
 import { Authorization } from "./authorization.ts";
 import { FilePath, ListenPort, Ms, Name, NameList, PositiveMs } from "./primitives.ts";
 
-/** One certificate of a listener, chosen by the exact server name, in any letter case. */
+/** One certificate of a listener, chosen by the server name that a client sends, in any letter case. */
 const Certificate = strictObject({
   server_names: Type.Array(Type.String({ minLength: 1 }), { minItems: 1 }),
   cert_file: FilePath,

@@ -333,6 +333,26 @@ void test("certificates and keys have to be there, to be PEM, and to belong toge
   const twice =
     "certificates: [{server_names: [a.test, b.test], cert_file: cert, key_file: key}, {server_names: [A.test], cert_file: cert, key_file: key}]";
   assert.deepEqual(codes(twice), ["duplicate_name /listeners/0/tls/certificates/1/server_names/0"]);
+  const names = (list: string): string[] =>
+    codes(`certificates: [{server_names: [${list}], cert_file: cert, key_file: key}]`);
+  assert.deepEqual(names("'*.a.test', a.test, '*.test', Bücher.example, x_y.test, localhost, a.test."), [
+    "duplicate_name /listeners/0/tls/certificates/0/server_names/6",
+  ]);
+  for (const wrong of [
+    "'*'",
+    "'*.'",
+    "'a.*.test'",
+    "'*a.test'",
+    "'*.*.test'",
+    "'a.test:443'",
+    "10.0.0.1",
+    "'*.10.0.0.1'",
+    "'::1'",
+    "'a b'",
+    ".a.test",
+  ]) {
+    assert.deepEqual(names(wrong), ["bad_value /listeners/0/tls/certificates/0/server_names/0"], wrong);
+  }
   const parts = { checks: [], clock: new FakeClock(Date.UTC(2090, 0, 1)), environment: {} };
   const late = checkDocument(
     readDocument(listener("cert_file: cert, key_file: key"), directory.path),

@@ -1,8 +1,8 @@
 // Tested by check-document.test.ts
 import { createPrivateKey, X509Certificate } from "node:crypto";
 import type { KeyObject } from "node:crypto";
-import { canonicalHost, isLoopback, isUnspecified, parseAddress } from "@headworks/host-patterns";
-import { DEFAULT_ADMIN_BIND, type ConfigDocument, type Listener } from "@headworks/gateway-contract";
+import { canonicalHost, isLoopback, isUnspecified, parseAddress, parseHostPort } from "@headworks/host-patterns";
+import { DEFAULT_ADMIN_BIND, type ConfigDocument, type Listener, type ListenerTls } from "@headworks/gateway-contract";
 import type { IssueReport } from "#slice.ts";
 import type { FileReader } from "./file-reader.ts";
 import type { Place } from "./pointer.ts";
@@ -73,18 +73,40 @@ function checkListener(listener: Listener, place: Place, report: IssueReport, fi
     report.error("required", [...place, "tls", "cert_file"], `${title} has no certificate`);
   }
   files.checkPair({ cert: tls.cert_file, key: tls.key_file }, [...place, "tls"], ["cert_file", "key_file"]);
-  const names = new Set<string>();
   for (const [at, entry] of certificates.entries()) {
     const own = [...place, "tls", "certificates", at];
     files.checkPair({ cert: entry.cert_file, key: entry.key_file }, own, ["cert_file", "key_file"]);
+  }
+  checkServerNames(certificates, title, [...place, "tls", "certificates"], report);
+  files.checkRoots(tls.client_ca_file, [...place, "tls", "client_ca_file"]);
+}
+
+function checkServerNames(
+  certificates: NonNullable<ListenerTls["certificates"]>,
+  title: string,
+  place: Place,
+  report: IssueReport,
+): void {
+  const names = new Set<string>();
+  for (const [at, entry] of certificates.entries()) {
     for (const [index, name] of entry.server_names.entries()) {
+      const own = [...place, at, "server_names", index];
+      if (!isServerName(name)) {
+        const message = `${title} has a certificate for "${name}", which no client asks for; write a host name such as example.com, or *.example.com for all names with one label more`;
+        report.error("bad_value", own, message);
+      }
       const canonical = canonicalHost(name);
       const message = `${title} has two certificates for "${name}"`;
-      if (names.has(canonical)) report.error("duplicate_name", [...own, "server_names", index], message);
+      if (names.has(canonical)) report.error("duplicate_name", own, message);
       names.add(canonical);
     }
   }
-  files.checkRoots(tls.client_ca_file, [...place, "tls", "client_ca_file"]);
+}
+
+/** Whether clients of TLS can ask for a name, or for one below it, where `*` stands for its first label. */
+function isServerName(text: string): boolean {
+  const parsed = parseHostPort(text.startsWith("*.") ? text.slice(2) : text);
+  return !("issue" in parsed) && parsed.port === undefined && parseAddress(canonicalHost(parsed.host)) === undefined;
 }
 
 /** The address and port of `admin.bind`; undefined when it is not both. IPv6 in brackets. */

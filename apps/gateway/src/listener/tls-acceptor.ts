@@ -57,7 +57,7 @@ export class TlsAcceptor {
       rejectUnauthorized: false,
       allowHalfOpen: true,
       pauseOnConnect: true,
-      SNICallback: (name, done) => done(null, this.#material.contexts.get(name.toLowerCase())),
+      SNICallback: (name, done) => done(null, this.#material.contextFor(name)),
     });
     this.#server.on("secureConnection", this.#onSecure);
     this.#server.on("tlsClientError", (error, socket) => this.#failed(socket, error.message));

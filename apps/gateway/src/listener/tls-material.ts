@@ -2,14 +2,15 @@
 import { createHash, createPrivateKey, X509Certificate } from "node:crypto";
 import { readFile } from "node:fs/promises";
 import { createSecureContext, type SecureContext, type SecureContextOptions } from "node:tls";
+import { canonicalHost } from "@headworks/host-patterns";
 import type { ListenerTls } from "@headworks/gateway-contract";
 
 /** Certificates as they were read from their files at one moment. */
 export interface TlsMaterial {
   /** For names that nothing else is for, and for clients that send none. */
   readonly fallback: SecureContextOptions;
-  /** By lower-case name. */
-  readonly contexts: ReadonlyMap<string, SecureContext>;
+  /** What is for a name that a client sends: a certificate of exactly that name, before one of `*.` and all but its first label. */
+  contextFor(name: string): SecureContext | undefined;
   /** The same for the same authorities of clients: a session must not outlive the trust it began under. */
   readonly trust: string;
   /** The same for the same contents of all files. */
@@ -53,13 +54,21 @@ export async function readTlsMaterial(tls: ListenerTls, sessionIdContext: string
     };
     const context = contextOf({ ...options, cert, key }, entry.cert_file ?? "");
     fallback ??= options;
-    for (const name of entry.server_names) contexts.set(name.toLowerCase(), context);
+    for (const name of entry.server_names) contexts.set(canonicalHost(name), context);
   }
   if (fallback === undefined) throw new Error("there is no certificate");
   const trust = createHash("sha256")
     .update(ca ?? "")
     .digest("hex");
-  return { fallback, contexts, trust, fingerprint: hash.digest("hex") };
+  return {
+    fallback,
+    contextFor: (sent) => {
+      const name = sent.toLowerCase();
+      return contexts.get(name) ?? contexts.get(`*${name.slice(name.indexOf("."))}`);
+    },
+    trust,
+    fingerprint: hash.digest("hex"),
+  };
 }
 
 type Pair = SecureContextOptions & { readonly cert: Buffer; readonly key: Buffer };
