@@ -61,6 +61,34 @@ test("a key that is given out is good at once beside that of the document, is sh
   assert.doesNotMatch(list.text, /chosen-by/);
 });
 
+test("a document cannot give a consumer the key that another one was given; what it was given itself is a warning", async () => {
+  await using directory = await temporaryDirectory();
+  await using gateway = await startGateway(document, withState(directory.file("state.db")));
+  const issued = await post(gateway, "/consumers/acme/credentials", { key: "chosen-by-the-operator" });
+  const proposed = async (consumers: object): Promise<string[]> => {
+    const answer = await call(gateway, "/config/validate", {
+      method: "POST",
+      body: JSON.stringify({ ...document, consumers }),
+      headers: { "content-type": "application/json" },
+    });
+    const { issues } = answer.json() as unknown as { issues: { severity: string; code: string; path: string }[] };
+    assert.doesNotMatch(answer.text, /chosen-by/);
+    return issues
+      .filter(({ code }) => code === "duplicate_credential")
+      .map(({ severity, code, path }) => `${severity} ${code} ${path}`);
+  };
+  const having = (name: string): object => ({
+    name,
+    credentials: [{ type: "api_key", key: "chosen-by-the-operator" }],
+  });
+  const place = (at: number): string => `duplicate_credential /consumers/${at}/credentials/0/key`;
+  assert.deepEqual(await proposed([{ name: "acme" }, having("idle")]), [`error ${place(1)}`]);
+  assert.deepEqual(await proposed([having("acme")]), [`warning ${place(0)}`]);
+  assert.deepEqual(await proposed([having("idle")]), [], "the key of a consumer that is gone opens nothing");
+  await post(gateway, `/credentials/${issued.json()["credential_id"] ?? ""}/retire`);
+  assert.deepEqual(await proposed([{ name: "acme" }, having("idle")]), []);
+});
+
 test("a key is retired now, or at a time, and stays listed", async () => {
   await using directory = await temporaryDirectory();
   let nowMs = Date.parse("2027-01-01T00:00:00Z");

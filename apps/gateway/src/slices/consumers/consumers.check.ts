@@ -5,6 +5,7 @@ import { plainFingerprint } from "./client-certificates.ts";
 import { credentialsOf } from "./consumer-identity.ts";
 import { digestOfText } from "./credential-digest.ts";
 import { CredentialOwners } from "./credential-owners.ts";
+import type { IssuedKeys } from "./issued-keys.ts";
 import { checkValidity } from "./validity.ts";
 import { checkTokens } from "./token-issues.ts";
 
@@ -13,8 +14,16 @@ const SENDABLE = /^[^\x00-\x20\x7f](?:[^\x00-\x08\x0a-\x1f\x7f]*[^\x00-\x20\x7f]
 /** Upstreams read names from `X-Consumer-Name`, and agree only about ASCII. */
 const NAME = /^[!-~](?:[ -~]*[!-~])?$/;
 
-/** Every credential can be presented and leads to one consumer. No message tells a secret. */
-export function checkConsumers(document: ConfigDocument, report: IssueReport, scope: CheckScope): void {
+/**
+ * Every credential can be presented and leads to one consumer; `issued` are keys beside those of the document. No message
+ * tells a secret.
+ */
+export function checkConsumers(
+  document: ConfigDocument,
+  report: IssueReport,
+  scope: CheckScope,
+  issued?: Pick<IssuedKeys, "ownerOf">,
+): void {
   for (const [at, { name }] of document.consumers.entries()) {
     if (NAME.test(name)) continue;
     const message = "The name of a consumer is sent to upstreams in X-Consumer-Name, so it must be visible ASCII";
@@ -26,14 +35,20 @@ export function checkConsumers(document: ConfigDocument, report: IssueReport, sc
       checkValidity(credential, whose, place, { report, nowMs: scope.clock.now() });
     }
   }
-  checkApiKeys(document, report, scope);
+  checkApiKeys(document, report, scope, issued);
   checkUserNames(document, report);
   checkSigningKeys(document, report);
   checkCertificates(document, report);
   checkTokens(document, report, scope);
 }
 
-function checkApiKeys({ consumers }: ConfigDocument, report: IssueReport, scope: CheckScope): void {
+function checkApiKeys(
+  { consumers }: ConfigDocument,
+  report: IssueReport,
+  scope: CheckScope,
+  issued: Pick<IssuedKeys, "ownerOf"> | undefined,
+): void {
+  const names = new Set(consumers.map(({ name }) => name));
   const owners = new CredentialOwners(report, "API key");
   for (const { consumer, credential, place } of credentialsOf(consumers, "api_key")) {
     const key = scope.secret(credential.key)?.reveal();
@@ -43,7 +58,18 @@ function checkApiKeys({ consumers }: ConfigDocument, report: IssueReport, scope:
       const message = `An API key of "${consumer.name}" has control characters, or space at its ends: no header can carry it`;
       report.error("bad_value", [...place, "key"], message);
     }
-    owners.add(digestOfText(key).toString("hex"), consumer.name, [...place, "key"]);
+    const digest = digestOfText(key);
+    owners.add(digest.toString("hex"), consumer.name, [...place, "key"]);
+    const holder = issued?.ownerOf(digest);
+    // A key of a consumer that is not in the document opens nothing.
+    if (holder === undefined || !names.has(holder)) continue;
+    if (holder === consumer.name) {
+      const message = `"${holder}" was given this API key over the admin API, too; retiring it there does not end it`;
+      report.warning("duplicate_credential", [...place, "key"], message);
+    } else {
+      const message = `"${consumer.name}" has the same API key as "${holder}" was given over the admin API, so nobody could tell whose a request is`;
+      report.error("duplicate_credential", [...place, "key"], message);
+    }
   }
 }
 

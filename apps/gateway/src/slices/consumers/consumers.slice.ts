@@ -86,7 +86,12 @@ export function createConsumers(host: ConsumersHost): ConsumersSlice {
     };
   };
 
-  return { name: "consumers", check: checkConsumers, compile, hasKey: (key) => published?.knows(key) === true };
+  return {
+    name: "consumers",
+    check: (document, report, scope) => checkConsumers(document, report, scope, host.issued),
+    compile,
+    hasKey: (key) => published?.knows(key) === true,
+  };
 }
 
 interface ReaderParts {
