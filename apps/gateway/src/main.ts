@@ -14,6 +14,10 @@ const { version } = (await import("../package.json", { with: { type: "json" } })
 process.exitCode = await runCommandLine(process.argv.slice(2), {
   version,
   environment: process.env,
+  // Opened by who reads it.
+  get stdin() {
+    return process.stdin;
+  },
   stdout: process.stdout,
   stderr: process.stderr,
   createLogger: async (level) => (await import("#process-log.ts")).openProcessLog(level),

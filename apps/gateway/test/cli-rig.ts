@@ -1,3 +1,4 @@
+import { Readable } from "node:stream";
 import { pino } from "pino";
 import { runCommandLine } from "#cli/program.ts";
 
@@ -12,12 +13,13 @@ export interface Ran {
 export async function sluice(
   args: readonly string[],
   environment: Readonly<Record<string, string | undefined>> = {},
-  { isTTY = false } = {},
+  { isTTY = false, stdin = "" } = {},
 ): Promise<Ran> {
   let [out, err] = ["", ""];
   const code = await runCommandLine(args, {
     version: "9.9.9",
     environment,
+    stdin: Readable.from([Buffer.from(stdin)]),
     stdout: { isTTY, write: (text) => (out += text) },
     stderr: { isTTY, write: (text) => (err += text) },
     createLogger: async () => await Promise.resolve(pino({ enabled: false })),

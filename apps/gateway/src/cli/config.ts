@@ -1,6 +1,6 @@
 // Tested by ../../test/cli-online.test.ts
 import type { RouteTraffic } from "@headworks/gateway-contract";
-import { readConfigFile } from "#config/watch-file.ts";
+import { documentText } from "./document-file.ts";
 import { EXIT } from "./invocation.ts";
 import type { Online } from "./online-commands.ts";
 import { shareText } from "./recent-traffic.ts";
@@ -28,11 +28,8 @@ export interface ApplyOptions {
 
 /** `sluice config apply FILE`: publishes a document. */
 export async function apply(file: string, options: ApplyOptions, online: Online): Promise<number> {
-  const outcome = await readConfigFile(file === "-" ? "/dev/stdin" : file, { allowsPipes: true });
-  if (!outcome.ok) {
-    online.invocation.stderr.write(`sluice: the file ${file} ${outcome.why}\n`);
-    return EXIT.failure;
-  }
+  const body = await documentText(file, online.invocation);
+  if (body === undefined) return EXIT.failure;
   const query = new URLSearchParams();
   if (options.dryRun === true) query.set("dry_run", "true");
   if (options.overwrite === true) query.set("overwrite", "true");
@@ -43,7 +40,7 @@ export async function apply(file: string, options: ApplyOptions, online: Online)
       "content-type": "application/yaml",
       ...(options.ifMatch === undefined ? {} : { "if-match": options.ifMatch }),
     },
-    body: outcome.text,
+    body,
   });
   show(text, options.dryRun === true ? "would be published as" : "published as", online);
   return EXIT.ok;

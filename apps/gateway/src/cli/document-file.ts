@@ -3,7 +3,7 @@ import { dirname } from "node:path";
 import type { Issue } from "@headworks/gateway-contract";
 import { checkDocument, freshFindings, isError, type CheckParts } from "#config/check-document.ts";
 import { readDocument, type DocumentReading } from "#config/read-document.ts";
-import { readConfigFile } from "#config/watch-file.ts";
+import { readConfigFile, readConfigInput } from "#config/watch-file.ts";
 import type { Invocation } from "./invocation.ts";
 
 /** A configuration file on the command line; `-` is standard input. */
@@ -14,18 +14,25 @@ export interface DocumentFile {
   readonly reading: DocumentReading;
 }
 
-/** Where commands that only look at documents write. */
-export type Streams = Pick<Invocation, "stdout" | "stderr">;
+/** What commands that only look at documents read and write. */
+export type Streams = Pick<Invocation, "stdin" | "stdout" | "stderr">;
+
+/** The text of a file, or of standard input for `-`; undefined after the reason was said on standard error. */
+export async function documentText(name: string, streams: Streams): Promise<string | undefined> {
+  // Opened by its name, standard input can be no socket.
+  const outcome =
+    name === "-" ? await readConfigInput(streams.stdin) : await readConfigFile(name, { allowsPipes: true });
+  if (outcome.ok) return outcome.text;
+  streams.stderr.write(`sluice: ${name === "-" ? "standard input" : `the file ${name}`} ${outcome.why}\n`);
+  return undefined;
+}
 
 /** Reads a file and its structure; undefined after the reason was said on standard error. */
 export async function openDocument(name: string, streams: Streams): Promise<DocumentFile | undefined> {
-  const outcome = await readConfigFile(name === "-" ? "/dev/stdin" : name, { allowsPipes: true });
-  if (!outcome.ok) {
-    streams.stderr.write(`sluice: ${name === "-" ? "standard input" : `the file ${name}`} ${outcome.why}\n`);
-    return undefined;
-  }
+  const text = await documentText(name, streams);
+  if (text === undefined) return undefined;
   const directory = name === "-" ? "." : dirname(name);
-  return { name, text: outcome.text, reading: readDocument(outcome.text, directory) };
+  return { name, text, reading: readDocument(text, directory) };
 }
 
 /** Everything that is wrong with a document, as starting the gateway with it would find, and its warnings. */

@@ -6,6 +6,7 @@ export interface Invocation {
   /** The version of Sluice. */
   readonly version: string;
   readonly environment: Readonly<Record<string, string | undefined>>;
+  readonly stdin: AsyncIterable<Uint8Array>;
   readonly stdout: Output;
   readonly stderr: Output;
   /** Makes the process's logger: JSON lines on standard output, at the level `GATEWAY_LOG` asks for. */

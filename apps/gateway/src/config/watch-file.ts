@@ -10,31 +10,44 @@ export type TextOutcome = { readonly ok: true; readonly text: string } | { reado
 /** Reads a configuration file: at most 4 MiB of UTF-8, pipes only where they are allowed. Never rejects. */
 export async function readConfigFile(path: string, { allowsPipes = false } = {}): Promise<TextOutcome> {
   try {
-    const isFile = (await stat(path)).isFile();
     // Waiting for somebody to write into a pipe would be waiting for ever.
-    if (!isFile && !allowsPipes) return { ok: false, why: "is not a regular file" };
-    const bytes = await readBounded(path, MOST_DOCUMENT_BYTES);
-    if (bytes === undefined) return { ok: false, why: `is larger than ${MOST_DOCUMENT_BYTES} bytes` };
-    return { ok: true, text: new TextDecoder("utf-8", { fatal: true }).decode(bytes) };
+    if (!allowsPipes && !(await stat(path)).isFile()) return { ok: false, why: "is not a regular file" };
   } catch (error) {
-    if (error instanceof TypeError) return { ok: false, why: "is not UTF-8" };
-    const code = error instanceof Error && "code" in error ? String(error.code) : "unknown error";
-    return { ok: false, why: code === "ENOENT" ? "does not exist" : `cannot be read (${code})` };
+    return unreadable(error);
+  }
+  return await readConfigInput(piecesOf(path));
+}
+
+/** The same of what comes piece by piece, such as standard input. Never rejects. */
+export async function readConfigInput(input: AsyncIterable<Uint8Array>): Promise<TextOutcome> {
+  try {
+    const pieces: Uint8Array[] = [];
+    let total = 0;
+    for await (const piece of input) {
+      total += piece.length;
+      if (total > MOST_DOCUMENT_BYTES) return { ok: false, why: `is larger than ${MOST_DOCUMENT_BYTES} bytes` };
+      pieces.push(piece);
+    }
+    return { ok: true, text: new TextDecoder("utf-8", { fatal: true }).decode(Buffer.concat(pieces)) };
+  } catch (error) {
+    return unreadable(error);
   }
 }
 
-/** Undefined when there is more than `mostBytes`. */
-async function readBounded(path: string, mostBytes: number): Promise<Buffer | undefined> {
+function unreadable(error: unknown): TextOutcome {
+  if (error instanceof TypeError) return { ok: false, why: "is not UTF-8" };
+  const code = error instanceof Error && "code" in error ? String(error.code) : "unknown error";
+  return { ok: false, why: code === "ENOENT" ? "does not exist" : `cannot be read (${code})` };
+}
+
+async function* piecesOf(path: string): AsyncGenerator<Uint8Array> {
   const file = await open(path, "r");
   try {
-    const pieces: Buffer[] = [];
-    for (let total = 0; total <= mostBytes;) {
+    for (;;) {
       const { bytesRead, buffer } = await file.read(Buffer.allocUnsafe(65_536), 0, 65_536, null);
-      if (bytesRead === 0) return Buffer.concat(pieces);
-      total += bytesRead;
-      pieces.push(buffer.subarray(0, bytesRead));
+      if (bytesRead === 0) return;
+      yield buffer.subarray(0, bytesRead);
     }
-    return undefined;
   } finally {
     await file.close();
   }

@@ -1,11 +1,20 @@
 import assert from "node:assert/strict";
 import { chmod, readFile, stat, writeFile } from "node:fs/promises";
+import { Readable } from "node:stream";
 import { test } from "node:test";
-import { FakeClock, temporaryDirectory, type TemporaryDirectory } from "@headworks/testkit";
+import { fileURLToPath } from "node:url";
+import { FakeClock, runProcess, temporaryDirectory, type TemporaryDirectory } from "@headworks/testkit";
 import { Command } from "commander";
 import { addDocumentCommands } from "#cli/document-commands.ts";
 import type { DocumentCheck } from "#config/check-document.ts";
 import { explainRoute } from "#routing/explain.ts";
+
+const good = `# The only route.
+routes:
+  - name: a      # of the shop
+    match: {path: {type: prefix, value: /}}
+    action: {type: respond, status: 200}
+`;
 
 interface Ran {
   readonly code: number | undefined;
@@ -22,6 +31,7 @@ async function run(
   let [out, err] = ["", ""];
   let code: number | undefined;
   const streams = {
+    stdin: Readable.from([Buffer.from(good)]),
     stdout: { write: (text: string) => (out += text) },
     stderr: { write: (text: string) => (err += text) },
   };
@@ -38,13 +48,6 @@ async function run(
   const short = (text: string): string => text.replaceAll(`${directory.path}/`, "");
   return { code, out: short(out), err: short(err) };
 }
-
-const good = `# The only route.
-routes:
-  - name: a      # of the shop
-    match: {path: {type: prefix, value: /}}
-    action: {type: respond, status: 200}
-`;
 
 void test("validate says how many routes there are, or each error with its place, and has exit codes 0 and 1", async () => {
   await using directory = await temporaryDirectory();
@@ -236,4 +239,13 @@ void test("no command prints a secret", async () => {
     const { out, err } = await run(directory, args);
     assert.ok(!(out + err).includes("s3cret"), args.join(" "));
   }
+});
+
+void test("a document comes from standard input for -, be that a pipe or a socket, which cannot be opened by its name", async () => {
+  await using directory = await temporaryDirectory();
+  assert.deepEqual(await run(directory, ["validate", "-"]), { code: 0, out: "ok: 1 routes\n", err: "" });
+  // What a process of Node gives to its children is a socket.
+  const sluice = fileURLToPath(new URL("../../bin/sluice.js", import.meta.url));
+  const { code, stdout, stderr } = await runProcess(process.execPath, [sluice, "validate", "-"], { input: good });
+  assert.deepEqual([code, stdout, stderr], [0, "ok: 1 routes\n", ""]);
 });

@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { readdirSync, readFileSync } from "node:fs";
 import { writeFile } from "node:fs/promises";
 import { setTimeout as sleep } from "node:timers/promises";
+import { Readable } from "node:stream";
 import { test } from "node:test";
 import { fileURLToPath } from "node:url";
 import { pino } from "pino";
@@ -251,6 +252,7 @@ test("U18: signals are listened to before anybody is told that the gateway runs"
     {
       version: "0",
       environment: {},
+      stdin: Readable.from([]),
       stdout: { write: () => undefined },
       stderr: { write: (text) => steps.push(text.includes("listeners") ? "said" : text) },
       createLogger: async () => await Promise.resolve(pino({ level: "silent" })),
