@@ -31,7 +31,7 @@ export function checkValidity(
   const moments = ["not_before", "not_after"] as const;
   const [fromMs, untilMs] = moments.map((name) => {
     const text = credential[name];
-    const ms = text === undefined ? undefined : Date.parse(text);
+    const ms = text === undefined ? undefined : momentMs(text);
     if (Number.isNaN(ms)) report.error("bad_value", [...place, name], `There is no ${text}`);
     return ms;
   });
@@ -41,4 +41,11 @@ export function checkValidity(
   } else if (untilMs <= nowMs) {
     report.warning("unused", [...place, "not_after"], `${whose} is not good any more and can be taken out`);
   }
+}
+
+/** Milliseconds since 1970; NaN for a moment that does not exist, such as one on February 30, which the engine takes for March 2. */
+function momentMs(text: string): number {
+  const day = text.slice(0, 10);
+  const dayMs = Date.parse(day);
+  return Number.isNaN(dayMs) || !new Date(dayMs).toISOString().startsWith(day) ? Number.NaN : Date.parse(text);
 }
