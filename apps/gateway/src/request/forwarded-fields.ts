@@ -1,3 +1,4 @@
+import type { GatewaySettings } from "@headworks/gateway-contract";
 import { ownText, type RawFields } from "@headworks/http1";
 import type { RequestContext } from "./context.ts";
 import { countedDown } from "./own-answers.ts";
@@ -129,6 +130,15 @@ export class RequestIdField {
 
 /** What it is called unless the document says otherwise. */
 export const X_REQUEST_ID = new RequestIdField("X-Request-Id");
+
+/** Whether a field of answers carries an id, which the gateway adds to each of them behind all other fields. */
+export function carriesAnId(
+  name: string,
+  { request_id_header: idField }: Pick<GatewaySettings, "request_id_header">,
+): boolean {
+  const lowerName = name.toLowerCase();
+  return lowerName === LOWER_CORRELATION || lowerName === (idField?.toLowerCase() ?? X_REQUEST_ID.lowerName);
+}
 
 /** Mean something of their own to clients, upstreams or this gateway. */
 const NO_IDS = new Set(["accept", "authorization", "cookie", "date", "set-cookie", "vary", "via", "x-api-key"]);

@@ -1,6 +1,7 @@
 // Tested by check-routes.test.ts
-import type { Action, Rewrite, Route } from "@headworks/gateway-contract";
+import type { Action, GatewaySettings, Rewrite, Route } from "@headworks/gateway-contract";
 import { compilePattern } from "@headworks/linear-pattern";
+import { carriesAnId } from "#request/forwarded-fields.ts";
 import type { IssueReport } from "#slice.ts";
 import { HOST } from "./check-criteria.ts";
 import { pathProblem, patternProblem, type Place } from "./path-problems.ts";
@@ -8,7 +9,7 @@ import { barePrefix, hasPrefix, parameterNames, parseTemplate } from "./path-tem
 import { parseSubstitution } from "./substitution.ts";
 
 /** Reports what a route cannot do, or would do without effect. */
-export function checkAction(route: Route, place: Place, report: IssueReport): void {
+export function checkAction(route: Route, gateway: GatewaySettings, place: Place, report: IssueReport): void {
   const own = [...place, "action"];
   switch (route.action.type) {
     case "proxy":
@@ -18,7 +19,7 @@ export function checkAction(route: Route, place: Place, report: IssueReport): vo
       checkRedirect(route.action, own, report);
       break;
     case "respond":
-      checkRespond(route.action, own, report);
+      checkRespond(route.action, gateway, own, report);
   }
 }
 
@@ -152,9 +153,14 @@ const FRAMING: ReadonlySet<string> = new Set([
 ]);
 const WITHOUT_BODY: ReadonlySet<number> = new Set([204, 205, 304]);
 
-function checkRespond(action: Extract<Action, { type: "respond" }>, place: Place, report: IssueReport): void {
+function checkRespond(
+  action: Extract<Action, { type: "respond" }>,
+  gateway: GatewaySettings,
+  place: Place,
+  report: IssueReport,
+): void {
   for (const name of Object.keys(action.headers ?? {})) {
-    if (!FRAMING.has(name.toLowerCase())) continue;
+    if (!FRAMING.has(name.toLowerCase()) && !carriesAnId(name, gateway)) continue;
     report.error("bad_header", [...place, "headers", name], `${name} is set by the gateway, not by a route`);
   }
   if (WITHOUT_BODY.has(action.status) && (action.body ?? "") !== "") {

@@ -263,6 +263,12 @@ const ACTIONS: readonly (readonly [string, Match, Action, readonly string[]])[] 
     { type: "respond", status: 200, headers: { "Content-Length": "5" } },
     ["bad_header headers.Content-Length"],
   ],
+  [
+    "respond with the ids of requests",
+    at("prefix", "/"),
+    { type: "respond", status: 200, headers: { "x-request-id": "5", "X-Correlation-Id": "6" } },
+    ["bad_header headers.x-request-id", "bad_header headers.X-Correlation-Id"],
+  ],
   ["respond 204 with a body", at("prefix", "/"), { type: "respond", status: 204, body: "x" }, ["bad_value body"]],
 ];
 for (const [name, match, action, codes] of ACTIONS) {

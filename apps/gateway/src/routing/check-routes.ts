@@ -21,7 +21,7 @@ export function checkRoutes(document: ConfigDocument, report: IssueReport): void
     if (problem === undefined) paths.take(route, value);
     else report.error(path.type === "regex" ? "regex_invalid" : "bad_value", value, `The path ${problem}`);
     checkCriteria(route, place, report);
-    checkAction(route, place, report);
+    checkAction(route, document.gateway, place, report);
   }
   paths.warnOfShadowedPatterns();
 }

@@ -1,5 +1,6 @@
 // Tested by transforms.slice.test.ts
 import type { ConfigDocument, FieldChanges } from "@headworks/gateway-contract";
+import { carriesAnId } from "#request/forwarded-fields.ts";
 import type { IssueReport } from "#slice.ts";
 
 /** Belong to one connection or say how a message is framed: the gateway writes them itself (RFC 9110, 7.6.1). */
@@ -28,17 +29,21 @@ type Place = readonly (string | number)[];
 
 /** Fields that the gateway answers for cannot be changed, and no field of a client can become an identity. */
 export function checkTransforms(document: ConfigDocument, report: IssueReport): void {
+  const answerProblem = (name: string): string | undefined =>
+    carriesAnId(name, document.gateway)
+      ? `${name} carries an id, which the gateway adds to every answer`
+      : connectionProblem(name);
   for (const [index, { transforms, action }] of document.routes.entries()) {
     if (transforms === undefined) continue;
     const place = ["routes", index, "transforms"];
     const { request, response } = transforms;
-    checkFields(request?.headers, [...place, "request", "headers"], report);
+    checkFields(request?.headers, connectionProblem, [...place, "request", "headers"], report);
     for (const [from, to] of Object.entries(request?.headers?.rename ?? {})) {
       if (!isIdentity(to)) continue;
       const message = `A client could say who it is by sending ${from}: the gateway alone writes ${to}`;
       report.error("bad_header", [...place, "request", "headers", "rename", from], message);
     }
-    checkFields(response?.headers, [...place, "response", "headers"], report);
+    checkFields(response?.headers, answerProblem, [...place, "response", "headers"], report);
     if (request !== undefined && action.type !== "proxy") {
       const message = "Only requests of proxy routes can be changed: this route's action asks nobody";
       report.warning("unused", [...place, "request"], message);
@@ -46,10 +51,21 @@ export function checkTransforms(document: ConfigDocument, report: IssueReport): 
   }
 }
 
-function checkFields(changes: FieldChanges | undefined, place: Place, report: IssueReport): void {
+const connectionProblem = (name: string): string | undefined =>
+  CONNECTION_FIELDS.has(name.toLowerCase())
+    ? `${name} belongs to the connection; the gateway writes it itself`
+    : undefined;
+
+/** `problemOf` says why a field cannot be changed. */
+function checkFields(
+  changes: FieldChanges | undefined,
+  problemOf: (name: string) => string | undefined,
+  place: Place,
+  report: IssueReport,
+): void {
   const check = (name: string, at: Place): void => {
-    if (!CONNECTION_FIELDS.has(name.toLowerCase())) return;
-    report.error("bad_header", [...place, ...at], `${name} belongs to the connection; the gateway writes it itself`);
+    const problem = problemOf(name);
+    if (problem !== undefined) report.error("bad_header", [...place, ...at], problem);
   };
   for (const kind of ["set", "add"] as const) {
     for (const name of Object.keys(changes?.[kind] ?? {})) check(name, [kind, name]);

@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { FieldChanges, Transforms } from "@headworks/gateway-contract";
-import { issuesOfRoute } from "../../../test/route-documents.ts";
-import { decoratorOf, routeWith } from "../../../test/routing/requests.ts";
+import { issuesOf, issuesOfRoute } from "../../../test/route-documents.ts";
+import { decoratorOf, documentOf, routeWith } from "../../../test/routing/requests.ts";
 import { transforms } from "./transforms.slice.ts";
 
 const request = (headers: FieldChanges): Transforms => ({ request: { headers } });
@@ -27,6 +27,16 @@ const CASES: readonly (readonly [string, Transforms, readonly string[]])[] = [
       "bad_header response.headers.remove.1",
     ],
   ],
+  [
+    "ids of answers",
+    response({ set: { "x-request-id": "1" }, add: { "X-Correlation-Id": "1" }, remove: ["X-Request-Id"] }),
+    [
+      "bad_header response.headers.set.x-request-id",
+      "bad_header response.headers.add.X-Correlation-Id",
+      "bad_header response.headers.remove.0",
+    ],
+  ],
+  ["an id that requests get by the operator", request({ set: { "X-Request-Id": "1" } }), []],
   ["the host", request({ set: { Host: "a" } }), ["bad_header request.headers.set.Host"]],
   ["an identity set by the operator", request({ set: { "X-Forwarded-Prefix": "/v1", "X-Consumer-Tier": "gold" } }), []],
   ...["X-Consumer-Name", "x_consumer_groups", "X-Forwarded-For", "X-Real-IP", "Forwarded"].map(
@@ -62,4 +72,18 @@ test("transforms: refusals of the gateway are not changed, and a route without t
   const decorator = decoratorOf(transforms, routeWith("r", { path }, { transforms: response({ set: { A: "1" } }) }));
   assert.equal(decorator?.on, "action-responses");
   assert.equal(decoratorOf(transforms, routeWith("r", { path })), undefined);
+});
+
+test("transforms rules: the field that the document names for ids is that of the gateway, and the usual one is free", () => {
+  const found = issuesOf(transforms, {
+    ...documentOf([
+      routeWith(
+        "r",
+        { path: { type: "prefix", value: "/" } },
+        { transforms: response({ set: { "X-Trace": "1", "X-Request-Id": "1" } }) },
+      ),
+    ]),
+    gateway: { request_id_header: "x-trace" },
+  });
+  assert.deepEqual(found, ["bad_header routes.0.transforms.response.headers.set.X-Trace"]);
 });
