@@ -152,6 +152,11 @@ const cases: readonly (readonly [string, string, ...string[]])[] = [
     "required /gateway/load_shed_dry_run 1:30 load_shed_dry_run does nothing without max_concurrent_requests; set that, or leave this out",
   ],
   [
+    "an admission queue without a cap",
+    "gateway: {admission_queue: {enabled: true}}",
+    "required /gateway/admission_queue 1:11 admission_queue does nothing without max_concurrent_requests; set that, or leave this out",
+  ],
+  [
     "a certificate credential with nothing to know it by",
     "consumers: [{name: a, credentials: [{type: mtls}]}]",
     'required /consumers/0/credentials/0 1:37 A credential of the type mtls of "a" needs exactly one of subject and fingerprint',

@@ -16,6 +16,10 @@ export function checkEntities(document: ConfigDocument, report: IssueReport): vo
     const message = "load_shed_dry_run does nothing without max_concurrent_requests; set that, or leave this out";
     report.error("required", ["gateway", "load_shed_dry_run"], message);
   }
+  if (gateway.admission_queue?.enabled === true && gateway.max_concurrent_requests === undefined) {
+    const message = "admission_queue does nothing without max_concurrent_requests; set that, or leave this out";
+    report.error("required", ["gateway", "admission_queue"], message);
+  }
   const { request_id_header: idField } = gateway;
   if (idField !== undefined && !mayCarryRequestId(idField)) {
     const message = `${idField} means something else, so it cannot carry the id of requests`;
