@@ -19,6 +19,10 @@ test("a section has a table of all fields below it, those that must be there in 
             match: {
               anyOf: [{ properties: { path: { type: "string" } } }, { properties: { path: { type: "string" } } }],
             },
+            ratio: { type: "number", exclusiveMinimum: 0, maximum: 1 },
+            share: { type: "number", exclusiveMinimum: 0 },
+            count: { type: "integer", minimum: 0 },
+            most: { type: "integer", maximum: 9 },
             tags: { type: "array", items: { type: "string" } },
           },
         },
@@ -30,5 +34,9 @@ test("a section has a table of all fields below it, those that must be there in 
   assert.ok(text.includes("| **`name`** | string | a \\| b |"));
   assert.ok(text.includes("| `kind` | `one` `two` |  |"));
   assert.equal(text.split("`match.path`").length, 2, "once");
+  assert.ok(text.includes("| `ratio` | number above 0 to 1 |"));
+  assert.ok(text.includes("| `share` | number above 0 |"));
+  assert.ok(text.includes("| `count` | integer from 0 |"));
+  assert.ok(text.includes("| `most` | integer to 9 |"));
   assert.ok(text.includes("| `tags` | list of string |  |"));
 });

@@ -20,6 +20,7 @@ export interface FieldSchema {
   readonly anyOf?: readonly FieldSchema[];
   readonly minimum?: number;
   readonly maximum?: number;
+  readonly exclusiveMinimum?: number;
   readonly minItems?: number;
   readonly maxItems?: number;
 }
@@ -118,10 +119,12 @@ function typeText(schema: FieldSchema): string {
   }
   if (schema.type === "object") return schema.properties === undefined ? "names and values" : "block";
   const type = Array.isArray(schema.type) ? schema.type.join(" or ") : String(schema.type ?? "any");
-  const { minimum, maximum } = schema;
-  if (minimum === undefined && maximum === undefined) return type;
-  if (maximum === undefined) return `${type} from ${minimum}`;
-  return `${type} ${minimum ?? ""} to ${maximum}`;
+  const { minimum, maximum, exclusiveMinimum: below } = schema;
+  const parts = [type];
+  if (below !== undefined) parts.push(`above ${below}`);
+  else if (minimum !== undefined) parts.push(maximum === undefined ? `from ${minimum}` : String(minimum));
+  if (maximum !== undefined) parts.push(`to ${maximum}`);
+  return parts.join(" ");
 }
 
 function table(rows: readonly Row[]): string {

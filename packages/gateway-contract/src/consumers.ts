@@ -55,10 +55,13 @@ export const Credential = Type.Union([
 ]);
 export type Credential = Static<typeof Credential>;
 
+/** 0 is refused with a sentence of its own: who means no limit leaves a budget out. */
+const Budget = Type.Unsafe<bigint>({ ...Uint64, minimum: 1 });
+
 /** Budgets over UTC calendar windows (specification, consumer quotas). */
 export const Quotas = strictObject({
-  daily_requests: Type.Optional(Uint64),
-  monthly_requests: Type.Optional(Uint64),
+  daily_requests: Type.Optional(Budget),
+  monthly_requests: Type.Optional(Budget),
   dry_run: Type.Optional(DryRun),
 });
 export type Quotas = Static<typeof Quotas>;

@@ -13,10 +13,10 @@ export const FIELD_NOTES: Readonly<Record<string, string>> = {
   max_concurrent_requests:
     "Requests handled at the same time; more are answered with 503 gateway_saturated. Default: no limit.",
   load_shed_dry_run: "Let requests over the limit pass, and only log and count them. Default: false.",
-  admission_queue: "Lets requests over the limit wait for a moment instead of refusing them at once.",
+  admission_queue: "Lets requests over max_concurrent_requests wait for a moment instead of refusing them at once.",
   "admission_queue.enabled": "Default: false.",
-  "admission_queue.max_queue_size": "Requests that may wait.",
-  "admission_queue.queue_timeout_ms": "Longest wait; then 503 with Retry-After.",
+  "admission_queue.max_queue_size": "Requests that may wait. Default: 100.",
+  "admission_queue.queue_timeout_ms": "Longest wait; then 503 with Retry-After. Default: 1000.",
   "admission_queue.per_priority": "Low priorities may fill at most half of the queue. Default: true.",
   allow_empty_routes: "Do not warn when there are no routes. Default: false.",
   global_policies: "Policies for every request, also for those that no route takes.",
@@ -52,7 +52,8 @@ export const FIELD_NOTES: Readonly<Record<string, string>> = {
     "Judge IPv6 addresses that carry an IPv4 address (mapped, NAT64, 6to4, Teredo) by that address too. Default: true.",
   egress: "How connections of webhooks and policy callouts are made.",
   "egress.dns_timeout_ms": "Longest name lookup. Default: 2000.",
-  jwt_providers: "Where the keys of token issuers are.",
+  jwt_providers:
+    "Where the keys of token issuers are. A token needs `exp`: one that never ends is answered with 401, as one that ended is.",
   "jwt_providers[].name": "Name of the provider, unique.",
   "jwt_providers[].jwks_url": "URL of its JSON Web Key Set.",
   "jwt_providers[].issuer": "Value that `iss` must have.",
