@@ -262,3 +262,23 @@ test("a patch whose members are there twice is read as JSON is, and what is no p
     assert.doesNotMatch(answer.text, /secret/);
   }
 });
+
+test("members of a patch with names of prototypes are unknown fields like others", async () => {
+  const consumers = [{ name: "acme", credentials: [{ type: "api_key" as const, key: "an-inline-secret" }] }];
+  await using gateway = await startGateway({ listeners, admin: ADMIN, routes: [route("one")], consumers }, DEV);
+  const headers = { "content-type": "application/merge-patch+json" };
+  for (const name of ["__proto__", "constructor", "toString", "nobody"]) {
+    for (const [body, path] of [
+      [`{"${name}": {"routes": []}}`, `/${name}`],
+      [`{"name": "x", "gateway": {"${name}": 1}}`, `/gateway/${name}`],
+    ] as const) {
+      const answer = await call(gateway, "/config", { method: "PATCH", body, headers });
+      const { error } = answer.json() as unknown as { error: { issues: { code: string; path: string }[] } };
+      assert.equal(answer.status, 400, body);
+      assert.deepEqual(
+        error.issues.map((issue) => `${issue.code} ${issue.path}`),
+        [`unknown_field ${path}`],
+      );
+    }
+  }
+});

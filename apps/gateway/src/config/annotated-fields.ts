@@ -56,8 +56,9 @@ export function mapAnnotated<T>(schema: Schema, value: T, keyword: keyof Schema,
 
 function copyOf(value: object): Record<string | number, unknown> {
   if (Array.isArray(value)) return [...(value as unknown[])] as unknown as Record<number, unknown>;
-  const empty = Object.create(Object.getPrototypeOf(value) as object | null) as object;
-  return Object.assign(empty, value) as Record<string, unknown>;
+  // An assignment of a member with the name `__proto__` would set the prototype of what has one.
+  if (Object.getPrototypeOf(value) !== null) return { ...value };
+  return Object.assign(Object.create(null) as object, value) as Record<string, unknown>;
 }
 
 /** Members of a value that are, or may hold, what has the keyword; some may not be there. Most of a document needs no look. */

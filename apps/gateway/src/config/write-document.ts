@@ -22,7 +22,7 @@ export function normalDocument(document: DocumentInput | ConfigDocument): Docume
   }
   const moved: Record<string, unknown> = { gateway };
   for (const [name, value] of Object.entries(written)) {
-    if (!(name in GatewaySettings.properties) && name !== "gateway") moved[name] = value;
+    if (!Object.hasOwn(GatewaySettings.properties, name) && name !== "gateway") put(moved, name, value);
   }
   const normal = ordered(documentSchema, moved) as Record<string, unknown>;
   for (const [name, value] of Object.entries(normal)) if (isBlank(value)) delete normal[name];
@@ -37,9 +37,15 @@ function ordered(schema: Schema, value: unknown): unknown {
   const copy = (branch.properties === undefined ? Object.create(null) : {}) as Record<string, unknown>;
   for (const name of namesInOrder(branch, members)) {
     const member = members[name];
-    if (member !== undefined) copy[name] = ordered(memberSchema(branch, value, name) ?? {}, member);
+    if (member !== undefined) put(copy, name, ordered(memberSchema(branch, value, name) ?? {}, member));
   }
   return copy;
+}
+
+/** Adds a member, also one of the name `__proto__`, which an assignment takes for the prototype. */
+function put(members: Record<string, unknown>, name: string, value: unknown): void {
+  if (name !== "__proto__") members[name] = value;
+  else Object.defineProperty(members, name, { value, writable: true, enumerable: true, configurable: true });
 }
 
 /** Of a mapping with fields those that the schema has, in its order, behind what it does not know; of another its keys, sorted. */
