@@ -83,7 +83,7 @@ const cases: readonly (readonly [string, string, ...string[]])[] = [
   [
     "a fraction where a whole number belongs",
     "gateway: {max_concurrent_requests: 1.5}",
-    "type /gateway/max_concurrent_requests 1:36 gateway.max_concurrent_requests must be a whole number; it is a number",
+    "type /gateway/max_concurrent_requests 1:36 gateway.max_concurrent_requests must be a whole number; it has a fraction",
   ],
   [
     "no value",
@@ -115,7 +115,7 @@ const cases: readonly (readonly [string, string, ...string[]])[] = [
   [
     "no number",
     "upstreams: [{name: a, breaker: {error_ratio: .nan}}]",
-    "type /upstreams/0/breaker/error_ratio 1:46 upstreams[0].breaker.error_ratio must be a number; it is a number",
+    "type /upstreams/0/breaker/error_ratio 1:46 upstreams[0].breaker.error_ratio must be a number; it is not finite",
   ],
   [
     "a budget below zero",

@@ -103,7 +103,7 @@ export class StructureReader {
   #wrongType(schema: Schema, node: unknown, offset: number | undefined): typeof UNREADABLE {
     const hasNone = isEmpty(node);
     const quotes = schema.type === "string" && isScalar(node) && !hasNone ? "; put it in quotes" : "";
-    const instead = hasNone ? "it has no value" : `it is ${kindOf(node)}`;
+    const instead = hasNone ? "it has no value" : (numberTrouble(schema, node) ?? `it is ${kindOf(node)}`);
     this.#report("type", offset, `${named(this.#place)} must be ${expected(schema)}; ${instead}${quotes}`);
     return UNREADABLE;
   }
@@ -262,6 +262,16 @@ function expected(schema: Schema): string {
     default:
       return "a number";
   }
+}
+
+/** What is wrong with a number where a number belongs; undefined for all that is none. Whole ones are bigints. */
+function numberTrouble(schema: Schema, node: unknown): string | undefined {
+  if ((schema.type !== "integer" && schema.type !== "number") || !isScalar(node)) return undefined;
+  if (typeof node.value !== "number") return undefined;
+  if (!Number.isFinite(node.value)) return "it is not finite";
+  return Number.isInteger(node.value)
+    ? "it is too large to be exact in this form; write all its digits"
+    : "it has a fraction";
 }
 
 function kindOf(node: unknown): string {
