@@ -46,6 +46,8 @@ const PATHS: readonly (readonly [Match["path"]["type"], string, readonly string[
   ["exact", "/healthz", ["warning route_shadowed"]],
   ["regex", "^/(a", ["regex_invalid"]],
   ["regex", "(a)\\1", ["regex_invalid"]],
+  ["regex", "^/caf\u00e9", ["regex_invalid"]],
+  ["regex", "^/caf%C3%A9", []],
   ["regex", "(?=a)", ["regex_invalid"]],
   ["regex", "(a{1000}){1000}", ["regex_invalid"]],
   ["regex", "a".repeat(1001), ["regex_invalid"]],

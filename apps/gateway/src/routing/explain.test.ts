@@ -122,6 +122,9 @@ test("a request that meets every criterion is routed", () => {
 test("a target that is refused, and a path of the gateway itself, never come to routes", () => {
   const refused = explain("/v1/%2e%2e/admin");
   assert.deepEqual([refused.decision, refused.fault, refused.routes], ["refused", "dot-segment", []]);
+  assert.equal(refused.reason, "The target has a segment . or .., and requests with one are refused");
+  const url = explain("http://host/x");
+  assert.deepEqual([url.fault, url.reason], ["not-absolute", "The target must begin with /"]);
   assert.equal(explain("/healthz?x").decision, "gateway");
   assert.equal(explain("/healthz/x").route, "root");
 });

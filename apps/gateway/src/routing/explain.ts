@@ -4,6 +4,7 @@ import { compilePathPattern } from "./path-pattern.ts";
 import { isOwnPath } from "./own-paths.ts";
 import { PathIndex } from "./path-index.ts";
 import { barePrefix, hasPrefix, parseTemplate, templateTakes, type ParameterSink } from "./path-template.ts";
+import { faultSentence } from "./path-problems.ts";
 import { checkPath, type PathFault } from "./request-path.ts";
 import { compileRewrite } from "./rewrite.ts";
 import { wireText } from "./wire-text.ts";
@@ -64,7 +65,7 @@ export function explainRoute(document: Pick<ConfigDocument, "routes">, asked: Ex
   const nothing = { route: null, fault: null, parameters: null, upstream_target: null };
   const fault = checkPath(asked.target);
   if (fault !== "ok") {
-    return { ...nothing, decision: "refused", reason: `The target is refused: ${fault}`, fault, routes: [] };
+    return { ...nothing, decision: "refused", reason: faultSentence(fault), fault, routes: [] };
   }
   const request = criteriaRequest(asked);
   if (isOwnPath(request.path)) {

@@ -26,8 +26,14 @@ export function pathProblem(path: string): string | undefined {
   return path.includes("?") ? "has a ?, which ends a path" : undefined;
 }
 
-/** Says at which character of a pattern something is wrong; undefined for a pattern that is fine. */
+/** What is wrong with a target, as a sentence that begins with it. */
+export function faultSentence(fault: PathFault): string {
+  return `The target ${FAULTS[fault]}`;
+}
+
+/** Says what is wrong with a pattern for paths, and at which character; undefined for a pattern that is fine. */
 export function patternProblem(source: string): string | undefined {
+  if (/[^\x00-\x7f]/.test(source)) return `the pattern ${FAULTS["not-ascii"]}`;
   const check = checkPattern(source);
   return check.ok
     ? undefined
