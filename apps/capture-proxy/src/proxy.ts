@@ -146,15 +146,16 @@ interface Parts {
   readonly started: StartedParts;
 }
 
+/** Requests for it would come round. */
+function ownAddress(own: OwnListeners, { hostname, port }: URL): void {
+  own.add(hostname.replace(/^\[|\]$/g, ""), Number(port));
+}
+
 async function assemble(parts: Parts): Promise<RunningProxy> {
   const { options, settings, authority, database, store, started } = parts;
   const { log, dataDir } = options;
   const gauges = newGauges();
-  const events = createEventHub({
-    clock: systemClock,
-    latestRows: (limit, filter) => store.latestRows(limit, filter),
-    log,
-  });
+  const events = createEventHub({ clock: systemClock, latestRows: store.latestRows.bind(store), log });
   const addresses: MutableAddresses = { proxy: "", api: "", socks: undefined };
   const client = new InternalClient(() => services);
   const host: SliceHost = {
@@ -186,14 +187,14 @@ async function assemble(parts: Parts): Promise<RunningProxy> {
     uiDirectory: options.uiDirectory ?? fileURLToPath(new URL("../../capture-ui/dist/", import.meta.url)),
     pages: [slices.cert.setupPage],
   });
+  const { api_host, api_port } = settings.running;
   try {
-    addresses.api = await namingFlag("--api-port", api.listen(settings.running.api_port, settings.running.api_host));
+    addresses.api = await namingFlag("--api-port", api.listen(api_port, api_host));
   } catch (error) {
     await closeAll(listeners, 0);
     throw error;
   }
-  const apiUrl = new URL(addresses.api);
-  own.add(apiUrl.hostname.replace(/^\[|\]$/g, ""), Number(apiUrl.port));
+  ownAddress(own, new URL(addresses.api));
 
   const workers = new AbortController();
   for (const slice of slices.all) slice.worker?.start(workers.signal);

@@ -377,3 +377,16 @@ test("stop: a WebSocket that ends by itself does not use up the time of grace", 
   assert.ok(tookMs() < 5000, `${tookMs()} ms`);
   await gateway.directory.remove();
 });
+
+test("a request that is on its way when the service begins to stop is answered, and is the connection's last", async () => {
+  const gateway = await startGateway({ listeners: [publicListener()], routes: [] });
+  await using open = await rawClient(gateway.port());
+  await open.write(HEALTH);
+  await readResponse(open);
+  const stopped = gateway[Symbol.asyncDispose]();
+  await open.write(HEALTH);
+  const answer = await readResponse(open);
+  assert.deepEqual([answer.status, answer.header("connection")], [200, "close"]);
+  assert.equal((await open.collect(5000)).length, 0);
+  await stopped;
+});

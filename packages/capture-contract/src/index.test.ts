@@ -182,8 +182,9 @@ test("what a client may say on the live socket", () => {
 test("a name shows something and has no NUL", () => {
   const { body } = operations.sessions.createSession;
   const check = compileValueValidator(body, "body");
-  for (const name of ["a", " a ", "a b", "\u{1f600}", "a\n"])
+  for (const name of ["a", " a ", "a b", "\u{1f600}", "a\n"]) {
     assert.deepEqual(check({ name }), [], JSON.stringify(name));
+  }
   for (const name of ["", " ", "\0", "a\0", "\0a", "a\0b"]) {
     assert.equal(check({ name })[0]?.path, "body/name", JSON.stringify(name));
   }

@@ -94,6 +94,7 @@ export * from "./import-result.ts";
 export * from "./sessions.ts";
 export * from "./streams.ts";
 export * from "./throttle.ts";
+export * from "./traffic-entry.ts";
 export * from "./traffic.ts";
 export * from "./upstream.ts";
 export * from "./ws-traffic.ts";

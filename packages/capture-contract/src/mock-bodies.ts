@@ -230,3 +230,18 @@ export const MockTrial = strictObject({
   rule_name: Type.String(),
   explanation: Type.Array(Type.String(), { description: "The parts of the condition and what each found" }),
 });
+
+/** Recorded rules that are to answer from now on. */
+export const PromoteMocks = strictObject({
+  ids: Type.Optional(
+    nullable(Type.Array(Type.String({ minLength: 1, maxLength: 64 }), { maxItems: 10_000 }), {
+      description: "These alone; all unless given",
+    }),
+  ),
+  collection_id: Type.Optional(nullable(Id, { description: "Collection that they join" })),
+});
+
+/** How a copy is to be called. */
+export const DuplicateMock = strictObject({
+  new_name: Type.Optional(nullable(named("Name of the copy"), { description: "`<name> (copy)` unless given" })),
+});

@@ -1,5 +1,6 @@
 import { defineOperations, nullable, strictObject, Type } from "@headworks/contract-kit";
 import {
+  DuplicateMock,
   MadeFromTraffic,
   MockBatchToggle,
   MockBatchToggled,
@@ -17,6 +18,7 @@ import {
   MockTrial,
   MockUpdate,
   NewMock,
+  PromoteMocks,
 } from "./mock-bodies.ts";
 import {
   ImportMockDocumentQuery,
@@ -166,11 +168,7 @@ const ruleOperations = defineOperations({
     summary: "Copy a mock rule",
     access: "mocks:write",
     params: IdParams,
-    body: nullable(
-      strictObject({
-        new_name: Type.Optional(nullable(named("Name of the copy"), { description: "`<name> (copy)` unless given" })),
-      }),
-    ),
+    body: nullable(DuplicateMock),
     bodyOptional: true,
     responses: { 201: CreatedId },
   },
@@ -352,16 +350,7 @@ const recordingOperations = defineOperations({
     path: "/mocks/recording/promote",
     summary: "Make recorded rules answer",
     access: "mocks:write",
-    body: nullable(
-      strictObject({
-        ids: Type.Optional(
-          nullable(Type.Array(Type.String({ minLength: 1, maxLength: 64 }), { maxItems: 10_000 }), {
-            description: "These alone; all unless given",
-          }),
-        ),
-        collection_id: Type.Optional(nullable(Id, { description: "Collection that they join" })),
-      }),
-    ),
+    body: nullable(PromoteMocks),
     bodyOptional: true,
     responses: { 200: strictObject({ promoted: Type.Integer() }) },
   },

@@ -1,95 +1,9 @@
 import { ImportResult } from "./import-result.ts";
 import { defineOperations, media, nullable, oneOf, strictObject, Type, upload } from "@headworks/contract-kit";
-import { resourceTypes } from "@headworks/http-fields";
 import type { Static } from "typebox";
 import { MatchExplanation, MatchPreviewRequest } from "./match-preview.ts";
-import { Failure, RequestData, ResponseData, RuleKind, RuleTrace, Timings, TlsInfo } from "./message.ts";
 import { COUNTED, booleanText, Id, IdParams, named, Timestamp } from "./primitives.ts";
-
-export const EntryState = oneOf(["pending", "complete", "failed"]);
-export type EntryState = Static<typeof EntryState>;
-
-/** What an exchange is about, or that it is a tunnel; for the query field `type:` and the type pills. */
-export const ResourceType = oneOf([...resourceTypes, "tunnel"]);
-export type ResourceType = Static<typeof ResourceType>;
-
-/** A stored exchange or tunnel. */
-export const TrafficEntry = strictObject(
-  {
-    id: Id,
-    seq: Type.Integer({ description: "Ascending number in order of arrival; the # column" }),
-    session_id: Id,
-    state: EntryState,
-    request: RequestData,
-    response: nullable(ResponseData),
-    timestamp: Timestamp,
-    modified: Type.Boolean(),
-    trace: Type.Array(RuleTrace, { description: "Rules that touched it, in the order in which they did" }),
-    original_request: nullable(RequestData, { description: "As the client sent it; null when no rule changed it" }),
-    original_response: nullable(ResponseData, { description: "As it was received; null when no rule changed it" }),
-    notes: nullable(Type.String()),
-    request_size: Type.Integer({ description: "Header fields and body, bytes" }),
-    response_size: nullable(Type.Integer()),
-    is_passthrough: Type.Boolean({ description: "A tunnel: bytes were counted, not read" }),
-    script_intercepted: Type.Boolean(),
-    client_addr: nullable(Type.String(), {
-      description: "`address:port`; null for requests of Weir's own, as replays are",
-    }),
-    server_addr: nullable(Type.String()),
-    device_id: nullable(Type.String()),
-    resource_type: ResourceType,
-    timings: Timings,
-    failure: nullable(Failure),
-    tls: nullable(TlsInfo),
-    source: oneOf(["upstream", "slice", "import"], { description: "Who made the answer" }),
-    connection_id: nullable(Type.Integer({ description: "Number of the client connection; null where there is none" })),
-  },
-  { $id: "TrafficEntry" },
-);
-export type TrafficEntry = Static<typeof TrafficEntry>;
-
-/** One row of a traffic list: no fields, no bodies. */
-export const TrafficSnapshot = strictObject(
-  {
-    id: Id,
-    seq: Type.Integer(),
-    session_id: Id,
-    state: EntryState,
-    method: Type.String(),
-    url: Type.String(),
-    scheme: Type.String(),
-    host: Type.String(),
-    path: Type.String(),
-    status_code: nullable(Type.Integer()),
-    status_message: nullable(Type.String()),
-    content_type: nullable(Type.String()),
-    response_content_type: nullable(Type.String()),
-    resource_type: ResourceType,
-    duration_ms: nullable(Type.Number()),
-    ttfb_ms: nullable(Type.Number()),
-    request_size: Type.Integer(),
-    response_size: nullable(Type.Integer()),
-    timestamp: Timestamp,
-    modified: Type.Boolean(),
-    applied: Type.Array(RuleKind, { description: "Kinds of the rules that touched it" }),
-    has_request_body: Type.Boolean(),
-    has_response_body: Type.Boolean(),
-    is_passthrough: Type.Boolean(),
-    http_version: nullable(Type.String()),
-    script_intercepted: Type.Boolean(),
-    device_id: nullable(Type.String()),
-    client_addr: nullable(Type.String(), {
-      description: "`address:port`; null for requests of Weir's own, as replays are",
-    }),
-    server_addr: nullable(Type.String()),
-    failure_code: nullable(Type.String()),
-    source: oneOf(["upstream", "slice", "import"]),
-    has_note: Type.Boolean(),
-    timings: Timings,
-  },
-  { $id: "TrafficSnapshot" },
-);
-export type TrafficSnapshot = Static<typeof TrafficSnapshot>;
+import { TrafficEntry, TrafficSnapshot } from "./traffic-entry.ts";
 
 const filterProperties = {
   q: Type.Optional(

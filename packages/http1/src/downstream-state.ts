@@ -159,6 +159,11 @@ export class DownstreamState {
     return wasIdle ? "close" : "destroy";
   }
 
+  /** The service is stopping: the present exchange, or one that is on its way already, is the last one. */
+  endsSoon(): void {
+    this.#mustClose = true;
+  }
+
   /** The service is stopping: the present exchange is the last one. */
   drain(): "close" | "finish" {
     this.#mustClose = true;

@@ -31,6 +31,9 @@ import { HALF_CLOSED_MS, type ConnectionServices, type OpenConnection } from "./
 /** How much is read of a client that is held back: only reading shows that it reset its connection. */
 const READ_AHEAD_BYTES = 65_536;
 
+/** A request that left its client before that knew of the end of an idle connection gets its answer. */
+const ON_ITS_WAY_MS = 200;
+
 /**
  * One client connection that speaks HTTP/1.1. Requests are answered one at a time in their order; pipelined ones wait,
  * which holds the client back.
@@ -108,10 +111,16 @@ export class Http1Connection implements ClientStream, OpenConnection, Timed {
     return true;
   }
 
-  /** The present exchange is the last one; an idle connection closes at once. */
+  /** The present exchange is the last one, or one whose request is on its way; an idle connection closes soon. */
   drain(): void {
     if (this.#isLingering || this.#state.isTunnel) return;
-    if (this.#state.drain() === "close") this.#linger();
+    this.#state.endsSoon();
+    if (!this.#state.isIdle) return;
+    setTimeout(() => {
+      if (this.#isLingering || !this.#state.isIdle) return;
+      this.#state.drain();
+      this.#linger();
+    }, ON_ITS_WAY_MS);
   }
 
   destroy(): void {

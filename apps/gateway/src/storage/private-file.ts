@@ -1,20 +1,30 @@
 // Tested by state-migrations.test.ts
-import { chmodSync, closeSync, fsyncSync, openSync, rmSync } from "node:fs";
+import { chmodSync, closeSync, fsyncSync, openSync, rmSync, statSync } from "node:fs";
 import { dirname } from "node:path";
 import type { DatabaseSync } from "node:sqlite";
 import { makeDirectorySync } from "@headworks/directories";
+import { StateStoreError } from "./store-trouble.ts";
 
-/** Makes the file and its folder, for the owner alone. SQLite would give a new file the rights of the umask; its log gets those of the file. */
-export function makePrivateFile(path: string): void {
+/**
+ * Makes the file and its folder, for the owner alone, or takes the rights of others away from one that is there. SQLite
+ * would give a new file the rights of the umask; its log gets those of the file. Gives what undoes that where the file turns
+ * out to be somebody else's. Throws {@link StateStoreError} for what is no file.
+ */
+export function makePrivateFile(path: string): () => void {
   makeDirectorySync(dirname(path));
   try {
     closeSync(openSync(path, "wx", 0o600));
     syncFolder(dirname(path));
+    return () => undefined;
   } catch (error) {
     if (!isCode(error, "EEXIST")) throw error;
-    // Not opened here: closing it again would drop the lock of another store of this process.
-    chmodSync(path, 0o600);
   }
+  const found = statSync(path);
+  if (found.isDirectory()) throw new StateStoreError("foreign", `${path} is a directory: name a file in it`);
+  if (!found.isFile()) throw new StateStoreError("foreign", `${path} is no regular file: name another one`);
+  // Not opened here: closing it again would drop the lock of another store of this process.
+  chmodSync(path, 0o600);
+  return () => chmodSync(path, found.mode & 0o7777);
 }
 
 /** Makes a consistent copy of the open database, on disk when it returns. Throws, and leaves no half of it. */

@@ -25,18 +25,24 @@ export interface OpenScope extends MigrationScope {
 export function openStateDatabase(scope: OpenScope): DatabaseSync {
   const { path } = scope;
   try {
-    makePrivateFile(path);
+    const undo = makePrivateFile(path);
     const database = new DatabaseSync(path, { timeout: 0 });
     try {
       prepareConnection(database, scope);
       return database;
     } catch (error) {
       database.close();
+      if (isOfOthers(error, path)) undo();
       throw error;
     }
   } catch (error) {
     throw describeTrouble(error, path);
   }
+}
+
+function isOfOthers(error: unknown, path: string): boolean {
+  const { trouble } = describeTrouble(error, path);
+  return trouble === "foreign" || trouble === "corrupt";
 }
 
 function prepareConnection(database: DatabaseSync, scope: OpenScope): void {

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { mkdirSync, readdirSync, statSync, writeFileSync } from "node:fs";
+import { chmodSync, mkdirSync, readdirSync, statSync, writeFileSync } from "node:fs";
 import { DatabaseSync } from "node:sqlite";
 import { test } from "node:test";
 import { pathToFileURL } from "node:url";
@@ -93,6 +93,23 @@ test("the database of another program, and what is no database, are refused and 
   });
   mkdirSync(directory.file("folder.db"));
   assert.throws(() => openStateDatabase({ path: directory.file("folder.db"), nowMs: NOW_MS }), {
-    name: "StateStoreError",
+    trouble: "foreign",
+    message: /is a directory: name a file in it/u,
   });
+});
+
+test("what is refused keeps its rights; what is ours is for its owner alone", async () => {
+  await using directory = await temporaryDirectory();
+  const rightsOf = (name: string): number => statSync(directory.file(name)).mode & 0o777;
+  mkdirSync(directory.file("folder.db"), { mode: 0o755 });
+  writeFileSync(directory.file("text.db"), "no database at all ".repeat(1000), { mode: 0o644 });
+  new DatabaseSync(directory.file("ours.db")).close();
+  chmodSync(directory.file("ours.db"), 0o644);
+  for (const name of ["folder.db", "text.db"]) {
+    const before = rightsOf(name);
+    assert.throws(() => openStateDatabase({ path: directory.file(name), nowMs: NOW_MS }));
+    assert.equal(rightsOf(name), before, name);
+  }
+  openStateDatabase({ path: directory.file("ours.db"), nowMs: NOW_MS }).close();
+  assert.equal(rightsOf("ours.db"), 0o600);
 });

@@ -204,3 +204,21 @@ test("peak_ewma: a peak counts at once, fades while nothing is sent, and what is
 test("keys of IPv6 endpoints have brackets", () => {
   assert.deepEqual([endpointKey("::1", 80), endpointKey("a.test", 443)], ["[::1]:80", "a.test:443"]);
 });
+
+test("health: what was taken out by hand stays out over reloads, with rules and without", () => {
+  const without = new Endpoint("10.0.0.1", 80, {
+    nowMs: () => 1000,
+    ejected: () => undefined,
+    recovered: () => undefined,
+    mayEject: () => true,
+  });
+  without.adopt(undefined);
+  without.force("ejected");
+  without.adopt(undefined);
+  assert.equal(without.health, "ejected");
+  const { endpoint, attempt } = rig({ consecutive_failures: 1 });
+  attempt(500);
+  assert.equal(endpoint.health, "ejected");
+  endpoint.adopt(undefined);
+  assert.equal(endpoint.health, "healthy", "what rules took out comes back when they go");
+});

@@ -93,10 +93,11 @@ export class Endpoint implements EndpointState {
     return this.#health;
   }
 
-  /** Parameters of the running generation; without any, every endpoint is in rotation. */
+  /** Parameters of the running generation. When there are none any more, what they took out of rotation comes back. */
   adopt(rules: HealthRules | undefined): void {
+    const hadRules = this.#rules !== undefined;
     this.#rules = rules;
-    if (rules === undefined && this.#health !== "healthy") this.#recover();
+    if (hadRules && rules === undefined && this.#health !== "healthy") this.#recover();
   }
 
   /** What the document says of draining; only a change there undoes what was done by hand. */

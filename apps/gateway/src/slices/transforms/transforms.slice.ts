@@ -9,10 +9,13 @@ import { checkTransforms } from "./transforms.check.ts";
 export const transforms: GatewaySlice = {
   name: "transforms",
   check: checkTransforms,
-  compile: (_document, { secret }) => ({
-    requestChangeFor: (route) => requestChangeFor(route, secret),
-    decoratorFor: (route) => decoratorFor(route, secret),
-  }),
+  compile: (_document, scope) => {
+    const secret: CompileScope["secret"] = (text) => scope.secret(text);
+    return {
+      requestChangeFor: (route) => requestChangeFor(route, secret),
+      decoratorFor: (route) => decoratorFor(route, secret),
+    };
+  },
 };
 
 function requestChangeFor({ transforms: block }: Route, secret: CompileScope["secret"]): RequestChange | undefined {
