@@ -1,4 +1,5 @@
 import { parseDocument, type Document } from "yaml";
+import { withCommentLines, withoutCommentLines } from "./comment-lines.ts";
 import { readYaml, YAML_OPTIONS } from "./yaml-source.ts";
 import { toJson } from "./write-document.ts";
 
@@ -11,12 +12,20 @@ export function formatDocument(text: string): string | undefined {
   if (readYaml(text).issues.length > 0) return undefined;
   const document = parse(text);
   try {
-    const formatted = isJson(text) ? `${toJson(document.toJS(), 2)}\n` : written(document);
+    const formatted = isJson(text) ? `${toJson(document.toJS(), 2)}\n` : evenlyWritten(text, document);
     return sameValues(text, formatted) ? formatted : undefined;
   } catch {
     // Aliases that stand for more than anyone can compare.
     return undefined;
   }
+}
+
+/** Comments that have lines to themselves stay out of the library's sight: it moves them. */
+function evenlyWritten(text: string, document: Document.Parsed): string {
+  const uncommented = withoutCommentLines(text, document);
+  const before = parse(uncommented.text);
+  const formatted = written(before);
+  return withCommentLines(formatted, uncommented, parse(uncommented.text), parse(formatted)) ?? written(document);
 }
 
 function written(document: Document.Parsed): string {
