@@ -11,6 +11,7 @@ for (const stream of [process.stdout, process.stderr]) {
 const { runCommandLine } = await import("#cli/program.ts");
 const { version } = (await import("../package.json", { with: { type: "json" } })).default;
 
+let endLog: (() => void) | undefined;
 process.exitCode = await runCommandLine(process.argv.slice(2), {
   version,
   environment: process.env,
@@ -20,7 +21,11 @@ process.exitCode = await runCommandLine(process.argv.slice(2), {
   },
   stdout: process.stdout,
   stderr: process.stderr,
-  createLogger: async (level) => (await import("#process-log.ts")).openProcessLog(level),
+  createLogger: async (level) => {
+    const { openProcessLog, endProcessLog } = await import("#process-log.ts");
+    endLog = endProcessLog;
+    return openProcessLog(level);
+  },
   untilStopped: async (hangup) => {
     process.on("SIGHUP", hangup);
     const signal = await new Promise<"SIGINT" | "SIGTERM">((resolve) => {
@@ -32,3 +37,4 @@ process.exitCode = await runCommandLine(process.argv.slice(2), {
     return constants.signals[signal];
   },
 });
+endLog?.();

@@ -1,4 +1,6 @@
 import assert from "node:assert/strict";
+import { spawn } from "node:child_process";
+import { once } from "node:events";
 import { writeFile } from "node:fs/promises";
 import { fileURLToPath } from "node:url";
 import { test } from "node:test";
@@ -44,6 +46,31 @@ test("sluice serve runs a document, reads it again on SIGHUP, and drains on SIGT
   process.kill(child.pid, "SIGTERM");
   assert.equal(await last, "slow");
   assert.equal((await child.exited).code, 0);
+});
+
+test("a log that nobody reads any more keeps neither the gateway nor its workers from ending", async () => {
+  await using directory = await temporaryDirectory();
+  const file = directory.file("gateway.yaml");
+  await writeFile(file, "listeners: [{name: public, address: 127.0.0.1, port: 0}]\nroutes: []\n");
+  for (const workers of ["1", "2"]) {
+    const child = spawn(process.execPath, [MAIN, "serve", "--config", file, "--json", "--workers", workers], {
+      env: { ...process.env, GATEWAY_STATE_DB: directory.file(`state-${workers}.db`) },
+      stdio: ["ignore", "pipe", "pipe"],
+    });
+    try {
+      const [line] = (await once(child.stderr, "data")) as [Buffer];
+      const { listeners } = JSON.parse(line.toString()) as { listeners: { port: number }[] };
+      const url = `http://127.0.0.1:${listeners[0]?.port}/${"p".repeat(4000)}`;
+      // More than a pipe and what the other side reads ahead hold.
+      for (let at = 0; at < 200; at += 1) assert.equal((await fetch(url)).status, 404);
+      child.kill("SIGTERM");
+      const [code] = (await once(child, "exit", { signal: AbortSignal.timeout(20_000) })) as [number | null];
+      assert.equal(code, 0, `${workers} workers`);
+    } finally {
+      child.kill("SIGKILL");
+      child.stdout.destroy();
+    }
+  }
 });
 
 test("a document with errors ends serve with 1, every issue with its place on standard error", async () => {

@@ -10,7 +10,7 @@ export const transforms: GatewaySlice = {
   name: "transforms",
   check: checkTransforms,
   compile: (_document, scope) => {
-    const secret: CompileScope["secret"] = (text) => scope.secret(text);
+    const secret = (text: string): ReturnType<CompileScope["secret"]> => scope.secret(text);
     return {
       requestChangeFor: (route) => requestChangeFor(route, secret),
       decoratorFor: (route) => decoratorFor(route, secret),
