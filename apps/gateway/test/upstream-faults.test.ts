@@ -11,6 +11,7 @@ import {
   type RawConnection,
 } from "@headworks/testkit";
 import type { DocumentInput } from "@headworks/gateway-contract";
+import { CertificateAuthority } from "@headworks/tls-authority";
 import { AnswerDelivery } from "#request/answer-delivery.ts";
 import { serving, startGateway, type TestGateway } from "./gateway-rig.ts";
 
@@ -308,4 +309,38 @@ test("a defect of ours while an answer comes in ends the request, and neither th
     assert.equal((await gateway.send({ path: "/" })).status, 500, `HTTP/${version}`);
     assert.equal((await gateway.send({ path: "/" })).status, 200);
   }
+});
+
+test("the access log says why an upstream did not answer", async () => {
+  const gone = await startOrigin();
+  await gone.close();
+  await using stranger = await startOrigin({
+    tls: { authority: CertificateAuthority.create({ commonName: "Strangers" }) },
+  });
+  await using garbled = await startRawServer(async (connection) => {
+    await connection.readUntil("\r\n\r\n");
+    await connection.write("HTTP/1.1 200 OK\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n");
+  });
+  await using short = await startRawServer(async (connection) => {
+    await connection.readUntil("\r\n\r\n");
+    await connection.write("HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nshort");
+    connection.end();
+  });
+  const silent = await startRawServer(async (connection) => void (await connection.closed));
+  const cases: readonly (readonly [number, Extra, RegExp])[] = [
+    [gone.port, {}, /^connect: .*ECONNREFUSED/],
+    [stranger.port, { protocol: "https", tls: { server_name: "localhost" } }, /^connect: .*(?:certificate|issuer)/],
+    [gone.port, { protocol: "h2c" }, /^connect: .*ECONNREFUSED/],
+    [stranger.port, { protocol: "http2", tls: { server_name: "localhost" } }, /^connect: /],
+    [garbled.port, {}, /^protocol: /],
+    [short.port, {}, /^broke: /],
+    [silent.port, { timeouts: { read_ms: 50 } }, /^response-timeout: no answer within 50 ms$/],
+  ];
+  for (const [port, more, expected] of cases) {
+    await using gateway = await startGateway({ ...serving("api", [port], more), routes: ROUTES });
+    await gateway.send({ path: "/" }).catch(() => undefined);
+    const line = await waitUntil(() => gateway.log.find(({ target }) => target === "gateway::access"));
+    assert.match(String(line["upstream_failure"] ?? ""), expected, JSON.stringify(more));
+  }
+  await silent.close();
 });

@@ -21,7 +21,8 @@ export interface AttemptOwner {
   send(attempt: Attempt, exchange: UpstreamExchange): void;
   /** Whether a connection that was closed before its use, or a request that was not looked at, may be made up for. */
   mayMakeUpFor(failure: UpstreamFailure): boolean;
-  failed(attempt: Attempt, failure: AttemptFailure): void;
+  /** `detail` says in words what was found. */
+  failed(attempt: Attempt, failure: AttemptFailure, detail: string): void;
   informed(head: ResponseHead): void;
   /** The head came. Unless it is discarded in this call, the rest follows. */
   answered(attempt: Attempt, head: ResponseHead): void;
@@ -29,8 +30,8 @@ export interface AttemptOwner {
   trailers(fields: RawFields): void;
   batch(): void;
   ended(): void;
-  /** The answer will not be complete. */
-  broke(): void;
+  /** The answer will not be complete; `detail` says why. */
+  broke(detail: string): void;
   drained(): void;
   switched(attempt: Attempt): void;
 }
@@ -128,8 +129,8 @@ export class Attempt implements AnswerHandler, ExchangeWaiter {
     this.#parts.owner.send(this, exchange);
   }
 
-  onUnavailable(failure: UpstreamFailure): void {
-    this.#fail(failure);
+  onUnavailable(failure: UpstreamFailure, detail: string): void {
+    this.#fail(failure, detail);
   }
 
   // The exchange
@@ -172,8 +173,8 @@ export class Attempt implements AnswerHandler, ExchangeWaiter {
     if (isWanted) this.#parts.owner.ended();
   }
 
-  onUpstreamLost(failure: UpstreamFailure, stale: boolean): void {
-    this.#fail(stale && this.#parts.owner.mayMakeUpFor(failure) ? "stale" : failure);
+  onUpstreamLost(failure: UpstreamFailure, stale: boolean, detail: string): void {
+    this.#fail(stale && this.#parts.owner.mayMakeUpFor(failure) ? "stale" : failure, detail);
   }
 
   onUpstreamDrain(): void {
@@ -191,19 +192,19 @@ export class Attempt implements AnswerHandler, ExchangeWaiter {
   }
 
   /** `wasQueued`: the endpoint never saw the request, since others had all its connections. */
-  #fail(failure: AttemptFailure, wasQueued = false): void {
+  #fail(failure: AttemptFailure, detail: string, wasQueued = false): void {
     const phase = this.#phase;
     this.#end(failure);
-    if (phase === "answering") return this.#broke();
+    if (phase === "answering") return this.#broke(detail);
     if (phase !== "open") return;
     const isOurs = wasQueued || failure === "saturated" || failure === "misconfigured" || failure === "stale";
     this.#settle(isOurs ? "unknown" : "failed");
-    this.#parts.owner.failed(this, failure);
+    this.#parts.owner.failed(this, failure, detail);
   }
 
-  #broke(): void {
+  #broke(detail: string): void {
     this.endpoint.bodyBroke();
-    this.#parts.owner.broke();
+    this.#parts.owner.broke(detail);
   }
 
   #headTimedOut(): void {
@@ -211,7 +212,7 @@ export class Attempt implements AnswerHandler, ExchangeWaiter {
     const cancel = this.#cancelWait;
     const wasQueued = cancel?.() === false;
     exchange?.abandon();
-    this.#fail("response-timeout", wasQueued);
+    this.#fail("response-timeout", `no answer within ${this.#parts.timeouts?.read_ms} ms`, wasQueued);
   }
 
   /** One timer looks now and then, so that a piece of the body costs no timer of its own. */
@@ -226,7 +227,7 @@ export class Attempt implements AnswerHandler, ExchangeWaiter {
       const exchange = this.#exchange;
       this.#end("response-timeout");
       exchange?.abandon();
-      this.#broke();
+      this.#broke(`nothing more of the answer within ${gapMs} ms`);
     };
     this.#timer = setTimeout(look, gapMs);
   }

@@ -21,6 +21,8 @@ export interface UpstreamFacts {
   upstream: string;
   endpoint: string;
   attempts: number;
+  /** Why the last attempt that came to nothing did, in words: a class of failures, and what was found. */
+  failure: string | undefined;
 }
 
 /** What is known of one request while it is handled. Everything downstream receives this value. */

@@ -87,7 +87,7 @@ for (const [rule, given, kept] of REQUESTS) {
 
 test("a trusted proxy's chain is kept and continued, in both spellings", () => {
   const fields = upstreamRequestFields(
-    requestWith(["X-Forwarded-For", "1.1.1.1", "Forwarded", "for=1.1.1.1"], {
+    requestWith(["X-Forwarded-For", "", "X-Forwarded-For", "1.1.1.1", "Forwarded", "for=1.1.1.1"], {
       trusted: ["192.0.2.0/24"],
       secure: true,
     }),

@@ -205,7 +205,7 @@ export function upstreamRequestFields(request: RequestContext): RawFields {
         break;
       }
       case TREATMENT.forwardedFor:
-        forwardedFor += `${value}, `;
+        if (value !== "") forwardedFor += `${value}, `;
         break;
       case TREATMENT.forwarded:
         forwarded += `${value}, `;

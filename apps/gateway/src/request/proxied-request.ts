@@ -21,6 +21,9 @@ import { backoffMs, retryRules, type RetryRules } from "./retry-rules.ts";
 import { UpstreamBody } from "./upstream-body.ts";
 import { provesWebSocket } from "./web-socket-proof.ts";
 
+/** Characters of what the access log says of a failure. */
+const LONGEST_NOTE = 200;
+
 type ProxyAction = Extract<CompiledAction, { kind: "proxy" }>;
 
 /** Where ways to endpoints come from. */
@@ -67,7 +70,7 @@ export class ProxiedRequest implements RefusableHandler, AttemptOwner {
     this.#document = group.document;
     this.#setCookie = setCookie;
     this.#target = action.rewrite(request);
-    request.upstream = { upstream: group.name, endpoint: "", attempts: 0 };
+    request.upstream = { upstream: group.name, endpoint: "", attempts: 0, failure: undefined };
     this.#rules = retryRules(group.document.retries, request);
     const { attempts, hedges, mostKeptBytes } = this.#rules;
     this.#retriesLeft = attempts;
@@ -224,7 +227,8 @@ export class ProxiedRequest implements RefusableHandler, AttemptOwner {
     return this.#body === undefined && isIdempotent(method);
   }
 
-  failed(attempt: Attempt, failure: AttemptFailure): void {
+  failed(attempt: Attempt, failure: AttemptFailure, detail: string): void {
+    this.#note(failure, detail);
     this.#forget(attempt, failure !== "stale");
     if (this.#open.length > 0) return;
     switch (failure) {
@@ -240,6 +244,12 @@ export class ProxiedRequest implements RefusableHandler, AttemptOwner {
         if (this.#rules.onTransport && this.#takeRetry()) return this.#retryLater();
         return this.#refuse({ code: REFUSALS[failure] }, "action");
     }
+  }
+
+  /** For the access log. What is found can have the words of whoever it was found at. */
+  #note(failure: string, detail: string): void {
+    const { upstream } = this.#delivery.request;
+    if (upstream !== undefined) upstream.failure = `${failure}: ${detail}`.slice(0, LONGEST_NOTE);
   }
 
   // Ends
@@ -388,7 +398,8 @@ export class ProxiedRequest implements RefusableHandler, AttemptOwner {
     this.#delivery.end(this.#trailers);
   }
 
-  broke(): void {
+  broke(detail: string): void {
+    this.#note("broke", detail);
     this.#winner = undefined;
     this.#capture?.abandon();
     this.#end();

@@ -103,6 +103,13 @@ test("health: when all endpoints are out, picks come from all of them, and are c
   assert.deepEqual([picked.size, group.failOpenPicks], [3, 30]);
 });
 
+test("health: where nobody can be picked at all, no pick is counted", () => {
+  const { group } = rig({ name: "u", endpoints: endpoints(1) });
+  const [endpoint] = group.endpoints;
+  if (endpoint !== undefined) endpoint.isDraining = true;
+  assert.deepEqual([group.pick(KEY, []), group.failOpenPicks], [undefined, 0]);
+});
+
 test("health: a single endpoint that is out is picked nevertheless, and counted", () => {
   const { group } = rig({ name: "u", endpoints: endpoints(1), health: { consecutive_failures: 1 } });
   answer(group.endpoints[0], 500);

@@ -166,9 +166,10 @@ export class LiveUpstream implements UpstreamGroup {
   #fallback(untried: readonly Endpoint[], nowMs: number): readonly Endpoint[] {
     const available = availableOf(this.endpoints, nowMs);
     if (available.length > 0) return available;
-    this.failOpenPicks += 1;
     const open = untried.filter(({ isDraining }) => !isDraining);
-    return open.length > 0 ? open : this.endpoints.filter(({ isDraining }) => !isDraining);
+    const found = open.length > 0 ? open : this.endpoints.filter(({ isDraining }) => !isDraining);
+    if (found.length > 0) this.failOpenPicks += 1;
+    return found;
   }
 
   #mayEject(): boolean {

@@ -13,7 +13,7 @@ const finished = (status: number): FinishedRequest =>
       query: "token=secret",
       fields: ["Authorization", "Bearer secret"],
       clientAddress: "192.0.2.1",
-      upstream: { upstream: "u", endpoint: "h:1", attempts: 2 },
+      upstream: { upstream: "u", endpoint: "h:1", attempts: 2, failure: undefined },
     },
     status,
     durationMs: 1.23456,

@@ -48,6 +48,7 @@ function lineOf({ request, status, durationMs, sentBytes, isComplete, code }: Fi
     upstream: upstream?.upstream ?? "",
     endpoint: upstream?.endpoint ?? "",
     attempts: upstream?.attempts ?? 0,
+    ...(upstream?.failure === undefined ? {} : { upstream_failure: upstream.failure }),
     rate_limited: request.wasRateLimited,
     broken: request.isBroken,
     shed: request.wasShed,
