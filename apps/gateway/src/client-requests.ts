@@ -1,12 +1,15 @@
 // Tested by ../test/pipeline.test.ts
 import { reasonPhrase } from "@headworks/http-fields";
+import { NO_BODY } from "@headworks/http1";
 import type { DeadlineSweep } from "@headworks/sockets";
 import type { Logger } from "pino";
 import type { Generations } from "#config/generations.ts";
 import { numberOf, type ListenerSet } from "#listener/listener-set.ts";
+import type { ListenerFacts, Peer } from "#request/client-stream.ts";
 import { RequestContext } from "#request/context.ts";
 import { errorAnswer } from "#request/error-answer.ts";
 import { X_REQUEST_ID } from "#request/forwarded-fields.ts";
+import type { Generation } from "#request/generation.ts";
 import type { Answer } from "#request/phases.ts";
 import type { Pipeline } from "#request/pipeline.ts";
 import { newRequestId } from "#request/request-id.ts";
@@ -80,19 +83,39 @@ export function connectionServices(
       });
       pipeline.handle(request, stream);
     },
-    refusal: (code, message) => {
+    refusal: (code, message, listener, peer) => {
       const requestId = newRequestId();
       const answer = errorAnswer(message === undefined ? { code } : { code, message }, requestId);
+      const body = String(answer.body);
       const fields = [...answer.fields];
-      (generations.current?.requestIdField ?? X_REQUEST_ID).pushIds(fields, { requestId, correlationId: requestId });
-      return {
-        status: answer.status,
-        reason: reasonPhrase(answer.status),
-        fields,
-        body: String(answer.body),
-      };
+      const generation = generations.current;
+      (generation?.requestIdField ?? X_REQUEST_ID).pushIds(fields, { requestId, correlationId: requestId });
+      if (generation !== undefined) {
+        const request = unreadRequest(generation, listener, peer, requestId);
+        pipeline.refused(request, answer.status, code, Buffer.byteLength(body));
+      }
+      return { status: answer.status, reason: reasonPhrase(answer.status), fields, body };
     },
   };
+}
+
+/** Stands for bytes that are no request: nothing of them may be believed. */
+function unreadRequest(generation: Generation, listener: ListenerFacts, peer: Peer, requestId: string): RequestContext {
+  const request = new RequestContext({
+    generation,
+    listener,
+    peer,
+    startedMs: performance.now(),
+    version: "1.1",
+    method: "",
+    target: "",
+    authority: undefined,
+    fields: [],
+    framing: NO_BODY,
+  });
+  request.requestId = requestId;
+  request.correlationId = requestId;
+  return request;
 }
 
 /** Path and query of `http://host/path?query`; the authority was taken from it already. */

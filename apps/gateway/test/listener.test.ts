@@ -390,3 +390,28 @@ test("a request that is on its way when the service begins to stop is answered, 
   assert.equal((await open.collect(5000)).length, 0);
   await stopped;
 });
+
+test("bytes that are no request have an access line and are counted, like requests", async () => {
+  await using gateway = await startGateway({ listeners: [publicListener()], routes: [] });
+  const cases = [
+    ["GET / HTTP/1.1\r\n\r\n", 400],
+    ["POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n", 400],
+    [`GET / HTTP/1.1\r\nHost: a\r\nX: ${"x".repeat(70_000)}\r\n\r\n`, 431],
+    ["GET / HTTP/3.0\r\nHost: a\r\n\r\n", 505],
+  ] as const;
+  for (const [bytes, status] of cases) {
+    await using client = await rawClient(gateway.port());
+    await client.write(bytes);
+    const answer = await readResponse(client);
+    assert.equal(answer.status, status);
+    const line = await waitUntil(() => gateway.log.find((one) => one["request_id"] === answer.header("x-request-id")));
+    assert.deepEqual(
+      [line["target"], line["status"], line["route"], line["method"], line["path"], line["client"]],
+      ["gateway::access", status, "unrouted", "", "", "127.0.0.1"],
+    );
+    assert.equal(typeof line["code"], "string");
+  }
+  const metrics = (await gateway.send({ path: "/metrics" })).body.toString();
+  assert.match(metrics, /^requests_total\{route="unrouted",listener="public",status_class="4xx"\} 3$/m);
+  assert.match(metrics, /^requests_total\{route="unrouted",listener="public",status_class="5xx"\} 1$/m);
+});

@@ -89,7 +89,7 @@ export class Arrival implements OpenConnection, Timed {
     const { services, facts, tls } = this.#rules;
     services.deadlines.delete(this);
     if (tls !== undefined) return void this.#socket.destroy();
-    const answer = services.refusal("bad_request", why, facts);
+    const answer = services.refusal("bad_request", why, facts, this.#peer);
     const body = Buffer.from(answer.body);
     const fields = [...answer.fields, "Content-Length", String(body.length), "Connection", "close"];
     const head = responseHeadText(answer.status, answer.reason, fields);

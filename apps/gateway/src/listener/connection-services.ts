@@ -33,11 +33,12 @@ export interface ConnectionServices {
   readonly onDefect: (error: unknown) => void;
   /** A head was read. */
   request(head: ReceivedHead, listener: ListenerFacts, peer: Peer, nowMs: number, stream: ClientStream): void;
-  /** The answer to bytes that are no request. */
+  /** The answer to bytes that are no request; it is noted like those to requests. */
   refusal(
     code: ErrorCode,
     message: string | undefined,
     listener: ListenerFacts,
+    peer: Peer,
   ): { readonly status: number; readonly reason: string; readonly fields: RawFields; readonly body: string };
 }
 

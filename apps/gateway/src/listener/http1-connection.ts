@@ -348,7 +348,7 @@ export class Http1Connection implements ClientStream, OpenConnection, Timed {
 
   /** Answers what never became a request, or broke in its middle, then closes. */
   #answerRefusal(code: ErrorCode, message: string | undefined): void {
-    const answer = this.#services.refusal(code, message, this.#listener);
+    const answer = this.#services.refusal(code, message, this.#listener, this.#peer);
     if (this.#state.isIdle) this.#state.requestRefused();
     this.#state.drain();
     const body = Buffer.from(answer.body);

@@ -163,7 +163,7 @@ export class Http2Connection implements OpenConnection, StreamOwner, Timed {
   };
 
   #refuse(stream: Http2ClientStream, code: ErrorCode, message: string | undefined): void {
-    const answer = this.#services.refusal(code, message, this.#listener);
+    const answer = this.#services.refusal(code, message, this.#listener, this.#peer);
     const body = Buffer.from(answer.body);
     stream.sendHead(answer.status, answer.reason, [...answer.fields], lengthFraming(body.length));
     stream.sendData(body);

@@ -205,6 +205,24 @@ export class Pipeline {
     else delivery.answer({ code: "internal" }, "short-circuit");
   }
 
+  /** An answer was given to bytes that are no request: observers learn of it as of any other. */
+  refused(request: RequestContext, status: number, code: ErrorCode, sentBytes: number): void {
+    this.#tell({ request, status, origin: "short-circuit", code, durationMs: 0, sentBytes, isComplete: true });
+  }
+
+  #tell(finished: FinishedRequest): void {
+    for (const observer of this.#parts.observers) {
+      try {
+        observer.onFinished(finished);
+      } catch (error) {
+        this.#parts.log.error(
+          { err: error, request_id: finished.request.requestId },
+          "The end of a request was not taken note of",
+        );
+      }
+    }
+  }
+
   readonly #onDone = (delivery: AnswerDelivery): void => {
     this.#active -= 1;
     const { request } = delivery;
@@ -220,15 +238,6 @@ export class Pipeline {
       sentBytes: delivery.sentBytes,
       isComplete: delivery.isComplete,
     };
-    for (const observer of this.#parts.observers) {
-      try {
-        observer.onFinished(finished);
-      } catch (error) {
-        this.#parts.log.error(
-          { err: error, request_id: request.requestId },
-          "The end of a request was not taken note of",
-        );
-      }
-    }
+    this.#tell(finished);
   };
 }
