@@ -66,6 +66,7 @@ export function createCertOperations(
           proxy_address: data.proxyAddress,
           api_address: data.apiAddress,
           magic_host: data.magicHost,
+          local_only: data.isLocalOnly,
           qr_svg: data.qrSvg,
           platforms: data.platforms.map(({ steps, ...platform }) => ({ ...platform, steps: [...steps] })),
           environment: data.environment.map(({ name, value }) => ({ name, value })),

@@ -96,11 +96,13 @@ test("the set-up data names this machine's file and addresses in every command",
   await using _api = api;
   const setup = (await api.call("GET", "/api/cert/setup")).json as {
     proxy_address: string;
+    local_only: boolean;
     qr_svg: string;
     platforms: { id: string; command?: string; steps: string[] }[];
     environment: { name: string; value: string }[];
   };
   assert.equal(setup.proxy_address, "http://127.0.0.1:9999");
+  assert.equal(setup.local_only, false);
   assert.match(setup.qr_svg, /^<svg /);
   const ids = setup.platforms.map(({ id }) => id);
   assert.deepEqual(ids, [
@@ -172,6 +174,7 @@ test("the page needs no script, allows itself only its own style, and fits both 
     assert.match(html, /<img src="https:&#47;&#47;weir&#47;check"|<img src="https:\/\/weir\/check"/);
     assert.match(html, /name="viewport"/);
     assert.match(html, /The proxy listens on this machine only/);
+    assert.doesNotMatch(html, /On other devices|Scan to open/);
     const style = /<style>([\s\S]*?)<\/style>/.exec(html)?.[1] ?? "";
     assert.ok(onApi.contentSecurityPolicy.includes(`'sha256-${createHash("sha256").update(style).digest("base64")}'`));
   }
@@ -180,8 +183,20 @@ test("the page needs no script, allows itself only its own style, and fits both 
   assert.match(onProxy, /href="\/cert\.crt"/);
 });
 
+test("other devices are shown the way only where the proxy listens for them", async () => {
+  const { api, slice } = await startCert({
+    proxyAddress: "http://0.0.0.0:9999",
+    flags: { "public-ip": "192.168.7.7" },
+  });
+  await using _api = api;
+  const { html } = slice.setupPage.render();
+  assert.match(html, /On other devices<\/dt><dd><code>192\.168\.7\.7<\/code> port <code>9999/);
+  assert.match(html, /Scan to open/);
+  assert.doesNotMatch(html, /this machine only/);
+});
+
 test("text that came from outside is inert on the page", async () => {
-  const { api, slice } = await startCert({ proxyAddress: "http://127.0.0.1:8888" });
+  const { api, slice } = await startCert({ proxyAddress: "http://0.0.0.0:8888" });
   await using _api = api;
   const hostile = { ...api.host.settings, shownHost: () => '"><script>alert(1)</script>' };
   const { renderSetupPage } = await import("./setup-page.ts");
@@ -194,6 +209,7 @@ test("text that came from outside is inert on the page", async () => {
   const data = setupData({ addresses: api.host.addresses, clock: api.host.clock, settings: hostile }, authority);
   const html = renderSetupPage(data, { pem: "/", der: "/", mobileConfig: "/", check: "/" });
   assert.doesNotMatch(html, /<script>/);
+  assert.match(html, /&#60;script/);
   assert.ok(slice);
 });
 

@@ -7,6 +7,7 @@ import { exportLines } from "./setup-status.ts";
 interface Setup {
   readonly proxy_address: string;
   readonly magic_host: string;
+  readonly local_only: boolean;
   readonly qr_svg: string;
   readonly environment: readonly { readonly name: string; readonly value: string }[];
 }
@@ -56,29 +57,37 @@ export function SendTraffic({ setup }: { readonly setup: Setup }) {
           <Command text={exportLines(setup.environment, shell)} what="Variables" />
         </>
       )}
-      {way === "device" && (
-        <div className={styles["device"]}>
-          {/* An image runs nothing, whatever is inside. */}
-          <img
-            className={styles["qr"]}
-            alt="QR code of the set-up page"
-            src={`data:image/svg+xml;charset=utf-8,${encodeURIComponent(setup.qr_svg)}`}
-          />
-          <div className={styles["text"]}>
-            <p>
-              Scan the code with a phone on the same network; the page leads through the proxy setting and the
-              certificate.
-            </p>
-            <p>
-              With the proxy already set, open <code>{setup.magic_host}</code> on the device.
-            </p>
-            <p>
-              The proxy must listen on an address the phone can reach: set Proxy address in the settings to 0.0.0.0 and
-              list the phone under Allowed clients.
-            </p>
-          </div>
-        </div>
-      )}
+      {way === "device" && <Device setup={setup} />}
     </>
+  );
+}
+
+/** How a phone gets to the set-up page; a code to scan only where scanning it leads anywhere. */
+function Device({ setup }: { readonly setup: Setup }) {
+  if (setup.local_only) {
+    return (
+      <p className={styles["text"]}>
+        The proxy listens on this machine only. To let a phone in, set Proxy address in the settings to 0.0.0.0, list
+        the phone under Allowed clients, and start Weir again.
+      </p>
+    );
+  }
+  return (
+    <div className={styles["device"]}>
+      {/* An image runs nothing, whatever is inside. */}
+      <img
+        className={styles["qr"]}
+        alt="QR code of the set-up page"
+        src={`data:image/svg+xml;charset=utf-8,${encodeURIComponent(setup.qr_svg)}`}
+      />
+      <div className={styles["text"]}>
+        <p>
+          Scan the code with a phone on the same network; the page leads through the proxy setting and the certificate.
+        </p>
+        <p>
+          With the proxy already set, open <code>{setup.magic_host}</code> on the device.
+        </p>
+      </div>
+    </div>
   );
 }
