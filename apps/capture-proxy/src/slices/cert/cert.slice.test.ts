@@ -172,6 +172,7 @@ test("the page needs no script, allows itself only its own style, and fits both 
     assert.doesNotMatch(html, /\sstyle="/);
     assert.ok(html.includes(authority.current.fingerprintSha256));
     assert.match(html, /<img src="https:&#47;&#47;weir&#47;check"|<img src="https:\/\/weir\/check"/);
+    assert.match(html, /Without it, the browser does not use the proxy yet/);
     assert.match(html, /name="viewport"/);
     assert.match(html, /The proxy listens on this machine only/);
     assert.doesNotMatch(html, /On other devices|Scan to open/);

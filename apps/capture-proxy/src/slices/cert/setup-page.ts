@@ -84,8 +84,8 @@ ${ways}
 
 function checkSection(links: SetupLinks): string {
   return `<section aria-labelledby="check"><h2 id="check">3. Does it work?</h2>
-<p class="check"><img src="${escape(links.check)}" width="280" height="40" alt="Not yet: this browser does not use the proxy, or does not trust the certificate"></p>
-<p>A green mark means that this browser uses the proxy and trusts the certificate. <a href="${escape(links.check)}">Open the test alone</a> to see what the browser says; reload this page to test again.</p>
+<p class="check"><img src="${escape(links.check)}" width="280" height="40" alt="Test picture"></p>
+<p>A green mark means that this browser uses the proxy and trusts the certificate. Without it, the browser does not use the proxy yet, or does not trust the certificate. <a href="${escape(links.check)}">Open the test alone</a> to see what the browser says; reload this page to test again.</p>
 </section>`;
 }
 
