@@ -124,6 +124,7 @@ export function fakeSetup(): OperationOutput<(typeof operations)["cert"]["getSet
     proxy_address: "127.0.0.1:8888",
     api_address: "127.0.0.1:3001",
     magic_host: "http://weir/",
+    command: "npx weir",
     local_only: false,
     qr_svg: `<svg xmlns="http://www.w3.org/2000/svg" viewBox="-1 -1 23 23"><path fill="#fff" d="M-1 -1h23v23h-23z"/><path d="${squares}"/></svg>`,
     platforms: [

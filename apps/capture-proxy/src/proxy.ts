@@ -74,6 +74,8 @@ export interface ProxyOptions {
 /** A started Weir. */
 export interface RunningProxy {
   readonly addresses: Addresses;
+  /** How the command is called where this was started. */
+  readonly command: string;
   readonly certificatePath: string;
   readonly fingerprint: string;
   /** Takes no more connections, lets exchanges in flight end for `graceMs` (5 s), commits what was recorded. */
@@ -160,6 +162,7 @@ async function assemble(parts: Parts): Promise<RunningProxy> {
   const client = new InternalClient(() => services);
   const host: SliceHost = {
     version: apiInfo.version,
+    command: commandName(options.environment),
     dataDir,
     clock: systemClock,
     log,
@@ -205,6 +208,7 @@ async function assemble(parts: Parts): Promise<RunningProxy> {
   );
   return {
     addresses,
+    command: host.command,
     certificatePath: authority.certificatePath,
     get fingerprint() {
       return authority.current.fingerprintSha256;
@@ -222,6 +226,11 @@ async function assemble(parts: Parts): Promise<RunningProxy> {
       log.info("Weir has stopped");
     },
   };
+}
+
+/** npm sets this for what it starts; there the command is not in the shell's path. */
+function commandName(environment: ProxyOptions["environment"]): string {
+  return environment["npm_lifecycle_event"] === undefined ? "weir" : "npx weir";
 }
 
 type MutableAddresses = { -readonly [Key in keyof Addresses]: Addresses[Key] };

@@ -66,6 +66,8 @@ export interface Addresses {
 /** What a slice gets. */
 export interface SliceHost {
   readonly version: string;
+  /** How the command is called where this was started: `weir`, or `npx weir` in a clone. */
+  readonly command: string;
   readonly dataDir: string;
   readonly clock: Clock;
   readonly log: Logger;

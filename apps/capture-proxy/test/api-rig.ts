@@ -96,6 +96,7 @@ export async function startApi(options: ApiRigOptions = {}): Promise<ApiRig> {
   let apiAddress = "http://127.0.0.1:0";
   const host: SliceHost = {
     version: "0.1.0",
+    command: "weir",
     dataDir: directory.path,
     clock,
     log,

@@ -59,6 +59,9 @@ export const certOperations = defineOperations({
         proxy_address: Type.String(),
         api_address: Type.String(),
         magic_host: Type.String({ description: "The page reachable through the proxy: `http://weir/`" }),
+        command: Type.String({
+          description: "How the command is called where Weir was started: `weir`, or `npx weir`",
+        }),
         local_only: Type.Boolean({ description: "The proxy listens on loopback only: no other device reaches it" }),
         qr_svg: Type.String({ description: "SVG of the set-up page's address for a phone on the same network" }),
         platforms: Type.Array(

@@ -41,6 +41,7 @@ export interface StartOptions {
 /** A running service as the commands see it. */
 export interface StartedProxy {
   readonly addresses: { readonly proxy: string; readonly api: string; readonly socks: string | undefined };
+  readonly command: string;
   readonly certificatePath: string;
   readonly fingerprint: string;
   /** Stops accepting, gives open exchanges `graceMs`, commits what was recorded, and brings out the log. */
@@ -81,6 +82,7 @@ export async function startProxy(invocation: Invocation, options: StartOptions):
     });
     return {
       addresses: proxy.addresses,
+      command: proxy.command,
       certificatePath: proxy.certificatePath,
       fingerprint: proxy.fingerprint,
       stop: async (graceMs) => {
@@ -224,8 +226,7 @@ export async function serve(invocation: Invocation, command: Command): Promise<n
     certificatePath: proxy.certificatePath,
     fingerprint: proxy.fingerprint,
     version: invocation.version,
-    // npm sets this for what it starts; there the command is not in the shell's path.
-    command: environment["npm_lifecycle_event"] === undefined ? "weir" : "npx weir",
+    command: proxy.command,
   };
   if (given.json === true) invocation.stdout.write(`${JSON.stringify(jsonFacts(facts))}\n`);
   else invocation.stdout.write(banner(facts, invocation.stdout));

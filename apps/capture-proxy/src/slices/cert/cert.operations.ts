@@ -35,7 +35,7 @@ const CHECK_URL = "https://weir/check";
 
 /** Handlers of the certificate's operations. */
 export function createCertOperations(
-  host: Pick<SliceHost, "addresses" | "settings" | "clock" | "events">,
+  host: Pick<SliceHost, "addresses" | "command" | "settings" | "clock" | "events">,
   { authority, probe }: CertOperationsParts,
 ): Handlers<typeof certOperations> {
   return {
@@ -66,6 +66,7 @@ export function createCertOperations(
           proxy_address: data.proxyAddress,
           api_address: data.apiAddress,
           magic_host: data.magicHost,
+          command: host.command,
           local_only: data.isLocalOnly,
           qr_svg: data.qrSvg,
           platforms: data.platforms.map(({ steps, ...platform }) => ({ ...platform, steps: [...steps] })),

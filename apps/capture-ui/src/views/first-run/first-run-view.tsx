@@ -13,7 +13,7 @@ import { Page } from "../../ui/page.tsx";
 import { Command } from "./command.tsx";
 import styles from "./first-run.module.css";
 import { SendTraffic } from "./send-traffic.tsx";
-import { NOTHING_SEEN, withEntry } from "./setup-status.ts";
+import { NOTHING_SEEN, runLine, withEntry } from "./setup-status.ts";
 import type { Seen, StepStatus } from "./setup-status.ts";
 import { TrustGuide } from "./trust-guide.tsx";
 
@@ -68,11 +68,11 @@ export function FirstRunView({ compact = false }: { readonly compact?: boolean }
         status={seen.first === null ? "waiting" : "done"}
         summary={seen.first === null ? "Nothing has come yet" : "It flows"}
       >
-        {compact ? (
-          <Command text="weir run -- curl https://example.com" what="Command" />
-        ) : (
-          setup.data !== undefined && <SendTraffic setup={setup.data} />
-        )}
+        {compact
+          ? setup.data !== undefined && (
+              <Command text={runLine(setup.data.command, "curl https://example.com")} what="Command" />
+            )
+          : setup.data !== undefined && <SendTraffic setup={setup.data} />}
       </Step>
       <Step
         number={4}

@@ -2,11 +2,12 @@ import { useState } from "react";
 import { Segmented } from "../../ui/segmented.tsx";
 import { Command } from "./command.tsx";
 import styles from "./first-run.module.css";
-import { exportLines } from "./setup-status.ts";
+import { exportLines, runLine } from "./setup-status.ts";
 
 interface Setup {
   readonly proxy_address: string;
   readonly magic_host: string;
+  readonly command: string;
   readonly local_only: boolean;
   readonly qr_svg: string;
   readonly environment: readonly { readonly name: string; readonly value: string }[];
@@ -47,8 +48,8 @@ export function SendTraffic({ setup }: { readonly setup: Setup }) {
       {way === "run" && (
         <>
           <p className={styles["text"]}>Starts any program with proxy and certificate set, for that program only.</p>
-          <Command text="weir run -- curl https://example.com" what="Command" />
-          <Command text="weir run -- npm test" what="Command for tests" />
+          <Command text={runLine(setup.command, "curl https://example.com")} what="Command" />
+          <Command text={runLine(setup.command, "npm test")} what="Command for tests" />
         </>
       )}
       {way === "terminal" && (

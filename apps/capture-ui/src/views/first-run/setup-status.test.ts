@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { TrafficSnapshot } from "@headworks/capture-contract";
-import { NOTHING_SEEN, exportLines, guessPlatform, withEntry } from "./setup-status.ts";
+import { NOTHING_SEEN, exportLines, guessPlatform, runLine, withEntry } from "./setup-status.ts";
 
 const entry = (change: Partial<TrafficSnapshot>) =>
   ({
@@ -24,6 +24,15 @@ test("an HTTPS exchange that could be read proves that the client trusts the cer
   ]) {
     assert.equal(withEntry(NOTHING_SEEN, entry(change)).trust, "waiting", JSON.stringify(change));
   }
+});
+
+test("the line to type names the service unless the command finds it by itself", () => {
+  assert.equal(runLine("npx weir", "npm test", "http://127.0.0.1:3001"), "npx weir run -- npm test");
+  assert.equal(runLine("weir", "npm test", "http://localhost:3001"), "weir run -- npm test");
+  assert.equal(
+    runLine("weir", "npm test", "http://127.0.0.1:13001"),
+    "weir run --api-url http://127.0.0.1:13001 -- npm test",
+  );
 });
 
 test("a refused handshake is a problem until one succeeds", () => {

@@ -35,6 +35,15 @@ export function guessPlatform(userAgent: string, offered: readonly string[]): st
   return offered.find((id) => id === guess) ?? offered.find((id) => id.startsWith(guess)) ?? offered[0] ?? null;
 }
 
+/** Where the command looks for the service by itself. */
+const DEFAULT_ORIGINS: readonly string[] = ["http://127.0.0.1:3001", "http://localhost:3001"];
+
+/** A line that captures one program with the Weir this page was loaded from, and no other. */
+export function runLine(command: string, program: string, origin: string = location.origin): string {
+  const address = DEFAULT_ORIGINS.includes(origin) ? "" : ` --api-url ${origin}`;
+  return `${command} run${address} -- ${program}`;
+}
+
 /** Lines that set the variables in a shell. Values are quoted so that nothing in them is run. */
 export function exportLines(
   environment: readonly { readonly name: string; readonly value: string }[],
