@@ -69,7 +69,7 @@ export const GrpcStream = strictObject(
       description: "Details of the error, decoded where their type is known",
     }),
     failure: nullable(Type.String({ description: "Why it ended without a status: cancelled, reset, no connection" })),
-    issues: Type.Array(Type.String(), { description: "What in its bodies is no gRPC" }),
+    issues: Type.Array(Type.String(), { description: "What in its answer or its bodies is no gRPC" }),
   },
   { $id: "GrpcStream" },
 );

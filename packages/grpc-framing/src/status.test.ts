@@ -122,7 +122,7 @@ test("status codes go by number or name", () => {
   }
   assert.equal(parseStatus("nothing"), undefined);
   assert.equal(parseStatus(""), undefined);
-  assert.equal(statusOfHttp(200), undefined);
+  assert.equal(statusOfHttp(200), 2);
   assert.equal(statusOfHttp(503), 14);
   assert.equal(statusOfHttp(418), 2);
 });

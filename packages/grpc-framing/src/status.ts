@@ -80,11 +80,10 @@ export function readTrailerMessage(bytes: Buffer): string[] {
 }
 
 /**
- * What HTTP's status means for a call that has no status of its own (gRPC's "HTTP to gRPC Status Code Mapping").
- * Undefined for 200, which says nothing about the call.
+ * What HTTP's status means for a call whose answer is no gRPC (gRPC's "HTTP to gRPC Status Code Mapping"): UNKNOWN for
+ * whatever is not named there, 200 included.
  */
-export function statusOfHttp(httpStatus: number): number | undefined {
-  if (httpStatus === 200) return undefined;
+export function statusOfHttp(httpStatus: number): number {
   return HTTP_MEANINGS.get(httpStatus) ?? 2;
 }
 

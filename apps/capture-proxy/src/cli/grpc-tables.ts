@@ -35,7 +35,12 @@ const streams: readonly WideColumn<GrpcStream>[] = [
   { title: "Sent", text: (row) => String(row.frames_sent), align: "right" },
   { title: "Received", text: (row) => String(row.frames_received), align: "right" },
   { title: "Started", text: (row) => timeText(row.created_at), fromColumns: 130 },
-  { title: "Message", text: (row) => row.status_message || (row.failure ?? ""), shrinksTo: 10, fromColumns: 150 },
+  {
+    title: "Message",
+    text: (row) => row.status_message || (row.failure ?? row.issues[0] ?? ""),
+    shrinksTo: 10,
+    fromColumns: 150,
+  },
   { title: "Id", text: (row) => row.id },
 ];
 

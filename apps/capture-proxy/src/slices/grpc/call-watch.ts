@@ -25,6 +25,8 @@ export interface CallWatchOptions {
   readonly onFault: (error: unknown) => void;
 }
 
+/** Longer ones are cut where they are named. */
+const LONGEST_TYPE = 80;
 /** Longer issues are no help. */
 const MOST_ISSUES = 10;
 
@@ -134,9 +136,11 @@ export class CallWatch {
     if (this.#trailers === undefined) this.#recordTrailers(response?.trailers);
     const trailers = this.#trailers;
     const status = readStatus(trailers ?? []) ?? readStatus(response?.fields ?? []);
-    const isForeign =
-      response !== undefined && parseCallForm(fieldValue(response.fields, "content-type")) === undefined;
-    const code = status?.code ?? (isForeign && failure === undefined ? statusOfHttp(response.status) : undefined);
+    const type = fieldValue(response?.fields ?? [], "content-type");
+    const isForeign = status === undefined && failure === undefined && parseCallForm(type) === undefined;
+    const foreign = isForeign ? response : undefined;
+    if (foreign !== undefined) this.#issue(`response: HTTP ${foreign.status} with ${shownType(type)} is no gRPC`);
+    const code = foreign === undefined ? status?.code : statusOfHttp(foreign.status);
     const attributes: Record<string, string> = {};
     if (code !== undefined) attributes["status"] = String(code);
     if (status?.details !== undefined) attributes["details"] = status.details.toString("base64");
@@ -176,4 +180,10 @@ export class CallWatch {
     const attributes = { trailers: JSON.stringify(fields), trailer_bytes: String(sizeBytes) };
     this.#options.recorder.change({ attributes });
   }
+}
+
+/** A media type as it is named in a sentence, without its parameters. */
+function shownType(contentType: string | undefined): string {
+  const [type = ""] = (contentType ?? "").slice(0, LONGEST_TYPE).split(";", 1);
+  return type.trim() === "" ? "no media type" : type.trim();
 }

@@ -191,7 +191,17 @@ const ENDS: readonly (readonly [what: string, respond: Respond, expected: Partia
   [
     "a page instead of a call",
     (_, response) => void response.writeHead(503, { "content-type": "text/html" }).end("<h1>busy</h1>"),
-    { status_code: 14, status_name: "UNAVAILABLE", issues: [] },
+    { status_code: 14, status_name: "UNAVAILABLE", issues: ["response: HTTP 503 with text/html is no gRPC"] },
+  ],
+  [
+    "a page that went well",
+    (_, response) => void response.writeHead(200, { "content-type": "text/html; charset=utf-8" }).end("<h1>hi</h1>"),
+    { status_code: 2, status_name: "UNKNOWN", failure: null, issues: ["response: HTTP 200 with text/html is no gRPC"] },
+  ],
+  [
+    "no media type",
+    (_, response) => void response.writeHead(200).end(),
+    { status_code: 2, issues: ["response: HTTP 200 with no media type is no gRPC"] },
   ],
   ["no status at all", answer(frameMessage(MESSAGE)), { status_code: null, failure: null }],
   [

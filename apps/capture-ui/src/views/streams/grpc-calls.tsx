@@ -18,9 +18,17 @@ const MOST_CALLS = 200;
 /** How a call ended, or that it runs. */
 export function CallStatus({ call }: { readonly call: GrpcStream }) {
   if (call.failure !== null) return <Tag tone="error">{call.failure}</Tag>;
-  if (call.status_code === null) return <Tag tone="ok">{call.state === "closed" ? "no status" : "running"}</Tag>;
+  const hint = call.status_message || call.issues.join("; ");
+  if (call.status_code === null) {
+    if (call.state !== "closed") return <Tag tone="ok">running</Tag>;
+    return (
+      <Tag tone="warning" title={hint}>
+        no status
+      </Tag>
+    );
+  }
   return (
-    <Tag tone={call.status_code === 0 ? "neutral" : "error"} title={call.status_message}>
+    <Tag tone={call.status_code === 0 ? "neutral" : "error"} title={hint}>
       {call.status_name ?? String(call.status_code)}
     </Tag>
   );

@@ -150,6 +150,7 @@ function Headline({ stream, onBack }: { readonly stream: StreamDetail; readonly 
         {call !== undefined && call.status_message !== "" && call.status_message !== call.status_name && (
           <span>{call.status_message}</span>
         )}
+        {call !== undefined && call.issues.length > 0 && <span>{call.issues.join("; ")}</span>}
         {call !== undefined && <span>{call.message_type}</span>}
         {lastedMs !== null && <span>{formatDuration(Math.max(0, lastedMs))}</span>}
         <span>
