@@ -1,7 +1,7 @@
 // Tested by upstream.slice.test.ts
 import type { Settings, UpstreamTest, UpstreamTestResult, upstreamOperations } from "@headworks/capture-contract";
 import type { Handlers } from "@headworks/contract-kit";
-import { validationError } from "#api/api-error.ts";
+import { ApiError, validationError } from "#api/api-error.ts";
 import type { ProbeRequest, ProbeResult, ProbeRoute } from "#exchange/route-probe.ts";
 import type { SliceHost } from "#slice.ts";
 import { readTarget } from "./target.ts";
@@ -33,7 +33,8 @@ function proxyOf(body: UpstreamTest | undefined, configured: Settings["upstream_
   if (given === undefined) {
     const { protocol, host, port, no_proxy_hosts: bypass } = configured;
     if (host === "" || port === 0) {
-      throw validationError([{ path: "body/proxy", message: "is required, since no upstream proxy is configured" }]);
+      const message = "No upstream proxy is configured: weir serve --upstream-proxy HOST:PORT";
+      throw new ApiError("VALIDATION_ERROR", message, { details: [{ path: "body/proxy", message }] });
     }
     return {
       proxy: { protocol, host, port },

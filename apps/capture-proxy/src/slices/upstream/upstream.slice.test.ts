@@ -105,6 +105,11 @@ test("what cannot be tried is refused by name", async () => {
     assert.equal(status, 400, JSON.stringify(body));
     assert.equal((json as { details: readonly { path: string }[] }).details[0]?.path, path);
   }
+  const { json } = await rig.api.call("POST", "/api/upstream/test");
+  assert.deepEqual(
+    [(json as { code: string }).code, (json as { error: string }).error],
+    ["VALIDATION_ERROR", "No upstream proxy is configured: weir serve --upstream-proxy HOST:PORT"],
+  );
   assert.deepEqual(rig.asked, []);
 });
 
