@@ -40,6 +40,17 @@ for (const [line, flags] of cases) {
   });
 }
 
+test("a value that no setting takes is a wrong command line", () => {
+  for (const [line, message] of [
+    ["-p abc", "--proxy-port must be a whole number"],
+    ["--proxy-port 70000", /^--proxy-port must be /],
+    ["--upstream-proxy nowhere", /^--upstream-proxy must be host:port/],
+    ["--allowed-ip nonsense", /^--allowed-ip "nonsense" is neither/],
+  ] as const) {
+    assert.throws(() => parsed(line.split(" ")), { name: "CommandFailure", exitCode: 2, message }, line);
+  }
+});
+
 test("every setting with a flag is on the command line, described, and understood by the settings", () => {
   const command = new Command("serve");
   addSettingOptions(command);

@@ -62,7 +62,6 @@ test("what the user can mend is one sentence with exit code 4", async () => {
   const cases: readonly (readonly [readonly string[], RegExp])[] = [
     [["--data-dir", directory.path], /config\.json: proxy_port/],
     [["--data-dir", directory.file("config.json", "below")], /Cannot use .*config\.json/],
-    [["--data-dir", directory.file("a"), "--max-requests", "-5"], /--max-requests/],
     [["--data-dir", directory.file("b"), "--api-host", "0.0.0.0", "-a", "0", "-p", "0"], /--insecure-api/],
     [["--data-dir", directory.file("c"), "--host", "192.0.2.77", "-a", "0", "-p", "0"], /192\.0\.2\.77/],
     [
@@ -88,6 +87,14 @@ test("what the user can mend is one sentence with exit code 4", async () => {
     assert.match(stderr, sentence);
     assert.equal(stderr.trim().split("\n").length, 1, stderr);
   }
+});
+
+test("a flag's value that cannot be is a wrong command line, and nothing is made for it", async () => {
+  await using directory = await temporaryDirectory();
+  const dataDir = directory.file("a");
+  const { code, stdout, stderr } = await weir(["serve", "--data-dir", dataDir, "--max-requests", "-5"]);
+  assert.deepEqual([code, stdout, stderr], [2, "", "weir: --max-requests must be >= 0\n"]);
+  assert.equal(existsSync(dataDir), false);
 });
 
 test("serve uses a CA made elsewhere without touching its files", async () => {

@@ -11,7 +11,7 @@ export const EXIT = {
   /** The command line itself is wrong; nothing was tried. */
   usage: 2,
   addressInUse: 3,
-  /** The service cannot start: a setting, the data directory, a certificate. */
+  /** The service cannot start: a setting of the file or the environment, the data directory, a certificate. */
   cannotStart: 4,
   /** What was asked to be told by the exit code came about: answers differ, or failed. */
   differs: 5,

@@ -3,7 +3,10 @@ import { Option } from "commander";
 import { SETTING_FIELDS } from "#settings/setting-fields.ts";
 import { SETTING_INPUTS } from "#settings/setting-inputs.ts";
 import type { SettingInput } from "#settings/setting-inputs.ts";
+import { valuesOfFlags } from "#settings/setting-sources.ts";
 import type { Flags } from "#settings/setting-sources.ts";
+import { StartupError } from "#settings/startup-error.ts";
+import { CommandFailure, EXIT } from "./exit-codes.ts";
 
 // Tested by ../../test/cli-serve-options.test.ts
 
@@ -26,7 +29,10 @@ export function addSettingOptions(command: Command): void {
   }
 }
 
-/** What was given on the command line, by flag name without dashes, as the settings take it. */
+/**
+ * What was given on the command line, by flag name without dashes, as the settings take it. Throws
+ * {@link CommandFailure} for a value that no setting takes: the command line is wrong then, before anything is tried.
+ */
 export function settingFlags(command: Command): Flags {
   const flags: Record<string, string | number | boolean | readonly string[]> = {};
   for (const input of SETTING_INPUTS) {
@@ -37,6 +43,11 @@ export function settingFlags(command: Command): Flags {
     const value = command.getOptionValue(key) as string | boolean | readonly string[];
     // Commander reads `--no-https` as https = false; the setting's flag is called no-https.
     flags[input.flag] = isNegative ? value === false : value;
+  }
+  try {
+    valuesOfFlags(flags);
+  } catch (error) {
+    throw error instanceof StartupError ? new CommandFailure(EXIT.usage, error.message, { cause: error }) : error;
   }
   return flags;
 }
