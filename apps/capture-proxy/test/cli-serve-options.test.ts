@@ -60,7 +60,10 @@ test("every setting with a flag is on the command line, described, and understoo
     const option = known.get(`--${input.flag}`);
     assert.ok(option, `--${input.flag}`);
     assert.match(option.description, /env WEIR_[A-Z]/);
+    assert.deepEqual(option.argChoices, input.choices && [...input.choices], input.flag);
   }
+  assert.deepEqual(known.get("--upstream-protocol")?.argChoices, ["http", "https", "socks5"]);
+  assert.equal(known.get("--max-total-size-mb")?.flags, "--max-total-size-mb <number>");
   for (const field of SETTING_FIELDS) {
     if (typeof field.default !== "number" || field.name.includes(".")) continue;
     const option = known.get(`--${field.name.replaceAll("_", "-")}`);

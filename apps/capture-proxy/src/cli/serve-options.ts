@@ -55,7 +55,12 @@ export function settingFlags(command: Command): Flags {
 function optionsOf(input: SettingInput, flag: string): Option[] {
   const letter = LETTERS[flag] === undefined ? "" : `-${LETTERS[flag]}, `;
   const text = `${input.description}${facts(input)}`;
-  if (input.takes === "value") return [new Option(`${letter}--${flag} <${input.placeholder}>`, text)];
+  if (input.takes === "value") {
+    const option = new Option(`${letter}--${flag} <${input.placeholder}>`, text);
+    // For help and completion; the settings refuse what is not among them.
+    if (input.choices !== undefined) option.argChoices = [...input.choices];
+    return [option];
+  }
   if (input.takes === "list") {
     const collect = (value: string, previous: readonly string[] | undefined): readonly string[] => [
       ...(previous ?? []),

@@ -18,6 +18,8 @@ export interface SettingInput {
   /** `switch`: a flag without a value; `list`: may be repeated. */
   readonly takes: "value" | "list" | "switch";
   readonly placeholder: string;
+  /** The words it takes, where these are few. */
+  readonly choices?: readonly string[];
   readonly description: string;
   readonly read: (text: string) => InputReading;
 }
@@ -105,16 +107,33 @@ export function flagName(field: SettingField): string | null {
 
 function plainInput(field: SettingField): SettingInput {
   const spelling = SPELLINGS[field.name] ?? {};
-  const type = (field.schema as { type?: string }).type;
+  const { type, enum: choices } = notNull(field.schema as InputSchema);
   return {
     flag: spelling.flag === undefined ? field.name.replace(/[._]/g, "-") : spelling.flag,
     environment: spelling.environment ?? [field.name.replace(/\./g, "_").toUpperCase()],
     fields: [field.name],
     takes: type === "array" ? "list" : type === "boolean" ? "switch" : "value",
-    placeholder: type === "integer" ? "number" : type === "array" ? "list" : "value",
+    placeholder: placeholderOf(type, choices),
+    ...(choices === undefined ? {} : { choices }),
     description: field.description ?? field.name.replace(/[._]/g, " "),
     read: (text) => readField(field, text),
   };
+}
+
+interface InputSchema {
+  readonly type?: string;
+  readonly enum?: readonly string[];
+  readonly anyOf?: readonly InputSchema[];
+}
+
+/** What a nullable value is when it is not null. */
+function notNull(schema: InputSchema): InputSchema {
+  return schema.anyOf?.find(({ type }) => type !== "null") ?? schema;
+}
+
+function placeholderOf(type: string | undefined, choices: readonly string[] | undefined): string {
+  if (choices !== undefined) return "choice";
+  return type === "integer" ? "number" : type === "array" ? "list" : "value";
 }
 
 function readField(field: SettingField, text: string): InputReading {
