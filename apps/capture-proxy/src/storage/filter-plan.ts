@@ -53,7 +53,7 @@ export function planFilter(filter: TrafficFilter, nowMs: number): FilterPlan {
 function queryOfFilter(filter: TrafficFilter): Query {
   const { q, session_id: _session, min_size, max_size, min_time, max_time, ...texts } = filter;
   const typed = q === undefined ? { ok: true as const, query: EVERYTHING } : parseQuery(q);
-  if (!typed.ok) throw new FilterError(`q: ${typed.error.message} (at character ${typed.error.start})`);
+  if (!typed.ok) throw new FilterError(`q: ${typed.error.message} (at character ${typed.error.start + 1})`);
   const parameters = fromParameters({
     ...texts,
     min_size: numberText(min_size),

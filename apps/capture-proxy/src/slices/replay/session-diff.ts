@@ -62,8 +62,8 @@ export async function diffOfSessions(host: Host, order: SessionDiffOrder, signal
 function checkQuery(q: string | undefined): void {
   const parsed = q === undefined ? undefined : parseQuery(q);
   if (parsed === undefined || parsed.ok) return;
-  const { message, start, end } = parsed.error;
-  throw validationError([{ path: "body/q", message: `${message} (characters ${start} to ${end})` }]);
+  const { message, start } = parsed.error;
+  throw validationError([{ path: "body/q", message: `${message} (at character ${start + 1})` }]);
 }
 
 async function rowsOf(

@@ -84,13 +84,13 @@ function textIssues(action: { pattern: string; replacement: string; flags?: stri
   const { source, flags, skipped } = readFlags(action.pattern, action.flags ?? "");
   const check = checkPattern(source, flags);
   if (!check.ok) {
-    const { message, start, end } = check.error;
-    return about("/pattern", `${message} (characters ${start + skipped} to ${end + skipped})`);
+    const { message, start } = check.error;
+    return about("/pattern", `${message} (at character ${start + skipped + 1})`);
   }
   const read = readReplacement(action.replacement, compilePattern(source, flags));
   if (read.ok) return [];
-  const { message, start, end } = read.error;
-  return about("/replacement", `${message} (characters ${start} to ${end})`);
+  const { message, start } = read.error;
+  return about("/replacement", `${message} (at character ${start + 1})`);
 }
 
 function base64Problem(text: string): string | undefined {

@@ -10,8 +10,8 @@ export function checkFilter(filter: TrafficFilter): void {
   if (q !== undefined) {
     const parsed = parseQuery(q);
     if (!parsed.ok) {
-      const { message, start, end } = parsed.error;
-      throw validationError([{ path: "query/q", message: `${message} (characters ${start} to ${end})` }]);
+      const { message, start } = parsed.error;
+      throw validationError([{ path: "query/q", message: `${message} (at character ${start + 1})` }]);
     }
   }
   const numbers = { min_size, max_size, min_time, max_time };

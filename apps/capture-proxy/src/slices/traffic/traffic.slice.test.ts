@@ -142,6 +142,8 @@ test("what does not parse is refused with the parameter and the place", async ()
     assert.equal(body.code, "VALIDATION_ERROR", query);
     assert.equal(body.details[0]?.path, path, query);
   }
+  const refused = await get<{ error: string }>(rig, "?q=nofield:1", 400);
+  assert.match(refused.body.error, /\(at character 1\)$/);
   const { body } = await get<{ code: string; error: string }>(rig, "?cursor=nonsense", 400);
   assert.deepEqual([body.code, body.error], ["VALIDATION_ERROR", "cursor: this is no cursor of this service"]);
 });
