@@ -35,6 +35,15 @@ journey("Rows appear while the traffic flows, newest on top", async (bench) => {
   assert.match((await page.locator('[data-index="0"]').getAttribute("aria-label")) ?? "", /\/broken, 500/u);
 });
 
+journey("A link to an entry far down shows its row, selected", async (bench) => {
+  const entries = await bench.send("/orders?first", ...Array.from({ length: 60 }, (_, index) => `/orders?${index}`));
+  const first = entries.find(({ request }) => request.url.endsWith("?first"));
+  const page = await bench.open(`/traffic?id=${first?.id}`);
+  const shown = row(page, /orders\?first/u);
+  await shown.waitFor();
+  assert.equal(await shown.getAttribute("aria-selected"), "true");
+});
+
 journey("The filter completes, says what is wrong, applies, and pills narrow it", async (bench) => {
   await bench.send("/orders", "/style.css", "/missing", "/dot.png");
   const page = await bench.open("/traffic");

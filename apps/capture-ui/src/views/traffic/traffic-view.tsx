@@ -20,6 +20,7 @@ import { SaveViewDialog } from "./query/save-view.tsx";
 import { Toolbar } from "./toolbar.tsx";
 import styles from "./traffic.module.css";
 import { TrafficTree } from "./tree/tree.tsx";
+import { useArrival } from "./use-arrival.ts";
 import { useSelection } from "./use-selection.ts";
 import { useTrafficData } from "./use-traffic-data.ts";
 import { useViewState } from "./use-view-state.ts";
@@ -42,6 +43,7 @@ export function TrafficView() {
   const queryInput = useRef<HTMLInputElement>(null);
   const [savingView, setSavingView] = useState(false);
   const chosen = useSelection(list, grid, view.id);
+  useArrival(list, grid, view.id);
   const { selection } = chosen;
 
   const actions = useRowActions(view, data, chosen);
