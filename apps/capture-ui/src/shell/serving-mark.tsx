@@ -4,6 +4,7 @@ import { mockServingQuery } from "../queries.ts";
 import { Button } from "../ui/button.tsx";
 import { Tooltip } from "../ui/tooltip.tsx";
 import { navigate } from "./router.ts";
+import styles from "./rule-switches.module.css";
 
 /** Says on every screen that a recorded session answers instead of all servers: whoever forgets that wonders for long. */
 export function ServingMark() {
@@ -12,7 +13,7 @@ export function ServingMark() {
   return (
     <Tooltip text={`${state.session_name ?? "A session"} stands in for all servers`}>
       <Button pressed icon={<Drama size={14} />} onClick={() => navigate("/mocks?panel=serving")}>
-        Serving a session
+        <span className={styles["what"]}>Serving a session</span>
       </Button>
     </Tooltip>
   );

@@ -44,7 +44,7 @@ export function ThrottleMenu() {
       trigger={
         on ? (
           <Button icon={icon} pressed aria-label={`Throttle: ${state.profile.name}`}>
-            {state.profile.name}
+            <span className={styles["what"]}>{state.profile.name}</span>
           </Button>
         ) : (
           <IconButton className={styles["roomy"]} label="Throttle" icon={icon} />

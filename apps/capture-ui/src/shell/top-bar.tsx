@@ -97,7 +97,7 @@ function CaptureToggle() {
         onClick={() => void toggleCapture()}
       >
         <span className={styles["recordDot"]} aria-hidden />
-        {recording ? "Recording" : "Passthrough"}
+        <span className={styles["recordText"]}>{recording ? "Recording" : "Passthrough"}</span>
       </Button>
     </Tooltip>
   );

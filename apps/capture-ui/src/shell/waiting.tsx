@@ -36,8 +36,7 @@ export function PauseSwitch() {
     <>
       {count > 0 && (
         <Button className={styles["waiting"]} onClick={() => navigate("/breakpoints?part=waiting")}>
-          {count} <span className={styles["what"]}>{count === 1 ? "exchange" : "exchanges"}</span>{" "}
-          {count === 1 ? "waits" : "wait"}
+          {count} <span className={styles["what"]}>{count === 1 ? "exchange waits" : "exchanges wait"}</span>
         </Button>
       )}
       <IconButton
