@@ -90,14 +90,14 @@ function checkSection(links: SetupLinks): string {
 }
 
 function platform({ id, name, steps, command }: PlatformGuide): string {
-  const line = command === undefined ? "" : `<pre><code>${escape(command)}</code></pre>`;
+  const line = command === undefined ? "" : `<pre tabindex="0"><code>${escape(command)}</code></pre>`;
   return `<details id="${escape(id)}"><summary>${escape(name)}</summary><ol>${steps.map((step) => `<li>${escape(step)}</li>`).join("")}</ol>${line}</details>`;
 }
 
 function environment(data: SetupData): string {
   const lines = data.environment.map(({ name, value }) => escape(`export ${name}='${value.replace(/'/g, `'\\''`)}'`));
   return `<section aria-labelledby="environment"><h2 id="environment">Command-line programs</h2>
-<p>Most of them read these variables:</p><pre><code>${lines.join("\n")}</code></pre></section>`;
+<p>Most of them read these variables:</p><pre tabindex="0"><code>${lines.join("\n")}</code></pre></section>`;
 }
 
 /** The picture behind `https://weir/check`: that it arrived is the proof. */
@@ -120,7 +120,7 @@ h1 { margin: 0; font-size: 1.5rem; line-height: 1.25; } h1 + p { margin: .4rem 0
 .brand { display: flex; align-items: center; gap: .5rem; margin: 0 0 1.25rem; font-weight: 650; } .brand svg { width: 1.5rem; height: 1.5rem; color: var(--accent); }
 section { margin-top: 1rem; padding: 1rem 1.25rem 1.25rem; border: 1px solid var(--line); border-radius: 10px; background: var(--panel); }
 h2 { margin: 0 0 .75rem; font-size: 1.05rem; } p { margin: .5rem 0; }
-a { color: var(--accent); } a:focus-visible, summary:focus-visible { outline: 2px solid var(--accent); outline-offset: 2px; border-radius: 6px; }
+a { color: var(--accent); } a:focus-visible, summary:focus-visible, pre:focus-visible { outline: 2px solid var(--accent); outline-offset: 2px; border-radius: 6px; }
 .buttons { list-style: none; margin: 0 0 1rem; padding: 0; display: grid; gap: .5rem; grid-template-columns: repeat(auto-fit, minmax(12rem, 1fr)); }
 .buttons a { display: flex; flex-direction: column; justify-content: center; height: 100%; min-height: 3.5rem; padding: .6rem .9rem; border: 1px solid var(--accent-line); border-radius: 8px; background: var(--accent-soft); text-decoration: none; font-weight: 600; }
 .buttons a:hover { border-color: var(--accent); } .buttons small { color: var(--quiet); font-weight: 400; }

@@ -128,7 +128,8 @@ function Headline({ entry, onClose }: { readonly entry: TrafficEntry; readonly o
   const { request, response } = entry;
   return (
     <header className={styles["head"]}>
-      <h1 className={styles["url"]}>
+      {/* oxlint-disable-next-line jsx-a11y/no-noninteractive-tabindex -- what scrolls must be reachable by keyboard */}
+      <h1 className={styles["url"]} tabIndex={0}>
         {urlParts(request.url).map((part, index) => (
           // The pieces of an address stand where they stand.
           <span key={`${index}`} className={part.strong ? undefined : styles["dim"]}>
