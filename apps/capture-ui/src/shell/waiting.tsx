@@ -35,7 +35,7 @@ export function PauseSwitch() {
   return (
     <>
       {count > 0 && (
-        <Button className={styles["waiting"]} onClick={() => navigate("/breakpoints?part=waiting")}>
+        <Button className={styles["waiting"]} data-waiting onClick={() => navigate("/breakpoints?part=waiting")}>
           {count} <span className={styles["what"]}>{count === 1 ? "exchange waits" : "exchanges wait"}</span>
         </Button>
       )}
