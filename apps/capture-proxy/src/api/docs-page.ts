@@ -14,7 +14,8 @@ export function renderApiDocs(operations: AnyOperations, info: DocsInfo): string
   const contents = slices
     .map(([slice, table]) => {
       const links = Object.entries(table).map(
-        ([name, { method, path }]) => `<li><a href="#${escape(name)}"><code>${method} ${escape(path)}</code></a></li>`,
+        ([name, { method, path }]) =>
+          `<li><a href="#${escape(name)}"><code>${method} ${pathText(path)}</code></a></li>`,
       );
       return `<details open><summary>${escape(slice)}</summary><ul>${links.join("")}</ul></details>`;
     })
@@ -31,12 +32,13 @@ export function renderApiDocs(operations: AnyOperations, info: DocsInfo): string
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <title>${escape(info.title)} API</title>
+<link rel="icon" href="/icon.svg" type="image/svg+xml">
 <style>${STYLE}</style>
 </head>
 <body>
 <nav aria-label="Operations"><strong>${escape(info.title)} API ${escape(info.version)}</strong>
 <p><a href="${escape(info.prefix)}/openapi.json">OpenAPI document</a></p>${contents}</nav>
-<main><h1>${escape(info.title)} API</h1><p>${escape(info.description)}</p>
+<main><h1>${escape(info.title)} API</h1><p>${prose(info.description)}</p>
 <p>Every answer that is not a success is <code>{"error", "code"}</code>, for a bad request with <code>details</code>: each field and what is wrong with it.</p>
 ${sections}</main>
 </body>
@@ -47,8 +49,8 @@ ${sections}</main>
 function renderOperation(name: string, operation: Operation, prefix: string): string {
   const paths = [prefix + operation.path, ...(operation.aliases ?? [])];
   return `<article id="${escape(name)}">
-<h3><span class="method ${operation.method.toLowerCase()}">${operation.method}</span> ${paths.map((path) => `<code>${escape(path)}</code>`).join(" ")}</h3>
-<p>${escape(operation.summary)}${operation.description === undefined ? "" : `. ${escape(operation.description)}`}</p>
+<h3><span class="method ${operation.method.toLowerCase()}">${operation.method}</span> ${paths.map((path) => `<code>${pathText(path)}</code>`).join(" ")}</h3>
+<p>${prose(operation.summary)}${operation.description === undefined ? "" : `. ${prose(operation.description)}`}</p>
 <p class="access">Needs <code>${escape(operation.access)}</code></p>
 ${renderFields("Path", operation.params)}${renderFields("Query", operation.query)}${renderBody(operation)}${renderResponses(operation)}
 </article>`;
@@ -64,7 +66,7 @@ function renderFields(title: string, schema: unknown): string {
   if (properties === undefined || Object.keys(properties).length === 0) return "";
   const rows = Object.entries(properties).map(([name, property]) => {
     const description = (property as { description?: string }).description ?? "";
-    return `<tr><th scope="row"><code>${escape(name)}</code>${required.includes(name) ? " <em>required</em>" : ""}</th><td><code>${escape(typeOf(property))}</code></td><td>${escape(description)}</td></tr>`;
+    return `<tr><th scope="row"><code>${escape(name)}</code>${required.includes(name) ? " <em>required</em>" : ""}</th><td><code>${escape(typeOf(property))}</code></td><td>${prose(description)}</td></tr>`;
   });
   return `<table><caption>${title}</caption><tbody>${rows.join("")}</tbody></table>`;
 }
@@ -73,7 +75,7 @@ function renderBody(operation: Operation): string {
   if (operation.body === undefined) return "";
   if ("upload" in operation.body) {
     const { upload, description } = operation.body as { upload: readonly string[]; description: string };
-    return `<p>Body: ${upload.map((type) => `<code>${escape(type)}</code>`).join(" or ")}. ${escape(description)}</p>`;
+    return `<p>Body: ${upload.map((type) => `<code>${escape(type)}</code>`).join(" or ")}. ${prose(description)}</p>`;
   }
   return renderFields(operation.bodyOptional === true ? "Body (optional)" : "Body", operation.body);
 }
@@ -82,7 +84,7 @@ function renderResponses(operation: Operation): string {
   const items = Object.entries(operation.responses).map(([status, response]) => {
     if (response === null) return `<dt>${status}</dt><dd>empty</dd>`;
     if ("media" in response) {
-      return `<dt>${status}</dt><dd><code>${escape(String(response.media))}</code> ${escape(String(response.description))}</dd>`;
+      return `<dt>${status}</dt><dd><code>${escape(String(response.media))}</code> ${prose(String(response.description))}</dd>`;
     }
     return `<dt>${status}</dt><dd><code>${escape(typeOf(response))}</code></dd>`;
   });
@@ -130,6 +132,16 @@ function bracketed(type: string): string {
   return type.includes(" | ") ? `(${type})` : type;
 }
 
+/** A sentence of the contract, in which backticks set off what is code. */
+function prose(text: string): string {
+  return escape(text).replace(/`([^`]+)`/g, "<code>$1</code>");
+}
+
+/** A path that breaks between its segments before it breaks in one. */
+function pathText(path: string): string {
+  return escape(path).replace(/(?!^)\//g, "<wbr>/");
+}
+
 /** Text for HTML, in content and in double-quoted attributes. */
 function escape(text: string): string {
   return text.replace(/[&<>"']/g, (character) => `&#${character.charCodeAt(0)};`);
@@ -144,10 +156,10 @@ summary { cursor: pointer; font-weight: 600; }
 main { padding: 1rem 2rem 6rem; }
 article { border-top: 1px solid var(--line); padding: .25rem 0 1rem; scroll-margin-top: .5rem; }
 article:target { outline: 2px solid; outline-offset: .5rem; border-radius: .25rem; }
-h3 { font-size: 1rem; } code { font-family: ui-monospace, monospace; overflow-wrap: anywhere; }
+h3 { font-size: 1rem; } code { font-family: ui-monospace, monospace; overflow-wrap: break-word; }
 .method { display: inline-block; min-width: 4rem; font-weight: 700; } .access { font-size: .85rem; opacity: .8; }
 table { border-collapse: collapse; width: 100%; margin: .5rem 0; } caption { text-align: left; font-weight: 600; }
 th, td { text-align: left; vertical-align: top; font-weight: normal; padding: .2rem .75rem .2rem 0; border-top: 1px solid var(--line); }
 dl { display: grid; grid-template-columns: 3rem 1fr; gap: .2rem .75rem; } dt { font-weight: 600; } dd { margin: 0; }
-@media (max-width: 50rem) { body { display: block; } nav { position: static; height: auto; border: 0; } main { padding: 1rem; } }
+@media (max-width: 50rem) { body { display: block; } nav { position: static; height: auto; border: 0; } main { padding: 1rem; } tr, th, td { display: block; } td { border-top: 0; } }
 `;

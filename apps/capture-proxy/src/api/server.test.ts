@@ -458,6 +458,7 @@ test("the API describes itself for programs and for people, without a script", a
   assert.ok(openApi.paths["/api/things/{id}"]);
   const docs = await send(api.port, "GET", "/api/docs");
   assert.match(docs.text, /id="importThings"/);
+  assert.doesNotMatch(docs.text, /`/);
   assert.doesNotMatch(docs.text, /<script/);
 });
 
