@@ -132,7 +132,7 @@ function connectionLines(entry: TrafficEntry): Line[] {
   return [
     ["Client", entry.client_addr],
     ["Server", entry.server_addr],
-    ["Connection", entry.connection_id === null ? null : `number ${entry.connection_id} of the client`],
+    ["Connection", entry.connection_id === null ? null : `client connection ${entry.connection_id}`],
     [
       "Protocol",
       [...new Set([entry.request.http_version, entry.response?.http_version])]
