@@ -300,9 +300,11 @@ test("messages of streams are told with their direction and event, a keep-alive 
     frame({ text: "a\n b", attributes: { event: "tick" } }),
     frame({ ordinal: 2, text: "", size: 0, attributes: { comment: "alive" } }),
     frame({ ordinal: 3, direction: "send", type: "binary", base64: "AAEC" }),
+    frame({ ordinal: 4, text: "abc" }),
   ];
   const lines = present(frames, "StreamFrame", window(80)).split("\n");
   assert.match(lines[1] ?? "", /^1 +↓ +tick +3 B +a b$/u);
-  assert.match(lines[2] ?? "", /^2 +↓ +event +0 B +: alive$/u);
+  assert.match(lines[2] ?? "", /^2 +↓ +comment +0 B +: alive$/u);
   assert.match(lines[3] ?? "", /^3 +↑ +binary +3 B +base64:AAEC$/u);
+  assert.match(lines[4] ?? "", /^4 +↓ +message +3 B +abc$/u);
 });

@@ -22,12 +22,18 @@ const streams: readonly WideColumn<StreamSummary>[] = [
 const frames: readonly WideColumn<StreamFrame>[] = [
   { title: "#", text: (row) => String(row.ordinal), align: "right" },
   { title: "", text: (row) => (row.direction === "send" ? "↑" : "↓") },
-  { title: "Type", text: (row) => row.attributes["event"] ?? row.type, shrinksTo: 8 },
+  { title: "Type", text: kindOf, shrinksTo: 8 },
   { title: "Size", text: (row) => sizeText(row.size), align: "right" },
   { title: "Effect", text: (row) => row.effect ?? "", fromColumns: 120 },
   { title: "Time", text: (row) => timeText(row.timestamp), fromColumns: 110 },
   { title: "Content", text: (row) => contentOf(row), shrinksTo: 20 },
 ];
+
+/** The type of an event where it has one; without a name it is a message, as browsers have it. */
+function kindOf({ type, size, attributes }: StreamFrame): string {
+  if (type !== "event") return type;
+  return attributes["event"] ?? (size === 0 && attributes["comment"] !== undefined ? "comment" : "message");
+}
 
 /** Text on one line; bytes as they begin. */
 function contentOf({ text, base64, size, attributes }: StreamFrame): string {
