@@ -231,6 +231,12 @@ test("steps of a test are lines with a mark, long lists of objects only counted"
   assert.equal(present({ few: [{ at: 1, n: 2 }] }, undefined, window(80)), "few  at 1  n 2\n");
 });
 
+test("fields of a message are names with values, also where an answer holds them as pairs", () => {
+  const answer = { request: { headers_list: [["Host", "localhost"], ["Accept", ""]], method: "GET" } };
+  const shown = present(answer, undefined, window(80));
+  assert.match(shown, /Host: localhost\n +Accept: \n/u);
+});
+
 test("a list without a table shows its properties, an object its pairs", () => {
   assert.equal(present([{ a: 1, b: "x" }], undefined, window(80)), "a  b\n1  x\n");
   assert.equal(

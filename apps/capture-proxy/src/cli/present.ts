@@ -178,9 +178,10 @@ function objectLines(items: readonly unknown[]): string {
   return items.map((item) => objectLine(item)).join("\n");
 }
 
-/** A step of a test as a line with a mark, everything else as its properties in a row. */
+/** A step of a test as a line with a mark, a field as name and value, everything else as its properties in a row. */
 function objectLine(item: unknown): string {
   if (typeof item !== "object" || item === null) return valueText(item);
+  if (Array.isArray(item)) return item.length === 2 ? item.map(valueText).join(": ") : valueText(item);
   const { name, ok, detail, duration_ms } = item as Readonly<Record<string, unknown>>;
   if (typeof name === "string" && typeof ok === "boolean") {
     const took = typeof duration_ms === "number" ? ` (${duration_ms} ms)` : "";
