@@ -232,7 +232,15 @@ test("steps of a test are lines with a mark, long lists of objects only counted"
 });
 
 test("fields of a message are names with values, also where an answer holds them as pairs", () => {
-  const answer = { request: { headers_list: [["Host", "localhost"], ["Accept", ""]], method: "GET" } };
+  const answer = {
+    request: {
+      headers_list: [
+        ["Host", "localhost"],
+        ["Accept", ""],
+      ],
+      method: "GET",
+    },
+  };
   const shown = present(answer, undefined, window(80));
   assert.match(shown, /Host: localhost\n +Accept: \n/u);
 });
@@ -287,6 +295,21 @@ test("an entry shows which rules touched it, and what its request and answer wer
   assert.match(text, /^Rule +throttle "3G", request: matched$/m);
   assert.match(text, /^Request was +POST http:\/\/a\.test\/old$/m);
   assert.match(text, /^Answer was +200 OK$/m);
+});
+
+test("which messages a rule is for is told in words", () => {
+  const rule = (match: object) => ({
+    id: "r",
+    name: "n",
+    enabled: true,
+    match,
+    action: { type: "drop" },
+    hit_count: 0,
+  });
+  const rules = [rule({}), rule({ host: "*.a.test", direction: "receive", message_type: "text", text: "price" })];
+  const shown = present(rules, "WsRule", window(120));
+  assert.match(shown, /drop +all +0/u);
+  assert.match(shown, /drop +text, from the server, host \*\.a\.test, with price +0/u);
 });
 
 test("messages of streams are told with their direction and event, a keep-alive by its comment, bytes as they begin", () => {

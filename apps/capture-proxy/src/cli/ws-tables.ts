@@ -35,7 +35,7 @@ const rules: readonly WideColumn<WsRule>[] = [
   { title: "On", text: (row) => (row.enabled ? "yes" : "no") },
   { title: "Name", text: (row) => row.name, shrinksTo: 10 },
   { title: "Action", text: (row) => row.action.type },
-  { title: "Messages", text: (row) => JSON.stringify(row.match), shrinksTo: 16, cut: "middle", fromColumns: 80 },
+  { title: "Messages", text: (row) => messagesText(row.match), shrinksTo: 16, cut: "middle", fromColumns: 80 },
   { title: "Hits", text: (row) => String(row.hit_count), align: "right" },
   { title: "Id", text: (row) => row.id },
 ];
@@ -47,6 +47,18 @@ const paused: readonly WideColumn<WsPaused>[] = [
   { title: "Content", text: (row) => contentText(row.payload), shrinksTo: 20 },
   { title: "Id", text: (row) => row.id },
 ];
+
+/** Which messages a rule is for, in words: `text, from the server, host *.shop.test`. */
+function messagesText({ host, url, direction, message_type: type, text }: WsRule["match"]): string {
+  const parts = [
+    ...(type === undefined ? [] : [type]),
+    ...(direction === undefined ? [] : [direction === "send" ? "from the client" : "from the server"]),
+    ...(host === undefined ? [] : [`host ${host}`]),
+    ...(url === undefined ? [] : [`URL ${url}`]),
+    ...(text === undefined ? [] : [`with ${text}`]),
+  ];
+  return parts.length === 0 ? "all" : parts.join(", ");
+}
 
 function contentText({ text, raw_base64: base64 = "" }: WsPayload): string {
   return text ?? base64;
