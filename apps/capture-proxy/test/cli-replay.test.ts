@@ -217,7 +217,10 @@ test("a comparison cannot write to the terminal what it likes", () => {
 });
 
 test("the same is said to be the same, and a long list is cut", () => {
-  assert.match(presentDiff(SAME, window(80)), /^The same/u);
+  assert.match(presentDiff(SAME, window(80)), /^The same\n/u);
+  const ignored = [{ name: "date", left: ["a"], right: ["b"] }];
+  const almost = { ...SAME, response_headers: { changed: [], ignored } };
+  assert.match(presentDiff(almost, window(80)), /^The same, but for what may differ\n/u);
   const changes = Array.from({ length: 150 }, (_, index) => ({
     path: `/${index}`,
     op: "add" as const,

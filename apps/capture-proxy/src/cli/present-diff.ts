@@ -20,7 +20,8 @@ export function presentDiff(diff: EntryDiff, terminal: Terminal): string {
   lines.change("failure", diff.failure);
   lines.headers("field", diff.response_headers.changed);
   lines.body("body", diff.response_body);
-  if (diff.same) lines.add(terminal.style("green", "The same, but for what may differ"));
+  if (diff.same)
+    lines.add(terminal.style("green", hasIgnored(diff) ? "The same, but for what may differ" : "The same"));
   const ignored = [...diff.request_headers.ignored, ...diff.response_headers.ignored].map(({ name }) => name);
   if (ignored.length > 0) lines.add(terminal.style("dim", visibleText(`ignored: ${[...new Set(ignored)].join(", ")}`)));
   const { duration } = diff.timings;
@@ -28,6 +29,12 @@ export function presentDiff(diff: EntryDiff, terminal: Terminal): string {
     lines.add(terminal.style("dim", `took ${durationText(duration.left)}, now ${durationText(duration.right)}`));
   }
   return lines.text;
+}
+
+/** Whether anything differs that may. */
+function hasIgnored({ request_headers, response_headers, request_body, response_body }: EntryDiff): boolean {
+  if (request_headers.ignored.length + response_headers.ignored.length > 0) return true;
+  return [request_body, response_body].some(({ ignored_changes: changes = 0 }) => changes > 0);
 }
 
 class Lines {
