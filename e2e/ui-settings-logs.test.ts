@@ -43,10 +43,10 @@ journey("Traffic is logged as soon as it is switched on, and what waits for a re
   await page.getByRole("option", { name: "headers" }).click();
   await card.getByRole("combobox", { name: "New file" }).click();
   await page.getByRole("option", { name: "at a size" }).click();
-  await card.getByRole("textbox", { name: "MB of a file", exact: true }).fill("0");
+  await card.getByRole("textbox", { name: "MiB of a file", exact: true }).fill("0");
   await card.getByRole("button", { name: "Save", exact: true }).click();
-  await card.getByText("A size in MB is needed").waitFor();
-  await card.getByRole("textbox", { name: "MB of a file", exact: true }).fill("25");
+  await card.getByText("A size in MiB is needed").waitFor();
+  await card.getByRole("textbox", { name: "MiB of a file", exact: true }).fill("25");
   await save(card);
   await card.getByRole("status").getByText("part of the settings waits for a restart").waitFor();
   await card.getByText("waits for restart").waitFor();

@@ -19,7 +19,7 @@ test("status tells the file, the rules in force and how writing goes", async () 
   const { code, stdout } = await logs("status");
   assert.equal(code, 0);
   assert.match(stdout, /^file +\/.*\/logs\/weir\.log \(.*B\)$/m);
-  assert.match(stdout, /^new file +daily, at most 100 MB$/m);
+  assert.match(stdout, /^new file +daily, at most 100 MiB$/m);
   assert.match(stdout, /^kept +0 of at most 7 old files$/m);
   assert.match(stdout, /^form +text, level info$/m);
   assert.match(stdout, /^traffic +not logged$/m);
@@ -39,7 +39,7 @@ test("config changes what is said, and tells what waits for a restart", async ()
   );
   assert.equal(code, 0, stderr);
   assert.match(stdout, /^kept +0 of at most 3 old files$/m);
-  assert.match(stdout, /^new file +size \(20 MB\), at most 100 MB$/m);
+  assert.match(stdout, /^new file +size \(20 MiB\), at most 100 MiB$/m);
   assert.match(stdout, /^after a restart +rotation, json_format$/m);
   const traffic = await logs(
     "config",

@@ -12,7 +12,7 @@ export function presentLogStatus(status: LogStatus & { readonly rotated_to?: str
     ["put away", status.rotated_to ?? ""],
     ["file", file === null ? "none; standard output alone" : `${file.path} (${sizeText(file.size_bytes)})`],
     ["problem", status.problem ?? ""],
-    ["new file", `${status.rotation_label}, at most ${status.max_file_size_mb} MB`],
+    ["new file", `${rotationText(status.rotation)}, at most ${status.max_file_size_mb} MiB`],
     ["kept", `${status.archived_count} of at most ${status.max_files} old files`],
     ["form", `${status.json_format ? "JSON lines" : "text"}, level ${status.verbosity}`],
     ["after a restart", pending.join(", ")],
@@ -34,6 +34,10 @@ export function presentLogStatus(status: LogStatus & { readonly rotated_to?: str
     terminal,
   );
   return `${head}\n${table}`;
+}
+
+function rotationText(rotation: LogStatus["rotation"]): string {
+  return rotation.mode === "size" ? `size (${rotation.size_mb} MiB)` : rotation.mode;
 }
 
 function trafficText(debug: LogStatus["debug_logging"], events: LogStatus["traffic_events"]): string {

@@ -20,12 +20,12 @@ test("sizes keep three digits at most and change the unit before they read 1024"
     [0, "0 B"],
     [412, "412 B"],
     [1023, "1023 B"],
-    [1024, "1.0 KB"],
-    [3277, "3.2 KB"],
-    [102_349, "100 KB"],
-    [1_048_575, "1.0 MB"],
-    [333_447_168, "318 MB"],
-    [5 * 1024 ** 5, "5120 TB"],
+    [1024, "1.0 KiB"],
+    [3277, "3.2 KiB"],
+    [102_349, "100 KiB"],
+    [1_048_575, "1.0 MiB"],
+    [333_447_168, "318 MiB"],
+    [5 * 1024 ** 5, "5120 TiB"],
   ];
   for (const [size, text] of cases) assert.equal(formatBytes(size), text);
 });
@@ -52,7 +52,7 @@ test("durations choose a unit that can be read at a glance", () => {
 test("no size and no duration prints a unit overflow, an exponent or NaN", () => {
   fc.assert(
     fc.property(fc.double({ min: 0, max: 1e15, noNaN: true }), (value) => {
-      assert.match(formatBytes(value), /^\d{1,4}(?:\.\d)? (?:B|KB|MB|GB|TB)$/u);
+      assert.match(formatBytes(value), /^\d{1,4}(?:\.\d)? (?:B|KiB|MiB|GiB|TiB)$/u);
       assert.doesNotMatch(formatDuration(value), /NaN|e\+|1000 ms|60\.00 s/u);
     }),
   );

@@ -1,12 +1,12 @@
 const NUMBER = new Intl.NumberFormat("en-US");
-const UNITS = ["B", "KB", "MB", "GB", "TB"] as const;
+const UNITS = ["B", "KiB", "MiB", "GiB", "TiB"] as const;
 
 /** `4,212`. */
 export function formatCount(count: number): string {
   return NUMBER.format(count);
 }
 
-/** `0 B`, `412 B`, `3.2 KB`, `84 MB`; 1 KB is 1,024 bytes. An em dash for an unknown size. */
+/** `0 B`, `412 B`, `3.2 KiB`, `84 MiB`; 1 KiB is 1,024 bytes. An em dash for an unknown size. */
 export function formatBytes(sizeBytes: number | null | undefined): string {
   if (sizeBytes === null || sizeBytes === undefined || !Number.isFinite(sizeBytes)) return "—";
   let value = Math.max(0, sizeBytes);

@@ -18,11 +18,11 @@ test("a document that is too large is refused with the limit of its format", () 
   const mib = 1_048_576;
   const cases: readonly [Parameters<typeof sizeProblem>[0], number, string | undefined][] = [
     ["har", 100 * mib, undefined],
-    ["har", 120 * mib, "The file has 120 MB; a HAR may have 100 MB"],
+    ["har", 120 * mib, "The file has 120 MiB; a HAR may have 100 MiB"],
     ["openapi", 25 * mib, undefined],
-    ["openapi", 26 * mib, "The file has 26.0 MB; an OpenAPI document may have 25.0 MB"],
-    ["postman", 26 * mib, "The file has 26.0 MB; a Postman collection may have 25.0 MB"],
-    ["json", 26 * mib, "The file has 26.0 MB; an export may have 25.0 MB"],
+    ["openapi", 26 * mib, "The file has 26.0 MiB; an OpenAPI document may have 25.0 MiB"],
+    ["postman", 26 * mib, "The file has 26.0 MiB; a Postman collection may have 25.0 MiB"],
+    ["json", 26 * mib, "The file has 26.0 MiB; an export may have 25.0 MiB"],
   ];
   for (const [format, sizeBytes, problem] of cases) assert.equal(sizeProblem(format, sizeBytes), problem, format);
 });

@@ -61,7 +61,7 @@ const LABELS: Readonly<Record<string, string>> = {
   capture_enabled: "Record traffic",
   max_requests: "Entries kept",
   max_body_size: "Stored part of a body, bytes",
-  max_total_size_mb: "All stored bodies, MB",
+  max_total_size_mb: "All stored bodies, MiB",
   ignored_domains: "Hosts that are not recorded",
   passthrough_domains: "Hosts that are not intercepted",
   upstream_insecure_hosts: "Hosts that are not verified",
@@ -81,7 +81,7 @@ const LABELS: Readonly<Record<string, string>> = {
   "log_config.enabled": "Write a log file",
   "log_config.rotation": "New file",
   "log_config.max_files": "Old files kept",
-  "log_config.max_file_size_mb": "Most MB of a file",
+  "log_config.max_file_size_mb": "Most MiB of a file",
   "log_config.json_format": "JSON lines",
   "log_config.async_writing": "Write behind traffic's back",
   "log_config.async_mode": "When the disk is too slow",
@@ -115,7 +115,7 @@ export function settingLabel(name: string): string {
   const words = (name.split(".").at(-1) ?? name).split("_");
   const unit = words.at(-1) === "ms" || words.at(-1) === "mb" ? words.pop() : undefined;
   const text = words.join(" ");
-  return `${text.charAt(0).toUpperCase()}${text.slice(1)}${unit === undefined ? "" : `, ${unit === "mb" ? "MB" : unit}`}`;
+  return `${text.charAt(0).toUpperCase()}${text.slice(1)}${unit === undefined ? "" : `, ${unit === "mb" ? "MiB" : unit}`}`;
 }
 
 interface JsonSchema {
@@ -184,7 +184,7 @@ function parsedRotation(draft: string): ParsedDraft {
   const [mode, size] = draft.split(":");
   if (mode !== "size") return { ok: true, value: { mode } };
   const sizeMb = Number(size);
-  if (!/^\d+$/u.test(size ?? "") || sizeMb < 1) return { ok: false, message: "A size in MB is needed" };
+  if (!/^\d+$/u.test(size ?? "") || sizeMb < 1) return { ok: false, message: "A size in MiB is needed" };
   return { ok: true, value: { mode, size_mb: sizeMb } };
 }
 

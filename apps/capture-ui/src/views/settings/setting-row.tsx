@@ -1,5 +1,6 @@
 import type { ConfigField } from "@headworks/capture-contract";
 import { RotateCcw } from "lucide-react";
+import type { ReactNode } from "react";
 import { IconButton } from "../../ui/button.tsx";
 import { Field, Select, Switch, TextArea, TextInput } from "../../ui/field.tsx";
 import { Tag } from "../../ui/tag.tsx";
@@ -40,7 +41,7 @@ export function SettingRow({
         <Field
           label={label}
           // Some are described by nothing but their name.
-          hint={field.description === label ? undefined : field.description}
+          hint={field.description === undefined || field.description === label ? undefined : marked(field.description)}
           error={error}
           className={control.kind === "switch" ? styles["switchField"] : undefined}
         >
@@ -169,6 +170,14 @@ const ROTATIONS = [
   { value: "size", label: "at a size" },
 ];
 
+/** A description of the contract, in which backticks set off what is code. */
+function marked(text: string): ReactNode {
+  return text.split("`").map((part, index) =>
+    // The pieces of a sentence stand where they stand.
+    index % 2 === 0 ? part : <code key={`${index}`}>{part}</code>,
+  );
+}
+
 function RotationControl({ text, onEdit }: { readonly text: string; readonly onEdit: (draft: Draft) => void }) {
   const [mode = "", size = ""] = text.split(":");
   return (
@@ -179,7 +188,7 @@ function RotationControl({ text, onEdit }: { readonly text: string; readonly onE
         onChange={(next) => onEdit(next === "size" ? `size:${size === "" ? "10" : size}` : next)}
       />
       {mode === "size" && (
-        <Field label="MB of a file">
+        <Field label="MiB of a file">
           <TextInput
             inputMode="numeric"
             className={styles["number"]}

@@ -22,7 +22,8 @@ function useWholeText(
     if (!done) return undefined;
     let current = true;
     client.call("text", ["raw"]).then(
-      (text) => current && setAnswer({ text, problem: text === null ? "It is larger than 1 MB; Raw shows it." : null }),
+      (text) =>
+        current && setAnswer({ text, problem: text === null ? "It is larger than 1 MiB; Raw shows it." : null }),
       (error: unknown) => current && setAnswer({ text: null, problem: errorText(error) }),
     );
     return () => {
