@@ -202,10 +202,8 @@ async function assemble(parts: Parts): Promise<RunningProxy> {
   const workers = new AbortController();
   for (const slice of slices.all) slice.worker?.start(workers.signal);
   setTimeout(() => store.prepareReading(), READINESS_DELAY_MS).unref();
-  log.info(
-    { version: apiInfo.version, proxy: addresses.proxy, api: addresses.api, process: process.pid },
-    "Weir has started",
-  );
+  const { proxy, api: address } = addresses;
+  log.info({ version: apiInfo.version, proxy, api: address, process: process.pid }, "Weir has started");
   return {
     addresses,
     command: host.command,

@@ -20,8 +20,8 @@ export function presentDiff(diff: EntryDiff, terminal: Terminal): string {
   lines.change("failure", diff.failure);
   lines.headers("field", diff.response_headers.changed);
   lines.body("body", diff.response_body);
-  if (diff.same)
-    lines.add(terminal.style("green", hasIgnored(diff) ? "The same, but for what may differ" : "The same"));
+  const verdict = hasIgnored(diff) ? "The same, but for what may differ" : "The same";
+  if (diff.same) lines.add(terminal.style("green", verdict));
   const ignored = [...diff.request_headers.ignored, ...diff.response_headers.ignored].map(({ name }) => name);
   if (ignored.length > 0) lines.add(terminal.style("dim", visibleText(`ignored: ${[...new Set(ignored)].join(", ")}`)));
   const { duration } = diff.timings;

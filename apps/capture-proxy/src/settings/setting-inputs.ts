@@ -107,7 +107,7 @@ export function flagName(field: SettingField): string | null {
 
 function plainInput(field: SettingField): SettingInput {
   const spelling = SPELLINGS[field.name] ?? {};
-  const { type, enum: choices } = notNull(field.schema as InputSchema);
+  const { type, enum: choices } = notNull(field.schema);
   return {
     flag: spelling.flag === undefined ? field.name.replace(/[._]/g, "-") : spelling.flag,
     environment: spelling.environment ?? [field.name.replace(/\./g, "_").toUpperCase()],
