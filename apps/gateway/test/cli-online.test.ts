@@ -188,7 +188,7 @@ test("what cannot be asked is said in a sentence, with 1; what is no command, wi
 
 test("the version, and help with examples for every command", async () => {
   assert.deepEqual(await sluice(["-v"]), { code: 0, out: "9.9.9\n", err: "" });
-  assert.equal((await sluice(["--version"])).out, "9.9.9\n");
+  for (const flag of ["--version", "-V"]) assert.equal((await sluice([flag])).out, "9.9.9\n");
   for (const command of [
     [],
     ["serve"],
@@ -225,7 +225,7 @@ for (const args of [
   ["config", "help", "nope"],
 ]) {
   test(`help for a command that is not there is the error of an unknown command: sluice ${args.join(" ")}`, async () => {
-    const err = "error: unknown command 'nope'\nRun sluice --help to see what there is.\n";
+    const err = "sluice: unknown command 'nope'\nRun sluice --help to see what there is.\n";
     assert.deepEqual(await sluice(args), { code: 2, out: "", err });
   });
 }

@@ -15,6 +15,12 @@ export async function runCommandLine(args: readonly string[], invocation: Invoca
   const program = new Command("sluice")
     .description("Sluice, the API gateway of Headworks")
     .version(invocation.version, "-v, --version", "print the version")
+    // As Weir has it; not worth a line of the help.
+    .addOption(new Option("-V").hideHelp())
+    .on("option:V", () => {
+      invocation.stdout.write(`${invocation.version}\n`);
+      throw new CommanderError(EXIT.ok, "commander.version", invocation.version);
+    })
     .helpCommand("help [command...]", "display help for command")
     .exitOverride()
     .showSuggestionAfterError()
@@ -22,6 +28,7 @@ export async function runCommandLine(args: readonly string[], invocation: Invoca
     .configureOutput({
       writeOut: (text) => void invocation.stdout.write(text),
       writeErr: (text) => void invocation.stderr.write(text),
+      outputError: (text, write) => write(text.replace(/^error:/, "sluice:")),
       getOutHasColors: () => false,
       getErrHasColors: () => false,
     })
