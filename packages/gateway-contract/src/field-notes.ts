@@ -141,7 +141,8 @@ export const FIELD_NOTES: Readonly<Record<string, string>> = {
   "upstreams[].health.max_ejected_percent": "Share of the endpoints that may be out together. Default: 100.",
   "upstreams[].health.eject_backoff": "Factor of the time out with each ejection in a row. Default: 1.",
   "upstreams[].active_health": "Asks endpoints how they are. Needs `health`.",
-  "upstreams[].active_health.kind": "A request, or only a connection. Default: http.",
+  "upstreams[].active_health.kind":
+    "A request, in the protocol that the upstream speaks, or only a connection. Default: http.",
   "upstreams[].active_health.path": "Path that is asked for. Default: /healthz.",
   "upstreams[].active_health.interval_ms": "Default: 5000.",
   "upstreams[].active_health.timeout_ms": "Of a whole probe. Default: 2000.",

@@ -23,6 +23,7 @@ export {
   type Http2Client,
   type Http2Origin,
   type StreamHandler,
+  type RawAnswer,
 } from "./http2-peers.ts";
 export { HPACK_CASES } from "./hpack-cases.ts";
 export { HTTP2_CASES, type Http2Case, type Outcome as Http2Outcome } from "./http2-cases.ts";

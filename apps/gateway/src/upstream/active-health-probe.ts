@@ -1,11 +1,14 @@
 // Tested by active-health.test.ts
 import type { Socket } from "node:net";
 import { requestHeadText, ResponseReader } from "@headworks/http1";
-import { connectEndpoint, type EndpointWay } from "./endpoint-connection.ts";
+import { Http2Session, sectionField } from "@headworks/http2";
+import { connectEndpoint, connectHttp2Endpoint, type AttemptHandler, type EndpointWay } from "./endpoint-connection.ts";
 
 /** What a probe asks an endpoint. */
 export interface ProbeQuestion {
   readonly kind: "http" | "tcp";
+  /** Whether requests reach the endpoint over HTTP/2: one that speaks nothing else answers nothing else. */
+  readonly isHttp2: boolean;
   readonly path: string;
   /** Host field. */
   readonly authority: string;
@@ -14,11 +17,19 @@ export interface ProbeQuestion {
   readonly isExpected: (status: number) => boolean;
 }
 
+const AGENT = "sluice-health";
+/** A field section of an answer, pseudo-fields included. */
+const ANSWER_SECTION = { mostFields: 260, listBytes: 65_536 };
+
+/** Tells whether the endpoint is well; what comes after the first time counts for nothing. */
+type Finish = (ok: boolean) => void;
+
 /**
- * Asks an endpoint how it is, on a connection of its own: `tcp` connects (with TLS where the upstream has it), `http`
- * sends a GET and looks at the status of the answer, whose body nobody waits for. Gives a way to cancel.
+ * Asks an endpoint how it is, on a connection of its own and in the protocol of its upstream: `tcp` connects (with TLS where
+ * the upstream has it), `http` sends a GET and looks at the status of the answer, whose body nobody waits for. Gives a way
+ * to cancel.
  */
-export function probeEndpoint(way: EndpointWay, question: ProbeQuestion, ended: (ok: boolean) => void): () => void {
+export function probeEndpoint(way: EndpointWay, question: ProbeQuestion, ended: Finish): () => void {
   const { timeoutMs } = question;
   let isOver = false;
   const stop = (): void => {
@@ -32,40 +43,82 @@ export function probeEndpoint(way: EndpointWay, question: ProbeQuestion, ended: 
     ended(ok);
   };
   const timer = setTimeout(() => finish(false), timeoutMs);
-  const reader = readerOf(question, finish);
-  const drop = connectEndpoint(
-    { ...way, connectMs: timeoutMs },
-    {
-      connected: (socket) => {
-        socket.on("error", () => finish(false));
-        socket.on("close", () => finish(false));
-        if (question.kind === "tcp") finish(true);
-        else ask(socket, question);
-      },
-      failed: () => finish(false),
-      received: (bytes) => void reader.read(bytes),
-    },
-  );
+  const connecting = question.isHttp2 ? connectToAskHttp2 : connectToAskHttp1;
+  const drop = connecting({ ...way, connectMs: timeoutMs }, question, finish);
   return stop;
 }
 
-function ask(socket: Socket, { path, authority }: ProbeQuestion): void {
-  const fields = ["Host", authority, "User-Agent", "sluice-health", "Accept", "*/*", "Connection", "close"];
-  socket.write(requestHeadText("GET", path, fields));
-  socket.resume();
+function connectToAskHttp1(way: EndpointWay, question: ProbeQuestion, finish: Finish): () => void {
+  const reader = readerOf(question, finish);
+  return connectEndpoint(way, {
+    ...attemptHandler(question, finish, (socket) => {
+      const { path, authority } = question;
+      const fields = ["Host", authority, "User-Agent", AGENT, "Accept", "*/*", "Connection", "close"];
+      socket.write(requestHeadText("GET", path, fields));
+      socket.resume();
+    }),
+    received: (bytes) => void reader.read(bytes),
+  });
 }
 
-function readerOf({ isExpected }: ProbeQuestion, finish: (ok: boolean) => void): ResponseReader {
+function connectToAskHttp2(way: EndpointWay, question: ProbeQuestion, finish: Finish): () => void {
+  const scheme = way.tls === undefined ? "http" : "https";
+  return connectHttp2Endpoint(
+    way,
+    attemptHandler(question, finish, (socket) => askHttp2(socket, scheme, question, finish)),
+  );
+}
+
+function attemptHandler({ kind }: ProbeQuestion, finish: Finish, ask: (socket: Socket) => void): AttemptHandler {
+  return {
+    connected: (socket) => {
+      socket.on("error", () => finish(false));
+      socket.on("close", () => finish(false));
+      if (kind === "tcp") finish(true);
+      else ask(socket);
+    },
+    failed: () => finish(false),
+  };
+}
+
+function askHttp2(
+  socket: Socket,
+  scheme: string,
+  { path, authority, isExpected }: ProbeQuestion,
+  finish: Finish,
+): void {
+  const failed = (): void => finish(false);
+  const session = new Http2Session(socket, { role: "client", section: ANSWER_SECTION }, { onClose: failed });
+  const pseudo = [":method", "GET", ":scheme", scheme, ":authority", authority, ":path", path];
+  const stream = session.request([...pseudo, "user-agent", AGENT, "accept", "*/*"], true);
+  stream.handler = {
+    onSection: (section) => {
+      const status = Number(sectionField(section, ":status"));
+      if (!(status < 200)) finish(isExpected(status));
+    },
+    onData: nothing,
+    onTrailers: nothing,
+    onEnd: nothing,
+    onDrain: nothing,
+    onClose: failed,
+  };
+}
+
+function readerOf({ isExpected }: ProbeQuestion, finish: Finish): ResponseReader {
   const reader = new ResponseReader(
     {
-      onInformational: () => undefined,
+      onInformational: nothing,
       onHead: ({ status }) => finish(isExpected(status)),
-      onData: () => undefined,
-      onEnd: () => undefined,
+      onData: nothing,
+      onEnd: nothing,
       onError: () => finish(false),
     },
     { lenient: false },
   );
   reader.expect("GET");
   return reader;
+}
+
+function nothing(): void {
+  // A probe wants a status, and nothing else.
 }

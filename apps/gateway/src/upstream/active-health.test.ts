@@ -1,7 +1,23 @@
 import assert from "node:assert/strict";
+import { writeFile } from "node:fs/promises";
 import { test, type TestContext } from "node:test";
 import type { ActiveHealth as ActiveHealthBlock, Upstream } from "@headworks/gateway-contract";
-import { startOrigin, startRawServer, waitUntil } from "@headworks/testkit";
+import {
+  credentials,
+  FLAG,
+  FRAME,
+  frame,
+  section,
+  startHttp2Origin,
+  startOrigin,
+  startRawHttp2Origin,
+  startRawServer,
+  temporaryDirectory,
+  u32,
+  waitUntil,
+  type RawAnswer,
+} from "@headworks/testkit";
+import { CertificateAuthority } from "@headworks/tls-authority";
 import { ActiveHealth } from "./active-health.ts";
 import { EndpointWays } from "./endpoint-ways.ts";
 import { UpstreamRegistry, type LiveUpstream } from "./upstream-registry.ts";
@@ -177,3 +193,65 @@ test("active health: a thousand endpoints are probed all the time, a bounded num
   });
   assert.ok(most <= 101 && most > 50, `${most} at once`);
 });
+
+test("active health: an h2c endpoint is asked over HTTP/2, and its status counts", async (context) => {
+  let status = 200;
+  await using origin = await startHttp2Origin((stream) => stream.respond({ ":status": status }, { endStream: true }));
+  const { group } = rig(context, [origin.port], { ...QUICK, timeout_ms: 2000, path: "/alive" }, { protocol: "h2c" });
+  await waitUntil(() => origin.requests.length > 4, { what: "four probes" });
+  assert.equal(group.endpoints[0]?.health, "healthy");
+  const asked = [":method GET", ":scheme http", `:authority 127.0.0.1:${origin.port}`, ":path /alive"];
+  assert.equal(origin.requests[0]?.slice(0, 8).join(" "), asked.join(" "));
+  assert.ok(origin.sessions.length >= 4, "a connection for each");
+  status = 503;
+  await waitUntil(() => group.endpoints[0]?.health === "ejected", { what: "the ejection" });
+});
+
+test("active health: an endpoint of HTTP/2 over TLS is asked over HTTP/2, and for tcp only to agree to that", async (context) => {
+  await using directory = await temporaryDirectory();
+  const authority = CertificateAuthority.create();
+  await writeFile(directory.file("ca.pem"), authority.certificatePem);
+  const tls = { trusted_ca_file: directory.file("ca.pem"), server_name: "localhost" };
+  await using origin = await startHttp2Origin((stream) => stream.respond({ ":status": 200 }, { endStream: true }), {
+    tls: credentials(authority),
+  });
+  for (const kind of ["http", "tcp"] as const) {
+    const before = origin.sessions.length;
+    const { group } = rig(context, [origin.port], { ...QUICK, timeout_ms: 2000, kind }, { protocol: "http2", tls });
+    await waitUntil(() => origin.sessions.length > before + 4, { what: "four probes" });
+    assert.equal(group.endpoints[0]?.health, "healthy", kind);
+  }
+  await using old = await startOrigin({ tls: true, handler: (_request, response) => void response.end() });
+  const { group } = rig(context, [old.port], { ...QUICK, kind: "tcp" }, { protocol: "http2", tls });
+  await waitUntil(() => group.endpoints[0]?.health === "ejected", { what: "the ejection of HTTP/1.1" });
+});
+
+const interim = (stream: number): Buffer =>
+  frame(FRAME.headers, FLAG.endHeaders, stream, section([[":status", "103"]]));
+const HTTP2_ANSWERS: readonly (readonly [string, RawAnswer, boolean])[] = [
+  [
+    "103 before 200",
+    (stream, write) =>
+      write(
+        interim(stream),
+        frame(FRAME.headers, FLAG.endHeaders | FLAG.endStream, stream, section([[":status", "200"]])),
+      ),
+    true,
+  ],
+  [
+    "no status",
+    (stream, write) => write(frame(FRAME.headers, FLAG.endHeaders, stream, section([["x-a", "b"]]))),
+    false,
+  ],
+  ["a reset", (stream, write) => write(frame(FRAME.reset, 0, stream, u32(2))), false],
+  ["a cut", (_stream, _write, connection) => connection.destroy(), false],
+  ["nothing but 103", (stream, write) => write(interim(stream)), false],
+];
+for (const [what, answer, isGood] of HTTP2_ANSWERS) {
+  test(`active health: an h2c endpoint that answers with ${what} is ${isGood ? "healthy" : "ejected"}`, async (context) => {
+    await using server = await startRawHttp2Origin(answer);
+    const { group } = rig(context, [server.port], { ...QUICK, timeout_ms: 200 }, { protocol: "h2c" });
+    await waitUntil(() => server.connections.length > 4, { what: "four probes" });
+    assert.equal(group.endpoints[0]?.health, isGood ? "healthy" : "ejected");
+  });
+}

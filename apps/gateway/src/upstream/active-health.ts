@@ -1,4 +1,4 @@
-import type { ActiveHealth as ActiveHealthBlock, Upstream } from "@headworks/gateway-contract";
+import type { Upstream } from "@headworks/gateway-contract";
 import { probeEndpoint, type ProbeQuestion } from "./active-health-probe.ts";
 import type { EndpointWay } from "./endpoint-connection.ts";
 import type { Endpoint } from "./endpoint.ts";
@@ -49,8 +49,7 @@ export class ActiveHealth {
     }
     for (const [endpoint, { document, endpoints }] of wanted) {
       if (this.#loops.has(endpoint)) continue;
-      const { active_health: block = {} } = document;
-      const rules = probeRules(block, endpoint.key);
+      const rules = probeRules(document, endpoint.key);
       const loop = new ProbeLoop({
         document,
         endpoint,
@@ -77,11 +76,12 @@ interface ProbeRules {
   readonly failure: number;
 }
 
-function probeRules(block: ActiveHealthBlock, authority: string): ProbeRules {
+function probeRules({ active_health: block = {}, protocol }: Upstream, authority: string): ProbeRules {
   const expected = block.expected_statuses ?? ["2xx"];
   return {
     question: {
       kind: block.kind ?? "http",
+      isHttp2: protocol === "http2" || protocol === "h2c",
       path: block.path ?? "/healthz",
       authority,
       timeoutMs: block.timeout_ms ?? 2000,

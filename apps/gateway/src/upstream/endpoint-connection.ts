@@ -1,25 +1,34 @@
 // Tested by ../../test/upstream-connections.test.ts
 import { connect, isIP, type Socket } from "node:net";
-import { connect as connectTls, type SecureContext } from "node:tls";
+import { connect as connectTls, TLSSocket, type SecureContext } from "node:tls";
 import { lendReads, sharedReads } from "@headworks/sockets";
+
+interface EndpointTls {
+  readonly context: SecureContext | undefined;
+  readonly serverName: string | undefined;
+}
 
 /** How an endpoint is reached. */
 export interface EndpointWay {
   readonly address: string;
   readonly port: number;
   /** Undefined: plain TCP. */
-  readonly tls: { readonly context: SecureContext | undefined; readonly serverName: string | undefined } | undefined;
+  readonly tls: EndpointTls | undefined;
   /** Name lookup, TCP and TLS together. */
   readonly connectMs: number;
   /** So long a family of addresses has before the other one is tried beside it; 0: one after the other. */
   readonly happyEyeballsMs: number;
 }
 
-/** Exactly one of the first two is called, once, unless the attempt was cancelled. */
-export interface ConnectionHandler {
-  /** The socket is paused over TLS, and has no listeners. */
+/** Exactly one of these is called, once, unless the attempt was cancelled. */
+export interface AttemptHandler {
+  /** The socket has no listeners. */
   connected(socket: Socket): void;
   failed(failure: "connect" | "connect-timeout", detail: string): void;
+}
+
+/** The socket is paused over TLS. */
+export interface ConnectionHandler extends AttemptHandler {
   /** Bytes of the endpoint; without TLS they lie in memory that the next read overwrites. */
   received(bytes: Buffer): void;
 }
@@ -31,24 +40,45 @@ const SHORTEST_EYEBALLS_MS = 10;
 
 /** Opens a connection that speaks HTTP/1.1; gives a way to cancel that. */
 export function connectEndpoint(way: EndpointWay, handler: ConnectionHandler): () => void {
-  const { tls, connectMs } = way;
-  const socket = tls === undefined ? openPlain(way, handler) : openSecure(way, tls, handler);
+  const { tls } = way;
+  return attempt(tls === undefined ? openPlain(way, handler) : openSecure(way, tls, handler), way, handler);
+}
+
+/**
+ * Opens a connection that speaks HTTP/2: without TLS whoever answers is taken at its word, with TLS it has to agree; gives a
+ * way to cancel that.
+ */
+export function connectHttp2Endpoint(way: EndpointWay, handler: AttemptHandler): () => void {
+  const socket = way.tls === undefined ? connect(targetOf(way)) : connectTls(secureTargetOf(way, way.tls, "h2"));
+  return attempt(socket, way, handler, () =>
+    socket instanceof TLSSocket && socket.alpnProtocol !== "h2" ? "the endpoint does not speak HTTP/2" : undefined,
+  );
+}
+
+/** @param refusal  why a socket that is connected is no use */
+function attempt(
+  socket: Socket,
+  { tls, connectMs }: EndpointWay,
+  handler: AttemptHandler,
+  refusal?: () => string | undefined,
+): () => void {
   const drop = (): void => {
     clearTimeout(timer);
     socket.off("error", onError);
     socket.on("error", ignoreError);
     socket.destroy();
   };
-  const onError = (error: Error): void => {
+  const fail = (failure: "connect" | "connect-timeout", detail: string): void => {
     drop();
-    handler.failed("connect", error.message || ("code" in error ? String(error.code) : error.name));
+    handler.failed(failure, detail);
   };
-  const timer = setTimeout(() => {
-    drop();
-    handler.failed("connect-timeout", `no connection within ${connectMs} ms`);
-  }, connectMs);
+  const onError = (error: Error): void =>
+    fail("connect", error.message || ("code" in error ? String(error.code) : error.name));
+  const timer = setTimeout(() => fail("connect-timeout", `no connection within ${connectMs} ms`), connectMs);
   socket.once("error", onError);
   socket.once(tls === undefined ? "connect" : "secureConnect", () => {
+    const refused = refusal?.();
+    if (refused !== undefined) return fail("connect", refused);
     clearTimeout(timer);
     socket.off("error", onError);
     handler.connected(socket);
@@ -57,7 +87,7 @@ export function connectEndpoint(way: EndpointWay, handler: ConnectionHandler): (
 }
 
 /** What `connect` of TCP and TLS takes, whatever is spoken afterwards. */
-export function targetOf({ address, port, connectMs, happyEyeballsMs }: EndpointWay) {
+function targetOf({ address, port, connectMs, happyEyeballsMs }: EndpointWay) {
   return {
     host: address,
     port,
@@ -75,14 +105,18 @@ function openPlain(way: EndpointWay, handler: ConnectionHandler): Socket {
   return connect({ ...targetOf(way), onread: sharedReads((bytes) => handler.received(bytes)) });
 }
 
-function openSecure(way: EndpointWay, tls: NonNullable<EndpointWay["tls"]>, handler: ConnectionHandler): Socket {
-  const name = tls.serverName ?? (isIP(way.address) === 0 ? way.address : undefined);
-  const socket = connectTls({
+function secureTargetOf(way: EndpointWay, { context, serverName }: EndpointTls, protocol: string) {
+  const name = serverName ?? (isIP(way.address) === 0 ? way.address : undefined);
+  return {
     ...targetOf(way),
-    ALPNProtocols: ["http/1.1"],
+    ALPNProtocols: [protocol],
     ...(name === undefined ? {} : { servername: name }),
-    ...(tls.context === undefined ? {} : { secureContext: tls.context }),
-  });
+    ...(context === undefined ? {} : { secureContext: context }),
+  };
+}
+
+function openSecure(way: EndpointWay, tls: EndpointTls, handler: ConnectionHandler): Socket {
+  const socket = connectTls(secureTargetOf(way, tls, "http/1.1"));
   // Not by `onread`: what TLS has read already comes also after a pause, and a stream keeps it.
   socket.once("secureConnect", () => lendReads(socket));
   socket.on("data", (bytes: Buffer) => handler.received(bytes));

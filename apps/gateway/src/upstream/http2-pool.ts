@@ -1,9 +1,8 @@
 // Tested by ../../test/http2-upstream.test.ts
-import { connect, isIP, type Socket } from "node:net";
-import { connect as connectTls, TLSSocket } from "node:tls";
+import type { Socket } from "node:net";
 import { Http2Session } from "@headworks/http2";
 import { NOWHERE, Queue, turnMs, type Timed } from "@headworks/sockets";
-import { targetOf } from "./endpoint-connection.ts";
+import { connectHttp2Endpoint } from "./endpoint-connection.ts";
 import { Http2Exchange, type ExchangeOwner } from "./http2-exchange.ts";
 import type { PoolSettings } from "./http1-pool.ts";
 import type { CancelWait, EndpointPool, ExchangeWaiter } from "./upstream-exchange.ts";
@@ -171,42 +170,17 @@ export class Http2Pool implements EndpointPool, Timed {
   #connect(): void {
     if (this.#isConnecting) return;
     this.#isConnecting = true;
-    const { connectMs } = this.#settings;
-    const socket = this.#dial();
-    const failed = (failure: "connect" | "connect-timeout", detail: string): void => {
-      clearTimeout(timer);
-      socket.off("error", onError);
-      socket.on("error", ignoreError);
-      socket.destroy();
-      this.#isConnecting = false;
-      // All of them waited for this one; who comes because of that waits for another.
-      const waiting = this.#waiting.shiftAll();
-      for (const waiter of waiting) waiter.onUnavailable(failure, detail);
-    };
-    const onError = (error: Error): void => failed("connect", error.message);
-    const timer = setTimeout(() => failed("connect-timeout", `no connection within ${connectMs} ms`), connectMs);
-    socket.once("error", onError);
-    socket.once(this.#settings.tls === undefined ? "connect" : "secureConnect", () => {
-      if (socket instanceof TLSSocket && socket.alpnProtocol !== "h2") {
-        return failed("connect", "the endpoint does not speak HTTP/2");
-      }
-      clearTimeout(timer);
-      socket.off("error", onError);
-      this.#isConnecting = false;
-      this.#begin(socket);
-    });
-  }
-
-  #dial(): Socket {
-    const { address, tls } = this.#settings;
-    const target = targetOf(this.#settings);
-    if (tls === undefined) return connect(target);
-    const name = tls.serverName ?? (isIP(address) === 0 ? address : undefined);
-    return connectTls({
-      ...target,
-      ALPNProtocols: ["h2"],
-      ...(name === undefined ? {} : { servername: name }),
-      ...(tls.context === undefined ? {} : { secureContext: tls.context }),
+    connectHttp2Endpoint(this.#settings, {
+      connected: (socket) => {
+        this.#isConnecting = false;
+        this.#begin(socket);
+      },
+      failed: (failure, detail) => {
+        this.#isConnecting = false;
+        // All of them waited for this one; who comes because of that waits for another.
+        const waiting = this.#waiting.shiftAll();
+        for (const waiter of waiting) waiter.onUnavailable(failure, detail);
+      },
     });
   }
 
@@ -228,8 +202,4 @@ export class Http2Pool implements EndpointPool, Timed {
     if (at !== -1) this.#links.splice(at, 1);
     this.#serve();
   };
-}
-
-function ignoreError(): void {
-  // The connection was given up already.
 }
