@@ -125,7 +125,8 @@ export const TRAFFIC_NOTES: Readonly<Record<string, string>> = {
   "policies[].dry_run": "Decide and report, never refuse. Default: false.",
   "policies[].rate_limits": "How many requests within seconds, minutes or hours.",
   "policies[].rate_limits[].name": "Name of the limit in reports.",
-  "policies[].rate_limits[].selector": "What is counted separately; several are joined.",
+  "policies[].rate_limits[].selector":
+    "What is counted separately; several are joined. `ip` is the address that the connection comes from, which behind a trusted proxy is the proxy's.",
   "policies[].rate_limits[].requests_per": "At least one window.",
   "policies[].rate_limits[].requests_per.s": "Requests per second.",
   "policies[].rate_limits[].requests_per.minute": "Requests per minute.",

@@ -435,3 +435,19 @@ test("the counts add up: every emission is taken or dropped, and what is taken i
     { numRuns: 40 },
   );
 });
+
+test("the log says what becomes of breakers and endpoints, where nobody asked for events, too", () => {
+  const { bus, logged } = rig();
+  bus.emit("breaker_opened", { upstream: "u", detail: "error_ratio" });
+  bus.emit("endpoint_ejected", { upstream: "u", endpoint: "192.0.2.1:80" });
+  bus.emit("endpoint_recovered", { upstream: "u", endpoint: "192.0.2.1:80" });
+  bus.emit("config_published", { generation: 1, content_hash: 1, route_count: 1 });
+  assert.deepEqual(
+    logged.lines.map(({ level, code, upstream, detail, endpoint }) => [level, code, upstream, detail ?? endpoint]),
+    [
+      [40, "breaker_opened", "u", "error_ratio"],
+      [40, "endpoint_ejected", "u", "192.0.2.1:80"],
+      [30, "endpoint_recovered", "u", "192.0.2.1:80"],
+    ],
+  );
+});

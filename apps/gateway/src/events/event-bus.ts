@@ -14,6 +14,15 @@ const ABANDONED_AFTER_MS = 24 * 3_600_000;
 /** Above it an envelope is never sent (contract, webhooks). */
 const MOST_ENVELOPE_BYTES = 16_384;
 
+/** What the log says of them, too; configurations say more of themselves than their events do. */
+const LOG_LINES: Partial<Record<EventKind, readonly [level: "warn" | "info", message: string]>> = {
+  breaker_opened: ["warn", "a circuit breaker opened: the upstream gets no requests"],
+  breaker_half_open: ["info", "a circuit breaker is half open: the upstream is tried"],
+  breaker_closed: ["info", "a circuit breaker closed: the upstream gets requests again"],
+  endpoint_ejected: ["warn", "an endpoint was ejected: it gets no requests"],
+  endpoint_recovered: ["info", "an endpoint recovered: it gets requests again"],
+};
+
 const EXAMPLES: EventPayloads = {
   breaker_opened: { upstream: "example", detail: "consecutive_failures" },
   breaker_half_open: { upstream: "example" },
@@ -111,6 +120,7 @@ export class EventBus implements EventSink {
   }
 
   #emit<K extends EventKind>(kind: K, payload: EventPayloads[K]): void {
+    this.#say(kind, payload);
     const createdMs = this.#clock.now();
     const envelope = this.#envelope(kind, payload, createdMs);
     const event = this.again(envelope);
@@ -130,6 +140,11 @@ export class EventBus implements EventSink {
   #append(event: SerialisedEvent, createdMs: number, recipients: readonly Recipient[]): LoggedEvent {
     // What is too large to be sent is never sent, so there is nothing to keep it for.
     return this.#store.append(event, createdMs, event.isTooLarge ? [] : recipients);
+  }
+
+  #say(kind: EventKind, payload: EventPayloads[EventKind]): void {
+    const line = LOG_LINES[kind];
+    if (line !== undefined) this.#log[line[0]]({ code: kind, ...payload }, line[1]);
   }
 
   /** An event that nobody emitted, with a new id and a made-up payload, to try a recipient with. */
