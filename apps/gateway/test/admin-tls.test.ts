@@ -98,6 +98,7 @@ test("over TLS nothing is answered without a good client certificate; roles bind
   assert.deepEqual(
     entries.map(({ operation, outcome }) => [operation, outcome]),
     [
+      ["getDashboard", "role_forbidden"],
       ["getConfig", "role_forbidden"],
       ["adjustQuota", "role_forbidden"],
       ["testWebhook", "bad_request"],

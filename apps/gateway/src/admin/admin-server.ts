@@ -114,7 +114,8 @@ function registerOperations(app: FastifyInstance, parts: AdminServerParts): void
       url: operation.path.replace(/\{(\w+)\}/g, ":$1"),
       handler: async (request, reply) => {
         const caller = callerOf(request, parts);
-        const answer = await audited(parts.audit, { name, operation, caller }, async (note) => {
+        const isReading = operation.method === "GET" || operation.access.endsWith(":read");
+        const answer = await audited(parts.audit, { name, isReading, caller }, async (note) => {
           if (!allows(caller, operation)) throw new AdminError("role_forbidden");
           return await run({
             params: request.params as Record<string, string>,
@@ -138,18 +139,21 @@ function registerOperations(app: FastifyInstance, parts: AdminServerParts): void
 function registerDashboard(app: FastifyInstance, parts: AdminServerParts): void {
   const page = dashboardPage();
   app.get("/", async (request, reply) => {
-    if (callerOf(request, parts).role === undefined) throw new AdminError("role_forbidden");
-    return await reply.headers({ ...page.headers, "cache-control": "no-store" }).send(page.html);
+    const caller = callerOf(request, parts);
+    const html = await audited(parts.audit, { name: "getDashboard", isReading: true, caller }, async () => {
+      if (caller.role === undefined) throw new AdminError("role_forbidden");
+      return await Promise.resolve(page.html);
+    });
+    return await reply.headers({ ...page.headers, "cache-control": "no-store" }).send(html);
   });
 }
 
 /** Changes are written down, refused and failed ones too. Reading is not, unless the role does not allow it. */
 async function audited<T>(
   audit: AuditLog,
-  { name, operation, caller }: { name: string; operation: Operation; caller: Caller },
+  { name, isReading, caller }: { name: string; isReading: boolean; caller: Caller },
   run: (note: (detail: string) => void) => Promise<T>,
 ): Promise<T> {
-  const isReading = operation.method === "GET" || operation.access.endsWith(":read");
   let detail: string | undefined;
   const write = (outcome: string): void => {
     if (isReading && outcome !== "role_forbidden") return;

@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
-import { appendFileSync, readFileSync, statSync } from "node:fs";
+import { appendFileSync, readFileSync, rmSync, statSync } from "node:fs";
 import { test } from "node:test";
 import { pino } from "pino";
-import { temporaryDirectory } from "@headworks/testkit";
+import { runProcess, temporaryDirectory } from "@headworks/testkit";
 import { firstBrokenLine, openAuditLog } from "./audit-log.ts";
 
 const entry = (operation: string) => ({ actor: "ada", operation, outcome: "ok", request_id: "r" });
@@ -33,6 +33,32 @@ test("a file that cannot be written is told in the log, and the change goes on",
   const log = pino({ base: null }, { write: (line) => void lines.push(line) });
   openAuditLog(directory.file("none", "audit.jsonl"), log, () => 0).write(entry("one"));
   assert.match(lines.join(""), /audit_write_failed/);
+});
+
+test("a path that leads to a pipe, a directory or a device is refused at once, and keeps its rights", async () => {
+  await using directory = await temporaryDirectory();
+  const log = pino({ enabled: false });
+  const pipe = directory.file("pipe");
+  await runProcess("mkfifo", ["-m", "644", pipe], { timeoutMs: 5000 });
+  for (const path of [pipe, directory.path, "/dev/null"]) {
+    const { mode } = statSync(path);
+    assert.throws(() => openAuditLog(path, log, () => 0), /cannot go to .*: it is no regular file$/, path);
+    assert.equal(statSync(path).mode, mode);
+  }
+});
+
+test("a pipe that takes the place of the file is no place for entries, and nobody waits for it", async () => {
+  await using directory = await temporaryDirectory();
+  const lines: string[] = [];
+  const log = pino({ base: null }, { write: (line) => void lines.push(line) });
+  const path = directory.file("audit.jsonl");
+  const audit = openAuditLog(path, log, () => 0);
+  audit.write(entry("one"));
+  rmSync(path);
+  await runProcess("mkfifo", ["-m", "644", path], { timeoutMs: 5000 });
+  audit.write(entry("two"));
+  assert.match(lines.join(""), /audit_write_failed/);
+  assert.equal(statSync(path).mode & 0o777, 0o644);
 });
 
 test("an entry behind one that was torn is whole, and follows the last whole one", async () => {

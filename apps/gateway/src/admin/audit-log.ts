@@ -1,5 +1,15 @@
 import { createHash } from "node:crypto";
-import { appendFileSync, chmodSync, closeSync, existsSync, fstatSync, openSync, readSync } from "node:fs";
+import {
+  appendFileSync,
+  closeSync,
+  constants,
+  fchmodSync,
+  fstatSync,
+  openSync,
+  readSync,
+  statSync,
+  type Stats,
+} from "node:fs";
 import type { Logger } from "pino";
 
 /** One change that somebody made or was refused. */
@@ -27,7 +37,8 @@ export interface AuditLog {
 
 /**
  * JSON lines of which each holds the hash of the one before, so that a line that was taken out or changed shows. The
- * file belongs to this user alone. Changes are rare, so each is written before its caller is answered.
+ * file belongs to this user alone. Changes are rare, so each is written before its caller is answered. Throws for a path
+ * that leads to something else than a file.
  */
 export function openAuditLog(path: string, log: Logger, nowMs: () => number): AuditLog {
   const { entries, lastHash, isTorn } = entriesOf(path);
@@ -42,10 +53,9 @@ export function openAuditLog(path: string, log: Logger, nowMs: () => number): Au
       const hash = createHash("sha256").update(JSON.stringify(line)).digest("hex");
       recent.add({ timestamp: line.timestamp, ...entry });
       try {
-        appendFileSync(path, `${lead}${JSON.stringify({ ...line, hash })}\n`, { mode: 0o600, flush: true });
+        append(path, `${lead}${JSON.stringify({ ...line, hash })}\n`);
         lead = "";
         previous = hash;
-        chmodSync(path, 0o600);
       } catch (error) {
         // Part of it may be there.
         if (previous !== hash) lead = "\n";
@@ -56,6 +66,26 @@ export function openAuditLog(path: string, log: Logger, nowMs: () => number): Au
       }
     },
   };
+}
+
+/** Windows knows no flag for the last one, and no pipes among its files. */
+const APPENDING = constants.O_WRONLY | constants.O_APPEND | constants.O_CREAT | (constants.O_NONBLOCK ?? 0);
+
+/** On disk when it returns. What came in the file's place meanwhile keeps its rights, and a pipe holds nobody up. */
+function append(path: string, text: string): void {
+  const file = openSync(path, APPENDING, 0o600);
+  try {
+    const { mode } = regular(path, fstatSync(file));
+    if ((mode & 0o077) !== 0) fchmodSync(file, 0o600);
+    appendFileSync(file, text, { flush: true });
+  } finally {
+    closeSync(file);
+  }
+}
+
+function regular(path: string, facts: Stats): Stats {
+  if (facts.isFile()) return facts;
+  throw new Error(`The audit log cannot go to ${path}: it is no regular file`);
 }
 
 /** The number of the first line (from 1) that does not fit the one before it; undefined when all do. */
@@ -137,7 +167,10 @@ function entriesOf(path: string): FoundEntries {
 
 /** The last whole lines of a file, and what is behind them; nothing of a file that is not there. */
 function endOf(path: string): string {
-  if (!existsSync(path)) return "";
+  const facts = statSync(path, { throwIfNoEntry: false });
+  if (facts === undefined) return "";
+  // Opening a pipe waits for whoever writes to it.
+  regular(path, facts);
   const file = openSync(path, "r");
   try {
     const { size } = fstatSync(file);
