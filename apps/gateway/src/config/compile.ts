@@ -122,7 +122,8 @@ function inOrder(compiled: ReadonlyMap<GatewaySlice, CompiledSlice>, order: read
 
 function present<T>(parts: readonly CompiledSlice[], get: (part: CompiledSlice) => T | undefined): readonly T[] {
   const found = parts.map(get).filter((value) => value !== undefined);
-  return found.length === 0 ? NONE : found;
+  // A copy has room for what it holds; what grew has room for seventeen, with each of thousands of routes.
+  return found.length === 0 ? NONE : found.slice();
 }
 
 function attempt(name: string, run: () => void, failed: (name: string, error: unknown) => void): void {

@@ -22,7 +22,7 @@ import { planChanges, type ChangePlan } from "./plan-changes.ts";
 import { withOnlyListener } from "./only-listener.ts";
 import type { GenerationHistory } from "./generation-history.ts";
 import { readingSteps, type DocumentReading, type SourcePlaces } from "./read-document.ts";
-import { startOnlyWarnings } from "./start-only.ts";
+import { startOnlyWarnings, type StartedWith } from "./start-only.ts";
 import { inTurns } from "./steps.ts";
 import { contentHashOfNormal, hashText, normalDocument, toJson } from "./write-document.ts";
 
@@ -143,8 +143,7 @@ export class Generations {
   readonly #parts: GenerationParts;
   readonly #listeners = new Set<(generation: Generation) => void>();
   #current: Generation | undefined;
-  /** The document that the process was started with. */
-  #started: ConfigDocument | undefined;
+  #started: StartedWith | undefined;
   #input: DocumentInput | undefined;
   #fingerprint: string | undefined;
   #text: string | undefined;
@@ -181,7 +180,8 @@ export class Generations {
    */
   async submit(candidate: SubmittedText | FindText, options: SubmitOptions = {}): Promise<SubmitOutcome> {
     const turn = this.#queue.then(async () => await this.#take(candidate, options));
-    this.#queue = turn.catch(() => undefined);
+    // Not the outcome: nobody asks for it here, and it would stay until the next one.
+    this.#queue = turn.then(nothing, nothing);
     return await turn;
   }
 
@@ -280,21 +280,7 @@ export class Generations {
 
   #compile(built: Built, generation: number): Candidate | { readonly issues: readonly Issue[] } {
     const { clock, log, ownPart } = this.#parts;
-    const scope: CompileScope = {
-      generation,
-      clock,
-      log,
-      secret: (text) => {
-        const outcome = built.findings.secrets.resolve(text);
-        if (!outcome.ok) throw new Error("A secret was not checked before it was used");
-        return outcome.secret;
-      },
-      readFile: (path) => {
-        const outcome = built.findings.files.read(path);
-        if (!outcome.ok) throw new Error(`The file ${path} was not checked before it was used: it ${outcome.why}`);
-        return outcome.bytes;
-      },
-    };
+    const scope = compileScope(built.findings, { generation, clock, log });
     try {
       const document = ownPart?.(built.document) ?? built.document;
       return compileGeneration(document, built.hash, scope, this.#parts);
@@ -334,7 +320,7 @@ export class Generations {
   #publish({ generation, published }: Candidate, built: Built, candidate: SubmittedText, facts: GenerationFacts): void {
     const { log, events } = this.#parts;
     this.#current = generation;
-    this.#started ??= built.document;
+    this.#started ??= { admin: built.document.admin };
     this.#input = built.input;
     this.#fingerprint = built.fingerprint;
     const failed = (name: string, error: unknown): void => {
@@ -381,4 +367,28 @@ export class Generations {
     const past = { generation, contentHash: hash, routeCount, publishedMs, source, actor };
     this.#parts.history?.add(past, text, input);
   }
+}
+
+/** Holds on to what was found, and to nothing else of the build: parts of a generation keep it. */
+function compileScope(
+  { secrets, files }: Findings,
+  facts: Pick<CompileScope, "generation" | "clock" | "log">,
+): CompileScope {
+  return {
+    ...facts,
+    secret: (text) => {
+      const outcome = secrets.resolve(text);
+      if (!outcome.ok) throw new Error("A secret was not checked before it was used");
+      return outcome.secret;
+    },
+    readFile: (path) => {
+      const outcome = files.read(path);
+      if (!outcome.ok) throw new Error(`The file ${path} was not checked before it was used: it ${outcome.why}`);
+      return outcome.bytes;
+    },
+  };
+}
+
+function nothing(): void {
+  // What a candidate came to is its own affair.
 }

@@ -4,10 +4,13 @@ import { DEFAULT_ADMIN_BIND, type Admin, type ConfigDocument, type Issue } from 
 import type { Place } from "./pointer.ts";
 import type { SourcePlaces } from "./read-document.ts";
 
+/** What is kept of the document that the process was started with. */
+export type StartedWith = Pick<ConfigDocument, "admin">;
+
 /** Warnings about parts of the admin section that are other ones than at the start, where alone they are read. */
 export function startOnlyWarnings(
-  started: ConfigDocument | undefined,
-  next: ConfigDocument,
+  started: StartedWith | undefined,
+  next: StartedWith,
   places: SourcePlaces,
 ): readonly Issue[] {
   if (started === undefined) return [];
