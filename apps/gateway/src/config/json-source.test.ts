@@ -89,6 +89,10 @@ const OTHERS: readonly (readonly [string, string])[] = [
   ["an anchor", '{"a":&x 1}'],
   ["space that is none of JSON", '{"a":\u00a01}'],
   ["a mark of byte order", '\ufeff{"a":1}'],
+  ["a key that is there twice", '{"a":1,"b":2,"a":3}'],
+  ["a key that is there twice further in", '{"a":[{"b":1,"\\u0062":2}]}'],
+  ["one of many keys that is there twice", `{${Array.from({ length: 20 }, (_, at) => `"${at % 19}":1`).join()}}`],
+  ["what is nested one deeper than a document may be", `{"a":${"[".repeat(64)}1${"]".repeat(64)}}`],
   ["a thousand lists in one another", `{"a":${"[".repeat(1000)}${"]".repeat(1000)}}`],
 ];
 for (const [what, text] of OTHERS) {
@@ -96,6 +100,11 @@ for (const [what, text] of OTHERS) {
     assert.equal(treeOf(text), undefined);
   });
 }
+
+test("as many keys as there are, and as deep as a document may be", () => {
+  assert.ok(treeOf(`{${Array.from({ length: 20 }, (_, at) => `"${at}":1`).join()}}`));
+  assert.ok(treeOf(`{"a":${"[".repeat(63)}1${"]".repeat(63)}}`));
+});
 
 test("a text that is cut or changed anywhere is read only where JSON.parse reads it, too", () => {
   const text = '{"a": [1, -2.5e3, true, null], "b\\n": {"c": "d\\u0041"}}';

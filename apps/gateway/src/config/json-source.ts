@@ -3,12 +3,14 @@ import type { Node } from "yaml";
 import type { Steps } from "./steps.ts";
 
 /** Deeper than any document; what is nested deeper is told by whoever reads YAML, as more keys are. */
-const DEEPEST = 100;
+export const DEEPEST = 64;
 /** Keys of one mapping: each costs some microseconds, all of them in one step. */
 export const MOST_KEYS = 10_000;
 
 const SPACE = /[ \t\n\r]*/y;
 const NUMBER = /-?(?:0|[1-9][0-9]*)(\.[0-9]+)?([eE][-+]?[0-9]+)?/y;
+/** So many keys are compared with each other one by one. */
+const FEW_KEYS = 16;
 /** What stands for itself in a text. */
 const ITSELF = /[^"\\\u0000-\u001f]*/y;
 
@@ -20,7 +22,8 @@ const WORDS: ReadonlyMap<string, boolean | null> = new Map([
 
 /**
  * The tree of a text that is strict JSON (RFC 8259) with an object at its root: what the library makes of it as YAML, nodes
- * where they are there, but for a tenth of the time and of the memory. Undefined for everything else, right or wrong.
+ * where they are there, but for a tenth of the time and of the memory. Nothing is wrong with it but what it says: it is not
+ * nested too deeply, and no key is there twice. Undefined for everything else, right or wrong.
  * `membersOfAStep` values of lists right below the root make a step.
  */
 export function* jsonSteps(text: string, membersOfAStep: number): Steps<Node | undefined> {
@@ -36,6 +39,8 @@ export function* jsonSteps(text: string, membersOfAStep: number): Steps<Node | u
 
 /** Thrown at the first character that does not belong there; caught in this file. */
 const NOT_JSON = new Error("The text is not JSON");
+
+type JsonMap = YAMLMap<Scalar<string>, Node>;
 
 class JsonReader {
   readonly #text: string;
@@ -58,9 +63,10 @@ class JsonReader {
     do {
       const key = this.#key();
       const value = this.#text[this.#at] === "[" ? yield* this.#listSteps(membersOfAStep) : this.#value(1);
-      this.#add(map, new Pair(key, value));
+      add(map, key, value);
     } while (this.#take(","));
     this.#expect("}");
+    refuseRepeatedKeys(map);
     return this.#ended(map, start);
   }
 
@@ -94,15 +100,11 @@ class JsonReader {
     if (this.#take("}")) return this.#ended(map, start);
     do {
       const key = this.#key();
-      this.#add(map, new Pair(key, this.#value(depth + 1)));
+      add(map, key, this.#value(depth + 1));
     } while (this.#take(","));
     this.#expect("}");
+    refuseRepeatedKeys(map);
     return this.#ended(map, start);
-  }
-
-  #add(map: YAMLMap, pair: Pair): void {
-    if (map.items.length >= MOST_KEYS) throw NOT_JSON;
-    map.items.push(pair);
   }
 
   #list(depth: number): YAMLSeq {
@@ -114,10 +116,10 @@ class JsonReader {
     return this.#ended(list, start);
   }
 
-  #beginMap(): { map: YAMLMap; start: number } {
+  #beginMap(): { map: JsonMap; start: number } {
     const start = this.#at;
     this.#expect("{");
-    return { map: new YAMLMap(), start };
+    return { map: new YAMLMap<Scalar<string>, Node>(), start };
   }
 
   #beginList(): { list: YAMLSeq; start: number } {
@@ -132,7 +134,7 @@ class JsonReader {
     return collection;
   }
 
-  #key(): Scalar {
+  #key(): Scalar<string> {
     const key = this.#quoted();
     this.#expect(":");
     return key;
@@ -191,6 +193,22 @@ class JsonReader {
 
   #skipSpace(): void {
     this.#at = endOf(SPACE, this.#text, this.#at);
+  }
+}
+
+function add(map: JsonMap, key: Scalar<string>, value: Node): void {
+  if (map.items.length >= MOST_KEYS) throw NOT_JSON;
+  map.items.push(new Pair(key, value));
+}
+
+function refuseRepeatedKeys({ items }: JsonMap): void {
+  if (items.length > FEW_KEYS) {
+    if (new Set(items.map(({ key }) => key.value)).size < items.length) throw NOT_JSON;
+    return;
+  }
+  for (let at = 1; at < items.length; at += 1) {
+    const key = items[at]?.key.value;
+    for (let before = 0; before < at; before += 1) if (items[before]?.key.value === key) throw NOT_JSON;
   }
 }
 

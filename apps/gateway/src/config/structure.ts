@@ -127,7 +127,8 @@ export class StructureReader {
     if (kept.length < list.items.length) this.shrunkLists.set(pointer(this.#place), kept);
     const problem = constraintProblem(schema, values, list.items.length);
     if (problem !== undefined) this.#report(problem.code, offset, `${named(this.#place)} ${problem.message}`);
-    return values;
+    // A copy has room for what it holds; what grew to one member has room for seventeen, as long as the document lives.
+    return values.slice();
   }
 
   #readBelow(step: string | number, schema: Schema, node: unknown, keyOffset: number | undefined): unknown {

@@ -3,13 +3,12 @@ import type { Issue } from "@headworks/gateway-contract";
 import { isAlias, isCollection, isMap, isPair, isScalar, isSeq, Lexer, LineCounter, Parser } from "yaml";
 import type { Alias, CST, Document, ErrorCode, Node, Pair, YAMLMap } from "yaml";
 import { composedInSteps } from "./composed-lists.ts";
-import { jsonSteps, MOST_KEYS } from "./json-source.ts";
+import { DEEPEST, jsonSteps, MOST_KEYS } from "./json-source.ts";
 import { pointer, type Place } from "./pointer.ts";
 import { atOnce, type Steps } from "./steps.ts";
 
 /** Largest document, in bytes of UTF-8. */
 export const MOST_DOCUMENT_BYTES = 4 * 1024 * 1024;
-const DEEPEST = 64;
 /** More than anyone reads; a hostile text could have one for each of its bytes. */
 export const MOST_ISSUES = 500;
 
@@ -89,7 +88,8 @@ export function* yamlSteps(text: string): Steps<YamlSource> {
   const root: Node | null = json ?? document?.contents ?? null;
   if (root === null && survey.issues.length === 0) return refuse("The document is empty");
   yield;
-  yield* survey.rootSteps(root);
+  // Of strict JSON it would find nothing.
+  if (json === undefined) yield* survey.rootSteps(root);
   return {
     root: survey.isTooDeep ? undefined : (root ?? undefined),
     issues: survey.issues,

@@ -32,10 +32,10 @@ function decoratorFor(route: Route): Decorator | undefined {
 
 /** The block was checked, so its dates can be read. */
 function headerFields({ since, sunset, uri }: Deprecation): readonly string[] {
-  const fields: string[] = [];
   const date = since === undefined ? undefined : parseImfFixdate(since);
-  if (date?.kind === "date") fields.push("Deprecation", `@${date.epochS}`);
-  if (sunset !== undefined) fields.push("Sunset", sunset);
-  if (uri !== undefined) fields.push("Link", formatLink(uri, "deprecation"));
-  return fields;
+  return [
+    ...(date?.kind === "date" ? ["Deprecation", `@${date.epochS}`] : []),
+    ...(sunset === undefined ? [] : ["Sunset", sunset]),
+    ...(uri === undefined ? [] : ["Link", formatLink(uri, "deprecation")]),
+  ];
 }

@@ -77,8 +77,10 @@ export function createRateLimits({ clock, log, onDryRun, counters }: RateLimitHo
 
 /** The rules of a route's requests, put together once for each listener and each consumer with rules of its own. */
 function rulesOf(levels: RateLimitLevels, route: Route): (request: RequestContext) => readonly RateRule[] {
-  const known = new Map<string, Map<string, readonly RateRule[]>>();
+  // Made by the first request: most of thousands of routes have none soon.
+  let known: Map<string, Map<string, readonly RateRule[]>> | undefined;
   return ({ listener, consumer }) => {
+    known ??= new Map<string, Map<string, readonly RateRule[]>>();
     let byConsumer = known.get(listener.name);
     if (byConsumer === undefined) known.set(listener.name, (byConsumer = new Map<string, readonly RateRule[]>()));
     const name = consumer !== undefined && levels.concernsConsumer(consumer.name) ? consumer.name : "";
