@@ -35,8 +35,14 @@ const NAME = /^[!#$%&'*+.^_`|~0-9a-z-]+$/;
 /** No control character but the tab, nothing beyond one byte, no blanks at the ends. */
 const VALUE = /^(?:[\x21-\x7e\x80-\xff](?:[\t\x20-\x7e\x80-\xff]*[\x21-\x7e\x80-\xff])?)?$/;
 
-/** Fields of an HTTP/1 connection; a request that has one is malformed (RFC 9113, 8.2.2). */
-const OF_CONNECTIONS = new Set(["connection", "keep-alive", "proxy-connection", "transfer-encoding", "upgrade"]);
+/** Fields of an HTTP/1 connection, in lower case; what has one is malformed in HTTP/2 (RFC 9113, 8.2.2). */
+export const CONNECTION_FIELDS: ReadonlySet<string> = new Set([
+  "connection",
+  "keep-alive",
+  "proxy-connection",
+  "transfer-encoding",
+  "upgrade",
+]);
 
 const malformed = (message: string): Http2RequestProblem => ({ problem: "malformed", message });
 
@@ -129,7 +135,7 @@ function fieldProblem(fields: readonly string[]): string | undefined {
     const name = fields[at] ?? "";
     if (!NAME.test(name)) return "The request has a field name that is not valid";
     if (!VALUE.test(fields[at + 1] ?? "")) return `The value of the field ${name} is not valid`;
-    if (OF_CONNECTIONS.has(name)) return `The field ${name} has no place in HTTP/2`;
+    if (CONNECTION_FIELDS.has(name)) return `The field ${name} has no place in HTTP/2`;
     if (name === "te" && fields[at + 1] !== "trailers") return "TE may only be trailers in HTTP/2";
   }
   return undefined;

@@ -43,7 +43,7 @@ export {
 } from "./serialize.ts";
 export { ownText } from "./own-text.ts";
 export { announcedFraming } from "./http2-framing.ts";
-export { readHttp2Request, type Http2Request, type Http2RequestProblem } from "./http2-request.ts";
+export { CONNECTION_FIELDS, readHttp2Request, type Http2Request, type Http2RequestProblem } from "./http2-request.ts";
 export { isAuthority, isAuthorityWithPort } from "./authority.ts";
 export { allowedTrailers } from "./trailer-fields.ts";
 export {

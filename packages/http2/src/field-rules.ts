@@ -1,10 +1,10 @@
 // Tested by http2-session.test.ts
+import { CONNECTION_FIELDS } from "@headworks/http1";
+
 /** Characters of a name in lower case (RFC 9113, 8.2.1). */
 const NAME = /^[!#$%&'*+.^_`|~0-9a-z-]+$/;
 /** What would break out of a value over HTTP/1, or is beyond one byte. */
 const NOT_IN_VALUE = /[^\t\x20-\x7e\x80-\xff]/;
-/** Fields of an HTTP/1 connection (RFC 9113, 8.2.2). */
-const OF_CONNECTIONS = new Set(["connection", "keep-alive", "proxy-connection", "transfer-encoding", "upgrade"]);
 
 /** Whether every field of a section may be written: one that may not could mean something else at the other end. */
 export function isSendable(section: readonly string[]): boolean {
@@ -33,7 +33,7 @@ export function sectionProblem(section: readonly string[], isTrailer: boolean): 
     if (name.startsWith(":")) return "a pseudo-field out of its place";
     if (!NAME.test(name)) return "a field name that is not valid";
     if (NOT_IN_VALUE.test(section[at + 1] ?? "")) return `a value of ${name} that is not valid`;
-    if (OF_CONNECTIONS.has(name)) return `the field ${name}, which has no place in HTTP/2`;
+    if (CONNECTION_FIELDS.has(name)) return `the field ${name}, which has no place in HTTP/2`;
   }
   return undefined;
 }

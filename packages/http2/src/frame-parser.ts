@@ -10,14 +10,12 @@ import {
   type HEADERS,
 } from "./codes.ts";
 import { Http2Error } from "./http2-error.ts";
+import { PREFACE } from "./preface.ts";
 
 /** The largest content of a frame that is taken and sent: what every peer must take (RFC 9113, 4.2). */
 export const FRAME_BYTES = 16_384;
 /** Length, type, flags and stream of a frame (RFC 9113, 4.1). */
 export const FRAME_HEAD_BYTES = 9;
-
-/** What a client says first (RFC 9113, 3.4). */
-export const PREFACE = Buffer.from("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", "latin1");
 
 const NOTHING = Buffer.alloc(0);
 

@@ -13,7 +13,8 @@ import {
   SETTINGS,
   WINDOW_UPDATE,
 } from "./codes.ts";
-import { FRAME_BYTES, FRAME_HEAD_BYTES, PREFACE } from "./frame-parser.ts";
+import { FRAME_BYTES, FRAME_HEAD_BYTES } from "./frame-parser.ts";
+import { PREFACE } from "./preface.ts";
 
 /** Writes frames (RFC 9113, 6); all of a turn leave together. */
 export class FrameWriter {

@@ -11,6 +11,7 @@ export {
 } from "./codes.ts";
 export { isSendable, sectionField } from "./field-rules.ts";
 export { Http2Error } from "./http2-error.ts";
+export { beginsAsHttp2 } from "./preface.ts";
 export { ResetAllowance } from "./reset-allowance.ts";
 export { Http2Session } from "./session.ts";
 export type { SessionEvents, SessionOptions } from "./session-events.ts";

@@ -1,3 +1,4 @@
+import { beginsAsHttp2 } from "@headworks/http2";
 import { readClientHello } from "./client-hello.ts";
 import type { ClientHello } from "./client-hello.ts";
 
@@ -10,8 +11,6 @@ export type Detected =
   /** Another look is worth it when at least so many bytes, from the first, are there. */
   | { readonly protocol: "undecided"; readonly needsBytes: number };
 
-const HTTP2_PREFACE = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
-const HTTP2_FIRST_BYTE = 0x50;
 /** A method token is at most this long before we stop believing in HTTP. */
 const MAX_METHOD_BYTES = 32;
 
@@ -23,7 +22,7 @@ export function detectProtocol(first: Buffer): Detected {
     if (hello === "not-tls") return { protocol: "other" };
     return "needsBytes" in hello ? { protocol: "undecided", ...hello } : { protocol: "tls", hello };
   }
-  const text = first.toString("latin1", 0, Math.max(HTTP2_PREFACE.length, MAX_METHOD_BYTES + 2));
+  const text = first.toString("latin1", 0, MAX_METHOD_BYTES + 2);
   switch (beginsAsHttp2(first)) {
     case "yes":
       return { protocol: "http2" };
@@ -32,15 +31,6 @@ export function detectProtocol(first: Buffer): Detected {
     default:
       return detectHttp1(text);
   }
-}
-
-/** Whether a client begins with the preface of HTTP/2 (RFC 9113, 3.4); `maybe`: all bytes so far are of it. */
-export function beginsAsHttp2(first: Buffer): "yes" | "no" | "maybe" {
-  // Methods of HTTP/1.1 that begin so are told apart by their first byte, or by one of the next two.
-  if (first[0] !== HTTP2_FIRST_BYTE) return "no";
-  const text = first.toString("latin1", 0, HTTP2_PREFACE.length);
-  if (!HTTP2_PREFACE.startsWith(text)) return "no";
-  return text.length === HTTP2_PREFACE.length ? "yes" : "maybe";
 }
 
 function detectHttp1(text: string): Detected {

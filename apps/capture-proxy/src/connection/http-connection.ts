@@ -1,6 +1,7 @@
 // Tested by ../../test/engine-flow.test.ts
 import { DownstreamState, RequestReader, responseHeadText } from "@headworks/http1";
 import type { Framing, Http1Error, RawFields, RequestHead } from "@headworks/http1";
+import { beginsAsHttp2 } from "@headworks/http2";
 import type { ClientFacts, ResponseMessage } from "#exchange/exchange.ts";
 import type { Failure } from "#exchange/failure.ts";
 import {
@@ -16,7 +17,6 @@ import {
 import type { ByteSocket, Timed } from "@headworks/sockets";
 import { CLIENT_GONE, internalFailure, invalidRequest, stalled } from "./client-failures.ts";
 import { ClientOrigins } from "./client-origins.ts";
-import { beginsAsHttp2 } from "./detect.ts";
 import type { ClientSocket, ExchangeClient } from "./exchange-client.ts";
 import { switchFields } from "./forwarded-fields.ts";
 import { askWhetherGone, HALF_CLOSED_MS } from "./half-closed-client.ts";

@@ -2,6 +2,7 @@
 import type { Socket } from "node:net";
 import type { TLSSocket } from "node:tls";
 import { responseHeadText } from "@headworks/http1";
+import { beginsAsHttp2 } from "@headworks/http2";
 import { NOWHERE, endAndLinger, turnMs, type Timed } from "@headworks/sockets";
 import type { ListenerFacts, Peer } from "#request/client-stream.ts";
 import type { ConnectionServices, OpenConnection } from "./connection-services.ts";
@@ -18,9 +19,6 @@ export interface ArrivalRules {
   readonly tls: TlsAcceptor | undefined;
   readonly speaksHttp2: boolean;
 }
-
-/** What HTTP/2 begins with (RFC 9113, 3.4); no request of HTTP/1.1 does. */
-const PREFACE = Buffer.from("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", "latin1");
 
 /**
  * An accepted socket from its first byte on: reads who connected, begins TLS, finds out the protocol, and hands over.
@@ -123,17 +121,15 @@ export class Arrival implements OpenConnection, Timed {
 
   readonly #onFirstBytes = (chunk: Buffer): void => {
     const first = this.#first === undefined ? chunk : Buffer.concat([this.#first, chunk]);
-    const common = Math.min(first.length, PREFACE.length);
-    // The first letter decides for nearly all requests of HTTP/1.1.
-    const isLikePreface = first[0] === PREFACE[0] && first.compare(PREFACE, 0, common, 0, common) === 0;
-    if (isLikePreface && common < PREFACE.length) {
+    const begins = beginsAsHttp2(first);
+    if (begins === "maybe") {
       this.#first = first;
       return;
     }
     this.#first = undefined;
     this.#socket.off("data", this.#onFirstBytes);
     this.#socket.off("end", this.#onEnd);
-    if (!isLikePreface) return this.#speakHttp1(first);
+    if (begins === "no") return this.#speakHttp1(first);
     this.#socket.pause();
     this.#socket.unshift(first);
     this.#speakHttp2();
