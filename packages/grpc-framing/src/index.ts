@@ -16,12 +16,4 @@ export {
   type ReaderEnd,
   type WireMessage,
 } from "./message-reader.ts";
-export {
-  decodePercent,
-  parseStatus,
-  readStatus,
-  readTrailerMessage,
-  STATUS_NAMES,
-  statusOfHttp,
-  type CallStatus,
-} from "./status.ts";
+export { decodePercent, readStatus, readTrailerMessage, statusOfHttp, type CallStatus } from "./status.ts";

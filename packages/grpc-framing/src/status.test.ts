@@ -5,11 +5,9 @@ import {
   decodePercent,
   parseCallForm,
   parseCallPath,
-  parseStatus,
   parseTimeoutMs,
   readStatus,
   readTrailerMessage,
-  STATUS_NAMES,
   statusOfHttp,
 } from "./index.ts";
 
@@ -115,13 +113,7 @@ for (const [text, timeoutMs] of TIMEOUTS) {
   });
 }
 
-test("status codes go by number or name", () => {
-  for (const [code, name] of STATUS_NAMES.entries()) {
-    assert.equal(parseStatus(String(code)), code);
-    assert.equal(parseStatus(name.toLowerCase()), code);
-  }
-  assert.equal(parseStatus("nothing"), undefined);
-  assert.equal(parseStatus(""), undefined);
+test("a status of HTTP has a meaning for a call", () => {
   assert.equal(statusOfHttp(200), 2);
   assert.equal(statusOfHttp(503), 14);
   assert.equal(statusOfHttp(418), 2);

@@ -1,33 +1,5 @@
 import { Buffer } from "node:buffer";
 
-/** Status codes of gRPC by number. */
-export const STATUS_NAMES = [
-  "OK",
-  "CANCELLED",
-  "UNKNOWN",
-  "INVALID_ARGUMENT",
-  "DEADLINE_EXCEEDED",
-  "NOT_FOUND",
-  "ALREADY_EXISTS",
-  "PERMISSION_DENIED",
-  "RESOURCE_EXHAUSTED",
-  "FAILED_PRECONDITION",
-  "ABORTED",
-  "OUT_OF_RANGE",
-  "UNIMPLEMENTED",
-  "INTERNAL",
-  "UNAVAILABLE",
-  "DATA_LOSS",
-  "UNAUTHENTICATED",
-] as const;
-
-/** The code for a name or a number, whatever its case; undefined for neither. */
-export function parseStatus(text: string): number | undefined {
-  if (/^\d{1,9}$/u.test(text)) return Number(text);
-  const code = (STATUS_NAMES as readonly string[]).indexOf(text.toUpperCase());
-  return code === -1 ? undefined : code;
-}
-
 /** What the end of a call says. */
 export interface CallStatus {
   /** Undefined when `grpc-status` is no number. */

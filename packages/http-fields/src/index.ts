@@ -3,6 +3,7 @@ export { negotiate, parseAccept, prefersHtml, type MediaRange } from "./accept.t
 export { decodeJwt, parseAuthorization, type Authorization, type Jwt } from "./authorization.ts";
 export { formatCookies, parseCookies, parseSetCookie, type Cookie, type SetCookie } from "./cookies.ts";
 export { dependsOnReading, utf8Octets, utf8Reading, wireText } from "./field-text.ts";
+export { GRPC_STATUS_NAMES, parseGrpcStatus } from "./grpc-status.ts";
 export { formatHttpDate, parseCookieDate, parseHttpDate, parseImfFixdate, type ImfFixdate } from "./http-date.ts";
 export { appendHttp2Fields, withoutPseudoFields } from "./http2-fields.ts";
 export { formatLink } from "./link.ts";

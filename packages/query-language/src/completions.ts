@@ -1,6 +1,6 @@
+import { GRPC_STATUS_NAMES } from "@headworks/http-fields";
 import { FIELDS, findField, type Field } from "./fields.ts";
 import { formatQuery } from "./format.ts";
-import { GRPC_STATUS_NAMES } from "./grpc-status.ts";
 import { BUILT_IN_PRESETS, type Presets } from "./presets.ts";
 import { scan, type ScannedItem, type ScannedTerm } from "./scan.ts";
 

@@ -5,7 +5,6 @@ export { completions, type Suggestion, type ValuesSource } from "./completions.t
 export { FIELDS, type Field, type NumberField, type NumberUnit, type TextField } from "./fields.ts";
 export { foldAscii } from "./fold.ts";
 export { formatQuery } from "./format.ts";
-export { GRPC_STATUS_NAMES } from "./grpc-status.ts";
 export { fromParameters, type ParameterResult, type QueryParameters } from "./from-parameters.ts";
 export { compileRanges } from "./numbers.ts";
 export { parseQuery, type ParseOptions, type ParseResult } from "./parse.ts";

@@ -1,6 +1,6 @@
 // Tested by compile.test.ts
+import { GRPC_STATUS_NAMES, parseGrpcStatus } from "@headworks/http-fields";
 import type { NumberUnit } from "./fields.ts";
-import { GRPC_STATUS_NAMES, parseGrpcStatus } from "./grpc-status.ts";
 import type { NumberRange } from "./query.ts";
 
 const DURATION_MS: Readonly<Record<string, number>> = {

@@ -1,8 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { temporaryDirectory } from "@headworks/testkit";
-import { GRPC_STATUS_NAMES } from "@headworks/query-language";
-import { STATUS_NAMES } from "@headworks/grpc-framing";
 import { sampleExchange } from "./sample-exchange.ts";
 import { sampleFrame } from "./sample-frame.ts";
 import { NEVER, openRig } from "./store-rig.ts";
@@ -201,8 +199,4 @@ test("of one connection a search looks at 16 MiB, the newest messages first", as
   say(chat, "in", "last");
   assert.equal(await hostsOf(rig, "ws.text:last"), "chat");
   assert.equal(await hostsOf(rig, "ws.text:first"), "");
-});
-
-test("the query language names the statuses as gRPC does", () => {
-  assert.deepEqual(GRPC_STATUS_NAMES, STATUS_NAMES);
 });

@@ -1,7 +1,7 @@
 // Tested by grpc.slice.test.ts
 import type { grpcOperations, GrpcStats } from "@headworks/capture-contract";
 import type { Handlers } from "@headworks/contract-kit";
-import { parseStatus } from "@headworks/grpc-framing";
+import { parseGrpcStatus } from "@headworks/http-fields";
 import { notFound, validationError } from "#api/api-error.ts";
 import type { SliceHost } from "#slice.ts";
 import type { AttributeCondition, StreamRow } from "#storage/stream-store.ts";
@@ -106,7 +106,7 @@ function conditionsOf(filters: CallFilters): AttributeCondition[] {
   add("path", "contains", filters.path);
   add("connection", "equals", filters.connection_id);
   if (filters.status_code !== undefined) {
-    const code = parseStatus(filters.status_code);
+    const code = parseGrpcStatus(filters.status_code);
     const message = "is neither a number nor the name of a gRPC status";
     if (code === undefined) throw validationError([{ path: "query/status_code", message }]);
     add("status", "equals", String(code));

@@ -1,5 +1,6 @@
 import type { ReflectGrpcSchema } from "@headworks/capture-contract";
-import { frameMessage, MessageReader, readStatus, STATUS_NAMES } from "@headworks/grpc-framing";
+import { frameMessage, MessageReader, readStatus } from "@headworks/grpc-framing";
+import { GRPC_STATUS_NAMES } from "@headworks/http-fields";
 import { fieldValue } from "@headworks/http1";
 import { buildSchema, decodeMessage, encodeMessage, parseProtoText } from "@headworks/protobuf";
 import type { JsonValue, MessageType, Schema } from "@headworks/protobuf";
@@ -186,7 +187,7 @@ class ReflectionCall {
     }
     if (status.code === 0) return;
     this.isUnimplemented = status.code === UNIMPLEMENTED;
-    const name = STATUS_NAMES[status.code ?? -1] ?? "a status that is no number";
+    const name = GRPC_STATUS_NAMES[status.code ?? -1] ?? "a status that is no number";
     throw new ReflectionProblem(`The server answered ${name}${status.message === "" ? "" : `: ${status.message}`}`);
   }
 

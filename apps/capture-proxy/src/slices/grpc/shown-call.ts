@@ -1,6 +1,7 @@
 // Tested by grpc.slice.test.ts
 import type { GrpcConnection, GrpcStream } from "@headworks/capture-contract";
-import { parseTimeoutMs, STATUS_NAMES } from "@headworks/grpc-framing";
+import { parseTimeoutMs } from "@headworks/grpc-framing";
+import { GRPC_STATUS_NAMES } from "@headworks/http-fields";
 import { decodeMessage } from "@headworks/protobuf";
 import type { MethodType } from "@headworks/protobuf";
 import type { StreamGroup, StreamRow } from "#storage/stream-store.ts";
@@ -41,7 +42,7 @@ export function showCall(row: StreamRow, book: SchemaBook): GrpcStream {
     closed_at: row.closedMs === null ? null : new Date(row.closedMs).toISOString(),
     deadline_ms: timeout === -1 ? null : (parseTimeoutMs(row.requestFields[timeout + 1] ?? "") ?? null),
     status_code: code,
-    status_name: code === null ? null : (STATUS_NAMES[code] ?? null),
+    status_name: code === null ? null : (GRPC_STATUS_NAMES[code] ?? null),
     status_message: row.closeReason ?? "",
     status_details: detailsOf(attributes["details"], known?.schema ?? book.wellKnown()),
     failure: attributes["failure"] ?? null,

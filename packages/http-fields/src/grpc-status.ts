@@ -1,4 +1,3 @@
-// Tested by compile.test.ts
 /** Names of gRPC's status codes, by code (gRPC, "Status codes and their use"). */
 export const GRPC_STATUS_NAMES: readonly string[] = [
   "OK",
@@ -20,9 +19,9 @@ export const GRPC_STATUS_NAMES: readonly string[] = [
   "UNAUTHENTICATED",
 ];
 
-/** The code for a number or a name in any case; undefined for neither. */
+/** The code for a name or a number, whatever its case; undefined for neither. */
 export function parseGrpcStatus(text: string): number | undefined {
-  if (/^\d{1,9}$/.test(text)) return Number(text);
+  if (/^\d{1,9}$/u.test(text)) return Number(text);
   const code = GRPC_STATUS_NAMES.indexOf(text.toUpperCase());
   return code === -1 ? undefined : code;
 }
