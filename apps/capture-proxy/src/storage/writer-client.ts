@@ -4,10 +4,11 @@ import type { BodySpool } from "#exchange/body.ts";
 import type { ExchangeView } from "#exchange/exchange.ts";
 import { FileSpool } from "./body-spool.ts";
 import type { StorageStatus, StoreLimits } from "./capture-store.ts";
-import type { RecordedBefore } from "./entry-record.ts";
 import { FrameQueue } from "./frame-queue.ts";
 import { DatabaseTooNewError } from "./migrations.ts";
 import { RecordQueue } from "./record-queue.ts";
+import { RunningEntries } from "./running-entries.ts";
+import { SentWork } from "./sent-work.ts";
 import type { FrameBatch } from "./stream-message.ts";
 import type {
   FromWriter,
@@ -49,11 +50,6 @@ class StoreTroubleError extends Error {
   override readonly name = "StoreTroubleError";
 }
 
-interface Waiter {
-  readonly batch: number;
-  readonly resolve: () => void;
-}
-
 /** The proxy thread's side of the writer thread: hands over, counts what is on its way, never waits. */
 export class WriterClient {
   readonly sessions = new Map<number, SessionRecord>();
@@ -67,20 +63,12 @@ export class WriterClient {
   #spool: FileSpool | undefined;
   #nextSeq = 1;
   #firstSeq = 0;
-  /** Numbers of entries that were recorded while they run. */
-  readonly #pending = new Set<number>();
-  /** Of those, the ones whose thread ended before it was known what is stored of them. */
-  readonly #unsure = new Set<number>();
+  readonly #running = new RunningEntries();
+  readonly #sent = new SentWork();
   readonly #calls = new Map<number, { resolve: (value: unknown) => void; reject: (error: Error) => void }>();
   #nextCall = 1;
-  #sentBatches = 0;
-  #doneBatches = 0;
-  #waiters: Waiter[] = [];
   /** Imports that wait for a commit: rather than wait for the disk, they are told. */
   readonly #troubled = new Set<(reason: Error) => void>();
-  #sentBytes = 0;
-  #sentEntries = 0;
-  #sentFrameBytes = 0;
   #nextStream = 1;
   #closing = false;
   /** A start of the thread that is under way. */
@@ -100,7 +88,7 @@ export class WriterClient {
     this.#queue = new RecordQueue((batch) => this.#sendBatch(batch));
     this.frames = new FrameQueue({
       send: (batch) => this.#sendFrames(batch),
-      hasRoomFor: (bytes) => this.#worker !== undefined && this.#sentFrameBytes + bytes <= FRAME_BACKLOG_BYTES,
+      hasRoomFor: (bytes) => this.#worker !== undefined && this.#sent.frameBytes + bytes <= FRAME_BACKLOG_BYTES,
       nextStream: () => this.#nextStream++,
       activeSession: () => this.activeSession,
     });
@@ -129,18 +117,17 @@ export class WriterClient {
 
   record(seq: number, exchange: ExchangeView): void {
     const running = exchange.state.step !== "completed" && exchange.state.step !== "failed";
-    const before: RecordedBefore = this.#pending.has(seq) ? "yes" : this.#unsure.has(seq) ? "maybe" : "no";
-    if (!running) this.#pending.delete(seq);
-    if (!running) this.#unsure.delete(seq);
-    const backlogBytes = this.#sentBytes + this.#queue.bytes;
-    if (this.#worker === undefined || backlogBytes > ENTRY_BACKLOG_BYTES || this.#sentEntries > ENTRY_BACKLOG) {
+    const before = this.#running.recordedBefore(seq);
+    if (!running) this.#running.ended(seq);
+    const backlogBytes = this.#sent.bytes + this.#queue.bytes;
+    if (this.#worker === undefined || backlogBytes > ENTRY_BACKLOG_BYTES || this.#sent.entries > ENTRY_BACKLOG) {
       this.#entriesLost += 1;
       discardSpooled(exchange);
       return;
     }
     const storesBodies = backlogBytes <= BODY_BACKLOG_BYTES;
     if (!storesBodies && !running) this.#shedBodies(exchange);
-    if (running) this.#pending.add(seq);
+    if (running) this.#running.recorded(seq);
     this.#queue.add(seq, before, this.activeSession, exchange, storesBodies);
   }
 
@@ -190,10 +177,7 @@ export class WriterClient {
 
   async flush(): Promise<void> {
     this.#flushQueues();
-    if (this.#doneBatches >= this.#sentBatches) return;
-    const { promise, resolve } = Promise.withResolvers<void>();
-    this.#waiters.push({ batch: this.#sentBatches, resolve });
-    await promise;
+    await this.#sent.done();
   }
 
   /**
@@ -203,7 +187,7 @@ export class WriterClient {
   caughtUp(): Promise<void> | undefined {
     if (this.#problem !== null) return undefined;
     this.#flushQueues();
-    if (this.#doneBatches >= this.#sentBatches) return undefined;
+    if (this.#sent.isDone) return undefined;
     const { promise, resolve } = Promise.withResolvers<void>();
     const timer = setTimeout(resolve, CATCH_UP_MS);
     void this.#committedOrTroubled().then(resolve, resolve);
@@ -245,8 +229,8 @@ export class WriterClient {
       storeSizeBytes: this.#storeSizeBytes,
       bodiesNotStored: this.#bodiesNotStored,
       entriesLost: this.#entriesLost,
-      backlogBytes: this.#sentBytes + this.#queue.bytes,
-      backlogEntries: this.#sentEntries + this.#queue.entries,
+      backlogBytes: this.#sent.bytes + this.#queue.bytes,
+      backlogEntries: this.#sent.entries + this.#queue.entries,
       writtenEntries: this.#writtenEntries,
       lastBatchMs: this.#lastBatchMs,
     };
@@ -303,7 +287,7 @@ export class WriterClient {
       {
         send: (toWriter, transfer) => this.#send(toWriter, transfer),
         reserve: (bytes) => this.#reserve(bytes),
-        release: (bytes) => (this.#sentBytes -= bytes),
+        release: (bytes) => (this.#sent.bytes -= bytes),
         shed: () => (this.#bodiesNotStored += 1),
       },
       message.nextFile,
@@ -314,8 +298,8 @@ export class WriterClient {
   }
 
   #reserve(bytes: number): boolean {
-    if (this.#worker === undefined || this.#sentBytes + this.#queue.bytes + bytes > BODY_BACKLOG_BYTES) return false;
-    this.#sentBytes += bytes;
+    if (this.#worker === undefined || this.#sent.bytes + this.#queue.bytes + bytes > BODY_BACKLOG_BYTES) return false;
+    this.#sent.bytes += bytes;
     return true;
   }
 
@@ -326,10 +310,9 @@ export class WriterClient {
       case "committed":
         return this.#committed(message);
       case "framesCommitted":
-        this.#sentFrameBytes -= message.bytes;
-        return this.#batchDone();
+        return this.#sent.framesCommitted(message.bytes);
       case "pieceDone":
-        this.#sentBytes -= message.bytes;
+        this.#sent.bytes -= message.bytes;
         return;
       case "fileFailed":
         return this.#spool?.failed(message.file);
@@ -359,21 +342,12 @@ export class WriterClient {
   }
 
   #committed(message: FromWriter & { kind: "committed" }): void {
-    this.#sentBytes -= message.bytes;
-    this.#sentEntries -= message.entries;
     this.#writtenEntries += message.written;
     this.#entriesLost += message.lost;
     this.#bodiesNotStored += message.bodiesNotStored;
     this.#lastBatchMs = message.ms;
     this.#queue.takeBack(message.memory);
-    this.#batchDone();
-  }
-
-  #batchDone(): void {
-    this.#doneBatches += 1;
-    while (this.#waiters[0] !== undefined && this.#waiters[0].batch <= this.#doneBatches) {
-      this.#waiters.shift()?.resolve();
-    }
+    this.#sent.entriesCommitted(message);
   }
 
   #apply(change: StoreChange): void {
@@ -384,15 +358,12 @@ export class WriterClient {
   }
 
   #sendBatch(batch: RecordBatch): void {
-    this.#sentBatches += 1;
-    this.#sentBytes += batch.bytes;
-    this.#sentEntries += batch.entries;
+    this.#sent.entriesSent(batch);
     this.#send(batch, [batch.memory]);
   }
 
   #sendFrames(batch: FrameBatch): void {
-    this.#sentBatches += 1;
-    this.#sentFrameBytes += batch.bytes;
+    this.#sent.framesSent(batch.bytes);
     this.#send(batch, [batch.payloads]);
   }
 
@@ -424,15 +395,8 @@ export class WriterClient {
   #threadEnded(): void {
     this.#worker = undefined;
     this.#spool?.failAll();
-    for (const seq of this.#pending) this.#unsure.add(seq);
-    this.#pending.clear();
-    this.#entriesLost += this.#sentEntries;
-    this.#sentEntries = 0;
-    this.#sentBytes = 0;
-    this.#sentFrameBytes = 0;
-    this.#doneBatches = this.#sentBatches;
-    for (const waiter of this.#waiters) waiter.resolve();
-    this.#waiters = [];
+    this.#running.storeLost();
+    this.#entriesLost += this.#sent.lost();
     for (const { reject } of this.#calls.values()) reject(new Error("The storage thread ended"));
     this.#calls.clear();
     if (this.#closing) return;
