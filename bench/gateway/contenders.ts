@@ -12,6 +12,9 @@ export interface Demand {
   readonly isHttp2: boolean;
   /** Routes in all; the requests match the last one. */
   readonly routes: number;
+  /** Requests have the key of a consumer. */
+  readonly hasConsumer: boolean;
+  /** The consumer has budgets. */
   readonly hasQuota: boolean;
 }
 
@@ -42,7 +45,7 @@ const repository = join(import.meta.dirname, "../..");
 const SLUICE = join(repository, "apps/gateway/bin/sluice.js");
 const peersDirectory = join(repository, "bench/peers");
 
-/** The key that requests carry where a quota is asked for. */
+/** The key that all requests carry. */
 export const API_KEY = "bench-key";
 
 function output(command: string, args: readonly string[]): string | undefined {
@@ -50,7 +53,8 @@ function output(command: string, args: readonly string[]): string | undefined {
   return status === 0 ? (stdout + stderr).split("\n")[0] : undefined;
 }
 
-const onlyPlainProxying = ({ isSecure, routes, hasQuota }: Demand): boolean => !isSecure && routes === 1 && !hasQuota;
+const onlyPlainProxying = ({ isSecure, routes, hasConsumer }: Demand): boolean =>
+  !isSecure && routes === 1 && !hasConsumer;
 
 const sluice: Contender = {
   name: "sluice",
@@ -81,7 +85,19 @@ const sluice: Contender = {
   },
 };
 
-function sluiceDocument(site: Site, port: number, { isSecure, routes, hasQuota }: Demand, lastRoute = "all"): object {
+/** What a row with quotas is compared with: the same requests of the same consumer. */
+export const WITHOUT_QUOTA: Contender = {
+  ...sluice,
+  name: "sluice, no quota",
+  command: (site, port, demand) => sluice.command(site, port, { ...demand, hasQuota: false }),
+};
+
+function sluiceDocument(
+  site: Site,
+  port: number,
+  { isSecure, routes, hasConsumer, hasQuota }: Demand,
+  lastRoute = "all",
+): object {
   const tls = { cert_file: site.certificateFile, key_file: site.keyFile };
   const others = Array.from({ length: routes - 1 }, (_, at) => ({
     name: `other-${at}`,
@@ -110,13 +126,13 @@ function sluiceDocument(site: Site, port: number, { isSecure, routes, hasQuota }
         action: { type: "proxy" },
       },
     ],
-    ...(hasQuota
+    ...(hasConsumer
       ? {
           consumers: [
             {
               name: "bench",
               credentials: [{ type: "api_key", key: API_KEY }],
-              quotas: { daily_requests: 1_000_000_000, monthly_requests: 1_000_000_000 },
+              ...(hasQuota ? { quotas: { daily_requests: 1_000_000_000, monthly_requests: 1_000_000_000 } } : {}),
             },
           ],
         }
@@ -127,7 +143,7 @@ function sluiceDocument(site: Site, port: number, { isSecure, routes, hasQuota }
 const nginx: Contender = {
   name: "nginx",
   version: () => output("nginx", ["-v"])?.replace("nginx version: ", ""),
-  can: ({ routes, hasQuota }) => routes === 1 && !hasQuota,
+  can: ({ routes, hasConsumer }) => routes === 1 && !hasConsumer,
   command: (site, port, { isSecure, isHttp2 }) => {
     const file = join(site.directory, `nginx-${port}.conf`);
     const tls = isSecure ? `ssl_certificate ${site.certificateFile}; ssl_certificate_key ${site.keyFile};` : "";
@@ -182,7 +198,7 @@ backend b
 const caddy: Contender = {
   name: "caddy",
   version: () => output("caddy", ["version"]),
-  can: ({ routes, hasQuota }) => routes === 1 && !hasQuota,
+  can: ({ routes, hasConsumer }) => routes === 1 && !hasConsumer,
   command: (site, port, { isSecure }) => {
     const file = join(site.directory, `Caddyfile-${port}`);
     mkdirSync(join(site.directory, "caddy"), { recursive: true });

@@ -9,7 +9,7 @@ import { canPin, CORES, pinned } from "../capture/pinning.ts";
 import { processorTime, residentMb, untilQuiet } from "../capture/processor-time.ts";
 import { median } from "../capture/report.ts";
 import { idleConnections, RELOADS, type Beside } from "./beside.ts";
-import { CONTENDERS, type Contender, type Demand } from "./contenders.ts";
+import { CONTENDERS, WITHOUT_QUOTA, type Contender, type Demand } from "./contenders.ts";
 import { hasHttp2Load, playHttp1, playHttp2, type Played } from "./loads.ts";
 import { originConfiguration, prepareSite, type Site } from "./site.ts";
 
@@ -25,7 +25,15 @@ interface Row extends Demand {
   readonly targets: Readonly<Record<string, { readonly floor: number; readonly aim: number }>>;
 }
 
-const PLAIN = { isSecure: false, isHttp2: false, routes: 1, hasQuota: false, bodyBytes: 0, targets: {} };
+const PLAIN = {
+  isSecure: false,
+  isHttp2: false,
+  routes: 1,
+  hasConsumer: false,
+  hasQuota: false,
+  bodyBytes: 0,
+  targets: {},
+};
 const PEERS = {
   nginx: { floor: 0.6, aim: 0.8 },
   caddy: { floor: 2.3, aim: 3.2 },
@@ -56,7 +64,14 @@ const ROWS: readonly Row[] = [
   },
   { ...PLAIN, name: "routes-100", title: "100 routes, answers of 200 bytes", path: "/200", routes: 100 },
   { ...PLAIN, name: "routes-5000", title: "5,000 routes, answers of 200 bytes", path: "/200", routes: 5000 },
-  { ...PLAIN, name: "quota", title: "two durable budgets charged for each request", path: "/200", hasQuota: true },
+  {
+    ...PLAIN,
+    name: "quota",
+    title: "two durable budgets charged for each request",
+    path: "/200",
+    hasConsumer: true,
+    hasQuota: true,
+  },
   {
     ...PLAIN,
     name: "reload",
@@ -212,15 +227,15 @@ function print(row: Row, participants: readonly Participant[]): void {
 
 /** Of Sluice against itself: what a feature costs. */
 function compareOwn(costs: ReadonlyMap<string, ReadonlyMap<string, number>>): void {
-  const of = (row: string): number | undefined => costs.get(row)?.get("sluice");
+  const of = (row: string, name = "sluice"): number => costs.get(row)?.get(name) ?? Number.NaN;
+  const tell = (sentence: (ratio: string) => string, ratio: number): void => {
+    if (!Number.isNaN(ratio)) console.log(sentence(ratio.toFixed(2)));
+  };
   const base = of("200b");
-  if (base === undefined) return;
   const quota = of("quota");
-  const routes = of("routes-5000");
-  if (quota !== undefined) console.log(`\nquota on: ${(base / quota).toFixed(2)} of quota off (floor 0.70, aim 0.85)`);
-  if (routes !== undefined) {
-    console.log(`5,000 routes: ${(routes / base).toFixed(2)} times the cost of one (at most 1.5)`);
-  }
+  tell((ratio) => `\nquota on: ${ratio} of quota off (floor 0.70, aim 0.85)`, of("quota", WITHOUT_QUOTA.name) / quota);
+  tell((ratio) => `quota on: ${ratio} of requests that nobody is to be recognised for`, base / quota);
+  tell((ratio) => `5,000 routes: ${ratio} times the cost of one (at most 1.5)`, of("routes-5000") / base);
 }
 
 async function main(): Promise<void> {
@@ -265,7 +280,7 @@ async function main(): Promise<void> {
       row.name,
       await measure(
         row,
-        [own, ...peers].filter((one) => one !== undefined),
+        [own, ...(row.hasQuota ? [WITHOUT_QUOTA] : []), ...peers].filter((one) => one !== undefined),
         site,
       ),
     );

@@ -56,6 +56,8 @@ const UNSYNCED: ChargeResult = { outcome: "unsynced" };
  * refuses a request: when the last units are on their way there, the next charge waits for what becomes of them.
  */
 export class QuotaLedger {
+  /** That were asked for so far. */
+  charges = 0;
   readonly #host: LedgerHost;
   readonly #accounts = new Map<string, ConsumerAccount>();
   #gathering: Gathering | undefined;
@@ -78,6 +80,7 @@ export class QuotaLedger {
     if (this.#blocked !== undefined) return { outcome: "failed", error: this.#blocked };
     const account = this.#accounts.get(name);
     if (account === undefined) return UNSYNCED;
+    this.charges += 1;
     const result = this.#tryCharge(account, budgets, enforce);
     if (result !== undefined) return result;
     const { promise, resolve } = Promise.withResolvers<ChargeResult>();

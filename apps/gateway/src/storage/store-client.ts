@@ -2,6 +2,7 @@
 import { Worker } from "node:worker_threads";
 import type { Logger } from "pino";
 import type { Clock } from "#slice.ts";
+import { atQuietTurn } from "./quiet-turn.ts";
 import { QuotaLedger } from "./quota-ledger.ts";
 import type {
   FromStore,
@@ -57,7 +58,7 @@ export class StoreClient {
         this.#post(group);
       },
       nowMs: () => scope.clock.now(),
-      soon: (flush) => void setImmediate(flush),
+      soon: (flush) => atQuietTurn(() => this.ledger.charges, flush, setImmediate),
     });
     this.#watch = setInterval(() => this.#look(), WATCH_MS);
     this.#watch.unref();
