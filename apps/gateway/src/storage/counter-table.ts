@@ -52,7 +52,10 @@ export class CounterTable {
     }
   }
 
-  /** Carries out a group inside the caller's transaction; `committed` follows when that is on disk. */
+  /**
+   * Carries out a group inside the caller's transaction, or one of `writes` alone, which is one statement, outside of any;
+   * `committed` follows when that is on disk.
+   */
   apply(group: GroupMessage): Omit<GroupOutcome, "error"> {
     const { writes, loads, names } = group;
     if (writes !== undefined) this.#addGroup.run(new Uint8Array(writes.buffer, writes.byteOffset, writes.byteLength));

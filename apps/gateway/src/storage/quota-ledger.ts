@@ -56,8 +56,6 @@ const UNSYNCED: ChargeResult = { outcome: "unsynced" };
  * refuses a request: when the last units are on their way there, the next charge waits for what becomes of them.
  */
 export class QuotaLedger {
-  /** That were asked for so far. */
-  charges = 0;
   readonly #host: LedgerHost;
   readonly #accounts = new Map<string, ConsumerAccount>();
   #gathering: Gathering | undefined;
@@ -68,6 +66,7 @@ export class QuotaLedger {
   #toLoad: QuotaCounter[] = [];
   readonly #withoutRow = new Set<ConsumerAccount>();
   #isFlushAsked = false;
+  #charges = 0;
   /** Why charges fail without being tried. */
   #blocked: string | undefined;
 
@@ -75,12 +74,17 @@ export class QuotaLedger {
     this.#host = host;
   }
 
+  /** Charges that were asked for so far. */
+  get charges(): number {
+    return this.#charges;
+  }
+
   /** See {@link import("./state-store.ts").QuotaStore.charge}. */
   charge(name: string, budgets: readonly BudgetCharge[], enforce: boolean): ChargeResult | Promise<ChargeResult> {
     if (this.#blocked !== undefined) return { outcome: "failed", error: this.#blocked };
     const account = this.#accounts.get(name);
     if (account === undefined) return UNSYNCED;
-    this.charges += 1;
+    this.#charges += 1;
     const result = this.#tryCharge(account, budgets, enforce);
     if (result !== undefined) return result;
     const { promise, resolve } = Promise.withResolvers<ChargeResult>();
