@@ -165,10 +165,16 @@ async function play(row: Row, participant: Participant, site: Site, seconds: num
   return { ...played, cpuUs: cpuUs / Math.max(1, played.requests) };
 }
 
-async function measure(row: Row, contenders: readonly Contender[], site: Site): Promise<Map<string, number>> {
+interface Cost {
+  readonly cpuUs: number;
+  /** Of Sluice, round by round. */
+  readonly ratio: number;
+}
+
+async function measure(row: Row, contenders: readonly Contender[], site: Site): Promise<Map<string, Cost>> {
   const seconds = Number(values.seconds);
   const participants: Participant[] = [];
-  const costs = new Map<string, number>();
+  const costs = new Map<string, Cost>();
   try {
     const beside = row.beside?.();
     for (const contender of contenders) {
@@ -185,7 +191,8 @@ async function measure(row: Row, contenders: readonly Contender[], site: Site): 
     print(row, participants);
     for (const { contender, beside: another, rounds } of participants) {
       if (another !== undefined) continue;
-      costs.set(contender.name, median(rounds.map(({ cpuUs }) => cpuUs)));
+      const cpuUs = median(rounds.map((round) => round.cpuUs));
+      costs.set(contender.name, { cpuUs, ratio: median(ratiosTo(participants[0], rounds)) });
     }
   } finally {
     for (const { process: child } of participants) await child.stop();
@@ -193,14 +200,18 @@ async function measure(row: Row, contenders: readonly Contender[], site: Site): 
   return costs;
 }
 
+/** Each round against that of Sluice beside it: the machine is a slower one from minute to minute. */
+function ratiosTo(own: Participant | undefined, rounds: readonly Round[]): number[] {
+  return rounds.map(({ cpuUs }, at) => cpuUs / (own?.rounds[at]?.cpuUs ?? Number.NaN));
+}
+
 function print(row: Row, participants: readonly Participant[]): void {
   console.log(`\n${row.name}: ${row.title}`);
   console.log("                       x Sluice   floor     aim   CPU us/req    req/s   p99 ms   RSS MB");
   const [own] = participants;
   for (const { contender, beside, rounds, note, process: child } of participants) {
-    const ratios = rounds.map(({ cpuUs }, at) => cpuUs / (own?.rounds[at]?.cpuUs ?? Number.NaN));
     const target = beside === undefined ? row.targets[contender.name] : undefined;
-    const ratio = median(ratios);
+    const ratio = median(ratiosTo(own, rounds));
     const cells = [
       (beside === undefined ? contender.name : `${contender.name}, ${beside.title}`).padEnd(22),
       ratio.toFixed(2).padStart(9),
@@ -226,15 +237,15 @@ function print(row: Row, participants: readonly Participant[]): void {
 }
 
 /** Of Sluice against itself: what a feature costs. */
-function compareOwn(costs: ReadonlyMap<string, ReadonlyMap<string, number>>): void {
-  const of = (row: string, name = "sluice"): number => costs.get(row)?.get(name) ?? Number.NaN;
+function compareOwn(costs: ReadonlyMap<string, ReadonlyMap<string, Cost>>): void {
+  const of = (row: string): number => costs.get(row)?.get("sluice")?.cpuUs ?? Number.NaN;
   const tell = (sentence: (ratio: string) => string, ratio: number): void => {
     if (!Number.isNaN(ratio)) console.log(sentence(ratio.toFixed(2)));
   };
   const base = of("200b");
-  const quota = of("quota");
-  tell((ratio) => `\nquota on: ${ratio} of quota off (floor 0.70, aim 0.85)`, of("quota", WITHOUT_QUOTA.name) / quota);
-  tell((ratio) => `quota on: ${ratio} of requests that nobody is to be recognised for`, base / quota);
+  const withoutQuota = costs.get("quota")?.get(WITHOUT_QUOTA.name)?.ratio ?? Number.NaN;
+  tell((ratio) => `\nquota on: ${ratio} of quota off (floor 0.70, aim 0.85)`, withoutQuota);
+  tell((ratio) => `quota on: ${ratio} of requests that nobody is to be recognised for`, base / of("quota"));
   tell((ratio) => `5,000 routes: ${ratio} times the cost of one (at most 1.5)`, of("routes-5000") / base);
 }
 
@@ -270,7 +281,7 @@ async function main(): Promise<void> {
       .map((load) => load.toFixed(2))
       .join(" ")}; origin ${origin.pid}`,
   );
-  const costs = new Map<string, ReadonlyMap<string, number>>();
+  const costs = new Map<string, ReadonlyMap<string, Cost>>();
   for (const row of chosen(ROWS, values.rows)) {
     if (row.isHttp2 && !hasHttp2Load()) {
       console.log(`\n${row.name}: left out, since h2load is not installed`);
