@@ -12,7 +12,8 @@ const forgetting: Waiting = {
 
 /**
  * Monotonic milliseconds, as those of `performance.now()`, asked for once in a turn of the event loop: for deadlines and ages,
- * of which there are a dozen in each request. What a turn takes itself cannot be measured by it.
+ * of which there are a dozen in each request. What a turn takes itself cannot be measured by it. A turn ends with the loop's
+ * immediates: a timer that is due before them still reads the moment of the turn it interrupts.
  */
 export function turnMs(): number {
   if (presentMs !== UNKNOWN) return presentMs;
