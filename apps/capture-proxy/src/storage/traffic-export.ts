@@ -5,6 +5,7 @@ import type { HarEntry, HarWebSocketMessage } from "@headworks/har";
 import type { SqlRow } from "./database.ts";
 import { harExchangeOf } from "./har-exchange.ts";
 import type { StoredBodies } from "./stored-bodies.ts";
+import type { FoundEntry } from "./whole-entries.ts";
 
 const CHUNK_CHARACTERS = 262_144;
 /** Larger bodies are cut in a HAR, whose readers hold whole documents in memory; a native export has them whole. */
@@ -13,7 +14,7 @@ const HAR_BODY_BYTES = 67_108_864;
 /** What an export reads: an entry's row with its head, undefined when it is gone by then. */
 export interface ExportSource {
   readonly seqs: readonly number[];
-  whole(seq: number): { readonly row: SqlRow; readonly sessionId: string } | undefined;
+  whole(seq: number): FoundEntry | undefined;
   readonly bodies: StoredBodies;
   /** Messages of a WebSocket connection, by the id of its entry. */
   readonly webSocketMessages: (id: string) => readonly HarWebSocketMessage[] | undefined;

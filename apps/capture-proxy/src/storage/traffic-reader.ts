@@ -133,13 +133,7 @@ export class TrafficReader {
         ? await this.#condition(scope, filter, interest)
         : { where: "id IN (SELECT value FROM json_each(?))", values: [JSON.stringify(ids)] };
     const seqs = orderedSeqs(this.#source, condition);
-    const whole = (seq: number): { row: SqlRow; sessionId: string } | undefined => {
-      const found = this.#whole.row(seq);
-      const owner = sessions.get(Number(found?.["session"]));
-      return found === undefined || owner === undefined || seq <= owner.floorSeq
-        ? undefined
-        : { row: found, sessionId: owner.id };
-    };
+    const whole = (seq: number) => this.#whole.bySeq(seq, sessions);
     const webSocketMessages = (id: string) => harMessages(this.#database, id);
     const source = { seqs, whole, bodies: this.bodies, webSocketMessages };
     if (session === undefined) return harExport(source, APPLICATION_VERSION);
@@ -228,16 +222,15 @@ export class TrafficReader {
     return await this.#whole.entry(id, sessions, includeBodies, decompressed);
   }
 
-  /** The list row of an entry. */
+  /** The list row of an entry; undefined for what was cleared or deleted. */
   snapshot(id: string, sessions: SessionNames): TrafficSnapshot | undefined {
-    const row = this.visibleRow(id, sessions);
-    const session = sessions.get(Number(row?.["session"]));
-    return row === undefined || session === undefined ? undefined : snapshotOfRow(row, session.id);
+    const found = this.#whole.byId(id, sessions);
+    return found === undefined ? undefined : snapshotOfRow(found.row, found.sessionId);
   }
 
   /** The row of an entry with its head; undefined for what was cleared or deleted. */
   visibleRow(id: string, sessions: SessionNames): SqlRow | undefined {
-    return this.#whole.visibleRow(id, sessions);
+    return this.#whole.byId(id, sessions)?.row;
   }
 
   async #window(request: RowsRequest, interest: Interest, wholeTotal = false): Promise<Total & { seqs: number[] }> {

@@ -20,6 +20,12 @@ interface FilledPage {
   readonly nextIndex: number;
 }
 
+/** The row of an entry with its head, and the session that it belongs to. */
+export interface FoundEntry {
+  readonly row: SqlRow;
+  readonly sessionId: string;
+}
+
 /** Entries with their heads and bodies, as the API answers them. */
 export class WholeEntries {
   readonly #bodies: StoredBodies;
@@ -33,16 +39,14 @@ export class WholeEntries {
     this.#byId = database.prepare(`${whole} WHERE e.id = ?`);
   }
 
-  /** The row of an entry with its head. */
-  row(seq: number): SqlRow | undefined {
-    return this.#bySeq.get(seq);
+  /** Undefined for what was cleared or deleted. */
+  bySeq(seq: number, sessions: SessionNames): FoundEntry | undefined {
+    return visible(this.#bySeq.get(seq), sessions);
   }
 
-  /** The row of an entry with its head; undefined for what was cleared or deleted. */
-  visibleRow(id: string, sessions: SessionNames): SqlRow | undefined {
-    const row = this.#byId.get(id);
-    const session = sessions.get(Number(row?.["session"]));
-    return row === undefined || session === undefined || Number(row["seq"]) <= session.floorSeq ? undefined : row;
+  /** Undefined for what was cleared or deleted. */
+  byId(id: string, sessions: SessionNames): FoundEntry | undefined {
+    return visible(this.#byId.get(id), sessions);
   }
 
   /** One entry; undefined for what was cleared or deleted. */
@@ -52,10 +56,9 @@ export class WholeEntries {
     includeBodies: boolean,
     decompressed: boolean,
   ): Promise<TrafficEntry | undefined> {
-    const row = this.visibleRow(id, sessions);
-    const session = sessions.get(Number(row?.["session"]));
-    if (row === undefined || session === undefined) return undefined;
-    const entry = this.#entry(row, session.id, includeBodies);
+    const found = this.byId(id, sessions);
+    if (found === undefined) return undefined;
+    const entry = this.#entry(found, includeBodies);
     return includeBodies && decompressed ? await decodedEntry(entry, this.#bodies, ENTRY_BODY_BYTES) : entry;
   }
 
@@ -68,19 +71,19 @@ export class WholeEntries {
     let roomBytes = PAGE_BODY_BYTES;
     let bodiesOmitted = 0;
     for (const [index, seq] of shown.entries()) {
-      const row = this.row(seq);
+      const row = this.#bySeq.get(seq);
       if (row === undefined) continue;
       const bodyBytes = includeBodies ? givenBytes(row, "request") + givenBytes(row, "response") : 0;
       const isFitting = bodyBytes <= roomBytes || entries.length === 0;
       if (!isFitting && cursor !== undefined) return { entries, bodiesOmitted, nextIndex: index };
       if (isFitting) roomBytes = Math.max(0, roomBytes - bodyBytes);
       else bodiesOmitted += 1;
-      entries.push(this.#entry(row, scope.id, includeBodies && isFitting));
+      entries.push(this.#entry({ row, sessionId: scope.id }, includeBodies && isFitting));
     }
     return { entries, bodiesOmitted, nextIndex: shown.length };
   }
 
-  #entry(row: SqlRow, sessionId: string, includeBodies: boolean): TrafficEntry {
+  #entry({ row, sessionId }: FoundEntry, includeBodies: boolean): TrafficEntry {
     const seq = Number(row["seq"]);
     const read = (side: "request" | "response"): Uint8Array | undefined => {
       const bytes = includeBodies ? givenBytes(row, side) : 0;
@@ -93,6 +96,13 @@ export class WholeEntries {
       { bytes: read("response"), fields: storedFields(row["response_fields"]) ?? [] },
     );
   }
+}
+
+function visible(row: SqlRow | undefined, sessions: SessionNames): FoundEntry | undefined {
+  const session = sessions.get(Number(row?.["session"]));
+  return row === undefined || session === undefined || Number(row["seq"]) <= session.floorSeq
+    ? undefined
+    : { row, sessionId: session.id };
 }
 
 /** How many bytes of a body an entry is given with. */
