@@ -1,6 +1,6 @@
 import { defineOperations, nullable, strictObject, Type } from "@headworks/contract-kit";
 import type { Static } from "typebox";
-import { CreatedId, Id, IdParams, Timestamp, ToggleBody, ToggleResult } from "./primitives.ts";
+import { COUNTED, CreatedId, Id, IdParams, Timestamp, ToggleBody, ToggleResult } from "./primitives.ts";
 
 const statusCode = Type.Integer({ minimum: 200, maximum: 599, description: "Answer given instead of the origin's" });
 const responseBody = Type.String({ maxLength: 1_048_576 });
@@ -59,6 +59,7 @@ export const blocklistOperations = defineOperations({
     path: "/blocklist",
     summary: "List block entries, newest first",
     access: "blocklist:read",
+    answerFields: COUNTED,
     responses: { 200: Type.Array(BlockEntry) },
   },
   createBlockEntry: {

@@ -1,6 +1,6 @@
 import { defineOperations, strictObject, Type } from "@headworks/contract-kit";
 import type { Static } from "typebox";
-import { Id, IdParams, Timestamp } from "./primitives.ts";
+import { COUNTED, Id, IdParams, Timestamp } from "./primitives.ts";
 
 export const FocusHost = strictObject({ id: Id, pattern: Type.String(), created_at: Timestamp }, { $id: "FocusHost" });
 export type FocusHost = Static<typeof FocusHost>;
@@ -11,6 +11,7 @@ export const focusOperations = defineOperations({
     path: "/focus",
     summary: "List focus patterns, oldest first",
     access: "config:read",
+    answerFields: COUNTED,
     responses: { 200: Type.Array(FocusHost) },
   },
   addFocusHost: {

@@ -288,6 +288,7 @@ export const grpcOperations = defineOperations({
     summary: "List the schemas that messages are decoded with, newest first",
     description: "Where several know a method, the newest counts.",
     access: "traffic:read",
+    answerFields: COUNTED,
     responses: { 200: Type.Array(GrpcSchema) },
     expose: { cli: false, mcp: { name: "list_grpc_schemas", readOnly: true } },
   },

@@ -40,6 +40,30 @@ test("every path names its parameters, and no others are declared", () => {
   }
 });
 
+/** Not things that somebody made or captured, but tables of ours, facts of one thing, and documents. */
+const NOT_COUNTED = [
+  "treeTraffic",
+  "listTrafficValues",
+  "getScriptTraces",
+  "describeConfig",
+  "listMockTemplates",
+  "exportMocks",
+  "listRewriteTemplates",
+  "listThrottlePresets",
+];
+
+test("every list says how many there are in all", () => {
+  const isList = ({ responses }: Operation): boolean =>
+    (responses[200] as { type?: string } | null | undefined)?.type === "array";
+  const uncounted = all.filter(
+    ([, , operation]) => isList(operation) && operation.answerFields?.["X-Total-Count"] === undefined,
+  );
+  assert.deepEqual(
+    uncounted.map(([, name]) => name),
+    NOT_COUNTED,
+  );
+});
+
 /** Operations that change nothing and are told in a body what they are asked about. */
 const ONLY_ASKING = /^(?:test|preview|dryRun|diff)[A-Z]/;
 

@@ -187,6 +187,7 @@ const ruleOperations = defineOperations({
     summary: "Former versions of a mock rule, newest first",
     access: "mocks:read",
     params: IdParams,
+    answerFields: COUNTED,
     responses: { 200: Type.Array(MockVersion) },
   },
   testMock: {
@@ -208,6 +209,7 @@ const collectionOperations = defineOperations({
     path: "/mocks/collections",
     summary: "List collections of mock rules, newest first",
     access: "mocks:read",
+    answerFields: COUNTED,
     responses: { 200: Type.Array(MockCollection) },
   },
   createMockCollection: {

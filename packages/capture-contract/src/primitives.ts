@@ -30,7 +30,7 @@ export const ApiErrorBody = strictObject(
 );
 export type ApiErrorBody = Static<typeof ApiErrorBody>;
 
-/** The fields of answers that are a part of a list. */
+/** The fields of answers that are lists, or a part of one. */
 export const COUNTED = { "X-Total-Count": "How many there are in all" };
 
 /** A switch in a query, which knows only texts. */

@@ -259,6 +259,7 @@ export const replayOperations = defineOperations({
     path: "/replay/collections",
     summary: "Collections of saved requests and how many each has",
     access: "replay:read",
+    answerFields: COUNTED,
     responses: { 200: Type.Array(strictObject({ name: Type.String(), count: Type.Integer() })) },
   },
   getSavedRequest: {

@@ -39,6 +39,7 @@ export const sessionsOperations = defineOperations({
     path: "/sessions",
     summary: "List capture sessions, latest updated first",
     access: "sessions:read",
+    answerFields: COUNTED,
     responses: { 200: Type.Array(CaptureSession) },
     expose: { mcp: { name: "list_sessions", readOnly: true } },
   },

@@ -357,6 +357,7 @@ export const wsTrafficOperations = defineOperations({
     summary: "Messages that wait for a decision, oldest first",
     description: "At most 100; when one more comes, the oldest goes on.",
     access: "breakpoints:read",
+    answerFields: COUNTED,
     responses: { 200: Type.Array(WsPaused) },
   },
   resumeWsMessage: {

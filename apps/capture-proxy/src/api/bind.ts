@@ -127,7 +127,7 @@ function serialize(operation: Operation, result: Result): BoundAnswer {
       `${operation.method} ${operation.path} answered ${result.status}, which its contract does not list`,
     );
   }
-  const headers = lowerCased(result.headers ?? {});
+  const headers = { ...countOf(operation, result.body), ...lowerCased(result.headers ?? {}) };
   refuseUndeclared(operation, headers);
   if (declared === null) return { status: result.status, headers, body: undefined };
   if ("media" in declared) {
@@ -140,6 +140,12 @@ function serialize(operation: Operation, result: Result): BoundAnswer {
   }
   const body = result.body instanceof JsonBytes ? result.body.bytes : JSON.stringify(result.body);
   return { status: result.status, headers: { "content-type": "application/json; charset=utf-8", ...headers }, body };
+}
+
+/** A list that its handler says no number of is all there is. */
+function countOf({ answerFields }: Operation, body: unknown): Record<string, string> {
+  if (!Array.isArray(body) || answerFields?.["X-Total-Count"] === undefined) return {};
+  return { "x-total-count": String(body.length) };
 }
 
 /** A field of ours that nobody can read about is a mistake, as a status is. */

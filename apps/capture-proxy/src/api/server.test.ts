@@ -31,6 +31,14 @@ const things = {
       body: strictObject({ name: Type.String() }),
       responses: { 201: strictObject({ name: Type.String() }) },
     },
+    listAllThings: {
+      method: "GET",
+      path: "/things/all",
+      summary: "List all",
+      access: "public",
+      answerFields: { "X-Total-Count": "All" },
+      responses: { 200: Type.Array(Type.Object({})) },
+    },
     wordy: {
       method: "GET",
       path: "/things/wordy",
@@ -88,6 +96,7 @@ function startThings(
       headers: { "X-Total-Count": "2" },
       body: new JsonBytes(Buffer.from(`[{"limit":${query.limit}}]`)),
     }),
+    listAllThings: () => ({ status: 200, body: [{}, {}, {}] }),
     createThing: ({ body }: { body: { name: string } }) => ({ status: 201, body }),
     flip: () => ({ status: 204 }),
     readThing: ({ params, headers }: { params: { id: string }; headers: Record<string, string> }) => {
@@ -330,6 +339,13 @@ test("defaults are filled in, counts travel in fields, ready bytes go out as the
   assert.equal(headers.get("x-total-count"), "2");
   assert.equal(headers.get("cache-control"), "no-store");
   assert.deepEqual(json, [{ limit: 100 }]);
+});
+
+test("a list is counted where its handler gives all there is and no number", async () => {
+  await using api = await startThings();
+  const { headers, json } = await api.call("GET", "/api/things/all");
+  assert.equal(headers.get("x-total-count"), "3");
+  assert.deepEqual(json, [{}, {}, {}]);
 });
 
 test("an operation without a body accepts an empty object and gives an empty answer", async () => {

@@ -115,8 +115,7 @@ function pausedOperations(parts: BreakpointsOperationsParts): Omit<All, RuleOper
     listPausedItems: async ({ query }) => {
       const withBodies = query.include_bodies === "true";
       const items = paused.list().map((item, index) => showPaused(item, shown(withBodies, index + 1)));
-      const headers = { "x-total-count": String(items.length) };
-      return { status: 200, headers, body: (await Promise.all(items)).reverse() };
+      return { status: 200, body: (await Promise.all(items)).reverse() };
     },
     getPausedItem: async ({ params }) => {
       const item = paused.find(params.id) ?? notFound("paused item", params.id);
