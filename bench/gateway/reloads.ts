@@ -27,7 +27,7 @@ Reloads the configuration of a gateway again and again while requests run, and p
 requests failed. Every fourth document is a wrong one, which must be refused.
 
   --reloads <n>      how many count (default 1000)
-  --warm-up <n>      how many come before them, while heaps, pools and the last 1,000 events fill (default 1000)
+  --warm-up <n>      how many come before them, while heaps, pools and the last 1,000 events fill (default 2000)
   --every-ms <n>     from one reload to the next (default 150)
   --format <f>       what documents are written in, json or yaml (default json)
   --connections <n>  kept connections, one request at a time each (default 20)
@@ -36,7 +36,7 @@ requests failed. Every fourth document is a wrong one, which must be refused.
 const { values } = parseArgs({
   options: {
     reloads: { type: "string", default: "1000" },
-    "warm-up": { type: "string", default: "1000" },
+    "warm-up": { type: "string", default: "2000" },
     "every-ms": { type: "string", default: "150" },
     format: { type: "string", default: "json" },
     connections: { type: "string", default: "20" },
@@ -199,9 +199,10 @@ async function run({ write, reloads, warmUp, everyMs, connections }: RunOptions)
   const sampling = setInterval(() => {
     samples.push({ minute: (performance.now() - startedMs) / 60_000, mb: residentMb(gateway.pid).nowMb });
   }, 500);
-  let firstCounted = 0;
+  /** How many samples there were when each thousand of the reloads that count began. */
+  const thousands: number[] = [];
   for (let at = 1; at <= warmUp + reloads; at += 1) {
-    if (at === warmUp + 1) firstCounted = samples.length;
+    if (at > warmUp && (at - warmUp - 1) % 1000 === 0) thousands.push(samples.length);
     writeFileSync(`${file}.next`, documentOf(at, origin.port, write));
     renameSync(`${file}.next`, file);
     process.kill(gateway.pid, "SIGHUP");
@@ -213,8 +214,9 @@ async function run({ write, reloads, warmUp, everyMs, connections }: RunOptions)
   load.isOver = true;
   await Promise.all(asking);
   const tookS = (performance.now() - startedMs) / 1000;
-  const counted = samples.slice(firstCounted);
+  const counted = samples.slice(thousands[0]);
   const slope = slopeOf(floorsOf(counted));
+  const slopes = thousands.map((start, at) => slopeOf(floorsOf(samples.slice(start, thousands[at + 1]))).toFixed(2));
   const exit = await gateway.stop("SIGTERM", 15_000);
   const [first, last] = [counted[0]?.mb ?? 0, counted.at(-1)?.mb ?? 0];
   console.log(
@@ -222,6 +224,7 @@ async function run({ write, reloads, warmUp, everyMs, connections }: RunOptions)
       `${warmUp} and ${reloads} reloads in ${tookS.toFixed(0)} s (${generation} generations published), ${load.requests} requests over ${connections} connections`,
       `resident memory: ${(samples[0]?.mb ?? 0).toFixed(0)} MB at first, ${first.toFixed(0)} MB after warming up, ${last.toFixed(0)} MB at the end`,
       `slope of the lowest of each ten seconds: ${slope.toFixed(2)} MB a minute (target below ${LIMIT_MB_PER_MINUTE}); of all samples: ${slopeOf(counted).toFixed(2)}`,
+      ...(slopes.length > 1 ? [`the same of each thousand reloads: ${slopes.join(", ")}`] : []),
       `failed requests: ${load.failures.length} (target 0)`,
       ...load.failures.slice(0, 10).map((failure) => `  ${failure}`),
       `exit code after SIGTERM: ${exit.code}`,
