@@ -221,6 +221,7 @@ test("an address with a filter that cannot be applied, or parameters that nobody
     ["filter=x", "query/filter", /unknown property/],
     ["method=GET&method=POST", "query/method", /more than once/],
     ["batch=1&batch=1", "query/batch", /more than once/],
+    ["batch=true", "query/batch", /one of/],
     [`q=${"a".repeat(4097)}`, "query/q", /4096/],
   ];
   for (const [query, path, error] of table) {

@@ -3,7 +3,7 @@ import type { IncomingMessage } from "node:http";
 import type { Duplex } from "node:stream";
 import { ClientMessage, SubscribeFilter } from "@headworks/capture-contract";
 import type { ChangeTopic, ServerMessage, TaskProgress, TrafficEvent } from "@headworks/capture-contract";
-import { strictObject, Type } from "@headworks/contract-kit";
+import { oneOf, strictObject, Type } from "@headworks/contract-kit";
 import { compileValueValidator } from "@headworks/contract-kit/server";
 import { WebSocketServer } from "ws";
 import type { RawData, WebSocket } from "ws";
@@ -52,7 +52,7 @@ export function createEventHub(options: EventHubOptions): EventHub {
 
 const validateMessage = compileValueValidator(ClientMessage, "message");
 const validateParameters = compileValueValidator(
-  strictObject({ ...SubscribeFilter.properties, batch: Type.Optional(Type.String()) }),
+  strictObject({ ...SubscribeFilter.properties, batch: Type.Optional(oneOf(["0", "1"])) }),
   "query",
 );
 
