@@ -1,7 +1,16 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { fakeRow } from "../../../../test/fake-rows.ts";
-import { barTone, isOpen, protocolLabel, rowSentence, statusTone, tunnelPort, typeLabel } from "./cell-text.ts";
+import {
+  barTone,
+  isOpen,
+  portSuffix,
+  protocolLabel,
+  rowSentence,
+  statusTone,
+  tunnelPort,
+  typeLabel,
+} from "./cell-text.ts";
 
 test("types are short, and pictures say their format", () => {
   assert.equal(typeLabel(fakeRow(1, { resource_type: "document" })), "html");
@@ -39,6 +48,22 @@ test("a tunnel is named by its port, since it has no path", () => {
   assert.equal(tunnelPort(fakeRow(1, { ...tunnel, url: "tcp://[::1]:80/" })), "port 80");
   assert.equal(tunnelPort(fakeRow(1, { ...tunnel, url: "what" })), null);
   assert.equal(rowSentence(fakeRow(1, { ...tunnel, url: "tcp://a.example:22/" })), "tunnel to a.example, port 22, 200");
+});
+
+test("a host is shown with its port where the scheme has another one by itself", () => {
+  const cases: readonly [url: string, suffix: string][] = [
+    ["https://a.example/x", ""],
+    ["https://a.example:443/x", ""],
+    ["http://a.example:443/x", ":443"],
+    ["http://localhost:8080/x", ":8080"],
+    ["wss://[::1]:9000/x", ":9000"],
+    ["ws://a.example/x", ""],
+    ["what", ""],
+  ];
+  for (const [url, suffix] of cases) assert.equal(portSuffix(fakeRow(1, { url })), suffix, url);
+  assert.equal(portSuffix(fakeRow(1, { ...tunnel, url: "tcp://a.example:22/" })), "");
+  const row = fakeRow(1, { method: "GET", host: "localhost", path: "/x", url: "http://localhost:8080/x" });
+  assert.equal(rowSentence(row), "GET localhost:8080/x, 200");
 });
 
 test("a channel is open from its first answer to its end", () => {

@@ -53,6 +53,13 @@ export function tunnelPort(row: Pick<TrafficSnapshot, "is_passthrough" | "url">)
   return `port ${port === "" ? (protocol === "http:" ? 80 : 443) : port}`;
 }
 
+/** `:8080` for a port that the scheme does not have by itself; empty otherwise, and for tunnels, which say it in full. */
+export function portSuffix(row: Pick<TrafficSnapshot, "is_passthrough" | "url">): string {
+  if (row.is_passthrough || !URL.canParse(row.url)) return "";
+  const { port } = new URL(row.url);
+  return port === "" ? "" : `:${port}`;
+}
+
 /** Whether something is still going on in a channel whose beginning was answered. */
 export function isOpen(row: TrafficSnapshot): boolean {
   return row.state === "pending" && row.status_code !== null && channelOf(row) !== null;
@@ -133,6 +140,9 @@ export function rowSentence(row: TrafficSnapshot): string {
         ? "waiting"
         : String(row.status_code);
   const port = tunnelPort(row);
-  if (port === null) return `${row.method} ${row.host}${row.path}, ${result}${isOpen(row) ? ", open" : ""}`;
-  return `${typeLabel(row)} to ${row.host}, ${port}, ${result}${isOpen(row) ? ", open" : ""}`;
+  const what =
+    port === null
+      ? `${row.method} ${row.host}${portSuffix(row)}${row.path}`
+      : `${typeLabel(row)} to ${row.host}, ${port}`;
+  return `${what}, ${result}${isOpen(row) ? ", open" : ""}`;
 }

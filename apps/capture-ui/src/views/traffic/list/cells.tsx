@@ -4,7 +4,16 @@ import type { ComponentType, ReactNode } from "react";
 import type { TimeFormat } from "../../../preferences.ts";
 import { formatAgo, formatBytes, formatCount, formatDuration, formatTimeOfDay } from "../../../ui/format.ts";
 import { Tag } from "../../../ui/tag.tsx";
-import { channelOf, isOpen, protocolLabel, statusTone, tunnelPort, typeLabel, type Channel } from "./cell-text.ts";
+import {
+  channelOf,
+  isOpen,
+  portSuffix,
+  protocolLabel,
+  statusTone,
+  tunnelPort,
+  typeLabel,
+  type Channel,
+} from "./cell-text.ts";
 import type { ColumnId } from "./columns.ts";
 import styles from "./grid.module.css";
 import { durationLength, segments } from "./waterfall-maths.ts";
@@ -98,7 +107,12 @@ export function cellContent(column: ColumnId, row: TrafficSnapshot, context: Cel
     case "status":
       return <Status row={row} />;
     case "host":
-      return row.host;
+      return (
+        <>
+          {row.host}
+          <span className={styles["port"]}>{portSuffix(row)}</span>
+        </>
+      );
     case "path":
       return <Path row={row} />;
     case "type":
