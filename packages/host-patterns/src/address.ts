@@ -10,6 +10,8 @@ export interface IpNetwork extends IpAddress {
 }
 
 const mappedPrefix = 0xffffn << 32n;
+const DOT = 0x2e;
+const ZERO = 0x30;
 
 /** Whether a 128-bit value lies in ::ffff:0:0/96 (RFC 4291 section 2.5.5.2). */
 const isMapped = (value: bigint): boolean => value >> 32n === 0xffffn;
@@ -31,18 +33,26 @@ export function parseAddress(text: string): IpAddress | undefined {
   return value === undefined ? undefined : { version: 6, value };
 }
 
+/** Digit by digit: every host that is asked for is looked at as an address first. */
 function ipv4Value(text: string): number | undefined {
-  if (text.length > 15) return undefined;
-  const parts = text.split(".");
-  if (parts.length !== 4) return undefined;
   let value = 0;
-  for (const part of parts) {
-    if (!/^(?:0|[1-9][0-9]{0,2})$/.test(part)) return undefined;
-    const octet = Number(part);
+  let dots = 0;
+  let octet = -1;
+  for (let at = 0; at < text.length; at += 1) {
+    const code = text.charCodeAt(at);
+    if (code === DOT) {
+      if (octet === -1 || ++dots > 3) return undefined;
+      value = value * 256 + octet;
+      octet = -1;
+      continue;
+    }
+    const digit = code - ZERO;
+    // Behind a leading zero comes nothing: what has one is octal to some.
+    if (digit < 0 || digit > 9 || octet === 0) return undefined;
+    octet = octet === -1 ? digit : octet * 10 + digit;
     if (octet > 255) return undefined;
-    value = value * 256 + octet;
   }
-  return value;
+  return dots === 3 && octet !== -1 ? value * 256 + octet : undefined;
 }
 
 function ipv6Value(text: string): bigint | undefined {

@@ -38,10 +38,9 @@ export function readClientHello(bytes: Buffer): HelloResult {
   return readExtensions(extensions);
 }
 
-/** Joins the handshake message from the records that carry it. */
+/** The handshake message of the records that carry it, joined where they are several. */
 function handshakeBytes(bytes: Buffer): { body: Buffer } | HelloBeginning | "not-tls" {
   const pieces: Buffer[] = [];
-  const start: number[] = [];
   let total = 0;
   let messageBytes = MESSAGE_HEADER_BYTES;
   let at = 0;
@@ -51,19 +50,23 @@ function handshakeBytes(bytes: Buffer): { body: Buffer } | HelloBeginning | "not
     at += RECORD_HEADER_BYTES;
     if (recordBytes === undefined || at >= bytes.length) break;
     const piece = bytes.subarray(at, at + recordBytes);
+    if (total === 0 && piece[0] !== CLIENT_HELLO) return "not-tls";
+    const isHeaderNew = total < MESSAGE_HEADER_BYTES;
     pieces.push(piece);
     total += piece.length;
     at += piece.length;
-    if (start.length < MESSAGE_HEADER_BYTES) {
-      start.push(...piece.subarray(0, MESSAGE_HEADER_BYTES - start.length));
-      if (start[0] !== CLIENT_HELLO) return "not-tls";
-      if (start.length === MESSAGE_HEADER_BYTES) messageBytes += Buffer.from(start).readUIntBE(1, 3);
-      if (messageBytes > MAX_HELLO_BYTES) return "not-tls";
-    }
-    if (total >= messageBytes) return { body: Buffer.concat(pieces).subarray(MESSAGE_HEADER_BYTES, messageBytes) };
+    if (total < MESSAGE_HEADER_BYTES) continue;
+    if (isHeaderNew) messageBytes += joined(pieces).readUIntBE(1, 3);
+    if (messageBytes > MAX_HELLO_BYTES) return "not-tls";
+    if (total >= messageBytes) return { body: joined(pieces).subarray(MESSAGE_HEADER_BYTES, messageBytes) };
   }
   // A client may cut its message into thousands of records; to read them anew for every byte would cost seconds.
   return { needsBytes: at + messageBytes - total };
+}
+
+function joined(pieces: readonly Buffer[]): Buffer {
+  const [first] = pieces;
+  return pieces.length === 1 && first !== undefined ? first : Buffer.concat(pieces);
 }
 
 /** Undefined when the header of the record is not complete. */

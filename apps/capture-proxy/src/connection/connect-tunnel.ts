@@ -244,6 +244,7 @@ export class ConnectTunnel implements Timed, ConnectionHandle {
       host: serverName ?? host,
       facts: this.#facts,
       timeoutMs: services.policy().headTimeoutMs,
+      deadlines: services.deadlines,
       protocols: services.policy().offersHttp2 ? ALL_PROTOCOLS : ONLY_HTTP1,
       done: (secure, facts) => this.#serveSecure(secure, facts, serverName),
       failed: (failure) => {

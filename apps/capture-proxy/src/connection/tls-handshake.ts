@@ -2,6 +2,7 @@
 import type { Duplex } from "node:stream";
 import { TLSSocket } from "node:tls";
 import type { SecureContext } from "node:tls";
+import { NOWHERE, type DeadlineSweep, type Timed } from "@headworks/sockets";
 import type { ClientFacts } from "#exchange/exchange.ts";
 import type { Failure } from "#exchange/failure.ts";
 
@@ -14,6 +15,7 @@ interface HandshakeOptions {
   readonly host: string;
   readonly facts: ClientFacts;
   readonly timeoutMs: number;
+  readonly deadlines: DeadlineSweep;
   /** By ALPN, best first. */
   readonly protocols: readonly string[];
   readonly done: (socket: TLSSocket, facts: ClientFacts) => void;
@@ -22,13 +24,13 @@ interface HandshakeOptions {
 
 /** Answers a client's TLS handshake with the given certificate; one of the two outcomes is called, once. */
 export function terminateTls(options: HandshakeOptions): void {
-  const { socket, secureContext, serverName, host, facts, timeoutMs, protocols, done, failed } = options;
+  const { socket, secureContext, serverName, host, facts, timeoutMs, deadlines, protocols, done, failed } = options;
   const secure = new TLSSocket(socket, { isServer: true, secureContext, ALPNProtocols: [...protocols] });
   let isSettled = false;
   const settle = (): boolean => {
     if (isSettled) return false;
     isSettled = true;
-    clearTimeout(timer);
+    deadlines.delete(handshake);
     secure.off("secure", onSecure);
     secure.off("_tlsError", onError);
     secure.off("error", onError);
@@ -59,10 +61,15 @@ export function terminateTls(options: HandshakeOptions): void {
     });
   // Nobody reads yet, and the end of a stream that nobody reads is never announced.
   const onReadable = (): void => void secure.read(0);
-  const timer = setTimeout(() => {
-    const message = `The client did not complete TLS within ${timeoutMs} ms`;
-    fail({ stage: "tls", side: "client", code: "CLIENT_TIMEOUT", message });
-  }, timeoutMs);
+  const handshake: Timed = {
+    rosterPlace: NOWHERE,
+    deadlineMs: performance.now() + timeoutMs,
+    onDeadline: () => {
+      const message = `The client did not complete TLS within ${timeoutMs} ms`;
+      fail({ stage: "tls", side: "client", code: "CLIENT_TIMEOUT", message });
+    },
+  };
+  deadlines.add(handshake);
   secure.on("secure", onSecure);
   secure.on("_tlsError", onError);
   secure.on("error", onError);

@@ -104,7 +104,7 @@ interface ConnectionTls {
   readonly text: string;
 }
 
-/** All exchanges of a connection share its facts, so the text of them is kept as long as they are. */
+/** All exchanges of a connection share its facts, and most clients agree on the same, so the text of them is kept. */
 const textsByUpstream = new WeakMap<UpstreamTlsFacts, ConnectionTls>();
 
 /** Facts of TLS on both sides for their column; empty when there was none. */
@@ -114,10 +114,15 @@ function connectionTls({ client, upstreamTls: upstream }: ExchangeView): string 
     return hasNone ? "" : tlsText({ ...clientPart(client), ...NO_UPSTREAM_TLS });
   }
   const known = textsByUpstream.get(upstream);
-  if (known !== undefined && known.client.tls === client.tls && known.client.sni === client.sni) return known.text;
+  if (known !== undefined && isSameTls(known.client, client)) return known.text;
   const text = tlsText({ ...clientPart(client), ...upstreamPart(upstream) });
   textsByUpstream.set(upstream, { client, text });
   return text;
+}
+
+function isSameTls(a: ExchangeView["client"], b: ExchangeView["client"]): boolean {
+  if (a.sni !== b.sni) return false;
+  return a.tls === b.tls || (a.tls?.version === b.tls?.version && a.tls?.cipher === b.tls?.cipher);
 }
 
 function clientPart({ tls, sni }: ExchangeView["client"]): Pick<TlsInfo, "client_version" | "client_cipher" | "sni"> {
