@@ -7,27 +7,38 @@ const [{ runCommandLine }, { terminalOf }, { EXIT }] = await Promise.all([
   import("#cli/exit-codes.ts"),
 ]);
 
+const STANDARD_OUTPUT = 1;
+const STANDARD_ERROR = 2;
+
+const complain = (sentence: string): void => void process.stderr.write(`weir: ${sentence}\n`);
+
 /** What the commands may use of the inside; everything is loaded on first use. */
 const parts: Parts = {
   createLogger: async ({ path, target, level, isJson, hasColours }) => {
-    const [{ destination, pino }, { openLogOutput }] = await Promise.all([
+    const [{ pino }, { DescriptorLines, reasonOf }, { openLogOutput }] = await Promise.all([
       import("pino"),
+      import("@headworks/log-file"),
       import("#logging/log-output.ts"),
     ]);
-    // Asynchronous, and lossy when nobody reads: a stalled terminal must not stall the proxy.
-    const sink = destination({ fd: target === "stdout" ? 1 : 2, sync: false, maxLength: 4_194_304 });
+    // A stalled terminal, or a disk that is full, must not stall the proxy.
+    const stream = new DescriptorLines({
+      descriptor: target === "stdout" ? STANDARD_OUTPUT : STANDARD_ERROR,
+      onTrouble: (error) => complain(`The log cannot be written: ${reasonOf(error)}. It is tried again every second`),
+      onRecovered: (lostLines) => log.warn({ missing: lostLines }, "The log is written again"),
+    });
     const output = openLogOutput({
       path,
-      stream: sink,
+      stream,
       hasColours,
       isJson,
       hasFile: target !== "stderr-only",
       clock: (await import("./clock.ts")).systemClock,
-      complain: (sentence) => void process.stderr.write(`weir: ${sentence}\n`),
+      complain,
     });
     // For the ways out that wait for nobody.
     process.on("exit", () => output.flushSync());
-    return { log: pino({ level, base: null }, output), output };
+    const log = pino({ level, base: null }, output);
+    return { log, output };
   },
   startWriter: async () => (await import("#storage/writer-worker.ts")).startWriterWorker(),
   checkDatabase: async (path) => {
@@ -45,7 +56,7 @@ const parts: Parts = {
   },
   openAuthority: async (directory) => {
     const { openAuthorityStore } = await import("#slices/cert/cert.slice.ts");
-    const warn = (_facts: object, message: string): void => void process.stderr.write(`weir: ${message}\n`);
+    const warn = (_facts: object, message: string): void => complain(message);
     const store = openAuthorityStore({ directory, nowMs: () => Date.now(), log: { warn, info: () => undefined } });
     const facts = (): OfflineAuthority => ({
       path: store.certificatePath,

@@ -5,8 +5,9 @@ import { existsSync } from "node:fs";
 import { open } from "node:fs/promises";
 import { fileURLToPath } from "node:url";
 import { test } from "node:test";
+import { temporaryDirectory } from "@headworks/testkit";
 import { COMMAND_NAMES } from "#cli/program.ts";
-import { runInside, weir } from "./cli-rig.ts";
+import { MAIN, runInside, weir } from "./cli-rig.ts";
 
 test("help names every command and needs no schema to do so", async () => {
   const { code, stdout, stderr } = await weir(["--help"]);
@@ -139,5 +140,22 @@ test("output that cannot be written is a sentence and exit code 1", { skip: !exi
     const [code] = (await once(child, "close")) as [number | null];
     assert.equal(code, 1);
     assert.match(stderr, /^weir: Cannot write the output: ENOSPC.*\n$/);
+  }
+});
+
+test("a log on a full disk does not keep the service from ending", { skip: !existsSync("/dev/full") }, async () => {
+  await using directory = await temporaryDirectory();
+  await using full = await open("/dev/full", "r+");
+  const args = ["serve", "--json", "-p", "0", "-a", "0", "--data-dir", directory.path];
+  const child = spawn(process.execPath, [MAIN, ...args], { stdio: ["ignore", "pipe", full.fd] });
+  try {
+    const [line] = (await once(child.stdout ?? child, "data")) as [Buffer];
+    const { api } = JSON.parse(line.toString()) as { api: string };
+    assert.equal((await fetch(new URL("/api/health", api))).status, 200);
+    child.kill("SIGTERM");
+    const [code] = (await once(child, "exit", { signal: AbortSignal.timeout(20_000) })) as [number | null];
+    assert.equal(code, 0);
+  } finally {
+    child.kill("SIGKILL");
   }
 });

@@ -27,7 +27,7 @@ async function start(debug: object, flags: Record<string, string> = {}): Promise
   const rig = await startProxyRig(flags, (dataDir) => {
     const output = openLogOutput({
       path: defaultPlaces(dataDir).logFile,
-      stream: { write: (line) => written.push(line), flushSync: () => undefined, on: () => undefined },
+      stream: { write: (line) => written.push(line), flushSync: () => undefined },
       hasColours: false,
       isJson: true,
       hasFile: true,

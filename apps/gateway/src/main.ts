@@ -11,7 +11,6 @@ for (const stream of [process.stdout, process.stderr]) {
 const { runCommandLine } = await import("#cli/program.ts");
 const { version } = (await import("../package.json", { with: { type: "json" } })).default;
 
-let endLog: (() => void) | undefined;
 process.exitCode = await runCommandLine(process.argv.slice(2), {
   version,
   environment: process.env,
@@ -21,11 +20,7 @@ process.exitCode = await runCommandLine(process.argv.slice(2), {
   },
   stdout: process.stdout,
   stderr: process.stderr,
-  createLogger: async (level) => {
-    const { openProcessLog, endProcessLog } = await import("#process-log.ts");
-    endLog = endProcessLog;
-    return openProcessLog(level);
-  },
+  createLogger: async (level) => (await import("#process-log.ts")).openProcessLog(level),
   untilStopped: async (hangup) => {
     process.on("SIGHUP", hangup);
     const signal = await new Promise<"SIGINT" | "SIGTERM">((resolve) => {
@@ -37,4 +32,3 @@ process.exitCode = await runCommandLine(process.argv.slice(2), {
     return constants.signals[signal];
   },
 });
-endLog?.();

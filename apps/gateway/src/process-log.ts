@@ -1,35 +1,20 @@
 // Tested by ../test/cli-serve.test.ts
-import { destination, pino, type Logger } from "pino";
+import { writeSync } from "node:fs";
+import { DescriptorLines, reasonOf } from "@headworks/log-file";
+import { pino, type Logger } from "pino";
 
-/** For so long what is left is offered to a reader that takes nothing, once the process is to end. */
-const LAST_WORDS_MS = 1000;
+const STANDARD_OUTPUT = 1;
+const STANDARD_ERROR = 2;
 
-let endsAtMs = Number.POSITIVE_INFINITY;
-
-/** A process's log: JSON lines on standard output, from `level` on. */
+/** A process's log: JSON lines on standard output, from `level` on. Neither its reader nor a full disk holds the gateway up. */
 export function openProcessLog(level: string): Logger {
-  // Asynchronous, and lossy when nobody reads: a stalled pipe must not stall the gateway, nor keep it from ending.
-  const output = destination({
-    fd: 1,
-    sync: false,
-    maxLength: 4_194_304,
-    retryEAGAIN: () => performance.now() < endsAtMs,
+  const output = new DescriptorLines({
+    descriptor: STANDARD_OUTPUT,
+    onTrouble: (error) => complain(`The log cannot be written: ${reasonOf(error)}. It is tried again every second`),
+    onRecovered: (lostLines) => log.warn({ code: "log_recovered", lost_lines: lostLines }, "the log is written again"),
   });
-  output.on("error", (error: NodeJS.ErrnoException) => {
-    if (error.code !== "EAGAIN" && error.code !== "EPIPE") throw error;
-  });
-  const flushSync = output.flushSync.bind(output);
-  const flushIfRead = (): void => {
-    try {
-      flushSync();
-    } catch {
-      // The process ends whether somebody reads or not.
-    }
-  };
-  output.flushSync = flushIfRead;
-  // Before the library's own, which writes the rest.
-  process.prependListener("exit", endProcessLog);
-  return pino(
+  process.on("exit", () => output.flushSync());
+  const log = pino(
     {
       level,
       base: null,
@@ -39,9 +24,13 @@ export function openProcessLog(level: string): Logger {
     },
     output,
   );
+  return log;
 }
 
-/** The process is to end: what is left of the log is written, unless nobody takes it within a second. */
-export function endProcessLog(): void {
-  endsAtMs = Math.min(endsAtMs, performance.now() + LAST_WORDS_MS);
+function complain(sentence: string): void {
+  try {
+    writeSync(STANDARD_ERROR, `sluice: ${sentence}\n`);
+  } catch {
+    // It may lie on the same disk.
+  }
 }

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { once } from "node:events";
+import { closeSync, existsSync, openSync } from "node:fs";
 import { writeFile } from "node:fs/promises";
 import { fileURLToPath } from "node:url";
 import { test } from "node:test";
@@ -9,6 +10,7 @@ import { AdminClient } from "#cli/admin-client.ts";
 import { issueLine, logLevel } from "#cli/serve.ts";
 
 const MAIN = fileURLToPath(new URL("../bin/sluice.js", import.meta.url));
+const FULL_DEVICE = "/dev/full";
 
 const document = (upstreamPort: number, body: string): string => `
 listeners: [{name: public, address: 127.0.0.1, port: 0}]
@@ -72,6 +74,42 @@ test("a log that nobody reads any more keeps neither the gateway nor its workers
     }
   }
 });
+
+test(
+  "a log on a full disk keeps neither requests from their answers nor the gateway from ending",
+  { skip: !existsSync(FULL_DEVICE) },
+  async () => {
+    await using directory = await temporaryDirectory();
+    const file = directory.file("gateway.yaml");
+    await writeFile(file, "listeners: [{name: public, address: 127.0.0.1, port: 0}]\nroutes: []\n");
+    const full = openSync(FULL_DEVICE, "w");
+    for (const workers of ["1", "2"]) {
+      const child = spawn(process.execPath, [MAIN, "serve", "--config", file, "--json", "--workers", workers], {
+        env: { ...process.env, GATEWAY_STATE_DB: directory.file(`state-${workers}.db`) },
+        stdio: ["ignore", full, "pipe"],
+      });
+      try {
+        let said = "";
+        const isSaid = Promise.withResolvers<void>();
+        child.stderr?.on("data", (bytes: Buffer) => {
+          said += bytes.toString();
+          if (said.includes('"listeners"') && said.includes("disk is full")) isSaid.resolve();
+        });
+        await isSaid.promise;
+        const listeners = /^\{.*"listeners".*\}$/m.exec(said)?.[0] ?? "";
+        const { port } = (JSON.parse(listeners) as { listeners: [{ port: number }] }).listeners[0];
+        for (let at = 0; at < 20; at += 1) assert.equal((await fetch(`http://127.0.0.1:${port}/`)).status, 404);
+        child.kill("SIGTERM");
+        const [code] = (await once(child, "exit", { signal: AbortSignal.timeout(20_000) })) as [number | null];
+        assert.equal(code, 0, `${workers} workers`);
+        assert.match(said, /sluice: The log cannot be written: the disk is full/);
+      } finally {
+        child.kill("SIGKILL");
+      }
+    }
+    closeSync(full);
+  },
+);
 
 test("a document with errors ends serve with 1, every issue with its place on standard error", async () => {
   await using directory = await temporaryDirectory();

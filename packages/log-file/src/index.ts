@@ -1,9 +1,11 @@
 export { listArchives } from "./archives.ts";
 export type { Archive } from "./archives.ts";
+export { DescriptorLines } from "./descriptor-lines.ts";
 export { LogFile } from "./log-file.ts";
 export type { LogClock, LogFileLimits, LogFileOptions, LogFileStatus } from "./log-file.ts";
 export { lastLines, linesSince } from "./log-tail.ts";
 export type { LogTail } from "./log-tail.ts";
 export type { Rotation } from "./rotation-period.ts";
+export { reasonOf } from "./trouble.ts";
 export { visibleJson, visibleText } from "./visible-text.ts";
 export type { OverflowRule } from "./waiting-lines.ts";

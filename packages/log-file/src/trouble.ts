@@ -17,7 +17,12 @@ const REASONS: Readonly<Record<string, string>> = {
 
 /** A sentence on why a log file cannot be written; the error of an earlier sentence gives that one. */
 export function troubleSentence(path: string, error: unknown): string {
+  const { message } = error as Error;
+  return message.startsWith("The log file") ? message : `The log file ${path} cannot be written: ${reasonOf(error)}`;
+}
+
+/** Why the system would not write, in words for the end of a sentence. */
+export function reasonOf(error: unknown): string {
   const { code, message } = error as NodeJS.ErrnoException;
-  const sentence = `The log file ${path} cannot be written: ${code === undefined ? message : (REASONS[code] ?? code)}`;
-  return message.startsWith("The log file") ? message : sentence;
+  return code === undefined ? message : (REASONS[code] ?? code);
 }

@@ -37,7 +37,7 @@ async function open(options: Partial<LogOutputOptions> = {}, before?: (dataDir: 
   const complaints: string[] = [];
   const output = openLogOutput({
     path: directory.file("logs", "weir.log"),
-    stream: { write: (line) => shown.push(line), flushSync: () => undefined, on: () => undefined },
+    stream: { write: (line) => shown.push(line), flushSync: () => undefined },
     hasColours: false,
     isJson: false,
     hasFile: true,

@@ -1,7 +1,15 @@
 import { isDeepStrictEqual } from "node:util";
 import type { Settings } from "@headworks/capture-contract";
 import { LogFile, lastLines, linesSince, listArchives } from "@headworks/log-file";
-import type { Archive, LogClock, LogFileLimits, LogFileStatus, LogTail, Rotation } from "@headworks/log-file";
+import type {
+  Archive,
+  DescriptorLines,
+  LogClock,
+  LogFileLimits,
+  LogFileStatus,
+  LogTail,
+  Rotation,
+} from "@headworks/log-file";
 import { jsonLine, readRecord, textLines } from "./log-record.ts";
 import type { LogRecord } from "./log-record.ts";
 import type { LogOutput } from "./service-logs.ts";
@@ -12,17 +20,13 @@ const MIB = 1_048_576;
 /** Lines that wait for the settings, or for the file. More only come when something is wrong, and the first ones say what. */
 const MOST_EARLY = 1000;
 
-/** The part of a stream that is used here. */
-interface LineStream {
-  write(line: string): unknown;
-  flushSync(): void;
-  on(event: "error", listener: () => void): unknown;
-}
+/** Where lines go besides the file. Nothing of it throws or waits. */
+export type LineStream = Pick<DescriptorLines, "write" | "flushSync">;
 
 export interface LogOutputOptions {
   /** The file, absolute. */
   readonly path: string;
-  /** Standard output, or standard error where standard output belongs to somebody else. Must not wait for its reader. */
+  /** Standard output, or standard error where standard output belongs to somebody else. */
   readonly stream: LineStream;
   readonly hasColours: boolean;
   /** JSON lines whatever the settings say; for a log that ends before they are known. */
@@ -44,8 +48,6 @@ export interface LogDestination extends LogOutput {
 
 /** Opens the stream's side; the file follows when its directory is known to be free. */
 export function openLogOutput(options: LogOutputOptions): LogDestination {
-  // A reader that went away is no reason to end; the file goes on.
-  options.stream.on("error", () => undefined);
   return new RotatingLogOutput(options);
 }
 
@@ -130,25 +132,17 @@ class RotatingLogOutput implements LogDestination {
     this.#letOut();
     this.#closeFile();
     await this.#closing;
-    this.#flushStream();
+    this.#options.stream.flushSync();
   }
 
   flushSync(): void {
     this.#letOut();
     this.#file?.flushSync();
-    this.#flushStream();
+    this.#options.stream.flushSync();
   }
 
   get hasFile(): boolean {
     return this.#options.hasFile;
-  }
-
-  #flushStream(): void {
-    try {
-      this.#options.stream.flushSync();
-    } catch {
-      // Nobody reads it any more.
-    }
   }
 
   #letOut(): void {

@@ -52,6 +52,8 @@ const GLANCE_MS = 2000;
 const LATE = new Error("A worker does not answer");
 /** Beyond the time that requests have to end. */
 const STOP_EXTRA_MS = 5000;
+/** For one whose requests have ended: what may keep it is a line of its log that a reader does not take. */
+const ENDING_MS = 3000;
 
 /**
  * The processes that handle requests, under this one that owns all state. A generation is prepared in all workers and
@@ -179,11 +181,13 @@ export class WorkerPool implements Followers {
     this.#isStopping = true;
     await Promise.all(
       [...this.#handles.values()].map(async (handle) => {
-        const last = setTimeout(() => handle.kill(), graceMs + STOP_EXTRA_MS);
+        const unanswered = setTimeout(() => handle.kill(), graceMs + STOP_EXTRA_MS);
         if (handle.isRunning) await handle.link.ask("stop", { graceMs }).catch(() => undefined);
+        clearTimeout(unanswered);
         handle.release();
+        const ending = setTimeout(() => handle.kill(), ENDING_MS);
         await handle.ended;
-        clearTimeout(last);
+        clearTimeout(ending);
       }),
     );
   }

@@ -23,7 +23,7 @@ async function start(flags: Record<string, string | boolean> = {}): Promise<Rig>
   const directory = await temporaryDirectory();
   const output = openLogOutput({
     path: defaultPlaces(directory.path).logFile,
-    stream: { write: () => true, flushSync: () => undefined, on: () => undefined },
+    stream: { write: () => true, flushSync: () => undefined },
     hasColours: false,
     isJson: false,
     hasFile: true,
