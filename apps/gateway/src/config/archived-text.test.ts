@@ -30,6 +30,20 @@ void test("placeholders stand for inline secrets in an archived text, whatever i
   assert.deepEqual(said(archived(json).text), redactedDocument(said(text)));
 });
 
+void test("fields that routes set to a number, a word or nothing leave an archived text as it was laid out", () => {
+  const route = (one: string, two: string, three: string): string => `# Version 1
+routes:
+  - name: r # the first
+    match: { path: { type: prefix, value: / } }
+    action: { type: respond, status: 200 }
+    transforms:
+      response: { headers: { set: { X-Version: "${one}", X-Empty: "${two}", X-Frame-Options: "${three}" } } }
+`;
+  const text = route("1", "", "DENY");
+  const expected = route(redactedText("1"), redactedText(""), redactedText("DENY"));
+  assert.deepEqual(archived(text), { text: expected, isWhole: false });
+});
+
 void test("no inline secret is left in an archived text, in comments, anchors and aliases neither, and none in a long text", () => {
   for (const text of [
     `${keys("hunter2")}# key: hunter2\n`,
