@@ -71,15 +71,26 @@ export function openAuditLog(path: string, log: Logger, nowMs: () => number): Au
 /** Windows knows no flag for the last one, and no pipes among its files. */
 const APPENDING = constants.O_WRONLY | constants.O_APPEND | constants.O_CREAT | (constants.O_NONBLOCK ?? 0);
 
-/** On disk when it returns. What came in the file's place meanwhile keeps its rights, and a pipe holds nobody up. */
+/**
+ * On disk when it returns. What came in the file's place meanwhile keeps its rights, and a pipe holds nobody up. A file whose
+ * rights this user may not change is written all the same.
+ */
 function append(path: string, text: string): void {
   const file = openSync(path, APPENDING, 0o600);
   try {
     const { mode } = regular(path, fstatSync(file));
-    if ((mode & 0o077) !== 0) fchmodSync(file, 0o600);
+    if ((mode & 0o077) !== 0) keepToUser(file);
     appendFileSync(file, text, { flush: true });
   } finally {
     closeSync(file);
+  }
+}
+
+function keepToUser(file: number): void {
+  try {
+    fchmodSync(file, 0o600);
+  } catch {
+    // Its owner decides who reads it, or a file system that has no rights.
   }
 }
 

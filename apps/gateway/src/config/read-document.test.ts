@@ -120,12 +120,12 @@ const cases: readonly (readonly [string, string, ...string[]])[] = [
   [
     "a budget below zero",
     "consumers: [{name: a, quotas: {daily_requests: -1}}]",
-    "out_of_range /consumers/0/quotas/daily_requests 1:48 consumers[0].quotas.daily_requests must be a whole number from 0 to 18446744073709551615; it is -1",
+    "out_of_range /consumers/0/quotas/daily_requests 1:48 consumers[0].quotas.daily_requests must be a whole number from 1 to 18446744073709551615; it is -1",
   ],
   [
     "a budget above 64 bits",
     "consumers: [{name: a, quotas: {daily_requests: 18446744073709551616}}]",
-    "out_of_range /consumers/0/quotas/daily_requests 1:48 consumers[0].quotas.daily_requests must be a whole number from 0 to 18446744073709551615; it is 18446744073709551616",
+    "out_of_range /consumers/0/quotas/daily_requests 1:48 consumers[0].quotas.daily_requests must be a whole number from 1 to 18446744073709551615; it is 18446744073709551616",
   ],
   [
     "an empty text",

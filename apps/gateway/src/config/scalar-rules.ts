@@ -54,7 +54,10 @@ export function constraintProblem(schema: Schema, value: unknown, count = 0): Pr
   if (schema.enum !== undefined && !(schema.enum as unknown[]).includes(value)) {
     return choiceProblem(schema.enum, value);
   }
-  if (typeof value === "bigint") return boundsProblem(0n, MOST_UINT64, value);
+  if (typeof value === "bigint") {
+    // A 0 below the minimum is left to the check that knows what somebody may have meant by it.
+    return value >= 0n && value <= MOST_UINT64 ? undefined : outOfRange(schema.minimum ?? 0, MOST_UINT64, value);
+  }
   if (typeof value === "number") return numberProblem(schema, value);
   if (typeof value === "string") return textProblem(schema, value);
   if (Array.isArray(value)) return listProblem(schema, value, count);
@@ -72,8 +75,11 @@ function choiceProblem(choices: readonly (string | number)[], value: unknown): P
   };
 }
 
-function boundsProblem(least: bigint | number, most: bigint | number, value: bigint | number): Problem | undefined {
-  if (value >= least && value <= most) return undefined;
+function boundsProblem(least: number, most: number, value: number): Problem | undefined {
+  return value >= least && value <= most ? undefined : outOfRange(least, most, value);
+}
+
+function outOfRange(least: number, most: bigint | number, value: bigint | number): Problem {
   return { code: "out_of_range", message: `must be a whole number from ${least} to ${most}; it is ${value}` };
 }
 
