@@ -391,6 +391,49 @@ test("a request that is on its way when the service begins to stop is answered, 
   await stopped;
 });
 
+test("stop: a request whose head is half there when idle connections are closed is answered, and is the connection's last", async () => {
+  const gateway = await startGateway({ listeners: [publicListener()], routes: [] });
+  await using open = await rawClient(gateway.port());
+  await using idle = await rawClient(gateway.port());
+  for (const client of [open, idle]) {
+    await client.write(HEALTH);
+    await readResponse(client);
+  }
+  await open.write(HEALTH.slice(0, -2));
+  await waitUntil(async () => (await gateway.send({ path: "/healthz" })).status === 200);
+  const stopped = gateway[Symbol.asyncDispose]();
+  assert.equal((await idle.collect(5000)).length, 0);
+  await open.write(HEALTH.slice(-2));
+  const answer = await readResponse(open);
+  assert.deepEqual([answer.status, answer.header("connection")], [200, "close"]);
+  await stopped;
+});
+
+test("a request whose body breaks is answered, told of and counted once, as the request that it is", async () => {
+  await using upstream = await startOrigin();
+  await using gateway = await startGateway({
+    listeners: [publicListener()],
+    upstreams: [{ name: "u", endpoints: [{ address: "127.0.0.1", port: upstream.port }] }],
+    services: [{ name: "s", upstream: "u" }],
+    routes: [{ name: "r", service: "s", match: { path: { type: "prefix", value: "/x" } }, action: { type: "proxy" } }],
+  });
+  await using client = await rawClient(gateway.port());
+  await client.write("POST /x HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\nZZ\r\n");
+  const answer = await readResponse(client);
+  assert.deepEqual([answer.status, answer.header("connection")], [400, "close"]);
+  const lines = (): unknown[] =>
+    gateway.log
+      .filter((one) => one["target"] === "gateway::access")
+      .map((one) => [one["request_id"], one["method"], one["path"], one["route"], one["status"], one["code"]]);
+  await waitUntil(() => lines().length > 0);
+  assert.equal((await client.collect(5000)).length, 0);
+  assert.deepEqual(lines(), [[answer.header("x-request-id"), "POST", "/x", "r", 400, "bad_request"]]);
+  const metrics = (await gateway.send({ path: "/metrics" })).body.toString();
+  assert.deepEqual(metrics.match(/^requests_total.* [1-9][0-9]*$/gm), [
+    'requests_total{route="r",listener="public",status_class="4xx"} 1',
+  ]);
+});
+
 test("bytes that are no request have an access line and are counted, like requests", async () => {
   await using gateway = await startGateway({ listeners: [publicListener()], routes: [] });
   const cases = [

@@ -117,7 +117,7 @@ export class Http1Connection implements ClientStream, OpenConnection, Timed {
     this.#state.endsSoon();
     if (!this.#state.isIdle) return;
     setTimeout(() => {
-      if (this.#isLingering || !this.#state.isIdle) return;
+      if (this.#isLingering || !this.#state.isIdle || this.#reader.hasPartialHead) return;
       this.#state.drain();
       this.#linger();
     }, ON_ITS_WAY_MS);
@@ -246,7 +246,7 @@ export class Http1Connection implements ClientStream, OpenConnection, Timed {
     this.#requestDeadlineMs = Number.POSITIVE_INFINITY;
     this.#state.drain();
     this.#touch();
-    handler.onTimedOut(code);
+    handler.onRefused({ code });
   }
 
   #onHead(head: RequestHead): void {
@@ -338,15 +338,18 @@ export class Http1Connection implements ClientStream, OpenConnection, Timed {
   }
 
   #refuse(error: Http1Error): void {
-    const handler = this.handler;
-    this.handler = undefined;
-    const next = this.#state.requestRefused();
-    handler?.onClientGone();
-    if (next === "destroy") return void this.#socket.destroy();
-    this.#answerRefusal(codeOf(error), error.message);
+    if (this.#state.requestRefused() === "destroy") {
+      this.#clientGone();
+      this.#socket.destroy();
+      return;
+    }
+    const refusal = { code: codeOf(error), message: error.message };
+    // A request that broke in its middle is answered, and told of, as the one that it is.
+    if (this.handler === undefined) this.#answerRefusal(refusal.code, refusal.message);
+    else this.handler.onRefused(refusal);
   }
 
-  /** Answers what never became a request, or broke in its middle, then closes. */
+  /** Answers what never became a request, then closes. */
   #answerRefusal(code: ErrorCode, message: string | undefined): void {
     const answer = this.#services.refusal(code, message, this.#listener, this.#peer);
     if (this.#state.isIdle) this.#state.requestRefused();

@@ -166,7 +166,7 @@ export class Http2ClientStream implements ClientStream, StreamHandler, Timed {
   #timedOut(handler: ClientHandler, code: ErrorCode): void {
     this.#requestDeadlineMs = Number.POSITIVE_INFINITY;
     this.#touch();
-    handler.onTimedOut(code);
+    handler.onRefused({ code });
   }
 
   /** What the upstream is slow to take is not the client's delay. */

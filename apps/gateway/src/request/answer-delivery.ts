@@ -8,7 +8,7 @@ import type { ClientHandler, ClientStream } from "./client-stream.ts";
 import type { RequestContext } from "./context.ts";
 import { errorAnswer, isRefusal } from "./error-answer.ts";
 import { X_REQUEST_ID, type RequestIdField } from "./forwarded-fields.ts";
-import type { AnswerHead, AnswerOrigin, Decorator, Verdict } from "./phases.ts";
+import type { AnswerHead, AnswerOrigin, Decorator, Refusal, Verdict } from "./phases.ts";
 
 /** Statuses whose answers never have a body (RFC 9110, 6.4.1). */
 function isBodiless(method: string, status: number): boolean {
@@ -73,9 +73,9 @@ export class AnswerDelivery implements ClientHandler {
     this.clientGone();
   }
 
-  onTimedOut(code: ErrorCode): void {
+  onRefused(refusal: Refusal): void {
     if (this.isStarted) this.abort();
-    else this.answer({ code }, "short-circuit");
+    else this.answer(refusal, "short-circuit");
   }
 
   get #idField(): RequestIdField {

@@ -2,7 +2,8 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { CHUNKED, lengthFraming, NO_BODY, type Framing } from "@headworks/http1";
 import fc from "fast-check";
-import { CheckedBody, type RefusableHandler } from "./checked-body.ts";
+import { CheckedBody } from "./checked-body.ts";
+import type { ClientHandler } from "./client-stream.ts";
 import type { Refusal } from "./phases.ts";
 
 interface Seen {
@@ -10,7 +11,7 @@ interface Seen {
   calls: string[];
 }
 
-function recorder(): RefusableHandler & Seen {
+function recorder(): ClientHandler & Seen {
   return {
     body: "",
     calls: [],
@@ -33,10 +34,7 @@ function recorder(): RefusableHandler & Seen {
     onClientGone() {
       this.calls.push("gone");
     },
-    onTimedOut(code) {
-      this.calls.push(code);
-    },
-    onBodyRefused(refusal) {
+    onRefused(refusal) {
       this.calls.push(refusal.code);
     },
   };
@@ -110,6 +108,7 @@ test("what else happens on the client's side is passed on", () => {
   handler.onBodyTrailers([]);
   handler.onBodyBatch();
   handler.onClientDrain();
+  handler.onRefused({ code: "request_timeout" });
   handler.onClientGone();
-  assert.deepEqual(seen.calls, ["trailers", "batch", "drain", "gone"]);
+  assert.deepEqual(seen.calls, ["trailers", "batch", "drain", "request_timeout", "gone"]);
 });

@@ -1,12 +1,6 @@
-import type { ErrorCode } from "@headworks/gateway-contract";
 import { hasBody, type Framing, type RawFields } from "@headworks/http1";
 import type { ClientHandler } from "./client-stream.ts";
 import type { BodyCheck, Refusal } from "./phases.ts";
-
-/** A handler that can be told that the body it is getting will not be completed. */
-export interface RefusableHandler extends ClientHandler {
-  onBodyRefused(refusal: Refusal): void;
-}
 
 /**
  * Shows a request's body to a check on its way to a handler. Nothing is kept but the end: the handler gets the last byte
@@ -14,19 +8,19 @@ export interface RefusableHandler extends ClientHandler {
  * sees a complete request whose body is not the one that was meant.
  */
 export class CheckedBody implements ClientHandler {
-  readonly #next: RefusableHandler;
+  readonly #next: ClientHandler;
   readonly #check: BodyCheck;
   #leftBytes: number;
   #last: Buffer | undefined;
 
-  private constructor(next: RefusableHandler, check: BodyCheck, framing: Framing) {
+  private constructor(next: ClientHandler, check: BodyCheck, framing: Framing) {
     this.#next = next;
     this.#check = check;
     this.#leftBytes = framing.kind === "length" ? framing.lengthBytes : Number.POSITIVE_INFINITY;
   }
 
   /** `next` itself where there is nothing to check; checks of empty bodies are their gates' business. */
-  static around(next: RefusableHandler, check: BodyCheck | undefined, framing: Framing): ClientHandler {
+  static around(next: ClientHandler, check: BodyCheck | undefined, framing: Framing): ClientHandler {
     return check === undefined || !hasBody(framing) ? next : new CheckedBody(next, check, framing);
   }
 
@@ -45,7 +39,7 @@ export class CheckedBody implements ClientHandler {
 
   onBodyEnd(): void {
     const refusal = this.#check.onEnd();
-    if (refusal !== undefined) return this.#next.onBodyRefused(refusal);
+    if (refusal !== undefined) return this.#next.onRefused(refusal);
     if (this.#last !== undefined) this.#next.onBodyData(this.#last);
     this.#next.onBodyEnd();
   }
@@ -62,7 +56,7 @@ export class CheckedBody implements ClientHandler {
     this.#next.onClientGone();
   }
 
-  onTimedOut(code: ErrorCode): void {
-    this.#next.onTimedOut(code);
+  onRefused(refusal: Refusal): void {
+    this.#next.onRefused(refusal);
   }
 }

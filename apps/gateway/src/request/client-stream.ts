@@ -1,8 +1,8 @@
 // Tested by ../../test/pipeline.test.ts
 import type { X509Certificate } from "node:crypto";
-import type { ErrorCode } from "@headworks/gateway-contract";
 import type { Framing, RawFields } from "@headworks/http1";
 import type { TunnelEnd } from "./join-sockets.ts";
+import type { Refusal } from "./phases.ts";
 
 /** What is known of the listener that accepted a connection. */
 export interface ListenerFacts {
@@ -29,10 +29,13 @@ export interface ClientHandler {
   onBodyBatch(): void;
   /** The client takes more of the answer. */
   onClientDrain(): void;
-  /** The client went away, or broke the grammar of its body, before the answer was complete. */
+  /** The client went away, or broke the grammar of its body behind the beginning of an answer. */
   onClientGone(): void;
-  /** The time of the request is over, and nothing of an answer was sent: it is answered with this code, or cut. */
-  onTimedOut(code: ErrorCode): void;
+  /**
+   * The time of the request is over, or its body breaks the grammar, and nothing of an answer was sent: it is answered
+   * with this, or cut.
+   */
+  onRefused(refusal: Refusal): void;
 }
 
 /** One request of a client, whatever the protocol: its body in, its answer out. */

@@ -1,12 +1,13 @@
 // Tested by ../../test/model-attempts.test.ts
 import { reasonPhrase } from "@headworks/http-fields";
 import { fieldValue, hasBody, isIdempotent, type RawFields, type ResponseHead } from "@headworks/http1";
-import type { ErrorCode, Upstream } from "@headworks/gateway-contract";
+import type { Upstream } from "@headworks/gateway-contract";
 import type { EndpointPool, UpstreamExchange, UpstreamFailure } from "#upstream/upstream-exchange.ts";
 import type { EndpointState, PickKey, UpstreamGroup } from "#upstream/upstream-group.ts";
 import type { AnswerDelivery } from "./answer-delivery.ts";
 import { Attempt, type AttemptFailure, type AttemptOwner } from "./attempt.ts";
-import { CheckedBody, type RefusableHandler } from "./checked-body.ts";
+import { CheckedBody } from "./checked-body.ts";
+import type { ClientHandler } from "./client-stream.ts";
 import type { CompiledAction } from "./generation.ts";
 import {
   clientAnswerFields,
@@ -34,7 +35,7 @@ export interface EndpointPools {
 const NONE_TRIED: readonly EndpointState[] = [];
 
 /** Sends one request to an endpoint of its upstream, tries again where that is allowed, and passes the answer on. */
-export class ProxiedRequest implements RefusableHandler, AttemptOwner {
+export class ProxiedRequest implements ClientHandler, AttemptOwner {
   readonly #delivery: AnswerDelivery;
   readonly #action: ProxyAction;
   readonly #pools: EndpointPools;
@@ -302,10 +303,6 @@ export class ProxiedRequest implements RefusableHandler, AttemptOwner {
     this.#body?.end();
   }
 
-  onBodyRefused(refusal: Refusal): void {
-    this.#giveUp(refusal, "short-circuit");
-  }
-
   onBodyBatch(): void {
     this.#body?.batch();
   }
@@ -320,9 +317,9 @@ export class ProxiedRequest implements RefusableHandler, AttemptOwner {
     this.#delivery.clientGone();
   }
 
-  onTimedOut(code: ErrorCode): void {
-    // Only the upstream's slowness is a failure of the action; a body that did not come is the client's.
-    this.#giveUp({ code }, code === "request_timeout" ? "short-circuit" : "action");
+  onRefused(refusal: Refusal): void {
+    // Only the upstream's slowness is a failure of the action; a body that did not come, or came wrong, is the client's.
+    this.#giveUp(refusal, refusal.code === "upstream_response_timeout" ? "action" : "short-circuit");
   }
 
   // The answer
