@@ -14,6 +14,8 @@ import { textFrames } from "./text-frame.ts";
 
 /** A client whose unsent bytes exceed this is behind: it gets nothing more until it has caught up. */
 const BEHIND_BYTES = 4 * 1024 * 1024;
+/** With more events than this waiting for its first rows, a client gets none of them and starts again after the rows. */
+const MOST_HELD_EVENTS = 10_000;
 
 /** One flush: events, and what is shared by all clients that see all of them. */
 export interface Flush {
@@ -58,8 +60,7 @@ export class EventClient {
   #filter: EventFilter;
   /** Pending entries this client was shown under its filter; they may stop matching when they complete. */
   readonly #shownPending = new Set<string>();
-  /** Flushes that arrive while initial rows are fetched wait here, so that the rows come first. */
-  #held: Flush[] | undefined;
+  #held: HeldFlushes | undefined;
   #wantedRows: number | undefined;
   #missed = 0;
   #missedFrames = 0;
@@ -116,7 +117,7 @@ export class EventClient {
       this.#wantedRows = limit;
       return;
     }
-    this.#held = [];
+    this.#held = { flushes: [], eventCount: 0 };
     this.#fetchRows(limit).then(
       () => this.#release(),
       (error: unknown) => {
@@ -130,10 +131,7 @@ export class EventClient {
   /** Takes a flush: sends it, holds it back, or counts it as missed. */
   deliver(flush: Flush): void {
     if (!this.isSubscribed) return;
-    if (this.#held !== undefined) {
-      this.#held.push(flush);
-      return;
-    }
+    if (this.#held !== undefined) return hold(this.#held, flush);
     if (this.#unsentBytes() > BEHIND_BYTES) this.#isBehind = true;
     if (this.#isBehind) {
       this.#missed += flush.events.length;
@@ -153,9 +151,10 @@ export class EventClient {
     let rows: readonly TrafficSnapshot[];
     do {
       filter = this.#filter;
-      rows = limit === 0 ? [] : await this.#parts.latestRows(limit, filter.kind === "some" ? { q: filter.query } : {});
-      // Whoever subscribed to something else meanwhile wants rows of that.
-    } while (filter !== this.#filter);
+      const q = queryOf(filter);
+      rows = limit === 0 ? [] : await this.#parts.latestRows(limit, q === undefined ? {} : { q });
+      // Whoever subscribed to something else meanwhile wants rows of that. Who only says the same again has them.
+    } while (queryOf(filter) !== queryOf(this.#filter));
     if (filter.kind === "some") {
       for (const { id, state } of rows) if (state === "pending") this.#shownPending.add(id);
     }
@@ -163,9 +162,14 @@ export class EventClient {
   }
 
   #release(): void {
-    const held = this.#held ?? [];
+    const held = this.#held;
     this.#held = undefined;
-    for (const flush of held) this.deliver(flush);
+    for (const flush of held?.flushes ?? []) this.deliver(flush);
+    if (held !== undefined && held.eventCount > MOST_HELD_EVENTS) {
+      this.#missed += held.eventCount;
+      this.#isBehind ||= this.#unsentBytes() > BEHIND_BYTES;
+      if (!this.#isBehind) this.#startAgain();
+    }
     const wanted = this.#wantedRows;
     this.#wantedRows = undefined;
     if (wanted !== undefined) this.sendInitialRows(wanted);
@@ -175,13 +179,18 @@ export class EventClient {
   #catchUp(): void {
     if (!this.#isBehind) return;
     this.#isBehind = false;
-    const missed = this.#missed;
     const missedFrames = this.#missedFrames;
-    this.#missed = 0;
     this.#missedFrames = 0;
-    this.#shownPending.clear();
     if (missedFrames > 0) this.send({ type: "Resync", data: { missed: missedFrames, channel: "frames" } });
+    this.#startAgain();
+  }
+
+  /** Tells how many events were missed, and sends the latest rows in their place. */
+  #startAgain(): void {
+    const missed = this.#missed;
+    this.#missed = 0;
     if (missed === 0 || !this.isSubscribed) return;
+    this.#shownPending.clear();
     this.send({ type: "Resync", data: { missed } });
     this.sendInitialRows(INITIAL_ROWS);
   }
@@ -213,6 +222,25 @@ export class EventClient {
   #write(frames: Buffer): void {
     if (this.webSocket.readyState === this.webSocket.OPEN) this.#parts.socket.write(frames);
   }
+}
+
+/** Flushes that arrive while initial rows are fetched wait here, so that the rows come first. */
+interface HeldFlushes {
+  /** None once there were too many: what was left of them would have gaps. */
+  flushes: Flush[];
+  /** Of all that arrived. */
+  eventCount: number;
+}
+
+function hold(held: HeldFlushes, flush: Flush): void {
+  held.eventCount += flush.events.length;
+  if (held.eventCount > MOST_HELD_EVENTS) held.flushes = [];
+  else held.flushes.push(flush);
+}
+
+/** What the store is asked for; undefined: everything. */
+function queryOf(filter: EventFilter): string | undefined {
+  return filter.kind === "some" ? filter.query : undefined;
 }
 
 const EMPTY = Buffer.alloc(0);

@@ -296,6 +296,43 @@ test("rows of a filter that was given up while they were fetched are fetched aga
   assert.deepEqual(asked, [{}, { q: "method:POST" }]);
 });
 
+test("rows come however often their client subscribes to the same while they are fetched", async () => {
+  const { promise, resolve } = Promise.withResolvers<TrafficSnapshot[]>();
+  const asked: TrafficFilter[] = [];
+  await using api = await startApi({
+    latestRows: (_limit, filter) => (asked.push(filter) === 1 ? promise : new Promise(() => undefined)),
+  });
+  await using client = new Listener(api, "/ws?method=POST");
+  assert.equal((await client.next()).type, "Connected");
+  for (const filter of [{ method: "POST" }, { q: "method:POST" }]) client.send({ type: "Subscribe", data: { filter } });
+  await client.settled();
+  assert.equal((await client.next()).type, "Pong");
+  resolve([row({ method: "POST" })]);
+  assert.deepEqual(await client.next(), { type: "InitialTraffic", data: [row({ method: "POST" })] });
+  assert.deepEqual(asked, [{ q: "method:POST" }]);
+});
+
+test("of the events that wait for rows so many are kept and no more; who misses some is told how many, and starts again", async () => {
+  const answers = [1, 2].map(() => Promise.withResolvers<TrafficSnapshot[]>());
+  let asked = 0;
+  await using api = await startApi({ latestRows: () => answers[asked++]?.promise ?? Promise.resolve([]) });
+  await using client = new Listener(api);
+  assert.equal((await client.next()).type, "Connected");
+  for (const count of [9_999, 1, 1, 1]) {
+    for (let index = 0; index < count; index += 1) api.events.traffic(added({ id: `${api.clock.now()} ${index}` }));
+    await flush(api);
+  }
+  answers[0]?.resolve([row({ id: "stored" })]);
+  assert.deepEqual(await client.next(), { type: "InitialTraffic", data: [row({ id: "stored" })] });
+  assert.deepEqual(await client.next(), { type: "Resync", data: { missed: 10_002 } });
+  for (let index = 0; index < 10_000; index += 1) api.events.traffic(added({ id: `kept ${index}` }));
+  await flush(api);
+  answers[1]?.resolve([row({ id: "newer" })]);
+  assert.deepEqual(await client.next(), { type: "InitialTraffic", data: [row({ id: "newer" })] });
+  await waitUntil(() => client.messages.length === 10_000);
+  assert.deepEqual(client.messages.at(-1), traffic(added({ id: "kept 9999" })));
+});
+
 test("an unsubscribed client is told nothing until it subscribes again", async () => {
   await using api = await startApi();
   await using client = await new Listener(api).greeted();
