@@ -311,13 +311,13 @@ export const FIELDS: readonly Field[] = [
     name: "id",
     phrase: "the id",
     reads: "columns",
-    value: { type: "text", literal: "equals", fold: "ascii", caseless: true, read: (r) => [r.id] },
+    value: { type: "text", literal: "equals", fold: "ascii", caseless: true, columns: ["id"], read: (r) => [r.id] },
   },
   {
     name: "seq",
     phrase: "the sequence number",
     reads: "columns",
-    value: { type: "number", unit: "count", read: (r) => r.seq },
+    value: { type: "number", unit: "count", column: "seq", read: (r) => r.seq },
   },
 ];
 

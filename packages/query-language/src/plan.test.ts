@@ -7,6 +7,8 @@ import { indexable, type Plan, type PlanColumn } from "./plan.ts";
 import { queries, records } from "../test/random-queries.ts";
 
 const COLUMNS: readonly PlanColumn[] = [
+  "id",
+  "seq",
   "method",
   "scheme",
   "host",

@@ -7,6 +7,8 @@ import { aliasOf } from "./text-match.ts";
 
 /** Facts that every store keeps in columns of its own, named as in `QueryRecord`. */
 export type PlanColumn =
+  | "id"
+  | "seq"
   | "method"
   | "scheme"
   | "host"

@@ -87,6 +87,8 @@ function isTimed(query: Query): boolean {
 }
 
 const COLUMNS: Readonly<Record<PlanColumn, string>> = {
+  id: "id",
+  seq: "e.seq",
   method: "method",
   scheme: "scheme",
   host: "host",

@@ -95,7 +95,7 @@ export class FilteredSet {
     this.#index = demand === undefined ? undefined : index;
     this.#find = demand === undefined || index === undefined ? undefined : () => index.find(demand);
     this.#whole = database.prepare(`SELECT ${this.#columns()} FROM entry e ${heads} WHERE e.seq = ?`);
-    // The condition's columns are those of `entry`, called `e`; what is joined shares only `seq` with it, which no condition names.
+    // The condition's columns are those of `entry`, called `e`; what is joined shares only `seq` with it, which conditions qualify.
     this.#older = database.prepare(`${source} e.seq > ? AND e.seq < ? AND (${plan.where}) ORDER BY e.seq DESC LIMIT ?`);
     this.#newer = database.prepare(`${source} e.seq > ? AND (${plan.where}) ORDER BY e.seq LIMIT ?`);
   }
