@@ -28,8 +28,12 @@ export interface Flush {
   readonly batch: () => Buffer;
 }
 
-/** The newest rows of the store that a filter finds, newest first. */
-export type LatestRows = (limit: number, filter: TrafficFilter) => Promise<readonly TrafficSnapshot[]>;
+/** The newest rows of the store that a filter finds, newest first; the signal tells that nobody waits for them any more. */
+export type LatestRows = (
+  limit: number,
+  filter: TrafficFilter,
+  signal: AbortSignal,
+) => Promise<readonly TrafficSnapshot[]>;
 
 export interface ClientParts {
   readonly id: string;
@@ -57,6 +61,8 @@ export class EventClient {
   isSubscribed = true;
   channels: ReadonlySet<string> = new Set();
   readonly #parts: ClientParts;
+  /** Aborts when the connection is over. */
+  readonly #gone = new AbortController();
   #filter: EventFilter;
   /** Pending entries this client was shown under its filter; they may stop matching when they complete. */
   readonly #shownPending = new Set<string>();
@@ -72,6 +78,7 @@ export class EventClient {
     this.#filter = parts.filter;
     this.#parts = parts;
     parts.socket.on("drain", () => this.#catchUp());
+    parts.webSocket.on("close", () => this.#gone.abort());
   }
 
   /** Sends one message outside the flushes. */
@@ -121,6 +128,7 @@ export class EventClient {
     this.#fetchRows(limit).then(
       () => this.#release(),
       (error: unknown) => {
+        if (this.#gone.signal.aborted) return;
         this.#parts.onFailure(error);
         this.send({ type: "Error", data: { message: "The latest entries cannot be read now" } });
         this.#release();
@@ -152,7 +160,7 @@ export class EventClient {
     do {
       filter = this.#filter;
       const q = queryOf(filter);
-      rows = limit === 0 ? [] : await this.#parts.latestRows(limit, q === undefined ? {} : { q });
+      rows = limit === 0 ? [] : await this.#parts.latestRows(limit, q === undefined ? {} : { q }, this.#gone.signal);
       // Whoever subscribed to something else meanwhile wants rows of that. Who only says the same again has them.
     } while (queryOf(filter) !== queryOf(this.#filter));
     if (filter.kind === "some") {

@@ -258,7 +258,7 @@ test("an entry that stops matching when it completes is taken back", async () =>
 test("first rows are the newest that the filter finds, and those still pending are taken back like others", async () => {
   await using directory = await temporaryDirectory();
   await using stored = await openRig(directory.path);
-  await using api = await startApi({ latestRows: (limit, filter) => stored.store.latestRows(limit, filter) });
+  await using api = await startApi({ latestRows: stored.store.latestRows.bind(stored.store) });
   const pending = stored.addAs(stored.store.nextSeq(), { path: "/a*b", state: { step: "forwarding" } });
   const wanted = ["/a*b?1", "/a*b?2"].map((path) => stored.add({ path }).id);
   for (let others = 0; others < 10; others += 1) stored.add({ path: "/axb" });
@@ -388,6 +388,20 @@ test("rows that cannot be read are an Error, and events go on", async () => {
   api.events.traffic(added());
   await flush(api);
   assert.deepEqual(await client.next(), traffic(added()));
+});
+
+test("rows are no longer searched for when their client has gone", async () => {
+  const search = Promise.withResolvers<TrafficSnapshot[]>();
+  await using api = await startApi({
+    latestRows: (_limit, _filter, signal) => {
+      signal.addEventListener("abort", () => search.reject(signal.reason as Error));
+      return search.promise;
+    },
+  });
+  const client = new Listener(api);
+  assert.equal((await client.next()).type, "Connected");
+  client.webSocket.terminate();
+  await assert.rejects(search.promise, { name: "AbortError" });
 });
 
 test("other channels are for who asked for them", async () => {

@@ -142,7 +142,7 @@ export interface CaptureStore {
   listEntries(query: EntryQuery): Promise<EntryPage>;
   listRows(window: RowWindow, signal: AbortSignal): Promise<RowPage>;
   /** The newest rows of the active session that a filter finds. */
-  latestRows(limit: number, filter: TrafficFilter): Promise<TrafficSnapshot[]>;
+  latestRows(limit: number, filter: TrafficFilter, signal: AbortSignal): Promise<TrafficSnapshot[]>;
   count(filter: TrafficFilter, signal: AbortSignal): Promise<number>;
   summarize(filter: TrafficFilter, signal: AbortSignal): Promise<TrafficSummary>;
   /** Tries a condition on the newest entries of a session (the active one when undefined), in any of the phases. */

@@ -230,9 +230,9 @@ class ThreadedCaptureStore implements CaptureStore {
     return await this.#readers.ask(lane, question, signal);
   }
 
-  async latestRows(limit: number, filter: TrafficFilter): Promise<TrafficSnapshot[]> {
+  async latestRows(limit: number, filter: TrafficFilter, signal: AbortSignal): Promise<TrafficSnapshot[]> {
     const question = () => ({ op: "latest", scope: this.#scope(undefined), limit, filter }) as const;
-    return await this.#readers.ask(laneOf(filter), question);
+    return await this.#readers.ask(laneOf(filter), question, signal);
   }
 
   async count(filter: TrafficFilter, signal: AbortSignal): Promise<number> {
