@@ -3,6 +3,7 @@ import { useEffect, useRef } from "react";
 import type { RefObject } from "react";
 import { api } from "../../api.ts";
 import type { GridHandle } from "./list/grid.tsx";
+import { placeOfEntry } from "./list/place-of-entry.ts";
 import type { TrafficList } from "./list/traffic-list.ts";
 
 /** Scrolls the list to the entry that the screen was opened with, once, wherever it stands. */
@@ -16,21 +17,8 @@ export function useArrival(list: TrafficList, grid: RefObject<GridHandle | null>
     const show = (index: number | undefined): void => {
       if (index !== undefined) grid.current?.show(index);
     };
+    const firstRow = async (q: string) => await api.traffic.listTrafficRows({ query: { q, limit: 1 } });
     // Whoever opened the entry has its details; without its place the list stays where it is.
-    placeOf(list, id).then(show, () => undefined);
+    placeOfEntry(list, id, firstRow).then(show, () => undefined);
   }, [list, grid, loaded]);
-}
-
-/** How many rows stand above an entry; undefined where it is not in the list, or the order is another one than theirs. */
-async function placeOf(list: TrafficList, id: string): Promise<number | undefined> {
-  const known = list.indexOf(id);
-  if (known !== undefined) return known;
-  const { q, sort, order } = list.scope;
-  if (sort !== "seq") return undefined;
-  const count = async (term: string) =>
-    await api.traffic.listTrafficRows({ query: { q: q === "" ? term : `(${q}) ${term}`, limit: 1 } });
-  const [row] = (await count(`id:${id}`)).rows;
-  if (row?.id !== id) return undefined;
-  const above = await count(`seq:${order === "desc" ? ">" : "<"}${row.seq}`);
-  return order === "desc" ? above.total - list.newCount : above.total;
 }

@@ -1,0 +1,28 @@
+// Tested by place-of-entry.test.ts
+import type { Window } from "./row-sequence.ts";
+import type { TrafficList } from "./traffic-list.ts";
+
+/** Asks for the first row of what a query finds, and how many there are. */
+export type FirstRowSource = (q: string) => Promise<Window>;
+
+/**
+ * How many rows stand above an entry. Undefined where it is not in the list, the order is another one than that of
+ * entries, or not everything was counted: neither a part of what stands above nor a list that ends before it is a place.
+ */
+export async function placeOfEntry(
+  list: Pick<TrafficList, "indexOf" | "scope" | "newCount" | "length">,
+  id: string,
+  firstRow: FirstRowSource,
+): Promise<number | undefined> {
+  const known = list.indexOf(id);
+  if (known !== undefined) return known;
+  const { q, sort, order } = list.scope;
+  if (sort !== "seq") return undefined;
+  const narrowed = async (term: string) => await firstRow(q === "" ? term : `(${q}) ${term}`);
+  const [row] = (await narrowed(`id:${id}`)).rows;
+  if (row?.id !== id) return undefined;
+  const above = await narrowed(`seq:${order === "desc" ? ">" : "<"}${row.seq}`);
+  if (!above.total_complete) return undefined;
+  const place = order === "desc" ? above.total - list.newCount : above.total;
+  return place < list.length ? place : undefined;
+}
