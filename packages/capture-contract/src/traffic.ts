@@ -155,7 +155,7 @@ export const trafficOperations = defineOperations({
       ),
       include_bodies: Type.Optional(
         booleanText(
-          "With the bodies: those of the first entry, and of others as far as all fit into 32 MiB. With `cursor` the page ends before an entry whose bodies do not fit; without it such entries come without bodies, and `X-Bodies-Omitted` says how many they are. A body above 64 MiB is to be had at its own address only",
+          "With the bodies: those of the first entry, and of others as far as all fit into 32 MiB, those from before the rules included. With `cursor` the page ends before an entry whose bodies do not fit; without it such entries come without bodies, and `X-Bodies-Omitted` says how many they are. A body above 64 MiB is to be had at its own address only",
         ),
       ),
     }),

@@ -47,6 +47,22 @@ export function replacedBodies({ originalRequest, originalResponse }: ExchangeVi
   return [originalRequest, originalResponse].flatMap((original: Original<unknown> | undefined) => original?.body ?? []);
 }
 
+/**
+ * How many bytes of bodies {@link shownEffect} gives with the messages as they were before the rules. One whose body was
+ * not replaced gives that of the message that was sent on once more.
+ */
+export function originalBodyBytes(
+  row: SqlRow,
+  passedOn: { readonly request: number; readonly response: number },
+): number {
+  const original = parsed<Pick<EffectRecord, "request" | "response">>(row["original"]);
+  const given = (side: "request" | "response"): number => {
+    const replaced = row[`original_${side}_bytes`];
+    return original?.[side] ? (typeof replaced === "number" ? replaced : passedOn[side]) : 0;
+  };
+  return given("request") + given("response");
+}
+
 type ShownEffect = {
   readonly trace: RuleTrace[];
   readonly original_request: RequestData | null;

@@ -4,7 +4,7 @@ import type { Database, SqlRow, Statement } from "./database.ts";
 import { decodedEntry } from "./decoded-entry.ts";
 import { entryOfRow } from "./entry-shapes.ts";
 import type { EntriesRequest, SessionNames } from "./reader-messages.ts";
-import { EFFECT_COLUMNS, withoutReplacedBodies } from "./rule-effects.ts";
+import { EFFECT_COLUMNS, originalBodyBytes, withoutReplacedBodies } from "./rule-effects.ts";
 import type { StoredBodies } from "./stored-bodies.ts";
 import { storedFields } from "./stored-json.ts";
 
@@ -73,7 +73,7 @@ export class WholeEntries {
     for (const [index, seq] of shown.entries()) {
       const row = this.#bySeq.get(seq);
       if (row === undefined) continue;
-      const bodyBytes = includeBodies ? givenBytes(row, "request") + givenBytes(row, "response") : 0;
+      const bodyBytes = includeBodies ? allGivenBytes(row) : 0;
       const isFitting = bodyBytes <= roomBytes || entries.length === 0;
       if (!isFitting && cursor !== undefined) return { entries, bodiesOmitted, nextIndex: index };
       if (isFitting) roomBytes = Math.max(0, roomBytes - bodyBytes);
@@ -109,4 +109,10 @@ function visible(row: SqlRow | undefined, sessions: SessionNames): FoundEntry | 
 function givenBytes(row: SqlRow, side: "request" | "response"): number {
   const stored = Number(row[`${side}_body_stored`]);
   return stored <= ENTRY_BODY_BYTES ? stored : 0;
+}
+
+/** How many bytes of bodies an entry is given with: as they were passed on, and as they were before the rules. */
+function allGivenBytes(row: SqlRow): number {
+  const passedOn = { request: givenBytes(row, "request"), response: givenBytes(row, "response") };
+  return passedOn.request + passedOn.response + originalBodyBytes(row, passedOn);
 }

@@ -123,6 +123,27 @@ test("the first entry of a list always has its bodies; a page ends, or a field c
   assert.equal((await get(rig, "")).headers.get("x-bodies-omitted"), null);
 });
 
+test("bodies from before the rules count for the room of a page, as does one that is given with both messages", async () => {
+  await using rig = await startTraffic();
+  const { request, response } = sampleExchange();
+  assert.ok(response);
+  const replaced = Buffer.alloc(20_000_000, "x");
+  rig.stored.add({ originalResponse: { message: response, body: replaced } });
+  rig.stored.add({ originalRequest: { message: request, body: replaced } });
+  rig.stored.add({
+    responseBody: [Buffer.alloc(12_000_000, "x")],
+    originalResponse: { message: response, body: undefined },
+  });
+  await rig.stored.store.flush();
+  const sizes = (entries: readonly TrafficEntry[]) =>
+    entries.map(({ original_request: sent, original_response: received }) => (sent ?? received)?.body?.length);
+  const list = await get<TrafficEntry[]>(rig, "?include_bodies=true");
+  assert.deepEqual(sizes(list.body), [12_000_000, undefined, undefined]);
+  assert.equal(list.headers.get("x-bodies-omitted"), "2");
+  const { body } = await get<Page>(rig, "?include_bodies=true&cursor=");
+  assert.deepEqual(sizes(body.entries), [12_000_000]);
+});
+
 test("what does not parse is refused with the parameter and the place", async () => {
   await using rig = await startTraffic();
   const bad: readonly [query: string, path: string][] = [
