@@ -61,7 +61,12 @@ const outcome = {
   last_snapshot_path: nullable(Type.String()),
   last_snapshot_bytes: nullable(Type.Integer()),
   last_snapshot_entries: nullable(Type.Integer()),
-  last_error: nullable(Type.String({ description: "Why the newest attempt failed; null after one that did not" })),
+  last_error: nullable(
+    Type.String({
+      description:
+        "Why the newest attempt failed, or an older one to save a session that a new one follows and that is not saved since; null without either",
+    }),
+  ),
   last_error_at: nullable(Timestamp),
   snapshots_written: Type.Integer(),
   snapshots_failed: Type.Integer(),

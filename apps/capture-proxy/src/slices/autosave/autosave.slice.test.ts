@@ -4,6 +4,7 @@ import { test } from "node:test";
 import type { AutoSaveStatus, CaptureSession, SnapshotResult, TaskProgress } from "@headworks/capture-contract";
 import { runProcess, temporaryDirectory, waitUntil } from "@headworks/testkit";
 import type { TemporaryDirectory } from "@headworks/testkit";
+import { pino } from "pino";
 import { openRig } from "#storage/store-rig.ts";
 import type { StoreRig } from "#storage/store-rig.ts";
 import type { CaptureStore } from "#storage/capture-store.ts";
@@ -33,6 +34,7 @@ const INTERVAL_MS = 300_000;
 async function startAutosave(
   flags: Record<string, string> = {},
   wrap: (store: CaptureStore) => CaptureStore = (store) => store,
+  onLine: (line: string) => void = () => undefined,
 ): Promise<Rig> {
   const directory = await temporaryDirectory();
   const stored = await openRig(directory.file("data"));
@@ -51,7 +53,8 @@ async function startAutosave(
             tasks.push({ id: "", kind: start.kind, total_bytes: null, done: false, error: null, ...soFar });
           }),
       };
-      const slice = createAutosaveSlice({ ...host, events, store: wrap(stored.store) });
+      const log = pino({}, { write: (line) => onLine((JSON.parse(line) as { msg: string }).msg) });
+      const slice = createAutosaveSlice({ ...host, log, events, store: wrap(stored.store) });
       worker = slice.worker;
       return [slice];
     },
@@ -97,6 +100,21 @@ async function startAutosave(
     },
   };
   return rig;
+}
+
+/** The store with one of its methods done otherwise. */
+function withMethod<K extends "exportHar" | "exportSession">(
+  store: CaptureStore,
+  method: K,
+  instead: CaptureStore[K],
+): CaptureStore {
+  return new Proxy(store, {
+    get(target, name) {
+      if (name === method) return instead;
+      const value: unknown = Reflect.get(target, name, target);
+      return typeof value === "function" ? (value.bind(target) as unknown) : value;
+    },
+  });
 }
 
 const SEVEN = {
@@ -257,13 +275,103 @@ test("a session that was followed by another and could not be saved is saved by 
   assert.notEqual(second, first);
   rmSync(rig.backups);
   rig.stored.add();
-  const saved: string[] = [];
+  await rig.cycle();
+  assert.deepEqual(savedSessions(rig), [first, second].sort());
+});
+
+/** The sessions that the snapshots hold, sorted. */
+function savedSessions(rig: Rig): string[] {
+  const documents = rig.files().map((name) => readFileSync(`${rig.backups}/${name}`, "utf8"));
+  return documents.map((text) => (JSON.parse(text) as { session: { id: string } }).session.id).sort();
+}
+
+/** Has no room for the snapshots of some sessions. */
+function withoutRoomFor(sessions: ReadonlySet<string>): (store: CaptureStore) => CaptureStore {
+  return (store) =>
+    withMethod(store, "exportSession", async (...given) => {
+      if (sessions.has(given[0])) throw Object.assign(new Error("write"), { code: "ENOSPC" });
+      return await store.exportSession(...given);
+    });
+}
+
+test("a session that cannot be saved keeps no other from being saved and rotated, and is told until it is saved", async () => {
+  const tooLarge = new Set<string>();
+  const lines: string[] = [];
+  await using rig = await startAutosave(
+    {
+      "auto-save-enabled": "true",
+      "auto-save-rotate-after-requests": "1",
+      "auto-save-export-format": "session",
+    },
+    withoutRoomFor(tooLarge),
+    (line) => lines.push(line),
+  );
+  const { store } = rig.stored;
+  const first = store.activeSessionId;
+  tooLarge.add(first);
+  rig.stored.add();
+  await rig.cycle();
+  const second = store.activeSessionId;
+  const { last_error: reason } = await rig.status();
+  assert.match(reason ?? "", /^The session “.+”, which a new one follows, is not saved: The disk is full$/);
+  rig.stored.add();
+  await rig.cycle();
+  const third = store.activeSessionId;
+  assert.equal(new Set([first, second, third]).size, 3, "the second one was rotated");
+  assert.deepEqual(savedSessions(rig), [second]);
+  const during = await rig.status();
+  assert.deepEqual([during.last_error, during.snapshots_written, during.snapshots_failed], [reason, 1, 2]);
+  assert.deepEqual(lines, [
+    "A new session follows the one that is saved now",
+    "A session that a new one follows is not saved; it is tried again",
+    "A new session follows the one that is saved now",
+  ]);
+  tooLarge.clear();
+  await rig.cycle();
+  const after = await rig.status();
+  assert.deepEqual([after.last_error, after.snapshots_written, after.snapshots_failed], [null, 3, 2]);
+  assert.deepEqual(savedSessions(rig), [first, second, third].sort());
+  assert.deepEqual(lines.slice(3), ["A session that a new one follows is saved now"]);
+});
+
+test("of several sessions that are owed each cycle tries another one, and the active one's failure is told beside", async () => {
+  const tooLarge = new Set<string>();
+  const lines: string[] = [];
+  await using rig = await startAutosave(
+    {
+      "auto-save-enabled": "true",
+      "auto-save-rotate-after-requests": "1",
+      "auto-save-export-format": "session",
+    },
+    withoutRoomFor(tooLarge),
+    (line) => lines.push(line),
+  );
+  const { store } = rig.stored;
+  const sessions: string[] = [];
   for (let cycle = 0; cycle < 2; cycle += 1) {
+    sessions.push(store.activeSessionId);
+    tooLarge.add(store.activeSessionId);
+    rig.stored.add();
     await rig.cycle();
-    const { last_snapshot_path } = await rig.status();
-    saved.push((JSON.parse(readFileSync(last_snapshot_path ?? "", "utf8")) as { session: { id: string } }).session.id);
   }
-  assert.deepEqual(saved, [first, second]);
+  const [first = "", second = ""] = sessions;
+  const third = store.activeSessionId;
+  tooLarge.add(third);
+  lines.length = 0;
+  await rig.cycle();
+  assert.equal((await rig.status()).last_error, "The disk is full");
+  tooLarge.delete(second);
+  await rig.cycle();
+  await rig.cycle();
+  assert.deepEqual(savedSessions(rig), [second], "the first one does not stand before it");
+  assert.deepEqual(lines, ["A snapshot could not be saved", "A session that a new one follows is saved now"]);
+  tooLarge.delete(third);
+  await rig.cycle();
+  assert.equal(lines.at(-1), "Snapshots are saved again");
+  assert.match((await rig.status()).last_error ?? "", /which a new one follows, is not saved/);
+  await store.deleteSession(first);
+  await rig.cycle();
+  assert.equal((await rig.status()).last_error, null, "what was deleted is not owed");
 });
 
 test("a session that is old enough is followed by a new one, by the wall clock; an empty one is not", async () => {
@@ -290,23 +398,15 @@ test("a session that is old enough is followed by a new one, by the wall clock; 
 /** Holds the first piece of each export back until the test lets it go. */
 function slowly(gates: PromiseWithResolvers<void>[]): (store: CaptureStore) => CaptureStore {
   return (store) =>
-    new Proxy(store, {
-      get(target, name) {
-        if (name !== "exportHar") {
-          const value: unknown = Reflect.get(target, name, target);
-          return typeof value === "function" ? (value.bind(target) as unknown) : value;
-        }
-        return async (...given: Parameters<CaptureStore["exportHar"]>) => {
-          const document = await target.exportHar(...given);
-          const gate = Promise.withResolvers<void>();
-          gates.push(gate);
-          async function* held(): AsyncGenerator<Uint8Array> {
-            await gate.promise;
-            yield* document.chunks;
-          }
-          return { total: document.total, chunks: held() };
-        };
-      },
+    withMethod(store, "exportHar", async (...given) => {
+      const document = await store.exportHar(...given);
+      const gate = Promise.withResolvers<void>();
+      gates.push(gate);
+      async function* held(): AsyncGenerator<Uint8Array> {
+        await gate.promise;
+        yield* document.chunks;
+      }
+      return { total: document.total, chunks: held() };
     });
 }
 

@@ -26,13 +26,20 @@ type Outcome = Pick<
   | "cycles_missed"
 >;
 
+interface Failure {
+  readonly atMs: number;
+  /** One sentence for people. */
+  readonly text: string;
+}
+
 type Parts = Pick<SliceHost, "store" | "settings" | "clock" | "log" | "events"> & {
   readonly defaultDir: string;
 };
 
 /**
  * Saves the active session: by the clock, and when somebody asks. Never two at a time; a cycle that is due while one is
- * being written is missed, and counted.
+ * being written is missed, and counted. A session that was followed by a new one and could not be saved is owed: each
+ * cycle tries one of those first, and saves the active one whatever came of that.
  */
 export class AutoSaveWorker {
   readonly #parts: Parts;
@@ -47,9 +54,10 @@ export class AutoSaveWorker {
   #missed = 0;
   #last: { readonly atMs: number; readonly result: SnapshotResult } | undefined;
   #rotatedMs: number | undefined;
-  /** A session that another one follows already, and that is not saved yet. */
-  #owedSession: string | undefined;
-  #error: { readonly atMs: number; readonly text: string } | undefined;
+  /** Why no session that is not owed was saved when that was last tried. */
+  #failure: Failure | undefined;
+  /** Sessions that a new one follows already and that are not saved, the next to be tried first; null was never tried. */
+  readonly #owed = new Map<string, Failure | null>();
 
   constructor(parts: Parts) {
     this.#parts = parts;
@@ -75,7 +83,7 @@ export class AutoSaveWorker {
 
   /** Saves the active session as it is now. Throws what kept it from being saved. */
   async saveNow(): Promise<SnapshotResult> {
-    if (this.#current === undefined) return await this.#begin(async () => await this.#activeSession());
+    if (this.#current === undefined) return await this.#begin(async () => await this.#saveActive());
     this.#following ??= this.#afterCurrent(this.#current);
     return await this.#following;
   }
@@ -83,6 +91,7 @@ export class AutoSaveWorker {
   status(): Outcome {
     const { clock } = this.#parts;
     const last = this.#last;
+    const failure = this.#newestFailure();
     const next = this.#intervalMs === undefined ? null : clock.now() + this.#nextDueMs - clock.monotonic();
     return {
       running: this.#intervalMs !== undefined,
@@ -92,13 +101,20 @@ export class AutoSaveWorker {
       last_snapshot_path: last?.result.path ?? null,
       last_snapshot_bytes: last?.result.size_bytes ?? null,
       last_snapshot_entries: last?.result.entries ?? null,
-      last_error: this.#error?.text ?? null,
-      last_error_at: this.#error === undefined ? null : timestamp(this.#error.atMs),
+      last_error: failure?.text ?? null,
+      last_error_at: failure ? timestamp(failure.atMs) : null,
       snapshots_written: this.#written,
       snapshots_failed: this.#failed,
       last_rotation: this.#rotatedMs === undefined ? null : timestamp(this.#rotatedMs),
       cycles_missed: this.#missed,
     };
+  }
+
+  #newestFailure(): Failure | undefined {
+    return [...this.#owed.values(), this.#failure]
+      .filter((failure) => failure !== null && failure !== undefined)
+      .toSorted((one, other) => one.atMs - other.atMs)
+      .at(-1);
   }
 
   #cycle(): void {
@@ -107,8 +123,8 @@ export class AutoSaveWorker {
       this.#missed += 1;
       return;
     }
-    // Its failure is in the status and in the log.
-    this.#begin(async () => await this.#rotated()).catch(() => undefined);
+    // What fails is in the status and in the log.
+    this.#begin(async () => await this.#saveDue()).catch(() => undefined);
   }
 
   async #afterCurrent(current: Promise<SnapshotResult>): Promise<SnapshotResult> {
@@ -117,9 +133,8 @@ export class AutoSaveWorker {
     return await this.saveNow();
   }
 
-  /** `choose` says which session is saved. */
-  async #begin(choose: () => Promise<CaptureSession>): Promise<SnapshotResult> {
-    const current = this.#attempt(choose);
+  async #begin(save: () => Promise<SnapshotResult>): Promise<SnapshotResult> {
+    const current = save();
     this.#current = current;
     this.#parts.events.changed("autosave");
     try {
@@ -130,24 +145,80 @@ export class AutoSaveWorker {
     }
   }
 
-  async #attempt(choose: () => Promise<CaptureSession>): Promise<SnapshotResult> {
-    const { clock, log, settings } = this.#parts;
+  async #saveActive(): Promise<SnapshotResult> {
+    return await this.#attempt(async () => await this.#activeSession());
+  }
+
+  /** One owed session, and then the active one. */
+  async #saveDue(): Promise<SnapshotResult> {
+    // A store that does not answer is told by the active one.
+    const owed = await this.#nextOwed().catch(() => undefined);
+    if (owed !== undefined) await this.#attempt(() => owed).catch(() => undefined);
+    this.#stop.signal.throwIfAborted();
+    return await this.#attempt(async () => await this.#rotated());
+  }
+
+  /** The owed session that was not tried for the longest time. One that is active again is saved as that. */
+  async #nextOwed(): Promise<CaptureSession | undefined> {
+    const { store } = this.#parts;
+    for (const id of this.#owed.keys()) {
+      if (id === store.activeSessionId) continue;
+      const session = await store.getSession(id);
+      if (session !== undefined) return session;
+      this.#owed.delete(id);
+    }
+    return undefined;
+  }
+
+  /** Saves the session that `choose` gives, and keeps what came of it for the status and the log. */
+  async #attempt(choose: () => CaptureSession | Promise<CaptureSession>): Promise<SnapshotResult> {
+    const { clock, settings } = this.#parts;
+    let session: CaptureSession | undefined;
     try {
-      const session = await choose();
+      session = await choose();
       const result = await this.#save(session, settings.running.auto_save);
-      if (this.#owedSession === session.id) this.#owedSession = undefined;
       this.#written += 1;
       this.#last = { atMs: clock.now(), result };
-      if (this.#error !== undefined) log.info({ path: result.path }, "Snapshots are saved again");
-      this.#error = undefined;
+      this.#settle(result);
       return result;
     } catch (error) {
       this.#failed += 1;
-      // Said once until one is saved again; each failure is in the status.
-      if (this.#error === undefined) log.warn({ err: error }, "A snapshot could not be saved");
-      this.#error = { atMs: clock.now(), text: failureSentence(error) };
+      if (session !== undefined && this.#owed.has(session.id)) this.#owe(session, error);
+      else this.#fail(error);
       throw error;
     }
+  }
+
+  /** Ends what was told of failures, as far as this snapshot is proof of it. */
+  #settle({ session_id: session, path }: SnapshotResult): void {
+    const { log } = this.#parts;
+    const owed = this.#owed.get(session);
+    this.#owed.delete(session);
+    if (owed) {
+      // It says nothing of the active one, which may still fail.
+      log.info({ session, path }, "A session that a new one follows is saved now");
+      return;
+    }
+    if (this.#failure !== undefined) log.info({ path }, "Snapshots are saved again");
+    this.#failure = undefined;
+  }
+
+  /** Said once until one is saved again; each failure is in the status. */
+  #fail(error: unknown): void {
+    const { clock, log } = this.#parts;
+    if (this.#failure === undefined) log.warn({ err: error }, "A snapshot could not be saved");
+    this.#failure = { atMs: clock.now(), text: failureSentence(error) };
+  }
+
+  /** Said once for each session; it is the last to be tried again. */
+  #owe({ id, name }: CaptureSession, error: unknown): void {
+    const { clock, log } = this.#parts;
+    if (!this.#owed.get(id)) {
+      log.warn({ err: error, session: id }, "A session that a new one follows is not saved; it is tried again");
+    }
+    this.#owed.delete(id);
+    const text = `The session “${name}”, which a new one follows, is not saved: ${failureSentence(error)}`;
+    this.#owed.set(id, { atMs: clock.now(), text });
   }
 
   async #save(session: CaptureSession, settings: Settings["auto_save"]): Promise<SnapshotResult> {
@@ -217,13 +288,11 @@ export class AutoSaveWorker {
     const { store, clock, settings, events, log } = this.#parts;
     // What was recorded a moment ago counts.
     await store.flush();
-    const owed = this.#owedSession === undefined ? undefined : await store.getSession(this.#owedSession);
-    if (owed !== undefined) return owed;
     const session = await this.#activeSession();
     if (!isDue(session, settings.running.auto_save, clock.now())) return session;
     const next = await store.createSession(`Session ${timestamp(clock.now()).slice(0, 19)}Z`, null);
     await store.switchSession(next.id);
-    this.#owedSession = session.id;
+    if (!this.#owed.has(session.id)) this.#owed.set(session.id, null);
     this.#rotatedMs = clock.now();
     events.changed("sessions");
     log.info({ from: session.id, to: next.id }, "A new session follows the one that is saved now");

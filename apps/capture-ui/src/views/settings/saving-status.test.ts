@@ -67,7 +67,7 @@ test("auto save says whether the clock makes snapshots, and what a restart chang
       /^Snapshots are made by the clock; the next one at .+$/u,
     ],
     [{ running: true }, "good", /until the next start$/u],
-    [{ running: true, last_error: "The disk is full" }, "bad", /^The last snapshot failed$/u],
+    [{ running: true, last_error: "The disk is full" }, "bad", /^A session could not be saved$/u],
     [{ saving: true, last_error: "The disk is full" }, "waiting", /^A snapshot is being written$/u],
   ];
   for (const [change, tone, text] of cases) {

@@ -18,7 +18,7 @@ export function mirrorStatus(mirror: MirrorStatus): Status {
 /** What is said of the automatic backup. */
 export function autoSaveStatus(autoSave: AutoSaveStatus): Status {
   if (autoSave.saving) return { tone: "waiting", text: "A snapshot is being written" };
-  if (autoSave.last_error !== null) return { tone: "bad", text: "The last snapshot failed" };
+  if (autoSave.last_error !== null) return { tone: "bad", text: "A session could not be saved" };
   if (!autoSave.running) {
     return autoSave.enabled
       ? { tone: "waiting", text: "Off; it is switched on with the next start" }
