@@ -1,4 +1,4 @@
-import { mkdirSync } from "node:fs";
+import { mkdirSync, writeFileSync } from "node:fs";
 import type { TrafficGauges } from "#exchange/gauges.ts";
 import { openDatabase, STATE_MIGRATIONS } from "#storage/database.ts";
 import type { Database } from "#storage/database.ts";
@@ -43,6 +43,8 @@ const IDLE_GAUGES: TrafficGauges = {
 
 export interface ApiRigOptions {
   readonly flags?: Flags;
+  /** What `config.json` has at the start. */
+  readonly savedSettings?: object;
   readonly logs?: SliceHost["logs"];
   readonly slices?: (host: SliceHost) => readonly BoundSlice[];
   readonly operations?: ApiServerOptions["operations"];
@@ -81,6 +83,7 @@ export interface ApiRig {
 export async function startApi(options: ApiRigOptions = {}): Promise<ApiRig> {
   const directory = await temporaryDirectory();
   mkdirSync(directory.path, { recursive: true });
+  if (options.savedSettings) writeFileSync(directory.file("config.json"), JSON.stringify(options.savedSettings));
   const clock = new FakeClock();
   const log = pino({ level: "silent" });
   const settings = loadSettings({ dataDir: directory.path, environment: {}, flags: options.flags ?? {}, log });

@@ -53,6 +53,22 @@ test("config changes what is said, and tells what waits for a restart", async ()
   assert.equal((await logs("config", "--rotation", "size")).code, 1);
 });
 
+test("config tells which of the changed settings a flag or a variable overrides", async () => {
+  await using other = await serveWeir(["--log-rotation", "never"], { WEIR_LOG_MAX_FILES: "4" });
+  const { stdout, stderr } = await runInside([
+    "logs",
+    "config",
+    "--max-files",
+    "5",
+    "--rotation",
+    "hourly",
+    "--api-url",
+    other.api,
+  ]);
+  assert.match(stdout, /^overridden +rotation by flag, max_files by environment$/m, stderr);
+  assert.doesNotMatch(stdout, /after a restart/);
+});
+
 test("rotate tells the file that was put away, and lists it", async () => {
   const { code, stdout } = await logs("rotate");
   assert.equal(code, 0);

@@ -1,7 +1,7 @@
 // Tested by ../../../apps/capture-proxy/src/slices/autosave/autosave.slice.test.ts
 import { defineOperations, nullable, oneOf, strictObject, Type } from "@headworks/contract-kit";
 import type { Static } from "typebox";
-import { Id, Timestamp } from "./primitives.ts";
+import { Id, OverriddenSettings, Timestamp } from "./primitives.ts";
 
 const FORMATS = ["har", "session"] as const;
 const seconds = { minimum: 1, maximum: 604_800 };
@@ -55,6 +55,7 @@ export const AutoSaveSettings = strictObject({
 const outcome = {
   running: Type.Boolean({ description: "Snapshots are made by the clock: `enabled` as it was at the start" }),
   restart_pending: Type.Boolean({ description: "`enabled` or `interval_seconds` wait for a restart" }),
+  overridden_by: OverriddenSettings,
   saving: Type.Boolean({ description: "A snapshot is being written" }),
   next_snapshot: nullable(Timestamp),
   last_snapshot: nullable(Timestamp),
@@ -144,6 +145,8 @@ export const autosaveOperations = defineOperations({
     method: "PATCH",
     path: "/autosave",
     summary: "Change the settings of the automatic backup; what is left out stays",
+    description:
+      "`enabled` and `interval_seconds` hold from the next start on, everything else from the next snapshot on. What a flag or the environment gives wins at each start; `overridden_by` names such settings.",
     access: "config:write",
     body: AutoSaveChange,
     responses: { 200: AutoSaveStatus },

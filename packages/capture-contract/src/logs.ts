@@ -1,7 +1,7 @@
 // Tested by ../../../apps/capture-proxy/src/slices/logs/logs.slice.test.ts
 import { defineOperations, nullable, oneOf, strictObject, taggedBy, Type } from "@headworks/contract-kit";
 import type { Static } from "typebox";
-import { Timestamp } from "./primitives.ts";
+import { OverriddenSettings, Timestamp } from "./primitives.ts";
 
 const MODES = ["never", "hourly", "daily", "size"] as const;
 const LEVELS = ["summary", "headers", "full"] as const;
@@ -108,6 +108,7 @@ export const LogStatus = strictObject(
     async_mode: oneOf([...ASYNC_MODES]),
     async_buffer_size: Type.Integer(),
     restart_pending: Type.Array(Type.String(), { description: "Settings that hold from the next start on" }),
+    overridden_by: OverriddenSettings,
     async: strictObject({
       enabled: Type.Boolean(),
       mode: oneOf([...ASYNC_MODES]),
@@ -191,6 +192,7 @@ export const LogChange = strictObject({
   ),
   rotation_label: Type.Optional(Type.String()),
   restart_pending: Type.Optional(status.restart_pending),
+  overridden_by: Type.Optional(status.overridden_by),
   async: Type.Optional(strictObject({ ...asyncReadOnly, mode: Type.String() })),
   log_dir: Type.Optional(Type.String()),
   current_file: Type.Optional(status.current_file),
@@ -227,7 +229,7 @@ export const logsOperations = defineOperations({
     path: "/logs",
     summary: "Change the log's settings, all or nothing; persisted",
     description:
-      "`rotation` and `json_format` hold from the next start on, everything else at once. The answer says in `restart_pending` what waits.",
+      "`rotation` and `json_format` hold from the next start on, everything else at once. The answer says in `restart_pending` what waits, and in `overridden_by` what a flag or the environment gives and wins at each start.",
     access: "config:write",
     body: LogChange,
     responses: { 200: strictObject({ ...status, message: Type.String() }, { $id: "LogsChanged" }) },

@@ -30,6 +30,13 @@ export const ApiErrorBody = strictObject(
 );
 export type ApiErrorBody = Static<typeof ApiErrorBody>;
 
+/** The changed settings of a status that are given elsewhere, by the names that they have there. */
+export const OverriddenSettings = Type.Record(Type.String(), oneOf(["environment", "flag"]), {
+  description:
+    "Changed settings that the environment or a flag gives, which wins at each start: a change that applies now holds until then, one that applies after a restart never does",
+});
+export type OverriddenSettings = Static<typeof OverriddenSettings>;
+
 /** The fields of answers that are lists, or a part of one. */
 export const COUNTED = { "X-Total-Count": "How many there are in all" };
 

@@ -69,6 +69,7 @@ const MIRROR_SHOWN = [
 const LOGS_SHOWN = [
   "rotation_label",
   "restart_pending",
+  "overridden_by",
   "async.enabled",
   "async.buffer_size",
   "async.buffer_depth",
@@ -88,6 +89,7 @@ const LOGS_SHOWN = [
 const AUTOSAVE_SHOWN = [
   "running",
   "restart_pending",
+  "overridden_by",
   "saving",
   "next_snapshot",
   "last_snapshot",

@@ -8,6 +8,7 @@ import type { Terminal } from "./terminal.ts";
 /** The log's status for people: what is in force, how writing goes, and the files. Works for a rotation's answer too. */
 export function presentLogStatus(status: LogStatus & { readonly rotated_to?: string }, terminal: Terminal): string {
   const { current_file: file, async, debug_logging: debug, traffic_events: events, restart_pending: pending } = status;
+  const overridden = Object.entries(status.overridden_by).map(([name, by]) => `${name} by ${by}`);
   const pairs: [string, string][] = [
     ["put away", status.rotated_to ?? ""],
     ["file", file === null ? "none; standard output alone" : `${file.path} (${sizeText(file.size_bytes)})`],
@@ -16,6 +17,7 @@ export function presentLogStatus(status: LogStatus & { readonly rotated_to?: str
     ["kept", `${status.archived_count} of at most ${status.max_files} old files`],
     ["form", `${status.json_format ? "JSON lines" : "text"}, level ${status.verbosity}`],
     ["after a restart", pending.join(", ")],
+    ["overridden", overridden.join(", ")],
     ["lines", `${async.written_events} written, ${async.dropped_events} lost, ${async.buffer_depth} waiting`],
     ["traffic", trafficText(debug, events)],
   ];

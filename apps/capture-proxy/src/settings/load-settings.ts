@@ -17,7 +17,7 @@ import { normalizeSetting, settingProblem, settingsProblems } from "./setting-ru
 import type { RuleProblem } from "./setting-rules.ts";
 import type { Environment, Flags } from "./setting-sources.ts";
 import { unknownKeys, valuesOfEnvironment, valuesOfFile, valuesOfFlags } from "./setting-sources.ts";
-import type { SettingsStore } from "./settings.ts";
+import type { ChangesOfSection, SettingsStore } from "./settings.ts";
 import { shownHost } from "./shown-host.ts";
 import { StartupError } from "./startup-error.ts";
 
@@ -168,6 +168,19 @@ class FileSettings implements SettingsStore {
 
   describe(): ConfigField[] {
     return SETTING_FIELDS.map((field) => this.#describeField(field));
+  }
+
+  changesOf(section: string): ChangesOfSection {
+    const prefix = `${section}.`;
+    const fields = this.describe()
+      .filter(({ name }) => name.startsWith(prefix))
+      .map((field) => ({ ...field, name: field.name.slice(prefix.length) }));
+    return {
+      restartPending: fields.filter(({ restart_pending: isPending }) => isPending).map(({ name }) => name),
+      overriddenBy: Object.fromEntries(
+        fields.flatMap(({ name, overridden_by: by }) => (by === undefined ? [] : [[name, by] as const])),
+      ),
+    };
   }
 
   shownHost(): string {

@@ -1,4 +1,12 @@
-import type { ConfigField, ConfigPatch, Settings } from "@headworks/capture-contract";
+import type { ConfigField, ConfigPatch, OverriddenSettings, Settings } from "@headworks/capture-contract";
+
+/** Which settings of a section were changed and do not hold yet, or not for good; their names are without the section. */
+export interface ChangesOfSection {
+  /** Those that hold from the next start on. */
+  readonly restartPending: string[];
+  /** Those that something else than the file gives, which wins at each start. */
+  readonly overriddenBy: OverriddenSettings;
+}
 
 /** The settings in force, their sources and their file. */
 export interface SettingsStore {
@@ -22,6 +30,8 @@ export interface SettingsStore {
   onChange(listener: (running: Settings, previous: Settings) => void): () => void;
   /** Each field with source, default, value and whether a restart is pending; secrets redacted. */
   describe(): ConfigField[];
+  /** What `describe` says of the changes in a section. */
+  changesOf(section: "auto_save" | "debug_logging" | "log_config"): ChangesOfSection;
   /** Address to give to devices, worked out from the settings and this machine's interfaces. */
   shownHost(): string;
 }

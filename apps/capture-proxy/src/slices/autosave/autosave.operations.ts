@@ -52,14 +52,14 @@ export function createAutosaveOperations(parts: AutoSaveParts): Handlers<typeof 
 }
 
 function autosaveStatus({ settings, worker, defaultDir }: AutoSaveParts): AutoSaveStatus {
-  const { configured, running } = settings;
-  const shown = configured.auto_save;
-  const inForce = running.auto_save;
+  const shown = settings.configured.auto_save;
+  const { restartPending, overriddenBy } = settings.changesOf("auto_save");
   return {
     ...shown,
     output_dir: shown.output_dir ?? defaultDir,
     ...worker.status(),
-    restart_pending: shown.enabled !== inForce.enabled || shown.interval_seconds !== inForce.interval_seconds,
+    restart_pending: restartPending.length > 0,
+    overridden_by: overriddenBy,
   };
 }
 

@@ -31,10 +31,16 @@ interface Rig extends AsyncDisposable {
 
 const INTERVAL_MS = 300_000;
 
+interface RigOptions {
+  readonly wrap?: (store: CaptureStore) => CaptureStore;
+  /** Gets what is logged. */
+  readonly onLine?: (line: string) => void;
+  readonly savedSettings?: object;
+}
+
 async function startAutosave(
   flags: Record<string, string> = {},
-  wrap: (store: CaptureStore) => CaptureStore = (store) => store,
-  onLine: (line: string) => void = () => undefined,
+  { wrap = (store) => store, onLine = () => undefined, savedSettings = {} }: RigOptions = {},
 ): Promise<Rig> {
   const directory = await temporaryDirectory();
   const stored = await openRig(directory.file("data"));
@@ -43,6 +49,7 @@ async function startAutosave(
   const stop = new AbortController();
   const api = await startApi({
     flags,
+    savedSettings,
     slices: (host) => {
       const events: typeof host.events = {
         traffic: (event) => host.events.traffic(event),
@@ -187,7 +194,7 @@ test("switching on and another interval wait for a restart, and the status says 
 });
 
 test("switching off waits for a restart; the other settings hold from the next cycle on", async () => {
-  await using rig = await startAutosave({ "auto-save-enabled": "true" });
+  await using rig = await startAutosave({}, { savedSettings: { auto_save: { enabled: true } } });
   rig.stored.add();
   const before = await rig.status();
   assert.equal(Date.parse(before.next_snapshot ?? ""), rig.api.clock.now() + INTERVAL_MS);
@@ -199,6 +206,20 @@ test("switching off waits for a restart; the other settings hold from the next c
   const after = await rig.status();
   assert.deepEqual([after.snapshots_written, after.running, after.restart_pending], [2, true, true]);
   assert.equal(after.last_snapshot, new Date(rig.api.clock.now()).toISOString());
+});
+
+test("a change of what a flag gives waits for no restart, since none applies it, and the status names the flag", async () => {
+  await using rig = await startAutosave({ "auto-save-enabled": "true", "auto-save-max-backups": "3" });
+  assert.deepEqual((await rig.status()).overridden_by, {});
+  const changed = await rig.patch({ enabled: false, max_backups: 5 });
+  assert.deepEqual(
+    [changed.enabled, changed.running, changed.restart_pending, changed.overridden_by],
+    [false, true, false, { enabled: "flag", max_backups: "flag" }],
+  );
+  const both = await rig.patch({ interval_seconds: 60 });
+  assert.deepEqual([both.restart_pending, both.overridden_by], [true, changed.overridden_by]);
+  // What was shown may be sent back.
+  assert.deepEqual((await rig.patch({ ...both, enabled: true, max_backups: 3 })).overridden_by, {});
 });
 
 test("a snapshot that is asked for holds everything recorded before, and restores in both formats", async () => {
@@ -303,8 +324,7 @@ test("a session that cannot be saved keeps no other from being saved and rotated
       "auto-save-rotate-after-requests": "1",
       "auto-save-export-format": "session",
     },
-    withoutRoomFor(tooLarge),
-    (line) => lines.push(line),
+    { wrap: withoutRoomFor(tooLarge), onLine: (line) => lines.push(line) },
   );
   const { store } = rig.stored;
   const first = store.activeSessionId;
@@ -343,8 +363,7 @@ test("of several sessions that are owed each cycle tries another one, and the ac
       "auto-save-rotate-after-requests": "1",
       "auto-save-export-format": "session",
     },
-    withoutRoomFor(tooLarge),
-    (line) => lines.push(line),
+    { wrap: withoutRoomFor(tooLarge), onLine: (line) => lines.push(line) },
   );
   const { store } = rig.stored;
   const sessions: string[] = [];
@@ -412,7 +431,7 @@ function slowly(gates: PromiseWithResolvers<void>[]): (store: CaptureStore) => C
 
 test("a cycle that is due while a snapshot is being written is missed, and who asks gets the next one", async () => {
   const gates: PromiseWithResolvers<void>[] = [];
-  await using rig = await startAutosave({ "auto-save-enabled": "true" }, slowly(gates));
+  await using rig = await startAutosave({ "auto-save-enabled": "true" }, { wrap: slowly(gates) });
   rig.stored.add();
   await rig.api.clock.advance(INTERVAL_MS);
   await waitUntil(() => gates.length === 1);
@@ -437,7 +456,7 @@ test("a cycle that is due while a snapshot is being written is missed, and who a
 
 test("a service that stops leaves no half snapshot and waits for nothing", async () => {
   const gates: PromiseWithResolvers<void>[] = [];
-  await using rig = await startAutosave({ "auto-save-enabled": "true" }, slowly(gates));
+  await using rig = await startAutosave({ "auto-save-enabled": "true" }, { wrap: slowly(gates) });
   rig.stored.add();
   await rig.api.clock.advance(INTERVAL_MS);
   await waitUntil(() => gates.length === 1 && rig.files().length === 1);

@@ -1,6 +1,13 @@
 // Tested by logs.slice.test.ts
 import { dirname } from "node:path";
-import type { LogChange, LogRotation, LogStatus, Settings, logsOperations } from "@headworks/capture-contract";
+import type {
+  LogChange,
+  LogRotation,
+  LogStatus,
+  OverriddenSettings,
+  Settings,
+  logsOperations,
+} from "@headworks/capture-contract";
 import type { Handlers } from "@headworks/contract-kit";
 import { ApiError, validationError } from "#api/api-error.ts";
 import type { SliceHost } from "#slice.ts";
@@ -25,8 +32,7 @@ export function createLogsOperations(
         events.changed("logs");
       }
       const after = await status(host, traffic);
-      const later = after.restart_pending.join(" and ");
-      return { status: 200, body: { ...after, message: later === "" ? "Saved" : `Saved; restart Weir for ${later}` } };
+      return { status: 200, body: { ...after, message: savedSentence(after) } };
     },
     rotateLogs: async () => {
       const rotatedTo = await rotate(host);
@@ -78,10 +84,8 @@ async function status(
   return {
     ...configured,
     rotation_label: rotationLabel(configured.rotation),
-    restart_pending: settings
-      .describe()
-      .filter(({ name, restart_pending: isPending }) => isPending && name.startsWith("log_config."))
-      .map(({ name }) => name.slice("log_config.".length)),
+    restart_pending: settings.changesOf("log_config").restartPending,
+    overridden_by: overriddenSettings(settings),
     async: {
       enabled: running.async_writing,
       mode: running.async_mode,
@@ -105,6 +109,27 @@ async function status(
     debug_logging: debug,
     traffic_events: { logged: traffic.logged, dropped: traffic.dropped, waiting: traffic.waiting },
   };
+}
+
+/** The changed settings that are given elsewhere, by their names in the status. */
+function overriddenSettings(settings: SliceHost["settings"]): OverriddenSettings {
+  const debug = Object.entries(settings.changesOf("debug_logging").overriddenBy);
+  return {
+    ...settings.changesOf("log_config").overriddenBy,
+    ...Object.fromEntries(debug.map(([name, by]) => [`debug_logging.${name}`, by])),
+  };
+}
+
+/** What is said after a change: what waits for a restart, and what no restart will keep. */
+function savedSentence({ restart_pending: pending, overridden_by: overridden }: LogStatus): string {
+  const givenBy = (source: string): string[] => Object.keys(overridden).filter((name) => overridden[name] === source);
+  const parts: readonly (readonly [words: string, names: readonly string[]])[] = [
+    ["restart Weir for", pending],
+    ["at each start a flag overrides", givenBy("flag")],
+    ["at each start the environment overrides", givenBy("environment")],
+  ];
+  const told = parts.filter(([, names]) => names.length > 0);
+  return ["Saved", ...told.map(([words, names]) => `${words} ${names.join(" and ")}`)].join("; ");
 }
 
 function rotationLabel(rotation: LogRotation): string {

@@ -75,6 +75,7 @@ test("the status shows the settings, the file, its archives newest first, and ho
     async_mode: "drop_newest",
     async_buffer_size: 16_384,
     restart_pending: [],
+    overridden_by: {},
     async: {
       enabled: true,
       mode: "drop_newest",
@@ -131,6 +132,22 @@ test("retention and cap hold at once; rotation and form wait for a restart and s
   assert.deepEqual(rig.api.settings.running.log_config.rotation, { mode: "daily" });
   assert.equal(rig.api.settings.running.log_config.max_files, 3);
   assert.equal((await rig.change({ rotation: "daily", json_format: false })).message, "Saved");
+});
+
+test("a change of what a flag gives is saved, and the answer names what the flag overrides at each start", async () => {
+  await using rig = await start({
+    "log-json": true,
+    "log-max-files": "3",
+    "debug-logging-level": "full",
+  });
+  assert.deepEqual((await rig.status()).overridden_by, {});
+  const answer = await rig.change({ json_format: false, rotation: "hourly" });
+  assert.equal(answer.message, "Saved; restart Weir for rotation; at each start a flag overrides json_format");
+  assert.deepEqual([answer.restart_pending, answer.overridden_by], [["rotation"], { json_format: "flag" }]);
+  const { overridden_by: overridden } = await rig.change({ max_files: 5, debug_logging: { level: "headers" } });
+  assert.deepEqual(overridden, { max_files: "flag", json_format: "flag", "debug_logging.level": "flag" });
+  const { message } = await rig.change({ json_format: true, max_files: 3, debug_logging: { level: "full" } });
+  assert.equal(message, "Saved; restart Weir for rotation");
 });
 
 test("a partial change leaves everything else as it is, below debug_logging too", async () => {

@@ -15,6 +15,7 @@ function status(changes: Partial<LogStatus> = {}): LogStatus {
     async_mode: "drop_newest",
     async_buffer_size: 100,
     restart_pending: [],
+    overridden_by: {},
     async: {
       enabled: true,
       mode: "drop_newest",

@@ -43,6 +43,7 @@ const autoSave: AutoSaveStatus = {
   rotate_after_minutes: null,
   running: false,
   restart_pending: false,
+  overridden_by: {},
   saving: false,
   next_snapshot: null,
   last_snapshot: null,
@@ -60,6 +61,8 @@ const autoSave: AutoSaveStatus = {
 test("auto save says whether the clock makes snapshots, and what a restart changes", () => {
   const cases: readonly (readonly [change: Partial<AutoSaveStatus>, tone: string, text: RegExp])[] = [
     [{}, "idle", /^Off: snapshots are made only when asked for$/u],
+    [{ enabled: true, overridden_by: { enabled: "flag" } }, "idle", /^Off: snapshots are made only when asked for$/u],
+    [{ running: true, overridden_by: { enabled: "flag" } }, "good", /^Snapshots are made by the clock$/u],
     [{ enabled: true }, "waiting", /^Off; it is switched on with the next start$/u],
     [
       { enabled: true, running: true, next_snapshot: "2026-11-21T10:00:00.000Z" },

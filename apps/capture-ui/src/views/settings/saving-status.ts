@@ -19,14 +19,16 @@ export function mirrorStatus(mirror: MirrorStatus): Status {
 export function autoSaveStatus(autoSave: AutoSaveStatus): Status {
   if (autoSave.saving) return { tone: "waiting", text: "A snapshot is being written" };
   if (autoSave.last_error !== null) return { tone: "bad", text: "A session could not be saved" };
+  // A change that something else overrides comes with no start.
+  const isEnabledNext = autoSave.overridden_by["enabled"] === undefined ? autoSave.enabled : autoSave.running;
   if (!autoSave.running) {
-    return autoSave.enabled
+    return isEnabledNext
       ? { tone: "waiting", text: "Off; it is switched on with the next start" }
       : { tone: "idle", text: "Off: snapshots are made only when asked for" };
   }
   const next =
     autoSave.next_snapshot === null ? "" : `; the next one at ${formatDateTime(Date.parse(autoSave.next_snapshot))}`;
-  const until = autoSave.enabled ? "" : " until the next start";
+  const until = isEnabledNext ? "" : " until the next start";
   return { tone: "good", text: `Snapshots are made by the clock${until}${next}` };
 }
 
