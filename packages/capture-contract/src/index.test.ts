@@ -117,6 +117,24 @@ test("every JSON body and answer refuses unknown properties", () => {
   for (const [, name, { body, query, params, responses }] of all) visit([body, query, params, responses], name);
 });
 
+test("no pattern of a schema looks at the characters of a long text again and again", () => {
+  const patterns = new Set<string>();
+  const visit = (schema: unknown): void => {
+    if (typeof schema !== "object" || schema === null) return;
+    const { type, pattern } = schema as { type?: unknown; pattern?: unknown };
+    if (type === "string" && typeof pattern === "string") patterns.add(pattern);
+    for (const part of Object.values(schema)) visit(part);
+  };
+  for (const [, , { body, query, params }] of all) visit([body, query, params]);
+  assert.ok(patterns.size > 5);
+  // Of these lengths, time that grows with their square would be hours.
+  const runs = ["a", "A", "0", " ", "/", "~0", "a "].map((text) => text.repeat(2_000_000));
+  for (const pattern of patterns) {
+    const compiled = new RegExp(pattern, "u");
+    for (const run of runs) assert.doesNotThrow(() => compiled.test(`${run}\0`), pattern);
+  }
+});
+
 test("the document for other programs is complete: every reference leads somewhere, every id is one", () => {
   const text = JSON.stringify(openApiDocument(operations, apiInfo));
   const document = JSON.parse(text) as {
@@ -206,10 +224,10 @@ test("what a client may say on the live socket", () => {
 test("a name shows something and has no NUL", () => {
   const { body } = operations.sessions.createSession;
   const check = compileValueValidator(body, "body");
-  for (const name of ["a", " a ", "a b", "\u{1f600}", "a\n"]) {
+  for (const name of ["a", " a ", "a b", "\u{1f600}", "a\n", "\n\t a\u2028", `${" ".repeat(254)}a`]) {
     assert.deepEqual(check({ name }), [], JSON.stringify(name));
   }
-  for (const name of ["", " ", "\0", "a\0", "\0a", "a\0b"]) {
+  for (const name of ["", " ", "\n\u2028\ufeff\u00a0", "\0", "a\0", "\0a", "a\0b", " \0a", " a\0 "]) {
     assert.equal(check({ name })[0]?.path, "body/name", JSON.stringify(name));
   }
 });

@@ -4,9 +4,12 @@ import type { Static } from "typebox";
 
 export const Id = Type.String({ minLength: 1, maxLength: 64, description: "UUID" });
 export const Timestamp = Type.String({ format: "date-time", description: "RFC 3339, UTC, with milliseconds" });
-/** A name given by a user; something must be seen of it, and NUL ends texts elsewhere. */
+/**
+ * A name given by a user; something must be seen of it, and NUL ends texts elsewhere. No two neighbouring parts of the
+ * pattern take the same character: patterns are tried on texts of any length, also on those that are too long.
+ */
 export const named = (description: string) =>
-  Type.String({ minLength: 1, maxLength: 255, pattern: "^[^\\u0000]*[^\\s\\u0000][^\\u0000]*$", description });
+  Type.String({ minLength: 1, maxLength: 255, pattern: "^\\s*[^\\s\\u0000][^\\u0000]*$", description });
 
 export const IdParams = strictObject({ id: Id });
 
