@@ -1,5 +1,7 @@
 import assert from "node:assert/strict";
+import { once } from "node:events";
 import { test } from "node:test";
+import { Worker } from "node:worker_threads";
 import { Type } from "./type.ts";
 import { defineOperations, upload } from "./operation.ts";
 import type { Operation } from "./operation.ts";
@@ -196,11 +198,45 @@ test("half of a surrogate pair is found wherever it stands, whole ones are not",
     [String.raw`{"a":[0,{"b/c~d":"x\uD800"}]}`, "body/a/1/b~1c~0d"],
     [String.raw`{"a":{"\ud800":1}}`, "body/a"],
     [String.raw`{"a":"\ude00\ud83d"}`, "body/a"],
+    [String.raw`{"a":"\ud83d\ud83d\ude00"}`, "body/a"],
+    [String.raw`{"a":"\ud83d\ude00\ude00"}`, "body/a"],
+    [String.raw`["\\\ud83d\ude00",[],{},"\ud83d\\ude00","\ud83d"]`, "body/3"],
+    [String.raw`[{"a":[1,"\uDBFF\uDFFF"]},{"":{"b":[[],"\u00e9\udfff"]}}]`, "body/1//b/1"],
+    [String.raw`{"a":"\ud800","b":{"c":1},"a":"x"}`, undefined],
     [`${"[".repeat(deep)}"\\udead"${"]".repeat(deep)}`, `body${"/0".repeat(deep)}`],
   ];
   for (const [text, path] of cases) {
     assert.equal(unicodeIssue(text, JSON.parse(text), "body")?.path, path, text.slice(0, 60));
   }
+});
+
+test("a value whose text has surrogate pairs only as wholes is not looked through", () => {
+  const text = String.raw`{"a":["\ud83d\ude00","\uDBFF\uDFFF","\\ud800","\ud7ff\ue000"]}`;
+  let looks = 0;
+  const value = {
+    get a() {
+      looks += 1;
+      return [];
+    },
+  };
+  assert.equal(unicodeIssue(text, value, "body"), undefined);
+  assert.equal(looks, 0);
+  assert.equal(unicodeIssue(String.raw`"\ud800"`, value, "body"), undefined);
+  assert.equal(looks, 1);
+});
+
+test("looking for half of a surrogate pair takes no memory for each element", async () => {
+  const look = `
+    const { unicodeIssue } = await import(${JSON.stringify(new URL("server.ts", import.meta.url).href)});
+    const value = new Array(4_000_000).fill(0);
+    value.push("\\ud800");
+    require("node:worker_threads").parentPort.postMessage(unicodeIssue('"\\\\ud800"', value, "body"));`;
+  const worker = new Worker(`void (async () => {${look}})();`, {
+    eval: true,
+    resourceLimits: { maxOldGenerationSizeMb: 128 },
+  });
+  const [issue] = (await once(worker, "message")) as [{ path: string }];
+  assert.equal(issue.path, "body/4000000");
 });
 
 test("two schemas of one name are a mistake", () => {

@@ -2,6 +2,7 @@ import { Ajv2020 } from "ajv/dist/2020.js";
 import type { ErrorObject, ValidateFunction } from "ajv";
 import addFormats from "ajv-formats";
 import type { TSchema } from "typebox";
+import { pathOfHalfPair } from "./half-pairs.ts";
 import type { Operation } from "./operation.ts";
 
 export { JsonBytes } from "./operation.ts";
@@ -137,22 +138,11 @@ export function compileValueValidator(schema: TSchema, name: string): (value: un
  * in it can be such a half.
  */
 export function unicodeIssue(text: string, value: unknown, place: string): Issue | undefined {
-  if (!/\\u[dD][89a-fA-F]/.test(text)) return undefined;
-  // Values may nest deeper than the stack.
-  const waiting: { readonly value: unknown; readonly path: string }[] = [{ value, path: place }];
-  for (let next = waiting.pop(); next !== undefined; next = waiting.pop()) {
-    const { value: found, path } = next;
-    if (typeof found === "string" && !found.isWellFormed()) return { path, message: ILL_FORMED };
-    if (typeof found !== "object" || found === null) continue;
-    for (const [name, member] of Object.entries(found)) {
-      if (!name.isWellFormed()) return { path, message: ILL_FORMED };
-      waiting.push({ value: member, path: `${path}/${name.replaceAll("~", "~0").replaceAll("/", "~1")}` });
-    }
-  }
-  return undefined;
+  const path = pathOfHalfPair(text, value);
+  if (path === undefined) return undefined;
+  const names = path.map((name) => name.replaceAll("~", "~0").replaceAll("/", "~1"));
+  return { path: [place, ...names].join("/"), message: "has ill-formed Unicode: half of a surrogate pair" };
 }
-
-const ILL_FORMED = "has ill-formed Unicode: half of a surrogate pair";
 
 /**
  * What is wrong with the schemas of an operation themselves, by JSON Schema 2020-12; for the tests of a contract, since
