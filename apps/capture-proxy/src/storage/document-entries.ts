@@ -218,14 +218,32 @@ function versionSentence(value: unknown): string {
     : `the document's \`version\` is not "${SESSION_FORMAT_VERSION}"`;
 }
 
+/** As the API could have set them: what it would refuse is left out, cut or mended. */
 function sessionFacts(value: unknown): ImportedSession {
   if (typeof value !== "object" || value === null || Array.isArray(value)) throw new MemberError("is not an object");
   const { name, notes, tags } = value as Readonly<Record<string, unknown>>;
+  const shownName = typeof name === "string" ? cut(named(name), MOST_NAME_LENGTH) : "";
   return {
-    ...(typeof name === "string" && name.trim() !== "" && { name: name.slice(0, 255) }),
-    ...(typeof notes === "string" && { notes: notes.slice(0, 65_536) }),
+    ...(shownName.trim() !== "" && { name: shownName }),
+    ...(typeof notes === "string" && { notes: cut(notes.toWellFormed(), MOST_NOTES_LENGTH) }),
     ...(Array.isArray(tags) && {
-      tags: tags.filter((tag) => typeof tag === "string" && tag.trim() !== "" && tag.length <= 255).slice(0, 64),
+      tags: tags
+        .flatMap((tag) => (typeof tag === "string" ? named(tag) : []))
+        .filter((tag) => tag.trim() !== "" && tag.length <= MOST_NAME_LENGTH)
+        .slice(0, MOST_TAGS),
     }),
   };
+}
+
+const [MOST_NAME_LENGTH, MOST_NOTES_LENGTH, MOST_TAGS] = [255, 65_536, 64];
+
+/** A text as names have it: no half of a surrogate pair and no NUL. */
+function named(text: string): string {
+  return text.toWellFormed().replaceAll("\0", "");
+}
+
+/** The beginning of a well-formed text, and no half of the pair at its end. */
+function cut(text: string, mostLength: number): string {
+  const beginning = text.slice(0, mostLength);
+  return beginning.isWellFormed() ? beginning : beginning.slice(0, -1);
 }

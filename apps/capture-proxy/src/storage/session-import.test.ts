@@ -152,6 +152,38 @@ test("a document with no more than the format's first members is read", async ()
   assert.equal(found.resource_type, "stylesheet");
 });
 
+test("what a document says of its session is kept as the API could have set it", async () => {
+  await using directory = await temporaryDirectory();
+  await using rig = await openRig(directory.path);
+  const long = `${"x".repeat(254)}\u{1f600}`;
+  const cases: readonly (readonly [said: Json, name: string | null, notes: string | null, tags: readonly string[]])[] =
+    [
+      [{ name: " \u{1f600} ", notes: "\u{1f600}\0", tags: ["\u{1f600}"] }, " \u{1f600} ", "\u{1f600}\0", ["\u{1f600}"]],
+      [
+        { name: "a\ud83d", notes: "\ude00b", tags: ["a", "\ud83d", "b\ude00"] },
+        "a\ufffd",
+        "\ufffdb",
+        ["a", "\ufffd", "b\ufffd"],
+      ],
+      [{ name: "\0a\0", tags: ["a\0b", "\0", " \0 "] }, "a", null, ["ab"]],
+      [
+        { name: long, notes: "y".repeat(65_535) + long.slice(254), tags: [long, "a"] },
+        "x".repeat(254),
+        "y".repeat(65_535),
+        ["a"],
+      ],
+      [{ name: ` \0${" ".repeat(255)}a` }, "Imported session", null, []],
+    ];
+  for (const [said, name, notes, tags] of cases) {
+    const { session_id: id } = await rig.store.importSession(
+      cut(document({ session: said, entries: [] })),
+      importing(),
+    );
+    const session = (await rig.store.listSessions()).find((each) => each.id === id);
+    assert.deepEqual([session?.name, session?.notes, session?.tags], [name, notes, tags]);
+  }
+});
+
 test("a type that no field names goes through both formats, with a body and without", async () => {
   await using directory = await temporaryDirectory();
   await using rig = await openRig(directory.path);
