@@ -336,6 +336,23 @@ test("our own facts in a file of somebody else do no harm", async () => {
   assert.equal(rig.store.status().entriesLost, 0);
 });
 
+test("a replay in a HAR of an earlier version has no client", async () => {
+  await using directory = await temporaryDirectory();
+  await using rig = await openRig(directory.path);
+  const cases = [
+    ["replay:3", "-3", null, null],
+    ["replay:3", undefined, null, null],
+    [undefined, "-3", null, null],
+    ["127.0.0.1:50000", "3", "127.0.0.1:50000", 3],
+    ["[::1]:50000", undefined, "[::1]:50000", null],
+  ] as const;
+  for (const [clientAddress, connection, address, number] of cases) {
+    const text = har({ ...entryOf(), connection, _weir: { version: 1, clientAddress } });
+    const entry = await onlyEntry(rig, text);
+    assert.deepEqual([entry.client_addr, entry.connection_id], [address, number], text);
+  }
+});
+
 test("a HAR of our own gives back what HAR has no room for", async () => {
   await using directory = await temporaryDirectory();
   await using rig = await openRig(directory.path);

@@ -172,6 +172,18 @@ export function keptBytes(body: ImportedMessage["body"]): number {
   return body === undefined ? 0 : body instanceof Uint8Array ? body.length : body.sizeBytes;
 }
 
+/**
+ * The client that a file names for an entry or a stream. In files of earlier versions requests of Weir's own have one, with an address
+ * that is none and a connection below zero.
+ */
+export function clientOf(
+  clientAddress: string | null,
+  connection: number | null,
+): Pick<ImportedEntry, "clientAddress" | "connection"> {
+  const isOwn = (connection ?? 0) < 0 || /^replay:\d+$/u.test(clientAddress ?? "");
+  return isOwn ? { clientAddress: null, connection: null } : { clientAddress, connection };
+}
+
 const DEFAULT_PORTS: Readonly<Record<string, number>> = { http: 80, ws: 80, https: 443, wss: 443, tcp: 0 };
 
 /** The parts of an absolute URL, target text left as it is but for what no target can hold. Throws a sentence. */

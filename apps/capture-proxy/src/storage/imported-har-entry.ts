@@ -11,7 +11,7 @@ import { flagsOfKinds } from "./applied-kinds.ts";
 import { importedEffect } from "./imported-effect.ts";
 import { contentInFile, contentInMemory, cutNote, isCut } from "./imported-content.ts";
 import type { FileTarget, ImportedContent, LargeContent } from "./imported-content.ts";
-import { bodyStateCode, targetOfUrl } from "./imported-entry.ts";
+import { bodyStateCode, clientOf, targetOfUrl } from "./imported-entry.ts";
 import type { ImportedEntry, ImportedMessage, ImportedTarget } from "./imported-entry.ts";
 
 /**
@@ -79,9 +79,8 @@ function factsOf(
       (flags === null ? (weir.isPassthrough ? FLAG_PASSTHROUGH : 0) : flags & 7) |
       flagsOfKinds(effect?.record.trace ?? []),
     source: "import",
-    clientAddress: exchange.clientAddress ?? null,
+    ...clientOf(exchange.clientAddress ?? null, connectionNumber(exchange.connectionId)),
     serverAddress: exchange.serverAddress ?? null,
-    connection: connectionNumber(exchange.connectionId),
     timings: stagesOf(timings).map((stage) => stage ?? null),
     failure: failure ?? (state === "pending" ? failed("Was still running when it was exported") : null),
     tls: own.read((more) => checkedTls(more.object("tls"))),
@@ -220,7 +219,7 @@ function ttfbUs({ response, timings }: HarExchange<unknown>, totalMs: number): n
 }
 
 function connectionNumber(id: string | undefined): number | null {
-  return id !== undefined && /^\d{1,15}$/u.test(id) ? Number(id) : null;
+  return id !== undefined && /^-?\d{1,15}$/u.test(id) ? Number(id) : null;
 }
 
 function failed(sentence: string): Failure {

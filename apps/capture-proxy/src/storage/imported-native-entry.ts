@@ -6,6 +6,7 @@ import { ENTRY_STATES, FLAG_MODIFIED, FLAG_PASSTHROUGH, FLAG_SCRIPTED } from "./
 import { checkedFailure, checkedTls } from "./checked-members.ts";
 import type { CheckedMembers } from "./checked-members.ts";
 import { importedEffect } from "./imported-effect.ts";
+import { clientOf } from "./imported-entry.ts";
 import type { ImportedEntry, ImportedTarget } from "./imported-entry.ts";
 import { importedMessage, methodOf, statusOf, urlTarget } from "./imported-message.ts";
 import type { FoundBody } from "./imported-message.ts";
@@ -60,7 +61,7 @@ export function importedNativeEntry(entry: CheckedMembers, findBody: FindBody): 
       (entry.boolean("script_intercepted") ? FLAG_SCRIPTED : 0) |
       flagsOfKinds(effect?.record.trace ?? []),
     source: entry.oneOf("source", SOURCES) ?? "import",
-    ...clientOf(entry),
+    ...clientOf(entry.optionalText("client_addr", 255), entry.integer("connection_id")),
     serverAddress: entry.optionalText("server_addr", 255),
     timings: ["blocked", "dns", "connect", "tls", "send", "wait", "receive"].map(stage),
     failure: failure ?? (state === "pending" ? NO_END : null),
@@ -70,13 +71,6 @@ export function importedNativeEntry(entry: CheckedMembers, findBody: FindBody): 
     request: importedMessage(request, found("request")),
     response: response === null ? undefined : importedMessage(response, found("response")),
   };
-}
-
-/** In files of earlier versions replays have connections below zero and addresses that are none. */
-function clientOf(entry: CheckedMembers): Pick<ImportedEntry, "clientAddress" | "connection"> {
-  const [clientAddress, connection] = [entry.optionalText("client_addr", 255), entry.integer("connection_id")];
-  const isClient = connection === null || connection >= 0;
-  return isClient ? { clientAddress, connection } : { clientAddress: null, connection: null };
 }
 
 /** The URL does not tell a port that no scheme has, nor the target `*`. */

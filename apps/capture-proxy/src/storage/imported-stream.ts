@@ -1,6 +1,7 @@
 // Tested by stream-transfer.test.ts
 import { CheckedMembers, MemberError } from "./checked-members.ts";
 import type { HarWebSocketMessage } from "@headworks/har";
+import { clientOf } from "./imported-entry.ts";
 import type { ImportedEntry } from "./imported-entry.ts";
 import {
   FLAG_COMPRESSED,
@@ -48,7 +49,7 @@ export function importedStream(value: unknown): ImportedStream {
       url: text("url"),
       host: text("host"),
       path: text("path"),
-      clientAddress: stream.optionalText("client_addr", 255),
+      clientAddress: clientOf(stream.optionalText("client_addr", 255), null).clientAddress,
       createdMs,
       requestFields: JSON.stringify(texts(stream, "request_fields")),
     },

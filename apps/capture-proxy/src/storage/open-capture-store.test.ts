@@ -405,6 +405,40 @@ test("facts of TLS come back as they were, also those that an earlier version st
   }
 });
 
+test("a replay that an earlier version stored has no client, nor does its stream", async () => {
+  await using directory = await temporaryDirectory();
+  const stored = [
+    ["replay:7", -7, null, null],
+    // Came by a HAR.
+    ["replay:12", null, null, null],
+    ["127.0.0.1:50000", 7, "127.0.0.1:50000", 7],
+  ] as const;
+  const ids: string[] = [];
+  {
+    await using rig = await openRig(directory.path);
+    for (const _ of stored) {
+      const exchange = rig.add();
+      ids.push(exchange.id);
+      rig.store.streams.open(exchange, "sse").end();
+    }
+    await rig.store.flush();
+  }
+  const database = openDatabase(directory.file("traffic.db"));
+  for (const [index, [address, connection]] of stored.entries()) {
+    const id = ids[index] ?? "";
+    database.prepare("UPDATE entry SET client_addr = ?, connection_id = ? WHERE id = ?").run(address, connection, id);
+    database.prepare("UPDATE stream SET client_addr = ? WHERE id = ?").run(address, id);
+  }
+  database.exec("PRAGMA user_version = 4");
+  database.close();
+  await using rig = await openRig(directory.path);
+  for (const [index, [, , address, connection]] of stored.entries()) {
+    const id = ids[index] ?? "";
+    const [entry, stream] = [await rig.entry(id), await rig.store.streams.getStream(id)];
+    assert.deepEqual([entry?.client_addr, entry?.connection_id, stream?.clientAddress], [address, connection, address]);
+  }
+});
+
 test("notes are set, cleared, and found", async () => {
   await using directory = await temporaryDirectory();
   await using rig = await openRig(directory.path);

@@ -224,17 +224,27 @@ test("a replay in a document of an earlier version has no client", async () => {
     { ...ENTRY, id: "replay", client_addr: "replay:3", connection_id: -3 },
     { ...ENTRY, id: "client", client_addr: "127.0.0.1:50000", connection_id: 3 },
     { ...ENTRY, id: "neither" },
+    { ...ENTRY, id: "from-har", client_addr: "replay:12" },
   ];
-  await rig.store.importSession(cut(document({ entries })), importing());
-  const found = await Promise.all(["replay", "client", "neither"].map(async (id) => await rig.entry(id)));
+  const streams = [
+    { entry: "replay", kind: "websocket", client_addr: "replay:3" },
+    { entry: "client", kind: "websocket", client_addr: "127.0.0.1:50000" },
+  ];
+  await rig.store.importSession(cut(document({ entries, streams })), importing());
+  const found = await Promise.all(["replay", "client", "neither", "from-har"].map(async (id) => await rig.entry(id)));
   assert.deepEqual(
     found.map((entry) => [entry?.client_addr, entry?.connection_id]),
     [
       [null, null],
       ["127.0.0.1:50000", 3],
       [null, null],
+      [null, null],
     ],
   );
+  const clients = await Promise.all(
+    ["replay", "client"].map(async (id) => (await rig.store.streams.getStream(id))?.clientAddress),
+  );
+  assert.deepEqual(clients, [null, "127.0.0.1:50000"]);
 });
 
 const withRequest = (members: Json): Json => ({ ...ENTRY, request: { ...ENTRY.request, ...members } });
