@@ -300,7 +300,7 @@ test("traces: spans are sent in batches of at most batch_max, one at a time", as
 test("traces: a receiver that does not answer costs spans, never requests; what does not fit is dropped and counted", async () => {
   await using receiver = await startReceiver(() => undefined);
   await using gateway = await startGateway({
-    ...traced(receiver, [1], {}, { buffer: 64, batch_max: 10, timeout_ms: 60_000 }),
+    ...traced(receiver, [1], {}, { buffer: 64, batch_max: 10, flush_ms: 60_000, timeout_ms: 60_000 }),
     routes: [responding("r", "/r")],
   });
   for (let at = 0; at < 90; at += 1) assert.equal((await gateway.send({ path: "/r" })).status, 200);
