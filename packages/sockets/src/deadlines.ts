@@ -9,14 +9,16 @@ export interface Timed extends Rostered {
 
 /**
  * Watches any number of deadlines with one timer. Setting a deadline is a plain assignment, so that a busy
- * connection can move its own with every byte; the price is that it fires up to one interval late.
+ * connection can move its own with every byte; the price is that it fires up to one interval late. Where this process was
+ * held up, what waits unread is read before anybody is late.
  */
 export class DeadlineSweep {
   readonly #watched = new Roster<Timed>();
   readonly #timer: NodeJS.Timeout;
 
   constructor(intervalMs = 500) {
-    this.#timer = setInterval(() => this.#sweep(), intervalMs);
+    // Timers come before what there is to read, and immediates behind it.
+    this.#timer = setInterval(() => setImmediate(this.#sweep), intervalMs);
     this.#timer.unref();
   }
 
@@ -33,12 +35,12 @@ export class DeadlineSweep {
     this.#watched.clear();
   }
 
-  #sweep(): void {
+  readonly #sweep = (): void => {
     const nowMs = performance.now();
     this.#watched.forEach((timed) => {
       if (timed.deadlineMs > nowMs) return;
       timed.deadlineMs = Number.POSITIVE_INFINITY;
       timed.onDeadline();
     });
-  }
+  };
 }
