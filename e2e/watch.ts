@@ -11,7 +11,7 @@ export interface HealthReport {
 }
 
 /** Asks for `/health` every 50 ms until stopped; a probe that fails makes `stop` reject. */
-function watchHealth(weir: Weir): { stop(): Promise<HealthReport> } {
+export function watchHealth(weir: Weir): { stop(): Promise<HealthReport> } {
   const took: number[] = [];
   let isOver = false;
   const watching = (async (): Promise<void> => {

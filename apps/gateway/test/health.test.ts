@@ -85,7 +85,7 @@ test("a breaker that opens is told to the webhook, keeps traffic away, and close
   let status = 500;
   await using origin = await startOrigin({ handler: (_request, response) => void response.writeHead(status).end() });
   await using gateway = await startGateway({
-    ...serving("api", [origin.port], { breaker: { consecutive_failures: 2, open_ms: 150 } }),
+    ...serving("api", [origin.port], { breaker: { consecutive_failures: 2, open_ms: 1000 } }),
     routes: ROUTES,
     webhooks,
   });

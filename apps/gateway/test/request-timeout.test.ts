@@ -16,7 +16,7 @@ import { errorCode } from "./error-code.ts";
 import { serving, startGateway, type TestGateway } from "./gateway-rig.ts";
 import { errorOf, proxied, responding } from "./route-documents.ts";
 
-const LIMIT_MS = 300;
+const LIMIT_MS = 1000;
 
 const documentFor = (port: number): DocumentInput => ({
   listeners: [{ name: "public", address: "127.0.0.1", port: 0, request_timeout_ms: LIMIT_MS }],

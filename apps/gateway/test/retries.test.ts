@@ -139,7 +139,7 @@ test("retries: refused, reset and timed out attempts are made again; with retry_
     [resetting.port, 502],
     [silent.port, 504],
   ] as const) {
-    const timeouts = { read_ms: 60 };
+    const timeouts = { read_ms: 1000 };
     await using trying = await over([port, good.origin.port], { attempts: 1 }, { timeouts });
     assert.equal((await trying.send({ path: "/" })).status, 200);
     await using once = await over([port, good.origin.port], { attempts: 1, retry_transport: false }, { timeouts });
@@ -170,11 +170,11 @@ test("retries: request_ms bounds the whole chain", async () => {
   await using gateway = await over(
     [silent.port],
     { attempts: 10, budget_percent: 100 },
-    { timeouts: { read_ms: 40, request_ms: 130 } },
+    { timeouts: { read_ms: 150, request_ms: 500 } },
   );
   const startedMs = performance.now();
   assert.equal((await gateway.send({ path: "/" })).status, 504);
-  assert.ok(performance.now() - startedMs < 1000);
+  assert.ok(performance.now() - startedMs < 1500);
   assert.ok(silent.connections.length >= 2 && silent.connections.length <= 4);
 });
 

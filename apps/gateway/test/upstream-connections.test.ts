@@ -103,11 +103,12 @@ test("a name with addresses of both families is reached where only one answers, 
 });
 
 test("a retired pool closes what is idle, and finishes what is under way", async () => {
+  const isSlowDone = Promise.withResolvers<void>();
   await using server = await startRawServer(async (connection) => {
     for (;;) {
       const head = (await connection.readUntil("\r\n\r\n").catch(() => undefined))?.toString();
       if (head === undefined) return;
-      if (head.startsWith("GET /slow")) await new Promise((resolve) => setTimeout(resolve, 100));
+      if (head.startsWith("GET /slow")) await isSlowDone.promise;
       connection.socket.write("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok");
     }
   });
@@ -119,6 +120,7 @@ test("a retired pool closes what is idle, and finishes what is under way", async
   assert.equal(server.connections.length, 2);
   await gateway.reload(document(6));
   await waitUntil(() => isOver(server.connections[1]), { what: "the end of the idle connection" });
+  isSlowDone.resolve();
   assert.equal((await slow).body.toString(), "ok");
   await waitUntil(() => isOver(server.connections[0]), { what: "the end of the busy one behind its answer" });
 });

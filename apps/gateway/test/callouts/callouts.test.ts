@@ -88,7 +88,7 @@ const CASES: readonly Case[] = [
   {
     name: "opa: a decision point that does not answer in timeout_ms is an error",
     reply: async (connection) => void (await connection.closed),
-    callout: { timeout_ms: 100 },
+    callout: { timeout_ms: 1000 },
     expected: "policy_unavailable",
   },
   {
@@ -100,7 +100,7 @@ const CASES: readonly Case[] = [
         await new Promise((resolve) => setTimeout(resolve, 10));
       }
     },
-    callout: { timeout_ms: 150 },
+    callout: { timeout_ms: 1000 },
     expected: "policy_unavailable",
   },
   { name: "on_error allow: an error passes", reply: json("{}", 500), callout: { on_error: "allow" }, expected: "pass" },

@@ -300,6 +300,12 @@ test("a session that was followed by another and could not be saved is saved by 
   assert.deepEqual(savedSessions(rig), [first, second].sort());
 });
 
+const ROTATED_AT_ONE_REQUEST = {
+  "auto-save-enabled": "true",
+  "auto-save-rotate-after-requests": "1",
+  "auto-save-export-format": "session",
+};
+
 /** The sessions that the snapshots hold, sorted. */
 function savedSessions(rig: Rig): string[] {
   const documents = rig.files().map((name) => readFileSync(`${rig.backups}/${name}`, "utf8"));
@@ -318,14 +324,10 @@ function withoutRoomFor(sessions: ReadonlySet<string>): (store: CaptureStore) =>
 test("a session that cannot be saved keeps no other from being saved and rotated, and is told until it is saved", async () => {
   const tooLarge = new Set<string>();
   const lines: string[] = [];
-  await using rig = await startAutosave(
-    {
-      "auto-save-enabled": "true",
-      "auto-save-rotate-after-requests": "1",
-      "auto-save-export-format": "session",
-    },
-    { wrap: withoutRoomFor(tooLarge), onLine: (line) => lines.push(line) },
-  );
+  await using rig = await startAutosave(ROTATED_AT_ONE_REQUEST, {
+    wrap: withoutRoomFor(tooLarge),
+    onLine: (line) => lines.push(line),
+  });
   const { store } = rig.stored;
   const first = store.activeSessionId;
   tooLarge.add(first);
@@ -357,14 +359,10 @@ test("a session that cannot be saved keeps no other from being saved and rotated
 test("of several sessions that are owed each cycle tries another one, and the active one's failure is told beside", async () => {
   const tooLarge = new Set<string>();
   const lines: string[] = [];
-  await using rig = await startAutosave(
-    {
-      "auto-save-enabled": "true",
-      "auto-save-rotate-after-requests": "1",
-      "auto-save-export-format": "session",
-    },
-    { wrap: withoutRoomFor(tooLarge), onLine: (line) => lines.push(line) },
-  );
+  await using rig = await startAutosave(ROTATED_AT_ONE_REQUEST, {
+    wrap: withoutRoomFor(tooLarge),
+    onLine: (line) => lines.push(line),
+  });
   const { store } = rig.stored;
   const sessions: string[] = [];
   for (let cycle = 0; cycle < 2; cycle += 1) {
