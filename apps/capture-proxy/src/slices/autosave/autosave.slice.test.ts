@@ -300,34 +300,33 @@ test("a session that was followed by another and could not be saved is saved by 
   assert.deepEqual(savedSessions(rig), [first, second].sort());
 });
 
-const ROTATED_AT_ONE_REQUEST = {
-  "auto-save-enabled": "true",
-  "auto-save-rotate-after-requests": "1",
-  "auto-save-export-format": "session",
-};
-
 /** The sessions that the snapshots hold, sorted. */
 function savedSessions(rig: Rig): string[] {
   const documents = rig.files().map((name) => readFileSync(`${rig.backups}/${name}`, "utf8"));
   return documents.map((text) => (JSON.parse(text) as { session: { id: string } }).session.id).sort();
 }
 
-/** Has no room for the snapshots of some sessions. */
-function withoutRoomFor(sessions: ReadonlySet<string>): (store: CaptureStore) => CaptureStore {
-  return (store) =>
+/** A new session follows with each request; there is no room for the snapshots of some, and `lines` get the log. */
+async function startRotating(tooLarge: ReadonlySet<string>, lines: string[]): Promise<Rig> {
+  const wrap = (store: CaptureStore): CaptureStore =>
     withMethod(store, "exportSession", async (...given) => {
-      if (sessions.has(given[0])) throw Object.assign(new Error("write"), { code: "ENOSPC" });
+      if (tooLarge.has(given[0])) throw Object.assign(new Error("write"), { code: "ENOSPC" });
       return await store.exportSession(...given);
     });
+  return await startAutosave(
+    {
+      "auto-save-enabled": "true",
+      "auto-save-rotate-after-requests": "1",
+      "auto-save-export-format": "session",
+    },
+    { wrap, onLine: (line) => lines.push(line) },
+  );
 }
 
 test("a session that cannot be saved keeps no other from being saved and rotated, and is told until it is saved", async () => {
   const tooLarge = new Set<string>();
   const lines: string[] = [];
-  await using rig = await startAutosave(ROTATED_AT_ONE_REQUEST, {
-    wrap: withoutRoomFor(tooLarge),
-    onLine: (line) => lines.push(line),
-  });
+  await using rig = await startRotating(tooLarge, lines);
   const { store } = rig.stored;
   const first = store.activeSessionId;
   tooLarge.add(first);
@@ -359,10 +358,7 @@ test("a session that cannot be saved keeps no other from being saved and rotated
 test("of several sessions that are owed each cycle tries another one, and the active one's failure is told beside", async () => {
   const tooLarge = new Set<string>();
   const lines: string[] = [];
-  await using rig = await startAutosave(ROTATED_AT_ONE_REQUEST, {
-    wrap: withoutRoomFor(tooLarge),
-    onLine: (line) => lines.push(line),
-  });
+  await using rig = await startRotating(tooLarge, lines);
   const { store } = rig.stored;
   const sessions: string[] = [];
   for (let cycle = 0; cycle < 2; cycle += 1) {
