@@ -10,4 +10,5 @@ if (port !== null) {
   port.on("message", (message: ToReader) => {
     if (!thread.receive(message)) port.close();
   });
+  post({ kind: "ready" }, []);
 }

@@ -1,0 +1,102 @@
+import assert from "node:assert/strict";
+import { rename } from "node:fs/promises";
+import { join } from "node:path";
+import { test } from "node:test";
+import { temporaryDirectory, waitUntil } from "@headworks/testkit";
+import { openDatabase, TRAFFIC_MIGRATIONS } from "./database.ts";
+import { ReaderLane } from "./reader-lane.ts";
+import type { ReaderRequest } from "./reader-messages.ts";
+
+const ROW: ReaderRequest = { op: "row", id: "nobody", sessions: new Map() };
+const ENDED = { name: "ReaderBusyError", message: "A reader thread ended" };
+
+class LaneRig {
+  readonly broken: string[] = [];
+  readonly lane: ReaderLane;
+  readonly #path: string;
+  readonly #hidden: string;
+
+  constructor(folder: string) {
+    this.#path = join(folder, "traffic.db");
+    this.#hidden = join(folder, "hidden.db");
+    openDatabase(this.#path, { migrations: TRAFFIC_MIGRATIONS }).close();
+    const setup = { path: this.#path, bodiesFolder: folder, decodedFolder: folder, index: undefined };
+    this.lane = new ReaderLane(setup, "reader-of-a-test", (reason) => void this.broken.push(reason));
+  }
+
+  /** Threads that begin now cannot open the store. */
+  async hide(): Promise<void> {
+    await rename(this.#path, this.#hidden);
+  }
+
+  async show(): Promise<void> {
+    await rename(this.#hidden, this.#path);
+  }
+
+  async brokenTimes(count: number): Promise<void> {
+    await waitUntil(() => this.broken.length >= count, { what: `thread ${count} to break` });
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.lane.close();
+  }
+}
+
+test("what was asked of a thread that could not begin is answered by the next one", async () => {
+  await using directory = await temporaryDirectory();
+  await using rig = new LaneRig(directory.path);
+  await rig.hide();
+  rig.lane.start();
+  const early = rig.lane.ask(ROW);
+  await rig.brokenTimes(1);
+  const late = rig.lane.ask(ROW);
+  await rig.show();
+  assert.deepEqual(await Promise.all([early, late]), [undefined, undefined]);
+  assert.equal(rig.broken.length, 1);
+});
+
+test("a question is refused once four threads could not begin, a second apart, and a later one finds the store", async () => {
+  await using directory = await temporaryDirectory();
+  await using rig = new LaneRig(directory.path);
+  await rig.hide();
+  const startedMs = performance.now();
+  await assert.rejects(rig.lane.ask(ROW), ENDED);
+  assert.ok(performance.now() - startedMs >= 3000);
+  await rig.brokenTimes(4);
+  await rig.show();
+  assert.equal(await rig.lane.ask(ROW), undefined);
+  assert.equal(rig.broken.length, 4);
+});
+
+test("what a thread broke over is refused and not asked again; the next question has a new thread", async () => {
+  await using directory = await temporaryDirectory();
+  await using rig = new LaneRig(directory.path);
+  assert.equal(await rig.lane.ask(ROW), undefined);
+  await rig.hide();
+  const asked = rig.lane.ask(ROW);
+  // A thread that answers breaks over a store that is gone.
+  rig.lane.tell({ kind: "reopen" });
+  const during = rig.lane.ask(ROW);
+  await rig.brokenTimes(1);
+  await rig.show();
+  assert.equal(await asked, undefined);
+  await assert.rejects(during, ENDED);
+  assert.equal(await rig.lane.ask(ROW), undefined);
+  assert.equal(rig.broken.length, 1);
+});
+
+test("a question that is given up while there is no thread leaves at once, and closing refuses those that wait", async () => {
+  await using directory = await temporaryDirectory();
+  await using rig = new LaneRig(directory.path);
+  await rig.hide();
+  const first = rig.lane.ask(ROW);
+  await rig.brokenTimes(1);
+  const controller = new AbortController();
+  const givenUp = rig.lane.ask(ROW, controller.signal);
+  controller.abort(new Error("given up"));
+  await assert.rejects(givenUp, { message: "given up" });
+  const refused = assert.rejects(first, ENDED);
+  await rig.lane.close();
+  await refused;
+  await assert.rejects(rig.lane.ask(ROW), { name: "ReaderBusyError" });
+});

@@ -1,0 +1,150 @@
+import { Worker } from "node:worker_threads";
+import type { FromReader, ReaderRequest, ReaderSetup, ToReader } from "./reader-messages.ts";
+
+/** More questions than this at a time per thread are refused: they would only make each other late. */
+const MOST_QUESTIONS = 64;
+const RESTART_MS = 1000;
+/** A question waits for so many threads, a second apart, to come as far as being able to answer. */
+const STARTS_PER_QUESTION = 4;
+
+/** Too many questions, or the threads are gone. */
+class ReaderBusyError extends Error {
+  override readonly name = "ReaderBusyError";
+}
+
+/** A question that a reader thread could not answer; `name` is that of the thread's error. */
+class ReaderError extends Error {
+  constructor(name: string, message: string) {
+    super(message);
+    this.name = name;
+  }
+}
+
+interface Question {
+  readonly request: ReaderRequest;
+  readonly signal: AbortSignal | undefined;
+  readonly resolve: (value: unknown) => void;
+  readonly reject: (error: Error) => void;
+  startsLeft: number;
+}
+
+/**
+ * One thread that reads. It starts with its first question, unless it was started before, and again with the next one
+ * after it broke, at most once a second. What was asked of a thread that could not even begin, for example because
+ * every descriptor was taken, is asked of the next; what a thread broke over is not asked again.
+ */
+export class ReaderLane {
+  readonly #setup: ReaderSetup;
+  readonly #name: string;
+  readonly #onBroken: (reason: string) => void;
+  readonly #questions = new Map<number, Question>();
+  #worker: Worker | undefined;
+  #isReady = false;
+  #startedMs = Number.NEGATIVE_INFINITY;
+  #restart: NodeJS.Timeout | undefined;
+  #nextId = 1;
+  #closing = false;
+
+  constructor(setup: ReaderSetup, name: string, onBroken: (reason: string) => void) {
+    this.#setup = setup;
+    this.#name = name;
+    this.#onBroken = onBroken;
+  }
+
+  /** Does nothing when the thread is there, or is about to be. */
+  start(): void {
+    if (this.#worker !== undefined || this.#restart !== undefined || this.#closing) return;
+    const waitMs = this.#startedMs + RESTART_MS - performance.now();
+    if (waitMs <= 0) this.#start();
+    else this.#restart = setTimeout(() => this.#start(), waitMs);
+  }
+
+  async ask(request: ReaderRequest, signal?: AbortSignal): Promise<unknown> {
+    signal?.throwIfAborted();
+    if (this.#closing || this.#questions.size >= MOST_QUESTIONS) {
+      throw new ReaderBusyError("Too many questions to the store at a time");
+    }
+    const id = this.#nextId++;
+    const { promise, resolve, reject } = Promise.withResolvers<unknown>();
+    const question = { request, signal, resolve, reject, startsLeft: STARTS_PER_QUESTION };
+    this.#questions.set(id, question);
+    const onAbort = (): void => {
+      if (this.#worker === undefined) this.#questions.delete(id);
+      this.tell({ kind: "cancel", id });
+      reject(signal?.reason as Error);
+    };
+    signal?.addEventListener("abort", onAbort, { once: true });
+    if (this.#worker === undefined) this.start();
+    else this.tell({ kind: "request", id, request });
+    try {
+      return await promise;
+    } finally {
+      signal?.removeEventListener("abort", onAbort);
+    }
+  }
+
+  /** Nobody hears it when there is no thread: the next one begins with what is stored then. */
+  tell(message: ToReader): void {
+    this.#worker?.postMessage(message);
+  }
+
+  async close(): Promise<void> {
+    this.#closing = true;
+    clearTimeout(this.#restart);
+    const worker = this.#worker;
+    if (worker === undefined) return this.#refuse(() => true);
+    const ended = new Promise<void>((resolve) => worker.once("exit", () => resolve()));
+    this.tell({ kind: "close" });
+    const timer = setTimeout(() => void worker.terminate(), 5000);
+    await ended;
+    clearTimeout(timer);
+  }
+
+  #start(): void {
+    this.#restart = undefined;
+    this.#startedMs = performance.now();
+    this.#isReady = false;
+    const worker = new Worker(new URL("./reader.worker.ts", import.meta.url), {
+      workerData: this.#setup,
+      name: this.#name,
+      // Each batch is garbage at once; without a bound the heap would grow before V8 looked.
+      resourceLimits: { maxYoungGenerationSizeMb: 16 },
+    });
+    worker.on("message", (message: FromReader) => this.#take(message));
+    worker.on("error", (error: Error) => this.#onBroken(`A reader thread broke: ${error.message}`));
+    worker.on("exit", () => this.#onExit());
+    // Questions keep the process alive through whoever waits for them; an idle reader does not.
+    worker.unref();
+    this.#worker = worker;
+    for (const [id, { request }] of this.#questions) this.tell({ kind: "request", id, request });
+  }
+
+  #take(message: FromReader): void {
+    if (message.kind === "ready") {
+      this.#isReady = true;
+      return;
+    }
+    const question = this.#questions.get(message.id);
+    this.#questions.delete(message.id);
+    if (message.kind === "answer") question?.resolve(message.value);
+    else question?.reject(new ReaderError(message.name, message.message));
+  }
+
+  #onExit(): void {
+    this.#worker = undefined;
+    const isOver = this.#isReady || this.#closing;
+    this.#refuse((question) => {
+      question.startsLeft -= 1;
+      return isOver || question.startsLeft === 0 || question.signal?.aborted === true;
+    });
+    if (this.#questions.size > 0) this.start();
+  }
+
+  #refuse(isMeant: (question: Question) => boolean): void {
+    for (const [id, question] of this.#questions) {
+      if (!isMeant(question)) continue;
+      this.#questions.delete(id);
+      question.reject(new ReaderBusyError("A reader thread ended"));
+    }
+  }
+}
