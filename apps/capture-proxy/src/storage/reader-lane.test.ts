@@ -73,14 +73,10 @@ test("what a thread broke over is refused and not asked again; the next question
   await using rig = new LaneRig(directory.path);
   assert.equal(await rig.lane.ask(ROW), undefined);
   await rig.hide();
-  const asked = rig.lane.ask(ROW);
   // A thread that answers breaks over a store that is gone.
   rig.lane.tell({ kind: "reopen" });
-  const during = rig.lane.ask(ROW);
-  await rig.brokenTimes(1);
+  await assert.rejects(rig.lane.ask(ROW), ENDED);
   await rig.show();
-  assert.equal(await asked, undefined);
-  await assert.rejects(during, ENDED);
   assert.equal(await rig.lane.ask(ROW), undefined);
   assert.equal(rig.broken.length, 1);
 });
@@ -89,13 +85,12 @@ test("a question that is given up while there is no thread leaves at once, and c
   await using directory = await temporaryDirectory();
   await using rig = new LaneRig(directory.path);
   await rig.hide();
-  const first = rig.lane.ask(ROW);
+  const refused = assert.rejects(rig.lane.ask(ROW), ENDED);
   await rig.brokenTimes(1);
   const controller = new AbortController();
   const givenUp = rig.lane.ask(ROW, controller.signal);
   controller.abort(new Error("given up"));
   await assert.rejects(givenUp, { message: "given up" });
-  const refused = assert.rejects(first, ENDED);
   await rig.lane.close();
   await refused;
   await assert.rejects(rig.lane.ask(ROW), { name: "ReaderBusyError" });
