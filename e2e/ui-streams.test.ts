@@ -34,7 +34,7 @@ journey("A stream appears while it runs, and each message before the next one is
     live.write(`event: price\nid: ${price}\ndata: {"symbol":"ABC","price":${price}}\n\n`);
     await message(page, `"price":${price}`).waitFor();
   }
-  await message(page, "102").click();
+  await message(page, `"price":102`).click();
   const detail = page.getByRole("region", { name: "Message", exact: true });
   await detail.getByText("id: 102").waitFor();
   await detail.getByText('"symbol": "ABC"').waitFor();

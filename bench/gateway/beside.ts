@@ -56,7 +56,7 @@ export function idleConnections(): Beside {
     title: `${count.toLocaleString("en")} idle`,
     isLoad: false,
     can: () => true,
-    start: async ({ pid, port }) => {
+    start: async ({ contender, pid, port }) => {
       const beforeMb = residentMb(pid).nowMb;
       const sockets: Socket[] = [];
       while (sockets.length < count) {
@@ -70,7 +70,7 @@ export function idleConnections(): Beside {
       return {
         note: `${kilobytes.toFixed(1)} KB more resident memory for each of ${sockets.length} idle connections`,
         stop: async () => {
-          if (lost() > 0) console.log(`    ${lost()} of ${sockets.length} idle connections were closed by the gateway`);
+          if (lost() > 0) console.log(`${contender.name} closed ${lost()} of ${sockets.length} idle connections`);
           const closed = sockets.map(async (socket) => {
             if (!socket.destroyed) await once(socket.destroy(), "close");
           });
