@@ -28,7 +28,8 @@ async function tabs(page: Page): Promise<readonly string[]> {
 async function startStream() {
   const server = createServer((request, response) => {
     request.resume();
-    response.writeHead(200, { "content-type": "text/event-stream" }).write("data: first\n\n");
+    // Later than the entry is shown, which is as waiting.
+    setTimeout(() => response.writeHead(200, { "content-type": "text/event-stream" }).write("data: first\n\n"), 300);
   });
   server.listen(0, "127.0.0.1");
   await once(server, "listening");

@@ -55,6 +55,15 @@ export class TrafficObserver implements Observer {
     else if (!this.#shown.has(exchange)) this.#awaited.add(exchange);
   }
 
+  /** What is shown as waiting has its answer now, and may stay open for hours. */
+  onResponding(exchange: ExchangeView): void {
+    const seq = this.#shown.size === 0 ? undefined : this.#shown.get(exchange);
+    if (seq === undefined) return;
+    const { store, events } = this.#host;
+    store.record(seq, exchange);
+    if (events.hasListeners) events.traffic({ type: "Updated", data: store.snapshotOf(seq, exchange) });
+  }
+
   onFinished(exchange: ExchangeView): void {
     if (!exchange.isRecorded) return;
     const { store, events } = this.#host;

@@ -400,6 +400,26 @@ test("a short exchange is told once, with its end; a long one while it runs and 
   assert.deepEqual(rows[0], JSON.parse(JSON.stringify(told[0])), "what is told is what is stored");
 });
 
+test("a long exchange that is shown as waiting is told and stored anew when its answer begins, a short one is not", async () => {
+  await using watched = await watchTraffic();
+  const { slice, events, stored, clock } = watched;
+  const long = sampleExchange({ state: { step: "forwarding" } });
+  slice.observer?.onStarted?.(long);
+  await clock.advance(200);
+  Object.assign(long, { state: { step: "responding" }, response: sampleExchange({ status: 203 }).response });
+  slice.observer?.onResponding?.(long);
+  assert.deepEqual(kinds(events), ["Added pending", "Updated pending"]);
+  await stored.store.flush();
+  assert.deepEqual(
+    (await stored.rows()).rows.map((row) => [row.state, row.status_code]),
+    [["pending", 203]],
+  );
+  const short = sampleExchange({ state: { step: "responding" } });
+  slice.observer?.onStarted?.(short);
+  slice.observer?.onResponding?.(short);
+  assert.deepEqual(kinds(events), ["Added pending", "Updated pending"]);
+});
+
 test("what is not to be recorded is neither stored nor told, and nothing is told when nobody listens", async () => {
   await using watched = await watchTraffic(false);
   const { slice, events, stored } = watched;
