@@ -17,7 +17,8 @@ interface Running {
 
 /**
  * Records exchanges and tells listeners of them. Short ones are told once, when they end; those that take longer are
- * recorded and told while they run, and again at their end. One sweep for all replaces a timer for each.
+ * recorded and told while they run, again when their answer begins, and at their end. One sweep for all replaces a timer
+ * for each.
  */
 export class TrafficObserver implements Observer {
   readonly name = "traffic";
