@@ -27,20 +27,25 @@ export interface Got {
   readonly connection: string | undefined;
 }
 
+interface StartOptions {
+  readonly workers?: number;
+  readonly state?: boolean;
+  /** The program that runs it and its workers. */
+  readonly node?: string;
+}
+
 /** Starts `sluice serve` with workers as its users do. */
 export async function startWorkers(
   document: DocumentInput,
-  { workers = 2, state = false }: { readonly workers?: number; readonly state?: boolean } = {},
+  { workers = 2, state = false, node = process.execPath }: StartOptions = {},
 ): Promise<WorkerGateway> {
   const directory = await temporaryDirectory();
   const file = directory.file("gateway.json");
   const write = async (next: DocumentInput | string): Promise<void> => await writeFile(file, textOf(next));
   await write(document);
-  const child = await spawnProcess(
-    process.execPath,
-    [MAIN, "serve", "--config", file, "--workers", String(workers), "--json"],
-    { env: { GATEWAY_ADMIN_DEV: "1", ...(state ? { GATEWAY_STATE_DB: directory.file("state.db") } : {}) } },
-  );
+  const child = await spawnProcess(node, [MAIN, "serve", "--config", file, "--workers", String(workers), "--json"], {
+    env: { GATEWAY_ADMIN_DEV: "1", ...(state ? { GATEWAY_STATE_DB: directory.file("state.db") } : {}) },
+  });
   const lines = (): Record<string, unknown>[] =>
     child
       .stdout()

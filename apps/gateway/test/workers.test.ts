@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { createHash, createHmac } from "node:crypto";
-import { writeFile } from "node:fs/promises";
+import { constants, copyFile, rename, writeFile } from "node:fs/promises";
 import { Agent } from "node:http";
 import { test } from "node:test";
 import { runProcess, startOrigin, temporaryDirectory, waitUntil } from "@headworks/testkit";
@@ -198,6 +198,19 @@ test("a killed worker is logged and replaced, and requests go on meanwhile", asy
   for (let time = 0; time < 20; time += 1) assert.equal((await get(gateway.port, "/fixed")).status, 200);
   await waitUntil(() => gateway.workerPids().length === 3, { what: "another worker", timeoutMs: 30_000 });
   assert.equal((await get(gateway.port, "/fixed")).status, 200);
+});
+
+test("a worker that cannot even begin is tried again until it can, and one that is left answers meanwhile", async () => {
+  await using directory = await temporaryDirectory();
+  const node = directory.file("node");
+  await copyFile(process.execPath, node, constants.COPYFILE_FICLONE);
+  await using gateway = await startWorkers(fixed("one"), { node });
+  await rename(node, directory.file("away"));
+  process.kill(gateway.workerPids()[0] ?? 0, "SIGKILL");
+  await gateway.child.waitForOutput(/"code":"worker_ended"[^\n]*before it began: [^\n]*ENOENT/);
+  assert.equal((await get(gateway.port, "/fixed")).status, 200);
+  await rename(directory.file("away"), node);
+  await waitUntil(() => gateway.workerPids().length === 3, { what: "another worker", timeoutMs: 30_000 });
 });
 
 test("a listener stays open in workers that are replaced after the document named the port that the system gave", async () => {

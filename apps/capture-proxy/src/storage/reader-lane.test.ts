@@ -16,12 +16,26 @@ class LaneRig {
   readonly lane: ReaderLane;
   readonly #path: string;
   readonly #hidden: string;
+  /** While it is false no thread begins: the system has none left. */
+  hasThreads = true;
 
   constructor(folder: string) {
     this.#path = join(folder, "traffic.db");
     this.#hidden = join(folder, "hidden.db");
     openDatabase(this.#path, { migrations: TRAFFIC_MIGRATIONS }).close();
-    const setup = { path: this.#path, bodiesFolder: folder, decodedFolder: folder, index: undefined };
+    const begin = (): string => {
+      if (!this.hasThreads) throw new Error("EAGAIN");
+      return this.#path;
+    };
+    const setup = {
+      // Copied for each thread where it is made, which fails there as it does for want of threads.
+      get path() {
+        return begin();
+      },
+      bodiesFolder: folder,
+      decodedFolder: folder,
+      index: undefined,
+    };
     this.lane = new ReaderLane(setup, "reader-of-a-test", (reason) => void this.broken.push(reason));
   }
 
@@ -54,6 +68,19 @@ test("what was asked of a thread that could not begin is answered by the next on
   await rig.show();
   assert.deepEqual(await Promise.all([early, late]), [undefined, undefined]);
   assert.equal(rig.broken.length, 1);
+});
+
+test("where the system gives no thread, a question waits for one, and nothing breaks over a start by itself", async () => {
+  await using directory = await temporaryDirectory();
+  await using rig = new LaneRig(directory.path);
+  rig.hasThreads = false;
+  rig.lane.start();
+  assert.deepEqual(rig.broken, ["A reader thread could not start: EAGAIN"]);
+  const early = rig.lane.ask(ROW);
+  await rig.brokenTimes(2);
+  rig.hasThreads = true;
+  assert.equal(await early, undefined);
+  assert.equal(rig.broken.length, 2);
 });
 
 test("a question is refused once four threads could not begin, a second apart, and a later one finds the store", async () => {

@@ -104,12 +104,8 @@ export class ReaderLane {
     this.#restart = undefined;
     this.#startedMs = performance.now();
     this.#isReady = false;
-    const worker = new Worker(new URL("./reader.worker.ts", import.meta.url), {
-      workerData: this.#setup,
-      name: this.#name,
-      // Each batch is garbage at once; without a bound the heap would grow before V8 looked.
-      resourceLimits: { maxYoungGenerationSizeMb: 16 },
-    });
+    const worker = this.#begin();
+    if (worker === undefined) return this.#onExit();
     worker.on("message", (message: FromReader) => this.#take(message));
     worker.on("error", (error: Error) => this.#onBroken(`A reader thread broke: ${error.message}`));
     worker.on("exit", () => this.#onExit());
@@ -117,6 +113,21 @@ export class ReaderLane {
     worker.unref();
     this.#worker = worker;
     for (const [id, { request }] of this.#questions) this.tell({ kind: "request", id, request });
+  }
+
+  /** Undefined where the system gives no thread, which the constructor throws. */
+  #begin(): Worker | undefined {
+    try {
+      return new Worker(new URL("./reader.worker.ts", import.meta.url), {
+        workerData: this.#setup,
+        name: this.#name,
+        // Each batch is garbage at once; without a bound the heap would grow before V8 looked.
+        resourceLimits: { maxYoungGenerationSizeMb: 16 },
+      });
+    } catch (error) {
+      this.#onBroken(`A reader thread could not start: ${(error as Error).message}`);
+      return undefined;
+    }
   }
 
   #take(message: FromReader): void {

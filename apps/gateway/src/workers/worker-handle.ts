@@ -26,14 +26,18 @@ export class WorkerHandle {
     this.#worker = worker;
     this.link = new ProcessLink<WorkerCalls, ControlCalls>((batch) => this.#send(batch), handlers);
     worker.on("message", (batch: Batch) => this.link.receive(batch));
-    // What cannot be sent was for a process that is ending, which is told by its end.
-    worker.on("error", () => undefined);
     this.ended = new Promise((resolve) => {
-      worker.once("exit", (code: number | null, signal: string | null) => {
-        const how = signal === null ? `with exit code ${code}` : `by ${signal}`;
+      const end = (how: string): void => {
         this.link.lost(`The worker ended ${how}`);
         ended(how);
         resolve();
+      };
+      worker.once("exit", (code: number | null, signal: string | null) => {
+        end(signal === null ? `with exit code ${code}` : `by ${signal}`);
+      });
+      worker.on("error", (error: Error) => {
+        // What the system gave no process never exits. All else that cannot be sent was for a process that is ending.
+        if (worker.process.pid === undefined) end(`before it began: ${error.message}`);
       });
     });
   }

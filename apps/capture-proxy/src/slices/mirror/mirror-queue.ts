@@ -214,10 +214,8 @@ export class MirrorQueue {
     const nowMs = this.#parts.monotonicMs();
     if (nowMs - this.#startedMs < RESTART_MS) return undefined;
     this.#startedMs = nowMs;
-    const worker = new Worker(new URL("./mirror.worker.ts", import.meta.url), {
-      name: "weir-mirror",
-      resourceLimits: { maxYoungGenerationSizeMb: 16 },
-    });
+    const worker = this.#begin();
+    if (worker === undefined) return undefined;
     worker.unref();
     worker.on("message", (message: FromMirror) => {
       if (message.kind === "taken") return this.#taken?.resolve();
@@ -232,6 +230,19 @@ export class MirrorQueue {
     });
     this.#worker = worker;
     return worker;
+  }
+
+  /** Undefined where the system gives no thread, which the constructor throws. */
+  #begin(): Worker | undefined {
+    try {
+      return new Worker(new URL("./mirror.worker.ts", import.meta.url), {
+        name: "weir-mirror",
+        resourceLimits: { maxYoungGenerationSizeMb: 16 },
+      });
+    } catch (error) {
+      this.#parts.log.warn({ err: error }, "The thread of the mirror could not start");
+      return undefined;
+    }
   }
 
   #failAll(why: string): void {

@@ -34,10 +34,8 @@ export async function compareAside(clock: Clock, comparison: Comparison): Promis
 
 /** The result as JSON text, which keeps long numbers; undefined when it was too much. */
 async function onThread(clock: Clock, comparison: Comparison): Promise<string | undefined> {
-  const thread = new Worker(new URL("./compare-thread.ts", import.meta.url), {
-    workerData: comparison,
-    resourceLimits: { maxOldGenerationSizeMb: MOST_HEAP_MB },
-  });
+  const thread = begin(comparison);
+  if (thread === undefined) return undefined;
   let stopTimer = (): void => undefined;
   const result = await new Promise<string | undefined>((resolve) => {
     stopTimer = clock.after(MOST_MS, () => resolve(undefined));
@@ -48,6 +46,18 @@ async function onThread(clock: Clock, comparison: Comparison): Promise<string | 
   stopTimer();
   await thread.terminate();
   return result;
+}
+
+/** Undefined where the system gives no thread, which the constructor throws. */
+function begin(comparison: Comparison): Worker | undefined {
+  try {
+    return new Worker(new URL("./compare-thread.ts", import.meta.url), {
+      workerData: comparison,
+      resourceLimits: { maxOldGenerationSizeMb: MOST_HEAP_MB },
+    });
+  } catch {
+    return undefined;
+  }
 }
 
 function byBytes(side: DiffSide): DiffSide {

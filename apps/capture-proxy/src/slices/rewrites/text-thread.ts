@@ -47,7 +47,12 @@ export function createTextThread(): TextThread {
   };
   return {
     edit: async (action, bytes, contentType) => {
-      worker ??= start();
+      try {
+        worker ??= start();
+      } catch (error) {
+        // The system gives no thread.
+        return { problem: `the body could not be changed: ${(error as Error).message}` };
+      }
       const job: TextJob = { id: (lastId += 1), action, bytes, contentType };
       const { promise, resolve } = Promise.withResolvers<EditedBytes>();
       waiting.set(job.id, resolve);
