@@ -96,12 +96,38 @@ function rowsBelow(schema: FieldSchema, prefix: string): Row[] {
     const path = prefix === "" ? name : `${prefix}.${name}`;
     rows.push(rowOf(path, field, schema.required?.includes(name) === true), ...rowsBelow(field, path));
   }
-  // Fields that several forms share are told once.
-  for (const branch of schema.anyOf ?? []) rows.push(...rowsBelow(branch, prefix));
+  rows.push(...formRows(schema.anyOf ?? [], prefix));
   if (typeof schema.additionalProperties === "object") {
     rows.push(...rowsBelow(schema.additionalProperties, `${prefix}.*`));
   }
   return rows.filter((row, at) => rows.findIndex(({ field }) => field === row.field) === at);
+}
+
+/** The fields of a block that has several forms, told apart by a field with a fixed value in each: a field is told once. */
+function formRows(forms: readonly FieldSchema[], prefix: string): Row[] {
+  const rows = new Map<string, Row & { readonly kinds: string[] }>();
+  const tag = Object.keys(forms[0]?.properties ?? {}).find((name) =>
+    forms.every(({ properties }) => properties?.[name]?.const !== undefined),
+  );
+  const tagField = tag === undefined || prefix === "" ? tag : `${prefix}.${tag}`;
+  for (const form of forms) {
+    const kind = tag === undefined ? "" : typeText(form.properties?.[tag] ?? {});
+    for (const row of rowsBelow(form, prefix)) {
+      const known = rows.get(row.field);
+      if (known === undefined) rows.set(row.field, { ...row, kinds: [kind] });
+      else {
+        const types = known.type === row.type ? [row.type] : [known.type, row.type];
+        const type = types.join(row.field === tagField ? " " : " or ");
+        const isRequired = known.isRequired && row.isRequired;
+        rows.set(row.field, { ...known, type, isRequired, kinds: [...known.kinds, kind] });
+      }
+    }
+  }
+  return Array.from(rows.values(), ({ kinds, ...row }) => {
+    const isTold = new Set(kinds).size === forms.length || row.description.startsWith("With `");
+    if (tag === undefined || isTold) return row;
+    return { ...row, description: `With \`${tagField}\` ${kinds.join(", ")}. ${row.description}`.trim() };
+  });
 }
 
 function rowOf(field: string, schema: FieldSchema, isRequired: boolean): Row {

@@ -2,7 +2,7 @@
 import { randomBytes } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { dirname, resolve } from "node:path";
-import type { ConfigDocument, Issue, Listener } from "@headworks/gateway-contract";
+import { LONGEST_MS, type ConfigDocument, type Issue, type Listener } from "@headworks/gateway-contract";
 import { DeadlineSweep } from "@headworks/sockets";
 import type { Logger } from "pino";
 import {
@@ -344,6 +344,6 @@ const DRAIN_S = 10;
 export function drainTimeMs({ environment }: ProcessParts, generations: Generations): number {
   return (
     generations.current?.document.gateway.shutdown_timeout_ms ??
-    numberOf(environment["GATEWAY_SHUTDOWN_TIMEOUT_SECS"], DRAIN_S) * 1000
+    Math.min(LONGEST_MS, numberOf(environment["GATEWAY_SHUTDOWN_TIMEOUT_SECS"], DRAIN_S) * 1000)
   );
 }

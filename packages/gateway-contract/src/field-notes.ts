@@ -43,14 +43,14 @@ export const FIELD_NOTES: Readonly<Record<string, string>> = {
   shutdown_timeout_ms: "How long requests may take to end when the gateway stops. Default: 10000.",
   forward_credentials: "Send X-API-Key and the like on to upstreams. Default: false.",
   ssrf_filter:
-    "Keeps connections of webhooks and policy callouts away from ranges of addresses. Present means on; upstreams are not concerned.",
+    "Keeps the connections that the gateway makes on its own account (webhooks, policy callouts, key sets and introspection of token providers, receivers of traces) away from ranges of addresses. Present means on; upstreams are not concerned.",
   "ssrf_filter.enabled": "Default: true when the block is there.",
   "ssrf_filter.deny": "Networks that may not be connected to. Required while the filter is on.",
   "ssrf_filter.allow": "Exceptions: an address in both lists is allowed.",
   "ssrf_filter.allowlist": "Older name of `allow`.",
   "ssrf_filter.normalize_embedded_ipv4":
     "Judge IPv6 addresses that carry an IPv4 address (mapped, NAT64, 6to4, Teredo) by that address too. Default: true.",
-  egress: "How connections of webhooks and policy callouts are made.",
+  egress: "How connections that the gateway makes on its own account are made.",
   "egress.dns_timeout_ms": "Longest name lookup. Default: 2000.",
   jwt_providers:
     "Where the keys of token issuers are. A token needs `exp`: one that never ends is answered with 401, as one that ended is.",

@@ -3,7 +3,8 @@ import { oneOf, Type } from "@headworks/contract-kit";
 /*
  * Keywords of our own: `x-expects` completes "must be …" where a pattern says too little, `x-file` marks paths of files,
  * `x-secret` text that may be a secret reference and is never echoed, `x-uint64` unsigned 64-bit numbers,
- * `x-header-map` header names to values, `x-header-renames` header names to header names, `x-cidr` IP networks.
+ * `x-header-map` header names to values, `x-header-renames` header names to header names, `x-cidr` IP networks,
+ * `x-choices` the values that a text may have where the slice that it belongs to says what is wrong with others.
  */
 
 /** Name of an entity of the document. */
@@ -29,10 +30,13 @@ export const Moment = Type.String({
 /** A path of a file; relative ones start at the configuration file's directory. */
 export const FilePath = Type.String({ minLength: 1, "x-file": true });
 
-const MOST_U32 = 4_294_967_295;
+/** Some 23 days: timers of the runtime end at once beyond 2^31 - 1 ms, and some add to what the document says. */
+export const LONGEST_MS = 2_000_000_000;
 /** A number of milliseconds that must be above zero. */
-export const PositiveMs = Type.Integer({ minimum: 1, maximum: MOST_U32 });
-export const Ms = Type.Integer({ minimum: 0, maximum: MOST_U32 });
+export const PositiveMs = Type.Integer({ minimum: 1, maximum: LONGEST_MS });
+export const Ms = Type.Integer({ minimum: 0, maximum: LONGEST_MS });
+
+const MOST_U32 = 4_294_967_295;
 export const PositiveCount = Type.Integer({ minimum: 1, maximum: MOST_U32 });
 
 /** Weight of an entity when many want in: 0 to 10, 8 and above may use the reserve. */

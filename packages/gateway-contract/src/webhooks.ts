@@ -1,16 +1,16 @@
 import { strictObject, Type } from "@headworks/contract-kit";
 import type { Static } from "typebox";
-import { SecretHeaderMap, SecretText } from "./primitives.ts";
+import { EVENT_KINDS, LONGEST_MS, SecretHeaderMap, SecretText } from "./primitives.ts";
 
 /** Where events are sent. The meaning of each field is checked with the document, so that issues name what is wrong. */
 export const WebhookTarget = strictObject({
   url: Type.String(),
-  events: Type.Array(Type.String()),
+  events: Type.Array(Type.String({ "x-choices": EVENT_KINDS })),
   headers: Type.Optional(SecretHeaderMap),
   timeout_ms: Type.Optional(Type.Integer({ minimum: 1, maximum: 60_000, default: 2000 })),
   max_attempts: Type.Optional(Type.Integer({ minimum: 1, maximum: 10, default: 3 })),
-  backoff_base_ms: Type.Optional(Type.Integer({ minimum: 0, maximum: 4_294_967_295, default: 100 })),
-  backoff_cap_ms: Type.Optional(Type.Integer({ minimum: 0, maximum: 4_294_967_295, default: 1000 })),
+  backoff_base_ms: Type.Optional(Type.Integer({ minimum: 0, maximum: LONGEST_MS, default: 100 })),
+  backoff_cap_ms: Type.Optional(Type.Integer({ minimum: 0, maximum: LONGEST_MS, default: 1000 })),
   /** Adds the three headers of Standard Webhooks. */
   signing: Type.Optional(strictObject({ secret: SecretText })),
 });

@@ -34,13 +34,14 @@ void test("the schema for editors takes and refuses what reading takes and refus
   const validate = compileValueValidator(JSON.parse(toJson(editorSchema())) as TSchema, "document");
   const good = {
     gateway: { name: "g" },
-    webhooks: [{ url: "http://h/", events: [], headers: { "X-A": "b" } }],
+    webhooks: [{ url: "http://h/", events: ["breaker_opened"], headers: { "X-A": "b" } }],
     consumers: [{ name: "c", quotas: { daily_requests: 5 } }],
   };
   assert.deepEqual(validate(good), []);
   for (const bad of [
     { surprise: 1 },
     { webhooks: [{ url: 1 }] },
+    { webhooks: [{ url: "http://h/", events: ["quota_near_limit"] }] },
     { consumers: [{ name: "c", credentials: [{ type: "x" }] }] },
     { webhooks: [{ url: "u", events: [], headers: { a: 1 } }] },
   ]) {

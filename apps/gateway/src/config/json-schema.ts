@@ -25,6 +25,7 @@ function plain(schema: Schema, path: string): PlainSchema {
     if (!keyword.startsWith("x-")) copy[keyword] = value;
   }
   if (schema["x-uint64"] === true) copy["maximum"] = MOST_UINT64;
+  if (schema["x-choices"] !== undefined) copy["enum"] = schema["x-choices"];
   const note = noteOf(path);
   if (note !== undefined) copy["description"] = note;
   if (schema.properties !== undefined) copy["properties"] = members(schema.properties, path);

@@ -105,7 +105,7 @@ const cases: readonly (readonly [string, string, ...string[]])[] = [
   [
     "a number of 30 digits",
     "gateway: {shutdown_timeout_ms: 100000000000000000000000000000}",
-    "out_of_range /gateway/shutdown_timeout_ms 1:32 gateway.shutdown_timeout_ms must be a whole number from 1 to 4294967295; it is 1e+29",
+    "out_of_range /gateway/shutdown_timeout_ms 1:32 gateway.shutdown_timeout_ms must be a whole number from 1 to 2000000000; it is 1e+29",
   ],
   [
     "a ratio out of its bounds",

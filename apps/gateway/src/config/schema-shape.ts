@@ -30,6 +30,7 @@ export interface Schema {
   readonly "x-header-map"?: boolean;
   readonly "x-header-renames"?: boolean;
   readonly "x-cidr"?: boolean;
+  readonly "x-choices"?: readonly string[];
   readonly "x-expects"?: string;
 }
 
@@ -64,6 +65,7 @@ export const KNOWN_KEYWORDS: ReadonlySet<string> = new Set([
   "x-header-map",
   "x-header-renames",
   "x-cidr",
+  "x-choices",
   "x-expects",
 ]);
 

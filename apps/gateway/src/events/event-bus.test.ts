@@ -294,6 +294,7 @@ test("delivery rule 7: an event for a target that is gone waits a day for its re
     ["evt-0-3 gone"],
   );
   assert.equal(taker.taken[0]?.whenBusy, "wait", "a replay waits for a place, it is not dropped");
+  assert.equal(bus.replayed, 2, "what is handed to nobody is not replayed");
 });
 
 test("delivery rule 7: one target that does not answer holds up no other target's replay", async () => {

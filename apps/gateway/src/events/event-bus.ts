@@ -237,7 +237,9 @@ export class EventBus implements EventSink {
 
   async #replay(list: RecipientList): Promise<void> {
     const left = (await this.#store.pending()).filter(({ id }) => !this.#ids.isOwn(id));
-    this.#replayed = left.length;
+    this.#replayed = left.filter(({ kind, targets }) =>
+      targets.some((url) => recipientOf(list, kind, url) !== undefined),
+    ).length;
     const byUrl = new Map<string, OutboxEvent[]>();
     for (const event of left) {
       for (const url of event.targets) {
@@ -254,8 +256,7 @@ export class EventBus implements EventSink {
     const written = Promise.resolve(true);
     for (const { id, kind, envelope, createdMs } of events) {
       if (this.#isStopped) return;
-      const recipients = isKind(kind) ? list.recipientsFor(kind) : [];
-      const recipient = recipients.find((each) => each.url === url);
+      const recipient = recipientOf(list, kind, url);
       if (recipient !== undefined && isKind(kind)) {
         await this.#hand(serialised(id, kind, envelope), recipient, "wait", written);
       } else if (this.#clock.now() - createdMs > ABANDONED_AFTER_MS) {
@@ -280,6 +281,11 @@ function serialised(id: string, kind: EventKind, text: string): SerialisedEvent 
 }
 
 const isKind = (kind: string): kind is EventKind => EVENT_KINDS.some((known) => known === kind);
+
+/** Who gets events of this kind at `url` now; undefined when nobody does any more. */
+function recipientOf(list: RecipientList, kind: string, url: string): Recipient | undefined {
+  return isKind(kind) ? list.recipientsFor(kind).find((each) => each.url === url) : undefined;
+}
 
 async function turnOfEventLoop(): Promise<void> {
   const { promise, resolve } = Promise.withResolvers<undefined>();

@@ -67,6 +67,8 @@ export class Attempt implements AnswerHandler, ExchangeWaiter {
   #timer: NodeJS.Timeout | undefined;
   #discardedBytes = 0;
   #progressMs = 0;
+  /** The head said that all is well; the rest of the answer may say otherwise. */
+  #isGood = false;
   #isHeld = false;
 
   constructor(parts: AttemptParts) {
@@ -143,10 +145,11 @@ export class Attempt implements AnswerHandler, ExchangeWaiter {
     if (this.#phase !== "open") return;
     clearTimeout(this.#timer);
     this.#phase = "answering";
+    this.#isGood = head.status < 500;
     this.trace?.answered(head.status);
     const { group, owner, passEpoch, timeouts } = this.#parts;
     this.endpoint.answered(this.#endpointEpoch, head.status, performance.now() - this.#startedMs);
-    group.settle(passEpoch, head.status < 500);
+    group.settle(passEpoch, this.#isGood);
     owner.answered(this, head);
     const gapMs = timeouts?.write_ms;
     if (gapMs !== undefined && this.#isAnswering && head.status !== 101) this.#watchGaps(gapMs);
@@ -241,6 +244,9 @@ export class Attempt implements AnswerHandler, ExchangeWaiter {
 
   #end(failure?: string): void {
     this.#phase = "over";
+    if (this.#isGood && (failure === undefined || failure === "abandoned")) {
+      this.endpoint.completed(this.#endpointEpoch);
+    }
     this.trace?.ended(failure);
     clearTimeout(this.#timer);
     this.#exchange = undefined;

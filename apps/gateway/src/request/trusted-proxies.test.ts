@@ -40,6 +40,13 @@ const CASES: readonly [string, string[], string, string[], string][] = [
     ["X-Forwarded-For", "10.0.0.3, 10.0.0.2"],
     "10.0.0.3",
   ],
+  [
+    "empty members say nothing",
+    ["10.0.0.0/8"],
+    "10.0.0.1",
+    ["X-Forwarded-For", ", 1.2.3.4,, 10.0.0.2 ,", "X-Forwarded-For", ""],
+    "1.2.3.4",
+  ],
   ["garbage ends the walk", ["10.0.0.0/8"], "10.0.0.1", ["X-Forwarded-For", "1.2.3.4, unknown, 10.0.0.2"], "10.0.0.2"],
   ...[
     ["9.9.9.9:51234", "9.9.9.9"],
@@ -65,10 +72,9 @@ const CASES: readonly [string, string[], string, string[], string][] = [
     "[2001:db8::9]x",
     '"9.9.9.9',
     '""',
-    "",
     "_hidden",
   ].map((member): (typeof CASES)[number] => [
-    `no address is read out of ${member === "" ? "nothing" : member}`,
+    `no address is read out of ${member}`,
     ["10.0.0.0/8"],
     "10.0.0.1",
     ["X-Forwarded-For", `1.2.3.4, ${member}, 10.0.0.2`],

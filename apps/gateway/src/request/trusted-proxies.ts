@@ -18,14 +18,17 @@ export class TrustedProxies {
 
   /**
    * The client's address: the peer's, unless the peer is trusted; then the first address of `X-Forwarded-For`, from
-   * right to left, that is not trusted. A member that names no address ends the walk at the last one that did.
+   * right to left, that is not trusted. Empty members say nothing (RFC 9110 section 5.6.1.2); another one that names no
+   * address ends the walk at the last one that did.
    */
   clientAddress(peer: string, fields: Readonly<RawFields>): string {
     if (!this.includes(peer)) return peer;
     const members = fieldValues(fields, "x-forwarded-for").join(",").split(",").toReversed();
     let client = peer;
     for (const member of members) {
-      const address = addressOf(member.trim());
+      const text = member.trim();
+      if (text === "") continue;
+      const address = addressOf(text);
       if (address === undefined) return client;
       client = address;
       if (!this.includes(address)) return client;

@@ -1,4 +1,4 @@
-import type { Upstream } from "@headworks/gateway-contract";
+import { LONGEST_MS, type Upstream } from "@headworks/gateway-contract";
 import { probeEndpoint, type ProbeQuestion } from "./active-health-probe.ts";
 import type { EndpointWay } from "./endpoint-connection.ts";
 import type { Endpoint } from "./endpoint.ts";
@@ -133,7 +133,7 @@ class ProbeLoop {
       this.#cancel = undefined;
       giveBack();
       endpoint.probed(ok, rules);
-      this.start(rules.intervalMs + this.#parts.random() * rules.jitterMs);
+      this.start(Math.min(LONGEST_MS, rules.intervalMs + this.#parts.random() * rules.jitterMs));
     };
     let way: EndpointWay;
     try {

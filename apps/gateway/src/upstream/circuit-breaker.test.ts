@@ -63,6 +63,16 @@ test("breaker: it turns half-open at the first request after open_ms, not before
   assert.equal(attempt(true), "passed");
 });
 
+test("breaker: another open_ms holds for one that is open, too, from when it opened", () => {
+  const { breaker, attempt, wait } = rig({ consecutive_failures: 1, open_ms: 60_000 });
+  attempt(false);
+  wait(800);
+  breaker.adopt(breakerRules({ consecutive_failures: 1, open_ms: 1000 }));
+  assert.equal(attempt(true), 200);
+  wait(200);
+  assert.equal(attempt(true), "passed");
+});
+
 test("breaker: a failed probe opens it anew", () => {
   const { breaker, seen, attempt, wait } = rig({ consecutive_failures: 1, open_ms: 10 });
   attempt(false);

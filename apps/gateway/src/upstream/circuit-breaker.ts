@@ -73,8 +73,9 @@ export class CircuitBreaker {
     return this.#state === "open" ? Math.max(0, this.#openUntilMs - this.#nowMs()) : 0;
   }
 
-  /** Other parameters from now on; what was counted stays. */
+  /** Other parameters from now on; what was counted stays, and since when it is open. */
   adopt(rules: BreakerRules): void {
+    this.#openUntilMs += rules.openMs - this.#rules.openMs;
     this.#rules = rules;
   }
 

@@ -15,7 +15,9 @@ function rig(block: PassiveHealth = {}, mayEject = true) {
   endpoint.adopt(healthRules(block));
   const attempt = (status: number): void => {
     endpoint.picked(time.nowMs);
-    endpoint.answered(endpoint.dispatched(), status, 1);
+    const epoch = endpoint.dispatched();
+    endpoint.answered(epoch, status, 1);
+    if (status < 500) endpoint.completed(epoch);
   };
   return { endpoint, seen, attempt, time, wait: (ms: number) => (time.nowMs += ms) };
 }
@@ -101,6 +103,33 @@ test("health: a body that breaks off counts against the endpoint in rotation", (
   endpoint.bodyBroke();
   assert.equal(endpoint.health, "ejected");
   endpoint.bodyBroke();
+  assert.equal(endpoint.health, "ejected");
+});
+
+test("health: an endpoint that breaks each body off is out after as many in a row as one that answers nothing", () => {
+  const { endpoint } = rig({ consecutive_failures: 3 });
+  const breakOff = (): void => {
+    endpoint.answered(endpoint.dispatched(), 200, 1);
+    endpoint.bodyBroke();
+  };
+  for (const _ of [1, 2]) breakOff();
+  const whole = endpoint.dispatched();
+  endpoint.answered(whole, 200, 1);
+  endpoint.completed(whole);
+  for (const _ of [1, 2]) breakOff();
+  assert.equal(endpoint.health, "healthy", "a whole answer ended the row");
+  breakOff();
+  assert.equal(endpoint.health, "ejected");
+});
+
+test("health: a body that breaks off makes its answer a failure of the window, not a second answer", () => {
+  const { endpoint, attempt } = rig({ failure_ratio: 0.6, failure_min_volume: 5, consecutive_failures: 1000 });
+  for (const _ of [1, 2, 3, 4]) {
+    endpoint.answered(endpoint.dispatched(), 200, 1);
+    endpoint.bodyBroke();
+  }
+  assert.equal(endpoint.health, "healthy", "four observations are too few");
+  attempt(500);
   assert.equal(endpoint.health, "ejected");
 });
 

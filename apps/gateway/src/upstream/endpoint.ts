@@ -153,8 +153,14 @@ export class Endpoint implements EndpointState {
     if (epoch === this.#epoch && this.#health === "half_open") this.#probes -= 1;
   }
 
+  /** Only now is a row of failures over: an endpoint that breaks each answer off is no better than one that gives none. */
+  completed(epoch: number): void {
+    if (epoch === this.#epoch && this.#health === "healthy") this.#streak = 0;
+  }
+
+  /** What was counted as a success when its head came is a failure. */
   bodyBroke(): void {
-    if (this.#health === "healthy") this.#observe(this.#epoch, false);
+    if (this.#health === "healthy") this.#countFailure();
   }
 
   /**
@@ -194,12 +200,16 @@ export class Endpoint implements EndpointState {
     const nowMs = this.#owner.nowMs();
     if (nowMs - this.#windowStartMs >= rules.windowMs) this.#startWindow(nowMs);
     this.#observations += 1;
-    if (ok) {
-      this.#streak = 0;
-      return;
-    }
+    if (!ok) this.#countFailure();
+  }
+
+  /** It was observed before, perhaps in an earlier window. */
+  #countFailure(): void {
+    const rules = this.#rules;
+    if (rules === undefined) return;
     this.#streak += 1;
     this.#failures += 1;
+    this.#observations = Math.max(this.#observations, this.#failures);
     const isStreak = this.#streak >= rules.consecutiveFailures;
     const isShare =
       this.#observations >= rules.failureMinVolume && this.#failures / this.#observations >= rules.failureRatio;

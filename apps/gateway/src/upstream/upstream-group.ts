@@ -24,6 +24,8 @@ export interface EndpointState {
   failed(epoch: number): void;
   /** The attempt was given up by us (the client went away, a hedge lost): neither success nor failure. */
   abandoned(epoch: number): void;
+  /** An answer below 500 came to its end, or its client left. */
+  completed(epoch: number): void;
   /** The body of an answer broke off: counts against the endpoint, not against the breaker. */
   bodyBroke(): void;
 }
