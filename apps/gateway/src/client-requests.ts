@@ -13,7 +13,7 @@ import type { Generation } from "#request/generation.ts";
 import type { Answer } from "#request/phases.ts";
 import type { Pipeline } from "#request/pipeline.ts";
 import { newRequestId } from "#request/request-id.ts";
-import { checkPath } from "#routing/request-path.ts";
+import { canonicalTarget, checkPath } from "#routing/request-path.ts";
 
 /** What is wrong with a target that nobody may route or forward; undefined when it may be used. */
 export function targetProblem(target: string): string | undefined {
@@ -68,6 +68,7 @@ export function connectionServices(
     request: (head, listener, peer, nowMs, stream) => {
       const generation = generations.current;
       if (generation === undefined) throw new Error("A listener is open before a generation was published");
+      const sentTarget = head.targetForm === "absolute" ? originForm(head.target) : head.target;
       const request = new RequestContext({
         generation,
         listener,
@@ -75,7 +76,8 @@ export function connectionServices(
         startedMs: nowMs,
         version: stream.version,
         method: head.method,
-        target: head.targetForm === "absolute" ? originForm(head.target) : head.target,
+        target: canonicalTarget(sentTarget),
+        sentTarget,
         authority: head.authority,
         fields: head.fields,
         framing: head.framing,

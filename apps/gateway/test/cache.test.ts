@@ -167,6 +167,25 @@ test("cache: key: consumers, hosts and queries do not see each other's answers",
   assert.equal(await ask(gateway, "/?a"), "200 miss answer 7");
 });
 
+test("cache: key: what a trusted proxy says of scheme, host and port tells answers apart", async () => {
+  await using origin = await startOrigin({ handler: counting() });
+  const document = documentFor(origin, { ttl_secs: 10 });
+  await using gateway = await startGateway({ ...document, gateway: { trusted_proxies: ["127.0.0.0/8"] } });
+  const variants = [
+    [],
+    ["X-Forwarded-Host: a.test"],
+    ["X-Forwarded-Host: b.test"],
+    ["X-Forwarded-Proto: https"],
+    ["X-Forwarded-Port: 8443"],
+  ];
+  for (const outcome of ["miss", "hit"]) {
+    for (const [index, fields] of variants.entries()) {
+      assert.equal(await ask(gateway, "/", ...fields), `200 ${outcome} answer ${index + 1}`, fields.join());
+    }
+  }
+  assert.equal(await ask(gateway, "/", "X-Forwarded-Host: A.test"), "200 hit answer 2");
+});
+
 /** An origin whose answers wait until the test lets them go. */
 async function held(): Promise<Origin & { readonly open: ((body: string, status?: number) => void)[] }> {
   const open: ((body: string, status?: number) => void)[] = [];

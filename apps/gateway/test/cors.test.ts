@@ -72,6 +72,19 @@ test("cors preflight: 204 by the gateway before authentication, never proxied; r
   assert.equal(origin.requests.length, 0);
 });
 
+test("cors preflight: without allowed_methods, those of the route are allowed, and all others would be refused", async () => {
+  await using origin = await startOrigin();
+  await using gateway = await gatewayFor(origin, { allowed_origins: ["*"] }, { methods: ["GET", "HEAD"] });
+  for (const [method, expected] of [
+    ["GET", "GET, HEAD"],
+    ["PUT", undefined],
+  ] as const) {
+    const fields = ["Origin: http://a.test", `Access-Control-Request-Method: ${method}`];
+    const answer = await gateway.send({ method: "OPTIONS", path: "/", fields });
+    assert.equal(answer.header("access-control-allow-methods"), expected);
+  }
+});
+
 test("cors: an OPTIONS that is no preflight goes the way of every request", async () => {
   await using origin = await startOrigin();
   await using gateway = await gatewayFor(origin, block, { auth_required: false });

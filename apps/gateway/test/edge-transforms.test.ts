@@ -63,3 +63,20 @@ test("transforms: values of headers may be references to secrets, on the way to 
   );
   assert.deepEqual([answer.header("x-set"), answer.header("x-empty")], ["k-1", ""]);
 });
+
+test("transforms: text beyond ASCII is UTF-8 on the wire, as a route's own answers and criteria have it", async () => {
+  await using origin = await startOrigin({ handler: (_request, response) => response.end("ok") });
+  const changes = { headers: { set: { "X-Cup": "é☕" }, add: { "X-More": "ü" } } };
+  await using gateway = await startGateway({
+    ...serving("api", [origin.port]),
+    routes: [proxied("api", "/", { transforms: { request: changes, response: changes } })],
+  });
+  const answer = await gateway.send({ path: "/" });
+  const text = (latin1: string | undefined): string => Buffer.from(latin1 ?? "", "latin1").toString();
+  assert.deepEqual([text(answer.header("x-cup")), text(answer.header("x-more"))], ["é☕", "ü"]);
+  const seen = origin.requests[0]?.rawHeaders ?? [];
+  assert.deepEqual(
+    ["X-Cup", "X-More"].map((name) => text(seen[seen.indexOf(name) + 1])),
+    ["é☕", "ü"],
+  );
+});

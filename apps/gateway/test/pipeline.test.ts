@@ -68,6 +68,29 @@ test("a request is proxied with its path, query, fields and body, and the answer
   }
 });
 
+test("another spelling of a path is the same path, for its route and for its upstream", async () => {
+  await using origin = await startOrigin();
+  await using gateway = await startGateway({
+    ...serving("api", [origin.port]),
+    consumers: [{ name: "acme", credentials: [{ type: "api_key", key: "key-of-acme" }] }],
+    routes: [
+      proxied("closed", "/auth", { service: "api", auth_required: true }),
+      proxied("french", "/caf%c3%a9", { service: "api", action: { type: "proxy", rewrite: { type: "strip_prefix" } } }),
+      proxied("api"),
+    ],
+  });
+  for (const path of ["/auth/x", "/%61uth/x", "/au%74%68/x"]) {
+    assert.equal((await gateway.send({ path })).status, 401, path);
+  }
+  assert.equal(origin.requests.length, 0);
+  await gateway.send({ path: "/%61uth/%7e%2f?q=%61", fields: ["X-API-Key: key-of-acme"] });
+  await gateway.send({ path: "/caf%C3%A9/menu" });
+  assert.deepEqual(
+    origin.requests.map(({ url }) => url),
+    ["/auth/~%2f?q=%61", "/menu"],
+  );
+});
+
 test("what a client says about itself is removed first and set last, underscore spellings included", async () => {
   await using origin = await startOrigin();
   await using gateway = await startGateway({ ...serving("api", [origin.port]), routes: [proxied("api")] });

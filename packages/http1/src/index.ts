@@ -42,6 +42,7 @@ export {
   responseHeadText,
 } from "./serialize.ts";
 export { ownText } from "./own-text.ts";
+export { wireText } from "./wire-text.ts";
 export { announcedFraming } from "./http2-framing.ts";
 export { CONNECTION_FIELDS, readHttp2Request, type Http2Request, type Http2RequestProblem } from "./http2-request.ts";
 export { isAuthority, isAuthorityWithPort } from "./authority.ts";

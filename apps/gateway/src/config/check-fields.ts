@@ -1,6 +1,7 @@
 // Tested by check-document.test.ts
 import { parseNetwork } from "@headworks/host-patterns";
 import type { ConfigDocument } from "@headworks/gateway-contract";
+import { wireText } from "@headworks/http1";
 import type { IssueReport } from "#slice.ts";
 import { annotatedFields } from "./annotated-fields.ts";
 import type { Place } from "./pointer.ts";
@@ -9,7 +10,7 @@ import type { SecretResolver } from "./secrets.ts";
 import { named } from "./structure.ts";
 
 const TOKEN = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/;
-/** Field values of RFC 9110 section 5.5, without space at their ends; nothing beyond latin1 can be sent. */
+/** Field values of RFC 9110 section 5.5, without space at their ends, as they stand on the wire. */
 const FIELD_VALUE = /^(?:[!-~\x80-\xff](?:[\t -~\x80-\xff]*[!-~\x80-\xff])?)?$/;
 
 /** Checks what the schema marks wherever it stands: secret references, header names and values, networks. */
@@ -47,7 +48,7 @@ function checkHeader(
   const outcome = secrets?.resolve(text);
   // Reported with all other secrets.
   if (outcome !== undefined && !outcome.ok) return;
-  if (FIELD_VALUE.test(outcome?.secret.reveal() ?? text)) return;
+  if (FIELD_VALUE.test(wireText(outcome?.secret.reveal() ?? text))) return;
   report.error(
     "bad_header",
     place,

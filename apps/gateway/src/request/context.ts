@@ -34,10 +34,12 @@ export class RequestContext {
   readonly startedMs: number;
   readonly version: "1.0" | "1.1" | "2";
   readonly method: string;
-  /** Target in origin form as it was sent, path and query. */
+  /** Target in origin form, path and query; the path is canonical. */
   readonly target: string;
   /** The part of `target` before `?`; checked: no dot segments, no backslash, no control bytes. */
   readonly path: string;
+  /** `target` as the client wrote it, and perhaps signed it. */
+  readonly sentTarget: string;
   /** The part behind `?`, raw; undefined without `?`. */
   readonly query: string | undefined;
   /** Host and port the client asked for. */
@@ -83,6 +85,8 @@ export class RequestContext {
     readonly version: "1.0" | "1.1" | "2";
     readonly method: string;
     readonly target: string;
+    /** Unless it is the target. */
+    readonly sentTarget?: string;
     readonly authority: string | undefined;
     readonly fields: Readonly<RawFields>;
     readonly framing: Framing;
@@ -95,6 +99,7 @@ export class RequestContext {
     this.version = parts.version;
     this.method = parts.method;
     this.target = parts.target;
+    this.sentTarget = parts.sentTarget ?? parts.target;
     const mark = parts.target.indexOf("?");
     this.path = mark === -1 ? parts.target : parts.target.slice(0, mark);
     this.query = mark === -1 ? undefined : parts.target.slice(mark + 1);

@@ -176,11 +176,44 @@ function withoutNamed(fields: RawFields, named: ReadonlySet<string>): RawFields 
 }
 
 /**
- * The fields of a request for its upstream, without Host and framing: what concerns the client's connection is left
- * out, whatever a client may not say about itself is removed before the gateway says it (engine rules 11 and 12). What
- * a trusted proxy says of scheme, host and port, which it alone has seen, stays.
+ * Where the client sent its request, as its upstream is told: what it asked of this gateway, or what a trusted proxy, which
+ * alone has seen it, says.
  */
-export function upstreamRequestFields(request: RequestContext): RawFields {
+export function askedOrigin({ generation, listener, peer, authority, fields }: RequestContext): AskedOrigin {
+  const asked: AskedOrigin = { scheme: listener.isSecure ? "https" : "http", host: authority, port: undefined };
+  if (!generation.trustedProxies.includes(peer.address)) return asked;
+  const { requests } = generation.requestIdField ?? X_REQUEST_ID;
+  for (let at = 0; at < fields.length; at += 2) {
+    const value = fields[at + 1] ?? "";
+    switch (requests.of(fields[at] ?? "")) {
+      case TREATMENT.forwardedProto:
+        if (SCHEME.test(value)) asked.scheme = value;
+        break;
+      case TREATMENT.forwardedHost:
+        if (value !== "") asked.host = value;
+        break;
+      case TREATMENT.forwardedPort:
+        if (PORT.test(value)) asked.port = value;
+        break;
+      default:
+    }
+  }
+  return asked;
+}
+
+interface AskedOrigin {
+  scheme: string;
+  host: string | undefined;
+  port: string | undefined;
+}
+
+/**
+ * The fields of a request for its upstream, without Host and framing: what concerns the client's connection is left
+ * out, whatever a client may not say about itself is removed before the gateway says it (engine rules 11 and 12). `TE`
+ * concerns one connection of HTTP/1.1, while a request of HTTP/2 says with it that it takes trailers (RFC 9113 section
+ * 8.2.2), which gRPC asks for.
+ */
+export function upstreamRequestFields(request: RequestContext, toHttp2 = false): RawFields {
   const { fields, peer } = request;
   const idField = request.generation.requestIdField ?? X_REQUEST_ID;
   const treatments = idField.requests;
@@ -189,9 +222,6 @@ export function upstreamRequestFields(request: RequestContext): RawFields {
   let named: Set<string> | undefined;
   let forwardedFor = "";
   let forwarded = "";
-  let scheme = request.listener.isSecure ? "https" : "http";
-  let host = request.authority;
-  let port: string | undefined;
   for (let at = 0; at < fields.length; at += 2) {
     const name = fields[at] ?? "";
     const value = fields[at + 1] ?? "";
@@ -210,26 +240,18 @@ export function upstreamRequestFields(request: RequestContext): RawFields {
       case TREATMENT.forwarded:
         forwarded += `${value}, `;
         break;
-      case TREATMENT.forwardedProto:
-        if (fromTrusted && SCHEME.test(value)) scheme = value;
-        break;
-      case TREATMENT.forwardedHost:
-        if (fromTrusted && value !== "") host = value;
-        break;
-      case TREATMENT.forwardedPort:
-        if (fromTrusted && PORT.test(value)) port = value;
-        break;
       case TREATMENT.maxForwards:
         kept.push(name, countedDown(request.method, value));
         break;
       case TREATMENT.te:
-        if (/(?:^|,)[ \t]*trailers[ \t]*(?:,|$)/i.test(value)) kept.push("TE", "trailers");
+        if (toHttp2 && /(?:^|,)[ \t]*trailers[ \t]*(?:,|$)/i.test(value)) kept.push("TE", "trailers");
         break;
       default:
     }
   }
   if (named !== undefined) kept = withoutNamed(kept, named);
   if (request.credentialFields !== undefined) kept = withoutNamed(kept, request.credentialFields);
+  const { scheme, host, port } = askedOrigin(request);
   kept.push("X-Forwarded-For", fromTrusted ? forwardedFor + peer.address : peer.address, "X-Forwarded-Proto", scheme);
   if (host !== undefined) kept.push("X-Forwarded-Host", host);
   if (port !== undefined) kept.push("X-Forwarded-Port", port);

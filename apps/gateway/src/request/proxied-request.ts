@@ -203,7 +203,7 @@ export class ProxiedRequest implements ClientHandler, AttemptOwner {
 
   send(attempt: Attempt, exchange: UpstreamExchange): void {
     const { request } = this.#delivery;
-    const fields = upstreamRequestFields(request);
+    const fields = upstreamRequestFields(request, this.#isHttp2);
     attempt.trace?.send(fields, this.#target ?? "/");
     this.#action.changeFields?.(request, fields);
     exchange.send({

@@ -1,7 +1,6 @@
 import type { Action, Route } from "@headworks/gateway-contract";
-import type { RawFields } from "@headworks/http1";
+import { wireText, type RawFields } from "@headworks/http1";
 import type { Answer, Refusal } from "#request/phases.ts";
-import { wireText } from "./wire-text.ts";
 
 /** The parts of a request that an answer may depend on; a `RequestContext` has them. */
 export interface AnswerRequest {

@@ -6,6 +6,7 @@ import type { IssueReport } from "#slice.ts";
 import { HOST } from "./check-criteria.ts";
 import { pathProblem, patternProblem, type Place } from "./path-problems.ts";
 import { barePrefix, hasPrefix, parameterNames, parseTemplate } from "./path-template.ts";
+import { canonicalTarget } from "./request-path.ts";
 import { parseSubstitution } from "./substitution.ts";
 
 /** Reports what a route cannot do, or would do without effect. */
@@ -43,7 +44,7 @@ function checkRewrite(rewrite: Rewrite, route: Route, place: Place, report: Issu
 function literalPath(route: Route): string | undefined {
   const { type, value } = route.match.path;
   if (type === "regex" || /[{}]/.test(value)) return undefined;
-  return type === "prefix" ? barePrefix(value) : value;
+  return type === "prefix" ? barePrefix(value) : canonicalTarget(value);
 }
 
 function checkReplacePrefix(

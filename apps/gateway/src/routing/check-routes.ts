@@ -4,6 +4,7 @@ import { checkAction } from "./check-actions.ts";
 import { checkCriteria } from "./check-criteria.ts";
 import { isOwnPath } from "./own-paths.ts";
 import { barePrefix, parseTemplate, templateForm } from "./path-template.ts";
+import { canonicalTarget } from "./request-path.ts";
 import { pathProblem, patternProblem, type Place } from "./path-problems.ts";
 
 /** Reports what the schema cannot say about routes: paths, criteria and actions; and routes that never get a request. */
@@ -14,7 +15,7 @@ export function checkRoutes(document: ConfigDocument, report: IssueReport): void
     const { path } = route.match;
     const value = [...place, "match", "path", "value"];
     const problem = matchPathProblem(path);
-    if (path.type === "exact" && isOwnPath(path.value)) {
+    if (path.type === "exact" && isOwnPath(canonicalTarget(path.value))) {
       const message = `The route "${route.name}" never gets a request: the gateway answers ${path.value} itself`;
       report.warning("route_shadowed", value, message);
     }

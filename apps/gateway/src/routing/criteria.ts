@@ -1,7 +1,6 @@
 // Tested by route-table.test.ts
 import type { Match } from "@headworks/gateway-contract";
-import { fieldValue, fieldValues, type RawFields } from "@headworks/http1";
-import { wireText } from "./wire-text.ts";
+import { fieldValue, fieldValues, wireText, type RawFields } from "@headworks/http1";
 
 /** The parts of a request that criteria look at; a `RequestContext` has them. */
 export interface CriteriaRequest {

@@ -1,13 +1,13 @@
 import type { ConfigDocument, Match, Route } from "@headworks/gateway-contract";
+import { wireText } from "@headworks/http1";
 import { compileCriteria, type CriteriaRequest } from "./criteria.ts";
 import { compilePathPattern } from "./path-pattern.ts";
 import { isOwnPath } from "./own-paths.ts";
 import { PathIndex } from "./path-index.ts";
 import { barePrefix, hasPrefix, parseTemplate, templateTakes, type ParameterSink } from "./path-template.ts";
 import { faultSentence } from "./path-problems.ts";
-import { checkPath, type PathFault } from "./request-path.ts";
+import { canonicalTarget, checkPath, type PathFault } from "./request-path.ts";
 import { compileRewrite } from "./rewrite.ts";
-import { wireText } from "./wire-text.ts";
 
 /** A request to be explained; only what routing looks at. */
 export interface ExplainedRequest {
@@ -63,11 +63,12 @@ export interface RouteExplanation {
 export function explainRoute(document: Pick<ConfigDocument, "routes">, asked: ExplainedRequest): RouteExplanation {
   const { routes } = document;
   const nothing = { route: null, fault: null, parameters: null, upstream_target: null };
-  const fault = checkPath(asked.target);
+  const target = canonicalTarget(asked.target);
+  const fault = checkPath(target);
   if (fault !== "ok") {
     return { ...nothing, decision: "refused", reason: faultSentence(fault), fault, routes: [] };
   }
-  const request = criteriaRequest(asked);
+  const request = criteriaRequest({ ...asked, target });
   if (isOwnPath(request.path)) {
     return { ...nothing, decision: "gateway", reason: `The gateway answers ${request.path} itself`, routes: [] };
   }

@@ -1,6 +1,6 @@
 import type { Match } from "@headworks/gateway-contract";
 import { NONE } from "./hash-index.ts";
-import { barePrefix, parseTemplate, type ParameterSink } from "./path-template.ts";
+import { barePrefix, parseTemplate, templateForm, type ParameterSink } from "./path-template.ts";
 import { PatternShelves } from "./pattern-shelves.ts";
 import { PrefixTable } from "./prefix-table.ts";
 import { TemplateTable } from "./template-table.ts";
@@ -30,7 +30,7 @@ export class PathIndex {
     this.#hasPrefixes = paths.some(({ type }) => type === "prefix");
   }
 
-  /** The route that the path decides on, or {@link NONE}; sets the parameters of the path, or undefined. */
+  /** The route that the canonical path decides on, or {@link NONE}; sets the parameters of the path, or undefined. */
   find(path: string, sink: ParameterSink): number {
     sink.pathParameters = undefined;
     if (path.charCodeAt(0) !== SLASH) return NONE;
@@ -58,7 +58,10 @@ export class PathIndex {
     const segments = parseTemplate(value);
     if (typeof segments === "string") throw new RangeError(`path ${value}: ${segments}`);
     if (segments.some(({ kind }) => kind === "parameter")) this.#templates.add(segments, route);
-    else if (!this.#static.has(value)) this.#static.set(value, route);
+    else {
+      const path = templateForm(segments);
+      if (!this.#static.has(path)) this.#static.set(path, route);
+    }
   }
 
   #longestPrefix(path: string): number {

@@ -1,4 +1,6 @@
 // Tested by path-index.test.ts and explain.test.ts
+import { canonicalTarget } from "./request-path.ts";
+
 /** One segment of an exact path: its text, or the name of a parameter. */
 export type TemplateSegment =
   | { readonly kind: "static"; readonly text: string }
@@ -12,13 +14,13 @@ export interface ParameterSink {
 const PARAMETER = /^\{([A-Za-z_][A-Za-z0-9_]*)\}$/;
 
 /**
- * Reads the value of an exact path. A segment `{name}` takes any segment that is not empty; every other segment is
+ * Reads the value of an exact path, to be compared with canonical ones. A segment `{name}` takes any segment that is not empty; every other segment is
  * literal. A text is returned for what cannot be read: it says what is wrong.
  */
 export function parseTemplate(value: string): readonly TemplateSegment[] | string {
   const names = new Set<string>();
   const segments: TemplateSegment[] = [];
-  for (const text of value.slice(1).split("/")) {
+  for (const text of canonicalTarget(value).slice(1).split("/")) {
     if (!text.includes("{") && !text.includes("}")) {
       segments.push({ kind: "static", text });
       continue;
@@ -53,11 +55,12 @@ export function parameterNames(segments: readonly TemplateSegment[]): string[] {
   return segments.flatMap((segment) => (segment.kind === "parameter" ? [segment.name] : []));
 }
 
-/** A prefix without its trailing slashes, which do not count: `/v1/` is `/v1`, and `/` is empty. */
+/** A prefix of canonical paths without its trailing slashes, which do not count: `/v1/` is `/v1`, and `/` is empty. */
 export function barePrefix(prefix: string): string {
-  let end = prefix.length;
-  while (end > 0 && prefix.charCodeAt(end - 1) === 0x2f) end -= 1;
-  return prefix.slice(0, end);
+  const path = canonicalTarget(prefix);
+  let end = path.length;
+  while (end > 0 && path.charCodeAt(end - 1) === 0x2f) end -= 1;
+  return path.slice(0, end);
 }
 
 /** Whether the path is the bare prefix, or goes on behind it with a slash: `/v1` has `/v1/x`, never `/v10`. */

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
-import { checkPath, type PathFault } from "./request-path.ts";
+import { canonicalTarget, checkPath, type PathFault } from "./request-path.ts";
 
 const PASS: readonly string[] = [
   "/",
@@ -91,6 +91,54 @@ test("no server that decodes once, strips parameters, or takes backslashes for s
     { numRuns: 20_000 },
   );
 });
+
+for (const [what, sent, canonical] of [
+  ["letters, digits and -._~ are what they stand for", "/%61%44%6Din/%7e%2D%5f%30", "/aDmin/~-_0"],
+  ["dots of a name, too", "/a%2ejs", "/a.js"],
+  ["other encodings have upper-case digits", "/t%c3%A9/%e2%82%ac%20%7b", "/t%C3%A9/%E2%82%AC%20%7B"],
+  ["what may delimit stays as it was sent", "/a%2fb%2Fc%3b%3B%3f%40%5c%25", "/a%2fb%2Fc%3b%3B%3f%40%5c%25"],
+  ["nothing is decoded twice", "/%2561", "/%2561"],
+  ["the query is the client's", "/%61?%61=%7e&%zz", "/a?%61=%7e&%zz"],
+  ["a path that is refused is not made one that is not", "/%61%2%35", "/%61%2%35"],
+  ["nothing to do", "/plain/path?q=%41", "/plain/path?q=%41"],
+] as const) {
+  test(`canonical: ${what}`, () => assert.equal(canonicalTarget(sent), canonical));
+}
+
+test("a canonical path means what was sent, stays as it is, and is refused when that is", () => {
+  const piece = fc.constantFrom(
+    "/",
+    ".",
+    "%2e",
+    "%61",
+    "a",
+    "%2f",
+    "%2F",
+    "%c3%a9",
+    "%C3",
+    "%",
+    "%2",
+    "%00",
+    "%25",
+    "6",
+    "?",
+  );
+  const targets = fc.array(piece, { maxLength: 10 }).map((pieces) => `/${pieces.join("")}`);
+  fc.assert(
+    fc.property(targets, (target) => {
+      const canonical = canonicalTarget(target);
+      assert.equal(checkPath(canonical) === "ok", checkPath(target) === "ok");
+      assert.equal(canonicalTarget(canonical), canonical);
+      if (checkPath(target) !== "ok") return;
+      const read = (text: string): string => Buffer.from(unescaped(text.split("?")[0] ?? ""), "latin1").toString("hex");
+      assert.equal(read(canonical), read(target));
+    }),
+    { numRuns: 20_000 },
+  );
+});
+
+const unescaped = (path: string): string =>
+  path.replaceAll(/%([0-9A-Fa-f]{2})/gu, (_, hex: string) => String.fromCharCode(Number.parseInt(hex, 16)));
 
 /** What servers behind a gateway make of a path. */
 function readings(path: string): string[] {

@@ -42,9 +42,8 @@ const NOT_ENCODED = -1;
  * encoded slash or backslash), a backslash, a byte outside visible ASCII, a fragment, a `%` without two hexadecimal
  * digits, `%00`, and overlong UTF-8 (RFC 3629 section 3), which hides a character from whoever does not decode it.
  *
- * Everything else passes byte for byte, because nothing is decoded between here and the upstream: `%2f` stays `%2f`,
- * is no segment boundary for routes, and `//` stays an empty segment. Merging slashes here would make the path that
- * was asked for differ from the path that is forwarded.
+ * Everything else passes as {@link canonicalTarget} has it: `%2f` stays `%2f`, is no segment boundary for routes, and
+ * `//` stays an empty segment.
  */
 export function checkPath(target: string): "ok" | PathFault {
   if (target === "") return "empty";
@@ -65,6 +64,39 @@ export function checkPath(target: string): "ok" | PathFault {
     else return kind === HASH ? "fragment" : "forbidden-character";
   }
   return "ok";
+}
+
+/** What `%xx` is in a canonical path, by the byte that it stands for; undefined for what stays as it was sent. */
+const CANONICAL: readonly (string | undefined)[] = Array.from({ length: 256 }, (_, byte) => {
+  const character = String.fromCharCode(byte);
+  if (/[A-Za-z0-9._~-]/.test(character)) return character;
+  if (/[:/?#[\]@!$&'()*+,;=%\\]/.test(character)) return undefined;
+  return `%${byte.toString(16).toUpperCase().padStart(2, "0")}`;
+});
+
+/**
+ * A target as routes are chosen by and upstreams get it. In the path, encodings of letters, digits and `-._~` are what
+ * they stand for, since every server takes them for that (RFC 3986 section 6.2.2.2): otherwise `/%61dmin` would go
+ * another way than `/admin` and arrive at the same place. Other encodings have upper-case digits, except those of
+ * characters that may delimit something and of `%`, which stay as they were sent. A path with a `%` that encodes nothing
+ * is given back as it is, to be refused by {@link checkPath}.
+ */
+export function canonicalTarget(target: string): string {
+  const first = target.indexOf("%");
+  if (first === -1) return target;
+  const mark = target.indexOf("?");
+  const end = mark === -1 ? target.length : mark;
+  let canonical = "";
+  let from = 0;
+  for (let at = first; at !== -1 && at < end; at = target.indexOf("%", at + 3)) {
+    const byte = encodedByte(target, at);
+    if (byte === NOT_ENCODED) return target;
+    const text = CANONICAL[byte];
+    if (text === undefined || target.startsWith(text, at)) continue;
+    canonical += target.slice(from, at) + text;
+    from = at + 3;
+  }
+  return from === 0 ? target : canonical + target.slice(from);
 }
 
 /** The query reaches the upstream as it came, so only what cannot stand in a target at all is refused. */

@@ -2,6 +2,7 @@ import type { Cache } from "@headworks/gateway-contract";
 import { fieldValue, fieldValues, hasBody, hasField, type Framing, type RawFields } from "@headworks/http1";
 import { parseHttpDate } from "@headworks/http-fields";
 import type { RequestContext } from "#request/context.ts";
+import { askedOrigin } from "#request/forwarded-fields.ts";
 import type { AnswerHead } from "#request/phases.ts";
 
 /**
@@ -34,12 +35,19 @@ const LENGTHS_OF_PERSONAL: ReadonlySet<number> = new Set([...PERSONAL, ...CREDEN
  * path and query as they were written, and the fields that the operator names. Parts have no line ends.
  */
 export function cacheKey(request: RequestContext, vary: readonly string[]): string {
-  const { route, listener, authority, consumer, target, fields } = request;
-  const scheme = listener.isSecure ? "https" : "http";
+  const { route, consumer, fields } = request;
   const who = consumer === undefined ? "" : `consumer ${consumer.name}`;
-  let key = `${route?.name ?? ""}\n${scheme}\n${authority?.toLowerCase() ?? ""}\n${who}\n${target}`;
+  let key = `${route?.name ?? ""}\n${who}\n${resourceKey(request)}`;
   for (const name of vary) key += hasField(fields, name) ? `\n=${fieldValues(fields, name).join(", ")}` : "\n";
   return key;
+}
+
+/** What tells resources apart: where the request was sent, as its upstream is told, and path and query. */
+export function resourceKey(request: RequestContext): string {
+  const { scheme, host, port } = askedOrigin(request);
+  const authority = request.authority?.toLowerCase() ?? "";
+  const believed = host === request.authority && port === undefined ? "" : `${host?.toLowerCase()} ${port}`;
+  return `${scheme.toLowerCase()}\n${authority}\n${believed}\n${request.target}`;
 }
 
 /** Whether an answer may be kept: 200, for everybody, as long as its upstream does not forbid it. */

@@ -1,6 +1,7 @@
 import { hash } from "node:crypto";
 import { ownText } from "@headworks/http1";
 import type { RequestContext } from "#request/context.ts";
+import { resourceKey } from "./cache-rules.ts";
 
 /** Methods after which a resource is as before (RFC 9110, 9.2.1). */
 const SAFE: ReadonlySet<string> = new Set(["GET", "HEAD", "OPTIONS", "TRACE"]);
@@ -49,7 +50,7 @@ export class ChangedResources {
   }
 }
 
-function resourceOf({ listener, authority, target }: RequestContext): string {
-  const name = `${listener.isSecure ? "https" : "http"}\n${authority?.toLowerCase() ?? ""}\n${target}`;
+function resourceOf(request: RequestContext): string {
+  const name = resourceKey(request);
   return name.length > LONGEST_NAME ? hash("sha256", name) : ownText(name);
 }

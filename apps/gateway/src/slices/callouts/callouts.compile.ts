@@ -1,5 +1,6 @@
 // Tested by callouts.slice.test.ts
 import type { Callout, ConfigDocument, Policy, Route } from "@headworks/gateway-contract";
+import { wireText } from "@headworks/http1";
 import { parseEgressUrl } from "#egress/egress-url.ts";
 import type { CompileScope } from "#slice.ts";
 import { DecisionPoint, type DecisionPointTools } from "./decision-point.ts";
@@ -83,6 +84,8 @@ function compileCallout(
 
 function fieldsOf(callout: Callout, scope: CompileScope): string[] {
   const fields = ["Content-Type", "application/json", "Accept", "application/json", "User-Agent", "gateway-callout"];
-  for (const [name, text] of Object.entries(callout.headers ?? {})) fields.push(name, scope.secret(text).reveal());
+  for (const [name, text] of Object.entries(callout.headers ?? {})) {
+    fields.push(name, wireText(scope.secret(text).reveal()));
+  }
   return fields;
 }

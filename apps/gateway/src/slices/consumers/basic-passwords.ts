@@ -1,6 +1,7 @@
 // Tested by ../../../test/consumers/passwords.test.ts
 import type { Secret } from "@headworks/contract-kit";
 import type { Consumer } from "@headworks/gateway-contract";
+import { wireText } from "@headworks/http1";
 import type { ConsumerIdentity } from "#request/context.ts";
 import type { Clock } from "#slice.ts";
 import { credentialsOf, identityOf } from "./consumer-identity.ts";
@@ -31,6 +32,7 @@ export class BasicPasswords {
   constructor(consumers: readonly Consumer[], secret: (text: string) => Secret, clock: Clock) {
     for (const { consumer, credential } of credentialsOf(consumers, "basic")) {
       const digest = digestOfText(secret(credential.password).reveal());
+      // What RFC 7617 section 2.1 makes clients send.
       const name = wireText(credential.username);
       const passwords = this.#byName.get(name) ?? [];
       passwords.push({ digest, identity: identityOf(consumer, "basic"), isValid: validityOf(credential, clock) });
@@ -53,11 +55,6 @@ export class BasicPasswords {
     }
     return identity;
   }
-}
-
-/** Text as its UTF-8 bytes, one in each character: what RFC 7617 section 2.1 makes clients send. */
-function wireText(text: string): string {
-  return Buffer.from(text, "utf8").toString("latin1");
 }
 
 /** The user and password of RFC 7617: strict base64, with or without padding, and a colon behind the user. */

@@ -43,18 +43,18 @@ export function signingPartsOf({ signing, repeated }: PresentedCredentials): Sig
 /** What of a request is signed besides the signing fields; path and query as they are on the wire. */
 export interface SignedTarget {
   readonly method: string;
-  readonly path: string;
-  readonly query: string | undefined;
+  readonly sentTarget: string;
 }
 
 /** The text that is signed, version 1: eight lines, a line feed between them and none at the end. */
-export function canonicalString(target: SignedTarget, parts: Omit<SigningParts, "signature">): string {
+export function canonicalString({ method, sentTarget }: SignedTarget, parts: Omit<SigningParts, "signature">): string {
+  const mark = sentTarget.indexOf("?");
   return [
     VERSION_TAG,
     parts.keyId,
-    target.method.toUpperCase(),
-    target.path,
-    target.query ?? "",
+    method.toUpperCase(),
+    mark === -1 ? sentTarget : sentTarget.slice(0, mark),
+    mark === -1 ? "" : sentTarget.slice(mark + 1),
     parts.timestamp,
     parts.nonce,
     parts.bodySha256,

@@ -18,11 +18,11 @@ export const cors: GatewaySlice = {
   check: checkCors,
   compile: () => ({
     gateFor: (route: Route): Gate | undefined =>
-      route.cors === undefined ? undefined : preflightGate(new CrossOriginRule(route.cors)),
+      route.cors === undefined ? undefined : preflightGate(new CrossOriginRule(route.cors, route.methods)),
     decoratorFor: (route: Route): Decorator | undefined =>
       route.cors === undefined
         ? undefined
-        : decoratorOf(new CrossOriginRule(route.cors), route.maintenance !== undefined),
+        : decoratorOf(new CrossOriginRule(route.cors, route.methods), route.maintenance !== undefined),
   }),
 };
 
@@ -36,10 +36,13 @@ class CrossOriginRule {
   readonly #answer: readonly string[];
   readonly #preflight: readonly string[];
 
-  constructor(block: Cors) {
+  /** `allowed` are the methods of the route, which answers all others with 405. */
+  constructor(block: Cors, allowed: readonly string[] | undefined) {
     const isOpen = block.allowed_origins.includes("*");
     this.#origins = isOpen ? undefined : new Set(block.allowed_origins.map((origin) => normalOrigin(origin) ?? ""));
-    this.#methods = new Set((block.allowed_methods ?? DEFAULT_METHODS).map((method) => method.toUpperCase()));
+    this.#methods = new Set(
+      (block.allowed_methods ?? allowed ?? DEFAULT_METHODS).map((method) => method.toUpperCase()),
+    );
     this.#headers = new Set(block.allowed_headers?.map((name) => name.toLowerCase()));
     const credentials = block.allow_credentials === true ? ["Access-Control-Allow-Credentials", "true"] : [];
     const exposed = block.expose_headers ?? [];

@@ -32,6 +32,7 @@ const finished = (status: number, durationMs: number, more: object = {}): Finish
   ({
     request: { route: undefined, consumer: undefined, listener: { name: "public" }, ...more },
     status,
+    origin: status < 400 ? "upstream" : "short-circuit",
     durationMs,
   }) as unknown as FinishedRequest;
 
@@ -44,7 +45,10 @@ test("a scrape shows the specification's metrics with their types, labels and va
   metrics.observer?.onFinished(finished(0, 1));
   const route = { name: "v1", priority: 5, document: { deprecation: { since: "x" } } };
   metrics.observer?.onFinished(finished(200, 20, { route, consumer: { name: "acme" }, wasRateLimited: true }));
+  // Not let in, so nobody's use of the old version.
+  metrics.observer?.onFinished(finished(401, 1, { route }));
   const text = await metrics.text(NOTHING);
+  assert.ok(!text.includes('deprecated_requests_total{route="v1",consumer="anonymous"}'));
   for (const line of [
     "# TYPE gateway_events_emitted_total gauge",
     "# TYPE gateway_events_dropped_total gauge",

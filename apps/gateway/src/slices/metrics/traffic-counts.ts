@@ -44,7 +44,7 @@ export class TrafficCounts implements Observer {
   readonly rateLimited = new Map<string, number>();
   readonly shed = new Map<number, number>();
 
-  onFinished({ request, status, durationMs }: FinishedRequest): void {
+  onFinished({ request, status, origin, durationMs }: FinishedRequest): void {
     const { route } = request;
     const name = route?.name ?? UNROUTED;
     const counts = this.#requestCounts(name, request.listener.name);
@@ -57,7 +57,10 @@ export class TrafficCounts implements Observer {
       const priority = request.consumer?.priority ?? route?.priority ?? 0;
       this.shed.set(priority, (this.shed.get(priority) ?? 0) + 1);
     }
-    if (route?.document.deprecation !== undefined) this.#countDeprecated(name, request.consumer?.name ?? "anonymous");
+    // Who was never let in, or only asked what is allowed, does not use the old version.
+    if (route?.document.deprecation !== undefined && origin !== "short-circuit") {
+      this.#countDeprecated(name, request.consumer?.name ?? "anonymous");
+    }
   }
 
   /** What routes had to do lately; what no route took is not among it. */

@@ -1,5 +1,6 @@
 // Tested by ../../../test/tracing.test.ts
 import type { Analytics } from "@headworks/gateway-contract";
+import { wireText } from "@headworks/http1";
 import type { Logger } from "pino";
 import type { EgressDialer } from "#egress/egress-dialer.ts";
 import { parseEgressUrl } from "#egress/egress-url.ts";
@@ -86,7 +87,9 @@ function rulesOf(traces: Traces, scope: CompileScope): ExportRules | undefined {
   const url = parseEgressUrl(traces.url);
   if ("issue" in url) return undefined;
   const fields = ["Content-Type", "application/json", "User-Agent", "gateway-traces"];
-  for (const [name, text] of Object.entries(traces.headers ?? {})) fields.push(name, scope.secret(text).reveal());
+  for (const [name, text] of Object.entries(traces.headers ?? {})) {
+    fields.push(name, wireText(scope.secret(text).reveal()));
+  }
   return {
     url,
     fields,

@@ -1,5 +1,5 @@
 import type { FieldChanges } from "@headworks/gateway-contract";
-import { removeField, setField, type RawFields } from "@headworks/http1";
+import { removeField, setField, wireText, type RawFields } from "@headworks/http1";
 import type { CompileScope } from "#slice.ts";
 
 /**
@@ -12,7 +12,7 @@ export function compileFieldChanges(
 ): ((fields: RawFields) => void) | undefined {
   if (changes === undefined) return undefined;
   const resolved = (values: Readonly<Record<string, string>> = {}): [string, string][] =>
-    Object.entries(values).map(([name, text]) => [name, secret(text).reveal()]);
+    Object.entries(values).map(([name, text]) => [name, wireText(secret(text).reveal())]);
   const set = resolved(changes.set);
   const added = resolved(changes.add).flat();
   const renamed = Object.entries(changes.rename ?? {}).map(([from, to]) => [from.toLowerCase(), to] as const);

@@ -1,5 +1,6 @@
 // Tested by webhooks.slice.test.ts
 import { EVENT_KINDS, type ConfigDocument, type WebhookTarget } from "@headworks/gateway-contract";
+import { wireText } from "@headworks/http1";
 import type { CompileScope } from "#slice.ts";
 import { parseEgressUrl } from "#egress/egress-url.ts";
 import type { DeliveryTarget } from "./delivery-target.ts";
@@ -17,7 +18,9 @@ function compileTarget(target: WebhookTarget, scope: CompileScope): DeliveryTarg
   const url = parseEgressUrl(target.url);
   if ("issue" in url) return undefined;
   const fields = ["Content-Type", "application/json", "User-Agent", "gateway-webhook"];
-  for (const [name, text] of Object.entries(target.headers ?? {})) fields.push(name, scope.secret(text).reveal());
+  for (const [name, text] of Object.entries(target.headers ?? {})) {
+    fields.push(name, wireText(scope.secret(text).reveal()));
+  }
   return {
     key: target.url,
     url,

@@ -1,9 +1,9 @@
-// Tested by route-table.test.ts
+// Tested by ../../../apps/gateway/src/routing/route-table.test.ts
 const encoder = new TextEncoder();
 
 /**
- * Text of the document as it stands on the wire: its UTF-8 bytes, one character each, as the codec gives and takes
- * fields. ASCII text is itself.
+ * Text as it stands on the wire: its UTF-8 bytes, one character each, as this codec gives and takes fields. ASCII text
+ * is itself.
  */
 export function wireText(text: string): string {
   let wire = "";
