@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { startOrigin } from "@headworks/testkit";
+import { rawClient, readResponse, startOrigin } from "@headworks/testkit";
 import { serving, startGateway } from "./gateway-rig.ts";
 import { errorOf, proxied, responding } from "./route-documents.ts";
 
@@ -30,6 +30,41 @@ test("OPTIONS that may not be forwarded any more is answered by the gateway itse
   }
   assert.equal(origin.requests.length, 0);
 });
+
+test("an answer of the gateway's own keeps the connection when the body that it does not want is there", async () => {
+  await using gateway = await startGateway({
+    routes: [responding("own", "/own"), responding("closed", "/closed", { auth_required: true })],
+  });
+  await using client = await rawClient(gateway.port());
+  const post = (path: string, body: string): string => `POST ${path} HTTP/1.1\r\nHost: a\r\n${body}`;
+  await client.write(
+    [
+      post("/own", "Content-Length: 3\r\n\r\nabc"),
+      post("/closed", "Transfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\nX-Trailer: 1\r\n\r\n"),
+      post("/none", "Content-Length: 5\r\n\r\nGET /"),
+      "GET /own HTTP/1.1\r\nHost: a\r\n\r\n",
+    ].join(""),
+  );
+  for (const status of [200, 401, 404, 200]) {
+    const answer = await readResponse(client);
+    assert.deepEqual([answer.status, answer.header("connection")], [status, undefined]);
+  }
+});
+
+for (const [what, body] of [
+  ["still arrives", "Content-Length: 5\r\n\r\nabc"],
+  ["cannot be read", "Transfer-Encoding: chunked\r\n\r\nzz\r\n"],
+  ["waits for 100 Continue", "Content-Length: 3\r\nExpect: 100-continue\r\n\r\n"],
+] as const) {
+  test(`an answer of the gateway's own is the last one where a body that it does not want ${what}`, async () => {
+    await using gateway = await startGateway({ routes: [responding("own", "/own")] });
+    await using client = await rawClient(gateway.port());
+    await client.write(`POST /own HTTP/1.1\r\nHost: a\r\n${body}`);
+    const answer = await readResponse(client);
+    assert.deepEqual([answer.status, answer.header("connection")], [200, "close"]);
+    assert.equal((await client.collect()).length, 0);
+  });
+}
 
 test("OPTIONS * asks the gateway itself and no upstream (RFC 9110, 9.3.7)", async () => {
   await using origin = await startOrigin();

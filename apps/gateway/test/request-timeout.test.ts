@@ -120,6 +120,20 @@ test("request_timeout_ms: an answer that is under way is cut, and the log has it
   assert.deepEqual((await accounts(gateway)).lines, [[200, undefined, false]]);
 });
 
+test("request_timeout_ms: an answer whose end is that of its connection is broken off, not ended", async () => {
+  await using upstream = await startRawServer(async (connection) => {
+    await connection.readUntil("\r\n\r\n");
+    await connection.write("HTTP/1.1 200 OK\r\n\r\nbegun");
+    await connection.collect(20_000);
+  });
+  await using gateway = await startGateway(documentFor(upstream.port));
+  await using client = await rawClient(gateway.port());
+  await client.write("GET / HTTP/1.1\r\nHost: a\r\n\r\n");
+  await client.readUntil("begun");
+  client.socket.once("end", () => client.socket.destroy());
+  assert.equal(((await client.closed) as NodeJS.ErrnoException | undefined)?.code, "ECONNRESET");
+});
+
 test("request_timeout_ms: who waits for a permit is answered in time as well, and keeps neither a permit nor a place", async () => {
   const { server } = await startSilent();
   await using upstream = server;

@@ -55,6 +55,9 @@ export class Http1Connection implements ClientStream, OpenConnection, Timed {
   #isLingering = false;
   #isHeadTimed = false;
   #isBodyWanted = false;
+  /** The head of a request whose body waits was read, and nobody has it yet. */
+  #isDispatchDue = false;
+  #isDiscarding = false;
   #startedMs = 0;
   #isChunkedAnswer = false;
   #requestDeadlineMs = Number.POSITIVE_INFINITY;
@@ -76,15 +79,20 @@ export class Http1Connection implements ClientStream, OpenConnection, Timed {
         onHead: (head) => this.#onHead(head),
         onData: (piece) => {
           this.#state.requestData();
-          this.handler?.onBodyData(piece);
+          if (this.#isBodyWanted) this.handler?.onBodyData(piece);
         },
-        onTrailers: (fields) => this.handler?.onBodyTrailers(fields),
+        onTrailers: (fields) => {
+          if (this.#isBodyWanted) this.handler?.onBodyTrailers(fields);
+        },
         onEnd: () => {
           this.#state.requestEnded();
           if (this.#isBodyWanted) this.handler?.onBodyEnd();
-          else this.#dispatch();
+          else if (!this.#isDiscarding) this.#dispatch();
         },
-        onError: (error) => this.#refuse(error),
+        // What is wrong with a body that nobody wants only ends the connection behind the answer.
+        onError: (error) => {
+          if (!this.#isDiscarding) this.#refuse(error);
+        },
       },
       services.limits,
     );
@@ -124,7 +132,7 @@ export class Http1Connection implements ClientStream, OpenConnection, Timed {
   }
 
   destroy(): void {
-    this.#socket.destroy();
+    this.#breakOff();
   }
 
   // The stream of the present request
@@ -161,6 +169,7 @@ export class Http1Connection implements ClientStream, OpenConnection, Timed {
       this.#writer.flush();
       return;
     }
+    if (!this.#isBodyWanted) this.#discardHeldBody();
     const start = this.#state.answerStarted(framing);
     this.#isChunkedAnswer = start.framing.kind === "chunked";
     if (start.framing.kind === "length") fields.push("Content-Length", String(start.framing.lengthBytes));
@@ -237,8 +246,15 @@ export class Http1Connection implements ClientStream, OpenConnection, Timed {
     if (!isGone && this.#state.mayAnswer && this.handler !== undefined) {
       return this.#timedOut(this.handler, isBodyOwed ? "request_timeout" : "upstream_response_timeout");
     }
+    this.#breakOff();
+  }
+
+  /** Ends the connection. Its client sees a break where an answer was still coming, not an end. */
+  #breakOff(): void {
+    const isAnswering = !this.#isLingering && !this.#state.isIdle && !this.#state.isTunnel;
     this.#clientGone();
-    this.#socket.destroy();
+    if (isAnswering) cutConnection(this.#socket);
+    else this.#socket.destroy();
   }
 
   /** Whoever handles the request answers it, as the last one of this connection. */
@@ -264,7 +280,18 @@ export class Http1Connection implements ClientStream, OpenConnection, Timed {
     if (!hasBody(head.framing)) return;
     // Its body waits until somebody wants it, so that a refusal need not read it.
     this.#reader.pause();
-    this.#dispatch();
+    this.#isDispatchDue = true;
+  }
+
+  /** An answer to a request that is all there keeps the connection, whether or not somebody wanted the body. */
+  #discardHeldBody(): void {
+    const chunk = this.#held;
+    if (chunk === undefined || this.#reader.state !== "body" || this.#state.isAwaitingContinue) return;
+    this.#isDiscarding = true;
+    this.#reader.resume();
+    const at = this.#reader.read(chunk);
+    this.#held = at < chunk.length ? chunk.subarray(at) : undefined;
+    this.#isDiscarding = false;
   }
 
   #dispatch(): void {
@@ -288,7 +315,7 @@ export class Http1Connection implements ClientStream, OpenConnection, Timed {
     } catch (error) {
       this.#services.onDefect(error);
       this.#held = undefined;
-      this.#socket.destroy();
+      this.#breakOff();
     }
   }
 
@@ -300,6 +327,10 @@ export class Http1Connection implements ClientStream, OpenConnection, Timed {
       this.#held = undefined;
       const at = this.#reader.read(chunk);
       if (at < chunk.length) this.#held = chunk.subarray(at);
+      if (this.#isDispatchDue) {
+        this.#isDispatchDue = false;
+        this.#dispatch();
+      }
       if (this.#isBodyWanted) this.handler?.onBodyBatch();
     }
     this.#isWorking = false;

@@ -15,6 +15,7 @@ export interface RequestParts {
   readonly target?: string;
   readonly host?: string;
   readonly fields?: RawFields;
+  readonly trusted?: readonly string[];
 }
 
 /** A document with these routes and nothing else. */
@@ -41,7 +42,7 @@ export function requestFor(parts: RequestParts = {}): RequestContext {
     document: documentOf([]),
     routes: { resolve: () => false },
     routeList: [],
-    trustedProxies: new TrustedProxies([]),
+    trustedProxies: new TrustedProxies(parts.trusted ?? []),
     unroutedGates: new Map(),
   };
   return new RequestContext({

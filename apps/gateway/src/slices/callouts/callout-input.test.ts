@@ -43,3 +43,12 @@ test("of a verified token the claims are told", () => {
     claims: { sub: "7", admin: true },
   });
 });
+
+test("where the client asked is told only as trusted proxies say it", () => {
+  const fields = ["X-Forwarded-Host", "public.test", "X-Forwarded-Proto", "https"];
+  assert.deepEqual(calloutInput(requestFor({ fields })).headers, {});
+  assert.deepEqual(calloutInput(requestFor({ fields, trusted: ["127.0.0.1"] })).headers, {
+    "x-forwarded-host": "public.test",
+    "x-forwarded-proto": "https",
+  });
+});

@@ -2,16 +2,9 @@ import { fieldValues } from "@headworks/http1";
 import type { ConsumerIdentity, RequestContext } from "#request/context.ts";
 
 /** Fields a decision point may see: none of them carries a credential. */
-const SHOWN_FIELDS = [
-  "accept",
-  "accept-language",
-  "content-length",
-  "content-type",
-  "origin",
-  "user-agent",
-  "x-forwarded-host",
-  "x-forwarded-proto",
-] as const;
+const SHOWN_FIELDS = ["accept", "accept-language", "content-length", "content-type", "origin", "user-agent"] as const;
+/** A client could say anything in them. */
+const FIELDS_OF_TRUSTED_PROXIES = ["x-forwarded-host", "x-forwarded-proto"] as const;
 
 /** What a decision point is told about a request. */
 export interface CalloutInput {
@@ -38,7 +31,8 @@ export interface CalloutInput {
 /** The facts of a request that decide; the same facts give the same text, which the cache relies on. */
 export function calloutInput(request: RequestContext): CalloutInput {
   const headers: Record<string, string> = {};
-  for (const name of SHOWN_FIELDS) {
+  const isTrusted = request.generation.trustedProxies.includes(request.peer.address);
+  for (const name of isTrusted ? [...SHOWN_FIELDS, ...FIELDS_OF_TRUSTED_PROXIES] : SHOWN_FIELDS) {
     const values = fieldValues(request.fields, name);
     if (values.length > 0) headers[name] = values.join(", ");
   }
