@@ -96,6 +96,7 @@ export async function openAdminPlane(parts: AdminPlaneParts): Promise<AdminServe
     roles: () => generations.current?.document.admin?.roles,
     audit,
     stopping: () => streams.close(),
+    renewed: () => streams.cut(),
     newRequestId,
     version: VERSION,
     log,

@@ -26,6 +26,8 @@ const document = (webhookPort: number, body = "one") => ({
   ],
 });
 
+const always = (): boolean => true;
+
 interface Stream {
   /** Waits until the text that came so far matches. */
   until(pattern: RegExp): Promise<string>;
@@ -100,10 +102,10 @@ test("streams: 32 at a time, HEAD opens none, and a client that goes makes room"
 test("a stream that nobody reads is let go when too much waits for it, and a quiet one has heartbeats", async () => {
   const journal = new EventJournal();
   const streams = new EventStreams(journal, { heartbeatMs: 5, most: 2, mostWaiting: 2000 });
-  const quiet = streams.open(undefined);
+  const quiet = streams.open(undefined, always);
   await waitUntil(() => String(quiet?.read() ?? "").includes(": here\n\n"), { what: "a heartbeat" });
   quiet?.destroy();
-  const stuck = streams.open(undefined);
+  const stuck = streams.open(undefined, always);
   const payload = { generation: 1, content_hash: 1, route_count: 1 };
   for (let at = 0; at < 20; at += 1) {
     journal.add({ id: `evt-1-${at}`, kind: "config_published", timestamp: "t", gateway: "g", payload });
@@ -111,13 +113,13 @@ test("a stream that nobody reads is let go when too much waits for it, and a qui
   assert.equal(stuck?.destroyed, true);
   await waitUntil(() => streams.size === 0, { what: "both streams gone" });
   streams.close();
-  assert.equal(streams.open(undefined), undefined);
+  assert.equal(streams.open(undefined, always), undefined);
 });
 
 test("nothing comes behind the end of a stream whose client reads slowly, however long it takes", async () => {
   const journal = new EventJournal();
   const streams = new EventStreams(journal, { heartbeatMs: 1, most: 2, mostWaiting: 2000 });
-  const stream = streams.open(undefined);
+  const stream = streams.open(undefined, always);
   const errors: Error[] = [];
   stream?.on("error", (error) => errors.push(error));
   streams.close();

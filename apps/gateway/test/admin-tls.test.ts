@@ -1,7 +1,9 @@
 import assert from "node:assert/strict";
 import { writeFile } from "node:fs/promises";
-import { request } from "node:https";
+import { once } from "node:events";
+import { Agent, request } from "node:https";
 import { generateKeyPairSync } from "node:crypto";
+import type { IncomingMessage } from "node:http";
 import { test } from "node:test";
 import { CertificateAuthority } from "@headworks/tls-authority";
 import { temporaryDirectory, waitUntil, type TemporaryDirectory } from "@headworks/testkit";
@@ -36,16 +38,17 @@ async function writeServer(
   await writeFile(files.cert_file, server.certificatePem);
 }
 
-/** Status and body of one call on a connection of its own. */
+/** Status and body of one call, on a connection of its own unless an agent has one. */
 async function ask(
   gateway: TestGateway,
   servers: CertificateAuthority,
   method: string,
   path: string,
   identity?: Identity,
+  agent: Agent | false = false,
 ): Promise<{ status: number; text: string }> {
   return await new Promise((resolve, reject) => {
-    const options = { method, ca: servers.certificatePem, agent: false as const, ...identity };
+    const options = { method, ca: servers.certificatePem, agent, ...identity };
     const call = request(`${gateway.gateway.adminUrl}${path}`, options, (answer) => {
       let text = "";
       answer.setEncoding("utf8").on("data", (piece: string) => (text += piece));
@@ -137,4 +140,107 @@ test("new certificate files are taken over while the listener stays; files that 
     { what: "the new certificate" },
   );
   await assert.rejects(ask(gateway, laterServers, "GET", "/health", first), "the old authority's operators are gone");
+});
+
+interface EventReader {
+  readonly status: number;
+  /** What came so far. */
+  text(): string;
+  /** Waits until nothing more comes, however it ended. */
+  gone(): Promise<unknown>;
+}
+
+async function readEvents(
+  gateway: TestGateway,
+  servers: CertificateAuthority,
+  identity: Identity,
+  agent: Agent | false = false,
+): Promise<EventReader> {
+  const call = request(`${gateway.gateway.adminUrl}/events/stream`, { ca: servers.certificatePem, agent, ...identity });
+  call.end();
+  const [answer] = (await once(call, "response")) as [IncomingMessage];
+  let text = "";
+  answer.setEncoding("utf8").on("data", (piece: string) => (text += piece));
+  answer.on("error", () => undefined);
+  return {
+    status: answer.statusCode ?? 0,
+    text: () => text,
+    gone: async () => await waitUntil(() => answer.closed, { what: "the end of the stream" }),
+  };
+}
+
+test("an event stream ends with the publication that takes its reader's role away, before that is told; others go on", async () => {
+  await using directory = await temporaryDirectory();
+  const authority = CertificateAuthority.create();
+  await writeServer(directory, authority, authority);
+  const documentFor = (...names: string[]) => ({
+    listeners,
+    routes: [],
+    admin: {
+      ...ADMIN,
+      tls: pathsIn(directory),
+      roles: names.map((name) => ({ match: { san_dns: name }, role: "viewer" as const })),
+    },
+  });
+  await using gateway = await startGateway(documentFor("stays.example", "goes.example"));
+  const stays = await readEvents(gateway, authority, operatorOf(authority, "stays.example"));
+  const goes = await readEvents(gateway, authority, operatorOf(authority, "goes.example"));
+  await waitUntil(() => [stays, goes].every((reader) => reader.text().startsWith("retry")), { what: "both streams" });
+  await gateway.reload(documentFor("stays.example"));
+  await goes.gone();
+  assert.doesNotMatch(goes.text(), /config_published/);
+  await waitUntil(() => /config_published/.test(stays.text()), { what: "the event for who may still read" });
+  assert.equal((await readEvents(gateway, authority, operatorOf(authority, "goes.example"))).status, 403);
+});
+
+test("when the admin API's files are renewed, event streams end with their connections, so that the old authority's operators are gone", async () => {
+  await using directory = await temporaryDirectory();
+  const [servers, operators, later] = [
+    CertificateAuthority.create(),
+    CertificateAuthority.create(),
+    CertificateAuthority.create(),
+  ];
+  await writeServer(directory, servers, operators);
+  await using gateway = await startGateway({ listeners, routes: [], admin: { ...ADMIN, tls: pathsIn(directory) } });
+  const agent = new Agent({ keepAlive: true, maxSockets: 1 });
+  const reader = await readEvents(gateway, servers, operatorOf(operators, "one.example"), agent);
+  await writeFile(directory.file("ca.pem"), later.certificatePem);
+  await reader.gone();
+  await assert.rejects(ask(gateway, servers, "GET", "/health", operatorOf(operators, "one.example"), agent));
+  await waitUntil(
+    async () =>
+      await readEvents(gateway, servers, operatorOf(later, "two.example")).then(
+        ({ status }) => status === 200,
+        () => false,
+      ),
+    { what: "a stream for an operator of the new authority" },
+  );
+});
+
+test("a connection that is busy while the files are renewed has its answer, and no other", async () => {
+  await using directory = await temporaryDirectory();
+  const [servers, operators, later] = [
+    CertificateAuthority.create(),
+    CertificateAuthority.create(),
+    CertificateAuthority.create(),
+  ];
+  await writeServer(directory, servers, operators);
+  await using gateway = await startGateway({ listeners, routes: [], admin: { ...ADMIN, tls: pathsIn(directory) } });
+  const agent = new Agent({ keepAlive: true, maxSockets: 1 });
+  const identity = operatorOf(operators, "one.example");
+  const options = { method: "POST", ca: servers.certificatePem, agent, ...identity };
+  const busy = request(`${gateway.gateway.adminUrl}/config/validate`, {
+    ...options,
+    headers: { expect: "100-continue", "content-type": "application/yaml" },
+  });
+  busy.flushHeaders();
+  await once(busy, "continue");
+  await writeFile(directory.file("ca.pem"), later.certificatePem);
+  await waitUntil(() => gateway.log.some(({ code }) => code === "admin_tls_renewed"), { what: "the new authority" });
+  busy.end("routes: []\n");
+  const [answer] = (await once(busy, "response")) as [IncomingMessage];
+  assert.equal(answer.statusCode, 200);
+  answer.resume();
+  await once(answer, "end");
+  await assert.rejects(ask(gateway, servers, "GET", "/health", identity, agent));
 });

@@ -1,7 +1,7 @@
 // Tested by ../../test/admin.test.ts
 import { createServer as createPlainServer, type Server } from "node:http";
 import { createServer as createSecureServer, Server as SecureServer } from "node:https";
-import type { AddressInfo } from "node:net";
+import type { AddressInfo, Socket } from "node:net";
 import { TLSSocket } from "node:tls";
 import Fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from "fastify";
 import type { Logger } from "pino";
@@ -29,13 +29,18 @@ export interface AdminServerParts {
   readonly version: string;
   /** Ends answers that would go on for ever; the server stops. */
   readonly stopping: () => void;
+  /** Ends the same answers with their connections, whose certificates the authority may no longer name. */
+  readonly renewed: () => void;
   readonly log: Logger;
 }
 
 /** A listening admin API. */
 export interface AdminServer {
   readonly url: string;
-  /** New connections get this from now on, and idle ones end, so that nobody stays whom the authority no longer names. */
+  /**
+   * New connections get this from now on. Others end as soon as they are idle, at their next request, and in the middle
+   * of an answer that would go on for ever, so that nobody stays whom the authority no longer names.
+   */
   renew(material: TlsMaterial): void;
   stop(graceMs: number): Promise<void>;
 }
@@ -49,6 +54,8 @@ const DEV_OPERATOR: Operator = { name: "loopback", role: "admin" };
 export async function openAdminServer(parts: AdminServerParts): Promise<AdminServer> {
   const { tls, log, bind } = parts;
   let server: Server | undefined;
+  let renewals = 0;
+  const madeAfter = new WeakMap<Socket, number>();
   const app = Fastify({
     logger: false,
     schemaController: { compilersFactory: NO_ROUTE_COMPILERS },
@@ -63,6 +70,7 @@ export async function openAdminServer(parts: AdminServerParts): Promise<AdminSer
       server.headersTimeout = 10_000;
       server.requestTimeout = 60_000;
       server.maxConnections = 1000;
+      server.on("secureConnection", (socket: TLSSocket) => madeAfter.set(socket, renewals));
       return server;
     },
   });
@@ -72,8 +80,10 @@ export async function openAdminServer(parts: AdminServerParts): Promise<AdminSer
   );
   app.setErrorHandler((error, request, reply) => sendError(reply, request, error, log));
   app.setNotFoundHandler((request, reply) => sendError(reply, request, notFound(request, reply), log));
-  app.addHook("onRequest", async (request) => {
+  app.addHook("onRequest", async (request, reply) => {
     if (tls === undefined) refuseForeignNames(request);
+    // Busy when the material was renewed, so it was not among the idle ones.
+    else if (madeAfter.get(request.raw.socket) !== renewals) reply.hijack().raw.destroy();
     await Promise.resolve();
   });
   registerOperations(app, parts);
@@ -86,6 +96,8 @@ export async function openAdminServer(parts: AdminServerParts): Promise<AdminSer
     renew: (material) => {
       if (!(server instanceof SecureServer)) return;
       server.setSecureContext({ ...material, minVersion: TLS_RULES.minVersion });
+      renewals += 1;
+      parts.renewed();
       server.closeIdleConnections();
     },
     stop: async (graceMs) => {
@@ -113,7 +125,8 @@ function registerOperations(app: FastifyInstance, parts: AdminServerParts): void
       exposeHeadRoute: name !== "streamEvents",
       url: operation.path.replace(/\{(\w+)\}/g, ":$1"),
       handler: async (request, reply) => {
-        const caller = callerOf(request, parts);
+        const operatorNow = operatorSource(request, parts);
+        const caller = { ...operatorNow(), requestId: request.id };
         const isReading = operation.method === "GET" || operation.access.endsWith(":read");
         const answer = await audited(parts.audit, { name, isReading, caller }, async (note) => {
           if (!allows(caller, operation)) throw new AdminError("role_forbidden");
@@ -123,6 +136,7 @@ function registerOperations(app: FastifyInstance, parts: AdminServerParts): void
             headers: request.headers,
             body: typeof request.body === "string" ? request.body : undefined,
             caller,
+            mayStill: () => allows(operatorNow(), operation),
             note,
           });
         });
@@ -139,7 +153,7 @@ function registerOperations(app: FastifyInstance, parts: AdminServerParts): void
 function registerDashboard(app: FastifyInstance, parts: AdminServerParts): void {
   const page = dashboardPage();
   app.get("/", async (request, reply) => {
-    const caller = callerOf(request, parts);
+    const caller = { ...operatorSource(request, parts)(), requestId: request.id };
     const html = await audited(parts.audit, { name: "getDashboard", isReading: true, caller }, async () => {
       if (caller.role === undefined) throw new AdminError("role_forbidden");
       return await Promise.resolve(page.html);
@@ -175,14 +189,15 @@ async function audited<T>(
   }
 }
 
-function callerOf(request: FastifyRequest, parts: AdminServerParts): Caller {
-  const { socket } = request.raw;
-  const operator = socket instanceof TLSSocket ? operatorOf(socket.getPeerCertificate(), parts.roles()) : DEV_OPERATOR;
-  return { ...operator, requestId: request.id };
+/** Who sends a request, by the bindings that run whenever it is asked. */
+function operatorSource({ raw: { socket } }: FastifyRequest, { roles }: AdminServerParts): () => Operator {
+  if (!(socket instanceof TLSSocket)) return () => DEV_OPERATOR;
+  const certificate = socket.getPeerCertificate();
+  return () => operatorOf(certificate, roles());
 }
 
-function allows(caller: Caller, { access }: Operation): boolean {
-  return caller.role !== undefined && mayDo(caller.role, access);
+function allows({ role }: Operator, { access }: Operation): boolean {
+  return role !== undefined && mayDo(role, access);
 }
 
 /** A web page may lead a browser to a loopback port by a name of its own. */

@@ -18,6 +18,8 @@ export interface HandlerCall {
   readonly body: unknown;
   readonly headers: Readonly<Record<string, string | string[] | undefined>>;
   readonly caller: Caller;
+  /** Whether the bindings that run now allow the caller this operation; an answer may outlive those it was begun under. */
+  readonly mayStill: () => boolean;
   /** Adds a detail to the audit log's entry of this call. Nothing secret. */
   readonly note: (detail: string) => void;
 }
@@ -31,6 +33,7 @@ interface Given {
   readonly headers: HandlerCall["headers"];
   readonly body: string | undefined;
   readonly caller: Caller;
+  readonly mayStill: HandlerCall["mayStill"];
   readonly note: HandlerCall["note"];
 }
 
@@ -44,7 +47,7 @@ interface BoundAnswer {
 export function bindOperation(operation: Operation, handler: AnyHandler): (given: Given) => Promise<BoundAnswer> {
   const validate = compileRequestValidator(operation);
   const isUpload = operation.body !== undefined && "upload" in operation.body;
-  return async ({ params, search, headers, body, caller, note }) => {
+  return async ({ params, search, headers, body, caller, mayStill, note }) => {
     const parsed = isUpload ? undefined : parseJson(body);
     const { issues, values } = validate({ params: { ...params }, query: parseSearch(search), body: parsed });
     if (issues.length > 0) {
@@ -56,6 +59,7 @@ export function bindOperation(operation: Operation, handler: AnyHandler): (given
       body: isUpload ? (body ?? "") : values.body,
       headers,
       caller,
+      mayStill,
       note,
     })) as {
       status: number;

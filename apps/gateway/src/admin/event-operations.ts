@@ -36,9 +36,9 @@ export function eventOperations({ events, webhooks, streams, audit }: EventParts
       const isComplete = page.isComplete && page.events.length <= limit;
       return { status: 200, body: { events: page.events.slice(0, limit), complete: isComplete } };
     },
-    streamEvents: ({ query, headers }: HandlerCall) => {
+    streamEvents: ({ query, headers, mayStill }: HandlerCall) => {
       const { since = headers["last-event-id"] } = query as { since?: string };
-      const stream = streams.open(typeof since === "string" && since !== "" ? since : undefined);
+      const stream = streams.open(typeof since === "string" && since !== "" ? since : undefined, mayStill);
       if (stream === undefined) throw new AdminError("too_many_streams");
       return { status: 200, headers: { "x-accel-buffering": "no" }, body: stream };
     },

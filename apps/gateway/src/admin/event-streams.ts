@@ -34,9 +34,10 @@ export class EventStreams {
 
   /**
    * Events from now on, behind those after `since` that are kept; undefined when there are too many streams. The stream
-   * ends when it is destroyed, when nobody reads it for too long, and with {@link close}.
+   * ends when it is destroyed, when nobody reads it for too long, with {@link cut} and {@link close}, and in place of the
+   * first event that its reader may not read.
    */
-  open(since: string | undefined): Readable | undefined {
+  open(since: string | undefined, mayRead: () => boolean): Readable | undefined {
     if (this.#isClosed || this.#open.size >= this.#limits.most) return undefined;
     const stream = new Readable({ highWaterMark: this.#limits.mostWaiting, encoding: "utf8", read: () => undefined });
     const push = (text: string): void => {
@@ -50,7 +51,11 @@ export class EventStreams {
       if (!page.isComplete) push(": events between are no longer kept\n\n");
       for (const event of page.events) push(eventText(event));
     }
-    const unsubscribe = this.#journal.subscribe((event) => push(eventText(event)));
+    const unsubscribe = this.#journal.subscribe((event) => {
+      // What takes a role away is a publication, and each of those is an event.
+      if (mayRead()) push(eventText(event));
+      else stream.destroy();
+    });
     const heartbeat = setInterval(() => push(": here\n\n"), this.#limits.heartbeatMs);
     const letGo = (): void => {
       unsubscribe();
@@ -62,6 +67,11 @@ export class EventStreams {
       this.#open.delete(stream);
     });
     return stream;
+  }
+
+  /** Ends every stream at once, with its connection and what waits in it; others are opened as before. */
+  cut(): void {
+    for (const stream of this.#open.keys()) stream.destroy();
   }
 
   /** Ends every stream in good order; none is opened any more. */
