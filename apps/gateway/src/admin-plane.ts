@@ -55,10 +55,11 @@ export interface AdminPlaneParts extends Omit<FactSources, "listeners" | "admiss
 /** What operators see of requests under way and of upstreams, and do to these. */
 export type Traffic = Pick<
   Parameters<typeof runtimeOperations>[0],
-  "upstreams" | "recent" | "force" | "purge" | "activeRequests"
+  "upstreams" | "recent" | "force" | "purge" | "activeRequests" | "isReady"
 >;
 
-function trafficHere({ upstreams, pools, pipeline, slices: { cache, metrics } }: AdminPlaneParts): Traffic {
+function trafficHere({ upstreams, pools, pipeline, generations, slices }: AdminPlaneParts): Traffic {
+  const { cache, metrics } = slices;
   return {
     upstreams: () => upstreamSnapshots(upstreams, pools),
     recent: () => metrics.recent(),
@@ -68,6 +69,7 @@ function trafficHere({ upstreams, pools, pipeline, slices: { cache, metrics } }:
       return cache.purge(route) === undefined ? 0 : 1;
     },
     activeRequests: () => pipeline.activeRequests,
+    isReady: () => generations.current !== undefined,
   };
 }
 

@@ -225,13 +225,14 @@ function trafficIn(pool: WorkerPool): Traffic {
   const recent = async (): Promise<RecentTraffic> => await pool.traffic();
   const force = async (forced: ForcedState): Promise<void> => await pool.force(forced);
   const purge = async (route: string | undefined): Promise<number> => await pool.purge(route);
+  const isReady = (): boolean => pool.isReady;
   return {
     get addresses() {
       return pool.addresses;
     },
     listeners: undefined,
     metricsText: async () => await pool.metricsText(),
-    admin: { pipeline: NO_TRAFFIC.pipeline, traffic: { activeRequests, upstreams, recent, force, purge } },
+    admin: { pipeline: NO_TRAFFIC.pipeline, traffic: { activeRequests, isReady, upstreams, recent, force, purge } },
     open: async () => await pool.start(),
     stop: async (graceMs) => await pool.stop(graceMs),
   };

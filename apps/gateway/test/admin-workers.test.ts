@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
+import { constants, copyFile, rename } from "node:fs/promises";
 import { test } from "node:test";
-import { startOrigin } from "@headworks/testkit";
+import { startOrigin, temporaryDirectory, waitUntil } from "@headworks/testkit";
 import { ADMIN } from "./admin-rig.ts";
 import { serving } from "./gateway-rig.ts";
 import { agentsOfWorkers, get, startWorkers } from "./workers-rig.ts";
@@ -60,4 +61,29 @@ test("GET /traffic adds up what all workers handled", async () => {
   } finally {
     for (const agent of agents) agent.destroy();
   }
+});
+
+test("GET /health says ready while at least one worker takes requests, and not ready without any", async () => {
+  await using directory = await temporaryDirectory();
+  const node = directory.file("node");
+  await copyFile(process.execPath, node, constants.COPYFILE_FICLONE);
+  await using gateway = await startWorkers({ routes: [], admin: ADMIN }, { node });
+  const isReady = async (): Promise<unknown> => {
+    const { ready } = (await (await fetch(`${gateway.adminUrl}/health`)).json()) as { ready: unknown };
+    return ready;
+  };
+  const ended = (): number => gateway.lines().filter(({ code }) => code === "worker_ended").length;
+  assert.equal(await isReady(), true);
+  // No other can be started meanwhile.
+  await rename(node, directory.file("away"));
+  const [first = 0, second = 0] = gateway.workerPids();
+  process.kill(first, "SIGKILL");
+  await waitUntil(() => ended() > 0, { what: "the end of one worker" });
+  assert.equal(await isReady(), true);
+  process.kill(second, "SIGKILL");
+  await gateway.child.waitForOutput(new RegExp(`"code":"worker_ended"[^\\n]*"worker_pid":${second}`));
+  assert.equal(await isReady(), false);
+  await rename(directory.file("away"), node);
+  await waitUntil(() => gateway.workerPids().length > 2, { what: "another worker", timeoutMs: 30_000 });
+  assert.equal(await isReady(), true);
 });

@@ -19,6 +19,8 @@ export interface RuntimeParts {
   /** Forgets what is cached of a route, or of all; how many routes that are. */
   readonly purge: (route: string | undefined) => number | Promise<number>;
   readonly activeRequests: () => number | Promise<number>;
+  /** Whether anybody takes requests. */
+  readonly isReady: () => boolean;
   readonly generation: () => number;
   readonly metricsText: () => Promise<string>;
   readonly version: string;
@@ -155,7 +157,7 @@ function processOperations(parts: RuntimeParts) {
     getHealth: async () => ({
       status: 200,
       body: {
-        ready: parts.generation() > 0,
+        ready: parts.isReady(),
         config_generation: parts.generation(),
         upstreams: Object.fromEntries(
           (await parts.upstreams()).map(({ name, endpoints }) => [

@@ -109,6 +109,11 @@ export class WorkerPool implements Followers {
     }
   }
 
+  /** Whether at least one worker takes requests. */
+  get isReady(): boolean {
+    return this.#runningHandles.length > 0;
+  }
+
   async prepare(candidate: AcceptedCandidate, reading: CheckedReading): Promise<readonly Issue[]> {
     const closed = this.#isStarted ? await this.#parts.tryListeners(reading, this.addresses) : [];
     if (closed.length > 0) return closed;
