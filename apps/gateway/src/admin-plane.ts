@@ -87,6 +87,7 @@ export async function openAdminPlane(parts: AdminPlaneParts): Promise<AdminServe
   const place = (path: string): string => resolve(dirname(configFile), path);
   const auditPath = admin.audit_log?.path;
   const nowMs = (): number => clock.now();
+  const startedMs = clock.monotonic();
   const isDevelopment = environment["GATEWAY_ADMIN_DEV"] === "1";
   if (admin.tls === undefined) refuseOpenDoors(bind.address, isDevelopment);
   const audit = auditPath === undefined ? auditInto(log, nowMs) : openAuditLog(place(auditPath), log, nowMs);
@@ -138,8 +139,7 @@ export async function openAdminPlane(parts: AdminPlaneParts): Promise<AdminServe
         generation: () => generations.current?.number ?? 0,
         metricsText: parts.metricsText,
         version: VERSION,
-        startedMs: nowMs(),
-        nowMs,
+        uptimeMs: () => clock.monotonic() - startedMs,
       }),
     } as unknown as Parameters<typeof openAdminServer>[0]["handlers"],
   });

@@ -24,8 +24,8 @@ export interface RuntimeParts {
   readonly generation: () => number;
   readonly metricsText: () => Promise<string>;
   readonly version: string;
-  readonly startedMs: number;
-  readonly nowMs: () => number;
+  /** By a clock that nobody sets. */
+  readonly uptimeMs: () => number;
 }
 
 /** Handlers of everything that looks at, or works, the running gateway. */
@@ -180,7 +180,7 @@ function processOperations(parts: RuntimeParts) {
     getTraffic: async () => ({ status: 200, body: allShares(await parts.recent()) }),
     getVersion: () => ({
       status: 200,
-      body: { version: parts.version, uptime_seconds: Math.floor((parts.nowMs() - parts.startedMs) / 1000) },
+      body: { version: parts.version, uptime_seconds: Math.floor(parts.uptimeMs() / 1000) },
     }),
     getMetrics: async () => ({ status: 200, body: await parts.metricsText() }),
   };
