@@ -54,9 +54,11 @@ export class QuotaGate implements Gate {
     result: ChargeResult,
   ): Verdict {
     switch (result.outcome) {
-      case "charged":
-        for (const budget of result.over) this.#reports.wouldDeny(request, consumer, budget);
+      case "charged": {
+        const binding = bindingBudget(current, result.over);
+        if (binding !== undefined) this.#reports.wouldDeny(request, consumer, binding.budget);
         return undefined;
+      }
       case "exhausted":
         return this.#refuse(request, consumer, current, nowMs, result.budgets);
       case "unsynced":
@@ -75,12 +77,7 @@ export class QuotaGate implements Gate {
     nowMs: number,
     exhausted: readonly BudgetName[],
   ): Verdict {
-    let binding: CurrentBudget | undefined;
-    for (const budget of current) {
-      if (!exhausted.includes(budget.budget)) continue;
-      // Before the later one ends, nothing is admitted.
-      if (binding === undefined || budget.endMs > binding.endMs) binding = budget;
-    }
+    const binding = bindingBudget(current, exhausted);
     if (binding === undefined) return { code: "quota_store_unavailable" };
     request.wasRateLimited = true;
     this.#reports.denied(consumer, binding.budget);
@@ -98,6 +95,16 @@ export class QuotaGate implements Gate {
       ],
     };
   }
+}
+
+/** Of used up budgets the one that a refusal tells of: before the later one ends, nothing is admitted. */
+function bindingBudget(current: readonly CurrentBudget[], usedUp: readonly BudgetName[]): CurrentBudget | undefined {
+  let binding: CurrentBudget | undefined;
+  for (const budget of current) {
+    if (!usedUp.includes(budget.budget)) continue;
+    if (binding === undefined || budget.endMs > binding.endMs) binding = budget;
+  }
+  return binding;
 }
 
 /** Stands in where there is no store: says once that quotas are not enforced. */
