@@ -224,6 +224,36 @@ test("generations are listed, shown and rolled back to", async () => {
   assert.equal((await call(gateway, "/config/generations/9")).status, 404);
 });
 
+test("the running document and earlier ones are YAML, and JSON where Accept asks for it; the OpenAPI document says both", async () => {
+  await using gateway = await startGateway({ listeners, admin: ADMIN, routes: [route("one")] }, DEV);
+  await gateway.reload({ listeners, admin: ADMIN, routes: [route("two")] });
+  const api = (await call(gateway, "/openapi.json")).json()["paths"] as unknown as Record<
+    string,
+    Record<string, { parameters?: { name: string; in: string }[]; responses: Record<string, { content: object }> }>
+  >;
+  for (const [path, said] of [
+    ["/config", "two"],
+    ["/config/generations/1", "one"],
+  ] as const) {
+    const yaml = await call(gateway, path);
+    const json = await call(gateway, path, { headers: { accept: "application/json" } });
+    assert.match(String(yaml.headers.get("content-type")), /^application\/yaml/);
+    assert.match(yaml.text, new RegExp(`body: ${said}`));
+    assert.match(String(json.headers.get("content-type")), /^application\/json/);
+    assert.deepEqual((json.json()["routes"] as unknown as object[])[0], route(said));
+    assert.equal(json.headers.get("etag"), yaml.headers.get("etag"));
+    const { content = {} } = api[path.replace("/1", "/{generation}")]?.["get"]?.responses["200"] ?? {};
+    assert.deepEqual(Object.keys(content), ["application/yaml", "application/json"]);
+  }
+  for (const method of ["put", "patch"]) {
+    const fields = api["/config"]?.[method]?.parameters?.filter((parameter) => parameter.in === "header");
+    assert.deepEqual(
+      fields?.map(({ name }) => name),
+      ["If-Match"],
+    );
+  }
+});
+
 test("GET /config/schema is the schema for editors, limits of 64 bits exact", async () => {
   await using gateway = await startGateway({ listeners, admin: ADMIN, routes: [] }, DEV);
   const answer = await call(gateway, "/config/schema");

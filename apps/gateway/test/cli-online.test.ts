@@ -62,6 +62,8 @@ test("config: get, apply with a plan and a condition, history and rollback", asy
   const history = await sluice(["config", "history"], of(gateway));
   assert.match(history.out, /^generation .*\n2 \(runs\) +\S+Z +2 +admin +loopback\n1 +\S+Z +2 +startup\n$/);
   assert.match((await sluice(["config", "get", "--generation", "1"], of(gateway))).out, /body: one/);
+  const asJson = await sluice(["config", "get", "--generation", "1", "--json"], of(gateway));
+  assert.match(JSON.stringify(JSON.parse(asJson.out)), /"body":"one"/);
   assert.equal((await sluice(["config", "rollback", "1"], of(gateway))).code, 0);
   assert.equal(await body(gateway), "one");
   assert.equal((await sluice(["config", "rollback", "x"], of(gateway))).code, 2);

@@ -29,6 +29,7 @@ const operations = {
       access: "things:write",
       params: strictObject({ id: Type.String() }),
       body: Thing,
+      requestFields: { "If-Match": "Which version" },
       responses: { 200: Thing },
     },
     flip: {
@@ -56,6 +57,13 @@ const operations = {
       access: "public",
       responses: { 200: media("application/json", "All things") },
     },
+    page: {
+      method: "GET",
+      path: "/page",
+      summary: "Page",
+      access: "public",
+      responses: { 200: media("text/plain", "A page", ["application/json"]) },
+    },
   }),
 };
 
@@ -74,11 +82,18 @@ const document = openApiDocument(operations, {
 }) as unknown as Document;
 
 test("every operation stands at its path, aliases outside the prefix too, under an id of its own", () => {
-  assert.deepEqual(Object.keys(document.paths), ["/api/things/{id}", "/api/flip", "/api/send", "/send", "/api/dump"]);
+  assert.deepEqual(Object.keys(document.paths), [
+    "/api/things/{id}",
+    "/api/flip",
+    "/api/send",
+    "/send",
+    "/api/dump",
+    "/api/page",
+  ]);
   const ids = Object.values(document.paths).flatMap((item) =>
     Object.values(item).map((operation) => operation["operationId"]),
   );
-  assert.deepEqual(ids, ["getThing", "putThing", "flip", "send", "sendAtRoot", "dump"]);
+  assert.deepEqual(ids, ["getThing", "putThing", "flip", "send", "sendAtRoot", "dump", "page"]);
   assert.deepEqual(Object.keys(document.paths["/api/things/{id}"] ?? {}), ["get", "put"]);
 });
 
@@ -118,15 +133,25 @@ test("parameters, bodies and answers are described, failures in general", () => 
   assert.equal(body("/api/things/{id}", "put").required, true);
   assert.equal(body("/api/flip", "post").required, false);
   assert.deepEqual(Object.keys(body("/api/send", "post").content), ["text/csv", "text/plain"]);
+  const parameters = document.paths["/api/things/{id}"]?.["put"]?.["parameters"] as object[] | undefined;
+  assert.deepEqual(parameters?.[1], {
+    name: "If-Match",
+    in: "header",
+    required: false,
+    description: "Which version",
+    schema: { type: "string" },
+  });
 });
 
-for (const [path, method, mediaType, type] of [
-  ["/api/send", "post", "text/plain", "string"],
-  ["/api/dump", "get", "application/json", "object"],
+for (const [path, method, ...types] of [
+  ["/api/send", "post", ["text/plain", "string"]],
+  ["/api/dump", "get", ["application/json", "object"]],
+  ["/api/page", "get", ["text/plain", "string"], ["application/json", "object"]],
 ] as const) {
-  test(`an answer of a media type is text, but an object where that is JSON: ${mediaType}`, () => {
+  test(`an answer of a media type is text, but an object where that is JSON: ${types.map(([name]) => name).join(" or ")}`, () => {
     const responses = document.paths[path]?.[method]?.["responses"] as Record<string, { content?: object }>;
-    assert.deepEqual(responses["200"]?.content, { [mediaType]: { schema: { type } } });
+    const described = types.map(([name, type]) => [name, { schema: { type } }]);
+    assert.deepEqual(responses["200"]?.content, Object.fromEntries(described));
   });
 }
 

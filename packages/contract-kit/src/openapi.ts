@@ -1,5 +1,5 @@
 import type { TSchema } from "typebox";
-import type { AnyOperations, Operation } from "./operation.ts";
+import type { AnyOperations, MediaResponse, Operation } from "./operation.ts";
 
 export interface ApiInfo {
   readonly title: string;
@@ -56,6 +56,7 @@ function operationObject(
   const parameters = [
     ...parameterObjects(operation.params, "path", components),
     ...parameterObjects(operation.query, "query", components),
+    ...requestFieldObjects(operation),
   ];
   const responses: Json = {};
   for (const [status, response] of Object.entries(operation.responses)) {
@@ -92,6 +93,16 @@ function parameterObjects(
   }));
 }
 
+function requestFieldObjects({ requestFields = {} }: Operation): Json[] {
+  return Object.entries(requestFields).map(([name, description]) => ({
+    name,
+    in: "header",
+    required: false,
+    description,
+    schema: { type: "string" },
+  }));
+}
+
 function bodyObject(operation: Operation, components: Record<string, Json>): Json {
   if (!operation.body) return {};
   if ("upload" in operation.body) {
@@ -103,16 +114,16 @@ function bodyObject(operation: Operation, components: Record<string, Json>): Jso
   return { requestBody: { required: operation.bodyOptional !== true, content: { "application/json": { schema } } } };
 }
 
-function responseObject(
-  response: TSchema | { media: string; description: string } | null,
-  components: Record<string, Json>,
-): Json {
+function responseObject(response: TSchema | MediaResponse | null, components: Record<string, Json>): Json {
   if (response === null) return { description: "Done" };
   if ("media" in response) {
-    const { media, description } = response;
-    // Written by the handler itself, for its size or for numbers of 64 bits; for its reader an object as any other.
-    const type = media === "application/json" ? "object" : "string";
-    return { description, content: { [media]: { schema: { type } } } };
+    const { media, description, alternatives } = response;
+    const content = [media, ...alternatives].map((each) => {
+      // Written by the handler itself, for its size or for numbers of 64 bits; for its reader an object as any other.
+      const type = each === "application/json" ? "object" : "string";
+      return [each, { schema: { type } }];
+    });
+    return { description, content: Object.fromEntries(content) as Json };
   }
   const description = (response as { description?: string }).description ?? "Success";
   return { description, content: { "application/json": { schema: reference(response, components) } } };

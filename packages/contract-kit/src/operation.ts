@@ -17,6 +17,8 @@ export interface Expose {
 export interface MediaResponse {
   readonly media: string;
   readonly description: string;
+  /** Media types that `Accept` may ask for instead. */
+  readonly alternatives: readonly string[];
 }
 
 /** A request body that reaches the handler as a stream and is not limited by the JSON body limit. */
@@ -25,9 +27,9 @@ export interface Upload {
   readonly description: string;
 }
 
-/** Declares an answer of the given media type. */
-export function media(type: string, description: string): MediaResponse {
-  return { media: type, description };
+/** Declares an answer of the given media type, or of another one where `Accept` asks for that. */
+export function media(type: string, description: string, alternatives: readonly string[] = []): MediaResponse {
+  return { media: type, description, alternatives };
 }
 
 /** Declares a streamed request body of one of the given media types. */
@@ -49,6 +51,8 @@ export interface Operation {
   readonly bodyOptional?: boolean;
   /** Answers by status; `null` is an empty answer. */
   readonly responses: { readonly [status: number]: TSchema | MediaResponse | null };
+  /** Header fields that change what it does, by name: what they say. */
+  readonly requestFields?: Readonly<Record<string, string>>;
   /** Fields of its own (`X-…`) that an answer with a body may have, by name: what they say. */
   readonly answerFields?: Readonly<Record<`X-${string}`, string>>;
   readonly expose?: Expose;

@@ -73,6 +73,8 @@ const MOST_DELTA = Number.MAX_SAFE_INTEGER;
 const Anything = Type.Unsafe<Readonly<Record<string, unknown>>>({ type: "object" });
 const replaceQuery = strictObject({ dry_run: Type.Optional(Type.Boolean()), overwrite: Type.Optional(Type.Boolean()) });
 
+const ifMatch = { "If-Match": "Content hash as ETag says it: refuses with 409 when another configuration runs" };
+
 const entities = (name: "routes" | "services" | "consumers" | "policies") =>
   ({
     method: "GET",
@@ -92,15 +94,16 @@ export const adminOperations = defineOperations({
     summary: "The running configuration, normalized, with inline secrets redacted",
     description: "YAML, or JSON when Accept asks for it. ETag is the content hash.",
     access: "config:read",
-    responses: { 200: media("application/yaml", "The document") },
+    responses: { 200: media("application/yaml", "The document", ["application/json"]) },
   },
   patchConfig: {
     method: "PATCH",
     path: "/config",
     summary: "Publish a whole document, or a change to the running one",
     description:
-      "`application/yaml`, `application/json` or no type: a whole document. `application/merge-patch+json` (RFC 7396) and `application/json-patch+json` (RFC 6902): a change. Refused with 409 where the configuration's file holds what somebody saved and what does not run, unless `overwrite=true`. `If-Match` with the content hash refuses when another one runs.",
+      "`application/yaml`, `application/json` or no type: a whole document. `application/merge-patch+json` (RFC 7396) and `application/json-patch+json` (RFC 6902): a change. Refused with 409 where the configuration's file holds what somebody saved and what does not run, unless `overwrite=true`.",
     access: "config:write",
+    requestFields: ifMatch,
     query: replaceQuery,
     body: upload(CONFIG_TYPES, "A document or a patch, at most 4 MiB"),
     responses: { 200: Published },
@@ -110,8 +113,9 @@ export const adminOperations = defineOperations({
     path: "/config",
     summary: "Publish a whole document",
     description:
-      "Refused with 409 where the configuration's file holds what somebody saved and what does not run, unless `overwrite=true`. `If-Match` with the content hash refuses when another one runs.",
+      "Refused with 409 where the configuration's file holds what somebody saved and what does not run, unless `overwrite=true`.",
     access: "config:write",
+    requestFields: ifMatch,
     query: replaceQuery,
     body: upload(CONFIG_TYPES.slice(0, 2), "A document, at most 4 MiB"),
     responses: { 200: Published },
@@ -147,9 +151,10 @@ export const adminOperations = defineOperations({
     method: "GET",
     path: "/config/generations/{generation}",
     summary: "A published configuration, with inline secrets redacted",
+    description: "YAML, or JSON when Accept asks for it. ETag is the content hash.",
     access: "config:read",
     params: strictObject({ generation: Type.Integer({ minimum: 1 }) }),
-    responses: { 200: media("application/yaml", "The document") },
+    responses: { 200: media("application/yaml", "The document", ["application/json"]) },
   },
   rollbackConfig: {
     method: "POST",

@@ -57,16 +57,8 @@ export function configOperations(parts: ConfigParts) {
     getConfig: ({ headers }: HandlerCall) => {
       const { current, input } = generations;
       if (current === undefined || input === undefined) throw new AdminError("generation_not_found");
-      const shown = documents.redacted(input);
-      const asJson = wantsJson(headers["accept"]);
-      return {
-        status: 200,
-        headers: {
-          ...identity(parts, current.number, current.contentHash),
-          ...(asJson ? { "content-type": "application/json" } : {}),
-        },
-        body: asJson ? `${documents.toJson(shown, 2)}\n` : documents.toYaml(shown),
-      };
+      const { number: generation, contentHash } = current;
+      return shownDocument(parts, headers["accept"], { generation, contentHash }, documents.redacted(input));
     },
     ...entityOperations(parts),
     patchConfig: async (call: HandlerCall) => await publish(call, dryRunOf(call), patched),
@@ -79,6 +71,23 @@ export function configOperations(parts: ConfigParts) {
     ...historyOperations(parts),
     getConfigSchema: () => ({ status: 200, body: documents.toJson(documents.schema()) }),
     explain: ({ body }: HandlerCall) => ({ status: 200, body: parts.explain(askedRequest(body as ExplainBody)) }),
+  };
+}
+
+/** A redacted document as YAML, or as JSON where that is asked for. */
+function shownDocument(
+  parts: ConfigParts,
+  accept: string | string[] | undefined,
+  { generation, contentHash }: Pick<PastGeneration, "generation" | "contentHash">,
+  document: unknown,
+) {
+  const { documents } = parts;
+  const headers = identity(parts, generation, contentHash);
+  if (!wantsJson(accept)) return { status: 200, headers, body: documents.toYaml(document) };
+  return {
+    status: 200,
+    headers: { ...headers, "content-type": "application/json" },
+    body: `${documents.toJson(document, 2)}\n`,
   };
 }
 
@@ -104,9 +113,9 @@ function historyOperations(parts: ConfigParts) {
       }));
       return { status: 200, body: { generations: list } };
     },
-    getGeneration: async ({ params }: HandlerCall) => {
+    getGeneration: async ({ params, headers }: HandlerCall) => {
       const past = await kept((params as { generation: number }).generation);
-      return { status: 200, headers: identity(parts, past.generation, past.contentHash), body: past.redactedText };
+      return shownDocument(parts, headers["accept"], past, past.redacted);
     },
     rollbackConfig: async (call: HandlerCall) => {
       const { generation } = call.body as { generation: number };

@@ -83,7 +83,7 @@ function addConfig(program: Command, act: Act): void {
   asking(config.command("get"))
     .description("Print the running configuration, inline secrets redacted; YAML, or JSON with --json")
     .option("--generation <number>", "an earlier one")
-    .addHelpText("after", examples("sluice config get", "sluice config get --generation 3"))
+    .addHelpText("after", examples("sluice config get", "sluice config get --generation 3 --json"))
     .action(async (options: OnlineOptions & { generation?: string }) => {
       await act(options, async (given, { generation }) => await (await load()).get(generation, given));
     });

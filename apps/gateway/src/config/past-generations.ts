@@ -1,6 +1,7 @@
+import type { DocumentInput } from "@headworks/gateway-contract";
 import type { CandidateSource } from "./generations.ts";
 import { readDocument } from "./read-document.ts";
-import { normalDocument, redactedDocument, toYaml } from "./write-document.ts";
+import { normalDocument, redactedDocument } from "./write-document.ts";
 
 /** What is told of a published generation of the past. */
 export interface PastFacts {
@@ -16,8 +17,8 @@ export interface PastFacts {
 export interface PastGeneration extends PastFacts {
   /** For going back to it: as it was submitted, secrets and all, or as it is archived. */
   readonly text: string;
-  /** The normal form in YAML, inline secrets redacted; made when it is asked for. */
-  readonly redactedText: string;
+  /** The normal form, inline secrets redacted; made when it is asked for. */
+  readonly redacted: DocumentInput;
 }
 
 const MOST = 100;
@@ -26,10 +27,10 @@ const MOST_CHARACTERS = 32 * 1024 * 1024;
 /** A generation with its text, which nothing that prints the entry prints: it may hold secrets. */
 export function pastGeneration(facts: PastFacts, text: string): PastGeneration {
   return Object.defineProperties(
-    { ...facts, text: "", redactedText: "" },
+    { ...facts, text: "", redacted: {} },
     {
       text: { enumerable: false, value: text },
-      redactedText: { enumerable: false, get: () => redactedYaml(text) },
+      redacted: { enumerable: false, get: () => redactedForm(text) },
     },
   );
 }
@@ -65,7 +66,7 @@ export class PastGenerations {
   }
 }
 
-function redactedYaml(text: string): string {
+function redactedForm(text: string): DocumentInput {
   const { input = {} } = readDocument(text);
-  return toYaml(redactedDocument(normalDocument(input)));
+  return redactedDocument(normalDocument(input));
 }
