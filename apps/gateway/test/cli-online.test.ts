@@ -204,6 +204,7 @@ test("the version, and help with examples for every command", async () => {
     ["status"],
     ["quota"],
     ["quota", "adjust"],
+    ["config"],
     ["config", "get"],
     ["config", "apply"],
     ["config", "rollback"],

@@ -78,7 +78,13 @@ const OVERWRITE = [
 ] as const;
 
 function addConfig(program: Command, act: Act): void {
-  const config = program.command("config").description("Read and change the configuration of a running gateway");
+  const config = program
+    .command("config")
+    .description("Read and change the configuration of a running gateway")
+    .addHelpText(
+      "after",
+      examples("sluice config get", "sluice config apply next.yaml --dry-run", "sluice config rollback 3"),
+    );
   const load = async () => await import("./config.ts");
   asking(config.command("get"))
     .description("Print the running configuration, inline secrets redacted; YAML, or JSON with --json")
