@@ -83,6 +83,21 @@ test("the file is its owner's alone, and a second store on it is refused", async
   assert.throws(() => new DatabaseSync(path, { timeout: 0 }).exec("SELECT * FROM consumer"), /locked/u);
 });
 
+test("a store that was closed is one file, whose copy has all that was counted", async () => {
+  await using directory = await temporaryDirectory();
+  const path = directory.file("state", "state.db");
+  {
+    await using store = await open(path);
+    await store.quotas.syncConsumers(["acme"]);
+    assert.equal((await store.quotas.charge("acme", [daily(1n)], true)).outcome, "charged");
+    assert.deepEqual(readdirSync(directory.file("state")), ["state.db", "state.db-wal"]);
+  }
+  assert.deepEqual(readdirSync(directory.file("state")), ["state.db"]);
+  copyFileSync(path, directory.file("copy.db"));
+  await using copy = await open(directory.file("copy.db"));
+  assert.deepEqual(await copy.quotas.usage(["acme"], [daily(0n)]), [[1n]]);
+});
+
 const ADDRESSES: readonly (readonly [string, RegExp])[] = [
   ["postgres://db.internal/state", /PostgreSQL .* reserved/u],
   ["PostgreSQL://db.internal/state", /PostgreSQL .* reserved/u],
