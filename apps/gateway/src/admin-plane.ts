@@ -10,7 +10,7 @@ import { credentialOperations } from "#admin/credential-operations.ts";
 import { configOperations, type ConfigParts } from "#admin/config-operations.ts";
 import { eventOperations } from "#admin/event-operations.ts";
 import { EventStreams } from "#admin/event-streams.ts";
-import { runtimeOperations } from "#admin/runtime-operations.ts";
+import { runtimeOperations, usageOf } from "#admin/runtime-operations.ts";
 import { readTlsMaterial, TlsFollower, type FollowParts } from "#admin/tls-material.ts";
 import { parseBind } from "#config/check-listeners.ts";
 import type { GenerationHistory } from "#config/generation-history.ts";
@@ -117,6 +117,10 @@ export async function openAdminPlane(parts: AdminPlaneParts): Promise<AdminServe
           return file.ok ? file.text : undefined;
         },
         documents: documentForms,
+        usage: async (consumer) => {
+          const { consumers } = await usageOf(async () => await parts.slices.quotas.usageRecord(consumer));
+          return { ...consumers[0] };
+        },
         explain: (asked) => explainRoute({ routes: generations.current?.document.routes ?? [] }, asked),
       }),
       ...eventOperations({ events: parts.events, webhooks: parts.slices.webhooks, streams, audit }),

@@ -266,6 +266,28 @@ test("explain tells which route a request takes and why", async () => {
   await using gateway = await startGateway({ listeners, admin: ADMIN, routes: [route("one")] }, DEV);
   const answer = await call(gateway, "/explain", { method: "POST", body: '{"path":"/"}' });
   assert.deepEqual([answer.json()["decision"], answer.json()["route"]], ["routed", "fixed"]);
+  assert.equal("consumer" in answer.json(), false);
+});
+
+test("explain says what a consumer has left of its budgets, in all digits", async () => {
+  await using directory = await temporaryDirectory();
+  await using gateway = await startGateway(
+    {
+      listeners,
+      admin: ADMIN,
+      routes: [route("one")],
+      consumers: [{ name: "a", credentials: [{ type: "api_key", key: "ka" }], quotas: { daily_requests: 2n ** 53n } }],
+    },
+    { environment: { GATEWAY_ADMIN_DEV: "1", GATEWAY_STATE_DB: directory.file("state.db") } },
+  );
+  await gateway.send({ path: "/", fields: ["X-API-Key: ka"] });
+  const explain = async (consumer: string) =>
+    await call(gateway, "/explain", { method: "POST", body: JSON.stringify({ path: "/", consumer }) });
+  const { text, status } = await explain("a");
+  assert.equal(status, 200, text);
+  assert.match(text, /"route":"fixed".*"consumer":\{"consumer":"a","synced":true,"budgets":\[\{"budget":"daily"/);
+  assert.match(text, /"limit":9007199254740992,"used":1,"remaining":9007199254740991,/);
+  assert.match((await explain("nobody")).text, /"quota_bad_consumer"/);
 });
 
 test("upstreams are shown and worked: a breaker is opened and closed, an endpoint ejected", async () => {

@@ -178,14 +178,21 @@ export const adminOperations = defineOperations({
     method: "POST",
     path: "/explain",
     summary: "Which route a request takes, and why each criterion matched or not",
+    description:
+      "`gate` says what the route answers before its action: that it is under maintenance, that it does not have the method, or, to requests without a credential, that it requires one.",
     access: "config:read",
     body: strictObject({
       method: Type.Optional(Type.String()),
       path: Type.String({ minLength: 1, description: "Path, and query if there is one" }),
       host: Type.Optional(Type.String()),
       headers: Type.Optional(Type.Record(Type.String(), Type.Union([Type.String(), Type.Array(Type.String())]))),
+      consumer: Type.Optional(
+        Type.String({ description: "A consumer with budgets: these and what is left of them are in the answer" }),
+      ),
     }),
-    responses: { 200: Anything },
+    responses: {
+      200: media("application/json", "The way of the request; numbers of budgets are exact 64-bit integers"),
+    },
   },
   listRoutes: entities("routes"),
   listServices: entities("services"),

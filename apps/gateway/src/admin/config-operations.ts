@@ -41,6 +41,8 @@ export interface ConfigParts {
     readonly host?: string;
     readonly headers?: Readonly<Record<string, string | readonly string[]>>;
   }) => RouteExplanation;
+  /** Budgets of a consumer, and what it used of them; throws an `AdminError` when it has none. */
+  readonly usage: (consumer: string) => Promise<object>;
 }
 
 const DEFAULT_LIMIT = 25;
@@ -70,7 +72,11 @@ export function configOperations(parts: ConfigParts) {
     },
     ...historyOperations(parts),
     getConfigSchema: () => ({ status: 200, body: documents.toJson(documents.schema()) }),
-    explain: ({ body }: HandlerCall) => ({ status: 200, body: parts.explain(askedRequest(body as ExplainBody)) }),
+    explain: async ({ body }: HandlerCall) => {
+      const asked = body as ExplainBody;
+      const usage = asked.consumer === undefined ? {} : { consumer: await parts.usage(asked.consumer) };
+      return { status: 200, body: documents.toJson({ ...parts.explain(askedRequest(asked)), ...usage }) };
+    },
   };
 }
 
@@ -176,6 +182,7 @@ interface ExplainBody {
   readonly path: string;
   readonly host?: string;
   readonly headers?: Readonly<Record<string, string | string[]>>;
+  readonly consumer?: string;
 }
 
 function askedRequest({ method = "GET", path, host, headers }: ExplainBody): Parameters<ConfigParts["explain"]>[0] {

@@ -69,7 +69,8 @@ interface AdjustBody {
   readonly reason: string;
 }
 
-async function usageOf(ask: () => ReturnType<QuotasSlice["usageRecord"]>): Promise<UsageRecord> {
+/** A usage record; throws the error of the admin API that says why there is none. */
+export async function usageOf(ask: () => ReturnType<QuotasSlice["usageRecord"]>): Promise<UsageRecord> {
   let record: Awaited<ReturnType<QuotasSlice["usageRecord"]>>;
   try {
     record = await ask();

@@ -29,6 +29,7 @@ interface Explanation {
   readonly decision: string;
   readonly reason: string;
   readonly route: string | null;
+  readonly gate: { readonly status: number; readonly code: string; readonly reason: string } | null;
   readonly parameters: Readonly<Record<string, string>> | null;
   readonly upstream_target: string | null;
   readonly routes: readonly {
@@ -89,14 +90,16 @@ function headersOf(lines: readonly string[]): Record<string, string[]> | string 
   for (const line of lines) {
     const colon = line.indexOf(":");
     if (colon < 1) return `--header takes "Name: value", not ${JSON.stringify(line)}`;
-    (headers[line.slice(0, colon).trim().toLowerCase()] ??= []).push(line.slice(colon + 1).trim());
+    (headers[line.slice(0, colon).trim().toLowerCase()] ??= []).push(line.slice(colon + 1));
   }
   return headers;
 }
 
 function explanationText({ method, target }: AskedRequest, explanation: Explanation): string {
+  const { gate } = explanation;
   const lines = [`${method} ${target}`, `${explanation.decision}: ${explanation.reason}`];
   if (explanation.route !== null) lines.push(`route: ${explanation.route}`);
+  if (gate !== null) lines.push(`${gate.status} ${gate.code}: ${gate.reason}`);
   for (const [name, value] of Object.entries(explanation.parameters ?? {})) lines.push(`parameter ${name}: ${value}`);
   if (explanation.upstream_target !== null) lines.push(`asks the upstream for: ${explanation.upstream_target}`);
   for (const verdict of explanation.routes) {

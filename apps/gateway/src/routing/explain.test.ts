@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
-import type { Match } from "@headworks/gateway-contract";
+import type { Match, Route } from "@headworks/gateway-contract";
 import { compiledRoute, documentOf, requestFor, routeWith } from "../../test/routing/requests.ts";
 import { explainRoute, type RouteExplanation } from "./explain.ts";
 import { compileRouteTable } from "./route-table.ts";
@@ -117,6 +117,43 @@ test("a request that meets every criterion is routed", () => {
   const explanation = explain("/v2?debug", { host: "api.test", headers });
   assert.equal(explanation.route, "v2");
   assert.match(explanation.reason, /everything it asks for is there$/);
+});
+
+test("blanks around the value of a header are no part of it, as on the wire; others are", () => {
+  const versionOf = (value: string): string | null | undefined =>
+    explain("/v2", { headers: { "x-version": value } })
+      .routes.find(({ route }) => route === "v2")
+      ?.criteria.find(({ name }) => name === "x-version")?.found;
+  assert.equal(versionOf(" \t2 1\t "), "2 1");
+  assert.equal(versionOf(" "), "");
+  assert.equal(versionOf("\u00a02"), "\u00c2\u00a02");
+  const host = explain("/v2", { headers: { Host: " api.test " } });
+  assert.equal(host.routes.find(({ route }) => route === "v2")?.criteria[1]?.matches, true);
+});
+
+test("what a route answers before its action is said: maintenance, its methods, a credential that it requires; the first that does", () => {
+  const gated = (rest: Partial<Route>, asked: { method?: string; headers?: Record<string, string> } = {}) => {
+    const route = routeWith("api", at("prefix", "/"), rest);
+    return explainRoute(documentOf([route]), { method: "GET", target: "/x", ...asked });
+  };
+  assert.equal(gated({}).gate, null);
+  const shut = gated({ methods: ["get", "PUT"], auth_required: true }, { method: "POST" });
+  assert.deepEqual([shut.decision, shut.route, shut.upstream_target], ["routed", "api", null]);
+  assert.deepEqual(shut.gate, {
+    code: "method_not_allowed",
+    status: 405,
+    reason: 'The route "api" allows GET, PUT and no other method',
+  });
+  const asking = gated({ methods: ["get", "PUT"], auth_required: true });
+  assert.deepEqual([asking.gate?.status, asking.gate?.code, asking.upstream_target], [401, "unauthorized", "/x"]);
+  const down = gated({ maintenance: {}, methods: ["PUT"], auth_required: true });
+  assert.deepEqual(down.gate, { code: "maintenance", status: 503, reason: 'The route "api" is under maintenance' });
+  assert.equal(down.upstream_target, null);
+  const headers = { Origin: "https://a.test", "Access-Control-Request-Method": "PUT" };
+  const cors = { allowed_origins: ["*"] };
+  const preflight = { method: "OPTIONS", headers };
+  assert.equal(gated({ maintenance: {}, methods: ["PUT"], cors }, preflight).gate, null);
+  assert.equal(gated({ methods: ["PUT"] }, preflight).gate?.status, 405);
 });
 
 test("a target that is refused, and a path of the gateway itself, never come to routes", () => {

@@ -1,5 +1,6 @@
-import type { ConfigDocument, Match, Route } from "@headworks/gateway-contract";
+import { ERRORS, type ConfigDocument, type Match, type Route } from "@headworks/gateway-contract";
 import { wireText } from "@headworks/http1";
+import { isPreflight } from "#request/preflight.ts";
 import { compileCriteria, type CriteriaRequest } from "./criteria.ts";
 import { compilePathPattern } from "./path-pattern.ts";
 import { isOwnPath } from "./own-paths.ts";
@@ -40,6 +41,15 @@ export interface RouteVerdict {
   readonly criteria: readonly CriterionVerdict[];
 }
 
+/** What a route's own settings answer in place of its action; `unauthorized` is for requests without a good credential alone. */
+export interface GateVerdict {
+  /** Of the error body. */
+  readonly code: "maintenance" | "method_not_allowed" | "unauthorized";
+  readonly status: number;
+  /** Why, in a sentence. */
+  readonly reason: string;
+}
+
 /** Which way a request takes, and why. Plain values, ready for JSON. */
 export interface RouteExplanation {
   /** `gateway`: the gateway answers that path itself; `refused`: the target is refused before routing. */
@@ -47,6 +57,8 @@ export interface RouteExplanation {
   readonly reason: string;
   /** The route that takes the request. */
   readonly route: string | null;
+  /** What stands between the request and that route's action; null when the route itself lets everybody pass. */
+  readonly gate: GateVerdict | null;
   readonly fault: PathFault | null;
   /** Parameters of the path. */
   readonly parameters: Readonly<Record<string, string>> | null;
@@ -62,7 +74,7 @@ export interface RouteExplanation {
  */
 export function explainRoute(document: Pick<ConfigDocument, "routes">, asked: ExplainedRequest): RouteExplanation {
   const { routes } = document;
-  const nothing = { route: null, fault: null, parameters: null, upstream_target: null };
+  const nothing = { route: null, gate: null, fault: null, parameters: null, upstream_target: null };
   const target = canonicalTarget(asked.target);
   const fault = checkPath(target);
   if (fault !== "ok") {
@@ -85,11 +97,15 @@ export function explainRoute(document: Pick<ConfigDocument, "routes">, asked: Ex
     const reason = `The path decides on the route "${won.name}", which asks for something else in ${missed.join(", ")}; other routes are not tried`;
     return { ...nothing, decision: "no_route", reason, routes: verdicts };
   }
-  const upstreamTarget = won.action.type === "proxy" ? compileRewrite(won)({ ...request, ...sink }) : undefined;
+  const gate = gateVerdict(won, request);
+  const goesOn = gate === null || gate.code === "unauthorized";
+  const upstreamTarget =
+    goesOn && won.action.type === "proxy" ? compileRewrite(won)({ ...request, ...sink }) : undefined;
   return {
     decision: "routed",
     reason: verdict.criteria.length === 0 ? verdict.reason : `${verdict.reason}, and everything it asks for is there`,
     route: won.name,
+    gate,
     fault: null,
     parameters: sink.pathParameters === undefined ? null : { ...sink.pathParameters },
     upstream_target: upstreamTarget ?? null,
@@ -102,9 +118,36 @@ interface PathRequest extends CriteriaRequest {
   readonly path: string;
 }
 
+/** The first of its gates that has something to say, in their order in the pipeline. */
+function gateVerdict({ name, ...route }: Route, { method, fields }: PathRequest): GateVerdict | null {
+  if (isPreflight({ method, fields, route: { document: route } })) return null;
+  const verdict = (code: GateVerdict["code"], reason: string): GateVerdict => ({
+    code,
+    status: ERRORS[code].status,
+    reason: `The route "${name}" ${reason}`,
+  });
+  if (route.maintenance !== undefined) return verdict("maintenance", "is under maintenance");
+  const allowed = route.methods?.map((each) => each.toUpperCase());
+  if (allowed?.includes(method) === false) {
+    return verdict("method_not_allowed", `allows ${allowed.join(", ")} and no other method`);
+  }
+  if (route.auth_required !== true) return null;
+  return verdict("unauthorized", "requires a credential: this is for requests without a good one");
+}
+
 function hostIn(headers: NonNullable<ExplainedRequest["headers"]>): string | undefined {
-  const [, line] = Object.entries(headers).find(([name]) => name.toLowerCase() === "host") ?? [];
-  return typeof line === "object" ? line[0] : line;
+  const [, value] = Object.entries(headers).find(([name]) => name.toLowerCase() === "host") ?? [];
+  const line = typeof value === "object" ? value[0] : value;
+  return line === undefined ? undefined : withoutPadding(line);
+}
+
+/** A field's value without the blanks around it, which are no part of it (RFC 9110, 5.5). */
+function withoutPadding(line: string): string {
+  const isBlank = (at: number): boolean => line[at] === " " || line[at] === "\t";
+  let [start, end] = [0, line.length];
+  while (start < end && isBlank(start)) start += 1;
+  while (end > start && isBlank(end - 1)) end -= 1;
+  return line.slice(start, end);
 }
 
 function criteriaRequest({ method, target, headers = {}, ...asked }: ExplainedRequest): PathRequest {
@@ -112,7 +155,7 @@ function criteriaRequest({ method, target, headers = {}, ...asked }: ExplainedRe
   const mark = target.indexOf("?");
   const fields: string[] = [];
   for (const [name, value] of Object.entries(headers)) {
-    for (const line of typeof value === "string" ? [value] : value) fields.push(name, wireText(line));
+    for (const line of typeof value === "string" ? [value] : value) fields.push(name, wireText(withoutPadding(line)));
   }
   return {
     method,

@@ -209,7 +209,7 @@ routes:
 `,
   );
   const args = ["explain", "-c", "a.yaml", "--path", "/v1/users?a=1"];
-  const hit = await run(directory, [...args, "--header", "X-Beta: yes"]);
+  const hit = await run(directory, [...args, "--header", "X-Beta: \tyes "]);
   assert.deepEqual([hit.code, hit.err], [0, ""]);
   assert.match(hit.out, /^GET \/v1\/users\?a=1\nrouted: .*\nroute: v1\nasks the upstream for: \/users\?a=1\n/);
   assert.match(hit.out, /\n {2}fits {3}headers x-beta: yes is asked for, it is "yes"\n/);
@@ -220,6 +220,21 @@ routes:
   assert.equal(json.decision, "no_route");
   const odd = await run(directory, [...args, "--header", "nonsense"]);
   assert.deepEqual([odd.code, odd.err], [2, 'sluice: --header takes "Name: value", not "nonsense"\n']);
+});
+
+void test("explain says what the route answers before its action", async () => {
+  await using directory = await temporaryDirectory();
+  await writeFile(
+    directory.file("a.yaml"),
+    `routes:
+  - {name: a, methods: [GET], auth_required: true, match: {path: {type: prefix, value: /}}, action: {type: respond, status: 200}}
+`,
+  );
+  const args = ["explain", "-c", "a.yaml", "--path", "/"];
+  const { out } = await run(directory, [...args, "--method", "PUT"]);
+  assert.match(out, /\nroute: a\n405 method_not_allowed: The route "a" allows GET and no other method\n/);
+  const json = JSON.parse((await run(directory, [...args, "--json"])).out) as { gate: { code: string } };
+  assert.equal(json.gate.code, "unauthorized");
 });
 
 void test("no command prints a secret", async () => {
