@@ -131,7 +131,8 @@ test("request_timeout_ms: an answer whose end is that of its connection is broke
   await client.write("GET / HTTP/1.1\r\nHost: a\r\n\r\n");
   await client.readUntil("begun");
   client.socket.once("end", () => client.socket.destroy());
-  assert.equal(((await client.closed) as NodeJS.ErrnoException | undefined)?.code, "ECONNRESET");
+  const error: NodeJS.ErrnoException | undefined = await client.closed;
+  assert.equal(error?.code, "ECONNRESET");
 });
 
 test("request_timeout_ms: who waits for a permit is answered in time as well, and keeps neither a permit nor a place", async () => {

@@ -73,7 +73,7 @@ const MOST_DELTA = Number.MAX_SAFE_INTEGER;
 const Anything = Type.Unsafe<Readonly<Record<string, unknown>>>({ type: "object" });
 const replaceQuery = strictObject({ dry_run: Type.Optional(Type.Boolean()), overwrite: Type.Optional(Type.Boolean()) });
 
-const ifMatch = { "If-Match": "Content hash as ETag says it: refuses with 409 when another configuration runs" };
+const ifMatch = { "If-Match": "Content hash as ETag says it: refuses with 412 when another configuration runs" };
 
 const entities = (name: "routes" | "services" | "consumers" | "policies") =>
   ({

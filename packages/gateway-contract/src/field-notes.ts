@@ -19,7 +19,7 @@ export const FIELD_NOTES: Readonly<Record<string, string>> = {
   "admission_queue.queue_timeout_ms": "Longest wait; then 503 with Retry-After. Default: 1000.",
   "admission_queue.per_priority": "Low priorities may fill at most half of the queue. Default: true.",
   allow_empty_routes: "Do not warn when there are no routes. Default: false.",
-  global_policies: "Policies for every request, also for those that no route takes.",
+  global_policies: "Policies for every request; rate limits among them also for those that no route takes.",
   authorization: "Who may pass. The most specific level with rules decides; a denial at any level wins.",
   "authorization.allowed_consumers": "If there are any, only these consumers may pass.",
   "authorization.denied_consumers": "Consumers that may not pass, whatever else is said.",
