@@ -142,7 +142,7 @@ test("TLS: without a fallback pair the first certificate is the fallback", async
   assert.equal(await shownName(gateway.port(), { servername: "x.test" }), "DNS:a.test");
 });
 
-test("TLS: ALPN offers h2 and http/1.1, and only http/1.1 where http2 is false", async () => {
+test("TLS: ALPN offers h2, http/1.1 and http/1.0, and not h2 where http2 is false", async () => {
   await using rig = await certificates();
   const pair = await rig.issue("a", ["localhost"]);
   for (const [http2, wanted] of [
@@ -153,6 +153,8 @@ test("TLS: ALPN offers h2 and http/1.1, and only http/1.1 where http2 is false",
     const args = ["-sS", "--cacert", rig.directory.file("ca.pem"), "-w", "%{http_version}", "-o", "/dev/null"];
     const { stdout } = await runProcess("curl", [...args, "--http2", `https://localhost:${gateway.port()}/healthz`]);
     assert.equal(stdout, wanted === "h2" ? "2" : "1.1");
+    const old = await runProcess("curl", [...args, "--http1.0", `https://localhost:${gateway.port()}/healthz`]);
+    assert.equal(old.stdout, "1.1", "asked in HTTP/1.0, answered in the version of the gateway");
   }
 });
 

@@ -50,7 +50,7 @@ export class TlsAcceptor {
     this.#material = material;
     this.#server = createServer({
       ...material.fallback,
-      ALPNProtocols: parts.offersHttp2 ? ["h2", "http/1.1"] : ["http/1.1"],
+      ALPNProtocols: [...(parts.offersHttp2 ? ["h2"] : []), "http/1.1", "http/1.0"],
       handshakeTimeout: parts.handshakeMs,
       // Asked for and verified, not demanded: who sends none is nobody's consumer, and routes decide about that.
       requestCert: parts.tls.client_ca_file !== undefined,
