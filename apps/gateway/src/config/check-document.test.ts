@@ -386,10 +386,8 @@ void test("what parts of the gateway find is placed in the text, whichever way i
 });
 
 void test("broken structure keeps no other issue back, and makes none up", () => {
-  const seen: string[] = [];
   const check: DocumentCheck = ({ webhooks }, report) => {
     for (const [at, { url }] of webhooks.entries()) {
-      seen.push(url);
       if (!url.startsWith("http")) report.error("bad_url", ["webhooks", at, "url"], "not absolute");
     }
   };
@@ -411,7 +409,100 @@ routes: [{name: r, service: "7", match: {path: {type: exact, value: /}}, action:
       "required /upstreams/0/endpoints/0/port",
     ],
   );
-  assert.deepEqual(seen, ["/relative"]);
+});
+
+/** `code pointer` of each error. */
+const placesOf = (text: string, scene?: Scene): string[] =>
+  errorsOf(text, scene).map((line) => line.split(" ").slice(0, 2).join(" "));
+
+void test("fields of a union whose type says nothing are read as what most of them belong to", () => {
+  const credential = (fields: string): string => `consumers: [{name: a, credentials: [{${fields}}]}]`;
+  const place = "/consumers/0/credentials/0";
+  assert.deepEqual(placesOf(credential("type: bsic, username: 'a:b', pasword: x")), [
+    `required ${place}/password`,
+    `bad_value ${place}/type`,
+    `bad_value ${place}/username`,
+    `unknown_field ${place}/pasword`,
+  ]);
+  assert.deepEqual(placesOf(credential('key: "${NOPE}"')), [
+    `required ${place}/type`,
+    `secret_unresolved ${place}/key`,
+  ]);
+  assert.deepEqual(placesOf(credential("type: 5, x: 1")), [`bad_value ${place}/type`, `unknown_field ${place}/x`]);
+  // What only some of the types need is left until the type is right.
+  assert.deepEqual(placesOf(credential("type: x, not_before: 5")), [
+    `bad_value ${place}/type`,
+    `type ${place}/not_before`,
+  ]);
+});
+
+void test("a field with a wrong name is not missing to the checks behind the schema", () => {
+  const proxy = (field: string): string =>
+    `routes: [{name: r, ${field}: s, match: {path: {type: exact, value: /}}, action: {type: proxy}}]`;
+  assert.deepEqual(placesOf(proxy("servce")), ["unknown_field /routes/0/servce"]);
+  assert.deepEqual(placesOf(proxy("surplus")), ["required /routes/0/service", "unknown_field /routes/0/surplus"]);
+});
+
+const references = `
+routes: [{name: r, service: no-service, policies: [no-policy], match: {path: {type: exact, value: /}}, action: {type: proxy}}]
+services: [{name: s, upstream: no-upstream, authorization: {allowed_consumers: [nobody], allowed_groups: [none]}}]
+`;
+const unknown = {
+  service: "unknown_reference /routes/0/service",
+  policy: "unknown_reference /routes/0/policies/0",
+  upstream: "unknown_reference /services/0/upstream",
+  consumer: "unknown_reference /services/0/authorization/allowed_consumers/0",
+  group: "unknown_reference /services/0/authorization/allowed_groups/0",
+};
+
+for (const [what, text, ...hidden] of [
+  ["a webhook without its URL", "webhooks: [{events: [breaker_opened]}]"],
+  ["an upstream with a port that is none", "upstreams: [{name: u, endpoints: [{address: h, port: x}]}]"],
+  ["an upstream without a name", "upstreams: [{endpoints: [{address: h, port: 1}]}]", "upstream"],
+  ["a policy that is a text", "policies: [gold]", "policy"],
+  ["a section under a wrong name", "polices: [{name: no-policy}]", "policy"],
+  ["a section twice", "policies: []\npolicies: [{name: no-policy}]", "policy"],
+  ["a name with an unknown tag", "policies: [{name: !x no-policy}]", "policy"],
+  ["consumers that are a mapping", "consumers: {}", "consumer", "group"],
+  ["a consumer with a name too long", `consumers: [{name: ${"x".repeat(256)}}]`, "consumer"],
+  ["a consumer with a group that is a number", "consumers: [{name: c, groups: [5]}]", "group"],
+  ["a consumer with a wrong priority", "consumers: [{name: c, priority: 11}]"],
+  ["a text that is not YAML", "webhooks: [", "service", "policy", "upstream", "consumer", "group"],
+] as const) {
+  void test(`an unknown name is reported unless it may be one that could not be read: ${what}`, () => {
+    const found = placesOf(`${references}${text}`).filter((line) => line.startsWith("unknown_reference"));
+    const expected = Object.entries(unknown).filter(([kind]) => !(hidden as readonly string[]).includes(kind));
+    assert.deepEqual(found.toSorted(), expected.map(([, line]) => line).toSorted());
+  });
+}
+
+void test("no message has the name that stands where none could be read", () => {
+  assert.deepEqual(errorsOf("services: [{name: 7}]"), [
+    'required /services/0/upstream 1:12 The service "?" needs an upstream, or a split over several',
+    "type /services/0/name 1:19 services[0].name must be a text; it is a number; put it in quotes",
+  ]);
+});
+
+void test("members that could not be read are no duplicates of each other, nor of what could", () => {
+  assert.deepEqual(placesOf("policies: [{name: 1}, {name: 1}, 5]"), [
+    "type /policies/0/name",
+    "type /policies/1/name",
+    "type /policies/2",
+  ]);
+  assert.deepEqual(placesOf("policies: [{name: a, rate_limits: [{selector: [ip, i], requests_per: {s: 1}}]}]"), [
+    "bad_value /policies/0/rate_limits/0/selector/1",
+  ]);
+  const ports =
+    "upstreams: [{name: u, endpoints: [{address: h, port: x}, {address: h, port: y}, {address: h, port: 1}]}]";
+  assert.deepEqual(placesOf(ports), ["type /upstreams/0/endpoints/0/port", "type /upstreams/0/endpoints/1/port"]);
+});
+
+void test("where more could not be read than is listed, nothing else is looked for", () => {
+  const unread = Array.from({ length: 501 }, () => "{name: 1}").join(", ");
+  const issues = errorsOf(`services: [{name: a}]\npolicies: [${unread}]`);
+  assert.equal(issues.length, 501);
+  assert.match(issues[0] ?? "", /^type \/policies\/0\/name/);
+  assert.match(issues.at(-1) ?? "", /There are at least 501 errors; the first 500 are listed$/);
 });
 
 void test("a check that throws is an issue of a sound document, without its message", () => {

@@ -1,5 +1,6 @@
 import type { ConfigDocument, Issue } from "@headworks/gateway-contract";
 import type { CheckScope, Clock, IssueReport } from "#slice.ts";
+import { checkDrafts } from "./check-drafts.ts";
 import { checkEntities } from "./check-entities.ts";
 import { checkMarkedFields } from "./check-fields.ts";
 import { checkListeners } from "./check-listeners.ts";
@@ -44,15 +45,13 @@ export function checkDocument(reading: DocumentReading, parts: CheckParts, findi
 
 /** The steps of {@link checkDocument}, for who has other things to do meanwhile. */
 export function* checkingSteps(reading: DocumentReading, parts: CheckParts, findings: Findings): Steps<Issue[]> {
-  const { document } = reading;
   const unlisted = { error: reading.unlisted, warning: 0 };
-  if (document === undefined) return listedIssues(reading.issues, unlisted, true);
+  const { document } = reading;
   const isSound = !reading.issues.some(isError);
-  const broken = pathsAround(reading.issues);
-  const collector = new IssueCollector(
-    reading.places,
-    (issue) => isSound || standsByItself(issue, broken, reading.isPartial),
-  );
+  const collector = new IssueCollector(reading.places);
+  const syntax = reading.issues.filter(({ code }) => code === "syntax");
+  // Of what is there twice, nobody knows which was meant.
+  const unread = new Set([...reading.unread, ...syntax.map(({ path }) => path)]);
   const scope: CheckScope = {
     clock: parts.clock,
     secret: (text) => {
@@ -70,14 +69,15 @@ export function* checkingSteps(reading: DocumentReading, parts: CheckParts, find
     isDevelopment: parts.environment["GATEWAY_ADMIN_DEV"] === "1",
   };
   const checks: readonly DocumentCheck[] = [
-    checkReferences,
+    (checked, report) => checkReferences(checked, report, unread),
     checkEntities,
     (checked, report) => checkMarkedFields(checked, report, findings.secrets),
     (checked, report) => checkListeners(checked, report, surroundings),
     ...parts.checks,
   ];
   for (const check of checks) {
-    runCheck(check, document, collector, scope, isSound);
+    if (document !== undefined && isSound) runCheck(check, document, collector, scope);
+    else yield* checkDrafts((draft, report) => check(draft, report, scope), reading, collector);
     yield;
   }
   unlisted.error += collector.unlisted.error;
@@ -101,18 +101,10 @@ export function isError(issue: Issue): boolean {
   return issue.severity === "error";
 }
 
-function runCheck(
-  check: DocumentCheck,
-  document: ConfigDocument,
-  collector: IssueCollector,
-  scope: CheckScope,
-  isSound: boolean,
-): void {
+function runCheck(check: DocumentCheck, document: ConfigDocument, collector: IssueCollector, scope: CheckScope): void {
   try {
     check(document, collector, scope);
   } catch (error) {
-    // A check may rely on what the schema promises, which a document with a broken structure does not keep.
-    if (!isSound) return;
     collector.error(
       "compile_failed",
       [],
@@ -130,25 +122,4 @@ export function errorName(error: unknown): string {
 export function errorTrace(error: unknown): string {
   const frames = (error instanceof Error ? (error.stack ?? "") : "").split("\n").filter((line) => /^\s+at /.test(line));
   return [errorName(error), ...frames].join("\n");
-}
-
-/**
- * Whether an issue of a document with a broken structure is one in any case: what could not be read is left out of the
- * document, so that references to it, and what it is in, seem wrong too.
- */
-function standsByItself({ code, severity, path }: Issue, broken: ReadonlySet<string>, isPartial: boolean): boolean {
-  if (severity === "warning" || (code === "unknown_reference" && isPartial)) return false;
-  return !broken.has(path);
-}
-
-/** Paths of issues, and of everything that they are in. */
-function pathsAround(issues: readonly Issue[]): ReadonlySet<string> {
-  const paths = new Set<string>();
-  for (const { path } of issues) {
-    for (let end = path.length; end >= 0; end = path.lastIndexOf("/", end - 1)) {
-      paths.add(path.slice(0, end));
-      if (end === 0) break;
-    }
-  }
-  return paths;
 }

@@ -6,9 +6,19 @@ import type { Place } from "./pointer.ts";
 
 type Kind = "listener" | "upstream" | "service" | "route" | "consumer" | "policy" | "provider" | "group";
 
-/** Names are there once, references lead to something, and what nothing refers to is worth a warning. */
-export function checkReferences(document: ConfigDocument, report: IssueReport): void {
-  const names = new Names(report);
+const LISTS: Readonly<Record<string, Kind>> = {
+  upstreams: "upstream",
+  services: "service",
+  consumers: "consumer",
+  policies: "policy",
+};
+
+/**
+ * Names are there once, references lead to something, and what nothing refers to is worth a warning. `unread` are JSON
+ * pointers of what could not be read: where a name may be among it, nobody knows whether a reference leads to it.
+ */
+export function checkReferences(document: ConfigDocument, report: IssueReport, unread: ReadonlySet<string>): void {
+  const names = new Names(report, kindsLosingNames(unread));
   names.declare("listener", document.listeners, ["listeners"]);
   names.declare("upstream", document.upstreams, ["upstreams"]);
   names.declare("service", document.services, ["services"]);
@@ -22,6 +32,16 @@ export function checkReferences(document: ConfigDocument, report: IssueReport): 
   warnOfUnused(document, names, report);
 }
 
+function kindsLosingNames(unread: ReadonlySet<string>): ReadonlySet<Kind> {
+  const kinds = new Set<Kind>();
+  for (const path of unread) {
+    const kind = LISTS[/^\/(\w+)(?:\/\d+(?:\/name)?)?$/.exec(path)?.[1] ?? ""];
+    if (kind !== undefined) kinds.add(kind);
+    if (/^\/consumers(?:\/\d+(?:\/groups(?:\/\d+)?)?)?$/.test(path)) kinds.add("group");
+  }
+  return kinds;
+}
+
 /** Of names, when a right one is sought for a wrong one; some ten microseconds each. */
 const MOST_COMPARISONS = 10_000;
 
@@ -29,10 +49,12 @@ class Names {
   readonly #report: IssueReport;
   readonly #known = new Map<Kind, Set<string>>();
   readonly #used = new Map<Kind, Set<string>>();
+  readonly #losing: ReadonlySet<Kind>;
   #comparisons = MOST_COMPARISONS;
 
-  constructor(report: IssueReport) {
+  constructor(report: IssueReport, losing: ReadonlySet<Kind>) {
     this.#report = report;
+    this.#losing = losing;
   }
 
   known(kind: Kind): Set<string> {
@@ -57,7 +79,7 @@ class Names {
     if (name === undefined) return;
     setOf(this.#used, kind).add(name);
     const known = this.known(kind);
-    if (known.has(name)) return;
+    if (known.has(name) || this.#losing.has(kind)) return;
     const missing = kind === "group" ? "No consumer is in the group" : `There is no ${kind}`;
     this.#report.error("unknown_reference", place, `${missing} "${name}"${this.#suggestion(name, known)}`);
   }

@@ -273,9 +273,12 @@ export class Generations {
   }
 
   #asRun(reading: DocumentReading): DocumentReading {
-    const { document } = reading;
-    if (document === undefined) return reading;
-    return { ...reading, document: withOnlyListener(document, this.#parts.onlyListener) };
+    const { onlyListener } = this.#parts;
+    const drafts = reading.drafts.map((draft) => withOnlyListener(draft, onlyListener));
+    const [document] = drafts;
+    return reading.document === undefined || document === undefined
+      ? { ...reading, drafts }
+      : { ...reading, drafts, document };
   }
 
   #compile(built: Built, generation: number): Candidate | { readonly issues: readonly Issue[] } {

@@ -17,13 +17,10 @@ export class IssueCollector implements IssueReport {
   readonly unlisted: IssueTotals = { error: 0, warning: 0 };
   readonly #listed: IssueTotals = { error: 0, warning: 0 };
   readonly #places: SourcePlaces;
-  readonly #stands: (issue: Issue) => boolean;
   readonly #seen = new Set<string>();
 
-  /** `stands` says whether an issue is one; of those that are too many to be listed nobody asks. */
-  constructor(places: SourcePlaces, stands: (issue: Issue) => boolean) {
+  constructor(places: SourcePlaces) {
     this.#places = places;
-    this.#stands = stands;
   }
 
   error(code: IssueCode, place: Place, message: string): void {
@@ -44,7 +41,6 @@ export class IssueCollector implements IssueReport {
     }
     // The code stands behind the message where people read it, so a full stop would be in between.
     const issue = { code, ...this.#places.locate(place), message: message.replace(/\.$/, ""), severity };
-    if (!this.#stands(issue)) return;
     this.#listed[severity] += 1;
     this.issues.push(issue);
   }

@@ -253,11 +253,21 @@ void test("sections without a value are empty sections", () => {
   assert.deepEqual(document?.gateway, {});
 });
 
-void test("places of members count those that could not be read", () => {
-  const { document, places } = readDocument("policies:\n  - nam: x\n  - name: second\n  - name: third\n");
-  assert.deepEqual(document?.policies, [{ name: "second" }, { name: "third" }]);
-  assert.deepEqual(places.locate(["policies", 1, "name"]), { path: "/policies/2/name", line: 4, column: 11 });
-  assert.deepEqual(places.locate(["policies", 1, "dry_run"]), { path: "/policies/2/dry_run", line: 4, column: 5 });
+void test("what could not be read has stand-ins that differ from draft to draft; all else is the same in each", () => {
+  const { document, input, drafts, unread, places } = readDocument(
+    "upstreams:\n  - nam: x\n    load_balancer: rand\n  - name: second\n    slow_start_ms: 5\n  - name: third\n",
+  );
+  assert.deepEqual([document, input], [undefined, undefined]);
+  assert.deepEqual([...unread], ["/upstreams/0/load_balancer", "/upstreams/0/name"]);
+  const balancers = drafts.map(({ upstreams }) => upstreams[0]?.load_balancer);
+  const known = documentSchema.properties?.["upstreams"]?.items?.properties?.["load_balancer"]?.enum;
+  assert.deepEqual(balancers, [...(known ?? []), undefined]);
+  for (const { upstreams } of drafts) {
+    assert.equal(typeof upstreams[0]?.name, "string");
+    assert.deepEqual(upstreams.slice(1), [{ name: "second", slow_start_ms: 5 }, { name: "third" }]);
+  }
+  assert.deepEqual(places.locate(["upstreams", 1, "name"]), { path: "/upstreams/1/name", line: 4, column: 11 });
+  assert.deepEqual(places.locate(["upstreams", 2, "tls"]), { path: "/upstreams/2/tls", line: 6, column: 5 });
 });
 
 void test("numbers of 64 bits are exact bigints, all others are numbers", () => {

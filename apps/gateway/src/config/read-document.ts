@@ -22,18 +22,25 @@ export interface SourcePlaces {
 /** What reading a text came to. */
 export interface DocumentReading {
   /**
-   * The document in one shape; file paths in it are absolute. With errors among the issues, what they are about is
-   * left out of it: good enough to look for more, not to run. Undefined when the text has no mapping at its root.
+   * The document in one shape; file paths in it are absolute. What the schema does not know is left out. Undefined when
+   * something in it could not be read.
    */
   readonly document?: ConfigDocument;
   /** The document as it was written. */
   readonly input?: DocumentInput;
+  /**
+   * What checks look at: the document, or where something in it could not be read, drafts that differ in what stands
+   * there instead. None when the text has no mapping at its root, or so much is wrong that no more would be listed.
+   */
+  readonly drafts: readonly ConfigDocument[];
+  /** JSON pointers of what stands there instead, in the text. */
+  readonly unread: ReadonlySet<string>;
   /** Everything that is wrong with its structure, in the order of the text. */
   readonly issues: readonly Issue[];
   /** Errors beyond those that are listed. */
   readonly unlisted: number;
   readonly places: SourcePlaces;
-  /** Entities had to be left out, so that references to them do not resolve. */
+  /** The text is not YAML somewhere, so that nobody knows what else is missing. */
   readonly isPartial: boolean;
 }
 
@@ -57,19 +64,25 @@ export function* readingSteps(text: string, directory: string): Steps<DocumentRe
   const value = source.root === undefined ? UNREADABLE : yield* reader.rootSteps(documentSchema, source.root);
   yield;
   const issues = inTextOrder([...source.issues, ...reader.issues]);
-  const places = new TextPlaces(source, reader.shrunkLists);
-  const unlisted = source.unlisted + reader.unlisted;
-  if (value === UNREADABLE) return { issues, unlisted, places, isPartial: true };
+  const places = new TextPlaces(source);
+  const { gaps } = reader;
+  const reading = {
+    places,
+    unlisted: source.unlisted + reader.unlisted,
+    unread: gaps.pointers,
+    isPartial: source.isBroken,
+  };
+  if (value === UNREADABLE) return { ...reading, issues, drafts: [] };
   const input = value as DocumentInput;
   issues.push(...duplicateSettings(input, places));
-  return {
-    document: oneShape(mapAnnotated(documentSchema, input, "x-file", (path) => resolve(directory, path))),
-    input,
-    issues: inTextOrder(issues),
-    unlisted,
-    places,
-    isPartial: reader.shrunkLists.size > 0 || source.issues.length > 0,
-  };
+  const drafts: ConfigDocument[] = [];
+  for (const draft of gaps.drafts(input)) {
+    drafts.push(oneShape(mapAnnotated(documentSchema, draft, "x-file", (path) => resolve(directory, path))));
+    yield;
+  }
+  const outcome = { ...reading, issues: inTextOrder(issues), drafts };
+  const [document] = drafts;
+  return gaps.pointers.size > 0 || document === undefined ? outcome : { ...outcome, document, input };
 }
 
 /** Issues by line and column; those without a place first. Each code and place once. */
@@ -115,12 +128,10 @@ function duplicateSettings(input: DocumentInput, places: TextPlaces): Issue[] {
 
 class TextPlaces implements SourcePlaces {
   readonly #source: YamlSource;
-  readonly #shrunkLists: ReadonlyMap<string, readonly number[]>;
   readonly #pairsByKey = new WeakMap<YAMLMap, ReadonlyMap<unknown, Pair>>();
 
-  constructor(source: YamlSource, shrunkLists: ReadonlyMap<string, readonly number[]>) {
+  constructor(source: YamlSource) {
     this.#source = source;
-    this.#shrunkLists = shrunkLists;
   }
 
   locate(place: Place): { path: string; line?: number; column?: number } {
@@ -134,18 +145,14 @@ class TextPlaces implements SourcePlaces {
 
   /** The same for a place of the document as it was written. */
   inText(place: Place): { path: string; line?: number; column?: number } {
-    const steps: (string | number)[] = [];
     let node: Node | undefined = this.#source.root;
     let offset = offsetOf(node);
     for (const step of place) {
-      const index: string | number =
-        typeof step === "number" ? (this.#shrunkLists.get(pointer(steps))?.[step] ?? step) : step;
-      steps.push(index);
-      const member: Member | undefined = node === undefined ? undefined : this.#member(node, index);
+      const member: Member | undefined = node === undefined ? undefined : this.#member(node, step);
       node = member?.node;
       offset = member?.offset ?? offset;
     }
-    return { path: pointer(steps), ...(offset === undefined ? {} : this.#source.position(offset)) };
+    return { path: pointer(place), ...(offset === undefined ? {} : this.#source.position(offset)) };
   }
 
   /** A mapping is searched for each issue in it, and a hostile one has thousands of both. The first of equal keys counts. */

@@ -1,11 +1,12 @@
 // Tested by read-document.test.ts
 import type { Issue, IssueCode } from "@headworks/gateway-contract";
 import { isAlias, isCollection, isMap, isScalar, isSeq } from "yaml";
-import type { Pair } from "yaml";
-import { suggestion } from "./nearest-name.ts";
+import type { Pair, YAMLMap } from "yaml";
+import { nearestName, suggestion } from "./nearest-name.ts";
 import { pointer, type Place } from "./pointer.ts";
 import { branchNames, chosenBranch, type Schema } from "./schema-shape.ts";
 import { constraintProblem, scalarValue } from "./scalar-rules.ts";
+import { Gaps } from "./stand-ins.ts";
 import type { Steps } from "./steps.ts";
 import { keyText, MEMBERS_OF_A_STEP, MOST_ISSUES, offsetOf, type YamlSource } from "./yaml-source.ts";
 
@@ -17,14 +18,13 @@ const MOST_ALIASED_VALUES = 100_000;
 
 /**
  * Reads a tree of nodes as its schema says: makes the values, and reports everything that is wrong. A value that is wrong
- * is left out of the mapping or list around it, or where that cannot be without it, that one is left out.
+ * or missing is a gap; the mapping or list around it has the first of its stand-ins.
  */
 export class StructureReader {
   readonly issues: Issue[] = [];
   /** Issues beyond those that are listed. */
   unlisted = 0;
-  /** Lists that lost members: pointer of the list in the text, to the indexes there of those that are left. */
-  readonly shrunkLists = new Map<string, readonly number[]>();
+  readonly gaps = new Gaps();
   readonly #source: YamlSource;
   /** Members of sections that were read in steps. */
   readonly #readAlready = new Map<unknown, unknown>();
@@ -96,8 +96,7 @@ export class StructureReader {
     const problem = constraintProblem(schema, value);
     if (problem === undefined) return value;
     this.#report(problem.code, offset, `${named(this.#place)} ${problem.message}`);
-    // A text or number of the right type but out of bounds does no harm to the checks that come after this.
-    return schema.enum === undefined && schema.const === undefined ? value : UNREADABLE;
+    return UNREADABLE;
   }
 
   #wrongType(schema: Schema, node: unknown, offset: number | undefined): typeof UNREADABLE {
@@ -112,7 +111,7 @@ export class StructureReader {
     if (!isSeq(node)) return this.#wrongType(schema, node, offset);
     const list = node;
     const values: unknown[] = [];
-    const kept: number[] = [];
+    let unread: Set<number> | undefined;
     const mayBeReadAlready = this.#place.length === 1 && this.#aliasDepth === 0;
     for (const [at, item] of list.items.entries()) {
       // Once for each: what is wrong with it would be reported twice.
@@ -120,12 +119,11 @@ export class StructureReader {
         mayBeReadAlready && this.#readAlready.has(item)
           ? this.#readAlready.get(item)
           : this.#readBelow(at, schema.items ?? {}, item, offset);
-      if (value === UNREADABLE) continue;
-      values.push(value);
-      kept.push(at);
+      if (value === UNREADABLE) (unread ??= new Set()).add(at);
+      values.push(value === UNREADABLE ? this.#standIn(at, schema.items ?? {}, true) : value);
     }
-    if (kept.length < list.items.length) this.shrunkLists.set(pointer(this.#place), kept);
-    const problem = constraintProblem(schema, values, list.items.length);
+    const read = unread === undefined ? values : values.filter((_, at) => unread?.has(at) !== true);
+    const problem = constraintProblem(schema, read, list.items.length);
     if (problem !== undefined) this.#report(problem.code, offset, `${named(this.#place)} ${problem.message}`);
     // A copy has room for what it holds; what grew to one member has room for seventeen, as long as the document lives.
     return values.slice();
@@ -138,53 +136,72 @@ export class StructureReader {
     return value;
   }
 
+  #standIn(step: string | number, schema: Schema, isRequired: boolean): unknown {
+    return this.gaps.add([...this.#place, step], schema, isRequired);
+  }
+
   #readObject(schema: Schema, node: unknown, offset: number | undefined): unknown {
     if (!isMap(node)) return this.#wrongType(schema, node, offset);
     const map = node;
     const isRecord = schema.properties === undefined;
     const value: Record<string, unknown> = isRecord ? (Object.create(null) as Record<string, unknown>) : {};
-    let count = 0;
-    let unreadable: Set<string> | undefined;
-    const isWritten = (name: string): boolean => Object.hasOwn(value, name) || unreadable?.has(name) === true;
+    let known = 0;
+    let surplus = 0;
+    let absent: Set<string> | undefined;
+    // Under another name, so that it is not missing.
+    let meant: Set<string> | undefined;
+    const isWritten = (name: string): boolean => Object.hasOwn(value, name) || absent?.has(name) === true;
     for (const pair of map.items) {
       const key = keyText(pair.key);
       // No text and twice the same: reported when the text was taken apart.
       if (key === undefined || isWritten(key)) continue;
-      count += 1;
-      const member = this.#readMember(schema, pair, key);
-      if (member === UNREADABLE) (unreadable ??= new Set()).add(key);
+      const inner = memberOf(schema, key);
+      const member = inner === undefined ? undefined : this.#readMember(schema, inner, pair, key);
+      if (member === undefined) (absent ??= new Set()).add(key);
       else value[key] = member;
-    }
-    let isWhole = true;
-    for (const name of schema.required ?? []) {
-      if (!isWritten(name)) {
-        this.#report("required", offset, missing(this.#place, name), [...this.#place, name]);
+      if (inner !== undefined) {
+        known += 1;
+        continue;
       }
-      isWhole &&= Object.hasOwn(value, name);
+      surplus += 1;
+      const name = this.#reportUnknown(Object.keys(schema.properties ?? {}), key, offsetOf(pair.key));
+      if (name !== undefined) (meant ??= new Set()).add(name);
     }
+    for (const name of schema.required ?? []) {
+      if (isWritten(name)) continue;
+      this.#report("required", offset, missing(this.#place, name), [...this.#place, name]);
+      value[name] = this.#standIn(name, memberOf(schema, name) ?? {}, true);
+    }
+    for (const name of meant ?? []) {
+      if (!isWritten(name)) value[name] = this.#standIn(name, memberOf(schema, name) ?? {}, false);
+    }
+    // What is unknown fills a mapping, but makes none too full, since it has to go.
+    const count = Math.max(known, Math.min(known + surplus, schema.minProperties ?? 0));
     const problem = constraintProblem(schema, value, count);
     if (problem !== undefined) this.#report(problem.code, offset, `${named(this.#place)} ${problem.message}`);
-    return isWhole ? value : UNREADABLE;
+    return value;
   }
 
-  #readMember(schema: Schema, pair: Pair, key: string): unknown {
+  /** The value of a member, or its stand-in; undefined where nothing stands. */
+  #readMember(schema: Schema, inner: Schema, pair: Pair, key: string): unknown {
+    // A section whose every line is commented out has no value, and means nothing else than an empty one.
+    if (this.#place.length === 0 && isEmpty(pair.value) && isSection(inner)) return undefined;
+    const value = this.#readBelow(key, inner, pair.value, offsetOf(pair.key));
+    return value === UNREADABLE ? this.#standIn(key, inner, schema.required?.includes(key) === true) : value;
+  }
+
+  /** Returns the name that was meant, if one is near. */
+  #reportUnknown(names: readonly string[], key: string, keyOffset: number | undefined): string | undefined {
     const place = this.#place;
-    const keyOffset = offsetOf(pair.key);
-    if (schema.properties === undefined) return this.#readBelow(key, recordValues(schema), pair.value, keyOffset);
-    const member = Object.hasOwn(schema.properties, key) ? schema.properties[key] : undefined;
-    if (member !== undefined) {
-      // A section whose every line is commented out has no value, and means nothing else than an empty one.
-      if (place.length === 0 && isEmpty(pair.value) && isSection(member)) return UNREADABLE;
-      return this.#readBelow(key, member, pair.value, keyOffset);
-    }
     if (this.issues.length >= MOST_ISSUES) {
       this.unlisted += 1;
-      return UNREADABLE;
+      return undefined;
     }
-    const meant = suggestion(key, Object.keys(schema.properties));
+    const meant = nearestName(key, names);
     const where = place.length === 0 ? "the document" : named(place);
-    this.#report("unknown_field", keyOffset, `"${key}" is not a field of ${where}${meant}`, [...place, key]);
-    return UNREADABLE;
+    const message = `"${key}" is not a field of ${where}${meant === undefined ? "" : `. Did you mean "${meant}"?`}`;
+    this.#report("unknown_field", keyOffset, message, [...place, key]);
+    return meant;
   }
 
   #readUnion(schema: Schema, branches: readonly Schema[], node: unknown, offset: number | undefined): unknown {
@@ -199,12 +216,40 @@ export class StructureReader {
     const typePlace = [...this.#place, "type"];
     if (typeNode === undefined) {
       this.#report("required", offset, `${named(this.#place)} needs "type", one of ${choices}`, typePlace);
-      return UNREADABLE;
+      return this.#readAsAny(branches, node, offset);
     }
     const meant = name === undefined ? "" : suggestion(name, names);
     const at = offsetOf(typeNode.value) ?? offsetOf(typeNode.key);
     this.#report("bad_value", at, `${named(typePlace)} must be one of ${choices}${meant}`, typePlace);
-    return UNREADABLE;
+    return this.#readAsAny(branches, node, offset);
+  }
+
+  /**
+   * The mapping of a union as each of the branches reads it that have most of its fields; reports what is wrong in all of
+   * them, since the rest depends on its type.
+   */
+  #readAsAny(branches: readonly Schema[], map: YAMLMap, offset: number | undefined): unknown {
+    if (this.gaps.areTooMany) return UNREADABLE;
+    const fit = ({ properties = {} }: Schema): number =>
+      map.items.filter(({ key }) => Object.hasOwn(properties, keyText(key) ?? "")).length;
+    const best = Math.max(...branches.map(fit));
+    const before = this.issues.length;
+    const { unlisted } = this;
+    const { mark } = this.gaps;
+    const typePlace = [...this.#place, "type"];
+    const typePath = pointer(typePlace);
+    let common: Issue[] | undefined;
+    const values: unknown[] = [];
+    for (const branch of branches) {
+      if (fit(branch) < best) continue;
+      values.push(this.#readObject(branch, map, offset));
+      const found = this.issues.splice(before);
+      common = common?.filter((issue) => found.some((other) => isSame(issue, other))) ?? found;
+    }
+    this.issues.push(...(common ?? []).filter(({ path }) => path !== typePath));
+    this.unlisted = unlisted;
+    this.gaps.settle(mark);
+    return this.gaps.addReadings(this.#place, typePlace, values);
   }
 
   #report(code: IssueCode, offset: number | undefined, message: string, place: Place = this.#place): void {
@@ -230,8 +275,14 @@ function isSection(schema: Schema): boolean {
   return schema.type === "array" || (schema.type === "object" && (schema.required ?? []).length === 0);
 }
 
-function recordValues(schema: Schema): Schema {
-  return Object.values(schema.patternProperties ?? {})[0] ?? {};
+/** The schema of a member of a mapping; undefined for what is none. */
+function memberOf(schema: Schema, key: string): Schema | undefined {
+  if (schema.properties === undefined) return Object.values(schema.patternProperties ?? {})[0] ?? {};
+  return Object.hasOwn(schema.properties, key) ? schema.properties[key] : undefined;
+}
+
+function isSame(one: Issue, other: Issue): boolean {
+  return one.code === other.code && one.path === other.path;
 }
 
 function missing(place: Place, name: string): string {

@@ -22,6 +22,8 @@ export interface YamlSource {
   readonly issues: Issue[];
   /** Issues beyond those that are listed. */
   readonly unlisted: number;
+  /** Parts of the text are not YAML, so that the tree may lack what is in them. */
+  readonly isBroken: boolean;
   /** The node itself, or what it is an alias of; undefined for nothing, and for an alias of nothing. */
   resolve(node: unknown): Node | undefined;
   /** Line and column of an offset, from 1. */
@@ -66,7 +68,7 @@ export function* yamlSteps(text: string): Steps<YamlSource> {
   };
   const refuse = (message: string): YamlSource => {
     const issue: Issue = { code: "syntax", path: "", message, severity: "error", line: 1, column: 1 };
-    return { root: undefined, issues: [issue], unlisted: 0, resolve: () => undefined, position };
+    return { root: undefined, issues: [issue], unlisted: 0, isBroken: true, resolve: () => undefined, position };
   };
   const sizeBytes = Buffer.byteLength(text);
   if (sizeBytes > MOST_DOCUMENT_BYTES) {
@@ -94,6 +96,7 @@ export function* yamlSteps(text: string): Steps<YamlSource> {
     root: survey.isTooDeep ? undefined : (root ?? undefined),
     issues: survey.issues,
     unlisted: survey.unlisted,
+    isBroken: document?.errors.some(({ code }) => code !== "TAG_RESOLVE_FAILED") ?? json === undefined,
     resolve: (node) => (isAlias(node) ? survey.targets.get(node) : asNode(node)),
     position,
   };

@@ -60,6 +60,7 @@ void test("validate says how many routes there are, or each error with its place
     out: "",
     err: [
       'bad.yaml:2:5: routes[0] needs "match" [required]',
+      'bad.yaml:2:5: The route "a" proxies, so it needs a service [required]',
       'bad.yaml:3:5: "mtach" is not a field of routes[0]. Did you mean "match"? [unknown_field]',
       'bad.yaml:5:1: "x" is not a field of the document [unknown_field]',
       "",

@@ -1,0 +1,180 @@
+// Tested by check-document.test.ts
+import { pointer, type Place } from "./pointer.ts";
+import type { Schema } from "./schema-shape.ts";
+import { MOST_ISSUES } from "./yaml-source.ts";
+
+/** So many drafts show every value of the choices that the schema has; more of them would only take time. */
+const MOST_DRAFTS = 12;
+const STAND_IN_TEXT = /unreadable-\d+/g;
+
+/** A member that could not be read, and what may stand there instead; undefined for nothing. */
+interface Gap {
+  readonly place: Place;
+  readonly variety: number;
+  readonly valueOf: (draft: number) => unknown;
+}
+
+/**
+ * The members of a document that could not be read. Each has stand-ins, so that all around it can be checked: as many
+ * as checks may tell apart, since what is found with every one of them does not depend on the member.
+ */
+export class Gaps {
+  readonly #gaps: Gap[] = [];
+  /** Pointers of the members. Nothing that is found there, or below, is what somebody wrote. */
+  readonly pointers = new Set<string>();
+  #serial = 0;
+  #areTooMany = false;
+
+  /** Notes a member that must be there, or may; returns its stand-in in the first draft. */
+  add(place: Place, schema: Schema, isRequired: boolean): unknown {
+    const serial = (this.#serial += 1);
+    const ofSchema = varietyOf(schema);
+    const variety = isRequired ? ofSchema : ofSchema + 1;
+    return this.#add(place, place, {
+      variety,
+      valueOf: (draft) => (draft % variety === ofSchema ? undefined : standIn(schema, draft % variety, serial)),
+    });
+  }
+
+  /** Notes a value that was read in several ways, since its member at `unread` does not say which of them is right. */
+  addReadings(place: Place, unread: Place, values: readonly unknown[]): unknown {
+    return this.#add(place, unread, { variety: values.length, valueOf: (draft) => values[draft % values.length] });
+  }
+
+  #add(place: Place, unread: Place, gap: Omit<Gap, "place">): unknown {
+    this.#areTooMany ||= this.#gaps.length === MOST_ISSUES;
+    if (this.#areTooMany) return undefined;
+    this.#gaps.push({ place: [...place], ...gap });
+    this.pointers.add(pointer(unread));
+    return gap.valueOf(0);
+  }
+
+  /** Whether there are more than anyone is told of; then there are no drafts, and no stand-ins any more. */
+  get areTooMany(): boolean {
+    return this.#areTooMany;
+  }
+
+  /** Where the gaps below a value begin, to {@link settle} them. */
+  get mark(): number {
+    return this.#gaps.length;
+  }
+
+  /** Leaves those noted since then at their first stand-in. */
+  settle(mark: number): void {
+    this.#gaps.length = mark;
+  }
+
+  /** A document with other stand-ins each time; `first` has those of the first draft, and stays as it is. */
+  *drafts<T>(first: T): Generator<T> {
+    if (this.#areTooMany) return;
+    yield first;
+    const count = this.#gaps.reduce((most, { variety }) => Math.max(most, variety), 1);
+    for (let draft = 1; draft < Math.min(count, MOST_DRAFTS); draft++) yield filled(first, this.#gaps, draft, 0) as T;
+  }
+}
+
+/** A message without the names that nobody wrote. */
+export function withoutStandIns(message: string): string {
+  return message.replaceAll(STAND_IN_TEXT, "?");
+}
+
+/** A copy with the stand-ins of a draft; what has no gap below is shared. */
+function filled(value: unknown, gaps: readonly Gap[], draft: number, depth: number): unknown {
+  const copy = copyOf(value);
+  for (const [step, below] of Map.groupBy(gaps, ({ place }) => place[depth] ?? "")) {
+    const own = below.find(({ place }) => place.length === depth + 1);
+    const member = own === undefined ? filled(copy[step], below, draft, depth + 1) : own.valueOf(draft);
+    if (member === undefined) delete copy[step];
+    else copy[step] = member;
+  }
+  return copy;
+}
+
+function copyOf(value: unknown): Record<string | number, unknown> {
+  if (Array.isArray(value)) return [...(value as unknown[])] as never;
+  // What has names of the document as keys has no prototype.
+  const copy = Object.create(Object.getPrototypeOf(value) as object | null) as Record<string, unknown>;
+  return Object.assign(copy, value);
+}
+
+const varieties = new WeakMap<Schema, number>();
+
+/** How many stand-ins of a schema there are. */
+function varietyOf(schema: Schema): number {
+  let variety = varieties.get(schema);
+  if (variety === undefined) varieties.set(schema, (variety = countVariety(schema)));
+  return variety;
+}
+
+function countVariety(schema: Schema): number {
+  if (schema.anyOf !== undefined) return schema.anyOf.length * Math.max(...schema.anyOf.map(varietyOf));
+  if (schema.enum !== undefined) return schema.enum.length;
+  switch (schema.type) {
+    case "object": {
+      const members = Object.entries(schema.properties ?? {});
+      return 1 + Math.max(0, ...members.map(([name, inner]) => varietyOf(inner) + (isRequired(schema, name) ? 0 : 1)));
+    }
+    case "array":
+      return 1 + varietyOf(schema.items ?? {});
+    case "integer":
+      return 3;
+    case "number":
+    case "boolean":
+      return 2;
+    default:
+      return 1;
+  }
+}
+
+/** A value that a schema allows; texts and whole numbers of their own for each `serial`, so that none is there twice. */
+function standIn(schema: Schema, draft: number, serial: number): unknown {
+  if (schema.anyOf !== undefined) {
+    const count = schema.anyOf.length;
+    return standIn(schema.anyOf[draft % count] ?? {}, Math.floor(draft / count), serial);
+  }
+  if (schema.const !== undefined) return schema.const;
+  if (schema.enum !== undefined) return schema.enum[draft % schema.enum.length];
+  switch (schema.type) {
+    case "object":
+      return standInObject(schema, draft, serial);
+    case "array": {
+      const { items = {}, minItems = 1 } = schema;
+      const ofItems = varietyOf(items);
+      if (draft % (ofItems + 1) === ofItems) return [];
+      return Array.from({ length: Math.max(1, minItems) }, () => standIn(items, draft % (ofItems + 1), serial));
+    }
+    case "integer":
+      return standInInteger(schema, draft, serial);
+    case "number": {
+      const { maximum = 1, exclusiveMinimum, minimum = exclusiveMinimum ?? 0 } = schema;
+      return draft % 2 === 0 ? maximum : exclusiveMinimum === undefined ? minimum : minimum + maximum / 1000;
+    }
+    case "boolean":
+      return draft % 2 === 1;
+    default:
+      return `unreadable-${serial}`;
+  }
+}
+
+/** First only what has to be there, then everything, with the stand-ins of all members in turn. */
+function standInObject(schema: Schema, draft: number, serial: number): unknown {
+  const value: Record<string, unknown> = schema.properties === undefined ? (Object.create(null) as typeof value) : {};
+  for (const [name, inner] of Object.entries(schema.properties ?? {})) {
+    const variety = varietyOf(inner);
+    if (isRequired(schema, name)) value[name] = standIn(inner, Math.max(0, draft - 1), serial);
+    else if (draft > 0 && (draft - 1) % (variety + 1) < variety) {
+      value[name] = standIn(inner, (draft - 1) % (variety + 1), serial);
+    }
+  }
+  return value;
+}
+
+function standInInteger(schema: Schema, draft: number, serial: number): number | bigint {
+  const { minimum = 0, maximum = Number.MAX_SAFE_INTEGER } = schema;
+  const value = [minimum + (serial % (maximum - minimum + 1)), minimum, maximum][draft % 3] ?? minimum;
+  return schema["x-uint64"] === true ? BigInt(value) : value;
+}
+
+function isRequired(schema: Schema, name: string): boolean {
+  return schema.required?.includes(name) === true;
+}
