@@ -8,12 +8,12 @@ import { repositoryRoot } from "./source-tree.ts";
 const WEIR = entryOptions(join(repositoryRoot, "apps/capture-proxy/bin/weir.js"));
 const SLUICE = entryOptions(join(repositoryRoot, "apps/gateway/bin/sluice.js"));
 
-test("both services have options of Node in their first line, Sluice all that Weir has but one", () => {
+test("both services have options of Node in their first line, Sluice all that Weir has but two", () => {
   assert.ok(WEIR.length > 1);
   assert.deepEqual(
     WEIR.filter((option) => !SLUICE.includes(option)),
-    ["--invocation-count-for-turbofan=500"],
-    "decision 030",
+    ["--invocation-count-for-turbofan=500", "--no-memory-reducer"],
+    "decisions 030 and 031",
   );
 });
 

@@ -1,4 +1,4 @@
-#!/usr/bin/env -S node --max-semi-space-size=16 --initial-old-space-size=64 --single-threaded-gc --no-allocation-site-pretenuring --invocation-count-for-turbofan=500
+#!/usr/bin/env -S node --max-semi-space-size=16 --initial-old-space-size=64 --single-threaded-gc --no-allocation-site-pretenuring --invocation-count-for-turbofan=500 --no-memory-reducer
 // @ts-check
 // Tested by ../test/cli-process.test.ts
 import module from "node:module";
@@ -8,8 +8,8 @@ import { isAbsolute, join } from "node:path";
 // The options in the first line: short-lived objects may not grow to a hundred megabytes before V8 looks at them, and one
 // thread collects, since the proxy's garbage is little and the threads' coordination cost a tenth of each request. Nothing
 // is made in the old generation by what V8 saw while the process was starting (decision 017), and what each connection runs
-// is optimized for good after hundreds of them, not thousands (decision 030). Whoever starts this file by hand may pass
-// them along.
+// is optimized for good after hundreds of them, not thousands (decision 030), and stays so while there are none (decision
+// 031). Whoever starts this file by hand may pass them along.
 
 if (Number(process.versions.node.split(".")[0]) < 24) {
   const instead = '"npx weir" runs it with the one that "npm ci" installed';
