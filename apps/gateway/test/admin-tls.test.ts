@@ -193,18 +193,35 @@ test("an event stream ends with the publication that takes its reader's role awa
   assert.equal((await readEvents(gateway, authority, operatorOf(authority, "goes.example"))).status, 403);
 });
 
-test("when the admin API's files are renewed, event streams end with their connections, so that the old authority's operators are gone", async () => {
-  await using directory = await temporaryDirectory();
+/** A gateway whose operators' authority is to be replaced by a later one, and an agent with one connection to it. */
+async function startRenewal() {
+  const directory = await temporaryDirectory();
   const [servers, operators, later] = [
     CertificateAuthority.create(),
     CertificateAuthority.create(),
     CertificateAuthority.create(),
   ];
   await writeServer(directory, servers, operators);
-  await using gateway = await startGateway({ listeners, routes: [], admin: { ...ADMIN, tls: pathsIn(directory) } });
-  const agent = new Agent({ keepAlive: true, maxSockets: 1 });
+  const gateway = await startGateway({ listeners, routes: [], admin: { ...ADMIN, tls: pathsIn(directory) } });
+  return {
+    gateway,
+    servers,
+    operators,
+    later,
+    agent: new Agent({ keepAlive: true, maxSockets: 1 }),
+    renew: async () => await writeFile(directory.file("ca.pem"), later.certificatePem),
+    [Symbol.asyncDispose]: async () => {
+      await gateway[Symbol.asyncDispose]();
+      await directory.remove();
+    },
+  };
+}
+
+test("when the admin API's files are renewed, event streams end with their connections, so that the old authority's operators are gone", async () => {
+  await using renewal = await startRenewal();
+  const { gateway, servers, operators, later, agent } = renewal;
   const reader = await readEvents(gateway, servers, operatorOf(operators, "one.example"), agent);
-  await writeFile(directory.file("ca.pem"), later.certificatePem);
+  await renewal.renew();
   await reader.gone();
   await assert.rejects(ask(gateway, servers, "GET", "/health", operatorOf(operators, "one.example"), agent));
   await waitUntil(
@@ -218,15 +235,8 @@ test("when the admin API's files are renewed, event streams end with their conne
 });
 
 test("a connection that is busy while the files are renewed has its answer, and no other", async () => {
-  await using directory = await temporaryDirectory();
-  const [servers, operators, later] = [
-    CertificateAuthority.create(),
-    CertificateAuthority.create(),
-    CertificateAuthority.create(),
-  ];
-  await writeServer(directory, servers, operators);
-  await using gateway = await startGateway({ listeners, routes: [], admin: { ...ADMIN, tls: pathsIn(directory) } });
-  const agent = new Agent({ keepAlive: true, maxSockets: 1 });
+  await using renewal = await startRenewal();
+  const { gateway, servers, operators, later, agent } = renewal;
   const identity = operatorOf(operators, "one.example");
   const options = { method: "POST", ca: servers.certificatePem, agent, ...identity };
   const busy = request(`${gateway.gateway.adminUrl}/config/validate`, {
@@ -235,7 +245,7 @@ test("a connection that is busy while the files are renewed has its answer, and 
   });
   busy.flushHeaders();
   await once(busy, "continue");
-  await writeFile(directory.file("ca.pem"), later.certificatePem);
+  await renewal.renew();
   await waitUntil(() => gateway.log.some(({ code }) => code === "admin_tls_renewed"), { what: "the new authority" });
   busy.end("routes: []\n");
   const [answer] = (await once(busy, "response")) as [IncomingMessage];

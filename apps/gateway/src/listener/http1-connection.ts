@@ -4,11 +4,7 @@ import type { ErrorCode } from "@headworks/gateway-contract";
 import {
   DownstreamState,
   hasBody,
-  LAST_CHUNK,
-  lastChunkWithTrailers,
   RequestReader,
-  responseHeadText,
-  setFraming,
   type Framing,
   type Http1Error,
   type RawFields,
@@ -26,6 +22,8 @@ import {
 } from "@headworks/sockets";
 import type { ClientHandler, ClientStream, ListenerFacts, Peer } from "#request/client-stream.ts";
 import type { TunnelEnd } from "#request/join-sockets.ts";
+import { Http1AnswerWriter } from "./http1-answer-writer.ts";
+import { http1ErrorCode } from "./http1-error-code.ts";
 import { HALF_CLOSED_MS, type ConnectionServices, type OpenConnection } from "./connection-services.ts";
 
 /** How much is read of a client that is held back: only reading shows that it reset its connection. */
@@ -47,6 +45,7 @@ export class Http1Connection implements ClientStream, OpenConnection, Timed {
   readonly #peer: Peer;
   readonly #socket: Socket;
   readonly #writer: BatchedWriter;
+  readonly #answer: Http1AnswerWriter;
   readonly #state = new DownstreamState();
   readonly #reader: RequestReader;
   #head: RequestHead | undefined;
@@ -59,7 +58,6 @@ export class Http1Connection implements ClientStream, OpenConnection, Timed {
   #isDispatchDue = false;
   #isDiscarding = false;
   #startedMs = 0;
-  #isChunkedAnswer = false;
   #requestDeadlineMs = Number.POSITIVE_INFINITY;
   #hasClientEnded = false;
   /** The client ended behind bytes that still wait: what they ask for comes first. */
@@ -73,6 +71,7 @@ export class Http1Connection implements ClientStream, OpenConnection, Timed {
     this.#socket = socket;
     // Answers of upstreams arrive in one buffer that is used again and again.
     this.#writer = new BatchedWriter(socket, true);
+    this.#answer = new Http1AnswerWriter(this.#writer);
     this.deadlineMs = turnMs() + services.timeouts.headMs;
     this.#reader = new RequestReader(
       {
@@ -158,37 +157,21 @@ export class Http1Connection implements ClientStream, OpenConnection, Timed {
   }
 
   sendInformational(status: number, reason: string, fields: RawFields): void {
-    if (!this.#state.informational(status)) return;
-    this.#writer.text(responseHeadText(status, reason, fields));
-    this.#writer.flush();
+    if (this.#state.informational(status)) this.#answer.bare(status, reason, fields);
   }
 
   sendHead(status: number, reason: string, fields: RawFields, framing: Framing): void {
-    if (status === 101) {
-      this.#writer.text(responseHeadText(status, reason, fields));
-      this.#writer.flush();
-      return;
-    }
+    if (status === 101) return this.#answer.bare(status, reason, fields);
     if (!this.#isBodyWanted) this.#discardHeldBody();
-    const start = this.#state.answerStarted(framing);
-    this.#isChunkedAnswer = start.framing.kind === "chunked";
-    if (start.framing.kind === "length") fields.push("Content-Length", String(start.framing.lengthBytes));
-    else if (this.#isChunkedAnswer) fields.push("Transfer-Encoding", "chunked");
-    else setFraming(fields, start.framing);
-    if (start.connection !== undefined) fields.push("Connection", start.connection);
-    this.#writer.text(responseHeadText(status, reason, fields));
+    this.#answer.head(status, reason, fields, this.#state.answerStarted(framing));
   }
 
   sendData(piece: Buffer): void {
-    if (this.#isChunkedAnswer) this.#writer.chunk(piece);
-    else this.#writer.bytes(piece);
+    this.#answer.data(piece);
   }
 
   sendEnd(trailers?: RawFields): void {
-    if (this.#isChunkedAnswer) {
-      this.#writer.text(trailers === undefined ? LAST_CHUNK : lastChunkWithTrailers(trailers));
-    }
-    this.#writer.flushSoon();
+    this.#answer.end(trailers);
     this.#finish();
     switch (this.#state.answerEnded()) {
       case "read":
@@ -374,7 +357,7 @@ export class Http1Connection implements ClientStream, OpenConnection, Timed {
       this.#socket.destroy();
       return;
     }
-    const refusal = { code: codeOf(error), message: error.message };
+    const refusal = { code: http1ErrorCode(error), message: error.message };
     // A request that broke in its middle is answered, and told of, as the one that it is.
     if (this.handler === undefined) this.#answerRefusal(refusal.code, refusal.message);
     else this.handler.onRefused(refusal);
@@ -387,9 +370,8 @@ export class Http1Connection implements ClientStream, OpenConnection, Timed {
     this.#state.drain();
     const body = Buffer.from(answer.body);
     const start = this.#state.answerStarted({ kind: "length", lengthBytes: body.length });
-    const fields = [...answer.fields, "Content-Length", String(body.length), "Connection", start.connection ?? "close"];
-    this.#writer.text(responseHeadText(answer.status, answer.reason, fields));
-    this.#writer.bytes(body);
+    this.#answer.head(answer.status, answer.reason, [...answer.fields], start);
+    this.#answer.data(body);
     this.#writer.flush();
     this.#state.answerEnded();
     this.#linger();
@@ -449,19 +431,6 @@ export class Http1Connection implements ClientStream, OpenConnection, Timed {
     const handler = this.handler;
     this.#finish();
     handler?.onClientGone();
-  }
-}
-
-function codeOf(error: Http1Error): ErrorCode {
-  switch (error.status) {
-    case 431:
-      return "request_headers_too_large";
-    case 501:
-      return "unknown_transfer_coding";
-    case 505:
-      return "version_not_supported";
-    default:
-      return error.code === "content-length-with-transfer-encoding" ? "ambiguous_framing" : "bad_request";
   }
 }
 

@@ -1,25 +1,14 @@
 import assert from "node:assert/strict";
 import { after, test } from "node:test";
 import { ISSUE_CODES, type IssueCode } from "@headworks/gateway-contract";
-import { FakeClock } from "@headworks/testkit";
-import { pino } from "pino";
 import { checkDocument, freshFindings, type DocumentCheck } from "#config/check-document.ts";
 import { readDocument } from "#config/read-document.ts";
-import { checkRoutes } from "#routing/check-routes.ts";
-import { createSlices } from "#slices.ts";
+import { allChecks } from "./all-checks.ts";
 
-const clock = new FakeClock(Date.UTC(2026, 0, 1));
-const slices = createSlices({ log: pino({ level: "silent" }), clock, store: undefined, environment: {} });
-after(async () => {
-  for (const slice of slices.all) await slice.stop?.();
-});
+const { checks: known, clock, stop } = allChecks();
+after(stop);
 const checks: readonly DocumentCheck[] = [
-  checkRoutes,
-  ...slices.all.map(
-    (slice): DocumentCheck =>
-      (document, report, scope) =>
-        slice.check?.(document, report, scope),
-  ),
+  ...known,
   (document) => {
     if (document.gateway.name === "breaks") throw new Error("a check with a mistake");
   },

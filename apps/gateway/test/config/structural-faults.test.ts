@@ -2,34 +2,23 @@ import assert from "node:assert/strict";
 import { writeFile } from "node:fs/promises";
 import { after, test } from "node:test";
 import { CertificateAuthority } from "@headworks/tls-authority";
-import { credentials, FakeClock, temporaryDirectory } from "@headworks/testkit";
+import { credentials, temporaryDirectory } from "@headworks/testkit";
 import fc from "fast-check";
-import { pino } from "pino";
-import { checkDocument, freshFindings, isError, type DocumentCheck } from "#config/check-document.ts";
+import { checkDocument, freshFindings, isError } from "#config/check-document.ts";
 import { documentSchema, readDocument, type DocumentReading } from "#config/read-document.ts";
 import { memberSchema, type Schema } from "#config/schema-shape.ts";
-import { checkRoutes } from "#routing/check-routes.ts";
-import { createSlices } from "#slices.ts";
+import { allChecks } from "./all-checks.ts";
 
 const directory = await temporaryDirectory();
 const { cert, key } = credentials(CertificateAuthority.create());
 await writeFile(directory.file("cert"), cert);
 await writeFile(directory.file("key"), key);
 
-const clock = new FakeClock(Date.UTC(2026, 0, 1));
-const slices = createSlices({ log: pino({ level: "silent" }), clock, store: undefined, environment: {} });
+const { checks, clock, stop } = allChecks();
 after(async () => {
-  for (const slice of slices.all) await slice.stop?.();
-  await directory[Symbol.asyncDispose]();
+  await stop();
+  await directory.remove();
 });
-const checks: readonly DocumentCheck[] = [
-  checkRoutes,
-  ...slices.all.map(
-    (slice): DocumentCheck =>
-      (document, report, scope) =>
-        slice.check?.(document, report, scope),
-  ),
-];
 const environment = { GATEWAY_ADMIN_DEV: "1", KEY: "secret" };
 
 type Json = null | boolean | number | string | Json[] | { [name: string]: Json };
