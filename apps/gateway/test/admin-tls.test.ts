@@ -236,7 +236,7 @@ test("when the admin API's files are renewed, event streams end with their conne
 
 test("a connection that is busy while the files are renewed has its answer, and no other", async () => {
   await using renewal = await startRenewal();
-  const { gateway, servers, operators, later, agent } = renewal;
+  const { gateway, servers, operators, agent } = renewal;
   const identity = operatorOf(operators, "one.example");
   const options = { method: "POST", ca: servers.certificatePem, agent, ...identity };
   const busy = request(`${gateway.gateway.adminUrl}/config/validate`, {
