@@ -328,6 +328,25 @@ test("stop lets requests in flight end and takes no new ones", async () => {
   await assert.rejects(late.then(async (client) => void (await once(client.socket, "connect"))));
 });
 
+test("an answer that the end of a drain cuts is broken off, not ended", async () => {
+  await using upstream = await startRawServer(async (connection) => {
+    await connection.readUntil("\r\n\r\n");
+    await connection.write("HTTP/1.1 200 OK\r\n\r\nbegun");
+    await connection.collect(20_000);
+  });
+  await using gateway = await startGateway({
+    ...serving("api", [upstream.port]),
+    gateway: { shutdown_timeout_ms: 100 },
+    routes: [proxied("api")],
+  });
+  await using client = await rawClient(gateway.port());
+  await client.write("GET / HTTP/1.1\r\nHost: a\r\n\r\n");
+  await client.readUntil("begun");
+  client.socket.once("end", () => client.socket.destroy());
+  const [error] = await Promise.all([client.closed, gateway.gateway.stop()]);
+  assert.equal((error as NodeJS.ErrnoException | undefined)?.code, "ECONNRESET");
+});
+
 test("liveness and readiness are answered before any route", async () => {
   await using gateway = await startGateway({
     routes: [
