@@ -96,7 +96,7 @@ export async function openAdminPlane(parts: AdminPlaneParts): Promise<AdminServe
   const server = await openAdminServer({
     bind: { host: bind.address, port: bind.port },
     tls: admin.tls === undefined ? undefined : readTlsMaterial(admin.tls, place),
-    roles: () => generations.current?.document.admin?.roles,
+    roles: bindingsInForce(admin, generations),
     audit,
     stopping: () => streams.close(),
     renewed: () => streams.cut(),
@@ -148,6 +148,18 @@ export async function openAdminPlane(parts: AdminPlaneParts): Promise<AdminServe
     } as unknown as Parameters<typeof openAdminServer>[0]["handlers"],
   });
   return admin.tls === undefined ? server : followed(server, admin.tls, { place, generations, log });
+}
+
+/**
+ * Certificates and their roles, as of the last document with an admin section: without one the API stays open until the
+ * restart, and is not to be open to more people.
+ */
+function bindingsInForce(admin: Admin, generations: AdminPlaneParts["generations"]): () => Admin["roles"] {
+  let latest = admin;
+  generations.onPublished(({ document }) => {
+    latest = document.admin ?? latest;
+  });
+  return () => (generations.current?.document.admin ?? latest).roles;
 }
 
 /** Documents in the forms that operations on the configuration show and take. */

@@ -193,6 +193,26 @@ test("an event stream ends with the publication that takes its reader's role awa
   assert.equal((await readEvents(gateway, authority, operatorOf(authority, "goes.example"))).status, 403);
 });
 
+test("a document without its admin section leaves the bindings of the last that had one, until the restart", async () => {
+  await using directory = await temporaryDirectory();
+  const authority = CertificateAuthority.create();
+  await writeServer(directory, authority, authority);
+  const boundTo = (name: string) => ({
+    listeners,
+    routes: [],
+    admin: { ...ADMIN, tls: pathsIn(directory), roles: [{ match: { san_dns: name }, role: "viewer" as const }] },
+  });
+  await using gateway = await startGateway(boundTo("first.example"));
+  await gateway.reload(boundTo("later.example"));
+  await gateway.reload({ listeners, routes: [] });
+  const status = async (method: string, path: string, name: string): Promise<number> =>
+    (await ask(gateway, authority, method, path, operatorOf(authority, name))).status;
+  assert.equal(await status("GET", "/config", "later.example"), 200);
+  assert.equal(await status("POST", "/config/rollback", "later.example"), 403);
+  assert.equal(await status("GET", "/config", "first.example"), 403);
+  assert.equal(await status("GET", "/config", "nobody.example"), 403);
+});
+
 /** A gateway whose operators' authority is to be replaced by a later one, and an agent with one connection to it. */
 async function startRenewal() {
   const directory = await temporaryDirectory();
