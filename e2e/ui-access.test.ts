@@ -17,14 +17,15 @@ journey("No screen has a serious barrier, in either theme", async (bench) => {
   await row(page, "/reset").waitFor();
   await check("list");
   const pane = await openRow(page, "/orders");
+  await check("detail");
   for (const tab of ["Overview", "Params", "Cookies", "Timing", "Messages"]) {
     await pane.getByRole("tab", { name: new RegExp(`^${tab}`, "u") }).click();
-    await check(`detail, ${tab}`);
+    await check(`detail, ${tab}`, '[aria-label="Entry"]');
   }
   const panel = pane.getByRole("region", { name: "Body of the response" });
   for (const view of ["Tree", "Table", "Hex", "Raw", "Pretty"]) {
     await panel.getByRole("radio", { name: view, exact: true }).click();
-    await check(`body, ${view}`);
+    await check(`body, ${view}`, '[aria-label="Body of the response"]');
   }
   await openRow(page, "/reset");
   await check("failed entry");

@@ -1,11 +1,17 @@
-import { AxeBuilder } from "@axe-core/playwright";
+import axe from "axe-core";
 import type { Page } from "playwright-core";
 
-/** What keeps people from using a page, as axe judges it. Colours are all that themes differ in. */
-async function barriers(page: Page, colorScheme: "light" | "dark"): Promise<string[]> {
+/** What keeps people from using a part of a page, as axe judges it. Colours are all that themes differ in. */
+async function barriers(page: Page, colorScheme: "light" | "dark", part: string): Promise<string[]> {
   await page.emulateMedia({ colorScheme, reducedMotion: "reduce" });
-  const builder = new AxeBuilder({ page }).setLegacyMode().options({ resultTypes: ["violations"] });
-  const { violations } = await (colorScheme === "dark" ? builder.withRules(["color-contrast"]) : builder).analyze();
+  if (!(await page.evaluate<boolean>("'axe' in window"))) await page.evaluate(axe.source);
+  const options: axe.RunOptions = {
+    resultTypes: ["violations"],
+    ...(colorScheme === "dark" ? { runOnly: ["color-contrast"] } : {}),
+  };
+  const { violations } = await page.evaluate<axe.AxeResults>(
+    `axe.run(${JSON.stringify(part)}, ${JSON.stringify(options)})`,
+  );
   return violations
     .filter(({ impact }) => impact === "serious" || impact === "critical")
     .flatMap(({ id, nodes }) =>
@@ -13,17 +19,20 @@ async function barriers(page: Page, colorScheme: "light" | "dark"): Promise<stri
     );
 }
 
-/** Collects the serious barriers of states of a page, in both themes, by the names that `check` is given. */
+/**
+ * Collects the serious barriers of states of a page, in both themes, by the names that `check` is given. Where only a
+ * part of the page has changed since it was checked whole, a selector of that part saves what was seen before.
+ */
 export function barrierCheck(page: Page): {
   readonly found: Readonly<Record<string, readonly string[]>>;
-  readonly check: (name: string) => Promise<void>;
+  readonly check: (name: string, part?: string) => Promise<void>;
 } {
   const found: Record<string, readonly string[]> = {};
   return {
     found,
-    check: async (name) => {
+    check: async (name, part = "html") => {
       for (const theme of ["light", "dark"] as const) {
-        const list = await barriers(page, theme);
+        const list = await barriers(page, theme, part);
         if (list.length > 0) found[`${name}, ${theme}`] = list;
       }
     },

@@ -60,7 +60,7 @@ journey("No screen of rules has a serious barrier, in either theme", async (benc
   await page.getByRole("region", { name: "Waiting exchange" }).getByRole("textbox", { name: "URL" }).waitFor();
   await check("queue");
   await page.keyboard.press("r");
-  await check("own answer");
+  await check("own answer", '[aria-label="Waiting exchange"]');
   await page.getByRole("tab", { name: "Rules" }).click();
   await check("breakpoints");
   await page.getByRole("button", { name: "Edit Hold" }).click();
@@ -84,12 +84,12 @@ journey("No screen of rules has a serious barrier, in either theme", async (benc
   await page.goto(`${weir.apiUrl}/mocks?id=${mock.id}`);
   for (const tab of ["Try", "Versions", "Hits"]) {
     await page.getByRole("tab", { name: new RegExp(`^${tab}`, "u") }).click();
-    await check(`mock, ${tab}`);
+    await check(`mock, ${tab}`, '[role="tabpanel"]');
   }
   await page.goto(`${weir.apiUrl}/replay?id=${saved.id}`);
   for (const tab of ["Batch", "History"]) {
     await page.getByRole("tab", { name: tab }).click();
-    await check(`replay, ${tab}`);
+    await check(`replay, ${tab}`, '[role="tabpanel"]');
   }
   await page.goto(`${weir.apiUrl}/traffic?id=${entry?.id}`);
   const pane = page.getByRole("region", { name: "Entry" });
@@ -97,7 +97,7 @@ journey("No screen of rules has a serious barrier, in either theme", async (benc
   await pane.getByRole("group", { name: "Answer: what changed" }).waitFor();
   await check("changes");
   await pane.getByRole("tab", { name: "Overview" }).click();
-  await check("trace");
+  await check("trace", '[aria-label="Entry"]');
   assert.deepEqual(found, {});
 });
 

@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import type { ServerResponse } from "node:http";
-import { AxeBuilder } from "@axe-core/playwright";
 import { proxyClient, waitUntil } from "@headworks/testkit";
 import type { Locator, Page } from "playwright-core";
+import { barrierCheck } from "./ui-barriers.ts";
 import { eventually, openRow, uiFile } from "./ui-rig.ts";
 import type { UiBench } from "./ui-rig.ts";
 import { streamSite } from "./ui-streams-site.ts";
@@ -143,25 +143,15 @@ journey(
 journey("The screen of streams has no serious barrier, in either theme", async (bench) => {
   await bench.send("/lines", { method: "POST", url: "/v1/chat/completions", body: "{}" });
   const page = await bench.open("/streams", { reducedMotion: "reduce", viewport: { width: 1440, height: 900 } });
-  const found: string[] = [];
-  const check = async (name: string): Promise<void> => {
-    for (const colorScheme of ["light", "dark"] as const) {
-      await page.emulateMedia({ colorScheme, reducedMotion: "reduce" });
-      const { violations } = await new AxeBuilder({ page }).setLegacyMode().analyze();
-      for (const { id, impact, nodes } of violations) {
-        const isSerious = impact === "serious" || impact === "critical";
-        if (isSerious) found.push(`${name}, ${colorScheme}, ${id}: ${nodes[0]?.html ?? ""}`);
-      }
-    }
-  };
+  const { found, check } = barrierCheck(page);
   await streamRow(page, /completions/u).click();
   await message(page, ": processing").waitFor();
   await check("messages");
   await message(page, "look").first().click();
   await page.getByRole("region", { name: "Message", exact: true }).getByText("chatcmpl-42").first().waitFor();
-  await check("a message");
+  await check("a message", '[aria-label="Message"]');
   await page.getByRole("tab", { name: "Assembled" }).click();
   await page.getByText("Let me look that up").waitFor();
-  await check("assembled");
-  assert.deepEqual(found, []);
+  await check("assembled", '[role="tabpanel"]');
+  assert.deepEqual(found, {});
 });

@@ -7,6 +7,7 @@ set -euo pipefail
 # system's Python.
 peers=(
   "chromium chromium"
+  "chromium-headless-shell chromium-headless-shell"
   "certutil libnss3-tools"
   "openssl openssl"
   "curl curl"

@@ -5,7 +5,7 @@ import { peer, startOrigin, temporaryDirectory } from "@headworks/testkit";
 import { ADMIN, call, DEV, listeners } from "./admin-rig.ts";
 import { serving, startGateway, type TestGateway } from "./gateway-rig.ts";
 
-const chromiumPeer = peer("chromium");
+const chromiumPeer = peer("chromium-headless-shell", "chromium");
 const HOSTILE = "<img src=x onerror=alert(1)>";
 let browser: Browser | undefined;
 

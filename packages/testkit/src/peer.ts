@@ -9,13 +9,15 @@ export interface Peer {
 }
 
 /**
- * Looks for a program on the PATH. When it is missing, one line is printed and `skip` says why; with `CI=true` it
- * throws instead, so that no check silently disappears there.
+ * Looks for a program on the PATH: the first of these names that is there. When none is, one line is printed and `skip`
+ * says why; with `CI=true` it throws instead, so that no check silently disappears there.
  */
-export function peer(name: string): Peer {
-  const path = findOnPath(name);
-  if (path !== undefined) return { path, skip: false };
-  const skip = `${name} is not installed`;
+export function peer(...names: readonly [string, ...string[]]): Peer {
+  for (const name of names) {
+    const path = findOnPath(name);
+    if (path !== undefined) return { path, skip: false };
+  }
+  const skip = names.length === 1 ? `${names[0]} is not installed` : `none of ${names.join(", ")} is installed`;
   if (process.env["CI"] === "true") throw new Error(`${skip}, and with CI=true nothing may be skipped`);
   process.stdout.write(`# skipping: ${skip}\n`);
   return { path: "", skip };

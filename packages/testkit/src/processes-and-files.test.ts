@@ -76,7 +76,7 @@ test("a program that does not end is killed and reported", async () => {
   await assert.rejects(run, /did not end/);
 });
 
-test("a missing peer is a reason to skip, and a failure in CI", (t) => {
+test("the first peer that is there is taken; a missing one is a reason to skip, and a failure in CI", (t) => {
   const before = process.env["CI"];
   t.after(() => {
     if (before === undefined) delete process.env["CI"];
@@ -84,6 +84,8 @@ test("a missing peer is a reason to skip, and a failure in CI", (t) => {
   });
   delete process.env["CI"];
   assert.equal(peer("node").skip, false);
+  assert.deepEqual(peer("no-such-program-here", "node"), peer("node"));
+  assert.equal(peer("no-such-a", "no-such-b").skip, "none of no-such-a, no-such-b is installed");
   assert.deepEqual(peer("no-such-program-here"), { path: "", skip: "no-such-program-here is not installed" });
   process.env["CI"] = "true";
   assert.throws(() => peer("no-such-program-here"), /nothing may be skipped/);
