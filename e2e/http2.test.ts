@@ -15,7 +15,7 @@ const curl = peer("curl");
 const browser = peer("chromium");
 const certutil = peer("certutil");
 
-const TOTAL_BYTES = 1024 * 1024 * 1024;
+const TOTAL_BYTES = 512 * 1024 * 1024;
 const PIECE = Buffer.alloc(1024 * 1024, "0123456789abcdef");
 const MOST_GROWTH_BYTES = 80e6;
 
