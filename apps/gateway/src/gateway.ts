@@ -146,20 +146,29 @@ async function assemble(parts: ProcessParts, workers: number, followsFile: boole
   const { generations, events, slices, issued } = control;
   const traffic: Traffic = pool === undefined ? trafficHere(createDataPlane(parts, control)) : trafficIn(pool);
   issued.follow(async () => await pool?.giveOut(issued.all));
-  const firstText = readFileSync(configFile, "utf8");
-  const first = await generations.submit({ text: firstText, source: "startup" });
-  if (first.outcome !== "published" || generations.current === undefined) {
+  let adminServer: AdminServer | undefined;
+  const close = async (limitMs: number): Promise<void> => {
+    await traffic.stop(limitMs);
+    await adminServer?.stop(limitMs);
+    await generations.settled();
     await events.stop();
-    throw new RejectedDocumentError(first.outcome === "rejected" ? first.issues : []);
-  }
-  events.start(slices.webhooks);
-  const { admin, listeners } = generations.current.document;
-  const { metricsText } = traffic;
+    await control.stop();
+  };
   let watch: FileWatch | undefined;
-  const onWritten = (text: string): void => watch?.expect(text);
-  const adminParts = { ...parts, ...control, ...traffic.admin, metricsText, configFile, onWritten };
-  const adminServer = admin === undefined ? undefined : await openAdmin({ ...adminParts, admin });
-  await traffic.open(listeners);
+  const firstText = readFileSync(configFile, "utf8");
+  try {
+    const { admin, listeners } = await firstDocument(generations, firstText);
+    events.start(slices.webhooks);
+    const { metricsText } = traffic;
+    const onWritten = (text: string): void => watch?.expect(text);
+    const adminParts = { ...parts, ...control, ...traffic.admin, metricsText, configFile, onWritten };
+    adminServer = admin === undefined ? undefined : await openAdmin({ ...adminParts, admin });
+    await traffic.open(listeners);
+  } catch (error) {
+    // Any of it that stays keeps the process alive: a gateway that serves nobody, and says that it is ready.
+    await close(0);
+    throw error;
+  }
   parts.tickets.start();
   const inFile = async (): Promise<SubmittedText | NoText> => {
     const file = await readConfigFile(configFile);
@@ -178,14 +187,17 @@ async function assemble(parts: ProcessParts, workers: number, followsFile: boole
     stop: async (limitMs = graceMs()) => {
       await watch?.close();
       parts.tickets.stop();
-      await traffic.stop(limitMs);
-      await adminServer?.stop(limitMs);
-      await generations.settled();
-      await events.stop();
-      await control.stop();
+      await close(limitMs);
       await parts.store?.close();
     },
   };
+}
+
+/** The document that is published first. */
+async function firstDocument(generations: Generations, text: string): Promise<ConfigDocument> {
+  const first = await generations.submit({ text, source: "startup" });
+  if (first.outcome === "published" && generations.current !== undefined) return generations.current.document;
+  throw new RejectedDocumentError(first.outcome === "rejected" ? first.issues : []);
 }
 
 /** Loaded where it is asked for: a quarter of all files serve the admin API alone, and workers have none. */

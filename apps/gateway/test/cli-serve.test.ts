@@ -122,6 +122,28 @@ test("a document with errors ends serve with 1, every issue with its place on st
   assert.match(exit.stderr, /sluice: The configuration has errors\n$/);
 });
 
+for (const workers of ["1", "2"]) {
+  test(`a listener that cannot be opened ends serve with 1, and with it all that was opened before: --workers ${workers}`, async () => {
+    await using other = await startOrigin({});
+    await using directory = await temporaryDirectory();
+    const file = directory.file("gateway.yaml");
+    const place = `address: 127.0.0.1, port: ${other.port}`;
+    const text = `
+listeners: [{name: taken, ${place}}]
+admin: {bind: "127.0.0.1:0"}
+upstreams: [{name: u, endpoints: [{${place}}], health: {}, active_health: {path: /}}]
+webhooks: [{url: "http://127.0.0.1:${other.port}/", events: [config_published]}]
+routes: []
+`;
+    await writeFile(file, text);
+    const env = { GATEWAY_ADMIN_DEV: "1", GATEWAY_STATE_DB: directory.file("state.db") };
+    const args = [MAIN, "serve", "--config", file, "--workers", workers];
+    const exit = await runProcess(process.execPath, args, { env, timeoutMs: 10_000 });
+    assert.equal(exit.code, 1);
+    assert.match(exit.stderr, /^sluice: .*EADDRINUSE.*\n$/);
+  });
+}
+
 test("a file that is not there is named", async () => {
   const exit = await runProcess(process.execPath, [MAIN, "serve", "-c", "/no/such.yaml"], { timeoutMs: 30_000 });
   assert.deepEqual([exit.code, exit.stderr], [1, "sluice: There is no file /no/such.yaml; name one with --config\n"]);

@@ -339,18 +339,6 @@ test("an operator's draining and breaker reach every worker", async () => {
   assert.deepEqual(kinds.toSorted(), ["breaker_closed", "breaker_opened"], "once for the instance");
 });
 
-test("what keeps a worker from starting ends serve with the reason, and leaves no process", async () => {
-  await using origin = await startOrigin({});
-  await using directory = await temporaryDirectory();
-  const file = directory.file("gateway.json");
-  const listeners = [{ name: "taken", address: "127.0.0.1", port: origin.port }];
-  await writeFile(file, JSON.stringify({ ...fixed("one"), listeners }));
-  const args = [MAIN, "serve", "--workers", "2", "--config", file];
-  const exit = await runProcess(process.execPath, args, { timeoutMs: 30_000 });
-  assert.equal(exit.code, 1);
-  assert.match(exit.stderr, /sluice: .*EADDRINUSE/);
-});
-
 for (const workers of ["0", "-1", "x", "1.5", "257"]) {
   for (const [how, args, env] of [
     ["--workers", [`--workers=${workers}`], {}],
