@@ -22,7 +22,7 @@ async function serviceSilentAt(path: string): Promise<
   const requests: string[] = [];
   let active = "before";
   const answer = (url: string, response: ServerResponse): void => {
-    const session = (id: string): object => ({ id, name: id, is_current: id === active });
+    const session = (id: string): object => ({ id, name: id, is_current: id === active, tags: [] });
     const switched = /sessions\/(\w+)\/switch$/.exec(url)?.[1];
     if (switched !== undefined) active = switched;
     const answers: Readonly<Record<string, unknown>> = {
@@ -84,7 +84,7 @@ test("SIGTERM while the report is written leaves no file, and the former session
   process.kill(child.pid, "SIGTERM");
   assert.deepEqual(await child.exited, { code: 143, signal: null, stdout: "ran\n", stderr: "" });
   assert.deepEqual(readdirSync(directory.path), []);
-  assert.equal(service.requests.at(-1), "POST /api/sessions/before/switch");
+  assert.deepEqual(service.requests.slice(-2), ["POST /api/sessions/before/switch", "PATCH /api/sessions/run"]);
 });
 
 test("a service that goes away while the program runs does not cost the program's exit code", async () => {

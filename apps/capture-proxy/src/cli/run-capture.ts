@@ -1,16 +1,17 @@
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { basename, join, resolve } from "node:path";
-import { certOperations, sessionsOperations } from "@headworks/capture-contract";
-import type { CaptureSession, DetailedHealth } from "@headworks/capture-contract";
+import { certOperations } from "@headworks/capture-contract";
+import type { DetailedHealth } from "@headworks/capture-contract";
 import { ApiFailure } from "@headworks/contract-kit/client";
 import { verbosity } from "#logging/log-level.ts";
 import type { Flags } from "#settings/setting-sources.ts";
-import { apiAddress, callApi, callJson, readText, shownUrl } from "./api-connection.ts";
+import { apiAddress, callApi, readText, shownUrl } from "./api-connection.ts";
 import type { ApiAddress } from "./api-connection.ts";
 import { CommandFailure, EXIT } from "./exit-codes.ts";
 import type { Invocation } from "./invocation.ts";
 import type { RunOptions } from "./run-command.ts";
+import { beginRunSession, currentSession, newSession } from "./run-session.ts";
 import { startProxy } from "./serve.ts";
 import type { StartedProxy } from "./serve.ts";
 import { serviceHealth } from "./service-health.ts";
@@ -30,6 +31,8 @@ export interface Capture {
   readonly isOwn: boolean;
   /** What is captured stays after the run. */
   readonly isKept: boolean;
+  /** Throws {@link CommandFailure} when a session of this run alone may lack some of its traffic. */
+  expectWhole(signal: AbortSignal): Promise<void>;
   /** Stops an own proxy, or gives a shared one its former session back. */
   end(): Promise<void>;
 }
@@ -79,22 +82,19 @@ async function sharedCapture(
     const certificate = await callApi(address, certOperations.getCaCertificate, { query: { format: "pem" }, signal });
     const caPem = await readText(certificate);
     const before = await currentSession(address, signal);
-    const session = name === undefined ? before : await newSession(address, name);
+    const own = name === undefined ? undefined : await beginRunSession(address, name, before);
+    const session = own?.session ?? before;
     return {
       address,
       proxyUrl: reachable(health.proxy_address, address.baseUrl),
       caPem,
       sessionId: session?.id ?? "",
       sessionName: session?.name ?? null,
-      hasOwnSession: name !== undefined,
+      hasOwnSession: own !== undefined,
       isOwn: false,
       isKept: true,
-      end: async () => {
-        if (before === undefined || before.id === session?.id) return;
-        // Somebody may have chosen another session meanwhile; that choice stays.
-        if ((await currentSession(address))?.id !== session?.id) return;
-        await callJson(address, sessionsOperations.switchSession, { params: { id: before.id } });
-      },
+      expectWhole: async (asked) => await own?.expectActive(asked),
+      end: async () => await own?.end(),
     };
   } catch (error) {
     if (error instanceof ApiFailure) {
@@ -104,18 +104,6 @@ async function sharedCapture(
     }
     throw error;
   }
-}
-
-async function newSession(address: ApiAddress, name: string): Promise<CaptureSession> {
-  const { value } = await callJson(address, sessionsOperations.createSession, { body: { name } });
-  const session = value as CaptureSession;
-  await callJson(address, sessionsOperations.switchSession, { params: { id: session.id } });
-  return session;
-}
-
-async function currentSession(address: ApiAddress, signal?: AbortSignal): Promise<CaptureSession | undefined> {
-  const { value } = await callJson(address, sessionsOperations.listSessions, signal === undefined ? {} : { signal });
-  return (value as CaptureSession[]).find((session) => session.is_current);
 }
 
 /** A listener on every address is reached where its API was reached. */
@@ -158,6 +146,8 @@ async function ownCapture(invocation: Invocation, options: RunOptions, flags: Fl
       hasOwnSession: true,
       isOwn: true,
       isKept: !isTemporary,
+      // Nothing but the program goes through it.
+      expectWhole: async () => await Promise.resolve(),
       end,
     };
   } catch (error) {

@@ -2,6 +2,7 @@ import { spawn } from "node:child_process";
 import { accessSync, constants } from "node:fs";
 import { constants as systemConstants } from "node:os";
 import { dirname, resolve } from "node:path";
+import { ApiFailure } from "@headworks/contract-kit/client";
 import type { Command } from "commander";
 import { CommandFailure, EXIT } from "./exit-codes.ts";
 import { addSettingOptions, settingFlags } from "./serve-options.ts";
@@ -120,10 +121,12 @@ async function report(
   signal: AbortSignal,
 ): Promise<void> {
   try {
+    await capture.expectWhole(signal);
     await reportRun(capture, options, invocation, signal);
   } catch (error) {
     if (options.har !== undefined || signal.aborted) throw error;
-    complain(invocation, error);
+    // What there is to take back is asked of the same service, which says it then.
+    if (!(error instanceof ApiFailure && error.code === "UNREACHABLE")) complain(invocation, error);
   }
 }
 
