@@ -56,6 +56,17 @@ test("a word that names no command is complained about, also where a flag asks f
   }
 });
 
+test("weir run takes the address of the service and the time for an answer before its name, too", async () => {
+  for (const option of [
+    ["--api-url", "http:"],
+    ["--timeout", "abc"],
+  ]) {
+    const behind = await runInside(["run", ...option, "--", "true"]);
+    assert.equal(behind.code, 2, behind.stderr);
+    assert.deepEqual(await runInside([...option, "run", "--", "true"]), behind);
+  }
+});
+
 test("help for run starts no program, whatever stands behind it", async () => {
   const { stdout } = await runInside(["run", "--help"]);
   assert.deepEqual(await runInside(["help", "run", "no-such-program"]), { code: 0, stdout, stderr: "" });

@@ -79,7 +79,7 @@ export async function run(invocation: Invocation, command: Command): Promise<num
 }
 
 async function captured(invocation: Invocation, command: Command, signals: RunSignals): Promise<number> {
-  const options = command.opts<RunOptions>();
+  const options = command.optsWithGlobals<RunOptions>();
   const [program = "", ...programArguments] = command.args;
   if (options.har !== undefined) refuseUnwritable(options.har);
   const capture = await findCapture(invocation, options, settingFlags(command), program, signals.cut);
