@@ -19,10 +19,7 @@ const FACTS = {
   proxyUrl: "http://127.0.0.1:8888",
   apiUrl: "http://127.0.0.1:3001",
   noProxy: "",
-  bundle: "/t/bundle.pem",
-  extra: "/t/extra.pem",
-  javaStore: "/t/store.p12",
-  wgetrc: "/t/wgetrc",
+  trust: { bundle: "/t/bundle.pem", extra: "/t/extra.pem", javaStore: "/t/store.p12", wgetrc: "/t/wgetrc" },
 };
 
 test("a program gets proxy and trust variables, and its other variables stay", () => {
@@ -32,8 +29,8 @@ test("a program gets proxy and trust variables, and its other variables stay", (
   );
   for (const name of ["http_proxy", "HTTPS_PROXY", "all_proxy"]) assert.equal(env[name], FACTS.proxyUrl);
   assert.equal(env["NO_PROXY"] ?? env["no_proxy"], undefined);
-  assert.equal(env["SSL_CERT_FILE"], FACTS.bundle);
-  assert.equal(env["NODE_EXTRA_CA_CERTS"], FACTS.extra);
+  assert.equal(env["SSL_CERT_FILE"], FACTS.trust.bundle);
+  assert.equal(env["NODE_EXTRA_CA_CERTS"], FACTS.trust.extra);
   assert.equal(env["NODE_USE_ENV_PROXY"], "1");
   assert.equal(env["WEIR_API_URL"], FACTS.apiUrl);
   assert.equal(env["HOME"], "/home/a");
@@ -47,7 +44,7 @@ test("Java gets hosts to reach directly in its own spelling, addresses without b
   const facts = {
     ...FACTS,
     noProxy: "localhost, .example.com",
-    javaStore: "/my dir/s.p12",
+    trust: { ...FACTS.trust, javaStore: "/my dir/s.p12" },
     proxyUrl: "http://[::1]:8888",
   };
   const options = clientEnvironment({}, facts)["JAVA_TOOL_OPTIONS"] ?? "";
@@ -316,5 +313,5 @@ test("a directory that is kept holds one session for each run, and weir inside a
 test("every variable that names certificates today is replaced by ours", () => {
   const parent = Object.fromEntries(CA_VARIABLES.map((name) => [name, "/old"]));
   const env = clientEnvironment(parent, FACTS);
-  for (const name of CA_VARIABLES) assert.ok([FACTS.bundle, FACTS.extra].includes(env[name] ?? ""), name);
+  for (const name of CA_VARIABLES) assert.ok([FACTS.trust.bundle, FACTS.trust.extra].includes(env[name] ?? ""), name);
 });

@@ -37,16 +37,26 @@ const EXTRA_VARIABLES = ["NODE_EXTRA_CA_CERTS", "DENO_CERT"];
 /** Variables that may name certificates a user trusts already; they are kept in the new bundle. */
 export const CA_VARIABLES: readonly string[] = [...BUNDLE_VARIABLES, ...EXTRA_VARIABLES];
 
+/** Files by which programs trust a CA besides what they trust already. */
+export interface TrustPaths {
+  /** The system's roots, those of the user's own variables, and the CA. */
+  readonly bundle: string;
+  /** Only what comes in addition to a program's own roots. */
+  readonly extra: string;
+  /** The bundle as a PKCS #12 file for Java. */
+  readonly javaStore: string;
+  /** The user's wget configuration with the bundle added. */
+  readonly wgetrc: string;
+}
+
 export interface ClientFacts {
   /** `http://127.0.0.1:8888` */
   readonly proxyUrl: string;
   readonly apiUrl: string;
   /** Hosts that are reached directly; empty sends everything through the proxy. */
   readonly noProxy: string;
-  readonly bundle: string;
-  readonly extra: string;
-  readonly javaStore: string;
-  readonly wgetrc: string;
+  /** Undefined when there is no CA to trust: the user's own variables stay. */
+  readonly trust: TrustPaths | undefined;
 }
 
 /**
@@ -61,10 +71,8 @@ export function clientEnvironment(
     ...parent,
     ...each(PROXY_VARIABLES, facts.proxyUrl),
     ...each(["no_proxy", "NO_PROXY"], facts.noProxy === "" ? undefined : facts.noProxy),
-    ...each(BUNDLE_VARIABLES, facts.bundle),
-    ...each(EXTRA_VARIABLES, facts.extra),
+    ...(facts.trust === undefined ? {} : trustVariables(facts.trust)),
     NODE_USE_ENV_PROXY: "1",
-    WGETRC: facts.wgetrc,
     JAVA_TOOL_OPTIONS: [parent["JAVA_TOOL_OPTIONS"], ...javaOptions(facts)]
       .filter((option) => option !== undefined && option !== "")
       .join(" "),
@@ -72,11 +80,15 @@ export function clientEnvironment(
   };
 }
 
+function trustVariables({ bundle, extra, wgetrc }: TrustPaths): Record<string, string | undefined> {
+  return { ...each(BUNDLE_VARIABLES, bundle), ...each(EXTRA_VARIABLES, extra), WGETRC: wgetrc };
+}
+
 function each(names: readonly string[], value: string | undefined): Record<string, string | undefined> {
   return Object.fromEntries(names.map((name) => [name, value]));
 }
 
-function javaOptions({ proxyUrl, javaStore, noProxy }: ClientFacts): string[] {
+function javaOptions({ proxyUrl, trust, noProxy }: ClientFacts): string[] {
   const { hostname, port } = new URL(proxyUrl);
   const host = hostname.replace(/^\[|\]$/g, "");
   // Java would leave out this machine unless told otherwise. Hosts are separated by bars there.
@@ -87,8 +99,9 @@ function javaOptions({ proxyUrl, javaStore, noProxy }: ClientFacts): string[] {
   const options = [
     ...["http", "https"].flatMap((scheme) => [`-D${scheme}.proxyHost=${host}`, `-D${scheme}.proxyPort=${port}`]),
     `-Dhttp.nonProxyHosts=${direct.join("|")}`,
-    `-Djavax.net.ssl.trustStore=${javaStore}`,
-    "-Djavax.net.ssl.trustStoreType=PKCS12",
+    ...(trust === undefined
+      ? []
+      : [`-Djavax.net.ssl.trustStore=${trust.javaStore}`, "-Djavax.net.ssl.trustStoreType=PKCS12"]),
   ];
   return options.map((option) => (/\s/.test(option) ? `"${option}"` : option));
 }

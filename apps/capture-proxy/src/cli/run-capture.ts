@@ -22,7 +22,8 @@ import { serviceHealth } from "./service-health.ts";
 export interface Capture {
   readonly address: ApiAddress;
   readonly proxyUrl: string;
-  readonly caPem: string;
+  /** The CA that signs for origins; undefined when interception is off, so that nothing needs to be trusted. */
+  readonly caPem: string | undefined;
   readonly sessionId: string;
   readonly sessionName: string | null;
   /** The session holds this run and nothing else. */
@@ -79,8 +80,7 @@ async function sharedCapture(
   signal: AbortSignal,
 ): Promise<Capture> {
   try {
-    const certificate = await callApi(address, certOperations.getCaCertificate, { query: { format: "pem" }, signal });
-    const caPem = await readText(certificate);
+    const caPem = await authorityInUse(address, signal);
     const before = await currentSession(address, signal);
     const own = name === undefined ? undefined : await beginRunSession(address, name, before);
     const session = own?.session ?? before;
@@ -102,6 +102,17 @@ async function sharedCapture(
         cause: error,
       });
     }
+    throw error;
+  }
+}
+
+async function authorityInUse(address: ApiAddress, signal: AbortSignal): Promise<string | undefined> {
+  try {
+    return await readText(
+      await callApi(address, certOperations.getCaCertificate, { query: { format: "pem" }, signal }),
+    );
+  } catch (error) {
+    if (error instanceof ApiFailure && error.code === "NOT_FOUND") return undefined;
     throw error;
   }
 }

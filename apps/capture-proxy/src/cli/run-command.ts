@@ -85,10 +85,10 @@ async function captured(invocation: Invocation, command: Command, signals: RunSi
   const capture = await findCapture(invocation, options, settingFlags(command), program, signals.cut);
   try {
     signals.cut.throwIfAborted();
-    const trust = writeTrustFiles(capture.caPem, invocation.environment);
+    const trust = capture.caPem === undefined ? undefined : writeTrustFiles(capture.caPem, invocation.environment);
     try {
       const environment = clientEnvironment(invocation.environment, {
-        ...trust,
+        trust,
         proxyUrl: capture.proxyUrl,
         apiUrl: capture.address.baseUrl,
         noProxy: options.direct ?? "",
@@ -97,7 +97,7 @@ async function captured(invocation: Invocation, command: Command, signals: RunSi
       await report(capture, options, invocation, signals.cut);
       return code;
     } finally {
-      trust.remove();
+      trust?.remove();
     }
   } finally {
     await end(capture, invocation);

@@ -5,7 +5,7 @@ import type { ApiAddress } from "./api-connection.ts";
 import { CommandFailure, EXIT } from "./exit-codes.ts";
 import { visibleText } from "./terminal.ts";
 
-// Tested by ../../test/cli-run-sessions.test.ts
+// Tested by ../../test/cli-run-shared.test.ts
 
 /** The session of one run in a service that others use too. */
 export interface RunSession {

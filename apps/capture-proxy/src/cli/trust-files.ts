@@ -3,21 +3,14 @@ import { homedir, tmpdir } from "node:os";
 import { join } from "node:path";
 import { getCACertificates } from "node:tls";
 import { CA_VARIABLES } from "./client-environment.ts";
+import type { TrustPaths } from "./client-environment.ts";
 import { javaTrustStore } from "./java-trust-store.ts";
 
 // Tested by ../../test/cli-run.test.ts
 
-/** Files that make programs trust a CA besides what they trust already. */
-export interface TrustFiles {
+/** The same files in a directory of their own. */
+export interface TrustFiles extends TrustPaths {
   readonly directory: string;
-  /** The system's roots, those of the user's own variables, and the CA. */
-  readonly bundle: string;
-  /** Only what comes in addition to a program's own roots. */
-  readonly extra: string;
-  /** The bundle as a PKCS #12 file for Java. */
-  readonly javaStore: string;
-  /** The user's wget configuration with the bundle added. */
-  readonly wgetrc: string;
   remove(): void;
 }
 
@@ -47,7 +40,7 @@ function writtenFiles(
   directory: string,
   caPem: string,
   environment: Readonly<Record<string, string | undefined>>,
-): Omit<TrustFiles, "directory" | "remove"> {
+): TrustPaths {
   const own = certificatesOf(caPem);
   const users = CA_VARIABLES.flatMap((name) => certificatesOf(readIfThere(environment[name])));
   const all = unique([...own, ...users, ...systemRoots()]);

@@ -10,7 +10,7 @@ import type { ServingWeir } from "./cli-rig.ts";
 
 const OURS = [process.execPath, MAIN];
 
-describe("sessions of runs in a Weir that is running", () => {
+describe("weir run with a Weir that is running", () => {
   let served: ServingWeir;
   let directory: TemporaryDirectory;
   before(async () => {
@@ -21,7 +21,8 @@ describe("sessions of runs in a Weir that is running", () => {
     await served[Symbol.asyncDispose]();
     await directory.remove();
   });
-  const run = async (...args: readonly string[]) => await weir(["run", ...args], { env: { WEIR_API_URL: served.api } });
+  const run = async (...args: readonly string[]) =>
+    await weir(["run", ...args], { env: { WEIR_API_URL: served.api, SSL_CERT_FILE: "/users/own.pem" } });
   const sessions = async (): Promise<readonly CaptureSession[]> =>
     (await (await fetch(`${served.api}/api/sessions`)).json()) as CaptureSession[];
   const active = async (): Promise<CaptureSession | undefined> => (await sessions()).find((each) => each.is_current);
@@ -67,5 +68,19 @@ describe("sessions of runs in a Weir that is running", () => {
       (await sessions()).flatMap(({ tags }) => tags),
       [],
     );
+  });
+
+  test("where interception is off, a program gets the proxy, and trusts what it did", async () => {
+    const configure = async (intercept: boolean): Promise<void> => {
+      const body = JSON.stringify({ intercept_https: intercept });
+      const headers = { "content-type": "application/json" };
+      assert.equal((await fetch(`${served.api}/api/config`, { method: "PATCH", headers, body })).status, 200);
+    };
+    await configure(false);
+    const result = await run("--", "sh", "-c", 'echo "$HTTPS_PROXY $SSL_CERT_FILE $JAVA_TOOL_OPTIONS"');
+    await configure(true);
+    assert.equal(result.code, 0, result.stderr);
+    assert.ok(result.stdout.startsWith(`${served.proxy} /users/own.pem -Dhttp.proxyHost=`), result.stdout);
+    assert.ok(!result.stdout.includes("trustStore"));
   });
 });
