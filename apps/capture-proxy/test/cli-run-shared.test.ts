@@ -70,6 +70,16 @@ describe("weir run with a Weir that is running", () => {
     );
   });
 
+  test("where capture is off, that is said before the program runs", async () => {
+    const toggle = async (): Promise<void> =>
+      void (await fetch(`${served.api}/api/capture/toggle`, { method: "POST" }));
+    await toggle();
+    const { code, stderr } = await run("--har", directory.file("off.har"), "--", "sh", "-c", "echo ran >&2");
+    await toggle();
+    assert.equal(code, 0);
+    assert.match(stderr, /^weir: Capture is off, .*: `weir capture enable --api-url http.*` switches it on\nran\n/);
+  });
+
   test("where interception is off, a program gets the proxy, and trusts what it did", async () => {
     const configure = async (intercept: boolean): Promise<void> => {
       const body = JSON.stringify({ intercept_https: intercept });

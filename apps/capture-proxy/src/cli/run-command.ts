@@ -2,8 +2,11 @@ import { spawn } from "node:child_process";
 import { accessSync, constants } from "node:fs";
 import { constants as systemConstants } from "node:os";
 import { dirname, resolve } from "node:path";
+import { captureOperations } from "@headworks/capture-contract";
+import type { CaptureStatus } from "@headworks/capture-contract";
 import { ApiFailure } from "@headworks/contract-kit/client";
 import type { Command } from "commander";
+import { callJson, shownUrl } from "./api-connection.ts";
 import { CommandFailure, EXIT } from "./exit-codes.ts";
 import { addSettingOptions, settingFlags } from "./serve-options.ts";
 import { clientEnvironment } from "./client-environment.ts";
@@ -84,6 +87,7 @@ async function captured(invocation: Invocation, command: Command, signals: RunSi
   if (options.har !== undefined) refuseUnwritable(options.har);
   const capture = await findCapture(invocation, options, settingFlags(command), program, signals.cut);
   try {
+    await sayWhatIsNotRecorded(capture, invocation, signals.cut);
     signals.cut.throwIfAborted();
     const trust = capture.caPem === undefined ? undefined : writeTrustFiles(capture.caPem, invocation.environment);
     try {
@@ -111,6 +115,15 @@ function refuseUnwritable(path: string): void {
   } catch (error) {
     throw new CommandFailure(EXIT.failure, `Cannot write ${path}: ${(error as Error).message}`, { cause: error });
   }
+}
+
+/** As early: with capture off there will be nothing to report. */
+async function sayWhatIsNotRecorded({ address }: Capture, { stderr }: Invocation, signal: AbortSignal): Promise<void> {
+  const { value } = await callJson(address, captureOperations.getCapture, { signal });
+  if ((value as CaptureStatus).mode !== "passthrough") return;
+  stderr.write(
+    `weir: Capture is off, so what the program sends is not recorded: \`weir capture enable --api-url ${shownUrl(address)}\` switches it on\n`,
+  );
 }
 
 /** The program's own result is not lost because its record could not be written: the sentence goes to standard error. */
