@@ -4,11 +4,13 @@ import { createServer } from "node:net";
 import type { AddressInfo } from "node:net";
 import { once } from "node:events";
 import { mkdir } from "node:fs/promises";
-import { test } from "node:test";
+import { after, before, describe, test } from "node:test";
 import { CertificateAuthority } from "@headworks/tls-authority";
 import { temporaryDirectory } from "@headworks/testkit";
+import type { TemporaryDirectory } from "@headworks/testkit";
 import { importAuthority } from "#cli/authority-files.ts";
 import { serveWeir, weir } from "./cli-rig.ts";
+import type { ServingWeir } from "./cli-rig.ts";
 
 interface Report {
   readonly ok: boolean;
@@ -51,32 +53,47 @@ test("a machine on which nothing was started yet is well, and looking at it leav
   assert.equal(existsSync(directory.file("not")), false);
 });
 
-test("a running service is well from its ports to an HTTPS request through it", async () => {
-  await using served = await serveWeir();
-  const ports = {
-    WEIR_PROXY_PORT: new URL(served.proxy).port,
-    WEIR_API_PORT: new URL(served.api).port,
-    HTTPS_PROXY: served.proxy,
-  };
-  const { code, report, of } = await examine(served.dataDir, ports, served.api);
-  assert.equal(code, 0, JSON.stringify(report.checks.filter((check) => check.status === "fail")));
-  for (const name of [
-    "Settings",
-    "Node.js",
-    "Proxy port",
-    "API port",
-    "Service",
-    "CA",
-    "Clock",
-    "Proxy variables",
-    "Interception",
-  ]) {
-    assert.deepEqual(of(name), ["ok"], name);
-  }
-  assert.deepEqual(new Set(of("Database")), new Set(["ok"]));
-  const text = await weir(["doctor", "--data-dir", served.dataDir, "--api-url", served.api], { env: ports });
-  assert.match(text.stdout, /^✓ Settings: /m);
-  assert.match(text.stdout, /^✓ Interception: /m);
+describe("the doctor of a running service", () => {
+  let served: ServingWeir;
+  before(async () => (served = await serveWeir()));
+  after(async () => await served[Symbol.asyncDispose]());
+
+  test("a running service is well from its ports to an HTTPS request through it", async () => {
+    const ports = {
+      WEIR_PROXY_PORT: new URL(served.proxy).port,
+      WEIR_API_PORT: new URL(served.api).port,
+      HTTPS_PROXY: served.proxy,
+    };
+    const { code, report, of } = await examine(served.dataDir, ports, served.api);
+    assert.equal(code, 0, JSON.stringify(report.checks.filter((check) => check.status === "fail")));
+    for (const name of [
+      "Settings",
+      "Node.js",
+      "Proxy port",
+      "API port",
+      "Service",
+      "CA",
+      "Clock",
+      "Proxy variables",
+      "Interception",
+    ]) {
+      assert.deepEqual(of(name), ["ok"], name);
+    }
+    assert.deepEqual(new Set(of("Database")), new Set(["ok"]));
+    const text = await weir(["doctor", "--data-dir", served.dataDir, "--api-url", served.api], { env: ports });
+    assert.match(text.stdout, /^✓ Settings: /m);
+    assert.match(text.stdout, /^✓ Interception: /m);
+  });
+
+  test("a service that signs with another CA than its files hold is not well", async () => {
+    await using directory = await temporaryDirectory();
+    putAuthority(`${served.dataDir}/certs`, directory, 300, 1);
+    const { code, report, of } = await examine(served.dataDir, {}, served.api);
+    assert.deepEqual([code, of("CA")], [1, ["ok", "fail"]]);
+    const fault = report.checks.find(({ name, status }) => name === "CA" && status === "fail");
+    assert.match(fault?.detail ?? "", /signs with another than that of .*weir-ca\.pem: .*, fingerprint /);
+    assert.match(fault?.advice ?? "", /start it again/);
+  });
 });
 
 test("a broken data directory: each fault is found, named and advised on, and the exit code is 1", async () => {
@@ -111,14 +128,18 @@ function expired(): { certificatePem: string; keyPem: string } {
   return { certificatePem: made.certificatePem, keyPem: made.keyPem() };
 }
 
+/** A CA made elsewhere, imported as `weir ca import` does it. */
+function putAuthority(certificates: string, scratch: TemporaryDirectory, validDays: number, ageDays: number): void {
+  const made = CertificateAuthority.create({ validDays, notBefore: new Date(Date.now() - ageDays * 86_400_000) });
+  writeFileSync(scratch.file("c.pem"), made.certificatePem);
+  writeFileSync(scratch.file("k.pem"), made.keyPem());
+  importAuthority(certificates, scratch.file("c.pem"), scratch.file("k.pem"), String(validDays));
+}
+
 test("a CA without its key, an expired one and one about to expire are told apart", async () => {
   await using directory = await temporaryDirectory();
-  const put = (validDays: number, ageDays: number): void => {
-    const made = CertificateAuthority.create({ validDays, notBefore: new Date(Date.now() - ageDays * 86_400_000) });
-    writeFileSync(directory.file("c.pem"), made.certificatePem);
-    writeFileSync(directory.file("k.pem"), made.keyPem());
-    importAuthority(directory.file("certs"), directory.file("c.pem"), directory.file("k.pem"), String(validDays));
-  };
+  const put = (validDays: number, ageDays: number): void =>
+    putAuthority(directory.file("certs"), directory, validDays, ageDays);
   put(300, 1);
   assert.deepEqual((await examine(directory.path)).of("CA"), ["ok"]);
   const { certificatePem, keyPem } = expired();

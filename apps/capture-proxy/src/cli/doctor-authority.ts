@@ -1,7 +1,11 @@
 import { X509Certificate } from "node:crypto";
 import { existsSync, readFileSync, statSync } from "node:fs";
 import { getCACertificates } from "node:tls";
+import { certOperations } from "@headworks/capture-contract";
+import type { CertificateInfo } from "@headworks/capture-contract";
+import { isLoopback } from "@headworks/host-patterns";
 import { AuthorityError, CertificateAuthority } from "@headworks/tls-authority";
+import { callJson } from "./api-connection.ts";
 import { authorityPaths } from "./authority-files.ts";
 import type { Finding, Patient } from "./doctor.ts";
 
@@ -61,17 +65,47 @@ function validity(certificate: string, key: string, nowMs: number): Finding {
   return { name, status: "ok", detail };
 }
 
+/**
+ * Whether the running service signs with the CA of these files: what is put there meanwhile is used from the next start on,
+ * and who trusts it already refuses the other. Nothing to say of a service whose files are others.
+ */
+export async function checkAuthorityInUse({ places, health, address }: Patient): Promise<readonly Finding[]> {
+  const { certificate } = authorityPaths(places.certificateDirectory);
+  const found = certificateIn(certificate);
+  if (!health || !found || !isThisMachine(new URL(address.baseUrl).hostname)) return [];
+  const { value } = await callJson(address, certOperations.getCertificateInfo, {});
+  const used = value as CertificateInfo;
+  if (used.path !== certificate || used.fingerprint_sha256 === found.fingerprint256) return [];
+  return [
+    {
+      name: "CA",
+      status: "fail",
+      detail: `the running Weir signs with another than that of ${certificate}: ${used.subject}, fingerprint ${used.fingerprint_sha256}`,
+      advice: "start it again, so that it uses the one that is there now",
+    },
+  ];
+}
+
+/** A path says nothing of the files of another machine. */
+function isThisMachine(host: string): boolean {
+  return host === "localhost" || isLoopback(host.replace(/^\[|\]$/g, ""));
+}
+
+function certificateIn(path: string): X509Certificate | undefined {
+  try {
+    return new X509Certificate(readFileSync(path));
+  } catch {
+    return undefined;
+  }
+}
+
 /** Whether programs that ask the system trust the CA. Not to trust it is no error: `weir run` needs no system-wide trust. */
 export function checkAuthorityTrust({ places }: Patient): Finding {
   const name = "System trust";
   const { certificate } = authorityPaths(places.certificateDirectory);
   if (!existsSync(certificate)) return { name, status: "skip", detail: "there is no CA yet" };
-  let authority: X509Certificate;
-  try {
-    authority = new X509Certificate(readFileSync(certificate));
-  } catch {
-    return { name, status: "skip", detail: "the CA cannot be read" };
-  }
+  const authority = certificateIn(certificate);
+  if (authority === undefined) return { name, status: "skip", detail: "the CA cannot be read" };
   if (isTrusted(authority)) return { name, status: "ok", detail: "the system trusts the CA" };
   return {
     name,

@@ -8,7 +8,7 @@ import { loadSettings } from "#settings/load-settings.ts";
 import { StartupError } from "#settings/startup-error.ts";
 import { apiAddress, shownUrl } from "./api-connection.ts";
 import type { ApiAddress } from "./api-connection.ts";
-import { checkAuthority, checkAuthorityTrust } from "./doctor-authority.ts";
+import { checkAuthority, checkAuthorityInUse, checkAuthorityTrust } from "./doctor-authority.ts";
 import { checkClock, checkDataDirectory, checkDatabases, checkNode, checkProxyVariables } from "./doctor-machine.ts";
 import { checkInterception, checkPort } from "./doctor-service.ts";
 import { CommandFailure, EXIT } from "./exit-codes.ts";
@@ -53,6 +53,7 @@ const CHECKS: readonly (readonly [name: string, check: Check])[] = [
   ["API port", (patient) => checkPort(patient, "api")],
   ["Service", checkService],
   ["CA", checkAuthority],
+  ["CA", checkAuthorityInUse],
   ["System trust", checkAuthorityTrust],
   ["Clock", checkClock],
   ["Database", checkDatabases],
