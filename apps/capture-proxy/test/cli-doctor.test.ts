@@ -85,6 +85,19 @@ describe("the doctor of a running service", () => {
     assert.match(text.stdout, /^✓ Interception: /m);
   });
 
+  test("interception that is off may be intended", async () => {
+    const configure = async (isOn: boolean): Promise<void> => {
+      const body = JSON.stringify({ intercept_https: isOn });
+      const headers = { "content-type": "application/json" };
+      assert.equal((await fetch(`${served.api}/api/config`, { method: "PATCH", headers, body })).status, 200);
+    };
+    await configure(false);
+    const { code, report, of } = await examine(served.dataDir, {}, served.api);
+    await configure(true);
+    assert.deepEqual([code, of("Interception")], [0, ["warn"]]);
+    assert.equal(report.checks.at(-1)?.detail, "is off, so HTTPS is tunnelled and not read");
+  });
+
   test("a service that signs with another CA than its files hold is not well", async () => {
     await using directory = await temporaryDirectory();
     putAuthority(`${served.dataDir}/certs`, directory, 300, 1);

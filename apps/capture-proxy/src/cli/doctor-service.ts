@@ -1,5 +1,6 @@
 import { createServer } from "node:net";
-import { certOperations } from "@headworks/capture-contract";
+import { certOperations, configOperations } from "@headworks/capture-contract";
+import type { ProxyConfig } from "@headworks/capture-contract";
 import { ApiFailure } from "@headworks/contract-kit/client";
 import { callJson } from "./api-connection.ts";
 import type { Finding, Patient } from "./doctor.ts";
@@ -44,11 +45,20 @@ async function listenProblem(port: number, host: string): Promise<string | undef
   return await promise;
 }
 
-/** One HTTPS request through the running proxy, step by step. */
+/** One HTTPS request through the running proxy, step by step. That interception is off may be intended. */
 export async function checkInterception({ health, address }: Patient): Promise<Finding> {
   const name = "Interception";
   if (!health) return { name, status: "skip", detail: "the service does not run" };
   try {
+    const config = (await callJson(address, configOperations.getConfig, {})).value as ProxyConfig;
+    if (!config.intercept_https) {
+      return {
+        name,
+        status: "warn",
+        detail: "is off, so HTTPS is tunnelled and not read",
+        advice: "`weir config update --intercept-https` switches it on",
+      };
+    }
     const { value } = await callJson(address, certOperations.testInterception, {});
     const { ok, steps } = value as { ok: boolean; steps: { name: string; ok: boolean; detail: string }[] };
     if (ok) return { name, status: "ok", detail: "an HTTPS request through the proxy was read and answered" };
