@@ -41,9 +41,10 @@ const parts: Parts = {
     return { log, output };
   },
   startWriter: async () => (await import("#storage/writer-worker.ts")).startWriterWorker(),
-  checkDatabase: async (path) => {
-    const { openDatabase } = await import("#storage/database.ts");
-    const database = openDatabase(path, { readOnly: true });
+  checkDatabase: async (path, content) => {
+    const { openDatabase, STATE_MIGRATIONS, TRAFFIC_MIGRATIONS } = await import("#storage/database.ts");
+    const migrations = { state: STATE_MIGRATIONS, traffic: TRAFFIC_MIGRATIONS, other: undefined }[content];
+    const database = openDatabase(path, { readOnly: true, ...(migrations === undefined ? {} : { migrations }) });
     try {
       const answers = database
         .prepare("PRAGMA quick_check(10)")

@@ -9,6 +9,7 @@ import { CertificateAuthority } from "@headworks/tls-authority";
 import { temporaryDirectory } from "@headworks/testkit";
 import type { TemporaryDirectory } from "@headworks/testkit";
 import { importAuthority } from "#cli/authority-files.ts";
+import { openDatabase } from "#storage/database.ts";
 import { serveWeir, weir } from "./cli-rig.ts";
 import type { ServingWeir } from "./cli-rig.ts";
 
@@ -134,6 +135,21 @@ test("a database that lost its end is found", async () => {
   assert.deepEqual((await examine(directory.path)).of("Database"), ["ok"]);
   truncateSync(directory.file("weir.db"), 20_000);
   assert.deepEqual((await examine(directory.path)).of("Database"), ["fail"]);
+});
+
+test("a database of ours that a newer version wrote is found, and of others there is no version", async () => {
+  await using directory = await temporaryDirectory();
+  for (const file of ["weir.db", "traffic.db", "other.db"]) {
+    const database = openDatabase(directory.file(file));
+    database.exec("PRAGMA user_version = 9999");
+    database.close();
+  }
+  const { code, report, of } = await examine(directory.path);
+  assert.deepEqual([code, of("Database").toSorted()], [1, ["fail", "fail", "ok"]]);
+  for (const file of ["weir.db", "traffic.db"]) {
+    const sentence = `${file} cannot be used: The database has schema version 9999, `;
+    assert.ok(report.checks.some(({ detail }) => detail.startsWith(sentence)));
+  }
 });
 
 function expired(): { certificatePem: string; keyPem: string } {

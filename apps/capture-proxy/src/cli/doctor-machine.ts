@@ -6,6 +6,7 @@ import type { TrafficEntry } from "@headworks/capture-contract";
 import { callJson } from "./api-connection.ts";
 import { PROXY_VARIABLES } from "./client-environment.ts";
 import type { Finding, Patient } from "./doctor.ts";
+import type { DatabaseContent, Parts } from "./invocation.ts";
 import { sizeText } from "./present-values.ts";
 
 // Tested by ../../test/cli-doctor.test.ts
@@ -128,20 +129,22 @@ function newestFile(directory: string): { readonly path: string; readonly timeMs
 /** Above this the check takes minutes. */
 const LARGEST_CHECKED_BYTES = 4_294_967_296;
 
-/** SQLite's own check of every database in the data directory, and of the traffic's elsewhere. */
+/** SQLite's own check of every database in the data directory, and of the traffic's elsewhere; ours must not be too new. */
 export async function checkDatabases({ dataDir, places, invocation }: Patient): Promise<readonly Finding[]> {
   const name = "Database";
   const files = existsSync(dataDir) ? readdirSync(dataDir).filter((file) => file.endsWith(".db")) : [];
-  const paths = new Set(files.map((file) => join(dataDir, file)));
-  if (existsSync(places.trafficFile)) paths.add(places.trafficFile);
-  if (paths.size === 0) return [{ name, status: "skip", detail: "there is none yet" }];
+  const contents = new Map<string, DatabaseContent>(files.map((file) => [join(dataDir, file), "other"]));
+  const stateFile = join(dataDir, "weir.db");
+  if (contents.has(stateFile)) contents.set(stateFile, "state");
+  if (existsSync(places.trafficFile)) contents.set(places.trafficFile, "traffic");
+  if (contents.size === 0) return [{ name, status: "skip", detail: "there is none yet" }];
   const findings: Finding[] = [];
-  for (const path of paths) {
+  for (const [path, content] of contents) {
     const file = dirname(path) === dataDir ? basename(path) : path;
     const { size } = statSync(path);
     if (size > LARGEST_CHECKED_BYTES) {
       findings.push({ name, status: "skip", detail: `${file} holds ${sizeText(size)}, which takes too long to check` });
-    } else findings.push(await checkDatabase(path, file, size, invocation.parts.checkDatabase));
+    } else findings.push(await checkDatabase(path, file, size, content, invocation.parts.checkDatabase));
   }
   return findings;
 }
@@ -150,16 +153,20 @@ async function checkDatabase(
   path: string,
   file: string,
   size: number,
-  check: (path: string) => Promise<readonly string[]>,
+  content: DatabaseContent,
+  check: Parts["checkDatabase"],
 ): Promise<Finding> {
   const name = "Database";
   const advice = `stop the service and move ${path} away; a new one is made at the next start`;
   try {
-    const [problem] = await check(path);
+    const [problem] = await check(path, content);
     if (problem !== undefined) return { name, status: "fail", detail: `${file} is damaged: ${problem}`, advice };
     return { name, status: "ok", detail: `${file}, ${sizeText(size)}, is sound` };
   } catch (error) {
-    return { name, status: "fail", detail: `${file} cannot be read: ${(error as Error).message}`, advice };
+    const { message, name: kind } = error as Error;
+    // There is nothing wrong with it: the sentence says what to start it with.
+    if (kind === "DatabaseTooNewError") return { name, status: "fail", detail: `${file} cannot be used: ${message}` };
+    return { name, status: "fail", detail: `${file} cannot be read: ${message}`, advice };
   }
 }
 

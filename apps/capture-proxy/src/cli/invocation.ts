@@ -44,12 +44,18 @@ export interface MessageSocket {
   close(): void;
 }
 
+/** What a database holds: rules and other state, the captured traffic, or something that has no version of ours. */
+export type DatabaseContent = "state" | "traffic" | "other";
+
 /** What the commands need from the inside of the service; lent by the process's entry, each loaded when first asked for. */
 export interface Parts {
   /** A logger, and where its lines go; closing that brings the last ones out. */
   readonly createLogger: (options: LogOptions) => Promise<{ readonly log: ServiceLog; readonly output: LogOutput }>;
-  /** SQLite's own quick check of a file; the sentences it has to say, none when all is well. */
-  readonly checkDatabase: (path: string) => Promise<readonly string[]>;
+  /**
+   * SQLite's own quick check of a file; the sentences it has to say, none when all is well. Rejects with SQLite's error,
+   * and with a `DatabaseTooNewError` for a file of ours that a newer version wrote.
+   */
+  readonly checkDatabase: (path: string, content: DatabaseContent) => Promise<readonly string[]>;
   /** Opens the CA in a directory, making one where there is none yet. Throws an error with a sentence. */
   readonly openAuthority: (directory: string) => Promise<OfflineAuthority>;
   readonly openSocket: (url: string) => Promise<MessageSocket>;
