@@ -44,6 +44,8 @@ export class HttpExchange extends HeldExchange implements AnswerHandler {
   /** Rules decide, and the bytes they wait for are here: nobody is late. */
   #isDeciding = false;
   #answerAfterBody: (() => void) | undefined;
+  /** Why the answer is one about a failure; it becomes the state when the answer has ended. */
+  #failure: Failure | undefined;
 
   constructor(client: ExchangeClient, head: ReceivedHead, request: RequestMessage, plan: ExchangePlan) {
     super(client, head, request, plan.kind !== "own-page" && client.services.policy().records(request.host));
@@ -75,7 +77,8 @@ export class HttpExchange extends HeldExchange implements AnswerHandler {
   #whenDecided(verdict: Promise<Verdict>, proceed: (verdict: Verdict) => void): void {
     this.#isDeciding = true;
     const decided = (later: Verdict): void => {
-      if (this.isOver) return;
+      // What failed meanwhile is being answered already.
+      if (this.isOver || this.#failure !== undefined) return;
       this.#isDeciding = false;
       proceed(later);
     };
@@ -121,14 +124,15 @@ export class HttpExchange extends HeldExchange implements AnswerHandler {
     if (this.isOver) return;
     if (failure.code === "INTERNAL") this.services.log.error({ err: failure.cause }, "An exchange failed");
     this.#claim.release(failure.resetCode);
-    this.state = { step: "failed", failure };
+    this.#failure = failure;
+    this.#isDeciding = false;
     // A stream that the origin reset without an answer is reset, where the client knows what that means.
     const isCarriedOver = failure.resetCode !== undefined && this.request.version === "HTTP/2";
     if (this.#client.mayAnswer && failure.code !== "CLIENT_ABORTED" && !isCarriedOver) {
       this.respond(failureResponse(failure, this.#head.fields));
       return;
     }
-    this.#end(this.state);
+    this.#end({ step: "failed", failure });
     this.#client.exchangeBroken(failure);
   }
 
@@ -351,7 +355,7 @@ export class HttpExchange extends HeldExchange implements AnswerHandler {
   }
 
   #deliver(): void {
-    if (this.state.step !== "failed") this.state = RESPONDING;
+    this.state = RESPONDING;
     try {
       this.answer.start(this.response as ResponseMessage);
     } catch (error) {
@@ -391,7 +395,7 @@ export class HttpExchange extends HeldExchange implements AnswerHandler {
 
   #endAnswer(): void {
     this.answer.end(this.response?.trailers);
-    this.#finish(this.state.step === "failed" ? this.state : COMPLETED);
+    this.#finish(this.#failure === undefined ? COMPLETED : { step: "failed", failure: this.#failure });
   }
 
   /** After a 101 both connections belong to the new protocol; the exchange lasts as long as they do. */

@@ -141,9 +141,9 @@ function pausedOperations(parts: BreakpointsOperationsParts): Omit<All, RuleOper
   };
 }
 
-/** A client may have gone while its decision was held back. */
+/** The exchange may have failed while its decision was held back. */
 function verdictOf({ exchange }: Paused, prepared: PreparedDecision): Verdict {
-  return exchange.state.step === "failed" ? CONTINUE : prepared.carryOut();
+  return exchange.state.step === "paused" ? prepared.carryOut() : CONTINUE;
 }
 
 function resumeAll(
