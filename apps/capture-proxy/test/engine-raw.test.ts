@@ -341,32 +341,6 @@ test("inside CONNECT, a server that speaks first is relayed", async () => {
   assert.equal(exchange?.responseBody.sizeBytes, "220 mail ready\r\ngot HELO\r\n".length);
 });
 
-test("inside CONNECT, a server that rules keep connections from is not dialled for a silent client", async () => {
-  let connections = 0;
-  const { port } = await origin(() => {
-    connections += 1;
-  });
-  const asked = Promise.withResolvers<void>();
-  const proxy = await engine({
-    interceptors: [
-      {
-        name: "blocklist",
-        onTarget: () => {
-          asked.resolve();
-          return Promise.resolve({ kind: "abort", reason: "nothing may be opened" });
-        },
-      },
-    ],
-  });
-  const { socket } = await talk(proxy.port, `CONNECT 127.0.0.1:${port} HTTP/1.1\r\nHost: x\r\n\r\n`, /200 /);
-  await asked.promise;
-  socket.write("HELO, which is neither TLS nor HTTP\r\n");
-  const [exchange] = await proxy.waitFor(1);
-  assert.equal(exchange?.state.step === "failed" && exchange.state.failure.code, "BLOCKED");
-  assert.equal(connections, 0);
-  socket.destroy();
-});
-
 test("inside CONNECT, bytes that are neither TLS nor HTTP are relayed as they are", async () => {
   const { port } = await origin((socket) => {
     socket.on("data", (chunk) => socket.write(chunk));

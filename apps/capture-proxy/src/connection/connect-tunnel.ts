@@ -4,7 +4,7 @@ import { fieldValue, removeField } from "@headworks/http1";
 import type { ClientFacts, HttpVersion, Moments } from "#exchange/exchange.ts";
 import type { Failure } from "#exchange/failure.ts";
 import type { Pace } from "#exchange/line.ts";
-import type { Target, Verdict } from "#exchange/phases.ts";
+import type { Refusal, Target, Verdict } from "#exchange/phases.ts";
 import { ALL_PROTOCOLS, ONLY_HTTP1 } from "#upstream/dial.ts";
 import type { Dialled } from "#upstream/dial.ts";
 import { CAME_ROUND, hasPassed, viaOf } from "#upstream/pseudonym.ts";
@@ -40,8 +40,6 @@ interface TunnelTarget {
   /** The Via fields among them. */
   readonly via: readonly string[] | undefined;
 }
-
-type Refusal = Exclude<Verdict, { kind: "continue" }>;
 
 /**
  * What happens after CONNECT: decides between interception and a relay, by the settings and by the first bytes, and
@@ -124,7 +122,8 @@ export class ConnectTunnel implements Timed, ConnectionHandle {
 
   /** The client opened a tunnel and never used it. */
   onDeadline(): void {
-    this.#socket.destroy();
+    const message = `The tunnel was not used for ${this.#services.policy().idleTimeoutMs} ms`;
+    this.#unused({ stage: "client-read", side: "client", code: "CLIENT_TIMEOUT", message });
   }
 
   // Interception is off for this target: CONNECT is answered when the origin is there.
@@ -159,9 +158,11 @@ export class ConnectTunnel implements Timed, ConnectionHandle {
     const { host, port, via } = this.#target;
     if (host !== MAGIC_HOST) {
       const target = { host, port, via, client: this.#facts };
-      this.#silence = new SilenceBreaker(this.#services, target, (dialled, moments) =>
-        this.#serverSpoke(dialled, moments),
-      );
+      this.#silence = new SilenceBreaker(this.#services, target, {
+        serverSpoke: (dialled, moments) => this.#serverSpoke(dialled, moments),
+        refused: (verdict) => this.#unused(blocked(host, verdict)),
+        failed: (failure, moments, address) => this.#unused(failure, moments, address),
+      });
     }
     this.#socket.on("data", this.#onSniff);
     this.#socket.on("end", this.#onSniffEnd);
@@ -302,13 +303,8 @@ export class ConnectTunnel implements Timed, ConnectionHandle {
   #relaySniffed(): void {
     this.#release();
     this.#withVerdict((verdict) => {
+      if (verdict.kind !== "continue") return this.#unused(blocked(this.#target.host, verdict));
       const entry = this.#entry();
-      if (verdict.kind !== "continue") {
-        // CONNECT was answered already, and what is inside is not HTTP: there is no way to tell the client why.
-        entry.ended(blocked(this.#target.host, verdict));
-        this.#socket.destroy();
-        return;
-      }
       this.#dialFor(entry, {
         connected: (dialled) => this.#startRelay(entry, dialled),
         failed: () => this.#socket.destroy(),
@@ -319,12 +315,23 @@ export class ConnectTunnel implements Timed, ConnectionHandle {
   #serverSpoke(dialled: Dialled, moments: Moments): void {
     this.#release();
     this.#withVerdict((verdict) => {
-      const entry = this.#entry(moments);
-      if (verdict.kind === "continue") return this.#startRelay(entry, dialled);
-      entry.ended(blocked(this.#target.host, verdict));
+      if (verdict.kind === "continue") return this.#startRelay(this.#entry(moments), dialled);
       dialled.socket.destroy();
-      this.#socket.destroy();
+      this.#unused(blocked(this.#target.host, verdict), moments);
     });
+  }
+
+  /**
+   * Ends a tunnel that carried nothing. CONNECT was answered already, and what is inside is not HTTP, or nothing: there
+   * is no way to tell the client why.
+   */
+  #unused(failure: Failure, moments?: Moments, address?: string): void {
+    if (this.#target.host !== MAGIC_HOST) {
+      const entry = this.#entry(moments);
+      if (address !== undefined) entry.opened(address);
+      entry.ended(failure);
+    }
+    this.#socket.destroy();
   }
 
   // Steps

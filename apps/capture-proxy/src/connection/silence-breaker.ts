@@ -2,46 +2,60 @@
 import type { Socket } from "node:net";
 import { newMoments } from "#exchange/exchange.ts";
 import type { Moments } from "#exchange/exchange.ts";
-import type { Target, Verdict } from "#exchange/phases.ts";
+import type { Failure } from "#exchange/failure.ts";
+import type { Refusal, Target, Verdict } from "#exchange/phases.ts";
 import type { Destination, Dialled } from "#upstream/dial.ts";
 import type { ProxyServices } from "./proxy-services.ts";
 
 /** A client that says nothing for this long may be waiting for the server to speak first, as with SMTP or SSH. */
 const SILENCE_MS = 500;
 
-/** The server spoke first; its bytes are unshifted into the paused socket. */
-export type ServerSpoke = (dialled: Dialled, moments: Moments) => void;
+/** What came of the target of a silent client; one of these is called, at most once. */
+export interface SilenceOutcome {
+  /** The server spoke first, or ended its side; its bytes or its end are still unread. */
+  serverSpoke(dialled: Dialled, moments: Moments): void;
+  /** Rules keep connections from it; it was not dialled. */
+  refused(verdict: Refusal): void;
+  /** It cannot be reached, or with an address: it was, and broke the connection without a word. */
+  failed(failure: Failure, moments: Moments, address: string | undefined): void;
+}
 
 /** Where the client of a tunnel wants to go, and the Via fields that it asked with. */
 type SilentTarget = Target & Pick<Destination, "via">;
 
 /**
  * Waits for a silent client, then opens the connection to its target and listens: if the server speaks first, the
- * tunnel is not HTTP and not TLS. Once the client speaks, the owner cancels.
+ * tunnel is not HTTP and not TLS. Once the client speaks, the owner cancels. What keeps the server from speaking is told
+ * as soon as it is known: a client that waits for the server would wait for ever, and one that is merely slow had its
+ * time before the target was dialled.
  */
 export class SilenceBreaker {
   readonly #timer: NodeJS.Timeout;
+  readonly #outcome: SilenceOutcome;
   #isCancelled = false;
   #cancelDial: (() => void) | undefined;
   #upstream: Socket | undefined;
 
-  constructor(services: ProxyServices, target: SilentTarget, serverSpoke: ServerSpoke) {
+  constructor(services: ProxyServices, target: SilentTarget, outcome: SilenceOutcome) {
+    this.#outcome = outcome;
     this.#timer = setTimeout(() => {
       const verdict = services.pipeline.target(target);
-      if (!(verdict instanceof Promise)) return this.#dial(services, target, verdict, serverSpoke);
-      void verdict.then((later) => this.#dial(services, target, later, serverSpoke));
+      if (!(verdict instanceof Promise)) return this.#decided(services, target, verdict);
+      void verdict.then((later) => this.#decided(services, target, later));
     }, SILENCE_MS);
   }
 
-  /** A target that rules keep connections from is not dialled; whatever the client says first will be answered. */
-  #dial(services: ProxyServices, { host, port, via }: SilentTarget, verdict: Verdict, serverSpoke: ServerSpoke): void {
-    if (verdict.kind !== "continue" || this.#isCancelled) return;
+  #decided(services: ProxyServices, { host, port, via }: SilentTarget, verdict: Verdict): void {
+    if (this.#isCancelled) return;
+    if (verdict.kind !== "continue") return this.#outcome.refused(verdict);
     const moments = newMoments();
     const destination = { host, port, secure: false, serverName: undefined, tunnel: true, via };
     this.#cancelDial = services.dialer.dial(destination, moments, {
-      connected: (dialled) => this.#listen(dialled, moments, serverSpoke),
-      // The client's first request will meet the same failure, and can be told.
-      failed: () => undefined,
+      connected: (dialled) => this.#listen(dialled, moments),
+      failed: (failure) => {
+        this.#cancelDial = undefined;
+        this.#outcome.failed(failure, moments, undefined);
+      },
     });
   }
 
@@ -53,17 +67,22 @@ export class SilenceBreaker {
     this.#upstream = undefined;
   }
 
-  #listen(dialled: Dialled, moments: Moments, serverSpoke: ServerSpoke): void {
-    const { socket } = dialled;
+  #listen(dialled: Dialled, moments: Moments): void {
+    const { socket, address } = dialled;
+    this.#cancelDial = undefined;
     this.#upstream = socket;
-    const ignore = (): void => undefined;
-    socket.on("error", ignore);
-    socket.once("data", (bytes: Buffer) => {
-      socket.off("error", ignore);
-      socket.pause();
-      socket.unshift(bytes);
+    const onReadable = (): void => {
+      socket.off("readable", onReadable);
       this.#upstream = undefined;
-      serverSpoke(dialled, moments);
+      this.#outcome.serverSpoke(dialled, moments);
+    };
+    socket.on("error", (cause: NodeJS.ErrnoException) => {
+      if (this.#upstream === undefined) return;
+      const message = `${address} broke the connection before anybody spoke (${cause.code ?? cause.message})`;
+      const failure: Failure = { stage: "receive", side: "upstream", code: "UPSTREAM_RESET", message, cause };
+      this.#outcome.failed(failure, moments, address);
     });
+    // Neither bytes nor an end are taken before somebody asks for them.
+    socket.on("readable", onReadable);
   }
 }

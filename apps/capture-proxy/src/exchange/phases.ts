@@ -18,6 +18,9 @@ export type Verdict =
   /** The client gets a page that says why, or with `closes` a cut connection. */
   | { readonly kind: "abort"; readonly reason: string; readonly closes?: boolean };
 
+/** A verdict that keeps a client from its origin. */
+export type Refusal = Exclude<Verdict, { kind: "continue" }>;
+
 export const CONTINUE: Verdict = { kind: "continue" };
 
 /** Where a client wants to go, before TLS and before any request is known. */
