@@ -19,6 +19,7 @@ import { whenDecided } from "./later-verdict.ts";
 import { MAGIC_HOST } from "./proxy-services.ts";
 import type { ProxyServices } from "./proxy-services.ts";
 import { relay } from "./relay.ts";
+import type { TunnelBase } from "./request-plan.ts";
 import { SilenceBreaker } from "./silence-breaker.ts";
 import { parseConnectTarget } from "./target.ts";
 import { terminateTls } from "./tls-handshake.ts";
@@ -211,10 +212,18 @@ export class ConnectTunnel implements Timed, ConnectionHandle {
     return hello.serverName !== undefined && this.#services.policy().passesThrough(hello.serverName);
   }
 
+  /** Where requests inside the tunnel go. */
+  #base(scheme: "http" | "https", serverName: string | undefined): TunnelBase {
+    const { host, port, via } = this.#target;
+    const failed = (failure: Failure): void => {
+      if (host !== MAGIC_HOST) this.#entry().ended(failure);
+    };
+    return { scheme, host, port, serverName, via, failed };
+  }
+
   #interceptPlain(first: Buffer): void {
     this.#release();
-    const { host, port, via } = this.#target;
-    const base = { scheme: "http" as const, host, port, serverName: undefined, via };
+    const base = this.#base("http", undefined);
     const connection = new HttpConnection(this.#services, this.#socket, this.#facts, base, undefined);
     this.#next = connection;
     connection.begin(first);
@@ -223,10 +232,10 @@ export class ConnectTunnel implements Timed, ConnectionHandle {
   /** By prior knowledge (RFC 9113, 3.3). */
   #interceptPlainHttp2(first: Buffer): void {
     this.#release();
-    const { host, port, via } = this.#target;
     this.#socket.unshift(first);
-    const base = { scheme: "http" as const, host, port, serverName: undefined, via };
-    this.#next = new Http2Connection(this.#services, this.#socket, this.#facts, { base });
+    this.#next = new Http2Connection(this.#services, this.#socket, this.#facts, {
+      base: this.#base("http", undefined),
+    });
   }
 
   #interceptTls(hello: ClientHello): void {
@@ -256,8 +265,7 @@ export class ConnectTunnel implements Timed, ConnectionHandle {
   }
 
   #serveSecure(secure: TLSSocket, facts: ClientFacts, serverName: string | undefined): void {
-    const { host, port, via } = this.#target;
-    const base = { scheme: "https" as const, host, port, serverName, via };
+    const base = { ...this.#base("https", serverName), isHttpAgreed: secure.alpnProtocol !== false };
     if (secure.alpnProtocol === "h2") {
       const connection = new Http2Connection(this.#services, secure, facts, { base });
       this.#next = connection;

@@ -7,7 +7,7 @@ import { connect } from "node:tls";
 import fc from "fast-check";
 import { readClientHello } from "./client-hello.ts";
 import type { HelloBeginning } from "./client-hello.ts";
-import { detectProtocol } from "./detect.ts";
+import { detectProtocol, isForeignToHttp1 } from "./detect.ts";
 
 /** The first bytes a real TLS client sends. */
 async function recordHello(options: { servername?: string; ALPNProtocols?: string[] }): Promise<Buffer> {
@@ -107,3 +107,19 @@ test("what is decided on the first bytes is not decided differently on more of t
     }),
   );
 });
+
+const FOREIGN: readonly [is: string, bytes: string, isForeign: boolean][] = [
+  ["a command of IMAP", "a001 CAPABILITY\r\n", true],
+  ["CONNECT of MQTT", "\x10\x0e\x00\x04MQTT\x04\x02\x00\x3c\x00\x02ab", true],
+  ["a line of text", "HELLO nonhttp\n", true],
+  ["a request with a method of its own", "purge /a HTTP/1.1\r\n", false],
+  ["a request without a version", "GET /\r\n", false],
+  ["a request that nobody may send", "GET ftp://a/ HTTP/1.1\r\nHost: a\r\n", false],
+  ["the beginning of a line", "hello", false],
+  ["the beginning of a request", "GE", false],
+];
+for (const [is, bytes, isForeign] of FOREIGN) {
+  test(`${is} is ${isForeign ? "" : "not "}taken for another protocol than HTTP/1`, () => {
+    assert.equal(isForeignToHttp1(Buffer.from(bytes, "latin1")), isForeign);
+  });
+}

@@ -14,6 +14,10 @@ export type Detected =
 /** A method token is at most this long before we stop believing in HTTP. */
 const MAX_METHOD_BYTES = 32;
 
+const TAB = 0x09;
+const LF = 0x0a;
+const CR = 0x0d;
+
 /** Decides on the protocol from the first bytes; pure, and total: every input ends in an answer once it is long enough. */
 export function detectProtocol(first: Buffer): Detected {
   if (first.length === 0) return oneMoreByte(first.length);
@@ -31,6 +35,17 @@ export function detectProtocol(first: Buffer): Detected {
     default:
       return detectHttp1(text);
   }
+}
+
+/**
+ * Whether the first bytes of a connection that should carry HTTP/1 are certainly something else: they begin like no common
+ * request, and have a line that does not end like a request line, or bytes that no line has.
+ */
+export function isForeignToHttp1(first: Buffer): boolean {
+  if (detectProtocol(first).protocol !== "other") return false;
+  const lineEnd = first.indexOf(LF);
+  if (lineEnd === -1) return first.some((byte) => byte < 0x20 && byte !== CR && byte !== TAB);
+  return !/ HTTP\/\d\.\d\r?$/.test(first.toString("latin1", 0, lineEnd));
 }
 
 function detectHttp1(text: string): Detected {

@@ -15,8 +15,9 @@ import {
   ownBytes,
 } from "@headworks/sockets";
 import type { ByteSocket, Timed } from "@headworks/sockets";
-import { CLIENT_GONE, internalFailure, invalidRequest, stalled } from "./client-failures.ts";
+import { CLIENT_GONE, internalFailure, invalidRequest, maybeForeign, stalled } from "./client-failures.ts";
 import { ClientOrigins } from "./client-origins.ts";
+import { isForeignToHttp1 } from "./detect.ts";
 import type { ClientSocket, ExchangeClient } from "./exchange-client.ts";
 import { switchFields } from "./forwarded-fields.ts";
 import { askWhetherGone, HALF_CLOSED_MS } from "./half-closed-client.ts";
@@ -229,8 +230,9 @@ export class HttpConnection implements ExchangeClient, Timed {
 
   onDeadline(): void {
     if (this.#isLingering || this.#state.isIdle) {
-      if (!this.#isLingering && this.#reader.hasPartialHead) this.#answerTimeout();
-      else this.#socket.destroy();
+      if (!this.#isLingering && this.#reader.hasPartialHead) return this.#answerTimeout();
+      if (!this.#hasReceived && this.#mayBeForeign) this.#tunnelFailed(invalidRequest("The client said nothing"));
+      this.#socket.destroy();
       return;
     }
     const exchange = this.#exchange;
@@ -274,7 +276,9 @@ export class HttpConnection implements ExchangeClient, Timed {
     if (this.#endLending === undefined) noteGarbage(chunk.length);
     this.#held = this.#held ? Buffer.concat([this.#held, chunk]) : chunk;
     if (!this.#hasReceived && this.#handover && this.#mayBeHttp2(this.#held, this.#handover)) return;
+    const isFirst = !this.#hasReceived;
     this.#hasReceived = true;
+    if (isFirst && this.#mayBeForeign && isForeignToHttp1(this.#held)) return this.#endForeign();
     if (!this.#isWorking) this.#work();
     if (this.#held !== undefined) this.#held = keptBytes(this.#held);
     this.#setDeadline();
@@ -290,6 +294,23 @@ export class HttpConnection implements ExchangeClient, Timed {
       handover.onHttp2(first);
     }
     return begins !== "no";
+  }
+
+  /** Inside TLS nothing but ALPN says beforehand what a client speaks. */
+  get #mayBeForeign(): boolean {
+    return this.#base?.scheme === "https" && this.#base.isHttpAgreed === false;
+  }
+
+  /** No request can have this in its entry: the tunnel has it. */
+  #tunnelFailed(failure: Failure): void {
+    this.#base?.failed?.(this.#mayBeForeign ? maybeForeign(failure, this.#base.host) : failure);
+  }
+
+  /** Who speaks something else is not answered in HTTP, and would wait for the end of a head. */
+  #endForeign(): void {
+    this.#tunnelFailed(invalidRequest("What the client said is not HTTP"));
+    this.#held = undefined;
+    this.#socket.destroySoon();
   }
 
   /** Reads what is held, request after request, as far as the answers allow. */
@@ -370,7 +391,10 @@ export class HttpConnection implements ExchangeClient, Timed {
     }
     if (this.#exchange) return this.#exchange.fail(failure);
     const refused = refusedRequest(headText, error, this.#base);
-    if (refused === undefined) return this.#answerRefusal(error.status, failure, undefined);
+    if (refused === undefined) {
+      this.#tunnelFailed({ ...failure, status: error.status });
+      return this.#answerRefusal(error.status, failure, undefined);
+    }
     this.#answer.begin();
     this.#exchange = new HttpExchange(this, refused.head, refused.request, refused.plan);
     this.#exchange.start();
@@ -378,8 +402,10 @@ export class HttpConnection implements ExchangeClient, Timed {
 
   #answerTimeout(): void {
     const message = `No complete request head came within ${this.services.policy().headTimeoutMs} ms`;
+    const failure: Failure = { stage: "client-read", side: "client", code: "CLIENT_TIMEOUT", message };
     this.#state.requestRefused();
-    this.#answerRefusal(408, { stage: "client-read", side: "client", code: "CLIENT_TIMEOUT", message }, undefined);
+    this.#tunnelFailed(failure);
+    this.#answerRefusal(408, failure, undefined);
   }
 
   /** Answers a request that never became an exchange, then closes. */

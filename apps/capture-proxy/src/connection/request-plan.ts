@@ -23,6 +23,10 @@ export interface TunnelBase {
   readonly isHttp2Known?: boolean | undefined;
   /** The Via fields of the CONNECT. */
   readonly via?: readonly string[] | undefined;
+  /** The client said by ALPN that it speaks HTTP. */
+  readonly isHttpAgreed?: boolean;
+  /** Records an end of the tunnel that no request has in its entry. */
+  readonly failed?: (failure: Failure) => void;
 }
 
 /** How a request that was read is to be forwarded. */
